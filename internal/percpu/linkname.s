@@ -1,0 +1,1 @@
+// An assembly file lets the package declare functions without a body.
