@@ -1,0 +1,141 @@
+package match
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/grafana/regexp"
+)
+
+// Limits of an expression that comes from configuration. They keep the memory
+// of a compiled expression and the time per name small.
+const (
+	MaxPatternBytes  = 1024   // length of the expression, in bytes
+	MaxProgramLength = 10_000 // instructions of the compiled program
+)
+
+// Compile compiles an RE2 expression for searching, within the limits above.
+// Errors name the expression. The result is safe for concurrent use.
+func Compile(expr string) (*regexp.Regexp, error) {
+	if _, err := parse(expr); err != nil {
+		return nil, err
+	}
+	return compile(expr, expr)
+}
+
+// compileFull is Compile for an expression that has to cover the whole text.
+func compileFull(expr string) (*regexp.Regexp, error) {
+	tree, err := parse(expr)
+	if err != nil {
+		return nil, err
+	}
+	// The tree is printed again instead of wrapping the text itself, because an
+	// expression may end inside \Q, which would quote the closing bracket.
+	return compile(expr, `\A(?:`+tree.String()+`)\z`)
+}
+
+func compile(shown, expr string) (*regexp.Regexp, error) {
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, invalid(shown, err)
+	}
+	return re, nil
+}
+
+func invalid(expr string, err error) error {
+	if se, ok := errors.AsType[*syntax.Error](err); ok {
+		if se.Expr == "" || se.Expr == expr {
+			return fmt.Errorf("match: regex %q: %s", expr, se.Code)
+		}
+		return fmt.Errorf("match: regex %q: %s: %q", expr, se.Code, se.Expr)
+	}
+	return fmt.Errorf("match: regex %q: %w", expr, err)
+}
+
+// parse checks expr against the limits before anything large is built.
+func parse(expr string) (*syntax.Regexp, error) {
+	if expr == "" {
+		return nil, errors.New("match: regex is empty")
+	}
+	if len(expr) > MaxPatternBytes {
+		return nil, fmt.Errorf("match: regex %q… has %d bytes, at most %d are allowed", expr[:32], len(expr), MaxPatternBytes)
+	}
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, invalid(expr, err)
+	}
+	if programLength(tree)+2 > MaxProgramLength { // two: match and fail
+		return nil, fmt.Errorf("match: regex %q compiles to more than %d instructions", expr, MaxProgramLength)
+	}
+	return tree, nil
+}
+
+// programLength is an upper bound of the number of instructions that re
+// compiles to. Counted repetitions multiply, which is why a short expression
+// can be large; the count stops growing at a value beyond every limit.
+func programLength(re *syntax.Regexp) int {
+	const enough = 1 << 20
+	n := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		n = max(1, len(re.Rune))
+	case syntax.OpCapture:
+		n = 2 + programLength(re.Sub[0])
+	case syntax.OpStar:
+		n = 2 + programLength(re.Sub[0]) // x* of an x that may be empty is (x+)?
+	case syntax.OpPlus, syntax.OpQuest:
+		n = 1 + programLength(re.Sub[0])
+	case syntax.OpRepeat:
+		sub, times := programLength(re.Sub[0])+1, re.Max
+		if re.Max < 0 {
+			times = re.Min + 1
+		}
+		n = 2 + sub*times
+	case syntax.OpConcat, syntax.OpAlternate:
+		for _, s := range re.Sub {
+			n = min(enough, n+1+programLength(s))
+		}
+	}
+	return min(enough, n)
+}
+
+// RequiredLiteral returns a text that every match of expr contains: the longest
+// one that can be told from the expression's outline, "" when there is none. A
+// caller that tests many texts looks for it first, which is far cheaper than
+// running the expression.
+func RequiredLiteral(expr string) string {
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return ""
+	}
+	return requiredLiteral(tree)
+}
+
+func requiredLiteral(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		// The replacement character in an expression also matches a byte that is
+		// not valid UTF-8, so such a literal need not occur in the text.
+		if re.Flags&syntax.FoldCase == 0 && !slices.Contains(re.Rune, utf8.RuneError) {
+			return string(re.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return requiredLiteral(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min >= 1 {
+			return requiredLiteral(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		best := ""
+		for _, s := range re.Sub {
+			if l := requiredLiteral(s); len(l) > len(best) {
+				best = l
+			}
+		}
+		return best
+	}
+	return ""
+}
