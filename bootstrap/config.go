@@ -1,0 +1,215 @@
+package bootstrap
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Config is a checked configuration with all defaults applied. It must not be
+// changed.
+type Config struct {
+	Node    Node
+	Admin   Admin
+	Stats   Stats
+	Runtime []RuntimeLayer // in order, later ones win; never empty
+	StatsD  StatsD
+
+	Watchdogs    Watchdogs
+	FlagsPath    string // directory of flag files such as "drain"; empty for none
+	HeaderPrefix string // replaces "x-{product}" in header names; empty for the default
+	LogFormat    string // pattern of application_log_config; empty when not set
+
+	StaticResources  Raw // unset when absent
+	DynamicResources Raw
+	ClusterManager   Raw
+	Root             Raw // the whole document as it was written, after merging
+
+	UnknownFields []string // position and path of each field that was skipped (AllowUnknownFields)
+	Warnings      []string // one line each, for the log
+}
+
+// Raw is a part of the document that is read elsewhere. Its nodes hold no
+// aliases and no duplicate keys. They may be shared and must not be changed.
+// The zero Raw stands for an absent field.
+type Raw struct {
+	Node *yaml.Node // nil when absent
+	Path string     // field path, such as static_resources
+
+	doc *document
+}
+
+// Position returns where n, a node of this part, was written.
+func (r Raw) Position(n *yaml.Node) Position {
+	if r.doc == nil {
+		return Position{}
+	}
+	return r.doc.position(n)
+}
+
+// Node says who this server is.
+type Node struct {
+	ID         string
+	Cluster    string
+	Region     string // locality
+	Zone       string
+	SubZone    string
+	Metadata   map[string]any // plain values: string, float64, bool, nil, []any, map[string]any
+	ClientTags []string       // client_features
+	Raw        Raw            // all of it, also what is only shown
+}
+
+// Watchdogs holds the settings of both watchdogs.
+type Watchdogs struct {
+	Main   Watchdog
+	Worker Watchdog
+}
+
+// Watchdog says when a thread that does not respond is counted and when the
+// process ends because of it. A kill time of 0 means never.
+type Watchdog struct {
+	Miss               time.Duration // default 200ms
+	MegaMiss           time.Duration // default 1s
+	Kill               time.Duration
+	Multikill          time.Duration
+	MultikillThreshold float64 // percent of threads
+	MaxKillJitter      time.Duration
+}
+
+const forever = time.Duration(math.MaxInt64)
+
+func defaults(product string) *Config {
+	watchdog := Watchdog{Miss: 200 * time.Millisecond, MegaMiss: time.Second}
+	return &Config{
+		Admin:     defaultAdmin(product),
+		Stats:     Stats{FlushInterval: 5 * time.Second, UseAllDefaultTags: true},
+		StatsD:    defaultStatsD(),
+		Watchdogs: Watchdogs{Main: watchdog, Worker: watchdog},
+	}
+}
+
+// decode fills c from the root of a document.
+func (c *Config) decode(d *decoder, root *yaml.Node) {
+	c.Root = Raw{Node: root, doc: d.doc}
+	fields := []field{
+		{"node", c.Node.set},
+		{"admin", c.Admin.set},
+		{"stats_config", c.Stats.setConfig},
+		{"stats_flush_interval", c.Stats.setFlushInterval},
+		{"stats_flush_on_admin", c.Stats.setFlushOnAdmin},
+		{"stats_eviction_interval", duration(&c.Stats.EvictionInterval, time.Millisecond, forever)},
+		{"stats_sinks", list(&c.Stats.Sinks, func(s *StatsSink) setter { return s.set })},
+		{"stats_server_version_override", c.Stats.setServerVersion},
+		{"layered_runtime", c.setLayeredRuntime},
+		{"runtime", c.setRuntime},
+		{"static_resources", raw(&c.StaticResources)},
+		{"dynamic_resources", raw(&c.DynamicResources)},
+		{"cluster_manager", raw(&c.ClusterManager)},
+		{"flags_path", text(&c.FlagsPath)},
+		{"watchdog", c.setSharedWatchdog},
+		{"watchdogs", nested(
+			field{"main_thread_watchdog", c.Watchdogs.Main.set},
+			field{"worker_watchdog", c.Watchdogs.Worker.set},
+		)},
+		{"header_prefix", text(&c.HeaderPrefix)},
+		{"application_log_config", nested(field{"log_format", c.setLogFormat})},
+		{"default_regex_engine", setRegexEngine},
+		{"statsd", c.StatsD.set},
+		{"sinks", absent},
+	}
+	for _, name := range withoutEffect {
+		fields = append(fields, field{name, ignored})
+	}
+	seen := d.message(root, "", fields)
+	c.Stats.check(d, seen)
+	d.oneOf(root, "", seen, false, "runtime", "layered_runtime")
+	d.oneOf(root, "", seen, false, "watchdog", "watchdogs")
+	if len(c.Runtime) == 0 {
+		c.Runtime = []RuntimeLayer{{Name: "admin", Kind: AdminLayer}}
+	}
+}
+
+// withoutEffect lists fields of the bootstrap message that other servers act
+// on. They are accepted, so that an existing file starts, with a warning.
+var withoutEffect = []string{
+	"memory_allocator_manager", "overload_manager", "tracing", "bootstrap_extensions", "fatal_actions",
+	"default_socket_interface", "certificate_provider_instances", "inline_headers", "perf_tracing_file_path",
+	"dns_resolution_config", "typed_dns_resolver_config", "use_tcp_for_dns_lookups", "hds_config",
+	"enable_dispatcher_stats", "config_sources", "default_config_source", "xds_delegate_extension",
+	"xds_config_tracker_extension", "listener_manager", "grpc_async_client_manager_config", "node_context_params",
+}
+
+func (n *Node) set(d *decoder, node *yaml.Node, path string) {
+	n.Raw = Raw{Node: node, Path: path, doc: d.doc}
+	d.message(node, path, []field{
+		{"id", text(&n.ID)},
+		{"cluster", text(&n.Cluster)},
+		{"locality", nested(
+			field{"region", text(&n.Region)},
+			field{"zone", text(&n.Zone)},
+			field{"sub_zone", text(&n.SubZone)},
+		)},
+		{"metadata", structure(&n.Metadata)},
+		{"client_features", texts(&n.ClientTags)},
+		{"dynamic_parameters", accepted},
+		{"listening_addresses", accepted},
+		{"user_agent_name", accepted},
+		{"user_agent_version", accepted},
+		{"user_agent_build_version", accepted},
+		{"build_version", accepted},
+		{"extensions", accepted},
+	})
+}
+
+func (w *Watchdog) set(d *decoder, n *yaml.Node, path string) {
+	d.message(n, path, []field{
+		{"miss_timeout", duration(&w.Miss, 0, forever)},
+		{"megamiss_timeout", duration(&w.MegaMiss, 0, forever)},
+		{"kill_timeout", duration(&w.Kill, 0, forever)},
+		{"multikill_timeout", duration(&w.Multikill, 0, forever)},
+		{"multikill_threshold", nested(field{"value", number(&w.MultikillThreshold, 0, 100)})},
+		{"max_kill_timeout_jitter", duration(&w.MaxKillJitter, 0, forever)},
+		{"actions", ignored},
+	})
+}
+
+// setSharedWatchdog reads the older single section, which holds for both.
+func (c *Config) setSharedWatchdog(d *decoder, n *yaml.Node, path string) {
+	c.Watchdogs.Main.set(d, n, path)
+	c.Watchdogs.Worker = c.Watchdogs.Main
+}
+
+// setLogFormat reads a text pattern, or a mapping that becomes a JSON pattern.
+func (c *Config) setLogFormat(d *decoder, n *yaml.Node, path string) {
+	var members map[string]any
+	seen := d.message(n, path, []field{
+		{"text_format", text(&c.LogFormat)},
+		{"json_format", structure(&members)},
+	})
+	if d.oneOf(n, path, seen, true, "text_format", "json_format") == "json_format" {
+		c.LogFormat = jsonPattern(members)
+		for _, flag := range []string{"%v", "%_"} {
+			if strings.Contains(c.LogFormat, flag) {
+				d.errorf(seen["json_format"], join(path, "json_format"), "%q would break the JSON form; use %%j for the message", flag)
+			}
+		}
+	}
+}
+
+// setRegexEngine accepts the one engine that there is.
+func setRegexEngine(d *decoder, n *yaml.Node, path string) {
+	var name string
+	seen := d.message(n, path, []field{
+		{"name", text(&name)},
+		{"typed_config", func(d *decoder, n *yaml.Node, path string) {
+			d.typedConfig(n, path, map[string][]field{"GoogleRE2": nil})
+		}},
+	})
+	known := []string{"envoy.regex_engines.google_re2", d.product + ".regex_engines.google_re2"}
+	if _, ok := seen["typed_config"]; !ok && !slices.Contains(known, name) {
+		d.errorf(n, join(path, "name"), "%q is not a known engine; known: %s", name, known[1])
+	}
+}

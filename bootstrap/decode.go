@@ -1,0 +1,464 @@
+package bootstrap
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// A setter decodes one value into the place it was made for. Mistakes go to
+// the decoder, which continues, so that one run finds them all.
+type setter func(d *decoder, n *yaml.Node, path string)
+
+// field is one row of a message's table: the name as it is written in the
+// file, and where its value goes.
+type field struct {
+	name string
+	set  setter
+}
+
+// decoder walks a document once and keeps what it has to say about it.
+type decoder struct {
+	doc          *document
+	product      string
+	allowUnknown bool
+
+	errs     []*Error
+	unknown  []string
+	warnings []string
+}
+
+// errorf notes a mistake in the value n of the field path.
+func (d *decoder) errorf(n *yaml.Node, path, format string, args ...any) {
+	d.errs = append(d.errs, &Error{Position: d.doc.position(n), Field: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// warnf notes something that works but deserves a line in the log.
+func (d *decoder) warnf(n *yaml.Node, path, format string, args ...any) {
+	d.warnings = append(d.warnings, (&Error{Position: d.doc.position(n), Field: path, Message: fmt.Sprintf(format, args...)}).Error())
+}
+
+// show returns a value as error texts print it: quoted, cut, masked.
+func (d *decoder) show(n *yaml.Node, path string) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case isNull(n):
+		return "null"
+	case sensitive(path), looksSecret(n.Value):
+		return "<redacted>"
+	case len(n.Value) > 80:
+		return strconv.Quote(n.Value[:80]) + "…"
+	}
+	return strconv.Quote(n.Value)
+}
+
+// message decodes a mapping by its table of fields and returns the values of
+// the fields that were set, by name. A null value means not set.
+func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]*yaml.Node {
+	seen := make(map[string]*yaml.Node)
+	if n.Kind != yaml.MappingNode {
+		d.errorf(n, path, "%s is not a mapping; allowed fields: %s", d.show(n, path), fieldNames(fields))
+		return seen
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := snakeCase(key.Value)
+		at := join(path, name)
+		if _, dup := seen[name]; dup {
+			d.errorf(key, at, "set twice, as %q and in another spelling", key.Value)
+			continue
+		}
+		f := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		if f < 0 {
+			d.unknownField(key, join(path, key.Value), fields)
+			continue
+		}
+		if isNull(value) {
+			continue
+		}
+		seen[name] = value
+		fields[f].set(d, value, at)
+	}
+	return seen
+}
+
+func (d *decoder) unknownField(key *yaml.Node, path string, fields []field) {
+	if d.allowUnknown {
+		d.unknown = append(d.unknown, d.doc.position(key).String()+": "+path)
+		return
+	}
+	d.errorf(key, path, "unknown field; allowed: %s", fieldNames(fields))
+}
+
+// fieldNames lists the names of a table for an error text.
+func fieldNames(fields []field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// oneOf reports a mistake when more than one of names was set, or none though
+// one is required. It returns the name that was set.
+func (d *decoder) oneOf(n *yaml.Node, path string, seen map[string]*yaml.Node, required bool, names ...string) string {
+	var set []string
+	for _, name := range names {
+		if _, ok := seen[name]; ok {
+			set = append(set, name)
+		}
+	}
+	switch {
+	case len(set) > 1:
+		d.errorf(seen[set[1]], join(path, set[1]), "only one of %s may be set", strings.Join(names, ", "))
+		return ""
+	case len(set) == 1:
+		return set[0]
+	case required:
+		d.errorf(n, path, "one of %s must be set", strings.Join(names, ", "))
+	}
+	return ""
+}
+
+// require reports fields that must be set but are not.
+func (d *decoder) require(n *yaml.Node, path string, seen map[string]*yaml.Node, names ...string) {
+	if n.Kind != yaml.MappingNode {
+		return // has been reported
+	}
+	for _, name := range names {
+		if _, ok := seen[name]; !ok {
+			d.errorf(n, join(path, name), "required field is not set")
+		}
+	}
+}
+
+// join appends a field name to a path.
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// nested decodes a message whose fields need no check across each other.
+func nested(fields ...field) setter {
+	return func(d *decoder, n *yaml.Node, path string) { d.message(n, path, fields) }
+}
+
+// ignored accepts any value of a field that has no effect here, and says so.
+func ignored(d *decoder, n *yaml.Node, path string) {
+	d.warnf(n, path, "accepted, but has no effect")
+}
+
+// accepted takes any value of a field that is only shown.
+func accepted(*decoder, *yaml.Node, string) {}
+
+// absent refuses a field of a feature that is not part of this build; a value
+// that switches nothing on (null, false, empty) is fine.
+func absent(d *decoder, n *yaml.Node, path string) {
+	if !empty(n) {
+		d.errorf(n, path, "known, but not available in this build; remove it")
+	}
+}
+
+func empty(n *yaml.Node) bool {
+	if n.Kind == yaml.ScalarNode {
+		return isNull(n) || n.Value == "" || n.Value == "false"
+	}
+	return len(n.Content) == 0
+}
+
+// raw keeps a value as it is for a reader elsewhere.
+func raw(to *Raw) setter {
+	return func(d *decoder, n *yaml.Node, path string) { *to = Raw{Node: n, Path: path, doc: d.doc} }
+}
+
+// scalar reports a mistake and returns false unless n is a plain value.
+func (d *decoder) scalar(n *yaml.Node, path, want string) bool {
+	if n.Kind != yaml.ScalarNode {
+		d.errorf(n, path, "%s is not %s", d.show(n, path), want)
+		return false
+	}
+	return true
+}
+
+// text decodes any scalar as text.
+func text(to *string) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if !d.scalar(n, path, "text") {
+			return
+		}
+		if n.Tag != "!!str" && n.Style == 0 && (n.Tag == "!!bool" || n.Tag == "!!int" || n.Tag == "!!float") {
+			d.errorf(n, path, "%s is not text; put it in quotes", d.show(n, path))
+			return
+		}
+		*to = n.Value
+	}
+}
+
+// boolean decodes true or false.
+func boolean(to *bool) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" {
+			switch strings.ToLower(n.Value) {
+			case "true":
+				*to = true
+				return
+			case "false":
+				*to = false
+				return
+			}
+		}
+		d.errorf(n, path, "%s is not true or false", d.show(n, path))
+	}
+}
+
+// whole decodes a whole number in [lowest, highest]. As in the JSON form of
+// messages, a number may stand in quotes.
+func whole[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32](to *T, lowest, highest int64) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		value, ok := int64(0), false
+		if n.Kind == yaml.ScalarNode && n.Tag != "!!bool" {
+			if v, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
+				value, ok = v, true
+			} else if f, err := strconv.ParseFloat(n.Value, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+				value, ok = int64(f), true
+			}
+		}
+		if !ok || value < lowest || value > highest {
+			d.errorf(n, path, "%s is not a whole number in [%d, %d]", d.show(n, path), lowest, highest)
+			return
+		}
+		*to = T(value)
+	}
+}
+
+// number decodes a number in [lowest, highest].
+func number(to *float64, lowest, highest float64) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode && n.Tag != "!!bool" {
+			if v, err := strconv.ParseFloat(n.Value, 64); err == nil && v >= lowest && v <= highest {
+				*to = v
+				return
+			}
+		}
+		d.errorf(n, path, "%s is not a number in [%v, %v]", d.show(n, path), lowest, highest)
+	}
+}
+
+// limit decodes one of our limits: a positive number, or a negative one for no
+// limit at all, which is worth a warning. 0 is refused: it would be read as
+// "unlimited" by some and as "nothing" by others.
+func limit(to *int) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		before := len(d.errs)
+		whole(to, math.MinInt32, math.MaxInt32)(d, n, path)
+		switch {
+		case len(d.errs) > before:
+		case *to == 0:
+			d.errorf(n, path, "%s is not a limit; use a positive number, or -1 for no limit", d.show(n, path))
+		case *to < 0:
+			*to = -1
+			d.warnf(n, path, "no limit")
+		}
+	}
+}
+
+// messageDuration matches the JSON form of a duration: decimal seconds.
+var messageDuration = regexp.MustCompile(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`)
+
+// duration decodes the JSON form of a duration message (0.25s) in
+// [lowest, highest].
+func duration(to *time.Duration, lowest, highest time.Duration) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode && messageDuration.MatchString(n.Value) {
+			if v, err := time.ParseDuration(n.Value); err == nil && v >= lowest && v <= highest {
+				*to = v
+				return
+			}
+		}
+		d.errorf(n, path, "%s is not a duration in seconds in [%s, %s], written like 5s or 0.25s", d.show(n, path), lowest, highest)
+	}
+}
+
+// period decodes a duration of our own settings, in which units may be mixed:
+// 250ms, 90s, 1h30m.
+func period(to *time.Duration, lowest, highest time.Duration) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode {
+			if v, err := time.ParseDuration(n.Value); err == nil && v >= lowest && v <= highest {
+				*to = v
+				return
+			}
+		}
+		d.errorf(n, path, "%s is not a duration in [%s, %s], written like 250ms, 90s or 1h30m", d.show(n, path), lowest, highest)
+	}
+}
+
+// sizeUnits are the endings of a size, longest first.
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1000}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}
+
+// size decodes a number of bytes in [lowest, highest], with a unit or without.
+func size(to *int, lowest, highest int64) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode {
+			for _, unit := range sizeUnits {
+				digits, ok := strings.CutSuffix(n.Value, unit.name)
+				if !ok {
+					continue
+				}
+				v, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+				if err == nil && v <= math.MaxInt64/unit.bytes && v*unit.bytes >= lowest && v*unit.bytes <= highest {
+					*to = int(v * unit.bytes)
+					return
+				}
+				break
+			}
+		}
+		d.errorf(n, path, "%s is not a size in [%d, %d] bytes, written like 65535, 64KiB or 4MiB", d.show(n, path), lowest, highest)
+	}
+}
+
+// choice decodes one of a set of words. Enumerations of messages are written
+// in capitals; any letter case is not accepted, as nowhere in the format.
+func choice[T ~string](to *T, allowed ...T) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode && slices.Contains(allowed, T(n.Value)) {
+			*to = T(n.Value)
+			return
+		}
+		d.errorf(n, path, "%s is not one of %s", d.show(n, path), words(allowed))
+	}
+}
+
+// words lists the values of a choice for an error text.
+func words[T ~string](list []T) string {
+	var b strings.Builder
+	for i, w := range list {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(w))
+	}
+	return b.String()
+}
+
+// list decodes a list; element makes the setter for a new last element.
+func list[T any](to *[]T, element func(to *T) setter) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind != yaml.SequenceNode {
+			d.errorf(n, path, "%s is not a list", d.show(n, path))
+			return
+		}
+		*to = make([]T, len(n.Content))
+		for i, child := range n.Content {
+			element(&(*to)[i])(d, child, fmt.Sprintf("%s[%d]", path, i))
+		}
+	}
+}
+
+// texts decodes a list of text values.
+func texts(to *[]string) setter { return list(to, text) }
+
+// cidr decodes an address range such as 10.0.0.0/8, or a single address.
+func cidr(to *netip.Prefix) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode {
+			if p, err := netip.ParsePrefix(n.Value); err == nil {
+				*to = p.Masked()
+				return
+			}
+			if a, err := netip.ParseAddr(n.Value); err == nil && a.Zone() == "" {
+				*to = netip.PrefixFrom(a, a.BitLen())
+				return
+			}
+		}
+		d.errorf(n, path, "%s is not an address range such as 10.0.0.0/8 or ::1/128", d.show(n, path))
+	}
+}
+
+// structure decodes a free-form mapping into plain values: map[string]any,
+// []any, string, float64, bool and nil.
+func structure(to *map[string]any) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind != yaml.MappingNode {
+			d.errorf(n, path, "%s is not a mapping", d.show(n, path))
+			return
+		}
+		*to, _ = d.plain(n, path).(map[string]any)
+	}
+}
+
+// plain turns a tree into plain values.
+func (d *decoder) plain(n *yaml.Node, path string) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			m[key] = d.plain(n.Content[i+1], join(path, key))
+		}
+		return m
+	case yaml.SequenceNode:
+		l := make([]any, len(n.Content))
+		for i, child := range n.Content {
+			l[i] = d.plain(child, fmt.Sprintf("%s[%d]", path, i))
+		}
+		return l
+	}
+	switch n.Tag {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return strings.EqualFold(n.Value, "true")
+	case "!!int", "!!float":
+		if v, err := strconv.ParseFloat(n.Value, 64); err == nil {
+			return v
+		}
+		if v, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
+			return float64(v)
+		}
+	}
+	return n.Value
+}
+
+// typedConfig decodes the body of an extension: the mapping under typed_config
+// with its @type. types maps the last part of a type name to its fields.
+func (d *decoder) typedConfig(n *yaml.Node, path string, types map[string][]field) (typeName string) {
+	if n.Kind != yaml.MappingNode {
+		d.errorf(n, path, "%s is not a mapping with @type", d.show(n, path))
+		return ""
+	}
+	names := strings.Join(slices.Sorted(maps.Keys(types)), ", ")
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != "@type" {
+			continue
+		}
+		url := n.Content[i+1]
+		typeName = url.Value[strings.LastIndexAny(url.Value, "./")+1:]
+		fields, ok := types[typeName]
+		if !ok {
+			d.errorf(url, join(path, "@type"), "%s is not a known type; known: %s", d.show(url, path), names)
+			return ""
+		}
+		d.message(n, path, append([]field{{"@type", accepted}}, fields...))
+		return typeName
+	}
+	d.errorf(n, join(path, "@type"), "required field is not set; known types: %s", names)
+	return ""
+}

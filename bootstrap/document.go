@@ -1,0 +1,190 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Limits of one document. They hold for the tree with all aliases written out.
+const (
+	maxFileBytes     = 64 << 20
+	maxNodes         = 5_000_000
+	maxNodesPerByte  = 10
+	maxDepth         = 100
+	minNodeAllowance = 1000 // small documents may use aliases freely
+)
+
+// document is one parsed tree, or several merged into one, without aliases.
+// Nodes may be shared between places and must not be changed.
+type document struct {
+	root *yaml.Node
+	file string
+	// overlay holds the nodes that came from the text merged over the file,
+	// and overlayFile is the name to print for them.
+	overlay     map[*yaml.Node]struct{}
+	overlayFile string
+}
+
+// position returns where n was written.
+func (d *document) position(n *yaml.Node) Position {
+	file := d.file
+	if _, ok := d.overlay[n]; ok {
+		file = d.overlayFile
+	}
+	return Position{File: file, Line: n.Line, Column: n.Column}
+}
+
+// parseYAML parses one YAML document. An empty text is an empty mapping.
+func parseYAML(name string, data []byte) (*yaml.Node, []*Error) {
+	fail := func(line, column int, format string, args ...any) (*yaml.Node, []*Error) {
+		return nil, []*Error{{Position: Position{name, line, column}, Message: fmt.Sprintf(format, args...)}}
+	}
+	if len(data) > maxFileBytes {
+		return fail(0, 0, "%d bytes are more than the limit of %d", len(data), maxFileBytes)
+	}
+	var doc yaml.Node
+	if err := loadYAML(data, &doc); err != nil {
+		if noDocument(err) {
+			return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
+		}
+		var syntax *yaml.LoadError
+		if errors.As(err, &syntax) {
+			message := syntax.Message
+			if syntax.ContextMsg != "" {
+				message += " " + syntax.ContextMsg
+			}
+			return fail(syntax.Mark.Line, max(syntax.Mark.Column, 1), "not valid YAML: %s", message)
+		}
+		return fail(0, 0, "not valid YAML: %v", err)
+	}
+	if len(doc.Content) != 1 {
+		return fail(1, 1, "want one document")
+	}
+	r := resolver{name: name, sizes: make(map[*yaml.Node]extent)}
+	root := r.resolve(doc.Content[0])
+	if len(r.errs) > 0 {
+		return nil, r.errs
+	}
+	if allowed := min(maxNodes, max(minNodeAllowance, maxNodesPerByte*len(data))); r.sizes[root].nodes > allowed {
+		return fail(root.Line, root.Column, "more than %d values after aliases are written out", allowed)
+	}
+	if r.sizes[root].depth > maxDepth {
+		return fail(root.Line, root.Column, "nested deeper than %d levels", maxDepth)
+	}
+	return root, nil
+}
+
+// loadYAML shields the caller from a panic of the parser: whatever a file
+// holds, the answer is an error.
+func loadYAML(data []byte, n *yaml.Node) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("parser gave up: %v", r)
+		}
+	}()
+	return yaml.Load(data, n)
+}
+
+// noDocument reports whether err says that the text holds comments at most.
+func noDocument(err error) bool {
+	var list *yaml.LoadErrors
+	return errors.As(err, &list) && len(list.Errors) == 1 && strings.Contains(list.Errors[0].Message, "no documents in stream")
+}
+
+// extent is what a tree would measure with all aliases written out.
+type extent struct{ nodes, depth int }
+
+// resolver replaces aliases by what they stand for, writes out merge keys and
+// refuses duplicate and structured keys. Resolved nodes are shared, so a small
+// text stays small in memory; sizes knows what it would be written out.
+type resolver struct {
+	name  string
+	errs  []*Error
+	sizes map[*yaml.Node]extent // depth 0: being resolved, so it contains itself
+}
+
+func (r *resolver) errorf(n *yaml.Node, format string, args ...any) {
+	r.errs = append(r.errs, &Error{Position: Position{r.name, n.Line, n.Column}, Message: fmt.Sprintf(format, args...)})
+}
+
+// resolve returns the node that takes the place of n. Children are replaced in
+// n itself.
+func (r *resolver) resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		target := n.Alias
+		if size, ok := r.sizes[target]; ok && size.depth == 0 {
+			r.errorf(n, "alias %q contains itself", n.Value)
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line, Column: n.Column}
+		}
+		return r.resolve(target)
+	}
+	if size, ok := r.sizes[n]; ok && size.depth > 0 {
+		return n
+	}
+	r.sizes[n] = extent{}
+	for i, child := range n.Content {
+		n.Content[i] = r.resolve(child)
+	}
+	if n.Kind == yaml.MappingNode {
+		r.checkKeys(n)
+	}
+	size := extent{nodes: 1, depth: 1}
+	for _, child := range n.Content {
+		c := r.sizes[child]
+		size.nodes = min(size.nodes+c.nodes, math.MaxInt32) // stays far from overflow
+		size.depth = max(size.depth, c.depth+1)
+	}
+	r.sizes[n] = size
+	return n
+}
+
+// checkKeys refuses keys that are not plain text or come twice, and writes out
+// merge keys (<<): own keys win over merged ones.
+func (r *resolver) checkKeys(n *yaml.Node) {
+	first := make(map[string]*yaml.Node, len(n.Content)/2)
+	var merges []*yaml.Node
+	kept := n.Content[:0:0]
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			r.errorf(key, "a key must be text, not a list or a mapping")
+			continue
+		case key.Tag == "!!merge":
+			merges = append(merges, value)
+			continue
+		}
+		if before, dup := first[key.Value]; dup {
+			r.errorf(key, "duplicate key %q, first used in line %d", key.Value, before.Line)
+			continue
+		}
+		first[key.Value] = key
+		kept = append(kept, key, value)
+	}
+	if len(merges) == 0 {
+		return // duplicates are errors, so what is left in n does not matter
+	}
+	n.Content = kept
+	for _, source := range merges {
+		list := []*yaml.Node{source}
+		if source.Kind == yaml.SequenceNode {
+			list = source.Content
+		}
+		for _, m := range list {
+			if m.Kind != yaml.MappingNode {
+				r.errorf(m, "a merge key (<<) wants a mapping or a list of mappings")
+				continue
+			}
+			for i := 0; i+1 < len(m.Content); i += 2 {
+				if _, own := first[m.Content[i].Value]; !own {
+					first[m.Content[i].Value] = m.Content[i]
+					n.Content = append(n.Content, m.Content[i], m.Content[i+1])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package bootstrap
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxErrors bounds what one load reports; a file with more mistakes than this
+// is most likely not a configuration at all.
+const maxErrors = 100
+
+// Position is a place in a configuration file. Lines and columns count from 1;
+// 0 means unknown.
+type Position struct {
+	File   string
+	Line   int
+	Column int
+}
+
+// String returns file:line:column, without the parts that are unknown.
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Error is one mistake in a configuration.
+type Error struct {
+	Position Position
+	Field    string // dotted path with list indexes: admin.access_log[0].name; empty for the whole document
+	Message  string // names the value and what is allowed; sensitive values are masked
+}
+
+// Error returns the mistake on one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Position.String())
+	b.WriteString(": ")
+	if e.Field != "" {
+		b.WriteString(e.Field)
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Message)
+	return b.String()
+}
+
+// Errors holds every mistake that one [Load] found, in the order of the file.
+type Errors struct {
+	List    []*Error
+	Dropped int // mistakes beyond the first 100
+}
+
+// Error returns a head line and one line per mistake.
+func (e *Errors) Error() string {
+	var b strings.Builder
+	if n := len(e.List) + e.Dropped; n == 1 {
+		b.WriteString("bootstrap: 1 error in the configuration:")
+	} else {
+		fmt.Fprintf(&b, "bootstrap: %d errors in the configuration:", n)
+	}
+	for _, err := range e.List {
+		b.WriteString("\n  ")
+		b.WriteString(err.Error())
+	}
+	if e.Dropped > 0 {
+		fmt.Fprintf(&b, "\n  and %d more", e.Dropped)
+	}
+	return b.String()
+}
+
+// Unwrap lets errors.As find an [Error].
+func (e *Errors) Unwrap() []error {
+	list := make([]error, len(e.List))
+	for i, err := range e.List {
+		list[i] = err
+	}
+	return list
+}
+
+// newErrors sorts list by position, files in the order of their first mistake;
+// it returns nil when list is empty.
+func newErrors(list []*Error) error {
+	if len(list) == 0 {
+		return nil
+	}
+	rank := make(map[string]int)
+	for _, err := range list {
+		if _, ok := rank[err.Position.File]; !ok {
+			rank[err.Position.File] = len(rank)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Error) int {
+		return cmp.Or(
+			cmp.Compare(rank[a.Position.File], rank[b.Position.File]),
+			cmp.Compare(a.Position.Line, b.Position.Line),
+			cmp.Compare(a.Position.Column, b.Position.Column),
+		)
+	})
+	dropped := 0
+	if len(list) > maxErrors {
+		dropped = len(list) - maxErrors
+		list = list[:maxErrors]
+	}
+	return &Errors{List: list, Dropped: dropped}
+}
+
+// sensitiveFields are names whose values never appear in an error text.
+var sensitiveFields = []string{
+	"private_key", "password", "passwd", "pkcs12", "secret", "secrets", "token", "tokens", "backend_token", "api_key",
+	"authorization", "cookie", "credential", "credentials", "keys", "session_token", "secret_access_key", "secret_data",
+}
+
+// sensitive reports whether any part of a field path names a secret.
+func sensitive(path string) bool {
+	for part := range strings.SplitSeq(path, ".") {
+		part, _, _ = strings.Cut(part, "[")
+		part = strings.ToLower(part)
+		for _, name := range sensitiveFields {
+			if part == name || strings.HasSuffix(part, "_"+name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// looksSecret reports whether a value is a private key or a JSON web token,
+// wherever it stands.
+func looksSecret(value string) bool {
+	if strings.Contains(value, "PRIVATE KEY-----") {
+		return true
+	}
+	return strings.HasPrefix(value, "eyJ") && strings.Count(value, ".") == 2
+}

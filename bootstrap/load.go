@@ -1,0 +1,131 @@
+package bootstrap
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Source says where a configuration is read from. With neither field set it is
+// the [Default] one.
+type Source struct {
+	// Path is a file: .yaml and .yml are YAML, .json and all other endings
+	// JSON.
+	Path string
+	// YAML is YAML or JSON text that is merged over the file: scalars are
+	// replaced, messages merged, lists appended. Alone it is the whole
+	// configuration.
+	YAML string
+}
+
+// Options changes how a configuration is read. The zero value is the default.
+type Options struct {
+	Product            string // prefix of extension names and paths; default "proxy"
+	AllowUnknownFields bool   // skip fields that are not known and list them in Config.UnknownFields
+}
+
+// overlayName stands for a file name in positions of Source.YAML.
+const overlayName = "<config-yaml>"
+
+//go:embed default.yaml
+var defaultYAML string
+
+// Default returns the text of the configuration that is used when none is
+// given: a commented YAML file that may be copied and changed.
+func Default() string { return defaultYAML }
+
+// Load reads, merges and checks a configuration. The error is an *[Errors]
+// with every mistake, or says why the file could not be read.
+func Load(src Source, opts Options) (*Config, error) {
+	if src.Path == "" && src.YAML == "" {
+		return Parse("default.yaml", []byte(defaultYAML), opts)
+	}
+	if src.Path == "" {
+		return parse(overlayName, []byte(src.YAML), parseYAML, "", opts)
+	}
+	parser, err := parserFor(src.Path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readFile(src.Path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(src.Path, data, parser, src.YAML, opts)
+}
+
+// Parse checks a configuration that is in memory. name is what positions show
+// as the file; its ending decides as in [Source].
+func Parse(name string, data []byte, opts Options) (*Config, error) {
+	parser, err := parserFor(name)
+	if err != nil {
+		return nil, err
+	}
+	return parse(name, data, parser, "", opts)
+}
+
+type parser func(name string, data []byte) (*yaml.Node, []*Error)
+
+func parserFor(path string) (parser, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+		return parseYAML, nil
+	case ".pb", ".pb_text":
+		return nil, fmt.Errorf("bootstrap: %q: files of kind .pb and .pb_text are not supported; use .yaml, .yml or .json", path)
+	}
+	return parseJSON, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap: %w", err)
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("bootstrap: %q is a directory", path)
+	}
+	if info.Size() > maxFileBytes {
+		return nil, fmt.Errorf("bootstrap: %q has %d bytes, more than the limit of %d", path, info.Size(), maxFileBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap: %w", err)
+	}
+	return data, nil
+}
+
+func parse(name string, data []byte, parser parser, overlay string, opts Options) (*Config, error) {
+	if opts.Product == "" {
+		opts.Product = "proxy"
+	}
+	doc := &document{file: name, overlayFile: overlayName}
+	root, errs := parser(name, data)
+	if strings.TrimSpace(overlay) != "" {
+		over, overErrs := parseYAML(overlayName, []byte(overlay))
+		errs = append(errs, overErrs...)
+		if len(errs) == 0 {
+			doc.overlay = make(map[*yaml.Node]struct{})
+			collect(over, doc.overlay)
+			root = mergeNodes("", root, over)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, newErrors(errs)
+	}
+	if isNull(root) {
+		root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: root.Line, Column: root.Column}
+	}
+	doc.root = root
+	d := &decoder{doc: doc, product: opts.Product, allowUnknown: opts.AllowUnknownFields}
+	c := defaults(opts.Product)
+	c.decode(d, root)
+	if len(d.errs) > 0 {
+		return nil, newErrors(d.errs)
+	}
+	c.UnknownFields, c.Warnings = d.unknown, d.warnings
+	return c, nil
+}

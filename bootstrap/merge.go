@@ -1,0 +1,116 @@
+package bootstrap
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// exclusive lists groups of fields of which a message holds one at most, by
+// the name of the field that holds the message. When the text merged over the
+// file sets one of a group, it takes the place of the others.
+var exclusive = map[string][][]string{
+	"address":        {{"socket_address", "pipe"}},
+	"stats_matcher":  {{"reject_all", "exclusion_list", "inclusion_list"}},
+	"log_format":     {{"text_format", "json_format"}},
+	"socket_address": {{"port_value", "named_port"}},
+	"cds_config":     {configSourceKinds},
+	"lds_config":     {configSourceKinds},
+}
+
+var configSourceKinds = []string{"path", "path_config_source", "api_config_source", "ads", "self"}
+
+// mergeNodes merges over into base as messages merge: scalars are replaced,
+// messages merged field by field, lists appended. Neither argument is changed.
+// name is the field that holds them.
+func mergeNodes(name string, base, over *yaml.Node) *yaml.Node {
+	switch {
+	case isNull(over):
+		return base
+	case base.Kind == yaml.MappingNode && over.Kind == yaml.MappingNode:
+		return mergeMappings(name, base, over)
+	case base.Kind == yaml.SequenceNode && over.Kind == yaml.SequenceNode:
+		merged := *base
+		merged.Content = append(append(make([]*yaml.Node, 0, len(base.Content)+len(over.Content)), base.Content...), over.Content...)
+		return &merged
+	default:
+		return over
+	}
+}
+
+func mergeMappings(name string, base, over *yaml.Node) *yaml.Node {
+	merged := *base
+	merged.Content = nil
+	index := make(map[string]int)
+	replaced := ousted(name, over)
+	for i := 0; i+1 < len(base.Content); i += 2 {
+		key := snakeCase(base.Content[i].Value)
+		if replaced[key] {
+			continue
+		}
+		index[key] = len(merged.Content) + 1
+		merged.Content = append(merged.Content, base.Content[i], base.Content[i+1])
+	}
+	for i := 0; i+1 < len(over.Content); i += 2 {
+		key := snakeCase(over.Content[i].Value)
+		if at, ok := index[key]; ok {
+			merged.Content[at] = mergeNodes(key, merged.Content[at], over.Content[i+1])
+			continue
+		}
+		merged.Content = append(merged.Content, over.Content[i], over.Content[i+1])
+	}
+	return &merged
+}
+
+// ousted returns the fields that the members of over push out of a group.
+func ousted(name string, over *yaml.Node) map[string]bool {
+	out := make(map[string]bool)
+	for _, group := range exclusive[name] {
+		var set string
+		for i := 0; i+1 < len(over.Content); i += 2 {
+			for _, member := range group {
+				if snakeCase(over.Content[i].Value) == member && !isNull(over.Content[i+1]) {
+					set = member
+				}
+			}
+		}
+		if set == "" {
+			continue
+		}
+		for _, member := range group {
+			out[member] = member != set
+		}
+	}
+	return out
+}
+
+// isNull reports whether n stands for an unset field.
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// snakeCase turns the lowerCamelCase spelling of a field into snake_case; the
+// latter is returned as it is.
+func snakeCase(name string) string {
+	if strings.ToLower(name) == name {
+		return name
+	}
+	var b strings.Builder
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte('_')
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// collect adds every node of a tree to set. The tree may share nodes.
+func collect(n *yaml.Node, set map[*yaml.Node]struct{}) {
+	if _, ok := set[n]; ok {
+		return
+	}
+	set[n] = struct{}{}
+	for _, child := range n.Content {
+		collect(child, set)
+	}
+}

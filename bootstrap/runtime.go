@@ -1,0 +1,150 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// LayerKind says where the values of a runtime layer come from.
+type LayerKind string
+
+// The kinds of runtime layers.
+const (
+	StaticLayer LayerKind = "static_layer"
+	DiskLayer   LayerKind = "disk_layer"
+	AdminLayer  LayerKind = "admin_layer"
+	RTDSLayer   LayerKind = "rtds_layer"
+)
+
+// RuntimeLayer is one layer of runtime values.
+type RuntimeLayer struct {
+	Name string
+	Kind LayerKind
+
+	Static map[string]any // values of a static layer: string, float64, bool or map[string]any
+
+	SymlinkRoot          string // disk layer: directory is SymlinkRoot/Subdirectory[/<service cluster>]
+	Subdirectory         string
+	AppendServiceCluster bool
+
+	RTDSName   string // resource name of an RTDS layer
+	RTDSConfig Raw
+}
+
+// maxNameBytes bounds names of things in a configuration; from longName on a
+// warning is given.
+const (
+	maxNameBytes = 1024
+	longName     = 60
+)
+
+func (c *Config) setLayeredRuntime(d *decoder, n *yaml.Node, path string) {
+	seen := d.message(n, path, []field{
+		{"layers", list(&c.Runtime, func(l *RuntimeLayer) setter { return l.set })},
+	})
+	if len(c.Runtime) == 0 {
+		c.Runtime = []RuntimeLayer{{Kind: AdminLayer}} // present but empty: one unnamed admin layer
+		return
+	}
+	names, admins := make(map[string]bool), 0
+	for i, l := range c.Runtime {
+		at := fmt.Sprintf("%s.layers[%d]", path, i)
+		node := seen["layers"].Content[i]
+		switch {
+		case l.Name == "":
+		case names[l.Name]:
+			d.errorf(node, at, "Duplicate layer name: %s", l.Name)
+		}
+		names[l.Name] = true
+		if l.Kind == AdminLayer {
+			if admins++; admins == 2 {
+				d.errorf(node, at, "Too many admin layers specified in LayeredRuntime, at most one may be specified")
+			}
+		}
+	}
+}
+
+func (l *RuntimeLayer) set(d *decoder, n *yaml.Node, path string) {
+	seen := d.message(n, path, []field{
+		{"name", text(&l.Name)},
+		{"static_layer", l.setStatic},
+		{"disk_layer", func(d *decoder, n *yaml.Node, path string) {
+			d.message(n, path, []field{
+				{"symlink_root", text(&l.SymlinkRoot)},
+				{"subdirectory", text(&l.Subdirectory)},
+				{"append_service_cluster", boolean(&l.AppendServiceCluster)},
+			})
+		}},
+		{"admin_layer", nested()},
+		{"rtds_layer", nested(
+			field{"name", text(&l.RTDSName)},
+			field{"rtds_config", raw(&l.RTDSConfig)},
+		)},
+	})
+	d.require(n, path, seen, "name")
+	if at, ok := seen["name"]; ok {
+		checkName(d, at, join(path, "name"), l.Name)
+	}
+	kinds := []string{string(StaticLayer), string(DiskLayer), string(AdminLayer), string(RTDSLayer)}
+	kind := d.oneOf(n, path, seen, false, kinds...)
+	l.Kind = LayerKind(kind)
+	for _, k := range kinds {
+		if _, ok := seen[k]; ok {
+			return
+		}
+	}
+	if n.Kind == yaml.MappingNode {
+		d.errorf(n, path, "layer specifier not set; one of static_layer, disk_layer, admin_layer, rtds_layer must be set")
+	}
+}
+
+func (l *RuntimeLayer) setStatic(d *decoder, n *yaml.Node, path string) {
+	structure(&l.Static)(d, n, path)
+	checkRuntimeValues(d, n, path, "")
+}
+
+// checkRuntimeValues reports lists and nulls: no runtime value has these forms.
+func checkRuntimeValues(d *decoder, n *yaml.Node, path, prefix string) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := join(prefix, n.Content[i].Value), n.Content[i+1]
+		switch {
+		case value.Kind == yaml.MappingNode:
+			checkRuntimeValues(d, value, path, key)
+		case value.Kind == yaml.SequenceNode, isNull(value):
+			d.errorf(value, join(path, key), "Invalid runtime entry value for %s", key)
+		}
+	}
+}
+
+// setRuntime reads the older form and translates it to layers.
+func (c *Config) setRuntime(d *decoder, n *yaml.Node, path string) {
+	var root, subdirectory, override string
+	base := RuntimeLayer{Name: "base", Kind: StaticLayer}
+	d.message(n, path, []field{
+		{"symlink_root", text(&root)},
+		{"subdirectory", text(&subdirectory)},
+		{"override_subdirectory", text(&override)},
+		{"base", base.setStatic},
+	})
+	c.Runtime = []RuntimeLayer{base}
+	if root != "" {
+		c.Runtime = append(c.Runtime,
+			RuntimeLayer{Name: "root", Kind: DiskLayer, SymlinkRoot: root, Subdirectory: subdirectory},
+			RuntimeLayer{Name: "override", Kind: DiskLayer, SymlinkRoot: root, Subdirectory: override, AppendServiceCluster: true})
+	}
+	c.Runtime = append(c.Runtime, RuntimeLayer{Name: "admin", Kind: AdminLayer})
+}
+
+// checkName reports a name that is too long.
+func checkName(d *decoder, n *yaml.Node, path, name string) {
+	switch {
+	case len(name) > maxNameBytes:
+		d.errorf(n, path, "name of %d bytes is longer than %d", len(name), maxNameBytes)
+	case len(name) > longName:
+		d.warnf(n, path, "name of %d bytes; names up to %d are advised", len(name), longName)
+	}
+}

@@ -1,0 +1,195 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Stats holds everything about the stats engine, its flush and its sinks.
+type Stats struct {
+	Tags              []StatsTag
+	UseAllDefaultTags bool // default true
+	TagOverrides      bool // configured tags go before default tags of the same name
+	Matcher           StatsMatcher
+	Histograms        []HistogramSettings // the first match wins
+
+	FlushInterval    time.Duration // default 5s; 0 with FlushOnAdmin
+	FlushOnAdmin     bool
+	EvictionInterval time.Duration // 0: never
+	Sinks            []StatsSink
+
+	ServerVersion    int64 // value of the gauge server.version
+	ServerVersionSet bool
+}
+
+// StatsTag is one rule of tag extraction. With neither Regex nor Fixed the
+// default rule of that name is meant.
+type StatsTag struct {
+	Name  string
+	Regex string
+	Fixed *string // nil when not set
+}
+
+// StatsMatcher says which stats exist. The zero value accepts all.
+type StatsMatcher struct {
+	RejectAll bool
+	Exclusion []StringMatcher // a stat that matches one of them is rejected
+	Inclusion []StringMatcher // when not empty: a stat that matches none of them is rejected
+}
+
+// HistogramSettings holds the settings of the histograms whose full name
+// matches.
+type HistogramSettings struct {
+	Match             StringMatcher
+	Buckets           []float64 // ascending; empty: the defaults
+	Bins              int       // initial capacity; 0: the default
+	SignificantDigits int       // 1 to 5; 0: the default
+}
+
+// StatsSink names a sink for flushed stats.
+type StatsSink struct {
+	Kind   string // one of the known names, without product prefix: statsd, dog_statsd, …
+	Config Raw    // typed_config; unset when absent
+}
+
+// sinkKinds are the sinks that exist by name.
+var sinkKinds = []string{
+	"statsd", "dog_statsd", "graphite_statsd", "metrics_service", "hystrix", "circuit_stream", "open_telemetry", "wasm",
+}
+
+const (
+	minFlushInterval = time.Millisecond
+	maxFlushInterval = 5 * time.Minute // exclusive
+)
+
+func (s *Stats) setConfig(d *decoder, n *yaml.Node, path string) {
+	d.message(n, path, []field{
+		{"stats_tags", list(&s.Tags, func(t *StatsTag) setter { return t.set })},
+		{"use_all_default_tags", boolean(&s.UseAllDefaultTags)},
+		{"allow_default_tag_overrides", boolean(&s.TagOverrides)},
+		{"stats_matcher", s.Matcher.set},
+		{"histogram_bucket_settings", list(&s.Histograms, func(h *HistogramSettings) setter { return h.set })},
+	})
+}
+
+func (s *Stats) setFlushInterval(d *decoder, n *yaml.Node, path string) {
+	duration(&s.FlushInterval, minFlushInterval, maxFlushInterval-1)(d, n, path)
+}
+
+func (s *Stats) setFlushOnAdmin(d *decoder, n *yaml.Node, path string) {
+	boolean(&s.FlushOnAdmin)(d, n, path)
+	if n.Kind == yaml.ScalarNode && strings.EqualFold(n.Value, "false") {
+		d.errorf(n, path, "must be true if present")
+	}
+}
+
+func (s *Stats) setServerVersion(d *decoder, n *yaml.Node, path string) {
+	whole(&s.ServerVersion, 0, 1<<63-1)(d, n, path)
+	s.ServerVersionSet = true
+}
+
+// check looks at the fields that depend on each other.
+func (s *Stats) check(d *decoder, seen map[string]*yaml.Node) {
+	_, interval := seen["stats_flush_interval"]
+	if at, ok := seen["stats_flush_on_admin"]; ok && interval {
+		d.errorf(at, "stats_flush_on_admin", "Only one of stats_flush_interval or stats_flush_on_admin should be set!")
+	}
+	if s.FlushOnAdmin && !interval {
+		s.FlushInterval = 0
+	}
+	if at, ok := seen["stats_eviction_interval"]; ok && s.EvictionInterval > 0 {
+		switch {
+		case s.FlushInterval == 0:
+			d.errorf(at, "stats_eviction_interval", "cannot be used with stats_flush_on_admin")
+		case s.EvictionInterval%s.FlushInterval != 0:
+			d.errorf(at, "stats_eviction_interval", "%s is not a multiple of the flush interval %s", s.EvictionInterval, s.FlushInterval)
+		}
+	}
+}
+
+func (t *StatsTag) set(d *decoder, n *yaml.Node, path string) {
+	var fixed string
+	seen := d.message(n, path, []field{
+		{"tag_name", text(&t.Name)},
+		{"regex", func(d *decoder, n *yaml.Node, path string) {
+			if n.Kind == yaml.ScalarNode && n.Value == "" {
+				return // as if it were absent: the default rule of this name
+			}
+			regex(&t.Regex)(d, n, path)
+		}},
+		{"fixed_value", text(&fixed)},
+	})
+	if d.oneOf(n, path, seen, false, "regex", "fixed_value") == "fixed_value" {
+		t.Fixed = &fixed
+	}
+	if t.Name == "" && n.Kind == yaml.MappingNode {
+		d.errorf(n, join(path, "tag_name"), "tag_name cannot be empty")
+	}
+}
+
+func (m *StatsMatcher) set(d *decoder, n *yaml.Node, path string) {
+	patterns := func(to *[]StringMatcher) setter {
+		return func(d *decoder, n *yaml.Node, path string) {
+			d.message(n, path, []field{{"patterns", list(to, func(m *StringMatcher) setter { return m.set })}})
+			if len(*to) == 0 {
+				d.errorf(n, join(path, "patterns"), "at least one pattern must be set")
+			}
+		}
+	}
+	seen := d.message(n, path, []field{
+		{"reject_all", boolean(&m.RejectAll)},
+		{"exclusion_list", patterns(&m.Exclusion)},
+		{"inclusion_list", patterns(&m.Inclusion)},
+	})
+	d.oneOf(n, path, seen, true, "reject_all", "exclusion_list", "inclusion_list")
+}
+
+// maxBins is the largest initial capacity of a histogram.
+const maxBins = 46082
+
+func (h *HistogramSettings) set(d *decoder, n *yaml.Node, path string) {
+	seen := d.message(n, path, []field{
+		{"match", h.Match.set},
+		{"buckets", list(&h.Buckets, func(to *float64) setter { return number(to, 0, 1e300) })},
+		{"bins", whole(&h.Bins, 1, maxBins)},
+		{"significant_digits", whole(&h.SignificantDigits, 1, 5)},
+	})
+	d.require(n, path, seen, "match")
+	for i, bound := range h.Buckets {
+		at := fmt.Sprintf("%s.buckets[%d]", path, i)
+		switch {
+		case bound <= 0:
+			d.errorf(seen["buckets"].Content[i], at, "%v is not greater than 0", bound)
+		case slices.Index(h.Buckets, bound) < i:
+			d.errorf(seen["buckets"].Content[i], at, "%v comes twice", bound)
+		}
+	}
+	slices.Sort(h.Buckets)
+}
+
+func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
+	var name string
+	seen := d.message(n, path, []field{
+		{"name", text(&name)},
+		{"typed_config", raw(&s.Config)},
+		{"config", raw(&s.Config)},
+	})
+	d.require(n, path, seen, "name")
+	at, ok := seen["name"]
+	if !ok {
+		return
+	}
+	s.Kind = name
+	for _, prefix := range []string{d.product + ".", "proxy.", "envoy."} {
+		s.Kind = strings.TrimPrefix(s.Kind, prefix)
+	}
+	s.Kind = strings.TrimPrefix(s.Kind, "stat_sinks.")
+	if !slices.Contains(sinkKinds, s.Kind) {
+		d.errorf(at, join(path, "name"), "%s is not a known sink; known: %s, with or without %s.stat_sinks. in front",
+			d.show(at, path), strings.Join(sinkKinds, ", "), d.product)
+	}
+}

@@ -1,0 +1,373 @@
+package bootstrap
+
+import (
+	"io/fs"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// StatsD holds the settings of the StatsD input.
+type StatsD struct {
+	Enabled   bool             // the section is present
+	Listeners []StatsDListener // default: udp and tcp on 127.0.0.1:8125
+
+	Parse        StatsDParse
+	Limits       StatsDLimits
+	TTL          StatsDTTL
+	Prefix       string // put in front of every name
+	Exposition   StatsDExposition
+	EventsKept   int  // default 100
+	ChecksKept   int  // default 1000
+	CheckGauges  bool // service checks also as gauges
+	KeepRejected bool // default true: the last rejected lines can be seen
+}
+
+// StatsDNetwork is the transport of a listener.
+type StatsDNetwork string
+
+// The transports.
+const (
+	NetworkUDP        StatsDNetwork = "udp"
+	NetworkTCP        StatsDNetwork = "tcp"
+	NetworkUnixgram   StatsDNetwork = "unixgram"
+	NetworkUnixstream StatsDNetwork = "unixstream" // frames with a length in front
+	NetworkUnixlines  StatsDNetwork = "unixlines"  // lines
+)
+
+// StatsDListener is one socket that accepts StatsD lines.
+type StatsDListener struct {
+	Address string // as written, such as udp://:8125
+	Name    string // shown in stats; default: the address with everything but letters and digits as _
+	Network StatsDNetwork
+	Host    netip.Addr // udp, tcp; invalid: all addresses
+	Port    uint16
+	Path    string // unix sockets; @name is abstract
+
+	Readers        int // datagrams; 0: as many as the CPUs, four at most
+	ReceiveBuffer  int // SO_RCVBUF of datagrams; default 4 MiB
+	MaxPacketBytes int // default 65535
+	MaxConnections int // streams; default 1024, -1 no limit
+	MaxPerAddress  int // tcp; default 64, -1 no limit
+	IdleTimeout    time.Duration
+	AllowedCIDRs   []netip.Prefix // udp, tcp; empty: all
+	Mode           fs.FileMode    // unix sockets; default 0666
+	Owner          string
+	Group          string
+}
+
+// StatsDParse says which dialects of the line are understood.
+type StatsDParse struct {
+	DogStatsD bool // all dialects default to true
+	Influx    bool
+	Librato   bool
+	SignalFX  bool
+	Graphite  bool
+
+	GaugeSigns       GaugeSigns       // default delta
+	NegativeCounters NegativeCounters // default reject
+	Container        ContainerField   // default drop
+}
+
+// GaugeSigns says what +5 and -5 do to a gauge.
+type GaugeSigns string
+
+// The meanings of a signed gauge value.
+const (
+	SignsDelta    GaugeSigns = "delta"
+	SignsAbsolute GaugeSigns = "absolute"
+)
+
+// NegativeCounters says what happens to a negative counter value.
+type NegativeCounters string
+
+// The treatments of negative counter values.
+const (
+	NegativeReject NegativeCounters = "reject"
+	NegativeGauge  NegativeCounters = "gauge" // the series becomes a gauge
+)
+
+// ContainerField says what happens to the container field of a line.
+type ContainerField string
+
+// The treatments of the container field.
+const (
+	ContainerDrop ContainerField = "drop"
+	ContainerTag  ContainerField = "tag"
+)
+
+// StatsDLimits bounds lines and the series they make. In each field -1 means
+// no limit.
+type StatsDLimits struct {
+	LineBytes             int // default 8192
+	LinesPerPacket        int // default 4096
+	NameBytes             int // default 1024
+	Segments              int // default 32
+	Tags                  int // default 32
+	TagKeyBytes           int // default 128
+	TagValueBytes         int // default 512
+	Series                int // default 1000000
+	SeriesPerFirstSegment int // default 200000
+	SeriesPerName         int // default 50000
+	NewSeriesPerSecond    int // default 50000
+	Sets                  int // default 10000
+}
+
+// StatsDTTL says after which time without a sample a series goes. 0 is never.
+type StatsDTTL struct {
+	Counter   time.Duration
+	Gauge     time.Duration
+	Histogram time.Duration
+	Set       time.Duration
+}
+
+// StatsDExposition says how series look in the exposition format.
+type StatsDExposition struct {
+	Prefix        string
+	CounterSuffix string // none (default) or total
+	TimerUnit     string // ms (default) or s
+	Observer      string // histogram (default) or summary
+	TypeConflict  string // suffix (default) or reject
+	Compat        string // none (default) or statsd_exporter
+}
+
+// Default sizes of listeners.
+const (
+	defaultReceiveBuffer  = 4 << 20
+	defaultMaxPacketBytes = 65535
+	defaultConnections    = 1024
+	defaultPerAddress     = 64
+	defaultSocketMode     = 0o666
+)
+
+func defaultStatsD() StatsD {
+	return StatsD{
+		Parse: StatsDParse{
+			DogStatsD: true, Influx: true, Librato: true, SignalFX: true, Graphite: true,
+			GaugeSigns: SignsDelta, NegativeCounters: NegativeReject, Container: ContainerDrop,
+		},
+		Limits: StatsDLimits{
+			LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
+			Series: 1_000_000, SeriesPerFirstSegment: 200_000, SeriesPerName: 50_000, NewSeriesPerSecond: 50_000, Sets: 10_000,
+		},
+		Exposition: StatsDExposition{
+			CounterSuffix: "none", TimerUnit: "ms", Observer: "histogram", TypeConflict: "suffix", Compat: "none",
+		},
+		EventsKept: 100, ChecksKept: 1000, KeepRejected: true,
+	}
+}
+
+func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
+	s.Enabled = true
+	seen := d.message(n, path, []field{
+		{"listeners", list(&s.Listeners, func(l *StatsDListener) setter { return l.set })},
+		{"parse", s.Parse.set},
+		{"limits", s.Limits.set},
+		{"ttl", nested(
+			field{"counter", period(&s.TTL.Counter, 0, forever)},
+			field{"gauge", period(&s.TTL.Gauge, 0, forever)},
+			field{"histogram", period(&s.TTL.Histogram, 0, forever)},
+			field{"set", period(&s.TTL.Set, 0, forever)},
+		)},
+		{"prefix", text(&s.Prefix)},
+		{"exposition", s.Exposition.set},
+		{"events", nested(field{"keep", whole(&s.EventsKept, 0, 100_000)})},
+		{"service_checks", nested(
+			field{"keep", whole(&s.ChecksKept, 0, 100_000)},
+			field{"gauge", boolean(&s.CheckGauges)},
+		)},
+		{"keep_rejected", boolean(&s.KeepRejected)},
+		{"mapping", setNoMapping},
+		{"relay", absent},
+		{"self_metrics", absent},
+	})
+	_, given := seen["listeners"]
+	if !given && n.Kind == yaml.MappingNode {
+		port := uint16(8125)
+		for _, network := range []StatsDNetwork{NetworkUDP, NetworkTCP} {
+			l := StatsDListener{Address: string(network) + "://127.0.0.1:8125", Network: network, Host: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Port: port}
+			l.applyDefaults()
+			s.Listeners = append(s.Listeners, l)
+		}
+		return
+	}
+	names := make(map[string]bool)
+	for i, l := range s.Listeners {
+		if l.Name != "" && names[l.Name] {
+			at := seen["listeners"].Content[i]
+			d.errorf(at, path+".listeners["+strconv.Itoa(i)+"]", "second listener named %q", l.Name)
+		}
+		names[l.Name] = true
+	}
+}
+
+// setNoMapping accepts a mapping section that maps nothing.
+func setNoMapping(d *decoder, n *yaml.Node, path string) {
+	d.message(n, path, []field{
+		{"file", absent},
+		{"watch", absent},
+		{"unmatched", func(d *decoder, n *yaml.Node, path string) {
+			if n.Kind != yaml.ScalarNode || n.Value != "keep" {
+				absent(d, n, path)
+			}
+		}},
+	})
+}
+
+func (l *StatsDListener) applyDefaults() {
+	if l.Name == "" {
+		l.Name = strings.Trim(notAlphanumeric.ReplaceAllString(l.Address, "_"), "_")
+	}
+	if l.ReceiveBuffer == 0 {
+		l.ReceiveBuffer = defaultReceiveBuffer
+	}
+	if l.MaxPacketBytes == 0 {
+		l.MaxPacketBytes = defaultMaxPacketBytes
+	}
+	if l.MaxConnections == 0 {
+		l.MaxConnections = defaultConnections
+	}
+	if l.MaxPerAddress == 0 {
+		l.MaxPerAddress = defaultPerAddress
+	}
+}
+
+var notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// listenerFields says which fields make sense on which transport.
+var listenerFields = map[string][]StatsDNetwork{
+	"readers":          {NetworkUDP, NetworkUnixgram},
+	"rcvbuf":           {NetworkUDP, NetworkUnixgram},
+	"max_packet_bytes": {NetworkUDP, NetworkUnixgram, NetworkUnixstream},
+	"max_connections":  {NetworkTCP, NetworkUnixstream, NetworkUnixlines},
+	"max_per_address":  {NetworkTCP},
+	"idle_timeout":     {NetworkTCP, NetworkUnixstream, NetworkUnixlines},
+	"allowed_cidrs":    {NetworkUDP, NetworkTCP},
+	"mode":             {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
+	"owner":            {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
+	"group":            {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
+}
+
+func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
+	mode := defaultSocketMode
+	seen := d.message(n, path, []field{
+		{"address", l.setAddress},
+		{"name", nonEmpty(&l.Name)},
+		{"readers", whole(&l.Readers, 0, 256)},
+		{"rcvbuf", size(&l.ReceiveBuffer, 1<<10, 1<<30)},
+		{"max_packet_bytes", size(&l.MaxPacketBytes, 512, 1<<20)},
+		{"max_connections", limit(&l.MaxConnections)},
+		{"max_per_address", limit(&l.MaxPerAddress)},
+		{"idle_timeout", period(&l.IdleTimeout, 0, 24*time.Hour)},
+		{"allowed_cidrs", list(&l.AllowedCIDRs, cidr)},
+		{"mode", fileMode(&mode)},
+		{"owner", text(&l.Owner)},
+		{"group", text(&l.Group)},
+		{"tls", absent},
+	})
+	l.Mode = fs.FileMode(mode)
+	d.require(n, path, seen, "address")
+	if l.Network == "" {
+		return
+	}
+	for name, networks := range listenerFields {
+		if at, ok := seen[name]; ok && !slices.Contains(networks, l.Network) {
+			d.errorf(at, join(path, name), "has no meaning for %s; only for %s", l.Network, words(networks))
+		}
+	}
+	l.applyDefaults()
+}
+
+// setAddress reads network://host:port or network:///path.
+func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
+	bad := func(reason string) {
+		d.errorf(n, path, "%s is not a listener address: %s; want udp://[host]:port, tcp://[host]:port, unixgram:///path, unixstream:///path or unixlines:///path",
+			d.show(n, path), reason)
+	}
+	if n.Kind != yaml.ScalarNode {
+		bad("not text")
+		return
+	}
+	l.Address = n.Value
+	network, rest, ok := strings.Cut(n.Value, "://")
+	switch {
+	case !ok:
+		bad("no ://")
+		return
+	case network == "tls":
+		d.errorf(n, path, "tls:// is known, but not available in this build; use tcp://")
+		return
+	}
+	switch network := StatsDNetwork(network); network {
+	case NetworkUDP, NetworkTCP:
+		host, port, err := net.SplitHostPort(rest)
+		if err != nil {
+			bad("no host:port")
+			return
+		}
+		number, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			bad("port not in [0, 65535]")
+			return
+		}
+		if host != "" {
+			if l.Host, err = netip.ParseAddr(host); err != nil {
+				bad("the host is not an IP address")
+				return
+			}
+		}
+		l.Port, l.Network = uint16(number), network
+	case NetworkUnixgram, NetworkUnixstream, NetworkUnixlines:
+		l.Network, l.Path = network, rest
+		checkSocketPath(d, n, path, rest)
+	default:
+		bad("unknown network")
+	}
+}
+
+func (p *StatsDParse) set(d *decoder, n *yaml.Node, path string) {
+	d.message(n, path, []field{
+		{"dogstatsd", boolean(&p.DogStatsD)},
+		{"influx", boolean(&p.Influx)},
+		{"librato", boolean(&p.Librato)},
+		{"signalfx", boolean(&p.SignalFX)},
+		{"graphite", boolean(&p.Graphite)},
+		{"gauge_signs", choice(&p.GaugeSigns, SignsDelta, SignsAbsolute)},
+		{"negative_counters", choice(&p.NegativeCounters, NegativeReject, NegativeGauge)},
+		{"container", choice(&p.Container, ContainerDrop, ContainerTag)},
+	})
+}
+
+func (l *StatsDLimits) set(d *decoder, n *yaml.Node, path string) {
+	d.message(n, path, []field{
+		{"line_bytes", limit(&l.LineBytes)},
+		{"lines_per_packet", limit(&l.LinesPerPacket)},
+		{"name_bytes", limit(&l.NameBytes)},
+		{"segments", limit(&l.Segments)},
+		{"tags", limit(&l.Tags)},
+		{"tag_key_bytes", limit(&l.TagKeyBytes)},
+		{"tag_value_bytes", limit(&l.TagValueBytes)},
+		{"series", limit(&l.Series)},
+		{"series_per_first_segment", limit(&l.SeriesPerFirstSegment)},
+		{"series_per_name", limit(&l.SeriesPerName)},
+		{"new_series_per_second", limit(&l.NewSeriesPerSecond)},
+		{"sets", limit(&l.Sets)},
+	})
+}
+
+func (e *StatsDExposition) set(d *decoder, n *yaml.Node, path string) {
+	d.message(n, path, []field{
+		{"prefix", text(&e.Prefix)},
+		{"counter_suffix", choice(&e.CounterSuffix, "none", "total")},
+		{"timer_unit", choice(&e.TimerUnit, "ms", "s")},
+		{"observer", choice(&e.Observer, "histogram", "summary")},
+		{"type_conflict", choice(&e.TypeConflict, "suffix", "reject")},
+		{"compat", choice(&e.Compat, "none", "statsd_exporter")},
+	})
+}
