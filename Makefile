@@ -1,0 +1,51 @@
+# `make` lists the targets; `make run` and `make test` are all that a fresh
+# machine with Go and make needs.
+
+GO       ?= go
+FUZZTIME ?= 30s
+COUNT    ?= 6
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS   = -X main.version=$(VERSION) -X main.revision=$(REVISION)
+
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## start the daemon with its embedded configuration: admin on 127.0.0.1:9901, StatsD on 127.0.0.1:8125
+	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/statsd-admin
+
+build: ## build bin/statsd-admin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/statsd-admin ./cmd/statsd-admin
+
+test: tools lint unit race purego e2e ## run all checks and tests
+
+tools: ## install what the tests need (with CI=true; otherwise say what is missing)
+	@./scripts/tools
+
+lint: ## gofmt, go vet, staticcheck
+	@./scripts/lint
+
+unit: ## unit tests, golden files, house rules
+	$(GO) test ./...
+
+race: ## the same under the race detector
+	$(GO) test -race -short ./...
+
+purego: ## the store and its neighbours without the processor-bound fast path
+	$(GO) test -tags purego -short ./internal/percpu ./symtab ./histogram ./store/...
+
+e2e: ## the real binary against programs that we did not write
+	@./scripts/e2e
+
+fuzz: ## run each fuzz target for FUZZTIME
+	@./scripts/fuzz $(FUZZTIME)
+
+bench: ## measure everything in bench/ and check the budget
+	@./scripts/bench $(COUNT)
+
+bench-peers: ## the same work on other libraries, as the table of docs/performance.md
+	cd bench/peers && $(GO) test -run '^$$' -bench . -count $(COUNT)
+
+.PHONY: help run build test tools lint unit race purego e2e fuzz bench bench-peers
