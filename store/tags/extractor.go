@@ -1,0 +1,308 @@
+package tags
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// DefaultProduct is the product name used when [Config].Product is empty.
+const DefaultProduct = "proxy"
+
+// Tag is one label of a stat.
+type Tag struct{ Name, Value string }
+
+// Config says which rules an [Extractor] has.
+type Config struct {
+	// Product is put before the names of the default tags, as in
+	// "proxy.cluster_name". Empty means [DefaultProduct].
+	Product string
+
+	// UseDefaults turns the default rules on.
+	UseDefaults bool
+
+	// CommandLine are tags with fixed values that every name gets.
+	CommandLine []Tag
+
+	// Tags are the configured rules, in order. A name may occur repeatedly.
+	Tags []Spec
+
+	// AllowOverrides lets a configured rule go before the default rules of the
+	// same tag name. Without it the default rules come first.
+	AllowOverrides bool
+}
+
+// Spec is one configured rule. With neither a Regex nor a Fixed value it stands
+// for the default rules of that name.
+type Spec struct {
+	// Name is the tag's name. Any character is allowed.
+	Name string
+
+	// Regex is searched for in the full name. What its first group matches is
+	// removed; the value is what its second group matches or, if there is no
+	// second group or it is empty, the first. An expression without a group
+	// never yields a tag.
+	Regex string
+
+	// Fixed is the value every name gets. It may point to an empty text.
+	Fixed *string
+}
+
+// Extractor applies rules to names.
+type Extractor struct {
+	// programs holds, by first token, the rules worth trying for such names, in
+	// the order of application. other is for all names with another first token
+	// or without a dot.
+	programs map[string][]rule
+	other    []rule
+}
+
+// New returns an extractor for c. Errors name the tag.
+func New(c Config) (*Extractor, error) {
+	product := c.Product
+	if product == "" {
+		product = DefaultProduct
+	}
+	defaults := defaultRules(product)
+
+	var configured []rule
+	for _, spec := range c.Tags {
+		rules, err := spec.rules(defaults)
+		if err != nil {
+			return nil, err
+		}
+		configured = append(configured, rules...)
+	}
+
+	var all []rule
+	if c.UseDefaults {
+		all = append(all, defaults...)
+		if c.AllowOverrides {
+			all, configured = override(all, configured)
+		}
+	}
+	for _, tag := range c.CommandLine {
+		if tag.Name == "" {
+			return nil, errNoName
+		}
+		all = append(all, fixedRule(tag.Name, tag.Value))
+	}
+	all = append(all, configured...)
+	markShared(all)
+	return compile(all), nil
+}
+
+// errNoName has the wording that users of such configurations know.
+var errNoName = errors.New("tag_name cannot be empty")
+
+func (s Spec) rules(defaults []rule) ([]rule, error) {
+	switch {
+	case s.Name == "":
+		return nil, errNoName
+	case s.Fixed != nil && s.Regex != "":
+		return nil, fmt.Errorf("tags: tag %q has a regex and a fixed value, only one of them is allowed", s.Name)
+	case s.Fixed != nil:
+		return []rule{fixedRule(s.Name, *s.Fixed)}, nil
+	case s.Regex != "":
+		r, err := regexRule(s.Name, s.Regex)
+		if err != nil {
+			return nil, fmt.Errorf("tags: tag %q: %w", s.Name, err)
+		}
+		return []rule{r}, nil
+	}
+	var found []rule
+	for _, d := range defaults {
+		if d.tag == s.Name {
+			found = append(found, d)
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("No regex specified for tag specifier and no default regex for name: '%s'", s.Name) //nolint:staticcheck // known wording
+	}
+	return found, nil
+}
+
+// override puts each configured rule whose tag has a default rule before the
+// first of those, and returns the remaining configured rules apart.
+func override(defaults, configured []rule) (merged, rest []rule) {
+	before := map[string][]rule{}
+	tiedToNothing := map[string]bool{} // tags with a default rule in the first group
+	isDefault := map[string]bool{}
+	for _, d := range defaults {
+		isDefault[d.tag] = true
+		if d.first == "" {
+			tiedToNothing[d.tag] = true
+		}
+	}
+	for _, c := range configured {
+		if !isDefault[c.tag] {
+			rest = append(rest, c)
+			continue
+		}
+		if tiedToNothing[c.tag] {
+			// Staying in the second group, it would lose to that default rule.
+			c.first = ""
+		}
+		before[c.tag] = append(before[c.tag], c)
+	}
+	for _, d := range defaults {
+		merged = append(merged, before[d.tag]...)
+		delete(before, d.tag)
+		merged = append(merged, d)
+	}
+	return merged, rest
+}
+
+// markShared marks the rules whose tag has other rules too. Only these need
+// the check whether the tag has been set.
+func markShared(rules []rule) {
+	count := map[string]int{}
+	for _, r := range rules {
+		count[r.tag]++
+	}
+	for i := range rules {
+		rules[i].shared = count[rules[i].tag] > 1
+	}
+}
+
+// compile sorts rules into one program per first token.
+func compile(rules []rule) *Extractor {
+	e := &Extractor{programs: map[string][]rule{}}
+	for _, r := range rules {
+		if r.first != "" {
+			e.programs[r.first] = nil
+		}
+		for _, token := range r.firsts {
+			e.programs[token] = nil
+		}
+	}
+	for token := range e.programs {
+		e.programs[token] = program(rules, token)
+	}
+	e.other = program(rules, "")
+	return e
+}
+
+// program returns the rules worth trying for names whose first token is token,
+// or any that no rule is tied to, if token is empty.
+func program(rules []rule, token string) []rule {
+	var loose, tied []rule
+	for _, r := range rules {
+		switch {
+		case r.first != "":
+			if r.first == token {
+				tied = append(tied, r)
+			}
+		case r.possible(token):
+			loose = append(loose, r)
+		}
+	}
+	return append(loose, tied...)
+}
+
+// Extract returns the base name of name, and dst with the tags appended in
+// order. Values are substrings of name; the base name is name itself when no
+// rule removed anything.
+func (e *Extractor) Extract(name string, dst []Tag) (extracted string, tags []Tag) {
+	var cutsArray [cutsOnStack]span
+	cuts, dst := e.run(name, dst, cutsArray[:0])
+	if len(cuts) == 0 {
+		return name, dst
+	}
+	n := len(name)
+	for _, c := range cuts {
+		n -= c.end - c.start
+	}
+	var b strings.Builder
+	b.Grow(n)
+	at := 0
+	for _, c := range cuts {
+		b.WriteString(name[at:c.start])
+		at = c.end
+	}
+	b.WriteString(name[at:])
+	return b.String(), dst
+}
+
+// ExtractInto is Extract for callers that keep a buffer: the base name is
+// appended to buf. With the default rules it allocates only when buf or dst
+// have to grow.
+func (e *Extractor) ExtractInto(name string, buf []byte, dst []Tag) (extracted []byte, tags []Tag) {
+	var cutsArray [cutsOnStack]span
+	cuts, dst := e.run(name, dst, cutsArray[:0])
+	at := 0
+	for _, c := range cuts {
+		buf = append(buf, name[at:c.start]...)
+		at = c.end
+	}
+	return append(buf, name[at:]...), dst
+}
+
+// cutsOnStack is how many pieces a name may lose before run allocates.
+const cutsOnStack = 8
+
+// run applies the rules to name. It returns the pieces to remove, ascending
+// and apart from each other.
+func (e *Extractor) run(name string, dst []Tag, cuts []span) ([]span, []Tag) {
+	var dots [dotsOnStack]int32
+	n := tokenized{text: name, dots: appendDots(dots[:0], name)}
+	rules := e.other
+	if len(n.dots) > 0 {
+		if p, ok := e.programs[name[:n.dots[0]]]; ok {
+			rules = p
+		}
+	}
+	first := len(dst)
+	for i := range rules {
+		r := &rules[i]
+		if r.shared && hasTag(dst[first:], r.tag) {
+			continue
+		}
+		if r.kind == fixed {
+			dst = append(dst, Tag{r.tag, r.value})
+			continue
+		}
+		m := r.find(n)
+		if m.cut.start == m.cut.end {
+			continue
+		}
+		value := name[m.value.start:m.value.end]
+		if r.forbidden != "" && value == r.forbidden {
+			continue
+		}
+		dst = append(dst, Tag{r.tag, value})
+		cuts = addCut(cuts, m.cut)
+	}
+	return cuts, dst
+}
+
+func hasTag(tags []Tag, name string) bool {
+	for i := range tags {
+		if tags[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// addCut inserts c into cuts, which are ascending and apart, and unites it with
+// those it overlaps or touches.
+func addCut(cuts []span, c span) []span {
+	i := len(cuts)
+	for i > 0 && cuts[i-1].end >= c.start {
+		i-- // cuts[i:] end at or after the start of c
+	}
+	j := i
+	for j < len(cuts) && cuts[j].start <= c.end {
+		c.start, c.end = min(c.start, cuts[j].start), max(c.end, cuts[j].end)
+		j++
+	}
+	if i == j {
+		cuts = append(cuts, span{})
+		copy(cuts[i+1:], cuts[i:])
+		cuts[i] = c
+		return cuts
+	}
+	cuts[i] = c
+	return append(cuts[:i+1], cuts[j:]...)
+}
