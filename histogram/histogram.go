@@ -1,0 +1,180 @@
+package histogram
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// Histogram counts values. Make one with [New]; it must not be copied. See the
+// package comment for what may be called when.
+type Histogram struct {
+	_ noCopy
+
+	layout *Layout
+	shared atomic.Pointer[shard] // nil until something is recorded
+	owned  owners
+	epoch  atomic.Uint32 // its low bit selects shard.ends
+	carry  atomic.Uint64 // fractions of weights, in units of 2^-32
+
+	mu sync.Mutex // serializes the making of shards and pages
+
+	snapshot atomic.Pointer[Snapshot]
+	merged   *merged // what Merge remembers; nil until it found something
+}
+
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// New returns an empty histogram.
+func New(l *Layout) *Histogram {
+	h := &Histogram{layout: l}
+	h.snapshot.Store(l.unused)
+	return h
+}
+
+// Layout returns what New was called with.
+func (h *Histogram) Layout() *Layout { return h.layout }
+
+// Snapshot returns the result of the last Merge. Before a Merge that found
+// something, it is unused and empty, never nil. It costs one atomic load.
+func (h *Histogram) Snapshot() *Snapshot { return h.snapshot.Load() }
+
+// Record counts v once. Values whose fixed-point form exceeds 2^63-1 count as
+// that largest value.
+//
+// It takes no lock and allocates only when v falls where nothing fell before.
+func (h *Histogram) Record(v uint64) {
+	if h.layout.scale != 1 {
+		h.recordScaled(v)
+		return
+	}
+	h.record(int64(min(v, maxValue)))
+}
+
+func (h *Histogram) recordScaled(v uint64) {
+	high, low := bits.Mul64(v, h.layout.scale)
+	if high != 0 || low > maxValue {
+		low = maxValue
+	}
+	h.record(int64(low))
+}
+
+// RecordFloat counts v with a weight, which is 1 divided by the sample rate:
+// how many values v stands for. It costs the same whatever the weight.
+//
+// v × Scale is rounded to the nearest whole number. Values beyond ±(2^63-1)
+// count as those; negative values count as 0 unless the layout is signed; NaN
+// is ignored.
+//
+// The whole part of a weight counts at once. Fractions are collected, rounded
+// up to multiples of 2^-32, and a value during whose record a whole number is
+// reached counts once more: three values of weight 1/0.3 count 10. Weights that
+// are not positive and finite are ignored, those above 2^53 count as 2^53.
+func (h *Histogram) RecordFloat(v float64, weight float64) {
+	if v != v {
+		return
+	}
+	x := fixedPoint(v, h.layout)
+	if weight == 1 {
+		h.record(x)
+		return
+	}
+	if n := h.whole(weight); n == 1 {
+		h.record(x)
+	} else if n > 1 {
+		h.recordMany(x, n)
+	}
+}
+
+func fixedPoint(v float64, l *Layout) int64 {
+	v = math.Round(v * float64(l.scale))
+	switch {
+	case v >= maxValue:
+		return maxValue
+	case v >= 0:
+		return int64(v)
+	case !l.signed:
+		return 0
+	case v <= -maxValue:
+		return -maxValue
+	default:
+		return int64(v)
+	}
+}
+
+// whole returns how often a value of this weight counts now.
+func (h *Histogram) whole(weight float64) uint64 {
+	if !(weight > 0) || math.IsInf(weight, 1) {
+		return 0
+	}
+	weight = min(weight, 1<<53)
+	n := uint64(weight)
+	if f := weight - float64(n); f != 0 {
+		part := uint64(math.Ceil(f * (1 << 32)))
+		// In 32 bits, so that the collected fractions may wrap.
+		c := h.carry.Add(part)
+		n += uint64(uint32(c>>32) - uint32((c-part)>>32))
+	}
+	return n
+}
+
+// recordShared counts v, n times, in the shared shard.
+func (h *Histogram) recordShared(v int64, n uint64) *shard {
+	s := h.shared.Load()
+	if s == nil {
+		s = h.makeShared()
+	}
+	magnitude, side := uint64(v), 0
+	if v < 0 {
+		magnitude, side = uint64(-v), 1
+	}
+	i := h.layout.bin(magnitude)
+	if side == 1 {
+		h.countIn(s, -i, n)
+	} else if slot := h.layout.slot(i, magnitude); slot >= 0 {
+		s.splits[slot].Add(n)
+	} else {
+		h.countIn(s, i, n)
+	}
+	s.sums[side].add(magnitude, n)
+	s.ends[h.epoch.Load()&1].include(endKey(v))
+	s.touch()
+	return s
+}
+
+// countIn adds n to bin i of s and makes the memory for it if need be.
+func (h *Histogram) countIn(s *shard, i int, n uint64) {
+	for {
+		what := s.count(i, n)
+		if what == nothing {
+			return
+		}
+		h.makePage(s, i, what)
+	}
+}
+
+func (h *Histogram) makeShared() *shard {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.shared.Load()
+	if s == nil {
+		s = newShard(h.layout)
+		h.shared.Store(s)
+	}
+	return s
+}
+
+// makePage makes the page of s that was found missing for bin i.
+func (h *Histogram) makePage(s *shard, i int, what need) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if what == narrowNeeded {
+		s.narrow.need(pageOf(i))
+	} else {
+		s.wide.need(pageOf(i))
+	}
+}

@@ -1,0 +1,206 @@
+package histogram
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// Config describes the histograms of a [Layout]. Its zero value means all
+// defaults.
+type Config struct {
+	// SignificantDigits is the precision of the bins: 1 to 5 decimal digits,
+	// 0 means 2. With 2, a quantile is at most 1 % above the value it stands for.
+	SignificantDigits int
+
+	// Scale is the fixed point: value × Scale, rounded to the nearest whole
+	// number, is what is counted, and everything shown is divided by it. 0
+	// means 1; 1000 keeps three decimals.
+	Scale int64
+
+	// Bounds are the upper bounds of the cumulative bucket counts, in shown
+	// units (for Percent: 0 to 1). Each must be positive, finite and unique;
+	// they are sorted. nil means [DefaultBounds].
+	Bounds []float64
+
+	Unit Unit
+
+	// Signed keeps negative values in bins of their own. Without it, a
+	// negative value counts as 0.
+	Signed bool
+}
+
+// DefaultBounds returns the bounds of a Config that has none.
+func DefaultBounds() []float64 {
+	return []float64{
+		0.5, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000,
+		30000, 60000, 300000, 600000, 1800000, 3600000,
+	}
+}
+
+// Layout is a checked Config, immutable and shared by many histograms.
+type Layout struct {
+	geometry
+
+	scale  uint64
+	signed bool
+
+	// straddle has a bit for each bin, 64 to an element, that is set when a
+	// bound lies inside the bin, so that some of its values are at or below the
+	// bound and some are above. Values of such a bin that are not above all its
+	// bounds are counted in a slot of splits instead of in the bin.
+	straddle []uint64
+	splits   []split // ascending by limit
+
+	limits []limit // one per bound
+	bounds []float64
+	divide float64 // fixed point to shown units
+	digits int
+	unit   Unit
+
+	empty  *Stats
+	unused *Snapshot
+
+	scratch sync.Pool // of *scratch, for Merge
+}
+
+// split is the part of a straddling bin that holds the values up to limit and
+// above the limit of the split before it.
+type split struct {
+	bin   int
+	limit uint64
+}
+
+// limit tells how to count the values up to a bound: all bins below bin, and
+// of that bin the splits from firstSplit up to and without endSplit.
+type limit struct {
+	bin, firstSplit, endSplit int
+}
+
+// NewLayout checks c and compiles it. The error names the setting and what is
+// allowed.
+func NewLayout(c Config) (*Layout, error) {
+	if c.SignificantDigits == 0 {
+		c.SignificantDigits = 2
+	}
+	if c.SignificantDigits < 1 || c.SignificantDigits > 5 {
+		return nil, fmt.Errorf("histogram: significant digits %d not in [1,5]", c.SignificantDigits)
+	}
+	if c.Scale == 0 {
+		c.Scale = 1
+	}
+	if c.Scale < 1 {
+		return nil, fmt.Errorf("histogram: scale %d not at least 1", c.Scale)
+	}
+	if c.Unit > Percent {
+		return nil, fmt.Errorf("histogram: unit %d unknown", c.Unit)
+	}
+	bounds := slices.Clone(c.Bounds)
+	if bounds == nil {
+		bounds = DefaultBounds()
+	}
+	for _, b := range bounds {
+		if !(b > 0) || math.IsInf(b, 1) {
+			return nil, fmt.Errorf("histogram: bound %v not a positive finite number", b)
+		}
+	}
+	slices.Sort(bounds)
+	for i, b := range bounds {
+		if i > 0 && bounds[i-1] == b {
+			return nil, fmt.Errorf("histogram: bound %v not unique", b)
+		}
+	}
+	l := &Layout{
+		geometry: newGeometry(c.SignificantDigits),
+		scale:    uint64(c.Scale),
+		signed:   c.Signed,
+		bounds:   bounds,
+		divide:   float64(c.Scale),
+		digits:   c.SignificantDigits,
+		unit:     c.Unit,
+	}
+	if c.Unit == Percent {
+		l.divide *= percentUnits
+	}
+	l.setLimits()
+	l.empty = &Stats{layout: l}
+	l.unused = &Snapshot{Interval: l.empty, Cumulative: l.empty}
+	l.scratch.New = func() any { return new(scratch) }
+	return l, nil
+}
+
+// setLimits finds the bins that straddle a bound.
+func (l *Layout) setLimits() {
+	for _, b := range l.bounds {
+		v := l.fixedBound(b)
+		bin := l.bin(v)
+		_, highest := l.span(bin)
+		if v == highest {
+			l.limits = append(l.limits, limit{bin: bin + 1})
+			continue
+		}
+		if n := len(l.splits); n == 0 || l.splits[n-1].limit != v {
+			l.splits = append(l.splits, split{bin, v})
+		}
+		end := len(l.splits)
+		first := end
+		for first > 0 && l.splits[first-1].bin == bin {
+			first--
+		}
+		l.limits = append(l.limits, limit{bin, first, end})
+		for len(l.straddle) <= bin/pageBins {
+			l.straddle = append(l.straddle, 0)
+		}
+		l.straddle[bin/pageBins] |= 1 << (bin % pageBins)
+	}
+}
+
+// fixedBound returns the largest fixed-point value at or below b. A product
+// within one millionth of a whole number is taken for it: 0.29 × 1,000,000 is
+// not exact in binary.
+func (l *Layout) fixedBound(b float64) uint64 {
+	x := b * l.divide
+	if r := math.Round(x); l.divide != 1 && math.Abs(x-r) <= 1e-6 {
+		x = r
+	}
+	if x >= maxValue {
+		return maxValue
+	}
+	return uint64(x)
+}
+
+// splitOf is slot for a bin that straddles a bound.
+func (l *Layout) splitOf(bin int, v uint64) int {
+	lo, hi := 0, len(l.splits)
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); l.splits[mid].limit < v {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(l.splits) && l.splits[lo].bin == bin {
+		return lo
+	}
+	return -1
+}
+
+// slot returns the slot of splits that counts v, which is not negative, or -1
+// if bin counts it.
+func (l *Layout) slot(bin int, v uint64) int {
+	if w := uint(bin) / pageBins; w < uint(len(l.straddle)) && l.straddle[w]>>(uint(bin)%pageBins)&1 != 0 {
+		return l.splitOf(bin, v)
+	}
+	return -1
+}
+
+// Bounds returns the bounds in ascending order, in shown units. The caller must
+// not change them.
+func (l *Layout) Bounds() []float64 { return l.bounds }
+
+// Unit returns what the values measure.
+func (l *Layout) Unit() Unit { return l.unit }
+
+// SignificantDigits returns the precision of the bins, 1 to 5.
+func (l *Layout) SignificantDigits() int { return l.digits }

@@ -1,0 +1,296 @@
+package histogram
+
+import "slices"
+
+// merged is what Merge remembers from one call to the next, besides the
+// snapshot it made.
+type merged struct {
+	sums [2]wide128 // as read last
+
+	least, greatest uint64    // extremes since the start
+	late            [2]uint64 // extremes whose counts were not there yet
+}
+
+// scratch is memory that Merge needs while it runs.
+type scratch struct {
+	interval, cumulative packer
+	splits               []uint64
+	bounds, deltas       []uint64
+	shards               []*shard
+}
+
+// Merge takes what was recorded since the last call into a new interval, adds
+// it to the cumulative figures and returns the new snapshot, which is also what
+// [Histogram.Snapshot] returns from then on. Without new values the interval
+// becomes empty. A histogram that never got a value keeps its unused snapshot.
+//
+// Calls must not overlap. Calling it for an idle histogram costs a few loads.
+func (h *Histogram) Merge() *Snapshot {
+	prev := h.snapshot.Load()
+	shared := h.shared.Load()
+	if shared == nil {
+		return prev
+	}
+	touched := shared.takeTouched()
+	for _, s := range h.owned.all() {
+		if s != nil && s.takeTouched() {
+			touched = true
+		}
+	}
+	next := prev
+	if touched {
+		next = h.mergeTouched(prev, shared)
+	} else if prev.Interval.count != 0 {
+		next = &Snapshot{prev.Used, h.layout.empty, prev.Cumulative}
+	}
+	if next != prev {
+		h.snapshot.Store(next)
+	}
+	return next
+}
+
+func (s *shard) takeTouched() bool {
+	return s.touched.Load() != 0 && s.touched.Swap(0) != 0
+}
+
+func (h *Histogram) mergeTouched(prev *Snapshot, shared *shard) *Snapshot {
+	l := h.layout
+	if h.merged == nil {
+		h.merged = new(merged)
+	}
+	m := h.merged
+	sc := l.scratch.Get().(*scratch)
+	defer func() {
+		clear(sc.shards)
+		l.scratch.Put(sc)
+	}()
+	sc.shards = append(sc.shards[:0], shared)
+	for _, s := range h.owned.all() {
+		if s != nil {
+			sc.shards = append(sc.shards, s)
+		}
+	}
+
+	least, greatest := h.takeEnds(sc.shards)
+	sc.readBins(l, &prev.Cumulative.packed)
+	if sc.interval.count == 0 {
+		// What touched the histogram was counted before, or its count is not
+		// there yet and will touch it again.
+		m.late = [2]uint64{max(m.late[0], least), max(m.late[1], greatest)}
+		if prev.Interval.count == 0 {
+			return prev
+		}
+		return &Snapshot{prev.Used, l.empty, prev.Cumulative}
+	}
+	sum := m.readSums(sc.shards)
+	m.least, m.greatest = max(m.least, least), max(m.greatest, greatest)
+
+	interval, cumulative := &Stats{layout: l}, &Stats{layout: l}
+	interval.packed, interval.count = sc.interval.finish(sc.deltas)
+	cumulative.packed, cumulative.count = sc.cumulative.finish(sc.bounds)
+	interval.sum, cumulative.sum = sum, prev.Cumulative.sum.plus(sum)
+
+	least, greatest = max(least, m.late[0]), max(greatest, m.late[1])
+	m.late = [2]uint64{}
+	interval.setEnds(sc.interval.first, sc.interval.last, least, greatest)
+	cumulative.setEnds(sc.cumulative.first, sc.cumulative.last, m.least, m.greatest)
+	if least != 0 && endValue(-least) < interval.least {
+		m.late[0] = least
+	}
+	if greatest != 0 && endValue(greatest) > interval.greatest {
+		m.late[1] = greatest
+	}
+	if !prev.Used {
+		interval = cumulative
+	}
+	return &Snapshot{true, interval, cumulative}
+}
+
+// takeEnds takes the extremes of the running interval from the shards and
+// begins the next one.
+func (h *Histogram) takeEnds(shards []*shard) (least, greatest uint64) {
+	take := func(slot uint32) {
+		for _, s := range shards {
+			a, b := s.ends[slot&1].take()
+			least, greatest = max(least, a), max(greatest, b)
+		}
+	}
+	e := h.epoch.Load()
+	take(e + 1) // from recorders that were late for the interval before
+	h.epoch.Store(e + 1)
+	take(e)
+	return least, greatest
+}
+
+// readBins reads all bins and splits of sc.shards into sc.cumulative and what
+// they grew since prev into sc.interval, and the counts at the bounds likewise.
+func (sc *scratch) readBins(l *Layout, prev *packed) {
+	sc.interval.reset()
+	sc.cumulative.reset()
+	sc.bounds, sc.deltas = sc.bounds[:0], sc.deltas[:0]
+	sc.splits = slices.Grow(sc.splits[:0], len(l.splits))[:len(l.splits)]
+	clear(sc.splits)
+	first, end := 0, 0
+	include := func(a, b int) {
+		if a == b {
+			return
+		}
+		if first == end {
+			first, end = a, b
+		}
+		first, end = min(first, a), max(end, b)
+	}
+	for _, s := range sc.shards {
+		for i := range s.splits {
+			sc.splits[i] += s.splits[i].Load()
+		}
+		include(s.narrow.span())
+		include(s.wide.span())
+	}
+	for i, n := range sc.splits {
+		if n != 0 {
+			include(pageOf(l.splits[i].bin), pageOf(l.splits[i].bin)+1)
+		}
+	}
+
+	var counts, before, grown [pageBins]uint64
+	split, at := 0, 0
+	for n := first; n < end; n++ {
+		counts = [pageBins]uint64{}
+		for _, s := range sc.shards {
+			s.addPage(n, &counts)
+		}
+		for split < len(l.splits) && pageOf(l.splits[split].bin) < n {
+			split++
+		}
+		for ; split < len(l.splits) && pageOf(l.splits[split].bin) == n; split++ {
+			counts[l.splits[split].bin&(pageBins-1)] += sc.splits[split]
+		}
+		if at < prev.pages && prev.page(at).number == n {
+			prev.unpack(at, &before)
+			at++
+			for i := range counts {
+				counts[i] = max(counts[i], before[i])
+				grown[i] = counts[i] - before[i]
+			}
+		} else {
+			grown = counts
+		}
+		sc.addBounds(l, n, &counts)
+		sc.cumulative.page(n, &counts)
+		sc.interval.page(n, &grown)
+	}
+	for len(sc.bounds) < len(l.limits) {
+		sc.bounds = append(sc.bounds, sc.cumulative.count)
+	}
+	// A bin that is not read completely, because a count is on its way to its
+	// wide counter, must not make a bound count more than there is.
+	var least uint64
+	for i, n := range sc.bounds {
+		var was uint64
+		if prev.pages > 0 {
+			was = prev.bound(i)
+		}
+		least = max(least, min(max(n, was)-was, sc.interval.count))
+		sc.deltas = append(sc.deltas, least)
+	}
+}
+
+// addBounds appends the counts at the bounds up to page n, which has counts.
+func (sc *scratch) addBounds(l *Layout, n int, counts *[pageBins]uint64) {
+	for len(sc.bounds) < len(l.limits) {
+		lim := l.limits[len(sc.bounds)]
+		if pageOf(lim.bin) > n {
+			return
+		}
+		c := sc.cumulative.count
+		if pageOf(lim.bin) == n {
+			for _, k := range counts[:lim.bin&(pageBins-1)] {
+				c += k
+			}
+			for _, k := range sc.splits[lim.firstSplit:lim.endSplit] {
+				c += k
+			}
+		}
+		sc.bounds = append(sc.bounds, c)
+	}
+}
+
+// readSums returns how much the sums of the shards grew since the last call.
+func (m *merged) readSums(shards []*shard) wide128 {
+	var now [2]wide128
+	for _, s := range shards {
+		for side := range now {
+			high := s.sums[side].high.Load()
+			now[side] = now[side].plus(wide128{high, s.sums[side].low.Load()})
+		}
+	}
+	for side := range now {
+		if now[side].less(m.sums[side]) { // a carry is under way
+			now[side].high++
+		}
+	}
+	grown := now[0].minus(m.sums[0]).minus(now[1].minus(m.sums[1]))
+	m.sums = now
+	return grown
+}
+
+// setEnds sets the extremes from their keys, which may be 0 for unknown, and
+// the first and last bins that have counts, which win if they disagree.
+func (s *Stats) setEnds(first, last int, least, greatest uint64) {
+	lo, hi := s.layout.signedSpan(first)
+	s.least = lo
+	if least != 0 {
+		s.least = min(max(lo, endValue(-least)), hi)
+	}
+	lo, hi = s.layout.signedSpan(last)
+	s.greatest = hi
+	if greatest != 0 {
+		s.greatest = min(max(lo, endValue(greatest)), hi)
+	}
+}
+
+// MergeStats returns the exact sum of two summaries of histograms of one
+// layout. It panics if the layouts differ. Either may be nil.
+func MergeStats(a, b *Stats) *Stats {
+	switch {
+	case a == nil || a.count == 0 && b != nil:
+		return b
+	case b == nil || b.count == 0:
+		return a
+	case a.layout != b.layout:
+		panic("histogram: MergeStats of different layouts")
+	}
+	var p packer
+	var x, y [pageBins]uint64
+	for i, j := 0, 0; i < a.packed.pages || j < b.packed.pages; {
+		inA := i < a.packed.pages && (j == b.packed.pages || a.packed.page(i).number <= b.packed.page(j).number)
+		inB := j < b.packed.pages && (i == a.packed.pages || b.packed.page(j).number <= a.packed.page(i).number)
+		var n int
+		x, y = [pageBins]uint64{}, [pageBins]uint64{}
+		if inA {
+			n = a.packed.unpack(i, &x)
+			i++
+		}
+		if inB {
+			n = b.packed.unpack(j, &y)
+			j++
+		}
+		for k := range x {
+			x[k] += y[k]
+		}
+		p.page(n, &x)
+	}
+	bounds := a.AppendCumulative(nil)
+	for i, n := range b.AppendCumulative(nil) {
+		bounds[i] += n
+	}
+	s := &Stats{
+		layout:   a.layout,
+		sum:      a.sum.plus(b.sum),
+		least:    min(a.least, b.least),
+		greatest: max(a.greatest, b.greatest),
+	}
+	s.packed, s.count = p.finish(bounds)
+	return s
+}

@@ -1,0 +1,184 @@
+package histogram
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Snapshot is what a Merge saw. It never changes.
+type Snapshot struct {
+	Used       bool   // a value was merged, now or earlier
+	Interval   *Stats // since the Merge before; empty if nothing was recorded
+	Cumulative *Stats // since the start
+}
+
+// Stats is an immutable summary of recorded values. All values are in shown
+// units: the fixed-point value divided by the scale, and for Percent by
+// 1,000,000 on top.
+type Stats struct {
+	layout   *Layout
+	packed   packed
+	count    uint64
+	sum      wide128
+	least    int64 // fixed point, as are all below; valid if count > 0
+	greatest int64
+}
+
+// Layout returns the layout of the histogram that s is a summary of.
+func (s *Stats) Layout() *Layout { return s.layout }
+
+// Count returns how many values were recorded, by weight.
+func (s *Stats) Count() uint64 { return s.count }
+
+// Sum returns the sum of the values, by weight. It is added up in whole
+// fixed-point units of 128 bits and rounded to float64 once.
+func (s *Stats) Sum() float64 { return s.sum.float() / s.layout.divide }
+
+// Min returns the least value, NaN if there is none.
+func (s *Stats) Min() float64 { return s.end(s.least) }
+
+// Max returns the greatest value, NaN if there is none.
+func (s *Stats) Max() float64 { return s.end(s.greatest) }
+
+func (s *Stats) end(v int64) float64 {
+	if s.count == 0 {
+		return math.NaN()
+	}
+	return float64(v) / s.layout.divide
+}
+
+// Quantile returns the value at quantile q, from 0 to 1; NaN if s is empty.
+// See [Stats.Quantiles].
+func (s *Stats) Quantile(q float64) float64 {
+	var dst [1]float64
+	return s.Quantiles(dst[:0], []float64{q})[0]
+}
+
+// Quantiles appends the values at the quantiles qs, which must be ascending, to
+// dst. It walks the counts once.
+//
+// As hdrhistogram-go's ValueAtQuantile does, it takes the value of rank
+// q × count, rounded to the nearest whole number and at least 1, in ascending
+// order, and answers with the highest value of that value's bin. Unlike
+// there, the answer is then brought into the exact minimum and maximum; q at or
+// below 0 is the minimum, q at or above 1 the maximum. If s is empty, each
+// answer is NaN.
+func (s *Stats) Quantiles(dst []float64, qs []float64) []float64 {
+	w := walker{packed: &s.packed}
+	for _, q := range qs {
+		switch {
+		case s.count == 0 || q != q:
+			dst = append(dst, math.NaN())
+		case q <= 0:
+			dst = append(dst, s.Min())
+		case q >= 1:
+			dst = append(dst, s.Max())
+		default:
+			_, v := s.layout.signedSpan(w.seek(rank(q, s.count)))
+			dst = append(dst, s.end(min(max(v, s.least), s.greatest)))
+		}
+	}
+	return dst
+}
+
+// rank computes in percent, as hdrhistogram-go does, to round alike.
+func rank(q float64, count uint64) uint64 {
+	r := q*100/100*float64(count) + 0.5
+	switch {
+	case r < 1:
+		return 1
+	case r >= float64(count):
+		return count
+	default:
+		return uint64(r)
+	}
+}
+
+// walker finds the bins of ascending ranks.
+type walker struct {
+	packed *packed
+	pages  int // of packed, passed or current
+
+	cur  packedPage
+	rest uint64 // of cur.used: the bins not yet passed
+	at   uint64 // of the first count in rest
+	seen uint64 // sum of the counts passed
+}
+
+// seek returns the bin of the value of that rank, counted from 1 and at most
+// the count of all values. Ranks must not descend from call to call; a lower
+// one gives the current bin.
+func (w *walker) seek(rank uint64) int {
+	p := w.packed
+	next := w.pages
+	for next == 0 || next < p.pages && p.data[next*headerWords+2] < rank {
+		next++
+	}
+	if next != w.pages {
+		w.pages = next
+		w.cur = p.page(next - 1)
+		w.rest, w.at, w.seen = w.cur.used, w.cur.offset, w.cur.below
+	}
+	for body := p.body(); ; {
+		c := field(body, w.at, w.cur.width) + 1
+		if w.seen+c >= rank || w.rest&(w.rest-1) == 0 {
+			return w.cur.number*pageBins + bits.TrailingZeros64(w.rest)
+		}
+		w.seen += c
+		w.at += uint64(w.cur.width)
+		w.rest &= w.rest - 1
+	}
+}
+
+// AppendCumulative appends, for each bound of the layout, how many of the
+// values are at or below it. The counts are exact.
+func (s *Stats) AppendCumulative(dst []uint64) []uint64 {
+	for i := range s.layout.limits {
+		dst = append(dst, s.packed.bound(i))
+	}
+	return dst
+}
+
+// Bins calls yield for each bin that has counts, in ascending order, until it
+// returns false. The bin holds the values from lower up to and without
+// lower+width.
+func (s *Stats) Bins(yield func(lower, width float64, count uint64) bool) {
+	l, body := s.layout, s.packed.body()
+	for i := range s.packed.pages {
+		pg := s.packed.page(i)
+		for u := pg.used; u != 0; u &= u - 1 {
+			lo, hi := l.signedSpan(pg.number*pageBins + bits.TrailingZeros64(u))
+			n := field(body, pg.offset, pg.width) + 1
+			pg.offset += uint64(pg.width)
+			if !yield(float64(lo)/l.divide, float64(uint64(hi-lo)+1)/l.divide, n) {
+				return
+			}
+		}
+	}
+}
+
+// wide128 is a signed number of 128 bits in two's complement.
+type wide128 struct{ high, low uint64 }
+
+func (a wide128) plus(b wide128) wide128 {
+	low, carry := bits.Add64(a.low, b.low, 0)
+	high, _ := bits.Add64(a.high, b.high, carry)
+	return wide128{high, low}
+}
+
+func (a wide128) minus(b wide128) wide128 {
+	low, borrow := bits.Sub64(a.low, b.low, 0)
+	high, _ := bits.Sub64(a.high, b.high, borrow)
+	return wide128{high, low}
+}
+
+func (a wide128) less(b wide128) bool { // both taken as unsigned
+	return a.high < b.high || a.high == b.high && a.low < b.low
+}
+
+func (a wide128) float() float64 {
+	if int64(a.high) < 0 {
+		return -wide128{}.minus(a).float()
+	}
+	return float64(a.high)*(1<<64) + float64(a.low)
+}

@@ -1,0 +1,89 @@
+package histogram_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+)
+
+func newLayout(t testing.TB, c histogram.Config) *histogram.Layout {
+	t.Helper()
+	l, err := histogram.NewLayout(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var textQuantiles = []float64{0, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1}
+
+func checkFloats(t *testing.T, what string, got, want []float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s = %v, want %v", what, got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] && !(math.IsNaN(got[i]) && math.IsNaN(want[i])) {
+			t.Errorf("%s = %v, want %v", what, got, want)
+			return
+		}
+	}
+}
+
+func checkCounts(t *testing.T, what string, s *histogram.Stats, want ...uint64) {
+	t.Helper()
+	got := s.AppendCumulative(nil)
+	if len(got) != len(want) {
+		t.Fatalf("%s bucket counts = %v, want %v", what, got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Errorf("%s bucket counts = %v, want %v", what, got, want)
+			return
+		}
+	}
+}
+
+// TestTwoIntervals follows the request times 3, 7, 12, 12, 48 | 150, 2300.
+func TestTwoIntervals(t *testing.T) {
+	h := histogram.New(newLayout(t, histogram.Config{Bounds: []float64{5, 50, 500, 5000}}))
+	for _, v := range []uint64{3, 7, 12, 12, 48} {
+		h.Record(v)
+	}
+	if s := h.Snapshot(); s.Used || s.Cumulative.Count() != 0 {
+		t.Errorf("before the first merge: used %t, count %d; want unused and empty", s.Used, s.Cumulative.Count())
+	}
+	h.Merge()
+	h.Record(150)
+	h.Record(2300)
+	s := h.Merge()
+	if s != h.Snapshot() {
+		t.Error("Merge and Snapshot return different snapshots")
+	}
+	if !s.Used {
+		t.Error("not used after a merge with values")
+	}
+	checkFloats(t, "interval", s.Interval.Quantiles(nil, textQuantiles),
+		[]float64{150, 150, 150, 2300, 2300, 2300, 2300, 2300})
+	checkFloats(t, "cumulative", s.Cumulative.Quantiles(nil, textQuantiles),
+		[]float64{3, 7, 12, 48, 150, 2300, 2300, 2300})
+	checkCounts(t, "interval", s.Interval, 0, 0, 1, 2)
+	checkCounts(t, "cumulative", s.Cumulative, 1, 5, 6, 7)
+	if got := s.Interval.Sum(); got != 2450 {
+		t.Errorf("interval sum = %v, want 2450", got)
+	}
+	if got := s.Cumulative.Sum(); got != 2532 {
+		t.Errorf("cumulative sum = %v, want 2532", got)
+	}
+}
+
+func TestPercent(t *testing.T) {
+	h := histogram.New(newLayout(t, histogram.Config{Unit: histogram.Percent, Bounds: []float64{1, 0.25, 0.5}}))
+	for _, v := range []uint64{125000, 500000, 990000} {
+		h.Record(v)
+	}
+	s := h.Merge().Cumulative
+	checkCounts(t, "percent", s, 1, 2, 3)
+	checkFloats(t, "ends and sum", []float64{s.Min(), s.Max(), s.Sum()}, []float64{0.125, 0.99, 1.615})
+}

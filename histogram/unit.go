@@ -1,0 +1,35 @@
+package histogram
+
+// Unit tells what recorded values measure.
+type Unit uint8
+
+const (
+	Unspecified Unit = iota
+	Bytes
+	Microseconds
+	Milliseconds
+	// Percent values are recorded as fraction × 1,000,000 and shown as
+	// fractions: 1 means one hundred percent.
+	Percent
+)
+
+// percentUnits is how many recorded units make one hundred percent.
+const percentUnits = 1_000_000
+
+// String returns the unit in lower case: "unspecified", "bytes" and so on.
+func (u Unit) String() string {
+	switch u {
+	case Unspecified:
+		return "unspecified"
+	case Bytes:
+		return "bytes"
+	case Microseconds:
+		return "microseconds"
+	case Milliseconds:
+		return "milliseconds"
+	case Percent:
+		return "percent"
+	default:
+		return "unknown"
+	}
+}
