@@ -289,7 +289,7 @@ func duration(to *time.Duration, lowest, highest time.Duration) setter {
 				return
 			}
 		}
-		d.errorf(n, path, "%s is not a duration in seconds in [%s, %s], written like 5s or 0.25s", d.show(n, path), lowest, highest)
+		d.errorf(n, path, "%s is not a duration in seconds%s, written like 5s or 0.25s", d.show(n, path), span(lowest, highest))
 	}
 }
 
@@ -303,8 +303,16 @@ func period(to *time.Duration, lowest, highest time.Duration) setter {
 				return
 			}
 		}
-		d.errorf(n, path, "%s is not a duration in [%s, %s], written like 250ms, 90s or 1h30m", d.show(n, path), lowest, highest)
+		d.errorf(n, path, "%s is not a duration%s, written like 250ms, 90s or 1h30m", d.show(n, path), span(lowest, highest))
 	}
+}
+
+// span tells the allowed range of a duration.
+func span(lowest, highest time.Duration) string {
+	if highest == forever {
+		return fmt.Sprintf(" of at least %s", lowest)
+	}
+	return fmt.Sprintf(" in [%s, %s]", lowest, highest)
 }
 
 // sizeUnits are the endings of a size, longest first.

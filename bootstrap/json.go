@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -41,7 +42,11 @@ func parseJSON(name string, data []byte) (*yaml.Node, []*Error) {
 		offset := p.dec.InputOffset()
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			offset = syntax.Offset - 1
+			// The decoder reports the bad byte itself or the one behind it.
+			offset = syntax.Offset
+			if i := offset - 1; i >= 0 && i < int64(len(data)) && strings.Contains(syntax.Error(), "character '"+string(rune(data[i]))+"'") {
+				offset = i
+			}
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("unexpected end of file")

@@ -1,0 +1,483 @@
+package bootstrap
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v4"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// golden compares got with a file, or writes it with -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
+
+func mustParse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("a.yaml", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestDefaultConfiguration(t *testing.T) {
+	c, err := Load(Source{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Admin.Address.String(), "127.0.0.1:9901"; got != want {
+		t.Errorf("admin address %q, want %q", got, want)
+	}
+	var listeners []string
+	for _, l := range c.StatsD.Listeners {
+		listeners = append(listeners, l.Address)
+	}
+	if diff := cmp.Diff([]string{"udp://127.0.0.1:8125", "tcp://127.0.0.1:8125"}, listeners); diff != "" {
+		t.Error(diff)
+	}
+	if c.Stats.FlushInterval != 5*time.Second {
+		t.Errorf("flush interval %v", c.Stats.FlushInterval)
+	}
+	if diff := cmp.Diff([]RuntimeLayer{{Name: "admin", Kind: AdminLayer}}, c.Runtime, cmpopts.IgnoreUnexported(Raw{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDefaultFileSpellsOutDefaults: whoever copies the default file and deletes
+// the parts of the statsd section keeps the same values.
+func TestDefaultFileSpellsOutDefaults(t *testing.T) {
+	written := mustParse(t, Default()).StatsD
+	short := mustParse(t, "statsd: {}").StatsD
+	if diff := cmp.Diff(short, written, cmp.Comparer(func(a, b StatsDListener) bool { return a.Address == b.Address && a.Name == b.Name && a.Port == b.Port })); diff != "" {
+		t.Errorf("(-defaults +default.yaml)\n%s", diff)
+	}
+}
+
+func TestFullConfiguration(t *testing.T) {
+	c, err := Load(Source{Path: "testdata/full.yaml"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "full.golden", dump(c))
+}
+
+// dump prints every value that is not zero, one per line with its path; raw
+// parts as YAML.
+func dump(c *Config) string {
+	var b strings.Builder
+	dumpValue(&b, "", reflect.ValueOf(*c))
+	return b.String()
+}
+
+func dumpValue(b *strings.Builder, path string, v reflect.Value) {
+	switch value := v.Interface().(type) {
+	case Raw:
+		if value.Node != nil && value.Path != "" {
+			out, err := yaml.Dump(value.Node)
+			fmt.Fprintf(b, "%s = %s %s%v\n", path, value.Path, strings.ReplaceAll(string(out), "\n", "; "), err)
+		}
+		return
+	case Address, netip.Addr, netip.Prefix, time.Duration, fs.FileMode:
+		if !v.IsZero() {
+			fmt.Fprintf(b, "%s = %v\n", path, value)
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			dumpValue(b, strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			dumpValue(b, fmt.Sprintf("%s[%d]", path, i), v.Index(i))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			dumpValue(b, path+"*", v.Elem())
+		}
+	default:
+		if !v.IsZero() {
+			fmt.Fprintf(b, "%s = %#v\n", path, v.Interface())
+		}
+	}
+}
+
+func TestErrorsAllAtOnce(t *testing.T) {
+	_, err := Load(Source{Path: "testdata/wrong.yaml"}, Options{})
+	var errs *Errors
+	if !errors.As(err, &errs) {
+		t.Fatalf("err = %v", err)
+	}
+	golden(t, "wrong.golden", err.Error()+"\n")
+	for _, e := range errs.List {
+		if e.Position.Line == 0 || e.Position.Column == 0 || e.Position.File != "testdata/wrong.yaml" || e.Field == "" {
+			t.Errorf("incomplete position or field: %v", e)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error("the text shows a password")
+	}
+	var one *Error
+	if !errors.As(err, &one) || one != errs.List[0] {
+		t.Error("errors.As does not find the first Error")
+	}
+}
+
+func TestErrorsAreBounded(t *testing.T) {
+	_, err := Parse("a.yaml", []byte(unknownFields(150)), Options{})
+	var errs *Errors
+	if !errors.As(err, &errs) || len(errs.List) != maxErrors || errs.Dropped != 50 {
+		t.Fatalf("err = %v", err)
+	}
+	if !strings.HasSuffix(err.Error(), "\n  and 50 more") || !strings.HasPrefix(err.Error(), "bootstrap: 150 errors in the configuration:\n") {
+		t.Errorf("text: %.60s … %s", err, err.Error()[len(err.Error())-40:])
+	}
+}
+
+func unknownFields(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("x" + strings.Repeat("y", i) + ": 1\n")
+	}
+	return b.String()
+}
+
+func TestSingleErrors(t *testing.T) {
+	tests := []struct{ name, file, text, want string }{
+		{"duplicate", "a.yaml", "admin: {}\nadmin: {}\n", `a.yaml:2:1: duplicate key "admin", first used in line 1`},
+		{"duplicate-deep", "a.yaml", "static_resources:\n  clusters:\n  - name: a\n    name: b\n", `a.yaml:4:5: duplicate key "name", first used in line 3`},
+		{"duplicate-spelling", "a.yaml", "flags_path: a\nflagsPath: b\n", `a.yaml:2:1: flags_path: set twice, as "flagsPath" and in another spelling`},
+		{"duplicate-json", "a.json", "{\"admin\": {},\n \"admin\": {}}", `a.json:2:2: duplicate key "admin", first used in line 1`},
+		{"unknown", "a.yaml", "admin:\n  adress: {}\n", `a.yaml:2:3: admin.adress: unknown field; allowed: access_log, access_log_path, address,`},
+		{"syntax", "a.yaml", "admin: [\n", "a.yaml:2:1: not valid YAML: did not find expected node content"},
+		{"syntax-json", "a.json", "{\"admin\": {},}", "a.json:1:14: not valid JSON: invalid character '}'"},
+		{"cut-json", "a.json", "{\"admin\": {\n", "a.json:2:1: not valid JSON: unexpected end of file"},
+		{"rest-json", "a.json", "{} {}", "a.json:1:4: not valid JSON: more text after the value"},
+		{"json-by-default", "a.conf", "admin: {}", "a.conf:1:1: not valid JSON: invalid character 'a'"},
+		{"two-documents", "a.yaml", "admin: {}\n---\nnode: {}\n", "a.yaml: not valid YAML: "},
+		{"not-a-mapping", "a.yaml", "- a\n", "a.yaml:1:1: a list is not a mapping"},
+		{"key-list", "a.yaml", "? [a]\n: b\n", "a.yaml:1:3: a key must be text"},
+		{"anchor", "a.yaml", "node: *nothing\n", "a.yaml:1:7: not valid YAML: unknown anchor 'nothing' referenced"},
+		{"anchor-cycle", "a.yaml", "node: &n\n  metadata: {self: *n}\n", `a.yaml:2:20: alias "n" contains itself`},
+		{"merge-key", "a.yaml", "node:\n  <<: text\n", "a.yaml:2:7: a merge key (<<) wants a mapping"},
+		{"nested-deep", "a.yaml", "node: {metadata: " + strings.Repeat("{a: ", 120) + "1" + strings.Repeat("}", 120) + "}", "nested deeper than 100 levels"},
+		{"nested-deep-json", "a.json", `{"node": ` + strings.Repeat(`{"a": `, 120) + "1" + strings.Repeat("}", 120) + "}", "nested deeper than 100 levels"},
+		{"flush-both", "a.yaml", "stats_flush_interval: 1s\nstats_flush_on_admin: true\n", "a.yaml:2:23: stats_flush_on_admin: Only one of stats_flush_interval or stats_flush_on_admin should be set!"},
+		{"flush-low", "a.yaml", "stats_flush_interval: 0.0009s\n", `stats_flush_interval: "0.0009s" is not a duration in seconds in [1ms, 4m59.999999999s]`},
+		{"flush-unit", "a.yaml", "stats_flush_interval: 5m\n", `"5m" is not a duration in seconds`},
+		{"eviction", "a.yaml", "stats_eviction_interval: 7s\n", "stats_eviction_interval: 7s is not a multiple of the flush interval 5s"},
+		{"layer-duplicate", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {}}, {name: a, static_layer: {}}]}", "Duplicate layer name: a"},
+		{"layer-admins", "a.yaml", "layered_runtime: {layers: [{name: a, admin_layer: {}}, {name: b, admin_layer: {}}]}", "Too many admin layers specified in LayeredRuntime, at most one may be specified"},
+		{"layer-kind", "a.yaml", "layered_runtime: {layers: [{name: a}]}", "layer specifier not set"},
+		{"layer-value", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {k: {l: []}}}]}", "Invalid runtime entry value for k.l"},
+		{"watchdogs", "a.yaml", "watchdog: {}\nwatchdogs: {}\n", "only one of watchdog, watchdogs may be set"},
+		{"name-long", "a.yaml", "layered_runtime: {layers: [{name: " + strings.Repeat("n", 1025) + ", static_layer: {}}]}", "name of 1025 bytes is longer than 1024"},
+		{"protobuf", "a.pb", "", `bootstrap: "a.pb": files of kind .pb and .pb_text are not supported`},
+		{"statsd-relay", "a.yaml", "statsd:\n  relay: [{to: b}]\n", "a.yaml:2:10: statsd.relay: known, but not available in this build; remove it"},
+		{"statsd-mapping", "a.yaml", "statsd:\n  mapping: {file: m.yaml}\n", "a.yaml:2:19: statsd.mapping.file: known, but not available in this build; remove it"},
+		{"sinks", "a.yaml", "sinks: [{statsd: {}}]\n", "a.yaml:1:8: sinks: known, but not available in this build; remove it"},
+		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: <redacted> is not one of full, read_only, metrics_only"},
+		{"secret-field", "a.yaml", "admin: {limits: hunter2, auth: {token: hunter2}}", `admin.limits: "hunter2" is not a mapping`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse(tt.file, []byte(tt.text), Options{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Parse(%q)\n got %v\nwant %s", tt.text, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestSecretsAreMasked(t *testing.T) {
+	d := &decoder{doc: &document{file: "a.yaml"}}
+	for _, path := range []string{
+		"a.private_key", "a.private_key.inline_string", "tls.password", "x.tokens[3]", "generic_secret.secret.inline_string", "backend_token", "db_password",
+	} {
+		var to string
+		choice(&to, "x")(d, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "canary"}, path)
+		var whole32 int
+		whole(&whole32, 0, 1)(d, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "canary"}, path)
+	}
+	for _, e := range d.errs {
+		if strings.Contains(e.Error(), "canary") || !strings.Contains(e.Error(), "<redacted>") {
+			t.Errorf("not masked: %v", e)
+		}
+	}
+	if len(d.errs) != 14 {
+		t.Errorf("%d errors, want 14", len(d.errs))
+	}
+	if sensitive("admin.tokens_per_second") || sensitive("statsd.listeners[0].address") {
+		t.Error("a harmless field counts as sensitive")
+	}
+}
+
+func TestUnknownFieldsAllowed(t *testing.T) {
+	c, err := Parse("a.yaml", []byte("new: 1\nadmin:\n  newer: {x: 2}\n"), Options{AllowUnknownFields: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a.yaml:1:1: new", "a.yaml:3:3: admin.newer"}, c.UnknownFields); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := Parse("a.yaml", []byte("new: 1\nadmin: {mode: x}\n"), Options{AllowUnknownFields: true}); err == nil {
+		t.Error("a wrong value passes when unknown fields are allowed")
+	}
+}
+
+func TestMergeOverFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "boot.yaml")
+	file := `
+node: {id: a, cluster: c, metadata: {x: 1, y: 2}}
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 1}}
+  allowed_hosts: [one]
+stats_config: {stats_matcher: {reject_all: true}}
+layered_runtime: {layers: [{name: base, static_layer: {}}]}
+`
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	over := `
+node: {id: b, metadata: {y: 3}}
+admin:
+  address: {pipe: {path: /tmp/x.sock}}
+  allowedHosts: [two]
+  mode: null
+stats_config: {stats_matcher: {inclusion_list: {patterns: [{exact: e}]}}}
+layered_runtime: {layers: [{name: admin, admin_layer: {}}]}
+`
+	c, err := Load(Source{Path: path, YAML: over}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Node.ID != "b" || c.Node.Cluster != "c" {
+		t.Errorf("node %+v", c.Node)
+	}
+	if diff := cmp.Diff(map[string]any{"x": 1.0, "y": 3.0}, c.Node.Metadata); diff != "" {
+		t.Error(diff)
+	}
+	if c.Admin.Address.Pipe != "/tmp/x.sock" || c.Admin.Address.IP.IsValid() {
+		t.Errorf("address %+v: the pipe must replace the socket address", c.Admin.Address)
+	}
+	if diff := cmp.Diff([]string{"one", "two"}, c.Admin.AllowedHosts); diff != "" {
+		t.Error(diff)
+	}
+	if c.Stats.Matcher.RejectAll || len(c.Stats.Matcher.Inclusion) != 1 {
+		t.Errorf("matcher %+v", c.Stats.Matcher)
+	}
+	if len(c.Runtime) != 2 || c.Runtime[1].Kind != AdminLayer {
+		t.Errorf("layers %+v", c.Runtime)
+	}
+
+	_, err = Load(Source{Path: path, YAML: "node: {id: 5}\nbad: 1"}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "<config-yaml>:1:12: node.id: ") || !strings.Contains(err.Error(), "<config-yaml>:2:1: bad: ") {
+		t.Errorf("err = %v", err)
+	}
+	_, err = Load(Source{Path: path, YAML: "a: [\n"}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "<config-yaml>:") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestOverlayAlone(t *testing.T) {
+	c, err := Load(Source{YAML: `{"node": {"id": "only"}}`}, Options{})
+	if err != nil || c.Node.ID != "only" || !c.Admin.Address.IsZero() || c.StatsD.Enabled {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Load(Source{Path: filepath.Join(dir, "none.yaml")}, Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("err = %v", err)
+	}
+	sub := filepath.Join(dir, "d.yaml")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(Source{Path: sub}, Options{}); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("err = %v", err)
+	}
+	big := filepath.Join(dir, "big.yaml")
+	if err := os.WriteFile(big, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(big, maxFileBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(Source{Path: big}, Options{}); err == nil || !strings.Contains(err.Error(), "more than the limit") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// TestJSONAndYAMLAgree reads one configuration in both forms.
+func TestJSONAndYAMLAgree(t *testing.T) {
+	data, err := os.ReadFile("testdata/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromYAML, err := Parse("a.yaml", data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &decoder{doc: &document{}}
+	asJSON := jsonText(t, d.plain(fromYAML.Root.Node, ""))
+	fromJSON, err := Parse("a.json", asJSON, Options{})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, asJSON)
+	}
+	ignore := cmpopts.IgnoreTypes(Raw{})
+	if diff := cmp.Diff(fromYAML, fromJSON, ignore, cmpopts.IgnoreFields(Config{}, "Warnings"), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+		t.Errorf("(-yaml +json)\n%s", diff)
+	}
+	if len(fromYAML.Warnings) == 0 || len(fromYAML.Warnings) != len(fromJSON.Warnings) {
+		t.Errorf("warnings differ:\n%q\n%q", fromYAML.Warnings, fromJSON.Warnings)
+	}
+}
+
+func TestLowerCamelCase(t *testing.T) {
+	c := mustParse(t, "flagsPath: /f\nstatsFlushInterval: 1s\nadmin: {profilePath: /p}\n")
+	if c.FlagsPath != "/f" || c.Stats.FlushInterval != time.Second || c.Admin.ProfilePath != "/p" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAliasesAndMergeKeys(t *testing.T) {
+	c := mustParse(t, `
+node: &n {id: a, cluster: c, metadata: {list: &l [1, 2]}}
+watchdogs:
+  main_thread_watchdog: &w {miss_timeout: 1s, kill_timeout: 5s}
+  worker_watchdog: {<<: *w, miss_timeout: 2s}
+`)
+	if c.Watchdogs.Worker.Miss != 2*time.Second || c.Watchdogs.Worker.Kill != 5*time.Second {
+		t.Errorf("worker %+v", c.Watchdogs.Worker)
+	}
+}
+
+// TestAliasBombs: whatever aliases multiply to, the answer is quick and small.
+func TestAliasBombs(t *testing.T) {
+	wide := func(levels, fan int) string {
+		var b strings.Builder
+		b.WriteString("node:\n  metadata:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+		for i := 1; i <= levels; i++ {
+			alias := "*a" + string(rune('0'+i-1))
+			b.WriteString("    a" + string(rune('0'+i)) + ": &a" + string(rune('0'+i)) + " [" + strings.Repeat(alias+", ", fan) + "]\n")
+		}
+		return b.String()
+	}
+	maps := strings.ReplaceAll(wide(8, 9), "[", "[{k: ")
+	maps = strings.ReplaceAll(strings.ReplaceAll(maps, ", ]", "}]"), "x]", "}]")
+	bombs := map[string]string{
+		"wide":   wide(9, 9),
+		"narrow": wide(9, 2) + "b: *a9\n",
+		"huge":   wide(4, 2000),
+		"merge":  "node:\n  a: &a {a1: 1, a2: 2}\n" + strings.Repeat("  b: {<<: [*a, *a, *a]}\n", 100),
+		"odd":    maps,
+	}
+	for name, bomb := range bombs {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, err := Parse("a.yaml", []byte(bomb), Options{AllowUnknownFields: true})
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+}
+
+func TestRawKeepsPositions(t *testing.T) {
+	c := mustParse(t, "node: {}\nstatic_resources:\n  clusters:\n  - name: a\n")
+	clusters := c.StaticResources.Node.Content[1]
+	if got := c.StaticResources.Position(clusters.Content[0]).String(); got != "a.yaml:4:5" {
+		t.Errorf("position %s", got)
+	}
+	if c.StaticResources.Path != "static_resources" || c.DynamicResources.Node != nil {
+		t.Errorf("%+v %+v", c.StaticResources, c.DynamicResources)
+	}
+	if got := (Raw{}).Position(nil); got != (Position{}) {
+		t.Errorf("zero Raw has a position: %v", got)
+	}
+}
+
+func TestRuntimeForms(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"absent", "", []string{"admin admin_layer"}},
+		{"empty", "layered_runtime: {}", []string{" admin_layer"}},
+		{"older", "runtime: {base: {a: 1}}", []string{"base static_layer", "admin admin_layer"}},
+		{"older-disk", "runtime: {symlink_root: /s, subdirectory: p, override_subdirectory: o}",
+			[]string{"base static_layer", "root disk_layer /s p false", "override disk_layer /s o true", "admin admin_layer"}},
+		{"no-admin", "layered_runtime: {layers: [{name: s, static_layer: {}}]}", []string{"s static_layer"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, l := range mustParse(t, tt.text).Runtime {
+				line := l.Name + " " + string(l.Kind)
+				if l.Kind == DiskLayer {
+					line += " " + l.SymlinkRoot + " " + l.Subdirectory
+					if l.AppendServiceCluster {
+						line += " true"
+					} else {
+						line += " false"
+					}
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAccessLogPathDevNull(t *testing.T) {
+	c := mustParse(t, "admin: {access_log_path: /dev/null}")
+	if len(c.Admin.AccessLog) != 0 {
+		t.Errorf("%+v", c.Admin.AccessLog)
+	}
+}
+
+func TestProductNames(t *testing.T) {
+	c, err := Parse("a.yaml", []byte("stats_sinks: [{name: edge.stat_sinks.hystrix}, {name: envoy.dog_statsd}]"), Options{Product: "edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Stats.Sinks[0].Kind != "hystrix" || c.Stats.Sinks[1].Kind != "dog_statsd" || c.Admin.ProfilePath != "/var/log/edge/edge.prof" {
+		t.Errorf("%+v %s", c.Stats.Sinks, c.Admin.ProfilePath)
+	}
+}
