@@ -1,0 +1,201 @@
+package line
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Identify checks and cleans what tells which stat l means: its name and its
+// tags. Split must have returned OK for a metric. If the fields are wrong,
+// Identify says so unless the name is.
+func (p *Parser) Identify(l *Line) Reason {
+	l.buf = l.buf[:0]
+	l.Tags = l.Tags[:0]
+	l.TagErrors = 0
+	tags := tagSet{l: l, max: p.cfg.Tags}
+	name := p.nameTags(l, &tags)
+	nameTags := tags.valid
+	for n := len(name); n > 0 && name[n-1] == '.'; n-- {
+		name = name[:n-1]
+	}
+	l.Name = name
+	if len(name) == 0 {
+		return l.stop(0, EmptyName)
+	}
+	if len(name) > p.cfg.NameBytes {
+		return l.stop(min(p.cfg.NameBytes, len(l.Section)), NameTooLong)
+	}
+	if bytes.Count(name, []byte{'.'})+1 > p.cfg.Segments {
+		return l.stop(0, TooManySegments)
+	}
+	if l.Fields != OK {
+		return l.stop(l.fieldsAt, l.Fields)
+	}
+	for _, f := range l.TagFields {
+		tags.addField(f)
+	}
+	if nameTags > 0 && tags.valid > nameTags {
+		return l.stop(len(l.Section), MixedTagStyles)
+	}
+	if l.Container != nil {
+		tags.add(containerKey, containerID(l.Container))
+	}
+	if tags.overflow {
+		return l.stop(len(l.Section), TooManyTags)
+	}
+	for _, t := range l.Tags {
+		if len(t.Key) > p.cfg.TagKeyBytes || len(t.Value) > p.cfg.TagValueBytes {
+			return l.stop(len(l.Section), TagTooLong)
+		}
+	}
+	sortTags(l.Tags)
+	return OK
+}
+
+func sortTags(tags []Tag) {
+	slices.SortFunc(tags, func(a, b Tag) int { return bytes.Compare(a.Key, b.Key) })
+}
+
+// nameTags takes the tags out of the name section and returns the name with
+// its control bytes replaced.
+func (p *Parser) nameTags(l *Line, tags *tagSet) []byte {
+	s := l.Section
+	if p.on(SignalFX) {
+		open, shut := bytes.IndexByte(s, '['), bytes.IndexByte(s, ']')
+		if open >= 0 && open < shut {
+			tags.addPairs(s[open+1:shut], ',')
+			from := len(l.buf)
+			l.buf = append(append(l.buf, s[:open]...), s[shut+1:]...)
+			return clean(l.buf[from:])
+		}
+		if open >= 0 || shut >= 0 {
+			return l.clean(s)
+		}
+	}
+	for i, c := range s {
+		switch {
+		case c == '#' && p.on(Librato), c == ',' && p.on(Influx):
+			tags.addPairs(s[i+1:], ',')
+		case c == ';' && p.on(Graphite):
+			tags.addPairs(s[i+1:], ';')
+		default:
+			continue
+		}
+		return l.clean(s[:i])
+	}
+	return l.clean(s)
+}
+
+var containerKey = []byte("container_id")
+
+// containerID returns what of a container option names the container.
+func containerID(b []byte) []byte {
+	for _, prefix := range []string{"ci-", "cid-"} {
+		if bytes.HasPrefix(b, []byte(prefix)) {
+			return b[len(prefix):]
+		}
+	}
+	return b
+}
+
+// tagSet gathers the tags of a line. Of equal keys the last one wins.
+type tagSet struct {
+	l        *Line
+	max      int
+	valid    int // well-formed tags so far, duplicates included
+	overflow bool
+}
+
+// addPairs adds "key=value" pairs. Those without a key or a value are tag
+// errors.
+func (t *tagSet) addPairs(b []byte, sep byte) {
+	for len(b) > 0 {
+		pair := b
+		if i := bytes.IndexByte(b, sep); i >= 0 {
+			pair, b = b[:i], b[i+1:]
+			if len(b) == 0 {
+				t.l.TagErrors++ // nothing after the last separator
+			}
+		} else {
+			b = nil
+		}
+		eq := bytes.IndexByte(pair, '=')
+		if eq <= 0 || eq == len(pair)-1 {
+			t.l.TagErrors++
+			continue
+		}
+		t.valid++
+		t.put(pair[:eq], pair[eq+1:])
+	}
+}
+
+// addField adds the tags of a tag option, "key:value" or "key".
+func (t *tagSet) addField(b []byte) {
+	for len(b) > 0 {
+		tag := b
+		if i := bytes.IndexByte(b, ','); i >= 0 {
+			tag, b = b[:i], b[i+1:]
+		} else {
+			b = nil
+		}
+		if len(tag) > 0 && tag[0] == '#' {
+			tag = tag[1:]
+		}
+		if len(tag) == 0 {
+			continue
+		}
+		key, value, _ := bytes.Cut(tag, []byte{':'})
+		if len(key) == 0 {
+			t.l.TagErrors++
+			continue
+		}
+		t.valid++
+		t.put(key, value)
+	}
+}
+
+// add adds a tag that must have a value.
+func (t *tagSet) add(key, value []byte) {
+	if len(value) == 0 {
+		t.l.TagErrors++
+		return
+	}
+	t.put(key, value)
+}
+
+func (t *tagSet) put(key, value []byte) {
+	key, value = t.l.clean(key), t.l.clean(value)
+	for i := range t.l.Tags {
+		if bytes.Equal(t.l.Tags[i].Key, key) {
+			t.l.Tags[i].Value = value
+			return
+		}
+	}
+	if len(t.l.Tags) >= t.max {
+		t.overflow = true
+		return
+	}
+	t.l.Tags = append(t.l.Tags, Tag{key, value})
+}
+
+// clean returns b with control bytes replaced, b itself if it has none.
+func (l *Line) clean(b []byte) []byte {
+	if !slices.ContainsFunc(b, control) {
+		return b
+	}
+	from := len(l.buf)
+	l.buf = append(l.buf, b...)
+	return clean(l.buf[from:len(l.buf):len(l.buf)])
+}
+
+// clean replaces the control bytes of b in place.
+func clean(b []byte) []byte {
+	for i, c := range b {
+		if control(c) {
+			b[i] = '_'
+		}
+	}
+	return b
+}
+
+func control(c byte) bool { return c < 0x20 || c == 0x7f }

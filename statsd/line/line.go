@@ -1,0 +1,126 @@
+package line
+
+// Kind tells what a line is.
+type Kind uint8
+
+// The kinds of lines.
+const (
+	Blank Kind = iota // nothing but white space: neither a line nor an error
+	Metric
+	Event
+	Check
+)
+
+// Type is the type of a sample.
+type Type uint8
+
+// The types of samples.
+const (
+	Counter      Type = iota // c
+	Gauge                    // g
+	Timer                    // ms
+	Histogram                // h
+	Distribution             // d
+	Set                      // s
+
+	Types = 6
+)
+
+// String returns the type as a line spells it.
+func (t Type) String() string { return [Types]string{"c", "g", "ms", "h", "d", "s"}[t] }
+
+// parseType returns the type that b spells.
+func parseType(b []byte) (Type, bool) {
+	switch len(b) {
+	case 1:
+		switch b[0] {
+		case 'c':
+			return Counter, true
+		case 'g':
+			return Gauge, true
+		case 'h':
+			return Histogram, true
+		case 'd':
+			return Distribution, true
+		case 's':
+			return Set, true
+		}
+	case 2:
+		if b[0] == 'm' && b[1] == 's' {
+			return Timer, true
+		}
+	}
+	return 0, false
+}
+
+// Sample is one "value|type" of a line with the sample rate that belongs to it.
+type Sample struct {
+	Type Type
+	Rate float64 // 1 when none was given; 1e-6..1
+	Text []byte  // the value as it came; a set's member
+
+	// Values are Line.Values[From:To]. Empty for a set, and before Numbers.
+	From, To int
+}
+
+// Value is one number of a sample.
+type Value struct {
+	Number float64 // finite; never negative zero
+	Signed bool    // it was written with a sign: relative, for a gauge
+}
+
+// Tag is a key and its value. An empty value means that the tag has none,
+// which differs from every value.
+type Tag struct{ Key, Value []byte }
+
+// Line holds the parts of one line. The slices point into the text that was
+// parsed or into memory of the Line; both are overwritten by the next use. Its
+// zero value is ready to use. It must not be used by two goroutines at once.
+type Line struct {
+	Kind Kind
+	Text []byte // the line without line end and surrounding white space
+
+	// Set by Split, for a metric.
+	Section   []byte   // everything before the colon: the name, and perhaps tags
+	Samples   []Sample // at least one if Fields is OK
+	TagFields [][]byte // text of the tag options, without the first '#'
+	Container []byte   // text of the last container option, if it becomes a tag
+	Unknown   int      // options that are not known
+	Fields    Reason   // what is wrong with the fields; names are judged first
+
+	// Set by Identify.
+	Name      []byte // without tags, control bytes and trailing dots; not empty
+	Tags      []Tag  // in byte order of their different keys
+	TagErrors int    // tags left out because they are malformed
+
+	// Set by Numbers.
+	Values []Value
+
+	// At is the offset in Text where parsing stopped, when there is a reason.
+	At int
+
+	fieldsAt int
+	buf      []byte
+}
+
+// reset forgets what l held but keeps its memory.
+func (l *Line) reset(text []byte) {
+	l.Kind = Blank
+	l.Text = text
+	l.Section = nil
+	l.Samples = l.Samples[:0]
+	l.TagFields = l.TagFields[:0]
+	l.Container = nil
+	l.Unknown = 0
+	l.Fields = OK
+	l.Name = nil
+	l.Tags = l.Tags[:0]
+	l.TagErrors = 0
+	l.Values = l.Values[:0]
+	l.At = 0
+}
+
+func (l *Line) stop(at int, r Reason) Reason {
+	l.At = at
+	return r
+}

@@ -1,0 +1,164 @@
+package line
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// maxCount is the most that one counter sample may add, sample rate included:
+// up to here float64 holds all whole numbers.
+const maxCount = 1 << 53
+
+// Numbers reads the values of l's samples. Split must have returned OK for a
+// metric whose fields are right.
+func (p *Parser) Numbers(l *Line) Reason {
+	l.Values = l.Values[:0]
+	for i := range l.Samples {
+		s := &l.Samples[i]
+		if s.Type == Set {
+			if len(s.Text) == 0 {
+				return l.stop(l.offset(s.Text), EmptyValue)
+			}
+			continue
+		}
+		s.From = len(l.Values)
+		for rest := s.Text; len(rest) > 0; {
+			part := rest
+			if c := bytes.IndexByte(rest, ':'); c >= 0 {
+				part, rest = rest[:c], rest[c+1:]
+				if c == 0 {
+					continue
+				}
+			} else {
+				rest = nil
+			}
+			v, r := s.value(part)
+			if r != OK {
+				return l.stop(l.offset(part), r)
+			}
+			l.Values = append(l.Values, Value{v, part[0] == '+' || part[0] == '-'})
+		}
+		s.To = len(l.Values)
+		if s.From == s.To {
+			return l.stop(l.offset(s.Text), EmptyValue)
+		}
+	}
+	return OK
+}
+
+// offset returns where part, a piece of l.Text, begins.
+func (l *Line) offset(part []byte) int { return cap(l.Text) - cap(part) }
+
+// value reads one number and checks it against what the type allows.
+func (s *Sample) value(part []byte) (float64, Reason) {
+	v, r := parseNumber(part)
+	if r != OK {
+		return 0, r
+	}
+	switch s.Type {
+	case Counter:
+		if v < 0 {
+			return 0, NegativeCounter
+		}
+		if v/s.Rate > maxCount {
+			return 0, OutOfRange
+		}
+	case Timer:
+		if v < 0 {
+			return 0, NegativeTimer
+		}
+	}
+	return v, OK
+}
+
+var pow10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// parseNumber reads all of b as a decimal number: BadValue if it is none,
+// NotFinite if it has no finite value. It rounds as strconv does: up to 15
+// digits both the digits and the power of ten are exact, and so is the
+// rounding of their quotient.
+func parseNumber(b []byte) (float64, Reason) {
+	i := 0
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		i = 1
+	}
+	start := i
+	var digits uint64
+	for i < len(b) && b[i]-'0' <= 9 {
+		digits = digits*10 + uint64(b[i]-'0')
+		i++
+	}
+	n := i - start
+	scale := 0
+	if i < len(b) && b[i] == '.' {
+		i++
+		dot := i
+		for i < len(b) && b[i]-'0' <= 9 {
+			digits = digits*10 + uint64(b[i]-'0')
+			i++
+		}
+		scale = i - dot
+		n += scale
+	}
+	if n == 0 {
+		return 0, notNumber(b[start:])
+	}
+	if i < len(b) || n > 15 {
+		return parseLong(b, i)
+	}
+	v := float64(digits)
+	if scale > 0 {
+		v /= pow10[scale]
+	}
+	if b[0] == '-' {
+		v = 0 - v
+	}
+	return v, OK
+}
+
+// parseLong is parseNumber for numbers with many digits or an exponent, which
+// would begin at b[i].
+func parseLong(b []byte, i int) (float64, Reason) {
+	if i < len(b) {
+		if b[i]|0x20 != 'e' {
+			return 0, BadValue
+		}
+		i++
+		if i < len(b) && (b[i] == '-' || b[i] == '+') {
+			i++
+		}
+		if i == len(b) {
+			return 0, BadValue
+		}
+		for _, c := range b[i:] {
+			if c-'0' > 9 {
+				return 0, BadValue
+			}
+		}
+	}
+	v, _ := strconv.ParseFloat(text(b), 64)
+	if math.IsInf(v, 0) {
+		return 0, NotFinite
+	}
+	return v + 0, OK
+}
+
+// notNumber tells the spellings of what is not finite from mere nonsense.
+func notNumber(b []byte) Reason {
+	for _, word := range []string{"nan", "inf", "infinity"} {
+		if len(b) == len(word) && equalFold(b, word) {
+			return NotFinite
+		}
+	}
+	return BadValue
+}
+
+func equalFold(b []byte, lower string) bool {
+	for i, c := range b {
+		if c|0x20 != lower[i] {
+			return false
+		}
+	}
+	return true
+}
