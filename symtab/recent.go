@@ -1,0 +1,183 @@
+package symtab
+
+import (
+	"cmp"
+	"container/list"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/percpu"
+)
+
+// recentCapacity is how many distinct names the list of recent lookups keeps.
+const recentCapacity = 100
+
+// Lookup is one row of the list of recent lookups.
+type Lookup struct {
+	Name  string
+	Count uint64 // lookups since the name entered the list
+}
+
+// recent counts lookups and, while it is on, remembers which names they asked
+// for.
+type recent struct {
+	mode    atomic.Uint32
+	stripes []stripe // fixed by init
+
+	mu     sync.Mutex
+	base   uint64                   // sum of the stripes when they were last cleared
+	byName map[string]*list.Element // nil while off
+	order  *list.List               // of *Lookup, most recently looked up first
+}
+
+const (
+	recentOff uint32 = iota
+	recentOn
+	recentFake
+)
+
+// stripe is a counter that only ever grows. Where pinning works, each
+// scheduler slot but the last of the array owns one and adds to it plainly;
+// the last one takes atomic adds.
+type stripe struct {
+	n uint64
+	_ [56]byte // keeps the next stripe off this cache line
+}
+
+func (r *recent) init(fake bool) {
+	r.stripes = make([]stripe, runtime.GOMAXPROCS(0)+1)
+	if fake {
+		r.mode.Store(recentFake)
+	}
+}
+
+// CountLookup notes that name was looked up: it adds one to the total and,
+// while tracking is on, enters the name in the list. Trailing dots do not
+// count as part of the name, and the empty name is not counted. While tracking
+// is off it costs one addition to memory of the current scheduler slot.
+func (t *Table) CountLookup(name string) {
+	if name == "" || name[len(name)-1] == '.' {
+		if name = TrimName(name); name == "" {
+			return
+		}
+	}
+	switch t.recent.mode.Load() {
+	case recentOff:
+		t.recent.add()
+	case recentOn:
+		t.recent.add()
+		t.recent.note(name)
+	}
+}
+
+func (r *recent) add() {
+	if !percpu.Enabled {
+		atomic.AddUint64(&r.stripes[rand.IntN(len(r.stripes))].n, 1)
+		return
+	}
+	p := percpu.Pin()
+	if p < len(r.stripes)-1 {
+		r.stripes[p].n++
+		percpu.Unpin()
+		return
+	}
+	percpu.Unpin()
+	atomic.AddUint64(&r.stripes[len(r.stripes)-1].n, 1)
+}
+
+func (r *recent) sum() uint64 {
+	var n uint64
+	for i := range r.stripes {
+		n += atomic.LoadUint64(&r.stripes[i].n)
+	}
+	return n
+}
+
+// note enters name in the list. It copies the name if it keeps it.
+func (r *recent) note(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName == nil {
+		return // disabled since the caller looked
+	}
+	if e, ok := r.byName[name]; ok {
+		e.Value.(*Lookup).Count++
+		r.order.MoveToFront(e)
+		return
+	}
+	if r.order.Len() == recentCapacity {
+		oldest := r.order.Remove(r.order.Back()).(*Lookup)
+		delete(r.byName, oldest.Name)
+	}
+	l := &Lookup{Name: strings.Clone(name), Count: 1}
+	r.byName[l.Name] = r.order.PushFront(l)
+}
+
+// EnableRecent starts keeping the list. The list, if there is one, and the
+// total stay.
+func (t *Table) EnableRecent() {
+	r := &t.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mode.CompareAndSwap(recentOff, recentOn) {
+		r.emptyLocked()
+	}
+}
+
+// DisableRecent drops the list. The total stays and goes on growing.
+func (t *Table) DisableRecent() {
+	r := &t.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mode.CompareAndSwap(recentOn, recentOff) {
+		r.byName, r.order = nil, nil
+	}
+}
+
+// ClearRecent empties the list and sets the total to 0.
+func (t *Table) ClearRecent() {
+	r := &t.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.base = r.sum()
+	if r.mode.Load() == recentOn {
+		r.emptyLocked()
+	}
+}
+
+// emptyLocked starts an empty list. r.mu must be held.
+func (r *recent) emptyLocked() {
+	r.byName, r.order = make(map[string]*list.Element, recentCapacity), list.New()
+}
+
+// RecentEnabled tells whether the list is kept.
+func (t *Table) RecentEnabled() bool { return t.recent.mode.Load() == recentOn }
+
+// RecentTotal returns the number of lookups since the start or since
+// ClearRecent, whether or not the list was kept.
+func (t *Table) RecentTotal() uint64 {
+	r := &t.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sum() - r.base
+}
+
+// Recent returns the list, ascending by count and then by name. It holds the
+// 100 names looked up last and is empty while tracking is off.
+func (t *Table) Recent() []Lookup {
+	r := &t.recent
+	r.mu.Lock()
+	rows := make([]Lookup, 0, len(r.byName))
+	for _, e := range r.byName {
+		rows = append(rows, *e.Value.(*Lookup))
+	}
+	r.mu.Unlock()
+	slices.SortFunc(rows, func(a, b Lookup) int {
+		return cmp.Or(cmp.Compare(a.Count, b.Count), strings.Compare(a.Name, b.Name))
+	})
+	return rows
+}

@@ -1,0 +1,128 @@
+package symtab
+
+import "bytes"
+
+// Token returns the bytes of a symbol, or nil if nobody holds it. They must
+// not be changed; they stay as they are even after the symbol is released.
+func (t *Table) Token(sym Symbol) []byte { return t.tokens.get(sym) }
+
+// AppendText appends the dotted text of enc. The caller holds references to
+// its tokens; if not, the result is any text.
+func (t *Table) AppendText(dst []byte, enc []byte) []byte {
+	for rest, first := payload(enc), true; len(rest) > 0; first = false {
+		if !first {
+			dst = append(dst, '.')
+		}
+		var sym Symbol
+		var text []byte
+		if sym, text, rest = segment(rest); sym != 0 {
+			text = t.tokens.get(sym)
+		}
+		dst = append(dst, text...)
+	}
+	return dst
+}
+
+// EqualText tells whether enc reads back as text, byte for byte: unlike
+// AppendEncode it gives trailing dots a meaning. It may be called on an
+// encoding whose tokens have been released and given away meanwhile; then the
+// result is either.
+func (t *Table) EqualText(enc []byte, text string) bool {
+	for rest, first := payload(enc), true; len(rest) > 0; first = false {
+		if !first {
+			if text == "" || text[0] != '.' {
+				return false
+			}
+			text = text[1:]
+		}
+		var sym Symbol
+		var token []byte
+		if sym, token, rest = segment(rest); sym != 0 {
+			token = t.tokens.get(sym)
+		}
+		if len(token) > len(text) || string(token) != text[:len(token)] {
+			return false
+		}
+		text = text[len(token):]
+	}
+	return text == ""
+}
+
+// Compare orders two encoded names token by token: negative if a comes before
+// b, positive if after, 0 if they read the same. A name comes before its own
+// continuations. A literal segment counts as the tokens between its dots.
+func (t *Table) Compare(a, b []byte) int {
+	ta, tb := tokenCursor{rest: payload(a)}, tokenCursor{rest: payload(b)}
+	for {
+		moreA, moreB := ta.next(), tb.next()
+		switch {
+		case !moreA && !moreB:
+			return 0
+		case !moreA:
+			return -1
+		case !moreB:
+			return 1
+		}
+		if ta.sym != 0 && ta.sym == tb.sym {
+			continue
+		}
+		if c := bytes.Compare(ta.text(t), tb.text(t)); c != 0 {
+			return c
+		}
+	}
+}
+
+// HasPrefix tells whether the tokens of enc begin with those of prefix. The
+// empty name is a prefix of all.
+func (t *Table) HasPrefix(enc, prefix []byte) bool {
+	te, tp := tokenCursor{rest: payload(enc)}, tokenCursor{rest: payload(prefix)}
+	for tp.next() {
+		if !te.next() {
+			return false
+		}
+		if tp.sym != 0 && tp.sym == te.sym {
+			continue
+		}
+		if !bytes.Equal(te.text(t), tp.text(t)) {
+			return false
+		}
+	}
+	return true
+}
+
+// tokenCursor walks the tokens of a name; literal segments are split at dots.
+type tokenCursor struct {
+	rest    []byte
+	sym     Symbol // 0 for a token out of a literal
+	literal []byte // the token, if sym is 0
+	pending []byte // what follows it in the same literal segment
+	split   bool   // whether pending holds another token, maybe an empty one
+}
+
+func (c *tokenCursor) next() bool {
+	segmentText := c.pending
+	if !c.split {
+		if len(c.rest) == 0 {
+			return false
+		}
+		if c.sym, segmentText, c.rest = segment(c.rest); c.sym != 0 {
+			return true
+		}
+	}
+	c.literal, c.pending, c.split = cutDot(segmentText)
+	return true
+}
+
+func (c *tokenCursor) text(t *Table) []byte {
+	if c.sym != 0 {
+		return t.tokens.get(c.sym)
+	}
+	return c.literal
+}
+
+func cutDot(b []byte) (before, after []byte, found bool) {
+	if i := bytes.IndexByte(b, '.'); i >= 0 {
+		return b[:i], b[i+1:], true
+	}
+	return b, nil, false
+}

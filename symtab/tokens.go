@@ -1,0 +1,247 @@
+package symtab
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	pageBits = 10
+	pageSize = 1 << pageBits
+
+	// pinned is a reference count that has run out of bits: it no longer
+	// changes and the token stays for good.
+	pinned = math.MaxUint32
+)
+
+// page holds what is known about pageSize consecutive symbols.
+type page struct {
+	// where tells where the token's bytes are (see arena). In a free slot it
+	// is the index of the next free one, which no place of bytes can equal.
+	// Written under tokens.mu, read by anybody.
+	where [pageSize]atomic.Uint64
+
+	// refs goes from 0 up under the lock of the token's shard only, so that a
+	// token seen at 0 under that lock can be removed. Otherwise it is changed
+	// and read by anybody.
+	refs [pageSize]atomic.Uint32
+
+	// Guarded by tokens.mu.
+	live  int    // slots in use
+	fresh uint32 // slots from here on were never used since the page was made
+	free  uint32 // first free slot below fresh, or noSlot
+}
+
+const noSlot = math.MaxUint32
+
+// tokens maps symbols to bytes and reference counts and hands out symbols.
+type tokens struct {
+	live atomic.Int64 // symbols in use
+
+	// pages is replaced under mu when it grows. A page without symbols in use
+	// may be nil.
+	pages atomic.Pointer[[]atomic.Pointer[page]]
+
+	mu       sync.Mutex // taken after a shard's lock; guards all below
+	begun    int        // pages that ever had symbols
+	maxPages int        // limit of begun
+	resident int        // pages that are not nil
+	room     []uint64   // bit p is set while page p < begun has a number to give
+
+	arena arena
+}
+
+func (k *tokens) init() {
+	k.maxPages = 1 << (32 - pageBits)
+	k.pages.Store(new([]atomic.Pointer[page]))
+	k.arena.init()
+}
+
+// page returns the page of a symbol, nil if there is none.
+func (k *tokens) page(sym Symbol) *page {
+	pages := *k.pages.Load()
+	if i := int(sym >> pageBits); i < len(pages) {
+		return pages[i].Load()
+	}
+	return nil
+}
+
+// get returns the bytes of a symbol, nil if it is not in use. They never
+// change.
+func (k *tokens) get(sym Symbol) []byte {
+	p := k.page(sym)
+	if p == nil {
+		return nil
+	}
+	where := &p.where[sym%pageSize]
+	for {
+		at := place(where.Load())
+		if at.chunk() == 0 {
+			return nil
+		}
+		if b, ok := k.arena.bytes(at); ok {
+			return b
+		}
+		// The block went away after the place was read, so the token has
+		// moved or gone. Look again.
+	}
+}
+
+// tryRetain takes a reference if there is one already.
+func (k *tokens) tryRetain(sym Symbol) bool {
+	p := k.page(sym)
+	if p == nil {
+		return false
+	}
+	refs := &p.refs[sym%pageSize]
+	for {
+		n := refs.Load()
+		if n == 0 || n == pinned {
+			return n == pinned
+		}
+		if refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// retain takes a reference, also the first. The lock of the token's shard must
+// be held.
+func (k *tokens) retain(sym Symbol) {
+	if !k.tryRetain(sym) {
+		k.page(sym).refs[sym%pageSize].Store(1)
+	}
+}
+
+// drop gives back a reference and tells whether it was the last.
+func (k *tokens) drop(sym Symbol) bool {
+	p := k.page(sym)
+	if p == nil {
+		return false
+	}
+	refs := &p.refs[sym%pageSize]
+	for {
+		n := refs.Load()
+		if n == 0 || n == pinned {
+			return false
+		}
+		if refs.CompareAndSwap(n, n-1) {
+			return n == 1
+		}
+	}
+}
+
+// held tells whether there are references to a symbol.
+func (k *tokens) held(sym Symbol) bool {
+	p := k.page(sym)
+	return p != nil && p.refs[sym%pageSize].Load() != 0
+}
+
+// create stores a token under a number that is not in use, one that was freed
+// if there is any, with one reference. It returns 0 if there is no number
+// left.
+func (k *tokens) create(token string) Symbol {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	sym, p := k.takeNumber()
+	if sym == 0 {
+		return 0
+	}
+	at := k.add(sym, token)
+	p.where[sym%pageSize].Store(uint64(at))
+	p.refs[sym%pageSize].Store(1)
+	k.live.Add(1)
+	return sym
+}
+
+// destroy removes a token without references. The lock of its shard must be
+// held, and the shard must no longer know it.
+func (k *tokens) destroy(sym Symbol) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at := place(k.page(sym).where[sym%pageSize].Load())
+	k.giveNumber(sym)
+	k.live.Add(-1)
+	k.remove(sym, at)
+}
+
+// takeNumber takes the lowest page that has a free number. k.mu must be held.
+func (k *tokens) takeNumber() (Symbol, *page) {
+	i := -1
+	for w, word := range k.room {
+		if word != 0 {
+			i = w*64 + bits.TrailingZeros64(word)
+			break
+		}
+	}
+	if i < 0 {
+		if k.begun == k.maxPages {
+			return 0, nil
+		}
+		i = k.begun
+		k.begun++
+		for len(k.room)*64 <= i {
+			k.room = append(k.room, 0)
+		}
+		k.room[i/64] |= 1 << (i % 64)
+	}
+	p := k.makePage(i)
+	slot := p.free
+	if slot != noSlot {
+		p.free = uint32(p.where[slot].Load())
+	} else {
+		slot = p.fresh
+		p.fresh++
+	}
+	p.live++
+	if p.free == noSlot && p.fresh == pageSize {
+		k.room[i/64] &^= 1 << (i % 64)
+	}
+	return Symbol(i<<pageBits) + Symbol(slot), p
+}
+
+// makePage returns page i and makes it if need be. k.mu must be held.
+func (k *tokens) makePage(i int) *page {
+	pages := *k.pages.Load()
+	if i >= len(pages) {
+		pages = grown(pages, i)
+		k.pages.Store(&pages)
+	}
+	p := pages[i].Load()
+	if p == nil {
+		p = &page{free: noSlot}
+		if i == 0 {
+			p.fresh = 1 // symbol 0 is not for tokens
+		}
+		k.resident++
+		pages[i].Store(p)
+	}
+	return p
+}
+
+// giveNumber puts a number back. A page without any symbol goes away if
+// another page's worth of numbers is free without it. k.mu must be held.
+func (k *tokens) giveNumber(sym Symbol) {
+	i, slot := int(sym>>pageBits), uint32(sym%pageSize)
+	pages := *k.pages.Load()
+	p := pages[i].Load()
+	p.where[slot].Store(uint64(p.free))
+	p.free = slot
+	p.live--
+	k.room[i/64] |= 1 << (i % 64)
+	if p.live == 0 && k.resident*pageSize-int(k.live.Load()) > 2*pageSize {
+		pages[i].Store(nil)
+		k.resident--
+	}
+}
+
+// grown returns a copy of a published directory that has room for index i.
+func grown[T any](old []atomic.Pointer[T], i int) []atomic.Pointer[T] {
+	dir := make([]atomic.Pointer[T], max(4, 2*len(old), i+1))
+	for j := range old {
+		dir[j].Store(old[j].Load())
+	}
+	return dir
+}
