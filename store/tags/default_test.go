@@ -152,7 +152,7 @@ func TestEveryDefaultRuleHasAnExample(t *testing.T) {
 		for _, tt := range defaultExtractions {
 			var dots [8]int32
 			n := tokenized{tt.name, appendDots(dots[:0], tt.name)}
-			m := r.find(n)
+			m := r.find(tt.name, n)
 			used = used || m.cut != span{} && tt.name[m.value.start:m.value.end] != r.forbidden
 		}
 		if !used {

@@ -262,7 +262,7 @@ func (e *Extractor) run(name string, dst []Tag, cuts []span) ([]span, []Tag) {
 			dst = append(dst, Tag{r.tag, r.value})
 			continue
 		}
-		m := r.find(n)
+		m := r.find(name, n)
 		if m.cut.start == m.cut.end {
 			continue
 		}

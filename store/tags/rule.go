@@ -53,18 +53,19 @@ func (r *rule) possible(token string) bool {
 	return r.firsts == nil || slices.Contains(r.firsts, token)
 }
 
-// find applies r, which is not a fixed rule.
-func (r *rule) find(n tokenized) found {
+// find applies r, which is not a fixed rule, to name, which n holds in tokens.
+func (r *rule) find(name string, n tokenized) found {
 	switch r.kind {
 	case tokenSearch:
 		return r.pattern.find(n)
 	case byHand:
 		return r.code.find(n)
 	}
-	if r.literal != "" && !strings.Contains(n.text, r.literal) {
+	if r.literal != "" && !strings.Contains(name, r.literal) {
 		return found{}
 	}
-	return findExpression(r.re, n.text)
+	// Handing n.text over would make all of n, dots included, escape.
+	return findExpression(r.re, name)
 }
 
 // findExpression searches name and reads the two groups.
