@@ -1,0 +1,206 @@
+// Package flush ends the intervals of a store: it takes one snapshot each
+// stats_flush_interval, or whenever the admin page is asked for stats, and
+// hands it to the sinks.
+//
+// Flushes start at a fixed rate. One that takes longer than the interval makes
+// the starts it misses fall out; each is counted in server.dropped_stat_flushes.
+// Every sink has its own goroutine and a bounded queue, so none of them can
+// delay the next flush.
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Limits and defaults of the flush interval.
+const (
+	DefaultInterval = 5 * time.Second
+	MinInterval     = time.Millisecond // allowed
+	MaxInterval     = 5 * time.Minute  // not allowed: it must be less
+	defaultQueue    = 16               // snapshots
+	defaultLinger   = 5 * time.Second  // for all sinks together, at the end
+)
+
+// Config are the settings of a [Scheduler].
+type Config struct {
+	// Store is what is flushed. Required.
+	Store *store.Store
+	// Interval is stats_flush_interval: at least 1 ms, less than 5 minutes.
+	// 0 means 5 s.
+	Interval time.Duration
+	// OnAdmin is stats_flush_on_admin: no timer, flushes happen through
+	// [Scheduler.FlushForAdmin]. It cannot be combined with Interval.
+	OnAdmin bool
+	// EvictionInterval is stats_eviction_interval: how often stats that were
+	// not updated leave evicting scopes. It must be a multiple of the
+	// interval. 0 is never.
+	EvictionInterval time.Duration
+	// Sinks get the snapshots.
+	Sinks []Sink
+	// Queue is how many snapshots may wait for a slow sink. 0 means 16.
+	Queue int
+	// Linger is how long [Scheduler.Run] waits for the sinks after the last
+	// flush. 0 means 5 s.
+	Linger time.Duration
+	// Initialized reports whether the server is. While it is not, flushes
+	// leave histograms unmerged. Nil means it always is.
+	Initialized func() bool
+	// Before is called before each snapshot is taken, to refresh gauges.
+	Before []func(now time.Time)
+	// After is called with each snapshot, before the sinks get it. It must be
+	// quick and must not keep the snapshot.
+	After []func(*store.Snapshot)
+	// OnError is told what sinks report. Nil ignores it; errors are counted
+	// in any case.
+	OnError func(sink string, err error)
+}
+
+// Scheduler flushes a store.
+type Scheduler struct {
+	cfg     Config
+	totals  bool
+	workers []*worker
+	dropped *store.Counter
+
+	flushing sync.Mutex // held during a flush
+	count    uint64     // flushes so far; guarded by flushing
+}
+
+// New checks cfg and returns a scheduler. Nothing is flushed before Run.
+func New(cfg Config) (*Scheduler, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("flush: no store")
+	}
+	if cfg.OnAdmin && cfg.Interval != 0 {
+		return nil, errors.New("flush: Only one of stats_flush_interval or stats_flush_on_admin should be set!")
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = DefaultInterval
+	}
+	if cfg.Interval < MinInterval || cfg.Interval >= MaxInterval {
+		return nil, fmt.Errorf("flush: stats_flush_interval %v not in [%v, %v)", cfg.Interval, MinInterval, MaxInterval)
+	}
+	if e := cfg.EvictionInterval; e < 0 || e%cfg.Interval != 0 {
+		return nil, fmt.Errorf("flush: stats_eviction_interval %v is not a multiple of stats_flush_interval %v", e, cfg.Interval)
+	}
+	if cfg.Queue <= 0 {
+		cfg.Queue = defaultQueue
+	}
+	if cfg.Linger <= 0 {
+		cfg.Linger = defaultLinger
+	}
+	if cfg.OnError == nil {
+		cfg.OnError = func(string, error) {}
+	}
+	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Root().Counter("server.dropped_stat_flushes")}
+	for _, sink := range cfg.Sinks {
+		s.workers = append(s.workers, newWorker(sink, cfg.Queue, cfg.Store, cfg.OnError))
+		if t, ok := sink.(Totaler); ok && t.NeedsTotals() {
+			s.totals = true
+		}
+	}
+	return s, nil
+}
+
+// Interval returns stats_flush_interval, 5 s if flushes happen on admin requests.
+func (s *Scheduler) Interval() time.Duration { return s.cfg.Interval }
+
+// OnAdmin reports whether flushes happen on admin requests instead of by timer.
+func (s *Scheduler) OnAdmin() bool { return s.cfg.OnAdmin }
+
+// Run flushes until ctx ends, then flushes a last time and waits for the sinks,
+// up to Config.Linger. The error tells if they did not finish. Run once.
+func (s *Scheduler) Run(ctx context.Context) error {
+	var sinks sync.WaitGroup
+	for _, w := range s.workers {
+		sinks.Go(w.run)
+	}
+	s.tick(ctx)
+	s.flush(true)
+	for _, w := range s.workers {
+		w.close()
+	}
+	idle := make(chan struct{})
+	go func() { sinks.Wait(); close(idle) }()
+	linger := time.NewTimer(s.cfg.Linger)
+	defer linger.Stop()
+	select {
+	case <-idle:
+		return nil
+	case <-linger.C:
+		return fmt.Errorf("flush: sinks did not take the last snapshots within %v", s.cfg.Linger)
+	}
+}
+
+// tick flushes at a fixed rate until ctx ends.
+func (s *Scheduler) tick(ctx context.Context) {
+	if s.cfg.OnAdmin {
+		<-ctx.Done()
+		return
+	}
+	next := time.Now().Add(s.cfg.Interval)
+	timer := time.NewTimer(s.cfg.Interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		s.flush(false)
+		next = next.Add(s.cfg.Interval)
+		for now := time.Now(); next.Before(now); next = next.Add(s.cfg.Interval) {
+			s.dropped.Inc()
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// FlushForAdmin flushes if stats_flush_on_admin is set and does nothing
+// otherwise. When it returns, the snapshot is visible. If another flush is
+// under way it counts a dropped one instead.
+func (s *Scheduler) FlushForAdmin() {
+	if s.cfg.OnAdmin {
+		s.flush(false)
+	}
+}
+
+// FlushNow flushes outside the schedule, after any flush that is under way.
+func (s *Scheduler) FlushNow() { s.flush(true) }
+
+// flush takes a snapshot and hands it out. If wait is false and another flush
+// is under way it only counts that.
+func (s *Scheduler) flush(wait bool) {
+	if wait {
+		s.flushing.Lock()
+	} else if !s.flushing.TryLock() {
+		s.dropped.Inc()
+		return
+	}
+	defer s.flushing.Unlock()
+	now := time.Now()
+	for _, f := range s.cfg.Before {
+		f(now)
+	}
+	snap := &shared{Snapshot: s.cfg.Store.Flush(store.FlushOptions{
+		SkipHistograms: s.cfg.Initialized != nil && !s.cfg.Initialized(),
+		Totals:         s.totals,
+	})}
+	for _, f := range s.cfg.After {
+		f(snap.Snapshot)
+	}
+	snap.holders.Store(int32(len(s.workers)) + 1)
+	for _, w := range s.workers {
+		w.put(snap)
+	}
+	snap.release()
+	s.count++
+	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)
+	s.cfg.Store.Sweep(every != 0 && s.count%every == 0)
+}

@@ -1,0 +1,141 @@
+package flush
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Sink sends the stats of each interval somewhere.
+//
+// Flush is called with one snapshot after the other, in order, always from the
+// same goroutine, which belongs to this sink: it may take its time without
+// holding up the next flush or another sink. It must not keep the snapshot or
+// its cursors. An error is counted and logged; the next snapshot comes all the
+// same.
+type Sink interface {
+	Name() string
+	Flush(*store.Snapshot) error
+}
+
+// Totaler is a [Sink] that wants snapshots with the values of all stats; see
+// [store.FlushOptions].
+type Totaler interface {
+	Sink
+	NeedsTotals() bool
+}
+
+// shared is a snapshot in the hands of several sinks.
+type shared struct {
+	*store.Snapshot
+	holders atomic.Int32
+}
+
+func (s *shared) release() {
+	if s.holders.Add(-1) == 0 {
+		s.Snapshot.Close()
+	}
+}
+
+// worker runs one sink.
+type worker struct {
+	sink  Sink
+	limit int
+	onErr func(sink string, err error)
+
+	flushes, errors, dropped *store.Counter
+	queued, lastSuccess      *store.Gauge
+	took                     *store.Histogram
+
+	mu     sync.Mutex
+	queue  []*shared
+	closed bool
+	more   sync.Cond // a snapshot was queued, or the worker is to end
+}
+
+func newWorker(sink Sink, limit int, st *store.Store, onErr func(string, error)) *worker {
+	tag := tags.Tag{Name: "sink", Value: sink.Name()}
+	sc := st.Scope("sink")
+	w := &worker{
+		sink: sink, limit: limit, onErr: onErr,
+		flushes:     sc.Counter("flushes", tag),
+		errors:      sc.Counter("errors", tag),
+		dropped:     sc.Counter("dropped", tag),
+		queued:      sc.Gauge("queued", store.NeverImport, tag),
+		lastSuccess: sc.Gauge("last_success_seconds", store.NeverImport, tag),
+		took:        sc.Histogram("flush_ms", store.Milliseconds, tag),
+	}
+	w.more.L = &w.mu
+	return w
+}
+
+// put queues a snapshot. If the queue is full the oldest one is dropped and
+// counted: what it held is lost to this sink.
+func (w *worker) put(s *shared) {
+	w.mu.Lock()
+	var old *shared
+	if len(w.queue) == w.limit {
+		old, w.queue = w.queue[0], w.queue[1:]
+		w.dropped.Inc()
+	}
+	w.queue = append(w.queue, s)
+	w.queued.Set(uint64(len(w.queue)))
+	w.more.Signal()
+	w.mu.Unlock()
+	if old != nil {
+		old.release()
+	}
+}
+
+// run hands snapshots to the sink until close was called and the queue is empty.
+func (w *worker) run() {
+	for {
+		w.mu.Lock()
+		for len(w.queue) == 0 && !w.closed {
+			w.more.Wait()
+		}
+		if len(w.queue) == 0 {
+			w.mu.Unlock()
+			return
+		}
+		s := w.queue[0]
+		w.queue = w.queue[1:]
+		w.queued.Set(uint64(len(w.queue)))
+		w.mu.Unlock()
+
+		began := time.Now()
+		err := w.flush(s.Snapshot)
+		ended := time.Now()
+		w.flushes.Inc()
+		w.took.Record(uint64(ended.Sub(began).Milliseconds()))
+		if err != nil {
+			w.errors.Inc()
+			w.onErr(w.sink.Name(), err)
+		} else {
+			w.lastSuccess.Set(uint64(ended.Unix()))
+		}
+		s.release()
+	}
+}
+
+// flush calls the sink and turns a panic of it into an error.
+func (w *worker) flush(s *store.Snapshot) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("flush: sink %q panicked: %v\n%s", w.sink.Name(), p, debug.Stack())
+		}
+	}()
+	return w.sink.Flush(s)
+}
+
+func (w *worker) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.more.Signal()
+	w.mu.Unlock()
+}

@@ -1,0 +1,268 @@
+package render
+
+import (
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// jsonQuantiles are the quantiles of JSON.
+var jsonQuantiles = [...]float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
+
+const jsonQuantileList = "[0,25,50,75,90,95,99,99.9,100]"
+
+// JSON writes one object with all that is selected, in the order of [Text].
+func JSON(w io.Writer, st *store.Store, o Options) error {
+	v := st.View()
+	defer v.Close()
+	j := jsonWriter{out: newOutput(w)}
+	j.out.buf = append(j.out.buf, `{"stats":[`...)
+	if err := j.texts(v, &o); err != nil {
+		return err
+	}
+	if err := j.scalars(v, &o); err != nil {
+		return err
+	}
+	if err := j.histograms(v, &o); err != nil {
+		return err
+	}
+	j.out.buf = append(j.out.buf, "]}"...)
+	return j.out.flush()
+}
+
+type jsonWriter struct {
+	out       *output
+	some      bool // an element was written
+	quantiles [2][len(jsonQuantiles)]float64
+	counts    [2][]uint64
+	name      []byte
+}
+
+// name opens an element with the name of the stat under c.
+func (j *jsonWriter) open(c *store.Cursor) {
+	if j.some {
+		j.out.buf = append(j.out.buf, `,{"name":"`...)
+	} else {
+		j.out.buf = append(j.out.buf, `{"name":"`...)
+		j.some = true
+	}
+	j.out.buf = j.appendName(j.out.buf, c)
+}
+
+func (j *jsonWriter) appendName(dst []byte, c *store.Cursor) []byte {
+	if c.Plain() {
+		return c.AppendName(dst)
+	}
+	j.name = c.AppendName(j.name[:0])
+	return appendJSONText(dst, j.name)
+}
+
+func (j *jsonWriter) texts(v *store.View, o *Options) error {
+	if !o.wants(TextReadouts) {
+		return nil
+	}
+	sel := o.selection()
+	c := v.ByName(store.Texts)
+	for c.Next() {
+		if ok, err := sel.shows(&c); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		j.open(&c)
+		j.out.buf = append(j.out.buf, `","value":"`...)
+		j.out.buf = appendJSONText(j.out.buf, c.Text())
+		j.out.buf = append(j.out.buf, `"}`...)
+		if err := j.out.spill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *jsonWriter) scalars(v *store.View, o *Options) error {
+	if !o.wants(Counters) && !o.wants(Gauges) {
+		return nil
+	}
+	sel := o.selection()
+	c := v.ByName(store.Scalars)
+	for c.Next() {
+		if ok, err := sel.showsScalar(&c); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		j.open(&c)
+		j.out.buf = append(j.out.buf, `","value":`...)
+		j.out.buf = c.AppendValue(j.out.buf)
+		j.out.buf = append(j.out.buf, '}')
+		if err := j.out.spill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// histograms writes the last element, if there is a histogram to show.
+func (j *jsonWriter) histograms(v *store.View, o *Options) error {
+	if !o.wants(Histograms) {
+		return nil
+	}
+	var head, tail string
+	var each func(dst []byte, h *store.Histogram) []byte
+	switch o.Buckets {
+	case Cumulative, Disjoint:
+		head, tail = `{"histograms":[`, `]}`
+		each = func(dst []byte, h *store.Histogram) []byte { return j.buckets(dst, h, o.Buckets) }
+	case Detailed:
+		head, tail = `{"histograms":{"supported_percentiles":`+jsonQuantileList+`,"details":[`, `]}}`
+		each = j.details
+	default:
+		head, tail = `{"histograms":{"supported_quantiles":`+jsonQuantileList+`,"computed_quantiles":[`, `]}}`
+		each = func(dst []byte, h *store.Histogram) []byte {
+			return j.values(append(dst, `,"values":`...), h.Snapshot())
+		}
+	}
+	sel := o.selection()
+	c := v.ByName(store.Histograms)
+	some := false
+	for c.Next() {
+		if ok, err := sel.shows(&c); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		switch {
+		case some:
+			j.out.buf = append(j.out.buf, ',')
+		case j.some:
+			j.out.buf = append(append(j.out.buf, ','), head...)
+		default:
+			j.out.buf = append(j.out.buf, head...)
+		}
+		some = true
+		j.out.buf = append(j.out.buf, `{"name":"`...)
+		j.out.buf = j.appendName(j.out.buf, &c)
+		j.out.buf = append(j.out.buf, '"')
+		j.out.buf = each(j.out.buf, c.Histogram())
+		j.out.buf = append(j.out.buf, '}')
+		if err := j.out.spill(); err != nil {
+			return err
+		}
+	}
+	if some {
+		j.out.buf = append(j.out.buf, tail...)
+	}
+	return nil
+}
+
+// values appends the quantiles of both views as a list of pairs.
+func (j *jsonWriter) values(dst []byte, s *histogram.Snapshot) []byte {
+	interval := s.Interval.Quantiles(j.quantiles[0][:0], jsonQuantiles[:])
+	cumulative := s.Cumulative.Quantiles(j.quantiles[1][:0], jsonQuantiles[:])
+	for i := range jsonQuantiles {
+		dst = append(dst, "[,"[min(i, 1)])
+		dst = append(dst, `{"cumulative":`...)
+		dst = appendJSONFloat(dst, cumulative[i])
+		dst = append(dst, `,"interval":`...)
+		dst = appendJSONFloat(dst, interval[i])
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func (j *jsonWriter) buckets(dst []byte, h *store.Histogram, form Buckets) []byte {
+	interval, cumulative := bucketCounts(&j.counts, h.Snapshot(), form)
+	dst = append(dst, `,"buckets":[`...)
+	for i, b := range h.Layout().Bounds() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"upper_bound":`...)
+		dst = appendJSONFloat(dst, b)
+		dst = append(dst, `,"interval":`...)
+		dst = strconv.AppendUint(dst, interval[i], 10)
+		dst = append(dst, `,"cumulative":`...)
+		dst = strconv.AppendUint(dst, cumulative[i], 10)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func (j *jsonWriter) details(dst []byte, h *store.Histogram) []byte {
+	s := h.Snapshot()
+	dst = append(dst, `,"totals":`...)
+	dst = appendJSONBins(dst, s.Cumulative)
+	dst = append(dst, `,"intervals":`...)
+	dst = appendJSONBins(dst, s.Interval)
+	dst = append(dst, `,"percentiles":`...)
+	return j.values(dst, s)
+}
+
+func appendJSONBins(dst []byte, s *histogram.Stats) []byte {
+	dst = append(dst, '[')
+	first := true
+	s.Bins(func(lower, width float64, count uint64) bool {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(dst, `{"lower_bound":`...)
+		dst = appendJSONFloat(dst, lower)
+		dst = append(dst, `,"width":`...)
+		dst = appendJSONFloat(dst, width)
+		dst = append(dst, `,"count":`...)
+		dst = strconv.AppendUint(dst, count, 10)
+		dst = append(dst, '}')
+		return true
+	})
+	return append(dst, ']')
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendJSONText appends s as the inside of a JSON string. Besides what JSON
+// demands it escapes '<' and '>', so that no HTML parser finds a tag in it,
+// and the two line separators that JavaScript does not allow. Invalid UTF-8
+// becomes U+FFFD.
+func appendJSONText[T string | []byte](dst []byte, s T) []byte {
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>':
+			dst = append(dst, c)
+			i++
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+			i++
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+			i++
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+			i++
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+			i++
+		case c < utf8.RuneSelf:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			i++
+		default:
+			r, n := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
+			switch {
+			case r == utf8.RuneError && n == 1:
+				dst = append(dst, `\ufffd`...)
+			case r == 0x2028 || r == 0x2029:
+				dst = append(dst, `\u202`...)
+				dst = append(dst, hexDigits[r&15])
+			default:
+				dst = append(dst, s[i:i+n]...)
+			}
+			i += n
+		}
+	}
+	return dst
+}

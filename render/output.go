@@ -1,0 +1,35 @@
+package render
+
+import "io"
+
+// bufferSize bytes are collected before the writer is called. The buffer is
+// larger by what one stat may add to it.
+const (
+	bufferSize = 64 << 10
+	bufferRoom = 8 << 10
+)
+
+// output collects bytes for a writer.
+type output struct {
+	w   io.Writer
+	buf []byte
+}
+
+func newOutput(w io.Writer) *output {
+	return &output{w, make([]byte, 0, bufferSize+bufferRoom)}
+}
+
+// spill hands the buffer to the writer if it is full enough.
+func (o *output) spill() error {
+	if len(o.buf) < bufferSize {
+		return nil
+	}
+	return o.flush()
+}
+
+// flush hands the buffer to the writer.
+func (o *output) flush() error {
+	_, err := o.w.Write(o.buf)
+	o.buf = o.buf[:0]
+	return err
+}

@@ -1,0 +1,209 @@
+package render
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// textQuantiles are the quantiles of plain text.
+var textQuantiles = [...]float64{0, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1}
+
+// Text writes plain text, a line for each stat: text readouts, then counters
+// and gauges, then histograms, each in byte order of the names.
+func Text(w io.Writer, st *store.Store, o Options) error {
+	out := newOutput(w)
+	t := textLines{out: out, appendText: appendRawText}
+	if err := t.all(st, &o); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// textLines writes the lines of plain text, which the HTML form shows too.
+type textLines struct {
+	out        *output
+	appendText func(dst []byte, s string) []byte // escapes a readout's value
+	quantiles  [2][len(textQuantiles)]float64
+	counts     [2][]uint64
+}
+
+func appendRawText(dst []byte, s string) []byte { return append(dst, s...) }
+
+func (t *textLines) all(st *store.Store, o *Options) error {
+	v := st.View()
+	defer v.Close()
+	if _, err := t.texts(v, o); err != nil {
+		return err
+	}
+	if _, err := t.scalars(v, o); err != nil {
+		return err
+	}
+	_, err := t.histograms(v, o)
+	return err
+}
+
+func (t *textLines) texts(v *store.View, o *Options) (n int, err error) {
+	if !o.wants(TextReadouts) {
+		return 0, nil
+	}
+	sel, out := o.selection(), t.out
+	c := v.ByName(store.Texts)
+	for c.Next() {
+		if ok, err := sel.shows(&c); err != nil {
+			return n, err
+		} else if !ok {
+			continue
+		}
+		n++
+		out.buf = c.AppendName(out.buf)
+		out.buf = append(out.buf, `: "`...)
+		out.buf = t.appendText(out.buf, c.Text())
+		out.buf = append(out.buf, '"', '\n')
+		if err := out.spill(); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
+	if !o.wants(Counters) && !o.wants(Gauges) {
+		return 0, nil
+	}
+	sel, out := o.selection(), t.out
+	c := v.ByName(store.Scalars)
+	for c.Next() {
+		if ok, err := sel.showsScalar(&c); err != nil {
+			return n, err
+		} else if !ok {
+			continue
+		}
+		n++
+		out.buf = c.AppendName(out.buf)
+		out.buf = append(out.buf, ':', ' ')
+		out.buf = c.AppendValue(out.buf)
+		out.buf = append(out.buf, '\n')
+		if len(out.buf) >= bufferSize {
+			if err := out.flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
+
+func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
+	if !o.wants(Histograms) {
+		return 0, nil
+	}
+	sel, out := o.selection(), t.out
+	c := v.ByName(store.Histograms)
+	for c.Next() {
+		if ok, err := sel.shows(&c); err != nil {
+			return n, err
+		} else if !ok {
+			continue
+		}
+		n++
+		out.buf = c.AppendName(out.buf)
+		out.buf = t.histogram(out.buf, c.Histogram(), o.Buckets)
+		if err := out.spill(); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// histogram appends what follows the name of a histogram.
+func (t *textLines) histogram(dst []byte, h *store.Histogram, form Buckets) []byte {
+	s := h.Snapshot()
+	if !s.Used {
+		return append(dst, ": No recorded values\n"...)
+	}
+	switch form {
+	case Cumulative, Disjoint:
+		dst = append(dst, ": "...)
+		dst = t.buckets(dst, h.Layout().Bounds(), s, form)
+	case Detailed:
+		dst = append(dst, ":\n  totals="...)
+		dst = appendBins(dst, s.Cumulative)
+		dst = append(dst, "\n  intervals="...)
+		dst = appendBins(dst, s.Interval)
+		dst = append(dst, "\n  summary="...)
+		dst = t.summary(dst, s)
+	default:
+		dst = append(dst, ": "...)
+		dst = t.summary(dst, s)
+	}
+	return append(dst, '\n')
+}
+
+func (t *textLines) summary(dst []byte, s *histogram.Snapshot) []byte {
+	interval := s.Interval.Quantiles(t.quantiles[0][:0], textQuantiles[:])
+	cumulative := s.Cumulative.Quantiles(t.quantiles[1][:0], textQuantiles[:])
+	for i, q := range textQuantiles {
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = append(dst, 'P')
+		dst = appendG(dst, q*100, 6)
+		dst = append(dst, '(')
+		dst = appendTextFloat(dst, interval[i])
+		dst = append(dst, ',')
+		dst = appendTextFloat(dst, cumulative[i])
+		dst = append(dst, ')')
+	}
+	return dst
+}
+
+func (t *textLines) buckets(dst []byte, bounds []float64, s *histogram.Snapshot, form Buckets) []byte {
+	interval, cumulative := bucketCounts(&t.counts, s, form)
+	for i, b := range bounds {
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = append(dst, 'B')
+		dst = appendG(dst, b, 6)
+		dst = append(dst, '(')
+		dst = strconv.AppendUint(dst, interval[i], 10)
+		dst = append(dst, ',')
+		dst = strconv.AppendUint(dst, cumulative[i], 10)
+		dst = append(dst, ')')
+	}
+	return dst
+}
+
+// bucketCounts returns the counts per bound of both views, in the given form.
+// room is reused from call to call.
+func bucketCounts(room *[2][]uint64, s *histogram.Snapshot, form Buckets) (interval, cumulative []uint64) {
+	for i, st := range []*histogram.Stats{s.Interval, s.Cumulative} {
+		counts := st.AppendCumulative(room[i][:0])
+		if form == Disjoint {
+			for j := len(counts) - 1; j > 0; j-- {
+				counts[j] -= counts[j-1]
+			}
+		}
+		room[i] = counts
+	}
+	return room[0], room[1]
+}
+
+func appendBins(dst []byte, s *histogram.Stats) []byte {
+	first := true
+	s.Bins(func(lower, width float64, count uint64) bool {
+		if !first {
+			dst = append(dst, ", "...)
+		}
+		first = false
+		dst = appendG(dst, lower, 15)
+		dst = append(dst, ',')
+		dst = appendG(dst, width, 15)
+		dst = append(dst, ':')
+		dst = strconv.AppendUint(dst, count, 10)
+		return true
+	})
+	return dst
+}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+)
+
+// slotsPerBlock stats share one block. It is a multiple of 64 for the bit sets
+// and below 1<<slotBits.
+const (
+	slotsPerBlock = 896
+	slotBits      = 10
+)
+
+// id names a stat inside its store: block index and slot. Ids are dense enough
+// to index bit sets and are reused only when no view can hold the old one.
+type id = uint32
+
+func makeID(block uint32, slot int) id { return block<<slotBits | uint32(slot) }
+
+type bitset [slotsPerBlock / 64]uint64
+
+func (b *bitset) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
+func (b *bitset) set(i int)      { b[i/64] |= 1 << (i % 64) }
+
+func (b *bitset) count() (n int) {
+	for _, w := range b {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// atomicBits is a bitset whose bits are changed one at a time by any goroutine.
+type atomicBits [slotsPerBlock / 64]atomic.Uint64
+
+func (b *atomicBits) has(i int) bool { return b[i/64].Load()>>(i%64)&1 != 0 }
+func (b *atomicBits) set(i int)      { b[i/64].Or(1 << (i % 64)) }
+func (b *atomicBits) clear(i int)    { b[i/64].And(^uint64(1 << (i % 64))) }
+
+// variant tells how the values of a block are kept.
+type variant uint8
+
+const (
+	variantCounter variant = iota
+	variantGauge           // unsigned whole numbers
+	variantFloat           // gauges that may be negative or fractional
+	variantText
+	variantHistogram
+
+	variants = 5
+)
+
+func (v variant) kind() Kind {
+	switch v {
+	case variantCounter:
+		return KindCounter
+	case variantGauge, variantFloat:
+		return KindGauge
+	case variantText:
+		return KindText
+	default:
+		return KindHistogram
+	}
+}
+
+// class is what all stats of a block have in common besides their variant:
+// where they come from and how they end.
+type class struct {
+	network bool // made by network input: a name space of its own
+	evict   bool // goes after two sweeps without an update
+	ttl     ttls // seconds without an update after which a stat goes, by kind; 0 never
+
+	open  [variants]*block // the block that takes new stats; guarded by Store.mu
+	spare [variants][]*page
+}
+
+type ttls [kinds]uint32
+
+func (c *class) expires(k Kind) bool { return c.evict || c.ttl[k] != 0 }
+
+// block is the memory of up to slotsPerBlock stats of one variant and class.
+//
+// Records and values are written once, under Store.mu, before the slot's bit in
+// alive is set; from then on readers need no lock. A slot is used once in the
+// life of a block. When all of a full block's stats are gone the block is
+// dropped as a whole: handles that somebody still holds keep its memory, and
+// write into it without effect.
+type block struct {
+	pg     *page // counters and gauges
+	cls    *class
+	arena  atomic.Pointer[arena] // records, see record.go
+	hists  atomic.Pointer[[]*histogram.Histogram]
+	texts  atomic.Pointer[[]*TextReadout]
+	latch  *[slotsPerBlock]uint64                       // totals as of the last flush; guarded by Store.flushMu
+	base   atomic.Pointer[[slotsPerBlock]atomic.Uint64] // totals at the last reset; nil: never reset
+	modes  *[slotsPerBlock]atomic.Uint32                // import modes of gauges
+	active *[slotsPerBlock]atomic.Uint32                // second of the last update, for stats that expire
+
+	hotMu sync.Mutex // serializes page.own
+
+	index   uint32
+	variant variant
+	null    bool // the home of null stats
+	latched bool // latch is shared with a snapshot: copy before writing
+
+	end      int // bytes of the arena in use; guarded by Store.mu
+	n        int // slots handed out; guarded by Store.mu
+	live     int // of these still alive; guarded by Store.mu
+	released int // of these given back; guarded by Store.mu
+
+	alive  atomicBits
+	used   atomicBits                   // gauges: set although the value is 0
+	fresh  bitset                       // updated since the last sweep, for eviction; guarded by Store.flushMu
+	offset [slotsPerBlock]uint32        // of the record in arena
+	owner  [slotsPerBlock]atomic.Uint32 // scope that holds the stat
+}
+
+// arena is a block's memory for records. Bytes once handed out are never
+// changed; growing makes a new arena that begins with the same bytes.
+type arena struct{ b []byte }
+
+// append adds rec and returns its offset. Store.mu must be held.
+func (b *block) append(rec []byte) uint32 {
+	off, end := b.end, b.end+len(rec)
+	a := b.arena.Load()
+	if a == nil || end > len(a.b) {
+		// The records so far tell what the rest will need.
+		want := max(1024, end+end/4)
+		if b.n > 8 {
+			want = max(end, min(2*end, end/(b.n+1)*slotsPerBlock))
+		}
+		b.resize(want)
+		a = b.arena.Load()
+	}
+	copy(a.b[off:end], rec)
+	b.end = end
+	return uint32(off)
+}
+
+func (b *block) resize(size int) {
+	next := &arena{make([]byte, size)}
+	if a := b.arena.Load(); a != nil {
+		copy(next.b, a.b[:b.end])
+	}
+	b.arena.Store(next)
+}
+
+// trim gives back what a full block's arena has to spare. Store.mu must be held.
+func (b *block) trim() {
+	if a := b.arena.Load(); a != nil && len(a.b)-b.end > b.end/16 {
+		b.resize(b.end)
+	}
+}
+
+// record returns the bytes of slot i's record and what follows it.
+func (b *block) record(i int) []byte { return b.arena.Load().b[b.offset[i]:] }
+
+// full reports whether no further slot can be handed out. Store.mu must be held.
+func (b *block) full() bool { return b.n == slotsPerBlock }

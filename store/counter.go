@@ -1,0 +1,70 @@
+package store
+
+import "sync/atomic"
+
+// noCopy makes go vet complain about copies of what embeds it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// Counter is a total that only rises, shared by any number of goroutines. Ask
+// a [Scope] for one once, keep the pointer, and call it from the hot path.
+//
+// A counter is one word that its writers add to. What a sink gets for an
+// interval and what is shown after a reset are differences that readers keep.
+type Counter struct {
+	_ noCopy
+	w word
+}
+
+// Inc adds one to c.
+//
+// It takes no lock, looks up no name and never allocates. An increment that
+// races with a flush is reported in exactly one interval: that one or the next.
+func (c *Counter) Inc() { c.w.count(1) }
+
+// Add adds n to c. See [Counter.Inc] for what it promises. Totals wrap at 2^64.
+// Adding 0 does not make a counter used.
+func (c *Counter) Add(n uint64) { c.w.count(n) }
+
+// Value returns what was added to c since it was made or last reset.
+func (c *Counter) Value() uint64 {
+	b, i := c.w.home()
+	if b.null {
+		return 0
+	}
+	return b.value(i)
+}
+
+// Total returns what was ever added to c, resets or not.
+func (c *Counter) Total() uint64 {
+	b, i := c.w.home()
+	if b.null {
+		return 0
+	}
+	return b.pg.total(i)
+}
+
+// value returns counter i's total since the last reset. The base is read
+// first: a reset that comes between would make it larger than the total.
+func (b *block) value(i int) uint64 {
+	var from uint64
+	if base := b.base.Load(); base != nil {
+		from = base[i].Load()
+	}
+	return b.pg.total(i) - from
+}
+
+// reset makes the present totals the point that values count from. Store.mu
+// must be held.
+func (b *block) reset() {
+	base := b.base.Load()
+	if base == nil {
+		base = new([slotsPerBlock]atomic.Uint64)
+	}
+	for i := range b.n {
+		base[i].Store(b.pg.total(i))
+	}
+	b.base.Store(base)
+}

@@ -1,0 +1,326 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Counter returns the counter called name in sc. Trailing dots of name are
+// dropped. With tags the full name is name.tag.value for each tag in order,
+// the family is name, the labels are exactly the tags, and no tag rule runs.
+// A refused counter is a null counter; [Scope.TryCounter] says why.
+func (sc *Scope) Counter(name string, tgs ...tags.Tag) *Counter {
+	c, _ := sc.TryCounter(name, tgs...)
+	return c
+}
+
+// TryCounter is [Scope.Counter] that reports why it returns a null counter:
+// [ErrLimit], [ErrKind], [ErrRejected] or [ErrClosed].
+func (sc *Scope) TryCounter(name string, tgs ...tags.Tag) (*Counter, error) {
+	b, i, err := sc.ask(variantCounter, Accumulate, 0, name, tgs)
+	if err != nil {
+		return sc.store.null.counter, err
+	}
+	return asCounter(b.pg.word(i)), nil
+}
+
+// Gauge returns the gauge called name in sc; see [Scope.Counter]. The import
+// mode is [Accumulate] unless given.
+func (sc *Scope) Gauge(name string, mode ImportMode, tgs ...tags.Tag) *Gauge {
+	g, _ := sc.TryGauge(name, mode, tgs...)
+	return g
+}
+
+// TryGauge is [Scope.Gauge] with the reason for a null gauge; see [Scope.TryCounter].
+func (sc *Scope) TryGauge(name string, mode ImportMode, tgs ...tags.Tag) (*Gauge, error) {
+	b, i, err := sc.ask(variantGauge, mode, 0, name, tgs)
+	if err != nil {
+		return sc.store.null.gauge, err
+	}
+	return asGauge(b.pg.word(i)), nil
+}
+
+// FloatGauge returns the signed and fractional gauge called name in sc; see
+// [Scope.Counter]. To ask for one where a [Gauge] exists, or the other way
+// round, is [ErrKind].
+func (sc *Scope) FloatGauge(name string, tgs ...tags.Tag) *FloatGauge {
+	g, _ := sc.TryFloatGauge(name, tgs...)
+	return g
+}
+
+// TryFloatGauge is [Scope.FloatGauge] with the reason for a null gauge; see [Scope.TryCounter].
+func (sc *Scope) TryFloatGauge(name string, tgs ...tags.Tag) (*FloatGauge, error) {
+	b, i, err := sc.ask(variantFloat, Accumulate, 0, name, tgs)
+	if err != nil {
+		return sc.store.null.float, err
+	}
+	return asFloatGauge(b.pg.word(i)), nil
+}
+
+// Text returns the text readout called name in sc; see [Scope.Counter].
+func (sc *Scope) Text(name string, tgs ...tags.Tag) *TextReadout {
+	t, _ := sc.TryText(name, tgs...)
+	return t
+}
+
+// TryText is [Scope.Text] with the reason for a null readout; see [Scope.TryCounter].
+func (sc *Scope) TryText(name string, tgs ...tags.Tag) (*TextReadout, error) {
+	b, i, err := sc.ask(variantText, Accumulate, 0, name, tgs)
+	if err != nil {
+		return sc.store.null.text, err
+	}
+	return (*b.texts.Load())[i], nil
+}
+
+// Histogram returns the histogram called name in sc; see [Scope.Counter]. A
+// histogram that exists keeps the unit it was created with.
+func (sc *Scope) Histogram(name string, unit Unit, tgs ...tags.Tag) *Histogram {
+	h, _ := sc.TryHistogram(name, unit, tgs...)
+	return h
+}
+
+// TryHistogram is [Scope.Histogram] with the reason for a null histogram; see [Scope.TryCounter].
+func (sc *Scope) TryHistogram(name string, unit Unit, tgs ...tags.Tag) (*Histogram, error) {
+	b, i, err := sc.ask(variantHistogram, Accumulate, unit, name, tgs)
+	if err != nil {
+		return sc.store.null.histogram, err
+	}
+	return (*b.hists.Load())[i], nil
+}
+
+// The conversions below rely on a handle being a word and nothing else.
+
+func asCounter(w *word) *Counter       { return (*Counter)(unsafe.Pointer(w)) }
+func asGauge(w *word) *Gauge           { return (*Gauge)(unsafe.Pointer(w)) }
+func asFloatGauge(w *word) *FloatGauge { return (*FloatGauge)(unsafe.Pointer(w)) }
+
+var (
+	_ [0]struct{} = [unsafe.Sizeof(Counter{}) - unsafe.Sizeof(word{})]struct{}{}
+	_ [0]struct{} = [unsafe.Sizeof(Gauge{}) - unsafe.Sizeof(word{})]struct{}{}
+	_ [0]struct{} = [unsafe.Sizeof(FloatGauge{}) - unsafe.Sizeof(word{})]struct{}{}
+)
+
+// ask finds or creates a stat. The fast way takes no lock and allocates
+// nothing: compose the name, hash it, find it.
+func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
+	s := sc.store
+	var room [256]byte
+	full, base := sc.fullName(room[:0], name, tgs)
+	s.symbols.CountLookup(full)
+	h := s.lookup.hash(sc.cls.network, full)
+	if b, i, ok := s.find(h, sc.cls.network, full); ok && b.variant == v && b.owner[i].Load() == sc.id &&
+		(b.modes == nil || ImportMode(b.modes[i].Load()) == mode) {
+		return b, i, nil
+	}
+	full = strings.Clone(full)
+	return sc.askSlow(h, v, mode, unit, full, full[:base], tgs)
+}
+
+// fullName composes a stat's full name, in buf if it has room for it, and
+// returns the length of the part before the tags.
+func (sc *Scope) fullName(buf []byte, name string, tgs []tags.Tag) (full string, base int) {
+	for len(name) > 0 && name[len(name)-1] == '.' {
+		name = name[:len(name)-1]
+	}
+	if sc.prefix == "" && len(tgs) == 0 {
+		return name, len(name)
+	}
+	buf = append(buf, sc.prefix...)
+	if len(buf) > 0 && name != "" {
+		buf = append(buf, '.')
+	}
+	buf = append(buf, name...)
+	base = len(buf)
+	for _, t := range tgs {
+		buf = append(append(buf, '.'), t.Name...)
+		if !bare(t, sc.cls.network) {
+			buf = append(append(buf, '.'), t.Value...)
+		}
+	}
+	return unsafe.String(unsafe.SliceData(buf), len(buf)), base
+}
+
+// askSlow is ask under the lock.
+func (sc *Scope) askSlow(h uint64, v variant, mode ImportMode, unit Unit, full, base string, tgs []tags.Tag) (*block, int, error) {
+	s := sc.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sc.closed {
+		return nil, 0, fmt.Errorf("store: %q: %w", full, ErrClosed)
+	}
+	if b, i, ok := s.find(h, sc.cls.network, full); ok {
+		if b.variant != v {
+			return nil, 0, fmt.Errorf("store: %q is a %s, asked for as a %s: %w", full, b.variant, v, ErrKind)
+		}
+		if err := s.takeMode(b, i, mode); err != nil {
+			return nil, 0, fmt.Errorf("store: %q: %w", full, err)
+		}
+		if err := s.hold(sc, b, i, makeID(b.index, i)); err != nil {
+			return nil, 0, fmt.Errorf("store: %q: %w", full, err)
+		}
+		return b, i, nil
+	}
+	k := v.kind()
+	if s.reject != nil && mode != HiddenAccumulate && s.reject(full) {
+		return nil, 0, fmt.Errorf("store: %q: %w", full, ErrRejected)
+	}
+	l := sc.limits[k]
+	if l != nil && sc.counts[k] >= *l || s.opts.MaxStats > 0 && s.stats >= s.opts.MaxStats {
+		return nil, 0, fmt.Errorf("store: %q: %w", full, s.overflowed(k))
+	}
+	b, i := s.create(sc, h, v, mode, unit, full, base, tgs)
+	return b, i, nil
+}
+
+// takeMode lets a gauge whose mode is not known yet take on mode.
+func (s *Store) takeMode(b *block, i int, mode ImportMode) error {
+	if b.modes == nil {
+		return nil
+	}
+	switch have := ImportMode(b.modes[i].Load()); {
+	case have == mode || mode == Uninitialized:
+		return nil
+	case have == Uninitialized:
+		b.modes[i].Store(uint32(mode))
+		return nil
+	default:
+		return fmt.Errorf("the gauge has import mode %d, asked for with %d: %w", have, mode, ErrKind)
+	}
+}
+
+// overflowed counts a refusal by a limit. Store.mu must be held.
+func (s *Store) overflowed(k Kind) error {
+	name := [kinds]string{"counter", "gauge", "text", "histogram"}[k]
+	c := s.overflow[k]
+	if c == nil {
+		full := "server.stats_overflow." + name
+		h := s.lookup.hash(false, full)
+		b, i, ok := s.find(h, false, full)
+		if !ok {
+			b, i = s.create(s.root, h, variantCounter, Accumulate, 0, full, full, nil)
+		}
+		if b.variant != variantCounter {
+			return ErrLimit
+		}
+		c = asCounter(b.pg.word(i))
+		s.overflow[k] = c
+	}
+	c.Inc()
+	return ErrLimit
+}
+
+// create makes a stat that does not exist. Store.mu must be held.
+func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Unit, full, base string, tgs []tags.Tag) (*block, int) {
+	explicit := len(tgs) > 0
+	if !explicit && !sc.cls.network {
+		base, tgs = s.opts.Tags.Extract(full, nil)
+	}
+	var room [512]byte
+	rec := s.appendRecord(room[:0], sc.cls.network, full, base, tgs, explicit)
+
+	b := s.openBlock(sc.cls, v)
+	i := b.n
+	b.offset[i] = b.append(rec)
+	b.owner[i].Store(sc.id)
+	switch v {
+	case variantGauge:
+		b.modes[i].Store(uint32(mode))
+	case variantText:
+		appendShared(&b.texts, new(TextReadout))
+	case variantHistogram:
+		appendShared(&b.hists, histogram.New(s.layoutFor(full, unit, sc.cls.network)))
+	}
+	if b.active != nil {
+		b.active[i].Store(uint32(s.opts.Now().Unix()))
+	}
+	b.n++
+	b.live++
+	if b.full() {
+		b.trim()
+		sc.cls.open[v] = nil
+	}
+	b.alive.set(i)
+	x := makeID(b.index, i)
+	s.lookup.insert(h, x)
+
+	k := v.kind()
+	s.stats++
+	s.byKind[k]++
+	sc.held = append(sc.held, x)
+	sc.counts[k]++
+	o := &s.byName[setOf(k)]
+	o.pending = append(o.pending, x)
+	if o = &s.byFamily[k]; o.asked {
+		o.pending = append(o.pending, x)
+	}
+	return b, i
+}
+
+// appendShared adds v to a list that is read without a lock.
+func appendShared[T any](list *atomic.Pointer[[]T], v T) {
+	var l []T
+	if p := list.Load(); p != nil {
+		l = *p
+	}
+	l = append(l, v)
+	list.Store(&l)
+}
+
+// openBlock returns the block that takes the next stat of a class and variant.
+// Store.mu must be held.
+func (s *Store) openBlock(c *class, v variant) *block {
+	if b := c.open[v]; b != nil {
+		return b
+	}
+	b := &block{cls: c, variant: v}
+	switch v {
+	case variantGauge, variantFloat, variantCounter:
+		if len(c.spare[v]) == 0 {
+			c.spare[v] = newPages()
+		}
+		b.pg, c.spare[v] = c.spare[v][0], c.spare[v][1:]
+		b.pg.blk = b
+		if v == variantCounter {
+			b.latch = new([slotsPerBlock]uint64)
+		}
+		if v == variantGauge {
+			b.modes = new([slotsPerBlock]atomic.Uint32)
+		}
+	}
+	if c.expires(v.kind()) {
+		b.active = new([slotsPerBlock]atomic.Uint32)
+	}
+	if n := len(s.freeBlocks); n > 0 {
+		b.index, s.freeBlocks = s.freeBlocks[n-1], s.freeBlocks[:n-1]
+	} else {
+		b.index = s.blockCount
+		s.blockCount++
+	}
+	blocks := s.blocks.Load()
+	if int(b.index) >= len(*blocks) {
+		grown := make([]atomic.Pointer[block], max(16, 2*int(b.index)))
+		for i := range *blocks {
+			grown[i].Store((*blocks)[i].Load())
+		}
+		s.blocks.Store(&grown)
+		blocks = &grown
+	}
+	(*blocks)[b.index].Store(b)
+	c.open[v] = b
+	return b
+}
+
+// String returns the word for v in messages.
+func (v variant) String() string {
+	switch v {
+	case variantFloat:
+		return "signed gauge"
+	default:
+		return v.kind().String()
+	}
+}

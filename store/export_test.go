@@ -1,0 +1,4 @@
+package store
+
+// BlocksInUse returns how many blocks the store has.
+func (s *Store) BlocksInUse() int { return len(s.eachBlock()) }

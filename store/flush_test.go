@@ -1,0 +1,175 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// deltas flushes and returns what the counters got.
+func deltas(st *store.Store) map[string]uint64 {
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	got := map[string]uint64{}
+	snap.CounterChanges(func(c *store.Cursor, d uint64) bool {
+		got[c.Name()] = d
+		return true
+	})
+	return got
+}
+
+func TestFlushReportsDeltas(t *testing.T) {
+	st := store.New(store.Options{})
+	a, b := st.Root().Counter("a"), st.Root().Counter("b")
+	a.Add(3)
+	b.Add(0)
+	if got, want := deltas(st), (map[string]uint64{"a": 3}); !maps.Equal(got, want) {
+		t.Errorf("first flush %v, want %v", got, want)
+	}
+	if got := deltas(st); len(got) != 0 {
+		t.Errorf("flush without changes %v", got)
+	}
+	a.Inc()
+	b.Inc()
+	if got, want := deltas(st), (map[string]uint64{"a": 1, "b": 1}); !maps.Equal(got, want) {
+		t.Errorf("third flush %v, want %v", got, want)
+	}
+}
+
+func TestResetKeepsPendingDelta(t *testing.T) {
+	st := store.New(store.Options{})
+	a := st.Root().Counter("a")
+	a.Add(3)
+	st.ResetCounters()
+	if a.Value() != 0 || a.Total() != 3 {
+		t.Errorf("after reset: value %d, total %d, want 0 and 3", a.Value(), a.Total())
+	}
+	a.Add(2)
+	if got, want := deltas(st), (map[string]uint64{"a": 5}); !maps.Equal(got, want) {
+		t.Errorf("flush after reset %v, want %v", got, want)
+	}
+	if a.Value() != 2 {
+		t.Errorf("value %d, want 2", a.Value())
+	}
+}
+
+// TestHotCounters adds so often that slots get their own pages.
+func TestHotCounters(t *testing.T) {
+	st := store.New(store.Options{})
+	var cs []*store.Counter
+	for i := range 2000 {
+		cs = append(cs, st.Root().Counter(fmt.Sprintf("c%d", i)))
+	}
+	for range 100 {
+		for i, c := range cs {
+			c.Add(uint64(i))
+		}
+	}
+	got := deltas(st)
+	for i, c := range cs {
+		if want := uint64(i) * 100; c.Value() != want || got[fmt.Sprintf("c%d", i)] != want {
+			t.Fatalf("counter %d: value %d, delta %d, want %d", i, c.Value(), got[fmt.Sprintf("c%d", i)], want)
+		}
+	}
+	cs[7].Inc()
+	if got, want := deltas(st), (map[string]uint64{"c7": 1}); !maps.Equal(got, want) {
+		t.Errorf("flush after one more %v, want %v", got, want)
+	}
+}
+
+func TestEvictionTakesTwoSweeps(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.Scope("e", store.ScopeOptions{Evict: true})
+	st.Root().Counter("kept")
+	c := sc.Counter("c")
+	g := sc.Gauge("g", store.Accumulate)
+	g.Set(4)
+	c.Inc()
+	round := func() {
+		st.Flush(store.FlushOptions{}).Close()
+		st.Sweep(true)
+	}
+	round()
+	equal(t, names(st, store.Scalars), []string{"e.c", "e.g", "kept"})
+	g.Set(4) // the same value again counts as an update
+	round()
+	equal(t, names(st, store.Scalars), []string{"e.g", "kept"})
+	round()
+	equal(t, names(st, store.Scalars), []string{"kept"})
+	if v := sc.Counter("c").Value(); v != 0 {
+		t.Errorf("a stat that came back has value %d, want 0", v)
+	}
+}
+
+func TestTTL(t *testing.T) {
+	now := time.Unix(1000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	sc := st.Scope("", store.ScopeOptions{Network: true, TTL: store.TTL{Gauge: 10 * time.Second}})
+	g := sc.Gauge("g", store.Accumulate)
+	sc.Counter("c")
+	step := func(d time.Duration) {
+		now = now.Add(d)
+		st.Flush(store.FlushOptions{}).Close()
+		st.Sweep(false)
+	}
+	step(8 * time.Second)
+	g.Set(1)
+	step(8 * time.Second)
+	step(8 * time.Second)
+	equal(t, names(st, store.Scalars), []string{"c", "g"})
+	step(3 * time.Second)
+	equal(t, names(st, store.Scalars), []string{"c"})
+}
+
+// TestChurnGivesMemoryBack makes and ends stats over and over.
+func TestChurnGivesMemoryBack(t *testing.T) {
+	st := store.New(store.Options{})
+	var symbols int
+	for round := range 50 {
+		sc := st.Scope("churn")
+		for i := range 2000 {
+			sc.Counter(fmt.Sprintf("r%d.n%d", round, i)).Inc()
+		}
+		names(st, store.Scalars)
+		sc.Close()
+		st.Flush(store.FlushOptions{}).Close()
+		st.Sweep(false)
+		if round == 0 {
+			symbols = st.Symbols().NumSymbols()
+		}
+	}
+	if got := st.Symbols().NumSymbols(); got != symbols {
+		t.Errorf("%d symbols after 50 rounds, %d after the first", got, symbols)
+	}
+	if got := st.BlocksInUse(); got > 2 {
+		t.Errorf("%d blocks in use after all stats ended", got)
+	}
+}
+
+func TestViewOutlivesItsStats(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.Scope("s")
+	for i := range 3000 {
+		sc.Counter(fmt.Sprintf("n%04d", i))
+	}
+	v := st.View()
+	c := v.ByName(store.Scalars)
+	for range 10 {
+		c.Next()
+	}
+	sc.Close()
+	for i := range 3000 {
+		st.Scope("t").Counter(fmt.Sprintf("m%d", i))
+	}
+	if got := c.Name(); got != "s.n0009" {
+		t.Errorf("the stat under the cursor is now called %q", got)
+	}
+	if c.Next() {
+		t.Errorf("the cursor went on to %q, which ended", c.Name())
+	}
+	v.Close()
+	v.Close()
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"errors"
+	"math"
+)
+
+// Gauge is an unsigned whole number that goes up and down, shared by any
+// number of goroutines. Its methods take no lock, look up no name and never
+// allocate.
+type Gauge struct {
+	_ noCopy
+	w word
+}
+
+// Set makes n the value of g.
+func (g *Gauge) Set(n uint64) {
+	g.w.set(n)
+	if n == 0 {
+		markUsed(&g.w)
+	}
+}
+
+// Add adds n to g.
+func (g *Gauge) Add(n uint64) {
+	if g.w.add(n) == n {
+		markUsed(&g.w) // it was 0: perhaps the first use
+	}
+}
+
+// Sub subtracts n from g. Taking away more than was added is a mistake of the
+// caller; the value is then a negative number and is shown as one.
+func (g *Gauge) Sub(n uint64) { g.w.add(-n) }
+
+// Inc adds one to g.
+func (g *Gauge) Inc() { g.Add(1) }
+
+// Dec subtracts one from g.
+func (g *Gauge) Dec() { g.Sub(1) }
+
+// Value returns the value of g.
+func (g *Gauge) Value() uint64 {
+	if b, _ := g.w.home(); b.null {
+		return 0
+	}
+	return g.w.load()
+}
+
+// markUsed notes that a gauge whose value is 0 was set all the same.
+func markUsed(w *word) {
+	if b, i := w.home(); !b.used.has(i) {
+		b.used.set(i)
+	}
+}
+
+// FloatGauge is a gauge that may be negative or fractional, as StatsD clients
+// send them. It is shared by any number of goroutines; its methods take no
+// lock, look up no name and never allocate.
+type FloatGauge struct {
+	_ noCopy
+	w word
+}
+
+// ErrNotFinite is returned for a value that no output format can carry.
+var ErrNotFinite = errors.New("store: gauge value is not a finite number")
+
+// Set makes x the value of g. A value that is not finite is refused with
+// [ErrNotFinite].
+func (g *FloatGauge) Set(x float64) error {
+	if !finite(x) {
+		return ErrNotFinite
+	}
+	v := floatWord(x)
+	g.w.set(v)
+	if v == 0 {
+		markUsed(&g.w)
+	}
+	return nil
+}
+
+// Add adds x, which may be negative, to g. If the sum is not finite the value
+// stays as it was and the answer is [ErrNotFinite].
+func (g *FloatGauge) Add(x float64) error {
+	for {
+		old := g.w.load()
+		sum := math.Float64frombits(old) + x
+		if !finite(sum) {
+			return ErrNotFinite
+		}
+		v := floatWord(sum)
+		if g.w.swapIf(old, v) {
+			if old == 0 || v == 0 {
+				markUsed(&g.w)
+			}
+			return nil
+		}
+	}
+}
+
+// Value returns the value of g.
+func (g *FloatGauge) Value() float64 {
+	if b, _ := g.w.home(); b.null {
+		return 0
+	}
+	return math.Float64frombits(g.w.load())
+}
+
+func finite(x float64) bool { return x-x == 0 }
+
+// floatWord is the word for x. Negative zero becomes zero: it shows as "0".
+func floatWord(x float64) uint64 { return math.Float64bits(x + 0) }

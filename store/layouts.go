@@ -1,0 +1,63 @@
+package store
+
+import "github.com/statsd-admin/statsd-admin/histogram"
+
+// layoutKey tells which histograms share a layout.
+type layoutKey struct {
+	setting int // index in Options.Histograms, -1 for none
+	unit    Unit
+	network bool
+}
+
+// networkScale keeps three decimals of values from network input.
+const networkScale = 1000
+
+// layoutFor returns the layout for a histogram that is being created.
+// Store.mu must be held.
+func (s *Store) layoutFor(name string, unit Unit, network bool) *histogram.Layout {
+	k := layoutKey{-1, unit, network}
+	for i, set := range s.opts.Histograms {
+		if set.Match != nil && set.Match(name) {
+			k.setting = i
+			break
+		}
+	}
+	if l := s.layouts[k]; l != nil {
+		return l
+	}
+	cfg := histogram.Config{Unit: unit}
+	if k.setting >= 0 {
+		cfg.Bounds = s.opts.Histograms[k.setting].Buckets
+		cfg.SignificantDigits = s.opts.Histograms[k.setting].SignificantDigits
+	}
+	if network {
+		cfg.Scale, cfg.Signed = networkScale, true
+	}
+	l, err := histogram.NewLayout(cfg)
+	if err != nil {
+		// The setting is wrong: CheckHistograms says so before a store is
+		// made. Values must not be lost over it.
+		cfg.Bounds, cfg.SignificantDigits = nil, 0
+		if l, err = histogram.NewLayout(cfg); err != nil {
+			l = defaultLayout()
+		}
+	}
+	s.layouts[k] = l
+	return l
+}
+
+// defaultLayout returns the layout of the zero configuration.
+func defaultLayout() *histogram.Layout {
+	l, err := histogram.NewLayout(histogram.Config{})
+	if err != nil {
+		panic("store: the default histogram layout is refused: " + err.Error())
+	}
+	return l
+}
+
+// Check reports what is wrong with a histogram setting, nil if nothing is. A
+// store that is given a wrong one uses the defaults in its place.
+func (h HistogramSetting) Check() error {
+	_, err := histogram.NewLayout(histogram.Config{Bounds: h.Buckets, SignificantDigits: h.SignificantDigits})
+	return err
+}

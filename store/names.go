@@ -1,0 +1,104 @@
+package store
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Name is a name that many stats share and that renderers derive others from:
+// a tag-extracted name, whose stats form a family, or the name of a tag.
+type Name struct {
+	key     nameKey
+	num     uint32
+	holders int // stats; guarded by nameTable.mu
+
+	derived [8]atomic.Pointer[[]byte]
+}
+
+type nameKey struct {
+	network bool
+	text    string
+}
+
+// String returns the name as configured or received.
+func (n *Name) String() string { return n.key.text }
+
+// Network reports whether the name came from network input.
+func (n *Name) Network() bool { return n.key.network }
+
+// Derived returns the bytes that make returned for n and slot (0 to 7) the
+// first time. Who uses which slot is up to the callers; nobody may change the
+// bytes. It is how a renderer keeps the sanitized form of a name.
+func (n *Name) Derived(slot int, make func(*Name) []byte) []byte {
+	if b := n.derived[slot].Load(); b != nil {
+		return *b
+	}
+	b := make(n)
+	n.derived[slot].Store(&b)
+	return b
+}
+
+// nameTable numbers names. Names are looked up by number without a lock. Its
+// zero value is an empty table.
+type nameTable struct {
+	mu    sync.Mutex
+	byKey map[nameKey]*Name
+	free  []uint32
+	n     uint32 // numbers handed out so far, free ones included
+
+	list atomic.Pointer[[]atomic.Pointer[Name]]
+}
+
+// hold returns the number of the name and counts one more holder.
+func (t *nameTable) hold(k nameKey) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byKey[k]; n != nil {
+		n.holders++
+		return n.num
+	}
+	n := &Name{key: k, holders: 1}
+	if last := len(t.free) - 1; last >= 0 {
+		n.num, t.free = t.free[last], t.free[:last]
+	} else {
+		n.num = t.n
+		t.n++
+	}
+	list := t.list.Load()
+	if list == nil || int(n.num) >= len(*list) {
+		grown := make([]atomic.Pointer[Name], max(64, 2*int(n.num)))
+		if list != nil {
+			for i := range *list {
+				grown[i].Store((*list)[i].Load())
+			}
+		}
+		t.list.Store(&grown)
+		list = &grown
+	}
+	(*list)[n.num].Store(n)
+	if t.byKey == nil {
+		t.byKey = make(map[nameKey]*Name)
+	}
+	t.byKey[k] = n
+	return n.num
+}
+
+// release takes back one hold of the name with the number num.
+func (t *nameTable) release(num uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.at(num)
+	if n.holders--; n.holders == 0 {
+		delete(t.byKey, n.key)
+		t.free = append(t.free, num)
+	}
+}
+
+// at returns the name with the number num, nil if there never was one.
+func (t *nameTable) at(num uint32) *Name {
+	list := t.list.Load()
+	if list == nil || int(num) >= len(*list) {
+		return nil
+	}
+	return (*list)[num].Load()
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/store/tags"
+	"github.com/statsd-admin/statsd-admin/symtab"
+)
+
+// A record describes one stat:
+//
+//	name   encoded by symtab (its length comes first)
+//	flags  one byte
+//	       only with flagTagged:
+//	uvarint family, the number of its tag-extracted name
+//	uvarint number of tags, then for each tag
+//	    uvarint number of the tag's name
+//	    uvarint 1 + the index of the name's encoded segment that is the value
+//	    or 0, uvarint length, the value
+//
+// A value that is a whole segment of the name, as most are, costs one byte.
+const (
+	flagTagged  = 1 << iota // the tag-extracted name differs from the name, or there are tags
+	flagEscaped             // the name has bytes that JSON or a label must escape
+)
+
+// splitRecord cuts rec after the name. It returns nils if rec does not hold a
+// record, which happens only to readers that race with the end of a stat.
+func splitRecord(rec []byte) (name, rest []byte) {
+	n, w := binary.Uvarint(rec)
+	if w <= 0 || n > uint64(len(rec)-w) {
+		return nil, nil
+	}
+	return rec[:w+int(n)], rec[w+int(n):]
+}
+
+// nameBody appends the symbols of text to body, without a length.
+func nameBody(tab *symtab.Table, body []byte, text string) []byte {
+	at := len(body)
+	body = tab.AppendEncode(body, text)
+	n, w := binary.Uvarint(body[at:])
+	return append(body[:at], body[at+w:at+w+int(n)]...)
+}
+
+// literalBody appends text to body as one literal segment.
+func literalBody(body []byte, text string) []byte {
+	body = append(body, 0)
+	body = binary.AppendUvarint(body, uint64(len(text)))
+	return append(body, text...)
+}
+
+// plainName reports whether neither JSON nor a label value must escape any
+// byte of s.
+func plainName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' {
+			return false
+		}
+	}
+	return true
+}
+
+// appendRecord appends the record of the stat called full. explicit tells
+// whether tgs were given by the caller and so follow base in full, as .key.value.
+func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []tags.Tag, explicit bool) []byte {
+	body := make([]byte, 0, 64)
+	if explicit {
+		body = nameBody(s.symbols, body, base)
+		for _, t := range tgs {
+			body = s.tagSegment(body, t.Name, false)
+			if !bare(t, network) {
+				body = s.tagSegment(body, t.Value, network)
+			}
+		}
+	} else {
+		body = nameBody(s.symbols, body, full)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(body)))
+	dst = append(dst, body...)
+
+	var flags byte
+	if !plainName(full) {
+		flags |= flagEscaped
+	}
+	if len(tgs) == 0 && base == full {
+		return append(dst, flags)
+	}
+	dst = append(dst, flags|flagTagged)
+	dst = binary.AppendUvarint(dst, uint64(s.families.hold(nameKey{network, base})))
+	dst = binary.AppendUvarint(dst, uint64(len(tgs)))
+	at := 0 // the segment of the name where an explicit tag stands
+	if base != "" {
+		at = strings.Count(base, ".") + 1
+	}
+	for _, t := range tgs {
+		dst = binary.AppendUvarint(dst, uint64(s.tagNames.hold(nameKey{network, t.Name})))
+		seg := -1
+		switch {
+		case !explicit:
+			seg = segmentIndex(full, t.Value)
+		case !bare(t, network):
+			seg = at + 1
+			at += 2
+		default:
+			at++
+		}
+		if seg >= 0 {
+			dst = binary.AppendUvarint(dst, uint64(seg)+1)
+			continue
+		}
+		dst = append(dst, 0)
+		dst = binary.AppendUvarint(dst, uint64(len(t.Value)))
+		dst = append(dst, t.Value...)
+	}
+	return dst
+}
+
+// bare reports whether t is a tag without a value, which only network input
+// knows. It adds its key alone to the name.
+func bare(t tags.Tag, network bool) bool { return network && t.Value == "" }
+
+// tagSegment appends one part of an explicit tag. What has dots, and the
+// values that come from the network, are not worth a symbol.
+func (s *Store) tagSegment(body []byte, text string, literal bool) []byte {
+	if literal || text == "" || strings.IndexByte(text, '.') >= 0 {
+		return literalBody(body, text)
+	}
+	return nameBody(s.symbols, body, text)
+}
+
+// segmentIndex returns the index of the dot-separated segment of name that
+// equals value, -1 if there is none.
+func segmentIndex(name, value string) int {
+	if value == "" || strings.IndexByte(value, '.') >= 0 {
+		return -1
+	}
+	for i := 0; ; i++ {
+		seg, rest, more := strings.Cut(name, ".")
+		if seg == value {
+			return i
+		}
+		if !more {
+			return -1
+		}
+		name = rest
+	}
+}

@@ -1,0 +1,188 @@
+package store
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// The end of a stat has three steps. kill makes it invisible at once. purge
+// takes its id out of the orders. When the last view that may still have the
+// id is closed, release gives back its symbols, and its block when that was
+// the last stat of a full block.
+
+// limbo holds ids that no view of a later epoch can see.
+type limbo struct {
+	epoch uint64
+	ids   []id
+}
+
+// kill ends the stat x. Store.mu must be held.
+func (s *Store) kill(b *block, i int, x id) {
+	enc, _ := splitRecord(b.record(i))
+	var room [256]byte
+	full := s.symbols.AppendText(room[:0], enc)
+	b.alive.clear(i)
+	s.lookup.remove(s.lookup.hash(b.cls.network, string(full)), x)
+	delete(s.sharers, x)
+	k := b.variant.kind()
+	b.live--
+	s.stats--
+	s.byKind[k]--
+	s.dead = append(s.dead, x)
+}
+
+// SetReject replaces the stats matcher. Existing stats that it rejects end,
+// hidden gauges excepted. Nil rejects nothing.
+func (s *Store) SetReject(reject func(name string) bool) {
+	s.mu.Lock()
+	s.reject = reject
+	if reject != nil {
+		s.killWhere(func(b *block, i int, name func() string) bool {
+			hidden := b.modes != nil && ImportMode(b.modes[i].Load()) == HiddenAccumulate
+			return !hidden && reject(name())
+		})
+	}
+	s.mu.Unlock()
+	s.purge()
+}
+
+// RemoveNetwork ends the stats that network input made and whose full name
+// satisfies match, and returns how many they were.
+func (s *Store) RemoveNetwork(match func(name string) bool) int {
+	s.mu.Lock()
+	n := s.killWhere(func(b *block, _ int, name func() string) bool {
+		return b.cls.network && match(name())
+	})
+	s.mu.Unlock()
+	s.purge()
+	return n
+}
+
+// killWhere ends the stats for which f is true. Store.mu must be held.
+func (s *Store) killWhere(f func(b *block, i int, name func() string) bool) (n int) {
+	for _, b := range s.eachBlock() {
+		for i := range b.n {
+			if !b.alive.has(i) {
+				continue
+			}
+			name := func() string {
+				enc, _ := splitRecord(b.record(i))
+				return string(s.symbols.AppendText(nil, enc))
+			}
+			if f(b, i, name) {
+				s.kill(b, i, makeID(b.index, i))
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// purge takes the dead out of orders and scopes.
+func (s *Store) purge() {
+	s.orderMu.Lock()
+	s.mu.Lock()
+	dead := s.dead
+	s.dead = nil
+	if len(dead) == 0 {
+		s.mu.Unlock()
+		s.orderMu.Unlock()
+		return
+	}
+	isDead := func(x id) bool {
+		b, i := s.at(x)
+		return !b.alive.has(i)
+	}
+	owners := make(map[*Scope]bool)
+	var touched [kinds]bool
+	for _, x := range dead {
+		b, i := s.at(x)
+		touched[b.variant.kind()] = true
+		if sc := s.scopes[b.owner[i].Load()]; sc != nil {
+			owners[sc] = true
+		}
+	}
+	for sc := range owners {
+		sc.held = slices.DeleteFunc(sc.held, func(x id) bool {
+			if !isDead(x) {
+				return false
+			}
+			b, _ := s.at(x)
+			sc.counts[b.variant.kind()]--
+			return true
+		})
+	}
+	for k := range Kind(kinds) {
+		if touched[k] {
+			s.byName[setOf(k)].dropPending(isDead)
+			s.byFamily[k].dropPending(isDead)
+		}
+	}
+	s.mu.Unlock()
+	for k := range Kind(kinds) {
+		if touched[k] {
+			s.byName[setOf(k)].drop(isDead)
+			s.byFamily[k].drop(isDead)
+		}
+	}
+	s.limbo = append(s.limbo, limbo{s.epoch, dead})
+	s.epoch++
+	ended := s.endedLocked()
+	s.orderMu.Unlock()
+	s.release(ended)
+}
+
+// endedLocked returns the dead that no open view can see any more.
+// Store.orderMu must be held.
+func (s *Store) endedLocked() (ids []id) {
+	oldest := s.epoch
+	for e := range s.views {
+		oldest = min(oldest, e)
+	}
+	n := 0
+	for n < len(s.limbo) && s.limbo[n].epoch < oldest {
+		ids = append(ids, s.limbo[n].ids...)
+		n++
+	}
+	s.limbo = slices.Delete(s.limbo, 0, n)
+	return ids
+}
+
+// release gives back what dead stats still hold.
+func (s *Store) release(ids []id) {
+	if len(ids) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range ids {
+		b, i := s.at(x)
+		enc, rest := splitRecord(b.record(i))
+		s.symbols.Release(enc)
+		if rest[0]&flagTagged != 0 {
+			s.releaseTags(rest[1:])
+		}
+		b.released++
+		if b.full() && b.released == b.n {
+			(*s.blocks.Load())[b.index].Store(nil)
+			s.freeBlocks = append(s.freeBlocks, b.index)
+		}
+	}
+}
+
+// releaseTags lets go of the family and the tag names of a record.
+func (s *Store) releaseTags(rest []byte) {
+	uvarint := func() uint64 {
+		v, w := binary.Uvarint(rest)
+		rest = rest[w:]
+		return v
+	}
+	s.families.release(uint32(uvarint()))
+	for range uvarint() {
+		s.tagNames.release(uint32(uvarint()))
+		if uvarint() == 0 {
+			n := uvarint()
+			rest = rest[n:]
+		}
+	}
+}

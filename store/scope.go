@@ -1,0 +1,180 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// ScopeOptions are the settings of a scope. Scopes made inside it inherit all
+// of them but the limits.
+type ScopeOptions struct {
+	// MaxCounters, MaxGauges and MaxHistograms limit how many stats of a kind
+	// the scope holds. Nil is no limit; 0 allows none. What is beyond a limit
+	// is a null stat, counted in server.stats_overflow.counter, .gauge and
+	// .histogram.
+	MaxCounters, MaxGauges, MaxHistograms *int
+	// Evict lets stats go that were not updated between two sweeps; see
+	// [Store.Sweep]. A handle of a stat that went takes writes without
+	// effect: ask the scope again.
+	Evict bool
+	// TTL lets the stats of a kind go after this time without an update.
+	// 0 is never. Times are judged at flushes and rounded up to seconds.
+	TTL TTL
+	// Network marks a scope for stats that network input creates. Their names
+	// are a space of their own, so they never meet the stats of the program.
+	Network bool
+}
+
+// TTL holds a time for each kind of stat.
+type TTL struct {
+	Counter, Gauge, Text, Histogram time.Duration
+}
+
+// seconds returns t in whole seconds, rounded up.
+func (t TTL) seconds() (s ttls) {
+	for k, d := range [kinds]time.Duration{t.Counter, t.Gauge, t.Text, t.Histogram} {
+		if d > 0 {
+			s[k] = uint32((d + time.Second - 1) / time.Second)
+		}
+	}
+	return s
+}
+
+// Scope hands out stats whose names begin with its prefix. Two scopes with one
+// prefix are different holders of the same stats.
+type Scope struct {
+	_ noCopy
+
+	store  *Store
+	prefix string
+	id     uint32
+	cls    *class
+	limits [kinds]*int
+
+	closed bool       // guarded by Store.mu
+	held   []id       // guarded by Store.mu
+	counts [kinds]int // of held; guarded by Store.mu
+}
+
+type classKey struct {
+	network bool
+	evict   bool
+	ttl     ttls
+}
+
+// classFor returns the class of stats that a scope with these options makes.
+// Store.mu must be held or the store not shared yet.
+func (s *Store) classFor(o ScopeOptions) *class {
+	k := classKey{network: o.Network, evict: o.Evict, ttl: o.TTL.seconds()}
+	c := s.classes[k]
+	if c == nil {
+		c = &class{network: k.network, evict: k.evict, ttl: k.ttl}
+		s.classes[k] = c
+	}
+	return c
+}
+
+func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
+	s.lastScope++
+	sc := &Scope{store: s, prefix: prefix, id: s.lastScope, cls: c}
+	sc.limits[KindCounter] = o.MaxCounters
+	sc.limits[KindGauge] = o.MaxGauges
+	sc.limits[KindHistogram] = o.MaxHistograms
+	s.scopes[sc.id] = sc
+	return sc
+}
+
+// Scope returns a new scope inside sc. One dot at each end of prefix is
+// dropped, and each ':' and NUL in it becomes '_'.
+func (sc *Scope) Scope(prefix string, opts ...ScopeOptions) *Scope {
+	prefix = joinName(sc.prefix, sanitizePrefix(prefix))
+	s := sc.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(opts) == 0 {
+		return s.newScope(prefix, sc.cls, ScopeOptions{})
+	}
+	return s.newScope(prefix, s.classFor(opts[0]), opts[0])
+}
+
+// Prefix returns what the names of sc's stats begin with, without a dot at the end.
+func (sc *Scope) Prefix() string { return sc.prefix }
+
+// Store returns the store that sc belongs to.
+func (sc *Scope) Store() *Store { return sc.store }
+
+// Close ends the scope. Its stats vanish unless another scope holds them too;
+// handles of them stay usable and have no effect. Scopes made inside sc go on.
+// Closing twice, or closing the root scope, does nothing.
+func (sc *Scope) Close() {
+	s := sc.store
+	s.mu.Lock()
+	if sc.closed || sc == s.root {
+		s.mu.Unlock()
+		return
+	}
+	sc.closed = true
+	delete(s.scopes, sc.id)
+	for _, x := range sc.held {
+		s.unhold(sc, x)
+	}
+	sc.held = nil
+	s.mu.Unlock()
+	s.purge()
+}
+
+// hold makes sc a holder of the existing stat x. Store.mu must be held.
+func (s *Store) hold(sc *Scope, b *block, slot int, x id) error {
+	if b.owner[slot].Load() == sc.id || slices.Contains(s.sharers[x], sc.id) {
+		return nil
+	}
+	k := b.variant.kind()
+	if l := sc.limits[k]; l != nil && sc.counts[k] >= *l {
+		return s.overflowed(k)
+	}
+	s.sharers[x] = append(s.sharers[x], sc.id)
+	sc.held = append(sc.held, x)
+	sc.counts[k]++
+	return nil
+}
+
+// unhold takes x from sc. Store.mu must be held.
+func (s *Store) unhold(sc *Scope, x id) {
+	b, slot := s.at(x)
+	if b == nil || !b.alive.has(slot) {
+		return
+	}
+	others := s.sharers[x]
+	switch {
+	case b.owner[slot].Load() != sc.id:
+		others = slices.DeleteFunc(others, func(o uint32) bool { return o == sc.id })
+	case len(others) > 0:
+		b.owner[slot].Store(others[0])
+		others = others[1:]
+	default:
+		s.kill(b, slot, x)
+		return
+	}
+	if len(others) == 0 {
+		delete(s.sharers, x)
+	} else {
+		s.sharers[x] = others
+	}
+}
+
+func sanitizePrefix(p string) string {
+	p = strings.TrimPrefix(strings.TrimSuffix(p, "."), ".")
+	return strings.ReplaceAll(strings.ReplaceAll(p, ":", "_"), "\x00", "_")
+}
+
+// joinName joins two names with a dot, leaving out an empty one.
+func joinName(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	return a + "." + b
+}

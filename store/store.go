@@ -1,0 +1,181 @@
+package store
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+	"github.com/statsd-admin/statsd-admin/symtab"
+)
+
+// Options are the settings of a [Store]. The zero value means all defaults.
+type Options struct {
+	// Product is the product name in the names of default tags. Default "proxy".
+	Product string
+	// Tags splits names into a base name and labels. Default: the default
+	// rules for Product.
+	Tags *tags.Extractor
+	// Reject reports whether the stat with this full name must not exist.
+	// Default: none is rejected. See also [Store.SetReject].
+	Reject func(name string) bool
+	// Histograms are settings for histograms by name; the first whose Match
+	// is true applies. Default: none, so default bounds and precision.
+	Histograms []HistogramSetting
+	// MaxStats is how many stats may exist. Default and negative: no limit.
+	MaxStats int
+	// Symbols are the settings of the symbol table.
+	Symbols symtab.Options
+	// Now tells the time. Default time.Now.
+	Now func() time.Time
+}
+
+// HistogramSetting gives the histograms whose full name matches their own
+// bucket bounds and precision. Both are fixed when a histogram is created.
+type HistogramSetting struct {
+	Match             func(name string) bool
+	Buckets           []float64 // ascending upper bounds; nil: the defaults
+	SignificantDigits int       // 1 to 5; 0: the default
+}
+
+// Errors of the Try functions of [Scope]. They are wrapped; use errors.Is.
+var (
+	ErrLimit    = errors.New("limit reached")
+	ErrKind     = errors.New("the name has another kind")
+	ErrRejected = errors.New("rejected by the stats matcher")
+	ErrClosed   = errors.New("scope is closed")
+)
+
+// Store holds stats. Stores share nothing: any number of them can live in one
+// process.
+type Store struct {
+	opts    Options
+	symbols *symtab.Table
+	root    *Scope
+
+	lookup   lookup
+	families nameTable
+	tagNames nameTable
+	blocks   atomic.Pointer[[]atomic.Pointer[block]] // by block index
+	null     nulls
+
+	// Locks are taken in the order flushMu, orderMu, mu.
+
+	flushMu  sync.Mutex
+	flushSeq uint64
+	flushed  time.Time // of the last flush
+
+	orderMu  sync.Mutex
+	byName   [nameSets]order
+	byFamily [kinds]order
+	epoch    uint64
+	views    map[uint64]int // open views by the epoch they began in
+	limbo    []limbo        // dead stats that views may still see
+
+	mu         sync.Mutex // guards creation and removal of stats and scopes
+	reject     func(name string) bool
+	classes    map[classKey]*class
+	blockCount uint32 // block indexes handed out so far, free ones included
+	freeBlocks []uint32
+	stats      int // alive
+	byKind     [kinds]int
+	scopes     map[uint32]*Scope
+	lastScope  uint32
+	sharers    map[id][]uint32 // further scopes that hold a stat
+	dead       []id            // killed since the last purge
+	layouts    map[layoutKey]*histogram.Layout
+	overflow   [kinds]*Counter
+}
+
+// New returns an empty store.
+func New(opts Options) *Store {
+	if opts.Product == "" {
+		opts.Product = "proxy"
+	}
+	if opts.Tags == nil {
+		opts.Tags = defaultTags(opts.Product)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Store{
+		opts:    opts,
+		reject:  opts.Reject,
+		symbols: symtab.New(opts.Symbols),
+		views:   make(map[uint64]int),
+		classes: make(map[classKey]*class),
+		scopes:  make(map[uint32]*Scope),
+		sharers: make(map[id][]uint32),
+		layouts: make(map[layoutKey]*histogram.Layout),
+		flushed: opts.Now(),
+	}
+	s.lookup.init()
+	s.blocks.Store(new([]atomic.Pointer[block]))
+	for i := range s.byName {
+		s.byName[i].key = textKey
+	}
+	for i := range s.byFamily {
+		s.byFamily[i].key = familyTextKey
+	}
+	s.null.init()
+	s.root = s.newScope("", s.classFor(ScopeOptions{}), ScopeOptions{})
+	return s
+}
+
+// Symbols returns the symbol table that names are kept in.
+func (s *Store) Symbols() *symtab.Table { return s.symbols }
+
+// Root returns the scope with the empty prefix. It cannot be closed.
+func (s *Store) Root() *Scope { return s.root }
+
+// Scope returns a new scope; see [Scope.Scope].
+func (s *Store) Scope(prefix string, opts ...ScopeOptions) *Scope {
+	return s.root.Scope(prefix, opts...)
+}
+
+// Len returns how many stats of a kind are alive.
+func (s *Store) Len(k Kind) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byKind[k]
+}
+
+// at returns where the stat x lives. The block is nil if x is long gone.
+func (s *Store) at(x id) (*block, int) {
+	blocks := *s.blocks.Load()
+	if i := int(x >> slotBits); i < len(blocks) {
+		return blocks[i].Load(), int(x & (1<<slotBits - 1))
+	}
+	return nil, 0
+}
+
+// nulls are the stats that refused callers get.
+type nulls struct {
+	counter   *Counter
+	gauge     *Gauge
+	float     *FloatGauge
+	text      *TextReadout
+	histogram *Histogram
+}
+
+func (n *nulls) init() {
+	b := &block{null: true, cls: &class{}}
+	b.pg = newPages()[0]
+	b.pg.blk = b
+	n.counter = asCounter(b.pg.word(0))
+	n.gauge = asGauge(b.pg.word(1))
+	n.float = asFloatGauge(b.pg.word(2))
+	n.text = &TextReadout{null: true}
+	n.histogram = histogram.New(defaultLayout())
+}
+
+// defaultTags returns the default tag rules for a product name.
+func defaultTags(product string) *tags.Extractor {
+	e, err := tags.New(tags.Config{Product: product, UseDefaults: true})
+	if err != nil {
+		panic("store: the default tag rules are refused: " + err.Error())
+	}
+	return e
+}

@@ -1,0 +1,363 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// names returns what a cursor over a set lists, as "name value".
+func names(st *store.Store, set store.NameSet) []string {
+	v := st.View()
+	defer v.Close()
+	var got []string
+	c := v.ByName(set)
+	for c.Next() {
+		got = append(got, c.Name())
+	}
+	return got
+}
+
+func equal(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestScopePrefixRules(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Scope("edge:443.").Counter("rq")
+	st.Scope(".edge.").Counter("rq")
+	st.Scope("edge").Scope("in.").Counter("rq")
+	st.Scope("").Counter("rq")
+	st.Scope("tcp://db").Counter("rq...")
+	st.Scope("a\x00b").Counter("x:y.")
+	equal(t, names(st, store.Scalars), []string{
+		"a_b.x:y", "edge.in.rq", "edge.rq", "edge_443.rq", "rq", "tcp_//db.rq",
+	})
+}
+
+func TestOneNameIsOneStat(t *testing.T) {
+	st := store.New(store.Options{})
+	a := st.Scope("a").Counter("b.c")
+	b := st.Scope("a.b").Counter("c.")
+	if a != b {
+		t.Error("two scopes gave two counters for one name")
+	}
+	if a != st.Root().Counter("a.b.c") {
+		t.Error("the root scope gave another counter for the same name")
+	}
+}
+
+func TestOneNameHasOneKind(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("x").Add(3)
+	g, err := st.Root().TryGauge("x", store.Accumulate)
+	if !errors.Is(err, store.ErrKind) {
+		t.Fatalf("a gauge where a counter is: error %v, want ErrKind", err)
+	}
+	if !strings.Contains(err.Error(), `"x" is a counter, asked for as a gauge`) {
+		t.Errorf("error %q does not say what clashes", err)
+	}
+	g.Set(7)
+	if g.Value() != 0 {
+		t.Errorf("null gauge has value %d", g.Value())
+	}
+	if _, err := st.Root().TryFloatGauge("x"); !errors.Is(err, store.ErrKind) {
+		t.Errorf("float gauge: %v", err)
+	}
+	if _, err := st.Root().TryText("x"); !errors.Is(err, store.ErrKind) {
+		t.Errorf("text: %v", err)
+	}
+	if _, err := st.Root().TryHistogram("x", store.Unspecified); !errors.Is(err, store.ErrKind) {
+		t.Errorf("histogram: %v", err)
+	}
+	equal(t, names(st, store.Scalars), []string{"x"})
+}
+
+func TestByteOrderOfWholeNames(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, n := range []string{"cluster_manager.x", "cluster.x", "a.b", "a-b.c", "a", "a.b.c", "ab", "", "z", "a.B"} {
+		st.Root().Counter(n)
+	}
+	equal(t, names(st, store.Scalars), []string{
+		"", "a", "a-b.c", "a.B", "a.b", "a.b.c", "ab", "cluster.x", "cluster_manager.x", "z",
+	})
+}
+
+func TestFamilyOrderIsTokenWise(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, n := range []string{"a-b.c", "a.b", "a.b.c", "a", "cluster.two.x", "cluster.one.x", "cluster.x-y.x", "cluster.one.w"} {
+		st.Root().Counter(n)
+	}
+	v := st.View()
+	defer v.Close()
+	var got []string
+	c := v.ByFamily(store.KindCounter)
+	for c.Next() {
+		family := c.Name()
+		if f := c.Family(); f != nil {
+			family = f.String()
+		}
+		got = append(got, family+" <- "+c.Name())
+	}
+	equal(t, got, []string{
+		"a <- a", "a.b <- a.b", "a.b.c <- a.b.c", "a-b.c <- a-b.c",
+		"cluster.w <- cluster.one.w",
+		"cluster.x <- cluster.one.x", "cluster.x <- cluster.two.x", "cluster.x <- cluster.x-y.x",
+	})
+}
+
+// TestOrderKeptUp adds and removes names in many steps and sizes, and looks in
+// between: the order must always be what sorting all names gives.
+func TestOrderKeptUp(t *testing.T) {
+	st := store.New(store.Options{})
+	want := map[string]bool{}
+	check := func() {
+		t.Helper()
+		sorted := make([]string, 0, len(want))
+		for n := range want {
+			sorted = append(sorted, n)
+		}
+		slices.Sort(sorted)
+		if got := names(st, store.Scalars); !slices.Equal(got, sorted) {
+			t.Fatalf("%d names listed, want %d, or in another order", len(got), len(sorted))
+		}
+	}
+	n := 0
+	var scopes []*store.Scope
+	for i, batch := range []int{1, 5, 3000, 1, 700, 40_000, 10, 20_000} {
+		sc := st.Scope(fmt.Sprintf("s%d", i))
+		scopes = append(scopes, sc)
+		for range batch {
+			n++
+			name := fmt.Sprintf("n%d.x%d", n*7919%100_003, n%13)
+			sc.Counter(name)
+			want[sc.Prefix()+"."+name] = true
+		}
+		check()
+	}
+	for _, sc := range scopes[2:6] {
+		sc.Close()
+		for name := range want {
+			if strings.HasPrefix(name, sc.Prefix()+".") {
+				delete(want, name)
+			}
+		}
+		check()
+	}
+	if got := st.Len(store.KindCounter); got != len(want) {
+		t.Errorf("Len = %d, want %d", got, len(want))
+	}
+}
+
+func TestClosedScopeKeepsWhatOthersHold(t *testing.T) {
+	st := store.New(store.Options{})
+	a, b := st.Scope("s"), st.Scope("s")
+	shared := a.Counter("shared")
+	b.Counter("shared")
+	a.Counter("mine").Add(1)
+	a.Close()
+	a.Close()
+	equal(t, names(st, store.Scalars), []string{"s.shared"})
+	shared.Inc()
+	if got := b.Counter("shared").Value(); got != 1 {
+		t.Errorf("value through the other holder = %d, want 1", got)
+	}
+	if c, err := a.TryCounter("new"); !errors.Is(err, store.ErrClosed) || c.Value() != 0 {
+		t.Errorf("closed scope: %v", err)
+	}
+	b.Close()
+	equal(t, names(st, store.Scalars), nil)
+	if got := b.Store().Symbols().NumSymbols(); got != 0 {
+		t.Errorf("%d symbols left after the last holder went", got)
+	}
+	again := st.Scope("s").Counter("shared")
+	if again.Value() != 0 {
+		t.Errorf("a stat that is made again has value %d, want 0", again.Value())
+	}
+	shared.Add(5) // a handle of a stat that ended: no effect
+	if again.Value() != 0 {
+		t.Error("an old handle writes into the new stat")
+	}
+}
+
+func TestLimitsCountEachRefusal(t *testing.T) {
+	st := store.New(store.Options{})
+	two, none := 2, 0
+	sc := st.Scope("lim", store.ScopeOptions{MaxCounters: &two, MaxHistograms: &none})
+	sc.Counter("a").Inc()
+	sc.Counter("b").Inc()
+	for _, n := range []string{"c", "d"} {
+		if c, err := sc.TryCounter(n); !errors.Is(err, store.ErrLimit) {
+			t.Errorf("counter %s: error %v, want ErrLimit", n, err)
+		} else if c.Inc(); c.Value() != 0 {
+			t.Error("a null counter has a value")
+		}
+	}
+	if _, err := sc.TryCounter("a"); err != nil {
+		t.Errorf("a name that exists is refused: %v", err)
+	}
+	if _, err := sc.TryHistogram("h", store.Bytes); !errors.Is(err, store.ErrLimit) {
+		t.Errorf("histogram with limit 0: %v", err)
+	}
+	sc.Gauge("g", store.Accumulate).Set(1)
+	if got := st.Root().Counter("server.stats_overflow.counter").Value(); got != 2 {
+		t.Errorf("server.stats_overflow.counter = %d, want 2", got)
+	}
+	if got := st.Root().Counter("server.stats_overflow.histogram").Value(); got != 1 {
+		t.Errorf("server.stats_overflow.histogram = %d, want 1", got)
+	}
+}
+
+func TestMatcherRejectsAndRemoves(t *testing.T) {
+	bad := func(n string) bool { return strings.HasPrefix(n, "bad.") }
+	st := store.New(store.Options{Reject: bad})
+	if _, err := st.Root().TryCounter("bad.x"); !errors.Is(err, store.ErrRejected) {
+		t.Errorf("error %v, want ErrRejected", err)
+	}
+	st.Root().Gauge("bad.hidden", store.HiddenAccumulate).Set(4)
+	st.Root().Counter("good")
+	st.Root().Counter("ugly")
+	equal(t, names(st, store.Scalars), []string{"bad.hidden", "good", "ugly"})
+	st.SetReject(func(n string) bool { return bad(n) || n == "ugly" })
+	equal(t, names(st, store.Scalars), []string{"bad.hidden", "good"})
+}
+
+func TestExplicitTags(t *testing.T) {
+	st := store.New(store.Options{})
+	eu := []tags.Tag{{Name: "region", Value: "eu"}, {Name: "tier", Value: "1"}}
+	c := st.Scope("edge").Counter("rq", eu...)
+	c.Add(2)
+	if c != st.Root().Counter("edge.rq.region.eu.tier.1") {
+		t.Error("the stat is not found by its full name")
+	}
+	v := st.View()
+	defer v.Close()
+	cur, ok := v.Find("edge.rq.region.eu.tier.1")
+	if !ok {
+		t.Fatal("not found")
+	}
+	if got := cur.Family().String(); got != "edge.rq" {
+		t.Errorf("family %q", got)
+	}
+	if got := cur.AppendTags(nil); !slices.Equal(got, eu) {
+		t.Errorf("tags %v, want %v", got, eu)
+	}
+}
+
+func TestNetworkNamesAreTheirOwnSpace(t *testing.T) {
+	st := store.New(store.Options{})
+	net := st.Scope("", store.ScopeOptions{Network: true})
+	own, other := st.Root().Counter("server.live"), net.Counter("server.live")
+	if own == other {
+		t.Fatal("network input reached a stat of the program")
+	}
+	own.Add(1)
+	other.Add(2)
+	tagged := net.Counter("hits", tags.Tag{Name: "route", Value: "/a.b"}, tags.Tag{Name: "canary"})
+	tagged.Inc()
+	equal(t, names(st, store.Scalars), []string{"hits.route./a.b.canary", "server.live", "server.live"})
+	v := st.View()
+	defer v.Close()
+	c := v.ByName(store.Scalars)
+	var got []string
+	for c.Next() {
+		got = append(got, fmt.Sprintf("%s %v %d %v", c.Name(), c.Network(), c.Uint(), c.AppendTags(nil)))
+	}
+	equal(t, got, []string{
+		"hits.route./a.b.canary true 1 [{route /a.b} {canary }]",
+		"server.live false 1 []",
+		"server.live true 2 []",
+	})
+}
+
+func TestGaugeValues(t *testing.T) {
+	st := store.New(store.Options{})
+	g := st.Root().Gauge("g", store.NeverImport)
+	g.Add(5)
+	g.Dec()
+	if g.Value() != 4 {
+		t.Errorf("value %d, want 4", g.Value())
+	}
+	f := st.Root().FloatGauge("f")
+	f.Set(-3)
+	f.Add(0.25)
+	zero := 0.0
+	f2 := st.Root().FloatGauge("zero")
+	f2.Set(-zero)
+	if err := f.Set(1 / zero); !errors.Is(err, store.ErrNotFinite) {
+		t.Errorf("infinite: %v", err)
+	}
+	f.Set(1.7e308)
+	if err := f.Add(1.7e308); !errors.Is(err, store.ErrNotFinite) || f.Value() != 1.7e308 {
+		t.Errorf("overflow: %v, value %v", err, f.Value())
+	}
+	f.Set(-2.75)
+	v := st.View()
+	defer v.Close()
+	c := v.ByName(store.Scalars)
+	var got []string
+	for c.Next() {
+		got = append(got, string(c.AppendValue([]byte(c.Name()+": "))))
+	}
+	equal(t, got, []string{"f: -2.75", "g: 4", "zero: 0"})
+}
+
+func TestUsed(t *testing.T) {
+	st := store.New(store.Options{})
+	r := st.Root()
+	r.Counter("c0").Add(0)
+	r.Counter("c1").Inc()
+	r.Gauge("g0", store.Accumulate)
+	r.Gauge("g1", store.Accumulate).Set(0)
+	g2 := r.Gauge("g2", store.Accumulate)
+	g2.Inc()
+	g2.Dec()
+	r.FloatGauge("f0")
+	r.FloatGauge("f1").Set(0)
+	st.ResetCounters()
+	v := st.View()
+	defer v.Close()
+	var got []string
+	c := v.ByName(store.Scalars)
+	for c.Next() {
+		if c.Used() {
+			got = append(got, c.Name())
+		}
+	}
+	equal(t, got, []string{"c1", "f1", "g1", "g2"})
+	h := r.Histogram("h", store.Milliseconds)
+	used := func() bool { c, _ := v.Find("h"); return c.Used() }
+	h.Record(5)
+	if used() {
+		t.Error("a histogram is used before the flush")
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	if !used() {
+		t.Error("a histogram is not used after the flush")
+	}
+}
+
+func TestImportModes(t *testing.T) {
+	st := store.New(store.Options{})
+	r := st.Root()
+	r.Gauge("g", store.Uninitialized).Set(3)
+	if _, err := r.TryGauge("g", store.HiddenAccumulate); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.TryGauge("g", store.NeverImport); err == nil {
+		t.Error("another mode is not refused")
+	}
+	v := st.View()
+	defer v.Close()
+	if c, _ := v.Find("g"); !c.Hidden() {
+		t.Error("the gauge did not take on its mode")
+	}
+}

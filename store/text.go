@@ -1,0 +1,23 @@
+package store
+
+import "sync/atomic"
+
+// TextReadout is a string, such as a version, shared by any number of
+// goroutines.
+type TextReadout struct {
+	_ noCopy
+
+	v    atomic.Pointer[string] // nil: never set
+	null bool
+}
+
+// Set makes s the value of t.
+func (t *TextReadout) Set(s string) { t.v.Store(&s) }
+
+// Value returns the value of t, "" if it was never set.
+func (t *TextReadout) Value() string {
+	if p := t.v.Load(); p != nil && !t.null {
+		return *p
+	}
+	return ""
+}

@@ -1,0 +1,162 @@
+package store
+
+// NameSet is a set of kinds whose stats are listed together by name.
+type NameSet uint8
+
+// The sets of [View.ByName].
+const (
+	Texts      NameSet = iota // text readouts
+	Scalars                   // counters and gauges
+	Histograms                // histograms
+
+	nameSets = 3
+)
+
+func setOf(k Kind) NameSet {
+	switch k {
+	case KindText:
+		return Texts
+	case KindHistogram:
+		return Histograms
+	default:
+		return Scalars
+	}
+}
+
+// View is an immutable picture of the ordered names of a store. Stats that end
+// while it is open are skipped from then on; values are read live.
+//
+// An open view keeps the memory of stats that ended, so it must be closed. It
+// holds no lock. A view may be used by one goroutine at a time.
+type View struct {
+	s     *Store
+	epoch uint64
+
+	byName   [nameSets][][]id
+	byFamily [kinds][][]id
+	haveN    [nameSets]bool
+	haveF    [kinds]bool
+}
+
+// View opens a view.
+func (s *Store) View() *View {
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	s.views[s.epoch]++
+	return &View{s: s, epoch: s.epoch}
+}
+
+// Close ends the view. Cursors of it must not be used afterwards. Closing
+// twice does nothing.
+func (v *View) Close() {
+	s := v.s
+	if s == nil {
+		return
+	}
+	v.s = nil
+	s.orderMu.Lock()
+	if s.views[v.epoch]--; s.views[v.epoch] == 0 {
+		delete(s.views, v.epoch)
+	}
+	ended := s.endedLocked()
+	s.orderMu.Unlock()
+	s.release(ended)
+}
+
+// Store returns the store that v shows.
+func (v *View) Store() *Store { return v.s }
+
+// ByName returns a cursor over a set of stats, by byte order of the full name.
+// Where the program and network input have the same name, the program's stat
+// comes first.
+func (v *View) ByName(set NameSet) Cursor {
+	if !v.haveN[set] {
+		v.byName[set], v.haveN[set] = v.s.namesOf(set), true
+	}
+	return v.cursor(v.byName[set])
+}
+
+// ByFamily returns a cursor over the stats of one kind, ordered by
+// tag-extracted name and then by full name, both token by token.
+func (v *View) ByFamily(k Kind) Cursor {
+	if !v.haveF[k] {
+		v.byFamily[k], v.haveF[k] = v.s.familiesOf(k), true
+	}
+	return v.cursor(v.byFamily[k])
+}
+
+func (v *View) cursor(chunks [][]id) Cursor {
+	return Cursor{s: v.s, blocks: *v.s.blocks.Load(), chunks: chunks}
+}
+
+// Find returns a cursor that stands on the stat called name, own stats before
+// those of network input. The cursor is of use while v is open.
+func (v *View) Find(name string) (Cursor, bool) {
+	c := v.cursor(nil)
+	for _, network := range []bool{false, true} {
+		if b, i, ok := v.s.find(v.s.lookup.hash(network, name), network, name); ok {
+			c.b, c.i, c.x = b, i, makeID(b.index, i)
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// namesOf returns the up-to-date order of a set.
+func (s *Store) namesOf(set NameSet) [][]id {
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	o := &s.byName[set]
+	s.mu.Lock()
+	ids := o.pending
+	o.pending = nil
+	s.mu.Unlock()
+	o.update(s, ids)
+	return o.chunks
+}
+
+// familiesOf returns the up-to-date family order of a kind. The order is kept
+// from the first time that somebody asks for it.
+func (s *Store) familiesOf(k Kind) [][]id {
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	o := &s.byFamily[k]
+	s.mu.Lock()
+	ids := o.pending
+	o.pending = nil
+	if !o.asked {
+		o.asked = true
+		ids = s.idsOf(k)
+	}
+	s.mu.Unlock()
+	o.update(s, ids)
+	return o.chunks
+}
+
+// idsOf returns the ids of all stats of a kind. Store.mu must be held.
+func (s *Store) idsOf(k Kind) []id {
+	ids := make([]id, 0, s.byKind[k])
+	for _, b := range s.eachBlock() {
+		if b.variant.kind() != k {
+			continue
+		}
+		for i := range b.n {
+			if b.alive.has(i) {
+				ids = append(ids, makeID(b.index, i))
+			}
+		}
+	}
+	return ids
+}
+
+// eachBlock returns the blocks in use.
+func (s *Store) eachBlock() []*block {
+	list := *s.blocks.Load()
+	blocks := make([]*block, 0, len(list))
+	for i := range list {
+		if b := list[i].Load(); b != nil {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}

@@ -1,0 +1,210 @@
+//go:build amd64 && !race && !purego
+
+package store
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/internal/percpu"
+)
+
+// This file and word_portable.go are twins: the memory behind counters and
+// gauges. Here a handle is a pointer to one 8-byte word inside a page, and the
+// page is found by clearing the low bits of that pointer.
+//
+// A word starts out as a plain atomic. When one scheduler slot (a "P") adds to
+// a page's counters very often between two flushes, it gets its own copy of
+// the page, and from then on adds there without atomics, pinned to the slot.
+// The total of a counter is the shared word plus the words of all slots; each
+// only ever grows. Cold pages cost 8 bytes a counter, hot ones 8 more for each
+// slot that uses them, and two slots never write the same cache line.
+
+const pageSize = 8192
+
+// pagesPerGroup pages are allocated together. More than 32 KiB of memory is a
+// span of its own, which the runtime starts at a multiple of 8 KiB; newPages
+// checks that it did.
+const pagesPerGroup = 5
+
+// hotAdds is the number of slow adds to one page, between two flushes, after
+// which the adding slot gets its own copy.
+const hotAdds = 4096
+
+// word is the memory of one counter or gauge. Its zero value is not usable
+// outside a page.
+type word struct{ shared atomic.Uint64 }
+
+type page struct {
+	blk    *block
+	slots  unsafe.Pointer // *[...]unsafe.Pointer of len nslots, each nil or *slotPage
+	nslots int
+	heat   uint64 // slow adds since the last flush; racy on purpose, it only steers
+
+	touch [slotsPerBlock]uint8 // 1: the shared word was written since the last flush
+	words [slotsPerBlock]word
+
+	_ [pageSize - 32 - slotsPerBlock*9]byte
+}
+
+// slotPage is the part of a page that one scheduler slot owns. Only code
+// pinned to that slot writes words; touch is also cleared by the flush.
+type slotPage struct {
+	touch [slotsPerBlock]uint8
+	words [slotsPerBlock]uint64
+}
+
+var _ [0]struct{} = [unsafe.Sizeof(page{}) - pageSize]struct{}{}
+
+// newPages allocates a group of pages.
+func newPages() []*page {
+	g := new([pagesPerGroup]page)
+	if uintptr(unsafe.Pointer(g))&(pageSize-1) != 0 {
+		panic("store: the runtime did not align a large allocation; build with the tag purego")
+	}
+	pages := make([]*page, pagesPerGroup)
+	for i := range g {
+		pages[i] = &g[i]
+	}
+	return pages
+}
+
+func (w *word) page() *page {
+	return (*page)(unsafe.Pointer(uintptr(unsafe.Pointer(w)) &^ (pageSize - 1)))
+}
+
+func (p *page) word(i int) *word { return &p.words[i] }
+
+func (w *word) index(p *page) int {
+	return int(uintptr(unsafe.Pointer(w))-uintptr(unsafe.Pointer(&p.words))) / 8
+}
+
+// home returns the block that w belongs to and its index there.
+func (w *word) home() (*block, int) {
+	p := w.page()
+	return p.blk, w.index(p)
+}
+
+// mark notes that the shared word was written.
+func (w *word) mark(p *page) {
+	t := &p.touch[w.index(p)]
+	if *t == 0 {
+		*t = 1
+	}
+}
+
+// count adds n to a counter.
+func (w *word) count(n uint64) {
+	p := w.page()
+	s := percpu.Pin()
+	if s < p.nslots {
+		if sp := (*[1 << 16]*slotPage)(p.slots)[s]; sp != nil {
+			i := uintptr(w.index(p))
+			if i < slotsPerBlock {
+				sp.words[i] += n
+				sp.touch[i] = 1
+			}
+			percpu.Unpin()
+			return
+		}
+	}
+	percpu.Unpin()
+	w.countShared(p, s, n)
+}
+
+func (w *word) countShared(p *page, slot int, n uint64) {
+	w.shared.Add(n)
+	w.mark(p)
+	p.heat++
+	if p.heat >= hotAdds {
+		p.heat = 0
+		p.own(slot)
+	}
+}
+
+// own gives slot its copy of the page. Losing a race for it is harmless: the
+// next hot phase tries again.
+func (p *page) own(slot int) {
+	p.blk.hotMu.Lock()
+	defer p.blk.hotMu.Unlock()
+	if p.nslots == 0 {
+		n := max(runtime.GOMAXPROCS(0), slot+1)
+		t := make([]*slotPage, n)
+		atomic.StorePointer(&p.slots, unsafe.Pointer(unsafe.SliceData(t)))
+		p.nslots = n // after slots: a reader that sees nslots sees the table
+	}
+	if slot >= p.nslots {
+		return // GOMAXPROCS grew since: this slot stays on the shared word
+	}
+	at := (*unsafe.Pointer)(unsafe.Add(p.slots, uintptr(slot)*unsafe.Sizeof(p.slots)))
+	if atomic.LoadPointer(at) == nil {
+		atomic.StorePointer(at, unsafe.Pointer(new(slotPage)))
+	}
+}
+
+// slot returns the copy of p that slot s owns, nil if it has none.
+func (p *page) slot(s int) *slotPage {
+	return (*slotPage)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Add(p.slots, uintptr(s)*unsafe.Sizeof(p.slots)))))
+}
+
+// total returns what was ever added to counter i.
+func (p *page) total(i int) uint64 {
+	t := p.words[i].shared.Load()
+	for s := range p.nslots {
+		if sp := p.slot(s); sp != nil {
+			t += atomic.LoadUint64(&sp.words[i])
+		}
+	}
+	return t
+}
+
+// takeTouched reports which words of the first n were written since the last
+// call, 64 to an element of dst, and forgets it. A write that races with it is
+// seen by this call or by the next one: marks are set after the value, and
+// taken, with a full fence, before the value is read.
+func (p *page) takeTouched(dst *bitset, n int) (any bool) {
+	p.heat = 0
+	any = takeTouched(&p.touch, dst, n)
+	for s := range p.nslots {
+		if sp := p.slot(s); sp != nil && takeTouched(&sp.touch, dst, n) {
+			any = true
+		}
+	}
+	return any
+}
+
+func takeTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
+	for i := 0; i < n; i += 8 {
+		at := (*uint64)(unsafe.Pointer(&touch[i]))
+		if atomic.LoadUint64(at) == 0 {
+			continue
+		}
+		b := atomic.SwapUint64(at, 0)
+		// Each byte is 0 or 1: gather the eight low bits.
+		dst[i/64] |= (b * 0x0102040810204080 >> 56) << (i % 64)
+		any = true
+	}
+	return any
+}
+
+func (w *word) load() uint64 { return w.shared.Load() }
+
+func (w *word) set(v uint64) {
+	w.shared.Store(v)
+	w.mark(w.page())
+}
+
+func (w *word) add(n uint64) uint64 {
+	v := w.shared.Add(n)
+	w.mark(w.page())
+	return v
+}
+
+func (w *word) swapIf(old, v uint64) bool {
+	if !w.shared.CompareAndSwap(old, v) {
+		return false
+	}
+	w.mark(w.page())
+	return true
+}

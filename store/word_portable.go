@@ -1,0 +1,81 @@
+//go:build !amd64 || race || purego
+
+package store
+
+import "sync/atomic"
+
+// This file is the twin of word_fast.go, with nothing but atomics: for the
+// race detector, for other processors and for builds with the tag purego.
+
+// word is the memory of one counter or gauge. Its zero value is not usable
+// outside a page.
+type word struct {
+	shared atomic.Uint64
+	marked atomic.Uint32
+	i      uint32
+	pg     *page
+}
+
+type page struct {
+	blk   *block
+	words [slotsPerBlock]word
+}
+
+// newPages allocates a group of pages.
+func newPages() []*page {
+	p := new(page)
+	for i := range p.words {
+		p.words[i].i, p.words[i].pg = uint32(i), p
+	}
+	return []*page{p}
+}
+
+func (p *page) word(i int) *word { return &p.words[i] }
+
+// home returns the block that w belongs to and its index there.
+func (w *word) home() (*block, int) { return w.pg.blk, int(w.i) }
+
+func (w *word) mark() {
+	if w.marked.Load() == 0 {
+		w.marked.Store(1)
+	}
+}
+
+// count adds n to a counter.
+func (w *word) count(n uint64) { w.add(n) }
+
+// total returns what was ever added to counter i.
+func (p *page) total(i int) uint64 { return p.words[i].shared.Load() }
+
+// takeTouched reports which words of the first n were written since the last
+// call, 64 to an element of dst, and forgets it.
+func (p *page) takeTouched(dst *bitset, n int) (any bool) {
+	for i := range n {
+		if w := &p.words[i]; w.marked.Load() != 0 && w.marked.Swap(0) != 0 {
+			dst[i/64] |= 1 << (i % 64)
+			any = true
+		}
+	}
+	return any
+}
+
+func (w *word) load() uint64 { return w.shared.Load() }
+
+func (w *word) set(v uint64) {
+	w.shared.Store(v)
+	w.mark()
+}
+
+func (w *word) add(n uint64) uint64 {
+	v := w.shared.Add(n)
+	w.mark()
+	return v
+}
+
+func (w *word) swapIf(old, v uint64) bool {
+	if !w.shared.CompareAndSwap(old, v) {
+		return false
+	}
+	w.mark()
+	return true
+}
