@@ -16,7 +16,6 @@ type Histogram struct {
 	shared atomic.Pointer[shard] // nil until something is recorded
 	owned  owners
 	epoch  atomic.Uint32 // its low bit selects shard.ends
-	carry  atomic.Uint64 // fractions of weights, in units of 2^-32
 
 	mu sync.Mutex // serializes the making of shards and pages
 
@@ -116,7 +115,7 @@ func (h *Histogram) whole(weight float64) uint64 {
 	if f := weight - float64(n); f != 0 {
 		part := uint64(math.Ceil(f * (1 << 32)))
 		// In 32 bits, so that the collected fractions may wrap.
-		c := h.carry.Add(part)
+		c := h.sharedShard().carry.Add(part)
 		n += uint64(uint32(c>>32) - uint32((c-part)>>32))
 	}
 	return n
@@ -124,10 +123,7 @@ func (h *Histogram) whole(weight float64) uint64 {
 
 // recordShared counts v, n times, in the shared shard.
 func (h *Histogram) recordShared(v int64, n uint64) *shard {
-	s := h.shared.Load()
-	if s == nil {
-		s = h.makeShared()
-	}
+	s := h.sharedShard()
 	magnitude, side := uint64(v), 0
 	if v < 0 {
 		magnitude, side = uint64(-v), 1
@@ -157,7 +153,11 @@ func (h *Histogram) countIn(s *shard, i int, n uint64) {
 	}
 }
 
-func (h *Histogram) makeShared() *shard {
+// sharedShard returns the shared shard and makes it if need be.
+func (h *Histogram) sharedShard() *shard {
+	if s := h.shared.Load(); s != nil {
+		return s
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.shared.Load()

@@ -16,7 +16,6 @@ type scratch struct {
 	interval, cumulative packer
 	splits               []uint64
 	bounds, deltas       []uint64
-	shards               []*shard
 }
 
 // Merge takes what was recorded since the last call into a new interval, adds
@@ -31,15 +30,18 @@ func (h *Histogram) Merge() *Snapshot {
 	if shared == nil {
 		return prev
 	}
-	touched := shared.takeTouched()
-	for _, s := range h.owned.all() {
-		if s != nil && s.takeTouched() {
+	shared.cool()
+	var room [8]*shard
+	shards := h.owned.appendTo(append(room[:0], shared))
+	touched := false
+	for _, s := range shards {
+		if s.touched.Load() != 0 && s.touched.Swap(0) != 0 {
 			touched = true
 		}
 	}
 	next := prev
 	if touched {
-		next = h.mergeTouched(prev, shared)
+		next = h.mergeTouched(prev, shards)
 	} else if prev.Interval.count != 0 {
 		next = &Snapshot{prev.Used, h.layout.empty, prev.Cumulative}
 	}
@@ -49,30 +51,16 @@ func (h *Histogram) Merge() *Snapshot {
 	return next
 }
 
-func (s *shard) takeTouched() bool {
-	return s.touched.Load() != 0 && s.touched.Swap(0) != 0
-}
-
-func (h *Histogram) mergeTouched(prev *Snapshot, shared *shard) *Snapshot {
+func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 	l := h.layout
 	if h.merged == nil {
 		h.merged = new(merged)
 	}
 	m := h.merged
 	sc := l.scratch.Get().(*scratch)
-	defer func() {
-		clear(sc.shards)
-		l.scratch.Put(sc)
-	}()
-	sc.shards = append(sc.shards[:0], shared)
-	for _, s := range h.owned.all() {
-		if s != nil {
-			sc.shards = append(sc.shards, s)
-		}
-	}
-
-	least, greatest := h.takeEnds(sc.shards)
-	sc.readBins(l, &prev.Cumulative.packed)
+	defer l.scratch.Put(sc)
+	least, greatest := h.takeEnds(shards)
+	sc.readBins(l, shards, &prev.Cumulative.packed)
 	if sc.interval.count == 0 {
 		// What touched the histogram was counted before, or its count is not
 		// there yet and will touch it again.
@@ -82,7 +70,7 @@ func (h *Histogram) mergeTouched(prev *Snapshot, shared *shard) *Snapshot {
 		}
 		return &Snapshot{prev.Used, l.empty, prev.Cumulative}
 	}
-	sum := m.readSums(sc.shards)
+	sum := m.readSums(shards)
 	m.least, m.greatest = max(m.least, least), max(m.greatest, greatest)
 
 	interval, cumulative := &Stats{layout: l}, &Stats{layout: l}
@@ -122,9 +110,9 @@ func (h *Histogram) takeEnds(shards []*shard) (least, greatest uint64) {
 	return least, greatest
 }
 
-// readBins reads all bins and splits of sc.shards into sc.cumulative and what
+// readBins reads all bins and splits of the shards into sc.cumulative and what
 // they grew since prev into sc.interval, and the counts at the bounds likewise.
-func (sc *scratch) readBins(l *Layout, prev *packed) {
+func (sc *scratch) readBins(l *Layout, shards []*shard, prev *packed) {
 	sc.interval.reset()
 	sc.cumulative.reset()
 	sc.bounds, sc.deltas = sc.bounds[:0], sc.deltas[:0]
@@ -140,7 +128,7 @@ func (sc *scratch) readBins(l *Layout, prev *packed) {
 		}
 		first, end = min(first, a), max(end, b)
 	}
-	for _, s := range sc.shards {
+	for _, s := range shards {
 		for i := range s.splits {
 			sc.splits[i] += s.splits[i].Load()
 		}
@@ -157,7 +145,7 @@ func (sc *scratch) readBins(l *Layout, prev *packed) {
 	split, at := 0, 0
 	for n := first; n < end; n++ {
 		counts = [pageBins]uint64{}
-		for _, s := range sc.shards {
+		for _, s := range shards {
 			s.addPage(n, &counts)
 		}
 		for split < len(l.splits) && pageOf(l.splits[split].bin) < n {

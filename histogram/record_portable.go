@@ -1,4 +1,9 @@
+//go:build !amd64 || race || purego
+
 package histogram
+
+// This file is the twin of record_fast.go, with nothing but atomics: for the
+// race detector, for other processors and for builds with the tag purego.
 
 func (h *Histogram) record(v int64) { h.recordShared(v, 1) }
 
@@ -7,4 +12,7 @@ func (h *Histogram) recordMany(v int64, n uint64) { h.recordShared(v, n) }
 // owners would be the shards owned by scheduler slots; here there are none.
 type owners struct{}
 
-func (*owners) all() []*shard { return nil }
+func (*owners) appendTo(dst []*shard) []*shard { return dst }
+
+// cool would begin a new measurement of how hot the histogram is.
+func (s *shard) cool() {}

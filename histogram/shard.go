@@ -17,8 +17,9 @@ type shard struct {
 	narrow  sparse[narrowPage]
 	wide    sparse[widePage]
 	touched atomic.Uint32
-	heat    uint32          // see record_fast.go
+	heat    uint32          // records since the last merge, see record_fast.go
 	splits  []atomic.Uint64 // one for each split of the layout
+	carry   atomic.Uint64   // fractions of weights, in units of 2^-32; shared shard only
 	sums    [2]sum          // of the values at and above 0, and of the negated ones below
 
 	// ends holds the extremes of the running interval in the element that the

@@ -1,0 +1,228 @@
+//go:build amd64 && !race && !purego
+
+package histogram
+
+import (
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/internal/percpu"
+)
+
+// This file and record_portable.go are twins: how a value gets into a shard.
+//
+// A histogram starts with one shard that all goroutines change with atomics,
+// which is the smallest form. Once it gets many values between two merges, the
+// scheduler slots ("Ps") that record them get shards of their own, one by one,
+// and change those without atomics, pinned to the slot. Nobody else writes an
+// owned shard, except that making its pages is done under Histogram.mu, and
+// that Merge takes touched and ends.
+//
+// Merge reads owned shards with atomic loads. Stores become visible in program
+// order, so the order that shard demands holds here, too.
+
+const (
+	// hotRecords in the shared shard between two merges make a histogram hot:
+	// the slot of the last of them gets a shard of its own.
+	hotRecords = 1 << 18
+
+	// warmRecords do it for further slots of a histogram that is hot already.
+	warmRecords = 1 << 13
+)
+
+// owners holds the owned shards by slot. n is written after slots, so that who
+// sees it sees them.
+type owners struct {
+	slots unsafe.Pointer // *[n]unsafe.Pointer, each nil or *ownedShard
+	n     int
+}
+
+// ownedShard keeps its cache lines to itself.
+type ownedShard struct {
+	shard
+	_ [128 - unsafe.Sizeof(shard{})]byte
+}
+
+func (o *owners) at(slot int) *unsafe.Pointer {
+	return (*unsafe.Pointer)(unsafe.Add(o.slots, uintptr(slot)*unsafe.Sizeof(o.slots)))
+}
+
+func (o *owners) appendTo(dst []*shard) []*shard {
+	for i := range o.n {
+		if s := (*shard)(atomic.LoadPointer(o.at(i))); s != nil {
+			dst = append(dst, s)
+		}
+	}
+	return dst
+}
+
+func (h *Histogram) record(v int64) {
+	slot := percpu.Pin()
+	if slot < h.owned.n && v >= 0 {
+		if s := (*shard)(*h.owned.at(slot)); s != nil && s.own(h, uint64(v)) {
+			percpu.Unpin()
+			return
+		}
+	}
+	percpu.Unpin()
+	h.recordMany(v, 1)
+}
+
+// own counts v once in s, which the caller owns. If that is not the plain case
+// of a bin that exists, straddles no bound and has room, it does nothing and
+// reports false.
+func (s *shard) own(h *Histogram, v uint64) bool {
+	l := h.layout
+	i := uint(l.bin(v))
+	if w := i / pageBins; w < uint(len(l.straddle)) && l.straddle[w]>>(i%pageBins)&1 != 0 {
+		return false
+	}
+	pg := s.narrow.page(pageOf(int(i)))
+	if pg == nil {
+		return false
+	}
+	lane := &(*[pageBins]uint16)(unsafe.Pointer(pg))[i%pageBins]
+	if *lane >= laneLimit-1 {
+		return false
+	}
+	*lane++
+	low := plain(&s.sums[0].low)
+	*low += v
+	if *low < v {
+		*plain(&s.sums[0].high)++
+	}
+	s.finish(h, endKey(int64(v)))
+	return true
+}
+
+func (s *shard) finish(h *Histogram, key uint64) {
+	e := &s.ends[h.epoch.Load()&1]
+	if g := plain(&e.greatest); key > *g {
+		*g = key
+	}
+	if g := plain(&e.least); -key > *g {
+		*g = -key
+	}
+	*(*uint32)(unsafe.Pointer(&s.touched)) = 1
+}
+
+// plain lets the owner of w change it without an atomic operation.
+func plain(w *atomic.Uint64) *uint64 { return (*uint64)(unsafe.Pointer(w)) }
+
+// recordMany counts v, n times.
+func (h *Histogram) recordMany(v int64, n uint64) {
+	for {
+		slot := percpu.Pin()
+		if slot >= h.owned.n {
+			break
+		}
+		s := (*shard)(*h.owned.at(slot))
+		if s == nil {
+			break
+		}
+		i, what := s.ownMany(h, v, n)
+		percpu.Unpin()
+		if what == nothing {
+			return
+		}
+		h.makePage(s, i, what)
+	}
+	percpu.Unpin()
+	s := h.recordShared(v, n)
+	// Racy on purpose: heat only steers.
+	s.heat++
+	if s.heat >= warmRecords && (s.heat >= hotRecords || h.owned.n > 0) {
+		s.heat = 0
+		h.ownSlot()
+	}
+}
+
+// ownMany counts v, n times, in s, which the caller owns. Unless it returns
+// nothing, it did nothing, and bin i needs memory.
+func (s *shard) ownMany(h *Histogram, v int64, n uint64) (i int, what need) {
+	magnitude, side := uint64(v), 0
+	if v < 0 {
+		magnitude, side = uint64(-v), 1
+	}
+	i = h.layout.bin(magnitude)
+	slot := -1
+	if side == 0 {
+		slot = h.layout.slot(i, magnitude)
+	} else {
+		i = -i
+	}
+	if slot >= 0 {
+		*plain(&s.splits[slot]) += n
+	} else if what = s.ownCount(i, n); what != nothing {
+		return i, what
+	}
+	s.sums[side].ownAdd(magnitude, n)
+	s.finish(h, endKey(v))
+	return i, nothing
+}
+
+// ownCount is count for the owner of s.
+func (s *shard) ownCount(i int, n uint64) need {
+	at := i & (pageBins - 1)
+	if n < laneLimit {
+		pg := s.narrow.page(pageOf(i))
+		if pg == nil {
+			return narrowNeeded
+		}
+		lane := &(*[pageBins]uint16)(unsafe.Pointer(pg))[at]
+		if sum := uint64(*lane) + n; sum < laneLimit {
+			*lane = uint16(sum)
+			return nothing
+		} else if s.wide.page(pageOf(i)) != nil {
+			*lane = uint16(sum - laneLimit)
+			n = laneLimit
+		}
+	}
+	high := s.wide.page(pageOf(i))
+	if high == nil {
+		return wideNeeded
+	}
+	*plain(&high[at]) += n
+	return nothing
+}
+
+// ownAdd is add for the owner of s.
+func (s *sum) ownAdd(v, n uint64) {
+	high, low := bits.Mul64(v, n)
+	w := plain(&s.low)
+	*w += low
+	if *w < low {
+		high++
+	}
+	*plain(&s.high) += high
+}
+
+// ownSlot gives the current slot a shard of its own. Losing the slot meanwhile
+// is harmless: then another one gets it.
+func (h *Histogram) ownSlot() {
+	slot := percpu.Pin()
+	percpu.Unpin()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.owned.n == 0 {
+		n := max(runtime.GOMAXPROCS(0), slot+1)
+		table := make([]unsafe.Pointer, n)
+		atomic.StorePointer(&h.owned.slots, unsafe.Pointer(unsafe.SliceData(table)))
+		h.owned.n = n
+	}
+	if slot >= h.owned.n {
+		return // GOMAXPROCS grew since: this slot stays with the shared shard
+	}
+	if at := h.owned.at(slot); atomic.LoadPointer(at) == nil {
+		s := new(ownedShard)
+		if n := len(h.layout.splits); n > 0 {
+			s.splits = make([]atomic.Uint64, (n+7)&^7)[:n] // whole cache lines
+		}
+		atomic.StorePointer(at, unsafe.Pointer(&s.shard))
+	}
+}
+
+// cool begins a new measurement of how hot the histogram is.
+func (s *shard) cool() { s.heat = 0 }
