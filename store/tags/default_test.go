@@ -150,8 +150,8 @@ func TestEveryDefaultRuleHasAnExample(t *testing.T) {
 	for i, r := range defaultRules(DefaultProduct) {
 		used := false
 		for _, tt := range defaultExtractions {
-			var dots [8]int32
-			n := tokenized{tt.name, appendDots(dots[:0], tt.name)}
+			var bounds [boundsOnStack]int32
+			n := tokenized{tt.name, appendBounds(bounds[:0], tt.name)}
 			m := r.find(tt.name, n)
 			used = used || m.cut != span{} && tt.name[m.value.start:m.value.end] != r.forbidden
 		}

@@ -53,8 +53,16 @@ type Extractor struct {
 	// programs holds, by first token, the rules worth trying for such names, in
 	// the order of application. other is for all names with another first token
 	// or without a dot.
-	programs map[string][]rule
-	other    []rule
+	programs map[string]*program
+	other    *program
+}
+
+// program is what is done with names of one first token. The guards stand
+// apart from the rules because most rules fail at their guard: a name costs a
+// walk over a few packed words.
+type program struct {
+	guards []guard
+	rules  []rule // as many as guards
 }
 
 // New returns an extractor for c. Errors name the tag.
@@ -167,25 +175,20 @@ func markShared(rules []rule) {
 
 // compile sorts rules into one program per first token.
 func compile(rules []rule) *Extractor {
-	e := &Extractor{programs: map[string][]rule{}}
+	e := &Extractor{programs: map[string]*program{}, other: programFor(rules, "")}
 	for _, r := range rules {
-		if r.first != "" {
-			e.programs[r.first] = nil
-		}
-		for _, token := range r.firsts {
-			e.programs[token] = nil
+		for _, token := range append([]string{r.first}, r.firsts...) {
+			if token != "" {
+				e.programs[token] = programFor(rules, token)
+			}
 		}
 	}
-	for token := range e.programs {
-		e.programs[token] = program(rules, token)
-	}
-	e.other = program(rules, "")
 	return e
 }
 
-// program returns the rules worth trying for names whose first token is token,
+// programFor returns the rules worth trying for names whose first token is token,
 // or any that no rule is tied to, if token is empty.
-func program(rules []rule, token string) []rule {
+func programFor(rules []rule, token string) *program {
 	var loose, tied []rule
 	for _, r := range rules {
 		switch {
@@ -197,7 +200,11 @@ func program(rules []rule, token string) []rule {
 			loose = append(loose, r)
 		}
 	}
-	return append(loose, tied...)
+	p := &program{rules: append(loose, tied...)}
+	for i := range p.rules {
+		p.guards = append(p.guards, p.rules[i].guard())
+	}
+	return p
 }
 
 // Extract returns the base name of name, and dst with the tags appended in
@@ -244,17 +251,20 @@ const cutsOnStack = 8
 // run applies the rules to name. It returns the pieces to remove, ascending
 // and apart from each other.
 func (e *Extractor) run(name string, dst []Tag, cuts []span) ([]span, []Tag) {
-	var dots [dotsOnStack]int32
-	n := tokenized{text: name, dots: appendDots(dots[:0], name)}
-	rules := e.other
-	if len(n.dots) > 0 {
-		if p, ok := e.programs[name[:n.dots[0]]]; ok {
-			rules = p
+	var bounds [boundsOnStack]int32
+	n := tokenized{text: name, bounds: appendBounds(bounds[:0], name)}
+	p := e.other
+	if n.len() > 1 {
+		if tied, ok := e.programs[n.token(0)]; ok {
+			p = tied
 		}
 	}
 	first := len(dst)
-	for i := range rules {
-		r := &rules[i]
+	for i, g := range p.guards {
+		if !g.pass(n) {
+			continue
+		}
+		r := &p.rules[i]
 		if r.shared && hasTag(dst[first:], r.tag) {
 			continue
 		}

@@ -55,14 +55,18 @@ func patternExpression(tokens string) string {
 // check compares one rule with its oracle on name.
 func (o oracle) check(t *testing.T, name string) {
 	t.Helper()
-	var dots [dotsOnStack]int32
-	got := o.rule.find(name, tokenized{name, appendDots(dots[:0], name)})
+	var bounds [boundsOnStack]int32
+	n := tokenized{name, appendBounds(bounds[:0], name)}
+	got := o.rule.find(name, n)
 	text := name
 	if o.rule.kind == tokenSearch {
 		text += "."
 	}
 	if want := findExpression(o.re, text); got != want {
 		t.Errorf("%s on %q: found %v, expression %s finds %v", o.rule.tag, name, got, o.re, want)
+	}
+	if got != (found{}) && !o.rule.guard().pass(n) {
+		t.Errorf("%s matches %q, but its guard %+v does not let it pass", o.rule.tag, name, o.rule.guard())
 	}
 	if first, _, dotted := strings.Cut(name, "."); got != (found{}) {
 		if o.rule.first != "" && (o.rule.first != first || !dotted) {

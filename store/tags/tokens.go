@@ -2,45 +2,38 @@ package tags
 
 import "strings"
 
-// dotsOnStack is how many dots a name may have before splitting it allocates.
-const dotsOnStack = 48
+// boundsOnStack is the size of the array that callers keep for
+// [appendBounds]; a name with more tokens makes it allocate.
+const boundsOnStack = 48
 
-// tokenized is a name with the places of its dots. Its tokens are numbered
-// from 0; they may be empty.
+// tokenized is a name cut at its dots. Its tokens are numbered from 0; they may
+// be empty.
 type tokenized struct {
 	text string
-	dots []int32
+
+	// bounds holds -1, the place of each dot, and the length of the name: token
+	// i is what lies between bounds[i] and bounds[i+1].
+	bounds []int32
 }
 
-func appendDots(dst []int32, name string) []int32 {
-	for i := 0; ; i++ {
-		n := strings.IndexByte(name[i:], '.')
-		if n < 0 {
-			return dst
+func appendBounds(dst []int32, name string) []int32 {
+	dst = append(dst, -1)
+	for i := 0; i < len(name); i++ {
+		if name[i] == '.' {
+			dst = append(dst, int32(i))
 		}
-		i += n
-		dst = append(dst, int32(i))
 	}
+	return append(dst, int32(len(name)))
 }
 
 // len returns the number of tokens, at least 1.
-func (n tokenized) len() int { return len(n.dots) + 1 }
+func (n tokenized) len() int { return len(n.bounds) - 1 }
 
 // start returns where token i begins.
-func (n tokenized) start(i int) int {
-	if i == 0 {
-		return 0
-	}
-	return int(n.dots[i-1]) + 1
-}
+func (n tokenized) start(i int) int { return int(n.bounds[i]) + 1 }
 
 // end returns where token i ends: at its dot or at the end of the name.
-func (n tokenized) end(i int) int {
-	if i == len(n.dots) {
-		return len(n.text)
-	}
-	return int(n.dots[i])
-}
+func (n tokenized) end(i int) int { return int(n.bounds[i+1]) }
 
 func (n tokenized) token(i int) string { return n.text[n.start(i):n.end(i)] }
 

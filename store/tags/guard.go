@@ -1,0 +1,106 @@
+package tags
+
+// guard is a cheap test that every name passes that a rule can match. It looks
+// at lengths, not at text, since the places of the dots are known anyway.
+type guard struct {
+	kind   guardKind
+	min    uint8 // least number of tokens
+	token  uint8 // tokenLength, lengthFromEnd: which token
+	length uint8 // its length
+}
+
+type guardKind uint8
+
+const (
+	tokenCount    guardKind = iota // only the number of tokens counts
+	tokenLength                    // token number token, from the start
+	lengthFromEnd                  // the same from the end, 1 is the last token
+	codeSuffix                     // an underscore before the last three bytes
+)
+
+func (g guard) pass(n tokenized) bool {
+	tokens := len(n.bounds) - 1
+	if tokens < int(g.min) {
+		return false
+	}
+	switch g.kind {
+	case tokenLength:
+		i := int(g.token)
+		return int(n.bounds[i+1]-n.bounds[i]) == int(g.length)+1
+	case lengthFromEnd:
+		i := tokens - int(g.token)
+		return int(n.bounds[i+1]-n.bounds[i]) == int(g.length)+1
+	case codeSuffix:
+		i := len(n.text) - len("_404")
+		return i >= 0 && n.text[i] == '_'
+	}
+	return true
+}
+
+// guard returns a guard for r. Fixed rules and expressions get one that lets
+// every name pass.
+func (r *rule) guard() guard {
+	switch r.kind {
+	case tokenSearch:
+		return r.pattern.guard()
+	case byHand:
+		return r.code.guard()
+	}
+	return guard{}
+}
+
+// guard uses the first literal token behind the first token, because names are
+// told apart by their first token before guards are asked.
+func (p pattern) guard() guard {
+	var g guard
+	fixedPlace := true
+	for i, t := range p {
+		if t.kind == some {
+			fixedPlace = false
+			if i < len(p)-1 {
+				continue
+			}
+		}
+		g.min++
+		if t.kind == literal && i > 0 && fixedPlace && g.kind == tokenCount {
+			g.kind, g.token, g.length = tokenLength, uint8(i), uint8(len(t.text))
+		}
+	}
+	return g
+}
+
+func (c handCode) guard() guard {
+	switch c {
+	case responseCode, responseCodeClass:
+		return guard{kind: codeSuffix}
+	case dynamoPartitionID:
+		return guard{tokenLength, 8, 2, uint8(len("dynamodb"))}
+	case dynamoOperation:
+		return guard{min: 4}
+	case dynamoTable:
+		return guard{min: 5}
+	case sslCipher:
+		return guard{lengthFromEnd, 5, 2, uint8(len("ciphers"))}
+	case sslCurve:
+		return guard{lengthFromEnd, 5, 2, uint8(len("curves"))}
+	case sslSigalg:
+		return guard{lengthFromEnd, 5, 2, uint8(len("sigalgs"))}
+	case sslVersion:
+		return guard{lengthFromEnd, 6, 3, uint8(len("versions"))}
+	case clusterCipher:
+		return guard{tokenLength, 5, 2, uint8(len("ssl"))}
+	case listenerHTTP:
+		return guard{min: 5}
+	case workerID, listenerAddress, proxyProtocolPrefix:
+		return guard{min: 3}
+	case rdsRouteConfig:
+		return guard{tokenLength, 5, 2, uint8(len("rds"))}
+	case scopedRDSConfig:
+		return guard{tokenLength, 5, 2, uint8(len("scoped_rds"))}
+	case rbacHTTPPrefix:
+		return guard{tokenLength, 5, 2, uint8(len("rbac"))}
+	case proxyProtocolVersion:
+		return guard{min: 4}
+	}
+	return guard{}
+}
