@@ -37,7 +37,7 @@ func (p place) length() int   { return int(p & math.MaxUint16) }
 // In a block each token follows its symbol and its length as varints, so that
 // the living tokens of a block can be found and moved.
 type arena struct {
-	groups atomic.Pointer[[]atomic.Pointer[chunkGroup]] // replaced when it grows
+	groups directory[chunkGroup] // changed under tokens.mu
 
 	// Guarded by tokens.mu.
 	last    uint32 // number of the newest chunk; 0 is no chunk
@@ -57,8 +57,6 @@ type chunkGroup struct {
 	live   [chunksPerGroup]int32 // bytes of living tokens in a block, headers included
 	chunks int                   // chunks of the group that are there
 }
-
-func (a *arena) init() { a.groups.Store(new([]atomic.Pointer[chunkGroup])) }
 
 // bytes returns the bytes at a place, not ok if the chunk is gone.
 func (a *arena) bytes(at place) (b []byte, ok bool) {
@@ -83,29 +81,20 @@ func (a *arena) bytes(at place) (b []byte, ok bool) {
 }
 
 func (a *arena) group(chunk uint32) *chunkGroup {
-	groups := *a.groups.Load()
-	if i := int(chunk / chunksPerGroup); i < len(groups) {
-		return groups[i].Load()
-	}
-	return nil
+	return a.groups.at(int(chunk / chunksPerGroup))
 }
 
 // newChunk takes the next chunk number. tokens.mu must be held.
 func (a *arena) newChunk() (chunk uint32, g *chunkGroup) {
 	a.last++
 	i := int(a.last / chunksPerGroup)
-	groups := *a.groups.Load()
-	if i >= len(groups) {
-		groups = grown(groups, i)
-		a.groups.Store(&groups)
-	}
-	g = groups[i].Load()
+	g = a.groups.at(i)
 	if g == nil {
 		if i > 0 {
 			a.dropGroupIfEmpty(i - 1)
 		}
 		g = new(chunkGroup)
-		groups[i].Store(g)
+		a.groups.put(i, g)
 	}
 	g.chunks++
 	return a.last, g
@@ -125,9 +114,8 @@ func (a *arena) dropChunk(chunk uint32) {
 // dropGroupIfEmpty gives back a group that gets no more chunks and has none.
 // tokens.mu must be held.
 func (a *arena) dropGroupIfEmpty(i int) {
-	groups := *a.groups.Load()
-	if g := groups[i].Load(); g != nil && g.chunks == 0 {
-		groups[i].Store(nil)
+	if g := a.groups.at(i); g != nil && g.chunks == 0 {
+		a.groups.put(i, nil)
 	}
 }
 

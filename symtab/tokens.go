@@ -40,9 +40,8 @@ const noSlot = math.MaxUint32
 type tokens struct {
 	live atomic.Int64 // symbols in use
 
-	// pages is replaced under mu when it grows. A page without symbols in use
-	// may be nil.
-	pages atomic.Pointer[[]atomic.Pointer[page]]
+	// pages is changed under mu. A page without symbols in use may be nil.
+	pages directory[page]
 
 	mu       sync.Mutex // taken after a shard's lock; guards all below
 	begun    int        // pages that ever had symbols
@@ -55,17 +54,11 @@ type tokens struct {
 
 func (k *tokens) init() {
 	k.maxPages = 1 << (32 - pageBits)
-	k.pages.Store(new([]atomic.Pointer[page]))
-	k.arena.init()
 }
 
 // page returns the page of a symbol, nil if there is none.
 func (k *tokens) page(sym Symbol) *page {
-	pages := *k.pages.Load()
-	if i := int(sym >> pageBits); i < len(pages) {
-		return pages[i].Load()
-	}
-	return nil
+	return k.pages.at(int(sym >> pageBits))
 }
 
 // get returns the bytes of a symbol, nil if it is not in use. They never
@@ -204,19 +197,14 @@ func (k *tokens) takeNumber() (Symbol, *page) {
 
 // makePage returns page i and makes it if need be. k.mu must be held.
 func (k *tokens) makePage(i int) *page {
-	pages := *k.pages.Load()
-	if i >= len(pages) {
-		pages = grown(pages, i)
-		k.pages.Store(&pages)
-	}
-	p := pages[i].Load()
+	p := k.pages.at(i)
 	if p == nil {
 		p = &page{free: noSlot}
 		if i == 0 {
 			p.fresh = 1 // symbol 0 is not for tokens
 		}
 		k.resident++
-		pages[i].Store(p)
+		k.pages.put(i, p)
 	}
 	return p
 }
@@ -225,23 +213,13 @@ func (k *tokens) makePage(i int) *page {
 // another page's worth of numbers is free without it. k.mu must be held.
 func (k *tokens) giveNumber(sym Symbol) {
 	i, slot := int(sym>>pageBits), uint32(sym%pageSize)
-	pages := *k.pages.Load()
-	p := pages[i].Load()
+	p := k.pages.at(i)
 	p.where[slot].Store(uint64(p.free))
 	p.free = slot
 	p.live--
 	k.room[i/64] |= 1 << (i % 64)
 	if p.live == 0 && k.resident*pageSize-int(k.live.Load()) > 2*pageSize {
-		pages[i].Store(nil)
+		k.pages.put(i, nil)
 		k.resident--
 	}
-}
-
-// grown returns a copy of a published directory that has room for index i.
-func grown[T any](old []atomic.Pointer[T], i int) []atomic.Pointer[T] {
-	dir := make([]atomic.Pointer[T], max(4, 2*len(old), i+1))
-	for j := range old {
-		dir[j].Store(old[j].Load())
-	}
-	return dir
 }
