@@ -1,0 +1,138 @@
+package config
+
+import "time"
+
+// LoadBalancing tells how a host is picked.
+type LoadBalancing struct {
+	Policy Policy
+
+	RingHash     RingHash     // in force when Policy is RingHashPolicy
+	Maglev       Maglev       // in force when Policy is MaglevPolicy
+	LeastRequest LeastRequest // in force when Policy is LeastRequestPolicy
+	OriginalDst  OriginalDstOptions
+	SlowStart    *SlowStart // of round robin and least request; nil: none
+	Subset       *Subset    // nil: no subsets (also when there is no usable selector)
+
+	PanicThreshold            uint32 // percent of healthy hosts below which all are used; 0: never
+	ZoneAware                 *ZoneAware
+	LocalityWeighted          bool          // ZoneAware is nil then
+	UpdateMergeWindow         time.Duration // 0: do not merge
+	IgnoreNewHostsUntilHC     bool
+	CloseOnHostSetChange      bool
+	UseHostnameForHashing     bool
+	HashBalanceFactor         uint32 // percent, 0: load is not bounded
+	OverrideHostStatus        []HealthStatus
+	OverrideHostStatusDefined bool // OverrideHostStatus was given, possibly empty
+
+	// PolicyExtensions is the list of a v3 load_balancing_policy, empty if
+	// there was none. The first known one is already translated into Policy and
+	// the fields above.
+	PolicyExtensions []Extension
+}
+
+// Policy is the load balancing policy.
+type Policy uint8
+
+// The policies.
+const (
+	RoundRobinPolicy Policy = iota
+	LeastRequestPolicy
+	RingHashPolicy
+	RandomPolicy
+	MaglevPolicy
+	ClusterProvidedPolicy
+)
+
+// HashFunction is the hash of ring hash balancing.
+type HashFunction uint8
+
+// The hash functions.
+const (
+	XXHash HashFunction = iota
+	MurmurHash2
+)
+
+// RingHash holds the options of ring hash balancing.
+type RingHash struct {
+	MinimumSize, MaximumSize uint64 // defaults 1024 and 8388608
+	Function                 HashFunction
+}
+
+// Maglev holds the options of Maglev balancing.
+type Maglev struct {
+	TableSize uint64 // a prime, default 65537
+}
+
+// LeastRequest holds the options of least request balancing.
+type LeastRequest struct {
+	ChoiceCount uint32        // default 2
+	Bias        RuntimeDouble // default 1.0
+}
+
+// RuntimeDouble is a number that a runtime value may override.
+type RuntimeDouble struct {
+	Default float64
+	Key     string // empty: not overridable
+}
+
+// SlowStart says how traffic to new hosts grows.
+type SlowStart struct {
+	Window           time.Duration
+	Aggression       RuntimeDouble // default 1.0
+	MinWeightPercent float64       // default 10
+}
+
+// OriginalDstOptions say how the original destination is found.
+type OriginalDstOptions struct {
+	UseHTTPHeader bool
+	HeaderName    string // empty: x-<product>-original-dst-host
+	PortOverride  uint16
+	HasPort       bool // PortOverride is in force
+	MetadataKey   string
+	MetadataPath  []string
+}
+
+// ZoneAware holds the options of zone aware routing.
+type ZoneAware struct {
+	RoutingEnabled     uint32 // percent, default 100
+	MinClusterSize     uint64 // default 6
+	FailTrafficOnPanic bool
+	ForceLocal         *ForceLocal
+}
+
+// ForceLocal keeps traffic in the local zone while it has enough hosts.
+type ForceLocal struct{ MinSize uint32 }
+
+// Fallback is what happens when no subset matches.
+type Fallback uint8
+
+// The fallback policies. The first and the last are for selectors only.
+const (
+	FallbackNotDefined Fallback = iota // the top-level policy is used
+	FallbackNone
+	FallbackAnyEndpoint
+	FallbackDefaultSubset
+	FallbackKeysSubset
+)
+
+// Subset holds the options of subset balancing.
+type Subset struct {
+	Fallback            Fallback // never FallbackNotDefined or FallbackKeysSubset
+	DefaultSubset       map[string]any
+	Selectors           []SubsetSelector // all with at least one key
+	LocalityWeightAware bool
+	ScaleLocalityWeight bool
+	PanicModeAny        bool
+	ListAsAny           bool
+	MetadataFallback    bool // try the list of criteria in the key fallback_list
+	RedundantKeys       bool
+}
+
+// SubsetSelector makes one subset for each combination of the values of its
+// keys.
+type SubsetSelector struct {
+	Keys                []string // sorted, unique
+	Fallback            Fallback
+	FallbackKeys        []string // sorted, unique; only with FallbackKeysSubset
+	SingleHostPerSubset bool
+}

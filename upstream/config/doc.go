@@ -1,0 +1,3 @@
+// Package config turns messages that configure upstream clusters into checked,
+// immutable values.
+package config

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Assignment is a set of endpoints by locality and priority.
+type Assignment struct {
+	ClusterName            string
+	Localities             []LocalityEndpoints
+	OverprovisioningFactor uint32        // percent, default 140
+	EndpointStaleAfter     time.Duration // 0: never stale
+	WeightedPriorityHealth bool
+	DropOverload           float64 // percent of requests to drop, 0 to 100
+	DropCategory           string
+}
+
+// LocalityEndpoints are the endpoints of one locality and priority.
+type LocalityEndpoints struct {
+	Locality  Locality
+	Weight    uint32 // 0: no traffic under locality weighting
+	HasWeight bool   // the weight was given
+	Priority  uint32 // 0 to 128, 0 is used first
+	Proximity uint32 // 0: unknown
+	Metadata  Metadata
+	Endpoints []Endpoint
+}
+
+// Locality is where endpoints stand.
+type Locality struct{ Region, Zone, SubZone string }
+
+// Endpoint is one member of a cluster.
+type Endpoint struct {
+	Address           Address
+	Additional        []Address // further addresses of the same host
+	Hostname          string
+	ObservabilityName string
+	Health            HealthStatus
+	Weight            uint32 // at least 1
+	Canary            bool   // key "canary" of the load balancing metadata
+	Metadata          Metadata
+
+	HealthCheckAddress       Address // zero: the address itself
+	HealthCheckHostname      string  // empty: not given
+	DisableActiveHealthCheck bool
+}
+
+// HealthStatus is the health of an endpoint as its assignment states it.
+type HealthStatus uint8
+
+// The health states of an assignment.
+const (
+	HealthUnknown HealthStatus = iota // taken as healthy
+	HealthHealthy
+	HealthUnhealthy
+	HealthDraining
+	HealthTimeout
+	HealthDegraded
+)
+
+// AddressKind tells which fields of an Address are in use.
+type AddressKind uint8
+
+// The kinds of addresses.
+const (
+	NoAddress AddressKind = iota
+	SocketAddress
+	PipeAddress
+	InternalAddress
+)
+
+// Address is a socket address, the path of a unix socket, or the name of a
+// listener inside the process. Addresses are comparable; the zero Address is
+// none.
+type Address struct {
+	Kind AddressKind
+
+	Host       string     // SocketAddress: as written, an IP address or a name
+	IP         netip.Addr // SocketAddress: valid if Host is a literal IP address
+	Port       uint16
+	NamedPort  string // SocketAddress: port by name; Port is 0 then
+	UDP        bool
+	Resolver   string // SocketAddress: name of a resolver, empty: the default
+	IPv4Compat bool
+
+	Path string // PipeAddress
+	Mode uint32 // PipeAddress: file mode of the socket
+
+	Listener   string // InternalAddress
+	EndpointID string // InternalAddress
+}
+
+// IsZero tells whether a is no address.
+func (a Address) IsZero() bool { return a.Kind == NoAddress }
+
+// AddrPort returns the literal IP address with its port; ok is false if a is
+// something else.
+func (a Address) AddrPort() (ap netip.AddrPort, ok bool) {
+	return netip.AddrPortFrom(a.IP, a.Port), a.Kind == SocketAddress && a.IP.IsValid()
+}
+
+// Bind says which local address new upstream connections use.
+type Bind struct {
+	Source     Address // zero: any
+	Freebind   bool
+	Options    []SocketOption
+	Additional []Address
+}
+
+// SocketState is the moment at which a socket option is set.
+type SocketState uint8
+
+// The states of a socket.
+const (
+	StatePrebind SocketState = iota
+	StateBound
+	StateListening
+)
+
+// SocketOption is an option passed to setsockopt.
+type SocketOption struct {
+	Description string
+	Level, Name int64
+	IsInt       bool
+	Int         int64
+	Buf         string // used unless IsInt
+	State       SocketState
+}
+
+// Keepalive holds the TCP keepalive settings; 0 means the system's default.
+type Keepalive struct {
+	Probes   uint32
+	Time     time.Duration
+	Interval time.Duration
+}
+
+// HappyEyeballs says in which order the addresses of a host are tried.
+type HappyEyeballs struct {
+	FirstFamilyV4    bool
+	FirstFamilyV6    bool
+	FirstFamilyCount uint32 // default 1
+}

@@ -1,0 +1,109 @@
+package config
+
+import "time"
+
+// Protocol is how the HTTP version of upstream connections is chosen.
+type Protocol uint8
+
+// The protocol choices.
+const (
+	HTTP1 Protocol = iota
+	HTTP2
+	HTTP3
+	UseDownstream // as the downstream connection
+	AutoALPN      // by negotiation
+)
+
+// HTTPOptions are the HTTP settings of upstream connections, from the fields of
+// the cluster or, in the v3 form, from its typed protocol options.
+type HTTPOptions struct {
+	Protocol Protocol
+
+	MaxRequestsPerConnection uint32        // 0: no limit
+	IdleTimeout              time.Duration // default 1h; 0: never
+	MaxConnectionDuration    time.Duration // 0: no limit
+	MaxStreamDuration        time.Duration // 0: no limit
+	MaxHeadersCount          uint32        // default 100
+	MaxResponseHeadersKB     uint32        // default 60
+	HeadersWithUnderscores   UnderscoreAction
+
+	AutoSNI               bool
+	AutoSANValidation     bool
+	OverrideAutoSNIHeader string
+
+	HTTP1Options HTTP1Options
+	HTTP2Options HTTP2Options
+}
+
+// UnderscoreAction says what happens to headers with an underscore.
+type UnderscoreAction uint8
+
+// The actions.
+const (
+	AllowUnderscores UnderscoreAction = iota
+	RejectRequest
+	DropHeader
+)
+
+// HTTP1Options are settings of HTTP/1 connections.
+type HTTP1Options struct {
+	AllowAbsoluteURL    bool // default true
+	AcceptHTTP10        bool
+	DefaultHostHTTP10   string
+	EnableTrailers      bool
+	AllowChunkedLength  bool
+	ProperCaseHeaders   bool
+	StreamErrorOnBadMsg bool
+	SendFullURL         bool
+	AllowCustomMethods  bool
+}
+
+// HTTP2Options are settings of HTTP/2 connections.
+type HTTP2Options struct {
+	HpackTableSize                      uint32 // default 4096
+	MaxConcurrentStreams                uint32 // default 2147483647; 1024 by the newer defaults of the v3 form
+	InitialStreamWindow                 uint32 // default 268435456
+	InitialConnectionWindow             uint32 // default 268435456
+	AllowConnect, AllowMetadata         bool
+	MaxOutboundFrames                   uint32 // default 10000
+	MaxOutboundControlFrames            uint32 // default 1000
+	MaxInboundEmptyFrames               uint32 // default 1
+	MaxInboundPriorityFrames            uint32 // per stream, default 100
+	MaxInboundWindowUpdatesPerData      uint32 // default 10
+	StreamErrorOnBadMsg                 bool
+	Custom                              []HTTP2Setting
+	KeepaliveInterval, KeepaliveTimeout time.Duration // interval 0: off
+	KeepaliveJitterPercent              float64
+	KeepaliveIdleInterval               time.Duration
+}
+
+// HTTP2Setting is one further setting sent to the peer.
+type HTTP2Setting struct{ Identifier, Value uint32 }
+
+// LookupFamily says which addresses a name is looked up for.
+type LookupFamily uint8
+
+// The lookup families.
+const (
+	FamilyAuto LookupFamily = iota // IPv6, and IPv4 if there is none
+	FamilyV4Only
+	FamilyV6Only
+	FamilyV4Preferred // IPv4, and IPv6 if there is none
+	FamilyAll         // both
+)
+
+// DNS holds the settings of the DNS types; other types ignore them.
+type DNS struct {
+	RefreshRate           time.Duration // default 5s
+	Jitter                time.Duration
+	FailureBase           time.Duration // first delay after a failure; RefreshRate if HasFailureRate is false
+	FailureMax            time.Duration // largest delay; equals FailureBase for a constant delay
+	HasFailureRate        bool          // failures back off between FailureBase and FailureMax
+	RespectTTL            bool
+	Family                LookupFamily
+	Resolvers             []Address // literal IP addresses, port 53 if none was given; empty: those of the system
+	UseTCP                bool
+	NoDefaultSearch       bool
+	ResolverExtension     Any // typed_dns_resolver_config of an unknown type
+	ResolverExtensionName string
+}

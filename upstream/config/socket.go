@@ -1,0 +1,143 @@
+package config
+
+import "time"
+
+// Sockets are the transport sockets of a cluster.
+type Sockets struct {
+	Matches []SocketMatch // tried in order; the first that fits the endpoint is used
+	Default Socket        // used when none fits
+	Matcher bool          // a transport_socket_matcher was given, which is not supported here
+}
+
+// SocketMatch selects a socket by the metadata of endpoints.
+type SocketMatch struct {
+	Name   string         // used in statistics
+	Match  map[string]any // keys and values the endpoint must have; empty fits all
+	Socket Socket
+}
+
+// SocketKind is the kind of a transport socket.
+type SocketKind uint8
+
+// The kinds of transport sockets.
+const (
+	RawBuffer SocketKind = iota // plain text
+	TLSSocket
+	OtherSocket // an extension
+)
+
+// Socket is a transport socket.
+type Socket struct {
+	Kind    SocketKind
+	Name    string         // as given; empty for the plain text default
+	TLS     *TLS           // set if Kind is TLSSocket
+	Config  Any            // the typed configuration as given
+	Untyped map[string]any // free-form configuration of the v2 form
+}
+
+// TLSVersion is a version of TLS.
+type TLSVersion uint8
+
+// The versions of TLS.
+const (
+	TLSAuto TLSVersion = iota
+	TLS10
+	TLS11
+	TLS12
+	TLS13
+)
+
+// TLS is the client side of a TLS connection.
+type TLS struct {
+	SNI                  string
+	AutoHostSNI          bool
+	AutoSNISANValidation bool
+	AllowRenegotiation   bool
+	MaxSessionKeys       uint32 // default 1
+	EnforceRSAKeyUsage   bool
+	TLSCommon
+}
+
+// TLSCommon is what both sides of a TLS connection can set.
+type TLSCommon struct {
+	MinVersion, MaxVersion TLSVersion
+	CipherSuites           []string
+	Curves                 []string
+	SignatureAlgorithms    []string
+	ALPN                   []string
+	Certificates           []Certificate
+	CertificateSecrets     []SecretSource
+	Validation             *Validation   // nil: the peer is not checked
+	ValidationSecret       *SecretSource // the checks come from a secret, on top of Validation
+}
+
+// SecretSource names a secret that is delivered later.
+type SecretSource struct {
+	Name   string
+	Source *ConfigSource // nil: a static secret
+}
+
+// DataKind tells where data comes from.
+type DataKind uint8
+
+// The kinds of data sources.
+const (
+	NoData DataKind = iota
+	DataFile
+	DataInline
+	DataEnvironment
+)
+
+// Data is a piece of data or the place where it is found.
+type Data struct {
+	Kind   DataKind
+	Name   string // file name or name of the environment variable
+	Inline string // the bytes; may be secret, never printed
+}
+
+// Certificate is a certificate chain with its key.
+type Certificate struct {
+	Chain              Data
+	PrivateKey         Data
+	PKCS12             Data
+	Password           Data
+	OCSPStaple         Data
+	PrivateKeyProvider string // empty: none
+	WatchedDirectory   string
+}
+
+// SAN is a check of one kind of alternative name.
+type SAN struct {
+	Type    SANType
+	Matcher StringMatcher
+}
+
+// SANType is the kind of an alternative name.
+type SANType uint8
+
+// The kinds of alternative names.
+const (
+	AnySAN SANType = iota
+	EmailSAN
+	DNSSAN
+	URISAN
+	IPSAN
+	OtherNameSAN
+)
+
+// Validation says how the certificate of the peer is checked.
+type Validation struct {
+	TrustedCA        Data
+	CRL              Data
+	SystemRoots      bool
+	WatchedDirectory string
+	SPKI             []string
+	Hashes           []string
+	SANs             []SAN
+	AllowExpired     bool
+	AcceptUntrusted  bool
+	MaxVerifyDepth   uint32 // default 100
+}
+
+// minTimer is the shortest timer: shorter ones that are not 0 are raised to it.
+const minTimer = time.Millisecond
