@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -16,27 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.golden")
-
-// golden compares got with a file, or writes it with -update.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
-}
 
 func mustParse(t *testing.T, text string) *Config {
 	t.Helper()
@@ -85,7 +66,7 @@ func TestFullConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "full.golden", dump(c))
+	golden.Check(t, "full", []byte(dump(c)))
 }
 
 // dump prints every value that is not zero, one per line with its path; raw
@@ -136,7 +117,7 @@ func TestErrorsAllAtOnce(t *testing.T) {
 	if !errors.As(err, &errs) {
 		t.Fatalf("err = %v", err)
 	}
-	golden(t, "wrong.golden", err.Error()+"\n")
+	golden.Check(t, "wrong", []byte(err.Error()+"\n"))
 	for _, e := range errs.List {
 		if e.Position.Line == 0 || e.Position.Column == 0 || e.Position.File != "testdata/wrong.yaml" || e.Field == "" {
 			t.Errorf("incomplete position or field: %v", e)

@@ -1,0 +1,133 @@
+// Command statsd-admin runs the stats engine, its StatsD input and the
+// administration interface.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+)
+
+// version and revision are set by the linker.
+var (
+	version  = "unknown"
+	revision = "unknown"
+)
+
+func main() {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
+	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), signals: signals}
+	os.Exit(p.run(context.Background(), os.Args[1:]))
+}
+
+// program is the command with everything it touches outside.
+type program struct {
+	stdout, stderr io.Writer
+	hardware       int // CPUs of this machine
+	signals        <-chan os.Signal
+	// newDaemon makes the server; nil in a build that only checks
+	// configurations.
+	newDaemon func(*Options, *bootstrap.Config) (daemon, error)
+}
+
+// run does what args ask for and returns the exit status.
+func (p *program) run(ctx context.Context, args []string) int {
+	o, request, err := parseOptions(args, p.hardware)
+	if err != nil {
+		return p.fail(err)
+	}
+	switch request {
+	case showHelp:
+		fmt.Fprint(p.stdout, usage())
+		return 0
+	case showVersion:
+		fmt.Fprintf(p.stdout, "statsd-admin  version: %s\n", buildVersion())
+		return 0
+	case showHotRestartVersion:
+		fmt.Fprintln(p.stderr, hotRestartVersion)
+		return 0
+	}
+	cfg, err := loadConfig(o)
+	if err != nil {
+		return p.fail(err)
+	}
+	if o.Mode == ModeValidate {
+		for _, line := range append(o.Warnings, cfg.Warnings...) {
+			fmt.Fprintln(p.stderr, "warning: "+line)
+		}
+		fmt.Fprintf(p.stdout, "configuration '%s' OK\n", configName(o))
+		return 0
+	}
+	if p.newDaemon == nil {
+		return p.fail(errors.New("error: this build only checks configurations; use --mode validate"))
+	}
+	d, err := p.newDaemon(o, cfg)
+	if err != nil {
+		return p.fail(err)
+	}
+	if err := serve(ctx, d, p.signals); err != nil {
+		return p.fail(err)
+	}
+	return 0
+}
+
+func (p *program) fail(err error) int {
+	fmt.Fprintln(p.stderr, err)
+	return 1
+}
+
+// hotRestartVersion is printed by --hot-restart-version.
+const hotRestartVersion = "disabled"
+
+// loadConfig reads the configuration that the options name.
+func loadConfig(o *Options) (*bootstrap.Config, error) {
+	cfg, err := bootstrap.Load(
+		bootstrap.Source{Path: o.ConfigPath, YAML: o.ConfigYAML},
+		bootstrap.Options{Product: o.Product, AllowUnknownFields: o.AllowUnknownStaticFields},
+	)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.LogFormat != "" && o.LogFormatSet {
+		return nil, errors.New("error: Only one of ApplicationLogConfig.log_format or CLI option --log-format can be specified.")
+	}
+	return cfg, nil
+}
+
+// configName is what messages call the configuration.
+func configName(o *Options) string {
+	switch {
+	case o.ConfigPath != "":
+		return o.ConfigPath
+	case o.ConfigYAML != "":
+		return "--config-yaml"
+	}
+	return "embedded default"
+}
+
+// buildVersion returns revision/version/tree state/build type/TLS library.
+func buildVersion() string {
+	rev, tree := revision, "Unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision" && rev == "unknown":
+				rev = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				tree = "Modified"
+			case s.Key == "vcs.modified":
+				tree = "Clean"
+			}
+		}
+	}
+	return fmt.Sprintf("%s/%s/%s/RELEASE/%s", rev, version, tree, runtime.Version())
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestExitStatus(t *testing.T) {
+	good := write(t, "good.yaml", "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n")
+	bad := write(t, "bad.yaml", "admin:\n  mode: x\nextra: 1\n")
+	format := write(t, "format.yaml", "application_log_config: {log_format: {text_format: '%v'}}\n")
+	tests := []struct {
+		name           string
+		args           []string
+		status         int
+		stdout, stderr string // exact, or a part when it begins with …
+	}{
+		{"help", []string{"--help"}, 0, "…usage: statsd-admin", ""},
+		{"version", []string{"--version"}, 0, "…statsd-admin  version: ", ""},
+		{"hot-restart-version", []string{"--hot-restart-version"}, 0, "", "disabled\n"},
+		{"bad-flag", []string{"--mode", "x"}, 1, "", "error: unknown mode 'x'\n"},
+		{"unknown-flag", []string{"--x"}, 1, "", "error: Couldn't find match for argument: --x\n"},
+		{"validate", []string{"--mode", "validate", "-c", good}, 0, "configuration '" + good + "' OK\n", ""},
+		{"validate-default", []string{"--mode", "validate"}, 0, "configuration 'embedded default' OK\n", ""},
+		{"validate-yaml", []string{"--mode", "validate", "--config-yaml", "{}"}, 0, "configuration '--config-yaml' OK\n", ""},
+		{"validate-bad", []string{"--mode", "validate", "-c", bad}, 1, "", "…" + bad + ":2:9: admin.mode: \"x\" is not one of full, read_only, metrics_only\n"},
+		{"validate-unknown", []string{"--mode", "validate", "--config-yaml", "extra: 1"}, 1, "", "…<config-yaml>:1:1: extra: unknown field"},
+		{"validate-unknown-allowed", []string{"--mode", "validate", "--allow-unknown-static-fields", "--config-yaml", "extra: 1"}, 0, "configuration '--config-yaml' OK\n", ""},
+		{"validate-warns", []string{"--mode", "validate", "--allow-unknown-fields", "--config-yaml", "tracing: {a: 1}"}, 0, "configuration '--config-yaml' OK\n",
+			"warning: --allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.\nwarning: <config-yaml>:1:10: tracing: accepted, but has no effect\n"},
+		{"no-file", []string{"--mode", "validate", "-c", "/nowhere.yaml"}, 1, "", "bootstrap: stat /nowhere.yaml: no such file or directory\n"},
+		{"two-log-formats", []string{"--mode", "validate", "-c", format, "--log-format", "%v"}, 1, "",
+			"error: Only one of ApplicationLogConfig.log_format or CLI option --log-format can be specified.\n"},
+		{"bad-config-serve", []string{"-c", bad}, 1, "", "…admin.mode"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			p := program{stdout: &stdout, stderr: &stderr, hardware: 2}
+			if got := p.run(context.Background(), tt.args); got != tt.status {
+				t.Errorf("status %d, want %d", got, tt.status)
+			}
+			for _, out := range []struct{ name, got, want string }{{"stdout", stdout.String(), tt.stdout}, {"stderr", stderr.String(), tt.stderr}} {
+				part, isPart := strings.CutPrefix(out.want, "…")
+				if isPart && !strings.Contains(out.got, part) || !isPart && out.got != out.want {
+					t.Errorf("%s:\n%s\nwant:\n%s", out.name, out.got, out.want)
+				}
+			}
+		})
+	}
+}
+
+// fakeDaemon runs until it is told to stop and counts what it was asked.
+type fakeDaemon struct {
+	calls chan string
+	hang  chan struct{} // closed: Run may return after its context is done
+	err   error
+}
+
+func (f *fakeDaemon) Run(ctx context.Context) error {
+	<-ctx.Done()
+	f.calls <- "stop"
+	<-f.hang
+	return f.err
+}
+func (f *fakeDaemon) ReopenLogs() { f.calls <- "reopen" }
+func (f *fakeDaemon) Reload()     { f.calls <- "reload" }
+
+func TestSignals(t *testing.T) {
+	tests := []struct {
+		name    string
+		signals []os.Signal
+		calls   string
+		hang    bool
+		status  int
+		stderr  string
+	}{
+		{"term", []os.Signal{syscall.SIGTERM}, "stop", false, 0, ""},
+		{"interrupt", []os.Signal{syscall.SIGINT}, "stop", false, 0, ""},
+		{"all", []os.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM}, "reopen reload reopen stop", false, 0, ""},
+		{"twice", []os.Signal{syscall.SIGTERM, syscall.SIGINT}, "stop", true, 1, errForced.Error() + "\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := &fakeDaemon{calls: make(chan string, 10), hang: make(chan struct{})}
+			if !tt.hang {
+				close(d.hang)
+			} else {
+				defer close(d.hang)
+			}
+			signals := make(chan os.Signal)
+			go func() {
+				for _, s := range tt.signals {
+					signals <- s
+				}
+			}()
+			var stdout, stderr bytes.Buffer
+			p := program{stdout: &stdout, stderr: &stderr, hardware: 2, signals: signals,
+				newDaemon: func(*Options, *bootstrap.Config) (daemon, error) { return d, nil }}
+			if got := p.run(context.Background(), nil); got != tt.status {
+				t.Errorf("status %d, want %d", got, tt.status)
+			}
+			if stderr.String() != tt.stderr {
+				t.Errorf("stderr %q, want %q", stderr.String(), tt.stderr)
+			}
+			for want := range strings.FieldsSeq(tt.calls) {
+				if got := <-d.calls; got != want {
+					t.Errorf("call %s, want %s", got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestDaemonErrorsEndWithStatusOne(t *testing.T) {
+	boom := errors.New("statsd: udp://127.0.0.1:8125: address already in use")
+	d := &fakeDaemon{calls: make(chan string, 1), hang: make(chan struct{}), err: boom}
+	close(d.hang)
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGTERM
+	var stderr bytes.Buffer
+	p := program{stderr: &stderr, hardware: 2, signals: signals, newDaemon: func(*Options, *bootstrap.Config) (daemon, error) { return d, nil }}
+	if got := p.run(context.Background(), nil); got != 1 || stderr.String() != boom.Error()+"\n" {
+		t.Errorf("status %d, stderr %q", got, stderr.String())
+	}
+	p.newDaemon = func(*Options, *bootstrap.Config) (daemon, error) { return nil, boom }
+	stderr.Reset()
+	if got := p.run(context.Background(), nil); got != 1 || stderr.String() != boom.Error()+"\n" {
+		t.Errorf("status %d, stderr %q", got, stderr.String())
+	}
+}
+
+// TestBuiltBinary runs the real program: streams and exit statuses as a shell
+// sees them.
+func TestBuiltBinary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	bin := filepath.Join(t.TempDir(), "statsd-admin")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	bad := write(t, "bad.yaml", "statsd:\n  relay: [a]\n")
+	tests := []struct {
+		args           []string
+		status         int
+		stdout, stderr string
+	}{
+		{[]string{"--mode", "validate"}, 0, "configuration 'embedded default' OK\n", ""},
+		{[]string{"--mode", "validate", "-c", bad}, 1, "", "bootstrap: 1 error in the configuration:\n  " + bad + ":2:10: statsd.relay: known, but not available in this build; remove it\n"},
+		{[]string{"--hot-restart-version"}, 0, "", "disabled\n"},
+		{[]string{"--mode", "x"}, 1, "", "error: unknown mode 'x'\n"},
+	}
+	for _, tt := range tests {
+		var stdout, stderr bytes.Buffer
+		cmd := exec.Command(bin, tt.args...)
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != tt.status || stdout.String() != tt.stdout || stderr.String() != tt.stderr {
+			t.Errorf("%q: status %d, stdout %q, stderr %q", tt.args, got, stdout.String(), stderr.String())
+		}
+	}
+}

@@ -1,0 +1,467 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+)
+
+// Options are the effective command-line options: parsed, checked, with
+// defaults filled in.
+type Options struct {
+	ConfigPath string
+	ConfigYAML string
+	Mode       Mode
+	Product    string
+
+	AdminAddressPath      string
+	LocalAddressIPVersion string // v4 or v6
+
+	BaseID           uint32
+	UseDynamicBaseID bool
+	BaseIDPath       string
+	RestartEpoch     uint32
+
+	Concurrency   uint32
+	CpusetThreads bool // in effect
+
+	LogLevel                 logctl.Level
+	ComponentLogLevel        string // as given
+	ComponentLevels          []ComponentLevel
+	LogPath                  string
+	LogFormat                string
+	LogFormatSet             bool
+	LogFormatEscaped         bool
+	LogStacktraceSingleEntry bool
+	EnableFineGrainLogging   bool
+
+	ServiceCluster string
+	ServiceNode    string
+	ServiceZone    string
+
+	FileFlushInterval  time.Duration
+	FileFlushMinSizeKB uint32
+
+	DrainTime          time.Duration
+	DrainStrategy      string // Gradual or Immediate
+	ParentShutdownTime time.Duration
+
+	DisableHotRestart         bool
+	SkipHotRestartOnNoParent  bool
+	SkipHotRestartParentStats bool
+	SocketPath                string
+	SocketMode                uint32 // 0 for abstract sockets
+
+	EnableMutexTracing         bool
+	EnableCoreDump             bool
+	AllowUnknownStaticFields   bool
+	RejectUnknownDynamicFields bool
+	IgnoreUnknownDynamicFields bool
+	SkipDeprecatedLogs         bool
+	UseFakeSymbolTable         bool
+
+	DisabledExtensions []string
+	StatsTags          []StatsTag
+
+	// Warnings are lines to log once logging works.
+	Warnings []string
+}
+
+// Mode says what the command does.
+type Mode string
+
+// The modes, as the server information shows them.
+const (
+	ModeServe    Mode = "Serve"
+	ModeValidate Mode = "Validate"
+	ModeInitOnly Mode = "InitOnly"
+)
+
+// ComponentLevel is the level of one logger.
+type ComponentLevel struct {
+	Name  string
+	Level logctl.Level
+}
+
+// StatsTag is a tag that every stat gets.
+type StatsTag struct{ Name, Value string }
+
+// defaultLogFormat is what the log looks like without --log-format.
+const defaultLogFormat = "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v"
+
+// request is what the command line asks for besides options.
+type request int
+
+const (
+	runServer request = iota
+	showHelp
+	showVersion
+	showHotRestartVersion
+)
+
+// uint32Value is a flag value in [0, 2^32).
+type uint32Value uint32
+
+func (v *uint32Value) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number in [0, %d]", s, uint32(math.MaxUint32))
+	}
+	*v = uint32Value(n)
+	return nil
+}
+func (v *uint32Value) String() string { return strconv.FormatUint(uint64(*v), 10) }
+func (v *uint32Value) Type() string   { return "uint32" }
+
+// listValue is a flag that may be given several times; commas mean nothing.
+type listValue []string
+
+func (v *listValue) Set(s string) error { *v = append(*v, s); return nil }
+func (v *listValue) String() string     { return strings.Join(*v, " ") }
+func (v *listValue) Type() string       { return "text" }
+
+// rawOptions are the texts that need a closer look after parsing.
+type rawOptions struct {
+	mode, logLevel, drainStrategy, socketMode, disableExtensions string
+	fileFlushMs, drainSeconds, parentShutdownSeconds             uint32Value
+	maxStats, maxNameLength, fakeSymbolTable                     uint32Value
+	concurrency, baseID, epoch, flushKB                          uint32Value
+	cpuset, allowUnknown                                         bool
+	help, version, hotRestartVersion                             bool
+	statsTags                                                    listValue
+}
+
+// flagSet defines every flag once; parsing and --help both read it.
+func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("statsd-admin", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+
+	fs.StringVarP(&o.ConfigPath, "config-path", "c", "", "configuration `file`: .yaml, .yml or JSON; without it and --config-yaml an embedded default is used")
+	fs.StringVar(&o.ConfigYAML, "config-yaml", "", "YAML or JSON `text` merged over the file")
+	fs.StringVar(&r.mode, "mode", "serve", "serve; validate: check the configuration and exit; init_only: initialise and exit")
+	fs.StringVar(&o.Product, "product-name", "proxy", "`name` used in metric prefixes, tags, headers and paths; envoy makes a drop-in for tools made for it")
+	fs.StringVar(&o.AdminAddressPath, "admin-address-path", "", "`file` to which the bound administration address is written")
+	fs.StringVar(&o.LocalAddressIPVersion, "local-address-ip-version", "v4", "v4 or v6")
+	r.baseID = uint32Value(o.BaseID)
+	fs.Var(&r.baseID, "base-id", "hot restart `number`: servers with different ones can run side by side")
+	fs.BoolVar(&o.UseDynamicBaseID, "use-dynamic-base-id", false, "pick a free base id")
+	fs.StringVar(&o.BaseIDPath, "base-id-path", "", "`file` to which the base id is written")
+	r.concurrency = uint32Value(o.Concurrency)
+	fs.Var(&r.concurrency, "concurrency", "`number` of workers; 0 means 1")
+	fs.BoolVar(&r.cpuset, "cpuset-threads", false, "as many workers as the CPU affinity allows")
+	fs.StringVarP(&r.logLevel, "log-level", "l", "info", "`level` of all loggers: [trace][debug][info][warning|warn][error][critical][off]")
+	fs.StringVar(&o.ComponentLogLevel, "component-log-level", "", "levels of single loggers: `name:level,name:level`")
+	fs.StringVar(&o.LogPath, "log-path", "", "log `file`; default: standard error. Reopened on SIGUSR1")
+	fs.StringVar(&o.LogFormat, "log-format", defaultLogFormat, "`pattern` of log lines")
+	fs.BoolVar(&o.LogFormatEscaped, "log-format-escaped", false, "escape control sequences in log lines")
+	fs.BoolVar(&o.LogStacktraceSingleEntry, "log-stacktrace-single-entry", false, "write a stack trace as one log line")
+	fs.BoolVar(&o.EnableFineGrainLogging, "enable-fine-grain-logging", false, "name loggers by source file")
+	fs.Var(&r.epoch, "restart-epoch", "hot restart `number`: 0 for the first server")
+	fs.BoolVar(&r.hotRestartVersion, "hot-restart-version", false, "print the hot restart version and exit")
+	fs.StringVar(&o.ServiceCluster, "service-cluster", "", "overrides node.cluster")
+	fs.StringVar(&o.ServiceNode, "service-node", "", "overrides node.id")
+	fs.StringVar(&o.ServiceZone, "service-zone", "", "overrides node.locality.zone")
+	r.fileFlushMs, r.flushKB = 10000, 64
+	fs.Var(&r.fileFlushMs, "file-flush-interval-msec", "`milliseconds` after which access logs are written")
+	fs.Var(&r.flushKB, "file-flush-min-size-kb", "`kilobytes` from which on access logs are written at once")
+	r.drainSeconds, r.parentShutdownSeconds = 600, 900
+	fs.Var(&r.drainSeconds, "drain-time-s", "`seconds` of a graceful drain")
+	fs.StringVar(&r.drainStrategy, "drain-strategy", "gradual", "gradual or immediate: when connections are told to close during a drain")
+	fs.Var(&r.parentShutdownSeconds, "parent-shutdown-time-s", "`seconds` after which the parent process is ended in a hot restart")
+	fs.BoolVar(&o.DisableHotRestart, "disable-hot-restart", false, "no hot restart")
+	fs.BoolVar(&o.EnableMutexTracing, "enable-mutex-tracing", false, "trace waits for locks, shown by /contention")
+	fs.BoolVar(&r.allowUnknown, "allow-unknown-fields", false, "deprecated: --allow-unknown-static-fields")
+	fs.BoolVar(&o.AllowUnknownStaticFields, "allow-unknown-static-fields", false, "skip and count unknown fields of the configuration")
+	fs.BoolVar(&o.RejectUnknownDynamicFields, "reject-unknown-dynamic-fields", false, "refuse updates with unknown fields")
+	fs.BoolVar(&o.IgnoreUnknownDynamicFields, "ignore-unknown-dynamic-fields", false, "neither log nor count unknown fields of updates")
+	fs.StringVar(&r.disableExtensions, "disable-extensions", "", "`list` of category/name, separated by commas")
+	fs.StringVar(&o.SocketPath, "socket-path", "", "`path` of the hot restart sockets; @ in front: abstract; default @{product}_domain_socket")
+	fs.StringVar(&r.socketMode, "socket-mode", "600", "octal `mode` of the hot restart sockets")
+	fs.BoolVar(&o.EnableCoreDump, "enable-core-dump", false, "allow core dumps")
+	fs.Var(&r.statsTags, "stats-tag", "`name:value` that every stat gets; repeatable")
+	fs.BoolVar(&o.SkipHotRestartOnNoParent, "skip-hot-restart-on-no-parent", false, "start afresh when there is no parent to take over from")
+	fs.BoolVar(&o.SkipHotRestartParentStats, "skip-hot-restart-parent-stats", false, "do not take over the parent's stats")
+	fs.BoolVar(&o.SkipDeprecatedLogs, "skip-deprecated-logs", false, "do not log uses of deprecated fields")
+	fs.Var(&r.fakeSymbolTable, "use-fake-symbol-table", "1 switches off shared symbols of stat names, and with them recent lookups; `0 or 1`")
+	r.maxStats, r.maxNameLength = 16384, 60
+	fs.Var(&r.maxStats, "max-stats", "accepted, has no effect: `number` of stats")
+	fs.Var(&r.maxNameLength, "max-obj-name-len", "accepted, has no effect: `bytes` of a name")
+	fs.BoolVar(&r.version, "version", false, "print the version and exit")
+	fs.BoolVarP(&r.help, "help", "h", false, "print this help and exit")
+	return fs
+}
+
+// parseOptions parses a command line without the program's name. hardware is
+// the number of workers when none is asked for. The error may hold several
+// lines, one per mistake.
+func parseOptions(args []string, hardware int) (*Options, request, error) {
+	o := &Options{Concurrency: uint32(max(1, hardware))}
+	var r rawOptions
+	fs := flagSet(o, &r)
+	if err := parseFlags(fs, args); err != nil {
+		return nil, runServer, err
+	}
+	switch {
+	case r.help:
+		return o, showHelp, nil
+	case r.version:
+		return o, showVersion, nil
+	}
+	o.LogFormatSet = fs.Changed("log-format")
+	if err := errors.Join(
+		o.setMode(r),
+		o.setLogging(r),
+		o.setProcess(r, fs),
+		o.setHotRestart(r, fs),
+		o.setStats(r),
+	); err != nil {
+		return nil, runServer, err
+	}
+	if r.hotRestartVersion {
+		return o, showHotRestartVersion, nil
+	}
+	return o, runServer, nil
+}
+
+// parseFlags runs the parser and puts its errors in our words.
+func parseFlags(fs *pflag.FlagSet, args []string) error {
+	err := fs.Parse(args)
+	var (
+		unknown  *pflag.NotExistError
+		noValue  *pflag.ValueRequiredError
+		badValue *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if short := unknown.GetSpecifiedShortnames(); short != "" {
+			return fmt.Errorf("error: Couldn't find match for argument: -%s", short)
+		}
+		return fmt.Errorf("error: Couldn't find match for argument: --%s", name)
+	case errors.As(err, &noValue):
+		return fmt.Errorf("error: Missing a value for this argument: --%s", noValue.GetFlag().Name)
+	case errors.As(err, &badValue):
+		return fmt.Errorf("error: Couldn't read argument value: --%s: %w", badValue.GetFlag().Name, badValue.Unwrap())
+	case err != nil:
+		return fmt.Errorf("error: %w", err)
+	}
+	rest := fs.Args()
+	if dash := fs.ArgsLenAtDash(); dash >= 0 {
+		rest = rest[:dash]
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("error: Couldn't find match for argument: %s", rest[0])
+	}
+	return nil
+}
+
+func (o *Options) setMode(r rawOptions) error {
+	modes := map[string]Mode{"serve": ModeServe, "validate": ModeValidate, "init_only": ModeInitOnly}
+	mode, ok := modes[r.mode]
+	if !ok {
+		return fmt.Errorf("error: unknown mode '%s'", r.mode)
+	}
+	o.Mode = mode
+	if !validProduct(o.Product) {
+		return fmt.Errorf("error: invalid product-name '%s': want a letter, then letters, digits and _, 64 at most", o.Product)
+	}
+	return nil
+}
+
+// validProduct reports whether a name fits in metric names and header names.
+func validProduct(name string) bool {
+	if name == "" || len(name) > 64 || !letter(name[0]) {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; !letter(c) && !(c >= '0' && c <= '9') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// parseLevel reads a level as the command line spells it.
+func parseLevel(name string) (logctl.Level, error) {
+	if name == "warn" {
+		return logctl.Warning, nil
+	}
+	level, ok := logctl.ParseLevel(name)
+	if !ok {
+		return level, fmt.Errorf("error: invalid log level specified '%s'", name)
+	}
+	return level, nil
+}
+
+func (o *Options) setLogging(r rawOptions) error {
+	var errs []error
+	level, err := parseLevel(r.logLevel)
+	errs = append(errs, err)
+	o.LogLevel = level
+	if o.EnableFineGrainLogging && o.ComponentLogLevel != "" {
+		errs = append(errs, errors.New("error: --component-log-level will not work with --enable-fine-grain-logging"))
+		return errors.Join(errs...)
+	}
+	for piece := range strings.SplitSeq(o.ComponentLogLevel, ",") {
+		if piece == "" {
+			continue
+		}
+		component, err := parseComponentLevel(piece)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		o.ComponentLevels = append(o.ComponentLevels, component)
+	}
+	return errors.Join(errs...)
+}
+
+func parseComponentLevel(piece string) (ComponentLevel, error) {
+	name, levelName, _ := strings.Cut(piece, ":")
+	if strings.Count(piece, ":") != 1 || name == "" || levelName == "" {
+		return ComponentLevel{}, fmt.Errorf("error: component log level not correctly specified '%s'", piece)
+	}
+	level, err := parseLevel(levelName)
+	if err != nil {
+		return ComponentLevel{}, err
+	}
+	if !slices.Contains(logctl.Names(), name) {
+		return ComponentLevel{}, fmt.Errorf("error: invalid component specified '%s'", name)
+	}
+	return ComponentLevel{name, level}, nil
+}
+
+func (o *Options) setProcess(r rawOptions, fs *pflag.FlagSet) error {
+	var errs []error
+	if v := o.LocalAddressIPVersion; v != "v4" && v != "v6" {
+		errs = append(errs, fmt.Errorf("error: unknown IP address version '%s'", v))
+	}
+	o.Concurrency = max(1, uint32(r.concurrency))
+	o.CpusetThreads = r.cpuset
+	if r.cpuset && fs.Changed("concurrency") {
+		o.CpusetThreads = false
+		o.warn("Both --concurrency and --cpuset-threads options are set; not applying --cpuset-threads.")
+	}
+	switch r.drainStrategy {
+	case "gradual":
+		o.DrainStrategy = "Gradual"
+	case "immediate":
+		o.DrainStrategy = "Immediate"
+	default:
+		errs = append(errs, fmt.Errorf("error: unknown drain-strategy '%s'", r.drainStrategy))
+	}
+	o.DrainTime = time.Duration(r.drainSeconds) * time.Second
+	o.ParentShutdownTime = time.Duration(r.parentShutdownSeconds) * time.Second
+	o.FileFlushInterval = time.Duration(r.fileFlushMs) * time.Millisecond
+	o.FileFlushMinSizeKB = uint32(r.flushKB)
+	if r.allowUnknown {
+		o.AllowUnknownStaticFields = true
+		o.warn("--allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.")
+	}
+	for name := range strings.SplitSeq(r.disableExtensions, ",") {
+		if name == "" {
+			continue
+		}
+		o.DisabledExtensions = append(o.DisabledExtensions, name)
+		if category, rest, ok := strings.Cut(name, "/"); !ok || category == "" || rest == "" {
+			o.warn(fmt.Sprintf("failed to disable invalid extension name '%s'", name))
+		} else {
+			o.warn(fmt.Sprintf("failed to disable unknown extension '%s'", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) setHotRestart(r rawOptions, fs *pflag.FlagSet) error {
+	var errs []error
+	o.BaseID, o.RestartEpoch = uint32(r.baseID), uint32(r.epoch)
+	if o.UseDynamicBaseID && o.RestartEpoch > 0 {
+		errs = append(errs, fmt.Errorf("error: cannot use --restart-epoch=%d with --use-dynamic-base-id", o.RestartEpoch))
+	}
+	if !fs.Changed("socket-path") {
+		o.SocketPath = "@" + o.Product + "_domain_socket"
+	}
+	if o.SocketPath == "" {
+		errs = append(errs, errors.New("error: socket-path must not be empty"))
+	}
+	mode, err := strconv.ParseUint(r.socketMode, 8, 32)
+	if err != nil || mode > 0o777 {
+		errs = append(errs, fmt.Errorf("error: invalid socket-mode '%s'", r.socketMode))
+	}
+	if !strings.HasPrefix(o.SocketPath, "@") {
+		o.SocketMode = uint32(mode)
+	}
+	return errors.Join(errs...)
+}
+
+// Bounds of the flags of older revisions.
+const (
+	maxMaxStats  = 100_000_000
+	minMaxLength = 60
+)
+
+func (o *Options) setStats(r rawOptions) error {
+	var errs []error
+	for _, tag := range r.statsTags {
+		t, err := parseStatsTag(tag)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		o.StatsTags = append(o.StatsTags, t)
+	}
+	if r.maxStats > maxMaxStats {
+		errs = append(errs, fmt.Errorf("error: the 'max-stats' value specified (%d) is more than the max value of %d", r.maxStats, maxMaxStats))
+	}
+	if r.maxNameLength < minMaxLength {
+		errs = append(errs, fmt.Errorf("error: the 'max-obj-name-len' value specified (%d) is less than the minimum value of %d", r.maxNameLength, minMaxLength))
+	}
+	if r.fakeSymbolTable > 1 {
+		errs = append(errs, fmt.Errorf("error: invalid use-fake-symbol-table '%d': want 0 or 1", r.fakeSymbolTable))
+	}
+	o.UseFakeSymbolTable = r.fakeSymbolTable == 1
+	return errors.Join(errs...)
+}
+
+func parseStatsTag(tag string) (StatsTag, error) {
+	name, value, ok := strings.Cut(tag, ":")
+	if !ok {
+		return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s'", tag)
+	}
+	for i := range len(name) {
+		if c := name[i]; !letter(c) && !(c >= '0' && c <= '9') {
+			return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, name)
+		}
+	}
+	if name == "" {
+		return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s'", tag)
+	}
+	if strings.Contains(value, ".") {
+		return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, value)
+	}
+	return StatsTag{name, value}, nil
+}
+
+func (o *Options) warn(line string) { o.Warnings = append(o.Warnings, line) }
+
+// usage is the text of --help.
+func usage() string {
+	var o Options
+	var r rawOptions
+	fs := flagSet(&o, &r)
+	return "statsd-admin: statistics engine and administration interface of network proxies\n\n" +
+		"usage: statsd-admin [flags]\n\n" + fs.FlagUsages()
+}

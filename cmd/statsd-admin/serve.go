@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+)
+
+// daemon is the running server as the command sees it.
+type daemon interface {
+	// Run serves until ctx is done, then stops in order: accept nothing more,
+	// flush, close. It returns nil after a clean stop.
+	Run(ctx context.Context) error
+	// ReopenLogs reopens the log and all access logs.
+	ReopenLogs()
+	// Reload reads again what can change while the server runs.
+	Reload()
+}
+
+// errForced ends the process when a clean stop takes too long for somebody.
+var errForced = errors.New("error: second signal to stop: exiting at once")
+
+// serve runs d until it ends or a signal asks it to: TERM and INT stop it, the
+// second of them without waiting; USR1 reopens logs; HUP reloads.
+func serve(ctx context.Context, d daemon, signals <-chan os.Signal) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	stopping := false
+	for {
+		select {
+		case err := <-done:
+			return err
+		case s := <-signals:
+			switch s {
+			case syscall.SIGUSR1:
+				d.ReopenLogs()
+			case syscall.SIGHUP:
+				d.Reload()
+			default:
+				if stopping {
+					return errForced
+				}
+				stopping = true
+				stop()
+			}
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package logctl
+
+import (
+	"log/slog"
+	"math"
+)
+
+// Level is the lowest severity that a logger writes.
+type Level int8
+
+// The levels, in rising order. A logger at Off writes nothing.
+const (
+	Trace Level = iota
+	Debug
+	Info
+	Warning
+	Error
+	Critical
+	Off
+)
+
+var levelNames = [...]string{"trace", "debug", "info", "warning", "error", "critical", "off"}
+
+// Levels returns the names of all levels in rising order.
+func Levels() []string { return levelNames[:] }
+
+// String returns the name of l.
+func (l Level) String() string {
+	if l < Trace || l > Off {
+		return "unknown"
+	}
+	return levelNames[l]
+}
+
+// ParseLevel returns the level of that name. Names are lower case and exact:
+// "warn" is not a level.
+func ParseLevel(name string) (Level, bool) {
+	for i, n := range levelNames {
+		if n == name {
+			return Level(i), true
+		}
+	}
+	return Off, false
+}
+
+// The slog levels that have no name there.
+const (
+	SlogTrace    = slog.Level(-8)
+	SlogCritical = slog.Level(12)
+)
+
+// Slog returns the slog level of l.
+func (l Level) Slog() slog.Level {
+	switch l {
+	case Trace:
+		return SlogTrace
+	case Debug:
+		return slog.LevelDebug
+	case Info:
+		return slog.LevelInfo
+	case Warning:
+		return slog.LevelWarn
+	case Error:
+		return slog.LevelError
+	case Critical:
+		return SlogCritical
+	}
+	return slog.Level(math.MaxInt)
+}
+
+// levelOf returns the level that a record of a slog level belongs to.
+func levelOf(l slog.Level) Level {
+	switch {
+	case l < slog.LevelDebug:
+		return Trace
+	case l < slog.LevelInfo:
+		return Debug
+	case l < slog.LevelWarn:
+		return Info
+	case l < slog.LevelError:
+		return Warning
+	case l < SlogCritical:
+		return Error
+	}
+	return Critical
+}
