@@ -89,15 +89,22 @@ func programLength(re *syntax.Regexp) int {
 	case syntax.OpPlus, syntax.OpQuest:
 		n = 1 + programLength(re.Sub[0])
 	case syntax.OpRepeat:
-		sub, times := programLength(re.Sub[0])+1, re.Max
+		// x{2,4} is xx(x(x)?)?, x{2,} is xx+, x{0,} is x*.
+		sub := programLength(re.Sub[0])
 		if re.Max < 0 {
-			times = re.Min + 1
+			n = sub*max(1, re.Min) + 2
+		} else {
+			n = max(1, sub*re.Max+re.Max-re.Min)
 		}
-		n = 2 + sub*times
 	case syntax.OpConcat, syntax.OpAlternate:
+		n = 0
 		for _, s := range re.Sub {
-			n = min(enough, n+1+programLength(s))
+			n = min(enough, n+programLength(s))
 		}
+		if re.Op == syntax.OpAlternate {
+			n += len(re.Sub) - 1
+		}
+		n = max(1, n)
 	}
 	return min(enough, n)
 }
