@@ -74,8 +74,8 @@ func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 	m.least, m.greatest = max(m.least, least), max(m.greatest, greatest)
 
 	interval, cumulative := &Stats{layout: l}, &Stats{layout: l}
-	interval.packed, interval.count = sc.interval.finish(sc.deltas)
-	cumulative.packed, cumulative.count = sc.cumulative.finish(sc.bounds)
+	interval.packed, interval.count = sc.interval.finish(sc.deltas), sc.interval.count
+	cumulative.packed, cumulative.count = sc.cumulative.finish(sc.bounds), sc.cumulative.count
 	interval.sum, cumulative.sum = sum, prev.Cumulative.sum.plus(sum)
 
 	least, greatest = max(least, m.late[0]), max(greatest, m.late[1])
@@ -142,7 +142,8 @@ func (sc *scratch) readBins(l *Layout, shards []*shard, prev *packed) {
 	}
 
 	var counts, before, grown [pageBins]uint64
-	split, at := 0, 0
+	split, old := 0, prev.reader()
+	more := old.next()
 	for n := first; n < end; n++ {
 		counts = [pageBins]uint64{}
 		for _, s := range shards {
@@ -154,9 +155,10 @@ func (sc *scratch) readBins(l *Layout, shards []*shard, prev *packed) {
 		for ; split < len(l.splits) && pageOf(l.splits[split].bin) == n; split++ {
 			counts[l.splits[split].bin&(pageBins-1)] += sc.splits[split]
 		}
-		if at < prev.pages && prev.page(at).number == n {
-			prev.unpack(at, &before)
-			at++
+		if more && old.number == n {
+			before = [pageBins]uint64{}
+			old.addTo(&before)
+			more = old.next()
 			for i := range counts {
 				counts[i] = max(counts[i], before[i])
 				grown[i] = counts[i] - before[i]
@@ -250,24 +252,22 @@ func MergeStats(a, b *Stats) *Stats {
 		panic("histogram: MergeStats of different layouts")
 	}
 	var p packer
-	var x, y [pageBins]uint64
-	for i, j := 0, 0; i < a.packed.pages || j < b.packed.pages; {
-		inA := i < a.packed.pages && (j == b.packed.pages || a.packed.page(i).number <= b.packed.page(j).number)
-		inB := j < b.packed.pages && (i == a.packed.pages || b.packed.page(j).number <= a.packed.page(i).number)
-		var n int
-		x, y = [pageBins]uint64{}, [pageBins]uint64{}
-		if inA {
-			n = a.packed.unpack(i, &x)
-			i++
+	ra, rb := a.packed.reader(), b.packed.reader()
+	for inA, inB := ra.next(), rb.next(); inA || inB; {
+		n := ra.number
+		if !inA || inB && rb.number < n {
+			n = rb.number
 		}
-		if inB {
-			n = b.packed.unpack(j, &y)
-			j++
+		var counts [pageBins]uint64
+		if inA && ra.number == n {
+			ra.addTo(&counts)
+			inA = ra.next()
 		}
-		for k := range x {
-			x[k] += y[k]
+		if inB && rb.number == n {
+			rb.addTo(&counts)
+			inB = rb.next()
 		}
-		p.page(n, &x)
+		p.page(n, &counts)
 	}
 	bounds := a.AppendCumulative(nil)
 	for i, n := range b.AppendCumulative(nil) {
@@ -279,6 +279,6 @@ func MergeStats(a, b *Stats) *Stats {
 		least:    min(a.least, b.least),
 		greatest: max(a.greatest, b.greatest),
 	}
-	s.packed, s.count = p.finish(bounds)
+	s.packed, s.count = p.finish(bounds), p.count
 	return s
 }

@@ -2,157 +2,248 @@ package histogram
 
 import "math/bits"
 
-// Merged counts are kept packed, without pointers, in one slice of words:
+// Merged counts are kept packed in one string of bits without pointers, so that
+// a histogram costs about a byte per bin in use. For each page that has counts,
+// in ascending order:
 //
-//	headerWords for each page that has counts, in ascending order:
-//	    page number (25 bits, signed), width (7 bits), offset (32 bits)
-//	    a bit for each bin of the page that has counts
-//	    the sum of all counts on earlier pages
-//	for each page, from bit number offset on: count-1 of each bin that has
-//	    counts, width bits each
-//	the cumulative counts at the bounds, boundWidth bits each
+//	1          whether all bins of the page have counts
+//	1          whether the page follows the one before without a gap
+//	7          width
+//	24         page number + pageBias, if there is a gap
+//	sumWidth   sum of the page's counts
+//	leastWidth least of the page's counts
+//	64         a bit for each bin that has counts, if not all have
+//	width      for each bin that has counts: by how much it exceeds the least
+//
+// Then follows, boundWidth bits each, the cumulative count at each bound.
 
 const (
-	headerWords = 3
-
-	offsetBits = 32
 	widthBits  = 7
-	pageShift  = offsetBits + widthBits
+	numberBits = 24
+	pageBias   = 1 << (numberBits - 1)
+
+	headBits = 2 + widthBits
+	allBins  = 1<<pageBins - 1
 )
 
-// packer builds packed counts. Its zero value is ready, reset makes it so again.
-type packer struct {
-	head  []uint64
-	body  []uint64
-	bits  uint64 // in use of body
-	count uint64
-
-	first, last int // bins that have counts, if count > 0
-}
-
-func (p *packer) reset() {
-	*p = packer{head: p.head[:0], body: p.body[:0]}
-}
-
-func (p *packer) put(v uint64, width uint) {
-	if width == 0 {
-		return
-	}
-	at := uint(p.bits % 64)
-	if at == 0 {
-		p.body = append(p.body, v)
-	} else {
-		p.body[len(p.body)-1] |= v << at
-		if at+width > 64 {
-			p.body = append(p.body, v>>(64-at))
-		}
-	}
-	p.bits += uint64(width)
-}
-
-// page appends a page. Pages must come in ascending order.
-func (p *packer) page(n int, counts *[pageBins]uint64) {
-	var used, most, sum uint64
-	for i, c := range counts {
-		if c != 0 {
-			used |= 1 << i
-			most |= c - 1
-			sum += c
-		}
-	}
-	if used == 0 {
-		return
-	}
-	if p.count == 0 {
-		p.first = n*pageBins + bits.TrailingZeros64(used)
-	}
-	p.last = n*pageBins + 63 - bits.LeadingZeros64(used)
-	width := uint(bits.Len64(most))
-	p.head = append(p.head, uint64(n)<<pageShift|uint64(width)<<offsetBits|p.bits, used, p.count)
-	if width > 0 {
-		for u := used; u != 0; u &= u - 1 {
-			p.put(counts[bits.TrailingZeros64(u)]-1, width)
-		}
-	}
-	p.count += sum
-}
-
-// finish appends the counts at the bounds and returns what was packed.
-func (p *packer) finish(bounds []uint64) (packed, uint64) {
-	var most uint64
-	for _, b := range bounds {
-		most |= b
-	}
-	width, at := uint(bits.Len64(most)), p.bits
-	for _, b := range bounds {
-		p.put(b, width)
-	}
-	data := make([]uint64, len(p.head)+len(p.body))
-	copy(data[copy(data, p.head):], p.body)
-	return packed{
-		data:        data,
-		pages:       len(p.head) / headerWords,
-		boundsStart: uint32(at),
-		boundsWidth: uint8(width),
-	}, p.count
-}
-
-// packed is the finished product of a packer. Its zero value has no counts.
+// packed holds counts in the form told above. Its zero value has none.
 type packed struct {
-	data        []uint64
-	pages       int
-	boundsStart uint32
-	boundsWidth uint8
+	words       []uint64
+	pages       uint32
+	boundsStart uint32 // bit number
+	sumWidth    uint8
+	leastWidth  uint8
+	boundWidth  uint8
 }
 
-// packedPage is a page of packed counts.
-type packedPage struct {
-	number int
-	used   uint64
-	below  uint64 // sum of the counts on earlier pages
-	width  uint
-	offset uint64
-}
-
-func (p *packed) page(i int) packedPage {
-	h := p.data[i*headerWords:][:headerWords]
-	return packedPage{
-		number: int(int64(h[0]) >> pageShift),
-		used:   h[1],
-		below:  h[2],
-		width:  uint(h[0] >> offsetBits & (1<<widthBits - 1)),
-		offset: h[0] & (1<<offsetBits - 1),
-	}
-}
-
-func (p *packed) body() []uint64 { return p.data[p.pages*headerWords:] }
-
-// field returns the width bits of body from bit number at on.
-func field(body []uint64, at uint64, width uint) uint64 {
+// field returns the width bits of words from bit number at on.
+func field(words []uint64, at uint, width uint) uint64 {
 	if width == 0 {
 		return 0
 	}
-	i, shift := at/64, uint(at%64)
-	v := body[i] >> shift
+	i, shift := at/64, at%64
+	v := words[i] >> shift
 	if shift+width > 64 {
-		v |= body[i+1] << (64 - shift)
+		v |= words[i+1] << (64 - shift)
 	}
-	return v & (1<<width - 1)
-}
-
-// unpack sets counts to those of page i.
-func (p *packed) unpack(i int, counts *[pageBins]uint64) (number int) {
-	pg, body := p.page(i), p.body()
-	*counts = [pageBins]uint64{}
-	at := pg.offset
-	for u := pg.used; u != 0; u &= u - 1 {
-		counts[bits.TrailingZeros64(u)&(pageBins-1)] = field(body, at, pg.width) + 1
-		at += uint64(pg.width)
-	}
-	return pg.number
+	return v & (allBins >> (64 - width))
 }
 
 // bound returns the cumulative count at bound i.
 func (p *packed) bound(i int) uint64 {
-	return field(p.body(), uint64(p.boundsStart)+uint64(i)*uint64(p.boundsWidth), uint(p.boundsWidth))
+	return field(p.words, uint(p.boundsStart)+uint(i)*uint(p.boundWidth), uint(p.boundWidth))
+}
+
+// pageReader walks through packed counts. Before the first call of next it
+// stands before the first page.
+type pageReader struct {
+	*packed
+	read uint32 // pages
+
+	// The current page.
+	number int
+	sum    uint64
+	least  uint64
+	used   uint64 // bins that have counts
+	width  uint
+	at     uint // bit number of the first count
+}
+
+func (p *packed) reader() pageReader { return pageReader{packed: p} }
+
+// next goes to the next page. It reports false if there is none.
+func (r *pageReader) next() bool {
+	if r.read == r.pages {
+		return false
+	}
+	r.read++
+	at := r.at + uint(bits.OnesCount64(r.used))*r.width
+	head := field(r.words, at, headBits)
+	at += headBits
+	r.width = uint(head >> 2)
+	r.number++
+	if head&2 == 0 {
+		r.number = int(field(r.words, at, numberBits)) - pageBias
+		at += numberBits
+	}
+	r.sum = field(r.words, at, uint(r.sumWidth))
+	at += uint(r.sumWidth)
+	r.least = field(r.words, at, uint(r.leastWidth))
+	at += uint(r.leastWidth)
+	r.used = allBins
+	if head&1 == 0 {
+		r.used = field(r.words, at, 64)
+		at += 64
+	}
+	r.at = at
+	return true
+}
+
+// addTo adds the current page to counts.
+func (r *pageReader) addTo(counts *[pageBins]uint64) {
+	at := r.at
+	for u := r.used; u != 0; u &= u - 1 {
+		counts[bits.TrailingZeros64(u)&(pageBins-1)] += r.least + field(r.words, at, r.width)
+		at += r.width
+	}
+}
+
+// packer builds packed counts. Its zero value is ready, reset makes it so again.
+type packer struct {
+	pages  []packerPage
+	counts []uint64 // those that are not 0, of all pages
+	count  uint64   // their sum
+
+	first, last int // bins that have counts, if count > 0
+}
+
+type packerPage struct {
+	number    int
+	used      uint64
+	sum       uint64
+	least     uint64
+	width     uint
+	following bool
+}
+
+func (p *packer) reset() {
+	*p = packer{pages: p.pages[:0], counts: p.counts[:0]}
+}
+
+// page appends page n. Pages must come in ascending order.
+func (p *packer) page(n int, counts *[pageBins]uint64) {
+	pg := packerPage{number: n, least: ^uint64(0)}
+	var most uint64
+	for i, c := range counts {
+		if c != 0 {
+			pg.used |= 1 << i
+			pg.sum += c
+			pg.least, most = min(pg.least, c), max(most, c)
+			p.counts = append(p.counts, c)
+		}
+	}
+	if pg.used == 0 {
+		return
+	}
+	pg.width = uint(bits.Len64(most - pg.least))
+	if len(p.pages) == 0 {
+		p.first = n*pageBins + bits.TrailingZeros64(pg.used)
+	} else {
+		pg.following = p.pages[len(p.pages)-1].number == n-1
+	}
+	p.last = n*pageBins + 63 - bits.LeadingZeros64(pg.used)
+	p.pages = append(p.pages, pg)
+	p.count += pg.sum
+}
+
+// finish returns the pages and the counts at the bounds, packed.
+func (p *packer) finish(bounds []uint64) packed {
+	var sums, leasts, most uint64
+	for i := range p.pages {
+		sums |= p.pages[i].sum
+		leasts |= p.pages[i].least
+	}
+	for _, b := range bounds {
+		most |= b
+	}
+	k := packed{
+		pages:      uint32(len(p.pages)),
+		sumWidth:   uint8(bits.Len64(sums)),
+		leastWidth: uint8(bits.Len64(leasts)),
+		boundWidth: uint8(bits.Len64(most)),
+	}
+	size := uint(0)
+	for i := range p.pages {
+		size += p.pages[i].size(&k)
+	}
+	k.boundsStart = uint32(size)
+	size += uint(len(bounds)) * uint(k.boundWidth)
+
+	w := bitWriter{words: make([]uint64, (size+63)/64)}
+	counts := p.counts
+	for i := range p.pages {
+		pg := &p.pages[i]
+		n := bits.OnesCount64(pg.used)
+		pg.write(&w, &k)
+		for _, c := range counts[:n] {
+			w.put(c-pg.least, pg.width)
+		}
+		counts = counts[n:]
+	}
+	for _, b := range bounds {
+		w.put(b, uint(k.boundWidth))
+	}
+	k.words = w.words
+	return k
+}
+
+// size returns how many bits the page takes.
+func (pg *packerPage) size(k *packed) uint {
+	n := headBits + uint(k.sumWidth) + uint(k.leastWidth) + uint(bits.OnesCount64(pg.used))*pg.width
+	if !pg.following {
+		n += numberBits
+	}
+	if pg.used != allBins {
+		n += 64
+	}
+	return n
+}
+
+// write writes what comes before the counts of the page.
+func (pg *packerPage) write(w *bitWriter, k *packed) {
+	head := uint64(pg.width) << 2
+	if pg.following {
+		head |= 2
+	}
+	if pg.used == allBins {
+		head |= 1
+	}
+	w.put(head, headBits)
+	if !pg.following {
+		w.put(uint64(pg.number+pageBias), numberBits)
+	}
+	w.put(pg.sum, uint(k.sumWidth))
+	w.put(pg.least, uint(k.leastWidth))
+	if pg.used != allBins {
+		w.put(pg.used, 64)
+	}
+}
+
+// bitWriter fills words, which must be 0 before.
+type bitWriter struct {
+	words []uint64
+	at    uint
+}
+
+// put appends the low width bits of v; the others must be 0.
+func (w *bitWriter) put(v uint64, width uint) {
+	if width == 0 {
+		return
+	}
+	i, shift := w.at/64, w.at%64
+	w.words[i] |= v << shift
+	if shift+width > 64 {
+		w.words[i+1] = v >> (64 - shift)
+	}
+	w.at += width
 }

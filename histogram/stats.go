@@ -64,7 +64,7 @@ func (s *Stats) Quantile(q float64) float64 {
 // below 0 is the minimum, q at or above 1 the maximum. If s is empty, each
 // answer is NaN.
 func (s *Stats) Quantiles(dst []float64, qs []float64) []float64 {
-	w := walker{packed: &s.packed}
+	w := walker{page: s.packed.reader()}
 	for _, q := range qs {
 		switch {
 		case s.count == 0 || q != q:
@@ -96,12 +96,11 @@ func rank(q float64, count uint64) uint64 {
 
 // walker finds the bins of ascending ranks.
 type walker struct {
-	packed *packed
-	pages  int // of packed, passed or current
+	page  pageReader
+	below uint64 // sum of the counts on earlier pages
 
-	cur  packedPage
-	rest uint64 // of cur.used: the bins not yet passed
-	at   uint64 // of the first count in rest
+	rest uint64 // of page.used: the bins not yet passed
+	at   uint   // bit number of the first count in rest
 	seen uint64 // sum of the counts passed
 }
 
@@ -109,23 +108,20 @@ type walker struct {
 // the count of all values. Ranks must not descend from call to call; a lower
 // one gives the current bin.
 func (w *walker) seek(rank uint64) int {
-	p := w.packed
-	next := w.pages
-	for next == 0 || next < p.pages && p.data[next*headerWords+2] < rank {
-		next++
+	for w.below+w.page.sum < rank || w.page.read == 0 {
+		w.below += w.page.sum
+		if !w.page.next() {
+			break
+		}
+		w.rest, w.at, w.seen = w.page.used, w.page.at, w.below
 	}
-	if next != w.pages {
-		w.pages = next
-		w.cur = p.page(next - 1)
-		w.rest, w.at, w.seen = w.cur.used, w.cur.offset, w.cur.below
-	}
-	for body := p.body(); ; {
-		c := field(body, w.at, w.cur.width) + 1
+	for {
+		c := w.page.least + field(w.page.words, w.at, w.page.width)
 		if w.seen+c >= rank || w.rest&(w.rest-1) == 0 {
-			return w.cur.number*pageBins + bits.TrailingZeros64(w.rest)
+			return w.page.number*pageBins + bits.TrailingZeros64(w.rest)
 		}
 		w.seen += c
-		w.at += uint64(w.cur.width)
+		w.at += w.page.width
 		w.rest &= w.rest - 1
 	}
 }
@@ -143,13 +139,13 @@ func (s *Stats) AppendCumulative(dst []uint64) []uint64 {
 // returns false. The bin holds the values from lower up to and without
 // lower+width.
 func (s *Stats) Bins(yield func(lower, width float64, count uint64) bool) {
-	l, body := s.layout, s.packed.body()
-	for i := range s.packed.pages {
-		pg := s.packed.page(i)
-		for u := pg.used; u != 0; u &= u - 1 {
-			lo, hi := l.signedSpan(pg.number*pageBins + bits.TrailingZeros64(u))
-			n := field(body, pg.offset, pg.width) + 1
-			pg.offset += uint64(pg.width)
+	l := s.layout
+	for r := s.packed.reader(); r.next(); {
+		at := r.at
+		for u := r.used; u != 0; u &= u - 1 {
+			lo, hi := l.signedSpan(r.number*pageBins + bits.TrailingZeros64(u))
+			n := r.least + field(r.words, at, r.width)
+			at += r.width
 			if !yield(float64(lo)/l.divide, float64(uint64(hi-lo)+1)/l.divide, n) {
 				return
 			}
