@@ -46,8 +46,6 @@ type Options struct {
 	Filter *Filter
 	// TextReadouts adds the text readouts to the exposition formats.
 	TextReadouts bool
-	// Naming turns names into those of the exposition formats.
-	Naming Naming
 }
 
 // wants reports whether stats of a kind can be shown at all.

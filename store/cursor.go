@@ -170,7 +170,7 @@ func (s *Store) recordFamily(rest []byte) *Name {
 		return nil
 	}
 	num, _ := binary.Uvarint(rest[1:])
-	return s.families.at(uint32(num))
+	return s.names.at(uint32(num))
 }
 
 // Label is a tag of a stat: its name, shared by many, and its value, which is
@@ -197,7 +197,7 @@ func (c *Cursor) Labels() []Label {
 		rest = rest[w:]
 		seg, w := binary.Uvarint(rest)
 		rest = rest[w:]
-		l := Label{Name: c.s.tagNames.at(uint32(num))}
+		l := Label{Name: c.s.names.at(uint32(num))}
 		if seg > 0 {
 			l.Value = c.s.segment(enc, int(seg)-1)
 		} else {

@@ -10,7 +10,8 @@ import (
 type Name struct {
 	key     nameKey
 	num     uint32
-	holders int // stats; guarded by nameTable.mu
+	holders int   // stats, or places in them; guarded by nameTable.mu
+	listed  uint8 // bit set of the kinds in the series index; guarded by seriesIndex.mu
 
 	derived [8]atomic.Pointer[[]byte]
 }
@@ -83,15 +84,18 @@ func (t *nameTable) hold(k nameKey) uint32 {
 	return n.num
 }
 
-// release takes back one hold of the name with the number num.
-func (t *nameTable) release(num uint32) {
+// release takes back one hold of the name with the number num and returns the
+// name if that was the last one.
+func (t *nameTable) release(num uint32) *Name {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.at(num)
-	if n.holders--; n.holders == 0 {
-		delete(t.byKey, n.key)
-		t.free = append(t.free, num)
+	if n.holders--; n.holders > 0 {
+		return nil
 	}
+	delete(t.byKey, n.key)
+	t.free = append(t.free, num)
+	return n
 }
 
 // at returns the name with the number num, nil if there never was one.

@@ -25,7 +25,7 @@ const chunkSize = 1024
 // runSize ids are sorted at a time, with their keys in memory.
 const runSize = 16384
 
-// nameKey is the key of byte order by full name.
+// textKey is the key of byte order by full name.
 func textKey(s *Store, dst []byte, x id) []byte {
 	b, i := s.at(x)
 	name, _ := splitRecord(b.record(i))
@@ -40,17 +40,27 @@ func familyTextKey(s *Store, dst []byte, x id) []byte {
 	b, i := s.at(x)
 	name, rest := splitRecord(b.record(i))
 	at := len(dst)
-	if f := s.recordFamily(rest); f != nil {
-		dst = append(dst, f.String()...)
-	} else {
-		dst = s.symbols.AppendText(dst, name)
-	}
+	dst = s.appendFamily(dst, b, i, name, rest)
 	dst = tokenOrder(dst, at)
 	dst = append(dst, 1)
 	at = len(dst)
 	dst = s.symbols.AppendText(dst, name)
 	dst = tokenOrder(dst, at)
 	return originKey(dst, b)
+}
+
+// appendFamily appends the name under which the family of a stat is ordered.
+func (s *Store) appendFamily(dst []byte, b *block, i int, name, rest []byte) []byte {
+	if s.series.specials.Load() != 0 {
+		f, _ := s.familyOf(b, i)
+		if sp := s.series.of(f); sp != nil && sp.Merged {
+			return append(dst, sp.lead...)
+		}
+	}
+	if f := s.recordFamily(rest); f != nil {
+		return append(dst, f.String()...)
+	}
+	return s.symbols.AppendText(dst, name)
 }
 
 // originKey makes keys of equal names differ: own stats before network ones.

@@ -87,14 +87,14 @@ func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []
 		return append(dst, flags)
 	}
 	dst = append(dst, flags|flagTagged)
-	dst = binary.AppendUvarint(dst, uint64(s.families.hold(nameKey{network, base})))
+	dst = binary.AppendUvarint(dst, uint64(s.names.hold(nameKey{network, base})))
 	dst = binary.AppendUvarint(dst, uint64(len(tgs)))
 	at := 0 // the segment of the name where an explicit tag stands
 	if base != "" {
 		at = strings.Count(base, ".") + 1
 	}
 	for _, t := range tgs {
-		dst = binary.AppendUvarint(dst, uint64(s.tagNames.hold(nameKey{network, t.Name})))
+		dst = binary.AppendUvarint(dst, uint64(s.names.hold(nameKey{network, t.Name})))
 		seg := -1
 		switch {
 		case !explicit:

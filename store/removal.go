@@ -27,9 +27,17 @@ func (s *Store) kill(b *block, i int, x id) {
 	k := b.variant.kind()
 	b.live--
 	s.stats--
+	if b.cls.network {
+		s.removals.Add(1)
+	}
 	s.byKind[k]--
 	s.dead = append(s.dead, x)
 }
+
+// RemovedGeneration returns a number that grows whenever stats end that
+// network input made. Who keeps handles of such stats must ask for them anew
+// when it has changed: a handle of a stat that ended takes writes for nothing.
+func (s *Store) RemovedGeneration() uint64 { return s.removals.Load() }
 
 // SetReject replaces the stats matcher. Existing stats that it rejects end,
 // hidden gauges excepted. Nil rejects nothing.
@@ -157,6 +165,7 @@ func (s *Store) release(ids []id) {
 	defer s.mu.Unlock()
 	for _, x := range ids {
 		b, i := s.at(x)
+		s.leaveSeries(b, i, x)
 		enc, rest := splitRecord(b.record(i))
 		s.symbols.Release(enc)
 		if rest[0]&flagTagged != 0 {
@@ -177,9 +186,11 @@ func (s *Store) releaseTags(rest []byte) {
 		rest = rest[w:]
 		return v
 	}
-	s.families.release(uint32(uvarint()))
+	if n := s.names.release(uint32(uvarint())); n != nil {
+		s.leaveNamed(n)
+	}
 	for range uvarint() {
-		s.tagNames.release(uint32(uvarint()))
+		s.names.release(uint32(uvarint()))
 		if uvarint() == 0 {
 			n := uvarint()
 			rest = rest[n:]

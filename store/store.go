@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type Options struct {
 	Histograms []HistogramSetting
 	// MaxStats is how many stats may exist. Default and negative: no limit.
 	MaxStats int
+	// Naming are the rules for names in the exposition formats.
+	Naming Naming
 	// Symbols are the settings of the symbol table.
 	Symbols symtab.Options
 	// Now tells the time. Default time.Now.
@@ -56,10 +59,12 @@ type Store struct {
 	root    *Scope
 
 	lookup   lookup
-	families nameTable
-	tagNames nameTable
+	names    nameTable                               // tag-extracted names and names of tags
 	blocks   atomic.Pointer[[]atomic.Pointer[block]] // by block index
 	null     nulls
+	series   seriesIndex
+	collided atomic.Uint64
+	removals atomic.Uint64 // see RemovedGeneration
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 
@@ -111,7 +116,11 @@ func New(opts Options) *Store {
 		layouts: make(map[layoutKey]*histogram.Layout),
 		flushed: opts.Now(),
 	}
+	if s.opts.Naming.Product == "" {
+		s.opts.Naming.Product = opts.Product
+	}
 	s.lookup.init()
+	s.series.owners, s.series.seed = make(map[uint64]metricOwner), maphash.MakeSeed()
 	s.blocks.Store(new([]atomic.Pointer[block]))
 	for i := range s.byName {
 		s.byName[i].key = textKey

@@ -129,6 +129,9 @@ func (s *Store) familiesOf(k Kind) [][]id {
 		ids = s.idsOf(k)
 	}
 	s.mu.Unlock()
+	for _, x := range ids {
+		s.enterSeries(x)
+	}
 	o.update(s, ids)
 	return o.chunks
 }

@@ -1,0 +1,175 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"strings"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+	"github.com/grafana/regexp"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Engine is a regular expression engine.
+type Engine uint8
+
+// The engines of filters.
+const (
+	RE2        Engine = iota // linear time
+	ECMAScript               // backtracking, with the syntax of ECMAScript
+)
+
+// FilterLimits bound what a filter may cost. A zero field means its default.
+type FilterLimits struct {
+	Length  int           // of the pattern, in bytes: 1,024
+	Program int           // instructions of the compiled pattern: 10,000
+	Budget  time.Duration // of one walk, matching and all: 2 s
+	Match   time.Duration // of one name, ECMAScript only: 50 ms
+	Stack   int           // backtracking slots, ECMAScript only: 100,000
+	// Now tells the time for Budget. Nil means time.Now.
+	Now func() time.Time
+}
+
+func (l FilterLimits) withDefaults() FilterLimits {
+	if l.Length == 0 {
+		l.Length = 1024
+	}
+	if l.Program == 0 {
+		l.Program = 10_000
+	}
+	if l.Budget == 0 {
+		l.Budget = 2 * time.Second
+	}
+	if l.Match == 0 {
+		l.Match = 50 * time.Millisecond
+	}
+	if l.Stack == 0 {
+		l.Stack = 100_000
+	}
+	if l.Now == nil {
+		l.Now = time.Now
+	}
+	return l
+}
+
+// Errors of filters.
+var (
+	// ErrSyntax is wrapped when a pattern does not compile.
+	ErrSyntax = errors.New("render: invalid regular expression")
+	// ErrTooComplex is wrapped when a pattern is over a limit.
+	ErrTooComplex = errors.New("render: regular expression over the limit")
+	// ErrTooExpensive ends a walk that used up the budget of its filter.
+	ErrTooExpensive = errors.New("render: filter too expensive")
+)
+
+// Filter selects stats whose full name a regular expression matches, anywhere
+// in the name unless it is anchored. It remembers what it found out about the
+// names of one store, so a filter that is kept judges only new ones. A filter
+// is for one store and may be used by any number of goroutines.
+type Filter struct {
+	limits FilterLimits
+	match  func(name []byte) (bool, error)
+	found  store.Selection
+}
+
+// NewFilter compiles a pattern. The error wraps [ErrSyntax] or [ErrTooComplex].
+func NewFilter(e Engine, pattern string, l FilterLimits) (*Filter, error) {
+	f := &Filter{limits: l.withDefaults()}
+	if len(pattern) > f.limits.Length {
+		return nil, fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooComplex, len(pattern), f.limits.Length)
+	}
+	if e == ECMAScript {
+		return f, f.compileECMAScript(pattern)
+	}
+	return f, f.compileRE2(pattern)
+}
+
+func (f *Filter) compileRE2(pattern string) error {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrSyntax, err)
+	}
+	tree = trimDotStar(tree.Simplify())
+	prog, err := syntax.Compile(tree)
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrSyntax, err)
+	}
+	if len(prog.Inst) > f.limits.Program {
+		return fmt.Errorf("%w: %d instructions, %d are allowed", ErrTooComplex, len(prog.Inst), f.limits.Program)
+	}
+	if m := literalMatch(tree); m != nil {
+		f.match = m
+		return nil
+	}
+	re, err := regexp.Compile(tree.String())
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrSyntax, err)
+	}
+	must := requiredLiteral(tree)
+	f.match = func(name []byte) (bool, error) {
+		if must != "" && !strings.Contains(unsafeString(name), must) {
+			return false, nil
+		}
+		return re.Match(name), nil
+	}
+	return nil
+}
+
+func (f *Filter) compileECMAScript(pattern string) error {
+	re, err := regexp2.Compile(pattern, regexp2.ECMAScript, regexp2.OptionMaxBacktrackingStackSize(f.limits.Stack))
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrSyntax, err)
+	}
+	re.MatchTimeout = f.limits.Match
+	f.match = func(name []byte) (bool, error) {
+		ok, err := re.MatchString(string(name))
+		if err != nil {
+			return false, fmt.Errorf("%w: %v", ErrTooExpensive, err)
+		}
+		return ok, nil
+	}
+	return nil
+}
+
+// Match reports whether the filter matches a name, without remembering it.
+func (f *Filter) Match(name string) (bool, error) { return f.match([]byte(name)) }
+
+// filterRun is a filter at work in one walk.
+type filterRun struct {
+	f     *Filter
+	until time.Time
+	left  int // names to judge before the clock is looked at
+	name  []byte
+}
+
+// run begins a walk. It returns nil for a nil filter, which matches all.
+func (f *Filter) run() *filterRun {
+	if f == nil {
+		return nil
+	}
+	return &filterRun{f: f, until: f.limits.Now().Add(f.limits.Budget), left: namesPerClock}
+}
+
+const namesPerClock = 256
+
+func (r *filterRun) matches(c *store.Cursor) (bool, error) {
+	if hit, known := r.f.found.Known(c); known {
+		return hit, nil
+	}
+	if r.left--; r.left <= 0 {
+		r.left = namesPerClock
+		if r.f.limits.Now().After(r.until) {
+			return false, ErrTooExpensive
+		}
+	}
+	r.name = c.AppendName(r.name[:0])
+	hit, err := r.f.match(r.name)
+	if err != nil {
+		return false, err
+	}
+	r.f.found.Note(c, hit)
+	return hit, nil
+}
