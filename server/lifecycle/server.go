@@ -1,0 +1,138 @@
+package lifecycle
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config sets up a [Server]. The zero value means all defaults.
+type Config struct {
+	// FlagsPath is a directory; a file named "drain" in it makes the server
+	// start with its health check failed. Empty: none.
+	FlagsPath string
+	// DrainTime is how long a graceful drain takes; default 10 minutes.
+	// Negative means 0.
+	DrainTime time.Duration
+	// Strategy says when connections are told to close; default Gradual.
+	Strategy Strategy
+	// Live is the gauge server.live; nil: none. It is set at once, also by New.
+	Live Gauge
+	// Clock is the time; the zero value is the real one.
+	Clock Clock
+	// Random returns uniform random numbers; default math/rand/v2.
+	Random func() uint64
+}
+
+// Gauge is a value that is set, such as a gauge of the store.
+type Gauge interface{ Set(value uint64) }
+
+// Clock is where the time comes from. Nil functions mean the real time.
+type Clock struct {
+	Now func() time.Time
+	// AfterFunc calls f in its own goroutine after d, unless stop is called
+	// before; stop reports whether it prevented the call.
+	AfterFunc func(d time.Duration, f func()) (stop func() bool)
+}
+
+func (c Clock) withDefaults() Clock {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.AfterFunc == nil {
+		c.AfterFunc = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	}
+	return c
+}
+
+// Server is the life of one server. Make it with [New].
+type Server struct {
+	clock    Clock
+	random   func() uint64
+	live     Gauge
+	strategy Strategy
+	// drainTime does not change.
+	drainTime time.Duration
+
+	phase  atomic.Uint32 // a State: PreInitializing, Initializing or Live; only rises towards Live
+	failed atomic.Bool   // health check failed by hand; written under healthMu
+
+	// inbound and outbound hold when the drain of that direction began, in
+	// nanoseconds of Unix time; 0: not draining. Written under drainMu.
+	inbound, outbound atomic.Int64
+
+	healthMu sync.Mutex // makes flag and gauge change together
+
+	drainMu sync.Mutex
+	timers  []func() bool // stop functions of running drains
+	closed  bool
+
+	managersMu sync.Mutex
+	managers   []*Manager // in the order of their making
+	waiting    int        // managers and holds that Initialize still waits for
+	initDone   func()
+}
+
+const defaultDrainTime = 10 * time.Minute
+
+// New returns a server in state PreInitializing.
+func New(cfg Config) *Server {
+	s := &Server{
+		clock: cfg.Clock.withDefaults(), random: cfg.Random, live: cfg.Live,
+		strategy: cfg.Strategy, drainTime: cfg.DrainTime,
+	}
+	if s.random == nil {
+		s.random = rand.Uint64
+	}
+	if s.drainTime == 0 {
+		s.drainTime = defaultDrainTime
+	}
+	s.drainTime = max(0, s.drainTime)
+	s.phase.Store(uint32(PreInitializing))
+	s.setHealth(cfg.FlagsPath != "" && exists(filepath.Join(cfg.FlagsPath, "drain")))
+	return s
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// State returns the state to show.
+func (s *Server) State() State {
+	phase := State(s.phase.Load())
+	if phase == Live && s.failed.Load() {
+		return Draining
+	}
+	return phase
+}
+
+// Initialized reports whether the server has finished initialising, whatever
+// its health.
+func (s *Server) Initialized() bool { return State(s.phase.Load()) == Live }
+
+// FailHealth makes inbound health checks fail until [Server.RestoreHealth].
+func (s *Server) FailHealth() { s.setHealth(true) }
+
+// RestoreHealth takes FailHealth back.
+func (s *Server) RestoreHealth() { s.setHealth(false) }
+
+// HealthFailed reports whether inbound health checks must fail.
+func (s *Server) HealthFailed() bool { return s.failed.Load() }
+
+func (s *Server) setHealth(failed bool) {
+	s.healthMu.Lock()
+	defer s.healthMu.Unlock()
+	s.failed.Store(failed)
+	if s.live == nil {
+		return
+	}
+	if failed {
+		s.live.Set(0)
+	} else {
+		s.live.Set(1)
+	}
+}

@@ -1,0 +1,29 @@
+package lifecycle
+
+// State is where a server is in its life. The numbers are those of the gauge
+// server.state.
+type State uint8
+
+// The states. Until a server is initialised, that it is not has precedence
+// over a failed health check.
+const (
+	Live            State = 0 // initialised, health check not failed
+	Draining        State = 1 // initialised, health check failed
+	PreInitializing State = 2 // waits for clusters before anything else
+	Initializing    State = 3 // waits for init targets
+)
+
+// String returns the name of s as the interface shows it.
+func (s State) String() string {
+	switch s {
+	case Live:
+		return "LIVE"
+	case Draining:
+		return "DRAINING"
+	case PreInitializing:
+		return "PRE_INITIALIZING"
+	case Initializing:
+		return "INITIALIZING"
+	}
+	return "UNKNOWN"
+}
