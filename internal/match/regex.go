@@ -3,11 +3,11 @@ package match
 import (
 	"errors"
 	"fmt"
-	"regexp/syntax"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/grafana/regexp"
+	"github.com/grafana/regexp/syntax"
 )
 
 // Limits of an expression that comes from configuration. They keep the memory

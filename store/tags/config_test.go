@@ -301,32 +301,3 @@ func TestExtractorIsSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
-
-func TestParseArgument(t *testing.T) {
-	tests := []struct {
-		in   string
-		want Tag
-		err  string
-	}{
-		{"zone:eu-1", Tag{"zone", "eu-1"}, ""},
-		{"zone9:a:b", Tag{"zone9", "a:b"}, ""},
-		{"zone:", Tag{"zone", ""}, ""},
-		{"zone:ü $", Tag{"zone", "ü $"}, ""},
-		{"zone", Tag{}, "misformatted stats-tag 'zone'"},
-		{"", Tag{}, "misformatted stats-tag ''"},
-		{":eu", Tag{}, "misformatted stats-tag ':eu'"},
-		{"my_zone:eu", Tag{}, "misformatted stats-tag 'my_zone:eu' contains invalid char in 'my_zone'"},
-		{"zöne:eu", Tag{}, "misformatted stats-tag 'zöne:eu' contains invalid char in 'zöne'"},
-		{"zone:eu.west", Tag{}, "misformatted stats-tag 'zone:eu.west' contains invalid char in 'eu.west'"},
-	}
-	for _, tt := range tests {
-		got, err := ParseArgument(tt.in)
-		shown := ""
-		if err != nil {
-			shown = err.Error()
-		}
-		if got != tt.want || shown != tt.err {
-			t.Errorf("ParseArgument(%q) = %v, %q; want %v, %q", tt.in, got, shown, tt.want, tt.err)
-		}
-	}
-}

@@ -1,11 +1,11 @@
 package tags
 
 import (
-	"regexp/syntax"
 	"slices"
 	"strings"
 
 	"github.com/grafana/regexp"
+	"github.com/grafana/regexp/syntax"
 	"github.com/statsd-admin/statsd-admin/internal/match"
 )
 
