@@ -110,3 +110,329 @@ func TestEncodingLayout(t *testing.T) {
 		t.Errorf("201 tokens encode as % x", long)
 	}
 }
+
+// TestNumberReuse holds the life of a number: stable while held, reused before
+// a new one is issued.
+func TestNumberReuse(t *testing.T) {
+	tab := New(Options{})
+	number := func(token string) (Symbol, []byte) {
+		enc := tab.AppendEncode(nil, token)
+		for sym := range Symbols(enc) {
+			return sym, enc
+		}
+		t.Fatalf("no symbol for %q", token)
+		return 0, nil
+	}
+	a, encA := number("a")
+	b, encB := number("b")
+	c, encC := number("c")
+	if a != 1 || b != 2 || c != 3 {
+		t.Fatalf("first numbers: %d %d %d, want 1 2 3", a, b, c)
+	}
+	b2, encB2 := number("b")
+	if b2 != b {
+		t.Errorf("b has numbers %d and %d while held", b, b2)
+	}
+	tab.Release(encB)
+	if b3, enc := number("b"); b3 != b {
+		t.Errorf("b went from %d to %d while held once", b, b3)
+	} else {
+		tab.Release(enc)
+	}
+	tab.Release(encB2)
+	if got := tab.Token(b); got != nil {
+		t.Errorf("Token of a released symbol = %q, want nil", got)
+	}
+	if n := tab.NumSymbols(); n != 2 {
+		t.Errorf("NumSymbols() = %d, want 2", n)
+	}
+	if d, _ := number("d"); d != b {
+		t.Errorf("d got number %d, want the freed %d", d, b)
+	}
+	if e, _ := number("e"); e != 4 {
+		t.Errorf("e got number %d, want the new 4", e)
+	}
+	tab.Release(encA)
+	tab.Release(encC)
+	x, _ := number("x")
+	y, _ := number("y")
+	z, _ := number("z")
+	if got := []Symbol{min(x, y), max(x, y), z}; !slices.Equal(got, []Symbol{a, c, 5}) {
+		t.Errorf("x, y, z got numbers %v, want the freed %d and %d, then 5", got, a, c)
+	}
+}
+
+// TestNumberReuseAcrossPages frees numbers of several pages, some completely.
+func TestNumberReuseAcrossPages(t *testing.T) {
+	const n = 10 * pageSize
+	tab := New(Options{})
+	encs := make([][]byte, n)
+	for i := range encs {
+		encs[i] = tab.AppendEncode(nil, fmt.Sprint("first", i))
+	}
+	top := n // symbols are 1 to n
+	for i, enc := range encs {
+		if i%(3*pageSize) != 0 {
+			tab.Release(enc)
+		}
+	}
+	for i := range encs {
+		if i%(3*pageSize) != 0 {
+			for sym := range Symbols(tab.AppendEncode(nil, fmt.Sprint("second", i))) {
+				if int(sym) > top {
+					t.Fatalf("number %d issued while %d numbers are free", sym, n-tab.NumSymbols()+1)
+				}
+			}
+		}
+	}
+	if got := tab.NumSymbols(); got != n {
+		t.Errorf("NumSymbols() = %d, want %d", got, n)
+	}
+}
+
+// TestReferences counts holders of shared tokens.
+func TestReferences(t *testing.T) {
+	tab := New(Options{})
+	one := tab.AppendEncode(nil, "a.b.a")
+	two := tab.AppendEncode(nil, "b.c")
+	joined := tab.AppendJoin(nil, one, two, tab.AppendLiteral(nil, "x"))
+	tab.Retain(joined)
+	steps := []struct {
+		release []byte
+		left    int
+		text    string // of joined
+	}{
+		{one, 3, "a.b.a.b.c.x"},
+		{two, 3, "a.b.a.b.c.x"},
+		{joined, 0, ""},
+	}
+	for i, s := range steps {
+		tab.Release(s.release)
+		if n := tab.NumSymbols(); n != s.left {
+			t.Errorf("step %d: NumSymbols() = %d, want %d", i, n, s.left)
+		}
+		if got := text(tab, joined); s.text != "" && got != s.text {
+			t.Errorf("step %d: joined name reads %q, want %q", i, got, s.text)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	tab := New(Options{})
+	tests := []struct {
+		parts []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{""}, ""},
+		{[]string{"", "", ""}, ""},
+		{[]string{"", "c.d"}, "c.d"},
+		{[]string{"a.b", ""}, "a.b"},
+		{[]string{"a.b", "c.d"}, "a.b.c.d"},
+		{[]string{"a", "", "b", "..", "c"}, "a.b.c"},
+		{[]string{"a", "=x.y", "b"}, "a.x.y.b"},
+		{[]string{"=", "=x", "="}, "x"},
+		{[]string{strings.Repeat("long.", 50), "b"}, strings.Repeat("long.", 50) + "b"},
+	}
+	for _, tt := range tests {
+		var parts [][]byte
+		for _, p := range tt.parts {
+			parts = append(parts, encodeMixed(tab, p))
+		}
+		got := tab.AppendJoin([]byte("k"), parts...)
+		if got[0] != 'k' || text(tab, got[1:]) != tt.want {
+			t.Errorf("join of %q reads %q, want %q", tt.parts, text(tab, got[1:]), tt.want)
+		}
+		if Size(got[1:]) != len(got)-1 {
+			t.Errorf("join of %q takes %d bytes, its Size is %d", tt.parts, len(got)-1, Size(got[1:]))
+		}
+	}
+}
+
+// encodeMixed encodes pieces separated by "|": those that begin with "=" as
+// literal segments, the others as symbols.
+func encodeMixed(tab *Table, s string) []byte {
+	var parts [][]byte
+	for piece := range strings.SplitSeq(s, "|") {
+		if lit, ok := strings.CutPrefix(piece, "="); ok {
+			parts = append(parts, tab.AppendLiteral(nil, lit))
+		} else {
+			parts = append(parts, tab.AppendEncode(nil, piece))
+		}
+	}
+	return tab.AppendJoin(nil, parts...)
+}
+
+func TestCompare(t *testing.T) {
+	tab := New(Options{})
+	tests := []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0},
+		{"", "a", -1},
+		{"a", "a", 0},
+		{"a", "b", -1},
+		{"x.y", "x.y.z", -1},
+		{"a.c", "a-b.c", -1}, // byte order of the text is the other way round
+		{"a.b", "ab", -1},
+		{"a", "a.", 0},
+		{".a", "a", -1},
+		{"a..b", "a.b", -1},
+		{"a.\xff", "a.\x7f", 1},
+		{"=a.b", "a.b", 0},
+		{"a|=b.c|d", "a.b.c.d", 0},
+		{"=a|=b", "=a.b", 0},
+		{"=a.b|c", "a|=b.c", 0},
+		{"=a.b", "a.b.c", -1},
+		{"=a.c", "a.b.c", 1},
+		{"=a.", "a", 1}, // literals keep their trailing dots
+		{"=a.|b", "a..b", 0},
+		{"=..", "=.", 1},
+		{"=a-b.c", "a.c", 1},
+	}
+	for _, tt := range tests {
+		a, b := encodeMixed(tab, tt.a), encodeMixed(tab, tt.b)
+		if got := tab.Compare(a, b); got != tt.want {
+			t.Errorf("Compare(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+		if got := tab.Compare(b, a); got != -tt.want {
+			t.Errorf("Compare(%q, %q) = %d, want %d", tt.b, tt.a, got, -tt.want)
+		}
+	}
+}
+
+func TestHasPrefix(t *testing.T) {
+	tab := New(Options{})
+	tests := []struct {
+		name, prefix string
+		want         bool
+	}{
+		{"", "", true},
+		{"a", "", true},
+		{"", "a", false},
+		{"a.b.c", "a.b", true},
+		{"a.b", "a.b", true},
+		{"a.bc", "a.b", false},
+		{"a.b", "a.b.c", false},
+		{"a..b", "a.", true},
+		{"=a.b.c", "a.b", true},
+		{"=a.bc", "a.b", false},
+		{"a.b.c", "=a.b", true},
+		{"a|=b.c", "=a|b", true},
+		{"a.b", "=a.", false},
+	}
+	for _, tt := range tests {
+		if got := tab.HasPrefix(encodeMixed(tab, tt.name), encodeMixed(tab, tt.prefix)); got != tt.want {
+			t.Errorf("HasPrefix(%q, %q) = %t, want %t", tt.name, tt.prefix, got, tt.want)
+		}
+	}
+}
+
+func TestSegments(t *testing.T) {
+	tab := New(Options{})
+	enc := encodeMixed(tab, "a.b|=x.y|a")
+	type seg struct {
+		sym     Symbol
+		literal string
+		text    string
+	}
+	var got []seg
+	for c := tab.Segments(enc); c.Next(); {
+		got = append(got, seg{c.Symbol(), string(c.Literal()), string(c.Text())})
+	}
+	want := []seg{{1, "", "a"}, {2, "", "b"}, {0, "x.y", "x.y"}, {1, "", "a"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("segments of a.b|=x.y|a: %v, want %v", got, want)
+	}
+	if got := slices.Collect(Symbols(enc)); !slices.Equal(got, []Symbol{1, 2, 1}) {
+		t.Errorf("symbols of a.b|=x.y|a: %v, want 1 2 1", got)
+	}
+	for sym := range Symbols(enc) {
+		if sym != 1 {
+			t.Errorf("Symbols went on after a break")
+		}
+		break
+	}
+}
+
+// TestLiterals holds that literal segments leave no trace in the table.
+func TestLiterals(t *testing.T) {
+	tab := New(Options{})
+	for _, s := range []string{"", "x", "a.b.c", ".", "a..", "\x00\xff", strings.Repeat("l", 100_000)} {
+		enc := tab.AppendLiteral(nil, s)
+		if got := text(tab, enc); got != s {
+			t.Errorf("literal %.40q reads back as %.40q", s, got)
+		}
+		if !tab.EqualText(enc, s) || tab.EqualText(enc, s+"x") {
+			t.Errorf("EqualText of literal %.40q is wrong", s)
+		}
+		tab.Release(enc)
+	}
+	if n, total := tab.NumSymbols(), tab.RecentTotal(); n != 0 || total != 0 {
+		t.Errorf("literals made %d symbols and %d lookups", n, total)
+	}
+}
+
+// TestMalformed feeds bytes that are no encoding to everything that reads one.
+func TestMalformed(t *testing.T) {
+	tab := New(Options{})
+	tab.AppendEncode(nil, "a.b.c")
+	for _, enc := range []string{
+		"", "\x05", "\x80", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x02\x01\x80", "\x01\x00",
+		"\x02\x00\x7f", "\x03\x00\x7fab", "\x06\xff\xff\xff\xff\x0f\x01", "\x06\x80\x80\x80\x80\x10\x01",
+		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01", "\x03\x80\x80\x00", "\x02\xff\x7f",
+	} {
+		checkReaders(tab, []byte(enc))
+	}
+}
+
+// checkReaders calls everything that reads an encoding and must not panic.
+func checkReaders(tab *Table, enc []byte) {
+	tab.AppendText(nil, enc)
+	tab.EqualText(enc, "a.b.c.d")
+	tab.Compare(enc, []byte("\x01\x01"))
+	tab.HasPrefix(enc, enc)
+	tab.AppendJoin(nil, enc, enc)
+	for c := tab.Segments(enc); c.Next(); {
+		tab.Token(c.Symbol())
+		c.Text()
+	}
+	for range Symbols(enc) {
+	}
+	_ = enc[:Size(enc)]
+}
+
+// TestNoNumbersLeft runs out of symbols: further tokens become literals.
+func TestNoNumbersLeft(t *testing.T) {
+	tab := New(Options{})
+	tab.tokens.maxPages = 1
+	for i := 1; i < pageSize; i++ {
+		tab.AppendEncode(nil, fmt.Sprint(i))
+	}
+	enc := tab.AppendEncode(nil, "1.new.2")
+	if got := text(tab, enc); got != "1.new.2" || tab.NumSymbols() != pageSize-1 {
+		t.Errorf("1.new.2 reads back as %q with %d symbols", got, tab.NumSymbols())
+	}
+	if want := "\x07\x01\x00\x03new\x02"; string(enc) != want {
+		t.Errorf("1.new.2 encodes as % x", enc)
+	}
+}
+
+// TestPinnedCount lets a reference count reach its end: the token stays.
+func TestPinnedCount(t *testing.T) {
+	tab := New(Options{})
+	enc := tab.AppendEncode(nil, "a")
+	tab.tokens.page(1).refs[1].Store(pinned - 1)
+	tab.AppendEncode(nil, "a")
+	tab.AppendEncode(nil, "a")
+	for range 5 {
+		tab.Release(enc)
+	}
+	if got := tab.tokens.page(1).refs[1].Load(); got != pinned {
+		t.Errorf("count = %d, want it to stay at %d", got, uint32(pinned))
+	}
+	if got := text(tab, enc); got != "a" {
+		t.Errorf("pinned token reads %q", got)
+	}
+}

@@ -28,22 +28,24 @@ func (t *Table) AppendText(dst []byte, enc []byte) []byte {
 // encoding whose tokens have been released and given away meanwhile; then the
 // result is either.
 func (t *Table) EqualText(enc []byte, text string) bool {
-	for rest, first := payload(enc), true; len(rest) > 0; first = false {
-		if !first {
-			if text == "" || text[0] != '.' {
-				return false
-			}
-			text = text[1:]
-		}
+	rest := payload(enc)
+	for len(rest) > 0 {
 		var sym Symbol
 		var token []byte
 		if sym, token, rest = segment(rest); sym != 0 {
 			token = t.tokens.get(sym)
 		}
-		if len(token) > len(text) || string(token) != text[:len(token)] {
+		n := len(token)
+		if n > len(text) || string(token) != text[:n] {
 			return false
 		}
-		text = text[len(token):]
+		text = text[n:]
+		if len(rest) > 0 {
+			if text == "" || text[0] != '.' {
+				return false
+			}
+			text = text[1:]
+		}
 	}
 	return text == ""
 }

@@ -64,11 +64,27 @@ func (k *tokens) page(sym Symbol) *page {
 // get returns the bytes of a symbol, nil if it is not in use. They never
 // change.
 func (k *tokens) get(sym Symbol) []byte {
-	p := k.page(sym)
-	if p == nil {
+	if p := k.page(sym); p != nil {
+		at := place(p.where[sym%pageSize].Load())
+		if g := k.arena.group(at.chunk()); g != nil {
+			if blk := g.blocks[at.chunk()%chunksPerGroup].Load(); blk != nil {
+				start, end := at.offset(), at.offset()+at.length()
+				return blk[start:end:end]
+			}
+		}
+		if at.chunk() != 0 {
+			return k.getSlow(sym)
+		}
+	}
+	return nil
+}
+
+// getSlow is get for tokens that have a chunk of their own or move right now.
+func (k *tokens) getSlow(sym Symbol) []byte {
+	where := k.whereOf(sym)
+	if where == nil {
 		return nil
 	}
-	where := &p.where[sym%pageSize]
 	for {
 		at := place(where.Load())
 		if at.chunk() == 0 {
@@ -77,7 +93,7 @@ func (k *tokens) get(sym Symbol) []byte {
 		if b, ok := k.arena.bytes(at); ok {
 			return b
 		}
-		// The block went away after the place was read, so the token has
+		// The chunk went away after the place was read, so the token has
 		// moved or gone. Look again.
 	}
 }
