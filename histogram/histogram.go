@@ -158,6 +158,10 @@ func (h *Histogram) sharedShard() *shard {
 	if s := h.shared.Load(); s != nil {
 		return s
 	}
+	return h.makeShared()
+}
+
+func (h *Histogram) makeShared() *shard {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.shared.Load()

@@ -64,6 +64,7 @@ func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 	if sc.interval.count == 0 {
 		// What touched the histogram was counted before, or its count is not
 		// there yet and will touch it again.
+		m.least, m.greatest = max(m.least, least), max(m.greatest, greatest)
 		m.late = [2]uint64{max(m.late[0], least), max(m.late[1], greatest)}
 		if prev.Interval.count == 0 {
 			return prev
@@ -78,10 +79,9 @@ func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 	cumulative.packed, cumulative.count = sc.cumulative.finish(sc.bounds), sc.cumulative.count
 	interval.sum, cumulative.sum = sum, prev.Cumulative.sum.plus(sum)
 
-	least, greatest = max(least, m.late[0]), max(greatest, m.late[1])
+	interval.setEnds(sc.interval.first, sc.interval.last, [2]uint64{least, m.late[0]}, [2]uint64{greatest, m.late[1]})
+	cumulative.setEnds(sc.cumulative.first, sc.cumulative.last, [2]uint64{m.least}, [2]uint64{m.greatest})
 	m.late = [2]uint64{}
-	interval.setEnds(sc.interval.first, sc.interval.last, least, greatest)
-	cumulative.setEnds(sc.cumulative.first, sc.cumulative.last, m.least, m.greatest)
 	if least != 0 && endValue(-least) < interval.least {
 		m.late[0] = least
 	}
@@ -225,18 +225,31 @@ func (m *merged) readSums(shards []*shard) wide128 {
 	return grown
 }
 
-// setEnds sets the extremes from their keys, which may be 0 for unknown, and
-// the first and last bins that have counts, which win if they disagree.
-func (s *Stats) setEnds(first, last int, least, greatest uint64) {
+// setEnds sets the extremes from their keys, 0 for none. The first and the last
+// bin that have counts know better: a key may belong to a value whose count was
+// not there yet. If no key fits, the far end of the bin is the answer.
+func (s *Stats) setEnds(first, last int, least, greatest [2]uint64) {
 	lo, hi := s.layout.signedSpan(first)
-	s.least = lo
-	if least != 0 {
-		s.least = min(max(lo, endValue(-least)), hi)
+	found := false
+	s.least = hi
+	for _, k := range least {
+		if v := endValue(-k); k != 0 && v >= lo && v <= s.least {
+			s.least, found = v, true
+		}
+	}
+	if !found {
+		s.least = lo
 	}
 	lo, hi = s.layout.signedSpan(last)
-	s.greatest = hi
-	if greatest != 0 {
-		s.greatest = min(max(lo, endValue(greatest)), hi)
+	found = false
+	s.greatest = lo
+	for _, k := range greatest {
+		if v := endValue(k); k != 0 && v <= hi && v >= s.greatest {
+			s.greatest, found = v, true
+		}
+	}
+	if !found {
+		s.greatest = hi
 	}
 }
 

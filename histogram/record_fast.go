@@ -113,8 +113,9 @@ func plain(w *atomic.Uint64) *uint64 { return (*uint64)(unsafe.Pointer(w)) }
 
 // recordMany counts v, n times.
 func (h *Histogram) recordMany(v int64, n uint64) {
+	var slot int
 	for {
-		slot := percpu.Pin()
+		slot = percpu.Pin()
 		if slot >= h.owned.n {
 			break
 		}
@@ -135,7 +136,7 @@ func (h *Histogram) recordMany(v int64, n uint64) {
 	s.heat++
 	if s.heat >= warmRecords && (s.heat >= hotRecords || h.owned.n > 0) {
 		s.heat = 0
-		h.ownSlot()
+		h.ownSlot(slot)
 	}
 }
 
@@ -199,11 +200,8 @@ func (s *sum) ownAdd(v, n uint64) {
 	*plain(&s.high) += high
 }
 
-// ownSlot gives the current slot a shard of its own. Losing the slot meanwhile
-// is harmless: then another one gets it.
-func (h *Histogram) ownSlot() {
-	slot := percpu.Pin()
-	percpu.Unpin()
+// ownSlot gives the slot a shard of its own.
+func (h *Histogram) ownSlot(slot int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.owned.n == 0 {

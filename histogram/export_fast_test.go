@@ -1,0 +1,19 @@
+//go:build amd64 && !race && !purego
+
+package histogram
+
+import "runtime"
+
+// OwnAll gives every scheduler slot a shard of its own, as if h were hot.
+func OwnAll(h *Histogram) {
+	h.makeShared()
+	for slot := range runtime.GOMAXPROCS(0) {
+		h.ownSlot(slot)
+	}
+}
+
+// Owned returns how many shards are owned by scheduler slots.
+func Owned(h *Histogram) int { return len(h.owned.appendTo(nil)) }
+
+// HotRecords is how many records make a histogram hot.
+const HotRecords = hotRecords
