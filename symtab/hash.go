@@ -9,13 +9,14 @@ import (
 
 // keyedHash is xxHash64 over words that secret keys have scrambled first.
 //
-// Giving xxHash64 a seed is not enough against chosen names: flipping the top
-// bit of the state's word where it survives the multiplication, and flipping it
-// back in the next word, yields pairs that collide under every seed, and n such
-// pairs in a row yield 2^n colliding names. Such tricks need to know the
-// difference that enters the function. So the input goes in by 16 bytes, as the
-// product of two words that each are masked by a key, high and low half folded
-// together; what that changes cannot be told without the keys.
+// Giving xxHash64 a seed is not enough against chosen names. A change of one
+// word that flips only the top bit of the state can be undone by the next word,
+// whatever the state is: short names pair up under every seed, and long names
+// made of n such spots fall into groups that grow exponentially with n. Such
+// tricks need to know the difference that enters the function. So the input
+// goes in by 16 bytes, as the product of two words that are masked by a key
+// each, high and low half folded together; what a change of the input does to
+// that cannot be told without the keys.
 type keyedHash struct{ maskA, maskB, start uint64 }
 
 func newKeyedHash(seed uint64) keyedHash {
