@@ -113,12 +113,18 @@ func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []t
 	full, base := sc.fullName(room[:0], name, tgs)
 	s.symbols.CountLookup(full)
 	h := s.lookup.hash(sc.cls.network, full)
-	if b, i, ok := s.find(h, sc.cls.network, full); ok && b.variant == v && b.owner[i].Load() == sc.id &&
-		(b.modes == nil || ImportMode(b.modes[i].Load()) == mode) {
+	b, i, ok := s.hot.find(h, sc, full)
+	if !ok {
+		if b, i, ok = s.find(h, sc.cls.network, full); ok {
+			s.hot.keep(h, sc.cls.network, full, b, i)
+			ok = b.owner[i].Load() == sc.id
+		}
+	}
+	if ok && b.variant == v && (b.modes == nil || ImportMode(b.modes[i].Load()) == mode) {
 		return b, i, nil
 	}
-	full = strings.Clone(full)
-	return sc.askSlow(h, v, mode, unit, full, full[:base], tgs)
+	kept := strings.Clone(full) // of its own, so that room stays on the stack
+	return sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs)
 }
 
 // fullName composes a stat's full name, in buf if it has room for it, and
@@ -150,7 +156,7 @@ func (sc *Scope) askSlow(h uint64, v variant, mode ImportMode, unit Unit, full, 
 	s := sc.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sc.closed {
+	if sc.closed.Load() {
 		return nil, 0, fmt.Errorf("store: %q: %w", full, ErrClosed)
 	}
 	if b, i, ok := s.find(h, sc.cls.network, full); ok {

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,7 +53,7 @@ type Scope struct {
 	cls    *class
 	limits [kinds]*int
 
-	closed bool       // guarded by Store.mu
+	closed atomic.Bool
 	held   []id       // guarded by Store.mu
 	counts [kinds]int // of held; guarded by Store.mu
 }
@@ -110,11 +111,11 @@ func (sc *Scope) Store() *Store { return sc.store }
 func (sc *Scope) Close() {
 	s := sc.store
 	s.mu.Lock()
-	if sc.closed || sc == s.root {
+	if sc.closed.Load() || sc == s.root {
 		s.mu.Unlock()
 		return
 	}
-	sc.closed = true
+	sc.closed.Store(true)
 	delete(s.scopes, sc.id)
 	for _, x := range sc.held {
 		s.unhold(sc, x)

@@ -59,6 +59,7 @@ type Store struct {
 	root    *Scope
 
 	lookup   lookup
+	hot      hotNames
 	names    nameTable                               // tag-extracted names and names of tags
 	blocks   atomic.Pointer[[]atomic.Pointer[block]] // by block index
 	null     nulls
@@ -120,6 +121,7 @@ func New(opts Options) *Store {
 		s.opts.Naming.Product = opts.Product
 	}
 	s.lookup.init()
+	s.hot.init()
 	s.series.owners, s.series.seed = make(map[uint64]metricOwner), maphash.MakeSeed()
 	s.blocks.Store(new([]atomic.Pointer[block]))
 	for i := range s.byName {
