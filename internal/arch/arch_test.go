@@ -1,0 +1,43 @@
+package arch
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestHouseRules applies every rule to every package of the module.
+func TestHouseRules(t *testing.T) {
+	began := time.Now()
+	pkgs := loadTree(t)
+	used := make([]bool, len(exceptions()))
+	ran := 0 // rules; -run may select some
+	for _, r := range rules() {
+		t.Run(r.name, func(t *testing.T) {
+			ran++
+			for _, p := range pkgs {
+				for _, f := range r.check(p) {
+					i := slices.IndexFunc(exceptions(), func(e exception) bool {
+						return e.rule == r.name && e.room == p.room && e.what == f.what
+					})
+					if i >= 0 {
+						used[i] = true
+						continue
+					}
+					t.Errorf("%s: %s\n\t(to opt out, name rule %q, room %q and %q with a reason in internal/arch/exceptions_test.go)",
+						f.where, f.hint, r.name, p.room, f.what)
+				}
+			}
+		})
+	}
+	for i, e := range exceptions() {
+		if e.reason == "" {
+			t.Errorf("the exception %s %s %s has no reason", e.rule, e.room, e.what)
+		}
+		known := slices.ContainsFunc(pkgs, func(p *pkg) bool { return p.room == e.room })
+		if ran == len(rules()) && !used[i] && known {
+			t.Errorf("the exception %s %s %s excuses nothing: remove it from internal/arch/exceptions_test.go", e.rule, e.room, e.what)
+		}
+	}
+	t.Logf("%d packages in %v", len(pkgs), time.Since(began).Round(time.Millisecond))
+}

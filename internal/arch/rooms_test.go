@@ -1,0 +1,200 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room is one row of the import table: a directory, or with /... at the end
+// all directories below it that have no row of their own.
+type room struct {
+	path string
+	may  []string // which of our rooms it may import; patterns as in path
+}
+
+// rooms says who may import whom, from ground to roof. The most exact row
+// counts. "own/..." stands for the rooms below the importing room's own row:
+// for server/certs it is server/certs/..., so that neighbours stay apart.
+//
+// Any room may import what foundation lists. Whoever may import store may
+// import store/tags too, because the store's answers contain its Tag.
+func rooms() []room {
+	return []room{
+		{"symtab", nil},
+		{"histogram", nil},
+		{"store", []string{"symtab", "histogram", "store/tags"}},
+		{"store/tags", nil},
+		{"flush", []string{"store", "histogram"}},
+		{"flush/sinktest", []string{"flush", "store"}},
+		{"flush/...", []string{"flush", "store", "histogram"}},
+		{"render", []string{"store", "histogram"}},
+		{"statsd", []string{"store", "statsd/..."}},
+		{"statsd/...", []string{"store", "statsd/..."}},
+		{"upstream", []string{"store", "upstream/..."}},
+		{"upstream/...", []string{"store", "upstream/..."}},
+		{"upstream/config", []string{"upstream/config/...", "internal/wire"}},
+		{"upstream/xds", []string{"store", "upstream/...", "internal/wire"}},
+		{"server/configdump", []string{"store", "own/...", "internal/wire"}},
+		{"server/...", []string{"store", "own/..."}},
+		{"admin", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
+		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
+		{"admin/ui", nil},
+		{"bootstrap", []string{"upstream/config", "bootstrap/...", "internal/wire"}},
+		{"bootstrap/...", []string{"upstream/config", "bootstrap/..."}},
+		{"server", []string{
+			"symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
+			"upstream", "upstream/...", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "internal/wire",
+		}},
+		{"cmd/...", []string{"bootstrap", "server", "cmd/..."}},
+		{"examples/...", public()},
+		{"bench", public()},
+		{"bench/...", public()},
+
+		{"internal/arch", nil},
+		{"internal/cacheline", nil},
+		{"internal/deps", nil},
+		{"internal/golden", nil},
+		{"internal/invariants", nil},
+		{"internal/match", nil},
+		{"internal/percpu", nil},
+		{"internal/wire", nil},
+	}
+}
+
+// foundation lists the small internal rooms that any room may stand on.
+func foundation() []string {
+	return []string{"internal/cacheline", "internal/invariants", "internal/match", "internal/percpu"}
+}
+
+// testOnly lists rooms that only test files import.
+func testOnly() []string { return []string{"internal/golden", "flush/sinktest"} }
+
+// public lists the rooms that users of the module can import.
+func public() []string {
+	return []string{
+		"symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
+		"upstream", "upstream/...", "server", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "bench/...",
+	}
+}
+
+// fits reports whether the room at path is one that pattern names.
+func fits(pattern, path string) bool {
+	if parent, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return strings.HasPrefix(path, parent+"/")
+	}
+	return pattern == path
+}
+
+func fitsAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return fits(p, path) })
+}
+
+// under reports whether path is one of the rooms or lies below one.
+func under(path string, rooms ...string) bool {
+	return slices.ContainsFunc(rooms, func(r string) bool { return path == r || strings.HasPrefix(path, r+"/") })
+}
+
+// rowFor returns the most exact row for the room at path.
+func rowFor(path string) (room, bool) {
+	var best room
+	for _, r := range rooms() {
+		if fits(r.path, path) && (r.path == path || len(r.path) > len(best.path)) {
+			best = r
+			if r.path == path {
+				break
+			}
+		}
+	}
+	return best, best.path != ""
+}
+
+// mayImport reports whether the table lets the room from import the room to.
+func mayImport(from, to string) bool {
+	row, ok := rowFor(from)
+	if !ok {
+		return false
+	}
+	if slices.Contains(foundation(), to) {
+		return true
+	}
+	for _, pattern := range row.may {
+		if below, ok := strings.CutPrefix(pattern, "own/"); ok {
+			own := from
+			if parent, ok := strings.CutSuffix(row.path, "/..."); ok {
+				rest := strings.TrimPrefix(from, parent+"/")
+				first, _, _ := strings.Cut(rest, "/")
+				own = parent + "/" + first
+			}
+			pattern = own + "/" + below
+			if own != from && own == to { // a room below may not go up
+				continue
+			}
+		}
+		if fits(pattern, to) || pattern == "store" && to == "store/tags" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestImportTable(t *testing.T) {
+	tests := []struct {
+		from, to string
+		want     bool
+	}{
+		{"store", "symtab", true},
+		{"store", "store/tags", true},
+		{"store", "render", false},
+		{"store", "internal/percpu", true},
+		{"symtab", "histogram", false},
+		{"store/tags", "store", false},
+		{"store/tags", "internal/match", true},
+		{"flush/statsdsink", "flush", true},
+		{"flush/statsdsink", "store/tags", true},
+		{"flush/statsdsink", "flush/otlpsink", false},
+		{"flush/sinktest", "histogram", false},
+		{"render", "flush", false},
+		{"statsd", "statsd/line", true},
+		{"statsd/line", "render", false},
+		{"upstream/health", "upstream/config", true},
+		{"upstream/config", "store", false},
+		{"upstream", "admin", false},
+		{"admin", "upstream", false},
+		{"admin", "server/certs", false},
+		{"admin", "server", false},
+		{"admin", "admin/ui", true},
+		{"admin/ui", "store", false},
+		{"server/certs", "store", true},
+		{"server/certs", "server/logctl", false},
+		{"server/certs", "server/certs/ocsp", true},
+		{"server/certs/ocsp", "server/certs", false},
+		{"server/certs", "admin", false},
+		{"server/certs", "server", false},
+		{"server", "server/certs", true},
+		{"server", "admin", true},
+		{"server", "cmd/statsd-admin", false},
+		{"cmd/statsd-admin", "server", true},
+		{"cmd/statsd-admin", "store", false},
+		{"examples/proxy", "server", true},
+		{"examples/proxy", "internal/match", true},
+		{"examples/proxy", "internal/wire", false},
+		{"store", "internal/wire", false},
+		{"nowhere", "store", false},
+	}
+	for _, tt := range tests {
+		if got := mayImport(tt.from, tt.to); got != tt.want {
+			t.Errorf("may %s import %s: %t, want %t", tt.from, tt.to, got, tt.want)
+		}
+	}
+}
+
+func TestRowsAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range rooms() {
+		if seen[r.path] {
+			t.Errorf("room %s has two rows", r.path)
+		}
+		seen[r.path] = true
+	}
+}

@@ -1,0 +1,306 @@
+package arch
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+)
+
+// rule is one house rule. Its check looks at one package at a time.
+type rule struct {
+	name  string
+	check func(*pkg) []finding
+}
+
+func rules() []rule {
+	return []rule{
+		{"imports", checkImports},
+		{"servers", checkServers},
+		{"modules", checkModules},
+		{"flags", checkFlags},
+		{"environment", checkEnvironment},
+		{"exit", checkExit},
+		{"goroutines", checkGoroutines},
+		{"names", checkNames},
+		{"state", checkState},
+		{"init", checkInit},
+		{"comment", checkComment},
+		{"testing", checkTesting},
+		{"size", checkSize},
+	}
+}
+
+// program reports whether the room holds programs rather than library code.
+func program(room string) bool { return under(room, "cmd", "examples") }
+
+func checkImports(p *pkg) []finding {
+	var all []finding
+	if _, ok := rowFor(p.room); !ok {
+		return []finding{{p.room, "room", "unknown room: add it to the table in internal/arch/rooms_test.go with what it may import, and to the page on architecture with one sentence on what it is for"}}
+	}
+	for _, f := range p.files {
+		for _, spec := range f.ast.Imports {
+			to, ours := strings.CutPrefix(importPath(spec), modulePath+"/")
+			if !ours {
+				continue
+			}
+			if !mayImport(p.room, to) {
+				row, _ := rowFor(p.room)
+				may := slices.Concat(row.may, foundation())
+				all = append(all, p.find(spec.Pos(), to,
+					"%s may not import %s, only %s: declare the small interface you need where you need it and let server plug it in, or move the code to the room that owns it",
+					p.room, to, strings.Join(may, ", ")))
+			}
+		}
+	}
+	return all
+}
+
+// checkServers finds HTTP servers by their use, since clients are allowed.
+func checkServers(p *pkg) []finding {
+	if under(p.room, "admin", "server/listeners", "examples", "internal/deps") {
+		return nil
+	}
+	var all []finding
+	for _, f := range p.files {
+		fast, std := f.localName("github.com/valyala/fasthttp"), f.localName("net/http")
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			x, sel, ok := selector(n)
+			if ok && (x == fast || x == std) && (sel == "Server" || sel == "Serve" || sel == "ServeTLS" || strings.HasPrefix(sel, "ListenAndServe")) {
+				all = append(all, p.find(n.Pos(), x+"."+sel,
+					"an HTTP server in %s: the only server is admin's; add a row to its endpoint table (health-check listeners are in server/listeners)", p.room))
+			}
+			return true
+		})
+		for _, spec := range f.ast.Imports {
+			if to := importPath(spec); to == "net/http/pprof" || to == "expvar" {
+				all = append(all, p.find(spec.Pos(), to, "%s registers handlers on a server that we do not have: use runtime/pprof, or a row of admin's endpoint table", to))
+			}
+		}
+	}
+	return all
+}
+
+// confined is a set of foreign packages that only some rooms may import.
+type confined struct {
+	prefixes []string
+	rooms    []string
+	hint     string
+}
+
+func confinement() []confined {
+	return []confined{
+		{
+			[]string{"go.yaml.in/", "gopkg.in/yaml", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml"},
+			[]string{"bootstrap", "upstream/config"},
+			"YAML is read in bootstrap and upstream/config only: take plain values from them",
+		},
+		{
+			[]string{"google.golang.org/protobuf", "github.com/golang/protobuf", "github.com/envoyproxy/", "github.com/cncf/xds", "go.opentelemetry.io/proto"},
+			[]string{"upstream/config", "upstream/xds", "server/configdump", "internal/wire", "bootstrap", "admin"},
+			"protobuf messages stay in the boundary rooms (upstream/config, upstream/xds, server/configdump, internal/wire, bootstrap, admin): take the immutable structs of upstream/config, or write the bytes by hand",
+		},
+	}
+}
+
+func checkModules(p *pkg) []finding {
+	if p.room == "internal/deps" {
+		return nil
+	}
+	var all []finding
+	for _, f := range p.files {
+		for _, spec := range f.ast.Imports {
+			to := importPath(spec)
+			for _, c := range confinement() {
+				if slices.ContainsFunc(c.prefixes, func(prefix string) bool { return strings.HasPrefix(to, prefix) }) && !under(p.room, c.rooms...) {
+					all = append(all, p.find(spec.Pos(), to, "%s imports %s: %s", p.room, to, c.hint))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func checkFlags(p *pkg) []finding {
+	if program(p.room) || under(p.room, "bench") || p.room == "internal/deps" {
+		return nil
+	}
+	var all []finding
+	for _, f := range p.files {
+		for _, spec := range f.ast.Imports {
+			if to := importPath(spec); to == "flag" || to == "github.com/spf13/pflag" {
+				all = append(all, p.find(spec.Pos(), to, "flags belong in cmd: take a field of a config struct whose zero value is the default"))
+			}
+		}
+	}
+	return all
+}
+
+func checkEnvironment(p *pkg) []finding {
+	if program(p.room) {
+		return nil
+	}
+	names := []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Clearenv", "Args"}
+	return p.uses(func(importedPath, sel string) string {
+		if (importedPath == "os" || importedPath == "syscall") && slices.Contains(names, sel) {
+			return "the environment and the command line are read in cmd only: take a field of a config struct"
+		}
+		return ""
+	}, "os", "syscall")
+}
+
+func checkExit(p *pkg) []finding {
+	if program(p.room) {
+		return nil
+	}
+	return p.uses(func(importedPath, sel string) string {
+		if importedPath == "os" && sel == "Exit" || importedPath == "syscall" && sel == "Exit" ||
+			importedPath == "log" && (strings.HasPrefix(sel, "Fatal") || strings.HasPrefix(sel, "Panic")) {
+			return "library code does not end the process: return an error"
+		}
+		return ""
+	}, "os", "syscall", "log")
+}
+
+// uses asks verdict about every name used of the imported packages given.
+func (p *pkg) uses(verdict func(importedPath, sel string) string, importedPaths ...string) []finding {
+	var all []finding
+	for _, f := range p.files {
+		local := map[string]string{}
+		for _, to := range importedPaths {
+			if name := f.localName(to); name != "" {
+				local[name] = to
+			}
+		}
+		if len(local) == 0 {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if x, sel, ok := selector(n); ok && local[x] != "" {
+				if hint := verdict(local[x], sel); hint != "" {
+					all = append(all, p.find(n.Pos(), x+"."+sel, "%s", hint))
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+func checkGoroutines(p *pkg) []finding {
+	if !under(p.room, "symtab", "histogram", "store", "render") {
+		return nil
+	}
+	hint := p.room + " starts no goroutines: do the work in the caller's, or let flush or server run it"
+	var all []finding
+	for _, f := range p.files {
+		clock := f.localName("time")
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				all = append(all, p.find(n.Pos(), "go", "%s", hint))
+			case *ast.CallExpr:
+				s, ok := n.Fun.(*ast.SelectorExpr)
+				if !ok {
+					break
+				}
+				if s.Sel.Name == "Go" {
+					all = append(all, p.find(n.Pos(), "Go", "%s", hint))
+				}
+				if x, sel, ok := selector(s); ok && clock != "" && x == clock && sel == "AfterFunc" {
+					all = append(all, p.find(n.Pos(), "time.AfterFunc", "%s", hint))
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+func checkNames(p *pkg) []finding {
+	vague := []string{"util", "utils", "common", "type", "types", "helper", "helpers", "misc", "shared", "base", "lib"}
+	hint := "the name says nothing about what is inside: put the code where it is used, or name the thing (backoff, ring, quota)"
+	for _, part := range strings.Split(p.room, "/") {
+		if slices.Contains(vague, part) {
+			return []finding{{p.room, part, hint}}
+		}
+	}
+	for _, f := range p.files {
+		name := f.ast.Name.Name
+		if slices.Contains(vague, name) {
+			return []finding{p.find(f.ast.Name.Pos(), name, "%s", hint)}
+		}
+		if name != "main" && name != path.Base(p.room) {
+			return []finding{p.find(f.ast.Name.Pos(), name, "package %s lives in directory %s: give both one name", name, p.room)}
+		}
+	}
+	return nil
+}
+
+func checkInit(p *pkg) []finding {
+	var all []finding
+	for _, f := range p.files {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				all = append(all, p.find(fn.Pos(), "init", "no init functions: write a constructor, or a function that returns the table"))
+			}
+		}
+	}
+	return all
+}
+
+func checkComment(p *pkg) []finding {
+	if len(p.files) == 0 {
+		return nil
+	}
+	var have []string
+	for _, f := range p.files {
+		if f.ast.Doc == nil || strings.TrimSpace(f.ast.Doc.Text()) == "" {
+			continue
+		}
+		have = append(have, f.path)
+		name := f.ast.Name.Name
+		if want := "Package " + name + " "; name != "main" && !strings.HasPrefix(f.ast.Doc.Text(), want) {
+			return []finding{p.find(f.ast.Doc.Pos(), "comment", "the package comment begins with %q and says in one sentence what the room is for", want)}
+		}
+	}
+	switch len(have) {
+	case 1:
+		return nil
+	case 0:
+		return []finding{{p.room, "comment", "no package comment: say in one sentence what the room is for, in doc.go or the file named after the package"}}
+	}
+	return []finding{{p.room, "comment", "package comments in " + strings.Join(have, " and ") + ": keep one (an empty line between comment and package clause makes it an ordinary comment)"}}
+}
+
+// checkTesting keeps the testing package and test rooms out of shipped code.
+func checkTesting(p *pkg) []finding {
+	if slices.Contains(testOnly(), p.room) || under(p.room, "bench") {
+		return nil
+	}
+	var all []finding
+	for _, f := range p.files {
+		for _, spec := range f.ast.Imports {
+			to := importPath(spec)
+			ours, _ := strings.CutPrefix(to, modulePath+"/")
+			if to == "testing" || strings.HasPrefix(to, "testing/") || slices.Contains(testOnly(), ours) {
+				all = append(all, p.find(spec.Pos(), to, "shipped code does not import %s: move this to a _test.go file or a room like flush/sinktest", to))
+			}
+		}
+	}
+	return all
+}
+
+// maxLines is far above what a file should have; see the median around it.
+const maxLines = 900
+
+func checkSize(p *pkg) []finding {
+	var all []finding
+	for _, f := range p.files {
+		if f.lines > maxLines && !ast.IsGenerated(f.ast) {
+			all = append(all, finding{f.path, path.Base(f.path), "the file has more than 900 lines: find the second idea in it and give that a file of its own"})
+		}
+	}
+	return all
+}

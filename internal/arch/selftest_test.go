@@ -1,0 +1,140 @@
+package arch
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRulesFindWhatTheyShould gives each rule code that breaks it and code that
+// looks alike but keeps it.
+func TestRulesFindWhatTheyShould(t *testing.T) {
+	const head = "// Package x is a sample.\npackage x\n"
+	tests := []struct {
+		rule, room, code string
+		want             string // what of the findings, joined by spaces
+	}{
+		{"imports", "store", head + `import "` + modulePath + `/symtab"`, ""},
+		{"imports", "symtab", head + `import "` + modulePath + `/store"`, "store"},
+		{"imports", "admin", head + `import ("` + modulePath + `/upstream"; "` + modulePath + `/server/certs")`, "upstream server/certs"},
+		{"imports", "server/certs", head + `import "` + modulePath + `/admin"`, "admin"},
+		{"imports", "attic", head, "room"},
+		{"imports", "internal/attic", head, "room"},
+
+		{"servers", "statsd", head + `import "github.com/valyala/fasthttp"; var _ = fasthttp.Server{}`, "fasthttp.Server"},
+		{"servers", "upstream/health", head + `import "github.com/valyala/fasthttp"; var c fasthttp.Client`, ""},
+		{"servers", "admin", head + `import "github.com/valyala/fasthttp"; var _ = fasthttp.Server{}`, ""},
+		{"servers", "server/listeners", head + `import "github.com/valyala/fasthttp"; var _ = fasthttp.ListenAndServe`, ""},
+		{"servers", "server/certs", head + `import web "net/http"; var _ = web.ListenAndServe`, "web.ListenAndServe"},
+		{"servers", "cmd/x", head + `import _ "net/http/pprof"`, "net/http/pprof"},
+
+		{"modules", "store", head + `import "go.yaml.in/yaml/v4"`, "go.yaml.in/yaml/v4"},
+		{"modules", "bootstrap", head + `import "go.yaml.in/yaml/v4"`, ""},
+		{"modules", "upstream/lb", head + `import "google.golang.org/protobuf/proto"`, "google.golang.org/protobuf/proto"},
+		{"modules", "upstream/config", head + `import "google.golang.org/protobuf/proto"`, ""},
+
+		{"flags", "store", head + `import "flag"`, "flag"},
+		{"flags", "server", head + `import "github.com/spf13/pflag"`, "github.com/spf13/pflag"},
+		{"flags", "cmd/statsd-admin", head + `import "flag"`, ""},
+
+		{"environment", "bootstrap", head + `import "os"; var _ = os.Getenv("A")`, "os.Getenv"},
+		{"environment", "bootstrap", head + `import "os"; var _ = os.Args`, "os.Args"},
+		{"environment", "bootstrap", head + `import "os"; var _ = os.ReadFile`, ""},
+		{"environment", "cmd/statsd-admin", head + `import "os"; var _ = os.Getenv("A")`, ""},
+
+		{"exit", "server", head + `import ("os"; "log"); func f() { os.Exit(1); log.Fatalf("x") }`, "os.Exit log.Fatalf"},
+		{"exit", "server", head + `import "log/slog"; func f() { slog.Error("x") }`, ""},
+		{"exit", "cmd/statsd-admin", head + `import "os"; func f() { os.Exit(1) }`, ""},
+
+		{"goroutines", "store", head + `func f() { go f() }`, "go"},
+		{"goroutines", "store/tags", head + `import "sync"; func f() { var wg sync.WaitGroup; wg.Go(f) }`, "Go"},
+		{"goroutines", "render", head + `import "time"; func f() { time.AfterFunc(1, f) }`, "time.AfterFunc"},
+		{"goroutines", "flush", head + `func f() { go f() }`, ""},
+
+		{"names", "store/util", "package util", "util"},
+		{"names", "store/x", "package helpers", "helpers"},
+		{"names", "store/x", "package y", "y"},
+		{"names", "store/x", "package x", ""},
+		{"names", "cmd/x", "package main", ""},
+
+		{"state", "store", head + `var count int`, "count"},
+		{"state", "store", head + `import "sync"; var mu sync.Mutex`, "mu"},
+		{"state", "store", head + `import "sync"; var mu = sync.Mutex{}`, "mu"},
+		{"state", "store", head + `var cache = map[string]int{}; func f() { cache["a"] = 1 }`, "cache"},
+		{"state", "store", head + `var cache = map[string]int{}; func f() { delete(cache, "a") }`, "cache"},
+		{"state", "store", head + `var total = 0; func f() { total++ }`, "total"},
+		{"state", "store", head + `var total = 0; func f() *int { return &total }`, "total"},
+		{"state", "store", head + `var list = []int{1}; func f() { list = append(list, 2) }`, "list"},
+		{"state", "store", head + `var s = struct{ a [2]int }{}; func f() { s.a[1] = 2 }`, "s"},
+		{"state", "store", head + `var def = &struct{}{}`, "def"},
+		{"state", "store", head + `var def = newThing(); func newThing() *int { return nil }`, "def"},
+		{"state", "store", head + `var c = make(chan int)`, "c"},
+		{"state", "store", head + `import "errors"; var ErrClosed = errors.New("x: closed")`, ""},
+		{"state", "store", head + `import "regexp"; var re = regexp.MustCompile("a")`, ""},
+		{"state", "store", head + `type T int; var _ interface{} = (*T)(nil)`, ""},
+		{"state", "store", head + `var names = [...]string{"a", "b"}; var half = 1.0 / 2; var raw = []byte("x")`, ""},
+		{"state", "store", head + `var table = func() [256]bool { var t [256]bool; t[1] = true; return t }()`, ""},
+		{"state", "store", head + `var table = build(3); func build(n int) []int { return nil }`, ""},
+		{"state", "store", head + `var n = 1; func f() { n := 2; n++ }`, ""},
+		{"state", "store", head + `import _ "embed"
+//go:embed a.yaml
+var text string`, ""},
+
+		{"init", "store", head + `func init() {}`, "init"},
+		{"init", "store", head + `type t int; func (t) init() {}`, ""},
+
+		{"comment", "store", "package x", "comment"},
+		{"comment", "store", "// X is a thing.\npackage x", "comment"},
+		{"comment", "store", head, ""},
+		{"comment", "cmd/y", "// Command y does things.\npackage main", ""},
+
+		{"testing", "store", head + `import "testing"`, "testing"},
+		{"testing", "store", head + `import "` + modulePath + `/internal/golden"`, "internal/golden"},
+		{"testing", "flush/sinktest", head + `import "testing"`, ""},
+
+		{"size", "store", head + strings.Repeat("\n", 899), "x.go"},
+		{"size", "store", head + strings.Repeat("\n", 898), ""},
+		{"size", "store", "// Code generated by x. DO NOT EDIT.\n\n" + head + strings.Repeat("\n", 1000), ""},
+	}
+	tested := map[string]bool{}
+	for _, tt := range tests {
+		for _, r := range rules() {
+			if r.name != tt.rule {
+				continue
+			}
+			tested[r.name] = true
+			var got []string
+			for _, f := range r.check(parseSource(t, tt.room, tt.code)) {
+				what, _ := strings.CutPrefix(f.what, modulePath+"/")
+				got = append(got, what)
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("rule %s in %s finds %q, want %q in\n%.300s", tt.rule, tt.room, got, tt.want, tt.code)
+			}
+		}
+	}
+	for _, r := range rules() {
+		if !tested[r.name] {
+			t.Errorf("rule %s is not tested", r.name)
+		}
+	}
+}
+
+func TestTwoPackageCommentsAreFound(t *testing.T) {
+	p := parseSource(t, "store", "// Package x is one.\npackage x")
+	if err := p.add("store/y.go", []byte("// Package x is another.\npackage x")); err != nil {
+		t.Fatal(err)
+	}
+	if got := checkComment(p); len(got) != 1 || !strings.Contains(got[0].hint, "store/x.go and store/y.go") {
+		t.Errorf("findings = %v, want one that names both files", got)
+	}
+}
+
+func TestWritesInOtherFilesAreFound(t *testing.T) {
+	p := parseSource(t, "store", "package x\nvar list = []int{1}")
+	if err := p.add("store/y.go", []byte("package x\nfunc f() { list[0] = 2 }")); err != nil {
+		t.Fatal(err)
+	}
+	if got := checkState(p); len(got) != 1 || got[0].what != "list" {
+		t.Errorf("findings = %v, want one about list", got)
+	}
+}
