@@ -1,0 +1,32 @@
+//go:build amd64 && !race && !purego
+
+package histogram_test
+
+import (
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+)
+
+// TestOnlyHotHistogramsGetOwnedShards: memory is spent where it saves time.
+func TestOnlyHotHistogramsGetOwnedShards(t *testing.T) {
+	h := histogram.New(newLayout(t, histogram.Config{}))
+	for range 5 {
+		for range histogram.HotRecords / 2 {
+			h.Record(12)
+		}
+		h.Merge()
+	}
+	if n := histogram.Owned(h); n != 0 {
+		t.Errorf("%d owned shards at half the hot rate, want none", n)
+	}
+	for range histogram.HotRecords {
+		h.Record(12)
+	}
+	if n := histogram.Owned(h); n == 0 {
+		t.Error("no owned shard at the hot rate")
+	}
+	if got, want := h.Merge().Cumulative.Count(), uint64(histogram.HotRecords*7/2); got != want {
+		t.Errorf("count = %d, want %d", got, want)
+	}
+}
