@@ -125,7 +125,8 @@ func (s Spec) rules(defaults []rule) ([]rule, error) {
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("No regex specified for tag specifier and no default regex for name: '%s'", s.Name) //nolint:staticcheck // known wording
+		//lint:ignore ST1005 users of such configurations know this wording
+		return nil, fmt.Errorf("No regex specified for tag specifier and no default regex for name: '%s'", s.Name)
 	}
 	return found, nil
 }
@@ -233,7 +234,7 @@ func (e *Extractor) Extract(name string, dst []Tag) (extracted string, tags []Ta
 
 // ExtractInto is Extract for callers that keep a buffer: the base name is
 // appended to buf. With the default rules it allocates only when buf or dst
-// have to grow.
+// have to grow, or for names of more than 47 tokens.
 func (e *Extractor) ExtractInto(name string, buf []byte, dst []Tag) (extracted []byte, tags []Tag) {
 	var cutsArray [cutsOnStack]span
 	cuts, dst := e.run(name, dst, cutsArray[:0])
