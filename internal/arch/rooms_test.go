@@ -86,10 +86,6 @@ func fits(pattern, path string) bool {
 	return pattern == path
 }
 
-func fitsAny(patterns []string, path string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return fits(p, path) })
-}
-
 // under reports whether path is one of the rooms or lies below one.
 func under(path string, rooms ...string) bool {
 	return slices.ContainsFunc(rooms, func(r string) bool { return path == r || strings.HasPrefix(path, r+"/") })
