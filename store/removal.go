@@ -29,6 +29,9 @@ func (s *Store) kill(b *block, i int, x id) {
 	s.stats--
 	if b.cls.network {
 		s.removals.Add(1)
+		if s.ended != nil {
+			s.ended(full)
+		}
 	}
 	s.byKind[k]--
 	s.dead = append(s.dead, x)
@@ -38,6 +41,15 @@ func (s *Store) kill(b *block, i int, x id) {
 // network input made. Who keeps handles of such stats must ask for them anew
 // when it has changed: a handle of a stat that ended takes writes for nothing.
 func (s *Store) RemovedGeneration() uint64 { return s.removals.Load() }
+
+// OnNetworkEnd makes f learn the full name of each stat that ends and that
+// network input made. f must be quick, must not keep name, and must not call
+// the store, which is locked. Nil ends it.
+func (s *Store) OnNetworkEnd(f func(name []byte)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = f
+}
 
 // SetReject replaces the stats matcher. Existing stats that it rejects end,
 // hidden gauges excepted. Nil rejects nothing.

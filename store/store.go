@@ -93,6 +93,7 @@ type Store struct {
 	dead       []id            // killed since the last purge
 	layouts    map[layoutKey]*histogram.Layout
 	overflow   [kinds]*Counter
+	ended      func(name []byte) // see OnNetworkEnd
 }
 
 // New returns an empty store.
