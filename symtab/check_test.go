@@ -1,9 +1,6 @@
 package symtab
 
-import (
-	"math/bits"
-	"testing"
-)
+import "testing"
 
 // checkTable compares everything the table knows twice. Nobody else may use
 // the table meanwhile.
@@ -130,12 +127,4 @@ func chunkCount(tab *Table) (n, groups int) {
 		}
 	}
 	return n, groups
-}
-
-// roomCount is the number of pages with room.
-func roomCount(tab *Table) (n int) {
-	for _, w := range tab.tokens.room {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -256,38 +257,77 @@ func TestOneTokenContended(t *testing.T) {
 }
 
 // TestMemoryIsGivenBack floods the table with tokens and releases all but one
-// in a thousand.
+// in a thousand, then those too.
 func TestMemoryIsGivenBack(t *testing.T) {
-	const n = 200_000
+	const n, rounds = 60_000, 3
 	tab := New(Options{})
-	for round := range 3 {
-		encs := make([][]byte, n)
-		for i := range encs {
-			encs[i] = tab.AppendEncode(nil, fmt.Sprintf("round_%d_token_%06d", round, i))
+	var kept []held
+	for round := range rounds {
+		all := make([]held, n)
+		for i := range all {
+			name := fmt.Sprintf("round_%d_token_%06d", round, i)
+			all[i] = held{enc: tab.AppendEncode(nil, name), text: name}
 		}
-		checkTable(t, tab)
-		for i, enc := range encs {
-			if i%1000 != 0 {
-				tab.Release(enc)
+		for i, h := range all {
+			if i%1000 == 0 {
+				kept = append(kept, h)
+			} else {
+				tab.Release(h.enc)
 			}
 		}
 		checkTable(t, tab)
-		for i := 0; i < n; i += 1000 {
-			if want := fmt.Sprintf("round_%d_token_%06d", round, i); !tab.EqualText(encs[i], want) {
-				t.Fatalf("%q reads %q after the others went", want, text(tab, encs[i]))
+		for _, h := range kept {
+			if !tab.EqualText(h.enc, h.text) {
+				t.Fatalf("%q reads %q after the others went", h.text, text(tab, h.enc))
 			}
 		}
 	}
-	kept := tab.NumSymbols() // 600 tokens of 20 bytes
-	chunks, groups := chunkCount(tab)
-	if chunks > 2 || groups > 1 {
-		t.Errorf("%d chunks in %d groups for %d tokens", chunks, groups, kept)
+	limits := func(chunks, slots, pages int) {
+		t.Helper()
+		gotChunks, groups := chunkCount(tab)
+		if gotChunks > chunks || groups > 1 {
+			t.Errorf("%d chunks in %d groups for %d tokens, want at most %d in 1", gotChunks, groups, tab.NumSymbols(), chunks)
+		}
+		if got := slotCount(tab); got > slots {
+			t.Errorf("%d index slots for %d tokens, want at most %d", got, tab.NumSymbols(), slots)
+		}
+		if got := tab.tokens.resident; got > pages {
+			t.Errorf("%d pages for %d tokens, want at most %d", got, tab.NumSymbols(), pages)
+		}
 	}
-	if slots := slotCount(tab); slots > shardCount*(4*kept/shardCount+20*minSlots) {
-		t.Errorf("%d index slots for %d tokens", slots, kept)
+	limits(2, 4*len(kept)+shardCount*8*minSlots, n/pageSize+3)
+	for _, h := range kept {
+		tab.Release(h.enc)
 	}
-	if tab.tokens.resident > 202 || roomCount(tab) < tab.tokens.resident {
-		t.Errorf("%d pages, %d with room", tab.tokens.resident, roomCount(tab))
+	checkTable(t, tab)
+	limits(1, shardCount*8*minSlots, 2)
+}
+
+// TestReadingTakesNoLock uses a table whose locks are all taken.
+func TestReadingTakesNoLock(t *testing.T) {
+	tab := New(Options{})
+	enc := tab.AppendEncode(nil, "a.b.c")
+	for i := range tab.shards {
+		tab.shards[i].mu.Lock()
+	}
+	tab.tokens.mu.Lock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		again := tab.AppendEncode(nil, "a.b.c")
+		lit := tab.AppendLiteral(nil, "new.text")
+		joined := tab.AppendJoin(nil, enc, lit)
+		tab.Retain(joined)
+		checkReaders(tab, joined)
+		tab.Release(joined)
+		tab.Release(again)
+		tab.NumSymbols()
+		tab.CountLookup("x")
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("something takes a lock")
 	}
 }
 
