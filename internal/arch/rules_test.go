@@ -31,8 +31,12 @@ func rules() []rule {
 	}
 }
 
-// program reports whether the room holds programs rather than library code.
-func program(room string) bool { return under(room, "cmd", "examples") }
+// program reports whether p is a program, or belongs to one, rather than
+// library code.
+func (p *pkg) program() bool {
+	return under(p.room, "cmd", "examples") ||
+		under(p.room, "bench") && len(p.files) > 0 && p.files[0].ast.Name.Name == "main"
+}
 
 func checkImports(p *pkg) []finding {
 	var all []finding
@@ -123,7 +127,7 @@ func checkModules(p *pkg) []finding {
 }
 
 func checkFlags(p *pkg) []finding {
-	if program(p.room) || under(p.room, "bench") || p.room == "internal/deps" {
+	if p.program() || under(p.room, "bench") || p.room == "internal/deps" {
 		return nil
 	}
 	var all []finding
@@ -138,7 +142,7 @@ func checkFlags(p *pkg) []finding {
 }
 
 func checkEnvironment(p *pkg) []finding {
-	if program(p.room) {
+	if p.program() {
 		return nil
 	}
 	names := []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Clearenv", "Args"}
@@ -151,7 +155,7 @@ func checkEnvironment(p *pkg) []finding {
 }
 
 func checkExit(p *pkg) []finding {
-	if program(p.room) {
+	if p.program() {
 		return nil
 	}
 	return p.uses(func(importedPath, sel string) string {

@@ -45,6 +45,9 @@ func TestRulesFindWhatTheyShould(t *testing.T) {
 		{"exit", "server", head + `import "log/slog"; func f() { slog.Error("x") }`, ""},
 		{"exit", "cmd/statsd-admin", head + `import "os"; func f() { os.Exit(1) }`, ""},
 
+		{"exit", "bench/budget", head + `import "os"; func f() { os.Exit(1) }`, "os.Exit"},
+		{"exit", "bench/compare", "// Command compare compares.\npackage main\n" + `import "os"; func f() { os.Exit(1) }`, ""},
+
 		{"goroutines", "store", head + `func f() { go f() }`, "go"},
 		{"goroutines", "store/tags", head + `import "sync"; func f() { var wg sync.WaitGroup; wg.Go(f) }`, "Go"},
 		{"goroutines", "render", head + `import "time"; func f() { time.AfterFunc(1, f) }`, "time.AfterFunc"},
