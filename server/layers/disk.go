@@ -1,0 +1,122 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Bounds of a tree on disk.
+const (
+	maxWalkDepth = 16
+	maxFileBytes = 1 << 20
+	maxFiles     = 100_000
+)
+
+// forbiddenRoots are no places for values, directly or through a link.
+var forbiddenRoots = []string{"/dev", "/proc", "/sys"}
+
+// readTree returns the values below root: directory names and file name,
+// joined with dots, are the key. exists is false, without an error, when root
+// is not a directory.
+func readTree(root string) (cells map[string]cell, exists bool, err error) {
+	info, err := os.Stat(root)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	cells = make(map[string]cell)
+	return cells, true, walk(cells, root, "", 1)
+}
+
+// walk reads one directory; prefix is the key so far with its final dot.
+func walk(cells map[string]cell, dir, prefix string, depth int) error {
+	if depth > maxWalkDepth {
+		return fmt.Errorf("Walk recursion depth exceeded %d", maxWalkDepth)
+	}
+	if err := checkPath(dir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path, name := filepath.Join(dir, entry.Name()), entry.Name()
+		info, err := os.Stat(path) // follows links: trees are often made of them
+		if err != nil {
+			continue // gone meanwhile, or a link to nowhere
+		}
+		switch {
+		case !info.IsDir() && !info.Mode().IsRegular():
+			continue
+		case name == "numerator" || name == "denominator":
+			return fmt.Errorf("%q: %q is a reserved word", path, name)
+		case info.IsDir():
+			if err := walk(cells, path, prefix+name+".", depth+1); err != nil {
+				return err
+			}
+		default:
+			text, err := readValue(path)
+			if err != nil {
+				return err
+			}
+			if cells[prefix+name] = (cell{text, parseText(text)}); len(cells) > maxFiles {
+				return fmt.Errorf("more than %d files", maxFiles)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPath refuses the forbidden roots, also behind links.
+func checkPath(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	for _, root := range forbiddenRoots {
+		if real == root || strings.HasPrefix(real, root+"/") {
+			return fmt.Errorf("Invalid path: %s", path)
+		}
+	}
+	return nil
+}
+
+func readValue(path string) (string, error) {
+	if err := checkPath(path); err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return "", err
+	}
+	if len(data) > maxFileBytes {
+		return "", fmt.Errorf("%q is larger than %d bytes", path, maxFileBytes)
+	}
+	return fileText(data), nil
+}
+
+// fileText returns what a file says: without lines that begin with #, and
+// without white space at the end. Inner line breaks stay.
+func fileText(data []byte) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(string(data), "\n") {
+		if !strings.HasPrefix(line, "#") {
+			b.WriteString(line)
+			b.WriteByte('\n')
+		}
+	}
+	return strings.TrimRight(b.String(), " \t\r\n\v\f")
+}

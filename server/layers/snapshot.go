@@ -1,0 +1,126 @@
+package layers
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// Snapshot is one consistent, immutable picture of all runtime values. The
+// typed methods return the caller's default for a key that does not exist or
+// has no such meaning.
+type Snapshot struct {
+	layers  []string
+	entries map[string]*entry
+	keys    []string // sorted
+}
+
+// entry is one key.
+type entry struct {
+	perLayer []string // raw values; "" where the layer has none
+	final    cell     // of the last layer whose raw value is not empty
+}
+
+// layerCells is one loaded layer.
+type layerCells struct {
+	name  string
+	cells map[string]cell
+}
+
+func newSnapshot(stack []layerCells) *Snapshot {
+	s := &Snapshot{entries: make(map[string]*entry)}
+	for i, layer := range stack {
+		s.layers = append(s.layers, layer.name)
+		for key, c := range layer.cells {
+			e := s.entries[key]
+			if e == nil {
+				e = &entry{perLayer: make([]string, len(stack))}
+				s.entries[key] = e
+			}
+			e.perLayer[i] = c.raw
+			if c.raw != "" {
+				e.final = c
+			}
+		}
+	}
+	s.keys = slices.Sorted(maps.Keys(s.entries))
+	return s
+}
+
+// Layers returns the names of the layers in order. Layers that could not be
+// loaded are not among them.
+func (s *Snapshot) Layers() []string { return s.layers }
+
+// Len returns the number of keys over all layers.
+func (s *Snapshot) Len() int { return len(s.keys) }
+
+// All visits the keys in byte order with the raw value in each layer, "" where
+// it has none, and the value that counts. The slice must not be changed.
+func (s *Snapshot) All() iter.Seq2[string, Values] {
+	return func(yield func(string, Values) bool) {
+		for _, key := range s.keys {
+			e := s.entries[key]
+			if !yield(key, Values{e.perLayer, e.final.raw}) {
+				return
+			}
+		}
+	}
+}
+
+// Values are the raw values of one key.
+type Values struct {
+	PerLayer []string // in the order of Snapshot.Layers
+	Final    string
+}
+
+// Get returns the raw value that counts, and whether the key exists.
+func (s *Snapshot) Get(key string) (string, bool) {
+	if e := s.entries[key]; e != nil {
+		return e.final.raw, true
+	}
+	return "", false
+}
+
+// Bool returns a boolean: true and false in any letter case, or a whole number.
+func (s *Snapshot) Bool(key string, byDefault bool) bool {
+	if e := s.entries[key]; e != nil && e.final.value.isBool {
+		return e.final.value.boolean
+	}
+	return byDefault
+}
+
+// Int returns a number that is not negative, rounded down.
+func (s *Snapshot) Int(key string, byDefault uint64) uint64 {
+	if e := s.entries[key]; e != nil && e.final.value.isInteger {
+		return e.final.value.integer
+	}
+	return byDefault
+}
+
+// Double returns any number.
+func (s *Snapshot) Double(key string, byDefault float64) float64 {
+	if e := s.entries[key]; e != nil && e.final.value.isDouble {
+		return e.final.value.double
+	}
+	return byDefault
+}
+
+// FractionalPercent returns a share: a fraction, or a whole number that means
+// percent, of which all above 100 means always.
+func (s *Snapshot) FractionalPercent(key string, byDefault FractionalPercent) FractionalPercent {
+	if e := s.entries[key]; e != nil {
+		switch v := &e.final.value; {
+		case v.isFraction:
+			return v.fraction
+		case v.isInteger:
+			return FractionalPercent{uint32(min(v.integer, 100)), Hundred}
+		}
+	}
+	return byDefault
+}
+
+// FeatureEnabled decides one case with a random number from the caller. The
+// same number gives the same answer, which makes decisions sticky.
+func (s *Snapshot) FeatureEnabled(key string, byDefault FractionalPercent, random uint64) bool {
+	return s.FractionalPercent(key, byDefault).Enabled(random)
+}
