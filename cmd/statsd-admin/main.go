@@ -98,6 +98,7 @@ func loadConfig(o *Options) (*bootstrap.Config, error) {
 		return nil, err
 	}
 	if cfg.LogFormat != "" && o.LogFormatSet {
+		//lint:ignore ST1005 the text is part of the interface
 		return nil, errors.New("error: Only one of ApplicationLogConfig.log_format or CLI option --log-format can be specified.")
 	}
 	return cfg, nil

@@ -38,7 +38,7 @@ func readTree(root string) (cells map[string]cell, exists bool, err error) {
 // walk reads one directory; prefix is the key so far with its final dot.
 func walk(cells map[string]cell, dir, prefix string, depth int) error {
 	if depth > maxWalkDepth {
-		return fmt.Errorf("Walk recursion depth exceeded %d", maxWalkDepth)
+		return errTooDeep()
 	}
 	if err := checkPath(dir); err != nil {
 		return err
@@ -83,7 +83,7 @@ func checkPath(path string) error {
 	}
 	for _, root := range forbiddenRoots {
 		if real == root || strings.HasPrefix(real, root+"/") {
-			return fmt.Errorf("Invalid path: %s", path)
+			return errInvalidPath(path)
 		}
 	}
 	return nil

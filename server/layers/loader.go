@@ -67,9 +67,6 @@ type Counter interface{ Inc() }
 // Gauge is a value that is set, such as a gauge of the store.
 type Gauge interface{ Set(value uint64) }
 
-// ErrNoAdminLayer is returned by [Loader.Modify] when no layer can be changed.
-var ErrNoAdminLayer = errors.New("No admin layer specified")
-
 // Loader keeps the layers and builds a snapshot after every change.
 type Loader struct {
 	cfg      Config
@@ -91,7 +88,7 @@ func New(cfg Config) (*Loader, error) {
 	names := make(map[string]bool)
 	for i, layer := range cfg.Layers {
 		if names[layer.Name] {
-			return nil, fmt.Errorf("Duplicate layer name: %s", layer.Name)
+			return nil, errDuplicateLayer(layer.Name)
 		}
 		names[layer.Name] = true
 		switch layer.Kind {
@@ -103,7 +100,7 @@ func New(cfg Config) (*Loader, error) {
 			l.fixed[i] = cells
 		case Admin:
 			if l.admin >= 0 {
-				return nil, errors.New("Too many admin layers specified in LayeredRuntime, at most one may be specified")
+				return nil, errManyAdminLayers()
 			}
 			l.admin = i
 		case Disk, RTDS:

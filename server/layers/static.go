@@ -2,7 +2,6 @@ package layers
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -37,13 +36,13 @@ func flattenInto(out map[string]cell, prefix string, values map[string]any) erro
 			}
 			c, err := fractionCell(v)
 			if err != nil {
-				return fmt.Errorf("Invalid runtime entry value for %s", key)
+				return errInvalidValue(key)
 			}
 			out[key] = c
 		default:
 			c, ok := numberCell(v)
 			if !ok {
-				return fmt.Errorf("Invalid runtime entry value for %s", key)
+				return errInvalidValue(key)
 			}
 			out[key] = c
 		}
