@@ -146,29 +146,42 @@ func (sc *scratch) readBins(l *Layout, shards []*shard, prev *packed) {
 	more := old.next()
 	for n := first; n < end; n++ {
 		counts = [pageBins]uint64{}
+		any := false
 		for _, s := range shards {
-			s.addPage(n, &counts)
+			any = s.addPage(n, &counts) || any
 		}
 		for split < len(l.splits) && pageOf(l.splits[split].bin) < n {
 			split++
 		}
 		for ; split < len(l.splits) && pageOf(l.splits[split].bin) == n; split++ {
 			counts[l.splits[split].bin&(pageBins-1)] += sc.splits[split]
+			any = true
 		}
-		if more && old.number == n {
+		if !any {
+			continue
+		}
+		switch {
+		case !more || old.number != n:
+			sc.addBounds(l, n, &counts)
+			sc.cumulative.page(n, &counts)
+			sc.interval.page(n, &counts)
+			continue
+		case total(&counts) == old.sum:
+			// Counts only grow: if their sum did not, none of them did.
+			sc.addBounds(l, n, &counts)
+			sc.cumulative.takeOver(&old)
+		default:
 			before = [pageBins]uint64{}
 			old.addTo(&before)
-			more = old.next()
-			for i := range counts {
-				counts[i] = max(counts[i], before[i])
-				grown[i] = counts[i] - before[i]
+			for i, was := range before {
+				counts[i] = max(counts[i], was)
+				grown[i] = counts[i] - was
 			}
-		} else {
-			grown = counts
+			sc.addBounds(l, n, &counts)
+			sc.cumulative.page(n, &counts)
+			sc.interval.page(n, &grown)
 		}
-		sc.addBounds(l, n, &counts)
-		sc.cumulative.page(n, &counts)
-		sc.interval.page(n, &grown)
+		more = old.next()
 	}
 	for len(sc.bounds) < len(l.limits) {
 		sc.bounds = append(sc.bounds, sc.cumulative.count)
@@ -184,6 +197,13 @@ func (sc *scratch) readBins(l *Layout, shards []*shard, prev *packed) {
 		least = max(least, min(max(n, was)-was, sc.interval.count))
 		sc.deltas = append(sc.deltas, least)
 	}
+}
+
+func total(counts *[pageBins]uint64) (sum uint64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
 }
 
 // addBounds appends the counts at the bounds up to page n, which has counts.

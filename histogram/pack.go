@@ -124,6 +124,11 @@ type packerPage struct {
 	least     uint64
 	width     uint
 	following bool
+
+	// packed is where the counts are, from bit number at on, if the page is
+	// taken over as it is; nil if they are in packer.counts.
+	packed []uint64
+	at     uint
 }
 
 func (p *packer) reset() {
@@ -146,12 +151,24 @@ func (p *packer) page(n int, counts *[pageBins]uint64) {
 		return
 	}
 	pg.width = uint(bits.Len64(most - pg.least))
+	p.append(pg)
+}
+
+// takeOver appends the current page of r.
+func (p *packer) takeOver(r *pageReader) {
+	p.append(packerPage{
+		number: r.number, used: r.used, sum: r.sum, least: r.least, width: r.width,
+		packed: r.words, at: r.at,
+	})
+}
+
+func (p *packer) append(pg packerPage) {
 	if len(p.pages) == 0 {
-		p.first = n*pageBins + bits.TrailingZeros64(pg.used)
+		p.first = pg.number*pageBins + bits.TrailingZeros64(pg.used)
 	} else {
-		pg.following = p.pages[len(p.pages)-1].number == n-1
+		pg.following = p.pages[len(p.pages)-1].number == pg.number-1
 	}
-	p.last = n*pageBins + 63 - bits.LeadingZeros64(pg.used)
+	p.last = pg.number*pageBins + 63 - bits.LeadingZeros64(pg.used)
 	p.pages = append(p.pages, pg)
 	p.count += pg.sum
 }
@@ -185,6 +202,11 @@ func (p *packer) finish(bounds []uint64) packed {
 		pg := &p.pages[i]
 		n := bits.OnesCount64(pg.used)
 		pg.write(&w, &k)
+		if pg.packed != nil {
+			w.copy(pg.packed, pg.at, uint(n)*pg.width)
+			pg.packed = nil // scratch memory must not keep it
+			continue
+		}
 		for _, c := range counts[:n] {
 			w.put(c-pg.least, pg.width)
 		}
@@ -246,4 +268,13 @@ func (w *bitWriter) put(v uint64, width uint) {
 		w.words[i+1] = v >> (64 - shift)
 	}
 	w.at += width
+}
+
+// copy appends n bits of words from bit number at on.
+func (w *bitWriter) copy(words []uint64, at, n uint) {
+	for ; n > 64; n -= 64 {
+		w.put(field(words, at, 64), 64)
+		at += 64
+	}
+	w.put(field(words, at, n), n)
 }

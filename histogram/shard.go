@@ -91,26 +91,30 @@ func (s *shard) count(i int, n uint64) need {
 	}
 }
 
-// addPage adds what s has counted on page n to counts. It may miss counts that
-// are on their way from a narrow to a wide counter, and never invents any: the
-// wide counter, which is written last, is read first.
-func (s *shard) addPage(n int, counts *[pageBins]uint64) {
-	if high := s.wide.page(n); high != nil {
+// addPage adds what s has counted on page n to counts and reports whether there
+// is such a page. It may miss counts that are on their way from a narrow to a
+// wide counter, and never invents any: the wide counter, which is written last,
+// is read first.
+func (s *shard) addPage(n int, counts *[pageBins]uint64) bool {
+	high, pg := s.wide.page(n), (*narrowPage)(nil)
+	if high != nil {
 		for i := range high {
 			counts[i] += high[i].Load()
 		}
 	}
-	if pg := s.narrow.page(n); pg != nil {
-		for i := range pg {
-			if w := pg[i].Load(); w != 0 {
-				c := counts[4*i : 4*i+4 : 4*i+4]
-				c[0] += w & laneMask
-				c[1] += w >> laneBits & laneMask
-				c[2] += w >> (2 * laneBits) & laneMask
-				c[3] += w >> (3 * laneBits)
-			}
+	if pg = s.narrow.page(n); pg == nil {
+		return high != nil
+	}
+	for i := range pg {
+		if w := pg[i].Load(); w != 0 {
+			c := counts[4*i : 4*i+4 : 4*i+4]
+			c[0] += w & laneMask
+			c[1] += w >> laneBits & laneMask
+			c[2] += w >> (2 * laneBits) & laneMask
+			c[3] += w >> (3 * laneBits)
 		}
 	}
+	return true
 }
 
 // add adds n times the magnitude v to the sum.

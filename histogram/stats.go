@@ -115,15 +115,19 @@ func (w *walker) seek(rank uint64) int {
 		}
 		w.rest, w.at, w.seen = w.page.used, w.page.at, w.below
 	}
+	words, width, least := w.page.words, w.page.width, w.page.least
+	rest, at, seen := w.rest, w.at, w.seen
 	for {
-		c := w.page.least + field(w.page.words, w.at, w.page.width)
-		if w.seen+c >= rank || w.rest&(w.rest-1) == 0 {
-			return w.page.number*pageBins + bits.TrailingZeros64(w.rest)
+		c := least + field(words, at, width)
+		if seen+c >= rank || rest&(rest-1) == 0 {
+			break
 		}
-		w.seen += c
-		w.at += w.page.width
-		w.rest &= w.rest - 1
+		seen += c
+		at += width
+		rest &= rest - 1
 	}
+	w.rest, w.at, w.seen = rest, at, seen
+	return w.page.number*pageBins + bits.TrailingZeros64(rest)
 }
 
 // AppendCumulative appends, for each bound of the layout, how many of the
