@@ -1,0 +1,243 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Writer appends one JSON document to a buffer:
+//
+//	var w wire.Writer
+//	w.BeginObject()
+//	w.Key("allocated").Uint64(41943040)
+//	w.EndObject()
+//	w.Bytes()
+//
+// gives
+//
+//	{
+//	 "allocated": "41943040"
+//	}
+//
+// The zero value is ready. A Writer does not check the order of calls: a value
+// must follow each key, and ends must match beginnings.
+type Writer struct {
+	buf   []byte
+	depth int
+	// empty: nothing was written yet in the innermost object or list.
+	// keyed: a key was written and its value comes next.
+	empty, keyed bool
+}
+
+// Bytes returns the document with a newline at its end.
+func (w *Writer) Bytes() []byte { return append(w.buf, '\n') }
+
+// next starts the line of a member or element.
+func (w *Writer) next() {
+	if w.depth == 0 {
+		return
+	}
+	if !w.empty {
+		w.buf = append(w.buf, ',')
+	}
+	w.empty = false
+	w.newline()
+}
+
+func (w *Writer) newline() {
+	w.buf = append(w.buf, '\n')
+	for range w.depth {
+		w.buf = append(w.buf, ' ')
+	}
+}
+
+// value is called before each value.
+func (w *Writer) value() {
+	if w.keyed {
+		w.keyed = false
+		return
+	}
+	w.next()
+}
+
+func (w *Writer) begin(open byte) {
+	w.value()
+	w.buf = append(w.buf, open)
+	w.depth++
+	w.empty = true
+}
+
+func (w *Writer) end(closing byte) {
+	w.depth--
+	if !w.empty {
+		w.newline()
+	}
+	w.empty = false
+	w.buf = append(w.buf, closing)
+}
+
+// BeginObject begins an object.
+func (w *Writer) BeginObject() { w.begin('{') }
+
+// EndObject ends the object begun last.
+func (w *Writer) EndObject() { w.end('}') }
+
+// BeginList begins a list.
+func (w *Writer) BeginList() { w.begin('[') }
+
+// EndList ends the list begun last.
+func (w *Writer) EndList() { w.end(']') }
+
+// Key writes the name of a member and returns w for the value.
+func (w *Writer) Key(name string) *Writer {
+	w.next()
+	w.buf = AppendString(w.buf, name)
+	w.buf = append(w.buf, ": "...)
+	w.keyed = true
+	return w
+}
+
+// String writes a string.
+func (w *Writer) String(s string) {
+	w.value()
+	w.buf = AppendString(w.buf, s)
+}
+
+// Strings writes a list of strings.
+func (w *Writer) Strings(list []string) {
+	w.BeginList()
+	for _, s := range list {
+		w.String(s)
+	}
+	w.EndList()
+}
+
+// Bool writes true or false.
+func (w *Writer) Bool(b bool) {
+	w.value()
+	w.buf = strconv.AppendBool(w.buf, b)
+}
+
+// Uint32 writes a number.
+func (w *Writer) Uint32(n uint32) {
+	w.value()
+	w.buf = strconv.AppendUint(w.buf, uint64(n), 10)
+}
+
+// Int32 writes a number.
+func (w *Writer) Int32(n int32) {
+	w.value()
+	w.buf = strconv.AppendInt(w.buf, int64(n), 10)
+}
+
+// Uint64 writes a number of 64 bits, which is a string in JSON.
+func (w *Writer) Uint64(n uint64) {
+	w.value()
+	w.buf = append(w.buf, '"')
+	w.buf = strconv.AppendUint(w.buf, n, 10)
+	w.buf = append(w.buf, '"')
+}
+
+// Duration writes seconds with 0, 3, 6 or 9 decimals and an s: "0.250s".
+func (w *Writer) Duration(d time.Duration) {
+	w.value()
+	w.buf = append(w.buf, '"')
+	w.buf = appendDuration(w.buf, d)
+	w.buf = append(w.buf, '"')
+}
+
+// Time writes an RFC 3339 time in UTC with 0, 3, 6 or 9 decimals.
+func (w *Writer) Time(t time.Time) {
+	w.value()
+	t = t.UTC()
+	w.buf = append(w.buf, '"')
+	w.buf = t.AppendFormat(w.buf, "2006-01-02T15:04:05")
+	w.buf = appendDecimals(w.buf, t.Nanosecond())
+	w.buf = append(w.buf, 'Z', '"')
+}
+
+func appendDuration(dst []byte, d time.Duration) []byte {
+	seconds, nanos := int64(d/time.Second), int(d%time.Second)
+	if d < 0 {
+		dst = append(dst, '-')
+		seconds, nanos = -seconds, -nanos
+	}
+	dst = strconv.AppendUint(dst, uint64(seconds), 10)
+	dst = appendDecimals(dst, nanos)
+	return append(dst, 's')
+}
+
+// appendDecimals appends the fraction of a second in groups of three digits.
+func appendDecimals(dst []byte, nanos int) []byte {
+	if nanos == 0 {
+		return dst
+	}
+	digits := 9
+	for nanos%1000 == 0 {
+		nanos /= 1000
+		digits -= 3
+	}
+	at := len(dst) + digits
+	dst = append(dst, ".000000000"[:digits+1]...)
+	for ; nanos > 0; nanos /= 10 {
+		dst[at] = byte('0' + nanos%10)
+		at--
+	}
+	return dst
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Angle brackets are escaped, so that
+// the text is harmless where it is taken for HTML; invalid UTF-8 becomes
+// U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != 0x7f {
+				i++
+				continue
+			}
+			dst = append(dst, s[start:i]...)
+			dst = appendEscape(dst, c)
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = append(append(dst, s[start:i]...), "\ufffd"...)
+			start = i + size
+		case r == '\u2028' || r == '\u2029':
+			dst = append(append(dst, s[start:i]...), `\u202`...)
+			dst = append(dst, hexDigits[r&0xf])
+			start = i + size
+		}
+		i += size
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+}

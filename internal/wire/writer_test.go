@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestWriterLayout(t *testing.T) {
+	var w Writer
+	w.BeginObject()
+	w.Key("none").Strings(nil)
+	w.Key("nothing").BeginObject()
+	w.EndObject()
+	w.Key("names").Strings([]string{"a", "b"})
+	w.Key("rows").BeginList()
+	for _, n := range []uint32{1, 2} {
+		w.BeginObject()
+		w.Key("n").Uint32(n)
+		w.Key("big").Uint64(1 << 63)
+		w.EndObject()
+	}
+	w.BeginList()
+	w.EndList()
+	w.EndList()
+	w.Key("on").Bool(true)
+	w.Key("less").Int32(-7)
+	w.EndObject()
+	want := `{
+ "none": [],
+ "nothing": {},
+ "names": [
+  "a",
+  "b"
+ ],
+ "rows": [
+  {
+   "n": 1,
+   "big": "9223372036854775808"
+  },
+  {
+   "n": 2,
+   "big": "9223372036854775808"
+  },
+  []
+ ],
+ "on": true,
+ "less": -7
+}
+`
+	if got := string(w.Bytes()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestDurationsAndTimes(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                               `"0s"`,
+		95 * time.Second:                `"95s"`,
+		250 * time.Millisecond:          `"0.250s"`,
+		1500 * time.Microsecond:         `"0.001500s"`,
+		time.Second + 1:                 `"1.000000001s"`,
+		-1500 * time.Millisecond:        `"-1.500s"`,
+		-time.Duration(1) << 63:         `"-9223372036.854775808s"`,
+		10 * time.Nanosecond:            `"0.000000010s"`,
+		time.Hour + 30*time.Microsecond: `"3600.000030s"`,
+	} {
+		var w Writer
+		w.Duration(d)
+		if got := strings.TrimSpace(string(w.Bytes())); got != want {
+			t.Errorf("duration %d: got %s, want %s", d, got, want)
+		}
+	}
+	for nanos, want := range map[int]string{
+		0:           `"2025-03-04T05:06:07Z"`,
+		89_000_000:  `"2025-03-04T05:06:07.089Z"`,
+		89_000:      `"2025-03-04T05:06:07.000089Z"`,
+		120_000_001: `"2025-03-04T05:06:07.120000001Z"`,
+	} {
+		var w Writer
+		w.Time(time.Date(2025, 3, 4, 6, 6, 7, nanos, time.FixedZone("", 3600)))
+		if got := strings.TrimSpace(string(w.Bytes())); got != want {
+			t.Errorf("time with %d ns: got %s, want %s", nanos, got, want)
+		}
+	}
+}
+
+var stringSeeds = []struct{ in, want string }{
+	{"", `""`},
+	{"plain & simple", `"plain & simple"`},
+	{"<inline>", `"\u003cinline\u003e"`},
+	{"a\"b\\c", `"a\"b\\c"`},
+	{"\b\f\n\r\t\x00\x1f\x7f", `"\b\f\n\r\t\u0000\u001f\u007f"`},
+	{"é\u2028\u2029€", `"é\u2028\u2029€"`},
+	{"bad \xff\xc3", "\"bad \ufffd\ufffd\""},
+}
+
+func TestAppendString(t *testing.T) {
+	for _, tt := range stringSeeds {
+		if got := string(AppendString(nil, tt.in)); got != tt.want {
+			t.Errorf("AppendString(%q) = %s, want %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+// FuzzAppendString checks that any JSON reader gets the text back, and that no
+// byte of the output could begin a tag or end a line.
+func FuzzAppendString(f *testing.F) {
+	for _, tt := range stringSeeds {
+		f.Add(tt.in)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := AppendString(nil, s)
+		var back string
+		if err := json.Unmarshal(out, &back); err != nil {
+			t.Fatalf("AppendString(%q) = %q: %v", s, out, err)
+		}
+		if want := strings.ToValidUTF8(s, "\ufffd"); utf8.ValidString(s) && back != want {
+			t.Errorf("AppendString(%q) reads back as %q", s, back)
+		}
+		if strings.ContainsAny(string(out), "<>\n\r\x00") {
+			t.Errorf("AppendString(%q) = %q holds a dangerous byte", s, out)
+		}
+	})
+}
