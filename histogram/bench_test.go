@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,57 +49,101 @@ func (l *locked) Record(v uint64) {
 	l.mu.Unlock()
 }
 
-type recorder interface{ Record(uint64) }
+const benchValues = 4096
 
-// BenchmarkRecord compares the three cases of contention. The loops are
-// written out for each type, so that no call goes through an interface.
-func BenchmarkRecord(b *testing.B) {
+// recordLoop records n of the values. There is one for each implementation, so
+// that the calls are direct and may be inlined.
+type recordLoop func(values *[benchValues]uint64, from, n int)
+
+// newLoops returns, for each implementation, what makes a new histogram.
+func newLoops(b *testing.B) []struct {
+	impl string
+	make func() recordLoop
+} {
 	l := newLayout(b, histogram.Config{})
-	benchRecord(b, "ours", func() *histogram.Histogram {
-		h := histogram.New(l)
-		for range 1 << 19 { // warm, as after the first seconds of load
-			h.Record(100)
-		}
-		return h
-	})
-	benchRecord(b, "atomic", func() *logLinear { return new(logLinear) })
-	benchRecord(b, "hdr+mutex", func() *locked { return &locked{h: hdr.New(1, 3_600_000, 2)} })
+	return []struct {
+		impl string
+		make func() recordLoop
+	}{
+		{"ours", func() recordLoop {
+			h := histogram.New(l)
+			return func(values *[benchValues]uint64, from, n int) {
+				for i := range n {
+					h.Record(values[(from+i)%benchValues])
+				}
+			}
+		}},
+		{"atomic", func() recordLoop {
+			h := new(logLinear)
+			return func(values *[benchValues]uint64, from, n int) {
+				for i := range n {
+					h.Record(values[(from+i)%benchValues])
+				}
+			}
+		}},
+		{"hdr+mutex", func() recordLoop {
+			h := &locked{h: hdr.New(1, 3_600_000, 2)}
+			return func(values *[benchValues]uint64, from, n int) {
+				for i := range n {
+					h.Record(values[(from+i)%benchValues])
+				}
+			}
+		}},
+	}
 }
 
-func benchRecord[H interface {
-	*histogram.Histogram | *logLinear | *locked
-	recorder
-}](b *testing.B, impl string, make func() H) {
-	values := lognormal(4096, 1000, 7)
-	b.Run("case=alone/impl="+impl, func(b *testing.B) {
-		h := make()
-		b.ReportAllocs()
-		i := 0
-		for b.Loop() {
-			h.Record(values[i&4095])
-			i++
-		}
-	})
-	b.Run("case=same/impl="+impl, func(b *testing.B) {
-		h := make()
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			i := rand.IntN(4096)
-			for pb.Next() {
-				h.Record(values[i&4095])
-				i++
-			}
+// BenchmarkRecord compares the three cases of contention: one goroutine, all
+// cores on the same histogram, and all cores on histograms of their own. Each
+// is warm, as after the first second of load. In case=bound all
+// values are in a bin that straddles a bound.
+func BenchmarkRecord(b *testing.B) {
+	var values, bound [benchValues]uint64
+	copy(values[:], lognormal(benchValues, 1000, 7))
+	for i := range bound {
+		bound[i] = 1000
+	}
+	const warmUp = 1 << 20
+	for _, impl := range newLoops(b) {
+		b.Run("case=alone/impl="+impl.impl, func(b *testing.B) {
+			loop := impl.make()
+			loop(&values, 0, warmUp)
+			b.ReportAllocs()
+			b.ResetTimer()
+			loop(&values, 0, b.N)
 		})
-	})
-	b.Run("case=distinct/impl="+impl, func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			h := make()
-			i := rand.IntN(4096)
-			for pb.Next() {
-				h.Record(values[i&4095])
-				i++
-			}
+		b.Run("case=bound/impl="+impl.impl, func(b *testing.B) {
+			loop := impl.make()
+			loop(&bound, 0, warmUp)
+			b.ReportAllocs()
+			b.ResetTimer()
+			loop(&bound, 0, b.N)
 		})
-	})
+		b.Run("case=same/impl="+impl.impl, func(b *testing.B) {
+			loop := impl.make()
+			onAllCores(warmUp, func(core, n int) { loop(&values, core*997, n) })
+			b.ReportAllocs()
+			b.ResetTimer()
+			onAllCores(b.N, func(core, n int) { loop(&values, core*997, n) })
+		})
+		b.Run("case=distinct/impl="+impl.impl, func(b *testing.B) {
+			loops := make([]recordLoop, runtime.GOMAXPROCS(0))
+			for i := range loops {
+				loops[i] = impl.make()
+			}
+			onAllCores(warmUp, func(core, n int) { loops[core](&values, 0, n) })
+			b.ReportAllocs()
+			b.ResetTimer()
+			onAllCores(b.N, func(core, n int) { loops[core](&values, 0, n) })
+		})
+	}
+}
+
+// onAllCores shares n calls among one goroutine for each core.
+func onAllCores(n int, f func(core, n int)) {
+	cores := runtime.GOMAXPROCS(0)
+	var wg sync.WaitGroup
+	for core := range cores {
+		wg.Go(func() { f(core, (n+core)/cores) })
+	}
+	wg.Wait()
 }

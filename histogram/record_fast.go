@@ -70,14 +70,17 @@ func (h *Histogram) record(v int64) {
 	h.recordMany(v, 1)
 }
 
-// own counts v once in s, which the caller owns. If that is not the plain case
-// of a bin that exists, straddles no bound and has room, it does nothing and
-// reports false.
+// own counts v once in s, which the caller owns. If the memory for that must be
+// made first, or the bin is full, it does nothing and reports false.
 func (s *shard) own(h *Histogram, v uint64) bool {
 	l := h.layout
 	i := uint(l.bin(v))
 	if w := i / pageBins; w < uint(len(l.straddle)) && l.straddle[w]>>(i%pageBins)&1 != 0 {
-		return false
+		if slot := l.splitOf(int(i), v); slot >= 0 {
+			*plain(&s.splits[slot])++
+			s.finish(h, v)
+			return true
+		}
 	}
 	pg := s.narrow.page(pageOf(int(i)))
 	if pg == nil {
@@ -88,16 +91,22 @@ func (s *shard) own(h *Histogram, v uint64) bool {
 		return false
 	}
 	*lane++
+	s.finish(h, v)
+	return true
+}
+
+// finish adds v, whose bin was counted, to the rest of s.
+func (s *shard) finish(h *Histogram, v uint64) {
 	low := plain(&s.sums[0].low)
 	*low += v
 	if *low < v {
 		*plain(&s.sums[0].high)++
 	}
-	s.finish(h, endKey(int64(v)))
-	return true
+	s.touchEnds(h, endKey(int64(v)))
 }
 
-func (s *shard) finish(h *Histogram, key uint64) {
+// touchEnds includes key in the extremes and notes that s was touched.
+func (s *shard) touchEnds(h *Histogram, key uint64) {
 	e := &s.ends[h.epoch.Load()&1]
 	if g := plain(&e.greatest); key > *g {
 		*g = key
@@ -160,7 +169,7 @@ func (s *shard) ownMany(h *Histogram, v int64, n uint64) (i int, what need) {
 		return i, what
 	}
 	s.sums[side].ownAdd(magnitude, n)
-	s.finish(h, endKey(v))
+	s.touchEnds(h, endKey(v))
 	return i, nothing
 }
 
