@@ -1,0 +1,217 @@
+package logfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Options say when lines reach the file. The zero value writes each of them at
+// once.
+type Options struct {
+	// FlushBytes is the amount from which on buffered lines are written; 0: no
+	// buffer, Write goes to the file. With a buffer somebody must call Run.
+	FlushBytes int
+	// FlushInterval is how often they are written anyway; default 10s.
+	FlushInterval time.Duration
+	// MaxBytes bounds the buffer; what does not fit is dropped and counted.
+	// Default 16 times FlushBytes, at least 1 MiB.
+	MaxBytes int
+}
+
+const (
+	fileMode        = 0o640
+	defaultInterval = 10 * time.Second
+	minMaxBytes     = 1 << 20
+)
+
+// ErrClosed is returned by methods of a closed [File].
+var ErrClosed = errors.New("logfile: file is closed")
+
+// File is an open log. Make it with [Open].
+type File struct {
+	path string
+	opts Options
+
+	full    chan struct{} // tells Run that FlushBytes are waiting
+	dropped atomic.Uint64
+	failed  atomic.Uint64
+
+	// Where both locks are held, ioMu was taken first.
+	ioMu   sync.Mutex
+	out    *os.File // nil after Close
+	fixed  bool     // standard output or error: never reopened or closed
+	spare  []byte   // the buffer that is not being filled
+	mu     sync.Mutex
+	buffer []byte // lines that wait; guarded by mu
+}
+
+// Open opens path for appending and makes it if need be; its directory must
+// exist. A symbolic link, a directory or a pipe is refused. /dev/stdout and
+// /dev/stderr mean the streams of this process.
+func Open(path string, opts Options) (*File, error) {
+	if opts.FlushInterval <= 0 {
+		opts.FlushInterval = defaultInterval
+	}
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = max(minMaxBytes, 16*opts.FlushBytes)
+	}
+	f := &File{path: path, opts: opts, full: make(chan struct{}, 1)}
+	switch path {
+	case "/dev/stdout":
+		f.out, f.fixed = os.Stdout, true
+	case "/dev/stderr":
+		f.out, f.fixed = os.Stderr, true
+	default:
+		out, err := openFile(path)
+		if err != nil {
+			return nil, err
+		}
+		f.out = out
+	}
+	return f, nil
+}
+
+func openFile(path string) (*os.File, error) {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, fileMode)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("logfile: %q is a symbolic link", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("logfile: %w", err)
+	}
+	info, err := out.Stat()
+	if err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeCharDevice == 0 {
+		err = fmt.Errorf("logfile: %q is not a regular file", path)
+	}
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
+// Path returns the name under which the file was opened.
+func (f *File) Path() string { return f.path }
+
+// Write appends one or more whole lines. With a buffer it never waits for the
+// disk: what does not fit is dropped, and the answer is still len(p), nil.
+func (f *File) Write(p []byte) (int, error) {
+	if f.opts.FlushBytes <= 0 {
+		f.ioMu.Lock()
+		defer f.ioMu.Unlock()
+		return len(p), f.writeLocked(p)
+	}
+	f.mu.Lock()
+	if len(f.buffer)+len(p) > f.opts.MaxBytes {
+		f.mu.Unlock()
+		f.dropped.Add(1)
+		return len(p), nil
+	}
+	f.buffer = append(f.buffer, p...)
+	enough := len(f.buffer) >= f.opts.FlushBytes
+	f.mu.Unlock()
+	if enough {
+		select {
+		case f.full <- struct{}{}:
+		default:
+		}
+	}
+	return len(p), nil
+}
+
+// writeLocked writes to the file and counts a failure. f.ioMu must be held.
+func (f *File) writeLocked(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	if f.out == nil {
+		return ErrClosed
+	}
+	if _, err := f.out.Write(p); err != nil {
+		f.failed.Add(1)
+		return fmt.Errorf("logfile: %w", err)
+	}
+	return nil
+}
+
+// Flush writes what is buffered.
+func (f *File) Flush() error {
+	f.ioMu.Lock()
+	defer f.ioMu.Unlock()
+	return f.flushLocked()
+}
+
+// flushLocked writes the buffer. f.ioMu must be held.
+func (f *File) flushLocked() error {
+	f.mu.Lock()
+	lines := f.buffer
+	f.buffer = f.spare[:0]
+	f.mu.Unlock()
+	f.spare = lines
+	return f.writeLocked(lines)
+}
+
+// Run writes the buffer when it is full enough and at each interval. It
+// returns nil after a last flush when ctx is done.
+func (f *File) Run(ctx context.Context) error {
+	tick := time.NewTicker(f.opts.FlushInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return f.Flush()
+		case <-tick.C:
+		case <-f.full:
+		}
+		_ = f.Flush() // counted; the next line may fare better
+	}
+}
+
+// Reopen writes what is buffered to the file that is open, and opens the name
+// again. When that fails the open file stays in use.
+func (f *File) Reopen() error {
+	f.ioMu.Lock()
+	defer f.ioMu.Unlock()
+	if f.out == nil {
+		return ErrClosed
+	}
+	if f.fixed {
+		return f.flushLocked()
+	}
+	flushErr := f.flushLocked()
+	out, err := openFile(f.path)
+	if err != nil {
+		return err
+	}
+	old := f.out
+	f.out = out
+	return errors.Join(flushErr, old.Close())
+}
+
+// Close writes what is buffered and closes the file. Later lines are lost.
+func (f *File) Close() error {
+	f.ioMu.Lock()
+	defer f.ioMu.Unlock()
+	if f.out == nil {
+		return ErrClosed
+	}
+	err := f.flushLocked()
+	if !f.fixed {
+		err = errors.Join(err, f.out.Close())
+	}
+	f.out = nil
+	return err
+}
+
+// Dropped returns the number of writes that did not fit in the buffer.
+func (f *File) Dropped() uint64 { return f.dropped.Load() }
+
+// Failed returns the number of writes to the file that failed.
+func (f *File) Failed() uint64 { return f.failed.Load() }

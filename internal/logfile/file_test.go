@@ -1,0 +1,303 @@
+package logfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func open(t *testing.T, path string, opts Options) *File {
+	t.Helper()
+	f, err := Open(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestModeAndAppend(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	path := filepath.Join(t.TempDir(), "a.log")
+	for range 2 {
+		f := open(t, path, Options{})
+		fmt.Fprintln(f, "line")
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, path); got != "line\nline\n" {
+		t.Errorf("content %q", got)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestRefusedPaths(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link, fifo := filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
+	if err := errors.Join(os.Symlink(victim, link), syscall.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		link: "is a symbolic link", fifo: "no such device", dir: "is a directory", filepath.Join(dir, "none", "a.log"): "no such file",
+	} {
+		if f, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s) = %v, %v; want %s", path, f, err, want)
+		}
+	}
+	if read(t, victim) != "x" {
+		t.Error("wrote through a link")
+	}
+}
+
+func TestReopenAfterRotation(t *testing.T) {
+	for _, flush := range []int{0, 1 << 20} {
+		path := filepath.Join(t.TempDir(), "a.log")
+		f := open(t, path, Options{FlushBytes: flush})
+		fmt.Fprintln(f, "before")
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(f, "still the old file")
+		if err := f.Reopen(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(f, "after")
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, path+".1"); got != "before\nstill the old file\n" {
+			t.Errorf("old file %q", got)
+		}
+		if got := read(t, path); got != "after\n" {
+			t.Errorf("new file %q", got)
+		}
+	}
+}
+
+func TestFailedReopenKeepsTheFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "a.log")
+	f := open(t, path, Options{})
+	moved := dir + ".moved"
+	if err := os.Rename(dir, moved); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reopen(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("err = %v", err)
+	}
+	fmt.Fprintln(f, "kept")
+	if got := read(t, filepath.Join(moved, "a.log")); got != "kept\n" {
+		t.Errorf("content %q", got)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reopen(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Reopen after Close: %v", err)
+	}
+	if _, err := f.Write([]byte("x\n")); !errors.Is(err, ErrClosed) {
+		t.Errorf("Write after Close: %v", err)
+	}
+	if err := f.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestBufferFlushesByTimeAndSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "a.log")
+		f := open(t, path, Options{FlushBytes: 100, FlushInterval: time.Minute})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- f.Run(ctx) }()
+		fmt.Fprintln(f, "small")
+		synctest.Wait()
+		if got := read(t, path); got != "" {
+			t.Errorf("written too early: %q", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := read(t, path); got != "small\n" {
+			t.Errorf("after the interval: %q", got)
+		}
+		big := strings.Repeat("x", 120) + "\n"
+		fmt.Fprint(f, big)
+		synctest.Wait()
+		if got := read(t, path); got != "small\n"+big {
+			t.Errorf("after %d bytes: %q", len(big), got)
+		}
+		fmt.Fprintln(f, "last")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := read(t, path); !strings.HasSuffix(got, "last\n") {
+			t.Errorf("after the end: %q", got)
+		}
+	})
+}
+
+func TestBufferIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.log")
+	f := open(t, path, Options{FlushBytes: 10, MaxBytes: 25})
+	for range 5 {
+		if n, err := f.Write([]byte("123456789\n")); n != 10 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if f.Dropped() != 3 {
+		t.Errorf("dropped %d, want 3", f.Dropped())
+	}
+	if err := f.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, path); got != "123456789\n123456789\n" {
+		t.Errorf("content %q", got)
+	}
+}
+
+func TestFailuresAreCounted(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no /dev/full")
+	}
+	f := open(t, "/dev/full", Options{})
+	if _, err := f.Write([]byte("x\n")); !errors.Is(err, syscall.ENOSPC) || f.Failed() != 1 {
+		t.Errorf("err %v, failed %d", err, f.Failed())
+	}
+}
+
+// TestNoLineIsLostOrTorn writes from many goroutines while the file is rotated
+// and reopened.
+func TestNoLineIsLostOrTorn(t *testing.T) {
+	for _, flush := range []int{0, 1 << 10} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "a.log")
+		f := open(t, path, Options{FlushBytes: flush, MaxBytes: 64 << 20})
+		ctx, cancel := context.WithCancel(context.Background())
+		var flusher, writers sync.WaitGroup
+		flusher.Go(func() { _ = f.Run(ctx) })
+		const perWriter = 500
+		for w := range 8 {
+			writers.Go(func() {
+				for i := range perWriter {
+					fmt.Fprintf(f, "%d-%d %s\n", w, i, strings.Repeat("y", i%50))
+				}
+			})
+		}
+		for i := range 5 {
+			if err := os.Rename(path, fmt.Sprintf("%s.%d", path, i)); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Reopen(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writers.Wait()
+		cancel()
+		flusher.Wait()
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(path + "*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[string]bool)
+		for _, name := range files {
+			for line := range strings.Lines(read(t, name)) {
+				var w, i int
+				if _, err := fmt.Sscanf(line, "%d-%d", &w, &i); err != nil || strings.Count(line, "y") != i%50 {
+					t.Fatalf("torn line %q", line)
+				}
+				seen[fmt.Sprint(w, i)] = true
+			}
+		}
+		if len(seen) != 8*perWriter {
+			t.Errorf("%d lines, want %d", len(seen), 8*perWriter)
+		}
+	}
+}
+
+func TestEscapes(t *testing.T) {
+	tests := []struct{ text, escaped, quoted string }{
+		{"plain text", "plain text", `"plain text"`},
+		{"a\nb\r\tc", `a\x0ab\x0d\x09c`, `"a\x0ab\x0d\x09c"`},
+		{"\x1b[31mred", `\x1b[31mred`, `"\x1b[31mred"`},
+		{"bad \xff\xc3", `bad \xff\xc3`, `"bad \xff\xc3"`},
+		{"ünï ✓", "ünï ✓", `"ünï ✓"`},
+		{"\u202egnp.exe\u2066", `\u202egnp.exe\u2066`, `"\u202egnp.exe\u2066"`},
+		{"\u0085\u2028\ufeff", `\u0085\u2028\ufeff`, `"\u0085\u2028\ufeff"`},
+		{`say "hi" \o/`, `say "hi" \o/`, `"say \"hi\" \\o/"`},
+		{"\x7f\x00", `\x7f\x00`, `"\x7f\x00"`},
+	}
+	for _, tt := range tests {
+		if got := string(AppendEscaped(nil, tt.text)); got != tt.escaped {
+			t.Errorf("AppendEscaped(%q) = %s, want %s", tt.text, got, tt.escaped)
+		}
+		if got := string(AppendQuoted(nil, tt.text)); got != tt.quoted {
+			t.Errorf("AppendQuoted(%q) = %s, want %s", tt.text, got, tt.quoted)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	short := bytes.Repeat([]byte("a"), MaxLineBytes)
+	if got := Cut(short); len(got) != MaxLineBytes {
+		t.Errorf("%d bytes", len(got))
+	}
+	long := bytes.Repeat([]byte("é"), MaxLineBytes)
+	if got := Cut(long); len(got) > MaxLineBytes || !utf8.Valid(got) || !bytes.HasSuffix(got, []byte("é…")) {
+		t.Errorf("%d bytes ending in %q", len(got), got[len(got)-8:])
+	}
+}
+
+// FuzzEscape checks that whatever goes in, one printable line of valid UTF-8
+// comes out.
+func FuzzEscape(f *testing.F) {
+	for _, s := range []string{"", "a\nb", "\xff\"\\", "\u202e", "é"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, got := range []string{string(AppendEscaped(nil, text)), string(AppendQuoted(nil, text))} {
+			if !utf8.ValidString(got) {
+				t.Fatalf("%q: not UTF-8: %q", text, got)
+			}
+			for _, r := range got {
+				if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+					t.Fatalf("%q: %U left in %q", text, r, got)
+				}
+			}
+		}
+	})
+}
