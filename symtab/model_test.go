@@ -256,6 +256,33 @@ func TestOneTokenContended(t *testing.T) {
 	checkTable(t, tab)
 }
 
+// TestNumberContended lets goroutines pass one number between several tokens.
+func TestNumberContended(t *testing.T) {
+	const goroutines, rounds = 4, 60_000
+	tab := New(Options{})
+	names := []string{"x", "y", "z"}
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(g), 2))
+			var enc []byte
+			for range rounds {
+				name := names[rnd.IntN(len(names))]
+				enc = tab.AppendEncode(enc[:0], name)
+				if !tab.EqualText(enc, name) {
+					t.Errorf("%q reads %q while held", name, text(tab, enc))
+				}
+				tab.Release(enc)
+			}
+		})
+	}
+	wg.Wait()
+	if n := tab.NumSymbols(); n != 0 {
+		t.Errorf("%d symbols left", n)
+	}
+	checkTable(t, tab)
+}
+
 // TestMemoryIsGivenBack floods the table with tokens and releases all but one
 // in a thousand, then those too.
 func TestMemoryIsGivenBack(t *testing.T) {

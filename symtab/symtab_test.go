@@ -290,6 +290,7 @@ func TestCompare(t *testing.T) {
 		{"=a.|b", "a..b", 0},
 		{"=..", "=.", 1},
 		{"=a-b.c", "a.c", 1},
+		{"=a.b", "=a.c", -1},
 	}
 	for _, tt := range tests {
 		a, b := encodeMixed(tab, tt.a), encodeMixed(tab, tt.b)
@@ -321,6 +322,7 @@ func TestHasPrefix(t *testing.T) {
 		{"a.b.c", "=a.b", true},
 		{"a|=b.c", "=a|b", true},
 		{"a.b", "=a.", false},
+		{"=a.b.c", "=a.c", false},
 	}
 	for _, tt := range tests {
 		if got := tab.HasPrefix(encodeMixed(tab, tt.name), encodeMixed(tab, tt.prefix)); got != tt.want {
@@ -434,5 +436,47 @@ func TestPinnedCount(t *testing.T) {
 	}
 	if got := text(tab, enc); got != "a" {
 		t.Errorf("pinned token reads %q", got)
+	}
+}
+
+// TestIndexIsNotTrusted lets the index name a wrong symbol, as it may for a
+// token with the same hash, or when a number was given away since it was read.
+func TestIndexIsNotTrusted(t *testing.T) {
+	tab := New(Options{})
+	tab.AppendEncode(nil, "b") // symbol 1
+	h := tab.Hash("a")
+	tab.shards[shardOf(h)].insertLocked(uint32(h), 1)
+	for range 2 {
+		if enc := tab.AppendEncode(nil, "a"); !tab.EqualText(enc, "a") {
+			t.Errorf("a reads back as %q", text(tab, enc))
+		}
+	}
+	if got := tab.tokens.page(1).refs[1].Load(); got != 1 {
+		t.Errorf("b has %d references, want 1", got)
+	}
+}
+
+// TestChunkDirectoryIsGivenBack uses up several groups of chunks.
+func TestChunkDirectoryIsGivenBack(t *testing.T) {
+	const n = 3 * chunksPerGroup
+	big := strings.Repeat("x", bigToken)
+	for _, atOnce := range []bool{false, true} {
+		tab := New(Options{})
+		var encs [][]byte
+		for i := range n {
+			enc := tab.AppendEncode(nil, fmt.Sprint(big, i))
+			if atOnce {
+				encs = append(encs, enc)
+			} else {
+				tab.Release(enc)
+			}
+		}
+		for _, enc := range encs {
+			tab.Release(enc)
+		}
+		if chunks, groups := chunkCount(tab); chunks != 0 || groups > 1 {
+			t.Errorf("all released at once %t: %d chunks in %d groups, want none in at most 1", atOnce, chunks, groups)
+		}
+		checkTable(t, tab)
 	}
 }
