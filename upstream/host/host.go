@@ -1,0 +1,277 @@
+package host
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// Spec is what discovery knows about a host.
+type Spec struct {
+	Address  Address
+	Hostname string
+	Locality Locality
+	Weight   uint32 // 0 means 1
+	Priority uint32
+	Metadata Metadata
+	Canary   bool
+	EDS      Flags // of [EDSFlags]; others are ignored
+
+	HealthCheckAddress  Address // zero means Address
+	HealthCheckHostname string  // host header or authority of checks; empty: not given
+	DisableActiveHC     bool    // no active checks for this host
+}
+
+// Host is one upstream host. Any number of goroutines may use it.
+type Host struct {
+	hostname            string
+	locality            Locality
+	healthCheckHostname string
+	disableActiveHC     bool
+
+	addr     atomic.Pointer[addresses]
+	flags    flagWord
+	weight   atomic.Uint32
+	priority atomic.Uint32
+	canary   atomic.Bool
+	metadata atomic.Pointer[Metadata]
+	monitor  atomic.Pointer[Monitor]
+
+	successRate      atomic.Uint64 // float64 bits, written by the outlier detector
+	localSuccessRate atomic.Uint64
+
+	// Stats are the counts of this host. They start at 0 with the host object
+	// and vanish with it.
+	Stats Stats
+}
+
+// addresses belong together: a logical host changes them in one step.
+type addresses struct {
+	address     Address
+	text        string
+	healthCheck Address
+}
+
+// New returns a healthy host but for the flags in s.EDS.
+func New(s Spec) *Host {
+	h := &Host{
+		hostname:            s.Hostname,
+		locality:            s.Locality,
+		healthCheckHostname: s.HealthCheckHostname,
+		disableActiveHC:     s.DisableActiveHC,
+	}
+	h.SetAddress(s.Address, s.HealthCheckAddress)
+	h.flags.set(s.EDS & EDSFlags)
+	h.weight.Store(max(s.Weight, 1))
+	h.priority.Store(s.Priority)
+	h.canary.Store(s.Canary)
+	if len(s.Metadata) > 0 {
+		h.metadata.Store(&s.Metadata)
+	}
+	h.successRate.Store(math.Float64bits(-1))
+	h.localSuccessRate.Store(math.Float64bits(-1))
+	return h
+}
+
+// Replace returns a new host for s in the place of old. Its stats start at 0.
+// If inherit is set it takes over what active checks found out about old.
+func Replace(old *Host, s Spec, inherit bool) *Host {
+	h := New(s)
+	if inherit {
+		h.flags.set(old.Flags() & activeHCFlags)
+	}
+	return h
+}
+
+// Address returns where the host listens.
+func (h *Host) Address() Address { return h.addr.Load().address }
+
+// AddressText returns the address as it is shown and hashed.
+func (h *Host) AddressText() string { return h.addr.Load().text }
+
+// HealthCheckAddress returns where the host is checked.
+func (h *Host) HealthCheckAddress() Address { return h.addr.Load().healthCheck }
+
+// SetAddress moves the host. Only a host that stands for a name moves; for all
+// others the address is their identity.
+func (h *Host) SetAddress(a, healthCheck Address) {
+	if healthCheck.IsZero() {
+		healthCheck = a
+	}
+	h.addr.Store(&addresses{address: a, text: a.String(), healthCheck: healthCheck})
+}
+
+// Hostname returns the name of the host, empty if it has none.
+func (h *Host) Hostname() string { return h.hostname }
+
+// HealthCheckHostname returns the host name to use in checks, empty if none
+// was given.
+func (h *Host) HealthCheckHostname() string { return h.healthCheckHostname }
+
+// DisableActiveHC tells whether the host is not to be checked.
+func (h *Host) DisableActiveHC() bool { return h.disableActiveHC }
+
+// Locality returns where the host stands.
+func (h *Host) Locality() Locality { return h.locality }
+
+// Flags returns the current flags.
+func (h *Host) Flags() Flags { return h.flags.load() }
+
+// SetFlags sets the flags f and returns what was set before.
+func (h *Host) SetFlags(f Flags) Flags { return h.flags.set(f) }
+
+// ClearFlags clears the flags f and returns what was set before.
+func (h *Host) ClearFlags(f Flags) Flags { return h.flags.clear(f) }
+
+// PutFlags makes the flags under mask equal to bits and returns what was set
+// before.
+func (h *Host) PutFlags(mask, bits Flags) Flags { return h.flags.put(mask, bits) }
+
+// Health returns the coarse health by the current flags.
+func (h *Host) Health() Health { return h.flags.load().Health() }
+
+// Weight returns the balancing weight, at least 1.
+func (h *Host) Weight() uint32 { return h.weight.Load() }
+
+// SetWeight changes the weight; 0 means 1.
+func (h *Host) SetWeight(w uint32) { h.weight.Store(max(w, 1)) }
+
+// Priority returns the priority the host belongs to.
+func (h *Host) Priority() uint32 { return h.priority.Load() }
+
+// SetPriority moves the host to another priority.
+func (h *Host) SetPriority(p uint32) { h.priority.Store(p) }
+
+// Canary tells whether the host is a canary.
+func (h *Host) Canary() bool { return h.canary.Load() }
+
+// SetCanary makes the host a canary or not.
+func (h *Host) SetCanary(c bool) { h.canary.Store(c) }
+
+// Metadata returns the metadata, which must not be changed.
+func (h *Host) Metadata() Metadata {
+	if m := h.metadata.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+// SetMetadata replaces the metadata. The caller must not change m afterwards.
+func (h *Host) SetMetadata(m Metadata) { h.metadata.Store(&m) }
+
+// SuccessRate returns the success rate of the last interval in percent, or -1
+// if there were too few requests to tell.
+func (h *Host) SuccessRate() float64 { return math.Float64frombits(h.successRate.Load()) }
+
+// LocalOriginSuccessRate is like [Host.SuccessRate] for results that the proxy
+// itself caused: connections made and failed.
+func (h *Host) LocalOriginSuccessRate() float64 {
+	return math.Float64frombits(h.localSuccessRate.Load())
+}
+
+// SetSuccessRates publishes the rates of an interval.
+func (h *Host) SetSuccessRates(external, local float64) {
+	h.successRate.Store(math.Float64bits(external))
+	h.localSuccessRate.Store(math.Float64bits(local))
+}
+
+// Result is what became of a request as the proxy itself saw it.
+type Result uint8
+
+// The results a proxy reports.
+const (
+	ConnectSuccess Result = iota // a connection was established
+	ConnectFailed                // it could not be established
+	ConnectTimeout               // it was not established in time
+	RequestTimeout               // no answer in time
+	RequestFailed                // the answer is an error (without HTTP)
+	RequestSuccess               // the answer is good (without HTTP)
+)
+
+// Monitor takes the results of requests to one host. It must be safe for
+// concurrent use and must not block.
+type Monitor interface {
+	// PutCode notes an answer with that HTTP status.
+	PutCode(status int)
+	// PutResult notes a result; status is the HTTP status that goes with it, 0
+	// if there is none.
+	PutResult(r Result, status int)
+}
+
+// SetMonitor makes m the taker of results of the host; nil removes it.
+func (h *Host) SetMonitor(m Monitor) {
+	if m == nil {
+		h.monitor.Store(nil)
+		return
+	}
+	h.monitor.Store(&m)
+}
+
+// ReportCode tells the outlier detector, if there is one, of an answer with
+// that HTTP status.
+func (h *Host) ReportCode(status int) {
+	if m := h.monitor.Load(); m != nil {
+		(*m).PutCode(status)
+	}
+}
+
+// ReportResult tells the outlier detector, if there is one, of a result. status
+// is the HTTP status that goes with it, 0 if there is none.
+func (h *Host) ReportResult(r Result, status int) {
+	if m := h.monitor.Load(); m != nil {
+		(*m).PutResult(r, status)
+	}
+}
+
+// Stats are the counts of one host. The proxy counts on them directly.
+type Stats struct {
+	CxActive      Gauge
+	CxConnectFail Counter
+	CxTotal       Counter
+	RqActive      Gauge
+	RqError       Counter
+	RqSuccess     Counter
+	RqTimeout     Counter
+	RqTotal       Counter
+}
+
+// Stat is one shown value of a host.
+type Stat struct {
+	Name  string
+	Gauge bool
+	Value uint64
+}
+
+// All returns the values in the order of their names.
+func (s *Stats) All() [8]Stat {
+	return [8]Stat{
+		{"cx_active", true, s.CxActive.Value()},
+		{"cx_connect_fail", false, s.CxConnectFail.Value()},
+		{"cx_total", false, s.CxTotal.Value()},
+		{"rq_active", true, s.RqActive.Value()},
+		{"rq_error", false, s.RqError.Value()},
+		{"rq_success", false, s.RqSuccess.Value()},
+		{"rq_timeout", false, s.RqTimeout.Value()},
+		{"rq_total", false, s.RqTotal.Value()},
+	}
+}
+
+// Counter is a count of a host. It is shown with its host only.
+type Counter struct{ n atomic.Uint64 }
+
+// Inc adds one.
+func (c *Counter) Inc() { c.n.Add(1) }
+
+// Value returns the count.
+func (c *Counter) Value() uint64 { return c.n.Load() }
+
+// Gauge is a number of things going on at a host.
+type Gauge struct{ n atomic.Int64 }
+
+// Inc adds one.
+func (g *Gauge) Inc() { g.n.Add(1) }
+
+// Dec takes one away.
+func (g *Gauge) Dec() { g.n.Add(-1) }
+
+// Value returns the number, never below 0.
+func (g *Gauge) Value() uint64 { return uint64(max(g.n.Load(), 0)) }

@@ -1,0 +1,190 @@
+package host
+
+import (
+	"slices"
+)
+
+// SetOptions says how the hosts of a priority are looked at. The zero value
+// has no local locality, no locality weights and the default factor.
+type SetOptions struct {
+	// Local is the locality of this process. If KnowLocal is set and hosts of
+	// it are present they come first.
+	Local     Locality
+	KnowLocal bool
+	// LocalityWeights are the configured weights, nil if there are none. A
+	// locality that is missing has weight 0.
+	LocalityWeights map[Locality]uint32
+	// Overprovisioning is the factor in percent; 0 means 140.
+	Overprovisioning uint32
+	// WeightedHealth makes priority health count host weights, not hosts.
+	WeightedHealth bool
+}
+
+// Set is the hosts of one priority at one moment. It is immutable: no slice in
+// it may be changed.
+type Set struct {
+	Priority                           uint32
+	Hosts, Healthy, Degraded, Excluded []*Host
+	// Localities are in order: the local one first if HasLocal, then by name.
+	Localities []LocalitySet
+	HasLocal   bool
+
+	// LocalityWeighted tells whether locality weights were given.
+	LocalityWeighted bool
+	Overprovisioning uint32
+	WeightedHealth   bool
+
+	options SetOptions
+	classes []class // of Hosts
+}
+
+// LocalitySet is the hosts of one locality of a [Set].
+type LocalitySet struct {
+	Locality                           Locality
+	Weight                             uint32
+	Hosts, Healthy, Degraded, Excluded []*Host
+}
+
+// class is what the flags of a host were when its set was made.
+type class struct {
+	health   Health
+	excluded bool
+}
+
+// NewSet returns the set of hosts, sorted by their flags of this moment. The
+// set keeps the slice.
+func NewSet(priority uint32, hosts []*Host, o SetOptions) *Set {
+	classes := make([]class, len(hosts))
+	for i, h := range hosts {
+		f := h.Flags()
+		classes[i] = class{f.Health(), f.Excluded()}
+	}
+	return build(priority, hosts, classes, o)
+}
+
+// Subset returns a set of the hosts at the ascending indexes, as this set saw
+// them. With weights nil it has no locality weights, else weights[l] is that of
+// locality l of this set.
+func (s *Set) Subset(indexes []int, weights func(l Locality, hosts int) uint32) *Set {
+	hosts := make([]*Host, len(indexes))
+	classes := make([]class, len(indexes))
+	for i, x := range indexes {
+		hosts[i], classes[i] = s.Hosts[x], s.classes[x]
+	}
+	o := s.options
+	o.LocalityWeights = nil
+	if weights != nil && s.LocalityWeighted {
+		count := make(map[Locality]int)
+		for _, h := range hosts {
+			count[h.locality]++
+		}
+		o.LocalityWeights = make(map[Locality]uint32, len(count))
+		for l, n := range count {
+			o.LocalityWeights[l] = weights(l, n)
+		}
+	}
+	return build(s.Priority, hosts, classes, o)
+}
+
+// Weight sums the weights of hosts.
+func Weight(hosts []*Host) uint64 {
+	var sum uint64
+	for _, h := range hosts {
+		sum += uint64(h.Weight())
+	}
+	return sum
+}
+
+func build(priority uint32, hosts []*Host, classes []class, o SetOptions) *Set {
+	if o.Overprovisioning == 0 {
+		o.Overprovisioning = 140
+	}
+	s := &Set{
+		Priority: priority, Overprovisioning: o.Overprovisioning, WeightedHealth: o.WeightedHealth,
+		LocalityWeighted: o.LocalityWeights != nil, options: o, classes: classes,
+	}
+	s.Hosts, s.Healthy, s.Degraded, s.Excluded = sortOut(hosts, classes)
+	s.group()
+	return s
+}
+
+// sortOut returns the lists of a set or a locality. All of them may share
+// memory with hosts.
+func sortOut(hosts []*Host, classes []class) (all, healthy, degraded, excluded []*Host) {
+	return hosts,
+		keep(hosts, classes, func(c class) bool { return c.health == Healthy }),
+		keep(hosts, classes, func(c class) bool { return c.health == Degraded }),
+		keep(hosts, classes, func(c class) bool { return c.excluded })
+}
+
+// keep returns the hosts whose class is wanted: hosts itself if that is all.
+func keep(hosts []*Host, classes []class, want func(class) bool) []*Host {
+	n := 0
+	for _, c := range classes {
+		if want(c) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case len(hosts):
+		return hosts
+	}
+	out := make([]*Host, 0, n)
+	for i, c := range classes {
+		if want(c) {
+			out = append(out, hosts[i])
+		}
+	}
+	return out
+}
+
+// group fills s.Localities.
+func (s *Set) group() {
+	if len(s.Hosts) == 0 {
+		return
+	}
+	first := s.Hosts[0].locality
+	if !slices.ContainsFunc(s.Hosts, func(h *Host) bool { return h.locality != first }) {
+		s.HasLocal = s.options.KnowLocal && first == s.options.Local
+		s.Localities = []LocalitySet{{
+			Locality: first, Weight: s.options.LocalityWeights[first],
+			Hosts: s.Hosts, Healthy: s.Healthy, Degraded: s.Degraded, Excluded: s.Excluded,
+		}}
+		return
+	}
+	type group struct {
+		hosts   []*Host
+		classes []class
+	}
+	groups := make(map[Locality]*group)
+	var order []Locality
+	for i, h := range s.Hosts {
+		g := groups[h.locality]
+		if g == nil {
+			g = new(group)
+			groups[h.locality] = g
+			order = append(order, h.locality)
+		}
+		g.hosts = append(g.hosts, h)
+		g.classes = append(g.classes, s.classes[i])
+	}
+	_, hasLocal := groups[s.options.Local]
+	s.HasLocal = hasLocal && s.options.KnowLocal
+	slices.SortFunc(order, func(a, b Locality) int {
+		if s.HasLocal && (a == s.options.Local) != (b == s.options.Local) {
+			if a == s.options.Local {
+				return -1
+			}
+			return 1
+		}
+		return a.Compare(b)
+	})
+	s.Localities = make([]LocalitySet, len(order))
+	for i, l := range order {
+		ls := &s.Localities[i]
+		ls.Locality, ls.Weight = l, s.options.LocalityWeights[l]
+		ls.Hosts, ls.Healthy, ls.Degraded, ls.Excluded = sortOut(groups[l].hosts, groups[l].classes)
+	}
+}
