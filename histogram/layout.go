@@ -12,6 +12,12 @@ import (
 type Config struct {
 	// SignificantDigits is the precision of the bins: 1 to 5 decimal digits,
 	// 0 means 2. With 2, a quantile is at most 1 % above the value it stands for.
+	//
+	// Memory is made for 64 neighbouring bins at a time, and each digit makes
+	// bins about ten times as many: latencies between 10 and 100,000 take about
+	// 3 KB of bins with two digits, and 16 KB with three. On top come 8 bytes for
+	// each 64 bins between the least and the greatest value, which is at most
+	// 1 KB with two digits and 800 KB with five.
 	SignificantDigits int
 
 	// Scale is the fixed point: value × Scale, rounded to the nearest whole

@@ -15,6 +15,7 @@ type merged struct {
 type scratch struct {
 	interval, cumulative packer
 	splits               []uint64
+	split                int // the next of splits to add to a page
 	bounds, deltas       []uint64
 }
 
@@ -110,54 +111,21 @@ func (h *Histogram) takeEnds(shards []*shard) (least, greatest uint64) {
 	return least, greatest
 }
 
-// readBins reads all bins and splits of the shards into sc.cumulative and what
+// readBins reads all bins and splits of the shards into sc.cumulative, and what
 // they grew since prev into sc.interval, and the counts at the bounds likewise.
 func (sc *scratch) readBins(l *Layout, shards []*shard, prev *packed) {
 	sc.interval.reset()
 	sc.cumulative.reset()
 	sc.bounds, sc.deltas = sc.bounds[:0], sc.deltas[:0]
-	sc.splits = slices.Grow(sc.splits[:0], len(l.splits))[:len(l.splits)]
-	clear(sc.splits)
-	first, end := 0, 0
-	include := func(a, b int) {
-		if a == b {
-			return
-		}
-		if first == end {
-			first, end = a, b
-		}
-		first, end = min(first, a), max(end, b)
-	}
-	for _, s := range shards {
-		for i := range s.splits {
-			sc.splits[i] += s.splits[i].Load()
-		}
-		include(s.narrow.span())
-		include(s.wide.span())
-	}
-	for i, n := range sc.splits {
-		if n != 0 {
-			include(pageOf(l.splits[i].bin), pageOf(l.splits[i].bin)+1)
-		}
-	}
+	sc.readSplits(l, shards)
 
 	var counts, before, grown [pageBins]uint64
-	split, old := 0, prev.reader()
+	old := prev.reader()
 	more := old.next()
+	first, end := sc.pages(l, shards)
 	for n := first; n < end; n++ {
 		counts = [pageBins]uint64{}
-		any := false
-		for _, s := range shards {
-			any = s.addPage(n, &counts) || any
-		}
-		for split < len(l.splits) && pageOf(l.splits[split].bin) < n {
-			split++
-		}
-		for ; split < len(l.splits) && pageOf(l.splits[split].bin) == n; split++ {
-			counts[l.splits[split].bin&(pageBins-1)] += sc.splits[split]
-			any = true
-		}
-		if !any {
+		if !sc.readPage(l, shards, n, &counts) {
 			continue
 		}
 		switch {
@@ -186,16 +154,76 @@ func (sc *scratch) readBins(l *Layout, shards []*shard, prev *packed) {
 	for len(sc.bounds) < len(l.limits) {
 		sc.bounds = append(sc.bounds, sc.cumulative.count)
 	}
-	// A bin that is not read completely, because a count is on its way to its
+	sc.setDeltas(prev)
+}
+
+func (sc *scratch) readSplits(l *Layout, shards []*shard) {
+	sc.splits = slices.Grow(sc.splits[:0], len(l.splits))[:len(l.splits)]
+	clear(sc.splits)
+	sc.split = 0
+	for _, s := range shards {
+		for i := range s.splits {
+			sc.splits[i] += s.splits[i].Load()
+		}
+	}
+}
+
+// pages returns the numbers of the first page that may have counts and of the
+// one after the last.
+func (sc *scratch) pages(l *Layout, shards []*shard) (first, end int) {
+	include := func(a, b int) {
+		if first == end {
+			first, end = a, b
+		} else if a != b {
+			first, end = min(first, a), max(end, b)
+		}
+	}
+	for _, s := range shards {
+		include(s.narrow.span())
+		include(s.wide.span())
+	}
+	for i, n := range sc.splits {
+		if n != 0 {
+			page := pageOf(l.splits[i].bin)
+			include(page, page+1)
+		}
+	}
+	return first, end
+}
+
+// readPage adds the counts of page n to counts and reports whether it exists.
+// Pages must be read in ascending order.
+func (sc *scratch) readPage(l *Layout, shards []*shard, n int, counts *[pageBins]uint64) (exists bool) {
+	for _, s := range shards {
+		if s.addPage(n, counts) {
+			exists = true
+		}
+	}
+	for ; sc.split < len(l.splits); sc.split++ {
+		at := l.splits[sc.split].bin
+		if pageOf(at) > n {
+			break
+		}
+		if pageOf(at) == n {
+			counts[at&(pageBins-1)] += sc.splits[sc.split]
+			exists = true
+		}
+	}
+	return exists
+}
+
+// setDeltas sets the counts at the bounds for the interval.
+func (sc *scratch) setDeltas(prev *packed) {
+	// A bin that was not read completely, because a count was on its way to its
 	// wide counter, must not make a bound count more than there is.
-	var least uint64
+	var below uint64
 	for i, n := range sc.bounds {
 		var was uint64
 		if prev.pages > 0 {
 			was = prev.bound(i)
 		}
-		least = max(least, min(max(n, was)-was, sc.interval.count))
-		sc.deltas = append(sc.deltas, least)
+		below = max(below, min(max(n, was)-was, sc.interval.count))
+		sc.deltas = append(sc.deltas, below)
 	}
 }
 
@@ -271,47 +299,4 @@ func (s *Stats) setEnds(first, last int, least, greatest [2]uint64) {
 	if !found {
 		s.greatest = hi
 	}
-}
-
-// MergeStats returns the exact sum of two summaries of histograms of one
-// layout. It panics if the layouts differ. Either may be nil.
-func MergeStats(a, b *Stats) *Stats {
-	switch {
-	case a == nil || a.count == 0 && b != nil:
-		return b
-	case b == nil || b.count == 0:
-		return a
-	case a.layout != b.layout:
-		panic("histogram: MergeStats of different layouts")
-	}
-	var p packer
-	ra, rb := a.packed.reader(), b.packed.reader()
-	for inA, inB := ra.next(), rb.next(); inA || inB; {
-		n := ra.number
-		if !inA || inB && rb.number < n {
-			n = rb.number
-		}
-		var counts [pageBins]uint64
-		if inA && ra.number == n {
-			ra.addTo(&counts)
-			inA = ra.next()
-		}
-		if inB && rb.number == n {
-			rb.addTo(&counts)
-			inB = rb.next()
-		}
-		p.page(n, &counts)
-	}
-	bounds := a.AppendCumulative(nil)
-	for i, n := range b.AppendCumulative(nil) {
-		bounds[i] += n
-	}
-	s := &Stats{
-		layout:   a.layout,
-		sum:      a.sum.plus(b.sum),
-		least:    min(a.least, b.least),
-		greatest: max(a.greatest, b.greatest),
-	}
-	s.packed, s.count = p.finish(bounds), p.count
-	return s
 }

@@ -115,10 +115,20 @@ func (w *walker) seek(rank uint64) int {
 		}
 		w.rest, w.at, w.seen = w.page.used, w.page.at, w.below
 	}
+	// The call of field is written out: this loop is most of what quantiles cost.
 	words, width, least := w.page.words, w.page.width, w.page.least
+	mask := uint64(1)<<width - 1
 	rest, at, seen := w.rest, w.at, w.seen
 	for {
-		c := least + field(words, at, width)
+		c := least
+		if width > 0 {
+			i, shift := at/64, at%64
+			v := words[i] >> shift
+			if shift+width > 64 {
+				v |= words[i+1] << (-shift & 63)
+			}
+			c += v & mask
+		}
 		if seen+c >= rank || rest&(rest-1) == 0 {
 			break
 		}

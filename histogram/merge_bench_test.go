@@ -79,6 +79,20 @@ func BenchmarkMerge(b *testing.B) {
 	})
 }
 
+// BenchmarkAppendCumulative reads the counts at the 19 default bounds.
+func BenchmarkAppendCumulative(b *testing.B) {
+	h := histogram.New(newLayout(b, histogram.Config{}))
+	for _, v := range lognormal(100_000, 1000, 3) {
+		h.Record(v)
+	}
+	s := h.Merge().Cumulative
+	dst := make([]uint64, 0, 19)
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = s.AppendCumulative(dst[:0])
+	}
+}
+
 func BenchmarkRecordFloat(b *testing.B) {
 	l := newLayout(b, histogram.Config{Scale: 1000, Signed: true})
 	for _, bb := range []struct {

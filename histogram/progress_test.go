@@ -1,0 +1,132 @@
+package histogram
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// The tests of this file stop a record halfway and merge there.
+
+func testLayout(t *testing.T) *Layout {
+	t.Helper()
+	l, err := NewLayout(Config{Bounds: []float64{10, 1000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// recordSteps returns the steps of a record in the shared shard.
+func recordSteps(h *Histogram, v int64) []func() {
+	s := h.sharedShard()
+	var epoch uint32
+	return []func(){
+		func() { h.countIn(s, h.layout.bin(uint64(v)), 1) },
+		func() { s.sums[0].add(uint64(v), 1) },
+		func() { epoch = h.epoch.Load() },
+		func() { s.ends[epoch&1].include(endKey(v)) },
+		func() { s.touch() },
+	}
+}
+
+func TestMergeDuringARecord(t *testing.T) {
+	for _, v := range []int64{5, 2002, 70_003} { // below, within the bin of, and above the other value
+		for first := range 6 {
+			for second := first; second < 6; second++ {
+				t.Run(fmt.Sprintf("value=%d/at=%d,%d", v, first, second), func(t *testing.T) {
+					h := New(testLayout(t))
+					steps := recordSteps(h, v)
+					run := func(from, to int) {
+						for _, step := range steps[from:to] {
+							step()
+						}
+					}
+					var count uint64
+					merge := func() {
+						h.Record(2001)
+						s := h.Merge()
+						count += s.Interval.Count()
+						if got := s.Cumulative.Count(); got != count {
+							t.Errorf("cumulative count = %d, intervals have %d", got, count)
+						}
+						checkEnds(t, s.Interval)
+						checkEnds(t, s.Cumulative)
+					}
+					run(0, first)
+					merge()
+					run(first, second)
+					merge()
+					run(second, 5)
+					merge()
+					s := h.Merge().Cumulative
+					if s.Count() != 4 || s.Sum() != 3*2001+float64(v) || s.least != min(v, 2001) || s.greatest != max(v, 2001) {
+						t.Errorf("count %d, sum %v, %d to %d", s.Count(), s.Sum(), s.least, s.greatest)
+					}
+				})
+			}
+		}
+	}
+}
+
+func checkEnds(t *testing.T, s *Stats) {
+	t.Helper()
+	first, last := int64(math.MaxInt64), int64(0)
+	s.Bins(func(lower, width float64, _ uint64) bool {
+		first, last = min(first, int64(lower)), int64(lower+width)-1
+		return true
+	})
+	if s.count > 0 && (s.least < first || s.greatest > last || s.least > s.greatest) {
+		t.Errorf("%d to %d, but the bins reach from %d to %d", s.least, s.greatest, first, last)
+	}
+}
+
+// TestMergeDuringASpill stops where a full narrow counter was emptied and its
+// content has not reached the wide one.
+func TestMergeDuringASpill(t *testing.T) {
+	h := New(testLayout(t))
+	for range laneLimit - 1 {
+		h.Record(7)
+	}
+	h.Record(2001)
+	if got := h.Merge().Cumulative.Count(); got != laneLimit {
+		t.Fatalf("count = %d, want %d", got, laneLimit)
+	}
+	s := h.shared.Load()
+	s.wide.need(0)
+	s.narrow.page(0)[7/4].Store(0) // 32767 + 1 - 32768 in the lane of 7
+	h.Record(2001)
+	snap := h.Merge()
+	if snap.Interval.Count() != 1 || snap.Cumulative.Count() != laneLimit+1 {
+		t.Errorf("halfway: interval %d, cumulative %d; want 1, %d", snap.Interval.Count(), snap.Cumulative.Count(), laneLimit+1)
+	}
+	if got := snap.Cumulative.AppendCumulative(nil); got[0] != laneLimit-1 {
+		t.Errorf("halfway: %d values up to 10, want %d", got[0], laneLimit-1)
+	}
+	s.wide.page(0)[7].Add(laneLimit)
+	s.sums[0].add(7, 1)
+	s.touch()
+	snap = h.Merge()
+	if snap.Interval.Count() != 1 || snap.Cumulative.Count() != laneLimit+2 {
+		t.Errorf("at the end: interval %d, cumulative %d; want 1, %d", snap.Interval.Count(), snap.Cumulative.Count(), laneLimit+2)
+	}
+}
+
+// TestMergeDuringACarry stops between the low and the high word of a sum.
+func TestMergeDuringACarry(t *testing.T) {
+	h := New(testLayout(t))
+	h.Record(math.MaxInt64)
+	h.Record(math.MaxInt64)
+	h.Merge()
+	s := h.shared.Load()
+	s.sums[0].low.Add(2000)
+	h.Record(7)
+	if got := h.Merge().Interval.Sum(); got != 2007 {
+		t.Errorf("halfway: interval sum = %v, want 2007", got)
+	}
+	s.sums[0].high.Add(1)
+	h.Record(7)
+	if got := h.Merge().Interval.Sum(); got != 7 {
+		t.Errorf("afterwards: interval sum = %v, want 7", got)
+	}
+}
