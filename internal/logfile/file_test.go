@@ -273,11 +273,11 @@ func TestEscapes(t *testing.T) {
 
 func TestCut(t *testing.T) {
 	short := bytes.Repeat([]byte("a"), MaxLineBytes)
-	if got := Cut(short); len(got) != MaxLineBytes {
+	if got := Cut(short, MaxLineBytes); len(got) != MaxLineBytes {
 		t.Errorf("%d bytes", len(got))
 	}
 	long := bytes.Repeat([]byte("é"), MaxLineBytes)
-	if got := Cut(long); len(got) > MaxLineBytes || !utf8.Valid(got) || !bytes.HasSuffix(got, []byte("é…")) {
+	if got := Cut(long, MaxLineBytes); len(got) > MaxLineBytes || !utf8.Valid(got) || !bytes.HasSuffix(got, []byte("é…")) {
 		t.Errorf("%d bytes ending in %q", len(got), got[len(got)-8:])
 	}
 }

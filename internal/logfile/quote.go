@@ -62,14 +62,14 @@ func deceptive(r rune) bool {
 	return false
 }
 
-// Cut shortens a line to [MaxLineBytes], at the start of a character, and marks
-// it with "…". The line must not end in a newline.
-func Cut(line []byte) []byte {
+// Cut shortens a line to limit bytes, at the start of a character, and marks it
+// with "…". The line must not end in a newline; it is changed in place.
+func Cut(line []byte, limit int) []byte {
 	const mark = "…"
-	if len(line) <= MaxLineBytes {
+	if len(line) <= limit {
 		return line
 	}
-	end := MaxLineBytes - len(mark)
+	end := max(0, limit-len(mark))
 	for end > 0 && !utf8.RuneStart(line[end]) {
 		end--
 	}

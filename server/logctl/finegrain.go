@@ -1,0 +1,91 @@
+package logctl
+
+import (
+	"path"
+	"runtime"
+	"strings"
+)
+
+// rule gives source files a level. In named mode the pattern is a logger's
+// name.
+type rule struct {
+	pattern string
+	level   Level
+}
+
+// match reports whether the rule is for a source file: by its whole path, by
+// its base name without extension, or by a glob in which * stands for any run
+// of characters and ? for one. A glob with a slash is tried on the path, one
+// without on the base name.
+func (r rule) match(file string) bool {
+	if r.pattern == file {
+		return true
+	}
+	if strings.Contains(r.pattern, "/") {
+		return glob(r.pattern, file)
+	}
+	base, _, _ := strings.Cut(path.Base(file), ".")
+	return glob(r.pattern, base)
+}
+
+// glob matches in linear time for one star and never worse than the product
+// of both lengths: after a mismatch only the last star is tried again.
+func glob(pattern, text string) bool {
+	p, t, star, mark := 0, 0, -1, 0
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, t
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p++
+			t++
+		case star >= 0:
+			mark++
+			p, t = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// applyRules replaces all rules.
+func (r *Registry) applyRules(rules []rule) {
+	r.mu.Lock()
+	r.rules = rules
+	lowest := r.standard
+	for _, rule := range rules {
+		lowest = min(lowest, rule.level)
+	}
+	var changes []LoggerLevel
+	for _, l := range r.order {
+		level := r.levelOfLocked(l.name)
+		if level != Level(l.level.Swap(int32(level))) {
+			changes = append(changes, LoggerLevel{l.name, level})
+		}
+	}
+	r.lowest.Store(int32(lowest))
+	r.mu.Unlock()
+	r.report(changes)
+}
+
+// fileLogger returns the logger of the source file that pc belongs to.
+func (r *Registry) fileLogger(pc uintptr) *logger {
+	if l, ok := r.files.Load(pc); ok {
+		return l.(*logger)
+	}
+	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	file := frame.File
+	if file == "" {
+		file = "unknown"
+	}
+	r.mu.Lock()
+	l := r.addLocked(file)
+	r.mu.Unlock()
+	r.files.Store(pc, l) // bounded by the number of call sites in the program
+	return l
+}

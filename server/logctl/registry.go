@@ -1,0 +1,290 @@
+package logctl
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// DefaultFormat is the pattern of log lines when none is configured.
+const DefaultFormat = "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v"
+
+// Errors of changes. Their texts are part of the interface. Nothing has changed
+// when one of them is returned.
+var (
+	ErrUnknownLevel  = errors.New("unknown logger level")
+	ErrUnknownLogger = errors.New("unknown logger name")
+	ErrEmptyName     = errors.New("empty logger name or empty logger level")
+)
+
+// Config sets up a [Registry]. The zero value logs at trace level to standard
+// error.
+type Config struct {
+	// Names are the loggers in the order in which they are listed; default
+	// Names().
+	Names []string
+	// Level is the level of every logger at first.
+	Level Level
+	// Levels are the levels of single loggers; unknown names are an error.
+	Levels map[string]Level
+	// Format is the pattern of a line; default DefaultFormat. Flags: %v message
+	// with attributes, %_ the same, %j the same for use in a JSON string, %n
+	// logger, %l level, %L its first letter in upper case, %t thread id, %P
+	// process id, %% percent; of the source: %@ file:line, %s base name, %g
+	// path, %# line, %! function; of the time: %a %A weekday, %b %B month, %c
+	// date and time, %C year in 2 digits, %Y in 4, %D %x MM/DD/YY, %m %d %H %I
+	// %M %S, %e milliseconds, %f microseconds, %F nanoseconds, %p AM or PM, %r
+	// 12-hour clock, %R HH:MM, %T %X HH:MM:SS, %z offset from UTC. Others stay
+	// as they are.
+	Format string
+	// Output takes one call of Write per line; default os.Stderr.
+	Output io.Writer
+	// FineGrain names loggers by source file; Names and Levels are not used.
+	FineGrain bool
+}
+
+// Registry holds loggers and their levels. Make it with [New].
+type Registry struct {
+	format    format
+	fineGrain bool
+	lines     sync.Pool // *[]byte
+
+	outMu sync.Mutex
+	out   io.Writer
+
+	// lowest is the lowest level of any file in fine-grained mode. Written
+	// under mu.
+	lowest atomic.Int32
+	files  sync.Map // program counter (uintptr) to *logger, in fine-grained mode
+
+	// mu guards what follows and makes each change one step. Levels are read
+	// without it.
+	mu       sync.Mutex
+	byName   map[string]*logger
+	order    []*logger // as listed
+	standard Level     // level of new loggers, and of files without a rule
+	rules    []rule    // fine-grained mode: the first match wins
+}
+
+// logger is one name with its level.
+type logger struct {
+	name  string
+	level atomic.Int32
+}
+
+// LoggerLevel is one row of the list of loggers.
+type LoggerLevel struct {
+	Name  string
+	Level Level
+}
+
+// New returns a registry.
+func New(cfg Config) (*Registry, error) {
+	if cfg.Format == "" {
+		cfg.Format = DefaultFormat
+	}
+	if cfg.Output == nil {
+		cfg.Output = os.Stderr
+	}
+	if cfg.Names == nil {
+		cfg.Names = Names()
+	}
+	r := &Registry{
+		format: compileFormat(cfg.Format), fineGrain: cfg.FineGrain, out: cfg.Output,
+		byName: make(map[string]*logger), standard: cfg.Level,
+	}
+	r.lines.New = func() any { return new([]byte) }
+	r.lowest.Store(int32(cfg.Level))
+	if cfg.FineGrain {
+		return r, nil
+	}
+	for _, name := range cfg.Names {
+		r.addLocked(name)
+	}
+	for name, level := range cfg.Levels {
+		l := r.byName[name]
+		if l == nil {
+			return nil, ErrUnknownLogger
+		}
+		l.level.Store(int32(level))
+	}
+	return r, nil
+}
+
+// addLocked returns the logger of that name and makes it if need be. r.mu must
+// be held, or r be new.
+func (r *Registry) addLocked(name string) *logger {
+	if l := r.byName[name]; l != nil {
+		return l
+	}
+	l := &logger{name: name}
+	l.level.Store(int32(r.levelOfLocked(name)))
+	r.byName[name] = l
+	r.order = append(r.order, l)
+	return l
+}
+
+// levelOfLocked returns the level that a new logger has. r.mu must be held.
+func (r *Registry) levelOfLocked(name string) Level {
+	for _, rule := range r.rules {
+		if rule.match(name) {
+			return rule.level
+		}
+	}
+	return r.standard
+}
+
+// Logger returns the logger of that name. A new name is added to the list, with
+// the level that was last set for all. In fine-grained mode the name is only
+// what %n shows.
+func (r *Registry) Logger(name string) *slog.Logger {
+	if r.fineGrain {
+		return slog.New(&handler{r: r, l: &logger{name: name}})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slog.New(&handler{r: r, l: r.addLocked(name)})
+}
+
+// List returns all loggers: in the order in which they were made, or, in
+// fine-grained mode, the source files that have logged, by path.
+func (r *Registry) List() []LoggerLevel {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]LoggerLevel, len(r.order))
+	for i, l := range r.order {
+		list[i] = LoggerLevel{l.name, Level(l.level.Load())}
+	}
+	if r.fineGrain {
+		slices.SortFunc(list, func(a, b LoggerLevel) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return list
+}
+
+// SetAll sets the level of all loggers, also of those made later.
+func (r *Registry) SetAll(level string) error {
+	l, ok := ParseLevel(level)
+	if !ok {
+		return ErrUnknownLevel
+	}
+	r.mu.Lock()
+	r.standard, r.rules = l, nil
+	for _, logger := range r.order {
+		logger.level.Store(int32(l))
+	}
+	r.lowest.Store(int32(l))
+	changes := r.changesLocked()
+	r.mu.Unlock()
+	r.report(changes)
+	return nil
+}
+
+// Set sets the level of one logger. In fine-grained mode it replaces all rules
+// by this one.
+func (r *Registry) Set(name, level string) error {
+	l, ok := ParseLevel(level)
+	if !ok {
+		return ErrUnknownLevel
+	}
+	return r.apply([]rule{{name, l}})
+}
+
+// SetPaths sets several levels at once: name:level or name=level, separated by
+// commas; blank pieces are skipped. In fine-grained mode they replace all
+// rules, names may be globs, and unknown ones are no error.
+func (r *Registry) SetPaths(paths string) error {
+	var rules []rule
+	for piece := range strings.SplitSeq(paths, ",") {
+		if piece = strings.TrimSpace(piece); piece == "" {
+			continue
+		}
+		name, level, ok := strings.Cut(piece, ":")
+		if !ok {
+			name, level, ok = strings.Cut(piece, "=")
+		}
+		if !ok || name == "" || level == "" {
+			return ErrEmptyName
+		}
+		l, ok := ParseLevel(level)
+		if !ok {
+			return ErrUnknownLevel
+		}
+		rules = append(rules, rule{name, l})
+	}
+	return r.apply(rules)
+}
+
+// apply makes a change of several levels, or none of them.
+func (r *Registry) apply(rules []rule) error {
+	if r.fineGrain {
+		r.applyRules(rules)
+		return nil
+	}
+	r.mu.Lock()
+	for _, rule := range rules {
+		if r.byName[rule.pattern] == nil {
+			r.mu.Unlock()
+			return ErrUnknownLogger
+		}
+	}
+	changes := make([]LoggerLevel, len(rules))
+	for i, rule := range rules {
+		r.byName[rule.pattern].level.Store(int32(rule.level))
+		changes[i] = LoggerLevel{rule.pattern, rule.level}
+	}
+	r.mu.Unlock()
+	r.report(changes)
+	return nil
+}
+
+// changesLocked returns all loggers as a report shows them. r.mu must be held.
+func (r *Registry) changesLocked() []LoggerLevel {
+	changes := make([]LoggerLevel, len(r.order))
+	for i, l := range r.order {
+		changes[i] = LoggerLevel{l.name, Level(l.level.Load())}
+	}
+	return changes
+}
+
+// report logs what has changed. No lock may be held.
+func (r *Registry) report(changes []LoggerLevel) {
+	log := slog.New(&handler{r: r, l: r.reporter()})
+	for _, c := range changes {
+		log.Info("change log level: name='" + c.Name + "' level='" + c.Level.String() + "'")
+	}
+}
+
+// reporter returns the logger that reports changes: admin, or the first one.
+func (r *Registry) reporter() *logger {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.byName["admin"]; l != nil || r.fineGrain || len(r.order) == 0 {
+		if l == nil {
+			l = &logger{name: "admin"}
+		}
+		return l
+	}
+	return r.order[0]
+}
+
+// SetOutput replaces where lines go and returns the previous writer.
+func (r *Registry) SetOutput(out io.Writer) io.Writer {
+	r.outMu.Lock()
+	defer r.outMu.Unlock()
+	previous := r.out
+	r.out = out
+	return previous
+}
+
+// write passes one line on.
+func (r *Registry) write(line []byte) error {
+	r.outMu.Lock()
+	defer r.outMu.Unlock()
+	_, err := r.out.Write(line)
+	return err
+}
