@@ -15,7 +15,7 @@ var textQuantiles = [...]float64{0, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1}
 // and gauges, then histograms, each in byte order of the names.
 func Text(w io.Writer, st *store.Store, o Options) error {
 	out := newOutput(w)
-	t := textLines{out: out, appendText: appendRawText}
+	t := textLines{out: out}
 	if err := t.all(st, &o); err != nil {
 		return err
 	}
@@ -24,13 +24,11 @@ func Text(w io.Writer, st *store.Store, o Options) error {
 
 // textLines writes the lines of plain text, which the HTML form shows too.
 type textLines struct {
-	out        *output
-	appendText func(dst []byte, s string) []byte // escapes a readout's value
-	quantiles  [2][len(textQuantiles)]float64
-	counts     [2][]uint64
+	out       *output
+	html      bool // escape names and the values of text readouts
+	quantiles [2][len(textQuantiles)]float64
+	counts    [2][]uint64
 }
-
-func appendRawText(dst []byte, s string) []byte { return append(dst, s...) }
 
 func (t *textLines) all(st *store.Store, o *Options) error {
 	v := st.View()
@@ -58,9 +56,13 @@ func (t *textLines) texts(v *store.View, o *Options) (n int, err error) {
 			continue
 		}
 		n++
-		out.buf = c.AppendName(out.buf)
+		t.name(&c)
 		out.buf = append(out.buf, `: "`...)
-		out.buf = t.appendText(out.buf, c.Text())
+		at := len(out.buf)
+		out.buf = append(out.buf, c.Text()...)
+		if t.html {
+			out.buf = escapeHTML(out.buf, at)
+		}
 		out.buf = append(out.buf, '"', '\n')
 		if err := out.spill(); err != nil {
 			return n, err
@@ -82,7 +84,7 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 			continue
 		}
 		n++
-		out.buf = c.AppendName(out.buf)
+		t.name(&c)
 		out.buf = append(out.buf, ':', ' ')
 		out.buf = c.AppendValue(out.buf)
 		out.buf = append(out.buf, '\n')
@@ -108,13 +110,22 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 			continue
 		}
 		n++
-		out.buf = c.AppendName(out.buf)
+		t.name(&c)
 		out.buf = t.histogram(out.buf, c.Histogram(), o.Buckets)
 		if err := out.spill(); err != nil {
 			return n, err
 		}
 	}
 	return n, nil
+}
+
+// name appends the name of the stat under c.
+func (t *textLines) name(c *store.Cursor) {
+	at := len(t.out.buf)
+	t.out.buf = c.AppendName(t.out.buf)
+	if t.html {
+		t.out.buf = escapeHTML(t.out.buf, at)
+	}
 }
 
 // histogram appends what follows the name of a histogram.
