@@ -123,6 +123,15 @@ func (p *Parser) ParseCheck(l *Line) (State, Reason) {
 	return s, OK
 }
 
+// IdentifyCheck makes the name and the tags of the service check that was just
+// read from l those of a metric, if they are fit for one.
+func (p *Parser) IdentifyCheck(l *Line, s *State) Reason {
+	if r := p.checkName(l, []byte(s.Name)); r != OK {
+		return r
+	}
+	return p.checkTags(l)
+}
+
 // eventTags returns an empty set of tags. Tags beyond the limit are left out:
 // an event is no series, so they do no harm.
 func (p *Parser) eventTags(l *Line) *tagSet {

@@ -15,18 +15,8 @@ func (p *Parser) Identify(l *Line) Reason {
 	tags := tagSet{l: l, max: p.cfg.Tags}
 	name := p.nameTags(l, &tags)
 	nameTags := tags.valid
-	for n := len(name); n > 0 && name[n-1] == '.'; n-- {
-		name = name[:n-1]
-	}
-	l.Name = name
-	if len(name) == 0 {
-		return l.stop(0, EmptyName)
-	}
-	if len(name) > p.cfg.NameBytes {
-		return l.stop(min(p.cfg.NameBytes, len(l.Section)), NameTooLong)
-	}
-	if bytes.Count(name, []byte{'.'})+1 > p.cfg.Segments {
-		return l.stop(0, TooManySegments)
+	if r := p.checkName(l, name); r != OK {
+		return r
 	}
 	if l.Fields != OK {
 		return l.stop(l.fieldsAt, l.Fields)
@@ -43,12 +33,35 @@ func (p *Parser) Identify(l *Line) Reason {
 	if tags.overflow {
 		return l.stop(len(l.Section), TooManyTags)
 	}
+	sortTags(l.Tags)
+	return p.checkTags(l)
+}
+
+// checkName makes name, which is clean, l's name.
+func (p *Parser) checkName(l *Line, name []byte) Reason {
+	for n := len(name); n > 0 && name[n-1] == '.'; n-- {
+		name = name[:n-1]
+	}
+	l.Name = name
+	if len(name) == 0 {
+		return l.stop(0, EmptyName)
+	}
+	if len(name) > p.cfg.NameBytes {
+		return l.stop(min(p.cfg.NameBytes, len(l.Text)), NameTooLong)
+	}
+	if bytes.Count(name, []byte{'.'})+1 > p.cfg.Segments {
+		return l.stop(0, TooManySegments)
+	}
+	return OK
+}
+
+// checkTags judges the length of l's tags.
+func (p *Parser) checkTags(l *Line) Reason {
 	for _, t := range l.Tags {
 		if len(t.Key) > p.cfg.TagKeyBytes || len(t.Value) > p.cfg.TagValueBytes {
 			return l.stop(len(l.Section), TagTooLong)
 		}
 	}
-	sortTags(l.Tags)
 	return OK
 }
 

@@ -1,0 +1,29 @@
+//go:build !race && !purego
+
+package statsd
+
+import "testing"
+
+func TestKnownLineDoesNotAllocate(t *testing.T) {
+	for _, in := range []string{
+		"a:1|c", "a:1|c|@0.3", "a:1|c|#x:1,y,z:3", "a,x=1,y=2:1|c", "a[x=1]b:1|c",
+		"a:1.5|ms", "a:1:2:3|ms|@0.1|#x:1", "a:-1.5|h", "a:5|g", "a:+5|g", "a:member|s",
+		"a:1|ms:2|ms:3|c:x|s", "a:1|c|c:ci-1|e:x|T17",
+	} {
+		r := newRig(t, Config{})
+		ln := r.streamLanes[0]
+		p := []byte(in)
+		send := func() {
+			ln.enter()
+			defer ln.leave(r.l)
+			ln.packet(r.l, p, false, source{})
+		}
+		for range 5000 {
+			send() // also until the store's counters are hot
+		}
+		if n := testing.AllocsPerRun(200, send); n != 0 {
+			t.Errorf("%q: %v allocations", in, n)
+		}
+		r.conserved()
+	}
+}

@@ -1,0 +1,81 @@
+package statsd
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// benchLines are packets of 25 lines of 1000 names in all.
+func benchPackets(format string) [][]byte {
+	var out [][]byte
+	for p := range 40 {
+		var b strings.Builder
+		for i := range 25 {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, format, p*25+i)
+		}
+		out = append(out, []byte(b.String()))
+	}
+	return out
+}
+
+// BenchmarkKnownLine is parsing and applying one line whose name is known.
+func BenchmarkKnownLine(b *testing.B) {
+	for _, bb := range []struct{ name, format string }{
+		{"counter", "app.requests.total%d:1|c"},
+		{"counter-sampled", "app.requests.total%d:1|c|@0.1"},
+		{"counter-3-tags", "app.requests.total%d:1|c|#region:eu-west-1,service:checkout,status:200"},
+		{"timer", "app.request.duration%d:12.5|ms"},
+		{"timer-3-tags", "app.request.duration%d:12.5|ms|#region:eu-west-1,service:checkout,status:200"},
+		{"gauge", "app.queue.length%d:42|g"},
+		{"set", "app.users%d:someone|s"},
+	} {
+		b.Run("line="+bb.name, func(b *testing.B) {
+			r := newRig(b, Config{})
+			ln := r.streamLanes[0]
+			packets := benchPackets(bb.format)
+			run := func(p []byte) {
+				ln.enter()
+				defer ln.leave(r.l)
+				ln.packet(r.l, p, false, source{})
+			}
+			for _, p := range packets {
+				run(p)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := 0; i < b.N; i += 25 {
+				run(packets[i/25%len(packets)])
+			}
+		})
+	}
+}
+
+// BenchmarkNewLine is a line whose series is made by it.
+func BenchmarkNewLine(b *testing.B) {
+	r := newRig(b, Config{Limits: Limits{NewPerSecond: -1, Series: -1, FirstSegment: -1, SeriesPerName: -1}})
+	ln := r.streamLanes[0]
+	b.ReportAllocs()
+	var buf []byte
+	for i := range b.N {
+		buf = fmt.Appendf(buf[:0], "app.requests.total:1|c|#region:eu-west-1,service:s%d,status:%d", i/7, i%7)
+		ln.enter()
+		ln.packet(r.l, buf, false, source{})
+		ln.leave(r.l)
+	}
+}
+
+func BenchmarkRejectedLine(b *testing.B) {
+	r := newRig(b, Config{})
+	ln := r.streamLanes[0]
+	in := []byte("app.requests.total:x|c")
+	b.ReportAllocs()
+	for b.Loop() {
+		ln.enter()
+		ln.packet(r.l, in, false, source{})
+		ln.leave(r.l)
+	}
+}

@@ -1,0 +1,139 @@
+package statsd
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// group is a kind of stat as senders see it: one name has one group.
+type group uint8
+
+const (
+	counters group = iota
+	gauges
+	histograms
+	sets
+
+	groups = 4
+)
+
+// String returns the word that metrics and suffixes use.
+func (g group) String() string { return [groups]string{"counter", "gauge", "histogram", "set"}[g] }
+
+// groupOf returns the group that samples of type t belong to.
+func groupOf(t line.Type) group {
+	switch t {
+	case line.Counter:
+		return counters
+	case line.Gauge:
+		return gauges
+	case line.Set:
+		return sets
+	default:
+		return histograms
+	}
+}
+
+// cell is one series. Lanes reach it by its number, which their tables keep
+// together with the generation: a cell whose series ended has another one.
+//
+// All fields but gen and carry are written under registry.mu while no lane
+// knows the number, and read by lanes after they learned it under that lock.
+type cell struct {
+	gen   atomic.Uint32
+	group group
+	role  role
+	name  uint32 // number of the family
+	first *segment
+	carry atomic.Uint64
+	stat  any // *store.Counter, *store.FloatGauge, *store.Histogram or *set; nil: the cell is free
+
+	text     uint64 // hash of the full name
+	identity uint64 // hash of group, name and tags
+	exposed  uint64 // hash of what the exposition would show
+}
+
+// role tells what a series is for.
+type role uint8
+
+const (
+	ordinary      role = iota
+	overflowBare       // takes what limits keep out
+	overflowNamed      // the same, of one name
+)
+
+const cellsPerChunk = 1024
+
+type cellChunk [cellsPerChunk]cell
+
+// cells are all cells, by number. The list of chunks is replaced when it grows,
+// so that lanes need no lock.
+type cells struct {
+	chunks  atomic.Pointer[[]*cellChunk]
+	n       uint32   // numbers handed out so far; guarded by registry.mu
+	free    []uint32 // guarded by registry.mu
+	retired []uint32 // guarded by registry.mu
+}
+
+// at returns cell number x.
+func (c *cells) at(x uint32) *cell {
+	return &(*c.chunks.Load())[x/cellsPerChunk][x%cellsPerChunk]
+}
+
+// take returns a free cell. registry.mu must be held.
+func (c *cells) take() (uint32, *cell) {
+	if n := len(c.free); n > 0 {
+		x := c.free[n-1]
+		c.free = c.free[:n-1]
+		return x, c.at(x)
+	}
+	if c.n%cellsPerChunk == 0 {
+		var list []*cellChunk
+		if p := c.chunks.Load(); p != nil {
+			list = *p
+		}
+		list = append(list[:len(list):len(list)], new(cellChunk))
+		c.chunks.Store(&list)
+	}
+	x := c.n
+	c.n++
+	return x, c.at(x)
+}
+
+// retire ends the use of cell x: no lane finds it from here on, but one that
+// found it may still be at it. registry.mu must be held.
+func (c *cells) retire(x uint32) {
+	c.at(x).gen.Add(1)
+	c.retired = append(c.retired, x)
+}
+
+// recycle makes cells free that were retired, and that no lane is at any more.
+// registry.mu must be held.
+func (c *cells) recycle(xs []uint32) {
+	for _, x := range xs {
+		ce := c.at(x)
+		ce.stat, ce.first = nil, nil
+		ce.carry.Store(0)
+	}
+	c.free = append(c.free, xs...)
+}
+
+// count adds x, which is not negative and at most 2^53, to a counter. Fractions
+// are collected, rounded up to multiples of 2^-32, and counted when they reach
+// a whole number: 0.7/0.1 counts 7 although its float64 is a little less.
+func (ce *cell) count(x float64) {
+	c := ce.stat.(*store.Counter)
+	whole := uint64(x)
+	if part := x - float64(whole); part != 0 {
+		f := uint64(math.Ceil(part * (1 << 32)))
+		// In 32 bits, so that the collected fractions may wrap.
+		now := ce.carry.Add(f)
+		whole += uint64(uint32(now>>32) - uint32((now-f)>>32))
+	}
+	if whole != 0 {
+		c.Add(whole)
+	}
+}

@@ -1,0 +1,157 @@
+package statsd
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Explanation says what a line means to the server, or why it means nothing.
+type Explanation struct {
+	Kind   string // "blank", "metric", "event" or "service_check"
+	Reason string // why the line is rejected; "" if it is not
+	Offset int    // where parsing stopped if there is a reason: bytes from the beginning of the text
+
+	Name          string
+	Tags          []tags.Tag // in byte order of the names; an empty value: none was given
+	TagErrors     int
+	UnknownFields int
+	Samples       []ExplainedSample
+	Event         *line.Notice
+	Check         *line.State
+}
+
+// ExplainedSample is one sample of a line.
+type ExplainedSample struct {
+	Type   string // as written
+	Kind   string // counter, gauge, histogram or set
+	Rate   float64
+	Values []line.Value
+	Member string // of a set
+	Stat   string // full name of the stat
+	Series string // in the exposition
+	Known  bool   // the stat exists
+	Limit  string // that would keep a new stat from being made
+}
+
+// Explain says what would become of a line, without applying it.
+func (s *Server) Explain(text []byte) Explanation {
+	if i := slices.Index(text, '\n'); i >= 0 {
+		text = text[:i]
+	}
+	var l line.Line
+	r := s.parser.Split(&l, text)
+	e := Explanation{Kind: [...]string{"blank", "metric", "event", "service_check"}[l.Kind]}
+	if r == line.OK {
+		switch l.Kind {
+		case line.Metric:
+			r = s.explainMetric(&l, &e)
+		case line.Event:
+			var n line.Notice
+			if n, r = s.parser.ParseEvent(&l); r == line.OK {
+				e.Event, e.UnknownFields, e.TagErrors = &n, n.Unknown, l.TagErrors
+			}
+		case line.Check:
+			var c line.State
+			if c, r = s.parser.ParseCheck(&l); r == line.OK {
+				e.Check, e.UnknownFields, e.TagErrors = &c, c.Unknown, l.TagErrors
+			}
+		}
+	}
+	if r != line.OK {
+		e.Reason = r.String()
+		e.Offset = cap(text) - cap(l.Text) + l.At
+	}
+	return e
+}
+
+func (s *Server) explainMetric(l *line.Line, e *Explanation) line.Reason {
+	if r := s.parser.Identify(l); r != line.OK {
+		return r
+	}
+	e.Name, e.TagErrors, e.UnknownFields = string(l.Name), l.TagErrors, l.Unknown
+	for _, t := range l.Tags {
+		e.Tags = append(e.Tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
+	}
+	if r := s.parser.Numbers(l); r != line.OK {
+		return r
+	}
+	for _, sample := range l.Samples {
+		x := ExplainedSample{Type: sample.Type.String(), Kind: groupOf(sample.Type).String(), Rate: sample.Rate}
+		if sample.Type == line.Set {
+			x.Member = string(sample.Text)
+		}
+		x.Values = append(x.Values, l.Values[sample.From:sample.To]...)
+		if r := s.registry.explain(l, sample.Type, &x); r != line.OK {
+			return r
+		}
+		e.Samples = append(e.Samples, x)
+	}
+	return line.OK
+}
+
+// explain fills in where a sample of l would go.
+func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample) line.Reason {
+	w := want(l.Name, l.Tags, typ)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known, reason := r.place(&w, func(*store.Counter, Clash) {})
+	if reason != line.OK {
+		return reason
+	}
+	x.Known = known
+	if !known {
+		if lim := r.exceeded(&w, r.cfg.Now()); lim != noLimit {
+			x.Limit = lim.String()
+		}
+	}
+	x.Stat = r.fullName(&w)
+	x.Series = r.series(&w)
+	return line.OK
+}
+
+// fullName returns the name of w in the store.
+func (r *registry) fullName(w *wanted) string {
+	parts := []string{w.name}
+	if p := r.scope.Prefix(); p != "" {
+		parts = []string{p, w.name}
+	}
+	for _, t := range w.tags {
+		parts = append(parts, t.Name)
+		if t.Value != "" {
+			parts = append(parts, t.Value)
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// series returns w as the exposition writes it.
+func (r *registry) series(w *wanted) string {
+	kind := [groups]store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram, store.KindGauge}[w.group]
+	name := w.name
+	if p := r.scope.Prefix(); p != "" {
+		name = p + "." + name
+	}
+	metric, _ := r.naming.AppendMetric(nil, name, true, kind)
+	labels := r.labels(w.tags)
+	return string(metric) + "{" + strings.Join(labels, ",") + "}"
+}
+
+// labels returns the labels that the exposition makes of tags, in their order.
+func (r *registry) labels(tgs []tags.Tag) []string {
+	out := make([]string, 0, len(tgs))
+	for _, t := range tgs {
+		v := t.Value
+		if v == "" {
+			v = "true"
+		}
+		out = append(out, string(r.naming.AppendLabel(nil, t.Name))+`="`+labelEscapes.Replace(v)+`"`)
+	}
+	slices.Sort(out)
+	return out
+}
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

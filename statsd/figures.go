@@ -1,0 +1,188 @@
+package statsd
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// figures are the metrics of one listener.
+type figures struct {
+	root *store.Scope
+	tag  tags.Tag
+
+	packets, bytes, lines, samples *store.Counter
+	tagErrors, unknown             *store.Counter
+	truncated, drops, refused      *store.Counter
+	connections                    *store.Counter
+	readErrors                     *store.Counter
+	active, queueBytes, rcvbuf     *store.Gauge
+	linesPerPacket, batchSize      *store.Histogram
+	busy                           *store.Counter
+
+	applied, limited, notices atomic.Uint64 // lines; notices are events and checks, part of applied
+	busyNanos                 atomic.Uint64
+
+	mu       sync.Mutex // guards the making of counters that only rarely exist
+	rejected [line.Reasons]atomic.Pointer[store.Counter]
+	ended    map[string]*store.Counter // connections by why they were refused or closed
+}
+
+// newFigures makes the metrics of a listener.
+func newFigures(root *store.Scope, listener string, a address) *figures {
+	t := tags.Tag{Name: "listener", Value: listener}
+	f := &figures{
+		root:       root,
+		tag:        t,
+		packets:    root.Counter("ingest.packets", t),
+		bytes:      root.Counter("ingest.bytes", t),
+		lines:      root.Counter("ingest.lines", t),
+		samples:    root.Counter("ingest.samples", t),
+		tagErrors:  root.Counter("ingest.tag_errors", t),
+		unknown:    root.Counter("ingest.unknown_fields", t),
+		readErrors: root.Counter("ingest.read_errors", t),
+		busy:       root.Counter("ingest.busy_seconds", t),
+		ended:      make(map[string]*store.Counter),
+	}
+	if a.framing != lines {
+		f.linesPerPacket = root.Histogram("ingest.lines_per_packet", store.Unspecified, t)
+	}
+	if a.framing == datagrams {
+		f.batchSize = root.Histogram("ingest.batch_size", store.Unspecified, t)
+		f.truncated = root.Counter("ingest.truncated", t)
+		f.drops = root.Counter("ingest.kernel_drops", t)
+		f.refused = root.Counter("ingest.packets_refused", t)
+		f.queueBytes = root.Gauge("ingest.queue_bytes", store.NeverImport, t)
+		f.rcvbuf = root.Gauge("ingest.rcvbuf_bytes", store.NeverImport, t)
+	} else {
+		f.connections = root.Counter("ingest.connections_total", t)
+		f.active = root.Gauge("ingest.connections_active", store.NeverImport, t)
+	}
+	return f
+}
+
+// reject counts a rejected line.
+func (f *figures) reject(r line.Reason) {
+	c := f.rejected[r].Load()
+	if c == nil {
+		f.mu.Lock()
+		c = f.root.Counter("ingest.rejected", f.tag, tags.Tag{Name: "reason", Value: r.String()})
+		f.rejected[r].Store(c)
+		f.mu.Unlock()
+	}
+	c.Inc()
+}
+
+// end counts a connection that was refused or closed, which is the word for
+// what happened, and why.
+func (f *figures) end(what, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.ended[what+why]
+	if c == nil {
+		c = f.root.Counter("ingest.connections_"+what, f.tag, tags.Tag{Name: "reason", Value: why})
+		f.ended[what+why] = c
+	}
+	c.Inc()
+}
+
+// addBusy adds time spent on parsing and applying.
+func (f *figures) addBusy(nanos uint64) {
+	const second = 1e9
+	now := f.busyNanos.Add(nanos)
+	if n := now/second - (now-nanos)/second; n > 0 {
+		f.busy.Add(n)
+	}
+}
+
+// tally counts in plain words what a lane does between two publications.
+type tally struct {
+	packets, bytes, lines, samples uint64
+	applied, limited, notices      uint64
+	tagErrors, unknown, truncated  uint64
+	refused                        uint64
+	byType                         [line.Types]uint64
+	hits, misses, evicted          uint64
+}
+
+// publish adds t to the metrics of a listener and of the server.
+func (t *tally) publish(f *figures, s *serverFigures) {
+	add := func(c *store.Counter, n uint64) {
+		if n != 0 {
+			c.Add(n)
+		}
+	}
+	add(f.packets, t.packets)
+	add(f.bytes, t.bytes)
+	add(f.lines, t.lines)
+	add(f.samples, t.samples)
+	add(f.tagErrors, t.tagErrors)
+	add(f.unknown, t.unknown)
+	add(f.truncated, t.truncated)
+	add(f.refused, t.refused)
+	for i, n := range t.byType {
+		add(s.byType[i], n)
+	}
+	add(s.hits, t.hits)
+	add(s.misses, t.misses)
+	add(s.evicted, t.evicted)
+	if t.applied != 0 {
+		f.applied.Add(t.applied)
+	}
+	if t.limited != 0 {
+		f.limited.Add(t.limited)
+	}
+	if t.notices != 0 {
+		f.notices.Add(t.notices)
+	}
+	*t = tally{}
+}
+
+// serverFigures are the metrics that are not of one listener.
+type serverFigures struct {
+	byType                [line.Types]*store.Counter
+	hits, misses, evicted *store.Counter
+	rawEntries            *store.Gauge
+	series                [groups]*store.Gauge
+	created, expired      [groups]*store.Counter
+	limited               [limits]*store.Counter
+	collisions, conflicts *store.Counter
+	events                map[string]*store.Counter // by alert type
+	checks                [4]*store.Counter         // by status
+	panics                *store.Counter
+}
+
+func newServerFigures(root *store.Scope) *serverFigures {
+	s := &serverFigures{
+		hits:       root.Counter("ingest.raw_table_hits"),
+		misses:     root.Counter("ingest.raw_table_misses"),
+		evicted:    root.Counter("ingest.raw_table_evicted"),
+		rawEntries: root.Gauge("ingest.raw_table_entries", store.NeverImport),
+		collisions: root.Counter("ingest.collisions"),
+		conflicts:  root.Counter("ingest.type_conflicts"),
+		events:     make(map[string]*store.Counter),
+		panics:     root.Counter("server.recovered_panics"),
+	}
+	for t := range s.byType {
+		s.byType[t] = root.Counter("ingest.samples_by_type", tags.Tag{Name: "type", Value: line.Type(t).String()})
+	}
+	for g := range groups {
+		kind := tags.Tag{Name: "kind", Value: group(g).String()}
+		s.series[g] = root.Gauge("ingest.series", store.NeverImport, kind)
+		s.created[g] = root.Counter("ingest.series_created", kind)
+		s.expired[g] = root.Counter("ingest.series_expired", kind)
+	}
+	for l := range limits {
+		s.limited[l] = root.Counter("ingest.limited", tags.Tag{Name: "limit", Value: limit(l).String()})
+	}
+	for _, a := range []string{"info", "error", "warning", "success"} {
+		s.events[a] = root.Counter("ingest.events", tags.Tag{Name: "alert_type", Value: a})
+	}
+	for i, status := range []string{"ok", "warning", "critical", "unknown"} {
+		s.checks[i] = root.Counter("ingest.service_checks", tags.Tag{Name: "status", Value: status})
+	}
+	return s
+}

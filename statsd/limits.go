@@ -1,0 +1,39 @@
+package statsd
+
+import "time"
+
+// limit is a bound on what senders can make.
+type limit uint8
+
+const (
+	noLimit limit = iota
+	limitSeries
+	limitFirstSegment
+	limitPerName
+	limitRate
+	limitSets
+	limitStore
+
+	limits = 7
+)
+
+// String returns the word that metrics and pages use.
+func (l limit) String() string {
+	return [limits]string{"none", "series", "series_per_first_segment", "series_per_name",
+		"new_series_per_second", "sets", "store"}[l]
+}
+
+// perSecond allows a number of things in each second of the clock.
+type perSecond struct {
+	max    int
+	second int64
+	done   int
+}
+
+// full reports whether no more is allowed now.
+func (p *perSecond) full(now time.Time) bool {
+	if s := now.Unix(); s != p.second {
+		p.second, p.done = s, 0
+	}
+	return p.done >= p.max
+}

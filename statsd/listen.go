@@ -1,0 +1,239 @@
+package statsd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// socket is one datagram socket with its reader's state.
+type socket struct {
+	conn    packetConn
+	raw     syscall.RawConn
+	batch   *batch
+	lane    *lane
+	granted int // receive buffer in bytes
+
+	drops dropCount
+}
+
+// listener is one configured address, bound.
+type listener struct {
+	cfg     ListenerConfig
+	addr    address
+	name    string // what metrics call it
+	local   string // the address with the real port
+	sockets []*socket
+	accept  net.Listener
+	path    *unixPath
+	figures *figures
+	conns   connSet
+}
+
+// bind opens the sockets of one listener.
+func (s *Server) bind(cfg ListenerConfig) (l *listener, err error) {
+	addr, err := parseAddress(cfg.Address)
+	if err != nil {
+		return nil, err
+	}
+	l = &listener{cfg: cfg, addr: addr}
+	defer func() {
+		if err != nil {
+			l.close()
+			l, err = nil, bindError(cfg.Address, addr, err)
+		}
+	}()
+	if addr.framing == datagrams {
+		err = l.bindPackets()
+	} else {
+		err = l.bindStream()
+	}
+	if err != nil {
+		return l, err
+	}
+	l.name = cfg.Name
+	if l.name == "" {
+		l.name = l.local
+	}
+	for _, so := range l.sockets {
+		if so.granted, err = tuneSocket(so.conn, cfg.RcvBuf); err != nil {
+			return l, err
+		}
+		if so.raw, err = so.conn.SyscallConn(); err != nil {
+			return l, err
+		}
+		if so.batch, err = newBatch(so.conn, cfg.PacketBytes); err != nil {
+			return l, err
+		}
+		if so.granted < cfg.RcvBuf {
+			s.cfg.Log.Warn("statsd: the receive buffer is smaller than asked for; bursts may be lost",
+				"listener", l.name, "asked", cfg.RcvBuf, "granted", so.granted, "hint", fmt.Sprint(rcvbufHint, cfg.RcvBuf))
+		}
+	}
+	return l, nil
+}
+
+// bindError explains why an address cannot be had.
+func bindError(text string, a address, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && !a.unix():
+		_, port, _ := net.SplitHostPort(a.place)
+		flags := "-lntp"
+		if a.framing == datagrams {
+			flags = "-lnup"
+		}
+		return fmt.Errorf("statsd: %q: another process holds the port (ss %s 'sport = :%s' names it): %w", text, flags, port, err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("statsd: %q: no permission; ports below 1024 and foreign directories need rights: %w", text, err)
+	}
+	return fmt.Errorf("statsd: %q: %w", text, err)
+}
+
+// bindPackets opens the datagram sockets of l.
+func (l *listener) bindPackets() error {
+	for _, f := range l.cfg.Sockets {
+		c, err := net.FilePacketConn(f)
+		if err != nil {
+			return err
+		}
+		pc, ok := c.(packetConn)
+		if !ok || c.LocalAddr().Network() == "unixgram" != l.addr.unix() {
+			return errors.Join(fmt.Errorf("the inherited socket %s is of another kind", f.Name()), c.Close())
+		}
+		l.addSocket(pc)
+	}
+	if len(l.sockets) > 0 {
+		return nil
+	}
+	if l.addr.unix() {
+		return l.bindUnixgram()
+	}
+	return l.bindUDP()
+}
+
+func (l *listener) addSocket(c packetConn) {
+	if l.local == "" {
+		l.local = l.addr.bound(c.LocalAddr())
+	}
+	l.sockets = append(l.sockets, &socket{conn: c})
+}
+
+// bindUDP opens as many sockets on one port as l has readers.
+func (l *listener) bindUDP() error {
+	place := l.addr.place
+	share := l.cfg.Readers > 1 || l.cfg.ShareUDP
+	if share && !l.cfg.ShareUDP {
+		// Sockets that share a port do not notice strangers that share it
+		// too. One that does not share does.
+		c, err := net.ListenPacket(l.addr.network, place)
+		if err != nil {
+			return err
+		}
+		place = c.LocalAddr().String()
+		if err := c.Close(); err != nil {
+			return err
+		}
+	}
+	var lc net.ListenConfig
+	if share {
+		lc.Control = func(_, _ string, c syscall.RawConn) error {
+			var err error
+			if ctl := c.Control(func(fd uintptr) { err = sharePort(fd) }); ctl != nil {
+				return ctl
+			}
+			return err
+		}
+	}
+	for range l.cfg.Readers {
+		c, err := lc.ListenPacket(context.Background(), l.addr.network, place)
+		if err != nil {
+			return err
+		}
+		place = c.LocalAddr().String()
+		l.addSocket(c.(*net.UDPConn))
+	}
+	return nil
+}
+
+func (l *listener) bindUnixgram() error {
+	if !l.addr.abstract() {
+		if err := clearPath(l.addr); err != nil {
+			return err
+		}
+	}
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: l.addr.place, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	l.addSocket(c)
+	return l.claim()
+}
+
+// bindStream opens the accepting socket of l.
+func (l *listener) bindStream() (err error) {
+	switch {
+	case len(l.cfg.Sockets) > 0:
+		f := l.cfg.Sockets[0]
+		if l.accept, err = net.FileListener(f); err != nil {
+			return err
+		}
+		if l.accept.Addr().Network() == "unix" != l.addr.unix() {
+			return fmt.Errorf("the inherited socket %s is of another kind", f.Name())
+		}
+	case l.addr.unix():
+		if !l.addr.abstract() {
+			if err := clearPath(l.addr); err != nil {
+				return err
+			}
+		}
+		u, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.addr.place, Net: "unix"})
+		if err != nil {
+			return err
+		}
+		u.SetUnlinkOnClose(false) // see unixPath.remove
+		l.accept = u
+		if err := l.claim(); err != nil {
+			return err
+		}
+	default:
+		lc := net.ListenConfig{KeepAlive: time.Minute}
+		if l.accept, err = lc.Listen(context.Background(), l.addr.network, l.addr.place); err != nil {
+			return err
+		}
+	}
+	l.local = l.addr.bound(l.accept.Addr())
+	if l.cfg.TLS != nil {
+		l.accept = tls.NewListener(l.accept, l.cfg.TLS)
+	}
+	return nil
+}
+
+// claim gives the socket at l's path its rights and remembers it.
+func (l *listener) claim() (err error) {
+	if l.addr.abstract() {
+		return nil
+	}
+	if l.path, err = claimPath(l.addr.place); err != nil {
+		return err
+	}
+	return setRights(l.addr.place, &l.cfg)
+}
+
+// close closes what l has open and removes its path.
+func (l *listener) close() {
+	for _, so := range l.sockets {
+		_ = so.conn.Close() // there is nothing to lose: nothing was written
+	}
+	if l.accept != nil {
+		_ = l.accept.Close()
+	}
+	for _, f := range l.cfg.Sockets {
+		_ = f.Close()
+	}
+	_ = l.path.remove() // a path that stays is cleared at the next start
+}

@@ -1,0 +1,537 @@
+package statsd
+
+import (
+	"errors"
+	"hash/maphash"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// registry knows all series that senders made. Lanes ask it for those that
+// their own tables do not know: the cold path.
+//
+// Locks are taken in the order lane.mu, registry.mu, the store's.
+type registry struct {
+	cfg      *Config
+	figures  *serverFigures
+	scope    *store.Scope // of counters, gauges and histograms
+	setScope *store.Scope // of sets, which are gauges to the store
+	naming   *store.Naming
+	textSeed maphash.Seed
+	idSeed   maphash.Seed
+	cells    cells
+
+	// era grows when limits may judge otherwise than before: at flushes and
+	// when series end. What lanes remember of a limit is of one era.
+	era atomic.Uint32
+
+	mu         sync.Mutex        // guards the rest
+	texts      map[uint64]uint32 // cells by hash of the full name
+	exposed    map[uint64]uint32 // cells by hash of the exposition's series
+	setCells   map[uint32]*set
+	families   []family
+	familyOf   map[string]uint32   // by metric name
+	free       []uint32            // families
+	firsts     map[string]*segment // by first segment of the name
+	live       int                 // series; overflow stats do not count
+	perGroup   [groups]int
+	rate       perSecond
+	overflowed int // names with an overflow stat of their own
+	tagKeys    map[string]*tagKey
+	newest     ring[NewSeries]
+	clashes    ring[Clash]
+
+	pending atomic.Bool // ended is not empty
+
+	endedMu sync.Mutex // taken after mu and after the store's locks
+	ended   []uint64   // full names of series that ended, hashed
+}
+
+// family is what series of one name have in common.
+type family struct {
+	name   string // as it came; for names that the exposition shows alike, the first
+	metric string // as the exposition shows it; "": the place is free
+	series int
+	group  group
+}
+
+// segment counts the series whose names begin with the same segment.
+type segment struct {
+	name   string
+	series int
+}
+
+// tagKey counts the values of a tag key.
+type tagKey struct{ registers [256]uint8 }
+
+const (
+	maxTagKeys   = 256 // that are watched
+	newestKept   = 256
+	clashesKept  = 100
+	nameAttempts = 8
+)
+
+func newRegistry(cfg *Config, f *serverFigures) *registry {
+	opts := func(t TTL, gauge time.Duration) store.ScopeOptions {
+		return store.ScopeOptions{Network: true, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}}
+	}
+	r := &registry{
+		cfg:      cfg,
+		figures:  f,
+		scope:    cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
+		setScope: cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
+		naming:   cfg.Store.Naming(),
+		textSeed: maphash.MakeSeed(),
+		idSeed:   maphash.MakeSeed(),
+		texts:    make(map[uint64]uint32),
+		exposed:  make(map[uint64]uint32),
+		setCells: make(map[uint32]*set),
+		familyOf: make(map[string]uint32),
+		firsts:   make(map[string]*segment),
+		rate:     perSecond{max: cfg.Limits.NewPerSecond},
+		tagKeys:  make(map[string]*tagKey),
+		newest:   newRing[NewSeries](newestKept),
+		clashes:  newRing[Clash](clashesKept),
+	}
+	cfg.Store.OnNetworkEnd(func(name []byte) {
+		h := maphash.Bytes(r.textSeed, name)
+		r.endedMu.Lock()
+		r.ended = append(r.ended, h)
+		r.pending.Store(true)
+		r.endedMu.Unlock()
+	})
+	return r
+}
+
+// found is what the registry says about a series.
+type found struct {
+	cell   *cell // nil: the sample goes nowhere
+	number uint32
+	gen    uint32
+	limit  limit       // why cell is not the series' own
+	reason line.Reason // why the line is rejected
+	brief  bool        // the answer is not to be remembered
+}
+
+// wanted is a series that is asked for.
+type wanted struct {
+	group group
+	typ   line.Type
+	name  string
+	tags  []tags.Tag // in byte order of the keys
+
+	text, identity uint64
+	metric         string
+}
+
+// want puts together what a sample asks for. The arguments are not kept.
+func want(name []byte, lineTags []line.Tag, typ line.Type) wanted {
+	w := wanted{group: groupOf(typ), typ: typ, name: string(name)}
+	for _, t := range lineTags {
+		w.tags = append(w.tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
+	}
+	return w
+}
+
+// resolve returns the series for a sample, and makes it if it is new. The
+// arguments are not kept.
+func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) found {
+	w := want(name, lineTags, typ)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x, known, reason := r.place(&w, r.clash)
+	switch {
+	case reason != line.OK:
+		return found{reason: reason}
+	case known:
+		c := r.cells.at(x)
+		return found{cell: c, number: x, gen: c.gen.Load()}
+	}
+	return r.create(&w)
+}
+
+// place decides under which name w is kept: its own, unless that belongs to
+// something else. It returns the series' cell if it exists. What is in the way
+// is told to note.
+func (r *registry) place(w *wanted, note func(*store.Counter, Clash)) (x uint32, known bool, reason line.Reason) {
+	plain := w.name
+	suffixed := plain + "_" + w.group.String()
+	for attempt := range nameAttempts {
+		if attempt > 0 {
+			w.name = suffixed
+			if attempt > 1 {
+				w.name += "_" + strconv.Itoa(attempt)
+			}
+		}
+		r.hash(w)
+		other, ok := r.conflict(w)
+		if x, taken := r.texts[w.text]; taken {
+			c := r.cells.at(x)
+			if c.identity == w.identity {
+				return x, true, line.OK
+			}
+			other, ok = r.families[c.name].name, true
+			if c.group == w.group {
+				// Dots inside tags: another name and other tags read the same.
+				note(r.figures.collisions, Clash{Name: w.name, Other: other, What: "full name", Group: w.group.String()})
+				continue
+			}
+		}
+		if !ok {
+			return 0, false, line.OK
+		}
+		if r.cfg.RejectConflicts {
+			return 0, false, line.TypeConflict
+		}
+		if attempt == 0 && !r.known(suffixed) {
+			note(r.figures.conflicts, Clash{Name: plain, Other: other, What: "kind", Group: w.group.String()})
+		}
+	}
+	return 0, false, line.TypeConflict
+}
+
+// hash fills in what w is found by.
+func (r *registry) hash(w *wanted) {
+	var text, id maphash.Hash
+	text.SetSeed(r.textSeed)
+	id.SetSeed(r.idSeed)
+	name := w.name
+	if p := r.scope.Prefix(); p != "" {
+		_, _ = text.WriteString(p) // a hash takes everything
+		put(&text, '.', name)
+	} else {
+		_, _ = text.WriteString(name)
+	}
+	put(&id, byte(w.group), name)
+	for _, t := range w.tags {
+		// Names and tags hold no control bytes.
+		put(&id, 0, t.Name)
+		put(&text, '.', t.Name)
+		if t.Value != "" {
+			put(&id, 1, t.Value)
+			put(&text, '.', t.Value)
+		}
+	}
+	w.text, w.identity = text.Sum64(), id.Sum64()
+	w.metric = r.metric(w.name)
+}
+
+func put(h *maphash.Hash, sep byte, s string) {
+	_ = h.WriteByte(sep) // a hash takes everything
+	_, _ = h.WriteString(s)
+}
+
+// metric returns the exposition's name for a name, kinds apart.
+func (r *registry) metric(name string) string {
+	var room [128]byte
+	m, _ := r.naming.AppendMetric(room[:0], name, true, store.KindGauge)
+	if string(m) == name {
+		return name
+	}
+	return string(m)
+}
+
+func (r *registry) known(name string) bool {
+	_, ok := r.familyOf[r.metric(name)]
+	return ok
+}
+
+// sampleSuffixes are what histograms append to their names in the exposition.
+var sampleSuffixes = [...]string{"_bucket", "_count", "_sum"}
+
+// conflict reports whether the name of w belongs to another kind, and whose it is.
+func (r *registry) conflict(w *wanted) (other string, ok bool) {
+	if x, ok := r.familyOf[w.metric]; ok && r.families[x].group != w.group {
+		return r.families[x].name, true
+	}
+	for _, s := range sampleSuffixes {
+		if base, ok := strings.CutSuffix(w.metric, s); ok {
+			if x, ok := r.familyOf[base]; ok && r.families[x].group == histograms {
+				return r.families[x].name, true
+			}
+		}
+		if w.group == histograms {
+			if x, ok := r.familyOf[w.metric+s]; ok {
+				return r.families[x].name, true
+			}
+		}
+	}
+	return "", false
+}
+
+// clash counts and keeps cl.
+func (r *registry) clash(c *store.Counter, cl Clash) {
+	c.Inc()
+	cl.Time = r.cfg.Now()
+	r.clashes.add(cl)
+}
+
+// exceeded returns the limit that forbids to make w.
+func (r *registry) exceeded(w *wanted, now time.Time) limit {
+	l := &r.cfg.Limits
+	switch {
+	case r.live >= l.Series:
+		return limitSeries
+	case r.segmentOf(w.name).series >= l.FirstSegment:
+		return limitFirstSegment
+	case w.group == sets && r.perGroup[sets] >= l.Sets:
+		return limitSets
+	}
+	if x, ok := r.familyOf[w.metric]; ok && r.families[x].series >= l.SeriesPerName {
+		return limitPerName
+	}
+	if r.rate.full(now) {
+		return limitRate
+	}
+	return noLimit
+}
+
+// segmentOf returns the first segment of name, which is a new one if no series
+// has it.
+func (r *registry) segmentOf(name string) *segment {
+	first, _, _ := strings.Cut(name, ".")
+	if s := r.firsts[first]; s != nil {
+		return s
+	}
+	return &segment{name: first}
+}
+
+// create makes the series w unless a limit forbids it.
+func (r *registry) create(w *wanted) found {
+	now := r.cfg.Now()
+	if lim := r.exceeded(w, now); lim != noLimit {
+		return r.overflow(w, lim)
+	}
+	f, ok := r.make(w, ordinary)
+	if !ok {
+		return found{limit: limitStore, number: noCell, gen: r.era.Load()}
+	}
+	r.rate.done++
+	r.live++
+	r.watchTags(w.tags)
+	r.newest.add(NewSeries{Time: now, Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags)})
+	return f
+}
+
+// overflow returns where samples go whose series must not be made: counts and
+// observations to an overflow stat, of the name if that is known; others
+// nowhere, since their sum means nothing.
+func (r *registry) overflow(w *wanted, lim limit) found {
+	f := found{limit: lim, number: noCell, gen: r.era.Load(), brief: lim == limitRate}
+	if w.group != counters && w.group != histograms {
+		return f
+	}
+	o := wanted{group: w.group, typ: w.typ, name: "overflow." + w.group.String()}
+	if r.known(w.name) {
+		o.tags = []tags.Tag{{Name: "metric", Value: w.name}}
+		r.hash(&o)
+		if _, ok := r.texts[o.text]; !ok && r.overflowed >= r.cfg.Limits.OverflowedNames {
+			o.tags = nil
+		}
+	}
+	r.hash(&o)
+	if x, ok := r.texts[o.text]; ok {
+		c := r.cells.at(x)
+		if c.identity == o.identity {
+			f.cell, f.number = c, x
+		}
+		return f
+	}
+	if _, ok := r.conflict(&o); ok {
+		return f
+	}
+	role := overflowBare
+	if o.tags != nil {
+		role = overflowNamed
+	}
+	made, ok := r.make(&o, role)
+	if !ok {
+		return f
+	}
+	if role == overflowNamed {
+		r.overflowed++
+	}
+	f.cell, f.number = made.cell, made.number
+	return f
+}
+
+// make makes the stat and the cell of w.
+func (r *registry) make(w *wanted, as role) (found, bool) {
+	stat, err := r.stat(w)
+	if err != nil {
+		if !errors.Is(err, store.ErrLimit) && !errors.Is(err, store.ErrRejected) {
+			r.cfg.Log.Warn("statsd: the store refused a stat", "error", err)
+		}
+		return found{}, false
+	}
+	x, c := r.cells.take()
+	c.group, c.role, c.stat, c.text, c.identity = w.group, as, stat, w.text, w.identity
+	c.name = r.join(w)
+	c.exposed = r.exposure(w)
+	if other, taken := r.exposed[c.exposed]; taken {
+		// Equal but for bytes that the exposition cannot show.
+		r.clash(r.figures.collisions, Clash{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
+	} else {
+		r.exposed[c.exposed] = x
+	}
+	r.texts[w.text] = x
+	c.first = r.segmentOf(w.name)
+	c.first.series++
+	r.firsts[c.first.name] = c.first
+	r.perGroup[w.group]++
+	r.figures.created[w.group].Inc()
+	if s, ok := stat.(*set); ok {
+		r.setCells[x] = s
+	}
+	return found{cell: c, number: x, gen: c.gen.Load()}, true
+}
+
+// stat asks the store for the stat of w.
+func (r *registry) stat(w *wanted) (any, error) {
+	switch w.group {
+	case counters:
+		return r.scope.TryCounter(w.name, w.tags...)
+	case gauges:
+		return r.scope.TryFloatGauge(w.name, w.tags...)
+	case sets:
+		g, err := r.setScope.TryFloatGauge(w.name, w.tags...)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.Set(0); err != nil { // nothing was flushed yet
+			return nil, err
+		}
+		return &set{gauge: g}, nil
+	}
+	unit := store.Unspecified
+	if w.typ == line.Timer {
+		unit = store.Milliseconds
+	}
+	return r.scope.TryHistogram(w.name, unit, w.tags...)
+}
+
+// join adds one series to the family of w and returns the family's number.
+func (r *registry) join(w *wanted) uint32 {
+	x, ok := r.familyOf[w.metric]
+	if !ok {
+		x = uint32(len(r.families))
+		if n := len(r.free); n > 0 {
+			x, r.free = r.free[n-1], r.free[:n-1]
+		} else {
+			r.families = append(r.families, family{})
+		}
+		r.families[x] = family{name: w.name, metric: w.metric, group: w.group}
+		r.familyOf[w.metric] = x
+	}
+	r.families[x].series++
+	return x
+}
+
+// exposure hashes what the exposition shows of w.
+func (r *registry) exposure(w *wanted) uint64 {
+	var h maphash.Hash
+	h.SetSeed(r.idSeed)
+	put(&h, byte(w.group), w.metric)
+	for _, l := range r.labels(w.tags) {
+		put(&h, 0, l)
+	}
+	return h.Sum64()
+}
+
+// watchTags notes the values of tags, for the page that lists the keys with
+// the most of them.
+func (r *registry) watchTags(tgs []tags.Tag) {
+	for _, t := range tgs {
+		k := r.tagKeys[t.Name]
+		if k == nil {
+			if len(r.tagKeys) >= maxTagKeys {
+				continue
+			}
+			k = new(tagKey)
+			r.tagKeys[t.Name] = k
+		}
+		h := mix(maphash.String(r.idSeed, t.Value))
+		reg := &k.registers[h>>56]
+		*reg = max(*reg, rank(h<<8))
+	}
+}
+
+// dropEnded retires the cells of the series that the store ended.
+func (r *registry) dropEnded() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endedMu.Lock()
+	ended := r.ended
+	r.ended = nil
+	r.pending.Store(false)
+	r.endedMu.Unlock()
+	for _, h := range ended {
+		x, ok := r.texts[h]
+		if !ok {
+			continue
+		}
+		c := r.cells.at(x)
+		f := &r.families[c.name]
+		delete(r.texts, h)
+		delete(r.setCells, x)
+		if r.exposed[c.exposed] == x {
+			delete(r.exposed, c.exposed)
+		}
+		r.perGroup[c.group]--
+		r.figures.expired[c.group].Inc()
+		if c.first.series--; c.first.series == 0 {
+			delete(r.firsts, c.first.name)
+		}
+		switch c.role {
+		case ordinary:
+			r.live--
+		case overflowNamed:
+			r.overflowed--
+		}
+		if f.series--; f.series == 0 {
+			delete(r.familyOf, f.metric)
+			*f = family{}
+			r.free = append(r.free, c.name)
+		}
+		r.cells.retire(x)
+	}
+	r.era.Add(1)
+}
+
+// takeRetired returns the cells of ended series. Once every lane has been
+// outside of a line since, recycle may have them.
+func (r *registry) takeRetired() []uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	xs := r.cells.retired
+	r.cells.retired = nil
+	return xs
+}
+
+// recycle makes cells free for other series; see takeRetired.
+func (r *registry) recycle(xs []uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cells.recycle(xs)
+}
+
+func tagText(tgs []tags.Tag) string {
+	var b strings.Builder
+	for i, t := range tgs {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(t.Name)
+		if t.Value != "" {
+			b.WriteString(":" + t.Value)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,287 @@
+package statsd
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// ListenerInfo says where a server listens.
+type ListenerInfo struct {
+	Name     string // in metrics
+	Protocol string // the part of the address before "://"
+	Address  string // the whole address, with the real port
+	Readers  int    // sockets of a datagram listener
+	TLS      bool
+}
+
+// Listeners returns the listeners that are bound, in the order of the
+// configuration.
+func (s *Server) Listeners() []ListenerInfo {
+	var out []ListenerInfo
+	for _, l := range s.snapshotListeners() {
+		out = append(out, l.info())
+	}
+	return out
+}
+
+func (l *listener) info() ListenerInfo {
+	return ListenerInfo{l.name, l.addr.scheme, l.local, len(l.sockets), l.cfg.TLS != nil}
+}
+
+// Report is all that a server can tell about itself.
+type Report struct {
+	Time      time.Time
+	Listeners []ListenerReport
+	Rejected  []RejectedReport // reasons that occurred, in the order of steps
+	Limits    []LimitReport
+	Series    []KindReport
+
+	RawEntries, RawHits, RawMisses, RawEvicted uint64 // of the tables of spellings
+
+	Collisions    uint64 // series whose name or exposition another one had first
+	TypeConflicts uint64 // names whose later kinds got a suffix
+	Clashes       []Clash
+
+	TopSeries  []NameCount // names with the most series
+	TopSamples []NameRate  // names with the most samples in the last interval
+	Newest     []NewSeries // the last series made, oldest first
+	TopTags    []NameCount // tag keys with the most different values, estimated
+
+	Events []ReceivedEvent // oldest first
+	Checks []ReceivedCheck // least recently updated first
+
+	// UnixQueue is how many datagrams may wait in a unix socket before the
+	// sender blocks; 0 if the system does not tell. 512 is a good value.
+	UnixQueue int
+}
+
+// ListenerReport are the figures of one listener, since the start.
+//
+// Lines = Applied + Limited + the sum of Rejected. On loopback, what was sent
+// is Packets + KernelDrops.
+type ListenerReport struct {
+	ListenerInfo
+	Packets, Bytes, Lines, Samples uint64
+	Applied                        uint64 // lines, events and checks among them
+	Notices                        uint64 // events and checks
+	Limited                        uint64 // lines kept out of a series of their own by a limit
+	Rejected                       map[string]uint64
+	TagErrors, UnknownFields       uint64
+	Truncated, KernelDrops         uint64
+	PacketsRefused, ReadErrors     uint64
+	QueueBytes, RcvBufBytes        uint64 // waiting, and most that may wait
+	Connections                    uint64 // open now
+	ConnectionsTotal               uint64
+	Ended                          map[string]uint64 // connections by "refused" or "closed" and why
+	LinesPerPacket                 *store.Histogram  // nil for streams of lines
+	BusySeconds                    float64           // spent on parsing and applying, estimated
+}
+
+// RejectedReport is about one reason.
+type RejectedReport struct {
+	Reason string
+	Count  uint64
+	Last   []RejectedLine // the last 20, oldest first
+}
+
+// LimitReport is about one limit.
+type LimitReport struct {
+	Name    string
+	Max     int
+	Use     int    // now; of limits per name or segment, of the one that uses most
+	Limited uint64 // lines
+}
+
+// KindReport counts the received series of one kind.
+type KindReport struct {
+	Kind             string
+	Series           int
+	Created, Expired uint64
+}
+
+// NameCount is a name and a number.
+type NameCount struct {
+	Name  string
+	Count uint64
+}
+
+// NameRate is a name and how many samples a second it had.
+type NameRate struct {
+	Name      string
+	PerSecond float64
+}
+
+// NewSeries is a series that was made.
+type NewSeries struct {
+	Time             time.Time
+	Name, Kind, Tags string
+}
+
+// Clash is a series that could not have its name, or shares a series of the
+// exposition with another one.
+type Clash struct {
+	Time  time.Time
+	Name  string
+	Group string // kind of the later one
+	Other string // name of the earlier one, if it differs
+	What  string // what they have in common: kind, full name, exposition
+}
+
+const topKept = 20
+
+// flush refreshes the gauges about series and ends the interval of sets.
+func (r *registry) flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.era.Add(1)
+	for _, s := range r.setCells {
+		// A set without members that shows 0 already is not written: it ages.
+		if n := s.flush(); n != 0 || s.gauge.Value() != 0 {
+			_ = s.gauge.Set(n) // finite
+		}
+	}
+	for g, n := range r.perGroup {
+		r.figures.series[g].Set(uint64(n))
+	}
+}
+
+// rates names the families in counts, which are of an interval.
+func (r *registry) rates(counts []topCount, interval time.Duration) []NameRate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []NameRate
+	for _, c := range counts {
+		if f := r.families[c.item]; f.metric != "" && interval > 0 {
+			out = append(out, NameRate{f.name, float64(c.count) / interval.Seconds()})
+		}
+	}
+	return out
+}
+
+// Report returns what there is to tell now. It is made for a page: it takes
+// some time when there are many names.
+func (s *Server) Report() Report {
+	r := Report{
+		Time:          s.cfg.Now(),
+		RawEntries:    s.figures.rawEntries.Value(),
+		RawHits:       s.figures.hits.Total(),
+		RawMisses:     s.figures.misses.Total(),
+		RawEvicted:    s.figures.evicted.Total(),
+		Collisions:    s.figures.collisions.Total(),
+		TypeConflicts: s.figures.conflicts.Total(),
+		Events:        s.notices.listEvents(),
+		Checks:        s.notices.listChecks(),
+		UnixQueue:     unixQueue(),
+	}
+	var rejected [line.Reasons]uint64
+	for _, l := range s.snapshotListeners() {
+		lr := s.reportListener(l)
+		for reason := range rejected {
+			rejected[reason] += lr.Rejected[line.Reason(reason).String()]
+		}
+		r.Listeners = append(r.Listeners, lr)
+	}
+	for reason, n := range rejected {
+		if n > 0 {
+			r.Rejected = append(r.Rejected, RejectedReport{line.Reason(reason).String(), n, s.rejects.list(line.Reason(reason))})
+		}
+	}
+	s.flushMu.Lock()
+	r.TopSamples = s.topped
+	s.flushMu.Unlock()
+	s.registry.report(&r)
+	return r
+}
+
+func (s *Server) reportListener(l *listener) ListenerReport {
+	f := l.figures
+	r := ListenerReport{
+		ListenerInfo:   l.info(),
+		Packets:        f.packets.Total(),
+		Bytes:          f.bytes.Total(),
+		Lines:          f.lines.Total(),
+		Samples:        f.samples.Total(),
+		Applied:        f.applied.Load(),
+		Notices:        f.notices.Load(),
+		Limited:        f.limited.Load(),
+		Rejected:       make(map[string]uint64),
+		TagErrors:      f.tagErrors.Total(),
+		UnknownFields:  f.unknown.Total(),
+		ReadErrors:     f.readErrors.Total(),
+		Ended:          make(map[string]uint64),
+		LinesPerPacket: f.linesPerPacket,
+		BusySeconds:    float64(f.busyNanos.Load()) / 1e9,
+	}
+	for reason := range f.rejected {
+		if c := f.rejected[reason].Load(); c != nil {
+			r.Rejected[line.Reason(reason).String()] = c.Total()
+		}
+	}
+	f.mu.Lock()
+	for why, c := range f.ended {
+		r.Ended[why] = c.Total()
+	}
+	f.mu.Unlock()
+	if l.accept != nil {
+		r.ConnectionsTotal, r.Connections = f.connections.Total(), f.active.Value()
+		return r
+	}
+	for _, so := range l.sockets {
+		used, size := s.watchQueue(l, so)
+		r.QueueBytes += uint64(used)
+		r.RcvBufBytes += uint64(size)
+	}
+	r.Truncated, r.KernelDrops, r.PacketsRefused = f.truncated.Total(), f.drops.Total(), f.refused.Total()
+	return r
+}
+
+func (r *registry) report(out *Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, f := &r.cfg.Limits, r.figures
+	var most family
+	for _, fam := range r.families {
+		if fam.metric == "" {
+			continue
+		}
+		if fam.series > most.series {
+			most = fam
+		}
+		out.TopSeries = append(out.TopSeries, NameCount{fam.name, uint64(fam.series)})
+	}
+	firsts := 0
+	for _, s := range r.firsts {
+		firsts = max(firsts, s.series)
+	}
+	for key, k := range r.tagKeys {
+		n := cardinality(k.registers[:])
+		out.TopTags = append(out.TopTags, NameCount{key, uint64(n + 0.5)})
+	}
+	out.TopSeries, out.TopTags = top(out.TopSeries), top(out.TopTags)
+	for _, lr := range []LimitReport{
+		{Name: limitSeries.String(), Max: l.Series, Use: r.live, Limited: f.limited[limitSeries].Total()},
+		{Name: limitFirstSegment.String(), Max: l.FirstSegment, Use: firsts, Limited: f.limited[limitFirstSegment].Total()},
+		{Name: limitPerName.String(), Max: l.SeriesPerName, Use: most.series, Limited: f.limited[limitPerName].Total()},
+		{Name: limitRate.String(), Max: l.NewPerSecond, Use: r.rate.done, Limited: f.limited[limitRate].Total()},
+		{Name: limitSets.String(), Max: l.Sets, Use: r.perGroup[sets], Limited: f.limited[limitSets].Total()},
+		{Name: limitStore.String(), Limited: f.limited[limitStore].Total()},
+	} {
+		out.Limits = append(out.Limits, lr)
+	}
+	for g, n := range r.perGroup {
+		out.Series = append(out.Series, KindReport{group(g).String(), n, f.created[g].Total(), f.expired[g].Total()})
+	}
+	out.Clashes, out.Newest = r.clashes.list(), r.newest.list()
+}
+
+// top returns the largest counts, largest first.
+func top(all []NameCount) []NameCount {
+	slices.SortFunc(all, func(a, b NameCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	return all[:min(topKept, len(all)):min(topKept, len(all))]
+}

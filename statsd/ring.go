@@ -1,0 +1,35 @@
+package statsd
+
+// ring keeps the last items that were added to it.
+type ring[T any] struct {
+	items []T
+	max   int
+	next  int // where the next one goes once the ring is full
+}
+
+func newRing[T any](max int) ring[T] { return ring[T]{max: max} }
+
+func (r *ring[T]) add(v T) {
+	switch {
+	case r.max == 0:
+	case len(r.items) < r.max:
+		r.items = append(r.items, v)
+	default:
+		r.items[r.next] = v
+		r.next = (r.next + 1) % r.max
+	}
+}
+
+// list returns the items, oldest first.
+func (r *ring[T]) list() []T {
+	out := make([]T, 0, len(r.items))
+	return append(append(out, r.items[r.next:]...), r.items[:r.next]...)
+}
+
+// oldest returns the item that the next add will drop, the zero value if none.
+func (r *ring[T]) oldest() (v T) {
+	if len(r.items) == r.max && r.max > 0 {
+		return r.items[r.next]
+	}
+	return v
+}

@@ -1,0 +1,306 @@
+package statsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Server takes in lines. Make one with [New], then Listen, then Run. Its other
+// methods may be called at any time from any goroutine.
+type Server struct {
+	cfg      Config
+	parser   *line.Parser
+	figures  *serverFigures
+	registry *registry
+	rejects  *rejects
+	notices  *notices
+	setSeed  maphash.Seed
+
+	streamLanes []*lane // shared by stream connections
+	nextLane    atomic.Uint32
+
+	stop    chan struct{} // closed when the server stops
+	streams sync.WaitGroup
+
+	mu        sync.Mutex // guards the rest
+	state     state
+	listeners []*listener
+	lanes     []*lane // all: those of stream connections and of sockets
+
+	flushMu sync.Mutex // serializes Flush and guards topped and flushed
+	flushed time.Time
+	topped  []NameRate
+}
+
+// state is how far a server has come.
+type state uint8
+
+const (
+	made state = iota
+	listening
+	running
+	ended
+)
+
+// New checks cfg and returns a server. Nothing is bound before Listen. A store
+// has one server.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range cfg.Listeners {
+		if _, err := parseAddress(l.Address); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{
+		cfg:     cfg,
+		parser:  line.New(cfg.lineConfig()),
+		figures: newServerFigures(cfg.Store.Root()),
+		rejects: newRejects(&cfg),
+		notices: newNotices(cfg.Events, cfg.Checks),
+		setSeed: maphash.MakeSeed(),
+		stop:    make(chan struct{}),
+		flushed: cfg.Now(),
+	}
+	s.registry = newRegistry(&s.cfg, s.figures)
+	for range runtime.GOMAXPROCS(0) {
+		s.streamLanes = append(s.streamLanes, s.newLane())
+	}
+	return s, nil
+}
+
+// newLane adds a lane. s.mu must be held, or s not be shared yet.
+func (s *Server) newLane() *lane {
+	ln := &lane{server: s, registry: s.registry, parser: s.parser, table: newRawTable(s.cfg.Limits.RawEntries)}
+	s.lanes = append(s.lanes, ln)
+	return ln
+}
+
+func (s *Server) nextStreamLane() *lane {
+	return s.streamLanes[int(s.nextLane.Add(1))%len(s.streamLanes)]
+}
+
+// Listen binds all listeners. If one cannot be bound none is, and the error
+// says why. What arrives from then on waits until Run.
+func (s *Server) Listen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != made {
+		return errors.New("statsd: Listen was called before")
+	}
+	var bound []*listener
+	for _, cfg := range s.cfg.Listeners {
+		l, err := s.bind(cfg)
+		if err != nil {
+			for _, b := range bound {
+				b.close()
+			}
+			return err
+		}
+		bound = append(bound, l)
+	}
+	names := make(map[string]bool)
+	for _, l := range bound {
+		for base, n := l.name, 2; names[l.name]; n++ {
+			l.name = fmt.Sprint(base, "#", n) // metrics of two listeners must not mix
+		}
+		names[l.name] = true
+		l.figures = newFigures(s.cfg.Store.Root(), l.name, l.addr)
+		l.conns.total, l.conns.perAddr = l.cfg.Connections, l.cfg.PerAddress
+		l.conns.init()
+		granted := 0
+		for _, so := range l.sockets {
+			so.lane = s.newLane()
+			granted += so.granted
+		}
+		if granted > 0 {
+			l.figures.rcvbuf.Set(uint64(granted))
+		}
+	}
+	s.listeners, s.state = bound, listening
+	return nil
+}
+
+// Run takes in lines until ctx ends. Then it stops accepting connections,
+// reads for up to 250 ms what sockets hold, closes them, and returns. Listen
+// must have been called; Run once.
+func (s *Server) Run(ctx context.Context) error {
+	s.mu.Lock()
+	if s.state != listening {
+		s.mu.Unlock()
+		return errors.New("statsd: Run needs Listen before it, and runs once")
+	}
+	s.state = running
+	all := s.listeners
+	s.mu.Unlock()
+
+	var readers, accepters sync.WaitGroup
+	for _, l := range all {
+		for _, so := range l.sockets {
+			readers.Go(func() { s.guard("reader", func() { s.readPackets(l, so) }) })
+		}
+		if l.accept != nil {
+			accepters.Go(func() { s.guard("accepter", func() { s.acceptStreams(l) }) })
+		}
+	}
+	<-ctx.Done()
+	close(s.stop)
+	for _, l := range all {
+		if l.accept != nil {
+			_ = l.accept.Close() // ends the accepter
+		}
+	}
+	accepters.Wait()
+	for _, l := range all {
+		l.conns.drain()
+		for _, so := range l.sockets {
+			_ = so.conn.SetReadDeadline(time.Unix(1, 0)) // ends the wait of its reader
+		}
+	}
+	readers.Wait()
+	s.streams.Wait()
+	s.Close()
+	return nil
+}
+
+// Close closes what Listen bound. It is for servers that do not get to Run,
+// which does it in the end.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == ended {
+		return
+	}
+	s.state = ended
+	for _, l := range s.listeners {
+		l.close()
+	}
+	s.cfg.Store.OnNetworkEnd(nil)
+}
+
+func (s *Server) stopping() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits for d or the end.
+func (s *Server) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.stop:
+	}
+}
+
+// guard calls f and ends a panic of it.
+func (s *Server) guard(what string, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(what, p)
+		}
+	}()
+	f()
+}
+
+// panicked counts and logs a panic; what was received is not logged.
+func (s *Server) panicked(what string, p any) {
+	s.figures.panics.Inc()
+	defer func() { _ = recover() }() // it may have been the log that panicked
+	s.cfg.Log.Error("statsd: recovered from a panic", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+}
+
+// snapshotListeners returns the listeners as of now.
+func (s *Server) snapshotListeners() []*listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listeners
+}
+
+func (s *Server) allLanes() []*lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lanes
+}
+
+// Flush prepares a flush of the store at the time now: sets show the count of
+// the interval that ends and begin anew, gauges about the server are
+// refreshed, and limits look again at what they kept out.
+func (s *Server) Flush(now time.Time) {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	for _, l := range s.snapshotListeners() {
+		if len(l.sockets) == 0 {
+			continue
+		}
+		used := 0
+		for _, so := range l.sockets {
+			u, _ := s.watchQueue(l, so)
+			used += u
+		}
+		l.figures.queueBytes.Set(uint64(used))
+	}
+	if s.registry.pending.Load() {
+		s.registry.dropEnded()
+	}
+	retired := s.registry.takeRetired()
+	entries, counts := 0, make(map[uint32]uint64)
+	for _, ln := range s.allLanes() {
+		entries += ln.takeTop(counts)
+	}
+	s.registry.recycle(retired)
+	s.figures.rawEntries.Set(uint64(entries))
+	s.topped = s.registry.rates(largest(counts, topKept), now.Sub(s.flushed))
+	s.flushed = now
+	s.registry.flush()
+}
+
+// Sweep ends the stats that have outlived their time, as [store.Store.Sweep]
+// does, while no sample is under way: none goes into a stat that ends.
+func (s *Server) Sweep(evict bool) {
+	s.holdAll(func() { s.cfg.Store.Sweep(evict) })
+}
+
+// Forget ends the received stats whose full name satisfies match and returns
+// how many they were. A sample that comes later begins a new one.
+func (s *Server) Forget(match func(name string) bool) (n int) {
+	s.holdAll(func() { n = s.cfg.Store.RemoveNetwork(match) })
+	return n
+}
+
+// holdAll calls f while no lane is at work.
+func (s *Server) holdAll(f func()) {
+	lanes := s.allLanes()
+	for _, ln := range lanes {
+		ln.mu.Lock()
+	}
+	defer func() {
+		for _, ln := range lanes {
+			ln.mu.Unlock()
+		}
+	}()
+	f()
+	if s.registry.pending.Load() {
+		s.registry.dropEnded()
+	}
+	s.registry.recycle(s.registry.takeRetired())
+}
+
+// Scope returns the scope that received stats are made in.
+func (s *Server) Scope() *store.Scope { return s.registry.scope }

@@ -1,0 +1,319 @@
+package statsd
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+)
+
+const (
+	streamBuffer  = 64 << 10
+	lineSlack     = 64 << 10  // beyond the longest line, before a stream without line ends is given up
+	fairShare     = 256 << 10 // bytes of one connection before others get a turn
+	crowdedIdle   = 60 * time.Second
+	lengthPrefix  = 4
+	acceptedPause = 5 * time.Millisecond // after an error of accept, such as too many open files
+)
+
+// connSet are the connections of a listener.
+type connSet struct {
+	total, perAddr int // limits
+
+	// draining is set when the server stops: see stream.arm.
+	draining atomic.Bool
+
+	mu    sync.Mutex
+	conns map[*stream]struct{}
+	from  map[netip.Addr]int
+}
+
+func (c *connSet) init() {
+	c.conns = make(map[*stream]struct{})
+	c.from = make(map[netip.Addr]int)
+}
+
+// add takes in st unless that is too many. Otherwise it says what the limit is.
+func (c *connSet) add(st *stream) (limit string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.conns) >= c.total {
+		return "connections"
+	}
+	if st.addr.IsValid() {
+		if c.from[st.addr] >= c.perAddr {
+			return "per_address"
+		}
+		c.from[st.addr]++
+	}
+	c.conns[st] = struct{}{}
+	return ""
+}
+
+func (c *connSet) remove(st *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, st)
+	if st.addr.IsValid() {
+		if c.from[st.addr]--; c.from[st.addr] == 0 {
+			delete(c.from, st.addr)
+		}
+	}
+}
+
+// crowded reports whether more than half of the places are taken.
+func (c *connSet) crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.conns) > c.total/2
+}
+
+// rearm makes every connection look again how long it may wait.
+func (c *connSet) rearm() {
+	c.mu.Lock()
+	all := make([]*stream, 0, len(c.conns))
+	for st := range c.conns {
+		all = append(all, st)
+	}
+	c.mu.Unlock()
+	for _, st := range all {
+		st.arm()
+	}
+}
+
+// drain lets the connections read what is there and end.
+func (c *connSet) drain() {
+	c.draining.Store(true)
+	c.rearm()
+}
+
+// stream is one connection.
+type stream struct {
+	server *Server
+	l      *listener
+	conn   net.Conn
+	addr   netip.Addr // of the other end, if it has one
+	from   source
+	lane   *lane
+	buf    []byte
+	n      int // bytes of buf in use
+	share  int // bytes read since others got a turn
+
+	mu    sync.Mutex // orders changes of the read deadline
+	armed bool       // a deadline is set
+	end   time.Time  // of draining
+}
+
+// arm sets how long the next read, or the one that is under way, may wait.
+func (st *stream) arm() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	var until time.Time
+	idle := st.l.cfg.IdleTimeout
+	switch {
+	case st.l.conns.draining.Load():
+		now := time.Now()
+		if st.end.IsZero() {
+			st.end = now.Add(drainTotal)
+		}
+		until = now.Add(drainIdle)
+		if until.After(st.end) {
+			until = st.end
+		}
+	case idle > 0:
+		until = time.Now().Add(idle)
+	case idle == 0 && st.l.conns.crowded():
+		until = time.Now().Add(crowdedIdle)
+	case !st.armed:
+		return
+	}
+	st.armed = !until.IsZero()
+	_ = st.conn.SetReadDeadline(until) // fails only when the connection is closed, which Read says
+}
+
+// idled reports whether a read that timed out ends the connection.
+func (st *stream) idled() (why string) {
+	switch {
+	case st.l.conns.draining.Load():
+		return "shutdown"
+	case st.l.cfg.IdleTimeout > 0, st.l.cfg.IdleTimeout == 0 && st.l.conns.crowded():
+		return "idle"
+	}
+	return ""
+}
+
+// acceptStreams takes in connections until the listener is closed.
+func (s *Server) acceptStreams(l *listener) {
+	for {
+		c, err := l.accept.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			l.figures.readErrors.Inc()
+			s.pause(acceptedPause)
+			continue
+		}
+		s.admit(l, c)
+	}
+}
+
+// admit starts serving c or refuses it.
+func (s *Server) admit(l *listener, c net.Conn) {
+	l.figures.connections.Inc()
+	st := &stream{server: s, l: l, conn: c, lane: s.nextStreamLane()}
+	why := ""
+	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil && !l.addr.unix() {
+		st.addr = a.Addr().Unmap()
+		st.from.name = a.String()
+		if !l.allowed(st.addr) {
+			why = "address"
+		}
+	}
+	if why == "" {
+		why = l.conns.add(st)
+	}
+	if why != "" {
+		l.figures.end("refused", why)
+		_ = c.Close()
+		return
+	}
+	l.figures.active.Inc()
+	if l.conns.crowded() {
+		l.conns.rearm()
+	}
+	s.streams.Add(1)
+	go func() {
+		defer s.streams.Done()
+		why := "panic"
+		defer func() {
+			_ = c.Close()
+			l.conns.remove(st)
+			l.figures.active.Dec()
+			l.figures.end("closed", why)
+		}()
+		s.guard("connection", func() { why = st.serve() })
+	}()
+}
+
+// serve reads st to its end and says why it ended.
+func (st *stream) serve() (why string) {
+	st.buf = make([]byte, streamBuffer)
+	take := st.takeLines
+	if st.l.addr.framing == frames {
+		take = st.takeFrames
+	}
+	for {
+		st.arm()
+		n, err := st.conn.Read(st.buf[st.n:])
+		if n > 0 {
+			st.n += n
+			if why := take(n); why != "" {
+				return why
+			}
+			if st.share += n; st.share >= fairShare {
+				st.share = 0
+				runtime.Gosched()
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if why = st.idled(); why == "" {
+				continue
+			}
+		} else if why = "error"; errors.Is(err, io.EOF) {
+			why = "eof"
+		}
+		st.finish(why == "eof")
+		return why
+	}
+}
+
+// takeLines applies the complete lines of st.buf, of which the last n bytes
+// are new.
+func (st *stream) takeLines(n int) (why string) {
+	end := bytes.LastIndexByte(st.buf[st.n-n:st.n], '\n') + 1
+	if end > 0 {
+		end += st.n - n
+		st.lane.chunk(st.l, st.buf[:end], st.from)
+		st.n = copy(st.buf, st.buf[end:st.n])
+	}
+	if st.n < len(st.buf) {
+		return ""
+	}
+	// A full buffer without a line end.
+	most := st.server.cfg.Limits.LineBytes + lineSlack
+	if len(st.buf) < most {
+		st.buf = append(make([]byte, 0, most), st.buf...)[:most]
+		return ""
+	}
+	st.lane.reject(st.l, line.LineTooLong, st.buf[:st.n], st.from)
+	return line.LineTooLong.String()
+}
+
+// takeFrames applies the complete frames of st.buf.
+func (st *stream) takeFrames(int) (why string) {
+	used, need, bad := st.lane.frames(st.l, st.buf[:st.n], st.from)
+	if bad {
+		head := st.buf[used:st.n]
+		if printable(head[:lengthPrefix]) {
+			st.server.cfg.Log.Warn("statsd: a client sends plain lines to a socket that expects frames with a length; it should use a unixlines:// or tcp:// listener",
+				"listener", st.l.name)
+		}
+		st.lane.reject(st.l, line.BadFrame, head, st.from)
+		return line.BadFrame.String()
+	}
+	st.n = copy(st.buf, st.buf[used:st.n])
+	if need > len(st.buf) {
+		st.buf = append(make([]byte, 0, need), st.buf...)[:need]
+	}
+	return ""
+}
+
+// finish deals with what is left when no more bytes come. A last line needs no
+// line end if the client said that it was complete by closing.
+func (st *stream) finish(complete bool) {
+	rest := st.buf[:st.n]
+	switch {
+	case len(rest) == 0:
+	case st.l.addr.framing == frames:
+		st.lane.reject(st.l, line.BadFrame, rest, st.from)
+	case complete:
+		st.lane.chunk(st.l, rest, st.from)
+	case len(line.Trim(rest)) > 0:
+		st.lane.reject(st.l, line.Truncated, rest, st.from)
+	}
+}
+
+// nextFrame looks at the frame that b begins with: its length with the prefix,
+// 0 if b is too short to tell.
+func nextFrame(b []byte) int {
+	if len(b) < lengthPrefix {
+		return 0
+	}
+	n := binary.LittleEndian.Uint32(b)
+	if n > maxPacketBytes {
+		return maxPacketBytes + lengthPrefix + 1
+	}
+	return int(n) + lengthPrefix
+}
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < 0x20 || c > 0x7e {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,116 @@
+package statsd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// clearPath makes way for a unix socket at a.place: it removes a socket that
+// nobody answers on, and nothing else.
+func clearPath(a address) error {
+	fi, err := os.Lstat(a.place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if fi.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s is in the way: it is not a socket", a.place)
+	}
+	c, err := net.Dial(a.network, a.place)
+	if err == nil {
+		_ = c.Close() // nothing was sent
+		return fmt.Errorf("%w: a process answers on %s", syscall.EADDRINUSE, a.place)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("%s is in the way: %w", a.place, err)
+	}
+	return os.Remove(a.place)
+}
+
+// setRights applies the configured mode, owner and group to a socket's path.
+func setRights(path string, c *ListenerConfig) error {
+	uid, gid := -1, -1
+	if c.Owner != "" {
+		n, err := userID(c.Owner)
+		if err != nil {
+			return err
+		}
+		uid = n
+	}
+	if c.Group != "" {
+		n, err := groupID(c.Group)
+		if err != nil {
+			return err
+		}
+		gid = n
+	}
+	if uid >= 0 || gid >= 0 {
+		if err := os.Chown(path, uid, gid); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(path, c.Mode)
+}
+
+func userID(name string) (int, error) {
+	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
+		return int(n), nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(u.Uid)
+}
+
+func groupID(name string) (int, error) {
+	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
+		return int(n), nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// unixPath is a socket's path that is removed in the end, if it still is that
+// socket.
+type unixPath struct {
+	path string
+	file fs.FileInfo
+}
+
+func claimPath(path string) (*unixPath, error) {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	return &unixPath{path, fi}, nil
+}
+
+// remove unlinks the socket unless another one took its place.
+func (u *unixPath) remove() error {
+	if u == nil {
+		return nil
+	}
+	fi, err := os.Lstat(u.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(fi, u.file) {
+		return nil
+	}
+	return os.Remove(u.path)
+}
