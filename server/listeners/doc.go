@@ -1,0 +1,14 @@
+// Package listeners knows which listeners a server has, where they listen, and
+// how to stop them.
+//
+//	reg := listeners.New(listeners.Config{StartDrain: life.StartDrain})
+//	err := reg.Add(listeners.Listener{
+//		Name: "ingress", Direction: listeners.Inbound,
+//		Addresses: []listeners.Address{listeners.FromNet(ln.Addr())},
+//		Stop: func() { ln.Close() },
+//	})
+//	reg.Drain(true) // stops inbound listeners; more of them are refused from here on
+//
+// A listener that was stopped stays in the list. All methods are safe for
+// concurrent use; the functions of listeners are called without a lock held.
+package listeners
