@@ -54,7 +54,7 @@ const (
 
 // RingHash holds the options of ring hash balancing.
 type RingHash struct {
-	MinimumSize, MaximumSize uint64 // defaults 1024 and 8388608
+	MinimumSize, MaximumSize uint64 // at least 1; defaults 1024 and 8388608
 	Function                 HashFunction
 }
 

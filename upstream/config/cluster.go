@@ -71,6 +71,9 @@ type Any struct {
 	Value   string // wire bytes
 }
 
+// String returns the type URL; the value may hold secrets.
+func (a Any) String() string { return a.TypeURL }
+
 // Extension is a named extension with its configuration.
 type Extension struct {
 	Name   string

@@ -61,9 +61,9 @@ type HTTP1Options struct {
 // HTTP2Options are settings of HTTP/2 connections.
 type HTTP2Options struct {
 	HpackTableSize                      uint32 // default 4096
-	MaxConcurrentStreams                uint32 // default 2147483647; 1024 by the newer defaults of the v3 form
-	InitialStreamWindow                 uint32 // default 268435456
-	InitialConnectionWindow             uint32 // default 268435456
+	MaxConcurrentStreams                uint32 // default 1024; 2147483647 in the v2 form
+	InitialStreamWindow                 uint32 // default 16 MiB; 256 MiB in the v2 form
+	InitialConnectionWindow             uint32 // default 24 MiB; 256 MiB in the v2 form
 	AllowConnect, AllowMetadata         bool
 	MaxOutboundFrames                   uint32 // default 10000
 	MaxOutboundControlFrames            uint32 // default 1000
@@ -94,16 +94,15 @@ const (
 
 // DNS holds the settings of the DNS types; other types ignore them.
 type DNS struct {
-	RefreshRate           time.Duration // default 5s
-	Jitter                time.Duration
-	FailureBase           time.Duration // first delay after a failure; RefreshRate if HasFailureRate is false
-	FailureMax            time.Duration // largest delay; equals FailureBase for a constant delay
-	HasFailureRate        bool          // failures back off between FailureBase and FailureMax
-	RespectTTL            bool
-	Family                LookupFamily
-	Resolvers             []Address // literal IP addresses, port 53 if none was given; empty: those of the system
-	UseTCP                bool
-	NoDefaultSearch       bool
-	ResolverExtension     Any // typed_dns_resolver_config of an unknown type
-	ResolverExtensionName string
+	RefreshRate       time.Duration // default 5s
+	Jitter            time.Duration
+	FailureBase       time.Duration // first delay after a failure; RefreshRate if HasFailureRate is false
+	FailureMax        time.Duration // largest delay; equals FailureBase for a constant delay
+	HasFailureRate    bool          // failures back off between FailureBase and FailureMax
+	RespectTTL        bool
+	Family            LookupFamily
+	Resolvers         []Address // literal IP addresses, port 53 if none was given; empty: those of the system
+	UseTCP            bool
+	NoDefaultSearch   bool
+	ResolverExtension Extension // a resolver of another kind; no name: none
 }

@@ -1,7 +1,5 @@
 package config
 
-import "time"
-
 // Sockets are the transport sockets of a cluster.
 type Sockets struct {
 	Matches []SocketMatch // tried in order; the first that fits the endpoint is used
@@ -95,6 +93,19 @@ type Data struct {
 	Inline string // the bytes; may be secret, never printed
 }
 
+// String tells where the data comes from, never the data itself.
+func (d Data) String() string {
+	switch d.Kind {
+	case DataFile:
+		return d.Name
+	case DataInline:
+		return "<inline>"
+	case DataEnvironment:
+		return "$" + d.Name
+	}
+	return ""
+}
+
 // Certificate is a certificate chain with its key.
 type Certificate struct {
 	Chain              Data
@@ -138,6 +149,3 @@ type Validation struct {
 	AcceptUntrusted  bool
 	MaxVerifyDepth   uint32 // default 100
 }
-
-// minTimer is the shortest timer: shorter ones that are not 0 are raised to it.
-const minTimer = time.Millisecond

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// cluster makes a Cluster of a checked message.
+func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *Cluster {
+	out := &Cluster{
+		Form:     c.form,
+		Name:     m.GetName(),
+		StatName: statName(m),
+		Type:     DiscoveryType(m.GetType()),
+
+		ConnectTimeout:            timer(m.GetConnectTimeout(), defaultConnectTimeout),
+		BufferLimitBytes:          u32(m.GetPerConnectionBufferLimitBytes(), defaultBufferLimit),
+		BufferHighWatermarkWait:   timer(m.GetPerConnectionBufferHighWatermarkTimeout(), 0),
+		PerDownstreamConnection:   m.GetConnectionPoolPerDownstreamConnection(),
+		WaitForWarmOnInit:         boolean(m.GetWaitForWarmOnInit(), true),
+		CloseOnHealthFailure:      m.GetCloseConnectionsOnHostHealthFailure(),
+		IgnoreHealthOnHostRemoval: m.GetIgnoreHealthOnHostRemoval(),
+		CleanupInterval:           timer(m.GetCleanupInterval(), defaultCleanup),
+
+		LB:              c.loadBalancing(m),
+		HTTP:            c.http(m),
+		DNS:             c.dns(m),
+		Outlier:         c.outlier(m.GetOutlierDetection()),
+		CircuitBreakers: c.circuitBreakers(m.GetCircuitBreakers()),
+		Sockets:         c.sockets(m),
+		Bind:            c.bind(m.GetUpstreamBindConfig()),
+		Keepalive:       keepalive(m.GetUpstreamConnectionOptions().GetTcpKeepalive()),
+
+		SetLocalInterfaceName: m.GetUpstreamConnectionOptions().GetSetLocalInterfaceNameOnUpstreamConnections(),
+		Track: Track{
+			TimeoutBudgets:       m.GetTrackTimeoutBudgets() || m.GetTrackClusterStats().GetTimeoutBudgets(),
+			RequestResponseSizes: m.GetTrackClusterStats().GetRequestResponseSizes(),
+			PerEndpointStats:     m.GetTrackClusterStats().GetPerEndpointStats(),
+		},
+		Metadata: plainMetadata(m.GetMetadata()),
+	}
+	if t := m.GetClusterType(); t != nil {
+		out.Type = CustomDiscovery
+		out.CustomType = &CustomType{Name: t.GetName(), Config: extensionAny(t.GetTypedConfig())}
+	}
+	if out.Type == EDSDiscovery {
+		out.EDS = &EDS{ServiceName: m.GetEdsClusterConfig().GetServiceName(), Source: configSource(m.GetEdsClusterConfig().GetEdsConfig())}
+		if out.EDS.ServiceName == "" {
+			out.EDS.ServiceName = out.Name
+		}
+	} else {
+		out.Assignment = c.assignment(m.GetLoadAssignment())
+	}
+	for _, h := range m.GetHealthChecks() {
+		out.HealthChecks = append(out.HealthChecks, c.healthCheck(h))
+	}
+	for _, f := range m.GetFilters() {
+		out.Filters = append(out.Filters, Filter{Name: f.GetName(), Config: extensionAny(f.GetTypedConfig())})
+	}
+	if p := m.GetPreconnectPolicy(); p != nil {
+		out.Preconnect = &Preconnect{PerUpstreamRatio: 1, PredictiveRatio: p.GetPredictivePreconnectRatio().GetValue()}
+		if p.GetPerUpstreamPreconnectRatio() != nil {
+			out.Preconnect.PerUpstreamRatio = p.GetPerUpstreamPreconnectRatio().GetValue()
+		}
+	}
+	if h := m.GetUpstreamConnectionOptions().GetHappyEyeballsConfig(); h != nil {
+		out.HappyEyeballs = &HappyEyeballs{
+			FirstFamilyV4:    h.GetFirstAddressFamilyVersion() == clusterv3.UpstreamConnectionOptions_V4,
+			FirstFamilyV6:    h.GetFirstAddressFamilyVersion() == clusterv3.UpstreamConnectionOptions_V6,
+			FirstFamilyCount: u32(h.GetFirstAddressFamilyCount(), 1),
+		}
+	}
+	out.ExtensionOptions = typedOptions(m.GetTypedExtensionProtocolOptions())
+	for name, s := range x.options {
+		if out.UntypedExtensionOptions == nil {
+			out.UntypedExtensionOptions = make(map[string]map[string]any, len(x.options))
+		}
+		out.UntypedExtensionOptions[name] = s.AsMap()
+	}
+	return out
+}
+
+// statName is the name of a cluster in statistics.
+func statName(m *clusterv3.Cluster) string {
+	name := m.GetAltStatName()
+	if name == "" {
+		name = m.GetName()
+	}
+	return strings.ReplaceAll(name, ":", "_")
+}
+
+func typedOptions(options map[string]*anypb.Any) map[string]Any {
+	if len(options) == 0 {
+		return nil
+	}
+	out := make(map[string]Any, len(options))
+	for name, a := range options {
+		out[name] = extensionAny(a)
+	}
+	return out
+}

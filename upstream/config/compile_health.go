@@ -1,0 +1,278 @@
+package config
+
+import (
+	"encoding/hex"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+func extensionAny(a *anypb.Any) Any {
+	return Any{TypeURL: a.GetTypeUrl(), Value: string(a.GetValue())}
+}
+
+func extension(e *corev3.TypedExtensionConfig) Extension {
+	return Extension{Name: e.GetName(), Config: extensionAny(e.GetTypedConfig())}
+}
+
+// untyped returns free-form configuration that was kept as such.
+func untyped(a *anypb.Any) (map[string]any, bool) {
+	m, err := unpack(a)
+	if err != nil {
+		return nil, false
+	}
+	s, ok := m.(*structpb.Struct)
+	return freeForm(s), ok
+}
+
+func (c *compiler) healthCheck(h *corev3.HealthCheck) HealthCheck {
+	interval := timer(h.GetInterval(), 0)
+	noTraffic := timer(h.GetNoTrafficInterval(), defaultNoTraffic)
+	unhealthy := timer(h.GetUnhealthyInterval(), interval)
+	out := HealthCheck{
+		Name:                     h.GetName(),
+		Timeout:                  timer(h.GetTimeout(), 0),
+		Interval:                 interval,
+		InitialJitter:            timer(h.GetInitialJitter(), 0),
+		IntervalJitter:           timer(h.GetIntervalJitter(), 0),
+		IntervalJitterPercent:    h.GetIntervalJitterPercent(),
+		UnhealthyThreshold:       max(1, u32(h.GetUnhealthyThreshold(), 1)),
+		HealthyThreshold:         max(1, u32(h.GetHealthyThreshold(), 1)),
+		AltPort:                  uint16(u32(h.GetAltPort(), 0)),
+		HasAltPort:               h.GetAltPort() != nil,
+		ReuseConnection:          boolean(h.GetReuseConnection(), true),
+		NoTrafficInterval:        noTraffic,
+		NoTrafficHealthyInterval: timer(h.GetNoTrafficHealthyInterval(), noTraffic),
+		UnhealthyInterval:        unhealthy,
+		UnhealthyEdgeInterval:    timer(h.GetUnhealthyEdgeInterval(), unhealthy),
+		HealthyEdgeInterval:      timer(h.GetHealthyEdgeInterval(), interval),
+		EventLogPath:             h.GetEventLogPath(),
+		AlwaysLogFailures:        h.GetAlwaysLogHealthCheckFailures(),
+		AlwaysLogSuccess:         h.GetAlwaysLogHealthCheckSuccess(),
+		ALPN:                     texts(h.GetTlsOptions().GetAlpnProtocols()),
+		TransportSocketMatch:     freeForm(h.GetTransportSocketMatchCriteria()),
+	}
+	switch {
+	case h.GetTcpHealthCheck() != nil:
+		t := h.GetTcpHealthCheck()
+		out.Kind = TCPCheck
+		out.TCP = TCPHealthCheck{Send: payload(t.GetSend()), Receive: payloads(t.GetReceive()), ProxyProtocol: t.GetProxyProtocolConfig() != nil}
+	case h.GetGrpcHealthCheck() != nil:
+		g := h.GetGrpcHealthCheck()
+		out.Kind = GRPCCheck
+		out.GRPC = GRPCHealthCheck{ServiceName: g.GetServiceName(), Authority: g.GetAuthority(), Metadata: headersToAdd(g.GetInitialMetadata())}
+	case h.GetCustomHealthCheck() != nil:
+		x := h.GetCustomHealthCheck()
+		out.Kind = CustomCheck
+		out.Custom = Extension{Name: x.GetName(), Config: extensionAny(x.GetTypedConfig())}
+		if free, ok := untyped(x.GetTypedConfig()); ok {
+			out.CustomUntyped, out.Custom.Config = free, Any{}
+		}
+	default:
+		out.HTTP = httpCheck(h.GetHttpHealthCheck())
+	}
+	return out
+}
+
+func httpCheck(h *corev3.HealthCheck_HttpHealthCheck) HTTPHealthCheck {
+	out := HTTPHealthCheck{
+		Host:               h.GetHost(),
+		Path:               h.GetPath(),
+		Method:             "GET",
+		Send:               payload(h.GetSend()),
+		Receive:            payloads(h.GetReceive()),
+		ResponseBufferSize: u64(h.GetResponseBufferSize(), defaultBodyBuffer),
+		HeadersToAdd:       headersToAdd(h.GetRequestHeadersToAdd()),
+		HeadersToRemove:    texts(h.GetRequestHeadersToRemove()),
+		Expected:           statusRanges(h.GetExpectedStatuses()),
+		Retriable:          statusRanges(h.GetRetriableStatuses()),
+		HTTP2:              h.GetCodecClientType() == typev3.CodecClientType_HTTP2,
+		HTTP3:              h.GetCodecClientType() == typev3.CodecClientType_HTTP3,
+		UseALPN:            h.GetUseAlpnProtocol(),
+	}
+	if m := h.GetMethod(); m != corev3.RequestMethod_METHOD_UNSPECIFIED {
+		out.Method = m.String()
+	}
+	if out.Expected == nil {
+		out.Expected = []StatusRange{{200, 201}}
+	}
+	if m := h.GetServiceNameMatcher(); m != nil {
+		s := stringMatcher(m)
+		out.ServiceName = &s
+	}
+	return out
+}
+
+func statusRanges(list []*typev3.Int64Range) []StatusRange {
+	var out []StatusRange
+	for _, r := range list {
+		out = append(out, StatusRange{int(r.GetStart()), int(r.GetEnd())})
+	}
+	return out
+}
+
+// payload returns the bytes of a payload; a text is hexadecimal.
+func payload(p *corev3.HealthCheck_Payload) []byte {
+	if p == nil {
+		return nil
+	}
+	if b := p.GetBinary(); b != nil {
+		return append([]byte{}, b...)
+	}
+	b, err := hex.DecodeString(p.GetText())
+	if err != nil { // has been checked
+		return nil
+	}
+	return b
+}
+
+func payloads(list []*corev3.HealthCheck_Payload) [][]byte {
+	var out [][]byte
+	for _, p := range list {
+		out = append(out, payload(p))
+	}
+	return out
+}
+
+func headersToAdd(list []*corev3.HeaderValueOption) []HeaderToAdd {
+	var out []HeaderToAdd
+	for _, h := range list {
+		add := HeaderToAdd{Name: h.GetHeader().GetKey(), Value: h.GetHeader().GetValue(), KeepEmpty: h.GetKeepEmptyValue()}
+		if add.Value == "" {
+			add.Value = string(h.GetHeader().GetRawValue())
+		}
+		switch {
+		case h.GetAppend() != nil && !h.GetAppend().GetValue():
+			add.Append = OverwriteOrAdd
+		case h.GetAppend() == nil:
+			add.Append = HeaderAppend(h.GetAppendAction())
+		}
+		out = append(out, add)
+	}
+	return out
+}
+
+// texts returns a copy, nil for an empty list.
+func texts(list []string) []string {
+	return append([]string(nil), list...)
+}
+
+func stringMatcher(m *matcherv3.StringMatcher) StringMatcher {
+	out := StringMatcher{IgnoreCase: m.GetIgnoreCase()}
+	switch p := m.GetMatchPattern().(type) {
+	case *matcherv3.StringMatcher_Exact:
+		out.Kind, out.Pattern = MatchExact, p.Exact
+	case *matcherv3.StringMatcher_Prefix:
+		out.Kind, out.Pattern = MatchPrefix, p.Prefix
+	case *matcherv3.StringMatcher_Suffix:
+		out.Kind, out.Pattern = MatchSuffix, p.Suffix
+	case *matcherv3.StringMatcher_SafeRegex:
+		out.Kind, out.Pattern = MatchRegex, p.SafeRegex.GetRegex()
+	case *matcherv3.StringMatcher_Contains:
+		out.Kind, out.Pattern = MatchContains, p.Contains
+	case *matcherv3.StringMatcher_Custom:
+		out.Kind, out.Pattern = MatchCustom, p.Custom.GetName()
+	}
+	return out
+}
+
+func (c *compiler) outlier(o *clusterv3.OutlierDetection) *Outlier {
+	if o == nil {
+		return nil
+	}
+	base := timer(o.GetBaseEjectionTime(), 30*time.Second)
+	out := &Outlier{
+		Interval:              timer(o.GetInterval(), 10*time.Second),
+		BaseEjectionTime:      base,
+		MaxEjectionTime:       timer(o.GetMaxEjectionTime(), max(defaultMaxEjectionTime, base)),
+		MaxEjectionTimeJitter: timer(o.GetMaxEjectionTimeJitter(), 0),
+		MaxEjectionPercent:    u32(o.GetMaxEjectionPercent(), 10),
+
+		Consecutive5xx:            u32(o.GetConsecutive_5Xx(), 5),
+		ConsecutiveGatewayFailure: u32(o.GetConsecutiveGatewayFailure(), 5),
+		ConsecutiveLocalFailure:   u32(o.GetConsecutiveLocalOriginFailure(), 5),
+
+		EnforcingConsecutive5xx:            u32(o.GetEnforcingConsecutive_5Xx(), 100),
+		EnforcingConsecutiveGatewayFailure: u32(o.GetEnforcingConsecutiveGatewayFailure(), 0),
+		EnforcingConsecutiveLocalFailure:   u32(o.GetEnforcingConsecutiveLocalOriginFailure(), 100),
+		EnforcingSuccessRate:               u32(o.GetEnforcingSuccessRate(), 100),
+		EnforcingLocalSuccessRate:          u32(o.GetEnforcingLocalOriginSuccessRate(), 100),
+		EnforcingFailurePercentage:         u32(o.GetEnforcingFailurePercentage(), 0),
+		EnforcingLocalFailurePercentage:    u32(o.GetEnforcingFailurePercentageLocalOrigin(), 0),
+
+		SuccessRateMinimumHosts:  u32(o.GetSuccessRateMinimumHosts(), 5),
+		SuccessRateRequestVolume: u32(o.GetSuccessRateRequestVolume(), 100),
+		SuccessRateStdevFactor:   u32(o.GetSuccessRateStdevFactor(), 1900),
+
+		FailurePercentageThreshold:     u32(o.GetFailurePercentageThreshold(), 85),
+		FailurePercentageMinimumHosts:  u32(o.GetFailurePercentageMinimumHosts(), 5),
+		FailurePercentageRequestVolume: u32(o.GetFailurePercentageRequestVolume(), 50),
+
+		SplitLocalErrors: o.GetSplitExternalLocalOriginErrors(),
+		UnejectOnCheck:   boolean(o.GetSuccessfulActiveHealthCheckUnejectHost(), c.form != FormV2),
+		AlwaysEjectOne:   boolean(o.GetAlwaysEjectOneHost(), c.form == FormV2),
+		DetectDegraded:   boolean(o.GetDetectDegradedHosts(), false),
+	}
+	for _, m := range o.GetMonitors() {
+		out.MonitorExtensions = append(out.MonitorExtensions, extension(m))
+	}
+	return out
+}
+
+func (c *compiler) circuitBreakers(b *clusterv3.CircuitBreakers) CircuitBreakers {
+	out := CircuitBreakers{
+		Default: thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_DEFAULT)),
+		High:    thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_HIGH)),
+
+		PerHostDefault: NoLimit,
+		PerHostHigh:    NoLimit,
+	}
+	if t := firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_DEFAULT); t.GetMaxConnections() != nil {
+		out.PerHostDefault = uint64(t.GetMaxConnections().GetValue())
+	}
+	if t := firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_HIGH); t.GetMaxConnections() != nil {
+		out.PerHostHigh = uint64(t.GetMaxConnections().GetValue())
+	}
+	return out
+}
+
+// firstThresholds returns the first entry for a priority, which is the one that
+// counts.
+func firstThresholds(list []*clusterv3.CircuitBreakers_Thresholds, p corev3.RoutingPriority) *clusterv3.CircuitBreakers_Thresholds {
+	for _, t := range list {
+		if t.GetPriority() == p {
+			return t
+		}
+	}
+	return nil
+}
+
+func thresholds(t *clusterv3.CircuitBreakers_Thresholds) Thresholds {
+	out := Thresholds{
+		MaxConnections:     uint64(u32(t.GetMaxConnections(), 1024)),
+		MaxPendingRequests: uint64(u32(t.GetMaxPendingRequests(), 1024)),
+		MaxRequests:        uint64(u32(t.GetMaxRequests(), 1024)),
+		MaxRetries:         uint64(u32(t.GetMaxRetries(), 3)),
+		MaxConnectionPools: NoLimit,
+		TrackRemaining:     t.GetTrackRemaining(),
+	}
+	if p := t.GetMaxConnectionPools(); p != nil {
+		out.MaxConnectionPools = uint64(p.GetValue())
+	}
+	if b := t.GetRetryBudget(); b != nil {
+		out.RetryBudget = &RetryBudget{
+			BudgetPercent:       defaultBudgetPercent,
+			MinRetryConcurrency: u32(b.GetMinRetryConcurrency(), defaultRetryFloor),
+			BudgetInterval:      timer(b.GetBudgetInterval(), 0),
+		}
+		if b.GetBudgetPercent() != nil {
+			out.RetryBudget.BudgetPercent = b.GetBudgetPercent().GetValue()
+		}
+	}
+	return out
+}
