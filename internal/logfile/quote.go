@@ -18,8 +18,11 @@ func AppendEscaped(dst []byte, text string) []byte { return appendEscaped(dst, t
 // AppendQuoted is like [AppendEscaped] with " around it; quotes and
 // backslashes in it get a backslash.
 func AppendQuoted(dst []byte, text string) []byte {
-	return append(appendEscaped(append(dst, '"'), text, `"\`), '"')
+	return append(AppendInQuotes(append(dst, '"'), text), '"')
 }
+
+// AppendInQuotes appends what [AppendQuoted] writes between its quotes.
+func AppendInQuotes(dst []byte, text string) []byte { return appendEscaped(dst, text, `"\`) }
 
 // appendEscaped puts a backslash before each byte of special, too.
 func appendEscaped(dst []byte, text, special string) []byte {

@@ -1,0 +1,12 @@
+// Package accesslog writes one line per request to a file.
+//
+//	log, err := accesslog.New(accesslog.Config{Path: "/var/log/admin.log"})
+//	go log.Run(ctx)
+//	log.Log(&accesslog.Entry{Start: start, Method: "GET", Target: "/stats", Status: 200})
+//	log.Reopen() // after the file was rotated
+//
+// The line is made by a format of operators such as %RESPONSE_CODE%. Whatever a
+// request carries is escaped, so that one request is one line. Lines are
+// buffered; logging never waits for the disk. All methods are safe for
+// concurrent use.
+package accesslog

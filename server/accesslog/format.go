@@ -1,0 +1,206 @@
+package accesslog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/logfile"
+)
+
+// Entry is one request and its answer.
+type Entry struct {
+	Start    time.Time
+	Duration time.Duration
+
+	Method    string
+	Target    string // path and query as they came
+	Authority string // host header
+	Scheme    string
+	Protocol  string // such as HTTP/1.1
+
+	Status        int
+	Flags         string // response flags; empty for none
+	BytesReceived uint64 // of the body
+	BytesSent     uint64
+	UpstreamHost  string
+
+	// HideValues shows only the names of query parameters, for requests whose
+	// parameters are data.
+	HideValues bool
+
+	// RequestHeader and ResponseHeader return the value of a header by its
+	// name in lower case, "" if there is none; nil stands for no headers. They
+	// are called during Log only.
+	RequestHeader, ResponseHeader func(name string) string
+}
+
+// DefaultFormat returns the format that is used when none is configured, with
+// the header names of a product.
+func DefaultFormat(product string) string {
+	if product == "" {
+		product = "proxy"
+	}
+	prefix := "X-" + strings.ToUpper(product)
+	return `[%START_TIME%] "%REQ(:METHOD)% %REQ(` + prefix + `-ORIGINAL-PATH?:PATH)% %PROTOCOL%" ` +
+		`%RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% ` +
+		`%RESP(` + prefix + `-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" ` +
+		`"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"` + "\n"
+}
+
+// operator appends one value; nothing stands for a value that is missing.
+type operator func(dst []byte, e *Entry) []byte
+
+// plain operators take no argument.
+func plainOperators() map[string]operator {
+	return map[string]operator{
+		"START_TIME": func(dst []byte, e *Entry) []byte {
+			return e.Start.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+		},
+		"PROTOCOL":       func(dst []byte, e *Entry) []byte { return logfile.AppendInQuotes(dst, e.Protocol) },
+		"RESPONSE_CODE":  func(dst []byte, e *Entry) []byte { return strconv.AppendInt(dst, int64(e.Status), 10) },
+		"RESPONSE_FLAGS": func(dst []byte, e *Entry) []byte { return logfile.AppendInQuotes(dst, e.Flags) },
+		"BYTES_RECEIVED": func(dst []byte, e *Entry) []byte { return strconv.AppendUint(dst, e.BytesReceived, 10) },
+		"BYTES_SENT":     func(dst []byte, e *Entry) []byte { return strconv.AppendUint(dst, e.BytesSent, 10) },
+		"DURATION":       func(dst []byte, e *Entry) []byte { return strconv.AppendInt(dst, e.Duration.Milliseconds(), 10) },
+		"UPSTREAM_HOST":  func(dst []byte, e *Entry) []byte { return logfile.AppendInQuotes(dst, e.UpstreamHost) },
+	}
+}
+
+// header returns a function that reads a header, or a part of the request line
+// by its name with a colon.
+func header(name string, response bool) func(e *Entry) string {
+	name = strings.ToLower(name)
+	if response {
+		return func(e *Entry) string {
+			if e.ResponseHeader == nil {
+				return ""
+			}
+			return e.ResponseHeader(name)
+		}
+	}
+	switch name {
+	case ":method":
+		return func(e *Entry) string { return e.Method }
+	case ":path":
+		return func(e *Entry) string { return e.shownTarget() }
+	case ":authority", "host":
+		return func(e *Entry) string { return e.Authority }
+	case ":scheme":
+		return func(e *Entry) string { return e.Scheme }
+	}
+	return func(e *Entry) string {
+		if e.RequestHeader == nil {
+			return ""
+		}
+		return e.RequestHeader(name)
+	}
+}
+
+// shownTarget returns the target, without the values of hidden parameters.
+func (e *Entry) shownTarget() string {
+	path, query, ok := strings.Cut(e.Target, "?")
+	if !e.HideValues || !ok {
+		return e.Target
+	}
+	var b strings.Builder
+	b.WriteString(path)
+	separator := byte('?')
+	for piece := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(piece, "=")
+		b.WriteByte(separator)
+		b.WriteString(name)
+		separator = '&'
+	}
+	return b.String()
+}
+
+// secretHeaders are never logged.
+var secretHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
+
+// piece is fixed text or an operator.
+type piece struct {
+	text  string
+	value operator
+}
+
+// compile reads a format.
+func compile(format string) ([]piece, error) {
+	var pieces []piece
+	for rest := format; rest != ""; {
+		before, after, ok := strings.Cut(rest, "%")
+		if before != "" {
+			pieces = append(pieces, piece{text: before})
+		}
+		if !ok {
+			break
+		}
+		if strings.HasPrefix(after, "%") {
+			pieces = append(pieces, piece{text: "%"})
+			rest = after[1:]
+			continue
+		}
+		command, next, ok := strings.Cut(after, "%")
+		if !ok {
+			return nil, fmt.Errorf("accesslog: format: no %% closes %q", "%"+after)
+		}
+		value, err := compileOperator(command)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, piece{value: value})
+		rest = next
+	}
+	return pieces, nil
+}
+
+// compileOperator reads NAME, or REQ(FIRST?SECOND):LENGTH and the same with
+// RESP.
+func compileOperator(command string) (operator, error) {
+	plain := plainOperators()
+	if value, ok := plain[command]; ok {
+		return value, nil
+	}
+	name, rest, _ := strings.Cut(command, "(")
+	argument, length, closed := strings.Cut(rest, ")")
+	if name != "REQ" && name != "RESP" || !closed {
+		known := append(slices.Sorted(maps.Keys(plain)), "REQ(header)", "RESP(header)")
+		return nil, fmt.Errorf("accesslog: format: operator %q is not one of %s", command, strings.Join(known, ", "))
+	}
+	limit := 0
+	if length != "" {
+		var err error
+		if limit, err = strconv.Atoi(strings.TrimPrefix(length, ":")); err != nil || limit <= 0 || length[0] != ':' {
+			return nil, fmt.Errorf("accesslog: format: %q: length %q is not a number above 0", command, length)
+		}
+	}
+	main, alternative, hasAlternative := strings.Cut(argument, "?")
+	names := []string{main}
+	if hasAlternative {
+		names = append(names, alternative)
+	}
+	sources := make([]func(*Entry) string, len(names))
+	for i, n := range names {
+		if n == "" {
+			return nil, fmt.Errorf("accesslog: format: %q names no header", command)
+		}
+		if slices.Contains(secretHeaders, strings.ToLower(n)) {
+			return nil, fmt.Errorf("accesslog: format: header %q is never logged", n)
+		}
+		sources[i] = header(n, name == "RESP")
+	}
+	return func(dst []byte, e *Entry) []byte {
+		for _, source := range sources {
+			if v := source(e); v != "" {
+				if limit > 0 && len(v) > limit {
+					v = v[:limit]
+				}
+				return logfile.AppendInQuotes(dst, v)
+			}
+		}
+		return dst
+	}, nil
+}

@@ -1,0 +1,91 @@
+package accesslog
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/logfile"
+)
+
+// Config sets up a [Logger].
+type Config struct {
+	Path    string // file; /dev/stdout and /dev/stderr mean the streams of the process
+	Format  string // default DefaultFormat(Product)
+	Product string // default "proxy"
+
+	FlushBytes    int           // default 64 KiB: lines are written when so much is waiting
+	FlushInterval time.Duration // default 10s: and at this interval
+}
+
+const defaultFlushBytes = 64 << 10
+
+// Logger writes to one file. Make it with [New].
+type Logger struct {
+	pieces []piece
+	file   *logfile.File
+	lines  sync.Pool // *[]byte
+}
+
+// New opens the file. The error says what is wrong with the path or the format.
+func New(cfg Config) (*Logger, error) {
+	if cfg.Format == "" {
+		cfg.Format = DefaultFormat(cfg.Product)
+	}
+	if cfg.FlushBytes <= 0 {
+		cfg.FlushBytes = defaultFlushBytes
+	}
+	pieces, err := compile(cfg.Format)
+	if err != nil {
+		return nil, err
+	}
+	file, err := logfile.Open(cfg.Path, logfile.Options{FlushBytes: cfg.FlushBytes, FlushInterval: cfg.FlushInterval})
+	if err != nil {
+		return nil, err
+	}
+	l := &Logger{pieces: pieces, file: file}
+	l.lines.New = func() any { return new([]byte) }
+	return l, nil
+}
+
+// Log writes one line of at most 8 KiB. A line that finds the buffer full, as
+// behind a disk that hangs, is dropped and counted. e is not kept.
+func (l *Logger) Log(e *Entry) {
+	buffer := l.lines.Get().(*[]byte)
+	line := (*buffer)[:0]
+	for _, p := range l.pieces {
+		if p.value == nil {
+			line = append(line, p.text...)
+			continue
+		}
+		before := len(line)
+		if line = p.value(line, e); len(line) == before {
+			line = append(line, '-')
+		}
+	}
+	line = logfile.Cut(bytes.TrimRight(line, "\n"), logfile.MaxLineBytes)
+	line = append(line, '\n')
+	_, _ = l.file.Write(line) // a buffered file counts what it drops
+	*buffer = line
+	l.lines.Put(buffer)
+}
+
+// Run writes buffered lines to the file until ctx is done, and then the rest.
+func (l *Logger) Run(ctx context.Context) error { return l.file.Run(ctx) }
+
+// Flush writes buffered lines to the file now.
+func (l *Logger) Flush() error { return l.file.Flush() }
+
+// Reopen opens the path again, after buffered lines went to the file that was
+// open. When that fails the open file stays in use.
+func (l *Logger) Reopen() error { return l.file.Reopen() }
+
+// Close writes buffered lines and closes the file.
+func (l *Logger) Close() error { return l.file.Close() }
+
+// Dropped returns the number of lines that did not fit in the buffer.
+func (l *Logger) Dropped() uint64 { return l.file.Dropped() }
+
+// Failed returns the number of writes to the file that failed.
+func (l *Logger) Failed() uint64 { return l.file.Failed() }
