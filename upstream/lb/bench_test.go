@@ -1,0 +1,92 @@
+package lb
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// benchCase is one balancer whose picks are measured.
+type benchCase struct {
+	name string
+	c    Config
+	ctx  *Context
+	host func(i int) *host.Host
+}
+
+func benchCases() []benchCase {
+	plain := func(i int) *host.Host { return newHost(i) }
+	weighted := func(i int) *host.Host { return newHost(i, weight(uint32(i%7+1))) }
+	hash := &Context{Hash: 0x9E3779B97F4A7C15, HasHash: true}
+	return []benchCase{
+		{"round_robin", Config{}, nil, plain},
+		{"round_robin_weighted", Config{}, nil, weighted},
+		{"least_request", Config{Policy: config.LeastRequestPolicy}, nil, plain},
+		{"least_request_weighted", Config{Policy: config.LeastRequestPolicy}, nil, weighted},
+		{"random", Config{Policy: config.RandomPolicy}, nil, plain},
+		{"ring_hash", Config{Policy: config.RingHashPolicy}, hash, plain},
+		{"maglev", Config{Policy: config.MaglevPolicy}, hash, plain},
+		{"subset", Config{
+			MetadataNamespace: "proxy.lb",
+			Subset:            &config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}},
+		}, &Context{Criteria: NewCriteria(map[string]any{"v": "0"})}, func(i int) *host.Host { return newHost(i, values("v", fmt.Sprint(i%10))) }},
+	}
+}
+
+func (bc *benchCase) build(n int) Balancer {
+	hosts := make([]*host.Host, n)
+	for i := range hosts {
+		hosts[i] = bc.host(i)
+	}
+	b := New(bc.c)
+	b.Update(priorities(hosts), nil)
+	return b
+}
+
+func BenchmarkPick(b *testing.B) {
+	for _, bc := range benchCases() {
+		for _, n := range []int{1, 10, 1000} {
+			lb := bc.build(n)
+			name := fmt.Sprintf("policy=%s/hosts=%d", bc.name, n)
+			b.Run(name+"/from=one", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					lb.Pick(bc.ctx)
+				}
+			})
+			b.Run(name+"/from=all", func(b *testing.B) {
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						lb.Pick(bc.ctx)
+					}
+				})
+			})
+		}
+	}
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	for _, bc := range benchCases() {
+		for _, n := range []int{10, 1000} {
+			hosts := make([]*host.Host, n)
+			for i := range hosts {
+				hosts[i] = bc.host(i)
+			}
+			lb := New(bc.c)
+			b.Run(fmt.Sprintf("policy=%s/hosts=%d", bc.name, n), func(b *testing.B) {
+				flip := host.FailedActiveHC
+				for b.Loop() {
+					if hosts[0].Flags() != 0 {
+						hosts[0].ClearFlags(flip)
+					} else {
+						hosts[0].SetFlags(flip)
+					}
+					lb.Update(priorities(hosts), nil)
+				}
+			})
+		}
+	}
+}

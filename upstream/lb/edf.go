@@ -1,0 +1,138 @@
+package lb
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/statsd-admin/statsd-admin/internal/percpu"
+)
+
+// edf is an earliest-deadline-first schedule over items 0 to n-1. The item
+// with the smallest deadline is next, of equal ones that inserted first; then it
+// is inserted again, 1/weight after the current time. Over time each item is
+// picked in proportion to its weight.
+type edf struct {
+	heap []slot
+	now  float64
+	seq  uint64
+}
+
+type slot struct {
+	deadline float64
+	seq      uint64
+	item     uint32
+}
+
+func (a slot) before(b slot) bool {
+	return a.deadline < b.deadline || a.deadline == b.deadline && a.seq < b.seq
+}
+
+// newEDF inserts n items at time 0 in order. Items without weight are left out.
+func newEDF(n int, weight func(item uint32) float64) *edf {
+	e := &edf{heap: make([]slot, 0, n)}
+	for i := range n {
+		if w := weight(uint32(i)); w > 0 {
+			e.heap = append(e.heap, slot{1 / w, e.seq, uint32(i)})
+			e.seq++
+		}
+	}
+	for i := len(e.heap)/2 - 1; i >= 0; i-- {
+		e.down(i)
+	}
+	return e
+}
+
+func (e *edf) clone() *edf {
+	c := *e
+	c.heap = append([]slot(nil), e.heap...)
+	return &c
+}
+
+// next returns the item that is due. The schedule must not be empty.
+func (e *edf) next(weight func(item uint32) float64) uint32 {
+	top := &e.heap[0]
+	item := top.item
+	e.now = top.deadline
+	top.deadline = e.now + 1/weight(item)
+	top.seq = e.seq
+	e.seq++
+	e.down(0)
+	return item
+}
+
+func (e *edf) down(i int) {
+	h := e.heap
+	moving := h[i]
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			break
+		}
+		if c+1 < len(h) && h[c+1].before(h[c]) {
+			c++
+		}
+		if !h[c].before(moving) {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = moving
+}
+
+// schedule is an edf for any number of goroutines. Every scheduler slot has its
+// own copy, so that a pick takes no lock and shares no memory. Slots that came
+// later share one behind a lock, and so does everybody where slots cannot be
+// owned.
+type schedule struct {
+	weight func(item uint32) float64
+	owned  []paddedEDF // touched only while pinned to that slot
+
+	mu     sync.Mutex
+	shared *edf // guarded by mu
+}
+
+type paddedEDF struct {
+	edf
+	_ [64]byte // the schedule of the next slot changes all the time
+}
+
+// newSchedule returns a schedule over the n items, nil if none has weight. Skip
+// is how many picks to leave out at the start; the copy of each slot leaves out
+// one more than the one before, so that they do not run in step.
+func newSchedule(n int, weight func(item uint32) float64, slots int, skip uint64) *schedule {
+	first := newEDF(n, weight)
+	if len(first.heap) == 0 {
+		return nil
+	}
+	for range skip % uint64(4*len(first.heap)) {
+		first.next(weight)
+	}
+	s := &schedule{weight: weight, shared: first.clone()}
+	if slots == 0 {
+		slots = runtime.GOMAXPROCS(0)
+	}
+	if percpu.Enabled && slots > 0 {
+		s.owned = make([]paddedEDF, slots)
+		for i := range s.owned {
+			s.owned[i].edf = *first.clone()
+			first.next(weight)
+		}
+	}
+	return s
+}
+
+// next returns the item that is due.
+func (s *schedule) next() uint32 {
+	if percpu.Enabled {
+		if p := percpu.Pin(); p < len(s.owned) {
+			item := s.owned[p].next(s.weight)
+			percpu.Unpin()
+			return item
+		}
+		percpu.Unpin()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shared.next(s.weight)
+}

@@ -1,0 +1,133 @@
+package lb
+
+import (
+	"hash/maphash"
+	"maps"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// OriginalDst sends a connection where it was going before it was redirected.
+// Hosts are made on demand and live between one and two intervals after their
+// last use: call [OriginalDst.Sweep] once per interval.
+type OriginalDst struct {
+	c      OriginalDstConfig
+	seed   maphash.Seed
+	shards [32]originalShard
+}
+
+// OriginalDstConfig are the options of an [OriginalDst].
+type OriginalDstConfig struct {
+	// UseHeader lets Context.DestinationHeader override the destination.
+	UseHeader bool
+	// Port replaces the port of the destination if it is not 0.
+	Port uint16
+	// ClusterName begins the names of the hosts.
+	ClusterName string
+	// Invalid counts headers that are no address; nil counts nothing.
+	Invalid Counter
+	// Added is told of each new host before it is picked; it may be called
+	// concurrently. Nil tells nobody.
+	Added func(*host.Host)
+}
+
+type originalShard struct {
+	hosts atomic.Pointer[map[netip.AddrPort]*originalHost] // replaced, never changed
+	mu    sync.Mutex                                       // held by those who replace hosts
+}
+
+type originalHost struct {
+	host *host.Host
+	used atomic.Bool
+}
+
+// NewOriginalDst returns a balancer without hosts.
+func NewOriginalDst(c OriginalDstConfig) *OriginalDst {
+	if c.Invalid == nil {
+		c.Invalid = nothing{}
+	}
+	if c.Added == nil {
+		c.Added = func(*host.Host) {}
+	}
+	b := &OriginalDst{c: c, seed: maphash.MakeSeed()}
+	for i := range b.shards {
+		b.shards[i].hosts.Store(&map[netip.AddrPort]*originalHost{})
+	}
+	return b
+}
+
+// Update implements [Balancer]; there is nothing to balance over.
+func (b *OriginalDst) Update([]*host.Set, *host.Set) {}
+
+// Pick implements [Balancer].
+func (b *OriginalDst) Pick(ctx *Context) *host.Host {
+	if ctx == nil {
+		return nil
+	}
+	to := ctx.Destination.IP
+	if b.c.UseHeader && ctx.DestinationHeader != "" {
+		if a, err := netip.ParseAddrPort(ctx.DestinationHeader); err == nil {
+			to = a
+		} else {
+			b.c.Invalid.Inc()
+		}
+	}
+	if !to.IsValid() {
+		return nil
+	}
+	if b.c.Port != 0 {
+		to = netip.AddrPortFrom(to.Addr(), b.c.Port)
+	}
+	s := &b.shards[maphash.Comparable(b.seed, to)%uint64(len(b.shards))]
+	if o := (*s.hosts.Load())[to]; o != nil {
+		if !o.used.Load() {
+			o.used.Store(true)
+		}
+		return o.host
+	}
+	return b.create(s, to)
+}
+
+func (b *OriginalDst) create(s *originalShard, to netip.AddrPort) *host.Host {
+	s.mu.Lock()
+	old := *s.hosts.Load()
+	if o := old[to]; o != nil {
+		s.mu.Unlock()
+		o.used.Store(true)
+		return o.host
+	}
+	a := host.Address{IP: to}
+	o := &originalHost{host: host.New(host.Spec{Address: a, Hostname: b.c.ClusterName + a.String()})}
+	o.used.Store(true)
+	hosts := make(map[netip.AddrPort]*originalHost, len(old)+1)
+	maps.Copy(hosts, old)
+	hosts[to] = o
+	s.hosts.Store(&hosts)
+	s.mu.Unlock()
+	b.c.Added(o.host)
+	return o.host
+}
+
+// Sweep removes the hosts that were not used since the last Sweep and returns
+// them.
+func (b *OriginalDst) Sweep() []*host.Host {
+	var removed []*host.Host
+	for i := range b.shards {
+		s := &b.shards[i]
+		s.mu.Lock()
+		keep := make(map[netip.AddrPort]*originalHost)
+		for a, o := range *s.hosts.Load() {
+			if o.used.Swap(false) {
+				keep[a] = o
+			} else {
+				removed = append(removed, o.host)
+			}
+		}
+		s.hosts.Store(&keep)
+		s.mu.Unlock()
+	}
+	return removed
+}

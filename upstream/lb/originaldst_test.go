@@ -1,0 +1,71 @@
+package lb
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+func TestOriginalDst(t *testing.T) {
+	var invalid, added count
+	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, ClusterName: "od", Invalid: &invalid, Added: func(*host.Host) { added.Inc() }})
+	to := host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}
+	h := b.Pick(&Context{Destination: to})
+	if h == nil || h.AddressText() != "10.0.0.1:80" || h.Hostname() != "od10.0.0.1:80" {
+		t.Fatalf("picked %v", h)
+	}
+	if again := b.Pick(&Context{Destination: to}); again != h || added.get() != 1 {
+		t.Errorf("second pick %v, added %d times", again, added.get())
+	}
+	if o := b.Pick(&Context{Destination: to, DestinationHeader: "[::1]:9"}); o.AddressText() != "[::1]:9" {
+		t.Errorf("by header: %s", o.AddressText())
+	}
+	if o := b.Pick(&Context{Destination: to, DestinationHeader: "nowhere"}); o != h || invalid.get() != 1 {
+		t.Errorf("bad header: %v, counted %d", o, invalid.get())
+	}
+	if o := b.Pick(&Context{}); o != nil {
+		t.Errorf("no destination: %v", o)
+	}
+	if o := b.Pick(&Context{Destination: host.Address{Pipe: "/x"}}); o != nil {
+		t.Errorf("pipe: %v", o)
+	}
+	if gone := b.Sweep(); len(gone) != 0 {
+		t.Errorf("first sweep removed %d used hosts", len(gone))
+	}
+	b.Pick(&Context{Destination: to})
+	if gone := b.Sweep(); len(gone) != 1 || gone[0].AddressText() != "[::1]:9" {
+		t.Errorf("second sweep removed %v, want the unused one", gone)
+	}
+	if gone := b.Sweep(); len(gone) != 1 || gone[0] != h {
+		t.Errorf("third sweep removed %v, want the other", gone)
+	}
+}
+
+func TestOriginalDstPortOverride(t *testing.T) {
+	b := NewOriginalDst(OriginalDstConfig{Port: 99})
+	if h := b.Pick(&Context{Destination: host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}, DestinationHeader: "10.9.9.9:1"}); h.AddressText() != "10.0.0.1:99" {
+		t.Errorf("picked %s", h.AddressText())
+	}
+}
+
+func TestOriginalDstMakesOneHostForAll(t *testing.T) {
+	var added count
+	b := NewOriginalDst(OriginalDstConfig{Added: func(*host.Host) { added.Inc() }})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				b.Pick(&Context{Destination: newHost(i).Address()})
+				if i%50 == 0 {
+					b.Sweep()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if added.get() < 200 {
+		t.Errorf("added %d, want at least 200", added.get())
+	}
+}

@@ -1,0 +1,167 @@
+package lb
+
+import "github.com/statsd-admin/statsd-admin/upstream/host"
+
+// Loads is the share of traffic in percent that each priority gets, over its
+// healthy and over its degraded hosts. All of them sum up to 100, but for a
+// cluster that is to find no host.
+type Loads struct {
+	Healthy, Degraded []uint32
+	// Panic tells for each priority whether its health is not to be trusted:
+	// all its hosts are eligible then.
+	Panic []bool
+}
+
+// ComputeLoads derives the loads from the health of the priorities. threshold
+// is the panic threshold in percent; 0 means that nobody ever panics.
+func ComputeLoads(sets []*host.Set, threshold uint32) Loads {
+	n := len(sets)
+	l := Loads{Healthy: make([]uint32, n), Degraded: make([]uint32, n), Panic: make([]bool, n)}
+	if n == 0 {
+		return l
+	}
+	threshold = min(threshold, 100)
+	health, degraded := make([]uint32, n), make([]uint32, n)
+	var sum uint32
+	for p, s := range sets {
+		health[p], degraded[p] = setHealth(s)
+		sum += health[p] + degraded[p]
+	}
+	total := min(sum, 100)
+	if total > 0 {
+		distribute(&l, health, degraded, total)
+	}
+	if total == 0 && threshold == 0 {
+		l.Healthy[0] = 100
+		return l
+	}
+	if total == 100 {
+		return l
+	}
+	all := true
+	for p, s := range sets {
+		l.Panic[p] = panics(s, threshold)
+		all = all && l.Panic[p]
+	}
+	if all {
+		byCount(&l, sets)
+	}
+	return l
+}
+
+// setHealth returns the healthy and the degraded availability of a priority in
+// percent, each at most 100.
+func setHealth(s *host.Set) (healthy, degraded uint32) {
+	count := func(hosts []*host.Host) uint64 {
+		if s.WeightedHealth {
+			return host.Weight(hosts)
+		}
+		return uint64(len(hosts))
+	}
+	all, out := count(s.Hosts), count(s.Excluded)
+	if all <= out {
+		return 0, 0
+	}
+	part := func(k uint64) uint32 { return uint32(min(100, uint64(s.Overprovisioning)*k/(all-out))) }
+	return part(count(s.Healthy)), part(count(s.Degraded))
+}
+
+// distribute shares out 100 percent: healthy hosts first, then degraded ones,
+// and what rounding leaves to the first priority that has any.
+func distribute(l *Loads, health, degraded []uint32, total uint32) {
+	rest := uint32(100)
+	give := func(loads, avail []uint32) {
+		for p, a := range avail {
+			loads[p] = min(rest, a*100/total)
+			rest -= loads[p]
+		}
+	}
+	give(l.Healthy, health)
+	give(l.Degraded, degraded)
+	if rest == 0 {
+		return
+	}
+	for p, h := range health {
+		if h > 0 {
+			l.Healthy[p] += rest
+			return
+		}
+	}
+	for p, d := range degraded {
+		if d > 0 {
+			l.Degraded[p] += rest
+			return
+		}
+	}
+}
+
+// panics tells whether too few hosts of s are available.
+func panics(s *host.Set, threshold uint32) bool {
+	n := len(s.Hosts) - len(s.Excluded)
+	if n <= 0 {
+		return threshold > 0
+	}
+	have := 100*float64(len(s.Healthy))/float64(n) + 100*float64(len(s.Degraded))/float64(n)
+	return have < float64(threshold)
+}
+
+// byCount shares out the load by number of hosts, whatever their health.
+func byCount(l *Loads, sets []*host.Set) {
+	clear(l.Healthy)
+	clear(l.Degraded)
+	var sum uint64
+	for _, s := range sets {
+		sum += uint64(len(s.Hosts))
+	}
+	if sum == 0 {
+		l.Healthy[0] = 100
+		return
+	}
+	rest, first := uint32(100), -1
+	for p, s := range sets {
+		if len(s.Hosts) == 0 {
+			continue
+		}
+		if first < 0 {
+			first = p
+		}
+		l.Healthy[p] = uint32(100 * uint64(len(s.Hosts)) / sum)
+		rest -= l.Healthy[p]
+	}
+	l.Healthy[first] += rest
+}
+
+// choice is a priority and which of its loads was hit.
+type choice struct {
+	priority uint16
+	degraded bool
+	ok       bool
+}
+
+// choose returns the choice of a hash.
+func (l *Loads) choose(hash uint64) choice {
+	x := uint32(hash%100) + 1
+	var sum uint32
+	for p, load := range l.Healthy {
+		if sum += load; x <= sum {
+			return choice{uint16(p), false, true}
+		}
+	}
+	for p, load := range l.Degraded {
+		if sum += load; x <= sum {
+			return choice{uint16(p), true, true}
+		}
+	}
+	return choice{}
+}
+
+// choices is what [Loads.choose] says to each remainder of a hash by 100.
+type choices [100]choice
+
+func (l *Loads) table() *choices {
+	var t choices
+	for x := range t {
+		t[x] = l.choose(uint64(x))
+	}
+	return &t
+}

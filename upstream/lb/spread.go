@@ -1,0 +1,301 @@
+package lb
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// spread is the balancer of the policies that do not hash: round robin, least
+// request and random. It chooses a priority, a locality where localities
+// matter, and then a host of that list by the policy.
+type spread struct {
+	c     Config
+	table atomic.Pointer[spreadTable]
+
+	// indexes are the positions of round robin by list. They survive updates.
+	// Only Update touches the map.
+	indexes map[listKey]*atomic.Uint64
+}
+
+// listKey names one list of hosts of a priority.
+type listKey struct {
+	priority int
+	kind     listKind
+	locality int
+}
+
+type listKind uint8
+
+const (
+	allHosts listKind = iota
+	healthyHosts
+	degradedHosts
+	localityHealthyHosts
+	localityDegradedHosts
+)
+
+type spreadTable struct {
+	choices    *choices
+	priorities []spreadPriority
+	zone       *zoneRouting // nil: none
+}
+
+type spreadPriority struct {
+	panic             bool
+	all               picker
+	healthy, degraded avail
+}
+
+// avail is the hosts of one availability in a priority.
+type avail struct {
+	picker    picker    // over all localities
+	locality  []picker  // by locality; nil unless localities matter
+	scheduled *schedule // over localities by weight; nil: not weighted
+}
+
+// picker picks from one list; nil is a list without hosts.
+type picker interface{ pick() *host.Host }
+
+func newSpread(c Config) *spread {
+	return &spread{c: c, indexes: make(map[listKey]*atomic.Uint64)}
+}
+
+// Update implements [Balancer].
+func (b *spread) Update(sets []*host.Set, local *host.Set) {
+	loads := ComputeLoads(sets, b.c.PanicThreshold())
+	t := &spreadTable{choices: loads.table(), priorities: make([]spreadPriority, len(sets))}
+	if local != nil && !b.c.LocalityWeighted && len(sets) > 0 {
+		t.zone = b.c.routeZones(sets[0], local)
+	}
+	for p, s := range sets {
+		sp := &t.priorities[p]
+		sp.panic = loads.Panic[p]
+		sp.all = b.list(listKey{p, allHosts, 0}, s.Hosts)
+		zoned := p == 0 && t.zone != nil
+		sp.healthy = b.avail(s, p, healthyHosts, zoned)
+		sp.degraded = b.avail(s, p, degradedHosts, zoned)
+	}
+	b.table.Store(t)
+}
+
+// avail builds the lists of an availability. Those by locality are needed only
+// if localities are weighted or zones are routed.
+func (b *spread) avail(s *host.Set, p int, kind listKind, zoned bool) avail {
+	hosts, localityKind := s.Healthy, localityHealthyHosts
+	of := func(l *host.LocalitySet) []*host.Host { return l.Healthy }
+	if kind == degradedHosts {
+		hosts, localityKind = s.Degraded, localityDegradedHosts
+		of = func(l *host.LocalitySet) []*host.Host { return l.Degraded }
+	}
+	a := avail{picker: b.list(listKey{p, kind, 0}, hosts)}
+	weighted := b.c.LocalityWeighted && s.LocalityWeighted
+	if !weighted && !zoned {
+		return a
+	}
+	if weighted {
+		weights := LocalityWeights(s, of)
+		a.scheduled = newSchedule(len(weights), func(i uint32) float64 { return weights[i] }, b.c.Slots, b.c.Seed)
+		if a.scheduled == nil {
+			return a
+		}
+	}
+	a.locality = make([]picker, len(s.Localities))
+	for i := range s.Localities {
+		a.locality[i] = b.list(listKey{p, localityKind, i}, of(&s.Localities[i]))
+	}
+	return a
+}
+
+// LocalityWeights returns the effective weight of each locality of s: its
+// configured weight, lowered as far as the hosts that eligible selects do not
+// make up for those missing.
+func LocalityWeights(s *host.Set, eligible func(*host.LocalitySet) []*host.Host) []float64 {
+	weights := make([]float64, len(s.Localities))
+	for i := range s.Localities {
+		l := &s.Localities[i]
+		n := len(l.Hosts) - len(l.Excluded)
+		if n <= 0 {
+			continue
+		}
+		ratio := float64(len(eligible(l))) / float64(n)
+		weights[i] = float64(l.Weight) * min(1, float64(s.Overprovisioning)/100*ratio)
+	}
+	return weights
+}
+
+// list returns the picker for a list.
+func (b *spread) list(k listKey, hosts []*host.Host) picker {
+	if len(hosts) == 0 {
+		return nil
+	}
+	if b.c.Policy == config.RandomPolicy {
+		return &randomPicker{hosts, b.c.Rand}
+	}
+	if sameWeight(hosts) {
+		if b.c.Policy == config.LeastRequestPolicy {
+			return &leastPicker{hosts, b.c.Rand, b.c.ChoiceCount}
+		}
+		i := b.indexes[k]
+		if i == nil {
+			i = new(atomic.Uint64)
+			i.Store(b.c.Seed)
+			b.indexes[k] = i
+		}
+		return &rotatePicker{hosts, i}
+	}
+	weight := func(i uint32) float64 { return float64(hosts[i].Weight()) }
+	if b.c.Policy == config.LeastRequestPolicy {
+		weight = leastWeight(hosts, b.c.ActiveRequestBias)
+	}
+	return &weightedPicker{hosts, newSchedule(len(hosts), weight, b.c.Slots, b.c.Seed)}
+}
+
+func sameWeight(hosts []*host.Host) bool {
+	for _, h := range hosts[1:] {
+		if h.Weight() != hosts[0].Weight() {
+			return false
+		}
+	}
+	return true
+}
+
+// leastWeight is the weight of a host that counts what it is doing: weight /
+// (active requests + 1)^bias.
+func leastWeight(hosts []*host.Host, bias func() float64) func(uint32) float64 {
+	return func(i uint32) float64 {
+		h := hosts[i]
+		w, busy := float64(h.Weight()), float64(h.Stats.RqActive.Value()+1)
+		x := 1.0
+		if bias != nil {
+			x = bias()
+		}
+		switch {
+		case x == 0 || busy == 1:
+			return w
+		case x > 0 && x != 1:
+			return max(w/math.Pow(busy, x), math.SmallestNonzeroFloat32)
+		}
+		return w / busy
+	}
+}
+
+// Pick implements [Balancer].
+func (b *spread) Pick(ctx *Context) *host.Host {
+	t := b.table.Load()
+	if t == nil {
+		return nil
+	}
+	if ctx == nil {
+		return b.once(t, nil)
+	}
+	h := b.once(t, ctx)
+	if ctx.Reject != nil {
+		for a := 0; a < ctx.Retries && h != nil && ctx.Reject(h); a++ {
+			h = b.once(t, ctx)
+		}
+	}
+	return h
+}
+
+// once draws one candidate.
+func (b *spread) once(t *spreadTable, ctx *Context) *host.Host {
+	p := b.source(t, ctx)
+	if p == nil {
+		return nil
+	}
+	return p.pick()
+}
+
+// source returns the list to pick from, nil if it is empty.
+func (b *spread) source(t *spreadTable, ctx *Context) picker {
+	x := b.c.Rand()
+	ch := t.choices[x%100]
+	if ctx != nil && ctx.Loads != nil {
+		ch = ctx.Loads.choose(x)
+	}
+	if !ch.ok || int(ch.priority) >= len(t.priorities) {
+		return nil
+	}
+	p := &t.priorities[ch.priority]
+	if p.panic {
+		b.c.Stats.HealthyPanic.Inc()
+		if b.c.FailOnPanic {
+			return nil
+		}
+		return p.all
+	}
+	a := &p.healthy
+	if ch.degraded {
+		a = &p.degraded
+	}
+	switch {
+	case a.scheduled != nil:
+		return a.locality[a.scheduled.next()]
+	case ch.priority == 0 && t.zone != nil:
+		return b.zoned(t.zone, a)
+	}
+	return a.picker
+}
+
+// zoned returns the list of the locality that zone-aware routing chooses.
+func (b *spread) zoned(z *zoneRouting, a *avail) picker {
+	if on := b.c.Zone.Enabled(); on < 100 && b.c.Rand()%100 >= uint64(on) {
+		return a.picker
+	}
+	if z.localPanics {
+		b.c.Stats.LocalClusterNotOK.Inc()
+		if b.c.FailOnPanic {
+			return nil
+		}
+		return a.picker
+	}
+	return a.locality[z.choose(&b.c)]
+}
+
+// rotatePicker takes one host after the other.
+type rotatePicker struct {
+	hosts []*host.Host
+	index *atomic.Uint64 // shared with the pickers before and after an update
+}
+
+func (p *rotatePicker) pick() *host.Host {
+	return p.hosts[(p.index.Add(1)-1)%uint64(len(p.hosts))]
+}
+
+// weightedPicker takes hosts as a schedule says.
+type weightedPicker struct {
+	hosts    []*host.Host
+	schedule *schedule
+}
+
+func (p *weightedPicker) pick() *host.Host { return p.hosts[p.schedule.next()] }
+
+// leastPicker takes the least busy one of a few hosts drawn at random.
+type leastPicker struct {
+	hosts   []*host.Host
+	rand    func() uint64
+	choices int
+}
+
+func (p *leastPicker) pick() *host.Host {
+	var best *host.Host
+	var least uint64
+	for range p.choices {
+		h := p.hosts[p.rand()%uint64(len(p.hosts))]
+		if busy := h.Stats.RqActive.Value(); best == nil || busy < least {
+			best, least = h, busy
+		}
+	}
+	return best
+}
+
+// randomPicker takes any host.
+type randomPicker struct {
+	hosts []*host.Host
+	rand  func() uint64
+}
+
+func (p *randomPicker) pick() *host.Host { return p.hosts[p.rand()%uint64(len(p.hosts))] }

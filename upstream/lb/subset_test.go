@@ -1,0 +1,218 @@
+package lb
+
+import (
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+type subsetStats struct{ active, created, removed, selected, fallback, panics count }
+
+func subsetConfig(s *subsetStats, c config.Subset) Config {
+	return Config{
+		Subset: &c, MetadataNamespace: "proxy.lb", AltNamespace: "envoy.lb", Slots: -1,
+		Stats: Stats{
+			SubsetsActive: &s.active, SubsetsCreated: &s.created, SubsetsRemoved: &s.removed,
+			SubsetsSelected: &s.selected, SubsetsFallback: &s.fallback, SubsetsFallbackPanic: &s.panics,
+		},
+	}
+}
+
+func TestSubsetFallbacks(t *testing.T) {
+	hosts := []*host.Host{
+		newHost(0, values("version", "1", "stage", "prod")),
+		newHost(1, values("version", "1", "stage", "dev")),
+		newHost(2, values("version", "2", "stage", "prod")),
+		newHost(3, values("stage", "prod")),
+		newHost(4),
+	}
+	sel := func(f config.Fallback, cut []string, keys ...string) config.SubsetSelector {
+		return config.SubsetSelector{Keys: keys, Fallback: f, FallbackKeys: cut}
+	}
+	type m = map[string]any
+	none := []int(nil)
+	tests := []struct {
+		name     string
+		s        config.Subset
+		criteria m
+		want     []int // hosts that may be picked
+		selected uint64
+		fallback uint64
+		panics   uint64
+	}{
+		{"match", config.Subset{Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "1"}, []int{0, 1}, 1, 0, 0},
+		{"two keys", config.Subset{Selectors: []config.SubsetSelector{sel(0, nil, "stage", "version")}}, m{"version": "1", "stage": "dev"}, []int{1}, 1, 0, 0},
+		{"no fallback", config.Subset{Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "9"}, none, 0, 0, 0},
+		{"no fallback despite panic mode", config.Subset{PanicModeAny: true, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "9"}, none, 0, 0, 0},
+		{"any", config.Subset{Fallback: config.FallbackAnyEndpoint, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "9"}, []int{0, 1, 2, 3, 4}, 0, 1, 0},
+		{"any without criteria", config.Subset{Fallback: config.FallbackAnyEndpoint, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, nil, []int{0, 1, 2, 3, 4}, 0, 1, 0},
+		{"more keys than the selector", config.Subset{Fallback: config.FallbackAnyEndpoint, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "1", "stage": "prod"}, []int{0, 1, 2, 3, 4}, 0, 1, 0},
+		{"default", config.Subset{Fallback: config.FallbackDefaultSubset, DefaultSubset: m{"stage": "prod"}, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "9"}, []int{0, 2, 3}, 0, 1, 0},
+		{"empty default is all", config.Subset{Fallback: config.FallbackDefaultSubset, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "9"}, []int{0, 1, 2, 3, 4}, 0, 1, 0},
+		{"default without hosts", config.Subset{Fallback: config.FallbackDefaultSubset, DefaultSubset: m{"stage": "x"}, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "9"}, none, 0, 0, 0},
+		{"default without hosts, panic", config.Subset{PanicModeAny: true, Fallback: config.FallbackDefaultSubset, DefaultSubset: m{"stage": "x"}, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "9"}, []int{0, 1, 2, 3, 4}, 0, 0, 1},
+		{"selector says none", config.Subset{Fallback: config.FallbackAnyEndpoint, PanicModeAny: true, Selectors: []config.SubsetSelector{sel(config.FallbackNone, nil, "version")}}, m{"version": "9"}, none, 0, 0, 0},
+		{"selector says any", config.Subset{Selectors: []config.SubsetSelector{sel(config.FallbackAnyEndpoint, nil, "version")}}, m{"version": "9"}, []int{0, 1, 2, 3, 4}, 0, 0, 0},
+		{"selector says default", config.Subset{DefaultSubset: m{"stage": "dev"}, Selectors: []config.SubsetSelector{sel(config.FallbackDefaultSubset, nil, "version")}}, m{"version": "9"}, []int{1}, 0, 0, 0},
+		{"keys subset", config.Subset{Selectors: []config.SubsetSelector{
+			sel(config.FallbackKeysSubset, []string{"stage"}, "stage", "version"), sel(0, nil, "stage"),
+		}}, m{"version": "9", "stage": "prod"}, []int{0, 2, 3}, 1, 0, 0},
+		{"keys subset, chain to the top", config.Subset{Fallback: config.FallbackDefaultSubset, DefaultSubset: m{"version": "2"}, Selectors: []config.SubsetSelector{
+			sel(config.FallbackKeysSubset, []string{"stage"}, "stage", "version"), sel(0, nil, "stage"),
+		}}, m{"version": "9", "stage": "x"}, []int{2}, 0, 1, 0},
+		{"same keys twice: the first one's fallback", config.Subset{Selectors: []config.SubsetSelector{
+			sel(config.FallbackAnyEndpoint, nil, "version"), sel(config.FallbackNone, nil, "version"),
+		}}, m{"version": "9"}, []int{0, 1, 2, 3, 4}, 0, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.s.Fallback == 0 {
+				tt.s.Fallback = config.FallbackNone
+			}
+			var s subsetStats
+			b := New(subsetConfig(&s, tt.s))
+			b.Update(priorities(hosts), nil)
+			ctx := &Context{Criteria: NewCriteria(tt.criteria)}
+			h := b.Pick(ctx)
+			if s.selected.get() != tt.selected || s.fallback.get() != tt.fallback || s.panics.get() != tt.panics {
+				t.Errorf("selected %d, fallback %d, panic %d; want %d, %d, %d",
+					s.selected.get(), s.fallback.get(), s.panics.get(), tt.selected, tt.fallback, tt.panics)
+			}
+			if tt.want == nil {
+				if h != nil {
+					t.Errorf("picked %s, want none", h.AddressText())
+				}
+				return
+			}
+			want := map[*host.Host]bool{}
+			for _, i := range tt.want {
+				want[hosts[i]] = true
+			}
+			got := split(b, ctx, 60)
+			for h := range got {
+				if !want[h] {
+					t.Errorf("picked %v, want hosts %v only", h, tt.want)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("%d hosts picked, want %d", len(got), len(want))
+			}
+		})
+	}
+}
+
+func TestSubsetsAreFinalEvenWithoutAHealthyHost(t *testing.T) {
+	hosts := []*host.Host{newHost(0, values("v", "1"), flags(host.FailedEDSHealth)), newHost(1, values("v", "2"))}
+	var s subsetStats
+	c := subsetConfig(&s, config.Subset{Fallback: config.FallbackAnyEndpoint, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}})
+	c.PanicThreshold = func() uint32 { return 0 }
+	b := New(c)
+	b.Update(priorities(hosts), nil)
+	if h := b.Pick(&Context{Criteria: NewCriteria(map[string]any{"v": "1"})}); h != nil || s.selected.get() != 1 {
+		t.Errorf("picked %v, selected = %d; want none and 1", h, s.selected.get())
+	}
+}
+
+func TestSubsetLifecycle(t *testing.T) {
+	hosts := []*host.Host{newHost(0, values("v", "1")), newHost(1, values("v", "2")), newHost(2)}
+	var s subsetStats
+	b := New(subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}}))
+	b.Update(priorities(hosts), nil)
+	check := func(active, created, removed uint64) {
+		t.Helper()
+		if s.active.get() != active || s.created.get() != created || s.removed.get() != removed {
+			t.Errorf("active %d, created %d, removed %d; want %d, %d, %d", s.active.get(), s.created.get(), s.removed.get(), active, created, removed)
+		}
+	}
+	check(2, 2, 0)
+	b.Update(priorities(hosts[:1], []*host.Host{newHost(5, values("v", "3"))}), nil)
+	check(2, 3, 1)
+	b.Update(priorities(nil), nil)
+	check(0, 3, 3)
+}
+
+func TestSubsetValues(t *testing.T) {
+	hosts := []*host.Host{
+		newHost(0, values("v", []any{"a", "b"})),
+		newHost(1, values("v", "a")),
+		newHost(2, values("v", 1.0)),
+		newHost(3, values("v", true)),
+		newHost(4, values("v", map[string]any{"x": 1.0})),
+		newHost(5, values("v", "1")),
+	}
+	tests := []struct {
+		any   bool
+		value any
+		want  []int
+	}{
+		{false, "a", []int{1}},
+		{false, []any{"a", "b"}, []int{0}},
+		{true, "a", []int{0, 1}},
+		{true, "b", []int{0}},
+		{true, []any{"a", "b"}, []int{0}}, // equal as a whole
+		{true, []any{"b", "a"}, nil},
+		{false, 1.0, []int{2}},
+		{false, "1", []int{5}},
+		{false, true, []int{3}},
+		{false, map[string]any{"x": 1.0}, []int{4}},
+		{false, nil, nil},
+	}
+	for _, tt := range tests {
+		var s subsetStats
+		b := New(subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, ListAsAny: tt.any, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}}))
+		b.Update(priorities(hosts), nil)
+		got := split(b, &Context{Criteria: NewCriteria(map[string]any{"v": tt.value})}, 12)
+		for _, i := range tt.want {
+			if got[hosts[i]] == 0 {
+				t.Errorf("any=%t %v: host %d not picked", tt.any, tt.value, i)
+			}
+		}
+		if tt.want == nil && got[nil] != 12 || tt.want != nil && (len(got) != len(tt.want) || got[nil] > 0) {
+			t.Errorf("any=%t %v: %s", tt.any, tt.value, showSplit(got, hosts))
+		}
+		if want := map[bool]uint64{false: 6, true: 6}[tt.any]; s.active.get() != want {
+			t.Errorf("any=%t: %d subsets, want %d", tt.any, s.active.get(), want)
+		}
+	}
+}
+
+func TestSubsetLocalityWeights(t *testing.T) {
+	in := func(i int, z, v string) *host.Host { return newHost(i, zone(z), values("v", v)) }
+	hosts := []*host.Host{in(0, "a", "1"), in(1, "a", "2"), in(2, "a", "2"), in(3, "a", "2"), in(4, "b", "1")}
+	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{{Zone: "a"}: 8, {Zone: "b"}: 8}})
+	for _, tt := range []struct {
+		aware, scale bool
+		want         [2]int // of hosts 0 and 4, of 100
+	}{{false, false, [2]int{50, 50}}, {true, false, [2]int{50, 50}}, {true, true, [2]int{20, 80}}} {
+		var st subsetStats
+		c := subsetConfig(&st, config.Subset{
+			Fallback: config.FallbackNone, LocalityWeightAware: tt.aware, ScaleLocalityWeight: tt.scale,
+			Selectors: []config.SubsetSelector{{Keys: []string{"v"}}},
+		})
+		c.LocalityWeighted = true
+		b := New(c)
+		b.Update([]*host.Set{s}, nil)
+		got := split(b, &Context{Criteria: NewCriteria(map[string]any{"v": "1"})}, 100)
+		if got[hosts[0]] != tt.want[0] || got[hosts[4]] != tt.want[1] {
+			t.Errorf("aware=%t scale=%t: %s, want %v", tt.aware, tt.scale, showSplit(got, hosts), tt.want)
+		}
+	}
+}
+
+// FuzzCriteria checks that criteria are equal exactly when their values are.
+func FuzzCriteria(f *testing.F) {
+	f.Add("a", "b", "c", "d")
+	f.Add("a", "bc", "ab", "c")
+	f.Add("", "", "", "x")
+	f.Fuzz(func(t *testing.T, k1, v1, k2, v2 string) {
+		a := NewCriteria(map[string]any{k1: v1})
+		b := NewCriteria(map[string]any{k2: v2})
+		if (a.id == b.id) != (k1 == k2 && v1 == v2) {
+			t.Errorf("%q=%q and %q=%q: ids %q, %q", k1, v1, k2, v2, a.id, b.id)
+		}
+		if (valueID([]any{v1, v2}) == valueID([]any{k1, k2})) != (v1 == k1 && v2 == k2) {
+			t.Errorf("lists of %q, %q and %q, %q", v1, v2, k1, k2)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package lb
+
+import "github.com/statsd-admin/statsd-admin/upstream/host"
+
+// zoneRouting says how much traffic of the first priority stays in the own
+// locality and where the rest goes.
+type zoneRouting struct {
+	localPanics bool // the own cluster panics: route normally
+	direct      bool // everything stays
+	local       uint64
+	residual    []uint64 // accumulated by locality, of 10000
+}
+
+// routeZones derives the routing from the healthy hosts of the first priority
+// of the upstream cluster and of the local one. Nil means there is none.
+func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
+	c.Stats.RecalculateZoneStructures.Inc()
+	if len(up.Localities) < 2 || len(local.Localities) < 2 {
+		return nil
+	}
+	if !local.HasLocal || len(local.Localities[0].Healthy) == 0 {
+		c.Stats.LocalClusterNotOK.Inc()
+		return nil
+	}
+	if uint64(len(up.Healthy)) < c.Zone.MinClusterSize() {
+		c.Stats.ZoneClusterTooSmall.Inc()
+		return nil
+	}
+	z := &zoneRouting{
+		localPanics: panics(local, min(c.PanicThreshold(), 100)),
+		residual:    make([]uint64, len(up.Localities)),
+	}
+	shares := make(map[host.Locality]uint64, len(local.Localities))
+	for i := range local.Localities {
+		l := &local.Localities[i]
+		shares[l.Locality] = share(l.Healthy, local.Healthy)
+	}
+	own := local.Localities[0].Locality
+	have, need := uint64(0), shares[own]
+	if up.HasLocal {
+		have = share(up.Localities[0].Healthy, up.Healthy)
+	}
+	if have > 0 && have >= need {
+		z.direct = true
+		return z
+	}
+	if need > 0 {
+		z.local = have * 10000 / need
+	}
+	var sum uint64
+	for i := range up.Localities {
+		l := &up.Localities[i]
+		if u, s := share(l.Healthy, up.Healthy), shares[l.Locality]; l.Locality != own && u > s {
+			sum += u - s
+		}
+		z.residual[i] = sum
+	}
+	return z
+}
+
+// share returns how many ten-thousandths of all hosts are in part.
+func share(part, all []*host.Host) uint64 {
+	if len(all) == 0 {
+		return 0
+	}
+	return 10000 * uint64(len(part)) / uint64(len(all))
+}
+
+// choose returns the locality for a pick; 0 is the own one.
+func (z *zoneRouting) choose(c *Config) int {
+	if z.direct {
+		c.Stats.ZoneRoutingAllDirectly.Inc()
+		return 0
+	}
+	if c.Rand()%10000 < z.local {
+		c.Stats.ZoneRoutingSampled.Inc()
+		return 0
+	}
+	c.Stats.ZoneRoutingCrossZone.Inc()
+	total := z.residual[len(z.residual)-1]
+	if total == 0 {
+		c.Stats.ZoneNoCapacityLeft.Inc()
+		return int(c.Rand() % uint64(len(z.residual)))
+	}
+	x := c.Rand() % total
+	for i, r := range z.residual {
+		if r > x {
+			return i
+		}
+	}
+	return 0
+}
