@@ -81,10 +81,10 @@ func (f *figures) reject(r line.Reason) {
 func (f *figures) end(what, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.ended[what+why]
+	c := f.ended[what+" "+why]
 	if c == nil {
 		c = f.root.Counter("ingest.connections_"+what, f.tag, tags.Tag{Name: "reason", Value: why})
-		f.ended[what+why] = c
+		f.ended[what+" "+why] = c
 	}
 	c.Inc()
 }

@@ -76,7 +76,7 @@ type ListenerReport struct {
 	QueueBytes, RcvBufBytes        uint64 // waiting, and most that may wait
 	Connections                    uint64 // open now
 	ConnectionsTotal               uint64
-	Ended                          map[string]uint64 // connections by "refused" or "closed" and why
+	Ended                          map[string]uint64 // connections by how and why: "closed eof", "refused per_address"
 	LinesPerPacket                 *store.Histogram  // nil for streams of lines
 	BusySeconds                    float64           // spent on parsing and applying, estimated
 }
