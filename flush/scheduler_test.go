@@ -1,0 +1,318 @@
+package flush_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// recorder is a sink that keeps what it got and takes its time.
+type recorder struct {
+	name string
+	slow time.Duration
+	fail func(seq uint64) error
+
+	mu     sync.Mutex
+	seqs   []uint64
+	at     []time.Time
+	deltas uint64
+}
+
+func (r *recorder) Name() string { return r.name }
+
+func (r *recorder) Flush(s *store.Snapshot) error {
+	time.Sleep(r.slow)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seqs = append(r.seqs, s.Seq)
+	r.at = append(r.at, s.Time)
+	s.CounterChanges(func(c *store.Cursor, d uint64) bool {
+		if c.Name() == "c" {
+			r.deltas += d
+		}
+		return true
+	})
+	if r.fail != nil {
+		return r.fail(s.Seq)
+	}
+	return nil
+}
+
+func value(st *store.Store, name string) uint64 {
+	v := st.View()
+	defer v.Close()
+	c, ok := v.Find(name)
+	if !ok {
+		return 0
+	}
+	return c.Uint()
+}
+
+func run(t *testing.T, cfg flush.Config) (s *flush.Scheduler, stop func() error) {
+	t.Helper()
+	s, err := flush.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	return s, func() error { cancel(); return <-done }
+}
+
+func TestFixedRateWithFinalFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		r := &recorder{name: "r"}
+		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{r}})
+		start := time.Now()
+		c := st.Root().Counter("c")
+		for range 35 {
+			c.Inc()
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.seqs, []uint64{1, 2, 3, 4}) {
+			t.Fatalf("flushes %v, want three by the timer and a last one", r.seqs)
+		}
+		for i, at := range r.at[:3] {
+			if want := time.Duration(i+1) * time.Second; at.Sub(start) != want {
+				t.Errorf("flush %d at %v, want %v", i+1, at.Sub(start), want)
+			}
+		}
+		if r.deltas != 35 {
+			t.Errorf("the sink got %d, want 35", r.deltas)
+		}
+	})
+}
+
+// TestOverrunsAreCounted makes one flush take three and a half intervals.
+func TestOverrunsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		r := &recorder{name: "r"}
+		n := 0
+		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{r},
+			Before: []func(time.Time){func(time.Time) {
+				if n++; n == 2 {
+					time.Sleep(3500 * time.Millisecond)
+				}
+			}}})
+		start := time.Now()
+		time.Sleep(7500 * time.Millisecond)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got := value(st, "server.dropped_stat_flushes"); got != 3 {
+			t.Errorf("server.dropped_stat_flushes = %d, want 3", got)
+		}
+		var got []time.Duration
+		for _, at := range r.at {
+			got = append(got, at.Sub(start))
+		}
+		want := []time.Duration{1000, 5500, 6000, 7000, 7500}
+		for i := range want {
+			want[i] *= time.Millisecond
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("snapshots at %v, want %v", got, want)
+		}
+	})
+}
+
+func TestSlowSinkDelaysNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		slow, quick := &recorder{name: "slow", slow: 10 * time.Second}, &recorder{name: "quick"}
+		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, Queue: 2, Sinks: []flush.Sink{slow, quick}, Linger: time.Minute})
+		st.Root().Counter("c").Add(5)
+		time.Sleep(20500 * time.Millisecond)
+		synctest.Wait()
+		if n := len(quick.seqs); n != 20 {
+			t.Errorf("the quick sink got %d snapshots, want 20", n)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if quick.deltas != 5 || slow.deltas != 5 {
+			t.Errorf("deltas quick %d, slow %d, want 5 each", quick.deltas, slow.deltas)
+		}
+		dropped := value(st, "sink.dropped.sink.slow")
+		if got := uint64(len(slow.seqs)) + dropped; got != 21 {
+			t.Errorf("the slow sink took %d and dropped %d of 21", len(slow.seqs), dropped)
+		}
+		if dropped == 0 || !slices.IsSorted(slow.seqs) {
+			t.Errorf("dropped %d, order %v", dropped, slow.seqs)
+		}
+	})
+}
+
+func TestLingerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := &recorder{name: "stuck", slow: time.Hour}
+		_, stop := run(t, flush.Config{Store: store.New(store.Options{}), Sinks: []flush.Sink{stuck}, Linger: 3 * time.Second})
+		synctest.Wait()
+		start := time.Now()
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "3s") {
+			t.Errorf("error %v, want one that names the time", err)
+		}
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("Run ended after %v, want 3s", d)
+		}
+		time.Sleep(2 * time.Hour) // lets the sink end before the bubble does
+	})
+}
+
+func TestErrorsAndPanicsOfSinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		bad := &recorder{name: "bad", fail: func(seq uint64) error {
+			if seq == 2 {
+				panic("boom")
+			}
+			return errors.New("no route")
+		}}
+		var mu sync.Mutex
+		var told []string
+		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{bad}, OnError: func(sink string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, sink+": "+strings.SplitN(err.Error(), "\n", 2)[0])
+		}})
+		time.Sleep(3500 * time.Millisecond)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"bad: no route", `bad: flush: sink "bad" panicked: boom`, "bad: no route", "bad: no route"}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		if got := value(st, "sink.errors.sink.bad"); got != 4 {
+			t.Errorf("sink.errors = %d, want 4", got)
+		}
+		if got := value(st, "sink.flushes.sink.bad"); got != 4 {
+			t.Errorf("sink.flushes = %d, want 4", got)
+		}
+	})
+}
+
+func TestOnAdmin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		r := &recorder{name: "r"}
+		s, stop := run(t, flush.Config{Store: st, OnAdmin: true, Sinks: []flush.Sink{r}})
+		h := st.Root().Histogram("h", store.Milliseconds)
+		h.Record(4)
+		time.Sleep(time.Hour)
+		if h.Snapshot().Used {
+			t.Error("a timer flushed")
+		}
+		s.FlushForAdmin()
+		if h.Snapshot().Interval.Count() != 1 {
+			t.Error("the flush is not visible when FlushForAdmin returns")
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.seqs) != 2 {
+			t.Errorf("%d flushes, want one and a last one", len(r.seqs))
+		}
+	})
+}
+
+func TestFlushUnderWayIsNotDoubled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		s, stop := run(t, flush.Config{Store: st, OnAdmin: true, Before: []func(time.Time){func(time.Time) { time.Sleep(time.Second) }}})
+		go s.FlushForAdmin()
+		synctest.Wait()
+		s.FlushForAdmin()
+		if got := value(st, "server.dropped_stat_flushes"); got != 1 {
+			t.Errorf("server.dropped_stat_flushes = %d, want 1", got)
+		}
+		time.Sleep(2 * time.Second)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestUninitializedServerMergesNoHistograms(t *testing.T) {
+	st := store.New(store.Options{})
+	ready := false
+	s, err := flush.New(flush.Config{Store: st, Initialized: func() bool { return ready }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := st.Root().Histogram("h", store.Milliseconds)
+	h.Record(1)
+	s.FlushNow()
+	if h.Snapshot().Used {
+		t.Error("merged before the server is initialized")
+	}
+	ready = true
+	s.FlushNow()
+	if !h.Snapshot().Used {
+		t.Error("not merged after")
+	}
+}
+
+func TestEvictionInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		st.Scope("e", store.ScopeOptions{Evict: true}).Counter("x").Inc()
+		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, EvictionInterval: 3 * time.Second})
+		time.Sleep(5500 * time.Millisecond)
+		if _, ok := st.View().Find("e.x"); !ok {
+			t.Error("evicted at the first sweep")
+		}
+		time.Sleep(time.Second)
+		if _, ok := st.View().Find("e.x"); ok {
+			t.Error("not evicted at the second sweep")
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestConfigErrors(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, tt := range []struct {
+		cfg  flush.Config
+		want string
+	}{
+		{flush.Config{}, "flush: no store"},
+		{flush.Config{Store: st, OnAdmin: true, Interval: time.Second}, "Only one of stats_flush_interval or stats_flush_on_admin should be set!"},
+		{flush.Config{Store: st, Interval: time.Microsecond}, "stats_flush_interval 1µs not in [1ms, 5m0s)"},
+		{flush.Config{Store: st, Interval: 5 * time.Minute}, "stats_flush_interval 5m0s not in [1ms, 5m0s)"},
+		{flush.Config{Store: st, Interval: 2 * time.Second, EvictionInterval: 5 * time.Second}, "stats_eviction_interval 5s is not a multiple of stats_flush_interval 2s"},
+	} {
+		if _, err := flush.New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: error %v, want %q", tt.cfg, err, tt.want)
+		}
+	}
+}
+
+// TestSinkKit runs the conformance kit on a sink that behaves.
+func TestSinkKit(t *testing.T) {
+	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
+		r := &recorder{name: "r"}
+		return sinktest.Receiver{Sink: r, Received: func(name string) uint64 {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.deltas
+		}, Counter: "c"}
+	})
+}

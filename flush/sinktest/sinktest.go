@@ -1,0 +1,124 @@
+// Package sinktest checks that a sink keeps the contract of [flush.Sink]. The
+// author of a sink calls [Run] in a test of their own.
+package sinktest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Receiver is a sink under test and the place where its counters arrive.
+type Receiver struct {
+	Sink flush.Sink
+	// Received returns the sum of the increments of the counter called name
+	// that arrived so far, or what the sink last reported as its total if it
+	// sends totals.
+	Received func(name string) uint64
+	// Counter is the name of a counter that the sink lets through. Default
+	// "sinktest.requests".
+	Counter string
+}
+
+// Run runs the kit: each subtest gets a receiver of its own from newReceiver.
+//
+//   - The sink has a name, and always the same.
+//   - A store without stats is taken without an error.
+//   - Every increment arrives, exactly once, through many flushes and with
+//     writers at work.
+//   - The sink takes names, tags and values of all sorts.
+//   - A stat that ends between flush and delivery does no harm.
+func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
+	start := func(t *testing.T, st *store.Store) (Receiver, *flush.Scheduler, func()) {
+		r := newReceiver(t)
+		if r.Counter == "" {
+			r.Counter = "sinktest.requests"
+		}
+		s, err := flush.New(flush.Config{
+			Store: st, OnAdmin: true, Sinks: []flush.Sink{r.Sink}, Queue: 1024, Linger: 10 * time.Second,
+			OnError: func(sink string, err error) { t.Errorf("sink %q: %v", sink, err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		return r, s, func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Run("name", func(t *testing.T) {
+		r := newReceiver(t)
+		if n := r.Sink.Name(); n == "" || n != r.Sink.Name() {
+			t.Errorf("name %q", n)
+		}
+	})
+	t.Run("empty", func(t *testing.T) {
+		_, s, stop := start(t, store.New(store.Options{}))
+		s.FlushForAdmin()
+		stop()
+	})
+	t.Run("exact", func(t *testing.T) {
+		st := store.New(store.Options{})
+		r, s, stop := start(t, st)
+		const writers, each = 4, 5000
+		var wg sync.WaitGroup
+		for range writers {
+			wg.Go(func() {
+				c := st.Root().Counter(r.Counter)
+				for range each {
+					c.Inc()
+				}
+			})
+		}
+		for range 50 {
+			s.FlushForAdmin()
+		}
+		wg.Wait()
+		stop()
+		if got := r.Received(r.Counter); got != writers*each {
+			t.Errorf("%d arrived, want %d", got, writers*each)
+		}
+	})
+	t.Run("hostile", func(t *testing.T) {
+		st := store.New(store.Options{})
+		r, s, stop := start(t, st)
+		st.Root().Counter(r.Counter).Add(7)
+		for i, name := range []string{"", ".", "a b", "a|b:c@d#e,f", "new\nline", "quote\"", "\xff\xfe", "ünï", "semi;colon=x"} {
+			st.Root().Counter(fmt.Sprintf("%s.c%d", name, i)).Inc()
+			st.Root().FloatGauge(fmt.Sprintf("%s.f%d", name, i)).Set(-1.5e300)
+			st.Root().Text(fmt.Sprintf("%s.t%d", name, i)).Set(name)
+			st.Root().Histogram(fmt.Sprintf("%s.h%d", name, i), store.Percent).Record(1 << 62)
+		}
+		s.FlushForAdmin()
+		stop()
+		if got := r.Received(r.Counter); got != 7 {
+			t.Errorf("%d arrived, want 7", got)
+		}
+	})
+	t.Run("ended", func(t *testing.T) {
+		st := store.New(store.Options{})
+		r, s, stop := start(t, st)
+		st.Root().Counter(r.Counter).Inc()
+		sc := st.Scope("going")
+		for i := range 1000 {
+			sc.Counter(fmt.Sprint("c", i)).Inc()
+		}
+		s.FlushForAdmin()
+		sc.Close()
+		s.FlushForAdmin()
+		stop()
+		if got := r.Received(r.Counter); got != 1 {
+			t.Errorf("%d arrived, want 1", got)
+		}
+	})
+}
