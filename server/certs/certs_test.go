@@ -1,0 +1,329 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// issued is a certificate with its key, both in PEM form.
+type issued struct {
+	cert      *x509.Certificate
+	key       *ecdsa.PrivateKey
+	pem, priv []byte
+}
+
+// issue makes a certificate signed by ca, or by itself when ca is nil.
+func issue(t *testing.T, template *x509.Certificate, ca *issued) *issued {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, signer := template, key
+	if ca != nil {
+		parent, signer = ca.cert, ca.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &issued{cert, key,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})}
+}
+
+func template(serial int64, until time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "t"},
+		NotBefore: time.Date(2025, 1, 5, 8, 0, 0, 0, time.UTC), NotAfter: until,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+}
+
+func write(t *testing.T, path string, parts ...[]byte) string {
+	t.Helper()
+	if err := os.WriteFile(path, bytes.Join(parts, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestParse(t *testing.T) {
+	until := time.Date(2025, 4, 5, 8, 0, 0, 0, time.UTC)
+	edge := template(0x1d03, until)
+	edge.DNSNames = []string{"edge.example.net", "b.example.net"}
+	edge.URIs = []*url.URL{{Scheme: "spiffe", Host: "example.net", Path: "/edge"}}
+	edge.IPAddresses = []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("::1")}
+	a, b := issue(t, edge, nil), issue(t, template(0x0a, until.AddDate(1, 0, 0)), nil)
+	text := bytes.Join([][]byte{[]byte("a comment\n"), a.pem, a.priv, b.pem}, nil)
+	want := []Certificate{
+		{
+			Path: Inline, SerialNumber: "1d03", ValidFrom: edge.NotBefore, Expiration: until,
+			SubjectAltNames: []AltName{
+				{DNS, "edge.example.net"}, {DNS, "b.example.net"}, {URI, "spiffe://example.net/edge"}, {IPAddress, "10.1.2.3"}, {IPAddress, "::1"},
+			},
+		},
+		{Path: Inline, SerialNumber: "a", ValidFrom: edge.NotBefore, Expiration: until.AddDate(1, 0, 0)},
+	}
+	got, err := Parse("", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := Parse("/etc/ca.pem", a.pem); err != nil || got[0].Path != "/etc/ca.pem" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestSerialNumbers(t *testing.T) {
+	big1, _ := new(big.Int).SetString("00ab00ffffffffffffffffffffffffffffffff", 16)
+	for want, n := range map[string]*big.Int{"0": big.NewInt(0), "7": big.NewInt(7), "4f1c9a0be2": big.NewInt(0x4f1c9a0be2), "ab00ffffffffffffffffffffffffffffffff": big1} {
+		if got := describe("", &x509.Certificate{SerialNumber: n}).SerialNumber; got != want {
+			t.Errorf("serial %s, want %s", got, want)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("canary")})
+	for text, want := range map[string]string{
+		"": `certs: "x.pem": no certificate in PEM form`, "canary": "no certificate in PEM form",
+		string(broken): `certs: "x.pem": certificate 1: `, strings.Repeat("c", maxPEMBytes+1): "bytes are more than",
+	} {
+		_, err := Parse("x.pem", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("err = %v, want %s", err, want)
+		}
+	}
+}
+
+func TestDays(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for left, want := range map[time.Duration]uint64{
+		-time.Hour: 0, 0: 0, day - 1: 0, day: 1, 44*day + 5*time.Hour: 44, -1000 * day: 0,
+	} {
+		c := Certificate{Expiration: now.Add(left)}
+		if got := c.DaysUntilExpiration(now); got != want {
+			t.Errorf("%v left: %d days, want %d", left, got, want)
+		}
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r := New(func() time.Time { return now })
+	check := func(want uint64, wantAny bool) {
+		t.Helper()
+		if got, any := r.DaysUntilFirstExpiring(); got != want || any != wantAny {
+			t.Errorf("%d days, %v; want %d, %v", got, any, want, wantAny)
+		}
+	}
+	check(0, false)
+	empty := r.Add(Context{})
+	check(0, false)
+	first := r.Add(Context{CACerts: []Certificate{{Expiration: now.Add(50 * day)}}, Chain: []Certificate{{Expiration: now.Add(70 * day)}}})
+	check(50, true)
+	second := r.Add(Context{Chain: []Certificate{{Expiration: now.Add(20 * day), OCSP: &Validity{Expiration: now.Add(90 * time.Second)}}}})
+	check(20, true)
+	if s, any := r.SecondsUntilFirstOCSPExpiring(); s != 90 || !any {
+		t.Errorf("OCSP %d, %v", s, any)
+	}
+	now = now.Add(10 * day)
+	check(10, true)
+	if s, any := r.SecondsUntilFirstOCSPExpiring(); s != 0 || !any {
+		t.Errorf("OCSP %d, %v", s, any)
+	}
+	if got := len(r.List()); got != 3 {
+		t.Errorf("%d contexts", got)
+	}
+	second.Update(Context{Chain: []Certificate{{Expiration: now.Add(30 * day)}}})
+	check(30, true)
+	second.Remove()
+	second.Remove()
+	empty.Remove()
+	check(40, true)
+	first.Remove()
+	check(0, false)
+	if _, any := r.SecondsUntilFirstOCSPExpiring(); any || len(r.List()) != 0 || !r.Now().Equal(now) {
+		t.Error("registry is not empty")
+	}
+}
+
+// pki is a server's files on disk, with an authority for it and its clients.
+type pki struct {
+	dir    string
+	ca     *issued
+	files  Files
+	client *issued
+}
+
+func newPKI(t *testing.T) *pki {
+	p := &pki{dir: t.TempDir(), ca: issue(t, template(1, time.Now().AddDate(10, 0, 0)), nil)}
+	p.files = Files{Chain: filepath.Join(p.dir, "chain.pem"), Key: filepath.Join(p.dir, "key.pem"), ClientCA: write(t, filepath.Join(p.dir, "ca.pem"), p.ca.pem)}
+	p.rotate(t, 2)
+	p.client = issue(t, template(99, time.Now().AddDate(1, 0, 0)), p.ca)
+	return p
+}
+
+// rotate writes a new certificate with that serial number.
+func (p *pki) rotate(t *testing.T, serial int64) {
+	t.Helper()
+	server := template(serial, time.Now().AddDate(1, 0, 0))
+	server.DNSNames = []string{"edge"}
+	s := issue(t, server, p.ca)
+	write(t, p.files.Chain, s.pem)
+	write(t, p.files.Key, s.priv)
+}
+
+// shake makes a TLS connection and returns the serial number that the server
+// shows.
+func (p *pki) shake(server *tls.Config, client *tls.Config) (int64, error) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	var wg sync.WaitGroup
+	var serverErr error
+	wg.Go(func() {
+		s := tls.Server(a, server)
+		if serverErr = s.Handshake(); serverErr == nil {
+			_, serverErr = s.Write([]byte("x"))
+		}
+		a.Close()
+	})
+	client.RootCAs, client.ServerName = x509.NewCertPool(), "edge"
+	client.RootCAs.AddCert(p.ca.cert)
+	c := tls.Client(b, client)
+	_, err := c.Read(make([]byte, 1))
+	serial := int64(0)
+	if err == nil {
+		serial = c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	b.Close()
+	wg.Wait()
+	return serial, err
+}
+
+func (p *pki) withCertificate(t *testing.T, from *issued) *tls.Config {
+	t.Helper()
+	pair, err := tls.X509KeyPair(from.pem, from.priv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}
+}
+
+func TestServer(t *testing.T) {
+	p, r := newPKI(t), New(nil)
+	s, err := r.LoadServer(p.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := s.Config()
+	if serial, err := p.shake(config, p.withCertificate(t, p.client)); err != nil || serial != 2 {
+		t.Errorf("serial %d, %v", serial, err)
+	}
+	if _, err := p.shake(config, &tls.Config{}); err == nil {
+		t.Error("a client without a certificate was accepted")
+	}
+	stranger := issue(t, template(5, time.Now().AddDate(1, 0, 0)), nil)
+	if _, err := p.shake(config, p.withCertificate(t, stranger)); err == nil {
+		t.Error("a client of another authority was accepted")
+	}
+	expired := issue(t, template(6, time.Now().AddDate(0, 0, -1)), p.ca)
+	if _, err := p.shake(config, p.withCertificate(t, expired)); err == nil {
+		t.Error("an expired client was accepted")
+	}
+	old := p.withCertificate(t, p.client)
+	old.MaxVersion = tls.VersionTLS11
+	if _, err := p.shake(config, old); err == nil {
+		t.Error("TLS 1.1 was accepted")
+	}
+
+	p.rotate(t, 3)
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if serial, err := p.shake(config, p.withCertificate(t, p.client)); err != nil || serial != 3 {
+		t.Errorf("after reload: serial %d, %v", serial, err)
+	}
+	list := r.List()
+	if len(list) != 1 || list[0].Chain[0].SerialNumber != "3" || list[0].CACerts[0].SerialNumber != "1" || list[0].Chain[0].Path != p.files.Chain {
+		t.Errorf("registered %+v", list)
+	}
+
+	write(t, p.files.Key, []byte("-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n"))
+	if err := s.Reload(); err == nil || strings.Contains(err.Error(), "canary") {
+		t.Errorf("err = %v", err)
+	}
+	if serial, err := p.shake(config, p.withCertificate(t, p.client)); err != nil || serial != 3 {
+		t.Errorf("after a failed reload: serial %d, %v", serial, err)
+	}
+	s.Close()
+	if len(r.List()) != 0 {
+		t.Error("still registered")
+	}
+}
+
+func TestServerWithoutClientAuthority(t *testing.T) {
+	p, r := newPKI(t), New(nil)
+	p.files.ClientCA = ""
+	s, err := r.LoadServer(p.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if serial, err := p.shake(s.Config(), &tls.Config{}); err != nil || serial != 2 {
+		t.Errorf("serial %d, %v", serial, err)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	p, r := newPKI(t), New(nil)
+	garbage := write(t, filepath.Join(p.dir, "garbage.pem"), []byte("canary"))
+	other := newPKI(t)
+	for name, change := range map[string]func(*Files){
+		"no-chain":    func(f *Files) { f.Chain = filepath.Join(p.dir, "none") },
+		"no-key":      func(f *Files) { f.Key = "" },
+		"no-ca":       func(f *Files) { f.ClientCA = filepath.Join(p.dir, "none") },
+		"bad-chain":   func(f *Files) { f.Chain = garbage },
+		"bad-key":     func(f *Files) { f.Key = garbage },
+		"bad-ca":      func(f *Files) { f.ClientCA = garbage },
+		"foreign-key": func(f *Files) { f.Key = other.files.Key },
+	} {
+		files := p.files
+		change(&files)
+		if _, err := r.LoadServer(files); err == nil || !strings.HasPrefix(err.Error(), "certs: ") || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: err = %v", name, err)
+		}
+	}
+	if len(r.List()) != 0 {
+		t.Error("something was registered")
+	}
+}
