@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -26,6 +27,11 @@ func Exposition(w io.Writer, st *store.Store, o Options) error {
 
 // OpenMetrics writes the OpenMetrics text format, version 1.0, with the
 // content of [Exposition].
+//
+// A series has the same name in all formats. OpenMetrics wants samples of
+// counters to end in _total and leaves that out of the name of the family, so
+// a counter whose name does not end so, or whose family would have the name of
+// another one, is written with the type unknown.
 func OpenMetrics(w io.Writer, st *store.Store, o Options) error {
 	return exposition(w, st, o, dialectOpenMetrics)
 }
@@ -36,13 +42,19 @@ type dialect uint8
 const (
 	dialect004 dialect = iota
 	dialectOpenMetrics
+	dialectProtobuf
 )
 
 func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 	v := st.View()
 	defer v.Close()
 	o.Type = All
-	e := exposer{out: newOutput(w), naming: st.Naming(), dialect: d, form: o.Buckets, sel: o.selection()}
+	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, form: o.Buckets, sel: o.selection()}
+	if d == dialectOpenMetrics {
+		for k := range store.KindHistogram + 1 {
+			v.ByFamily(k) // so that all metric names are known, see begin
+		}
+	}
 	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindText, store.KindHistogram} {
 		if k == store.KindText && !o.TextReadouts || !o.wants(typeOf(k)) {
 			continue
@@ -51,8 +63,11 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 			return err
 		}
 	}
-	if d == dialectOpenMetrics {
+	switch d {
+	case dialectOpenMetrics:
 		e.out.buf = append(e.out.buf, "# EOF\n"...)
+	case dialectProtobuf:
+		e.proto.emit(e.out)
 	}
 	return e.out.flush()
 }
@@ -72,16 +87,20 @@ func typeOf(k store.Kind) Type {
 
 type exposer struct {
 	out     *output
+	st      *store.Store
 	naming  *store.Naming
 	dialect dialect
+	proto   protoFamily
 	form    Buckets
 	sel     selection
 
 	family *store.Name // of the stat before, if it has a shared name
 	metric []byte      // its metric name; empty: it is not shown
 	name   []byte      // scratch
+	total  bool        // OpenMetrics: it is a counter's and ends in _total
 	labels []byte      // of the stat under the cursor, with commas between
 	seen   [][]byte    // label names of the stat, where one must be told from another
+	spans  []labelSpan // where they are in labels
 	counts []uint64
 	values [len(summaryQuantiles)]float64
 	merged merged
@@ -157,25 +176,32 @@ func (e *exposer) begin(k store.Kind) bool {
 		return len(e.name) > 0
 	}
 	e.metric = append(e.metric[:0], e.name...)
+	if e.dialect == dialectProtobuf {
+		e.proto.begin(e.out, e.metric, e.protoType(k))
+		return true
+	}
+	family := e.metric
+	if e.dialect == dialectOpenMetrics && k == store.KindCounter {
+		base := bytes.TrimSuffix(e.metric, []byte("_total"))
+		e.total = len(base) > 0 && len(base) < len(e.metric) && !e.st.HasMetric(string(base))
+		if e.total {
+			family = base
+		}
+	}
 	e.out.buf = append(e.out.buf, "# TYPE "...)
-	e.out.buf = append(e.out.buf, e.familyName(k)...)
+	e.out.buf = append(e.out.buf, family...)
 	e.out.buf = append(e.out.buf, ' ')
 	e.out.buf = append(e.out.buf, e.typeName(k)...)
 	e.out.buf = append(e.out.buf, '\n')
 	return true
 }
 
-// familyName is the metric name as the TYPE line has it.
-func (e *exposer) familyName(k store.Kind) []byte {
-	if e.dialect == dialectOpenMetrics && k == store.KindCounter {
-		return bytes.TrimSuffix(e.metric, []byte("_total"))
-	}
-	return e.metric
-}
-
 func (e *exposer) typeName(k store.Kind) string {
 	switch k {
 	case store.KindCounter:
+		if e.dialect == dialectOpenMetrics && !e.total {
+			return "unknown"
+		}
 		return "counter"
 	case store.KindHistogram:
 		if e.form == Summary {
@@ -212,38 +238,27 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 		return nil
 	}
 	if sp != nil && sp.Merged {
-		e.appendLabels(c)
-		e.merged.add(e.labels, c, k)
+		e.appendLabels(c, k)
+		e.merged.add(e.seriesKey(), e.labels, c, k)
 	}
 	return nil
 }
 
 // member writes the lines of one stat.
 func (e *exposer) member(c *store.Cursor, k store.Kind) {
-	e.appendLabels(c)
-	switch k {
-	case store.KindHistogram:
+	e.appendLabels(c, k)
+	switch {
+	case k == store.KindHistogram:
 		e.histogram(e.labels, c.Histogram().Layout(), c.Histogram().Snapshot())
-	case store.KindText:
+	case k == store.KindText:
 		e.text(e.labels, c.Text())
+	case e.dialect == dialectProtobuf:
+		e.proto.scalar(e.out, e.labels, c.Float())
 	default:
-		if k == store.KindCounter {
-			e.counter(e.labels)
-		} else {
-			e.sample("", e.labels, "")
-		}
+		e.sample("", e.labels, "")
 		e.out.buf = c.AppendValue(e.out.buf)
 		e.out.buf = append(e.out.buf, '\n')
 	}
-}
-
-// counter appends the line of a counter up to its value.
-func (e *exposer) counter(labels []byte) {
-	suffix := ""
-	if e.dialect == dialectOpenMetrics && !bytes.HasSuffix(e.metric, []byte("_total")) {
-		suffix = "_total"
-	}
-	e.sample(suffix, labels, "")
 }
 
 // sample appends a line up to its value.
@@ -261,45 +276,76 @@ func (e *exposer) sample(suffix string, labels []byte, last string) {
 	e.out.buf = append(b, '}', ' ')
 }
 
-// appendLabels fills e.labels from the tags of the stat under c.
-func (e *exposer) appendLabels(c *store.Cursor) {
-	e.labels = e.labels[:0]
+// labelSpan is a label in exposer.labels, without the comma before it.
+type labelSpan struct{ from, to int }
+
+// appendLabels fills e.labels from the tags of the stat under c. Labels are in
+// the order of the tags, those from network input in the order of their names.
+func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
+	e.labels, e.seen, e.spans = e.labels[:0], e.seen[:0], e.spans[:0]
 	ls := c.Labels()
-	plain := c.Plain()
-	e.seen = e.seen[:0]
+	if len(ls) == 0 {
+		return
+	}
+	if k == store.KindText {
+		e.seen = append(e.seen, []byte(store.TextLabel))
+	}
+	plain, network, sorted := c.Plain(), c.Network(), true
 	for i := range ls {
 		l := &ls[i]
-		name := l.Name.Derived(derivedLabel, func(n *store.Name) []byte {
+		if len(l.Value) == 0 && !network {
+			continue // as good as no label
+		}
+		name := store.DistinctLabel(l.Name.Derived(derivedLabel, func(n *store.Name) []byte {
 			return e.naming.AppendLabel(nil, n.String())
-		})
-		if i > 0 {
+		}), e.seen)
+		sorted = sorted && (len(e.spans) == 0 || bytes.Compare(e.seen[len(e.seen)-1], name) < 0)
+		e.seen = append(e.seen, name)
+		value := l.Value
+		if len(value) == 0 {
+			value = []byte("true")
+		}
+		if e.dialect == dialectProtobuf {
+			from := len(e.labels)
+			e.labels = appendProtoLabel(e.labels, name, value)
+			e.spans = append(e.spans, labelSpan{from, len(e.labels)})
+			continue
+		}
+		if len(e.labels) > 0 {
 			e.labels = append(e.labels, ',')
 		}
-		for contains(e.seen, name) {
-			name = append([]byte("exported_"), name...)
-		}
-		e.seen = append(e.seen, name)
+		from := len(e.labels)
 		e.labels = append(e.labels, name...)
 		e.labels = append(e.labels, '=', '"')
-		switch {
-		case len(l.Value) == 0 && c.Network():
-			e.labels = append(e.labels, "true"...)
-		case plain:
-			e.labels = append(e.labels, l.Value...)
-		default:
-			e.labels = appendLabelValue(e.labels, l.Value)
+		if plain {
+			e.labels = append(e.labels, value...)
+		} else {
+			e.labels = appendLabelValue(e.labels, value)
 		}
 		e.labels = append(e.labels, '"')
+		e.spans = append(e.spans, labelSpan{from, len(e.labels)})
+	}
+	if network && !sorted {
+		e.labels = append(e.labels[:0], e.seriesKey()...)
 	}
 }
 
-func contains(names [][]byte, name []byte) bool {
-	for _, n := range names {
-		if bytes.Equal(n, name) {
-			return true
-		}
+// seriesKey returns e.labels in the order of the label names.
+func (e *exposer) seriesKey() []byte {
+	at := len(e.seen) - len(e.spans) // behind the names that are taken
+	order := make([]int, len(e.spans))
+	for i := range order {
+		order[i] = i
 	}
-	return false
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(e.seen[at+a], e.seen[at+b]) })
+	key := make([]byte, 0, len(e.labels))
+	for i, j := range order {
+		if i > 0 && e.dialect != dialectProtobuf {
+			key = append(key, ',')
+		}
+		key = append(key, e.labels[e.spans[j].from:e.spans[j].to]...)
+	}
+	return key
 }
 
 // appendLabelValue appends v with backslash, newline and quote escaped.
@@ -330,7 +376,12 @@ func appendLabelValue[T string | []byte](dst []byte, v T) []byte {
 
 // text writes a text readout: a gauge whose value is 0.
 func (e *exposer) text(labels []byte, value string) {
-	e.name = append(e.name[:0], `text_value="`...)
+	if e.dialect == dialectProtobuf {
+		e.name = appendProtoLabel(append(e.name[:0], labels...), store.TextLabel, value)
+		e.proto.scalar(e.out, e.name, 0)
+		return
+	}
+	e.name = append(append(e.name[:0], store.TextLabel...), '=', '"')
 	e.name = appendLabelValue(e.name, value)
 	e.name = append(e.name, '"')
 	e.sample("", labels, string(e.name))
@@ -338,7 +389,14 @@ func (e *exposer) text(labels []byte, value string) {
 }
 
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
-	if e.form == Summary {
+	switch {
+	case e.dialect == dialectProtobuf && e.form == Summary:
+		e.proto.summary(e.out, labels, s.Interval)
+		return
+	case e.dialect == dialectProtobuf:
+		e.proto.histogram(e.out, labels, l, s.Cumulative, e.form)
+		return
+	case e.form == Summary:
 		e.summary(labels, s.Interval)
 		return
 	}

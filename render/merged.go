@@ -1,14 +1,18 @@
 package render
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// merged collects the members of families that share a metric name, since
-// some of them may be one series: counters and histograms are then added up,
-// of gauges and text readouts the first one counts. It is the one place where
-// a renderer keeps more than a buffer, and rare.
+// merged collects the members of families that share a metric name, and of
+// those whose tags come to the same labels, since some of them may be one
+// series: counters and histograms are then added up, of gauges and text
+// readouts the first one counts. It is the one place where a renderer keeps
+// more than a buffer, and rare.
 type merged struct {
 	open   bool
 	kind   store.Kind
@@ -20,26 +24,33 @@ type mergedSeries struct {
 	labels   string
 	total    uint64
 	value    []byte
+	float    float64
 	text     string
 	layout   *histogram.Layout
 	snapshot *histogram.Snapshot
 }
 
-// add takes in the stat under c.
-func (m *merged) add(labels []byte, c *store.Cursor, k store.Kind) {
+// add takes in the stat under c. key are its labels in an order that does not
+// depend on that of the tags.
+func (m *merged) add(key, labels []byte, c *store.Cursor, k store.Kind) {
 	if !m.open {
 		*m = merged{open: true, kind: k, index: make(map[string]int)}
 	}
-	i, again := m.index[string(labels)]
+	id := string(key)
+	if k == store.KindText {
+		id += "\x00" + strings.ToValidUTF8(c.Text(), "\ufffd") // its value is a label
+	}
+	i, again := m.index[id]
 	if !again {
 		i = len(m.series)
-		m.index[string(labels)] = i
+		m.index[id] = i
 		m.series = append(m.series, mergedSeries{labels: string(labels)})
 	}
 	s := &m.series[i]
 	switch k {
 	case store.KindCounter:
 		s.total += c.Uint()
+		s.value, s.float = strconv.AppendUint(s.value[:0], s.total, 10), float64(s.total)
 	case store.KindHistogram:
 		h := c.Histogram()
 		if !again {
@@ -58,7 +69,7 @@ func (m *merged) add(labels []byte, c *store.Cursor, k store.Kind) {
 		}
 	default:
 		if !again {
-			s.value = c.AppendValue(nil)
+			s.value, s.float = c.AppendValue(nil), c.Float()
 		}
 	}
 }
@@ -71,14 +82,13 @@ func (m *merged) close(e *exposer) {
 	for i := range m.series {
 		s := &m.series[i]
 		labels := []byte(s.labels)
-		switch m.kind {
-		case store.KindCounter:
-			e.counter(labels)
-			e.out.buf = appendUintLine(e.out.buf, s.total)
-		case store.KindHistogram:
+		switch {
+		case m.kind == store.KindHistogram:
 			e.histogram(labels, s.layout, s.snapshot)
-		case store.KindText:
+		case m.kind == store.KindText:
 			e.text(labels, s.text)
+		case e.dialect == dialectProtobuf:
+			e.proto.scalar(e.out, labels, s.float)
 		default:
 			e.sample("", labels, "")
 			e.out.buf = append(append(e.out.buf, s.value...), '\n')

@@ -34,6 +34,7 @@ const (
 	Disjoint                  // per bound, the values above the bound before it
 	Detailed                  // every bin
 	Summary                   // quantiles, also in the exposition
+	Native                    // native histograms alone in Protobuf; elsewhere as Default
 )
 
 // Options select what is shown and how. The zero value shows everything.

@@ -111,11 +111,12 @@ type block struct {
 	live     int // of these still alive; guarded by Store.mu
 	released int // of these given back; guarded by Store.mu
 
-	alive  atomicBits
-	used   atomicBits                   // gauges: set although the value is 0
-	fresh  bitset                       // updated since the last sweep, for eviction; guarded by Store.flushMu
-	offset [slotsPerBlock]uint32        // of the record in arena
-	owner  [slotsPerBlock]atomic.Uint32 // scope that holds the stat
+	alive   atomicBits
+	special atomic.Pointer[atomicBits]   // stats without tags that may have a Series; nil: none
+	used    atomicBits                   // gauges: set although the value is 0
+	fresh   bitset                       // updated since the last sweep, for eviction; guarded by Store.flushMu
+	offset  [slotsPerBlock]uint32        // of the record in arena
+	owner   [slotsPerBlock]atomic.Uint32 // scope that holds the stat
 }
 
 // arena is a block's memory for records. Bytes once handed out are never

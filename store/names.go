@@ -12,6 +12,9 @@ type Name struct {
 	num     uint32
 	holders int   // stats, or places in them; guarded by nameTable.mu
 	listed  uint8 // bit set of the kinds in the series index; guarded by seriesIndex.mu
+	shapes  shapes
+
+	special atomic.Uint32 // bit set of the kinds that may have a Series
 
 	derived [8]atomic.Pointer[[]byte]
 }
@@ -96,6 +99,13 @@ func (t *nameTable) release(num uint32) *Name {
 	delete(t.byKey, n.key)
 	t.free = append(t.free, num)
 	return n
+}
+
+// byText returns the name k, nil if nobody holds it.
+func (t *nameTable) byText(k nameKey) *Name {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byKey[k]
 }
 
 // at returns the name with the number num, nil if there never was one.

@@ -51,11 +51,8 @@ func familyTextKey(s *Store, dst []byte, x id) []byte {
 
 // appendFamily appends the name under which the family of a stat is ordered.
 func (s *Store) appendFamily(dst []byte, b *block, i int, name, rest []byte) []byte {
-	if s.series.specials.Load() != 0 {
-		f, _ := s.familyOf(b, i)
-		if sp := s.series.of(f); sp != nil && sp.Merged {
-			return append(dst, sp.lead...)
-		}
+	if sp := s.seriesOf(b, i, rest); sp != nil && sp.Merged {
+		return append(dst, sp.lead...)
 	}
 	if f := s.recordFamily(rest); f != nil {
 		return append(dst, f.String()...)

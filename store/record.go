@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
@@ -21,8 +22,10 @@ import (
 //
 // A value that is a whole segment of the name, as most are, costs one byte.
 const (
-	flagTagged  = 1 << iota // the tag-extracted name differs from the name, or there are tags
-	flagEscaped             // the name has bytes that JSON or a label must escape
+	flagTagged   = 1 << iota // the tag-extracted name differs from the name, or there are tags
+	flagEscaped              // the name has bytes that JSON or a label must escape
+	flagExplicit             // the tags were given, not taken out of the name
+	flagInvalid              // the name is not valid UTF-8
 )
 
 // splitRecord cuts rec after the name. It returns nils if rec does not hold a
@@ -82,6 +85,12 @@ func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []
 	var flags byte
 	if !plainName(full) {
 		flags |= flagEscaped
+		if !utf8.ValidString(full) {
+			flags |= flagInvalid
+		}
+	}
+	if explicit {
+		flags |= flagExplicit
 	}
 	if len(tgs) == 0 && base == full {
 		return append(dst, flags)

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,15 +73,30 @@ func (n *Naming) namespaced(name string) bool {
 	return false
 }
 
-// AppendLabel appends the label name for the name of a tag.
+// AppendLabel appends the label name for the name of a tag. What the formats
+// reserve gets "exported_" in front.
 func (n *Naming) AppendLabel(dst []byte, name string) []byte {
-	switch {
-	case name == "le" || name == "quantile" || strings.HasPrefix(name, "__"):
-		dst = append(dst, "exported_"...)
-	case name == "" || digit(name[0]):
+	at := len(dst)
+	if name == "" || digit(name[0]) {
 		dst = append(dst, '_')
 	}
-	return appendAlphabet(dst, name)
+	dst = appendAlphabet(dst, name)
+	switch label := string(dst[at:]); {
+	case label == "le", label == "quantile", strings.HasPrefix(label, "__"):
+		dst = append(append(dst[:at], exported...), label...)
+	}
+	return dst
+}
+
+const exported = "exported_"
+
+// DistinctLabel returns the label name with "exported_" in front as often as
+// it takes to be none of those taken.
+func DistinctLabel(name []byte, taken [][]byte) []byte {
+	for slices.ContainsFunc(taken, func(t []byte) bool { return bytes.Equal(t, name) }) {
+		name = append([]byte(exported), name...)
+	}
+	return name
 }
 
 // appendAlphabet appends s with every byte that metric names cannot have
@@ -103,8 +120,9 @@ type Series struct {
 	// Suffix goes behind the metric name, since a stat of another kind, or of
 	// other origin, had the name first.
 	Suffix string
-	// Merged is set if families of the same kind share the name. Their stats
-	// stand together, and those with equal labels are one series.
+	// Merged is set if several stats may be one series: those with equal labels
+	// of families that share a metric name, and those of a family some of whose
+	// tags have the same label names. The families stand together.
 	Merged bool
 
 	lead string // the tag-extracted name under which a merged family is ordered
@@ -124,19 +142,39 @@ type seriesIndex struct {
 	mu     sync.Mutex
 	seed   maphash.Seed
 	owners map[uint64]metricOwner // by hash of the metric name
+	shared map[uint32]*sharedMetric
+	shares uint32 // numbers of shared that were handed out
 
 	// special holds what is not as the name alone would have it: nearly
-	// nothing, nearly always.
+	// nothing, nearly always. The stats concerned have a mark, see markSpecial.
 	special  sync.Map // family to *Series
 	specials atomic.Int64
 }
 
-// metricOwner refers to the family that had a metric name first: to a Name by
-// number, or to the only stat of a family without tags.
+// metricOwner refers to who had a metric name first: to a Name by number, to
+// the only stat of a family without tags, or to those that share it.
 type metricOwner struct {
-	ref   uint32
-	kind  Kind
-	named bool
+	ref  uint32
+	kind Kind
+	form ownerForm
+}
+
+type ownerForm uint8
+
+const (
+	ownerStat ownerForm = iota
+	ownerName
+	ownerShared
+)
+
+// sharedMetric is a metric name that several have: families whose names differ
+// in replaced bytes only, or a family in both forms, with and without tags.
+type sharedMetric struct {
+	lead    string // tag-extracted name of the first family
+	network bool
+	base    string // metric name without suffix
+	suffix  string
+	members map[metricOwner]string // to their tag-extracted names
 }
 
 // kindSuffix tells kinds apart whose metric names would be equal.
@@ -156,10 +194,45 @@ func (x *seriesIndex) of(f family) *Series {
 	return nil
 }
 
-func (x *seriesIndex) note(f family, s *Series) {
-	if _, had := x.special.Swap(f, s); !had {
-		x.specials.Add(1)
+// noteSpecial makes sp what is special about f. seriesIndex.mu must be held.
+func (s *Store) noteSpecial(f family, sp Series) {
+	if _, had := s.series.special.Swap(f, &sp); !had {
+		s.series.specials.Add(1)
 	}
+	if n := s.names.byText(nameKey{f.network, f.name}); n != nil {
+		n.special.Or(1 << f.kind)
+	}
+	if b, i, ok := s.find(s.lookup.hash(f.network, f.name), f.network, f.name); ok {
+		b.markSpecial(i)
+	}
+}
+
+// markSpecial notes that slot i, a stat without tags, may be a special family.
+// seriesIndex.mu must be held.
+func (b *block) markSpecial(i int) {
+	p := b.special.Load()
+	if p == nil {
+		p = new(atomicBits)
+		b.special.Store(p)
+	}
+	p.set(i)
+}
+
+// seriesOf returns what is special about the family of slot i, whose record
+// after the name is rest.
+func (s *Store) seriesOf(b *block, i int, rest []byte) *Series {
+	if s.series.specials.Load() == 0 {
+		return nil
+	}
+	if n := s.recordFamily(rest); n != nil {
+		if n.special.Load()>>b.variant.kind()&1 == 0 {
+			return nil
+		}
+	} else if p := b.special.Load(); p == nil || !p.has(i) {
+		return nil
+	}
+	f, _ := s.familyOf(b, i)
+	return s.series.of(f)
 }
 
 // familyOf returns the family of a stat, and its shared name if it has one.
@@ -174,9 +247,9 @@ func (s *Store) familyOf(b *block, i int) (family, *Name) {
 	return f, nil
 }
 
-// ownerFamily returns the family that o refers to.
+// ownerFamily returns the family that o, which is not shared, refers to.
 func (s *Store) ownerFamily(o metricOwner) family {
-	if o.named {
+	if o.form == ownerName {
 		n := s.names.at(o.ref)
 		return family{n.key.network, o.kind, n.key.text}
 	}
@@ -193,57 +266,109 @@ func (s *Store) enterSeries(x id) {
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
 	_, rest := splitRecord(b.record(i))
-	if n := s.recordFamily(rest); n != nil && n.listed>>k&1 != 0 {
+	owner := metricOwner{ref: x, kind: k}
+	n := s.recordFamily(rest)
+	if n != nil {
+		s.noteShape(b, rest, n)
+		if n.listed>>k&1 != 0 {
+			return
+		}
+		n.listed |= 1 << k
+		owner.ref, owner.form = n.num, ownerName
+	}
+	f, _ := s.familyOf(b, i)
+	s.claimMetric(f, owner)
+	if idx.of(f) == nil {
 		return
 	}
-	f, n := s.familyOf(b, i)
-	owner := metricOwner{ref: x, kind: k}
 	if n != nil {
-		n.listed |= 1 << k
-		owner.ref, owner.named = n.num, true
+		n.special.Or(1 << k)
+	} else {
+		b.markSpecial(i)
 	}
-	metric, ok := s.opts.Naming.AppendMetric(nil, f.name, f.network, k)
+}
+
+// claimMetric gives f its metric name: the plain one if nobody has it, the
+// same as families have that differ from it in replaced bytes only, and one
+// with a suffix otherwise.
+func (s *Store) claimMetric(f family, owner metricOwner) {
+	metric, ok := s.opts.Naming.AppendMetric(nil, f.name, f.network, f.kind)
 	if !ok {
 		return
 	}
+	idx, base := &s.series, len(metric)
+	sp := Series{lead: f.name}
+	if old := idx.of(f); old != nil {
+		sp.Merged, sp.lead = old.Merged, old.lead
+	}
 	for {
-		o, taken := s.metricTaken(metric, k)
+		o, taken := s.metricTaken(metric, f.kind)
 		if !taken {
 			break
 		}
-		first := s.ownerFamily(o)
-		if o.kind == k && first.network == f.network {
-			if first.name == f.name {
-				return // the same family, with and without tags
+		if o.kind == f.kind {
+			sm := s.sharedBy(o)
+			if sm.network == f.network && sm.base == string(metric[:base]) && sm.suffix == string(metric[base:]) {
+				s.joinMetric(o, sm, f, owner)
+				return
 			}
-			s.collided.Add(1)
-			lead := first.name
-			if sp := idx.of(first); sp != nil && sp.Merged {
-				lead = sp.lead
-			}
-			sp := Series{Merged: true, lead: lead}
-			if old := idx.of(f); old != nil {
-				sp.Suffix = old.Suffix
-			}
-			idx.note(f, &sp)
-			if old := idx.of(first); old != nil {
-				sp.Suffix = old.Suffix
-			} else {
-				sp.Suffix = ""
-			}
-			idx.note(first, &Series{sp.Suffix, true, lead})
-			return
 		}
-		s.collided.Add(1)
-		suffix := kindSuffix[k]
-		if old := idx.of(f); old != nil {
-			suffix = old.Suffix + suffix
-		}
-		idx.note(f, &Series{Suffix: suffix})
-		metric = append(metric, kindSuffix[k]...)
+		metric = append(metric, kindSuffix[f.kind]...)
 	}
-	for _, suffix := range sampleSuffixes[k] {
-		idx.owners[s.metricHash(metric, suffix)] = owner
+	if len(metric) > base {
+		s.collided.Add(1)
+		sp.Suffix = string(metric[base:])
+		s.noteSpecial(f, sp)
+	}
+	s.setOwner(string(metric), owner)
+}
+
+// setOwner makes o the owner of a metric name and of those of its samples.
+func (s *Store) setOwner(metric string, o metricOwner) {
+	for _, suffix := range sampleSuffixes[o.kind] {
+		s.series.owners[s.metricHash(metric, suffix)] = o
+	}
+}
+
+// sharedBy returns the sharedMetric of o, or what it would be if o shared its
+// name.
+func (s *Store) sharedBy(o metricOwner) *sharedMetric {
+	if o.form == ownerShared {
+		return s.series.shared[o.ref]
+	}
+	first := s.ownerFamily(o)
+	sm := &sharedMetric{lead: first.name, network: first.network, members: map[metricOwner]string{o: first.name}}
+	m, _ := s.opts.Naming.AppendMetric(nil, first.name, first.network, first.kind)
+	sm.base = string(m)
+	if sp := s.series.of(first); sp != nil {
+		sm.lead, sm.suffix = sp.lead, sp.Suffix
+	}
+	return sm
+}
+
+// joinMetric makes f share the metric name of o, which is that of sm.
+func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metricOwner) {
+	idx := &s.series
+	if o.form != ownerShared {
+		if idx.shared == nil {
+			idx.shared = make(map[uint32]*sharedMetric)
+		}
+		for idx.shares++; idx.shared[idx.shares] != nil; idx.shares++ {
+		}
+		idx.shared[idx.shares] = sm
+		s.setOwner(sm.base+sm.suffix, metricOwner{idx.shares, f.kind, ownerShared})
+	}
+	known := false
+	for _, name := range sm.members {
+		known = known || name == f.name
+	}
+	sm.members[owner] = f.name
+	if known {
+		return
+	}
+	s.collided.Add(1)
+	for _, name := range sm.members {
+		s.noteSpecial(family{f.network, f.kind, name}, Series{sm.suffix, true, sm.lead})
 	}
 }
 
@@ -251,15 +376,28 @@ func (s *Store) enterSeries(x id) {
 // samples would have, belongs to somebody, and to whom.
 func (s *Store) metricTaken(metric []byte, k Kind) (metricOwner, bool) {
 	for _, suffix := range sampleSuffixes[k] {
-		if o, ok := s.series.owners[s.metricHash(metric, suffix)]; ok {
+		if o, ok := s.series.owners[s.metricHash(string(metric), suffix)]; ok {
 			return o, true
 		}
 	}
 	return metricOwner{}, false
 }
 
-func (s *Store) metricHash(metric []byte, suffix string) uint64 {
-	return maphash.Bytes(s.series.seed, append(metric[:len(metric):len(metric)], suffix...))
+// HasMetric reports whether a family of a kind that was listed by family has
+// a metric name.
+func (s *Store) HasMetric(metric string) bool {
+	s.series.mu.Lock()
+	defer s.series.mu.Unlock()
+	_, ok := s.series.owners[s.metricHash(metric, "")]
+	return ok
+}
+
+func (s *Store) metricHash(metric, suffix string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.series.seed)
+	h.WriteString(metric)
+	h.WriteString(suffix)
+	return h.Sum64()
 }
 
 // leaveSeries forgets the family of a stat that ended, if the stat was all of
@@ -267,7 +405,7 @@ func (s *Store) metricHash(metric []byte, suffix string) uint64 {
 func (s *Store) leaveSeries(b *block, i int, x id) {
 	f, n := s.familyOf(b, i)
 	if n == nil {
-		s.forgetSeries(f, metricOwner{ref: x, kind: f.kind})
+		s.leaveMetric(f, metricOwner{x, f.kind, ownerStat})
 	}
 }
 
@@ -275,12 +413,12 @@ func (s *Store) leaveSeries(b *block, i int, x id) {
 func (s *Store) leaveNamed(n *Name) {
 	for k := range Kind(kinds) {
 		if n.listed>>k&1 != 0 {
-			s.forgetSeries(family{n.key.network, k, n.key.text}, metricOwner{n.num, k, true})
+			s.leaveMetric(family{n.key.network, k, n.key.text}, metricOwner{n.num, k, ownerName})
 		}
 	}
 }
 
-func (s *Store) forgetSeries(f family, owner metricOwner) {
+func (s *Store) leaveMetric(f family, owner metricOwner) {
 	idx := &s.series
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
@@ -293,11 +431,38 @@ func (s *Store) forgetSeries(f family, owner metricOwner) {
 	}
 	if sp := idx.of(f); sp != nil {
 		metric = append(metric, sp.Suffix...)
-		idx.special.Delete(f)
+	}
+	o, taken := idx.owners[s.metricHash(string(metric), "")]
+	if !taken {
+		return
+	}
+	more := false // others have the metric name
+	if o.form == ownerShared {
+		sm := idx.shared[o.ref]
+		if _, in := sm.members[owner]; !in {
+			return
+		}
+		delete(sm.members, owner)
+		more = len(sm.members) > 0
+		for _, name := range sm.members {
+			if name == f.name {
+				return // the family goes on in its other form
+			}
+		}
+		if !more {
+			delete(idx.shared, o.ref)
+		}
+	} else if o != owner {
+		return
+	}
+	if _, had := idx.special.LoadAndDelete(f); had {
 		idx.specials.Add(-1)
 	}
+	if more {
+		return
+	}
 	for _, suffix := range sampleSuffixes[f.kind] {
-		if h := s.metricHash(metric, suffix); idx.owners[h] == owner {
+		if h := s.metricHash(string(metric), suffix); idx.owners[h] == o {
 			delete(idx.owners, h)
 		}
 	}
@@ -316,6 +481,6 @@ func (c *Cursor) Series() *Series {
 	if c.s.series.specials.Load() == 0 {
 		return nil
 	}
-	f, _ := c.s.familyOf(c.b, c.i)
-	return c.s.series.of(f)
+	_, rest := splitRecord(c.rec)
+	return c.s.seriesOf(c.b, c.i, rest)
 }

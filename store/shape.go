@@ -1,0 +1,180 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"unicode/utf8"
+)
+
+// Two stats of one family are the same series if their labels are. Mostly
+// that cannot be, since tags make full names differ. It can where label names
+// are not what the tags' names were (a-b and a_b), where values are shown as
+// something else (a bare tag as "true", invalid UTF-8), where a tag counts for
+// nothing (an empty value), where tags come in another order, and where a
+// full name with tags reads as one that tag rules take apart.
+//
+// The shape of a stat is what of its tags can lead to this. A family keeps
+// the shapes of its stats and which label names each gives. Two shapes for the
+// same label names make the family a merged one.
+
+// shapes are those of one family. Guarded by seriesIndex.mu.
+type shapes struct {
+	last  [kinds]uint64 // the shape seen last
+	first shapeLabels
+	more  map[shapeKey]uint64 // once there are two
+}
+
+// shapeLabels are a shape and the set of label names that it gives.
+type shapeLabels struct {
+	kind          Kind
+	shape, labels uint64
+}
+
+// shapeKey is a shape, with value 1, or a set of label names, whose value is
+// the shape it came from.
+type shapeKey struct {
+	kind   Kind
+	labels bool
+	hash   uint64
+}
+
+// add notes a shape. It reports whether another one has the same labels.
+func (sh *shapes) add(x shapeLabels) (again bool) {
+	if sh.first.shape == 0 {
+		sh.first = x
+		return false
+	}
+	if sh.more == nil {
+		sh.more = make(map[shapeKey]uint64)
+		sh.put(sh.first)
+	}
+	return sh.put(x)
+}
+
+func (sh *shapes) put(x shapeLabels) (again bool) {
+	sh.more[shapeKey{x.kind, false, x.shape}] = 1
+	of := shapeKey{x.kind, true, x.labels}
+	if have, ok := sh.more[of]; ok && have != x.shape {
+		return true
+	}
+	sh.more[of] = x.shape
+	return false
+}
+
+// knows reports whether a shape was added.
+func (sh *shapes) knows(k Kind, shape uint64) bool {
+	return sh.first.shape == shape && sh.first.kind == k || sh.more[shapeKey{k, false, shape}] != 0
+}
+
+// What the value of a tag can do to a series.
+const (
+	valueKept  = iota
+	valueEmpty // a bare tag if it came from network input
+	valueChanged
+)
+
+// noteShape notes the shape of a stat of block b and family n, whose record
+// after the name is rest. seriesIndex.mu must be held.
+func (s *Store) noteShape(b *block, rest []byte, n *Name) {
+	k := b.variant.kind()
+	var room [16]shapedTag
+	tags := appendShape(room[:0], rest)
+	shape := hashShape(s.series.seed, tags, rest[0]&flagExplicit != 0)
+	if n.shapes.last[k] == shape {
+		return
+	}
+	n.shapes.last[k] = shape
+	if n.shapes.knows(k, shape) {
+		return
+	}
+	var labels [][]byte
+	if k == KindText {
+		labels = append(labels, []byte(TextLabel))
+	}
+	changed := false
+	for _, t := range tags {
+		changed = changed || t.value == valueChanged
+		if t.value == valueEmpty && !b.cls.network {
+			continue
+		}
+		name := s.opts.Naming.AppendLabel(nil, s.names.at(t.name).String())
+		labels = append(labels, DistinctLabel(name, labels))
+	}
+	slices.SortFunc(labels, bytes.Compare)
+	var h maphash.Hash
+	h.SetSeed(s.series.seed)
+	for _, l := range labels {
+		h.Write(l)
+		h.WriteByte(0)
+	}
+	again := n.shapes.add(shapeLabels{k, shape, h.Sum64()})
+	if again || changed || len(labels) == 0 {
+		f := family{n.key.network, k, n.key.text}
+		sp := Series{lead: f.name}
+		if old := s.series.of(f); old != nil {
+			sp = *old
+		}
+		sp.Merged = true
+		s.noteSpecial(f, sp)
+	}
+}
+
+// TextLabel is the name of the label that holds the value of a text readout.
+const TextLabel = "text_value"
+
+// shapedTag is what counts of a tag: the number of its name and what its value
+// can do.
+type shapedTag struct {
+	name  uint32
+	value byte
+}
+
+// appendShape appends the tags of a record, of which rest is what follows the
+// name.
+func appendShape(tags []shapedTag, rest []byte) []shapedTag {
+	uvarint := func() uint64 {
+		v, w := binary.Uvarint(rest)
+		rest = rest[w:]
+		return v
+	}
+	invalid := rest[0]&flagInvalid != 0
+	rest = rest[1:]
+	uvarint() // family
+	for range uvarint() {
+		t := shapedTag{name: uint32(uvarint())}
+		if seg := uvarint(); seg != 0 {
+			if invalid {
+				t.value = valueChanged
+			}
+		} else {
+			n := uvarint()
+			if n == 0 {
+				t.value = valueEmpty
+			} else if invalid && !utf8.Valid(rest[:n]) {
+				t.value = valueChanged
+			}
+			rest = rest[n:]
+		}
+		tags = append(tags, t)
+	}
+	return tags
+}
+
+// hashShape returns the shape of tags, never 0. explicit is whether they were
+// given, not taken out of the name.
+func hashShape(seed maphash.Seed, tags []shapedTag, explicit bool) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	if explicit {
+		h.WriteByte(1)
+	}
+	var b [5]byte
+	for _, t := range tags {
+		binary.LittleEndian.PutUint32(b[:], t.name)
+		b[4] = t.value
+		h.Write(b[:])
+	}
+	return max(h.Sum64(), 1)
+}
