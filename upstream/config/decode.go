@@ -199,6 +199,38 @@ func (d *Decoder) clusterNode(n *yaml.Node, s Source, form Form, budget int) (*P
 	return d.cluster(m, r)
 }
 
+// Clusters decodes a list of clusters from a tree of YAML nodes. The error names
+// every mistake of every cluster, also names that are used twice; s.Index is
+// the index of the first cluster.
+func (d *Decoder) Clusters(n *yaml.Node, s Source, form Form) ([]*ParsedCluster, error) {
+	n = dealias(n)
+	var out Errors
+	if n.Kind != yaml.SequenceNode && !isNull(n) {
+		out.List = append(out.List, &Error{Position: s.position(n), Kind: Malformed, Field: "clusters", Message: show(n, false) + " is not a list"})
+		return nil, &out
+	}
+	var list []*ParsedCluster
+	for _, child := range n.Content {
+		p, err := d.clusterNode(child, s, form, maxNodes)
+		s.Index++
+		var faults *Errors
+		if errors.As(err, &faults) {
+			out.List = append(out.List, faults.List...)
+			out.Dropped += faults.Dropped
+			continue
+		}
+		list = append(list, p)
+	}
+	var faults *Errors
+	if errors.As(CheckNames(list), &faults) {
+		out.List = append(out.List, faults.List...)
+	}
+	if len(out.List) > 0 {
+		return nil, &out
+	}
+	return list, nil
+}
+
 // ClusterWire decodes one cluster from wire bytes with their type URL. index is
 // for error texts about a cluster without a name.
 func (d *Decoder) ClusterWire(typeURL string, value []byte, index int) (*ParsedCluster, error) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -140,6 +141,9 @@ func oneofNames(od protoreflect.OneofDescriptor) string {
 // absent checks a field that is not set. Plain fields without presence hold
 // their zero value then, which must obey the rules too.
 func (c *fieldChecker) absent(f *fieldRules, path string) {
+	if od := f.fd.ContainingOneof(); od != nil && !od.IsSynthetic() {
+		return // another one of them may be set
+	}
 	switch {
 	case f.rules.GetMessage().GetRequired(), f.rules.GetDuration().GetRequired(), f.rules.GetAny().GetRequired(), f.rules.GetTimestamp().GetRequired():
 		c.errorf(BadValue, path, "must be set")
@@ -254,6 +258,9 @@ func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescript
 	case "google.protobuf.Any":
 		c.extension(v.Message(), rules.GetAny(), path, secret, depth+1)
 	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue":
+		if !isJSON(v.Message()) {
+			c.errorf(BadValue, path, "holds a number that JSON cannot hold")
+		}
 	default:
 		if shortName(md) == "Percent" {
 			c.percent(v.Message(), path)
@@ -261,6 +268,31 @@ func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescript
 		}
 		c.message(v.Message(), path, secret, depth+1)
 	}
+}
+
+// isJSON tells whether free-form values can be written as JSON, which knows
+// neither infinity nor NaN.
+func isJSON(m protoreflect.Message) bool {
+	ok := true
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				ok = isJSON(v.Message())
+				return ok
+			})
+		case fd.IsList():
+			for i := 0; ok && i < v.List().Len(); i++ {
+				ok = isJSON(v.List().Get(i).Message())
+			}
+		case fd.Message() != nil:
+			ok = isJSON(v.Message())
+		case fd.Kind() == protoreflect.DoubleKind:
+			ok = !math.IsNaN(v.Float()) && !math.IsInf(v.Float(), 0)
+		}
+		return ok
+	})
+	return ok
 }
 
 // percent checks a percentage, which is written as one value though it is a

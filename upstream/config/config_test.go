@@ -1,0 +1,52 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
+)
+
+// newDecoder returns a decoder that knows both forms and some extensions.
+func newDecoder() *config.Decoder {
+	return config.NewDecoder(options())
+}
+
+func options() config.Options {
+	return config.Options{
+		V2:              v2form.Messages(),
+		ClusterTypes:    map[string]bool{"own.balancer": true, "no.balancer": false},
+		ProtocolFilters: map[string]bool{"takes.options": true, "takes.none": false},
+		HealthCheckers:  []string{"known.checker"},
+	}
+}
+
+// mustParse decodes a text that has no mistakes.
+func mustParse(t *testing.T, text string) *config.ParsedCluster {
+	t.Helper()
+	p, err := newDecoder().ClusterText("", []byte(text), config.FormUnknown)
+	if err != nil {
+		t.Fatalf("ClusterText(%q): %v", text, err)
+	}
+	return p
+}
+
+// faults returns the mistakes of an error without their places, as
+// "path: text".
+func faults(t *testing.T, err error) []string {
+	t.Helper()
+	var list *config.Errors
+	if err == nil {
+		return nil
+	}
+	if !errors.As(err, &list) {
+		t.Fatalf("error %v is %T, want *config.Errors", err, err)
+	}
+	var out []string
+	for _, e := range list.List {
+		out = append(out, strings.TrimPrefix(e.Field+": "+e.Message, ": "))
+	}
+	return out
+}
