@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"io/fs"
 	"net/netip"
+	"net/url"
 	"path"
 	"strconv"
 	"time"
@@ -115,10 +116,12 @@ type AdminLimits struct {
 	IdleTimeout           time.Duration // default 60s
 	StreamStall           time.Duration // default 10s
 	ResponseTime          time.Duration // default 120s
+	ShutdownTime          time.Duration // for running requests at the end; default 5s
 
 	HeavyRunning int           // default 4
 	HeavyWaiting int           // default 16
 	HeavyWait    time.Duration // default 2s
+	Compressors  int           // default 4
 
 	RegexBytes    int           // default 1024
 	RegexProgram  int           // default 10000 instructions
@@ -141,8 +144,8 @@ func defaultAdmin(product string) Admin {
 			HeaderBytes: 8 << 10, TargetBytes: 8 << 10, BodyBytes: 64 << 10,
 			Headers: 64, QueryParameters: 128, QueryValueBytes: 4 << 10,
 			Connections: 1024, ConnectionsPerAddress: 256,
-			ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, StreamStall: 10 * time.Second, ResponseTime: 2 * time.Minute,
-			HeavyRunning: 4, HeavyWaiting: 16, HeavyWait: 2 * time.Second,
+			ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, StreamStall: 10 * time.Second, ResponseTime: 2 * time.Minute, ShutdownTime: 5 * time.Second,
+			HeavyRunning: 4, HeavyWaiting: 16, HeavyWait: 2 * time.Second, Compressors: 4,
 			RegexBytes: 1024, RegexProgram: 10000, RegexBudget: 2 * time.Second, RegexParallel: 4,
 			CircuitStreams: 16, DeltaStreams: 64, AuditEntries: 1000,
 		},
@@ -162,8 +165,8 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 		{"mode", choice(&a.Mode, ModeFull, ModeReadOnly, ModeMetricsOnly)},
 		{"host_check", choice(&a.HostCheck, HostCheckAuto, HostCheckStrict, HostCheckOff)},
 		{"allowed_hosts", texts(&a.AllowedHosts)},
-		{"allowed_origins", texts(&a.AllowedOrigins)},
-		{"cors_read_origins", texts(&a.CORSReadOrigins)},
+		{"allowed_origins", list(&a.AllowedOrigins, origin)},
+		{"cors_read_origins", list(&a.CORSReadOrigins, origin)},
 		{"circuit_stream_cors", choice(&a.CircuitStreamCORS, CORSSame, CORSAny)},
 		{"redact_untyped", boolean(&a.RedactUntyped)},
 		{"debug_endpoints", boolean(&a.DebugEndpoints)},
@@ -180,6 +183,19 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 	}
 	if n, ok := seen["host_check"]; ok && a.HostCheck == HostCheckOff {
 		d.warnf(n, join(path, "host_check"), "off: web pages may reach this server by a name that they control")
+	}
+}
+
+// origin decodes a web origin as browsers send it.
+func origin(to *string) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind == yaml.ScalarNode {
+			if u, err := url.Parse(n.Value); err == nil && u.Host != "" && u.Scheme+"://"+u.Host == n.Value {
+				*to = n.Value
+				return
+			}
+		}
+		d.errorf(n, path, "%s is not an origin such as https://example.net or http://10.0.0.1:8080", d.show(n, path))
 	}
 }
 
@@ -349,9 +365,11 @@ func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"idle_timeout", period(&l.IdleTimeout, short, long)},
 		{"stream_stall", period(&l.StreamStall, short, long)},
 		{"response_time", period(&l.ResponseTime, short, long)},
+		{"shutdown_time", period(&l.ShutdownTime, short, long)},
 		{"heavy_running", limit(&l.HeavyRunning)},
 		{"heavy_waiting", limit(&l.HeavyWaiting)},
 		{"heavy_wait", period(&l.HeavyWait, short, long)},
+		{"compressors", limit(&l.Compressors)},
 		{"regex_bytes", limit(&l.RegexBytes)},
 		{"regex_program", limit(&l.RegexProgram)},
 		{"regex_budget", period(&l.RegexBudget, short, long)},

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,8 +43,9 @@ const (
 // StatsDListener is one socket that accepts StatsD lines.
 type StatsDListener struct {
 	Address string // as written, such as udp://:8125
-	Name    string // shown in stats; default: the address with everything but letters and digits as _
+	Name    string // shown in stats; empty: the server names it after its address
 	Network StatsDNetwork
+	IP      string     // udp, tcp: "4" or "6" when the address asks for one of them only
 	Host    netip.Addr // udp, tcp; invalid: all addresses
 	Port    uint16
 	Path    string // unix sockets; @name is abstract
@@ -60,6 +60,14 @@ type StatsDListener struct {
 	Mode           fs.FileMode    // unix sockets; default 0666
 	Owner          string
 	Group          string
+	TLS            *StatsDTLS // tcp; nil: plain
+}
+
+// StatsDTLS names the files of a TLS listener, all in PEM form.
+type StatsDTLS struct {
+	Chain    string // own certificate, then intermediate ones
+	Key      string
+	ClientCA string // authorities of clients; empty: clients need no certificate
 }
 
 // StatsDParse says which dialects of the line are understood.
@@ -221,9 +229,6 @@ func setNoMapping(d *decoder, n *yaml.Node, path string) {
 }
 
 func (l *StatsDListener) applyDefaults() {
-	if l.Name == "" {
-		l.Name = strings.Trim(notAlphanumeric.ReplaceAllString(l.Address, "_"), "_")
-	}
 	if l.ReceiveBuffer == 0 {
 		l.ReceiveBuffer = defaultReceiveBuffer
 	}
@@ -238,8 +243,6 @@ func (l *StatsDListener) applyDefaults() {
 	}
 }
 
-var notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]+`)
-
 // listenerFields says which fields make sense on which transport.
 var listenerFields = map[string][]StatsDNetwork{
 	"readers":          {NetworkUDP, NetworkUnixgram},
@@ -252,6 +255,7 @@ var listenerFields = map[string][]StatsDNetwork{
 	"mode":             {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
 	"owner":            {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
 	"group":            {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
+	"tls":              {NetworkTCP},
 }
 
 func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
@@ -269,7 +273,10 @@ func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
 		{"mode", fileMode(&mode)},
 		{"owner", text(&l.Owner)},
 		{"group", text(&l.Group)},
-		{"tls", absent},
+		{"tls", func(d *decoder, n *yaml.Node, path string) {
+			l.TLS = new(StatsDTLS)
+			l.TLS.set(d, n, path)
+		}},
 	})
 	l.Mode = fs.FileMode(mode)
 	d.require(n, path, seen, "address")
@@ -281,7 +288,19 @@ func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
 			d.errorf(at, join(path, name), "has no meaning for %s; only for %s", l.Network, words(networks))
 		}
 	}
+	if at, ok := seen["name"]; ok {
+		checkName(d, at, join(path, "name"), l.Name)
+	}
 	l.applyDefaults()
+}
+
+func (t *StatsDTLS) set(d *decoder, n *yaml.Node, path string) {
+	seen := d.message(n, path, []field{
+		{"certificate_chain", nonEmpty(&t.Chain)},
+		{"private_key", nonEmpty(&t.Key)},
+		{"client_ca", nonEmpty(&t.ClientCA)},
+	})
+	d.require(n, path, seen, "certificate_chain", "private_key")
 }
 
 // setAddress reads network://host:port or network:///path.
@@ -301,8 +320,11 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 		bad("no ://")
 		return
 	case network == "tls":
-		d.errorf(n, path, "tls:// is known, but not available in this build; use tcp://")
+		d.errorf(n, path, "tls:// is not a network; use tcp:// with the field tls")
 		return
+	}
+	if base := strings.TrimRight(network, "46"); len(network)-len(base) == 1 && (base == "udp" || base == "tcp") {
+		network, l.IP = base, network[3:]
 	}
 	switch network := StatsDNetwork(network); network {
 	case NetworkUDP, NetworkTCP:
@@ -319,6 +341,10 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 		if host != "" {
 			if l.Host, err = netip.ParseAddr(host); err != nil {
 				bad("the host is not an IP address")
+				return
+			}
+			if l.IP == "4" && !l.Host.Is4() || l.IP == "6" && l.Host.Is4() {
+				bad("the host is no address of IPv" + l.IP)
 				return
 			}
 		}
@@ -339,7 +365,12 @@ func (p *StatsDParse) set(d *decoder, n *yaml.Node, path string) {
 		{"signalfx", boolean(&p.SignalFX)},
 		{"graphite", boolean(&p.Graphite)},
 		{"gauge_signs", choice(&p.GaugeSigns, SignsDelta, SignsAbsolute)},
-		{"negative_counters", choice(&p.NegativeCounters, NegativeReject, NegativeGauge)},
+		{"negative_counters", func(d *decoder, n *yaml.Node, path string) {
+			choice(&p.NegativeCounters, NegativeReject, NegativeGauge)(d, n, path)
+			if p.NegativeCounters == NegativeGauge {
+				d.errorf(n, path, "gauge is known, but not available in this build; use reject")
+			}
+		}},
 		{"container", choice(&p.Container, ContainerDrop, ContainerTag)},
 	})
 }

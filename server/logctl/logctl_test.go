@@ -285,30 +285,33 @@ func TestLinesAreBounded(t *testing.T) {
 
 func TestReopenableFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.log")
-	f, err := logfile.Open(path, logfile.Options{})
+	r, err := New(Config{Format: "%v", Path: path})
 	if err != nil {
 		t.Fatal(err)
-	}
-	r, first := mustNew(t, Config{Format: "%v"})
-	if previous := r.SetOutput(f); previous != first {
-		t.Error("SetOutput does not return the previous writer")
 	}
 	log := r.Logger("main")
 	log.Info("one")
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Reopen(); err != nil {
+	if err := r.Reopen(); err != nil {
 		t.Fatal(err)
 	}
 	log.Info("two")
-	if err := f.Close(); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{path + ".1": "one\n", path: "two\n"} {
 		if got, err := os.ReadFile(name); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+	}
+	if _, err := New(Config{Path: filepath.Join(path, "x")}); err == nil {
+		t.Error("opened a file below a file")
+	}
+	without, _ := mustNew(t, Config{})
+	if err := errors.Join(without.Reopen(), without.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
 // DefaultFormat is the pattern of log lines when none is configured.
@@ -42,6 +44,8 @@ type Config struct {
 	// 12-hour clock, %R HH:MM, %T %X HH:MM:SS, %z offset from UTC. Others stay
 	// as they are.
 	Format string
+	// Path is a file to write to, see [Registry.Reopen]; empty: Output.
+	Path string
 	// Output takes one call of Write per line; default os.Stderr.
 	Output io.Writer
 	// FineGrain names loggers by source file; Names and Levels are not used.
@@ -54,6 +58,7 @@ type Registry struct {
 	fineGrain bool
 	lines     sync.Pool // *[]byte
 
+	file  *logfile.File // of Config.Path; nil without
 	outMu sync.Mutex
 	out   io.Writer
 
@@ -100,20 +105,43 @@ func New(cfg Config) (*Registry, error) {
 	}
 	r.lines.New = func() any { return new([]byte) }
 	r.lowest.Store(int32(cfg.Level))
-	if cfg.FineGrain {
-		return r, nil
-	}
-	for _, name := range cfg.Names {
-		r.addLocked(name)
-	}
-	for name, level := range cfg.Levels {
-		l := r.byName[name]
-		if l == nil {
-			return nil, ErrUnknownLogger
+	if !cfg.FineGrain {
+		for _, name := range cfg.Names {
+			r.addLocked(name)
 		}
-		l.level.Store(int32(level))
+		for name, level := range cfg.Levels {
+			l := r.byName[name]
+			if l == nil {
+				return nil, ErrUnknownLogger
+			}
+			l.level.Store(int32(level))
+		}
+	}
+	if cfg.Path != "" {
+		file, err := logfile.Open(cfg.Path, logfile.Options{})
+		if err != nil {
+			return nil, err
+		}
+		r.file, r.out = file, file
 	}
 	return r, nil
+}
+
+// Reopen opens the log file again, after it was rotated; without a file it does
+// nothing. When it fails the file that is open stays in use.
+func (r *Registry) Reopen() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Reopen()
+}
+
+// Close closes the log file, if there is one. Later lines are lost.
+func (r *Registry) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
 }
 
 // addLocked returns the logger of that name and makes it if need be. r.mu must
@@ -270,15 +298,6 @@ func (r *Registry) reporter() *logger {
 		return l
 	}
 	return r.order[0]
-}
-
-// SetOutput replaces where lines go and returns the previous writer.
-func (r *Registry) SetOutput(out io.Writer) io.Writer {
-	r.outMu.Lock()
-	defer r.outMu.Unlock()
-	previous := r.out
-	r.out = out
-	return previous
 }
 
 // write passes one line on.
