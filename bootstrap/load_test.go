@@ -56,7 +56,9 @@ func TestDefaultConfiguration(t *testing.T) {
 func TestDefaultFileSpellsOutDefaults(t *testing.T) {
 	written := mustParse(t, Default()).StatsD
 	short := mustParse(t, "statsd: {}").StatsD
-	if diff := cmp.Diff(short, written, cmp.Comparer(func(a, b StatsDListener) bool { return a.Address == b.Address && a.MaxPacketBytes == b.MaxPacketBytes && a.Port == b.Port })); diff != "" {
+	if diff := cmp.Diff(short, written, cmp.Comparer(func(a, b StatsDListener) bool {
+		return a.Address == b.Address && a.MaxPacketBytes == b.MaxPacketBytes && a.Port == b.Port
+	})); diff != "" {
 		t.Errorf("(-defaults +default.yaml)\n%s", diff)
 	}
 }
