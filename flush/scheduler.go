@@ -56,6 +56,9 @@ type Config struct {
 	// After is called with each snapshot, before the sinks get it. It must be
 	// quick and must not keep the snapshot.
 	After []func(*store.Snapshot)
+	// Sweep ends stats after each flush; evict is set when the eviction
+	// interval is over. Nil means the store's own Sweep.
+	Sweep func(evict bool)
 	// OnError is told what sinks report. Nil ignores it; errors are counted
 	// in any case.
 	OnError func(sink string, err error)
@@ -94,6 +97,9 @@ func New(cfg Config) (*Scheduler, error) {
 	}
 	if cfg.Linger <= 0 {
 		cfg.Linger = defaultLinger
+	}
+	if cfg.Sweep == nil {
+		cfg.Sweep = func(evict bool) { cfg.Store.Sweep(evict) }
 	}
 	if cfg.OnError == nil {
 		cfg.OnError = func(string, error) {}
@@ -202,5 +208,5 @@ func (s *Scheduler) flush(wait bool) {
 	snap.release()
 	s.count++
 	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)
-	s.cfg.Store.Sweep(every != 0 && s.count%every == 0)
+	s.cfg.Sweep(every != 0 && s.count%every == 0)
 }
