@@ -17,7 +17,7 @@ type spread struct {
 
 	// indexes are the positions of round robin by list. They survive updates.
 	// Only Update touches the map.
-	indexes map[listKey]*atomic.Uint64
+	indexes map[listKey]*rotation
 }
 
 // listKey names one list of hosts of a priority.
@@ -60,7 +60,7 @@ type avail struct {
 type picker interface{ pick() *host.Host }
 
 func newSpread(c Config) *spread {
-	return &spread{c: c, indexes: make(map[listKey]*atomic.Uint64)}
+	return &spread{c: c, indexes: make(map[listKey]*rotation)}
 }
 
 // Update implements [Balancer].
@@ -140,8 +140,8 @@ func (b *spread) list(k listKey, hosts []*host.Host) picker {
 		}
 		i := b.indexes[k]
 		if i == nil {
-			i = new(atomic.Uint64)
-			i.Store(b.c.Seed)
+			i = new(rotation)
+			i.next.Store(b.c.Seed)
 			b.indexes[k] = i
 		}
 		return &rotatePicker{hosts, i}
@@ -258,11 +258,22 @@ func (b *spread) zoned(z *zoneRouting, a *avail) picker {
 // rotatePicker takes one host after the other.
 type rotatePicker struct {
 	hosts []*host.Host
-	index *atomic.Uint64 // shared with the pickers before and after an update
+	index *rotation // shared with the pickers before and after an update
+}
+
+// rotation is a position in a list. It is padded because every pick writes it,
+// and what lay beside it would be slow to read.
+type rotation struct {
+	_    [64]byte
+	next atomic.Uint64
+	_    [64]byte
 }
 
 func (p *rotatePicker) pick() *host.Host {
-	return p.hosts[(p.index.Add(1)-1)%uint64(len(p.hosts))]
+	if len(p.hosts) == 1 {
+		return p.hosts[0]
+	}
+	return p.hosts[(p.index.next.Add(1)-1)%uint64(len(p.hosts))]
 }
 
 // weightedPicker takes hosts as a schedule says.

@@ -1,0 +1,398 @@
+package outlier
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// A Counter counts events.
+type Counter interface{ Inc() }
+
+// A Gauge shows how many there are.
+type Gauge interface {
+	Inc()
+	Dec()
+}
+
+// Stats are what a detector counts; all members must be set.
+type Stats struct {
+	EjectionsActive          Gauge
+	EjectionsEnforcedTotal   Counter
+	EjectionsOverflow        Counter
+	EjectionsDetected        [7]Counter // by Kind
+	EjectionsEnforced        [7]Counter // by Kind
+	EjectionsTotal           Counter    // of 5xx and success rate, enforced or not
+	EjectionsConsecutive5xx  Counter
+	EjectionsSuccessRateSeen Counter
+}
+
+// Config says how to detect.
+type Config struct {
+	Settings *config.Outlier
+	Stats    Stats
+	// Runtime overrides numbers by key, "outlier_detection.…". Nil overrides
+	// nothing. It is called concurrently.
+	Runtime func(key string) (uint64, bool)
+	// Rand returns uniform random numbers; nil means those of math/rand/v2.
+	Rand func() uint64
+	// Changed is told of hosts that were ejected or brought back. It is called
+	// without a lock held and may call the detector. Nil tells nobody.
+	Changed func(h *host.Host)
+	// Log is told of every ejection, enforced or not, and every return, without
+	// a lock held. Nil tells nobody.
+	Log func(Event)
+}
+
+// Event is an ejection or a return.
+type Event struct {
+	Time      time.Time
+	Host      *host.Host
+	Eject     bool // false: the host came back
+	Kind      Kind // of an ejection
+	Enforced  bool // false: an ejection was only noted
+	Ejections uint64
+	// SinceLast is the time since the last event of the other sort; negative if
+	// there was none.
+	SinceLast time.Duration
+}
+
+// Rates are the figures of the last interval; -1 where there was not enough
+// data.
+type Rates struct {
+	Average, Threshold           float64
+	LocalAverage, LocalThreshold float64
+}
+
+// Detector watches the hosts of a cluster. All methods are safe for concurrent
+// use.
+type Detector struct {
+	c     Config
+	rates atomic.Pointer[Rates]
+
+	mu       sync.Mutex
+	monitors []*monitor // in the order they were added
+	byHost   map[*host.Host]*monitor
+	active   int // ejected ones
+}
+
+// New returns a detector that watches nobody yet.
+func New(c Config) *Detector {
+	if c.Rand == nil {
+		c.Rand = rand.Uint64
+	}
+	if c.Runtime == nil {
+		c.Runtime = func(string) (uint64, bool) { return 0, false }
+	}
+	if c.Changed == nil {
+		c.Changed = func(*host.Host) {}
+	}
+	if c.Log == nil {
+		c.Log = func(Event) {}
+	}
+	d := &Detector{c: c, byHost: make(map[*host.Host]*monitor)}
+	d.rates.Store(&Rates{-1, -1, -1, -1})
+	return d
+}
+
+// Rates returns the figures of the last interval.
+func (d *Detector) Rates() Rates { return *d.rates.Load() }
+
+// number returns a setting as it is in force now.
+func (d *Detector) number(s setting) uint64 {
+	if n, ok := d.c.Runtime("outlier_detection." + s.key); ok {
+		return n
+	}
+	return s.get(d.c.Settings)
+}
+
+// duration returns a setting in milliseconds as a duration.
+func (d *Detector) duration(s setting) time.Duration {
+	return time.Duration(min(d.number(s), math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
+}
+
+// Interval returns the time between two calls of [Detector.Tick].
+func (d *Detector) Interval() time.Duration { return max(d.duration(intervalMS), time.Millisecond) }
+
+// Run judges once per interval until ctx is done.
+func (d *Detector) Run(ctx context.Context) error {
+	t := time.NewTimer(d.Interval())
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+			d.Tick(time.Now())
+			t.Reset(d.Interval())
+		}
+	}
+}
+
+// Add begins to watch h.
+func (d *Detector) Add(h *host.Host) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byHost[h] != nil {
+		return
+	}
+	m := &monitor{d: d, host: h}
+	d.byHost[h] = m
+	d.monitors = append(d.monitors, m)
+	h.SetMonitor(m)
+}
+
+// Remove ends to watch h.
+func (d *Detector) Remove(h *host.Host) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.byHost[h]
+	if m == nil {
+		return
+	}
+	h.SetMonitor(nil)
+	delete(d.byHost, h)
+	d.monitors = slices.DeleteFunc(d.monitors, func(x *monitor) bool { return x == m })
+	m.removed = true
+	if m.ejected {
+		d.active--
+		d.c.Stats.EjectionsActive.Dec()
+	}
+}
+
+// Close ends to watch everybody.
+func (d *Detector) Close() {
+	d.mu.Lock()
+	all := slices.Clone(d.monitors)
+	d.mu.Unlock()
+	for _, m := range all {
+		d.Remove(m.host)
+	}
+}
+
+// after is what to tell others once the lock is released.
+type after struct {
+	events  []Event
+	changed []*host.Host
+}
+
+func (d *Detector) tell(a after) {
+	for _, h := range a.changed {
+		d.c.Changed(h)
+	}
+	for _, e := range a.events {
+		d.c.Log(e)
+	}
+}
+
+// fire handles a run of errors that has reached its limit.
+func (d *Detector) fire(m *monitor, k Kind, run *atomic.Uint64) {
+	var a after
+	defer func() { d.tell(a) }()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m.ejected || m.removed {
+		return
+	}
+	run.Store(0)
+	d.detect(m, k, time.Now(), &a)
+}
+
+// detect counts a detection and ejects the host if that is allowed and
+// enforced. d.mu is held.
+func (d *Detector) detect(m *monitor, k Kind, now time.Time, a *after) {
+	s := &d.c.Stats
+	s.EjectionsDetected[k].Inc()
+	switch k {
+	case Consecutive5xx:
+		s.EjectionsConsecutive5xx.Inc()
+	case SuccessRate:
+		s.EjectionsSuccessRateSeen.Inc()
+	}
+	percent := min(d.number(maxPercent), 100)
+	allowed := 100*float64(d.active+1) <= float64(percent)*float64(len(d.monitors)) ||
+		d.c.Settings.AlwaysEjectOne && d.active == 0
+	if !allowed {
+		s.EjectionsOverflow.Inc()
+		return
+	}
+	if k == Consecutive5xx || k == SuccessRate {
+		s.EjectionsTotal.Inc()
+	}
+	e := Event{Time: now, Host: m.host, Eject: true, Kind: k, Ejections: m.ejections, SinceLast: -1}
+	if !m.returnedAt.IsZero() {
+		e.SinceLast = now.Sub(m.returnedAt)
+	}
+	if d.c.Rand()%100 >= d.number(enforcing[k]) {
+		a.events = append(a.events, e)
+		return
+	}
+	d.active++
+	s.EjectionsActive.Inc()
+	s.EjectionsEnforcedTotal.Inc()
+	s.EjectionsEnforced[k].Inc()
+	m.ejected = true
+	m.ejections++
+	m.ejectedAt = now
+	m.jitter = 0
+	if j := d.duration(jitterMS); j > 0 {
+		m.jitter = time.Duration(d.c.Rand() % (uint64(j) + 1))
+	}
+	base := d.duration(baseMS)
+	if times(base, m.backoff) < saturatingAdd(d.duration(maxMS), base) {
+		m.backoff++
+	}
+	m.host.SetFlags(host.FailedOutlierCheck)
+	e.Enforced, e.Ejections = true, m.ejections
+	a.events = append(a.events, e)
+	a.changed = append(a.changed, m.host)
+}
+
+func times(d time.Duration, n uint64) time.Duration {
+	if d > 0 && n > uint64(math.MaxInt64)/uint64(d) {
+		return math.MaxInt64
+	}
+	return d * time.Duration(n)
+}
+
+func saturatingAdd(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// release brings m back. d.mu is held.
+func (d *Detector) release(m *monitor, now time.Time, a *after) {
+	m.ejected = false
+	d.active--
+	d.c.Stats.EjectionsActive.Dec()
+	m.errors5xx.Store(0)
+	m.gateway.Store(0)
+	m.localFailures.Store(0)
+	m.returnedAt = now
+	m.host.ClearFlags(host.FailedOutlierCheck)
+	a.changed = append(a.changed, m.host)
+	a.events = append(a.events, Event{Time: now, Host: m.host, Ejections: m.ejections, SinceLast: now.Sub(m.ejectedAt)})
+}
+
+// CheckPassed is to be called when an active check of h passed. It brings an
+// ejected host back at once unless that is switched off or the host still fails
+// active checks.
+func (d *Detector) CheckPassed(h *host.Host) {
+	if !d.c.Settings.UnejectOnCheck || h.Flags()&(host.FailedOutlierCheck|host.FailedActiveHC) != host.FailedOutlierCheck {
+		return
+	}
+	var a after
+	defer func() { d.tell(a) }()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m := d.byHost[h]; m != nil && m.ejected {
+		d.release(m, time.Now(), &a)
+	}
+}
+
+// Tick judges an interval that ends now: hosts that have served their time come
+// back, then rates are compared, then the memory of past ejections fades.
+func (d *Detector) Tick(now time.Time) {
+	var a after
+	defer func() { d.tell(a) }()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	base, longest := d.duration(baseMS), d.duration(maxMS)
+	for _, m := range d.monitors {
+		if m.ejected && now.Sub(m.ejectedAt) >= saturatingAdd(min(times(base, m.backoff), longest), m.jitter) {
+			d.release(m, now, &a)
+		}
+	}
+	external := d.judge(func(m *monitor) *stream { return &m.external }, SuccessRate, FailurePercentage, now, &a)
+	local := d.judge(func(m *monitor) *stream { return &m.local }, LocalOriginSuccessRate, LocalOriginFailurePercentage, now, &a)
+	for i, m := range d.monitors {
+		m.host.SetSuccessRates(external.host(i), local.host(i))
+	}
+	d.rates.Store(&Rates{external.average, external.threshold, local.average, local.threshold})
+	interval := d.Interval()
+	for _, m := range d.monitors {
+		if !m.ejected && m.backoff > 0 && !m.returnedAt.IsZero() && now.Sub(m.returnedAt) >= interval {
+			m.backoff--
+		}
+	}
+}
+
+// verdict is what judge found out.
+type verdict struct {
+	average, threshold float64
+	hosts              []float64 // by monitor; nil: nothing computed
+}
+
+func (v *verdict) host(i int) float64 {
+	if v.hosts == nil {
+		return -1
+	}
+	return v.hosts[i]
+}
+
+// judge compares the rates of the last interval. d.mu is held.
+func (d *Detector) judge(of func(*monitor) *stream, rateKind, failureKind Kind, now time.Time, a *after) verdict {
+	v := verdict{average: -1, threshold: -1}
+	n := uint64(len(d.monitors))
+	minRate, minFailure := d.number(rateHosts), d.number(failureHosts)
+	compute := n >= minRate || n >= minFailure
+	rateVol, failVol := d.number(rateVolume), d.number(failVolume)
+	type judged struct {
+		m    *monitor
+		rate float64
+	}
+	var byRate, byFailure []judged
+	if compute {
+		v.hosts = make([]float64, n)
+	}
+	sum := 0.0
+	for i, m := range d.monitors {
+		rate, volume := of(m).interval() // also when nothing is computed
+		if !compute {
+			continue
+		}
+		v.hosts[i] = -1
+		if m.ejected || volume == 0 || volume < min(rateVol, failVol) {
+			continue
+		}
+		v.hosts[i] = rate
+		if volume >= rateVol {
+			byRate = append(byRate, judged{m, rate})
+			sum += rate
+		}
+		if volume >= failVol {
+			byFailure = append(byFailure, judged{m, rate})
+		}
+	}
+	if len(byRate) > 0 && uint64(len(byRate)) >= minRate {
+		v.average = sum / float64(len(byRate))
+		variance := 0.0
+		for _, j := range byRate {
+			variance += (j.rate - v.average) * (j.rate - v.average)
+		}
+		v.threshold = v.average - float64(d.number(rateFactor))/1000*math.Sqrt(variance/float64(len(byRate)))
+		for _, j := range byRate {
+			if j.rate < v.threshold {
+				d.detect(j.m, rateKind, now, a)
+			}
+		}
+	}
+	if len(byFailure) > 0 && uint64(len(byFailure)) >= minFailure {
+		limit := float64(d.number(failPercent))
+		for _, j := range byFailure {
+			if !j.m.ejected && 100-j.rate >= limit {
+				d.detect(j.m, failureKind, now, a)
+			}
+		}
+	}
+	return v
+}

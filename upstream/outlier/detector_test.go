@@ -1,0 +1,478 @@
+package outlier
+
+import (
+	"context"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+type count struct{ n atomic.Int64 }
+
+func (c *count) Inc() { c.n.Add(1) }
+func (c *count) Dec() { c.n.Add(-1) }
+
+// rig is a detector with everything it counts.
+type rig struct {
+	d                                                     *Detector
+	hosts                                                 []*host.Host
+	active, enforcedTotal, overflow, total, old5, oldRate count
+	detected, enforced                                    [7]count
+	runtime                                               map[string]uint64
+
+	mu      sync.Mutex // guards what follows
+	events  []Event
+	changed []*host.Host
+}
+
+// defaults are the settings of an empty configuration.
+func defaults() config.Outlier {
+	return config.Outlier{
+		Interval: 10 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionTime: 300 * time.Second, MaxEjectionPercent: 10,
+		Consecutive5xx: 5, ConsecutiveGatewayFailure: 5, ConsecutiveLocalFailure: 5,
+		EnforcingConsecutive5xx: 100, EnforcingSuccessRate: 100, EnforcingConsecutiveLocalFailure: 100, EnforcingLocalSuccessRate: 100,
+		SuccessRateMinimumHosts: 5, SuccessRateRequestVolume: 100, SuccessRateStdevFactor: 1900,
+		FailurePercentageThreshold: 85, FailurePercentageMinimumHosts: 5, FailurePercentageRequestVolume: 50,
+		UnejectOnCheck: true,
+	}
+}
+
+func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
+	s := defaults()
+	if change != nil {
+		change(&s)
+	}
+	r := &rig{runtime: map[string]uint64{}}
+	st := Stats{
+		EjectionsActive: &r.active, EjectionsEnforcedTotal: &r.enforcedTotal, EjectionsOverflow: &r.overflow,
+		EjectionsTotal: &r.total, EjectionsConsecutive5xx: &r.old5, EjectionsSuccessRateSeen: &r.oldRate,
+	}
+	for k := range r.detected {
+		st.EjectionsDetected[k], st.EjectionsEnforced[k] = &r.detected[k], &r.enforced[k]
+	}
+	r.d = New(Config{
+		Settings: &s, Stats: st, Rand: rnd,
+		Runtime: func(k string) (uint64, bool) { v, ok := r.runtime[k]; return v, ok },
+		Changed: func(h *host.Host) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.changed = append(r.changed, h)
+		},
+		Log: func(e Event) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.events = append(r.events, e)
+		},
+	})
+	for i := range n {
+		h := host.New(host.Spec{Address: host.Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}})
+		r.hosts = append(r.hosts, h)
+		r.d.Add(h)
+	}
+	return r
+}
+
+func ejected(h *host.Host) bool { return h.Flags()&host.FailedOutlierCheck != 0 }
+
+func codes(h *host.Host, list ...int) {
+	for _, c := range list {
+		h.ReportCode(c)
+	}
+}
+
+func results(h *host.Host, good, bad int) {
+	for range good {
+		h.ReportCode(200)
+	}
+	for range bad {
+		h.ReportCode(500)
+	}
+}
+
+func TestRunsOfErrors(t *testing.T) {
+	oneHost := func(s *config.Outlier) { s.MaxEjectionPercent = 100 }
+	both := func(s *config.Outlier) { oneHost(s); s.EnforcingConsecutiveGatewayFailure = 100 }
+	split := func(s *config.Outlier) { oneHost(s); s.SplitLocalErrors = true }
+	type res struct {
+		r host.Result
+		n int
+	}
+	tests := []struct {
+		name    string
+		change  func(*config.Outlier)
+		codes   []int
+		results []res
+		found   map[Kind]int64
+		ejected bool
+	}{
+		{"four", oneHost, []int{500, 500, 500, 500}, nil, nil, false},
+		{"five", oneHost, []int{500, 500, 500, 500, 500}, nil, map[Kind]int64{Consecutive5xx: 1}, true},
+		{"broken by success", oneHost, []int{500, 500, 500, 500, 404, 500, 500, 500, 500}, nil, nil, false},
+		{"gateway not enforced", oneHost, []int{503, 503, 502, 504, 503}, nil, map[Kind]int64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
+		{"gateway broken by 500", both, []int{503, 503, 500, 503, 503}, nil, map[Kind]int64{Consecutive5xx: 1}, true},
+		{"gateway enforced first", both, []int{503, 503, 503, 503, 503}, nil, map[Kind]int64{ConsecutiveGatewayFailure: 1}, true},
+		{"results become codes", oneHost, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.RequestTimeout, 0}, {host.ConnectSuccess, 0}, {host.ConnectFailed, 0}}, map[Kind]int64{Consecutive5xx: 1}, true},
+		{"a code decides", oneHost, nil, []res{{host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}}, nil, false},
+		{"split: local failures", split, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.ConnectFailed, 0}}, map[Kind]int64{ConsecutiveLocalOriginFailure: 1}, true},
+		{"split: connected", split, nil, []res{{host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectSuccess, 0}, {host.ConnectFailed, 0}}, nil, false},
+		{"split: answers", split, nil, []res{{host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}}, map[Kind]int64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
+		{"limit 0 never fires", func(s *config.Outlier) { oneHost(s); s.Consecutive5xx, s.ConsecutiveGatewayFailure = 0, 0 }, []int{503, 503, 503, 503, 503, 503, 503}, nil, nil, false},
+		{"not enforced", func(s *config.Outlier) { oneHost(s); s.EnforcingConsecutive5xx = 0 }, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 500}, nil, map[Kind]int64{Consecutive5xx: 2}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(1, tt.change, nil)
+			codes(r.hosts[0], tt.codes...)
+			for _, x := range tt.results {
+				r.hosts[0].ReportResult(x.r, x.n)
+			}
+			for k := range r.detected {
+				if got, want := r.detected[k].n.Load(), tt.found[Kind(k)]; got != want {
+					t.Errorf("detected_%s = %d, want %d", Kind(k), got, want)
+				}
+			}
+			if ejected(r.hosts[0]) != tt.ejected || (r.active.n.Load() == 1) != tt.ejected || (r.enforcedTotal.n.Load() == 1) != tt.ejected {
+				t.Errorf("flags %s, active %d, enforced %d; want ejected=%t", r.hosts[0].Flags(), r.active.n.Load(), r.enforcedTotal.n.Load(), tt.ejected)
+			}
+			if (len(r.changed) == 1) != tt.ejected {
+				t.Errorf("told of %d changes", len(r.changed))
+			}
+		})
+	}
+}
+
+func TestMaxEjectionPercent(t *testing.T) {
+	bad := []int{500, 500, 500, 500, 500}
+	tests := []struct {
+		hosts    int
+		percent  uint32
+		one      bool
+		bad      int
+		want     int64
+		overflow int64
+	}{
+		{10, 10, false, 3, 1, 2},
+		{9, 10, false, 2, 0, 2},
+		{9, 10, true, 2, 1, 1},
+		{4, 50, false, 4, 2, 2},
+		{3, 0, true, 3, 1, 2},
+		{3, 0, false, 1, 0, 1},
+		{2, 100, false, 2, 2, 0},
+	}
+	for _, tt := range tests {
+		r := newRig(tt.hosts, func(s *config.Outlier) { s.MaxEjectionPercent, s.AlwaysEjectOne = tt.percent, tt.one }, nil)
+		for _, h := range r.hosts[:tt.bad] {
+			codes(h, bad...)
+		}
+		if r.active.n.Load() != tt.want || r.overflow.n.Load() != tt.overflow {
+			t.Errorf("%+v: active %d, overflow %d", tt, r.active.n.Load(), r.overflow.n.Load())
+		}
+		if got := r.detected[Consecutive5xx].n.Load(); got != int64(tt.bad) || r.old5.n.Load() != got {
+			t.Errorf("%+v: detected %d, %d", tt, got, r.old5.n.Load())
+		}
+		if r.total.n.Load() != tt.want {
+			t.Errorf("%+v: ejections_total %d", tt, r.total.n.Load())
+		}
+	}
+}
+
+func TestSuccessRate(t *testing.T) {
+	r := newRig(5, func(s *config.Outlier) { s.Consecutive5xx = 0; s.MaxEjectionPercent = 50 }, nil)
+	for i, rate := range []int{98, 97, 99, 98, 60} {
+		results(r.hosts[i], rate, 100-rate)
+	}
+	r.d.Tick(time.Now())
+	got := r.d.Rates()
+	if math.Abs(got.Average-90.4) > 1e-9 || math.Abs(got.Threshold-61.495) > 1e-3 {
+		t.Errorf("average %v, threshold %v; want 90.4, 61.495", got.Average, got.Threshold)
+	}
+	if got.LocalAverage != -1 || got.LocalThreshold != -1 {
+		t.Errorf("local figures %v, %v without data", got.LocalAverage, got.LocalThreshold)
+	}
+	for i, h := range r.hosts {
+		if ejected(h) != (i == 4) {
+			t.Errorf("host %d: %s", i, h.Flags())
+		}
+	}
+	if r.hosts[4].SuccessRate() != 60 || r.hosts[4].LocalOriginSuccessRate() != -1 {
+		t.Errorf("rates %v, %v", r.hosts[4].SuccessRate(), r.hosts[4].LocalOriginSuccessRate())
+	}
+	if r.enforced[SuccessRate].n.Load() != 1 || r.oldRate.n.Load() != 1 || r.total.n.Load() != 1 {
+		t.Errorf("enforced %d, old %d, total %d", r.enforced[SuccessRate].n.Load(), r.oldRate.n.Load(), r.total.n.Load())
+	}
+	// Nothing in the next interval: no figures.
+	r.d.Tick(time.Now())
+	if got := r.d.Rates(); got.Average != -1 || got.Threshold != -1 || r.hosts[0].SuccessRate() != -1 {
+		t.Errorf("figures %+v, host %v after a quiet interval", got, r.hosts[0].SuccessRate())
+	}
+}
+
+func TestSuccessRateNeedsHostsAndVolume(t *testing.T) {
+	quiet := func(s *config.Outlier) { s.Consecutive5xx = 0; s.MaxEjectionPercent = 100 }
+	r := newRig(4, quiet, nil) // below both minima
+	for _, h := range r.hosts {
+		results(h, 100, 0)
+	}
+	r.d.Tick(time.Now())
+	if r.d.Rates().Average != -1 || r.hosts[0].SuccessRate() != -1 {
+		t.Errorf("four hosts: average %v, host %v", r.d.Rates().Average, r.hosts[0].SuccessRate())
+	}
+	r = newRig(5, quiet, nil)
+	for i, h := range r.hosts {
+		results(h, 60-i*5, 0) // 60, 55, 50: enough to be shown; 45, 40: not
+	}
+	r.d.Tick(time.Now())
+	if r.d.Rates().Average != -1 {
+		t.Errorf("low volume: average %v", r.d.Rates().Average)
+	}
+	for i, h := range r.hosts {
+		want := 100.0
+		if i > 2 {
+			want = -1
+		}
+		if h.SuccessRate() != want {
+			t.Errorf("host %d: rate %v, want %v", i, h.SuccessRate(), want)
+		}
+	}
+}
+
+func TestFailurePercentage(t *testing.T) {
+	r := newRig(5, func(s *config.Outlier) {
+		s.Consecutive5xx, s.EnforcingFailurePercentage, s.MaxEjectionPercent = 0, 100, 100
+		s.EnforcingSuccessRate = 100
+		s.SuccessRateStdevFactor = 1000
+	}, nil)
+	for i, good := range []int{15, 16, 100, 100, 100} {
+		results(r.hosts[i], good, 100-good)
+	}
+	r.d.Tick(time.Now())
+	// Host 0 is below both thresholds; it is ejected once, by its success rate.
+	if !ejected(r.hosts[0]) || r.hosts[1].Flags() != r.hosts[0].Flags() {
+		t.Fatalf("flags %s and %s", r.hosts[0].Flags(), r.hosts[1].Flags())
+	}
+	if n := r.active.n.Load(); n != 2 {
+		t.Errorf("active = %d, want 2", n)
+	}
+	if n := r.detected[FailurePercentage].n.Load(); n != 0 {
+		t.Errorf("%d hosts were ejected twice", n)
+	}
+
+	r = newRig(5, func(s *config.Outlier) {
+		s.Consecutive5xx, s.EnforcingFailurePercentage, s.MaxEjectionPercent = 0, 100, 100
+		s.SuccessRateRequestVolume = 1000
+	}, nil)
+	for i, good := range []int{15, 16, 100, 100, 100} {
+		results(r.hosts[i], good, 100-good)
+	}
+	r.d.Tick(time.Now())
+	for i, h := range r.hosts {
+		if ejected(h) != (i == 0) {
+			t.Errorf("host %d: %s; 85 percent is the limit", i, h.Flags())
+		}
+	}
+}
+
+func TestLocalOriginRates(t *testing.T) {
+	r := newRig(5, func(s *config.Outlier) {
+		s.SplitLocalErrors, s.ConsecutiveLocalFailure, s.MaxEjectionPercent = true, 0, 100
+	}, nil)
+	for i, h := range r.hosts {
+		for n := range 100 {
+			if i == 4 && n < 40 {
+				h.ReportResult(host.ConnectFailed, 0)
+			} else {
+				h.ReportResult(host.ConnectSuccess, 0)
+			}
+		}
+	}
+	r.d.Tick(time.Now())
+	if !ejected(r.hosts[4]) || r.enforced[LocalOriginSuccessRate].n.Load() != 1 || r.hosts[4].LocalOriginSuccessRate() != 60 {
+		t.Errorf("flags %s, enforced %d, rate %v", r.hosts[4].Flags(), r.enforced[LocalOriginSuccessRate].n.Load(), r.hosts[4].LocalOriginSuccessRate())
+	}
+	if g := r.d.Rates(); math.Abs(g.LocalAverage-92) > 1e-9 || g.Average != -1 {
+		t.Errorf("figures %+v", g)
+	}
+}
+
+func TestEjectionTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, func(s *config.Outlier) {
+			s.MaxEjectionPercent = 100
+			s.MaxEjectionTime = 70 * time.Second
+		}, func() uint64 { return 0 })
+		h := r.hosts[0]
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.d.Run(ctx) }()
+		// Just off the ticks, so that each ejection is seen at the next but one.
+		time.Sleep(time.Second)
+		eject := func() time.Duration {
+			t.Helper()
+			start := time.Now()
+			codes(h, 500, 500, 500, 500, 500)
+			if !ejected(h) {
+				t.Fatal("not ejected")
+			}
+			for ejected(h) {
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			return time.Since(start)
+		}
+		// Ticks are at whole tens of seconds: 30 s become 39, 60 become 60+, and
+		// the cap of 70 holds from then on.
+		for i, want := range []time.Duration{39, 60, 70, 70} {
+			if got := eject(); got < want*time.Second || got >= (want+11)*time.Second {
+				t.Errorf("ejection %d took %v, want %v rounded up to a tick", i, got, want*time.Second)
+			}
+		}
+		// The memory fades by one each interval.
+		time.Sleep(10 * 10 * time.Second)
+		if got := eject(); got < 30*time.Second || got > 41*time.Second {
+			t.Errorf("after a good time: %v, want 30s rounded up", got)
+		}
+		if r.active.n.Load() != 0 {
+			t.Errorf("active = %d", r.active.n.Load())
+		}
+		cancel()
+		if err := <-done; err != context.Canceled {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+}
+
+func TestEjectionJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, func(s *config.Outlier) {
+			s.MaxEjectionPercent, s.MaxEjectionTimeJitter = 100, 10*time.Second
+		}, func() uint64 { return uint64(9 * time.Second) })
+		codes(r.hosts[0], 500, 500, 500, 500, 500)
+		start := time.Now()
+		r.d.Tick(start.Add(38 * time.Second))
+		if !ejected(r.hosts[0]) {
+			t.Error("back before 30s and 9s of jitter")
+		}
+		r.d.Tick(start.Add(39 * time.Second))
+		if ejected(r.hosts[0]) {
+			t.Error("not back after 39s")
+		}
+	})
+}
+
+func TestReturnResetsRuns(t *testing.T) {
+	r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent = 100 }, nil)
+	h := r.hosts[0]
+	codes(h, 500, 500, 500, 500, 500)
+	codes(h, 503, 503, 503, 503) // traffic in panic
+	r.d.Tick(time.Now().Add(time.Hour))
+	if ejected(h) {
+		t.Fatal("still ejected")
+	}
+	codes(h, 503)
+	if ejected(h) || r.detected[ConsecutiveGatewayFailure].n.Load() != 0 {
+		t.Error("errors from before the return counted")
+	}
+	if len(r.events) != 2 || !r.events[0].Eject || r.events[1].Eject || r.events[1].Ejections != 1 {
+		t.Errorf("events %+v", r.events)
+	}
+}
+
+func TestPassingCheckBringsBack(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent = 100; s.UnejectOnCheck = on }, nil)
+		h := r.hosts[0]
+		codes(h, 500, 500, 500, 500, 500)
+		h.SetFlags(host.FailedActiveHC)
+		r.d.CheckPassed(h)
+		if !ejected(h) {
+			t.Error("came back while failing active checks")
+		}
+		h.ClearFlags(host.FailedActiveHC)
+		r.d.CheckPassed(h)
+		if ejected(h) == on {
+			t.Errorf("uneject=%t: %s", on, h.Flags())
+		}
+	}
+}
+
+func TestRuntimeOverrides(t *testing.T) {
+	r := newRig(2, nil, nil)
+	r.runtime["outlier_detection.consecutive_5xx"] = 2
+	r.runtime["outlier_detection.max_ejection_percent"] = 500 // capped at 100
+	r.runtime["outlier_detection.base_ejection_time_ms"] = 5
+	r.runtime["outlier_detection.interval_ms"] = 250
+	codes(r.hosts[0], 500, 500)
+	codes(r.hosts[1], 500, 500)
+	if r.active.n.Load() != 2 {
+		t.Fatalf("active = %d, want 2", r.active.n.Load())
+	}
+	if r.d.Interval() != 250*time.Millisecond {
+		t.Errorf("interval %v", r.d.Interval())
+	}
+	r.d.Tick(time.Now().Add(5 * time.Millisecond))
+	if r.active.n.Load() != 0 {
+		t.Errorf("active = %d after the shorter time", r.active.n.Load())
+	}
+	r.runtime["outlier_detection.enforcing_consecutive_5xx"] = 0
+	codes(r.hosts[0], 500, 500)
+	if r.active.n.Load() != 0 || r.detected[Consecutive5xx].n.Load() != 3 {
+		t.Errorf("active %d, detected %d", r.active.n.Load(), r.detected[Consecutive5xx].n.Load())
+	}
+}
+
+func TestRemovedHosts(t *testing.T) {
+	r := newRig(2, func(s *config.Outlier) { s.MaxEjectionPercent = 100 }, nil)
+	codes(r.hosts[0], 500, 500, 500, 500, 500)
+	r.d.Remove(r.hosts[0])
+	r.d.Remove(r.hosts[0])
+	if r.active.n.Load() != 0 {
+		t.Errorf("active = %d after the ejected host went", r.active.n.Load())
+	}
+	codes(r.hosts[0], 500, 500, 500, 500, 500)
+	if r.detected[Consecutive5xx].n.Load() != 1 {
+		t.Error("a removed host is still watched")
+	}
+	r.d.Close()
+	codes(r.hosts[1], 500, 500, 500, 500, 500)
+	if r.detected[Consecutive5xx].n.Load() != 1 {
+		t.Error("a closed detector still watches")
+	}
+}
+
+// TestConcurrentReports: however results come, each run of errors is found
+// exactly once.
+func TestConcurrentReports(t *testing.T) {
+	r := newRig(3, func(s *config.Outlier) { s.EnforcingConsecutive5xx, s.ConsecutiveGatewayFailure = 0, 0 }, nil)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 500 {
+				codes(r.hosts[0], 500)
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 100 {
+			r.d.Tick(time.Now())
+		}
+	})
+	wg.Wait()
+	if n := r.detected[Consecutive5xx].n.Load(); n < 1 || n > 400 {
+		t.Errorf("detected %d runs of 5 in 2000 errors", n)
+	}
+}
+
+func BenchmarkReportCode(b *testing.B) {
+	r := newRig(1, nil, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.hosts[0].ReportCode(200)
+	}
+}
