@@ -23,10 +23,15 @@ var (
 )
 
 func main() {
+	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), signals: notify()}
+	os.Exit(p.run(context.Background(), os.Args[1:]))
+}
+
+// notify returns the signals of this process that [serve] handles.
+func notify() <-chan os.Signal {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
-	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), signals: signals}
-	os.Exit(p.run(context.Background(), os.Args[1:]))
+	return signals
 }
 
 // program is the command with everything it touches outside.

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+)
+
+// childVariable makes the test binary behave as the program, with a daemon
+// that only logs.
+const childVariable = "STATSD_ADMIN_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) == "" {
+		os.Exit(m.Run())
+	}
+	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: 2, signals: notify(), newDaemon: newLoggingDaemon}
+	os.Exit(p.run(context.Background(), os.Args[1:]))
+}
+
+// loggingDaemon logs what it is asked to do, and says on standard output when
+// it has done so.
+type loggingDaemon struct {
+	logs *logctl.Registry
+	log  *slog.Logger
+}
+
+func newLoggingDaemon(o *Options, _ *bootstrap.Config) (daemon, error) {
+	logs, err := logctl.New(logctl.Config{Level: o.LogLevel, Format: "%v", Path: o.LogPath})
+	if err != nil {
+		return nil, err
+	}
+	return &loggingDaemon{logs, logs.Logger("main")}, nil
+}
+
+func (d *loggingDaemon) say(what string) {
+	d.log.Info(what)
+	fmt.Println(what)
+}
+
+func (d *loggingDaemon) Run(ctx context.Context) error {
+	d.say("running")
+	<-ctx.Done()
+	d.say("stopped")
+	return d.logs.Close()
+}
+
+func (d *loggingDaemon) ReopenLogs() {
+	if err := d.logs.Reopen(); err != nil {
+		d.say(err.Error())
+	}
+	d.say("reopened")
+}
+
+func (d *loggingDaemon) Reload() { d.say("reloaded") }
+
+// TestSignalsOfAProcess sends real signals to a real process: USR1 moves its
+// log to a new file, HUP reloads, TERM ends it cleanly.
+func TestSignalsOfAProcess(t *testing.T) {
+	for _, last := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		path := filepath.Join(t.TempDir(), "app.log")
+		cmd := exec.Command(os.Args[0], "--log-path", path)
+		cmd.Env = append(os.Environ(), childVariable+"=1")
+		cmd.Stderr = os.Stderr
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stdout)
+		expect := func(want string) {
+			t.Helper()
+			if !lines.Scan() || lines.Text() != want {
+				_ = cmd.Process.Kill()
+				t.Fatalf("the process said %q, want %q", lines.Text(), want)
+			}
+		}
+		expect("running")
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			signal syscall.Signal
+			want   string
+		}{{syscall.SIGUSR1, "reopened"}, {syscall.SIGHUP, "reloaded"}, {last, "stopped"}} {
+			if err := cmd.Process.Signal(step.signal); err != nil {
+				t.Fatal(err)
+			}
+			expect(step.want)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: exit %v", last, err)
+		}
+		for name, want := range map[string]string{path + ".1": "running\n", path: "reopened\nreloaded\nstopped\n"} {
+			if got, err := os.ReadFile(name); err != nil || string(got) != want {
+				t.Errorf("%s: %q, %v; want %q", filepath.Base(name), got, err, want)
+			}
+		}
+	}
+}
