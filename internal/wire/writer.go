@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -240,4 +243,50 @@ func appendEscape(dst []byte, c byte) []byte {
 		return append(dst, `\t`...)
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+}
+
+// Value writes a value of the kinds that encoding/json decodes into: nil, bool,
+// float64, string, []any and map[string]any, the members of a map in byte order
+// of their names. A value of another kind is written as null.
+func (w *Writer) Value(v any) {
+	switch v := v.(type) {
+	case bool:
+		w.Bool(v)
+	case string:
+		w.String(v)
+	case float64:
+		w.value()
+		w.buf = appendNumber(w.buf, v)
+	case []any:
+		w.BeginList()
+		for _, e := range v {
+			w.Value(e)
+		}
+		w.EndList()
+	case map[string]any:
+		w.BeginObject()
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			w.Key(name).Value(v[name])
+		}
+		w.EndObject()
+	default:
+		w.value()
+		w.buf = append(w.buf, "null"...)
+	}
+}
+
+// appendNumber appends f in the shortest form that reads back, without an
+// exponent where that is usual. What JSON has no number for becomes a string.
+func appendNumber(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, `"NaN"`...)
+	case math.IsInf(f, 1):
+		return append(dst, `"Infinity"`...)
+	case math.IsInf(f, -1):
+		return append(dst, `"-Infinity"`...)
+	case f != 0 && (math.Abs(f) < 1e-6 || math.Abs(f) >= 1e21):
+		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }

@@ -1,0 +1,226 @@
+package admin
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// answer takes a well-framed request through the checks to its handler, and
+// completes the answer. foreign is set if the request names a second host that
+// is not accepted.
+func (s *Server) answer(w *Response, r *Request, foreign bool) error {
+	s.figures.requests.Inc()
+	s.figures.running.Inc()
+	defer s.figures.running.Dec()
+	return w.finish(s.route(w, r, foreign))
+}
+
+func (s *Server) route(w *Response, r *Request, foreign bool) error {
+	if foreign || !s.hosts.accepts(r.host, r.place) {
+		s.figures.host.Inc()
+		return w.text(403, "this host name is not served; if it is yours, add it to allowed_hosts in the admin settings\n")
+	}
+	if r.method != "GET" && r.method != "HEAD" {
+		if header := s.origins.refuses(r); header != "" {
+			s.figures.csrf.Inc()
+			s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: r.path, Peer: r.peer, Status: 403, Reason: "foreign " + header})
+			return w.text(403, "refused: the header "+header+" tells that this request comes from another web page; "+
+				"if you trust it, add its origin to allowed_origins in the admin settings\n")
+		}
+	}
+	if !s.allowed(r.target) {
+		return w.text(403, "request to path "+r.path+" not allowed\n")
+	}
+	if asset := s.pages.assets.Find(r.path); asset != nil && s.cfg.Mode != ModeMetricsOnly {
+		return w.asset(asset)
+	}
+	e := s.table.Load().byPath[r.path]
+	if e == nil || !s.exists(e) {
+		w.SetStatus(404)
+		_, err := w.Write(s.appendHelp([]byte("invalid path. ")))
+		return err
+	}
+	return s.dispatch(e, w, r)
+}
+
+// allowed reports whether the allow list, if there is one, has a target.
+func (s *Server) allowed(target string) bool {
+	for _, m := range s.cfg.AllowPaths {
+		if m.Match(target) {
+			return true
+		}
+	}
+	return len(s.cfg.AllowPaths) == 0
+}
+
+// exists reports whether the server's mode has an endpoint.
+func (s *Server) exists(e *Endpoint) bool { return s.cfg.Mode != ModeMetricsOnly || e.metrics }
+
+// dispatch runs the handler of a path if mode, method and parameters allow it.
+func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
+	r.endpoint = e
+	if e.Mutates && s.cfg.Mode == ModeReadOnly {
+		if r.method == "POST" {
+			s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Peer: r.peer, Status: 403, Reason: "read only"})
+		}
+		return w.text(403, "this server is read only\n")
+	}
+	if e.Mutates && r.method != "POST" {
+		status := 405
+		if r.method == "GET" || r.method == "HEAD" {
+			status = 400
+		}
+		s.logger.Error(`admin path "` + e.Path + `" mutates state, method=` + r.method + ` rather than POST`)
+		w.SetHeader("allow", "POST")
+		return w.text(status, "Method "+r.method+" not allowed, POST required.")
+	}
+	if x, ok := w.transport.(*exchange); ok && x.conn.reserved && !e.vital {
+		s.figures.busy.Inc()
+		w.SetHeader("retry-after", "1")
+		return w.text(503, "too many connections\n")
+	}
+	if !r.parseParams(&s.limits) {
+		return w.text(400, "too many parameters, or a value that is too long\n")
+	}
+	if e.Heavy {
+		if !s.heavy.enter(s.closing) {
+			s.figures.busy.Inc()
+			w.SetHeader("retry-after", "1")
+			return w.text(503, "too many large answers are being made\n")
+		}
+		r.After(s.heavy.leave)
+	}
+	if origin := r.Header("origin"); origin != "" && !e.Mutates && s.readers.allows(origin) {
+		w.SetHeader("access-control-allow-origin", strings.ToLower(origin))
+		w.SetHeader("vary", "origin")
+	}
+	if e.Mutates {
+		return s.mutate(e, w, r)
+	}
+	return s.call(e, w, r)
+}
+
+// mutate runs the handler of a mutation and writes the audit line. Mutations
+// that note what they changed run one after the other, so that the audit log
+// has them in the order in which they took effect.
+func (s *Server) mutate(e *Endpoint, w *Response, r *Request) error {
+	if e.serial {
+		s.mutating.Lock()
+		defer s.mutating.Unlock()
+	}
+	err := s.call(e, w, r)
+	status, reason := w.status, ""
+	if err != nil {
+		status, reason = 500, "failed"
+		var e *Error
+		if errors.As(err, &e) {
+			status = max(e.Status, 400)
+		}
+	}
+	s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Keys: r.query.Keys(),
+		Changes: r.changes, Peer: r.peer, Status: status, Reason: reason})
+	return err
+}
+
+// Access is what the access log is told about a request.
+type Access struct {
+	Time     time.Time // when the request had arrived
+	Duration time.Duration
+	Method   string
+	Target   string // of mutations without the values of parameters
+	Protocol string
+	Host     string
+	Peer     string
+	Status   int
+	Received int64 // bytes of the request's body
+	Sent     int64 // bytes of the answer's body
+	Err      error // why the answer was cut, nil if it was not
+	// RequestHeader and ResponseHeader return fields by their names. They must
+	// not be called later.
+	RequestHeader, ResponseHeader func(name string) string
+}
+
+// done counts and logs an answer and runs what waited for it. err is what
+// finish returned.
+func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
+	for _, f := range r.after {
+		f()
+	}
+	s.figures.answered(w.status)
+	if err != nil && !errors.Is(err, errHeadDone) {
+		s.logFailure(r, err)
+	}
+	if s.cfg.AccessLog == nil {
+		return
+	}
+	s.cfg.AccessLog(Access{
+		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: r.loggedTarget(), Protocol: r.proto, Host: r.host,
+		Peer: r.peer, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
+		RequestHeader: r.Header, ResponseHeader: w.header,
+	})
+}
+
+// logFailure logs an error of a handler. Clients that go are no news.
+func (s *Server) logFailure(r *Request, err error) {
+	var e *Error
+	if errors.As(err, &e) && e.Err == nil || errors.Is(err, ErrGone) {
+		return
+	}
+	path := ""
+	if r.endpoint != nil {
+		path = r.endpoint.Path
+	}
+	s.logger.Error("request failed", "path", path, "error", err)
+}
+
+// loggedTarget returns the target for logs. What a mutation sets may be secret.
+func (r *Request) loggedTarget() string {
+	if r.endpoint == nil || !r.endpoint.Mutates {
+		return r.target
+	}
+	_, text, ok := strings.Cut(r.target, "?")
+	if !ok {
+		return r.path
+	}
+	keys := []string{}
+	for piece := range strings.SplitSeq(text, "&") {
+		key, _, _ := strings.Cut(piece, "=")
+		keys = append(keys, key)
+	}
+	return r.path + "?" + strings.Join(keys, "&")
+}
+
+// Request answers a request that the program itself makes, as it would be
+// answered over the socket, checks of host and origin left out. The answer is
+// kept in memory as a whole. Only requests that end may be made.
+func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Field) *Reply {
+	start := s.now()
+	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.closing}
+	r.setTarget(pathAndQuery)
+	reply := new(Reply)
+	w, giveBack := s.response(memory{reply}, r)
+	defer giveBack()
+	var err error
+	if refused := s.checkOwn(r); refused != nil {
+		err = w.finish(w.text(refused.status, refused.reason))
+	} else {
+		err = s.answer(w, r, false)
+	}
+	s.done(w, r, start, err)
+	if w.stage == stageDone && w.cut {
+		reply.Err = err
+	}
+	return reply
+}
+
+// checkOwn is checkFrame for a request without a socket.
+func (s *Server) checkOwn(r *Request) *refusal {
+	if over(len(r.body), s.limits.BodyBytes) {
+		return &refusal{413, "request body too large\n"}
+	}
+	if !strings.HasPrefix(r.target, "/") {
+		return &refusal{400, "malformed request target\n"}
+	}
+	return checkFrame(r.method, r.proto, r.target, "", r.fields, true, &s.limits)
+}

@@ -1,0 +1,77 @@
+package admin
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Change is one thing that a request changed.
+type Change struct{ What, Before, After string }
+
+// AuditEntry is one request that changed something or tried to.
+type AuditEntry struct {
+	Seq     uint64 // from 1, without gaps
+	Time    time.Time
+	Method  string
+	Path    string
+	Keys    []string // of the parameters; their values may be secrets
+	Changes []Change
+	Peer    string
+	Status  int
+	Reason  string // why it was refused, "" if it was not
+}
+
+// auditLog keeps the last entries.
+type auditLog struct {
+	logger *slog.Logger
+
+	mu   sync.Mutex
+	ring []AuditEntry
+	size int // of a full ring; below 0 it grows without limit
+	seq  uint64
+}
+
+func newAuditLog(size int, logger *slog.Logger) *auditLog {
+	return &auditLog{size: size, logger: logger}
+}
+
+// add numbers e and keeps it.
+func (a *auditLog) add(e AuditEntry) {
+	a.mu.Lock()
+	a.seq++
+	e.Seq = a.seq
+	if a.size < 0 || len(a.ring) < a.size {
+		a.ring = append(a.ring, e)
+	} else {
+		a.ring[(e.Seq-1)%uint64(a.size)] = e
+	}
+	a.mu.Unlock()
+
+	attrs := []slog.Attr{slog.Uint64("seq", e.Seq), slog.String("method", e.Method), slog.String("path", e.Path),
+		slog.String("keys", strings.Join(e.Keys, ",")), slog.String("peer", e.Peer), slog.Int("status", e.Status)}
+	if e.Reason != "" {
+		attrs = append(attrs, slog.String("reason", e.Reason))
+	}
+	for _, c := range e.Changes {
+		attrs = append(attrs, slog.Group(c.What, slog.String("before", c.Before), slog.String("after", c.After)))
+	}
+	a.logger.LogAttrs(noContext, slog.LevelInfo, "audit", attrs...)
+}
+
+// last returns up to n entries, the newest first.
+func (a *auditLog) last(n int) []AuditEntry {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n = min(n, len(a.ring))
+	out := make([]AuditEntry, 0, max(n, 0))
+	for i := range n {
+		out = append(out, a.ring[(a.seq-1-uint64(i))%uint64(len(a.ring))])
+	}
+	return out
+}
+
+// Audit returns up to n of the requests that changed something or tried to, the
+// newest first.
+func (s *Server) Audit(n int) []AuditEntry { return s.audit.last(n) }

@@ -1,0 +1,64 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+)
+
+func (s *Server) certs(w *Response, _ *Request) error {
+	var list []Certificates
+	if s.src.Certificates != nil {
+		list = s.src.Certificates()
+	}
+	now := s.now()
+	var j wire.Writer
+	j.BeginObject()
+	j.Key("certificates").BeginList()
+	for _, c := range list {
+		j.BeginObject()
+		j.Key("ca_cert")
+		writeCertificates(&j, c.CA, now)
+		j.Key("cert_chain")
+		writeCertificates(&j, c.Chain, now)
+		j.EndObject()
+	}
+	j.EndList()
+	j.EndObject()
+	return w.json(j.Bytes())
+}
+
+func writeCertificates(j *wire.Writer, list []Certificate, now time.Time) {
+	j.BeginList()
+	for _, c := range list {
+		j.BeginObject()
+		j.Key("path").String(orDefault(c.Path, "<inline>"))
+		j.Key("serial_number").String(orDefault(c.SerialNumber, "0"))
+		j.Key("subject_alt_names").BeginList()
+		for _, n := range c.AltNames {
+			j.BeginObject()
+			j.Key(n.Kind).String(n.Value)
+			j.EndObject()
+		}
+		j.EndList()
+		j.Key("days_until_expiration").Uint64(daysUntil(c.Until, now))
+		j.Key("valid_from").Time(c.From)
+		j.Key("expiration_time").Time(c.Until)
+		if c.OCSP != nil {
+			j.Key("ocsp_details").BeginObject()
+			j.Key("valid_from").Time(c.OCSP.From)
+			j.Key("expiration").Time(c.OCSP.Until)
+			j.EndObject()
+		}
+		j.EndObject()
+	}
+	j.EndList()
+}
+
+// daysUntil returns the whole days from now to t, 0 if t has passed.
+func daysUntil(t, now time.Time) uint64 {
+	if !t.After(now) {
+		return 0
+	}
+	return uint64((t.Unix() - now.Unix()) / (24 * 3600))
+}

@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// compressor is what the encoders have in common.
+type compressor interface {
+	io.WriteCloser
+	Flush() error
+	Reset(io.Writer)
+}
+
+// compressors hands out a limited number of encoders and keeps them for the
+// next answer.
+type compressors struct {
+	slots chan struct{}
+	gzip  sync.Pool
+	zstd  sync.Pool
+}
+
+func newCompressors(n int) *compressors {
+	c := &compressors{slots: make(chan struct{}, max(n, 0))}
+	c.gzip.New = func() any {
+		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is a valid one
+		return w
+	}
+	c.zstd.New = func() any {
+		w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), // the options are valid ones
+			zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
+		return w
+	}
+	return c
+}
+
+func (c *compressors) pool(encoding string) *sync.Pool {
+	if encoding == "zstd" {
+		return &c.zstd
+	}
+	return &c.gzip
+}
+
+// take returns an encoder that writes to w, nil if all are in use.
+func (c *compressors) take(encoding string, w io.Writer) compressor {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		return nil
+	}
+	enc := c.pool(encoding).Get().(compressor)
+	enc.Reset(w)
+	return enc
+}
+
+// give takes an encoder back.
+func (c *compressors) give(encoding string, enc compressor) {
+	enc.Reset(nil)
+	c.pool(encoding).Put(enc)
+	<-c.slots
+}
+
+// chooseEncoding returns the encoding of an answer, "" for none, from the
+// values of Accept-Encoding: the one with the highest weight, zstd before gzip.
+func chooseEncoding(accept []string) string {
+	best, bestWeight := "", 0.0
+	for _, value := range accept {
+		for item := range strings.SplitSeq(value, ",") {
+			name, parameters, _ := strings.Cut(item, ";")
+			name = strings.ToLower(strings.Trim(name, " \t"))
+			if name != "gzip" && name != "zstd" {
+				continue
+			}
+			weight, ok := parseWeight(parameters)
+			if ok && (weight > bestWeight || weight == bestWeight && weight > 0 && name == "zstd") {
+				best, bestWeight = name, weight
+			}
+		}
+	}
+	return best
+}
+
+// parseWeight reads "q=0.5". Nothing means 1.
+func parseWeight(parameters string) (float64, bool) {
+	parameters = strings.Trim(parameters, " \t")
+	if parameters == "" {
+		return 1, true
+	}
+	name, value, _ := strings.Cut(parameters, "=")
+	q, err := strconv.ParseFloat(value, 64)
+	return q, strings.EqualFold(strings.Trim(name, " \t"), "q") && err == nil && q >= 0 && q <= 1
+}
+
+// compressible reports whether answers of a content type get smaller.
+func compressible(contentType string) bool {
+	return strings.HasPrefix(contentType, "text/") && contentType != typeEvents ||
+		strings.HasPrefix(contentType, "application/json") ||
+		strings.HasPrefix(contentType, "application/openmetrics-text")
+}

@@ -1,0 +1,154 @@
+package admin
+
+import (
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Config are the settings of a [Server]. The zero value of each field means
+// its default.
+type Config struct {
+	// Address is where [Server.Listen] binds: "127.0.0.1:9901", "[::1]:0",
+	// "unix:/run/admin.sock" or "unix:@name" for an abstract socket. Host
+	// names are not looked up. Empty: Listen fails, [Server.Serve] and
+	// [Server.Request] work.
+	Address string
+	// SocketMode and SocketGroup are the permissions of a unix socket.
+	// Default 0600 and the group of the process.
+	SocketMode  fs.FileMode
+	SocketGroup string
+
+	// Product is the name in the server header, in titles and where the
+	// interface has it in an identifier. Default "proxy". With "envoy" the
+	// spellings are those that tools for it expect.
+	Product string
+
+	// Mode says how much of the interface exists. Default [ModeFull].
+	Mode Mode
+	// AllowPaths, unless empty, refuses requests whose path and query match
+	// none of the matchers.
+	AllowPaths []Matcher
+	// HostCheck and AllowedHosts say which host names requests may be
+	// addressed to. An allowed host is a name, or *.suffix.
+	HostCheck    HostMode
+	AllowedHosts []string
+	// AllowedOrigins are the web origins, scheme://host[:port], whose pages
+	// may send requests with side effects.
+	AllowedOrigins []string
+	// ReadOrigins are the web origins whose scripts may read the answers of
+	// endpoints without side effects.
+	ReadOrigins []string
+
+	// Limits bound what requests may cost.
+	Limits Limits
+
+	// Sources are what the endpoints read and change.
+	Sources Sources
+
+	// Store holds the stats to show, and those of the server itself. Default:
+	// an own, empty one.
+	Store *store.Store
+	// Flusher flushes the stats before they are shown, if the settings say
+	// so. Default: none does.
+	Flusher Flusher
+
+	// AccessLog is told of each request. Default: nobody is.
+	AccessLog func(Access)
+	// Logger gets what the server has to say. Default: nothing is logged.
+	Logger *slog.Logger
+	// Now tells the time that is shown. Default time.Now.
+	Now func() time.Time
+}
+
+// Mode says how much of the interface exists.
+type Mode uint8
+
+// The modes.
+const (
+	ModeFull        Mode = iota
+	ModeReadOnly         // mutations are answered with 403
+	ModeMetricsOnly      // only the stats, /ready and /live exist
+)
+
+// Matcher decides on the path and query of a request.
+type Matcher interface{ Match(target string) bool }
+
+// Flusher ends the interval of the stats before they are shown.
+type Flusher interface {
+	// FlushForAdmin flushes if stats are to be flushed when they are asked
+	// for, and does nothing otherwise.
+	FlushForAdmin()
+}
+
+// Limits bound what requests may cost. In each field 0 means the default, and
+// a value below 0 no limit.
+type Limits struct {
+	HeaderBytes int // of all header fields; default 8 KiB
+	TargetBytes int // of the request target; default 8 KiB
+	BodyBytes   int // default 64 KiB
+	Headers     int // header fields; default 64
+	QueryParams int // default 128
+	QueryValue  int // bytes of one value; default 4 KiB
+
+	Connections        int // default 1024, besides those reserved for /ready
+	ConnectionsPerPeer int // from one address; default 256, not on unix sockets
+
+	ReadTimeout  time.Duration // for a request to arrive; default 5 s
+	IdleTimeout  time.Duration // between requests; default 60 s
+	StreamStall  time.Duration // for 64 KiB of an answer to leave; default 10 s
+	ResponseTime time.Duration // for a whole answer; default 120 s
+	ShutdownTime time.Duration // for running requests at the end; default 5 s
+
+	HeavyRunning int           // large answers at a time; default 4
+	HeavyWaiting int           // that may wait for their turn; default 16
+	HeavyWait    time.Duration // how long; default 2 s
+	Compressors  int           // default 4; below 0 none
+
+	RegexBytes    int           // of a filter; default 1024
+	RegexProgram  int           // instructions of a filter; default 10,000
+	RegexBudget   time.Duration // of a request with a filter; default 2 s
+	RegexParallel int           // requests with a filter at a time; default 4
+
+	AuditEntries int // kept in memory; default 1000
+}
+
+// reservedConnections are kept free for /ready, /live and /server_info when
+// all others are taken.
+const reservedConnections = 16
+
+func (l Limits) withDefaults() Limits {
+	ints := []struct {
+		field *int
+		value int
+	}{
+		{&l.HeaderBytes, 8 << 10}, {&l.TargetBytes, 8 << 10}, {&l.BodyBytes, 64 << 10},
+		{&l.Headers, 64}, {&l.QueryParams, 128}, {&l.QueryValue, 4 << 10},
+		{&l.Connections, 1024}, {&l.ConnectionsPerPeer, 256},
+		{&l.HeavyRunning, 4}, {&l.HeavyWaiting, 16}, {&l.Compressors, 4},
+		{&l.RegexBytes, 1024}, {&l.RegexProgram, 10_000}, {&l.RegexParallel, 4},
+		{&l.AuditEntries, 1000},
+	}
+	for _, i := range ints {
+		if *i.field == 0 {
+			*i.field = i.value
+		}
+	}
+	times := []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&l.ReadTimeout, 5 * time.Second}, {&l.IdleTimeout, time.Minute},
+		{&l.StreamStall, 10 * time.Second}, {&l.ResponseTime, 2 * time.Minute},
+		{&l.ShutdownTime, 5 * time.Second}, {&l.HeavyWait, 2 * time.Second},
+		{&l.RegexBudget, 2 * time.Second},
+	}
+	for _, t := range times {
+		if *t.field == 0 {
+			*t.field = t.value
+		}
+	}
+	return l
+}

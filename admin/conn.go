@@ -1,0 +1,184 @@
+package admin
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conn is a connection to the server. The HTTP library reads requests from it.
+// What the library writes is dropped: the answer was written by an exchange
+// before the library got to its own, which is always an empty one.
+type conn struct {
+	net.Conn
+	place place
+	peer  netip.Addr // of TCP
+	// reserved: all other connections were taken when this one came. It gets
+	// one answer, from the few endpoints that must always work.
+	reserved bool
+
+	busy   atomic.Bool // a handler runs
+	line   bool        // a line has arrived since the last answer
+	bytes  bool        // a byte has arrived since the last answer
+	linger bool        // the client may still be sending what was refused
+}
+
+// Write drops p; see conn.
+func (c *conn) Write(p []byte) (int, error) { return len(p), nil }
+
+// Read notes what has arrived, for errors to be told apart.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.bytes = c.bytes || n > 0
+	c.line = c.line || bytes.IndexByte(p[:n], '\n') >= 0
+	return n, err
+}
+
+// reset makes the kernel drop what is not sent and tell the client.
+func (c *conn) reset() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // the connection is gone either way
+	}
+}
+
+// Close closes the connection. If a request was refused before it was read, it
+// first tells that nothing more will come, and reads on for a moment: closing at
+// once would reset the connection, and the client might lose the answer.
+func (c *conn) Close() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); c.linger && ok {
+		c.linger = false
+		_ = half.CloseWrite()
+		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
+		var scrap [4096]byte
+		for left := lingerBytes; left > 0; {
+			n, err := c.Conn.Read(scrap[:])
+			if err != nil {
+				break
+			}
+			left -= n
+		}
+	}
+	return c.Conn.Close()
+}
+
+// How long and how much is read from a client whose request was refused.
+const (
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 256 << 10
+)
+
+// connections counts the connections of a server and decides which may come in.
+type connections struct {
+	limits *Limits
+
+	mu       sync.Mutex
+	all      map[*conn]struct{}
+	general  int
+	perPeer  map[netip.Addr]int
+	reserved []*conn // oldest first
+	closed   bool
+	idle     sync.Cond // signalled when all becomes empty
+}
+
+func newConnections(l *Limits) *connections {
+	c := &connections{limits: l, all: make(map[*conn]struct{}), perPeer: make(map[netip.Addr]int)}
+	c.idle.L = &c.mu
+	return c
+}
+
+// enter admits c, or reports false. Past the limits it takes a reserved place;
+// if those are taken too, the oldest of them that is not being served goes, so
+// that connections which send nothing cannot keep them.
+func (s *connections) enter(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	crowded := !c.place.unix && over(s.perPeer[c.peer]+1, s.limits.ConnectionsPerPeer)
+	if crowded || over(s.general+1, s.limits.Connections) {
+		c.reserved = true
+		if len(s.reserved) >= reservedConnections && !s.evictLocked() {
+			return false
+		}
+		s.reserved = append(s.reserved, c)
+	} else {
+		s.general++
+		s.perPeer[c.peer]++
+	}
+	s.all[c] = struct{}{}
+	return true
+}
+
+// evictLocked closes the oldest reserved connection that waits for a request.
+// s.mu must be held.
+func (s *connections) evictLocked() bool {
+	for i, old := range s.reserved {
+		if !old.busy.Load() {
+			s.reserved = append(s.reserved[:i:i], s.reserved[i+1:]...)
+			_ = old.Conn.Close()
+			return true
+		}
+	}
+	return false
+}
+
+// leave forgets c.
+func (s *connections) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, c)
+	if c.reserved {
+		for i, r := range s.reserved {
+			if r == c {
+				s.reserved = append(s.reserved[:i:i], s.reserved[i+1:]...)
+				break
+			}
+		}
+	} else {
+		s.general--
+		if s.perPeer[c.peer]--; s.perPeer[c.peer] == 0 {
+			delete(s.perPeer, c.peer)
+		}
+	}
+	if len(s.all) == 0 {
+		s.idle.Broadcast()
+	}
+}
+
+// count returns how many connections there are.
+func (s *connections) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
+}
+
+// close refuses new connections, ends those without a request at once and the
+// others when their requests are answered, but no later than after grace. It
+// returns when none is left.
+func (s *connections) close(grace time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for c := range s.all {
+		if !c.busy.Load() {
+			_ = c.Conn.Close()
+		}
+	}
+	if grace > 0 {
+		timer := time.AfterFunc(grace, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for c := range s.all {
+				_ = c.Conn.Close()
+			}
+		})
+		defer timer.Stop()
+	}
+	for len(s.all) > 0 {
+		s.idle.Wait()
+	}
+}

@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"net"
+	"strconv"
+	"time"
+)
+
+// exchange carries one answer over a connection. It writes to the connection
+// itself, past the HTTP library, so that each byte on the wire is ours: names
+// in lower case, a deadline for each piece, a stream that can be cut.
+type exchange struct {
+	conn    *conn
+	limits  *Limits
+	limit   time.Time // by when the answer must be complete; zero: any time
+	http10  bool
+	closing bool // the connection ends with this answer
+	chunked bool
+	begun   bool
+
+	head  []byte // not sent yet; goes out with the first piece of the body
+	size  [18]byte
+	lines [4][]byte
+}
+
+func (x *exchange) begin(w *Response, length int) error {
+	x.begun = true
+	if length < 0 {
+		x.chunked = !x.http10 && !w.endless
+		x.closing = x.closing || !x.chunked
+	}
+	if w.endless {
+		x.limit = time.Time{}
+	}
+	x.head = w.appendHead(x.head[:0], length, x.http10, x.chunked, x.closing)
+	if length > 0 && !w.withoutBody {
+		return nil
+	}
+	return x.write(nil)
+}
+
+func (x *exchange) body(p []byte) error { return x.write(p) }
+
+// write sends the head, if it is still there, and a piece of the body.
+func (x *exchange) write(p []byte) error {
+	bufs := net.Buffers(x.lines[:0])
+	if len(x.head) > 0 {
+		bufs = append(bufs, x.head)
+	}
+	switch {
+	case len(p) == 0:
+	case x.chunked:
+		size := strconv.AppendUint(x.size[:0], uint64(len(p)), 16)
+		bufs = append(bufs, append(size, "\r\n"...), p, crlf)
+	default:
+		bufs = append(bufs, p)
+	}
+	err := x.sendAll(bufs)
+	x.head = x.head[:0]
+	return err
+}
+
+var (
+	crlf      = []byte("\r\n")
+	lastChunk = []byte("0\r\n\r\n")
+)
+
+func (x *exchange) sendAll(bufs net.Buffers) error {
+	now := time.Now()
+	if !x.limit.IsZero() && now.After(x.limit) {
+		return ErrGone
+	}
+	if err := x.conn.SetWriteDeadline(x.limits.pieceDeadline(now, x.limit)); err != nil {
+		return ErrGone
+	}
+	if _, err := bufs.WriteTo(x.conn.Conn); err != nil {
+		return ErrGone
+	}
+	return nil
+}
+
+func (x *exchange) end() error {
+	if !x.chunked {
+		return nil
+	}
+	return x.sendAll(net.Buffers{lastChunk})
+}
+
+// abort ends the connection. Without chunks only a reset tells the client that
+// something is missing.
+func (x *exchange) abort() {
+	x.closing = true
+	if !x.chunked {
+		x.conn.reset()
+	}
+}
+
+// pieceDeadline returns by when the next piece of an answer must have left that
+// has to be complete by limit. Zero is any time.
+func (l *Limits) pieceDeadline(now, limit time.Time) time.Time {
+	var deadline time.Time
+	if l.StreamStall > 0 {
+		deadline = now.Add(l.StreamStall)
+	}
+	if !limit.IsZero() && (deadline.IsZero() || limit.Before(deadline)) {
+		deadline = limit
+	}
+	return deadline
+}
+
+// Reply is the answer to [Server.Request].
+type Reply struct {
+	Status int
+	Header []Field
+	Body   []byte
+	// Err is set if the answer was cut: Body is then incomplete.
+	Err error
+}
+
+// Get returns the value of a header field, "" if there is none. Names are in
+// lower case.
+func (r *Reply) Get(name string) string {
+	for _, f := range r.Header {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// memory keeps an answer. It is the transport of requests without a socket.
+type memory struct{ reply *Reply }
+
+func (m memory) begin(w *Response, length int) error {
+	m.reply.Status = w.status
+	w.visitHead(func(name, value string) { m.reply.Header = append(m.reply.Header, Field{name, value}) })
+	if length >= 0 {
+		m.reply.Header = append(m.reply.Header, Field{"content-length", strconv.Itoa(length)})
+	}
+	return nil
+}
+
+func (m memory) body(p []byte) error {
+	m.reply.Body = append(m.reply.Body, p...)
+	return nil
+}
+
+func (m memory) end() error { return nil }
+
+func (m memory) abort() {}

@@ -1,0 +1,40 @@
+package admin
+
+import "github.com/statsd-admin/statsd-admin/store"
+
+// figures are the stats that the server keeps about itself.
+type figures struct {
+	connections, rejected *store.Counter
+	active                *store.Gauge
+	requests              *store.Counter
+	running               *store.Gauge
+	classes               [5]*store.Counter // by hundreds of the status
+	csrf, host, busy      *store.Counter
+	panics                *store.Counter
+}
+
+func newFigures(st *store.Store) *figures {
+	listener, http, admin := st.Scope("listener.admin"), st.Scope("http.admin"), st.Scope("admin")
+	f := &figures{
+		connections: listener.Counter("downstream_cx_total"),
+		rejected:    listener.Counter("downstream_cx_overflow"),
+		active:      listener.Gauge("downstream_cx_active", store.Accumulate),
+		requests:    http.Counter("downstream_rq_total"),
+		running:     http.Gauge("downstream_rq_active", store.Accumulate),
+		csrf:        admin.Counter("csrf_rejected"),
+		host:        admin.Counter("host_rejected"),
+		busy:        admin.Counter("busy_rejected"),
+		panics:      st.Scope("server").Counter("recovered_panics"),
+	}
+	for i, name := range [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
+		f.classes[i] = http.Counter("downstream_rq_" + name)
+	}
+	return f
+}
+
+// answered counts an answer.
+func (f *figures) answered(status int) {
+	if class := status/100 - 1; 0 <= class && class < len(f.classes) {
+		f.classes[class].Inc()
+	}
+}

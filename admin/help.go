@@ -1,0 +1,65 @@
+package admin
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/statsd-admin/statsd-admin/admin/ui"
+)
+
+// help answers /help.
+func (s *Server) help(w *Response, _ *Request) error {
+	_, err := w.Write(s.appendHelp(nil))
+	return err
+}
+
+// appendHelp appends the list of all endpoints. It is also the body of a 404.
+func (s *Server) appendHelp(dst []byte) []byte {
+	dst = append(dst, "admin commands are:\n"...)
+	for _, e := range s.Endpoints() {
+		dst = append(append(dst, "  "...), e.Path...)
+		if e.Mutates {
+			dst = append(dst, " (POST)"...)
+		}
+		dst = append(append(append(dst, ": "...), e.Help...), '\n')
+		for _, p := range e.Params {
+			dst = append(append(dst, "      "...), p.Name...)
+			dst = append(append(dst, ": "...), p.Help...)
+			if p.Kind == ParamChoice {
+				dst = append(append(append(dst, "; One of ("...), strings.Join(p.Choices, ", ")...), ')')
+			}
+			dst = append(dst, '\n')
+		}
+	}
+	return dst
+}
+
+// capital returns a name with a capital letter.
+func capital(name string) string {
+	r, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToUpper(r)) + name[size:]
+}
+
+// asset answers with a file that never changes under its name.
+func (w *Response) asset(a *ui.Asset) error {
+	w.SetType(a.ContentType)
+	w.SetHeader("cache-control", "public, max-age=31536000, immutable")
+	w.SetHeader("vary", "accept-encoding")
+	body := a.Raw
+	switch chooseEncoding(w.encodings) {
+	case "gzip":
+		if a.Gzip != nil {
+			w.SetHeader("content-encoding", "gzip")
+			body = a.Gzip
+		}
+	case "zstd":
+		if a.Zstd != nil {
+			w.SetHeader("content-encoding", "zstd")
+			body = a.Zstd
+		}
+	}
+	w.encodings = nil
+	_, err := w.Write(body)
+	return err
+}

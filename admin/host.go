@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// HostMode says which host names a request may be addressed to. A web page can
+// make its own name point at this server (DNS rebinding); what it cannot do is
+// make the browser send another name.
+type HostMode uint8
+
+// The modes of the host check. In all of them but HostOff, IP addresses,
+// localhost, names under .localhost and the allowed names are accepted.
+const (
+	// HostAuto is HostStrict on loopback addresses and unix sockets. On other
+	// addresses it also accepts names that nobody can own in the public DNS:
+	// those without a dot, and those under .local, .internal, .lan,
+	// .home.arpa, .svc and .cluster.local.
+	HostAuto HostMode = iota
+	HostStrict
+	HostOff
+)
+
+// privateSuffixes are names that HostAuto accepts on open addresses.
+var privateSuffixes = [...]string{".local", ".internal", ".lan", ".home.arpa", ".svc", ".cluster.local"}
+
+// hostCheck decides on the hosts of requests. It is immutable.
+type hostCheck struct {
+	mode     HostMode
+	exact    []string
+	suffixes []string // with the dot
+}
+
+func newHostCheck(mode HostMode, allowed []string) *hostCheck {
+	h := &hostCheck{mode: mode}
+	for _, name := range allowed {
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		if suffix, ok := strings.CutPrefix(name, "*"); ok {
+			h.suffixes = append(h.suffixes, suffix)
+		} else {
+			h.exact = append(h.exact, name)
+		}
+	}
+	return h
+}
+
+// place is what matters about the listener that a request came in through.
+type place struct {
+	unix bool // a unix socket
+	open bool // neither a unix socket nor a loopback address
+}
+
+// accepts reports whether hostport, a Host header or the authority of a
+// request target, may be served at p.
+func (h *hostCheck) accepts(hostport string, p place) bool {
+	if h.mode == HostOff {
+		return true
+	}
+	if hostport == "" {
+		return p.unix
+	}
+	name, _, ok := splitHostPort(hostport)
+	if !ok {
+		return false
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if !validHostName(name) {
+		return false
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	for _, exact := range h.exact {
+		if name == exact {
+			return true
+		}
+	}
+	if hasSuffix(name, h.suffixes) {
+		return true
+	}
+	if h.mode == HostStrict || !p.open {
+		return false
+	}
+	return !strings.Contains(name, ".") || hasSuffix(name, privateSuffixes[:])
+}
+
+// hasSuffix reports whether name ends in one of the suffixes and has something
+// in front of it.
+func hasSuffix(name string, suffixes []string) bool {
+	for _, suffix := range suffixes {
+		if len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitHostPort takes host[:port] apart. The host of an IPv6 address comes
+// without its brackets, and only an address may have them.
+func splitHostPort(hostport string) (host, port string, ok bool) {
+	if rest, bracketed := strings.CutPrefix(hostport, "["); bracketed {
+		host, port, ok = strings.Cut(rest, "]")
+		host = strings.Replace(host, "%25", "%", 1)
+		if addr, err := netip.ParseAddr(host); !ok || err != nil || !addr.Is6() {
+			return "", "", false
+		}
+		if port == "" {
+			return host, "", true
+		}
+		port, ok = strings.CutPrefix(port, ":")
+		return host, port, ok && validPort(port)
+	}
+	host, port, ok = strings.Cut(hostport, ":")
+	if !ok {
+		return host, "", host != ""
+	}
+	return host, port, host != "" && validPort(port)
+}
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && port[0] != '+' && n <= 65535
+}
+
+// validHostName reports whether a lower-case name without a trailing dot looks
+// like a DNS name. The last label of one is never a number: that would be an
+// odd way to write an IP address.
+func validHostName(name string) bool {
+	if len(name) > 253 {
+		return false
+	}
+	label := ""
+	for label = range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 {
+			return false
+		}
+		for i := range len(label) {
+			c := label[i]
+			if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+				return false
+			}
+		}
+	}
+	return strings.Trim(label, "0123456789") != ""
+}

@@ -1,0 +1,195 @@
+package admin
+
+import (
+	"errors"
+	"math"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// newHTTP sets up the library that reads requests.
+func (s *Server) newHTTP() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      s.serveHTTP,
+		ErrorHandler:                 s.unreadable,
+		HeaderReceived:               s.headerReceived,
+		ReadBufferSize:               unlessNone(s.limits.HeaderBytes, 1<<20) + unlessNone(s.limits.TargetBytes, 1<<20) + 64,
+		MaxRequestBodySize:           unlessNone(s.limits.BodyBytes, math.MaxInt32),
+		ReadTimeout:                  s.limits.ReadTimeout,
+		IdleTimeout:                  unlessNone(s.limits.IdleTimeout, math.MaxInt64/2),
+		DisablePreParseMultipartForm: true,
+		SecureErrorLogMessage:        true,
+		NoDefaultServerHeader:        true,
+		NoDefaultDate:                true,
+		NoDefaultContentType:         true,
+		Logger:                       silent{},
+	}
+}
+
+func unlessNone[T int | time.Duration](limit, none T) T {
+	if limit < 0 {
+		return none
+	}
+	return limit
+}
+
+// silent takes the library's log: it has nothing to say that is not said here.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// headerReceived runs before the body is read. A request that will be refused
+// for its framing gets no body, since there is no telling where it would end.
+func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if s.frame(h) != nil {
+		h.Del("Transfer-Encoding")
+		h.Del("Expect")
+		h.SetContentLength(0)
+	}
+	return fasthttp.RequestConfig{}
+}
+
+func (s *Server) frame(h *fasthttp.RequestHeader) *refusal {
+	raw := string(h.RawHeaders())
+	fields, ok := parseFields(raw)
+	return checkFrame(string(h.Method()), string(h.Protocol()), string(h.RequestURI()), raw, fields, ok, &s.limits)
+}
+
+// serveHTTP answers a request that the library could read.
+func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
+	c, ok := ctx.Conn().(*conn)
+	if !ok {
+		return // cannot happen: every connection is one of ours
+	}
+	start := s.now()
+	c.busy.Store(true)
+	h := &ctx.Request.Header
+	raw := string(h.RawHeaders())
+	fields, ok := parseFields(raw)
+	r := &Request{
+		method: string(h.Method()), proto: string(h.Protocol()), fields: fields, body: ctx.PostBody(),
+		peer: peerName(c), place: c.place, closing: s.closing,
+	}
+	target := string(h.RequestURI())
+	refused := checkFrame(r.method, r.proto, target, raw, fields, ok, &s.limits)
+	authority, pathAndQuery, ok := splitTarget(target)
+	if !ok && refused == nil {
+		refused = &refusal{400, "malformed request target\n"}
+	}
+	r.setTarget(pathAndQuery)
+	r.host = r.Header("host")
+
+	x := s.exchange(c, r)
+	w, giveBack := s.response(x, r)
+	defer giveBack()
+	var err error
+	switch {
+	case refused != nil:
+		x.closing, c.linger = true, true
+		err = w.finish(w.text(refused.status, refused.reason))
+	default:
+		if authority != "" {
+			r.host = authority
+		}
+		err = s.answer(w, r, authority != "" && !s.hosts.accepts(r.Header("host"), r.place))
+	}
+	s.done(w, r, start, err)
+	c.line, c.bytes = false, false
+	c.busy.Store(false)
+	if x.closing || s.isClosing() {
+		ctx.SetConnectionClose()
+	}
+}
+
+// exchange prepares to answer r.
+func (s *Server) exchange(c *conn, r *Request) *exchange {
+	x := &exchange{conn: c, limits: &s.limits, http10: r.proto == "HTTP/1.0"}
+	options := r.headers("connection")
+	x.closing = c.reserved || s.isClosing() || hasToken(options, "close") || x.http10 && !hasToken(options, "keep-alive")
+	if s.limits.ResponseTime > 0 {
+		x.limit = time.Now().Add(scrapeTimeout(r.Header("x-prometheus-scrape-timeout-seconds"), s.limits.ResponseTime))
+	}
+	return x
+}
+
+// scrapeTimeout returns the time for an answer to a scraper that waits for so
+// many seconds.
+func scrapeTimeout(seconds string, limit time.Duration) time.Duration {
+	f, err := strconv.ParseFloat(seconds, 64)
+	if err != nil || !(f > 0) || f >= limit.Seconds() {
+		return limit
+	}
+	return time.Duration(f * float64(time.Second))
+}
+
+// response returns an empty answer to r that goes to t, and a function that
+// takes its buffer back.
+func (s *Server) response(t transport, r *Request) (*Response, func()) {
+	buf, _ := s.buffers.Get().(*[]byte)
+	w := &Response{
+		server: s, transport: t, buf: (*buf)[:0],
+		status: 200, contentType: typeText, encodings: r.headers("accept-encoding"), withoutBody: r.method == "HEAD",
+	}
+	return w, func() { s.buffers.Put(buf) }
+}
+
+// unreadable answers what the library could not read as a request. It closes
+// the connection behind it.
+func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	c, ok := ctx.Conn().(*conn)
+	if !ok || !c.bytes {
+		return // nothing was sent, so nothing is answered
+	}
+	start := s.now()
+	h := &ctx.Request.Header
+	r := &Request{method: string(h.Method()), proto: string(h.Protocol()), peer: peerName(c), place: c.place, closing: s.closing}
+	status, reason := 400, "malformed request\n"
+	var small *fasthttp.ErrSmallBuffer
+	var network net.Error
+	switch {
+	case errors.As(err, &small) && c.line:
+		status, reason = 431, "request header too large\n"
+	case errors.As(err, &small):
+		status, reason = 414, "request target too long\n"
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		status, reason = 413, "request body over "+strconv.Itoa(s.limits.BodyBytes)+" bytes\n"
+		r.setTarget(string(h.RequestURI()))
+	case errors.As(err, &network) && network.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
+		status, reason = 408, "the request did not arrive in time\n"
+	}
+	x := s.exchange(c, r)
+	x.closing, c.linger = true, true
+	w, giveBack := s.response(x, r)
+	defer giveBack()
+	s.done(w, r, start, w.finish(w.text(status, reason)))
+}
+
+// turnAway answers a connection that there is no room for.
+func (s *Server) turnAway(c *conn) {
+	r := &Request{proto: "HTTP/1.1", peer: peerName(c), place: c.place, closing: s.closing}
+	x := &exchange{conn: c, limits: &Limits{StreamStall: 100 * time.Millisecond}, closing: true}
+	w, giveBack := s.response(x, r)
+	defer giveBack()
+	w.SetHeader("retry-after", "1")
+	s.done(w, r, s.now(), w.finish(w.text(503, "too many connections\n")))
+	_ = c.Conn.Close()
+}
+
+func peerName(c *conn) string {
+	if c.place.unix {
+		return "unix"
+	}
+	return c.Conn.RemoteAddr().String()
+}
+
+func (r *Request) setTarget(pathAndQuery string) {
+	r.target = pathAndQuery
+	r.path, _, _ = strings.Cut(pathAndQuery, "?")
+}
+
+func reason(status int) string { return fasthttp.StatusMessage(status) }

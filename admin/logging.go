@@ -1,0 +1,81 @@
+package admin
+
+import "strings"
+
+// logLevels are the levels in rising order.
+var logLevels = [...]string{"trace", "debug", "info", "warning", "error", "critical", "off"}
+
+const loggingUsage = `usage: /logging?<name>=<level> (change single level)
+usage: /logging?paths=name1:level1,name2:level2,... (change multiple levels)
+usage: /logging?level=<level> (change all levels)
+levels: `
+
+// logging changes log levels and lists the loggers.
+func (s *Server) logging(w *Response, r *Request) error {
+	loggers := s.src.Loggers
+	if loggers == nil {
+		return missing("this server's log levels cannot be changed: the program has set no loggers")
+	}
+	before := loggers.List()
+	var out []byte
+	if reason := changeLevels(loggers, r.query); reason != "" {
+		w.SetStatus(400)
+		out = append(out, "error: "+reason+"\n\n"+loggingUsage...)
+		for _, level := range logLevels {
+			out = append(append(out, level...), ' ')
+		}
+		out = append(out, '\n')
+	}
+	after := loggers.List()
+	s.noteLevels(r, before, after)
+	out = append(out, "active loggers:\n"...)
+	for _, l := range after {
+		out = append(out, "  "+l.Name+": "+l.Level+"\n"...)
+	}
+	_, err := w.Write(append(out, '\n'))
+	return err
+}
+
+// changeLevels does what the parameters say and returns why it cannot, "" if it
+// can. Without parameters nothing changes.
+func changeLevels(loggers Loggers, q Query) string {
+	var left []Pair
+	for _, p := range q.Distinct() {
+		if p.Value != "" || p.Name != "level" && p.Name != "paths" {
+			left = append(left, p)
+		}
+	}
+	if len(left) == 0 {
+		return ""
+	}
+	if len(left) > 1 {
+		return "invalid number of parameters"
+	}
+	var err error
+	switch p := left[0]; p.Name {
+	case "level":
+		err = loggers.SetAll(p.Value)
+	case "paths":
+		err = loggers.SetPaths(p.Value)
+	default:
+		err = loggers.Set(p.Name, p.Value)
+	}
+	if err != nil {
+		return strings.ReplaceAll(err.Error(), "\n", " ")
+	}
+	return ""
+}
+
+// noteLevels notes and logs the levels that differ.
+func (s *Server) noteLevels(r *Request, before, after []LogLevel) {
+	old := make(map[string]string, len(before))
+	for _, l := range before {
+		old[l.Name] = l.Level
+	}
+	for _, l := range after {
+		if old[l.Name] != l.Level {
+			r.Changed(l.Name, old[l.Name], l.Level)
+			s.logger.Info("change log level: name='" + l.Name + "' level='" + l.Level + "'")
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package admin
+
+import (
+	"html/template"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/admin/ui"
+)
+
+// pages holds the templates of the pages and the assets they link.
+type pages struct {
+	title  string
+	assets *ui.Assets
+	home   *template.Template
+	stats  *template.Template
+}
+
+func newPages(product string) (*pages, error) {
+	assets, err := ui.Load()
+	if err != nil {
+		return nil, err
+	}
+	home, err := assets.Template("home.html")
+	if err != nil {
+		return nil, err
+	}
+	stats, err := assets.Template("stats.html")
+	if err != nil {
+		return nil, err
+	}
+	return &pages{capital(product), assets, home, stats}, nil
+}
+
+// homeRow is an endpoint as the page shows it.
+type homeRow struct {
+	Link    string // relative, so that the page works below a path of a proxy
+	Form    string
+	Help    string
+	Mutates bool
+	Params  []Param
+}
+
+// showHome answers /. The page works without scripts: what changes something is
+// a button in a form that posts, never a link.
+func (s *Server) showHome(w *Response, _ *Request) error {
+	w.SetType(typeHTML)
+	var rows []homeRow
+	for _, e := range s.Endpoints() {
+		if e.Path == "/" {
+			continue
+		}
+		link := e.Path[1:]
+		rows = append(rows, homeRow{link, "form-" + strings.ReplaceAll(link, "/", "-"), e.Help, e.Mutates, e.Params})
+	}
+	return s.pages.home.Execute(w, struct {
+		Title string
+		Rows  []homeRow
+	}{s.pages.title, rows})
+}

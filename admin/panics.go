@@ -1,0 +1,82 @@
+package admin
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// panicLog remembers when handlers panicked.
+type panicLog struct {
+	mu     sync.Mutex
+	recent map[string][]time.Time
+	off    map[string]bool
+}
+
+// A handler that panics this often within this time is switched off.
+const (
+	panicLimit  = 3
+	panicWindow = time.Minute
+)
+
+// note records a panic of the handler of path and reports whether the handler
+// is to be switched off now.
+func (p *panicLog) note(path string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.recent == nil {
+		p.recent, p.off = make(map[string][]time.Time), make(map[string]bool)
+	}
+	list := p.recent[path]
+	for len(list) > 0 && now.Sub(list[0]) >= panicWindow {
+		list = list[1:]
+	}
+	list = append(list, now)
+	p.recent[path] = list
+	if len(list) < panicLimit || p.off[path] {
+		return false
+	}
+	p.off[path] = true
+	return true
+}
+
+// disabled reports whether the handler of path was switched off.
+func (p *panicLog) disabled(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.off[path]
+}
+
+// call runs the handler of an endpoint. A panic becomes an error; after some of
+// them within a minute the endpoint answers with 500 until the server is
+// restarted, /ready and the stats excepted.
+func (s *Server) call(e *Endpoint, w *Response, r *Request) (err error) {
+	if !e.steady && s.panics.disabled(e.Path) {
+		return &Error{Status: 500, Msg: "this endpoint failed repeatedly and is switched off until the server is restarted\n"}
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("admin: handler of %s panicked", e.Path)
+			s.recovered(e.Path, v)
+			if s.panics.note(e.Path, s.now()) && !e.steady {
+				s.logger.Error("endpoint switched off after repeated panics", "path", e.Path)
+			}
+		}
+	}()
+	return e.Serve(w, r)
+}
+
+// recovered counts and logs a panic. The value is logged by its type alone
+// unless it is an error of the runtime, since it may hold parts of the request.
+func (s *Server) recovered(where string, v any) {
+	s.figures.panics.Inc()
+	what := fmt.Sprintf("%T", v)
+	if e, ok := v.(interface {
+		RuntimeError()
+		Error() string
+	}); ok {
+		what = e.Error()
+	}
+	s.logger.Error("recovered from a panic", "where", where, "panic", what, "stack", string(debug.Stack()))
+}

@@ -1,0 +1,103 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+)
+
+// Pair is one parameter of a request. Name and value are percent-decoded.
+type Pair struct{ Name, Value string }
+
+// Query is the parameters of a request in the order in which they came. Where
+// a name occurs twice the first one counts.
+type Query []Pair
+
+// Has reports whether a parameter occurs, with or without a value.
+func (q Query) Has(name string) bool {
+	return slices.ContainsFunc(q, func(p Pair) bool { return p.Name == name })
+}
+
+// Value returns the first value of a parameter, "" if it does not occur: an
+// empty value and none are the same.
+func (q Query) Value(name string) string {
+	for _, p := range q {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return ""
+}
+
+// Distinct returns the parameters without those whose name came before.
+func (q Query) Distinct() Query {
+	var out Query
+	for _, p := range q {
+		if !out.Has(p.Name) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Keys returns the distinct names in the order in which they came.
+func (q Query) Keys() []string {
+	var keys []string
+	for _, p := range q.Distinct() {
+		keys = append(keys, p.Name)
+	}
+	return keys
+}
+
+// parseQuery splits text at '&' and each piece at its first '='. '+' is not a
+// space and a malformed escape stays as it is. An empty piece is a parameter
+// with an empty name, except at the end. It reports false if there are more
+// than maxParams pieces or a value is longer than maxValue bytes; a limit below
+// 0 is none.
+func parseQuery(text string, maxParams, maxValue int) (Query, bool) {
+	var q Query
+	for len(text) > 0 {
+		piece, rest, _ := strings.Cut(text, "&")
+		text = rest
+		name, value, _ := strings.Cut(piece, "=")
+		p := Pair{unescape(name), unescape(value)}
+		if maxParams >= 0 && len(q) == maxParams || maxValue >= 0 && len(p.Value) > maxValue {
+			return nil, false
+		}
+		q = append(q, p)
+	}
+	return q, true
+}
+
+// unescape decodes the escapes %XX of s that are well formed.
+func unescape(s string) string {
+	at := strings.IndexByte(s, '%')
+	if at < 0 {
+		return s
+	}
+	out := append(make([]byte, 0, len(s)), s[:at]...)
+	for i := at; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			high, low := unhex(s[i+1]), unhex(s[i+2])
+			if high >= 0 && low >= 0 {
+				out = append(out, byte(high<<4|low))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// unhex returns the value of a hex digit, -1 for any other byte.
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}

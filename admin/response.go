@@ -1,0 +1,404 @@
+package admin
+
+import (
+	"errors"
+	"io"
+	"strconv"
+)
+
+// Content types.
+const (
+	typeText   = "text/plain; charset=UTF-8"
+	typeJSON   = "application/json"
+	typeHTML   = "text/html; charset=UTF-8"
+	typeEvents = "text/event-stream"
+)
+
+// responseBuffer is how much of an answer is kept back before it is sent. What
+// fits is sent with its length, and can still become an error.
+const responseBuffer = 64 << 10
+
+// compressFrom is the size from which on an answer is worth compressing.
+const compressFrom = 1 << 10
+
+// transport carries one answer to its client.
+type transport interface {
+	// begin sends or keeps the head. length is that of the body, -1 if it is
+	// not known; until end it is followed by bodies.
+	begin(w *Response, length int) error
+	// body sends a piece of the body. It does not keep p.
+	body(p []byte) error
+	// end marks the answer as complete.
+	end() error
+	// abort ends an answer in a way that cannot be taken for complete.
+	abort()
+}
+
+// Response is an answer in the making. Handlers set its status and fields
+// before they write. It is for the goroutine of the handler alone.
+type Response struct {
+	server    *Server
+	transport transport
+	buf       []byte // not sent yet; its capacity never grows
+
+	status      int
+	contentType string
+	fields      []Field
+	encodings   []string // values of Accept-Encoding
+	withoutBody bool     // the answer to HEAD
+	endless     bool
+
+	stage    stage
+	err      error // of the transport; nothing is sent after it
+	cut      bool  // the answer is incomplete
+	encoding string
+	encoder  compressor
+	packed   packer
+	sent     int64 // bytes of the body
+}
+
+type stage uint8
+
+const (
+	stageBuffer stage = iota // nothing was sent
+	stageStream              // the head was sent, the body is on its way
+	stageDone
+)
+
+// SetStatus sets the status; default 200.
+func (w *Response) SetStatus(status int) { w.status = status }
+
+// SetType sets the content type; default plain text.
+func (w *Response) SetType(contentType string) { w.contentType = contentType }
+
+// SetHeader sets a field of the head. Names are in lower case. The value must
+// not come from a request.
+func (w *Response) SetHeader(name, value string) {
+	for i := range w.fields {
+		if w.fields[i].Name == name {
+			w.fields[i].Value = value
+			return
+		}
+	}
+	w.fields = append(w.fields, Field{name, value})
+}
+
+// Endless makes the answer one without an end: it is sent as it is, neither
+// compressed nor in chunks, each Flush at once, and may take any time as long
+// as the client reads. The handler must end when the request's Closing is.
+func (w *Response) Endless() { w.endless = true }
+
+// Write adds to the body. The error is ErrGone when the client is; the handler
+// should then return it.
+func (w *Response) Write(p []byte) (int, error) {
+	if w.stage == stageBuffer {
+		if len(w.buf)+len(p) <= cap(w.buf) {
+			w.buf = append(w.buf, p...)
+			return len(p), nil
+		}
+		w.commit()
+	}
+	w.put(p)
+	if w.err != nil {
+		return 0, w.err
+	}
+	return len(p), nil
+}
+
+// WriteString is Write for a string.
+func (w *Response) WriteString(s string) (int, error) {
+	if w.stage == stageBuffer && len(w.buf)+len(s) <= cap(w.buf) {
+		w.buf = append(w.buf, s...)
+		return len(s), nil
+	}
+	return w.Write([]byte(s))
+}
+
+// Flush sends what was written so far. After the first flush the answer cannot
+// become an error any more.
+func (w *Response) Flush() error {
+	if w.stage == stageBuffer {
+		w.commit()
+	}
+	if w.encoder != nil && w.err == nil {
+		w.fail(w.encoder.Flush())
+		w.packed.flush()
+	}
+	w.drain()
+	return w.err
+}
+
+// text answers with a plain text.
+func (w *Response) text(status int, body string) error {
+	w.SetStatus(status)
+	_, err := w.WriteString(body)
+	return err
+}
+
+// json answers with a JSON document.
+func (w *Response) json(body []byte) error {
+	w.SetType(typeJSON)
+	_, err := w.Write(body)
+	return err
+}
+
+// fail notes the first error of the transport.
+func (w *Response) fail(err error) {
+	if w.err == nil && err != nil {
+		w.err = err
+	}
+}
+
+// commit sends the head of an answer of unknown length.
+func (w *Response) commit() {
+	pending := w.buf
+	w.stage = stageStream
+	if !w.endless {
+		w.encode(len(pending) + compressFrom)
+	}
+	w.fail(w.transport.begin(w, -1))
+	if w.withoutBody {
+		w.fail(errHeadDone)
+	}
+	if w.encoder != nil && w.err == nil {
+		w.buf = w.buf[:0]
+		_, err := w.encoder.Write(pending)
+		w.fail(err)
+	}
+}
+
+// encode takes an encoder if the client and the answer, of at least that size,
+// want one.
+func (w *Response) encode(size int) {
+	if size < compressFrom || !compressible(w.contentType) {
+		return
+	}
+	encoding := chooseEncoding(w.encodings)
+	if encoding == "" {
+		return
+	}
+	w.packed.w = w
+	if w.encoder = w.server.compressors.take(encoding, &w.packed); w.encoder != nil {
+		w.encoding = encoding
+		w.SetHeader("content-encoding", encoding)
+		w.SetHeader("vary", "accept-encoding")
+	}
+}
+
+// put sends p on its way once the head is out.
+func (w *Response) put(p []byte) {
+	switch {
+	case w.err != nil:
+	case w.encoder != nil:
+		_, err := w.encoder.Write(p)
+		w.fail(err)
+	default:
+		if len(w.buf)+len(p) > cap(w.buf) {
+			w.drain()
+		}
+		if len(w.buf) == 0 && len(p) > cap(w.buf)/2 {
+			w.send(p)
+		} else {
+			w.buf = append(w.buf, p...)
+		}
+	}
+}
+
+// drain sends what is in the buffer.
+func (w *Response) drain() {
+	w.send(w.buf)
+	w.buf = w.buf[:0]
+}
+
+// send hands p to the transport in pieces that each get their own deadline.
+func (w *Response) send(p []byte) {
+	for len(p) > 0 && w.err == nil {
+		n := min(len(p), responseBuffer)
+		w.fail(w.transport.body(p[:n]))
+		w.sent += int64(n)
+		p = p[n:]
+	}
+}
+
+// finish completes the answer of a handler that returned err. The result is
+// what is to be logged.
+func (w *Response) finish(err error) error {
+	defer w.release()
+	if w.stage == stageStream {
+		return w.finishStream(err)
+	}
+	if err != nil {
+		w.fault(err)
+	}
+	w.stage = stageDone
+	body := w.buf
+	w.encode(len(body))
+	if w.encoder != nil {
+		w.packed.keep = true
+		_, err1 := w.encoder.Write(body)
+		if err2 := w.encoder.Close(); err1 != nil || err2 != nil {
+			return errors.Join(err1, err2)
+		}
+		body = w.packed.buf
+	}
+	w.fail(w.transport.begin(w, len(body)))
+	if !w.withoutBody {
+		w.send(body)
+	}
+	if w.err == nil {
+		w.fail(w.transport.end())
+	}
+	return errors.Join(err, w.err)
+}
+
+func (w *Response) finishStream(err error) error {
+	w.stage = stageDone
+	if errors.Is(w.err, errHeadDone) {
+		return w.transport.end()
+	}
+	if err == nil && w.err == nil {
+		if w.encoder != nil {
+			w.fail(w.encoder.Close())
+			w.packed.flush()
+		}
+		w.drain()
+	}
+	if err == nil && w.err == nil {
+		w.fail(w.transport.end())
+	}
+	if err != nil || w.err != nil {
+		w.cut = true
+		w.transport.abort()
+	}
+	return errors.Join(err, w.err)
+}
+
+// fault replaces the answer by one that tells of err.
+func (w *Response) fault(err error) {
+	w.buf, w.contentType, w.status, w.endless = w.buf[:0], typeText, 500, false
+	w.fields = w.fields[:0]
+	var e *Error
+	if !errors.As(err, &e) {
+		w.buf = append(w.buf, "internal error\n"...)
+		return
+	}
+	if e.Status != 0 {
+		w.status = e.Status
+	}
+	w.buf = append(w.buf, e.Msg[:min(len(e.Msg), cap(w.buf))]...)
+}
+
+// release gives back what the answer borrowed.
+func (w *Response) release() {
+	if w.encoder != nil {
+		w.server.compressors.give(w.encoding, w.encoder)
+		w.encoder = nil
+	}
+}
+
+// packer takes what the encoder makes. It collects pieces worth sending, or
+// all of a small answer.
+type packer struct {
+	w    *Response
+	buf  []byte
+	keep bool
+}
+
+// Write implements io.Writer for the encoder.
+func (p *packer) Write(b []byte) (int, error) {
+	p.buf = append(p.buf, b...)
+	if !p.keep && len(p.buf) >= responseBuffer/2 {
+		p.flush()
+	}
+	return len(b), p.w.err
+}
+
+func (p *packer) flush() {
+	p.w.send(p.buf)
+	p.buf = p.buf[:0]
+}
+
+var _ io.StringWriter = (*Response)(nil)
+
+// appendHead appends the head of an answer. http10 and closing describe the
+// connection; length is -1 if it is not known, and then chunked says how the
+// end is told.
+func (w *Response) appendHead(dst []byte, length int, http10, chunked, closing bool) []byte {
+	dst = append(dst, "HTTP/1.1 "...)
+	dst = strconv.AppendInt(dst, int64(w.status), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, reason(w.status)...)
+	dst = append(dst, "\r\n"...)
+	w.visitHead(func(name, value string) { dst = appendField(dst, name, value) })
+	switch {
+	case length >= 0:
+		dst = append(dst, "content-length: "...)
+		dst = strconv.AppendInt(dst, int64(length), 10)
+		dst = append(dst, "\r\n"...)
+	case chunked:
+		dst = appendField(dst, "transfer-encoding", "chunked")
+	}
+	if closing {
+		dst = appendField(dst, "connection", "close")
+	} else if http10 {
+		dst = appendField(dst, "connection", "keep-alive")
+	}
+	return append(dst, "\r\n"...)
+}
+
+// pagePolicy are the fields of answers that are web pages.
+var pagePolicy = [...]Field{
+	{"x-frame-options", "DENY"},
+	{"cross-origin-opener-policy", "same-origin"},
+	{"referrer-policy", "same-origin"},
+	{"permissions-policy", "camera=(), microphone=(), geolocation=()"},
+	{"content-security-policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+		"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types 'none'"},
+}
+
+// visitHead visits the fields of the head that do not depend on the connection.
+func (w *Response) visitHead(visit func(name, value string)) {
+	visit("content-type", w.contentType)
+	if !w.has("cache-control") {
+		visit("cache-control", "no-cache, max-age=0")
+	}
+	visit("x-content-type-options", "nosniff")
+	visit("cross-origin-resource-policy", "same-origin")
+	if w.contentType == typeHTML {
+		for _, f := range pagePolicy {
+			visit(f.Name, f.Value)
+		}
+	}
+	for _, f := range w.fields {
+		visit(f.Name, f.Value)
+	}
+	visit("server", w.server.product)
+	visit("date", w.server.now().UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
+}
+
+// header returns a field of the head, "" if there is none.
+func (w *Response) header(name string) (found string) {
+	w.visitHead(func(n, value string) {
+		if n == name {
+			found = value
+		}
+	})
+	return found
+}
+
+func (w *Response) has(name string) bool {
+	for _, f := range w.fields {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func appendField(dst []byte, name, value string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	dst = append(dst, value...)
+	return append(dst, "\r\n"...)
+}

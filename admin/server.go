@@ -1,0 +1,339 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// noContext is for calls that want a context and do nothing with it.
+var noContext = context.Background()
+
+// Server is an administration server. Make it with [New]. Its methods are safe
+// for concurrent use.
+type Server struct {
+	cfg         Config
+	product     string
+	limits      Limits
+	src         Sources
+	store       *store.Store
+	logger      *slog.Logger
+	now         func() time.Time
+	hosts       *hostCheck
+	origins     *originCheck
+	readers     *originCheck
+	heavy       *gate
+	regexes     *gate // for requests with a filter
+	filters     filterCache
+	compressors *compressors
+	connections *connections
+	figures     *figures
+	audit       *auditLog
+	panics      panicLog
+	buffers     sync.Pool // of *[]byte with responseBuffer bytes
+	http        *fasthttp.Server
+	pages       *pages
+
+	tableMu sync.Mutex // held while a new table is made
+	table   atomic.Pointer[endpoints]
+
+	mutating sync.Mutex // held by mutations that note what they change
+
+	closing chan struct{} // closed when the server shuts down
+
+	mu        sync.Mutex
+	listener  net.Listener // of Listen, until Run takes it
+	listeners map[net.Listener]struct{}
+	addr      net.Addr
+	closed    bool
+}
+
+// New checks cfg and returns a server that does not listen yet.
+func New(cfg Config) (*Server, error) {
+	if cfg.Product == "" {
+		cfg.Product = "proxy"
+	}
+	if !validProduct(cfg.Product) {
+		return nil, fmt.Errorf("admin: product name %q is not made of letters, digits, '-', '_' and '.'", cfg.Product)
+	}
+	if cfg.Store == nil {
+		cfg.Store = store.New(store.Options{Product: cfg.Product})
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Address != "" {
+		if _, err := parseAddress(cfg.Address); err != nil {
+			return nil, err
+		}
+	}
+	limits := cfg.Limits.withDefaults()
+	s := &Server{
+		cfg:     cfg,
+		product: cfg.Product,
+		limits:  limits,
+		src:     cfg.Sources,
+		store:   cfg.Store,
+		logger:  cfg.Logger,
+		now:     cfg.Now,
+		hosts:   newHostCheck(cfg.HostCheck, cfg.AllowedHosts),
+		origins: newOriginCheck(cfg.AllowedOrigins),
+		readers: newOriginCheck(cfg.ReadOrigins),
+		heavy:   newGate(limits.HeavyRunning, limits.HeavyWaiting, limits.HeavyWait),
+		regexes: newGate(limits.RegexParallel, -1, time.Second),
+		filters: filterCache{limits: render.FilterLimits{
+			Length: limits.RegexBytes, Program: limits.RegexProgram, Budget: limits.RegexBudget}},
+		compressors: newCompressors(limits.Compressors),
+		figures:     newFigures(cfg.Store),
+		audit:       newAuditLog(limits.AuditEntries, cfg.Logger),
+		closing:     make(chan struct{}),
+		listeners:   make(map[net.Listener]struct{}),
+	}
+	s.connections = newConnections(&s.limits)
+	s.buffers.New = func() any {
+		b := make([]byte, 0, responseBuffer)
+		return &b
+	}
+	s.http = s.newHTTP()
+	pages, err := newPages(cfg.Product)
+	if err != nil {
+		return nil, err
+	}
+	s.pages = pages
+	table, err := s.builtin()
+	if err != nil {
+		return nil, err
+	}
+	s.table.Store(table)
+	if cfg.HostCheck == HostOff {
+		s.logger.Warn("host check is off: web pages may reach this server by a name that they control")
+	}
+	return s, nil
+}
+
+func validProduct(name string) bool {
+	for _, c := range name {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+			return false
+		}
+	}
+	return true
+}
+
+// Handle adds an endpoint. It reports false, and logs why, if the path is
+// taken, does not begin with '/' and go on, or has one of & " ' < > ? : in it.
+func (s *Server) Handle(e Endpoint) bool {
+	s.tableMu.Lock()
+	defer s.tableMu.Unlock()
+	table, err := s.table.Load().with(e)
+	if err != nil {
+		s.logger.Error(err.Error())
+		return false
+	}
+	s.table.Store(table)
+	return true
+}
+
+// Remove takes an endpoint away that [Server.Handle] added. It reports false if
+// there is none of that path, or if it is fixed.
+func (s *Server) Remove(path string) bool {
+	s.tableMu.Lock()
+	defer s.tableMu.Unlock()
+	table := s.table.Load()
+	e := table.byPath[path]
+	if e == nil || e.Fixed || e.Path != path {
+		return false
+	}
+	s.table.Store(table.without(path))
+	return true
+}
+
+// Endpoints returns the rows of the table in byte order of their paths, as far
+// as they exist in the server's mode.
+func (s *Server) Endpoints() []Endpoint {
+	var rows []Endpoint
+	for _, e := range s.table.Load().rows {
+		if s.exists(e) {
+			rows = append(rows, *e)
+		}
+	}
+	return rows
+}
+
+// Addr returns the address that the server listens on, nil before Listen or
+// Serve. Where the port was 0 it has the one that was given.
+func (s *Server) Addr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addr
+}
+
+// ErrClosed is returned by Serve and Run of a server that was shut down.
+var ErrClosed = errors.New("admin: server closed")
+
+// Listen binds the address of the configuration. The error wraps
+// [ErrAddressInUse] if another program has it.
+func (s *Server) Listen() error {
+	if s.cfg.Address == "" {
+		return errors.New("admin: no address configured")
+	}
+	ln, err := listen(s.cfg.Address, s.cfg.SocketMode, s.cfg.SocketGroup)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.listener != nil {
+		_ = ln.Close()
+		if s.closed {
+			return ErrClosed
+		}
+		return errors.New("admin: listens already")
+	}
+	s.listener, s.addr = ln, ln.Addr()
+	s.logger.Info("admin address: " + ln.Addr().String())
+	if s.cfg.Mode == ModeFull && placeOf(ln.Addr()).open {
+		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
+	}
+	return nil
+}
+
+// Run listens, unless [Server.Listen] has, and serves until ctx ends. It then
+// lets running requests finish, up to Limits.ShutdownTime, and returns nil when
+// all is quiet. Run once.
+func (s *Server) Run(ctx context.Context) error {
+	s.mu.Lock()
+	ln := s.listener
+	s.mu.Unlock()
+	if ln == nil {
+		if err := s.Listen(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		ln = s.listener
+		s.mu.Unlock()
+	}
+	stop := context.AfterFunc(ctx, s.shutdown)
+	err := s.Serve(ln)
+	if stop() {
+		s.shutdown()
+	} else {
+		s.connections.close(s.limits.ShutdownTime) // waits for the running one
+	}
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close shuts the server down as the end of Run's context does, and returns when
+// all is quiet.
+func (s *Server) Close() { s.shutdown() }
+
+func (s *Server) shutdown() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
+	for ln := range s.listeners {
+		_ = ln.Close()
+	}
+	s.mu.Unlock()
+	s.connections.close(s.limits.ShutdownTime)
+}
+
+// Serve accepts connections from ln until the server is shut down, and returns
+// [ErrClosed] then. It closes ln. Several listeners may be served at a time.
+func (s *Server) Serve(ln net.Listener) error {
+	defer ln.Close()
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.listeners[ln] = struct{}{}
+	if s.addr == nil {
+		s.addr = ln.Addr()
+	}
+	s.mu.Unlock()
+
+	at := placeOf(ln.Addr())
+	pause := time.Duration(0)
+	for {
+		nc, err := ln.Accept()
+		if err == nil {
+			pause = 0
+			s.admit(&conn{Conn: nc, place: at, peer: peerOf(nc)})
+			continue
+		}
+		if s.isClosing() {
+			return ErrClosed
+		}
+		if !transient(err) {
+			return fmt.Errorf("admin: %w", err)
+		}
+		pause = min(max(5*time.Millisecond, 2*pause), time.Second)
+		s.logger.Warn("accept failed", "error", err, "retry", pause)
+		select {
+		case <-time.After(pause):
+		case <-s.closing:
+		}
+	}
+}
+
+// admit starts to serve a connection, or turns it away.
+func (s *Server) admit(c *conn) {
+	s.figures.connections.Inc()
+	if !s.connections.enter(c) {
+		s.figures.rejected.Inc()
+		s.turnAway(c)
+		return
+	}
+	s.figures.active.Inc()
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				s.recovered("connection", v)
+				_ = c.Conn.Close()
+			}
+			s.connections.leave(c)
+			s.figures.active.Dec()
+		}()
+		_ = s.http.ServeConn(c) // an error is that of a client that went
+	}()
+}
+
+func (s *Server) isClosing() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// peerOf returns the address of the other end, the zero one on unix sockets.
+func peerOf(c net.Conn) netip.Addr {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"net"
+	"time"
+)
+
+// Sources are what the endpoints read and change. All are optional; an endpoint
+// whose source is missing says so. They are called by many goroutines at a
+// time.
+type Sources struct {
+	// State names the state of the server: LIVE, DRAINING, PRE_INITIALIZING or
+	// INITIALIZING. Default: always LIVE.
+	State func() string
+	// Info is what /server_info shows; its State is that of State.
+	Info func() ServerInfo
+	// HotRestartVersion is the version of the hot restart protocol. Default
+	// "disabled".
+	HotRestartVersion func() string
+	// Memory is what /memory shows. Default: that of the process.
+	Memory func() Memory
+	// Contention reports how long goroutines waited for mutexes, and false if
+	// that is not traced. Default: it is not.
+	Contention func() (Contention, bool)
+	// Quit begins the shutdown of the program. It is called after the answer
+	// was sent and must not wait for the server to end.
+	Quit func()
+
+	Health       Health
+	Listeners    func() []Listener
+	Drains       Drains
+	Certificates func() []Certificates
+	// Unready lists what the server waits for before it is live.
+	Unready func() []Unready
+
+	Runtime Runtime
+	Loggers Loggers
+	// ReopenLogs opens all log files anew.
+	ReopenLogs func() error
+
+	CPUProfiler  Profiler
+	HeapProfiler Profiler
+}
+
+// Health is the switch of the inbound health checks.
+type Health interface {
+	FailHealth()
+	RestoreHealth()
+}
+
+// Drains stops listeners.
+type Drains interface {
+	// Drain stops all listeners, or those of inbound traffic, now.
+	Drain(inboundOnly bool)
+	// DrainGracefully starts a drain and returns at once. When it is over the
+	// listeners stop, unless skipExit is set.
+	DrainGracefully(inboundOnly, skipExit bool)
+}
+
+// Profiler writes a profile to a file.
+type Profiler interface {
+	// Start reports false if the profiler runs already.
+	Start() (bool, error)
+	// Stop reports false if the profiler does not run.
+	Stop() (bool, error)
+	// Path is the file.
+	Path() string
+}
+
+// Runtime is the runtime values of the server.
+type Runtime interface {
+	Dump() RuntimeDump
+	// Modify sets values of the admin layer, all in one step. An empty value
+	// takes back what was set before. The text of the error is shown.
+	Modify(values map[string]string) error
+	// Bool returns a value as a boolean.
+	Bool(key string, byDefault bool) bool
+}
+
+// RuntimeDump is the runtime values at one moment.
+type RuntimeDump struct {
+	Layers  []string
+	Entries []RuntimeEntry // ascending by key
+}
+
+// RuntimeEntry is one runtime value.
+type RuntimeEntry struct {
+	Key    string
+	Values []string // for each layer, "" where it has none
+	Final  string
+}
+
+// Loggers are the loggers of the server. The texts of errors are shown; after
+// an error no level has changed.
+type Loggers interface {
+	List() []LogLevel
+	Set(name, level string) error
+	SetAll(level string) error
+	// SetPaths sets several levels: name:level or name=level, separated by
+	// commas.
+	SetPaths(paths string) error
+}
+
+// LogLevel is a logger and its level.
+type LogLevel struct{ Name, Level string }
+
+// Listener is a listener of the server.
+type Listener struct {
+	Name      string
+	Addresses []net.Addr // where it really listens
+}
+
+// Certificates are the certificates of one TLS context.
+type Certificates struct{ CA, Chain []Certificate }
+
+// Certificate is a certificate that the server has loaded.
+type Certificate struct {
+	Path         string // "" for one given inline
+	SerialNumber string // hexadecimal, lower case, without leading zeros
+	AltNames     []AltName
+	From, Until  time.Time
+	OCSP         *OCSP // nil without a stapled response
+}
+
+// AltName is a subject alternative name.
+type AltName struct {
+	Kind  string // "dns", "uri" or "ip_address"
+	Value string
+}
+
+// OCSP is the time a stapled response is valid.
+type OCSP struct{ From, Until time.Time }
+
+// Unready is what a manager of init targets waits for.
+type Unready struct {
+	Component string   // "listener"
+	Name      string   // "init manager …"
+	Targets   []string // "target …"
+}
+
+// Contention is how often and how long goroutines waited for mutexes.
+type Contention struct{ Contentions, CurrentWaitCycles, LifetimeWaitCycles uint64 }
+
+// Memory is the memory of the process in bytes.
+type Memory struct {
+	Allocated          uint64 // in use
+	HeapSize           uint64 // reserved by the heap
+	PageheapUnmapped   uint64 // given back, but still mapped
+	PageheapFree       uint64 // mapped and free
+	TotalThreadCache   uint64 // in caches of threads
+	TotalPhysicalBytes uint64
+}
+
+// ServerInfo is what /server_info shows.
+type ServerInfo struct {
+	Version                string
+	UptimeCurrentEpoch     time.Duration
+	UptimeAllEpochs        time.Duration
+	Options                Options
+	Node                   *Node
+	HotRestartInitializing bool
+}
+
+// Options are the command line options in effect.
+type Options struct {
+	BaseID                     uint64
+	Concurrency                uint32
+	ConfigPath                 string
+	ConfigYAML                 string
+	AllowUnknownStaticFields   bool
+	AdminAddressPath           string
+	LocalAddressIPVersion      string // v4 or v6
+	LogLevel                   string
+	ComponentLogLevel          string
+	LogFormat                  string
+	LogPath                    string
+	HotRestartVersion          bool
+	ServiceCluster             string
+	ServiceNode                string
+	ServiceZone                string
+	FileFlushInterval          time.Duration
+	DrainTime                  time.Duration
+	ParentShutdownTime         time.Duration
+	Mode                       string // Serve, Validate or InitOnly
+	DisableHotRestart          bool
+	EnableMutexTracing         bool
+	RestartEpoch               uint32
+	CPUSetThreads              bool
+	RejectUnknownDynamicFields bool
+	LogFormatEscaped           bool
+	DisabledExtensions         []string
+	IgnoreUnknownDynamicFields bool
+	UseDynamicBaseID           bool
+	BaseIDPath                 string
+	DrainStrategy              string // Gradual or Immediate
+	EnableFineGrainLogging     bool
+	SocketPath                 string
+	SocketMode                 uint32
+	EnableCoreDump             bool
+	StatsTags                  []string // name:value
+	SkipHotRestartOnNoParent   bool
+	SkipHotRestartParentStats  bool
+	SkipDeprecatedLogs         bool
+	FileFlushMinSize           uint32
+	LogStacktraceSingleEntry   bool
+}
+
+// Node tells who the server is.
+type Node struct {
+	ID, Cluster                   string
+	Metadata                      map[string]any // as of encoding/json; nil: none
+	Region, Zone, SubZone         string
+	UserAgentName                 string
+	MajorNumber, MinorNumber, Fix uint32 // of the build
+	Extensions                    []string
+	ClientFeatures                []string
+	ListeningAddresses            []string
+}

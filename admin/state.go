@@ -1,0 +1,60 @@
+package admin
+
+// stateLive is the state of a server that serves.
+const stateLive = "LIVE"
+
+func (s *Server) state() string {
+	if s.src.State == nil {
+		return stateLive
+	}
+	return s.src.State()
+}
+
+func (s *Server) ready(w *Response, _ *Request) error {
+	state := s.state()
+	status := 200
+	if state != stateLive {
+		status = 503
+	}
+	return w.text(status, state+"\n")
+}
+
+func (s *Server) live(w *Response, _ *Request) error { return w.text(200, "OK\n") }
+
+// missing is the answer of an endpoint that has nothing to work on.
+func missing(what string) error { return &Error{Status: 501, Msg: what + "\n"} }
+
+func (s *Server) healthcheckFail(w *Response, r *Request) error {
+	return s.setHealth(w, r, Health.FailHealth)
+}
+
+func (s *Server) healthcheckOK(w *Response, r *Request) error {
+	return s.setHealth(w, r, Health.RestoreHealth)
+}
+
+func (s *Server) setHealth(w *Response, r *Request, set func(Health)) error {
+	if s.src.Health == nil {
+		return missing("this server has no health check that could fail: the program has set no health switch")
+	}
+	before := s.state()
+	set(s.src.Health)
+	r.Changed("state", before, s.state())
+	return w.text(200, "OK\n")
+}
+
+func (s *Server) quit(w *Response, r *Request) error {
+	if s.src.Quit == nil {
+		return missing("this server cannot be ended from here: the program has set no quit function")
+	}
+	r.After(s.src.Quit)
+	return w.text(200, "OK\n")
+}
+
+func (s *Server) reopenLogs(w *Response, _ *Request) error {
+	if s.src.ReopenLogs != nil {
+		if err := s.src.ReopenLogs(); err != nil {
+			return &Error{Msg: "not all log files could be opened\n", Err: err}
+		}
+	}
+	return w.text(200, "OK\n")
+}

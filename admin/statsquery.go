@@ -1,0 +1,191 @@
+package admin
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/statsd-admin/statsd-admin/render"
+)
+
+// statsFormat is an output format of /stats.
+type statsFormat uint8
+
+const (
+	formatText statsFormat = iota
+	formatJSON
+	formatHTML
+	formatActiveHTML
+	formatMetrics
+)
+
+// statsQuery is what the parameters of /stats say.
+type statsQuery struct {
+	format  statsFormat
+	pattern string // of the filter, "" for none
+	options render.Options
+}
+
+// parseStats reads the parameters of /stats. Only the value that a parameter
+// has first counts, and an empty one is as good as none; flags are set by their
+// name. The first failure, in the order of the checks, is the answer.
+// metricsOnly is set for the path that has one format: what a format parameter
+// says there is checked and then ignored.
+func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
+	out := &statsQuery{pattern: q.Value("filter")}
+	o := &out.options
+	o.UsedOnly, o.TextReadouts = q.Has("usedonly"), q.Has("text_readouts")
+	if out.pattern != "" {
+		filter, err := s.filter(out.pattern)
+		if err != nil {
+			return nil, err
+		}
+		o.Filter = filter
+	}
+	if !choose(q.Value("histogram_buckets"), &o.Buckets, map[string]render.Buckets{"": render.Default,
+		"cumulative": render.Cumulative, "disjoint": render.Disjoint, "detailed": render.Detailed,
+		"summary": render.Summary, "none": render.Summary}) {
+		return nil, badRequest("usage: /stats?histogram_buckets=(cumulative|disjoint|detailed|summary)\n")
+	}
+	if !choose(q.Value("type"), &o.Type, map[string]render.Type{"": render.All, "All": render.All, "Counters": render.Counters,
+		"Gauges": render.Gauges, "Histograms": render.Histograms, "TextReadouts": render.TextReadouts}) {
+		return nil, badRequest("invalid &type= param")
+	}
+	if !choose(q.Value("hidden"), &o.Hidden, map[string]render.Hidden{"": render.HiddenExclude,
+		"exclude": render.HiddenExclude, "include": render.HiddenInclude, "only": render.HiddenOnly}) {
+		return nil, badRequest("usage: /stats?hidden=(include|only|exclude)\n\n")
+	}
+	if !choose(q.Value("format"), &out.format, map[string]statsFormat{"": formatText, "text": formatText, "json": formatJSON,
+		"html": formatHTML, "active-html": formatActiveHTML, "metrics": formatMetrics, "prometheus": formatMetrics}) {
+		return nil, badRequest("usage: /stats?format=(html|active-html|json|" + s.metricsFormat() + "|text)\n\n")
+	}
+	if metricsOnly {
+		out.format = formatMetrics
+	}
+	switch {
+	case out.format == formatMetrics && (o.Buckets == render.Disjoint || o.Buckets == render.Detailed):
+		return nil, badRequest("unsupported prometheus histogram bucket mode")
+	case out.format == formatActiveHTML:
+		return nil, badRequest("active-html is not supported, use format=html\n")
+	}
+	return out, nil
+}
+
+// choose sets to to what name stands for, and reports false for an unknown one.
+func choose[T any](name string, to *T, values map[string]T) bool {
+	v, ok := values[name]
+	if ok {
+		*to = v
+	}
+	return ok
+}
+
+// metricsFormat is how the product spells the exposition format.
+func (s *Server) metricsFormat() string {
+	if s.product == "envoy" {
+		return "prometheus"
+	}
+	return "metrics"
+}
+
+// statsParams lists the parameters of /stats, or of the path that has one
+// format.
+func (s *Server) statsParams(formats bool) []Param {
+	choice := func(name, help string, choices ...string) Param {
+		return Param{Name: name, Help: help, Kind: ParamChoice, Choices: append([]string{""}, choices...)}
+	}
+	params := []Param{
+		{Name: "usedonly", Help: "only stats that were updated", Kind: ParamFlag},
+		{Name: "filter", Help: "regular expression that a part of the name matches"},
+	}
+	if formats {
+		params = append(params,
+			Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json", "html", s.metricsFormat()}},
+			choice("type", "kind of stats", "All", "Counters", "Gauges", "Histograms", "TextReadouts"),
+			choice("histogram_buckets", "form of histograms; quantiles if empty", "cumulative", "disjoint", "detailed", "summary"))
+	} else {
+		params = append(params, choice("histogram_buckets", "form of histograms", "cumulative", "summary"))
+	}
+	return append(params,
+		choice("hidden", "what becomes of hidden stats", "include", "only", "exclude"),
+		Param{Name: "text_readouts", Help: "with format=" + s.metricsFormat() + ": show text readouts", Kind: ParamFlag})
+}
+
+// engineKey is the runtime key that selects the engine of filters.
+func (s *Server) engineKey() string {
+	return s.product + ".reloadable_features.admin_stats_filter_use_re2"
+}
+
+// filter compiles the pattern of a filter, or takes it from those kept.
+func (s *Server) filter(pattern string) (*render.Filter, error) {
+	engine := render.RE2
+	if s.src.Runtime != nil && !s.src.Runtime.Bool(s.engineKey(), true) {
+		engine = render.ECMAScript
+	}
+	f, err := s.filters.get(filterKey{engine, pattern})
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, render.ErrTooComplex):
+		return nil, badRequest(strings.TrimPrefix(err.Error(), "render: ") + "\n")
+	case engine == render.ECMAScript:
+		return nil, badRequest(`Invalid regex: "` + strings.TrimPrefix(err.Error(), render.ErrSyntax.Error()+": ") + "\"\n")
+	}
+	return nil, badRequest("Invalid re2 regex")
+}
+
+// filterCache keeps the filters asked for last, since a filter remembers which
+// names it matches.
+type filterCache struct {
+	limits render.FilterLimits
+
+	mu      sync.Mutex
+	entries []filterEntry // latest use last
+}
+
+type filterKey struct {
+	engine  render.Engine
+	pattern string
+}
+
+type filterEntry struct {
+	key    filterKey
+	filter *render.Filter
+}
+
+// cachedFilters is how many filters are kept.
+const cachedFilters = 64
+
+func (c *filterCache) get(key filterKey) (*render.Filter, error) {
+	if f := c.take(key, nil); f != nil {
+		return f, nil
+	}
+	f, err := render.NewFilter(key.engine, key.pattern, c.limits)
+	if err != nil {
+		return nil, err
+	}
+	return c.take(key, f), nil
+}
+
+// take returns the filter of key and notes its use; if there is none it puts
+// made, unless that is nil, in its place.
+func (c *filterCache) take(key filterKey, made *render.Filter) *render.Filter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := filterEntry{key, made}
+	for i, old := range c.entries {
+		if old.key == key {
+			e = old
+			c.entries = append(c.entries[:i], c.entries[i+1:]...)
+			break
+		}
+	}
+	if e.filter == nil {
+		return nil
+	}
+	if len(c.entries) == cachedFilters {
+		c.entries = append(c.entries[:0], c.entries[1:]...)
+	}
+	c.entries = append(c.entries, e)
+	return e.filter
+}
