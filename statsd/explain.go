@@ -85,7 +85,7 @@ func (s *Server) explainMetric(l *line.Line, e *Explanation) line.Reason {
 			x.Member = string(sample.Text)
 		}
 		x.Values = append(x.Values, l.Values[sample.From:sample.To]...)
-		if r := s.registry.explain(l, sample.Type, &x); r != line.OK {
+		if r := s.registry.explain(l, sample.Type, &x, e.Samples); r != line.OK {
 			return r
 		}
 		e.Samples = append(e.Samples, x)
@@ -93,8 +93,8 @@ func (s *Server) explainMetric(l *line.Line, e *Explanation) line.Reason {
 	return line.OK
 }
 
-// explain fills in where a sample of l would go.
-func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample) line.Reason {
+// explain fills in where a sample of l would go, after the ones before it.
+func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample, before []ExplainedSample) line.Reason {
 	w := want(l.Name, l.Tags, typ)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,6 +109,13 @@ func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample) line
 		}
 	}
 	x.Stat = r.fullName(&w)
+	for _, b := range before {
+		if b.Stat == x.Stat && b.Kind != x.Kind {
+			// The sample before it would make the name one of another kind.
+			w.name += "_" + w.group.String()
+			x.Stat = r.fullName(&w)
+		}
+	}
 	x.Series = r.series(&w)
 	return line.OK
 }

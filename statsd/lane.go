@@ -25,6 +25,8 @@ type lane struct {
 	top     topSketch
 	turns   uint64 // lines applied; every topEvery-th is noted in top
 	batches uint64 // every busyEvery-th is timed
+
+	gauge func() *cell // targetGauge, bound once
 }
 
 const (
@@ -231,15 +233,15 @@ func (ln *lane) metric() line.Reason {
 		if r := ln.parser.Numbers(li); r != line.OK {
 			return r
 		}
+		if r := ln.checkGauges(ln.gauge); r != line.OK {
+			return r
+		}
 	} else {
 		ln.tally.misses++
 		if r := ln.learn(&key); r != line.OK {
 			return r
 		}
 		tagErrors = li.TagErrors
-	}
-	if r := ln.checkGauges(); r != line.OK {
-		return r
 	}
 	ln.tally.tagErrors += uint64(tagErrors)
 	ln.tally.unknown += uint64(li.Unknown)
@@ -287,6 +289,9 @@ func (ln *lane) learn(key *rawKey) line.Reason {
 	if r := ln.parser.Numbers(li); r != line.OK {
 		return r
 	}
+	if r := ln.checkGauges(ln.knownGauge); r != line.OK {
+		return r
+	}
 	ln.targets = ln.targets[:0]
 	for i := range li.Samples {
 		typ := li.Samples[i].Type
@@ -313,15 +318,16 @@ func (ln *lane) remember(key *rawKey, typ line.Type, s rawSlot) {
 // relative reports whether v changes a gauge instead of setting it.
 func (ln *lane) relative(v line.Value) bool { return v.Signed && !ln.server.cfg.Parse.AbsoluteGauges }
 
-// checkGauges tries the line's gauge samples on the gauge's value: no result
-// may leave the finite numbers. All gauge samples of a line are of one gauge.
-// Another lane may change it before they are applied; then the gauge refuses
-// the change that would be too much, and keeps its value.
-func (ln *lane) checkGauges() line.Reason {
+// checkGauges tries the line's gauge samples on the value of their gauge: no
+// result may leave the finite numbers. All gauge samples of a line are of one
+// gauge; nil stands for one that does not exist yet. Another lane may change it
+// before they are applied; then the gauge refuses what would be too much, and
+// keeps its value.
+func (ln *lane) checkGauges(gauge func() *cell) line.Reason {
 	value, loaded := 0.0, false
-	for i, t := range ln.targets {
+	for i := range ln.line.Samples {
 		s := &ln.line.Samples[i]
-		if s.Type != line.Gauge || t.cell == nil {
+		if s.Type != line.Gauge {
 			continue
 		}
 		for _, v := range ln.line.Values[s.From:s.To] {
@@ -330,7 +336,10 @@ func (ln *lane) checkGauges() line.Reason {
 				continue
 			}
 			if !loaded {
-				value, loaded = t.cell.stat.(*store.FloatGauge).Value(), true
+				if c := gauge(); c != nil {
+					value = c.stat.(*store.FloatGauge).Value()
+				}
+				loaded = true
 			}
 			if value += v.Number; value-value != 0 {
 				return line.OutOfRange
@@ -339,6 +348,20 @@ func (ln *lane) checkGauges() line.Reason {
 	}
 	return line.OK
 }
+
+// targetGauge returns the cell of the line's gauge samples.
+func (ln *lane) targetGauge() *cell {
+	for i, t := range ln.targets {
+		if ln.line.Samples[i].Type == line.Gauge {
+			return t.cell
+		}
+	}
+	return nil
+}
+
+// knownGauge returns the cell that the line's gauge samples will get, if the
+// gauge exists.
+func (ln *lane) knownGauge() *cell { return ln.registry.lookup(ln.line.Name, ln.line.Tags, line.Gauge) }
 
 // apply adds the line's samples to their targets.
 func (ln *lane) apply() {

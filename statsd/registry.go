@@ -157,6 +157,17 @@ func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) foun
 	return r.create(&w)
 }
 
+// lookup returns the cell of a series that exists, nil if it does not.
+func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell {
+	w := want(name, lineTags, typ)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x, known, _ := r.place(&w, func(*store.Counter, Clash) {}); known {
+		return r.cells.at(x)
+	}
+	return nil
+}
+
 // place decides under which name w is kept: its own, unless that belongs to
 // something else. It returns the series' cell if it exists. What is in the way
 // is told to note.

@@ -84,6 +84,7 @@ func New(cfg Config) (*Server, error) {
 // newLane adds a lane. s.mu must be held, or s not be shared yet.
 func (s *Server) newLane() *lane {
 	ln := &lane{server: s, registry: s.registry, parser: s.parser, table: newRawTable(s.cfg.Limits.RawEntries)}
+	ln.gauge = ln.targetGauge
 	s.lanes = append(s.lanes, ln)
 	return ln
 }

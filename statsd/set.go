@@ -110,7 +110,7 @@ func (s *set) flush() float64 {
 		return float64(n)
 	}
 	n := cardinality(s.registers)
-	s.registers = nil
+	s.registers, s.n = nil, 0
 	return math.Round(n)
 }
 

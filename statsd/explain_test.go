@@ -1,0 +1,87 @@
+package statsd
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// explained are lines whose explanations are in testdata/explain.golden.
+var explained = []string{
+	"cart.items:3|c|@0.1",
+	"rt:12.5:13|ms|#route:/a,canary",
+	"  q:-2|g\r",
+	"u:anna:x|s",
+	"rt:1|ms:2|ms|@0.5:7|c",
+	"hits,zone=eu:1|c|#a:b",
+	"9-lives:1|c|#le:5,__x:\"q\\,9:n",
+	"known:1|g",
+	"x:1|c|T17|e:y|#:v",
+	"   x:0x10|c",
+	"x:1",
+	"",
+	`_e{2,3}:ab|c\n|t:error|#k:v`,
+	"_e{2,9}:ab|cd",
+	"_sc|db|2|m:down",
+	"_sc|db|7",
+	"first:1|c\nsecond:1|c",
+}
+
+func TestExplain(t *testing.T) {
+	r := newRig(t, Config{Prefix: "in"})
+	r.send("known:1|c\nknown:1|g")
+	before := r.stats()
+	var b strings.Builder
+	for _, in := range explained {
+		e := r.Explain([]byte(in))
+		j, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, _ := json.Marshal(in)
+		b.WriteString("# " + string(q) + "\n" + string(j) + "\n")
+	}
+	golden(t, "explain", b.String())
+	if after := r.stats(); strings.Join(after, "\n") != strings.Join(before, "\n") {
+		t.Errorf("explaining changed the stats from %v to %v", before, after)
+	}
+	if rep := r.Report(); rep.Listeners[0].Lines != 2 || rep.TypeConflicts != 1 {
+		t.Errorf("explaining was counted: %d lines, %d conflicts", rep.Listeners[0].Lines, rep.TypeConflicts)
+	}
+}
+
+func TestExplainTellsLimits(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Series: 1}})
+	r.send("a:1|c")
+	if s := r.Explain([]byte("a:1|c")).Samples[0]; !s.Known || s.Limit != "" {
+		t.Errorf("known: %+v", s)
+	}
+	if s := r.Explain([]byte("b:1|c")).Samples[0]; s.Known || s.Limit != "series" {
+		t.Errorf("new: %+v", s)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (-update rewrites it):\n%s", path, got)
+	}
+}

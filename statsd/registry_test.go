@@ -1,0 +1,252 @@
+package statsd
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestKindConflicts(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		in        []string
+		want      []string
+		conflicts uint64
+	}{
+		{"counter-then-timer", []string{"foo:1|c", "foo:1|ms", "foo:2|c", "foo:3|h"}, []string{"foo 3", "foo_histogram count=2 sum=4"}, 1},
+		{"timer-then-counter", []string{"foo:1|ms", "foo:1|c"}, []string{"foo count=1 sum=1", "foo_counter 1"}, 1},
+		{"all", []string{"foo:1|g", "foo:1|c", "foo:1|d", "foo:x|s"}, []string{"foo 1", "foo_counter 1", "foo_histogram count=1 sum=1", "foo_set 0"}, 3},
+		{"other-tags", []string{"foo:1|c|#a:b", "foo:1|g|#a:c", "foo:2|g|#a:d"}, []string{"foo.a.b 1", "foo_gauge.a.c 1", "foo_gauge.a.d 2"}, 1},
+		{"sample-names", []string{"stat_count:1|c", "stat:1|ms"}, []string{"stat_count 1", "stat_histogram count=1 sum=1"}, 1},
+		{"sample-names-after", []string{"stat:1|ms", "stat_count:1|c", "stat_sum:1|g", "stat_bucket:x|s"},
+			[]string{"stat count=1 sum=1", "stat_bucket_set 0", "stat_count_counter 1", "stat_sum_gauge 1"}, 3},
+		{"sample-names-cleaned", []string{"stat-x:1|ms", "stat.x.count:1|c"}, []string{"stat-x count=1 sum=1", "stat.x.count_counter 1"}, 1},
+		{"cleaned", []string{"a-b:1|c", "a.b:1|g"}, []string{"a-b 1", "a.b_gauge 1"}, 1},
+		{"suffix-taken", []string{"foo_gauge:1|c", "foo:1|c", "foo:1|g"}, []string{"foo 1", "foo_gauge 1", "foo_gauge_2 1"}, 0},
+		{"dots-in-tags", []string{"a.b:1|c|#c:d", "a:2|c|#b:c.d", "a.b.c.d:4|c", "a:8|c|#b:c.d"}, []string{"a.b.c.d 1", "a.b.c.d_counter 4", "a_counter.b.c.d 10"}, 0},
+		{"dots-in-tags-other-kind", []string{"a.b:1|c|#c", "a:2|g|#b:c"}, []string{"a.b.c 1", "a_gauge.b.c 2"}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, prefix := range []string{"", "in"} {
+				r := newRig(t, Config{Prefix: prefix})
+				for range 2 {
+					if prefix == "" {
+						r.send(tt.in[0]) // a known spelling changes nothing
+						r.Forget(func(string) bool { return true })
+					}
+				}
+				for _, in := range tt.in {
+					r.send(in)
+				}
+				want := make([]string, len(tt.want))
+				for i, w := range tt.want {
+					want[i] = w
+					if prefix != "" {
+						want[i] = prefix + "." + w
+					}
+				}
+				r.want(want...)
+				r.conserved()
+				rep := r.Report()
+				if rep.TypeConflicts != tt.conflicts {
+					t.Errorf("%d conflicts, want %d: %v", rep.TypeConflicts, tt.conflicts, rep.Clashes)
+				}
+				if n := rep.TypeConflicts + rep.Collisions; n != uint64(len(rep.Clashes)) {
+					t.Errorf("%d clashes listed, want %d", len(rep.Clashes), n)
+				}
+			}
+		})
+	}
+}
+
+func TestRejectConflicts(t *testing.T) {
+	r := newRig(t, Config{RejectConflicts: true})
+	r.send("foo:1|c\nfoo:1|ms\nfoo:2|c:1|g\nfoo:1|c")
+	r.want("foo 2")
+	if n := r.rejected()["type_conflict"]; n != 2 {
+		t.Errorf("%d lines rejected, want 2", n)
+	}
+	r.conserved()
+}
+
+// TestExpositionCollisions has stats that differ, but not in the exposition.
+func TestExpositionCollisions(t *testing.T) {
+	for _, in := range []string{
+		"a-b:1|c\na.b:1|c", "a:1|c|#k-x:1\na:1|c|#k.x:1", "a:1|c|#k\na:1|c|#k:true",
+	} {
+		r := newRig(t, Config{})
+		r.send(in)
+		if rep := r.Report(); rep.Collisions != 1 || len(rep.Clashes) != 1 || rep.Clashes[0].What != "exposition" {
+			t.Errorf("%q: %d collisions, %v", in, rep.Collisions, rep.Clashes)
+		}
+		if n := len(r.stats()); n != 2 {
+			t.Errorf("%q: %d stats, want 2", in, n)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	lines := func(format string, n int) string {
+		var s []string
+		for i := range n {
+			s = append(s, fmt.Sprintf(format, i))
+		}
+		return strings.Join(s, "\n")
+	}
+	for _, tt := range []struct {
+		name    string
+		limits  Limits
+		in      string
+		want    []string
+		limited uint64
+	}{
+		{"series", Limits{Series: 2}, lines("a%d:1|c", 5) + "\na0:5|c",
+			[]string{"a0 6", "a1 1", "overflow.counter 3"}, 3},
+		{"series_per_first_segment", Limits{FirstSegment: 2}, lines("a.x%d:1|c", 4) + "\nb.x:1|c",
+			[]string{"a.x0 1", "a.x1 1", "b.x 1", "overflow.counter 2"}, 2},
+		{"series_per_name", Limits{SeriesPerName: 2}, lines("a:1|c|#t:%d", 5) + "\nb:2:4|ms\n" + lines("b:2:4|ms|#t:%d", 3),
+			[]string{"a.t.0 1", "a.t.1 1", "b count=2 sum=6", "b.t.0 count=2 sum=6",
+				"overflow.counter.metric.a 3", "overflow.histogram.metric.b count=4 sum=12"}, 5},
+		{"series_per_name", Limits{SeriesPerName: 1, OverflowedNames: 1}, "a:1|c\nb:1|c\na:1|c|#x\nb:1|c|#x\na:1|c|#y",
+			[]string{"a 1", "b 1", "overflow.counter 1", "overflow.counter.metric.a 2"}, 3},
+		{"new_series_per_second", Limits{NewPerSecond: 3}, lines("a%d:1|c", 5),
+			[]string{"a0 1", "a1 1", "a2 1", "overflow.counter 2"}, 2},
+		{"sets", Limits{Sets: 2}, lines("s%d:x|s", 4), []string{"s0 0", "s1 0"}, 2},
+		{"series", Limits{Series: 1}, "a:1|c\ng:1|g\ns:x|s\na:1|c:1|g", []string{"a 2"}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, Config{Limits: tt.limits})
+			r.send(tt.in)
+			r.want(tt.want...)
+			r.conserved()
+			for _, l := range r.Report().Limits {
+				if want := map[bool]uint64{true: tt.limited}[l.Name == tt.name]; l.Limited != want {
+					t.Errorf("limit %s kept out %d lines, want %d", l.Name, l.Limited, want)
+				}
+			}
+			// Existing series stay exact, and what was kept out stays so.
+			r.send(tt.in)
+			r.conserved()
+		})
+	}
+}
+
+// TestLimitsLookAgain sends what a limit kept out once there is room.
+func TestLimitsLookAgain(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Series: 1}})
+	r.send("a:1|c\nb:1|c\nb:1|c")
+	r.want("a 1", "overflow.counter 2")
+	if n := r.Forget(func(name string) bool { return name == "a" }); n != 1 {
+		t.Fatalf("%d forgotten", n)
+	}
+	r.send("b:1|c")
+	r.want("b 1", "overflow.counter 2")
+	r.conserved()
+
+	r = newRig(t, Config{Limits: Limits{NewPerSecond: 1}})
+	r.send("a:1|c\nb:1|c")
+	r.now = r.now.Add(time.Second)
+	r.send("b:1|c")
+	r.want("a 1", "b 1", "overflow.counter 1")
+}
+
+func TestExpiry(t *testing.T) {
+	r := newRig(t, Config{TTL: TTL{Counter: 10 * time.Second, Gauge: 20 * time.Second, Set: 30 * time.Second}})
+	r.send("c:1|c\ng:1|g\nh:1|ms\ns:x|s")
+	step := func(d time.Duration) {
+		r.now = r.now.Add(d)
+		r.flush()
+		r.Sweep(false)
+	}
+	step(5 * time.Second) // everything was updated at 5 s
+	r.want("c 1", "g 1", "h count=1 sum=1", "s 1")
+	step(11 * time.Second)
+	r.want("g 1", "h count=1 sum=1", "s 0") // the set changed to 0: at 16 s
+	r.send("c:1|c\nc:1|c")                  // a known spelling of a stat that ended: a new one
+	r.want("c 2", "g 1", "h count=1 sum=1", "s 0")
+	step(5 * time.Second) // 21 s
+	step(5 * time.Second) // 26 s: the gauge is too old
+	r.want("c 2", "h count=1 sum=1", "s 0")
+	step(21 * time.Second) // 47 s: counter and set too
+	r.want("h count=1 sum=1")
+	r.send("s:y|s\ng:2|g")
+	step(time.Second)
+	r.want("g 2", "h count=1 sum=1", "s 1")
+	r.conserved()
+	r.Flush(r.now)
+	for _, k := range r.Report().Series {
+		want := map[string]string{"counter": "0 2 2", "gauge": "1 2 1", "histogram": "1 1 0", "set": "1 2 1"}[k.Kind]
+		if got := fmt.Sprint(k.Series, k.Created, k.Expired); got != want {
+			t.Errorf("%s: series, created, expired %s; want %s", k.Kind, got, want)
+		}
+	}
+}
+
+// TestExpiryBehindTheServersBack lets the store end stats without the server.
+func TestExpiryBehindTheServersBack(t *testing.T) {
+	r := newRig(t, Config{})
+	for range 5 {
+		r.send("a:1|c\nb:0.5|c")
+		r.store.RemoveNetwork(func(string) bool { return true })
+		r.send("a:1|c\nb:0.5|c\nb:0.5|c")
+		r.want("a 1", "b 1") // what b had collected before is gone too
+		r.store.RemoveNetwork(func(string) bool { return true })
+		r.flush()
+	}
+	if n := r.registry.cells.n; n > 4 {
+		t.Errorf("%d cells were needed for 2 series at a time", n)
+	}
+}
+
+// TestFamiliesEnd checks that nothing is kept of series that ended.
+func TestFamiliesEnd(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{SeriesPerName: 2}})
+	for range 3 {
+		r.send("a.b:1|c|#x:1\na.b:1|c|#x:2\na.b:1|c|#x:3\na-b:1|c|#x:1\nc:1|ms\nc:x|s")
+		r.Forget(func(string) bool { return true })
+		g := r.registry
+		if len(g.texts)+len(g.exposed)+len(g.setCells)+len(g.familyOf)+len(g.firsts)+g.live+g.overflowed+g.perGroup[counters] != 0 {
+			t.Fatalf("left: %+v", g)
+		}
+	}
+	if n := len(r.registry.families); n > 4 {
+		t.Errorf("%d families were needed for 4 at a time", n)
+	}
+}
+
+func TestNetworkNamesNeverMeetOwnStats(t *testing.T) {
+	r := newRig(t, Config{})
+	own := r.store.Root().Counter("server.live")
+	own.Add(5)
+	r.send("server.live:1|c\ningest.lines.listener.test:1|g")
+	r.want("ingest.lines.listener.test 1", "server.live 1")
+	if own.Total() != 5 {
+		t.Errorf("the own counter is %d, want 5", own.Total())
+	}
+}
+
+func TestReportLists(t *testing.T) {
+	r := newRig(t, Config{})
+	for i := range 30 {
+		r.send(fmt.Sprintf("many:1|c|#user:%d,region:eu\nn%02d:1|ms", i, i))
+	}
+	for range 64 * 10 {
+		r.send("hot:1|c")
+	}
+	r.now = r.now.Add(10 * time.Second)
+	r.flush()
+	rep := r.Report()
+	if len(rep.TopSeries) != 20 || rep.TopSeries[0] != (NameCount{"many", 30}) || rep.TopSeries[1].Name != "hot" {
+		t.Errorf("top series %v", rep.TopSeries)
+	}
+	if len(rep.TopTags) != 2 || rep.TopTags[0].Name != "user" || rep.TopTags[0].Count < 27 || rep.TopTags[0].Count > 33 || rep.TopTags[1] != (NameCount{"region", 1}) {
+		t.Errorf("top tags %v", rep.TopTags)
+	}
+	if len(rep.TopSamples) == 0 || rep.TopSamples[0].Name != "hot" || rep.TopSamples[0].PerSecond < 55 || rep.TopSamples[0].PerSecond > 70 {
+		t.Errorf("top samples %v", rep.TopSamples)
+	}
+	if n := len(rep.Newest); n != 61 || rep.Newest[0].Tags != "region:eu,user:0" || rep.Newest[60].Name != "hot" {
+		t.Errorf("%d newest, %v", n, rep.Newest)
+	}
+}

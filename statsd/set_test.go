@@ -1,0 +1,114 @@
+package statsd
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+func newTestSet() *set {
+	return &set{gauge: store.New(store.Options{}).Root().FloatGauge("s")}
+}
+
+func TestSetCountsExactly(t *testing.T) {
+	s, seed := newTestSet(), maphash.MakeSeed()
+	for _, n := range []int{0, 1, 7, 8, 9, 100, 4095, 4096} {
+		for round := range 3 {
+			for i := range n {
+				s.add(seed, fmt.Append(nil, "member", i, round*0))
+			}
+		}
+		if got := s.flush(); got != float64(n) {
+			t.Errorf("%d members: counted %v", n, got)
+		}
+	}
+	if got := s.flush(); got != 0 {
+		t.Errorf("after a flush: %v", got)
+	}
+}
+
+// TestSetEstimates allows five standard errors.
+func TestSetEstimates(t *testing.T) {
+	seed := maphash.MakeSeed()
+	for _, n := range []int{4097, 10_000, 50_000, 300_000} {
+		s := newTestSet()
+		for i := range n {
+			s.add(seed, fmt.Append(nil, "member", i))
+			s.add(seed, fmt.Append(nil, "member", i/2))
+		}
+		if s.hashes != nil || len(s.registers) != 1<<14 {
+			t.Errorf("%d members: %d hashes, %d registers", n, len(s.hashes), len(s.registers))
+		}
+		if got := s.flush(); math.Abs(got/float64(n)-1) > 5*0.0081 {
+			t.Errorf("%d members: estimated %v", n, got)
+		}
+		s.add(seed, []byte("x"))
+		if got := s.flush(); got != 1 {
+			t.Errorf("the interval after %d members: %v", n, got)
+		}
+	}
+}
+
+func TestSetShowsLastInterval(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("u:anna:x|s\nu:bert|s\nu:anna:x|s|@0.5")
+	r.want("u 0")
+	r.flush()
+	r.want("u 2")
+	r.send("u:carl|s")
+	r.want("u 2")
+	r.flush()
+	r.want("u 1")
+	r.flush()
+	r.want("u 0")
+}
+
+func TestTopSketch(t *testing.T) {
+	var s topSketch
+	for i := range uint32(10_000) {
+		s.add(i%5, 3)
+		s.add(1000+i, 1) // noise
+	}
+	counts := map[uint32]uint64{}
+	s.take(counts)
+	top := largest(counts, 5)
+	var items []uint32
+	for _, c := range top {
+		items = append(items, c.item)
+		if c.count < 6000 || c.count > 6000+40_000/64 {
+			t.Errorf("item %d: count %d, want 6000", c.item, c.count)
+		}
+	}
+	slices.Sort(items)
+	if !slices.Equal(items, []uint32{0, 1, 2, 3, 4}) {
+		t.Errorf("top items %v", items)
+	}
+	if s.n != 0 {
+		t.Error("the sketch is not empty after take")
+	}
+}
+
+func TestRing(t *testing.T) {
+	r := newRing[int](3)
+	if r.list() == nil || len(r.list()) != 0 {
+		t.Error("an empty ring lists something")
+	}
+	for i := range 5 {
+		r.add(i)
+		if got := r.list(); got[len(got)-1] != i || len(got) > 3 {
+			t.Errorf("after %d: %v", i, got)
+		}
+	}
+	if got := r.list(); !slices.Equal(got, []int{2, 3, 4}) || r.oldest() != 2 {
+		t.Errorf("%v, oldest %d", got, r.oldest())
+	}
+	none := newRing[int](0)
+	none.add(1)
+	if len(none.list()) != 0 {
+		t.Error("a ring of 0 keeps something")
+	}
+}
