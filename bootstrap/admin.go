@@ -221,7 +221,7 @@ func (a *Address) setSocket(d *decoder, n *yaml.Node, path string) {
 	if at, ok := seen["address"]; ok && address != "" {
 		ip, err := netip.ParseAddr(address)
 		if err != nil {
-			d.errorf(at, join(path, "address"), "%q is not an IP address such as 127.0.0.1 or ::1", address)
+			d.errorf(at, join(path, "address"), "%s is not an IP address such as 127.0.0.1 or ::1", d.show(at, path))
 			return
 		}
 		a.IP = ip
@@ -247,7 +247,7 @@ func (a *Address) setPipe(d *decoder, n *yaml.Node, path string) {
 // checkSocketPath reports a path that no unix socket can have.
 func checkSocketPath(d *decoder, n *yaml.Node, path, socket string) {
 	if socket == "" || len(socket) > maxSocketPath || (socket[0] != '/' && socket[0] != '@') {
-		d.errorf(n, path, "%q is not a socket path: want /path or @name of at most %d bytes", socket, maxSocketPath)
+		d.errorf(n, path, "%s is not a socket address: want /path or @name of at most %d bytes", d.show(n, path), maxSocketPath)
 	}
 }
 

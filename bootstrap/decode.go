@@ -81,7 +81,7 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 		}
 		f := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 		if f < 0 {
-			d.unknownField(key, join(path, key.Value), fields)
+			d.unknownField(key, join(path, printable(key.Value)), fields)
 			continue
 		}
 		if isNull(value) {
@@ -99,6 +99,18 @@ func (d *decoder) unknownField(key *yaml.Node, path string, fields []field) {
 		return
 	}
 	d.errorf(key, path, "unknown field; allowed: %s", fieldNames(fields))
+}
+
+// printable returns a key as it may stand in a path: on one line and not
+// endless.
+func printable(key string) string {
+	if len(key) > 80 {
+		key = key[:80] + "…"
+	}
+	if quoted := strconv.Quote(key); quoted != `"`+key+`"` {
+		return quoted
+	}
+	return key
 }
 
 // fieldNames lists the names of a table for an error text.

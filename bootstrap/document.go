@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -111,6 +112,9 @@ func (r *resolver) errorf(n *yaml.Node, format string, args ...any) {
 	r.errs = append(r.errs, &Error{Position: Position{r.name, n.Line, n.Column}, Message: fmt.Sprintf(format, args...)})
 }
 
+// plainTags are the tags that values have without writing any.
+var plainTags = []string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!timestamp", "!!merge"}
+
 // resolve returns the node that takes the place of n. Children are replaced in
 // n itself.
 func (r *resolver) resolve(n *yaml.Node) *yaml.Node {
@@ -124,6 +128,9 @@ func (r *resolver) resolve(n *yaml.Node) *yaml.Node {
 	}
 	if size, ok := r.sizes[n]; ok && size.depth > 0 {
 		return n
+	}
+	if !slices.Contains(plainTags, n.Tag) {
+		r.errorf(n, "tag %q is not supported; values have no tags here", n.Tag)
 	}
 	r.sizes[n] = extent{}
 	for i, child := range n.Content {

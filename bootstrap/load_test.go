@@ -170,6 +170,22 @@ func TestSingleErrors(t *testing.T) {
 		{"key-list", "a.yaml", "? [a]\n: b\n", "a.yaml:1:3: a key must be text"},
 		{"anchor", "a.yaml", "node: *nothing\n", "a.yaml:1:7: not valid YAML: unknown anchor 'nothing' referenced"},
 		{"anchor-cycle", "a.yaml", "node: &n\n  metadata: {self: *n}\n", `a.yaml:2:20: alias "n" contains itself`},
+		{"tag", "a.yaml", "node: {id: !!binary aGk=}\n", `a.yaml:1:12: tag "!!binary" is not supported`},
+		{"tag-own", "a.yaml", "node: !env HOME\n", `a.yaml:1:7: tag "!env" is not supported`},
+		{"forged-line", "a.yaml", "\"a\\nb.yaml:1:1: x\": 1\n", `a.yaml:1:1: "a\nb.yaml:1:1: x": unknown field`},
+		{"number-text", "a.yaml", "node: {id: [1]}\n", "node.id: a list is not text"},
+		{"metadata", "a.yaml", "node: {metadata: 5}\n", `node.metadata: "5" is not a mapping`},
+		{"null-list", "a.yaml", "stats_sinks: [null]\n", "stats_sinks[0]: null is not a mapping"},
+		{"long-value", "a.yaml", "admin: {mode: " + strings.Repeat("m", 200) + "}\n", strings.Repeat("m", 80) + `"… is not one of`},
+		{"regex-long", "a.yaml", "admin: {allow_paths: [{safe_regex: {regex: " + strings.Repeat("m", 1025) + "}}]}\n", "regular expression of 1025 bytes is longer than 1024"},
+		{"regex-case", "a.yaml", "admin: {allow_paths: [{safe_regex: {regex: a}, ignore_case: true}]}\n", "has no effect on a regular expression; write (?i) in it"},
+		{"eviction-admin", "a.yaml", "stats_flush_on_admin: true\nstats_eviction_interval: 5s\n", "cannot be used with stats_flush_on_admin"},
+		{"group", "a.yaml", "admin: {socket_group: adm, address: {socket_address: {address: '::', port_value: 1}}}\n", "admin.socket_group: only for an address of kind pipe"},
+		{"mapping-unmatched", "a.yaml", "statsd: {mapping: {unmatched: drop}}\n", "statsd.mapping.unmatched: known, but not available"},
+		{"listener-no-scheme", "a.yaml", "statsd: {listeners: [{address: '127.0.0.1:8125'}]}\n", "is not a listener address: no ://"},
+		{"listener-no-port", "a.yaml", "statsd: {listeners: [{address: 'udp://127.0.0.1'}]}\n", "is not a listener address: no host:port"},
+		{"listener-list", "a.yaml", "statsd: {listeners: [{address: []}]}\n", "a list is not a listener address: not text"},
+		{"json-format", "a.yaml", "application_log_config: {log_format: {}}\n", "one of text_format, json_format must be set"},
 		{"merge-key", "a.yaml", "node:\n  <<: text\n", "a.yaml:2:7: a merge key (<<) wants a mapping"},
 		{"nested-deep", "a.yaml", "node: {metadata: " + strings.Repeat("{a: ", 120) + "1" + strings.Repeat("}", 120) + "}", "nested deeper than 100 levels"},
 		{"nested-deep-json", "a.json", `{"node": ` + strings.Repeat(`{"a": `, 120) + "1" + strings.Repeat("}", 120) + "}", "nested deeper than 100 levels"},
@@ -197,6 +213,61 @@ func TestSingleErrors(t *testing.T) {
 				t.Errorf("Parse(%q)\n got %v\nwant %s", tt.text, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestEveryFieldIsRead puts a wrong shape in the place of every value of a full
+// configuration, one at a time. Each must be reported under its own path, so no
+// setting is accepted without being looked at.
+func TestEveryFieldIsRead(t *testing.T) {
+	data, err := os.ReadFile("testdata/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc yaml.Node
+	if err := yaml.Load(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	free := []string{ // parts of any form
+		"node.metadata.", "stats_sinks[0].typed_config", "layered_runtime.layers[0].static_layer.", "layered_runtime.layers[2].rtds_layer.rtds_config",
+		"static_resources", "dynamic_resources", "cluster_manager", "tracing", "application_log_config.log_format.json_format.",
+	}
+	var visit func(n *yaml.Node, path string)
+	fields := 0
+	visit = func(n *yaml.Node, path string) {
+		for _, f := range free {
+			if strings.HasPrefix(path, f) {
+				return
+			}
+		}
+		if path != "" {
+			saved := *n
+			*n = yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{{Kind: yaml.SequenceNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "x"}}}}}
+			if saved.Kind == yaml.SequenceNode {
+				*n = yaml.Node{Kind: yaml.ScalarNode, Value: "x"}
+			}
+			text, err := yaml.Dump(&doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Parse("a.yaml", text, Options{}); err == nil || !strings.Contains(err.Error(), " "+path) {
+				t.Errorf("%s: a wrong shape gives %v", path, err)
+			}
+			*n = saved
+			fields++
+		}
+		for i, child := range n.Content {
+			switch {
+			case n.Kind == yaml.SequenceNode:
+				visit(child, fmt.Sprintf("%s[%d]", path, i))
+			case n.Kind == yaml.MappingNode && i%2 == 1:
+				visit(child, join(path, n.Content[i-1].Value))
+			}
+		}
+	}
+	visit(doc.Content[0], "")
+	if fields < 150 {
+		t.Errorf("only %d fields were tried", fields)
 	}
 }
 

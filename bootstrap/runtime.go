@@ -110,7 +110,7 @@ func checkRuntimeValues(d *decoder, n *yaml.Node, path, prefix string) {
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := join(prefix, n.Content[i].Value), n.Content[i+1]
+		key, value := join(prefix, printable(n.Content[i].Value)), n.Content[i+1]
 		switch {
 		case value.Kind == yaml.MappingNode:
 			checkRuntimeValues(d, value, path, key)
