@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/bench/workload"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// BenchmarkCreate makes all counters of a new store. With rules=default the
+// default tag rules look at each name.
+func BenchmarkCreate(b *testing.B) {
+	none, err := tags.New(tags.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	sizes(b, func(b *testing.B, n int) {
+		names := workload.Clusters(n)
+		for _, rules := range []struct {
+			name string
+			tags *tags.Extractor
+		}{{"none", none}, {"default", nil}} {
+			b.Run("rules="+rules.name+"/impl=ours", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					st := store.New(store.Options{Tags: rules.tags})
+					for _, name := range names {
+						st.Root().Counter(name)
+					}
+				}
+				perName(b, n)
+			})
+		}
+		// With the order that the first look at all names makes.
+		b.Run("rules=default/ordered=true/impl=ours", func(b *testing.B) {
+			for b.Loop() {
+				st := store.New(store.Options{})
+				for _, name := range names {
+					st.Root().Counter(name)
+				}
+				v := st.View()
+				v.ByName(store.Scalars)
+				v.Close()
+			}
+			perName(b, n)
+		})
+		b.Run("impl=append", func(b *testing.B) {
+			for b.Loop() {
+				var all []byte
+				var at []uint32
+				for _, name := range names {
+					at = append(at, uint32(len(all)))
+					all = append(all, name...)
+				}
+				keepAlive(all, at)
+			}
+			perName(b, n)
+		})
+		b.Run("impl=map", func(b *testing.B) {
+			for b.Loop() {
+				m := map[string]*uint64{}
+				for _, name := range names {
+					m[string([]byte(name))] = new(uint64)
+				}
+			}
+			perName(b, n)
+		})
+	})
+}
+
+// BenchmarkCreateInto adds names to a store that has many and is being
+// looked at, so that the orders are kept up: one new name per look.
+func BenchmarkCreateInto(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		st := store.New(store.Options{})
+		for _, name := range workload.Clusters(n) {
+			st.Root().Counter(name)
+		}
+		more := workload.Dynamic(1 << 20)
+		look := func() {
+			v := st.View()
+			v.ByName(store.Scalars)
+			v.Close()
+		}
+		look()
+		i := 0
+		b.ResetTimer()
+		for b.Loop() {
+			if i == len(more) {
+				b.Fatal("out of names")
+			}
+			st.Root().Counter(more[i])
+			i++
+			look()
+		}
+	})
+}

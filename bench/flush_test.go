@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// BenchmarkFlush takes the snapshot of an interval in which 1 % of the
+// counters changed, in places that are spread over all memory (worst) or that
+// belong to the same services (usual). impl=scan reads all words and compares
+// them with copies, the least for a store that does not know what changed.
+func BenchmarkFlush(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		st, cs := clusters(n)
+		st.Flush(store.FlushOptions{}).Close()
+		flush := func(b *testing.B, write func(), totals bool) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				write()
+				b.StartTimer()
+				snap := st.Flush(store.FlushOptions{Totals: totals})
+				b.StopTimer()
+				snap.Close()
+				b.StartTimer()
+			}
+			perName(b, n)
+		}
+		spread := func() {
+			for i := 0; i < n; i += 100 {
+				cs[i].Inc()
+			}
+		}
+		b.Run("changed=1%-spread/impl=ours", func(b *testing.B) { flush(b, spread, false) })
+		b.Run("changed=1%-spread/totals=true/impl=ours", func(b *testing.B) { flush(b, spread, true) })
+		b.Run("changed=1%-together/impl=ours", func(b *testing.B) {
+			flush(b, func() {
+				for i := range n / 100 {
+					cs[i].Inc()
+				}
+			}, false)
+		})
+		b.Run("changed=0/impl=ours", func(b *testing.B) { flush(b, func() {}, false) })
+		b.Run("changed=100%/impl=ours", func(b *testing.B) {
+			flush(b, func() {
+				for _, c := range cs {
+					c.Inc()
+				}
+			}, false)
+		})
+		b.Run("changed=1%-spread/impl=scan", func(b *testing.B) {
+			words, latched := make([]atomic.Uint64, n), make([]uint64, n)
+			var changed []uint32
+			for b.Loop() {
+				for i := 0; i < n; i += 100 {
+					words[i].Add(1)
+				}
+				changed = changed[:0]
+				for i := range words {
+					if v := words[i].Load(); v != latched[i] {
+						latched[i] = v
+						changed = append(changed, uint32(i))
+					}
+				}
+			}
+			perName(b, n)
+		})
+	})
+}
+
+// BenchmarkFlushHistograms merges 10,000 histograms of which all or 1 % were
+// recorded to.
+func BenchmarkFlushHistograms(b *testing.B) {
+	const n = 10_000
+	st := store.New(store.Options{})
+	hs := make([]*store.Histogram, n)
+	for i := range hs {
+		hs[i] = st.Root().Histogram("h"+string(rune('a'+i%26))+string(rune(0x4e00+i)), store.Milliseconds)
+	}
+	for _, c := range []struct {
+		name string
+		step int
+	}{{"1%", 100}, {"100%", 1}} {
+		b.Run("changed="+c.name+"/impl=ours", func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				for i := 0; i < n; i += c.step {
+					for v := range uint64(10) {
+						hs[i].Record(v * v * 10)
+					}
+				}
+				b.StartTimer()
+				st.Flush(store.FlushOptions{}).Close()
+			}
+			perName(b, n)
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// padded is an atomic that shares its cache lines with nothing.
+type padded struct {
+	_ [64]byte
+	atomic.Uint64
+	_ [64]byte
+}
+
+// BenchmarkCounter increments held counters: one goroutine alone, all cores
+// the same counter, and all cores counters of their own that were made one
+// after the other.
+func BenchmarkCounter(b *testing.B) {
+	st := store.New(store.Options{})
+	run := func(core, n int, c *store.Counter) {
+		for range n {
+			c.Inc()
+		}
+	}
+	runAtomic := func(core, n int, c *atomic.Uint64) {
+		for range n {
+			c.Add(1)
+		}
+	}
+	b.Run("case=one/impl=ours", func(b *testing.B) {
+		c := st.Root().Counter("one")
+		run(0, warmUp, c)
+		b.ReportAllocs()
+		for b.Loop() {
+			c.Inc()
+		}
+	})
+	b.Run("case=one/impl=atomic", func(b *testing.B) {
+		c := new(padded)
+		for b.Loop() {
+			c.Add(1)
+		}
+	})
+	b.Run("case=same/impl=ours", func(b *testing.B) {
+		c := st.Root().Counter("same")
+		onAllCores(warmUp, func(core, n int) { run(core, n, c) })
+		b.ReportAllocs()
+		b.ResetTimer()
+		onAllCores(b.N, func(core, n int) { run(core, n, c) })
+	})
+	b.Run("case=same/impl=atomic", func(b *testing.B) {
+		c := new(padded)
+		onAllCores(b.N, func(core, n int) { runAtomic(core, n, &c.Uint64) })
+	})
+	b.Run("case=distinct/impl=ours", func(b *testing.B) {
+		cs := make([]*store.Counter, 256)
+		for i := range cs {
+			cs[i] = st.Root().Counter(fmt.Sprint("distinct", i))
+		}
+		onAllCores(warmUp, func(core, n int) { run(core, n, cs[core]) })
+		b.ReportAllocs()
+		b.ResetTimer()
+		onAllCores(b.N, func(core, n int) { run(core, n, cs[core]) })
+	})
+	b.Run("case=distinct/impl=atomic", func(b *testing.B) {
+		cs := make([]padded, 256)
+		onAllCores(b.N, func(core, n int) { runAtomic(core, n, &cs[core].Uint64) })
+	})
+	b.Run("case=distinct/impl=adjacent-atomic", func(b *testing.B) {
+		cs := make([]atomic.Uint64, 256)
+		onAllCores(b.N, func(core, n int) { runAtomic(core, n, &cs[core]) })
+	})
+	// As after the start and for counters that are rarely written: each flush
+	// finds fewer increments of a page than make it hot.
+	b.Run("case=cold/impl=ours", func(b *testing.B) {
+		st := store.New(store.Options{})
+		cs := make([]*store.Counter, 1<<20)
+		for i := range cs {
+			cs[i] = st.Root().Counter(fmt.Sprint("cold", i))
+		}
+		i := 0
+		b.ResetTimer()
+		for b.Loop() {
+			cs[i].Inc()
+			i = (i + 8191) & (1<<20 - 1)
+		}
+	})
+	b.Run("case=cold/impl=atomic", func(b *testing.B) {
+		cs := make([]atomic.Uint64, 1<<20)
+		i := 0
+		for b.Loop() {
+			cs[i].Add(1)
+			i = (i + 8191) & (1<<20 - 1)
+		}
+	})
+}
+
+// BenchmarkGauge writes held gauges.
+func BenchmarkGauge(b *testing.B) {
+	st := store.New(store.Options{})
+	g := st.Root().Gauge("g", store.Accumulate)
+	f := st.Root().FloatGauge("f")
+	a := new(padded)
+	b.Run("op=set/impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := uint64(0); b.Loop(); i++ {
+			g.Set(i)
+		}
+	})
+	b.Run("op=set/impl=atomic", func(b *testing.B) {
+		for i := uint64(0); b.Loop(); i++ {
+			a.Store(i)
+		}
+	})
+	b.Run("op=set-float/impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0.5; b.Loop(); i++ {
+			if f.Set(i) != nil {
+				b.Fatal("refused")
+			}
+		}
+	})
+	b.Run("op=add/impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			g.Add(1)
+		}
+	})
+	b.Run("op=add/impl=atomic", func(b *testing.B) {
+		for b.Loop() {
+			a.Add(1)
+		}
+	})
+	b.Run("op=add-float/impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if f.Add(0.5) != nil {
+				b.Fatal("refused")
+			}
+		}
+	})
+	b.Run("op=set-all-cores/impl=ours", func(b *testing.B) {
+		onAllCores(b.N, func(core, n int) {
+			for i := range n {
+				g.Set(uint64(i))
+			}
+		})
+	})
+	b.Run("op=set-all-cores/impl=atomic", func(b *testing.B) {
+		onAllCores(b.N, func(core, n int) {
+			for i := range n {
+				a.Store(uint64(i))
+			}
+		})
+	})
+}
+
+// BenchmarkText sets a held text readout.
+func BenchmarkText(b *testing.B) {
+	t := store.New(store.Options{}).Root().Text("version")
+	for b.Loop() {
+		t.Set("1.2.3")
+	}
+}

@@ -1,0 +1,86 @@
+// Package workload makes the names and values that benchmarks of this module
+// and of other libraries have in common, so that all do the same work.
+package workload
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// Clusters returns n names shaped cluster.service_N.stat, 100 for each
+// service, as a proxy has them for its upstreams. At a million names they are
+// 77 bytes long on average.
+func Clusters(n int) []string {
+	names := make([]string, n)
+	stats := make([]string, 100)
+	for i := range stats {
+		stats[i] = "upstream_rq_with_a_name_of_usual_length_for_a_statistic_" + strconv.Itoa(i)
+	}
+	for i := range names {
+		names[i] = "cluster.service_" + strconv.Itoa(i/100) + "." + stats[i%100]
+	}
+	return names
+}
+
+// Dynamic returns n names of 60 bytes, as are made from what requests carry.
+func Dynamic(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		number := strconv.Itoa(i / 100)
+		stat := strconv.Itoa(i % 100)
+		name := "cluster.service_" + strings.Repeat("0", 8-len(number)) + number + ".upstream_rq_some_longer_name_" + stat
+		names[i] = name + strings.Repeat("x", 60-len(name))
+	}
+	return names
+}
+
+// Step goes through n places so that each is visited and neighbours are far
+// apart, without the cost of random numbers. n must not be a multiple of 7919.
+func Step(i, n int) int {
+	if i += 7919 % n; i >= n {
+		i -= n
+	}
+	return i
+}
+
+// Of the public workload of Envoy's stats handler benchmark.
+const (
+	PublicScopes   = 10_000
+	PublicCounters = 100         // in each scope
+	PublicText     = 117_789_000 // bytes of the plain text of all
+)
+
+// PublicScope returns the prefix of scope s of Envoy's public workload.
+func PublicScope(s int) string { return "scope_" + strconv.Itoa(s) }
+
+// PublicCounter returns the name of counter c in each scope.
+func PublicCounter(c int) string { return strings.Repeat("a", 100) + "_" + strconv.Itoa(c) }
+
+// Lognormal returns n whole numbers around 1000, mostly within three octaves,
+// the same ones for a seed.
+func Lognormal(n int, seed uint64) []uint64 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	v := make([]uint64, n)
+	for i := range v {
+		v[i] = uint64(1000 * math.Exp(r.NormFloat64()))
+	}
+	return v
+}
+
+// Endpoint is what a request is counted by when metrics have tags.
+type Endpoint struct{ Region, Service, Status string }
+
+// Endpoints returns n different ones.
+func Endpoints(n int) []Endpoint {
+	es := make([]Endpoint, n)
+	for i := range es {
+		es[i] = Endpoint{
+			Region:  "eu-west-" + strconv.Itoa(i%10),
+			Service: "checkout-" + strconv.Itoa(i/100),
+			Status:  strconv.Itoa(200 + i/10%10),
+		}
+	}
+	return es
+}
