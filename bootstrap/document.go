@@ -17,6 +17,7 @@ const (
 	maxNodesPerByte  = 10
 	maxDepth         = 100
 	minNodeAllowance = 1000 // small documents may use aliases freely
+	mergeBytes       = 4    // bytes of text for each key that a merge key may copy
 )
 
 // document is one parsed tree, or several merged into one, without aliases.
@@ -65,13 +66,14 @@ func parseYAML(name string, data []byte) (*yaml.Node, []*Error) {
 	if len(doc.Content) != 1 {
 		return fail(1, 1, "want one document")
 	}
-	r := resolver{name: name, sizes: make(map[*yaml.Node]extent)}
+	allowed := min(maxNodes, max(minNodeAllowance, maxNodesPerByte*len(data)))
+	r := resolver{name: name, sizes: make(map[*yaml.Node]extent), merges: min(maxNodes, max(minNodeAllowance, len(data)/mergeBytes))}
 	root := r.resolve(doc.Content[0])
+	if r.sizes[root].nodes > allowed || r.merges < 0 {
+		return fail(root.Line, root.Column, "more than %d values after aliases are written out", allowed)
+	}
 	if len(r.errs) > 0 {
 		return nil, r.errs
-	}
-	if allowed := min(maxNodes, max(minNodeAllowance, maxNodesPerByte*len(data))); r.sizes[root].nodes > allowed {
-		return fail(root.Line, root.Column, "more than %d values after aliases are written out", allowed)
 	}
 	if r.sizes[root].depth > maxDepth {
 		return fail(root.Line, root.Column, "nested deeper than %d levels", maxDepth)
@@ -103,9 +105,10 @@ type extent struct{ nodes, depth int }
 // refuses duplicate and structured keys. Resolved nodes are shared, so a small
 // text stays small in memory; sizes knows what it would be written out.
 type resolver struct {
-	name  string
-	errs  []*Error
-	sizes map[*yaml.Node]extent // depth 0: being resolved, so it contains itself
+	name   string
+	errs   []*Error
+	sizes  map[*yaml.Node]extent // depth 0: being resolved, so it contains itself
+	merges int                   // keys that merge keys may still copy; negative: too many
 }
 
 func (r *resolver) errorf(n *yaml.Node, format string, args ...any) {
@@ -187,6 +190,9 @@ func (r *resolver) checkKeys(n *yaml.Node) {
 				continue
 			}
 			for i := 0; i+1 < len(m.Content); i += 2 {
+				if r.merges--; r.merges < 0 {
+					return
+				}
 				if _, own := first[m.Content[i].Value]; !own {
 					first[m.Content[i].Value] = m.Content[i]
 					n.Content = append(n.Content, m.Content[i], m.Content[i+1])
