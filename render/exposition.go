@@ -96,7 +96,8 @@ type exposer struct {
 
 	family *store.Name // of the stat before, if it has a shared name
 	metric []byte      // its metric name; empty: it is not shown
-	name   []byte      // scratch
+	name   []byte      // scratch: a metric name
+	last   []byte      // scratch: the label behind those of the stat
 	total  bool        // OpenMetrics: it is a counter's and ends in _total
 	labels []byte      // of the stat under the cursor, with commas between
 	seen   [][]byte    // label names of the stat, where one must be told from another
@@ -377,14 +378,14 @@ func appendLabelValue[T string | []byte](dst []byte, v T) []byte {
 // text writes a text readout: a gauge whose value is 0.
 func (e *exposer) text(labels []byte, value string) {
 	if e.dialect == dialectProtobuf {
-		e.name = appendProtoLabel(append(e.name[:0], labels...), store.TextLabel, value)
-		e.proto.scalar(e.out, e.name, 0)
+		e.last = appendProtoLabel(append(e.last[:0], labels...), store.TextLabel, value)
+		e.proto.scalar(e.out, e.last, 0)
 		return
 	}
-	e.name = append(append(e.name[:0], store.TextLabel...), '=', '"')
-	e.name = appendLabelValue(e.name, value)
-	e.name = append(e.name, '"')
-	e.sample("", labels, string(e.name))
+	e.last = append(append(e.last[:0], store.TextLabel...), '=', '"')
+	e.last = appendLabelValue(e.last, value)
+	e.last = append(e.last, '"')
+	e.sample("", labels, string(e.last))
 	e.out.buf = append(e.out.buf, '0', '\n')
 }
 
@@ -428,10 +429,10 @@ func (e *exposer) bucket(labels []byte, bound float64) {
 
 func (e *exposer) summary(labels []byte, st *histogram.Stats) {
 	for i, x := range st.Quantiles(e.values[:0], summaryQuantiles[:]) {
-		e.name = append(e.name[:0], `quantile="`...)
-		e.name = appendFloat(e.name, summaryQuantiles[i])
-		e.name = append(e.name, '"')
-		e.sample("", labels, string(e.name))
+		e.last = append(e.last[:0], `quantile="`...)
+		e.last = appendFloat(e.last, summaryQuantiles[i])
+		e.last = append(e.last, '"')
+		e.sample("", labels, string(e.last))
 		if e.dialect == dialectOpenMetrics && x != x {
 			e.out.buf = append(e.out.buf, "NaN"...)
 		} else {

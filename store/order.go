@@ -34,7 +34,8 @@ func textKey(s *Store, dst []byte, x id) []byte {
 }
 
 // familyTextKey is the key of the exposition's order: by tag-extracted name,
-// then by full name, both token by token. A token that ends sorts before one
+// own before network stats, then by full name; names are compared token by
+// token. A token that ends sorts before one
 // that goes on, so the dot counts as less than any other byte.
 func familyTextKey(s *Store, dst []byte, x id) []byte {
 	b, i := s.at(x)
@@ -43,10 +44,10 @@ func familyTextKey(s *Store, dst []byte, x id) []byte {
 	dst = s.appendFamily(dst, b, i, name, rest)
 	dst = tokenOrder(dst, at)
 	dst = append(dst, 1)
+	dst = originKey(dst, b) // the families of both are not mixed
 	at = len(dst)
 	dst = s.symbols.AppendText(dst, name)
-	dst = tokenOrder(dst, at)
-	return originKey(dst, b)
+	return tokenOrder(dst, at)
 }
 
 // appendFamily appends the name under which the family of a stat is ordered.

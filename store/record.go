@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,7 +26,7 @@ const (
 	flagTagged   = 1 << iota // the tag-extracted name differs from the name, or there are tags
 	flagEscaped              // the name has bytes that JSON or a label must escape
 	flagExplicit             // the tags were given, not taken out of the name
-	flagInvalid              // the name is not valid UTF-8
+	flagOdd                  // the name is not valid UTF-8, or a tag has no value
 )
 
 // splitRecord cuts rec after the name. It returns nils if rec does not hold a
@@ -85,9 +86,9 @@ func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []
 	var flags byte
 	if !plainName(full) {
 		flags |= flagEscaped
-		if !utf8.ValidString(full) {
-			flags |= flagInvalid
-		}
+	}
+	if !utf8.ValidString(full) || slices.ContainsFunc(tgs, func(t tags.Tag) bool { return t.Value == "" }) {
+		flags |= flagOdd
 	}
 	if explicit {
 		flags |= flagExplicit

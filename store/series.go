@@ -265,11 +265,11 @@ func (s *Store) enterSeries(x id) {
 	idx := &s.series
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
-	_, rest := splitRecord(b.record(i))
+	enc, rest := splitRecord(b.record(i))
 	owner := metricOwner{ref: x, kind: k}
 	n := s.recordFamily(rest)
 	if n != nil {
-		s.noteShape(b, rest, n)
+		s.noteShape(b, enc, rest, n)
 		if n.listed>>k&1 != 0 {
 			return
 		}

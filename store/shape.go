@@ -75,12 +75,12 @@ const (
 	valueChanged
 )
 
-// noteShape notes the shape of a stat of block b and family n, whose record
-// after the name is rest. seriesIndex.mu must be held.
-func (s *Store) noteShape(b *block, rest []byte, n *Name) {
+// noteShape notes the shape of a stat of block b and family n, whose record is
+// enc, the name, and rest. seriesIndex.mu must be held.
+func (s *Store) noteShape(b *block, enc, rest []byte, n *Name) {
 	k := b.variant.kind()
 	var room [16]shapedTag
-	tags := appendShape(room[:0], rest)
+	tags := s.appendShape(room[:0], enc, rest)
 	shape := hashShape(s.series.seed, tags, rest[0]&flagExplicit != 0)
 	if n.shapes.last[k] == shape {
 		return
@@ -131,31 +131,30 @@ type shapedTag struct {
 	value byte
 }
 
-// appendShape appends the tags of a record, of which rest is what follows the
-// name.
-func appendShape(tags []shapedTag, rest []byte) []shapedTag {
+// appendShape appends the tags of a record: the name is enc, rest is what
+// follows.
+func (s *Store) appendShape(tags []shapedTag, enc, rest []byte) []shapedTag {
 	uvarint := func() uint64 {
 		v, w := binary.Uvarint(rest)
 		rest = rest[w:]
 		return v
 	}
-	invalid := rest[0]&flagInvalid != 0
+	odd := rest[0]&flagOdd != 0
 	rest = rest[1:]
 	uvarint() // family
 	for range uvarint() {
 		t := shapedTag{name: uint32(uvarint())}
-		if seg := uvarint(); seg != 0 {
-			if invalid {
-				t.value = valueChanged
-			}
-		} else {
+		var value []byte
+		if seg := uvarint(); seg == 0 {
 			n := uvarint()
-			if n == 0 {
-				t.value = valueEmpty
-			} else if invalid && !utf8.Valid(rest[:n]) {
-				t.value = valueChanged
-			}
-			rest = rest[n:]
+			value, rest = rest[:n], rest[n:]
+		} else if odd {
+			value = s.segment(enc, int(seg)-1)
+		}
+		if odd && len(value) == 0 {
+			t.value = valueEmpty
+		} else if odd && !utf8.Valid(value) {
+			t.value = valueChanged
 		}
 		tags = append(tags, t)
 	}

@@ -1,0 +1,182 @@
+package exposition
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+func write(t *testing.T, f render.Format, st *store.Store, o render.Options) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := map[render.Format]func(io.Writer, *store.Store, render.Options) error{
+		render.FormatText: render.Exposition, render.FormatOpenMetrics: render.OpenMetrics, render.FormatProtobuf: render.Protobuf,
+	}[f]
+	if err := w(&b, st, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// checkAll writes a store in all formats and compares what parsers read.
+func checkAll(t *testing.T, st *store.Store) {
+	t.Helper()
+	want := groups(st)
+	for _, buckets := range []render.Buckets{render.Default, render.Summary} {
+		o := render.Options{TextReadouts: true, Buckets: buckets, Hidden: render.HiddenInclude}
+		summary := buckets == render.Summary
+
+		text := write(t, render.FormatText, st, o)
+		check(t, parse(t, text, render.FormatText.ContentType()), want, text, false, summary)
+		checkExpfmt(t, text)
+
+		om := write(t, render.FormatOpenMetrics, st, o)
+		check(t, parse(t, om, render.FormatOpenMetrics.ContentType()), want, om, true, summary)
+
+		pb := write(t, render.FormatProtobuf, st, o)
+		s := parse(t, pb, render.FormatProtobuf.ContentType())
+		check(t, s, want, text, false, summary)
+		checkDelimited(t, pb)
+		if !summary {
+			checkNative(t, s, want)
+		}
+	}
+}
+
+// checkExpfmt reads the text with the parser of the client libraries.
+func checkExpfmt(t *testing.T, text []byte) {
+	t.Helper()
+	p := expfmt.NewTextParser(model.LegacyValidation)
+	if _, err := p.TextToMetricFamilies(bytes.NewReader(text)); err != nil {
+		t.Fatalf("expfmt: %v\n%s", err, text)
+	}
+}
+
+// checkDelimited reads the messages with the protobuf library.
+func checkDelimited(t *testing.T, pb []byte) {
+	t.Helper()
+	d := expfmt.NewDecoder(bytes.NewReader(pb), expfmt.Format(render.FormatProtobuf.ContentType()))
+	seen := map[string]bool{}
+	for {
+		var mf dto.MetricFamily
+		err := d.Decode(&mf)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("expfmt: %v", err)
+		}
+		if seen[mf.GetName()] || len(mf.GetMetric()) == 0 || len(mf.ProtoReflect().GetUnknown()) != 0 {
+			t.Fatalf("bad family %v", &mf)
+		}
+		seen[mf.GetName()] = true
+	}
+}
+
+// checkNative compares native histograms with the counts of the bins.
+func checkNative(t *testing.T, s *scrape, want []*group) {
+	t.Helper()
+	n := 0
+	for _, g := range want {
+		if g.kind == store.KindHistogram {
+			n++
+		}
+	}
+	if len(s.native) != n {
+		t.Fatalf("%d native histograms, want %d", len(s.native), n)
+	}
+	for _, g := range want {
+		if len(g.hists) != 1 {
+			continue
+		}
+		st := g.hists[0].Snapshot().Cumulative
+		found := false
+		for id, h := range s.native {
+			ls := s.sets[id]
+			if !g.names(ls.Get("__name__")) || h.Count != st.Count() || h.Sum != st.Sum() {
+				continue
+			}
+			found = true
+		}
+		if !found {
+			t.Fatalf("no native histogram for %q with count %d and sum %v", g.stats, st.Count(), st.Sum())
+		}
+	}
+}
+
+func TestRandomStoresParse(t *testing.T) {
+	n := 3000
+	if testing.Short() {
+		n = 200
+	}
+	for seed := range uint64(n) {
+		if !t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { checkAll(t, randomStore(t, seed)) }) {
+			return
+		}
+	}
+}
+
+// FuzzExposition mixes any text into names, tags and values.
+func FuzzExposition(f *testing.F) {
+	f.Add(uint64(1), "a.b", "a-b")
+	f.Add(uint64(2), "__name__", "\"\n\\")
+	f.Fuzz(func(t *testing.T, seed uint64, a, b string) {
+		checkAll(t, randomStore(t, seed, a, b, a+"."+b))
+	})
+}
+
+// TestNativeBuckets checks where values land: Prometheus' own idea of a
+// bucket's bounds must hold the value, give or take the width of a bin.
+func TestNativeBuckets(t *testing.T) {
+	for digits := 1; digits <= 5; digits++ {
+		for _, x := range []float64{1, 2, 3, 4, 7, 8, 100, 128, 1000, 65536, 1e6, 123456789} {
+			st := store.New(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, SignificantDigits: digits}}})
+			st.Root().Histogram("h", store.Bytes).Record(uint64(x))
+			st.Root().Histogram("z", store.Bytes).Record(0)
+			n := st.Scope("", store.ScopeOptions{Network: true}).Histogram("n", store.Bytes)
+			n.RecordFloat(-x, 1)
+			st.Flush(store.FlushOptions{}).Close()
+			s := parse(t, write(t, render.FormatProtobuf, st, render.Options{Buckets: render.Native}), render.FormatProtobuf.ContentType())
+			if len(s.native) != 3 || len(s.values) != 0 {
+				t.Fatalf("got %d native histograms and %d other series", len(s.native), len(s.values))
+			}
+			for id, h := range s.native {
+				if err := h.Validate(); err != nil {
+					t.Fatal(err)
+				}
+				precision := math.Pow10(-digits)
+				if growth := math.Exp2(math.Exp2(-float64(h.Schema))); growth-1 > precision && h.Schema < 8 {
+					t.Errorf("schema %d for %d digits", h.Schema, digits)
+				}
+				if s.sets[id].Get("__name__") == "proxy_z" {
+					if h.ZeroCount != 1 {
+						t.Errorf("zero is not in the zero bucket: %v", h)
+					}
+					continue
+				}
+				it := h.PositiveBucketIterator()
+				if s.sets[id].Get("__name__") == "n" {
+					it = h.NegativeBucketIterator()
+				}
+				if !it.Next() {
+					t.Fatalf("%s has no bucket", id)
+				}
+				b := it.At()
+				lo, hi := min(math.Abs(b.Lower), math.Abs(b.Upper)), max(math.Abs(b.Lower), math.Abs(b.Upper))
+				if slack := x * precision; b.Count != 1 || x <= lo-slack || x > hi+slack || (x <= 128 && digits > 1 && b.Lower > 0 && (x <= lo || x > hi)) {
+					t.Errorf("digits %d: %v is in bucket %v", digits, x, b)
+				}
+			}
+		}
+	}
+}
