@@ -2,8 +2,11 @@ package config_test
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
@@ -22,6 +25,9 @@ func options() config.Options {
 		HealthCheckers:  []string{"known.checker"},
 	}
 }
+
+// compare compares compiled values.
+var compare = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b })}
 
 // mustParse decodes a text that has no mistakes.
 func mustParse(t *testing.T, text string) *config.ParsedCluster {

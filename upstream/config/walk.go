@@ -31,7 +31,8 @@ type walker struct {
 	types        *protoregistry.Types
 	allowUnknown bool
 
-	out  bytes.Buffer
+	hidden int // above 0 inside a field whose values are secrets
+	out    bytes.Buffer
 	line int // of the text that is written now
 	left int // values that may still come
 }
@@ -186,6 +187,9 @@ func isNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Tag == "!!null"
 }
 
+// show returns a value as error texts print it, masked inside a secret.
+func (w *walker) show(n *yaml.Node) string { return show(n, w.hidden > 0) }
+
 // show returns a value as error texts print it.
 func show(n *yaml.Node, secret bool) string {
 	switch {
@@ -224,7 +228,7 @@ func (w *walker) message(n *yaml.Node, md protoreflect.MessageDescriptor, path s
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with fields of %s", show(n, false), shortName(md))
+		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with fields of %s", w.show(n), shortName(md))
 		return
 	}
 	w.out.WriteByte('{')
@@ -292,6 +296,10 @@ func (w *walker) unknownField(key *yaml.Node, path string, md protoreflect.Messa
 
 // field writes the value of a field, with its cardinality.
 func (w *walker) field(n *yaml.Node, fd protoreflect.FieldDescriptor, path string, depth int) {
+	if isSensitive(fd) {
+		w.hidden++
+		defer func() { w.hidden-- }()
+	}
 	if !fd.IsList() && !fd.IsMap() {
 		w.single(n, fd, path, depth+1)
 		return
@@ -300,7 +308,7 @@ func (w *walker) field(n *yaml.Node, fd protoreflect.FieldDescriptor, path strin
 	switch {
 	case n == nil:
 	case fd.IsList() && n.Kind != yaml.SequenceNode:
-		w.nodeErrorf(Malformed, n, path, "%s is not a list", show(n, isSensitive(fd)))
+		w.nodeErrorf(Malformed, n, path, "%s is not a list", w.show(n))
 	case fd.IsList():
 		w.out.WriteByte('[')
 		for i, child := range n.Content {
@@ -320,7 +328,7 @@ func (w *walker) field(n *yaml.Node, fd protoreflect.FieldDescriptor, path strin
 		}
 		w.out.WriteByte(']')
 	case n.Kind != yaml.MappingNode:
-		w.nodeErrorf(Malformed, n, path, "%s is not a mapping", show(n, isSensitive(fd)))
+		w.nodeErrorf(Malformed, n, path, "%s is not a mapping", w.show(n))
 	default:
 		w.out.WriteByte('{')
 		for i, m := range members(n, w.report, path) {
@@ -358,13 +366,13 @@ func (w *walker) text(s string) {
 func (w *walker) single(n *yaml.Node, fd protoreflect.FieldDescriptor, path string, depth int) {
 	if fd.Message() != nil {
 		if wrapped := wrappedField(fd.Message()); wrapped != nil {
-			w.scalar(n, wrapped, path, depth, isSensitive(fd))
+			w.scalar(n, wrapped, path, depth)
 			return
 		}
 		w.message(n, fd.Message(), path, depth)
 		return
 	}
-	w.scalar(n, fd, path, depth, isSensitive(fd))
+	w.scalar(n, fd, path, depth)
 }
 
 // wrappedField returns the value of a wrapper message, nil for other messages.
@@ -375,13 +383,13 @@ func wrappedField(md protoreflect.MessageDescriptor) protoreflect.FieldDescripto
 	return nil
 }
 
-func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path string, depth int, secret bool) {
+func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path string, depth int) {
 	n = w.enter(n, path, depth)
 	if n == nil {
 		return
 	}
 	refuse := func(want string) {
-		w.nodeErrorf(Malformed, n, path, "%s is not %s", show(n, secret), want)
+		w.nodeErrorf(Malformed, n, path, "%s is not %s", w.show(n), want)
 	}
 	if n.Kind != yaml.ScalarNode {
 		refuse(kindText(fd))
@@ -575,7 +583,7 @@ func (w *walker) enum(n *yaml.Node, fd protoreflect.FieldDescriptor, path string
 	}
 	name := enumName(fd.Enum(), n.Value)
 	if name == "" {
-		w.nodeErrorf(BadValue, n, path, "%s is not %s", show(n, false), enumText(fd.Enum()))
+		w.nodeErrorf(BadValue, n, path, "%s is not %s", w.show(n), enumText(fd.Enum()))
 		return
 	}
 	w.text(name)
@@ -627,7 +635,7 @@ func (w *walker) duration(n *yaml.Node, path string, depth int) {
 			return
 		}
 	}
-	w.nodeErrorf(Malformed, n, path, "%s is not a duration in seconds, written like 5s or 0.25s", show(n, false))
+	w.nodeErrorf(Malformed, n, path, "%s is not a duration in seconds, written like 5s or 0.25s", w.show(n))
 }
 
 func (w *walker) timestamp(n *yaml.Node, path string, depth int) {
@@ -635,7 +643,7 @@ func (w *walker) timestamp(n *yaml.Node, path string, depth int) {
 		return
 	}
 	if _, err := time.Parse(time.RFC3339Nano, n.Value); n.Kind != yaml.ScalarNode || err != nil {
-		w.nodeErrorf(Malformed, n, path, "%s is not a time, written like 2025-03-04T05:06:07Z", show(n, false))
+		w.nodeErrorf(Malformed, n, path, "%s is not a time, written like 2025-03-04T05:06:07Z", w.show(n))
 		return
 	}
 	w.text(n.Value)
@@ -646,7 +654,7 @@ func (w *walker) fieldMask(n *yaml.Node, path string, depth int) {
 		return
 	}
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
-		w.nodeErrorf(Malformed, n, path, "%s is not a list of field names separated by commas", show(n, false))
+		w.nodeErrorf(Malformed, n, path, "%s is not a list of field names separated by commas", w.show(n))
 		return
 	}
 	w.text(n.Value)
@@ -697,7 +705,7 @@ func (w *walker) value(n *yaml.Node, path string, depth int) {
 	case "!!int", "!!float":
 		v, ok := floatOf(n)
 		if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
-			w.nodeErrorf(Malformed, n, path, "%s is not a number that JSON can hold", show(n, false))
+			w.nodeErrorf(Malformed, n, path, "%s is not a number that JSON can hold", w.show(n))
 			return
 		}
 		w.number(v)
@@ -729,7 +737,7 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with @type", show(n, false))
+		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with @type", w.show(n))
 		return
 	}
 	url, value := anyParts(n)
@@ -744,9 +752,9 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 	mt, err := w.types.FindMessageByURL(url.Value)
 	if err != nil {
 		if errors.Is(err, protoregistry.NotFound) {
-			w.nodeErrorf(Malformed, url, path, "@type %s is not a known message", quote(url.Value, false))
+			w.nodeErrorf(Malformed, url, path, "@type %s is not a known message", quote(url.Value, w.hidden > 0))
 		} else {
-			w.nodeErrorf(Malformed, url, path, "@type %s is not the name of a message", quote(url.Value, false))
+			w.nodeErrorf(Malformed, url, path, "@type %s is not the name of a message", quote(url.Value, w.hidden > 0))
 		}
 		return
 	}
@@ -764,12 +772,12 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 		}
 	}
 	if value == nil {
-		w.nodeErrorf(Malformed, n, path, "needs value beside @type %s", quote(url.Value, false))
+		w.nodeErrorf(Malformed, n, path, "needs value beside @type %s", quote(url.Value, w.hidden > 0))
 		return
 	}
 	w.out.WriteString(`,"value":`)
 	if wrapped := wrappedField(md); wrapped != nil {
-		w.scalar(value, wrapped, join(path, "value"), depth+1, false)
+		w.scalar(value, wrapped, join(path, "value"), depth+1)
 	} else {
 		w.message(value, md, join(path, "value"), depth+1)
 	}
