@@ -30,6 +30,7 @@ var protocols = []struct {
 	{"tcp", "tcp", lines},
 	{"tcp4", "tcp4", lines},
 	{"tcp6", "tcp6", lines},
+	{"tls", "tcp", lines}, // tcp with ListenerConfig.TLS
 	{"unixgram", "unixgram", datagrams},
 	{"unixstream", "unix", frames},
 	{"unixlines", "unix", lines},

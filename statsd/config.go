@@ -55,7 +55,7 @@ type Config struct {
 // to its protocol are ignored.
 type ListenerConfig struct {
 	// Address is protocol://place: udp://, udp4://, udp6://, tcp://, tcp4://,
-	// tcp6:// with host:port; unixgram://, unixstream:// (frames with a
+	// tcp6://, tls:// with host:port; unixgram://, unixstream:// (frames with a
 	// length), unixlines:// with an absolute path, or "@name" for an abstract
 	// socket. An empty host means all addresses, port 0 any free port.
 	Address string
@@ -78,7 +78,7 @@ type ListenerConfig struct {
 	Connections int           // most connections at a time; default 1024
 	PerAddress  int           // most connections of one address; default 64
 	IdleTimeout time.Duration // 0: 60 s, but only while more than half of Connections are in use; negative: never
-	TLS         *tls.Config   // nil: plain
+	TLS         *tls.Config   // nil: plain; tls:// needs it
 
 	// Unix sockets.
 

@@ -3,6 +3,7 @@ package statsd
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -21,10 +22,8 @@ type figures struct {
 	readErrors                     *store.Counter
 	active, queueBytes, rcvbuf     *store.Gauge
 	linesPerPacket, batchSize      *store.Histogram
-	busy                           *store.Counter
 
 	applied, limited, notices atomic.Uint64 // lines; notices are events and checks, part of applied
-	busyNanos                 atomic.Uint64
 
 	mu       sync.Mutex // guards the making of counters that only rarely exist
 	rejected [line.Reasons]atomic.Pointer[store.Counter]
@@ -44,7 +43,6 @@ func newFigures(root *store.Scope, listener string, a address) *figures {
 		tagErrors:  root.Counter("ingest.tag_errors", t),
 		unknown:    root.Counter("ingest.unknown_fields", t),
 		readErrors: root.Counter("ingest.read_errors", t),
-		busy:       root.Counter("ingest.busy_seconds", t),
 		ended:      make(map[string]*store.Counter),
 	}
 	if a.framing != lines {
@@ -89,14 +87,31 @@ func (f *figures) end(what, why string) {
 	c.Inc()
 }
 
-// addBusy adds time spent on parsing and applying.
-func (f *figures) addBusy(nanos uint64) {
-	const second = 1e9
-	now := f.busyNanos.Add(nanos)
-	if n := now/second - (now-nanos)/second; n > 0 {
-		f.busy.Add(n)
+// busyTime is how long one reader has been busy. It is sampled: a clock is read
+// at each busyEvery-th turn only.
+type busyTime struct {
+	seconds *store.Counter
+	nanos   atomic.Uint64
+}
+
+func newBusyTime(root *store.Scope, reader string) *busyTime {
+	return &busyTime{seconds: root.Counter("ingest.busy_seconds", tags.Tag{Name: "reader", Value: reader})}
+}
+
+const busyEvery = 16
+
+// add adds the time since start, which stands for busyEvery turns.
+func (b *busyTime) add(start time.Time) {
+	const second = uint64(time.Second)
+	n := busyEvery * uint64(time.Since(start))
+	now := b.nanos.Add(n)
+	if s := now/second - (now-n)/second; s > 0 {
+		b.seconds.Add(s)
 	}
 }
+
+// value returns the time in seconds.
+func (b *busyTime) value() float64 { return float64(b.nanos.Load()) / float64(time.Second) }
 
 // tally counts in plain words what a lane does between two publications.
 type tally struct {

@@ -23,16 +23,15 @@ type lane struct {
 	targets []target // of the line's samples
 	tally   tally
 	top     topSketch
-	turns   uint64 // lines applied; every topEvery-th is noted in top
-	batches uint64 // every busyEvery-th is timed
+	turns   uint64    // lines applied; every topEvery-th is noted in top
+	visits  uint64    // times that ln was entered; every busyEvery-th is timed
+	entered time.Time // zero: this visit is not timed
 
+	busy  *busyTime
 	gauge func() *cell // targetGauge, bound once
 }
 
-const (
-	topEvery  = 64
-	busyEvery = 16
-)
+const topEvery = 64
 
 // target is where a sample goes.
 type target struct {
@@ -43,6 +42,9 @@ type target struct {
 // enter locks ln.
 func (ln *lane) enter() {
 	ln.mu.Lock()
+	if ln.visits++; ln.visits%busyEvery == 0 {
+		ln.entered = time.Now()
+	}
 	if ln.registry.pending.Load() {
 		ln.registry.dropEnded()
 	}
@@ -56,6 +58,10 @@ func (ln *lane) leave(l *listener) {
 		ln.table = newRawTable(ln.server.cfg.Limits.RawEntries)
 	}
 	ln.tally.publish(l.figures, ln.server.figures)
+	if !ln.entered.IsZero() {
+		ln.busy.add(ln.entered)
+		ln.entered = time.Time{}
+	}
 	ln.mu.Unlock()
 }
 
@@ -63,12 +69,6 @@ func (ln *lane) leave(l *listener) {
 func (ln *lane) batch(l *listener, so *socket, n int) {
 	ln.enter()
 	defer ln.leave(l)
-	var start time.Time
-	ln.batches++
-	timed := ln.batches%busyEvery == 0
-	if timed {
-		start = time.Now()
-	}
 	filtered := len(l.cfg.Allowed) > 0
 	l.figures.batchSize.Record(uint64(n))
 	for i := range n {
@@ -84,9 +84,6 @@ func (ln *lane) batch(l *listener, so *socket, n int) {
 	}
 	if v, ok := so.batch.dropped(); ok {
 		l.figures.drops.Add(so.drops.observe(v))
-	}
-	if timed {
-		l.figures.addBusy(busyEvery * uint64(time.Since(start)))
 	}
 }
 

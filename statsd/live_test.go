@@ -3,9 +3,15 @@ package statsd
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -167,6 +173,42 @@ func TestTransports(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTLS(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.AddCert(cert)
+	server := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tls://127.0.0.1:0", TLS: server}}}).run()
+	if in := l.Listeners()[0]; !in.TLS || in.Protocol != "tls" {
+		t.Errorf("%+v", in)
+	}
+	c, err := tls.Dial("tcp", l.address(0), &tls.Config{RootCAs: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, c, "a:1|c\na:1|c")
+	_ = c.Close()
+	until(t, "both lines", func() bool { return l.report(0).Applied == 2 })
+	// A client that does not speak TLS is not taken for one with lines.
+	write(t, l.dial(0), "a:1|c\n")
+	until(t, "the end of it", func() bool { return l.report(0).Ended["closed error"] == 1 })
+	if r := l.report(0); r.Lines != 2 {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -660,6 +702,7 @@ func TestBadAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:8125":                           "has no protocol",
 		"http://127.0.0.1:8125":                    "not one of udp, udp4",
+		"tls://127.0.0.1:0":                        "needs TLS settings",
 		"udp://127.0.0.1":                          "not host:port",
 		"udp://127.0.0.1:65536":                    "not in [0,65535]",
 		"tcp://127.0.0.1:x":                        "not in [0,65535]",

@@ -54,6 +54,10 @@ type Report struct {
 	Events []ReceivedEvent // oldest first
 	Checks []ReceivedCheck // least recently updated first
 
+	// StreamBusySeconds is the time that all stream listeners together spent
+	// on parsing and applying, estimated.
+	StreamBusySeconds float64
+
 	// UnixQueue is how many datagrams may wait in a unix socket before the
 	// sender blocks; 0 if the system does not tell. 512 is a good value.
 	UnixQueue int
@@ -78,7 +82,7 @@ type ListenerReport struct {
 	ConnectionsTotal               uint64
 	Ended                          map[string]uint64 // connections by how and why: "closed eof", "refused per_address"
 	LinesPerPacket                 *store.Histogram  // nil for streams of lines
-	BusySeconds                    float64           // spent on parsing and applying, estimated
+	BusySeconds                    float64           // spent by a datagram listener on parsing and applying, estimated
 }
 
 // RejectedReport is about one reason.
@@ -190,6 +194,9 @@ func (s *Server) Report() Report {
 			r.Rejected = append(r.Rejected, RejectedReport{line.Reason(reason).String(), n, s.rejects.list(line.Reason(reason))})
 		}
 	}
+	for _, ln := range s.streamLanes {
+		r.StreamBusySeconds += ln.busy.value()
+	}
 	s.flushMu.Lock()
 	r.TopSamples = s.topped
 	s.flushMu.Unlock()
@@ -214,7 +221,6 @@ func (s *Server) reportListener(l *listener) ListenerReport {
 		ReadErrors:     f.readErrors.Total(),
 		Ended:          make(map[string]uint64),
 		LinesPerPacket: f.linesPerPacket,
-		BusySeconds:    float64(f.busyNanos.Load()) / 1e9,
 	}
 	for reason := range f.rejected {
 		if c := f.rejected[reason].Load(); c != nil {
@@ -234,6 +240,7 @@ func (s *Server) reportListener(l *listener) ListenerReport {
 		used, size := s.watchQueue(l, so)
 		r.QueueBytes += uint64(used)
 		r.RcvBufBytes += uint64(size)
+		r.BusySeconds += so.lane.busy.value()
 	}
 	r.Truncated, r.KernelDrops, r.PacketsRefused = f.truncated.Total(), f.drops.Total(), f.refused.Total()
 	return r

@@ -60,8 +60,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	for _, l := range cfg.Listeners {
-		if _, err := parseAddress(l.Address); err != nil {
+		a, err := parseAddress(l.Address)
+		if err != nil {
 			return nil, err
+		}
+		if a.scheme == "tls" && l.TLS == nil {
+			return nil, fmt.Errorf("statsd: %q needs TLS settings: a certificate at least", l.Address)
 		}
 	}
 	s := &Server{
@@ -75,15 +79,22 @@ func New(cfg Config) (*Server, error) {
 		flushed: cfg.Now(),
 	}
 	s.registry = newRegistry(&s.cfg, s.figures)
-	for range runtime.GOMAXPROCS(0) {
-		s.streamLanes = append(s.streamLanes, s.newLane())
+	for i := range runtime.GOMAXPROCS(0) {
+		s.streamLanes = append(s.streamLanes, s.newLane(fmt.Sprint("streams/", i)))
 	}
 	return s, nil
 }
 
-// newLane adds a lane. s.mu must be held, or s not be shared yet.
-func (s *Server) newLane() *lane {
-	ln := &lane{server: s, registry: s.registry, parser: s.parser, table: newRawTable(s.cfg.Limits.RawEntries)}
+// newLane adds a lane; reader is its name in metrics. s.mu must be held, or s
+// not be shared yet.
+func (s *Server) newLane(reader string) *lane {
+	ln := &lane{
+		server:   s,
+		registry: s.registry,
+		parser:   s.parser,
+		table:    newRawTable(s.cfg.Limits.RawEntries),
+		busy:     newBusyTime(s.cfg.Store.Root(), reader),
+	}
 	ln.gauge = ln.targetGauge
 	s.lanes = append(s.lanes, ln)
 	return ln
@@ -122,8 +133,8 @@ func (s *Server) Listen() error {
 		l.conns.total, l.conns.perAddr = l.cfg.Connections, l.cfg.PerAddress
 		l.conns.init()
 		granted := 0
-		for _, so := range l.sockets {
-			so.lane = s.newLane()
+		for i, so := range l.sockets {
+			so.lane = s.newLane(fmt.Sprint(l.name, "/", i))
 			granted += so.granted
 		}
 		if granted > 0 {
