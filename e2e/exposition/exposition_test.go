@@ -29,9 +29,17 @@ func write(t *testing.T, f render.Format, st *store.Store, o render.Options) []b
 }
 
 // checkAll writes a store in all formats and compares what parsers read.
-func checkAll(t *testing.T, st *store.Store) {
+//
+// A family that got a suffix keeps it when the one that had the name first is
+// gone, and a later family of the same kind gets the plain name: then one
+// group can be two series, and only the sums are compared.
+func checkAll(t *testing.T, st *store.Store, stable bool) {
 	t.Helper()
 	want := groups(st)
+	check := check
+	if !stable {
+		check = checkSums
+	}
 	for _, buckets := range []render.Buckets{render.Default, render.Summary} {
 		o := render.Options{TextReadouts: true, Buckets: buckets, Hidden: render.HiddenInclude}
 		summary := buckets == render.Summary
@@ -47,7 +55,7 @@ func checkAll(t *testing.T, st *store.Store) {
 		s := parse(t, pb, render.FormatProtobuf.ContentType())
 		check(t, s, want, text, false, summary)
 		checkDelimited(t, pb)
-		if !summary {
+		if !summary && stable {
 			checkNative(t, s, want)
 		}
 	}
@@ -115,12 +123,15 @@ func checkNative(t *testing.T, s *scrape, want []*group) {
 }
 
 func TestRandomStoresParse(t *testing.T) {
-	n := 3000
+	n := 1000
 	if testing.Short() {
 		n = 200
 	}
 	for seed := range uint64(n) {
-		if !t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { checkAll(t, randomStore(t, seed)) }) {
+		if !t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			st, stable := randomStore(t, seed)
+			checkAll(t, st, stable)
+		}) {
 			return
 		}
 	}
@@ -131,7 +142,8 @@ func FuzzExposition(f *testing.F) {
 	f.Add(uint64(1), "a.b", "a-b")
 	f.Add(uint64(2), "__name__", "\"\n\\")
 	f.Fuzz(func(t *testing.T, seed uint64, a, b string) {
-		checkAll(t, randomStore(t, seed, a, b, a+"."+b))
+		st, stable := randomStore(t, seed, a, b, a+"."+b)
+		checkAll(t, st, stable)
 	})
 }
 

@@ -302,6 +302,23 @@ func check(t *testing.T, s *scrape, want []*group, body []byte, openMetrics, sum
 	}
 }
 
+// checkSums compares the sum of all counters.
+func checkSums(t *testing.T, s *scrape, want []*group, body []byte, openMetrics, _ bool) {
+	t.Helper()
+	var got, sum float64
+	for _, g := range want {
+		sum += float64(g.total)
+	}
+	for id, ls := range s.sets {
+		if s.native[id] == nil && s.kindOf(t, ls.Get("__name__"), openMetrics) == "counter" {
+			got += s.values[id]
+		}
+	}
+	if got != sum {
+		t.Fatalf("the counters add up to %v, want %v\n%s", got, sum, body)
+	}
+}
+
 // kindOf returns the type that a sample's metric was declared with; "counter"
 // for what OpenMetrics has no suffix for.
 func (s *scrape) kindOf(t *testing.T, metric string, openMetrics bool) string {

@@ -20,8 +20,9 @@ func pieces() []string {
 }
 
 // randomStore makes a store of own stats and stats from network input, of all
-// kinds. The names come from a few pieces, so they often collide.
-func randomStore(tb testing.TB, seed uint64, more ...string) *store.Store {
+// kinds. The names come from a few pieces, so they often collide. stable
+// reports whether no stat ended after names had been given.
+func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, stable bool) {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	all := append(pieces(), more...)
@@ -31,7 +32,9 @@ func randomStore(tb testing.TB, seed uint64, more ...string) *store.Store {
 	}
 	some = append(some, more...)
 	pick := func() string { return some[r.IntN(len(some))] }
-	st := store.New(store.Options{
+	listed := false
+	stable = true
+	st = store.New(store.Options{
 		Naming: store.Naming{Namespaces: []string{"plug"}, NetworkTotal: r.IntN(3) == 0, NetworkPrefix: []string{"", "", "net_"}[r.IntN(3)]},
 		Histograms: []store.HistogramSetting{
 			{Match: func(n string) bool { return len(n)%3 == 0 }, Buckets: []float64{0.1, 1, 300000}, SignificantDigits: 1 + r.IntN(5)},
@@ -73,11 +76,12 @@ func randomStore(tb testing.TB, seed uint64, more ...string) *store.Store {
 				v.ByFamily(k)
 			}
 			v.Close()
+			listed = true
 		}
-		if r.IntN(30) == 0 {
-			st.RemoveNetwork(func(string) bool { return r.IntN(2) == 0 })
+		if r.IntN(30) == 0 && st.RemoveNetwork(func(string) bool { return r.IntN(2) == 0 }) > 0 {
+			stable = stable && !listed
 		}
 	}
 	st.Flush(store.FlushOptions{}).Close()
-	return st
+	return st, stable
 }
