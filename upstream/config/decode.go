@@ -427,11 +427,7 @@ func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
 		return nil, o
 	}
 	o.raw = &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
-	l := d.lift(m, value, r)
-	if l != nil {
-		r.author = l.author
-	}
-	return l, o
+	return d.lift(m, value, r), o
 }
 
 // countUnknown counts the unknown fields in m at any level, but not inside

@@ -47,12 +47,9 @@ type extra struct {
 
 var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)
 
-// author turns a path in the names of the v3 form into the names the author
-// used.
+// author turns a path in the names of the v3 form into the names that the
+// author of a v2 message used.
 func (l *lifted) author(path string) string {
-	if l.form != FormV2 {
-		return path
-	}
 	if l.extra.fromHosts {
 		path = hostsPath.ReplaceAllString(path, "hosts[$1]")
 		if rest, ok := strings.CutPrefix(path, "load_assignment"); ok {
@@ -88,30 +85,32 @@ func findTwins() map[protoreflect.FullName]protoreflect.MessageType {
 // lifter lifts one message.
 type lifter struct {
 	*report
-	d     *Decoder
-	extra extra
+	d   *Decoder
+	out *lifted
 }
 
 // lift returns the v3 form of m, whose bytes are value. nil means that it has
 // none; r says why.
 func (d *Decoder) lift(m proto.Message, value []byte, r *report) *lifted {
-	l := &lifter{report: r, d: d}
-	name := m.ProtoReflect().Descriptor().FullName()
-	twin, isV2 := d.twins[name]
+	out := &lifted{form: FormV3, message: m}
+	l := &lifter{report: r, d: d, out: out}
+	old := m.ProtoReflect().Type()
+	twin, isV2 := d.twins[old.Descriptor().FullName()]
 	if !isV2 {
 		if d.twins != nil {
-			m = proto.Clone(m)
-			l.message(m.ProtoReflect(), "", false, 0)
+			out.message = proto.Clone(m)
+			l.message(out.message.ProtoReflect(), "", false, 0)
 		}
-		return &lifted{form: FormV3, message: m}
+		return out
 	}
-	v3 := l.reparse(m.ProtoReflect().Type(), twin, value)
-	if v3 == nil {
+	out.form, out.message = FormV2, l.reparse(old, twin, value)
+	if out.message == nil {
 		r.errorf(Malformed, "", "cannot be read in the v3 form")
 		return nil
 	}
-	l.message(v3.ProtoReflect(), "", true, 0)
-	return &lifted{form: FormV2, message: v3, extra: l.extra}
+	r.author = out.author
+	l.message(out.message.ProtoReflect(), "", true, 0)
+	return out
 }
 
 // reparse reads the bytes of a v2 message as its v3 twin. Fields that v2 does
@@ -182,7 +181,7 @@ func (l *lifter) message(m protoreflect.Message, path string, isV2 bool, depth i
 		l.fix(m, fields, path)
 	}
 	if c, ok := m.Interface().(*clusterv3.Cluster); ok && isV2 && c.LbPolicy == 4 {
-		c.LbPolicy, l.extra.originalDstLB = clusterv3.Cluster_CLUSTER_PROVIDED, true
+		c.LbPolicy, l.out.extra.originalDstLB = clusterv3.Cluster_CLUSTER_PROVIDED, true
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		at := join(path, string(fd.Name()))
@@ -393,7 +392,7 @@ func (l *lifter) socketConfig(name string, s *structpb.Struct, path string) *any
 	}
 	if err != nil {
 		l.errorf(Malformed, join(path, "config"), "is not an UpstreamTlsContext")
-		return packed(s)
+		return packed(&tlsv3.UpstreamTlsContext{})
 	}
 	c := fieldChecker{report: l.report, book: &l.d.rules}
 	c.message(m.ProtoReflect(), join(path, "config"), false, 0)
@@ -419,18 +418,18 @@ func (l *lifter) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left [
 			hasContext = true
 		case 35:
 			key, value := mapEntry(f.bytes)
-			if l.extra.options == nil {
-				l.extra.options = make(map[string]*structpb.Struct)
+			if l.out.extra.options == nil {
+				l.out.extra.options = make(map[string]*structpb.Struct)
 			}
-			l.extra.options[key] = value
+			l.out.extra.options[key] = value
 		default:
 			left = append(left, f)
 		}
 	}
-	l.extra.hostsGiven = len(hosts) > 0
+	l.out.extra.hostsGiven = len(hosts) > 0
 	if c.LoadAssignment == nil && len(hosts) > 0 {
 		c.LoadAssignment = assignmentOf(hosts)
-		l.extra.fromHosts = true
+		l.out.extra.fromHosts = true
 	}
 	if hasContext && c.TransportSocket == nil {
 		c.TransportSocket = &corev3.TransportSocket{
@@ -439,7 +438,7 @@ func (l *lifter) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left [
 				TypeUrl: typePrefix + "envoy.api.v2.auth.UpstreamTlsContext", Value: context,
 			}},
 		}
-		l.extra.fromTLS = true
+		l.out.extra.fromTLS = true
 	}
 	return left
 }

@@ -33,8 +33,8 @@ type walker struct {
 
 	hidden int // above 0 inside a field whose values are secrets
 	out    bytes.Buffer
-	line int // of the text that is written now
-	left int // values that may still come
+	line   int // of the text that is written now
+	left   int // values that may still come
 }
 
 // decodeNode decodes the tree n into m. What is wrong goes to r.
