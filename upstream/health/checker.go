@@ -1,0 +1,279 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// A Counter counts events.
+type Counter interface{ Inc() }
+
+// A Gauge shows how many there are.
+type Gauge interface {
+	Inc()
+	Dec()
+}
+
+// Stats are what a checker counts; all members must be set.
+type Stats struct {
+	Attempt, Success, Failure, NetworkFailure, PassiveFailure, VerifyCluster Counter
+	Healthy, Degraded                                                        Gauge
+}
+
+// Kind is how a check ended.
+type Kind uint8
+
+// The kinds of outcomes.
+const (
+	Passed  Kind = iota
+	Active       // a bad answer
+	Network      // no connection, or it broke
+	Timeout      // no answer in time
+	Passive      // a normal request was told that the host is to be taken as failed
+)
+
+// Outcome is how a check ended.
+type Outcome struct {
+	Kind Kind
+	// Retriable makes an Active failure wait for the threshold.
+	Retriable bool
+	// Degraded tells that a Passed host calls itself degraded.
+	Degraded bool
+	// Exclude tells that a failed host asks not to be counted.
+	Exclude bool
+}
+
+// Prober checks one host, one check at a time.
+type Prober interface {
+	// Probe runs a check until ctx is done at the latest.
+	Probe(ctx context.Context) Outcome
+	// Close releases what is kept between checks.
+	Close()
+}
+
+// Transition is what a check did to the state of its host.
+type Transition uint8
+
+// The transitions.
+const (
+	Unchanged     Transition = iota
+	ChangePending            // a threshold is not reached yet
+	Changed                  // the flags of the host changed
+)
+
+// Report is one completed check.
+type Report struct {
+	Host       *host.Host
+	Outcome    Outcome
+	Transition Transition
+}
+
+// Config says how to check.
+type Config struct {
+	Check   config.HealthCheck
+	Cluster string // host of requests that name no other
+	Product string // in header names; default "proxy"
+	Stats   Stats
+
+	// Dial connects to a host, including TLS where the host wants it. Nil dials
+	// in plain text.
+	Dial func(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error)
+	// Custom makes the probers of a custom check.
+	Custom func(h *host.Host) Prober
+	// Traffic tells whether the cluster ever had traffic; as long as it had none
+	// checks are rarer. Nil means it had.
+	Traffic func() bool
+	// Runtime overrides numbers by key, "health_check.…". Nil overrides nothing.
+	Runtime func(key string) (uint64, bool)
+	// Rand returns uniform random numbers; nil means those of math/rand/v2.
+	Rand func() uint64
+	// Done is told of every completed check, without a lock held. Nil tells
+	// nobody.
+	Done func(Report)
+}
+
+// Checker checks the hosts of a cluster. All methods are safe for concurrent
+// use.
+type Checker struct {
+	c      Config
+	prober func(h *host.Host) Prober
+
+	mu       sync.Mutex
+	sessions map[*host.Host]*session
+	closed   bool
+	running  sync.WaitGroup // checks under way
+}
+
+// New returns a checker that checks nobody yet.
+func New(c Config) (*Checker, error) {
+	if c.Product == "" {
+		c.Product = "proxy"
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Uint64
+	}
+	if c.Runtime == nil {
+		c.Runtime = func(string) (uint64, bool) { return 0, false }
+	}
+	if c.Traffic == nil {
+		c.Traffic = func() bool { return true }
+	}
+	if c.Done == nil {
+		c.Done = func(Report) {}
+	}
+	if c.Dial == nil {
+		c.Dial = func(ctx context.Context, _ *host.Host, a host.Address) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, a.Network(), a.String())
+		}
+	}
+	k := &Checker{c: c, sessions: make(map[*host.Host]*session)}
+	switch {
+	case c.Custom != nil:
+		k.prober = c.Custom
+	case c.Check.Kind == config.HTTPCheck:
+		var service *match.Matcher
+		if s := c.Check.HTTP.ServiceName; s != nil {
+			m, err := matcher(s)
+			if err != nil {
+				return nil, err
+			}
+			service = &m
+		}
+		k.prober = func(h *host.Host) Prober { return newHTTPProber(&k.c, h, service) }
+	case c.Check.Kind == config.TCPCheck:
+		k.prober = func(h *host.Host) Prober { return &tcpProber{c: &k.c, host: h} }
+	case c.Check.Kind == config.GRPCCheck:
+		k.prober = func(h *host.Host) Prober { return newGRPCProber(&k.c, h) }
+	default:
+		return nil, fmt.Errorf("health: no prober for the custom check %q", c.Check.Custom.Name)
+	}
+	return k, nil
+}
+
+func matcher(s *config.StringMatcher) (match.Matcher, error) {
+	var kind match.Kind
+	switch s.Kind {
+	case config.MatchExact:
+		kind = match.Exact
+	case config.MatchPrefix:
+		kind = match.Prefix
+	case config.MatchSuffix:
+		kind = match.Suffix
+	case config.MatchContains:
+		kind = match.Contains
+	case config.MatchRegex:
+		kind = match.Regex
+	default:
+		return match.Matcher{}, errors.New("health: custom matchers of service names are not supported")
+	}
+	return match.New(kind, s.Pattern, s.IgnoreCase)
+}
+
+// Add begins to check h. A host that is not to be checked is left alone, and
+// false returned.
+func (k *Checker) Add(h *host.Host) bool {
+	if h.DisableActiveHC() {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || k.sessions[h] != nil {
+		return false
+	}
+	s := &session{k: k, host: h, prober: k.prober(h), first: true}
+	k.sessions[h] = s
+	s.start()
+	return true
+}
+
+// Remove ends to check h. A check under way is broken off and not reported.
+func (k *Checker) Remove(h *host.Host) {
+	k.mu.Lock()
+	s := k.sessions[h]
+	delete(k.sessions, h)
+	k.mu.Unlock()
+	if s != nil {
+		s.stop()
+	}
+}
+
+// Close ends all checks and waits until none is under way. It must not be
+// called from the Done callback.
+func (k *Checker) Close() {
+	k.mu.Lock()
+	k.closed = true
+	sessions := k.sessions
+	k.sessions = make(map[*host.Host]*session)
+	k.mu.Unlock()
+	for _, s := range sessions {
+		s.stop()
+	}
+	k.running.Wait()
+}
+
+// ReportImmediateFailure is to be called when a normal answer of h asks for it
+// by the immediate failure header: the host fails at once and is not counted
+// until it turns healthy again.
+func (k *Checker) ReportImmediateFailure(h *host.Host) {
+	k.mu.Lock()
+	s := k.sessions[h]
+	k.mu.Unlock()
+	if s != nil {
+		s.passive()
+	}
+}
+
+// delay returns the time to the next check.
+func (k *Checker) delay(h *host.Host, passed bool, t Transition) time.Duration {
+	c := &k.c.Check
+	var base time.Duration
+	switch pending := t == ChangePending; {
+	case !k.c.Traffic():
+		base = c.NoTrafficInterval
+		if h.Flags()&host.FailedActiveHC == 0 && !pending {
+			base = c.NoTrafficHealthyInterval
+		}
+	case passed && pending:
+		base = c.HealthyEdgeInterval
+	case passed:
+		base = c.Interval
+	case pending:
+		base = c.UnhealthyEdgeInterval
+	default:
+		base = c.UnhealthyInterval
+	}
+	// Parts first, so that long intervals do not overflow.
+	spread := base / 100 * time.Duration(c.IntervalJitterPercent)
+	return k.clamp(base + k.random(spread) + k.random(c.IntervalJitter))
+}
+
+// random returns a random duration in [0, d).
+func (k *Checker) random(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(k.c.Rand() % uint64(d))
+}
+
+// clamp applies the bounds of the runtime.
+func (k *Checker) clamp(d time.Duration) time.Duration {
+	bound := func(key string, d time.Duration) time.Duration {
+		if n, ok := k.c.Runtime(key); ok {
+			return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
+		}
+		return d
+	}
+	d = min(d, bound("health_check.max_interval", math.MaxInt64))
+	return max(d, bound("health_check.min_interval", 0), time.Millisecond)
+}

@@ -1,0 +1,124 @@
+package health
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// grpcProber checks by grpc.health.v1.Health/Check. Its two messages are a
+// string and an enumeration, both in field 1, so they are written by hand.
+type grpcProber struct {
+	c         *Config
+	host      *host.Host
+	transport *http.Transport
+	request   []byte // one framed message
+}
+
+const (
+	grpcPath    = "/grpc.health.v1.Health/Check"
+	grpcServing = 1
+	// maxGRPCAnswer is far more than an answer needs.
+	maxGRPCAnswer = 64 << 10
+)
+
+func newGRPCProber(c *Config, h *host.Host) *grpcProber {
+	var message []byte
+	if name := c.Check.GRPC.ServiceName; name != "" {
+		message = binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(name)))
+		message = append(message, name...)
+	}
+	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
+	return &grpcProber{c, h, newTransport(c, h, true), append(frame, message...)}
+}
+
+// Close implements Prober.
+func (p *grpcProber) Close() { p.transport.CloseIdleConnections() }
+
+// Probe implements Prober.
+func (p *grpcProber) Probe(ctx context.Context) Outcome {
+	g := &p.c.Check.GRPC
+	r := &http.Request{
+		Method: http.MethodPost,
+		URL:    &url.URL{Scheme: "http", Host: "health.invalid", Path: grpcPath},
+		Host:   firstOf(p.host.HealthCheckHostname(), g.Authority, p.c.Cluster),
+		Header: http.Header{
+			"Content-Type": {"application/grpc"},
+			"Te":           {"trailers"},
+			"User-Agent":   {"grpc-health"},
+			"Grpc-Timeout": {strconv.FormatInt(max(int64(p.c.Check.Timeout/time.Millisecond), 1), 10) + "m"},
+		},
+		Body: io.NopCloser(bytes.NewReader(p.request)), ContentLength: int64(len(p.request)),
+	}
+	addHeaders(r, g.Metadata)
+	resp, err := p.transport.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		p.Close() // a connection that hangs must not serve the next check
+		return Outcome{Kind: Network}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxGRPCAnswer+1))
+	if err != nil {
+		return Outcome{Kind: Network}
+	}
+	status := resp.Trailer.Get("Grpc-Status")
+	if status == "" {
+		status = resp.Header.Get("Grpc-Status") // an answer without a message
+	}
+	if resp.StatusCode != http.StatusOK || status != "0" || servingStatus(body) != grpcServing {
+		return Outcome{Kind: Active}
+	}
+	return Outcome{Kind: Passed}
+}
+
+// servingStatus reads field 1 of a framed HealthCheckResponse; 0 is unknown,
+// also for anything that is not such a message.
+func servingStatus(frame []byte) uint64 {
+	if len(frame) < 5 || frame[0] != 0 || uint64(binary.BigEndian.Uint32(frame[1:])) != uint64(len(frame)-5) {
+		return 0
+	}
+	status := uint64(0)
+	for b := frame[5:]; len(b) > 0; {
+		tag, n := binary.Uvarint(b)
+		if n <= 0 {
+			return 0
+		}
+		b = b[n:]
+		switch tag & 7 {
+		case 0:
+			v, n := binary.Uvarint(b)
+			if n <= 0 {
+				return 0
+			}
+			if tag>>3 == 1 {
+				status = v
+			}
+			b = b[n:]
+		case 2:
+			l, n := binary.Uvarint(b)
+			if n <= 0 || l > uint64(len(b)-n) {
+				return 0
+			}
+			b = b[n+int(l):]
+		case 1, 5:
+			size := 8
+			if tag&7 == 5 {
+				size = 4
+			}
+			if len(b) < size {
+				return 0
+			}
+			b = b[size:]
+		default:
+			return 0
+		}
+	}
+	return status
+}

@@ -1,0 +1,198 @@
+package health
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// maxDrain is how much of an unread body is skipped to use a connection again.
+const maxDrain = 64 << 10
+
+// newTransport returns a transport whose connections all lead to h. http2 means
+// HTTP/2 by prior knowledge.
+func newTransport(c *Config, h *host.Host, http2 bool) *http.Transport {
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return c.Dial(ctx, h, h.HealthCheckAddress())
+		},
+		DisableKeepAlives:      !c.Check.ReuseConnection,
+		DisableCompression:     true,
+		MaxConnsPerHost:        1,
+		MaxResponseHeaderBytes: 64 << 10,
+		Protocols:              new(http.Protocols),
+	}
+	if http2 {
+		t.Protocols.SetUnencryptedHTTP2(true)
+	} else {
+		t.Protocols.SetHTTP1(true)
+	}
+	return t
+}
+
+// httpProber checks by an HTTP request.
+type httpProber struct {
+	c         *Config
+	host      *host.Host
+	service   *match.Matcher // nil: not checked
+	transport *http.Transport
+}
+
+func newHTTPProber(c *Config, h *host.Host, service *match.Matcher) *httpProber {
+	return &httpProber{c, h, service, newTransport(c, h, c.Check.HTTP.HTTP2)}
+}
+
+// Close implements Prober.
+func (p *httpProber) Close() { p.transport.CloseIdleConnections() }
+
+// Probe implements Prober.
+func (p *httpProber) Probe(ctx context.Context) Outcome {
+	resp, err := p.transport.RoundTrip(p.request(ctx))
+	if err != nil {
+		p.Close() // a connection that hangs must not serve the next check
+		return Outcome{Kind: Network}
+	}
+	defer resp.Body.Close()
+	o, err := p.judge(resp)
+	if err == nil {
+		// The answer must end in time, and be read for the connection to be used
+		// again; one that is too long just costs the connection.
+		_, err = io.CopyN(io.Discard, resp.Body, maxDrain)
+	}
+	if err != nil && err != io.EOF {
+		return Outcome{Kind: Network}
+	}
+	return o
+}
+
+// request builds the request of a check.
+func (p *httpProber) request(ctx context.Context) *http.Request {
+	hc := &p.c.Check.HTTP
+	method := hc.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	var body io.Reader
+	if len(hc.Send) > 0 {
+		body = bytes.NewReader(hc.Send)
+	}
+	authority := firstOf(p.host.HealthCheckHostname(), hc.Host, p.c.Cluster)
+	r := &http.Request{
+		Method: method, Header: make(http.Header), Host: authority,
+		URL: &url.URL{Scheme: "http", Host: "health.invalid", Opaque: hc.Path},
+	}
+	r = r.WithContext(ctx)
+	if body != nil {
+		r.Body, r.ContentLength = io.NopCloser(body), int64(len(hc.Send))
+	}
+	r.Header.Set("User-Agent", strings.ToUpper(p.c.Product[:1])+p.c.Product[1:]+"/HC")
+	addHeaders(r, hc.HeadersToAdd)
+	for _, name := range hc.HeadersToRemove {
+		if http.CanonicalHeaderKey(name) == "User-Agent" {
+			r.Header.Set(name, "") // an absent one would be filled in
+			continue
+		}
+		r.Header.Del(name)
+	}
+	return r
+}
+
+func firstOf(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// addHeaders applies the configured headers to r.
+func addHeaders(r *http.Request, list []config.HeaderToAdd) {
+	for _, h := range list {
+		if h.Value == "" && !h.KeepEmpty {
+			continue
+		}
+		if strings.EqualFold(h.Name, "host") || h.Name == ":authority" {
+			if h.Append == config.OverwriteOrAdd || h.Append == config.OverwriteIfExists {
+				r.Host = h.Value
+			}
+			continue
+		}
+		_, there := r.Header[http.CanonicalHeaderKey(h.Name)]
+		switch {
+		case h.Append == config.AppendOrAdd:
+			r.Header.Add(h.Name, h.Value)
+		case h.Append == config.OverwriteOrAdd, there == (h.Append == config.OverwriteIfExists):
+			r.Header.Set(h.Name, h.Value)
+		}
+	}
+}
+
+// judge decides on an answer: the body first, then the status, then the name of
+// the service. An error means that the body broke off.
+func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
+	hc := &p.c.Check.HTTP
+	prefix := "X-" + p.c.Product + "-"
+	bad := Outcome{Kind: Active, Exclude: resp.Header.Get(prefix+"immediate-health-check-fail") != ""}
+	if len(hc.Receive) > 0 {
+		var in io.Reader = resp.Body
+		if hc.ResponseBufferSize > 0 {
+			in = io.LimitReader(resp.Body, int64(min(hc.ResponseBufferSize, 1<<40)))
+		}
+		body, err := io.ReadAll(in)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if !contains(body, hc.Receive) {
+			return bad, nil
+		}
+	}
+	if !inRanges(hc.Expected, resp.StatusCode) && !(len(hc.Expected) == 0 && resp.StatusCode == http.StatusOK) {
+		bad.Retriable = inRanges(hc.Retriable, resp.StatusCode)
+		return bad, nil
+	}
+	if p.service != nil && p.verify() {
+		p.c.Stats.VerifyCluster.Inc()
+		if !p.service.Match(resp.Header.Get(prefix + "upstream-healthchecked-cluster")) {
+			return bad, nil
+		}
+	}
+	_, degraded := resp.Header[http.CanonicalHeaderKey(prefix+"degraded")]
+	return Outcome{Kind: Passed, Degraded: degraded}, nil
+}
+
+// verify draws whether the name of the service is looked at.
+func (p *httpProber) verify() bool {
+	percent, ok := p.c.Runtime("health_check.verify_cluster")
+	return !ok || p.c.Rand()%100 < percent
+}
+
+func inRanges(list []config.StatusRange, status int) bool {
+	for _, r := range list {
+		if status >= r.Start && status < r.End {
+			return true
+		}
+	}
+	return false
+}
+
+// contains tells whether the payloads are in b, one after the other, with
+// anything between them.
+func contains(b []byte, payloads [][]byte) bool {
+	for _, p := range payloads {
+		i := bytes.Index(b, p)
+		if i < 0 {
+			return false
+		}
+		b = b[i+len(p):]
+	}
+	return true
+}

@@ -1,0 +1,449 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	grpchealth "google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+func hostAt(addr string, change ...func(*host.Spec)) *host.Host {
+	s := host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(addr)}}
+	for _, c := range change {
+		c(&s)
+	}
+	return host.New(s)
+}
+
+func proberFor(t *testing.T, c Config, h *host.Host) Prober {
+	t.Helper()
+	if c.Cluster == "" {
+		c.Cluster = "backend"
+	}
+	if c.Check.Timeout == 0 {
+		c.Check.Timeout = 5 * time.Second
+	}
+	var n counts
+	if c.Stats.Attempt == nil {
+		c.Stats = n.stats()
+	}
+	k, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := k.prober(h)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func probe(t *testing.T, p Prober) Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	return p.Probe(ctx)
+}
+
+func TestHTTPAnswers(t *testing.T) {
+	ranges := []config.StatusRange{{Start: 200, End: 201}}
+	service := &config.StringMatcher{Kind: config.MatchPrefix, Pattern: "pay"}
+	tests := []struct {
+		name   string
+		check  config.HTTPHealthCheck
+		status int
+		header map[string]string
+		body   string
+		want   Outcome
+	}{
+		{"good", config.HTTPHealthCheck{Expected: ranges}, 200, nil, "", Outcome{}},
+		{"wrong status", config.HTTPHealthCheck{Expected: ranges}, 204, nil, "", Outcome{Kind: Active}},
+		{"upper end is open", config.HTTPHealthCheck{Expected: ranges}, 201, nil, "", Outcome{Kind: Active}},
+		{"another range", config.HTTPHealthCheck{Expected: []config.StatusRange{{Start: 100, End: 101}, {Start: 300, End: 400}}}, 302, map[string]string{"location": "/"}, "", Outcome{}},
+		{"retriable", config.HTTPHealthCheck{Expected: ranges, Retriable: []config.StatusRange{{Start: 500, End: 600}}}, 503, nil, "", Outcome{Kind: Active, Retriable: true}},
+		{"degraded", config.HTTPHealthCheck{Expected: ranges}, 200, map[string]string{"x-proxy-degraded": ""}, "", Outcome{Degraded: true}},
+		{"excluded", config.HTTPHealthCheck{Expected: ranges}, 503, map[string]string{"x-proxy-immediate-health-check-fail": "true"}, "", Outcome{Kind: Active, Exclude: true}},
+		{"body", config.HTTPHealthCheck{Expected: ranges, ResponseBufferSize: 1024, Receive: [][]byte{[]byte("a"), []byte("c")}}, 200, nil, "xaxbcx", Outcome{}},
+		{"body out of order", config.HTTPHealthCheck{Expected: ranges, ResponseBufferSize: 1024, Receive: [][]byte{[]byte("c"), []byte("a")}}, 200, nil, "xaxbcx", Outcome{Kind: Active}},
+		{"body beyond the buffer", config.HTTPHealthCheck{Expected: ranges, ResponseBufferSize: 4, Receive: [][]byte{[]byte("ok")}}, 200, nil, "1234ok", Outcome{Kind: Active}},
+		{"whole body", config.HTTPHealthCheck{Expected: ranges, Receive: [][]byte{[]byte("ok")}}, 200, nil, strings.Repeat("x", 5000) + "ok", Outcome{}},
+		{"wrong body is not retriable", config.HTTPHealthCheck{Expected: ranges, Retriable: []config.StatusRange{{Start: 500, End: 600}}, Receive: [][]byte{[]byte("ok")}}, 503, nil, "no", Outcome{Kind: Active}},
+		{"service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
+		{"wrong service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "orders"}, "", Outcome{Kind: Active}},
+		{"no service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, nil, "", Outcome{Kind: Active}},
+	}
+	for _, http2 := range []bool{false, true} {
+		for _, tt := range tests {
+			t.Run(fmt.Sprintf("%s/http2=%t", tt.name, http2), func(t *testing.T) {
+				srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if got := r.ProtoMajor == 2; got != http2 {
+						t.Errorf("spoken %s", r.Proto)
+					}
+					for k, v := range tt.header {
+						w.Header().Set(k, v)
+					}
+					w.WriteHeader(tt.status)
+					io.WriteString(w, tt.body)
+				}))
+				startBoth(srv)
+				defer srv.Close()
+				tt.check.Path, tt.check.HTTP2 = "/healthz", http2
+				var n counts
+				p := proberFor(t, Config{Check: config.HealthCheck{HTTP: tt.check, ReuseConnection: true}, Stats: n.stats()}, hostAt(srv.Listener.Addr().String()))
+				if got := probe(t, p); got != tt.want {
+					t.Errorf("outcome %+v, want %+v", got, tt.want)
+				}
+				if want := tt.check.ServiceName != nil; (n.verify.get() == 1) != want {
+					t.Errorf("verify_cluster = %d", n.verify.get())
+				}
+				p.Close()
+			})
+		}
+	}
+}
+
+// startBoth starts a server that speaks HTTP/1 and HTTP/2 without TLS.
+func startBoth(srv *httptest.Server) {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	srv.Config.Protocols = p
+	srv.Start()
+}
+
+func TestHTTPRequest(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+	}))
+	defer srv.Close()
+	check := config.HealthCheck{ReuseConnection: true, HTTP: config.HTTPHealthCheck{
+		Path: "/check/%2F?deep=1", Method: "PUT", Host: "given.example", Send: []byte("ping"),
+		HeadersToAdd: []config.HeaderToAdd{
+			{Name: "x-a", Value: "1"}, {Name: "x-a", Value: "2"}, {Name: "x-a", Value: "3", Append: config.AddIfAbsent},
+			{Name: "x-b", Value: "1"}, {Name: "x-b", Value: "2", Append: config.OverwriteOrAdd},
+			{Name: "x-c", Value: "1", Append: config.OverwriteIfExists}, {Name: "x-d"}, {Name: "x-e", KeepEmpty: true},
+			{Name: "x-gone", Value: "1"},
+		},
+		HeadersToRemove: []string{"x-gone"},
+	}}
+	addr := srv.Listener.Addr().String()
+	if o := probe(t, proberFor(t, Config{Check: check}, hostAt(addr))); o != (Outcome{}) {
+		t.Fatalf("outcome %+v", o)
+	}
+	if got.Method != "PUT" || got.RequestURI != "/check/%2F?deep=1" || got.Host != "given.example" || got.UserAgent() != "Proxy/HC" || string(body) != "ping" {
+		t.Errorf("request %s %s, host %s, agent %s, body %q", got.Method, got.RequestURI, got.Host, got.UserAgent(), body)
+	}
+	for name, want := range map[string]string{"X-A": "[1 2]", "X-B": "[2]", "X-C": "[]", "X-D": "[]", "X-E": "[]", "X-Gone": "[]", "Accept-Encoding": "[]"} {
+		if v := fmt.Sprint(got.Header[name]); v != want {
+			t.Errorf("%s: %s, want %s", name, v, want)
+		}
+	}
+
+	// The host of the endpoint goes first, the cluster name is the last resort.
+	named := hostAt(addr, func(s *host.Spec) { s.HealthCheckHostname = "own.example" })
+	probe(t, proberFor(t, Config{Check: check}, named))
+	if got.Host != "own.example" {
+		t.Errorf("host %s, want that of the endpoint", got.Host)
+	}
+	check.HTTP = config.HTTPHealthCheck{Path: "/", HeadersToRemove: []string{"user-agent"}}
+	probe(t, proberFor(t, Config{Check: check, Product: "envoy"}, hostAt(addr)))
+	if got.Host != "backend" || got.Method != "GET" || got.UserAgent() != "" {
+		t.Errorf("host %s, method %s, agent %q", got.Host, got.Method, got.UserAgent())
+	}
+	// Another address to check.
+	other := hostAt("127.0.0.1:1", func(s *host.Spec) { s.HealthCheckAddress = host.Address{IP: netip.MustParseAddrPort(addr)} })
+	if o := probe(t, proberFor(t, Config{Check: check, Product: "envoy"}, other)); o != (Outcome{}) {
+		t.Errorf("by the check address: %+v", o)
+	}
+}
+
+func TestVerifyClusterIsDrawn(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	c := Config{
+		Check:   config.HealthCheck{ReuseConnection: true, HTTP: config.HTTPHealthCheck{Path: "/", ServiceName: &config.StringMatcher{Pattern: "x"}}},
+		Runtime: func(string) (uint64, bool) { return 30, true },
+	}
+	for x, want := range map[uint64]Kind{29: Active, 30: Passed} {
+		c.Rand = func() uint64 { return x }
+		if o := probe(t, proberFor(t, c, hostAt(srv.Listener.Addr().String()))); o.Kind != want {
+			t.Errorf("number %d: %+v", x, o)
+		}
+	}
+}
+
+// TestHTTPConnections counts connections while the server ends some.
+func TestHTTPConnections(t *testing.T) {
+	var conns, closing atomic.Int64
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if closing.Load() == 1 {
+			w.Header().Set("Connection", "close")
+		}
+		io.WriteString(w, strings.Repeat("x", 2000))
+	}))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	for _, reuse := range []bool{true, false} {
+		conns.Store(0)
+		p := proberFor(t, Config{Check: config.HealthCheck{ReuseConnection: reuse, HTTP: config.HTTPHealthCheck{Path: "/"}}}, hostAt(srv.Listener.Addr().String()))
+		for range 3 {
+			if o := probe(t, p); o != (Outcome{}) {
+				t.Errorf("outcome %+v", o)
+			}
+		}
+		if want := map[bool]int64{true: 1, false: 3}[reuse]; conns.Load() != want {
+			t.Errorf("reuse=%t: %d connections, want %d", reuse, conns.Load(), want)
+		}
+		if !reuse {
+			continue
+		}
+		// Closed from the other side between two checks: no failure.
+		srv.CloseClientConnections()
+		if o := probe(t, p); o != (Outcome{}) {
+			t.Errorf("after a close in between: %+v", o)
+		}
+		closing.Store(1)
+		probe(t, p)
+		probe(t, p)
+		closing.Store(0)
+		if conns.Load() != 3 {
+			t.Errorf("%d connections, want 3: one more after each close", conns.Load())
+		}
+	}
+}
+
+// TestHTTPServerFails runs a whole checker against a server that turns bad,
+// hangs, and is killed.
+func TestHTTPServerFails(t *testing.T) {
+	var mode atomic.Value
+	mode.Store("ok")
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch mode.Load() {
+		case "bad":
+			w.WriteHeader(500)
+		case "hang":
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		case "trickle":
+			w.WriteHeader(200)
+			w.(http.Flusher).Flush()
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+	}))
+	var c counts
+	s := settings()
+	s.Timeout, s.UnhealthyThreshold, s.HealthyThreshold = 50*time.Millisecond, 2, 2
+	s.Interval, s.UnhealthyInterval, s.UnhealthyEdgeInterval, s.HealthyEdgeInterval = time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond
+	s.HTTP.Path = "/"
+	k, err := New(Config{Check: s, Stats: c.stats(), Cluster: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	h := hostAt(srv.Listener.Addr().String())
+	h.SetFlags(host.FailedActiveHC)
+	k.Add(h)
+	await := func(what string, want host.Flags) {
+		t.Helper()
+		deadline := time.Now().Add(20 * time.Second)
+		for h.Flags() != want {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: flags %s, want %s", what, h.Flags(), want)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	await("up", 0)
+	mode.Store("bad")
+	await("bad", host.FailedActiveHC)
+	mode.Store("ok")
+	await("up again", 0)
+	mode.Store("hang")
+	await("hanging", host.FailedActiveHC|host.ActiveHCTimeout)
+	mode.Store("ok")
+	await("answering again", 0)
+	mode.Store("trickle")
+	await("answer without an end", host.FailedActiveHC|host.ActiveHCTimeout)
+	mode.Store("ok")
+	await("ending again", 0)
+	close(release)
+	srv.CloseClientConnections()
+	srv.Close()
+	await("killed", host.FailedActiveHC)
+	if c.network.get() < 2 || c.success.get() == 0 {
+		t.Errorf("network_failure %d, success %d", c.network.get(), c.success.get())
+	}
+}
+
+func listen(t *testing.T, serve func(net.Conn)) (addr string, conns *atomic.Int64) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns = new(atomic.Int64)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			conns.Add(1)
+			wg.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	return ln.Addr().String(), conns
+}
+
+func TestTCP(t *testing.T) {
+	echo := func(c net.Conn) { io.Copy(c, c) }
+	for _, tt := range []struct {
+		name    string
+		serve   func(net.Conn)
+		check   config.TCPHealthCheck
+		reuse   bool
+		want    Kind
+		conns   int64 // after three checks
+		timeout bool
+	}{
+		{"connect only", func(c net.Conn) {
+			if b, _ := io.ReadAll(c); len(b) > 0 {
+				t.Errorf("connect only sent %q", b)
+			}
+		}, config.TCPHealthCheck{Send: []byte("never sent")}, true, Passed, 3, false},
+		{"echo", echo, config.TCPHealthCheck{Send: []byte("ping pong"), Receive: [][]byte{[]byte("pi"), []byte("po")}}, true, Passed, 1, false},
+		{"echo, no reuse", echo, config.TCPHealthCheck{Send: []byte("ping"), Receive: [][]byte{[]byte("ping")}}, false, Passed, 3, false},
+		{"closed", func(net.Conn) {}, config.TCPHealthCheck{Send: []byte("x"), Receive: [][]byte{[]byte("y")}}, true, Network, 3, false},
+		{"banner without a request", func(c net.Conn) { io.WriteString(c, "220 ready\r\n"); io.Copy(io.Discard, c) }, config.TCPHealthCheck{Receive: [][]byte{[]byte("220")}}, false, Passed, 3, false},
+		{"wrong answer until the deadline", echo, config.TCPHealthCheck{Send: []byte("x"), Receive: [][]byte{[]byte("y")}}, true, Network, 1, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addr, conns := listen(t, tt.serve)
+			p := proberFor(t, Config{Check: config.HealthCheck{Kind: config.TCPCheck, TCP: tt.check, ReuseConnection: tt.reuse}}, hostAt(addr))
+			if tt.timeout {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+				defer cancel()
+				if o := p.Probe(ctx); o.Kind != Network || ctx.Err() == nil {
+					t.Errorf("outcome %+v, ctx %v", o, ctx.Err())
+				}
+				return
+			}
+			for i := range 3 {
+				if o := probe(t, p); o.Kind != tt.want {
+					t.Errorf("check %d: %+v, want kind %d", i, o, tt.want)
+				}
+			}
+			p.Close()
+			for deadline := time.Now().Add(5 * time.Second); conns.Load() < tt.conns && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
+			}
+			if conns.Load() != tt.conns {
+				t.Errorf("%d connections, want %d", conns.Load(), tt.conns)
+			}
+		})
+	}
+	ln, _ := net.Listen("tcp", "127.0.0.1:0")
+	addr := ln.Addr().String()
+	ln.Close()
+	p := proberFor(t, Config{Check: config.HealthCheck{Kind: config.TCPCheck}}, hostAt(addr))
+	if o := probe(t, p); o.Kind != Network {
+		t.Errorf("nobody there: %+v", o)
+	}
+}
+
+func TestGRPC(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	health := grpchealth.NewServer()
+	srv := grpc.NewServer()
+	healthpb.RegisterHealthServer(srv, health)
+	go srv.Serve(ln)
+	defer srv.Stop()
+	addr := ln.Addr().String()
+	health.SetServingStatus("up", healthpb.HealthCheckResponse_SERVING)
+	health.SetServingStatus("down", healthpb.HealthCheckResponse_NOT_SERVING)
+
+	check := func(service string) Prober {
+		return proberFor(t, Config{Check: config.HealthCheck{Kind: config.GRPCCheck, ReuseConnection: true, GRPC: config.GRPCHealthCheck{ServiceName: service}}}, hostAt(addr))
+	}
+	for service, want := range map[string]Kind{"": Passed, "up": Passed, "down": Active, "nobody": Active} {
+		if o := probe(t, check(service)); o.Kind != want {
+			t.Errorf("service %q: %+v, want kind %d", service, o, want)
+		}
+	}
+	p := check("up")
+	probe(t, p)
+	health.SetServingStatus("up", healthpb.HealthCheckResponse_NOT_SERVING)
+	if o := probe(t, p); o.Kind != Active {
+		t.Errorf("turned off: %+v", o)
+	}
+	srv.Stop()
+	if o := probe(t, p); o.Kind != Network {
+		t.Errorf("killed: %+v", o)
+	}
+}
+
+func TestGRPCWithoutTheService(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer()
+	go srv.Serve(ln)
+	defer srv.Stop()
+	p := proberFor(t, Config{Check: config.HealthCheck{Kind: config.GRPCCheck, ReuseConnection: true}}, hostAt(ln.Addr().String()))
+	if o := probe(t, p); o.Kind != Active {
+		t.Errorf("unimplemented: %+v", o)
+	}
+}
+
+// FuzzServingStatus checks that no answer makes the reader fail, and that only
+// field 1 counts.
+func FuzzServingStatus(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 2, 8, 1})
+	f.Add([]byte{0, 0, 0, 0, 0})
+	f.Add([]byte{0, 0, 0, 0, 7, 8, 1, 18, 1, 'x', 8, 2})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got := servingStatus(b)
+		if len(b) < 5 && got != 0 {
+			t.Errorf("%x: status %d of no message", b, got)
+		}
+		if got == grpcServing && !strings.Contains(string(b[5:]), "\x01") && !strings.Contains(string(b[5:]), "\x81") {
+			t.Errorf("%x: serving without a 1", b)
+		}
+	})
+}

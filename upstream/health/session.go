@@ -1,0 +1,208 @@
+package health
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// session is the checks of one host.
+type session struct {
+	k      *Checker
+	host   *host.Host
+	prober Prober // used by one check at a time
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	cancel  context.CancelFunc // of the check under way until it is told of, else nil
+	stopped bool
+	first   bool   // no result yet
+	passes  uint32 // in a row while failed
+	fails   uint32 // in a row while healthy
+
+	countedHealthy, countedDegraded bool // in the gauges
+}
+
+// start arranges the first check.
+func (s *session) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gauges()
+	var wait time.Duration
+	if j := s.k.c.Check.InitialJitter; j > 0 {
+		wait = s.k.clamp(s.k.random(j))
+	}
+	s.timer = time.AfterFunc(wait, s.check)
+}
+
+// stop ends the session. A check under way is cancelled.
+func (s *session) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.timer.Stop()
+	idle := s.cancel == nil
+	if !idle {
+		s.cancel()
+	}
+	if s.countedHealthy {
+		s.k.c.Stats.Healthy.Dec()
+	}
+	if s.countedDegraded {
+		s.k.c.Stats.Degraded.Dec()
+	}
+	s.countedHealthy, s.countedDegraded = false, false
+	s.mu.Unlock()
+	if idle {
+		s.prober.Close()
+	}
+}
+
+// check runs one check. It is the body of the timer, so there is never more
+// than one.
+func (s *session) check() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.k.c.Check.Timeout)
+	defer cancel()
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return
+	}
+	s.cancel = cancel
+	s.k.running.Add(1)
+	s.mu.Unlock()
+	defer s.k.running.Done()
+
+	s.k.c.Stats.Attempt.Inc()
+	o := s.prober.Probe(ctx)
+	if o.Kind == Network && ctx.Err() == context.DeadlineExceeded {
+		o.Kind = Timeout
+	}
+
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		s.prober.Close()
+		return
+	}
+	t := s.apply(o)
+	s.mu.Unlock()
+	// Told before the next check is arranged, so that reports come in order.
+	s.k.c.Done(Report{s.host, o, t})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		s.prober.Close()
+		return
+	}
+	s.cancel = nil
+	s.timer.Reset(s.k.delay(s.host, o.Kind == Passed, t))
+}
+
+// passive notes a failure that was not found by a check.
+func (s *session) passive() {
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return
+	}
+	o := Outcome{Kind: Passive, Exclude: true}
+	t := s.apply(o)
+	s.mu.Unlock()
+	s.k.c.Done(Report{s.host, o, t})
+}
+
+// apply changes counts and flags by an outcome. s.mu is held.
+func (s *session) apply(o Outcome) Transition {
+	before := s.host.Flags()
+	var pending bool
+	if o.Kind == Passed {
+		pending = s.passed(o)
+	} else {
+		pending = s.failed(o)
+	}
+	s.first = false
+	s.host.ClearFlags(host.PendingActiveHC)
+	s.gauges()
+	const shown = host.FailedActiveHC | host.DegradedActiveHC | host.PendingActiveHC | host.ExcludedViaImmediateHCFail
+	switch after := s.host.Flags(); {
+	case before&shown != after&shown:
+		return Changed
+	case pending:
+		return ChangePending
+	}
+	return Unchanged
+}
+
+// passed applies a good check and tells whether a threshold is still to be
+// reached.
+func (s *session) passed(o Outcome) (pending bool) {
+	s.k.c.Stats.Success.Inc()
+	s.fails = 0
+	if s.host.Flags()&host.FailedActiveHC != 0 {
+		s.passes++
+		if s.first || s.passes >= s.k.c.Check.HealthyThreshold {
+			s.passes = 0
+			s.host.ClearFlags(host.FailedActiveHC | host.ActiveHCTimeout | host.ExcludedViaImmediateHCFail)
+		} else {
+			pending = true
+		}
+	}
+	if o.Degraded {
+		s.host.SetFlags(host.DegradedActiveHC)
+	} else {
+		s.host.ClearFlags(host.DegradedActiveHC)
+	}
+	return pending
+}
+
+// failed is like passed for a bad check.
+func (s *session) failed(o Outcome) (pending bool) {
+	st := &s.k.c.Stats
+	st.Failure.Inc()
+	switch o.Kind {
+	case Network, Timeout:
+		st.NetworkFailure.Inc()
+	case Passive:
+		st.PassiveFailure.Inc()
+	}
+	s.passes = 0
+	if s.host.Flags()&host.FailedActiveHC == 0 {
+		wait := o.Kind == Network || o.Kind == Timeout || o.Retriable
+		if s.fails++; !wait || s.fails >= s.k.c.Check.UnhealthyThreshold {
+			s.fails = 0
+			s.host.SetFlags(host.FailedActiveHC)
+		} else {
+			pending = true
+		}
+	}
+	if o.Exclude {
+		s.host.SetFlags(host.ExcludedViaImmediateHCFail)
+	}
+	if o.Kind == Timeout && s.host.Flags()&host.FailedActiveHC != 0 {
+		s.host.SetFlags(host.ActiveHCTimeout)
+	} else {
+		s.host.ClearFlags(host.ActiveHCTimeout)
+	}
+	return pending
+}
+
+// gauges brings the gauges in line with the flags. s.mu is held.
+func (s *session) gauges() {
+	if s.stopped {
+		return
+	}
+	put := func(counted *bool, is bool, g Gauge) {
+		switch {
+		case is && !*counted:
+			g.Inc()
+		case !is && *counted:
+			g.Dec()
+		}
+		*counted = is
+	}
+	f := s.host.Flags()
+	put(&s.countedHealthy, f&host.FailedActiveHC == 0, s.k.c.Stats.Healthy)
+	put(&s.countedDegraded, f&host.DegradedActiveHC != 0, s.k.c.Stats.Degraded)
+}

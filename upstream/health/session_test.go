@@ -1,0 +1,343 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+type count struct{ n atomic.Int64 }
+
+func (c *count) Inc()       { c.n.Add(1) }
+func (c *count) Dec()       { c.n.Add(-1) }
+func (c *count) get() int64 { return c.n.Load() }
+
+type counts struct {
+	attempt, success, failure, network, passive, verify, healthy, degraded count
+}
+
+func (c *counts) stats() Stats {
+	return Stats{&c.attempt, &c.success, &c.failure, &c.network, &c.passive, &c.verify, &c.healthy, &c.degraded}
+}
+
+// script is a prober that answers one outcome after the other, and the last
+// one for ever. A nil step hangs until the check times out.
+type script struct {
+	mu     sync.Mutex
+	steps  []*Outcome
+	at     []time.Time
+	closed int
+}
+
+func (s *script) Probe(ctx context.Context) Outcome {
+	s.mu.Lock()
+	s.at = append(s.at, time.Now())
+	o := s.steps[0]
+	if len(s.steps) > 1 {
+		s.steps = s.steps[1:]
+	}
+	s.mu.Unlock()
+	if o == nil {
+		<-ctx.Done()
+		return Outcome{Kind: Network}
+	}
+	return *o
+}
+
+func (s *script) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed++
+}
+
+func settings() config.HealthCheck {
+	return config.HealthCheck{
+		Timeout: time.Second, Interval: 10 * time.Second, UnhealthyThreshold: 3, HealthyThreshold: 2, ReuseConnection: true,
+		NoTrafficInterval: 60 * time.Second, NoTrafficHealthyInterval: 50 * time.Second,
+		UnhealthyInterval: 20 * time.Second, UnhealthyEdgeInterval: 5 * time.Second, HealthyEdgeInterval: 3 * time.Second,
+	}
+}
+
+func testHost(change ...func(*host.Spec)) *host.Host {
+	s := host.Spec{Address: host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}}
+	for _, c := range change {
+		c(&s)
+	}
+	return host.New(s)
+}
+
+var (
+	ok        = &Outcome{}
+	bad       = &Outcome{Kind: Active}
+	retriable = &Outcome{Kind: Active, Retriable: true}
+	broken    = &Outcome{Kind: Network}
+	shaky     = &Outcome{Degraded: true}
+)
+
+// TestResults writes down, check by check, the time since the start, the flags
+// and the transition.
+func TestResults(t *testing.T) {
+	tests := []struct {
+		name  string
+		flags host.Flags
+		steps []*Outcome
+		want  string
+	}{
+		{"first check heals at once", host.FailedActiveHC, []*Outcome{ok, ok}, `
+0s healthy 2
+10s healthy 0`},
+		{"later it takes the threshold", host.FailedActiveHC, []*Outcome{bad, ok, ok, ok}, `
+0s /failed_active_hc 0
+20s /failed_active_hc 1
+23s healthy 2
+33s healthy 0`},
+		{"a failure in between starts again", host.FailedActiveHC, []*Outcome{bad, ok, bad, ok, ok}, `
+0s /failed_active_hc 0
+20s /failed_active_hc 1
+23s /failed_active_hc 0
+43s /failed_active_hc 1
+46s healthy 2`},
+		{"a bad answer fails at once", 0, []*Outcome{ok, bad, bad}, `
+0s healthy 0
+10s /failed_active_hc 2
+30s /failed_active_hc 0`},
+		{"network failures wait", 0, []*Outcome{broken, broken, broken, broken}, `
+0s healthy 1
+5s healthy 1
+10s /failed_active_hc 2
+30s /failed_active_hc 0`},
+		{"retriable answers wait", 0, []*Outcome{retriable, retriable, ok, retriable, retriable, retriable}, `
+0s healthy 1
+5s healthy 1
+10s healthy 0
+20s healthy 1
+25s healthy 1
+30s /failed_active_hc 2`},
+		{"timeouts wait and show", 0, []*Outcome{nil, nil, nil, broken, nil, ok, ok}, `
+1s healthy 1
+7s healthy 1
+13s /failed_active_hc/active_hc_timeout 2
+33s /failed_active_hc 0
+54s /failed_active_hc/active_hc_timeout 0
+1m14s /failed_active_hc/active_hc_timeout 1
+1m17s healthy 2`},
+		{"degraded at once", 0, []*Outcome{shaky, shaky, ok}, `
+0s /degraded_active_hc 2
+10s /degraded_active_hc 0
+20s healthy 2`},
+		{"pending goes with any result", host.FailedActiveHC | host.PendingActiveHC, []*Outcome{broken, ok, ok}, `
+0s /failed_active_hc 2
+20s /failed_active_hc 1
+23s healthy 2`},
+		{"asks to be excluded", 0, []*Outcome{{Kind: Active, Exclude: true}, ok, ok}, `
+0s /failed_active_hc/excluded_via_immediate_hc_fail 2
+20s /failed_active_hc/excluded_via_immediate_hc_fail 1
+23s healthy 2`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c counts
+				var got strings.Builder
+				start := time.Now()
+				left := len(tt.steps)
+				done := make(chan struct{})
+				p := &script{steps: slices.Clone(tt.steps)}
+				k, err := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Done: func(r Report) {
+					if left == 0 {
+						return
+					}
+					fmt.Fprintf(&got, "\n%v %s %d", time.Since(start), r.Host.Flags(), r.Transition)
+					if left--; left == 0 {
+						close(done)
+					}
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := testHost()
+				h.SetFlags(tt.flags)
+				k.Add(h)
+				<-done
+				synctest.Wait()
+				if got.String() != tt.want {
+					t.Errorf("got%s\nwant%s", got.String(), tt.want)
+				}
+				healthy := int64(1)
+				if h.Flags()&host.FailedActiveHC != 0 {
+					healthy = 0
+				}
+				if c.healthy.get() != healthy {
+					t.Errorf("health_check.healthy = %d with %s", c.healthy.get(), h.Flags())
+				}
+				if c.attempt.get() != c.success.get()+c.failure.get() {
+					t.Errorf("attempt %d, success %d, failure %d", c.attempt.get(), c.success.get(), c.failure.get())
+				}
+				k.Close()
+				if c.healthy.get() != 0 || c.degraded.get() != 0 {
+					t.Errorf("gauges %d, %d after the end", c.healthy.get(), c.degraded.get())
+				}
+				if p.closed == 0 {
+					t.Error("the prober was not closed")
+				}
+			})
+		})
+	}
+}
+
+func TestCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c counts
+		p := &script{steps: []*Outcome{ok, bad, broken, nil, ok}}
+		k, _ := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { return p }})
+		k.Add(testHost())
+		time.Sleep(72 * time.Second) // checks at 0, 10, 30, 50, 71
+		k.Close()
+		got := []int64{c.attempt.get(), c.success.get(), c.failure.get(), c.network.get(), c.passive.get()}
+		if want := []int64{5, 2, 3, 2, 0}; !slices.Equal(got, want) {
+			t.Errorf("attempt, success, failure, network, passive = %v, want %v", got, want)
+		}
+	})
+}
+
+func TestImmediateFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c counts
+		var mu sync.Mutex
+		var reports []Report // guarded by mu
+		p := &script{steps: []*Outcome{ok}}
+		s := settings()
+		s.InitialJitter = 5 * time.Second
+		k, _ := New(Config{Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Rand: func() uint64 { return uint64(2 * time.Second) },
+			Done: func(r Report) {
+				mu.Lock()
+				defer mu.Unlock()
+				reports = append(reports, r)
+			}})
+		h := testHost()
+		k.Add(h)
+		k.ReportImmediateFailure(h)
+		if h.Flags() != host.FailedActiveHC|host.ExcludedViaImmediateHCFail || c.passive.get() != 1 || c.failure.get() != 1 || c.attempt.get() != 0 {
+			t.Errorf("flags %s, passive %d, failure %d, attempt %d", h.Flags(), c.passive.get(), c.failure.get(), c.attempt.get())
+		}
+		// The first-check rule is used up: it takes two good checks, at 2s and 5s.
+		time.Sleep(3 * time.Second)
+		if h.Flags()&host.FailedActiveHC == 0 {
+			t.Error("healed by one check")
+		}
+		time.Sleep(3 * time.Second)
+		if h.Flags() != 0 {
+			t.Errorf("flags %s after two good checks", h.Flags())
+		}
+		k.Close()
+		if len(reports) != 3 || reports[0].Outcome.Kind != Passive || reports[0].Transition != Changed {
+			t.Errorf("reports %+v", reports)
+		}
+	})
+}
+
+func TestDelay(t *testing.T) {
+	traffic := true
+	run := map[string]uint64{}
+	s := settings()
+	k, err := New(Config{Check: s, Custom: func(*host.Host) Prober { return nil }, Traffic: func() bool { return traffic },
+		Runtime: func(key string) (uint64, bool) { v, ok := run[key]; return v, ok }, Rand: func() uint64 { return uint64(700*time.Millisecond) + uint64(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	healthy, failed := testHost(), testHost()
+	failed.SetFlags(host.FailedActiveHC)
+	tests := []struct {
+		name    string
+		traffic bool
+		h       *host.Host
+		passed  bool
+		t       Transition
+		want    time.Duration
+	}{
+		{"good", true, healthy, true, Unchanged, 10 * time.Second},
+		{"good, changed", true, healthy, true, Changed, 10 * time.Second},
+		{"good, pending", true, failed, true, ChangePending, 3 * time.Second},
+		{"bad", true, failed, false, Changed, 20 * time.Second},
+		{"bad, pending", true, healthy, false, ChangePending, 5 * time.Second},
+		{"quiet, healthy", false, healthy, true, Unchanged, 50 * time.Second},
+		{"quiet, pending", false, healthy, false, ChangePending, 60 * time.Second},
+		{"quiet, failed", false, failed, false, Unchanged, 60 * time.Second},
+	}
+	for _, tt := range tests {
+		traffic = tt.traffic
+		if got := k.delay(tt.h, tt.passed, tt.t); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	traffic = true
+	k.c.Check.IntervalJitterPercent = 20 // 2 s of 10 s
+	k.c.Check.IntervalJitter = time.Second
+	// The number modulo 2s is 0.7 s, modulo 1 s as well.
+	if got, want := k.delay(healthy, true, Unchanged), 11400*time.Millisecond; got != want {
+		t.Errorf("with jitter: %v, want %v", got, want)
+	}
+	run["health_check.max_interval"] = 4000
+	if got := k.delay(healthy, true, Unchanged); got != 4*time.Second {
+		t.Errorf("max_interval 4000: %v", got)
+	}
+	run["health_check.min_interval"] = 7000
+	if got := k.delay(healthy, true, Unchanged); got != 7*time.Second {
+		t.Errorf("min_interval 7000: %v", got)
+	}
+	run["health_check.max_interval"], run["health_check.min_interval"] = 0, 0
+	if got := k.delay(healthy, true, Unchanged); got != time.Millisecond {
+		t.Errorf("max_interval 0: %v, want 1ms", got)
+	}
+}
+
+func TestRemovedDuringACheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c counts
+		p := &script{steps: []*Outcome{nil}}
+		k, _ := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Done: func(Report) { t.Error("a removed host was reported") }})
+		h := testHost()
+		k.Add(h)
+		time.Sleep(500 * time.Millisecond)
+		k.Remove(h)
+		k.Remove(h)
+		synctest.Wait()
+		if p.closed != 1 || c.healthy.get() != 0 {
+			t.Errorf("closed %d times, healthy = %d", p.closed, c.healthy.get())
+		}
+		time.Sleep(time.Hour)
+		if c.attempt.get() != 1 {
+			t.Errorf("%d attempts", c.attempt.get())
+		}
+		k.Close()
+		if k.Add(h) {
+			t.Error("a closed checker took a host")
+		}
+	})
+}
+
+func TestHostsThatAreNotChecked(t *testing.T) {
+	var c counts
+	k, _ := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { panic("no prober wanted") }})
+	if k.Add(testHost(func(s *host.Spec) { s.DisableActiveHC = true })) || c.healthy.get() != 0 {
+		t.Error("a host with checks disabled is checked")
+	}
+}
+
+func TestUnknownCustomCheck(t *testing.T) {
+	s := settings()
+	s.Kind, s.Custom.Name = config.CustomCheck, "redis"
+	if _, err := New(Config{Check: s}); err == nil || !strings.Contains(err.Error(), `"redis"`) {
+		t.Errorf("err = %v", err)
+	}
+}

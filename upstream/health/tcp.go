@@ -1,0 +1,78 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// maxReceived bounds what is kept of the bytes that a TCP check looks through.
+const maxReceived = 1 << 20
+
+// tcpProber checks by a connection, or by what comes back on it.
+type tcpProber struct {
+	c    *Config
+	host *host.Host
+	conn net.Conn // kept for the next check; nil: none
+}
+
+// Close implements Prober.
+func (p *tcpProber) Close() {
+	if p.conn != nil {
+		p.conn.Close()
+		p.conn = nil
+	}
+}
+
+// Probe implements Prober.
+func (p *tcpProber) Probe(ctx context.Context) Outcome {
+	tc := &p.c.Check.TCP
+	if p.conn == nil {
+		conn, err := p.c.Dial(ctx, p.host, p.host.HealthCheckAddress())
+		if err != nil {
+			return Outcome{Kind: Network}
+		}
+		p.conn = conn
+	}
+	if len(tc.Receive) == 0 {
+		p.Close()
+		return Outcome{Kind: Passed}
+	}
+	if err := p.exchange(ctx, tc.Send, tc.Receive); err != nil {
+		p.Close()
+		return Outcome{Kind: Network}
+	}
+	if !p.c.Check.ReuseConnection {
+		p.Close()
+	}
+	return Outcome{Kind: Passed}
+}
+
+// exchange sends and reads until the payloads have come.
+func (p *tcpProber) exchange(ctx context.Context, send []byte, receive [][]byte) error {
+	conn := p.conn
+	// A past deadline ends reads and writes at once when ctx is done.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := conn.Write(send); err != nil {
+		return err
+	}
+	var got []byte
+	buf := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buf)
+		got = append(got, buf[:n]...)
+		if contains(got, receive) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(got) > maxReceived {
+			return errors.New("health: the answer is too long")
+		}
+	}
+}
