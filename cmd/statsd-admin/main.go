@@ -23,7 +23,7 @@ var (
 )
 
 func main() {
-	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), signals: notify()}
+	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), signals: notify(), newDaemon: newInstance}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// selfStats are what the server publishes about itself, under "server.".
+type selfStats struct {
+	live        *store.Gauge
+	initialized *store.Histogram
+
+	uptime, concurrency, allocated, heapSize, physical, state,
+	parentConnections, totalConnections, version, daysUntilCertExpires,
+	epoch, generation, recentLookups, fips *store.Gauge
+	staticUnknown, dynamicUnknown, wip, bugs, assertions *store.Counter
+	collisions                                           *store.Gauge
+}
+
+func (g *selfStats) init(sc *store.Scope, cfg Config) {
+	own := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
+	summed := func(name string) *store.Gauge { return sc.Gauge(name, store.Accumulate) }
+	product := cfg.Admin.Product
+	if product == "" {
+		product = "proxy"
+	}
+	*g = selfStats{
+		live: own("live"), initialized: sc.Histogram("initialization_time_ms", store.Milliseconds),
+		uptime: summed("uptime"), concurrency: own("concurrency"), allocated: summed("memory_allocated"),
+		heapSize: summed("memory_heap_size"), physical: summed("memory_physical_size"), state: own("state"),
+		parentConnections: summed("parent_connections"), totalConnections: summed("total_connections"),
+		version: own("version"), daysUntilCertExpires: own("days_until_first_cert_expiring"),
+		epoch: own("hot_restart_epoch"), generation: summed("hot_restart_generation"),
+		recentLookups: own("stats_recent_lookups"), fips: own("compilation_settings.fips_mode"),
+		staticUnknown: sc.Counter("static_unknown_fields"), dynamicUnknown: sc.Counter("dynamic_unknown_fields"),
+		wip: sc.Counter("wip_protos"), bugs: sc.Counter(product + "_bug_failures"),
+		assertions: sc.Counter("debug_assertion_failures"),
+		collisions: own("stats_series_collisions"),
+	}
+	g.concurrency.Set(uint64(max(int(cfg.Options.Concurrency), 1)))
+	if cfg.Options.Concurrency == 0 {
+		g.concurrency.Set(uint64(runtime.GOMAXPROCS(0)))
+	}
+	g.version.Set(cfg.StatsVersion)
+	g.epoch.Set(uint64(cfg.Options.RestartEpoch))
+	g.generation.Set(uint64(cfg.Options.RestartEpoch) + 1)
+	g.fips.Set(0)
+	g.staticUnknown.Add(cfg.UnknownFields)
+}
+
+// refresh brings the gauges up to date, before a flush.
+func (s *Server) refresh(now time.Time) {
+	g := &s.gauges
+	m := memory()
+	g.uptime.Set(uint64(now.Sub(s.start) / time.Second))
+	g.allocated.Set(m.Allocated)
+	g.heapSize.Set(m.HeapSize)
+	g.physical.Set(m.TotalPhysicalBytes)
+	g.state.Set(uint64(s.life.State()))
+	g.recentLookups.Set(s.store.Symbols().RecentTotal())
+	g.collisions.Set(s.store.Collisions())
+	days, _ := s.certs.DaysUntilFirstExpiring()
+	g.daysUntilCertExpires.Set(days)
+}
+
+// memory reads the runtime's own figures, without stopping the program.
+func memory() admin.Memory {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/metadata/mcache/inuse:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+	}
+	metrics.Read(samples)
+	v := func(i int) uint64 { return samples[i].Value.Uint64() }
+	return admin.Memory{
+		Allocated:          v(0),
+		HeapSize:           v(0) + v(1) + v(2) + v(3),
+		PageheapUnmapped:   v(3),
+		PageheapFree:       v(2),
+		TotalThreadCache:   v(4),
+		TotalPhysicalBytes: residentBytes(v(5) - v(3)),
+	}
+}

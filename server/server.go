@@ -1,0 +1,390 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/server/accesslog"
+	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/layers"
+	"github.com/statsd-admin/statsd-admin/server/lifecycle"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Config says what a server is made of. The zero value is a server that
+// flushes a store and has no port.
+type Config struct {
+	// Store holds the stats. Nil: an own one.
+	Store *store.Store
+	// Admin is the admin port; without an address there is none. Its store,
+	// its flusher and those of its sources that are nil are filled in.
+	Admin admin.Config
+	// AdminAddressPath is a file that the bound address is written to.
+	AdminAddressPath string
+	// Flush is the schedule of flushes. Its store is filled in; what Before
+	// and Initialized hold is kept and added to.
+	Flush flush.Config
+	// StatsD is the StatsD input. Nil: none. Its store is filled in.
+	StatsD *statsd.Config
+	// Layers are the layers of runtime values, later ones win. Nil: one layer
+	// called admin, which /runtime_modify changes.
+	Layers []layers.Layer
+	// Loggers are the loggers that /logging shows. Nil: those of package
+	// logctl, at level info, on standard error.
+	Loggers *logctl.Registry
+	// LogFile is reopened with the access logs. Nil: nothing to reopen.
+	LogFile interface{ Reopen() error }
+	// AccessLogs are files that admin requests are logged to.
+	AccessLogs []accesslog.Config
+	// Lifecycle is about drains and the health switch. Its gauge is filled in.
+	Lifecycle lifecycle.Config
+
+	// ProfilePath is where /cpuprofiler and /heapprofiler write.
+	ProfilePath string
+	// TraceMutexes makes /contention report the waits for mutexes. The Go
+	// runtime has one such profile for the whole process; who sets this
+	// switches it on.
+	TraceMutexes bool
+	// Version is what /server_info calls the build.
+	Version string
+	// StatsVersion is the value of the gauge server.version.
+	StatsVersion uint64
+	// UnknownFields is how many fields of the configuration were skipped.
+	UnknownFields uint64
+	// ServiceCluster selects subdirectories of disk layers of runtime values.
+	ServiceCluster string
+	// Options and Node are shown by /server_info.
+	Options admin.Options
+	Node    *admin.Node
+}
+
+// Server is a running server. Make it with New; its methods are safe for
+// concurrent use.
+type Server struct {
+	cfg   Config
+	start time.Time
+	log   *slog.Logger
+
+	store     *store.Store
+	loggers   *logctl.Registry
+	life      *lifecycle.Server
+	runtime   *layers.Loader
+	listeners *listeners.Registry
+	certs     *certs.Registry
+	statsd    *statsd.Server // nil without StatsD input
+	admin     *admin.Server  // nil without an admin port
+	flusher   *flush.Scheduler
+	access    []*accesslog.Logger
+	gauges    selfStats
+
+	quit     chan struct{} // closed by Quit
+	quitOnce sync.Once
+	bound    sync.Once
+	bindErr  error
+}
+
+// New puts a server together. Nothing is bound and nothing runs before
+// [Server.Listen] or [Server.Run].
+func New(cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, quit: make(chan struct{})}
+	if s.store == nil {
+		s.store = store.New(store.Options{Product: cfg.Admin.Product})
+	}
+	if s.loggers == nil {
+		var err error
+		if s.loggers, err = logctl.New(logctl.Config{Level: logctl.Info}); err != nil {
+			return nil, err
+		}
+	}
+	s.log = s.loggers.Logger("main")
+	s.gauges.init(s.store.Scope("server"), cfg)
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeStatsD, s.makeFlusher, s.makeAdmin} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Server) makeLife() error {
+	life := s.cfg.Lifecycle
+	life.Live = s.gauges.live
+	s.life = lifecycle.New(life)
+	s.certs = certs.New(nil)
+	sc := s.store.Scope("listener_manager")
+	s.listeners = listeners.New(listeners.Config{
+		StartDrain: s.life.StartDrain,
+		Stats: listeners.Stats{
+			Added: sc.Counter("listener_added"), Modified: sc.Counter("listener_modified"),
+			Removed: sc.Counter("listener_removed"), Stopped: sc.Counter("listener_stopped"),
+			Active: sc.Gauge("total_listeners_active", store.NeverImport),
+		},
+	})
+	return nil
+}
+
+func (s *Server) makeRuntime() (err error) {
+	ls := s.cfg.Layers
+	if ls == nil {
+		ls = []layers.Layer{{Name: "admin", Kind: layers.Admin}}
+	}
+	sc := s.store.Scope("runtime")
+	s.runtime, err = layers.New(layers.Config{
+		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Log: s.loggers.Logger("runtime"),
+		Stats: layers.Stats{
+			LoadSuccess: sc.Counter("load_success"), LoadError: sc.Counter("load_error"),
+			OverrideDirExists:    sc.Counter("override_dir_exists"),
+			OverrideDirNotExists: sc.Counter("override_dir_not_exists"),
+			AdminOverridesActive: sc.Gauge("admin_overrides_active", store.NeverImport),
+			NumKeys:              sc.Gauge("num_keys", store.NeverImport),
+			NumLayers:            sc.Gauge("num_layers", store.NeverImport),
+		},
+	})
+	return err
+}
+
+func (s *Server) makeStatsD() (err error) {
+	if s.cfg.StatsD == nil {
+		return nil
+	}
+	cfg := *s.cfg.StatsD
+	cfg.Store = s.store
+	if cfg.Log == nil {
+		cfg.Log = s.loggers.Logger("io")
+	}
+	s.statsd, err = statsd.New(cfg)
+	return err
+}
+
+func (s *Server) makeFlusher() (err error) {
+	cfg := s.cfg.Flush
+	cfg.Store = s.store
+	cfg.Before = append([]func(time.Time){s.refresh}, cfg.Before...)
+	if s.statsd != nil {
+		cfg.Before = append(cfg.Before, s.statsd.Flush)
+		cfg.Sweep = s.statsd.Sweep
+	}
+	initialized := cfg.Initialized
+	cfg.Initialized = func() bool { return s.life.Initialized() && (initialized == nil || initialized()) }
+	if cfg.OnError == nil {
+		log := s.loggers.Logger("stats")
+		cfg.OnError = func(sink string, err error) { log.Warn("sink failed", "sink", sink, "error", err) }
+	}
+	s.flusher, err = flush.New(cfg)
+	return err
+}
+
+func (s *Server) makeAdmin() (err error) {
+	if s.cfg.Admin.Address == "" {
+		return nil
+	}
+	for _, l := range s.cfg.AccessLogs {
+		opened, err := accesslog.New(l)
+		if err != nil {
+			return err
+		}
+		s.access = append(s.access, opened)
+	}
+	cfg := s.cfg.Admin
+	cfg.Store, cfg.Flusher = s.store, s.flusher
+	if cfg.Logger == nil {
+		cfg.Logger = s.loggers.Logger("admin")
+	}
+	if len(s.access) > 0 {
+		cfg.AccessLog = s.logAccess
+	}
+	s.fillSources(&cfg.Sources)
+	s.admin, err = admin.New(cfg)
+	return err
+}
+
+// Store returns the stats.
+func (s *Server) Store() *store.Store { return s.store }
+
+// Admin returns the admin server, nil if there is none.
+func (s *Server) Admin() *admin.Server { return s.admin }
+
+// StatsD returns the StatsD input, nil if there is none.
+func (s *Server) StatsD() *statsd.Server { return s.statsd }
+
+// Lifecycle returns the state of the server, its init targets and its health
+// switch.
+func (s *Server) Lifecycle() *lifecycle.Server { return s.life }
+
+// Runtime returns the runtime values.
+func (s *Server) Runtime() *layers.Loader { return s.runtime }
+
+// Listeners returns the registry of listeners, to which a proxy adds its own.
+func (s *Server) Listeners() *listeners.Registry { return s.listeners }
+
+// Certificates returns the registry of loaded certificates.
+func (s *Server) Certificates() *certs.Registry { return s.certs }
+
+// Logger returns the logger with the given name.
+func (s *Server) Logger(name string) *slog.Logger { return s.loggers.Logger(name) }
+
+// Flusher returns the schedule of flushes.
+func (s *Server) Flusher() *flush.Scheduler { return s.flusher }
+
+// Quit makes Run return after a shutdown in good order. It does not wait.
+func (s *Server) Quit() { s.quitOnce.Do(func() { close(s.quit) }) }
+
+// ReopenLogs opens the log and the access logs anew, as after a rotation.
+func (s *Server) ReopenLogs() error {
+	var errs []error
+	if s.cfg.LogFile != nil {
+		errs = append(errs, s.cfg.LogFile.Reopen())
+	}
+	for _, l := range s.access {
+		errs = append(errs, l.Reopen())
+	}
+	return errors.Join(errs...)
+}
+
+// Reload reads again what may change while the server runs: the disk layers of
+// the runtime values.
+func (s *Server) Reload() { s.runtime.Reload() }
+
+// Listen binds the admin port and the StatsD listeners, all or none. Run does
+// it if it was not done before.
+func (s *Server) Listen() error {
+	s.bound.Do(func() { s.bindErr = s.listen() })
+	return s.bindErr
+}
+
+func (s *Server) listen() error {
+	if s.admin != nil {
+		if err := s.admin.Listen(); err != nil {
+			return err
+		}
+		s.writeAddress()
+	}
+	if s.statsd == nil {
+		return nil
+	}
+	if err := s.statsd.Listen(); err != nil {
+		if s.admin != nil {
+			s.admin.Close()
+		}
+		return err
+	}
+	for _, l := range s.statsd.Listeners() {
+		s.log.Info(fmt.Sprintf("statsd listener %s on %s", l.Name, l.Address))
+		if err := s.listeners.Add(s.statsdListener(l)); err != nil {
+			s.log.Warn("listener is not shown", "name", l.Name, "error", err)
+		}
+	}
+	return nil
+}
+
+// writeAddress writes the bound admin address to the file for it.
+func (s *Server) writeAddress() {
+	path := s.cfg.AdminAddressPath
+	if path == "" {
+		return
+	}
+	if err := os.WriteFile(path, []byte(s.admin.Addr().String()), 0o644); err != nil {
+		s.log.Log(context.Background(), logctl.Critical.Slog(),
+			fmt.Sprintf("cannot open admin address output file %s for writing.", path))
+	}
+}
+
+// Run serves until ctx ends or [Server.Quit] is called. Then it stops to accept
+// StatsD input and applies what has arrived, flushes a last time, closes the
+// admin port, and returns. The error is nil after a shutdown in good order.
+// Run once.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.Listen(); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-s.quit:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+
+	// What ends later is given a context of its own, and ended in order.
+	var inputs, background, port group
+	inputs.ctx, background.ctx = ctx, context.WithoutCancel(ctx)
+	port.ctx = background.ctx
+	inputs.start()
+	background.start()
+	port.start()
+
+	if s.statsd != nil {
+		inputs.run("statsd", stop, s.statsd.Run)
+	}
+	background.run("runtime", stop, s.runtime.Run)
+	for _, l := range s.access {
+		background.run("accesslog", stop, l.Run)
+	}
+	if s.admin != nil {
+		port.run("admin", stop, s.admin.Run)
+	}
+	var flushing group
+	flushing.ctx = background.ctx
+	flushing.start()
+	flushing.run("flush", stop, s.flusher.Run)
+	s.life.Initialize(func() {
+		s.gauges.initialized.Record(uint64(time.Since(s.start).Milliseconds()))
+		s.log.Info("server is live")
+	})
+
+	<-ctx.Done()
+	s.log.Info("shutting down")
+	s.life.Close()
+	err := errors.Join(inputs.wait(), flushing.wait(), port.wait(), background.wait())
+	for _, l := range s.access {
+		err = errors.Join(err, l.Close())
+	}
+	if c, ok := s.cfg.LogFile.(io.Closer); ok {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// group runs parts of the server that end together.
+type group struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu   sync.Mutex
+	errs []error
+}
+
+func (g *group) start() { g.ctx, g.cancel = context.WithCancel(g.ctx) }
+
+// run starts a part. If it fails, failed is called.
+func (g *group) run(name string, failed func(), f func(context.Context) error) {
+	g.done.Go(func() {
+		if err := f(g.ctx); err != nil && !errors.Is(err, context.Canceled) {
+			g.mu.Lock()
+			g.errs = append(g.errs, fmt.Errorf("%s: %w", name, err))
+			g.mu.Unlock()
+			failed()
+		}
+	})
+}
+
+// wait ends the parts and returns what went wrong.
+func (g *group) wait() error {
+	g.cancel()
+	g.done.Wait()
+	return errors.Join(g.errs...)
+}

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"net"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/server/accesslog"
+	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/layers"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/server/profiler"
+	"github.com/statsd-admin/statsd-admin/statsd"
+)
+
+// fillSources connects the admin port with the rooms that own what it shows.
+// What the program around the server brought along stays.
+func (s *Server) fillSources(src *admin.Sources) {
+	if src.State == nil {
+		src.State = func() string { return s.life.State().String() }
+	}
+	if src.Info == nil {
+		src.Info = s.info
+	}
+	if src.Memory == nil {
+		src.Memory = memory
+	}
+	if src.Quit == nil {
+		src.Quit = s.Quit
+	}
+	if src.Listeners == nil {
+		src.Listeners = s.adminListeners
+	}
+	if src.Certificates == nil {
+		src.Certificates = s.adminCertificates
+	}
+	if src.Unready == nil {
+		src.Unready = s.unready
+	}
+	if src.ReopenLogs == nil {
+		src.ReopenLogs = s.ReopenLogs
+	}
+	if src.Contention == nil && s.cfg.TraceMutexes {
+		runtime.SetMutexProfileFraction(1)
+		src.Contention = contention
+	}
+	if src.Health == nil {
+		src.Health = s.life
+	}
+	if src.Drains == nil {
+		src.Drains = s.listeners
+	}
+	if src.Runtime == nil {
+		src.Runtime = runtimeValues{s.runtime}
+	}
+	if src.Loggers == nil {
+		src.Loggers = loggers{s.loggers}
+	}
+	if path := s.cfg.ProfilePath; path != "" {
+		if src.CPUProfiler == nil {
+			src.CPUProfiler = profiler.NewCPU(path)
+		}
+		if src.HeapProfiler == nil {
+			src.HeapProfiler = profiler.NewHeap(path)
+		}
+	}
+}
+
+func (s *Server) info() admin.ServerInfo {
+	up := time.Since(s.start)
+	return admin.ServerInfo{
+		Version:            s.cfg.Version,
+		UptimeCurrentEpoch: up,
+		UptimeAllEpochs:    up,
+		Options:            s.cfg.Options,
+		Node:               s.cfg.Node,
+	}
+}
+
+func (s *Server) unready() []admin.Unready {
+	var out []admin.Unready
+	for _, u := range s.life.Unready() {
+		out = append(out, admin.Unready{Component: u.Component, Name: u.Name, Targets: u.Targets})
+	}
+	return out
+}
+
+// statsdListener describes a StatsD listener to the registry.
+func (s *Server) statsdListener(l statsd.ListenerInfo) listeners.Listener {
+	out := listeners.Listener{
+		Name:      l.Name,
+		Direction: listeners.Inbound,
+		Stop:      func() {},
+	}
+	protocol, place, _ := strings.Cut(l.Address, "://")
+	if strings.HasPrefix(protocol, "unix") {
+		out.Addresses = []listeners.Address{{Pipe: place}}
+		return out
+	}
+	var addr net.Addr
+	if strings.HasPrefix(protocol, "udp") {
+		out.Protocol = listeners.UDP
+		addr, _ = net.ResolveUDPAddr("udp", place)
+	} else {
+		addr, _ = net.ResolveTCPAddr("tcp", place)
+	}
+	out.Addresses = []listeners.Address{listeners.FromNet(addr)}
+	return out
+}
+
+func (s *Server) adminListeners() []admin.Listener {
+	var out []admin.Listener
+	for _, l := range s.listeners.List() {
+		a := admin.Listener{Name: l.Name}
+		for _, addr := range l.Addresses {
+			a.Addresses = append(a.Addresses, netAddr(addr, l.Protocol))
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func netAddr(a listeners.Address, p listeners.Protocol) net.Addr {
+	switch {
+	case a.Pipe != "" && p == listeners.UDP:
+		return &net.UnixAddr{Name: a.Pipe, Net: "unixgram"}
+	case a.Pipe != "":
+		return &net.UnixAddr{Name: a.Pipe, Net: "unix"}
+	case p == listeners.UDP:
+		return net.UDPAddrFromAddrPort(a.IP)
+	default:
+		return net.TCPAddrFromAddrPort(a.IP)
+	}
+}
+
+func (s *Server) adminCertificates() []admin.Certificates {
+	var out []admin.Certificates
+	for _, c := range s.certs.List() {
+		out = append(out, admin.Certificates{CA: adminCerts(c.CACerts), Chain: adminCerts(c.Chain)})
+	}
+	return out
+}
+
+func adminCerts(cs []certs.Certificate) []admin.Certificate {
+	var out []admin.Certificate
+	for _, c := range cs {
+		a := admin.Certificate{Path: c.Path, SerialNumber: c.SerialNumber, From: c.ValidFrom, Until: c.Expiration}
+		if a.Path == certs.Inline {
+			a.Path = ""
+		}
+		for _, n := range c.SubjectAltNames {
+			a.AltNames = append(a.AltNames, admin.AltName{Kind: string(n.Kind), Value: n.Value})
+		}
+		if c.OCSP != nil {
+			a.OCSP = &admin.OCSP{From: c.OCSP.ValidFrom, Until: c.OCSP.Expiration}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// runtimeValues shows the runtime values to the admin port.
+type runtimeValues struct{ l *layers.Loader }
+
+func (r runtimeValues) Dump() admin.RuntimeDump {
+	snap := r.l.Snapshot()
+	d := admin.RuntimeDump{Layers: snap.Layers()}
+	for key, v := range snap.All() {
+		d.Entries = append(d.Entries, admin.RuntimeEntry{Key: key, Values: v.PerLayer, Final: v.Final})
+	}
+	return d
+}
+
+func (r runtimeValues) Modify(values map[string]string) error { return r.l.Modify(values) }
+
+func (r runtimeValues) Bool(key string, byDefault bool) bool {
+	return r.l.Snapshot().Bool(key, byDefault)
+}
+
+// loggers shows the loggers to the admin port.
+type loggers struct{ *logctl.Registry }
+
+func (l loggers) List() []admin.LogLevel {
+	var out []admin.LogLevel
+	for _, e := range l.Registry.List() {
+		out = append(out, admin.LogLevel{Name: e.Name, Level: e.Level.String()})
+	}
+	return out
+}
+
+// logAccess tells the access logs about a request.
+func (s *Server) logAccess(a admin.Access) {
+	e := accesslog.Entry{
+		Start: a.Time, Duration: a.Duration, Method: a.Method, Target: a.Target, Authority: a.Host,
+		Scheme: "http", Protocol: a.Protocol, Status: a.Status,
+		BytesReceived: uint64(max(a.Received, 0)), BytesSent: uint64(max(a.Sent, 0)),
+		RequestHeader: a.RequestHeader, ResponseHeader: a.ResponseHeader,
+	}
+	if a.Err != nil {
+		e.Flags = "DC"
+	}
+	for _, l := range s.access {
+		l.Log(&e)
+	}
+}
+
+// contention reads the mutex profile of the process. The waits of the place
+// with the longest average stand for the current ones.
+func contention() (admin.Contention, bool) {
+	records := make([]runtime.BlockProfileRecord, 64)
+	for {
+		n, ok := runtime.MutexProfile(records)
+		if ok {
+			records = records[:n]
+			break
+		}
+		records = make([]runtime.BlockProfileRecord, n+n/4+16)
+	}
+	var out admin.Contention
+	var longest int64
+	for _, r := range records {
+		out.Contentions += uint64(r.Count)
+		out.LifetimeWaitCycles += uint64(r.Cycles)
+		if r.Count > 0 {
+			longest = max(longest, r.Cycles/r.Count)
+		}
+	}
+	out.CurrentWaitCycles = uint64(longest)
+	return out, true
+}
