@@ -1,0 +1,227 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// world is a program around a server: it holds all that endpoints can change.
+type world struct {
+	mu       sync.Mutex
+	state    string
+	calls    []string
+	runtime  map[string]string
+	noAdmin  bool
+	levels   []LogLevel
+	profiles map[string]bool
+	failing  error
+}
+
+func newWorld() *world {
+	return &world{state: "LIVE", runtime: map[string]string{}, profiles: map[string]bool{},
+		levels: []LogLevel{{"admin", "info"}, {"main", "debug"}, {"stats", "info"}}}
+}
+
+// String tells all that endpoints can change.
+func (w *world) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprint(w.state, w.calls, w.runtime, w.levels, w.profiles)
+}
+
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, fmt.Sprintf(format, args...))
+}
+
+// sources returns the sources that read and change w.
+func (w *world) sources() Sources {
+	return Sources{
+		State: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.state },
+		Info: func() ServerInfo {
+			return ServerInfo{Version: "0b1fc9/0.4.1/Clean/RELEASE/Go1.26", UptimeCurrentEpoch: 95900 * time.Millisecond,
+				UptimeAllEpochs: 4210 * time.Second,
+				Options: Options{Concurrency: 2, ConfigPath: "/etc/ourproduct/boot.yaml", LogLevel: "info", FileFlushInterval: 10 * time.Second,
+					DrainTime: 600 * time.Second, ParentShutdownTime: 900 * time.Second, StatsTags: []string{"a:b"}, SocketMode: 384},
+				Node: &Node{ID: "n-17", Cluster: "edge", Metadata: map[string]any{"b": []any{1.5, true, nil, "x"}, "a": map[string]any{}},
+					Zone: "z-2", UserAgentName: "proxy", MajorNumber: 1, MinorNumber: 2, Extensions: []string{"tap"}}}
+		},
+		HotRestartVersion: func() string { return "11.104" },
+		Memory: func() Memory {
+			return Memory{41943040, 67108864, 1048576, 8388608, 65536, 71303168}
+		},
+		Contention:   func() (Contention, bool) { return Contention{3, 250, 1 << 60}, true },
+		Quit:         func() { w.note("quit") },
+		Health:       (*worldHealth)(w),
+		Drains:       (*worldDrains)(w),
+		Runtime:      (*worldRuntime)(w),
+		Loggers:      (*worldLoggers)(w),
+		ReopenLogs:   func() error { w.note("reopen"); return w.failing },
+		CPUProfiler:  worldProfiler{w, "cpu"},
+		HeapProfiler: worldProfiler{w, "heap"},
+		Listeners: func() []Listener {
+			return []Listener{
+				{"ingress", []net.Addr{&net.TCPAddr{IP: net.IPv4zero, Port: 15001}, &net.TCPAddr{IP: net.IPv4zero, Port: 15002}}},
+				{"metrics_in", []net.Addr{&net.UDPAddr{IP: net.IPv6loopback, Port: 8125}}},
+				{"local\n", []net.Addr{&net.UnixAddr{Name: "/run/in.sock", Net: "unix"}}},
+			}
+		},
+		Certificates: func() []Certificates {
+			day := func(d int) time.Time { return testTime().AddDate(0, 0, d).Truncate(time.Hour) }
+			return []Certificates{{
+				CA: []Certificate{{Path: "/etc/ourproduct/ca.pem", SerialNumber: "4f1c9a0be2", From: day(-100), Until: day(812)}},
+				Chain: []Certificate{
+					{SerialNumber: "1d03", From: day(-1), Until: day(44), OCSP: &OCSP{day(-1), day(6)}, AltNames: []AltName{
+						{"dns", "edge.example.net"}, {"uri", "spiffe://example.net/<edge>"}, {"ip_address", "10.1.2.3"}}},
+					{Path: "/old.pem", From: day(-9), Until: day(-1)}},
+			}, {}}
+		},
+		Unready: func() []Unready {
+			return []Unready{
+				{"listener", "init manager Listener-local-init-manager ingress_8080 57", []string{"target RdsRouteConfigSubscription RDS init main_routes"}},
+				{"server", "init manager Server", nil}}
+		},
+	}
+}
+
+type worldHealth world
+
+func (h *worldHealth) FailHealth()    { h.mu.Lock(); defer h.mu.Unlock(); h.state = "DRAINING" }
+func (h *worldHealth) RestoreHealth() { h.mu.Lock(); defer h.mu.Unlock(); h.state = "LIVE" }
+
+type worldDrains world
+
+func (d *worldDrains) Drain(inboundOnly bool) { (*world)(d).note("drain inbound=%t", inboundOnly) }
+func (d *worldDrains) DrainGracefully(inboundOnly, skipExit bool) {
+	(*world)(d).note("drain gracefully inbound=%t skip=%t", inboundOnly, skipExit)
+}
+
+type worldRuntime world
+
+func (r *worldRuntime) Dump() RuntimeDump {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := RuntimeDump{Layers: []string{"defaults", "disk", "admin"}}
+	base := map[string]string{"limits.max_sessions": "200"}
+	for k := range r.runtime {
+		if _, ok := base[k]; !ok {
+			base[k] = ""
+		}
+	}
+	for k, v := range base {
+		e := RuntimeEntry{k, []string{v, "", r.runtime[k]}, v}
+		if r.runtime[k] != "" {
+			e.Final = r.runtime[k]
+		}
+		d.Entries = append(d.Entries, e)
+	}
+	slices.SortFunc(d.Entries, func(a, b RuntimeEntry) int {
+		if a.Key < b.Key {
+			return -1
+		}
+		return 1
+	})
+	return d
+}
+
+func (r *worldRuntime) Modify(values map[string]string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.noAdmin {
+		return errors.New("No admin layer specified")
+	}
+	for k, v := range values {
+		if v == "" {
+			delete(r.runtime, k)
+		} else {
+			r.runtime[k] = v
+		}
+	}
+	return nil
+}
+
+func (r *worldRuntime) Bool(key string, byDefault bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, ok := r.runtime[key]; ok {
+		return v == "true"
+	}
+	return byDefault
+}
+
+type worldLoggers world
+
+func (l *worldLoggers) List() []LogLevel {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.levels)
+}
+
+func (l *worldLoggers) set(name, level string) error {
+	if !slices.Contains(logLevels[:], level) {
+		return errors.New("unknown logger level")
+	}
+	for i := range l.levels {
+		if name == "" || l.levels[i].Name == name {
+			l.levels[i].Level = level
+			if name != "" {
+				return nil
+			}
+		}
+	}
+	if name != "" {
+		return errors.New("unknown logger name")
+	}
+	return nil
+}
+
+func (l *worldLoggers) Set(name, level string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.set(name, level)
+}
+
+func (l *worldLoggers) SetAll(level string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.set("", level)
+}
+
+func (l *worldLoggers) SetPaths(paths string) error {
+	(*world)(l).note("paths %s", paths)
+	if paths == "bad" {
+		return errors.New("empty logger name or empty logger level")
+	}
+	return nil
+}
+
+type worldProfiler struct {
+	w    *world
+	name string
+}
+
+func (p worldProfiler) Start() (bool, error) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if p.w.failing != nil {
+		return false, p.w.failing
+	}
+	was := p.w.profiles[p.name]
+	p.w.profiles[p.name] = true
+	return !was, nil
+}
+
+func (p worldProfiler) Stop() (bool, error) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	was := p.w.profiles[p.name]
+	delete(p.w.profiles, p.name)
+	return was, p.w.failing
+}
+
+func (p worldProfiler) Path() string { return "/var/log/proxy/proxy.prof" }
