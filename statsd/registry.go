@@ -32,9 +32,9 @@ type registry struct {
 	// when series end. What lanes remember of a limit is of one era.
 	era atomic.Uint32
 
-	mu         sync.Mutex        // guards the rest
-	texts      map[uint64]uint32 // cells by hash of the full name
-	exposed    map[uint64]uint32 // cells by hash of the exposition's series
+	mu         sync.Mutex // guards the rest
+	texts      cellIndex  // by the full name
+	exposed    cellIndex  // by the exposition's series
 	setCells   map[uint32]*set
 	families   []family
 	familyOf   map[string]uint32   // by metric name
@@ -90,8 +90,6 @@ func newRegistry(cfg *Config, f *serverFigures) *registry {
 		naming:   cfg.Store.Naming(),
 		textSeed: maphash.MakeSeed(),
 		idSeed:   maphash.MakeSeed(),
-		texts:    make(map[uint64]uint32),
-		exposed:  make(map[uint64]uint32),
 		setCells: make(map[uint32]*set),
 		familyOf: make(map[string]uint32),
 		firsts:   make(map[string]*segment),
@@ -100,6 +98,8 @@ func newRegistry(cfg *Config, f *serverFigures) *registry {
 		newest:   newRing[NewSeries](newestKept),
 		clashes:  newRing[Clash](clashesKept),
 	}
+	r.texts = newCellIndex(&r.cells, func(c *cell) uint64 { return c.text })
+	r.exposed = newCellIndex(&r.cells, func(c *cell) uint64 { return c.exposed })
 	cfg.Store.OnNetworkEnd(func(name []byte) {
 		h := maphash.Bytes(r.textSeed, name)
 		r.endedMu.Lock()
@@ -183,7 +183,7 @@ func (r *registry) place(w *wanted, note func(*store.Counter, Clash)) (x uint32,
 		}
 		r.hash(w)
 		other, ok := r.conflict(w)
-		if x, taken := r.texts[w.text]; taken {
+		if x, taken := r.texts.find(w.text); taken {
 			c := r.cells.at(x)
 			if c.identity == w.identity {
 				return x, true, line.OK
@@ -343,12 +343,12 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 	if r.known(w.name) {
 		o.tags = []tags.Tag{{Name: "metric", Value: w.name}}
 		r.hash(&o)
-		if _, ok := r.texts[o.text]; !ok && r.overflowed >= r.cfg.Limits.OverflowedNames {
+		if _, ok := r.texts.find(o.text); !ok && r.overflowed >= r.cfg.Limits.OverflowedNames {
 			o.tags = nil
 		}
 	}
 	r.hash(&o)
-	if x, ok := r.texts[o.text]; ok {
+	if x, ok := r.texts.find(o.text); ok {
 		c := r.cells.at(x)
 		if c.identity == o.identity {
 			f.cell, f.number = c, x
@@ -386,13 +386,13 @@ func (r *registry) make(w *wanted, as role) (found, bool) {
 	c.group, c.role, c.stat, c.text, c.identity = w.group, as, stat, w.text, w.identity
 	c.name = r.join(w)
 	c.exposed = r.exposure(w)
-	if other, taken := r.exposed[c.exposed]; taken {
+	if other, taken := r.exposed.find(c.exposed); taken {
 		// Equal but for bytes that the exposition cannot show.
 		r.clash(r.figures.collisions, Clash{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
 	} else {
-		r.exposed[c.exposed] = x
+		r.exposed.insert(x)
 	}
-	r.texts[w.text] = x
+	r.texts.insert(x)
 	c.first = r.segmentOf(w.name)
 	c.first.series++
 	r.firsts[c.first.name] = c.first
@@ -484,17 +484,15 @@ func (r *registry) dropEnded() {
 	r.pending.Store(false)
 	r.endedMu.Unlock()
 	for _, h := range ended {
-		x, ok := r.texts[h]
+		x, ok := r.texts.find(h)
 		if !ok {
 			continue
 		}
 		c := r.cells.at(x)
 		f := &r.families[c.name]
-		delete(r.texts, h)
+		r.texts.remove(x)
 		delete(r.setCells, x)
-		if r.exposed[c.exposed] == x {
-			delete(r.exposed, c.exposed)
-		}
+		r.exposed.remove(x)
 		r.perGroup[c.group]--
 		r.figures.expired[c.group].Inc()
 		if c.first.series--; c.first.series == 0 {
