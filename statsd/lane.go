@@ -28,6 +28,7 @@ type lane struct {
 	entered time.Time // zero: this visit is not timed
 
 	busy  *busyTime
+	said  []message    // to log when ln is left
 	gauge func() *cell // targetGauge, bound once
 }
 
@@ -53,16 +54,24 @@ func (ln *lane) enter() {
 // leave unlocks ln after publishing what was counted for l, also after a
 // panic, which ends here.
 func (ln *lane) leave(l *listener) {
-	if p := recover(); p != nil {
-		ln.server.panicked("lane", p)
-		ln.table = newRawTable(ln.server.cfg.Limits.RawEntries)
+	p := recover()
+	if p != nil {
+		ln.table = newRawTable(ln.server.cfg.Limits.RawEntries) // it may be half changed
 	}
 	ln.tally.publish(l.figures, ln.server.figures)
 	if !ln.entered.IsZero() {
 		ln.busy.add(ln.entered)
 		ln.entered = time.Time{}
 	}
+	said := ln.said
+	ln.said = nil
 	ln.mu.Unlock()
+	if p != nil {
+		ln.server.panicked("lane", p)
+	}
+	if said != nil {
+		ln.server.say(said)
+	}
 }
 
 // batch takes in the first n datagrams that were read from so.
@@ -179,7 +188,9 @@ func (ln *lane) rejectLine(l *listener, r line.Reason, text []byte, from source)
 // refuse counts why a line that was counted already is rejected.
 func (ln *lane) refuse(l *listener, r line.Reason, text []byte, from source) {
 	l.figures.reject(r)
-	ln.server.rejects.note(l.name, r, text, from)
+	if m, ok := ln.server.rejects.note(l.name, r, text, from); ok {
+		ln.said = append(ln.said, m)
+	}
 }
 
 // take applies one line. It reports whether there was one: a blank line is none.
@@ -292,7 +303,7 @@ func (ln *lane) learn(key *rawKey) line.Reason {
 	ln.targets = ln.targets[:0]
 	for i := range li.Samples {
 		typ := li.Samples[i].Type
-		f := ln.registry.resolve(li.Name, li.Tags, typ)
+		f := ln.resolve(typ)
 		if f.reason != line.OK {
 			return f.reason
 		}
@@ -304,6 +315,15 @@ func (ln *lane) learn(key *rawKey) line.Reason {
 		}
 	}
 	return line.OK
+}
+
+// resolve asks the registry for the series of a sample of the line.
+func (ln *lane) resolve(typ line.Type) found {
+	f := ln.registry.resolve(ln.line.Name, ln.line.Tags, typ)
+	if f.said != nil {
+		ln.said = append(ln.said, *f.said)
+	}
+	return f
 }
 
 func (ln *lane) remember(key *rawKey, typ line.Type, s rawSlot) {
@@ -441,7 +461,7 @@ func (ln *lane) check() line.Reason {
 	ln.server.notices.check(c, ln.server.cfg.Now())
 	ln.server.figures.checks[c.Status].Inc()
 	if ln.server.cfg.CheckGauges && ln.parser.IdentifyCheck(&ln.line, &c) == line.OK {
-		f := ln.registry.resolve(ln.line.Name, ln.line.Tags, line.Gauge)
+		f := ln.resolve(line.Gauge)
 		if f.limit != noLimit {
 			ln.server.figures.limited[f.limit].Inc()
 		} else if f.cell != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -35,8 +36,9 @@ type listener struct {
 	conns   connSet
 }
 
-// bind opens the sockets of one listener.
-func (s *Server) bind(cfg ListenerConfig) (l *listener, err error) {
+// bind opens the sockets of one listener. What the log should hear about it is
+// added to said.
+func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 	addr, err := parseAddress(cfg.Address)
 	if err != nil {
 		return nil, err
@@ -71,8 +73,9 @@ func (s *Server) bind(cfg ListenerConfig) (l *listener, err error) {
 			return l, err
 		}
 		if so.granted < cfg.RcvBuf {
-			s.cfg.Log.Warn("statsd: the receive buffer is smaller than asked for; bursts may be lost",
-				"listener", l.name, "asked", cfg.RcvBuf, "granted", so.granted, "hint", fmt.Sprint(rcvbufHint, cfg.RcvBuf))
+			*said = append(*said, message{slog.LevelWarn, "statsd: the receive buffer is smaller than asked for; bursts may be lost", []any{
+				"listener", l.name, "asked", cfg.RcvBuf, "granted", so.granted, "hint", fmt.Sprint(rcvbufHint, cfg.RcvBuf)}})
+			said = new([]message) // once for all sockets of a listener
 		}
 	}
 	return l, nil

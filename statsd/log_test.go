@@ -34,3 +34,16 @@ func (b *logBuffer) logger() *slog.Logger {
 		},
 	}))
 }
+
+// callback is a log that calls a function for each message.
+type callback struct {
+	logBuffer
+	call func()
+}
+
+func (c *callback) Write(p []byte) (int, error) {
+	c.call()
+	return len(p), nil
+}
+
+func (c *callback) logger() *slog.Logger { return slog.New(slog.NewTextHandler(c, nil)) }

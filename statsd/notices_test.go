@@ -127,3 +127,32 @@ func TestRejectedLinesAreLoggedRarely(t *testing.T) {
 		t.Errorf("not escaped or not cut: %q", got[0])
 	}
 }
+
+func TestLimitsAreLoggedRarely(t *testing.T) {
+	var log logBuffer
+	r := newRig(t, Config{Log: log.logger(), Limits: Limits{Series: 1}})
+	r.send("a:1|c\nb\x1b:1|c\nc:1|c\nd:1|c")
+	r.now = r.now.Add(time.Minute)
+	r.send("e:1|c\nf:1|c")
+	if got, want := strings.Count(log.String(), `level=WARN msg="statsd: a limit keeps stats from being made" limit=series name=`), 2; got != want {
+		t.Errorf("%d messages, want %d:\n%s", got, want, &log)
+	}
+}
+
+// TestLogMayAskTheServer has a log that calls back, which it may: no lock is
+// held while it is written to.
+func TestLogMayAskTheServer(t *testing.T) {
+	var r *rig
+	asked := 0
+	log := &callback{call: func() {
+		asked++
+		r.Flush(r.now)
+		r.Sweep(true)
+		_ = r.Report()
+	}}
+	r = newRig(t, Config{Log: log.logger(), Limits: Limits{Series: 1}})
+	r.send("bad\na:1|c\nb:1|c")
+	if asked != 2 {
+		t.Errorf("the log was written to %d times, want 2", asked)
+	}
+}

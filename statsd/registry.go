@@ -1,8 +1,8 @@
 package statsd
 
 import (
-	"errors"
 	"hash/maphash"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +47,7 @@ type registry struct {
 	tagKeys    map[string]*tagKey
 	newest     ring[NewSeries]
 	clashes    ring[Clash]
+	told       [limits]time.Time // when the log last heard of a limit
 
 	pending atomic.Bool // ended is not empty
 
@@ -118,6 +119,7 @@ type found struct {
 	limit  limit       // why cell is not the series' own
 	reason line.Reason // why the line is rejected
 	brief  bool        // the answer is not to be remembered
+	said   *message    // to be logged
 }
 
 // wanted is a series that is asked for.
@@ -318,17 +320,30 @@ func (r *registry) segmentOf(name string) *segment {
 func (r *registry) create(w *wanted) found {
 	now := r.cfg.Now()
 	if lim := r.exceeded(w, now); lim != noLimit {
-		return r.overflow(w, lim)
+		f := r.overflow(w, lim)
+		f.said = r.tell(lim, now, "name", strconv.QuoteToASCII(w.name))
+		return f
 	}
-	f, ok := r.make(w, ordinary)
-	if !ok {
-		return found{limit: limitStore, number: noCell, gen: r.era.Load()}
+	f, err := r.make(w, ordinary)
+	if err != nil {
+		f = found{limit: limitStore, number: noCell, gen: r.era.Load()}
+		f.said = r.tell(limitStore, now, "error", err.Error())
+		return f
 	}
 	r.rate.done++
 	r.live++
 	r.watchTags(w.tags)
 	r.newest.add(NewSeries{Time: now, Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags)})
 	return f
+}
+
+// tell returns a message about a limit, at most one a minute of each.
+func (r *registry) tell(lim limit, now time.Time, key string, value any) *message {
+	if t := r.told[lim]; !t.IsZero() && now.Sub(t) < time.Minute {
+		return nil
+	}
+	r.told[lim] = now
+	return &message{slog.LevelWarn, "statsd: a limit keeps stats from being made", []any{"limit", lim.String(), key, value}}
 }
 
 // overflow returns where samples go whose series must not be made: counts and
@@ -362,8 +377,8 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 	if o.tags != nil {
 		role = overflowNamed
 	}
-	made, ok := r.make(&o, role)
-	if !ok {
+	made, err := r.make(&o, role)
+	if err != nil {
 		return f
 	}
 	if role == overflowNamed {
@@ -374,13 +389,10 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 }
 
 // make makes the stat and the cell of w.
-func (r *registry) make(w *wanted, as role) (found, bool) {
+func (r *registry) make(w *wanted, as role) (found, error) {
 	stat, err := r.stat(w)
 	if err != nil {
-		if !errors.Is(err, store.ErrLimit) && !errors.Is(err, store.ErrRejected) {
-			r.cfg.Log.Warn("statsd: the store refused a stat", "error", err)
-		}
-		return found{}, false
+		return found{}, err
 	}
 	x, c := r.cells.take()
 	c.group, c.role, c.stat, c.text, c.identity = w.group, as, stat, w.text, w.identity
@@ -401,7 +413,7 @@ func (r *registry) make(w *wanted, as role) (found, bool) {
 	if s, ok := stat.(*set); ok {
 		r.setCells[x] = s
 	}
-	return found{cell: c, number: x, gen: c.gen.Load()}, true
+	return found{cell: c, number: x, gen: c.gen.Load()}, nil
 }
 
 // stat asks the store for the stat of w.

@@ -23,9 +23,15 @@ type RejectedLine struct {
 	Line     string // the first 512 bytes, as they came
 }
 
-// rejects remembers the last rejected lines of each reason and logs some.
+// message is something to log once no lock is held.
+type message struct {
+	level slog.Level
+	text  string
+	args  []any
+}
+
+// rejects remembers the last rejected lines of each reason and says which to log.
 type rejects struct {
-	log  *slog.Logger
 	now  func() time.Time
 	keep bool
 
@@ -44,37 +50,35 @@ type keptLine struct {
 }
 
 func newRejects(cfg *Config) *rejects {
-	r := &rejects{log: cfg.Log, now: cfg.Now, keep: !cfg.ForgetRejected}
+	r := &rejects{now: cfg.Now, keep: !cfg.ForgetRejected}
 	for i := range r.last {
 		r.last[i] = newRing[keptLine](rejectedKept)
 	}
 	return r
 }
 
-// note remembers a line, and logs it unless one of the same reason was logged
-// less than a second ago.
-func (r *rejects) note(listener string, reason line.Reason, text []byte, from source) {
+// note remembers a line, and returns what to log about it: nothing if a line of
+// the same reason was logged less than a second ago.
+func (r *rejects) note(listener string, reason line.Reason, text []byte, from source) (m message, ok bool) {
 	now := r.now()
 	r.mu.Lock()
-	suppressed := r.suppressed[reason]
-	quiet := !r.logged[reason].IsZero() && now.Sub(r.logged[reason]) < time.Second
-	if quiet {
-		r.suppressed[reason]++
-	} else {
-		r.logged[reason] = now
-		r.suppressed[reason] = 0
-	}
+	defer r.mu.Unlock()
 	if r.keep {
 		k := r.last[reason].oldest()
 		k.time, k.listener, k.source = now, listener, from.String()
 		k.text = append(k.text[:0], text[:min(len(text), rejectedBytes)]...)
 		r.last[reason].add(k)
 	}
-	r.mu.Unlock()
-	if !quiet {
-		r.log.Info("statsd: line rejected", "reason", reason.String(), "listener", listener,
-			"source", from.String(), "line", strconv.QuoteToASCII(string(text[:min(len(text), loggedBytes)])), "suppressed", suppressed)
+	if !r.logged[reason].IsZero() && now.Sub(r.logged[reason]) < time.Second {
+		r.suppressed[reason]++
+		return message{}, false
 	}
+	suppressed := r.suppressed[reason]
+	r.logged[reason], r.suppressed[reason] = now, 0
+	return message{slog.LevelInfo, "statsd: line rejected", []any{
+		"reason", reason.String(), "listener", listener, "source", from.String(),
+		"line", strconv.QuoteToASCII(string(text[:min(len(text), loggedBytes)])), "suppressed", suppressed,
+	}}, true
 }
 
 // list returns the last lines of a reason, oldest first.

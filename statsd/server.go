@@ -107,6 +107,13 @@ func (s *Server) nextStreamLane() *lane {
 // Listen binds all listeners. If one cannot be bound none is, and the error
 // says why. What arrives from then on waits until Run.
 func (s *Server) Listen() error {
+	var said []message
+	err := s.listen(&said)
+	s.say(said)
+	return err
+}
+
+func (s *Server) listen(said *[]message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != made {
@@ -114,7 +121,7 @@ func (s *Server) Listen() error {
 	}
 	var bound []*listener
 	for _, cfg := range s.cfg.Listeners {
-		l, err := s.bind(cfg)
+		l, err := bind(cfg, said)
 		if err != nil {
 			for _, b := range bound {
 				b.close()
@@ -161,10 +168,10 @@ func (s *Server) Run(ctx context.Context) error {
 	var readers, accepters sync.WaitGroup
 	for _, l := range all {
 		for _, so := range l.sockets {
-			readers.Go(func() { s.guard("reader", func() { s.readPackets(l, so) }) })
+			readers.Go(func() { s.keep("reader", func() { s.readPackets(l, so) }) })
 		}
 		if l.accept != nil {
-			accepters.Go(func() { s.guard("accepter", func() { s.acceptStreams(l) }) })
+			accepters.Go(func() { s.keep("accepter", func() { s.acceptStreams(l) }) })
 		}
 	}
 	<-ctx.Done()
@@ -221,14 +228,31 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// guard calls f and ends a panic of it.
-func (s *Server) guard(what string, f func()) {
+// guard calls f, ends a panic of it, and reports whether there was none.
+func (s *Server) guard(what string, f func()) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.panicked(what, p)
 		}
 	}()
 	f()
+	return true
+}
+
+// keep calls f until it returns without a panic.
+func (s *Server) keep(what string, f func()) {
+	for !s.guard(what, f) {
+		s.pause(retryPause)
+	}
+}
+
+// say logs messages. No lock may be held.
+func (s *Server) say(said []message) {
+	s.guard("log", func() {
+		for _, m := range said {
+			s.cfg.Log.Log(context.Background(), m.level, m.text, m.args...)
+		}
+	})
 }
 
 // panicked counts and logs a panic; what was received is not logged.
