@@ -94,6 +94,9 @@ type exposer struct {
 	form    Buckets
 	sel     selection
 
+	network bool // the histogram that is written, or merged, came from network input
+	seconds bool // it is shown in seconds
+
 	family *store.Name // of the stat before, if it has a shared name
 	metric []byte      // its metric name; empty: it is not shown
 	name   []byte      // scratch: a metric name
@@ -110,11 +113,9 @@ type exposer struct {
 // kind writes all families of a kind.
 func (e *exposer) kind(v *store.View, k store.Kind) error {
 	e.family, e.metric = nil, e.metric[:0]
-	c := v.ByFamily(k)
+	c := e.sel.byFamily(v, k)
 	for c.Next() {
-		if ok, err := e.sel.shows(&c); err != nil {
-			return err
-		} else if !ok {
+		if !e.sel.shows(&c) {
 			continue
 		}
 		sp := c.Series()
@@ -135,6 +136,9 @@ func (e *exposer) kind(v *store.View, k store.Kind) error {
 		if err := e.out.spill(); err != nil {
 			return err
 		}
+	}
+	if err := c.Err(); err != nil {
+		return err
 	}
 	e.merged.close(e)
 	return e.out.spill()
@@ -240,6 +244,7 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 	}
 	if sp != nil && sp.Merged {
 		e.appendLabels(c, k)
+		e.network = c.Network()
 		e.merged.add(e.seriesKey(), e.labels, c, k)
 	}
 	return nil
@@ -250,6 +255,7 @@ func (e *exposer) member(c *store.Cursor, k store.Kind) {
 	e.appendLabels(c, k)
 	switch {
 	case k == store.KindHistogram:
+		e.network = c.Network()
 		e.histogram(e.labels, c.Histogram().Layout(), c.Histogram().Snapshot())
 	case k == store.KindText:
 		e.text(e.labels, c.Text())
@@ -390,6 +396,8 @@ func (e *exposer) text(labels []byte, value string) {
 }
 
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
+	e.seconds = e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds
+	defer func() { e.seconds = false }()
 	switch {
 	case e.dialect == dialectProtobuf && e.form == Summary:
 		e.proto.summary(e.out, labels, s.Interval)
@@ -423,7 +431,7 @@ func (e *exposer) bucket(labels []byte, bound float64) {
 		b = append(b, ',')
 	}
 	b = append(b, `le="`...)
-	b = e.appendNumber(b, bound)
+	b = e.appendNumber(b, e.shown(bound))
 	e.out.buf = append(b, '"', '}', ' ')
 }
 
@@ -436,7 +444,7 @@ func (e *exposer) summary(labels []byte, st *histogram.Stats) {
 		if e.dialect == dialectOpenMetrics && x != x {
 			e.out.buf = append(e.out.buf, "NaN"...)
 		} else {
-			e.out.buf = appendTextFloat(e.out.buf, x)
+			e.out.buf = appendTextFloat(e.out.buf, e.shown(x))
 		}
 		e.out.buf = append(e.out.buf, '\n')
 	}
@@ -445,11 +453,20 @@ func (e *exposer) summary(labels []byte, st *histogram.Stats) {
 
 func (e *exposer) sumAndCount(labels []byte, st *histogram.Stats) {
 	e.sample("_sum", labels, "")
-	e.out.buf = e.appendNumber(e.out.buf, st.Sum())
+	e.out.buf = e.appendNumber(e.out.buf, e.shown(st.Sum()))
 	e.out.buf = append(e.out.buf, '\n')
 	e.sample("_count", labels, "")
 	e.out.buf = strconv.AppendUint(e.out.buf, st.Count(), 10)
 	e.out.buf = append(e.out.buf, '\n')
+}
+
+// shown turns a value of the histogram that is being written into its unit in
+// the exposition.
+func (e *exposer) shown(x float64) float64 {
+	if e.seconds {
+		return x / 1000
+	}
+	return x
 }
 
 // appendNumber appends a bound or a sum: as C's %.32g, and for OpenMetrics as

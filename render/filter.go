@@ -3,12 +3,12 @@ package render
 import (
 	"errors"
 	"fmt"
-	"regexp/syntax"
 	"strings"
 	"time"
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/grafana/regexp"
+	"github.com/grafana/regexp/syntax"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -137,7 +137,7 @@ func (f *Filter) compileECMAScript(pattern string) error {
 // Match reports whether the filter matches a name, without remembering it.
 func (f *Filter) Match(name string) (bool, error) { return f.match([]byte(name)) }
 
-// filterRun is a filter at work in one walk.
+// filterRun is a filter at work in one call of a renderer.
 type filterRun struct {
 	f     *Filter
 	until time.Time
@@ -145,7 +145,7 @@ type filterRun struct {
 	name  []byte
 }
 
-// run begins a walk. It returns nil for a nil filter, which matches all.
+// run begins a call. It returns nil for a nil filter, which matches all.
 func (f *Filter) run() *filterRun {
 	if f == nil {
 		return nil
@@ -155,10 +155,8 @@ func (f *Filter) run() *filterRun {
 
 const namesPerClock = 256
 
-func (r *filterRun) matches(c *store.Cursor) (bool, error) {
-	if hit, known := r.f.found.Known(c); known {
-		return hit, nil
-	}
+// judge reports whether the filter matches the name of the stat under c.
+func (r *filterRun) judge(c *store.Cursor) (bool, error) {
 	if r.left--; r.left <= 0 {
 		r.left = namesPerClock
 		if r.f.limits.Now().After(r.until) {
@@ -166,10 +164,5 @@ func (r *filterRun) matches(c *store.Cursor) (bool, error) {
 		}
 	}
 	r.name = c.AppendName(r.name[:0])
-	hit, err := r.f.match(r.name)
-	if err != nil {
-		return false, err
-	}
-	r.f.found.Note(c, hit)
-	return hit, nil
+	return r.f.match(r.name)
 }

@@ -65,11 +65,9 @@ func (j *jsonWriter) texts(v *store.View, o *Options) error {
 		return nil
 	}
 	sel := o.selection()
-	c := v.ByName(store.Texts)
+	c := sel.byName(v, store.Texts)
 	for c.Next() {
-		if ok, err := sel.shows(&c); err != nil {
-			return err
-		} else if !ok {
+		if !sel.shows(&c) {
 			continue
 		}
 		j.open(&c)
@@ -80,7 +78,7 @@ func (j *jsonWriter) texts(v *store.View, o *Options) error {
 			return err
 		}
 	}
-	return nil
+	return c.Err()
 }
 
 func (j *jsonWriter) scalars(v *store.View, o *Options) error {
@@ -88,11 +86,9 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 		return nil
 	}
 	sel := o.selection()
-	c := v.ByName(store.Scalars)
+	c := sel.byName(v, store.Scalars)
 	for c.Next() {
-		if ok, err := sel.showsScalar(&c); err != nil {
-			return err
-		} else if !ok {
+		if !sel.showsScalar(&c) {
 			continue
 		}
 		j.open(&c)
@@ -103,7 +99,7 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 			return err
 		}
 	}
-	return nil
+	return c.Err()
 }
 
 // histograms writes the last element, if there is a histogram to show.
@@ -127,12 +123,10 @@ func (j *jsonWriter) histograms(v *store.View, o *Options) error {
 		}
 	}
 	sel := o.selection()
-	c := v.ByName(store.Histograms)
+	c := sel.byName(v, store.Histograms)
 	some := false
 	for c.Next() {
-		if ok, err := sel.shows(&c); err != nil {
-			return err
-		} else if !ok {
+		if !sel.shows(&c) {
 			continue
 		}
 		switch {
@@ -152,6 +146,9 @@ func (j *jsonWriter) histograms(v *store.View, o *Options) error {
 		if err := j.out.spill(); err != nil {
 			return err
 		}
+	}
+	if err := c.Err(); err != nil {
+		return err
 	}
 	if some {
 		j.out.buf = append(j.out.buf, tail...)

@@ -2,9 +2,10 @@ package render
 
 import (
 	"bytes"
-	"regexp/syntax"
 	"slices"
 	"unsafe"
+
+	"github.com/grafana/regexp/syntax"
 )
 
 // A search that may match anywhere need not try what any text satisfies, and

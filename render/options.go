@@ -47,6 +47,8 @@ type Options struct {
 	Filter *Filter
 	// TextReadouts adds the text readouts to the exposition formats.
 	TextReadouts bool
+
+	run *filterRun // of the call, made by selection
 }
 
 // wants reports whether stats of a kind can be shown at all.
@@ -57,43 +59,57 @@ func (o *Options) wants(t Type) bool {
 	return o.Type == All || o.Type == t
 }
 
-// selection decides stat by stat. It is made for one walk.
+// selection decides stat by stat.
 type selection struct {
 	o      *Options
 	filter *filterRun
 }
 
-func (o *Options) selection() selection { return selection{o, o.Filter.run()} }
+// selection is called for each walk; the walks of one call share the budget
+// of the filter. o must not be the caller's own.
+func (o *Options) selection() selection {
+	if o.run == nil {
+		o.run = o.Filter.run()
+	}
+	return selection{o, o.run}
+}
 
-// shows reports whether the stat under c is to be shown.
-func (s *selection) shows(c *store.Cursor) (bool, error) {
+// byName is v.ByName for the stats that the filter selects.
+func (s *selection) byName(v *store.View, set store.NameSet) store.Cursor {
+	if s.filter == nil {
+		return v.ByName(set)
+	}
+	return v.ByNameIn(set, &s.filter.f.found, s.filter.judge)
+}
+
+// byFamily is v.ByFamily for the stats that the filter selects.
+func (s *selection) byFamily(v *store.View, k store.Kind) store.Cursor {
+	if s.filter == nil {
+		return v.ByFamily(k)
+	}
+	return v.ByFamilyIn(k, &s.filter.f.found, s.filter.judge)
+}
+
+// shows reports whether the stat under c, which the filter selected, is to be
+// shown.
+func (s *selection) shows(c *store.Cursor) bool {
 	if s.o.UsedOnly && !c.Used() {
-		return false, nil
+		return false
 	}
 	switch s.o.Hidden {
 	case HiddenExclude:
-		if c.Hidden() {
-			return false, nil
-		}
+		return !c.Hidden()
 	case HiddenOnly:
-		if !c.Hidden() {
-			return false, nil
-		}
+		return c.Hidden()
 	}
-	if s.filter != nil {
-		return s.filter.matches(c)
-	}
-	return true, nil
+	return true
 }
 
 // showsScalar is shows for a cursor over counters and gauges mixed.
-func (s *selection) showsScalar(c *store.Cursor) (bool, error) {
+func (s *selection) showsScalar(c *store.Cursor) bool {
+	t := Gauges
 	if c.Kind() == store.KindCounter {
-		if !s.o.wants(Counters) {
-			return false, nil
-		}
-	} else if !s.o.wants(Gauges) {
-		return false, nil
+		t = Counters
 	}
-	return s.shows(c)
+	return s.o.wants(t) && s.shows(c)
 }

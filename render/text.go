@@ -48,11 +48,9 @@ func (t *textLines) texts(v *store.View, o *Options) (n int, err error) {
 		return 0, nil
 	}
 	sel, out := o.selection(), t.out
-	c := v.ByName(store.Texts)
+	c := sel.byName(v, store.Texts)
 	for c.Next() {
-		if ok, err := sel.shows(&c); err != nil {
-			return n, err
-		} else if !ok {
+		if !sel.shows(&c) {
 			continue
 		}
 		n++
@@ -68,7 +66,7 @@ func (t *textLines) texts(v *store.View, o *Options) (n int, err error) {
 			return n, err
 		}
 	}
-	return n, nil
+	return n, c.Err()
 }
 
 func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
@@ -76,11 +74,9 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 		return 0, nil
 	}
 	sel, out := o.selection(), t.out
-	c := v.ByName(store.Scalars)
+	c := sel.byName(v, store.Scalars)
 	for c.Next() {
-		if ok, err := sel.showsScalar(&c); err != nil {
-			return n, err
-		} else if !ok {
+		if !sel.showsScalar(&c) {
 			continue
 		}
 		n++
@@ -94,7 +90,7 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 			}
 		}
 	}
-	return n, nil
+	return n, c.Err()
 }
 
 func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
@@ -102,11 +98,9 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 		return 0, nil
 	}
 	sel, out := o.selection(), t.out
-	c := v.ByName(store.Histograms)
+	c := sel.byName(v, store.Histograms)
 	for c.Next() {
-		if ok, err := sel.shows(&c); err != nil {
-			return n, err
-		} else if !ok {
+		if !sel.shows(&c) {
 			continue
 		}
 		n++
@@ -116,7 +110,7 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 			return n, err
 		}
 	}
-	return n, nil
+	return n, c.Err()
 }
 
 // name appends the name of the stat under c.

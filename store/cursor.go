@@ -27,6 +27,7 @@ type Cursor struct {
 	blocks []atomic.Pointer[block]
 	chunks [][]id
 	chunk  []id
+	pick   *picker // nil: all stats are walked
 
 	step // the stat under the cursor
 	at   int
@@ -56,6 +57,10 @@ func (c *Cursor) Next() bool {
 				return false
 			}
 			c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
+			if c.pick != nil {
+				c.pick.chunk(c)
+				continue
+			}
 		}
 		c.take()
 	}

@@ -186,6 +186,7 @@ func (s *Store) release(ids []id) {
 		b.released++
 		if b.full() && b.released == b.n {
 			(*s.blocks.Load())[b.index].Store(nil)
+			s.recycled.Add(1)
 			s.freeBlocks = append(s.freeBlocks, b.index)
 		}
 	}

@@ -1,56 +1,232 @@
 package store
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
 
-// Selection remembers for each stat whether a predicate on its name held, so
-// that a filter asked again judges new names only. The zero value knows
-// nothing. Any number of goroutines may use a selection at a time; two that
-// judge the same stat must come to the same answer.
+	"github.com/statsd-admin/statsd-admin/symtab"
+)
+
+// Selection remembers which stats a predicate on names selected, so that a
+// walk with the same predicate judges new names only and does not touch what
+// was not selected. The zero value knows nothing. A selection is for one store
+// and one predicate; any number of goroutines may use it at a time.
+//
+// It takes a bit for each stat of the orders that were walked.
 type Selection struct {
-	blocks atomic.Pointer[[]atomic.Pointer[selected]]
+	byName   [nameSets]atomic.Pointer[selected]
+	byFamily [kinds]atomic.Pointer[selected]
 }
 
-// selected is what a selection knows of one block.
+// selected is what a whole walk found. It is immutable. Chunks of an order
+// never change: one that is still there needs no judging. If a chunk was
+// replaced, ids in it that the old one had keep their judgment, unless ids may
+// have passed to other stats since.
 type selected struct {
-	blk   *block
-	known atomicBits
-	hit   atomicBits
+	recycled uint64 // Store.recycled before the walk
+	chunks   []selectedChunk
+	index    map[*id]int // of a chunk by its first id
 }
 
-// Known reports whether the stat under c was judged, and how.
-func (s *Selection) Known(c *Cursor) (hit, known bool) {
-	p := s.blocks.Load()
-	if n := int(c.x >> slotBits); p != nil && n < len(*p) {
-		if sel := (*p)[n].Load(); sel != nil && sel.blk == c.b && sel.known.has(c.i) {
-			return sel.hit.has(c.i), true
+type selectedChunk struct {
+	ids  []id
+	bits [chunkSize / 64]uint64
+}
+
+func (sc *selectedChunk) has(i int) bool { return sc.bits[i/64]>>(i%64)&1 != 0 }
+func (sc *selectedChunk) set(i int)      { sc.bits[i/64] |= 1 << (i % 64) }
+
+// ByNameIn is [View.ByName] for the stats whose names judge selects. If judge
+// returns an error the walk ends there; see [Cursor.Err].
+//
+// judge is given a cursor that stands on the stat, of which it may ask what
+// concerns the name.
+func (v *View) ByNameIn(set NameSet, sel *Selection, judge func(*Cursor) (bool, error)) Cursor {
+	c := v.ByName(set)
+	c.pick = newPicker(v.s, &sel.byName[set], judge, len(c.chunks))
+	return c
+}
+
+// ByFamilyIn is [View.ByFamily] for the stats whose names judge selects; see
+// [View.ByNameIn].
+func (v *View) ByFamilyIn(k Kind, sel *Selection, judge func(*Cursor) (bool, error)) Cursor {
+	c := v.ByFamily(k)
+	c.pick = newPicker(v.s, &sel.byFamily[k], judge, len(c.chunks))
+	return c
+}
+
+// Err returns the error that ended the walk early, if one did.
+func (c *Cursor) Err() error {
+	if c.pick == nil {
+		return nil
+	}
+	return c.pick.err
+}
+
+// Segments returns a cursor over the dot-separated segments of the full name.
+func (c *Cursor) Segments() symtab.Cursor {
+	enc, _ := splitRecord(c.rec)
+	return c.s.symbols.Segments(enc)
+}
+
+// picker is a selection at work in one walk.
+type picker struct {
+	home  *atomic.Pointer[selected]
+	judge func(*Cursor) (bool, error)
+	old   *selected
+	now   selected
+	total int  // chunks of the order
+	at    int  // chunks passed
+	same  bool // all of them are the chunks of old
+	err   error
+
+	ids []id // those that are selected, of the present chunk
+	ask []id // those to judge
+
+	// Where in old the walk is, to carry over what is known of the ids of
+	// chunks that were replaced.
+	oldChunk, oldID int
+}
+
+func newPicker(s *Store, home *atomic.Pointer[selected], judge func(*Cursor) (bool, error), total int) *picker {
+	// The count is read after the order: an id in it that was recycled is
+	// counted.
+	p := &picker{home: home, judge: judge, old: home.Load(), total: total, same: true}
+	p.now.recycled = s.recycled.Load()
+	if p.old == nil {
+		p.old = new(selected)
+	}
+	return p
+}
+
+// chunk makes the ids that are selected of c's next chunk the chunk of c.
+func (p *picker) chunk(c *Cursor) {
+	ids := c.chunk
+	var sc *selectedChunk
+	if n := p.find(ids); n >= 0 {
+		sc = &p.old.chunks[n]
+		if n != p.at {
+			p.diverge()
 		}
+		p.oldChunk, p.oldID = n+1, 0
+	} else {
+		p.diverge()
+	}
+	if sc == nil {
+		p.now.chunks = append(p.now.chunks, selectedChunk{ids: ids})
+		sc = &p.now.chunks[len(p.now.chunks)-1]
+		if !p.judgeAll(c, sc) {
+			c.chunk, c.chunks = nil, nil
+			return
+		}
+	} else if !p.same {
+		p.now.chunks = append(p.now.chunks, *sc)
+	}
+	p.at++
+	p.ids = p.ids[:0]
+	for w, m := range sc.bits {
+		for ; m != 0; m &= m - 1 {
+			p.ids = append(p.ids, ids[w*64+bits.TrailingZeros64(m)])
+		}
+	}
+	c.chunk = p.ids
+	if p.at == p.total {
+		p.finish()
+	}
+}
+
+// find returns where in old the chunk ids is, -1 if it is not.
+func (p *picker) find(ids []id) int {
+	old := p.old.chunks
+	if p.at < len(old) && &old[p.at].ids[0] == &ids[0] && len(old[p.at].ids) == len(ids) {
+		return p.at
+	}
+	if n, ok := p.old.index[&ids[0]]; ok && len(old[n].ids) == len(ids) {
+		return n
+	}
+	return -1
+}
+
+// diverge notes that the chunks are no longer those of old.
+func (p *picker) diverge() {
+	if !p.same {
+		return
+	}
+	p.same = false
+	p.now.chunks = append(make([]selectedChunk, 0, p.total), p.old.chunks[:p.at]...)
+}
+
+// judgeAll finds the bits of a chunk that is not in old.
+func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
+	p.ask = p.ask[:0]
+	for i, x := range sc.ids {
+		switch hit, known := p.carry(c, x); {
+		case !known:
+			p.ask = append(p.ask, x)
+		case hit:
+			sc.set(i)
+		}
+	}
+	c.chunk = p.ask
+	i := 0
+	for len(c.chunk) > 0 {
+		c.take()
+		for _, c.step = range c.next[:c.n] {
+			hit, err := p.judge(c)
+			if err != nil {
+				p.err, c.n, c.at = err, 0, 0
+				return false
+			}
+			for sc.ids[i] != c.x {
+				i++
+			}
+			if hit {
+				sc.set(i)
+			}
+		}
+		c.n, c.at = 0, 0
+	}
+	return true
+}
+
+// carry returns what old knows of x. The ids of old are in the same order as
+// those of the walk, so the one to look at is x, or has ended, or comes after
+// x, which then is new.
+func (p *picker) carry(c *Cursor, x id) (hit, known bool) {
+	if p.old.recycled != p.now.recycled {
+		return false, false
+	}
+	for p.oldChunk < len(p.old.chunks) {
+		sc := &p.old.chunks[p.oldChunk]
+		if p.oldID == len(sc.ids) {
+			p.oldChunk++
+			p.oldID = 0
+			continue
+		}
+		y := sc.ids[p.oldID]
+		if y != x {
+			if b := c.block(y); b != nil && b.alive.has(int(y&(1<<slotBits-1))) {
+				return false, false
+			}
+			p.oldID++
+			continue
+		}
+		p.oldID++
+		return sc.has(p.oldID - 1), true
 	}
 	return false, false
 }
 
-// Note keeps the judgment of the stat under c.
-func (s *Selection) Note(c *Cursor, hit bool) {
-	n := int(c.x >> slotBits)
-	p := s.blocks.Load()
-	for p == nil || n >= len(*p) {
-		grown := make([]atomic.Pointer[selected], max(len(*c.s.blocks.Load()), n+1))
-		if p != nil {
-			for i := range *p {
-				grown[i].Store((*p)[i].Load())
-			}
-		}
-		// What a racing Note puts into the old list is judged again later.
-		s.blocks.CompareAndSwap(p, &grown)
-		p = s.blocks.Load()
+// finish publishes what the walk found.
+func (p *picker) finish() {
+	if p.same && p.at == len(p.old.chunks) && p.old.recycled == p.now.recycled {
+		return
 	}
-	at := &(*p)[n]
-	sel := at.Load()
-	for sel == nil || sel.blk != c.b {
-		at.CompareAndSwap(sel, &selected{blk: c.b})
-		sel = at.Load()
+	p.diverge()
+	p.now.index = make(map[*id]int, len(p.now.chunks))
+	for i := range p.now.chunks {
+		p.now.index[&p.now.chunks[i].ids[0]] = i
 	}
-	if hit {
-		sel.hit.set(c.i)
-	}
-	sel.known.set(c.i)
+	now := p.now
+	p.home.Store(&now)
 }

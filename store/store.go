@@ -66,6 +66,7 @@ type Store struct {
 	series   seriesIndex
 	collided atomic.Uint64
 	removals atomic.Uint64 // see RemovedGeneration
+	recycled atomic.Uint64 // grows when ids become free for other stats
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 
