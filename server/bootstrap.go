@@ -5,15 +5,41 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
+	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
+// Tag is a tag that every stat gets.
+type Tag = tags.Tag
+
+// Options are the command line options in effect, as /server_info shows them.
+type Options = admin.Options
+
+// Boot is what a program adds to its bootstrap file.
+type Boot struct {
+	// Product is the product name. Default "proxy".
+	Product string
+	// Tags are tags that every stat gets.
+	Tags []Tag
+	// FakeSymbols switches recent lookups off for good.
+	FakeSymbols bool
+	// Options are the command line options. Their node fields override those
+	// of the file; drain time, drain strategy, flush settings of logs, mutex
+	// tracing and the admin address file take effect.
+	Options Options
+	// Version is what /server_info calls the build.
+	Version string
+}
+
 // FromBootstrap returns the configuration of a server for a bootstrap file.
-// fixed are tags that every stat gets; fakeSymbols switches recent lookups off
-// for good. What a file does not say, such as loggers, is left to the caller.
-func FromBootstrap(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSymbols bool) (Config, error) {
-	opts, err := StoreOptions(c, product, fixed, fakeSymbols)
+// Loggers are left to the caller.
+func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
+	product := boot.Product
+	if err := unavailable(c); err != nil {
+		return Config{}, err
+	}
+	opts, err := StoreOptions(c, product, boot.Tags, boot.FakeSymbols)
 	if err != nil {
 		return Config{}, err
 	}
@@ -36,15 +62,43 @@ func FromBootstrap(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSy
 		},
 	}
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
+	cfg.apply(boot)
 	if c.Stats.ServerVersionSet {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)
 	}
 	if c.StatsD.Enabled {
 		s := statsdConfig(&c.StatsD)
-		cfg.StatsD = &s
+		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
 	}
 	for _, l := range c.Admin.AccessLog {
-		cfg.AccessLogs = append(cfg.AccessLogs, accesslog.Config{Path: l.Path, Format: l.Format, Product: product})
+		cfg.AccessLogs = append(cfg.AccessLogs, accesslog.Config{
+			Path: l.Path, Format: l.Format, Product: product,
+			FlushInterval: boot.Options.FileFlushInterval, FlushBytes: int(boot.Options.FileFlushMinSize) << 10,
+		})
 	}
 	return cfg, nil
+}
+
+// apply lets the command line have its effect.
+func (cfg *Config) apply(boot Boot) {
+	o := &boot.Options
+	cfg.Options, cfg.Version = *o, boot.Version
+	cfg.AdminAddressPath = o.AdminAddressPath
+	cfg.TraceMutexes = o.EnableMutexTracing
+	cfg.Lifecycle.DrainTime = o.DrainTime
+	if o.DrainTime == 0 {
+		cfg.Lifecycle.DrainTime = -1 // at once; 0 would be the default
+	}
+	if o.DrainStrategy == lifecycle.Immediate.String() {
+		cfg.Lifecycle.Strategy = lifecycle.Immediate
+	}
+	if o.ServiceCluster != "" {
+		cfg.ServiceCluster, cfg.Node.Cluster = o.ServiceCluster, o.ServiceCluster
+	}
+	if o.ServiceNode != "" {
+		cfg.Node.ID = o.ServiceNode
+	}
+	if o.ServiceZone != "" {
+		cfg.Node.Zone = o.ServiceZone
+	}
 }

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -21,8 +23,10 @@ func StoreOptions(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSym
 		Product: product,
 		Symbols: symtab.Options{Fake: fakeSymbols},
 		Naming: store.Naming{
-			NetworkPrefix: c.StatsD.Exposition.Prefix,
-			NetworkTotal:  c.StatsD.Exposition.CounterSuffix == "total",
+			NetworkPrefix:  c.StatsD.Exposition.Prefix,
+			NetworkTotal:   c.StatsD.Exposition.CounterSuffix == "total",
+			NetworkSeconds: c.StatsD.Exposition.TimerUnit == "s",
+			NetworkRunes:   c.StatsD.Exposition.Compat == "statsd_exporter",
 		},
 	}
 	specs := make([]tags.Spec, len(c.Stats.Tags))
@@ -132,6 +136,31 @@ func statsdConfig(c *bootstrap.StatsD) statsd.Config {
 	return cfg
 }
 
+// statsdTLS returns the files of the listeners that speak TLS, by their index.
+func statsdTLS(c *bootstrap.StatsD) map[int]certs.Files {
+	files := make(map[int]certs.Files)
+	for i, l := range c.Listeners {
+		if l.TLS != nil {
+			files[i] = certs.Files{Chain: l.TLS.Chain, Key: l.TLS.Key, ClientCA: l.TLS.ClientCA}
+		}
+	}
+	return files
+}
+
+// unavailable names the settings of a file that this server knows and cannot
+// follow, so that nobody relies on them.
+func unavailable(c *bootstrap.Config) error {
+	var errs []error
+	refuse := func(wrong bool, path, value string) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("%s: %s is known, but not available in this build", path, value))
+		}
+	}
+	refuse(c.Admin.DebugEndpoints, "admin.debug_endpoints", "true")
+	refuse(c.StatsD.Exposition.Observer == "summary", "statsd.exposition.observer", "summary")
+	return errors.Join(errs...)
+}
+
 // kept turns a number of things to keep into that of a package where 0 means
 // the default and a negative number none.
 func kept(n int) int {
@@ -191,7 +220,10 @@ func adminConfig(c *bootstrap.Admin, product string) (admin.Config, error) {
 		QueryParams: l.QueryParameters, QueryValue: l.QueryValueBytes,
 		Connections: l.Connections, ConnectionsPerPeer: l.ConnectionsPerAddress,
 		ReadTimeout: l.ReadTimeout, IdleTimeout: l.IdleTimeout, StreamStall: l.StreamStall, ResponseTime: l.ResponseTime,
-		HeavyRunning: l.HeavyRunning, HeavyWaiting: l.HeavyWaiting,
+		ShutdownTime: l.ShutdownTime,
+		HeavyRunning: l.HeavyRunning, HeavyWaiting: l.HeavyWaiting, HeavyWait: l.HeavyWait, Compressors: l.Compressors,
+		RegexBytes: l.RegexBytes, RegexProgram: l.RegexProgram, RegexBudget: l.RegexBudget, RegexParallel: l.RegexParallel,
+		AuditEntries: l.AuditEntries,
 	}
 	return cfg, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,9 @@ type Config struct {
 	Flush flush.Config
 	// StatsD is the StatsD input. Nil: none. Its store is filled in.
 	StatsD *statsd.Config
+	// StatsDTLS are the certificates of StatsD listeners, by their index in
+	// StatsD.Listeners. They are shown by /certs and read again by Reload.
+	StatsDTLS map[int]certs.Files
 	// Layers are the layers of runtime values, later ones win. Nil: one layer
 	// called admin, which /runtime_modify changes.
 	Layers []layers.Layer
@@ -86,6 +90,7 @@ type Server struct {
 	admin     *admin.Server  // nil without an admin port
 	flusher   *flush.Scheduler
 	access    []*accesslog.Logger
+	tls       []*certs.Server
 	gauges    selfStats
 
 	quit     chan struct{} // closed by Quit
@@ -162,6 +167,19 @@ func (s *Server) makeStatsD() (err error) {
 	cfg.Store = s.store
 	if cfg.Log == nil {
 		cfg.Log = s.loggers.Logger("io")
+	}
+	cfg.Listeners = slices.Clone(cfg.Listeners)
+	for i := range cfg.Listeners {
+		files, ok := s.cfg.StatsDTLS[i]
+		if !ok {
+			continue
+		}
+		t, err := s.certs.LoadServer(files)
+		if err != nil {
+			return err
+		}
+		s.tls = append(s.tls, t)
+		cfg.Listeners[i].TLS = t.Config()
 	}
 	s.statsd, err = statsd.New(cfg)
 	return err
@@ -253,8 +271,16 @@ func (s *Server) ReopenLogs() error {
 }
 
 // Reload reads again what may change while the server runs: the disk layers of
-// the runtime values.
-func (s *Server) Reload() { s.runtime.Reload() }
+// the runtime values, and the files of certificates. Files that are wrong are
+// logged, and what was read before stays.
+func (s *Server) Reload() {
+	s.runtime.Reload()
+	for _, t := range s.tls {
+		if err := t.Reload(); err != nil {
+			s.log.Error("certificates stay as they are", "error", err)
+		}
+	}
+}
 
 // Listen binds the admin port and the StatsD listeners, all or none. Run does
 // it if it was not done before.

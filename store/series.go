@@ -23,6 +23,13 @@ type Naming struct {
 	NetworkPrefix string
 	// NetworkTotal puts "_total" behind counters from network input.
 	NetworkTotal bool
+	// NetworkRunes cleans names from network input by characters instead of by
+	// bytes: a character of several bytes becomes one underscore, and so does
+	// a run of hyphens. That is how statsd_exporter names them.
+	NetworkRunes bool
+	// NetworkSeconds shows the timers of network input, which are kept in
+	// milliseconds, in seconds.
+	NetworkSeconds bool
 }
 
 // AppendMetric appends the metric name for a tag-extracted name. It reports
@@ -36,7 +43,11 @@ func (n *Naming) AppendMetric(dst []byte, name string, network bool, k Kind) ([]
 		if at == len(dst) && name != "" && digit(name[0]) {
 			dst = append(dst, '_')
 		}
-		dst = appendAlphabet(dst, name)
+		if n.NetworkRunes {
+			dst = appendRunes(dst, name)
+		} else {
+			dst = appendAlphabet(dst, name)
+		}
 		if len(dst) == at {
 			dst = append(dst, '_')
 		}
@@ -108,6 +119,21 @@ func appendAlphabet(dst []byte, s string) []byte {
 			c = '_'
 		}
 		dst = append(dst, c)
+	}
+	return dst
+}
+
+// appendRunes is appendAlphabet by characters: see Naming.NetworkRunes.
+func appendRunes(dst []byte, s string) []byte {
+	last := rune(0)
+	for _, r := range s {
+		switch {
+		case r < 0x80 && (digit(byte(r)) || r|0x20 >= 'a' && r|0x20 <= 'z'):
+			dst = append(dst, byte(r))
+		case r != '-' || last != '-':
+			dst = append(dst, '_')
+		}
+		last = r
 	}
 	return dst
 }

@@ -6,13 +6,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/internal/logfile"
 	"github.com/statsd-admin/statsd-admin/server"
-	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
-	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // instance is the daemon that the command runs.
@@ -23,41 +19,21 @@ type instance struct {
 
 // newInstance puts the daemon together from options and configuration.
 func newInstance(o *Options, c *bootstrap.Config) (daemon, error) {
-	var fixed []tags.Tag
-	for _, t := range o.StatsTags {
-		fixed = append(fixed, tags.Tag{Name: t.Name, Value: t.Value})
+	boot := server.Boot{
+		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
+		Options: shownOptions(o), Version: buildVersion(),
 	}
-	cfg, err := server.FromBootstrap(c, o.Product, fixed, o.UseFakeSymbolTable)
+	for _, t := range o.StatsTags {
+		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})
+	}
+	cfg, err := server.FromBootstrap(c, boot)
 	if err != nil {
 		return nil, err
 	}
-	if err := setLoggers(&cfg, o, c); err != nil {
+	if cfg.Loggers, err = newLoggers(o, c); err != nil {
 		return nil, err
 	}
-	cfg.AdminAddressPath = o.AdminAddressPath
-	cfg.TraceMutexes = o.EnableMutexTracing
-	cfg.Version = buildVersion()
-	cfg.Options = shownOptions(o)
-	cfg.Lifecycle.DrainTime = o.DrainTime
-	if o.DrainTime == 0 {
-		cfg.Lifecycle.DrainTime = -1
-	}
-	if o.DrainStrategy == lifecycle.Immediate.String() {
-		cfg.Lifecycle.Strategy = lifecycle.Immediate
-	}
-	if o.ServiceCluster != "" {
-		cfg.ServiceCluster, cfg.Node.Cluster = o.ServiceCluster, o.ServiceCluster
-	}
-	if o.ServiceNode != "" {
-		cfg.Node.ID = o.ServiceNode
-	}
-	if o.ServiceZone != "" {
-		cfg.Node.Zone = o.ServiceZone
-	}
-	for i := range cfg.AccessLogs {
-		cfg.AccessLogs[i].FlushInterval = o.FileFlushInterval
-		cfg.AccessLogs[i].FlushBytes = int(o.FileFlushMinSizeKB) << 10
-	}
+	cfg.LogFile = cfg.Loggers
 	s, err := server.New(cfg)
 	if err != nil {
 		return nil, err
@@ -71,25 +47,19 @@ func newInstance(o *Options, c *bootstrap.Config) (daemon, error) {
 	return instance{s, o.Mode == ModeInitOnly}, nil
 }
 
-// setLoggers fills in the loggers that the options ask for.
-func setLoggers(cfg *server.Config, o *Options, c *bootstrap.Config) error {
-	log := logctl.Config{Level: o.LogLevel, Format: o.LogFormat, FineGrain: o.EnableFineGrainLogging, Levels: map[string]logctl.Level{}}
+// newLoggers returns the loggers that the options and the file ask for.
+func newLoggers(o *Options, c *bootstrap.Config) (*logctl.Registry, error) {
+	log := logctl.Config{
+		Level: o.LogLevel, Levels: make(map[string]logctl.Level), FineGrain: o.EnableFineGrainLogging,
+		Format: o.LogFormat, Path: o.LogPath,
+	}
 	if c.LogFormat != "" {
 		log.Format = c.LogFormat
 	}
 	for _, l := range o.ComponentLevels {
 		log.Levels[l.Name] = l.Level
 	}
-	if o.LogPath != "" {
-		f, err := logfile.Open(o.LogPath, logfile.Options{})
-		if err != nil {
-			return err
-		}
-		log.Output, cfg.LogFile = f, f
-	}
-	var err error
-	cfg.Loggers, err = logctl.New(log)
-	return err
+	return logctl.New(log)
 }
 
 // Run serves, or with --mode init_only initialises and ends.
@@ -111,8 +81,8 @@ func (i instance) ReopenLogs() {
 }
 
 // shownOptions is what /server_info shows of the options.
-func shownOptions(o *Options) admin.Options {
-	out := admin.Options{
+func shownOptions(o *Options) server.Options {
+	out := server.Options{
 		BaseID: uint64(o.BaseID), Concurrency: o.Concurrency, ConfigPath: o.ConfigPath, ConfigYAML: o.ConfigYAML,
 		AllowUnknownStaticFields: o.AllowUnknownStaticFields, AdminAddressPath: o.AdminAddressPath,
 		LocalAddressIPVersion: o.LocalAddressIPVersion, LogLevel: o.LogLevel.String(), ComponentLogLevel: o.ComponentLogLevel,
