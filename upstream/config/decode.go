@@ -326,7 +326,7 @@ func (d *Decoder) tree(k *resourceKind, file string, text []byte) (*yaml.Node, e
 
 // decodeTree decodes a tree into a message of its form.
 func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, s Source, form Form, budget int) (proto.Message, *report) {
-	r := &report{resource: k.label(nameIn(n, string(k.nameField)), s.Index), source: s}
+	r := &report{resource: k.label(nameIn(n, string(k.nameField), budget), s.Index), source: s}
 	if s.File == "" && s.Locate != nil {
 		r.source.File = s.Locate(n).File
 	}
@@ -336,7 +336,7 @@ func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, s Source, form Form,
 			return nil, r
 		}
 		form, n = found, rest
-	} else if url, _ := anyParts(dealias(n)); url != nil {
+	} else if url, _ := anyParts(dealias(n), &budget); url != nil {
 		n = withoutType(dealias(n))
 	}
 	var m proto.Message
@@ -354,12 +354,12 @@ func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, s Source, form Form,
 }
 
 // nameIn returns the text under a key of a mapping.
-func nameIn(n *yaml.Node, key string) string {
+func nameIn(n *yaml.Node, key string, budget int) string {
 	n = dealias(n)
 	if n.Kind != yaml.MappingNode {
 		return ""
 	}
-	for _, m := range members(n, nil, "") {
+	for _, m := range members(n, nil, "", &budget) {
 		if v := dealias(m.value); m.key.Value == key && v.Kind == yaml.ScalarNode && !isNull(v) {
 			return v.Value
 		}
@@ -420,7 +420,7 @@ func nameOf(m proto.Message, k *resourceKind) string {
 func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
 	c := fieldChecker{report: r, book: &d.rules}
 	c.message(m.ProtoReflect(), "", false, 0)
-	o := Original{message: m, unknown: len(r.unknown) + countUnknown(m.ProtoReflect())}
+	o := Original{message: m, unknown: r.unknown + countUnknown(m.ProtoReflect())}
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		r.errorf(Malformed, "", "the message cannot be encoded: %v", err)

@@ -398,6 +398,13 @@ func bombs() map[string]string {
 			out[fmt.Sprintf("%s-%d", shape, wide)] = b.String()
 		}
 	}
+	var wide strings.Builder
+	wide.WriteString("name: c\nx: &x {")
+	for i := range 5000 {
+		fmt.Fprintf(&wide, "k%d: 1, ", i)
+	}
+	wide.WriteString("}\nmetadata: {filter_metadata: {a: {<<: [" + strings.Repeat("*x, ", 20000) + "]}}}\n")
+	out["merge-wide"] = wide.String()
 	return out
 }
 

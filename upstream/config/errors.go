@@ -104,15 +104,15 @@ func (e *Errors) Count(k Kind) int {
 
 // report gathers what there is to say about one message.
 type report struct {
-	resource  string
-	source    Source
-	positions map[string]Position // by path in the author's names; nil for bytes
-	author    func(path string) string
+	resource string
+	source   Source
+	root     *yaml.Node               // the text; nil for bytes
+	author   func(path string) string // turns a path into the author's names; may be nil
 
 	errs     []*Error
 	dropped  int
 	warnings []*Error
-	unknown  []*Error
+	unknown  int // unknown fields that were let pass
 }
 
 // errorf notes a mistake in the field at path.
@@ -139,8 +139,12 @@ func (r *report) add(e *Error) {
 
 // warnf notes something that works but deserves a line in the log.
 func (r *report) warnf(path, format string, args ...any) {
+	r.warn(&Error{Kind: BadValue, Field: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *report) warn(e *Error) {
 	if len(r.warnings) < maxErrors {
-		r.warnings = append(r.warnings, r.finish(&Error{Kind: BadValue, Field: path, Message: fmt.Sprintf(format, args...)}))
+		r.warnings = append(r.warnings, r.finish(e))
 	}
 }
 
@@ -158,21 +162,10 @@ func (r *report) finish(e *Error) *Error {
 
 // position finds the place of path or of the nearest field around it.
 func (r *report) position(path string) Position {
-	if r.positions == nil {
+	if r.root == nil {
 		return Position{File: r.source.File}
 	}
-	for _, p := range []string{path, path + ".value"} {
-		if pos, ok := r.positions[p]; ok {
-			return pos
-		}
-	}
-	for path != "" {
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-		if pos, ok := r.positions[path]; ok {
-			return pos
-		}
-	}
-	return Position{File: r.source.File}
+	return r.source.position(locate(r.root, path))
 }
 
 // err returns all mistakes, nil if there are none.

@@ -41,7 +41,7 @@ func (d *detector) message(n *yaml.Node, old, cur protoreflect.MessageDescriptor
 		}
 		return
 	}
-	for _, m := range members(n, nil, path) {
+	for _, m := range members(n, nil, path, &d.left) {
 		before, now := findField(old, m.key.Value), findField(cur, m.key.Value)
 		switch {
 		case before == nil && now == nil:
@@ -68,7 +68,7 @@ func (d *detector) field(n *yaml.Node, old, cur protoreflect.FieldDescriptor, pa
 	switch {
 	case cur.IsMap():
 		if n.Kind == yaml.MappingNode && cur.MapValue().Message() != nil && old.IsMap() {
-			for _, m := range members(n, nil, path) {
+			for _, m := range members(n, nil, path, &d.left) {
 				d.message(m.value, old.MapValue().Message(), cur.MapValue().Message(), path+"["+quote(m.key.Value, false)+"]", depth+1)
 			}
 		}
@@ -102,7 +102,7 @@ func (d *detector) single(n *yaml.Node, old, cur protoreflect.FieldDescriptor, p
 
 // extension judges an Any by its type.
 func (d *detector) extension(n *yaml.Node, path string) {
-	url, _ := anyParts(n)
+	url, _ := anyParts(n, &d.left)
 	if url == nil || url.Kind != yaml.ScalarNode {
 		return
 	}
@@ -122,7 +122,7 @@ func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report, budget
 	if n.Kind != yaml.MappingNode {
 		return FormV3, n, true // the walk reports it
 	}
-	if url, _ := anyParts(n); url != nil {
+	if url, _ := anyParts(n, &budget); url != nil {
 		name := protoreflect.FullName(url.Value[strings.LastIndexByte(url.Value, '/')+1:])
 		switch {
 		case name == kind.v3Name:

@@ -43,6 +43,7 @@ type extra struct {
 	originalDstLB bool // lb_policy was ORIGINAL_DST_LB
 	hostsGiven    bool // hosts were given, used or not
 	options       map[string]*structpb.Struct
+	regexes       map[string]bool // paths of string matchers whose regex became a safe_regex
 }
 
 var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)
@@ -50,6 +51,9 @@ var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoin
 // author turns a path in the names of the v3 form into the names that the
 // author of a v2 message used.
 func (l *lifted) author(path string) string {
+	if matcher, ok := strings.CutSuffix(path, ".safe_regex.regex"); ok && l.extra.regexes[matcher] {
+		path = matcher + ".regex"
+	}
 	if l.extra.fromHosts {
 		path = hostsPath.ReplaceAllString(path, "hosts[$1]")
 		if rest, ok := strings.CutPrefix(path, "load_assignment"); ok {
@@ -301,6 +305,10 @@ func (l *lifter) fix(m protoreflect.Message, fields []unknownField, path string)
 	case *matcherv3.StringMatcher:
 		for _, f := range fields {
 			if f.number == 4 { // regex
+				if l.out.extra.regexes == nil {
+					l.out.extra.regexes = make(map[string]bool)
+				}
+				l.out.extra.regexes[path] = true
 				m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{
 					EngineType: &matcherv3.RegexMatcher_GoogleRe2{GoogleRe2: &matcherv3.RegexMatcher_GoogleRE2{}},
 					Regex:      string(f.bytes),

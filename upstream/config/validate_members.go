@@ -221,13 +221,7 @@ func (k *clusterCheck) matcher(m *matcherv3.StringMatcher, path string) {
 		return
 	}
 	if _, err := regexp.Compile(re); err != nil {
-		field := ".safe_regex.regex"
-		if k.positions != nil {
-			if _, old := k.positions[path+".regex"]; old {
-				field = ".regex"
-			}
-		}
-		k.errorf(BadValue, path+field, "%s is not a regular expression", quote(re, false))
+		k.errorf(BadValue, path+".safe_regex.regex", "%s is not a regular expression", quote(re, false))
 	}
 }
 

@@ -33,15 +33,15 @@ type walker struct {
 
 	hidden int // above 0 inside a field whose values are secrets
 	out    bytes.Buffer
-	line   int // of the text that is written now
-	left   int // values that may still come
+	line   int  // of the text that is written now
+	left   int  // values that may still come; below 0 nothing more is read
+	over   bool // it was reported that left ran out
 }
 
 // decodeNode decodes the tree n into m. What is wrong goes to r.
 func decodeNode(n *yaml.Node, m proto.Message, r *report, allowUnknown bool, budget int) {
 	w := &walker{report: r, types: protoregistry.GlobalTypes, allowUnknown: allowUnknown, line: 1, left: budget}
-	r.positions = make(map[string]Position)
-	r.positions[""] = r.source.position(n)
+	r.root = n
 	w.message(n, m.ProtoReflect().Descriptor(), "", 0)
 	if len(r.errs) > 0 {
 		return
@@ -52,23 +52,16 @@ func decodeNode(n *yaml.Node, m proto.Message, r *report, allowUnknown bool, bud
 	}
 	// Whatever the walk did not see coming. The words of the decoder are not
 	// stable and may quote a secret, so only its line is used.
-	e := &Error{Kind: Malformed, Message: "cannot be decoded as " + string(m.ProtoReflect().Descriptor().FullName())}
-	if at := regexp.MustCompile(`\(line.(\d+):\d+\)`).FindStringSubmatch(err.Error()); at != nil {
-		line, _ := strconv.Atoi(at[1])
-		e.Field, e.Position = r.fieldAt(line)
+	e := &Error{Position: r.source.position(n), Kind: Malformed, Message: "cannot be decoded as " + string(m.ProtoReflect().Descriptor().FullName())}
+	if at := decoderLine.FindStringSubmatch(err.Error()); at != nil {
+		e.Position.Line, _ = strconv.Atoi(at[1])
+		e.Position.Column = 1
 	}
 	r.add(e)
 }
 
-// fieldAt returns the last field that begins in that line or before.
-func (r *report) fieldAt(line int) (path string, at Position) {
-	for p, pos := range r.positions {
-		if pos.Line <= line && (pos.Line > at.Line || pos.Line == at.Line && (pos.Column > at.Column || pos.Column == at.Column && p > path)) {
-			path, at = p, pos
-		}
-	}
-	return path, at
-}
+// decoderLine finds the line in a message of the JSON decoder.
+var decoderLine = regexp.MustCompile(`\(line.(\d+):\d+\)`)
 
 // seek writes newlines up to the line of n. Values that were written earlier in
 // the text (behind an alias) stay on the line where they are used.
@@ -88,15 +81,16 @@ func (w *walker) enter(n *yaml.Node, path string, depth int) *yaml.Node {
 		}
 		n = n.Alias
 	}
-	switch w.left--; {
-	case depth > maxDepth:
+	w.left--
+	if depth > maxDepth && w.left >= 0 {
 		w.nodeErrorf(Malformed, n, "", "nested deeper than %d levels", maxDepth)
-		w.left = min(w.left, 0)
-		return nil
-	case w.left == 0:
-		w.nodeErrorf(Malformed, n, "", "too many values once aliases are written out")
-		return nil
-	case w.left < 0:
+		w.left, w.over = -1, true
+	}
+	if w.left < 0 {
+		if !w.over {
+			w.nodeErrorf(Malformed, n, "", "too many values once aliases are written out")
+			w.over = true
+		}
 		return nil
 	}
 	if n.Kind == yaml.ScalarNode && !slices.Contains(scalarTags, n.Tag) {
@@ -117,9 +111,9 @@ var scalarTags = []string{"", "!!str", "!!int", "!!float", "!!bool", "!!null", "
 type member struct{ key, value *yaml.Node }
 
 // members lists what a mapping holds after merge keys (<<) are written out: own
-// keys win over merged ones, and earlier merged mappings over later ones.
-// report may be nil.
-func members(n *yaml.Node, r *report, path string) []member {
+// keys win over merged ones, and earlier merged mappings over later ones. Each
+// merged key takes one from left; below 0 the rest is left out. r may be nil.
+func members(n *yaml.Node, r *report, path string, left *int) []member {
 	var merged []*yaml.Node
 	list := make([]member, 0, len(n.Content)/2)
 	first := make(map[string]*yaml.Node, len(n.Content)/2)
@@ -153,6 +147,9 @@ func members(n *yaml.Node, r *report, path string) []member {
 				continue
 			}
 			for i := 0; i+1 < len(m.Content); i += 2 {
+				if *left--; *left < 0 {
+					return list
+				}
 				key := dealias(m.Content[i])
 				if key.Kind == yaml.ScalarNode && key.Tag == "!!merge" {
 					r.nodeErrorf(Malformed, key, path, "a merged mapping may not hold a merge key (<<) itself")
@@ -241,7 +238,7 @@ func (w *walker) fields(n *yaml.Node, md protoreflect.MessageDescriptor, path st
 	seen := make(map[protoreflect.FieldNumber]string)
 	chosen := make(map[protoreflect.Name]protoreflect.FieldDescriptor)
 	comma := skip != ""
-	for _, m := range members(n, w.report, path) {
+	for _, m := range members(n, w.report, path, &w.left) {
 		name := m.key.Value
 		if skip != "" && name == skip {
 			continue
@@ -269,7 +266,6 @@ func (w *walker) fields(n *yaml.Node, md protoreflect.MessageDescriptor, path st
 			}
 			chosen[od.Name()] = fd
 		}
-		w.positions[at] = w.source.position(m.key)
 		if comma {
 			w.out.WriteByte(',')
 		}
@@ -288,7 +284,8 @@ func takesNull(fd protoreflect.FieldDescriptor) bool {
 func (w *walker) unknownField(key *yaml.Node, path string, md protoreflect.MessageDescriptor) {
 	e := &Error{Position: w.source.position(key), Kind: UnknownField, Field: path, Message: "unknown field of " + shortName(md)}
 	if w.allowUnknown {
-		w.unknown = append(w.unknown, w.finish(e))
+		w.unknown++
+		w.warn(e)
 		return
 	}
 	w.add(e)
@@ -316,13 +313,12 @@ func (w *walker) field(n *yaml.Node, fd protoreflect.FieldDescriptor, path strin
 				w.out.WriteByte(',')
 			}
 			at := fmt.Sprintf("%s[%d]", path, i)
-			w.positions[at] = w.source.position(child)
 			if isNull(dealias(child)) && !takesNullElement(fd) {
 				w.nodeErrorf(Malformed, child, at, "null is not an element")
 				continue
 			}
 			w.single(child, fd, at, depth+2)
-			if w.left <= 0 {
+			if w.left < 0 {
 				return
 			}
 		}
@@ -331,12 +327,11 @@ func (w *walker) field(n *yaml.Node, fd protoreflect.FieldDescriptor, path strin
 		w.nodeErrorf(Malformed, n, path, "%s is not a mapping", w.show(n))
 	default:
 		w.out.WriteByte('{')
-		for i, m := range members(n, w.report, path) {
+		for i, m := range members(n, w.report, path, &w.left) {
 			if i > 0 {
 				w.out.WriteByte(',')
 			}
 			at := fmt.Sprintf("%s[%s]", path, quote(m.key.Value, false))
-			w.positions[at] = w.source.position(m.key)
 			if isNull(dealias(m.value)) {
 				w.nodeErrorf(Malformed, m.key, at, "null is not a value")
 				continue
@@ -668,7 +663,7 @@ func (w *walker) value(n *yaml.Node, path string, depth int) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		w.out.WriteByte('{')
-		for i, m := range members(n, w.report, path) {
+		for i, m := range members(n, w.report, path, &w.left) {
 			if i > 0 {
 				w.out.WriteByte(',')
 			}
@@ -676,7 +671,7 @@ func (w *walker) value(n *yaml.Node, path string, depth int) {
 			w.text(m.key.Value)
 			w.out.WriteByte(':')
 			w.value(m.value, path, depth+1)
-			if w.left <= 0 {
+			if w.left < 0 {
 				return
 			}
 		}
@@ -689,7 +684,7 @@ func (w *walker) value(n *yaml.Node, path string, depth int) {
 				w.out.WriteByte(',')
 			}
 			w.value(child, path, depth+1)
-			if w.left <= 0 {
+			if w.left < 0 {
 				return
 			}
 		}
@@ -740,7 +735,7 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with @type", w.show(n))
 		return
 	}
-	url, value := anyParts(n)
+	url, value := anyParts(n, &w.left)
 	switch {
 	case len(n.Content) == 0:
 		w.out.WriteString("{}")
@@ -766,7 +761,7 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 		w.out.WriteByte('}')
 		return
 	}
-	for _, m := range members(n, w.report, path) {
+	for _, m := range members(n, w.report, path, &w.left) {
 		if m.key.Value != "@type" && m.key.Value != "value" {
 			w.unknownField(m.key, join(path, clip(m.key.Value)), md)
 		}
@@ -785,8 +780,8 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 }
 
 // anyParts finds the members that make up an Any.
-func anyParts(n *yaml.Node) (url, value *yaml.Node) {
-	for _, m := range members(n, nil, "") {
+func anyParts(n *yaml.Node, left *int) (url, value *yaml.Node) {
+	for _, m := range members(n, nil, "", left) {
 		switch m.key.Value {
 		case "@type":
 			url = dealias(m.value)
