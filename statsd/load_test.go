@@ -2,11 +2,11 @@ package statsd
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -148,18 +148,14 @@ func TestSweepLosesNoSample(t *testing.T) {
 	}
 }
 
+var samples = flag.Int("samples", 2_000_000, "counter samples to send in the test of exactness")
+
 // TestSampledCountersAreExact sends samples of different rates over several
 // connections at a time.
 func TestSampledCountersAreExact(t *testing.T) {
-	each := 100_000
+	each := *samples / 20
 	if testing.Short() {
 		each = 10_000
-	}
-	if s := os.Getenv("STATSD_EXACT_SAMPLES"); s != "" {
-		if _, err := fmt.Sscan(s, &each); err != nil {
-			t.Fatal(err)
-		}
-		each /= 20
 	}
 	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}).run()
 	rates := []string{"1", "0.5", "0.1", "0.3", "0.000001"}

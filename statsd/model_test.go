@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -189,6 +190,25 @@ func (m *model) compare(t *testing.T, r *rig) {
 	}
 }
 
+// explained checks the explanation of a line against parsing it.
+func (m *model) explained(t *testing.T, r *rig, text []byte) {
+	t.Helper()
+	var l line.Line
+	reason := m.parser.Parse(&l, text)
+	if reason == line.OK && l.Kind == line.Event {
+		_, reason = m.parser.ParseEvent(&l)
+	} else if reason == line.OK && l.Kind == line.Check {
+		_, reason = m.parser.ParseCheck(&l)
+	}
+	e := r.Explain(text)
+	if e.Reason == "" {
+		e.Reason = "ok"
+	}
+	if e.Reason != reason.String() || e.Offset < 0 || e.Offset > len(text) || e.Reason == "ok" && len(e.Samples) != len(l.Samples) {
+		t.Errorf("%q: explained as %+v, parsed as %v", text, e, reason)
+	}
+}
+
 func modelConfig() Config {
 	return Config{Limits: Limits{LinesPerPacket: 12, LineBytes: 300, NameBytes: 60, Segments: 8, Tags: 4, TagKeyBytes: 10, TagValueBytes: 20}}
 }
@@ -216,6 +236,9 @@ func FuzzDatagram(f *testing.F) {
 		}
 		r := newRig(t, cfg)
 		m := newModel(r.cfg)
+		for text := range bytes.SplitSeq(p, []byte("\n")) {
+			m.explained(t, r, text)
+		}
 		for range 3 {
 			r.send(string(p))
 			m.packet(string(p))

@@ -269,15 +269,13 @@ func (r *registry) report(out *Report) {
 		out.TopTags = append(out.TopTags, NameCount{key, uint64(n + 0.5)})
 	}
 	out.TopSeries, out.TopTags = top(out.TopSeries), top(out.TopTags)
-	for _, lr := range []LimitReport{
+	out.Limits = []LimitReport{
 		{Name: limitSeries.String(), Max: l.Series, Use: r.live, Limited: f.limited[limitSeries].Total()},
 		{Name: limitFirstSegment.String(), Max: l.FirstSegment, Use: firsts, Limited: f.limited[limitFirstSegment].Total()},
 		{Name: limitPerName.String(), Max: l.SeriesPerName, Use: most.series, Limited: f.limited[limitPerName].Total()},
 		{Name: limitRate.String(), Max: l.NewPerSecond, Use: r.rate.done, Limited: f.limited[limitRate].Total()},
 		{Name: limitSets.String(), Max: l.Sets, Use: r.perGroup[sets], Limited: f.limited[limitSets].Total()},
 		{Name: limitStore.String(), Limited: f.limited[limitStore].Total()},
-	} {
-		out.Limits = append(out.Limits, lr)
 	}
 	for g, n := range r.perGroup {
 		out.Series = append(out.Series, KindReport{group(g).String(), n, f.created[g].Total(), f.expired[g].Total()})

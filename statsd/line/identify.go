@@ -177,6 +177,9 @@ func (t *tagSet) add(key, value []byte) {
 }
 
 func (t *tagSet) put(key, value []byte) {
+	if t.overflow {
+		return // nobody will look at them
+	}
 	key, value = t.l.clean(key), t.l.clean(value)
 	for i := range t.l.Tags {
 		if bytes.Equal(t.l.Tags[i].Key, key) {
