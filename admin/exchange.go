@@ -13,10 +13,10 @@ type exchange struct {
 	conn    *conn
 	limits  *Limits
 	limit   time.Time // by when the answer must be complete; zero: any time
+	stop    <-chan struct{}
 	http10  bool
 	closing bool // the connection ends with this answer
 	chunked bool
-	begun   bool
 
 	head  []byte // not sent yet; goes out with the first piece of the body
 	size  [18]byte
@@ -24,7 +24,7 @@ type exchange struct {
 }
 
 func (x *exchange) begin(w *Response, length int) error {
-	x.begun = true
+	x.closing = x.closing || isClosed(x.stop)
 	if length < 0 {
 		x.chunked = !x.http10 && !w.endless
 		x.closing = x.closing || !x.chunked
@@ -37,6 +37,15 @@ func (x *exchange) begin(w *Response, length int) error {
 		return nil
 	}
 	return x.write(nil)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (x *exchange) body(p []byte) error { return x.write(p) }

@@ -101,16 +101,16 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	s.done(w, r, start, err)
 	c.line, c.bytes = false, false
 	c.busy.Store(false)
-	if x.closing || s.isClosing() {
+	if x.closing || isClosed(s.closing) {
 		ctx.SetConnectionClose()
 	}
 }
 
 // exchange prepares to answer r.
 func (s *Server) exchange(c *conn, r *Request) *exchange {
-	x := &exchange{conn: c, limits: &s.limits, http10: r.proto == "HTTP/1.0"}
+	x := &exchange{conn: c, limits: &s.limits, stop: s.closing, http10: r.proto == "HTTP/1.0"}
 	options := r.headers("connection")
-	x.closing = c.reserved || s.isClosing() || hasToken(options, "close") || x.http10 && !hasToken(options, "keep-alive")
+	x.closing = c.reserved || hasToken(options, "close") || x.http10 && !hasToken(options, "keep-alive")
 	if s.limits.ResponseTime > 0 {
 		x.limit = time.Now().Add(scrapeTimeout(r.Header("x-prometheus-scrape-timeout-seconds"), s.limits.ResponseTime))
 	}

@@ -254,7 +254,7 @@ func (w *Response) finish(err error) error {
 func (w *Response) finishStream(err error) error {
 	w.stage = stageDone
 	if errors.Is(w.err, errHeadDone) {
-		return w.transport.end()
+		return nil
 	}
 	if err == nil && w.err == nil {
 		if w.encoder != nil {

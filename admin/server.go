@@ -284,7 +284,7 @@ func (s *Server) Serve(ln net.Listener) error {
 			s.admit(&conn{Conn: nc, place: at, peer: peerOf(nc)})
 			continue
 		}
-		if s.isClosing() {
+		if isClosed(s.closing) {
 			return ErrClosed
 		}
 		if !transient(err) {
@@ -319,15 +319,6 @@ func (s *Server) admit(c *conn) {
 		}()
 		_ = s.http.ServeConn(c) // an error is that of a client that went
 	}()
-}
-
-func (s *Server) isClosing() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
 }
 
 // peerOf returns the address of the other end, the zero one on unix sockets.

@@ -1,0 +1,376 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSec_10_ReservedConnections fills the server with silent connections: what
+// must always work still does, and nothing else.
+func TestSec_10_ReservedConnections(t *testing.T) {
+	for name, limits := range map[string]Limits{"all": {Connections: 20}, "peer": {ConnectionsPerPeer: 20}} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, Config{Limits: limits})
+			for range 20 + 2*reservedConnections {
+				dial(t, s)
+			}
+			waitFor(t, "the places to be taken", func() bool { return s.connections.count() >= 20+reservedConnections })
+			for range 3 {
+				for _, path := range []string{"/ready", "/live", "/server_info"} {
+					if a := get(t, s, path); a.status != 200 {
+						t.Errorf("%s: %+v", path, a)
+					}
+				}
+				if a := get(t, s, "/help"); a.status != 503 || a.header.Get("retry-after") != "1" {
+					t.Errorf("/help: %+v", a)
+				}
+				// A connection past the limit has one answer, even if it asks for more.
+				if a := parseAnswers(t, talk(t, s, request("GET /ready HTTP/1.1")+probe)); len(a) != 1 || a[0].status != 200 {
+					t.Errorf("two requests: %+v", a)
+				}
+			}
+			if n := s.connections.count(); n > 20+reservedConnections {
+				t.Errorf("%d connections", n)
+			}
+		})
+	}
+}
+
+func TestConnectionsAreFreedAgain(t *testing.T) {
+	s := start(t, Config{Limits: Limits{Connections: 2, ConnectionsPerPeer: 2}})
+	for range 10 {
+		a, b := dial(t, s), dial(t, s)
+		waitFor(t, "two connections", func() bool { return s.connections.count() == 2 })
+		a.Close()
+		b.Close()
+		waitFor(t, "none", func() bool { return s.connections.count() == 0 })
+		if a := get(t, s, "/help"); a.status != 200 {
+			t.Fatalf("got %+v", a)
+		}
+		waitFor(t, "none", func() bool { return s.connections.count() == 0 })
+	}
+	if g := s.figures.active.Value(); g != 0 {
+		t.Errorf("listener.admin.downstream_cx_active is %d at the end", g)
+	}
+	if n := len(s.connections.perPeer); n != 0 {
+		t.Errorf("%d addresses are remembered", n)
+	}
+}
+
+// TestBusyConnectionsAreNotEvicted fills all reserved places with requests that
+// are being answered.
+func TestBusyConnectionsAreNotEvicted(t *testing.T) {
+	l := Limits{Connections: 1}.withDefaults()
+	cs := newConnections(&l)
+	newConn := func() *conn {
+		a, b := net.Pipe()
+		t.Cleanup(func() { a.Close(); b.Close() })
+		return &conn{Conn: a, peer: netip.MustParseAddr("10.0.0.1")}
+	}
+	var reserved []*conn
+	for i := range 1 + reservedConnections {
+		c := newConn()
+		if !cs.enter(c) || c.reserved != (i > 0) {
+			t.Fatalf("connection %d: reserved %t", i, c.reserved)
+		}
+		c.busy.Store(true)
+		if i > 0 {
+			reserved = append(reserved, c)
+		}
+	}
+	if cs.enter(newConn()) {
+		t.Error("want no place while all are busy")
+	}
+	reserved[3].busy.Store(false)
+	if !cs.enter(newConn()) {
+		t.Error("want the place of the idle one")
+	}
+	if _, err := reserved[3].Conn.Write([]byte("x")); err == nil {
+		t.Error("the idle one is still open")
+	}
+	if cs.leave(reserved[3]); len(cs.reserved) != reservedConnections {
+		t.Errorf("%d reserved places are taken", len(cs.reserved))
+	}
+}
+
+func TestSec_10_HalfOpenConnectionsEnd(t *testing.T) {
+	s := start(t, Config{Limits: Limits{ReadTimeout: 50 * time.Millisecond, Connections: 50, ConnectionsPerPeer: 50}})
+	silent := dial(t, s)
+	half := dial(t, s)
+	io.WriteString(half, "GET /ready HTTP/1.1\r\nHost: localh")
+	body := dial(t, s)
+	io.WriteString(body, request("POST /ready HTTP/1.1", "Content-Length: 10")+"a=b")
+	for name, c := range map[string]net.Conn{"silent": silent, "half": half, "body": body} {
+		got, err := io.ReadAll(c)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "silent" && len(got) != 0 || name != "silent" && !strings.HasPrefix(string(got), "HTTP/1.1 408 ") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	waitFor(t, "all connections to be closed", func() bool { return s.connections.count() == 0 })
+}
+
+func TestIdleConnectionsEnd(t *testing.T) {
+	s := start(t, Config{Limits: Limits{IdleTimeout: 50 * time.Millisecond}})
+	if a := parseAnswers(t, talk(t, s, request("GET /ready HTTP/1.1"))); len(a) != 1 || a[0].status != 200 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestKeepAlive sends requests one after the other on one connection.
+func TestKeepAlive(t *testing.T) {
+	s := start(t, Config{})
+	c := dial(t, s)
+	var all strings.Builder
+	buf := make([]byte, 4096)
+	for i := range 50 {
+		io.WriteString(c, request(fmt.Sprintf("GET /ready?%d HTTP/1.1", i)))
+		for {
+			n, err := c.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(buf[:n])
+			if strings.HasSuffix(all.String(), "LIVE\n") {
+				break
+			}
+		}
+	}
+	if a := parseAnswers(t, all.String()); len(a) != 50 {
+		t.Errorf("%d answers", len(a))
+	}
+	if got := s.figures.connections.Value(); got != 1 {
+		t.Errorf("listener.admin.downstream_cx_total is %d, want 1", got)
+	}
+	waitFor(t, "the counts", func() bool { return s.figures.classes[1].Value() == 50 && s.figures.running.Value() == 0 })
+	if got := s.figures.requests.Value(); got != 50 {
+		t.Errorf("http.admin.downstream_rq_total is %d, want 50", got)
+	}
+}
+
+func TestShutdownLetsRequestsFinish(t *testing.T) {
+	s := newServer(t, Config{Address: "127.0.0.1:0"})
+	begun, goOn := make(chan bool), make(chan bool)
+	s.Handle(Endpoint{Path: "/slow", Serve: func(w *Response, _ *Request) error {
+		begun <- true
+		<-goOn
+		_, err := io.WriteString(w, "done")
+		return err
+	}})
+	run(t, s)
+	idle := dial(t, s)
+	io.WriteString(idle, request("GET /ready HTTP/1.1"))
+	if _, err := idle.Read(make([]byte, 1024)); err != nil {
+		t.Fatal(err)
+	}
+	busy := dial(t, s)
+	io.WriteString(busy, request("GET /slow HTTP/1.1"))
+	<-begun
+	closed := make(chan bool)
+	go func() { s.Close(); close(closed) }()
+	if rest, err := io.ReadAll(idle); err != nil || len(rest) > 0 {
+		t.Errorf("idle connection: %q, %v", rest, err)
+	}
+	if _, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		t.Error("new connections are accepted during shutdown")
+	}
+	close(goOn)
+	out, err := io.ReadAll(busy)
+	if a := parseAnswers(t, string(out)); err != nil || len(a) != 1 || a[0].body != "done" || !strings.Contains(string(out), "connection: close") {
+		t.Errorf("busy connection: %+v, %v", a, err)
+	}
+	<-closed
+	if err := s.Listen(); err != ErrClosed {
+		t.Errorf("Listen after the end: %v", err)
+	}
+	if err := s.Serve(must(net.Listen("tcp", "127.0.0.1:0"))); err != ErrClosed {
+		t.Errorf("Serve after the end: %v", err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestShutdownEndsStuckRequests(t *testing.T) {
+	s := newServer(t, Config{Address: "127.0.0.1:0", Limits: Limits{ShutdownTime: 20 * time.Millisecond, StreamStall: time.Hour}})
+	ended := make(chan error, 1)
+	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
+	run(t, s)
+	stalled(t, s, "/endless")
+	waitFor(t, "the request", func() bool { return s.figures.running.Value() == 1 })
+	s.Close()
+	if err := <-ended; err != ErrGone {
+		t.Errorf("the handler got %v", err)
+	}
+}
+
+func TestQuitAnswersFirst(t *testing.T) {
+	quit := make(chan bool, 1)
+	var s *Server
+	s = newServer(t, Config{Address: "127.0.0.1:0", Sources: Sources{Quit: func() { go s.Close(); quit <- true }}})
+	run(t, s)
+	if a := parseAnswers(t, talk(t, s, request("POST /quitquitquit HTTP/1.1"))); len(a) != 1 || a[0].body != "OK\n" {
+		t.Errorf("got %+v", a)
+	}
+	<-quit
+}
+
+func TestTakenPortIsNamed(t *testing.T) {
+	first := start(t, Config{})
+	addr := first.Addr().String()
+	s := newServer(t, Config{Address: addr})
+	err := s.Listen()
+	if err == nil || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "another program") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Run(t.Context()); err == nil {
+		t.Error("Run without an address works")
+	}
+}
+
+func TestBadAddresses(t *testing.T) {
+	for _, addr := range []string{"localhost:80", "127.0.0.1", ":80", "127.0.0.1:x", "unix:", "unix:@", "/run/x.sock", "http://127.0.0.1:80"} {
+		if _, err := New(Config{Address: addr}); err == nil || !strings.Contains(err.Error(), addr) {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+	if err := newServer(t, Config{}).Listen(); err == nil {
+		t.Error("Listen without an address works")
+	}
+}
+
+func TestSec_20_UnixSocket(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "admin.sock")
+	for _, umask := range []int{0, 0o077} {
+		old := syscall.Umask(umask)
+		s := newServer(t, Config{Address: "unix:" + path, SocketMode: 0o640})
+		err := s.Listen()
+		syscall.Umask(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() { ended <- s.Run(t.Context()) }()
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode() != os.ModeSocket|0o640 {
+			t.Errorf("umask %o: %v, %v", umask, info.Mode(), err)
+		}
+		if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+			t.Errorf("left behind: %v", entries)
+		}
+		for _, raw := range []string{probe, "GET /ready HTTP/1.0\r\n\r\n"} {
+			if a := parseAnswers(t, talk(t, s, raw)); len(a) != 1 || a[0].body != "LIVE\n" {
+				t.Errorf("%q: %+v", raw, a)
+			}
+		}
+		if a := parseAnswers(t, talk(t, s, "GET /ready HTTP/1.1\r\nHost: proxy\r\nConnection: close\r\n\r\n")); len(a) != 1 || a[0].status != 403 {
+			t.Errorf("foreign host: %+v", a)
+		}
+		if err := newServer(t, Config{Address: "unix:" + path}).Listen(); err == nil || !strings.Contains(err.Error(), "another program") {
+			t.Errorf("second server: %v", err)
+		}
+		s.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("the socket is still there: %v", err)
+		}
+	}
+	// A stale socket is replaced, anything else is not.
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.SetUnlinkOnClose(false)
+	ln.Close()
+	s := newServer(t, Config{Address: "unix:" + path, SocketGroup: fmt.Sprint(os.Getgid())})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	// A socket that another server has put in its place is not removed.
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("a file that is not ours was removed: %v", err)
+	}
+	if err := newServer(t, Config{Address: "unix:" + path}).Listen(); err == nil || !strings.Contains(err.Error(), "not a socket") {
+		t.Errorf("over a file: %v", err)
+	}
+	if err := newServer(t, Config{Address: "unix:" + filepath.Join(dir, "none", "x")}).Listen(); err == nil {
+		t.Error("in a directory that does not exist: no error")
+	}
+	if err := newServer(t, Config{Address: "unix:" + path + "2", SocketGroup: "no such group"}).Listen(); err == nil {
+		t.Error("with a group that does not exist: no error")
+	}
+}
+
+func TestAbstractSocket(t *testing.T) {
+	s := start(t, Config{Address: fmt.Sprintf("unix:@admin-test-%d", os.Getpid())})
+	if a := get(t, s, "/ready"); a.body != "LIVE\n" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// flakyListener fails some times before it listens.
+type flakyListener struct {
+	net.Listener
+	errs atomic.Int32
+	last error
+}
+
+func (l *flakyListener) Accept() (net.Conn, error) {
+	if n := l.errs.Add(-1); n >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	} else if n == -2 && l.last != nil {
+		return nil, l.last
+	}
+	return l.Listener.Accept()
+}
+
+func TestAcceptSurvivesLackOfFiles(t *testing.T) {
+	log := new(logBuffer)
+	s := newServer(t, Config{Logger: log.logger()})
+	ln := &flakyListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), last: io.ErrUnexpectedEOF}
+	ln.errs.Store(2)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Serve(ln); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	waitFor(t, "the address", func() bool { return s.Addr() != nil })
+	c := dial(t, s)
+	io.WriteString(c, probe)
+	out, err := io.ReadAll(c)
+	if a := parseAnswers(t, string(out)); err != nil || len(a) != 1 || a[0].status != 200 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	wg.Wait()
+	s.Close()
+	if n := strings.Count(log.String(), "accept failed"); n != 2 {
+		t.Errorf("%d log lines about failures, want 2", n)
+	}
+}
