@@ -258,7 +258,7 @@ func (r *registry) report(out *Report) {
 		if fam.series > most.series {
 			most = fam
 		}
-		out.TopSeries = append(out.TopSeries, NameCount{fam.name, uint64(fam.series)})
+		out.TopSeries = insertTop(out.TopSeries, NameCount{fam.name, uint64(fam.series)})
 	}
 	firsts := 0
 	for _, s := range r.firsts {
@@ -266,9 +266,8 @@ func (r *registry) report(out *Report) {
 	}
 	for key, k := range r.tagKeys {
 		n := cardinality(k.registers[:])
-		out.TopTags = append(out.TopTags, NameCount{key, uint64(n + 0.5)})
+		out.TopTags = insertTop(out.TopTags, NameCount{key, uint64(n + 0.5)})
 	}
-	out.TopSeries, out.TopTags = top(out.TopSeries), top(out.TopTags)
 	out.Limits = []LimitReport{
 		{Name: limitSeries.String(), Max: l.Series, Use: r.live, Limited: f.limited[limitSeries].Total()},
 		{Name: limitFirstSegment.String(), Max: l.FirstSegment, Use: firsts, Limited: f.limited[limitFirstSegment].Total()},
@@ -283,10 +282,19 @@ func (r *registry) report(out *Report) {
 	out.Clashes, out.Newest = r.clashes.list(), r.newest.list()
 }
 
-// top returns the largest counts, largest first.
-func top(all []NameCount) []NameCount {
-	slices.SortFunc(all, func(a, b NameCount) int {
+// insertTop puts c into list, which holds the largest counts, largest first.
+// It is cheap for the many that are too small: the list of names may be long
+// and the registry is locked.
+func insertTop(list []NameCount, c NameCount) []NameCount {
+	less := func(a, b NameCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
-	})
-	return all[:min(topKept, len(all)):min(topKept, len(all))]
+	}
+	if len(list) == topKept {
+		if less(list[topKept-1], c) < 0 {
+			return list
+		}
+		list = list[:topKept-1]
+	}
+	at, _ := slices.BinarySearchFunc(list, c, less)
+	return slices.Insert(list, at, c)
 }

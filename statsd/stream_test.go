@@ -1,0 +1,220 @@
+package statsd
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStreamLastLineWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	for _, address := range []string{"tcp://127.0.0.1:0", "unixlines://" + dir + "/s"} {
+		l := newLive(t, Config{Listeners: []ListenerConfig{{Address: address}}}).run()
+		c := l.dial(0)
+		write(t, c, "a:1|c\na:1|c")
+		if err := c.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("%s: read %v, want EOF", address, err)
+		}
+		until(t, "the end", func() bool { return l.report(0).Ended["closed eof"] == 1 })
+		if r := l.report(0); r.Applied != 2 || r.Connections != 0 || r.ConnectionsTotal != 1 {
+			t.Errorf("%s: %+v", address, r)
+		}
+	}
+}
+
+func TestStreamLongLine(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}).run()
+	c := l.dial(0)
+	for _, n := range []int{8193, 60_000, 8192 + lineSlack - 1} {
+		write(t, c, "a:1|c\n"+strings.Repeat("x", n)+"\na:1|c\n")
+	}
+	until(t, "9 lines", func() bool { return l.report(0).Lines == 9 })
+	if r := l.report(0); r.Rejected["line_too_long"] != 3 || r.Applied != 6 {
+		t.Errorf("%+v", r)
+	}
+	write(t, c, strings.Repeat("x", 8192+lineSlack)) // no end in sight
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection stays open")
+	}
+	until(t, "the end", func() bool { return l.report(0).Ended["closed line_too_long"] == 1 })
+	if r := l.report(0); r.Rejected["line_too_long"] != 4 || r.Lines != 10 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestStreamLimits(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{
+		{Address: "tcp://127.0.0.1:0", PerAddress: 2},
+		{Address: "unixlines://" + t.TempDir() + "/s", Connections: 3},
+	}}).run()
+	refused := func(c net.Conn) bool {
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_, err := c.Read(make([]byte, 1))
+		return err != nil && !os.IsTimeout(err)
+	}
+	for i, most := range []int{2, 3} {
+		var conns []net.Conn
+		for range most {
+			c := l.dial(i)
+			write(t, c, "a:1|c\n")
+			conns = append(conns, c)
+		}
+		until(t, "all connected", func() bool { return l.report(i).Connections == uint64(most) })
+		if !refused(l.dial(i)) {
+			t.Errorf("listener %d: one connection more than %d was accepted", i, most)
+		}
+		_ = conns[0].Close()
+		until(t, "one left", func() bool { return l.report(i).Connections == uint64(most-1) })
+		write(t, l.dial(i), "a:1|c\n")
+		until(t, "the line of the one that came later", func() bool { return l.report(i).Applied == uint64(most+1) })
+	}
+	if e := l.report(0).Ended; e["refused per_address"] != 1 {
+		t.Errorf("tcp: %v", e)
+	}
+	if e := l.report(1).Ended; e["refused connections"] != 1 {
+		t.Errorf("unix: %v", e)
+	}
+}
+
+func TestManyConnections(t *testing.T) {
+	const n = 1024
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "unixlines://" + t.TempDir() + "/s"}}}).run()
+	for range n {
+		write(t, l.dial(0), "a:1|c\n")
+	}
+	until(t, "a line from each", func() bool { return l.report(0).Applied == n })
+	if got := l.counter("a"); got != n || l.report(0).Connections != n {
+		t.Errorf("a is %d, %d connections", got, l.report(0).Connections)
+	}
+}
+
+func TestStreamIdle(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0", IdleTimeout: 20 * time.Millisecond}}}).run()
+	c := l.dial(0)
+	write(t, c, "a:1|c\na:1|c")
+	until(t, "the end", func() bool { return l.report(0).Ended["closed idle"] == 1 })
+	if r := l.report(0); r.Applied != 1 || r.Rejected["truncated"] != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestFrames(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "unixstream://" + t.TempDir() + "/s", PacketBytes: 1000}}}).run()
+	end := func(name string) {
+		t.Helper()
+		until(t, name, func() bool { return l.report(0).Connections == 0 && l.report(0).ConnectionsTotal > 0 })
+	}
+	c := l.dial(0)
+	write(t, c, frame("")+frame("a:1|c")+frame("a:1|c\na:1|c\n")+frame(strings.Repeat("a:1|c\n", 166)))
+	until(t, "169 lines", func() bool { return l.report(0).Applied == 169 })
+	_ = c.Close()
+	end("a clean end")
+	if r := l.report(0); r.Packets != 3 || len(r.Rejected) != 0 {
+		t.Errorf("%+v", r)
+	}
+
+	c = l.dial(0)
+	write(t, c, frame("a:1|c")+frame(strings.Repeat("x", 1001)))
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection stays open after a frame that is too long")
+	}
+	until(t, "the reject", func() bool { return l.report(0).Ended["closed bad_frame"] == 1 })
+
+	c = l.dial(0)
+	write(t, c, "a:1|c\nb:1|c\n")
+	until(t, "the next reject", func() bool { return l.report(0).Ended["closed bad_frame"] == 2 })
+	if !strings.Contains(l.log.String(), "plain lines") {
+		t.Errorf("the log does not tell about plain lines:\n%s", l.log)
+	}
+
+	c = l.dial(0)
+	write(t, c, frame("a:1|c\n")[:7])
+	_ = c.Close()
+	until(t, "the end of half a frame", func() bool { return l.report(0).Rejected["bad_frame"] == 3 })
+	l.stop()
+	if r := l.report(0); r.Applied != 170 || r.Lines != 173 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// script is a connection that delivers given pieces, then ends.
+type script struct {
+	net.Conn
+	pieces [][]byte
+}
+
+func (s *script) Read(b []byte) (int, error) {
+	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
+		s.pieces = s.pieces[1:]
+	}
+	if len(s.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, s.pieces[0])
+	s.pieces[0] = s.pieces[0][n:]
+	return n, nil
+}
+
+func (s *script) SetReadDeadline(time.Time) error { return nil }
+
+// play feeds a stream in pieces and returns what became of it.
+func play(t *testing.T, f framing, pieces ...[]byte) string {
+	r := newRig(t, Config{})
+	r.l.addr.framing = f
+	r.l.conns.init()
+	r.l.conns.total = 10
+	st := &stream{server: r.Server, l: r.l, conn: &script{pieces: pieces}, lane: r.streamLanes[0]}
+	why := st.serve()
+	r.conserved()
+	rep := r.Report().Listeners[0]
+	return fmt.Sprint(why, r.stats(), rep.Lines, rep.Rejected, rep.Packets, rep.Samples)
+}
+
+// TestChunking cuts streams at every byte into two reads: CR LF between the
+// two, and the length of a frame in all its places, among them.
+func TestChunking(t *testing.T) {
+	text := "a:1|c\r\nb:2|g|#x:1\n\nbad\r\nrt:1:2|ms|@0.5\n_e{1,1}:a|b\nlast:3|c"
+	framed := frame("a:1|c\nb:2|g\n") + frame("") + frame("bad") + frame("rt:1|ms\r\nlast:3|c")
+	for _, tt := range []struct {
+		f      framing
+		stream string
+	}{{lines, text}, {frames, framed}, {frames, framed + "\x05\x00\x00"}, {frames, framed + "abcd" + framed}} {
+		want := play(t, tt.f, []byte(tt.stream))
+		for cut := range len(tt.stream) + 1 {
+			if got := play(t, tt.f, []byte(tt.stream[:cut]), []byte(tt.stream[cut:])); got != want {
+				t.Errorf("cut at %d of %q\n got %s\nwant %s", cut, tt.stream, got, want)
+			}
+		}
+		var single [][]byte
+		for i := range len(tt.stream) {
+			single = append(single, []byte{tt.stream[i]})
+		}
+		if got := play(t, tt.f, single...); got != want {
+			t.Errorf("byte by byte\n got %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestChunkingOfLongLines cuts around what the buffer holds.
+func TestChunkingOfLongLines(t *testing.T) {
+	for _, n := range []int{8192, 8193, streamBuffer - 1, streamBuffer, streamBuffer + 1, 8192 + lineSlack - 1, 8192 + lineSlack, 8192 + lineSlack + 1} {
+		s := []byte("a:1|c\n" + strings.Repeat("x", n) + "\na:1|c\n")
+		want := play(t, lines, bytes.Clone(s))
+		for _, cut := range []int{1, 6, 7, 8000, 8198, streamBuffer - 1, streamBuffer, streamBuffer + 1, streamBuffer + 6, n + 5, n + 6, n + 7} {
+			if cut > len(s) {
+				continue
+			}
+			if got := play(t, lines, bytes.Clone(s[:cut]), bytes.Clone(s[cut:])); got != want {
+				t.Errorf("line of %d cut at %d\n got %s\nwant %s", n, cut, got, want)
+			}
+		}
+	}
+}
