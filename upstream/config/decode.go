@@ -50,7 +50,7 @@ type Options struct {
 // number of goroutines.
 type Decoder struct {
 	opts  Options
-	rules ruleBook
+	rules *ruleBook
 	twins map[protoreflect.FullName]protoreflect.MessageType // v2 name to v3 message; nil without V2
 }
 
@@ -63,7 +63,7 @@ func NewDecoder(o Options) *Decoder {
 	o.ProtocolFilters = maps.Clone(o.ProtocolFilters)
 	o.HealthCheckers = slices.Clone(o.HealthCheckers)
 	o.TransportSockets = slices.Clone(o.TransportSockets)
-	d := &Decoder{opts: o}
+	d := &Decoder{opts: o, rules: newRuleBook()}
 	if o.V2 != nil {
 		d.twins = findTwins()
 	}
@@ -418,8 +418,8 @@ func nameOf(m proto.Message, k *resourceKind) string {
 // prepare runs the rules of the fields over m, lifts it to the v3 form and
 // packs it. m is kept. What is wrong is in r.
 func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
-	c := fieldChecker{report: r, book: &d.rules}
-	c.message(m.ProtoReflect(), "", false, 0)
+	c := fieldChecker{report: r, book: d.rules}
+	c.message(m.ProtoReflect(), false, 0)
 	o := Original{message: m, unknown: r.unknown + countUnknown(m.ProtoReflect())}
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

@@ -91,6 +91,7 @@ type lifter struct {
 	*report
 	d   *Decoder
 	out *lifted
+	at  trail
 }
 
 // lift returns the v3 form of m, whose bytes are value. nil means that it has
@@ -103,7 +104,7 @@ func (d *Decoder) lift(m proto.Message, value []byte, r *report) *lifted {
 	if !isV2 {
 		if d.twins != nil {
 			out.message = proto.Clone(m)
-			l.message(out.message.ProtoReflect(), "", false, 0)
+			l.message(out.message.ProtoReflect(), false, 0)
 		}
 		return out
 	}
@@ -113,7 +114,7 @@ func (d *Decoder) lift(m proto.Message, value []byte, r *report) *lifted {
 		return nil
 	}
 	r.author = out.author
-	l.message(out.message.ProtoReflect(), "", true, 0)
+	l.message(out.message.ProtoReflect(), true, 0)
 	return out
 }
 
@@ -171,46 +172,51 @@ func unknownFields(b protoreflect.RawFields) []unknownField {
 
 // message fixes m and all below it. isV2 says that the unknown fields of m are
 // fields of its v2 twin.
-func (l *lifter) message(m protoreflect.Message, path string, isV2 bool, depth int) {
+func (l *lifter) message(m protoreflect.Message, isV2 bool, depth int) {
 	if depth > maxDepth {
 		return // the rules of the fields reported it
 	}
 	if a, ok := m.Interface().(*anypb.Any); ok {
-		l.extension(a, path, depth)
+		l.extension(a, depth)
 		return
 	}
 	if isV2 && len(m.GetUnknown()) > 0 {
 		fields := unknownFields(m.GetUnknown())
 		m.SetUnknown(nil)
-		l.fix(m, fields, path)
+		l.fix(m, fields)
 	}
 	if c, ok := m.Interface().(*clusterv3.Cluster); ok && isV2 && c.LbPolicy == 4 {
 		c.LbPolicy, l.out.extra.originalDstLB = clusterv3.Cluster_CLUSTER_PROVIDED, true
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		at := join(path, string(fd.Name()))
+		l.at.field(string(fd.Name()))
 		switch {
 		case fd.IsMap():
 			if fd.MapValue().Message() != nil {
 				v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-					l.message(v.Message(), fmt.Sprintf("%s[%s]", at, quote(k.String(), false)), isV2, depth+1)
+					l.at.key(k.String())
+					l.message(v.Message(), isV2, depth+1)
+					l.at.back()
 					return true
 				})
 			}
 		case fd.Message() == nil:
 		case fd.IsList():
 			for i := range v.List().Len() {
-				l.message(v.List().Get(i).Message(), fmt.Sprintf("%s[%d]", at, i), isV2, depth+1)
+				l.at.item(i)
+				l.message(v.List().Get(i).Message(), isV2, depth+1)
+				l.at.back()
 			}
 		default:
-			l.message(v.Message(), at, isV2, depth+1)
+			l.message(v.Message(), isV2, depth+1)
 		}
+		l.at.back()
 		return true
 	})
 }
 
 // extension lifts what is inside an Any.
-func (l *lifter) extension(a *anypb.Any, path string, depth int) {
+func (l *lifter) extension(a *anypb.Any, depth int) {
 	name := a.MessageName()
 	if twin := l.d.twins[name]; twin != nil {
 		old, err := protoregistry.GlobalTypes.FindMessageByName(name)
@@ -221,7 +227,7 @@ func (l *lifter) extension(a *anypb.Any, path string, depth int) {
 		if inner == nil {
 			return // the rules of the fields reported it
 		}
-		l.message(inner.ProtoReflect(), path, true, depth+1)
+		l.message(inner.ProtoReflect(), true, depth+1)
 		pack(a, inner)
 		return
 	}
@@ -233,7 +239,7 @@ func (l *lifter) extension(a *anypb.Any, path string, depth int) {
 		return
 	}
 	before := proto.Clone(inner)
-	l.message(inner.ProtoReflect(), path, false, depth+1)
+	l.message(inner.ProtoReflect(), false, depth+1)
 	if !proto.Equal(before, inner) {
 		pack(a, inner)
 	}
@@ -256,7 +262,7 @@ func packed(m proto.Message) *anypb.Any {
 
 // fix moves the fields that v3 does not have. What has no place in v3 and is
 // not simply without effect is a mistake.
-func (l *lifter) fix(m protoreflect.Message, fields []unknownField, path string) {
+func (l *lifter) fix(m protoreflect.Message, fields []unknownField) {
 	var left []unknownField
 	switch m := m.Interface().(type) {
 	case *clusterv3.Cluster:
@@ -287,7 +293,7 @@ func (l *lifter) fix(m protoreflect.Message, fields []unknownField, path string)
 	case *corev3.TransportSocket:
 		for _, f := range fields {
 			if s := asStruct(f, 2); s != nil {
-				m.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: l.socketConfig(m.Name, s, path)}
+				m.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: l.socketConfig(m.Name, s)}
 				continue
 			}
 			left = append(left, f)
@@ -308,7 +314,7 @@ func (l *lifter) fix(m protoreflect.Message, fields []unknownField, path string)
 				if l.out.extra.regexes == nil {
 					l.out.extra.regexes = make(map[string]bool)
 				}
-				l.out.extra.regexes[path] = true
+				l.out.extra.regexes[l.at.path()] = true
 				m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{
 					EngineType: &matcherv3.RegexMatcher_GoogleRe2{GoogleRe2: &matcherv3.RegexMatcher_GoogleRE2{}},
 					Regex:      string(f.bytes),
@@ -356,12 +362,12 @@ func (l *lifter) fix(m protoreflect.Message, fields []unknownField, path string)
 		left = fields
 	}
 	for _, f := range left {
-		l.noPlace(m.Descriptor(), f, path)
+		l.noPlace(m.Descriptor(), f)
 	}
 }
 
 // noPlace reports a v2 field that v3 has no place for.
-func (l *lifter) noPlace(md protoreflect.MessageDescriptor, f unknownField, path string) {
+func (l *lifter) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
 	if f.varint == 0 && len(f.bytes) == 0 {
 		return // says nothing
 	}
@@ -371,7 +377,7 @@ func (l *lifter) noPlace(md protoreflect.MessageDescriptor, f unknownField, path
 			name = string(fd.Name())
 		}
 	}
-	l.errorf(UnknownField, join(path, name), "is no longer supported")
+	l.errorf(UnknownField, l.at.path(name), "is no longer supported")
 }
 
 // asStruct returns the free-form configuration in f if it is field number.
@@ -385,7 +391,7 @@ func asStruct(f unknownField, number protowire.Number) *structpb.Struct {
 
 // socketConfig turns the free-form configuration of a transport socket into
 // the message of that socket, if it is one of ours.
-func (l *lifter) socketConfig(name string, s *structpb.Struct, path string) *anypb.Any {
+func (l *lifter) socketConfig(name string, s *structpb.Struct) *anypb.Any {
 	if l.d.socketKind(name) != TLSSocket {
 		return packed(s)
 	}
@@ -399,13 +405,15 @@ func (l *lifter) socketConfig(name string, s *structpb.Struct, path string) *any
 		err = protojson.UnmarshalOptions{RecursionLimit: maxDepth}.Unmarshal(text, m)
 	}
 	if err != nil {
-		l.errorf(Malformed, join(path, "config"), "is not an UpstreamTlsContext")
+		l.errorf(Malformed, l.at.path("config"), "is not an UpstreamTlsContext")
 		return packed(&tlsv3.UpstreamTlsContext{})
 	}
-	c := fieldChecker{report: l.report, book: &l.d.rules}
-	c.message(m.ProtoReflect(), join(path, "config"), false, 0)
+	l.at.field("config")
+	defer l.at.back()
+	c := fieldChecker{report: l.report, book: l.d.rules, at: l.at}
+	c.message(m.ProtoReflect(), false, 0)
 	a := packed(m)
-	l.extension(a, join(path, "config"), 0)
+	l.extension(a, 0)
 	return a
 }
 

@@ -34,7 +34,7 @@ func TestFieldRulesAgreeWithGeneratedCode(t *testing.T) {
 		func() validated { return &clusterv3.OutlierDetection{} },
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	book := &ruleBook{}
+	book := newRuleBook()
 	sound, rounds := 0, 1000
 	for range rounds {
 		for _, make := range makers {
@@ -43,7 +43,7 @@ func TestFieldRulesAgreeWithGeneratedCode(t *testing.T) {
 			g.fill(m.ProtoReflect(), 0)
 			r := &report{}
 			c := fieldChecker{report: r, book: book}
-			c.message(m.ProtoReflect(), "", false, 0)
+			c.message(m.ProtoReflect(), false, 0)
 			err := m.ValidateAll()
 			if (err == nil) != (len(r.errs) == 0) {
 				t.Fatalf("%T %v\nours:      %v\ngenerated: %v", m, m, r.err(), err)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -22,8 +21,11 @@ import (
 //
 // A ruleBook may be used by any number of goroutines.
 type ruleBook struct {
-	messages sync.Map // protoreflect.FullName to *messageRules
+	messages sync.Map             // protoreflect.FullName to *messageRules
+	free     *validate.FieldRules // the rules of a field without any
 }
+
+func newRuleBook() *ruleBook { return &ruleBook{free: &validate.FieldRules{}} }
 
 // messageRules are the rules of one message.
 type messageRules struct {
@@ -60,7 +62,7 @@ func (b *ruleBook) of(md protoreflect.MessageDescriptor) *messageRules {
 		rules, _ := proto.GetExtension(fd.Options(), validate.E_Rules).(*validate.FieldRules)
 		f := fieldRules{fd: fd, rules: adjust(shortName(md)+"."+string(fd.Name()), rules), secret: isSensitive(fd)}
 		if f.rules == nil {
-			f.rules = &validate.FieldRules{}
+			f.rules = b.free
 		}
 		r.fields = append(r.fields, f)
 	}
@@ -94,13 +96,19 @@ func adjust(field string, rules *validate.FieldRules) *validate.FieldRules {
 type fieldChecker struct {
 	*report
 	book *ruleBook
+	at   trail
+}
+
+// fault notes that the field at hand breaks its own rule.
+func (c *fieldChecker) fault(format string, args ...any) {
+	c.errorf(BadValue, c.at.path(), format, args...)
 }
 
 // message checks the fields of m in the order of their numbers. secret says
 // that everything in m is a secret.
-func (c *fieldChecker) message(m protoreflect.Message, path string, secret bool, depth int) {
+func (c *fieldChecker) message(m protoreflect.Message, secret bool, depth int) {
 	if depth > maxDepth {
-		c.errorf(Malformed, path, "nested deeper than %d levels", maxDepth)
+		c.errorf(Malformed, c.at.path(), "nested deeper than %d levels", maxDepth)
 		return
 	}
 	rules := c.book.of(m.Descriptor())
@@ -110,19 +118,20 @@ func (c *fieldChecker) message(m protoreflect.Message, path string, secret bool,
 	for i := range rules.fields {
 		f := &rules.fields[i]
 		if f.needs != nil && m.WhichOneof(f.needs) == nil {
-			c.errorf(BadValue, path, "needs one of %s", oneofNames(f.needs))
+			c.fault("needs one of %s", oneofNames(f.needs))
 		}
-		at := join(path, string(f.fd.Name()))
+		c.at.field(string(f.fd.Name()))
 		switch {
 		case f.fd.IsList():
-			c.list(m.Get(f.fd).List(), f, at, secret || f.secret, depth)
+			c.list(m.Get(f.fd).List(), f, secret || f.secret, depth)
 		case f.fd.IsMap():
-			c.mapping(m.Get(f.fd).Map(), f, at, secret || f.secret, depth)
+			c.mapping(m.Get(f.fd).Map(), f, secret || f.secret, depth)
 		case m.Has(f.fd):
-			c.value(m.Get(f.fd), f.fd, f.rules, at, secret || f.secret, depth)
+			c.value(m.Get(f.fd), f.fd, f.rules, secret || f.secret, depth)
 		default:
-			c.absent(f, at)
+			c.absent(f)
 		}
+		c.at.back()
 	}
 }
 
@@ -140,20 +149,20 @@ func oneofNames(od protoreflect.OneofDescriptor) string {
 
 // absent checks a field that is not set. Plain fields without presence hold
 // their zero value then, which must obey the rules too.
-func (c *fieldChecker) absent(f *fieldRules, path string) {
+func (c *fieldChecker) absent(f *fieldRules) {
 	if od := f.fd.ContainingOneof(); od != nil && !od.IsSynthetic() {
 		return // another one of them may be set
 	}
 	switch {
 	case f.rules.GetMessage().GetRequired(), f.rules.GetDuration().GetRequired(), f.rules.GetAny().GetRequired(), f.rules.GetTimestamp().GetRequired():
-		c.errorf(BadValue, path, "must be set")
-	case f.fd.HasPresence():
+		c.fault("must be set")
+	case f.fd.HasPresence(), f.rules.GetType() == nil:
 	default:
-		c.value(f.fd.Default(), f.fd, f.rules, path, f.secret, 0)
+		c.value(f.fd.Default(), f.fd, f.rules, f.secret, 0)
 	}
 }
 
-func (c *fieldChecker) list(l protoreflect.List, f *fieldRules, path string, secret bool, depth int) {
+func (c *fieldChecker) list(l protoreflect.List, f *fieldRules, secret bool, depth int) {
 	rules := f.rules.GetRepeated()
 	if rules == nil {
 		rules = &validate.RepeatedRules{}
@@ -161,42 +170,49 @@ func (c *fieldChecker) list(l protoreflect.List, f *fieldRules, path string, sec
 	if l.Len() == 0 && rules.GetIgnoreEmpty() {
 		return
 	}
-	c.size(l.Len(), rules.GetMinItems(), rules.MaxItems, path)
+	c.size(l.Len(), rules.GetMinItems(), rules.MaxItems)
 	items := rules.GetItems()
 	if items == nil {
-		items = &validate.FieldRules{}
+		items = c.book.free
 	}
-	seen := make(map[any]bool)
+	if items == c.book.free && f.fd.Message() == nil && !rules.GetUnique() {
+		return // plain values without rules
+	}
+	var seen map[any]bool
+	if rules.GetUnique() && f.fd.Message() == nil {
+		seen = make(map[any]bool, l.Len())
+	}
 	for i := range l.Len() {
 		v := l.Get(i)
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if rules.GetUnique() && f.fd.Message() == nil {
+		c.at.item(i)
+		if seen != nil {
 			key := v.Interface()
 			if b, ok := key.([]byte); ok {
 				key = string(b)
 			}
 			if seen[key] {
-				c.errorf(BadValue, at, "%s is given twice", showValue(v, f.fd, secret))
+				c.fault("%s is given twice", showValue(v, f.fd, secret))
 			}
 			seen[key] = true
 		}
-		c.value(v, f.fd, items, at, secret, depth+1)
+		c.value(v, f.fd, items, secret, depth+1)
+		c.at.back()
 	}
 }
 
 // size checks a number of elements.
-func (c *fieldChecker) size(n int, lowest uint64, highest *uint64, path string) {
+func (c *fieldChecker) size(n int, lowest uint64, highest *uint64) {
 	switch {
 	case uint64(n) < lowest && lowest == 1:
-		c.errorf(BadValue, path, "must not be empty")
+		c.fault("must not be empty")
 	case uint64(n) < lowest:
-		c.errorf(BadValue, path, "%d entries is below %d", n, lowest)
+		c.fault("%d entries is below %d", n, lowest)
 	case highest != nil && uint64(n) > *highest:
-		c.errorf(BadValue, path, "%d entries exceeds %d", n, *highest)
+		c.fault("%d entries exceeds %d", n, *highest)
 	}
 }
 
-func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, path string, secret bool, depth int) {
+func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, secret bool, depth int) {
 	rules := f.rules.GetMap()
 	if rules == nil {
 		rules = &validate.MapRules{}
@@ -204,7 +220,7 @@ func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, path string, s
 	if m.Len() == 0 && rules.GetIgnoreEmpty() {
 		return
 	}
-	c.size(m.Len(), rules.GetMinPairs(), rules.MaxPairs, path)
+	c.size(m.Len(), rules.GetMinPairs(), rules.MaxPairs)
 	keys := make([]protoreflect.MapKey, 0, m.Len())
 	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
 		keys = append(keys, k)
@@ -212,15 +228,16 @@ func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, path string, s
 	})
 	slices.SortFunc(keys, func(a, b protoreflect.MapKey) int { return compareText(a.String(), b.String()) })
 	for _, k := range keys {
-		at := fmt.Sprintf("%s[%s]", path, quote(k.String(), false))
+		c.at.key(k.String())
 		if r := rules.GetKeys(); r != nil {
-			c.value(k.Value(), f.fd.MapKey(), r, at, false, depth+1)
+			c.value(k.Value(), f.fd.MapKey(), r, false, depth+1)
 		}
 		r := rules.GetValues()
 		if r == nil {
-			r = &validate.FieldRules{}
+			r = c.book.free
 		}
-		c.value(m.Get(k), f.fd.MapValue(), r, at, secret, depth+1)
+		c.value(m.Get(k), f.fd.MapValue(), r, secret, depth+1)
+		c.at.back()
 	}
 }
 
@@ -235,11 +252,11 @@ func compareText(a, b string) int {
 }
 
 // value checks one value of the kind of fd.
-func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescriptor, rules *validate.FieldRules, path string, secret bool, depth int) {
+func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescriptor, rules *validate.FieldRules, secret bool, depth int) {
 	md := fd.Message()
 	if md == nil {
 		for _, message := range scalarFaults(v, fd, rules, secret) {
-			c.errorf(BadValue, path, "%s", message)
+			c.fault("%s", message)
 		}
 		return
 	}
@@ -248,25 +265,25 @@ func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescript
 	}
 	if wrapped := wrappedField(md); wrapped != nil {
 		for _, message := range scalarFaults(v.Message().Get(wrapped), wrapped, rules, secret) {
-			c.errorf(BadValue, path, "%s", message)
+			c.fault("%s", message)
 		}
 		return
 	}
 	switch md.FullName() {
 	case "google.protobuf.Duration":
-		c.duration(v.Message(), rules.GetDuration(), path)
+		c.duration(v.Message(), rules.GetDuration())
 	case "google.protobuf.Any":
-		c.extension(v.Message(), rules.GetAny(), path, secret, depth+1)
+		c.extension(v.Message(), rules.GetAny(), secret, depth+1)
 	case "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue":
 		if !isJSON(v.Message()) {
-			c.errorf(BadValue, path, "holds a number that JSON cannot hold")
+			c.fault("holds a number that JSON cannot hold")
 		}
 	default:
 		if shortName(md) == "Percent" {
-			c.percent(v.Message(), path)
+			c.percent(v.Message())
 			return
 		}
-		c.message(v.Message(), path, secret, depth+1)
+		c.message(v.Message(), secret, depth+1)
 	}
 }
 
@@ -297,23 +314,23 @@ func isJSON(m protoreflect.Message) bool {
 
 // percent checks a percentage, which is written as one value though it is a
 // message.
-func (c *fieldChecker) percent(m protoreflect.Message, path string) {
+func (c *fieldChecker) percent(m protoreflect.Message) {
 	fd := m.Descriptor().Fields().ByName("value")
 	if fd == nil || fd.Kind() != protoreflect.DoubleKind {
 		return
 	}
 	if v := m.Get(fd).Float(); !(v >= 0 && v <= 100) {
-		c.errorf(BadValue, path, "%v is not a percentage between 0 and 100", v)
+		c.fault("%v is not a percentage between 0 and 100", v)
 	}
 }
 
-func (c *fieldChecker) duration(m protoreflect.Message, rules *validate.DurationRules, path string) {
+func (c *fieldChecker) duration(m protoreflect.Message, rules *validate.DurationRules) {
 	d, ok := m.Interface().(*durationpb.Duration)
 	if !ok {
 		return
 	}
 	if d.CheckValid() != nil {
-		c.errorf(BadValue, path, "%ds and %dns is not a duration", d.Seconds, d.Nanos)
+		c.fault("%ds and %dns is not a duration", d.Seconds, d.Nanos)
 		return
 	}
 	if rules == nil {
@@ -324,35 +341,35 @@ func (c *fieldChecker) duration(m protoreflect.Message, rules *validate.Duration
 	below := func(limit *durationpb.Duration) bool { return limit != nil && v < limit.AsDuration() }
 	switch {
 	case rules.Gt != nil && !above(rules.Gt):
-		c.errorf(BadValue, path, "%s must be greater than %s", v, rules.Gt.AsDuration())
+		c.fault("%s must be greater than %s", v, rules.Gt.AsDuration())
 	case below(rules.Gte) && rules.Gte.AsDuration() == 0:
-		c.errorf(BadValue, path, "%s must not be negative", v)
+		c.fault("%s must not be negative", v)
 	case below(rules.Gte) && rules.Gte.AsDuration() == time.Millisecond:
-		c.errorf(BadValue, path, "%s is below the minimum of 1ms", v)
+		c.fault("%s is below the minimum of 1ms", v)
 	case below(rules.Gte):
-		c.errorf(BadValue, path, "%s is below %s", v, rules.Gte.AsDuration())
+		c.fault("%s is below %s", v, rules.Gte.AsDuration())
 	case rules.Lt != nil && !below(rules.Lt):
-		c.errorf(BadValue, path, "%s must be less than %s", v, rules.Lt.AsDuration())
+		c.fault("%s must be less than %s", v, rules.Lt.AsDuration())
 	case above(rules.Lte):
-		c.errorf(BadValue, path, "%s exceeds %s", v, rules.Lte.AsDuration())
+		c.fault("%s exceeds %s", v, rules.Lte.AsDuration())
 	}
 }
 
 // extension checks the message inside an Any if its type is known.
-func (c *fieldChecker) extension(m protoreflect.Message, rules *validate.AnyRules, path string, secret bool, depth int) {
+func (c *fieldChecker) extension(m protoreflect.Message, rules *validate.AnyRules, secret bool, depth int) {
 	a, ok := m.Interface().(*anypb.Any)
 	if !ok {
 		return
 	}
 	if allowed := rules.GetIn(); len(allowed) > 0 && !slices.Contains(allowed, a.TypeUrl) {
-		c.errorf(BadValue, path, "%s is not one of %v", quote(a.TypeUrl, false), allowed)
+		c.fault("%s is not one of %v", quote(a.TypeUrl, false), allowed)
 	}
 	inner, err := unpack(a)
 	switch {
 	case err != nil:
-		c.errorf(Malformed, path, "the value is not a %s", quote(string(a.MessageName()), false))
+		c.errorf(Malformed, c.at.path(), "the value is not a %s", quote(string(a.MessageName()), false))
 	case inner != nil:
-		c.message(inner.ProtoReflect(), path, secret, depth)
+		c.message(inner.ProtoReflect(), secret, depth)
 	}
 }
 

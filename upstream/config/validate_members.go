@@ -39,14 +39,15 @@ func (k *clusterCheck) members() {
 	case k.isType(clusterv3.Cluster_STRICT_DNS, clusterv3.Cluster_LOGICAL_DNS):
 		e.addresses = byName
 	}
-	e.assignment(a, "load_assignment")
+	e.at.field("load_assignment")
+	e.assignment(a)
 }
 
 // checkAssignment checks a, which is in the v3 form, and compiles it if it is
 // sound.
 func (d *Decoder) checkAssignment(a *endpointv3.ClusterLoadAssignment, l *lifted, r *report) *Assignment {
 	e := endpointCheck{report: r, strict: d.opts.Strict, typeName: "EDS", addresses: literal}
-	e.assignment(a, "")
+	e.assignment(a)
 	if len(r.errs) > 0 {
 		return nil
 	}
@@ -68,86 +69,109 @@ type endpointCheck struct {
 	strict    bool
 	typeName  string
 	addresses addressRule
+	at        trail
 }
 
-func (e *endpointCheck) assignment(a *endpointv3.ClusterLoadAssignment, path string) {
+// fault notes a mistake in a field below the place at hand.
+func (e *endpointCheck) fault(kind Kind, field, format string, args ...any) {
+	if field == "" {
+		e.errorf(kind, e.at.path(), format, args...)
+		return
+	}
+	e.errorf(kind, e.at.path(field), format, args...)
+}
+
+func (e *endpointCheck) assignment(a *endpointv3.ClusterLoadAssignment) {
 	hosts := make(map[uint32]uint64)      // sum of weights by priority
 	localities := make(map[uint32]uint64) // the same for localities
+	e.at.field("endpoints")
 	for i, l := range a.GetEndpoints() {
-		at := join(path, fmt.Sprintf("endpoints[%d]", i))
-		localities[l.GetPriority()] += uint64(l.GetLoadBalancingWeight().GetValue())
+		e.at.item(i)
+		p := l.GetPriority()
+		localities[p] += uint64(l.GetLoadBalancingWeight().GetValue())
+		e.at.field("lb_endpoints")
 		for j, h := range l.GetLbEndpoints() {
-			hosts[l.GetPriority()] += uint64(max(1, u32(h.GetLoadBalancingWeight(), 1)))
-			e.endpoint(h, a.GetNamedEndpoints(), fmt.Sprintf("%s.lb_endpoints[%d]", at, j))
+			hosts[p] += uint64(max(1, u32(h.GetLoadBalancingWeight(), 1)))
+			e.at.item(j)
+			e.endpoint(h, a.GetNamedEndpoints())
+			e.at.back()
 		}
-		if hosts[l.GetPriority()] > maxWeights {
-			e.errorf(BadValue, at+".lb_endpoints", "sum of weights exceeds %d", uint64(maxWeights))
-			hosts[l.GetPriority()] = 0
+		e.at.back()
+		if hosts[p] > maxWeights {
+			e.fault(BadValue, "lb_endpoints", "sum of weights exceeds %d", uint64(maxWeights))
+			hosts[p] = 0
 		}
-		if localities[l.GetPriority()] > maxWeights {
-			e.errorf(BadValue, at+".load_balancing_weight", "sum of weights exceeds %d", uint64(maxWeights))
-			localities[l.GetPriority()] = 0
+		if localities[p] > maxWeights {
+			e.fault(BadValue, "load_balancing_weight", "sum of weights exceeds %d", uint64(maxWeights))
+			localities[p] = 0
 		}
+		e.at.back()
 	}
+	e.at.back()
 	drops := a.GetPolicy().GetDropOverloads()
 	if len(drops) > 1 {
-		e.errorf(BadValue, join(path, "policy.drop_overloads"), "%d entries exceeds 1", len(drops))
+		e.fault(BadValue, "policy.drop_overloads", "%d entries exceeds 1", len(drops))
 	}
 	for i, drop := range drops {
 		if v := fractionalPercent(drop.GetDropPercentage()); v > 100 {
-			e.errorf(BadValue, join(path, fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i)), "%v%% exceeds 100%%", v)
+			e.fault(BadValue, fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i), "%v%% exceeds 100%%", v)
 		}
 	}
 }
 
-func (e *endpointCheck) endpoint(h *endpointv3.LbEndpoint, named map[string]*endpointv3.Endpoint, path string) {
+func (e *endpointCheck) endpoint(h *endpointv3.LbEndpoint, named map[string]*endpointv3.Endpoint) {
 	if w := u32(h.GetLoadBalancingWeight(), 1); w > maxWeight {
 		if e.strict {
-			e.errorf(BadValue, path+".load_balancing_weight", "%d exceeds %d", w, maxWeight)
+			e.fault(BadValue, "load_balancing_weight", "%d exceeds %d", w, maxWeight)
 		} else {
-			e.warnf(path+".load_balancing_weight", "%d exceeds %d", w, maxWeight)
+			e.warnf(e.at.path("load_balancing_weight"), "%d exceeds %d", w, maxWeight)
 		}
 	}
 	host := hostOf(h, named)
 	if host == nil {
 		if name := h.GetEndpointName(); name != "" {
-			e.errorf(Conflict, path+".endpoint_name", "%s is not one of named_endpoints", quote(name, false))
+			e.fault(Conflict, "endpoint_name", "%s is not one of named_endpoints", quote(name, false))
 		} else {
-			e.errorf(BadValue, path, "needs one of endpoint, endpoint_name")
+			e.fault(BadValue, "", "needs one of endpoint, endpoint_name")
 		}
 		return
 	}
-	path += ".endpoint"
+	e.at.field("endpoint")
+	defer e.at.back()
 	if host.GetAddress() == nil {
-		e.errorf(BadValue, path+".address", "must be set")
+		e.fault(BadValue, "address", "must be set")
 	}
-	e.address(host.GetAddress(), path+".address")
+	e.at.field("address")
+	e.address(host.GetAddress())
+	e.at.back()
 	for i, a := range host.GetAdditionalAddresses() {
-		e.address(a.GetAddress(), fmt.Sprintf("%s.additional_addresses[%d].address", path, i))
+		e.at.field(fmt.Sprintf("additional_addresses[%d].address", i))
+		e.address(a.GetAddress())
+		e.at.back()
 	}
 	if port := host.GetHealthCheckConfig().GetPortValue(); port != 0 && host.GetAddress().GetSocketAddress() == nil {
-		e.errorf(Conflict, path+".health_check_config.port_value", "%d needs a socket address", port)
+		e.fault(Conflict, "health_check_config.port_value", "%d needs a socket address", port)
 	}
 	if a := host.GetHealthCheckConfig().GetAddress(); a != nil {
 		if _, ok := address(a).AddrPort(); !ok && a.GetSocketAddress().GetAddress() != "" {
-			e.errorf(BadValue, path+".health_check_config.address.socket_address.address", "%s is not an IP address", quote(a.GetSocketAddress().GetAddress(), false))
+			e.fault(BadValue, "health_check_config.address.socket_address.address", "%s is not an IP address", quote(a.GetSocketAddress().GetAddress(), false))
 		}
 	}
 }
 
-func (e *endpointCheck) address(m *corev3.Address, path string) {
-	a := address(m)
+func (e *endpointCheck) address(m *corev3.Address) {
 	switch e.addresses {
 	case literal:
-		if a.Kind == SocketAddress && a.Host != "" && !a.IP.IsValid() {
-			e.errorf(Conflict, path+".socket_address.address", "%s is not an IP address; use type STRICT_DNS or LOGICAL_DNS for host names", quote(a.Host, false))
+		if a := address(m); a.Kind == SocketAddress && a.Host != "" && !a.IP.IsValid() {
+			e.fault(Conflict, "socket_address.address", "%s is not an IP address; use type STRICT_DNS or LOGICAL_DNS for host names", quote(a.Host, false))
 		}
 	case byName:
+		a := address(m)
 		if a.Kind != SocketAddress && a.Kind != NoAddress {
-			e.errorf(Conflict, path, "type %s needs a socket address", e.typeName)
+			e.fault(Conflict, "", "type %s needs a socket address", e.typeName)
 		}
 		if a.Resolver != "" {
-			e.errorf(Conflict, path+".socket_address.resolver_name", "not supported for type %s", e.typeName)
+			e.fault(Conflict, "socket_address.resolver_name", "not supported for type %s", e.typeName)
 		}
 	}
 }
