@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
 package config
 
 import (

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
 package config
 
 import (
@@ -116,7 +118,7 @@ func (c *compiler) http2(h *corev3.Http2ProtocolOptions) HTTP2Options {
 		MaxInboundEmptyFrames:          u32(h.GetMaxConsecutiveInboundFramesWithEmptyPayload(), 1),
 		MaxInboundPriorityFrames:       u32(h.GetMaxInboundPriorityFramesPerStream(), 100),
 		MaxInboundWindowUpdatesPerData: u32(h.GetMaxInboundWindowUpdateFramesPerDataFrameSent(), 10),
-		StreamErrorOnBadMsg:            boolean(h.GetOverrideStreamErrorOnInvalidHttpMessage(), h.GetStreamErrorOnInvalidHttpMessaging()), //nolint:staticcheck // the old field is still accepted
+		StreamErrorOnBadMsg:            boolean(h.GetOverrideStreamErrorOnInvalidHttpMessage(), h.GetStreamErrorOnInvalidHttpMessaging()),
 	}
 	for _, s := range h.GetCustomSettingsParameters() {
 		out.Custom = append(out.Custom, HTTP2Setting{Identifier: s.GetIdentifier().GetValue(), Value: s.GetValue().GetValue()})

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
 package config
 
 import (
@@ -146,7 +148,7 @@ func validation(v *tlsv3.CertificateValidationContext) *Validation {
 		out.SANs = append(out.SANs, SAN{Type: SANType(m.GetSanType()), Matcher: stringMatcher(m.GetMatcher())})
 	}
 	if len(out.SANs) == 0 { // the untyped list counts only without the typed one
-		for _, m := range v.GetMatchSubjectAltNames() { //nolint:staticcheck // the old field is still accepted
+		for _, m := range v.GetMatchSubjectAltNames() {
 			out.SANs = append(out.SANs, SAN{Matcher: stringMatcher(m)})
 		}
 	}

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
 package config_test
 
 import (
@@ -517,7 +519,7 @@ func TestMessageIsKeptAsGiven(t *testing.T) {
 	if !ok {
 		t.Fatalf("message is %T", p.Message())
 	}
-	if len(m.Hosts) != 1 || m.TlsContext.GetSni() != "s" || m.LoadAssignment != nil || m.TransportSocket != nil || m.ConnectTimeout != nil { //nolint:staticcheck // what the author wrote
+	if len(m.Hosts) != 1 || m.TlsContext.GetSni() != "s" || m.LoadAssignment != nil || m.TransportSocket != nil || m.ConnectTimeout != nil {
 		t.Errorf("message = %v", m)
 	}
 	if want := "type.googleapis.com/envoy.api.v2.Cluster"; p.TypeURL() != want || p.Any().TypeUrl != want {

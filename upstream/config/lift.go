@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
 package config
 
 import (
@@ -315,10 +317,7 @@ func (l *lifter) fix(m protoreflect.Message, fields []unknownField) {
 					l.out.extra.regexes = make(map[string]bool)
 				}
 				l.out.extra.regexes[l.at.path()] = true
-				m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{
-					EngineType: &matcherv3.RegexMatcher_GoogleRe2{GoogleRe2: &matcherv3.RegexMatcher_GoogleRE2{}},
-					Regex:      string(f.bytes),
-				}}
+				m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: string(f.bytes)}}
 				continue
 			}
 			left = append(left, f)

@@ -59,6 +59,9 @@ func locate(root *yaml.Node, path string) *yaml.Node {
 
 // find returns the first member of a mapping whose key fits.
 func find(n *yaml.Node, fits func(key string) bool) (key, value *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
 	budget := maxNodes
 	for _, m := range members(n, nil, "", &budget) {
 		if fits(m.key.Value) {

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
 package config
 
 import (
@@ -253,7 +255,7 @@ func (k *clusterCheck) sans(path string, v *tlsv3.CertificateValidationContext) 
 	for i, m := range v.GetMatchTypedSubjectAltNames() {
 		k.matcher(m.GetMatcher(), fmt.Sprintf("%s.match_typed_subject_alt_names[%d].matcher", path, i))
 	}
-	for i, m := range v.GetMatchSubjectAltNames() { //nolint:staticcheck // the old field is still accepted
+	for i, m := range v.GetMatchSubjectAltNames() {
 		k.matcher(m, fmt.Sprintf("%s.match_subject_alt_names[%d]", path, i))
 	}
 }
