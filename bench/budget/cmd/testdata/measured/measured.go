@@ -1,0 +1,2 @@
+// Package measured has benchmarks with known figures, for a test.
+package measured
