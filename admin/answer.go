@@ -10,7 +10,6 @@ import (
 // completes the answer. foreign is set if the request names a second host that
 // is not accepted.
 func (s *Server) answer(w *Response, r *Request, foreign bool) error {
-	s.figures.requests.Inc()
 	s.figures.running.Inc()
 	defer s.figures.running.Dec()
 	return w.finish(s.route(w, r, foreign))
@@ -191,9 +190,9 @@ func (r *Request) loggedTarget() string {
 	return r.path + "?" + strings.Join(keys, "&")
 }
 
-// Request answers a request that the program itself makes, as it would be
-// answered over the socket, checks of host and origin left out. The answer is
-// kept in memory as a whole. Only requests that end may be made.
+// Request answers a request that the program itself makes, as a request to
+// localhost is answered over the socket. The answer is kept in memory as a
+// whole, so only those should be asked for that end.
 func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Field) *Reply {
 	start := s.now()
 	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.closing}

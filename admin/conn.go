@@ -158,8 +158,9 @@ func (s *connections) count() int {
 
 // close refuses new connections, ends those without a request at once and the
 // others when their requests are answered, but no later than after grace. It
-// returns when none is left.
-func (s *connections) close(grace time.Duration) {
+// returns how many handlers had still not come back after the same time again;
+// without grace it waits for them.
+func (s *connections) close(grace time.Duration) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -168,17 +169,24 @@ func (s *connections) close(grace time.Duration) {
 			_ = c.Conn.Close()
 		}
 	}
+	enough := false
 	if grace > 0 {
-		timer := time.AfterFunc(grace, func() {
+		defer time.AfterFunc(grace, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for c := range s.all {
 				_ = c.Conn.Close()
 			}
-		})
-		defer timer.Stop()
+		}).Stop()
+		defer time.AfterFunc(2*grace, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			enough = true
+			s.idle.Broadcast()
+		}).Stop()
 	}
-	for len(s.all) > 0 {
+	for len(s.all) > 0 && !enough {
 		s.idle.Wait()
 	}
+	return len(s.all)
 }

@@ -39,9 +39,7 @@ func TestSec_10_ReservedConnections(t *testing.T) {
 					t.Errorf("two requests: %+v", a)
 				}
 			}
-			if n := s.connections.count(); n > 20+reservedConnections {
-				t.Errorf("%d connections", n)
-			}
+			waitFor(t, "evicted connections to go", func() bool { return s.connections.count() <= 20+reservedConnections })
 		})
 	}
 }
@@ -372,5 +370,54 @@ func TestAcceptSurvivesLackOfFiles(t *testing.T) {
 	s.Close()
 	if n := strings.Count(log.String(), "accept failed"); n != 2 {
 		t.Errorf("%d log lines about failures, want 2", n)
+	}
+}
+
+func TestSec_19_ExposureIsShown(t *testing.T) {
+	for _, tt := range []struct {
+		addr string
+		mode Mode
+		want uint64
+	}{{"0.0.0.0:0", ModeFull, 1}, {"[::]:0", ModeFull, 1}, {"0.0.0.0:0", ModeReadOnly, 0}, {"127.0.0.1:0", ModeFull, 0}, {"127.0.0.9:0", ModeFull, 0}} {
+		log := new(logBuffer)
+		s := start(t, Config{Address: tt.addr, Mode: tt.mode, Logger: log.logger()})
+		get(t, s, "/ready")
+		if got := s.figures.exposed.Value(); got != tt.want {
+			t.Errorf("%s in mode %d: server.admin_exposed is %d, want %d", tt.addr, tt.mode, got, tt.want)
+		}
+		if got := strings.Contains(log.String(), "can be reached from other machines"); got != (tt.want == 1) {
+			t.Errorf("%s in mode %d: warned %t", tt.addr, tt.mode, got)
+		}
+		if !strings.Contains(log.String(), "admin address: "+s.Addr().String()) {
+			t.Errorf("the log lacks the address:\n%s", log)
+		}
+	}
+}
+
+// TestShutdownLeavesStuckHandlersBehind waits for no handler for ever.
+func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
+	s := newServer(t, Config{Limits: Limits{ShutdownTime: 10 * time.Millisecond}})
+	begun, goOn, back := make(chan bool), make(chan bool), make(chan bool)
+	s.Handle(Endpoint{Path: "/stuck", Serve: func(*Response, *Request) error {
+		begun <- true
+		<-goOn
+		close(back)
+		return nil
+	}})
+	ended := make(chan error)
+	go func() { ended <- s.Serve(must(net.Listen("tcp", "127.0.0.1:0"))) }()
+	waitFor(t, "the address", func() bool { return s.Addr() != nil })
+	io.WriteString(dial(t, s), request("GET /stuck HTTP/1.1"))
+	<-begun
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "1 requests did not end") {
+		t.Errorf("Close: %v", err)
+	}
+	if err := <-ended; err != ErrClosed {
+		t.Errorf("Serve: %v", err)
+	}
+	close(goOn)
+	<-back
+	if err := s.Close(); err != nil {
+		t.Errorf("Close when all is quiet: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ type exchange struct {
 
 	head  []byte // not sent yet; goes out with the first piece of the body
 	size  [18]byte
-	lines [4][]byte
+	parts [5][]byte
 }
 
 func (x *exchange) begin(w *Response, length int) error {
@@ -36,7 +36,7 @@ func (x *exchange) begin(w *Response, length int) error {
 	if length > 0 && !w.withoutBody {
 		return nil
 	}
-	return x.write(nil)
+	return x.write(nil, nil)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -48,21 +48,21 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func (x *exchange) body(p []byte) error { return x.write(p) }
+func (x *exchange) body(a, b []byte) error { return x.write(a, b) }
 
 // write sends the head, if it is still there, and a piece of the body.
-func (x *exchange) write(p []byte) error {
-	bufs := net.Buffers(x.lines[:0])
+func (x *exchange) write(a, b []byte) error {
+	bufs := net.Buffers(x.parts[:0])
 	if len(x.head) > 0 {
 		bufs = append(bufs, x.head)
 	}
-	switch {
-	case len(p) == 0:
+	switch n := len(a) + len(b); {
+	case n == 0:
 	case x.chunked:
-		size := strconv.AppendUint(x.size[:0], uint64(len(p)), 16)
-		bufs = append(bufs, append(size, "\r\n"...), p, crlf)
+		size := strconv.AppendUint(x.size[:0], uint64(n), 16)
+		bufs = append(bufs, append(size, "\r\n"...), a, b, crlf)
 	default:
-		bufs = append(bufs, p)
+		bufs = append(bufs, a, b)
 	}
 	err := x.sendAll(bufs)
 	x.head = x.head[:0]
@@ -149,8 +149,8 @@ func (m memory) begin(w *Response, length int) error {
 	return nil
 }
 
-func (m memory) body(p []byte) error {
-	m.reply.Body = append(m.reply.Body, p...)
+func (m memory) body(a, b []byte) error {
+	m.reply.Body = append(append(m.reply.Body, a...), b...)
 	return nil
 }
 

@@ -11,6 +11,7 @@ type figures struct {
 	classes               [5]*store.Counter // by hundreds of the status
 	csrf, host, busy      *store.Counter
 	panics                *store.Counter
+	exposed               *store.Gauge // 1: open to other machines, with mutations
 }
 
 func newFigures(st *store.Store) *figures {
@@ -25,6 +26,7 @@ func newFigures(st *store.Store) *figures {
 		host:        admin.Counter("host_rejected"),
 		busy:        admin.Counter("busy_rejected"),
 		panics:      st.Scope("server").Counter("recovered_panics"),
+		exposed:     st.Scope("server").Gauge("admin_exposed", store.NeverImport),
 	}
 	for i, name := range [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
 		f.classes[i] = http.Counter("downstream_rq_" + name)
@@ -34,6 +36,7 @@ func newFigures(st *store.Store) *figures {
 
 // answered counts an answer.
 func (f *figures) answered(status int) {
+	f.requests.Inc()
 	if class := status/100 - 1; 0 <= class && class < len(f.classes) {
 		f.classes[class].Inc()
 	}

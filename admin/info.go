@@ -112,7 +112,7 @@ func (s *Server) serverInfo(w *Response, _ *Request) error {
 	j.Key("uptime_all_epochs").Duration(info.UptimeAllEpochs.Truncate(1e9))
 	j.Key("hot_restart_version").String(s.hotRestart())
 	j.Key("command_line_options")
-	info.Options.write(&j)
+	info.CommandLine.write(&j)
 	if info.Node != nil {
 		j.Key("node")
 		info.Node.write(&j)
@@ -122,7 +122,7 @@ func (s *Server) serverInfo(w *Response, _ *Request) error {
 	return w.json(j.Bytes())
 }
 
-func (o *Options) write(j *wire.Writer) {
+func (o *CommandLine) write(j *wire.Writer) {
 	j.BeginObject()
 	j.Key("base_id").Uint64(o.BaseID)
 	j.Key("concurrency").Uint32(o.Concurrency)

@@ -26,8 +26,8 @@ type transport interface {
 	// begin sends or keeps the head. length is that of the body, -1 if it is
 	// not known; until end it is followed by bodies.
 	begin(w *Response, length int) error
-	// body sends a piece of the body. It does not keep p.
-	body(p []byte) error
+	// body sends a piece of the body, a and then b. It does not keep them.
+	body(a, b []byte) error
 	// end marks the answer as complete.
 	end() error
 	// abort ends an answer in a way that cannot be taken for complete.
@@ -193,30 +193,35 @@ func (w *Response) put(p []byte) {
 		_, err := w.encoder.Write(p)
 		w.fail(err)
 	default:
-		if len(w.buf)+len(p) > cap(w.buf) {
-			w.drain()
-		}
-		if len(w.buf) == 0 && len(p) > cap(w.buf)/2 {
-			w.send(p)
-		} else {
-			w.buf = append(w.buf, p...)
-		}
+		w.send(p)
+	}
+}
+
+// send adds p to the buffer and hands full pieces to the transport, which gives
+// each its own deadline.
+func (w *Response) send(p []byte) {
+	for len(w.buf)+len(p) >= responseBuffer && w.err == nil {
+		n := responseBuffer - len(w.buf)
+		w.transmit(w.buf, p[:n])
+		w.buf, p = w.buf[:0], p[n:]
+	}
+	if w.err == nil {
+		w.buf = append(w.buf, p...)
 	}
 }
 
 // drain sends what is in the buffer.
 func (w *Response) drain() {
-	w.send(w.buf)
-	w.buf = w.buf[:0]
+	if len(w.buf) > 0 {
+		w.transmit(w.buf, nil)
+		w.buf = w.buf[:0]
+	}
 }
 
-// send hands p to the transport in pieces that each get their own deadline.
-func (w *Response) send(p []byte) {
-	for len(p) > 0 && w.err == nil {
-		n := min(len(p), responseBuffer)
-		w.fail(w.transport.body(p[:n]))
-		w.sent += int64(n)
-		p = p[n:]
+func (w *Response) transmit(a, b []byte) {
+	if w.err == nil {
+		w.fail(w.transport.body(a, b))
+		w.sent += int64(len(a) + len(b))
 	}
 }
 
@@ -242,8 +247,8 @@ func (w *Response) finish(err error) error {
 		body = w.packed.buf
 	}
 	w.fail(w.transport.begin(w, len(body)))
-	if !w.withoutBody {
-		w.send(body)
+	if !w.withoutBody && len(body) > 0 {
+		w.transmit(body, nil)
 	}
 	if w.err == nil {
 		w.fail(w.transport.end())
@@ -314,8 +319,10 @@ func (p *packer) Write(b []byte) (int, error) {
 }
 
 func (p *packer) flush() {
-	p.w.send(p.buf)
-	p.buf = p.buf[:0]
+	if len(p.buf) > 0 {
+		p.w.transmit(p.buf, nil)
+		p.buf = p.buf[:0]
+	}
 }
 
 var _ io.StringWriter = (*Response)(nil)

@@ -206,15 +206,12 @@ func (s *Server) Listen() error {
 	}
 	s.listener, s.addr = ln, ln.Addr()
 	s.logger.Info("admin address: " + ln.Addr().String())
-	if s.cfg.Mode == ModeFull && placeOf(ln.Addr()).open {
-		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
-	}
 	return nil
 }
 
 // Run listens, unless [Server.Listen] has, and serves until ctx ends. It then
-// lets running requests finish, up to Limits.ShutdownTime, and returns nil when
-// all is quiet. Run once.
+// lets running requests finish, up to Limits.ShutdownTime, and returns when all
+// is quiet; see [Server.Close]. Run once.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	ln := s.listener
@@ -227,24 +224,18 @@ func (s *Server) Run(ctx context.Context) error {
 		ln = s.listener
 		s.mu.Unlock()
 	}
-	stop := context.AfterFunc(ctx, s.shutdown)
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	err := s.Serve(ln)
-	if stop() {
-		s.shutdown()
-	} else {
-		s.connections.close(s.limits.ShutdownTime) // waits for the running one
-	}
-	if errors.Is(err, ErrClosed) {
-		return nil
+	if err2 := s.Close(); errors.Is(err, ErrClosed) {
+		return err2
 	}
 	return err
 }
 
-// Close shuts the server down as the end of Run's context does, and returns when
-// all is quiet.
-func (s *Server) Close() { s.shutdown() }
-
-func (s *Server) shutdown() {
+// Close ends the server as the end of Run's context does and returns when all is
+// quiet. The error says how many handlers did not come back; they are left
+// behind.
+func (s *Server) Close() error {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
@@ -257,7 +248,10 @@ func (s *Server) shutdown() {
 		_ = ln.Close()
 	}
 	s.mu.Unlock()
-	s.connections.close(s.limits.ShutdownTime)
+	if n := s.connections.close(s.limits.ShutdownTime); n > 0 {
+		return fmt.Errorf("admin: %d requests did not end in time", n)
+	}
+	return nil
 }
 
 // Serve accepts connections from ln until the server is shut down, and returns
@@ -276,6 +270,10 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Unlock()
 
 	at := placeOf(ln.Addr())
+	if s.cfg.Mode == ModeFull && at.open {
+		s.figures.exposed.Set(1)
+		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
+	}
 	pause := time.Duration(0)
 	for {
 		nc, err := ln.Accept()

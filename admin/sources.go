@@ -156,13 +156,13 @@ type ServerInfo struct {
 	Version                string
 	UptimeCurrentEpoch     time.Duration
 	UptimeAllEpochs        time.Duration
-	Options                Options
+	CommandLine            CommandLine
 	Node                   *Node
 	HotRestartInitializing bool
 }
 
-// Options are the command line options in effect.
-type Options struct {
+// CommandLine is the command line options in effect.
+type CommandLine struct {
 	BaseID                     uint64
 	Concurrency                uint32
 	ConfigPath                 string

@@ -46,7 +46,7 @@ func (w *world) sources() Sources {
 		Info: func() ServerInfo {
 			return ServerInfo{Version: "0b1fc9/0.4.1/Clean/RELEASE/Go1.26", UptimeCurrentEpoch: 95900 * time.Millisecond,
 				UptimeAllEpochs: 4210 * time.Second,
-				Options: Options{Concurrency: 2, ConfigPath: "/etc/ourproduct/boot.yaml", LogLevel: "info", FileFlushInterval: 10 * time.Second,
+				CommandLine: CommandLine{Concurrency: 2, ConfigPath: "/etc/ourproduct/boot.yaml", LogLevel: "info", FileFlushInterval: 10 * time.Second,
 					DrainTime: 600 * time.Second, ParentShutdownTime: 900 * time.Second, StatsTags: []string{"a:b"}, SocketMode: 384},
 				Node: &Node{ID: "n-17", Cluster: "edge", Metadata: map[string]any{"b": []any{1.5, true, nil, "x"}, "a": map[string]any{}},
 					Zone: "z-2", UserAgentName: "proxy", MajorNumber: 1, MinorNumber: 2, Extensions: []string{"tap"}}}

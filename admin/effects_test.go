@@ -1,0 +1,305 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// post sends a mutation and expects 200.
+func post(t *testing.T, s *Server, target string) {
+	t.Helper()
+	if r := s.Request("POST", target, nil); r.Status != 200 {
+		t.Errorf("POST %s: %d %q", target, r.Status, r.Body)
+	}
+}
+
+func TestMutationsReachTheirSource(t *testing.T) {
+	for target, want := range map[string]string{
+		"/quitquitquit":                                    "quit",
+		"/reopen_logs":                                     "reopen",
+		"/drain_listeners":                                 "drain inbound=false",
+		"/drain_listeners?inboundonly=false":               "drain inbound=true",
+		"/drain_listeners?graceful":                        "drain gracefully inbound=false skip=false",
+		"/drain_listeners?graceful&inboundonly":            "drain gracefully inbound=true skip=false",
+		"/drain_listeners?graceful=&skip_exit&inboundonly": "drain gracefully inbound=true skip=true",
+		"/logging?paths=a:info,b=off":                      "paths a:info,b=off",
+	} {
+		world := newWorld()
+		s := newServer(t, Config{Sources: world.sources()})
+		post(t, s, target)
+		if got := strings.Join(world.calls, ";"); got != want {
+			t.Errorf("POST %s did %q, want %q", target, got, want)
+		}
+	}
+}
+
+func TestHealthSwitch(t *testing.T) {
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources()})
+	for range 2 {
+		post(t, s, "/healthcheck/fail")
+		if r := s.Request("GET", "/ready", nil); r.Status != 503 || string(r.Body) != "DRAINING\n" {
+			t.Errorf("failed: %d %q", r.Status, r.Body)
+		}
+	}
+	post(t, s, "/healthcheck/ok")
+	if r := s.Request("GET", "/ready", nil); r.Status != 200 || string(r.Body) != "LIVE\n" {
+		t.Errorf("ok again: %d %q", r.Status, r.Body)
+	}
+}
+
+func TestRuntimeModify(t *testing.T) {
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources()})
+	post(t, s, "/runtime_modify?limits.max_sessions=350&b=%7Bx%7D+y&b=second&gone=")
+	if want := map[string]string{"limits.max_sessions": "350", "b": "{x}+y"}; fmt.Sprint(world.runtime) != fmt.Sprint(want) {
+		t.Errorf("runtime is %v, want %v", world.runtime, want)
+	}
+	post(t, s, "/runtime_modify?b=")
+	if want := map[string]string{"limits.max_sessions": "350"}; fmt.Sprint(world.runtime) != fmt.Sprint(want) {
+		t.Errorf("runtime is %v, want %v", world.runtime, want)
+	}
+	want := []Change{{"b", "{x}+y", ""}}
+	if got := s.Audit(1)[0]; !slices.Equal(got.Changes, want) || !slices.Equal(got.Keys, []string{"b"}) {
+		t.Errorf("audit %+v", got)
+	}
+	want = []Change{{"limits.max_sessions", "200", "350"}, {"b", "", "{x}+y"}, {"gone", "", ""}}
+	if got := s.Audit(2)[1]; !slices.Equal(got.Changes, want) || got.Seq != 1 || got.Status != 200 || got.Path != "/runtime_modify" || !got.Time.Equal(testTime()) {
+		t.Errorf("audit %+v", got)
+	}
+}
+
+func TestLevelsChange(t *testing.T) {
+	world := newWorld()
+	log := new(logBuffer)
+	s := newServer(t, Config{Sources: world.sources(), Logger: log.logger()})
+	post(t, s, "/logging?main=off")
+	if want := (LogLevel{"main", "off"}); world.levels[1] != want {
+		t.Errorf("levels %v", world.levels)
+	}
+	if got, want := s.Audit(1)[0].Changes, []Change{{"main", "debug", "off"}}; !slices.Equal(got, want) {
+		t.Errorf("audit %v, want %v", got, want)
+	}
+	post(t, s, "/logging?level=error&paths=")
+	if want := []LogLevel{{"admin", "error"}, {"main", "error"}, {"stats", "error"}}; !slices.Equal(world.levels, want) {
+		t.Errorf("levels %v", world.levels)
+	}
+	for _, want := range []string{"change log level: name='main' level='off'", "change log level: name='stats' level='error'"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q", want)
+		}
+	}
+	post(t, s, "/logging")
+	if got := s.Audit(1)[0].Changes; len(got) != 0 {
+		t.Errorf("listing changed %v", got)
+	}
+}
+
+func TestProfilerParameters(t *testing.T) {
+	for _, query := range []string{"", "?", "?enable", "?enable=", "?enable=Y", "?enable=yes", "?enable=y&x=1", "?x=y", "?enable=y&enable2=n", "?Enable=y"} {
+		for _, path := range []string{"/cpuprofiler", "/heapprofiler"} {
+			world := newWorld()
+			s := newServer(t, Config{Sources: world.sources()})
+			if r := s.Request("POST", path+query, nil); r.Status != 400 || string(r.Body) != profilerUsage || len(world.profiles) > 0 {
+				t.Errorf("POST %s%s: %d %q", path, query, r.Status, r.Body)
+			}
+		}
+	}
+	s := newServer(t, Config{})
+	if r := s.Request("POST", "/heapprofiler", nil); r.Status != 501 {
+		t.Errorf("no heap profiler: %d, want 501 whatever the parameters", r.Status)
+	}
+	post(t, s, "/cpuprofiler?enable=n")
+	world := newWorld()
+	s = newServer(t, Config{Sources: world.sources()})
+	for range 2 {
+		post(t, s, "/cpuprofiler?enable=y&enable=n")
+	}
+	if !world.profiles["cpu"] {
+		t.Error("the profiler does not run")
+	}
+	world.failing = errors.New("disk is full")
+	for _, path := range []string{"/cpuprofiler", "/heapprofiler"} {
+		if r := s.Request("POST", path+"?enable=n", nil); r.Status != 500 || string(r.Body) != "failure to write the profile\n" {
+			t.Errorf("%s: %d %q", path, r.Status, r.Body)
+		}
+	}
+}
+
+func TestHeapDump(t *testing.T) {
+	s := start(t, Config{})
+	a := get(t, s, "/heap_dump", "Accept-Encoding: gzip, zstd")
+	if a.status != 200 || a.header.Get("content-encoding") != "" || a.header.Get("content-type") != typeText {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	r, err := gzip.NewReader(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.Read(make([]byte, 100)); n == 0 {
+		t.Errorf("the profile is empty: %v", err)
+	}
+}
+
+func TestProcessMemory(t *testing.T) {
+	m := processMemory()
+	if m.Allocated == 0 || m.HeapSize < m.Allocated || m.HeapSize < m.Allocated+m.PageheapFree+m.PageheapUnmapped {
+		t.Errorf("%+v does not add up", m)
+	}
+	if runtime.GOOS == "linux" && m.TotalPhysicalBytes < 1<<20 {
+		t.Errorf("resident: %d bytes", m.TotalPhysicalBytes)
+	}
+	if m.TotalThreadCache == 0 {
+		t.Error("no caches of threads")
+	}
+}
+
+// TestSec_23_AuditIsComplete sends mutations at the same time: each has an
+// entry, and for each key the entries tell the history of its value.
+func TestSec_23_AuditIsComplete(t *testing.T) {
+	const workers, each = 8, 250
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources(), Limits: Limits{AuditEntries: workers*each + 10}})
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range each {
+				s.Request("POST", fmt.Sprintf("/runtime_modify?k%d=%d-%d", (w+i)%3, w, i), nil)
+			}
+		})
+	}
+	wg.Wait()
+	list := s.Audit(workers*each + 10)
+	if len(list) != workers*each {
+		t.Fatalf("%d entries, want %d", len(list), workers*each)
+	}
+	last := map[string]string{}
+	for i := range list {
+		e := list[len(list)-1-i]
+		if e.Seq != uint64(i+1) {
+			t.Fatalf("entry %d has number %d", i, e.Seq)
+		}
+		c := e.Changes[0]
+		if c.Before != last[c.What] {
+			t.Fatalf("entry %d: %s was %q, not %q", e.Seq, c.What, last[c.What], c.Before)
+		}
+		last[c.What] = c.After
+	}
+	if fmt.Sprint(last) != fmt.Sprint(world.runtime) {
+		t.Errorf("the last entries say %v, the values are %v", last, world.runtime)
+	}
+}
+
+func TestAuditRing(t *testing.T) {
+	log := new(logBuffer)
+	s := newServer(t, Config{Limits: Limits{AuditEntries: 3}, Logger: log.logger()})
+	for range 5 {
+		s.Request("POST", "/reset_counters?token=hush", nil)
+	}
+	var seqs []uint64
+	for _, e := range s.Audit(100) {
+		seqs = append(seqs, e.Seq)
+	}
+	if want := []uint64{5, 4, 3}; !slices.Equal(seqs, want) {
+		t.Errorf("entries %v, want %v", seqs, want)
+	}
+	if got := len(s.Audit(2)); got != 2 {
+		t.Errorf("%d entries, want 2", got)
+	}
+	if got := len(s.Audit(0)); got != 0 {
+		t.Errorf("%d entries, want none", got)
+	}
+	if n := strings.Count(log.String(), "msg=audit"); n != 5 {
+		t.Errorf("%d lines in the log, want 5", n)
+	}
+	if !strings.Contains(log.String(), "keys=token") || strings.Contains(log.String(), "hush") {
+		t.Errorf("the log must have keys and no values:\n%s", log)
+	}
+	s.Handle(Endpoint{Path: "/odd", Mutates: true, Serve: func(*Response, *Request) error { return errors.New("odd") }})
+	s.Request("POST", "/odd", nil)
+	s.Request("POST", "/cpuprofiler", nil)
+	if e := s.Audit(2); e[1].Status != 500 || e[0].Status != 400 || e[0].Reason != "failed" {
+		t.Errorf("failed mutations: %+v", e)
+	}
+	ro := newServer(t, Config{Mode: ModeReadOnly})
+	ro.Request("POST", "/reset_counters", nil)
+	ro.Request("GET", "/reset_counters", nil)
+	if e := ro.Audit(5); len(e) != 1 || e[0].Status != 403 || e[0].Reason != "read only" {
+		t.Errorf("read only: %+v", e)
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	var mu sync.Mutex
+	var lines []string
+	s := start(t, Config{Sources: newWorld().sources(), AccessLog: func(a Access) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, fmt.Sprintf("%s %s %s %s %d %d %d %s %s", a.Method, a.Target, a.Protocol, a.Host, a.Status,
+			a.Received, a.Sent, a.RequestHeader("USER-agent"), a.ResponseHeader("content-type")))
+		if !strings.HasPrefix(a.Peer, "127.0.0.1:") || !a.Time.Equal(testTime()) || a.Duration != 0 || a.Err != nil {
+			t.Errorf("%+v", a)
+		}
+	}})
+	get(t, s, "/ready?a=b", "User-Agent: x")
+	talk(t, s, request("POST /runtime_modify?key=hush&other=hush&flag HTTP/1.1", "Connection: close"))
+	talk(t, s, request("POST /runtime_modify HTTP/1.1", "Connection: close", "Content-Type: "+formType, "Content-Length: 6")+"a=hush")
+	talk(t, s, request("HEAD /help HTTP/1.1", "Connection: close"))
+	talk(t, s, "nonsense\r\n\r\n")
+	talk(t, s, "GET /ready HTTP/1.0\r\nHost: evil.test\r\n\r\n")
+	waitFor(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) == 6 })
+	want := []string{
+		"GET /ready?a=b HTTP/1.1 localhost 200 0 5 x text/plain; charset=UTF-8",
+		"POST /runtime_modify?key&other&flag HTTP/1.1 localhost 200 0 3  text/plain; charset=UTF-8",
+		"POST /runtime_modify HTTP/1.1 localhost 200 6 3  text/plain; charset=UTF-8",
+		"HEAD /help HTTP/1.1 localhost 200 0 0  text/plain; charset=UTF-8",
+		"GET  HTTP/1.1  400 0 18  text/plain; charset=UTF-8",
+		"GET /ready HTTP/1.0 evil.test 403 0 92  text/plain; charset=UTF-8",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestSec_27_NoForeignBytes asks with canaries from many connections: no answer
+// has one of somebody else.
+func TestSec_27_NoForeignBytes(t *testing.T) {
+	s := start(t, Config{Sources: newWorld().sources()})
+	s.Handle(Endpoint{Path: "/echo", Serve: func(w *Response, r *Request) error {
+		if r.Query().Has("fail") {
+			return fmt.Errorf("about %s", r.Query().Value("c"))
+		}
+		n := len(r.Query().Value("pad"))
+		_, err := fmt.Fprintf(w, "%s %s %s %s", r.Query().Value("c"), r.Header("x-c"), r.Body(), strings.Repeat("p", n))
+		return err
+	}})
+	var wg sync.WaitGroup
+	for worker := range 16 {
+		wg.Go(func() {
+			for i := range 40 {
+				canary := fmt.Sprintf("canary%dx%d.", worker, i)
+				pad := strings.Repeat("p", i*37%1500)
+				target := []string{"/echo?c=" + canary + "&pad=" + pad, "/echo?fail&c=" + canary, "/" + canary, "/stats?format=" + canary}[i%4]
+				raw := request("POST "+target+" HTTP/1.1", "Connection: close", "X-C: "+canary, "Accept-Encoding: gzip",
+					fmt.Sprintf("Content-Length: %d", len(canary))) + canary
+				for _, a := range parseAnswers(t, talk(t, s, raw)) {
+					body := unpack(t, a)
+					if strings.Count(body, "canary") != strings.Count(body, canary) {
+						t.Errorf("the answer to %s has %q", canary, body)
+					}
+					if i%4 == 0 && body != canary+" "+canary+" "+canary+" "+pad {
+						t.Errorf("the answer to %s is %q", canary, body)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
