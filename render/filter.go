@@ -72,6 +72,7 @@ var (
 type Filter struct {
 	limits FilterLimits
 	match  func(name []byte) (bool, error)
+	prog   *syntax.Prog // of an RE2 pattern that an automaton can decide, else nil
 	found  store.Selection
 }
 
@@ -99,6 +100,9 @@ func (f *Filter) compileRE2(pattern string) error {
 	}
 	if len(prog.Inst) > f.limits.Program {
 		return fmt.Errorf("%w: %d instructions, %d are allowed", ErrTooComplex, len(prog.Inst), f.limits.Program)
+	}
+	if tokenwise(prog) {
+		f.prog = prog
 	}
 	if m := literalMatch(tree); m != nil {
 		f.match = m
@@ -141,7 +145,9 @@ func (f *Filter) Match(name string) (bool, error) { return f.match([]byte(name))
 type filterRun struct {
 	f     *Filter
 	until time.Time
-	left  int // names to judge before the clock is looked at
+	n     int // names judged
+	auto  *automaton
+	plain bool // the automaton does not pay
 	name  []byte
 }
 
@@ -150,18 +156,29 @@ func (f *Filter) run() *filterRun {
 	if f == nil {
 		return nil
 	}
-	return &filterRun{f: f, until: f.limits.Now().Add(f.limits.Budget), left: namesPerClock}
+	return &filterRun{f: f, until: f.limits.Now().Add(f.limits.Budget), plain: f.prog == nil}
 }
 
 const namesPerClock = 256
 
 // judge reports whether the filter matches the name of the stat under c.
 func (r *filterRun) judge(c *store.Cursor) (bool, error) {
-	if r.left--; r.left <= 0 {
-		r.left = namesPerClock
+	if r.n++; r.n%namesPerClock == 0 {
 		if r.f.limits.Now().After(r.until) {
 			return false, ErrTooExpensive
 		}
+		// An automaton is for many names whose tokens come again.
+		if r.auto == nil && !r.plain {
+			r.auto = newAutomaton(r.f.prog)
+		} else if r.auto != nil && r.auto.misses > r.n {
+			r.auto, r.plain = nil, true
+		}
+	}
+	if r.auto != nil {
+		if hit, ok := r.auto.match(c); ok {
+			return hit, nil
+		}
+		r.auto, r.plain = nil, true
 	}
 	r.name = c.AppendName(r.name[:0])
 	return r.f.match(r.name)

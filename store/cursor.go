@@ -56,11 +56,11 @@ func (c *Cursor) Next() bool {
 			if len(c.chunks) == 0 {
 				return false
 			}
-			c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
 			if c.pick != nil {
-				c.pick.chunk(c)
+				c.pick.fill(c)
 				continue
 			}
+			c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
 		}
 		c.take()
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
 
@@ -69,6 +70,37 @@ func (c *Cursor) Segments() symtab.Cursor {
 	return c.s.symbols.Segments(enc)
 }
 
+// AppendSymbols appends the symbol of each segment of the full name, in one
+// go. It reports false if one is a literal and has none.
+func (c *Cursor) AppendSymbols(dst []uint32) ([]uint32, bool) {
+	rec := c.rec
+	n, i := uint64(rec[0]), 1
+	if n >= 0x80 {
+		n, i = binary.Uvarint(rec)
+	}
+	rec = rec[i : i+int(n)]
+	for i = 0; i < len(rec); {
+		v := uint32(rec[i])
+		i++
+		if v >= 0x80 {
+			v &= 0x7f
+			for shift := 7; i < len(rec); shift += 7 {
+				b := uint32(rec[i])
+				i++
+				v |= b & 0x7f << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		}
+		if v == 0 {
+			return dst, false
+		}
+		dst = append(dst, v)
+	}
+	return dst, true
+}
+
 // picker is a selection at work in one walk.
 type picker struct {
 	home  *atomic.Pointer[selected]
@@ -99,9 +131,19 @@ func newPicker(s *Store, home *atomic.Pointer[selected], judge func(*Cursor) (bo
 	return p
 }
 
-// chunk makes the ids that are selected of c's next chunk the chunk of c.
-func (p *picker) chunk(c *Cursor) {
-	ids := c.chunk
+// fill makes the ids that are selected of c's next chunks the chunk of c, from
+// so many chunks that they are a batch.
+func (p *picker) fill(c *Cursor) {
+	p.ids = p.ids[:0]
+	for len(c.chunks) > 0 && len(p.ids) < batchSteps {
+		c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
+		p.take(c, c.chunk)
+	}
+	c.chunk = p.ids
+}
+
+// take adds the ids of a chunk that are selected to p.ids.
+func (p *picker) take(c *Cursor, ids []id) {
 	var sc *selectedChunk
 	if n := p.find(ids); n >= 0 {
 		sc = &p.old.chunks[n]
@@ -116,20 +158,18 @@ func (p *picker) chunk(c *Cursor) {
 		p.now.chunks = append(p.now.chunks, selectedChunk{ids: ids})
 		sc = &p.now.chunks[len(p.now.chunks)-1]
 		if !p.judgeAll(c, sc) {
-			c.chunk, c.chunks = nil, nil
+			c.chunks = nil
 			return
 		}
 	} else if !p.same {
 		p.now.chunks = append(p.now.chunks, *sc)
 	}
 	p.at++
-	p.ids = p.ids[:0]
 	for w, m := range sc.bits {
 		for ; m != 0; m &= m - 1 {
 			p.ids = append(p.ids, ids[w*64+bits.TrailingZeros64(m)])
 		}
 	}
-	c.chunk = p.ids
 	if p.at == p.total {
 		p.finish()
 	}
@@ -170,7 +210,7 @@ func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
 	c.chunk = p.ask
 	i := 0
 	for len(c.chunk) > 0 {
-		c.take()
+		c.locate()
 		for _, c.step = range c.next[:c.n] {
 			hit, err := p.judge(c)
 			if err != nil {
@@ -187,6 +227,30 @@ func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
 		c.n, c.at = 0, 0
 	}
 	return true
+}
+
+// locate is take without the values, which a judge does not ask for.
+func (c *Cursor) locate() {
+	ids := c.chunk[:min(len(c.chunk), batchSteps)]
+	c.chunk = c.chunk[len(ids):]
+	c.at, c.n = 0, 0
+	var offsets [batchSteps]uint32
+	for _, x := range ids {
+		b, i := c.block(x), int(x&(1<<slotBits-1))
+		if b != nil && b.alive.has(i) {
+			st := &c.next[c.n]
+			st.b, st.i, st.x = b, i, x
+			offsets[c.n] = b.offset[i]
+			c.n++
+		}
+	}
+	var touch byte
+	for j := range c.n {
+		st := &c.next[j]
+		st.rec = st.b.arena.Load().b[offsets[j]:]
+		touch |= st.rec[0]
+	}
+	c.touch = touch
 }
 
 // carry returns what old knows of x. The ids of old are in the same order as

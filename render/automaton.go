@@ -1,0 +1,273 @@
+package render
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/grafana/regexp/syntax"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// automaton decides a pattern name by name, but not byte by byte: the tokens
+// of a million names are some thousands, so it remembers for each of its states
+// and each token which state comes next. A step costs one look-up in a small
+// table; only what is not there is worked out from the bytes of the token.
+//
+// A state is the set of instructions of the compiled pattern that wait for a
+// rune, as in the simulation of a nondeterministic automaton (Thompson 1968).
+// The search is not anchored, so the start is added to each set. What ends a
+// search is a state of its own: stateYes when a match was found, stateNo when
+// none can follow.
+//
+// An automaton belongs to one walk.
+type automaton struct {
+	prog   *syntax.Prog
+	states []autoState
+	index  map[string]uint16 // of states by their set
+	table  []uint64          // direct-mapped: symbol, first, state, next state
+	first  uint16            // state at the beginning of a name
+	misses int               // steps that were not in the table
+
+	syms []uint32   // of the name at hand
+	path []pathStep // its states; up to where it was decided
+
+	set, next []uint32 // scratch
+	stack     []uint32 // scratch
+	seen      []uint32 // by instruction: the round that saw it
+	round     uint32
+	key       []byte
+	matched   bool
+}
+
+type autoState struct {
+	set   []uint32 // instructions: those that take a rune, and those that wait for the end
+	atEnd bool     // a name that ends here matches
+}
+
+// pathStep is a state and the symbol that led to it.
+type pathStep struct {
+	sym uint32
+	to  uint16
+}
+
+const (
+	stateNo  = 0
+	stateYes = 1
+
+	maxStates = 256
+
+	tableBits = 14
+
+	// largeProgram is from how many instructions on working out a step costs
+	// too much.
+	largeProgram = 500
+)
+
+// newAutomaton returns an automaton for prog, nil if it looks at more than the
+// runes and the ends of a name, or is large.
+func newAutomaton(prog *syntax.Prog) *automaton {
+	if !tokenwise(prog) {
+		return nil
+	}
+	a := &automaton{
+		prog:   prog,
+		states: []autoState{stateNo: {}, stateYes: {atEnd: true}},
+		index:  make(map[string]uint16),
+		table:  make([]uint64, 1<<tableBits),
+		seen:   make([]uint32, len(prog.Inst)),
+	}
+	a.begin()
+	a.add(uint32(prog.Start), syntax.EmptyBeginText)
+	a.first, _ = a.state()
+	return a
+}
+
+// tokenwise reports whether an automaton can be made for prog.
+func tokenwise(prog *syntax.Prog) bool {
+	if len(prog.Inst) > largeProgram {
+		return false
+	}
+	for i := range prog.Inst {
+		if in := &prog.Inst[i]; in.Op == syntax.InstEmptyWidth &&
+			syntax.EmptyOp(in.Arg)&^(syntax.EmptyBeginText|syntax.EmptyEndText) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// match reports whether the name of the stat under c matches. It gives up, and
+// reports ok false, when there are too many states.
+func (a *automaton) match(c *store.Cursor) (hit, ok bool) {
+	var whole bool
+	if a.syms, whole = c.AppendSymbols(a.syms[:0]); !whole {
+		return a.matchText(c)
+	}
+	// Neighbours begin alike: what the name before went through is taken over.
+	n := 0
+	for n < len(a.path) && n < len(a.syms) && a.path[n].sym == a.syms[n] {
+		n++
+	}
+	a.path = a.path[:n]
+	st := a.first
+	if n > 0 {
+		st = a.path[n-1].to
+	}
+	for i := n; i < len(a.syms) && st > stateYes; i++ {
+		if st, ok = a.symbol(st, a.syms[i], i, c); !ok {
+			return false, false
+		}
+		a.path = append(a.path, pathStep{a.syms[i], st})
+	}
+	return a.states[st].atEnd, true
+}
+
+// symbol returns the state after the symbol of segment i.
+func (a *automaton) symbol(from uint16, sym uint32, i int, c *store.Cursor) (to uint16, ok bool) {
+	// 32 bits of symbol, 1 of first, 15 of state; then 16 of the next state.
+	key := uint64(sym)<<16 | uint64(from)
+	if i == 0 {
+		key |= 1 << 15
+	}
+	e := &a.table[key*0x9e3779b97f4a7c15>>(64-tableBits)]
+	if *e>>16 == key {
+		return uint16(*e), true
+	}
+	a.misses++
+	seg := c.Segments()
+	for range i + 1 {
+		seg.Next()
+	}
+	if to, ok = a.step(from, seg.Text(), i == 0); ok {
+		*e = key<<16 | uint64(to)
+	}
+	return to, ok
+}
+
+// matchText is match for a name with literal segments, from their bytes.
+func (a *automaton) matchText(c *store.Cursor) (hit, ok bool) {
+	a.path = a.path[:0]
+	st, first := a.first, true
+	for seg := c.Segments(); st > stateYes && seg.Next(); first = false {
+		if st, ok = a.step(st, seg.Text(), first); !ok {
+			return false, false
+		}
+	}
+	return a.states[st].atEnd, true
+}
+
+// step returns the state after a token, in front of which a dot stands unless
+// it is the first one.
+func (a *automaton) step(from uint16, token []byte, first bool) (to uint16, ok bool) {
+	a.set, a.matched = append(a.set[:0], a.states[from].set...), false
+	if !first && a.rune('.') {
+		return stateYes, true
+	}
+	for len(token) > 0 {
+		r, n := rune(token[0]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRune(token)
+		}
+		token = token[n:]
+		if a.rune(r) {
+			return stateYes, true
+		}
+	}
+	a.next = append(a.next[:0], a.set...)
+	return a.state()
+}
+
+// rune makes a.set what it is after r. It reports whether there is a match.
+func (a *automaton) rune(r rune) bool {
+	a.begin()
+	for _, pc := range a.set {
+		in := &a.prog.Inst[pc]
+		if in.Op != syntax.InstEmptyWidth && in.MatchRune(r) {
+			a.add(in.Out, 0)
+		}
+	}
+	a.add(uint32(a.prog.Start), 0)
+	a.set, a.next = a.next, a.set
+	return a.matched
+}
+
+// begin makes a.next the empty set.
+func (a *automaton) begin() {
+	a.round++
+	a.next, a.matched = a.next[:0], false
+}
+
+// add puts into a.next what is reached from pc without a rune.
+func (a *automaton) add(pc uint32, at syntax.EmptyOp) {
+	a.stack = append(a.stack[:0], pc)
+	for len(a.stack) > 0 {
+		pc := a.stack[len(a.stack)-1]
+		a.stack = a.stack[:len(a.stack)-1]
+		if a.seen[pc] == a.round {
+			continue
+		}
+		a.seen[pc] = a.round
+		switch in := &a.prog.Inst[pc]; in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			a.stack = append(a.stack, in.Arg, in.Out)
+		case syntax.InstCapture, syntax.InstNop:
+			a.stack = append(a.stack, in.Out)
+		case syntax.InstEmptyWidth:
+			if need := syntax.EmptyOp(in.Arg) &^ at; need == 0 {
+				a.stack = append(a.stack, in.Out)
+			} else if need == syntax.EmptyEndText {
+				a.next = append(a.next, pc)
+			}
+		case syntax.InstMatch:
+			a.matched = true
+		case syntax.InstFail:
+		default:
+			a.next = append(a.next, pc)
+		}
+	}
+}
+
+// state returns the state of a.next, false if there are too many.
+func (a *automaton) state() (uint16, bool) {
+	if a.matched {
+		return stateYes, true
+	}
+	slices.Sort(a.next)
+	a.key = a.key[:0]
+	for _, pc := range a.next {
+		a.key = append(a.key, byte(pc), byte(pc>>8))
+	}
+	if st, ok := a.index[string(a.key)]; ok {
+		return st, true
+	}
+	if len(a.states) == maxStates {
+		return 0, false
+	}
+	set := slices.Clone(a.next)
+	st := uint16(len(a.states))
+	if len(set) == 0 {
+		st = stateNo
+		a.begin()
+		if a.add(uint32(a.prog.Start), 0); len(a.next) > 0 || a.matched {
+			st = uint16(len(a.states)) // more can follow
+		}
+	}
+	if st != stateNo {
+		a.states = append(a.states, autoState{set, a.endMatches(set)})
+	}
+	a.index[string(a.key)] = st
+	return st, true
+}
+
+// endMatches reports whether the end of a name completes a match in set.
+func (a *automaton) endMatches(set []uint32) bool {
+	a.begin()
+	for _, pc := range set {
+		if in := &a.prog.Inst[pc]; in.Op == syntax.InstEmptyWidth {
+			a.add(in.Out, syntax.EmptyEndText)
+		}
+	}
+	a.add(uint32(a.prog.Start), syntax.EmptyEndText)
+	return a.matched
+}
