@@ -13,8 +13,8 @@ import (
 // Tag is a tag that every stat gets.
 type Tag = tags.Tag
 
-// Options are the command line options in effect, as /server_info shows them.
-type Options = admin.Options
+// CommandLine is the command line options in effect, as /server_info shows them.
+type CommandLine = admin.CommandLine
 
 // Boot is what a program adds to its bootstrap file.
 type Boot struct {
@@ -24,10 +24,10 @@ type Boot struct {
 	Tags []Tag
 	// FakeSymbols switches recent lookups off for good.
 	FakeSymbols bool
-	// Options are the command line options. Their node fields override those
+	// CommandLine is the command line options. Their node fields override those
 	// of the file; drain time, drain strategy, flush settings of logs, mutex
 	// tracing and the admin address file take effect.
-	Options Options
+	CommandLine CommandLine
 	// Version is what /server_info calls the build.
 	Version string
 }
@@ -73,7 +73,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 	for _, l := range c.Admin.AccessLog {
 		cfg.AccessLogs = append(cfg.AccessLogs, accesslog.Config{
 			Path: l.Path, Format: l.Format, Product: product,
-			FlushInterval: boot.Options.FileFlushInterval, FlushBytes: int(boot.Options.FileFlushMinSize) << 10,
+			FlushInterval: boot.CommandLine.FileFlushInterval, FlushBytes: int(boot.CommandLine.FileFlushMinSize) << 10,
 		})
 	}
 	return cfg, nil
@@ -81,8 +81,8 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 
 // apply lets the command line have its effect.
 func (cfg *Config) apply(boot Boot) {
-	o := &boot.Options
-	cfg.Options, cfg.Version = *o, boot.Version
+	o := &boot.CommandLine
+	cfg.CommandLine, cfg.Version = *o, boot.Version
 	cfg.AdminAddressPath = o.AdminAddressPath
 	cfg.TraceMutexes = o.EnableMutexTracing
 	cfg.Lifecycle.DrainTime = o.DrainTime

@@ -41,13 +41,13 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 		assertions: sc.Counter("debug_assertion_failures"),
 		collisions: own("stats_series_collisions"),
 	}
-	g.concurrency.Set(uint64(max(int(cfg.Options.Concurrency), 1)))
-	if cfg.Options.Concurrency == 0 {
+	g.concurrency.Set(uint64(max(int(cfg.CommandLine.Concurrency), 1)))
+	if cfg.CommandLine.Concurrency == 0 {
 		g.concurrency.Set(uint64(runtime.GOMAXPROCS(0)))
 	}
 	g.version.Set(cfg.StatsVersion)
-	g.epoch.Set(uint64(cfg.Options.RestartEpoch))
-	g.generation.Set(uint64(cfg.Options.RestartEpoch) + 1)
+	g.epoch.Set(uint64(cfg.CommandLine.RestartEpoch))
+	g.generation.Set(uint64(cfg.CommandLine.RestartEpoch) + 1)
 	g.fips.Set(0)
 	g.staticUnknown.Add(cfg.UnknownFields)
 }

@@ -68,9 +68,9 @@ type Config struct {
 	UnknownFields uint64
 	// ServiceCluster selects subdirectories of disk layers of runtime values.
 	ServiceCluster string
-	// Options and Node are shown by /server_info.
-	Options admin.Options
-	Node    *admin.Node
+	// CommandLine and Node are shown by /server_info.
+	CommandLine admin.CommandLine
+	Node        *admin.Node
 }
 
 // Server is a running server. Make it with New; its methods are safe for

@@ -75,7 +75,7 @@ func (s *Server) info() admin.ServerInfo {
 		Version:            s.cfg.Version,
 		UptimeCurrentEpoch: up,
 		UptimeAllEpochs:    up,
-		Options:            s.cfg.Options,
+		CommandLine:        s.cfg.CommandLine,
 		Node:               s.cfg.Node,
 	}
 }

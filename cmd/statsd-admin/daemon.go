@@ -21,7 +21,7 @@ type instance struct {
 func newInstance(o *Options, c *bootstrap.Config) (daemon, error) {
 	boot := server.Boot{
 		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
-		Options: shownOptions(o), Version: buildVersion(),
+		CommandLine: shownOptions(o), Version: buildVersion(),
 	}
 	for _, t := range o.StatsTags {
 		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})
@@ -81,8 +81,8 @@ func (i instance) ReopenLogs() {
 }
 
 // shownOptions is what /server_info shows of the options.
-func shownOptions(o *Options) server.Options {
-	out := server.Options{
+func shownOptions(o *Options) server.CommandLine {
+	out := server.CommandLine{
 		BaseID: uint64(o.BaseID), Concurrency: o.Concurrency, ConfigPath: o.ConfigPath, ConfigYAML: o.ConfigYAML,
 		AllowUnknownStaticFields: o.AllowUnknownStaticFields, AdminAddressPath: o.AdminAddressPath,
 		LocalAddressIPVersion: o.LocalAddressIPVersion, LogLevel: o.LogLevel.String(), ComponentLogLevel: o.ComponentLogLevel,
