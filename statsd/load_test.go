@@ -148,14 +148,14 @@ func TestSweepLosesNoSample(t *testing.T) {
 	}
 }
 
-var samples = flag.Int("samples", 2_000_000, "counter samples to send in the test of exactness")
+var samples = flag.Int("samples", 1_000_000, "counter samples to send in the test of exactness")
 
 // TestSampledCountersAreExact sends samples of different rates over several
 // connections at a time.
 func TestSampledCountersAreExact(t *testing.T) {
 	each := *samples / 20
 	if testing.Short() {
-		each = 10_000
+		each = 2_000
 	}
 	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}).run()
 	rates := []string{"1", "0.5", "0.1", "0.3", "0.000001"}
