@@ -10,6 +10,7 @@ require (
 )
 
 require (
+	github.com/DataDog/datadog-go/v5 v5.9.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dlclark/regexp2/v2 v2.12.0 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect

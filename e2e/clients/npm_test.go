@@ -1,0 +1,116 @@
+package clients
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/e2e/need"
+)
+
+// what npm/send.js sends.
+const (
+	npmIncrements = 3_000
+	npmTimings    = 300
+	npmMembers    = 50
+)
+
+// packages returns the directory of the npm clients if they are installed.
+func packages(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../npm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "hot-shots")); err != nil {
+		need.Missing(t, "the npm clients are not installed: run the tests with scripts/e2e")
+	}
+	return dir
+}
+
+// TestNpmClients sends with the clients of another language.
+func TestNpmClients(t *testing.T) {
+	node := need.Program(t, "node")
+	dir := packages(t)
+	tests := []struct {
+		library, listener string
+		events            bool
+	}{
+		{"hot-shots", "udp", true},
+		{"hot-shots", "tcp", false},
+		{"hot-shots", "unixgram", true},
+		{"hot-shots", "unixlines", false},
+		{"statsd-client", "udp", false},
+		{"statsd-client", "tcp", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.library+"/"+tt.listener, func(t *testing.T) {
+			if tt.listener == "unixgram" {
+				if _, err := os.Stat(filepath.Join(dir, "node_modules/unix-dgram/build/Release/unix_dgram.node")); err != nil {
+					need.Missing(t, "the npm package unix-dgram was not compiled")
+				}
+			}
+			d := daemon.Start(t, daemon.Config{})
+			cmd := exec.Command(node, "send.js", tt.library, tt.listener, d.Address(tt.listener))
+			cmd.Dir = dir
+			out, err := cmd.Output()
+			if err != nil {
+				var exit *exec.ExitError
+				if errors.As(err, &exit) {
+					t.Fatalf("%v: %s", err, exit.Stderr)
+				}
+				t.Fatal(err)
+			}
+			var sent struct{ Lines float64 }
+			if err := json.Unmarshal(out, &sent); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			s := d.Wait(fmt.Sprintf("%v lines", sent.Lines), func(s daemon.Stats) bool {
+				return s.Number("ingest.lines.listener."+tt.listener) == sent.Lines || s.Number("ingest.kernel_drops.listener."+tt.listener) > 0
+			})
+			if drops := s.Number("ingest.kernel_drops.listener." + tt.listener); drops > 0 {
+				t.Fatalf("the kernel dropped %v packets of a slow sender", drops)
+			}
+			checkNpm(t, d, tt.events)
+		})
+	}
+}
+
+func checkNpm(t *testing.T, d *daemon.Daemon, events bool) {
+	t.Helper()
+	got := d.Wait("a flush after the last set", func(s daemon.Stats) bool { return s.Number("shop.users.env.test") == npmMembers })
+	want := map[string]float64{
+		"shop.temperature.env.test": 15.5,
+		"ingest.type_conflicts":     0,
+	}
+	for h := range 10 {
+		want[fmt.Sprintf("shop.orders.env.test.host.h%d", h)] = npmIncrements / 10
+	}
+	if events {
+		want["ingest.events.alert_type.info"] = 1
+		want["ingest.events.alert_type.success"] = 1
+		want["ingest.events.alert_type.warning"] = 1
+		want["ingest.events.alert_type.error"] = 1
+		want["ingest.service_checks.status.ok"] = 2
+		want["ingest.service_checks.status.warning"] = 1
+		want["ingest.service_checks.status.critical"] = 1
+		want["ingest.service_checks.status.unknown"] = 1
+	}
+	for name, v := range want {
+		if value, ok := got[name]; !ok || got.Number(name) != v {
+			t.Errorf("%s: %q, want %v", name, value, v)
+		}
+	}
+	if v := got.Sum("ingest.rejected."); v != 0 {
+		t.Errorf("%v lines were rejected", v)
+	}
+	metrics := d.Get("/stats/metrics")
+	for _, name := range []string{"shop_latency", "shop_size", "shop_spread"} {
+		checkHistogram(t, metrics, name, `env="test"`, npmTimings, 15_150)
+	}
+}
