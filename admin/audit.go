@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ func (a *auditLog) add(e AuditEntry) {
 	for _, c := range e.Changes {
 		attrs = append(attrs, slog.Group(c.What, slog.String("before", c.Before), slog.String("after", c.After)))
 	}
-	a.logger.LogAttrs(noContext, slog.LevelInfo, "audit", attrs...)
+	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "audit", attrs...)
 }
 
 // last returns up to n entries, the newest first.

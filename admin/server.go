@@ -17,9 +17,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// noContext is for calls that want a context and do nothing with it.
-var noContext = context.Background()
-
 // Server is an administration server. Make it with [New]. Its methods are safe
 // for concurrent use.
 type Server struct {
