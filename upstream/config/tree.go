@@ -4,7 +4,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-var scalarTags = []string{"", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!merge"}
+// The tags of the core schema, a date, and the merge key.
+var (
+	scalarTags     = []string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!merge"}
+	collectionTags = []string{"!!map", "!!seq"}
+)
 
 // member is one key of a mapping with its value.
 type member struct{ key, value *yaml.Node }
@@ -22,7 +26,7 @@ func members(n *yaml.Node, r *report, path string, left *int) []member {
 		case key.Kind != yaml.ScalarNode:
 			r.nodeErrorf(Malformed, key, path, "a key must be text, not a list or a mapping")
 			continue
-		case key.Tag == "!!merge":
+		case key.ShortTag() == "!!merge":
 			merged = append(merged, value)
 			continue
 		}
@@ -50,7 +54,7 @@ func members(n *yaml.Node, r *report, path string, left *int) []member {
 					return list
 				}
 				key := dealias(m.Content[i])
-				if key.Kind == yaml.ScalarNode && key.Tag == "!!merge" {
+				if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
 					r.nodeErrorf(Malformed, key, path, "a merged mapping may not hold a merge key (<<) itself")
 					continue
 				}
@@ -80,5 +84,5 @@ func join(path, name string) string {
 }
 
 func isNull(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && n.Tag == "!!null"
+	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }

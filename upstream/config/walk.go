@@ -88,12 +88,12 @@ func (w *walker) enter(n *yaml.Node, path string, depth int) *yaml.Node {
 		}
 		return nil
 	}
-	if n.Kind == yaml.ScalarNode && !slices.Contains(scalarTags, n.Tag) {
-		w.nodeErrorf(Malformed, n, path, "tag %q is not known", n.Tag)
-		return nil
+	known := collectionTags
+	if n.Kind == yaml.ScalarNode {
+		known = scalarTags
 	}
-	if n.Kind != yaml.ScalarNode && n.Tag != "" && n.Tag != "!!map" && n.Tag != "!!seq" {
-		w.nodeErrorf(Malformed, n, path, "tag %q is not known", n.Tag)
+	if tag := n.ShortTag(); !slices.Contains(known, tag) {
+		w.nodeErrorf(Malformed, n, path, "tag %q is not known", tag)
 		return nil
 	}
 	w.seek(n)
@@ -113,7 +113,7 @@ func show(n *yaml.Node, secret bool) string {
 	case isNull(n):
 		return "null"
 	}
-	if n.Tag == "!!str" || n.Tag == "!!timestamp" {
+	if n.ShortTag() == "!!str" || n.ShortTag() == "!!timestamp" {
 		return quote(n.Value, secret)
 	}
 	if secret {

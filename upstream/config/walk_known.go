@@ -67,7 +67,7 @@ func (w *walker) fieldMask(n *yaml.Node, path string, depth int) {
 	if n = w.enter(n, path, depth); n == nil {
 		return
 	}
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		w.nodeErrorf(Malformed, n, path, "%s is not a list of field names separated by commas", w.show(n))
 		return
 	}
@@ -110,7 +110,7 @@ func (w *walker) value(n *yaml.Node, path string, depth int) {
 		w.out.WriteByte(']')
 		return
 	}
-	switch n.Tag {
+	switch n.ShortTag() {
 	case "!!null":
 		w.out.WriteString("null")
 	case "!!bool":
@@ -159,7 +159,7 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 	case len(n.Content) == 0:
 		w.out.WriteString("{}")
 		return
-	case url == nil || url.Kind != yaml.ScalarNode || url.Tag != "!!str":
+	case url == nil || url.Kind != yaml.ScalarNode || url.ShortTag() != "!!str":
 		w.nodeErrorf(Malformed, n, path, "needs @type with the name of the message")
 		return
 	}

@@ -25,7 +25,7 @@ func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path stri
 	}
 	switch fd.Kind() {
 	case protoreflect.StringKind, protoreflect.BytesKind:
-		if n.Tag != "!!str" && n.Tag != "!!timestamp" && n.Tag != "!!merge" {
+		if n.ShortTag() != "!!str" && n.ShortTag() != "!!timestamp" && n.ShortTag() != "!!merge" {
 			refuse("text; put it in quotes")
 			return
 		}
@@ -79,7 +79,7 @@ func kindText(fd protoreflect.FieldDescriptor) string {
 }
 
 func boolOf(n *yaml.Node) (v, ok bool) {
-	if n.Tag != "!!bool" {
+	if n.ShortTag() != "!!bool" {
 		return false, false
 	}
 	switch strings.ToLower(n.Value) {
@@ -94,7 +94,7 @@ func boolOf(n *yaml.Node) (v, ok bool) {
 // floatOf reads a number; as everywhere in the JSON form of messages it may
 // stand in quotes.
 func floatOf(n *yaml.Node) (v float64, ok bool) {
-	switch n.Tag {
+	switch n.ShortTag() {
 	case "!!bool", "!!null":
 		return 0, false
 	case "!!int":
@@ -134,11 +134,11 @@ func wholeOf(n *yaml.Node, kind protoreflect.Kind) (string, bool) {
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
 		signed = false
 	}
-	if n.Tag == "!!bool" || n.Tag == "!!null" {
+	if n.ShortTag() == "!!bool" || n.ShortTag() == "!!null" {
 		return "", false
 	}
 	base := 10
-	if n.Tag == "!!int" {
+	if n.ShortTag() == "!!int" {
 		base = 0
 	}
 	text := strings.TrimPrefix(n.Value, "+")
@@ -195,17 +195,17 @@ func (w *walker) number(v float64) {
 // enum writes an enum by name. Numbers pass as they are; whether they are
 // defined is a rule of the field.
 func (w *walker) enum(n *yaml.Node, fd protoreflect.FieldDescriptor, path string) {
-	if n.Tag == "!!int" {
+	if n.ShortTag() == "!!int" {
 		if v, ok := wholeOf(n, protoreflect.Int32Kind); ok {
 			w.out.WriteString(v)
 			return
 		}
 	}
-	if n.Tag == "!!null" && fd.Enum().FullName() == "google.protobuf.NullValue" {
+	if n.ShortTag() == "!!null" && fd.Enum().FullName() == "google.protobuf.NullValue" {
 		w.out.WriteString("null")
 		return
 	}
-	if n.Tag == "!!null" {
+	if n.ShortTag() == "!!null" {
 		w.out.WriteString("0")
 		return
 	}
