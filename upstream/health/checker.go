@@ -197,6 +197,19 @@ func (k *Checker) Add(h *host.Host) bool {
 	return true
 }
 
+// Awaited tells whether h is checked and no result is there yet.
+func (k *Checker) Awaited(h *host.Host) bool {
+	k.mu.Lock()
+	s := k.sessions[h]
+	k.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
+}
+
 // Remove ends to check h. A check under way is broken off and not reported.
 func (k *Checker) Remove(h *host.Host) {
 	k.mu.Lock()

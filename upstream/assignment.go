@@ -1,0 +1,104 @@
+package upstream
+
+import (
+	"fmt"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// Assignment is all hosts that a source knows, by priority.
+type Assignment struct {
+	Priorities []PriorityHosts
+	// Overprovisioning is the factor in percent; 0 means 140.
+	Overprovisioning uint32
+	// WeightedHealth makes priority health count weights in place of hosts.
+	WeightedHealth bool
+}
+
+// PriorityHosts is the hosts of one priority in the order they are shown.
+type PriorityHosts struct {
+	Hosts           []host.Spec
+	LocalityWeights map[host.Locality]uint32 // 0 or absent: no traffic under locality weighting
+}
+
+// ResolveAssignment turns a configured assignment, whose addresses must be
+// literal, into hosts.
+func ResolveAssignment(a *config.Assignment) (*Assignment, error) {
+	out := &Assignment{Overprovisioning: 140}
+	if a == nil {
+		return out, nil
+	}
+	out.Overprovisioning, out.WeightedHealth = a.OverprovisioningFactor, a.WeightedPriorityHealth
+	for i := range a.Localities {
+		l := &a.Localities[i]
+		for j := range l.Endpoints {
+			s := EndpointSpec(l, &l.Endpoints[j])
+			addr, ok := literal(l.Endpoints[j].Address)
+			if !ok {
+				return nil, fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", l.Endpoints[j].Address.Host)
+			}
+			s.Address = addr
+			out.add(l, s)
+		}
+		out.weigh(l)
+	}
+	return out, nil
+}
+
+// EndpointSpec returns the host of a configured endpoint with everything but
+// its address, which the caller finds out.
+func EndpointSpec(l *config.LocalityEndpoints, e *config.Endpoint) host.Spec {
+	s := host.Spec{
+		Hostname: e.Hostname,
+		Locality: host.Locality(l.Locality), Priority: l.Priority,
+		Weight: e.Weight, Metadata: host.Metadata(e.Metadata), Canary: e.Canary, EDS: edsFlags(e.Health),
+		HealthCheckHostname: e.HealthCheckHostname, DisableActiveHC: e.DisableActiveHealthCheck,
+	}
+	s.HealthCheckAddress, _ = literal(e.HealthCheckAddress)
+	return s
+}
+
+func literal(a config.Address) (host.Address, bool) {
+	if a.Kind == config.PipeAddress {
+		return host.Address{Pipe: a.Path}, true
+	}
+	ap, ok := a.AddrPort()
+	if !ok {
+		return host.Address{}, false
+	}
+	return host.Address{IP: ap}, true
+}
+
+func edsFlags(s config.HealthStatus) host.Flags {
+	switch s {
+	case config.HealthUnhealthy, config.HealthTimeout:
+		return host.FailedEDSHealth
+	case config.HealthDegraded:
+		return host.DegradedEDSHealth
+	case config.HealthDraining:
+		return host.EDSStatusDraining
+	}
+	return 0
+}
+
+// priority returns the hosts of priority p, made if need be.
+func (a *Assignment) priority(p uint32) *PriorityHosts {
+	for uint32(len(a.Priorities)) <= p {
+		a.Priorities = append(a.Priorities, PriorityHosts{})
+	}
+	return &a.Priorities[p]
+}
+
+func (a *Assignment) add(l *config.LocalityEndpoints, s host.Spec) {
+	p := a.priority(l.Priority)
+	p.Hosts = append(p.Hosts, s)
+}
+
+func (a *Assignment) weigh(l *config.LocalityEndpoints) {
+	p := a.priority(l.Priority)
+	if p.LocalityWeights == nil {
+		p.LocalityWeights = make(map[host.Locality]uint32)
+	}
+	p.LocalityWeights[host.Locality(l.Locality)] = l.Weight
+}

@@ -1,0 +1,208 @@
+package upstream
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// Priority is the priority of a request: the two have breakers of their own.
+type Priority uint8
+
+// The request priorities.
+const (
+	DefaultPriority Priority = iota
+	HighPriority
+)
+
+// String returns the priority as it is spelled in names of statistics.
+func (p Priority) String() string {
+	if p == HighPriority {
+		return "high"
+	}
+	return "default"
+}
+
+// Breakers are the circuit breakers of one request priority. Checking and
+// taking are two steps: see [Resource].
+type Breakers struct {
+	Connections, Pending, Requests, Retries, Pools Resource
+}
+
+// Resource is something of which only so much may be in use. It is safe for
+// concurrent use and takes no lock unless it opens or closes.
+//
+// [Resource.CanTake] and [Resource.Take] are apart because some takers may go
+// beyond the maximum: a pool without a connection may always open one.
+type Resource struct {
+	current atomic.Int64
+	limit   atomic.Uint64
+
+	// budget computes the limit in place of limit; nil for all but retries.
+	budget func() uint64
+
+	overflow  *store.Counter
+	open      *store.Gauge
+	remaining *store.Gauge // nil unless it is tracked
+	isOpen    atomic.Bool
+	mu        sync.Mutex // held by those who change isOpen
+
+	key        string // of the runtime value
+	configured uint64
+}
+
+// Max returns how much may be in use now.
+func (r *Resource) Max() uint64 {
+	if r.budget != nil {
+		return r.budget()
+	}
+	return r.limit.Load()
+}
+
+// Current returns how much is in use, never below 0.
+func (r *Resource) Current() uint64 { return uint64(max(r.current.Load(), 0)) }
+
+// CanTake tells whether less than the maximum is in use. If not, the overflow
+// is counted.
+func (r *Resource) CanTake() bool {
+	if r.Current() < r.Max() {
+		return true
+	}
+	r.overflow.Inc()
+	return false
+}
+
+// Take takes one, whatever the maximum.
+func (r *Resource) Take() {
+	r.current.Add(1)
+	r.show()
+}
+
+// TryTake takes one if that is allowed.
+func (r *Resource) TryTake() bool {
+	if !r.CanTake() {
+		return false
+	}
+	r.Take()
+	return true
+}
+
+// Release gives one back.
+func (r *Resource) Release() {
+	r.current.Add(-1)
+	r.show()
+}
+
+// show brings the gauges in line.
+func (r *Resource) show() {
+	limit, current := r.Max(), r.Current()
+	if r.remaining != nil {
+		if r.budget != nil || current >= limit {
+			r.remaining.Set(0)
+		} else {
+			r.remaining.Set(limit - current)
+		}
+	}
+	if (current >= limit) != r.isOpen.Load() {
+		r.turn()
+	}
+}
+
+// turn sets the open gauge. Whoever changes current looks at isOpen afterwards,
+// and turn looks at current after it has changed isOpen, so the last change is
+// never missed.
+func (r *Resource) turn() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		open := r.Current() >= r.Max()
+		if open == r.isOpen.Load() {
+			return
+		}
+		r.isOpen.Store(open)
+		if open {
+			r.open.Set(1)
+		} else {
+			r.open.Set(0)
+		}
+	}
+}
+
+// newBreakers sets up b in place.
+func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priority, t *config.Thresholds, rt *runtimeReader) {
+	prefix := "circuit_breakers." + p.String() + "."
+	key := "circuit_breakers." + cluster + "." + p.String() + "."
+	set := func(r *Resource, name, openName, leftName string, configured uint64, overflow *store.Counter) {
+		r.key, r.configured, r.overflow = key+name, configured, overflow
+		r.limit.Store(rt.uint(r.key, configured))
+		r.open = sc.Gauge(prefix+openName, store.Accumulate)
+		if t.TrackRemaining {
+			r.remaining = sc.Gauge(prefix+leftName, store.Accumulate)
+			r.remaining.Set(r.limit.Load())
+		}
+	}
+	set(&b.Connections, "max_connections", "cx_open", "remaining_cx", t.MaxConnections, stats.CxOverflow)
+	set(&b.Pending, "max_pending_requests", "rq_pending_open", "remaining_pending", t.MaxPendingRequests, stats.RqPendingOverflow)
+	set(&b.Requests, "max_requests", "rq_open", "remaining_rq", t.MaxRequests, stats.RqPendingOverflow)
+	set(&b.Retries, "max_retries", "rq_retry_open", "remaining_retries", t.MaxRetries, stats.RqRetryOverflow)
+	set(&b.Pools, "max_connection_pools", "cx_pool_open", "remaining_cx_pools", t.MaxConnectionPools, stats.CxPoolOverflow)
+	budget := t.RetryBudget
+	if budget == nil {
+		return
+	}
+	percentKey, least := key+"retry_budget.budget_percent", key+"retry_budget.min_retry_concurrency"
+	b.Retries.budget = func() uint64 {
+		percent := min(max(rt.float(percentKey, budget.BudgetPercent), 0), 100)
+		busy := float64(b.Requests.Current() + b.Pending.Current())
+		return max(uint64(math.Floor(percent/100*busy)), rt.uint(least, uint64(budget.MinRetryConcurrency)))
+	}
+	if b.Retries.remaining != nil {
+		b.Retries.remaining.Set(0)
+	}
+}
+
+// refresh reads the runtime values again.
+func (b *Breakers) refresh(rt *runtimeReader) {
+	for _, r := range []*Resource{&b.Connections, &b.Pending, &b.Requests, &b.Retries, &b.Pools} {
+		if limit := rt.uint(r.key, r.configured); r.limit.Swap(limit) != limit {
+			r.show()
+		}
+	}
+}
+
+// Runtime reads runtime values. ok is false for a key that is absent or no
+// number. It must be safe for concurrent use.
+type Runtime interface {
+	Uint(key string) (n uint64, ok bool)
+	Float(key string) (x float64, ok bool)
+}
+
+// runtimeReader reads from a Runtime that may be missing.
+type runtimeReader struct{ r Runtime }
+
+func (r *runtimeReader) lookup(key string) (uint64, bool) {
+	if r.r == nil {
+		return 0, false
+	}
+	return r.r.Uint(key)
+}
+
+func (r *runtimeReader) uint(key string, otherwise uint64) uint64 {
+	if n, ok := r.lookup(key); ok {
+		return n
+	}
+	return otherwise
+}
+
+func (r *runtimeReader) float(key string, otherwise float64) float64 {
+	if r.r == nil || key == "" {
+		return otherwise
+	}
+	if x, ok := r.r.Float(key); ok {
+		return x
+	}
+	return otherwise
+}

@@ -1,0 +1,181 @@
+package upstream
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// values is a runtime for tests.
+type values struct {
+	mu sync.Mutex
+	m  map[string]float64
+}
+
+func (v *values) set(key string, x float64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.m == nil {
+		v.m = map[string]float64{}
+	}
+	v.m[key] = x
+}
+
+func (v *values) Float(key string) (float64, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x, ok := v.m[key]
+	return x, ok
+}
+
+func (v *values) Uint(key string) (uint64, bool) {
+	x, ok := v.Float(key)
+	return uint64(x), ok
+}
+
+func TestBreakers(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(static("c", 1, `circuit_breakers:
+  thresholds:
+  - {priority: HIGH, max_connections: 7}
+  - {max_connections: 2, max_pending_requests: 1, max_requests: 1, max_retries: 1, max_connection_pools: 1, track_remaining: true}
+  - {max_connections: 99}`))
+	b := r.Cluster("c").Current().Breakers(DefaultPriority)
+	const p = "cluster.c.circuit_breakers.default."
+	r.check(p, map[string]uint64{"cx_open": 0, "remaining_cx": 2, "remaining_pending": 1, "remaining_rq": 1, "remaining_retries": 1, "remaining_cx_pools": 1})
+	for i, tt := range []struct {
+		r        *Resource
+		open     string
+		overflow string
+		max      int
+	}{
+		{&b.Connections, "cx_open", "upstream_cx_overflow", 2},
+		{&b.Pending, "rq_pending_open", "upstream_rq_pending_overflow", 1},
+		{&b.Requests, "rq_open", "upstream_rq_pending_overflow", 1},
+		{&b.Retries, "rq_retry_open", "upstream_rq_retry_overflow", 1},
+		{&b.Pools, "cx_pool_open", "upstream_cx_pool_overflow", 1},
+	} {
+		before := r.value("cluster.c." + tt.overflow)
+		for range tt.max {
+			if !tt.r.TryTake() {
+				t.Fatalf("resource %d: refused below its maximum", i)
+			}
+		}
+		r.check(p, map[string]uint64{tt.open: 1})
+		if tt.r.TryTake() || r.value("cluster.c."+tt.overflow) != before+1 {
+			t.Errorf("resource %d: taken beyond the maximum or not counted", i)
+		}
+		tt.r.Take() // a first connection may always
+		if tt.r.Current() != uint64(tt.max)+1 {
+			t.Errorf("resource %d: current %d", i, tt.r.Current())
+		}
+		tt.r.Release()
+		r.check(p, map[string]uint64{tt.open: 1})
+		tt.r.Release()
+		r.check(p, map[string]uint64{tt.open: 0})
+		for range 5 {
+			tt.r.Release()
+		}
+		if tt.r.Current() != 0 {
+			t.Errorf("resource %d: current %d after too many releases", i, tt.r.Current())
+		}
+	}
+	if got := r.Cluster("c").Current().Breakers(HighPriority); got.Connections.Max() != 7 || got.Requests.Max() != 1024 || got.Retries.Max() != 3 || got.Pools.Max() != config.NoLimit {
+		t.Errorf("high: %d, %d, %d, %d", got.Connections.Max(), got.Requests.Max(), got.Retries.Max(), got.Pools.Max())
+	}
+	// Without track_remaining the gauges do not exist.
+	v := r.st.View()
+	defer v.Close()
+	for c := v.ByName(store.Scalars); c.Next(); {
+		if strings.Contains(c.Name(), "circuit_breakers.high.remaining") {
+			t.Errorf("there is a %s", c.Name())
+		}
+	}
+}
+
+func TestBreakerMaximumZeroOpensAtTheFirstChange(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(static("c", 1, "circuit_breakers: {thresholds: [{max_requests: 0}]}"))
+	b := &r.Cluster("c").Current().Breakers(DefaultPriority).Requests
+	r.check("cluster.c.circuit_breakers.default.", map[string]uint64{"rq_open": 0})
+	if b.TryTake() {
+		t.Error("taken from nothing")
+	}
+	b.Take()
+	b.Release()
+	r.check("cluster.c.circuit_breakers.default.", map[string]uint64{"rq_open": 1})
+}
+
+func TestRetryBudget(t *testing.T) {
+	rt := &values{}
+	r := newRig(t, func(c *Config) { c.Runtime = rt })
+	r.add(static("c", 1, "circuit_breakers: {thresholds: [{max_retries: 1, track_remaining: true, retry_budget: {budget_percent: {value: 25}, min_retry_concurrency: 2}}]}"))
+	b := r.Cluster("c").Current().Breakers(DefaultPriority)
+	if b.Retries.Max() != 2 {
+		t.Errorf("idle: %d, want the minimum 2", b.Retries.Max())
+	}
+	for range 15 {
+		b.Requests.Take()
+	}
+	for range 4 {
+		b.Pending.Take()
+	}
+	if b.Retries.Max() != 4 {
+		t.Errorf("19 requests: %d, want floor(4.75)", b.Retries.Max())
+	}
+	b.Retries.Take()
+	r.check("cluster.c.circuit_breakers.default.", map[string]uint64{"remaining_retries": 0, "rq_retry_open": 0})
+	rt.set("circuit_breakers.c.default.retry_budget.budget_percent", 50)
+	if b.Retries.Max() != 9 {
+		t.Errorf("by runtime: %d, want 9", b.Retries.Max())
+	}
+	rt.set("circuit_breakers.c.default.retry_budget.min_retry_concurrency", 12)
+	if b.Retries.Max() != 12 {
+		t.Errorf("minimum by runtime: %d, want 12", b.Retries.Max())
+	}
+}
+
+func TestBreakerRuntime(t *testing.T) {
+	rt := &values{}
+	rt.set("circuit_breakers.c.high.max_requests", 5)
+	r := newRig(t, func(c *Config) { c.Runtime = rt })
+	r.add(static("c", 1, ""))
+	c := r.Cluster("c").Current()
+	if got := c.Breakers(HighPriority).Requests.Max(); got != 5 {
+		t.Errorf("at creation: %d, want 5", got)
+	}
+	b := &c.Breakers(DefaultPriority).Connections
+	b.Take()
+	rt.set("circuit_breakers.c.default.max_connections", 1)
+	r.RuntimeChanged()
+	r.check("cluster.c.circuit_breakers.default.", map[string]uint64{"cx_open": 1})
+	if b.TryTake() {
+		t.Error("taken beyond the runtime's maximum")
+	}
+}
+
+// TestBreakerGaugeIsRightInTheEnd: however takes and releases race, the gauge
+// shows the last state.
+func TestBreakerGaugeIsRightInTheEnd(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(static("c", 1, "circuit_breakers: {thresholds: [{max_requests: 2}]}"))
+	b := &r.Cluster("c").Current().Breakers(DefaultPriority).Requests
+	for range 50 {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					b.Take()
+					b.Release()
+				}
+			})
+		}
+		wg.Wait()
+		if b.Current() != 0 || r.value("cluster.c.circuit_breakers.default.rq_open") != 0 {
+			t.Fatalf("current %d, rq_open %d", b.Current(), r.value("cluster.c.circuit_breakers.default.rq_open"))
+		}
+	}
+}

@@ -1,0 +1,580 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/health"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/outlier"
+)
+
+// ErrNoHost is returned by [Cluster.Pick] when no host is to be had. It is
+// counted already.
+var ErrNoHost = errors.New("upstream: no healthy host")
+
+// Source finds the hosts of a cluster.
+type Source interface {
+	// Run tells c of hosts by [Cluster.UpdateHosts] until ctx is done, and calls
+	// [Cluster.DiscoveryDone] after the first answer, good or bad.
+	Run(ctx context.Context, c *Cluster)
+}
+
+// A Provider is a [Source] that brings the balancer of its cluster.
+type Provider interface {
+	Source
+	Balancer() lb.Balancer
+}
+
+// environment is what all clusters of a manager share.
+type environment struct {
+	root      *store.Scope
+	product   string
+	rt        runtimeReader
+	rand      func() uint64
+	local     host.Locality
+	knowLocal bool
+	hooks     Hooks
+	dial      func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
+	custom    func(c *config.Cluster) (func(*host.Host) health.Prober, error)
+	manager   managerStats
+
+	localSet     atomic.Pointer[host.Set] // of the local cluster; nil: none
+	localChanged func()                   // rebalances all clusters but the local one
+}
+
+// Hooks are told of what happens. They are called without a lock held, from any
+// goroutine; nil ones are skipped.
+type Hooks struct {
+	HostAdded, HostRemoved func(c *Cluster, h *host.Host)
+	// HealthChanged is told when the flags of a host changed by a check or by
+	// the outlier detector.
+	HealthChanged func(c *Cluster, h *host.Host)
+	// CloseConnections asks to close the connections to h (those of TCP proxying
+	// only), or, with h nil, to drain all connections of the cluster.
+	CloseConnections                             func(c *Cluster, h *host.Host)
+	ClusterReady, ClusterUpdated, ClusterRemoved func(c *Cluster)
+	OutlierEvent                                 func(c *Cluster, e outlier.Event)
+}
+
+// Cluster is one version of a cluster. It keeps its hosts for life; a change of
+// its configuration makes another Cluster.
+type Cluster struct {
+	config *config.Cluster
+	env    *environment
+	scope  *store.Scope
+	stats  *Stats
+
+	breakers [2]Breakers
+	answers  answers
+
+	balancer lb.Balancer
+	original *lb.OriginalDst // nil unless the type is that
+	checker  *health.Checker // nil: no active checks
+	detector *outlier.Detector
+	source   Source // nil: STATIC or original destination
+
+	panicThreshold atomic.Uint32
+	zoneEnabled    atomic.Uint32
+
+	sets atomic.Pointer[[]*host.Set] // by priority, as of now
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	// updating is held during a whole membership update, callbacks included.
+	// It comes before mu.
+	updating sync.Mutex
+
+	mu         sync.Mutex
+	groups     [][][]*host.Host // by group, by priority
+	assignment Assignment       // weights and factors; hosts are not kept
+	deliveries []delivery       // by priority
+	delivered  []*host.Set      // what the balancer has
+	isLocal    bool
+	discovered bool
+	unchecked  map[*host.Host]bool // hosts whose first check is awaited; nil: not waiting
+	ready      bool
+	closed     bool
+	onReady    []func()
+}
+
+// delivery is when a priority was last given to the balancer.
+type delivery struct {
+	last  time.Time
+	timer *time.Timer // nil: none runs
+}
+
+// newCluster builds a cluster that does nothing yet.
+func newCluster(c *config.Cluster, env *environment, source Source, stats *store.Scope) (*Cluster, error) {
+	cl := &Cluster{config: c, env: env, source: source, scope: stats}
+	cl.ctx, cl.cancel = context.WithCancel(context.Background())
+	cl.stats = newStats(cl.scope, c.Track)
+	cl.breakers[DefaultPriority].init(cl.scope, cl.stats, c.Name, DefaultPriority, &c.CircuitBreakers.Default, &env.rt)
+	cl.breakers[HighPriority].init(cl.scope, cl.stats, c.Name, HighPriority, &c.CircuitBreakers.High, &env.rt)
+	cl.sets.Store(new([]*host.Set))
+	cl.readRuntime()
+	cl.newBalancer()
+	if o := c.Outlier; o != nil {
+		cl.detector = outlier.New(outlier.Config{
+			Settings: o, Stats: outlierStats(cl.scope), Runtime: env.rt.lookup, Rand: env.rand,
+			Changed: cl.healthChanged,
+			Log: func(e outlier.Event) {
+				if f := env.hooks.OutlierEvent; f != nil {
+					f(cl, e)
+				}
+			},
+		})
+	}
+	if len(c.HealthChecks) > 0 {
+		if err := cl.newChecker(&c.HealthChecks[0]); err != nil {
+			return nil, err
+		}
+	}
+	return cl, nil
+}
+
+func (c *Cluster) newChecker(hc *config.HealthCheck) error {
+	o := health.Config{
+		Check: *hc, Cluster: c.config.Name, Product: c.env.product, Stats: healthStats(c.scope),
+		Traffic: func() bool { return c.stats.CxTotal.Total() > 0 },
+		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone,
+	}
+	if hc.Kind == config.CustomCheck && c.env.custom != nil {
+		prober, err := c.env.custom(c.config)
+		if err != nil {
+			return err
+		}
+		o.Custom = prober
+	}
+	if dial := c.env.dial; dial != nil {
+		o.Dial = func(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error) {
+			return dial(ctx, c.config, h, a)
+		}
+	}
+	k, err := health.New(o)
+	c.checker = k
+	return err
+}
+
+func (c *Cluster) newBalancer() {
+	l := &c.config.LB
+	switch {
+	case c.config.Type == config.OriginalDst:
+		c.original = lb.NewOriginalDst(lb.OriginalDstConfig{
+			UseHeader: l.OriginalDst.UseHTTPHeader, Port: l.OriginalDst.PortOverride,
+			ClusterName: c.config.Name, Invalid: c.stats.OriginalDstHostInvalid, Added: c.addOriginal,
+		})
+		c.balancer = c.original
+		return
+	case l.Policy == config.ClusterProvidedPolicy:
+		if p, ok := c.source.(Provider); ok {
+			c.balancer = p.Balancer()
+			return
+		}
+	}
+	o := lb.Config{
+		Policy: l.Policy, Subset: l.Subset, Stats: balancerStats(c.scope, l), Rand: c.env.rand,
+		PanicThreshold:   c.panicThreshold.Load,
+		LocalityWeighted: l.LocalityWeighted,
+		Zone:             lb.ZoneConfig{Enabled: c.zoneEnabled.Load},
+		ChoiceCount:      int(l.LeastRequest.ChoiceCount), Ring: l.RingHash, MaglevTableSize: l.Maglev.TableSize,
+		UseHostname:       l.UseHostnameForHashing,
+		MetadataNamespace: c.env.product + ".lb", AltNamespace: "envoy.lb",
+	}
+	if b := l.LeastRequest.Bias; b.Key != "" || b.Default != 1 && b.Default != 0 {
+		o.ActiveRequestBias = func() float64 { return c.env.rt.float(b.Key, b.Default) }
+	}
+	if z := l.ZoneAware; z != nil {
+		o.FailOnPanic = z.FailTrafficOnPanic
+		o.Zone.MinClusterSize = func() uint64 { return c.env.rt.uint("upstream.zone_routing.min_cluster_size", z.MinClusterSize) }
+	}
+	c.balancer = lb.New(o)
+}
+
+// readRuntime latches the runtime values that picks need.
+func (c *Cluster) readRuntime() {
+	c.panicThreshold.Store(uint32(min(c.env.rt.uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100)))
+	enabled := uint64(100)
+	if z := c.config.LB.ZoneAware; z != nil {
+		enabled = uint64(z.RoutingEnabled)
+	}
+	c.zoneEnabled.Store(uint32(min(c.env.rt.uint("upstream.zone_routing.enabled", enabled), 100)))
+}
+
+// runtimeChanged applies changed runtime values.
+func (c *Cluster) runtimeChanged() {
+	c.readRuntime()
+	for i := range c.breakers {
+		c.breakers[i].refresh(&c.env.rt)
+	}
+	c.rebalance()
+}
+
+// Config returns the configuration, which must not be changed.
+func (c *Cluster) Config() *config.Cluster { return c.config }
+
+// Stats returns the statistics for a proxy to move.
+func (c *Cluster) Stats() *Stats { return c.stats }
+
+// Scope returns the scope of the cluster's statistics.
+func (c *Cluster) Scope() *store.Scope { return c.scope }
+
+// Breakers returns the circuit breakers for requests of a priority.
+func (c *Cluster) Breakers(p Priority) *Breakers { return &c.breakers[p&1] }
+
+// Sets returns the hosts by priority as of now. They are immutable.
+func (c *Cluster) Sets() []*host.Set { return *c.sets.Load() }
+
+// Pick returns a host, or [ErrNoHost]. A nil context asks nothing special.
+func (c *Cluster) Pick(ctx *lb.Context) (*host.Host, error) {
+	if h := c.balancer.Pick(ctx); h != nil {
+		return h, nil
+	}
+	c.stats.CxNoneHealthy.Inc()
+	return nil, ErrNoHost
+}
+
+// MaintenanceMode draws whether a request is to be refused because the cluster
+// is under maintenance, and counts it then.
+func (c *Cluster) MaintenanceMode() bool {
+	if c.env.rt.r == nil {
+		return false
+	}
+	percent, ok := c.env.rt.lookup("upstream.maintenance_mode." + c.config.Name)
+	if !ok || percent == 0 || c.env.rand()%100 >= percent {
+		return false
+	}
+	c.stats.RqMaintenanceMode.Inc()
+	return true
+}
+
+// ReportImmediateFailure is to be called when a normal answer of h carries the
+// header that asks for immediate health check failure.
+func (c *Cluster) ReportImmediateFailure(h *host.Host) {
+	if c.checker != nil {
+		c.checker.ReportImmediateFailure(h)
+	}
+}
+
+// start lets the cluster find its hosts. done is called once it is ready.
+func (c *Cluster) start(done func()) error {
+	c.mu.Lock()
+	c.onReady = append(c.onReady, done)
+	c.mu.Unlock()
+	if c.detector != nil {
+		c.running.Go(func() { _ = c.detector.Run(c.ctx) })
+	}
+	switch {
+	case c.source != nil:
+		c.running.Go(func() { c.source.Run(c.ctx, c) })
+		return nil
+	case c.original != nil:
+		c.running.Go(c.sweep)
+	default:
+		a, err := ResolveAssignment(c.config.Assignment)
+		if err != nil {
+			return err
+		}
+		c.UpdateHosts(0, a)
+	}
+	c.DiscoveryDone()
+	return nil
+}
+
+// close ends everything the cluster does and forgets its hosts.
+func (c *Cluster) close() {
+	c.cancel()
+	c.mu.Lock()
+	c.closed = true
+	for i := range c.deliveries {
+		if t := c.deliveries[i].timer; t != nil {
+			t.Stop()
+		}
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+	if c.checker != nil {
+		c.checker.Close()
+	}
+	if c.detector != nil {
+		c.detector.Close()
+	}
+	c.scope.Close()
+}
+
+// UpdateHosts replaces the hosts of a group by those of a. A source has one
+// group, numbered 0, unless parts of its hosts change independently, as those of
+// several names do: hosts of different groups never replace each other. The
+// answer tells whether anything changed.
+func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return false
+	}
+	for len(c.groups) <= group {
+		c.groups = append(c.groups, nil)
+	}
+	ch := reconcile(c.groups[group], a.Priorities, rules{
+		checked:      c.checker != nil,
+		ignoreNew:    c.config.LB.IgnoreNewHostsUntilHC,
+		ignoreHealth: c.config.IgnoreHealthOnHostRemoval,
+	})
+	reweighed := c.takeWeights(a)
+	lists := make([][]*host.Host, len(ch.priorities))
+	changed := false
+	for p := range ch.priorities {
+		lists[p] = ch.priorities[p].hosts
+		if ch.priorities[p].changed {
+			changed = true
+		}
+	}
+	c.groups[group] = lists
+	if !changed && !reweighed {
+		c.mu.Unlock()
+		c.stats.UpdateNoRebuild.Inc()
+		return false
+	}
+	for p := range max(len(lists), len(*c.sets.Load())) {
+		moved := p < len(lists) && len(ch.priorities[p].added)+len(ch.priorities[p].removed) > 0
+		if reweighed || p < len(lists) && ch.priorities[p].changed {
+			c.publishLocked(p, moved)
+			c.stats.MaxHostWeight.Set(heaviest(lists, p))
+		}
+		if moved {
+			c.stats.MembershipChange.Inc()
+		}
+	}
+	c.mu.Unlock()
+	c.hostsChanged(ch.added, ch.removed)
+	return true
+}
+
+func heaviest(lists [][]*host.Host, p int) uint64 {
+	w := uint32(1)
+	if p < len(lists) {
+		for _, h := range lists[p] {
+			w = max(w, h.Weight())
+		}
+	}
+	return uint64(w)
+}
+
+// takeWeights keeps what an assignment says beside its hosts, and tells whether
+// that changed. c.mu is held.
+func (c *Cluster) takeWeights(a *Assignment) bool {
+	old := &c.assignment
+	changed := old.WeightedHealth != a.WeightedHealth ||
+		orDefault(old.Overprovisioning) != orDefault(a.Overprovisioning)
+	old.Overprovisioning, old.WeightedHealth = a.Overprovisioning, a.WeightedHealth
+	for p := range a.Priorities {
+		to := old.priority(uint32(p))
+		for l, w := range a.Priorities[p].LocalityWeights {
+			if was, ok := to.LocalityWeights[l]; ok && was == w {
+				continue
+			}
+			// Sets that were made keep the map they have.
+			next := make(map[host.Locality]uint32, len(to.LocalityWeights)+1)
+			for l, w := range to.LocalityWeights {
+				next[l] = w
+			}
+			next[l] = w
+			to.LocalityWeights = next
+			changed = changed || c.config.LB.LocalityWeighted
+		}
+	}
+	return changed
+}
+
+func orDefault(overprovisioning uint32) uint32 {
+	if overprovisioning == 0 {
+		return 140
+	}
+	return overprovisioning
+}
+
+// hostsChanged tells everybody of hosts that came and went.
+func (c *Cluster) hostsChanged(added, removed []*host.Host) {
+	for _, h := range removed {
+		if c.checker != nil {
+			c.checker.Remove(h)
+		}
+		if c.detector != nil {
+			c.detector.Remove(h)
+		}
+		c.firstCheckDone(h)
+		if f := c.env.hooks.HostRemoved; f != nil {
+			f(c, h)
+		}
+	}
+	for _, h := range added {
+		if c.detector != nil {
+			c.detector.Add(h)
+		}
+		if c.checker != nil {
+			c.checker.Add(h)
+		}
+		if f := c.env.hooks.HostAdded; f != nil {
+			f(c, h)
+		}
+	}
+	if f := c.env.hooks.CloseConnections; f != nil && c.config.LB.CloseOnHostSetChange && len(added)+len(removed) > 0 {
+		f(c, nil)
+	}
+}
+
+// checkDone takes the report of a health check.
+func (c *Cluster) checkDone(r health.Report) {
+	h := r.Host
+	if r.Transition == health.Changed {
+		c.healthChanged(h)
+	}
+	if r.Outcome.Kind == health.Passed && c.detector != nil {
+		c.detector.CheckPassed(h)
+	}
+	c.firstCheckDone(h)
+	const gone = host.FailedActiveHC | host.PendingDynamicRemoval
+	if h.Flags()&gone == gone && c.config.Type == config.EDSDiscovery {
+		c.removeHost(h)
+	}
+}
+
+// healthChanged rebuilds the lists that h is in.
+func (c *Cluster) healthChanged(h *host.Host) {
+	c.mu.Lock()
+	if !c.closed {
+		c.publishLocked(int(h.Priority()), false)
+	}
+	c.mu.Unlock()
+	if f := c.env.hooks.HealthChanged; f != nil {
+		f(c, h)
+	}
+	if f := c.env.hooks.CloseConnections; f != nil && c.config.CloseOnHealthFailure && h.Health() == host.Unhealthy {
+		f(c, h)
+	}
+}
+
+// removeHost takes one host out.
+func (c *Cluster) removeHost(h *host.Host) {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	c.mu.Lock()
+	found := false
+	for _, priorities := range c.groups {
+		for p, list := range priorities {
+			if i := slices.Index(list, h); i >= 0 {
+				// Sets that were made keep the list they have.
+				priorities[p] = slices.Delete(slices.Clone(list), i, i+1)
+				c.publishLocked(p, true)
+				c.stats.MembershipChange.Inc()
+				found = true
+			}
+		}
+	}
+	c.mu.Unlock()
+	if found {
+		c.hostsChanged(nil, []*host.Host{h})
+	}
+}
+
+// addOriginal takes a host that a pick made.
+func (c *Cluster) addOriginal(h *host.Host) {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	(&rules{checked: c.checker != nil}).begin(h)
+	if len(c.groups) == 0 {
+		c.groups = [][][]*host.Host{{nil}}
+	}
+	list := c.groups[0][0]
+	c.groups[0][0] = append(list[:len(list):len(list)], h)
+	c.publishLocked(0, true)
+	c.stats.MembershipChange.Inc()
+	c.mu.Unlock()
+	c.hostsChanged([]*host.Host{h}, nil)
+}
+
+// sweep removes hosts of an original destination cluster that are not used.
+func (c *Cluster) sweep() {
+	t := time.NewTicker(max(c.config.CleanupInterval, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-t.C:
+			for _, h := range c.original.Sweep() {
+				c.removeHost(h)
+			}
+		}
+	}
+}
+
+// DiscoveryDone is called by a source after its first answer, good or bad. The
+// cluster is ready once all hosts it has then were checked.
+func (c *Cluster) DiscoveryDone() {
+	c.mu.Lock()
+	if c.discovered || c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.discovered = true
+	c.unchecked = make(map[*host.Host]bool)
+	if c.checker != nil {
+		for _, s := range *c.sets.Load() {
+			for _, h := range s.Hosts {
+				// A host that was checked before discovery ended is done.
+				if !h.DisableActiveHC() && c.checker.Awaited(h) {
+					c.unchecked[h] = true
+				}
+			}
+		}
+	}
+	c.mu.Unlock()
+	c.firstCheckDone(nil)
+}
+
+// firstCheckDone notes that h needs no first check any more, and makes the
+// cluster ready if nobody does.
+func (c *Cluster) firstCheckDone(h *host.Host) {
+	c.mu.Lock()
+	delete(c.unchecked, h)
+	if c.closed || c.ready || !c.discovered || len(c.unchecked) > 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.ready = true
+	c.unchecked = nil
+	// From now on changes are delivered as they come.
+	c.delivered = slices.Clone(*c.sets.Load())
+	c.balanceLocked()
+	done := c.onReady
+	c.onReady = nil
+	c.mu.Unlock()
+	for _, f := range done {
+		f()
+	}
+}
+
+// Ready tells whether the cluster has found its hosts and checked them once.
+func (c *Cluster) Ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready
+}

@@ -1,0 +1,478 @@
+package upstream
+
+import (
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/lb"
+)
+
+// picks returns the addresses of n picks.
+func picks(c *Cluster, n int) string {
+	var out []string
+	for range n {
+		h, err := c.Pick(nil)
+		if err != nil {
+			return err.Error()
+		}
+		out = append(out, strings.TrimPrefix(strings.TrimSuffix(h.AddressText(), ":80"), "10.0.0."))
+	}
+	return strings.Join(out, " ")
+}
+
+func started(t testing.TB, change func(*Config), text string) (*rig, *Cluster) {
+	t.Helper()
+	r := newRig(t, change)
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := parse(t, text)
+	if _, err := r.AddOrUpdate(p, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Cluster(p.Cluster.Name); h != nil {
+		return r, h.Current()
+	}
+	return r, nil
+}
+
+func TestPick(t *testing.T) {
+	_, c := started(t, nil, static("c", 3, ""))
+	if got := picks(c, 6); got != "1 2 3 1 2 3" {
+		t.Errorf("picks %s", got)
+	}
+	r, c := started(t, nil, "name: empty\nconnect_timeout: 1s\n")
+	if _, err := c.Pick(nil); !errors.Is(err, ErrNoHost) {
+		t.Errorf("err = %v", err)
+	}
+	r.check("cluster.empty.", map[string]uint64{"upstream_cx_none_healthy": 1})
+}
+
+func TestMembership(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", ""))
+	c := r.source("c")
+	if r.Cluster("c") != nil {
+		t.Error("active before it found anything")
+	}
+	c.UpdateHosts(0, hosts(spec(1, weighing(7)), spec(2, eds(host.DegradedEDSHealth)), spec(3, eds(host.EDSStatusDraining))))
+	c.DiscoveryDone()
+	if r.Cluster("c").Current() != c {
+		t.Fatal("not active when ready")
+	}
+	r.check("cluster.c.", map[string]uint64{
+		"membership_total": 3, "membership_healthy": 1, "membership_degraded": 1, "membership_excluded": 1,
+		"membership_change": 1, "max_host_weight": 7, "warming_state": 0, "update_no_rebuild": 0,
+	})
+	if r.events() != "added c 10.0.0.1:80\nadded c 10.0.0.2:80\nadded c 10.0.0.3:80\nready c all" {
+		t.Errorf("told %q", r.events())
+	}
+	if c.UpdateHosts(0, hosts(spec(1, weighing(7)), spec(2, eds(host.DegradedEDSHealth)), spec(3, eds(host.EDSStatusDraining)))) {
+		t.Error("the same hosts are a change")
+	}
+	r.check("cluster.c.", map[string]uint64{"update_no_rebuild": 1, "membership_change": 1})
+	// A host that moves counts in both priorities and is told to nobody.
+	c.UpdateHosts(0, &Assignment{Priorities: []PriorityHosts{{Hosts: []host.Spec{spec(1)}}, {Hosts: []host.Spec{spec(2), spec(3)}}}})
+	r.check("cluster.c.", map[string]uint64{"membership_change": 3, "membership_total": 3, "membership_healthy": 3})
+	if got := shown(c); got != "0:1 1:2 1:3" || r.events() != "" {
+		t.Errorf("hosts %s, told %q", got, r.events())
+	}
+	// The factor alone is a change.
+	if !c.UpdateHosts(0, &Assignment{Overprovisioning: 100, Priorities: []PriorityHosts{{Hosts: []host.Spec{spec(1)}}, {Hosts: []host.Spec{spec(2), spec(3)}}}}) {
+		t.Error("another factor is no change")
+	}
+	if c.Sets()[0].Overprovisioning != 100 {
+		t.Error("the factor did not arrive")
+	}
+}
+
+func TestGroupsDoNotReplaceEachOther(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", ""))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(spec(1), spec(2)))
+	c.UpdateHosts(1, hosts(spec(2), spec(3)))
+	if got := shown(c); got != "0:1 0:2 0:2 0:3" {
+		t.Errorf("hosts %s", got)
+	}
+	c.UpdateHosts(0, hosts(spec(4)))
+	if got := shown(c); got != "0:4 0:2 0:3" {
+		t.Errorf("hosts %s", got)
+	}
+}
+
+func TestUpdateMergeWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.Start()
+		r.add(byEDS("c", "common_lb_config: {update_merge_window: 1s, healthy_panic_threshold: {value: 0}}"))
+		c := r.source("c")
+		c.UpdateHosts(0, hosts(spec(1), spec(2)))
+		c.DiscoveryDone()
+		check := func(updated, merged, cancelled, outOf uint64, last string) {
+			t.Helper()
+			r.check("cluster_manager.", map[string]uint64{
+				"cluster_updated": updated, "cluster_updated_via_merge": merged,
+				"update_merge_cancelled": cancelled, "update_out_of_merge_window": outOf,
+			})
+			got := map[string]bool{}
+			for _, h := range strings.Fields(picks(c, 6)) {
+				got[h] = true
+			}
+			for _, h := range strings.Fields(last) {
+				if !got[h] {
+					t.Errorf("host %s is not picked", h)
+				}
+			}
+			if len(got) != len(strings.Fields(last)) {
+				t.Errorf("picked %v, want %s", got, last)
+			}
+		}
+		bad, good := eds(host.FailedEDSHealth), eds(0)
+		check(0, 0, 0, 0, "1 2")
+		c.UpdateHosts(0, hosts(spec(1, bad), spec(2))) // the first one goes through
+		check(1, 0, 0, 1, "2")
+		c.UpdateHosts(0, hosts(spec(1, good), spec(2, bad))) // the next waits
+		check(1, 0, 0, 1, "2")
+		r.check("cluster.c.", map[string]uint64{"membership_healthy": 1})
+		time.Sleep(500 * time.Millisecond)
+		c.UpdateHosts(0, hosts(spec(1, good), spec(2, good)))
+		check(1, 0, 0, 1, "2")
+		time.Sleep(501 * time.Millisecond)
+		synctest.Wait()
+		check(1, 1, 0, 1, "1 2") // both at once
+		c.UpdateHosts(0, hosts(spec(1, bad), spec(2)))
+		check(1, 1, 0, 1, "1 2")
+		c.UpdateHosts(0, hosts(spec(1, bad), spec(2), spec(3))) // members do not wait
+		check(2, 1, 1, 1, "2 3")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		check(2, 1, 1, 1, "2 3") // the timer was dropped
+		c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
+		check(3, 1, 1, 2, "1 2 3") // quiet for long enough
+	})
+}
+
+func TestNoMergeWindow(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", "common_lb_config: {update_merge_window: 0s}"))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(spec(1), spec(2)))
+	c.DiscoveryDone()
+	for i := range 4 {
+		c.UpdateHosts(0, hosts(spec(1), spec(2, weighing(uint32(i+2)))))
+	}
+	r.check("cluster_manager.", map[string]uint64{"cluster_updated": 4, "cluster_updated_via_merge": 0, "update_out_of_merge_window": 0})
+}
+
+const checks = `health_checks:
+- {timeout: 0.05s, interval: 0.001s, unhealthy_edge_interval: 0.001s, no_traffic_interval: 0.001s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}`
+
+// backend is a real server whose health a test decides.
+type backend struct {
+	*httptest.Server
+	bad atomic.Bool
+}
+
+func newBackend(t *testing.T) *backend {
+	b := new(backend)
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b.bad.Load() {
+			w.WriteHeader(503)
+		}
+	}))
+	t.Cleanup(b.Close)
+	return b
+}
+
+func (b *backend) spec() host.Spec {
+	return host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(b.Listener.Addr().String())}}
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// TestCheckedCluster: a cluster is ready when its hosts were checked; failing
+// ones get no traffic; killed ones neither; a host that discovery forgot stays
+// until it fails.
+func TestCheckedCluster(t *testing.T) {
+	a, b := newBackend(t), newBackend(t)
+	b.bad.Store(true)
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", checks+"\nclose_connections_on_host_health_failure: true\ncommon_lb_config: {update_merge_window: 0s}"))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(a.spec(), b.spec()))
+	c.DiscoveryDone()
+	<-c.readyChan()
+	only := func(want *backend) bool {
+		for range 4 {
+			if h, err := c.Pick(nil); err != nil || h.AddressText() != want.Listener.Addr().String() {
+				return false
+			}
+		}
+		return true
+	}
+	if !only(a) {
+		t.Errorf("hosts %s", shown(c))
+	}
+	r.check("cluster.c.", map[string]uint64{"health_check.healthy": 1, "membership_healthy": 1})
+	b.bad.Store(false)
+	await(t, "b turns healthy", func() bool { return r.value("cluster.c.membership_healthy") == 2 })
+	r.events()
+	a.CloseClientConnections()
+	a.Close()
+	await(t, "a fails", func() bool { return only(b) })
+	await(t, "its connections are closed", func() bool {
+		return strings.Contains(r.events(), "close c "+a.Listener.Addr().String())
+	})
+	// b is forgotten while healthy.
+	c.UpdateHosts(0, hosts(a.spec()))
+	if !only(b) || !strings.Contains(shown(c), "/pending_dynamic_removal") {
+		t.Errorf("hosts %s", shown(c))
+	}
+	b.bad.Store(true)
+	await(t, "b is removed", func() bool { return len(c.Sets()[0].Hosts) == 1 })
+	r.check("cluster.c.", map[string]uint64{"membership_total": 1})
+	if r.value("cluster.c.upstream_cx_total") != 0 {
+		t.Error("checks count as connections")
+	}
+}
+
+// readyChan is closed when the cluster is ready.
+func (c *Cluster) readyChan() <-chan struct{} {
+	ch := make(chan struct{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ready {
+		close(ch)
+		return ch
+	}
+	c.onReady = append(c.onReady, func() { close(ch) })
+	return ch
+}
+
+func TestReadyWhenTheUncheckedHostGoes(t *testing.T) {
+	stuck, err := net.Listen("tcp", "127.0.0.1:0") // accepts, never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stuck.Close()
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", strings.Replace(checks, "timeout: 0.05s", "timeout: 60s", 1)))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(stuck.Addr().String())}}))
+	c.DiscoveryDone()
+	if c.Ready() {
+		t.Fatal("ready before the first check")
+	}
+	c.UpdateHosts(0, hosts())
+	if !c.Ready() {
+		t.Error("not ready though nobody is left to be checked")
+	}
+}
+
+func TestEjectedHostGetsNoTraffic(t *testing.T) {
+	r, c := started(t, nil, static("c", 3, "outlier_detection: {max_ejection_percent: 50}\ncommon_lb_config: {update_merge_window: 0s}"))
+	bad := c.Sets()[0].Hosts[1]
+	for range 5 {
+		c.RequestStarted(bad)
+		c.RequestFinished(bad, RequestEnd{Status: 503})
+	}
+	if got := picks(c, 4); strings.Contains(got, "2") {
+		t.Errorf("picks %s after the ejection", got)
+	}
+	r.check("cluster.c.", map[string]uint64{
+		"outlier_detection.ejections_active": 1, "outlier_detection.ejections_enforced_consecutive_5xx": 1,
+		"membership_healthy": 2, "upstream_rq_5xx": 5, "upstream_rq_503": 5, "upstream_rq_completed": 5,
+	})
+	if r.events() != "added c 10.0.0.1:80\nadded c 10.0.0.2:80\nadded c 10.0.0.3:80\nready c all\nhealth c 10.0.0.2:80" {
+		t.Error("hooks were told otherwise")
+	}
+}
+
+func TestCloseOnHostSetChange(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", "common_lb_config: {close_connections_on_host_set_change: true}"))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(spec(1)))
+	r.events()
+	c.UpdateHosts(0, hosts(spec(1, weighing(2))))
+	if got := r.events(); got != "" {
+		t.Errorf("a weight: %q", got)
+	}
+	c.UpdateHosts(0, hosts(spec(2)))
+	if got := r.events(); got != "removed c 10.0.0.1:80\nadded c 10.0.0.2:80\nclose c all" {
+		t.Errorf("members: %q", got)
+	}
+}
+
+func TestPanicThresholdByRuntime(t *testing.T) {
+	rt := &values{}
+	r, c := started(t, func(c *Config) { c.Runtime = rt }, static("c", 2, "common_lb_config: {healthy_panic_threshold: {value: 60}, update_merge_window: 0s}"))
+	h := c.Sets()[0].Hosts[0]
+	h.SetFlags(host.FailedOutlierCheck)
+	c.healthChanged(h)
+	if got := picks(c, 4); !strings.Contains(got, "1") {
+		t.Errorf("picks %s, want a panic", got)
+	}
+	r.check("cluster.c.", map[string]uint64{"lb_healthy_panic": 4})
+	rt.set("upstream.healthy_panic_threshold", 40)
+	r.RuntimeChanged()
+	if got := picks(c, 4); strings.Contains(got, "1") {
+		t.Errorf("picks %s, want no panic", got)
+	}
+}
+
+func TestMaintenanceMode(t *testing.T) {
+	rt := &values{}
+	r, c := started(t, func(c *Config) { c.Runtime = rt; c.Rand = func() uint64 { return 29 } }, static("c", 1, ""))
+	if c.MaintenanceMode() {
+		t.Error("without a value")
+	}
+	rt.set("upstream.maintenance_mode.c", 29)
+	if c.MaintenanceMode() {
+		t.Error("drawn 29 of 29 percent")
+	}
+	rt.set("upstream.maintenance_mode.c", 30)
+	if !c.MaintenanceMode() || r.value("cluster.c.upstream_rq_maintenance_mode") != 1 {
+		t.Error("not drawn, or not counted")
+	}
+}
+
+func TestOriginalDst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := started(t, nil, "name: c\ntype: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\ncleanup_interval: 2s\noriginal_dst_lb_config: {use_http_header: true}\n")
+		h, err := c.Pick(&lb.Context{Destination: spec(1).Address})
+		if err != nil || h.AddressText() != "10.0.0.1:80" {
+			t.Fatalf("picked %v, %v", h, err)
+		}
+		if _, err := c.Pick(&lb.Context{DestinationHeader: "x"}); err != ErrNoHost {
+			t.Errorf("err = %v", err)
+		}
+		c.Pick(&lb.Context{DestinationHeader: "10.0.0.2:80"})
+		r.check("cluster.c.", map[string]uint64{"original_dst_host_invalid": 1, "upstream_cx_none_healthy": 1, "membership_total": 2, "membership_change": 2})
+		time.Sleep(3 * time.Second)
+		c.Pick(&lb.Context{Destination: spec(1).Address})
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := shown(c); got != "0:1" {
+			t.Errorf("hosts %s, want the one in use", got)
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		r.check("cluster.c.", map[string]uint64{"membership_total": 0})
+		r.Close()
+	})
+}
+
+func TestZoneAwareWithALocalCluster(t *testing.T) {
+	zone := host.Locality{Zone: "a"}
+	r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })
+	r.Start()
+	r.add(byEDS("me", ""), byEDS("c", ""))
+	me, c := r.source("me"), r.source("c")
+	me.UpdateHosts(0, hosts(spec(100, inZone("a")), spec(101, inZone("b"))))
+	me.DiscoveryDone()
+	var list []host.Spec
+	for i := range 6 {
+		list = append(list, spec(i+1, inZone(string(rune('a'+i%2)))))
+	}
+	c.UpdateHosts(0, hosts(list...))
+	c.DiscoveryDone()
+	for _, h := range strings.Fields(picks(c, 12)) {
+		if strings.Contains("2 4 6", h) {
+			t.Errorf("picked %s of the other zone", h)
+		}
+	}
+	r.check("cluster.c.", map[string]uint64{"lb_zone_routing_all_directly": 12})
+	// The local cluster loses its other zone: nothing to balance against.
+	me.UpdateHosts(0, hosts(spec(100, inZone("a"))))
+	if got := picks(c, 6); !strings.Contains(got, "2") {
+		t.Errorf("picks %s, want all zones", got)
+	}
+}
+
+func TestLocalityWeightsReachTheBalancer(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", "common_lb_config: {locality_weighted_lb_config: {}}"))
+	c := r.source("c")
+	a := hosts(spec(1, inZone("a")), spec(2, inZone("b")))
+	a.Priorities[0].LocalityWeights = map[host.Locality]uint32{{Zone: "a"}: 3, {Zone: "b"}: 1}
+	c.UpdateHosts(0, a)
+	c.DiscoveryDone()
+	n := strings.Count(picks(c, 400), "1")
+	if math.Abs(float64(n)-300) > 8 {
+		t.Errorf("%d of 400 to the locality with 3 of 4 shares", n)
+	}
+	b := hosts(spec(1, inZone("a")), spec(2, inZone("b")))
+	b.Priorities[0].LocalityWeights = map[host.Locality]uint32{{Zone: "a"}: 0, {Zone: "b"}: 1}
+	if !c.UpdateHosts(0, b) {
+		t.Fatal("other weights are no change")
+	}
+}
+
+func TestResolveAssignment(t *testing.T) {
+	p := parse(t, `
+name: c
+type: STATIC
+connect_timeout: 1s
+load_assignment:
+  cluster_name: c
+  policy: {overprovisioning_factor: 120}
+  endpoints:
+  - locality: {region: r, zone: z}
+    load_balancing_weight: 5
+    lb_endpoints:
+    - endpoint: {hostname: one, address: {socket_address: {address: "::1", port_value: 81}}, health_check_config: {port_value: 99, hostname: hc}}
+      load_balancing_weight: 9
+      health_status: DRAINING
+      metadata: {filter_metadata: {proxy.lb: {canary: true}}}
+  - priority: 1
+    lb_endpoints:
+    - endpoint: {address: {pipe: {path: /run/x}}}
+      health_status: TIMEOUT
+`)
+	a, err := ResolveAssignment(p.Cluster.Assignment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := a.Priorities[0].Hosts[0]
+	if one.Address.String() != "[::1]:81" || one.HealthCheckAddress.String() != "[::1]:99" || one.Hostname != "one" || one.HealthCheckHostname != "hc" ||
+		one.Weight != 9 || !one.Canary || one.EDS != host.EDSStatusDraining || one.Locality != (host.Locality{Region: "r", Zone: "z"}) {
+		t.Errorf("first host %+v", one)
+	}
+	two := a.Priorities[1].Hosts[0]
+	if two.Address.String() != "/run/x" || two.Address.Network() != "unix" || two.EDS != host.FailedEDSHealth || two.Priority != 1 {
+		t.Errorf("second host %+v", two)
+	}
+	if a.Overprovisioning != 120 || a.Priorities[0].LocalityWeights[one.Locality] != 5 {
+		t.Errorf("assignment %+v", a)
+	}
+	if _, err := ResolveAssignment(&config.Assignment{Localities: []config.LocalityEndpoints{{Endpoints: []config.Endpoint{{Address: config.Address{Kind: config.SocketAddress, Host: "a.example"}}}}}}); err == nil {
+		t.Error("a name was taken for an address")
+	}
+}

@@ -1,0 +1,526 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/health"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// Config says how to run clusters.
+type Config struct {
+	// Store takes the statistics. It must be set.
+	Store *store.Store
+	// Product is the product name in metadata, headers and so on; default
+	// "proxy".
+	Product string
+	// Runtime overrides numbers; nil overrides nothing. Call
+	// [Manager.RuntimeChanged] when its values change.
+	Runtime Runtime
+	// Rand returns uniform random numbers and is called concurrently; nil means
+	// those of math/rand/v2.
+	Rand func() uint64
+	// Local is where this process stands, nil if that is not known.
+	Local *host.Locality
+	// LocalCluster is the name of the cluster this process belongs to, empty if
+	// there is none. Zone-aware routing needs it.
+	LocalCluster string
+	// Source returns what finds the hosts of a cluster that is neither STATIC
+	// nor ORIGINAL_DST. Nil refuses such clusters.
+	Source func(*config.Cluster) (Source, error)
+	// Dial makes connections for health checks, with TLS where the host wants
+	// it. Nil dials in plain text.
+	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
+	// CustomCheck returns what makes the probers of a custom health check. Nil
+	// refuses such checks.
+	CustomCheck func(*config.Cluster) (func(*host.Host) health.Prober, error)
+
+	Hooks Hooks
+}
+
+// managerStats are named "cluster_manager.…".
+type managerStats struct {
+	added, modified, removed                                   *store.Counter
+	updated, updatedViaMerge, mergeCancelled, outOfMergeWindow *store.Counter
+	active, warming                                            *store.Gauge
+}
+
+// Manager holds the clusters of a process. All methods are safe for concurrent
+// use.
+type Manager struct {
+	c   Config
+	env environment
+
+	byName  sync.Map                  // of those with an active cluster: string to *Handle
+	ordered atomic.Pointer[[]*Handle] // the same by name; replaced, never changed
+	version atomic.Pointer[string]
+
+	mu          sync.Mutex
+	handles     map[string]*Handle // active or warming
+	waiting     []*Cluster         // not started; only secondary ones after the start
+	unready     map[*Cluster]bool  // true: primary
+	primaries   int                // of unready
+	warming     int                // handles with a warming cluster
+	started     bool
+	initialized bool
+	closed      bool
+	primaryDone chan struct{}
+	allDone     chan struct{}
+}
+
+// Handle is one cluster name. It survives updates of the cluster.
+type Handle struct {
+	name    string
+	current atomic.Pointer[entry]
+	warming *entry // guarded by the manager's mu; nil: none
+}
+
+// entry is a cluster with where it came from.
+type entry struct {
+	cluster *Cluster
+	parsed  *config.ParsedCluster
+	hash    uint64
+	version string
+	updated time.Time
+	viaAPI  bool
+}
+
+// Name returns the name of the cluster.
+func (h *Handle) Name() string { return h.name }
+
+// Current returns the active cluster, nil if it was removed.
+func (h *Handle) Current() *Cluster {
+	if e := h.current.Load(); e != nil {
+		return e.cluster
+	}
+	return nil
+}
+
+// New returns a manager without clusters.
+func New(c Config) *Manager {
+	if c.Product == "" {
+		c.Product = "proxy"
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Uint64
+	}
+	sc := c.Store.Scope("cluster_manager")
+	m := &Manager{
+		c: c, handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
+		primaryDone: make(chan struct{}), allDone: make(chan struct{}),
+	}
+	m.env.root = c.Store.Root()
+	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, runtimeReader{c.Runtime}, c.Rand, c.Hooks
+	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
+	if c.Local != nil {
+		m.env.local, m.env.knowLocal = *c.Local, true
+	}
+	m.env.manager = managerStats{
+		added: sc.Counter("cluster_added"), modified: sc.Counter("cluster_modified"), removed: sc.Counter("cluster_removed"),
+		updated: sc.Counter("cluster_updated"), updatedViaMerge: sc.Counter("cluster_updated_via_merge"),
+		mergeCancelled: sc.Counter("update_merge_cancelled"), outOfMergeWindow: sc.Counter("update_out_of_merge_window"),
+		active: sc.Gauge("active_clusters", store.NeverImport), warming: sc.Gauge("warming_clusters", store.NeverImport),
+	}
+	m.ordered.Store(new([]*Handle))
+	m.version.Store(new(string))
+	return m
+}
+
+// Cluster returns the handle of an active cluster, nil if there is none of that
+// name. Keep the handle: it stays valid.
+func (m *Manager) Cluster(name string) *Handle {
+	h, _ := m.byName.Load(name)
+	hd, _ := h.(*Handle)
+	return hd
+}
+
+// AddStatic adds a cluster of the static configuration. Such clusters can
+// neither be updated nor removed.
+func (m *Manager) AddStatic(p *config.ParsedCluster) error {
+	_, err := m.add(p, "", false)
+	return err
+}
+
+// AddOrUpdate adds a cluster or a new version of it. changed is false, and
+// nothing happens, if the cluster is the same already or belongs to the static
+// configuration. A new version serves as soon as it has found and checked its
+// hosts.
+func (m *Manager) AddOrUpdate(p *config.ParsedCluster, version string) (changed bool, err error) {
+	return m.add(p, version, true)
+}
+
+var errClosed = errors.New("upstream: the manager is closed")
+
+func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (bool, error) {
+	name := p.Cluster.Name
+	hash := p.Hash()
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return false, errClosed
+	}
+	hd := m.handles[name]
+	if hd != nil {
+		newest := hd.warming
+		if newest == nil {
+			newest = hd.current.Load()
+		}
+		switch {
+		case !viaAPI:
+			m.mu.Unlock()
+			return false, fmt.Errorf("upstream: name: %q is already used by another cluster", name)
+		case !newest.viaAPI, newest.hash == hash:
+			m.mu.Unlock()
+			return false, nil
+		}
+	}
+	cl, err := m.build(p.Cluster)
+	if err != nil {
+		m.mu.Unlock()
+		return false, err
+	}
+	e := &entry{cluster: cl, parsed: p, hash: hash, version: version, updated: time.Now(), viaAPI: viaAPI}
+	var replaced *Cluster
+	if hd == nil {
+		hd = &Handle{name: name}
+		m.handles[name] = hd
+		m.env.manager.added.Inc()
+	} else {
+		m.env.manager.modified.Inc()
+		if hd.warming != nil {
+			replaced = hd.warming.cluster
+			m.warmLocked(hd, nil)
+			m.forgetLocked(replaced)
+		}
+	}
+	if hd.current.Load() == nil && !m.initialized {
+		// Before everything is initialised a new cluster needs not wait.
+		hd.current.Store(e)
+		m.listLocked(hd)
+	} else {
+		m.warmLocked(hd, e)
+	}
+	cl.stats.WarmingState.Set(1)
+	m.unready[cl] = cl.primary()
+	if cl.primary() {
+		m.primaries++
+	}
+	m.gaugesLocked()
+	begin := m.beginLocked(cl)
+	m.mu.Unlock()
+	if replaced != nil {
+		replaced.close()
+	}
+	if err := m.begin(begin); err != nil {
+		m.Remove(name)
+		return false, err
+	}
+	m.progress()
+	return true, nil
+}
+
+// build makes a cluster that does nothing yet.
+func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
+	var source Source
+	if c.Type != config.Static && c.Type != config.OriginalDst {
+		if m.c.Source == nil {
+			return nil, fmt.Errorf("upstream: cluster %q: nothing here finds hosts for its type", c.Name)
+		}
+		s, err := m.c.Source(c)
+		if err != nil {
+			return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
+		}
+		source = s
+	}
+	if c.Type == config.Static {
+		if _, err := ResolveAssignment(c.Assignment); err != nil {
+			return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
+		}
+	}
+	cl, err := newCluster(c, &m.env, source, m.env.root.Scope("cluster."+c.StatName))
+	if err != nil {
+		return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
+	}
+	cl.isLocal = m.c.LocalCluster != "" && c.Name == m.c.LocalCluster
+	return cl, nil
+}
+
+// primary tells whether the cluster can find its hosts without another one.
+func (c *Cluster) primary() bool {
+	return c.config.Type != config.EDSDiscovery || c.config.EDS == nil || c.config.EDS.Source.Kind == config.SourcePath
+}
+
+// beginLocked returns the cluster if it may start now. m.mu is held.
+func (m *Manager) beginLocked(c *Cluster) []*Cluster {
+	if !m.started || !c.primary() && m.primaries > 0 {
+		m.waiting = append(m.waiting, c)
+		return nil
+	}
+	return []*Cluster{c}
+}
+
+// warmLocked sets or clears the warming cluster of a handle. m.mu is held.
+func (m *Manager) warmLocked(hd *Handle, e *entry) {
+	if hd.warming != nil {
+		m.warming--
+	}
+	if e != nil {
+		m.warming++
+	}
+	hd.warming = e
+}
+
+func (m *Manager) begin(list []*Cluster) error {
+	var errs []error
+	for _, c := range list {
+		if err := c.start(func() { m.clusterReady(c) }); err != nil {
+			errs = append(errs, fmt.Errorf("upstream: cluster %q: %w", c.config.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Start lets all clusters find their hosts: first the primary ones, and when
+// those are ready the others.
+func (m *Manager) Start() error {
+	m.mu.Lock()
+	if m.started || m.closed {
+		m.mu.Unlock()
+		return nil
+	}
+	m.started = true
+	begin := m.dueLocked()
+	m.mu.Unlock()
+	err := m.begin(begin)
+	m.progress()
+	return err
+}
+
+// dueLocked takes the clusters off the waiting list that may start. m.mu is
+// held.
+func (m *Manager) dueLocked() []*Cluster {
+	busy := m.primaries > 0
+	var due []*Cluster
+	m.waiting = slices.DeleteFunc(m.waiting, func(c *Cluster) bool {
+		if busy && !c.primary() {
+			return false
+		}
+		due = append(due, c)
+		return true
+	})
+	return due
+}
+
+// progress starts what may start now and notes what is done.
+func (m *Manager) progress() {
+	m.mu.Lock()
+	if !m.started || m.primaries > 0 {
+		m.mu.Unlock()
+		return
+	}
+	closeOnce(m.primaryDone)
+	if len(m.unready) == 0 {
+		m.initialized = true
+		closeOnce(m.allDone)
+	}
+	due := m.dueLocked()
+	m.mu.Unlock()
+	if len(due) > 0 {
+		// A static assignment was checked when the cluster was built, so
+		// starting cannot fail.
+		_ = m.begin(due)
+	}
+}
+
+// closeOnce closes c unless it is closed. The manager's mu is held.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// PrimaryReady is closed when all primary clusters are ready for the first time.
+func (m *Manager) PrimaryReady() <-chan struct{} { return m.primaryDone }
+
+// Ready is closed when all clusters are ready for the first time.
+func (m *Manager) Ready() <-chan struct{} { return m.allDone }
+
+// Unready returns the names of the clusters that are not ready yet.
+func (m *Manager) Unready() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for c := range m.unready {
+		names = append(names, c.config.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// clusterReady makes a cluster the active one of its name.
+func (m *Manager) clusterReady(c *Cluster) {
+	m.mu.Lock()
+	if _, expected := m.unready[c]; !expected {
+		m.mu.Unlock()
+		return
+	}
+	m.forgetLocked(c)
+	c.stats.WarmingState.Set(0)
+	hd := m.handles[c.config.Name]
+	var old *Cluster
+	if hd.warming != nil && hd.warming.cluster == c {
+		if e := hd.current.Load(); e != nil {
+			old = e.cluster
+		}
+		hd.current.Store(hd.warming)
+		m.warmLocked(hd, nil)
+		if old == nil {
+			m.listLocked(hd)
+		} else {
+			m.forgetLocked(old)
+		}
+	}
+	m.gaugesLocked()
+	m.mu.Unlock()
+	if f := m.c.Hooks.ClusterReady; f != nil {
+		f(c)
+	}
+	if old != nil {
+		if f := m.c.Hooks.CloseConnections; f != nil {
+			f(old, nil)
+		}
+		if f := m.c.Hooks.ClusterUpdated; f != nil {
+			f(c)
+		}
+		old.close()
+		c.showMembership(c.Sets()) // the gauges are shared
+	}
+	m.progress()
+}
+
+// forgetLocked drops a cluster from the start sequence. m.mu is held.
+func (m *Manager) forgetLocked(c *Cluster) {
+	if m.unready[c] {
+		m.primaries--
+	}
+	delete(m.unready, c)
+	m.waiting = slices.DeleteFunc(m.waiting, func(x *Cluster) bool { return x == c })
+}
+
+// listLocked puts a handle among the active ones. m.mu is held.
+func (m *Manager) listLocked(hd *Handle) {
+	m.byName.Store(hd.name, hd)
+	old := *m.ordered.Load()
+	i, _ := slices.BinarySearchFunc(old, hd.name, func(h *Handle, name string) int { return strings.Compare(h.name, name) })
+	list := make([]*Handle, 0, len(old)+1)
+	list = append(append(append(list, old[:i]...), hd), old[i:]...)
+	m.ordered.Store(&list)
+}
+
+// Remove removes a cluster that was added by AddOrUpdate, active and warming,
+// and tells whether there was one.
+func (m *Manager) Remove(name string) bool {
+	m.mu.Lock()
+	hd := m.handles[name]
+	if hd == nil || m.closed {
+		m.mu.Unlock()
+		return false
+	}
+	entries := []*entry{hd.current.Load(), hd.warming}
+	for _, e := range entries {
+		if e != nil && !e.viaAPI {
+			m.mu.Unlock()
+			return false
+		}
+	}
+	delete(m.handles, name)
+	m.warmLocked(hd, nil)
+	if hd.current.Swap(nil) != nil {
+		m.byName.Delete(name)
+		list := slices.DeleteFunc(slices.Clone(*m.ordered.Load()), func(h *Handle) bool { return h == hd })
+		m.ordered.Store(&list)
+	}
+	for _, e := range entries {
+		if e != nil {
+			m.forgetLocked(e.cluster)
+		}
+	}
+	m.env.manager.removed.Inc()
+	m.gaugesLocked()
+	m.mu.Unlock()
+	for _, e := range entries {
+		if e == nil {
+			continue
+		}
+		e.cluster.close()
+		if f := m.c.Hooks.ClusterRemoved; f != nil {
+			f(e.cluster)
+		}
+	}
+	m.progress()
+	return true
+}
+
+// gaugesLocked counts the clusters. m.mu is held.
+func (m *Manager) gaugesLocked() {
+	m.env.manager.active.Set(uint64(len(*m.ordered.Load())))
+	m.env.manager.warming.Set(uint64(m.warming))
+}
+
+// SetVersion notes the version of the last update of clusters.
+func (m *Manager) SetVersion(v string) { m.version.Store(&v) }
+
+// Version returns what [Manager.SetVersion] noted, empty if there was no update.
+func (m *Manager) Version() string { return *m.version.Load() }
+
+// RuntimeChanged applies changed runtime values to all clusters.
+func (m *Manager) RuntimeChanged() {
+	for _, h := range *m.ordered.Load() {
+		if c := h.Current(); c != nil {
+			c.runtimeChanged()
+		}
+	}
+}
+
+// localChanged rebalances all clusters but the local one.
+func (m *Manager) localChanged() {
+	for _, h := range *m.ordered.Load() {
+		if c := h.Current(); c != nil && !c.isLocal {
+			c.rebalance()
+		}
+	}
+}
+
+// Close ends all clusters and waits until nothing runs any more.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	m.closed = true
+	var all []*Cluster
+	for _, h := range m.handles {
+		if e := h.current.Load(); e != nil {
+			all = append(all, e.cluster)
+		}
+		if h.warming != nil {
+			all = append(all, h.warming.cluster)
+		}
+	}
+	clear(m.unready)
+	m.primaries = 0
+	m.mu.Unlock()
+	for _, c := range all {
+		c.close()
+	}
+}

@@ -1,0 +1,163 @@
+package upstream
+
+import (
+	"reflect"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// rules says how hosts are compared.
+type rules struct {
+	checked      bool // the cluster has active health checks
+	ignoreNew    bool // new hosts are not counted until their first check
+	ignoreHealth bool // hosts that are gone go at once
+}
+
+// priorityChange is what an update does to one priority.
+type priorityChange struct {
+	hosts          []*host.Host
+	added, removed []*host.Host // as this priority sees it
+	changed        bool         // lists must be rebuilt
+}
+
+// change is what an update does to a cluster.
+type change struct {
+	priorities     []priorityChange
+	added, removed []*host.Host // not those that moved to another priority
+}
+
+// reconcile compares the hosts there are, by priority, with those there should
+// be. Hosts that stay keep their object, and are changed in place; a host is
+// known by its address.
+func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
+	type place struct {
+		host     *host.Host
+		priority int
+	}
+	existing := make(map[host.Address]place)
+	for p, list := range old {
+		for _, h := range list {
+			if _, twice := existing[h.Address()]; !twice {
+				existing[h.Address()] = place{h, p}
+			}
+		}
+	}
+	c := change{priorities: make([]priorityChange, max(len(old), len(want)))}
+	seen := make(map[host.Address]bool)
+	stays := make(map[*host.Host]int) // to the priority it is in now
+	replaced := make(map[*host.Host]bool)
+	for p := range want {
+		pc := &c.priorities[p]
+		for _, s := range want[p].Hosts {
+			if seen[s.Address] {
+				continue
+			}
+			seen[s.Address] = true
+			s.Priority = uint32(p)
+			was, known := existing[s.Address]
+			switch h := was.host; {
+			case !known:
+				n := host.New(s)
+				r.begin(n)
+				pc.hosts = append(pc.hosts, n)
+				pc.added = append(pc.added, n)
+				c.added = append(c.added, n)
+			case r.replaces(h, &s):
+				n := r.replacement(h, s)
+				replaced[h] = true
+				pc.hosts = append(pc.hosts, n)
+				pc.added = append(pc.added, n)
+				c.added = append(c.added, n)
+			default:
+				pc.changed = inPlace(h, &s) || pc.changed
+				stays[h] = p
+				pc.hosts = append(pc.hosts, h)
+				if was.priority != p {
+					pc.added = append(pc.added, h)
+				}
+			}
+		}
+	}
+	for p, list := range old {
+		pc := &c.priorities[p]
+		for _, h := range list {
+			now, ok := stays[h]
+			switch {
+			case ok && now == p:
+			case ok: // moved
+				pc.removed = append(pc.removed, h)
+			case replaced[h] || r.leaves(h):
+				pc.removed = append(pc.removed, h)
+				c.removed = append(c.removed, h)
+			default:
+				if h.SetFlags(host.PendingDynamicRemoval)&host.PendingDynamicRemoval == 0 {
+					pc.changed = true
+				}
+				pc.hosts = append(pc.hosts, h)
+			}
+		}
+		pc.changed = pc.changed || len(pc.hosts) != len(list)
+	}
+	for p := range c.priorities {
+		pc := &c.priorities[p]
+		pc.changed = pc.changed || len(pc.added)+len(pc.removed) > 0
+	}
+	return c
+}
+
+// begin sets the flags of a host that nothing is known about.
+func (r *rules) begin(h *host.Host) {
+	if !r.checked || h.DisableActiveHC() {
+		return
+	}
+	h.SetFlags(host.FailedActiveHC)
+	if r.ignoreNew {
+		h.SetFlags(host.PendingActiveHC)
+	}
+}
+
+// replaces tells whether h cannot become s in place.
+func (r *rules) replaces(h *host.Host, s *host.Spec) bool {
+	return h.Locality() != s.Locality || r.checked && !sameCheck(h, s)
+}
+
+func sameCheck(h *host.Host, s *host.Spec) bool {
+	to := s.HealthCheckAddress
+	if to.IsZero() {
+		to = s.Address
+	}
+	return h.HealthCheckAddress() == to && h.DisableActiveHC() == s.DisableActiveHC
+}
+
+func (r *rules) replacement(h *host.Host, s host.Spec) *host.Host {
+	inherit := r.checked && sameCheck(h, &s)
+	n := host.Replace(h, s, inherit)
+	if !inherit {
+		r.begin(n)
+	}
+	return n
+}
+
+// leaves tells whether a host that discovery no longer knows goes at once. One
+// that is healthy stays until a check says otherwise.
+func (r *rules) leaves(h *host.Host) bool {
+	return !r.checked || r.ignoreHealth || h.DisableActiveHC() || h.Flags()&(host.FailedActiveHC|host.FailedEDSHealth) != 0
+}
+
+// inPlace makes h what s says and tells whether lists must be rebuilt.
+func inPlace(h *host.Host, s *host.Spec) bool {
+	before := h.PutFlags(host.EDSFlags|host.PendingDynamicRemoval, s.EDS)
+	after := before&^(host.EDSFlags|host.PendingDynamicRemoval) | s.EDS
+	changed := before.Health() != after.Health() || before.Excluded() != after.Excluded()
+	if w := max(s.Weight, 1); h.Weight() != w {
+		h.SetWeight(w)
+		changed = true
+	}
+	if m := h.Metadata(); len(m)+len(s.Metadata) > 0 && !reflect.DeepEqual(m, s.Metadata) {
+		h.SetMetadata(s.Metadata)
+		changed = true
+	}
+	h.SetCanary(s.Canary)
+	h.SetPriority(s.Priority)
+	return changed
+}
