@@ -1,0 +1,279 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func names(m *Manager) string {
+	var out []string
+	m.Clusters(func(v *View) bool { out = append(out, v.Name); return true })
+	return strings.Join(out, " ")
+}
+
+func byDNS(name string) string {
+	return fmt.Sprintf("name: %s\nconnect_timeout: 1s\ntype: STRICT_DNS\nload_assignment: {cluster_name: %s, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: a.example, port_value: 80}}}}]}]}\n", name, name)
+}
+
+func TestInitOrder(t *testing.T) {
+	r := newRig(t, nil)
+	for _, text := range []string{byEDS("second", ""), byDNS("first"), static("third", 1, "")} {
+		if err := r.AddStatic(parse(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := names(r.Manager); got != "first second third" {
+		t.Errorf("shown: %s; static clusters are active from the start", got)
+	}
+	r.check("cluster_manager.", map[string]uint64{"cluster_added": 3, "active_clusters": 3, "warming_clusters": 0})
+	r.check("cluster.second.", map[string]uint64{"warming_state": 1})
+	r.Start()
+	first := r.source("first")
+	r.mu.Lock()
+	waiting := len(r.sources["second"].started)
+	r.mu.Unlock()
+	if waiting != 0 || isClosed(r.PrimaryReady()) {
+		t.Error("a secondary cluster started before the primary ones were ready")
+	}
+	if got := fmt.Sprint(r.Unready()); got != "[first second]" {
+		t.Errorf("unready %s", got)
+	}
+	first.UpdateHosts(0, hosts(spec(1)))
+	first.DiscoveryDone()
+	<-r.PrimaryReady()
+	second := r.source("second")
+	if isClosed(r.Ready()) {
+		t.Error("ready before the secondary cluster is")
+	}
+	second.DiscoveryDone()
+	<-r.Ready()
+	r.check("cluster.second.", map[string]uint64{"warming_state": 0})
+	if got := fmt.Sprint(r.Unready()); got != "[]" {
+		t.Errorf("unready %s", got)
+	}
+}
+
+func TestNothingToInitialise(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	<-r.Ready()
+	<-r.PrimaryReady()
+}
+
+func TestAddUpdateRemove(t *testing.T) {
+	r := newRig(t, nil)
+	if err := r.AddStatic(parse(t, static("fixed", 1, ""))); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AddStatic(parse(t, static("fixed", 2, ""))); err == nil || !strings.Contains(err.Error(), `name: "fixed" is already used by another cluster`) {
+		t.Errorf("same name: %v", err)
+	}
+	r.Start()
+	<-r.Ready()
+	add := func(text, version string) bool {
+		t.Helper()
+		changed, err := r.AddOrUpdate(parse(t, text), version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changed
+	}
+	if add(static("fixed", 3, ""), "1") || r.Remove("fixed") {
+		t.Error("a static cluster was changed")
+	}
+	if !add(byEDS("c", ""), "1") || add(byEDS("c", ""), "2") {
+		t.Error("want a change for a new cluster and none for the same")
+	}
+	r.check("cluster_manager.", map[string]uint64{"cluster_added": 2, "cluster_modified": 0, "active_clusters": 1, "warming_clusters": 1})
+	if names(r.Manager) != "fixed" {
+		t.Errorf("shown: %s, want no warming cluster", names(r.Manager))
+	}
+	v1 := r.source("c")
+	v1.UpdateHosts(0, hosts(spec(1)))
+	v1.DiscoveryDone()
+	hd := r.Cluster("c")
+	if hd.Current() != v1 || names(r.Manager) != "c fixed" {
+		t.Fatalf("shown: %s", names(r.Manager))
+	}
+
+	// A new version warms beside the old one; a newer one takes its place.
+	if !add(byEDS("c", "connect_timeout: 2s")[:0]+strings.Replace(byEDS("c", ""), "1s", "2s", 1), "3") {
+		t.Error("another timeout is no change")
+	}
+	v2 := r.source("c")
+	var warming []string
+	r.Warming(func(v *View) bool { warming = append(warming, v.Name+" "+v.Version); return true })
+	if hd.Current() != v1 || fmt.Sprint(warming) != "[c 3]" {
+		t.Errorf("warming %v", warming)
+	}
+	if add(strings.Replace(byEDS("c", ""), "1s", "2s", 1), "4") {
+		t.Error("the same as the warming one is a change")
+	}
+	if !add(strings.Replace(byEDS("c", ""), "1s", "3s", 1), "5") {
+		t.Error("no change")
+	}
+	v3 := r.source("c")
+	v2.UpdateHosts(0, hosts(spec(9)))
+	v2.DiscoveryDone() // too late
+	if hd.Current() != v1 {
+		t.Error("a replaced version became active")
+	}
+	r.events()
+	v3.UpdateHosts(0, hosts(spec(2), spec(3)))
+	v3.DiscoveryDone()
+	if hd.Current() != v3 || r.Cluster("c") != hd {
+		t.Error("the new version is not active, or under another handle")
+	}
+	if got := r.events(); got != "added c 10.0.0.2:80\nadded c 10.0.0.3:80\nready c all\nclose c all\nupdated c all" {
+		t.Errorf("told %q", got)
+	}
+	r.check("cluster_manager.", map[string]uint64{"cluster_added": 2, "cluster_modified": 2, "active_clusters": 2, "warming_clusters": 0})
+	r.check("cluster.c.", map[string]uint64{"membership_total": 2, "warming_state": 0})
+	if !errors.Is(v1.ctx.Err(), v1.ctx.Err()) || v1.ctx.Err() == nil || v3.ctx.Err() != nil {
+		t.Error("the old version still runs, or the new one does not")
+	}
+
+	// Both versions go.
+	add(strings.Replace(byEDS("c", ""), "1s", "4s", 1), "6")
+	v4 := r.source("c")
+	if !r.Remove("c") || r.Remove("c") {
+		t.Error("want one removal")
+	}
+	if hd.Current() != nil || r.Cluster("c") != nil || v3.ctx.Err() == nil || v4.ctx.Err() == nil {
+		t.Error("something is left")
+	}
+	r.check("cluster_manager.", map[string]uint64{"cluster_removed": 1, "active_clusters": 1, "warming_clusters": 0})
+	if names(r.Manager) != "fixed" {
+		t.Errorf("shown: %s", names(r.Manager))
+	}
+	view := r.st.View()
+	defer view.Close()
+	if _, ok := view.Find("cluster.c.membership_total"); ok {
+		t.Error("its statistics are left")
+	}
+}
+
+func TestRefusedClusters(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Source = func(*config.Cluster) (Source, error) { return nil, errors.New("no resolver") }
+	})
+	if _, err := r.AddOrUpdate(parse(t, byDNS("c")), ""); err == nil || !strings.Contains(err.Error(), `cluster "c": no resolver`) {
+		t.Errorf("err = %v", err)
+	}
+	r = newRig(t, func(c *Config) { c.Source = nil })
+	if _, err := r.AddOrUpdate(parse(t, byDNS("c")), ""); err == nil {
+		t.Error("a cluster that nobody finds hosts for was taken")
+	}
+	r.check("cluster_manager.", map[string]uint64{"cluster_added": 0, "active_clusters": 0})
+	r.Close()
+	if _, err := r.AddOrUpdate(parse(t, static("c", 1, "")), ""); err == nil {
+		t.Error("a closed manager took a cluster")
+	}
+}
+
+func TestView(t *testing.T) {
+	r, _ := started(t, nil, strings.Replace(static("a:b", 2, `alt_stat_name: other
+outlier_detection: {}
+circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name: a:b", "name: 'a:b'", 1))
+	r.add(byEDS("e", ""))
+	e := r.source("e")
+	e.DiscoveryDone()
+	r.SetVersion("7")
+	var views []View
+	r.Clusters(func(v *View) bool { views = append(views, *v); return true })
+	if len(views) != 2 || r.Version() != "7" {
+		t.Fatalf("%d clusters, version %s", len(views), r.Version())
+	}
+	a, b := views[0], views[1]
+	if a.Name != "a:b" || a.ObservabilityName != "other" || !a.AddedViaAPI || a.Version != "v1" || a.LastUpdated.IsZero() || a.EDSServiceName != "" || a.Parsed == nil {
+		t.Errorf("view %+v", a)
+	}
+	if a.Outlier == nil || a.Outlier.Average != -1 || b.Outlier != nil {
+		t.Errorf("outlier %v, %v", a.Outlier, b.Outlier)
+	}
+	if a.Breakers != [2]Limits{{5, 1024, 1024, 0}, {1024, 1024, 1024, 3}} {
+		t.Errorf("breakers %v", a.Breakers)
+	}
+	var addrs []string
+	a.Hosts(func(h *host.Host) bool { addrs = append(addrs, h.AddressText()); return len(addrs) < 2 })
+	if !slices.Equal(addrs, []string{"10.0.0.1:80", "10.0.0.2:80"}) {
+		t.Errorf("hosts %v", addrs)
+	}
+	if b.ObservabilityName != "e" || b.EDSServiceName != "e-service" {
+		t.Errorf("view %+v", b)
+	}
+	if r.value("cluster.other.membership_total") != 2 {
+		t.Error("statistics are not under the alternative name")
+	}
+	// Stopping early stops.
+	n := 0
+	r.Clusters(func(*View) bool { n++; return false })
+	if n != 1 {
+		t.Errorf("%d views after a stop", n)
+	}
+}
+
+// TestReadersAndWriters runs picks and views while clusters and hosts change.
+func TestReadersAndWriters(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(static("fixed", 5, "outlier_detection: {max_ejection_percent: 100}"))
+	r.add(byEDS("c", "common_lb_config: {update_merge_window: 0.001s}"))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(spec(1)))
+	c.DiscoveryDone()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	loop := func(f func()) {
+		wg.Go(func() {
+			for !isClosed(stop) {
+				f()
+			}
+		})
+	}
+	fixed := r.Cluster("fixed").Current()
+	loop(func() {
+		if h, err := fixed.Pick(nil); err == nil {
+			fixed.RequestStarted(h)
+			fixed.RequestFinished(h, RequestEnd{Status: 503})
+		} else {
+			t.Error(err)
+		}
+	})
+	loop(func() {
+		if _, err := c.Pick(nil); err != nil {
+			t.Error(err)
+		}
+	})
+	loop(func() {
+		r.Clusters(func(v *View) bool {
+			v.Hosts(func(h *host.Host) bool { _ = h.Stats.All(); _ = h.Flags().String(); return true })
+			return true
+		})
+	})
+	for i := range 100 {
+		c.UpdateHosts(0, hosts(spec(1), spec(i%5+2), spec(i%3+20, weighing(uint32(i+1)))))
+		r.add(static("more", i%4+1, ""))
+		if i%10 == 9 {
+			r.Remove("more")
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
