@@ -80,6 +80,15 @@ func TestTextMistakesHavePositions(t *testing.T) {
 	}
 }
 
+// TestDecoderErrorsKeepTheirLine uses a value that only the last step refuses.
+func TestDecoderErrorsKeepTheirLine(t *testing.T) {
+	text := "name: &n c\n\n# a comment\nfilters:\n- name: *n\n  typed_config:\n    '@type': type.googleapis.com/google.protobuf.Timestamp\n    value: 0000-01-01T00:00:00Z\n"
+	_, err := newDecoder().ClusterText("f", []byte(text), v3)
+	if diff := cmp.Diff(one(`f:8:1: cluster "c": cannot be decoded as envoy.config.cluster.v3.Cluster`), positioned(err)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestManyMistakesAtOnce(t *testing.T) {
 	for _, tt := range []struct{ name, text string }{
 		{"mistakes-v3", `# A cluster with a mistake in most of its fields.
