@@ -82,10 +82,14 @@ func NewFilter(e Engine, pattern string, l FilterLimits) (*Filter, error) {
 	if len(pattern) > f.limits.Length {
 		return nil, fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooComplex, len(pattern), f.limits.Length)
 	}
+	compile := f.compileRE2
 	if e == ECMAScript {
-		return f, f.compileECMAScript(pattern)
+		compile = f.compileECMAScript
 	}
-	return f, f.compileRE2(pattern)
+	if err := compile(pattern); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *Filter) compileRE2(pattern string) error {

@@ -1,0 +1,396 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grafana/regexp"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+func newFilter(t testing.TB, e Engine, pattern string, l FilterLimits) *Filter {
+	t.Helper()
+	f, err := NewFilter(e, pattern, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFilterErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		engine  Engine
+		pattern string
+		limits  FilterLimits
+		want    error // nil: it compiles
+	}{
+		{"empty", RE2, "", FilterLimits{}, nil},
+		{"syntax", RE2, "a(", FilterLimits{}, ErrSyntax},
+		{"syntax-backreference", RE2, `(a)\1`, FilterLimits{}, ErrSyntax},
+		{"syntax-repeat", RE2, "a{1001}", FilterLimits{}, ErrSyntax},
+		{"syntax-ecmascript", ECMAScript, "a(", FilterLimits{}, ErrSyntax},
+		{"backreference-ecmascript", ECMAScript, `(a)\1`, FilterLimits{}, nil},
+		{"length", RE2, strings.Repeat("a", 1024), FilterLimits{}, nil},
+		{"too-long", RE2, strings.Repeat("a", 1025), FilterLimits{}, ErrTooComplex},
+		{"too-long-ecmascript", ECMAScript, strings.Repeat("a", 1025), FilterLimits{}, ErrTooComplex},
+		{"too-long-setting", RE2, "abcd", FilterLimits{Length: 3}, ErrTooComplex},
+		{"program", RE2, strings.Repeat("a{1000}", 9), FilterLimits{}, nil},
+		{"large-program", RE2, strings.Repeat("a{1000}", 11), FilterLimits{}, ErrTooComplex},
+		{"large-program-setting", RE2, "a{40}", FilterLimits{Program: 30}, ErrTooComplex},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, err := NewFilter(tt.engine, tt.pattern, tt.limits)
+			if !errors.Is(err, tt.want) {
+				t.Errorf("NewFilter(%.40q): %v, want %v", tt.pattern, err, tt.want)
+			}
+			if err == nil && f == nil || err != nil && f != nil {
+				t.Errorf("NewFilter(%.40q) = %v and %v", tt.pattern, f, err)
+			}
+		})
+	}
+}
+
+// fakeClock advances with each look at it.
+type fakeClock struct {
+	now   time.Time
+	step  time.Duration
+	looks int
+}
+
+func (c *fakeClock) Now() time.Time {
+	c.looks++
+	c.now = c.now.Add(c.step)
+	return c.now
+}
+
+func TestFilterBudgetIsForTheWholeCall(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 1000 {
+		st.Root().Counter(fmt.Sprintf("c%d", i))
+		st.Root().Histogram(fmt.Sprintf("h%d", i), store.Bytes)
+		st.Root().Text(fmt.Sprintf("t%d", i)).Set("x")
+	}
+	for name, write := range map[string]func(io.Writer, *store.Store, Options) error{
+		"text": Text, "json": JSON, "html": HTMLLines, "exposition": Exposition, "openmetrics": OpenMetrics, "protobuf": Protobuf,
+	} {
+		for _, e := range []Engine{RE2, ECMAScript} {
+			t.Run(fmt.Sprintf("%s-%d", name, e), func(t *testing.T) {
+				// 3,000 names are 11 looks at the clock and one at the beginning.
+				o := Options{TextReadouts: true}
+				clock := &fakeClock{step: time.Second}
+				o.Filter = newFilter(t, e, "^.5", FilterLimits{Now: clock.Now, Budget: 11 * time.Second})
+				if err := write(io.Discard, st, o); err != nil {
+					t.Errorf("within the budget: %v", err)
+				}
+				if clock.looks != 12 {
+					t.Errorf("%d looks at the clock, want 12", clock.looks)
+				}
+				clock = &fakeClock{step: time.Second}
+				o.Filter = newFilter(t, e, "^.5", FilterLimits{Now: clock.Now, Budget: 10 * time.Second})
+				if err := write(io.Discard, st, o); !errors.Is(err, ErrTooExpensive) {
+					t.Errorf("over the budget: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestFilterRepeatedIsFree(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 1000 {
+		st.Root().Counter(fmt.Sprintf("c%d", i))
+	}
+	clock := &fakeClock{step: time.Second}
+	o := Options{Filter: newFilter(t, ECMAScript, "5", FilterLimits{Now: clock.Now, Budget: time.Hour})}
+	for i, want := range []int{4, 1, 1} {
+		clock.looks = 0
+		if err := Text(io.Discard, st, o); err != nil {
+			t.Fatal(err)
+		}
+		if clock.looks != want {
+			t.Errorf("call %d looked %d times at the clock, want %d", i, clock.looks, want)
+		}
+	}
+}
+
+func TestECMAScriptGivesUp(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter(strings.Repeat("a", 200) + "!")
+	for _, tt := range []struct {
+		name   string
+		limits FilterLimits
+	}{
+		{"stack", FilterLimits{Stack: 50, Match: time.Hour}},
+		{"time", FilterLimits{Match: time.Millisecond}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFilter(t, ECMAScript, "^(a+)+(b|$)", tt.limits)
+			if err := Text(io.Discard, st, Options{Filter: f}); !errors.Is(err, ErrTooExpensive) {
+				t.Errorf("got %v, want %v", err, ErrTooExpensive)
+			}
+			if _, err := f.Match(strings.Repeat("a", 200) + "!"); !errors.Is(err, ErrTooExpensive) {
+				t.Errorf("Match: got %v, want %v", err, ErrTooExpensive)
+			}
+		})
+	}
+}
+
+func TestFilterMatchesFullNamePartially(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("cluster.checkout.upstream_rq_200").Inc()
+	for pattern, want := range map[string]bool{
+		"checkout":                true,
+		"out.up":                  true,
+		"_200$":                   true,
+		"^cluster.checkout":       true,
+		"^checkout":               false,
+		"cluster.upstream_rq":     false, // the tag-extracted name
+		"proxy_cluster":           false, // the metric name
+		"^cluster..*_rq_2[0-9]+$": true,
+		"UPSTREAM":                false,
+		"(?i)UPSTREAM":            true,
+	} {
+		for _, e := range []Engine{RE2, ECMAScript} {
+			if e == ECMAScript && strings.HasPrefix(pattern, "(?i)") {
+				continue
+			}
+			for name, write := range map[string]func(io.Writer, *store.Store, Options) error{"text": Text, "json": JSON, "exposition": Exposition, "protobuf": Protobuf} {
+				var b bytes.Buffer
+				if err := write(&b, st, Options{Filter: newFilter(t, e, pattern, FilterLimits{})}); err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Contains(b.String(), "upstream_rq"); got != want {
+					t.Errorf("%s, engine %d, filter %q: shown is %t, want %t", name, e, pattern, got, want)
+				}
+			}
+		}
+	}
+}
+
+// randomPattern returns a pattern that both engines understand alike.
+func randomPattern(r *rand.Rand, depth int) string {
+	atoms := []string{"a", "b", "c", "1", "_", ".", `\.`, "[a-c]", "[^a]", `\d`, `\w`, "[0-9_]", "ab", "b.c", "a_1", "svc", "^", "$", "(?:)", `\bab`}
+	var b strings.Builder
+	for range 1 + r.IntN(4) {
+		p := atoms[r.IntN(len(atoms))]
+		if depth > 0 && r.IntN(4) == 0 {
+			p = "(" + randomPattern(r, depth-1) + ")"
+		}
+		if p != "^" && p != "$" && p != "(?:)" {
+			p += []string{"", "", "", "", "*", "+", "?", "*?", "{1,2}", ".*"}[r.IntN(10)]
+		}
+		b.WriteString(p)
+		if r.IntN(6) == 0 {
+			b.WriteString("|")
+		}
+	}
+	return []string{"", "", ".*", "^", "^.*"}[r.IntN(5)] + b.String() + []string{"", "", ".*", "$", ".*$"}[r.IntN(5)]
+}
+
+func randomName(r *rand.Rand) string {
+	tokens := []string{"a", "b", "c", "ab", "a_1", "bc", "svc", "svc_11", "x", "1", "abc", "cab"}
+	name := tokens[r.IntN(len(tokens))]
+	for range r.IntN(4) {
+		name += "." + tokens[r.IntN(len(tokens))]
+	}
+	return name
+}
+
+func TestEnginesAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	gaveUp := 0
+	for range 5000 {
+		pattern := randomPattern(r, 2)
+		re2, ecma := newFilter(t, RE2, pattern, FilterLimits{}), newFilter(t, ECMAScript, pattern, FilterLimits{})
+		for range 10 {
+			name := randomName(r)
+			a, err := re2.Match(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := ecma.Match(name)
+			if errors.Is(err, ErrTooExpensive) {
+				gaveUp++
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a != b {
+				t.Fatalf("pattern %q, name %q: RE2 %t, ECMAScript %t", pattern, name, a, b)
+			}
+		}
+	}
+	if gaveUp > 100 {
+		t.Errorf("the ECMAScript engine gave up on %d of 5,000 patterns", gaveUp)
+	}
+}
+
+// TestShortcutsChangeNothing compares filters, which trim patterns, compare
+// literals and run over tokens, with the regular expression package.
+func TestShortcutsChangeNothing(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	for range 1500 {
+		st.Root().Counter(randomName(r))
+	}
+	for _, p := range nasty() {
+		for _, q := range nasty() {
+			st.Root().Counter(p + q)
+			network.Counter(p+"."+q, tags.Tag{Name: q, Value: p + ".x"}, tags.Tag{Name: p})
+		}
+	}
+	if n := st.Len(store.KindCounter); n < 2*namesPerClock {
+		t.Fatalf("only %d names: no automaton is made", n)
+	}
+	patterns := []string{
+		"", "^", "$", "^$", ".", "^.", ".$", ".*", "^.*$", "a*", "^a*$", "(^a|b$)", "(?:^|\\.)ab(?:\\.|$)", "(?i)AB", "(?i)é", "(?i)ſ", "(?s)^.*x$", "(?s).*\n.*",
+		"(?m)^b", "(?m)b$", `\bab\b`, `\Bb`, "\\x{fffd}", "\xff", "[\\x{80}-\\x{10ffff}]", "^[^.]*$", `^[^.]*\.[^.]*$`, `a\.b`, `\.`, "^cluster\\.", "_total$", "é$",
+		"^stat", "stat_count$", "\\.$", "^\\.", "\\.\\.", "x\\z", "\\Ax", "(a|b|ab)(c|bcd)?$", "a{2}", "(?U)a+b", "[[:alpha:]]+_[[:alpha:]]+", "\\pL\\pL", "\\C",
+	}
+	for range 150 {
+		patterns = append(patterns, randomPattern(r, 2))
+	}
+	automata := 0
+	for _, p := range patterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			if _, err := NewFilter(RE2, p, FilterLimits{}); !errors.Is(err, ErrSyntax) {
+				t.Errorf("pattern %q: %v, want a syntax error", p, err)
+			}
+			continue
+		}
+		f := newFilter(t, RE2, p, FilterLimits{Budget: time.Hour})
+		run := f.run()
+		v := st.View()
+		c := v.ByName(store.Scalars)
+		for c.Next() {
+			name := c.Name()
+			want := re.MatchString(name)
+			if got, err := f.Match(name); got != want || err != nil {
+				t.Errorf("pattern %q, name %q: got %t and %v, want %t", p, name, got, err, want)
+			}
+			if got, err := run.judge(&c); got != want || err != nil {
+				t.Errorf("pattern %q, name %q in a walk: got %t and %v, want %t", p, name, got, err, want)
+			}
+		}
+		v.Close()
+		if run.auto != nil {
+			automata++
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if automata < len(patterns)*3/4 {
+		t.Errorf("only %d automata for %d patterns", automata, len(patterns))
+	}
+}
+
+// TestKeptFilterEqualsNewOne lets names come and go while filters are kept:
+// they must show what filters show that know nothing yet.
+func TestKeptFilterEqualsNewOne(t *testing.T) {
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		st := store.New(store.Options{})
+		network := st.Scope("", store.ScopeOptions{Network: true})
+		var scopes []*store.Scope
+		patterns := []string{"^a", "svc", "b$", "1", "", "no such name", `a.*\.c`}
+		kept := make([]*Filter, len(patterns))
+		for i, p := range patterns {
+			kept[i] = newFilter(t, []Engine{RE2, ECMAScript}[i%2], p, FilterLimits{Budget: time.Hour})
+		}
+		add := func(sc *store.Scope) {
+			name := fmt.Sprintf("%s.%s_%d", randomName(r), randomName(r), r.IntN(50))
+			if r.IntN(4) == 0 {
+				sc.Histogram(name, store.Bytes)
+			} else {
+				sc.Counter(name)
+			}
+		}
+		for range 40 {
+			switch r.IntN(8) {
+			case 0:
+				for range r.IntN(3000) {
+					add(network)
+				}
+			case 1:
+				sc := st.Scope(randomName(r))
+				for range r.IntN(1500) {
+					add(sc)
+				}
+				scopes = append(scopes, sc)
+			case 2:
+				if len(scopes) > 0 {
+					i := r.IntN(len(scopes))
+					scopes[i].Close()
+					scopes = append(scopes[:i], scopes[i+1:]...)
+				}
+			case 3:
+				st.RemoveNetwork(func(string) bool { return r.IntN(3) == 0 })
+			case 4:
+				st.RemoveNetwork(func(string) bool { return true })
+			default:
+				for range r.IntN(4) {
+					add(network)
+				}
+			}
+			i := r.IntN(len(patterns))
+			for name, write := range map[string]func(io.Writer, *store.Store, Options) error{"text": Text, "exposition": Exposition} {
+				fresh := newFilter(t, []Engine{RE2, ECMAScript}[i%2], patterns[i], FilterLimits{Budget: time.Hour})
+				var got, want bytes.Buffer
+				if err := write(&got, st, Options{Filter: kept[i]}); err != nil {
+					t.Fatal(err)
+				}
+				if err := write(&want, st, Options{Filter: fresh}); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(got.Bytes(), want.Bytes()) {
+					t.Fatalf("seed %d, %s, filter %q: the kept one shows %d bytes, a new one %d", seed, name, patterns[i], got.Len(), want.Len())
+				}
+			}
+		}
+	}
+}
+
+func TestFilterIsShared(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	f := newFilter(t, RE2, "svc.*1$", FilterLimits{Budget: time.Hour})
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 0))
+			for round := range 20 {
+				for range 200 {
+					network.Counter(randomName(r) + "." + randomName(r)).Inc()
+				}
+				if round%7 == 0 {
+					st.RemoveNetwork(func(string) bool { return r.IntN(2) == 0 })
+				}
+				var b bytes.Buffer
+				if err := Text(&b, st, Options{Filter: f}); err != nil {
+					t.Error(err)
+				}
+				for line := range strings.Lines(b.String()) {
+					name, _, _ := strings.Cut(line, ":")
+					if !strings.Contains(name, "svc") || !strings.HasSuffix(name, "1") {
+						t.Errorf("%q does not match", line)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
