@@ -44,6 +44,10 @@ type Options struct {
 	ProtocolFilters  map[string]bool
 	HealthCheckers   []string // known custom health checkers
 	TransportSockets []string // known transport sockets beside TLS and plain text
+
+	// ReadFile reads certificates and keys that a TLS context refers to, so that
+	// missing and broken ones are found at load. nil: they are not looked at.
+	ReadFile func(name string) ([]byte, error)
 }
 
 // Decoder turns messages into checked, immutable values. It may be used by any

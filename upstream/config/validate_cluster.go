@@ -383,6 +383,7 @@ func (k *clusterCheck) socket(path string, s *corev3.TransportSocket) {
 		if t == nil && s.GetTypedConfig().GetTypeUrl() != "" {
 			k.errorf(BadValue, path+".typed_config", "%s is not an UpstreamTlsContext", quote(string(s.GetTypedConfig().MessageName()), false))
 		}
+		k.certificates(path+".typed_config.common_tls_context", t.GetCommonTlsContext())
 		if v := t.GetCommonTlsContext().GetValidationContext(); v != nil {
 			k.sans(path+".typed_config.common_tls_context.validation_context", v)
 		}

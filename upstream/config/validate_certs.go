@@ -1,0 +1,101 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+// certificates reads what a TLS context refers to and checks that there are
+// certificates in it and that keys fit them. What an environment variable holds
+// or a secret brings later is not looked at.
+func (k *clusterCheck) certificates(path string, t *tlsv3.CommonTlsContext) {
+	if k.d.opts.ReadFile == nil {
+		return
+	}
+	for i, c := range t.GetTlsCertificates() {
+		at := fmt.Sprintf("%s.tls_certificates[%d]", path, i)
+		chain, ok := k.certificate(at+".certificate_chain", c.GetCertificateChain())
+		if !ok || c.GetPassword() != nil || c.GetPrivateKeyProvider() != nil {
+			continue
+		}
+		key, ok := k.content(at+".private_key", c.GetPrivateKey())
+		if !ok {
+			continue
+		}
+		if _, err := tls.X509KeyPair(chain, key); err != nil {
+			// The reason is left out: it may quote the key.
+			k.conflict(at+".private_key", "%s: does not fit the certificate", sourceName(c.GetPrivateKey()))
+		}
+	}
+	k.certificate(path+".validation_context.trusted_ca", t.GetValidationContext().GetTrustedCa())
+	combined := t.GetCombinedValidationContext().GetDefaultValidationContext()
+	k.certificate(path+".combined_validation_context.default_validation_context.trusted_ca", combined.GetTrustedCa())
+}
+
+// certificate reads a data source that must hold at least one certificate.
+func (k *clusterCheck) certificate(path string, d *corev3.DataSource) ([]byte, bool) {
+	b, ok := k.content(path, d)
+	if !ok {
+		return nil, false
+	}
+	found := false
+	for rest := b; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			k.errorf(BadValue, path, "%s: not a certificate", sourceName(d))
+			return nil, false
+		}
+		found = true
+	}
+	if !found {
+		k.errorf(BadValue, path, "%s: no certificate found", sourceName(d))
+	}
+	return b, found
+}
+
+// content returns what a data source holds; false if it holds nothing to look
+// at or cannot be read.
+func (k *clusterCheck) content(path string, d *corev3.DataSource) ([]byte, bool) {
+	switch s := d.GetSpecifier().(type) {
+	case *corev3.DataSource_InlineBytes:
+		return s.InlineBytes, true
+	case *corev3.DataSource_InlineString:
+		return []byte(s.InlineString), true
+	case *corev3.DataSource_Filename:
+		if s.Filename == "" {
+			return nil, false // the rules of the fields reported it
+		}
+		b, err := k.d.opts.ReadFile(s.Filename)
+		if err != nil {
+			var at *fs.PathError
+			if errors.As(err, &at) {
+				err = at.Err
+			}
+			k.errorf(BadValue, path, "%s: %v", sourceName(d), err)
+			return nil, false
+		}
+		return b, true
+	}
+	return nil, false
+}
+
+// sourceName names a data source without its content.
+func sourceName(d *corev3.DataSource) string {
+	if name := d.GetFilename(); name != "" {
+		return quote(name, false)
+	}
+	return "<inline>"
+}
