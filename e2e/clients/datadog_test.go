@@ -37,14 +37,12 @@ func TestDatadogGo(t *testing.T) {
 		for transport, address := range addresses {
 			t.Run(mode+"/"+transport, func(t *testing.T) {
 				d := daemon.Start(t, daemon.Config{})
-				c, err := statsd.New(address(d), append([]statsd.Option{
+				options := append([]statsd.Option{
 					statsd.WithTelemetryAddr(elsewhere(t)), statsd.WithoutOriginDetection(), statsd.WithNamespace("shop."),
 					statsd.WithTags([]string{"env:test"}), statsd.WithMutexMode(),
 					statsd.WithSenderQueueSize(100_000), statsd.WithWriteTimeout(10 * time.Second),
-				}, options...)...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				}, options...)
+				c := connect(t, address(d), options)
 				sendAll(t, c)
 				sent := c.GetTelemetry()
 				if sent.TotalPayloadsDropped != 0 || sent.TotalPayloadsSent == 0 {
@@ -69,9 +67,19 @@ func TestDatadogGo(t *testing.T) {
 					bytes += 4 * sent.TotalPayloadsSent // the lengths before the frames
 				}
 				checkAll(t, d, listener, float64(bytes))
+				checkSet(t, d, connect(t, address(d), options))
 			})
 		}
 	}
+}
+
+func connect(t *testing.T, address string, options []statsd.Option) *statsd.Client {
+	t.Helper()
+	c, err := statsd.New(address, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // elsewhere returns an address that swallows what the client says about itself.
@@ -111,9 +119,6 @@ func sendAll(t *testing.T, c *statsd.Client) {
 		do(c.Histogram("size", v, []string{"kind:h"}, 1))
 		do(c.Distribution("spread", v, nil, 1))
 	}
-	for i := range 3 * members {
-		do(c.Set("users", fmt.Sprint("u", i%members), nil, 1))
-	}
 	for _, kind := range []statsd.EventAlertType{statsd.Info, statsd.Success, statsd.Warning, statsd.Error} {
 		e := statsd.NewEvent("title with | and ünicode", "two\nlines")
 		e.AlertType = kind
@@ -130,14 +135,11 @@ func sendAll(t *testing.T, c *statsd.Client) {
 
 func checkAll(t *testing.T, d *daemon.Daemon, listener string, bytes float64) {
 	t.Helper()
-	got := d.Wait("a flush after the last set", func(s daemon.Stats) bool {
-		return s.Number("ingest.series.kind.set") == 1 && s.Number("shop.users.env.test") == members
-	})
+	got := d.Stats()
 	want := map[string]float64{
 		"shop.bytes.env.test":                        1 << 40,
 		"shop.temperature.env.test":                  17.5,
 		"shop.depth.env.test":                        -4,
-		"shop.users.env.test":                        members,
 		"ingest.bytes.listener." + listener:          bytes,
 		"ingest.tag_errors.listener." + listener:     0,
 		"ingest.unknown_fields.listener." + listener: 0,
@@ -164,7 +166,7 @@ func checkAll(t *testing.T, d *daemon.Daemon, listener string, bytes float64) {
 		t.Errorf("%v lines were rejected", v)
 	}
 	checkSampled(t, got.Number("shop.sampled.env.test"))
-	metrics := d.Get("/stats/metrics")
+	metrics := d.Metrics(fmt.Sprintf(`shop_spread_count{env="test"} %d`, timings))
 	checkHistogram(t, metrics, "shop_latency", `env="test"`, timings, 50_500)
 	checkHistogram(t, metrics, "shop_precise", `env="test"`, timings, 5_050)
 	checkHistogram(t, metrics, "shop_size", `env="test",kind="h"`, timings, 50_500)
@@ -177,5 +179,38 @@ func checkSampled(t *testing.T, got float64) {
 	t.Helper()
 	if int64(got)%2 != 0 || got < sampled*8/10 || got > sampled*12/10 {
 		t.Errorf("a counter sampled at 0.5 is %v after %d increments", got, sampled)
+	}
+}
+
+// checkSet sends the members of a set again and again, so that every interval
+// has all of them, and waits for their number.
+func checkSet(t *testing.T, d *daemon.Daemon, c *statsd.Client) {
+	t.Helper()
+	stop := make(chan struct{})
+	done := make(chan error)
+	go func() {
+		var err error
+		for i := 0; err == nil; i++ {
+			select {
+			case <-stop:
+				done <- c.Close()
+				return
+			default:
+			}
+			err = c.Set("users", fmt.Sprint("u", i%members), nil, 1)
+			if err == nil && i%members == members-1 {
+				err = c.Flush()
+			}
+		}
+		<-stop
+		done <- err
+	}()
+	s := d.Wait("all members of a set", func(s daemon.Stats) bool { return s.Number("shop.users.env.test") >= members })
+	if v := s.Number("shop.users.env.test"); v != members {
+		t.Errorf("a set of %d members has %v", members, v)
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

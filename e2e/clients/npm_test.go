@@ -56,9 +56,12 @@ func TestNpmClients(t *testing.T) {
 				}
 			}
 			d := daemon.Start(t, daemon.Config{})
-			cmd := exec.Command(node, "send.js", tt.library, tt.listener, d.Address(tt.listener))
-			cmd.Dir = dir
-			out, err := cmd.Output()
+			command := func(what string) *exec.Cmd {
+				cmd := exec.Command(node, "send.js", tt.library, tt.listener, d.Address(tt.listener), what)
+				cmd.Dir = dir
+				return cmd
+			}
+			out, err := command("all").Output()
 			if err != nil {
 				var exit *exec.ExitError
 				if errors.As(err, &exit) {
@@ -77,13 +80,14 @@ func TestNpmClients(t *testing.T) {
 				t.Fatalf("the kernel dropped %v packets of a slow sender", drops)
 			}
 			checkNpm(t, d, tt.events)
+			checkNpmSet(t, d, command("set"))
 		})
 	}
 }
 
 func checkNpm(t *testing.T, d *daemon.Daemon, events bool) {
 	t.Helper()
-	got := d.Wait("a flush after the last set", func(s daemon.Stats) bool { return s.Number("shop.users.env.test") == npmMembers })
+	got := d.Stats()
 	want := map[string]float64{
 		"shop.temperature.env.test": 15.5,
 		"ingest.type_conflicts":     0,
@@ -109,8 +113,32 @@ func checkNpm(t *testing.T, d *daemon.Daemon, events bool) {
 	if v := got.Sum("ingest.rejected."); v != 0 {
 		t.Errorf("%v lines were rejected", v)
 	}
-	metrics := d.Get("/stats/metrics")
+	metrics := d.Metrics(fmt.Sprintf(`shop_spread_count{env="test"} %d`, npmTimings))
 	for _, name := range []string{"shop_latency", "shop_size", "shop_spread"} {
 		checkHistogram(t, metrics, name, `env="test"`, npmTimings, 15_150)
+	}
+}
+
+// checkNpmSet lets cmd send the members of a set again and again, and waits for
+// their number.
+func checkNpmSet(t *testing.T, d *daemon.Daemon, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Stderr = t.Output()
+	stdin, err := cmd.StdinPipe() // it ends when this does
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := d.Wait("all members of a set", func(s daemon.Stats) bool { return s.Number("shop.users.env.test") >= npmMembers })
+	if v := s.Number("shop.users.env.test"); v != npmMembers {
+		t.Errorf("a set of %d members has %v", npmMembers, v)
+	}
+	if err := stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -30,7 +30,7 @@ const Patience = 20 * time.Second
 // listeners are all transports, on free ports and in the directory %[1]s.
 const listeners = `
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
-stats_flush_interval: 0.1s
+stats_flush_interval: 0.2s
 statsd:
   listeners:
   - {name: udp, address: "udp://127.0.0.1:0"}
@@ -41,7 +41,7 @@ statsd:
 `
 
 // Config says how to start. The zero value is a daemon with all transports that
-// flushes ten times a second.
+// flushes five times a second.
 type Config struct {
 	YAML string   // configuration; $DIR is the daemon's directory. Empty: all transports
 	Args []string // further arguments; $DIR as above
@@ -234,6 +234,18 @@ func (d *Daemon) body(method, path string, resp *http.Response, err error) strin
 		d.t.Fatalf("%s %s: status %d, %v:\n%s", method, path, resp.StatusCode, err, body)
 	}
 	return string(body)
+}
+
+// Metrics waits until the exposition has a line, and returns all of it.
+// Histograms show what was recorded only after the next flush.
+func (d *Daemon) Metrics(line string) string {
+	d.t.Helper()
+	var all string
+	d.Until(line, func() bool {
+		all = d.Get("/stats/metrics")
+		return strings.Contains(all, "\n"+line+"\n")
+	})
+	return all
 }
 
 // Address returns where the listener of a name listens: host:port or a path.

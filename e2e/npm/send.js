@@ -1,9 +1,10 @@
 // Sends the same stats with one of two StatsD clients:
 //
-//     node send.js hot-shots udp|tcp|unixgram|unixlines ADDRESS
-//     node send.js statsd-client udp|tcp ADDRESS
+//     node send.js hot-shots udp|tcp|unixgram|unixlines ADDRESS all|set
+//     node send.js statsd-client udp|tcp ADDRESS all|set
 //
-// ADDRESS is host:port or a path. Prints how many lines it sent as JSON.
+// ADDRESS is host:port or a path. With all it prints how many lines it sent as
+// JSON; with set it sends the members of a set until its standard input ends.
 'use strict';
 
 const net = require('net');
@@ -12,7 +13,7 @@ const increments = 3000;
 const timings = 300;
 const members = 50;
 
-const [library, transport, address] = process.argv.slice(2);
+const [library, transport, address, what] = process.argv.slice(2);
 const colon = address.lastIndexOf(':');
 const host = address.slice(0, colon);
 const port = Number(address.slice(colon + 1));
@@ -23,6 +24,20 @@ function fail(err) {
   if (err) {
     console.error(err);
     process.exit(1);
+  }
+}
+
+let ended = false;
+process.stdin.on('end', () => { ended = true; });
+
+// sets sends all members again and again, so that every interval has them all.
+async function sets(client) {
+  process.stdin.resume();
+  while (!ended) {
+    for (let i = 0; i < members; i++) {
+      client.set('users', 'u' + i);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
@@ -43,6 +58,11 @@ async function hotShots() {
       Object.assign(options, { protocol: transport, host, port });
   }
   const client = new StatsD(options);
+  const close = () => new Promise((resolve) => client.close((err) => { fail(err); resolve(); }));
+  if (what === 'set') {
+    await sets(client);
+    return close();
+  }
   let pending = 0;
   const sent = () => {
     lines++;
@@ -70,7 +90,6 @@ async function hotShots() {
     client.timing('latency', v, sent());
     client.histogram('size', v, sent());
     client.distribution('spread', v, sent());
-    client.set('users', 'u' + (i % members), sent());
     await drain();
   }
   client.gauge('temperature', 17.5, sent());
@@ -78,14 +97,14 @@ async function hotShots() {
   await drain();
   if (transport !== 'unixlines' && transport !== 'tcp') {
     for (const kind of ['info', 'success', 'warning', 'error']) {
-      client.event('title | ünicode', 'two\nlines', { alert_type: kind }, sent());
+      client.event('title | of it', 'two\nlines', { alert_type: kind }, sent());
     }
     for (const status of ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN', 'OK']) {
       client.check('database', client.CHECKS[status], { message: 'all is said' }, sent());
     }
     await drain();
   }
-  await new Promise((resolve) => client.close((err) => { fail(err); resolve(); }));
+  return close();
 }
 
 async function statsdClient() {
@@ -94,6 +113,11 @@ async function statsdClient() {
     host, port, tcp: transport === 'tcp', prefix: 'shop', tags: { env: 'test' },
     maxBufferSize: transport === 'tcp' ? 0 : 1200, socketTimeout: 20,
   });
+  if (what === 'set') {
+    await sets(client);
+    client.close();
+    return;
+  }
   for (let i = 0; i < increments; i++) {
     client.increment('orders', 1, { host: 'h' + (i % 10) });
     lines++;
@@ -106,8 +130,7 @@ async function statsdClient() {
     client.timing('latency', v);
     client.histogram('size', v);
     client.distribution('spread', v);
-    client.set('users', 'u' + (i % members));
-    lines += 4;
+    lines += 3;
   }
   client.gauge('temperature', 17.5);
   client.gaugeDelta('temperature', -2);
@@ -118,5 +141,7 @@ async function statsdClient() {
 }
 
 (library === 'hot-shots' ? hotShots() : statsdClient()).then(() => {
-  console.log(JSON.stringify({ lines }));
+  if (what === 'all') {
+    console.log(JSON.stringify({ lines }));
+  }
 }, fail);
