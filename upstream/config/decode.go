@@ -424,14 +424,16 @@ func nameOf(m proto.Message, k *resourceKind) string {
 func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
 	c := fieldChecker{report: r, book: d.rules}
 	c.message(m.ProtoReflect(), false, 0)
-	o := Original{message: m, unknown: r.unknown + countUnknown(m.ProtoReflect())}
+	o := Original{message: m}
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		r.errorf(Malformed, "", "the message cannot be encoded: %v", err)
 		return nil, o
 	}
 	o.raw = &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
-	return d.lift(m, value, r), o
+	l := d.lift(m, value, r)
+	o.unknown = r.unknown + countUnknown(m.ProtoReflect())
+	return l, o
 }
 
 // countUnknown counts the unknown fields in m at any level, but not inside

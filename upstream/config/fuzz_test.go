@@ -92,7 +92,9 @@ func FuzzClusterYAML(f *testing.F) {
 		f.Add([]byte(s), uint8(0))
 	}
 	for _, s := range bombs() {
-		f.Add([]byte(s), uint8(1))
+		if len(s) < 1500 { // the larger ones only slow the search down
+			f.Add([]byte(s), uint8(1))
+		}
 	}
 	d := newDecoder()
 	f.Fuzz(func(t *testing.T, text []byte, form uint8) {

@@ -365,7 +365,8 @@ func (l *lifter) fix(m protoreflect.Message, fields []unknownField) {
 	}
 }
 
-// noPlace reports a v2 field that v3 has no place for.
+// noPlace reports a v2 field that v3 has no place for. Like an unknown field it
+// is let pass on the wire and where unknown fields are allowed.
 func (l *lifter) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
 	if f.varint == 0 && len(f.bytes) == 0 {
 		return // says nothing
@@ -376,7 +377,13 @@ func (l *lifter) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
 			name = string(fd.Name())
 		}
 	}
-	l.errorf(UnknownField, l.at.path(name), "is no longer supported")
+	e := &Error{Kind: UnknownField, Field: l.at.path(name), Message: "is no longer supported"}
+	if l.d.opts.AllowUnknown || l.root == nil {
+		l.unknown++
+		l.warn(e)
+		return
+	}
+	l.add(e)
 }
 
 // asStruct returns the free-form configuration in f if it is field number.

@@ -133,6 +133,25 @@ func TestV2FieldsWithoutAPlaceAreRefused(t *testing.T) {
 	}
 }
 
+func TestV2FieldsWithoutAPlacePassOnTheWire(t *testing.T) {
+	text := []byte("name: c\ntype: ORIGINAL_DST\nlb_policy: ORIGINAL_DST_LB\ntls_context: {common_tls_context: {validation_context: {require_ocsp_staple: true}}}\n")
+	o := options()
+	o.AllowUnknown = true
+	allowed, err := config.NewDecoder(o).ClusterText("f", text, v2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire, err := newDecoder().ClusterWire(allowed.TypeURL(), allowed.Any().Value, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]*config.ParsedCluster{"text": allowed, "wire": wire} {
+		if w := p.Warnings(); p.UnknownFields() != 1 || len(w) != 1 || !strings.HasSuffix(w[0].Error(), "require_ocsp_staple: is no longer supported") {
+			t.Errorf("%s: %d unknown fields, warnings %v", name, p.UnknownFields(), w)
+		}
+	}
+}
+
 func TestSpellingsOfTheProduct(t *testing.T) {
 	o := options()
 	o.Product = "envoy"

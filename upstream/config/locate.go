@@ -62,8 +62,13 @@ func find(n *yaml.Node, fits func(key string) bool) (key, value *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
 	}
-	budget := maxNodes
-	for _, m := range members(n, nil, "", &budget) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := dealias(n.Content[i]); key.Kind == yaml.ScalarNode && fits(key.Value) {
+			return key, n.Content[i+1]
+		}
+	}
+	budget := minNodeAllowance
+	for _, m := range members(n, nil, "", &budget) { // perhaps merged
 		if fits(m.key.Value) {
 			return m.key, m.value
 		}
