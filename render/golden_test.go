@@ -1,0 +1,232 @@
+package render
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// forms are all forms of output by the name of their golden files.
+func forms() map[string]func(io.Writer, *store.Store, Options) error {
+	return map[string]func(io.Writer, *store.Store, Options) error{
+		"text": Text, "json": JSON, "html": HTMLLines, "exposition": Exposition, "openmetrics": OpenMetrics, "protobuf": Protobuf,
+	}
+}
+
+// checkForms compares all forms of st with golden files.
+func checkForms(t *testing.T, name string, st *store.Store, o Options) {
+	t.Helper()
+	for form, write := range forms() {
+		t.Run(form, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := write(&b, st, o); err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, name+"/"+form, b.Bytes())
+		})
+	}
+}
+
+func TestUnusedHistogram(t *testing.T) {
+	for name, form := range map[string]Buckets{
+		"default": Default, "cumulative": Cumulative, "disjoint": Disjoint, "detailed": Detailed, "summary": Summary, "native": Native,
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := store.New(store.Options{Histograms: []store.HistogramSetting{
+				{Match: func(string) bool { return true }, Buckets: []float64{0.5, 1e6}},
+			}})
+			st.Root().Histogram("edge.idle_ms", store.Milliseconds)
+			// Recorded to, but never flushed: as good as unused.
+			st.Root().Histogram("edge.young_ms", store.Milliseconds).Record(7)
+			checkForms(t, "unused/"+name, st, Options{Buckets: form})
+			for form, write := range forms() {
+				var b bytes.Buffer
+				if err := write(&b, st, Options{UsedOnly: true}); err != nil {
+					t.Fatal(err)
+				}
+				if bytes.Contains(b.Bytes(), []byte("edge")) {
+					t.Errorf("%s shows an unused histogram among the used ones: %q", form, b.String())
+				}
+			}
+		})
+	}
+}
+
+// TestPercent records 12.5 %, 50 % and 99 %: all output is in fractions.
+func TestPercent(t *testing.T) {
+	st := store.New(store.Options{Histograms: []store.HistogramSetting{
+		{Match: func(string) bool { return true }, Buckets: []float64{0.25, 0.29, 0.5, 1}},
+	}})
+	h := st.Root().Histogram("edge.budget_used", store.Percent)
+	for _, v := range []uint64{125_000, 500_000, 990_000} {
+		h.Record(v)
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	for name, form := range map[string]Buckets{"quantiles": Default, "cumulative": Cumulative, "detailed": Detailed, "summary": Summary} {
+		t.Run(name, func(t *testing.T) { checkForms(t, "percent/"+name, st, Options{Buckets: form}) })
+	}
+}
+
+func TestGaugesBelowZeroAndBetween(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	for name, v := range map[string]float64{
+		"minus": -3, "half": 0.5, "minus.small": -1e-7, "tenth": 0.1, "large": 1 << 60, "huge": 1e300, "zero": 0, "whole": 12345678,
+	} {
+		if err := network.FloatGauge(name).Set(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := st.Root().Gauge("own", store.Accumulate)
+	g.Set(2)
+	g.Sub(5)
+	st.Root().Gauge("own_large", store.Accumulate).Set(1<<63 - 1)
+	st.Root().Counter("counter_large").Add(1<<64 - 1)
+	checkForms(t, "gauges", st, Options{})
+}
+
+func TestEscaping(t *testing.T) {
+	st := store.New(store.Options{})
+	r := st.Root()
+	r.Text("edge.motto").Set("\"q\" \\ \n\t\r\x01\x7f <b>&'</b> é \u2028 \xff")
+	r.Counter(`edge."quoted"\back<tag>`).Inc()
+	r.Counter("edge.tagged", tags.Tag{Name: "a\"b", Value: "say \"hi\"\\\n"}, tags.Tag{Name: "é", Value: "<i>é\xff"}).Inc()
+	r.Gauge("edge.space and,comma{x=\"y\"} 1", store.Accumulate).Set(1)
+	r.Histogram("edge.<h>", store.Bytes)
+	checkForms(t, "escaping", st, Options{TextReadouts: true})
+}
+
+// TestLabels shows tags whose names are reserved, come twice, need cleaning or
+// have no value.
+func TestLabels(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	network.Counter("rq", tags.Tag{Name: "zone", Value: "eu"}, tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "le", Value: "5"}).Add(1)
+	network.Counter("rq", tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "a_b", Value: "2"}, tags.Tag{Name: "__name__", Value: "x"}).Add(2)
+	network.Counter("rq", tags.Tag{Name: "bare"}).Add(4)
+	network.Counter("rq", tags.Tag{Name: "bare", Value: "true"}).Add(8) // the same series
+	network.Counter("9.rq", tags.Tag{Name: "9", Value: "9"}, tags.Tag{Name: "quantile", Value: "q"}).Add(16)
+	network.Text("t", tags.Tag{Name: "text_value", Value: "x"}).Set("y")
+	st.Root().Counter("own", tags.Tag{Name: "empty", Value: ""}, tags.Tag{Name: "z", Value: "1"}, tags.Tag{Name: "a", Value: "2"}).Add(32)
+	checkForms(t, "labels", st, Options{TextReadouts: true})
+}
+
+// TestNamesThatMeet shows stats that would have one metric name.
+func TestNamesThatMeet(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	network.Counter("a.b").Add(1)
+	network.Counter("a-b").Add(2)
+	network.Counter("a_b", tags.Tag{Name: "k", Value: "v"}).Add(4)
+	network.Gauge("a+b", store.Accumulate).Set(8)
+	st.Root().Counter("x.y").Add(16)
+	network.Counter("proxy.x.y").Add(32)
+	network.Counter("stat_count").Add(64)
+	network.Histogram("stat", store.Bytes)
+	network.Gauge("g.one", store.Accumulate).Set(1)
+	network.Gauge("g_one", store.Accumulate).Set(2)
+	st.Root().Counter("rq_total").Add(128)
+	st.Root().Counter("other.rq_total").Add(256)
+	st.Root().Gauge("other.rq", store.Accumulate).Set(3)
+	checkForms(t, "meet", st, Options{Buckets: Summary})
+}
+
+func TestHidden(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Gauge("edge.shadow", store.HiddenAccumulate).Set(1)
+	st.Root().Gauge("edge.light", store.Accumulate).Set(2)
+	st.Root().Counter("edge.count").Add(3)
+	for name, h := range map[string]Hidden{"exclude": HiddenExclude, "include": HiddenInclude, "only": HiddenOnly} {
+		t.Run(name, func(t *testing.T) { checkForms(t, "hidden/"+name, st, Options{Hidden: h}) })
+	}
+}
+
+func TestNothingToShow(t *testing.T) {
+	for name, typ := range map[string]Type{"all": All, "counters": Counters, "gauges": Gauges, "histograms": Histograms, "readouts": TextReadouts} {
+		t.Run(name, func(t *testing.T) {
+			checkForms(t, "nothing/"+name, store.New(store.Options{}), Options{Type: typ})
+		})
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	for _, tt := range []struct{ raw, namespace, want string }{
+		{"edge.cache-hits@eu", "", "proxy_edge_cache_hits_eu"},
+		{"9lives.used", "", "proxy_9lives_used"},
+		{"plugin.Rate.limit-hits", "plugin", "Rate_limit_hits"},
+		{"plugin.9lives.used", "plugin", ""},
+		{"plugin", "plugin", "proxy_plugin"},
+		{"plugins.x", "plugin", "proxy_plugins_x"},
+	} {
+		t.Run(tt.raw, func(t *testing.T) {
+			o := store.Options{}
+			if tt.namespace != "" {
+				o.Naming.Namespaces = []string{tt.namespace}
+			}
+			st := store.New(o)
+			st.Root().Counter(tt.raw).Add(5)
+			want := ""
+			if tt.want != "" {
+				want = "# TYPE " + tt.want + " counter\n" + tt.want + "{} 5\n"
+			}
+			var b bytes.Buffer
+			if err := Exposition(&b, st, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.String(); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	shortest := func(dst []byte, x float64) []byte { return appendFloat(dst, x) }
+	g := func(digits int) func([]byte, float64) []byte {
+		return func(dst []byte, x float64) []byte { return appendG(dst, x, digits) }
+	}
+	for _, tt := range []struct {
+		name   string
+		append func([]byte, float64) []byte
+		x      float64
+		want   string
+	}{
+		{"zero", shortest, 0, "0"},
+		{"whole", shortest, 915, "915"},
+		{"fraction", shortest, 12.666666666666666, "12.666666666666666"},
+		{"large", shortest, 300000, "300000"},
+		{"exponent-from", shortest, 1e16, "1e+16"},
+		{"exponent-below", shortest, 9999999999999998, "9999999999999998"},
+		{"small", shortest, 0.0001, "0.0001"},
+		{"smaller", shortest, 0.00009, "9e-05"},
+		{"negative", shortest, -1.5, "-1.5"},
+		{"text-nan", appendTextFloat, nan(), "nan"},
+		{"json-nan", appendJSONFloat, nan(), "null"},
+		{"label-99.9", g(6), 99.9, "99.9"},
+		{"label-100", g(6), 100, "100"},
+		{"label-300000", g(6), 300000, "300000"},
+		{"label-600000", g(6), 600000, "600000"},
+		{"label-1800000", g(6), 1800000, "1.8e+06"},
+		{"label-3600000", g(6), 3600000, "3.6e+06"},
+		{"bin", g(15), 0.1, "0.1"},
+		{"bin-whole", g(15), 123456789012345, "123456789012345"},
+		{"le-0.1", g(32), 0.1, "0.10000000000000000555111512312578"},
+		{"le-1800000", g(32), 1800000, "1800000"},
+		{"le-0.5", g(32), 0.5, "0.5"},
+		{"sum", g(32), 2587.3285509689494574558921158314, "2587.3285509689494574558921158314"},
+		{"sum-zero", g(32), 0, "0"},
+	} {
+		if got := string(tt.append(nil, tt.x)); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func nan() float64 {
+	var zero float64
+	return zero / zero
+}
