@@ -33,7 +33,7 @@ func (x *exchange) begin(w *Response, length int) error {
 		x.limit = time.Time{}
 	}
 	x.head = w.appendHead(x.head[:0], length, x.http10, x.chunked, x.closing)
-	if length > 0 && !w.withoutBody {
+	if length != 0 && !w.withoutBody {
 		return nil
 	}
 	return x.write(nil, nil)
@@ -64,9 +64,11 @@ func (x *exchange) write(a, b []byte) error {
 	default:
 		bufs = append(bufs, a, b)
 	}
-	err := x.sendAll(bufs)
+	if len(bufs) == 0 {
+		return nil
+	}
 	x.head = x.head[:0]
-	return err
+	return x.sendAll(bufs)
 }
 
 var (
@@ -90,15 +92,16 @@ func (x *exchange) sendAll(bufs net.Buffers) error {
 
 func (x *exchange) end() error {
 	if !x.chunked {
-		return nil
+		return x.write(nil, nil)
 	}
-	return x.sendAll(net.Buffers{lastChunk})
+	return x.sendAll(net.Buffers{x.head, lastChunk})
 }
 
 // abort ends the connection. Without chunks only a reset tells the client that
 // something is missing.
 func (x *exchange) abort() {
 	x.closing = true
+	_ = x.write(nil, nil) // the head, if it was kept; the connection ends either way
 	if !x.chunked {
 		x.conn.reset()
 	}

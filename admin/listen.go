@@ -25,7 +25,7 @@ type address struct {
 func parseAddress(text string) (address, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		if path == "" || path == "@" {
-			return address{}, fmt.Errorf("admin: address %q has no path behind unix:", text)
+			return address{}, fmt.Errorf("admin: address %q has no path", text)
 		}
 		return address{unix: path}, nil
 	}

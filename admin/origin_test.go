@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -206,6 +205,6 @@ func TestReadOrigins(t *testing.T) {
 		t.Error("an answer without a request for it allows an origin")
 	}
 	if n := len(originRows); n < 50 {
-		t.Error(fmt.Sprintf("%d rows of origins, want 50", n))
+		t.Errorf("%d rows of origins, want 50", n)
 	}
 }

@@ -26,7 +26,8 @@ type transport interface {
 	// begin sends or keeps the head. length is that of the body, -1 if it is
 	// not known; until end it is followed by bodies.
 	begin(w *Response, length int) error
-	// body sends a piece of the body, a and then b. It does not keep them.
+	// body sends a piece of the body, a and then b, and the head if that was
+	// kept. It does not keep them.
 	body(a, b []byte) error
 	// end marks the answer as complete.
 	end() error
@@ -124,7 +125,8 @@ func (w *Response) Flush() error {
 		w.fail(w.encoder.Flush())
 		w.packed.flush()
 	}
-	w.drain()
+	w.transmit(w.buf, nil)
+	w.buf = w.buf[:0]
 	return w.err
 }
 

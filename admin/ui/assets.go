@@ -79,7 +79,8 @@ func load(name string) (*Asset, error) {
 		return nil, err
 	}
 	a.Gzip = smaller(b.Bytes(), raw)
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(64<<10), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, err
 	}

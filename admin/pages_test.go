@@ -1,0 +1,58 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+func TestAssetsAreServed(t *testing.T) {
+	s := start(t, Config{})
+	path := s.pages.assets.Path("admin.css")
+	raw := string(s.pages.assets.Find(path).Raw)
+	for _, page := range []string{"/", "/stats?format=html"} {
+		if a := get(t, s, page); !strings.Contains(a.body, "href='"+path[1:]+"'") {
+			t.Errorf("%s does not link %s", page, path)
+		}
+	}
+	for _, encoding := range []string{"", "gzip", "zstd"} {
+		a := get(t, s, path, "Accept-Encoding: "+encoding)
+		if a.status != 200 || unpack(t, a) != raw || a.header.Get("content-encoding") != encoding ||
+			a.header.Get("content-type") != "text/css; charset=UTF-8" || a.header.Get("vary") != "accept-encoding" ||
+			a.header.Get("cache-control") != "public, max-age=31536000, immutable" || a.header.Get("x-content-type-options") != "nosniff" {
+			t.Errorf("%q: %d %v", encoding, a.status, a.header)
+		}
+	}
+	for _, other := range []string{"/ui/", "/ui/assets/", "/ui/assets/admin.css", path + "?x/..", path + "/", "/ui/../ui/assets"} {
+		want := 404
+		if strings.HasPrefix(other, path+"?") {
+			want = 200
+		}
+		if a := get(t, s, other); a.status != want {
+			t.Errorf("%s: %d, want %d", other, a.status, want)
+		}
+	}
+}
+
+// TestSec_05_NamesAreTextInPages plants markup wherever a page shows something
+// that is not ours.
+func TestSec_05_NamesAreTextInPages(t *testing.T) {
+	const evil = `<script>alert(1)</script><img src=x onerror='a'>"'&`
+	st := store.New(store.Options{})
+	st.Scope("x").Counter(evil).Inc()
+	st.Scope("x").Text("readout").Set(evil)
+	s := newServer(t, Config{Store: st})
+	s.Handle(Endpoint{Path: "/mine", Help: evil, Params: []Param{{Name: evil, Help: evil, Kind: ParamChoice, Choices: []string{evil}}},
+		Serve: func(w *Response, _ *Request) error { return nil }})
+	for _, page := range []string{"/", "/stats?format=html", "/stats?format=html&filter=" + strings.ReplaceAll(`[<]script[>]"'`, `"`, "%22"), "/stats?format=html&type="} {
+		r := s.Request("GET", page, nil)
+		body := string(r.Body)
+		if r.Status != 200 || strings.Contains(body, "<script") || strings.Contains(body, "<img") || strings.Contains(body, `type='text' name='filter' value='[<]`) {
+			t.Errorf("%s: %d\n%s", page, r.Status, body)
+		}
+		if strings.Count(body, "&lt;script&gt;") == 0 && !strings.Contains(page, "filter") {
+			t.Errorf("%s does not show the names", page)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package ui
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+func TestAssets(t *testing.T) {
+	a, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := fs.ReadDir(files, "assets")
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("%d assets, %v", len(entries), err)
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dec.Close()
+	for _, e := range entries {
+		path := a.Path(e.Name())
+		asset := a.Find(path)
+		if asset == nil || !regexp.MustCompile(`^/ui/assets/[0-9a-f]{16}/`+regexp.QuoteMeta(e.Name())+`$`).MatchString(path) {
+			t.Fatalf("%s has path %q", e.Name(), path)
+		}
+		zip, err := gzip.NewReader(bytes.NewReader(asset.Gzip))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(zip); err != nil || !bytes.Equal(got, asset.Raw) {
+			t.Errorf("%s: gzip gives %d bytes, %v", path, len(got), err)
+		}
+		if got, err := dec.DecodeAll(asset.Zstd, nil); err != nil || !bytes.Equal(got, asset.Raw) {
+			t.Errorf("%s: zstd gives %d bytes, %v", path, len(got), err)
+		}
+		for _, other := range []string{path + "/", path[:len(path)-1], strings.Replace(path, "/ui/assets/", "/ui/assets/0", 1), Prefix + e.Name()} {
+			if a.Find(other) != nil {
+				t.Errorf("%s is found", other)
+			}
+		}
+	}
+	if a.Path("none.css") != "" {
+		t.Error("an asset that does not exist has a path")
+	}
+}
+
+// TestPagesKeepThePolicy looks for what the content security policy of the
+// pages forbids, and for ways to put text into a page as markup.
+func TestPagesKeepThePolicy(t *testing.T) {
+	forbidden := regexp.MustCompile(`(?i)<style|\sstyle\s*=|\son[a-z]+\s*=|javascript:|innerHTML|outerHTML|insertAdjacentHTML|` +
+		`document\.write|\beval\(|new Function|https?://|template\.HTML|<script(?:[^>]*)>[^<]`)
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if found := forbidden.Find(b); found != nil {
+			t.Errorf("%s has %q", path, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	a, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"home.html", "stats.html"} {
+		if _, err := a.Template(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := a.Template("none.html"); err == nil {
+		t.Error("a template that does not exist is found")
+	}
+}
