@@ -93,7 +93,7 @@ func (s *Server) statsdListener(l statsd.ListenerInfo) listeners.Listener {
 	out := listeners.Listener{
 		Name:      l.Name,
 		Direction: listeners.Inbound,
-		Stop:      func() {},
+		Stop:      func() { s.statsd.StopListener(l.Name) },
 	}
 	protocol, place, _ := strings.Cut(l.Address, "://")
 	if strings.HasPrefix(protocol, "unix") {

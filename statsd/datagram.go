@@ -39,7 +39,7 @@ func (s source) String() string {
 // readPackets takes in what arrives at a socket until the server stops, then
 // what the socket still holds.
 func (s *Server) readPackets(l *listener, so *socket) {
-	for !s.stopping() {
+	for !l.stopping() {
 		n, err := so.batch.read()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {

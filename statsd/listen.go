@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -34,6 +35,13 @@ type listener struct {
 	path    *unixPath
 	figures *figures
 	conns   connSet
+
+	stop     chan struct{} // closed when the listener is to end
+	ending   sync.Once
+	accepter sync.WaitGroup
+	readers  sync.WaitGroup
+	streams  sync.WaitGroup
+	closing  sync.Once
 }
 
 // bind opens the sockets of one listener. What the log should hear about it is
@@ -43,7 +51,7 @@ func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &listener{cfg: cfg, addr: addr}
+	l = &listener{cfg: cfg, addr: addr, stop: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			l.close()
@@ -228,7 +236,9 @@ func (l *listener) claim() (err error) {
 }
 
 // close closes what l has open and removes its path.
-func (l *listener) close() {
+func (l *listener) close() { l.closing.Do(l.closeAll) }
+
+func (l *listener) closeAll() {
 	for _, so := range l.sockets {
 		_ = so.conn.Close() // there is nothing to lose: nothing was written
 	}

@@ -29,8 +29,7 @@ type Server struct {
 	streamLanes []*lane // shared by stream connections
 	nextLane    atomic.Uint32
 
-	stop    chan struct{} // closed when the server stops
-	streams sync.WaitGroup
+	stop chan struct{} // closed when the server stops
 
 	mu        sync.Mutex // guards the rest
 	state     state
@@ -165,33 +164,66 @@ func (s *Server) Run(ctx context.Context) error {
 	all := s.listeners
 	s.mu.Unlock()
 
-	var readers, accepters sync.WaitGroup
 	for _, l := range all {
 		for _, so := range l.sockets {
-			readers.Go(func() { s.keep("reader", func() { s.readPackets(l, so) }) })
+			l.readers.Go(func() { s.keep("reader", func() { s.readPackets(l, so) }) })
 		}
 		if l.accept != nil {
-			accepters.Go(func() { s.keep("accepter", func() { s.acceptStreams(l) }) })
+			l.accepter.Go(func() { s.keep("accepter", func() { s.acceptStreams(l) }) })
 		}
 	}
 	<-ctx.Done()
 	close(s.stop)
+	var ending sync.WaitGroup
 	for _, l := range all {
+		ending.Go(l.end)
+	}
+	ending.Wait()
+	s.Close()
+	return nil
+}
+
+// StopListener ends one listener of a running server as Run ends all of them,
+// and returns when that is done. The others go on. It reports false if there
+// is no listener of that name.
+func (s *Server) StopListener(name string) bool {
+	for _, l := range s.snapshotListeners() {
+		if l.name == name {
+			l.end()
+			return true
+		}
+	}
+	return false
+}
+
+// end stops accepting, lets readers and connections take in what is there, and
+// closes the listener. It returns when that is done, also to those who come
+// second.
+func (l *listener) end() {
+	l.ending.Do(func() {
+		close(l.stop)
 		if l.accept != nil {
 			_ = l.accept.Close() // ends the accepter
 		}
-	}
-	accepters.Wait()
-	for _, l := range all {
+		l.accepter.Wait()
 		l.conns.drain()
 		for _, so := range l.sockets {
 			_ = so.conn.SetReadDeadline(time.Unix(1, 0)) // ends the wait of its reader
 		}
+		l.readers.Wait()
+		l.streams.Wait()
+		l.close()
+	})
+}
+
+// stopping reports whether the listener is to end.
+func (l *listener) stopping() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
 	}
-	readers.Wait()
-	s.streams.Wait()
-	s.Close()
-	return nil
 }
 
 // Close closes what Listen bound. It is for servers that do not get to Run,
@@ -207,15 +239,6 @@ func (s *Server) Close() {
 		l.close()
 	}
 	s.cfg.Store.OnNetworkEnd(nil)
-}
-
-func (s *Server) stopping() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // pause waits for d or the end.

@@ -191,9 +191,9 @@ func (s *Server) admit(l *listener, c net.Conn) {
 	if l.conns.crowded() {
 		l.conns.rearm()
 	}
-	s.streams.Add(1)
+	l.streams.Add(1)
 	go func() {
-		defer s.streams.Done()
+		defer l.streams.Done()
 		why := "panic"
 		defer func() {
 			_ = c.Close()

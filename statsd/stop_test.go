@@ -1,0 +1,71 @@
+package statsd
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestStopListener ends listeners one by one: what was sent before is applied,
+// the place is free afterwards, and the others go on.
+func TestStopListener(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{
+		{Address: "tcp://127.0.0.1:0"}, {Address: "udp://127.0.0.1:0", Readers: 2}, {Address: "tcp://127.0.0.1:0", Name: "other"},
+	}}).run()
+	infos := l.Listeners()
+	tcp, udp, other := l.address(0), l.address(1), l.address(2)
+	count := func(want uint64) {
+		t.Helper()
+		c := l.Scope().Counter("a")
+		for end := time.Now().Add(10 * time.Second); c.Value() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("a = %d, want %d", c.Value(), want)
+			}
+		}
+	}
+	conn, err := net.Dial("tcp", tcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "a:1|c\na:2|c\n"); err != nil {
+		t.Fatal(err)
+	}
+	count(3)
+	if !l.StopListener(infos[0].Name) || !l.StopListener(infos[0].Name) {
+		t.Error("the listener is not known")
+	}
+	if c, err := net.Dial("tcp", tcp); err == nil {
+		c.Close()
+		t.Error("a listener that was stopped accepts")
+	}
+	packets, err := net.Dial("udp", udp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packets.Close()
+	if _, err := io.WriteString(packets, "a:4|c"); err != nil {
+		t.Fatal(err)
+	}
+	count(7)
+	l.StopListener(infos[1].Name)
+	again, err := net.ListenPacket("udp", udp)
+	if err != nil {
+		t.Errorf("the address is not free: %v", err)
+	} else {
+		again.Close()
+	}
+	last, err := net.Dial("tcp", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer last.Close()
+	if _, err := io.WriteString(last, "a:8|c\n"); err != nil {
+		t.Fatal(err)
+	}
+	count(15)
+	if l.StopListener("nobody") {
+		t.Error("an unknown listener was stopped")
+	}
+}
