@@ -81,6 +81,7 @@ func New(cfg Config) (*Scheduler, error) {
 		return nil, errors.New("flush: no store")
 	}
 	if cfg.OnAdmin && cfg.Interval != 0 {
+		//lint:ignore ST1005 the text is part of the interface
 		return nil, errors.New("flush: Only one of stats_flush_interval or stats_flush_on_admin should be set!")
 	}
 	if cfg.Interval == 0 {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -25,13 +24,6 @@ type bitset [slotsPerBlock / 64]uint64
 
 func (b *bitset) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
 func (b *bitset) set(i int)      { b[i/64] |= 1 << (i % 64) }
-
-func (b *bitset) count() (n int) {
-	for _, w := range b {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
 
 // atomicBits is a bitset whose bits are changed one at a time by any goroutine.
 type atomicBits [slotsPerBlock / 64]atomic.Uint64
@@ -104,7 +96,6 @@ type block struct {
 	index   uint32
 	variant variant
 	null    bool // the home of null stats
-	latched bool // latch is shared with a snapshot: copy before writing
 
 	end      int // bytes of the arena in use; guarded by Store.mu
 	n        int // slots handed out; guarded by Store.mu

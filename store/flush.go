@@ -153,7 +153,7 @@ func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 				continue
 			}
 			old := ttl != 0 && now-b.active[i].Load() > ttl && int32(now-b.active[i].Load()) > 0
-			if old || evict && b.cls.evict && !b.fresh.has(i) {
+			if (old || evict && b.cls.evict && !b.fresh.has(i)) && !b.pending(i) {
 				s.kill(b, i, makeID(b.index, i))
 				if b.cls.network {
 					network[b.variant.kind()]++
@@ -170,6 +170,18 @@ func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 	s.flushMu.Unlock()
 	s.purge()
 	return network, own
+}
+
+// pending reports whether a stat was written since the last flush, so that its
+// end would lose something. Store.flushMu must be held.
+func (b *block) pending(i int) bool {
+	switch b.variant {
+	case variantCounter:
+		return b.pg.total(i) != b.latch[i]
+	case variantGauge, variantFloat:
+		return b.pg.touched(i)
+	}
+	return false
 }
 
 // LastFlush returns when the last flush was, or when the store was made.

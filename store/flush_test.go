@@ -124,6 +124,21 @@ func TestTTL(t *testing.T) {
 	equal(t, names(st, store.Scalars), []string{"c"})
 }
 
+// TestSweepSparesWhatWasJustWritten writes between a flush and a sweep.
+func TestSweepSparesWhatWasJustWritten(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.Scope("e", store.ScopeOptions{Evict: true})
+	c, g := sc.Counter("c"), sc.Gauge("g", store.Accumulate)
+	st.Flush(store.FlushOptions{}).Close()
+	c.Inc()
+	g.Set(1)
+	st.Sweep(true)
+	equal(t, names(st, store.Scalars), []string{"e.c", "e.g"})
+	if got := deltas(st); got["e.c"] != 1 {
+		t.Errorf("the increment is lost: %v", got)
+	}
+}
+
 // TestChurnGivesMemoryBack makes and ends stats over and over.
 func TestChurnGivesMemoryBack(t *testing.T) {
 	st := store.New(store.Options{})

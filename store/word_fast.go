@@ -188,6 +188,13 @@ func takeTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
 	return any
 }
 
+// touched reports whether word i was written since the last takeTouched. It
+// looks at the shared word only, where gauges are.
+func (p *page) touched(i int) bool {
+	at := (*uint64)(unsafe.Pointer(&p.touch[i&^7]))
+	return atomic.LoadUint64(at)>>(8*(i&7))&1 != 0
+}
+
 func (w *word) load() uint64 { return w.shared.Load() }
 
 func (w *word) set(v uint64) {

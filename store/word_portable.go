@@ -59,6 +59,9 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	return any
 }
 
+// touched reports whether word i was written since the last takeTouched.
+func (p *page) touched(i int) bool { return p.words[i].marked.Load() != 0 }
+
 func (w *word) load() uint64 { return w.shared.Load() }
 
 func (w *word) set(v uint64) {
