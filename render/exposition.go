@@ -50,10 +50,8 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 	defer v.Close()
 	o.Type = All
 	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, form: o.Buckets, sel: o.selection()}
-	if d == dialectOpenMetrics {
-		for k := range store.KindHistogram + 1 {
-			v.ByFamily(k) // so that all metric names are known, see begin
-		}
+	for k := range store.KindHistogram + 1 {
+		v.ByFamily(k) // so that all metric names are settled
 	}
 	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindText, store.KindHistogram} {
 		if k == store.KindText && !o.TextReadouts || !o.wants(typeOf(k)) {

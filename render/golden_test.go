@@ -230,3 +230,47 @@ func nan() float64 {
 	var zero float64
 	return zero / zero
 }
+
+// TestNetworkCannotTakeAName lets network input have a metric name first, in
+// every kind, alone and shared: when the program's own stat comes it gets the
+// name all the same.
+func TestNetworkCannotTakeAName(t *testing.T) {
+	makers := map[string]func(sc *store.Scope, name string){
+		"counter":   func(sc *store.Scope, name string) { sc.Counter(name).Add(5) },
+		"gauge":     func(sc *store.Scope, name string) { sc.Gauge(name, store.Accumulate).Set(5) },
+		"text":      func(sc *store.Scope, name string) { sc.Text(name).Set("5") },
+		"histogram": func(sc *store.Scope, name string) { sc.Histogram(name, store.Bytes) },
+	}
+	for theirs, claim := range makers {
+		for ours, makeOwn := range makers {
+			for _, names := range [][]string{{"proxy.x"}, {"proxy.x", "proxy_x"}, {"proxy.x", "proxy-x", "proxy.x_counter", "proxy.x.gauge"}} {
+				st := store.New(store.Options{})
+				for _, n := range names {
+					claim(st.Scope("", store.ScopeOptions{Network: true}), n)
+				}
+				show := func() string {
+					var b bytes.Buffer
+					if err := Exposition(&b, st, Options{TextReadouts: true}); err != nil {
+						t.Fatal(err)
+					}
+					checkExposition(t, b.String())
+					return b.String()
+				}
+				if got := show(); !bytes.Contains([]byte(got), []byte("# TYPE proxy_x ")) {
+					t.Errorf("the %s does not have the name it could have:\n%s", theirs, got)
+				}
+				makeOwn(st.Root(), "x")
+				typ := map[string]string{"text": "gauge"}[ours]
+				if typ == "" {
+					typ = ours
+				}
+				got := show()
+				for _, want := range []string{"# TYPE proxy_x " + typ + "\n", "# TYPE proxy_x_" + theirs + " "} {
+					if len(names) <= 2 && !bytes.Contains([]byte(got), []byte(want)) {
+						t.Errorf("a %s against %q of the network as a %s: no %q in\n%s", ours, names, theirs, want, got)
+					}
+				}
+			}
+		}
+	}
+}

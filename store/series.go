@@ -316,7 +316,8 @@ func (s *Store) enterSeries(x id) {
 
 // claimMetric gives f its metric name: the plain one if nobody has it, the
 // same as families have that differ from it in replaced bytes only, and one
-// with a suffix otherwise.
+// with a suffix otherwise. Network input cannot take a name from the program's
+// own stats: it gets a suffix, even if it was first.
 func (s *Store) claimMetric(f family, owner metricOwner) {
 	metric, ok := s.opts.Naming.AppendMetric(nil, f.name, f.network, f.kind)
 	if !ok {
@@ -339,6 +340,9 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 				return
 			}
 		}
+		if !f.network && len(metric) == base && s.displace(o) {
+			continue
+		}
 		metric = append(metric, kindSuffix[f.kind]...)
 	}
 	if len(metric) > base {
@@ -354,6 +358,42 @@ func (s *Store) setOwner(metric string, o metricOwner) {
 	for _, suffix := range sampleSuffixes[o.kind] {
 		s.series.owners[s.metricHash(metric, suffix)] = o
 	}
+}
+
+// displace gives a metric name that network input made another suffix. It
+// reports false, and does nothing, if the owner is the program.
+func (s *Store) displace(o metricOwner) bool {
+	idx := &s.series
+	sm := s.sharedBy(o)
+	if !sm.network {
+		return false
+	}
+	metric := sm.base + sm.suffix
+	for _, suffix := range sampleSuffixes[o.kind] {
+		if h := s.metricHash(metric, suffix); idx.owners[h] == o {
+			delete(idx.owners, h)
+		}
+	}
+	if o.form != ownerShared {
+		s.collided.Add(1)
+	}
+	// The new suffix is found while the owner of the old name is out of the
+	// way, so it must not be the old one.
+	for taken := true; taken; {
+		sm.suffix += kindSuffix[o.kind]
+		_, taken = s.metricTaken([]byte(sm.base+sm.suffix), o.kind)
+	}
+	s.setOwner(sm.base+sm.suffix, o)
+	for _, name := range sm.members {
+		f := family{true, o.kind, name}
+		sp := Series{lead: sm.lead}
+		if old := idx.of(f); old != nil {
+			sp = *old
+		}
+		sp.Suffix = sm.suffix
+		s.noteSpecial(f, sp)
+	}
+	return true
 }
 
 // sharedBy returns the sharedMetric of o, or what it would be if o shared its
