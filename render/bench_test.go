@@ -109,3 +109,31 @@ func BenchmarkFilter(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkUsedOnly walks a million counters of which one in a hundred is used.
+func BenchmarkUsedOnly(b *testing.B) {
+	const names = 1_000_000
+	st := store.New(store.Options{})
+	for i := range names / 100 {
+		sc := st.Scope(fmt.Sprintf("cluster.service_%d", i))
+		for j := range 100 {
+			if c := sc.Counter(fmt.Sprintf("upstream_rq_stat_%d", j)); j == 77 {
+				c.Inc()
+			}
+		}
+	}
+	for name, write := range map[string]func(io.Writer, *store.Store, Options) error{"text": Text, "json": JSON, "exposition": Exposition} {
+		b.Run("form="+name, func(b *testing.B) {
+			used := func() {
+				if err := write(io.Discard, st, Options{UsedOnly: true}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			used() // makes the order
+			for b.Loop() {
+				used()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/names, "ns/name")
+		})
+	}
+}

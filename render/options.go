@@ -76,26 +76,31 @@ func (o *Options) selection() selection {
 
 // byName is v.ByName for the stats that the filter selects.
 func (s *selection) byName(v *store.View, set store.NameSet) store.Cursor {
-	if s.filter == nil {
-		return v.ByName(set)
+	c := v.ByName(set)
+	if s.filter != nil {
+		c = v.ByNameIn(set, &s.filter.f.found, s.filter.judge)
 	}
-	return v.ByNameIn(set, &s.filter.f.found, s.filter.judge)
+	if s.o.UsedOnly {
+		c.UsedOnly()
+	}
+	return c
 }
 
 // byFamily is v.ByFamily for the stats that the filter selects.
 func (s *selection) byFamily(v *store.View, k store.Kind) store.Cursor {
-	if s.filter == nil {
-		return v.ByFamily(k)
+	c := v.ByFamily(k)
+	if s.filter != nil {
+		c = v.ByFamilyIn(k, &s.filter.f.found, s.filter.judge)
 	}
-	return v.ByFamilyIn(k, &s.filter.f.found, s.filter.judge)
+	if s.o.UsedOnly {
+		c.UsedOnly()
+	}
+	return c
 }
 
-// shows reports whether the stat under c, which the filter selected, is to be
-// shown.
+// shows reports whether the stat under c, of a cursor that byName or byFamily
+// returned, is to be shown.
 func (s *selection) shows(c *store.Cursor) bool {
-	if s.o.UsedOnly && !c.Used() {
-		return false
-	}
 	switch s.o.Hidden {
 	case HiddenExclude:
 		return !c.Hidden()

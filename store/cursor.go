@@ -29,6 +29,9 @@ type Cursor struct {
 	chunk  []id
 	pick   *picker // nil: all stats are walked
 
+	used    []usedBits // by block; nil: unused stats are walked too
+	usedIDs []id       // what chunk is made of then
+
 	step // the stat under the cursor
 	at   int
 	n    int
@@ -56,11 +59,9 @@ func (c *Cursor) Next() bool {
 			if len(c.chunks) == 0 {
 				return false
 			}
-			if c.pick != nil {
-				c.pick.fill(c)
+			if c.refill(); len(c.chunk) == 0 {
 				continue
 			}
-			c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
 		}
 		c.take()
 	}

@@ -1,0 +1,66 @@
+package store
+
+// usedBits are the stats of a block that were ever updated, as of when a
+// cursor first came to the block.
+type usedBits struct {
+	known bool
+	bits  bitset
+}
+
+// UsedOnly makes the cursor leave out stats that were never updated, without
+// touching them one by one: when it first comes to a block it notes which of
+// its stats are used, in the order of memory, a bit for each. It must be
+// called before Next. What is updated first during the walk may be missed.
+func (c *Cursor) UsedOnly() { c.used = make([]usedBits, len(c.blocks)) }
+
+// refill makes the next ids the chunk of c, if there are any.
+func (c *Cursor) refill() {
+	c.nextChunk()
+	if c.used == nil {
+		return
+	}
+	kept := c.keepUsed(c.usedIDs[:0])
+	for len(kept) < batchSteps && len(c.chunks) > 0 {
+		c.nextChunk()
+		kept = c.keepUsed(kept)
+	}
+	c.chunk, c.usedIDs = kept, kept
+}
+
+func (c *Cursor) nextChunk() {
+	if c.pick != nil {
+		c.pick.fill(c)
+		return
+	}
+	c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
+}
+
+// keepUsed appends the ids of the chunk whose stats are used.
+func (c *Cursor) keepUsed(kept []id) []id {
+	for _, x := range c.chunk {
+		n, i := int(x>>slotBits), int(x&(1<<slotBits-1))
+		if n >= len(c.used) {
+			c.used = append(c.used, make([]usedBits, n+1-len(c.used))...)
+		}
+		u := &c.used[n]
+		if !u.known {
+			u.note(c.block(x))
+		}
+		if u.bits.has(i) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+func (u *usedBits) note(b *block) {
+	u.known = true
+	if b == nil {
+		return
+	}
+	for i := range slotsPerBlock {
+		if b.alive.has(i) && b.isUsed(i) {
+			u.bits.set(i)
+		}
+	}
+}
