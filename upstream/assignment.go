@@ -7,7 +7,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// Assignment is all hosts that a source knows, by priority.
+// Assignment is all hosts that a source knows, by priority. Beside the hosts,
+// what it says holds for the cluster: of several groups, the last one to speak.
 type Assignment struct {
 	Priorities []PriorityHosts
 	// Overprovisioning is the factor in percent; 0 means 140.

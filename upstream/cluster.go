@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -43,6 +44,7 @@ type environment struct {
 	local     host.Locality
 	knowLocal bool
 	hooks     Hooks
+	log       *slog.Logger
 	dial      func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
 	custom    func(c *config.Cluster) (func(*host.Host) health.Prober, error)
 	manager   managerStats
@@ -51,8 +53,12 @@ type environment struct {
 	localChanged func()                   // rebalances all clusters but the local one
 }
 
-// Hooks are told of what happens. They are called without a lock held, from any
-// goroutine; nil ones are skipped.
+// Hooks are told of what happens. They are called without a lock that picks or
+// readers need, from any goroutine; nil ones are skipped. A hook must not change
+// hosts or clusters itself.
+//
+// HostAdded and HostRemoved tell of changes of a running cluster. The hosts of a
+// version that goes, by removal or because a new one takes over, go with it.
 type Hooks struct {
 	HostAdded, HostRemoved func(c *Cluster, h *host.Host)
 	// HealthChanged is told when the flags of a host changed by a check or by
@@ -191,14 +197,31 @@ func (c *Cluster) newBalancer() {
 		UseHostname:       l.UseHostnameForHashing,
 		MetadataNamespace: c.env.product + ".lb", AltNamespace: "envoy.lb",
 	}
-	if b := l.LeastRequest.Bias; b.Key != "" || b.Default != 1 && b.Default != 0 {
-		o.ActiveRequestBias = func() float64 { return c.env.rt.float(b.Key, b.Default) }
+	if b := l.LeastRequest.Bias; l.Policy == config.LeastRequestPolicy && (b.Key != "" || b.Default != 1) {
+		o.ActiveRequestBias = c.bias(b)
 	}
+	least := uint64(6)
 	if z := l.ZoneAware; z != nil {
 		o.FailOnPanic = z.FailTrafficOnPanic
-		o.Zone.MinClusterSize = func() uint64 { return c.env.rt.uint("upstream.zone_routing.min_cluster_size", z.MinClusterSize) }
+		least = z.MinClusterSize
 	}
+	o.Zone.MinClusterSize = func() uint64 { return c.env.rt.uint("upstream.zone_routing.min_cluster_size", least) }
 	c.balancer = lb.New(o)
+}
+
+// bias returns what reads the bias of least request. A value that makes no sense
+// is logged once; the balancer takes it for 1.
+func (c *Cluster) bias(b config.RuntimeDouble) func() float64 {
+	var once sync.Once
+	return func() float64 {
+		x := c.env.rt.float(b.Key, b.Default)
+		if !(x >= 0) { // also if it is no number
+			once.Do(func() {
+				c.env.log.Warn("active request bias must be at least 0, using 1", "cluster", c.config.Name, "key", b.Key, "value", x)
+			})
+		}
+		return x
+	}
 }
 
 // readRuntime latches the runtime values that picks need.
@@ -362,6 +385,20 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 	return true
 }
 
+// MoveHost changes the address of a host that stands for a name, as that of a
+// LOGICAL_DNS cluster does: everything known about it stays. A zero healthCheck
+// means the same address. Sources that move hosts do not replace them too.
+func (c *Cluster) MoveHost(h *host.Host, to, healthCheck host.Address) {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	h.SetAddress(to, healthCheck)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.publishLocked(int(h.Priority()), false) // keys of hashes change
+	}
+}
+
 func heaviest(lists [][]*host.Host, p int) uint64 {
 	w := uint32(1)
 	if p < len(lists) {
@@ -453,17 +490,35 @@ func (c *Cluster) checkDone(r health.Report) {
 
 // healthChanged rebuilds the lists that h is in.
 func (c *Cluster) healthChanged(h *host.Host) {
+	p := int(h.Priority())
 	c.mu.Lock()
-	if !c.closed {
-		c.publishLocked(int(h.Priority()), false)
+	if c.closed {
+		c.mu.Unlock()
+		return
 	}
+	was := c.classLocked(p, h)
+	c.publishLocked(p, false)
+	is := c.classLocked(p, h)
 	c.mu.Unlock()
 	if f := c.env.hooks.HealthChanged; f != nil {
 		f(c, h)
 	}
-	if f := c.env.hooks.CloseConnections; f != nil && c.config.CloseOnHealthFailure && h.Health() == host.Unhealthy {
+	if f := c.env.hooks.CloseConnections; f != nil && c.config.CloseOnHealthFailure && was != host.Unhealthy && is == host.Unhealthy {
 		f(c, h)
 	}
+}
+
+// classLocked returns what h is in the set of priority p. c.mu is held.
+func (c *Cluster) classLocked(p int, h *host.Host) host.Health {
+	if sets := *c.sets.Load(); p < len(sets) {
+		switch s := sets[p]; {
+		case slices.Contains(s.Healthy, h):
+			return host.Healthy
+		case slices.Contains(s.Degraded, h):
+			return host.Degraded
+		}
+	}
+	return host.Unhealthy
 }
 
 // removeHost takes one host out.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -346,6 +347,20 @@ func TestPanicThresholdByRuntime(t *testing.T) {
 	}
 }
 
+func TestSenselessBiasIsLoggedOnce(t *testing.T) {
+	var log strings.Builder
+	rt := &values{}
+	rt.set("bias", -1)
+	_, c := started(t, func(c *Config) { c.Runtime = rt; c.Logger = slog.New(slog.NewTextHandler(&log, nil)) },
+		strings.ReplaceAll(static("c", 2, "lb_policy: LEAST_REQUEST\nleast_request_lb_config: {active_request_bias: {default_value: 1, runtime_key: bias}}"),
+			"10.0.0.1, port_value: 80}}}", "10.0.0.1, port_value: 80}}}\n      load_balancing_weight: 3"))
+	c.Sets()[0].Hosts[0].Stats.RqActive.Inc()
+	picks(c, 20)
+	if n := strings.Count(log.String(), "active request bias must be at least 0"); n != 1 {
+		t.Errorf("logged %d times: %s", n, log.String())
+	}
+}
+
 func TestMaintenanceMode(t *testing.T) {
 	rt := &values{}
 	r, c := started(t, func(c *Config) { c.Runtime = rt; c.Rand = func() uint64 { return 29 } }, static("c", 1, ""))
@@ -474,5 +489,47 @@ load_assignment:
 	}
 	if _, err := ResolveAssignment(&config.Assignment{Localities: []config.LocalityEndpoints{{Endpoints: []config.Endpoint{{Address: config.Address{Kind: config.SocketAddress, Host: "a.example"}}}}}}); err == nil {
 		t.Error("a name was taken for an address")
+	}
+}
+
+func TestMoveHost(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", "lb_policy: MAGLEV"))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(spec(1)))
+	c.DiscoveryDone()
+	h := c.Sets()[0].Hosts[0]
+	h.Stats.RqTotal.Inc()
+	r.events()
+	c.MoveHost(h, spec(2).Address, host.Address{})
+	if got := picks(c, 1); got != "2" || c.Sets()[0].Hosts[0] != h || h.Stats.RqTotal.Value() != 1 || r.events() != "" {
+		t.Errorf("picked %s; hosts %s", got, shown(c))
+	}
+	r.check("cluster.c.", map[string]uint64{"membership_change": 1, "membership_total": 1})
+}
+
+func TestOnlyTurningUnhealthyClosesConnections(t *testing.T) {
+	r, c := started(t, nil, static("c", 2, "close_connections_on_host_health_failure: true"))
+	h := c.Sets()[0].Hosts[0]
+	r.events()
+	for i, tt := range []struct {
+		set, clear host.Flags
+		want       string
+	}{
+		{host.DegradedActiveHC, 0, "health c 10.0.0.1:80"},
+		{host.FailedActiveHC, 0, "health c 10.0.0.1:80\nclose c 10.0.0.1:80"},
+		{host.ExcludedViaImmediateHCFail, 0, "health c 10.0.0.1:80"},
+		{host.FailedOutlierCheck, 0, "health c 10.0.0.1:80"},
+		{0, host.FailedActiveHC, "health c 10.0.0.1:80"},
+		{0, host.FailedOutlierCheck, "health c 10.0.0.1:80"},
+		{host.FailedOutlierCheck, 0, "health c 10.0.0.1:80\nclose c 10.0.0.1:80"},
+	} {
+		h.SetFlags(tt.set)
+		h.ClearFlags(tt.clear)
+		c.healthChanged(h)
+		if got := r.events(); got != tt.want {
+			t.Errorf("step %d: told %q, want %q", i, got, tt.want)
+		}
 	}
 }

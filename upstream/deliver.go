@@ -119,18 +119,18 @@ func (c *Cluster) deliverLocked(p int) {
 }
 
 // balanceLocked updates the balancer from what was delivered. The local cluster
-// is known to itself and to all others.
+// is what all others compare themselves with; it does not route by zones itself.
 func (c *Cluster) balanceLocked() {
-	if c.isLocal {
-		if len(c.delivered) > 0 {
-			c.env.localSet.Store(c.delivered[0])
-		}
+	if !c.isLocal {
+		c.balancer.Update(c.delivered, c.env.localSet.Load())
+		return
 	}
-	c.balancer.Update(c.delivered, c.env.localSet.Load())
-	if c.isLocal {
-		// Takes the locks of other clusters, which never take this one's.
-		c.env.localChanged()
+	c.balancer.Update(c.delivered, nil)
+	if len(c.delivered) > 0 {
+		c.env.localSet.Store(c.delivered[0])
 	}
+	// Takes the locks of other clusters, which never take this one's.
+	c.env.localChanged()
 }
 
 // rebalance updates the balancer because something beside its hosts changed.

@@ -18,5 +18,5 @@
 //
 // Picks, breakers and counts are for the data path: they take no lock and may be
 // called by any number of goroutines. Everything else is the slow side and safe
-// for concurrent use too. Callbacks are called without a lock held.
+// for concurrent use too. What callbacks may do is said at [Hooks].
 package upstream

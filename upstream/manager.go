@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -33,6 +34,8 @@ type Config struct {
 	Rand func() uint64
 	// Local is where this process stands, nil if that is not known.
 	Local *host.Locality
+	// Logger takes warnings; nil discards them.
+	Logger *slog.Logger
 	// LocalCluster is the name of the cluster this process belongs to, empty if
 	// there is none. Zone-aware routing needs it.
 	LocalCluster string
@@ -115,6 +118,9 @@ func New(c Config) *Manager {
 	if c.Rand == nil {
 		c.Rand = rand.Uint64
 	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	sc := c.Store.Scope("cluster_manager")
 	m := &Manager{
 		c: c, handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
@@ -123,6 +129,7 @@ func New(c Config) *Manager {
 	m.env.root = c.Store.Root()
 	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, runtimeReader{c.Runtime}, c.Rand, c.Hooks
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
+	m.env.log = c.Logger
 	if c.Local != nil {
 		m.env.local, m.env.knowLocal = *c.Local, true
 	}

@@ -19,7 +19,8 @@ type grpcProber struct {
 	c         *Config
 	host      *host.Host
 	transport *http.Transport
-	request   []byte // one framed message
+	request   []byte       // one framed message
+	at        host.Address // where the kept connection leads
 }
 
 const (
@@ -36,7 +37,7 @@ func newGRPCProber(c *Config, h *host.Host) *grpcProber {
 		message = append(message, name...)
 	}
 	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
-	return &grpcProber{c, h, newTransport(c, h, true), append(frame, message...)}
+	return &grpcProber{c: c, host: h, transport: newTransport(c, h, true), request: append(frame, message...)}
 }
 
 // Close implements Prober.
@@ -58,6 +59,10 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 		Body: io.NopCloser(bytes.NewReader(p.request)), ContentLength: int64(len(p.request)),
 	}
 	addHeaders(r, g.Metadata)
+	if a := p.host.HealthCheckAddress(); a != p.at {
+		p.Close()
+		p.at = a
+	}
 	resp, err := p.transport.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		p.Close() // a connection that hangs must not serve the next check

@@ -44,10 +44,11 @@ type httpProber struct {
 	host      *host.Host
 	service   *match.Matcher // nil: not checked
 	transport *http.Transport
+	at        host.Address // where the kept connection leads
 }
 
 func newHTTPProber(c *Config, h *host.Host, service *match.Matcher) *httpProber {
-	return &httpProber{c, h, service, newTransport(c, h, c.Check.HTTP.HTTP2)}
+	return &httpProber{c: c, host: h, service: service, transport: newTransport(c, h, c.Check.HTTP.HTTP2)}
 }
 
 // Close implements Prober.
@@ -55,6 +56,10 @@ func (p *httpProber) Close() { p.transport.CloseIdleConnections() }
 
 // Probe implements Prober.
 func (p *httpProber) Probe(ctx context.Context) Outcome {
+	if a := p.host.HealthCheckAddress(); a != p.at {
+		p.Close()
+		p.at = a
+	}
 	resp, err := p.transport.RoundTrip(p.request(ctx))
 	if err != nil {
 		p.Close() // a connection that hangs must not serve the next check

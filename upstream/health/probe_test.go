@@ -447,3 +447,38 @@ func FuzzServingStatus(f *testing.F) {
 		}
 	})
 }
+
+// TestMovedHost: a host that stands for a name is checked where it is now, kept
+// connections or not.
+func TestMovedHost(t *testing.T) {
+	bad := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }))
+	good := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	startBoth(bad)
+	startBoth(good)
+	defer bad.Close()
+	defer good.Close()
+	for _, http2 := range []bool{false, true} {
+		h := hostAt(bad.Listener.Addr().String())
+		p := proberFor(t, Config{Check: config.HealthCheck{ReuseConnection: true, HTTP: config.HTTPHealthCheck{Path: "/", HTTP2: http2}}}, h)
+		if o := probe(t, p); o.Kind != Active {
+			t.Errorf("before: %+v", o)
+		}
+		h.SetAddress(host.Address{IP: netip.MustParseAddrPort(good.Listener.Addr().String())}, host.Address{})
+		if o := probe(t, p); o.Kind != Passed {
+			t.Errorf("after the move: %+v", o)
+		}
+		p.Close()
+	}
+	echo, _ := listen(t, func(c net.Conn) { io.Copy(c, c) })
+	silent, _ := listen(t, func(c net.Conn) {})
+	h := hostAt(echo)
+	p := proberFor(t, Config{Check: config.HealthCheck{Kind: config.TCPCheck, ReuseConnection: true, TCP: config.TCPHealthCheck{Send: []byte("x"), Receive: [][]byte{[]byte("x")}}}}, h)
+	if o := probe(t, p); o.Kind != Passed {
+		t.Errorf("before: %+v", o)
+	}
+	h.SetAddress(host.Address{IP: netip.MustParseAddrPort(silent)}, host.Address{})
+	if o := probe(t, p); o.Kind != Network {
+		t.Errorf("after the move: %+v", o)
+	}
+	p.Close()
+}

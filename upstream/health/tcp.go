@@ -16,7 +16,8 @@ const maxReceived = 1 << 20
 type tcpProber struct {
 	c    *Config
 	host *host.Host
-	conn net.Conn // kept for the next check; nil: none
+	conn net.Conn     // kept for the next check; nil: none
+	at   host.Address // where it leads
 }
 
 // Close implements Prober.
@@ -30,8 +31,12 @@ func (p *tcpProber) Close() {
 // Probe implements Prober.
 func (p *tcpProber) Probe(ctx context.Context) Outcome {
 	tc := &p.c.Check.TCP
+	if a := p.host.HealthCheckAddress(); a != p.at {
+		p.Close()
+		p.at = a
+	}
 	if p.conn == nil {
-		conn, err := p.c.Dial(ctx, p.host, p.host.HealthCheckAddress())
+		conn, err := p.c.Dial(ctx, p.host, p.at)
 		if err != nil {
 			return Outcome{Kind: Network}
 		}

@@ -1,0 +1,186 @@
+package host
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+)
+
+func TestFlagTexts(t *testing.T) {
+	want := []struct {
+		f        Flags
+		text     string
+		health   Health
+		excluded bool
+	}{
+		{0x01, "/failed_active_hc", Unhealthy, false},
+		{0x02, "/failed_outlier_check", Unhealthy, false},
+		{0x04, "/failed_eds_health", Unhealthy, false},
+		{0x08, "/degraded_active_hc", Degraded, false},
+		{0x10, "/degraded_eds_health", Degraded, false},
+		{0x20, "/pending_dynamic_removal", Healthy, false},
+		{0x40, "/pending_active_hc", Healthy, true},
+		{0x80, "/excluded_via_immediate_hc_fail", Healthy, true},
+		{0x100, "/active_hc_timeout", Healthy, false},
+		{0x200, "/eds_status_draining", Unhealthy, true},
+	}
+	all := ""
+	for _, w := range want {
+		if w.f.String() != w.text || w.f.Health() != w.health || w.f.Excluded() != w.excluded {
+			t.Errorf("%#x: %s, health %d, excluded %t; want %s, %d, %t", w.f, w.f, w.f.Health(), w.f.Excluded(), w.text, w.health, w.excluded)
+		}
+		all += w.text
+	}
+	if got := Flags(0x3ff).String(); got != all {
+		t.Errorf("all flags: %s", got)
+	}
+	if Flags(0).String() != "healthy" {
+		t.Errorf("no flag: %s", Flags(0))
+	}
+	if (FailedActiveHC | DegradedEDSHealth).Health() != Unhealthy {
+		t.Error("degraded hides unhealthy")
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for _, tt := range []struct {
+		a             Address
+		text, network string
+	}{
+		{Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}, "10.0.0.1:80", "tcp"},
+		{Address{IP: netip.MustParseAddrPort("[fd00::1]:80")}, "[fd00::1]:80", "tcp"},
+		{Address{Pipe: "/run/x"}, "/run/x", "unix"},
+		{Address{}, "", "tcp"},
+	} {
+		if tt.a.String() != tt.text || tt.a.Network() != tt.network || tt.a.IsZero() != (tt.text == "") {
+			t.Errorf("%+v: %s %s", tt.a, tt.a, tt.a.Network())
+		}
+	}
+	if got := (Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}).WithPort(9).String(); got != "10.0.0.1:9" {
+		t.Errorf("with port 9: %s", got)
+	}
+}
+
+func testHost(i int, change ...func(*Spec)) *Host {
+	s := Spec{Address: Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}}
+	for _, c := range change {
+		c(&s)
+	}
+	return New(s)
+}
+
+func at(z string) func(*Spec)    { return func(s *Spec) { s.Locality.Zone = z } }
+func with(f Flags) func(*Spec)   { return func(s *Spec) { s.EDS = f } }
+func heavy(w uint32) func(*Spec) { return func(s *Spec) { s.Weight = w } }
+
+func TestNewHost(t *testing.T) {
+	h := testHost(1, with(FailedEDSHealth|FailedOutlierCheck))
+	if h.Flags() != FailedEDSHealth {
+		t.Errorf("flags %s: only those of an assignment are taken", h.Flags())
+	}
+	if h.Weight() != 1 || h.SuccessRate() != -1 || h.LocalOriginSuccessRate() != -1 || h.HealthCheckAddress() != h.Address() {
+		t.Errorf("weight %d, rates %v %v, check address %s", h.Weight(), h.SuccessRate(), h.LocalOriginSuccessRate(), h.HealthCheckAddress())
+	}
+	h.SetFlags(FailedActiveHC | FailedOutlierCheck)
+	if got := Replace(h, Spec{}, true).Flags(); got != FailedActiveHC {
+		t.Errorf("inherited %s", got)
+	}
+	if got := Replace(h, Spec{}, false).Flags(); got != 0 {
+		t.Errorf("inherited %s, want nothing", got)
+	}
+}
+
+func TestStatsOrderAndFloor(t *testing.T) {
+	var s Stats
+	s.RqActive.Dec()
+	s.CxTotal.Inc()
+	all := s.All()
+	var names []string
+	for _, x := range all {
+		names = append(names, x.Name)
+	}
+	if !slices.IsSorted(names) || len(names) != 8 {
+		t.Errorf("names %v are not in order", names)
+	}
+	if all[2] != (Stat{"cx_total", false, 1}) || all[3] != (Stat{"rq_active", true, 0}) {
+		t.Errorf("values %v", all)
+	}
+}
+
+func TestFlagsFromManyGoroutines(t *testing.T) {
+	h := testHost(1)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 1000 {
+				h.SetFlags(1 << i)
+				h.ClearFlags(1 << i)
+				h.PutFlags(EDSStatusDraining, Flags(i%2)<<9)
+			}
+			h.SetFlags(1 << i)
+		})
+	}
+	wg.Wait()
+	if h.Flags()&0xff != 0xff {
+		t.Errorf("flags %s: some were lost", h.Flags())
+	}
+}
+
+func TestSet(t *testing.T) {
+	hosts := []*Host{
+		testHost(0, at("b")), testHost(1, at("a"), with(DegradedEDSHealth)), testHost(2, at("c"), with(EDSStatusDraining)),
+		testHost(3, at("a")), testHost(4, at("b"), with(FailedEDSHealth)),
+	}
+	s := NewSet(1, hosts, SetOptions{Local: Locality{Zone: "b"}, KnowLocal: true, LocalityWeights: map[Locality]uint32{{Zone: "a"}: 3}})
+	pick := func(idx ...int) (out []*Host) {
+		for _, i := range idx {
+			out = append(out, hosts[i])
+		}
+		return out
+	}
+	if !slices.Equal(s.Healthy, pick(0, 3)) || !slices.Equal(s.Degraded, pick(1)) || !slices.Equal(s.Excluded, pick(2)) {
+		t.Errorf("healthy %d, degraded %d, excluded %d", len(s.Healthy), len(s.Degraded), len(s.Excluded))
+	}
+	if !s.HasLocal || len(s.Localities) != 3 || s.Localities[0].Locality.Zone != "b" || s.Localities[1].Locality.Zone != "a" || s.Localities[2].Locality.Zone != "c" {
+		t.Fatalf("localities %+v", s.Localities)
+	}
+	if a := s.Localities[1]; a.Weight != 3 || !slices.Equal(a.Hosts, pick(1, 3)) || !slices.Equal(a.Healthy, pick(3)) || !slices.Equal(a.Degraded, pick(1)) {
+		t.Errorf("locality a: %+v", a)
+	}
+	if s.Overprovisioning != 140 || !s.LocalityWeighted {
+		t.Errorf("factor %d, weighted %t", s.Overprovisioning, s.LocalityWeighted)
+	}
+
+	// A subset sees what the set saw, whatever happened since.
+	hosts[0].SetFlags(FailedActiveHC)
+	sub := s.Subset([]int{0, 1}, nil)
+	if !slices.Equal(sub.Healthy, pick(0)) || sub.LocalityWeighted || len(sub.Localities) != 2 {
+		t.Errorf("subset: healthy %d, weighted %t, %d localities", len(sub.Healthy), sub.LocalityWeighted, len(sub.Localities))
+	}
+	sub = s.Subset([]int{1, 3}, func(l Locality, n int) uint32 { return uint32(n) * 10 })
+	if !sub.LocalityWeighted || sub.Localities[0].Weight != 20 || sub.HasLocal {
+		t.Errorf("weighted subset: %+v", sub.Localities)
+	}
+}
+
+func TestSetWithOneLocality(t *testing.T) {
+	for _, know := range []bool{true, false} {
+		s := NewSet(0, []*Host{testHost(0, at("b")), testHost(1, at("b"), heavy(4))}, SetOptions{Local: Locality{Zone: "b"}, KnowLocal: know})
+		if s.HasLocal != know || len(s.Localities) != 1 || len(s.Localities[0].Healthy) != 2 || Weight(s.Hosts) != 5 {
+			t.Errorf("know=%t: %+v", know, s)
+		}
+	}
+	if s := NewSet(0, nil, SetOptions{}); len(s.Localities) != 0 || s.HasLocal {
+		t.Errorf("empty: %+v", s)
+	}
+}
+
+func TestLocalityOrder(t *testing.T) {
+	list := []Locality{{"b", "", ""}, {"a", "z", "2"}, {"a", "z", "1"}, {"a", "y", "9"}, {"", "", "x"}}
+	slices.SortFunc(list, Locality.Compare)
+	want := []Locality{{"", "", "x"}, {"a", "y", "9"}, {"a", "z", "1"}, {"a", "z", "2"}, {"b", "", ""}}
+	if !slices.Equal(list, want) {
+		t.Errorf("order %v", list)
+	}
+}
