@@ -3,6 +3,7 @@ package bench
 import (
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -23,6 +24,7 @@ func BenchmarkCreate(b *testing.B) {
 		}{{"none", none}, {"default", nil}} {
 			b.Run("rules="+rules.name+"/impl=ours", func(b *testing.B) {
 				b.ReportAllocs()
+				m := budget.StartMeter(b)
 				for b.Loop() {
 					st := store.New(store.Options{Tags: rules.tags})
 					for _, name := range names {
@@ -30,10 +32,12 @@ func BenchmarkCreate(b *testing.B) {
 					}
 				}
 				perName(b, n)
+				m.Report("cpu-ns/name", n)
 			})
 		}
 		// With the order that the first look at all names makes.
 		b.Run("rules=default/ordered=true/impl=ours", func(b *testing.B) {
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				st := store.New(store.Options{})
 				for _, name := range names {
@@ -44,8 +48,10 @@ func BenchmarkCreate(b *testing.B) {
 				v.Close()
 			}
 			perName(b, n)
+			m.Report("cpu-ns/name", n)
 		})
 		b.Run("impl=append", func(b *testing.B) {
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				var all []byte
 				var at []uint32
@@ -56,8 +62,10 @@ func BenchmarkCreate(b *testing.B) {
 				keepAlive(all, at)
 			}
 			perName(b, n)
+			m.Report("cpu-ns/name", n)
 		})
 		b.Run("impl=map", func(b *testing.B) {
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				m := map[string]*uint64{}
 				for _, name := range names {
@@ -65,6 +73,7 @@ func BenchmarkCreate(b *testing.B) {
 				}
 			}
 			perName(b, n)
+			m.Report("cpu-ns/name", n)
 		})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -17,16 +18,22 @@ func BenchmarkFlush(b *testing.B) {
 		st.Flush(store.FlushOptions{}).Close()
 		flush := func(b *testing.B, write func(), totals bool) {
 			b.ReportAllocs()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				b.StopTimer()
+				m.Stop()
 				write()
+				m.Start()
 				b.StartTimer()
 				snap := st.Flush(store.FlushOptions{Totals: totals})
 				b.StopTimer()
+				m.Stop()
 				snap.Close()
+				m.Start()
 				b.StartTimer()
 			}
 			perName(b, n)
+			m.Report("cpu-ns/name", n)
 		}
 		spread := func() {
 			for i := 0; i < n; i += 100 {
@@ -53,6 +60,7 @@ func BenchmarkFlush(b *testing.B) {
 		b.Run("changed=1%-spread/impl=scan", func(b *testing.B) {
 			words, latched := make([]atomic.Uint64, n), make([]uint64, n)
 			var changed []uint32
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				for i := 0; i < n; i += 100 {
 					words[i].Add(1)
@@ -66,6 +74,7 @@ func BenchmarkFlush(b *testing.B) {
 				}
 			}
 			perName(b, n)
+			m.Report("cpu-ns/name", n)
 		})
 	})
 }
@@ -84,17 +93,21 @@ func BenchmarkFlushHistograms(b *testing.B) {
 		step int
 	}{{"1%", 100}, {"100%", 1}} {
 		b.Run("changed="+c.name+"/impl=ours", func(b *testing.B) {
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				b.StopTimer()
+				m.Stop()
 				for i := 0; i < n; i += c.step {
 					for v := range uint64(10) {
 						hs[i].Record(v * v * 10)
 					}
 				}
+				m.Start()
 				b.StartTimer()
 				st.Flush(store.FlushOptions{}).Close()
 			}
 			perName(b, n)
+			m.Report("cpu-ns/name", n)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/internal/percpu"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -247,18 +248,25 @@ func BenchmarkForm(b *testing.B) {
 		b.Run("case=one/form="+name, func(b *testing.B) {
 			small.loop(0, warmUp)
 			b.ResetTimer()
+			m := budget.StartMeter(b)
 			small.loop(0, b.N)
+			m.Report("cpu-ns/op", 1)
 		})
 		b.Run("case=same/form="+name, func(b *testing.B) {
+			m := budget.StartMeter(b)
 			onAllCores(b.N, func(core, n int) { small.loop(1, n) })
+			m.Report("cpu-ns/op", 1)
 		})
 		b.Run("case=distinct/form="+name, func(b *testing.B) {
+			m := budget.StartMeter(b)
 			onAllCores(b.N, func(core, n int) { small.loop(2+core, n) })
+			m.Report("cpu-ns/op", 1)
 		})
 		b.Run("case=flush/form="+name, func(b *testing.B) {
 			f := make(many)
 			changed := []int{}
 			f.flush(&changed)
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				b.StopTimer()
 				for i := 0; i < many; i += 100 {
@@ -268,6 +276,7 @@ func BenchmarkForm(b *testing.B) {
 				b.StartTimer()
 				f.flush(&changed)
 			}
+			m.Report("cpu-ns/op", 1)
 			if len(changed) != many/100 {
 				b.Fatalf("%d counters changed, want %d", len(changed), many/100)
 			}

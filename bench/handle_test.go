@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -34,26 +35,34 @@ func BenchmarkCounter(b *testing.B) {
 		c := st.Root().Counter("one")
 		run(0, warmUp, c)
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			c.Inc()
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=one/impl=atomic", func(b *testing.B) {
 		c := new(padded)
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			c.Add(1)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=same/impl=ours", func(b *testing.B) {
 		c := st.Root().Counter("same")
 		onAllCores(warmUp, func(core, n int) { run(core, n, c) })
 		b.ReportAllocs()
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) { run(core, n, c) })
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=same/impl=atomic", func(b *testing.B) {
 		c := new(padded)
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) { runAtomic(core, n, &c.Uint64) })
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=distinct/impl=ours", func(b *testing.B) {
 		cs := make([]*store.Counter, 256)
@@ -63,15 +72,21 @@ func BenchmarkCounter(b *testing.B) {
 		onAllCores(warmUp, func(core, n int) { run(core, n, cs[core]) })
 		b.ReportAllocs()
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) { run(core, n, cs[core]) })
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=distinct/impl=atomic", func(b *testing.B) {
 		cs := make([]padded, 256)
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) { runAtomic(core, n, &cs[core].Uint64) })
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=distinct/impl=adjacent-atomic", func(b *testing.B) {
 		cs := make([]atomic.Uint64, 256)
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) { runAtomic(core, n, &cs[core]) })
+		m.Report("cpu-ns/op", 1)
 	})
 	// As after the start and for counters that are rarely written: each flush
 	// finds fewer increments of a page than make it hot.
@@ -83,18 +98,22 @@ func BenchmarkCounter(b *testing.B) {
 		}
 		i := 0
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			cs[i].Inc()
 			i = (i + 8191) & (1<<20 - 1)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=cold/impl=atomic", func(b *testing.B) {
 		cs := make([]atomic.Uint64, 1<<20)
 		i := 0
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			cs[i].Add(1)
 			i = (i + 8191) & (1<<20 - 1)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 }
 
@@ -106,62 +125,80 @@ func BenchmarkGauge(b *testing.B) {
 	a := new(padded)
 	b.Run("op=set/impl=ours", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for i := uint64(0); b.Loop(); i++ {
 			g.Set(i)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("op=set/impl=atomic", func(b *testing.B) {
+		m := budget.StartMeter(b)
 		for i := uint64(0); b.Loop(); i++ {
 			a.Store(i)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("op=set-float/impl=ours", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for i := 0.5; b.Loop(); i++ {
 			if f.Set(i) != nil {
 				b.Fatal("refused")
 			}
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("op=add/impl=ours", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			g.Add(1)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("op=add/impl=atomic", func(b *testing.B) {
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			a.Add(1)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("op=add-float/impl=ours", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			if f.Add(0.5) != nil {
 				b.Fatal("refused")
 			}
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("op=set-all-cores/impl=ours", func(b *testing.B) {
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) {
 			for i := range n {
 				g.Set(uint64(i))
 			}
 		})
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("op=set-all-cores/impl=atomic", func(b *testing.B) {
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) {
 			for i := range n {
 				a.Store(uint64(i))
 			}
 		})
+		m.Report("cpu-ns/op", 1)
 	})
 }
 
 // BenchmarkText sets a held text readout.
 func BenchmarkText(b *testing.B) {
 	t := store.New(store.Options{}).Root().Text("version")
+	m := budget.StartMeter(b)
 	for b.Loop() {
 		t.Set("1.2.3")
 	}
+	m.Report("cpu-ns/op", 1)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -48,34 +49,50 @@ func BenchmarkHistogram(b *testing.B) {
 		ours(hs[0], warmUp)
 		b.ReportAllocs()
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		ours(hs[0], b.N)
+		m.Report("cpu-ns/op", 1)
 	})
-	b.Run("case=one/impl=atomic", func(b *testing.B) { limit(&ls[0], b.N) })
+	b.Run("case=one/impl=atomic", func(b *testing.B) {
+		m := budget.StartMeter(b)
+		limit(&ls[0], b.N)
+		m.Report("cpu-ns/op", 1)
+	})
 	b.Run("case=same/impl=ours", func(b *testing.B) {
 		run := func(core, n int) { ours(hs[1], n) }
 		onAllCores(warmUp, run)
 		b.ReportAllocs()
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		onAllCores(b.N, run)
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=same/impl=atomic", func(b *testing.B) {
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) { limit(&ls[1], n) })
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=distinct/impl=ours", func(b *testing.B) {
 		run := func(core, n int) { ours(hs[2+core], n) }
 		onAllCores(warmUp, run)
 		b.ReportAllocs()
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		onAllCores(b.N, run)
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=distinct/impl=atomic", func(b *testing.B) {
+		m := budget.StartMeter(b)
 		onAllCores(b.N, func(core, n int) { limit(&ls[2+core], n) })
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=weighted/impl=ours", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			hs[200].RecordFloat(12.5, 10)
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 }
 
@@ -90,8 +107,10 @@ func BenchmarkQuantiles(b *testing.B) {
 	qs := []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
 	dst := make([]float64, 0, len(qs))
 	b.ReportAllocs()
+	m := budget.StartMeter(b)
 	for b.Loop() {
 		dst = h.Snapshot().Cumulative.Quantiles(dst[:0], qs)
 	}
+	m.Report("cpu-ns/op", 1)
 	keepAlive(dst)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -67,10 +68,28 @@ func BenchmarkLookup(b *testing.B) {
 			}
 		}
 		ours(0, 2*len(names))
-		b.Run("case=one/impl=ours", func(b *testing.B) { b.ReportAllocs(); ours(0, b.N) })
-		b.Run("case=one/impl=probe", func(b *testing.B) { probed(0, b.N) })
-		b.Run("case=all/impl=ours", func(b *testing.B) { b.ReportAllocs(); onAllCores(b.N, ours) })
-		b.Run("case=all/impl=probe", func(b *testing.B) { onAllCores(b.N, probed) })
+		b.Run("case=one/impl=ours", func(b *testing.B) {
+			b.ReportAllocs()
+			m := budget.StartMeter(b)
+			ours(0, b.N)
+			m.Report("cpu-ns/op", 1)
+		})
+		b.Run("case=one/impl=probe", func(b *testing.B) {
+			m := budget.StartMeter(b)
+			probed(0, b.N)
+			m.Report("cpu-ns/op", 1)
+		})
+		b.Run("case=all/impl=ours", func(b *testing.B) {
+			b.ReportAllocs()
+			m := budget.StartMeter(b)
+			onAllCores(b.N, ours)
+			m.Report("cpu-ns/op", 1)
+		})
+		b.Run("case=all/impl=probe", func(b *testing.B) {
+			m := budget.StartMeter(b)
+			onAllCores(b.N, probed)
+			m.Report("cpu-ns/op", 1)
+		})
 	})
 }
 
@@ -86,12 +105,14 @@ func BenchmarkLookupScope(b *testing.B) {
 	}
 	i := 0
 	b.ReportAllocs()
+	m := budget.StartMeter(b)
 	for b.Loop() {
 		sc.Counter(names[i]).Inc()
 		if i++; i == len(names) {
 			i = 0
 		}
 	}
+	m.Report("cpu-ns/op", 1)
 }
 
 // BenchmarkLookupTags finds a counter by its name and three tags.
@@ -112,8 +133,18 @@ func BenchmarkLookupTags(b *testing.B) {
 		}
 	}
 	ours(0, 2*len(es))
-	b.Run("case=one/impl=ours", func(b *testing.B) { b.ReportAllocs(); ours(0, b.N) })
-	b.Run("case=all/impl=ours", func(b *testing.B) { b.ReportAllocs(); onAllCores(b.N, ours) })
+	b.Run("case=one/impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		m := budget.StartMeter(b)
+		ours(0, b.N)
+		m.Report("cpu-ns/op", 1)
+	})
+	b.Run("case=all/impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		m := budget.StartMeter(b)
+		onAllCores(b.N, ours)
+		m.Report("cpu-ns/op", 1)
+	})
 }
 
 // BenchmarkScope makes and closes a scope, as a proxy does when a cluster
@@ -124,17 +155,21 @@ func BenchmarkScope(b *testing.B) {
 	held.Counter("upstream_rq_total")
 	b.Run("stats=0", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			st.Scope("cluster.web").Close()
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("stats=1-existing", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			sc := st.Scope("cluster.web")
 			sc.Counter("upstream_rq_total")
 			sc.Close()
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 	stats := make([]string, 100)
 	for i, n := range workload.Dynamic(100) {
@@ -142,6 +177,7 @@ func BenchmarkScope(b *testing.B) {
 	}
 	b.Run("stats=100-new", func(b *testing.B) {
 		b.ReportAllocs()
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			sc := st.Scope("cluster.other")
 			for _, n := range stats {
@@ -149,5 +185,6 @@ func BenchmarkScope(b *testing.B) {
 			}
 			sc.Close()
 		}
+		m.Report("cpu-ns/op", 1)
 	})
 }

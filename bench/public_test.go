@@ -4,6 +4,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -67,20 +68,26 @@ func BenchmarkPublic(b *testing.B) {
 		must(b, f.render(&size, st, render.Options{}))
 		b.Run("show=all/format="+f.name+"/impl=ours", func(b *testing.B) {
 			b.SetBytes(int64(size))
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				must(b, f.render(io.Discard, st, render.Options{}))
 			}
+			m.Report("cpu-ms/op", 1_000_000)
 		})
 	}
 	b.Run("show=all/format=text/impl=memmove", func(b *testing.B) {
 		b.SetBytes(workload.PublicText)
+		m := budget.StartMeter(b)
 		memmove(b, workload.PublicText, workload.PublicScopes*workload.PublicCounters)
+		m.Report("cpu-ms/op", 1_000_000)
 	})
 	for _, f := range formats() {
 		b.Run("show=used/format="+f.name+"/impl=ours", func(b *testing.B) {
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				must(b, f.render(io.Discard, st, render.Options{UsedOnly: true}))
 			}
+			m.Report("cpu-ms/op", 1_000_000)
 		})
 	}
 	for _, e := range []struct {
@@ -100,16 +107,20 @@ func BenchmarkPublic(b *testing.B) {
 			return f
 		}
 		b.Run("show=no-match/filter="+e.name+"/asked=first/impl=ours", func(b *testing.B) {
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				must(b, render.Text(io.Discard, st, render.Options{Filter: filter()}))
 			}
+			m.Report("cpu-ms/op", 1_000_000)
 		})
 		b.Run("show=no-match/filter="+e.name+"/asked=again/impl=ours", func(b *testing.B) {
 			f := filter()
 			must(b, render.Text(io.Discard, st, render.Options{Filter: f}))
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				must(b, render.Text(io.Discard, st, render.Options{Filter: f}))
 			}
+			m.Report("cpu-ms/op", 1_000_000)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -86,15 +87,19 @@ func BenchmarkRender(b *testing.B) {
 			b.Run("format="+f.name+"/impl=ours", func(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(size))
+				m := budget.StartMeter(b)
 				for b.Loop() {
 					must(b, f.render(io.Discard, st, render.Options{}))
 				}
 				perName(b, n)
+				m.Report("cpu-ns/name", n)
 			})
 			b.Run("format="+f.name+"/impl=memmove", func(b *testing.B) {
 				b.SetBytes(int64(size))
+				m := budget.StartMeter(b)
 				memmove(b, int(size), n)
 				perName(b, n)
+				m.Report("cpu-ns/name", n)
 			})
 		}
 	})
@@ -158,17 +163,21 @@ func BenchmarkRenderHistograms(b *testing.B) {
 	for _, f := range formats() {
 		b.Run("format="+f.name+"/impl=ours", func(b *testing.B) {
 			b.ReportAllocs()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				must(b, f.render(io.Discard, st, render.Options{}))
 			}
 			perName(b, n)
+			m.Report("cpu-ns/name", n)
 		})
 	}
 	b.Run("format=summary/impl=ours", func(b *testing.B) {
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			must(b, render.Exposition(io.Discard, st, render.Options{Buckets: render.Summary}))
 		}
 		perName(b, n)
+		m.Report("cpu-ns/name", n)
 	})
 }
 
@@ -198,24 +207,29 @@ func BenchmarkFilter(b *testing.B) {
 			}
 			b.Run("pattern="+p.name+"/asked=first/impl=ours", func(b *testing.B) {
 				b.ReportAllocs()
+				m := budget.StartMeter(b)
 				for b.Loop() {
 					must(b, render.Text(io.Discard, st, render.Options{Filter: filter(b)}))
 				}
 				perName(b, n)
+				m.Report("cpu-ns/name", n)
 			})
 			b.Run("pattern="+p.name+"/asked=again/impl=ours", func(b *testing.B) {
 				b.ReportAllocs()
 				f := filter(b)
 				must(b, render.Text(io.Discard, st, render.Options{Filter: f}))
+				m := budget.StartMeter(b)
 				for b.Loop() {
 					must(b, render.Text(io.Discard, st, render.Options{Filter: f}))
 				}
 				perName(b, n)
+				m.Report("cpu-ns/name", n)
 			})
 			if p.engine == render.RE2 {
 				b.Run("pattern="+p.name+"/asked=first/impl=regexp", func(b *testing.B) {
 					re := regexp.MustCompile(p.pattern)
 					hits := 0
+					m := budget.StartMeter(b)
 					for b.Loop() {
 						for _, name := range names {
 							if re.MatchString(name) {
@@ -224,6 +238,7 @@ func BenchmarkFilter(b *testing.B) {
 						}
 					}
 					perName(b, n)
+					m.Report("cpu-ns/name", n)
 					keepAlive(hits)
 				})
 			}

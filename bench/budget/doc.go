@@ -10,6 +10,9 @@
 //	BenchmarkRoute/impl=ours  ns/op<=12*BenchmarkAtomicAdd  allocs/op<=0  B/op<=0
 //	BenchmarkTable            B/route<=96
 //
+// [Meter] gives a benchmark a figure that neighbours on the machine hardly
+// change, processor time, for a budget in cpu-ns/op.
+//
 // Names are as go test prints them, without the number of CPUs at the end;
 // units are those of the output, of b.ReportMetric too.
 //

@@ -27,31 +27,16 @@ func (l *logLinear) Record(v uint64) {
 	l.sum.Add(v)
 }
 
-// lines is the output of a population, ready to be copied.
-type lines struct {
+// words are names, one behind the other.
+type words struct {
 	text []byte
 	ends []int
 }
 
-func (l lines) write(w io.Writer) error {
-	buf := make([]byte, 0, 64<<10)
-	from := 0
-	for _, end := range l.ends {
-		if len(buf)+end-from > cap(buf) {
-			if _, err := w.Write(buf); err != nil {
-				return err
-			}
-			buf = buf[:0]
-		}
-		buf = append(buf, l.text[from:end]...)
-		from = end
-	}
-	_, err := w.Write(buf)
-	return err
-}
+func (words) write(io.Writer) error { return errCannot }
 
-// limit is the least that the work takes: an atomic, a hash and a probe, a
-// copy of the bytes.
+// limit is the least that the work takes: an atomic, a hash and a probe,
+// a copy of the name.
 func limit() library {
 	return library{
 		name: "limit",
@@ -113,7 +98,7 @@ func limit() library {
 			}
 		},
 		create: func(names []string) population {
-			var l lines
+			var l words
 			for _, n := range names {
 				l.text = append(l.text, n...)
 				l.ends = append(l.ends, len(l.text))

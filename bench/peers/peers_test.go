@@ -11,6 +11,7 @@ import (
 
 	metrics "github.com/rcrowley/go-metrics"
 
+	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 )
 
@@ -36,13 +37,17 @@ func handles(b *testing.B, name string, make func() loop) {
 		f(0, warmUp)
 		b.ReportAllocs()
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		f(0, b.N)
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=same/impl="+name, func(b *testing.B) {
 		f := make()
 		onAllCores(warmUp, f)
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		onAllCores(b.N, f)
+		m.Report("cpu-ns/op", 1)
 	})
 	b.Run("case=distinct/impl="+name, func(b *testing.B) {
 		var fs []loop
@@ -52,7 +57,9 @@ func handles(b *testing.B, name string, make func() loop) {
 		own := func(core, n int) { fs[core](core, n) }
 		onAllCores(warmUp, own)
 		b.ResetTimer()
+		m := budget.StartMeter(b)
 		onAllCores(b.N, own)
+		m.Report("cpu-ns/op", 1)
 	})
 }
 
@@ -78,7 +85,11 @@ func BenchmarkGauge(b *testing.B) {
 				continue
 			}
 			f := make()
-			b.Run("op="+op+"/impl="+l.name, func(b *testing.B) { f(0, b.N) })
+			b.Run("op="+op+"/impl="+l.name, func(b *testing.B) {
+				m := budget.StartMeter(b)
+				f(0, b.N)
+				m.Report("cpu-ns/op", 1)
+			})
 		}
 	}
 }
@@ -91,8 +102,17 @@ func BenchmarkLookup(b *testing.B) {
 		}
 		f := l.byName(names)
 		f(0, 2*len(names))
-		b.Run("case=one/impl="+l.name, func(b *testing.B) { b.ReportAllocs(); f(0, b.N) })
-		b.Run("case=all/impl="+l.name, func(b *testing.B) { onAllCores(b.N, f) })
+		b.Run("case=one/impl="+l.name, func(b *testing.B) {
+			b.ReportAllocs()
+			m := budget.StartMeter(b)
+			f(0, b.N)
+			m.Report("cpu-ns/op", 1)
+		})
+		b.Run("case=all/impl="+l.name, func(b *testing.B) {
+			m := budget.StartMeter(b)
+			onAllCores(b.N, f)
+			m.Report("cpu-ns/op", 1)
+		})
 	}
 }
 
@@ -104,8 +124,17 @@ func BenchmarkLookupTags(b *testing.B) {
 		}
 		f := l.byTags(es)
 		f(0, 2*len(es))
-		b.Run("case=one/impl="+l.name, func(b *testing.B) { b.ReportAllocs(); f(0, b.N) })
-		b.Run("case=all/impl="+l.name, func(b *testing.B) { onAllCores(b.N, f) })
+		b.Run("case=one/impl="+l.name, func(b *testing.B) {
+			b.ReportAllocs()
+			m := budget.StartMeter(b)
+			f(0, b.N)
+			m.Report("cpu-ns/op", 1)
+		})
+		b.Run("case=all/impl="+l.name, func(b *testing.B) {
+			m := budget.StartMeter(b)
+			onAllCores(b.N, f)
+			m.Report("cpu-ns/op", 1)
+		})
 	}
 }
 
@@ -135,17 +164,21 @@ func BenchmarkCreate(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("names=%d/impl=%s", len(names), l.name), func(b *testing.B) {
 			var bytes, objects uint64
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				b.StopTimer()
+				m.Stop()
 				own := make([]string, len(names))
 				for i, n := range names {
 					own[i] = string([]byte(n))
 				}
 				keys := own
 				before, objectsBefore := heap()
+				m.Start()
 				b.StartTimer()
 				p := l.create(keys)
 				b.StopTimer()
+				m.Stop()
 				// The names that the library does not keep are freed, those
 				// that it keeps count.
 				clear(own)
@@ -157,9 +190,11 @@ func BenchmarkCreate(b *testing.B) {
 				bytes = after + names - before
 				objects = objectsAfter + uint64(len(own)) - objectsBefore
 				runtime.KeepAlive(p)
+				m.Start()
 				b.StartTimer()
 			}
 			n := float64(len(names))
+			m.Report("cpu-ns/name", len(names))
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/name")
 			b.ReportMetric(float64(bytes)/n, "B/name")
 			b.ReportMetric(float64(objects)/n, "objects/name")
@@ -177,9 +212,11 @@ func BenchmarkCollect(b *testing.B) {
 			p := l.create(workload.Clusters(many()))
 			runtime.GC()
 			b.ResetTimer()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				runtime.GC()
 			}
+			m.Report("cpu-ns/op", 1)
 			runtime.KeepAlive(p)
 		})
 	}
@@ -204,20 +241,22 @@ func BenchmarkRender(b *testing.B) {
 			}
 			return p
 		}
-		perName := func(b *testing.B) {
+		perName := func(b *testing.B, m *budget.Meter) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(few)), "ns/name")
+			m.Report("cpu-ns/name", len(few))
 		}
 		b.Run("format=text/impl="+l.name, func(b *testing.B) {
 			if err := made().write(io.Discard); errors.Is(err, errCannot) {
 				b.Skip(err)
 			}
 			b.ReportAllocs()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				if err := made().write(io.Discard); err != nil {
 					b.Fatal(err)
 				}
 			}
-			perName(b)
+			perName(b, m)
 		})
 		if l.json == nil {
 			continue
@@ -225,10 +264,11 @@ func BenchmarkRender(b *testing.B) {
 		b.Run("format=json/impl="+l.name, func(b *testing.B) {
 			must(0, l.json(made(), io.Discard))
 			b.ReportAllocs()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				must(0, l.json(made(), io.Discard))
 			}
-			perName(b)
+			perName(b, m)
 		})
 	}
 }
@@ -247,10 +287,12 @@ func BenchmarkRenderHistograms(b *testing.B) {
 			p := l.histograms(names)
 			b.ReportAllocs()
 			b.ResetTimer()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				must(0, p.write(io.Discard))
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(names)), "ns/name")
+			m.Report("cpu-ns/name", len(names))
 		})
 	}
 }
@@ -266,13 +308,17 @@ func BenchmarkFlush(b *testing.B) {
 			change, flush := l.flush(names)
 			flush()
 			b.ResetTimer()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				b.StopTimer()
+				m.Stop()
 				change()
+				m.Start()
 				b.StartTimer()
 				flush()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(names)), "ns/name")
+			m.Report("cpu-ns/name", len(names))
 		})
 	}
 }
@@ -287,6 +333,7 @@ func BenchmarkFilter(b *testing.B) {
 	re := regexp.MustCompile(`service_\d+\.upstream_.*_(77|x)$`)
 	b.Run("pattern=re2/impl=go-metrics+regexp", func(b *testing.B) {
 		hits := 0
+		m := budget.StartMeter(b)
 		for b.Loop() {
 			r.Each(func(name string, _ any) {
 				if re.MatchString(name) {
@@ -296,6 +343,7 @@ func BenchmarkFilter(b *testing.B) {
 		}
 		runtime.KeepAlive(hits)
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(names)), "ns/name")
+		m.Report("cpu-ns/name", len(names))
 	})
 }
 
@@ -309,9 +357,11 @@ func BenchmarkQuantiles(b *testing.B) {
 			read := l.quantiles(vals)
 			b.ReportAllocs()
 			b.ResetTimer()
+			m := budget.StartMeter(b)
 			for b.Loop() {
 				read()
 			}
+			m.Report("cpu-ns/op", 1)
 		})
 	}
 }

@@ -77,14 +77,14 @@ func split(name string) (workload, library string) {
 	return strings.Join(parts, " "), library
 }
 
-// shown returns the units worth a row: time per name where it is told, and
+// shown returns the units worth a row: processor time, time per name where it is told, and
 // what else a benchmark reports itself.
 func shown(f budget.Figures) []string {
 	var units []string
 	for u := range f {
 		switch u {
-		case "ns/op":
-			if _, ok := f["ns/name"]; ok {
+		case "ns/op", "ns/name":
+			if _, ok := f["cpu-"+u]; ok || u == "ns/op" && len(f) > 1 && f["ns/name"] > 0 {
 				continue
 			}
 		case "B/op", "allocs/op", "MB/s":
