@@ -1,0 +1,127 @@
+package eventstream
+
+import (
+	"io"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Client is one listener of a [Stream].
+type Client struct {
+	stream *Stream
+	more   chan struct{} // something was queued, or the client was dropped
+
+	mu      sync.Mutex // guards the rest
+	queue   [][]byte   // not sent yet; shared with other clients
+	bytes   int        // in queue
+	dropped bool
+}
+
+// Writer takes the bytes of a stream.
+type Writer interface {
+	io.Writer
+	// Flush sends what was written.
+	Flush() error
+}
+
+// farewell is the last thing that a client reads that was too slow.
+const farewell = ": dropped: this client reads too slowly\n\n"
+
+// offer queues a payload, which nobody may change from then on.
+func (c *Client) offer(payload []byte) {
+	c.mu.Lock()
+	if c.bytes > 0 && c.bytes+len(payload) > c.stream.cfg.QueueBytes {
+		c.dropped, c.queue, c.bytes = true, nil, 0
+	}
+	if !c.dropped {
+		c.queue = append(c.queue, payload)
+		c.bytes += len(payload)
+	}
+	c.mu.Unlock()
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+// first returns the oldest payload that was not sent yet.
+func (c *Client) first() (payload []byte, dropped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		return nil, c.dropped
+	}
+	return c.queue[0], c.dropped
+}
+
+// sent takes a payload off the queue: what is being sent still counts as
+// waiting.
+func (c *Client) sent() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) > 0 {
+		c.bytes -= len(c.queue[0])
+		c.queue[0] = nil
+		c.queue = c.queue[1:]
+	}
+}
+
+// Serve sends events to w until closing or the stream is closed, or the client
+// was too slow; then it returns nil. An error is that of w.
+func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
+	if err := w.Flush(); err != nil { // the head, so that the client knows that it listens
+		return err
+	}
+	beat := time.NewTimer(c.stream.cfg.Heartbeat)
+	defer beat.Stop()
+	for !closed(closing) && !closed(c.stream.closed) {
+		payload, dropped := c.first()
+		switch {
+		case dropped:
+			return send(w, []byte(farewell))
+		case payload != nil:
+			if err := send(w, payload); err != nil {
+				return err
+			}
+			c.sent()
+			beat.Reset(c.stream.cfg.Heartbeat)
+			continue
+		}
+		select {
+		case <-c.more:
+		case <-beat.C:
+			if err := send(w, []byte(ping)); err != nil {
+				return err
+			}
+			beat.Reset(c.stream.cfg.Heartbeat)
+		case <-closing:
+		case <-c.stream.closed:
+		}
+	}
+	return nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func send(w Writer, b []byte) error {
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// Close takes the client from the stream. Closing twice does nothing.
+func (c *Client) Close() {
+	s := c.stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients = slices.DeleteFunc(s.clients, func(o *Client) bool { return o == c })
+}
