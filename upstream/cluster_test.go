@@ -167,6 +167,35 @@ func TestUpdateMergeWindow(t *testing.T) {
 	})
 }
 
+// TestMergedUpdatesWaitByPriority: what one priority delivers does not carry
+// along what another one still merges.
+func TestMergedUpdatesWaitByPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.Start()
+		r.add(byEDS("c", "common_lb_config: {update_merge_window: 1s, healthy_panic_threshold: {value: 0}}"))
+		c := r.source("c")
+		two := func(a []host.Spec, b ...host.Spec) *Assignment {
+			return &Assignment{Priorities: []PriorityHosts{{Hosts: a}, {Hosts: b}}}
+		}
+		bad := eds(host.FailedEDSHealth)
+		c.UpdateHosts(0, two([]host.Spec{spec(1), spec(2)}, spec(3)))
+		c.DiscoveryDone()
+		c.UpdateHosts(0, two([]host.Spec{spec(1), spec(2, weighing(1), bad)}, spec(3)))
+		c.UpdateHosts(0, two([]host.Spec{spec(1, bad), spec(2, bad)}, spec(3))) // waits
+		c.UpdateHosts(0, two([]host.Spec{spec(1, bad), spec(2, bad)}, spec(3), spec(4)))
+		// P0 still counts as half healthy, so it has 70 of 100, all on host 1.
+		if n := strings.Count(" "+picks(c, 300), " 1"); n < 150 || n > 270 {
+			t.Errorf("%d of 300 picks at the host that fails, want about 210", n)
+		}
+		time.Sleep(1001 * time.Millisecond)
+		synctest.Wait()
+		if got := picks(c, 50); strings.Contains(" "+got, " 1") {
+			t.Errorf("picks %s after the window", got)
+		}
+	})
+}
+
 func TestNoMergeWindow(t *testing.T) {
 	r := newRig(t, nil)
 	r.Start()

@@ -69,6 +69,32 @@ func TestInitOrder(t *testing.T) {
 	}
 }
 
+func TestSecondaryAddedWhilePrimariesWait(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byDNS("first"), byEDS("second", ""))
+	first := r.source("first")
+	r.mu.Lock()
+	waiting := len(r.sources["second"].started)
+	r.mu.Unlock()
+	if waiting != 0 || first.Ready() {
+		t.Error("the secondary cluster did not wait")
+	}
+	if len(r.Manager.waiting) != 1 {
+		t.Errorf("%d clusters wait, want 1", len(r.Manager.waiting))
+	}
+	// One that goes while it waits is never started.
+	r.add(byEDS("third", ""))
+	r.Remove("third")
+	first.DiscoveryDone()
+	r.source("second")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.sources["third"].started) != 0 {
+		t.Error("a removed cluster was started")
+	}
+}
+
 func TestNothingToInitialise(t *testing.T) {
 	r := newRig(t, nil)
 	r.Start()

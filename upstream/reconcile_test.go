@@ -46,6 +46,7 @@ func TestReconcile(t *testing.T) {
 		{"same metadata", rules{}, []host.Spec{spec(1, tagged("1"))}, nil, []host.Spec{spec(1, tagged("1"))}, []kept{0}, nil, 0, 0, false},
 		{"eds health", rules{}, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, eds(host.FailedEDSHealth))}, []kept{0}, []host.Flags{host.FailedEDSHealth}, 0, 0, true},
 		{"eds health of a host that fails already", checked, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, eds(host.FailedEDSHealth))}, []kept{0}, []host.Flags{host.FailedActiveHC | host.FailedEDSHealth}, 0, 0, false},
+		{"draining in place of unhealthy leaves the denominators", rules{}, []host.Spec{spec(1, eds(host.FailedEDSHealth))}, nil, []host.Spec{spec(1, eds(host.EDSStatusDraining))}, []kept{0}, []host.Flags{host.EDSStatusDraining}, 0, 0, true},
 		{"eds health back", rules{}, []host.Spec{spec(1, eds(host.DegradedEDSHealth))}, nil, []host.Spec{spec(1)}, []kept{0}, []host.Flags{0}, 0, 0, true},
 		{"gone, not checked", rules{}, []host.Spec{spec(1), spec(2)}, nil, []host.Spec{spec(2)}, []kept{1}, nil, 0, 1, true},
 		{"gone, failing", checked, []host.Spec{spec(1), spec(2)}, nil, []host.Spec{spec(2)}, []kept{1}, nil, 0, 1, true},

@@ -177,6 +177,29 @@ func TestSubsetValues(t *testing.T) {
 	}
 }
 
+// TestListsAsAWholeAreNotCounted: that a list may also be matched as a whole is
+// no subset of its own, unless it is an element of another list.
+func TestListsAsAWholeAreNotCounted(t *testing.T) {
+	list := []any{"a", "b"}
+	outer, inner := newHost(1, values("v", []any{list})), newHost(0, values("v", list))
+	for _, tt := range []struct {
+		hosts []*host.Host
+		want  uint64
+	}{
+		{[]*host.Host{inner}, 2},
+		{[]*host.Host{outer}, 1},
+		{[]*host.Host{inner, outer}, 3},
+		{[]*host.Host{outer, inner}, 3},
+	} {
+		var s subsetStats
+		b := New(subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, ListAsAny: true, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}}))
+		b.Update(priorities(tt.hosts), nil)
+		if s.active.get() != tt.want || s.created.get() != tt.want {
+			t.Errorf("%d hosts: active %d, created %d, want %d", len(tt.hosts), s.active.get(), s.created.get(), tt.want)
+		}
+	}
+}
+
 func TestSubsetLocalityWeights(t *testing.T) {
 	in := func(i int, z, v string) *host.Host { return newHost(i, zone(z), values("v", v)) }
 	hosts := []*host.Host{in(0, "a", "1"), in(1, "a", "2"), in(2, "a", "2"), in(3, "a", "2"), in(4, "b", "1")}

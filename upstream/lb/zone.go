@@ -35,8 +35,7 @@ func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
 		l := &local.Localities[i]
 		shares[l.Locality] = share(l.Healthy, local.Healthy)
 	}
-	own := local.Localities[0].Locality
-	have, need := uint64(0), shares[own]
+	have, need := uint64(0), shares[local.Localities[0].Locality]
 	if up.HasLocal {
 		have = share(up.Localities[0].Healthy, up.Healthy)
 	}
@@ -50,7 +49,8 @@ func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
 	var sum uint64
 	for i := range up.Localities {
 		l := &up.Localities[i]
-		if u, s := share(l.Healthy, up.Healthy), shares[l.Locality]; l.Locality != own && u > s {
+		// The own locality has less than its share here, so it adds nothing.
+		if u, s := share(l.Healthy, up.Healthy), shares[l.Locality]; u > s {
 			sum += u - s
 		}
 		z.residual[i] = sum

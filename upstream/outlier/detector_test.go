@@ -117,6 +117,7 @@ func TestRunsOfErrors(t *testing.T) {
 		{"broken by success", oneHost, []int{500, 500, 500, 500, 404, 500, 500, 500, 500}, nil, nil, false},
 		{"gateway not enforced", oneHost, []int{503, 503, 502, 504, 503}, nil, map[Kind]int64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
 		{"gateway broken by 500", both, []int{503, 503, 500, 503, 503}, nil, map[Kind]int64{Consecutive5xx: 1}, true},
+		{"gateway broken by 500 again", func(s *config.Outlier) { both(s); s.Consecutive5xx = 0 }, []int{503, 503, 503, 500, 503, 503, 503, 503}, nil, nil, false},
 		{"gateway enforced first", both, []int{503, 503, 503, 503, 503}, nil, map[Kind]int64{ConsecutiveGatewayFailure: 1}, true},
 		{"results become codes", oneHost, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.RequestTimeout, 0}, {host.ConnectSuccess, 0}, {host.ConnectFailed, 0}}, map[Kind]int64{Consecutive5xx: 1}, true},
 		{"a code decides", oneHost, nil, []res{{host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}}, nil, false},
@@ -438,6 +439,14 @@ func TestRemovedHosts(t *testing.T) {
 	codes(r.hosts[0], 500, 500, 500, 500, 500)
 	if r.detected[Consecutive5xx].n.Load() != 1 {
 		t.Error("a removed host is still watched")
+	}
+	// It does not take anybody's place among those that may be ejected.
+	r2 := newRig(3, func(s *config.Outlier) { s.MaxEjectionPercent = 50 }, nil)
+	codes(r2.hosts[0], 500, 500, 500, 500, 500)
+	r2.d.Remove(r2.hosts[0])
+	codes(r2.hosts[1], 500, 500, 500, 500, 500)
+	if r2.active.n.Load() != 1 || !ejected(r2.hosts[1]) {
+		t.Errorf("active %d, %s; want one of two ejected", r2.active.n.Load(), r2.hosts[1].Flags())
 	}
 	r.d.Close()
 	codes(r.hosts[1], 500, 500, 500, 500, 500)
