@@ -147,12 +147,15 @@ func (f *Filter) Match(name string) (bool, error) { return f.match([]byte(name))
 
 // filterRun is a filter at work in one call of a renderer.
 type filterRun struct {
-	f     *Filter
-	until time.Time
-	n     int // names judged
-	auto  *automaton
-	plain bool // the automaton does not pay
-	name  []byte
+	f      *Filter
+	until  time.Time
+	looked time.Time // when the clock was looked at last
+	every  int       // names between two looks
+	due    int       // number of names at which the next look is
+	n      int       // names judged
+	auto   *automaton
+	plain  bool // the automaton does not pay
+	name   []byte
 }
 
 // run begins a call. It returns nil for a nil filter, which matches all.
@@ -160,19 +163,43 @@ func (f *Filter) run() *filterRun {
 	if f == nil {
 		return nil
 	}
-	return &filterRun{f: f, until: f.limits.Now().Add(f.limits.Budget), plain: f.prog == nil}
+	now := f.limits.Now()
+	return &filterRun{
+		f: f, until: now.Add(f.limits.Budget), plain: f.prog == nil,
+		looked: now, every: namesPerClock, due: namesPerClock,
+	}
 }
 
-const namesPerClock = 256
+// The clock is looked at every namesPerClock names, and more often while
+// that takes longer than slowLook.
+const (
+	namesPerClock = 256
+	slowLook      = 20 * time.Millisecond
+)
+
+// look looks at the clock.
+func (r *filterRun) look() error {
+	now := r.f.limits.Now()
+	if now.After(r.until) {
+		return ErrTooExpensive
+	}
+	if now.Sub(r.looked) > slowLook {
+		r.every = max(1, r.every/16)
+	} else {
+		r.every = min(namesPerClock, 2*r.every)
+	}
+	r.looked, r.due = now, r.n+r.every
+	return nil
+}
 
 // judge reports whether the filter matches the name of the stat under c.
 func (r *filterRun) judge(c *store.Cursor) (bool, error) {
-	if r.n++; r.n%namesPerClock == 0 {
-		if r.f.limits.Now().After(r.until) {
-			return false, ErrTooExpensive
+	if r.n++; r.n == r.due {
+		if err := r.look(); err != nil {
+			return false, err
 		}
 		// An automaton is for many names whose tokens come again.
-		if r.auto == nil && !r.plain {
+		if r.auto == nil && !r.plain && r.n >= namesPerClock {
 			r.auto = newAutomaton(r.f.prog)
 		} else if r.auto != nil && r.auto.misses > r.n {
 			r.auto, r.plain = nil, true

@@ -87,16 +87,16 @@ func TestFilterBudgetIsForTheWholeCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d", name, e), func(t *testing.T) {
 				// 3,000 names are 11 looks at the clock and one at the beginning.
 				o := Options{TextReadouts: true}
-				clock := &fakeClock{step: time.Second}
-				o.Filter = newFilter(t, e, "^.5", FilterLimits{Now: clock.Now, Budget: 11 * time.Second})
+				clock := &fakeClock{step: time.Millisecond}
+				o.Filter = newFilter(t, e, "^.5", FilterLimits{Now: clock.Now, Budget: 11 * time.Millisecond})
 				if err := write(io.Discard, st, o); err != nil {
 					t.Errorf("within the budget: %v", err)
 				}
 				if clock.looks != 12 {
 					t.Errorf("%d looks at the clock, want 12", clock.looks)
 				}
-				clock = &fakeClock{step: time.Second}
-				o.Filter = newFilter(t, e, "^.5", FilterLimits{Now: clock.Now, Budget: 10 * time.Second})
+				clock = &fakeClock{step: time.Millisecond}
+				o.Filter = newFilter(t, e, "^.5", FilterLimits{Now: clock.Now, Budget: 10 * time.Millisecond})
 				if err := write(io.Discard, st, o); !errors.Is(err, ErrTooExpensive) {
 					t.Errorf("over the budget: %v", err)
 				}
@@ -110,7 +110,7 @@ func TestFilterRepeatedIsFree(t *testing.T) {
 	for i := range 1000 {
 		st.Root().Counter(fmt.Sprintf("c%d", i))
 	}
-	clock := &fakeClock{step: time.Second}
+	clock := &fakeClock{step: time.Millisecond}
 	o := Options{Filter: newFilter(t, ECMAScript, "5", FilterLimits{Now: clock.Now, Budget: time.Hour})}
 	for i, want := range []int{4, 1, 1} {
 		clock.looks = 0
@@ -119,6 +119,58 @@ func TestFilterRepeatedIsFree(t *testing.T) {
 		}
 		if clock.looks != want {
 			t.Errorf("call %d looked %d times at the clock, want %d", i, clock.looks, want)
+		}
+	}
+}
+
+// TestSlowMatchesEndInTime lets each name take 3 ms: the walk must end soon
+// after its budget, although the clock is looked at now and then only.
+func TestSlowMatchesEndInTime(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 3000 {
+		st.Root().Counter(fmt.Sprintf("c%d", i))
+	}
+	clock := &fakeClock{}
+	began := clock.now
+	f := newFilter(t, ECMAScript, "x", FilterLimits{Now: clock.Now})
+	f.match = func([]byte) (bool, error) {
+		clock.now = clock.now.Add(3 * time.Millisecond)
+		return true, nil
+	}
+	if err := Text(io.Discard, st, Options{Filter: f}); !errors.Is(err, ErrTooExpensive) {
+		t.Errorf("got %v, want %v", err, ErrTooExpensive)
+	}
+	if took := clock.now.Sub(began); took < 2*time.Second || took > 2100*time.Millisecond {
+		t.Errorf("the walk took %v of a budget of 2s", took)
+	}
+}
+
+// TestCatastrophicPatternsEnd runs patterns that cost too much, on names made
+// for them.
+func TestCatastrophicPatternsEnd(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 2000 {
+		st.Root().Counter(fmt.Sprintf("%s%d!", strings.Repeat("a", 190), i))
+	}
+	for _, pattern := range []string{
+		"(a+)+$", "(a*)*b", "(a|a)*$", "(a|aa)+$", "(.*a){20}$", "(a?){30}a{30}$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*x", "(a+a+)+y",
+		"((a*)*)*z", "([a-zA-Z]+)*$", "(x+x+)+y|(a+a+)+y", "(.+)+(.+)+(.+)+$", strings.Repeat("(a{1,9})+", 20) + "$",
+	} {
+		for _, e := range []Engine{RE2, ECMAScript} {
+			f, err := NewFilter(e, pattern, FilterLimits{Budget: 50 * time.Millisecond, Match: 5 * time.Millisecond})
+			if errors.Is(err, ErrTooComplex) || errors.Is(err, ErrSyntax) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := Text(io.Discard, st, Options{Filter: f}); err != nil && !errors.Is(err, ErrTooExpensive) {
+				t.Errorf("pattern %q: %v", pattern, err)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("pattern %q with engine %d took %v of a budget of 50ms", pattern, e, took)
+			}
 		}
 	}
 }
@@ -177,6 +229,14 @@ func TestFilterMatchesFullNamePartially(t *testing.T) {
 	}
 }
 
+// cases is how many of n random cases are tried.
+func cases(n int) int {
+	if testing.Short() {
+		return max(1, n/10)
+	}
+	return n
+}
+
 // randomPattern returns a pattern that both engines understand alike.
 func randomPattern(r *rand.Rand, depth int) string {
 	atoms := []string{"a", "b", "c", "1", "_", ".", `\.`, "[a-c]", "[^a]", `\d`, `\w`, "[0-9_]", "ab", "b.c", "a_1", "svc", "^", "$", "(?:)", `\bab`}
@@ -209,7 +269,7 @@ func randomName(r *rand.Rand) string {
 func TestEnginesAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	gaveUp := 0
-	for range 5000 {
+	for range cases(5000) {
 		pattern := randomPattern(r, 2)
 		re2, ecma := newFilter(t, RE2, pattern, FilterLimits{}), newFilter(t, ECMAScript, pattern, FilterLimits{})
 		for range 10 {
@@ -259,7 +319,7 @@ func TestShortcutsChangeNothing(t *testing.T) {
 		"(?m)^b", "(?m)b$", `\bab\b`, `\Bb`, "\\x{fffd}", "\xff", "[\\x{80}-\\x{10ffff}]", "^[^.]*$", `^[^.]*\.[^.]*$`, `a\.b`, `\.`, "^cluster\\.", "_total$", "é$",
 		"^stat", "stat_count$", "\\.$", "^\\.", "\\.\\.", "x\\z", "\\Ax", "(a|b|ab)(c|bcd)?$", "a{2}", "(?U)a+b", "[[:alpha:]]+_[[:alpha:]]+", "\\pL\\pL", "\\C",
 	}
-	for range 150 {
+	for range cases(150) {
 		patterns = append(patterns, randomPattern(r, 2))
 	}
 	automata := 0
@@ -301,7 +361,7 @@ func TestShortcutsChangeNothing(t *testing.T) {
 // TestKeptFilterEqualsNewOne lets names come and go while filters are kept:
 // they must show what filters show that know nothing yet.
 func TestKeptFilterEqualsNewOne(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(cases(3)) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		st := store.New(store.Options{})
 		network := st.Scope("", store.ScopeOptions{Network: true})
