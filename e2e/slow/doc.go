@@ -1,0 +1,2 @@
+// Package slow loads the admin port with clients that read slowly or not at all.
+package slow
