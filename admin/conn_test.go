@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -420,4 +421,37 @@ func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("Close when all is quiet: %v", err)
 	}
+}
+
+// TestSec_10_Flood opens far more connections than there are places and leaves
+// a part of a request on each.
+func TestSec_10_Flood(t *testing.T) {
+	const flood = 1000
+	s := start(t, Config{Limits: Limits{ReadTimeout: 2 * time.Second}})
+	before := memoryInUse()
+	conns := make([]net.Conn, flood)
+	for i := range conns {
+		conns[i] = dial(t, s)
+		io.WriteString(conns[i], "GET /re")
+	}
+	if grown := memoryInUse() - before; grown > 32<<20 {
+		t.Errorf("%d half requests cost %d KiB", flood, grown>>10)
+	}
+	for range 20 {
+		if a := get(t, s, "/ready"); a.status != 200 {
+			t.Fatalf("got %+v", a)
+		}
+	}
+	waitFor(t, "the half requests to be given up", func() bool { return s.connections.count() == 0 })
+	if a := get(t, s, "/help"); a.status != 200 {
+		t.Errorf("afterwards: %+v", a)
+	}
+}
+
+// memoryInUse returns the bytes of heap and stacks after a collection.
+func memoryInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
 }

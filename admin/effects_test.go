@@ -30,6 +30,9 @@ func TestMutationsReachTheirSource(t *testing.T) {
 		"/drain_listeners?graceful&inboundonly":            "drain gracefully inbound=true skip=false",
 		"/drain_listeners?graceful=&skip_exit&inboundonly": "drain gracefully inbound=true skip=true",
 		"/logging?paths=a:info,b=off":                      "paths a:info,b=off",
+		"/ingest/forget?name=web":                          "forget web",
+		"/ingest/forget?prefix=web.&name=":                 "forget web.a;forget web.b",
+		"/ingest/forget?prefix=nothing":                    "",
 	} {
 		world := newWorld()
 		s := newServer(t, Config{Sources: world.sources()})
@@ -302,4 +305,21 @@ func TestSec_27_NoForeignBytes(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestLongLinesCanBeExplained: a line may be longer than other values.
+func TestLongLinesCanBeExplained(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	form := Field{"content-type", formType}
+	for n, want := range map[int]int{4<<10 + 1: 200, maxExplained: 200, maxExplained + 1: 400} {
+		if r := s.Request("POST", "/ingest/explain", []byte("line="+strings.Repeat("x", n)), form); r.Status != want {
+			t.Errorf("a line of %d bytes: status %d, want %d", n, r.Status, want)
+		}
+	}
+	if r := s.Request("POST", "/ready", []byte("line="+strings.Repeat("x", 4<<10+1)), form); r.Status != 400 {
+		t.Errorf("another endpoint: status %d, want 400", r.Status)
+	}
+	if r := newServer(t, Config{}).Request("GET", "/ingest", nil); r.Status != 404 {
+		t.Errorf("without input: status %d, want 404", r.Status)
+	}
 }

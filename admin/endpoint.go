@@ -33,6 +33,8 @@ type Endpoint struct {
 	vital   bool // answered on reserved connections
 	steady  bool // never switched off after panics
 	serial  bool // one at a time with the others of its kind
+
+	maxValue int // bytes of a parameter; 0: as all others
 }
 
 // Param describes a parameter of an endpoint.

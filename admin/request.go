@@ -77,7 +77,11 @@ func (r *Request) parseParams(l *Limits) bool {
 	if text == "" && r.Header("content-type") == formType {
 		text = string(r.body)
 	}
+	longest := l.QueryValue
+	if longest >= 0 {
+		longest = max(longest, r.endpoint.maxValue)
+	}
 	var ok bool
-	r.query, ok = parseQuery(text, l.QueryParams, l.QueryValue)
+	r.query, ok = parseQuery(text, l.QueryParams, longest)
 	return ok
 }

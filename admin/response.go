@@ -3,6 +3,7 @@ package admin
 import (
 	"errors"
 	"io"
+	"runtime"
 	"strconv"
 )
 
@@ -102,6 +103,11 @@ func (w *Response) Write(p []byte) (int, error) {
 	w.put(p)
 	if w.err != nil {
 		return 0, w.err
+	}
+	// Large answers keep the processors busy for long; who waits for a small
+	// one should not have to wait until the scheduler interrupts them.
+	if len(p) >= responseBuffer/2 {
+		runtime.Gosched()
 	}
 	return len(p), nil
 }

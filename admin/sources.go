@@ -40,6 +40,8 @@ type Sources struct {
 
 	CPUProfiler  Profiler
 	HeapProfiler Profiler
+
+	Ingest Ingest
 }
 
 // Health is the switch of the inbound health checks.

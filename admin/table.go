@@ -54,7 +54,7 @@ func (s *Server) builtin() (*endpoints, error) {
 	}
 	home := &Endpoint{Path: "/", Help: "home page", Serve: s.showHome, Fixed: true}
 	table := newEndpoints([]*Endpoint{home})
-	for _, row := range rows {
+	for _, row := range append(rows, s.ingestRows()...) {
 		row.Fixed = true
 		var err error
 		if table, err = table.with(row); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // world is a program around a server: it holds all that endpoints can change.
@@ -64,6 +66,7 @@ func (w *world) sources() Sources {
 		ReopenLogs:   func() error { w.note("reopen"); return w.failing },
 		CPUProfiler:  worldProfiler{w, "cpu"},
 		HeapProfiler: worldProfiler{w, "heap"},
+		Ingest:       (*worldIngest)(w),
 		Listeners: func() []Listener {
 			return []Listener{
 				{"ingress", []net.Addr{&net.TCPAddr{IP: net.IPv4zero, Port: 15001}, &net.TCPAddr{IP: net.IPv4zero, Port: 15002}}},
@@ -225,3 +228,62 @@ func (p worldProfiler) Stop() (bool, error) {
 }
 
 func (p worldProfiler) Path() string { return "/var/log/proxy/proxy.prof" }
+
+type worldIngest world
+
+func (g *worldIngest) Report() IngestReport {
+	at := testTime()
+	lines := store.New(store.Options{}).Root().Histogram("lines", store.Unspecified)
+	lines.Record(3)
+	lines.Merge()
+	return IngestReport{
+		Listeners: []IngestListener{
+			{Name: "udp://127.0.0.1:8125", Protocol: "udp", Address: "udp://127.0.0.1:8125", Readers: 2, Packets: 7, Bytes: 120, Lines: 21,
+				Samples: 30, Applied: 18, Limited: 1, Rejected: map[string]uint64{"bad_value": 1, "bad_type": 1}, KernelDrops: 5,
+				QueueBytes: 100, RcvBufBytes: 4 << 20, LinesPerPacket: lines, BusySeconds: 0.25},
+			{Name: "tcp", Protocol: "tcp", Address: "tcp://[::1]:8125", TLS: true, Connections: 1, ConnectionsTotal: 1 << 60,
+				Ended: map[string]uint64{"closed eof": 2}},
+		},
+		Rejected: []IngestRejected{{"bad_value", 2, []IngestLine{
+			{at, "tcp", "10.0.0.1:5", "old:x|c"}, {at, "udp://127.0.0.1:8125", "", "a\x00b:<x>\u202e|c "}}}},
+		Limits:     []IngestLimit{{"series", 1000000, 12, 1}},
+		Series:     []IngestKind{{"counter", 12, 13, 1}},
+		RawEntries: 12, RawHits: 30, RawMisses: 13, RawEvicted: 1, Collisions: 1, TypeConflicts: 2,
+		Clashes:    []IngestClash{{at, "a.b", "gauge", "a_b", "exposition"}, {at, "c", "gauge", "", "kind"}},
+		TopSeries:  []IngestCount{{"many", 30}, {"few", 2}},
+		TopSamples: []IngestRate{{"hot", 66.5}},
+		TopTags:    []IngestCount{{"user", 1000}},
+		Newest:     []IngestSeries{{at, "first", "counter", ""}, {at, "last", "gauge", "a=b"}},
+		Events: []IngestEvent{{Received: at, Title: "old"}, {Received: at, Title: "deploy\nnow", Text: "", Time: 1700000000, Host: "h", Key: "k",
+			Priority: "low", Source: "s", Alert: "info", Tags: []string{"a:b", "c"}}},
+		Checks: []IngestCheck{{Received: at, Name: "db", Status: 2, Time: 1700000000, Host: "h", Message: "down", Tags: []string{"a:b"}},
+			{Received: at, Name: "odd", Status: 9}},
+	}
+}
+
+func (g *worldIngest) Explain(line []byte) IngestExplanation {
+	switch string(line) {
+	case "event":
+		return IngestExplanation{Kind: "event", Event: &IngestEvent{Title: "t", Text: "x"}, UnknownFields: 1}
+	case "check":
+		return IngestExplanation{Kind: "service_check", Check: &IngestCheck{Name: "db"}}
+	case "":
+		return IngestExplanation{Kind: "blank"}
+	case "rt:+5|g|#route:/a,canary":
+		return IngestExplanation{Kind: "metric", Name: "rt", Tags: []IngestTag{{"canary", ""}, {"route", "/a"}}, Samples: []IngestSample{
+			{Type: "g", Kind: "gauge", Rate: 1, Values: []string{"+5"}, Stat: "rt.canary.route./a", Series: `rt{canary="",route="/a"}`, Known: true},
+			{Type: "s", Kind: "set", Rate: 0.5, Member: "anna", Stat: "rt_set", Limit: "series"}}}
+	}
+	return IngestExplanation{Kind: "metric", Reason: "bad_value", Offset: 2}
+}
+
+func (g *worldIngest) Forget(match func(string) bool) int {
+	n := 0
+	for _, name := range []string{"web.a", "web.b", "web"} {
+		if match(name) {
+			(*world)(g).note("forget %s", name)
+			n++
+		}
+	}
+	return n
+}

@@ -290,3 +290,14 @@ func appendNumber(dst []byte, f float64) []byte {
 	}
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
+
+// Number writes a whole number as a number if every reader gets it right, that
+// is up to 2^53, and as a string if not.
+func (w *Writer) Number(n uint64) {
+	if n > 1<<53 {
+		w.Uint64(n)
+		return
+	}
+	w.value()
+	w.buf = strconv.AppendUint(w.buf, n, 10)
+}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ func TestWriterLayout(t *testing.T) {
 	w.EndList()
 	w.Key("on").Bool(true)
 	w.Key("less").Int32(-7)
+	w.Key("exact").Number(1 << 53)
+	w.Key("large").Number(1<<53 + 1)
+	w.Key("free").Value(map[string]any{"b": []any{1.5, 1e21, -0.0, true, nil, "<"}, "a": map[string]any{}, "c": struct{}{}, "d": math.Inf(-1)})
 	w.EndObject()
 	want := `{
  "none": [],
@@ -47,7 +51,22 @@ func TestWriterLayout(t *testing.T) {
   []
  ],
  "on": true,
- "less": -7
+ "less": -7,
+ "exact": 9007199254740992,
+ "large": "9007199254740993",
+ "free": {
+  "a": {},
+  "b": [
+   1.5,
+   1e+21,
+   0,
+   true,
+   null,
+   "\u003c"
+  ],
+  "c": null,
+  "d": "-Infinity"
+ }
 }
 `
 	if got := string(w.Bytes()); got != want {

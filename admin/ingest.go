@@ -1,0 +1,303 @@
+package admin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ingestRows returns the rows about StatsD input.
+func (s *Server) ingestRows() []Endpoint {
+	if s.src.Ingest == nil {
+		return nil
+	}
+	format := Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}}
+	limit := Param{Name: "limit", Help: "how many to show of each list; 20 if empty"}
+	return []Endpoint{
+		{Path: "/ingest", Help: "show what arrives as StatsD lines and what becomes of it", Serve: s.ingest, Params: []Param{
+			format, {Name: "top", Help: "names to show; all lists if empty", Kind: ParamChoice, Choices: []string{"", "series", "samples", "new"}},
+			limit, {Name: "listener", Help: "only this listener"},
+		}},
+		{Path: "/ingest/events", Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{format, limit}},
+		{Path: "/ingest/explain", Help: "say what would become of a StatsD line", Serve: s.ingestExplain, maxValue: maxExplained,
+			Params: []Param{{Name: "line", Help: "the line"}, format}},
+		{Path: "/ingest/forget", Help: "end received stats by name or prefix", Mutates: true, serial: true, Serve: s.ingestForget, Params: []Param{
+			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "what the names of stats begin with"},
+		}},
+	}
+}
+
+// maxExplained is the longest line that is explained.
+const maxExplained = 8 << 10
+
+// listLimit reads the parameter limit.
+func listLimit(q Query) (int, error) {
+	text := q.Value("limit")
+	if text == "" {
+		return 20, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, badRequest("limit must be a whole number that is not negative\n")
+	}
+	return n, nil
+}
+
+func head[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+// tail returns up to n elements from the end, the last one first.
+func tail[T any](list []T, n int) []T {
+	out := slices.Clone(list[max(0, len(list)-n):])
+	slices.Reverse(out)
+	return out
+}
+
+func (s *Server) ingest(w *Response, r *Request) error {
+	limit, err := listLimit(r.query)
+	if err != nil {
+		return err
+	}
+	top := r.query.Value("top")
+	if top != "" && top != "series" && top != "samples" && top != "new" {
+		return badRequest("usage: /ingest?top=(series|samples|new)\n")
+	}
+	rep := s.src.Ingest.Report()
+	name := r.query.Value("listener")
+	if name != "" {
+		rep.Listeners = slices.DeleteFunc(rep.Listeners, func(l IngestListener) bool { return l.Name != name })
+	}
+	p := newFacts(r)
+	listOf(p, "listeners", rep.Listeners, p.listener)
+	listOf(p, "rejected", rep.Rejected, func(x IngestRejected) { p.rejected(x, name, limit) })
+	listOf(p, "limits", rep.Limits, func(x IngestLimit) {
+		p.string("name", x.Name)
+		p.number("max", uint64(max(x.Max, 0)))
+		p.number("use", uint64(max(x.Use, 0)))
+		p.number("limited", x.Limited)
+	})
+	listOf(p, "series", rep.Series, func(x IngestKind) {
+		p.string("kind", x.Kind)
+		p.number("series", uint64(max(x.Series, 0)))
+		p.number("created", x.Created)
+		p.number("expired", x.Expired)
+	})
+	p.object("known_spellings", func() {
+		p.number("entries", rep.RawEntries)
+		p.number("hits", rep.RawHits)
+		p.number("misses", rep.RawMisses)
+		p.number("evicted", rep.RawEvicted)
+	})
+	p.number("collisions", rep.Collisions)
+	p.number("type_conflicts", rep.TypeConflicts)
+	listOf(p, "clashes", head(rep.Clashes, limit), func(x IngestClash) {
+		p.time("time", x.Time)
+		p.string("name", x.Name)
+		p.string("kind", x.Group)
+		p.optional("other", x.Other)
+		p.string("what", x.What)
+	})
+	p.top(&rep, top, limit)
+	return p.send(w)
+}
+
+// top writes the lists of names that stand out.
+func (p *facts) top(rep *IngestReport, which string, limit int) {
+	if which == "" || which == "series" {
+		listOf(p, "top_series", head(rep.TopSeries, limit), p.count)
+		listOf(p, "top_tags", head(rep.TopTags, limit), p.count)
+	}
+	if which == "" || which == "samples" {
+		listOf(p, "top_samples", head(rep.TopSamples, limit), func(x IngestRate) {
+			p.string("name", x.Name)
+			p.float("per_second", x.PerSecond)
+		})
+	}
+	if which == "" || which == "new" {
+		listOf(p, "newest", tail(rep.Newest, limit), func(x IngestSeries) {
+			p.time("time", x.Time)
+			p.string("name", x.Name)
+			p.string("kind", x.Kind)
+			p.optional("tags", x.Tags)
+		})
+	}
+}
+
+func (p *facts) count(x IngestCount) {
+	p.string("name", x.Name)
+	p.number("count", x.Count)
+}
+
+func (p *facts) listener(l IngestListener) {
+	p.string("name", l.Name)
+	p.string("protocol", l.Protocol)
+	p.string("address", l.Address)
+	p.number("readers", uint64(max(l.Readers, 0)))
+	p.bool("tls", l.TLS)
+	p.number("packets", l.Packets)
+	p.number("bytes", l.Bytes)
+	p.number("lines", l.Lines)
+	p.number("samples", l.Samples)
+	p.number("applied", l.Applied)
+	p.number("events_and_checks", l.Notices)
+	p.number("limited", l.Limited)
+	p.counts("rejected", l.Rejected)
+	p.number("tag_errors", l.TagErrors)
+	p.number("unknown_fields", l.UnknownFields)
+	p.number("truncated", l.Truncated)
+	p.number("kernel_drops", l.KernelDrops)
+	p.number("packets_refused", l.PacketsRefused)
+	p.number("read_errors", l.ReadErrors)
+	p.number("queue_bytes", l.QueueBytes)
+	p.number("rcvbuf_bytes", l.RcvBufBytes)
+	p.number("connections", l.Connections)
+	p.number("connections_total", l.ConnectionsTotal)
+	p.counts("connections_ended", l.Ended)
+	if l.LinesPerPacket != nil {
+		if st := l.LinesPerPacket.Snapshot().Cumulative; st != nil && st.Count() > 0 {
+			p.object("lines_per_packet", func() {
+				p.float("p50", st.Quantile(0.5))
+				p.float("p99", st.Quantile(0.99))
+				p.float("p100", st.Quantile(1))
+			})
+		}
+	}
+	p.float("busy_seconds", l.BusySeconds)
+}
+
+// counts writes named numbers in byte order of their names.
+func (p *facts) counts(name string, counts map[string]uint64) {
+	p.object(name, func() {
+		for _, key := range slices.Sorted(maps.Keys(counts)) {
+			p.number(key, counts[key])
+		}
+	})
+}
+
+// rejected writes a reason and its last lines, the latest first, of one listener
+// if a name is given.
+func (p *facts) rejected(x IngestRejected, listener string, limit int) {
+	p.string("reason", x.Reason)
+	p.number("count", x.Count)
+	lines := slices.DeleteFunc(slices.Clone(x.Last), func(l IngestLine) bool { return listener != "" && l.Listener != listener })
+	listOf(p, "last", tail(lines, limit), func(l IngestLine) {
+		p.time("time", l.Time)
+		p.string("listener", l.Listener)
+		p.optional("source", l.Source)
+		p.string("line", l.Line)
+	})
+}
+
+func (s *Server) ingestEvents(w *Response, r *Request) error {
+	limit, err := listLimit(r.query)
+	if err != nil {
+		return err
+	}
+	rep := s.src.Ingest.Report()
+	p := newFacts(r)
+	listOf(p, "events", tail(rep.Events, limit), func(e IngestEvent) {
+		p.time("received", e.Received)
+		p.event(&e)
+	})
+	listOf(p, "service_checks", tail(rep.Checks, limit), func(c IngestCheck) {
+		p.time("received", c.Received)
+		p.check(&c)
+	})
+	return p.send(w)
+}
+
+func (p *facts) event(e *IngestEvent) {
+	p.string("title", e.Title)
+	p.string("text", e.Text)
+	if e.Time != 0 {
+		p.time("time", time.Unix(e.Time, 0))
+	}
+	p.optional("host", e.Host)
+	p.optional("aggregation_key", e.Key)
+	p.optional("priority", e.Priority)
+	p.optional("source_type", e.Source)
+	p.optional("alert_type", e.Alert)
+	p.strings("tags", e.Tags)
+}
+
+// checkStatus names the states of service checks.
+var checkStatus = [...]string{"ok", "warning", "critical", "unknown"}
+
+func (p *facts) check(c *IngestCheck) {
+	p.string("name", c.Name)
+	status := "unknown"
+	if 0 <= c.Status && c.Status < len(checkStatus) {
+		status = checkStatus[c.Status]
+	}
+	p.string("status", status)
+	if c.Time != 0 {
+		p.time("time", time.Unix(c.Time, 0))
+	}
+	p.optional("host", c.Host)
+	p.optional("message", c.Message)
+	p.strings("tags", c.Tags)
+}
+
+func (s *Server) ingestExplain(w *Response, r *Request) error {
+	if !r.query.Has("line") {
+		return badRequest("usage: /ingest/explain?line=<line, percent-encoded>\n")
+	}
+	line := r.query.Value("line")
+	x := s.src.Ingest.Explain([]byte(line))
+	p := newFacts(r)
+	p.string("line", line)
+	p.string("kind", x.Kind)
+	if x.Reason != "" {
+		p.string("rejected", x.Reason)
+		p.number("offset", uint64(max(x.Offset, 0)))
+		return p.send(w)
+	}
+	switch {
+	case x.Event != nil:
+		p.object("event", func() { p.event(x.Event) })
+	case x.Check != nil:
+		p.object("service_check", func() { p.check(x.Check) })
+	case x.Kind == "metric":
+		p.string("name", x.Name)
+		listOf(p, "tags", x.Tags, func(t IngestTag) {
+			p.string("name", t.Name)
+			p.optional("value", t.Value)
+		})
+		p.number("tag_errors", uint64(max(x.TagErrors, 0)))
+		listOf(p, "samples", x.Samples, p.sample)
+	}
+	p.number("unknown_fields", uint64(max(x.UnknownFields, 0)))
+	return p.send(w)
+}
+
+func (p *facts) sample(x IngestSample) {
+	p.string("type", x.Type)
+	p.string("kind", x.Kind)
+	if x.Kind == "set" {
+		p.string("member", x.Member)
+	} else {
+		p.strings("values", x.Values)
+	}
+	p.float("rate", x.Rate)
+	p.string("stat", x.Stat)
+	p.optional("series", x.Series)
+	p.bool("known", x.Known)
+	p.optional("limit", x.Limit)
+}
+
+// ingestForget ends the received stats of a name or prefix.
+func (s *Server) ingestForget(w *Response, r *Request) error {
+	name, prefix := r.query.Value("name"), r.query.Value("prefix")
+	if (name == "") == (prefix == "") {
+		return badRequest("usage: /ingest/forget?name=<full name> or /ingest/forget?prefix=<beginning of names>\n")
+	}
+	match := func(n string) bool { return n == name }
+	if prefix != "" {
+		match = func(n string) bool { return strings.HasPrefix(n, prefix) }
+	}
+	n := s.src.Ingest.Forget(match)
+	r.Changed("received stats "+quoted(name+prefix), strconv.Itoa(n), "0")
+	return w.text(200, fmt.Sprintf("OK, %d stats ended\n", n))
+}
