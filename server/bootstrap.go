@@ -63,6 +63,9 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 	}
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	cfg.apply(boot)
+	if cfg.CircuitStream, err = circuitStream(c); err != nil {
+		return Config{}, err
+	}
 	if c.Stats.ServerVersionSet {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)
 	}

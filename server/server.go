@@ -13,6 +13,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
@@ -36,6 +37,9 @@ type Config struct {
 	// Flush is the schedule of flushes. Its store is filled in; what Before
 	// and Initialized hold is kept and added to.
 	Flush flush.Config
+	// CircuitStream is the event stream for circuit breaker dashboards. Nil:
+	// none.
+	CircuitStream *CircuitStream
 	// StatsD is the StatsD input. Nil: none. Its store is filled in.
 	StatsD *statsd.Config
 	// StatsDTLS are the certificates of StatsD listeners, by their index in
@@ -91,6 +95,7 @@ type Server struct {
 	flusher   *flush.Scheduler
 	access    []*accesslog.Logger
 	tls       []*certs.Server
+	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
 
 	quit     chan struct{} // closed by Quit
@@ -114,7 +119,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeStatsD, s.makeFlusher, s.makeAdmin} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeStatsD, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -373,6 +378,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 	<-ctx.Done()
 	s.log.Info("shutting down")
+	if s.circuit != nil {
+		s.circuit.Close()
+	}
 	s.life.Close()
 	err := errors.Join(inputs.wait(), flushing.wait(), port.wait(), background.wait())
 	for _, l := range s.access {

@@ -26,7 +26,8 @@ type Config struct {
 	Interval time.Duration
 	// Buckets is how many flushes the rolling window has. Default 10.
 	Buckets int
-	// Clients is how many clients there may be at a time. Default 16.
+	// Clients is how many clients there may be at a time. Default 16, negative
+	// any number.
 	Clients int
 	// QueueBytes is how much may wait for a client. One that has not taken in
 	// what came before, and for whom more than that would wait, is dropped.
@@ -74,7 +75,7 @@ func New(cfg Config) *Stream {
 	if cfg.Buckets <= 0 {
 		cfg.Buckets = DefaultBuckets
 	}
-	if cfg.Clients <= 0 {
+	if cfg.Clients == 0 {
 		cfg.Clients = DefaultClients
 	}
 	if cfg.QueueBytes <= 0 {
@@ -120,7 +121,7 @@ func (e *FullError) Error() string {
 func (s *Stream) Subscribe() (*Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.clients) >= s.cfg.Clients {
+	if s.cfg.Clients > 0 && len(s.clients) >= s.cfg.Clients {
 		return nil, &FullError{s.cfg.Clients}
 	}
 	if len(s.clients) == 0 {

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/flush/eventstream"
+)
+
+// CircuitStream are the settings of the event stream for circuit breaker
+// dashboards, /circuit_event_stream.
+type CircuitStream struct {
+	// Buckets is how many flushes the rolling window has. Default 10.
+	Buckets int
+	// Clients is how many may listen at a time. Default 16, negative any number.
+	Clients int
+	// AnyOrigin lets pages of all origins read the stream. Default: only
+	// callers without an Origin header, and the read origins of the admin port.
+	AnyOrigin bool
+	// MaxPending returns how many requests to a cluster may be pending at the
+	// default priority. Default: 1024 for all.
+	MaxPending func(cluster string) uint64
+}
+
+// makeCircuitStream adds the sink that feeds the stream.
+func (s *Server) makeCircuitStream() error {
+	c := s.cfg.CircuitStream
+	if c == nil {
+		return nil
+	}
+	s.circuit = eventstream.New(eventstream.Config{
+		Interval: s.cfg.Flush.Interval, Buckets: c.Buckets, Clients: c.Clients, MaxPending: c.MaxPending,
+	})
+	s.cfg.Flush.Sinks = append(slices.Clip(s.cfg.Flush.Sinks), s.circuit)
+	return nil
+}
+
+// addCircuitStream adds the endpoint.
+func (s *Server) addCircuitStream() error {
+	if s.circuit == nil || s.admin == nil {
+		return nil
+	}
+	ok := s.admin.Handle(admin.Endpoint{
+		Path: "/circuit_event_stream", Aliases: []string{"/hystrix_event_stream"},
+		Help: "stream events for a circuit breaker dashboard", Fixed: true, Serve: s.serveCircuitStream,
+	})
+	if !ok {
+		return errors.New("server: /circuit_event_stream cannot be added")
+	}
+	return nil
+}
+
+// lastEventIDBytes is how long a Last-Event-ID may be. Events of the stream
+// have no id, so it has no effect.
+const lastEventIDBytes = 64
+
+func (s *Server) serveCircuitStream(w *admin.Response, r *admin.Request) error {
+	id := r.Header("last-event-id")
+	if len(id) > lastEventIDBytes || strings.Trim(id, "0123456789") != "" {
+		return &admin.Error{Status: 400, Msg: "Last-Event-ID is not a number\n"}
+	}
+	client, err := s.circuit.Subscribe()
+	var full *eventstream.FullError
+	if errors.As(err, &full) {
+		w.SetHeader("retry-after", "5")
+		return &admin.Error{Status: 503, Msg: fmt.Sprintf("%d event streams are open, which is the limit\n", full.Clients)}
+	}
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	w.SetType("text/event-stream")
+	w.SetHeader("cache-control", "no-cache")
+	if s.readsCircuitStream(r.Header("origin")) {
+		w.SetHeader("access-control-allow-origin", "*")
+		w.SetHeader("access-control-allow-headers", "Accept, Cache-Control, X-Requested-With, Last-Event-ID")
+	}
+	w.Endless()
+	return client.Serve(w, r.Closing())
+}
+
+// readsCircuitStream reports whether pages of an origin may read the stream.
+// Callers that are no pages have none.
+func (s *Server) readsCircuitStream(origin string) bool {
+	return origin == "" || s.cfg.CircuitStream.AnyOrigin ||
+		slices.ContainsFunc(s.cfg.Admin.ReadOrigins, func(o string) bool {
+			return strings.EqualFold(strings.TrimSuffix(o, "/"), origin)
+		})
+}
+
+// circuitStream returns the settings that a file has for the stream, nil if it
+// has no sink for it.
+func circuitStream(c *bootstrap.Config) (*CircuitStream, error) {
+	for i, sink := range c.Stats.Sinks {
+		if sink.Kind != "hystrix" && sink.Kind != "circuit_stream" {
+			continue
+		}
+		out := &CircuitStream{AnyOrigin: c.Admin.CircuitStreamCORS == bootstrap.CORSAny, Clients: c.Admin.Limits.CircuitStreams}
+		if sink.Config.Node == nil {
+			return out, nil
+		}
+		fields := sink.Config.Node.Content
+		for j := 0; j+1 < len(fields); j += 2 {
+			key, value := fields[j].Value, fields[j+1]
+			at := fmt.Sprintf("%s: stats_sinks[%d].typed_config.%s", sink.Config.Position(value), i, key)
+			switch key {
+			case "@type":
+			case "num_buckets", "numBuckets":
+				n, err := strconv.ParseUint(value.Value, 10, 16)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %q is not a whole number in [0, 65535]", at, value.Value)
+				}
+				out.Buckets = int(n)
+			default:
+				return nil, fmt.Errorf("%s: unknown field; known: num_buckets", at)
+			}
+		}
+		return out, nil
+	}
+	return nil, nil
+}
