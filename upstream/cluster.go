@@ -143,6 +143,8 @@ func newCluster(c *config.Cluster, env *environment, source Source, stats *store
 	}
 	if len(c.HealthChecks) > 0 {
 		if err := cl.newChecker(&c.HealthChecks[0]); err != nil {
+			cl.cancel()
+			cl.scope.Close() // nothing of a refused cluster is to be seen
 			return nil, err
 		}
 	}

@@ -1,0 +1,127 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/health"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/lb"
+)
+
+// last is a custom cluster type with a balancer that takes the last host.
+type last struct {
+	manual
+	sets atomic.Pointer[[]*host.Set]
+}
+
+func (l *last) Balancer() lb.Balancer                    { return l }
+func (l *last) Update(sets []*host.Set, local *host.Set) { l.sets.Store(&sets) }
+func (l *last) Pick(*lb.Context) *host.Host {
+	if sets := l.sets.Load(); sets != nil && len(*sets) > 0 {
+		if hosts := (*sets)[0].Hosts; len(hosts) > 0 {
+			return hosts[len(hosts)-1]
+		}
+	}
+	return nil
+}
+
+func TestCustomClusterWithItsBalancer(t *testing.T) {
+	l := &last{manual: manual{make(chan *Cluster, 1)}}
+	r := newRig(t, func(c *Config) {
+		c.Source = func(c *config.Cluster) (Source, error) {
+			if c.CustomType == nil || c.CustomType.Name != "mine" {
+				return nil, errors.New("not mine")
+			}
+			return l, nil
+		}
+	})
+	r.Start()
+	p, err := config.NewDecoder(config.Options{ClusterTypes: map[string]bool{"mine": true}}).ClusterText("test.yaml",
+		[]byte("name: c\ncluster_type: {name: mine}\nlb_policy: CLUSTER_PROVIDED\n"), config.FormV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.AddOrUpdate(p, ""); err != nil {
+		t.Fatal(err)
+	}
+	c := <-l.started
+	c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
+	c.DiscoveryDone()
+	if got := picks(c, 3); got != "3 3 3" {
+		t.Errorf("picks %s, want those of the own balancer", got)
+	}
+}
+
+// fixed is a prober that always says the same.
+type fixed health.Outcome
+
+func (f fixed) Probe(context.Context) health.Outcome { return health.Outcome(f) }
+func (fixed) Close()                                 {}
+
+const customCheck = "health_checks: [{timeout: 1s, interval: 1000s, no_traffic_interval: 1000s, unhealthy_threshold: 1, healthy_threshold: 1, custom_health_check: {name: ping}}]"
+
+func TestCustomCheck(t *testing.T) {
+	p, err := config.NewDecoder(config.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(static("c", 2, customCheck)), config.FormV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *Config) {
+		c.CustomCheck = func(*config.Cluster) (func(*host.Host) health.Prober, error) {
+			return func(h *host.Host) health.Prober {
+				return fixed{Degraded: h.AddressText() == "10.0.0.2:80"}
+			}, nil
+		}
+	})
+	r.Start()
+	if _, err := r.AddOrUpdate(p, ""); err != nil {
+		t.Fatal(err)
+	}
+	c := func() *Cluster {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.handles["c"].current.Load().cluster
+	}
+	await(t, "both are checked", func() bool { return r.Cluster("c") != nil && c().Ready() })
+	if got := shown(c()); got != "0:1 0:2/degraded_active_hc" {
+		t.Errorf("hosts %s", got)
+	}
+	r.check("cluster.c.", map[string]uint64{"membership_healthy": 1, "membership_degraded": 1, "health_check.degraded": 1})
+
+	// Nobody knows the check: the cluster is refused, nothing of it is left.
+	r = newRig(t, nil)
+	r.Start()
+	if _, err := r.AddOrUpdate(p, ""); err == nil || !strings.Contains(err.Error(), `"ping"`) {
+		t.Errorf("err = %v", err)
+	}
+	v := r.st.View()
+	defer v.Close()
+	if _, ok := v.Find("cluster.c.membership_total"); ok {
+		t.Error("statistics of a refused cluster are left")
+	}
+}
+
+func TestChecksDialByTheHook(t *testing.T) {
+	b := newBackend(t)
+	var dialled atomic.Int64
+	r := newRig(t, func(c *Config) {
+		c.Dial = func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error) {
+			if c.Name != "c" || a.String() != "10.0.0.1:80" || h.Address() != a {
+				return nil, errors.New("asked for something else")
+			}
+			dialled.Add(1)
+			return new(net.Dialer).DialContext(ctx, "tcp", b.Listener.Addr().String())
+		}
+	})
+	r.Start()
+	r.add(static("c", 1, checks))
+	await(t, "the host is checked", func() bool { return r.Cluster("c") != nil && r.Cluster("c").Current().Ready() })
+	if dialled.Load() == 0 || shown(r.Cluster("c").Current()) != "0:1" {
+		t.Errorf("dialled %d times; hosts %s", dialled.Load(), shown(r.Cluster("c").Current()))
+	}
+}
