@@ -1,5 +1,5 @@
 // Package render writes the stats of a store as plain text, JSON, HTML and in
-// the text exposition formats.
+// the exposition formats: text, OpenMetrics and protobuf.
 //
 //	err := render.Text(w, st, render.Options{UsedOnly: true})
 //

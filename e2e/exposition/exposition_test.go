@@ -14,6 +14,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 func write(t *testing.T, f render.Format, st *store.Store, o render.Options) []byte {
@@ -190,5 +191,43 @@ func TestNativeBuckets(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLargeFamilyIsComplete writes a family that is too large for one message.
+func TestLargeFamilyIsComplete(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	const members = 20_000
+	for i := range members {
+		network.Counter("rq", tags.Tag{Name: "n", Value: strconv.Itoa(i)}).Add(uint64(i))
+	}
+	network.Gauge("other", store.Accumulate).Set(1)
+	d := expfmt.NewDecoder(bytes.NewReader(write(t, render.FormatProtobuf, st, render.Options{})), expfmt.Format(render.FormatProtobuf.ContentType()))
+	pieces, seen := 0, map[string]bool{}
+	for {
+		var mf dto.MetricFamily
+		if err := d.Decode(&mf); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if mf.GetName() != "rq" {
+			continue
+		}
+		pieces++
+		if mf.GetType() != dto.MetricType_COUNTER {
+			t.Fatalf("a piece of type %s", mf.GetType())
+		}
+		for _, m := range mf.GetMetric() {
+			value := m.GetLabel()[0].GetValue()
+			if n, err := strconv.Atoi(value); err != nil || seen[value] || m.GetCounter().GetValue() != float64(n) {
+				t.Fatalf("metric %v, seen before: %t", m, seen[value])
+			}
+			seen[value] = true
+		}
+	}
+	if pieces < 2 || len(seen) != members {
+		t.Errorf("%d members in %d pieces, want %d in some", len(seen), pieces, members)
 	}
 }
