@@ -11,7 +11,7 @@ LDFLAGS   = -X main.version=$(VERSION) -X main.revision=$(REVISION)
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## start the daemon with its embedded configuration: admin on 127.0.0.1:9901, StatsD on 127.0.0.1:8125
 	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/statsd-admin
