@@ -67,9 +67,15 @@ func (snap *Snapshot) visit(ids []id, yield func(c *Cursor) bool) {
 	}
 }
 
-// keep copies the values of b. Store.flushMu must be held.
+// keep copies the values of b, of which n slots were handed out before the
+// flush. Store.flushMu must be held.
 func (snap *Snapshot) keep(b *block, n int) {
 	k := &keptBlock{}
+	if b.pg != nil {
+		// The marks of eight words are taken at a time, so a change of a
+		// younger one can be in the snapshot too.
+		n = min((n+7)&^7, slotsPerBlock)
+	}
 	switch b.variant {
 	case variantCounter:
 		k.words = append(k.words, b.latch[:n]...)
