@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestReadmeShowsTheExample keeps the code in README.md the same as the body of
+// Example, apart from the port, and what it prints the same as its output.
+func TestReadmeShowsTheExample(t *testing.T) {
+	_, rest, _ := strings.Cut(read(t, "example_test.go"), "func Example() {\n")
+	code, output, ok := strings.Cut(rest, "\t// Output:\n")
+	if !ok {
+		t.Fatal("example_test.go has no Output comment")
+	}
+	code = regexp.MustCompile(`(?m)^\t`).ReplaceAllString(code, "")
+	code = strings.ReplaceAll(code, "127.0.0.1:0", "127.0.0.1:9901")
+	output = strings.ReplaceAll(strings.TrimSuffix(output, "}\n"), "\t// ", "    ")
+	readme := read(t, "../../README.md")
+	for _, want := range []string{"```go\n" + code + "```", "prints\n\n" + output} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("README.md does not show:\n%s", want)
+		}
+	}
+}
+
+// TestLinks follows the links between the documents to files that exist.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"} {
+		path := filepath.Join("../..", doc)
+		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", doc, m[1], err)
+			}
+		}
+	}
+}
