@@ -1,9 +1,9 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dlclark/regexp2/v2"
@@ -116,9 +116,9 @@ func (f *Filter) compileRE2(pattern string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSyntax, err)
 	}
-	must := requiredLiteral(tree)
+	must := []byte(requiredLiteral(tree))
 	f.match = func(name []byte) (bool, error) {
-		if must != "" && !strings.Contains(unsafeString(name), must) {
+		if !bytes.Contains(name, must) {
 			return false, nil
 		}
 		return re.Match(name), nil

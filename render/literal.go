@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"slices"
-	"unsafe"
 
 	"github.com/grafana/regexp/syntax"
 )
@@ -98,6 +97,3 @@ func requiredLiteral(re *syntax.Regexp) string {
 	}
 	return ""
 }
-
-// unsafeString is b as a string, for a call that does not keep it.
-func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

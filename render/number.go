@@ -44,8 +44,3 @@ func appendG(dst []byte, x float64, digits int) []byte {
 	}
 	return strconv.AppendFloat(dst, x, 'g', digits, 64)
 }
-
-// appendUintLine appends v and ends the line.
-func appendUintLine(dst []byte, v uint64) []byte {
-	return append(strconv.AppendUint(dst, v, 10), '\n')
-}
