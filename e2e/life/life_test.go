@@ -76,13 +76,30 @@ nothing_like_it: 1
 	}
 }
 
+// alone returns a command line that runs a program in a network of its own. If
+// the system allows none, the ports of the embedded configuration must be free.
+func alone(t *testing.T) []string {
+	t.Helper()
+	need.Program(t, "ip")
+	unshare := need.Program(t, "unshare")
+	for _, flags := range [][]string{{"--net"}, {"--user", "--map-root-user", "--net"}} {
+		if exec.Command(unshare, append(flags, "ip", "link", "set", "lo", "up")...).Run() == nil {
+			return append([]string{unshare}, flags...)
+		}
+	}
+	for _, port := range []string{"9901", "8125"} {
+		ln, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			need.Missing(t, "there is no network name space, and port "+port+" is taken")
+		}
+		_ = ln.Close()
+	}
+	return nil
+}
+
 // TestStartWithoutFile uses the embedded configuration, in a network of its own
 // because its ports are fixed.
 func TestStartWithoutFile(t *testing.T) {
-	unshare := need.Program(t, "unshare")
-	if err := exec.Command(unshare, "--user", "--map-root-user", "--net", "true").Run(); err != nil {
-		t.Skipf("no network name spaces here: %v", err)
-	}
 	script := `
 ip link set lo up 2>/dev/null || true
 "$1" & daemon=$!
@@ -106,7 +123,8 @@ kill -TERM $daemon
 wait $daemon
 echo "status $?"
 `
-	cmd := exec.Command(unshare, "--user", "--map-root-user", "--net", "bash", "-c", script, "bash", need.Binary(t))
+	line := append(alone(t), "bash", "-c", script, "bash", need.Binary(t))
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
