@@ -92,6 +92,9 @@ type exposer struct {
 	form    Buckets
 	sel     selection
 
+	label   *store.Name // of the stat before, if it had just one
+	opening []byte      // what its label begins with
+
 	network bool // the histogram that is written, or merged, came from network input
 	seconds bool // it is shown in seconds
 
@@ -248,8 +251,39 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 	return nil
 }
 
+// simple writes the line of a counter or gauge of the program's own with one
+// plain label, as most are, and reports whether it was one. It writes what the
+// long way would.
+func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
+	if k != store.KindCounter && k != store.KindGauge || e.dialect == dialectProtobuf || c.Network() || !c.Plain() {
+		return false
+	}
+	l, ok := c.OnlyLabel()
+	if !ok || len(l.Value) == 0 {
+		return false
+	}
+	if l.Name != e.label {
+		e.label = l.Name
+		e.opening = append(append(append(e.opening[:0], '{'), e.labelName(l.Name)...), '=', '"')
+	}
+	b := append(e.out.buf, e.metric...)
+	b = append(b, e.opening...)
+	b = append(b, l.Value...)
+	b = append(b, '"', '}', ' ')
+	e.out.buf = append(c.AppendValue(b), '\n')
+	return true
+}
+
+// labelName returns the label name for the name of a tag.
+func (e *exposer) labelName(n *store.Name) []byte {
+	return n.Derived(derivedLabel, func(n *store.Name) []byte { return e.naming.AppendLabel(nil, n.String()) })
+}
+
 // member writes the lines of one stat.
 func (e *exposer) member(c *store.Cursor, k store.Kind) {
+	if e.simple(c, k) {
+		return
+	}
 	e.appendLabels(c, k)
 	switch {
 	case k == store.KindHistogram:
@@ -301,9 +335,7 @@ func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
 		if len(l.Value) == 0 && !network {
 			continue // as good as no label
 		}
-		name := store.DistinctLabel(l.Name.Derived(derivedLabel, func(n *store.Name) []byte {
-			return e.naming.AppendLabel(nil, n.String())
-		}), e.seen)
+		name := store.DistinctLabel(e.labelName(l.Name), e.seen)
 		sorted = sorted && (len(e.spans) == 0 || bytes.Compare(e.seen[len(e.seen)-1], name) < 0)
 		e.seen = append(e.seen, name)
 		value := l.Value

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"math"
 	"strconv"
 	"sync/atomic"
@@ -38,7 +37,8 @@ type Cursor struct {
 	next [batchSteps]step
 
 	labels []Label
-	touch  byte // keeps the loads of take
+	family lastName
+	label  lastName
 }
 
 const batchSteps = 32
@@ -46,11 +46,18 @@ const batchSteps = 32
 // step is where a stat is and what a renderer will want of it.
 type step struct {
 	b   *block
-	i   int
+	rec []byte // its record and what follows
+	cut uint32 // where the name ends in rec
 	x   id
+	i   int
 	raw uint64 // word of a gauge, total of a counter
-	rec []byte
 }
+
+// enc returns the encoded name.
+func (s *step) enc() []byte { return s.rec[:s.cut] }
+
+// rest returns the record after the name.
+func (s *step) rest() []byte { return s.rec[s.cut:] }
 
 // Next goes to the next stat and reports whether there is one.
 func (c *Cursor) Next() bool {
@@ -70,35 +77,41 @@ func (c *Cursor) Next() bool {
 	return true
 }
 
-// take fills the batch with the stats of the next ids that are alive.
+// take fills the batch with the stats of the next ids that are alive, and
+// reads their values.
 func (c *Cursor) take() {
+	c.locate()
+	for j := range c.next[:c.n] {
+		switch st := &c.next[j]; st.b.variant {
+		case variantCounter:
+			st.raw = st.b.pg.total(st.i)
+		case variantGauge, variantFloat:
+			st.raw = st.b.pg.word(st.i).load()
+		}
+	}
+}
+
+// locate is take without the values.
+func (c *Cursor) locate() {
 	ids := c.chunk[:min(len(c.chunk), batchSteps)]
 	c.chunk = c.chunk[len(ids):]
 	c.at, c.n = 0, 0
 	var offsets [batchSteps]uint32
 	for _, x := range ids {
 		b, i := c.block(x), int(x&(1<<slotBits-1))
-		if b == nil || !b.alive.has(i) {
-			continue
+		if b != nil && b.alive.has(i) {
+			st := &c.next[c.n]
+			st.b, st.i, st.x = b, i, x
+			offsets[c.n] = b.offset[i]
+			c.n++
 		}
-		st := &c.next[c.n]
-		st.b, st.i, st.x = b, i, x
-		offsets[c.n] = b.offset[i]
-		switch b.variant {
-		case variantCounter:
-			st.raw = b.pg.total(i)
-		case variantGauge, variantFloat:
-			st.raw = b.pg.word(i).load()
-		}
-		c.n++
 	}
-	var touch byte
-	for j := range c.n {
+	for j := range c.next[:c.n] {
 		st := &c.next[j]
 		st.rec = st.b.arena.Load().b[offsets[j]:]
-		touch |= st.rec[0]
+		n, w := uvarint(st.rec)
+		st.cut = uint32(w) + uint32(n)
 	}
-	c.touch = touch
 }
 
 // stand makes c stand on x, unless that stat has ended.
@@ -150,8 +163,7 @@ func (c *Cursor) Hidden() bool {
 
 // AppendName appends the full name.
 func (c *Cursor) AppendName(dst []byte) []byte {
-	enc, _ := splitRecord(c.rec)
-	return c.s.symbols.AppendText(dst, enc)
+	return c.s.symbols.AppendText(dst, c.enc())
 }
 
 // Name returns the full name.
@@ -160,8 +172,7 @@ func (c *Cursor) Name() string { return string(c.AppendName(nil)) }
 // Plain reports whether every byte of the name is printable ASCII other than
 // '"', '\', '<' and '>', so that no output format escapes any of it.
 func (c *Cursor) Plain() bool {
-	_, rest := splitRecord(c.rec)
-	return rest[0]&flagEscaped == 0
+	return c.rec[c.cut]&flagEscaped == 0
 }
 
 // Uint returns the value of a counter since the last reset, or of a gauge.
@@ -224,8 +235,12 @@ func (c *Cursor) Histogram() *Histogram { return (*c.b.hists.Load())[c.i] }
 // Family returns the family of the stat: its tag-extracted name. It is nil if
 // that is the full name itself.
 func (c *Cursor) Family() *Name {
-	_, rest := splitRecord(c.rec)
-	return c.s.recordFamily(rest)
+	rest := c.rest()
+	if rest[0]&flagTagged == 0 {
+		return nil
+	}
+	num, _ := uvarint(rest[1:])
+	return c.family.of(&c.s.names, uint32(num))
 }
 
 // recordFamily decodes the family from a record after the name.
@@ -233,7 +248,7 @@ func (s *Store) recordFamily(rest []byte) *Name {
 	if rest[0]&flagTagged == 0 {
 		return nil
 	}
-	num, _ := binary.Uvarint(rest[1:])
+	num, _ := uvarint(rest[1:])
 	return s.names.at(uint32(num))
 }
 
@@ -244,46 +259,82 @@ type Label struct {
 	Value []byte
 }
 
+// lastName remembers the name that was looked up last: neighbours mostly have
+// the same.
+type lastName struct {
+	num  uint32
+	name *Name
+}
+
+func (l *lastName) of(t *nameTable, num uint32) *Name {
+	if l.name == nil || l.num != num {
+		l.num, l.name = num, t.at(num)
+	}
+	return l.name
+}
+
 // Labels returns the tags of the stat in their order. The slice is valid until
 // the cursor moves.
 func (c *Cursor) Labels() []Label {
 	c.labels = c.labels[:0]
-	enc, rest := splitRecord(c.rec)
-	if rest[0]&flagTagged == 0 {
-		return nil
-	}
-	_, w := binary.Uvarint(rest[1:])
-	rest = rest[1+w:]
-	n, w := binary.Uvarint(rest)
-	rest = rest[w:]
+	rest, n := c.tags()
 	for range n {
-		num, w := binary.Uvarint(rest)
-		rest = rest[w:]
-		seg, w := binary.Uvarint(rest)
-		rest = rest[w:]
-		l := Label{Name: c.s.names.at(uint32(num))}
-		if seg > 0 {
-			l.Value = c.s.segment(enc, int(seg)-1)
-		} else {
-			n, w := binary.Uvarint(rest)
-			l.Value = rest[w : w+int(n) : w+int(n)]
-			rest = rest[w+int(n):]
-		}
+		var l Label
+		l, rest = c.tag(rest)
 		c.labels = append(c.labels, l)
 	}
 	return c.labels
 }
 
+// OnlyLabel returns the tag of a stat that has exactly one. The value is valid
+// until the cursor moves.
+func (c *Cursor) OnlyLabel() (l Label, ok bool) {
+	rest, n := c.tags()
+	if n != 1 {
+		return l, false
+	}
+	l, _ = c.tag(rest)
+	return l, true
+}
+
+// tags returns the part of the record that holds the tags, and their number.
+func (c *Cursor) tags() (rest []byte, n int) {
+	rest = c.rest()
+	if rest[0]&flagTagged == 0 {
+		return nil, 0
+	}
+	_, w := uvarint(rest[1:])
+	rest = rest[1+w:]
+	count, w := uvarint(rest)
+	return rest[w:], int(count)
+}
+
+// tag decodes the tag at the start of rest.
+func (c *Cursor) tag(rest []byte) (l Label, after []byte) {
+	num, w := uvarint(rest)
+	rest = rest[w:]
+	seg, w := uvarint(rest)
+	rest = rest[w:]
+	l.Name = c.label.of(&c.s.names, uint32(num))
+	if seg > 0 {
+		l.Value = c.s.segment(c.enc(), int(seg)-1)
+		return l, rest
+	}
+	n, w := uvarint(rest)
+	l.Value = rest[w : w+int(n) : w+int(n)]
+	return l, rest[w+int(n):]
+}
+
 // segment returns segment n of an encoded name.
 func (s *Store) segment(enc []byte, n int) []byte {
-	_, w := binary.Uvarint(enc)
+	_, w := uvarint(enc)
 	enc = enc[w:]
 	for len(enc) > 0 {
-		sym, w := binary.Uvarint(enc)
+		sym, w := uvarint(enc)
 		enc = enc[w:]
 		var lit []byte
 		if sym == 0 {
-			size, w := binary.Uvarint(enc)
+			size, w := uvarint(enc)
 			lit = enc[w : w+int(size) : w+int(size)]
 			enc = enc[w+int(size):]
 		}

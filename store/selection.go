@@ -66,8 +66,7 @@ func (c *Cursor) Err() error {
 
 // Segments returns a cursor over the dot-separated segments of the full name.
 func (c *Cursor) Segments() symtab.Cursor {
-	enc, _ := splitRecord(c.rec)
-	return c.s.symbols.Segments(enc)
+	return c.s.symbols.Segments(c.enc())
 }
 
 // AppendSymbols appends the symbol of each segment of the full name, in one
@@ -227,30 +226,6 @@ func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
 		c.n, c.at = 0, 0
 	}
 	return true
-}
-
-// locate is take without the values, which a judge does not ask for.
-func (c *Cursor) locate() {
-	ids := c.chunk[:min(len(c.chunk), batchSteps)]
-	c.chunk = c.chunk[len(ids):]
-	c.at, c.n = 0, 0
-	var offsets [batchSteps]uint32
-	for _, x := range ids {
-		b, i := c.block(x), int(x&(1<<slotBits-1))
-		if b != nil && b.alive.has(i) {
-			st := &c.next[c.n]
-			st.b, st.i, st.x = b, i, x
-			offsets[c.n] = b.offset[i]
-			c.n++
-		}
-	}
-	var touch byte
-	for j := range c.n {
-		st := &c.next[j]
-		st.rec = st.b.arena.Load().b[offsets[j]:]
-		touch |= st.rec[0]
-	}
-	c.touch = touch
 }
 
 // carry returns what old knows of x. The ids of old are in the same order as

@@ -547,6 +547,6 @@ func (c *Cursor) Series() *Series {
 	if c.s.series.specials.Load() == 0 {
 		return nil
 	}
-	_, rest := splitRecord(c.rec)
+	rest := c.rest()
 	return c.s.seriesOf(c.b, c.i, rest)
 }
