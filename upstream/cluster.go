@@ -45,6 +45,7 @@ type environment struct {
 	knowLocal bool
 	hooks     Hooks
 	log       *slog.Logger
+	seed      uint64
 	dial      func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
 	custom    func(c *config.Cluster) (func(*host.Host) health.Prober, error)
 	manager   managerStats
@@ -191,7 +192,7 @@ func (c *Cluster) newBalancer() {
 		}
 	}
 	o := lb.Config{
-		Policy: l.Policy, Subset: l.Subset, Stats: balancerStats(c.scope, l), Rand: c.env.rand,
+		Policy: l.Policy, Subset: l.Subset, Stats: balancerStats(c.scope, l), Rand: c.env.rand, Seed: c.env.seed,
 		PanicThreshold:   c.panicThreshold.Load,
 		LocalityWeighted: l.LocalityWeighted,
 		Zone:             lb.ZoneConfig{Enabled: c.zoneEnabled.Load},
@@ -597,7 +598,7 @@ func (c *Cluster) DiscoveryDone() {
 		for _, s := range *c.sets.Load() {
 			for _, h := range s.Hosts {
 				// A host that was checked before discovery ended is done.
-				if !h.DisableActiveHC() && c.checker.Awaited(h) {
+				if c.checker.Awaited(h) {
 					c.unchecked[h] = true
 				}
 			}

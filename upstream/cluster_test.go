@@ -53,6 +53,10 @@ func TestPick(t *testing.T) {
 	if got := picks(c, 6); got != "1 2 3 1 2 3" {
 		t.Errorf("picks %s", got)
 	}
+	_, c = started(t, func(c *Config) { c.Seed = 2 }, static("c", 3, ""))
+	if got := picks(c, 3); got != "3 1 2" {
+		t.Errorf("picks with a seed %s", got)
+	}
 	r, c := started(t, nil, "name: empty\nconnect_timeout: 1s\n")
 	if _, err := c.Pick(nil); !errors.Is(err, ErrNoHost) {
 		t.Errorf("err = %v", err)

@@ -32,6 +32,10 @@ type Config struct {
 	// Rand returns uniform random numbers and is called concurrently; nil means
 	// those of math/rand/v2.
 	Rand func() uint64
+	// Seed is where round robin starts. Processes that start together should have
+	// different ones, or they all begin with the same host. 0 begins with the
+	// first.
+	Seed uint64
 	// Local is where this process stands, nil if that is not known.
 	Local *host.Locality
 	// Logger takes warnings; nil discards them.
@@ -129,7 +133,7 @@ func New(c Config) *Manager {
 	m.env.root = c.Store.Root()
 	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, runtimeReader{c.Runtime}, c.Rand, c.Hooks
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
-	m.env.log = c.Logger
+	m.env.log, m.env.seed = c.Logger, c.Seed
 	if c.Local != nil {
 		m.env.local, m.env.knowLocal = *c.Local, true
 	}

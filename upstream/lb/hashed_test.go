@@ -330,3 +330,26 @@ func TestMaglevBalanceAndDisruption(t *testing.T) {
 		}
 	})
 }
+
+func TestHashedPanicWithLocalityWeights(t *testing.T) {
+	hosts := []*host.Host{newHost(0, zone("a")), newHost(1, zone("a"), flags(host.FailedEDSHealth)), newHost(2, zone("b"), flags(host.FailedEDSHealth)), newHost(3, zone("c"))}
+	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{{Zone: "a"}: 1, {Zone: "b"}: 1}})
+	b := New(Config{Policy: config.MaglevPolicy, LocalityWeighted: true, PanicThreshold: func() uint32 { return 90 }}).(*hashed)
+	b.Update([]*host.Set{s}, nil)
+	if got := len(b.table.Load().priorities[0].entries); got != 3 {
+		t.Errorf("%d hosts in the table, want all three of the weighted localities", got)
+	}
+}
+
+func TestNoHashIsARandomOne(t *testing.T) {
+	hosts := mixed(10, 10, 0)
+	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
+		b := New(Config{Policy: p})
+		b.Update(priorities(hosts), nil)
+		for name, ctx := range map[string]*Context{"empty": {}, "nil": nil} {
+			if got := split(b, ctx, 1000); len(got) < 5 {
+				t.Errorf("policy %d, %s context: only %d hosts picked", p, name, len(got))
+			}
+		}
+	}
+}

@@ -364,3 +364,48 @@ func TestPicksDuringUpdates(t *testing.T) {
 		}
 	}
 }
+
+func TestZoneRoutingWhileTheLocalClusterPanics(t *testing.T) {
+	o := host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true}
+	var hosts, own []*host.Host
+	for i := range 6 {
+		hosts = append(hosts, newHost(i, zone(string(rune('a'+i%2)))))
+	}
+	for i := range 6 {
+		own = append(own, newHost(20+i, zone(string(rune('a'+i%2)))))
+		if i > 1 {
+			own[i].SetFlags(host.FailedActiveHC)
+		}
+	}
+	for _, fail := range []bool{false, true} {
+		var notOK count
+		b := New(Config{FailOnPanic: fail, Stats: Stats{LocalClusterNotOK: &notOK}})
+		b.Update([]*host.Set{host.NewSet(0, hosts, o)}, host.NewSet(0, own, o))
+		got := split(b, nil, 12)
+		if notOK.get() != 12 {
+			t.Errorf("fail=%t: lb_local_cluster_not_ok = %d, want 12", fail, notOK.get())
+		}
+		if fail {
+			if got[nil] != 12 {
+				t.Errorf("%d of 12 picks found no host", got[nil])
+			}
+			continue
+		}
+		checkSplit(t, got, hosts, 2, 2, 2, 2, 2, 2)
+	}
+}
+
+func TestSeedSkipsPicksOfASchedule(t *testing.T) {
+	hosts := weightedHosts(3, 1, 2)
+	plain, seeded := New(Config{Slots: -1}), New(Config{Slots: -1, Seed: 4})
+	plain.Update(priorities(hosts), nil)
+	seeded.Update(priorities(hosts), nil)
+	for range 4 {
+		plain.Pick(nil)
+	}
+	for i := range 12 {
+		if a, b := plain.Pick(nil), seeded.Pick(nil); a != b {
+			t.Fatalf("pick %d: %s without a seed, %s with one", i, a.AddressText(), b.AddressText())
+		}
+	}
+}
