@@ -19,9 +19,9 @@ type maglev struct {
 // buildMaglev fills a table of size slots, which must be a prime.
 func buildMaglev(entries []entry, size uint64, stats *Stats) *maglev {
 	type walker struct {
-		offset, skip, next uint64
-		weight, target     float64
-		count              uint64
+		at, skip       uint64 // at is the next slot of the host's sequence
+		weight, target float64
+		count          uint64
 	}
 	sorted := slices.Clone(entries)
 	slices.SortStableFunc(sorted, func(a, b entry) int { return strings.Compare(a.key, b.key) })
@@ -31,7 +31,7 @@ func buildMaglev(entries []entry, size uint64, stats *Stats) *maglev {
 	for i, e := range sorted {
 		m.owners[i] = e.host
 		walkers[i] = walker{
-			offset: xxhash.Sum64String(e.key) % size,
+			at:     xxhash.Sum64String(e.key) % size,
 			skip:   seededHash(e.key, 1)%(size-1) + 1,
 			weight: e.weight,
 		}
@@ -52,13 +52,15 @@ func buildMaglev(entries []entry, size uint64, stats *Stats) *maglev {
 				continue
 			}
 			w.target += heaviest
-			at := (w.offset + w.skip*w.next) % size
-			for m.table[at] != free {
-				w.next++
-				at = (w.offset + w.skip*w.next) % size
+			for taken := false; !taken; {
+				if m.table[w.at] == free {
+					m.table[w.at] = uint32(i)
+					taken = true
+				}
+				if w.at += w.skip; w.at >= size {
+					w.at -= size
+				}
 			}
-			m.table[at] = uint32(i)
-			w.next++
 			w.count++
 			filled++
 		}
