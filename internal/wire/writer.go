@@ -255,8 +255,7 @@ func (w *Writer) Value(v any) {
 	case string:
 		w.String(v)
 	case float64:
-		w.value()
-		w.buf = appendNumber(w.buf, v)
+		w.float(v, 64)
 	case []any:
 		w.BeginList()
 		for _, e := range v {
@@ -275,9 +274,10 @@ func (w *Writer) Value(v any) {
 	}
 }
 
-// appendNumber appends f in the shortest form that reads back, without an
-// exponent where that is usual. What JSON has no number for becomes a string.
-func appendNumber(dst []byte, f float64) []byte {
+// appendNumber appends f in the shortest form that reads back as a number of
+// that many bits, without an exponent where that is usual. What JSON has no
+// number for becomes a string.
+func appendNumber(dst []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
 		return append(dst, `"NaN"`...)
@@ -286,9 +286,9 @@ func appendNumber(dst []byte, f float64) []byte {
 	case math.IsInf(f, -1):
 		return append(dst, `"-Infinity"`...)
 	case f != 0 && (math.Abs(f) < 1e-6 || math.Abs(f) >= 1e21):
-		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+		return strconv.AppendFloat(dst, f, 'e', -1, bits)
 	}
-	return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	return strconv.AppendFloat(dst, f, 'f', -1, bits)
 }
 
 // Number writes a whole number as a number if every reader gets it right, that

@@ -30,7 +30,7 @@ func TestWriterLayout(t *testing.T) {
 	w.Key("less").Int32(-7)
 	w.Key("exact").Number(1 << 53)
 	w.Key("large").Number(1<<53 + 1)
-	w.Key("free").Value(map[string]any{"b": []any{1.5, 1e21, -0.0, true, nil, "<"}, "a": map[string]any{}, "c": struct{}{}, "d": math.Inf(-1)})
+	w.Key("free").Value(map[string]any{"b": []any{1.5, 1e21, 0.0, true, nil, "<"}, "a": map[string]any{}, "c": struct{}{}, "d": math.Inf(-1)})
 	w.EndObject()
 	want := `{
  "none": [],

@@ -1,0 +1,337 @@
+package wire
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Defaults says what becomes of fields that have their default value.
+type Defaults bool
+
+// The ways to treat default values.
+const (
+	// OmitDefaults leaves them out.
+	OmitDefaults Defaults = false
+	// ShowDefaults writes scalars, enumerations, lists and maps even then.
+	// Messages, wrappers, and members of a oneof are left out if they are not
+	// set, all the same.
+	ShowDefaults Defaults = true
+)
+
+// maxDepth is how deep messages may be nested. What is packed deeper is written
+// as bytes.
+const maxDepth = 100
+
+// Message writes m. Fields have the names of the definition and come in the
+// order of their numbers, entries of maps in the order of their keys. A packed
+// message whose type is not known, or whose bytes are not of its type, has its
+// bytes in "value".
+func (w *Writer) Message(m proto.Message, d Defaults) {
+	p := printer{w, d}
+	p.message(m.ProtoReflect(), 0)
+}
+
+type printer struct {
+	w        *Writer
+	defaults Defaults
+}
+
+func (p printer) message(m protoreflect.Message, depth int) {
+	if p.wellKnown(m, depth) {
+		return
+	}
+	p.w.BeginObject()
+	p.members(m, depth)
+	p.w.EndObject()
+}
+
+// members writes the fields of m without the braces.
+func (p printer) members(m protoreflect.Message, depth int) {
+	for _, fd := range fields(m) {
+		if !m.Has(fd) && (p.defaults == OmitDefaults || fd.HasPresence()) {
+			continue
+		}
+		name := string(fd.Name())
+		if fd.IsExtension() {
+			name = "[" + string(fd.FullName()) + "]"
+		}
+		p.w.Key(name)
+		v := m.Get(fd)
+		switch {
+		case fd.IsList():
+			p.w.BeginList()
+			for i := range v.List().Len() {
+				p.value(fd, v.List().Get(i), depth)
+			}
+			p.w.EndList()
+		case fd.IsMap():
+			p.w.BeginObject()
+			for _, key := range sortedKeys(v.Map()) {
+				p.w.Key(key.String())
+				p.value(fd.MapValue(), v.Map().Get(key), depth)
+			}
+			p.w.EndObject()
+		default:
+			p.value(fd, v, depth)
+		}
+	}
+}
+
+// fields returns the fields of m's type and the extensions that m has, by
+// number.
+func fields(m protoreflect.Message) []protoreflect.FieldDescriptor {
+	all := m.Descriptor().Fields()
+	out := make([]protoreflect.FieldDescriptor, 0, all.Len())
+	for i := range all.Len() {
+		out = append(out, all.Get(i))
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if fd.IsExtension() {
+			out = append(out, fd)
+		}
+		return true
+	})
+	slices.SortFunc(out, func(a, b protoreflect.FieldDescriptor) int { return cmp.Compare(a.Number(), b.Number()) })
+	return out
+}
+
+func sortedKeys(m protoreflect.Map) []protoreflect.MapKey {
+	keys := make([]protoreflect.MapKey, 0, m.Len())
+	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
+		keys = append(keys, k)
+		return true
+	})
+	slices.SortFunc(keys, func(a, b protoreflect.MapKey) int {
+		switch x := a.Interface().(type) {
+		case int32, int64:
+			return cmp.Compare(a.Int(), b.Int())
+		case uint32, uint64:
+			return cmp.Compare(a.Uint(), b.Uint())
+		case bool:
+			if x == b.Bool() {
+				return 0
+			}
+			if x {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(a.String(), b.String())
+	})
+	return keys
+}
+
+func (p printer) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, depth int) {
+	switch fd.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		p.message(v.Message(), depth+1)
+	case protoreflect.EnumKind:
+		p.enum(fd, v.Enum())
+	default:
+		p.scalar(fd.Kind(), v)
+	}
+}
+
+func (p printer) enum(fd protoreflect.FieldDescriptor, n protoreflect.EnumNumber) {
+	if fd.Enum().FullName() == "google.protobuf.NullValue" {
+		p.w.Value(nil)
+		return
+	}
+	if v := fd.Enum().Values().ByNumber(n); v != nil {
+		p.w.String(string(v.Name()))
+		return
+	}
+	p.w.Int32(int32(n))
+}
+
+func (p printer) scalar(kind protoreflect.Kind, v protoreflect.Value) {
+	switch kind {
+	case protoreflect.BoolKind:
+		p.w.Bool(v.Bool())
+	case protoreflect.StringKind:
+		p.w.String(v.String())
+	case protoreflect.BytesKind:
+		p.w.String(base64.StdEncoding.EncodeToString(v.Bytes()))
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		p.w.Int32(int32(v.Int()))
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		p.w.Uint32(uint32(v.Uint()))
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
+		p.w.Int64(v.Int())
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		p.w.Uint64(v.Uint())
+	case protoreflect.FloatKind:
+		p.w.float(v.Float(), 32)
+	default:
+		p.w.float(v.Float(), 64)
+	}
+}
+
+// wellKnown writes a message that has a form of its own in JSON, and reports
+// whether m is one.
+func (p printer) wellKnown(m protoreflect.Message, depth int) bool {
+	name := m.Descriptor().FullName()
+	if name.Parent() != "google.protobuf" {
+		return false
+	}
+	field := func(n protoreflect.FieldNumber) protoreflect.Value { return m.Get(m.Descriptor().Fields().ByNumber(n)) }
+	switch name.Name() {
+	case "Any":
+		p.packed(m, depth)
+	case "Duration":
+		p.w.durationOf(field(1).Int(), int32(field(2).Int()))
+	case "Timestamp":
+		p.w.Time(time.Unix(field(1).Int(), field(2).Int()))
+	case "FieldMask":
+		p.w.String(joinPaths(field(1).List()))
+	case "BoolValue", "StringValue", "BytesValue", "Int32Value", "UInt32Value", "Int64Value", "UInt64Value", "FloatValue", "DoubleValue":
+		p.scalar(m.Descriptor().Fields().ByNumber(1).Kind(), field(1))
+	case "Struct":
+		p.w.BeginObject()
+		entries := field(1).Map()
+		for _, key := range sortedKeys(entries) {
+			p.w.Key(key.String())
+			p.message(entries.Get(key).Message(), depth+1)
+		}
+		p.w.EndObject()
+	case "ListValue":
+		p.w.BeginList()
+		for i := range field(1).List().Len() {
+			p.message(field(1).List().Get(i).Message(), depth+1)
+		}
+		p.w.EndList()
+	case "Value":
+		p.anyValue(m, depth)
+	default:
+		return false
+	}
+	return true
+}
+
+// anyValue writes a google.protobuf.Value. One without a kind is null.
+func (p printer) anyValue(m protoreflect.Message, depth int) {
+	fd := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
+	if fd == nil {
+		p.w.Value(nil)
+		return
+	}
+	p.value(fd, m.Get(fd), depth)
+}
+
+// packed writes a google.protobuf.Any.
+func (p printer) packed(m protoreflect.Message, depth int) {
+	fds := m.Descriptor().Fields()
+	url, raw := m.Get(fds.ByNumber(1)).String(), m.Get(fds.ByNumber(2)).Bytes()
+	if url == "" && len(raw) == 0 {
+		p.w.BeginObject()
+		p.w.EndObject()
+		return
+	}
+	p.w.BeginObject()
+	p.w.Key("@type").String(url)
+	inner := unpack(url, raw)
+	switch {
+	case inner == nil || depth > maxDepth:
+		p.w.Key("value").String(base64.StdEncoding.EncodeToString(raw))
+	case hasOwnForm(inner.ProtoReflect()):
+		p.w.Key("value")
+		p.message(inner.ProtoReflect(), depth+1)
+	default:
+		p.members(inner.ProtoReflect(), depth+1)
+	}
+	p.w.EndObject()
+}
+
+// hasOwnForm reports whether a message is written as something other than an
+// object of its fields.
+func hasOwnForm(m protoreflect.Message) bool {
+	scratch := printer{new(Writer), OmitDefaults}
+	return m.Descriptor().FullName() != "google.protobuf.Empty" && scratch.wellKnown(m.Type().Zero(), 0)
+}
+
+// unpack returns the message that a type URL and bytes stand for, nil if the
+// type is not known or the bytes are not of it.
+func unpack(url string, raw []byte) proto.Message {
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(url)
+	if err != nil {
+		return nil
+	}
+	m := mt.New().Interface()
+	if proto.Unmarshal(raw, m) != nil {
+		return nil
+	}
+	return m
+}
+
+// pack is the opposite of unpack. The bytes are the same for equal messages.
+func pack(a *anypb.Any, m proto.Message) bool {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err == nil {
+		a.Value = b
+	}
+	return err == nil
+}
+
+// Int64 writes a number of 64 bits, which is a string in JSON.
+func (w *Writer) Int64(n int64) {
+	w.value()
+	w.buf = append(w.buf, '"')
+	w.buf = strconv.AppendInt(w.buf, n, 10)
+	w.buf = append(w.buf, '"')
+}
+
+func (w *Writer) float(f float64, bits int) {
+	w.value()
+	w.buf = appendNumber(w.buf, f, bits)
+}
+
+// durationOf writes a duration whose seconds may not fit in a time.Duration.
+func (w *Writer) durationOf(seconds int64, nanos int32) {
+	w.value()
+	w.buf = append(w.buf, '"')
+	if seconds < 0 || nanos < 0 {
+		w.buf = append(w.buf, '-')
+	}
+	w.buf = strconv.AppendUint(w.buf, magnitude(seconds), 10)
+	w.buf = appendDecimals(w.buf, int(min(magnitude(int64(nanos)), 999_999_999)))
+	w.buf = append(w.buf, 's', '"')
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+// joinPaths returns the paths of a mask in the form of JSON: separated by
+// commas, words with capitals in the place of underscores.
+func joinPaths(paths protoreflect.List) string {
+	var out []byte
+	for i := range paths.Len() {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		upper := false
+		for _, c := range []byte(paths.Get(i).String()) {
+			switch {
+			case c == '_':
+				upper = true
+				continue
+			case upper && 'a' <= c && c <= 'z':
+				c -= 'a' - 'A'
+			}
+			upper = false
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,199 @@
+package wire
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	udpa "github.com/cncf/xds/go/udpa/annotations"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Redacted is what stands in the place of a secret.
+const Redacted = "[redacted]"
+
+// Redactor takes secrets out of messages. It is immutable.
+type Redactor struct {
+	// Untyped also looks at what has no definition that could call it secret:
+	// entries of maps and structs by their names, header values by the names
+	// of the headers, and any text that holds a private key or a signed token.
+	Untyped bool
+}
+
+// Redact returns a copy of m without secrets. A field is secret if its
+// definition says so, or that of a field it is in. Secret texts and bytes
+// become [Redacted], other secret scalars disappear, or become zero in maps;
+// packed messages of known types are unpacked for it.
+func (r Redactor) Redact(m proto.Message) proto.Message {
+	out := proto.Clone(m)
+	r.message(out.ProtoReflect(), false, 0)
+	return out
+}
+
+// message redacts m in place. secret says that a field around it is secret.
+func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
+	if depth > maxDepth {
+		secret = true // what is packed down there is not looked at
+	} else if r.packed(m, secret, depth) {
+		return
+	}
+	secretHeader := r.Untyped && isSecretHeader(m)
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		hide := secret || isSensitive(fd) || secretHeader && (fd.Name() == "value" || fd.Name() == "raw_value")
+		switch {
+		case fd.IsMap():
+			r.entries(fd, v.Map(), hide, depth)
+		case fd.IsList():
+			r.list(m, fd, v.List(), hide, depth)
+		case fd.Message() != nil:
+			r.message(v.Message(), hide, depth+1)
+		default:
+			if replacement, ok := r.scalar(fd, v, hide); ok {
+				m.Set(fd, replacement)
+			} else if hide {
+				m.Clear(fd)
+			}
+		}
+		return true
+	})
+}
+
+// scalar returns what a secret text or bytes become, and false for values that
+// are neither, or not secret.
+func (r Redactor) scalar(fd protoreflect.FieldDescriptor, v protoreflect.Value, hide bool) (protoreflect.Value, bool) {
+	switch fd.Kind() {
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(Redacted), hide || r.Untyped && looksSecret(v.String())
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte(Redacted)), hide || r.Untyped && looksSecret(string(v.Bytes()))
+	}
+	return v, false
+}
+
+func (r Redactor) list(m protoreflect.Message, fd protoreflect.FieldDescriptor, list protoreflect.List, hide bool, depth int) {
+	for i := range list.Len() {
+		if fd.Message() != nil {
+			r.message(list.Get(i).Message(), hide, depth+1)
+		} else if replacement, ok := r.scalar(fd, list.Get(i), hide); ok {
+			list.Set(i, replacement)
+		} else if hide {
+			m.Clear(fd)
+			return
+		}
+	}
+}
+
+// entries redacts the values of a map. Its keys stay.
+func (r Redactor) entries(fd protoreflect.FieldDescriptor, entries protoreflect.Map, hide bool, depth int) {
+	value := fd.MapValue()
+	untyped := value.Kind() == protoreflect.StringKind || value.Kind() == protoreflect.BytesKind ||
+		value.Message() != nil && (value.Message().FullName() == "google.protobuf.Value" || value.Message().FullName() == "google.protobuf.Struct")
+	for _, key := range sortedKeys(entries) {
+		hide := hide || r.Untyped && untyped && secretKey.MatchString(key.String())
+		v := entries.Get(key)
+		if value.Message() != nil {
+			r.message(v.Message(), hide, depth+1)
+		} else if replacement, ok := r.scalar(value, v, hide); ok {
+			entries.Set(key, replacement)
+		} else if hide {
+			entries.Set(key, value.Default())
+		}
+	}
+}
+
+// packed redacts a message of a known type that m holds in packed or untyped
+// form, and reports whether it did. Anything else is redacted as an ordinary
+// message.
+func (r Redactor) packed(m protoreflect.Message, secret bool, depth int) bool {
+	switch m.Descriptor().FullName() {
+	case "google.protobuf.Any":
+		a, ok := m.Interface().(*anypb.Any)
+		if !ok {
+			return false
+		}
+		content := unpack(a.TypeUrl, a.Value)
+		if content == nil {
+			return false
+		}
+		r.message(content.ProtoReflect(), secret, depth+1)
+		return pack(a, content)
+	case "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct":
+		return r.typedStruct(m, secret, depth)
+	}
+	return false
+}
+
+// typedStruct redacts a struct that stands for a message of a named type.
+func (r Redactor) typedStruct(m protoreflect.Message, secret bool, depth int) bool {
+	fds := m.Descriptor().Fields()
+	url, value := fds.ByName("type_url"), fds.ByName("value")
+	if url == nil || value == nil || !m.Has(value) {
+		return false
+	}
+	s, ok := m.Get(value).Message().Interface().(*structpb.Struct)
+	if !ok {
+		return false
+	}
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(m.Get(url).String())
+	if err != nil {
+		return false
+	}
+	content := mt.New().Interface()
+	text, err := protojson.Marshal(s)
+	if err != nil || protojson.Unmarshal(text, content) != nil {
+		return false
+	}
+	r.message(content.ProtoReflect(), secret, depth+1)
+	text, err = protojson.MarshalOptions{UseProtoNames: true}.Marshal(content)
+	if err != nil {
+		return false
+	}
+	var fields map[string]any
+	if json.Unmarshal(text, &fields) != nil {
+		return false
+	}
+	redacted, err := structpb.NewStruct(fields)
+	if err != nil {
+		return false
+	}
+	m.Set(value, protoreflect.ValueOfMessage(redacted.ProtoReflect()))
+	return true
+}
+
+// isSensitive reports whether the definition of a field calls it secret.
+func isSensitive(fd protoreflect.FieldDescriptor) bool {
+	options := fd.Options()
+	if options == nil || !proto.HasExtension(options, udpa.E_Sensitive) {
+		return false
+	}
+	secret, ok := proto.GetExtension(options, udpa.E_Sensitive).(bool)
+	return ok && secret
+}
+
+var (
+	secretKey    = regexp.MustCompile(`(?i)password|passwd|secret|token|private_key|api_key|authorization|cookie|credential`)
+	secretHeader = regexp.MustCompile(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
+	privateKey   = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----`)
+	signedToken  = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+)
+
+// looksSecret reports whether a text holds a private key or a signed token.
+func looksSecret(s string) bool {
+	return strings.Contains(s, "PRIVATE KEY-----") && privateKey.MatchString(s) ||
+		strings.Contains(s, "eyJ") && signedToken.MatchString(s)
+}
+
+// isSecretHeader reports whether m is a header to be set whose name tells that
+// its value is secret.
+func isSecretHeader(m protoreflect.Message) bool {
+	if m.Descriptor().Name() != "HeaderValue" {
+		return false
+	}
+	key := m.Descriptor().Fields().ByName("key")
+	return key != nil && key.Kind() == protoreflect.StringKind && secretHeader.MatchString(m.Get(key).String())
+}
