@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"github.com/statsd-admin/statsd-admin/render"
 	"os"
 	"slices"
 	"strings"
@@ -218,7 +219,7 @@ func TestProductSpelling(t *testing.T) {
 			t.Errorf("%s: /help does not list %s alone", product, want[0])
 		}
 		for _, path := range want {
-			if r := s.Request("GET", path, nil); r.Status != 200 || r.Get("content-type") != typeExposition || r.Get("server") != product {
+			if r := s.Request("GET", path, nil); r.Status != 200 || r.Get("content-type") != render.FormatText.ContentType() || r.Get("server") != product {
 				t.Errorf("%s: GET %s: %d %v", product, path, r.Status, r.Header)
 			}
 		}

@@ -7,12 +7,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/render"
 )
 
-// Content types of the exposition formats.
-const (
-	typeExposition  = "text/plain; version=0.0.4; charset=utf-8"
-	typeOpenMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-)
-
 func (s *Server) stats(w *Response, r *Request) error { return s.showStats(w, r, false) }
 
 func (s *Server) statsMetrics(w *Response, r *Request) error { return s.showStats(w, r, true) }
@@ -48,48 +42,15 @@ func (s *Server) render(w *Response, r *Request, q *statsQuery) error {
 		w.SetType(typeHTML)
 		return s.statsPage(w, r, q)
 	case formatMetrics:
-		if prefersOpenMetrics(r.headers("accept")) {
-			w.SetType(typeOpenMetrics)
+		format := render.Negotiate(strings.Join(r.headers("accept"), ","))
+		w.SetType(format.ContentType())
+		switch format {
+		case render.FormatOpenMetrics:
 			return render.OpenMetrics(w, s.store, q.options)
+		case render.FormatProtobuf:
+			return render.Protobuf(w, s.store, q.options)
 		}
-		w.SetType(typeExposition)
 		return render.Exposition(w, s.store, q.options)
 	}
 	return render.Text(w, s.store, q.options)
-}
-
-// prefersOpenMetrics reports whether the values of Accept give OpenMetrics more
-// weight than the text format, or the same and name it first.
-func prefersOpenMetrics(accept []string) bool {
-	open, text := 0.0, 0.0
-	for _, value := range accept {
-		for item := range strings.SplitSeq(value, ",") {
-			name, parameters, _ := strings.Cut(item, ";")
-			weight := mediaWeight(parameters)
-			switch strings.ToLower(strings.Trim(name, " \t")) {
-			case "application/openmetrics-text":
-				if weight > text {
-					open = max(open, weight)
-				}
-			case "text/plain", "text/*", "*/*":
-				if weight > open {
-					text = max(text, weight)
-				}
-			}
-		}
-	}
-	return open > text
-}
-
-// mediaWeight returns the q of the parameters of a media type.
-func mediaWeight(parameters string) float64 {
-	for p := range strings.SplitSeq(parameters, ";") {
-		if name, _, _ := strings.Cut(p, "="); strings.EqualFold(strings.Trim(name, " \t"), "q") {
-			if q, ok := parseWeight(p); ok {
-				return q
-			}
-			return 0
-		}
-	}
-	return 1
 }

@@ -228,25 +228,29 @@ func TestExpositionNegotiation(t *testing.T) {
 		{"application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", true},
 		{"application/openmetrics-text;q=0.5, text/plain;q=0.7", false},
 		{"text/plain, application/openmetrics-text", false},
-		{"application/openmetrics-text, text/plain", true},
+		{"application/openmetrics-text, text/plain", false},
 		{"application/openmetrics-text;q=0", false},
 		{"APPLICATION/OpenMetrics-Text; Q=0.1", true},
 		{"application/openmetrics-text;q=x", false},
-		{"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,application/openmetrics-text;q=0.5,text/plain;q=0.3", true},
+		{"application/vnd.google.protobuf;q=0.6,application/openmetrics-text;q=0.5,text/plain;q=0.3", true},
 		{"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
 	}
 	s := start(t, Config{Store: fixture()})
 	for _, tt := range tests {
 		for _, target := range []string{"/stats/metrics", "/stats?format=metrics"} {
 			a := get(t, s, target, "Accept: "+tt.accept)
-			want := typeExposition
+			want := render.FormatText.ContentType()
 			if tt.open {
-				want = typeOpenMetrics
+				want = render.FormatOpenMetrics.ContentType()
 			}
 			if got := a.header.Get("content-type"); got != want || tt.open != strings.HasSuffix(a.body, "# EOF\n") {
 				t.Errorf("Accept %q: content-type %q, want %q", tt.accept, got, want)
 			}
 		}
+	}
+	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+	if a := get(t, s, "/stats/metrics", "Accept: "+protobuf+";q=0.6,text/plain;q=0.3"); a.header.Get("content-type") != render.FormatProtobuf.ContentType() {
+		t.Errorf("protobuf is not negotiated: %v", a.header)
 	}
 	if a := get(t, s, "/stats", "Accept: application/openmetrics-text"); a.header.Get("content-type") != typeText {
 		t.Errorf("/stats without a format negotiates: %v", a.header)
