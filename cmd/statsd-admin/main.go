@@ -12,6 +12,9 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 )
@@ -23,6 +26,9 @@ var (
 )
 
 func main() {
+	// The limit on one match of a backtracking filter is as exact as this clock,
+	// which the engine has for the whole process.
+	regexp2.SetTimeoutCheckPeriod(10 * time.Millisecond)
 	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), signals: notify(), newDaemon: newInstance}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
