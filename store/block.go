@@ -81,15 +81,17 @@ func (c *class) expires(k Kind) bool { return c.evict || c.ttl[k] != 0 }
 // dropped as a whole: handles that somebody still holds keep its memory, and
 // write into it without effect.
 type block struct {
-	pg     *page // counters and gauges
-	cls    *class
-	arena  atomic.Pointer[arena] // records, see record.go
-	hists  atomic.Pointer[[]*histogram.Histogram]
-	texts  atomic.Pointer[[]*TextReadout]
-	latch  *[slotsPerBlock]uint64                       // totals as of the last flush; guarded by Store.flushMu
-	base   atomic.Pointer[[slotsPerBlock]atomic.Uint64] // totals at the last reset; nil: never reset
-	modes  *[slotsPerBlock]atomic.Uint32                // import modes of gauges
-	active *[slotsPerBlock]atomic.Uint32                // second of the last update, for stats that expire
+	pg    *page // counters and gauges
+	cls   *class
+	arena atomic.Pointer[arena] // records, see record.go
+	hists atomic.Pointer[[]*histogram.Histogram]
+	texts atomic.Pointer[[]*TextReadout]
+	latch *[slotsPerBlock]uint64                       // totals as of the last flush; guarded by Store.flushMu
+	base  atomic.Pointer[[slotsPerBlock]atomic.Uint64] // totals at the last reset; nil: never reset
+	modes *[slotsPerBlock]atomic.Uint32                // import modes of gauges
+
+	parents atomic.Pointer[parents]       // of gauges; nil: there is no parent process
+	active  *[slotsPerBlock]atomic.Uint32 // second of the last update, for stats that expire
 
 	hotMu sync.Mutex // serializes page.own
 

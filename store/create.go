@@ -193,6 +193,9 @@ func (s *Store) takeMode(b *block, i int, mode ImportMode) error {
 		return nil
 	case have == Uninitialized:
 		b.modes[i].Store(uint32(mode))
+		if mode == NeverImport {
+			b.forget(i)
+		}
 		return nil
 	default:
 		return fmt.Errorf("the gauge has import mode %d, asked for with %d: %w", have, mode, ErrKind)

@@ -86,7 +86,7 @@ func (c *Cursor) take() {
 		case variantCounter:
 			st.raw = st.b.pg.total(st.i)
 		case variantGauge, variantFloat:
-			st.raw = st.b.pg.word(st.i).load()
+			st.raw = st.b.gauge(st.i)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (b *block) isUsed(i int) bool {
 	case variantCounter:
 		return b.pg.total(i) != 0
 	case variantGauge, variantFloat:
-		return b.pg.word(i).load() != 0 || b.used.has(i)
+		return b.gauge(i) != 0 || b.used.has(i)
 	case variantText:
 		return (*b.texts.Load())[i].v.Load() != nil
 	default:

@@ -40,10 +40,11 @@ func (g *Gauge) Dec() { g.Sub(1) }
 
 // Value returns the value of g.
 func (g *Gauge) Value() uint64 {
-	if b, _ := g.w.home(); b.null {
+	b, i := g.w.home()
+	if b.null {
 		return 0
 	}
-	return g.w.load()
+	return b.gauge(i)
 }
 
 // markUsed notes that a gauge whose value is 0 was set all the same.

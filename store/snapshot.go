@@ -82,7 +82,7 @@ func (snap *Snapshot) keep(b *block, n int) {
 	case variantGauge, variantFloat:
 		k.words = make([]uint64, n)
 		for i := range k.words {
-			k.words[i] = b.pg.word(i).load()
+			k.words[i] = b.gauge(i)
 		}
 	case variantHistogram:
 		k.hists = make([]*histogram.Snapshot, n)

@@ -1,0 +1,269 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// handOver moves what changed in parent to child and returns how many stats
+// that were.
+func handOver(t *testing.T, e *Export, im *Import) (n int) {
+	t.Helper()
+	e.Next(func(h *Handed) bool {
+		n++
+		if err := im.Add(h); err != nil {
+			t.Errorf("%s: %v", h.Name, err)
+		}
+		return true
+	})
+	return n
+}
+
+// shown returns name: value of all counters and gauges.
+func shown(s *Store) string {
+	v := s.View()
+	defer v.Close()
+	var b strings.Builder
+	for c := v.ByName(Scalars); c.Next(); {
+		fmt.Fprintf(&b, "%s: %s", c.Name(), c.AppendValue(nil))
+		if !c.Used() {
+			b.WriteString(" unused")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// deltas flushes s and returns what its counters give to the sinks.
+func deltas(s *Store) string {
+	snap := s.Flush(FlushOptions{})
+	defer snap.Close()
+	var b strings.Builder
+	snap.CounterChanges(func(c *Cursor, d uint64) bool {
+		fmt.Fprintf(&b, "%s+%d ", c.Name(), d)
+		return true
+	})
+	return b.String()
+}
+
+func TestCountersGoOn(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	total := parent.Root().Counter("rq")
+	parent.Root().Counter("unused")
+	total.Add(100)
+	parent.Flush(FlushOptions{}).Close() // the parent's sinks got 100
+	total.Add(7)
+	own := child.Root().Counter("rq")
+	own.Add(1)
+
+	e, im := parent.NewExport(), child.NewImport(nil)
+	handOver(t, e, im)
+	if got := own.Value(); got != 108 {
+		t.Errorf("value %d, want 108", got)
+	}
+	if got := deltas(child); got != "rq+8 " {
+		t.Errorf("the child's sinks get %q, want what the parent's did not get", got)
+	}
+	total.Add(5)
+	if n := handOver(t, e, im); n != 1 {
+		t.Errorf("%d stats in the second export, want the one that changed", n)
+	}
+	if n := handOver(t, e, im); n != 0 {
+		t.Errorf("%d stats although nothing changed", n)
+	}
+	if got := deltas(child); got != "rq+5 " || own.Value() != 113 {
+		t.Errorf("second: %q, value %d", got, own.Value())
+	}
+	im.Close()
+	im.Close()
+	if got := shown(child); got != "rq: 113\n" {
+		t.Errorf("in the end %q", got)
+	}
+	if err := im.Add(&Handed{Name: "rq", Delta: 1}); !errors.Is(err, ErrClosed) || own.Value() != 113 {
+		t.Errorf("after the end: %v, value %d", err, own.Value())
+	}
+}
+
+func TestCounterThatWasReset(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	c := parent.Root().Counter("rq")
+	c.Add(100)
+	parent.Flush(FlushOptions{}).Close()
+	parent.ResetCounters()
+	c.Add(3)
+	handOver(t, parent.NewExport(), child.NewImport(nil))
+	if got := shown(child); got != "rq: 3\n" {
+		t.Errorf("the child shows %q", got)
+	}
+}
+
+func TestGaugeModes(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	set := func(s *Store, name string, mode ImportMode, n uint64) *Gauge {
+		g := s.Root().Gauge(name, mode)
+		g.Set(n)
+		return g
+	}
+	sum, never := set(parent, "sum", Accumulate, 5), set(parent, "never", NeverImport, 6)
+	set(parent, "later.sum", Accumulate, 7)
+	set(parent, "later.never", Accumulate, 8) // the parent did not know better
+	set(parent, "unknown", Accumulate, 9)
+	set(parent, "hidden", HiddenAccumulate, 10)
+	set(parent, "zero", Accumulate, 0)
+	own := set(child, "sum", Accumulate, 50)
+	set(child, "never", NeverImport, 60)
+
+	e, im := parent.NewExport(), child.NewImport(nil)
+	handOver(t, e, im)
+	want := "hidden: 10\nlater.never: 8\nlater.sum: 7\nnever: 60\nsum: 55\nunknown: 9\nzero: 0\n"
+	if got := shown(child); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	own.Set(51) // a gauge that is set does not forget the parent
+	late := child.Root().Gauge("later.sum", Accumulate)
+	late.Add(70)
+	child.Root().Gauge("later.never", NeverImport)
+	child.Root().Gauge("hidden", HiddenAccumulate)
+	sum.Set(4)
+	never.Set(7)
+	handOver(t, e, im)
+	if own.Value() != 55 || late.Value() != 77 {
+		t.Errorf("sum %d and later.sum %d, want 55 and 77", own.Value(), late.Value())
+	}
+	want = "hidden: 10\nlater.never: 0 unused\nlater.sum: 77\nnever: 60\nsum: 55\nunknown: 9\nzero: 0\n"
+	if got := shown(child); got != want {
+		t.Errorf("second: got\n%swant\n%s", got, want)
+	}
+	child.Flush(FlushOptions{}).Close()
+	im.Close()
+	want = "hidden: 0\nlater.never: 0 unused\nlater.sum: 70\nnever: 60\nsum: 51\n"
+	if got := shown(child); got != want {
+		t.Errorf("without the parent: got\n%swant\n%s", got, want)
+	}
+	snap := child.Flush(FlushOptions{})
+	defer snap.Close()
+	var changed []string
+	snap.GaugeChanges(func(c *Cursor) bool { changed = append(changed, c.Name()); return true })
+	if got := len(changed); got < 3 {
+		t.Errorf("the sinks hear of %q only; hidden, later.sum and sum changed when the parent went", changed)
+	}
+}
+
+// TestNetworkStats carries what StatsD input made: it stays when the parent is
+// gone, in the hands of who owns such stats.
+func TestNetworkStats(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	net := ScopeOptions{Network: true}
+	tag := []tags.Tag{{Name: "env", Value: "a.b"}, {Name: "bare"}}
+	from := parent.Scope("", net)
+	from.Counter("hits", tag...).Add(3)
+	temp, level := from.FloatGauge("temp"), from.FloatGauge("level", tag...)
+	_ = temp.Set(-1.5)
+	_ = level.Set(0.1)
+
+	to := child.Scope("", net)
+	var asked []string
+	find := func(h *Handed) any {
+		asked = append(asked, fmt.Sprint(h.Name, h.Tags, h.Fractional))
+		switch {
+		case h.Name == "lost":
+			return nil
+		case h.Kind == KindCounter:
+			return to.Counter(h.Name, h.Tags...)
+		}
+		return to.FloatGauge(h.Name, h.Tags...)
+	}
+	from.Counter("lost").Inc()
+	e, im := parent.NewExport(), child.NewImport(find)
+	handOver(t, e, im)
+	if len(asked) != 4 {
+		t.Errorf("asked for %q", asked)
+	}
+	_ = temp.Set(2)                             // the parent alone
+	_ = to.FloatGauge("level", tag...).Add(0.5) // the child
+	_ = level.Add(0.25)                         // and the parent
+	handOver(t, e, im)
+	im.Close()
+	want := "hits.env.a.b.bare: 3\nlevel.env.a.b.bare: 0.85\ntemp: 2\n"
+	if got := shown(child); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	v := child.View()
+	defer v.Close()
+	c, _ := v.Find("hits.env.a.b.bare")
+	if got := fmt.Sprint(c.AppendTags(nil)); got != fmt.Sprint(tag) || !c.Network() {
+		t.Errorf("labels %s, network %t", got, c.Network())
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	child := New(Options{Reject: func(name string) bool { return name == "no" }})
+	child.Root().Gauge("g", Accumulate)
+	im := child.NewImport(nil)
+	for _, tt := range []struct {
+		h    Handed
+		want error
+	}{
+		{Handed{Name: "no", Delta: 1}, ErrRejected},
+		{Handed{Name: "g", Delta: 1}, ErrKind},
+		{Handed{Name: "h", Kind: KindHistogram}, ErrKind},
+		{Handed{Name: "t", Kind: KindText}, ErrKind},
+		{Handed{Name: "f", Kind: KindGauge, Fractional: true, Value: math.Float64bits(math.NaN())}, ErrNotFinite},
+		{Handed{Name: "g", Kind: KindGauge, Fractional: true}, ErrKind},
+		{Handed{Name: "k", Kind: 99}, ErrKind},
+	} {
+		if err := im.Add(&tt.h); !errors.Is(err, tt.want) {
+			t.Errorf("%+v: %v, want %v", tt.h, err, tt.want)
+		}
+	}
+	if got := shown(child); got != "g: 0 unused\n" {
+		t.Errorf("something was taken in all the same: %q", got)
+	}
+}
+
+// TestHandOverUnderLoad counts in both processes while one hands over to the
+// other: in the end nothing is missing, neither on the page nor in the sinks.
+func TestHandOverUnderLoad(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	var flushed uint64 // by the parent before
+	pc, cc := parent.Root().Counter("c"), child.Root().Counter("c")
+	gauge := parent.Root().Gauge("g", Accumulate)
+	const each = 20_000
+	var writers sync.WaitGroup
+	for _, c := range []*Counter{pc, pc, cc} {
+		writers.Go(func() {
+			for range each {
+				c.Inc()
+				gauge.Inc()
+			}
+		})
+	}
+	take := func(s *Store) (sum uint64) {
+		snap := s.Flush(FlushOptions{})
+		defer snap.Close()
+		snap.CounterChanges(func(_ *Cursor, d uint64) bool { sum += d; return true })
+		return sum
+	}
+	flushed += take(parent)
+	e, im := parent.NewExport(), child.NewImport(nil)
+	for range 200 {
+		handOver(t, e, im)
+		flushed += take(child)
+	}
+	writers.Wait()
+	handOver(t, e, im)
+	if got := child.Root().Gauge("g", Accumulate).Value(); got != 3*each {
+		t.Errorf("gauge %d, want %d", got, 3*each)
+	}
+	im.Close()
+	flushed += take(child)
+	if got := cc.Value(); got != 3*each || flushed != 3*each {
+		t.Errorf("shown %d, given to sinks %d, want %d", got, flushed, 3*each)
+	}
+}
