@@ -121,9 +121,16 @@ func (sc *Scope) Close() {
 		s.unhold(sc, x)
 	}
 	sc.held = nil
+	many := len(s.dead) > purgeAfter+s.stats/8
 	s.mu.Unlock()
-	s.purge()
+	if many {
+		s.purge()
+	}
 }
+
+// purgeAfter dead stats, and an eighth of the live ones, may wait for the next
+// view, which takes them out of the orders: that costs a walk over all names.
+const purgeAfter = 4096
 
 // hold makes sc a holder of the existing stat x. Store.mu must be held.
 func (s *Store) hold(sc *Scope, b *block, slot int, x id) error {

@@ -175,6 +175,7 @@ func TestClosedScopeKeepsWhatOthersHold(t *testing.T) {
 	}
 	b.Close()
 	equal(t, names(st, store.Scalars), nil)
+	st.View().Close()
 	if got := b.Store().Symbols().NumSymbols(); got != 0 {
 		t.Errorf("%d symbols left after the last holder went", got)
 	}
