@@ -22,10 +22,10 @@ import (
 	_ "github.com/valyala/fasthttp"
 	_ "go.uber.org/goleak"
 	_ "go.yaml.in/yaml/v4"
+	_ "golang.org/x/net/http2"
 	_ "golang.org/x/sys/unix"
 	_ "google.golang.org/grpc"
 	_ "google.golang.org/grpc/health/grpc_health_v1"
 	_ "google.golang.org/protobuf/encoding/protojson"
 	_ "pgregory.net/rapid"
-	_ "golang.org/x/net/http2"
 )
