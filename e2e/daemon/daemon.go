@@ -116,6 +116,11 @@ func Start(t testing.TB, c Config) *Daemon {
 	}()
 	t.Cleanup(func() {
 		d.Kill()
+		for _, bad := range []string{"DATA RACE", "panic: ", "fatal error: ", "goroutine 1 ["} {
+			if strings.Contains(d.Output(), bad) {
+				t.Errorf("the daemon said %q", bad)
+			}
+		}
 		if t.Failed() {
 			t.Logf("the daemon said:\n%s", d.Output())
 		}
