@@ -90,6 +90,9 @@ type ListenerConfig struct {
 	// then only tells the protocol. For UDP each gets a reader. The server
 	// closes them.
 	Sockets []*os.File
+	// TakePath says that the path of an inherited unix socket is inherited
+	// too: the server removes it in the end. Default: somebody else does.
+	TakePath bool
 }
 
 // ParseConfig says which dialects are understood.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -32,11 +33,14 @@ type listener struct {
 	local   string // the address with the real port
 	sockets []*socket
 	accept  net.Listener
-	path    *unixPath
+	plain   net.Listener             // accept without TLS
+	path    atomic.Pointer[unixPath] // that is removed in the end
 	figures *figures
 	conns   connSet
 
 	stop     chan struct{} // closed when the listener is to end
+	halting  sync.Once
+	adopting sync.Mutex // held while stop is closed, and while a connection is adopted
 	ending   sync.Once
 	accepter sync.WaitGroup
 	readers  sync.WaitGroup
@@ -76,6 +80,9 @@ func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 		}
 		if so.raw, err = so.conn.SyscallConn(); err != nil {
 			return l, err
+		}
+		if q, ok := queue(so.raw); ok {
+			so.drops.last = q.dropped // of an inherited socket: counted by who had it before
 		}
 		if so.batch, err = newBatch(so.conn, cfg.PacketBytes); err != nil {
 			return l, err
@@ -119,7 +126,7 @@ func (l *listener) bindPackets() error {
 		l.addSocket(pc)
 	}
 	if len(l.sockets) > 0 {
-		return nil
+		return l.takePath()
 	}
 	if l.addr.unix() {
 		return l.bindUnixgram()
@@ -196,6 +203,9 @@ func (l *listener) bindStream() (err error) {
 		if l.accept.Addr().Network() == "unix" != l.addr.unix() {
 			return fmt.Errorf("the inherited socket %s is of another kind", f.Name())
 		}
+		if err := l.takePath(); err != nil {
+			return err
+		}
 	case l.addr.unix():
 		if !l.addr.abstract() {
 			if err := clearPath(l.addr); err != nil {
@@ -217,7 +227,7 @@ func (l *listener) bindStream() (err error) {
 			return err
 		}
 	}
-	l.local = l.addr.bound(l.accept.Addr())
+	l.local, l.plain = l.addr.bound(l.accept.Addr()), l.accept
 	if l.cfg.TLS != nil {
 		l.accept = tls.NewListener(l.accept, l.cfg.TLS)
 	}
@@ -225,14 +235,26 @@ func (l *listener) bindStream() (err error) {
 }
 
 // claim gives the socket at l's path its rights and remembers it.
-func (l *listener) claim() (err error) {
+func (l *listener) claim() error {
 	if l.addr.abstract() {
 		return nil
 	}
-	if l.path, err = claimPath(l.addr.place); err != nil {
+	p, err := claimPath(l.addr.place)
+	if err != nil {
 		return err
 	}
+	l.path.Store(p)
 	return setRights(l.addr.place, &l.cfg)
+}
+
+// takePath remembers the path of an inherited socket if it is l's to remove.
+func (l *listener) takePath() error {
+	if !l.addr.unix() || l.addr.abstract() || !l.cfg.TakePath {
+		return nil
+	}
+	p, err := claimPath(l.addr.place)
+	l.path.Store(p)
+	return err
 }
 
 // close closes what l has open and removes its path.
@@ -248,5 +270,5 @@ func (l *listener) closeAll() {
 	for _, f := range l.cfg.Sockets {
 		_ = f.Close()
 	}
-	_ = l.path.remove() // a path that stays is cleared at the next start
+	_ = l.path.Load().remove() // a path that stays is cleared at the next start
 }

@@ -201,18 +201,27 @@ func (s *Server) StopListener(name string) bool {
 // second.
 func (l *listener) end() {
 	l.ending.Do(func() {
-		close(l.stop)
-		if l.accept != nil {
-			_ = l.accept.Close() // ends the accepter
-		}
+		l.halt()
 		l.accepter.Wait()
 		l.conns.drain()
-		for _, so := range l.sockets {
-			_ = so.conn.SetReadDeadline(time.Unix(1, 0)) // ends the wait of its reader
-		}
 		l.readers.Wait()
 		l.streams.Wait()
 		l.close()
+	})
+}
+
+// halt ends accepting and reading of datagrams. It does not wait for that.
+func (l *listener) halt() {
+	l.halting.Do(func() {
+		l.adopting.Lock()
+		close(l.stop)
+		l.adopting.Unlock()
+		if l.accept != nil {
+			_ = l.accept.Close() // ends the accepter
+		}
+		for _, so := range l.sockets {
+			_ = so.conn.SetReadDeadline(time.Unix(1, 0)) // ends the wait of its reader
+		}
 	})
 }
 

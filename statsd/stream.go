@@ -31,6 +31,9 @@ type connSet struct {
 
 	// draining is set when the server stops: see stream.arm.
 	draining atomic.Bool
+	// taker gets the connections that wait for input, nil unless they are to
+	// be handed over.
+	taker atomic.Pointer[func(*stream) bool]
 
 	mu    sync.Mutex
 	conns map[*stream]struct{}
@@ -110,6 +113,7 @@ type stream struct {
 
 	mu    sync.Mutex // orders changes of the read deadline
 	armed bool       // a deadline is set
+	kept  bool       // cannot be handed over
 	end   time.Time  // of draining
 }
 
@@ -120,6 +124,8 @@ func (st *stream) arm() {
 	var until time.Time
 	idle := st.l.cfg.IdleTimeout
 	switch {
+	case st.l.conns.taker.Load() != nil && !st.kept:
+		until = time.Unix(1, 0) // at once
 	case st.l.conns.draining.Load():
 		now := time.Now()
 		if st.end.IsZero() {
@@ -163,14 +169,15 @@ func (s *Server) acceptStreams(l *listener) {
 			s.pause(acceptedPause)
 			continue
 		}
-		s.admit(l, c)
+		s.admit(l, c, nil)
 	}
 }
 
-// admit starts serving c or refuses it.
-func (s *Server) admit(l *listener, c net.Conn) {
+// admit starts serving c or refuses it. What was read from c before is in
+// read.
+func (s *Server) admit(l *listener, c net.Conn, read []byte) {
 	l.figures.connections.Inc()
-	st := &stream{server: s, l: l, conn: c, lane: s.nextStreamLane()}
+	st := &stream{server: s, l: l, conn: c, lane: s.nextStreamLane(), buf: read, n: len(read)}
 	why := ""
 	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil && !l.addr.unix() {
 		st.addr = a.Addr().Unmap()
@@ -207,7 +214,8 @@ func (s *Server) admit(l *listener, c net.Conn) {
 
 // serve reads st to its end and says why it ended.
 func (st *stream) serve() (why string) {
-	st.buf = make([]byte, streamBuffer)
+	st.buf = append(make([]byte, 0, max(streamBuffer, 2*st.n)), st.buf...)
+	st.buf = st.buf[:cap(st.buf)]
 	take := st.takeLines
 	if st.l.addr.framing == frames {
 		take = st.takeFrames
@@ -229,6 +237,9 @@ func (st *stream) serve() (why string) {
 			continue
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if st.handOver() {
+				return "handed_over"
+			}
 			if why = st.idled(); why == "" {
 				continue
 			}

@@ -1,0 +1,274 @@
+package statsd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// A server can be followed by another process without a gap. The successor
+// gets duplicates of the sockets (Sockets), so that both read what arrives,
+// each datagram and each connection one of them. Then the old server lets go
+// of them (HandOver); it goes on with the connections that it has, until it
+// gives these away too (TakeConnections) or ends.
+
+// ListenerSockets are the sockets of one listener.
+type ListenerSockets struct {
+	Address string // as configured
+	Files   []*os.File
+}
+
+// Sockets returns duplicates of the sockets of all listeners that were not
+// stopped, in the order of the configuration. The caller closes them. From
+// then on the server leaves the paths of its unix sockets to the successor.
+func (s *Server) Sockets() (all []ListenerSockets, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != listening && s.state != running {
+		return nil, errors.New("statsd: a server that does not listen has no sockets")
+	}
+	defer func() {
+		if err != nil {
+			for _, l := range all {
+				for _, f := range l.Files {
+					_ = f.Close() // a duplicate
+				}
+			}
+			all = nil
+		}
+	}()
+	for _, l := range s.listeners {
+		if l.stopping() {
+			continue
+		}
+		ls := ListenerSockets{Address: l.cfg.Address}
+		var conns []syscall.Conn
+		for _, so := range l.sockets {
+			conns = append(conns, so.conn)
+		}
+		if c, ok := l.plain.(syscall.Conn); ok {
+			conns = append(conns, c)
+		}
+		for _, c := range conns {
+			f, err := duplicate(c, l.name)
+			if err != nil {
+				all = append(all, ls)
+				return all, fmt.Errorf("statsd: %q: %w", l.cfg.Address, err)
+			}
+			ls.Files = append(ls.Files, f)
+		}
+		all = append(all, ls)
+	}
+	for _, l := range s.listeners {
+		l.path.Store(nil)
+	}
+	return all, nil
+}
+
+// duplicate returns another descriptor of a socket.
+func duplicate(c syscall.Conn, name string) (*os.File, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd, dupErr := -1, error(nil)
+	err = raw.Control(func(of uintptr) { fd, dupErr = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, dupErr); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// HandOver stops accepting connections and reading datagrams, and returns when
+// that is done. Connections go on.
+func (s *Server) HandOver() {
+	all := s.snapshotListeners()
+	for _, l := range all {
+		l.halt()
+	}
+	for _, l := range all {
+		l.accepter.Wait()
+		l.readers.Wait()
+	}
+}
+
+// Connection is an open connection of a stream listener.
+type Connection struct {
+	Address string   // of the listener, as configured
+	File    *os.File // the connection
+	Read    []byte   // what was read of it and not taken in: part of a line or frame
+}
+
+// TakeConnections gives away all open connections, but for those with TLS, and
+// returns when none is left. take is called by many goroutines at a time; it
+// owns what it gets, and the server does not read from it any more. If take
+// returns false, or the system refuses, the connection stays and goes on.
+func (s *Server) TakeConnections(take func(Connection) bool) {
+	give := func(st *stream) bool {
+		c, ok := st.conn.(syscall.Conn)
+		if !ok {
+			return false
+		}
+		f, err := duplicate(c, st.l.name)
+		if err != nil {
+			return false
+		}
+		return take(Connection{st.l.cfg.Address, f, slices.Clone(st.buf[:st.n])})
+	}
+	for _, l := range s.snapshotListeners() {
+		if l.accept == nil {
+			continue
+		}
+		l.conns.taker.Store(&give)
+		l.conns.rearm()
+	}
+	for _, l := range s.snapshotListeners() {
+		for l.conns.leaving() {
+			s.pause(retryPause)
+		}
+	}
+}
+
+// leaving reports whether a connection has not been asked to leave yet.
+func (c *connSet) leaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for st := range c.conns {
+		st.mu.Lock()
+		kept := st.kept
+		st.mu.Unlock()
+		if c.taker.Load() != nil && !kept {
+			return true
+		}
+	}
+	return false
+}
+
+// handOver gives st away if that is asked for. It reports whether st is gone.
+func (st *stream) handOver() bool {
+	give := st.l.conns.taker.Load()
+	st.mu.Lock()
+	asked := give != nil && !st.kept
+	st.mu.Unlock()
+	if !asked {
+		return false
+	}
+	if (*give)(st) {
+		return true
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.kept, st.armed = true, true // so that the deadline is taken back
+	return false
+}
+
+// Adopt goes on with a connection that another server gave away. The file is
+// closed. An error says that no stream listener has its address any more; the
+// connection is closed then.
+func (s *Server) Adopt(c Connection) error {
+	conn, err := net.FileConn(c.File)
+	_ = c.File.Close() // conn is a duplicate of it
+	if err != nil {
+		return fmt.Errorf("statsd: connection of %q: %w", c.Address, err)
+	}
+	for _, l := range s.snapshotListeners() {
+		if l.cfg.Address == c.Address && l.accept != nil && l.cfg.TLS == nil && s.adopt(l, conn, c.Read) {
+			return nil
+		}
+	}
+	_ = conn.Close() // nobody reads it
+	return fmt.Errorf("statsd: connection of %q: no listener takes it", c.Address)
+}
+
+// adopt serves conn as one of l's unless l is to end.
+func (s *Server) adopt(l *listener, conn net.Conn, read []byte) bool {
+	l.adopting.Lock()
+	defer l.adopting.Unlock()
+	if l.stopping() {
+		return false
+	}
+	s.admit(l, conn, read)
+	return true
+}
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() (n int) {
+	for _, l := range s.snapshotListeners() {
+		l.conns.mu.Lock()
+		n += len(l.conns.conns)
+		l.conns.mu.Unlock()
+	}
+	return n
+}
+
+// handed returns what a stat that another server hands over is to this one.
+// It reports false if it cannot be one of this server's.
+func (s *Server) handed(h *store.Handed) (w wanted, ok bool) {
+	w = wanted{name: h.Name, tags: slices.Clone(h.Tags)}
+	if p := s.registry.scope.Prefix(); p != "" {
+		if w.name, ok = strings.CutPrefix(w.name, p+"."); !ok {
+			return w, false
+		}
+	}
+	return w, h.Network && w.name != ""
+}
+
+// IsSet reports whether a gauge that is to be handed over is the count of a
+// set. Its elements are not handed over, so the count should not be either.
+func (s *Server) IsSet(h *store.Handed) bool {
+	w, ok := s.handed(h)
+	if !ok {
+		return false
+	}
+	r := s.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hash(&w)
+	x, ok := r.texts.find(w.text)
+	return ok && r.cells.at(x).group == sets
+}
+
+// Import returns the *store.Counter or *store.FloatGauge for a received stat
+// that another server hands over, as a sample would make it. It returns nil if
+// there can be none.
+func (s *Server) Import(h *store.Handed) any {
+	w, ok := s.handed(h)
+	switch {
+	case !ok:
+		return nil
+	case h.Kind == store.KindCounter:
+		w.group, w.typ = counters, line.Counter
+	case h.Kind == store.KindGauge && h.Fractional:
+		w.group, w.typ = gauges, line.Gauge
+	default:
+		return nil
+	}
+	r, name := s.registry, w.name
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x, known, reason := r.place(&w, func(*store.Counter, Clash) {})
+	if reason != line.OK || w.name != name {
+		return nil // the name is that of something else here
+	}
+	if !known {
+		if r.live >= r.cfg.Limits.Series {
+			return nil
+		}
+		f, err := r.make(&w, ordinary)
+		if err != nil {
+			return nil
+		}
+		r.live++
+		x = f.number
+	}
+	return r.cells.at(x).stat
+}

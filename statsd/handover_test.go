@@ -1,0 +1,214 @@
+package statsd
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// carry hands over what the stats of one server changed.
+func carry(t *testing.T, from *Server, e *store.Export, im *store.Import) {
+	t.Helper()
+	e.Next(func(h *store.Handed) bool {
+		if from.IsSet(h) {
+			return true
+		}
+		if err := im.Add(h); err != nil {
+			t.Error(err)
+		}
+		return true
+	})
+}
+
+// inherit returns the configuration of a successor.
+func inherit(t *testing.T, from *live, cfg Config) Config {
+	t.Helper()
+	all, err := from.Sockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Listeners = slices.Clone(cfg.Listeners)
+	for i := range all {
+		if all[i].Address != cfg.Listeners[i].Address {
+			t.Fatalf("listener %d has the address %q", i, all[i].Address)
+		}
+		cfg.Listeners[i].Sockets, cfg.Listeners[i].TakePath = all[i].Files, true
+	}
+	return cfg
+}
+
+// TestHandOver moves a server under load to another one, with all sockets and
+// connections. Nothing is lost and nothing is counted twice.
+func TestHandOver(t *testing.T) {
+	dir := t.TempDir()
+	cfg := Config{Listeners: []ListenerConfig{
+		{Address: "udp://127.0.0.1:0", Readers: 2},
+		{Address: "tcp://127.0.0.1:0"},
+		{Address: "unixgram://" + filepath.Join(dir, "g")},
+		{Address: "unixlines://" + filepath.Join(dir, "l")},
+		{Address: "unixstream://" + filepath.Join(dir, "f")},
+	}}
+	parent := newLive(t, cfg).run()
+	const each = 4000
+	var senders sync.WaitGroup
+	half := make(chan struct{}, len(cfg.Listeners))
+	for i := range cfg.Listeners {
+		c := parent.dial(i)
+		senders.Go(func() {
+			for n := range each {
+				msg := []byte(fmt.Sprintf("n%d:1|c\nn%d:2|c", i, i))
+				switch i {
+				case 1, 3: // the second line comes in two pieces
+					msg = append(msg, '\n')
+					if _, err := c.Write(msg[:len(msg)-3]); err != nil {
+						t.Error(err)
+					}
+					msg = msg[len(msg)-3:]
+				case 4:
+					msg = append(binary.LittleEndian.AppendUint32(nil, uint32(len(msg))), msg...)
+				}
+				if _, err := c.Write(msg); err != nil {
+					t.Errorf("%s: %v", cfg.Listeners[i].Address, err)
+					return
+				}
+				if n == each/4 {
+					half <- struct{}{}
+				}
+			}
+		})
+	}
+	for range cfg.Listeners {
+		<-half
+	}
+	child := newLive(t, inherit(t, parent, cfg))
+	e, im := parent.store.NewExport(), child.store.NewImport(child.Import)
+	carry(t, parent.Server, e, im)
+	child.run()
+	parent.HandOver()
+	if n := parent.Connections(); n != 3 {
+		t.Errorf("%d connections stay, want 3", n)
+	}
+	var adopting sync.Mutex
+	parent.TakeConnections(func(c Connection) bool {
+		adopting.Lock()
+		defer adopting.Unlock()
+		if err := child.Adopt(c); err != nil {
+			t.Error(err)
+		}
+		return true
+	})
+	if n := parent.Connections(); n != 0 {
+		t.Errorf("%d connections stay although all were given away", n)
+	}
+	senders.Wait()
+	parent.stop()
+	carry(t, parent.Server, e, im)
+	im.Close()
+	for i := range cfg.Listeners {
+		until(t, cfg.Listeners[i].Address+" is complete", func() bool {
+			got := child.counter(fmt.Sprint("n", i))
+			if got > 3*each {
+				t.Fatalf("%s: %d, want %d", cfg.Listeners[i].Address, got, 3*each)
+			}
+			return got == 3*each
+		})
+	}
+	for i := range 3 {
+		if _, err := os.Lstat(filepath.Join(dir, "glf"[i:i+1])); err != nil {
+			t.Errorf("the old server took a path with it: %v", err)
+		}
+	}
+	write(t, child.dial(3), "after:1|c\n")
+	until(t, "a new connection is served", func() bool { return child.counter("after") == 1 })
+	child.stop()
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("the new server leaves %v", left)
+	}
+}
+
+// TestKeptConnections gives away connections that nobody takes: they go on.
+func TestKeptConnections(t *testing.T) {
+	cfg := Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}
+	l := newLive(t, cfg).run()
+	c := l.dial(0)
+	write(t, c, "a:1|c\na:1")
+	until(t, "the first line is in", func() bool { return l.counter("a") == 1 })
+	l.HandOver()
+	asked := 0
+	l.TakeConnections(func(o Connection) bool {
+		asked++
+		if !bytes.Equal(o.Read, []byte("a:1")) || o.Address != "tcp://127.0.0.1:0" {
+			t.Errorf("offered %q of %q", o.Read, o.Address)
+		}
+		_ = o.File.Close()
+		return false
+	})
+	if asked != 1 {
+		t.Errorf("%d connections were offered", asked)
+	}
+	write(t, c, "|c\na:1|c\n")
+	until(t, "the connection goes on", func() bool { return l.counter("a") == 3 })
+	if _, err := net.Dial("tcp", l.address(0)); err == nil {
+		t.Error("the server still accepts")
+	}
+}
+
+func TestImportedStats(t *testing.T) {
+	parent, child := newRig(t, Config{Prefix: "p"}), newRig(t, Config{Prefix: "p", Limits: Limits{Series: 3}})
+	parent.send("a:3|c|#k:v,bare\nb:7|g\nb:+1|g\ns:x|s\ns:y|s\n")
+	parent.flush()
+	child.send("s:z|s\n")
+	im := child.store.NewImport(child.Import)
+	carry(t, parent.Server, parent.store.NewExport(), im)
+	im.Close()
+	child.send("a:1|c|#k:v,bare\nb:-2|g\ns:z|s\n")
+	child.flush()
+	if got, want := strings.Join(child.stats(), ", "), "p.a.bare.k.v 4, p.b 6, p.s 1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, h := range []store.Handed{
+		{Name: "p.full", Network: true, Delta: 1},                            // the limit of series
+		{Name: "other.a", Network: true, Delta: 1},                           // another prefix
+		{Name: "p.a", Network: false, Delta: 1},                              // of the program
+		{Name: "p.b", Network: true, Delta: 1},                               // has another kind
+		{Name: "p.h", Network: true, Kind: store.KindHistogram},              // not handed over
+		{Name: "p.g", Network: true, Kind: store.KindGauge},                  // received gauges are fractional
+		{Name: "p.", Network: true, Kind: store.KindGauge, Fractional: true}, // no name
+	} {
+		if got := child.Import(&h); got != nil {
+			t.Errorf("%+v: %v", h, got)
+		}
+	}
+}
+
+func TestAdoptRefuses(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}).run()
+	c := l.dial(0)
+	f, err := c.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Adopt(Connection{Address: "tcp://elsewhere:1", File: f}); err == nil || !strings.Contains(err.Error(), "no listener") {
+		t.Errorf("unknown listener: %v", err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Adopt(Connection{Address: "tcp://127.0.0.1:0", File: null}); err == nil {
+		t.Error("a file was adopted as a connection")
+	}
+	l.stop()
+	if _, err := l.Sockets(); err == nil {
+		t.Error("a server that ended has sockets")
+	}
+}
