@@ -1,19 +1,93 @@
 package bench
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
-	"sync"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 )
 
+// clientEnv makes the test binary a client of the admin interface, since
+// clients in the same process would wait for the same scheduler. Its value is
+// the base address. The first argument is what to do.
+const clientEnv = "BENCH_CLIENT_OF"
+
+func TestMain(m *testing.M) {
+	if base := os.Getenv(clientEnv); base != "" {
+		if err := client(base, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// client scrapes for ever with so many connections, or asks /ready so often
+// and prints the 50th and 99th percentile in nanoseconds.
+func client(base string, args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	if args[0] == "scrape" {
+		begun, ends := make(chan error, n), make(chan error)
+		for range n {
+			go func() {
+				c := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+				err := get(c, base+"/stats/prometheus")
+				begun <- err
+				for err == nil {
+					err = get(c, base+"/stats/prometheus")
+				}
+				ends <- err
+			}()
+		}
+		for range n {
+			if err := <-begun; err != nil {
+				return err
+			}
+		}
+		fmt.Println("begun")
+		return <-ends
+	}
+	var took []time.Duration
+	c := &http.Client{}
+	for range n {
+		start := time.Now()
+		if err := get(c, base+"/ready"); err != nil {
+			return err
+		}
+		took = append(took, time.Since(start))
+		time.Sleep(time.Millisecond) // so that many phases of the scrapes are met
+	}
+	slices.Sort(took)
+	fmt.Println(percentile(took, 0.5), percentile(took, 0.99))
+	return nil
+}
+
+func get(c *http.Client, url string) error {
+	resp, err := c.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
 // BenchmarkReady is a GET of /ready, one after the other, while nobody or
-// 8 clients scrape a million series as fast as they can.
+// 8 clients scrape a million series as fast as they can. The clients are
+// processes of their own.
 func BenchmarkReady(b *testing.B) {
 	st, _ := clusters(loadNames())
 	for _, c := range []struct {
@@ -27,54 +101,30 @@ func BenchmarkReady(b *testing.B) {
 			ctx, cancel := context.WithCancel(context.Background())
 			ended := make(chan error)
 			go func() { ended <- srv.Run(ctx) }()
-			base := "http://" + srv.Addr().String()
-			get := func(ctx context.Context, client *http.Client, path string) error {
-				r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
-				if err != nil {
-					return err
-				}
-				resp, err := client.Do(r)
-				if err != nil {
-					return err
-				}
-				defer resp.Body.Close()
-				_, err = io.Copy(io.Discard, resp.Body)
-				return err
+			start := func(args ...string) (*exec.Cmd, *bufio.Reader) {
+				cmd := exec.CommandContext(ctx, os.Args[0], args...)
+				cmd.Env = append(os.Environ(), clientEnv+"=http://"+srv.Addr().String())
+				cmd.Stderr = os.Stderr
+				out, err := cmd.StdoutPipe()
+				must(b, err)
+				must(b, cmd.Start())
+				return cmd, bufio.NewReader(out)
 			}
-			var scrapes, begun sync.WaitGroup
-			begun.Add(c.clients)
-			scraping, stop := context.WithCancel(ctx)
-			for range c.clients {
-				scrapes.Go(func() {
-					client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
-					err := get(scraping, client, "/stats/prometheus")
-					begun.Done()
-					for err == nil {
-						err = get(scraping, client, "/stats/prometheus")
-					}
-					client.CloseIdleConnections()
-				})
+			if c.clients > 0 {
+				scraper, out := start("scrape", strconv.Itoa(c.clients))
+				_, err := out.ReadString('\n')
+				must(b, err)
+				defer func() { _ = scraper.Wait() }() // it is killed
 			}
-			probe := &http.Client{}
-			begun.Wait() // each has read all once
-			must(b, get(ctx, probe, "/ready"))
-			var took []time.Duration
 			b.ResetTimer()
-			for b.Loop() {
-				start := time.Now()
-				must(b, get(ctx, probe, "/ready"))
-				took = append(took, time.Since(start))
-				b.StopTimer()
-				time.Sleep(time.Millisecond) // so that many phases of the scrapes are met
-				b.StartTimer()
-			}
+			probe, out := start("probe", strconv.Itoa(b.N))
+			var p50, p99 float64
+			_, err = fmt.Fscan(out, &p50, &p99)
+			must(b, err)
+			must(b, probe.Wait())
 			b.StopTimer()
-			slices.Sort(took)
-			b.ReportMetric(percentile(took, 0.5), "p50-ns")
-			b.ReportMetric(percentile(took, 0.99), "p99-ns")
-			stop()
-			scrapes.Wait()
-			probe.CloseIdleConnections()
+			b.ReportMetric(p50, "p50-ns")
+			b.ReportMetric(p99, "p99-ns")
 			cancel()
 			must(b, <-ended)
 		})
