@@ -35,3 +35,12 @@ func checkHistogram(t *testing.T, exposition, metric, labels string, count, sum 
 		t.Errorf("%s: sum %v, want %v", metric, got, sum)
 	}
 }
+
+// checkSampled checks a counter of which the client sent every second increment
+// by chance. Clients that aggregate count before they sample.
+func checkSampled(t *testing.T, got, increments float64) {
+	t.Helper()
+	if int64(got)%2 != 0 || got < increments*7/10 || got > increments*13/10 {
+		t.Errorf("a counter sampled at 0.5 is %v after %v increments", got, increments)
+	}
+}

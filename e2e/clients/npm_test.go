@@ -16,6 +16,7 @@ import (
 // what npm/send.js sends.
 const (
 	npmIncrements = 3_000
+	npmSampled    = 1_000
 	npmTimings    = 300
 	npmMembers    = 50
 )
@@ -74,10 +75,14 @@ func TestNpmClients(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			s := d.Wait(fmt.Sprintf("%v lines", sent.Lines), func(s daemon.Stats) bool {
-				return s.Number("ingest.lines.listener."+tt.listener) == sent.Lines || s.Number("ingest.kernel_drops.listener."+tt.listener) > 0
+				lines := sent.Lines + s.Number("shop.sampled.env.test")/2 // the client sends every second one of these
+				return s.Number("ingest.lines.listener."+tt.listener) == lines || s.Number("ingest.kernel_drops.listener."+tt.listener) > 0
 			})
 			if drops := s.Number("ingest.kernel_drops.listener." + tt.listener); drops > 0 {
 				t.Fatalf("the kernel dropped %v packets of a slow sender", drops)
+			}
+			if tt.library == "hot-shots" {
+				checkSampled(t, s.Number("shop.sampled.env.test"), npmSampled)
 			}
 			checkNpm(t, d, tt.events)
 			checkNpmSet(t, d, command("set"))

@@ -4,12 +4,13 @@
 //     node send.js statsd-client udp|tcp ADDRESS all|set
 //
 // ADDRESS is host:port or a path. With all it prints how many lines it sent as
-// JSON; with set it sends the members of a set until its standard input ends.
+// JSON, without those of a counter that hot-shots samples by chance; with set it sends the members of a set until its standard input ends.
 'use strict';
 
 const net = require('net');
 
 const increments = 3000;
+const sampled = 1000;
 const timings = 300;
 const members = 50;
 
@@ -82,6 +83,12 @@ async function hotShots() {
     client.increment('orders', 1, { host: 'h' + (i % 10) }, sent());
     if (i % 8 === 7) {
       await drain();
+    }
+  }
+  for (let i = 0; i < sampled; i++) {
+    client.increment('sampled', 1, 0.5);
+    if (i % 8 === 7) {
+      await new Promise((resolve) => setImmediate(resolve));
     }
   }
   await drain();
