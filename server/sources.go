@@ -59,6 +59,9 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.Loggers == nil {
 		src.Loggers = loggers{s.loggers}
 	}
+	if src.Ingest == nil && s.statsd != nil {
+		src.Ingest = ingest{s.statsd, s.cfg.StatsD.Parse.AbsoluteGauges}
+	}
 	if path := s.cfg.ProfilePath; path != "" {
 		if src.CPUProfiler == nil {
 			src.CPUProfiler = profiler.NewCPU(path)
