@@ -190,8 +190,8 @@ func newServerFigures(root *store.Scope) *serverFigures {
 		s.created[g] = root.Counter("ingest.series_created", kind)
 		s.expired[g] = root.Counter("ingest.series_expired", kind)
 	}
-	for l := range limits {
-		s.limited[l] = root.Counter("ingest.limited", tags.Tag{Name: "limit", Value: limit(l).String()})
+	for l := noLimit + 1; l < limits; l++ {
+		s.limited[l] = root.Counter("ingest.limited", tags.Tag{Name: "limit", Value: l.String()})
 	}
 	for _, a := range []string{"info", "error", "warning", "success"} {
 		s.events[a] = root.Counter("ingest.events", tags.Tag{Name: "alert_type", Value: a})

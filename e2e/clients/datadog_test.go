@@ -165,6 +165,12 @@ func checkAll(t *testing.T, d *daemon.Daemon, listener string, bytes float64) {
 	if v := got.Sum("ingest.rejected."); v != 0 {
 		t.Errorf("%v lines were rejected", v)
 	}
+	if v := got.Sum("ingest.limited."); v != 0 {
+		t.Errorf("%v samples were over a limit", v)
+	}
+	if _, ok := got["ingest.limited.limit.none"]; ok {
+		t.Error("a limit called none")
+	}
 	checkSampled(t, got.Number("shop.sampled.env.test"), sampled)
 	metrics := d.Metrics(fmt.Sprintf(`shop_spread_count{env="test"} %d`, timings))
 	checkHistogram(t, metrics, "shop_latency", `env="test"`, timings, 50_500)
