@@ -164,12 +164,23 @@ func TestProcessMemory(t *testing.T) {
 	}
 }
 
+// yieldingRuntime lets others run before and after each change.
+type yieldingRuntime struct{ Runtime }
+
+func (r yieldingRuntime) Modify(values map[string]string) error {
+	runtime.Gosched()
+	defer runtime.Gosched()
+	return r.Runtime.Modify(values)
+}
+
 // TestSec_23_AuditIsComplete sends mutations at the same time: each has an
 // entry, and for each key the entries tell the history of its value.
 func TestSec_23_AuditIsComplete(t *testing.T) {
 	const workers, each = 8, 250
 	world := newWorld()
-	s := newServer(t, Config{Sources: world.sources(), Limits: Limits{AuditEntries: workers*each + 10}})
+	sources := world.sources()
+	sources.Runtime = yieldingRuntime{sources.Runtime}
+	s := newServer(t, Config{Sources: sources, Limits: Limits{AuditEntries: workers*each + 10}})
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {

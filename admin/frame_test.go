@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // request is a whole request with some more header fields.
@@ -144,6 +145,24 @@ func TestSec_09_SmugglingCorpus(t *testing.T) {
 	}
 	if n < 200 {
 		t.Errorf("%d requests, want 200", n)
+	}
+}
+
+// TestRefusedBodiesAreNotAwaited sends heads of requests that are refused, and
+// never the bodies they promise.
+func TestRefusedBodiesAreNotAwaited(t *testing.T) {
+	s := start(t, Config{Limits: Limits{ReadTimeout: time.Hour}})
+	for _, fields := range [][]string{
+		{"Transfer-Encoding: chunked"}, {"Transfer-Encoding: chunked", "Content-Length: 5"}, {"Content-Length: 5", "Expect: 100-continue"},
+		{"Content-Length: 5", "Expect: x"}, {"Content-Length: 5", "Content-Encoding: gzip"}, {"Content-Length: 5", "Upgrade: x"}, {"Content-Length: 99999999"},
+	} {
+		a := parseAnswers(t, talk(t, s, request("POST /ready HTTP/1.1", fields...)))
+		if len(a) != 1 || a[0].status < 400 {
+			t.Errorf("%q: %+v", fields, a)
+		}
+	}
+	if a := parseAnswers(t, talk(t, s, request("GET /ready HTTP/1.1", "Content-Length: 5"))); len(a) != 1 || a[0].status != 400 {
+		t.Errorf("GET: %+v", a)
 	}
 }
 

@@ -305,7 +305,6 @@ func (w *Response) fault(err error) {
 func (w *Response) release() {
 	if w.encoder != nil {
 		w.server.compressors.give(w.encoding, w.encoder)
-		w.encoder = nil
 	}
 }
 
