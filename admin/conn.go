@@ -70,6 +70,10 @@ const (
 	lingerBytes = 256 << 10
 )
 
+// returnTime is how long handlers get to come back after the connections that
+// they write to were closed.
+const returnTime = time.Second
+
 // connections counts the connections of a server and decides which may come in.
 type connections struct {
 	limits *Limits
@@ -158,8 +162,8 @@ func (s *connections) count() int {
 
 // close refuses new connections, ends those without a request at once and the
 // others when their requests are answered, but no later than after grace. It
-// returns how many handlers had still not come back after the same time again;
-// without grace it waits for them.
+// returns how many handlers had still not come back a while later; without
+// grace it waits for them.
 func (s *connections) close(grace time.Duration) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +182,7 @@ func (s *connections) close(grace time.Duration) int {
 				_ = c.Conn.Close()
 			}
 		}).Stop()
-		defer time.AfterFunc(2*grace, func() {
+		defer time.AfterFunc(grace+returnTime, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			enough = true
