@@ -33,8 +33,10 @@ func TestStopListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	count(3)
-	if !l.StopListener(infos[0].Name) || !l.StopListener(infos[0].Name) {
-		t.Error("the listener is not known")
+	for range 2 { // the second time changes nothing
+		if !l.StopListener(infos[0].Name) {
+			t.Error("the listener is not known")
+		}
 	}
 	if c, err := net.Dial("tcp", tcp); err == nil {
 		c.Close()

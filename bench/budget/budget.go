@@ -110,11 +110,12 @@ func parseBound(s string) (Bound, error) {
 // isTime reports whether unit measures time.
 func isTime(unit string) bool {
 	what, _, _ := strings.Cut(unit, "/")
-	switch {
-	case what == "ns", what == "us", what == "µs", what == "ms", what == "s", what == "sec":
-		return true
+	for _, u := range []string{"ns", "us", "µs", "ms", "s", "sec"} {
+		if what == u || strings.HasSuffix(what, "-"+u) {
+			return true
+		}
 	}
-	return strings.HasSuffix(what, "-ns") || strings.HasSuffix(what, "-ms")
+	return false
 }
 
 // groups returns the names of the benchmarks that must be measured, those that
@@ -142,15 +143,4 @@ func (b *Budget) groups() [][]string {
 		}
 	}
 	return groups
-}
-
-// only returns the budget with the bounds for which keep is true.
-func (b *Budget) only(keep func(Bound) bool) *Budget {
-	var some Budget
-	for _, bound := range b.Bounds {
-		if keep(bound) {
-			some.Bounds = append(some.Bounds, bound)
-		}
-	}
-	return &some
 }
