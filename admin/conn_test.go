@@ -103,7 +103,7 @@ func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 }
 
 func TestSec_10_HalfOpenConnectionsEnd(t *testing.T) {
-	s := start(t, Config{Limits: Limits{ReadTimeout: 50 * time.Millisecond, Connections: 50, ConnectionsPerPeer: 50}})
+	s := start(t, Config{Limits: Limits{ReadTimeout: 500 * time.Millisecond, Connections: 50, ConnectionsPerPeer: 50}})
 	silent := dial(t, s)
 	half := dial(t, s)
 	io.WriteString(half, "GET /ready HTTP/1.1\r\nHost: localh")
