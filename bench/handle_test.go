@@ -7,6 +7,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // padded is an atomic that shares its cache lines with nothing.
@@ -187,6 +188,35 @@ func BenchmarkGauge(b *testing.B) {
 		onAllCores(b.N, func(core, n int) {
 			for i := range n {
 				a.Store(uint64(i))
+			}
+		})
+		m.Report("cpu-ns/op", 1)
+	})
+}
+
+// BenchmarkHost counts one request to an upstream host: active, total,
+// success, and not active any more.
+func BenchmarkHost(b *testing.B) {
+	h := host.New(host.Spec{})
+	request := func() {
+		h.Stats.RqActive.Inc()
+		h.Stats.RqTotal.Inc()
+		h.Stats.RqSuccess.Inc()
+		h.Stats.RqActive.Dec()
+	}
+	b.Run("case=one/impl=ours", func(b *testing.B) {
+		b.ReportAllocs()
+		m := budget.StartMeter(b)
+		for b.Loop() {
+			request()
+		}
+		m.Report("cpu-ns/op", 1)
+	})
+	b.Run("case=same/impl=ours", func(b *testing.B) {
+		m := budget.StartMeter(b)
+		onAllCores(b.N, func(core, n int) {
+			for range n {
+				request()
 			}
 		})
 		m.Report("cpu-ns/op", 1)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -85,11 +86,26 @@ func get(c *http.Client, url string) error {
 	return err
 }
 
+// resident returns the resident memory of this process in MiB, 0 if the system
+// does not tell.
+func resident() float64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var all, pages int
+	if _, err := fmt.Sscan(string(b), &all, &pages); err != nil {
+		return 0
+	}
+	return float64(pages*os.Getpagesize()) / (1 << 20)
+}
+
 // BenchmarkReady is a GET of /ready, one after the other, while nobody or
 // 8 clients scrape a million series as fast as they can. The clients are
-// processes of their own.
+// processes of their own. RSS-MiB is the resident memory with all that.
 func BenchmarkReady(b *testing.B) {
 	st, _ := clusters(loadNames())
+	runtime.GC()
 	for _, c := range []struct {
 		name    string
 		clients int
@@ -125,6 +141,7 @@ func BenchmarkReady(b *testing.B) {
 			b.StopTimer()
 			b.ReportMetric(p50, "p50-ns")
 			b.ReportMetric(p99, "p99-ns")
+			b.ReportMetric(resident(), "RSS-MiB")
 			cancel()
 			must(b, <-ended)
 		})
