@@ -88,6 +88,7 @@ func (cfg *Config) apply(boot Boot) {
 	cfg.CommandLine, cfg.Version = *o, boot.Version
 	cfg.AdminAddressPath = o.AdminAddressPath
 	cfg.TraceMutexes = o.EnableMutexTracing
+	cfg.HotRestart = hotRestartOf(o)
 	cfg.Lifecycle.DrainTime = o.DrainTime
 	if o.DrainTime == 0 {
 		cfg.Lifecycle.DrainTime = -1 // at once; 0 would be the default

@@ -30,11 +30,11 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 	}
 	*g = selfStats{
 		live: own("live"), initialized: sc.Histogram("initialization_time_ms", store.Milliseconds),
-		uptime: summed("uptime"), concurrency: own("concurrency"), allocated: summed("memory_allocated"),
+		uptime: own("uptime"), concurrency: own("concurrency"), allocated: summed("memory_allocated"),
 		heapSize: summed("memory_heap_size"), physical: summed("memory_physical_size"), state: own("state"),
-		parentConnections: summed("parent_connections"), totalConnections: summed("total_connections"),
+		parentConnections: own("parent_connections"), totalConnections: own("total_connections"),
 		version: own("version"), daysUntilCertExpires: own("days_until_first_cert_expiring"),
-		epoch: own("hot_restart_epoch"), generation: summed("hot_restart_generation"),
+		epoch: own("hot_restart_epoch"), generation: own("hot_restart_generation"),
 		recentLookups: own("stats_recent_lookups"), fips: own("compilation_settings.fips_mode"),
 		staticUnknown: sc.Counter("static_unknown_fields"), dynamicUnknown: sc.Counter("dynamic_unknown_fields"),
 		wip: sc.Counter("wip_protos"), bugs: sc.Counter(product + "_bug_failures"),
@@ -47,7 +47,7 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 	}
 	g.version.Set(cfg.StatsVersion)
 	g.epoch.Set(uint64(cfg.CommandLine.RestartEpoch))
-	g.generation.Set(uint64(cfg.CommandLine.RestartEpoch) + 1)
+	g.generation.Set(1)
 	g.fips.Set(0)
 	g.staticUnknown.Add(cfg.UnknownFields)
 }
@@ -56,7 +56,8 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 func (s *Server) refresh(now time.Time) {
 	g := &s.gauges
 	m := memory()
-	g.uptime.Set(uint64(now.Sub(s.start) / time.Second))
+	g.uptime.Set(uint64(max(now.Sub(s.began()), 0) / time.Second))
+	s.hot.refresh(g, s.connections())
 	g.allocated.Set(m.Allocated)
 	g.heapSize.Set(m.HeapSize)
 	g.physical.Set(m.TotalPhysicalBytes)

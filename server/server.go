@@ -37,6 +37,9 @@ type Config struct {
 	// Flush is the schedule of flushes. Its store is filled in; what Before
 	// and Initialized hold is kept and added to.
 	Flush flush.Config
+	// HotRestart makes the server one of a line of processes that follow each
+	// other. Nil: it stands alone.
+	HotRestart *HotRestart
 	// CircuitStream is the event stream for circuit breaker dashboards. Nil:
 	// none.
 	CircuitStream *CircuitStream
@@ -97,6 +100,7 @@ type Server struct {
 	tls       []*certs.Server
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
+	hot       *hotRestart // nil if the server stands alone
 
 	quit     chan struct{} // closed by Quit
 	quitOnce sync.Once
@@ -119,7 +123,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeStatsD, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -194,6 +198,9 @@ func (s *Server) makeFlusher() (err error) {
 	cfg := s.cfg.Flush
 	cfg.Store = s.store
 	cfg.Before = append([]func(time.Time){s.refresh}, cfg.Before...)
+	if s.hot != nil {
+		cfg.Before = append([]func(time.Time){s.hot.askStats}, cfg.Before...)
+	}
 	if s.statsd != nil {
 		cfg.Before = append(cfg.Before, s.statsd.Flush)
 		cfg.Sweep = s.statsd.Sweep
@@ -294,27 +301,35 @@ func (s *Server) Listen() error {
 	return s.bindErr
 }
 
-func (s *Server) listen() error {
+func (s *Server) listen() (err error) {
+	defer func() {
+		if err == nil {
+			return
+		}
+		if s.statsd != nil {
+			s.statsd.Close()
+		}
+		s.hot.close()
+	}()
+	if err := s.hot.join(); err != nil {
+		return err
+	}
+	if s.statsd != nil {
+		if err := s.statsd.Listen(); err != nil {
+			return err
+		}
+		for _, l := range s.statsd.Listeners() {
+			s.log.Info(fmt.Sprintf("statsd listener %s on %s", l.Name, l.Address))
+			if err := s.listeners.Add(s.statsdListener(l)); err != nil {
+				s.log.Warn("listener is not shown", "name", l.Name, "error", err)
+			}
+		}
+	}
 	if s.admin != nil {
-		if err := s.admin.Listen(); err != nil {
+		if err := s.listenAdmin(); err != nil {
 			return err
 		}
 		s.writeAddress()
-	}
-	if s.statsd == nil {
-		return nil
-	}
-	if err := s.statsd.Listen(); err != nil {
-		if s.admin != nil {
-			s.admin.Close()
-		}
-		return err
-	}
-	for _, l := range s.statsd.Listeners() {
-		s.log.Info(fmt.Sprintf("statsd listener %s on %s", l.Name, l.Address))
-		if err := s.listeners.Add(s.statsdListener(l)); err != nil {
-			s.log.Warn("listener is not shown", "name", l.Name, "error", err)
-		}
 	}
 	return nil
 }
@@ -351,12 +366,13 @@ func (s *Server) Run(ctx context.Context) error {
 
 	// What ends later is given a context of its own, and ended in order.
 	var inputs, background, port group
-	inputs.ctx, background.ctx = ctx, context.WithoutCancel(ctx)
-	port.ctx = background.ctx
+	background.ctx = context.WithoutCancel(ctx)
+	inputs.ctx, port.ctx = background.ctx, background.ctx
 	inputs.start()
 	background.start()
 	port.start()
 
+	s.hot.inherit()
 	if s.statsd != nil {
 		inputs.run("statsd", stop, s.statsd.Run)
 	}
@@ -365,12 +381,20 @@ func (s *Server) Run(ctx context.Context) error {
 		background.run("accesslog", stop, l.Run)
 	}
 	if s.admin != nil {
-		port.run("admin", stop, s.admin.Run)
+		port.run("admin", stop, s.runAdmin)
 	}
 	var flushing group
 	flushing.ctx = background.ctx
 	flushing.start()
-	flushing.run("flush", stop, s.flusher.Run)
+	flushed := make(chan struct{})
+	flushing.run("flush", stop, func(ctx context.Context) error {
+		defer close(flushed)
+		return s.flusher.Run(ctx)
+	})
+	if s.hot != nil {
+		s.hot.ending, s.hot.ended = flushing.cancel, flushed
+		background.run("hot restart", stop, s.hot.run)
+	}
 	s.life.Initialize(func() {
 		s.gauges.initialized.Record(uint64(time.Since(s.start).Milliseconds()))
 		s.log.Info("server is live")
@@ -382,7 +406,8 @@ func (s *Server) Run(ctx context.Context) error {
 		s.circuit.Close()
 	}
 	s.life.Close()
-	err := errors.Join(inputs.wait(), flushing.wait(), port.wait(), background.wait())
+	handOver := s.hot.part()
+	err := errors.Join(inputs.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
 	for _, l := range s.access {
 		err = errors.Join(err, l.Close())
 	}

@@ -25,6 +25,9 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.Info == nil {
 		src.Info = s.info
 	}
+	if src.HotRestartVersion == nil {
+		src.HotRestartVersion = s.hot.version
+	}
 	if src.Memory == nil {
 		src.Memory = memory
 	}
@@ -73,13 +76,17 @@ func (s *Server) fillSources(src *admin.Sources) {
 }
 
 func (s *Server) info() admin.ServerInfo {
-	up := time.Since(s.start)
+	line := s.cfg.CommandLine
+	if s.hot != nil {
+		line.BaseID = uint64(s.hot.baseID.Load())
+	}
 	return admin.ServerInfo{
-		Version:            s.cfg.Version,
-		UptimeCurrentEpoch: up,
-		UptimeAllEpochs:    up,
-		CommandLine:        s.cfg.CommandLine,
-		Node:               s.cfg.Node,
+		Version:                s.cfg.Version,
+		UptimeCurrentEpoch:     time.Since(s.start),
+		UptimeAllEpochs:        max(time.Since(s.began()), 0),
+		CommandLine:            line,
+		Node:                   s.cfg.Node,
+		HotRestartInitializing: s.hot != nil && s.hot.cfg.RestartEpoch > 0 && !s.life.Initialized(),
 	}
 }
 

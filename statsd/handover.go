@@ -272,3 +272,29 @@ func (s *Server) Import(h *store.Handed) any {
 	}
 	return r.cells.at(x).stat
 }
+
+// Inherit gives the server the sockets that another one had, before Listen. A
+// listener without sockets of its own takes those of the first entry with its
+// address; what nobody takes is closed. It returns how many listeners were
+// served.
+func (s *Server) Inherit(all []ListenerSockets) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all = slices.Clone(all)
+	for i := range s.cfg.Listeners {
+		l := &s.cfg.Listeners[i]
+		at := slices.IndexFunc(all, func(o ListenerSockets) bool { return o.Address == l.Address && len(o.Files) > 0 })
+		if s.state != made || len(l.Sockets) > 0 || at < 0 {
+			continue
+		}
+		l.Sockets, l.TakePath = all[at].Files, true
+		all = slices.Delete(all, at, at+1)
+		n++
+	}
+	for _, o := range all {
+		for _, f := range o.Files {
+			_ = f.Close() // a duplicate
+		}
+	}
+	return n
+}

@@ -1,0 +1,175 @@
+package hotrestart
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// link is a connection between two processes. One goroutine reads from it at a
+// time, and one writes.
+type link struct {
+	conn    *net.UnixConn
+	timeout time.Duration // for the rest of a message that has begun, and for writing one
+}
+
+// message is what was received. Its files belong to the receiver.
+type message struct {
+	kind    kind
+	payload []byte
+	files   []*os.File
+}
+
+// close closes the files of a message that nobody wants.
+func (m *message) close() { closeAll(m.files) }
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // duplicates: nothing was written
+	}
+}
+
+// send sends one message. The files stay open.
+func (l *link) send(k kind, payload []byte, files ...*os.File) error {
+	if len(payload) > maxPayload || len(files) > maxFiles {
+		return fmt.Errorf("%w: %d bytes and %d files", errMalformed, len(payload), len(files))
+	}
+	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
+		return err
+	}
+	b := append(head{k, uint32(len(payload)), uint32(len(files))}.append(make([]byte, 0, headBytes+len(payload))), payload...)
+	if len(files) == 0 {
+		_, err := l.conn.Write(b)
+		return err
+	}
+	fds := make([]int, len(files))
+	for i, f := range files {
+		raw, err := f.SyscallConn()
+		if err != nil {
+			return err
+		}
+		// Not Fd: it would take the socket, which others use, out of its mode.
+		if err := raw.Control(func(fd uintptr) { fds[i] = int(fd) }); err != nil {
+			return err
+		}
+	}
+	// The files go with the head, so that they cannot be overlooked.
+	if _, _, err := l.conn.WriteMsgUnix(b[:headBytes], unix.UnixRights(fds...), nil); err != nil {
+		return err
+	}
+	_, err := l.conn.Write(b[headBytes:])
+	return err
+}
+
+// receive waits up to wait for the next message to begin, for ever if that is
+// 0, and then reads it.
+func (l *link) receive(wait time.Duration) (m message, err error) {
+	defer func() {
+		if err != nil {
+			m.close()
+			m = message{}
+		}
+	}()
+	var until time.Time
+	if wait > 0 {
+		until = time.Now().Add(wait)
+	}
+	var room [headBytes]byte
+	n, err := l.read(&m, room[:], until)
+	if err != nil {
+		return m, err
+	}
+	until = time.Now().Add(l.timeout)
+	for n < headBytes {
+		k, err := l.read(&m, room[n:], until)
+		if err != nil {
+			return m, unexpected(err)
+		}
+		n += k
+	}
+	h, err := parseHead(room[:])
+	if err != nil {
+		return m, err
+	}
+	m.kind = h.kind
+	// Memory is taken as bytes arrive: a length alone costs nothing.
+	const step = 64 << 10
+	for len(m.payload) < int(h.length) {
+		at := len(m.payload)
+		m.payload = append(m.payload, make([]byte, min(step, int(h.length)-at))...)
+		k, err := l.read(&m, m.payload[at:], until)
+		if err != nil {
+			return m, unexpected(err)
+		}
+		m.payload = m.payload[:at+k]
+	}
+	if len(m.files) != int(h.files) {
+		return m, fmt.Errorf("%w: %d files, %d announced", errMalformed, len(m.files), h.files)
+	}
+	return m, nil
+}
+
+// errEnd is what receive returns when the other side has closed.
+var errEnd = errors.New("hotrestart: the other process has closed the connection")
+
+func unexpected(err error) error {
+	if errors.Is(err, errEnd) {
+		return fmt.Errorf("%w in the middle of a message", errEnd)
+	}
+	return err
+}
+
+// read reads some bytes and takes the files that come with them.
+func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
+	if err := l.conn.SetReadDeadline(until); err != nil {
+		return 0, err
+	}
+	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
+	n, oobn, flags, _, err := l.conn.ReadMsgUnix(b, oob)
+	if oobn > 0 {
+		files, bad := receivedFiles(oob[:oobn])
+		m.files = append(m.files, files...)
+		if err == nil && (bad != nil || flags&unix.MSG_CTRUNC != 0) {
+			err = fmt.Errorf("%w: its files did not arrive: %w", errMalformed, bad)
+		}
+	}
+	switch {
+	case err != nil:
+		return n, err
+	case n == 0:
+		return 0, errEnd
+	case len(m.files) > maxFiles:
+		return n, fmt.Errorf("%w: too many files", errMalformed)
+	}
+	return n, nil
+}
+
+func receivedFiles(oob []byte) (files []*os.File, err error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	for i := range messages {
+		if messages[i].Header.Level != unix.SOL_SOCKET || messages[i].Header.Type != unix.SCM_RIGHTS {
+			continue
+		}
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return files, err
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "inherited"))
+		}
+	}
+	return files, nil
+}
+
+// gone reports whether an error says that the other process is not there.
+func gone(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
+}

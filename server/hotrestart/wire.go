@@ -1,0 +1,238 @@
+package hotrestart
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// The version of the protocol: what is said, and how many bytes the head of a
+// message has. Processes with different versions cannot follow each other.
+const (
+	protocol  = 1
+	headBytes = 16
+
+	magic = 0x68727374 // hrst
+)
+
+// Version is the version of the protocol as users see it, "disabled" where the
+// system does not have what it takes.
+func Version() string {
+	if !available {
+		return "disabled"
+	}
+	return fmt.Sprintf("%d.%d", protocol, headBytes)
+}
+
+// kind says what a message is.
+type kind uint16
+
+const (
+	// Asked by the successor.
+	askHello kind = iota + 1
+	askSockets
+	askCloseAdmin
+	askStats
+	askDrain
+	askTerminate
+
+	// Answered.
+	answerRefused    kind = iota + 100 // a text; the connection ends
+	answerHello                        // origin
+	answerSocket                       // address, with files
+	answerConnection                   // address and bytes, with a file
+	answerStats                        // some stats
+	answerDone                         // figures: the answer is complete
+	answerBye                          // figures: the process ends
+)
+
+// Limits of a message. One with a connection carries what was read of a frame.
+const (
+	maxPayload = 17 << 20
+	maxFiles   = 128
+	statsPart  = 256 << 10 // from how many bytes on stats are sent
+	maxTags    = 1 << 10
+)
+
+var errMalformed = errors.New("hotrestart: malformed message")
+
+// head is the head of a message.
+type head struct {
+	kind   kind
+	length uint32 // of the payload
+	files  uint32
+}
+
+func (h head) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, magic)
+	dst = binary.BigEndian.AppendUint16(dst, protocol)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(h.kind))
+	dst = binary.BigEndian.AppendUint32(dst, h.length)
+	return binary.BigEndian.AppendUint32(dst, h.files)
+}
+
+func parseHead(b []byte) (h head, err error) {
+	if len(b) != headBytes || binary.BigEndian.Uint32(b) != magic {
+		return h, fmt.Errorf("%w: no head", errMalformed)
+	}
+	if v := binary.BigEndian.Uint16(b[4:]); v != protocol {
+		return h, fmt.Errorf("hotrestart: the other process speaks version %d of the protocol, this one %d", v, protocol)
+	}
+	h = head{kind(binary.BigEndian.Uint16(b[6:])), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])}
+	if h.length > maxPayload || h.files > maxFiles {
+		return h, fmt.Errorf("%w: %d bytes and %d files", errMalformed, h.length, h.files)
+	}
+	return h, nil
+}
+
+// reader takes a payload apart. After the first mistake all it returns is zero.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) number() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) text() string {
+	n := r.number()
+	if n > uint64(len(r.b)) {
+		r.b, r.bad = nil, true
+		return ""
+	}
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}
+
+// done reports what is wrong with a payload that must end here.
+func (r *reader) done() error {
+	if r.bad || len(r.b) > 0 {
+		return errMalformed
+	}
+	return nil
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// hello is what a successor says first.
+type hello struct {
+	epoch uint64
+	stats bool // it wants them
+}
+
+func (h hello) append(dst []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, h.epoch), bit(h.stats))
+}
+
+func parseHello(b []byte) (hello, error) {
+	r := reader{b: b}
+	h := hello{epoch: r.number(), stats: r.number() != 0}
+	return h, r.done()
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Origin is where a line of processes began.
+type Origin struct {
+	Start      time.Time // of the first process
+	Generation uint64    // of the process that answers
+}
+
+func (o Origin) append(dst []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(o.Start.UnixNano())), o.Generation)
+}
+
+func parseOrigin(b []byte) (Origin, error) {
+	r := reader{b: b}
+	o := Origin{Start: time.Unix(0, int64(r.number())), Generation: r.number()}
+	return o, r.done()
+}
+
+// Figures are what a process tells of itself besides its stats.
+type Figures struct {
+	Memory      uint64 // allocated bytes
+	Connections uint64 // open ones
+}
+
+func (f Figures) append(dst []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, f.Memory), f.Connections)
+}
+
+func parseFigures(b []byte) (Figures, error) {
+	r := reader{b: b}
+	f := Figures{Memory: r.number(), Connections: r.number()}
+	return f, r.done()
+}
+
+// Marks of a stat.
+const (
+	markGauge = 1 << iota
+	markFractional
+	markNetwork
+
+	marks = markGauge | markFractional | markNetwork
+)
+
+// appendStat appends a counter or gauge.
+func appendStat(dst []byte, h *store.Handed) []byte {
+	dst = binary.AppendUvarint(dst, bit(h.Kind == store.KindGauge)*markGauge|bit(h.Fractional)*markFractional|bit(h.Network)*markNetwork)
+	dst = appendText(dst, h.Name)
+	dst = binary.AppendUvarint(dst, uint64(len(h.Tags)))
+	for _, t := range h.Tags {
+		dst = appendText(appendText(dst, t.Name), t.Value)
+	}
+	if h.Kind == store.KindGauge {
+		return binary.AppendUvarint(dst, h.Value)
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(dst, h.Settled), h.Delta)
+}
+
+// parseStats visits the stats of a payload. Those before a mistake are visited.
+func parseStats(b []byte, visit func(*store.Handed)) error {
+	r := reader{b: b}
+	var h store.Handed
+	for len(r.b) > 0 {
+		tgs := h.Tags[:0]
+		m := r.number()
+		h = store.Handed{
+			Kind: store.KindCounter, Fractional: m&markFractional != 0, Network: m&markNetwork != 0, Name: r.text(),
+		}
+		n := r.number()
+		if m&^marks != 0 || n > maxTags {
+			return errMalformed
+		}
+		for range n {
+			tgs = append(tgs, tags.Tag{Name: r.text(), Value: r.text()})
+		}
+		h.Tags = tgs
+		if m&markGauge != 0 {
+			h.Kind, h.Value = store.KindGauge, r.number()
+		} else {
+			h.Settled, h.Delta = r.number(), r.number()
+		}
+		if r.bad {
+			return errMalformed
+		}
+		visit(&h)
+	}
+	return r.done()
+}
