@@ -17,6 +17,7 @@ import (
 	"github.com/dlclark/regexp2/v2"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
 // version and revision are set by the linker.
@@ -64,7 +65,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		fmt.Fprintf(p.stdout, "statsd-admin  version: %s\n", buildVersion())
 		return 0
 	case showHotRestartVersion:
-		fmt.Fprintln(p.stderr, hotRestartVersion)
+		fmt.Fprintln(p.stderr, hotRestartVersion(o))
 		return 0
 	}
 	cfg, err := loadConfig(o)
@@ -96,8 +97,13 @@ func (p *program) fail(err error) int {
 	return 1
 }
 
-// hotRestartVersion is printed by --hot-restart-version.
-const hotRestartVersion = "disabled"
+// hotRestartVersion is what --hot-restart-version prints.
+func hotRestartVersion(o *Options) string {
+	if o.DisableHotRestart {
+		return "disabled"
+	}
+	return server.HotRestartVersion()
+}
 
 // loadConfig reads the configuration that the options name.
 func loadConfig(o *Options) (*bootstrap.Config, error) {

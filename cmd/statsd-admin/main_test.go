@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -35,7 +36,8 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{"help", []string{"--help"}, 0, "…usage: statsd-admin", ""},
 		{"version", []string{"--version"}, 0, "…statsd-admin  version: ", ""},
-		{"hot-restart-version", []string{"--hot-restart-version"}, 0, "", "disabled\n"},
+		{"hot-restart-version", []string{"--hot-restart-version"}, 0, "", server.HotRestartVersion() + "\n"},
+		{"hot-restart-disabled", []string{"--hot-restart-version", "--disable-hot-restart"}, 0, "", "disabled\n"},
 		{"bad-flag", []string{"--mode", "x"}, 1, "", "error: unknown mode 'x'\n"},
 		{"unknown-flag", []string{"--x"}, 1, "", "error: Couldn't find match for argument: --x\n"},
 		{"validate", []string{"--mode", "validate", "-c", good}, 0, "configuration '" + good + "' OK\n", ""},
@@ -166,7 +168,7 @@ func TestBuiltBinary(t *testing.T) {
 	}{
 		{[]string{"--mode", "validate"}, 0, "configuration 'embedded default' OK\n", ""},
 		{[]string{"--mode", "validate", "-c", bad}, 1, "", "bootstrap: 1 error in the configuration:\n  " + bad + ":2:10: statsd.relay: known, but not available in this build; remove it\n"},
-		{[]string{"--hot-restart-version"}, 0, "", "disabled\n"},
+		{[]string{"--hot-restart-version"}, 0, "", server.HotRestartVersion() + "\n"},
 		{[]string{"--mode", "x"}, 1, "", "error: unknown mode 'x'\n"},
 	}
 	for _, tt := range tests {
