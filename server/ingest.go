@@ -17,11 +17,18 @@ type ingest struct {
 	absolute bool // signs of gauges mean negative values, not changes
 }
 
+// Explanation says what a line means, and ExplainedSample what one of its
+// samples does.
+type (
+	Explanation     = admin.IngestExplanation
+	ExplainedSample = admin.IngestSample
+)
+
 // Explainer returns a function that says what would become of a line in a
 // server of this configuration that has received nothing yet. It binds nothing;
 // where the file has no statsd section its defaults hold. The function may be
 // called by any number of goroutines.
-func Explainer(c *bootstrap.Config, boot Boot) (func(line []byte) admin.IngestExplanation, error) {
+func Explainer(c *bootstrap.Config, boot Boot) (func(line []byte) Explanation, error) {
 	opts, err := StoreOptions(c, boot.Product, boot.Tags, boot.FakeSymbols)
 	if err != nil {
 		return nil, err

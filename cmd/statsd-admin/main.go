@@ -30,7 +30,10 @@ func main() {
 	// The limit on one match of a backtracking filter is as exact as this clock,
 	// which the engine has for the whole process.
 	regexp2.SetTimeoutCheckPeriod(10 * time.Millisecond)
-	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), signals: notify(), newDaemon: newInstance}
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), newDaemon: newInstance}
+	if !explains(os.Args[1:]) { // signals end that at once
+		p.signals = notify()
+	}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
@@ -43,6 +46,7 @@ func notify() <-chan os.Signal {
 
 // program is the command with everything it touches outside.
 type program struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	hardware       int // CPUs of this machine
 	signals        <-chan os.Signal
@@ -53,6 +57,9 @@ type program struct {
 
 // run does what args ask for and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
+	if explains(args) {
+		return p.explain(args[1:])
+	}
 	o, request, err := parseOptions(args, p.hardware)
 	if err != nil {
 		return p.fail(err)

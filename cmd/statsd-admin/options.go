@@ -234,9 +234,23 @@ func parseOptions(args []string, hardware int) (*Options, request, error) {
 	return o, runServer, nil
 }
 
-// parseFlags runs the parser and puts its errors in our words.
+// parseFlags runs the parser on flags that nothing else may stand between.
 func parseFlags(fs *pflag.FlagSet, args []string) error {
-	err := fs.Parse(args)
+	if err := flagError(fs.Parse(args)); err != nil {
+		return err
+	}
+	rest := fs.Args()
+	if dash := fs.ArgsLenAtDash(); dash >= 0 {
+		rest = rest[:dash]
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("error: Couldn't find match for argument: %s", rest[0])
+	}
+	return nil
+}
+
+// flagError puts an error of the parser in our words.
+func flagError(err error) error {
 	var (
 		unknown  *pflag.NotExistError
 		noValue  *pflag.ValueRequiredError
@@ -255,13 +269,6 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 		return fmt.Errorf("error: Couldn't read argument value: --%s: %w", badValue.GetFlag().Name, badValue.Unwrap())
 	case err != nil:
 		return fmt.Errorf("error: %w", err)
-	}
-	rest := fs.Args()
-	if dash := fs.ArgsLenAtDash(); dash >= 0 {
-		rest = rest[:dash]
-	}
-	if len(rest) > 0 {
-		return fmt.Errorf("error: Couldn't find match for argument: %s", rest[0])
 	}
 	return nil
 }
@@ -463,5 +470,6 @@ func usage() string {
 	var r rawOptions
 	fs := flagSet(&o, &r)
 	return "statsd-admin: statistics engine and administration interface of network proxies\n\n" +
-		"usage: statsd-admin [flags]\n\n" + fs.FlagUsages()
+		"usage: statsd-admin [flags]\n" +
+		"       statsd-admin explain [flags] [file ...]   say what lines of StatsD mean\n\n" + fs.FlagUsages()
 }

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
+)
+
+// explains reports whether a command line asks to explain lines.
+func explains(args []string) bool { return len(args) > 0 && args[0] == "explain" }
+
+// explainFlags returns the flags of the daemon that matter for explaining.
+func explainFlags(o *Options, r *rawOptions) *pflag.FlagSet {
+	all := flagSet(o, r)
+	fs := pflag.NewFlagSet("statsd-admin explain", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	for _, name := range []string{"config-path", "config-yaml", "allow-unknown-static-fields", "product-name", "help"} {
+		fs.AddFlag(all.Lookup(name))
+	}
+	return fs
+}
+
+func explainUsage(fs *pflag.FlagSet) string {
+	return "usage: statsd-admin explain [flags] [file ...]\n\n" +
+		"Says of each line of StatsD in the files, or on standard input, what a server with\n" +
+		"this configuration would make of it, or why it would reject it and where. Each line\n" +
+		"is explained as if it were the first one. The exit status is 1 if any is rejected.\n\n" + fs.FlagUsages()
+}
+
+// explain explains the lines of files and returns the exit status.
+func (p *program) explain(args []string) int {
+	var o Options
+	var r rawOptions
+	fs := explainFlags(&o, &r)
+	if err := flagError(fs.Parse(args)); err != nil {
+		return p.fail(err)
+	}
+	if r.help {
+		fmt.Fprint(p.stdout, explainUsage(fs))
+		return 0
+	}
+	if err := o.setMode(r); err != nil {
+		return p.fail(err)
+	}
+	cfg, err := loadConfig(&o)
+	if err != nil {
+		return p.fail(err)
+	}
+	e, err := newExplainer(p.stdout, cfg, o.Product)
+	if err != nil {
+		return p.fail(err)
+	}
+	files := fs.Args()
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	for _, name := range files {
+		if err := p.explainFile(e, name); err != nil {
+			return p.fail(err)
+		}
+	}
+	if err := e.summary(); err != nil {
+		return p.fail(err)
+	}
+	return min(1, e.rejected)
+}
+
+// explainFile explains the lines of a file; the name - is standard input.
+func (p *program) explainFile(e *explainer, name string) error {
+	if name == "-" {
+		return e.read("stdin", p.stdin)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("error: %w", err)
+	}
+	return errors.Join(e.read(name, f), f.Close())
+}
+
+// explainer writes what lines mean.
+type explainer struct {
+	out     *bufio.Writer
+	explain func(line []byte) server.Explanation
+	longest int // bytes of a line that are looked at
+
+	accepted, blank, rejected int
+	reasons                   map[string]int
+}
+
+func newExplainer(w io.Writer, c *bootstrap.Config, product string) (*explainer, error) {
+	explain, err := server.Explainer(c, server.Boot{Product: product})
+	if err != nil {
+		return nil, err
+	}
+	e := &explainer{out: bufio.NewWriter(w), explain: explain, longest: math.MaxInt, reasons: make(map[string]int)}
+	const slack = 64 << 10 // blanks around a line, which do not count
+	if n := c.StatsD.Limits.LineBytes; n >= 0 && n < math.MaxInt-slack {
+		e.longest = n + slack
+	}
+	return e, nil
+}
+
+// read explains all lines of r. What is known is written before it waits for
+// more.
+func (e *explainer) read(name string, r io.Reader) error {
+	in := bufio.NewReader(r)
+	var line []byte
+	for number := 1; ; number++ {
+		var err error
+		line, err = readLine(in, line[:0], e.longest)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("error: %w", err)
+		}
+		if err == nil || len(line) > 0 {
+			e.line(name, number, line)
+		}
+		if in.Buffered() == 0 || err != nil {
+			if err := e.out.Flush(); err != nil {
+				return fmt.Errorf("error: %w", err)
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// readLine appends a line without its line feed to dst, of a longer one no more
+// than the first longest bytes. With the last line comes [io.EOF].
+func readLine(r *bufio.Reader, dst []byte, longest int) ([]byte, error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if err == nil {
+			part = bytes.TrimSuffix(part, []byte("\n"))
+		}
+		dst = append(dst, part[:min(len(part), longest-len(dst))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return dst, err
+		}
+	}
+}
+
+// shownBytes is how much of a line is repeated.
+const shownBytes = 512
+
+func (e *explainer) line(name string, number int, line []byte) {
+	x := e.explain(line)
+	if x.Reason == "" && x.Kind == "blank" {
+		e.blank++
+		return
+	}
+	shown := escaped(string(line[:min(len(line), shownBytes)]))
+	if len(line) > shownBytes {
+		shown += "…"
+	}
+	fmt.Fprintf(e.out, "%s:%d: %s\n", escaped(name), number, shown)
+	if x.Reason != "" {
+		e.rejected++
+		e.reasons[x.Reason]++
+		e.fact("rejected", fmt.Sprintf("%s at byte %d", x.Reason, x.Offset))
+		return
+	}
+	e.accepted++
+	switch {
+	case x.Event != nil:
+		e.fact("event", x.Event.Title)
+		e.fact("text", x.Event.Text)
+		e.tags(x.Event.Tags)
+	case x.Check != nil:
+		e.fact("service check", x.Check.Name)
+		e.fact("status", [...]string{"ok", "warning", "critical", "unknown"}[x.Check.Status])
+		e.tags(x.Check.Tags)
+	default:
+		e.metric(&x)
+	}
+	if x.TagErrors > 0 {
+		e.fact("tag errors", strconv.Itoa(x.TagErrors))
+	}
+	if x.UnknownFields > 0 {
+		e.fact("unknown fields", strconv.Itoa(x.UnknownFields))
+	}
+}
+
+func (e *explainer) metric(x *server.Explanation) {
+	e.fact("name", x.Name)
+	tags := make([]string, len(x.Tags))
+	for i, t := range x.Tags {
+		tags[i] = t.Name
+		if t.Value != "" {
+			tags[i] += ":" + t.Value
+		}
+	}
+	e.tags(tags)
+	for i := range x.Samples {
+		e.sample(&x.Samples[i])
+	}
+}
+
+func (e *explainer) sample(s *server.ExplainedSample) {
+	e.fact("type", s.Type+" ("+s.Kind+")")
+	if s.Kind == "set" {
+		e.fact("  member", s.Member)
+	} else {
+		e.fact("  values", strings.Join(s.Values, ", "))
+	}
+	if s.Rate != 1 {
+		e.fact("  rate", strconv.FormatFloat(s.Rate, 'g', -1, 64))
+	}
+	e.fact("  stat", s.Stat)
+	e.fact("  series", s.Series)
+	if s.Limit != "" {
+		e.fact("  over limit", s.Limit)
+	}
+}
+
+func (e *explainer) tags(tags []string) {
+	for _, t := range tags {
+		e.fact("tag", t)
+	}
+}
+
+func (e *explainer) fact(name, value string) {
+	if value == "" {
+		fmt.Fprintf(e.out, "    %s:\n", name)
+		return
+	}
+	fmt.Fprintf(e.out, "    %-17s%s\n", name+":", escaped(value))
+}
+
+// escaped returns text that may come from anybody as one line that shows what
+// it is: backslashes and what cannot be seen are escaped.
+func escaped(text string) string {
+	q := strconv.Quote(text)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+}
+
+// summary writes how many lines there were, and the reasons, the most frequent
+// ones first.
+func (e *explainer) summary() error {
+	if e.accepted+e.rejected > 0 {
+		fmt.Fprintln(e.out)
+	}
+	fmt.Fprintf(e.out, "accepted: %d\nblank: %d\nrejected: %d\n", e.accepted, e.blank, e.rejected)
+	reasons := slices.SortedFunc(maps.Keys(e.reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(e.reasons[b], e.reasons[a]), cmp.Compare(a, b))
+	})
+	for _, r := range reasons {
+		fmt.Fprintf(e.out, "    %s: %d\n", r, e.reasons[r])
+	}
+	if err := e.out.Flush(); err != nil {
+		return fmt.Errorf("error: %w", err)
+	}
+	return nil
+}
