@@ -300,5 +300,6 @@ func (t *Parting) Finish(process Process) error {
 	if t.err == nil {
 		t.err = t.link.send(answerBye, process.Figures().append(nil))
 	}
-	return errors.Join(t.err, t.link.conn.CloseWrite())
+	_ = t.link.conn.CloseWrite() // all was sent, and the successor may be gone
+	return t.err
 }
