@@ -40,6 +40,13 @@ func (f *fake) Ready() error {
 	return f.refuse
 }
 
+// done returns what the process was asked to do.
+func (f *fake) done() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.asked, " ")
+}
+
 // refuseWith makes the process refuse from now on, or not any more.
 func (f *fake) refuseWith(err error) {
 	f.mu.Lock()
@@ -53,21 +60,34 @@ func (f *fake) note(what string) {
 	f.asked = append(f.asked, what)
 }
 
-func (f *fake) Origin() Origin             { return Origin{time.Unix(1_700_000_000, 5), 3} }
-func (f *fake) Sockets() ([]Socket, error) { f.note("sockets"); return f.sockets, f.Ready() }
-func (f *fake) CloseAdmin()                { f.note("admin") }
-func (f *fake) Figures() Figures           { return Figures{Memory: 1 << 40, Connections: 7} }
-func (f *fake) Drain()                     { f.note("drain") }
-func (f *fake) Terminate()                 { f.note("terminate"); f.quit <- struct{}{} }
-func (f *fake) Lost(drained bool)          { f.lost <- drained }
+func (f *fake) Origin() Origin { return Origin{time.Unix(1_700_000_000, 5), 3} }
+func (f *fake) Sockets() ([]Socket, error) {
+	f.note("sockets")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sockets, f.refuse
+}
+func (f *fake) CloseAdmin()       { f.note("admin") }
+func (f *fake) Figures() Figures  { return Figures{Memory: 1 << 40, Connections: 7} }
+func (f *fake) Drain()            { f.note("drain") }
+func (f *fake) Terminate()        { f.note("terminate"); f.quit <- struct{}{} }
+func (f *fake) Lost(drained bool) { f.lost <- drained }
 func (f *fake) Stats(yield func(*store.Handed) bool) {
 	f.note("stats")
-	for i := range f.stats {
-		if !yield(&f.stats[i]) {
+	for _, h := range f.has() {
+		if !yield(&h) {
 			return
 		}
 	}
-	f.stats = nil
+}
+
+// has replaces the stats that are to be handed over and returns the old ones.
+func (f *fake) has(stats ...store.Handed) []store.Handed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.stats
+	f.stats = stats
+	return old
 }
 
 // world is a parent that listens.
@@ -132,7 +152,7 @@ func samples() []store.Handed {
 // TestWholeLife goes through all that a successor asks for.
 func TestWholeLife(t *testing.T) {
 	w := newWorld(t)
-	w.process.stats = samples()
+	w.process.has(samples()...)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +162,9 @@ func TestWholeLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.process.mu.Lock()
 	w.process.sockets = []Socket{{Address: "tcp://x", Files: []*os.File{file}}, {Address: "udp://empty"}}
+	w.process.mu.Unlock()
 
 	var got []store.Handed
 	var conns []Connection
@@ -188,7 +210,7 @@ func TestWholeLife(t *testing.T) {
 		if !p.Connection(Connection{"tcp://x", r, []byte("half a li")}) {
 			t.Error("a connection was not given away")
 		}
-		w.process.stats = samples()[:1]
+		w.process.has(samples()[:1]...)
 		if err := p.Finish(w.process); err != nil {
 			t.Error(err)
 		}
@@ -212,7 +234,7 @@ func TestWholeLife(t *testing.T) {
 	if c.Figures() != (Figures{}) {
 		t.Error("figures of a parent that is gone")
 	}
-	if asked := strings.Join(w.process.asked, " "); asked != "sockets admin stats stats drain terminate stats" {
+	if asked := w.process.done(); asked != "sockets admin stats stats drain terminate stats" {
 		t.Errorf("the parent was asked for %s", asked)
 	}
 	w.stop()
@@ -235,7 +257,7 @@ func TestParentEndsByItself(t *testing.T) {
 	if w.Part() != nil {
 		t.Error("two partings")
 	}
-	w.process.stats = samples()[:2]
+	w.process.has(samples()[:2]...)
 	if err := p.Finish(w.process); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +273,7 @@ func TestParentEndsByItself(t *testing.T) {
 func TestSuccessorWithoutStats(t *testing.T) {
 	w := newWorld(t)
 	c := w.dial(Heir{})
-	w.process.stats = samples()
+	w.process.has(samples()...)
 	go func() {
 		<-w.process.quit
 		if err := w.Part().Finish(w.process); err != nil {
@@ -261,16 +283,18 @@ func TestSuccessorWithoutStats(t *testing.T) {
 	if err := c.Terminate(); err != nil {
 		t.Error(err)
 	}
-	if len(w.process.stats) == 0 {
+	if len(w.process.has()) == 0 {
 		t.Error("stats were taken that nobody wants")
 	}
 }
 
 func TestManyStats(t *testing.T) {
 	w := newWorld(t)
+	var many []store.Handed
 	for i := range 50_000 {
-		w.process.stats = append(w.process.stats, store.Handed{Name: fmt.Sprint("some.name.", i), Delta: 1})
+		many = append(many, store.Handed{Name: fmt.Sprint("some.name.", i), Delta: 1})
 	}
+	w.process.has(many...)
 	n := 0
 	c := w.dial(Heir{Stat: func(*store.Handed) { n++ }})
 	if err := c.Stats(); err != nil || n != 50_000 {
@@ -424,8 +448,8 @@ func TestBrokenSuccessor(t *testing.T) {
 		})
 	}
 	w.dial(Heir{})
-	if len(w.process.asked) != 0 {
-		t.Errorf("the parent did %q", w.process.asked)
+	if did := w.process.done(); did != "" {
+		t.Errorf("the parent did %s", did)
 	}
 }
 
