@@ -53,7 +53,6 @@ func rooms() []room {
 
 		{"internal/arch", nil},
 		{"internal/cacheline", nil},
-		{"internal/deps", nil},
 		{"internal/golden", nil},
 		{"internal/invariants", nil},
 		{"internal/logfile", nil},

@@ -63,7 +63,7 @@ func checkImports(p *pkg) []finding {
 
 // checkServers finds HTTP servers by their use, since clients are allowed.
 func checkServers(p *pkg) []finding {
-	if under(p.room, "admin", "server/listeners", "examples", "internal/deps") {
+	if under(p.room, "admin", "server/listeners", "examples") {
 		return nil
 	}
 	var all []finding
@@ -109,9 +109,6 @@ func confinement() []confined {
 }
 
 func checkModules(p *pkg) []finding {
-	if p.room == "internal/deps" {
-		return nil
-	}
 	var all []finding
 	for _, f := range p.files {
 		for _, spec := range f.ast.Imports {
@@ -127,7 +124,7 @@ func checkModules(p *pkg) []finding {
 }
 
 func checkFlags(p *pkg) []finding {
-	if p.program() || under(p.room, "bench") || p.room == "internal/deps" {
+	if p.program() || under(p.room, "bench") {
 		return nil
 	}
 	var all []finding
