@@ -10,7 +10,12 @@ require (
 )
 
 require (
-	github.com/DataDog/datadog-go/v5 v5.9.1 // indirect
+	github.com/Microsoft/go-winio v0.6.2 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+require (
+	github.com/DataDog/datadog-go/v5 v5.9.1
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dlclark/regexp2/v2 v2.12.0 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
