@@ -84,6 +84,7 @@ func (s *Server) ingest(w *Response, r *Request) error {
 		p.number("created", x.Created)
 		p.number("expired", x.Expired)
 	})
+	p.optional("expiry", rep.Expiry)
 	p.object("known_spellings", func() {
 		p.number("entries", rep.RawEntries)
 		p.number("hits", rep.RawHits)

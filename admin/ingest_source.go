@@ -23,6 +23,7 @@ type IngestReport struct {
 	Rejected  []IngestRejected
 	Limits    []IngestLimit
 	Series    []IngestKind
+	Expiry    string // what becomes of series without samples, "" if that needs no word
 
 	RawEntries, RawHits, RawMisses, RawEvicted uint64 // of the table of known spellings
 

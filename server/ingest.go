@@ -3,6 +3,8 @@ package server
 import (
 	"math"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
@@ -15,6 +17,26 @@ import (
 type ingest struct {
 	*statsd.Server
 	absolute bool // signs of gauges mean negative values, not changes
+	ttl      statsd.TTL
+}
+
+// expiry says what becomes of series that get no samples any more.
+func (g ingest) expiry() string {
+	if g.ttl == (statsd.TTL{}) {
+		return "off: series stay until they are forgotten or the server ends; statsd.ttl sets how long they stay without samples"
+	}
+	var said []string
+	for _, k := range []struct {
+		kind string
+		ttl  time.Duration
+	}{{"counter", g.ttl.Counter}, {"gauge", g.ttl.Gauge}, {"histogram", g.ttl.Histogram}, {"set", g.ttl.Set}} {
+		if k.ttl == 0 {
+			said = append(said, k.kind+" never")
+		} else {
+			said = append(said, k.kind+" after "+k.ttl.String())
+		}
+	}
+	return "series without samples go: " + strings.Join(said, ", ")
 }
 
 // Explanation says what a line means, and ExplainedSample what one of its
@@ -39,7 +61,7 @@ func Explainer(c *bootstrap.Config, boot Boot) (func(line []byte) Explanation, e
 	if err != nil {
 		return nil, err
 	}
-	return ingest{s, cfg.Parse.AbsoluteGauges}.Explain, nil
+	return ingest{Server: s, absolute: cfg.Parse.AbsoluteGauges}.Explain, nil
 }
 
 // Report implements [admin.Ingest].
@@ -53,6 +75,7 @@ func (g ingest) Report() admin.IngestReport {
 		}),
 		Limits:     each(r.Limits, func(x statsd.LimitReport) admin.IngestLimit { return admin.IngestLimit(x) }),
 		Series:     each(r.Series, func(x statsd.KindReport) admin.IngestKind { return admin.IngestKind(x) }),
+		Expiry:     g.expiry(),
 		RawEntries: r.RawEntries, RawHits: r.RawHits, RawMisses: r.RawMisses, RawEvicted: r.RawEvicted,
 		Collisions: r.Collisions, TypeConflicts: r.TypeConflicts,
 		Clashes:    each(r.Clashes, func(x statsd.Clash) admin.IngestClash { return admin.IngestClash(x) }),

@@ -63,7 +63,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Loggers = loggers{s.loggers}
 	}
 	if src.Ingest == nil && s.statsd != nil {
-		src.Ingest = ingest{s.statsd, s.cfg.StatsD.Parse.AbsoluteGauges}
+		src.Ingest = ingest{s.statsd, s.cfg.StatsD.Parse.AbsoluteGauges, s.cfg.StatsD.TTL}
 	}
 	if path := s.cfg.ProfilePath; path != "" {
 		if src.CPUProfiler == nil {
