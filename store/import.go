@@ -52,42 +52,51 @@ func (e *Export) Next(yield func(*Handed) bool) {
 	snap := e.s.Flush(FlushOptions{SkipHistograms: true, Totals: first})
 	defer snap.Close()
 	var h Handed
-	if !first {
-		more := true
+	more := true
+	if first {
+		more = e.settled(snap, yield)
+	}
+	// A stat may be younger than the view that was walked.
+	if more {
 		snap.CounterChanges(func(c *Cursor, delta uint64) bool {
 			h.describe(c)
 			h.Delta = delta
 			more = yield(&h)
 			return more
 		})
-		if more {
-			snap.GaugeChanges(func(c *Cursor) bool { return !h.describe(c) || yield(&h) })
-		}
-		return
 	}
+	if more {
+		snap.GaugeChanges(func(c *Cursor) bool { return !h.describe(c) || yield(&h) })
+	}
+}
+
+// settled hands over what was there before the flush. It reports whether more
+// is wanted.
+func (e *Export) settled(snap *Snapshot, yield func(*Handed) bool) bool {
 	deltas := make(map[id]uint64, len(snap.counters))
 	for _, ch := range snap.counters {
 		deltas[ch.x] = ch.delta
 	}
+	var h Handed
 	for c := snap.view.ByName(Scalars); c.Next(); {
 		if !c.Used() || !h.describe(&c) {
 			continue
 		}
 		if h.Kind == KindCounter {
-			total, ok := snap.Total(&c)
-			if !ok || total == 0 {
-				continue // all of it is of the next interval
-			}
-			h.Delta = deltas[c.x]
-			h.Settled = total - h.Delta
+			total, _ := snap.Total(&c)
+			h.Settled = total - deltas[c.x]
 			if base := c.b.base.Load(); base != nil {
 				h.Settled -= min(h.Settled, base[c.i].Load())
 			}
+			if h.Settled == 0 {
+				continue
+			}
 		}
 		if !yield(&h) {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // describe fills in what h is about. It reports whether it is to be handed
