@@ -53,10 +53,11 @@ func (e *Export) Next(yield func(*Handed) bool) {
 	defer snap.Close()
 	var h Handed
 	more := true
+	walked := make(map[id]bool)
 	if first {
-		more = e.settled(snap, yield)
+		more = settled(snap, walked, yield)
 	}
-	// A stat may be younger than the view that was walked.
+	// Stats may be younger than the view that was walked.
 	if more {
 		snap.CounterChanges(func(c *Cursor, delta uint64) bool {
 			h.describe(c)
@@ -66,13 +67,13 @@ func (e *Export) Next(yield func(*Handed) bool) {
 		})
 	}
 	if more {
-		snap.GaugeChanges(func(c *Cursor) bool { return !h.describe(c) || yield(&h) })
+		snap.GaugeChanges(func(c *Cursor) bool { return walked[c.x] || !h.describe(c) || yield(&h) })
 	}
 }
 
-// settled hands over what was there before the flush. It reports whether more
-// is wanted.
-func (e *Export) settled(snap *Snapshot, yield func(*Handed) bool) bool {
+// settled hands over all gauges, which it adds to walked, and of counters what
+// was there before the flush. It reports whether more is wanted.
+func settled(snap *Snapshot, walked map[id]bool, yield func(*Handed) bool) bool {
 	deltas := make(map[id]uint64, len(snap.counters))
 	for _, ch := range snap.counters {
 		deltas[ch.x] = ch.delta
@@ -83,7 +84,10 @@ func (e *Export) settled(snap *Snapshot, yield func(*Handed) bool) bool {
 			continue
 		}
 		if h.Kind == KindCounter {
-			total, _ := snap.Total(&c)
+			total, ok := snap.Total(&c)
+			if !ok {
+				continue
+			}
 			h.Settled = total - deltas[c.x]
 			if base := c.b.base.Load(); base != nil {
 				h.Settled -= min(h.Settled, base[c.i].Load())
@@ -91,6 +95,8 @@ func (e *Export) settled(snap *Snapshot, yield func(*Handed) bool) bool {
 			if h.Settled == 0 {
 				continue
 			}
+		} else {
+			walked[c.x] = true
 		}
 		if !yield(&h) {
 			return false
