@@ -44,11 +44,23 @@ type Config struct {
 	// last 20 of each reason are kept.
 	ForgetRejected bool
 
+	// Tap, asked once for each batch of lines, returns who is to get a copy of
+	// each accepted one, nil if nobody. Neither may block or call the server.
+	// Default: nobody is asked.
+	Tap func() func(Tapped)
+
 	// Log takes messages; those about rejected lines are limited to one per
 	// second and reason. Default: none are written.
 	Log *slog.Logger
 	// Now tells the time. Default time.Now.
 	Now func() time.Time
+}
+
+// Tapped is an accepted line.
+type Tapped struct {
+	Listener string // its name
+	Sender   string // address of the other end, "" if it has none
+	Line     []byte // valid during the call
 }
 
 // ListenerConfig describes one address to listen on. Fields that do not belong

@@ -29,6 +29,7 @@ type lane struct {
 
 	busy  *busyTime
 	said  []message    // to log when ln is left
+	tap   func(Tapped) // gets accepted lines, nil if nobody does
 	gauge func() *cell // targetGauge, bound once
 }
 
@@ -48,6 +49,9 @@ func (ln *lane) enter() {
 	}
 	if ln.registry.pending.Load() {
 		ln.registry.dropEnded()
+	}
+	if asked := ln.server.cfg.Tap; asked != nil {
+		ln.tap = asked()
 	}
 }
 
@@ -211,6 +215,8 @@ func (ln *lane) take(l *listener, text []byte, from source) bool {
 	ln.tally.lines++
 	if r != line.OK {
 		ln.refuse(l, r, ln.line.Text, from)
+	} else if ln.tap != nil {
+		ln.tap(Tapped{l.name, from.String(), ln.line.Text})
 	}
 	return true
 }
