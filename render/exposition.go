@@ -101,6 +101,7 @@ type exposer struct {
 	family *store.Name // of the stat before, if it has a shared name
 	metric []byte      // its metric name; empty: it is not shown
 	name   []byte      // scratch: a metric name
+	full   []byte      // scratch: the name of a stat
 	last   []byte      // scratch: the label behind those of the stat
 	total  bool        // OpenMetrics: it is a counter's and ends in _total
 	labels []byte      // of the stat under the cursor, with commas between
@@ -160,7 +161,8 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 			return m
 		})...)
 	} else {
-		m, ok := e.naming.AppendMetric(e.name, c.Name(), c.Network(), k)
+		e.full = c.AppendName(e.full[:0])
+		m, ok := e.naming.AppendMetricBytes(e.name, e.full, c.Network(), k)
 		if !ok {
 			m = m[:0]
 		}

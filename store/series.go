@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Naming turns tag-extracted names and names of tags into those of the
@@ -68,6 +69,12 @@ func (n *Naming) AppendMetric(dst []byte, name string, network bool, k Kind) ([]
 	}
 }
 
+// AppendMetricBytes is [Naming.AppendMetric] for a name held as bytes, which it
+// does not keep.
+func (n *Naming) AppendMetricBytes(dst, name []byte, network bool, k Kind) ([]byte, bool) {
+	return n.AppendMetric(dst, unsafe.String(unsafe.SliceData(name), len(name)), network, k)
+}
+
 func (n *Naming) namespaced(name string) bool {
 	if len(n.Namespaces) == 0 {
 		return false
@@ -113,15 +120,19 @@ func DistinctLabel(name []byte, taken [][]byte) []byte {
 // appendAlphabet appends s with every byte that metric names cannot have
 // replaced by an underscore.
 func appendAlphabet(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if !digit(c) && (c|0x20 < 'a' || c|0x20 > 'z') {
-			c = '_'
-		}
-		dst = append(dst, c)
+	at := len(dst)
+	dst = append(dst, s...)
+	for i, c := range dst[at:] {
+		dst[at+i] = alphabet[c]
 	}
 	return dst
 }
+
+// alphabet says for each byte what stands for it in a metric name.
+const alphabet = "________________________________________________0123456789______" +
+	"_ABCDEFGHIJKLMNOPQRSTUVWXYZ______abcdefghijklmnopqrstuvwxyz_____" +
+	"________________________________________________________________" +
+	"________________________________________________________________"
 
 // appendRunes is appendAlphabet by characters: see Naming.NetworkRunes.
 func appendRunes(dst []byte, s string) []byte {
