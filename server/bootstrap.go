@@ -61,6 +61,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 			UserAgentName: product, ClientFeatures: c.Node.ClientTags,
 		},
 	}
+	cfg.Tap = true
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	cfg.apply(boot)
 	if cfg.CircuitStream, err = circuitStream(c); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/server/tap"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -37,6 +38,9 @@ type Config struct {
 	// Flush is the schedule of flushes. Its store is filled in; what Before
 	// and Initialized hold is kept and added to.
 	Flush flush.Config
+	// Tap shows StatsD lines and admin requests to those who ask for them at
+	// /tap. Default: there is no such endpoint.
+	Tap bool
 	// HotRestart makes the server one of a line of processes that follow each
 	// other. Nil: it stands alone.
 	HotRestart *HotRestart
@@ -101,6 +105,7 @@ type Server struct {
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
 	hot       *hotRestart // nil if the server stands alone
+	tap       *tap.Tap    // nil without one
 
 	quit     chan struct{} // closed by Quit
 	quitOnce sync.Once
@@ -123,7 +128,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeTap, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.addTap} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -190,6 +195,7 @@ func (s *Server) makeStatsD() (err error) {
 		s.tls = append(s.tls, t)
 		cfg.Listeners[i].TLS = t.Config()
 	}
+	s.tapLines(&cfg)
 	s.statsd, err = statsd.New(cfg)
 	return err
 }
@@ -234,6 +240,7 @@ func (s *Server) makeAdmin() (err error) {
 	if len(s.access) > 0 {
 		cfg.AccessLog = s.logAccess
 	}
+	cfg.AccessLog = s.tapRequests(cfg.AccessLog)
 	s.fillSources(&cfg.Sources)
 	s.admin, err = admin.New(cfg)
 	return err

@@ -59,6 +59,7 @@ type Config struct {
 // Tapped is an accepted line.
 type Tapped struct {
 	Listener string // its name
+	Local    string // its address, with the real port
 	Sender   string // address of the other end, "" if it has none
 	Line     []byte // valid during the call
 }

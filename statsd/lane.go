@@ -216,7 +216,7 @@ func (ln *lane) take(l *listener, text []byte, from source) bool {
 	if r != line.OK {
 		ln.refuse(l, r, ln.line.Text, from)
 	} else if ln.tap != nil {
-		ln.tap(Tapped{l.name, from.String(), ln.line.Text})
+		ln.tap(Tapped{l.name, l.local, from.String(), ln.line.Text})
 	}
 	return true
 }

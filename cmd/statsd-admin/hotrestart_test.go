@@ -173,8 +173,13 @@ func TestHotRestartOfProcesses(t *testing.T) {
 	close(stop)
 	senders.Wait()
 	for i := range counts {
-		want := fmt.Sprintf("from.%d: %d\n", i, counts[i].Load())
-		third.eventually("shows "+want, func() bool { return third.get(fmt.Sprintf("/stats?filter=^from.%d$", i)) == want })
+		want, got := fmt.Sprintf("from.%d: %d\n", i, counts[i].Load()), ""
+		for end := time.Now().Add(20 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			got = third.get(fmt.Sprintf("/stats?filter=^from.%d$", i))
+		}
+		if got != want {
+			t.Errorf("got %swant %s%s\nlogs:\n%s\n%s", got, want, third.get("/stats?filter=ingest&usedonly"), first.log.String(), second.log.String())
+		}
 	}
 	if got := third.get("/stats?filter=ingest.lines_rejected|kernel_drops&usedonly"); got != "" {
 		t.Errorf("losses: %s", got)

@@ -36,6 +36,7 @@ func rooms() []room {
 		{"upstream/config", []string{"upstream/config/...", "internal/wire"}},
 		{"upstream/xds", []string{"store", "upstream/...", "internal/wire"}},
 		{"server/configdump", []string{"store", "own/...", "internal/wire"}},
+		{"server/tap", []string{"internal/wire"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"admin", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},

@@ -1,0 +1,341 @@
+package tap
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	datav3 "github.com/envoyproxy/go-control-plane/envoy/data/tap/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+)
+
+// page is a client's side of a stream.
+type page struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+	err error
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return 0, p.err
+	}
+	return p.buf.Write(b)
+}
+
+func (p *page) Flush() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *page) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.buf.String()
+}
+
+// request returns a body with a sink and a format.
+func request(sink, format, rest string) []byte {
+	return fmt.Appendf(nil, `{"config_id": "statsd", "tap_config": {"match": {"any_match": true}, "output_config": {"sinks": [{%q: %s, "format": %q}]%s}}}`,
+		sink, map[string]string{"streaming_admin": "{}", "buffered_admin": `{"max_traces": 2, "timeout": "3s"}`}[sink], format, rest)
+}
+
+func newTap(cfg Config) (*Tap, *Source) {
+	if cfg.Now == nil {
+		cfg.Now = func() time.Time { return time.Unix(1_700_000_000, 250_000_000) }
+	}
+	t := New(cfg)
+	return t, t.Register("statsd")
+}
+
+func attach(t *testing.T, tp *Tap, body []byte) *Session {
+	t.Helper()
+	s, err := tp.Attach(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func samples(s *Session) {
+	s.Socket(Read{Local: "udp://127.0.0.1:8125", Remote: "127.0.0.1:5000", Data: []byte("a:1|c|#k:v")})
+	s.Socket(Read{Local: "unixgram:///run/s.sock", Data: []byte("long:\xff" + strings.Repeat("1", 1100) + "|g")})
+	s.HTTP(Exchange{
+		Time: time.Unix(1_700_000_001, 0), Remote: "127.0.0.1",
+		Request: []Field{{":method", "GET"}, {":path", "/stats?filter=\xff"}}, Response: []Field{{":status", "200"}},
+	})
+}
+
+func TestFormats(t *testing.T) {
+	for _, format := range []string{"JSON_BODY_AS_BYTES", "JSON_BODY_AS_STRING"} {
+		for name, rest := range map[string]string{"whole": "", "pieces": `, "streaming": true`} {
+			tp, _ := newTap(Config{})
+			s := attach(t, tp, request("streaming_admin", format, rest))
+			samples(s)
+			var b []byte
+			for _, tr := range s.take() {
+				b = s.append(b, &tr)
+			}
+			golden.Check(t, strings.ToLower(format)+"-"+name, b)
+			// Each document is the message that it claims to be.
+			for doc := range strings.SplitAfterSeq(string(b), "\n}\n") {
+				if err := protojson.Unmarshal([]byte(doc), new(datav3.TraceWrapper)); doc != "" && err != nil {
+					t.Errorf("%v in %s", err, doc)
+				}
+			}
+		}
+	}
+}
+
+func TestLengthDelimited(t *testing.T) {
+	tp, _ := newTap(Config{})
+	s := attach(t, tp, request("streaming_admin", "PROTO_BINARY_LENGTH_DELIMITED", `, "max_buffered_rx_bytes": 5`))
+	samples(s)
+	var b []byte
+	for _, tr := range s.take() {
+		b = s.append(b, &tr)
+	}
+	r := bufio.NewReader(bytes.NewReader(b))
+	var got []string
+	for {
+		n, err := binary.ReadUvarint(r)
+		if err == io.EOF {
+			break
+		}
+		m := make([]byte, n)
+		if _, err := io.ReadFull(r, m); err != nil {
+			t.Fatal(err)
+		}
+		var w datav3.TraceWrapper
+		if err := proto.Unmarshal(m, &w); err != nil {
+			t.Fatal(err)
+		}
+		if x := w.GetSocketBufferedTrace(); x != nil {
+			body := x.GetEvents()[0].GetRead().GetData()
+			got = append(got, fmt.Sprint(x.GetTraceId(), string(body.GetAsBytes()), body.GetTruncated(), x.GetReadTruncated()))
+		} else {
+			got = append(got, w.GetHttpBufferedTrace().GetRequest().GetHeaders()[1].GetValue())
+		}
+	}
+	if want := "1a:1|ctruetrue 2long:truetrue /stats?filter=\ufffd"; strings.ReplaceAll(strings.Join(got, " "), " true", "true") != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	tp, source := newTap(Config{})
+	body := func(id, tap string) string { return `{"config_id": "` + id + `", "tap_config": ` + tap + `}` }
+	const anyMatch = `"match_config": {"any_match": true}`
+	const sink = `{"streaming_admin": {}}`
+	for text, want := range map[string]string{
+		"":                                "/tap requires a JSON/YAML body",
+		"]":                               "not valid YAML",
+		"a: *b":                           "",
+		"a: &b [1]\nc: *b":                "anchors and aliases are not allowed",
+		strings.Repeat("[", 100):          "not valid YAML",
+		`{"config_id": "statsd", "x": 1}`: `unknown field "x"`,
+		body("", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`]}}`): "ConfigId",
+		`{"config_id": "statsd"}`:                                                                                                                                                "TapConfig",
+		body("statsd", `{`+anyMatch+`}`):                                                                                                                                         "OutputConfig",
+		body("statsd", `{`+anyMatch+`, "output_config": {}}`):                                                                                                                    "Sinks",
+		body("statsd", `{"output_config": {"sinks": [`+sink+`]}}`):                                                                                                               "one of match and match_config",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{}]}}`):                                                                                                       "",
+		body("nobody", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`]}}`):                                                                                                 "Unknown config id 'nobody'. No extension has registered with this id.",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`,`+sink+`]}}`):                                                                                        "",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"file_per_tap": {"path_prefix": "/tmp/x"}}]}}`):                                                              "only streaming_admin and buffered_admin",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {}}]}}`):                                                                                   "MaxTraces",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {"max_traces": 1, "timeout": "-1s"}}]}}`):                                                  "",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"streaming_admin": {}, "format": "PROTO_TEXT"}]}}`):                                                          "PROTO_TEXT cannot be streamed",
+		body("statsd", `{`+anyMatch+`, "output_config": {"max_buffered_rx_bytes": 2000000, "sinks": [`+sink+`]}}`):                                                               "not in [0, 1048576]",
+		body("statsd", `{"match": {"http_request_trailers_match": {}}, "output_config": {"sinks": [`+sink+`]}}`):                                                                 "not available here",
+		body("statsd", `{"match": {"http_request_headers_match": {"headers": [{"name": "a", "range_match": {"start": 1, "end": 2}}]}}, "output_config": {"sinks": [`+sink+`]}}`): "not available here",
+	} {
+		s, err := tp.Attach([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\u00a0") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if s != nil || source.Session() != nil {
+			t.Fatalf("%s: a stream was attached", text)
+		}
+	}
+	first := attach(t, tp, []byte("config_id: statsd\ntap_config:\n  match: {any_match: true}\n  output_config:\n    sinks: [{streaming_admin: {}}]\n"))
+	if _, err := tp.Attach(nil); err == nil || err.Error() != "An attached /tap admin stream already exists. Detach it." {
+		t.Errorf("a second stream: %v", err)
+	}
+	if tp.Register("statsd").Session() != first {
+		t.Error("a source that is registered again lost its stream")
+	}
+	first.Close()
+	first.Close()
+	if source.Session() != nil {
+		t.Error("the source is tapped although the stream has ended")
+	}
+	attach(t, tp, request("streaming_admin", "JSON_BODY_AS_BYTES", ""))
+}
+
+func TestMatch(t *testing.T) {
+	lines := []string{"a:1|c", "b:1|c", "ab:1|ms"}
+	for match, want := range map[string]string{
+		`{"any_match": true}`:                "a:1|c b:1|c ab:1|ms GET POST",
+		`{"not_match": {"any_match": true}}`: "",
+		`{"http_request_generic_body_match": {"patterns": [{"string_match": "a"}]}}`:                                                                                                                                     "a:1|c ab:1|ms",
+		`{"http_request_generic_body_match": {"bytes_limit": 1, "patterns": [{"binary_match": "Yg=="}]}}`:                                                                                                                "b:1|c",
+		`{"and_match": {"rules": [{"any_match": true}, {"http_request_generic_body_match": {"patterns": [{"string_match": "b:"}]}}]}}`:                                                                                   "b:1|c ab:1|ms",
+		`{"or_match": {"rules": [{"http_request_generic_body_match": {"patterns": [{"string_match": "|ms"}]}}, {"http_response_headers_match": {"headers": [{"name": ":status", "string_match": {"exact": "500"}}]}}]}}`: "ab:1|ms POST",
+		`{"http_request_headers_match": {"headers": [{"name": ":METHOD", "string_match": {"prefix": "g", "ignore_case": true}}]}}`:                                                                                       "GET",
+		`{"http_request_headers_match": {"headers": [{"name": ":method", "string_match": {"safe_regex": {"regex": "P.*"}}}]}}`:                                                                                           "POST",
+		`{"http_request_headers_match": {"headers": [{"name": ":method", "string_match": {"suffix": "T"}, "invert_match": true}]}}`:                                                                                      "",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "present_match": true}]}}`:                                                                                                                       "POST",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "present_match": true, "invert_match": true}]}}`:                                                                                                 "GET",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "string_match": {"contains": "js"}}]}}`:                                                                                                          "POST",
+	} {
+		tp, _ := newTap(Config{})
+		s := attach(t, tp, []byte(`{"config_id": "statsd", "tap_config": {"match": `+match+`, "output_config": {"sinks": [{"streaming_admin": {}}]}}}`))
+		for _, l := range lines {
+			s.Socket(Read{Data: []byte(l)})
+		}
+		s.HTTP(Exchange{Request: []Field{{":method", "GET"}}, Response: []Field{{":status", "200"}}})
+		s.HTTP(Exchange{Request: []Field{{":method", "POST"}, {"accept", "text/js"}}, Response: []Field{{":status", "500"}}})
+		var got []string
+		for _, tr := range s.take() {
+			if tr.read != nil {
+				got = append(got, string(tr.read.Data))
+			} else {
+				got = append(got, tr.exchange.Request[0].Value)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", match, got, want)
+		}
+	}
+}
+
+func TestStreaming(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, source := newTap(Config{})
+		s := attach(t, tp, request("streaming_admin", "JSON_BODY_AS_STRING", ""))
+		p, stop, done := &page{}, make(chan struct{}), make(chan error, 1)
+		go func() { done <- s.Serve(p, stop) }()
+		for i := range 3 {
+			source.Session().Socket(Read{Data: fmt.Appendf(nil, "n%d:1|c", i)})
+			synctest.Wait()
+			if n := strings.Count(p.text(), `"as_string"`); n != i+1 {
+				t.Errorf("%d traces after %d lines", n, i+1)
+			}
+		}
+		before := len(p.text())
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if got := p.text()[before:]; got != "\n\n" {
+			t.Errorf("in 11 s without a line: %q", got)
+		}
+		close(stop)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestClientGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, sink := range []string{"streaming_admin", "buffered_admin"} {
+			tp, _ := newTap(Config{Heartbeat: time.Second})
+			s := attach(t, tp, request(sink, "JSON_BODY_AS_BYTES", ""))
+			gone := errors.New("gone")
+			p, done := &page{}, make(chan error, 1)
+			go func() { done <- s.Serve(p, nil) }()
+			synctest.Wait()
+			p.mu.Lock()
+			p.err = gone
+			p.mu.Unlock()
+			if err := <-done; !errors.Is(err, gone) {
+				t.Errorf("%s: %v", sink, err)
+			}
+		}
+	})
+}
+
+func TestBuffered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(lines int, wait time.Duration, wantTraces int, wantTook time.Duration) {
+			t.Helper()
+			tp, _ := newTap(Config{})
+			s := attach(t, tp, request("buffered_admin", "PROTO_BINARY_LENGTH_DELIMITED", ""))
+			p, began := &page{}, time.Now()
+			done := make(chan error, 1)
+			go func() { done <- s.Serve(p, nil) }()
+			for i := range lines {
+				time.Sleep(wait)
+				s.Socket(Read{Data: []byte("a:1|c")})
+				synctest.Wait()
+				if i+1 < wantTraces && p.text() != "" {
+					t.Error("something was sent before the end")
+				}
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if n := strings.Count(p.text(), "a:1|c"); n != wantTraces || time.Since(began) != wantTook {
+				t.Errorf("%d traces after %v, want %d after %v", n, time.Since(began), wantTraces, wantTook)
+			}
+		}
+		run(2, time.Second, 2, 2*time.Second) // as many as were asked for
+		run(1, time.Second, 1, 3*time.Second) // the time is over
+		run(0, 0, 0, 3*time.Second)
+	})
+}
+
+type count struct{ atomic.Int64 }
+
+func (c *count) Inc() { c.Add(1) }
+
+func TestQueueIsBounded(t *testing.T) {
+	var dropped count
+	tp, source := newTap(Config{QueueBytes: 10_000, Dropped: &dropped})
+	s := attach(t, tp, request("streaming_admin", "JSON_BODY_AS_BYTES", ""))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 100 {
+				source.Session().Socket(Read{Data: make([]byte, 744)})
+			}
+		})
+	}
+	all.Wait()
+	if kept := len(s.take()); kept != 10 || dropped.Load() != 390 {
+		t.Errorf("%d traces kept and %d dropped, want 10 and 390", kept, dropped.Load())
+	}
+	s.Close()
+	s.Socket(Read{})
+	if len(s.take()) != 0 {
+		t.Error("a closed session keeps traces")
+	}
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add(request("streaming_admin", "JSON_BODY_AS_BYTES", ""))
+	f.Add([]byte("config_id: statsd\ntap_config:\n  match: {any_match: true}\n  output_config:\n    sinks: [{buffered_admin: {max_traces: 1}}]\n"))
+	f.Add([]byte("? [a]\n: b"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parse(b)
+		if err == nil && (s.id == "" || s.match == nil || s.received > maxBodyBytes || s.buffered && s.traces == 0) {
+			t.Errorf("%q was accepted as %+v", b, s)
+		}
+	})
+}
