@@ -87,7 +87,6 @@ func (t *Tap) Attach(body []byte) (*Session, error) {
 	}
 	source := t.sources[set.id]
 	if source == nil {
-		//lint:ignore ST1005 the text is part of the interface
 		return nil, errors.New("Unknown config id '" + set.id + "'. No extension has registered with this id.")
 	}
 	s := &Session{tap: t, source: source, settings: set, more: make(chan struct{}, 1)}
