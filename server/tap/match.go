@@ -28,6 +28,7 @@ func compileMatch(c *tapv3.TapConfig) (matcher, error) {
 	if m := c.GetMatch(); m != nil {
 		return predicate(m, 0)
 	}
+	//lint:ignore SA1019 requests of older clients have the deprecated field
 	old := c.GetMatchConfig()
 	if old == nil {
 		return nil, errors.New("tap_config: one of match and match_config must be set")
