@@ -317,15 +317,28 @@ func (h *hotRestart) run(ctx context.Context) error {
 		h.endParent()
 		return nil
 	}
-	t := time.NewTimer(h.cfg.ParentShutdownTime)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		h.endParent()
-	case <-ctx.Done():
+	over := time.NewTimer(h.cfg.ParentShutdownTime)
+	defer over.Stop()
+	watch := time.NewTicker(watchEvery)
+	defer watch.Stop()
+	for {
+		select {
+		case <-watch.C:
+			if h.before.Watch() == nil {
+				continue
+			}
+			h.endParent()
+		case <-over.C:
+			h.endParent()
+		case <-ctx.Done():
+		}
+		return nil
 	}
-	return nil
 }
+
+// watchEvery is how often to look whether the process before has ended by
+// itself: its connections wait meanwhile.
+const watchEvery = 200 * time.Millisecond
 
 // part hands over the open connections at the end of the server. What it
 // returns hands over the last stats, once nothing comes in any more.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -143,4 +145,113 @@ func TestHotRestart(t *testing.T) {
 		t.Errorf("files stay: %v", left)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestParentKeepsItsStats takes over without the stats: the server before goes
+// on flushing to its own sinks, so that they still get each line once.
+func TestParentKeepsItsStats(t *testing.T) {
+	l := newLine(t)
+	parent := start(t, l.config(0, time.Minute))
+	sink := l.sink
+	conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, strings.Repeat("hits:1|c\n", 100))
+	eventually(t, "the lines are counted", func() bool { return parent.get(t, "/stats?filter=^hits$") == "hits: 100\n" })
+
+	l.sink = &counting{}
+	cfg := l.config(1, time.Minute)
+	cfg.HotRestart.SkipParentStats = true
+	child := start(t, cfg)
+	fmt.Fprint(conn, strings.Repeat("hits:1|c\n", 10)) // on the connection that the parent has
+	if err := parent.stop(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the connection is taken over", func() bool {
+		fmt.Fprint(conn, "more:1|c\n")
+		return child.get(t, "/stats?filter=^more$") != ""
+	})
+	if err := child.stop(); err != nil {
+		t.Error(err)
+	}
+	if sum := sink.sum + l.sink.sum; sum != 110 || sink.sum < 100 {
+		t.Errorf("the sinks got %d and %d lines, 110 were sent", sink.sum, l.sink.sum)
+	}
+}
+
+// TestLostSuccessor has the next server go away right after it took over: the
+// one before ends by itself when its time is over.
+func TestLostSuccessor(t *testing.T) {
+	l := newLine(t)
+	cfg := l.config(0, 50*time.Millisecond)
+	s, err := server.New(withLoggers(t, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Run(t.Context()) }()
+	eventually(t, "the first server is live", func() bool { return string(s.Admin().Request("GET", "/ready", nil).Body) == "LIVE\n" })
+	child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1}, hotrestart.Heir{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ask := range []func() error{child.CloseAdmin, child.Drain} {
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	child.Close()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server before stays for ever")
+	}
+}
+
+// TestFailedSuccessor starts a second server that cannot listen: the first one
+// goes on as if nothing had happened.
+func TestFailedSuccessor(t *testing.T) {
+	l := newLine(t)
+	first := start(t, l.config(0, time.Minute))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := l.config(1, time.Minute)
+	cfg.StatsD = statsdOn("unixlines://"+filepath.Join(l.dir, "s"), "tcp://"+taken.Addr().String())
+	second, err := server.New(withLoggers(t, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
+		t.Errorf("the second server: %v", err)
+	}
+	conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+	if err != nil {
+		t.Fatalf("the socket of the first server is gone: %v", err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "hits:1|c\n")
+	eventually(t, "the first server goes on", func() bool {
+		resp, err := http.Get(first.url + "/stats?filter=^hits$")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return string(b) == "hits: 1\n"
+	})
+	third := start(t, l.config(1, 0)) // a better try
+	eventually(t, "the stats are carried over", func() bool { return third.get(t, "/stats?filter=^hits$") == "hits: 1\n" })
+}
+
+func withLoggers(t *testing.T, cfg server.Config) server.Config {
+	cfg.Loggers = quiet(t)
+	return cfg
 }

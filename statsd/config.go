@@ -104,7 +104,8 @@ type ListenerConfig struct {
 	// closes them.
 	Sockets []*os.File
 	// TakePath says that the path of an inherited unix socket is inherited
-	// too: the server removes it in the end. Default: somebody else does.
+	// too: the server removes it in the end, once it ran. Default: somebody
+	// else does.
 	TakePath bool
 }
 

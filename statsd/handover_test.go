@@ -89,6 +89,7 @@ func TestHandOver(t *testing.T) {
 	for range cfg.Listeners {
 		<-half
 	}
+	newLive(t, inherit(t, parent, cfg)).stop() // one that does not get to run changes nothing
 	child := newLive(t, inherit(t, parent, cfg))
 	e, im := parent.store.NewExport(), child.store.NewImport(child.Import)
 	carry(t, parent.Server, e, im)

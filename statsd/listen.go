@@ -126,7 +126,7 @@ func (l *listener) bindPackets() error {
 		l.addSocket(pc)
 	}
 	if len(l.sockets) > 0 {
-		return l.takePath()
+		return nil
 	}
 	if l.addr.unix() {
 		return l.bindUnixgram()
@@ -203,9 +203,6 @@ func (l *listener) bindStream() (err error) {
 		if l.accept.Addr().Network() == "unix" != l.addr.unix() {
 			return fmt.Errorf("the inherited socket %s is of another kind", f.Name())
 		}
-		if err := l.takePath(); err != nil {
-			return err
-		}
 	case l.addr.unix():
 		if !l.addr.abstract() {
 			if err := clearPath(l.addr); err != nil {
@@ -247,14 +244,15 @@ func (l *listener) claim() error {
 	return setRights(l.addr.place, &l.cfg)
 }
 
-// takePath remembers the path of an inherited socket if it is l's to remove.
-func (l *listener) takePath() error {
-	if !l.addr.unix() || l.addr.abstract() || !l.cfg.TakePath {
-		return nil
+// takePath makes the path of an inherited socket l's to remove. A server that
+// does not get to run leaves it to the one that goes on.
+func (l *listener) takePath() {
+	if !l.addr.unix() || l.addr.abstract() || !l.cfg.TakePath || len(l.cfg.Sockets) == 0 {
+		return
 	}
-	p, err := claimPath(l.addr.place)
-	l.path.Store(p)
-	return err
+	if p, err := claimPath(l.addr.place); err == nil { // else there is nothing to remove
+		l.path.Store(p)
+	}
 }
 
 // close closes what l has open and removes its path.

@@ -165,6 +165,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.mu.Unlock()
 
 	for _, l := range all {
+		l.takePath()
 		for _, so := range l.sockets {
 			l.readers.Go(func() { s.keep("reader", func() { s.readPackets(l, so) }) })
 		}

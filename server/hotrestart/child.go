@@ -112,6 +112,10 @@ func (c *Child) CloseAdmin() error { return c.ask(askCloseAdmin, nil) }
 // time.
 func (c *Child) Stats() error { return c.ask(askStats, nil) }
 
+// Watch takes what a parent that ends has left, and its figures. Call it now
+// and then: a parent that ends waits for it, but not for ever.
+func (c *Child) Watch() error { return c.ask(askFigures, nil) }
+
 // Drain has the parent stop accepting and reading datagrams.
 func (c *Child) Drain() error { return c.ask(askDrain, nil) }
 

@@ -250,6 +250,9 @@ func TestParentEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	var got []string
 	c := w.dial(Heir{Stat: func(h *store.Handed) { got = append(got, h.Name) }})
+	if err := c.Watch(); err != nil || c.Figures().Connections != 7 {
+		t.Errorf("watch: %v, figures %+v", err, c.Figures())
+	}
 	if err := c.Drain(); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +265,7 @@ func TestParentEndsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stop()
-	if err := c.Stats(); !errors.Is(err, ErrGone) || strings.Join(got, " ") != "rq hits" {
+	if err := c.Watch(); !errors.Is(err, ErrGone) || strings.Join(got, " ") != "rq hits" {
 		t.Errorf("%v, stats %q", err, got)
 	}
 	if err := c.Terminate(); err != nil {

@@ -217,6 +217,7 @@ func (p *Parent) answer(l *link, k kind, process Process) error {
 		}
 	case askDrain:
 		process.Drain()
+	case askFigures: // which come with every answer
 	case askTerminate:
 		process.Terminate() // Part sends the answer
 		return nil

@@ -39,6 +39,7 @@ const (
 	askStats
 	askDrain
 	askTerminate
+	askFigures
 
 	// Answered.
 	answerRefused    kind = iota + 100 // a text; the connection ends
