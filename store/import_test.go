@@ -267,3 +267,38 @@ func TestHandOverUnderLoad(t *testing.T) {
 		t.Errorf("shown %d, given to sinks %d, want %d", got, flushed, 3*each)
 	}
 }
+
+// BenchmarkHandOver hands 100,000 counters over, the first time all of them
+// and then a hundredth.
+func BenchmarkHandOver(b *testing.B) {
+	parent := New(Options{})
+	var all []*Counter
+	for i := range 100_000 {
+		c := parent.Root().Counter(fmt.Sprintf("cluster.c%d.rq_%d", i/100, i%100))
+		c.Add(3)
+		all = append(all, c)
+	}
+	move := func(b *testing.B, e *Export, im *Import) {
+		e.Next(func(h *Handed) bool {
+			if err := im.Add(h); err != nil {
+				b.Error(err)
+			}
+			return true
+		})
+	}
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			move(b, parent.NewExport(), New(Options{}).NewImport(nil))
+		}
+	})
+	e, im := parent.NewExport(), New(Options{}).NewImport(nil)
+	move(b, e, im)
+	b.Run("changes", func(b *testing.B) {
+		for b.Loop() {
+			for i := 0; i < len(all); i += 100 {
+				all[i].Inc()
+			}
+			move(b, e, im)
+		}
+	})
+}

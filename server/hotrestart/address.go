@@ -24,7 +24,7 @@ type Config struct {
 	BaseID uint32
 	// Epoch is the number of this process in its line, from 0.
 	Epoch uint32
-	// Timeout is how long to wait for the other process. Default 5 s.
+	// Timeout is how long to wait for the other process. Default 10 s.
 	Timeout time.Duration
 	// Log takes messages. Default: none.
 	Log *slog.Logger
@@ -35,7 +35,7 @@ func (c Config) withDefaults() Config {
 		c.Mode = 0o600
 	}
 	if c.Timeout <= 0 {
-		c.Timeout = 5 * time.Second
+		c.Timeout = 10 * time.Second
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
