@@ -70,21 +70,22 @@ var (
 // names of one store, so a filter that is kept judges only new ones. A filter
 // is for one store and may be used by any number of goroutines.
 type Filter struct {
-	limits FilterLimits
-	match  func(name []byte) (bool, error)
-	prog   *syntax.Prog // of an RE2 pattern that an automaton can decide, else nil
-	found  store.Selection
+	limits  FilterLimits
+	match   func(name []byte) (bool, error)
+	perLook int          // names between two looks at the clock, at most
+	prog    *syntax.Prog // of an RE2 pattern that an automaton can decide, else nil
+	found   store.Selection
 }
 
 // NewFilter compiles a pattern. The error wraps [ErrSyntax] or [ErrTooComplex].
 func NewFilter(e Engine, pattern string, l FilterLimits) (*Filter, error) {
-	f := &Filter{limits: l.withDefaults()}
+	f := &Filter{limits: l.withDefaults(), perLook: namesPerLook}
 	if len(pattern) > f.limits.Length {
 		return nil, fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooComplex, len(pattern), f.limits.Length)
 	}
 	compile := f.compileRE2
 	if e == ECMAScript {
-		compile = f.compileECMAScript
+		compile, f.perLook = f.compileECMAScript, 1
 	}
 	if err := compile(pattern); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ type filterRun struct {
 	f      *Filter
 	until  time.Time
 	looked time.Time // when the clock was looked at last
-	every  int       // names between two looks
+	every  int       // names between two looks, at most f.perLook
 	due    int       // number of names at which the next look is
 	n      int       // names judged
 	auto   *automaton
@@ -166,15 +167,18 @@ func (f *Filter) run() *filterRun {
 	now := f.limits.Now()
 	return &filterRun{
 		f: f, until: now.Add(f.limits.Budget), plain: f.prog == nil,
-		looked: now, every: namesPerClock, due: namesPerClock,
+		looked: now, every: 1, due: 1,
 	}
 }
 
-// The clock is looked at every namesPerClock names, and more often while
-// that takes longer than slowLook.
+// A backtracking engine may take its whole time for any name, so the clock is
+// looked at after each. The time of the other one hardly differs from name to
+// name: there the clock is looked at after the first name, then after twice as
+// many as before, up to namesPerLook, while a look costs less than half of
+// slowLook; after fewer when it costs more than slowLook.
 const (
-	namesPerClock = 256
-	slowLook      = 20 * time.Millisecond
+	namesPerLook = 256
+	slowLook     = 20 * time.Millisecond
 )
 
 // look looks at the clock.
@@ -183,10 +187,11 @@ func (r *filterRun) look() error {
 	if now.After(r.until) {
 		return ErrTooExpensive
 	}
-	if now.Sub(r.looked) > slowLook {
+	switch took := now.Sub(r.looked); {
+	case took > slowLook:
 		r.every = max(1, r.every/16)
-	} else {
-		r.every = min(namesPerClock, 2*r.every)
+	case took < slowLook/2:
+		r.every = min(r.f.perLook, 2*r.every)
 	}
 	r.looked, r.due = now, r.n+r.every
 	return nil
@@ -199,7 +204,7 @@ func (r *filterRun) judge(c *store.Cursor) (bool, error) {
 			return false, err
 		}
 		// An automaton is for many names whose tokens come again.
-		if r.auto == nil && !r.plain && r.n >= namesPerClock {
+		if r.auto == nil && !r.plain && r.n >= namesPerLook {
 			r.auto = newAutomaton(r.f.prog)
 		} else if r.auto != nil && r.auto.misses > r.n {
 			r.auto, r.plain = nil, true
