@@ -482,20 +482,18 @@ func TestAliasBombs(t *testing.T) {
 	}
 	for name, bomb := range bombs {
 		t.Run(name, func(t *testing.T) {
-			best, bytes := time.Hour, uint64(math.MaxUint64)
+			bytes := uint64(math.MaxUint64)
 			for range 3 { // the machine may be busy with something else
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				start := time.Now()
 				if _, err := Parse("a.yaml", []byte(bomb), Options{}); err == nil {
 					t.Fatal("accepted")
 				}
-				best = min(best, time.Since(start))
 				runtime.ReadMemStats(&after)
 				bytes = min(bytes, after.TotalAlloc-before.TotalAlloc)
 			}
-			if best > slowdown*200*time.Millisecond || bytes > 64<<20 {
-				t.Errorf("%d bytes took %v and %d MiB", len(bomb), best, bytes>>20)
+			if bytes > 64<<20 {
+				t.Errorf("%d bytes took %d MiB", len(bomb), bytes>>20)
 			}
 		})
 	}

@@ -108,18 +108,15 @@ func TestCircuitStream(t *testing.T) {
 func TestCircuitStreamEndsAtShutdown(t *testing.T) {
 	r := streaming(t, server.CircuitStream{})
 	e := listen(t, r, "/circuit_event_stream", "")
-	began := time.Now()
-	ended := make(chan time.Duration, 1)
+	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, e.in)
-		ended <- time.Since(began)
+		close(ended)
 	}()
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if took := <-ended; took > time.Second {
-		t.Errorf("the stream ended after %v", took)
-	}
+	<-ended
 }
 
 func TestCircuitStreamRefuses(t *testing.T) {

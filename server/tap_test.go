@@ -87,15 +87,11 @@ func TestTap(t *testing.T) {
 	expect(t, in, `"/logging?level"`)
 	expect(t, in, `":status"`)
 	expect(t, in, `"200"`)
-	began := time.Now()
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
 	for err == nil {
 		_, err = in.ReadString('\n')
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the stream ended after %v", took)
 	}
 }
 

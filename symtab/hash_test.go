@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -189,33 +188,6 @@ func TestHashFlooding(t *testing.T) {
 			t.Errorf("%s: %.2f probes beyond the first, random names take %.2f", name, probes, usual)
 		}
 	}
-}
-
-// TestFloodingCostsNoTime compares the time that chosen and random names take
-// to be inserted and looked up. Other work on the machine can only spoil a
-// round, so one good round is enough.
-func TestFloodingCostsNoTime(t *testing.T) {
-	const n = 200_000
-	colliding, usual := solvedNames(n), randomNames(n, 16)
-	measure := func(names []string) time.Duration {
-		tab := New(Options{})
-		var buf []byte
-		start := time.Now()
-		for range 2 {
-			for _, s := range names {
-				buf = tab.AppendEncode(buf[:0], s)
-			}
-		}
-		return time.Since(start)
-	}
-	var ratio float64
-	for range 5 {
-		ratio = float64(measure(colliding)) / float64(measure(usual))
-		if ratio <= 2 {
-			return
-		}
-	}
-	t.Errorf("colliding names take %.1f times as long as random ones, want at most 2", ratio)
 }
 
 // TestSeedIsNotEnough shows the collisions that a seed alone does not prevent,

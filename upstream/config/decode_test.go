@@ -419,22 +419,17 @@ func bombs() map[string]string {
 	return out
 }
 
-func TestAliasBombsAreRefusedQuickly(t *testing.T) {
+func TestAliasBombsAreRefused(t *testing.T) {
 	o := options()
 	o.AllowUnknown = true // the anchors stand under unknown names
 	d := config.NewDecoder(o)
 	for name, text := range bombs() {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		start := time.Now()
 		_, err := d.ClusterText("f", []byte(text), config.FormUnknown)
-		took := time.Since(start)
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: accepted", name)
-		}
-		if took > 2*time.Second { // far above what it takes, for a busy machine
-			t.Errorf("%s: took %v", name, took)
 		}
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
 			t.Errorf("%s: allocated %d MiB", name, grown>>20)
