@@ -233,10 +233,7 @@ func TestRateDoesNotMultiplyWork(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, typ := range []string{"c", "ms", "h"} {
 		p := bytes.Repeat([]byte("a"+typ+":1|"+typ+"|@0.000000000001\n"), 1000)
-		ln := r.streamLanes[0]
-		ln.enter()
-		ln.chunk(r.l, p, source{})
-		ln.leave(r.l)
+		r.streamLanes[0].chunk(r.l, p, source{})
 	}
 	if got := r.Report().Listeners[0].Applied; got != 3000 {
 		t.Errorf("%d samples were applied, want 3000", got)
