@@ -35,6 +35,14 @@ type Provider interface {
 	Balancer() lb.Balancer
 }
 
+// A Dependent is a [Source] that may need other clusters to find its hosts. If
+// Secondary is true at the start its cluster waits until those that need none are
+// ready. Sources of type EDS need not say so; for them the configuration tells.
+type Dependent interface {
+	Source
+	Secondary() bool
+}
+
 // environment is what all clusters of a manager share.
 type environment struct {
 	root      *store.Scope

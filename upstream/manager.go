@@ -269,6 +269,9 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 
 // primary tells whether the cluster can find its hosts without another one.
 func (c *Cluster) primary() bool {
+	if d, ok := c.source.(Dependent); ok {
+		return !d.Secondary()
+	}
 	return c.config.Type != config.EDSDiscovery || c.config.EDS == nil || c.config.EDS.Source.Kind == config.SourcePath
 }
 
