@@ -1,0 +1,217 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// udpSize is the largest answer that is asked for over UDP, in bytes: it passes
+// nearly everywhere in one piece.
+const udpSize = 1232
+
+// ClientConfig says how a [Client] works. The zero value does as the system says.
+type ClientConfig struct {
+	// ResolvConf is the path of the resolver configuration: servers, search
+	// list, and the options ndots, timeout and attempts. Default
+	// "/etc/resolv.conf". If it cannot be read servers of this machine are asked.
+	ResolvConf string
+	// Hosts is the path of the hosts file, which is consulted first. Default
+	// "/etc/hosts".
+	Hosts string
+	// Lookups is how many lookups may be under way at once; others wait. Default
+	// 128.
+	Lookups int
+	// Dial connects to a server; network is "udp" or "tcp". Nil means that of a
+	// zero net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Client is a [Resolver] that asks DNS servers. Both files are read again when
+// they have changed.
+//
+// A server that does not answer in time, or cannot help, is followed by the next
+// one; when all have failed they are tried again, as often as the configuration
+// says. A truncated answer is asked for again over TCP.
+type Client struct {
+	c      ClientConfig
+	system *system
+	slots  chan struct{}
+}
+
+// NewClient returns a client.
+func NewClient(c ClientConfig) *Client {
+	if c.ResolvConf == "" {
+		c.ResolvConf = "/etc/resolv.conf"
+	}
+	if c.Hosts == "" {
+		c.Hosts = "/etc/hosts"
+	}
+	if c.Lookups <= 0 {
+		c.Lookups = 128
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	return &Client{c: c, system: newSystem(c.ResolvConf, c.Hosts), slots: make(chan struct{}, c.Lookups)}
+}
+
+// request is one lookup with all that is known about it.
+type request struct {
+	Query
+	*settings
+}
+
+// Lookup implements [Resolver].
+func (c *Client) Lookup(ctx context.Context, q Query) ([]Record, error) {
+	s, hosts := c.system.current()
+	r := request{q, s}
+	first, second := types(q.Family)
+	known := hosts[hostsKey(q.Name)]
+	records := ofType(known, first)
+	if len(records) == 0 || q.Family == config.FamilyAll {
+		records = append(records, ofType(known, second)...)
+	}
+	if len(records) > 0 {
+		return records, nil
+	}
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if len(q.Servers) > 0 {
+		own := *s
+		own.servers = q.Servers
+		r.settings = &own
+	}
+	records, err := c.search(ctx, &r, first)
+	if second == dns.TypeNone || err == nil && q.Family != config.FamilyAll || ctx.Err() != nil {
+		return records, err
+	}
+	more, err2 := c.search(ctx, &r, second)
+	switch {
+	case err == nil || err2 == nil:
+		return append(records, more...), nil
+	case errors.Is(err2, ErrNoAddress): // the other one says more
+		return nil, err
+	}
+	return nil, err2
+}
+
+// types returns the record types to ask for. The second one is asked for if the
+// first one yields nothing, or, with FamilyAll, anyway.
+func types(f config.LookupFamily) (first, second uint16) {
+	switch f {
+	case config.FamilyV4Only:
+		return dns.TypeA, dns.TypeNone
+	case config.FamilyV6Only:
+		return dns.TypeAAAA, dns.TypeNone
+	case config.FamilyV4Preferred:
+		return dns.TypeA, dns.TypeAAAA
+	}
+	return dns.TypeAAAA, dns.TypeA
+}
+
+// ofType returns the addresses that records of that type can hold.
+func ofType(list []netip.Addr, rrtype uint16) []Record {
+	var records []Record
+	for _, a := range list {
+		if rrtype == dns.TypeA && a.Is4() || rrtype == dns.TypeAAAA && a.Is6() {
+			records = append(records, Record{Addr: a})
+		}
+	}
+	return records
+}
+
+// search tries the name with the search list. It goes on as long as a name has
+// no address or no server wants to tell.
+func (c *Client) search(ctx context.Context, r *request, rrtype uint16) ([]Record, error) {
+	err := fmt.Errorf("%w: %q is not a name that can be asked for", ErrNoAddress, r.Name)
+	var refused error
+	for _, name := range r.names(r.Name, r.NoSearch) {
+		var records []Record
+		if records, err = c.ask(ctx, r, name, rrtype); err == nil {
+			return records, nil
+		}
+		if no := (*refusal)(nil); errors.As(err, &no) {
+			refused = err
+		} else if !errors.Is(err, ErrNoAddress) {
+			return nil, err
+		}
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	return nil, err
+}
+
+// ask asks the servers in turn until one gives an answer that counts.
+func (c *Client) ask(ctx context.Context, r *request, name string, rrtype uint16) ([]Record, error) {
+	q := dns.Question{Name: name, Qtype: rrtype, Qclass: dns.ClassINET}
+	var err error
+	for range r.attempts {
+		for _, server := range r.servers {
+			var records []Record
+			records, err = c.exchange(ctx, r, server, q)
+			if err == nil || errors.Is(err, ErrNoAddress) || ctx.Err() != nil {
+				return records, err
+			}
+		}
+	}
+	return nil, err
+}
+
+// exchange asks one server.
+func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort, q dns.Question) ([]Record, error) {
+	m := &dns.Msg{Question: []dns.Question{q}}
+	m.RecursionDesired = true
+	m.SetEdns0(udpSize, false)
+	network := "udp"
+	if r.TCP {
+		network = "tcp"
+	}
+	answer, err := c.send(ctx, m, network, server, r.timeout)
+	if err == nil && (answer.Rcode == dns.RcodeFormatError || answer.Rcode == dns.RcodeNotImplemented) {
+		m.Extra = nil // an old server may not know what that is
+		answer, err = c.send(ctx, m, network, server, r.timeout)
+	}
+	if answer != nil && answer.Truncated && !r.TCP { // even if it is cut off in the middle
+		answer, err = c.send(ctx, m, "tcp", server, r.timeout)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("discovery: asking %s for %q: %w", server, q.Name, err)
+	}
+	if answer.Truncated {
+		return nil, fmt.Errorf("discovery: asking %s for %q: answer is cut off", server, q.Name)
+	}
+	return addresses(answer, q)
+}
+
+// send sends m over a connection of its own and returns the answer. The
+// identifier and the port are new every time, so that answers are hard to forge.
+func (c *Client) send(ctx context.Context, m *dns.Msg, network string, server netip.AddrPort, timeout time.Duration) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := c.c.Dial(ctx, network, server.String())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	m.Id = dns.Id()
+	client := dns.Client{Net: network, UDPSize: udpSize, Timeout: timeout}
+	answer, _, err := client.ExchangeWithConnContext(ctx, m, &dns.Conn{Conn: conn})
+	if ctxErr := ctx.Err(); err != nil && ctxErr != nil {
+		return nil, ctxErr
+	}
+	return answer, err
+}

@@ -1,0 +1,60 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// logical has one host for its name, whose address is the first one of the last
+// good answer. Connections that were made before stay where they are.
+type logical struct {
+	*name
+	host *host.Host // nil before the first answer; the goroutine of Run has it
+}
+
+func (s *Sources) logical(c *config.Cluster) (upstream.Source, error) {
+	shared, err := s.names(c)
+	if err != nil {
+		return nil, err
+	}
+	if a := c.Assignment; a == nil || len(a.Localities) != 1 || len(a.Localities[0].Endpoints) != 1 {
+		return nil, errors.New("discovery: type LOGICAL_DNS takes exactly one endpoint")
+	}
+	l := &c.Assignment.Localities[0]
+	n, err := shared.name(l, &l.Endpoints[0])
+	return &logical{name: n}, err
+}
+
+// Run implements [upstream.Source].
+func (l *logical) Run(ctx context.Context, c *upstream.Cluster) {
+	if !l.c.WaitForWarmOnInit {
+		c.DiscoveryDone()
+	}
+	l.follow(ctx, c, func(records []Record) time.Duration {
+		l.move(c, records[0])
+		return records[0].TTL
+	})
+}
+
+// move puts the host at the address of r. Its priority is 0, whatever that of
+// the endpoint is.
+func (l *logical) move(c *upstream.Cluster, r Record) {
+	if l.host == nil {
+		c.UpdateHosts(0, l.assignment(0, []host.Spec{l.spec(r.Addr)}))
+		if sets := c.Sets(); len(sets) > 0 && len(sets[0].Hosts) == 1 { // or the cluster is closed
+			l.host = sets[0].Hosts[0]
+		}
+		return
+	}
+	to, check := l.at(r.Addr)
+	if to == l.host.Address() {
+		c.Stats().UpdateNoRebuild.Inc()
+		return
+	}
+	c.MoveHost(l.host, to, check)
+}

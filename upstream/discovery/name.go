@@ -1,0 +1,176 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// names is what the names of one cluster share.
+type names struct {
+	s       *Sources
+	c       *config.Cluster
+	servers []netip.AddrPort
+
+	mu   sync.Mutex
+	next time.Duration // bound of the delay after the next failure
+}
+
+// names checks what a cluster says about DNS.
+func (s *Sources) names(c *config.Cluster) (*names, error) {
+	if x := c.DNS.ResolverExtension.Name; x != "" {
+		return nil, fmt.Errorf("discovery: %q is not a known resolver", x)
+	}
+	n := &names{s: s, c: c, next: c.DNS.FailureBase}
+	for _, a := range c.DNS.Resolvers {
+		server, ok := a.AddrPort()
+		if !ok {
+			return nil, fmt.Errorf("discovery: resolver %q is not an IP address", a.Host)
+		}
+		n.servers = append(n.servers, server)
+	}
+	return n, nil
+}
+
+// failed returns the delay after a failure.
+func (n *names) failed() time.Duration {
+	d := &n.c.DNS
+	if !d.HasFailureRate {
+		return max(d.FailureBase, time.Millisecond)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delay := time.Duration(n.s.c.Rand() % uint64(max(n.next, 1)))
+	if n.next < d.FailureMax/2 {
+		n.next *= 2
+	} else {
+		n.next = d.FailureMax
+	}
+	return max(delay, time.Millisecond)
+}
+
+// succeeded returns the delay after an answer with that TTL.
+func (n *names) succeeded(ttl time.Duration) time.Duration {
+	d := &n.c.DNS
+	n.mu.Lock()
+	n.next = d.FailureBase
+	n.mu.Unlock()
+	delay := d.RefreshRate
+	if d.RespectTTL && ttl > 0 {
+		delay = ttl
+	}
+	if ms := uint64(d.Jitter / time.Millisecond); ms > 0 {
+		delay += time.Duration(n.s.c.Rand()%ms) * time.Millisecond
+	}
+	return max(delay, time.Millisecond)
+}
+
+// name is one configured endpoint whose addresses are looked up.
+type name struct {
+	*names
+	locality *config.LocalityEndpoints
+	endpoint *config.Endpoint
+}
+
+// name checks the address of an endpoint.
+func (n *names) name(l *config.LocalityEndpoints, e *config.Endpoint) (*name, error) {
+	switch a := &e.Address; {
+	case a.Kind != config.SocketAddress:
+		return nil, fmt.Errorf("discovery: endpoint %q is not a host name with a port", a.Path+a.Listener)
+	case a.NamedPort != "":
+		return nil, fmt.Errorf("discovery: endpoint %q: port %q is not a number", a.Host, a.NamedPort)
+	}
+	return &name{names: n, locality: l, endpoint: e}, nil
+}
+
+// lookup returns at least one record or an error. An address that needs no
+// lookup is its own answer.
+func (n *name) lookup(ctx context.Context) ([]Record, error) {
+	a := &n.endpoint.Address
+	if a.IP.IsValid() {
+		return []Record{{Addr: a.IP}}, nil
+	}
+	d := &n.c.DNS
+	records, err := n.s.c.Resolver.Lookup(ctx, Query{
+		Name: a.Host, Family: d.Family, Servers: n.servers, TCP: d.UseTCP, NoSearch: d.NoDefaultSearch,
+	})
+	if err == nil && len(records) == 0 {
+		err = ErrNoAddress
+	}
+	return records, err
+}
+
+func (n *name) log() *slog.Logger {
+	return n.s.c.Logger.With("cluster", n.c.Name, "name", n.endpoint.Address.Host)
+}
+
+// follow looks the name up until ctx is done. take is given each good answer and
+// returns the TTL that counts.
+func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) {
+	stats, log := c.Stats(), n.log()
+	failing := false
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait.C:
+		}
+		stats.UpdateAttempt.Inc()
+		records, err := n.lookup(ctx)
+		if ctx.Err() != nil {
+			return // what was found out says nothing any more
+		}
+		if err != nil {
+			stats.UpdateFailure.Inc()
+			if !failing {
+				log.Warn("name cannot be resolved, keeping the hosts it had", "error", err)
+			}
+			failing = true
+			wait.Reset(n.failed())
+		} else {
+			stats.UpdateSuccess.Inc()
+			if failing {
+				log.Info("name is resolved again")
+			}
+			failing = false
+			wait.Reset(n.succeeded(take(records)))
+		}
+		c.DiscoveryDone()
+	}
+}
+
+// spec returns the host at an address of the name.
+func (n *name) spec(a netip.Addr) host.Spec {
+	e := n.endpoint
+	s := upstream.EndpointSpec(n.locality, e)
+	s.Address, s.HealthCheckAddress = n.at(a)
+	if s.Hostname == "" {
+		s.Hostname = e.Address.Host
+	}
+	return s
+}
+
+// at returns where the host is that the name says is at a, and where it is
+// checked. The latter is zero if that is the same.
+func (n *name) at(a netip.Addr) (address, check host.Address) {
+	e := n.endpoint
+	address = host.Address{IP: netip.AddrPortFrom(a, e.Address.Port)}
+	switch h := &e.HealthCheckAddress; {
+	case h.Kind == config.PipeAddress:
+		check = host.Address{Pipe: h.Path}
+	case h.IP.IsValid():
+		check = host.Address{IP: netip.AddrPortFrom(h.IP, h.Port)}
+	case h.Port != 0: // the name with another port
+		check = address.WithPort(h.Port)
+	}
+	return address, check
+}

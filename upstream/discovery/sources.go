@@ -1,0 +1,122 @@
+package discovery
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// DefaultMaxHosts is how many hosts one name may have by default.
+const DefaultMaxHosts = 1024
+
+// Config says what finds hosts. The zero value serves the DNS types.
+type Config struct {
+	// Resolver looks up names; nil means a [Client] with its defaults.
+	Resolver Resolver
+	// EDS returns the source of a cluster of type EDS. Nil refuses such clusters.
+	EDS func(*config.Cluster) (upstream.Source, error)
+	// Types are the custom cluster types by name. The map must not be changed
+	// afterwards.
+	Types map[string]Type
+	// MaxHosts bounds the hosts of one name, whatever its answers say; those with
+	// the lowest addresses are kept. Default [DefaultMaxHosts].
+	MaxHosts int
+	// Rand returns uniform random numbers and is called concurrently; nil means
+	// those of math/rand/v2.
+	Rand func() uint64
+	// Logger takes warnings about names that cannot be resolved; nil discards
+	// them.
+	Logger *slog.Logger
+}
+
+// Type is a custom cluster type.
+type Type struct {
+	// New returns the source of a cluster. The message given with the type is
+	// at c.CustomType.Config. The source publishes hosts by
+	// [upstream.Cluster.UpdateHosts]; one that needs other clusters before it can
+	// do so says it as an [upstream.Dependent].
+	New func(c *config.Cluster) (upstream.Source, error)
+	// OwnBalancer says that the sources are an [upstream.Provider]. Clusters of
+	// the type must then have the policy CLUSTER_PROVIDED, others must not.
+	OwnBalancer bool
+}
+
+// Sources returns sources for clusters by their type. It is safe for concurrent
+// use.
+type Sources struct {
+	c Config
+}
+
+// New returns what c describes.
+func New(c Config) *Sources {
+	if c.Resolver == nil {
+		c.Resolver = NewClient(ClientConfig{})
+	}
+	if c.MaxHosts <= 0 {
+		c.MaxHosts = DefaultMaxHosts
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Uint64
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Sources{c: c}
+}
+
+// ClusterTypes returns the names of the custom types, as the decoder of
+// configurations wants them: true says that the type brings its balancer.
+func (s *Sources) ClusterTypes() map[string]bool {
+	types := make(map[string]bool, len(s.c.Types))
+	for name, t := range s.c.Types {
+		types[name] = t.OwnBalancer
+	}
+	return types
+}
+
+// Source returns what finds the hosts of c. It fits upstream.Config.Source.
+func (s *Sources) Source(c *config.Cluster) (upstream.Source, error) {
+	switch c.Type {
+	case config.StrictDNS:
+		return s.strict(c)
+	case config.LogicalDNS:
+		return s.logical(c)
+	case config.EDSDiscovery:
+		if s.c.EDS == nil {
+			return nil, fmt.Errorf("discovery: nothing here serves type EDS")
+		}
+		return s.c.EDS(c)
+	case config.CustomDiscovery:
+		return s.custom(c)
+	}
+	return nil, fmt.Errorf("discovery: type %d has no source", c.Type)
+}
+
+func (s *Sources) custom(c *config.Cluster) (upstream.Source, error) {
+	name := c.CustomType.Name
+	t, known := s.c.Types[name]
+	if !known {
+		names := "none"
+		if len(s.c.Types) > 0 {
+			names = strings.Join(slices.Sorted(maps.Keys(s.c.Types)), ", ")
+		}
+		return nil, fmt.Errorf("discovery: %q is not a known cluster type; known: %s", name, names)
+	}
+	if t.New == nil {
+		return nil, fmt.Errorf("discovery: cluster type %q makes no sources", name)
+	}
+	source, err := t.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: cluster type %q: %w", name, err)
+	}
+	if _, ok := source.(upstream.Provider); t.OwnBalancer && !ok {
+		return nil, fmt.Errorf("discovery: cluster type %q brings no balancer though it says so", name)
+	}
+	return source, nil
+}

@@ -1,0 +1,150 @@
+package discovery
+
+import (
+	"bufio"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// maxSystemFile bounds what is read of a file of the system, in bytes.
+const maxSystemFile = 16 << 20
+
+// systemFile is a file that is read again when it changed. The last good content
+// counts.
+type systemFile struct {
+	path string
+	info os.FileInfo // of what was read last; nil: nothing was
+}
+
+// changed opens the file if there is something new in it. The caller closes it.
+func (f *systemFile) changed() (*os.File, bool) {
+	info, err := os.Stat(f.path)
+	if err != nil || f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) {
+		return nil, false
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, false
+	}
+	f.info = info
+	return file, true
+}
+
+// system is what this machine says about names.
+type system struct {
+	mu        sync.Mutex // guards the rest; what the values point to never changes
+	resolv    systemFile
+	hosts     systemFile
+	settings  *settings
+	addresses map[string][]netip.Addr // by name in lower case without the last dot
+}
+
+// settings say how to ask.
+type settings struct {
+	servers  []netip.AddrPort // at least one
+	search   []string
+	ndots    int           // names with fewer dots are searched first
+	timeout  time.Duration // of one try
+	attempts int           // with each server
+}
+
+func newSystem(resolv, hosts string) *system {
+	s := &system{resolv: systemFile{path: resolv}, hosts: systemFile{path: hosts}}
+	s.settings = readSettings(strings.NewReader(""))
+	return s
+}
+
+// current returns what the files say now.
+func (s *system) current() (*settings, map[string][]netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f, ok := s.resolv.changed(); ok {
+		s.settings = readSettings(io.LimitReader(f, maxSystemFile))
+		f.Close()
+	}
+	if f, ok := s.hosts.changed(); ok {
+		s.addresses = readHosts(io.LimitReader(f, maxSystemFile))
+		f.Close()
+	}
+	return s.settings, s.addresses
+}
+
+// readSettings reads a resolver configuration. What is wrong in it is skipped;
+// without a server the ones of this machine are asked.
+func readSettings(r io.Reader) *settings {
+	out := &settings{ndots: 1, timeout: 5 * time.Second, attempts: 2}
+	if c, err := dns.ClientConfigFromReader(r); err == nil {
+		out.search, out.ndots = c.Search, c.Ndots
+		out.timeout = time.Duration(min(c.Timeout, 30)) * time.Second
+		out.attempts = min(c.Attempts, 5)
+		for _, text := range c.Servers {
+			if a, err := netip.ParseAddr(text); err == nil && len(out.servers) < 3 {
+				out.servers = append(out.servers, netip.AddrPortFrom(a, 53))
+			}
+		}
+	}
+	if len(out.servers) == 0 {
+		out.servers = []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 53), netip.AddrPortFrom(netip.IPv6Loopback(), 53)}
+	}
+	return out
+}
+
+// names returns the full names to try for name, in order.
+func (s *settings) names(name string, noSearch bool) []string {
+	full := dns.Fqdn(name)
+	list := []string{full}
+	if dns.IsFqdn(name) || noSearch {
+		return valid(list)
+	}
+	var searched []string
+	for _, domain := range s.search {
+		if domain != "." {
+			searched = append(searched, dns.Fqdn(full+domain))
+		}
+	}
+	if strings.Count(name, ".") >= s.ndots {
+		return valid(append(list, searched...))
+	}
+	return valid(append(searched, list...))
+}
+
+// valid drops what cannot be asked for.
+func valid(names []string) []string {
+	kept := names[:0]
+	for _, n := range names {
+		if _, ok := dns.IsDomainName(n); ok && n != "." {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// readHosts reads a hosts file. Lines that make no sense are skipped.
+func readHosts(r io.Reader) map[string][]netip.Addr {
+	out := make(map[string][]netip.Addr)
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		a, err := netip.ParseAddr(fields[0])
+		if err != nil {
+			continue
+		}
+		for _, name := range fields[1:] {
+			key := hostsKey(name)
+			out[key] = append(out[key], a)
+		}
+	}
+	return out
+}
+
+func hostsKey(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
