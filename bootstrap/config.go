@@ -18,6 +18,8 @@ type Config struct {
 	Runtime []RuntimeLayer // in order, later ones win; never empty
 	StatsD  StatsD
 
+	Clusters Clusters
+
 	Watchdogs    Watchdogs
 	FlagsPath    string // directory of flag files such as "drain"; empty for none
 	HeaderPrefix string // replaces "x-{product}" in header names; empty for the default
@@ -124,6 +126,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		fields = append(fields, field{name, ignored})
 	}
 	seen := d.message(root, "", fields)
+	c.Clusters.decode(d, c.StaticResources, c.DynamicResources, c.ClusterManager)
 	c.Stats.check(d, seen)
 	d.oneOf(root, "", seen, false, "runtime", "layered_runtime")
 	d.oneOf(root, "", seen, false, "watchdog", "watchdogs")

@@ -32,6 +32,7 @@ type decoder struct {
 	allowUnknown bool
 
 	errs     []*Error
+	dropped  int // mistakes of clusters that are not in errs
 	unknown  []string
 	warnings []string
 }

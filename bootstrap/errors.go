@@ -81,8 +81,9 @@ func (e *Errors) Unwrap() []error {
 }
 
 // newErrors sorts list by position, files in the order of their first mistake;
-// it returns nil when list is empty.
-func newErrors(list []*Error) error {
+// it returns nil when list is empty. dropped is how many mistakes are not in
+// list.
+func newErrors(list []*Error, dropped int) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -99,9 +100,8 @@ func newErrors(list []*Error) error {
 			cmp.Compare(a.Position.Column, b.Position.Column),
 		)
 	})
-	dropped := 0
 	if len(list) > maxErrors {
-		dropped = len(list) - maxErrors
+		dropped += len(list) - maxErrors
 		list = list[:maxErrors]
 	}
 	return &Errors{List: list, Dropped: dropped}

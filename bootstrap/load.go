@@ -114,7 +114,7 @@ func parse(name string, data []byte, parser parser, overlay string, opts Options
 		}
 	}
 	if len(errs) > 0 {
-		return nil, newErrors(errs)
+		return nil, newErrors(errs, 0)
 	}
 	if isNull(root) {
 		root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: root.Line, Column: root.Column}
@@ -124,7 +124,7 @@ func parse(name string, data []byte, parser parser, overlay string, opts Options
 	c := defaults(opts.Product)
 	c.decode(d, root)
 	if len(d.errs) > 0 {
-		return nil, newErrors(d.errs)
+		return nil, newErrors(d.errs, d.dropped)
 	}
 	c.UnknownFields, c.Warnings = d.unknown, d.warnings
 	return c, nil

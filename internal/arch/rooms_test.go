@@ -41,7 +41,7 @@ func rooms() []room {
 		{"admin", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
-		{"bootstrap", []string{"upstream/config", "bootstrap/...", "internal/wire"}},
+		{"bootstrap", []string{"upstream/config", "upstream/config/...", "bootstrap/...", "internal/wire"}},
 		{"bootstrap/...", []string{"upstream/config", "bootstrap/..."}},
 		{"server", []string{
 			"symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",

@@ -1,0 +1,147 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
+)
+
+// Clusters holds what the file says of upstream clusters.
+type Clusters struct {
+	Static []*config.ParsedCluster // static_resources.clusters, in order
+
+	CDS *config.ConfigSource // where further clusters come from; nil: there are none
+	ADS *config.APISource    // the aggregated stream; nil: there is none
+
+	Local      string       // name of the static cluster that this server belongs to; empty: none
+	Bind       *config.Bind // of clusters that have none of their own; nil: none
+	OutlierLog string       // file for events of outlier detection; empty: none
+}
+
+// decode reads the sections about clusters, once all others were read.
+func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
+	x := clusterDecoder{d, config.NewDecoder(config.Options{
+		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: os.ReadFile,
+	})}
+	if static.Node != nil {
+		d.message(static.Node, static.Path, []field{
+			{"clusters", func(_ *decoder, n *yaml.Node, path string) { c.setStatic(x, n, path) }},
+			{"listeners", ignored},
+			{"secrets", ignored},
+		})
+	}
+	if dynamic.Node != nil {
+		d.message(dynamic.Node, dynamic.Path, []field{
+			{"cds_config", part(x, &c.CDS, (*config.Decoder).ConfigSourceNode)},
+			{"ads_config", part(x, &c.ADS, (*config.Decoder).APISourceNode)},
+			{"lds_config", ignored},
+			{"cds_resources_locator", ignored},
+			{"lds_resources_locator", ignored},
+		})
+	}
+	if manager.Node != nil {
+		seen := d.message(manager.Node, manager.Path, []field{
+			{"local_cluster_name", text(&c.Local)},
+			{"outlier_detection", nested(
+				field{"event_log_path", text(&c.OutlierLog)},
+				field{"event_service", ignored},
+			)},
+			{"upstream_bind_config", part(x, &c.Bind, (*config.Decoder).BindNode)},
+			{"load_stats_config", ignored},
+			{"enable_deferred_cluster_creation", ignored},
+		})
+		if at := seen["local_cluster_name"]; at != nil && len(d.errs) == 0 {
+			x.faults(config.CheckLocalCluster(c.Local, c.Static), "", at)
+		}
+	}
+}
+
+// setStatic decodes the list of static clusters. All mistakes of all clusters
+// are reported.
+func (c *Clusters) setStatic(x clusterDecoder, n *yaml.Node, path string) {
+	if n.Kind != yaml.SequenceNode {
+		x.d.errorf(n, path, "%s is not a list", x.d.show(n, path))
+		return
+	}
+	for i, child := range n.Content {
+		s := x.source()
+		s.Index = i
+		p, err := x.config.ClusterNode(child, s, config.FormUnknown)
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if err != nil {
+			x.faults(err, at, child)
+			continue
+		}
+		x.warnings(p.Warnings(), at)
+		c.Static = append(c.Static, p)
+	}
+	x.faults(config.CheckNames(c.Static), path, n)
+}
+
+// clusterDecoder decodes the messages of clusters for a decoder of the file.
+type clusterDecoder struct {
+	d      *decoder
+	config *config.Decoder
+}
+
+func (x clusterDecoder) source() config.Source {
+	return config.Source{Locate: func(n *yaml.Node) config.Position { return config.Position(x.d.doc.position(n)) }}
+}
+
+// part decodes one message that stands outside a cluster.
+func part[T any](x clusterDecoder, to **T, decode func(*config.Decoder, *yaml.Node, config.Source, config.Form) (*T, []*config.Error, error)) setter {
+	return func(_ *decoder, n *yaml.Node, path string) {
+		v, warnings, err := decode(x.config, n, x.source(), config.FormUnknown)
+		x.faults(err, path, n)
+		x.warnings(warnings, path)
+		*to = v
+	}
+}
+
+// faults takes over the mistakes in the value n of the field path.
+func (x clusterDecoder) faults(err error, path string, n *yaml.Node) {
+	var faults *config.Errors
+	switch {
+	case err == nil:
+	case !errors.As(err, &faults):
+		x.d.errorf(n, path, "%v", err)
+	default:
+		for _, f := range faults.List {
+			e := x.convert(f, path)
+			if e.Position.Line == 0 {
+				e.Position = x.d.doc.position(n)
+			}
+			x.d.errs = append(x.d.errs, e)
+		}
+		x.d.dropped += faults.Dropped
+	}
+}
+
+// warnings takes over what deserves a line in the log.
+func (x clusterDecoder) warnings(list []*config.Error, path string) {
+	for _, w := range list {
+		e := x.convert(w, path)
+		if w.Kind == config.UnknownField {
+			x.d.unknown = append(x.d.unknown, e.Position.String()+": "+e.Field)
+			continue
+		}
+		x.d.warnings = append(x.d.warnings, e.Error())
+	}
+}
+
+// convert turns a mistake in the message at path into one of the file.
+func (x clusterDecoder) convert(f *config.Error, path string) *Error {
+	e := &Error{Position: Position(f.Position), Field: path, Message: f.Message}
+	if f.Field != "" {
+		e.Field = join(path, f.Field)
+	}
+	if f.Resource != "" {
+		e.Message = f.Resource + ": " + e.Message
+	}
+	return e
+}
