@@ -28,13 +28,19 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 				"if you trust it, add its origin to allowed_origins in the admin settings\n")
 		}
 	}
+	if !s.auth.authenticate(r) {
+		return s.challenge(w, r)
+	}
 	if !s.allowed(r.target) {
 		return w.text(403, "request to path "+r.path+" not allowed\n")
+	}
+	e := s.table.Load().byPath[r.path]
+	if need := e.needs(); r.principal.Role < need {
+		return s.deny(w, r, need)
 	}
 	if asset := s.pages.assets.Find(r.path); asset != nil && s.cfg.Mode != ModeMetricsOnly {
 		return w.asset(asset)
 	}
-	e := s.table.Load().byPath[r.path]
 	if e == nil || !s.exists(e) {
 		w.SetStatus(404)
 		_, err := w.Write(s.appendHelp([]byte("invalid path. ")))
@@ -61,7 +67,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 	r.endpoint = e
 	if e.Mutates && s.cfg.Mode == ModeReadOnly {
 		if r.method == "POST" {
-			s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Peer: r.peer, Status: 403, Reason: "read only"})
+			s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Peer: r.peer, Principal: r.principal, Status: 403, Reason: "read only"})
 		}
 		return w.text(403, "this server is read only\n")
 	}
@@ -118,7 +124,7 @@ func (s *Server) mutate(e *Endpoint, w *Response, r *Request) error {
 		}
 	}
 	s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Keys: r.query.Keys(),
-		Changes: r.changes, Peer: r.peer, Status: status, Reason: reason})
+		Changes: r.changes, Peer: r.peer, Principal: r.principal, Status: status, Reason: reason})
 	return err
 }
 
@@ -131,12 +137,14 @@ type Access struct {
 	Protocol string
 	Host     string
 	Peer     string
-	Status   int
-	Received int64 // bytes of the request's body
-	Sent     int64 // bytes of the answer's body
-	Err      error // why the answer was cut, nil if it was not
+	// Principal is who sent the request, as far as that is known.
+	Principal Principal
+	Status    int
+	Received  int64 // bytes of the request's body
+	Sent      int64 // bytes of the answer's body
+	Err       error // why the answer was cut, nil if it was not
 	// RequestHeader and ResponseHeader return fields by their names. They must
-	// not be called later.
+	// not be called later. Credentials and cookies are not shown.
 	RequestHeader, ResponseHeader func(name string) string
 }
 
@@ -155,9 +163,18 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 	}
 	s.cfg.AccessLog(Access{
 		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: r.loggedTarget(), Protocol: r.proto, Host: r.host,
-		Peer: r.peer, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
-		RequestHeader: r.Header, ResponseHeader: w.header,
+		Peer: r.peer, Principal: r.principal, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
+		RequestHeader: r.loggedHeader, ResponseHeader: w.header,
 	})
+}
+
+// loggedHeader is Header for logs.
+func (r *Request) loggedHeader(name string) string {
+	switch strings.ToLower(name) {
+	case "authorization", "proxy-authorization", "cookie", "x-api-key":
+		return ""
+	}
+	return r.Header(name)
 }
 
 // logFailure logs an error of a handler. Clients that go are no news.
@@ -195,7 +212,8 @@ func (r *Request) loggedTarget() string {
 // whole, so only those should be asked for that end.
 func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Field) *Reply {
 	start := s.now()
-	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.closing}
+	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.closing,
+		principal: Principal{Role: RoleAdmin}}
 	r.setTarget(pathAndQuery)
 	reply := new(Reply)
 	w, giveBack := s.response(memory{reply}, r)

@@ -20,8 +20,10 @@ type AuditEntry struct {
 	Keys    []string // of the parameters; their values may be secrets
 	Changes []Change
 	Peer    string
-	Status  int
-	Reason  string // why it was refused, "" if it was not
+	// Principal is who sent the request, as far as that is known.
+	Principal Principal
+	Status    int
+	Reason    string // why it was refused, "" if it was not
 }
 
 // auditLog keeps the last entries.
@@ -51,7 +53,7 @@ func (a *auditLog) add(e AuditEntry) {
 	a.mu.Unlock()
 
 	attrs := []slog.Attr{slog.Uint64("seq", e.Seq), slog.String("method", e.Method), slog.String("path", e.Path),
-		slog.String("keys", strings.Join(e.Keys, ",")), slog.String("peer", e.Peer), slog.Int("status", e.Status)}
+		slog.String("keys", strings.Join(e.Keys, ",")), slog.String("peer", e.Peer), slog.String("principal", e.Principal.Name), slog.String("role", e.Principal.Role.String()), slog.Int("status", e.Status)}
 	if e.Reason != "" {
 		attrs = append(attrs, slog.String("reason", e.Reason))
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"crypto/tls"
 	"io/fs"
 	"log/slog"
 	"time"
@@ -42,8 +43,26 @@ type Config struct {
 	// endpoints without side effects.
 	ReadOrigins []string
 
+	// Auth says who may do what. Nil: everybody who reaches the server may do
+	// all.
+	Auth *Auth
+	// TLS, unless nil, are the settings of connections over TCP. Versions
+	// below 1.2 are not spoken. Where GetConfigForClient decides on
+	// certificates of clients, ClientAuth should say the same.
+	TLS *tls.Config
+
+	// DebugEndpoints adds /debug/pprof/profile, /debug/pprof/trace and those
+	// of the runtime's profiles, for callers with RoleAdmin.
+	DebugEndpoints bool
+
 	// Limits bound what requests may cost.
 	Limits Limits
+
+	// ShowUntyped leaves in /config_dump what is secret by its name or its look
+	// only: entries of free-form settings called password, token and so on,
+	// values of headers such as authorization, texts with private keys or signed
+	// tokens. What the definition of a message calls secret is never shown.
+	ShowUntyped bool
 
 	// Sources are what the endpoints read and change.
 	Sources Sources

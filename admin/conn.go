@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"sync"
@@ -14,8 +16,16 @@ import (
 // before the library got to its own, which is always an empty one.
 type conn struct {
 	net.Conn
-	place place
-	peer  netip.Addr // of TCP
+	place     place
+	peer      netip.Addr // of TCP
+	principal Principal  // as far as the connection tells
+
+	// Of TLS, else nil: what it stands on, the connection itself, and a buffer
+	// for what is written, since each write to it becomes a record.
+	raw net.Conn
+	tls *tls.Conn
+	out *bufio.Writer
+
 	// reserved: all other connections were taken when this one came. It gets
 	// one answer, from the few endpoints that must always work.
 	reserved bool
@@ -37,11 +47,33 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reset makes the kernel drop what is not sent and tell the client.
+// reset makes the kernel drop what is not sent and tell the client. On TLS the
+// client is not told that the stream ended in good order.
 func (c *conn) reset() {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+	below := c.Conn
+	if c.raw != nil {
+		below = c.raw
+	}
+	if tcp, ok := below.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // the connection is gone either way
 	}
+	if c.raw != nil {
+		_ = c.raw.Close()
+	}
+}
+
+// send writes pieces of an answer.
+func (c *conn) send(pieces net.Buffers) error {
+	if c.out == nil {
+		_, err := pieces.WriteTo(c.Conn)
+		return err
+	}
+	for _, p := range pieces {
+		if _, err := c.out.Write(p); err != nil {
+			return err
+		}
+	}
+	return c.out.Flush()
 }
 
 // Close closes the connection. If a request was refused before it was read, it

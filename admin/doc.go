@@ -14,10 +14,11 @@
 // # Requests
 //
 // A request passes, in this order: framing and limits, the host check, the
-// cross-site check (all methods but GET and HEAD), the allow list of paths, the
-// look-up of the path, the mode, the method, its parameters, and for endpoints
-// with large answers a gate that lets few of them run at a time. The path is
-// the raw request target up to the first question mark, compared byte for byte.
+// cross-site check (all methods but GET and HEAD), authentication if there is
+// any, the allow list of paths, the look-up of the path, the role that it needs,
+// the mode, the method, its parameters, and for endpoints with large answers a
+// gate that lets few of them run at a time. The path is the raw request target
+// up to the first question mark, compared byte for byte.
 //
 // # Concurrency
 //

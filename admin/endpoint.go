@@ -26,6 +26,9 @@ type Endpoint struct {
 
 	// Heavy says that answers can be large: few of them are made at a time.
 	Heavy bool
+	// Role is what a caller must have. Default: RoleAdmin for what mutates,
+	// else RoleRead.
+	Role Role
 	// Fixed makes [Server.Remove] refuse.
 	Fixed bool
 

@@ -84,7 +84,7 @@ func (x *exchange) sendAll(bufs net.Buffers) error {
 	if err := x.conn.SetWriteDeadline(x.limits.pieceDeadline(now, x.limit)); err != nil {
 		return ErrGone
 	}
-	if _, err := bufs.WriteTo(x.conn.Conn); err != nil {
+	if err := x.conn.send(bufs); err != nil {
 		return ErrGone
 	}
 	return nil

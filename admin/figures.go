@@ -11,7 +11,11 @@ type figures struct {
 	classes               [5]*store.Counter // by hundreds of the status
 	csrf, host, busy      *store.Counter
 	panics                *store.Counter
-	exposed               *store.Gauge // 1: open to other machines, with mutations
+
+	unauthenticated, denied     *store.Counter
+	handshakes, handshakeErrors *store.Counter
+
+	exposed *store.Gauge // 1: open to other machines, with mutations
 }
 
 func newFigures(st *store.Store) *figures {
@@ -25,8 +29,14 @@ func newFigures(st *store.Store) *figures {
 		csrf:        admin.Counter("csrf_rejected"),
 		host:        admin.Counter("host_rejected"),
 		busy:        admin.Counter("busy_rejected"),
-		panics:      st.Scope("server").Counter("recovered_panics"),
-		exposed:     st.Scope("server").Gauge("admin_exposed", store.NeverImport),
+
+		unauthenticated: admin.Counter("auth_rejected"),
+		denied:          admin.Counter("role_rejected"),
+		handshakes:      listener.Counter("ssl.handshake"),
+		handshakeErrors: listener.Counter("ssl.connection_error"),
+
+		panics:  st.Scope("server").Counter("recovered_panics"),
+		exposed: st.Scope("server").Gauge("admin_exposed", store.NeverImport),
 	}
 	for i, name := range [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
 		f.classes[i] = http.Counter("downstream_rq_" + name)

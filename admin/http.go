@@ -73,7 +73,7 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	fields, ok := parseFields(raw)
 	r := &Request{
 		method: string(h.Method()), proto: string(h.Protocol()), fields: fields, body: ctx.PostBody(),
-		peer: peerName(c), place: c.place, closing: s.closing,
+		peer: peerName(c), from: c.peer, place: c.place, principal: c.principal, closing: s.closing,
 	}
 	target := string(h.RequestURI())
 	refused := checkFrame(r.method, r.proto, target, raw, fields, ok, &s.limits)
@@ -169,8 +169,13 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.done(w, r, start, w.finish(w.text(status, reason)))
 }
 
-// turnAway answers a connection that there is no room for.
+// turnAway answers a connection that there is no room for. On TLS there is no
+// answer without a handshake, for which there is no room either.
 func (s *Server) turnAway(c *conn) {
+	if c.raw != nil {
+		_ = c.raw.Close()
+		return
+	}
 	r := &Request{proto: "HTTP/1.1", peer: peerName(c), place: c.place, closing: s.closing}
 	x := &exchange{conn: c, limits: &Limits{StreamStall: 100 * time.Millisecond}, closing: true}
 	w, giveBack := s.response(x, r)

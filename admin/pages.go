@@ -42,11 +42,12 @@ type homeRow struct {
 
 // showHome answers /. The page works without scripts: what changes something is
 // a button in a form that posts, never a link.
-func (s *Server) showHome(w *Response, _ *Request) error {
+// What the caller may not do, for its role or in the server's mode, is not shown.
+func (s *Server) showHome(w *Response, r *Request) error {
 	w.SetType(typeHTML)
 	var rows []homeRow
 	for _, e := range s.Endpoints() {
-		if e.Path == "/" {
+		if e.Path == "/" || r.principal.Role < e.needs() || e.Mutates && s.cfg.Mode == ModeReadOnly {
 			continue
 		}
 		link := e.Path[1:]

@@ -1,6 +1,9 @@
 package admin
 
-import "strings"
+import (
+	"net/netip"
+	"strings"
+)
 
 // Request is a request whose path is known and whose framing, host and origin
 // were checked. It is valid until its handler returns.
@@ -13,8 +16,11 @@ type Request struct {
 	fields []Field
 	body   []byte
 	peer   string
+	from   netip.Addr // of peer
 	place  place
 	query  Query
+
+	principal Principal
 
 	endpoint *Endpoint
 	closing  <-chan struct{}
@@ -54,6 +60,11 @@ func (r *Request) Body() []byte { return r.body }
 // Peer returns the address that the request came from, "unix" for a unix
 // socket and "" for one made by the program itself.
 func (r *Request) Peer() string { return r.peer }
+
+// Principal returns who sent the request. Without authentication its role is
+// always RoleAdmin. Credentials that were checked are not among the header
+// fields any more.
+func (r *Request) Principal() Principal { return r.principal }
 
 // Closing returns a channel that is closed when the server shuts down. Answers
 // without an end must end then.

@@ -12,6 +12,7 @@ const (
 	typeText   = "text/plain; charset=UTF-8"
 	typeJSON   = "application/json"
 	typeHTML   = "text/html; charset=UTF-8"
+	typeBinary = "application/octet-stream"
 	typeEvents = "text/event-stream"
 )
 
@@ -89,6 +90,13 @@ func (w *Response) SetHeader(name, value string) {
 // compressed nor in chunks, each Flush at once, and may take any time as long
 // as the client reads. The handler must end when the request's Closing is.
 func (w *Response) Endless() { w.endless = true }
+
+// hangUp ends the connection behind the answer.
+func (w *Response) hangUp() {
+	if x, ok := w.transport.(*exchange); ok {
+		x.closing = true
+	}
+}
 
 // Write adds to the body. The error is ErrGone when the client is; the handler
 // should then return it.

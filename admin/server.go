@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,8 @@ type Server struct {
 	hosts       *hostCheck
 	origins     *originCheck
 	readers     *originCheck
+	auth        *authCheck  // nil: everybody may do all
+	tls         *tls.Config // nil: no TLS
 	heavy       *gate
 	regexes     *gate // for requests with a filter
 	filters     filterCache
@@ -78,6 +81,10 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	auth, err := newAuthCheck(cfg.Auth)
+	if err != nil {
+		return nil, err
+	}
 	limits := cfg.Limits.withDefaults()
 	s := &Server{
 		cfg:     cfg,
@@ -90,6 +97,8 @@ func New(cfg Config) (*Server, error) {
 		hosts:   newHostCheck(cfg.HostCheck, cfg.AllowedHosts),
 		origins: newOriginCheck(cfg.AllowedOrigins),
 		readers: newOriginCheck(cfg.ReadOrigins),
+		auth:    auth,
+		tls:     secured(cfg.TLS),
 		heavy:   newGate(limits.HeavyRunning, limits.HeavyWaiting, limits.HeavyWait),
 		regexes: newGate(limits.RegexParallel, -1, time.Second),
 		filters: filterCache{limits: render.FilterLimits{
@@ -113,6 +122,9 @@ func New(cfg Config) (*Server, error) {
 	s.pages = pages
 	table, err := s.builtin()
 	if err != nil {
+		return nil, err
+	}
+	if err := auth.checkOpen(table); err != nil {
 		return nil, err
 	}
 	s.table.Store(table)
@@ -267,7 +279,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Unlock()
 
 	at := placeOf(ln.Addr())
-	if s.cfg.Mode == ModeFull && at.open {
+	if s.cfg.Mode == ModeFull && at.open && s.auth == nil && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
 		s.figures.exposed.Set(1)
 		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
 	}
@@ -276,7 +288,7 @@ func (s *Server) Serve(ln net.Listener) error {
 		nc, err := ln.Accept()
 		if err == nil {
 			pause = 0
-			s.admit(&conn{Conn: nc, place: at, peer: peerOf(nc)})
+			s.admit(s.wrap(nc, at))
 			continue
 		}
 		if isClosed(s.closing) {
@@ -312,7 +324,9 @@ func (s *Server) admit(c *conn) {
 			s.connections.leave(c)
 			s.figures.active.Dec()
 		}()
-		_ = s.http.ServeConn(c) // an error is that of a client that went
+		if s.greet(c) {
+			_ = s.http.ServeConn(c) // an error is that of a client that went
+		}
 	}()
 }
 

@@ -1,0 +1,74 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/pprof"
+	"runtime/trace"
+	"strconv"
+	"time"
+)
+
+// debugProfiles are the profiles of the runtime that have a path of their own.
+var debugProfiles = [...]string{"allocs", "block", "goroutine", "heap", "mutex", "threadcreate"}
+
+// debugRows are the endpoints of Config.DebugEndpoints.
+func (s *Server) debugRows() []Endpoint {
+	if !s.cfg.DebugEndpoints {
+		return nil
+	}
+	seconds := []Param{{Name: "seconds", Help: "how long to record; default 30, at most 600"}}
+	rows := []Endpoint{
+		{Path: "/debug/pprof/profile", Help: "record and download a CPU profile", Params: seconds,
+			Serve: func(w *Response, r *Request) error { return s.record(w, r, pprof.StartCPUProfile, pprof.StopCPUProfile) }},
+		{Path: "/debug/pprof/trace", Help: "record and download an execution trace", Params: seconds,
+			Serve: func(w *Response, r *Request) error { return s.record(w, r, trace.Start, trace.Stop) }},
+	}
+	for _, name := range debugProfiles {
+		rows = append(rows, Endpoint{Path: "/debug/pprof/" + name, Help: "download the " + name + " profile of the runtime",
+			Serve: func(w *Response, _ *Request) error {
+				w.SetType(typeBinary)
+				w.encodings = nil // profiles are compressed
+				return pprof.Lookup(name).WriteTo(w, 0)
+			}})
+	}
+	for i := range rows {
+		rows[i].Role, rows[i].Fixed = RoleAdmin, true
+	}
+	return rows
+}
+
+// How long a recording takes.
+const (
+	defaultRecording = 30 * time.Second
+	maxRecording     = 10 * time.Minute
+)
+
+// record answers with what is recorded for as long as the request asks.
+func (s *Server) record(w *Response, r *Request, start func(io.Writer) error, stop func()) error {
+	duration := defaultRecording
+	if text := r.query.Value("seconds"); text != "" {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(n > 0) || n > maxRecording.Seconds() {
+			return badRequest(fmt.Sprintf("seconds is not a number in (0, %v]\n", maxRecording.Seconds()))
+		}
+		duration = time.Duration(n * float64(time.Second))
+	}
+	w.SetType(typeBinary)
+	w.encodings = nil
+	w.Endless() // it may take longer than other answers
+	if err := start(w); err != nil {
+		return &Error{Status: 500, Msg: "another recording is running\n", Err: err}
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		stop()
+		return nil
+	case <-r.closing:
+		stop()
+		return errors.New("admin: the server shuts down")
+	}
+}

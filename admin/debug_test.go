@@ -1,0 +1,58 @@
+package admin
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestSec_22_DebugEndpoints: without the setting there are none; with it each
+// answers with a profile.
+func TestSec_22_DebugEndpoints(t *testing.T) {
+	off := newServer(t, Config{})
+	on := newServer(t, Config{DebugEndpoints: true})
+	n := 0
+	for _, e := range on.Endpoints() {
+		if !strings.HasPrefix(e.Path, "/debug/") {
+			continue
+		}
+		n++
+		if e.needs() != RoleAdmin {
+			t.Errorf("%s needs the role %v", e.Path, e.needs())
+		}
+		for _, path := range []string{e.Path, e.Path + "/", "/debug/pprof/", "/debug/pprof", "/debug/pprof/cmdline", "/debug/vars"} {
+			if got := off.Request("GET", path, nil).Status; got != 404 {
+				t.Errorf("%s without the setting: status %d", path, got)
+			}
+		}
+		r := on.Request("GET", e.Path+"?seconds=0.01", nil)
+		if r.Status != 200 || r.Get("content-type") != typeBinary {
+			t.Errorf("%s: status %d, %s", e.Path, r.Status, r.Get("content-type"))
+			continue
+		}
+		if e.Path == "/debug/pprof/trace" {
+			if !bytes.HasPrefix(r.Body, []byte("go 1.")) {
+				t.Errorf("%s: %.20q", e.Path, r.Body)
+			}
+			continue
+		}
+		zip, err := gzip.NewReader(bytes.NewReader(r.Body))
+		if err != nil {
+			t.Errorf("%s: %v", e.Path, err)
+			continue
+		}
+		if _, err := io.ReadAll(zip); err != nil {
+			t.Errorf("%s: %v", e.Path, err)
+		}
+	}
+	if n != len(debugProfiles)+2 {
+		t.Errorf("%d endpoints", n)
+	}
+	for _, query := range []string{"seconds=0", "seconds=-1", "seconds=x", "seconds=601", "seconds=NaN", "seconds=Inf"} {
+		if r := on.Request("GET", "/debug/pprof/profile?"+query, nil); r.Status != 400 {
+			t.Errorf("%s: status %d", query, r.Status)
+		}
+	}
+}

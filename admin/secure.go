@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"time"
+)
+
+// secured returns the TLS settings of the server from those of its user, nil if
+// it has none. Only HTTP/1.1 is offered.
+func secured(cfg *tls.Config) *tls.Config {
+	if cfg == nil {
+		return nil
+	}
+	cfg = cfg.Clone()
+	cfg.NextProtos = []string{"http/1.1"}
+	cfg.MinVersion = max(cfg.MinVersion, tls.VersionTLS12)
+	return cfg
+}
+
+// wrap returns the connection to serve on nc, which came in at p.
+func (s *Server) wrap(nc net.Conn, p place) *conn {
+	c := &conn{Conn: nc, place: p, peer: peerOf(nc)}
+	if s.tls != nil && !p.unix {
+		c.raw, c.tls = nc, tls.Server(nc, s.tls)
+		c.Conn, c.out = c.tls, bufio.NewWriterSize(c.tls, recordBytes)
+	}
+	return c
+}
+
+// recordBytes is how much a TLS record holds.
+const recordBytes = 16 << 10
+
+// greet gets a connection ready for requests: it completes the TLS handshake
+// within the time for a request, and notes who is at the other end. It reports
+// false if there is nothing to be served.
+func (s *Server) greet(c *conn) bool {
+	if c.tls == nil {
+		if uid, gid, ok := peerUser(c.Conn); ok {
+			c.principal = s.auth.peer(uid, gid)
+		}
+		return true
+	}
+	if s.limits.ReadTimeout > 0 {
+		_ = c.raw.SetDeadline(time.Now().Add(s.limits.ReadTimeout)) // of a dead connection, which the handshake notices
+	}
+	if err := c.tls.Handshake(); err != nil {
+		s.figures.handshakeErrors.Inc()
+		s.logger.Debug("TLS handshake failed", "peer", peerName(c), "error", err)
+		s.answerPlain(c, err)
+		_ = c.raw.Close()
+		return false
+	}
+	s.figures.handshakes.Inc()
+	_ = c.raw.SetDeadline(time.Time{})
+	if chains := c.tls.ConnectionState().VerifiedChains; len(chains) > 0 {
+		c.principal = s.auth.certificate(chains[0][0])
+	}
+	return true
+}
+
+// answerPlain tells a client that spoke HTTP without TLS what is wrong.
+func (s *Server) answerPlain(c *conn, err error) {
+	var header tls.RecordHeaderError
+	if !errors.As(err, &header) || !looksLikeHTTP(header.RecordHeader) {
+		return
+	}
+	plain := &conn{Conn: c.raw, place: c.place, peer: c.peer, linger: true}
+	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, place: c.place, closing: s.closing}
+	x := s.exchange(plain, r)
+	x.closing = true
+	w, giveBack := s.response(x, r)
+	defer giveBack()
+	s.done(w, r, s.now(), w.finish(w.text(400, "this port speaks TLS: use https\n")))
+	_ = plain.Close()
+}
+
+// looksLikeHTTP reports whether what came in place of the head of a TLS record
+// is the beginning of a request.
+func looksLikeHTTP(head [5]byte) bool {
+	for _, method := range [...]string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "PATCH", "OPTIO"} {
+		if strings.EqualFold(string(head[:]), method) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,311 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// authority signs certificates for a test.
+type authority struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	pair := a.issue(&x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})
+	a.cert, a.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+	return a
+}
+
+// issue fills in and signs a certificate. Unless it says otherwise, it holds for
+// a year around testTime.
+func (a *authority) issue(template *x509.Certificate) tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if template.SerialNumber == nil {
+		template.SerialNumber = big.NewInt(0xabc)
+	}
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = testTime().AddDate(0, -6, 0), testTime().AddDate(0, 6, 0)
+	}
+	template.Subject = pkix.Name{CommonName: "test"}
+	template.BasicConstraintsValid = true
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+	return pool
+}
+
+// server returns a certificate for loopback.
+func (a *authority) server() tls.Certificate {
+	return a.issue(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+}
+
+// named returns a certificate of a client.
+func (a *authority) named(uri string) tls.Certificate {
+	u, err := url.Parse(uri)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.issue(&x509.Certificate{URIs: []*url.URL{u}, DNSNames: []string{"client.test"}})
+}
+
+// settings are those of a server that asks for certificates of clients.
+func (a *authority) settings(clients tls.ClientAuthType) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{a.server()}, ClientAuth: clients, ClientCAs: a.pool(), Time: testTime}
+}
+
+// client returns a client that trusts a and shows certificates.
+func (a *authority) client(certs ...tls.Certificate) *http.Client {
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool(), Certificates: certs, Time: testTime}}
+	a.t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+// ask returns status and body of an answer.
+func ask(t testing.TB, c *http.Client, method, url string, fields ...Field) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		req.Header.Add(f.Name, f.Value)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestSec_21_Versions(t *testing.T) {
+	ca := newAuthority(t)
+	s := start(t, Config{TLS: ca.settings(tls.NoClientCert)})
+	for _, tt := range []struct {
+		version uint16
+		ok      bool
+	}{{tls.VersionTLS10, false}, {tls.VersionTLS11, false}, {tls.VersionTLS12, true}, {tls.VersionTLS13, true}} {
+		c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), Time: testTime, MinVersion: tt.version, MaxVersion: tt.version})
+		if (err == nil) != tt.ok {
+			t.Errorf("version %x: %v", tt.version, err)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+	c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), Time: testTime, NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if st := c.ConnectionState(); st.Version != tls.VersionTLS13 || st.NegotiatedProtocol != "http/1.1" {
+		t.Errorf("version %x and protocol %q", st.Version, st.NegotiatedProtocol)
+	}
+	if got := s.figures.handshakeErrors.Value(); got != 2 {
+		t.Errorf("%d failed handshakes are counted, want 2", got)
+	}
+	for _, suite := range tls.InsecureCipherSuites() {
+		c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), Time: testTime, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite.ID}})
+		if err == nil {
+			c.Close()
+			t.Errorf("the cipher suite %s is spoken", suite.Name)
+		}
+	}
+}
+
+// TestSec_21_PlainHTTPGetsALine speaks HTTP to a port with TLS.
+func TestSec_21_PlainHTTPGetsALine(t *testing.T) {
+	ca := newAuthority(t)
+	s := start(t, Config{TLS: ca.settings(tls.NoClientCert)})
+	for _, raw := range []string{probe, request("POST /quitquitquit HTTP/1.1")} {
+		a := parseAnswers(t, talk(t, s, raw))
+		if len(a) != 1 || a[0].status != 400 || a[0].body != "this port speaks TLS: use https\n" {
+			t.Errorf("%q: %+v", raw, a)
+		}
+	}
+	if raw := talk(t, s, "nonsense\r\n\r\n"); strings.Contains(raw, "HTTP") {
+		t.Errorf("nonsense is answered with %q", raw)
+	}
+}
+
+// TestTLSAnswersAreTheSame asks for answers of all sizes, in one piece and in
+// chunks, and for one that is cut.
+func TestTLSAnswersAreTheSame(t *testing.T) {
+	ca := newAuthority(t)
+	s := start(t, Config{TLS: ca.settings(tls.NoClientCert), Store: fixture()})
+	s.Handle(Endpoint{Path: "/big", Serve: func(w *Response, r *Request) error {
+		for range 40 {
+			if _, err := w.Write(bytes.Repeat([]byte("0123456789abcdef"), 1<<10)); err != nil {
+				return err
+			}
+		}
+		if len(r.Query().Keys()) > 0 {
+			return errors.New("cut")
+		}
+		return nil
+	}})
+	client, base := ca.client(), "https://"+s.Addr().String()
+	for range 3 {
+		if status, body := ask(t, client, "GET", base+"/ready"); status != 200 || body != "LIVE\n" {
+			t.Errorf("status %d, %q", status, body)
+		}
+		if status, body := ask(t, client, "GET", base+"/big"); status != 200 || len(body) != 40<<14 || strings.Count(body, "0123456789abcdef") != 40<<10 {
+			t.Errorf("status %d, %d bytes", status, len(body))
+		}
+	}
+	if got := s.figures.handshakes.Value(); got != 1 {
+		t.Errorf("%d handshakes for one client, want 1", got)
+	}
+	for _, version := range []string{"1.0", "1.1"} {
+		c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), Time: testTime})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, "GET /big?cut HTTP/"+version+"\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err == nil {
+			_, err = io.ReadAll(resp.Body)
+		}
+		if err == nil {
+			t.Errorf("HTTP/%s: an answer that was cut looks complete", version)
+		}
+		c.Close()
+	}
+}
+
+// TestSec_21_HalfOpenHandshakesEnd holds connections open without a handshake.
+func TestSec_21_HalfOpenHandshakesEnd(t *testing.T) {
+	ca := newAuthority(t)
+	s := start(t, Config{TLS: ca.settings(tls.NoClientCert), Limits: Limits{ReadTimeout: 50 * time.Millisecond}})
+	for range 20 {
+		c := dial(t, s)
+		if _, err := c.Write([]byte{22, 3, 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, "the connections to end", func() bool { return s.figures.handshakeErrors.Value() == 20 && s.connections.count() == 0 })
+}
+
+// TestSec_21_Rotation exchanges the certificate while requests run on new and
+// old connections.
+func TestSec_21_Rotation(t *testing.T) {
+	ca := newAuthority(t)
+	var current atomic.Pointer[tls.Certificate]
+	exchange := func(serial int64) {
+		pair := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(serial), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+		current.Store(&pair)
+	}
+	exchange(1)
+	s := start(t, Config{Now: time.Now, TLS: &tls.Config{Time: testTime, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{Certificates: []tls.Certificate{*current.Load()}, Time: testTime}, nil
+	}}})
+	base := "https://" + s.Addr().String()
+	const rotations, requests = 20, 50
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		client := ca.client()
+		client.Transport.(*http.Transport).DisableKeepAlives = worker%2 == 0
+		wg.Go(func() {
+			for range requests {
+				if status, body := ask(t, client, "GET", base+"/ready"); status != 200 || body != "LIVE\n" {
+					t.Errorf("status %d, %q", status, body)
+				}
+			}
+		})
+	}
+	for i := range rotations {
+		exchange(int64(i) + 2)
+	}
+	wg.Wait()
+	c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), Time: testTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != rotations+1 {
+		t.Errorf("the certificate has serial number %d, want %d", got, rotations+1)
+	}
+}
+
+// TestSec_21_WrongClients shows certificates that must not be accepted.
+func TestSec_21_WrongClients(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	expired := ca.issue(&x509.Certificate{DNSNames: []string{"ops.test"}, NotBefore: testTime().AddDate(-1, 0, 0), NotAfter: testTime().Add(-time.Second)})
+	s := start(t, Config{
+		TLS:  ca.settings(tls.RequireAndVerifyClientCert),
+		Auth: &Auth{ClientCertificates: []CertificateRole{{"dns:OPS.test", RoleOperate}}},
+	})
+	base := "https://" + s.Addr().String()
+	good := ca.issue(&x509.Certificate{DNSNames: []string{"ops.test"}})
+	if status, _ := ask(t, ca.client(good), "GET", base+"/help"); status != 200 {
+		t.Errorf("the right certificate: status %d", status)
+	}
+	if status, _ := ask(t, ca.client(ca.named("spiffe://test/other")), "GET", base+"/help"); status != 401 {
+		t.Errorf("a wrong name: status %d, want 401", status)
+	}
+	for name, certs := range map[string][]tls.Certificate{
+		"none": nil, "expired": {expired}, "of another authority": {other.issue(&x509.Certificate{DNSNames: []string{"ops.test"}})},
+	} {
+		resp, err := ca.client(certs...).Get(base + "/ready")
+		if err == nil {
+			resp.Body.Close()
+			t.Errorf("a client with certificate %s gets status %d", name, resp.StatusCode)
+		}
+	}
+}
+
+// TestTLSIsNotOnUnixSockets: there are no foreigners to be kept out.
+func TestTLSIsNotOnUnixSockets(t *testing.T) {
+	s := start(t, Config{Address: "unix:" + t.TempDir() + "/s", TLS: newAuthority(t).settings(tls.NoClientCert)})
+	if a := parseAnswers(t, talk(t, s, probe)); len(a) != 1 || a[0].body != "LIVE\n" {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// Token is a credential without its secret: all that is kept is the digest.
+type Token struct {
+	Name   string // shown in the audit log
+	Role   Role
+	Digest [sha256.Size]byte // of the secret
+}
+
+// minTokenBytes is how long a secret must be: 22 characters of base64 hold 128
+// bits. Shorter ones are refused, whatever their digest.
+const minTokenBytes = 22
+
+// NewToken returns the token of a secret, which must have at least 22 bytes.
+func NewToken(name string, role Role, secret string) (Token, error) {
+	if len(secret) < minTokenBytes {
+		return Token{}, fmt.Errorf("admin: token %q has %d bytes, want at least %d", name, len(secret), minTokenBytes)
+	}
+	return Token{name, role, sha256.Sum256([]byte(secret))}, nil
+}
+
+// Tokens is a set of tokens that can be exchanged while a server uses it. The
+// zero value is empty. Its methods are safe for concurrent use.
+type Tokens struct{ list atomic.Pointer[[]Token] }
+
+// NewTokens returns a set.
+func NewTokens(list ...Token) *Tokens {
+	t := new(Tokens)
+	t.Set(list)
+	return t
+}
+
+// Set exchanges all tokens in one step. The list must not be changed later.
+func (t *Tokens) Set(list []Token) { t.list.Store(&list) }
+
+// find returns the token of a secret. The digest is compared with that of each
+// token in constant time and without an early end, so that how long it takes
+// tells nothing about any of them.
+func (t *Tokens) find(secret string) (found Token, ok bool) {
+	if t == nil {
+		return Token{}, false
+	}
+	list := t.list.Load()
+	if list == nil {
+		return Token{}, false
+	}
+	digest := sha256.Sum256([]byte(secret))
+	at := -1
+	for i := range *list {
+		same := subtle.ConstantTimeCompare(digest[:], (*list)[i].Digest[:])
+		at = subtle.ConstantTimeSelect(same, i, at)
+	}
+	if at < 0 || len(secret) < minTokenBytes {
+		return Token{}, false
+	}
+	return (*list)[at], true
+}
+
+// maxTokensBytes bounds a file of tokens.
+const maxTokensBytes = 1 << 20
+
+// ParseTokens reads lines role:digest:name, where digest is the SHA-256 of the
+// secret in hexadecimal. Empty lines and those that begin with # are skipped.
+// Errors name the line and show nothing of it but the role.
+func ParseTokens(text []byte) ([]Token, error) {
+	var list []Token
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		fields := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
+		if fields[0] == "" && len(fields) == 1 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("admin: tokens: line %d is not role:sha256:name", number)
+		}
+		role, err := ParseRole(fields[0])
+		if err != nil {
+			return nil, fmt.Errorf("admin: tokens: line %d: the role is not one of %s", number, strings.Join(roleNames[1:], ", "))
+		}
+		token := Token{Name: fields[2], Role: role}
+		if n, err := hex.Decode(token.Digest[:], fixed(fields[1])); err != nil || n != len(token.Digest) {
+			return nil, fmt.Errorf("admin: tokens: line %d: the digest is not %d hexadecimal digits", number, 2*len(token.Digest))
+		}
+		list = append(list, token)
+	}
+	return list, nil
+}
+
+// fixed returns digits, cut to what a digest has; longer ones become none.
+func fixed(digits string) []byte {
+	if len(digits) != 2*sha256.Size {
+		return nil
+	}
+	return []byte(digits)
+}
+
+// ReadTokens reads a file as [ParseTokens] does. The file must not be readable
+// or writable for others than its owner.
+func ReadTokens(path string) ([]Token, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("admin: tokens: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("admin: tokens: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("admin: tokens: %q is not a regular file", path)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("admin: tokens: %q has mode %04o, but must be for its owner alone: chmod 600", path, mode)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxTokensBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("admin: tokens: %w", err)
+	}
+	if len(text) > maxTokensBytes {
+		return nil, fmt.Errorf("admin: tokens: %q has more than %d bytes", path, maxTokensBytes)
+	}
+	return ParseTokens(text)
+}
