@@ -49,7 +49,7 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 	v := st.View()
 	defer v.Close()
 	o.Type = All
-	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, form: o.Buckets, sel: o.selection()}
+	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection()}
 	for k := range store.KindHistogram + 1 {
 		v.ByFamily(k) // so that all metric names are settled
 	}
@@ -84,13 +84,14 @@ func typeOf(k store.Kind) Type {
 }
 
 type exposer struct {
-	out     *output
-	st      *store.Store
-	naming  *store.Naming
-	dialect dialect
-	proto   protoFamily
-	form    Buckets
-	sel     selection
+	out      *output
+	st       *store.Store
+	naming   *store.Naming
+	dialect  dialect
+	escaping Escaping
+	proto    protoFamily
+	form     Buckets
+	sel      selection
 
 	label   *store.Name // of the stat before, if it had just one
 	opening []byte      // what its label begins with
@@ -100,7 +101,10 @@ type exposer struct {
 
 	family *store.Name // of the stat before, if it has a shared name
 	metric []byte      // its metric name; empty: it is not shown
+	quoted bool        // metric has to stand between quotes
 	name   []byte      // scratch: a metric name
+	under  []byte      // scratch: name with underscores for what it has not, unless it is that
+	raw    []byte      // scratch: name before it is escaped
 	full   []byte      // scratch: the name of a stat
 	last   []byte      // scratch: the label behind those of the stat
 	total  bool        // OpenMetrics: it is a counter's and ends in _total
@@ -168,41 +172,78 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 		}
 		e.name = m
 	}
-	return e.begin(k)
+	if !e.escaping.legacy() {
+		if f != nil {
+			e.full = append(e.full[:0], f.String()...)
+		}
+		e.escape(c.Network(), k, "")
+	}
+	return e.begin(e.name, e.underscored(), k)
 }
 
 // Slots of store.Name.Derived.
 const (
-	derivedMetric = 0 // and one for each kind of stat
-	derivedLabel  = 4
+	derivedMetric    = 0 // and one for each kind of stat
+	derivedLabel     = 4
+	derivedLabelUTF8 = 5
 )
 
-// begin makes e.name the present metric name.
-func (e *exposer) begin(k store.Kind) bool {
-	if len(e.name) == 0 || bytes.Equal(e.name, e.metric) {
-		e.metric = append(e.metric[:0], e.name...)
-		return len(e.name) > 0
+// escape turns e.name, which has underscores, into the name that e.escaping
+// wants for the family e.full, and keeps what it was.
+func (e *exposer) escape(network bool, k store.Kind, suffix string) {
+	e.under = append(e.under[:0], e.name...)
+	if len(e.name) == 0 || e.escaping == AllowUTF8 && !network {
+		return
 	}
-	e.metric = append(e.metric[:0], e.name...)
+	e.raw, _ = e.naming.AppendMetricUTF8(e.raw[:0], e.full, network, k)
+	e.raw = append(e.raw, suffix...)
+	e.name = e.escaping.appendName(e.name[:0], e.raw)
+}
+
+// underscored returns e.name with underscores for what it has not.
+func (e *exposer) underscored() []byte {
+	if e.escaping.legacy() {
+		return e.name
+	}
+	return e.under
+}
+
+// begin makes name the present metric name, which is under with underscores for
+// what it has not.
+func (e *exposer) begin(name, under []byte, k store.Kind) bool {
+	if len(name) == 0 || bytes.Equal(name, e.metric) {
+		e.metric = append(e.metric[:0], name...)
+		return len(name) > 0
+	}
+	e.metric = append(e.metric[:0], name...)
 	if e.dialect == dialectProtobuf {
 		e.proto.begin(e.out, e.metric, e.protoType(k))
 		return true
 	}
+	e.quoted = !e.escaping.legacy() && !legacyName(e.metric)
 	family := e.metric
 	if e.dialect == dialectOpenMetrics && k == store.KindCounter {
-		base := bytes.TrimSuffix(e.metric, []byte("_total"))
-		e.total = len(base) > 0 && len(base) < len(e.metric) && !e.st.HasMetric(string(base))
+		base := bytes.TrimSuffix(e.metric, []byte(totalSuffix))
+		e.total = len(base) > 0 && len(base) < len(e.metric) &&
+			!e.st.HasMetric(string(bytes.TrimSuffix(under, []byte(totalSuffix))))
 		if e.total {
 			family = base
 		}
 	}
 	e.out.buf = append(e.out.buf, "# TYPE "...)
-	e.out.buf = append(e.out.buf, family...)
+	if e.quoted {
+		e.out.buf = appendQuoted(e.out.buf, family)
+	} else {
+		e.out.buf = append(e.out.buf, family...)
+	}
 	e.out.buf = append(e.out.buf, ' ')
 	e.out.buf = append(e.out.buf, e.typeName(k)...)
 	e.out.buf = append(e.out.buf, '\n')
 	return true
 }
+
+// totalSuffix is what OpenMetrics wants counters to end in.
+const totalSuffix = "_total"
 
 func (e *exposer) typeName(k store.Kind) string {
 	switch k {
@@ -236,19 +277,26 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 		m = append(m, sp.Suffix...)
 	}
 	e.name = m
-	if e.merged.open && (sp == nil || !sp.Merged || !bytes.Equal(e.name, e.metric)) {
+	if !e.escaping.legacy() {
+		suffix := ""
+		if sp != nil {
+			suffix = sp.Suffix
+		}
+		e.full = append(e.full[:0], f...)
+		e.escape(c.Network(), k, suffix)
+	}
+	if e.merged.open && (sp == nil || !sp.Merged || string(e.underscored()) != e.merged.metric) {
 		e.merged.close(e)
 		if err := e.out.spill(); err != nil {
 			return err
 		}
 	}
-	if !e.begin(k) {
-		return nil
-	}
-	if sp != nil && sp.Merged {
+	if sp == nil || !sp.Merged {
+		e.begin(e.name, e.underscored(), k)
+	} else if len(e.name) > 0 {
 		e.appendLabels(c, k)
 		e.network = c.Network()
-		e.merged.add(e.seriesKey(), e.labels, c, k)
+		e.merged.add(e, c, k)
 	}
 	return nil
 }
@@ -266,7 +314,7 @@ func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
 	}
 	if l.Name != e.label {
 		e.label = l.Name
-		e.opening = append(append(append(e.opening[:0], '{'), e.labelName(l.Name)...), '=', '"')
+		e.opening = append(append(append(e.opening[:0], '{'), e.labelName(l.Name, false)...), '=', '"')
 	}
 	b := append(e.out.buf, e.metric...)
 	b = append(b, e.opening...)
@@ -277,8 +325,15 @@ func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
 }
 
 // labelName returns the label name for the name of a tag.
-func (e *exposer) labelName(n *store.Name) []byte {
-	return n.Derived(derivedLabel, func(n *store.Name) []byte { return e.naming.AppendLabel(nil, n.String()) })
+func (e *exposer) labelName(n *store.Name, network bool) []byte {
+	switch {
+	case e.escaping.legacy() || e.escaping == AllowUTF8 && !network:
+		return n.Derived(derivedLabel, func(n *store.Name) []byte { return e.naming.AppendLabel(nil, n.String()) })
+	case e.escaping == AllowUTF8:
+		return n.Derived(derivedLabelUTF8, func(n *store.Name) []byte { return e.naming.AppendLabelUTF8(nil, n.String(), true) })
+	}
+	escaped := e.escaping.appendName(nil, e.naming.AppendLabelUTF8(nil, n.String(), network))
+	return store.AppendUnreserved(nil, string(escaped))
 }
 
 // member writes the lines of one stat.
@@ -304,17 +359,30 @@ func (e *exposer) member(c *store.Cursor, k store.Kind) {
 
 // sample appends a line up to its value.
 func (e *exposer) sample(suffix string, labels []byte, last string) {
-	b := append(e.out.buf, e.metric...)
-	b = append(b, suffix...)
-	b = append(b, '{')
-	b = append(b, labels...)
+	b, more := e.open(suffix, labels)
 	if last != "" {
-		if len(labels) > 0 {
+		if more {
 			b = append(b, ',')
 		}
 		b = append(b, last...)
 	}
 	e.out.buf = append(b, '}', ' ')
+}
+
+// open appends the metric name with a suffix, a brace and labels. It reports
+// whether a label that follows needs a comma.
+func (e *exposer) open(suffix string, labels []byte) (b []byte, more bool) {
+	b = e.out.buf
+	if e.quoted {
+		b = appendLabelValue(append(b, '{', '"'), e.metric)
+		b = append(append(b, suffix...), '"')
+		if len(labels) > 0 {
+			b = append(b, ',')
+		}
+	} else {
+		b = append(append(append(b, e.metric...), suffix...), '{')
+	}
+	return append(b, labels...), e.quoted || len(labels) > 0
 }
 
 // labelSpan is a label in exposer.labels, without the comma before it.
@@ -337,7 +405,7 @@ func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
 		if len(l.Value) == 0 && !network {
 			continue // as good as no label
 		}
-		name := store.DistinctLabel(e.labelName(l.Name), e.seen)
+		name := store.DistinctLabel(e.labelName(l.Name, network), e.seen)
 		sorted = sorted && (len(e.spans) == 0 || bytes.Compare(e.seen[len(e.seen)-1], name) < 0)
 		e.seen = append(e.seen, name)
 		value := l.Value
@@ -354,7 +422,11 @@ func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
 			e.labels = append(e.labels, ',')
 		}
 		from := len(e.labels)
-		e.labels = append(e.labels, name...)
+		if e.escaping == AllowUTF8 && !legacyLabel(name) {
+			e.labels = appendQuoted(e.labels, name)
+		} else {
+			e.labels = append(e.labels, name...)
+		}
 		e.labels = append(e.labels, '=', '"')
 		if plain {
 			e.labels = append(e.labels, value...)
@@ -456,10 +528,8 @@ func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Sna
 
 // bucket appends a bucket's line up to its count.
 func (e *exposer) bucket(labels []byte, bound float64) {
-	b := append(e.out.buf, e.metric...)
-	b = append(b, "_bucket{"...)
-	b = append(b, labels...)
-	if len(labels) > 0 {
+	b, more := e.open("_bucket", labels)
+	if more {
 		b = append(b, ',')
 	}
 	b = append(b, `le="`...)

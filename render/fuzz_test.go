@@ -110,7 +110,7 @@ func FuzzExposition(f *testing.F) {
 			if err := Exposition(&text, st, o); err != nil {
 				t.Fatal(err)
 			}
-			checkExposition(t, text.String())
+			checkExposition(t, text.String(), plainMetric)
 			if err := OpenMetrics(&om, st, o); err != nil {
 				t.Fatal(err)
 			}
@@ -118,12 +118,51 @@ func FuzzExposition(f *testing.F) {
 			if !ok {
 				t.Fatalf("no end:\n%s", om.String())
 			}
-			checkExposition(t, body)
+			checkExposition(t, body, plainMetric)
+		}
+		for e := EscapeUnderscores; e <= EscapeValues; e++ {
+			var text bytes.Buffer
+			if err := Exposition(&text, st, Options{TextReadouts: true, Escaping: e}); err != nil {
+				t.Fatal(err)
+			}
+			checkExposition(t, text.String(), func(s string) bool { return e == AllowUTF8 || plainMetric(strings.ReplaceAll(s, ":", "_")) })
 		}
 	})
 }
 
-func checkExposition(t *testing.T, body string) {
+// unquoted returns the name that a piece of a line is, if it stands there as it
+// has to: between quotes if it is not plain.
+func unquoted(s string) (name string, ok bool) {
+	inner, quoted := strings.CutPrefix(s, `"`)
+	if !quoted {
+		return s, plainMetric(strings.ReplaceAll(s, ":", "_"))
+	}
+	inner, ok = strings.CutSuffix(inner, `"`)
+	name = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(inner)
+	return name, ok && name != "" && !plainMetric(strings.ReplaceAll(name, ":", "_"))
+}
+
+// plainSample rewrites a line whose metric name stands between braces as one
+// that has it in front, still between quotes.
+func plainSample(line string) string {
+	if !strings.HasPrefix(line, `{"`) {
+		return line
+	}
+	end := 2
+	for end < len(line) && line[end] != '"' {
+		if line[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end >= len(line) {
+		return line
+	}
+	return strings.ReplaceAll(line[1:end+1], "{", "\x01") + "{" + strings.TrimPrefix(line[end+1:], ",")
+}
+
+// checkExposition reads body, whose names satisfy allowed.
+func checkExposition(t *testing.T, body string, allowed func(string) bool) {
 	t.Helper()
 	types, series := map[string]bool{}, map[string]bool{}
 	family := ""
@@ -136,18 +175,21 @@ func checkExposition(t *testing.T, body string) {
 			t.Fatalf("no newline at the end:\n%s", body)
 		}
 		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
-			name, typ, _ := strings.Cut(rest, " ")
-			if types[name] || !plainMetric(name) || !strings.Contains(" counter gauge histogram summary unknown ", " "+typ+" ") {
+			cut := strings.LastIndexByte(rest, ' ')
+			name, ok := unquoted(rest[:max(cut, 0)])
+			typ := rest[cut+1:]
+			if types[name] || !ok || !allowed(name) || !strings.Contains(" counter gauge histogram summary unknown ", " "+typ+" ") {
 				t.Fatalf("bad line %q in\n%s", line, body)
 			}
 			types[name], family = true, name
 			continue
 		}
-		name, rest, ok := strings.Cut(line, "{")
-		if !ok || !plainMetric(name) || !strings.HasPrefix(name, family) {
+		name, rest, ok := strings.Cut(plainSample(line), "{")
+		name, plain := unquoted(strings.ReplaceAll(name, "\x01", "{"))
+		if !ok || !plain || !allowed(name) || !strings.HasPrefix(name, family) {
 			t.Fatalf("bad line %q in\n%s", line, body)
 		}
-		labels, value, ok := cutLabels(rest)
+		labels, value, ok := cutLabels(rest, allowed)
 		if !ok || value == "" || strings.ContainsAny(value, " {}\"") {
 			t.Fatalf("bad line %q in\n%s", line, body)
 		}
@@ -159,7 +201,7 @@ func checkExposition(t *testing.T, body string) {
 }
 
 // cutLabels reads labels up to the brace, and the value behind it.
-func cutLabels(s string) (labels, value string, ok bool) {
+func cutLabels(s string, allowed func(string) bool) (labels, value string, ok bool) {
 	whole := s
 	seen := map[string]bool{}
 	for {
@@ -171,8 +213,10 @@ func cutLabels(s string) (labels, value string, ok bool) {
 				return "", "", false
 			}
 		}
-		name, rest, _ := strings.Cut(s, `="`)
-		if !plainMetric(name) || strings.HasPrefix(name, "__") || seen[name] {
+		name, rest := cutName(s)
+		rest, _ = strings.CutPrefix(rest, `="`)
+		name, plain := unquoted(name)
+		if !plain || !allowed(name) || strings.HasPrefix(name, "__") || seen[name] {
 			return "", "", false
 		}
 		seen[name] = true
@@ -188,6 +232,21 @@ func cutLabels(s string) (labels, value string, ok bool) {
 			rest = rest[i+2:]
 		}
 	}
+}
+
+// cutName cuts s behind the name that it begins with.
+func cutName(s string) (name, rest string) {
+	end := strings.IndexByte(s, '=')
+	if strings.HasPrefix(s, `"`) {
+		for end = 1; end < len(s) && s[end] != '"'; end++ {
+			if s[end] == '\\' {
+				end++
+			}
+		}
+		end++
+	}
+	end = max(0, min(end, len(s)))
+	return s[:end], s[end:]
 }
 
 func plainMetric(s string) bool {

@@ -253,7 +253,7 @@ func TestNetworkCannotTakeAName(t *testing.T) {
 					if err := Exposition(&b, st, Options{TextReadouts: true}); err != nil {
 						t.Fatal(err)
 					}
-					checkExposition(t, b.String())
+					checkExposition(t, b.String(), plainMetric)
 					return b.String()
 				}
 				if got := show(); !bytes.Contains([]byte(got), []byte("# TYPE proxy_x ")) {

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,12 +17,15 @@ import (
 // more than a buffer, and rare.
 type merged struct {
 	open   bool
+	metric string // with underscores
 	kind   store.Kind
 	index  map[string]int
+	names  map[string]int // as they are shown, and which comes when
 	series []mergedSeries
 }
 
 type mergedSeries struct {
+	name     string
 	labels   string
 	total    uint64
 	value    []byte
@@ -30,13 +35,16 @@ type mergedSeries struct {
 	snapshot *histogram.Snapshot
 }
 
-// add takes in the stat under c. key are its labels in an order that does not
-// depend on that of the tags.
-func (m *merged) add(key, labels []byte, c *store.Cursor, k store.Kind) {
+// add takes in the stat under c, which e has the names of.
+func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 	if !m.open {
-		*m = merged{open: true, kind: k, index: make(map[string]int)}
+		*m = merged{open: true, metric: string(e.underscored()), kind: k, index: make(map[string]int), names: make(map[string]int)}
 	}
-	id := string(key)
+	name := string(e.name)
+	if _, known := m.names[name]; !known {
+		m.names[name] = len(m.names)
+	}
+	id := name + "\x00" + string(e.seriesKey())
 	if k == store.KindText {
 		id += "\x00" + strings.ToValidUTF8(c.Text(), "\ufffd") // its value is a label
 	}
@@ -44,7 +52,7 @@ func (m *merged) add(key, labels []byte, c *store.Cursor, k store.Kind) {
 	if !again {
 		i = len(m.series)
 		m.index[id] = i
-		m.series = append(m.series, mergedSeries{labels: string(labels)})
+		m.series = append(m.series, mergedSeries{name: name, labels: string(e.labels)})
 	}
 	s := &m.series[i]
 	switch k {
@@ -79,8 +87,12 @@ func (m *merged) close(e *exposer) {
 	if !m.open {
 		return
 	}
+	slices.SortStableFunc(m.series, func(a, b mergedSeries) int {
+		return cmp.Compare(m.names[a.name], m.names[b.name])
+	})
 	for i := range m.series {
 		s := &m.series[i]
+		e.begin([]byte(s.name), []byte(m.metric), m.kind)
 		labels := []byte(s.labels)
 		switch {
 		case m.kind == store.KindHistogram:

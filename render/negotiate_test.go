@@ -37,11 +37,45 @@ func TestNegotiate(t *testing.T) {
 		{"bad-quality", om + ";q=2", FormatText},
 		{"quoted-and-upper-case", `Application/OpenMetrics-Text; Version="1.0.0"; Q=1`, FormatOpenMetrics},
 		{"application-wildcard", "application/*", FormatOpenMetrics},
+		{"text-1", "text/plain;version=1.0.0", FormatText1},
+		{"text-1-first", "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1", FormatText1},
 		{"text-wildcard", "text/*;q=0.1", FormatText},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Negotiate(tt.accept); got != tt.want {
+			if got, _ := Negotiate(tt.accept); got != tt.want {
 				t.Errorf("Negotiate(%q) = %d, want %d", tt.accept, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestNegotiateEscaping uses what Prometheus sends with each of its settings
+// for the escaping of names, and what others could.
+func TestNegotiateEscaping(t *testing.T) {
+	prometheus := func(escaping string) string {
+		return "application/openmetrics-text;version=1.0.0;escaping=" + escaping + ";q=0.6,application/openmetrics-text;version=0.0.1;q=0.5," +
+			"text/plain;version=1.0.0;escaping=" + escaping + ";q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+	}
+	for _, tt := range []struct {
+		name, accept string
+		want         Escaping
+	}{
+		{"none", "", EscapingDefault},
+		{"unsaid", "text/plain;version=0.0.4", EscapingDefault},
+		{"utf-8", prometheus("allow-utf-8"), AllowUTF8},
+		{"underscores", prometheus("underscores"), EscapeUnderscores},
+		{"dots", prometheus("dots"), EscapeDots},
+		{"values", prometheus("values"), EscapeValues},
+		{"unknown", prometheus("emojis"), EscapingDefault},
+		{"empty", prometheus(""), EscapingDefault},
+		{"text", "text/plain;version=0.0.4;escaping=allow-utf-8", AllowUTF8},
+		{"protobuf", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=allow-utf-8;q=0.6,text/plain;q=0.3", AllowUTF8},
+		{"of-what-wins", "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;escaping=allow-utf-8;q=0.5", EscapingDefault},
+		{"of-the-wildcard", "*/*;escaping=dots", EscapeDots},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, got := Negotiate(tt.accept); got != tt.want {
+				t.Errorf("Negotiate(%q): escaping %q, want %q", tt.accept, got, tt.want)
 			}
 		})
 	}
@@ -52,11 +86,12 @@ func TestContentTypes(t *testing.T) {
 		FormatText:        "text/plain; version=0.0.4; charset=utf-8",
 		FormatOpenMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 		FormatProtobuf:    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited",
+		FormatText1:       "text/plain; version=1.0.0; charset=utf-8",
 	} {
 		if got := f.ContentType(); got != want {
 			t.Errorf("content type of format %d: %q, want %q", f, got, want)
 		}
-		if got := Negotiate(want); got != f {
+		if got, _ := Negotiate(want); got != f {
 			t.Errorf("Negotiate(%q) = %d, want %d", want, got, f)
 		}
 	}
@@ -65,8 +100,14 @@ func TestContentTypes(t *testing.T) {
 func FuzzNegotiate(f *testing.F) {
 	f.Add("text/plain;q=0.1, */*")
 	f.Fuzz(func(t *testing.T, accept string) {
-		if got := Negotiate(accept); got > FormatProtobuf {
-			t.Errorf("Negotiate(%q) = %d", accept, got)
+		format, escaping := Negotiate(accept)
+		if format > FormatText1 || escaping > EscapeValues {
+			t.Errorf("Negotiate(%q) = %d, %d", accept, format, escaping)
+		}
+		// Saying the answer gives the same answer.
+		again, same := Negotiate(format.ContentType() + escaping.Parameter())
+		if again != format || same != escaping {
+			t.Errorf("Negotiate(%q) = %q%q, which asks for %d, %d", accept, format.ContentType(), escaping.Parameter(), again, same)
 		}
 	})
 }

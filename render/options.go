@@ -45,6 +45,8 @@ type Options struct {
 	Buckets  Buckets
 	// Filter shows only stats whose full name it matches. Nil matches all.
 	Filter *Filter
+	// Escaping says how the exposition formats write names.
+	Escaping Escaping
 	// TextReadouts adds the text readouts to the exposition formats.
 	TextReadouts bool
 

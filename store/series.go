@@ -99,11 +99,7 @@ func (n *Naming) AppendLabel(dst []byte, name string) []byte {
 		dst = append(dst, '_')
 	}
 	dst = appendAlphabet(dst, name)
-	switch label := string(dst[at:]); {
-	case label == "le", label == "quantile", strings.HasPrefix(label, "__"):
-		dst = append(append(dst[:at], exported...), label...)
-	}
-	return dst
+	return AppendUnreserved(dst[:at], string(dst[at:]))
 }
 
 const exported = "exported_"

@@ -1,0 +1,140 @@
+package render
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// Escaping says what becomes of the characters of names that the alphabet of
+// the text formats, letters, digits and underscores, did not have before UTF-8
+// was allowed. Only names from network input have any: those of the program's
+// own stats are made of that alphabet.
+type Escaping uint8
+
+// The escapings. What EscapeUnderscores tells apart, all of them do, so that no
+// series is written twice in any of them.
+const (
+	EscapingDefault   Escaping = iota // as EscapeUnderscores, and not named in the content type
+	EscapeUnderscores                 // each byte becomes an underscore
+	AllowUTF8                         // none: names stand between quotes where they need them
+	EscapeDots                        // a dot becomes _dot_, an underscore two, each other byte two
+	EscapeValues                      // U__ in front, then numbers of characters between underscores
+)
+
+// escapings are the values of the parameter that asks for an Escaping.
+var escapings = [...]string{"", "underscores", "allow-utf-8", "dots", "values"}
+
+// String returns the value of the parameter "escaping" of a media range,
+// "" for EscapingDefault.
+func (e Escaping) String() string { return escapings[e] }
+
+// Parameter returns what e adds to a content type.
+func (e Escaping) Parameter() string {
+	if e == EscapingDefault {
+		return ""
+	}
+	return "; escaping=" + e.String()
+}
+
+// parseEscaping returns the escaping that a parameter's value asks for. What is
+// unknown asks for nothing.
+func parseEscaping(s string) Escaping {
+	for e, name := range escapings {
+		if name == s {
+			return Escaping(e)
+		}
+	}
+	return EscapingDefault
+}
+
+// legacy reports whether names are to be in the old alphabet, with underscores
+// for what it has not.
+func (e Escaping) legacy() bool { return e <= EscapeUnderscores }
+
+// appendName appends a name, which may have any character, as e wants it. It
+// must not be called if e.legacy().
+func (e Escaping) appendName(dst, name []byte) []byte {
+	switch e {
+	case EscapeDots:
+		return appendDots(dst, name)
+	case EscapeValues:
+		return appendValues(dst, name)
+	default:
+		return append(dst, name...)
+	}
+}
+
+// appendDots keeps apart what EscapeUnderscores does, which is why it goes by
+// bytes, and why a digit in front stays.
+func appendDots(dst, name []byte) []byte {
+	for i, c := range name {
+		switch {
+		case i == 0 && '0' <= c && c <= '9':
+			dst = append(dst, '_', '_', c)
+		case c == '.':
+			dst = append(dst, "_dot_"...)
+		case legacyByte(c) && c != '_':
+			dst = append(dst, c)
+		default:
+			dst = append(dst, '_', '_')
+		}
+	}
+	return dst
+}
+
+// escapedValue is what names begin with that EscapeValues changed.
+const escapedValue = "U__"
+
+func appendValues(dst, name []byte) []byte {
+	if legacyName(name) && (len(name) < len(escapedValue) || string(name[:len(escapedValue)]) != escapedValue) {
+		return append(dst, name...)
+	}
+	dst = append(dst, escapedValue...)
+	for i := 0; i < len(name); {
+		r, n := utf8.DecodeRune(name[i:])
+		switch {
+		case r == '_':
+			dst = append(dst, '_', '_')
+		case r < utf8.RuneSelf && legacyByte(byte(r)) && (i > 0 || r < '0' || r > '9'):
+			dst = append(dst, byte(r))
+		default:
+			dst = append(dst, '_')
+			dst = strconv.AppendUint(dst, uint64(r), 16)
+			dst = append(dst, '_')
+		}
+		i += n
+	}
+	return dst
+}
+
+// legacyByte reports whether metric names could always have c, apart from
+// their beginning.
+func legacyByte(c byte) bool {
+	return c == '_' || c == ':' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// legacyName reports whether name was always allowed for a metric.
+func legacyName(name []byte) bool {
+	for i, c := range name {
+		if !legacyByte(c) || i == 0 && '0' <= c && c <= '9' {
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
+// legacyLabel reports whether name was always allowed for a label.
+func legacyLabel(name []byte) bool {
+	for i, c := range name {
+		if c == ':' || !legacyByte(c) || i == 0 && '0' <= c && c <= '9' {
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
+// appendQuoted appends s between quotes.
+func appendQuoted(dst, s []byte) []byte {
+	dst = appendLabelValue(append(dst, '"'), s)
+	return append(dst, '"')
+}

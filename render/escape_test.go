@@ -1,0 +1,102 @@
+package render
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// namesStore has names and tags that the old alphabet has not, some of which
+// are one series in it.
+func namesStore(t *testing.T) *store.Store {
+	t.Helper()
+	st := store.New(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{5}}}})
+	st.Root().Counter("cluster.checkout.upstream_rq-total").Add(3)
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	network.Counter("cart.items").Add(1)
+	network.Counter("cart-items").Add(2)
+	network.Counter("cart_items").Add(4)
+	network.Counter("plain", tags.Tag{Name: "zone", Value: "eu"}).Add(5)
+	network.Counter("jobs.done_total", tags.Tag{Name: "app.kubernetes.io/name", Value: "größe \"x\""}, tags.Tag{Name: "le", Value: "1"}).Add(6)
+	network.Counter("jobs.total").Add(7)
+	network.Counter("9lives:left").Add(8)
+	network.Counter("größe \"q\"\\").Add(9)
+	network.Counter("U__cart_2e_items").Add(10)
+	network.Gauge("queue.depth", store.Accumulate, tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "a_b", Value: "2"}).Set(11)
+	network.Gauge("bad\xff", store.Accumulate, tags.Tag{Name: "bad\xfe", Value: "bad\xfd"}).Set(12)
+	network.Text("release.name").Set("r42 beta")
+	h := network.Histogram("cart.time", store.Milliseconds, tags.Tag{Name: "route", Value: "/a"}, tags.Tag{Name: "_x", Value: "y"})
+	h.Record(3)
+	h.Record(7)
+	network.Histogram("idle.time", store.Milliseconds)
+	st.Flush(store.FlushOptions{}).Close()
+	return st
+}
+
+func TestEscapings(t *testing.T) {
+	st := namesStore(t)
+	for _, e := range []Escaping{EscapingDefault, EscapeUnderscores, AllowUTF8, EscapeDots, EscapeValues} {
+		name := e.String()
+		if e == EscapingDefault {
+			name = "underscores"
+		}
+		for form, write := range map[string]func(io.Writer, *store.Store, Options) error{"exposition": Exposition, "openmetrics": OpenMetrics, "protobuf": Protobuf} {
+			for kind, buckets := range map[string]Buckets{"": Default, "-summary": Summary} {
+				t.Run(name+"/"+form+kind, func(t *testing.T) {
+					var b bytes.Buffer
+					if err := write(&b, st, Options{TextReadouts: true, Escaping: e, Buckets: buckets}); err != nil {
+						t.Fatal(err)
+					}
+					golden.Check(t, "names/"+name+"/"+form+kind, b.Bytes())
+				})
+			}
+		}
+	}
+}
+
+// TestEscapingIsOfNetworkNames checks that the names of the program's own stats
+// are the same with and without UTF-8: they are what others rely on.
+func TestEscapingIsOfNetworkNames(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("edge.cache-hits", tags.Tag{Name: "proxy.zone", Value: "eu"}).Inc()
+	st.Root().Gauge("größe", store.Accumulate).Set(1)
+	var plain, utf8 bytes.Buffer
+	if err := Exposition(&plain, st, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Exposition(&utf8, st, Options{Escaping: AllowUTF8}); err != nil {
+		t.Fatal(err)
+	}
+	if plain.String() != utf8.String() || !strings.Contains(plain.String(), `proxy_edge_cache_hits{proxy_zone="eu"} 1`) {
+		t.Errorf("with UTF-8\n%swithout\n%s", utf8.String(), plain.String())
+	}
+}
+
+func TestEscapeNames(t *testing.T) {
+	for _, tt := range []struct{ name, dots, values string }{
+		{"a", "a", "a"},
+		{"a_b", "a__b", "a_b"},
+		{"a.b", "a_dot_b", "U__a_2e_b"},
+		{"a-b_c", "a__b__c", "U__a_2d_b__c"},
+		{"a:b", "a:b", "a:b"},
+		{"9lives", "__9lives", "U___39_lives"},
+		{"é", "____", "U___e9_"},
+		{"U__a", "U____a", "U__U____a"},
+		{"", "", "U__"},
+	} {
+		if got := string(EscapeDots.appendName(nil, []byte(tt.name))); got != tt.dots {
+			t.Errorf("%q with dots: %q, want %q", tt.name, got, tt.dots)
+		}
+		if got := string(EscapeValues.appendName(nil, []byte(tt.name))); got != tt.values {
+			t.Errorf("%q with values: %q, want %q", tt.name, got, tt.values)
+		}
+		if got := string(AllowUTF8.appendName(nil, []byte(tt.name))); got != tt.name {
+			t.Errorf("%q with UTF-8: %q", tt.name, got)
+		}
+	}
+}
