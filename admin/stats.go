@@ -42,8 +42,9 @@ func (s *Server) render(w *Response, r *Request, q *statsQuery) error {
 		w.SetType(typeHTML)
 		return s.statsPage(w, r, q)
 	case formatMetrics:
-		format := render.Negotiate(strings.Join(r.headers("accept"), ","))
-		w.SetType(format.ContentType())
+		format, escaping := render.Negotiate(strings.Join(r.headers("accept"), ","))
+		w.SetType(format.ContentType() + escaping.Parameter())
+		q.options.Escaping = escaping
 		switch format {
 		case render.FormatOpenMetrics:
 			return render.OpenMetrics(w, s.store, q.options)
