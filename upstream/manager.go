@@ -80,9 +80,11 @@ type Manager struct {
 	primaries   int                // of unready
 	warming     int                // handles with a warming cluster
 	started     bool
+	expected    int // calls of Expect that are not done
 	initialized bool
 	closed      bool
 	primaryDone chan struct{}
+	staticDone  chan struct{}
 	allDone     chan struct{}
 }
 
@@ -128,7 +130,7 @@ func New(c Config) *Manager {
 	sc := c.Store.Scope("cluster_manager")
 	m := &Manager{
 		c: c, handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
-		primaryDone: make(chan struct{}), allDone: make(chan struct{}),
+		primaryDone: make(chan struct{}), staticDone: make(chan struct{}), allDone: make(chan struct{}),
 	}
 	m.env.root = c.Store.Root()
 	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, runtimeReader{c.Runtime}, c.Rand, c.Hooks
@@ -345,8 +347,11 @@ func (m *Manager) progress() {
 	}
 	closeOnce(m.primaryDone)
 	if len(m.unready) == 0 {
-		m.initialized = true
-		closeOnce(m.allDone)
+		closeOnce(m.staticDone)
+		if m.expected == 0 {
+			m.initialized = true
+			closeOnce(m.allDone)
+		}
 	}
 	due := m.dueLocked()
 	m.mu.Unlock()
@@ -368,6 +373,25 @@ func closeOnce(c chan struct{}) {
 
 // PrimaryReady is closed when all primary clusters are ready for the first time.
 func (m *Manager) PrimaryReady() <-chan struct{} { return m.primaryDone }
+
+// Expect announces clusters that are added later but belong to the start:
+// [Manager.Ready] waits until done is called and they are ready. A call that
+// comes after that is without effect.
+func (m *Manager) Expect() (done func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expected++
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		m.expected--
+		m.mu.Unlock()
+		m.progress()
+	})
+}
+
+// StaticReady is closed when all clusters there are have been ready together for
+// the first time, whatever is expected.
+func (m *Manager) StaticReady() <-chan struct{} { return m.staticDone }
 
 // Ready is closed when all clusters are ready for the first time.
 func (m *Manager) Ready() <-chan struct{} { return m.allDone }

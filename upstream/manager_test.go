@@ -303,3 +303,34 @@ func TestReadersAndWriters(t *testing.T) {
 	close(stop)
 	wg.Wait()
 }
+
+func TestReadyWaitsForExpectedClusters(t *testing.T) {
+	r := newRig(t, nil)
+	done := r.Expect()
+	closed := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	if err := r.AddStatic(parse(t, static("a", 1, ""))); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !closed(r.StaticReady()) || closed(r.Ready()) {
+		t.Fatalf("static ready %t, ready %t, want true and false while clusters are expected", closed(r.StaticReady()), closed(r.Ready()))
+	}
+	r.add(static("b", 1, ""))
+	if r.Cluster("b") == nil {
+		t.Error("a cluster of the start is not active at once")
+	}
+	done()
+	done()
+	if !closed(r.Ready()) {
+		t.Error("not ready though all that was expected is there")
+	}
+}
