@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -21,7 +22,7 @@ func write(t *testing.T, f render.Format, st *store.Store, o render.Options) []b
 	t.Helper()
 	var b bytes.Buffer
 	w := map[render.Format]func(io.Writer, *store.Store, render.Options) error{
-		render.FormatText: render.Exposition, render.FormatOpenMetrics: render.OpenMetrics, render.FormatProtobuf: render.Protobuf,
+		render.FormatText: render.Exposition, render.FormatOpenMetrics: render.OpenMetrics, render.FormatProtobuf: render.Protobuf, render.FormatText1: render.Exposition,
 	}[f]
 	if err := w(&b, st, o); err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func write(t *testing.T, f render.Format, st *store.Store, o render.Options) []b
 // group can be two series, and only the sums are compared.
 func checkAll(t *testing.T, st *store.Store, stable bool) {
 	t.Helper()
-	want := groups(st)
+	want := groups(st, false)
 	check := check
 	if !stable {
 		check = checkSums
@@ -60,6 +61,61 @@ func checkAll(t *testing.T, st *store.Store, stable bool) {
 			checkNative(t, s, want)
 		}
 	}
+	checkEscaped(t, st, check)
+}
+
+// checkEscaped writes a store with all escapings.
+func checkEscaped(t *testing.T, st *store.Store, check func(*testing.T, *scrape, []*group, []byte, bool, bool)) {
+	t.Helper()
+	write := func(f render.Format, e render.Escaping) (*scrape, []byte) {
+		body := write(t, f, st, render.Options{TextReadouts: true, Hidden: render.HiddenInclude, Escaping: e})
+		return parse(t, body, f.ContentType()+e.Parameter()), body
+	}
+	want := groups(st, true)
+	for _, f := range []render.Format{render.FormatText, render.FormatText1, render.FormatOpenMetrics, render.FormatProtobuf} {
+		s, body := write(f, render.AllowUTF8)
+		if f == render.FormatProtobuf {
+			checkDelimited(t, body)
+			body = nil
+		}
+		check(t, s, want, body, f == render.FormatOpenMetrics, false)
+		// Nothing is lost by numbers; dots lose what underscores do.
+		values, _ := write(f, render.EscapeValues)
+		back := map[string]bool{}
+		for name := range values.types {
+			back[model.UnescapeName(name, model.ValueEncodingEscaping)] = true
+		}
+		for name := range s.types {
+			if !back[name] && !strings.HasSuffix(name, "_total") && f != render.FormatOpenMetrics {
+				t.Fatalf("no type of %q among those of values: %v", name, values.types)
+			}
+		}
+		dots, _ := write(f, render.EscapeDots)
+		for name := range s.types {
+			if !isASCII(name) || name[0] <= '9' || f == render.FormatOpenMetrics {
+				continue
+			}
+			if escaped := model.EscapeName(name, model.DotsEscaping); dots.types[escaped] == "" {
+				t.Fatalf("no type of %q, which is %q with dots, among %v", name, escaped, dots.types)
+			}
+		}
+		checkSums(t, values, want, nil, f == render.FormatOpenMetrics, false)
+		checkSums(t, dots, want, nil, f == render.FormatOpenMetrics, false)
+	}
+	text := write004(t, st, render.AllowUTF8)
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	if _, err := p.TextToMetricFamilies(bytes.NewReader(text)); err != nil {
+		t.Fatalf("expfmt: %v\n%s", err, text)
+	}
+}
+
+func write004(t *testing.T, st *store.Store, e render.Escaping) []byte {
+	t.Helper()
+	return write(t, render.FormatText, st, render.Options{TextReadouts: true, Escaping: e})
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
 // checkExpfmt reads the text with the parser of the client libraries.
@@ -74,7 +130,7 @@ func checkExpfmt(t *testing.T, text []byte) {
 // checkDelimited reads the messages with the protobuf library.
 func checkDelimited(t *testing.T, pb []byte) {
 	t.Helper()
-	d := expfmt.NewDecoder(bytes.NewReader(pb), expfmt.Format(render.FormatProtobuf.ContentType()))
+	d := expfmt.NewDecoder(bytes.NewReader(pb), expfmt.Format(render.FormatProtobuf.ContentType()+render.AllowUTF8.Parameter()))
 	seen := map[string]bool{}
 	for {
 		var mf dto.MetricFamily

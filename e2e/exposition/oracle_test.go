@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -32,6 +33,8 @@ var (
 	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
+var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+
 // parse reads an exposition with the parser of the Prometheus server. It fails
 // the test if a metric has two TYPE lines or a series stands there twice.
 func parse(t *testing.T, body []byte, contentType string) *scrape {
@@ -40,6 +43,7 @@ func parse(t *testing.T, body []byte, contentType string) *scrape {
 	if err != nil {
 		t.Fatal(err)
 	}
+	any := strings.Contains(contentType, "escaping=allow-utf-8")
 	s := &scrape{map[string]model.MetricType{}, map[string]float64{}, map[string]*histogram.Histogram{}, map[string]labels.Labels{}}
 	for {
 		e, err := p.Next()
@@ -52,10 +56,13 @@ func parse(t *testing.T, body []byte, contentType string) *scrape {
 		switch e {
 		case textparse.EntryType:
 			name, typ := p.Type()
+			if any && !strings.Contains(contentType, "protobuf") { // those of text are as they stand there
+				name = []byte(unescape.Replace(string(name)))
+			}
 			if _, again := s.types[string(name)]; again {
 				t.Fatalf("two TYPE lines for %s\n%s", name, body)
 			}
-			if !metricName.Match(name) {
+			if !any && !metricName.MatchString(strings.ReplaceAll(string(name), ":", "_")) || len(name) == 0 {
 				t.Fatalf("metric name %q\n%s", name, body)
 			}
 			s.types[string(name)] = typ
@@ -67,7 +74,7 @@ func parse(t *testing.T, body []byte, contentType string) *scrape {
 			}
 			ls = ls.WithoutEmpty()
 			ls.Range(func(l labels.Label) {
-				if !labelName.MatchString(l.Name) || strings.HasPrefix(l.Name, "__") && l.Name != "__name__" {
+				if !any && !labelName.MatchString(l.Name) || strings.HasPrefix(l.Name, "__") && l.Name != "__name__" {
 					t.Fatalf("label name %q\n%s", l.Name, body)
 				}
 			})
@@ -120,8 +127,22 @@ func alphabet(s string) string {
 
 func digitFirst(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
+// printable reports whether a name can stand in an exposition as it is.
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f })
+}
+
 // base returns the metric name of a family, "" if it is not shown.
-func base(n *store.Naming, name string, network bool, k store.Kind) string {
+func base(n *store.Naming, name string, network bool, k store.Kind, any bool) string {
+	if network && any && printable(name) {
+		if name = n.NetworkPrefix + name; name == "" {
+			name = "_"
+		}
+		if k == store.KindCounter && n.NetworkTotal {
+			name += "_total"
+		}
+		return name
+	}
 	if network {
 		name = n.NetworkPrefix + alphabet(name)
 		if name == "" || digitFirst(name) {
@@ -144,7 +165,7 @@ func base(n *store.Naming, name string, network bool, k store.Kind) string {
 }
 
 // labelsOf returns the labels of the stat under c as they should be shown.
-func labelsOf(c *store.Cursor) string {
+func labelsOf(c *store.Cursor, any bool) string {
 	m := map[string]string{}
 	if c.Kind() == store.KindText {
 		m["text_value"] = valid(c.Text())
@@ -157,9 +178,12 @@ func labelsOf(c *store.Cursor) string {
 			}
 			value = "true"
 		}
-		name := alphabet(t.Name)
-		if name == "" || digitFirst(name) {
-			name = "_" + name
+		name := t.Name
+		if !any || !c.Network() || name == "" || !printable(name) {
+			name = alphabet(name)
+			if name == "" || digitFirst(name) {
+				name = "_" + name
+			}
 		}
 		if name == "le" || name == "quantile" || strings.HasPrefix(name, "__") {
 			name = "exported_" + name
@@ -178,8 +202,9 @@ func labelsOf(c *store.Cursor) string {
 // valid is s with each byte that is no UTF-8 as U+FFFD.
 func valid(s string) string { return string([]rune(s)) }
 
-// groups returns what the series of a store should be.
-func groups(st *store.Store) []*group {
+// groups returns what the series of a store should be; any says that names may
+// have any character.
+func groups(st *store.Store, any bool) []*group {
 	byKey := map[string]*group{}
 	v := st.View()
 	defer v.Close()
@@ -190,11 +215,11 @@ func groups(st *store.Store) []*group {
 			if f := c.Family(); f != nil {
 				family = f.String()
 			}
-			b := base(st.Naming(), family, c.Network(), c.Kind())
+			b := base(st.Naming(), family, c.Network(), c.Kind(), any)
 			if b == "" {
 				continue
 			}
-			ls := labelsOf(&c)
+			ls := labelsOf(&c, any)
 			key := fmt.Sprint(c.Kind(), c.Network(), b, ls)
 			g := byKey[key]
 			if g == nil {
