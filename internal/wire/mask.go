@@ -2,10 +2,12 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -28,6 +30,20 @@ func ParseMask(text string) Mask {
 // Paths returns the paths in their order. The slice must not be changed.
 func (m Mask) Paths() []string { return m.paths }
 
+// Has reports whether the mask names a field of a message itself, and with it
+// all that is below.
+func (m Mask) Has(field protoreflect.Name) bool { return slices.Contains(m.paths, string(field)) }
+
+// Fits reports what would keep [Mask.Keep] from working on messages of a type.
+func (m Mask) Fits(md protoreflect.MessageDescriptor) error {
+	for _, path := range m.paths {
+		if _, err := follow(md, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Keep removes all fields from msg that the mask does not name. A path that
 // leads to no field of the type, or below a repeated field, a map or a packed
 // message, is an error, and msg is then as it was.
@@ -47,50 +63,84 @@ func (m Mask) Keep(msg proto.Message) error {
 // to fields of that. A path that ends there keeps all of it. One such field is
 // possible; a packed message of a type that is not known is an error.
 func (m Mask) KeepPacked(msg proto.Message) error {
+	s, err := m.split(msg)
+	if err != nil {
+		return err
+	}
+	if s.content == nil {
+		return s.outer.Keep(msg)
+	}
+	content := unpack(s.content.TypeUrl, s.content.Value)
+	if content == nil {
+		return fmt.Errorf("wire: field %q does not hold a message of type %q", s.packed.Name(), s.content.TypeUrl)
+	}
+	if err := s.inner.Keep(content); err != nil {
+		return err
+	}
+	trimmed := &anypb.Any{TypeUrl: s.content.TypeUrl}
+	if !pack(trimmed, content) {
+		return fmt.Errorf("wire: field %q cannot be packed again", s.packed.Name())
+	}
+	if err := s.outer.Keep(msg); err != nil || s.whole {
+		return err
+	}
+	msg.ProtoReflect().Set(s.packed, protoreflect.ValueOfMessage(trimmed.ProtoReflect()))
+	return nil
+}
+
+// FitsPacked reports what would keep [Mask.KeepPacked] from working on msg. It
+// does not read what is packed, only of which type it is.
+func (m Mask) FitsPacked(msg proto.Message) error {
+	s, err := m.split(msg)
+	if err != nil {
+		return err
+	}
+	if err := s.outer.Fits(msg.ProtoReflect().Descriptor()); err != nil || s.content == nil {
+		return err
+	}
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(s.content.TypeUrl)
+	if err != nil {
+		return fmt.Errorf("wire: field %q holds a message of the unknown type %q", s.packed.Name(), s.content.TypeUrl)
+	}
+	return s.inner.Fits(mt.Descriptor())
+}
+
+// splitMask is a mask for a message with a packed one in it.
+type splitMask struct {
+	outer, inner Mask
+	packed       protoreflect.FieldDescriptor // nil: no path leads to one
+	content      *anypb.Any                   // what inner is for; nil: inner has nothing to do
+	whole        bool                         // a path keeps all of content
+}
+
+func (m Mask) split(msg proto.Message) (s splitMask, err error) {
 	r := msg.ProtoReflect()
-	var outer, inner Mask
-	whole := false
-	var packed protoreflect.FieldDescriptor
 	for _, path := range m.paths {
 		first, rest, deeper := strings.Cut(path, ".")
 		fd := r.Descriptor().Fields().ByName(protoreflect.Name(first))
 		if fd == nil || !isAny(fd) {
-			outer.paths = append(outer.paths, path)
+			s.outer.paths = append(s.outer.paths, path)
 			continue
 		}
-		if packed != nil && packed != fd {
-			return fmt.Errorf("wire: mask path %q: only one packed field can be masked at a time", path)
+		if s.packed != nil && s.packed != fd {
+			return s, fmt.Errorf("wire: mask path %q: only one packed field can be masked at a time", path)
 		}
-		packed = fd
-		outer.paths = append(outer.paths, first)
-		whole = whole || !deeper
+		s.packed = fd
+		s.outer.paths = append(s.outer.paths, first)
+		s.whole = s.whole || !deeper
 		if deeper {
-			inner.paths = append(inner.paths, rest)
+			s.inner.paths = append(s.inner.paths, rest)
 		}
 	}
-	if packed == nil || !r.Has(packed) || len(inner.paths) == 0 {
-		return outer.Keep(msg)
+	if s.packed == nil || !r.Has(s.packed) || len(s.inner.paths) == 0 {
+		return s, nil
 	}
-	a, ok := r.Get(packed).Message().Interface().(*anypb.Any)
+	a, ok := r.Get(s.packed).Message().Interface().(*anypb.Any)
 	if !ok {
-		return fmt.Errorf("wire: field %q does not hold a packed message", packed.Name())
+		return s, fmt.Errorf("wire: field %q does not hold a packed message", s.packed.Name())
 	}
-	content := unpack(a.TypeUrl, a.Value)
-	if content == nil {
-		return fmt.Errorf("wire: field %q holds a message of the unknown type %q", packed.Name(), a.TypeUrl)
-	}
-	if err := inner.Keep(content); err != nil {
-		return err
-	}
-	trimmed := &anypb.Any{TypeUrl: a.TypeUrl}
-	if !pack(trimmed, content) {
-		return fmt.Errorf("wire: field %q cannot be packed again", packed.Name())
-	}
-	if err := outer.Keep(msg); err != nil || whole {
-		return err
-	}
-	r.Set(packed, protoreflect.ValueOfMessage(trimmed.ProtoReflect()))
-	return nil
+	s.content = a
+	return s, nil
 }
 
 // isAny reports whether a field holds one packed message.

@@ -39,6 +39,28 @@ func (w *Writer) Message(m proto.Message, d Defaults) {
 	p.message(m.ProtoReflect(), 0)
 }
 
+// Members writes the fields of m as members of the object that was begun last.
+// Where own is not nil it is called for each field of the type first; if it
+// returns true it has written the member, or wants none.
+func (w *Writer) Members(m proto.Message, d Defaults, own func(protoreflect.FieldDescriptor) bool) {
+	p := printer{w, d}
+	p.membersBut(m.ProtoReflect(), 0, own)
+}
+
+// Packed writes m as it is written where it is packed in another message, with
+// its type in "@type".
+func (w *Writer) Packed(m proto.Message, d Defaults) {
+	w.BeginObject()
+	w.Key("@type").String(TypeURL(m))
+	printer{w, d}.packedMembers(m, 0)
+	w.EndObject()
+}
+
+// TypeURL returns the type URL of a message.
+func TypeURL(m proto.Message) string {
+	return "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName())
+}
+
 type printer struct {
 	w        *Writer
 	defaults Defaults
@@ -54,8 +76,14 @@ func (p printer) message(m protoreflect.Message, depth int) {
 }
 
 // members writes the fields of m without the braces.
-func (p printer) members(m protoreflect.Message, depth int) {
+func (p printer) members(m protoreflect.Message, depth int) { p.membersBut(m, depth, nil) }
+
+// membersBut is members for the fields that own leaves to it.
+func (p printer) membersBut(m protoreflect.Message, depth int, own func(protoreflect.FieldDescriptor) bool) {
 	for _, fd := range fields(m) {
+		if own != nil && own(fd) {
+			continue
+		}
 		if !m.Has(fd) && (p.defaults == OmitDefaults || fd.HasPresence()) {
 			continue
 		}
@@ -238,16 +266,22 @@ func (p printer) packed(m protoreflect.Message, depth int) {
 	p.w.BeginObject()
 	p.w.Key("@type").String(url)
 	inner := unpack(url, raw)
-	switch {
-	case inner == nil || depth > maxDepth:
+	if inner == nil || depth > maxDepth {
 		p.w.Key("value").String(base64.StdEncoding.EncodeToString(raw))
-	case hasOwnForm(inner.ProtoReflect()):
-		p.w.Key("value")
-		p.message(inner.ProtoReflect(), depth+1)
-	default:
-		p.members(inner.ProtoReflect(), depth+1)
+	} else {
+		p.packedMembers(inner, depth)
 	}
 	p.w.EndObject()
+}
+
+// packedMembers writes what stands beside the type of a packed message.
+func (p printer) packedMembers(m proto.Message, depth int) {
+	if hasOwnForm(m.ProtoReflect()) {
+		p.w.Key("value")
+		p.message(m.ProtoReflect(), depth+1)
+		return
+	}
+	p.members(m.ProtoReflect(), depth+1)
 }
 
 // hasOwnForm reports whether a message is written as something other than an

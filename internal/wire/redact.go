@@ -21,7 +21,8 @@ const Redacted = "[redacted]"
 type Redactor struct {
 	// Untyped also looks at what has no definition that could call it secret:
 	// entries of maps and structs by their names, header values by the names
-	// of the headers, and any text that holds a private key or a signed token.
+	// of the headers, any text that holds a private key or a signed token, and
+	// all of a packed message whose type is not known.
 	Untyped bool
 }
 
@@ -32,6 +33,13 @@ type Redactor struct {
 func (r Redactor) Redact(m proto.Message) proto.Message {
 	out := proto.Clone(m)
 	r.message(out.ProtoReflect(), false, 0)
+	return out
+}
+
+// Element is Redact for one element of a repeated field.
+func (r Redactor) Element(fd protoreflect.FieldDescriptor, m proto.Message) proto.Message {
+	out := proto.Clone(m)
+	r.message(out.ProtoReflect(), isSensitive(fd), 0)
 	return out
 }
 
@@ -118,7 +126,10 @@ func (r Redactor) packed(m protoreflect.Message, secret bool, depth int) bool {
 		}
 		content := unpack(a.TypeUrl, a.Value)
 		if content == nil {
-			return false
+			if r.Untyped && len(a.Value) > 0 {
+				a.Value = []byte(Redacted)
+			}
+			return r.Untyped && !secret
 		}
 		r.message(content.ProtoReflect(), secret, depth+1)
 		return pack(a, content)

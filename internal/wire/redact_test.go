@@ -94,6 +94,8 @@ func TestRedactRules(t *testing.T) {
 		{"typed-struct-does-not-parse", &xdsv3.TypedStruct{TypeUrl: certType, Value: s(map[string]any{"x": 1, "private_key": key})}, false, []string{"hush"}, nil, 0},
 		{"typed-struct-unknown-untyped", &xdsv3.TypedStruct{TypeUrl: "a/no.such", Value: s(map[string]any{"private_key": "hush"})}, true, nil, []string{"hush"}, 1},
 		{"unknown-any", &anypb.Any{TypeUrl: "a/no.such", Value: []byte("hush")}, false, []string{"aHVzaA=="}, nil, 0},
+		{"unknown-any-untyped", &anypb.Any{TypeUrl: "a/no.such", Value: []byte("hush")}, true, []string{"no.such", "W3JlZGFjdGVkXQ=="}, []string{"aHVzaA=="}, 0},
+		{"any-with-other-bytes", &anypb.Any{TypeUrl: "type.googleapis.com/envoy.config.core.v3.Node", Value: []byte("\xffhush")}, true, []string{"W3JlZGFjdGVkXQ=="}, []string{"aHVz"}, 0},
 		{"unknown-any-in-secret", &tlsv3.PrivateKeyProvider{ProviderName: "p", ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{
 			TypedConfig: &anypb.Any{TypeUrl: "a/no.such", Value: []byte("hush")}}}, false, []string{`"p"`}, []string{"aHVzaA==", "no.such"}, 1},
 		{"known-any-in-secret", &tlsv3.PrivateKeyProvider{ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{

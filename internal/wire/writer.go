@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -23,23 +24,55 @@ import (
 //	 "allocated": "41943040"
 //	}
 //
-// The zero value is ready. A Writer does not check the order of calls: a value
-// must follow each key, and ends must match beginnings.
+// The zero value is ready, and keeps the document until [Writer.Bytes]; one made
+// by [To] sends it on in pieces. A Writer does not check the order of calls: a
+// value must follow each key, and ends must match beginnings.
 type Writer struct {
 	buf   []byte
 	depth int
+	dst   io.Writer // nil: the document is kept
+	err   error     // of dst; nothing is written after it
 	// empty: nothing was written yet in the innermost object or list.
 	// keyed: a key was written and its value comes next.
 	empty, keyed bool
 }
 
+// pieceBytes is how much of a document is collected before it is sent on.
+const pieceBytes = 32 << 10
+
+// To returns a Writer that sends the document to dst in pieces of some ten
+// kilobytes and keeps no more of it than that and the longest string.
+func To(dst io.Writer) *Writer { return &Writer{dst: dst, buf: make([]byte, 0, pieceBytes+pieceBytes/8)} }
+
 // Bytes returns the document with a newline at its end.
 func (w *Writer) Bytes() []byte { return append(w.buf, '\n') }
+
+// Finish sends the rest of the document and a newline. It returns the first
+// error of the destination. It is for a Writer made by [To].
+func (w *Writer) Finish() error {
+	w.buf = append(w.buf, '\n')
+	w.send()
+	return w.err
+}
+
+// Err returns the first error of the destination: what is written after it is
+// lost, so who writes much looks at it from time to time.
+func (w *Writer) Err() error { return w.err }
+
+func (w *Writer) send() {
+	if w.err == nil {
+		_, w.err = w.dst.Write(w.buf)
+	}
+	w.buf = w.buf[:0]
+}
 
 // next starts the line of a member or element.
 func (w *Writer) next() {
 	if w.depth == 0 {
 		return
+	}
+	if w.dst != nil && len(w.buf) >= pieceBytes {
+		w.send()
 	}
 	if !w.empty {
 		w.buf = append(w.buf, ',')
