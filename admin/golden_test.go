@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,12 +28,14 @@ func fixture() *store.Store {
 	return st
 }
 
-// goldenRows are requests whose answers, head and body, are golden files.
-var goldenRows = []struct {
+// goldenRow is a request whose answer, head and body, is a golden file.
+type goldenRow struct {
 	name, method, target string
 	body                 string // of a form
 	with                 func(*world)
-}{
+}
+
+var goldenRows = []goldenRow{
 	{"home", "GET", "/", "", nil},
 	{"help", "GET", "/help", "", nil},
 	{"unknown-path", "GET", "/nothing", "", nil},
@@ -119,7 +122,7 @@ var goldenRows = []struct {
 }
 
 func TestGolden(t *testing.T) {
-	for _, row := range goldenRows {
+	for _, row := range slices.Concat(goldenRows, clusterRows, configRows) {
 		t.Run(row.name, func(t *testing.T) {
 			world := newWorld()
 			if row.with != nil {

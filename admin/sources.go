@@ -1,8 +1,12 @@
 package admin
 
 import (
+	"iter"
 	"net"
+	"net/netip"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // Sources are what the endpoints read and change. All are optional; an endpoint
@@ -42,6 +46,101 @@ type Sources struct {
 	HeapProfiler Profiler
 
 	Ingest Ingest
+
+	Clusters Clusters
+	// ConfigDump returns the sections of /config_dump, with endpoints if they
+	// are asked for. The order does not matter.
+	ConfigDump func(endpoints bool) []ConfigSection
+}
+
+// Clusters are the upstream clusters of a proxy, which /clusters shows.
+type Clusters interface {
+	// Version is that of the last update of the set of clusters, "" if there
+	// was none.
+	Version() string
+	// All calls yield with each active cluster, in byte order of the names,
+	// until it returns false. It is called while an answer is on its way to a
+	// client, so it must not hold a lock. What yield is given is valid until it
+	// returns, so that one variable can serve for all clusters.
+	All(yield func(*Cluster) bool)
+}
+
+// Cluster is one upstream cluster.
+type Cluster struct {
+	Name              string
+	ObservabilityName string // the alternative name for statistics, or Name
+	AddedViaAPI       bool   // false: it came with the static configuration
+	EDSServiceName    string // "" unless its hosts come by another name
+	Outlier           *OutlierRates
+	Breakers          [2]BreakerLimits // of the default and of the high priority
+	// Hosts calls yield with each host: in order, and those of a priority
+	// before those of the next. The rules of [Clusters] hold. Nil: no hosts.
+	Hosts func(yield func(*Host) bool)
+}
+
+// OutlierRates are what an outlier detector found in its last interval, in
+// percent; -1 where there was too little to tell. Without a detector a cluster
+// has none.
+type OutlierRates struct{ Average, Threshold, LocalAverage, LocalThreshold float64 }
+
+// BreakerLimits are the circuit breaker limits of a priority.
+type BreakerLimits struct{ MaxConnections, MaxPendingRequests, MaxRequests, MaxRetries uint64 }
+
+// Host is one host of a cluster.
+type Host struct {
+	Address               netip.AddrPort
+	Pipe                  string // path of a unix socket; Address is not valid then
+	Hostname              string
+	Health                HostHealth
+	Weight                uint32
+	Region, Zone, SubZone string
+	Canary                bool
+	Priority              uint32
+	// SuccessRate and LocalOriginSuccessRate are in percent, -1 for unknown.
+	SuccessRate, LocalOriginSuccessRate float64
+	Stats                               []HostStat // ascending by name
+}
+
+// HostStat is a counter or a gauge of a host.
+type HostStat struct {
+	Name  string
+	Gauge bool
+	Value uint64
+}
+
+// HostHealth is what is known of the health of a host; 0 is healthy.
+type HostHealth uint32
+
+// The reasons for which a host is not plainly healthy. /clusters shows them in
+// this order.
+const (
+	FailedActiveHC             HostHealth = 1 << iota // failed active health checks
+	FailedOutlierCheck                                // ejected by the outlier detector
+	FailedEDSHealth                                   // discovery says unhealthy
+	DegradedActiveHC                                  // degraded by active health checks
+	DegradedEDSHealth                                 // discovery says degraded
+	PendingDynamicRemoval                             // gone from discovery, but healthy
+	PendingActiveHC                                   // not checked yet
+	ExcludedViaImmediateHCFail                        // asked to be excluded
+	ActiveHCTimeout                                   // the last failed check was a timeout
+	EDSStatusDraining                                 // discovery says draining
+)
+
+// ConfigSection is one message of /config_dump.
+type ConfigSection struct {
+	// Key is the place of the section: they come in byte order of their keys.
+	// Usual are "bootstrap", "clusters", "endpoint", "listeners",
+	// "route_scopes", "routes" and "secrets".
+	Key string
+	// Message is the message, such as a ClustersConfigDump. It is not changed.
+	Message proto.Message
+	// Lists are repeated fields of Message, by name, that come one by one
+	// instead of in Message: with each element the name that name_regex is
+	// compared with. They are read while the answer is on its way, so they must
+	// not hold locks, and may be read twice. The elements belong to who reads.
+	// What is in Message has the name of its field "name" or of the message
+	// packed in it.
+	Lists map[string]iter.Seq2[string, proto.Message]
 }
 
 // Health is the switch of the inbound health checks.

@@ -21,10 +21,14 @@ type world struct {
 	levels   []LogLevel
 	profiles map[string]bool
 	failing  error
+
+	clusters       []worldCluster
+	clusterVersion string
+	config         []ConfigSection
 }
 
 func newWorld() *world {
-	return &world{state: "LIVE", runtime: map[string]string{}, profiles: map[string]bool{},
+	return &world{clusters: usualClusters(), config: usualConfig(), state: "LIVE", runtime: map[string]string{}, profiles: map[string]bool{},
 		levels: []LogLevel{{"admin", "info"}, {"main", "debug"}, {"stats", "info"}}}
 }
 
@@ -67,6 +71,8 @@ func (w *world) sources() Sources {
 		CPUProfiler:  worldProfiler{w, "cpu"},
 		HeapProfiler: worldProfiler{w, "heap"},
 		Ingest:       (*worldIngest)(w),
+		Clusters:     (*worldClusters)(w),
+		ConfigDump:   w.configDump,
 		Listeners: func() []Listener {
 			return []Listener{
 				{"ingress", []net.Addr{&net.TCPAddr{IP: net.IPv4zero, Port: 15001}, &net.TCPAddr{IP: net.IPv4zero, Port: 15002}}},

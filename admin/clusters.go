@@ -1,0 +1,380 @@
+package admin
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+)
+
+// configRows are the endpoints that show what is configured.
+func (s *Server) configRows() []Endpoint {
+	return []Endpoint{
+		{Path: "/clusters", Help: "show upstream clusters and the state of their hosts", Heavy: true, Serve: s.clusters, Params: []Param{
+			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
+		}},
+		{Path: "/config_dump", Help: "show the loaded configuration, without secrets", Heavy: true, Serve: s.configDump, Params: []Param{
+			{Name: "resource", Help: "repeated field of a section to show, such as static_clusters; all sections if empty"},
+			{Name: "mask", Help: "fields to show of each section, or of each element of the resource: field.field,field"},
+			{Name: "name_regex", Help: "regular expression that the whole name of a resource matches"},
+			{Name: "include_eds", Help: "show endpoints, too", Kind: ParamFlag},
+		}},
+	}
+}
+
+func (s *Server) clusters(w *Response, r *Request) error {
+	if r.query.Value("format") == "json" {
+		return s.clustersJSON(w)
+	}
+	t := clusterText{w: w, buf: make([]byte, 0, responseBuffer)}
+	version := "static"
+	if c := s.src.Clusters; c != nil {
+		version = orDefault(c.Version(), version)
+	}
+	t.line("version_info", version)
+	if c := s.src.Clusters; c != nil {
+		c.All(t.cluster)
+	}
+	return t.finish()
+}
+
+// healthTexts are the texts of the bits of HostHealth.
+var healthTexts = [...]string{
+	"/failed_active_hc", "/failed_outlier_check", "/failed_eds_health", "/degraded_active_hc", "/degraded_eds_health",
+	"/pending_dynamic_removal", "/pending_active_hc", "/excluded_via_immediate_hc_fail", "/active_hc_timeout", "/eds_status_draining",
+}
+
+func (h HostHealth) append(dst []byte) []byte {
+	if h == 0 {
+		return append(dst, "healthy"...)
+	}
+	for i, text := range healthTexts {
+		if h&(1<<i) != 0 {
+			dst = append(dst, text...)
+		}
+	}
+	return dst
+}
+
+// String returns what /clusters shows: "healthy", or all reasons against it.
+func (h HostHealth) String() string { return string(h.append(nil)) }
+
+// breakerNames are the priorities in the text, by their index.
+var breakerNames = [2]string{"default_priority::", "high_priority::"}
+
+// clusterText writes clusters as lines of text: the prefix of the cluster or
+// host, a name, "::" and a value.
+type clusterText struct {
+	w      *Response
+	buf    []byte
+	prefix []byte
+	err    error
+}
+
+// clusterPiece is how much text is collected before it is sent on. A host's
+// lines fit behind it, unless its names are very long.
+const clusterPiece = responseBuffer - 4<<10
+
+func (t *clusterText) cluster(c *Cluster) bool {
+	t.prefix = append(appendLine(t.prefix[:0], c.Name), "::"...)
+	t.line("observability_name", c.ObservabilityName)
+	if o := c.Outlier; o != nil {
+		t.rate("outlier::success_rate_average", o.Average, 6)
+		t.rate("outlier::success_rate_ejection_threshold", o.Threshold, 6)
+		t.rate("outlier::local_origin_success_rate_average", o.LocalAverage, 6)
+		t.rate("outlier::local_origin_success_rate_ejection_threshold", o.LocalThreshold, 6)
+	}
+	owner := len(t.prefix)
+	for i := range c.Breakers {
+		b := &c.Breakers[i]
+		t.prefix = append(t.prefix[:owner], breakerNames[i]...)
+		t.number("max_connections", b.MaxConnections)
+		t.number("max_pending_requests", b.MaxPendingRequests)
+		t.number("max_requests", b.MaxRequests)
+		t.number("max_retries", b.MaxRetries)
+	}
+	t.prefix = t.prefix[:owner]
+	t.bool("added_via_api", c.AddedViaAPI)
+	if c.EDSServiceName != "" {
+		t.line("eds_service_name", c.EDSServiceName)
+	}
+	if c.Hosts != nil {
+		c.Hosts(func(h *Host) bool {
+			t.prefix = append(h.appendAddress(t.prefix[:owner]), "::"...)
+			t.host(h)
+			return t.err == nil
+		})
+	}
+	t.spill()
+	return t.err == nil
+}
+
+func (t *clusterText) host(h *Host) {
+	for i := range h.Stats {
+		t.number(h.Stats[i].Name, h.Stats[i].Value)
+	}
+	t.line("hostname", h.Hostname)
+	for _, name := range [...]string{"health_flags", "healthy"} {
+		t.name(name)
+		t.buf = append(h.Health.append(t.buf), '\n')
+	}
+	t.number("weight", uint64(h.Weight))
+	t.line("region", h.Region)
+	t.line("zone", h.Zone)
+	t.line("sub_zone", h.SubZone)
+	t.bool("canary", h.Canary)
+	t.number("priority", uint64(h.Priority))
+	t.rate("success_rate", h.SuccessRate, -1)
+	t.rate("local_origin_success_rate", h.LocalOriginSuccessRate, -1)
+	t.spill()
+}
+
+func (h *Host) appendAddress(dst []byte) []byte {
+	if h.Address.IsValid() {
+		return h.Address.AppendTo(dst)
+	}
+	return appendLine(dst, h.Pipe)
+}
+
+func (t *clusterText) name(name string) {
+	t.buf = append(t.buf, t.prefix...)
+	t.buf = append(t.buf, name...)
+	t.buf = append(t.buf, "::"...)
+}
+
+func (t *clusterText) line(name, value string) {
+	t.name(name)
+	t.buf = append(appendLine(t.buf, value), '\n')
+}
+
+func (t *clusterText) number(name string, n uint64) {
+	t.name(name)
+	t.buf = append(strconv.AppendUint(t.buf, n, 10), '\n')
+}
+
+func (t *clusterText) bool(name string, b bool) {
+	t.name(name)
+	t.buf = append(strconv.AppendBool(t.buf, b), '\n')
+}
+
+// rate writes a number with that many significant digits, or with as many as it
+// takes if there are less than 0.
+func (t *clusterText) rate(name string, f float64, digits int) {
+	t.name(name)
+	t.buf = append(strconv.AppendFloat(t.buf, f, 'g', digits, 64), '\n')
+}
+
+// spill sends what was collected once that is worth it.
+func (t *clusterText) spill() {
+	if len(t.buf) >= clusterPiece {
+		t.send()
+	}
+}
+
+func (t *clusterText) send() {
+	if t.err == nil {
+		_, t.err = t.w.Write(t.buf)
+	}
+	t.buf = t.buf[:0]
+}
+
+func (t *clusterText) finish() error {
+	t.send()
+	return t.err
+}
+
+// appendLine appends a name from the configuration so that it stays on its
+// line.
+func appendLine(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return append(dst, cleanLine(s)...)
+		}
+	}
+	return append(dst, s...)
+}
+
+func (s *Server) clustersJSON(w *Response) error {
+	w.SetType(typeJSON)
+	j := clusterJSON{Writer: wire.To(w)}
+	j.BeginObject()
+	if c := s.src.Clusters; c != nil {
+		some := false
+		c.All(func(c *Cluster) bool {
+			if !some {
+				j.Key("cluster_statuses").BeginList()
+				some = true
+			}
+			j.cluster(c)
+			return j.Err() == nil
+		})
+		if some {
+			j.EndList()
+		}
+	}
+	j.EndObject()
+	return j.Finish()
+}
+
+// clusterJSON writes clusters as the message Clusters, without what has its
+// default value.
+type clusterJSON struct{ *wire.Writer }
+
+func (j clusterJSON) cluster(c *Cluster) {
+	j.BeginObject()
+	j.optional("name", c.Name)
+	j.flag("added_via_api", c.AddedViaAPI)
+	if o := c.Outlier; o != nil && o.Threshold > 0 {
+		j.percent("success_rate_ejection_threshold", o.Threshold)
+	}
+	if c.Hosts != nil {
+		some := false
+		c.Hosts(func(h *Host) bool {
+			if !some {
+				j.Key("host_statuses").BeginList()
+				some = true
+			}
+			j.host(h)
+			return j.Err() == nil
+		})
+		if some {
+			j.EndList()
+		}
+	}
+	if o := c.Outlier; o != nil && o.LocalThreshold > 0 {
+		j.percent("local_origin_success_rate_ejection_threshold", o.LocalThreshold)
+	}
+	j.Key("circuit_breakers").BeginObject()
+	j.Key("thresholds").BeginList()
+	for i := range c.Breakers {
+		b := &c.Breakers[i]
+		j.BeginObject()
+		if i > 0 {
+			j.Key("priority").String("HIGH")
+		}
+		j.limit("max_connections", b.MaxConnections)
+		j.limit("max_pending_requests", b.MaxPendingRequests)
+		j.limit("max_requests", b.MaxRequests)
+		j.limit("max_retries", b.MaxRetries)
+		j.EndObject()
+	}
+	j.EndList()
+	j.EndObject()
+	j.optional("observability_name", c.ObservabilityName)
+	j.optional("eds_service_name", c.EDSServiceName)
+	j.EndObject()
+}
+
+func (j clusterJSON) host(h *Host) {
+	j.BeginObject()
+	j.address(h)
+	j.stats(h.Stats)
+	j.health(h.Health)
+	if h.SuccessRate >= 0 {
+		j.percent("success_rate", h.SuccessRate)
+	}
+	if h.Weight != 0 {
+		j.Key("weight").Uint32(h.Weight)
+	}
+	j.optional("hostname", h.Hostname)
+	if h.Priority != 0 {
+		j.Key("priority").Uint32(h.Priority)
+	}
+	if h.LocalOriginSuccessRate >= 0 {
+		j.percent("local_origin_success_rate", h.LocalOriginSuccessRate)
+	}
+	j.Key("locality").BeginObject()
+	j.optional("region", h.Region)
+	j.optional("zone", h.Zone)
+	j.optional("sub_zone", h.SubZone)
+	j.EndObject()
+	j.EndObject()
+}
+
+func (j clusterJSON) address(h *Host) {
+	j.Key("address").BeginObject()
+	if h.Address.IsValid() {
+		j.Key("socket_address").BeginObject()
+		j.Key("address").String(h.Address.Addr().String())
+		j.Key("port_value").Uint32(uint32(h.Address.Port()))
+	} else {
+		j.Key("pipe").BeginObject()
+		j.optional("path", h.Pipe)
+	}
+	j.EndObject()
+	j.EndObject()
+}
+
+// stats writes the counters and then the gauges.
+func (j clusterJSON) stats(stats []HostStat) {
+	if len(stats) == 0 {
+		return
+	}
+	j.Key("stats").BeginList()
+	for _, gauges := range [...]bool{false, true} {
+		for i := range stats {
+			stat := &stats[i]
+			if stat.Gauge != gauges {
+				continue
+			}
+			j.BeginObject()
+			if gauges {
+				j.Key("type").String("GAUGE")
+			}
+			if stat.Value != 0 {
+				j.Key("value").Uint64(stat.Value)
+			}
+			j.optional("name", stat.Name)
+			j.EndObject()
+		}
+	}
+	j.EndList()
+}
+
+func (j clusterJSON) health(h HostHealth) {
+	j.Key("health_status").BeginObject()
+	j.flag("failed_active_health_check", h&FailedActiveHC != 0)
+	j.flag("failed_outlier_check", h&FailedOutlierCheck != 0)
+	eds := "HEALTHY"
+	switch {
+	case h&EDSStatusDraining != 0:
+		eds = "DRAINING"
+	case h&FailedEDSHealth != 0:
+		eds = "UNHEALTHY"
+	case h&DegradedEDSHealth != 0:
+		eds = "DEGRADED"
+	}
+	j.Key("eds_health_status").String(eds)
+	j.flag("failed_active_degraded_check", h&DegradedActiveHC != 0)
+	j.flag("pending_dynamic_removal", h&PendingDynamicRemoval != 0)
+	j.flag("pending_active_hc", h&PendingActiveHC != 0)
+	j.flag("excluded_via_immediate_hc_fail", h&ExcludedViaImmediateHCFail != 0)
+	j.flag("active_hc_timeout", h&ActiveHCTimeout != 0)
+	j.EndObject()
+}
+
+func (j clusterJSON) optional(name, s string) {
+	if s != "" {
+		j.Key(name).String(s)
+	}
+}
+
+func (j clusterJSON) flag(name string, b bool) {
+	if b {
+		j.Key(name).Bool(true)
+	}
+}
+
+// percent writes a message Percent, whose value 0 is the default.
+func (j clusterJSON) percent(name string, f float64) {
+	j.Key(name).BeginObject()
+	if f != 0 {
+		j.Key("value").Value(f)
+	}
+	j.EndObject()
+}
+
+// limit writes a number that has 32 bits in the message.
+func (j clusterJSON) limit(name string, n uint64) {
+	j.Key(name).Uint32(uint32(min(n, math.MaxUint32)))
+}

@@ -1,0 +1,225 @@
+package admin
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"testing"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+)
+
+// clusterRows are requests for clusters; see goldenRows.
+var clusterRows = []goldenRow{
+	{"clusters", "GET", "/clusters", "", nil},
+	{"clusters-version", "GET", "/clusters?format=", "", func(w *world) { w.clusterVersion = "v7" }},
+	{"clusters-unknown-format", "GET", "/clusters?format=xml", "", func(w *world) { w.clusters = nil }},
+	{"clusters-json", "GET", "/clusters?format=json", "", nil},
+	{"clusters-json-none", "GET", "/clusters?format=json", "", func(w *world) { w.clusters = nil }},
+}
+
+type worldClusters world
+
+func (c *worldClusters) Version() string { return c.clusterVersion }
+
+// All hands out one variable for all clusters and one for all hosts, as a
+// server may.
+func (c *worldClusters) All(yield func(*Cluster) bool) {
+	var shown Cluster
+	for _, w := range c.clusters {
+		shown = w.Cluster
+		if w.hosts != nil {
+			shown.Hosts = func(yield func(*Host) bool) {
+				var shown Host
+				for _, h := range w.hosts {
+					shown = h
+					if !yield(&shown) {
+						return
+					}
+				}
+			}
+		}
+		if !yield(&shown) {
+			return
+		}
+	}
+}
+
+// worldCluster is a cluster with its hosts.
+type worldCluster struct {
+	Cluster
+	hosts []Host
+}
+
+func usualBreakers() [2]BreakerLimits {
+	return [2]BreakerLimits{{2048, 1024, 1024, 3}, {1024, 1024, 1024, 3}}
+}
+
+func usualStats(n uint64) []HostStat {
+	return []HostStat{{"cx_active", true, 2 * n}, {"cx_connect_fail", false, 0}, {"cx_total", false, 19 * n}, {"rq_active", true, n},
+		{"rq_error", false, 3 * n}, {"rq_success", false, 240 * n}, {"rq_timeout", false, 0}, {"rq_total", false, 243 * n}}
+}
+
+func usualClusters() []worldCluster {
+	at := netip.MustParseAddrPort
+	host := func(h Host, n uint64) Host {
+		h.Stats, h.Weight = usualStats(n), max(h.Weight, 1)
+		return h
+	}
+	none := &OutlierRates{-1, -1, -1, -1}
+	return []worldCluster{
+		{Cluster{Name: "a:empty", ObservabilityName: "shown_so", AddedViaAPI: true, EDSServiceName: "svc/empty",
+			Breakers: [2]BreakerLimits{{0, 1 << 40, 1, 2}, {}}}, nil},
+		{Cluster{Name: "backend_a", ObservabilityName: "backend_a", Outlier: none, Breakers: usualBreakers()}, []Host{
+			host(Host{Address: at("10.20.0.7:8080"), Hostname: "a1.example.net", Zone: "z-2", SuccessRate: -1, LocalOriginSuccessRate: -1}, 1)}},
+		{Cluster{Name: "many", ObservabilityName: "many", Outlier: &OutlierRates{97.25, 12.5, 99.12345, 0}, Breakers: usualBreakers()}, []Host{
+			host(Host{Address: at("[2001:db8::1]:443"), Region: "r<1>", Zone: "z", SubZone: "s", Canary: true, Weight: 100,
+				Health: FailedActiveHC | FailedOutlierCheck | FailedEDSHealth | ActiveHCTimeout, SuccessRate: 100, LocalOriginSuccessRate: 87.5}, 0),
+			host(Host{Pipe: "/run/b.sock", Health: DegradedActiveHC | DegradedEDSHealth, Priority: 1, SuccessRate: 0, LocalOriginSuccessRate: 1e-7}, 2),
+			host(Host{Address: at("10.0.0.1:0"), Health: 1<<10 - 1, Priority: 2, SuccessRate: 100.0 / 3, LocalOriginSuccessRate: -1}, math.MaxUint64/1000),
+			{Address: at("10.0.0.2:1"), Health: PendingDynamicRemoval | PendingActiveHC | ExcludedViaImmediateHCFail, SuccessRate: -1, LocalOriginSuccessRate: -1},
+		}},
+		{Cluster{Name: "odd\nname\xff", ObservabilityName: "\"ö\"", Breakers: usualBreakers()}, []Host{
+			host(Host{Pipe: "@a\nb", Hostname: "h\r\nc::d", SuccessRate: -1, LocalOriginSuccessRate: -1}, 1)}},
+	}
+}
+
+// TestClustersJSONIsTheMessage reads the answer as the message that it claims
+// to be, and writes that by its definition.
+func TestClustersJSONIsTheMessage(t *testing.T) {
+	worlds := map[string][]worldCluster{"none": nil, "usual": usualClusters(), "no-names": {{}}}
+	for bit := range 10 {
+		worlds["flags "+HostHealth(1<<bit).String()] = []worldCluster{{Cluster{Name: "c"}, []Host{{Health: 1 << bit}}}}
+	}
+	for name, clusters := range worlds {
+		w := newWorld()
+		w.clusters = clusters
+		s := newServer(t, Config{Sources: w.sources()})
+		body := s.Request("GET", "/clusters?format=json", nil).Body
+		checkMessage(t, name, body, &adminv3.Clusters{}, wire.OmitDefaults)
+	}
+}
+
+// checkMessage reads a JSON document as a message and expects that the message
+// is written as the same document.
+func checkMessage(t *testing.T, name string, body []byte, m proto.Message, d wire.Defaults) {
+	t.Helper()
+	if err := protojson.Unmarshal(body, m); err != nil {
+		t.Errorf("%s: %v in %s", name, err, body)
+		return
+	}
+	var w wire.Writer
+	w.Message(m, d)
+	if got := w.Bytes(); !bytes.Equal(got, body) {
+		t.Errorf("%s: got\n%s\nthe message is written as\n%s", name, body, got)
+	}
+}
+
+// manyClusters makes up clusters one after the other.
+type manyClusters struct {
+	clusters, hosts int
+	seen            int // clusters handed out
+}
+
+func (c *manyClusters) Version() string { return "" }
+
+func (c *manyClusters) All(yield func(*Cluster) bool) {
+	var name []byte
+	cluster := Cluster{Breakers: usualBreakers()}
+	h := Host{Weight: 1, SuccessRate: -1, LocalOriginSuccessRate: -1, Hostname: "host.example.net", Zone: "z", Stats: usualStats(1)}
+	cluster.Hosts = func(yield func(*Host) bool) {
+		for i := range c.hosts {
+			h.Address = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 80)
+			if !yield(&h) {
+				return
+			}
+		}
+	}
+	for i := range c.clusters {
+		c.seen++
+		name = fmt.Appendf(name[:0], "cluster_%06d", i)
+		cluster.Name = string(name)
+		cluster.ObservabilityName = cluster.Name
+		if !yield(&cluster) {
+			return
+		}
+	}
+}
+
+// TestSec_12_ClustersAreStreamed watches how much memory answers of very
+// different sizes take.
+func TestSec_12_ClustersAreStreamed(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		measure := func(clusters int) (allocs float64, bytes int64) {
+			s := newServer(t, Config{Sources: Sources{Clusters: &manyClusters{clusters: clusters, hosts: 10}}})
+			allocs = testing.AllocsPerRun(2, func() {
+				r := &Request{query: Query{{"format", format}}}
+				sink := discard{}
+				w, giveBack := s.response(&sink, r)
+				if err := w.finish(s.clusters(w, r)); err != nil {
+					t.Fatal(err)
+				}
+				bytes = sink.n
+				if sink.longest > 2*responseBuffer {
+					t.Errorf("%s: a piece of %d bytes", format, sink.longest)
+				}
+				giveBack()
+			})
+			return allocs, bytes
+		}
+		few, small := measure(10)
+		many, large := measure(510)
+		if large < 40*small {
+			t.Fatalf("%s: %d and %d bytes", format, small, large)
+		}
+		// The source makes two objects for the name of each cluster.
+		if perHost := (many - few - 2*500) / 5000; perHost > 0.5 && format == "text" || perHost > 1.5 {
+			t.Errorf("%s: %.2f allocations for each host", format, perHost)
+		}
+	}
+}
+
+// discard is a transport that counts.
+type discard struct {
+	n       int64
+	longest int
+	gone    bool
+}
+
+func (d *discard) begin(*Response, int) error { return nil }
+func (d *discard) end() error                 { return nil }
+func (d *discard) abort()                     {}
+func (d *discard) body(a, b []byte) error {
+	if d.gone {
+		return ErrGone
+	}
+	d.n += int64(len(a) + len(b))
+	d.longest = max(d.longest, len(a)+len(b))
+	return nil
+}
+
+// TestClustersStopWhenTheClientIsGone expects that clusters are not asked for
+// when nobody reads on.
+func TestClustersStopWhenTheClientIsGone(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		source := &manyClusters{clusters: 1000, hosts: 10}
+		s := newServer(t, Config{Sources: Sources{Clusters: source}})
+		r := &Request{query: Query{{"format", format}}}
+		w, giveBack := s.response(&discard{gone: true}, r)
+		if err := s.clusters(w, r); err == nil {
+			t.Errorf("%s: no error though nobody reads", format)
+		}
+		giveBack()
+		if source.seen > 100 {
+			t.Errorf("%s: asked for %d clusters", format, source.seen)
+		}
+	}
+}
+
+var _ io.Writer = (*Response)(nil)
