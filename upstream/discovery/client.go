@@ -199,19 +199,23 @@ func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort
 // send sends m over a connection of its own and returns the answer. The
 // identifier and the port are new every time, so that answers are hard to forge.
 func (c *Client) send(ctx context.Context, m *dns.Msg, network string, server netip.AddrPort, timeout time.Duration) (*dns.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	try, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, err := c.c.Dial(ctx, network, server.String())
+	conn, err := c.c.Dial(try, network, server.String())
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer context.AfterFunc(try, func() { conn.Close() })()
 	m.Id = dns.Id()
 	client := dns.Client{Net: network, UDPSize: udpSize, Timeout: timeout}
-	answer, _, err := client.ExchangeWithConnContext(ctx, m, &dns.Conn{Conn: conn})
-	if ctxErr := ctx.Err(); err != nil && ctxErr != nil {
-		return nil, ctxErr
+	answer, _, err := client.ExchangeWithConnContext(try, m, &dns.Conn{Conn: conn})
+	switch late := net.Error(nil); {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case try.Err() != nil, errors.As(err, &late) && late.Timeout():
+		return nil, fmt.Errorf("no answer in %v: %w", timeout, context.DeadlineExceeded)
 	}
 	return answer, err
 }
