@@ -21,7 +21,9 @@ func (s *Server) debugRows() []Endpoint {
 	seconds := []Param{{Name: "seconds", Help: "how long to record; default 30, at most 600"}}
 	rows := []Endpoint{
 		{Path: "/debug/pprof/profile", Help: "record and download a CPU profile", Params: seconds,
-			Serve: func(w *Response, r *Request) error { return s.record(w, r, pprof.StartCPUProfile, pprof.StopCPUProfile) }},
+			Serve: func(w *Response, r *Request) error {
+				return s.record(w, r, pprof.StartCPUProfile, pprof.StopCPUProfile)
+			}},
 		{Path: "/debug/pprof/trace", Help: "record and download an execution trace", Params: seconds,
 			Serve: func(w *Response, r *Request) error { return s.record(w, r, trace.Start, trace.Stop) }},
 	}

@@ -32,6 +32,9 @@ type Admin struct {
 	DebugEndpoints    bool
 	SocketGroup       string // group of a unix socket; empty: the process' own
 	Limits            AdminLimits
+
+	Auth *AdminAuth // nil: everybody who reaches the port may do all
+	TLS  *AdminTLS  // nil: no TLS
 }
 
 // Address is where a listener binds: an IP address and port, or a unix socket.
@@ -60,6 +63,14 @@ func (a Address) String() string {
 type AccessLog struct {
 	Path   string
 	Format string // empty: the default line
+	// JSON, unless nil, are the members of a JSON line in place of Format.
+	// Values are formats, numbers, booleans, nil, and lists and objects of them.
+	JSON map[string]any
+	// Typed keeps numbers of the request as numbers, and shows what is missing
+	// as null. Else all formats give texts, with - for what is missing.
+	Typed bool
+	// OmitEmpty leaves out what is missing.
+	OmitEmpty bool
 }
 
 // SocketOption is one option of the listening socket.
@@ -172,9 +183,16 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 		{"debug_endpoints", boolean(&a.DebugEndpoints)},
 		{"socket_group", text(&a.SocketGroup)},
 		{"limits", a.Limits.set},
-		{"auth", absent},
-		{"tls", absent},
+		{"auth", func(d *decoder, n *yaml.Node, path string) {
+			a.Auth = new(AdminAuth)
+			a.Auth.set(d, n, path)
+		}},
+		{"tls", func(d *decoder, n *yaml.Node, path string) {
+			a.TLS = new(AdminTLS)
+			a.TLS.set(d, n, path)
+		}},
 	})
+	a.checkSecurity(d, seen, path)
 	if logPath != "" && logPath != "/dev/null" {
 		a.AccessLog = append([]AccessLog{{Path: logPath}}, a.AccessLog...)
 	}
@@ -299,8 +317,8 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 		{"path", text(&l.Path)},
 		{"format", text(&l.Format)},
 		{"log_format", l.setFormat},
-		{"json_format", absent},
-		{"typed_json_format", absent},
+		{"json_format", structure(&l.JSON)},
+		{"typed_json_format", l.setTyped},
 	}
 	var typeName string
 	seen := d.message(n, path, []field{
@@ -322,6 +340,9 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 		}},
 	})
 	kind := d.oneOf(n, path, seen, true, "typed_config", "config")
+	if kind != "" {
+		l.checkFormats(d, seen[kind], join(path, kind))
+	}
 	if typeName == "" || kind == "" {
 		return
 	}
@@ -333,6 +354,23 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
+// setTyped reads the members of a JSON line that keeps the types of values.
+func (l *AccessLog) setTyped(d *decoder, n *yaml.Node, path string) {
+	structure(&l.JSON)(d, n, path)
+	l.Typed = true
+}
+
+// checkFormats reports a body with more than one format.
+func (l *AccessLog) checkFormats(d *decoder, n *yaml.Node, path string) {
+	seen := make(map[string]*yaml.Node)
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if !isNull(n.Content[i+1]) {
+			seen[snakeCase(n.Content[i].Value)] = n.Content[i+1]
+		}
+	}
+	d.oneOf(n, path, seen, false, "format", "json_format", "typed_json_format", "log_format")
+}
+
 // setFormat reads the newer form of a format.
 func (l *AccessLog) setFormat(d *decoder, n *yaml.Node, path string) {
 	seen := d.message(n, path, []field{
@@ -342,8 +380,8 @@ func (l *AccessLog) setFormat(d *decoder, n *yaml.Node, path string) {
 			field{"filename", absent},
 			field{"environment_variable", absent},
 		)},
-		{"json_format", absent},
-		{"omit_empty_values", absent},
+		{"json_format", l.setTyped},
+		{"omit_empty_values", boolean(&l.OmitEmpty)},
 		{"content_type", ignored},
 		{"formatters", absent},
 	})

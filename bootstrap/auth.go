@@ -1,0 +1,210 @@
+package bootstrap
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// AdminAuth says who may do what on the administration port.
+type AdminAuth struct {
+	TokensFile         string // lines role:sha256:name
+	Tokens             []AdminToken
+	ClientCertificates []AdminCertificate
+	UnixPeers          []AdminPeer
+	OpenPaths          []string // that need no credentials
+}
+
+// AdminRole is what a caller may do.
+type AdminRole string
+
+// The roles, each of which may do what those before it may.
+const (
+	RoleMetrics AdminRole = "metrics"
+	RoleRead    AdminRole = "read"
+	RoleOperate AdminRole = "operate"
+	RoleAdmin   AdminRole = "admin"
+)
+
+// AdminToken is a token, of which the file has the digest only.
+type AdminToken struct {
+	Name   string
+	Role   AdminRole
+	SHA256 [32]byte
+}
+
+// AdminCertificate gives a role to a name in certificates of clients.
+type AdminCertificate struct {
+	Name string // dns:host, uri:… or ip:address
+	Role AdminRole
+}
+
+// AdminPeer gives a role to a user, or to a group, on a unix socket.
+type AdminPeer struct {
+	Group bool // ID is a group
+	ID    uint32
+	Role  AdminRole
+}
+
+// AdminTLS is the material of an administration port that speaks TLS.
+type AdminTLS struct {
+	Chain          string // files, in PEM form
+	Key            string
+	ClientCA       string // empty: clients are asked for no certificate
+	OptionalClient bool   // clients without a certificate may come in
+	OCSPStaple     string // file with a response in DER form
+	MinVersion     string // TLSv1_2 (default) or TLSv1_3
+}
+
+func role(to *AdminRole) setter { return choice(to, RoleMetrics, RoleRead, RoleOperate, RoleAdmin) }
+
+func (a *AdminAuth) set(d *decoder, n *yaml.Node, path string) {
+	seen := d.message(n, path, []field{
+		{"tokens_file", nonEmpty(&a.TokensFile)},
+		{"tokens", list(&a.Tokens, func(t *AdminToken) setter { return t.set })},
+		{"client_certificates", list(&a.ClientCertificates, func(c *AdminCertificate) setter { return c.set })},
+		{"unix_peers", list(&a.UnixPeers, func(p *AdminPeer) setter { return p.set })},
+		{"open_paths", list(&a.OpenPaths, func(s *string) setter {
+			return choice(s, "/ready", "/live", "/stats", "/stats/metrics", "/stats/prometheus")
+		})},
+	})
+	if n.Kind == yaml.MappingNode && seen["tokens_file"] == nil && len(a.Tokens)+len(a.ClientCertificates)+len(a.UnixPeers) == 0 {
+		d.errorf(n, path, "nobody could do anything: set tokens_file, tokens, client_certificates or unix_peers")
+	}
+}
+
+func (t *AdminToken) set(d *decoder, n *yaml.Node, path string) {
+	seen := d.message(n, path, []field{
+		{"name", nonEmpty(&t.Name)},
+		{"role", role(&t.Role)},
+		{"sha256", func(d *decoder, n *yaml.Node, path string) {
+			digest, err := hex.DecodeString(n.Value)
+			if n.Kind != yaml.ScalarNode || err != nil || len(digest) != len(t.SHA256) {
+				// What stands there may be the token itself.
+				d.errorf(n, path, "not the SHA-256 digest of a token: 64 hexadecimal digits, as of printf %%s TOKEN | sha256sum")
+				return
+			}
+			t.SHA256 = [32]byte(digest)
+		}},
+	})
+	d.require(n, path, seen, "name", "role", "sha256")
+}
+
+func (c *AdminCertificate) set(d *decoder, n *yaml.Node, path string) {
+	seen := d.message(n, path, []field{
+		{"name", func(d *decoder, n *yaml.Node, path string) {
+			kind, rest, _ := strings.Cut(n.Value, ":")
+			if n.Kind != yaml.ScalarNode || rest == "" || !slices.Contains([]string{"dns", "uri", "ip"}, kind) {
+				d.errorf(n, path, "%s is not dns:name, uri:name or ip:address", d.show(n, path))
+				return
+			}
+			c.Name = n.Value
+		}},
+		{"role", role(&c.Role)},
+	})
+	d.require(n, path, seen, "name", "role")
+}
+
+func (p *AdminPeer) set(d *decoder, n *yaml.Node, path string) {
+	const most = 1<<32 - 2 // the highest number means nobody
+	seen := d.message(n, path, []field{
+		{"uid", whole(&p.ID, 0, most)},
+		{"gid", whole(&p.ID, 0, most)},
+		{"role", role(&p.Role)},
+	})
+	p.Group = d.oneOf(n, path, seen, true, "uid", "gid") == "gid"
+	d.require(n, path, seen, "role")
+}
+
+func (t *AdminTLS) set(d *decoder, n *yaml.Node, path string) {
+	required := true
+	seen := d.message(n, path, []field{
+		{"certificate_chain", nonEmpty(&t.Chain)},
+		{"private_key", nonEmpty(&t.Key)},
+		{"client_ca", nonEmpty(&t.ClientCA)},
+		{"require_client_certificate", boolean(&required)},
+		{"ocsp_staple", nonEmpty(&t.OCSPStaple)},
+		{"tls_minimum_protocol_version", choice(&t.MinVersion, "TLSv1_2", "TLSv1_3")},
+	})
+	t.OptionalClient = !required
+	d.require(n, path, seen, "certificate_chain", "private_key")
+	if at := seen["require_client_certificate"]; at != nil && required && t.ClientCA == "" {
+		d.errorf(at, join(path, "require_client_certificate"), "needs client_ca, the authorities that sign certificates of clients")
+	}
+}
+
+// checkSecurity reports settings of the port that do not go together.
+func (a *Admin) checkSecurity(d *decoder, seen map[string]*yaml.Node, path string) {
+	at := func(name string) *yaml.Node { return seen[name] }
+	if n := at("tls"); n != nil && a.Address.Pipe != "" {
+		d.errorf(n, join(path, "tls"), "only for an address of kind socket_address")
+	}
+	if a.Auth != nil && len(a.Auth.UnixPeers) > 0 && a.Address.IP.IsValid() {
+		d.errorf(at("auth"), join(path, "auth.unix_peers"), "only for an address of kind pipe")
+	}
+	if a.Auth != nil && len(a.Auth.ClientCertificates) > 0 && (a.TLS == nil || a.TLS.ClientCA == "") {
+		d.errorf(at("auth"), join(path, "auth.client_certificates"), "needs tls.client_ca, the authorities that sign certificates of clients")
+	}
+	if a.TLS != nil && a.TLS.ClientCA != "" && a.TLS.OptionalClient && a.Auth == nil {
+		d.errorf(at("tls"), join(path, "tls.require_client_certificate"), "false without auth would let everybody in")
+	}
+	if !a.Address.IsZero() {
+		return
+	}
+	for name, n := range seen {
+		if name != "profile_path" && name != "address" {
+			d.warnf(n, join(path, name), "has no effect without admin.address")
+		}
+	}
+}
+
+// Shown returns a configuration text as it may be shown: text itself, or
+// <redacted> if it holds a secret anywhere.
+func Shown(text string) string {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil || hasSecret(&root) {
+		return "<redacted>"
+	}
+	return text
+}
+
+// isSecret reports whether n, the value of a field that holds secrets, is one
+// and not the place where one is kept.
+func isSecret(n *yaml.Node) bool {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return !empty(n) && !strings.HasPrefix(n.Value, "/")
+	case yaml.AliasNode:
+		return true
+	}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode {
+			place := []string{"filename", "environment_variable", "watched_directory"}
+			if i%2 == 0 || slices.Contains(place, snakeCase(n.Content[i-1].Value)) {
+				continue
+			}
+		}
+		if isSecret(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasSecret reports whether a value below n is one that error texts mask.
+func hasSecret(n *yaml.Node) bool {
+	if n.Kind == yaml.ScalarNode {
+		return looksSecret(n.Value)
+	}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && sensitive(snakeCase(n.Content[i-1].Value)) && isSecret(child) {
+			return true
+		}
+		if hasSecret(child) {
+			return true
+		}
+	}
+	return false
+}
