@@ -14,6 +14,14 @@ type Files struct {
 	Chain    string // own certificate, then intermediate ones
 	Key      string // private key of the first
 	ClientCA string // authorities that must have signed a client's certificate; empty: none is asked for
+	// OptionalClient lets clients in that show no certificate.
+	OptionalClient bool
+	// OCSPStaple is a response in DER form about the own certificate, which
+	// clients are shown. Empty: none.
+	OCSPStaple string
+	// MinVersion is the lowest version that is spoken; default
+	// tls.VersionTLS12.
+	MinVersion uint16
 }
 
 // Server is the TLS side of a listener. Its files can be loaded again while
@@ -35,11 +43,13 @@ func (r *Registry) LoadServer(files Files) (*Server, error) {
 	return s, nil
 }
 
-// Config returns the settings for a listener: TLS 1.2 or newer, with the
-// material that is current when a connection begins.
+// Config returns the settings for a listener: with the material that is current
+// when a connection begins.
 func (s *Server) Config() *tls.Config {
+	now := s.current.Load()
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
+		MinVersion:         now.MinVersion,
+		ClientAuth:         now.ClientAuth,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.current.Load(), nil },
 	}
 }
@@ -56,16 +66,19 @@ func (s *Server) Reload() error {
 	return nil
 }
 
+// Files returns the names of the files.
+func (s *Server) Files() Files { return s.files }
+
 // Close takes the material out of the registry. Connections are not touched.
 func (s *Server) Close() { s.handle.Remove() }
 
 func loadServer(files Files) (*tls.Config, Context, error) {
 	var c Context
-	chain, err := readPEM(files.Chain)
+	chain, err := readFile(files.Chain)
 	if err != nil {
 		return nil, c, err
 	}
-	key, err := readPEM(files.Key)
+	key, err := readFile(files.Key)
 	if err != nil {
 		return nil, c, err
 	}
@@ -76,11 +89,19 @@ func loadServer(files Files) (*tls.Config, Context, error) {
 	if err != nil {
 		return nil, c, fmt.Errorf("certs: %q with key %q: %w", files.Chain, files.Key, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if files.OCSPStaple != "" {
+		if pair.OCSPStaple, err = readFile(files.OCSPStaple); err != nil {
+			return nil, c, err
+		}
+		if c.Chain[0].OCSP, err = parseOCSP(files.OCSPStaple, pair.OCSPStaple, pair.Leaf); err != nil {
+			return nil, c, err
+		}
+	}
+	config := &tls.Config{MinVersion: max(files.MinVersion, tls.VersionTLS12), Certificates: []tls.Certificate{pair}}
 	if files.ClientCA == "" {
 		return config, c, nil
 	}
-	authorities, err := readPEM(files.ClientCA)
+	authorities, err := readFile(files.ClientCA)
 	if err != nil {
 		return nil, c, err
 	}
@@ -90,10 +111,13 @@ func loadServer(files Files) (*tls.Config, Context, error) {
 	config.ClientCAs = x509.NewCertPool()
 	config.ClientCAs.AppendCertsFromPEM(authorities)
 	config.ClientAuth = tls.RequireAndVerifyClientCert
+	if files.OptionalClient {
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+	}
 	return config, c, nil
 }
 
-func readPEM(path string) ([]byte, error) {
+func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("certs: %w", err)

@@ -1,0 +1,72 @@
+package certs
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// The parts of an OCSP response (RFC 6960) that say for which certificate and
+// how long it holds.
+type (
+	ocspResponse struct {
+		Status asn1.Enumerated
+		Bytes  struct {
+			Type     asn1.ObjectIdentifier
+			Response []byte
+		} `asn1:"explicit,tag:0,optional"`
+	}
+	ocspBasic struct {
+		Data      ocspData
+		Algorithm asn1.RawValue
+		Signature asn1.BitString
+		Certs     asn1.RawValue `asn1:"explicit,tag:0,optional"`
+	}
+	ocspData struct {
+		Version    int `asn1:"optional,default:0,explicit,tag:0"`
+		Responder  asn1.RawValue
+		Produced   time.Time `asn1:"generalized"`
+		Responses  []ocspSingle
+		Extensions asn1.RawValue `asn1:"explicit,tag:1,optional"`
+	}
+	ocspSingle struct {
+		ID struct {
+			Hash      asn1.RawValue
+			Name, Key []byte
+			Serial    *big.Int
+		}
+		Status     asn1.RawValue
+		ThisUpdate time.Time     `asn1:"generalized"`
+		NextUpdate time.Time     `asn1:"generalized,explicit,tag:0,optional"`
+		Extensions asn1.RawValue `asn1:"explicit,tag:1,optional"`
+	}
+)
+
+// parseOCSP returns how long a response about leaf holds. Its signature is for
+// clients to check.
+func parseOCSP(path string, der []byte, leaf *x509.Certificate) (*Validity, error) {
+	var outer ocspResponse
+	if rest, err := asn1.Unmarshal(der, &outer); err != nil || len(rest) > 0 {
+		return nil, fmt.Errorf("certs: %q: no OCSP response in DER form", path)
+	}
+	basic := asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}
+	if outer.Status != 0 || !outer.Bytes.Type.Equal(basic) {
+		return nil, fmt.Errorf("certs: %q: the OCSP response is not a successful basic one (status %d)", path, outer.Status)
+	}
+	var inner ocspBasic
+	if rest, err := asn1.Unmarshal(outer.Bytes.Response, &inner); err != nil || len(rest) > 0 {
+		return nil, fmt.Errorf("certs: %q: the OCSP response is malformed", path)
+	}
+	for _, r := range inner.Data.Responses {
+		if r.ID.Serial == nil || r.ID.Serial.Cmp(leaf.SerialNumber) != 0 {
+			continue
+		}
+		if r.Status.Tag != 0 {
+			return nil, fmt.Errorf("certs: %q: the OCSP response does not call the certificate good", path)
+		}
+		return &Validity{ValidFrom: r.ThisUpdate.UTC(), Expiration: r.NextUpdate.UTC()}, nil
+	}
+	return nil, fmt.Errorf("certs: %q: the OCSP response is not about the certificate", path)
+}

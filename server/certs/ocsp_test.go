@@ -1,0 +1,137 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/asn1"
+	"math/big"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// staple returns a response about a serial number. status 0 is good, 1 revoked.
+func staple(t testing.TB, serial int64, status int, from, until time.Time) []byte {
+	t.Helper()
+	marshal := func(v any) []byte {
+		der, err := asn1.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	null := asn1.RawValue{Tag: asn1.TagNull}
+	type id struct {
+		Hash      asn1.RawValue
+		Name, Key []byte
+		Serial    *big.Int
+	}
+	single := struct {
+		ID         id
+		Status     asn1.RawValue
+		ThisUpdate time.Time `asn1:"generalized"`
+		NextUpdate time.Time `asn1:"generalized,explicit,tag:0,optional"`
+	}{id{null, []byte("n"), []byte("k"), big.NewInt(serial)}, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: status}, from, until}
+	basic := struct {
+		Data struct {
+			Responder asn1.RawValue
+			Produced  time.Time `asn1:"generalized"`
+			Responses []asn1.RawValue
+		}
+		Algorithm asn1.RawValue
+		Signature asn1.BitString
+	}{Algorithm: null, Signature: asn1.BitString{Bytes: []byte{1}, BitLength: 8}}
+	basic.Data.Responder = asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 2, IsCompound: true, Bytes: marshal([]byte("key"))}
+	basic.Data.Produced = from
+	basic.Data.Responses = []asn1.RawValue{{FullBytes: marshal(single)}}
+	type answer struct {
+		Type     asn1.ObjectIdentifier
+		Response []byte
+	}
+	return marshal(struct {
+		Status asn1.Enumerated
+		Bytes  answer `asn1:"explicit,tag:0"`
+	}{0, answer{asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}, marshal(basic)}})
+}
+
+// TestStaple shows a client the response, and when it runs out.
+func TestStaple(t *testing.T) {
+	dir := t.TempDir()
+	from, until := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 3, 1, 1, 0, 0, 0, time.UTC)
+	own := issue(t, template(0x1d03, until.AddDate(1, 0, 0)), nil)
+	files := Files{
+		Chain: write(t, filepath.Join(dir, "c.pem"), own.pem), Key: write(t, filepath.Join(dir, "k.pem"), own.priv),
+		OCSPStaple: write(t, filepath.Join(dir, "c.ocsp"), staple(t, 0x1d03, 0, from, until)), MinVersion: tls.VersionTLS13,
+	}
+	reg := New(func() time.Time { return until.Add(-90 * time.Second) })
+	s, err := reg.LoadServer(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := reg.List()[0].Chain[0].OCSP; got == nil || *got != (Validity{from, until}) {
+		t.Errorf("the response holds %+v", got)
+	}
+	if seconds, any := reg.SecondsUntilFirstOCSPExpiring(); seconds != 90 || !any {
+		t.Errorf("%d seconds, %t", seconds, any)
+	}
+	state := handshake(t, s.Config(), &tls.Config{InsecureSkipVerify: true})
+	if state.Version != tls.VersionTLS13 || len(state.OCSPResponse) == 0 {
+		t.Errorf("version %x, %d bytes of OCSP response", state.Version, len(state.OCSPResponse))
+	}
+	if s.Config().MinVersion != tls.VersionTLS13 {
+		t.Errorf("lowest version %x", s.Config().MinVersion)
+	}
+	for want, der := range map[string][]byte{
+		"no OCSP response in DER form":       []byte("canary"),
+		"is not about the certificate":       staple(t, 0x1d04, 0, from, until),
+		"does not call the certificate good": staple(t, 0x1d03, 1, from, until),
+		"not a successful basic one":         {0x30, 3, 0x0a, 1, 3},
+	} {
+		write(t, files.OCSPStaple, der)
+		if err := s.Reload(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	files.OCSPStaple = filepath.Join(dir, "none")
+	if _, err := reg.LoadServer(files); err == nil {
+		t.Error("a response that is not there is loaded")
+	}
+}
+
+// handshake returns what a client sees of a server.
+func handshake(t *testing.T, server, client *tls.Config) tls.ConnectionState {
+	t.Helper()
+	ln, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		if c, err := ln.Accept(); err == nil {
+			_ = c.(*tls.Conn).Handshake() // the client reports what is wrong
+			c.Close()
+		}
+	}()
+	c, err := tls.Dial("tcp", ln.Addr().String(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.ConnectionState()
+}
+
+// FuzzOCSP: no response breaks the parser, and one that is accepted holds for
+// some time.
+func FuzzOCSP(f *testing.F) {
+	from := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
+	f.Add(staple(f, 7, 0, from, from.Add(time.Hour)))
+	f.Add([]byte{0x30, 3, 0x0a, 1, 3})
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(7)}
+	f.Fuzz(func(t *testing.T, der []byte) {
+		v, err := parseOCSP("x", der, leaf)
+		if err == nil && (v == nil || v.ValidFrom.IsZero()) {
+			t.Errorf("%x is accepted and holds %+v", der, v)
+		}
+	})
+}
