@@ -33,6 +33,7 @@ func rooms() []room {
 		{"statsd/...", []string{"store", "statsd/..."}},
 		{"upstream", []string{"store", "upstream/..."}},
 		{"upstream/...", []string{"store", "upstream/..."}},
+		{"upstream/discovery", []string{"upstream", "upstream/..."}},
 		{"upstream/config", []string{"upstream/config/...", "internal/wire"}},
 		{"upstream/xds", []string{"store", "upstream/...", "internal/wire"}},
 		{"server/configdump", []string{"store", "own/...", "internal/wire"}},
