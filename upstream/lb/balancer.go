@@ -68,11 +68,19 @@ type Config struct {
 	// ActiveRequestBias is asked when least request needs it; nil means 1.
 	ActiveRequestBias func() float64
 
+	// SlowStart is for round robin and least request.
+	SlowStart SlowStart
+
 	// Ring is for RingHash, MaglevTableSize (a prime; 0 means 65537) for Maglev.
 	Ring            config.RingHash
 	MaglevTableSize uint64
 	// UseHostname hashes host names in place of addresses.
 	UseHostname bool
+	// HashBalanceFactor bounds the load of each host of the hash policies, in
+	// percent of the average; 0 means no bound. ActiveRequests is the number of
+	// requests that all hosts have, asked at picks; it must be set with a factor.
+	HashBalanceFactor uint32
+	ActiveRequests    func() uint64
 	// MetadataNamespace holds hash keys and subset values of hosts, such as
 	// "proxy.lb". AltNamespace is read where a host has none of the first.
 	MetadataNamespace, AltNamespace string

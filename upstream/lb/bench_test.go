@@ -3,6 +3,7 @@ package lb
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -19,6 +20,13 @@ type benchCase struct {
 func benchCases() []benchCase {
 	plain := func(i int) *host.Host { return newHost(i) }
 	weighted := func(i int) *host.Host { return newHost(i, weight(uint32(i%7+1))) }
+	busy := func(i int) *host.Host { // all but one have too much
+		h := newHost(i)
+		for range min(i%5*100, 100) {
+			h.Stats.RqActive.Inc()
+		}
+		return h
+	}
 	hash := &Context{Hash: 0x9E3779B97F4A7C15, HasHash: true}
 	return []benchCase{
 		{"round_robin", Config{}, nil, plain},
@@ -28,6 +36,8 @@ func benchCases() []benchCase {
 		{"random", Config{Policy: config.RandomPolicy}, nil, plain},
 		{"ring_hash", Config{Policy: config.RingHashPolicy}, hash, plain},
 		{"maglev", Config{Policy: config.MaglevPolicy}, hash, plain},
+		{"round_robin_slow_start", Config{SlowStart: SlowStart{Window: time.Hour, MinWeight: 0.1, Aggression: func() float64 { return 2 }}}, nil, plain},
+		{"maglev_bounded", Config{Policy: config.MaglevPolicy, HashBalanceFactor: 150, ActiveRequests: func() uint64 { return 10 }}, hash, busy},
 		{"subset", Config{
 			MetadataNamespace: "proxy.lb",
 			Subset:            &config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}},

@@ -22,7 +22,8 @@ type hashedTable struct {
 type hashedPriority struct {
 	panic   bool
 	entries []entry
-	placer  placer // nil: no hosts
+	placer  placer   // nil: no hosts
+	bounded *bounded // nil: no bounds
 }
 
 // entry is a host with its key and its share of all entries.
@@ -54,9 +55,9 @@ func (b *hashed) Update(sets []*host.Set, _ *host.Set) {
 		switch {
 		case len(hp.entries) == 0:
 		case old != nil && p < len(old.priorities) && sameEntries(old.priorities[p].entries, hp.entries):
-			hp.placer = old.priorities[p].placer
+			hp.placer, hp.bounded = old.priorities[p].placer, old.priorities[p].bounded
 		default:
-			hp.placer = b.build(hp.entries)
+			hp.placer, hp.bounded = b.build(hp.entries), b.c.bound(hp.entries)
 		}
 	}
 	b.table.Store(t)
@@ -168,5 +169,9 @@ func (b *hashed) at(ch choice, t *hashedTable, hash uint64, attempt int) *host.H
 	if p.placer == nil {
 		return nil
 	}
-	return p.placer.place(hash, attempt)
+	h := p.placer.place(hash, attempt)
+	if p.bounded != nil {
+		return p.bounded.choose(h, hash)
+	}
+	return h
 }

@@ -15,6 +15,8 @@ type spread struct {
 	c     Config
 	table atomic.Pointer[spreadTable]
 
+	slow *slowStart // nil: no slow start; only Update touches it
+
 	// indexes are the positions of round robin by list. They survive updates.
 	// Only Update touches the map.
 	indexes map[listKey]*rotation
@@ -60,11 +62,18 @@ type avail struct {
 type picker interface{ pick() *host.Host }
 
 func newSpread(c Config) *spread {
-	return &spread{c: c, indexes: make(map[listKey]*rotation)}
+	b := &spread{c: c, indexes: make(map[listKey]*rotation)}
+	if c.SlowStart.Window > 0 && c.Policy != config.RandomPolicy {
+		b.slow = &slowStart{c: c.SlowStart}
+	}
+	return b
 }
 
 // Update implements [Balancer].
 func (b *spread) Update(sets []*host.Set, local *host.Set) {
+	if b.slow != nil {
+		b.slow.update(sets)
+	}
 	loads := ComputeLoads(sets, b.c.PanicThreshold())
 	t := &spreadTable{choices: loads.table(), priorities: make([]spreadPriority, len(sets))}
 	if local != nil && !b.c.LocalityWeighted && len(sets) > 0 {
@@ -134,7 +143,15 @@ func (b *spread) list(k listKey, hosts []*host.Host) picker {
 	if b.c.Policy == config.RandomPolicy {
 		return &randomPicker{hosts, b.c.Rand}
 	}
-	if sameWeight(hosts) {
+	weight := func(i uint32) float64 { return float64(hosts[i].Weight()) }
+	if b.c.Policy == config.LeastRequestPolicy {
+		weight = leastWeight(hosts, b.c.ActiveRequestBias)
+	}
+	slow := false
+	if b.slow != nil {
+		weight, slow = b.slow.slows(hosts, weight)
+	}
+	if !slow && sameWeight(hosts) {
 		if b.c.Policy == config.LeastRequestPolicy {
 			return &leastPicker{hosts, b.c.Rand, b.c.ChoiceCount}
 		}
@@ -145,10 +162,6 @@ func (b *spread) list(k listKey, hosts []*host.Host) picker {
 			b.indexes[k] = i
 		}
 		return &rotatePicker{hosts, i}
-	}
-	weight := func(i uint32) float64 { return float64(hosts[i].Weight()) }
-	if b.c.Policy == config.LeastRequestPolicy {
-		weight = leastWeight(hosts, b.c.ActiveRequestBias)
 	}
 	return &weightedPicker{hosts, newSchedule(len(hosts), weight, b.c.Slots, b.c.Seed)}
 }

@@ -1,0 +1,96 @@
+package lb
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// SlowStart lets hosts take traffic little by little after they came or turned
+// healthy: within the window their weight is multiplied by
+//
+//	max(MinWeight, (age / Window)^(1 / Aggression))
+//
+// Hosts that are all equally new share traffic as ever. The zero value is off.
+type SlowStart struct {
+	Window time.Duration
+	// Aggression is asked at picks; above 1 hosts get more in the beginning. Nil,
+	// or an answer that is not above 0, means 1.
+	Aggression func() float64
+	// MinWeight is the least factor, of 1.
+	MinWeight float64
+}
+
+// leastFactor keeps weights from vanishing: a host without any would never be
+// asked again how old it is.
+const leastFactor = 0.001
+
+// slowStart remembers when hosts turned healthy. Only Update changes it.
+type slowStart struct {
+	c     SlowStart
+	since map[*host.Host]time.Time // of healthy hosts; replaced, never changed
+	now   time.Time                // of the update
+}
+
+// update notes which hosts are healthy now.
+func (s *slowStart) update(sets []*host.Set) {
+	s.now = time.Now()
+	since := make(map[*host.Host]time.Time)
+	for _, set := range sets {
+		for _, h := range set.Healthy {
+			at, known := s.since[h]
+			if !known {
+				at = s.now
+			}
+			since[h] = at
+		}
+	}
+	s.since = since
+}
+
+// slows returns weight with the factors of slow start, and whether one of the
+// hosts is in its window at all.
+func (s *slowStart) slows(hosts []*host.Host, weight func(uint32) float64) (func(uint32) float64, bool) {
+	since := make([]time.Time, len(hosts)) // zero: long ago
+	var last time.Time
+	for i, h := range hosts {
+		since[i] = s.since[h]
+		if since[i].After(last) {
+			last = since[i]
+		}
+	}
+	end := last.Add(s.c.Window)
+	if !s.now.Before(end) {
+		return weight, false
+	}
+	over := new(atomic.Bool)
+	c := s.c
+	return func(i uint32) float64 {
+		w := weight(i)
+		if over.Load() {
+			return w
+		}
+		now := time.Now()
+		if !now.Before(end) {
+			over.Store(true)
+			return w
+		}
+		return w * c.factor(now.Sub(since[i]))
+	}, true
+}
+
+// factor returns the part of its weight that a host of that age gets.
+func (s *SlowStart) factor(age time.Duration) float64 {
+	if age >= s.Window {
+		return 1
+	}
+	f := float64(max(age, time.Millisecond)) / float64(s.Window)
+	if s.Aggression != nil {
+		if a := s.Aggression(); a > 0 && a != 1 {
+			f = math.Pow(f, 1/a)
+		}
+	}
+	return min(max(f, s.MinWeight, leastFactor), 1)
+}
