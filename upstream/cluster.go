@@ -211,6 +211,15 @@ func (c *Cluster) newBalancer() {
 	if b := l.LeastRequest.Bias; l.Policy == config.LeastRequestPolicy && (b.Key != "" || b.Default != 1) {
 		o.ActiveRequestBias = c.bias(b)
 	}
+	if f := l.HashBalanceFactor; f > 0 {
+		o.HashBalanceFactor, o.ActiveRequests = f, c.stats.RqActive.Value
+	}
+	if slow := l.SlowStart; slow != nil {
+		o.SlowStart = lb.SlowStart{Window: slow.Window, MinWeight: slow.MinWeightPercent / 100}
+		if a := slow.Aggression; a.Key != "" || a.Default != 1 {
+			o.SlowStart.Aggression = func() float64 { return c.env.rt.float(a.Key, a.Default) }
+		}
+	}
 	least := uint64(6)
 	if z := l.ZoneAware; z != nil {
 		o.FailOnPanic = z.FailTrafficOnPanic

@@ -170,6 +170,50 @@ func TestPolicyOptionsReachTheBalancer(t *testing.T) {
 	}
 }
 
+func TestHashedLoadIsBounded(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.eds("lb_policy: MAGLEV\ncommon_lb_config: {consistent_hashing_lb_config: {hash_balance_factor: 100}}")
+	c.UpdateHosts(0, hosts(spec(1), spec(2)))
+	c.DiscoveryDone()
+	ctx := &lb.Context{Hash: 7, HasHash: true}
+	seen := map[*host.Host]int{}
+	for range 10 {
+		h, err := c.Pick(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[h]++
+		c.RequestStarted(h)
+	}
+	for h, n := range seen {
+		if n < 4 || n > 6 {
+			t.Errorf("%s got %d of 10 requests at once, want no more than the average", h.AddressText(), n)
+		}
+	}
+}
+
+func TestSlowStartByRuntime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := &values{}
+		r := newRig(t, func(c *Config) { c.Runtime = rt })
+		c := r.eds("round_robin_lb_config: {slow_start_config: {slow_start_window: 100s, min_weight_percent: {value: 1}, aggression: {default_value: 1, runtime_key: k}}}")
+		c.UpdateHosts(0, hosts(spec(1)))
+		c.DiscoveryDone()
+		time.Sleep(time.Hour)
+		c.UpdateHosts(0, hosts(spec(1), spec(2)))
+		if n := strings.Count(picks(c, 1000), "2"); n > 20 {
+			t.Errorf("%d of 1000 picks are the new host, want about one in a hundred", n)
+		}
+		time.Sleep(time.Second)
+		rt.set("k", 1000) // (1/100)^(1/1000) is nearly 1
+		c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
+		if n := strings.Count(picks(c, 1000), "2"); n < 250 {
+			t.Errorf("%d of 1000 picks are the new host, want about a third", n)
+		}
+		r.Close()
+	})
+}
+
 func TestZoneRoutingByRuntime(t *testing.T) {
 	rt := &values{}
 	zone := host.Locality{Zone: "a"}
