@@ -96,8 +96,8 @@ type exposer struct {
 	label   *store.Name // of the stat before, if it had just one
 	opening []byte      // what its label begins with
 
-	network bool // the histogram that is written, or merged, came from network input
-	seconds bool // it is shown in seconds
+	network bool // the stat that is written, or merged, came from network input
+	seconds bool // the histogram that is written is shown in seconds
 
 	family *store.Name // of the stat before, if it has a shared name
 	metric []byte      // its metric name; empty: it is not shown
@@ -157,7 +157,7 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 	if f != nil && f == e.family {
 		return len(e.metric) > 0
 	}
-	e.family = f
+	e.family, e.network = f, c.Network()
 	e.name = e.name[:0]
 	if f != nil {
 		e.name = append(e.name, f.Derived(derivedMetric+int(k), func(f *store.Name) []byte {
@@ -253,13 +253,23 @@ func (e *exposer) typeName(k store.Kind) string {
 		}
 		return "counter"
 	case store.KindHistogram:
-		if e.form == Summary {
+		if e.summaries() {
 			return "summary"
 		}
 		return "histogram"
 	default:
 		return "gauge"
 	}
+}
+
+// summaries reports whether histograms like the present one are shown as
+// summaries.
+func (e *exposer) summaries() bool { return e.form == Summary || e.running() }
+
+// running reports whether the sums and counts of summaries are those since the
+// start.
+func (e *exposer) running() bool {
+	return e.form == Default && e.network && e.naming.NetworkSummaries
 }
 
 // special handles a stat whose metric name is not what its name alone gives.
@@ -291,11 +301,11 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 			return err
 		}
 	}
+	e.network = c.Network()
 	if sp == nil || !sp.Merged {
 		e.begin(e.name, e.underscored(), k)
 	} else if len(e.name) > 0 {
 		e.appendLabels(c, k)
-		e.network = c.Network()
 		e.merged.add(e, c, k)
 	}
 	return nil
@@ -344,7 +354,6 @@ func (e *exposer) member(c *store.Cursor, k store.Kind) {
 	e.appendLabels(c, k)
 	switch {
 	case k == store.KindHistogram:
-		e.network = c.Network()
 		e.histogram(e.labels, c.Histogram().Layout(), c.Histogram().Snapshot())
 	case k == store.KindText:
 		e.text(e.labels, c.Text())
@@ -502,15 +511,23 @@ func (e *exposer) text(labels []byte, value string) {
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
 	e.seconds = e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds
 	defer func() { e.seconds = false }()
+	totals := s.Interval // of a summary
+	if e.running() {
+		totals = s.Cumulative
+	}
+	e.proto.unit = 1
+	if e.seconds {
+		e.proto.unit = 1000
+	}
 	switch {
-	case e.dialect == dialectProtobuf && e.form == Summary:
-		e.proto.summary(e.out, labels, s.Interval)
+	case e.dialect == dialectProtobuf && e.summaries():
+		e.proto.summary(e.out, labels, s.Interval, totals)
 		return
 	case e.dialect == dialectProtobuf:
 		e.proto.histogram(e.out, labels, l, s.Cumulative, e.form)
 		return
-	case e.form == Summary:
-		e.summary(labels, s.Interval)
+	case e.summaries():
+		e.summary(labels, s.Interval, totals)
 		return
 	}
 	st := s.Cumulative
@@ -537,7 +554,8 @@ func (e *exposer) bucket(labels []byte, bound float64) {
 	e.out.buf = append(b, '"', '}', ' ')
 }
 
-func (e *exposer) summary(labels []byte, st *histogram.Stats) {
+// summary writes the quantiles of st, and the sum and count of totals.
+func (e *exposer) summary(labels []byte, st, totals *histogram.Stats) {
 	for i, x := range st.Quantiles(e.values[:0], summaryQuantiles[:]) {
 		e.last = append(e.last[:0], `quantile="`...)
 		e.last = appendFloat(e.last, summaryQuantiles[i])
@@ -550,7 +568,7 @@ func (e *exposer) summary(labels []byte, st *histogram.Stats) {
 		}
 		e.out.buf = append(e.out.buf, '\n')
 	}
-	e.sumAndCount(labels, st)
+	e.sumAndCount(labels, totals)
 }
 
 func (e *exposer) sumAndCount(labels []byte, st *histogram.Stats) {

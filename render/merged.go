@@ -16,12 +16,13 @@ import (
 // readouts the first one counts. It is the one place where a renderer keeps
 // more than a buffer, and rare.
 type merged struct {
-	open   bool
-	metric string // with underscores
-	kind   store.Kind
-	index  map[string]int
-	names  map[string]int // as they are shown, and which comes when
-	series []mergedSeries
+	open    bool
+	metric  string // with underscores
+	kind    store.Kind
+	network bool
+	index   map[string]int
+	names   map[string]int // as they are shown, and which comes when
+	series  []mergedSeries
 }
 
 type mergedSeries struct {
@@ -38,7 +39,7 @@ type mergedSeries struct {
 // add takes in the stat under c, which e has the names of.
 func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 	if !m.open {
-		*m = merged{open: true, metric: string(e.underscored()), kind: k, index: make(map[string]int), names: make(map[string]int)}
+		*m = merged{open: true, metric: string(e.underscored()), kind: k, network: e.network, index: make(map[string]int), names: make(map[string]int)}
 	}
 	name := string(e.name)
 	if _, known := m.names[name]; !known {
@@ -90,6 +91,8 @@ func (m *merged) close(e *exposer) {
 	slices.SortStableFunc(m.series, func(a, b mergedSeries) int {
 		return cmp.Compare(m.names[a.name], m.names[b.name])
 	})
+	defer func(network bool) { e.network = network }(e.network)
+	e.network = m.network
 	for i := range m.series {
 		s := &m.series[i]
 		e.begin([]byte(s.name), []byte(m.metric), m.kind)

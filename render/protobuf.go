@@ -41,7 +41,7 @@ func (e *exposer) protoType(k store.Kind) byte {
 	case store.KindCounter:
 		return protoCounter
 	case store.KindHistogram:
-		if e.form == Summary {
+		if e.summaries() {
 			return protoSummary
 		}
 		return protoHistogram
@@ -55,6 +55,7 @@ type protoFamily struct {
 	typ     byte
 	head    []byte // its fields other than metrics
 	metrics []byte
+	unit    float64 // of the histogram in the exposition, in its own
 
 	value  []byte // scratch: the value of a metric
 	part   []byte // scratch: a message in it
@@ -102,13 +103,14 @@ func (p *protoFamily) scalar(out *output, labels []byte, x float64) {
 	p.metric(out, labels, field)
 }
 
-// summary adds a summary.
-func (p *protoFamily) summary(out *output, labels []byte, st *histogram.Stats) {
-	p.countAndSum(st)
+// summary adds a summary with the quantiles of st, and the sum and count of
+// totals.
+func (p *protoFamily) summary(out *output, labels []byte, st, totals *histogram.Stats) {
+	p.countAndSum(totals)
 	var values [len(summaryQuantiles)]float64
 	for i, x := range st.Quantiles(values[:0], summaryQuantiles[:]) {
 		p.part = appendProtoDouble(p.part[:0], 1, summaryQuantiles[i])
-		p.part = appendProtoDouble(p.part, 2, x)
+		p.part = appendProtoDouble(p.part, 2, x/p.unit)
 		p.value = appendProtoBytes(p.value, 3, p.part)
 	}
 	p.metric(out, labels, 4)
@@ -116,7 +118,7 @@ func (p *protoFamily) summary(out *output, labels []byte, st *histogram.Stats) {
 
 func (p *protoFamily) countAndSum(st *histogram.Stats) {
 	p.value = appendProtoUint(p.value[:0], 1, st.Count())
-	p.value = appendProtoDouble(p.value, 2, st.Sum())
+	p.value = appendProtoDouble(p.value, 2, st.Sum()/p.unit)
 }
 
 // histogram adds a histogram.
@@ -125,7 +127,7 @@ func (p *protoFamily) histogram(out *output, labels []byte, l *histogram.Layout,
 	if form != Native {
 		p.counts = st.AppendCumulative(p.counts[:0])
 		for i, bound := range l.Bounds() {
-			p.bucket(p.counts[i], bound)
+			p.bucket(p.counts[i], bound/p.unit)
 		}
 		p.bucket(st.Count(), math.Inf(1))
 	}
@@ -144,7 +146,7 @@ func (p *protoFamily) bucket(count uint64, bound float64) {
 // native adds the fields of a native histogram to p.value.
 func (p *protoFamily) native(l *histogram.Layout, st *histogram.Stats) {
 	schema := nativeSchema(l.SignificantDigits())
-	p.sparse.fill(st, schema)
+	p.sparse.fill(st, schema, p.unit)
 	p.value = appendProtoSint(p.value, 5, int64(schema))
 	p.value = appendProtoDouble(p.value, 6, zeroThreshold)
 	p.value = appendProtoUint(p.value, 7, p.sparse.zero)
@@ -273,15 +275,15 @@ func nativeSchema(digits int) int {
 
 // fill takes the bins of st. A bin belongs to the bucket of its lower end,
 // which for bins of one unit is where all its values are; others are no wider
-// than the precision, and the error is at most that.
-func (s *sparse) fill(st *histogram.Stats, schema int) {
+// than the precision, and the error is at most that. Values are shown in unit.
+func (s *sparse) fill(st *histogram.Stats, schema int, unit float64) {
 	s.zero, s.negative, s.positive = 0, s.negative[:0], s.positive[:0]
 	st.Bins(func(lower, _ float64, count uint64) bool {
 		switch {
 		case lower > 0:
-			s.positive = addNative(s.positive, nativeIndex(lower, schema), count)
+			s.positive = addNative(s.positive, nativeIndex(lower/unit, schema), count)
 		case lower < 0:
-			s.negative = addNative(s.negative, nativeIndex(-lower, schema), count)
+			s.negative = addNative(s.negative, nativeIndex(-lower/unit, schema), count)
 		default:
 			s.zero += count
 		}

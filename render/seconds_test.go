@@ -29,4 +29,39 @@ func TestTimersInSeconds(t *testing.T) {
 		}
 	}
 	golden.Check(t, "timers-in-seconds", b.Bytes())
+	b.Reset()
+	for _, form := range []Buckets{Default, Summary} {
+		if err := Protobuf(&b, st, Options{Buckets: form}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden.Check(t, "timers-in-seconds-protobuf", b.Bytes())
+}
+
+// TestNetworkSummaries shows the histograms of network input, and no others, as
+// summaries, unless a form is asked for.
+func TestNetworkSummaries(t *testing.T) {
+	st := store.New(store.Options{
+		Naming: store.Naming{NetworkSummaries: true, NetworkSeconds: true},
+		Histograms: []store.HistogramSetting{{
+			Match: func(string) bool { return true }, Buckets: []float64{5, 500},
+		}},
+	})
+	net := st.Scope("", store.ScopeOptions{Network: true})
+	timers := []*store.Histogram{
+		net.Histogram("rt", store.Milliseconds), net.Histogram("a.b", store.Unspecified), net.Histogram("a-b", store.Unspecified),
+		st.Root().Histogram("own", store.Milliseconds),
+	}
+	net.Histogram("idle", store.Milliseconds)
+	for interval := range 2 {
+		for _, h := range timers {
+			for v := range uint64(10) {
+				h.Record(100*uint64(interval) + v)
+			}
+		}
+		st.Flush(store.FlushOptions{}).Close()
+	}
+	for name, form := range map[string]Buckets{"default": Default, "cumulative": Cumulative, "summary": Summary} {
+		t.Run(name, func(t *testing.T) { checkForms(t, "network-summaries/"+name, st, Options{Buckets: form}) })
+	}
 }

@@ -31,6 +31,10 @@ type Naming struct {
 	// NetworkSeconds shows the timers of network input, which are kept in
 	// milliseconds, in seconds.
 	NetworkSeconds bool
+	// NetworkSummaries shows the histograms of network input as summaries,
+	// unless a certain form is asked for: quantiles of the last interval, but
+	// sum and count since the start, so that their rates mean something.
+	NetworkSummaries bool
 }
 
 // AppendMetric appends the metric name for a tag-extracted name. It reports
