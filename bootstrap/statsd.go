@@ -80,6 +80,7 @@ type StatsDParse struct {
 
 	GaugeSigns       GaugeSigns       // default delta
 	NegativeCounters NegativeCounters // default reject
+	GaugeCounters    []StringMatcher  // with NegativeGauge: names of the counters that it is for
 	Container        ContainerField   // default drop
 }
 
@@ -98,7 +99,7 @@ type NegativeCounters string
 // The treatments of negative counter values.
 const (
 	NegativeReject NegativeCounters = "reject"
-	NegativeGauge  NegativeCounters = "gauge" // the series becomes a gauge
+	NegativeGauge  NegativeCounters = "gauge" // series that are named are gauges from the beginning
 )
 
 // ContainerField says what happens to the container field of a line.
@@ -358,21 +359,23 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 }
 
 func (p *StatsDParse) set(d *decoder, n *yaml.Node, path string) {
-	d.message(n, path, []field{
+	seen := d.message(n, path, []field{
 		{"dogstatsd", boolean(&p.DogStatsD)},
 		{"influx", boolean(&p.Influx)},
 		{"librato", boolean(&p.Librato)},
 		{"signalfx", boolean(&p.SignalFX)},
 		{"graphite", boolean(&p.Graphite)},
 		{"gauge_signs", choice(&p.GaugeSigns, SignsDelta, SignsAbsolute)},
-		{"negative_counters", func(d *decoder, n *yaml.Node, path string) {
-			choice(&p.NegativeCounters, NegativeReject, NegativeGauge)(d, n, path)
-			if p.NegativeCounters == NegativeGauge {
-				d.errorf(n, path, "gauge is known, but not available in this build; use reject")
-			}
-		}},
+		{"negative_counters", choice(&p.NegativeCounters, NegativeReject, NegativeGauge)},
+		{"gauge_counters", list(&p.GaugeCounters, func(m *StringMatcher) setter { return m.set })},
 		{"container", choice(&p.Container, ContainerDrop, ContainerTag)},
 	})
+	switch named := len(p.GaugeCounters) > 0; {
+	case p.NegativeCounters == NegativeGauge && !named:
+		d.errorf(seen["negative_counters"], join(path, "negative_counters"), "gauge is only for the counters that gauge_counters names, and it names none")
+	case p.NegativeCounters == NegativeReject && named:
+		d.errorf(seen["gauge_counters"], join(path, "gauge_counters"), "has no effect unless negative_counters is gauge")
+	}
 }
 
 func (l *StatsDLimits) set(d *decoder, n *yaml.Node, path string) {

@@ -71,7 +71,10 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)
 	}
 	if c.StatsD.Enabled {
-		s := statsdConfig(&c.StatsD)
+		s, err := statsdConfig(&c.StatsD)
+		if err != nil {
+			return Config{}, err
+		}
 		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
 	}
 	for _, l := range c.Admin.AccessLog {

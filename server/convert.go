@@ -27,6 +27,8 @@ func StoreOptions(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSym
 			NetworkTotal:   c.StatsD.Exposition.CounterSuffix == "total",
 			NetworkSeconds: c.StatsD.Exposition.TimerUnit == "s",
 			NetworkRunes:   c.StatsD.Exposition.Compat == "statsd_exporter",
+
+			NetworkSummaries: c.StatsD.Exposition.Observer == "summary",
 		},
 	}
 	specs := make([]tags.Spec, len(c.Stats.Tags))
@@ -97,7 +99,7 @@ func rejecter(m bootstrap.StatsMatcher) (func(string) bool, error) {
 }
 
 // statsdConfig returns the settings of the StatsD input.
-func statsdConfig(c *bootstrap.StatsD) statsd.Config {
+func statsdConfig(c *bootstrap.StatsD) (statsd.Config, error) {
 	cfg := statsd.Config{
 		Prefix:          c.Prefix,
 		RejectConflicts: c.Exposition.TypeConflict == "reject",
@@ -117,6 +119,13 @@ func statsdConfig(c *bootstrap.StatsD) statsd.Config {
 			NewPerSecond: c.Limits.NewSeriesPerSecond, Sets: c.Limits.Sets,
 		},
 	}
+	falling, err := matchers(c.Parse.GaugeCounters)
+	if err != nil {
+		return cfg, fmt.Errorf("statsd.parse.gauge_counters: %w", err)
+	}
+	if c.Parse.NegativeCounters == bootstrap.NegativeGauge {
+		cfg.Falling = falling.Match
+	}
 	for style, on := range map[line.Styles]bool{
 		line.DogStatsD: c.Parse.DogStatsD, line.Influx: c.Parse.Influx, line.Librato: c.Parse.Librato,
 		line.SignalFX: c.Parse.SignalFX, line.Graphite: c.Parse.Graphite,
@@ -133,7 +142,7 @@ func statsdConfig(c *bootstrap.StatsD) statsd.Config {
 			Mode: l.Mode, Owner: l.Owner, Group: l.Group,
 		})
 	}
-	return cfg
+	return cfg, nil
 }
 
 // statsdTLS returns the files of the listeners that speak TLS, by their index.
@@ -157,7 +166,6 @@ func unavailable(c *bootstrap.Config) error {
 		}
 	}
 	refuse(c.Admin.DebugEndpoints, "admin.debug_endpoints", "true")
-	refuse(c.StatsD.Exposition.Observer == "summary", "statsd.exposition.observer", "summary")
 	return errors.Join(errs...)
 }
 

@@ -55,7 +55,10 @@ func Explainer(c *bootstrap.Config, boot Boot) (func(line []byte) Explanation, e
 	if err != nil {
 		return nil, err
 	}
-	cfg := statsdConfig(&c.StatsD)
+	cfg, err := statsdConfig(&c.StatsD)
+	if err != nil {
+		return nil, err
+	}
 	cfg.Store, cfg.Listeners = store.New(opts), nil
 	s, err := statsd.New(cfg)
 	if err != nil {

@@ -29,6 +29,10 @@ type Config struct {
 
 	// Prefix is put in front of every received name, with a dot. Default none.
 	Prefix string
+	// Falling, given the name of a counter as it is received, without tags,
+	// reports whether it may fall: it is then a gauge from the beginning, which
+	// its samples change, and takes negative ones. Default: none may.
+	Falling func(name string) bool
 	// RejectConflicts rejects samples whose name belongs to a stat of another
 	// kind. Default: the later kind gets a suffix, such as "_histogram".
 	RejectConflicts bool

@@ -76,11 +76,12 @@ func (s *Server) explainMetric(l *line.Line, e *Explanation) line.Reason {
 	for _, t := range l.Tags {
 		e.Tags = append(e.Tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
 	}
+	l.Falling = s.registry.falling(l.Name)
 	if r := s.parser.Numbers(l); r != line.OK {
 		return r
 	}
 	for _, sample := range l.Samples {
-		x := ExplainedSample{Type: sample.Type.String(), Kind: groupOf(sample.Type).String(), Rate: sample.Rate}
+		x := ExplainedSample{Type: sample.Type.String(), Rate: sample.Rate}
 		if sample.Type == line.Set {
 			x.Member = string(sample.Text)
 		}
@@ -95,7 +96,8 @@ func (s *Server) explainMetric(l *line.Line, e *Explanation) line.Reason {
 
 // explain fills in where a sample of l would go, after the ones before it.
 func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample, before []ExplainedSample) line.Reason {
-	w := want(l.Name, l.Tags, typ)
+	w := r.want(l.Name, l.Tags, typ)
+	x.Kind = w.group.String()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, known, reason := r.place(&w, func(*store.Counter, Clash) {})

@@ -244,6 +244,9 @@ func (ln *lane) metric() line.Reason {
 	}
 	if known {
 		ln.tally.hits++
+		if r := ln.judgeFalling(); r != line.OK {
+			return r
+		}
 		if r := ln.parser.Numbers(li); r != line.OK {
 			return r
 		}
@@ -300,6 +303,7 @@ func (ln *lane) learn(key *rawKey) line.Reason {
 		ln.remember(key, li.Samples[0].Type, rawSlot{reason: r})
 		return r
 	}
+	li.Falling = ln.registry.falling(li.Name)
 	if r := ln.parser.Numbers(li); r != line.OK {
 		return r
 	}
@@ -338,6 +342,40 @@ func (ln *lane) remember(key *rawKey, typ line.Type, s rawSlot) {
 	}
 }
 
+// judgeFalling sets ln.line.Falling for a line whose targets are known.
+func (ln *lane) judgeFalling() line.Reason {
+	if ln.server.cfg.Falling == nil {
+		return line.OK
+	}
+	li := &ln.line
+	for i, t := range ln.targets {
+		if li.Samples[i].Type != line.Counter {
+			continue
+		}
+		if t.cell != nil {
+			li.Falling = t.cell.group == gauges
+			return line.OK
+		}
+		// A limit keeps it from having a series, and no spelling tells the name.
+		if r := ln.parser.Identify(li); r != line.OK {
+			return r
+		}
+		li.Falling = ln.registry.falling(li.Name)
+		return line.OK
+	}
+	return line.OK
+}
+
+// change returns what a value of s does to a gauge: it is added if relative,
+// else it replaces what was there. Samples of counters that are kept as gauges
+// are relative.
+func (ln *lane) change(s *line.Sample, v line.Value) (number float64, relative bool) {
+	if s.Type == line.Counter {
+		return v.Number / s.Rate, true
+	}
+	return v.Number, ln.relative(v)
+}
+
 // relative reports whether v changes a gauge instead of setting it.
 func (ln *lane) relative(v line.Value) bool { return v.Signed && !ln.server.cfg.Parse.AbsoluteGauges }
 
@@ -350,12 +388,13 @@ func (ln *lane) checkGauges(gauge func() *cell) line.Reason {
 	value, loaded := 0.0, false
 	for i := range ln.line.Samples {
 		s := &ln.line.Samples[i]
-		if s.Type != line.Gauge {
+		if !ln.gauges(s.Type) {
 			continue
 		}
 		for _, v := range ln.line.Values[s.From:s.To] {
-			if !ln.relative(v) {
-				value, loaded = v.Number, true
+			number, relative := ln.change(s, v)
+			if !relative {
+				value, loaded = number, true
 				continue
 			}
 			if !loaded {
@@ -364,7 +403,7 @@ func (ln *lane) checkGauges(gauge func() *cell) line.Reason {
 				}
 				loaded = true
 			}
-			if value += v.Number; value-value != 0 {
+			if value += number; value-value != 0 {
 				return line.OutOfRange
 			}
 		}
@@ -372,10 +411,15 @@ func (ln *lane) checkGauges(gauge func() *cell) line.Reason {
 	return line.OK
 }
 
+// gauges reports whether the line's samples of type t are of a gauge.
+func (ln *lane) gauges(t line.Type) bool {
+	return t == line.Gauge || t == line.Counter && ln.line.Falling
+}
+
 // targetGauge returns the cell of the line's gauge samples.
 func (ln *lane) targetGauge() *cell {
 	for i, t := range ln.targets {
-		if ln.line.Samples[i].Type == line.Gauge {
+		if ln.gauges(ln.line.Samples[i].Type) {
 			return t.cell
 		}
 	}
@@ -430,10 +474,10 @@ func (ln *lane) applySample(c *cell, s *line.Sample) {
 		}
 	case *store.FloatGauge:
 		for _, v := range values {
-			if ln.relative(v) {
-				_ = stat.Add(v.Number) // see checkGauges
+			if number, relative := ln.change(s, v); relative {
+				_ = stat.Add(number) // see checkGauges
 			} else {
-				_ = stat.Set(v.Number) // finite
+				_ = stat.Set(number) // finite
 			}
 		}
 	case *store.Histogram:

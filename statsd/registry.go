@@ -134,18 +134,26 @@ type wanted struct {
 }
 
 // want puts together what a sample asks for. The arguments are not kept.
-func want(name []byte, lineTags []line.Tag, typ line.Type) wanted {
+func (r *registry) want(name []byte, lineTags []line.Tag, typ line.Type) wanted {
 	w := wanted{group: groupOf(typ), typ: typ, name: string(name)}
+	if typ == line.Counter && r.falling(name) {
+		w.group = gauges
+	}
 	for _, t := range lineTags {
 		w.tags = append(w.tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
 	}
 	return w
 }
 
+// falling reports whether the counter of that name is kept as a gauge.
+func (r *registry) falling(name []byte) bool {
+	return r.cfg.Falling != nil && r.cfg.Falling(string(name))
+}
+
 // resolve returns the series for a sample, and makes it if it is new. The
 // arguments are not kept.
 func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) found {
-	w := want(name, lineTags, typ)
+	w := r.want(name, lineTags, typ)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x, known, reason := r.place(&w, r.clash)
@@ -161,7 +169,7 @@ func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) foun
 
 // lookup returns the cell of a series that exists, nil if it does not.
 func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell {
-	w := want(name, lineTags, typ)
+	w := r.want(name, lineTags, typ)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x, known, _ := r.place(&w, func(*store.Counter, Clash) {}); known {
