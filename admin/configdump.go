@@ -127,6 +127,10 @@ func (d *configDump) section(s *ConfigSection, masked bool) error {
 		}
 	}
 	rest = d.redactor.Redact(rest)
+	if !hasMessageLists(rest) {
+		d.out.Packed(rest, wire.OmitDefaults)
+		return d.out.Err()
+	}
 	d.out.BeginObject()
 	d.out.Key("@type").String(wire.TypeURL(s.Message))
 	var failed error
@@ -155,6 +159,16 @@ func withoutLists(m proto.Message) proto.Message {
 		return true
 	})
 	return to.Interface()
+}
+
+func hasMessageLists(m proto.Message) bool {
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if isMessageList(fields.Get(i)) {
+			return true
+		}
+	}
+	return false
 }
 
 func isMessageList(fd protoreflect.FieldDescriptor) bool { return fd.IsList() && fd.Message() != nil }

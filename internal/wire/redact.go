@@ -39,7 +39,7 @@ func (r Redactor) Redact(m proto.Message) proto.Message {
 // Element is Redact for one element of a repeated field.
 func (r Redactor) Element(fd protoreflect.FieldDescriptor, m proto.Message) proto.Message {
 	out := proto.Clone(m)
-	r.message(out.ProtoReflect(), isSensitive(fd), 0)
+	r.message(out.ProtoReflect(), Sensitive(fd), 0)
 	return out
 }
 
@@ -52,7 +52,7 @@ func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
 	}
 	secretHeader := r.Untyped && isSecretHeader(m)
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		hide := secret || isSensitive(fd) || secretHeader && (fd.Name() == "value" || fd.Name() == "raw_value")
+		hide := secret || Sensitive(fd) || secretHeader && (fd.Name() == "value" || fd.Name() == "raw_value")
 		switch {
 		case fd.IsMap():
 			r.entries(fd, v.Map(), hide, depth)
@@ -176,8 +176,8 @@ func (r Redactor) typedStruct(m protoreflect.Message, secret bool, depth int) bo
 	return true
 }
 
-// isSensitive reports whether the definition of a field calls it secret.
-func isSensitive(fd protoreflect.FieldDescriptor) bool {
+// Sensitive reports whether the definition of a field calls it secret.
+func Sensitive(fd protoreflect.FieldDescriptor) bool {
 	options := fd.Options()
 	if options == nil || !proto.HasExtension(options, udpa.E_Sensitive) {
 		return false

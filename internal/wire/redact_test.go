@@ -161,7 +161,7 @@ func plant(m protoreflect.Message, secret bool, depth int, planted *int) {
 			continue
 		}
 		was := secret
-		secret = secret || isSensitive(fd)
+		secret = secret || Sensitive(fd)
 		switch {
 		case fd.IsMap() && fd.MapKey().Kind() == protoreflect.StringKind:
 			entries := m.Mutable(fd).Map()

@@ -1,0 +1,229 @@
+package configdump
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+)
+
+func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 89_999_999, time.UTC) }
+
+// whole returns the message of a section with all lists in it.
+func whole(s Section) proto.Message {
+	m := proto.Clone(s.Message)
+	for field, list := range s.Lists {
+		fd := m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(field))
+		for _, element := range list {
+			m.ProtoReflect().Mutable(fd).List().Append(protoreflect.ValueOfMessage(element.ProtoReflect()))
+		}
+	}
+	return m
+}
+
+// render writes sections as a dump shows them, secrets and all, and expects that
+// they can be read.
+func render(t *testing.T, sections ...Section) []byte {
+	t.Helper()
+	var w wire.Writer
+	w.BeginObject()
+	w.Key("configs").BeginList()
+	for _, s := range sections {
+		w.Packed(whole(s), wire.OmitDefaults)
+	}
+	w.EndList()
+	w.EndObject()
+	body := bytes.Clone(w.Bytes())
+	if err := protojson.Unmarshal(body, &adminv3.ConfigDump{}); err != nil {
+		t.Errorf("%v in %s", err, body)
+	}
+	return body
+}
+
+func clusters(list ...Cluster) iter.Seq[Cluster] { return slices.Values(list) }
+
+func message(name string) Cluster {
+	return Cluster{Name: name, Message: packed(&clusterv3.Cluster{Name: name}), Updated: at()}
+}
+
+func TestClusters(t *testing.T) {
+	changed := message("c")
+	changed.Version, changed.Failure = "v1", &Failure{Message: message("x").Message, At: at().Add(time.Hour), Details: "no", Version: "v2"}
+	refused := Cluster{Name: "d", Failure: &Failure{At: at(), Details: "never", Version: "v3"}}
+	section := Clusters("v2", clusters(message("a"), message("b")), clusters(changed), clusters(refused))
+	golden.Check(t, "clusters", render(t, section))
+	golden.Check(t, "clusters-none", render(t, Clusters("", clusters(), clusters(), clusters())))
+	names := []string{}
+	for name := range section.Lists["static_clusters"] {
+		names = append(names, name)
+		break // must not go on
+	}
+	if !slices.Equal(names, []string{"a"}) {
+		t.Errorf("names %q", names)
+	}
+}
+
+// TestElementsAreOwn changes what a section hands out: the next reader does not
+// see it.
+func TestElementsAreOwn(t *testing.T) {
+	section := Clusters("", clusters(message("a")), clusters(), clusters())
+	for range 2 {
+		for _, m := range section.Lists["static_clusters"] {
+			c, ok := m.(*adminv3.ClustersConfigDump_StaticCluster)
+			if !ok || c.Cluster.GetTypeUrl() == "" {
+				t.Fatalf("element %v", m)
+			}
+			proto.Reset(c.Cluster)
+			proto.Reset(c)
+		}
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	ip := func(s string) Address { return Address{IP: netip.MustParseAddrPort(s)} }
+	weight := uint32(7)
+	section := Endpoints(slices.Values([]Assignment{
+		{Name: "plain", Localities: []Locality{
+			{Zone: "z", Endpoints: []Endpoint{
+				{Address: ip("10.0.0.1:80"), Weight: 1},
+				{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", Health: Degraded, Weight: 2,
+					Metadata: map[string]map[string]any{"net.example": {"a": 1.0}, "odd": {"a": make(chan int)}}},
+				{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), Health: Unhealthy, Weight: 1},
+				{Address: Address{Pipe: "/run/a"}, HealthCheckAddress: Address{Pipe: "/run/a"}, Weight: 1}}},
+			{Zone: "empty"},
+			{Region: "r", SubZone: "s", Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},
+		}},
+		{Name: "service", Dynamic: true, Overprovisioning: 100, DropPercent: 12.5},
+		{Name: "all-dropped", DropPercent: math.Inf(1)},
+	}))
+	golden.Check(t, "endpoints", render(t, section))
+	if s := Endpoints(func(func(Assignment) bool) {}); s.Message != nil {
+		t.Errorf("without clusters there is the section %v", s)
+	}
+}
+
+func TestListeners(t *testing.T) {
+	ip := func(s string) Address { return Address{IP: netip.MustParseAddrPort(s)} }
+	golden.Check(t, "listeners", render(t, Listeners([]Listener{
+		{Name: "in", Inbound: true, Addresses: []Address{ip("0.0.0.0:1"), ip("[::]:1")}},
+		{Name: "out", Outbound: true, Addresses: []Address{{Pipe: "/run/l"}}},
+		{Name: "datagrams", UDP: true, Addresses: []Address{ip("127.0.0.1:8125")}},
+		{Name: "nowhere"},
+	}, at())))
+}
+
+func TestRegistry(t *testing.T) {
+	r := New()
+	keys := func(endpoints bool) string {
+		var out []string
+		for _, s := range r.Sections(endpoints) {
+			out = append(out, s.Key)
+		}
+		return strings.Join(out, " ")
+	}
+	if got := keys(true); got != "route_scopes routes secrets" {
+		t.Errorf("at first: %s", got)
+	}
+	listeners := func() Section { return Listeners(nil, time.Time{}) }
+	r.Set("listeners", listeners)
+	r.Set(EndpointKey, listeners)
+	r.Set("settings", func() Section { return Section{} })
+	r.Set("routes", nil)
+	if got := keys(false); got != "listeners route_scopes secrets" {
+		t.Errorf("without endpoints: %s", got)
+	}
+	if got := keys(true); got != "endpoint listeners route_scopes secrets" {
+		t.Errorf("with endpoints: %s", got)
+	}
+	golden.Check(t, "usual", render(t, New().Sections(true)...))
+}
+
+// file is a bootstrap file with what the message knows, what it does not know,
+// and what is wrong.
+func file() map[string]any {
+	object := func(pairs ...any) map[string]any {
+		m := make(map[string]any)
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if name, ok := pairs[i].(string); ok {
+				m[name] = pairs[i+1]
+			}
+		}
+		return m
+	}
+	certificate := object("privateKey", object("inline_string", "hush"), "pkcs12", object("own", "hush", "inline_bytes", "aHVzaA=="), "own", 1.0)
+	return object(
+		"node", object("id", "n", "metadata", object("team", "edge", "size", 3.0), "dynamic_parameters", object("x", object("params", object("a", "b"), "own", true))),
+		"admin", object("address", object("socket_address", object("address", "127.0.0.1", "port_value", 9901.0)), "mode", "read_only",
+			"auth", object("tokens", []any{"role:digest"}), "profile_path", nil),
+		"static_resources", object("clusters", []any{
+			object("name", "a", "type", "strict_dns", "lb_policy", "ORIGINAL_DST_LB", "connect_timeout", "0.25s",
+				"transport_socket", object("name", "tls", "typed_config", object(
+					"@type", "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+					"common_tls_context", object("tls_certificates", []any{certificate})))),
+			object("name", "b", "hosts", []any{object("pipe", object("path", "/run/b"))}, "typed_extension_protocol_options", object(
+				"known", object("@type", "type.googleapis.com/google.protobuf.Struct", "value", object("a", "b")),
+				"unknown", object("@type", "type.googleapis.com/no.such.Type", "password", "hush", "size", 1.0))),
+		}),
+		"stats_flush_interval", "soon",
+		"stats_sinks", object("wrong", true),
+		"statsd", object("listeners", []any{object("address", "udp://:8125")}, "api_key", "hush"),
+	)
+}
+
+func TestBootstrap(t *testing.T) {
+	message, settings := Bootstrap(file(), at())
+	body := render(t, message, settings)
+	golden.Check(t, "bootstrap", body)
+	var w wire.Writer
+	w.Packed(settings.Message, wire.OmitDefaults)
+	if shown := string(w.Bytes()); strings.Contains(shown, "hush") || strings.Contains(shown, "role:digest") || strings.Contains(shown, "aHVzaA") {
+		t.Errorf("the settings hold a secret: %s", shown)
+	}
+	message, settings = Bootstrap(nil, time.Time{})
+	golden.Check(t, "bootstrap-none", render(t, message))
+	if settings.Message != nil {
+		t.Errorf("no file has the settings %v", settings.Message)
+	}
+}
+
+// FuzzBootstrap reads any JSON as a bootstrap file: the messages can be written
+// and read, and what is secret by its name is not in the settings.
+func FuzzBootstrap(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"node":{"id":1}}`, `{"admin":{"own":{"token":"x"}}}`, `{"static_resources":{"clusters":[{"hosts":[]},null,3]}}`,
+		`{"stats_sinks":[{"typed_config":{"@type":"type.googleapis.com/google.protobuf.Duration","value":"1s"}}]}`,
+		`{"stats_sinks":[{"typed_config":{"@type":"x","value":[1e999]}}]}`, `{"node":{"metadata":[]},"layered_runtime":{"layers":[{"static_layer":{"a":{"b":[null]}}}]}}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		tree := parse(text)
+		message, settings := Bootstrap(tree, at())
+		sections := []Section{message}
+		if settings.Message != nil {
+			sections = append(sections, settings)
+		}
+		render(t, sections...)
+	})
+}
+
+func parse(text string) map[string]any {
+	var tree map[string]any
+	if json.Unmarshal([]byte(text), &tree) != nil {
+		return nil
+	}
+	return tree
+}

@@ -1,0 +1,178 @@
+package configdump
+
+import (
+	"iter"
+	"math"
+	"net/netip"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Assignment is the endpoints of a cluster as they are known now.
+type Assignment struct {
+	Name             string // of the service if it has one, else of the cluster
+	Dynamic          bool   // the cluster came by an update, not with the static configuration
+	Overprovisioning uint32 // percent; 0 means 140
+	DropPercent      float64
+	Localities       []Locality // by priority; empty ones are left out
+}
+
+// Locality is endpoints of one place and priority.
+type Locality struct {
+	Region, Zone, SubZone string
+	Priority              uint32
+	Weight                *uint32 // nil: localities have no weights
+	Endpoints             []Endpoint
+}
+
+// Health is the health of an endpoint.
+type Health uint8
+
+// The kinds of health.
+const (
+	Healthy Health = iota
+	Degraded
+	Unhealthy
+)
+
+// Address is an IP address with its port, or the path of a unix socket.
+type Address struct {
+	IP   netip.AddrPort
+	Pipe string
+}
+
+// Endpoint is one endpoint.
+type Endpoint struct {
+	Address             Address
+	HealthCheckAddress  Address // zero: Address
+	Hostname            string
+	HealthCheckHostname string
+	Health              Health
+	Weight              uint32
+	// Metadata is by name space; its values are those of encoding/json.
+	Metadata map[string]map[string]any
+}
+
+// Endpoints returns the section of the endpoints. There is none if there are no
+// assignments.
+func Endpoints(all iter.Seq[Assignment]) Section {
+	none := true
+	for range all {
+		none = false
+		break
+	}
+	if none {
+		return Section{Key: EndpointKey}
+	}
+	list := func(dynamic bool, message func(*endpointv3.ClusterLoadAssignment) proto.Message) iter.Seq2[string, proto.Message] {
+		return func(yield func(string, proto.Message) bool) {
+			for a := range all {
+				if a.Dynamic == dynamic && !yield(a.Name, message(a.message())) {
+					return
+				}
+			}
+		}
+	}
+	return Section{
+		Key:     EndpointKey,
+		Message: &adminv3.EndpointsConfigDump{},
+		Lists: map[string]iter.Seq2[string, proto.Message]{
+			"static_endpoint_configs": list(false, func(a *endpointv3.ClusterLoadAssignment) proto.Message {
+				return &adminv3.EndpointsConfigDump_StaticEndpointConfig{EndpointConfig: packed(a)}
+			}),
+			"dynamic_endpoint_configs": list(true, func(a *endpointv3.ClusterLoadAssignment) proto.Message {
+				return &adminv3.EndpointsConfigDump_DynamicEndpointConfig{EndpointConfig: packed(a)}
+			}),
+		},
+	}
+}
+
+func (a *Assignment) message() *endpointv3.ClusterLoadAssignment {
+	factor := a.Overprovisioning
+	if factor == 0 {
+		factor = 140
+	}
+	m := &endpointv3.ClusterLoadAssignment{ClusterName: a.Name, Policy: &endpointv3.ClusterLoadAssignment_Policy{
+		OverprovisioningFactor: wrapperspb.UInt32(factor),
+	}}
+	if a.DropPercent > 0 {
+		m.Policy.DropOverloads = []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{{
+			Category: "drop_overload", DropPercentage: &typev3.FractionalPercent{
+				Numerator: uint32(math.Round(min(a.DropPercent, 100) * 10_000)), Denominator: typev3.FractionalPercent_MILLION,
+			},
+		}}
+	}
+	for i := range a.Localities {
+		l := &a.Localities[i]
+		if len(l.Endpoints) == 0 {
+			continue
+		}
+		out := &endpointv3.LocalityLbEndpoints{
+			Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}, Priority: l.Priority,
+		}
+		if l.Weight != nil {
+			out.LoadBalancingWeight = wrapperspb.UInt32(*l.Weight)
+		}
+		for j := range l.Endpoints {
+			out.LbEndpoints = append(out.LbEndpoints, l.Endpoints[j].message())
+		}
+		m.Endpoints = append(m.Endpoints, out)
+	}
+	return m
+}
+
+func (e *Endpoint) message() *endpointv3.LbEndpoint {
+	check := &endpointv3.Endpoint_HealthCheckConfig{Hostname: e.HealthCheckHostname}
+	if hc := e.HealthCheckAddress; hc != (Address{}) && hc != e.Address {
+		check.PortValue = uint32(hc.IP.Port())
+		if hc.Pipe != e.Address.Pipe || hc.IP.Addr() != e.Address.IP.Addr() {
+			check.Address = hc.message()
+		}
+	}
+	return &endpointv3.LbEndpoint{
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Address: e.Address.message(), HealthCheckConfig: check, Hostname: e.Hostname,
+		}},
+		HealthStatus: [...]corev3.HealthStatus{
+			Healthy: corev3.HealthStatus_HEALTHY, Degraded: corev3.HealthStatus_DEGRADED, Unhealthy: corev3.HealthStatus_UNHEALTHY,
+		}[min(e.Health, Unhealthy)],
+		Metadata:            metadata(e.Metadata),
+		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
+	}
+}
+
+func (a Address) message() *corev3.Address {
+	if !a.IP.IsValid() {
+		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: a.Pipe}}}
+	}
+	return socketAddress(a.IP, corev3.SocketAddress_TCP)
+}
+
+func socketAddress(ip netip.AddrPort, p corev3.SocketAddress_Protocol) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Protocol: p, Address: ip.Addr().String(), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(ip.Port())},
+	}}}
+}
+
+// metadata returns the message of free-form values. What is no value of JSON is
+// left out.
+func metadata(spaces map[string]map[string]any) *corev3.Metadata {
+	m := &corev3.Metadata{}
+	for name, fields := range spaces {
+		s, err := structpb.NewStruct(fields)
+		if err != nil {
+			continue
+		}
+		if m.FilterMetadata == nil {
+			m.FilterMetadata = make(map[string]*structpb.Struct, len(spaces))
+		}
+		m.FilterMetadata[name] = s
+	}
+	return m
+}
