@@ -1,0 +1,89 @@
+package transport
+
+import (
+	"reflect"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// choice is a socket with the endpoints it is for.
+type choice struct {
+	match  map[string]any // keys and values the endpoint must have; empty fits all
+	socket *socket
+	counts []*store.Counter // how often it was chosen
+}
+
+func (c *choice) close() {
+	if c.socket != nil && c.socket.tls != nil {
+		c.socket.tls.close()
+	}
+}
+
+// fits tells whether metadata has all that is asked for.
+func (c *choice) fits(metadata map[string]any) bool {
+	for key, want := range c.match {
+		if got, ok := metadata[key]; !ok || !reflect.DeepEqual(got, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// choose returns the first socket that fits metadata, and counts it.
+func (d *Dialer) choose(metadata map[string]any) *socket {
+	c := &d.fallback
+	for i := range d.matches {
+		if d.matches[i].fits(metadata) {
+			c = &d.matches[i]
+			break
+		}
+	}
+	for _, n := range c.counts {
+		n.Inc()
+	}
+	return c.socket
+}
+
+// Resolve chooses the socket of h by its metadata. It is to be called when h
+// joins the cluster and when its metadata changed.
+func (d *Dialer) Resolve(h *host.Host) {
+	s := d.choose(h.Metadata()[d.namespace])
+	if d.chosen == nil {
+		return
+	}
+	d.mu.Lock()
+	d.chosen[h] = s
+	d.mu.Unlock()
+}
+
+// Forget drops what [Dialer.Resolve] found, for a host that left.
+func (d *Dialer) Forget(h *host.Host) {
+	if d.chosen == nil {
+		return
+	}
+	d.mu.Lock()
+	delete(d.chosen, h)
+	d.mu.Unlock()
+}
+
+// socket returns the socket of h. One that was never resolved is looked at now,
+// without being kept or counted.
+func (d *Dialer) socket(h *host.Host) *socket {
+	if d.chosen == nil {
+		return d.fallback.socket
+	}
+	d.mu.RLock()
+	s := d.chosen[h]
+	d.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	metadata := h.Metadata()[d.namespace]
+	for i := range d.matches {
+		if d.matches[i].fits(metadata) {
+			return d.matches[i].socket
+		}
+	}
+	return d.fallback.socket
+}

@@ -1,0 +1,200 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// Options are what one connection has of its own. The zero value has nothing.
+type Options struct {
+	// ServerName replaces the server name that TLS sends, as it is wanted by
+	// those who derive it from a request; empty: that of the socket.
+	ServerName string
+	// SubjectAltNames, if not empty, replaces the configured checks of
+	// alternative names: the peer must have one of these.
+	SubjectAltNames []string
+	// ALPN replaces the offered protocols.
+	ALPN []string
+	// DefaultALPN is offered if neither ALPN nor the socket names protocols.
+	DefaultALPN []string
+}
+
+// Stage is what a connection was busy with when it failed.
+type Stage string
+
+// The stages.
+const (
+	Bind      Stage = "bind"
+	Connect   Stage = "connect"
+	Handshake Stage = "handshake"
+)
+
+// Error is a connection that was not made.
+type Error struct {
+	Cluster string
+	Address string // of the host
+	Stage   Stage
+	Timeout bool // the connect timeout of the cluster passed
+	Err     error
+}
+
+// Error returns a text without secrets.
+func (e *Error) Error() string {
+	return fmt.Sprintf("transport: cluster %q: host %s: %s: %v", e.Cluster, e.Address, e.Stage, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Dialer connects to the hosts of a cluster. It may be used by any number of
+// goroutines.
+type Dialer struct {
+	f       *Factory
+	cluster *config.Cluster
+	scope   *store.Scope
+	source  *source
+
+	namespace string // of the metadata that matches look at
+	matches   []choice
+	fallback  choice
+	check     *socket // of health checks with criteria of their own; nil: as the host
+
+	mu     sync.RWMutex
+	chosen map[*host.Host]*socket // only with matches
+}
+
+// socket is one transport socket: plain text if tls is nil.
+type socket struct {
+	tls *tlsContext
+}
+
+func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, err error) {
+	d := &Dialer{f: f, cluster: c, scope: scope, namespace: f.c.Product + ".transport_socket_match"}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	bind, at := c.Bind, "upstream_bind_config"
+	if bind == nil {
+		bind, at = f.c.Bind, "cluster_manager.upstream_bind_config"
+	}
+	if d.source, err = newSource(bind, c.Keepalive, at); err != nil {
+		return nil, err
+	}
+	var stats *tlsStats
+	open := func(s *config.Socket, path string) (*socket, error) {
+		switch s.Kind {
+		case config.RawBuffer:
+			return &socket{}, nil
+		case config.OtherSocket:
+			return nil, fmt.Errorf("%s: %q connects nowhere here; known are tls and raw_buffer", path, s.Name)
+		}
+		if stats == nil {
+			stats = newTLSStats(scope)
+		}
+		t, err := f.newTLSContext(c.Name, s.TLS, path+".typed_config", stats)
+		if err != nil {
+			return nil, err
+		}
+		return &socket{tls: t}, nil
+	}
+	for i := range c.Sockets.Matches {
+		m := &c.Sockets.Matches[i]
+		s, err := open(&m.Socket, fmt.Sprintf("transport_socket_matches[%d].transport_socket", i))
+		if err != nil {
+			return nil, err
+		}
+		d.matches = append(d.matches, choice{match: m.Match, socket: s, counts: []*store.Counter{scope.Counter(m.Name + ".total_match_count")}})
+	}
+	s, err := open(&c.Sockets.Default, "transport_socket")
+	if err != nil {
+		return nil, err
+	}
+	d.fallback = choice{socket: s, counts: []*store.Counter{
+		scope.Counter("default.total_match_count"),
+		scope.Counter("defaulttotal_match_count"), // as some read it
+	}}
+	if len(d.matches) > 0 {
+		d.chosen = make(map[*host.Host]*socket)
+	}
+	if len(c.HealthChecks) > 0 && c.HealthChecks[0].TransportSocketMatch != nil {
+		d.check = d.choose(c.HealthChecks[0].TransportSocketMatch)
+	}
+	return d, nil
+}
+
+// Close ends the use of certificates. Connections are not touched.
+func (d *Dialer) Close() {
+	for _, c := range d.matches {
+		c.close()
+	}
+	d.fallback.close()
+}
+
+// Secure tells whether connections to h are made by TLS.
+func (d *Dialer) Secure(h *host.Host) bool { return d.socket(h).tls != nil }
+
+// Dial connects to h, handshake included, in the connect timeout of the
+// cluster. The error is an [*Error]. What is returned is a *net.TCPConn, a
+// *net.UnixConn or a *tls.Conn.
+func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, error) {
+	late := errors.New("not connected in " + d.cluster.ConnectTimeout.String())
+	ctx, cancel := context.WithTimeoutCause(ctx, d.cluster.ConnectTimeout, late)
+	defer cancel()
+	conn, stage, err := d.connect(ctx, h, h.Address(), d.socket(h), o)
+	if err == nil {
+		return conn, nil
+	}
+	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Err: err}
+	if context.Cause(ctx) == late {
+		e.Timeout, e.Err = true, late
+	}
+	return nil, e
+}
+
+// DialCheck connects to an address of h for an active health check, which has a
+// timeout of its own. It uses the socket and the protocols that the check asks
+// for.
+func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error) {
+	s, o := d.check, Options{}
+	if s == nil {
+		s = d.socket(h)
+	}
+	if len(d.cluster.HealthChecks) > 0 {
+		o.ALPN = d.cluster.HealthChecks[0].ALPN
+	}
+	conn, stage, err := d.connect(ctx, h, a, s, o)
+	if err != nil {
+		return nil, &Error{Cluster: d.cluster.Name, Address: a.String(), Stage: stage, Err: err}
+	}
+	return conn, nil
+}
+
+func (d *Dialer) connect(ctx context.Context, h *host.Host, a host.Address, s *socket, o Options) (net.Conn, Stage, error) {
+	conn, err := d.source.dial(ctx, a)
+	if err != nil {
+		var b *bindError
+		if errors.As(err, &b) {
+			d.scope.Counter("bind_errors").Inc()
+			return nil, Bind, err
+		}
+		return nil, Connect, err
+	}
+	if s.tls == nil {
+		return conn, "", nil
+	}
+	c, err := s.tls.handshake(ctx, conn, h, &o)
+	if err != nil {
+		conn.Close()
+		return nil, Handshake, err
+	}
+	return c, "", nil
+}

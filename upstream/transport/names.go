@@ -1,0 +1,120 @@
+package transport
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// sanCheck is one allowed alternative name.
+type sanCheck struct {
+	kind  config.SANType
+	text  match.Matcher
+	exact string // of an exact match; certificates may have a wildcard for it
+}
+
+// sanChecks compiles the configured names.
+func sanChecks(list []config.SAN, at string) ([]sanCheck, error) {
+	var out []sanCheck
+	for i, s := range list {
+		field := fmt.Sprintf("%s.match_typed_subject_alt_names[%d]", at, i)
+		if s.Type == config.AnySAN {
+			field = fmt.Sprintf("%s.match_subject_alt_names[%d]", at, i)
+		}
+		if s.Type == config.OtherNameSAN {
+			return nil, fmt.Errorf("%s.san_type: OTHER_NAME is not supported; use EMAIL, DNS, URI or IP_ADDRESS", field)
+		}
+		kinds := map[config.MatchKind]match.Kind{
+			config.MatchExact: match.Exact, config.MatchPrefix: match.Prefix, config.MatchSuffix: match.Suffix,
+			config.MatchContains: match.Contains, config.MatchRegex: match.Regex,
+		}
+		kind, ok := kinds[s.Matcher.Kind]
+		if !ok {
+			return nil, fmt.Errorf("%s.matcher: custom matchers are not supported", field)
+		}
+		m, err := match.New(kind, s.Matcher.Pattern, s.Matcher.IgnoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s.matcher: %w", field, err)
+		}
+		c := sanCheck{kind: s.Type, text: m}
+		if kind == match.Exact {
+			c.exact = s.Matcher.Pattern
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// match tells whether a certificate has the name.
+func (c *sanCheck) match(cert *x509.Certificate) bool {
+	if c.kind == config.AnySAN || c.kind == config.DNSSAN {
+		for _, name := range cert.DNSNames {
+			if c.text.Match(name) || c.exact != "" && matchDNS(name, c.exact) {
+				return true
+			}
+		}
+	}
+	if c.kind == config.AnySAN || c.kind == config.URISAN {
+		for _, u := range cert.URIs {
+			if c.text.Match(u.String()) {
+				return true
+			}
+		}
+	}
+	if c.kind == config.AnySAN || c.kind == config.EmailSAN {
+		for _, address := range cert.EmailAddresses {
+			if c.text.Match(address) {
+				return true
+			}
+		}
+	}
+	if c.kind == config.AnySAN || c.kind == config.IPSAN {
+		for _, ip := range cert.IPAddresses {
+			if c.text.Match(ip.String()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasName tells whether a certificate has a name of any kind.
+func hasName(cert *x509.Certificate, name string) bool {
+	if ip, err := netip.ParseAddr(name); err == nil {
+		for _, have := range cert.IPAddresses {
+			if a, ok := netip.AddrFromSlice(have); ok && a.Unmap() == ip.Unmap() {
+				return true
+			}
+		}
+		return false
+	}
+	for _, u := range cert.URIs {
+		if u.String() == name {
+			return true
+		}
+	}
+	for _, pattern := range cert.DNSNames {
+		if matchDNS(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchDNS tells whether the name in a certificate, which may begin with a
+// wildcard for one label, stands for name.
+func matchDNS(pattern, name string) bool {
+	if strings.EqualFold(pattern, name) {
+		return true
+	}
+	parent, ok := strings.CutPrefix(pattern, "*.")
+	if !ok {
+		return false
+	}
+	label, rest, ok := strings.Cut(name, ".")
+	return ok && label != "" && strings.EqualFold(rest, parent)
+}

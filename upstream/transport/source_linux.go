@@ -1,0 +1,84 @@
+package transport
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// supported tells whether everything asked for can be done on this system.
+func (s *source) supported(at string) error {
+	for i, o := range append(append([]config.SocketOption(nil), s.prebind...), s.bound...) {
+		if o.IsInt && o.Int != int64(int32(o.Int)) && o.Int != int64(uint32(o.Int)) {
+			return fmt.Errorf("%s.socket_options[%d].int_value: %d does not fit in 32 bits", at, i, o.Int)
+		}
+	}
+	return nil
+}
+
+// prepare sets options of a socket and binds it.
+func (s *source) prepare(fd int, remote netip.Addr) error {
+	if err := setOptions(fd, s.prebind); err != nil {
+		return err
+	}
+	if a, ok := s.address(remote); ok {
+		if err := s.bind(fd, a, remote); err != nil {
+			return &bindError{a, err}
+		}
+	}
+	return setOptions(fd, s.bound)
+}
+
+func (s *source) bind(fd int, a netip.AddrPort, remote netip.Addr) error {
+	if s.freebind {
+		if err := unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_FREEBIND, 1); err != nil {
+			return fmt.Errorf("freebind: %w", err)
+		}
+	}
+	if a.Port() == 0 {
+		// The port is chosen at connect, so that many connections to different
+		// hosts can share it. Systems without this choose it at bind.
+		_ = unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	}
+	ip := a.Addr().Unmap()
+	if remote.Unmap().Is4() {
+		if !ip.Is4() {
+			return fmt.Errorf("cannot reach %s: not of the same family", remote)
+		}
+		return unix.Bind(fd, &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()})
+	}
+	if ip.Is4() {
+		return fmt.Errorf("cannot reach %s: not of the same family", remote)
+	}
+	to := &unix.SockaddrInet6{Port: int(a.Port()), Addr: ip.As16()}
+	if zone := ip.Zone(); zone != "" {
+		if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+			to.ZoneId = uint32(n)
+		} else if i, err := net.InterfaceByName(zone); err == nil {
+			to.ZoneId = uint32(i.Index)
+		} else {
+			return fmt.Errorf("zone %q: no such interface", zone)
+		}
+	}
+	return unix.Bind(fd, to)
+}
+
+func setOptions(fd int, list []config.SocketOption) error {
+	for _, o := range list {
+		var err error
+		if o.IsInt {
+			err = unix.SetsockoptInt(fd, int(o.Level), int(o.Name), int(int32(o.Int)))
+		} else {
+			err = unix.SetsockoptString(fd, int(o.Level), int(o.Name), o.Buf)
+		}
+		if err != nil {
+			return fmt.Errorf("socket option level %d name %d: %w", o.Level, o.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package transport
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// supported tells whether everything asked for can be done on this system.
+func (s *source) supported(at string) error {
+	switch {
+	case len(s.addresses) > 0:
+		return fmt.Errorf("%s.source_address: binding is offered on Linux only", at)
+	case s.freebind:
+		return fmt.Errorf("%s.freebind: offered on Linux only", at)
+	case len(s.prebind)+len(s.bound) > 0:
+		return fmt.Errorf("%s.socket_options: offered on Linux only", at)
+	}
+	return nil
+}
+
+// prepare has nothing to do here.
+func (s *source) prepare(int, netip.Addr) error { return nil }
