@@ -1,0 +1,270 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// DefaultMaxMessageBytes bounds a response, and a file, unless the
+// configuration says otherwise.
+const DefaultMaxMessageBytes = 64 << 20
+
+// Config says what to follow.
+type Config struct {
+	// Store takes the statistics. It must be set.
+	Store *store.Store
+	// Decoder reads clusters and load assignments. It must be set.
+	Decoder *config.Decoder
+	// Node is who asks.
+	Node Node
+
+	// ADS is the server of the aggregated stream; nil: there is none.
+	ADS *config.APISource
+	// CDS is where clusters come from; nil: only those of the static
+	// configuration are there.
+	CDS *config.ConfigSource
+	// Layers are the runtime layers to follow, and SetLayer takes their values.
+	// An error of it refuses them.
+	Layers   []Layer
+	SetLayer func(name string, values map[string]any) error
+
+	// Dial connects to a host of the cluster of a control plane, with TLS where
+	// the transport socket wants it; the other side must then speak HTTP/2
+	// ("h2" in ALPN). Nil dials in plain text, and refuses clusters with another
+	// transport socket.
+	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
+	// Credentials returns those for a target that is given by URI. Nil, or a
+	// target without channel credentials, is plain text.
+	Credentials func(config.GRPCService) (credentials.TransportCredentials, error)
+
+	// Product is the product name, told to servers; default "proxy".
+	Product string
+	// MaxMessageBytes bounds a response and a file; 0 means
+	// [DefaultMaxMessageBytes].
+	MaxMessageBytes int
+	// Rand returns uniform random numbers for delays and is called concurrently;
+	// nil means those of math/rand/v2.
+	Rand func() uint64
+	// Logger takes warnings; nil discards them.
+	Logger *slog.Logger
+}
+
+// Node says who this process is.
+type Node struct {
+	ID, Cluster    string
+	Locality       host.Locality
+	Metadata       map[string]any // values as those of JSON
+	ClientFeatures []string
+	Version        string // of the program
+}
+
+// Layer is a layer of runtime values.
+type Layer struct {
+	Name   string // of the resource
+	Source config.ConfigSource
+}
+
+// Client follows control planes. All methods are safe for concurrent use.
+type Client struct {
+	o        Config
+	log      *slog.Logger
+	node     *node
+	manager  *upstream.Manager
+	attached chan struct{} // closed once manager is set
+	ads      *mux          // nil: none
+	clusters *clusters     // nil: none are followed
+	files    files
+	open     func(ctx context.Context, api *config.APISource, delta bool, method string) (stream, error)
+
+	layersWaiting sync.WaitGroup
+	layersReady   chan struct{}
+}
+
+// New returns a client that does nothing yet. An error says what of the
+// configuration cannot work.
+func New(o Config) (*Client, error) {
+	if o.Product == "" {
+		o.Product = "proxy"
+	}
+	if o.MaxMessageBytes <= 0 {
+		o.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Uint64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{o: o, log: o.Logger, attached: make(chan struct{}), layersReady: make(chan struct{})}
+	c.files.log, c.open = o.Logger, c.openGRPC
+	meta, err := structpb.NewStruct(o.Node.Metadata)
+	if err != nil {
+		return nil, fmt.Errorf("xds: metadata of the node: %w", err)
+	}
+	if len(o.Node.Metadata) == 0 {
+		meta = nil
+	}
+	c.node = &corev3.Node{
+		Id: o.Node.ID, Cluster: o.Node.Cluster, Metadata: meta, ClientFeatures: o.Node.ClientFeatures,
+		UserAgentName: o.Product, UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: o.Node.Version},
+	}
+	if l := o.Node.Locality; l != (host.Locality{}) {
+		c.node.Locality = &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}
+	}
+	if o.ADS != nil {
+		var delta bool
+		switch o.ADS.Type {
+		case config.APIGRPC, config.APIAggregatedGRPC:
+		case config.APIDeltaGRPC, config.APIAggregatedDeltaGRPC:
+			delta = true
+		default:
+			return nil, errors.New("xds: ads_config: api_type is not one of GRPC, DELTA_GRPC, AGGREGATED_GRPC and AGGREGATED_DELTA_GRPC")
+		}
+		if err := checkTarget(o.ADS); err != nil {
+			return nil, fmt.Errorf("xds: ads_config: %w", err)
+		}
+		c.ads = c.newMux(o.ADS, aggregatedMethod(delta), delta, o.Store.Root())
+	}
+	if o.CDS != nil {
+		if err := c.check(o.CDS); err != nil {
+			return nil, fmt.Errorf("xds: cds_config: %w", err)
+		}
+		c.clusters = &clusters{c: c, scope: o.Store.Scope("cluster_manager.cds"), known: make(map[string]uint64), failures: make(map[string]*Failure)}
+		c.clusters.stats = newUpdateStats(c.clusters.scope)
+	}
+	for _, l := range o.Layers {
+		if err := c.check(&l.Source); err != nil {
+			return nil, fmt.Errorf("xds: runtime layer %q: %w", l.Name, err)
+		}
+		c.layersWaiting.Add(1)
+	}
+	return c, nil
+}
+
+func checkTarget(api *config.APISource) error {
+	if len(api.GRPC) != 1 {
+		return fmt.Errorf("grpc_services: %d services, exactly one is supported", len(api.GRPC))
+	}
+	if g := api.GRPC[0]; g.ClusterName == "" && g.TargetURI == "" {
+		return errors.New("grpc_services: neither a cluster name nor a target URI")
+	}
+	return nil
+}
+
+// check tells what of a source cannot work here.
+func (c *Client) check(s *config.ConfigSource) error {
+	switch s.Kind {
+	case config.SourcePath:
+		return nil
+	case config.SourceADS, config.SourceSelf:
+		if c.ads == nil {
+			return errors.New("needs the aggregated stream, but there is no ads_config")
+		}
+		return nil
+	case config.SourceAPI:
+		switch s.API.Type {
+		case config.APIGRPC, config.APIDeltaGRPC:
+			return checkTarget(s.API)
+		}
+		return errors.New("api_config_source: api_type is not one of GRPC and DELTA_GRPC")
+	}
+	return errors.New("no source given, one of path, path_config_source, api_config_source and ads is needed")
+}
+
+func (c *Client) newMux(api *config.APISource, method string, delta bool, sc *store.Scope) *mux {
+	return &mux{
+		method: method, delta: delta, nodeAll: !delta && !api.SetNodeOnFirstMessageOnly,
+		node: c.node, stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
+		backoff: backoff{rand: c.o.Rand}, log: c.log, wake: make(chan struct{}, 1),
+		open: func(ctx context.Context) (stream, error) {
+			if err := c.wait(ctx); err != nil {
+				return nil, err
+			}
+			return c.open(ctx, api, delta, method)
+		},
+	}
+}
+
+// Attach says which manager gets clusters and has those of the control planes.
+// It must be called once, before the manager starts: the manager is then ready
+// only when the first clusters that are followed are ready too.
+func (c *Client) Attach(m *upstream.Manager) {
+	c.manager = m
+	if c.clusters != nil {
+		c.clusters.done = m.Expect()
+	}
+	close(c.attached)
+}
+
+// wait waits until there is a manager.
+func (c *Client) wait(ctx context.Context) error {
+	select {
+	case <-c.attached:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run follows clusters, once the static ones are ready, and runtime layers, once
+// those are ready that need no other cluster, and serves all that comes over the
+// aggregated stream. It returns nil when ctx is done and nothing runs any more.
+func (c *Client) Run(ctx context.Context) error {
+	if c.wait(ctx) != nil {
+		return nil
+	}
+	var all sync.WaitGroup
+	if c.ads != nil {
+		all.Go(func() { c.ads.run(ctx) })
+	}
+	if c.clusters != nil {
+		all.Go(func() { c.clusters.run(ctx) })
+	}
+	for i := range c.o.Layers {
+		all.Go(func() { c.runLayer(ctx, &c.o.Layers[i]) })
+	}
+	all.Go(func() {
+		defer close(c.layersReady)
+		c.layersWaiting.Wait()
+	})
+	all.Wait()
+	return nil
+}
+
+// LayersReady is closed when every runtime layer had a first answer, good or
+// bad, or waited for it long enough, or when Run ends.
+func (c *Client) LayersReady() <-chan struct{} { return c.layersReady }
+
+// follow leads what src says of one resource, or of all, to a sink until ctx is
+// done. Statistics of a stream of its own are in sc.
+func (c *Client) follow(ctx context.Context, k kind, name string, src *config.ConfigSource, to sink, stats updateStats, sc *store.Scope) {
+	s := newSubscription(k, name, to, stats, src.InitialFetchTimeout)
+	defer s.answered()
+	switch src.Kind {
+	case config.SourcePath:
+		c.followFile(ctx, src, s)
+	case config.SourceAPI:
+		delta := src.API.Type == config.APIDeltaGRPC
+		m := c.newMux(src.API, k.method(delta), delta, sc)
+		m.alone = true
+		defer m.follow(s)()
+		m.run(ctx)
+	default:
+		defer c.ads.follow(s)()
+		<-ctx.Done()
+	}
+}

@@ -1,0 +1,179 @@
+package xds
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// Failure is what was wrong with a cluster that was refused last time. What was
+// in force of that name still is.
+type Failure struct {
+	Name    string
+	Version string
+	Details string
+	Attempt time.Time
+	// Config is the cluster as it came, nil if it was a text that is none.
+	Config *anypb.Any
+}
+
+// clusters keeps the clusters of the manager as a server or a file wants them.
+type clusters struct {
+	c     *Client
+	scope *store.Scope
+	stats updateStats
+	done  func() // the first clusters are there
+
+	// known are the clusters that were accepted, with a hash of their bytes; 0 if
+	// they came as text. Only updates touch it.
+	known map[string]uint64
+
+	mu       sync.Mutex // guards failures
+	failures map[string]*Failure
+}
+
+func (s *clusters) run(ctx context.Context) {
+	select {
+	case <-s.c.manager.StaticReady():
+	case <-ctx.Done():
+		return
+	}
+	s.c.follow(ctx, clusterKind, "", s.c.o.CDS, s, s.stats, s.scope)
+}
+
+func (s *clusters) started() { s.done() }
+
+// apply applies each cluster on its own: a bad one does not keep the others from
+// being added, updated or removed.
+func (s *clusters) apply(u *update) (changed bool, faults []fault) {
+	m := s.c.manager
+	seen := make(map[string]bool, len(u.resources))
+	nameless := false
+	for i := range u.resources {
+		r := &u.resources[i]
+		if r.Name != "" && seen[r.Name] {
+			faults = append(faults, fault{r.Name, duplicate(r)})
+			continue
+		}
+		seen[r.Name] = true
+		if heartbeat(r) {
+			continue
+		}
+		nameless = nameless || r.Name == ""
+		did, err := s.set(r)
+		if err != nil {
+			faults = append(faults, fault{r.Name, err})
+		}
+		changed = changed || did
+		s.note(r, err)
+	}
+	removed := u.removed
+	if u.full && !nameless { // what has no name may be any of those that seem to be missing
+		removed = nil
+		for name := range s.known {
+			if !seen[name] {
+				removed = append(removed, name)
+			}
+		}
+	}
+	slices.Sort(removed)
+	for _, name := range removed {
+		if _, ok := s.known[name]; ok {
+			changed = m.Remove(name) || changed
+			delete(s.known, name)
+		}
+		s.forget(name)
+	}
+	if len(faults) == 0 || changed {
+		m.SetVersion(u.version)
+	}
+	if u.full && !nameless {
+		s.keepFailures(seen)
+	}
+	return changed, faults
+}
+
+// set adds or updates one cluster.
+func (s *clusters) set(r *config.Resource) (changed bool, err error) {
+	var hash uint64
+	if b := r.Bytes(); b != nil {
+		hash = xxhash.Sum64(b) | 1
+	}
+	if old, ok := s.known[r.Name]; ok && hash != 0 && old == hash {
+		return false, nil
+	}
+	p, err := s.c.o.Decoder.ClusterResource(r)
+	if err != nil {
+		return false, err
+	}
+	if p.Cluster.Name != r.Name {
+		return false, misnamed(r, p.Cluster.Name)
+	}
+	changed, err = s.c.manager.AddOrUpdate(p, r.Version)
+	if err == nil {
+		s.known[r.Name] = hash
+		for _, w := range p.Warnings() {
+			s.c.log.Warn(w.Error())
+		}
+	}
+	return changed, err
+}
+
+// note keeps or drops the failure of a cluster.
+func (s *clusters) note(r *config.Resource, err error) {
+	if err == nil {
+		s.forget(r.Name)
+		return
+	}
+	s.c.log.Warn("cluster refused", "cluster", r.Name, "error", err.Error())
+	if r.Name == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures[r.Name] = &Failure{Name: r.Name, Version: r.Version, Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
+}
+
+func (s *clusters) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failures, name)
+}
+
+// keepFailures drops the failures of all clusters but those.
+func (s *clusters) keepFailures(names map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.failures, func(name string, _ *Failure) bool { return !names[name] })
+}
+
+// Failures calls yield with each cluster whose last update was refused, in the
+// order of names. What it gets must not be changed.
+func (c *Client) Failures(yield func(*Failure) bool) {
+	s := c.clusters
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	list := slices.Collect(maps.Values(s.failures))
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b *Failure) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	for _, f := range list {
+		if !yield(f) {
+			return
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package xds
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// Source returns what finds the hosts of an EDS cluster, or says why nothing
+// here can. It is made for [upstream.Config].
+func (c *Client) Source(cl *config.Cluster) (upstream.Source, error) {
+	if cl.Type != config.EDSDiscovery || cl.EDS == nil {
+		return nil, fmt.Errorf("xds: cluster %q is not of type EDS", cl.Name)
+	}
+	if err := c.check(&cl.EDS.Source); err != nil {
+		return nil, fmt.Errorf("eds_cluster_config.eds_config: %w", err)
+	}
+	return &endpointSource{c, cl.EDS}, nil
+}
+
+// endpointSource finds the hosts of one cluster.
+type endpointSource struct {
+	c   *Client
+	eds *config.EDS
+}
+
+// Run follows the load assignment of cl until ctx is done.
+func (s *endpointSource) Run(ctx context.Context, cl *upstream.Cluster) {
+	stats := newUpdateStats(cl.Scope())
+	e := &endpoints{c: s.c, cl: cl}
+	defer e.close()
+	s.c.follow(ctx, endpointKind, s.eds.ServiceName, &s.eds.Source, e, stats, cl.Scope())
+}
+
+// endpoints puts load assignments in force.
+type endpoints struct {
+	c  *Client
+	cl *upstream.Cluster
+
+	mu     sync.Mutex // held while hosts are set
+	expiry *time.Timer
+	closed bool
+}
+
+func (e *endpoints) started() { e.cl.DiscoveryDone() }
+
+func (e *endpoints) apply(u *update) (changed bool, faults []fault) {
+	switch len(u.resources) {
+	case 0:
+		e.cl.Stats().UpdateEmpty.Inc()
+		return false, nil
+	case 1:
+	default:
+		return false, []fault{{"", fmt.Errorf("xds: %d load assignments for cluster %q, exactly one is allowed", len(u.resources), e.cl.Config().Name)}}
+	}
+	r := &u.resources[0]
+	changed, err := e.set(r)
+	if err != nil {
+		e.c.log.Warn("load assignment refused", "cluster", e.cl.Config().Name, "error", err.Error())
+		return false, []fault{{r.Name, err}}
+	}
+	if u.cached {
+		e.cl.Stats().AssignmentUseCached.Inc()
+	}
+	return changed, nil
+}
+
+func (e *endpoints) set(r *config.Resource) (changed bool, err error) {
+	p, err := e.c.o.Decoder.AssignmentResource(r)
+	if err != nil {
+		return false, err
+	}
+	if p.Assignment.ClusterName != r.Name {
+		return false, misnamed(r, p.Assignment.ClusterName)
+	}
+	if want := e.cl.Config().EDS.ServiceName; r.Name != want {
+		return false, fmt.Errorf("xds: load assignment %q is not for cluster %q, which asks for %q", r.Name, e.cl.Config().Name, want)
+	}
+	a, err := upstream.ResolveAssignment(p.Assignment)
+	if err != nil {
+		return false, fmt.Errorf("xds: load assignment %q: %w", r.Name, err)
+	}
+	for _, w := range p.Warnings() {
+		e.c.log.Warn(w.Error())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false, nil
+	}
+	e.expireLocked(p.Assignment.EndpointStaleAfter)
+	return e.cl.UpdateHosts(0, a), nil
+}
+
+// expireLocked lets the hosts go after d unless another assignment comes; 0 is
+// never. e.mu is held.
+func (e *endpoints) expireLocked(d time.Duration) {
+	if e.expiry != nil {
+		e.expiry.Stop()
+		e.expiry = nil
+	}
+	if d <= 0 {
+		return
+	}
+	e.cl.Stats().AssignmentTimeoutReceived.Inc()
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.expiry != t { // stopped too late
+			return
+		}
+		e.expiry = nil
+		e.cl.Stats().AssignmentStale.Inc()
+		e.cl.UpdateHosts(0, &upstream.Assignment{})
+	})
+	e.expiry = t
+}
+
+func (e *endpoints) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	e.expireLocked(0)
+}

@@ -1,0 +1,293 @@
+package xds
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+func TestClustersAndHostsOverTheAggregatedStream(t *testing.T) {
+	tests := []struct {
+		delta                              bool
+		method                             string
+		hello, clusters, hosts, less, gone string
+	}{
+		{
+			false, "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+			"Cluster node=node",
+			"Cluster node=node version=1 nonce=n1\nClusterLoadAssignment node=node names=a,b-service",
+			"ClusterLoadAssignment node=node version=e1 names=a,b-service nonce=n2",
+			"Cluster node=node version=2 nonce=n3\nClusterLoadAssignment node=node version=e1 names=a nonce=n2",
+			"Cluster node=node version=3 nonce=n4\nClusterLoadAssignment node=node version=e1 nonce=n2",
+		},
+		{
+			true, "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+			"Cluster node=node",
+			"Cluster nonce=n1\nClusterLoadAssignment subscribe=a,b-service",
+			"ClusterLoadAssignment nonce=n2",
+			"Cluster nonce=n3\nClusterLoadAssignment unsubscribe=b-service",
+			"Cluster nonce=n4\nClusterLoadAssignment unsubscribe=a",
+		},
+	}
+	for i, tt := range tests {
+		t.Run(variants[i].name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, tt.delta, nil)
+				r.start()
+				s := r.open()
+				equal(t, "method", s.method, tt.method)
+				equal(t, "hello", s.says(), tt.hello)
+
+				equal(t, "after the clusters", s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{
+					edsCluster("a"), edsCluster("b", named("b-service")),
+				}}), tt.clusters)
+				select {
+				case <-r.m.Ready():
+					t.Error("ready before the hosts of the first clusters are there")
+				default:
+				}
+				equal(t, "after the hosts", s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{
+					endpointsOf("a", 1, 2), endpointsOf("b-service", 3),
+				}}), tt.hosts)
+				select {
+				case <-r.m.Ready():
+				default:
+					t.Error("not ready though all hosts are there")
+				}
+				equal(t, "hosts", r.hosts("a")+" "+r.hosts("b"), ":1 :2 :3")
+				equal(t, "version", r.m.Version(), "1")
+				equal(t, "stats", r.counts("cluster_manager.cds.update_success", "cluster_manager.cds.update_attempt", "cluster_manager.cds.config_reload",
+					"cluster.a.update_success", "cluster.a.update_rejected", "control_plane.connected_state", "cluster_manager.cluster_added"),
+					"update_success=1 update_attempt=2 config_reload=1 update_success=1 update_rejected=0 connected_state=1 cluster_added=2")
+
+				less := answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a")}}
+				none := answer{kind: clusterKind, version: "3", nonce: "n4"}
+				if tt.delta {
+					less.resources, less.removed = nil, []string{"b"}
+					none.removed = []string{"a"}
+				}
+				equal(t, "after a removal", s.answer(t, less), tt.less)
+				equal(t, "hosts", r.hosts("a")+" "+r.hosts("b"), ":1 :2 -")
+				equal(t, "after all are removed", s.answer(t, none), tt.gone)
+				equal(t, "clusters", r.hosts("a")+r.hosts("b"), "--")
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestUnchangedResourcesDisturbNothing(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				for _, version := range []string{"1", "2"} {
+					s.answer(t, answer{kind: clusterKind, version: version, nonce: "c" + version, resources: []proto.Message{edsCluster("a")}})
+					s.answer(t, answer{kind: endpointKind, version: version, nonce: "e" + version, resources: []proto.Message{endpointsOf("a", 1)}})
+				}
+				equal(t, "stats", r.counts("cluster_manager.cluster_added", "cluster_manager.cluster_modified", "cluster_manager.cds.config_reload",
+					"cluster_manager.cds.update_success", "cluster.a.update_success", "cluster.a.update_no_rebuild", "cluster.a.config_reload"),
+					"cluster_added=1 cluster_modified=0 config_reload=1 update_success=2 update_success=2 update_no_rebuild=1 config_reload=1")
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestBadClustersAreRefusedOneByOne(t *testing.T) {
+	const problem = `cluster \"bad\": connect_timeout: -1s must be greater than 0s`
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("bad")}})
+				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("bad", 2)}})
+				reply := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{
+					edsCluster("bad", timeout(-time.Second)), edsCluster("a"), edsCluster("c"), edsCluster("c"),
+				}})
+				want := `Cluster node=node version=1 nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
+					"\nClusterLoadAssignment node=node version=e names=a,bad,c nonce=n2"
+				if v.delta {
+					want = `Cluster nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
+						"\nClusterLoadAssignment subscribe=c"
+				}
+				equal(t, "reply", reply, want)
+				equal(t, "hosts", r.hosts("a")+r.hosts("bad"), ":1:2")
+				equal(t, "version", r.m.Version(), "2") // c was applied
+				equal(t, "stats", r.counts("cluster_manager.cds.update_success", "cluster_manager.cds.update_rejected", "cluster_manager.cds.update_attempt"),
+					"update_success=1 update_rejected=1 update_attempt=3")
+				var failed []string
+				for f := range r.c.Failures {
+					failed = append(failed, f.Name, f.Version, f.Config.GetTypeUrl())
+					if want := time.Now().Add(-gatherTime); !f.Attempt.Equal(want) {
+						t.Errorf("attempt %v, want %v", f.Attempt, want)
+					}
+				}
+				if !slices.Equal(failed, []string{"bad", "2", clusterKind.typeURL()}) {
+					t.Errorf("failures %q", failed)
+				}
+				s.answer(t, answer{kind: clusterKind, version: "3", nonce: "n4", resources: []proto.Message{edsCluster("bad"), edsCluster("a"), edsCluster("c")}})
+				for f := range r.c.Failures {
+					t.Errorf("cluster %q still counts as refused", f.Name)
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestStreamIsOpenedAgain(t *testing.T) {
+	hello := map[bool]string{
+		false: "Cluster node=node version=1\nClusterLoadAssignment node=node version=e names=a",
+		true:  "Cluster node=node initial=a:1\nClusterLoadAssignment subscribe=a initial=a:e",
+	}
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
+
+				r.refuse = errors.New("nobody is there")
+				close(s.broken)
+				synctest.Wait()
+				equal(t, "state", r.counts("control_plane.connected_state", "cluster.a.update_failure", "cluster_manager.cds.update_failure"),
+					"connected_state=0 update_failure=1 update_failure=1")
+				equal(t, "hosts", r.hosts("a"), ":1")
+				time.Sleep(firstDelay) // the largest random part of it
+				synctest.Wait()
+				equal(t, "failures", r.counts("cluster.a.update_failure"), "update_failure=2")
+				r.refuse = nil
+				time.Sleep(firstDelay) // of at most twice that
+				equal(t, "hello again", r.open().says(), hello[v.delta])
+				equal(t, "state", r.counts("control_plane.connected_state"), "connected_state=1")
+				equal(t, "hosts", r.hosts("a"), ":1")
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestBackoffDoublesUpToItsEnd(t *testing.T) {
+	b := backoff{rand: func() uint64 { return 1<<63 - 1 }}
+	b.rand = func() uint64 { return uint64(b.most) - 1 }
+	var got []time.Duration
+	for range 9 {
+		got = append(got, b.next())
+	}
+	want := []time.Duration{500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000}
+	for i := range want {
+		if got[i] != want[i]*time.Millisecond {
+			t.Errorf("delay %d is %v, want %v", i, got[i], want[i]*time.Millisecond)
+		}
+	}
+	b.reset()
+	if d := b.next(); d != firstDelay {
+		t.Errorf("%v after a reset, want %v", d, firstDelay)
+	}
+	b.rand = func() uint64 { return 0 }
+	if d := b.next(); d <= 0 {
+		t.Errorf("delay %v, want more than 0", d)
+	}
+}
+
+func TestFirstAnswerIsNotWaitedForLongerThanAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, nil)
+		r.start()
+		s := r.open()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		time.Sleep(15*time.Second - gatherTime - 1)
+		synctest.Wait()
+		equal(t, "before", r.counts("cluster.a.init_fetch_timeout", "cluster_manager.cds.init_fetch_timeout"), "init_fetch_timeout=0 init_fetch_timeout=0")
+		time.Sleep(1)
+		synctest.Wait()
+		equal(t, "after", r.counts("cluster.a.init_fetch_timeout", "cluster_manager.cds.init_fetch_timeout"), "init_fetch_timeout=1 init_fetch_timeout=0")
+		select {
+		case <-r.m.Ready():
+		default:
+			t.Error("not ready after the time")
+		}
+		s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
+		equal(t, "hosts", r.hosts("a"), ":1")
+		r.stop()
+	})
+}
+
+func TestStartGoesOnWithoutControlPlane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, true, nil)
+		r.refuse = errors.New("nobody is there")
+		r.start()
+		time.Sleep(16 * time.Second)
+		synctest.Wait()
+		equal(t, "stats", r.counts("cluster_manager.cds.init_fetch_timeout"), "init_fetch_timeout=1")
+		select {
+		case <-r.m.Ready():
+		default:
+			t.Error("not ready after the time")
+		}
+		r.stop()
+	})
+}
+
+func TestNewVersionOfAClusterKeepsItsHosts(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
+				first := r.m.Cluster("a").Current()
+				reply := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a", timeout(2*time.Second))}})
+				want := map[bool]string{false: "Cluster node=node version=2 nonce=n3", true: "Cluster nonce=n3"}[v.delta]
+				equal(t, "reply", reply, want)
+				if r.m.Cluster("a").Current() == first {
+					t.Error("the new version waits though its hosts are known")
+				}
+				equal(t, "hosts", r.hosts("a"), ":1")
+				equal(t, "stats", r.counts("cluster.a.assignment_use_cached", "cluster_manager.cluster_modified", "cluster_manager.warming_clusters"),
+					"assignment_use_cached=1 cluster_modified=1 warming_clusters=0")
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestStaleHostsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, nil)
+		r.start()
+		s := r.open()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		a := endpointsOf("a", 1)
+		a.Policy = stale(time.Minute)
+		s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+		time.Sleep(50 * time.Second)
+		s.answer(t, answer{kind: endpointKind, version: "e2", nonce: "n3", resources: []proto.Message{a}})
+		time.Sleep(time.Minute - gatherTime - 1)
+		synctest.Wait()
+		equal(t, "hosts", r.hosts("a"), ":1")
+		time.Sleep(1)
+		synctest.Wait()
+		equal(t, "hosts", r.hosts("a"), "")
+		equal(t, "stats", r.counts("cluster.a.assignment_timeout_received", "cluster.a.assignment_stale"), "assignment_timeout_received=2 assignment_stale=1")
+		s.answer(t, answer{kind: endpointKind, version: "e3", nonce: "n4", resources: []proto.Message{endpointsOf("a", 2)}})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		equal(t, "hosts", r.hosts("a"), ":2")
+		r.stop()
+	})
+}

@@ -1,0 +1,158 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// codec sends messages and hands over what comes as bytes, which are judged
+// before they are decoded.
+type codec struct{}
+
+// Name returns the content subtype, that of protobuf.
+func (codec) Name() string { return "proto" }
+
+// Marshal encodes a message.
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("xds: %T is no message", v)
+	}
+	b, err := proto.Marshal(m)
+	return mem.BufferSlice{mem.SliceBuffer(b)}, err
+}
+
+// Unmarshal copies the bytes.
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("xds: %T takes no bytes", v)
+	}
+	*b = data.Materialize()
+	return nil
+}
+
+// grpcStream is a stream on a connection of its own, so that each try picks a
+// host anew.
+type grpcStream struct {
+	grpc.ClientStream
+	conn  *grpc.ClientConn
+	delta bool
+}
+
+func (s *grpcStream) Send(m proto.Message) error { return s.SendMsg(m) }
+
+func (s *grpcStream) Recv() (*response, error) {
+	var data []byte
+	if err := s.RecvMsg(&data); err != nil {
+		return nil, err
+	}
+	return decodeResponse(data, s.delta)
+}
+
+func (s *grpcStream) Close() { _ = s.conn.Close() }
+
+// openGRPC opens a stream to the server of an API source.
+func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool, method string) (stream, error) {
+	target := api.GRPC[0]
+	o := []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.o.MaxMessageBytes), grpc.ForceCodecV2(codec{})),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(),
+		grpc.WithUserAgent(c.o.Product),
+	}
+	uri := target.TargetURI
+	creds := credentials.TransportCredentials(insecure.NewCredentials())
+	switch {
+	case target.ClusterName != "":
+		uri = "passthrough:///cluster" // a name has no room in a URI; the dialer knows it
+		authority := target.Authority
+		if authority == "" {
+			authority = target.ClusterName
+		}
+		o = append(o, grpc.WithAuthority(authority),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx, target.ClusterName) }))
+	case c.o.Credentials != nil:
+		var err error
+		if creds, err = c.o.Credentials(target); err != nil {
+			return nil, fmt.Errorf("xds: credentials for %q: %w", uri, err)
+		}
+	}
+	conn, err := grpc.NewClient(uri, append(o, grpc.WithTransportCredentials(creds))...)
+	if err != nil {
+		return nil, fmt.Errorf("xds: target %q: %w", uri, err)
+	}
+	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &grpcStream{s, conn, delta}, nil
+}
+
+// dial connects to a host of a cluster of the manager.
+func (c *Client) dial(ctx context.Context, name string) (net.Conn, error) {
+	h := c.manager.Cluster(name)
+	if h == nil {
+		return nil, fmt.Errorf("xds: cluster %q of the control plane is not there", name)
+	}
+	cl := h.Current()
+	if cl == nil {
+		return nil, fmt.Errorf("xds: cluster %q of the control plane is not there", name)
+	}
+	to, err := cl.Pick(nil)
+	if err != nil {
+		return nil, fmt.Errorf("xds: cluster %q of the control plane: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cl.Config().ConnectTimeout)
+	defer cancel()
+	cl.ConnStarted(to)
+	begin := time.Now()
+	conn, err := c.connect(ctx, cl.Config(), to)
+	if err != nil {
+		cl.ConnFailed(to, errors.Is(err, context.DeadlineExceeded))
+		return nil, err
+	}
+	cl.ConnEstablished(to, time.Since(begin))
+	return &countedConn{Conn: conn, closed: sync.OnceFunc(func() {
+		cl.ConnClosed(to, upstream.ConnEnd{Local: true, Lived: time.Since(begin)})
+	})}, nil
+}
+
+// connect dials h as the cluster's transport socket says. Without a dialer there
+// is plain text only, and only for clusters that ask for nothing else.
+func (c *Client) connect(ctx context.Context, cl *config.Cluster, h *host.Host) (net.Conn, error) {
+	if c.o.Dial != nil {
+		return c.o.Dial(ctx, cl, h, h.Address())
+	}
+	if s := &cl.Sockets; s.Matcher || len(s.Matches) > 0 || s.Default.Kind != config.RawBuffer {
+		return nil, fmt.Errorf("xds: cluster %q has a transport socket, and nothing here makes such connections", cl.Name)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, h.Address().Network(), h.Address().String())
+}
+
+// countedConn tells when it is closed.
+type countedConn struct {
+	net.Conn
+	closed func()
+}
+
+// Close closes the connection.
+func (c *countedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}

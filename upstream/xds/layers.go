@@ -1,0 +1,72 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// runLayer follows one runtime layer.
+func (c *Client) runLayer(ctx context.Context, l *Layer) {
+	to := &layer{c: c, name: l.Name, done: sync.OnceFunc(c.layersWaiting.Done)}
+	defer to.started()
+	select {
+	case <-c.manager.PrimaryReady():
+		sc := c.o.Store.Scope("runtime." + l.Name)
+		c.follow(ctx, layerKind, l.Name, &l.Source, to, newUpdateStats(sc), sc)
+	case <-ctx.Done():
+	}
+}
+
+// layer puts the values of a runtime layer in force.
+type layer struct {
+	c    *Client
+	name string
+	done func() // once
+}
+
+func (l *layer) started() { l.done() }
+
+func (l *layer) apply(u *update) (changed bool, faults []fault) {
+	if len(u.removed) > 0 {
+		if err := l.put(nil); err != nil {
+			return false, []fault{{l.name, err}}
+		}
+		return true, nil
+	}
+	if len(u.resources) != 1 {
+		return false, []fault{{"", fmt.Errorf("xds: %d resources for runtime layer %q, exactly one is allowed", len(u.resources), l.name)}}
+	}
+	r := &u.resources[0]
+	if err := l.set(r); err != nil {
+		l.c.log.Warn("runtime layer refused", "layer", l.name, "error", err.Error())
+		return false, []fault{{r.Name, err}}
+	}
+	return true, nil
+}
+
+func (l *layer) set(r *config.Resource) error {
+	var m runtimev3.Runtime
+	if err := l.c.o.Decoder.MessageResource(r, &m); err != nil {
+		return err
+	}
+	if m.GetName() != l.name || r.Name != l.name {
+		return misnamed(r, m.GetName())
+	}
+	return l.put(m.GetLayer().AsMap())
+}
+
+func (l *layer) put(values map[string]any) error {
+	if l.c.o.SetLayer == nil {
+		return errors.New("xds: nothing here takes runtime layers")
+	}
+	if err := l.c.o.SetLayer(l.name, values); err != nil {
+		return fmt.Errorf("xds: runtime layer %q: %w", l.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package xds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// node is the message that says who asks.
+type node = corev3.Node
+
+// maxProblem bounds the text that tells a server what is wrong, in bytes.
+const maxProblem = 16 << 10
+
+// due returns how many topics have something to say.
+func (m *mux) due() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, t := range m.topics {
+		if t.dueLocked() {
+			n++
+		}
+	}
+	return n
+}
+
+// dueLocked tells whether the server is to be told something. The mux's mu is
+// held.
+func (t *topic) dueLocked() bool {
+	if t.reply != nil {
+		return true
+	}
+	t.settled = t.settled && t.outdatedLocked()
+	return t.settled
+}
+
+// outdatedLocked tells whether the server knows something else than what is asked
+// for now. The mux's mu is held.
+func (t *topic) outdatedLocked() bool {
+	if !t.opened {
+		return t.wantedLocked()
+	}
+	if t.kind.service().wildcard {
+		return false
+	}
+	asking := 0
+	for name, e := range t.entries {
+		if len(e.subscribers) > 0 {
+			if asking++; !t.asked[name] {
+				return true
+			}
+		}
+	}
+	return asking != len(t.asked)
+}
+
+// next returns the first thing to say and takes it as said. Something is due.
+// first tells that nothing was sent yet on this stream.
+func (m *mux) next(first bool) proto.Message {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.topics {
+		if !t.dueLocked() {
+			continue
+		}
+		q := m.messageLocked(t, first)
+		t.opened, t.reply, t.settled = true, nil, false
+		t.forgetLocked()
+		t.asked = make(map[string]bool, len(t.entries))
+		if !t.kind.service().wildcard {
+			for name := range t.entries {
+				t.asked[name] = true
+			}
+		}
+		return q
+	}
+	return nil
+}
+
+// namesLocked returns the names that are asked for, sorted.
+func (t *topic) namesLocked() []string {
+	if t.kind.service().wildcard {
+		return nil
+	}
+	var names []string
+	for name, e := range t.entries {
+		if len(e.subscribers) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// messageLocked builds the request of a topic. m.mu is held.
+func (m *mux) messageLocked(t *topic, first bool) proto.Message {
+	names := t.namesLocked()
+	var who *node
+	if first || m.nodeAll {
+		who = m.node
+	}
+	var problem *statuspb.Status
+	if t.reply != nil && t.reply.problem != "" {
+		problem = &statuspb.Status{Code: int32(codes.InvalidArgument), Message: t.reply.problem}
+	}
+	if !m.delta {
+		return &discoveryv3.DiscoveryRequest{
+			VersionInfo: t.version, Node: who, ResourceNames: names, TypeUrl: t.kind.typeURL(),
+			ResponseNonce: t.nonce, ErrorDetail: problem,
+		}
+	}
+	q := &discoveryv3.DeltaDiscoveryRequest{Node: who, TypeUrl: t.kind.typeURL(), ErrorDetail: problem}
+	if t.reply != nil {
+		q.ResponseNonce = t.reply.nonce
+	}
+	for _, name := range names {
+		if !t.asked[name] {
+			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.asked)) {
+		if e := t.entries[name]; e == nil || len(e.subscribers) == 0 {
+			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
+		}
+	}
+	if !t.opened {
+		for name, e := range t.entries {
+			if e.version != "" && (t.kind.service().wildcard || len(e.subscribers) > 0) {
+				if q.InitialResourceVersions == nil {
+					q.InitialResourceVersions = make(map[string]string)
+				}
+				q.InitialResourceVersions[name] = e.version
+			}
+		}
+	}
+	return q
+}
+
+// summary is the text that tells a server all that is wrong, empty if nothing is.
+func summary(faults []fault) string {
+	var b strings.Builder
+	for i, f := range faults {
+		text := f.err.Error()
+		if b.Len()+len(text) > maxProblem {
+			if i == 0 {
+				b.WriteString(text[:maxProblem])
+				i++
+			}
+			fmt.Fprintf(&b, "\nand %d more", len(faults)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(text)
+	}
+	return strings.ToValidUTF8(b.String(), "\uFFFD")
+}
+
+func unnamed(r *config.Resource) error {
+	return fmt.Errorf("xds: resource #%d of type %q has no name that is known", r.Index, r.TypeURL)
+}
+
+func duplicate(r *config.Resource) error {
+	return fmt.Errorf("xds: resource %q comes twice in one response, the first one counts", r.Name)
+}
+
+func unasked(r *config.Resource) error {
+	return fmt.Errorf("xds: resource %q was not asked for", r.Name)
+}
+
+func misnamed(r *config.Resource, name string) error {
+	return fmt.Errorf("xds: resource %q states the name %q", r.Name, name)
+}
+
+func sortedNames(entries map[string]*entry) []string { return slices.Sorted(maps.Keys(entries)) }

@@ -1,0 +1,198 @@
+package xds
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// Bounds of one response beside its size in bytes.
+const (
+	maxResources = 1 << 20 // also of removed names
+	maxLabel     = 1 << 16 // bytes of a version, a nonce and the like
+)
+
+// update is what a subscription is told.
+type update struct {
+	full      bool // what is not in resources is gone
+	cached    bool // known since before the subscription
+	version   string
+	resources []config.Resource // each with a version
+	removed   []string
+}
+
+// response is an update as it came over a stream.
+type response struct {
+	update
+	typeURL    string
+	nonce      string
+	identifier string // of the control plane
+}
+
+// fault is a mistake in a resource. name is empty if it cannot be told.
+type fault struct {
+	name string
+	err  error
+}
+
+var errMalformed = errors.New("xds: the bytes are not a discovery response")
+
+// decodeResponse reads the wire bytes of a response of either variant. It takes
+// only what is needed and copies no resource, so that no bytes, however odd,
+// make it take much more memory than they are long. The response keeps data.
+func decodeResponse(data []byte, delta bool) (*response, error) {
+	plane, removed, wrapped := protowire.Number(6), protowire.Number(0), protowire.Number(0)
+	if delta {
+		plane, removed, wrapped = 7, 6, 8
+	}
+	r := new(response)
+	r.full = !delta
+	var packed [][]byte
+	err := eachField(data, func(number protowire.Number, value []byte) (err error) {
+		var name string
+		switch number {
+		case 1:
+			r.version, err = label(value)
+		case 2:
+			packed = append(packed, value)
+		case 4:
+			r.typeURL, err = label(value)
+		case 5:
+			r.nonce, err = label(value)
+		case plane:
+			r.identifier, err = firstLabel(value)
+		case removed:
+			name, err = label(value)
+			r.removed = append(r.removed, name)
+		case wrapped:
+			name, err = firstLabel(value)
+			r.removed = append(r.removed, name)
+		}
+		if len(packed)+len(r.removed) > maxResources {
+			return fmt.Errorf("xds: more than %d resources in a response", maxResources)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.resources = make([]config.Resource, len(packed))
+	for i, value := range packed {
+		if delta {
+			r.resources[i], err = unpackEnvelope(value, i, r.version)
+		} else {
+			r.resources[i], err = unpackAny(value, i, r.version)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// eachField calls yield with the fields that hold texts, bytes or messages.
+func eachField(data []byte, yield func(number protowire.Number, value []byte) error) error {
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return errMalformed
+		}
+		data = data[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, data); n < 0 {
+			return errMalformed
+		}
+		if kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(data)
+			if err := yield(number, value); err != nil {
+				return err
+			}
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// label returns a short text.
+func label(value []byte) (string, error) {
+	if len(value) > maxLabel || !utf8.Valid(value) {
+		return "", fmt.Errorf("xds: a version, nonce, name or type URL is not UTF-8 text of at most %d bytes", maxLabel)
+	}
+	return string(value), nil
+}
+
+// firstLabel returns the short text in the field with the number 1.
+func firstLabel(message []byte) (text string, err error) {
+	err = eachField(message, func(number protowire.Number, value []byte) (err error) {
+		if number == 1 {
+			text, err = label(value)
+		}
+		return err
+	})
+	return text, err
+}
+
+// unpackAny returns a packed resource, taken out of its envelope if it has one.
+func unpackAny(data []byte, index int, version string) (r config.Resource, err error) {
+	var typeURL string
+	var content []byte
+	err = eachField(data, func(number protowire.Number, value []byte) (err error) {
+		switch number {
+		case 1:
+			typeURL, err = label(value)
+		case 2:
+			content = value
+		}
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	if messageName(typeURL) == "envoy.service.discovery.v3.Resource" {
+		return unpackEnvelope(content, index, version)
+	}
+	r = config.WireResource(typeURL, content, index)
+	r.Version = version
+	return r, nil
+}
+
+// unpackEnvelope returns the resource in an envelope. An envelope in an envelope
+// is a resource of a type that nobody asks for.
+func unpackEnvelope(data []byte, index int, version string) (r config.Resource, err error) {
+	var name, own, typeURL string
+	var content []byte
+	err = eachField(data, func(number protowire.Number, value []byte) (err error) {
+		switch number {
+		case 1:
+			own, err = label(value)
+		case 2:
+			return eachField(value, func(number protowire.Number, value []byte) (err error) {
+				switch number {
+				case 1:
+					typeURL, err = label(value)
+				case 2:
+					content = value
+				}
+				return err
+			})
+		case 3:
+			name, err = label(value)
+		}
+		return err
+	})
+	r = config.WireResource(typeURL, content, index)
+	if name != "" {
+		r.Name = name
+	}
+	r.Version = version
+	if own != "" {
+		r.Version = own
+	}
+	return r, err
+}
+
+// heartbeat tells whether r only says that a resource is still there.
+func heartbeat(r *config.Resource) bool { return r.TypeURL == "" && r.Name != "" }

@@ -1,0 +1,127 @@
+package xds
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// updateStats are the statistics of one subscription. An attempt is counted when
+// the subscription begins to wait for an answer: at its start and after each
+// outcome.
+type updateStats struct {
+	attempt, success, failure, rejected, initTimeout, reload *store.Counter
+
+	version     *store.Gauge // hash of the version
+	versionText *store.TextReadout
+	updateTime  *store.Gauge // Unix milliseconds
+	duration    *store.Histogram
+}
+
+func newUpdateStats(sc *store.Scope) updateStats {
+	return updateStats{
+		attempt: sc.Counter("update_attempt"), success: sc.Counter("update_success"),
+		failure: sc.Counter("update_failure"), rejected: sc.Counter("update_rejected"),
+		initTimeout: sc.Counter("init_fetch_timeout"), reload: sc.Counter("config_reload"),
+		version: sc.Gauge("version", store.NeverImport), versionText: sc.Text("version_text"),
+		updateTime: sc.Gauge("update_time", store.NeverImport),
+		duration:   sc.Histogram("update_duration", store.Milliseconds),
+	}
+}
+
+// controlStats are the statistics of one stream.
+type controlStats struct {
+	connected, pending *store.Gauge
+	limited            *store.Counter
+	identifier         *store.TextReadout
+}
+
+func newControlStats(sc *store.Scope) controlStats {
+	return controlStats{
+		connected:  sc.Gauge("control_plane.connected_state", store.NeverImport),
+		pending:    sc.Gauge("control_plane.pending_requests", store.NeverImport),
+		limited:    sc.Counter("control_plane.rate_limit_enforced"),
+		identifier: sc.Text("control_plane.identifier"),
+	}
+}
+
+// sink takes what a subscription brings.
+type sink interface {
+	// apply puts in force what is good in u and tells what is not. changed tells
+	// whether anything is different now.
+	apply(u *update) (changed bool, faults []fault)
+	// started is told once: after the first answer, good or bad, or when it did
+	// not come in time.
+	started()
+}
+
+// subscription leads updates to a sink and counts them. Its methods are called
+// by one goroutine at a time, but for those of its timer.
+type subscription struct {
+	kind  kind
+	name  string // empty: all there are
+	sink  sink
+	stats updateStats
+
+	start func() // the sink's started, once
+	timer *time.Timer
+}
+
+// newSubscription begins to wait for a first answer; a timeout of 0 is for ever.
+func newSubscription(k kind, name string, to sink, stats updateStats, timeout time.Duration) *subscription {
+	s := &subscription{kind: k, name: name, sink: to, stats: stats, start: sync.OnceFunc(to.started)}
+	s.stats.attempt.Inc()
+	if timeout > 0 {
+		s.timer = time.AfterFunc(timeout, func() {
+			s.stats.initTimeout.Inc()
+			s.start()
+		})
+	}
+	return s
+}
+
+// answered stops waiting for a first answer.
+func (s *subscription) answered() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+func (s *subscription) update(u *update) []fault {
+	s.answered()
+	begin := time.Now()
+	changed, faults := s.sink.apply(u)
+	if len(faults) > 0 {
+		s.stats.rejected.Inc()
+	} else {
+		now := time.Now()
+		s.stats.success.Inc()
+		s.stats.version.Set(xxhash.Sum64String(u.version))
+		s.stats.versionText.Set(u.version)
+		s.stats.updateTime.Set(uint64(max(now.UnixMilli(), 0)))
+		s.stats.duration.Record(uint64(max(now.Sub(begin), 0).Milliseconds()))
+	}
+	if changed {
+		s.stats.reload.Inc()
+	}
+	s.stats.attempt.Inc()
+	s.start()
+	return faults
+}
+
+// reject counts an update that could not even be taken apart.
+func (s *subscription) reject() {
+	s.answered()
+	s.stats.rejected.Inc()
+	s.stats.attempt.Inc()
+	s.start()
+}
+
+// failed counts that a server could not be asked, or a file not be read.
+func (s *subscription) failed() {
+	s.stats.failure.Inc()
+	s.stats.attempt.Inc()
+}
