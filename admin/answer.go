@@ -139,6 +139,7 @@ type Access struct {
 	Peer     string
 	// Principal is who sent the request, as far as that is known.
 	Principal Principal
+	TLS       bool
 	Status    int
 	Received  int64 // bytes of the request's body
 	Sent      int64 // bytes of the answer's body
@@ -163,7 +164,7 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 	}
 	s.cfg.AccessLog(Access{
 		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: r.loggedTarget(), Protocol: r.proto, Host: r.host,
-		Peer: r.peer, Principal: r.principal, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
+		Peer: r.peer, Principal: r.principal, TLS: r.tls, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
 		RequestHeader: r.loggedHeader, ResponseHeader: w.header,
 	})
 }

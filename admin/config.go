@@ -51,6 +51,12 @@ type Config struct {
 	// certificates of clients, ClientAuth should say the same.
 	TLS *tls.Config
 
+	// SocketOptions are set on the listening socket of Address.
+	SocketOptions []SocketOption
+	// Admit reports whether a new connection may come in; open is how many
+	// there are. Nil: what Limits say counts alone.
+	Admit func(open int) bool
+
 	// DebugEndpoints adds /debug/pprof/profile, /debug/pprof/trace and those
 	// of the runtime's profiles, for callers with RoleAdmin.
 	DebugEndpoints bool

@@ -5,6 +5,7 @@ import "github.com/statsd-admin/statsd-admin/store"
 // figures are the stats that the server keeps about itself.
 type figures struct {
 	connections, rejected *store.Counter
+	globalOverflow        *store.Counter
 	active                *store.Gauge
 	requests              *store.Counter
 	running               *store.Gauge
@@ -21,14 +22,15 @@ type figures struct {
 func newFigures(st *store.Store) *figures {
 	listener, http, admin := st.Scope("listener.admin"), st.Scope("http.admin"), st.Scope("admin")
 	f := &figures{
-		connections: listener.Counter("downstream_cx_total"),
-		rejected:    listener.Counter("downstream_cx_overflow"),
-		active:      listener.Gauge("downstream_cx_active", store.Accumulate),
-		requests:    http.Counter("downstream_rq_total"),
-		running:     http.Gauge("downstream_rq_active", store.Accumulate),
-		csrf:        admin.Counter("csrf_rejected"),
-		host:        admin.Counter("host_rejected"),
-		busy:        admin.Counter("busy_rejected"),
+		connections:    listener.Counter("downstream_cx_total"),
+		rejected:       listener.Counter("downstream_cx_overflow"),
+		globalOverflow: listener.Counter("downstream_global_cx_overflow"),
+		active:         listener.Gauge("downstream_cx_active", store.Accumulate),
+		requests:       http.Counter("downstream_rq_total"),
+		running:        http.Gauge("downstream_rq_active", store.Accumulate),
+		csrf:           admin.Counter("csrf_rejected"),
+		host:           admin.Counter("host_rejected"),
+		busy:           admin.Counter("busy_rejected"),
 
 		unauthenticated: admin.Counter("auth_rejected"),
 		denied:          admin.Counter("role_rejected"),

@@ -73,7 +73,7 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	fields, ok := parseFields(raw)
 	r := &Request{
 		method: string(h.Method()), proto: string(h.Protocol()), fields: fields, body: ctx.PostBody(),
-		peer: peerName(c), from: c.peer, place: c.place, principal: c.principal, closing: s.closing,
+		peer: peerName(c), from: c.peer, place: c.place, tls: c.tls != nil, principal: c.principal, closing: s.closing,
 	}
 	target := string(h.RequestURI())
 	refused := checkFrame(r.method, r.proto, target, raw, fields, ok, &s.limits)

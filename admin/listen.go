@@ -37,7 +37,8 @@ func parseAddress(text string) (address, error) {
 }
 
 // listen binds an address of the configuration.
-func listen(text string, mode fs.FileMode, group string) (net.Listener, error) {
+func listen(cfg *Config) (net.Listener, error) {
+	text := cfg.Address
 	addr, err := parseAddress(text)
 	if err != nil {
 		return nil, err
@@ -47,9 +48,12 @@ func listen(text string, mode fs.FileMode, group string) (net.Listener, error) {
 	case strings.HasPrefix(addr.unix, "@"):
 		ln, err = net.Listen("unix", addr.unix)
 	case addr.unix != "":
-		ln, err = listenPath(addr.unix, mode, group)
+		ln, err = listenPath(addr.unix, cfg.SocketMode, cfg.SocketGroup)
 	default:
-		ln, err = net.Listen("tcp", addr.tcp.String())
+		ln, err = listenTCP(addr.tcp.String(), cfg.SocketOptions)
+	}
+	if err == nil && addr.unix != "" {
+		err = setAllOptions(ln, cfg.SocketOptions)
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = ErrAddressInUse

@@ -18,6 +18,7 @@ type Request struct {
 	peer   string
 	from   netip.Addr // of peer
 	place  place
+	tls    bool
 	query  Query
 
 	principal Principal

@@ -200,7 +200,7 @@ func (s *Server) Listen() error {
 	if s.cfg.Address == "" {
 		return errors.New("admin: no address configured")
 	}
-	ln, err := listen(s.cfg.Address, s.cfg.SocketMode, s.cfg.SocketGroup)
+	ln, err := listen(&s.cfg)
 	if err != nil {
 		return err
 	}
@@ -288,6 +288,11 @@ func (s *Server) Serve(ln net.Listener) error {
 		nc, err := ln.Accept()
 		if err == nil {
 			pause = 0
+			if s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()) {
+				s.figures.globalOverflow.Inc()
+				_ = nc.Close()
+				continue
+			}
 			s.admit(s.wrap(nc, at))
 			continue
 		}

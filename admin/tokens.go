@@ -45,27 +45,32 @@ func NewTokens(list ...Token) *Tokens {
 // Set exchanges all tokens in one step. The list must not be changed later.
 func (t *Tokens) Set(list []Token) { t.list.Store(&list) }
 
+// List returns all tokens. The list must not be changed.
+func (t *Tokens) List() []Token {
+	if t == nil {
+		return nil
+	}
+	if list := t.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // find returns the token of a secret. The digest is compared with that of each
 // token in constant time and without an early end, so that how long it takes
 // tells nothing about any of them.
 func (t *Tokens) find(secret string) (found Token, ok bool) {
-	if t == nil {
-		return Token{}, false
-	}
-	list := t.list.Load()
-	if list == nil {
-		return Token{}, false
-	}
+	list := t.List()
 	digest := sha256.Sum256([]byte(secret))
 	at := -1
-	for i := range *list {
-		same := subtle.ConstantTimeCompare(digest[:], (*list)[i].Digest[:])
+	for i := range list {
+		same := subtle.ConstantTimeCompare(digest[:], list[i].Digest[:])
 		at = subtle.ConstantTimeSelect(same, i, at)
 	}
 	if at < 0 || len(secret) < minTokenBytes {
 		return Token{}, false
 	}
-	return (*list)[at], true
+	return list[at], true
 }
 
 // maxTokensBytes bounds a file of tokens.

@@ -4,7 +4,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
-	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -36,9 +35,6 @@ type Boot struct {
 // Loggers are left to the caller.
 func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 	product := boot.Product
-	if err := unavailable(c); err != nil {
-		return Config{}, err
-	}
 	opts, err := StoreOptions(c, product, boot.Tags, boot.FakeSymbols)
 	if err != nil {
 		return Config{}, err
@@ -77,11 +73,9 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		}
 		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
 	}
-	for _, l := range c.Admin.AccessLog {
-		cfg.AccessLogs = append(cfg.AccessLogs, accesslog.Config{
-			Path: l.Path, Format: l.Format, Product: product,
-			FlushInterval: boot.CommandLine.FileFlushInterval, FlushBytes: int(boot.CommandLine.FileFlushMinSize) << 10,
-		})
+	cfg.AccessLogs = accessLogs(c, boot)
+	if err := secureConfig(c, &cfg); err != nil {
+		return Config{}, err
 	}
 	return cfg, nil
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -154,19 +153,6 @@ func statsdTLS(c *bootstrap.StatsD) map[int]certs.Files {
 		}
 	}
 	return files
-}
-
-// unavailable names the settings of a file that this server knows and cannot
-// follow, so that nobody relies on them.
-func unavailable(c *bootstrap.Config) error {
-	var errs []error
-	refuse := func(wrong bool, path, value string) {
-		if wrong {
-			errs = append(errs, fmt.Errorf("%s: %s is known, but not available in this build", path, value))
-		}
-	}
-	refuse(c.Admin.DebugEndpoints, "admin.debug_endpoints", "true")
-	return errors.Join(errs...)
 }
 
 // kept turns a number of things to keep into that of a package where 0 means

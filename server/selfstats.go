@@ -15,7 +15,7 @@ type selfStats struct {
 	initialized *store.Histogram
 
 	uptime, concurrency, allocated, heapSize, physical, state,
-	parentConnections, totalConnections, version, daysUntilCertExpires,
+	parentConnections, totalConnections, version, daysUntilCertExpires, secondsUntilOCSPExpires,
 	epoch, generation, recentLookups, fips *store.Gauge
 	staticUnknown, dynamicUnknown, wip, bugs, assertions *store.Counter
 	collisions                                           *store.Gauge
@@ -34,7 +34,8 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 		heapSize: summed("memory_heap_size"), physical: summed("memory_physical_size"), state: own("state"),
 		parentConnections: own("parent_connections"), totalConnections: own("total_connections"),
 		version: own("version"), daysUntilCertExpires: own("days_until_first_cert_expiring"),
-		epoch: own("hot_restart_epoch"), generation: own("hot_restart_generation"),
+		secondsUntilOCSPExpires: own("seconds_until_first_ocsp_response_expiring"),
+		epoch:                   own("hot_restart_epoch"), generation: own("hot_restart_generation"),
 		recentLookups: own("stats_recent_lookups"), fips: own("compilation_settings.fips_mode"),
 		staticUnknown: sc.Counter("static_unknown_fields"), dynamicUnknown: sc.Counter("dynamic_unknown_fields"),
 		wip: sc.Counter("wip_protos"), bugs: sc.Counter(product + "_bug_failures"),
@@ -66,6 +67,8 @@ func (s *Server) refresh(now time.Time) {
 	g.collisions.Set(s.store.Collisions())
 	days, _ := s.certs.DaysUntilFirstExpiring()
 	g.daysUntilCertExpires.Set(days)
+	seconds, _ := s.certs.SecondsUntilFirstOCSPExpiring()
+	g.secondsUntilOCSPExpires.Set(seconds)
 }
 
 // memory reads the runtime's own figures, without stopping the program.

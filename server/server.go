@@ -33,6 +33,17 @@ type Config struct {
 	// Admin is the admin port; without an address there is none. Its store,
 	// its flusher and those of its sources that are nil are filled in.
 	Admin admin.Config
+	// AdminTLS are the files of an admin port that speaks TLS. They are shown
+	// by /certs, and read again by Reload and when they change. Nil: what
+	// Admin.TLS says.
+	AdminTLS *certs.Files
+	// AdminTokens is a file of tokens, in the form of [admin.ParseTokens], that
+	// are accepted besides those of Admin.Auth. It is read again by Reload and
+	// when it changes. Empty: none.
+	AdminTokens string
+	// IgnoreGlobalLimit lets the admin port accept connections past the limit
+	// of the runtime value overload.global_downstream_max_connections.
+	IgnoreGlobalLimit bool
 	// AdminAddressPath is a file that the bound address is written to.
 	AdminAddressPath string
 	// Flush is the schedule of flushes. Its store is filled in; what Before
@@ -102,6 +113,7 @@ type Server struct {
 	flusher   *flush.Scheduler
 	access    []*accesslog.Logger
 	tls       []*certs.Server
+	tokens    *tokenFile          // nil without one
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
 	hot       *hotRestart // nil if the server stands alone
@@ -241,6 +253,9 @@ func (s *Server) makeAdmin() (err error) {
 		cfg.AccessLog = s.logAccess
 	}
 	cfg.AccessLog = s.tapRequests(cfg.AccessLog)
+	if err := s.secureAdmin(&cfg); err != nil {
+		return err
+	}
 	s.fillSources(&cfg.Sources)
 	s.admin, err = admin.New(cfg)
 	return err
@@ -290,15 +305,11 @@ func (s *Server) ReopenLogs() error {
 }
 
 // Reload reads again what may change while the server runs: the disk layers of
-// the runtime values, and the files of certificates. Files that are wrong are
+// the runtime values, and the files of certificates and tokens. Files that are wrong are
 // logged, and what was read before stays.
 func (s *Server) Reload() {
 	s.runtime.Reload()
-	for _, t := range s.tls {
-		if err := t.Reload(); err != nil {
-			s.log.Error("certificates stay as they are", "error", err)
-		}
-	}
+	s.reloadSecrets()
 }
 
 // Listen binds the admin port and the StatsD listeners, all or none. Run does
@@ -384,6 +395,7 @@ func (s *Server) Run(ctx context.Context) error {
 		inputs.run("statsd", stop, s.statsd.Run)
 	}
 	background.run("runtime", stop, s.runtime.Run)
+	background.run("files", stop, s.watchSecrets)
 	for _, l := range s.access {
 		background.run("accesslog", stop, l.Run)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -199,22 +198,6 @@ func (l loggers) List() []admin.LogLevel {
 		out = append(out, admin.LogLevel{Name: e.Name, Level: e.Level.String()})
 	}
 	return out
-}
-
-// logAccess tells the access logs about a request.
-func (s *Server) logAccess(a admin.Access) {
-	e := accesslog.Entry{
-		Start: a.Time, Duration: a.Duration, Method: a.Method, Target: a.Target, Authority: a.Host,
-		Scheme: "http", Protocol: a.Protocol, Status: a.Status,
-		BytesReceived: uint64(max(a.Received, 0)), BytesSent: uint64(max(a.Sent, 0)),
-		RequestHeader: a.RequestHeader, ResponseHeader: a.ResponseHeader,
-	}
-	if a.Err != nil {
-		e.Flags = "DC"
-	}
-	for _, l := range s.access {
-		l.Log(&e)
-	}
 }
 
 // contention reads the mutex profile of the process. The waits of the place

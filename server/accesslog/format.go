@@ -27,6 +27,8 @@ type Entry struct {
 	BytesReceived uint64 // of the body
 	BytesSent     uint64
 	UpstreamHost  string
+	Remote        string // address of the client
+	Principal     string // who sent the request, as far as that is known
 
 	// HideValues shows only the names of query parameters, for requests whose
 	// parameters are data.
@@ -38,35 +40,52 @@ type Entry struct {
 	RequestHeader, ResponseHeader func(name string) string
 }
 
-// DefaultFormat returns the format that is used when none is configured, with
-// the header names of a product.
-func DefaultFormat(product string) string {
-	if product == "" {
-		product = "proxy"
-	}
-	prefix := "X-" + strings.ToUpper(product)
+// DefaultFormat returns the format that is used when none is configured.
+// prefix is what the names of own headers begin with, such as x-proxy.
+func DefaultFormat(prefix string) string {
+	prefix = strings.ToUpper(prefix)
 	return `[%START_TIME%] "%REQ(:METHOD)% %REQ(` + prefix + `-ORIGINAL-PATH?:PATH)% %PROTOCOL%" ` +
 		`%RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% ` +
 		`%RESP(` + prefix + `-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" ` +
 		`"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"` + "\n"
 }
 
-// operator appends one value; nothing stands for a value that is missing.
-type operator func(dst []byte, e *Entry) []byte
+// operator is one value of a request: a text, which may hold any bytes and is
+// empty when the value is missing, or digits and the like that need no escaping.
+type operator struct {
+	text   func(e *Entry) string
+	safe   func(dst []byte, e *Entry) []byte // if text is nil
+	number bool                              // safe appends a number
+}
 
-// plain operators take no argument.
+// appendLine appends the value for a line of text; nothing if it is missing.
+func (o *operator) appendLine(dst []byte, e *Entry) []byte {
+	if o.text == nil {
+		return o.safe(dst, e)
+	}
+	return logfile.AppendInQuotes(dst, o.text(e))
+}
+
+// plainOperators take no argument.
 func plainOperators() map[string]operator {
+	text := func(f func(e *Entry) string) operator { return operator{text: f} }
+	unsigned := func(f func(e *Entry) uint64) operator {
+		return operator{number: true, safe: func(dst []byte, e *Entry) []byte { return strconv.AppendUint(dst, f(e), 10) }}
+	}
 	return map[string]operator{
-		"START_TIME": func(dst []byte, e *Entry) []byte {
+		"START_TIME": {safe: func(dst []byte, e *Entry) []byte {
 			return e.Start.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
-		},
-		"PROTOCOL":       func(dst []byte, e *Entry) []byte { return logfile.AppendInQuotes(dst, e.Protocol) },
-		"RESPONSE_CODE":  func(dst []byte, e *Entry) []byte { return strconv.AppendInt(dst, int64(e.Status), 10) },
-		"RESPONSE_FLAGS": func(dst []byte, e *Entry) []byte { return logfile.AppendInQuotes(dst, e.Flags) },
-		"BYTES_RECEIVED": func(dst []byte, e *Entry) []byte { return strconv.AppendUint(dst, e.BytesReceived, 10) },
-		"BYTES_SENT":     func(dst []byte, e *Entry) []byte { return strconv.AppendUint(dst, e.BytesSent, 10) },
-		"DURATION":       func(dst []byte, e *Entry) []byte { return strconv.AppendInt(dst, e.Duration.Milliseconds(), 10) },
-		"UPSTREAM_HOST":  func(dst []byte, e *Entry) []byte { return logfile.AppendInQuotes(dst, e.UpstreamHost) },
+		}},
+		"PROTOCOL":       text(func(e *Entry) string { return e.Protocol }),
+		"RESPONSE_CODE":  unsigned(func(e *Entry) uint64 { return uint64(max(e.Status, 0)) }),
+		"RESPONSE_FLAGS": text(func(e *Entry) string { return e.Flags }),
+		"BYTES_RECEIVED": unsigned(func(e *Entry) uint64 { return e.BytesReceived }),
+		"BYTES_SENT":     unsigned(func(e *Entry) uint64 { return e.BytesSent }),
+		"DURATION":       unsigned(func(e *Entry) uint64 { return uint64(max(e.Duration.Milliseconds(), 0)) }),
+		"UPSTREAM_HOST":  text(func(e *Entry) string { return e.UpstreamHost }),
+
+		"DOWNSTREAM_REMOTE_ADDRESS": text(func(e *Entry) string { return e.Remote }),
+		"PRINCIPAL":                 text(func(e *Entry) string { return e.Principal }),
 	}
 }
 
@@ -124,7 +143,7 @@ var secretHeaders = []string{"authorization", "proxy-authorization", "cookie", "
 // piece is fixed text or an operator.
 type piece struct {
 	text  string
-	value operator
+	value *operator
 }
 
 // compile reads a format.
@@ -159,10 +178,10 @@ func compile(format string) ([]piece, error) {
 
 // compileOperator reads NAME, or REQ(FIRST?SECOND):LENGTH and the same with
 // RESP.
-func compileOperator(command string) (operator, error) {
+func compileOperator(command string) (*operator, error) {
 	plain := plainOperators()
 	if value, ok := plain[command]; ok {
-		return value, nil
+		return &value, nil
 	}
 	name, rest, _ := strings.Cut(command, "(")
 	argument, length, closed := strings.Cut(rest, ")")
@@ -192,15 +211,15 @@ func compileOperator(command string) (operator, error) {
 		}
 		sources[i] = header(n, name == "RESP")
 	}
-	return func(dst []byte, e *Entry) []byte {
+	return &operator{text: func(e *Entry) string {
 		for _, source := range sources {
 			if v := source(e); v != "" {
 				if limit > 0 && len(v) > limit {
 					v = v[:limit]
 				}
-				return logfile.AppendInQuotes(dst, v)
+				return v
 			}
 		}
-		return dst
-	}, nil
+		return ""
+	}}, nil
 }

@@ -11,9 +11,20 @@ import (
 
 // Config sets up a [Logger].
 type Config struct {
-	Path    string // file; /dev/stdout and /dev/stderr mean the streams of the process
-	Format  string // default DefaultFormat(Product)
-	Product string // default "proxy"
+	Path   string // file; /dev/stdout and /dev/stderr mean the streams of the process
+	Format string // default DefaultFormat(HeaderPrefix)
+	// JSON, unless nil, makes lines of JSON in place of Format. Members are
+	// formats, numbers, booleans, nil, and lists and objects of them.
+	JSON map[string]any
+	// Typed, for JSON, has values that are numbers as numbers and those that
+	// are missing as null. Else all formats give texts, with - for what is
+	// missing.
+	Typed bool
+	// OmitEmpty, for JSON, leaves out members whose values are missing.
+	OmitEmpty bool
+	// HeaderPrefix is what the names of own headers begin with; default
+	// "x-proxy".
+	HeaderPrefix string
 
 	FlushBytes    int           // default 64 KiB: lines are written when so much is waiting
 	FlushInterval time.Duration // default 10s: and at this interval
@@ -24,14 +35,18 @@ const defaultFlushBytes = 64 << 10
 // Logger writes to one file. Make it with [New].
 type Logger struct {
 	pieces []piece
+	json   *node // in place of pieces
 	file   *logfile.File
 	lines  sync.Pool // *[]byte
 }
 
 // New opens the file. The error says what is wrong with the path or the format.
 func New(cfg Config) (*Logger, error) {
+	if cfg.HeaderPrefix == "" {
+		cfg.HeaderPrefix = "x-proxy"
+	}
 	if cfg.Format == "" {
-		cfg.Format = DefaultFormat(cfg.Product)
+		cfg.Format = DefaultFormat(cfg.HeaderPrefix)
 	}
 	if cfg.FlushBytes <= 0 {
 		cfg.FlushBytes = defaultFlushBytes
@@ -40,11 +55,15 @@ func New(cfg Config) (*Logger, error) {
 	if err != nil {
 		return nil, err
 	}
+	root, err := compileJSON(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	file, err := logfile.Open(cfg.Path, logfile.Options{FlushBytes: cfg.FlushBytes, FlushInterval: cfg.FlushInterval})
 	if err != nil {
 		return nil, err
 	}
-	l := &Logger{pieces: pieces, file: file}
+	l := &Logger{pieces: pieces, json: root, file: file}
 	l.lines.New = func() any { return new([]byte) }
 	return l, nil
 }
@@ -54,21 +73,30 @@ func New(cfg Config) (*Logger, error) {
 func (l *Logger) Log(e *Entry) {
 	buffer := l.lines.Get().(*[]byte)
 	line := (*buffer)[:0]
-	for _, p := range l.pieces {
+	if l.json != nil {
+		line = l.json.appendLine(line, e)
+	} else {
+		line = appendText(line, l.pieces, e)
+	}
+	line = append(line, '\n')
+	_, _ = l.file.Write(line) // a buffered file counts what it drops
+	*buffer = line
+	l.lines.Put(buffer)
+}
+
+// appendText appends a line of text.
+func appendText(line []byte, pieces []piece, e *Entry) []byte {
+	for _, p := range pieces {
 		if p.value == nil {
 			line = append(line, p.text...)
 			continue
 		}
 		before := len(line)
-		if line = p.value(line, e); len(line) == before {
+		if line = p.value.appendLine(line, e); len(line) == before {
 			line = append(line, '-')
 		}
 	}
-	line = logfile.Cut(bytes.TrimRight(line, "\n"), logfile.MaxLineBytes)
-	line = append(line, '\n')
-	_, _ = l.file.Write(line) // a buffered file counts what it drops
-	*buffer = line
-	l.lines.Put(buffer)
+	return logfile.Cut(bytes.TrimRight(line, "\n"), logfile.MaxLineBytes)
 }
 
 // Run writes buffered lines to the file until ctx is done, and then the rest.

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"cmp"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server/accesslog"
+	"github.com/statsd-admin/statsd-admin/server/certs"
+)
+
+// globalLimitKey is the runtime value that limits how many connections the
+// server accepts, those of the admin port among them.
+const globalLimitKey = "overload.global_downstream_max_connections"
+
+// secureAdmin adds to the settings of the admin port what comes from files.
+func (s *Server) secureAdmin(cfg *admin.Config) error {
+	if files := s.cfg.AdminTLS; files != nil {
+		t, err := s.certs.LoadServer(*files)
+		if err != nil {
+			return err
+		}
+		s.tls = append(s.tls, t)
+		cfg.TLS = t.Config()
+	}
+	if cfg.Admit == nil && !s.cfg.IgnoreGlobalLimit {
+		cfg.Admit = s.admitAdmin
+	}
+	if s.cfg.AdminTokens == "" {
+		return nil
+	}
+	auth := admin.Auth{}
+	if cfg.Auth != nil {
+		auth = *cfg.Auth
+	}
+	s.tokens = &tokenFile{path: s.cfg.AdminTokens, fixed: auth.Tokens.List(), tokens: admin.NewTokens()}
+	auth.Tokens = s.tokens.tokens
+	cfg.Auth = &auth
+	return s.tokens.read()
+}
+
+// admitAdmin reports whether there is room for one more connection.
+func (s *Server) admitAdmin(open int) bool {
+	return uint64(open)+s.connections() < s.runtime.Snapshot().Int(globalLimitKey, math.MaxUint64)
+}
+
+// tokenFile is a file of tokens that is read again when it changes.
+type tokenFile struct {
+	path   string
+	fixed  []admin.Token // those that do not come from the file
+	tokens *admin.Tokens
+}
+
+func (f *tokenFile) read() error {
+	list, err := admin.ReadTokens(f.path)
+	if err != nil {
+		return err
+	}
+	f.tokens.Set(slices.Concat(f.fixed, list))
+	return nil
+}
+
+// reloadSecrets reads tokens and certificates again. Files that are wrong are
+// logged, and what was read before stays.
+func (s *Server) reloadSecrets() {
+	if s.tokens != nil {
+		if err := s.tokens.read(); err != nil {
+			s.log.Error("tokens stay as they are", "error", err)
+		} else {
+			s.log.Info("tokens were read", "file", s.tokens.path)
+		}
+	}
+	for _, t := range s.tls {
+		if err := t.Reload(); err != nil {
+			s.log.Error("certificates stay as they are", "error", err)
+		}
+	}
+}
+
+// secretFiles returns the names of the files that reloadSecrets reads.
+func (s *Server) secretFiles() []string {
+	var names []string
+	if s.tokens != nil {
+		names = append(names, s.tokens.path)
+	}
+	for _, t := range s.tls {
+		f := t.Files()
+		names = append(names, f.Chain, f.Key, f.ClientCA, f.OCSPStaple)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// secureConfig adds to cfg what a file says about the security of the admin
+// port.
+func secureConfig(c *bootstrap.Config, cfg *Config) error {
+	a := &c.Admin
+	cfg.IgnoreGlobalLimit = a.IgnoreGlobalConnLimit
+	cfg.Admin.DebugEndpoints = a.DebugEndpoints
+	for i, o := range a.SocketOptions {
+		option := admin.SocketOption{Level: o.Level, Name: o.Name, Int: o.IntValue, Prebind: o.State == "STATE_PREBIND"}
+		if o.BufValue != "" {
+			value, err := base64.StdEncoding.DecodeString(o.BufValue)
+			if err != nil {
+				return fmt.Errorf("admin.socket_options[%d].buf_value: not base64", i)
+			}
+			option.Bytes = value
+		}
+		cfg.Admin.SocketOptions = append(cfg.Admin.SocketOptions, option)
+	}
+	if t := a.TLS; t != nil {
+		cfg.AdminTLS = &certs.Files{Chain: t.Chain, Key: t.Key, ClientCA: t.ClientCA, OptionalClient: t.OptionalClient, OCSPStaple: t.OCSPStaple}
+		if t.MinVersion == "TLSv1_3" {
+			cfg.AdminTLS.MinVersion = tls.VersionTLS13
+		}
+	}
+	if a.Auth == nil {
+		return nil
+	}
+	auth := &admin.Auth{OpenPaths: a.Auth.OpenPaths}
+	roles := map[bootstrap.AdminRole]admin.Role{
+		bootstrap.RoleMetrics: admin.RoleMetrics, bootstrap.RoleRead: admin.RoleRead,
+		bootstrap.RoleOperate: admin.RoleOperate, bootstrap.RoleAdmin: admin.RoleAdmin,
+	}
+	var tokens []admin.Token
+	for _, t := range a.Auth.Tokens {
+		tokens = append(tokens, admin.Token{Name: t.Name, Role: roles[t.Role], Digest: t.SHA256})
+	}
+	auth.Tokens = admin.NewTokens(tokens...)
+	for _, p := range a.Auth.ClientCertificates {
+		auth.ClientCertificates = append(auth.ClientCertificates, admin.CertificateRole{Name: p.Name, Role: roles[p.Role]})
+	}
+	for _, p := range a.Auth.UnixPeers {
+		auth.UnixPeers = append(auth.UnixPeers, admin.PeerRole{Group: p.Group, ID: p.ID, Role: roles[p.Role]})
+	}
+	cfg.Admin.Auth, cfg.AdminTokens = auth, a.Auth.TokensFile
+	return nil
+}
+
+// accessLogs returns the access logs of a file.
+func accessLogs(c *bootstrap.Config, boot Boot) []accesslog.Config {
+	var out []accesslog.Config
+	if c.Admin.Address.IsZero() {
+		return nil
+	}
+	for _, l := range c.Admin.AccessLog {
+		out = append(out, accesslog.Config{
+			Path: l.Path, Format: l.Format, JSON: l.JSON, Typed: l.Typed, OmitEmpty: l.OmitEmpty, HeaderPrefix: headerPrefix(c, boot),
+			FlushInterval: boot.CommandLine.FileFlushInterval, FlushBytes: int(boot.CommandLine.FileFlushMinSize) << 10,
+		})
+	}
+	return out
+}
+
+// headerPrefix returns what the names of own headers begin with.
+func headerPrefix(c *bootstrap.Config, boot Boot) string {
+	return cmp.Or(c.HeaderPrefix, "x-"+cmp.Or(boot.Product, "proxy"))
+}
+
+// logAccess tells the access logs about a request.
+func (s *Server) logAccess(a admin.Access) {
+	e := accesslog.Entry{
+		Start: a.Time, Duration: a.Duration, Method: a.Method, Target: a.Target, Authority: a.Host,
+		Scheme: "http", Protocol: a.Protocol, Status: a.Status, Remote: a.Peer, Principal: a.Principal.Name,
+		BytesReceived: uint64(max(a.Received, 0)), BytesSent: uint64(max(a.Sent, 0)),
+		RequestHeader: a.RequestHeader, ResponseHeader: a.ResponseHeader,
+	}
+	if a.TLS {
+		e.Scheme = "https"
+	}
+	if a.Err != nil {
+		e.Flags = "DC"
+	}
+	for _, l := range s.access {
+		l.Log(&e)
+	}
+}

@@ -1,0 +1,405 @@
+package server_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/certs"
+)
+
+// fromYAML returns the settings of a bootstrap text; $DIR in it is dir.
+func fromYAML(t *testing.T, dir, text string) server.Config {
+	t.Helper()
+	c, err := bootstrap.Parse("a.yaml", []byte(strings.ReplaceAll(text, "$DIR", dir)), bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(c, server.Boot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// writeFile writes a file for its owner alone, in one step.
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func digest(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }
+
+// status asks with a token, "" for none, and returns the status of the answer.
+func status(t *testing.T, c *http.Client, method, url, token string) int {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
+}
+
+// TestSec_18_TokensFile starts with tokens of a file and of the configuration,
+// and exchanges the file.
+func TestSec_18_TokensFile(t *testing.T) {
+	dir := t.TempDir()
+	const own, first, second = "token-in-the-configuration", "token-in-the-first-file-", "token-in-the-second-file"
+	file := filepath.Join(dir, "tokens")
+	writeFile(t, file, []byte("read:"+digest(first)+":first\n"))
+	cfg := fromYAML(t, dir, `
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  auth:
+    tokens_file: $DIR/tokens
+    tokens: [{name: own, role: operate, sha256: `+digest(own)+`}]
+    open_paths: [/ready]
+`)
+	r := start(t, cfg)
+	ask := func(path, token string) int { return status(t, http.DefaultClient, "GET", r.url+path, token) }
+	for _, tt := range []struct {
+		path, token string
+		want        int
+	}{{"/help", "", 401}, {"/ready", "", 200}, {"/help", first, 200}, {"/help", own, 200}, {"/help", second, 401}} {
+		if got := ask(tt.path, tt.token); got != tt.want {
+			t.Errorf("%s with %q: status %d, want %d", tt.path, tt.token, got, tt.want)
+		}
+	}
+	if got := status(t, http.DefaultClient, "POST", r.url+"/reset_counters", own); got != 200 {
+		t.Errorf("the role operate: status %d", got)
+	}
+	if got := r.Admin().Audit(1)[0].Principal; got != (admin.Principal{Name: "own", Role: admin.RoleOperate}) {
+		t.Errorf("the audit log names %+v", got)
+	}
+	// A file that is wrong changes nothing; one that is right does, by itself.
+	writeFile(t, file, []byte("nonsense"))
+	r.Reload()
+	if got := ask("/help", first); got != 200 {
+		t.Errorf("after a wrong file: status %d", got)
+	}
+	writeFile(t, file, []byte("read:"+digest(second)+":second\n"))
+	eventually(t, "the new file is read", func() bool { return ask("/help", second) == 200 })
+	if got := ask("/help", first); got != 401 && got != 429 {
+		t.Errorf("a token that was taken out of the file: status %d", got)
+	}
+	if got := ask("/help", own); got != 200 {
+		t.Errorf("the token of the configuration: status %d", got)
+	}
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), "mode 0640") {
+		t.Errorf("a file that others can read: %v", err)
+	}
+}
+
+// pair writes a certificate, signed by itself, and its key.
+func pair(t *testing.T, dir string, serial int64, until time.Time) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "admin"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"admin.test"}, BasicConstraintsValid: true, IsCA: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	writeFile(t, filepath.Join(dir, "cert.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+// TestSec_21_AdminOverTLS serves the port with certificates from files, shows
+// them, and follows when they are exchanged.
+func TestSec_21_AdminOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	first := pair(t, dir, 0xa1, time.Now().Add(10*24*time.Hour+time.Hour))
+	cfg := fromYAML(t, dir, `
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  tls:
+    certificate_chain: $DIR/cert.pem
+    private_key: $DIR/key.pem
+    tls_minimum_protocol_version: TLSv1_3
+  access_log:
+  - name: f
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog
+      path: $DIR/access.json
+      log_format: {json_format: {path: "%REQ(:PATH)%", scheme: "%REQ(:SCHEME)%", code: "%RESPONSE_CODE%"}}
+`)
+	r := start(t, cfg)
+	addr := r.Admin().Addr().String()
+	pool := x509.NewCertPool()
+	pool.AddCert(first)
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer tr.CloseIdleConnections()
+	client := &http.Client{Transport: tr}
+	if got := status(t, client, "GET", "https://"+addr+"/ready", ""); got != 200 {
+		t.Errorf("status %d", got)
+	}
+	if _, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}); err == nil {
+		t.Error("TLS 1.2 is spoken below the minimum version")
+	}
+	resp, err := http.Get(r.url + "/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 400 {
+		t.Errorf("plain HTTP: status %d, want 400", resp.StatusCode)
+	}
+	var shown struct {
+		Certificates []struct {
+			Chain []struct {
+				Path  string `json:"path"`
+				Days  string `json:"days_until_expiration"`
+				Names []map[string]string
+				SANs  []map[string]string `json:"subject_alt_names"`
+			} `json:"cert_chain"`
+		}
+	}
+	if err := json.Unmarshal([]byte(r.get(t, "/certs")), &shown); err != nil {
+		t.Fatal(err)
+	}
+	chain := shown.Certificates[0].Chain[0]
+	if chain.Path != filepath.Join(dir, "cert.pem") || chain.Days != "10" || fmt.Sprint(chain.SANs) != "[map[dns:admin.test] map[ip_address:127.0.0.1]]" {
+		t.Errorf("/certs shows %+v", chain)
+	}
+	r.Flusher().FlushForAdmin()
+	serial := func() int64 {
+		c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	pair(t, dir, 0xa2, time.Now().Add(time.Hour))
+	eventually(t, "the new certificate is shown", func() bool { return serial() == 0xa2 && strings.Contains(r.get(t, "/certs"), `"a2"`) })
+	if got := status(t, client, "GET", "https://"+addr+"/ready", ""); got != 200 {
+		t.Errorf("the open connection: status %d", got)
+	}
+	writeFile(t, filepath.Join(dir, "cert.pem"), []byte("nonsense"))
+	r.Reload()
+	if got := serial(); got != 0xa2 {
+		t.Errorf("after a wrong file the certificate is %x", got)
+	}
+	if err := r.ReopenLogs(); err != nil {
+		t.Fatal(err)
+	}
+	logged, err := os.ReadFile(filepath.Join(dir, "access.json"))
+	if err != nil || !bytes.Contains(logged, []byte(`{"code":200,"path":"/ready","scheme":"https"}`+"\n")) {
+		t.Errorf("the access log has %s, %v", logged, err)
+	}
+}
+
+// TestExpiryIsAGauge flushes with a certificate loaded.
+func TestExpiryIsAGauge(t *testing.T) {
+	dir := t.TempDir()
+	pair(t, dir, 1, time.Now().Add(10*24*time.Hour+time.Hour))
+	cfg := fromYAML(t, dir, "stats_flush_on_admin: true\nadmin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}, "+
+		"tls: {certificate_chain: $DIR/cert.pem, private_key: $DIR/key.pem}}")
+	r := start(t, cfg)
+	if got := r.get(t, "/stats?filter=until_first"); got != "server.days_until_first_cert_expiring: 10\nserver.seconds_until_first_ocsp_response_expiring: 0\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRotatedAccessLog renames the files under a server that is at work: each
+// request is in one of them, once.
+func TestRotatedAccessLog(t *testing.T) {
+	dir := t.TempDir()
+	cfg := fromYAML(t, dir, `
+header_prefix: x-edge
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  access_log_path: $DIR/text.log
+  access_log:
+  - name: f
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog
+      path: $DIR/json.log
+      typed_json_format: {path: "%REQ(:PATH)%", code: "%RESPONSE_CODE%", who: "%PRINCIPAL%", from: "%DOWNSTREAM_REMOTE_ADDRESS%"}
+`)
+	r := start(t, cfg)
+	const rotations, each = 5, 20
+	for rotation := range rotations {
+		for i := range each {
+			status(t, http.DefaultClient, "GET", fmt.Sprintf("%s/ready?n=%d", r.url, rotation*each+i), "")
+		}
+		for _, name := range []string{"text.log", "json.log"} {
+			if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, fmt.Sprintf("%s.%d", name, rotation))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := status(t, http.DefaultClient, "POST", r.url+"/reopen_logs", ""); got != 200 {
+			t.Fatalf("status %d", got)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"text.log", "json.log"} {
+		all := ""
+		files, err := filepath.Glob(filepath.Join(dir, name+"*"))
+		if err != nil || len(files) != rotations+1 {
+			t.Fatalf("%v, %v", files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += string(text)
+		}
+		for n := range rotations * each {
+			form := fmt.Sprintf(`"GET /ready?n=%d HTTP/1.1" 200 `, n)
+			if name == "json.log" {
+				form = fmt.Sprintf(`"path":"/ready?n=%d","who":null}`, n)
+			}
+			if got := strings.Count(all, form); got != 1 {
+				t.Errorf("%s has %s %d times", name, form, got)
+			}
+		}
+	}
+}
+
+// TestGlobalLimitOfConnections: past the limit the admin port accepts nothing,
+// unless it is told to ignore it.
+func TestGlobalLimitOfConnections(t *testing.T) {
+	for _, ignore := range []bool{false, true} {
+		cfg := server.Config{Admin: anyPort(), IgnoreGlobalLimit: ignore}
+		r := start(t, cfg)
+		if reply := r.post(t, "/runtime_modify?overload.global_downstream_max_connections=2"); reply.Status != 200 {
+			t.Fatalf("status %d", reply.Status)
+		}
+		var conns []net.Conn
+		answered := 0
+		for range 5 {
+			c, err := net.Dial("tcp", r.Admin().Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			conns = append(conns, c)
+			if _, err := io.WriteString(c, "GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+				continue
+			}
+			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // the read tells
+			if n, _ := c.Read(make([]byte, 12)); n > 0 {
+				answered++
+			}
+		}
+		want, overflow := 2, "listener.admin.downstream_global_cx_overflow: 3\n"
+		if ignore {
+			want, overflow = 5, "listener.admin.downstream_global_cx_overflow: 0\n"
+		}
+		if got := r.get(t, "/stats?filter=global_cx"); answered != want || got != overflow {
+			t.Errorf("ignore %t: %d of %d connections are served, %q", ignore, answered, len(conns), got)
+		}
+	}
+}
+
+// TestSocketOptionsAreSet reads them back from the listening socket.
+func TestSocketOptionsAreSet(t *testing.T) {
+	cfg := fromYAML(t, t.TempDir(), fmt.Sprintf(`
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  socket_options:
+  - {description: keep alive, level: %d, name: %d, int_value: 1}
+  - {level: %d, name: %d, buf_value: AgAAAA==, state: STATE_LISTENING}
+`, syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT))
+	got := map[string]int{}
+	cfg.Admin.Address = "127.0.0.1:0"
+	r := start(t, cfg)
+	port := r.Admin().Addr().(*net.TCPAddr).Port
+	for fd := range 1024 { // the listening socket is one of ours
+		addr, err := unix.Getsockname(fd)
+		in4, ok := addr.(*unix.SockaddrInet4)
+		if accepts, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || !ok || in4.Port != port || accepts != 1 {
+			continue
+		}
+		got["keepalive"], _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+		got["keepcnt"], _ = unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT)
+	}
+	if got["keepalive"] != 1 || got["keepcnt"] != 2 {
+		t.Errorf("the socket has %v", got)
+	}
+	for _, bad := range []admin.SocketOption{{Level: 1, Name: 99999, Prebind: true}, {Level: 1, Name: 99999}} {
+		for _, address := range []string{"127.0.0.1:0", "unix:" + t.TempDir() + "/s"} {
+			s, err := server.New(server.Config{Loggers: quiet(t), Admin: admin.Config{Address: address, SocketOptions: []admin.SocketOption{bad}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Listen(); err == nil || !strings.Contains(err.Error(), "socket option 99999 of level 1") {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+	}
+}
+
+// TestWrongFilesStopTheStart: a port is never opened without what protects it.
+func TestWrongFilesStopTheStart(t *testing.T) {
+	for _, cfg := range []server.Config{
+		{Admin: anyPort(), AdminTLS: &certs.Files{Chain: "/nowhere/c", Key: "/nowhere/k"}},
+		{Admin: anyPort(), AdminTokens: "/nowhere/tokens"},
+	} {
+		cfg.Loggers = quiet(t)
+		if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), "/nowhere/") {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// settleTime is how long files must be left alone before they are read:
+// programs that write a certificate and its key write two files.
+const settleTime = 200 * time.Millisecond
+
+// watchSecrets reads tokens and certificates again when their files change, be
+// it in place, by a new file of the same name, or by a link that points
+// elsewhere. It returns nil when ctx ends, at once if there are no files.
+func (s *Server) watchSecrets(ctx context.Context) error {
+	files := s.secretFiles()
+	if len(files) == 0 {
+		return nil
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	defer watcher.Close()
+	for _, file := range files {
+		if err := watcher.Add(filepath.Dir(file)); err != nil {
+			s.log.Warn("cannot watch directory; signal HUP reads files again", "directory", filepath.Dir(file), "error", err)
+		}
+	}
+	seen := "" // files may have changed since they were read
+	settled := time.NewTimer(0)
+	defer settled.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, ok := <-watcher.Events:
+			if !ok {
+				return nil
+			}
+			settled.Reset(settleTime)
+		case err, ok := <-watcher.Errors:
+			if !ok {
+				return nil
+			}
+			s.log.Warn("watching files", "error", err)
+			settled.Reset(settleTime) // events may have been lost
+		case <-settled.C:
+			if now := stamps(files); now != seen {
+				seen = now
+				s.reloadSecrets()
+			}
+		}
+	}
+}
+
+// stamps returns what changes when one of the files does.
+func stamps(files []string) string {
+	var out []byte
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			out = append(out, "none\n"...)
+			continue
+		}
+		target, _ := filepath.EvalSymlinks(file)
+		out = fmt.Appendf(out, "%s %d %d %v\n", target, info.Size(), info.ModTime().UnixNano(), info.Mode())
+	}
+	return string(out)
+}
