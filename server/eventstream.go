@@ -23,7 +23,8 @@ type CircuitStream struct {
 	// callers without an Origin header, and the read origins of the admin port.
 	AnyOrigin bool
 	// MaxPending returns how many requests to a cluster may be pending at the
-	// default priority. Default: 1024 for all.
+	// default priority. Default: what the clusters of the server say, and 1024
+	// for others.
 	MaxPending func(cluster string) uint64
 }
 
@@ -33,8 +34,12 @@ func (s *Server) makeCircuitStream() error {
 	if c == nil {
 		return nil
 	}
+	pending := c.MaxPending
+	if pending == nil {
+		pending = s.maxPending
+	}
 	s.circuit = eventstream.New(eventstream.Config{
-		Interval: s.cfg.Flush.Interval, Buckets: c.Buckets, Clients: c.Clients, MaxPending: c.MaxPending,
+		Interval: s.cfg.Flush.Interval, Buckets: c.Buckets, Clients: c.Clients, MaxPending: pending,
 	})
 	s.cfg.Flush.Sinks = append(slices.Clip(s.cfg.Flush.Sinks), s.circuit)
 	return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/tap"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
 // Config says what a server is made of. The zero value is a server that
@@ -66,6 +67,8 @@ type Config struct {
 	// Layers are the layers of runtime values, later ones win. Nil: one layer
 	// called admin, which /runtime_modify changes.
 	Layers []layers.Layer
+	// Clusters are the upstream clusters.
+	Clusters Clusters
 	// Loggers are the loggers that /logging shows. Nil: those of package
 	// logctl, at level info, on standard error.
 	Loggers *logctl.Registry
@@ -106,6 +109,7 @@ type Server struct {
 	loggers   *logctl.Registry
 	life      *lifecycle.Server
 	runtime   *layers.Loader
+	clusters  *upstream.Manager
 	listeners *listeners.Registry
 	certs     *certs.Registry
 	statsd    *statsd.Server // nil without StatsD input
@@ -119,6 +123,7 @@ type Server struct {
 	hot       *hotRestart // nil if the server stands alone
 	tap       *tap.Tap    // nil without one
 
+	live     chan struct{} // closed once the server is initialized
 	quit     chan struct{} // closed by Quit
 	quitOnce sync.Once
 	bound    sync.Once
@@ -128,7 +133,7 @@ type Server struct {
 // New puts a server together. Nothing is bound and nothing runs before
 // [Server.Listen] or [Server.Run].
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, quit: make(chan struct{})}
+	s := &Server{cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, live: make(chan struct{}), quit: make(chan struct{})}
 	if s.store == nil {
 		s.store = store.New(store.Options{Product: cfg.Admin.Product})
 	}
@@ -140,7 +145,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeTap, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.addTap} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.addTap} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -173,6 +178,7 @@ func (s *Server) makeRuntime() (err error) {
 	sc := s.store.Scope("runtime")
 	s.runtime, err = layers.New(layers.Config{
 		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Log: s.loggers.Logger("runtime"),
+		Changed: func() { s.clusters.RuntimeChanged() },
 		Stats: layers.Stats{
 			LoadSuccess: sc.Counter("load_success"), LoadError: sc.Counter("load_error"),
 			OverrideDirExists:    sc.Counter("override_dir_exists"),
@@ -414,10 +420,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.hot.ending, s.hot.ended = flushing.cancel, flushed
 		background.run("hot restart", stop, s.hot.run)
 	}
-	s.life.Initialize(func() {
-		s.gauges.initialized.Record(uint64(time.Since(s.start).Milliseconds()))
-		s.log.Info("server is live")
-	})
+	background.run("clusters", stop, s.runClusters)
 
 	<-ctx.Done()
 	s.log.Info("shutting down")
@@ -427,6 +430,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.life.Close()
 	handOver := s.hot.part()
 	err := errors.Join(inputs.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
+	s.clusters.Close() // not before: their stats go with them
 	for _, l := range s.access {
 		err = errors.Join(err, l.Close())
 	}
@@ -435,6 +439,21 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	return err
 }
+
+// initialize ends the initialization of the server, as soon as nobody needs it
+// any more.
+func (s *Server) initialize() {
+	s.life.Initialize(func() {
+		s.gauges.initialized.Record(uint64(time.Since(s.start).Milliseconds()))
+		s.log.Info("server is live")
+		close(s.live)
+	})
+}
+
+// Initialized is closed once all clusters, and all else that was registered with
+// Lifecycle, are ready for the first time: the server is live, and listeners of
+// the program around it are served.
+func (s *Server) Initialized() <-chan struct{} { return s.live }
 
 // group runs parts of the server that end together.
 type group struct {

@@ -89,14 +89,6 @@ func (s *Server) info() admin.ServerInfo {
 	}
 }
 
-func (s *Server) unready() []admin.Unready {
-	var out []admin.Unready
-	for _, u := range s.life.Unready() {
-		out = append(out, admin.Unready{Component: u.Component, Name: u.Name, Targets: u.Targets})
-	}
-	return out
-}
-
 // statsdListener describes a StatsD listener to the registry.
 func (s *Server) statsdListener(l statsd.ListenerInfo) listeners.Listener {
 	out := listeners.Listener{

@@ -647,6 +647,13 @@ func (c *Cluster) firstCheckDone(h *host.Host) {
 	}
 }
 
+// Discovered tells whether the first answer about the hosts has come.
+func (c *Cluster) Discovered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.discovered
+}
+
 // Ready tells whether the cluster has found its hosts and checked them once.
 func (c *Cluster) Ready() bool {
 	c.mu.Lock()

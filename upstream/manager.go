@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -72,6 +73,8 @@ type Manager struct {
 	byName  sync.Map                  // of those with an active cluster: string to *Handle
 	ordered atomic.Pointer[[]*Handle] // the same by name; replaced, never changed
 	version atomic.Pointer[string]
+
+	applying sync.Mutex // held while runtime values are applied; taken before mu
 
 	mu          sync.Mutex
 	handles     map[string]*Handle // active or warming
@@ -396,16 +399,11 @@ func (m *Manager) StaticReady() <-chan struct{} { return m.staticDone }
 // Ready is closed when all clusters are ready for the first time.
 func (m *Manager) Ready() <-chan struct{} { return m.allDone }
 
-// Unready returns the names of the clusters that are not ready yet.
-func (m *Manager) Unready() []string {
+// Unready returns the clusters that are not ready yet, in the order of names.
+func (m *Manager) Unready() []*Cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var names []string
-	for c := range m.unready {
-		names = append(names, c.config.Name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.SortedFunc(maps.Keys(m.unready), func(a, b *Cluster) int { return strings.Compare(a.config.Name, b.config.Name) })
 }
 
 // clusterReady makes a cluster the active one of its name.
@@ -526,11 +524,28 @@ func (m *Manager) Version() string { return *m.version.Load() }
 
 // RuntimeChanged applies changed runtime values to all clusters.
 func (m *Manager) RuntimeChanged() {
-	for _, h := range *m.ordered.Load() {
-		if c := h.Current(); c != nil {
-			c.runtimeChanged()
+	m.applying.Lock() // who comes last applies the latest values
+	defer m.applying.Unlock()
+	m.mu.Lock()
+	all := m.allLocked()
+	m.mu.Unlock()
+	for _, c := range all {
+		c.runtimeChanged()
+	}
+}
+
+// allLocked returns all clusters, active and warming. m.mu is held.
+func (m *Manager) allLocked() []*Cluster {
+	var all []*Cluster
+	for _, h := range m.handles {
+		if e := h.current.Load(); e != nil {
+			all = append(all, e.cluster)
+		}
+		if h.warming != nil {
+			all = append(all, h.warming.cluster)
 		}
 	}
+	return all
 }
 
 // localChanged rebalances all clusters but the local one.
@@ -546,15 +561,7 @@ func (m *Manager) localChanged() {
 func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true
-	var all []*Cluster
-	for _, h := range m.handles {
-		if e := h.current.Load(); e != nil {
-			all = append(all, e.cluster)
-		}
-		if h.warming != nil {
-			all = append(all, h.warming.cluster)
-		}
-	}
+	all := m.allLocked()
 	clear(m.unready)
 	m.primaries = 0
 	m.mu.Unlock()

@@ -69,7 +69,13 @@ func (i instance) Run(ctx context.Context) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	i.Lifecycle().Initialize(stop)
+	go func() {
+		select {
+		case <-i.Initialized():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	return i.Server.Run(ctx)
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -46,6 +47,9 @@ type Config struct {
 	ServiceCluster string
 	Stats          Stats
 	Log            *slog.Logger // nil: none
+	// Changed is called after every new snapshot but the first, without a lock
+	// held, possibly by several goroutines at a time. Nil: nobody wants to know.
+	Changed func()
 }
 
 // Stats are where a loader counts; nil fields are left out. The names are
@@ -122,11 +126,12 @@ func (l *Loader) Snapshot() *Snapshot { return l.snapshot.Load() }
 // removes what was set here before. Other layers never change. The error is
 // [ErrNoAdminLayer].
 func (l *Loader) Modify(values map[string]string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.admin < 0 {
 		return ErrNoAdminLayer
 	}
+	defer l.tell()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	next := maps.Clone(l.fixed[l.admin])
 	if next == nil {
 		next = make(map[string]cell)
@@ -150,23 +155,41 @@ func (l *Loader) SetLayer(name string, values map[string]any) error {
 	if err != nil {
 		return err
 	}
+	if !l.setLayer(name, cells) {
+		return fmt.Errorf("layers: no RTDS layer named %q", name)
+	}
+	l.tell()
+	return nil
+}
+
+// setLayer replaces the cells of an RTDS layer and reports whether there is one
+// of that name.
+func (l *Loader) setLayer(name string, cells map[string]cell) bool {
+	i := slices.IndexFunc(l.cfg.Layers, func(layer Layer) bool { return layer.Name == name && layer.Kind == RTDS })
+	if i < 0 {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, layer := range l.cfg.Layers {
-		if layer.Name == name && layer.Kind == RTDS {
-			l.fixed[i] = cells
-			l.buildLocked()
-			return nil
-		}
-	}
-	return fmt.Errorf("layers: no RTDS layer named %q", name)
+	l.fixed[i] = cells
+	l.buildLocked()
+	return true
 }
 
 // Reload reads the disk layers again.
 func (l *Loader) Reload() {
+	defer l.tell()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buildLocked()
+}
+
+// tell tells who wants to know that there is a new snapshot. l.mu must not be
+// held.
+func (l *Loader) tell() {
+	if f := l.cfg.Changed; f != nil {
+		f()
+	}
 }
 
 // directory returns where a disk layer reads.

@@ -57,11 +57,12 @@ func (l *Loader) Run(ctx context.Context) error {
 // catchUp reloads when a symlink root points elsewhere than when it was read.
 func (l *Loader) catchUp() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	moved := false
 	for root, target := range l.target {
-		if linkTarget(root) != target {
-			l.buildLocked()
-			return
-		}
+		moved = moved || linkTarget(root) != target
+	}
+	l.mu.Unlock()
+	if moved {
+		l.Reload()
 	}
 }
