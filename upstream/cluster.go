@@ -504,7 +504,7 @@ func (c *Cluster) checkDone(r health.Report) {
 	c.firstCheckDone(h)
 	const gone = host.FailedActiveHC | host.PendingDynamicRemoval
 	if h.Flags()&gone == gone && c.config.Type == config.EDSDiscovery {
-		c.removeHost(h)
+		c.removeHosts(h)
 	}
 }
 
@@ -541,26 +541,37 @@ func (c *Cluster) classLocked(p int, h *host.Host) host.Health {
 	return host.Unhealthy
 }
 
-// removeHost takes one host out.
-func (c *Cluster) removeHost(h *host.Host) {
+// removeHosts takes hosts out.
+func (c *Cluster) removeHosts(gone ...*host.Host) {
 	c.updating.Lock()
 	defer c.updating.Unlock()
 	c.mu.Lock()
-	found := false
+	var removed []*host.Host
+	goes := make(map[*host.Host]bool, len(gone))
+	for _, h := range gone {
+		goes[h] = true
+	}
 	for _, priorities := range c.groups {
 		for p, list := range priorities {
-			if i := slices.Index(list, h); i >= 0 {
-				// Sets that were made keep the list they have.
-				priorities[p] = slices.Delete(slices.Clone(list), i, i+1)
+			// Sets that were made keep the list they have.
+			kept := make([]*host.Host, 0, len(list))
+			for _, h := range list {
+				if goes[h] {
+					removed = append(removed, h)
+				} else {
+					kept = append(kept, h)
+				}
+			}
+			if len(kept) < len(list) {
+				priorities[p] = kept
 				c.publishLocked(p, true)
 				c.stats.MembershipChange.Inc()
-				found = true
 			}
 		}
 	}
 	c.mu.Unlock()
-	if found {
-		c.hostsChanged(nil, []*host.Host{h})
+	if len(removed) > 0 {
+		c.hostsChanged(nil, removed)
 	}
 }
 
@@ -594,8 +605,8 @@ func (c *Cluster) sweep() {
 		case <-c.ctx.Done():
 			return
 		case <-t.C:
-			for _, h := range c.original.Sweep() {
-				c.removeHost(h)
+			if gone := c.original.Sweep(); len(gone) > 0 {
+				c.removeHosts(gone...)
 			}
 		}
 	}

@@ -431,7 +431,17 @@ func TestOriginalDst(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		r.check("cluster.c.", map[string]uint64{"membership_total": 0})
+		r.check("cluster.c.", map[string]uint64{"membership_total": 0, "membership_change": 4})
+		for i := range 9 {
+			c.Pick(&lb.Context{Destination: spec(i).Address})
+		}
+		r.events()
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		r.check("cluster.c.", map[string]uint64{"membership_total": 0, "membership_change": 4 + 9 + 1}) // they go together
+		if n := strings.Count(r.events(), "removed c "); n != 9 {
+			t.Errorf("told of %d hosts that went, want 9", n)
+		}
 		r.Close()
 	})
 }
