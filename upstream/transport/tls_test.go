@@ -244,26 +244,26 @@ func TestParameters(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*config.TLS)
-		server tls.Config
+		server *tls.Config
 		count  []string // of the finished handshake; empty: it fails
 	}{
-		{"default", nil, tls.Config{}, []string{"ssl.versions.TLSv1.3"}},
-		{"max-version", func(c *config.TLS) { c.MaxVersion = config.TLS12 }, tls.Config{}, []string{"ssl.versions.TLSv1.2"}},
-		{"min-version", func(c *config.TLS) { c.MinVersion = config.TLS13 }, tls.Config{MaxVersion: tls.VersionTLS12}, nil},
-		{"not-below-1.2", nil, tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, nil},
+		{"default", nil, &tls.Config{}, []string{"ssl.versions.TLSv1.3"}},
+		{"max-version", func(c *config.TLS) { c.MaxVersion = config.TLS12 }, &tls.Config{}, []string{"ssl.versions.TLSv1.2"}},
+		{"min-version", func(c *config.TLS) { c.MinVersion = config.TLS13 }, &tls.Config{MaxVersion: tls.VersionTLS12}, nil},
+		{"not-below-1.2", nil, &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, nil},
 		{"cipher", func(c *config.TLS) {
 			c.MaxVersion, c.CipherSuites = config.TLS12, []string{"[ECDHE-RSA-AES256-GCM-SHA384|ECDHE-ECDSA-CHACHA20-POLY1305]"}
-		}, tls.Config{}, []string{"ssl.ciphers.ECDHE-ECDSA-CHACHA20-POLY1305"}},
+		}, &tls.Config{}, []string{"ssl.ciphers.ECDHE-ECDSA-CHACHA20-POLY1305"}},
 		{"no-common-cipher", func(c *config.TLS) {
 			c.MaxVersion, c.CipherSuites = config.TLS12, []string{"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384"}
-		}, tls.Config{CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, nil},
-		{"curve", func(c *config.TLS) { c.Curves = []string{"P-384"} }, tls.Config{}, []string{"ssl.curves.P-384"}},
-		{"no-common-curve", func(c *config.TLS) { c.Curves = []string{"P-384"} }, tls.Config{CurvePreferences: []tls.CurveID{tls.X25519}}, nil},
+		}, &tls.Config{CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, nil},
+		{"curve", func(c *config.TLS) { c.Curves = []string{"P-384"} }, &tls.Config{}, []string{"ssl.curves.P-384"}},
+		{"no-common-curve", func(c *config.TLS) { c.Curves = []string{"P-384"} }, &tls.Config{CurvePreferences: []tls.CurveID{tls.X25519}}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.server.Certificates = []tls.Certificate{leaf.tls()}
-			s := serve(t, &tt.server)
+			s := serve(t, tt.server)
 			d := dialer(t, cluster(trust(ca, tt.change)))
 			_, err := d.say(t, hostAt(s.address, nil), transport.Options{})
 			if (err == nil) != (tt.count != nil) {

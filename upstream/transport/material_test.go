@@ -1,0 +1,325 @@
+package transport_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+// registry keeps what it is told.
+type registry struct {
+	mu   sync.Mutex
+	list map[*entry]transport.Material
+}
+
+type entry struct{ r *registry }
+
+func (r *registry) Add(m transport.Material) transport.Entry {
+	e := &entry{r}
+	e.Update(m)
+	return e
+}
+
+func (e *entry) Update(m transport.Material) {
+	e.r.mu.Lock()
+	defer e.r.mu.Unlock()
+	if e.r.list == nil {
+		e.r.list = make(map[*entry]transport.Material)
+	}
+	e.r.list[e] = m
+}
+
+func (e *entry) Remove() {
+	e.r.mu.Lock()
+	defer e.r.mu.Unlock()
+	delete(e.r.list, e)
+}
+
+// all returns what is registered.
+func (r *registry) all() []transport.Material {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []transport.Material
+	for _, m := range r.list {
+		out = append(out, m)
+	}
+	return out
+}
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// staple returns an OCSP response about one certificate.
+func staple(t *testing.T, status asn1.Enumerated, this, next time.Time) string {
+	t.Helper()
+	type single struct {
+		ID     asn1.RawValue
+		Status asn1.RawValue
+		This   time.Time `asn1:"generalized"`
+		Next   time.Time `asn1:"generalized,explicit,tag:0,optional"`
+	}
+	type data struct {
+		Responder asn1.RawValue
+		Produced  time.Time `asn1:"generalized"`
+		Responses []single
+	}
+	type basic struct {
+		Data      data
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}
+	type inner struct {
+		Type  asn1.ObjectIdentifier
+		Basic []byte
+	}
+	marshal := func(v any) []byte {
+		b, err := asn1.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	good := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0}
+	by := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 2, IsCompound: true, Bytes: marshal([]byte{1, 2, 3})}
+	b := marshal(basic{
+		Data:      data{by, this, []single{{ID: asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true}, Status: good, This: this, Next: next}}},
+		Algorithm: pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 3, 101, 112}}, Signature: asn1.BitString{Bytes: []byte{1}, BitLength: 8},
+	})
+	if status != 0 {
+		return string(marshal(struct{ Status asn1.Enumerated }{status}))
+	}
+	return string(marshal(struct {
+		Status asn1.Enumerated
+		Bytes  inner `asn1:"explicit,tag:0"`
+	}{0, inner{asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}, b}}))
+}
+
+func TestCertificatesAreShown(t *testing.T) {
+	dir := t.TempDir()
+	ca := authorityFor(t, "root", 1, nil)
+	leaf := ca.issue(t, 10, func(c *x509.Certificate) {
+		c.SerialNumber = big.NewInt(0xabc)
+		c.DNSNames, c.EmailAddresses = []string{"b.example.com", "a.example.com"}, []string{"ops@example.com"}
+		c.URIs = []*url.URL{{Scheme: "spiffe", Host: "example.com", Path: "/x"}}
+		c.IPAddresses = []net.IP{net.IPv4(10, 1, 2, 3), net.IPv6loopback}
+	})
+	chain := write(t, dir, "chain.pem", leaf.chain+ca.pem())
+	r := &registry{}
+	f := transport.New(transport.Config{Now: start, Registry: r})
+	this, next := start().Add(-time.Hour), start().Add(time.Hour)
+	c := cluster(trust(ca, func(c *config.TLS) {
+		c.Certificates = []config.Certificate{{Chain: file(chain), PrivateKey: inline(leaf.pem), OCSPStaple: inline(staple(t, 0, this, next))}}
+	}))
+	c.Sockets.Matches = []config.SocketMatch{{Name: "bare", Socket: config.Socket{Kind: config.TLSSocket, TLS: &config.TLS{}}}}
+	d := dialerOf(t, f, c)
+	want := transport.Material{
+		CA: []transport.Certificate{{Path: "<inline>", SerialNumber: "1", From: start().Add(-24 * time.Hour), Until: start().Add(1000 * time.Hour)}},
+		Chain: []transport.Certificate{{
+			Path: chain, SerialNumber: "abc", From: start().Add(-time.Hour), Until: start().Add(100 * time.Hour),
+			AltNames: []transport.AltName{
+				{Kind: "dns", Value: "b.example.com"}, {Kind: "dns", Value: "a.example.com"}, {Kind: "uri", Value: "spiffe://example.com/x"},
+				{Kind: "ip_address", Value: "10.1.2.3"}, {Kind: "ip_address", Value: "::1"},
+			},
+			OCSP: &transport.Validity{From: this, Until: next},
+		}},
+	}
+	list := r.all()
+	if len(list) != 2 {
+		t.Fatalf("%d contexts, want one for each socket", len(list))
+	}
+	if len(list[0].CA) == 0 {
+		list[0], list[1] = list[1], list[0]
+	}
+	if diff := cmp.Diff(list, []transport.Material{want, {}}); diff != "" {
+		t.Errorf("shown (-got +want):\n%s", diff)
+	}
+	d.Close()
+	d.Close()
+	if n := len(r.all()); n != 0 {
+		t.Errorf("%d contexts after the dialer was closed, want 0", n)
+	}
+}
+
+func TestRefusedClusterShowsNothing(t *testing.T) {
+	r := &registry{}
+	c := cluster(&config.TLS{AutoSNISANValidation: true})
+	c.Sockets.Matches = []config.SocketMatch{{Name: "good", Socket: config.Socket{Kind: config.TLSSocket, TLS: &config.TLS{}}}}
+	if _, err := transport.New(transport.Config{Registry: r}).Dialer(c, dialer(t, cluster(nil)).scope); err == nil || len(r.all()) != 0 {
+		t.Errorf("refused with %v and %d contexts shown, want an error and 0", err, len(r.all()))
+	}
+}
+
+func TestOCSPErrorResponseIsRefused(t *testing.T) {
+	ca := authorityFor(t, "root", 1, nil)
+	leaf := ca.issue(t, 10, nil)
+	got := refusal(t, cluster(trust(ca, func(c *config.TLS) {
+		c.Certificates = []config.Certificate{{Chain: inline(leaf.chain), PrivateKey: inline(leaf.pem), OCSPStaple: inline(staple(t, 6, start(), start()))}}
+	})))
+	if !strings.HasSuffix(got, "ocsp_staple: <inline>: the OCSP response is an error, status 6") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// crl returns a revocation list in PEM form.
+func (a *authority) crl(t *testing.T, until time.Time, serials ...int64) string {
+	t.Helper()
+	l := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: start().Add(-time.Hour), NextUpdate: until}
+	for _, n := range serials {
+		l.RevokedCertificateEntries = append(l.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: big.NewInt(n), RevocationTime: start()})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, l, a.cert, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
+}
+
+func TestRevocation(t *testing.T) {
+	ca := authorityFor(t, "root", 1, nil)
+	between := authorityFor(t, "between", 3, ca)
+	leaf, deep := ca.issue(t, 10, nil), between.issue(t, 11, nil)
+	later := start().Add(time.Hour)
+	tests := []struct {
+		name   string
+		server tls.Certificate
+		crl    string
+		want   string // in the error; empty: accepted
+	}{
+		{"not-revoked", leaf.tls(), ca.crl(t, later, 99), ""},
+		{"revoked", leaf.tls(), ca.crl(t, later, 10), `"CN=leaf" is revoked`},
+		{"expired-list", leaf.tls(), ca.crl(t, start().Add(-time.Minute)), `the revocation list of "CN=root" has expired`},
+		{"list-missing-in-chain", deep.tls(between), ca.crl(t, later), `no revocation list of "CN=between"`},
+		{"all-lists", deep.tls(between), ca.crl(t, later) + between.crl(t, later), ""},
+		{"authority-revoked", deep.tls(between), ca.crl(t, later, 3) + between.crl(t, later), `"CN=between" is revoked`},
+		{"forged-list", leaf.tls(), authorityFor(t, "root", 7, nil).crl(t, later), `no revocation list of "CN=root"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serve(t, &tls.Config{Certificates: []tls.Certificate{tt.server}})
+			d := dialer(t, cluster(trust(ca, func(c *config.TLS) { c.Validation.CRL = inline(tt.crl) })))
+			_, err := d.say(t, hostAt(s.address, nil), transport.Options{})
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("dial: %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("dial: %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// rotating is a cluster whose trusted authority is in a file.
+func rotating(t *testing.T, dir string, watched string) *config.Cluster {
+	t.Helper()
+	return cluster(&config.TLS{MaxSessionKeys: 1, TLSCommon: config.TLSCommon{Validation: &config.Validation{
+		TrustedCA: file(filepath.Join(dir, "ca.pem")), MaxVerifyDepth: 100, WatchedDirectory: watched,
+	}}})
+}
+
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	ca, next := authorityFor(t, "root", 1, nil), authorityFor(t, "root", 2, nil)
+	s := serve(t, &tls.Config{Certificates: []tls.Certificate{next.issue(t, 10, nil).tls()}})
+	write(t, dir, "ca.pem", ca.pem())
+	r := &registry{}
+	f := transport.New(transport.Config{Now: start, Registry: r})
+	d := dialerOf(t, f, rotating(t, dir, ""))
+	h := hostAt(s.address, nil)
+	if _, err := d.say(t, h, transport.Options{}); err == nil {
+		t.Fatal("a host of an unknown authority was accepted")
+	}
+	write(t, dir, "ca.pem", next.pem())
+	if err := f.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	d.mustSay(t, h, transport.Options{})
+	if got := r.all(); len(got) != 1 || got[0].CA[0].SerialNumber != "2" {
+		t.Errorf("shown after the reload: %v, want the new authority", got)
+	}
+
+	// A bad file changes nothing.
+	write(t, dir, "ca.pem", "nothing")
+	want := `transport: cluster "c": transport_socket.typed_config.common_tls_context.validation_context.trusted_ca: "` +
+		filepath.Join(dir, "ca.pem") + `": no certificate found`
+	if err := f.Reload(); err == nil || err.Error() != want {
+		t.Errorf("reload: %v, want %s", err, want)
+	}
+	d.mustSay(t, h, transport.Options{})
+
+	// A session of before a reload is not used after it.
+	write(t, dir, "ca.pem", ca.pem())
+	if err := f.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.say(t, h, transport.Options{}); err == nil {
+		t.Error("a host was accepted by an authority that is trusted no more")
+	}
+}
+
+func TestWatchedDirectoryReloads(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
+	r := &registry{}
+	f := transport.New(transport.Config{Now: start, Registry: r})
+	before := dialerOf(t, f, rotating(t, dir, dir))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	serials := func(want string) {
+		t.Helper()
+		deadline := time.Now().Add(30 * time.Second)
+		for {
+			good := true
+			for _, m := range r.all() {
+				good = good && m.CA[0].SerialNumber == want
+			}
+			switch {
+			case good:
+				return
+			case time.Now().After(deadline):
+				t.Fatalf("shown: %v, want serial number %s everywhere", r.all(), want)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
+	serials("2")
+	after := dialerOf(t, f, rotating(t, dir, dir)) // joins a running watch
+	write(t, dir, "ca.pem", authorityFor(t, "root", 3, nil).pem())
+	serials("3")
+	before.Close()
+	write(t, dir, "ca.pem", authorityFor(t, "root", 4, nil).pem())
+	serials("4")
+	after.Close()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("run: %v, want nil", err)
+	}
+}
