@@ -11,6 +11,20 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
+// OriginalDstHeader returns the name of the header whose first value belongs in
+// DestinationHeader of a pick's context. It is empty if no header may say where
+// requests to the cluster go.
+func (c *Cluster) OriginalDstHeader() string {
+	o := &c.config.LB.OriginalDst
+	switch {
+	case c.original == nil || !o.UseHTTPHeader:
+		return ""
+	case o.HeaderName != "":
+		return o.HeaderName
+	}
+	return "x-" + c.env.product + "-original-dst-host"
+}
+
 // ConnStarted notes that a pool begins to connect to h.
 func (c *Cluster) ConnStarted(h *host.Host) {
 	c.stats.CxTotal.Inc()

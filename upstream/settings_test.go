@@ -170,6 +170,23 @@ func TestPolicyOptionsReachTheBalancer(t *testing.T) {
 	}
 }
 
+func TestOriginalDstHeader(t *testing.T) {
+	for more, want := range map[string]string{
+		"type: STATIC":       "",
+		"type: ORIGINAL_DST": "",
+		"type: ORIGINAL_DST\noriginal_dst_lb_config: {use_http_header: true}":                            "x-proxy-original-dst-host",
+		"type: ORIGINAL_DST\noriginal_dst_lb_config: {use_http_header: true, http_header_name: x-to-us}": "x-to-us",
+	} {
+		if strings.Contains(more, "ORIGINAL") {
+			more += "\nlb_policy: CLUSTER_PROVIDED"
+		}
+		_, c := started(t, nil, "name: c\n"+more+"\n")
+		if got := c.OriginalDstHeader(); got != want {
+			t.Errorf("%s: %q, want %q", more, got, want)
+		}
+	}
+}
+
 func TestHashedLoadIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.eds("lb_policy: MAGLEV\ncommon_lb_config: {consistent_hashing_lb_config: {hash_balance_factor: 100}}")
