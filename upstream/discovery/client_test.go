@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -321,4 +322,41 @@ func TestLookupsAtOnceAreBounded(t *testing.T) {
 			t.Errorf("%d lookups took %v, want 3 times two of them", len(p.log), d)
 		}
 	})
+}
+
+// The standard library's resolver finds the same addresses.
+func TestAgreesWithTheStandardResolver(t *testing.T) {
+	s := newNameServer(t)
+	long := reply{cut: true}
+	for i := range 200 {
+		long.records = append(long.records, fmt.Sprintf("long.example. 60 IN A 10.1.0.%d", i))
+	}
+	s.put("long.example. A", long)
+	s.a("plain.example.", "10.0.0.2", "10.0.0.1")
+	s.put("chain.example. A", reply{records: []string{
+		"chain.example. 60 IN CNAME b.example.", "b.example. 60 IN CNAME c.example.", "c.example. 60 IN A 10.0.0.3",
+	}})
+	s.put("both.example. A", reply{records: []string{"both.example. 60 IN A 10.0.0.4"}})
+	s.put("both.example. AAAA", reply{records: []string{"both.example. 60 IN AAAA fd00::4"}})
+	s.put("empty.example. A", reply{})
+	s.put("down.example. A", reply{rcode: dns.RcodeServerFailure})
+	standard := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.addr.String())
+	}}
+	c := client(t, patient, "", nil)
+	for _, name := range []string{"plain", "long", "chain", "both", "empty", "down", "none"} {
+		for network, family := range map[string]config.LookupFamily{"ip4": config.FamilyV4Only, "ip6": config.FamilyV6Only} {
+			want, wantErr := standard.LookupNetIP(t.Context(), network, name+".example.")
+			got, err := c.Lookup(t.Context(), Query{Name: name + ".example.", Family: family, Servers: []netip.AddrPort{s.addr}})
+			var addrs []netip.Addr
+			for _, r := range got {
+				addrs = append(addrs, r.Addr)
+			}
+			slices.SortFunc(addrs, netip.Addr.Compare)
+			slices.SortFunc(want, netip.Addr.Compare)
+			if !slices.Equal(addrs, want) || (err == nil) != (wantErr == nil) {
+				t.Errorf("%s by %s: %v, %v; the standard resolver finds %v, %v", name, network, addrs, err, want, wantErr)
+			}
+		}
+	}
 }
