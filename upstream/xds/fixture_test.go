@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,14 +43,14 @@ type rig struct {
 	m       *upstream.Manager
 	delta   bool
 	streams chan *fakeStream // as they are opened
-	refuse  error            // of streams that are to be opened
+	refuse  atomic.Bool      // streams that are to be opened
 	stop    func()
-	layers  map[string]map[string]any
+	layers  sync.Map // name to values
 }
 
 // newRig starts a client of an aggregated stream, within a bubble of fake time.
 func newRig(t testing.TB, delta bool, change func(*Config)) *rig {
-	r := &rig{t: t, st: store.New(store.Options{}), delta: delta, streams: make(chan *fakeStream, 100), layers: map[string]map[string]any{}}
+	r := &rig{t: t, st: store.New(store.Options{}), delta: delta, streams: make(chan *fakeStream, 100)}
 	api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
 	if delta {
 		api.Type = config.APIDeltaGRPC
@@ -63,7 +64,7 @@ func newRig(t testing.TB, delta bool, change func(*Config)) *rig {
 			if values["bad"] != nil {
 				return errors.New("bad values")
 			}
-			r.layers[name] = values
+			r.layers.Store(name, values)
 			return nil
 		},
 	}
@@ -76,8 +77,8 @@ func newRig(t testing.TB, delta bool, change func(*Config)) *rig {
 	}
 	r.c = c
 	c.open = func(ctx context.Context, _ *config.APISource, delta bool, method string) (stream, error) {
-		if r.refuse != nil {
-			return nil, r.refuse
+		if r.refuse.Load() {
+			return nil, errors.New("nobody is there")
 		}
 		s := &fakeStream{method: method, delta: delta, ctx: ctx, requests: make(chan proto.Message, 100), responses: make(chan []byte), broken: make(chan struct{})}
 		r.streams <- s

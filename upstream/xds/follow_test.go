@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -158,7 +157,7 @@ func TestStreamIsOpenedAgain(t *testing.T) {
 				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
 				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
 
-				r.refuse = errors.New("nobody is there")
+				r.refuse.Store(true)
 				close(s.broken)
 				synctest.Wait()
 				equal(t, "state", r.counts("control_plane.connected_state", "cluster.a.update_failure", "cluster_manager.cds.update_failure"),
@@ -167,7 +166,7 @@ func TestStreamIsOpenedAgain(t *testing.T) {
 				time.Sleep(firstDelay) // the largest random part of it
 				synctest.Wait()
 				equal(t, "failures", r.counts("cluster.a.update_failure"), "update_failure=2")
-				r.refuse = nil
+				r.refuse.Store(false)
 				time.Sleep(firstDelay) // of at most twice that
 				equal(t, "hello again", r.open().says(), hello[v.delta])
 				equal(t, "state", r.counts("control_plane.connected_state"), "connected_state=1")
@@ -227,7 +226,7 @@ func TestFirstAnswerIsNotWaitedForLongerThanAllowed(t *testing.T) {
 func TestStartGoesOnWithoutControlPlane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, true, nil)
-		r.refuse = errors.New("nobody is there")
+		r.refuse.Store(true)
 		r.start()
 		time.Sleep(16 * time.Second)
 		synctest.Wait()
