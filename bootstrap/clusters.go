@@ -25,9 +25,7 @@ type Clusters struct {
 
 // decode reads the sections about clusters, once all others were read.
 func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
-	x := clusterDecoder{d, config.NewDecoder(config.Options{
-		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: os.ReadFile,
-	})}
+	x := d.messages
 	if static.Node != nil {
 		d.message(static.Node, static.Path, []field{
 			{"clusters", func(_ *decoder, n *yaml.Node, path string) { c.setStatic(x, n, path) }},
@@ -63,7 +61,7 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 
 // setStatic decodes the list of static clusters. All mistakes of all clusters
 // are reported.
-func (c *Clusters) setStatic(x clusterDecoder, n *yaml.Node, path string) {
+func (c *Clusters) setStatic(x *messages, n *yaml.Node, path string) {
 	if n.Kind != yaml.SequenceNode {
 		x.d.errorf(n, path, "%s is not a list", x.d.show(n, path))
 		return
@@ -83,18 +81,24 @@ func (c *Clusters) setStatic(x clusterDecoder, n *yaml.Node, path string) {
 	x.faults(config.CheckNames(c.Static), path, n)
 }
 
-// clusterDecoder decodes the messages of clusters for a decoder of the file.
-type clusterDecoder struct {
+// messages decodes the messages of clusters for a decoder of the file.
+type messages struct {
 	d      *decoder
 	config *config.Decoder
 }
 
-func (x clusterDecoder) source() config.Source {
+func newMessages(d *decoder) *messages {
+	return &messages{d, config.NewDecoder(config.Options{
+		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: os.ReadFile,
+	})}
+}
+
+func (x *messages) source() config.Source {
 	return config.Source{Locate: func(n *yaml.Node) config.Position { return config.Position(x.d.doc.position(n)) }}
 }
 
 // part decodes one message that stands outside a cluster.
-func part[T any](x clusterDecoder, to **T, decode func(*config.Decoder, *yaml.Node, config.Source, config.Form) (*T, []*config.Error, error)) setter {
+func part[T any](x *messages, to **T, decode func(*config.Decoder, *yaml.Node, config.Source, config.Form) (*T, []*config.Error, error)) setter {
 	return func(_ *decoder, n *yaml.Node, path string) {
 		v, warnings, err := decode(x.config, n, x.source(), config.FormUnknown)
 		x.faults(err, path, n)
@@ -104,7 +108,7 @@ func part[T any](x clusterDecoder, to **T, decode func(*config.Decoder, *yaml.No
 }
 
 // faults takes over the mistakes in the value n of the field path.
-func (x clusterDecoder) faults(err error, path string, n *yaml.Node) {
+func (x *messages) faults(err error, path string, n *yaml.Node) {
 	var faults *config.Errors
 	switch {
 	case err == nil:
@@ -123,7 +127,7 @@ func (x clusterDecoder) faults(err error, path string, n *yaml.Node) {
 }
 
 // warnings takes over what deserves a line in the log.
-func (x clusterDecoder) warnings(list []*config.Error, path string) {
+func (x *messages) warnings(list []*config.Error, path string) {
 	for _, w := range list {
 		e := x.convert(w, path)
 		if w.Kind == config.UnknownField {
@@ -135,7 +139,7 @@ func (x clusterDecoder) warnings(list []*config.Error, path string) {
 }
 
 // convert turns a mistake in the message at path into one of the file.
-func (x clusterDecoder) convert(f *config.Error, path string) *Error {
+func (x *messages) convert(f *config.Error, path string) *Error {
 	e := &Error{Position: Position(f.Position), Field: path, Message: f.Message}
 	if f.Field != "" {
 		e.Field = join(path, f.Field)

@@ -30,6 +30,7 @@ type decoder struct {
 	doc          *document
 	product      string
 	allowUnknown bool
+	messages     *messages
 
 	errs     []*Error
 	dropped  int // mistakes of clusters that are not in errs

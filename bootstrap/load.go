@@ -121,6 +121,7 @@ func parse(name string, data []byte, parser parser, overlay string, opts Options
 	}
 	doc.root = root
 	d := &decoder{doc: doc, product: opts.Product, allowUnknown: opts.AllowUnknownFields}
+	d.messages = newMessages(d)
 	c := defaults(opts.Product)
 	c.decode(d, root)
 	if len(d.errs) > 0 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // LayerKind says where the values of a runtime layer come from.
@@ -28,8 +30,8 @@ type RuntimeLayer struct {
 	Subdirectory         string
 	AppendServiceCluster bool
 
-	RTDSName   string // resource name of an RTDS layer
-	RTDSConfig Raw
+	RTDSName   string               // resource name of an RTDS layer
+	RTDSSource *config.ConfigSource // where it comes from
 }
 
 // maxNameBytes bounds names of things in a configuration; from longName on a
@@ -79,7 +81,7 @@ func (l *RuntimeLayer) set(d *decoder, n *yaml.Node, path string) {
 		{"admin_layer", nested()},
 		{"rtds_layer", nested(
 			field{"name", text(&l.RTDSName)},
-			field{"rtds_config", raw(&l.RTDSConfig)},
+			field{"rtds_config", part(d.messages, &l.RTDSSource, (*config.Decoder).ConfigSourceNode)},
 		)},
 	})
 	d.require(n, path, seen, "name")

@@ -29,6 +29,9 @@ type Boot struct {
 	CommandLine CommandLine
 	// Version is what /server_info calls the build.
 	Version string
+	// Environment looks up environment variables that hold certificates and
+	// keys of clusters. Nil refuses them.
+	Environment func(name string) (value string, ok bool)
 }
 
 // FromBootstrap returns the configuration of a server for a bootstrap file.
@@ -48,7 +51,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		Admin:          adm,
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
 		Layers:         runtimeLayers(c.Runtime),
-		Clusters:       clustersOf(c),
+		Clusters:       clustersOf(c, boot),
 		ProfilePath:    c.Admin.ProfilePath,
 		UnknownFields:  uint64(len(c.UnknownFields)),
 		ServiceCluster: c.Node.Cluster,

@@ -24,6 +24,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
 // Config says what a server is made of. The zero value is a server that
@@ -110,6 +112,8 @@ type Server struct {
 	life      *lifecycle.Server
 	runtime   *layers.Loader
 	clusters  *upstream.Manager
+	transport *transport.Factory // of the clusters
+	control   *xds.Client
 	listeners *listeners.Registry
 	certs     *certs.Registry
 	statsd    *statsd.Server // nil without StatsD input
@@ -316,6 +320,9 @@ func (s *Server) ReopenLogs() error {
 func (s *Server) Reload() {
 	s.runtime.Reload()
 	s.reloadSecrets()
+	if err := s.transport.Reload(); err != nil {
+		s.log.Error("certificates of clusters stay as they are", "error", err)
+	}
 }
 
 // Listen binds the admin port and the StatsD listeners, all or none. Run does
@@ -420,6 +427,8 @@ func (s *Server) Run(ctx context.Context) error {
 		s.hot.ending, s.hot.ended = flushing.cancel, flushed
 		background.run("hot restart", stop, s.hot.run)
 	}
+	background.run("certificates of clusters", stop, s.transport.Run)
+	background.run("control planes", stop, s.control.Run)
 	background.run("clusters", stop, s.runClusters)
 
 	<-ctx.Done()

@@ -3,18 +3,28 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 	"github.com/statsd-admin/statsd-admin/upstream/discovery"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
 // Clusters are the upstream clusters of a server and how they run. The zero
@@ -30,6 +40,19 @@ type Clusters struct {
 	// any.
 	Bind *config.Bind
 
+	// CDS is where further clusters come from, and ADS the server of the
+	// aggregated stream. Nil: there is none.
+	CDS *config.ConfigSource
+	ADS *config.APISource
+	// RTDS says where runtime layers of kind RTDS come from, by the name of the
+	// layer.
+	RTDS map[string]xds.Layer
+	// Decoder reads what control planes send. Nil: one with defaults.
+	Decoder *config.Decoder
+	// Environment looks up variables that hold certificates and keys. Nil
+	// refuses them.
+	Environment func(name string) (value string, ok bool)
+
 	// Resolver looks up host names. Nil: what the system says.
 	Resolver discovery.Resolver
 	// Types are further cluster types by name.
@@ -42,17 +65,35 @@ type Clusters struct {
 }
 
 // clustersOf returns the clusters that a file has.
-func clustersOf(c *bootstrap.Config) Clusters {
-	return Clusters{
-		Static: c.Clusters.Static, Local: c.Clusters.Local, Bind: c.Clusters.Bind,
+func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
+	out := Clusters{
+		Static: c.Clusters.Static, Local: c.Clusters.Local, Bind: c.Clusters.Bind, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
+		RTDS: make(map[string]xds.Layer), Environment: boot.Environment,
+		Decoder: config.NewDecoder(config.Options{
+			Product: boot.Product, V2: v2form.Messages(), ReadFile: os.ReadFile,
+			AllowUnknown: !boot.CommandLine.RejectUnknownDynamicFields,
+		}),
 	}
+	for _, l := range c.Runtime {
+		if l.Kind == bootstrap.RTDSLayer && l.RTDSSource != nil {
+			out.RTDS[l.Name] = xds.Layer{Name: l.RTDSName, Source: *l.RTDSSource}
+		}
+	}
+	return out
 }
 
 // makeClusters makes the manager of clusters and gives it the static ones.
 func (s *Server) makeClusters() error {
 	c := &s.cfg.Clusters
+	log := s.loggers.Logger("upstream")
+	s.transport = transport.New(transport.Config{
+		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: certRegistry{s.certs}, Logger: log,
+	})
+	if err := s.makeControl(log); err != nil {
+		return err
+	}
 	cfg := upstream.Config{
-		Store: s.store, Product: s.cfg.Admin.Product, Logger: s.loggers.Logger("upstream"),
+		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 	}
@@ -60,6 +101,7 @@ func (s *Server) makeClusters() error {
 		cfg.Local = &host.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone}
 	}
 	s.clusters = upstream.New(cfg)
+	s.control.Attach(s.clusters)
 	var errs []error
 	for _, p := range c.Static {
 		errs = append(errs, s.clusters.AddStatic(p))
@@ -70,8 +112,74 @@ func (s *Server) makeClusters() error {
 // hostSources says what finds the hosts of clusters that do not name them.
 func (s *Server) hostSources() *discovery.Sources {
 	return discovery.New(discovery.Config{
-		Resolver: s.cfg.Clusters.Resolver, Types: s.cfg.Clusters.Types, Logger: s.loggers.Logger("upstream"),
+		Resolver: s.cfg.Clusters.Resolver, Types: s.cfg.Clusters.Types, EDS: s.control.Source, Logger: s.loggers.Logger("upstream"),
 	})
+}
+
+// makeControl makes what follows control planes and files.
+func (s *Server) makeControl(log *slog.Logger) (err error) {
+	c := &s.cfg.Clusters
+	cfg := xds.Config{
+		Store: s.store, Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS, Dial: s.dialControl,
+		Product: s.cfg.Admin.Product, Logger: log,
+	}
+	if cfg.Decoder == nil {
+		cfg.Decoder = config.NewDecoder(config.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: os.ReadFile})
+	}
+	if n := s.cfg.Node; n != nil {
+		cfg.Node = xds.Node{
+			ID: n.ID, Cluster: n.Cluster, Metadata: n.Metadata, ClientFeatures: n.ClientFeatures, Version: s.cfg.Version,
+			Locality: host.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone},
+		}
+	}
+	layer := make(map[string]string) // of the resource
+	for _, name := range slices.Sorted(maps.Keys(c.RTDS)) {
+		l := c.RTDS[name]
+		cfg.Layers = append(cfg.Layers, l)
+		layer[l.Name] = name
+	}
+	cfg.SetLayer = func(name string, values map[string]any) error { return s.runtime.SetLayer(layer[name], values) }
+	s.control, err = xds.New(cfg)
+	return err
+}
+
+// dialControl connects to a control plane.
+func (s *Server) dialControl(ctx context.Context, c *config.Cluster, of *host.Host, _ host.Address) (net.Conn, error) {
+	if h := s.clusters.Cluster(c.Name); h != nil {
+		if cl := h.Current(); cl != nil {
+			return cl.Dialer().Dial(ctx, of, transport.Options{DefaultALPN: []string{"h2"}})
+		}
+	}
+	return nil, fmt.Errorf("server: there is no cluster %q any more", c.Name)
+}
+
+// certRegistry shows the certificates of clusters among those of the server.
+type certRegistry struct{ *certs.Registry }
+
+// Add implements [transport.Registry].
+func (r certRegistry) Add(m transport.Material) transport.Entry {
+	return certEntry{r.Registry.Add(certContext(m))}
+}
+
+type certEntry struct{ *certs.Handle }
+
+func (e certEntry) Update(m transport.Material) { e.Handle.Update(certContext(m)) }
+
+func certContext(m transport.Material) certs.Context {
+	convert := func(list []transport.Certificate) (out []certs.Certificate) {
+		for _, c := range list {
+			to := certs.Certificate{Path: c.Path, SerialNumber: c.SerialNumber, ValidFrom: c.From, Expiration: c.Until}
+			for _, n := range c.AltNames {
+				to.SubjectAltNames = append(to.SubjectAltNames, certs.AltName{Kind: certs.AltNameKind(n.Kind), Value: n.Value})
+			}
+			if c.OCSP != nil {
+				to.OCSP = &certs.Validity{ValidFrom: c.OCSP.From, Expiration: c.OCSP.Until}
+			}
+			out = append(out, to)
+		}
+		return out
+	}
+	return certs.Context{CACerts: convert(m.CA), Chain: convert(m.Chain)}
 }
 
 // runClusters lets clusters find their hosts and makes the server live once they
@@ -80,11 +188,14 @@ func (s *Server) runClusters(ctx context.Context) error {
 	if err := s.clusters.Start(); err != nil {
 		return err
 	}
-	select {
-	case <-s.clusters.Ready():
-		s.initialize()
-	case <-ctx.Done():
+	for _, ready := range []<-chan struct{}{s.clusters.Ready(), s.control.LayersReady()} {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return nil
+		}
 	}
+	s.initialize()
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // ErrNoHost is returned by [Cluster.Pick] when no host is to be had. It is
@@ -54,6 +55,7 @@ type environment struct {
 	hooks     Hooks
 	log       *slog.Logger
 	seed      uint64
+	transport *transport.Factory
 	dial      func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
 	custom    func(c *config.Cluster) (func(*host.Host) health.Prober, error)
 	manager   managerStats
@@ -95,6 +97,7 @@ type Cluster struct {
 	original *lb.OriginalDst // nil unless the type is that
 	checker  *health.Checker // nil: no active checks
 	detector *outlier.Detector
+	dialer   *transport.Dialer
 	source   Source // nil: STATIC or original destination
 
 	panicThreshold atomic.Uint32
@@ -133,6 +136,11 @@ type delivery struct {
 func newCluster(c *config.Cluster, env *environment, source Source, stats *store.Scope) (*Cluster, error) {
 	cl := &Cluster{config: c, env: env, source: source, scope: stats}
 	cl.ctx, cl.cancel = context.WithCancel(context.Background())
+	var err error
+	if cl.dialer, err = env.transport.Dialer(c, cl.scope); err != nil {
+		cl.abandon()
+		return nil, err
+	}
 	cl.stats = newStats(cl.scope, c.Track)
 	cl.breakers[DefaultPriority].init(cl.scope, cl.stats, c.Name, DefaultPriority, &c.CircuitBreakers.Default, &env.rt)
 	cl.breakers[HighPriority].init(cl.scope, cl.stats, c.Name, HighPriority, &c.CircuitBreakers.High, &env.rt)
@@ -152,12 +160,20 @@ func newCluster(c *config.Cluster, env *environment, source Source, stats *store
 	}
 	if len(c.HealthChecks) > 0 {
 		if err := cl.newChecker(&c.HealthChecks[0]); err != nil {
-			cl.cancel()
-			cl.scope.Close() // nothing of a refused cluster is to be seen
+			cl.abandon()
 			return nil, err
 		}
 	}
 	return cl, nil
+}
+
+// abandon ends a cluster that was refused: nothing of it is to be seen.
+func (c *Cluster) abandon() {
+	c.cancel()
+	if c.dialer != nil {
+		c.dialer.Close()
+	}
+	c.scope.Close()
 }
 
 func (c *Cluster) newChecker(hc *config.HealthCheck) error {
@@ -173,6 +189,7 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 		}
 		o.Custom = prober
 	}
+	o.Dial = c.dialer.DialCheck
 	if dial := c.env.dial; dial != nil {
 		o.Dial = func(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error) {
 			return dial(ctx, c.config, h, a)
@@ -275,6 +292,10 @@ func (c *Cluster) Scope() *store.Scope { return c.scope }
 // Breakers returns the circuit breakers for requests of a priority.
 func (c *Cluster) Breakers(p Priority) *Breakers { return &c.breakers[p&1] }
 
+// Dialer makes plain connections to hosts of the cluster, of which nothing is
+// counted here. [Cluster.Connect] is for those of requests.
+func (c *Cluster) Dialer() *transport.Dialer { return c.dialer }
+
 // Sets returns the hosts by priority as of now. They are immutable.
 func (c *Cluster) Sets() []*host.Set { return *c.sets.Load() }
 
@@ -352,6 +373,7 @@ func (c *Cluster) close() {
 	if c.detector != nil {
 		c.detector.Close()
 	}
+	c.dialer.Close()
 	c.scope.Close()
 }
 
@@ -374,6 +396,7 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 		checked:      c.checker != nil,
 		ignoreNew:    c.config.LB.IgnoreNewHostsUntilHC,
 		ignoreHealth: c.config.IgnoreHealthOnHostRemoval,
+		metadata:     c.dialer.Resolve,
 	})
 	reweighed := c.takeWeights(a)
 	lists := make([][]*host.Host, len(ch.priorities))
@@ -465,6 +488,7 @@ func orDefault(overprovisioning uint32) uint32 {
 // hostsChanged tells everybody of hosts that came and went.
 func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 	for _, h := range removed {
+		c.dialer.Forget(h)
 		if c.checker != nil {
 			c.checker.Remove(h)
 		}
@@ -477,6 +501,7 @@ func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 		}
 	}
 	for _, h := range added {
+		c.dialer.Resolve(h)
 		if c.detector != nil {
 			c.detector.Add(h)
 		}

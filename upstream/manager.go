@@ -18,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // Config says how to run clusters.
@@ -47,8 +48,11 @@ type Config struct {
 	// Source returns what finds the hosts of a cluster that is neither STATIC
 	// nor ORIGINAL_DST. Nil refuses such clusters.
 	Source func(*config.Cluster) (Source, error)
-	// Dial makes connections for health checks, with TLS where the host wants
-	// it. Nil dials in plain text.
+	// Transport makes connections. Nil: one with defaults, which shows its
+	// certificates nowhere and does not reload them.
+	Transport *transport.Factory
+	// Dial makes connections for health checks in place of Transport, if it is
+	// not nil.
 	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
 	// CustomCheck returns what makes the probers of a custom health check. Nil
 	// refuses such checks.
@@ -130,6 +134,9 @@ func New(c Config) *Manager {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Transport == nil {
+		c.Transport = transport.New(transport.Config{Product: c.Product, Logger: c.Logger})
+	}
 	sc := c.Store.Scope("cluster_manager")
 	m := &Manager{
 		c: c, handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
@@ -137,6 +144,7 @@ func New(c Config) *Manager {
 	}
 	m.env.root = c.Store.Root()
 	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, runtimeReader{c.Runtime}, c.Rand, c.Hooks
+	m.env.transport = c.Transport
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
 	m.env.log, m.env.seed = c.Logger, c.Seed
 	if c.Local != nil {

@@ -11,6 +11,8 @@ type rules struct {
 	checked      bool // the cluster has active health checks
 	ignoreNew    bool // new hosts are not counted until their first check
 	ignoreHealth bool // hosts that are gone go at once
+	// metadata is told of hosts whose metadata changed; nil: nobody is.
+	metadata func(*host.Host)
 }
 
 // priorityChange is what an update does to one priority.
@@ -69,7 +71,7 @@ func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
 				pc.added = append(pc.added, n)
 				c.added = append(c.added, n)
 			default:
-				pc.changed = inPlace(h, &s) || pc.changed
+				pc.changed = r.inPlace(h, &s) || pc.changed
 				stays[h] = p
 				pc.hosts = append(pc.hosts, h)
 				if was.priority != p {
@@ -145,7 +147,7 @@ func (r *rules) leaves(h *host.Host) bool {
 }
 
 // inPlace makes h what s says and tells whether lists must be rebuilt.
-func inPlace(h *host.Host, s *host.Spec) bool {
+func (r *rules) inPlace(h *host.Host, s *host.Spec) bool {
 	before := h.PutFlags(host.EDSFlags|host.PendingDynamicRemoval, s.EDS)
 	after := before&^(host.EDSFlags|host.PendingDynamicRemoval) | s.EDS
 	changed := before.Health() != after.Health() || before.Excluded() != after.Excluded()
@@ -155,6 +157,9 @@ func inPlace(h *host.Host, s *host.Spec) bool {
 	}
 	if m := h.Metadata(); len(m)+len(s.Metadata) > 0 && !reflect.DeepEqual(m, s.Metadata) {
 		h.SetMetadata(s.Metadata)
+		if r.metadata != nil {
+			r.metadata(h)
+		}
 		changed = true
 	}
 	h.SetCanary(s.Canary)

@@ -21,7 +21,7 @@ type instance struct {
 func newInstance(o *Options, c *bootstrap.Config) (daemon, error) {
 	boot := server.Boot{
 		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
-		CommandLine: shownOptions(o), Version: buildVersion(),
+		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
 	}
 	for _, t := range o.StatsTags {
 		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})

@@ -1,0 +1,170 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+// ErrOverflow is wrapped by what [Cluster.Connect] returns when a circuit breaker
+// refuses a connection. It is counted already.
+var ErrOverflow = errors.New("circuit breaker is open")
+
+// Connect connects to h as the configuration of the cluster says, TLS handshake
+// included, within its connect timeout. It counts the connection, holds one of the
+// connections that the circuit breaker of the priority allows until the connection
+// is closed, and tells the outlier detector how it went.
+//
+// A host without any connection may be given one though the breaker is open.
+func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {
+	connections := &c.Breakers(p).Connections
+	if !connections.CanTake() && h.Stats.CxActive.Value() > 0 {
+		return nil, fmt.Errorf("upstream: cluster %q: connections of %s priority: %w", c.config.Name, p, ErrOverflow)
+	}
+	connections.Take()
+	c.ConnStarted(h)
+	start := time.Now()
+	conn, err := c.dialer.Dial(ctx, h, o)
+	if err != nil {
+		connections.Release()
+		var failed *transport.Error
+		timeout := false
+		if errors.As(err, &failed) {
+			timeout = failed.Timeout
+			if failed.Stage == transport.Bind {
+				c.stats.BindErrors.Inc()
+			}
+		}
+		c.ConnFailed(h, timeout)
+		return nil, err
+	}
+	now := time.Now()
+	c.ConnEstablished(h, now.Sub(start))
+	return &Conn{Conn: conn, cluster: c, host: h, breaker: connections, made: now}, nil
+}
+
+// Conn is a connection to a host. It counts the bytes that pass, and its own end.
+// Like any connection it may be read, written and closed at the same time; the
+// other methods are for whoever has it in use.
+type Conn struct {
+	net.Conn
+	cluster *Cluster
+	host    *host.Host
+	breaker *Resource
+	made    time.Time
+
+	requests atomic.Int64 // begun in all
+	active   atomic.Int64
+	remote   atomic.Bool // the other side closed it
+	closing  sync.Once
+	closeErr error
+}
+
+// Host returns the host at the other end.
+func (c *Conn) Host() *host.Host { return c.host }
+
+// Cluster returns the cluster that the connection was made for.
+func (c *Conn) Cluster() *Cluster { return c.cluster }
+
+// Begin notes that a request is attached to the connection, and End that it has
+// left it.
+func (c *Conn) Begin() {
+	c.requests.Add(1)
+	c.active.Add(1)
+}
+
+// End notes that a request has left the connection. See [Conn.Begin].
+func (c *Conn) End() { c.active.Add(-1) }
+
+// Reusable tells whether the connection may take one more request by the limits of
+// its cluster. One that may not is to be closed; why is counted here.
+func (c *Conn) Reusable() bool {
+	o := &c.cluster.config.HTTP
+	switch {
+	case o.MaxRequestsPerConnection > 0 && c.requests.Load() >= int64(o.MaxRequestsPerConnection):
+		c.cluster.stats.CxMaxRequests.Inc()
+		return false
+	case o.MaxConnectionDuration > 0 && time.Since(c.made) >= o.MaxConnectionDuration:
+		c.cluster.stats.CxMaxDurationReached.Inc()
+		return false
+	}
+	return true
+}
+
+// Read counts what it reads.
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.cluster.stats.CxRxBytesTotal.Add(uint64(n))
+	}
+	c.note(err)
+	return n, err
+}
+
+// Write counts what it writes.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if n > 0 {
+		c.cluster.stats.CxTxBytesTotal.Add(uint64(n))
+	}
+	c.note(err)
+	return n, err
+}
+
+// note notes who ended the connection.
+func (c *Conn) note(err error) {
+	if err != nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+		c.remote.Store(true)
+	}
+}
+
+// Alive tells whether an idle connection is still good, as far as one can tell
+// without waiting: the other side has neither closed it nor sent anything.
+func (c *Conn) Alive() bool {
+	s, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return !c.remote.Load() // of TLS nothing is known
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false
+	}
+	alive := false
+	if err := raw.Control(func(fd uintptr) { alive = quiet(fd) }); err != nil {
+		return false
+	}
+	if !alive {
+		c.remote.Store(true)
+	}
+	return alive
+}
+
+// CloseWrite ends the sending side of a plain connection over TCP or a unix
+// socket, or of TLS.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Close closes the connection and counts its end. A second call does nothing.
+func (c *Conn) Close() error {
+	c.closing.Do(func() {
+		c.closeErr = c.Conn.Close()
+		c.breaker.Release()
+		c.cluster.ConnClosed(c.host, ConnEnd{
+			Local: !c.remote.Load(), ActiveRequests: int(c.active.Load()), Requests: int(c.requests.Load()), Lived: time.Since(c.made),
+		})
+	})
+	return c.closeErr
+}
