@@ -26,8 +26,11 @@ func (w *Response) plain(status int, body string) error {
 	return w.text(status, body)
 }
 
+// redactor takes secrets out of what is shown.
+func (s *Server) redactor() wire.Redactor { return wire.Redactor{Untyped: !s.cfg.ShowUntyped} }
+
 func (s *Server) configDump(w *Response, r *Request) error {
-	d := configDump{server: s, redactor: wire.Redactor{Untyped: !s.cfg.ShowUntyped}}
+	d := configDump{server: s, redactor: s.redactor()}
 	if expr := r.query.Value("name_regex"); expr != "" {
 		names, err := newNameFilter(expr, s.filters.limits)
 		if err != nil {

@@ -253,6 +253,22 @@ func TestShowUntyped(t *testing.T) {
 	}
 }
 
+// TestServerInfoShowsNoSecret asks for the options and the node.
+func TestServerInfoShowsNoSecret(t *testing.T) {
+	src := newWorld().sources()
+	src.Info = func() ServerInfo {
+		return ServerInfo{CommandLine: CommandLine{ConfigYAML: "statsd: {api_key: " + canary + "}"},
+			Node: &Node{Metadata: map[string]any{"tokens": []any{canary}, "team": "edge"}}}
+	}
+	body := string(newServer(t, Config{Sources: src}).Request("GET", "/server_info", nil).Body)
+	if strings.Contains(body, canary) || !strings.Contains(body, `"config_yaml": "[redacted]"`) || !strings.Contains(body, `"team": "edge"`) {
+		t.Errorf("got %s", body)
+	}
+	if got := redactedFields(map[string]any{"a": make(chan int)}, wire.Redactor{}); len(got) != 0 {
+		t.Errorf("what is no value of JSON became %v", got)
+	}
+}
+
 // TestConfigBudget lets a clock run that takes much time for each name.
 func TestConfigBudget(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources()})
@@ -271,7 +287,7 @@ func TestConfigBudget(t *testing.T) {
 	}
 }
 
-// TestConfigIsStreamed expects that elements are made while the answer is under
+// TestSec_12_ConfigIsStreamed expects that elements are made while the answer is under
 // way, and no more of them when nobody reads.
 func TestSec_12_ConfigIsStreamed(t *testing.T) {
 	made := 0

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
@@ -115,7 +117,7 @@ func (s *Server) serverInfo(w *Response, _ *Request) error {
 	info.CommandLine.write(&j)
 	if info.Node != nil {
 		j.Key("node")
-		info.Node.write(&j)
+		info.Node.write(&j, s.redactor())
 	}
 	j.Key("hot_restart_initializing").Bool(info.HotRestartInitializing)
 	j.EndObject()
@@ -127,7 +129,7 @@ func (o *CommandLine) write(j *wire.Writer) {
 	j.Key("base_id").Uint64(o.BaseID)
 	j.Key("concurrency").Uint32(o.Concurrency)
 	j.Key("config_path").String(o.ConfigPath)
-	j.Key("config_yaml").String(o.ConfigYAML)
+	j.Key("config_yaml").String(wire.Text(o.ConfigYAML))
 	j.Key("allow_unknown_static_fields").Bool(o.AllowUnknownStaticFields)
 	j.Key("admin_address_path").String(o.AdminAddressPath)
 	j.Key("local_address_ip_version").String(orDefault(o.LocalAddressIPVersion, "v4"))
@@ -174,12 +176,12 @@ func orDefault(s, byDefault string) string {
 	return s
 }
 
-func (n *Node) write(j *wire.Writer) {
+func (n *Node) write(j *wire.Writer, r wire.Redactor) {
 	j.BeginObject()
 	j.Key("id").String(n.ID)
 	j.Key("cluster").String(n.Cluster)
 	if n.Metadata != nil {
-		j.Key("metadata").Value(n.Metadata)
+		j.Key("metadata").Value(redactedFields(n.Metadata, r))
 	}
 	if n.Region != "" || n.Zone != "" || n.SubZone != "" {
 		j.Key("locality").BeginObject()
@@ -208,4 +210,17 @@ func (n *Node) write(j *wire.Writer) {
 	j.Key("dynamic_parameters").BeginObject()
 	j.EndObject()
 	j.EndObject()
+}
+
+// redactedFields returns free-form values without secrets. What is no value of
+// JSON cannot be looked at and is left out.
+func redactedFields(fields map[string]any, r wire.Redactor) map[string]any {
+	s, err := structpb.NewStruct(fields)
+	if err != nil {
+		return map[string]any{}
+	}
+	if clean, ok := r.Redact(s).(*structpb.Struct); ok {
+		return clean.AsMap()
+	}
+	return map[string]any{}
 }

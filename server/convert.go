@@ -193,7 +193,7 @@ func adminConfig(c *bootstrap.Admin, product string) (admin.Config, error) {
 			bootstrap.HostCheckStrict: admin.HostStrict, bootstrap.HostCheckOff: admin.HostOff,
 		}[c.HostCheck],
 		AllowedHosts: c.AllowedHosts, AllowedOrigins: c.AllowedOrigins, ReadOrigins: c.CORSReadOrigins,
-		SocketMode: c.Address.Mode, SocketGroup: c.SocketGroup,
+		SocketMode: c.Address.Mode, SocketGroup: c.SocketGroup, ShowUntyped: !c.RedactUntyped,
 	}
 	switch {
 	case c.Address.Pipe != "":

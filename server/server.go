@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -95,6 +96,9 @@ type Config struct {
 	UnknownFields uint64
 	// ServiceCluster selects subdirectories of disk layers of runtime values.
 	ServiceCluster string
+	// Bootstrap is the bootstrap file as plain values, which /config_dump shows
+	// without secrets. Nil: there was none.
+	Bootstrap map[string]any
 	// CommandLine and Node are shown by /server_info.
 	CommandLine admin.CommandLine
 	Node        *admin.Node
@@ -112,8 +116,7 @@ type Server struct {
 	life      *lifecycle.Server
 	runtime   *layers.Loader
 	clusters  *upstream.Manager
-	transport *transport.Factory // of the clusters
-	control   *xds.Client
+	dump      *configdump.Registry
 	listeners *listeners.Registry
 	certs     *certs.Registry
 	statsd    *statsd.Server // nil without StatsD input
@@ -149,7 +152,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.addTap} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeConfigDump, s.makeAdmin, s.addCircuitStream, s.addTap} {
 		if err := step(); err != nil {
 			return nil, err
 		}

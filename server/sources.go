@@ -39,6 +39,12 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.Certificates == nil {
 		src.Certificates = s.adminCertificates
 	}
+	if src.Clusters == nil {
+		src.Clusters = clusterViews{s.clusters}
+	}
+	if src.ConfigDump == nil {
+		src.ConfigDump = s.configSections
+	}
 	if src.Unready == nil {
 		src.Unready = s.unready
 	}

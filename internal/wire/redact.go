@@ -43,6 +43,15 @@ func (r Redactor) Element(fd protoreflect.FieldDescriptor, m proto.Message) prot
 	return out
 }
 
+// Text returns [Redacted] for a text of settings, in any notation, that seems to
+// hold a secret, and the text itself if not.
+func Text(s string) string {
+	if looksSecret(s) || secretKey.MatchString(s) || inlineData.MatchString(s) {
+		return Redacted
+	}
+	return s
+}
+
 // message redacts m in place. secret says that a field around it is secret.
 func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
 	if depth > maxDepth {
@@ -187,7 +196,8 @@ func Sensitive(fd protoreflect.FieldDescriptor) bool {
 }
 
 var (
-	secretKey    = regexp.MustCompile(`(?i)password|passwd|secret|token|private_key|api_key|authorization|cookie|credential`)
+	secretKey    = regexp.MustCompile(`(?i)password|passwd|secret|token|private_?key|api_?key|authorization|cookie|credential`)
+	inlineData   = regexp.MustCompile(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
 	secretHeader = regexp.MustCompile(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
 	privateKey   = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----`)
 	signedToken  = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)

@@ -135,6 +135,20 @@ func TestRedactRules(t *testing.T) {
 	}
 }
 
+func TestRedactText(t *testing.T) {
+	for _, s := range []string{"", "node: {id: a}", "admin:\n  address: {}\n", "{keys: 1}"} {
+		if got := Text(s); got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	}
+	for _, s := range []string{"a:\n  private_key:\n    filename: x", `{"privateKey": 1}`, "Password: x", "x: -----BEGIN EC PRIVATE KEY-----",
+		"{inlineString: x}", "inline_bytes: |", "pkcs12: {}", "session_ticket_keys: []", "admin: {auth: {tokens: []}}"} {
+		if got := Text(s); got != Redacted {
+			t.Errorf("%q is shown", got)
+		}
+	}
+}
+
 // plant sets every text in m: to a canary where the definition calls it secret,
 // to a plain word elsewhere.
 func plant(m protoreflect.Message, secret bool, depth int, planted *int) {

@@ -42,7 +42,9 @@ const pieceBytes = 32 << 10
 
 // To returns a Writer that sends the document to dst in pieces of some ten
 // kilobytes and keeps no more of it than that and the longest string.
-func To(dst io.Writer) *Writer { return &Writer{dst: dst, buf: make([]byte, 0, pieceBytes+pieceBytes/8)} }
+func To(dst io.Writer) *Writer {
+	return &Writer{dst: dst, buf: make([]byte, 0, pieceBytes+pieceBytes/8)}
+}
 
 // Bytes returns the document with a newline at its end.
 func (w *Writer) Bytes() []byte { return append(w.buf, '\n') }

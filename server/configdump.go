@@ -1,0 +1,123 @@
+package server
+
+import (
+	"iter"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// makeConfigDump collects what /config_dump shows.
+func (s *Server) makeConfigDump() error {
+	s.dump = configdump.New()
+	file, settings := configdump.Bootstrap(s.cfg.Bootstrap, s.start)
+	s.dump.Set("bootstrap", func() configdump.Section { return file })
+	if s.cfg.Admin.Product != "envoy" { // whose dump has no such section
+		s.dump.Set("settings", func() configdump.Section { return settings })
+	}
+	s.dump.Set("listeners", s.dumpListeners)
+	s.dump.Set("clusters", func() configdump.Section { return dumpClusters(s.clusters) })
+	s.dump.Set(configdump.EndpointKey, func() configdump.Section { return configdump.Endpoints(assignments(s.clusters)) })
+	return nil
+}
+
+// plainFile returns the whole bootstrap file as plain values.
+func plainFile(c *bootstrap.Config) map[string]any {
+	file, _ := c.Root.Value().(map[string]any)
+	return file
+}
+
+// ConfigDump returns the sections of /config_dump, to which a proxy adds its own:
+// its listeners, routes and secrets. Secrets are taken out of all of them when
+// they are shown.
+func (s *Server) ConfigDump() *configdump.Registry { return s.dump }
+
+func (s *Server) configSections(endpoints bool) []admin.ConfigSection {
+	var out []admin.ConfigSection
+	for _, section := range s.dump.Sections(endpoints) {
+		out = append(out, admin.ConfigSection(section))
+	}
+	return out
+}
+
+func (s *Server) dumpListeners() configdump.Section {
+	var list []configdump.Listener
+	for _, l := range s.listeners.List() {
+		shown := configdump.Listener{
+			Name: l.Name, UDP: l.Protocol == listeners.UDP,
+			Inbound: l.Direction == listeners.Inbound, Outbound: l.Direction == listeners.Outbound,
+		}
+		for _, a := range l.Addresses {
+			shown.Addresses = append(shown.Addresses, configdump.Address(a))
+		}
+		list = append(list, shown)
+	}
+	return configdump.Listeners(list, s.start)
+}
+
+// dumpClusters shows the clusters of a manager as they were given.
+func dumpClusters(m *upstream.Manager) configdump.Section {
+	pick := func(viaAPI bool, views ...func(func(*upstream.View) bool)) iter.Seq[configdump.Cluster] {
+		return func(yield func(configdump.Cluster) bool) {
+			more := true
+			for _, all := range views {
+				all(func(v *upstream.View) bool {
+					if v.AddedViaAPI == viaAPI {
+						more = yield(configdump.Cluster{Name: v.Name, Version: v.Version, Message: v.Parsed.Any(), Updated: v.LastUpdated})
+					}
+					return more
+				})
+				if !more {
+					return
+				}
+			}
+		}
+	}
+	return configdump.Clusters(m.Version(), pick(false, m.Clusters), pick(true, m.Clusters), pick(true, m.Warming))
+}
+
+// assignments shows the hosts of the active clusters of a manager.
+func assignments(m *upstream.Manager) iter.Seq[configdump.Assignment] {
+	return func(yield func(configdump.Assignment) bool) {
+		m.Clusters(func(v *upstream.View) bool { return yield(assignment(v)) })
+	}
+}
+
+func assignment(v *upstream.View) configdump.Assignment {
+	a := configdump.Assignment{Name: v.Name, Dynamic: v.AddedViaAPI}
+	if v.EDSServiceName != "" {
+		a.Name = v.EDSServiceName
+	}
+	if given := v.Config.Assignment; given != nil {
+		a.Overprovisioning, a.DropPercent = given.OverprovisioningFactor, given.DropOverload
+	}
+	for _, set := range v.Sets {
+		a.Overprovisioning = set.Overprovisioning
+		for i := range set.Localities {
+			l := &set.Localities[i]
+			shown := configdump.Locality{
+				Region: l.Locality.Region, Zone: l.Locality.Zone, SubZone: l.Locality.SubZone, Priority: set.Priority,
+			}
+			if set.LocalityWeighted {
+				shown.Weight = &l.Weight
+			}
+			for _, h := range l.Hosts {
+				shown.Endpoints = append(shown.Endpoints, endpoint(h))
+			}
+			a.Localities = append(a.Localities, shown)
+		}
+	}
+	return a
+}
+
+func endpoint(h *host.Host) configdump.Endpoint {
+	return configdump.Endpoint{
+		Address: configdump.Address(h.Address()), HealthCheckAddress: configdump.Address(h.HealthCheckAddress()),
+		Hostname: h.Hostname(), HealthCheckHostname: h.HealthCheckHostname(),
+		Health: configdump.Health(h.Health()), Weight: h.Weight(), Metadata: h.Metadata(),
+	}
+}

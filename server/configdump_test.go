@@ -1,0 +1,322 @@
+package server_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// canary is a secret that must not be seen.
+const canary = "kanarienvogel"
+
+// dumpFile is a bootstrap file with a secret wherever one can be.
+const dumpFile = `
+node: {id: n-17, cluster: edge, metadata: {build_token: kanarienvogel, team: edge}}
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  mode: full
+  limits: {heavy_running: 8}
+statsd:
+  listeners: [{address: "udp://127.0.0.1:0", name: in}]
+static_resources:
+  clusters:
+  - name: checkout
+    connect_timeout: 0.25s
+    type: static
+    outlier_detection: {}
+    circuit_breakers: {thresholds: [{max_connections: 2048}, {priority: HIGH, max_retries: 9}]}
+    load_assignment:
+      cluster_name: checkout
+      policy: {overprovisioning_factor: 120}
+      endpoints:
+      - locality: {region: r-1, zone: z-2}
+        lb_endpoints:
+        - endpoint:
+            address: {socket_address: {address: 10.20.0.7, port_value: 8080}}
+            hostname: a1.example.net
+            health_check_config: {port_value: 8081}
+          load_balancing_weight: 3
+          metadata: {filter_metadata: {proxy.lb: {canary: true}, net.example: {api_key: kanarienvogel}}}
+        - endpoint: {address: {pipe: {path: /run/a.sock}}}
+          health_status: DEGRADED
+      - locality: {zone: z-3}
+        priority: 1
+        lb_endpoints:
+        - endpoint: {address: {socket_address: {address: "2001:db8::1", port_value: 443}}}
+          health_status: DRAINING
+    transport_socket:
+      name: tls
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+        sni: a.example.net
+        common_tls_context:
+          tls_certificates:
+          - certificate_chain: {inline_string: CERTIFICATE}
+            private_key: {inline_string: PRIVATE}
+    metadata: {filter_metadata: {net.example: {password: kanarienvogel, tier: 1}}}
+  - name: older
+    alt_stat_name: older:one
+    hosts: [{socket_address: {address: 10.20.0.9, port_value: 80}}]
+`
+
+// dumping is a server of dumpFile that has not started to listen.
+func dumping(t *testing.T) *server.Server {
+	t.Helper()
+	chain, key := certificate(t)
+	text := strings.NewReplacer("CERTIFICATE", strconv.Quote(chain), "PRIVATE", strconv.Quote(key)).Replace(dumpFile)
+	c, err := bootstrap.Load(bootstrap.Source{YAML: text}, bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(c, server.Boot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Loggers = quiet(t)
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Clusters().Close)
+	return s
+}
+
+// certificate makes a certificate with its key.
+func certificate(t *testing.T) (chain, key string) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+}
+
+// parsed decodes a cluster in the v3 form.
+func parsed(t *testing.T, text string) *config.ParsedCluster {
+	t.Helper()
+	p, err := config.NewDecoder(config.Options{}).ClusterText("test.yaml", []byte(text), config.FormV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What differs from run to run.
+var (
+	updated      = regexp.MustCompile(`"last_updated": "[^"]+"`)
+	certificates = regexp.MustCompile(`"-----BEGIN CERTIFICATE-----[^"]*"`)
+)
+
+// ask returns the body of an answer without what differs from run to run.
+func ask(t *testing.T, s *server.Server, target string) []byte {
+	t.Helper()
+	reply := s.Admin().Request("GET", target, nil)
+	if strings.Contains(string(reply.Body), "PRIVATE KEY") || strings.Contains(string(reply.Body), canary) || strings.Contains(string(reply.Body), "a2FuYXJpZW52b2dlbA") {
+		t.Errorf("%s shows a secret: %s", target, reply.Body)
+	}
+	if reply.Status != 200 {
+		t.Errorf("%s: status %d, %s", target, reply.Status, reply.Body)
+	}
+	body := updated.ReplaceAll(reply.Body, []byte(`"last_updated": "now"`))
+	return certificates.ReplaceAll(body, []byte(`"certificate"`))
+}
+
+// addByAPI adds clusters as an update of clusters does: one that serves, one in
+// the place of another, and one that is not ready.
+func addByAPI(t *testing.T, s *server.Server) {
+	t.Helper()
+	m := s.Clusters()
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the static clusters are ready", func() bool {
+		select {
+		case <-m.StaticReady():
+			return true
+		default:
+			return false
+		}
+	})
+	for version, text := range map[string]string{
+		"v1": "name: added\nload_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.1.0.1, port_value: 80}}}}]}]}",
+		"v2": "name: waiting\ntype: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED",
+	} {
+		if changed, err := m.AddOrUpdate(parsed(t, text), version); err != nil || !changed {
+			t.Fatalf("%s: %t, %v", text, changed, err)
+		}
+	}
+	m.SetVersion("v2")
+	eventually(t, "the added clusters are ready", func() bool { return m.Cluster("added") != nil && m.Cluster("waiting") != nil })
+}
+
+func TestClustersOfTheServer(t *testing.T) {
+	s := dumping(t)
+	golden.Check(t, "clusters-static", ask(t, s, "/clusters"))
+	addByAPI(t, s)
+	golden.Check(t, "clusters", ask(t, s, "/clusters"))
+	golden.Check(t, "clusters-json", ask(t, s, "/clusters?format=json"))
+}
+
+func TestConfigDumpOfTheServer(t *testing.T) {
+	s := dumping(t)
+	addByAPI(t, s)
+	golden.Check(t, "config-dump", ask(t, s, "/config_dump"))
+	golden.Check(t, "config-dump-eds", ask(t, s, "/config_dump?include_eds&mask=static_endpoint_configs,dynamic_endpoint_configs"))
+	golden.Check(t, "config-dump-names", ask(t, s, "/config_dump?resource=dynamic_active_clusters&mask=cluster.name,version_info"))
+	for _, target := range []string{"/config_dump?include_eds&name_regex=.*", "/config_dump?mask=bootstrap", "/config_dump?resource=static_clusters",
+		"/config_dump?resource=static_clusters&mask=cluster.transport_socket,cluster.metadata", "/config_dump?resource=static_endpoint_configs&include_eds",
+		"/init_dump", "/server_info", "/clusters"} {
+		ask(t, s, target)
+	}
+}
+
+// TestWarmingClusters shows a cluster that waits for its hosts where it belongs.
+func TestWarmingClusters(t *testing.T) {
+	s := dumping(t)
+	addByAPI(t, s)
+	// Nobody answers, so the check of its host is awaited until it fails.
+	text := `
+name: added
+health_checks: [{timeout: 60s, interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
+load_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 9}}}}]}]}`
+	if _, err := s.Clusters().AddOrUpdate(parsed(t, text), "v3"); err != nil {
+		t.Fatal(err)
+	}
+	var dump struct {
+		Configs []struct {
+			Active []struct {
+				Version string `json:"version_info"`
+			} `json:"dynamic_active_clusters"`
+			Warming []struct {
+				Version string `json:"version_info"`
+			} `json:"dynamic_warming_clusters"`
+		}
+	}
+	if err := json.Unmarshal(ask(t, s, "/config_dump?mask=dynamic_active_clusters,dynamic_warming_clusters&name_regex=added"), &dump); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(dump.Configs); got != "[{[{v1}] [{v3}]}]" {
+		t.Errorf("active and warming versions: %s", got)
+	}
+	if strings.Contains(string(ask(t, s, "/clusters")), "192.0.2.1") {
+		t.Error("a warming cluster is among the clusters")
+	}
+}
+
+// TestOwnSections adds a section and takes one away, as a proxy does.
+func TestOwnSections(t *testing.T) {
+	s := dumping(t)
+	s.ConfigDump().Set("listeners", func() configdump.Section {
+		return configdump.Listeners([]configdump.Listener{{Name: "mine"}}, time.Time{})
+	})
+	s.ConfigDump().Set("routes", nil)
+	if got := string(ask(t, s, "/config_dump?mask=static_listeners")); !strings.Contains(got, `"name": "mine"`) {
+		t.Errorf("listeners: %s", got)
+	}
+	if got := string(ask(t, s, "/config_dump")); strings.Contains(got, "v3.RoutesConfigDump") || !strings.Contains(got, "v3.SecretsConfigDump") {
+		t.Errorf("sections: %s", got)
+	}
+}
+
+// TestPicksGoOnWhileClustersAreShown stops to read in the midst of an answer and
+// picks hosts and changes clusters then: nothing waits for the reader, and the
+// answer is about the clusters that there were at its beginning.
+func TestPicksGoOnWhileClustersAreShown(t *testing.T) {
+	const clusters, hosts = 800, 20
+	s := start(t, server.Config{Admin: admin.Config{Address: "127.0.0.1:0", Limits: admin.Limits{StreamStall: time.Hour, ResponseTime: time.Hour}}})
+	m := s.Clusters()
+	text := func(name string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "name: %s\nload_assignment: {cluster_name: %s, endpoints: [{lb_endpoints: [", name, name)
+		for i := range hosts {
+			fmt.Fprintf(&b, "{endpoint: {address: {socket_address: {address: 10.0.0.%d, port_value: 80}}}},", i+1)
+		}
+		return b.String() + "]}]}"
+	}
+	for i := range clusters {
+		if _, err := m.AddOrUpdate(parsed(t, text(fmt.Sprintf("cluster_%04d", i))), "v1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the clusters are ready", func() bool { h := m.Cluster("cluster_0799"); return h != nil && len(h.Current().Sets()) > 0 })
+	for round, target := range []string{"/clusters", "/clusters?format=json"} {
+		conn, err := net.Dial("tcp", s.Admin().Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		tcp, ok := conn.(*net.TCPConn)
+		if !ok {
+			t.Fatal("not a TCP connection")
+		}
+		if err := tcp.SetReadBuffer(16 << 10); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target)
+		beginning := make([]byte, 1000)
+		if _, err := io.ReadFull(conn, beginning); err != nil {
+			t.Fatal(err)
+		}
+
+		added, done := fmt.Sprintf("late_%d", round), make(chan error, 1)
+		go func() {
+			_, err := m.Cluster("cluster_0001").Current().Pick(nil)
+			_, err2 := m.AddOrUpdate(parsed(t, text(added)), "v2")
+			if !m.Remove(fmt.Sprintf("cluster_%04d", round)) {
+				err = errors.New("there is no such cluster")
+			}
+			done <- errors.Join(err, err2)
+		}()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("a pick or a change waits for who reads the clusters")
+		}
+
+		if err := tcp.SetReadBuffer(4 << 20); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(conn)
+		if err != nil || len(rest) < 8<<20 {
+			t.Fatalf("%s: %d bytes, %v", target, len(rest), err)
+		}
+		answer := string(rest)
+		if !strings.HasSuffix(answer, "0\r\n\r\n") || !strings.Contains(answer, "cluster_0799") || strings.Contains(answer, added) {
+			t.Errorf("%s: not all clusters, or %s, are in the answer that ends with %q", target, added, answer[len(answer)-200:])
+		}
+	}
+}
