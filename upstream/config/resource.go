@@ -250,6 +250,14 @@ func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
 	}
 	if messageName(url.Value) != envelope || r.node != nil {
 		r.TypeURL, r.node = url.Value, withoutType(n)
+		if len(r.node.Content) == len(n.Content) { // it is merged from elsewhere
+			r.node.Content = nil
+			for _, m := range members(n, rep, path, &left) {
+				if m.key.Value != "@type" {
+					r.node.Content = append(r.node.Content, m.key, m.value)
+				}
+			}
+		}
 		if r.Name == "" {
 			if f := nameField(r.TypeURL); f != "" {
 				if r.Name = nameIn(n, f, r.left); r.Name == "" {
