@@ -51,7 +51,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		Admin:          adm,
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
 		Layers:         runtimeLayers(c.Runtime),
-		Clusters:       clustersOf(c),
+		Clusters:       clustersOf(c, boot),
 		Bootstrap:      plainFile(c),
 		ProfilePath:    c.Admin.ProfilePath,
 		UnknownFields:  uint64(len(c.UnknownFields)),

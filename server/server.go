@@ -116,6 +116,8 @@ type Server struct {
 	life      *lifecycle.Server
 	runtime   *layers.Loader
 	clusters  *upstream.Manager
+	transport *transport.Factory // of the clusters
+	control   *xds.Client
 	dump      *configdump.Registry
 	listeners *listeners.Registry
 	certs     *certs.Registry
