@@ -117,6 +117,7 @@ type Cluster struct {
 	groups     [][][]*host.Host // by group, by priority
 	assignment Assignment       // weights and factors; hosts are not kept
 	deliveries []delivery       // by priority
+	originals  originals        // of type ORIGINAL_DST
 	delivered  []*host.Set      // what the balancer has
 	isLocal    bool
 	discovered bool
@@ -365,6 +366,9 @@ func (c *Cluster) close() {
 			t.Stop()
 		}
 	}
+	if t := c.originals.timer; t != nil {
+		t.Stop()
+	}
 	c.mu.Unlock()
 	c.running.Wait()
 	if c.checker != nil {
@@ -597,43 +601,6 @@ func (c *Cluster) removeHosts(gone ...*host.Host) {
 	c.mu.Unlock()
 	if len(removed) > 0 {
 		c.hostsChanged(nil, removed)
-	}
-}
-
-// addOriginal takes a host that a pick made.
-func (c *Cluster) addOriginal(h *host.Host) {
-	c.updating.Lock()
-	defer c.updating.Unlock()
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return
-	}
-	(&rules{checked: c.checker != nil}).begin(h)
-	if len(c.groups) == 0 {
-		c.groups = [][][]*host.Host{{nil}}
-	}
-	list := c.groups[0][0]
-	c.groups[0][0] = append(list[:len(list):len(list)], h)
-	c.publishLocked(0, true)
-	c.stats.MembershipChange.Inc()
-	c.mu.Unlock()
-	c.hostsChanged([]*host.Host{h}, nil)
-}
-
-// sweep removes hosts of an original destination cluster that are not used.
-func (c *Cluster) sweep() {
-	t := time.NewTicker(max(c.config.CleanupInterval, time.Millisecond))
-	defer t.Stop()
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-t.C:
-			if gone := c.original.Sweep(); len(gone) > 0 {
-				c.removeHosts(gone...)
-			}
-		}
 	}
 }
 

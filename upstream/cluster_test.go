@@ -16,7 +16,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
-	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
 
 // picks returns the addresses of n picks.
@@ -408,42 +407,6 @@ func TestMaintenanceMode(t *testing.T) {
 	if !c.MaintenanceMode() || r.value("cluster.c.upstream_rq_maintenance_mode") != 1 {
 		t.Error("not drawn, or not counted")
 	}
-}
-
-func TestOriginalDst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, c := started(t, nil, "name: c\ntype: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\ncleanup_interval: 2s\noriginal_dst_lb_config: {use_http_header: true}\n")
-		h, err := c.Pick(&lb.Context{Destination: spec(1).Address})
-		if err != nil || h.AddressText() != "10.0.0.1:80" {
-			t.Fatalf("picked %v, %v", h, err)
-		}
-		if _, err := c.Pick(&lb.Context{DestinationHeader: "x"}); err != ErrNoHost {
-			t.Errorf("err = %v", err)
-		}
-		c.Pick(&lb.Context{DestinationHeader: "10.0.0.2:80"})
-		r.check("cluster.c.", map[string]uint64{"original_dst_host_invalid": 1, "upstream_cx_none_healthy": 1, "membership_total": 2, "membership_change": 2})
-		time.Sleep(3 * time.Second)
-		c.Pick(&lb.Context{Destination: spec(1).Address})
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if got := shown(c); got != "0:1" {
-			t.Errorf("hosts %s, want the one in use", got)
-		}
-		time.Sleep(4 * time.Second)
-		synctest.Wait()
-		r.check("cluster.c.", map[string]uint64{"membership_total": 0, "membership_change": 4})
-		for i := range 9 {
-			c.Pick(&lb.Context{Destination: spec(i).Address})
-		}
-		r.events()
-		time.Sleep(4 * time.Second)
-		synctest.Wait()
-		r.check("cluster.c.", map[string]uint64{"membership_total": 0, "membership_change": 4 + 9 + 1}) // they go together
-		if n := strings.Count(r.events(), "removed c "); n != 9 {
-			t.Errorf("told of %d hosts that went, want 9", n)
-		}
-		r.Close()
-	})
 }
 
 func TestZoneAwareWithALocalCluster(t *testing.T) {

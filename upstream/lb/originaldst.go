@@ -16,7 +16,7 @@ import (
 type OriginalDst struct {
 	c      OriginalDstConfig
 	seed   maphash.Seed
-	shards [32]originalShard
+	shards [256]originalShard
 }
 
 // OriginalDstConfig are the options of an [OriginalDst].

@@ -1,0 +1,73 @@
+package upstream
+
+import (
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// originalsEvery is how often new original destinations are shown at most.
+// Clients may decide how many there are, and showing costs time for each.
+const originalsEvery = 50 * time.Millisecond
+
+// originals says when the hosts of an original destination cluster were shown.
+// The cluster's mu guards it.
+type originals struct {
+	shown time.Time
+	timer *time.Timer // nil: nothing waits to be shown
+}
+
+// addOriginal takes a host that a pick made. It is checked and watched at once,
+// and shown at once too unless others were a moment ago.
+func (c *Cluster) addOriginal(h *host.Host) {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	(&rules{checked: c.checker != nil}).begin(h)
+	if len(c.groups) == 0 {
+		c.groups = [][][]*host.Host{{nil}}
+	}
+	// Sets that were made do not look beyond the end they know.
+	c.groups[0][0] = append(c.groups[0][0], h)
+	o := &c.originals
+	if wait := originalsEvery - time.Since(o.shown); wait <= 0 {
+		c.showOriginalsLocked()
+	} else if o.timer == nil {
+		o.timer = time.AfterFunc(wait, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if !c.closed {
+				c.showOriginalsLocked()
+			}
+		})
+	}
+	c.mu.Unlock()
+	c.hostsChanged([]*host.Host{h}, nil)
+}
+
+// showOriginalsLocked shows the hosts there are. c.mu is held.
+func (c *Cluster) showOriginalsLocked() {
+	c.originals = originals{shown: time.Now()}
+	c.publishLocked(0, true)
+	c.stats.MembershipChange.Inc()
+}
+
+// sweep removes hosts of an original destination cluster that are not used.
+func (c *Cluster) sweep() {
+	t := time.NewTicker(max(c.config.CleanupInterval, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-t.C:
+			if gone := c.original.Sweep(); len(gone) > 0 {
+				c.removeHosts(gone...)
+			}
+		}
+	}
+}
