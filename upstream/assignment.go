@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -48,13 +50,23 @@ func ResolveAssignment(a *config.Assignment) (*Assignment, error) {
 }
 
 // EndpointSpec returns the host of a configured endpoint with everything but
-// its address, which the caller finds out.
+// its address, which the caller finds out. What the locality says about transport
+// sockets holds for endpoints that say nothing about them.
 func EndpointSpec(l *config.LocalityEndpoints, e *config.Endpoint) host.Spec {
 	s := host.Spec{
 		Hostname: e.Hostname,
 		Locality: host.Locality(l.Locality), Priority: l.Priority,
 		Weight: e.Weight, Metadata: host.Metadata(e.Metadata), Canary: e.Canary, EDS: edsFlags(e.Health),
 		HealthCheckHostname: e.HealthCheckHostname, DisableActiveHC: e.DisableActiveHealthCheck,
+	}
+	for namespace, values := range l.Metadata {
+		if _, own := s.Metadata[namespace]; !own && strings.HasSuffix(namespace, ".transport_socket_match") {
+			s.Metadata = maps.Clone(s.Metadata)
+			if s.Metadata == nil {
+				s.Metadata = make(host.Metadata)
+			}
+			s.Metadata[namespace] = values
+		}
 	}
 	s.HealthCheckAddress, _ = literal(e.HealthCheckAddress)
 	return s

@@ -36,15 +36,8 @@ func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o trans
 	conn, err := c.dialer.Dial(ctx, h, o)
 	if err != nil {
 		connections.Release()
-		var failed *transport.Error
-		timeout := false
-		if errors.As(err, &failed) {
-			timeout = failed.Timeout
-			if failed.Stage == transport.Bind {
-				c.stats.BindErrors.Inc()
-			}
-		}
-		c.ConnFailed(h, timeout)
+		var failed *transport.Error // it has counted bind errors already
+		c.ConnFailed(h, errors.As(err, &failed) && failed.Timeout)
 		return nil, err
 	}
 	now := time.Now()

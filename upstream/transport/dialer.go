@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -147,6 +148,7 @@ func (d *Dialer) Secure(h *host.Host) bool { return d.socket(h).tls != nil }
 // *net.UnixConn or a *tls.Conn.
 func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, error) {
 	late := errors.New("not connected in " + d.cluster.ConnectTimeout.String())
+	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, d.cluster.ConnectTimeout, late)
 	defer cancel()
 	conn, stage, err := d.connect(ctx, h, h.Address(), d.socket(h), o)
@@ -154,10 +156,23 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 		return conn, nil
 	}
 	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Err: err}
-	if context.Cause(ctx) == late {
+	if context.Cause(ctx) == late || expired(err) && !sameDeadline(caller, ctx) {
 		e.Timeout, e.Err = true, late
 	}
 	return nil, e
+}
+
+// expired tells whether err is of a deadline. The net package works with the
+// deadline of a context and may notice before the context does.
+func expired(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// sameDeadline tells whether the context a ends no later than b, made of it.
+func sameDeadline(a, b context.Context) bool {
+	at, ok := a.Deadline()
+	bt, _ := b.Deadline()
+	return ok && at.Equal(bt)
 }
 
 // DialCheck connects to an address of h for an active health check, which has a

@@ -1,0 +1,211 @@
+package upstream
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+// listener accepts connections, by TLS if cfg is set, until the test ends.
+func listener(t *testing.T, cfg *tls.Config) *net.TCPAddr {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+				if cfg != nil {
+					conn = tls.Server(conn, cfg)
+				}
+				_, _ = io.Copy(io.Discard, conn) // until the other side ends
+			})
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		running.Wait()
+	})
+	return ln.Addr().(*net.TCPAddr)
+}
+
+// at is a cluster with one host.
+func at(a *net.TCPAddr, more string) string {
+	return fmt.Sprintf("name: c\nconnect_timeout: 30s\n%s\nload_assignment: {cluster_name: c, endpoints: [{lb_endpoints: "+
+		"[{endpoint: {address: {socket_address: {address: %s, port_value: %d}}}}]}]}\n", more, a.IP, a.Port)
+}
+
+func TestConnectCounts(t *testing.T) {
+	a := listener(t, nil)
+	r := newRig(t, nil)
+	r.add(at(a, ""))
+	r.Start()
+	c := r.Cluster("c").Current()
+	h := c.Sets()[0].Hosts[0]
+	conn, err := c.Connect(context.Background(), h, DefaultPriority, transport.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.check("cluster.c.", map[string]uint64{
+		"upstream_cx_total": 1, "upstream_cx_active": 1, "upstream_cx_connect_fail": 0, "default.total_match_count": 1,
+	})
+	conn.Close()
+
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := c.Connect(gone, h, DefaultPriority, transport.Options{}); err == nil {
+		t.Error("a cancelled dial succeeded")
+	}
+	r.check("cluster.c.", map[string]uint64{
+		"upstream_cx_total": 2, "upstream_cx_active": 0, "upstream_cx_connect_fail": 1, "upstream_cx_connect_timeout": 0,
+	})
+	if h.Stats.CxTotal.Value() != 2 || h.Stats.CxConnectFail.Value() != 1 || h.Stats.CxActive.Value() != 0 {
+		t.Errorf("the host counts %v", h.Stats.All())
+	}
+}
+
+func TestConnectTimeoutIsCounted(t *testing.T) {
+	a := listener(t, nil) // never shakes hands
+	r := newRig(t, nil)
+	r.add(strings.Replace(at(a, "transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}}"), "30s", "0.01s", 1))
+	r.Start()
+	c := r.Cluster("c").Current()
+	_, err := c.Connect(context.Background(), c.Sets()[0].Hosts[0], DefaultPriority, transport.Options{})
+	if err == nil || !strings.Contains(err.Error(), "not connected in 10ms") {
+		t.Fatalf("dial: %v, want a timeout", err)
+	}
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_connect_fail": 1, "upstream_cx_connect_timeout": 1, "upstream_cx_active": 0})
+}
+
+func TestBindErrorsAreCountedOnce(t *testing.T) {
+	a := listener(t, nil)
+	r := newRig(t, nil)
+	r.add(at(a, "upstream_bind_config: {source_address: {address: '::1', port_value: 0}}"))
+	r.Start()
+	c := r.Cluster("c").Current()
+	if _, err := c.Connect(context.Background(), c.Sets()[0].Hosts[0], DefaultPriority, transport.Options{}); err == nil {
+		t.Fatal("a connection was made from an address of the other family")
+	}
+	r.check("cluster.c.", map[string]uint64{"bind_errors": 1, "upstream_cx_connect_fail": 1})
+}
+
+func TestClusterThatCannotConnectIsRefused(t *testing.T) {
+	r := newRig(t, nil)
+	_, err := r.AddOrUpdate(parse(t, static("c", 1, `transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext,
+  common_tls_context: {validation_context: {trusted_ca: {filename: /none/ca.pem}}}}}`)), "")
+	want := `upstream: cluster "c": transport: cluster "c": transport_socket.typed_config.common_tls_context.validation_context.trusted_ca: "/none/ca.pem": no such file or directory`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	v := r.st.View()
+	defer v.Close()
+	if _, ok := v.Find("cluster.c.upstream_cx_total"); ok {
+		t.Error("statistics of the refused cluster are left")
+	}
+}
+
+func TestHealthChecksUseTheSocketOfTheHost(t *testing.T) {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"one"}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := listener(t, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	text := fmt.Sprintf("%q", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	for ca, want := range map[string]string{text: "cluster.c.health_check.success", `"` + otherCA(t) + `"`: "cluster.c.health_check.network_failure"} {
+		r := newRig(t, nil)
+		r.add(at(a, `transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext,
+  common_tls_context: {validation_context: {trusted_ca: {inline_string: `+ca+`}}}}}
+health_checks: [{timeout: 30s, interval: 60s, no_traffic_interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]`))
+		r.Start()
+		for end := time.Now().Add(30 * time.Second); r.value(want) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s does not rise", want)
+			}
+		}
+	}
+}
+
+// otherCA returns a certificate that signed nothing, as a YAML scalar.
+func otherCA(t *testing.T) string {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed([]byte(strings.Repeat("x", ed25519.SeedSize)))
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), "\n", `\n`)
+}
+
+func TestSocketFollowsMetadataOfHosts(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", `transport_socket_matches:
+- {name: secure, match: {mtls: true}, transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}}}`))
+	c := r.source("c")
+	labelled := func(s *host.Spec) {
+		s.Metadata = host.Metadata{"proxy.transport_socket_match": {"mtls": true}}
+	}
+	c.UpdateHosts(0, hosts(spec(1), spec(2, labelled)))
+	secure := func() (out []bool) {
+		for _, h := range c.Sets()[0].Hosts {
+			out = append(out, c.Dialer().Secure(h))
+		}
+		return out
+	}
+	if diff := cmp.Diff(secure(), []bool{false, true}); diff != "" {
+		t.Errorf("TLS (-got +want):\n%s", diff)
+	}
+	c.UpdateHosts(0, hosts(spec(1, labelled), spec(2, labelled)))
+	if diff := cmp.Diff(secure(), []bool{true, true}); diff != "" {
+		t.Errorf("TLS after a change of metadata (-got +want):\n%s", diff)
+	}
+	r.check("cluster.c.", map[string]uint64{"secure.total_match_count": 2, "default.total_match_count": 1, "defaulttotal_match_count": 1})
+}
+
+func TestLocalityChoosesTheSocketOfSilentEndpoints(t *testing.T) {
+	l := &config.LocalityEndpoints{Metadata: config.Metadata{"proxy.transport_socket_match": {"a": 1.0}, "other": {"b": 2.0}}}
+	own := config.Metadata{"proxy.transport_socket_match": {"c": 3.0}}
+	for _, tt := range []struct {
+		endpoint config.Metadata
+		want     host.Metadata
+	}{
+		{nil, host.Metadata{"proxy.transport_socket_match": {"a": 1.0}}},
+		{config.Metadata{"proxy.lb": {"d": 4.0}}, host.Metadata{"proxy.lb": {"d": 4.0}, "proxy.transport_socket_match": {"a": 1.0}}},
+		{own, host.Metadata(own)},
+	} {
+		before := len(tt.endpoint)
+		if diff := cmp.Diff(EndpointSpec(l, &config.Endpoint{Metadata: tt.endpoint}).Metadata, tt.want); diff != "" {
+			t.Errorf("metadata (-got +want):\n%s", diff)
+		}
+		if len(tt.endpoint) != before {
+			t.Error("the configuration was changed")
+		}
+	}
+}
