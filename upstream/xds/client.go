@@ -189,7 +189,7 @@ func (c *Client) newMux(api *config.APISource, method string, delta bool, sc *st
 	return &mux{
 		method: method, delta: delta, nodeAll: !delta && !api.SetNodeOnFirstMessageOnly,
 		node: c.node, stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
-		backoff: backoff{rand: c.o.Rand}, log: c.log, wake: make(chan struct{}, 1),
+		backoff: backoff{rand: c.o.Rand, last: lastDelay}, log: c.log, wake: make(chan struct{}, 1),
 		open: func(ctx context.Context) (stream, error) {
 			if err := c.wait(ctx); err != nil {
 				return nil, err

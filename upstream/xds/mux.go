@@ -57,12 +57,16 @@ type topic struct {
 	nonce  string
 	asked  map[string]bool
 	reply  *reply // owed to the server; nil: none
+
+	refused bool    // the last response was
+	pace    backoff // of refusals that follow each other
 }
 
 // reply is the answer to a response.
 type reply struct {
 	nonce   string
 	problem string // empty: accepted
+	after   time.Time
 }
 
 // entry is one resource.
@@ -118,7 +122,7 @@ func (m *mux) topicLocked(k kind) *topic {
 			return t
 		}
 	}
-	t := &topic{kind: k, entries: make(map[string]*entry)}
+	t := &topic{kind: k, entries: make(map[string]*entry), pace: backoff{rand: m.backoff.rand, last: lastRefusal}}
 	m.topics = append(m.topics, t)
 	return t
 }
@@ -237,9 +241,12 @@ func (m *mux) session(ctx context.Context) (answered bool, err error) {
 	for {
 		m.welcome()
 		for !limited {
-			waiting := m.due()
+			waiting, wait := m.due()
 			m.stats.pending.Set(uint64(waiting))
 			if waiting == 0 {
+				if wait > 0 {
+					retry.Reset(wait)
+				}
 				break
 			}
 			if d := m.limit.take(); d > 0 {
@@ -368,9 +375,14 @@ func (m *mux) handle(r *response) error {
 	defer m.mu.Unlock()
 	t.nonce = r.nonce
 	t.reply = &reply{nonce: r.nonce, problem: summary(faults)}
-	if len(faults) == 0 {
+	switch {
+	case len(faults) == 0:
 		t.version = r.version
+		t.pace.reset()
+	case t.refused:
+		t.reply.after = time.Now().Add(t.pace.next())
 	}
+	t.refused = len(faults) > 0
 	t.rememberLocked(r, faults)
 	return nil
 }

@@ -10,12 +10,16 @@ import (
 const (
 	firstDelay = 500 * time.Millisecond
 	lastDelay  = 30 * time.Second
+	// lastRefusal is the longest time to the next refusal of what was refused
+	// before. Many servers answer a refusal with the same again, at once.
+	lastRefusal = 5 * time.Second
 )
 
 // backoff tells how long to wait before the next try: a random part of a time
-// that doubles from try to try. The zero value lacks rand.
+// that doubles from try to try.
 type backoff struct {
 	rand func() uint64
+	last time.Duration // beyond which it does not double
 	most time.Duration // of the next delay; 0: of the first
 }
 
@@ -24,7 +28,7 @@ func (b *backoff) next() time.Duration {
 		b.most = firstDelay
 	}
 	d := time.Duration(b.rand()%uint64(b.most)) + 1
-	b.most = min(2*b.most, lastDelay)
+	b.most = min(2*b.most, b.last)
 	return d
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -21,27 +22,29 @@ type node = corev3.Node
 // maxProblem bounds the text that tells a server what is wrong, in bytes.
 const maxProblem = 16 << 10
 
-// due returns how many topics have something to say.
-func (m *mux) due() int {
+// due returns how many topics have something to say, and if there are none, how
+// long it takes until one has; 0 is for ever.
+func (m *mux) due() (n int, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := 0
+	now := time.Now()
 	for _, t := range m.topics {
-		if t.dueLocked() {
+		if t.dueLocked(now) {
 			n++
+		} else if t.reply != nil {
+			if d := t.reply.after.Sub(now); wait == 0 || d < wait {
+				wait = d
+			}
 		}
 	}
-	return n
+	return n, wait
 }
 
-// dueLocked tells whether the server is to be told something. The mux's mu is
-// held.
-func (t *topic) dueLocked() bool {
-	if t.reply != nil {
-		return true
-	}
+// dueLocked tells whether the server is to be told something now. The mux's mu
+// is held.
+func (t *topic) dueLocked(now time.Time) bool {
 	t.settled = t.settled && t.outdatedLocked()
-	return t.settled
+	return t.settled || t.reply != nil && !now.Before(t.reply.after)
 }
 
 // outdatedLocked tells whether the server knows something else than what is asked
@@ -69,8 +72,9 @@ func (t *topic) outdatedLocked() bool {
 func (m *mux) next(first bool) proto.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := time.Now()
 	for _, t := range m.topics {
-		if !t.dueLocked() {
+		if !t.dueLocked(now) {
 			continue
 		}
 		q := m.messageLocked(t, first)

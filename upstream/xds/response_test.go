@@ -224,7 +224,7 @@ func FuzzResponse(f *testing.F) {
 		if err := c.ads.handle(got); err != nil {
 			t.Fatal(err)
 		}
-		n := c.ads.due()
+		n, _ := c.ads.due()
 		if got.typeURL == clusterKind.typeURL() || got.typeURL == endpointKind.typeURL() {
 			if n != 1 {
 				t.Fatalf("%d replies", n)

@@ -164,6 +164,34 @@ func TestRequestsAreLimited(t *testing.T) {
 	})
 }
 
+func TestRefusalsInARowAreSpaced(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.says()
+				bad := answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a", timeout(-1))}}
+				if s.answer(t, bad) == "" {
+					t.Error("the first refusal is not told at once")
+				}
+				equal(t, "second", s.answer(t, bad), "")
+				time.Sleep(firstDelay) // the largest random part of it
+				if s.says() == "" {
+					t.Error("the second refusal is never told")
+				}
+				equal(t, "third", s.answer(t, bad), "")
+				good := answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("a")}}
+				if reply := s.answer(t, good); !strings.Contains(reply, "nonce=n2\n") || strings.Contains(reply, "error") {
+					t.Errorf("reply %s, want that the good one is accepted at once", reply)
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
 func TestNodeOnFirstMessageOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, false, func(c *Config) { c.ADS.SetNodeOnFirstMessageOnly = true })
