@@ -265,4 +265,3 @@ func eventually(t *testing.T, what, want string, f func() string) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
-
