@@ -63,6 +63,7 @@ func tlsContext(s *corev3.TransportSocket) *TLS {
 		MaxSessionKeys:       u32(t.GetMaxSessionKeys(), 1),
 		EnforceRSAKeyUsage:   boolean(t.GetEnforceRsaKeyUsage(), true),
 		TLSCommon:            tlsCommon(t.GetCommonTlsContext()),
+		Unread:               unread(t),
 	}
 }
 
@@ -136,6 +137,7 @@ func validation(v *tlsv3.CertificateValidationContext) *Validation {
 	out := &Validation{
 		TrustedCA:        data(v.GetTrustedCa()),
 		CRL:              data(v.GetCrl()),
+		CRLOfLeafOnly:    v.GetOnlyVerifyLeafCertCrl(),
 		SystemRoots:      v.GetSystemRootCerts() != nil,
 		WatchedDirectory: v.GetWatchedDirectory().GetPath(),
 		SPKI:             texts(v.GetVerifyCertificateSpki()),

@@ -54,6 +54,9 @@ type TLS struct {
 	MaxSessionKeys       uint32 // default 1
 	EnforceRSAKeyUsage   bool
 	TLSCommon
+	// Unread are the paths of the fields that were given and have no place here,
+	// below the context, for those who must not ignore them.
+	Unread []string
 }
 
 // TLSCommon is what both sides of a TLS connection can set.
@@ -140,6 +143,7 @@ const (
 type Validation struct {
 	TrustedCA        Data
 	CRL              Data
+	CRLOfLeafOnly    bool // the list need not speak of the authorities
 	SystemRoots      bool
 	WatchedDirectory string
 	SPKI             []string

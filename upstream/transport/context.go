@@ -89,6 +89,8 @@ func (t *tlsContext) check() error {
 	refuse := func(field, text string) error { return fmt.Errorf("%s.%s: %s", t.path, field, text) }
 	const secrets = "secrets that are delivered later are not supported; name files or give the data inline"
 	switch {
+	case len(c.Unread) > 0:
+		return refuse(c.Unread[0], "not supported")
 	case len(c.CertificateSecrets) > 0:
 		return refuse("common_tls_context.tls_certificate_sds_secret_configs", secrets)
 	case c.ValidationSecret != nil && c.Validation != nil:

@@ -210,20 +210,23 @@ func TestRevocation(t *testing.T) {
 		name   string
 		server tls.Certificate
 		crl    string
+		leaf   bool   // only the leaf
 		want   string // in the error; empty: accepted
 	}{
-		{"not-revoked", leaf.tls(), ca.crl(t, later, 99), ""},
-		{"revoked", leaf.tls(), ca.crl(t, later, 10), `"CN=leaf" is revoked`},
-		{"expired-list", leaf.tls(), ca.crl(t, start().Add(-time.Minute)), `the revocation list of "CN=root" has expired`},
-		{"list-missing-in-chain", deep.tls(between), ca.crl(t, later), `no revocation list of "CN=between"`},
-		{"all-lists", deep.tls(between), ca.crl(t, later) + between.crl(t, later), ""},
-		{"authority-revoked", deep.tls(between), ca.crl(t, later, 3) + between.crl(t, later), `"CN=between" is revoked`},
-		{"forged-list", leaf.tls(), authorityFor(t, "root", 7, nil).crl(t, later), `no revocation list of "CN=root"`},
+		{"not-revoked", leaf.tls(), ca.crl(t, later, 99), false, ""},
+		{"revoked", leaf.tls(), ca.crl(t, later, 10), false, `"CN=leaf" is revoked`},
+		{"expired-list", leaf.tls(), ca.crl(t, start().Add(-time.Minute)), false, `the revocation list of "CN=root" has expired`},
+		{"list-missing-in-chain", deep.tls(between), ca.crl(t, later), false, `no revocation list of "CN=between"`},
+		{"all-lists", deep.tls(between), ca.crl(t, later) + between.crl(t, later), false, ""},
+		{"authority-revoked", deep.tls(between), ca.crl(t, later, 3) + between.crl(t, later), false, `"CN=between" is revoked`},
+		{"leaf-only", deep.tls(between), between.crl(t, later), true, ""},
+		{"leaf-only-revoked", deep.tls(between), between.crl(t, later, 11), true, `"CN=leaf" is revoked`},
+		{"forged-list", leaf.tls(), authorityFor(t, "root", 7, nil).crl(t, later), false, `no revocation list of "CN=root"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, &tls.Config{Certificates: []tls.Certificate{tt.server}})
-			d := dialer(t, cluster(trust(ca, func(c *config.TLS) { c.Validation.CRL = inline(tt.crl) })))
+			d := dialer(t, cluster(trust(ca, func(c *config.TLS) { c.Validation.CRL, c.Validation.CRLOfLeafOnly = inline(tt.crl), tt.leaf })))
 			_, err := d.say(t, hostAt(s.address, nil), transport.Options{})
 			switch {
 			case tt.want == "" && err != nil:

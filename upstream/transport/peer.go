@@ -102,7 +102,7 @@ func (p *peer) chain(v *config.Validation, sent []*x509.Certificate) error {
 		if uint64(len(chain)-1) > uint64(v.MaxVerifyDepth) {
 			continue
 		}
-		if err = revoked(chain, p.m.lists, now); err == nil {
+		if err = revoked(chain, p.m.lists, now, v.CRLOfLeafOnly); err == nil {
 			return nil
 		}
 	}

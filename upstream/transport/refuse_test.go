@@ -60,6 +60,8 @@ func TestRefusals(t *testing.T) {
 			common + `.validation_context_sds_secret_config: secrets that are delivered later are not supported; name files or give the data inline`},
 		{"combined-secret", func(c *config.TLS) { c.ValidationSecret = &config.SecretSource{} },
 			common + `.combined_validation_context.validation_context_sds_secret_config: secrets that are delivered later are not supported; name files or give the data inline`},
+		{"unread", func(c *config.TLS) { c.Unread = []string{"common_tls_context.key_log"} },
+			common + `.key_log: not supported`},
 		{"signature-algorithms", func(c *config.TLS) { c.SignatureAlgorithms = []string{"ed25519"} },
 			common + `.tls_params.signature_algorithms: the list cannot be changed here, leave it out`},
 		{"cipher", func(c *config.TLS) { c.CipherSuites = []string{"ECDHE-RSA-AES128-GCM-SHA256", "RC4"} },

@@ -43,14 +43,17 @@ func revocationLists(text []byte) ([]*revocationList, error) {
 	return out, nil
 }
 
-// revoked returns an error unless no certificate of a chain was taken back. With
-// lists every authority of the chain must have a current one; without any,
-// nothing is revoked.
-func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time) error {
+// revoked returns an error unless no certificate of a chain, or only the first of
+// it, was taken back. With lists every authority in question must have a current
+// one; without any, nothing is revoked.
+func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time, leafOnly bool) error {
 	if len(lists) == 0 {
 		return nil
 	}
 	for i, c := range chain {
+		if leafOnly && i > 0 {
+			break
+		}
 		issuer := chain[min(i+1, len(chain)-1)]
 		if i == len(chain)-1 && i > 0 && !bytes.Equal(c.RawSubject, c.RawIssuer) {
 			break // trusted without being a root: nobody above it is known
