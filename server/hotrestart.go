@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -57,11 +58,12 @@ type hotRestart struct {
 	cfg    HotRestart
 	baseID atomic.Uint32
 
-	post   *hotrestart.Parent // where a successor asks; nil: there can be none
-	before *hotrestart.Child  // the process before; nil: there was none
-	parent sync.Once          // ends the process before
-	ending context.CancelFunc // ends the flushes
-	ended  <-chan struct{}    // closed when they have ended
+	ports  map[string]*os.File // taken over, by their keys
+	post   *hotrestart.Parent  // where a successor asks; nil: there can be none
+	before *hotrestart.Child   // the process before; nil: there was none
+	parent sync.Once           // ends the process before
+	ending context.CancelFunc  // ends the flushes
+	ended  <-chan struct{}     // closed when they have ended
 
 	imports *store.Import
 	export  *store.Export // what a successor gets; nil until it asks
@@ -139,19 +141,41 @@ func (h *hotRestart) join() (err error) {
 		return err
 	}
 	h.setOrigin(hotrestart.Origin{Start: h.before.Origin().Start, Generation: h.before.Origin().Generation + 1})
-	if h.s.statsd == nil {
-		return nil
-	}
 	sockets, err := h.before.Sockets()
 	if err != nil {
 		return err
 	}
-	all := make([]statsd.ListenerSockets, len(sockets))
-	for i, s := range sockets {
-		all[i] = statsd.ListenerSockets(s)
+	var lines []statsd.ListenerSockets
+	h.ports = make(map[string]*os.File)
+	for _, s := range sockets {
+		switch {
+		case strings.HasPrefix(s.Address, portPrefix) && len(s.Files) == 1 && h.ports[s.Address] == nil:
+			h.ports[s.Address] = s.Files[0]
+		case h.s.statsd != nil:
+			lines = append(lines, statsd.ListenerSockets(s))
+		default:
+			for _, f := range s.Files {
+				_ = f.Close() // there is nobody to serve it
+			}
+		}
 	}
-	h.s.log.Info("hot restart: sockets taken over", "listeners", h.s.statsd.Inherit(all))
+	n := 0
+	if h.s.statsd != nil {
+		n = h.s.statsd.Inherit(lines)
+	}
+	h.s.log.Info("hot restart: sockets taken over", "statsd listeners", n, "other listeners", len(h.ports))
 	return nil
+}
+
+// takePorts returns the sockets of listeners that were taken over, which belong to
+// the caller.
+func (h *hotRestart) takePorts() map[string]*os.File {
+	if h == nil {
+		return nil
+	}
+	taken := h.ports
+	h.ports = nil
+	return taken
 }
 
 // setOrigin notes where the line began.
@@ -313,14 +337,28 @@ func (h *hotRestart) run(ctx context.Context) error {
 	if h.before == nil {
 		return nil
 	}
+	// Until this server is ready to serve, the one before does.
+	watch := time.NewTicker(watchEvery)
+	defer watch.Stop()
+	for live := false; !live; {
+		select {
+		case <-h.s.live:
+			live = true
+		case <-watch.C:
+			if h.before.Watch() != nil {
+				h.endParent()
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	if err := h.before.Drain(); err != nil {
 		h.endParent()
 		return nil
 	}
 	over := time.NewTimer(h.cfg.ParentShutdownTime)
 	defer over.Stop()
-	watch := time.NewTicker(watchEvery)
-	defer watch.Stop()
 	for {
 		select {
 		case <-watch.C:
@@ -386,12 +424,16 @@ func (h *hotRestart) refresh(g *selfStats, own uint64) {
 	g.totalConnections.Set(own + of)
 }
 
-// connections returns how many StatsD connections are open.
+// connections returns how many connections of listeners are open.
 func (s *Server) connections() uint64 {
-	if s.statsd == nil {
-		return 0
+	n := int64(0)
+	for _, p := range s.ports {
+		n += p.open.Load()
 	}
-	return uint64(s.statsd.Connections())
+	if s.statsd != nil {
+		n += int64(s.statsd.Connections())
+	}
+	return uint64(max(n, 0))
 }
 
 // version is what /hot_restart_version shows.
@@ -422,15 +464,22 @@ func (f *followed) Origin() hotrestart.Origin {
 }
 
 func (f *followed) Sockets() ([]hotrestart.Socket, error) {
-	if f.s.statsd == nil {
-		return nil, nil
+	var out []hotrestart.Socket
+	if f.s.statsd != nil {
+		all, err := f.s.statsd.Sockets()
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range all {
+			out = append(out, hotrestart.Socket(s))
+		}
 	}
-	all, err := f.s.statsd.Sockets()
-	out := make([]hotrestart.Socket, len(all))
-	for i, s := range all {
-		out[i] = hotrestart.Socket(s)
+	for _, p := range f.s.ports {
+		if so, ok := p.socket(); ok {
+			out = append(out, so)
+		}
 	}
-	return out, err
+	return out, nil
 }
 
 // CloseAdmin also ends the process before this one: a line has two processes at
@@ -482,6 +531,7 @@ func (f *followed) Drain() {
 	if f.s.statsd != nil {
 		f.s.statsd.HandOver()
 	}
+	f.s.closePorts()
 	f.s.log.Info("hot restart: the next server has taken over")
 }
 

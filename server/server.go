@@ -72,6 +72,8 @@ type Config struct {
 	Layers []layers.Layer
 	// Clusters are the upstream clusters.
 	Clusters Clusters
+	// Listeners are those of the program around the server, such as a proxy.
+	Listeners []Listener
 	// Loggers are the loggers that /logging shows. Nil: those of package
 	// logctl, at level info, on standard error.
 	Loggers *logctl.Registry
@@ -120,6 +122,7 @@ type Server struct {
 	control   *xds.Client
 	dump      *configdump.Registry
 	listeners *listeners.Registry
+	ports     []*port
 	certs     *certs.Registry
 	statsd    *statsd.Server // nil without StatsD input
 	admin     *admin.Server  // nil without an admin port
@@ -345,6 +348,7 @@ func (s *Server) listen() (err error) {
 		if s.statsd != nil {
 			s.statsd.Close()
 		}
+		s.closePorts()
 		s.hot.close()
 	}()
 	if err := s.hot.join(); err != nil {
@@ -360,6 +364,9 @@ func (s *Server) listen() (err error) {
 				s.log.Warn("listener is not shown", "name", l.Name, "error", err)
 			}
 		}
+	}
+	if err := s.bindPorts(); err != nil {
+		return err
 	}
 	if s.admin != nil {
 		if err := s.listenAdmin(); err != nil {
@@ -411,6 +418,9 @@ func (s *Server) Run(ctx context.Context) error {
 	s.hot.inherit()
 	if s.statsd != nil {
 		inputs.run("statsd", stop, s.statsd.Run)
+	}
+	for _, p := range s.ports {
+		inputs.run("listener", stop, func(ctx context.Context) error { return s.runPort(ctx, p) })
 	}
 	background.run("runtime", stop, s.runtime.Run)
 	background.run("files", stop, s.watchSecrets)
