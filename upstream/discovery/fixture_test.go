@@ -87,7 +87,7 @@ func (b *book) times(name string) []time.Duration {
 	return list
 }
 
-// rig is a manager with one cluster, "c".
+// rig is a manager with one cluster.
 type rig struct {
 	*upstream.Manager
 	t  testing.TB
@@ -109,7 +109,7 @@ func start(t testing.TB, c Config, text string, hooks upstream.Hooks) *rig {
 	if err := m.AddStatic(p); err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{Manager: m, t: t, st: st, c: m.Cluster("c").Current()}
+	r := &rig{Manager: m, t: t, st: st, c: m.Cluster(p.Cluster.Name).Current()}
 	if err := m.Start(); err != nil {
 		t.Fatal(err)
 	}

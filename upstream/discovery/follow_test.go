@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // await waits until ok.
@@ -87,4 +88,41 @@ func TestHugeAnswer(t *testing.T) {
 	if got := r.c.Sets()[0].Hosts[DefaultMaxHosts-1].Address().IP.Addr(); got != netip.MustParseAddr("10.1.3.255") {
 		t.Errorf("the last host is %s", got)
 	}
+}
+
+// A cluster may be replaced and removed while its names change: no lookup is
+// left behind, and the last version has the hosts of the last answer.
+func TestUpdatesWhileNamesChange(t *testing.T) {
+	s := newNameServer(t)
+	s.a("a.example.", "10.0.0.1")
+	c := client(t, patient, "", nil)
+	r := start(t, Config{Resolver: c}, "name: other\n", upstream.Hooks{})
+	d := config.NewDecoder(config.Options{})
+	add := func(i int, kind string) {
+		t.Helper()
+		p, err := d.ClusterText("test.yaml", []byte(cluster(kind, asking(s)+fmt.Sprintf("\nconnect_timeout: %ds", i+1), "a.example:80")), config.FormV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := r.AddOrUpdate(p, ""); err != nil || !changed {
+			t.Fatalf("version %d: changed %t, %v", i, changed, err)
+		}
+	}
+	for i := range 60 {
+		add(i, []string{"STRICT_DNS", "LOGICAL_DNS"}[i%2])
+		s.a("a.example.", fmt.Sprintf("10.0.1.%d", i), fmt.Sprintf("10.0.2.%d", i))
+		if i%20 == 19 {
+			r.Remove("c")
+		}
+	}
+	s.a("a.example.", "10.0.0.9")
+	add(60, "STRICT_DNS")
+	await(t, "the last version serves", func() bool {
+		h := r.Manager.Cluster("c")
+		if h == nil || h.Current() == nil {
+			return false
+		}
+		sets := h.Current().Sets()
+		return h.Current().Config().ConnectTimeout == 61*time.Second && len(sets) == 1 && len(sets[0].Hosts) == 1 && sets[0].Hosts[0].AddressText() == "10.0.0.9:80"
+	})
 }
