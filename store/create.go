@@ -106,37 +106,68 @@ var (
 )
 
 // ask finds or creates a stat. The fast way takes no lock and allocates
-// nothing: compose the name, hash it, find it.
+// nothing: hash what the scope is asked for, find it.
 func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
-	s := sc.store
-	var room [256]byte
-	full, base := sc.fullName(room[:0], name, tgs)
-	s.symbols.CountLookup(full)
-	h := s.lookup.hash(sc.cls.network, full)
-	b, i, ok := s.hot.find(h, sc, full)
-	if !ok {
-		if b, i, ok = s.find(h, sc.cls.network, full); ok {
-			s.hot.keep(h, sc.cls.network, full, b, i)
-			ok = b.owner[i].Load() == sc.id
-		}
+	if len(tgs) > 0 {
+		return sc.askTagged(v, mode, unit, name, tgs)
 	}
-	if ok && b.variant == v && (b.modes == nil || ImportMode(b.modes[i].Load()) == mode) {
+	s := sc.store
+	k := s.hot.key(sc, name)
+	if b, i, ok := s.hot.find(k); ok && b.offers(v, mode, i) && !sc.closed.Load() && s.symbols.CountUntracked() {
 		return b, i, nil
 	}
-	kept := strings.Clone(full) // of its own, so that room stays on the stack
-	return sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs)
+	return sc.askFull(k, v, mode, unit, name, nil)
 }
 
-// fullName composes a stat's full name, in buf if it has room for it, and
+// askTagged is ask for names with tags. A name and tags are the same stat as
+// the name that they compose.
+func (sc *Scope) askTagged(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
+	s := sc.store
+	var room [256]byte
+	text, _ := sc.compose(room[:0], "", name, tgs)
+	k := s.hot.key(sc, text)
+	if b, i, ok := s.hot.find(k); ok && b.offers(v, mode, i) && !sc.closed.Load() && s.symbols.CountUntracked() {
+		return b, i, nil
+	}
+	return sc.askFull(k, v, mode, unit, name, tgs)
+}
+
+// offers reports whether the stat in slot i is what a caller asks for.
+func (b *block) offers(v variant, mode ImportMode, i int) bool {
+	return b.variant == v && (b.modes == nil || ImportMode(b.modes[i].Load()) == mode)
+}
+
+// askFull is ask by the full name. It remembers what existed before.
+func (sc *Scope) askFull(k hotKey, v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
+	s := sc.store
+	var room [256]byte
+	full, base := sc.compose(room[:0], sc.prefix, name, tgs)
+	s.symbols.CountLookup(full)
+	h := s.lookup.hash(sc.cls.network, full)
+	b, i, existed := s.find(h, sc.cls.network, full)
+	if !existed || b.owner[i].Load() != sc.id || !b.offers(v, mode, i) {
+		kept := strings.Clone(full) // of its own, so that room stays on the stack
+		var err error
+		if b, i, err = sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs); err != nil {
+			return nil, 0, err
+		}
+	}
+	if existed && full != "" {
+		s.hot.keep(k, b, i)
+	}
+	return b, i, nil
+}
+
+// compose puts a stat's name together, in buf if it has room for it, and
 // returns the length of the part before the tags.
-func (sc *Scope) fullName(buf []byte, name string, tgs []tags.Tag) (full string, base int) {
+func (sc *Scope) compose(buf []byte, prefix, name string, tgs []tags.Tag) (text string, base int) {
 	for len(name) > 0 && name[len(name)-1] == '.' {
 		name = name[:len(name)-1]
 	}
-	if sc.prefix == "" && len(tgs) == 0 {
+	if prefix == "" && len(tgs) == 0 {
 		return name, len(name)
 	}
-	buf = append(buf, sc.prefix...)
+	buf = append(buf, prefix...)
 	if len(buf) > 0 && name != "" {
 		buf = append(buf, '.')
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -50,6 +51,7 @@ type Scope struct {
 	store  *Store
 	prefix string
 	id     uint32
+	salt   uint64 // keeps equal texts of scopes apart in hotNames
 	cls    *class
 	limits [kinds]*int
 
@@ -78,7 +80,7 @@ func (s *Store) classFor(o ScopeOptions) *class {
 
 func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
 	s.lastScope++
-	sc := &Scope{store: s, prefix: prefix, id: s.lastScope, cls: c}
+	sc := &Scope{store: s, prefix: prefix, id: s.lastScope, salt: maphash.Comparable(s.lookup.seed, s.lastScope), cls: c}
 	sc.limits[KindCounter] = o.MaxCounters
 	sc.limits[KindGauge] = o.MaxGauges
 	sc.limits[KindHistogram] = o.MaxHistograms

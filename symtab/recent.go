@@ -74,6 +74,16 @@ func (t *Table) CountLookup(name string) {
 	}
 }
 
+// CountUntracked counts a look-up of a name that is not empty, if tracking is
+// off, and reports whether it did. If not it is up to [Table.CountLookup].
+func (t *Table) CountUntracked() bool {
+	if t.recent.mode.Load() != recentOff {
+		return false
+	}
+	t.recent.add()
+	return true
+}
+
 func (r *recent) add() {
 	if !percpu.Enabled {
 		atomic.AddUint64(&r.stripes[rand.IntN(len(r.stripes))].n, 1)

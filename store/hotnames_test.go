@@ -1,0 +1,155 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// remembered reports whether sc finds text without composing a name.
+func remembered(sc *Scope, text string) bool {
+	_, _, ok := sc.store.hot.find(sc.store.hot.key(sc, text))
+	return ok
+}
+
+func TestHotNamesAreFoundWhileTheTableGrows(t *testing.T) {
+	st := New(Options{})
+	var scopes []*Scope
+	for i := range 10 {
+		scopes = append(scopes, st.Scope(fmt.Sprintf("s%d", i)))
+	}
+	first := map[*Counter]string{}
+	for round := range 3 {
+		for i, sc := range scopes {
+			for j := range 1000 {
+				text := fmt.Sprintf("name.%d", j)
+				if remembered(sc, text) != (round == 2) {
+					t.Fatalf("round %d: scope %d, %s: remembered %v", round, i, text, round != 2)
+				}
+				c, full := sc.Counter(text), fmt.Sprintf("s%d.%s", i, text)
+				if round == 0 {
+					first[c] = full
+				} else if first[c] != full {
+					t.Fatalf("round %d: %s is %q", round, full, first[c])
+				}
+			}
+		}
+	}
+	if table := st.hot.table.Load(); table.used != 10_000 || len(table.entries) != 1<<14 {
+		t.Errorf("%d names in a table of %d", table.used, len(table.entries))
+	}
+}
+
+func TestHotNamesOfEndedStatsAreNotFound(t *testing.T) {
+	st := New(Options{})
+	sc, other := st.Scope("s"), st.Scope("s")
+	c := sc.Counter("a")
+	sc.Counter("a")
+	if other.Counter("a") != c || other.Counter("a") != c || !remembered(sc, "a") || !remembered(other, "a") {
+		t.Error("the scopes do not share the counter")
+	}
+	sc.Close()
+	if _, err := sc.TryCounter("a"); err == nil {
+		t.Error("a closed scope handed out a counter")
+	}
+	if other.Counter("a") != c {
+		t.Error("the other scope lost its counter")
+	}
+	other.Close()
+	if remembered(other, "a") {
+		t.Error("an ended counter is found")
+	}
+	if st.Scope("s").Counter("a") == c {
+		t.Error("a new scope got an ended counter")
+	}
+}
+
+func TestHotNamesStartAnewWhenFull(t *testing.T) {
+	st := New(Options{})
+	ask := func(from, n int) {
+		for range 2 {
+			for i := range n {
+				st.Root().Counter(fmt.Sprintf("c%d", from+i))
+			}
+		}
+	}
+	const most = 1 << 10
+	const room = most / 16 * 13
+	st.hot.most = most
+	ask(0, room+100)
+	if table := st.hot.table.Load(); table.used != room || remembered(st.Root(), fmt.Sprintf("c%d", room+99)) {
+		t.Errorf("%d names are remembered, want %d", table.used, room)
+	}
+	ask(room+100, room+100)
+	if used := st.hot.table.Load().used; used == room || used == 0 {
+		t.Errorf("%d names are remembered after as many others were turned away", used)
+	}
+	if last := fmt.Sprintf("c%d", 2*room+199); !remembered(st.Root(), last) {
+		t.Errorf("%s is not remembered", last)
+	}
+}
+
+func TestHotNamesKeepKindsAndTagsApart(t *testing.T) {
+	st := New(Options{})
+	sc := st.Scope("s")
+	tag := tags.Tag{Name: "k", Value: "v"}
+	for range 3 {
+		c := sc.Counter("a", tag)
+		if sc.Counter("a.k.v") != c || sc.Counter("a.k.v..") != c {
+			t.Error("a name with tags is not the name that they compose")
+		}
+		if sc.Counter("a") == c || sc.Counter("a.k") == c {
+			t.Error("different names are one counter")
+		}
+		if _, err := sc.TryGauge("a", Accumulate); err == nil {
+			t.Error("a counter was handed out as a gauge")
+		}
+		g := sc.Gauge("g", Accumulate)
+		if _, err := sc.TryGauge("g", NeverImport); err == nil || sc.Gauge("g", Accumulate) != g {
+			t.Error("the mode of a gauge changed")
+		}
+	}
+}
+
+func TestHotNamesCostNothing(t *testing.T) {
+	sc := New(Options{}).Scope("scope.with.a.prefix")
+	tgs := []tags.Tag{{Name: "region", Value: "eu-west-1"}, {Name: "status", Value: "200"}}
+	ask := func() {
+		sc.Counter("a.name").Inc()
+		sc.Counter("a.name", tgs...).Inc()
+		sc.Histogram("latency", Milliseconds)
+	}
+	ask()
+	ask()
+	if n := testing.AllocsPerRun(100, ask); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestRecentLookupsSeeHotNames(t *testing.T) {
+	st := New(Options{})
+	sc := st.Scope("s")
+	ask := func() {
+		sc.Counter("a")
+		sc.Counter("b", tags.Tag{Name: "k", Value: "v"})
+	}
+	for range 3 {
+		ask()
+	}
+	before := st.Symbols().RecentTotal()
+	st.Symbols().EnableRecent()
+	ask()
+	ask()
+	st.Symbols().DisableRecent()
+	ask()
+	if n := st.Symbols().RecentTotal() - before; n != 6 {
+		t.Errorf("%d look-ups were counted, want 6", n)
+	}
+	st.Symbols().EnableRecent()
+	ask()
+	got := fmt.Sprint(st.Symbols().Recent())
+	if want := "[{s.a 1} {s.b.k.v 1}]"; got != want {
+		t.Errorf("recent look-ups are %s, want %s", got, want)
+	}
+}
