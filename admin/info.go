@@ -202,6 +202,10 @@ func (n *Node) write(j *wire.Writer, r wire.Redactor) {
 	for _, name := range n.Extensions {
 		j.BeginObject()
 		j.Key("name").String(name)
+		j.Key("category").String("")
+		j.Key("type_descriptor").String("")
+		j.Key("disabled").Bool(false)
+		j.Key("type_urls").Strings(nil)
 		j.EndObject()
 	}
 	j.EndList()
