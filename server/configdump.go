@@ -9,6 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
 // makeConfigDump collects what /config_dump shows.
@@ -20,7 +21,7 @@ func (s *Server) makeConfigDump() error {
 		s.dump.Set("settings", func() configdump.Section { return settings })
 	}
 	s.dump.Set("listeners", s.dumpListeners)
-	s.dump.Set("clusters", func() configdump.Section { return dumpClusters(s.clusters) })
+	s.dump.Set("clusters", func() configdump.Section { return dumpClusters(s.clusters, s.control.Failures) })
 	s.dump.Set(configdump.EndpointKey, func() configdump.Section { return configdump.Endpoints(assignments(s.clusters)) })
 	return nil
 }
@@ -59,25 +60,43 @@ func (s *Server) dumpListeners() configdump.Section {
 	return configdump.Listeners(list, s.start)
 }
 
-// dumpClusters shows the clusters of a manager as they were given.
-func dumpClusters(m *upstream.Manager) configdump.Section {
-	pick := func(viaAPI bool, views ...func(func(*upstream.View) bool)) iter.Seq[configdump.Cluster] {
+// dumpClusters shows the clusters of a manager as they were given, with what was
+// wrong with those that were refused. A cluster that was refused and has no
+// version in force is among the warming ones.
+func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) bool)) configdump.Section {
+	type views = func(func(*upstream.View) bool)
+	pick := func(viaAPI bool, failures map[string]*configdump.Failure, all views) iter.Seq[configdump.Cluster] {
 		return func(yield func(configdump.Cluster) bool) {
-			more := true
-			for _, all := range views {
-				all(func(v *upstream.View) bool {
-					if v.AddedViaAPI == viaAPI {
-						more = yield(configdump.Cluster{Name: v.Name, Version: v.Version, Message: v.Parsed.Any(), Updated: v.LastUpdated})
-					}
-					return more
+			all(func(v *upstream.View) bool {
+				return v.AddedViaAPI != viaAPI || yield(configdump.Cluster{
+					Name: v.Name, Version: v.Version, Message: v.Parsed.Any(), Updated: v.LastUpdated, Failure: failures[v.Name],
 				})
-				if !more {
-					return
-				}
-			}
+			})
 		}
 	}
-	return configdump.Clusters(m.Version(), pick(false, m.Clusters), pick(true, m.Clusters), pick(true, m.Warming))
+	failures, never := make(map[string]*configdump.Failure), []configdump.Cluster(nil)
+	warming := make(map[string]bool)
+	for v := range m.Warming {
+		warming[v.Name] = true
+	}
+	for f := range refused {
+		failures[f.Name] = &configdump.Failure{Message: f.Config, At: f.Attempt, Details: f.Details, Version: f.Version}
+		if m.Cluster(f.Name) == nil && !warming[f.Name] {
+			never = append(never, configdump.Cluster{Name: f.Name, Failure: failures[f.Name]})
+		}
+	}
+	return configdump.Clusters(m.Version(), pick(false, nil, m.Clusters), pick(true, failures, m.Clusters), func(yield func(configdump.Cluster) bool) {
+		for c := range pick(true, failures, m.Warming) {
+			if !yield(c) {
+				return
+			}
+		}
+		for _, c := range never {
+			if !yield(c) {
+				return
+			}
+		}
+	})
 }
 
 // assignments shows the hosts of the active clusters of a manager.

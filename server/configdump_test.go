@@ -11,6 +11,8 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -229,6 +231,72 @@ load_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {a
 	if strings.Contains(string(ask(t, s, "/clusters")), "192.0.2.1") {
 		t.Error("a warming cluster is among the clusters")
 	}
+}
+
+// TestRefusedClusters follows a file of clusters of which some become wrong, and
+// shows what is in force and what was wrong.
+func TestRefusedClusters(t *testing.T) {
+	dir := t.TempDir()
+	put := func(version, clusters string) {
+		next := filepath.Join(dir, ".next")
+		if err := os.WriteFile(next, []byte(`{"version_info": "`+version+`", "resources": [`+clusters+`]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, filepath.Join(dir, "cds.json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const kind = `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": `
+	put("v1", kind+`"good"}, `+kind+`"changing"}`)
+	c, err := bootstrap.Load(bootstrap.Source{YAML: `
+node: {id: n, cluster: c}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+dynamic_resources: {cds_config: {path: ` + dir + `/cds.json}}`}, bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(c, server.Boot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, cfg)
+	names := func() string {
+		var dump struct {
+			Configs []struct {
+				VersionInfo string `json:"version_info"`
+				Cluster     struct{ Name string }
+				ErrorState  struct {
+					Version string `json:"version_info"`
+					Details string
+					Config  struct{ Name string } `json:"failed_configuration"`
+				} `json:"error_state"`
+			}
+		}
+		var out []string
+		for _, resource := range []string{"dynamic_active_clusters", "dynamic_warming_clusters"} {
+			dump.Configs = nil
+			if err := json.Unmarshal(ask(t, s.Server, "/config_dump?resource="+resource), &dump); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range dump.Configs {
+				out = append(out, fmt.Sprintf("%s@%s(%s@%s %t)", c.Cluster.Name, c.VersionInfo, c.ErrorState.Config.Name, c.ErrorState.Version, c.ErrorState.Details != ""))
+			}
+			out = append(out, "|")
+		}
+		return strings.Join(out, " ")
+	}
+	wait := func(want string) {
+		t.Helper()
+		eventually(t, want, func() bool { return names() == want })
+	}
+	wait("changing@v1(@ false) good@v1(@ false) | |")
+	put("v2", kind+`"good", "connect_timeout": "3s"}, `+kind+`"changing", "connect_timeout": "-1s"}, `+kind+`"never", "connect_timeout": "-1s"}`)
+	wait("changing@v1(changing@v2 true) good@v2(@ false) | @(never@v2 true) |")
+	if reply := string(ask(t, s.Server, "/clusters")); !strings.Contains(reply, "version_info::v") || strings.Contains(reply, "never::") {
+		t.Errorf("clusters: %s", reply)
+	}
+	put("v3", kind+`"changing"}`)
+	wait("changing@v1(@ false) | |")
 }
 
 // TestOwnSections adds a section and takes one away, as a proxy does.
