@@ -3,11 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"slices"
 
@@ -120,7 +118,7 @@ func (s *Server) hostSources() *discovery.Sources {
 func (s *Server) makeControl(log *slog.Logger) (err error) {
 	c := &s.cfg.Clusters
 	cfg := xds.Config{
-		Store: s.store, Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS, Dial: s.dialControl,
+		Store: s.store, Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS,
 		Product: s.cfg.Admin.Product, Logger: log,
 	}
 	if cfg.Decoder == nil {
@@ -141,16 +139,6 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 	cfg.SetLayer = func(name string, values map[string]any) error { return s.runtime.SetLayer(layer[name], values) }
 	s.control, err = xds.New(cfg)
 	return err
-}
-
-// dialControl connects to a control plane.
-func (s *Server) dialControl(ctx context.Context, c *config.Cluster, of *host.Host, _ host.Address) (net.Conn, error) {
-	if h := s.clusters.Cluster(c.Name); h != nil {
-		if cl := h.Current(); cl != nil {
-			return cl.Dialer().Dial(ctx, of, transport.Options{DefaultALPN: []string{"h2"}})
-		}
-	}
-	return nil, fmt.Errorf("server: there is no cluster %q any more", c.Name)
 }
 
 // certRegistry shows the certificates of clusters among those of the server.

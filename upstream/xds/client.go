@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -42,11 +41,6 @@ type Config struct {
 	Layers   []Layer
 	SetLayer func(name string, values map[string]any) error
 
-	// Dial connects to a host of the cluster of a control plane, with TLS where
-	// the transport socket wants it; the other side must then speak HTTP/2
-	// ("h2" in ALPN). Nil dials in plain text, and refuses clusters with another
-	// transport socket.
-	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
 	// Credentials returns those for a target that is given by URI. Nil, or a
 	// target without channel credentials, is plain text.
 	Credentials func(config.GRPCService) (credentials.TransportCredentials, error)

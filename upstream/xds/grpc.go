@@ -2,11 +2,8 @@ package xds
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -16,7 +13,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // codec sends messages and hands over what comes as bytes, which are judged
@@ -103,7 +100,8 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 	return &grpcStream{s, conn, delta}, nil
 }
 
-// dial connects to a host of a cluster of the manager.
+// dial connects to a host of a cluster of the manager, as its transport socket
+// wants it.
 func (c *Client) dial(ctx context.Context, name string) (net.Conn, error) {
 	h := c.manager.Cluster(name)
 	if h == nil {
@@ -117,42 +115,9 @@ func (c *Client) dial(ctx context.Context, name string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xds: cluster %q of the control plane: %w", name, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, cl.Config().ConnectTimeout)
-	defer cancel()
-	cl.ConnStarted(to)
-	begin := time.Now()
-	conn, err := c.connect(ctx, cl.Config(), to)
+	conn, err := cl.Connect(ctx, to, upstream.DefaultPriority, transport.Options{DefaultALPN: []string{"h2"}})
 	if err != nil {
-		cl.ConnFailed(to, errors.Is(err, context.DeadlineExceeded))
 		return nil, err
 	}
-	cl.ConnEstablished(to, time.Since(begin))
-	return &countedConn{Conn: conn, closed: sync.OnceFunc(func() {
-		cl.ConnClosed(to, upstream.ConnEnd{Local: true, Lived: time.Since(begin)})
-	})}, nil
-}
-
-// connect dials h as the cluster's transport socket says. Without a dialer there
-// is plain text only, and only for clusters that ask for nothing else.
-func (c *Client) connect(ctx context.Context, cl *config.Cluster, h *host.Host) (net.Conn, error) {
-	if c.o.Dial != nil {
-		return c.o.Dial(ctx, cl, h, h.Address())
-	}
-	if s := &cl.Sockets; s.Matcher || len(s.Matches) > 0 || s.Default.Kind != config.RawBuffer {
-		return nil, fmt.Errorf("xds: cluster %q has a transport socket, and nothing here makes such connections", cl.Name)
-	}
-	var d net.Dialer
-	return d.DialContext(ctx, h.Address().Network(), h.Address().String())
-}
-
-// countedConn tells when it is closed.
-type countedConn struct {
-	net.Conn
-	closed func()
-}
-
-// Close closes the connection.
-func (c *countedConn) Close() error {
-	c.closed()
-	return c.Conn.Close()
+	return conn, nil
 }

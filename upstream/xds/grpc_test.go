@@ -2,20 +2,30 @@ package xds
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // rawCodec lets a server send any bytes.
@@ -56,8 +66,9 @@ func badServer(t *testing.T, serve func(n int, s grpc.ServerStream) error) strin
 	return l.Addr().String()
 }
 
-// overGRPC runs a client whose control plane is a static cluster.
-func overGRPC(t *testing.T, address string, change func(*Config)) *rig {
+// overGRPC runs a client whose control plane is a static cluster, with a line of
+// configuration for its transport socket.
+func overGRPC(t *testing.T, address, socket string, change func(*Config)) *rig {
 	r := &rig{t: t, st: store.New(store.Options{})}
 	d := config.NewDecoder(config.Options{})
 	o := Config{
@@ -80,8 +91,10 @@ func overGRPC(t *testing.T, address string, change func(*Config)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := d.ClusterText("static.yaml", fmt.Appendf(nil, `{name: control, load_assignment: {cluster_name: control, endpoints: [{lb_endpoints: [
-  {endpoint: {address: {socket_address: {address: %q, port_value: %s}}}}]}]}}`, ip, port), config.FormV3)
+	p, err := d.ClusterText("static.yaml", fmt.Appendf(nil, `name: control
+load_assignment: {cluster_name: control, endpoints: [{lb_endpoints: [
+  {endpoint: {address: {socket_address: {address: %q, port_value: %s}}}}]}]}
+%s`, ip, port, socket), config.FormV3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +137,7 @@ func TestBadServersDoNoHarm(t *testing.T) {
 		<-s.Context().Done()
 		return nil
 	})
-	r := overGRPC(t, address, nil)
+	r := overGRPC(t, address, "", nil)
 	eventually(t, "clusters", "update_success=1", func() string { return r.counts("cluster_manager.cds.update_success") })
 	equal(t, "stats", r.counts("cluster_manager.cds.update_failure", "cluster_manager.cds.update_rejected", "control_plane.connected_state"),
 		fmt.Sprintf("update_failure=%d update_rejected=0 connected_state=1", len(bad)))
@@ -148,43 +161,98 @@ func TestTargetByURI(t *testing.T) {
 		<-s.Context().Done()
 		return nil
 	})
-	r := overGRPC(t, address, func(c *Config) {
+	r := overGRPC(t, address, "", func(c *Config) {
 		c.ADS = &config.APISource{Type: config.APIDeltaGRPC, GRPC: []config.GRPCService{{TargetURI: address}}}
 	})
 	eventually(t, "version", "1", r.m.Version)
 	equal(t, "connections by the cluster", r.counts("cluster.control.upstream_cx_total"), "upstream_cx_total=0")
 }
 
-func TestTransportSocketIsNeverIgnored(t *testing.T) {
-	st := store.New(store.Options{})
-	c := &config.Cluster{Name: "x", Sockets: config.Sockets{Default: config.Socket{Kind: config.TLSSocket}}}
-	called := errors.New("the dialer")
-	dial := func(_ context.Context, got *config.Cluster, _ *host.Host, _ host.Address) (net.Conn, error) {
-		if got != c {
-			t.Error("another cluster")
-		}
-		return nil, called
-	}
-	for _, tt := range []struct {
-		o    Config
-		want string
-	}{
-		{Config{}, `xds: cluster "x" has a transport socket, and nothing here makes such connections`},
-		{Config{Dial: dial}, "the dialer"},
-	} {
-		tt.o.Store, tt.o.Decoder = st, config.NewDecoder(config.Options{})
-		x, err := New(tt.o)
+// authority signs certificates for 127.0.0.1.
+func authority(t *testing.T) (ca *x509.Certificate, sign func(name string) tls.Certificate) {
+	t.Helper()
+	make := func(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := upstream.New(upstream.Config{Store: st})
-		defer m.Close()
-		x.Attach(m)
-		if _, err := x.connect(context.Background(), c, host.New(host.Spec{})); err == nil || err.Error() != tt.want {
-			t.Errorf("error %v, want %s", err, tt.want)
+		if parent == nil {
+			parent, by = template, key
 		}
-		if _, err := x.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: cluster "nobody" of the control plane is not there` {
-			t.Errorf("error %v", err)
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+		if err != nil {
+			t.Fatal(err)
 		}
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, key
+	}
+	from, until := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	ca, caKey := make(&x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: from, NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil, nil)
+	return ca, func(name string) tls.Certificate {
+		c, key := make(&x509.Certificate{
+			SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until,
+			DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		}, ca, caKey)
+		return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}
+	}
+}
+
+func pemOf(t *testing.T, kind string, der []byte) string {
+	t.Helper()
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func TestTransportSocketOfTheControlPlane(t *testing.T) {
+	ca, sign := authority(t)
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peers := make(chan string, 10)
+	good := (&answer{kind: clusterKind, version: "1", nonce: "n"}).encode(t, false)
+	s := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{sign("control.example")}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert,
+	})), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		p, _ := peer.FromContext(s.Context())
+		peers <- p.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].Subject.CommonName
+		if err := s.SendMsg(good); err != nil {
+			return err
+		}
+		<-s.Context().Done()
+		return nil
+	}))
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Serve(l) })
+	defer running.Wait()
+	defer s.Stop()
+
+	own := sign("proxy")
+	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := overGRPC(t, l.Addr().String(), fmt.Sprintf(`transport_socket: {name: tls, typed_config: {
+  "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, sni: control.example,
+  common_tls_context: {
+    tls_certificates: [{certificate_chain: {inline_string: %q}, private_key: {inline_string: %q}}],
+    validation_context: {trusted_ca: {inline_string: %q}}}}}`,
+		pemOf(t, "CERTIFICATE", own.Certificate[0]), pemOf(t, "PRIVATE KEY", key), pemOf(t, "CERTIFICATE", ca.Raw)), nil)
+	eventually(t, "version", "1", r.m.Version)
+	equal(t, "the server saw", <-peers, "proxy")
+}
+
+func TestControlPlaneThatIsNoCluster(t *testing.T) {
+	r := overGRPC(t, "127.0.0.1:1", "", nil)
+	if _, err := r.c.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: cluster "nobody" of the control plane is not there` {
+		t.Errorf("error %v", err)
 	}
 }
