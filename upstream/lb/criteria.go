@@ -18,10 +18,19 @@ type Criteria struct {
 	keyID string // of the set of keys
 	id    string // of keys and values
 
+	// fallbacks are the criteria to try in turn where a list of them is allowed;
+	// nil unless there is a value named fallbackList. One of them is nil if it
+	// demands nothing.
+	fallbacks []*Criteria
+
 	// reduced caches the criteria cut down to fewer keys, as selectors that
 	// fall back to other keys need them. The list is replaced, never changed.
 	reduced atomic.Pointer[[]*Criteria]
 }
+
+// fallbackList is the key of a list of objects. Where a cluster allows it, the
+// other values are tried together with those of each object, which win.
+const fallbackList = "fallback_list"
 
 // NewCriteria returns the criteria for values, which are those of JSON. It is
 // nil if there are none.
@@ -36,7 +45,37 @@ func NewCriteria(values map[string]any) *Criteria {
 		encoded[i] = valueID(values[k])
 	}
 	c.id = subsetID(c.keyID, encoded)
+	if list, ok := values[fallbackList].([]any); ok {
+		c.fallbacks = fallbacks(values, list)
+	}
 	return c
+}
+
+// fallbacks returns the criteria that a list makes of values.
+func fallbacks(values map[string]any, list []any) []*Criteria {
+	if len(list) == 0 {
+		list = []any{nil}
+	}
+	out := make([]*Criteria, len(list))
+	for i, item := range list {
+		merged := maps.Clone(values)
+		object, _ := item.(map[string]any)
+		maps.Copy(merged, object)
+		delete(merged, fallbackList)
+		out[i] = NewCriteria(merged)
+	}
+	return out
+}
+
+// has tells whether c has all keys, which must be sorted.
+func (c *Criteria) has(keys []string) bool {
+	i := 0
+	for _, k := range c.keys {
+		if i < len(keys) && k == keys[i] {
+			i++
+		}
+	}
+	return i == len(keys)
 }
 
 // only returns c cut down to keys, which must be a sorted part of its own.

@@ -21,6 +21,7 @@ type subset struct {
 
 	selectors []selector           // with different sets of keys
 	byKeys    map[string]*selector // by keyID; fixed
+	widest    []*selector          // those with more keys first; nil unless redundant keys are allowed
 }
 
 type selector struct {
@@ -59,7 +60,11 @@ func newSubset(c Config) *subset {
 	}
 	for i := range b.selectors {
 		b.byKeys[b.selectors[i].keyID] = &b.selectors[i]
+		if b.s.RedundantKeys {
+			b.widest = append(b.widest, &b.selectors[i])
+		}
 	}
+	slices.SortStableFunc(b.widest, func(a, b *selector) int { return len(b.keys) - len(a.keys) })
 	if wantDefault {
 		b.deflt = newPlain(c)
 	}
@@ -223,6 +228,21 @@ func (b *subset) Pick(ctx *Context) *host.Host {
 	if t == nil {
 		return nil
 	}
+	if b.s.MetadataFallback && ctx != nil && ctx.Criteria != nil && ctx.Criteria.fallbacks != nil {
+		for _, c := range ctx.Criteria.fallbacks {
+			next := *ctx
+			next.Criteria = c
+			if h := b.once(t, &next); h != nil {
+				return h
+			}
+		}
+		return nil
+	}
+	return b.once(t, ctx)
+}
+
+// once picks by one list of criteria.
+func (b *subset) once(t *subsetTable, ctx *Context) *host.Host {
 	if ctx != nil && ctx.Criteria != nil {
 		if h, final := b.bySelector(t, ctx); final {
 			return h
@@ -250,13 +270,26 @@ func (b *subset) Pick(ctx *Context) *host.Host {
 	return nil
 }
 
+// find returns the subset of c. If redundant keys are allowed it is that of the
+// selector with the most keys that c has too.
+func (b *subset) find(t *subsetTable, c *Criteria) *subsetEntry {
+	for _, sel := range b.widest {
+		if c.has(sel.keys) {
+			if e := t.subsets[c.only(sel.keys).id]; e != nil {
+				return e
+			}
+		}
+	}
+	return t.subsets[c.id]
+}
+
 // bySelector looks for the subset of the criteria, and then for what the
 // selector of these keys falls back to. It is not final if the top-level policy
 // decides.
 func (b *subset) bySelector(t *subsetTable, ctx *Context) (h *host.Host, final bool) {
 	// Each round has fewer keys than the one before.
 	for c := ctx.Criteria; c != nil; {
-		if e := t.subsets[c.id]; e != nil {
+		if e := b.find(t, c); e != nil {
 			b.c.Stats.SubsetsSelected.Inc()
 			return e.balancer.Pick(ctx), true
 		}
