@@ -96,6 +96,10 @@ type ZoneConfig struct {
 	// Enabled is the percentage of picks to consider, asked at every pick. Nil
 	// means 100.
 	Enabled func() uint32
+	// ForceLocal is the number of healthy hosts in the own zone from which on all
+	// traffic stays there, however much that is for them. 0 means that only what
+	// is their share stays.
+	ForceLocal uint32
 	// MinClusterSize is the number of healthy hosts below which there is no
 	// zone-aware routing, asked at every update. Nil means 6.
 	MinClusterSize func() uint64

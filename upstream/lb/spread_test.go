@@ -308,6 +308,33 @@ func TestZoneRouting(t *testing.T) {
 	}
 }
 
+func TestZoneRoutingForcedToStay(t *testing.T) {
+	in := func(zones string) *host.Set {
+		var hosts []*host.Host
+		for i, z := range zones {
+			hosts = append(hosts, newHost(i, zone(string(z))))
+		}
+		return host.NewSet(0, hosts, host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true})
+	}
+	for _, tt := range []struct {
+		up    string
+		force uint32
+		want  bool
+	}{
+		{"aabbbb", 0, false}, // a third of the hosts for half of the traffic
+		{"aabbbb", 1, true},
+		{"aabbbb", 2, true},
+		{"aabbbb", 3, false},
+		{"bbbccc", 1, false},
+	} {
+		c := Config{Zone: ZoneConfig{ForceLocal: tt.force}}
+		c.complete()
+		if z := c.routeZones(in(tt.up), in("ab")); z == nil || z.direct != tt.want {
+			t.Errorf("%s, forced from %d: %+v, want all to stay: %t", tt.up, tt.force, z, tt.want)
+		}
+	}
+}
+
 func TestZoneRoutingOffByPercentage(t *testing.T) {
 	var hosts []*host.Host
 	for i := range 6 {

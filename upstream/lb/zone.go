@@ -35,11 +35,14 @@ func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
 		l := &local.Localities[i]
 		shares[l.Locality] = share(l.Healthy, local.Healthy)
 	}
+	forced := false
 	have, need := uint64(0), shares[local.Localities[0].Locality]
 	if up.HasLocal {
-		have = share(up.Localities[0].Healthy, up.Healthy)
+		own := up.Localities[0].Healthy
+		have = share(own, up.Healthy)
+		forced = c.Zone.ForceLocal > 0 && len(own) >= int(c.Zone.ForceLocal)
 	}
-	if have > 0 && have >= need {
+	if have > 0 && (have >= need || forced) {
 		z.direct = true
 		return z
 	}
