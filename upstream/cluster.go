@@ -242,6 +242,9 @@ func (c *Cluster) newBalancer() {
 	if z := l.ZoneAware; z != nil {
 		o.FailOnPanic = z.FailTrafficOnPanic
 		least = z.MinClusterSize
+		if f := z.ForceLocal; f != nil {
+			o.Zone.ForceLocal = max(f.MinSize, 1)
+		}
 	}
 	o.Zone.MinClusterSize = func() uint64 { return c.env.rt.uint("upstream.zone_routing.min_cluster_size", least) }
 	c.balancer = lb.New(o)

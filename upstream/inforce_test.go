@@ -220,6 +220,25 @@ func TestZoneRoutingIsInForce(t *testing.T) {
 	}
 }
 
+func TestForcedZoneRoutingIsInForce(t *testing.T) {
+	for settings, stays := range map[string]bool{"": false, "force_local_zone: {}": true, "force_local_zone: {min_size: 3}": false} {
+		zone := host.Locality{Zone: "a"}
+		r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })
+		r.Start()
+		r.add(byEDS("me", ""))
+		me := r.source("me")
+		me.UpdateHosts(0, hosts(spec(100, inZone("a")), spec(101, inZone("b"))))
+		me.DiscoveryDone()
+		c := r.eds("common_lb_config: {zone_aware_lb_config: {" + settings + "}}")
+		c.UpdateHosts(0, hosts(spec(1, inZone("a")), spec(2, inZone("a")), spec(3, inZone("b")), spec(4, inZone("b")), spec(5, inZone("b")), spec(6, inZone("b"))))
+		c.DiscoveryDone()
+		c.Pick(nil)
+		if got := r.value("cluster.c.lb_zone_routing_all_directly") > 0; got != stays {
+			t.Errorf("%q: all stays: %t", settings, got)
+		}
+	}
+}
+
 func TestHealthIsIgnoredOnRemovalInTheOlderForm(t *testing.T) {
 	p := older(t, "name: c\nconnect_timeout: 1s\ndrain_connections_on_host_removal: true\n")
 	if !p.Cluster.IgnoreHealthOnHostRemoval {
