@@ -109,7 +109,7 @@ func TestFiles(t *testing.T) {
 	put(t, cds, fmt.Sprintf(fileOfClusters, "1", "a", eds))
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
 	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
-	equal(t, "version", d.m.Version(), "1")
+	eventually(t, "version", "1", d.m.Version)
 
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 2))
 	eventually(t, "hosts", ":2", func() string { return d.hosts("a") })
@@ -149,8 +149,8 @@ func TestFiles(t *testing.T) {
 
 	put(t, cds, fmt.Sprintf(fileOfClusters, "4", "b", filepath.Join(dir, "missing.yaml")))
 	eventually(t, "clusters", "- ", func() string { return d.hosts("a") + " " + d.hosts("b") })
-	equal(t, "version", d.m.Version(), "4")
-	equal(t, "stats", d.counts("cluster.b.update_failure"), "update_failure=1")
+	eventually(t, "version", "4", d.m.Version)
+	eventually(t, "stats", "update_failure=1", func() string { return d.counts("cluster.b.update_failure") })
 	put(t, filepath.Join(dir, "missing.yaml"), fmt.Sprintf(fileOfHosts, "b", 7))
 	eventually(t, "hosts", ":7", func() string { return d.hosts("b") })
 }
@@ -200,7 +200,7 @@ func TestWatchedDirectoryAndWireFile(t *testing.T) {
 	write("two", fromFile("b"))
 	eventually(t, "clusters", "-", func() string { return d.hosts("a") })
 	eventually(t, "clusters", "", func() string { return d.hosts("b") })
-	equal(t, "version", d.m.Version(), "two")
+	eventually(t, "version", "two", d.m.Version)
 }
 
 func TestFileBeyondTheLimit(t *testing.T) {
