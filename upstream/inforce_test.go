@@ -229,7 +229,9 @@ func TestForcedZoneRoutingIsInForce(t *testing.T) {
 		me := r.source("me")
 		me.UpdateHosts(0, hosts(spec(100, inZone("a")), spec(101, inZone("b"))))
 		me.DiscoveryDone()
-		c := r.eds("common_lb_config: {zone_aware_lb_config: {" + settings + "}}")
+		c := r.eds("load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {" +
+			"'@type': type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin, " +
+			"locality_lb_config: {zone_aware_lb_config: {" + settings + "}}}}}]}")
 		c.UpdateHosts(0, hosts(spec(1, inZone("a")), spec(2, inZone("a")), spec(3, inZone("b")), spec(4, inZone("b")), spec(5, inZone("b")), spec(6, inZone("b"))))
 		c.DiscoveryDone()
 		c.Pick(nil)
