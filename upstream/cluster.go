@@ -3,6 +3,8 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
@@ -46,19 +49,21 @@ type Dependent interface {
 
 // environment is what all clusters of a manager share.
 type environment struct {
-	root      *store.Scope
-	product   string
-	rt        runtimeReader
-	rand      func() uint64
-	local     host.Locality
-	knowLocal bool
-	hooks     Hooks
-	log       *slog.Logger
-	seed      uint64
-	transport *transport.Factory
-	dial      func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
-	custom    func(c *config.Cluster) (func(*host.Host) health.Prober, error)
-	manager   managerStats
+	root       *store.Scope
+	product    string
+	rt         runtimeReader
+	rand       func() uint64
+	local      host.Locality
+	knowLocal  bool
+	hooks      Hooks
+	log        *slog.Logger
+	seed       uint64
+	transport  *transport.Factory
+	logs       *eventlog.Logs // nil: none
+	outlierLog io.Writer      // nil: none
+	dial       func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
+	custom     func(c *config.Cluster) (func(*host.Host) health.Prober, error)
+	manager    managerStats
 
 	localSet     atomic.Pointer[host.Set] // of the local cluster; nil: none
 	localChanged func()                   // rebalances all clusters but the local one
@@ -97,6 +102,7 @@ type Cluster struct {
 	original *lb.OriginalDst // nil unless the type is that
 	checker  *health.Checker // nil: no active checks
 	detector *outlier.Detector
+	events   []*eventlog.File // of health checks
 	dialer   *transport.Dialer
 	source   Source // nil: STATIC or original destination
 
@@ -153,6 +159,9 @@ func newCluster(c *config.Cluster, env *environment, source Source, stats *store
 			Settings: o, Stats: outlierStats(cl.scope), Runtime: env.rt.lookup, Rand: env.rand,
 			Changed: cl.healthChanged,
 			Log: func(e outlier.Event) {
+				if env.outlierLog != nil {
+					_, _ = env.outlierLog.Write(e.AppendJSON(nil, c.Name)) // the log counts what it loses
+				}
 				if f := env.hooks.OutlierEvent; f != nil {
 					f(cl, e)
 				}
@@ -174,7 +183,34 @@ func (c *Cluster) abandon() {
 	if c.dialer != nil {
 		c.dialer.Close()
 	}
+	c.closeEvents()
 	c.scope.Close()
+}
+
+// openEvents opens the files that take events of a health check.
+func (c *Cluster) openEvents(hc *config.HealthCheck) error {
+	if len(hc.EventSinks) > 0 {
+		return fmt.Errorf("health_checks[0].event_logger: %q takes no events here; files do", hc.EventSinks[0].Name)
+	}
+	for _, path := range hc.EventLogs {
+		if c.env.logs == nil {
+			return fmt.Errorf("health_checks[0].event_log_path: %q: no logs are kept here", path)
+		}
+		f, err := c.env.logs.Open(path)
+		if err != nil {
+			return fmt.Errorf("health_checks[0].event_log_path: %w", err)
+		}
+		c.events = append(c.events, f)
+	}
+	return nil
+}
+
+func (c *Cluster) closeEvents() {
+	for _, f := range c.events {
+		if err := f.Close(); err != nil {
+			c.env.log.Warn("event log", "cluster", c.config.Name, "error", err.Error())
+		}
+	}
 }
 
 func (c *Cluster) newChecker(hc *config.HealthCheck) error {
@@ -194,6 +230,17 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 	if dial := c.env.dial; dial != nil {
 		o.Dial = func(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error) {
 			return dial(ctx, c.config, h, a)
+		}
+	}
+	if err := c.openEvents(hc); err != nil {
+		return err
+	}
+	if len(c.events) > 0 {
+		o.Log = func(e health.Event) {
+			line := e.AppendJSON(nil, c.config.Name, hc.Kind)
+			for _, f := range c.events {
+				_, _ = f.Write(line)
+			}
 		}
 	}
 	k, err := health.New(o)
@@ -381,6 +428,7 @@ func (c *Cluster) close() {
 		c.detector.Close()
 	}
 	c.dialer.Close()
+	c.closeEvents()
 	c.scope.Close()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -57,6 +59,13 @@ type Config struct {
 	// CustomCheck returns what makes the probers of a custom health check. Nil
 	// refuses such checks.
 	CustomCheck func(*config.Cluster) (func(*host.Host) health.Prober, error)
+
+	// Logs are the files to which health checks write events; somebody must run
+	// them. Nil refuses clusters that want such files.
+	Logs *eventlog.Logs
+	// OutlierLog takes a line of JSON for each ejection and return of a host;
+	// it must not block. Nil: no log.
+	OutlierLog io.Writer
 
 	Hooks Hooks
 }
@@ -146,6 +155,7 @@ func New(c Config) *Manager {
 	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, runtimeReader{c.Runtime}, c.Rand, c.Hooks
 	m.env.transport = c.Transport
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
+	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog
 	m.env.log, m.env.seed = c.Logger, c.Seed
 	if c.Local != nil {
 		m.env.local, m.env.knowLocal = *c.Local, true

@@ -8,6 +8,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	eventsinkv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_check/event_sinks/file/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -53,12 +54,12 @@ func (c *compiler) healthCheck(h *corev3.HealthCheck) HealthCheck {
 		UnhealthyInterval:        unhealthy,
 		UnhealthyEdgeInterval:    timer(h.GetUnhealthyEdgeInterval(), unhealthy),
 		HealthyEdgeInterval:      timer(h.GetHealthyEdgeInterval(), interval),
-		EventLogPath:             h.GetEventLogPath(),
 		AlwaysLogFailures:        h.GetAlwaysLogHealthCheckFailures(),
 		AlwaysLogSuccess:         h.GetAlwaysLogHealthCheckSuccess(),
 		ALPN:                     texts(h.GetTlsOptions().GetAlpnProtocols()),
 		TransportSocketMatch:     freeForm(h.GetTransportSocketMatchCriteria()),
 	}
+	out.EventLogs, out.EventSinks = eventSinks(h)
 	switch {
 	case h.GetTcpHealthCheck() != nil:
 		t := h.GetTcpHealthCheck()
@@ -79,6 +80,22 @@ func (c *compiler) healthCheck(h *corev3.HealthCheck) HealthCheck {
 		out.HTTP = httpCheck(h.GetHttpHealthCheck())
 	}
 	return out
+}
+
+// eventSinks returns the files that take events of a check, and other takers.
+func eventSinks(h *corev3.HealthCheck) (files []string, others []Extension) {
+	if path := h.GetEventLogPath(); path != "" {
+		files = append(files, path)
+	}
+	for _, l := range h.GetEventLogger() {
+		m, err := unpack(l.GetTypedConfig())
+		if f, ok := m.(*eventsinkv3.HealthCheckEventFileSink); ok && err == nil {
+			files = append(files, f.GetEventLogPath())
+			continue
+		}
+		others = append(others, Extension{Name: l.GetName(), Config: extensionAny(l.GetTypedConfig())})
+	}
+	return files, others
 }
 
 func httpCheck(h *corev3.HealthCheck_HttpHealthCheck) HTTPHealthCheck {

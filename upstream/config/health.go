@@ -37,7 +37,8 @@ type HealthCheck struct {
 	UnhealthyInterval                    time.Duration // default Interval
 	UnhealthyEdgeInterval                time.Duration // default UnhealthyInterval
 	HealthyEdgeInterval                  time.Duration // default Interval
-	EventLogPath                         string
+	EventLogs                            []string      // files that take events
+	EventSinks                           []Extension   // takers of events that are no files
 	AlwaysLogFailures, AlwaysLogSuccess  bool
 	ALPN                                 []string       // TLS protocols to offer; empty: those of the socket
 	TransportSocketMatch                 map[string]any // nil: the metadata of the endpoint decides

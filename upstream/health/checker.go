@@ -100,6 +100,9 @@ type Config struct {
 	// Done is told of every completed check, without a lock held. Nil tells
 	// nobody.
 	Done func(Report)
+	// Log is told of what is worth a line in a log of events, in order and
+	// without a lock held. Nil tells nobody.
+	Log func(Event)
 }
 
 // Checker checks the hosts of a cluster. All methods are safe for concurrent

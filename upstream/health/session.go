@@ -86,10 +86,10 @@ func (s *session) check() {
 		s.prober.Close()
 		return
 	}
-	t := s.apply(o)
+	t, events := s.apply(o)
 	s.mu.Unlock()
 	// Told before the next check is arranged, so that reports come in order.
-	s.k.c.Done(Report{s.host, o, t})
+	s.tell(Report{s.host, o, t}, events)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -108,14 +108,22 @@ func (s *session) passive() {
 		return
 	}
 	o := Outcome{Kind: Passive, Exclude: true}
-	t := s.apply(o)
+	t, events := s.apply(o)
 	s.mu.Unlock()
-	s.k.c.Done(Report{s.host, o, t})
+	s.tell(Report{s.host, o, t}, events)
+}
+
+// tell tells everybody of a completed check.
+func (s *session) tell(r Report, events []Event) {
+	s.k.c.Done(r)
+	for _, e := range events {
+		s.k.c.Log(e)
+	}
 }
 
 // apply changes counts and flags by an outcome. s.mu is held.
-func (s *session) apply(o Outcome) Transition {
-	before := s.host.Flags()
+func (s *session) apply(o Outcome) (Transition, []Event) {
+	before, first := s.host.Flags(), s.first
 	var pending bool
 	if o.Kind == Passed {
 		pending = s.passed(o)
@@ -126,13 +134,18 @@ func (s *session) apply(o Outcome) Transition {
 	s.host.ClearFlags(host.PendingActiveHC)
 	s.gauges()
 	const shown = host.FailedActiveHC | host.DegradedActiveHC | host.PendingActiveHC | host.ExcludedViaImmediateHCFail
-	switch after := s.host.Flags(); {
-	case before&shown != after&shown:
-		return Changed
-	case pending:
-		return ChangePending
+	after := s.host.Flags()
+	var events []Event
+	if s.k.c.Log != nil {
+		events = s.events(o, before, after, first)
 	}
-	return Unchanged
+	switch {
+	case before&shown != after&shown:
+		return Changed, events
+	case pending:
+		return ChangePending, events
+	}
+	return Unchanged, events
 }
 
 // passed applies a good check and tells whether a threshold is still to be

@@ -62,6 +62,12 @@ type Event struct {
 	// SinceLast is the time since the last event of the other sort; negative if
 	// there was none.
 	SinceLast time.Duration
+
+	// Rate is the success rate of the host in percent, Average that of the hosts
+	// it was compared with, and Threshold what it had to reach. Rate is set with
+	// the kinds of success rate and failure percentage, the others with those of
+	// success rate.
+	Rate, Average, Threshold float64
 }
 
 // Rates are the figures of the last interval; -1 where there was not enough
@@ -202,13 +208,13 @@ func (d *Detector) fire(m *monitor, k Kind, run *atomic.Uint64) {
 		return
 	}
 	run.Store(0)
-	d.detect(m, k, time.Now(), &a)
+	d.detect(m, Event{Time: time.Now(), Kind: k}, &a)
 }
 
 // detect counts a detection and ejects the host if that is allowed and
-// enforced. d.mu is held.
-func (d *Detector) detect(m *monitor, k Kind, now time.Time, a *after) {
-	s := &d.c.Stats
+// enforced. e says when, by what and by which rates. d.mu is held.
+func (d *Detector) detect(m *monitor, e Event, a *after) {
+	s, k, now := &d.c.Stats, e.Kind, e.Time
 	s.EjectionsDetected[k].Inc()
 	switch k {
 	case Consecutive5xx:
@@ -226,7 +232,7 @@ func (d *Detector) detect(m *monitor, k Kind, now time.Time, a *after) {
 	if k == Consecutive5xx || k == SuccessRate {
 		s.EjectionsTotal.Inc()
 	}
-	e := Event{Time: now, Host: m.host, Eject: true, Kind: k, Ejections: m.ejections, SinceLast: -1}
+	e.Host, e.Eject, e.Ejections, e.SinceLast = m.host, true, m.ejections, -1
 	if !m.returnedAt.IsZero() {
 		e.SinceLast = now.Sub(m.returnedAt)
 	}
@@ -382,7 +388,7 @@ func (d *Detector) judge(of func(*monitor) *stream, rateKind, failureKind Kind, 
 		v.threshold = v.average - float64(d.number(rateFactor))/1000*math.Sqrt(variance/float64(len(byRate)))
 		for _, j := range byRate {
 			if j.rate < v.threshold {
-				d.detect(j.m, rateKind, now, a)
+				d.detect(j.m, Event{Time: now, Kind: rateKind, Rate: j.rate, Average: v.average, Threshold: v.threshold}, a)
 			}
 		}
 	}
@@ -390,7 +396,7 @@ func (d *Detector) judge(of func(*monitor) *stream, rateKind, failureKind Kind, 
 		limit := float64(d.number(failPercent))
 		for _, j := range byFailure {
 			if !j.m.ejected && 100-j.rate >= limit {
-				d.detect(j.m, failureKind, now, a)
+				d.detect(j.m, Event{Time: now, Kind: failureKind, Rate: j.rate}, a)
 			}
 		}
 	}

@@ -1,0 +1,134 @@
+// Package eventlog keeps the files to which clusters write what happens to their
+// hosts, one line for each event.
+//
+//	logs := eventlog.New()
+//	go logs.Run(ctx)
+//	f, err := logs.Open("/var/log/outlier.log")
+//	defer f.Close()
+//	f.Write(line)
+//
+// Clusters that name the same file share it. A write goes to memory, so that a
+// slow disk holds up nobody; all is safe for concurrent use.
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/logfile"
+)
+
+// bufferBytes is how many bytes may wait for the disk. What does not fit is
+// dropped.
+const bufferBytes = 1 << 20
+
+// interval is the time between two writes to the disk.
+const interval = time.Second
+
+// Logs is a set of open files. Make it with [New].
+type Logs struct {
+	mu   sync.Mutex
+	open map[string]*shared
+}
+
+// shared is a file with the number of those who have it open.
+type shared struct {
+	file  *logfile.File
+	users int
+}
+
+// New returns an empty set.
+func New() *Logs { return &Logs{open: make(map[string]*shared)} }
+
+// Open opens a file for appending, and makes it if need be.
+func (l *Logs) Open(path string) (*File, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.open[path]
+	if s == nil {
+		f, err := logfile.Open(path, logfile.Options{FlushBytes: bufferBytes / 2, MaxBytes: bufferBytes})
+		if err != nil {
+			return nil, err
+		}
+		s = &shared{file: f}
+		l.open[path] = s
+	}
+	s.users++
+	return &File{logs: l, shared: s}, nil
+}
+
+// Run writes what was logged to the files, once a second, until ctx is done, and
+// then the rest. It returns nil.
+func (l *Logs) Run(ctx context.Context) error {
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			_ = l.each((*logfile.File).Flush)
+			return nil
+		case <-t.C:
+			_ = l.each((*logfile.File).Flush) // counted; the next may fare better
+		}
+	}
+}
+
+// Reopen opens all names anew, as after a rotation. Where that fails the open
+// file stays in use.
+func (l *Logs) Reopen() error { return l.each((*logfile.File).Reopen) }
+
+func (l *Logs) each(do func(*logfile.File) error) error {
+	l.mu.Lock()
+	var list []*logfile.File
+	for _, s := range l.open {
+		list = append(list, s.file)
+	}
+	l.mu.Unlock()
+	var errs []error
+	for _, f := range list {
+		if err := do(f); err != nil && !errors.Is(err, logfile.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// File is an open file of a [Logs]. The zero File, and a nil one, drop what is
+// written.
+type File struct {
+	logs   *Logs
+	shared *shared
+	once   sync.Once
+}
+
+// Write appends one or more whole lines. It never fails: what finds no place is
+// dropped.
+func (f *File) Write(lines []byte) (int, error) {
+	if f != nil && f.shared != nil {
+		_, _ = f.shared.file.Write(lines)
+	}
+	return len(lines), nil
+}
+
+// Close ends the use of the file. The last to close it writes what is left.
+func (f *File) Close() error {
+	if f == nil || f.shared == nil {
+		return nil
+	}
+	var err error
+	f.once.Do(func() {
+		f.logs.mu.Lock()
+		f.shared.users--
+		last := f.shared.users == 0
+		if last {
+			delete(f.logs.open, f.shared.file.Path())
+		}
+		f.logs.mu.Unlock()
+		if last {
+			err = f.shared.file.Close()
+		}
+	})
+	return err
+}

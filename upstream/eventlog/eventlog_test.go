@@ -1,0 +1,112 @@
+package eventlog
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func open(t *testing.T, l *Logs, path string) *File {
+	t.Helper()
+	f, err := l.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestLinesReachTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "log")
+		l := New()
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- l.Run(ctx) }()
+		a, b := open(t, l, path), open(t, l, path)
+		a.Write([]byte("a\n"))
+		b.Write([]byte("b\n"))
+		synctest.Wait()
+		if got := content(t, path); got != "" {
+			t.Errorf("at once: %q, want nothing", got)
+		}
+		time.Sleep(interval)
+		synctest.Wait()
+		if got := content(t, path); got != "a\nb\n" {
+			t.Errorf("after a second: %q, want both lines in order", got)
+		}
+		a.Write([]byte("c\n"))
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v, want nil", err)
+		}
+		if got := content(t, path); got != "a\nb\nc\n" {
+			t.Errorf("at the end: %q, want all lines", got)
+		}
+	})
+}
+
+func TestFileIsSharedUntilTheLastCloses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l := New()
+	a, b := open(t, l, path), open(t, l, path)
+	a.Close()
+	a.Close() // once more changes nothing
+	b.Write([]byte("b\n"))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, path); got != "b\n" {
+		t.Errorf("after the last close: %q, want the line", got)
+	}
+	c := open(t, l, path) // made anew
+	c.Write([]byte("c\n"))
+	c.Close()
+	if got := content(t, path); got != "b\nc\n" {
+		t.Errorf("after another one: %q, want both lines", got)
+	}
+}
+
+func TestReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l := New()
+	f := open(t, l, path)
+	defer f.Close()
+	f.Write([]byte("before\n"))
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	f.Write([]byte("between\n"))
+	if err := l.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	f.Write([]byte("after\n"))
+	f.Close()
+	if old, now := content(t, path+".1"), content(t, path); old != "before\nbetween\n" || now != "after\n" {
+		t.Errorf("old file %q, new file %q", old, now)
+	}
+}
+
+func TestNothingToWriteTo(t *testing.T) {
+	if _, err := New().Open(filepath.Join(t.TempDir(), "none", "log")); err == nil {
+		t.Error("a file in a directory that is not there was opened")
+	}
+	var f *File
+	if n, err := f.Write([]byte("x\n")); n != 2 || err != nil {
+		t.Errorf("write to none: %d, %v; want 2, nil", n, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Errorf("close of none: %v", err)
+	}
+}
