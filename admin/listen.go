@@ -1,19 +1,15 @@
 package admin
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
-	"os"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
 // address is a parsed Config.Address.
@@ -48,14 +44,14 @@ func listen(cfg *Config) (net.Listener, error) {
 	case strings.HasPrefix(addr.unix, "@"):
 		ln, err = net.Listen("unix", addr.unix)
 	case addr.unix != "":
-		ln, err = listenPath(addr.unix, cfg.SocketMode, cfg.SocketGroup)
+		ln, err = unixsock.Listen(addr.unix, cmp.Or(cfg.SocketMode, 0o600), cfg.SocketGroup)
 	default:
 		ln, err = listenTCP(addr.tcp.String(), cfg.SocketOptions)
 	}
 	if err == nil && addr.unix != "" {
 		err = setAllOptions(ln, cfg.SocketOptions)
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, unixsock.ErrInUse) {
 		err = ErrAddressInUse
 	}
 	if errors.Is(err, ErrAddressInUse) {
@@ -65,115 +61,6 @@ func listen(cfg *Config) (net.Listener, error) {
 		return nil, fmt.Errorf("admin: cannot listen on %s: %w", text, err)
 	}
 	return ln, nil
-}
-
-// listenPath binds a unix socket. The socket is made in a directory that only
-// this process can enter, gets its mode there, and is then moved to its path,
-// so that at no moment it is open to more than it should be. A socket that is
-// there already and that nobody serves is replaced.
-func listenPath(path string, mode fs.FileMode, group string) (net.Listener, error) {
-	if mode == 0 {
-		mode = 0o600
-	}
-	if err := checkStale(path); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".admin-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	temp := filepath.Join(dir, "s")
-	raw, err := net.ListenUnix("unix", &net.UnixAddr{Name: temp, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	raw.SetUnlinkOnClose(false)
-	err = prepareSocket(temp, mode, group)
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		_ = raw.Close()
-		return nil, err
-	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		_ = raw.Close()
-		return nil, err
-	}
-	return &pathListener{raw, &net.UnixAddr{Name: path, Net: "unix"}, info}, nil
-}
-
-func prepareSocket(path string, mode fs.FileMode, group string) error {
-	if group != "" {
-		gid, err := groupID(group)
-		if err != nil {
-			return err
-		}
-		if err := os.Lchown(path, -1, gid); err != nil {
-			return err
-		}
-	}
-	return os.Chmod(path, mode.Perm())
-}
-
-func groupID(group string) (int, error) {
-	if gid, err := strconv.Atoi(group); err == nil {
-		return gid, nil
-	}
-	g, err := user.LookupGroup(group)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(g.Gid)
-}
-
-// checkStale reports why path cannot be taken: it is something other than a
-// socket, or somebody serves it.
-func checkStale(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s exists and is not a socket", path)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", path)
-	if err == nil {
-		_ = c.Close()
-		return ErrAddressInUse
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil
-	}
-	return err
-}
-
-// pathListener is a listener on a unix socket that has been moved. Closing it
-// removes the socket, unless another one has taken its place.
-type pathListener struct {
-	*net.UnixListener
-	addr *net.UnixAddr
-	file fs.FileInfo
-}
-
-func (l *pathListener) Addr() net.Addr { return l.addr }
-
-func (l *pathListener) Close() error {
-	err := l.UnixListener.Close()
-	if err == nil {
-		if now, err := os.Lstat(l.addr.Name); err == nil && os.SameFile(now, l.file) {
-			_ = os.Remove(l.addr.Name)
-		}
-	}
-	return err
 }
 
 // placeOf tells what matters about a listener's address.

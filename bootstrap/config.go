@@ -18,6 +18,8 @@ type Config struct {
 	Runtime []RuntimeLayer // in order, later ones win; never empty
 	StatsD  StatsD
 
+	HealthListeners []HealthListener
+
 	Clusters Clusters
 
 	Watchdogs    Watchdogs
@@ -120,6 +122,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		{"application_log_config", nested(field{"log_format", c.setLogFormat})},
 		{"default_regex_engine", setRegexEngine},
 		{"statsd", c.StatsD.set},
+		{"health_listeners", c.setHealthListeners},
 		{"sinks", absent},
 	}
 	for _, name := range withoutEffect {

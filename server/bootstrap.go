@@ -79,6 +79,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
 	}
 	cfg.AccessLogs = accessLogs(c, boot)
+	cfg.HealthListeners = healthListeners(c, boot, cfg.ServiceCluster)
 	if err := secureConfig(c, &cfg); err != nil {
 		return Config{}, err
 	}

@@ -147,7 +147,7 @@ func (h *hotRestart) join() (err error) {
 	}
 	var lines []statsd.ListenerSockets
 	h.ports = make(map[string]*os.File)
-	for _, s := range sockets {
+	for _, s := range h.s.inheritHealth(sockets) {
 		switch {
 		case strings.HasPrefix(s.Address, portPrefix) && len(s.Files) == 1 && h.ports[s.Address] == nil:
 			h.ports[s.Address] = s.Files[0]
@@ -464,7 +464,7 @@ func (f *followed) Origin() hotrestart.Origin {
 }
 
 func (f *followed) Sockets() ([]hotrestart.Socket, error) {
-	var out []hotrestart.Socket
+	out := f.s.healthSockets()
 	if f.s.statsd != nil {
 		all, err := f.s.statsd.Sockets()
 		if err != nil {
@@ -532,6 +532,7 @@ func (f *followed) Drain() {
 		f.s.statsd.HandOver()
 	}
 	f.s.closePorts()
+	f.s.stopHealth()
 	f.s.log.Info("hot restart: the next server has taken over")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
+	"github.com/statsd-admin/statsd-admin/server/healthlistener"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -62,6 +63,8 @@ type Config struct {
 	// CircuitStream is the event stream for circuit breaker dashboards. Nil:
 	// none.
 	CircuitStream *CircuitStream
+	// HealthListeners answer health checks.
+	HealthListeners []HealthListener
 	// StatsD is the StatsD input. Nil: none. Its store is filled in.
 	StatsD *statsd.Config
 	// StatsDTLS are the certificates of StatsD listeners, by their index in
@@ -129,7 +132,8 @@ type Server struct {
 	flusher   *flush.Scheduler
 	access    []*accesslog.Logger
 	tls       []*certs.Server
-	tokens    *tokenFile          // nil without one
+	tokens    *tokenFile // nil without one
+	health    []*healthlistener.Listener
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
 	hot       *hotRestart // nil if the server stands alone
@@ -157,7 +161,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeConfigDump, s.makeAdmin, s.addCircuitStream, s.addTap} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeConfigDump, s.makeAdmin, s.addCircuitStream, s.addTap} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -349,6 +353,7 @@ func (s *Server) listen() (err error) {
 			s.statsd.Close()
 		}
 		s.closePorts()
+		s.stopHealth()
 		s.hot.close()
 	}()
 	if err := s.hot.join(); err != nil {
@@ -366,6 +371,9 @@ func (s *Server) listen() (err error) {
 		}
 	}
 	if err := s.bindPorts(); err != nil {
+		return err
+	}
+	if err := s.listenHealth(); err != nil {
 		return err
 	}
 	if s.admin != nil {
@@ -422,6 +430,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, p := range s.ports {
 		inputs.run("listener", stop, func(ctx context.Context) error { return s.runPort(ctx, p) })
 	}
+	s.runHealth(&port, stop)
 	background.run("runtime", stop, s.runtime.Run)
 	background.run("files", stop, s.watchSecrets)
 	for _, l := range s.access {

@@ -39,8 +39,9 @@ func rooms() []room {
 		{"upstream/xds", []string{"store", "upstream", "upstream/..."}},
 		{"server/configdump", []string{"store", "own/...", "internal/wire"}},
 		{"server/tap", []string{"internal/wire"}},
+		{"server/healthlistener", []string{"internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
-		{"admin", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
+		{"admin", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire", "internal/unixsock"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
 		{"bootstrap", []string{"upstream/config", "upstream/config/...", "bootstrap/...", "internal/wire"}},
@@ -61,6 +62,7 @@ func rooms() []room {
 		{"internal/logfile", nil},
 		{"internal/match", nil},
 		{"internal/percpu", nil},
+		{"internal/unixsock", nil},
 		{"internal/wire", nil},
 	}
 }

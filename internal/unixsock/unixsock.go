@@ -1,0 +1,142 @@
+// Package unixsock binds unix sockets in the file system so that at no moment
+// they are open to more processes than they should be.
+package unixsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// ErrInUse is wrapped by what [Listen] returns when another program serves the
+// path.
+var ErrInUse = errors.New("address already in use")
+
+// Listener is a listener on the path of a unix socket. Closing it removes the
+// socket, unless another one has taken its place.
+type Listener struct {
+	*net.UnixListener
+	addr *net.UnixAddr
+	file fs.FileInfo
+	kept atomic.Bool
+}
+
+// Listen binds a unix socket. It is made in a directory that only this user can
+// enter, gets its mode and group there, and is then moved to its path. A socket
+// that is there already and that nobody serves is replaced; anything else there
+// is an error. group is a name or a number; empty is that of the process.
+func Listen(path string, mode fs.FileMode, group string) (*Listener, error) {
+	if err := checkStale(path); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".bind-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	temp := filepath.Join(dir, "s")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: temp, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	ln.SetUnlinkOnClose(false)
+	if err = prepare(temp, mode, group); err == nil {
+		err = os.Rename(temp, path)
+	}
+	var l *Listener
+	if err == nil {
+		l, err = Adopt(ln, path)
+	}
+	if err != nil {
+		_ = ln.Close() // nothing was accepted
+		return nil, err
+	}
+	return l, nil
+}
+
+// Adopt returns a listener for a socket that was bound by another process.
+func Adopt(ln *net.UnixListener, path string) (*Listener, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{UnixListener: ln, addr: &net.UnixAddr{Name: path, Net: "unix"}, file: info}, nil
+}
+
+func prepare(path string, mode fs.FileMode, group string) error {
+	if group != "" {
+		gid, err := groupID(group)
+		if err != nil {
+			return err
+		}
+		if err := os.Lchown(path, -1, gid); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(path, mode.Perm())
+}
+
+func groupID(group string) (int, error) {
+	if gid, err := strconv.ParseUint(group, 10, 32); err == nil && gid < 1<<32-1 { // the highest means no change
+		return int(gid), nil
+	}
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// checkStale reports why path cannot be taken: it is something other than a
+// socket, or somebody serves it.
+func checkStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s exists and is not a socket", path)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = c.Close() // nothing was sent
+		return ErrInUse
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	return err
+}
+
+// Addr returns the path.
+func (l *Listener) Addr() net.Addr { return l.addr }
+
+// Keep makes Close leave the socket where it is, for another process that has
+// it too.
+func (l *Listener) Keep() { l.kept.Store(true) }
+
+// Close stops listening.
+func (l *Listener) Close() error {
+	err := l.UnixListener.Close()
+	if err == nil && !l.kept.Load() {
+		if now, err := os.Lstat(l.addr.Name); err == nil && os.SameFile(now, l.file) {
+			_ = os.Remove(l.addr.Name) // a socket that stays is replaced by the next one
+		}
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server/healthlistener"
+	"github.com/statsd-admin/statsd-admin/server/hotrestart"
+	"github.com/statsd-admin/statsd-admin/server/lifecycle"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// HealthListener is an address at which health checks are answered: as /ready
+// does, for callers that have no business at the admin port. While inbound
+// traffic drains, connections are told to close; when inbound listeners are
+// stopped, so is this one.
+type HealthListener struct {
+	Name string // among the listeners of the server; default "health"
+	// Address is ip:port, unix:path or unix:@name.
+	Address string
+	// Mode is that of a unix socket. Default 0600.
+	Mode fs.FileMode
+	// HeaderPrefix is what the names of own header fields begin with. Default
+	// "x-proxy".
+	HeaderPrefix string
+	// Cluster is told to who checks. Empty: it is not.
+	Cluster string
+}
+
+// makeHealth prepares the listeners for health checks.
+func (s *Server) makeHealth() error {
+	for _, h := range s.cfg.HealthListeners {
+		if h.Name == "" {
+			h.Name = "health"
+		}
+		check, port := s.store.Scope("http."+h.Name+".health_check"), s.store.Scope("listener."+h.Name)
+		l, err := healthlistener.New(healthlistener.Config{
+			Name: h.Name, Address: h.Address, Mode: h.Mode, HeaderPrefix: h.HeaderPrefix, Cluster: h.Cluster,
+			State: func() (string, bool) {
+				state := s.life.State()
+				return state.String(), state == lifecycle.Live
+			},
+			Closing: func() bool { return s.life.ShouldClose(true) },
+			Stats: healthlistener.Stats{
+				Requests: check.Counter("request_total"), Passed: check.Counter("ok"), Failed: check.Counter("failed"),
+				Connections: port.Counter("downstream_cx_total"), Overflow: port.Counter("downstream_cx_overflow"),
+				Active: port.Gauge("downstream_cx_active", store.Accumulate),
+			},
+			Log: s.loggers.Logger("health"),
+		})
+		if err != nil {
+			return err
+		}
+		s.health = append(s.health, l)
+	}
+	return nil
+}
+
+// HealthListeners returns the listeners for health checks.
+func (s *Server) HealthListeners() []*healthlistener.Listener { return s.health }
+
+// listenHealth binds the listeners for health checks.
+func (s *Server) listenHealth() error {
+	for _, l := range s.health {
+		if err := l.Listen(); err != nil {
+			return err
+		}
+		s.log.Info(fmt.Sprintf("health listener %s on %s", l.Name(), l.Addr()))
+		err := s.listeners.Add(listeners.Listener{
+			Name: l.Name(), Direction: listeners.Inbound, Stop: l.Stop,
+			Addresses: []listeners.Address{listeners.FromNet(l.Addr())},
+		})
+		if err != nil {
+			s.log.Warn("listener is not shown", "name", l.Name(), "error", err)
+		}
+	}
+	return nil
+}
+
+// stopHealth stops the listeners for health checks.
+func (s *Server) stopHealth() {
+	for _, l := range s.health {
+		l.Stop()
+	}
+}
+
+// runHealth answers health checks until the group ends. A server that follows
+// another one begins when it is live: until then the one before answers, or
+// checks wait for a moment, which is better than to be told that all is bad.
+func (s *Server) runHealth(g *group, failed func()) {
+	for _, l := range s.health {
+		g.run("health listener", failed, func(ctx context.Context) error {
+			if s.hot != nil && s.hot.before != nil {
+				select {
+				case <-s.Initialized():
+				case <-ctx.Done():
+				}
+			}
+			return l.Run(ctx)
+		})
+	}
+}
+
+// healthSockets returns duplicates of the sockets for a successor.
+func (s *Server) healthSockets() (all []hotrestart.Socket) {
+	for _, l := range s.health {
+		file, err := l.File()
+		if err != nil {
+			continue // it was stopped, or is not bound
+		}
+		all = append(all, hotrestart.Socket{Address: l.Key(), Files: []*os.File{file}})
+	}
+	return all
+}
+
+// inheritHealth takes the sockets that belong to listeners for health checks,
+// and returns the others.
+func (s *Server) inheritHealth(sockets []hotrestart.Socket) (rest []hotrestart.Socket) {
+next:
+	for _, socket := range sockets {
+		for _, l := range s.health {
+			if socket.Address == l.Key() && len(socket.Files) == 1 {
+				l.Inherit(socket.Files[0])
+				continue next
+			}
+		}
+		rest = append(rest, socket)
+	}
+	return rest
+}
+
+// healthListeners returns the listeners for health checks that a file has.
+func healthListeners(c *bootstrap.Config, boot Boot, cluster string) []HealthListener {
+	var out []HealthListener
+	for _, h := range c.HealthListeners {
+		l := HealthListener{Name: h.Name, Address: h.Address.String(), Mode: h.Address.Mode, HeaderPrefix: headerPrefix(c, boot), Cluster: cluster}
+		if h.Address.Pipe != "" {
+			l.Address = "unix:" + h.Address.Pipe
+		}
+		out = append(out, l)
+	}
+	return out
+}

@@ -1,0 +1,14 @@
+// Package healthlistener answers the health checks of load balancers and the
+// like on an address of their own, which may be open to more machines than the
+// administration port.
+//
+//	l, err := healthlistener.New(healthlistener.Config{
+//		Name: "health", Address: "0.0.0.0:8080", State: func() (string, bool) { return "LIVE", true },
+//	})
+//	err = l.Listen() // l.Addr() is known from here on
+//	err = l.Run(ctx)
+//
+// It answers every path alike: 200 while the server is healthy, 503 otherwise,
+// with the name of the state as the body. All methods are safe for concurrent
+// use.
+package healthlistener

@@ -1,0 +1,325 @@
+package healthlistener
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
+)
+
+// Config sets up a [Listener]. Name, Address and State are required.
+type Config struct {
+	Name string
+	// Address is ip:port, unix:path, or unix:@name for an abstract socket.
+	Address string
+	// Mode is that of a unix socket. Default 0600.
+	Mode fs.FileMode
+
+	// State returns the state of the server and whether it is healthy.
+	State func() (name string, healthy bool)
+	// Closing reports whether the connection is to end with the answer that is
+	// being sent. Nil: it never is.
+	Closing func() bool
+	// HeaderPrefix is what the names of the header fields begin with that only
+	// this listener sends. Default "x-proxy".
+	HeaderPrefix string
+	// Cluster is the service cluster, which answers tell. Empty: they do not.
+	Cluster string
+
+	Stats Stats
+	// Log takes messages. Default: none.
+	Log *slog.Logger
+}
+
+// Stats are where a listener counts; nil fields are left out.
+type Stats struct {
+	Requests, Passed, Failed Counter // checks, and how they were answered
+	Connections, Overflow    Counter // accepted, and turned away
+	Active                   Gauge   // open connections
+}
+
+// Counter is a total that rises, such as a counter of the store.
+type Counter interface{ Inc() }
+
+// Gauge is a value that rises and falls, such as a gauge of the store.
+type Gauge interface {
+	Inc()
+	Dec()
+}
+
+// Listener answers health checks. Make it with [New].
+type Listener struct {
+	cfg     Config
+	stopped chan struct{} // closed by Stop
+	stop    sync.Once
+
+	mu        sync.Mutex // guards the rest
+	ln        net.Listener
+	inherited *os.File
+	open      map[*conn]struct{}
+	quiet     sync.Cond // signalled when a connection ends
+}
+
+// New checks cfg.
+func New(cfg Config) (*Listener, error) {
+	if cfg.Name == "" || cfg.State == nil {
+		return nil, errors.New("healthlistener: a listener needs a name and a state")
+	}
+	if path, ok := strings.CutPrefix(cfg.Address, "unix:"); ok {
+		if path == "" || path == "@" {
+			return nil, fmt.Errorf("healthlistener: address %q has no path", cfg.Address)
+		}
+	} else if _, err := netip.ParseAddrPort(cfg.Address); err != nil {
+		return nil, fmt.Errorf("healthlistener: address %q is neither ip:port nor unix:path", cfg.Address)
+	}
+	cfg.Mode = cmp.Or(cfg.Mode, 0o600)
+	cfg.HeaderPrefix = cmp.Or(cfg.HeaderPrefix, "x-proxy")
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	l := &Listener{cfg: cfg, stopped: make(chan struct{}), open: make(map[*conn]struct{})}
+	l.quiet.L = &l.mu
+	return l, nil
+}
+
+// Name returns the name.
+func (l *Listener) Name() string { return l.cfg.Name }
+
+// Key tells the listener of a successor apart from others: it is the address as
+// it was configured.
+func (l *Listener) Key() string { return "health " + l.cfg.Address }
+
+// Inherit makes Listen use a socket that another process has bound. It owns the
+// file from now on.
+func (l *Listener) Inherit(socket *os.File) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inherited != nil {
+		_ = l.inherited.Close() // a duplicate
+	}
+	l.inherited = socket
+}
+
+// Listen binds the address.
+func (l *Listener) Listen() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ln != nil {
+		return fmt.Errorf("healthlistener: %q listens already", l.cfg.Name)
+	}
+	ln, err := l.bind()
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, unixsock.ErrInUse) {
+		return fmt.Errorf("healthlistener: cannot listen on %s: address already in use (another program serves it; choose another address, or port 0 for a free one)", l.cfg.Address)
+	}
+	if err != nil {
+		return fmt.Errorf("healthlistener: cannot listen on %s: %w", l.cfg.Address, err)
+	}
+	l.ln = ln
+	return nil
+}
+
+// bind binds the address, or takes the socket that was inherited. l.mu must be
+// held.
+func (l *Listener) bind() (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(l.cfg.Address, "unix:")
+	if file := l.inherited; file != nil {
+		l.inherited = nil
+		ln, err := net.FileListener(file)
+		_ = file.Close() // the listener has its own
+		if err != nil {
+			return nil, err
+		}
+		if u, ok := ln.(*net.UnixListener); ok && path[0] != '@' {
+			return unixsock.Adopt(u, path)
+		}
+		return ln, nil
+	}
+	switch {
+	case !isUnix:
+		return net.Listen("tcp", l.cfg.Address)
+	case path[0] == '@':
+		return net.Listen("unix", path)
+	}
+	return unixsock.Listen(path, l.cfg.Mode, "")
+}
+
+// Addr returns where the listener listens, nil before Listen.
+func (l *Listener) Addr() net.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ln == nil {
+		return nil
+	}
+	return l.ln.Addr()
+}
+
+// File returns a duplicate of the socket, for a successor. From then on the
+// path of a unix socket is left to that one.
+func (l *Listener) File() (*os.File, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	socket, ok := l.ln.(interface{ File() (*os.File, error) })
+	if !ok || l.isStopped() {
+		return nil, fmt.Errorf("healthlistener: %q does not listen", l.cfg.Name)
+	}
+	if u, ok := l.ln.(*unixsock.Listener); ok {
+		u.Keep()
+	}
+	return socket.File()
+}
+
+// Stop stops accepting. Open connections end with their next answer, and those
+// from which nothing comes after a moment.
+func (l *Listener) Stop() {
+	l.stop.Do(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		close(l.stopped)
+		if l.ln != nil {
+			_ = l.ln.Close() // nothing more is accepted either way
+		}
+		for c := range l.open {
+			c.hurry()
+		}
+	})
+}
+
+// Run answers checks until ctx ends, after [Listener.Listen]. It returns when
+// all is quiet. Run once.
+func (l *Listener) Run(ctx context.Context) error {
+	l.mu.Lock()
+	ln := l.ln
+	l.mu.Unlock()
+	if ln == nil {
+		return fmt.Errorf("healthlistener: %q does not listen", l.cfg.Name)
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.accept(ln) }()
+	var err error
+	select {
+	case <-ctx.Done():
+		l.Stop()
+		err = <-done
+	case err = <-done:
+		if err == nil { // it was stopped
+			<-ctx.Done()
+		}
+	}
+	l.Stop()
+	l.wait()
+	return err
+}
+
+// wait waits until all connections have ended, which it helps with when they
+// take too long.
+func (l *Listener) wait() {
+	late := time.AfterFunc(shutdownTime, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for c := range l.open {
+			_ = c.Close() // its goroutine notices
+		}
+	})
+	defer late.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.open) > 0 {
+		l.quiet.Wait()
+	}
+}
+
+// accept serves connections until the listener is stopped.
+func (l *Listener) accept(ln net.Listener) error {
+	for pause := time.Duration(0); ; {
+		nc, err := ln.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			l.admit(nc)
+		case l.isStopped():
+			return nil
+		case !transient(err):
+			return fmt.Errorf("healthlistener: %q: %w", l.cfg.Name, err)
+		default:
+			pause = min(max(5*time.Millisecond, 2*pause), time.Second)
+			l.cfg.Log.Warn("accept failed", "listener", l.cfg.Name, "error", err, "retry", pause)
+			select {
+			case <-time.After(pause):
+			case <-l.stopped:
+			}
+		}
+	}
+}
+
+// admit starts to serve a connection, or turns it away.
+func (l *Listener) admit(nc net.Conn) {
+	c := newConn(nc)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= maxConnections {
+		inc(l.cfg.Stats.Overflow)
+		_ = nc.Close()
+		return
+	}
+	l.open[c] = struct{}{}
+	inc(l.cfg.Stats.Connections)
+	if l.cfg.Stats.Active != nil {
+		l.cfg.Stats.Active.Inc()
+	}
+	go func() {
+		defer l.leave(c)
+		l.serve(c)
+	}()
+}
+
+// leave closes and forgets a connection.
+func (l *Listener) leave(c *conn) {
+	if v := recover(); v != nil {
+		l.cfg.Log.Error("recovered from a panic", "listener", l.cfg.Name, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+	}
+	_ = c.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, c)
+	if l.cfg.Stats.Active != nil {
+		l.cfg.Stats.Active.Dec()
+	}
+	l.quiet.Broadcast()
+}
+
+func (l *Listener) isStopped() bool {
+	select {
+	case <-l.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// transient reports whether accepting may work again in a moment.
+func transient(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func inc(c Counter) {
+	if c != nil {
+		c.Inc()
+	}
+}

@@ -1,0 +1,303 @@
+package healthlistener
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// number is a counter and a gauge.
+type number struct{ atomic.Int64 }
+
+func (n *number) Inc() { n.Add(1) }
+func (n *number) Dec() { n.Add(-1) }
+
+// world is a server as a listener sees it.
+type world struct {
+	failing, closing atomic.Bool
+
+	requests, passed, failed, connections, overflow, active number
+}
+
+func (w *world) config(address string) Config {
+	return Config{
+		Name: "health", Address: address, Cluster: "edge", HeaderPrefix: "x-test",
+		State: func() (string, bool) {
+			if w.failing.Load() {
+				return "DRAINING", false
+			}
+			return "LIVE", true
+		},
+		Closing: w.closing.Load,
+		Stats: Stats{
+			Requests: &w.requests, Passed: &w.passed, Failed: &w.failed,
+			Connections: &w.connections, Overflow: &w.overflow, Active: &w.active,
+		},
+	}
+}
+
+// start runs a listener until the test ends.
+func start(t *testing.T, cfg Config, inherited *os.File) *Listener {
+	t.Helper()
+	l, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inherited != nil {
+		l.Inherit(inherited)
+	}
+	if err := l.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- l.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// client keeps one connection to a listener.
+type client struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dial(t *testing.T, l *Listener) *client {
+	t.Helper()
+	c, err := net.Dial(l.Addr().Network(), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return &client{c, bufio.NewReader(c)}
+}
+
+// ask sends a request and returns the answer and its body.
+func (c *client) ask(t *testing.T, method, path string) (*http.Response, string) {
+	t.Helper()
+	if _, err := io.WriteString(c, method+" "+path+" HTTP/1.1\r\nHost: any.test\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(c.r, &http.Request{Method: method})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+func TestAnswers(t *testing.T) {
+	w := new(world)
+	l := start(t, w.config("127.0.0.1:0"), nil)
+	if l.Addr().(*net.TCPAddr).Port == 0 {
+		t.Error("the port is not known")
+	}
+	c := dial(t, l)
+	for _, path := range []string{"/", "/healthz", "/a?b=c"} {
+		resp, body := c.ask(t, "GET", path)
+		if resp.StatusCode != 200 || body != "LIVE\n" || resp.Close || resp.Header.Get("X-Test-Upstream-Healthchecked-Cluster") != "edge" ||
+			resp.Header.Get("X-Test-Immediate-Health-Check-Fail") != "" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d, %q, %v", path, resp.StatusCode, body, resp.Header)
+		}
+	}
+	w.failing.Store(true)
+	resp, body := c.ask(t, "GET", "/")
+	if resp.StatusCode != 503 || body != "DRAINING\n" || resp.Header.Get("X-Test-Immediate-Health-Check-Fail") != "true" {
+		t.Errorf("failing: %d, %q, %v", resp.StatusCode, body, resp.Header)
+	}
+	if resp, body := c.ask(t, "HEAD", "/"); resp.StatusCode != 503 || body != "" {
+		t.Errorf("HEAD: %d, %q", resp.StatusCode, body)
+	}
+	w.failing.Store(false)
+	if resp, body := c.ask(t, "POST", "/"); resp.StatusCode != 405 || body != "" || resp.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: %d, %q", resp.StatusCode, body)
+	}
+	if got := []int64{w.requests.Load(), w.passed.Load(), w.failed.Load(), w.connections.Load(), w.active.Load()}; got[0] != 6 || got[1] != 3 || got[2] != 2 || got[3] != 1 || got[4] != 1 {
+		t.Errorf("counted %v", got)
+	}
+	w.closing.Store(true)
+	if resp, body := c.ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" || !resp.Close {
+		t.Errorf("while connections are to close: %d, %q, %v", resp.StatusCode, body, resp.Header)
+	}
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("the connection goes on: %d, %v", n, err)
+	}
+}
+
+// TestRequests sends what is no ordinary check.
+func TestRequests(t *testing.T) {
+	w := new(world)
+	l := start(t, w.config("127.0.0.1:0"), nil)
+	const get, tail = "GET / HTTP/1.1\r\nHost: a\r\n", "\r\n\r\n"
+	for raw, want := range map[string]string{
+		get + "Connection: close\r\n\r\n":                      "200 close",
+		"GET / HTTP/1.0\r\n\r\n":                               "200 close",
+		get + "\r\n" + get + "Connection: close\r\n\r\n":       "200 200 close",
+		get + "Content-Length: 5\r\n\r\nhello" + get + "\r\n":  "200 close",
+		get + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n":    "200 close",
+		"nonsense" + tail:                                      "400 close",
+		"GET HTTP/1.1" + tail:                                  "400 close",
+		get + "X: " + strings.Repeat("x", requestBytes) + tail: "431 close",
+		get: "",
+	} {
+		c := dial(t, l)
+		if _, err := io.WriteString(c, raw); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Conn.(*net.TCPConn).CloseWrite() // the client is done
+		got := ""
+		for {
+			resp, err := http.ReadResponse(c.r, nil)
+			if err != nil {
+				break
+			}
+			_, _ = io.Copy(io.Discard, resp.Body) // the status tells
+			got += strings.Fields(resp.Status)[0] + " "
+			if resp.Close {
+				got += "close"
+			}
+		}
+		if got != want {
+			t.Errorf("%.60q: %q, want %q", raw, got, want)
+		}
+	}
+}
+
+// FuzzRequest sends anything: it is answered or not, and the next client is.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+	f.Add([]byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		w := new(world)
+		l, err := New(w.config("127.0.0.1:0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, theirs := net.Pipe()
+		go func() {
+			_, _ = ours.Write(raw) // the other side may have had enough
+			_ = ours.Close()
+		}()
+		go func() { _, _ = io.Copy(io.Discard, ours) }()
+		l.serve(newConn(theirs))
+		_ = theirs.Close()
+		if w.passed.Load()+w.failed.Load() > w.requests.Load() {
+			t.Errorf("%d passed and %d failed of %d requests", w.passed.Load(), w.failed.Load(), w.requests.Load())
+		}
+	})
+}
+
+// TestStop: who is connected still gets an answer to what was asked, nobody new
+// comes in.
+func TestStop(t *testing.T) {
+	w := new(world)
+	path := filepath.Join(t.TempDir(), "s")
+	l := start(t, w.config("unix:"+path), nil)
+	idle := dial(t, l)
+	idle.ask(t, "GET", "/")
+	l.Stop()
+	if _, err := net.Dial("unix", path); err == nil {
+		t.Error("a connection is accepted after the stop")
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+	if n, err := idle.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("an idle connection goes on: %d, %v", n, err)
+	}
+	if _, err := l.File(); err == nil {
+		t.Error("a stopped listener hands over its socket")
+	}
+	l.Stop()
+}
+
+// TestHandOver gives the socket to a second listener: no connection is refused
+// at any moment.
+func TestHandOver(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s"), "unix:@healthlistener-test"} {
+		first, second := new(world), new(world)
+		a := start(t, first.config(address), nil)
+		file, err := a.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := start(t, second.config(address), file)
+		if a.Addr().String() != b.Addr().String() || a.Key() != b.Key() {
+			t.Errorf("%s: %v and %v", address, a.Addr(), b.Addr())
+		}
+		a.Stop()
+		for range 10 {
+			if resp, _ := dial(t, b).ask(t, "GET", "/"); resp.StatusCode != 200 {
+				t.Errorf("%s: status %d", address, resp.StatusCode)
+			}
+		}
+		if got := second.requests.Load(); got != 10 {
+			t.Errorf("%s: the second listener got %d requests", address, got)
+		}
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	w := new(world)
+	l := start(t, w.config("127.0.0.1:0"), nil)
+	for range maxConnections {
+		dial(t, l)
+	}
+	last := dial(t, l)
+	if n, err := last.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if w.overflow.Load() != 1 || w.active.Load() != maxConnections {
+		t.Errorf("%d turned away, %d open", w.overflow.Load(), w.active.Load())
+	}
+}
+
+func TestWrongConfig(t *testing.T) {
+	state := func() (string, bool) { return "", true }
+	for want, cfg := range map[string]Config{
+		"needs a name":                 {Address: "127.0.0.1:0", State: state},
+		"and a state":                  {Name: "a", Address: "127.0.0.1:0"},
+		`address "localhost:1"`:        {Name: "a", Address: "localhost:1", State: state},
+		`address "unix:" has no path`:  {Name: "a", Address: "unix:", State: state},
+		`address "unix:@" has no path`: {Name: "a", Address: "unix:@", State: state},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	w := new(world)
+	l := start(t, w.config("127.0.0.1:0"), nil)
+	second, err := New(w.config(l.Addr().String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Run(t.Context()); err == nil {
+		t.Error("a listener that does not listen runs")
+	}
+	if err := second.Listen(); err == nil || !strings.Contains(err.Error(), "another program serves it") {
+		t.Errorf("%v", err)
+	}
+}
