@@ -22,7 +22,9 @@ func (s *Server) makeConfigDump() error {
 	}
 	s.dump.Set("listeners", s.dumpListeners)
 	s.dump.Set("clusters", func() configdump.Section { return dumpClusters(s.clusters, s.control.Failures) })
-	s.dump.Set(configdump.EndpointKey, func() configdump.Section { return configdump.Endpoints(assignments(s.clusters)) })
+	s.dump.Set(configdump.EndpointKey, func() configdump.Section {
+		return configdump.Endpoints(assignments(s.clusters, false), assignments(s.clusters, true))
+	})
 	return nil
 }
 
@@ -99,15 +101,16 @@ func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) boo
 	})
 }
 
-// assignments shows the hosts of the active clusters of a manager.
-func assignments(m *upstream.Manager) iter.Seq[configdump.Assignment] {
+// assignments shows the hosts of the active clusters of a manager, those that
+// came by updates or the others.
+func assignments(m *upstream.Manager, viaAPI bool) iter.Seq[configdump.Assignment] {
 	return func(yield func(configdump.Assignment) bool) {
-		m.Clusters(func(v *upstream.View) bool { return yield(assignment(v)) })
+		m.Clusters(func(v *upstream.View) bool { return v.AddedViaAPI != viaAPI || yield(assignment(v)) })
 	}
 }
 
 func assignment(v *upstream.View) configdump.Assignment {
-	a := configdump.Assignment{Name: v.Name, Dynamic: v.AddedViaAPI}
+	a := configdump.Assignment{Name: v.Name}
 	if v.EDSServiceName != "" {
 		a.Name = v.EDSServiceName
 	}

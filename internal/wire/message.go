@@ -80,7 +80,7 @@ func (p printer) members(m protoreflect.Message, depth int) { p.membersBut(m, de
 
 // membersBut is members for the fields that own leaves to it.
 func (p printer) membersBut(m protoreflect.Message, depth int, own func(protoreflect.FieldDescriptor) bool) {
-	for _, fd := range fields(m) {
+	for _, fd := range p.fields(m, own != nil) {
 		if own != nil && own(fd) {
 			continue
 		}
@@ -113,16 +113,21 @@ func (p printer) membersBut(m protoreflect.Message, depth int, own func(protoref
 	}
 }
 
-// fields returns the fields of m's type and the extensions that m has, by
-// number.
-func fields(m protoreflect.Message) []protoreflect.FieldDescriptor {
-	all := m.Descriptor().Fields()
-	out := make([]protoreflect.FieldDescriptor, 0, all.Len())
-	for i := range all.Len() {
-		out = append(out, all.Get(i))
+// fields returns, by number, the fields and extensions that m has, or all fields
+// of its type and the extensions that m has if those without a value are shown
+// or asked for.
+func (p printer) fields(m protoreflect.Message, all bool) []protoreflect.FieldDescriptor {
+	all = all || p.defaults == ShowDefaults
+	var room [16]protoreflect.FieldDescriptor // most messages have fewer
+	out := room[:0]
+	if all {
+		fields := m.Descriptor().Fields()
+		for i := range fields.Len() {
+			out = append(out, fields.Get(i))
+		}
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if fd.IsExtension() {
+		if !all || fd.IsExtension() {
 			out = append(out, fd)
 		}
 		return true

@@ -108,11 +108,11 @@ func TestEndpoints(t *testing.T) {
 			{Zone: "empty"},
 			{Region: "r", SubZone: "s", Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},
 		}},
-		{Name: "service", Dynamic: true, Overprovisioning: 100, DropPercent: 12.5},
 		{Name: "all-dropped", DropPercent: math.Inf(1)},
-	}))
+	}), slices.Values([]Assignment{{Name: "service", Overprovisioning: 100, DropPercent: 12.5}}))
 	golden.Check(t, "endpoints", render(t, section))
-	if s := Endpoints(func(func(Assignment) bool) {}); s.Message != nil {
+	nothing := slices.Values([]Assignment(nil))
+	if s := Endpoints(nothing, nothing); s.Message != nil {
 		t.Errorf("without clusters there is the section %v", s)
 	}
 }

@@ -17,7 +17,6 @@ import (
 // Assignment is the endpoints of a cluster as they are known now.
 type Assignment struct {
 	Name             string // of the service if it has one, else of the cluster
-	Dynamic          bool   // the cluster came by an update, not with the static configuration
 	Overprovisioning uint32 // percent; 0 means 140
 	DropPercent      float64
 	Localities       []Locality // by priority; empty ones are left out
@@ -59,21 +58,17 @@ type Endpoint struct {
 	Metadata map[string]map[string]any
 }
 
-// Endpoints returns the section of the endpoints. There is none if there are no
-// assignments.
-func Endpoints(all iter.Seq[Assignment]) Section {
-	none := true
-	for range all {
-		none = false
-		break
-	}
-	if none {
+// Endpoints returns the section of the endpoints: those of clusters of the
+// static configuration, and those of clusters that came later. There is none if
+// there are no assignments.
+func Endpoints(static, dynamic iter.Seq[Assignment]) Section {
+	if none(static) && none(dynamic) {
 		return Section{Key: EndpointKey}
 	}
-	list := func(dynamic bool, message func(*endpointv3.ClusterLoadAssignment) proto.Message) iter.Seq2[string, proto.Message] {
+	list := func(all iter.Seq[Assignment], message func(*endpointv3.ClusterLoadAssignment) proto.Message) iter.Seq2[string, proto.Message] {
 		return func(yield func(string, proto.Message) bool) {
 			for a := range all {
-				if a.Dynamic == dynamic && !yield(a.Name, message(a.message())) {
+				if !yield(a.Name, message(a.message())) {
 					return
 				}
 			}
@@ -83,14 +78,21 @@ func Endpoints(all iter.Seq[Assignment]) Section {
 		Key:     EndpointKey,
 		Message: &adminv3.EndpointsConfigDump{},
 		Lists: map[string]iter.Seq2[string, proto.Message]{
-			"static_endpoint_configs": list(false, func(a *endpointv3.ClusterLoadAssignment) proto.Message {
+			"static_endpoint_configs": list(static, func(a *endpointv3.ClusterLoadAssignment) proto.Message {
 				return &adminv3.EndpointsConfigDump_StaticEndpointConfig{EndpointConfig: packed(a)}
 			}),
-			"dynamic_endpoint_configs": list(true, func(a *endpointv3.ClusterLoadAssignment) proto.Message {
+			"dynamic_endpoint_configs": list(dynamic, func(a *endpointv3.ClusterLoadAssignment) proto.Message {
 				return &adminv3.EndpointsConfigDump_DynamicEndpointConfig{EndpointConfig: packed(a)}
 			}),
 		},
 	}
+}
+
+func none(all iter.Seq[Assignment]) bool {
+	for range all {
+		return false
+	}
+	return true
 }
 
 func (a *Assignment) message() *endpointv3.ClusterLoadAssignment {
