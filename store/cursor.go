@@ -36,6 +36,8 @@ type Cursor struct {
 	n    int
 	next [batchSteps]step
 
+	names *symtab.Reader // from the first whole batch on
+
 	labels []Label
 	family lastName
 	label  lastName
@@ -95,6 +97,9 @@ func (c *Cursor) take() {
 func (c *Cursor) locate() {
 	ids := c.chunk[:min(len(c.chunk), batchSteps)]
 	c.chunk = c.chunk[len(ids):]
+	if len(ids) == batchSteps && c.names == nil {
+		c.names = c.s.symbols.NewReader() // there may be many more to come
+	}
 	c.at, c.n = 0, 0
 	var offsets [batchSteps]uint32
 	for _, x := range ids {
@@ -163,6 +168,9 @@ func (c *Cursor) Hidden() bool {
 
 // AppendName appends the full name.
 func (c *Cursor) AppendName(dst []byte) []byte {
+	if c.names != nil {
+		return c.names.AppendText(dst, c.enc())
+	}
 	return c.s.symbols.AppendText(dst, c.enc())
 }
 

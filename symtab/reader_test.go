@@ -1,0 +1,56 @@
+package symtab
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestReaderReadsWhatAppendTextDoes(t *testing.T) {
+	tab := New(Options{})
+	rnd := rand.New(rand.NewPCG(1, 2))
+	parts := []string{"a", "b", "", "cluster", "service_17", "x.y"}
+	for i := range 600 { // more than the symbols that a reader remembers
+		parts = append(parts, fmt.Sprintf("part%d", i))
+	}
+	var names [][]byte
+	for range 3000 {
+		var enc []byte
+		for range rnd.IntN(6) {
+			part := parts[rnd.IntN(len(parts))]
+			next := tab.AppendEncode(nil, part)
+			if rnd.IntN(5) == 0 {
+				next = tab.AppendLiteral(nil, part)
+			}
+			enc = tab.AppendJoin(nil, enc, next)
+		}
+		if enc == nil {
+			enc = tab.AppendEncode(nil, "")
+		}
+		names = append(names, enc)
+		if len(enc) > 2 && rnd.IntN(3) > 0 { // neighbours that begin alike
+			for range rnd.IntN(5) {
+				names = append(names, tab.AppendJoin(nil, enc, tab.AppendEncode(nil, parts[rnd.IntN(len(parts))])))
+			}
+		}
+	}
+	r := tab.NewReader()
+	for i, enc := range names {
+		got, want := string(r.AppendText([]byte("> "), enc)), string(tab.AppendText([]byte("> "), enc))
+		if got != want {
+			t.Fatalf("name %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestReaderAllocatesNothing(t *testing.T) {
+	tab := New(Options{})
+	a, b := tab.AppendEncode(nil, "one.two.three"), tab.AppendEncode(nil, "one.two.four.five")
+	r, buf := tab.NewReader(), make([]byte, 0, 100)
+	r.AppendText(buf, b)
+	if n := testing.AllocsPerRun(100, func() {
+		buf = r.AppendText(r.AppendText(buf[:0], a), b)
+	}); n != 0 || string(buf) != "one.two.threeone.two.four.five" {
+		t.Errorf("%v allocations for %q", n, buf)
+	}
+}
