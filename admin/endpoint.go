@@ -32,10 +32,11 @@ type Endpoint struct {
 	// Fixed makes [Server.Remove] refuse.
 	Fixed bool
 
-	metrics bool // exists in ModeMetricsOnly
-	vital   bool // answered on reserved connections
-	steady  bool // never switched off after panics
-	serial  bool // one at a time with the others of its kind
+	metrics     bool // exists in ModeMetricsOnly
+	vital       bool // answered on reserved connections
+	steady      bool // never switched off after panics
+	destructive bool // cannot be taken back: the home page asks twice
+	serial      bool // one at a time with the others of its kind
 
 	maxValue int // bytes of a parameter; 0: as all others
 }

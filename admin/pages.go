@@ -37,6 +37,7 @@ type homeRow struct {
 	Form    string
 	Help    string
 	Mutates bool
+	Word    string // to be typed before it is sent; "": none
 	Params  []Param
 }
 
@@ -51,10 +52,20 @@ func (s *Server) showHome(w *Response, r *Request) error {
 			continue
 		}
 		link := e.Path[1:]
-		rows = append(rows, homeRow{link, "form-" + strings.ReplaceAll(link, "/", "-"), e.Help, e.Mutates, e.Params})
+		row := homeRow{Link: link, Form: "form-" + strings.ReplaceAll(link, "/", "-"), Help: e.Help, Mutates: e.Mutates, Params: e.Params}
+		if e.destructive {
+			row.Word = link
+		}
+		rows = append(rows, row)
+	}
+	node := ""
+	if s.src.Info != nil {
+		if n := s.src.Info().Node; n != nil {
+			node = n.ID
+		}
 	}
 	return s.pages.home.Execute(w, struct {
-		Title string
-		Rows  []homeRow
-	}{s.pages.title, rows})
+		Title, Node string
+		Rows        []homeRow
+	}{s.pages.title, node, rows})
 }

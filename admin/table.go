@@ -8,7 +8,7 @@ func (s *Server) builtin() (*endpoints, error) {
 		{Path: "/certs", Help: "show loaded certificates", Serve: s.certs},
 		{Path: "/contention", Help: "show mutex contention (if traced)", Serve: s.contention},
 		{Path: "/cpuprofiler", Help: "switch the CPU profiler", Mutates: true, Serve: s.cpuProfiler, Params: []Param{enable}},
-		{Path: "/drain_listeners", Help: "stop listeners", Mutates: true, Role: RoleOperate, Serve: s.drainListeners, Params: []Param{
+		{Path: "/drain_listeners", Help: "stop listeners", Mutates: true, destructive: true, Role: RoleOperate, Serve: s.drainListeners, Params: []Param{
 			{Name: "graceful", Help: "wait for the drain time first", Kind: ParamFlag},
 			{Name: "skip_exit", Help: "with graceful: do not stop at the end of the drain time", Kind: ParamFlag},
 			{Name: "inboundonly", Help: "only listeners of inbound traffic", Kind: ParamFlag},
@@ -31,7 +31,7 @@ func (s *Server) builtin() (*endpoints, error) {
 			{Name: "level", Help: "level of all loggers", Kind: ParamChoice, Choices: append([]string{""}, logLevels[:]...)},
 		}},
 		{Path: "/memory", Help: "show memory use in bytes", Serve: s.memory},
-		{Path: "/quitquitquit", Help: "end the server in good order", Mutates: true, Serve: s.quit},
+		{Path: "/quitquitquit", Help: "end the server in good order", Mutates: true, destructive: true, Serve: s.quit},
 		{Path: "/ready", Help: "show the state; 200 if the server is live, else 503", metrics: true, vital: true, steady: true, Serve: s.ready},
 		{Path: "/reopen_logs", Help: "open all log files anew", Mutates: true, Role: RoleOperate, Serve: s.reopenLogs},
 		{Path: "/reset_counters", Help: "set all counters to zero", Mutates: true, Role: RoleOperate, serial: true, Serve: s.resetCounters},
