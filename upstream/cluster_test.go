@@ -213,7 +213,7 @@ func TestNoMergeWindow(t *testing.T) {
 }
 
 const checks = `health_checks:
-- {timeout: 0.05s, interval: 0.001s, unhealthy_edge_interval: 0.001s, no_traffic_interval: 0.001s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}`
+- {timeout: 30s, interval: 0.001s, unhealthy_edge_interval: 0.001s, no_traffic_interval: 0.001s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}`
 
 // backend is a real server whose health a test decides.
 type backend struct {
