@@ -166,6 +166,14 @@ type GRPCService struct {
 	TargetURI   string // target by URI, for the other gRPC client
 	StatPrefix  string
 	Timeout     time.Duration // 0: none
+
+	Metadata        []HeaderToAdd // sent with each call; values may be secret
+	MaxReceiveBytes uint32        // of one message; 0: not given
+	RetryBase       time.Duration // first delay after a stream failed; 0: not given
+	RetryMax        time.Duration // largest delay after it; 0: not given
+	// Credentials tells that a target by URI was given with channel or call
+	// credentials, or others.
+	Credentials bool
 }
 
 // RateLimit bounds requests to an API server.

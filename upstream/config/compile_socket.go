@@ -195,17 +195,41 @@ func apiSource(a *corev3.ApiConfigSource) *APISource {
 		out.Type = APIAggregatedDeltaGRPC
 	}
 	for _, g := range a.GetGrpcServices() {
-		out.GRPC = append(out.GRPC, GRPCService{
-			ClusterName: g.GetEnvoyGrpc().GetClusterName(), Authority: g.GetEnvoyGrpc().GetAuthority(),
-			TargetURI: g.GetGoogleGrpc().GetTargetUri(), StatPrefix: g.GetGoogleGrpc().GetStatPrefix(),
-			Timeout: timer(g.GetTimeout(), 0),
-		})
+		out.GRPC = append(out.GRPC, grpcService(g))
 	}
 	if r := a.GetRateLimitSettings(); r != nil {
 		out.RateLimit = &RateLimit{MaxTokens: u32(r.GetMaxTokens(), 100), FillRate: 10}
 		if r.GetFillRate() != nil {
 			out.RateLimit.FillRate = r.GetFillRate().GetValue()
 		}
+	}
+	return out
+}
+
+func grpcService(g *corev3.GrpcService) GRPCService {
+	uri := g.GetGoogleGrpc()
+	out := GRPCService{
+		ClusterName: g.GetEnvoyGrpc().GetClusterName(), Authority: g.GetEnvoyGrpc().GetAuthority(),
+		TargetURI: uri.GetTargetUri(), StatPrefix: uri.GetStatPrefix(),
+		Timeout:         timer(g.GetTimeout(), 0),
+		MaxReceiveBytes: u32(g.GetEnvoyGrpc().GetMaxReceiveMessageLength(), 0),
+		Credentials: uri.GetChannelCredentials() != nil || len(uri.GetChannelCredentialsPlugin()) > 0 ||
+			len(uri.GetCallCredentials()) > 0 || len(uri.GetCallCredentialsPlugin()) > 0 || uri.GetCredentialsFactoryName() != "",
+	}
+	for _, h := range g.GetInitialMetadata() {
+		add := HeaderToAdd{Name: h.GetKey(), Value: h.GetValue()}
+		if add.Value == "" {
+			add.Value = string(h.GetRawValue())
+		}
+		out.Metadata = append(out.Metadata, add)
+	}
+	retry := g.GetEnvoyGrpc().GetRetryPolicy()
+	if retry == nil {
+		retry = g.GetRetryPolicy()
+	}
+	if b := retry.GetRetryBackOff(); b != nil {
+		out.RetryBase = timer(b.GetBaseInterval(), 0)
+		out.RetryMax = timer(b.GetMaxInterval(), 10*out.RetryBase)
 	}
 	return out
 }

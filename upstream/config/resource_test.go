@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"
@@ -109,6 +111,35 @@ func TestMessageResource(t *testing.T) {
 	const other = `resource "": type URL "x/google.protobuf.Value" is not envoy.config.cluster.v3.Cluster`
 	if err := d.MessageResource(&wire, &m); err == nil || err.Error() != other {
 		t.Errorf("error %v, want %s", err, other)
+	}
+}
+
+func TestTargetsOfAPISources(t *testing.T) {
+	d := NewDecoder(Options{})
+	p, err := d.ClusterText("c.yaml", []byte(`
+name: c
+type: EDS
+eds_cluster_config: {eds_config: {api_config_source: {api_type: GRPC, grpc_services: [
+  {envoy_grpc: {cluster_name: x, authority: a, max_receive_message_length: 9, retry_policy: {retry_back_off: {base_interval: 0.1s, max_interval: 2s}}},
+   initial_metadata: [{key: k, value: v}, {key: raw-bin, raw_value: AQI=}]},
+  {google_grpc: {target_uri: "h:1", stat_prefix: s}, retry_policy: {retry_back_off: {base_interval: 3s}}},
+  {google_grpc: {target_uri: "h:2", stat_prefix: s, channel_credentials: {ssl_credentials: {}}}},
+  {google_grpc: {target_uri: "h:3", stat_prefix: s, call_credentials: [{access_token: t}]}}]}}}
+`), FormV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []GRPCService{
+		{
+			ClusterName: "x", Authority: "a", MaxReceiveBytes: 9, RetryBase: 100 * time.Millisecond, RetryMax: 2 * time.Second,
+			Metadata: []HeaderToAdd{{Name: "k", Value: "v"}, {Name: "raw-bin", Value: "\x01\x02"}},
+		},
+		{TargetURI: "h:1", StatPrefix: "s", RetryBase: 3 * time.Second, RetryMax: 30 * time.Second},
+		{TargetURI: "h:2", StatPrefix: "s", Credentials: true},
+		{TargetURI: "h:3", StatPrefix: "s", Credentials: true},
+	}
+	if got := p.Cluster.EDS.Source.API.GRPC; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 }
 
