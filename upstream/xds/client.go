@@ -41,8 +41,8 @@ type Config struct {
 	Layers   []Layer
 	SetLayer func(name string, values map[string]any) error
 
-	// Credentials returns those for a target that is given by URI. Nil, or a
-	// target without channel credentials, is plain text.
+	// Credentials returns those for a target that is given by URI. Nil means
+	// plain text, and refuses targets that are given with credentials.
 	Credentials func(config.GRPCService) (credentials.TransportCredentials, error)
 
 	// Product is the product name, told to servers; default "proxy".
@@ -128,7 +128,7 @@ func New(o Config) (*Client, error) {
 		default:
 			return nil, errors.New("xds: ads_config: api_type is not one of GRPC, DELTA_GRPC, AGGREGATED_GRPC and AGGREGATED_DELTA_GRPC")
 		}
-		if err := checkTarget(o.ADS); err != nil {
+		if err := c.checkTarget(o.ADS); err != nil {
 			return nil, fmt.Errorf("xds: ads_config: %w", err)
 		}
 		c.ads = c.newMux(o.ADS, aggregatedMethod(delta), delta, o.Store.Root())
@@ -149,12 +149,16 @@ func New(o Config) (*Client, error) {
 	return c, nil
 }
 
-func checkTarget(api *config.APISource) error {
+// checkTarget tells what of the target of an API source cannot work here.
+func (c *Client) checkTarget(api *config.APISource) error {
 	if len(api.GRPC) != 1 {
 		return fmt.Errorf("grpc_services: %d services, exactly one is supported", len(api.GRPC))
 	}
-	if g := api.GRPC[0]; g.ClusterName == "" && g.TargetURI == "" {
+	switch g := &api.GRPC[0]; {
+	case g.ClusterName == "" && g.TargetURI == "":
 		return errors.New("grpc_services: neither a cluster name nor a target URI")
+	case g.Credentials && c.o.Credentials == nil:
+		return errors.New("grpc_services[0].google_grpc: credentials are not supported, use envoy_grpc and a cluster with a transport socket")
 	}
 	return nil
 }
@@ -172,7 +176,7 @@ func (c *Client) check(s *config.ConfigSource) error {
 	case config.SourceAPI:
 		switch s.API.Type {
 		case config.APIGRPC, config.APIDeltaGRPC:
-			return checkTarget(s.API)
+			return c.checkTarget(s.API)
 		}
 		return errors.New("api_config_source: api_type is not one of GRPC and DELTA_GRPC")
 	}
@@ -180,10 +184,14 @@ func (c *Client) check(s *config.ConfigSource) error {
 }
 
 func (c *Client) newMux(api *config.APISource, method string, delta bool, sc *store.Scope) *mux {
+	pace := backoff{rand: c.o.Rand, first: firstDelay, last: lastDelay}
+	if g := &api.GRPC[0]; g.RetryBase > 0 {
+		pace.first, pace.last = g.RetryBase, g.RetryMax
+	}
 	return &mux{
 		method: method, delta: delta, nodeAll: !delta && !api.SetNodeOnFirstMessageOnly,
 		node: c.node, stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
-		backoff: backoff{rand: c.o.Rand, last: lastDelay}, log: c.log, wake: make(chan struct{}, 1),
+		backoff: pace, log: c.log, wake: make(chan struct{}, 1),
 		open: func(ctx context.Context) (stream, error) {
 			if err := c.wait(ctx); err != nil {
 				return nil, err

@@ -178,7 +178,7 @@ func TestStreamIsOpenedAgain(t *testing.T) {
 }
 
 func TestBackoffDoublesUpToItsEnd(t *testing.T) {
-	b := backoff{last: lastDelay}
+	b := backoff{first: firstDelay, last: lastDelay}
 	b.rand = func() uint64 { return uint64(b.most) - 1 }
 	var got []time.Duration
 	for range 9 {

@@ -8,7 +8,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/upstream"
@@ -65,9 +67,13 @@ func (s *grpcStream) Close() { _ = s.conn.Close() }
 
 // openGRPC opens a stream to the server of an API source.
 func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool, method string) (stream, error) {
-	target := api.GRPC[0]
+	target := &api.GRPC[0]
+	most := c.o.MaxMessageBytes
+	if n := int(target.MaxReceiveBytes); n > 0 {
+		most = min(most, n)
+	}
 	o := []grpc.DialOption{
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.o.MaxMessageBytes), grpc.ForceCodecV2(codec{})),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most), grpc.ForceCodecV2(codec{})),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(),
 		grpc.WithUserAgent(c.o.Product),
 	}
@@ -80,17 +86,27 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 		if authority == "" {
 			authority = target.ClusterName
 		}
+		cl, err := c.control(target.ClusterName)
+		if err != nil {
+			return nil, err
+		}
+		if k, ok := keepalives(cl.Config()); ok {
+			o = append(o, grpc.WithKeepaliveParams(k))
+		}
 		o = append(o, grpc.WithAuthority(authority),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx, target.ClusterName) }))
 	case c.o.Credentials != nil:
 		var err error
-		if creds, err = c.o.Credentials(target); err != nil {
+		if creds, err = c.o.Credentials(*target); err != nil {
 			return nil, fmt.Errorf("xds: credentials for %q: %w", uri, err)
 		}
 	}
 	conn, err := grpc.NewClient(uri, append(o, grpc.WithTransportCredentials(creds))...)
 	if err != nil {
 		return nil, fmt.Errorf("xds: target %q: %w", uri, err)
+	}
+	for _, h := range target.Metadata {
+		ctx = metadata.AppendToOutgoingContext(ctx, h.Name, h.Value)
 	}
 	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 	if err != nil {
@@ -100,16 +116,29 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 	return &grpcStream{s, conn, delta}, nil
 }
 
+// keepalives are the pings that find out that the other side is gone without a
+// word. There are none unless the cluster asks for them.
+func keepalives(c *config.Cluster) (p keepalive.ClientParameters, ok bool) {
+	h := &c.HTTP.HTTP2Options
+	return keepalive.ClientParameters{Time: h.KeepaliveInterval, Timeout: h.KeepaliveTimeout}, h.KeepaliveInterval > 0
+}
+
+// control returns the cluster of a control plane.
+func (c *Client) control(name string) (*upstream.Cluster, error) {
+	if h := c.manager.Cluster(name); h != nil {
+		if cl := h.Current(); cl != nil {
+			return cl, nil
+		}
+	}
+	return nil, fmt.Errorf("xds: cluster %q of the control plane is not there", name)
+}
+
 // dial connects to a host of a cluster of the manager, as its transport socket
 // wants it.
 func (c *Client) dial(ctx context.Context, name string) (net.Conn, error) {
-	h := c.manager.Cluster(name)
-	if h == nil {
-		return nil, fmt.Errorf("xds: cluster %q of the control plane is not there", name)
-	}
-	cl := h.Current()
-	if cl == nil {
-		return nil, fmt.Errorf("xds: cluster %q of the control plane is not there", name)
+	cl, err := c.control(name)
+	if err != nil {
+		return nil, err
 	}
 	to, err := cl.Pick(nil)
 	if err != nil {

@@ -13,13 +13,16 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
@@ -153,7 +156,10 @@ func TestBadServersDoNoHarm(t *testing.T) {
 }
 
 func TestTargetByURI(t *testing.T) {
+	sent := make(chan string, 100)
 	address := badServer(t, func(_ int, s grpc.ServerStream) error {
+		m, _ := metadata.FromIncomingContext(s.Context())
+		sent <- strings.Join(m.Get("token"), ",")
 		var q []byte
 		if err := errors.Join(s.RecvMsg(&q), s.SendMsg((&answer{kind: clusterKind, version: "1", nonce: "n"}).encode(t, true))); err != nil {
 			return err
@@ -162,9 +168,10 @@ func TestTargetByURI(t *testing.T) {
 		return nil
 	})
 	r := overGRPC(t, address, "", func(c *Config) {
-		c.ADS = &config.APISource{Type: config.APIDeltaGRPC, GRPC: []config.GRPCService{{TargetURI: address}}}
+		c.ADS = &config.APISource{Type: config.APIDeltaGRPC, GRPC: []config.GRPCService{{TargetURI: address, Metadata: []config.HeaderToAdd{{Name: "token", Value: "secret"}}}}}
 	})
 	eventually(t, "version", "1", r.m.Version)
+	equal(t, "metadata", <-sent, "secret")
 	equal(t, "connections by the cluster", r.counts("cluster.control.upstream_cx_total"), "upstream_cx_total=0")
 }
 
@@ -254,5 +261,25 @@ func TestControlPlaneThatIsNoCluster(t *testing.T) {
 	r := overGRPC(t, "127.0.0.1:1", "", nil)
 	if _, err := r.c.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: cluster "nobody" of the control plane is not there` {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestKeepalives(t *testing.T) {
+	d := config.NewDecoder(config.Options{})
+	for _, tt := range []struct {
+		options string
+		want    keepalive.ClientParameters
+		ok      bool
+	}{
+		{"{}", keepalive.ClientParameters{}, false},
+		{"{connection_keepalive: {interval: 30s, timeout: 5s}}", keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 5 * time.Second}, true},
+	} {
+		p, err := d.ClusterText("", []byte("{name: c, http2_protocol_options: "+tt.options+"}"), config.FormV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := keepalives(p.Cluster); got != tt.want || ok != tt.ok {
+			t.Errorf("%s: got %+v %t, want %+v %t", tt.options, got, ok, tt.want, tt.ok)
+		}
 	}
 }

@@ -122,7 +122,7 @@ func (m *mux) topicLocked(k kind) *topic {
 			return t
 		}
 	}
-	t := &topic{kind: k, entries: make(map[string]*entry), pace: backoff{rand: m.backoff.rand, last: lastRefusal}}
+	t := &topic{kind: k, entries: make(map[string]*entry), pace: backoff{rand: m.backoff.rand, first: firstDelay, last: lastRefusal}}
 	m.topics = append(m.topics, t)
 	return t
 }

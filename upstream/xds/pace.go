@@ -18,14 +18,14 @@ const (
 // backoff tells how long to wait before the next try: a random part of a time
 // that doubles from try to try.
 type backoff struct {
-	rand func() uint64
-	last time.Duration // beyond which it does not double
-	most time.Duration // of the next delay; 0: of the first
+	rand        func() uint64
+	first, last time.Duration // last is that beyond which it does not double
+	most        time.Duration // of the next delay; 0: first
 }
 
 func (b *backoff) next() time.Duration {
 	if b.most == 0 {
-		b.most = firstDelay
+		b.most = b.first
 	}
 	d := time.Duration(b.rand()%uint64(b.most)) + 1
 	b.most = min(2*b.most, b.last)

@@ -262,6 +262,8 @@ func TestSourcesThatCannotWork(t *testing.T) {
 			"xds: ads_config: grpc_services: neither a cluster name nor a target URI"},
 		{"two-targets", Config{ADS: &config.APISource{Type: config.APIGRPC, GRPC: append(grpc, grpc...)}},
 			"xds: ads_config: grpc_services: 2 services, exactly one is supported"},
+		{"credentials", Config{ADS: &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{TargetURI: "h:1", Credentials: true}}}},
+			"xds: ads_config: grpc_services[0].google_grpc: credentials are not supported, use envoy_grpc and a cluster with a transport socket"},
 		{"unset", Config{Layers: []Layer{{Name: "l"}}}, `xds: runtime layer "l": no source given, one of path, path_config_source, api_config_source and ads is needed`},
 	}
 	for _, tt := range tests {
