@@ -9,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -81,7 +79,7 @@ func duplicate(c syscall.Conn, name string) (*os.File, error) {
 		return nil, err
 	}
 	fd, dupErr := -1, error(nil)
-	err = raw.Control(func(of uintptr) { fd, dupErr = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	err = raw.Control(func(of uintptr) { fd, dupErr = duplicateFD(of) })
 	if err = errors.Join(err, dupErr); err != nil {
 		return nil, err
 	}
@@ -93,7 +91,7 @@ func duplicate(c syscall.Conn, name string) (*os.File, error) {
 func (s *Server) HandOver() {
 	all := s.snapshotListeners()
 	for _, l := range all {
-		l.halt()
+		l.halt(false)
 	}
 	for _, l := range all {
 		l.accepter.Wait()
@@ -189,14 +187,17 @@ func (s *Server) Adopt(c Connection) error {
 	return fmt.Errorf("statsd: connection of %q: no listener takes it", c.Address)
 }
 
-// adopt serves conn as one of l's unless l is to end.
+// adopt serves conn as one of l's unless l is to end. It was admitted before, so
+// that no limit forbids it.
 func (s *Server) adopt(l *listener, conn net.Conn, read []byte) bool {
 	l.adopting.Lock()
 	defer l.adopting.Unlock()
 	if l.stopping() {
 		return false
 	}
-	s.admit(l, conn, read)
+	st := s.newStream(l, conn, read)
+	l.conns.take(st)
+	st.start()
 	return true
 }
 

@@ -38,14 +38,18 @@ type listener struct {
 	figures *figures
 	conns   connSet
 
-	stop     chan struct{} // closed when the listener is to end
-	halting  sync.Once
-	adopting sync.Mutex // held while stop is closed, and while a connection is adopted
-	ending   sync.Once
-	accepter sync.WaitGroup
-	readers  sync.WaitGroup
-	streams  sync.WaitGroup
-	closing  sync.Once
+	stop   chan struct{} // closed when the listener is to end
+	linger time.Duration // how long what is there is taken in, at the end
+	// acceptUntil is when it accepts no more connections; set before stop is
+	// closed.
+	acceptUntil time.Time
+	halting     sync.Once
+	adopting    sync.Mutex // held while stop is closed, and while a connection is adopted
+	ending      sync.Once
+	accepter    sync.WaitGroup
+	readers     sync.WaitGroup
+	streams     sync.WaitGroup
+	closing     sync.Once
 }
 
 // bind opens the sockets of one listener. What the log should hear about it is
@@ -55,7 +59,7 @@ func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &listener{cfg: cfg, addr: addr, stop: make(chan struct{})}
+	l = &listener{cfg: cfg, addr: addr, stop: make(chan struct{}), linger: drainTotal}
 	defer func() {
 		if err != nil {
 			l.close()

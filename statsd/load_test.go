@@ -258,7 +258,7 @@ func TestQuietClientsGoWhenItIsCrowded(t *testing.T) {
 	add := func() *deadlines {
 		d := &deadlines{}
 		st := &stream{l: l, conn: d}
-		if why := l.conns.add(st); why != "" {
+		if why, _ := l.conns.add(st); why != "" {
 			t.Fatal(why)
 		}
 		all = append(all, st)

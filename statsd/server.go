@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -197,33 +198,54 @@ func (s *Server) StopListener(name string) bool {
 	return false
 }
 
-// end stops accepting, lets readers and connections take in what is there, and
+// end lets the accepter, readers and connections take in what is there, and
 // closes the listener. It returns when that is done, also to those who come
 // second.
 func (l *listener) end() {
 	l.ending.Do(func() {
-		l.halt()
-		l.accepter.Wait()
+		l.halt(true)
 		l.conns.drain()
+		l.accepter.Wait()
 		l.readers.Wait()
 		l.streams.Wait()
 		l.close()
 	})
 }
 
-// halt ends accepting and reading of datagrams. It does not wait for that.
-func (l *listener) halt() {
+// halt ends accepting, of connections that wait already only after some time if
+// linger is set, and reading of datagrams. It does not wait for that.
+func (l *listener) halt(linger bool) {
 	l.halting.Do(func() {
 		l.adopting.Lock()
+		l.acceptUntil = time.Now().Add(l.linger)
 		close(l.stop)
 		l.adopting.Unlock()
-		if l.accept != nil {
+		switch {
+		case l.accept == nil:
+		case linger:
+			l.acceptBefore(time.Unix(1, 0)) // wakes the accepter
+		default:
 			_ = l.accept.Close() // ends the accepter
 		}
 		for _, so := range l.sockets {
 			_ = so.conn.SetReadDeadline(time.Unix(1, 0)) // ends the wait of its reader
 		}
 	})
+}
+
+// acceptBefore sets the deadline for accepting.
+func (l *listener) acceptBefore(t time.Time) {
+	_ = l.plain.(interface{ SetDeadline(time.Time) error }).SetDeadline(t) // fails only when it is closed
+}
+
+// acceptsMore reports whether a listener that is to end should accept once more.
+func (l *listener) acceptsMore() bool {
+	now := time.Now()
+	if c, ok := l.plain.(syscall.Conn); !ok || !now.Before(l.acceptUntil) || !waits(c) {
+		return false
+	}
+	l.acceptBefore(now.Add(drainIdle))
+	return true
 }
 
 // stopping reports whether the listener is to end.

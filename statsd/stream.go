@@ -2,6 +2,7 @@ package statsd
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -23,11 +25,16 @@ const (
 	crowdedIdle   = 60 * time.Second
 	lengthPrefix  = 4
 	acceptedPause = 5 * time.Millisecond // after an error of accept, such as too many open files
+
+	// Clients that make a connection for each line can have many before the
+	// server gets to the first, so one that is too many waits so long.
+	placePatience = 500 * time.Millisecond
 )
 
 // connSet are the connections of a listener.
 type connSet struct {
-	total, perAddr int // limits
+	total, perAddr int           // limits
+	patience       time.Duration // how long a connection waits that is one too many
 
 	// draining is set when the server stops: see stream.arm.
 	draining atomic.Bool
@@ -35,37 +42,104 @@ type connSet struct {
 	// be handed over.
 	taker atomic.Pointer[func(*stream) bool]
 
-	mu    sync.Mutex
+	freed chan struct{} // holds something when a place was freed since it was looked at
+
+	mu    sync.Mutex // guards the rest
 	conns map[*stream]struct{}
 	from  map[netip.Addr]int
+	// lasting are the addresses, the invalid one for all, for whose places it
+	// is no use to wait: somebody did, and since then none was freed.
+	lasting map[netip.Addr]bool
 }
 
 func (c *connSet) init() {
+	c.patience = placePatience
+	c.freed = make(chan struct{}, 1)
 	c.conns = make(map[*stream]struct{})
 	c.from = make(map[netip.Addr]int)
+	c.lasting = make(map[netip.Addr]bool)
 }
 
-// add takes in st unless that is too many. Otherwise it says what the limit is.
-func (c *connSet) add(st *stream) (limit string) {
+// add takes in st unless that is too many. Otherwise it says what the limit is,
+// and whose places are taken.
+func (c *connSet) add(st *stream) (limit string, whose netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.conns) >= c.total {
-		return "connections"
+		return "connections", netip.Addr{}
 	}
+	if st.addr.IsValid() && c.from[st.addr] >= c.perAddr {
+		return "per_address", st.addr
+	}
+	c.takeLocked(st)
+	return "", netip.Addr{}
+}
+
+// take takes in st, even if that is too many.
+func (c *connSet) take(st *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.takeLocked(st)
+}
+
+// takeLocked is take with c.mu held.
+func (c *connSet) takeLocked(st *stream) {
 	if st.addr.IsValid() {
-		if c.from[st.addr] >= c.perAddr {
-			return "per_address"
-		}
 		c.from[st.addr]++
 	}
 	c.conns[st] = struct{}{}
-	return ""
+}
+
+// await takes in st as soon as there is a place. It says what the limit is if
+// there is none for some time, or was none when somebody else waited. When stop
+// is closed meanwhile there is no limit any more. Only one goroutine may wait.
+func (c *connSet) await(st *stream, stop <-chan struct{}) (limit string) {
+	if limit, _ = c.add(st); limit == "" {
+		return ""
+	}
+	select {
+	case <-stop:
+		stop = nil // the limit holds for those that come after the end has begun
+	default:
+	}
+	patience := time.NewTimer(c.patience)
+	defer patience.Stop()
+	for {
+		limit, whose := c.add(st)
+		if limit == "" || c.lasts(whose) {
+			return limit
+		}
+		select {
+		case <-c.freed:
+		case <-stop:
+			c.take(st)
+			return ""
+		case <-patience.C:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.lasting[whose] = true
+			return limit
+		}
+	}
+}
+
+// lasts reports whether it is no use to wait for a place.
+func (c *connSet) lasts(whose netip.Addr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lasting[whose]
 }
 
 func (c *connSet) remove(st *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, st)
+	delete(c.lasting, netip.Addr{})
+	delete(c.lasting, st.addr)
+	select {
+	case c.freed <- struct{}{}:
+	default:
+	}
 	if st.addr.IsValid() {
 		if c.from[st.addr]--; c.from[st.addr] == 0 {
 			delete(c.from, st.addr)
@@ -129,7 +203,7 @@ func (st *stream) arm() {
 	case st.l.conns.draining.Load():
 		now := time.Now()
 		if st.end.IsZero() {
-			st.end = now.Add(drainTotal)
+			st.end = now.Add(st.l.linger)
 		}
 		until = now.Add(drainIdle)
 		if until.After(st.end) {
@@ -150,6 +224,9 @@ func (st *stream) arm() {
 func (st *stream) idled() (why string) {
 	switch {
 	case st.l.conns.draining.Load():
+		if st.more() {
+			return ""
+		}
 		return "shutdown"
 	case st.l.cfg.IdleTimeout > 0, st.l.cfg.IdleTimeout == 0 && st.l.conns.crowded():
 		return "idle"
@@ -157,43 +234,75 @@ func (st *stream) idled() (why string) {
 	return ""
 }
 
-// acceptStreams takes in connections until the listener is closed.
+// more reports whether st, which has not read for some time, could.
+func (st *stream) more() bool {
+	conn := st.conn
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn()
+	}
+	c, ok := conn.(syscall.Conn)
+	st.mu.Lock()
+	ended := !time.Now().Before(st.end)
+	st.mu.Unlock()
+	return ok && !ended && waits(c)
+}
+
+// acceptStreams takes in connections until the listener is closed, or is to end
+// and none waits.
 func (s *Server) acceptStreams(l *listener) {
 	for {
 		c, err := l.accept.Accept()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
+		switch {
+		case err == nil:
+			s.admit(l, c)
+		case errors.Is(err, net.ErrClosed):
+			return
+		case l.stopping() && errors.Is(err, os.ErrDeadlineExceeded):
+			if !l.acceptsMore() {
 				return
 			}
+		default:
 			l.figures.readErrors.Inc()
 			s.pause(acceptedPause)
-			continue
 		}
-		s.admit(l, c, nil)
 	}
 }
 
-// admit starts serving c or refuses it. What was read from c before is in
-// read.
-func (s *Server) admit(l *listener, c net.Conn, read []byte) {
+// newStream returns the stream of c. What was read from c before is in read.
+func (s *Server) newStream(l *listener, c net.Conn, read []byte) *stream {
 	l.figures.connections.Inc()
 	st := &stream{server: s, l: l, conn: c, lane: s.nextStreamLane(), buf: read, n: len(read)}
-	why := ""
-	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil && !l.addr.unix() {
+	from := c.RemoteAddr()
+	if from == nil || l.addr.unix() { // nil if it was adopted and the other end is gone; what it sent is there
+		return st
+	}
+	if a, err := netip.ParseAddrPort(from.String()); err == nil {
 		st.addr = a.Addr().Unmap()
 		st.from.name = a.String()
-		if !l.allowed(st.addr) {
-			why = "address"
-		}
 	}
-	if why == "" {
-		why = l.conns.add(st)
+	return st
+}
+
+// admit serves c or refuses it.
+func (s *Server) admit(l *listener, c net.Conn) {
+	st := s.newStream(l, c, nil)
+	why := ""
+	if st.addr.IsValid() && !l.allowed(st.addr) {
+		why = "address"
+	} else {
+		why = l.conns.await(st, l.stop)
 	}
 	if why != "" {
 		l.figures.end("refused", why)
 		_ = c.Close()
 		return
 	}
+	st.start()
+}
+
+// start serves st, which has a place, in a goroutine of its own.
+func (st *stream) start() {
+	s, l, c := st.server, st.l, st.conn
 	l.figures.active.Inc()
 	if l.conns.crowded() {
 		l.conns.rearm()

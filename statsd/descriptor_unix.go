@@ -1,0 +1,29 @@
+//go:build unix
+
+package statsd
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// duplicateFD returns another descriptor of what fd stands for.
+func duplicateFD(fd uintptr) (int, error) {
+	return unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// waits reports whether a socket has something to accept or to read, be it the
+// end.
+func waits(c syscall.Conn) (ok bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, 0)
+		ok = err == nil && n == 1
+	})
+	return ok && err == nil
+}
