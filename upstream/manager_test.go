@@ -214,7 +214,7 @@ func TestRefusedClusters(t *testing.T) {
 }
 
 func TestView(t *testing.T) {
-	r, _ := started(t, nil, strings.Replace(static("a:b", 2, `alt_stat_name: other
+	r, _ := started(t, nil, strings.Replace(static("a:b", 2, `alt_stat_name: other:one
 outlier_detection: {}
 circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name: a:b", "name: 'a:b'", 1))
 	r.add(byEDS("e", ""))
@@ -227,7 +227,7 @@ circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name:
 		t.Fatalf("%d clusters, version %s", len(views), r.Version())
 	}
 	a, b := views[0], views[1]
-	if a.Name != "a:b" || a.ObservabilityName != "other" || !a.AddedViaAPI || a.Version != "v1" || a.LastUpdated.IsZero() || a.EDSServiceName != "" || a.Parsed == nil {
+	if a.Name != "a:b" || a.ObservabilityName != "other:one" || !a.AddedViaAPI || a.Version != "v1" || a.LastUpdated.IsZero() || a.EDSServiceName != "" || a.Parsed == nil {
 		t.Errorf("view %+v", a)
 	}
 	if a.Outlier == nil || a.Outlier.Average != -1 || b.Outlier != nil {

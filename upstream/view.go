@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -47,8 +46,8 @@ func (e *entry) view(v *View) {
 		Name: c.config.Name, ObservabilityName: c.config.Name, AddedViaAPI: e.viaAPI,
 		Version: e.version, LastUpdated: e.updated, Config: c.config, Parsed: e.parsed, Sets: c.Sets(),
 	}
-	if c.config.StatName != strings.ReplaceAll(c.config.Name, ":", "_") {
-		v.ObservabilityName = c.config.StatName
+	if alt := c.config.AltStatName; alt != "" {
+		v.ObservabilityName = alt // as given; only names of statistics are changed
 	}
 	if eds := c.config.EDS; eds != nil && eds.ServiceName != c.config.Name {
 		v.EDSServiceName = eds.ServiceName

@@ -15,6 +15,8 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *Cluster {
 		Form:     c.form,
 		Name:     m.GetName(),
 		StatName: statName(m),
+
+		AltStatName: m.GetAltStatName(),
 		Type:     DiscoveryType(m.GetType()),
 
 		ConnectTimeout:            timer(m.GetConnectTimeout(), defaultConnectTimeout),

@@ -223,7 +223,7 @@ preconnect_policy: {predictive_preconnect_ratio: 2}
 		field     string
 		got, want any
 	}{
-		{"names", c.Name + " " + c.StatName, "c other_name"},
+		{"names", c.Name + " " + c.StatName + " " + c.AltStatName, "c other_name other:name"},
 		{"form", c.Form, config.FormV3},
 		{"type", c.Type, config.StrictDNS},
 		{"times", []time.Duration{c.ConnectTimeout, c.CleanupInterval}, []time.Duration{250 * time.Millisecond, 9 * time.Second}},

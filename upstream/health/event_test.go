@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,18 +60,22 @@ func TestEvents(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var c counts
+				var mu sync.Mutex // guards got and seen
 				var got strings.Builder
-				var k *Checker
 				seen := 0
 				s := &script{steps: tt.steps}
 				k, err := New(Config{
 					Check: tt.check, Stats: c.stats(), Custom: func(*host.Host) Prober { return s },
 					Done: func(Report) {
+						mu.Lock()
+						defer mu.Unlock()
 						if seen++; seen > 1 {
 							got.WriteByte('|')
 						}
 					},
 					Log: func(e Event) {
+						mu.Lock()
+						defer mu.Unlock()
 						if b := got.String(); b != "" && !strings.HasSuffix(b, "|") {
 							got.WriteByte(' ')
 						}
@@ -83,9 +88,11 @@ func TestEvents(t *testing.T) {
 				h := testHost()
 				h.SetFlags(tt.flags)
 				k.Add(h)
-				for seen < len(tt.steps) {
+				for done := 0; done < len(tt.steps); {
 					time.Sleep(time.Second)
-					synctest.Wait()
+					mu.Lock()
+					done = seen
+					mu.Unlock()
 				}
 				k.Close()
 				if got := got.String() + "|"; got != tt.want {
