@@ -244,7 +244,7 @@ circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name:
 	if b.ObservabilityName != "e" || b.EDSServiceName != "e-service" {
 		t.Errorf("view %+v", b)
 	}
-	if r.value("cluster.other.membership_total") != 2 {
+	if r.value("cluster.other_one.membership_total") != 2 {
 		t.Error("statistics are not under the alternative name")
 	}
 	// Stopping early stops.

@@ -17,7 +17,7 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *Cluster {
 		StatName: statName(m),
 
 		AltStatName: m.GetAltStatName(),
-		Type:     DiscoveryType(m.GetType()),
+		Type:        DiscoveryType(m.GetType()),
 
 		ConnectTimeout:            timer(m.GetConnectTimeout(), defaultConnectTimeout),
 		BufferLimitBytes:          u32(m.GetPerConnectionBufferLimitBytes(), defaultBufferLimit),
