@@ -17,6 +17,8 @@ type Assignment struct {
 	Overprovisioning uint32
 	// WeightedHealth makes priority health count weights in place of hosts.
 	WeightedHealth bool
+	// DropOverload is the percentage of requests that the cluster asks to drop.
+	DropOverload float64
 }
 
 // PriorityHosts is the hosts of one priority in the order they are shown.
@@ -32,7 +34,7 @@ func ResolveAssignment(a *config.Assignment) (*Assignment, error) {
 	if a == nil {
 		return out, nil
 	}
-	out.Overprovisioning, out.WeightedHealth = a.OverprovisioningFactor, a.WeightedPriorityHealth
+	out.Overprovisioning, out.WeightedHealth, out.DropOverload = a.OverprovisioningFactor, a.WeightedPriorityHealth, a.DropOverload
 	for i := range a.Localities {
 		l := &a.Localities[i]
 		for j := range l.Endpoints {
