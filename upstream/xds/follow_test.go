@@ -6,7 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 func TestClustersAndHostsOverTheAggregatedStream(t *testing.T) {
@@ -287,6 +291,35 @@ func TestStaleHostsGo(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		equal(t, "hosts", r.hosts("a"), ":2")
+		r.stop()
+	})
+}
+
+func TestPolicyOfAnAssignment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, nil)
+		r.start()
+		s := r.open()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		a := endpointsOf("a", 1, 2, 3)
+		a.Policy = &endpointv3.ClusterLoadAssignment_Policy{
+			OverprovisioningFactor: wrapperspb.UInt32(200),
+			DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{{
+				Category: "load", DropPercentage: &typev3.FractionalPercent{Numerator: 125, Denominator: typev3.FractionalPercent_TEN_THOUSAND},
+			}},
+		}
+		hosts := a.GetEndpoints()[0].GetLbEndpoints()
+		hosts[0].HealthStatus, hosts[1].HealthStatus = corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_DRAINING
+		a.NamedEndpoints = map[string]*endpointv3.Endpoint{"third": hosts[2].GetEndpoint()}
+		hosts[2].HostIdentifier = &endpointv3.LbEndpoint_EndpointName{EndpointName: "third"}
+		s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+		c := r.m.Cluster("a").Current()
+		set := c.Sets()[0]
+		if len(set.Hosts) != 3 || set.Overprovisioning != 200 || c.DropOverload() != 1.25 {
+			t.Fatalf("%d hosts, factor %d, %v%% to drop, want 3, 200 and 1.25%%", len(set.Hosts), set.Overprovisioning, c.DropOverload())
+		}
+		equal(t, "flags", set.Hosts[0].Flags().String()+" "+set.Hosts[1].Flags().String()+" "+set.Hosts[2].Flags().String(),
+			"/failed_eds_health /eds_status_draining healthy")
 		r.stop()
 	})
 }
