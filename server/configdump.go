@@ -110,12 +110,12 @@ func assignments(m *upstream.Manager, viaAPI bool) iter.Seq[configdump.Assignmen
 }
 
 func assignment(v *upstream.View) configdump.Assignment {
-	a := configdump.Assignment{Name: v.Name}
+	a := configdump.Assignment{Name: v.Name, DropPercent: v.DropOverload}
 	if v.EDSServiceName != "" {
 		a.Name = v.EDSServiceName
 	}
 	if given := v.Config.Assignment; given != nil {
-		a.Overprovisioning, a.DropPercent = given.OverprovisioningFactor, given.DropOverload
+		a.Overprovisioning = given.OverprovisioningFactor
 	}
 	for _, set := range v.Sets {
 		a.Overprovisioning = set.Overprovisioning

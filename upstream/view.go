@@ -22,6 +22,7 @@ type View struct {
 	Config            *config.Cluster
 	Parsed            *config.ParsedCluster // with the message as given
 	Sets              []*host.Set           // by priority; values of hosts are read live
+	DropOverload      float64               // percent of requests to drop
 }
 
 // Limits are the maxima of one request priority that are shown.
@@ -44,7 +45,7 @@ func (e *entry) view(v *View) {
 	c := e.cluster
 	*v = View{
 		Name: c.config.Name, ObservabilityName: c.config.Name, AddedViaAPI: e.viaAPI,
-		Version: e.version, LastUpdated: e.updated, Config: c.config, Parsed: e.parsed, Sets: c.Sets(),
+		Version: e.version, LastUpdated: e.updated, Config: c.config, Parsed: e.parsed, Sets: c.Sets(), DropOverload: c.DropOverload(),
 	}
 	if alt := c.config.AltStatName; alt != "" {
 		v.ObservabilityName = alt // as given; only names of statistics are changed

@@ -83,6 +83,7 @@ func (n *name) assignment(p uint32, hosts []host.Spec) *upstream.Assignment {
 		Priorities:       make([]upstream.PriorityHosts, p+1),
 		Overprovisioning: n.c.Assignment.OverprovisioningFactor,
 		WeightedHealth:   n.c.Assignment.WeightedPriorityHealth,
+		DropOverload:     n.c.Assignment.DropOverload,
 	}
 	a.Priorities[p] = upstream.PriorityHosts{
 		Hosts:           hosts,

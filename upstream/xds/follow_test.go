@@ -318,6 +318,11 @@ func TestPolicyOfAnAssignment(t *testing.T) {
 		if len(set.Hosts) != 3 || set.Overprovisioning != 200 || c.DropOverload() != 1.25 {
 			t.Fatalf("%d hosts, factor %d, %v%% to drop, want 3, 200 and 1.25%%", len(set.Hosts), set.Overprovisioning, c.DropOverload())
 		}
+		for v := range r.m.Clusters {
+			if v.DropOverload != 1.25 {
+				t.Errorf("%v%% to drop are shown, want 1.25%%", v.DropOverload)
+			}
+		}
 		equal(t, "flags", set.Hosts[0].Flags().String()+" "+set.Hosts[1].Flags().String()+" "+set.Hosts[2].Flags().String(),
 			"/failed_eds_health /eds_status_draining healthy")
 		r.stop()
