@@ -154,11 +154,21 @@ func (c *Cluster) RequestFinished(h *host.Host, e RequestEnd) {
 	case !e.LocalReset:
 		h.Stats.RqError.Inc()
 	}
-	c.countAnswer(h, &e)
+	c.countAnswer(h, &e, true)
 }
 
-// countAnswer moves the statistics by status.
-func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd) {
+// RequestRefused notes a request that was never attached to a connection: there
+// was no host for it, which is then nil, or none could be connected to, or a
+// circuit breaker was in the way. Of e only what is said of the answer counts.
+func (c *Cluster) RequestRefused(h *host.Host, e RequestEnd) {
+	if h != nil {
+		h.Stats.RqError.Inc()
+	}
+	c.countAnswer(h, &e, false)
+}
+
+// countAnswer moves the statistics by status. h is nil if no host was found.
+func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd, timed bool) {
 	if e.Status == 0 {
 		return
 	}
@@ -169,10 +179,12 @@ func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd) {
 	ms := uint64(max(e.Took.Milliseconds(), 0))
 	note := func(g *answerGroup, completed bool) {
 		g.count(e.Status, completed)
-		g.time().Record(ms)
+		if timed {
+			g.time().Record(ms)
+		}
 	}
 	note(c.answers.get(&c.answers.plain, c.scope, ""), true)
-	if e.Canary || h.Canary() {
+	if e.Canary || h != nil && h.Canary() {
 		note(c.answers.get(&c.answers.canary, c.scope, "canary."), true)
 	}
 	switch e.Origin {
@@ -180,6 +192,9 @@ func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd) {
 		note(c.answers.get(&c.answers.internal, c.scope, "internal."), true)
 	case ExternalOrigin:
 		note(c.answers.get(&c.answers.external, c.scope, "external."), true)
+	}
+	if h == nil {
+		return
 	}
 	if from, to := c.env.local.Zone, h.Locality().Zone; from != "" && to != "" {
 		note(c.answers.zone(c.scope, from, to), false)

@@ -1,0 +1,76 @@
+// Command reverse-proxy is a reverse proxy for HTTP and TCP on top of the library:
+// clusters come from a bootstrap file or a control plane, are checked, balanced,
+// broken and counted, and the administration port shows all of it.
+//
+//	go run ./examples/reverse-proxy --config bootstrap.yaml --listeners listeners.json
+//	curl 127.0.0.1:8080/hello
+//	curl 127.0.0.1:9901/clusters
+//
+// listeners.json says where to listen and what becomes of it; see the type Route:
+//
+//	[{"name": "web", "address": "127.0.0.1:8080", "cluster": "backend", "timeout": "15s", "retries": 2},
+//	 {"name": "db", "protocol": "tcp", "address": "127.0.0.1:5432", "cluster": "db"}]
+//
+// With --socket-path a second process, started with --restart-epoch 1, takes over
+// from a running one without losing a connection.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
+)
+
+func main() {
+	config := flag.String("config", "", "bootstrap `file`; empty: the default, without clusters")
+	listeners := flag.String("listeners", "listeners.json", "`file` of listeners")
+	var line server.CommandLine
+	flag.StringVar(&line.AdminAddressPath, "admin-address-path", "", "`file` to write the address of the administration port to")
+	flag.StringVar(&line.SocketPath, "socket-path", "", "begin of the `names` of sockets for hot restarts; empty: none")
+	flag.Uint64Var(&line.BaseID, "base-id", 0, "`number` that tells proxies apart which run side by side")
+	epoch := flag.Uint("restart-epoch", 0, "0 for the first process, one more for each that follows")
+	flag.DurationVar(&line.DrainTime, "drain-time", 10*time.Minute, "`time` over which clients are asked to close connections")
+	flag.DurationVar(&line.ParentShutdownTime, "parent-shutdown-time", 15*time.Minute, "`time` after which the process before is ended")
+	flag.Parse()
+	line.RestartEpoch, line.SocketMode = uint32(*epoch), 0o600
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *config, *listeners, line); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run reads both files and serves until ctx ends.
+func run(ctx context.Context, config, listeners string, line server.CommandLine) error {
+	boot, err := bootstrap.Load(bootstrap.Source{Path: config}, bootstrap.Options{})
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(listeners)
+	if err != nil {
+		return err
+	}
+	var routes []Route
+	if err := json.Unmarshal(text, &routes); err != nil {
+		return fmt.Errorf("%s: %w", listeners, err)
+	}
+	cfg, err := server.FromBootstrap(boot, server.Boot{CommandLine: line, Environment: os.LookupEnv})
+	if err != nil {
+		return err
+	}
+	p, err := newProxy(cfg, routes)
+	if err != nil {
+		return err
+	}
+	return p.server.Run(ctx)
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// Route is a listener and what becomes of its traffic.
+type Route struct {
+	Name     string `json:"name"`
+	Address  string `json:"address"`
+	Protocol string `json:"protocol"` // http (default) or tcp
+	Cluster  string `json:"cluster"`
+	High     bool   `json:"high_priority"` // takes the circuit breakers of high priority
+
+	// HTTP.
+	Timeout       Duration `json:"timeout"`         // of a request with its retries; default 15 s
+	PerTryTimeout Duration `json:"per_try_timeout"` // default: none of its own
+	Retries       int      `json:"retries"`         // after connect failures, resets, timeouts of a try and 5xx
+	HashHeader    string   `json:"hash_header"`     // places requests for RING_HASH and MAGLEV
+
+	// TCP.
+	ConnectAttempts int      `json:"connect_attempts"` // default 1
+	IdleTimeout     Duration `json:"idle_timeout"`     // default 1 h
+}
+
+// Duration is a time in JSON, such as "1.5s".
+type Duration time.Duration
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err == nil && v < 0 {
+		err = fmt.Errorf("%q is negative", text)
+	}
+	*d = Duration(v)
+	return err
+}
+
+// or returns d, or what holds if it was not given.
+func (d Duration) or(otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return time.Duration(d)
+}
+
+// proxy is a server with listeners that pass on what they get.
+type proxy struct {
+	server *server.Server
+	http   []*httpRoute
+	tcp    []*tcpRoute
+}
+
+// newProxy puts a proxy together. Nothing is bound before it runs.
+func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
+	p := &proxy{}
+	for _, r := range routes {
+		l := server.Listener{Name: r.Name, Address: r.Address, Direction: listeners.Inbound}
+		switch r.Protocol {
+		case "", "http":
+			h := &httpRoute{Route: r, proxy: p}
+			p.http = append(p.http, h)
+			l.Serve = h.serve
+		case "tcp":
+			t := &tcpRoute{Route: r, proxy: p, open: make(map[*tunnel]bool)}
+			p.tcp = append(p.tcp, t)
+			l.Serve = t.serve
+		default:
+			return nil, fmt.Errorf("listener %q: protocol %q is not one of http, tcp", r.Name, r.Protocol)
+		}
+		cfg.Listeners = append(cfg.Listeners, l)
+	}
+	// Hosts and clusters that go take their connections with them.
+	cfg.Clusters.Hooks = upstream.Hooks{
+		HostRemoved:      p.drain,
+		ClusterRemoved:   func(c *upstream.Cluster) { p.drain(c, nil) },
+		CloseConnections: p.closeConnections,
+	}
+	var err error
+	if p.server, err = server.New(cfg); err != nil {
+		return nil, err
+	}
+	for _, h := range p.http {
+		h.init(p.server.Store().Scope("http." + h.Name))
+	}
+	return p, nil
+}
+
+// drain closes connections to a host of a cluster, or to all its hosts if h is
+// nil, once no request uses them any more.
+func (p *proxy) drain(c *upstream.Cluster, h *host.Host) {
+	for _, r := range p.http {
+		r.pools.drain(c, h)
+	}
+}
+
+// closeConnections does what the cluster manager asks for: it wants those to one
+// host gone if it is unhealthy, which is about TCP, and else all to be drained.
+func (p *proxy) closeConnections(c *upstream.Cluster, h *host.Host) {
+	if h == nil {
+		p.drain(c, nil)
+		return
+	}
+	for _, r := range p.tcp {
+		r.close(h)
+	}
+}
+
+// cluster returns the cluster that a route leads to now, nil if there is none.
+func (p *proxy) cluster(r *Route) *upstream.Cluster {
+	if h := p.server.Clusters().Cluster(r.Cluster); h != nil {
+		return h.Current()
+	}
+	return nil
+}
+
+// priority returns the priority of the requests of a route.
+func (r *Route) priority() upstream.Priority {
+	if r.High {
+		return upstream.HighPriority
+	}
+	return upstream.DefaultPriority
+}

@@ -1,0 +1,567 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// TestMain finds goroutines that are left, but for those that the HTTP server lets
+// run out.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+}
+
+// backend is a real server that counts what comes.
+type backend struct {
+	http.Server
+	listener net.Listener
+	requests atomic.Int64
+	accepted atomic.Int64
+	answer   atomic.Pointer[http.HandlerFunc]
+}
+
+// newBackend starts one that answers 200 until told otherwise.
+func newBackend(t *testing.T, address string) *backend {
+	t.Helper()
+	b := &backend{}
+	var err error
+	if b.listener, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	b.does(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello from ", b.address()) })
+	b.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/health" {
+			b.requests.Add(1)
+		}
+		(*b.answer.Load())(w, r)
+	})
+	b.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			b.accepted.Add(1)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = b.Serve(b.listener) // ends by Close
+	}()
+	t.Cleanup(func() {
+		_ = b.Close()
+		<-done
+	})
+	return b
+}
+
+func (b *backend) does(f http.HandlerFunc) { b.answer.Store(&f) }
+
+func (b *backend) address() string { return b.listener.Addr().String() }
+
+// status answers with a status.
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// running is a proxy at work.
+type running struct {
+	*proxy
+	t      *testing.T
+	client *http.Client
+	stop   func()
+}
+
+// start runs a proxy of a bootstrap text with an administration port.
+func start(t *testing.T, clusters string, routes ...Route) *running {
+	t.Helper()
+	boot, err := bootstrap.Parse("boot.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+clusters), bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(boot, server.Boot{CommandLine: server.CommandLine{DrainTime: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range routes {
+		if routes[i].Address == "" {
+			routes[i].Address = "127.0.0.1:0"
+		}
+	}
+	p, err := newProxy(cfg, routes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.server.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.server.Run(ctx) }()
+	r := &running{proxy: p, t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		r.client.CloseIdleConnections()
+	})
+	t.Cleanup(r.stop)
+	select {
+	case <-p.server.Initialized():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the proxy is not initialized within 30 s")
+	}
+	return r
+}
+
+// static returns a static cluster with further fields.
+func static(fields string, hosts ...*backend) string {
+	s := "static_resources:\n  clusters:\n  - name: backend\n    connect_timeout: 20s\n    load_assignment:\n      cluster_name: backend\n      endpoints:\n      - lb_endpoints:\n"
+	for _, h := range hosts {
+		s += endpoint(h.address())
+	}
+	for line := range strings.Lines(fields) {
+		s += "    " + line
+	}
+	return s + "\n"
+}
+
+func endpoint(address string) string {
+	ip, port, _ := net.SplitHostPort(address)
+	return fmt.Sprintf("        - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", ip, port)
+}
+
+// address returns where a listener listens.
+func (r *running) address(name string) string {
+	r.t.Helper()
+	for _, l := range r.server.Listeners().List() {
+		if l.Name == name {
+			return l.Addresses[0].String()
+		}
+	}
+	r.t.Fatalf("no listener %q", name)
+	return ""
+}
+
+// get asks the listener "web" and returns status and body.
+func (r *running) get(header ...string) (int, string, *http.Response) {
+	r.t.Helper()
+	req, err := http.NewRequest("GET", "http://"+r.address("web")+"/x", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Error(err)
+		return 0, "", &http.Response{}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.t.Error(err)
+	}
+	return resp.StatusCode, string(body), resp
+}
+
+// stat returns the value of a counter or gauge, 0 if there is none.
+func (r *running) stat(name string) int {
+	r.t.Helper()
+	text := string(r.server.Admin().Request("GET", "/stats?filter=^"+strings.ReplaceAll(name, ".", "\\.")+"$", nil).Body)
+	_, value, ok := strings.Cut(strings.TrimSpace(text), ": ")
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		r.t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// want compares stats below "cluster.backend." with what they must be; the others
+// may be anything.
+func (r *running) want(stats map[string]int) {
+	r.t.Helper()
+	for name, want := range stats {
+		full := name
+		if !strings.HasPrefix(name, "http.") && !strings.HasPrefix(name, "listener") {
+			full = "cluster.backend." + name
+		}
+		if got := r.stat(full); got != want {
+			r.t.Errorf("%s is %d, want %d", full, got, want)
+		}
+	}
+}
+
+// host returns a host of the cluster by its address.
+func (r *running) host(address string) *host.Host {
+	r.t.Helper()
+	for _, s := range r.server.Clusters().Cluster("backend").Current().Sets() {
+		for _, h := range s.Hosts {
+			if h.AddressText() == address {
+				return h
+			}
+		}
+	}
+	r.t.Fatalf("no host %s", address)
+	return nil
+}
+
+func (r *running) cluster() *upstream.Cluster {
+	return r.server.Clusters().Cluster("backend").Current()
+}
+
+// eventually waits until ok says true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("not within 30 s: %s", what)
+}
+
+func web(r Route) Route {
+	r.Name, r.Cluster = "web", "backend"
+	return r
+}
+
+func TestCountersUnderLoad(t *testing.T) {
+	hosts := []*backend{newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")}
+	r := start(t, static("", hosts...), web(Route{}))
+	const clients, each = 8, 250
+	var running sync.WaitGroup
+	for range clients {
+		running.Go(func() {
+			for range each {
+				if code, body, _ := r.get(); code != 200 || !strings.HasPrefix(body, "hello from 127.0.0.1:") {
+					t.Errorf("answer %d %q", code, body)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	requests, connections := 0, 0
+	for _, b := range hosts {
+		s := &r.host(b.address()).Stats
+		if got, want := s.RqTotal.Value(), uint64(b.requests.Load()); got != want || s.RqSuccess.Value() != want {
+			t.Errorf("%s: rq_total %d, rq_success %d; it got %d", b.address(), got, s.RqSuccess.Value(), want)
+		}
+		if s.RqError.Value() != 0 || s.RqTimeout.Value() != 0 || s.RqActive.Value() != 0 || s.CxConnectFail.Value() != 0 {
+			t.Errorf("%s: %+v", b.address(), s.All())
+		}
+		if got, want := s.CxTotal.Value(), uint64(b.accepted.Load()); got != want {
+			t.Errorf("%s: cx_total %d; it accepted %d", b.address(), got, want)
+		}
+		if b.requests.Load() < clients*each/4 {
+			t.Errorf("%s got %d of %d requests", b.address(), b.requests.Load(), clients*each)
+		}
+		requests, connections = requests+int(b.requests.Load()), connections+int(b.accepted.Load())
+	}
+	if requests != clients*each {
+		t.Errorf("hosts got %d requests, want %d", requests, clients*each)
+	}
+	r.want(map[string]int{
+		"upstream_rq_total": requests, "upstream_rq_completed": requests, "upstream_rq_2xx": requests, "upstream_rq_200": requests,
+		"upstream_rq_active": 0, "upstream_rq_pending_active": 0, "upstream_rq_pending_total": connections,
+		"upstream_cx_total": connections, "membership_total": 3, "membership_healthy": 3,
+		"http.web.downstream_rq_total": requests, "http.web.downstream_rq_2xx": requests, "http.web.downstream_rq_active": 0,
+	})
+	r.stop()
+	if n := r.cluster(); n == nil {
+		t.Fatal("the cluster is gone")
+	}
+	for _, b := range hosts {
+		if n := r.host(b.address()).Stats.CxActive.Value(); n != 0 {
+			t.Errorf("%s: %d connections after the end", b.address(), n)
+		}
+	}
+}
+
+func TestEjectsAFailingHost(t *testing.T) {
+	bad, good, better := newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")
+	bad.does(status(500))
+	r := start(t, static("outlier_detection: {consecutive_5xx: 5, interval: 3600s, base_ejection_time: 3600s, max_ejection_percent: 100}", bad, good, better), web(Route{}))
+	const requests = 100
+	codes := map[int]int{}
+	for range requests {
+		code, _, _ := r.get()
+		codes[code]++
+	}
+	if codes[500] != 5 || codes[200] != requests-5 || len(codes) != 2 {
+		t.Errorf("answers %v, want 5 of 500 and %d of 200", codes, requests-5)
+	}
+	if n := bad.requests.Load(); n != 5 {
+		t.Errorf("the failing host got %d requests, want 5", n)
+	}
+	s := &r.host(bad.address()).Stats
+	if s.RqTotal.Value() != 5 || s.RqError.Value() != 5 || s.RqSuccess.Value() != 0 {
+		t.Errorf("the failing host counts %+v", s.All())
+	}
+	if f := r.host(bad.address()).Flags(); f != host.FailedOutlierCheck {
+		t.Errorf("flags %v", f)
+	}
+	r.want(map[string]int{
+		"outlier_detection.ejections_enforced_total": 1, "outlier_detection.ejections_enforced_consecutive_5xx": 1,
+		"outlier_detection.ejections_active": 1, "membership_healthy": 2, "upstream_rq_500": 5, "upstream_rq_5xx": 5, "upstream_rq_200": requests - 5,
+	})
+}
+
+func TestTripsABreaker(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	release := make(chan struct{})
+	b.does(func(http.ResponseWriter, *http.Request) { <-release })
+	r := start(t, static("circuit_breakers: {thresholds: [{max_connections: 1, max_pending_requests: 1}]}", b), web(Route{Timeout: Duration(time.Minute)}))
+	answers := make(chan int, 2)
+	ask := func() { code, _, _ := r.get(); answers <- code }
+	go ask()
+	eventually(t, "the first request is in flight", func() bool { return b.requests.Load() == 1 })
+	go ask()
+	eventually(t, "the second request waits", func() bool { return r.stat("cluster.backend.upstream_cx_overflow") == 1 })
+	r.want(map[string]int{
+		"circuit_breakers.default.cx_open": 1, "circuit_breakers.default.rq_pending_open": 1, "circuit_breakers.default.rq_open": 0,
+		"circuit_breakers.high.cx_open": 0, "upstream_rq_active": 1, "upstream_rq_pending_active": 1, "upstream_cx_active": 1,
+	})
+	const refused = 7
+	for range refused {
+		if code, _, _ := r.get(); code != 503 {
+			t.Errorf("answer %d over the limit, want 503", code)
+		}
+	}
+	r.want(map[string]int{"upstream_rq_pending_overflow": refused, "upstream_rq_503": refused, "upstream_rq_total": 1})
+	close(release)
+	for range 2 {
+		if code := <-answers; code != 200 {
+			t.Errorf("answer %d within the limit, want 200", code)
+		}
+	}
+	eventually(t, "nothing is in flight", func() bool { return r.stat("http.web.downstream_rq_active") == 0 })
+	r.want(map[string]int{
+		"circuit_breakers.default.cx_open": 1, "circuit_breakers.default.rq_pending_open": 0, "upstream_rq_total": 2, "upstream_rq_200": 2,
+		"upstream_cx_total": 1, "upstream_cx_overflow": 1, "upstream_rq_active": 0, "upstream_rq_pending_active": 0,
+		"upstream_rq_pending_total": 2,
+	})
+	if n := b.requests.Load(); n != 2 {
+		t.Errorf("the host got %d requests, want 2", n)
+	}
+	if n := r.host(b.address()).Stats.RqError.Value(); n != refused {
+		t.Errorf("rq_error %d, want %d", n, refused)
+	}
+}
+
+func TestRetriesOnAnotherHost(t *testing.T) {
+	bad, good := newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")
+	bad.does(status(503))
+	r := start(t, static("circuit_breakers: {thresholds: [{retry_budget: {budget_percent: {value: 20}, min_retry_concurrency: 1}}]}", bad, good), web(Route{Retries: 3}))
+	const requests = 40
+	for range requests {
+		if code, _, _ := r.get(); code != 200 {
+			t.Errorf("answer %d, want 200", code)
+		}
+	}
+	retried := int(bad.requests.Load())
+	if retried == 0 || good.requests.Load() != requests {
+		t.Errorf("hosts got %d and %d requests", retried, good.requests.Load())
+	}
+	r.want(map[string]int{
+		"upstream_rq_total": requests + retried, "upstream_rq_retry": retried, "upstream_rq_retry_success": retried,
+		"retry.upstream_rq_503": retried, "retry.upstream_rq_5xx": retried, "retry.upstream_rq_completed": retried,
+		"upstream_rq_completed": requests, "upstream_rq_200": requests, "upstream_rq_503": 0, "upstream_rq_retry_overflow": 0,
+		"upstream_rq_retry_backoff_exponential": retried,
+	})
+}
+
+func TestRetryBudgetIsKept(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	b.does(status(503))
+	r := start(t, static("circuit_breakers: {thresholds: [{max_retries: 0}]}", b), web(Route{Retries: 3}))
+	const requests = 10
+	for range requests {
+		if code, _, _ := r.get(); code != 503 {
+			t.Errorf("answer %d, want 503", code)
+		}
+	}
+	r.want(map[string]int{"upstream_rq_retry": 0, "upstream_rq_retry_overflow": requests, "upstream_rq_503": requests, "upstream_rq_total": requests})
+}
+
+func TestTimeouts(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	release := make(chan struct{})
+	defer close(release)
+	b.does(func(http.ResponseWriter, *http.Request) { <-release })
+	r := start(t, static("track_timeout_budgets: true", b),
+		web(Route{Timeout: Duration(50 * time.Millisecond)}),
+		Route{Name: "tries", Cluster: "backend", Timeout: Duration(time.Minute), PerTryTimeout: Duration(20 * time.Millisecond), Retries: 2})
+	if code, _, _ := r.get(); code != 504 {
+		t.Errorf("answer %d, want 504", code)
+	}
+	r.want(map[string]int{
+		"upstream_rq_timeout": 1, "upstream_rq_per_try_timeout": 0, "upstream_rq_504": 1, "upstream_rq_total": 1,
+		"upstream_cx_destroy_local_with_active_rq": 1, "upstream_cx_destroy": 1, "upstream_cx_active": 0,
+	})
+	resp, err := r.client.Get("http://" + r.address("tries") + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 504 {
+		t.Errorf("answer %d, want 504", resp.StatusCode)
+	}
+	r.want(map[string]int{
+		"upstream_rq_timeout": 1, "upstream_rq_per_try_timeout": 3, "upstream_rq_504": 2, "upstream_rq_total": 4,
+		"upstream_rq_retry": 2, "upstream_rq_retry_limit_exceeded": 1, "upstream_rq_retry_success": 0,
+	})
+	if s := &r.host(b.address()).Stats; s.RqTimeout.Value() != 4 || s.RqError.Value() != 4 || s.RqSuccess.Value() != 0 {
+		t.Errorf("host counts %+v", s.All())
+	}
+}
+
+func TestHashHeaderSticks(t *testing.T) {
+	hosts := []*backend{newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")}
+	r := start(t, static("lb_policy: MAGLEV", hosts...), web(Route{HashHeader: "x-user"}))
+	seen := map[string]bool{}
+	for user := range 30 {
+		name := fmt.Sprint("user-", user)
+		_, first, _ := r.get("x-user", name)
+		seen[first] = true
+		for range 4 {
+			if _, again, _ := r.get("x-user", name); again != first {
+				t.Errorf("%s went to %q, then to %q", name, first, again)
+			}
+		}
+	}
+	if len(seen) != len(hosts) {
+		t.Errorf("30 users reach %d of %d hosts", len(seen), len(hosts))
+	}
+}
+
+func TestHealthChecks(t *testing.T) {
+	sick, well := newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")
+	r := start(t, static("health_checks: [{timeout: 20s, interval: 0.01s, no_traffic_interval: 0.01s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]", sick, well), web(Route{}))
+	r.want(map[string]int{"membership_healthy": 2})
+	sick.does(status(503))
+	eventually(t, "the sick host is found out", func() bool { return r.stat("cluster.backend.membership_healthy") == 1 })
+	if text := string(r.server.Admin().Request("GET", "/clusters", nil).Body); !strings.Contains(text, "backend::"+sick.address()+"::health_flags::/failed_active_hc\n") {
+		t.Errorf("/clusters:\n%s", text)
+	}
+	const requests = 50
+	for range requests {
+		if code, _, _ := r.get(); code != 200 {
+			t.Errorf("answer %d", code)
+		}
+	}
+	if sick.requests.Load() != 0 || well.requests.Load() != requests {
+		t.Errorf("the sick host got %d, the other %d", sick.requests.Load(), well.requests.Load())
+	}
+	sick.does(status(200))
+	eventually(t, "it is well again", func() bool { return r.stat("cluster.backend.membership_healthy") == 2 })
+	eventually(t, "it gets requests", func() bool { r.get(); return sick.requests.Load() > 0 })
+}
+
+func TestDrain(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	r := start(t, static("", b), web(Route{}))
+	if _, _, resp := r.get(); resp.Close {
+		t.Error("asked to close without a drain")
+	}
+	r.server.Admin().Request("POST", "/healthcheck/fail", nil)
+	if code, _, resp := r.get(); code != 200 || !resp.Close {
+		t.Errorf("health check failed: answer %d, close %t", code, resp.Close)
+	}
+	r.server.Admin().Request("POST", "/healthcheck/ok", nil)
+	if code, _, resp := r.get(); code != 200 || resp.Close {
+		t.Errorf("health check restored: answer %d, close %t", code, resp.Close)
+	}
+	if reply := r.server.Admin().Request("POST", "/drain_listeners", nil); string(reply.Body) != "OK\n" {
+		t.Errorf("drain: %q", reply.Body)
+	}
+	if c, err := net.Dial("tcp", r.address("web")); err == nil {
+		_ = c.Close()
+		t.Error("a drained listener accepts")
+	}
+	if code, _, _ := r.get(); code != 200 { // over the connection there is
+		t.Errorf("answer %d over an old connection", code)
+	}
+	name := "listener." + strings.ReplaceAll(r.address("web"), ":", "_")
+	r.want(map[string]int{
+		"listener_manager.listener_stopped": 1, name + ".downstream_cx_total": 2, name + ".downstream_cx_active": 1,
+		"upstream_rq_total": 4, "upstream_cx_total": 1,
+	})
+}
+
+func TestTCP(t *testing.T) {
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer echo.Close()
+	serving.Go(func() {
+		for {
+			c, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c) // ends with the connection
+			})
+		}
+	})
+	dead := newBackend(t, "127.0.0.1:0")
+	_ = dead.Close() // nobody listens there any more
+	r := start(t, static("", dead, &backend{listener: echo}), Route{Name: "tcp", Protocol: "tcp", Cluster: "backend", ConnectAttempts: 2})
+	const connections, bytes = 20, 10_000
+	for range connections {
+		c, err := net.Dial("tcp", r.address("tcp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(make([]byte, bytes)); err != nil {
+			t.Error(err)
+		}
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Error(err)
+		}
+		back, err := io.ReadAll(c)
+		if err != nil || len(back) != bytes {
+			t.Errorf("%d bytes back, want %d; %v", len(back), bytes, err)
+		}
+		_ = c.Close()
+	}
+	eventually(t, "all connections are closed", func() bool { return r.stat("cluster.backend.upstream_cx_active") == 0 })
+	failed := int(r.host(dead.address()).Stats.CxConnectFail.Value())
+	if failed == 0 {
+		t.Error("the dead host was never tried")
+	}
+	r.want(map[string]int{
+		"upstream_cx_total": connections + failed, "upstream_cx_connect_fail": failed, "upstream_cx_destroy": connections,
+		"upstream_cx_tx_bytes_total": connections * bytes, "upstream_cx_rx_bytes_total": connections * bytes,
+		"upstream_cx_connect_attempts_exceeded": 0,
+	})
+	if s := &r.host(echo.Addr().String()).Stats; s.CxTotal.Value() != connections || s.CxActive.Value() != 0 {
+		t.Errorf("host counts %+v", s.All())
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+const defaultIdleTimeout = time.Hour
+
+// tcpRoute passes on the connections of a listener.
+type tcpRoute struct {
+	Route
+	proxy *proxy
+
+	mu   sync.Mutex
+	open map[*tunnel]bool
+}
+
+// tunnel is a connection of a client with that to a host.
+type tunnel struct {
+	client   net.Conn
+	upstream *upstream.Conn // nil while it is being made; guarded by the route's mu
+}
+
+// serve implements the Serve of a listener.
+func (r *tcpRoute) serve(ctx context.Context, l net.Listener) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		running.Go(func() { r.handle(ctx, c) })
+	}
+	<-ctx.Done() // connections go on
+	r.close(nil)
+	return nil
+}
+
+// close closes the connections to a host, or all if h is nil.
+func (r *tcpRoute) close(h *host.Host) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t := range r.open {
+		if h == nil || t.upstream != nil && t.upstream.Host() == h {
+			_ = t.client.Close() // the copies end, and close the other
+		}
+	}
+}
+
+// handle serves one connection.
+func (r *tcpRoute) handle(ctx context.Context, c net.Conn) {
+	defer c.Close()
+	t := &tunnel{client: c}
+	r.mu.Lock()
+	r.open[t] = true
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		delete(r.open, t)
+		r.mu.Unlock()
+	}()
+	up := r.connect(ctx)
+	if up == nil {
+		return
+	}
+	defer up.Close()
+	r.mu.Lock()
+	t.upstream = up
+	r.mu.Unlock()
+
+	idle := r.IdleTimeout.or(defaultIdleTimeout)
+	var back sync.WaitGroup
+	var last atomic.Int64
+	back.Go(func() { copyUntilIdle(c.(half), up, idle, &last) })
+	copyUntilIdle(up, c, idle, &last)
+	back.Wait()
+}
+
+// connect connects to a host, as often as the route says. It returns nil if there
+// is none.
+func (r *tcpRoute) connect(ctx context.Context) *upstream.Conn {
+	cl := r.proxy.cluster(&r.Route)
+	if cl == nil {
+		return nil
+	}
+	var tried []*host.Host
+	pick := lb.Context{Retries: 3, Reject: func(h *host.Host) bool { return slices.Contains(tried, h) }}
+	for range max(r.ConnectAttempts, 1) {
+		h, err := cl.Pick(&pick)
+		if err != nil {
+			return nil
+		}
+		up, err := cl.Connect(ctx, h, r.priority(), transport.Options{})
+		if err == nil {
+			return up
+		}
+		if errors.Is(err, upstream.ErrOverflow) {
+			return nil
+		}
+		tried = append(tried, h)
+	}
+	cl.Stats().CxConnectAttemptsExceeded.Inc()
+	return nil
+}
+
+// half is a connection whose sending side can be ended alone.
+type half interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// copyUntilIdle copies until the end of from, which it passes on, or until nothing
+// came either way for a while or something is wrong, which ends both. last is when
+// something came, in nanoseconds of Unix time.
+func copyUntilIdle(to half, from net.Conn, idle time.Duration, last *atomic.Int64) {
+	buffer := make([]byte, 32<<10)
+	for {
+		_ = from.SetReadDeadline(time.Now().Add(idle)) // a closed one shows it in Read
+		n, err := from.Read(buffer)
+		if n > 0 {
+			last.Store(time.Now().UnixNano())
+			if _, werr := to.Write(buffer[:n]); werr != nil {
+				err = werr
+			}
+		}
+		if err == io.EOF {
+			_ = to.CloseWrite()
+			return
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, last.Load())) < idle {
+			continue // the other way is busy
+		}
+		if err != nil {
+			_ = to.Close()
+			_ = from.Close()
+			return
+		}
+	}
+}
