@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -17,6 +18,9 @@ type Config struct {
 	// names are not looked up. Empty: Listen fails, [Server.Serve] and
 	// [Server.Request] work.
 	Address string
+	// Socket is a listening socket to use instead of binding Address; the path
+	// of a unix one stays. [Server.Listen] closes it.
+	Socket *os.File
 	// SocketMode and SocketGroup are the permissions of a unix socket.
 	// Default 0600 and the group of the process.
 	SocketMode  fs.FileMode

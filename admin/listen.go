@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"syscall"
 
@@ -41,6 +42,8 @@ func listen(cfg *Config) (net.Listener, error) {
 	}
 	var ln net.Listener
 	switch {
+	case cfg.Socket != nil:
+		return inherited(cfg.Socket)
 	case strings.HasPrefix(addr.unix, "@"):
 		ln, err = net.Listen("unix", addr.unix)
 	case addr.unix != "":
@@ -59,6 +62,16 @@ func listen(cfg *Config) (net.Listener, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("admin: cannot listen on %s: %w", text, err)
+	}
+	return ln, nil
+}
+
+// inherited returns the listener of a socket that somebody else bound.
+func inherited(f *os.File) (net.Listener, error) {
+	ln, err := net.FileListener(f)
+	_ = f.Close() // ln has a duplicate
+	if err != nil {
+		return nil, fmt.Errorf("admin: the inherited socket %s: %w", f.Name(), err)
 	}
 	return ln, nil
 }

@@ -17,8 +17,9 @@ type instance struct {
 	initOnly bool
 }
 
-// newInstance puts the daemon together from options and configuration.
-func newInstance(o *Options, c *bootstrap.Config) (daemon, error) {
+// newInstance puts the daemon together from options, configuration and sockets
+// that it was given.
+func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemon, error) {
 	boot := server.Boot{
 		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
 		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
@@ -34,6 +35,9 @@ func newInstance(o *Options, c *bootstrap.Config) (daemon, error) {
 		return nil, err
 	}
 	cfg.LogFile = cfg.Loggers
+	if err := activate(&cfg, c, sockets); err != nil {
+		return nil, err
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		return nil, err

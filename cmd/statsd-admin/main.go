@@ -30,7 +30,14 @@ func main() {
 	// The limit on one match of a backtracking filter is as exact as this clock,
 	// which the engine has for the whole process.
 	regexp2.SetTimeoutCheckPeriod(10 * time.Millisecond)
-	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU(), newDaemon: newInstance}
+	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, hardware: runtime.NumCPU()}
+	p.newDaemon = func(o *Options, c *bootstrap.Config) (daemon, error) {
+		sockets, err := passedSockets(os.Getenv, os.Getpid(), os.NewFile)
+		if err != nil {
+			return nil, err
+		}
+		return newInstance(o, c, sockets)
+	}
 	if !explains(os.Args[1:]) { // signals end that at once
 		p.signals = notify()
 	}
