@@ -150,21 +150,24 @@ func (m *mux) messageLocked(t *topic, first bool) proto.Message {
 	return q
 }
 
-// summary is the text that tells a server all that is wrong, empty if nothing is.
+// summary is the text that tells a server all that is wrong, each mistake once;
+// empty if nothing is.
 func summary(faults []fault) string {
 	var b strings.Builder
-	for i, f := range faults {
+	told := make(map[string]bool)
+	for _, f := range faults {
 		text := f.err.Error()
-		if b.Len()+len(text) > maxProblem {
-			if i == 0 {
-				b.WriteString(text[:maxProblem])
-				i++
-			}
-			fmt.Fprintf(&b, "\nand %d more", len(faults)-i)
-			break
+		if told[text] {
+			continue
 		}
-		if i > 0 {
+		told[text] = true
+		if b.Len() > 0 {
 			b.WriteByte('\n')
+		}
+		if room := maxProblem - b.Len(); len(text) > room {
+			b.WriteString(text[:max(room, 0)])
+			b.WriteString(" and more")
+			break
 		}
 		b.WriteString(text)
 	}

@@ -165,8 +165,8 @@ func TestResponsesAreBounded(t *testing.T) {
 
 func TestProblemsAreBounded(t *testing.T) {
 	var faults []fault
-	for range 1000 {
-		faults = append(faults, fault{"", unnamed(&config.Resource{TypeURL: strings.Repeat("x", 1000)})})
+	for i := range 1000 {
+		faults = append(faults, fault{"", unnamed(&config.Resource{Index: i, TypeURL: strings.Repeat("x", 1000)})})
 	}
 	s := summary(faults)
 	if len(s) > maxProblem+100 || !strings.HasSuffix(s, "more") {
@@ -175,6 +175,9 @@ func TestProblemsAreBounded(t *testing.T) {
 	huge := summary([]fault{{"", unnamed(&config.Resource{TypeURL: strings.Repeat("x", 10*maxProblem)})}})
 	if len(huge) > maxProblem+100 {
 		t.Errorf("%d bytes of one problem", len(huge))
+	}
+	if s := summary([]fault{{"", errMalformed}, {"a", errMalformed}}); s != errMalformed.Error() {
+		t.Errorf("%q, want the same mistake only once", s)
 	}
 	if s := summary(nil); s != "" {
 		t.Errorf("%q for no problem", s)

@@ -1,0 +1,166 @@
+package xds
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// gatherTime is how long changes of what is asked for are gathered, so that many
+// clusters that come together make one request.
+const gatherTime = 10 * time.Millisecond
+
+// session is the life of one stream.
+type session struct {
+	m      *mux
+	st     stream
+	in     chan *response
+	broken chan error // why the stream failed
+
+	spoken    bool        // something was sent
+	answered  bool        // something came
+	limited   bool        // requests wait for retry
+	retry     *time.Timer // when to look again whether there is something to say
+	gathering bool        // changes of what is asked for are gathered until gather fires
+	gather    *time.Timer
+}
+
+// session opens a stream and speaks on it until it fails. answered tells whether
+// the server said anything.
+func (m *mux) session(ctx context.Context) (answered bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	st, err := m.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	s := &session{m: m, st: st, in: make(chan *response), broken: make(chan error, 1), retry: stoppedTimer(), gather: stoppedTimer()}
+	defer s.retry.Stop()
+	defer s.gather.Stop()
+	m.stats.connected.Set(1)
+	defer m.stats.connected.Set(0)
+	m.begin()
+	var reading sync.WaitGroup
+	reading.Go(func() { s.read(ctx) })
+	err = s.speak(ctx)
+	cancel()
+	st.Close()
+	reading.Wait()
+	return s.answered, err
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// read hands over what comes.
+func (s *session) read(ctx context.Context) {
+	for {
+		r, err := s.st.Recv()
+		if err != nil {
+			s.broken <- err
+			return
+		}
+		select {
+		case s.in <- r:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// speak says what is to be said and handles what comes, until the stream fails.
+func (s *session) speak(ctx context.Context) error {
+	for {
+		s.m.welcome()
+		if err := s.say(ctx); err != nil {
+			return err
+		}
+		select {
+		case r := <-s.in:
+			s.answered = true
+			if err := s.m.handle(r); err != nil {
+				return err
+			}
+		case <-s.m.wake:
+			if !s.gathering {
+				s.gathering = true
+				s.gather.Reset(gatherTime)
+			}
+		case <-s.gather.C:
+			s.gathering = false
+			s.m.settle()
+		case <-s.retry.C:
+			s.limited = false
+		case err := <-s.broken:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// say sends what is due as fast as that is allowed.
+func (s *session) say(ctx context.Context) error {
+	m := s.m
+	for !s.limited {
+		waiting, wait := m.due()
+		m.stats.pending.Set(uint64(waiting))
+		if waiting == 0 {
+			if wait > 0 {
+				s.retry.Reset(wait)
+			}
+			return nil
+		}
+		if d := m.limit.take(); d > 0 {
+			m.stats.limited.Inc()
+			s.limited = true
+			s.retry.Reset(d)
+			return nil
+		}
+		q := m.next(!s.spoken)
+		if q == nil {
+			return nil // whoever wanted it has left meanwhile
+		}
+		if s.st.Send(q) != nil {
+			return s.reason(ctx)
+		}
+		s.spoken = true
+	}
+	return nil
+}
+
+// reason waits for the reason why a stream failed, which its reader gets at last.
+func (s *session) reason(ctx context.Context) error {
+	for {
+		select {
+		case <-s.in:
+		case err := <-s.broken:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// settle lets the server know of the changes so far.
+func (m *mux) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.topics {
+		t.settled = t.settled || t.changed
+		t.changed = false
+	}
+}
+
+// begin forgets what the server of another stream knew.
+func (m *mux) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.topics {
+		t.opened, t.nonce, t.asked, t.reply, t.settled = false, "", nil, nil, true
+		t.forgetLocked()
+	}
+}
