@@ -204,11 +204,20 @@ func TestConfigDumpOfTheServer(t *testing.T) {
 func TestWarmingClusters(t *testing.T) {
 	s := dumping(t)
 	addByAPI(t, s)
-	// Nobody answers, so the check of its host is awaited until it fails.
+	// The host takes connections and never answers, so its check is awaited.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	_, port, err := net.SplitHostPort(silent.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	text := `
 name: added
-health_checks: [{timeout: 60s, interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
-load_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 9}}}}]}]}`
+health_checks: [{timeout: 600s, interval: 600s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]
+load_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: ` + port + `}}}}]}]}`
 	if _, err := s.Clusters().AddOrUpdate(parsed(t, text), "v3"); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +237,7 @@ load_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {a
 	if got := fmt.Sprint(dump.Configs); got != "[{[{v1}] [{v3}]}]" {
 		t.Errorf("active and warming versions: %s", got)
 	}
-	if strings.Contains(string(ask(t, s, "/clusters")), "192.0.2.1") {
+	if strings.Contains(string(ask(t, s, "/clusters")), "127.0.0.1") {
 		t.Error("a warming cluster is among the clusters")
 	}
 }
