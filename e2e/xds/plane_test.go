@@ -16,12 +16,14 @@ import (
 	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
@@ -39,6 +41,7 @@ type plane struct {
 	address string
 	cache   cache.SnapshotCache
 	stop    func()
+	flags   map[string]any // runtime values; nil: none
 
 	mu       sync.Mutex // guards what follows
 	problems []string   // of responses that were refused
@@ -120,7 +123,15 @@ func (p *plane) set(version string, ports map[string][]uint32, change func(*clus
 		clusters = append(clusters, c)
 		hosts = append(hosts, assignment(name, list))
 	}
-	s, err := cache.NewSnapshot(version, map[resource.Type][]types.Resource{resource.ClusterType: clusters, resource.EndpointType: hosts})
+	all := map[resource.Type][]types.Resource{resource.ClusterType: clusters, resource.EndpointType: hosts}
+	if p.flags != nil {
+		layer, err := structpb.NewStruct(p.flags)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all[resource.RuntimeType] = []types.Resource{&runtimev3.Runtime{Name: "flags", Layer: layer}}
+	}
+	s, err := cache.NewSnapshot(version, all)
 	if err != nil {
 		p.t.Fatal(err)
 	}
