@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -30,18 +31,6 @@ func BenchmarkClusters(b *testing.B) {
 		}
 		return r
 	}
-	start := func(b *testing.B) *Client {
-		st := store.New(store.Options{})
-		api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
-		c, err := New(Config{Store: st, Decoder: config.NewDecoder(config.Options{}), ADS: api, CDS: &config.ConfigSource{Kind: config.SourceADS}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		m := upstream.New(upstream.Config{Store: st, Source: c.Source})
-		b.Cleanup(m.Close)
-		c.Attach(m)
-		return c
-	}
 	apply := func(b *testing.B, c *Client, r *response) {
 		if _, faults := c.clusters.apply(&r.update); len(faults) > 0 {
 			b.Fatal(faults[0].err)
@@ -51,14 +40,14 @@ func BenchmarkClusters(b *testing.B) {
 		r := respond(b, 0)
 		for b.Loop() {
 			b.StopTimer()
-			c := start(b)
+			c := quietClient(b)
 			b.StartTimer()
 			apply(b, c, r)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/clusters, "ns/cluster")
 	})
 	b.Run("what=one-changed", func(b *testing.B) {
-		c := start(b)
+		c := quietClient(b)
 		both := [2]*response{respond(b, 1), respond(b, 2)}
 		apply(b, c, both[0])
 		i := 0
@@ -68,4 +57,82 @@ func BenchmarkClusters(b *testing.B) {
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/clusters, "ns/cluster")
 	})
+}
+
+// quietClient is a client of an aggregated stream that does not run.
+func quietClient(b *testing.B) *Client {
+	st := store.New(store.Options{})
+	api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
+	c, err := New(Config{Store: st, Decoder: config.NewDecoder(config.Options{}), ADS: api, CDS: &config.ConfigSource{Kind: config.SourceADS}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := upstream.New(upstream.Config{Store: st, Source: c.Source})
+	b.Cleanup(m.Close)
+	c.Attach(m)
+	return c
+}
+
+// BenchmarkHosts handles a response with the hosts of all clusters, ten each, of
+// which those of one cluster changed.
+func BenchmarkHosts(b *testing.B) {
+	const clusters = 1000
+	c := quietClient(b)
+	var list []proto.Message
+	for i := range clusters {
+		list = append(list, edsCluster(fmt.Sprintf("cluster-%d", i)))
+	}
+	respond := func(k kind, version string, list []proto.Message) *response {
+		r, err := decodeResponse((&answer{kind: k, version: version, resources: list}).encode(b, false), false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return r
+	}
+	stop := c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0))
+	defer stop()
+	say := func() {
+		c.ads.settle()
+		for c.ads.next(false) != nil {
+		}
+	}
+	say()
+	if err := c.ads.handle(respond(clusterKind, "1", list)); err != nil {
+		b.Fatal(err)
+	}
+	if err := c.manager.Start(); err != nil {
+		b.Fatal(err)
+	}
+	for c.ads.followers() < clusters {
+		runtime.Gosched()
+	}
+	say()
+	list = list[:0]
+	for i := range clusters {
+		list = append(list, endpointsOf(fmt.Sprintf("cluster-%d", i), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10))
+	}
+	both := [2]*response{respond(endpointKind, "1", list), nil}
+	list[0] = endpointsOf("cluster-0", 1, 2, 3)
+	both[1] = respond(endpointKind, "2", list)
+	if err := c.ads.handle(both[0]); err != nil {
+		b.Fatal(err)
+	}
+	i := 0
+	for b.Loop() {
+		i++
+		if err := c.ads.handle(both[i%2]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/clusters, "ns/cluster")
+}
+
+// followers counts those who follow hosts.
+func (m *mux) followers() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.topicLocked(endpointKind).entries {
+		n += len(e.subscribers)
+	}
+	return n
 }

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -169,7 +170,9 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 		}
 		e.version = x.Version
 		if !wildcard {
-			e.latest = keep(x)
+			if e.latest == nil || e.latest.TypeURL != x.TypeURL || !bytes.Equal(e.latest.Bytes(), x.Bytes()) {
+				e.latest = keep(x)
+			}
 			m.newcomers = m.newcomers || len(e.fresh) > 0 // who came meanwhile
 		}
 	}

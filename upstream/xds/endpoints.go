@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -42,6 +44,8 @@ type endpoints struct {
 	cl *upstream.Cluster
 
 	mu     sync.Mutex // held while hosts are set
+	hash   uint64     // of the bytes of the assignment in force; 0: unknown
+	stale  time.Duration
 	expiry *time.Timer
 	closed bool
 }
@@ -70,6 +74,13 @@ func (e *endpoints) apply(u *update) (changed bool, faults []fault) {
 }
 
 func (e *endpoints) set(r *config.Resource) (changed bool, err error) {
+	var hash uint64
+	if b := r.Bytes(); b != nil {
+		hash = xxhash.Sum64(b) | 1
+		if e.same(hash) {
+			return false, nil
+		}
+	}
 	p, err := e.c.o.Decoder.AssignmentResource(r)
 	if err != nil {
 		return false, err
@@ -92,8 +103,22 @@ func (e *endpoints) set(r *config.Resource) (changed bool, err error) {
 	if e.closed {
 		return false, nil
 	}
+	e.hash = hash
 	e.expireLocked(p.Assignment.EndpointStaleAfter)
 	return e.cl.UpdateHosts(0, a), nil
+}
+
+// same tells whether the assignment with that hash is in force, and takes it as
+// news that it still is.
+func (e *endpoints) same(hash uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hash != hash || e.closed {
+		return false
+	}
+	e.cl.Stats().UpdateNoRebuild.Inc()
+	e.expireLocked(e.stale)
+	return true
 }
 
 // expireLocked lets the hosts go after d unless another assignment comes; 0 is
@@ -103,6 +128,7 @@ func (e *endpoints) expireLocked(d time.Duration) {
 		e.expiry.Stop()
 		e.expiry = nil
 	}
+	e.stale = d
 	if d <= 0 {
 		return
 	}
@@ -114,7 +140,7 @@ func (e *endpoints) expireLocked(d time.Duration) {
 		if e.expiry != t { // stopped too late
 			return
 		}
-		e.expiry = nil
+		e.expiry, e.hash = nil, 0
 		e.cl.Stats().AssignmentStale.Inc()
 		e.cl.UpdateHosts(0, &upstream.Assignment{})
 	})
