@@ -74,7 +74,9 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	listOf(p, "rejected", rep.Rejected, func(x IngestRejected) { p.rejected(x, name, limit) })
 	listOf(p, "limits", rep.Limits, func(x IngestLimit) {
 		p.string("name", x.Name)
-		p.number("max", uint64(max(x.Max, 0)))
+		if x.Max >= 0 {
+			p.number("max", uint64(x.Max))
+		}
 		p.number("use", uint64(max(x.Use, 0)))
 		p.number("limited", x.Limited)
 	})

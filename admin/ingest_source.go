@@ -75,7 +75,7 @@ type IngestLine struct {
 // IngestLimit is a limit and how much of it is used.
 type IngestLimit struct {
 	Name    string
-	Max     int
+	Max     int // negative: none
 	Use     int
 	Limited uint64
 }

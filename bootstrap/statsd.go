@@ -126,6 +126,7 @@ type StatsDLimits struct {
 	SeriesPerName         int // default 50000
 	NewSeriesPerSecond    int // default 50000
 	Sets                  int // default 10000
+	ValuesPerTagKey       int // default -1
 }
 
 // StatsDTTL says after which time without a sample a series goes. 0 is never.
@@ -163,7 +164,7 @@ func defaultStatsD() StatsD {
 		},
 		Limits: StatsDLimits{
 			LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
-			Series: 1_000_000, SeriesPerFirstSegment: 200_000, SeriesPerName: 50_000, NewSeriesPerSecond: 50_000, Sets: 10_000,
+			Series: 1_000_000, SeriesPerFirstSegment: 200_000, SeriesPerName: 50_000, NewSeriesPerSecond: 50_000, Sets: 10_000, ValuesPerTagKey: -1,
 		},
 		Exposition: StatsDExposition{
 			CounterSuffix: "none", TimerUnit: "ms", Observer: "histogram", TypeConflict: "suffix", Compat: "none",
@@ -392,6 +393,7 @@ func (l *StatsDLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"series_per_name", limit(&l.SeriesPerName)},
 		{"new_series_per_second", limit(&l.NewSeriesPerSecond)},
 		{"sets", limit(&l.Sets)},
+		{"values_per_tag_key", limit(&l.ValuesPerTagKey)},
 	})
 }
 

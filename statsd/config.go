@@ -134,6 +134,7 @@ type Limits struct {
 	SeriesPerName   int // combinations of tags of one name; default 50,000
 	NewPerSecond    int // stats made in one second; default 50,000
 	Sets            int // sets at a time; default 10,000
+	ValuesPerTagKey int // different values of a tag, over all names; default no limit
 	RawEntries      int // remembered spellings per reader; default 4 × Series
 	OverflowedNames int // names that get an overflow stat of their own; default 1000
 }
@@ -153,7 +154,7 @@ func orDefault(v *int, def int) {
 	if *v == 0 {
 		*v = def
 	} else if *v < 0 {
-		*v = 1<<31 - 1
+		*v = unlimited
 	}
 }
 
@@ -193,6 +194,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&l.SeriesPerName, 50_000)
 	orDefault(&l.NewPerSecond, 50_000)
 	orDefault(&l.Sets, 10_000)
+	orDefault(&l.ValuesPerTagKey, unlimited)
 	orDefault(&l.RawEntries, 4*min(l.Series, 1<<26))
 	orDefault(&l.OverflowedNames, 1000)
 	c.Listeners = append([]ListenerConfig(nil), c.Listeners...)

@@ -164,6 +164,7 @@ type serverFigures struct {
 	series                [groups]*store.Gauge
 	created, expired      [groups]*store.Counter
 	limited               [limits]*store.Counter
+	near                  [limits]*store.Gauge // 1 if a limit is nearly reached; nil for those that have no measure
 	collisions, conflicts *store.Counter
 	events                map[string]*store.Counter // by alert type
 	checks                [4]*store.Counter         // by status
@@ -191,7 +192,11 @@ func newServerFigures(root *store.Scope) *serverFigures {
 		s.expired[g] = root.Counter("ingest.series_expired", kind)
 	}
 	for l := noLimit + 1; l < limits; l++ {
-		s.limited[l] = root.Counter("ingest.limited", tags.Tag{Name: "limit", Value: l.String()})
+		name := tags.Tag{Name: "limit", Value: l.String()}
+		s.limited[l] = root.Counter("ingest.limited", name)
+		if l != limitStore {
+			s.near[l] = root.Gauge("ingest.limit_near", store.NeverImport, name)
+		}
 	}
 	for _, a := range []string{"info", "error", "warning", "success"} {
 		s.events[a] = root.Counter("ingest.events", tags.Tag{Name: "alert_type", Value: a})

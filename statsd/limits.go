@@ -12,16 +12,23 @@ const (
 	limitPerName
 	limitRate
 	limitSets
+	limitTagValues
 	limitStore
 
-	limits = 7
+	limits = 8
 )
 
 // String returns the word that metrics and pages use.
 func (l limit) String() string {
 	return [limits]string{"none", "series", "series_per_first_segment", "series_per_name",
-		"new_series_per_second", "sets", "store"}[l]
+		"new_series_per_second", "sets", "values_per_tag_key", "store"}[l]
 }
+
+// unlimited is what a limit is that is none.
+const unlimited = 1<<31 - 1
+
+// nearly reports whether use is at least four fifths of a limit.
+func nearly(use, most int) bool { return most != unlimited && use*5 >= most*4 }
 
 // perSecond allows a number of things in each second of the clock.
 type perSecond struct {

@@ -42,9 +42,11 @@ type registry struct {
 	firsts     map[string]*segment // by first segment of the name
 	live       int                 // series; overflow stats do not count
 	perGroup   [groups]int
+	crowded    [limits]int // first segments and names that have nearly all they may have
 	rate       perSecond
 	overflowed int // names with an overflow stat of their own
 	tagKeys    map[string]*tagKey
+	values     tagValues // empty unless their number is limited
 	newest     ring[NewSeries]
 	clashes    ring[Clash]
 	told       [limits]time.Time // when the log last heard of a limit
@@ -311,6 +313,9 @@ func (r *registry) exceeded(w *wanted, now time.Time) limit {
 	if r.rate.full(now) {
 		return limitRate
 	}
+	if l.ValuesPerTagKey != unlimited && r.values.full(w.tags, l.ValuesPerTagKey) {
+		return limitTagValues
+	}
 	return noLimit
 }
 
@@ -341,6 +346,9 @@ func (r *registry) create(w *wanted) found {
 	r.rate.done++
 	r.live++
 	r.watchTags(w.tags)
+	if r.cfg.Limits.ValuesPerTagKey != unlimited {
+		r.values.hold(f.number, w.tags)
+	}
 	r.newest.add(NewSeries{Time: now, Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags)})
 	return f
 }
@@ -414,7 +422,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	}
 	r.texts.insert(x)
 	c.first = r.segmentOf(w.name)
-	c.first.series++
+	r.grow(&c.first.series, 1, limitFirstSegment, r.cfg.Limits.FirstSegment)
 	r.firsts[c.first.name] = c.first
 	r.perGroup[w.group]++
 	r.figures.created[w.group].Inc()
@@ -461,8 +469,21 @@ func (r *registry) join(w *wanted) uint32 {
 		r.families[x] = family{name: w.name, metric: w.metric, group: w.group}
 		r.familyOf[w.metric] = x
 	}
-	r.families[x].series++
+	r.grow(&r.families[x].series, 1, limitPerName, r.cfg.Limits.SeriesPerName)
 	return x
+}
+
+// grow changes a number of series that has the limit most, and counts those
+// that are near it.
+func (r *registry) grow(series *int, by int, lim limit, most int) {
+	was := nearly(*series, most)
+	*series += by
+	switch is := nearly(*series, most); {
+	case is && !was:
+		r.crowded[lim]++
+	case was && !is:
+		r.crowded[lim]--
+	}
 }
 
 // exposure hashes what the exposition shows of w.
@@ -511,11 +532,12 @@ func (r *registry) dropEnded() {
 		c := r.cells.at(x)
 		f := &r.families[c.name]
 		r.texts.remove(x)
+		r.values.release(x)
 		delete(r.setCells, x)
 		r.exposed.remove(x)
 		r.perGroup[c.group]--
 		r.figures.expired[c.group].Inc()
-		if c.first.series--; c.first.series == 0 {
+		if r.grow(&c.first.series, -1, limitFirstSegment, r.cfg.Limits.FirstSegment); c.first.series == 0 {
 			delete(r.firsts, c.first.name)
 		}
 		switch c.role {
@@ -524,7 +546,7 @@ func (r *registry) dropEnded() {
 		case overflowNamed:
 			r.overflowed--
 		}
-		if f.series--; f.series == 0 {
+		if r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName); f.series == 0 {
 			delete(r.familyOf, f.metric)
 			*f = family{}
 			r.free = append(r.free, c.name)

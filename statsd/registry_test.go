@@ -110,6 +110,9 @@ func TestLimits(t *testing.T) {
 				"overflow.counter.metric.a 3", "overflow.histogram.metric.b count=4 sum=12"}, 5},
 		{"series_per_name", Limits{SeriesPerName: 1, OverflowedNames: 1}, "a:1|c\nb:1|c\na:1|c|#x\nb:1|c|#x\na:1|c|#y",
 			[]string{"a 1", "b 1", "overflow.counter 1", "overflow.counter.metric.a 2"}, 3},
+		{"values_per_tag_key", Limits{ValuesPerTagKey: 2}, lines("a:1|c|#k:%d", 4) + "\n" + lines("b:1|c|#k:%d", 3) + "\n" + lines("c:1|c|#k:0,l:%d", 3) + "\nd:1|c\na:1|ms|#k:9",
+			[]string{"a.k.0 1", "a.k.1 1", "b.k.0 1", "b.k.1 1", "c.k.0.l.0 1", "c.k.0.l.1 1", "d 1",
+				"overflow.counter.metric.a 2", "overflow.counter.metric.b 1", "overflow.counter.metric.c 1", "overflow.histogram count=1 sum=1"}, 5},
 		{"new_series_per_second", Limits{NewPerSecond: 3}, lines("a%d:1|c", 5),
 			[]string{"a0 1", "a1 1", "a2 1", "overflow.counter 2"}, 2},
 		{"sets", Limits{Sets: 2}, lines("s%d:x|s", 4), []string{"s0 0", "s1 0"}, 2},
@@ -149,6 +152,58 @@ func TestLimitsLookAgain(t *testing.T) {
 	r.now = r.now.Add(time.Second)
 	r.send("b:1|c")
 	r.want("a 1", "b 1", "overflow.counter 1")
+}
+
+// TestTagValuesGo: values count as long as series have them.
+func TestTagValuesGo(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{ValuesPerTagKey: 1}})
+	r.send("a:1|c|#k:1\nb:1|c|#k:1,l\na:1|c|#k:2")
+	r.want("a.k.1 1", "b.k.1.l 1", "overflow.counter.metric.a 1")
+	r.Forget(func(name string) bool { return name == "a.k.1" })
+	r.send("a:1|c|#k:2")
+	r.want("b.k.1.l 1", "overflow.counter 1", "overflow.counter.metric.a 1") // a has no series any more
+	r.Forget(func(name string) bool { return name == "b.k.1.l" })
+	r.send("a:1|c|#k:2")
+	r.want("a.k.2 1", "overflow.counter 1", "overflow.counter.metric.a 1")
+	r.conserved()
+}
+
+// TestLimitNear: a gauge warns from 80 % of a limit on.
+func TestLimitNear(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Series: 10, FirstSegment: -1, SeriesPerName: 5, Sets: 5, ValuesPerTagKey: 5}})
+	near := func() (names []string) {
+		r.flush()
+		for lim, g := range r.figures.near {
+			if g != nil && g.Value() != 0 {
+				names = append(names, limit(lim).String())
+			}
+		}
+		return names
+	}
+	for i, step := range []struct {
+		send, want string
+	}{
+		{"a.1:1|c\na.2:1|c\na.3:1|c", ""},
+		{"b:1|c|#k:1\nb:1|c|#k:2\nb:1|c|#k:3", ""},
+		{"b:1|c|#k:4", "series_per_name values_per_tag_key"}, // 4 of 5; 7 of 10 series
+		{"a.4:1|c", "series series_per_name values_per_tag_key"},
+	} {
+		r.send(step.send)
+		if got := strings.Join(near(), " "); got != step.want {
+			t.Errorf("step %d: %q is near, want %q", i, got, step.want)
+		}
+	}
+	r.Forget(func(name string) bool { return strings.HasPrefix(name, "b") })
+	if got := near(); got != nil {
+		t.Errorf("%q is near although there is room", got)
+	}
+	for _, l := range r.Report().Limits {
+		want := map[string]int{"series": 10, "series_per_first_segment": -1, "series_per_name": 5, "new_series_per_second": 50_000,
+			"sets": 5, "values_per_tag_key": 5, "store": -1}[l.Name]
+		if l.Max != want {
+			t.Errorf("limit %s is %d, want %d", l.Name, l.Max, want)
+		}
+	}
 }
 
 func TestExpiry(t *testing.T) {

@@ -95,7 +95,7 @@ type RejectedReport struct {
 // LimitReport is about one limit.
 type LimitReport struct {
 	Name    string
-	Max     int
+	Max     int    // negative: none, or none that could be measured
 	Use     int    // now; of limits per name or segment, of the one that uses most
 	Limited uint64 // lines
 }
@@ -151,6 +151,25 @@ func (r *registry) flush() {
 	for g, n := range r.perGroup {
 		r.figures.series[g].Set(uint64(n))
 	}
+	for lim, near := range r.figures.near {
+		if near == nil {
+			continue
+		}
+		near.Set(0)
+		if r.near(limit(lim)) {
+			near.Set(1)
+		}
+	}
+}
+
+// near reports whether a limit is nearly reached. r.mu must be held.
+func (r *registry) near(lim limit) bool {
+	switch lim {
+	case limitFirstSegment, limitPerName: // there may be very many of them
+		return r.crowded[lim] > 0
+	}
+	most, use := r.use(lim)
+	return most >= 0 && nearly(use, most)
 }
 
 // rates names the families in counts, which are of an interval.
@@ -249,37 +268,57 @@ func (s *Server) reportListener(l *listener) ListenerReport {
 func (r *registry) report(out *Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l, f := &r.cfg.Limits, r.figures
-	var most family
+	f := r.figures
 	for _, fam := range r.families {
 		if fam.metric == "" {
 			continue
 		}
-		if fam.series > most.series {
-			most = fam
-		}
 		out.TopSeries = insertTop(out.TopSeries, NameCount{fam.name, uint64(fam.series)})
-	}
-	firsts := 0
-	for _, s := range r.firsts {
-		firsts = max(firsts, s.series)
 	}
 	for key, k := range r.tagKeys {
 		n := cardinality(k.registers[:])
 		out.TopTags = insertTop(out.TopTags, NameCount{key, uint64(n + 0.5)})
 	}
-	out.Limits = []LimitReport{
-		{Name: limitSeries.String(), Max: l.Series, Use: r.live, Limited: f.limited[limitSeries].Total()},
-		{Name: limitFirstSegment.String(), Max: l.FirstSegment, Use: firsts, Limited: f.limited[limitFirstSegment].Total()},
-		{Name: limitPerName.String(), Max: l.SeriesPerName, Use: most.series, Limited: f.limited[limitPerName].Total()},
-		{Name: limitRate.String(), Max: l.NewPerSecond, Use: r.rate.done, Limited: f.limited[limitRate].Total()},
-		{Name: limitSets.String(), Max: l.Sets, Use: r.perGroup[sets], Limited: f.limited[limitSets].Total()},
-		{Name: limitStore.String(), Limited: f.limited[limitStore].Total()},
+	for lim := noLimit + 1; lim < limits; lim++ {
+		most, use := r.use(lim)
+		out.Limits = append(out.Limits, LimitReport{Name: lim.String(), Max: most, Use: use, Limited: f.limited[lim].Total()})
 	}
 	for g, n := range r.perGroup {
 		out.Series = append(out.Series, KindReport{group(g).String(), n, f.created[g].Total(), f.expired[g].Total()})
 	}
 	out.Clashes, out.Newest = r.clashes.list(), r.newest.list()
+}
+
+// use returns what a limit is, -1 if there is none, and how much of it is used.
+// r.mu must be held.
+func (r *registry) use(lim limit) (most, use int) {
+	l := &r.cfg.Limits
+	switch lim {
+	case limitSeries:
+		most, use = l.Series, r.live
+	case limitFirstSegment:
+		most = l.FirstSegment
+		for _, s := range r.firsts {
+			use = max(use, s.series)
+		}
+	case limitPerName:
+		most = l.SeriesPerName
+		for _, f := range r.families {
+			use = max(use, f.series)
+		}
+	case limitRate:
+		most, use = l.NewPerSecond, r.rate.done
+	case limitSets:
+		most, use = l.Sets, r.perGroup[sets]
+	case limitTagValues:
+		most, use = l.ValuesPerTagKey, r.values.most()
+	default:
+		most = unlimited
+	}
+	if most == unlimited {
+		most = -1
+	}
+	return most, use
 }
 
 // insertTop puts c into list, which holds the largest counts, largest first.
