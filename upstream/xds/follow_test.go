@@ -213,7 +213,7 @@ func TestFirstAnswerIsNotWaitedForLongerThanAllowed(t *testing.T) {
 		time.Sleep(15*time.Second - gatherTime - 1)
 		synctest.Wait()
 		equal(t, "before", r.counts("cluster.a.init_fetch_timeout", "cluster_manager.cds.init_fetch_timeout"), "init_fetch_timeout=0 init_fetch_timeout=0")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		equal(t, "after", r.counts("cluster.a.init_fetch_timeout", "cluster_manager.cds.init_fetch_timeout"), "init_fetch_timeout=1 init_fetch_timeout=0")
 		select {
@@ -283,7 +283,7 @@ func TestStaleHostsGo(t *testing.T) {
 		time.Sleep(time.Minute - gatherTime - 1)
 		synctest.Wait()
 		equal(t, "hosts", r.hosts("a"), ":1")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		equal(t, "hosts", r.hosts("a"), "")
 		equal(t, "stats", r.counts("cluster.a.assignment_timeout_received", "cluster.a.assignment_stale"), "assignment_timeout_received=2 assignment_stale=1")
