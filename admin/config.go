@@ -181,3 +181,12 @@ func (l Limits) withDefaults() Limits {
 	}
 	return l
 }
+
+// bound returns a limit for those who know no other way to say that there is
+// none: without is what stands for that.
+func bound[T int | time.Duration](limit, without T) T {
+	if limit < 0 {
+		return without
+	}
+	return limit
+}

@@ -287,6 +287,21 @@ func TestConfigBudget(t *testing.T) {
 	}
 }
 
+// TestExpressionsWithoutLimits takes away the limits of expressions.
+func TestExpressionsWithoutLimits(t *testing.T) {
+	long := strings.Repeat("(backend_a)?", 1000)
+	for _, target := range []string{"/stats?filter=" + long, "/config_dump?resource=static_clusters&name_regex=" + long} {
+		limits := Limits{TargetBytes: -1, QueryValue: -1}
+		if reply := newServer(t, Config{Sources: newWorld().sources(), Limits: limits}).Request("GET", target, nil); reply.Status != 400 {
+			t.Errorf("%.40s with limits: status %d", target, reply.Status)
+		}
+		limits.RegexBytes, limits.RegexProgram, limits.RegexBudget = -1, -1, -1
+		if reply := newServer(t, Config{Sources: newWorld().sources(), Limits: limits}).Request("GET", target, nil); reply.Status != 200 {
+			t.Errorf("%.40s without limits: status %d, %.200s", target, reply.Status, reply.Body)
+		}
+	}
+}
+
 // TestSec_12_ConfigIsStreamed expects that elements are made while the answer is under
 // way, and no more of them when nobody reads.
 func TestSec_12_ConfigIsStreamed(t *testing.T) {

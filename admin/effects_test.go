@@ -300,7 +300,8 @@ func TestSec_27_NoForeignBytes(t *testing.T) {
 			for i := range 40 {
 				canary := fmt.Sprintf("canary%dx%d.", worker, i)
 				pad := strings.Repeat("p", i*37%1500)
-				target := []string{"/echo?c=" + canary + "&pad=" + pad, "/echo?fail&c=" + canary, "/" + canary, "/stats?format=" + canary}[i%4]
+				target := []string{"/echo?c=" + canary + "&pad=" + pad, "/echo?fail&c=" + canary, "/" + canary, "/stats?format=" + canary,
+					"/config_dump?mask=" + canary, "/config_dump?resource=" + canary, "/clusters?format=json&c=" + canary, "/config_dump?name_regex=(" + canary}[i%8]
 				raw := request("POST "+target+" HTTP/1.1", "Connection: close", "X-C: "+canary, "Accept-Encoding: gzip",
 					fmt.Sprintf("Content-Length: %d", len(canary))) + canary
 				for _, a := range parseAnswers(t, talk(t, s, raw)) {
@@ -308,7 +309,7 @@ func TestSec_27_NoForeignBytes(t *testing.T) {
 					if strings.Count(body, "canary") != strings.Count(body, canary) {
 						t.Errorf("the answer to %s has %q", canary, body)
 					}
-					if i%4 == 0 && body != canary+" "+canary+" "+canary+" "+pad {
+					if i%8 == 0 && body != canary+" "+canary+" "+canary+" "+pad {
 						t.Errorf("the answer to %s is %q", canary, body)
 					}
 				}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -102,7 +103,9 @@ func New(cfg Config) (*Server, error) {
 		heavy:   newGate(limits.HeavyRunning, limits.HeavyWaiting, limits.HeavyWait),
 		regexes: newGate(limits.RegexParallel, -1, time.Second),
 		filters: filterCache{limits: render.FilterLimits{
-			Length: limits.RegexBytes, Program: limits.RegexProgram, Budget: limits.RegexBudget}},
+			Length:  bound(limits.RegexBytes, math.MaxInt32),
+			Program: bound(limits.RegexProgram, math.MaxInt32),
+			Budget:  bound(limits.RegexBudget, 365*24*time.Hour)}},
 		compressors: newCompressors(limits.Compressors),
 		figures:     newFigures(cfg.Store),
 		audit:       newAuditLog(limits.AuditEntries, cfg.Logger),
