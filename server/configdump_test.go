@@ -200,6 +200,31 @@ func TestConfigDumpOfTheServer(t *testing.T) {
 	}
 }
 
+// TestUntypedSecretsOnDemand turns off the search for what only looks secret.
+func TestUntypedSecretsOnDemand(t *testing.T) {
+	c, err := bootstrap.Load(bootstrap.Source{YAML: `
+node: {id: n, metadata: {build_token: shown}}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}, redact_untyped: false}
+statsd: {listeners: []}`}, bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(c, server.Boot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Clusters().Close()
+	for _, target := range []string{"/config_dump", "/server_info"} {
+		if got := string(ask(t, s, target)); !strings.Contains(got, `"build_token": "shown"`) {
+			t.Errorf("%s: %s", target, got)
+		}
+	}
+}
+
 // TestWarmingClusters shows a cluster that waits for its hosts where it belongs.
 func TestWarmingClusters(t *testing.T) {
 	s := dumping(t)
