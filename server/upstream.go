@@ -104,7 +104,10 @@ func (s *Server) makeClusters() error {
 	for _, p := range c.Static {
 		errs = append(errs, s.clusters.AddStatic(p))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return s.control.Check()
 }
 
 // hostSources says what finds the hosts of clusters that do not name them.

@@ -212,6 +212,34 @@ func (c *Client) Attach(m *upstream.Manager) {
 	close(c.attached)
 }
 
+// Check tells which clusters of control planes are missing, or have hosts that
+// would come from a control plane themselves. It is called once the static
+// clusters are added.
+func (c *Client) Check() error {
+	var errs []error
+	check := func(where string, api *config.APISource) {
+		if api == nil || api.GRPC[0].ClusterName == "" {
+			return
+		}
+		name := api.GRPC[0].ClusterName
+		cl, err := c.control(name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("xds: %s: there is no static cluster %q", where, name))
+		} else if f := cl.Config(); f.Type == config.EDSDiscovery && f.EDS.Source.Kind != config.SourcePath {
+			errs = append(errs, fmt.Errorf("xds: %s: cluster %q gets its own hosts from a control plane", where, name))
+		}
+	}
+	check("ads_config", c.o.ADS)
+	if c.o.CDS != nil {
+		check("cds_config", c.o.CDS.API)
+	}
+	for i := range c.o.Layers {
+		l := &c.o.Layers[i]
+		check(fmt.Sprintf("runtime layer %q", l.Name), l.Source.API)
+	}
+	return errors.Join(errs...)
+}
+
 // wait waits until there is a manager.
 func (c *Client) wait(ctx context.Context) error {
 	select {

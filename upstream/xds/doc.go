@@ -9,6 +9,9 @@
 //	m := upstream.New(upstream.Config{Store: st, Source: x.Source})
 //	x.Attach(m)
 //	// add the static clusters, then
+//	if err := x.Check(); err != nil {
+//		return err
+//	}
 //	go x.Run(ctx)
 //	m.Start()
 //

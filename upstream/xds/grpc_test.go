@@ -104,6 +104,9 @@ load_assignment: {cluster_name: control, endpoints: [{lb_endpoints: [
 	if err := r.m.AddStatic(p); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.m.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -257,9 +260,40 @@ func TestTransportSocketOfTheControlPlane(t *testing.T) {
 	equal(t, "the server saw", <-peers, "proxy")
 }
 
-func TestControlPlaneThatIsNoCluster(t *testing.T) {
-	r := overGRPC(t, "127.0.0.1:1", "", nil)
-	if _, err := r.c.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: cluster "nobody" of the control plane is not there` {
+func TestControlPlanesThatCannotWork(t *testing.T) {
+	st, d := store.New(store.Options{}), config.NewDecoder(config.Options{})
+	from := func(cluster string) *config.APISource {
+		return &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: cluster}}}
+	}
+	c, err := New(Config{
+		Store: st, Decoder: d, ADS: from("nobody"), CDS: &config.ConfigSource{Kind: config.SourceAPI, API: from("hen")},
+		Layers: []Layer{
+			{"good", config.ConfigSource{Kind: config.SourceAPI, API: from("file")}},
+			{"bad", config.ConfigSource{Kind: config.SourceAPI, API: from("egg")}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := upstream.New(upstream.Config{Store: st, Source: c.Source})
+	defer m.Close()
+	c.Attach(m)
+	for name, eds := range map[string]string{"hen": "ads: {}", "file": "path: /x"} {
+		p, err := d.ClusterText("", fmt.Appendf(nil, "{name: %s, type: EDS, eds_cluster_config: {eds_config: {%s}}}", name, eds), config.FormV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.AddStatic(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `xds: ads_config: there is no static cluster "nobody"
+xds: cds_config: cluster "hen" gets its own hosts from a control plane
+xds: runtime layer "bad": there is no static cluster "egg"`
+	if err := c.Check(); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, err := c.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: cluster "nobody" of the control plane is not there` {
 		t.Errorf("error %v", err)
 	}
 }
