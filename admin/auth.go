@@ -114,7 +114,7 @@ func (a *authCheck) certificate(cert *x509.Certificate) Principal {
 			want = "dns:" + strings.ToLower(host)
 		}
 		if slices.Contains(names, want) {
-			return Principal{c.Name, c.Role}
+			return Principal(c)
 		}
 	}
 	return Principal{first, RoleNone}
