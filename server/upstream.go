@@ -279,19 +279,22 @@ func (s *Server) maxPending(statName string) uint64 {
 	return found.Breakers(upstream.DefaultPriority).Pending.Max()
 }
 
+// absent stands for a value that is not there, though it may be one too.
+const absent = 1<<53 - 1
+
 // clusterRuntime reads runtime values for clusters.
 type clusterRuntime struct{ l *layers.Loader }
 
 // Uint implements [upstream.Runtime].
 func (r clusterRuntime) Uint(key string) (uint64, bool) {
 	v := r.l.Snapshot()
-	n := v.Int(key, 0)
-	return n, n == v.Int(key, 1)
+	n := v.Int(key, absent)
+	return n, n != absent || v.Int(key, 0) == absent
 }
 
 // Float implements [upstream.Runtime].
 func (r clusterRuntime) Float(key string) (float64, bool) {
 	v := r.l.Snapshot()
-	x := v.Double(key, 0)
-	return x, x == v.Double(key, 1)
+	x := v.Double(key, absent)
+	return x, x != absent || v.Double(key, 0) == absent
 }

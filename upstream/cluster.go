@@ -107,6 +107,7 @@ type Cluster struct {
 	dialer   *transport.Dialer
 	source   Source // nil: STATIC or original destination
 
+	maintenanceKey string // of the runtime value
 	panicThreshold atomic.Uint32
 	zoneEnabled    atomic.Uint32
 	dropOverload   atomic.Uint64 // float64 bits
@@ -143,7 +144,7 @@ type delivery struct {
 
 // newCluster builds a cluster that does nothing yet.
 func newCluster(c *config.Cluster, env *environment, source Source, stats *store.Scope) (*Cluster, error) {
-	cl := &Cluster{config: c, env: env, source: source, scope: stats}
+	cl := &Cluster{config: c, env: env, source: source, scope: stats, maintenanceKey: "upstream.maintenance_mode." + c.Name}
 	cl.ctx, cl.cancel = context.WithCancel(context.Background())
 	var err error
 	if cl.dialer, err = env.transport.Dialer(c, cl.scope); err != nil {
@@ -371,7 +372,7 @@ func (c *Cluster) MaintenanceMode() bool {
 	if c.env.rt.r == nil {
 		return false
 	}
-	percent, ok := c.env.rt.lookup("upstream.maintenance_mode." + c.config.Name)
+	percent, ok := c.env.rt.lookup(c.maintenanceKey)
 	if !ok || percent == 0 || c.env.rand()%100 >= percent {
 		return false
 	}

@@ -35,8 +35,9 @@ const (
 // httpRoute passes on the requests of a listener.
 type httpRoute struct {
 	Route
-	proxy *proxy
-	pools pools
+	proxy     *proxy
+	pools     pools
+	exchanges sync.Pool // *exchange
 
 	total   *store.Counter
 	classes [5]*store.Counter // 1xx to 5xx
@@ -47,6 +48,7 @@ type httpRoute struct {
 // init asks for the stats.
 func (r *httpRoute) init(sc *store.Scope) {
 	r.total, r.active = sc.Counter("downstream_rq_total"), sc.Gauge("downstream_rq_active", store.Accumulate)
+	r.exchanges.New = func() any { return new(exchange) }
 	r.took = sc.Histogram("downstream_rq_time", histogram.Milliseconds)
 	for i, class := range []string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
 		r.classes[i] = sc.Counter("downstream_rq_" + class)
@@ -131,7 +133,10 @@ func (r *httpRoute) handle(ctx *fasthttp.RequestCtx) {
 	if c := r.proxy.cluster(&r.Route); c == nil {
 		answer(ctx, fasthttp.StatusServiceUnavailable)
 	} else {
-		(&exchange{route: r, ctx: ctx, cluster: c, start: start}).run()
+		x := r.exchanges.Get().(*exchange)
+		*x = exchange{route: r, ctx: ctx, cluster: c, start: start, tried: x.tried[:0]}
+		x.run()
+		r.exchanges.Put(x)
 	}
 	if leaving || r.proxy.server.Lifecycle().ShouldClose(true) {
 		ctx.SetConnectionClose()

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/lb"
+)
+
+// bare is the same proxy without the library: the same server, connections, limits
+// of time and headers, but no clusters, no stats and no circuit breakers.
+type bare struct {
+	hosts []string
+	next  atomic.Uint64
+
+	mu   sync.Mutex
+	idle map[string][]*bareConn
+}
+
+type bareConn struct {
+	net.Conn
+	in  *bufio.Reader
+	out *bufio.Writer
+}
+
+func (p *bare) handle(ctx *fasthttp.RequestCtx) {
+	prepare(ctx)
+	at := p.hosts[p.next.Add(1)%uint64(len(p.hosts))]
+	var c *bareConn
+	p.mu.Lock()
+	if list := p.idle[at]; len(list) > 0 {
+		c, p.idle[at] = list[len(list)-1], list[:len(list)-1]
+	}
+	p.mu.Unlock()
+	if c != nil {
+		raw, _ := c.Conn.(syscall.Conn).SyscallConn()
+		_ = raw.Control(func(fd uintptr) {
+			var b [1]byte
+			_, _, _ = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		})
+	} else {
+		conn, err := net.Dial("tcp", at)
+		if err != nil {
+			answer(ctx, 503)
+			return
+		}
+		c = &bareConn{conn, bufio.NewReader(conn), bufio.NewWriter(conn)}
+	}
+	_ = c.SetDeadline(time.Now().Add(defaultTimeout))
+	err := ctx.Request.Write(c.out)
+	if err == nil {
+		err = c.out.Flush()
+	}
+	if err == nil {
+		err = ctx.Response.ReadLimitBody(c.in, maxBodyBytes)
+	}
+	if err != nil {
+		_ = c.Close()
+		answer(ctx, 503)
+		return
+	}
+	for _, name := range hopByHop() {
+		ctx.Response.Header.Del(name)
+	}
+	p.mu.Lock()
+	p.idle[at] = append(p.idle[at], c)
+	p.mu.Unlock()
+}
+
+func (p *bare) close() {
+	for _, list := range p.idle {
+		for _, c := range list {
+			_ = c.Close()
+		}
+	}
+}
+
+// listen serves a handler until the benchmark ends.
+func listen(b *testing.B, h fasthttp.RequestHandler) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := fasthttp.Server{Handler: h, NoDefaultServerHeader: true, NoDefaultDate: true, NoDefaultContentType: true}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	b.Cleanup(func() {
+		if err := s.Shutdown(); err != nil {
+			b.Error(err)
+		}
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// BenchmarkProxy compares a request straight to a host with one through the bare
+// proxy and one through that of the library, all over real connections.
+func BenchmarkProxy(b *testing.B) {
+	body := strings.Repeat("x", 100)
+	hosts := make([]string, 3)
+	for i := range hosts {
+		hosts[i] = listen(b, func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString(body) })
+	}
+	plain := bare{hosts: hosts, idle: make(map[string][]*bareConn)}
+	b.Cleanup(plain.close)
+	p := startBench(b, hosts)
+	for _, impl := range []struct{ name, address string }{
+		{"direct", hosts[0]}, {"bare", listen(b, plain.handle)}, {"library", p.server.Listeners().List()[0].Addresses[0].String()},
+	} {
+		for _, clients := range []int{1, 8 * runtime.GOMAXPROCS(0)} {
+			b.Run(fmt.Sprintf("impl=%s/clients=%d", impl.name, clients), func(b *testing.B) {
+				c := fasthttp.HostClient{Addr: impl.address, MaxConns: 1000}
+				defer c.CloseIdleConnections()
+				ask := func() {
+					req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+					req.SetRequestURI("http://" + impl.address + "/")
+					if err := c.Do(req, resp); err != nil || resp.StatusCode() != 200 || len(resp.Body()) != len(body) {
+						b.Errorf("answer %d, %v", resp.StatusCode(), err)
+					}
+					fasthttp.ReleaseRequest(req)
+					fasthttp.ReleaseResponse(resp)
+				}
+				ask()
+				b.ReportAllocs()
+				if clients == 1 {
+					for b.Loop() {
+						ask()
+					}
+					return
+				}
+				b.SetParallelism(clients / runtime.GOMAXPROCS(0))
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						ask()
+					}
+				})
+			})
+		}
+	}
+}
+
+// startBench runs a proxy to the hosts.
+func startBench(b *testing.B, hosts []string) *proxy {
+	b.Helper()
+	text := "static_resources:\n  clusters:\n  - name: backend\n    outlier_detection: {}\n    circuit_breakers: {thresholds: [{max_connections: 100000, max_requests: 100000, max_pending_requests: 100000}]}\n" +
+		"    load_assignment:\n      cluster_name: backend\n      endpoints:\n      - lb_endpoints:\n"
+	for _, h := range hosts {
+		text += endpoint(h)
+	}
+	boot, err := bootstrap.Parse("boot.yaml", []byte(text), bootstrap.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(boot, server.Boot{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := newProxy(cfg, []Route{web(Route{Address: "127.0.0.1:0"})})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := p.server.Listen(); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.server.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	<-p.server.Initialized()
+	return p
+}
+
+// BenchmarkLibrary is what a request costs in the library alone: to find its
+// cluster and host, pass the circuit breakers, and be counted.
+func BenchmarkLibrary(b *testing.B) {
+	p := startBench(b, []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"})
+	route := Route{Cluster: "backend"}
+	picks := sync.Pool{New: func() any { return new(lb.Context) }}
+	one := func() {
+		cl := p.cluster(&route)
+		pick := picks.Get().(*lb.Context)
+		defer picks.Put(pick)
+		if cl.MaintenanceMode() {
+			b.Error("under maintenance")
+		}
+		h, err := cl.Pick(pick)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		requests := &cl.Breakers(upstream.DefaultPriority).Requests
+		if !requests.TryTake() {
+			b.Error("breaker is open")
+		}
+		cl.RequestStarted(h)
+		cl.RequestFinished(h, upstream.RequestEnd{Status: 200, Took: time.Millisecond})
+		cl.TimeoutBudgetPerTry(time.Millisecond, 0)
+		cl.TimeoutBudget(time.Millisecond, defaultTimeout)
+		requests.Release()
+	}
+	b.Run("cores=one", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			one()
+		}
+	})
+	b.Run("cores=all", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				one()
+			}
+		})
+	})
+}
