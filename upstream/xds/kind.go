@@ -9,7 +9,6 @@ const (
 	clusterKind kind = iota
 	endpointKind
 	layerKind
-	kinds
 )
 
 const typePrefix = "type.googleapis.com/"
