@@ -66,7 +66,8 @@ type Node struct {
 	Raw        Raw            // all of it, also what is only shown
 }
 
-// Watchdogs holds the settings of both watchdogs.
+// Watchdogs holds the settings of both watchdogs. They are checked, and have no
+// effect.
 type Watchdogs struct {
 	Main   Watchdog
 	Worker Watchdog
@@ -133,6 +134,11 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 	c.Stats.check(d, seen)
 	d.oneOf(root, "", seen, false, "runtime", "layered_runtime")
 	d.oneOf(root, "", seen, false, "watchdog", "watchdogs")
+	for _, name := range []string{"watchdog", "watchdogs"} {
+		if n, ok := seen[name]; ok {
+			d.warnf(n, name, "accepted, but has no effect: work is spread over threads by the runtime, so there is none to watch")
+		}
+	}
 	if len(c.Runtime) == 0 {
 		c.Runtime = []RuntimeLayer{{Name: "admin", Kind: AdminLayer}}
 	}

@@ -93,7 +93,7 @@ func (i instance) ReopenLogs() {
 // shownOptions is what /server_info shows of the options.
 func shownOptions(o *Options) server.CommandLine {
 	out := server.CommandLine{
-		BaseID: uint64(o.BaseID), Concurrency: o.Concurrency, ConfigPath: o.ConfigPath, ConfigYAML: o.ConfigYAML,
+		BaseID: uint64(o.BaseID), Concurrency: o.Concurrency, ConfigPath: o.ConfigPath, ConfigYAML: bootstrap.Shown(o.ConfigYAML),
 		AllowUnknownStaticFields: o.AllowUnknownStaticFields, AdminAddressPath: o.AdminAddressPath,
 		LocalAddressIPVersion: o.LocalAddressIPVersion, LogLevel: o.LogLevel.String(), ComponentLogLevel: o.ComponentLogLevel,
 		LogFormat: o.LogFormat, LogPath: o.LogPath,
