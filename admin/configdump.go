@@ -189,7 +189,7 @@ func (d *configDump) list(s *ConfigSection, fd protoreflect.FieldDescriptor) err
 			d.out.Key(string(fd.Name())).BeginList()
 			some = true
 		}
-		d.out.Message(d.redactor.Element(fd, element), wire.OmitDefaults)
+		d.out.Message(d.out.Redact(d.redactor, fd, element), wire.OmitDefaults)
 		if err := d.out.Err(); err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (d *configDump) elements(w *Response, s *ConfigSection, fd protoreflect.Fie
 			return &Error{Status: 400, Msg: d.unfit()}
 		}
 		d.config()
-		d.out.Packed(d.redactor.Element(fd, element), wire.OmitDefaults)
+		d.out.Packed(d.out.Redact(d.redactor, fd, element), wire.OmitDefaults)
 		if err := d.out.Err(); err != nil {
 			return err
 		}

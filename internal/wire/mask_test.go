@@ -121,3 +121,34 @@ func FuzzMask(f *testing.F) {
 		}
 	})
 }
+
+// FuzzMaskPacked checks that a mask that fits a message with a packed one keeps
+// fields of it, that any other one is an error and leaves it alone, and that a
+// second time changes nothing.
+func FuzzMaskPacked(f *testing.F) {
+	for _, seed := range []string{"", "cluster", "cluster.name", "cluster.name,version_info", "cluster.", "cluster.x", "error_state.failed_configuration",
+		"error_state.failed_configuration.name", "cluster.common_lb_config.zone_aware_lb_config,cluster.common_lb_config", "cluster.transport_socket.typed_config.x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		entry := func() *adminv3.ClustersConfigDump_DynamicCluster {
+			return &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: "v", Cluster: anyOf(t, &clusterv3.Cluster{Name: "a", AltStatName: "b",
+				CommonLbConfig: &clusterv3.Cluster_CommonLbConfig{IgnoreNewHostsUntilFirstHc: true}})}
+		}
+		m, mask := entry(), ParseMask(text)
+		fits, err := mask.FitsPacked(m), mask.KeepPacked(m)
+		if (fits == nil) != (err == nil) {
+			t.Fatalf("%q: fits %v, keeps %v", text, fits, err)
+		}
+		if err != nil {
+			if !proto.Equal(m, entry()) {
+				t.Errorf("%q: error %v, and the message changed", text, err)
+			}
+			return
+		}
+		once := proto.Clone(m)
+		if err := mask.KeepPacked(m); err != nil || !proto.Equal(m, once) {
+			t.Errorf("%q: the second time %v, %v", text, err, m)
+		}
+	})
+}

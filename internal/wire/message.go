@@ -270,7 +270,13 @@ func (p printer) packed(m protoreflect.Message, depth int) {
 	}
 	p.w.BeginObject()
 	p.w.Key("@type").String(url)
-	inner := unpack(url, raw)
+	var inner proto.Message
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		inner = p.w.unpacked[a]
+	}
+	if inner == nil {
+		inner = unpack(url, raw)
+	}
 	if inner == nil || depth > maxDepth {
 		p.w.Key("value").String(base64.StdEncoding.EncodeToString(raw))
 	} else {
@@ -292,6 +298,9 @@ func (p printer) packedMembers(m proto.Message, depth int) {
 // hasOwnForm reports whether a message is written as something other than an
 // object of its fields.
 func hasOwnForm(m protoreflect.Message) bool {
+	if m.Descriptor().FullName().Parent() != "google.protobuf" {
+		return false
+	}
 	scratch := printer{new(Writer), OmitDefaults}
 	return m.Descriptor().FullName() != "google.protobuf.Empty" && scratch.wellKnown(m.Type().Zero(), 0)
 }

@@ -24,6 +24,10 @@ type Redactor struct {
 	// of the headers, any text that holds a private key or a signed token, and
 	// all of a packed message whose type is not known.
 	Untyped bool
+
+	// unpacked takes what packed messages hold, without secrets, in place of
+	// packing it again. Nil: it is packed again.
+	unpacked map[*anypb.Any]proto.Message
 }
 
 // Redact returns a copy of m without secrets. A field is secret if its
@@ -36,8 +40,15 @@ func (r Redactor) Redact(m proto.Message) proto.Message {
 	return out
 }
 
-// Element is Redact for one element of a repeated field.
-func (r Redactor) Element(fd protoreflect.FieldDescriptor, m proto.Message) proto.Message {
+// Redact returns a copy of an element of a repeated field without secrets, as
+// [Redactor.Redact] makes it. It is to be written by w next: packed messages in
+// it are kept unpacked for that, which saves half of the time.
+func (w *Writer) Redact(r Redactor, fd protoreflect.FieldDescriptor, m proto.Message) proto.Message {
+	if w.unpacked == nil {
+		w.unpacked = make(map[*anypb.Any]proto.Message)
+	}
+	clear(w.unpacked)
+	r.unpacked = w.unpacked
 	out := proto.Clone(m)
 	r.message(out.ProtoReflect(), Sensitive(fd), 0)
 	return out
@@ -141,6 +152,10 @@ func (r Redactor) packed(m protoreflect.Message, secret bool, depth int) bool {
 			return r.Untyped && !secret
 		}
 		r.message(content.ProtoReflect(), secret, depth+1)
+		if r.unpacked != nil {
+			r.unpacked[a], a.Value = content, nil // its secrets are nowhere any more
+			return true
+		}
 		return pack(a, content)
 	case "xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct":
 		return r.typedStruct(m, secret, depth)

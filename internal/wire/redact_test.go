@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -239,6 +241,68 @@ func TestSec_17_NoCanaryIsShown(t *testing.T) {
 	})
 	if messages < 500 || all < 100 {
 		t.Errorf("%d messages with %d secrets: the test does not see what it should", messages, all)
+	}
+}
+
+// TestRedactForWriting writes all that the tests above redact, once packed again
+// and once as it is: both are the same, and with a writer of its own the message
+// holds no more secrets than when it is packed.
+func TestRedactForWriting(t *testing.T) {
+	list := (&adminv3.SecretsConfigDump{}).ProtoReflect().Descriptor().Fields().ByName("static_secrets")
+	n := 0
+	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
+		m, planted := mt.New(), 0
+		plant(m, false, 3, &planted)
+		if planted == 0 {
+			return true
+		}
+		n++
+		for _, form := range []proto.Message{m.Interface(), anyOf(t, m.Interface()), anyOf(t, anyOf(t, m.Interface()))} {
+			r := Redactor{Untyped: true}
+			want := render(r.Redact(form), OmitDefaults)
+			var w Writer
+			w.Message(w.Redact(r, list, form), OmitDefaults)
+			if got := string(w.Bytes()); got != want {
+				t.Errorf("%s: got %s\nwant %s", mt.Descriptor().FullName(), got, want)
+			}
+			var again Writer
+			if left := render(again.Redact(r, list, form), ShowDefaults); strings.Contains(left, "canary") || strings.Contains(left, "Y2FuYXJ5") {
+				t.Errorf("%s: left behind: %s", mt.Descriptor().FullName(), left)
+			}
+		}
+		return true
+	})
+	if n < 10 {
+		t.Errorf("%d messages with secrets", n)
+	}
+}
+
+// TestDeepSecrets packs a secret deeper than messages are looked at.
+func TestDeepSecrets(t *testing.T) {
+	list := (&adminv3.SecretsConfigDump{}).ProtoReflect().Descriptor().Fields().ByName("static_secrets")
+	for _, depth := range []int{1, maxDepth - 1, maxDepth, maxDepth + 1, 2 * maxDepth} {
+		var m proto.Message = &tlsv3.TlsCertificate{PrivateKey: inline("canary")}
+		for range depth {
+			m = anyOf(t, m)
+		}
+		for _, untyped := range []bool{false, true} {
+			r := Redactor{Untyped: untyped}
+			var w, packed Writer
+			w.Message(w.Redact(r, list, m), OmitDefaults)
+			packed.Packed(packed.Redact(r, list, m), OmitDefaults)
+			for _, got := range []string{string(w.Bytes()), string(packed.Bytes()), render(r.Redact(m), OmitDefaults)} {
+				if strings.Contains(got, "canary") || strings.Contains(got, "Y2FuYXJ5") || strings.Contains(got, base64.StdEncoding.EncodeToString([]byte("canary"))) {
+					t.Errorf("%d deep: %s", depth, got)
+				}
+				// Bytes in bytes do not stand at a border of three.
+				for _, field := range strings.Split(got, `"value": "`)[1:] {
+					raw, err := base64.StdEncoding.DecodeString(strings.SplitN(field, `"`, 2)[0])
+					if err == nil && bytes.Contains(raw, []byte("canary")) {
+						t.Errorf("%d deep: in bytes: %q", depth, raw)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // Writer appends one JSON document to a buffer:
@@ -32,6 +35,8 @@ type Writer struct {
 	depth int
 	dst   io.Writer // nil: the document is kept
 	err   error     // of dst; nothing is written after it
+	// unpacked is what packed messages hold that are written next.
+	unpacked map[*anypb.Any]proto.Message
 	// empty: nothing was written yet in the innermost object or list.
 	// keyed: a key was written and its value comes next.
 	empty, keyed bool
