@@ -1,10 +1,13 @@
 package store
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/statsd-admin/statsd-admin/internal/prefetch"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
 )
@@ -36,11 +39,14 @@ type Cursor struct {
 	n    int
 	next [batchSteps]step
 
-	names *symtab.Reader // from the first whole batch on
+	scattered bool // neighbours are far apart in memory
+	hints     prefetch.Batch
+	names     *symtab.Reader // from the first whole batch on
 
 	labels []Label
 	family lastName
 	label  lastName
+	tagged tagged
 }
 
 const batchSteps = 32
@@ -117,6 +123,37 @@ func (c *Cursor) locate() {
 		n, w := uvarint(st.rec)
 		st.cut = uint32(w) + uint32(n)
 	}
+	c.lookAhead()
+}
+
+// lookAhead asks for the memory of the next two batches, as far as they are in
+// the chunk: for what leads to the records and values of the one after the next,
+// and for the records of the next, which was asked for that before.
+func (c *Cursor) lookAhead() {
+	if !prefetch.Enabled || !c.scattered || len(c.chunk) == 0 {
+		return
+	}
+	next := c.chunk[:min(len(c.chunk), batchSteps)]
+	n := 0
+	for _, x := range next {
+		if b, i := c.block(x), x&(1<<slotBits-1); b != nil {
+			if records, from := b.arena.Load().b, int(b.offset[i]); from < len(records) {
+				c.hints[n] = uintptr(unsafe.Pointer(&records[from]))
+				n++
+			}
+		}
+	}
+	prefetch.Lines(&c.hints, n)
+	after := c.chunk[len(next):]
+	n = 0
+	for _, x := range after[:min(len(after), batchSteps)] {
+		if b, i := c.block(x), x&(1<<slotBits-1); b != nil && b.pg != nil {
+			c.hints[n] = uintptr(unsafe.Pointer(&b.offset[i]))
+			c.hints[n+1] = b.pg.address(int(i))
+			n += 2
+		}
+	}
+	prefetch.Lines(&c.hints, n)
 }
 
 // stand makes c stand on x, unless that stat has ended.
@@ -244,11 +281,48 @@ func (c *Cursor) Histogram() *Histogram { return (*c.b.hists.Load())[c.i] }
 // that is the full name itself.
 func (c *Cursor) Family() *Name {
 	rest := c.rest()
+	if c.tagged.is(rest) {
+		return c.tagged.family
+	}
 	if rest[0]&flagTagged == 0 {
 		return nil
 	}
 	num, _ := uvarint(rest[1:])
-	return c.family.of(&c.s.names, uint32(num))
+	f := c.family.of(&c.s.names, uint32(num))
+	c.noteTagged(rest, f)
+	return f
+}
+
+// tagged is what the last record said after its name, if that was a family and
+// one tag whose value is a segment of the name, in at most eight bytes.
+// Neighbours in the order of families mostly say the same.
+type tagged struct {
+	bytes, mask uint64 // in little endian; mask 0: there was no such record
+	family      *Name
+	label       *Name
+	segment     int
+}
+
+// is reports whether a record goes on after its name as t did.
+func (t *tagged) is(rest []byte) bool {
+	return len(rest) >= 8 && t.mask != 0 && binary.LittleEndian.Uint64(rest)&t.mask == t.bytes
+}
+
+// noteTagged makes c.tagged what rest says, if it is of that sort.
+func (c *Cursor) noteTagged(rest []byte, family *Name) {
+	c.tagged.mask = 0
+	list, n := c.tags()
+	if n != 1 || len(rest) < 8 {
+		return
+	}
+	num, w := uvarint(list)
+	segment, v := uvarint(list[w:])
+	size := len(rest) - len(list) + w + v
+	if segment == 0 || size > 8 {
+		return
+	}
+	mask := ^uint64(0) >> (64 - 8*size)
+	c.tagged = tagged{binary.LittleEndian.Uint64(rest) & mask, mask, family, c.s.names.at(uint32(num)), int(segment) - 1}
 }
 
 // recordFamily decodes the family from a record after the name.
@@ -297,6 +371,9 @@ func (c *Cursor) Labels() []Label {
 // OnlyLabel returns the tag of a stat that has exactly one. The value is valid
 // until the cursor moves.
 func (c *Cursor) OnlyLabel() (l Label, ok bool) {
+	if t := &c.tagged; t.is(c.rest()) {
+		return Label{t.label, c.s.segment(c.enc(), t.segment)}, true
+	}
 	rest, n := c.tags()
 	if n != 1 {
 		return l, false

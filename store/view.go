@@ -84,7 +84,9 @@ func (v *View) ByFamily(k Kind) Cursor {
 	if !v.haveF[k] {
 		v.byFamily[k], v.haveF[k] = v.s.familiesOf(k), true
 	}
-	return v.cursor(v.byFamily[k])
+	c := v.cursor(v.byFamily[k])
+	c.scattered = true
+	return c
 }
 
 func (v *View) cursor(chunks [][]id) Cursor {

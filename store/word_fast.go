@@ -76,6 +76,11 @@ func (w *word) page() *page {
 
 func (p *page) word(i int) *word { return &p.words[i] }
 
+// address returns where word i is, without touching the page.
+func (p *page) address(i int) uintptr {
+	return uintptr(unsafe.Pointer(p)) + unsafe.Offsetof(p.words) + uintptr(i)*unsafe.Sizeof(word{})
+}
+
 func (w *word) index(p *page) int {
 	return int(uintptr(unsafe.Pointer(w))-uintptr(unsafe.Pointer(&p.words))) / 8
 }

@@ -2,7 +2,10 @@
 
 package store
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // This file is the twin of word_fast.go, with nothing but atomics: for the
 // race detector, for other processors and for builds with the tag purego.
@@ -31,6 +34,11 @@ func newPages() []*page {
 }
 
 func (p *page) word(i int) *word { return &p.words[i] }
+
+// address returns where word i is, without touching the page.
+func (p *page) address(i int) uintptr {
+	return uintptr(unsafe.Pointer(p)) + unsafe.Offsetof(p.words) + uintptr(i)*unsafe.Sizeof(word{})
+}
 
 // home returns the block that w belongs to and its index there.
 func (w *word) home() (*block, int) { return w.pg.blk, int(w.i) }

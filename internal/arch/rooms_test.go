@@ -61,7 +61,9 @@ func rooms() []room {
 		{"internal/invariants", nil},
 		{"internal/logfile", nil},
 		{"internal/match", nil},
+		{"internal/nofollow", nil},
 		{"internal/percpu", nil},
+		{"internal/prefetch", nil},
 		{"internal/unixsock", nil},
 		{"internal/wire", nil},
 	}
@@ -69,7 +71,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/cacheline", "internal/invariants", "internal/match", "internal/percpu"}
+	return []string{"internal/cacheline", "internal/invariants", "internal/match", "internal/nofollow", "internal/percpu", "internal/prefetch"}
 }
 
 // testOnly lists rooms that only test files import.

@@ -1,0 +1,42 @@
+package prefetch
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// TestLinesNeverFault passes addresses of all sorts, and counts that are too
+// large or none.
+func TestLinesNeverFault(t *testing.T) {
+	data := make([]byte, 1<<16)
+	var b Batch
+	for i := range b {
+		switch i % 4 {
+		case 0:
+			b[i] = uintptr(unsafe.Pointer(&data[i*64]))
+		case 1:
+			b[i] = uintptr(i)
+		case 2:
+			b[i] = ^uintptr(i)
+		}
+	}
+	before := b
+	for _, n := range []int{-1, 0, 1, Max, Max + 1, 1 << 40} {
+		Lines(&b, n)
+	}
+	if b != before {
+		t.Error("the addresses changed")
+	}
+}
+
+// BenchmarkLines shows what a hint costs when the lines are there already.
+func BenchmarkLines(b *testing.B) {
+	var at Batch
+	data := make([]byte, 64*Max)
+	for i := range at {
+		at[i] = uintptr(unsafe.Pointer(&data[i*64]))
+	}
+	for b.Loop() {
+		Lines(&at, Max)
+	}
+}
