@@ -93,7 +93,7 @@ func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 		s.forget(name)
 	}
 	if len(faults) == 0 || changed {
-		m.SetVersion(u.version)
+		m.SetVersion(shown(u.version))
 	}
 	if u.full && !nameless {
 		s.keepFailures(seen)
@@ -117,7 +117,7 @@ func (s *clusters) set(r *config.Resource) (changed bool, err error) {
 	if p.Cluster.Name != r.Name {
 		return false, misnamed(r, p.Cluster.Name)
 	}
-	changed, err = s.c.manager.AddOrUpdate(p, r.Version)
+	changed, err = s.c.manager.AddOrUpdate(p, shown(r.Version))
 	if err == nil {
 		s.known[r.Name] = hash
 		for _, w := range p.Warnings() {
@@ -139,7 +139,7 @@ func (s *clusters) note(r *config.Resource, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failures[r.Name] = &Failure{Name: r.Name, Version: r.Version, Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
+	s.failures[r.Name] = &Failure{Name: r.Name, Version: shown(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
 }
 
 func (s *clusters) forget(name string) {

@@ -43,7 +43,7 @@ func (m *mux) welcome() {
 func (m *mux) handle(r *response) error {
 	m.welcome() // or a newcomer might see nothing but a bad update
 	if r.identifier != "" {
-		m.stats.identifier.Set(r.identifier)
+		m.stats.identifier.Set(shown(r.identifier))
 	}
 	m.mu.Lock()
 	var t *topic

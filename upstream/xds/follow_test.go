@@ -330,3 +330,32 @@ func TestPolicyOfAnAssignment(t *testing.T) {
 		r.stop()
 	})
 }
+
+func TestVersionsWriteNoLinesOfTheirOwn(t *testing.T) {
+	const evil, clean = "1\nserver.live: 0\x1b[2J", "1\ufffdserver.live: 0\ufffd[2J"
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.answer(t, answer{kind: clusterKind, version: evil, nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("b", timeout(-1))}})
+				equal(t, "version", r.m.Version(), clean)
+				for c := range r.m.Clusters {
+					equal(t, "of the cluster", c.Version, clean)
+				}
+				for f := range r.c.Failures {
+					equal(t, "of the refused", f.Version, clean)
+				}
+				s.answer(t, answer{kind: clusterKind, version: evil, nonce: "n2", resources: []proto.Message{edsCluster("a")}})
+				view := r.st.View()
+				defer view.Close()
+				c, ok := view.Find("cluster_manager.cds.version_text")
+				if !ok || c.Text() != clean {
+					t.Errorf("version %q in the statistics, want %q", c.Text(), clean)
+				}
+				r.stop()
+			})
+		})
+	}
+}
