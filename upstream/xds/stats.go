@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -134,7 +133,7 @@ func (s *subscription) failed() {
 func shown(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
-			return utf8.RuneError
+			return '_'
 		}
 		return r
 	}, text)
