@@ -13,7 +13,7 @@ import "time"
 type Cluster struct {
 	Form     Form   // the message form it was written in
 	Name     string // never empty
-	StatName string // the alternative name if given, else Name; ":" is replaced by "_"
+	StatName string // the alternative name if given, else Name; ":" and control characters are replaced by "_"
 	// AltStatName is the alternative name as given, empty if there is none. It is
 	// shown; statistics have StatName.
 	AltStatName string

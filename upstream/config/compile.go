@@ -4,6 +4,7 @@ package config
 
 import (
 	"strings"
+	"unicode"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -86,13 +87,19 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *Cluster {
 	return out
 }
 
-// statName is the name of a cluster in statistics.
+// statName is the name of a cluster in statistics. It holds no control characters,
+// with which a name could write lines of its own.
 func statName(m *clusterv3.Cluster) string {
 	name := m.GetAltStatName()
 	if name == "" {
 		name = m.GetName()
 	}
-	return strings.ReplaceAll(name, ":", "_")
+	return strings.Map(func(r rune) rune {
+		if r == ':' || unicode.IsControl(r) {
+			return '_'
+		}
+		return r
+	}, name)
 }
 
 func typedOptions(options map[string]*anypb.Any) map[string]Any {

@@ -114,6 +114,19 @@ func TestMessageResource(t *testing.T) {
 	}
 }
 
+func TestNamesInStatisticsAreClean(t *testing.T) {
+	d := NewDecoder(Options{})
+	for name, want := range map[string]string{"a:b": "a_b", "a\nserver.live: 0\x1b": "a_server.live_ 0_", "größe": "größe"} {
+		p, err := d.ClusterMessage(&clusterv3.Cluster{Name: name}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Cluster.StatName != want || p.Cluster.Name != name {
+			t.Errorf("name %q in statistics %q, want %q", p.Cluster.Name, p.Cluster.StatName, want)
+		}
+	}
+}
+
 func TestTargetsOfAPISources(t *testing.T) {
 	d := NewDecoder(Options{})
 	p, err := d.ClusterText("c.yaml", []byte(`
