@@ -3,6 +3,7 @@ package upstream
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -35,20 +36,41 @@ func ResolveAssignment(a *config.Assignment) (*Assignment, error) {
 		return out, nil
 	}
 	out.Overprovisioning, out.WeightedHealth, out.DropOverload = a.OverprovisioningFactor, a.WeightedPriorityHealth, a.DropOverload
+	if err := literalOnly(a); err != nil {
+		return nil, err
+	}
 	for i := range a.Localities {
 		l := &a.Localities[i]
+		p := out.priority(l.Priority)
+		p.Hosts = slices.Grow(p.Hosts, len(l.Endpoints))
 		for j := range l.Endpoints {
 			s := EndpointSpec(l, &l.Endpoints[j])
-			addr, ok := literal(l.Endpoints[j].Address)
-			if !ok {
-				return nil, fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", l.Endpoints[j].Address.Host)
-			}
-			s.Address = addr
-			out.add(l, s)
+			s.Address, _ = literal(l.Endpoints[j].Address)
+			p.Hosts = append(p.Hosts, s)
 		}
 		out.weigh(l)
 	}
 	return out, nil
+}
+
+// literalOnly checks that all addresses of an assignment are literal.
+func literalOnly(a *config.Assignment) error {
+	if a == nil {
+		return nil
+	}
+	for i := range a.Localities {
+		for j := range a.Localities[i].Endpoints {
+			if at := a.Localities[i].Endpoints[j].Address; !isLiteral(at) {
+				return fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", at.Host)
+			}
+		}
+	}
+	return nil
+}
+
+func isLiteral(a config.Address) bool {
+	_, ok := literal(a)
+	return ok
 }
 
 // EndpointSpec returns the host of a configured endpoint with everything but
@@ -103,11 +125,6 @@ func (a *Assignment) priority(p uint32) *PriorityHosts {
 		a.Priorities = append(a.Priorities, PriorityHosts{})
 	}
 	return &a.Priorities[p]
-}
-
-func (a *Assignment) add(l *config.LocalityEndpoints, s host.Spec) {
-	p := a.priority(l.Priority)
-	p.Hosts = append(p.Hosts, s)
 }
 
 func (a *Assignment) weigh(l *config.LocalityEndpoints) {

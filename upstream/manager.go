@@ -83,8 +83,7 @@ type Manager struct {
 	c   Config
 	env environment
 
-	byName  sync.Map                  // of those with an active cluster: string to *Handle
-	ordered atomic.Pointer[[]*Handle] // the same by name; replaced, never changed
+	active  roster
 	version atomic.Pointer[string]
 
 	applying sync.Mutex // held while runtime values are applied; taken before mu
@@ -94,6 +93,7 @@ type Manager struct {
 	waiting     []*Cluster         // not started; only secondary ones after the start
 	unready     map[*Cluster]bool  // true: primary
 	primaries   int                // of unready
+	actives     int                // handles with an active cluster
 	warming     int                // handles with a warming cluster
 	started     bool
 	expected    int // calls of Expect that are not done
@@ -166,7 +166,6 @@ func New(c Config) *Manager {
 		mergeCancelled: sc.Counter("update_merge_cancelled"), outOfMergeWindow: sc.Counter("update_out_of_merge_window"),
 		active: sc.Gauge("active_clusters", store.NeverImport), warming: sc.Gauge("warming_clusters", store.NeverImport),
 	}
-	m.ordered.Store(new([]*Handle))
 	m.version.Store(new(string))
 	return m
 }
@@ -174,9 +173,7 @@ func New(c Config) *Manager {
 // Cluster returns the handle of an active cluster, nil if there is none of that
 // name. Keep the handle: it stays valid.
 func (m *Manager) Cluster(name string) *Handle {
-	h, _ := m.byName.Load(name)
-	hd, _ := h.(*Handle)
-	return hd
+	return m.active.find(name)
 }
 
 // AddStatic adds a cluster of the static configuration. Such clusters can
@@ -198,7 +195,10 @@ var errClosed = errors.New("upstream: the manager is closed")
 
 func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (bool, error) {
 	name := p.Cluster.Name
-	hash := p.Hash()
+	hash := uint64(0)
+	if viaAPI {
+		hash = p.Hash() // static clusters are not compared
+	}
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
@@ -278,7 +278,7 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 		source = s
 	}
 	if c.Type == config.Static {
-		if _, err := ResolveAssignment(c.Assignment); err != nil {
+		if err := literalOnly(c.Assignment); err != nil {
 			return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
 		}
 	}
@@ -476,12 +476,8 @@ func (m *Manager) forgetLocked(c *Cluster) {
 
 // listLocked puts a handle among the active ones. m.mu is held.
 func (m *Manager) listLocked(hd *Handle) {
-	m.byName.Store(hd.name, hd)
-	old := *m.ordered.Load()
-	i, _ := slices.BinarySearchFunc(old, hd.name, func(h *Handle, name string) int { return strings.Compare(h.name, name) })
-	list := make([]*Handle, 0, len(old)+1)
-	list = append(append(append(list, old[:i]...), hd), old[i:]...)
-	m.ordered.Store(&list)
+	m.active.put(hd)
+	m.actives++
 }
 
 // Remove removes a cluster that was added by AddOrUpdate, active and warming,
@@ -503,9 +499,8 @@ func (m *Manager) Remove(name string) bool {
 	delete(m.handles, name)
 	m.warmLocked(hd, nil)
 	if hd.current.Swap(nil) != nil {
-		m.byName.Delete(name)
-		list := slices.DeleteFunc(slices.Clone(*m.ordered.Load()), func(h *Handle) bool { return h == hd })
-		m.ordered.Store(&list)
+		m.active.drop(hd)
+		m.actives--
 	}
 	for _, e := range entries {
 		if e != nil {
@@ -530,7 +525,7 @@ func (m *Manager) Remove(name string) bool {
 
 // gaugesLocked counts the clusters. m.mu is held.
 func (m *Manager) gaugesLocked() {
-	m.env.manager.active.Set(uint64(len(*m.ordered.Load())))
+	m.env.manager.active.Set(uint64(m.actives))
 	m.env.manager.warming.Set(uint64(m.warming))
 }
 
@@ -568,7 +563,7 @@ func (m *Manager) allLocked() []*Cluster {
 
 // localChanged rebalances all clusters but the local one.
 func (m *Manager) localChanged() {
-	for _, h := range *m.ordered.Load() {
+	for _, h := range m.active.list() {
 		if c := h.Current(); c != nil && !c.isLocal {
 			c.rebalance()
 		}

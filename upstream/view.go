@@ -67,7 +67,7 @@ func (e *entry) view(v *View) {
 // no lock and never holds up picks. The view is good until yield returns.
 func (m *Manager) Clusters(yield func(*View) bool) {
 	var v View
-	for _, h := range *m.ordered.Load() {
+	for _, h := range m.active.list() {
 		e := h.current.Load()
 		if e == nil {
 			continue // removed meanwhile
