@@ -333,6 +333,35 @@ dynamic_resources: {cds_config: {path: ` + dir + `/cds.json}}`}, bootstrap.Optio
 	wait("changing@v1(@ false) | |")
 }
 
+// TestListenersAreDumped shows where StatsD input is taken.
+func TestListenersAreDumped(t *testing.T) {
+	s := start(t, server.Config{Admin: anyPort(), StatsD: statsdOn("udp://127.0.0.1:0", "tcp://127.0.0.1:0")})
+	var dump struct {
+		Configs []struct {
+			Listener struct {
+				Direction string `json:"traffic_direction"`
+				Address   struct {
+					Socket struct {
+						Protocol string
+						Port     uint16 `json:"port_value"`
+					} `json:"socket_address"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(ask(t, s.Server, "/config_dump?resource=static_listeners"), &dump); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range dump.Configs {
+		a := c.Listener.Address.Socket
+		got = append(got, fmt.Sprint(c.Listener.Direction, " ", a.Protocol, " ", a.Port != 0))
+	}
+	if s := strings.Join(got, ", "); s != "INBOUND UDP true, INBOUND  true" {
+		t.Errorf("listeners: %s", s)
+	}
+}
+
 // TestOwnSections adds a section and takes one away, as a proxy does.
 func TestOwnSections(t *testing.T) {
 	s := dumping(t)
