@@ -63,3 +63,19 @@ func TestSec_05_NamesAreTextInPages(t *testing.T) {
 		}
 	}
 }
+
+// TestSec_19_PagesShowWhatMayBeDone: controls that would be refused are not there.
+func TestSec_19_PagesShowWhatMayBeDone(t *testing.T) {
+	if page := string(newServer(t, Config{Mode: ModeReadOnly}).Request("GET", "/", nil).Body); strings.Contains(page, "method='post'") || !strings.Contains(page, "action='stats'") {
+		t.Error("the page of a server that is read only has controls that change something, or lacks others")
+	}
+	s := newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}})
+	for role, want := range map[Role][2]bool{RoleRead: {false, false}, RoleOperate: {true, false}, RoleAdmin: {true, true}} {
+		page := string(s.Request("GET", "/", nil, bearer(secret(role))).Body)
+		for i, command := range []string{"reset_counters", "quitquitquit"} {
+			if got := strings.Contains(page, "action='"+command+"'"); got != want[i] {
+				t.Errorf("%v: %s is shown: %t", role, command, got)
+			}
+		}
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -177,6 +177,7 @@ func (s *Server) makeLife() error {
 	sc := s.store.Scope("listener_manager")
 	s.listeners = listeners.New(listeners.Config{
 		StartDrain: s.life.StartDrain,
+		Recovered:  func(v any) { s.recovered("listener", v) },
 		Stats: listeners.Stats{
 			Added: sc.Counter("listener_added"), Modified: sc.Counter("listener_modified"),
 			Removed: sc.Counter("listener_removed"), Stopped: sc.Counter("listener_stopped"),
@@ -391,7 +392,7 @@ func (s *Server) writeAddress() {
 	if path == "" {
 		return
 	}
-	if err := os.WriteFile(path, []byte(s.admin.Addr().String()), 0o644); err != nil {
+	if err := writeFile(path, s.admin.Addr().String()); err != nil {
 		s.log.Log(context.Background(), logctl.Critical.Slog(),
 			fmt.Sprintf("cannot open admin address output file %s for writing.", path))
 	}
@@ -419,6 +420,9 @@ func (s *Server) Run(ctx context.Context) error {
 	var inputs, background, port group
 	background.ctx = context.WithoutCancel(ctx)
 	inputs.ctx, port.ctx = background.ctx, background.ctx
+	for _, g := range []*group{&inputs, &background, &port} {
+		g.recovered = s.recovered
+	}
 	inputs.start()
 	background.start()
 	port.start()
@@ -440,7 +444,7 @@ func (s *Server) Run(ctx context.Context) error {
 		port.run("admin", stop, s.runAdmin)
 	}
 	var flushing group
-	flushing.ctx = background.ctx
+	flushing.ctx, flushing.recovered = background.ctx, s.recovered
 	flushing.start()
 	flushed := make(chan struct{})
 	flushing.run("flush", stop, func(ctx context.Context) error {
@@ -488,11 +492,19 @@ func (s *Server) initialize() {
 // the program around it are served.
 func (s *Server) Initialized() <-chan struct{} { return s.live }
 
+// recovered counts and logs a panic. The value is logged by its type alone,
+// since it may hold parts of what was received.
+func (s *Server) recovered(where string, v any) {
+	s.store.Scope("server").Counter("recovered_panics").Inc()
+	s.log.Error("recovered from a panic", "where", where, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+}
+
 // group runs parts of the server that end together.
 type group struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	ctx       context.Context
+	cancel    context.CancelFunc
+	done      sync.WaitGroup
+	recovered func(where string, v any) // counts and logs a panic
 
 	mu   sync.Mutex
 	errs []error
@@ -500,10 +512,19 @@ type group struct {
 
 func (g *group) start() { g.ctx, g.cancel = context.WithCancel(g.ctx) }
 
-// run starts a part. If it fails, failed is called.
+// run starts a part. If it fails, failed is called; a panic is a failure.
 func (g *group) run(name string, failed func(), f func(context.Context) error) {
+	guarded := func() (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				g.recovered(name, v)
+				err = fmt.Errorf("panic of type %T", v)
+			}
+		}()
+		return f(g.ctx)
+	}
 	g.done.Go(func() {
-		if err := f(g.ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := guarded(); err != nil && !errors.Is(err, context.Canceled) {
 			g.mu.Lock()
 			g.errs = append(g.errs, fmt.Errorf("%s: %w", name, err))
 			g.mu.Unlock()

@@ -62,6 +62,9 @@ type Config struct {
 	// it returns false when a running drain covers this one. nil: a graceful
 	// drain has no period.
 	StartDrain func(inboundOnly bool, done func()) bool
+	// Recovered is told of a panic in a Stop function, which counts as one
+	// that has returned. Nil: it is not.
+	Recovered func(v any)
 }
 
 // Stats are where a registry counts; nil fields are left out. The names are
@@ -255,8 +258,13 @@ func (r *Registry) stop(stops []func()) {
 	var wg sync.WaitGroup
 	for _, stop := range stops {
 		wg.Go(func() {
+			defer inc(r.cfg.Stats.Stopped)
+			defer func() {
+				if v := recover(); v != nil && r.cfg.Recovered != nil {
+					r.cfg.Recovered(v)
+				}
+			}()
 			stop()
-			inc(r.cfg.Stats.Stopped)
 		})
 	}
 	wg.Wait()

@@ -24,15 +24,17 @@ var errTooLarge = errors.New("profiler: profile over 256 MiB")
 
 // CPU is the CPU profiler. Use [NewCPU]. It is safe for concurrent use.
 type CPU struct {
-	path string
+	path  string
+	after func(time.Duration, func()) *time.Timer // time.AfterFunc, but for tests
 
 	mu    sync.Mutex
 	file  *os.File
+	out   *limited // to file
 	timer *time.Timer
 }
 
 // NewCPU returns a profiler that writes to path.
-func NewCPU(path string) *CPU { return &CPU{path: path} }
+func NewCPU(path string) *CPU { return &CPU{path: path, after: time.AfterFunc} }
 
 // Path returns the output file.
 func (p *CPU) Path() string { return p.path }
@@ -49,12 +51,13 @@ func (p *CPU) Start() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := pprof.StartCPUProfile(&limited{f: f, left: maxBytes}); err != nil {
+	out := &limited{f: f, left: maxBytes}
+	if err := pprof.StartCPUProfile(out); err != nil {
 		f.Close()
 		return false, fmt.Errorf("profiler: %w", err)
 	}
-	p.file = f
-	p.timer = time.AfterFunc(maxDuration, func() { p.stopFile(f) })
+	p.file, p.out = f, out
+	p.timer = p.after(maxDuration, func() { p.stopFile(f) })
 	return true, nil
 }
 
@@ -69,9 +72,9 @@ func (p *CPU) stopFile(f *os.File) (bool, error) {
 		return false, nil
 	}
 	p.timer.Stop()
-	pprof.StopCPUProfile()
-	err := p.file.Close()
-	p.file = nil
+	pprof.StopCPUProfile() // which says nothing of what it could not write
+	err := errors.Join(p.out.err, p.file.Close())
+	p.file, p.out = nil, nil
 	return true, err
 }
 
@@ -136,12 +139,18 @@ func create(path string) (*os.File, error) {
 type limited struct {
 	f    *os.File
 	left int
+	err  error // the first one
 }
 
 func (l *limited) Write(b []byte) (int, error) {
-	if len(b) > l.left {
-		return 0, errTooLarge
+	if l.err == nil && len(b) > l.left {
+		l.err = errTooLarge
+	}
+	if l.err != nil {
+		return 0, l.err
 	}
 	l.left -= len(b)
-	return l.f.Write(b)
+	var n int
+	n, l.err = l.f.Write(b)
+	return n, l.err
 }

@@ -1,11 +1,14 @@
 package profiler
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // readable checks a profile with the tool that users read it with.
@@ -91,4 +94,75 @@ func TestUnwritablePath(t *testing.T) {
 	if ok, err := NewHeap(missing).Start(); ok || err == nil {
 		t.Errorf("heap: %v, %v", ok, err)
 	}
+}
+
+// TestSec_22_DiskFull writes to a device that is always full: the end of the
+// profile says so, and the next one can be started.
+func TestSec_22_DiskFull(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no device that is always full")
+	}
+	for name, p := range map[string]interface {
+		Start() (bool, error)
+		Stop() (bool, error)
+	}{"cpu": NewCPU("/dev/full"), "heap": NewHeap("/dev/full")} {
+		for range 2 {
+			if ok, err := p.Start(); !ok || err != nil {
+				t.Fatalf("%s: Start: %v, %v", name, ok, err)
+			}
+			if _, err := p.Stop(); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%s: Stop: %v", name, err)
+			}
+			if ok, err := p.Stop(); ok || err != nil {
+				t.Errorf("%s: second Stop: %v, %v", name, ok, err)
+			}
+		}
+	}
+}
+
+// TestSec_22_TooLarge: a profile ends at its limit.
+func TestSec_22_TooLarge(t *testing.T) {
+	f, err := create(filepath.Join(t.TempDir(), "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	l := &limited{f: f, left: 10}
+	if n, err := l.Write(make([]byte, 6)); n != 6 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	for range 2 {
+		if n, err := l.Write(make([]byte, 5)); n != 0 || !errors.Is(err, errTooLarge) {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+}
+
+// TestSec_22_EndsByItself: a CPU profile that nobody stops ends after 10 minutes.
+func TestSec_22_EndsByItself(t *testing.T) {
+	p := NewCPU(filepath.Join(t.TempDir(), "cpu.prof"))
+	var over func()
+	p.after = func(d time.Duration, f func()) *time.Timer {
+		if d != 10*time.Minute {
+			t.Errorf("a profile ends after %v", d)
+		}
+		over = f
+		return time.NewTimer(d)
+	}
+	if ok, err := p.Start(); !ok || err != nil {
+		t.Fatalf("Start: %v, %v", ok, err)
+	}
+	over()
+	if ok, err := p.Stop(); ok || err != nil {
+		t.Errorf("it still runs: %v, %v", ok, err)
+	}
+	readable(t, p.Path())
+	if ok, err := p.Start(); !ok || err != nil {
+		t.Errorf("the next one: %v, %v", ok, err)
+	}
+	late := over
+	if ok, err := p.Stop(); !ok || err != nil {
+		t.Errorf("Stop: %v, %v", ok, err)
+	}
+	late() // a timer that fires too late ends nothing
 }
