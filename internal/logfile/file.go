@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 )
 
 // Options say when lines reach the file. The zero value writes each of them at
@@ -79,7 +81,7 @@ func Open(path string, opts Options) (*File, error) {
 }
 
 func openFile(path string) (*os.File, error) {
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, fileMode)
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nofollow.Flag|syscall.O_NONBLOCK, fileMode)
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, fmt.Errorf("logfile: %q is a symbolic link", path)
 	}

@@ -7,8 +7,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // link is a connection between two processes. One goroutine reads from it at a
@@ -59,7 +57,7 @@ func (l *link) send(k kind, payload []byte, files ...*os.File) error {
 		}
 	}
 	// The files go with the head, so that they cannot be overlooked.
-	if _, _, err := l.conn.WriteMsgUnix(b[:headBytes], unix.UnixRights(fds...), nil); err != nil {
+	if _, _, err := l.conn.WriteMsgUnix(b[:headBytes], rights(fds), nil); err != nil {
 		return err
 	}
 	_, err := l.conn.Write(b[headBytes:])
@@ -129,12 +127,12 @@ func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 	if err := l.conn.SetReadDeadline(until); err != nil {
 		return 0, err
 	}
-	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
+	oob := make([]byte, rightsRoom())
 	n, oobn, flags, _, err := l.conn.ReadMsgUnix(b, oob)
 	if oobn > 0 {
 		files, bad := receivedFiles(oob[:oobn])
 		m.files = append(m.files, files...)
-		if err == nil && (bad != nil || flags&unix.MSG_CTRUNC != 0) {
+		if err == nil && (bad != nil || rightsCut(flags)) {
 			err = fmt.Errorf("%w: its files did not arrive: %w", errMalformed, bad)
 		}
 	}
@@ -147,26 +145,6 @@ func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 		return n, fmt.Errorf("%w: too many files", errMalformed)
 	}
 	return n, nil
-}
-
-func receivedFiles(oob []byte) (files []*os.File, err error) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, err
-	}
-	for i := range messages {
-		if messages[i].Header.Level != unix.SOL_SOCKET || messages[i].Header.Type != unix.SCM_RIGHTS {
-			continue
-		}
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			return files, err
-		}
-		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "inherited"))
-		}
-	}
-	return files, nil
 }
 
 // gone reports whether an error says that the other process is not there.

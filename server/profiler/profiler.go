@@ -9,8 +9,9 @@ import (
 	"os"
 	"runtime/pprof"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 )
 
 // Limits of a profile.
@@ -128,7 +129,7 @@ func (p *Heap) Stop() (bool, error) {
 
 // create opens an output file for its owner alone.
 func create(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|nofollow.Flag, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("profiler: %w", err)
 	}

@@ -1,0 +1,3 @@
+// Package nofollow holds the flag that keeps a file from being opened through a
+// symbolic link.
+package nofollow
