@@ -58,13 +58,7 @@ func setOptions(raw syscall.RawConn, options []SocketOption, prebind bool) error
 			if o.Prebind != prebind || failed != nil {
 				continue
 			}
-			var err error
-			if o.Bytes != nil {
-				err = syscall.SetsockoptString(int(fd), o.Level, o.Name, string(o.Bytes))
-			} else {
-				err = syscall.SetsockoptInt(int(fd), o.Level, o.Name, o.Int)
-			}
-			if err != nil {
+			if err := setOption(fd, o); err != nil {
 				failed = fmt.Errorf("socket option %d of level %d: %w", o.Name, o.Level, err)
 			}
 		}

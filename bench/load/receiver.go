@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -66,11 +65,7 @@ func serve(address string, in io.Reader, out io.Writer) error {
 func measured(srv *statsd.Server) figures {
 	l := srv.Report().Listeners[0]
 	f := figures{Address: l.Protocol + "://" + place(l.Address), Lines: l.Lines, Applied: l.Applied, Drops: l.KernelDrops}
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) == nil {
-		f.User = time.Duration(usage.Utime.Nano()).Seconds()
-		f.System = time.Duration(usage.Stime.Nano()).Seconds()
-	}
+	f.User, f.System = processorTime()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	f.Mallocs = m.Mallocs

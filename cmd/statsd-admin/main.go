@@ -47,7 +47,7 @@ func main() {
 // notify returns the signals of this process that [serve] handles.
 func notify() <-chan os.Signal {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, reopenSignal, syscall.SIGHUP)
 	return signals
 }
 

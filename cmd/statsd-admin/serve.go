@@ -35,7 +35,7 @@ func serve(ctx context.Context, d daemon, signals <-chan os.Signal) error {
 			return err
 		case s := <-signals:
 			switch s {
-			case syscall.SIGUSR1:
+			case reopenSignal:
 				d.ReopenLogs()
 			case syscall.SIGHUP:
 				d.Reload()

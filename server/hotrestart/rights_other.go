@@ -1,0 +1,20 @@
+//go:build !unix
+
+package hotrestart
+
+import (
+	"errors"
+	"os"
+)
+
+// There are no files in messages on this system, and nobody to send them to.
+
+func rights([]int) []byte { return nil }
+
+func rightsRoom() int { return 0 }
+
+func rightsCut(int) bool { return false }
+
+func receivedFiles([]byte) ([]*os.File, error) {
+	return nil, errors.New("hotrestart: not available on this system")
+}
