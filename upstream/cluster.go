@@ -59,6 +59,7 @@ type environment struct {
 	hooks      Hooks
 	log        *slog.Logger
 	seed       uint64
+	originals  int // of a cluster, at most; negative: any number
 	transport  *transport.Factory
 	logs       *eventlog.Logs // nil: none
 	outlierLog io.Writer      // nil: none
@@ -257,7 +258,8 @@ func (c *Cluster) newBalancer() {
 	case c.config.Type == config.OriginalDst:
 		c.original = lb.NewOriginalDst(lb.OriginalDstConfig{
 			UseHeader: l.OriginalDst.UseHTTPHeader, Port: l.OriginalDst.PortOverride,
-			ClusterName: c.config.Name, Invalid: c.stats.OriginalDstHostInvalid, Added: c.addOriginal,
+			ClusterName: c.config.Name, Limit: max(c.env.originals, 0), Added: c.addOriginal,
+			Invalid: c.stats.OriginalDstHostInvalid, Overflow: c.scope.Counter("original_dst_host_overflow"),
 		})
 		c.balancer = c.original
 		return

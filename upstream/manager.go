@@ -50,6 +50,10 @@ type Config struct {
 	// Source returns what finds the hosts of a cluster that is neither STATIC
 	// nor ORIGINAL_DST. Nil refuses such clusters.
 	Source func(*config.Cluster) (Source, error)
+	// OriginalHosts is the number of hosts that a cluster of type ORIGINAL_DST may
+	// have at once; requests to further ones find no host and are counted in
+	// original_dst_host_overflow. 0 means 10,000, a negative number any number.
+	OriginalHosts int
 	// Transport makes connections. Nil: one with defaults, which shows its
 	// certificates nowhere and does not reload them.
 	Transport *transport.Factory
@@ -157,6 +161,9 @@ func New(c Config) *Manager {
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
 	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog
 	m.env.log, m.env.seed = c.Logger, c.Seed
+	if m.env.originals = c.OriginalHosts; c.OriginalHosts == 0 {
+		m.env.originals = defaultOriginalHosts
+	}
 	if c.Local != nil {
 		m.env.local, m.env.knowLocal = *c.Local, true
 	}

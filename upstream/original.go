@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -9,6 +10,9 @@ import (
 // originalsEvery is how often new original destinations are shown at most.
 // Clients may decide how many there are, and showing costs time for each.
 const originalsEvery = 50 * time.Millisecond
+
+// defaultOriginalHosts is how many hosts an original destination cluster may have.
+const defaultOriginalHosts = 10_000
 
 // originals says when the hosts of an original destination cluster were shown.
 // The cluster's mu guards it.
@@ -70,4 +74,15 @@ func (c *Cluster) sweep() {
 			}
 		}
 	}
+}
+
+// OriginalDstMetadata returns where in the metadata of a request, below which key,
+// the text stands that belongs in DestinationMetadata of a pick's context. key is
+// empty if metadata may not say where requests to the cluster go.
+func (c *Cluster) OriginalDstMetadata() (key string, path []string) {
+	if c.original == nil {
+		return "", nil
+	}
+	o := &c.config.LB.OriginalDst
+	return o.MetadataKey, slices.Clone(o.MetadataPath)
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -102,4 +103,35 @@ func TestOriginalsFromManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	await(t, "all are gone", func() bool { return r.value("cluster.c.membership_total") == 0 })
+}
+
+func TestNumberOfOriginalsIsLimited(t *testing.T) {
+	for limit, want := range map[int]uint64{0: 0, 2: 3, -1: 0} {
+		r, c := started(t, func(c *Config) { c.OriginalHosts = limit }, originalText)
+		for i := range 5 {
+			_, err := c.Pick(&lb.Context{Destination: spec(i).Address})
+			if (err != nil) != (limit == 2 && i >= 2) {
+				t.Errorf("limit %d: host %d: %v", limit, i, err)
+			}
+		}
+		r.check("cluster.c.", map[string]uint64{"original_dst_host_overflow": want, "upstream_cx_none_healthy": want})
+	}
+	if defaultOriginalHosts != 10_000 {
+		t.Error("the default is documented as 10,000")
+	}
+}
+
+func TestOriginalDstMetadata(t *testing.T) {
+	more := "type: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\noriginal_dst_lb_config: {metadata_key: {key: k, path: [{key: a}, {key: b}]}}"
+	for text, want := range map[string]string{"type: STATIC": "[]", more: "k[a b]"} {
+		_, c := started(t, nil, "name: c\n"+text+"\n")
+		key, path := c.OriginalDstMetadata()
+		if got := key + fmt.Sprint(path); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	_, c := started(t, nil, "name: c\n"+more+"\n")
+	if h, err := c.Pick(&lb.Context{DestinationMetadata: "10.0.0.9:9"}); err != nil || h.AddressText() != "10.0.0.9:9" {
+		t.Errorf("picked %v, %v", h, err)
+	}
 }

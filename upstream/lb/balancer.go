@@ -37,6 +37,11 @@ type Context struct {
 	// DestinationHeader is the value of the header that overrides Destination,
 	// empty if there is none.
 	DestinationHeader string
+	// DestinationMetadata is the value of the metadata that overrides Destination
+	// where the header does not, empty if there is none.
+	DestinationMetadata string
+	// DestinationOverride is what the proxy itself decided; it goes before all.
+	DestinationOverride host.Address
 }
 
 // Config says how to balance. The zero value is a round robin with all

@@ -17,6 +17,7 @@ type OriginalDst struct {
 	c      OriginalDstConfig
 	seed   maphash.Seed
 	shards [256]originalShard
+	made   atomic.Int64 // hosts there are, and those about to be made
 }
 
 // OriginalDstConfig are the options of an [OriginalDst].
@@ -27,8 +28,12 @@ type OriginalDstConfig struct {
 	Port uint16
 	// ClusterName begins the names of the hosts.
 	ClusterName string
-	// Invalid counts headers that are no address; nil counts nothing.
-	Invalid Counter
+	// Limit is the number of hosts there may be at once; 0 means no limit. Clients
+	// may decide how many there are.
+	Limit int
+	// Invalid counts headers and metadata that are no address, Overflow picks that
+	// found no host because there were as many as Limit allows. Nil counts nothing.
+	Invalid, Overflow Counter
 	// Added is told of each new host before it is picked; it may be called
 	// concurrently. Nil tells nobody.
 	Added func(*host.Host)
@@ -49,6 +54,9 @@ func NewOriginalDst(c OriginalDstConfig) *OriginalDst {
 	if c.Invalid == nil {
 		c.Invalid = nothing{}
 	}
+	if c.Overflow == nil {
+		c.Overflow = nothing{}
+	}
 	if c.Added == nil {
 		c.Added = func(*host.Host) {}
 	}
@@ -67,13 +75,15 @@ func (b *OriginalDst) Pick(ctx *Context) *host.Host {
 	if ctx == nil {
 		return nil
 	}
-	to := ctx.Destination.IP
-	if b.c.UseHeader && ctx.DestinationHeader != "" {
-		if a, err := netip.ParseAddrPort(ctx.DestinationHeader); err == nil {
-			to = a
-		} else {
-			b.c.Invalid.Inc()
-		}
+	to := ctx.DestinationOverride.IP
+	if !to.IsValid() && b.c.UseHeader {
+		to = b.parse(ctx.DestinationHeader)
+	}
+	if !to.IsValid() {
+		to = b.parse(ctx.DestinationMetadata)
+	}
+	if !to.IsValid() {
+		to = ctx.Destination.IP
 	}
 	if !to.IsValid() {
 		return nil
@@ -91,6 +101,20 @@ func (b *OriginalDst) Pick(ctx *Context) *host.Host {
 	return b.create(s, to)
 }
 
+// parse returns the address that text is. One that is none is counted, unless
+// there is no text.
+func (b *OriginalDst) parse(text string) netip.AddrPort {
+	if text == "" {
+		return netip.AddrPort{}
+	}
+	a, err := netip.ParseAddrPort(text)
+	if err != nil {
+		b.c.Invalid.Inc()
+	}
+	return a
+}
+
+// create makes a host, or returns nil if there are too many.
 func (b *OriginalDst) create(s *originalShard, to netip.AddrPort) *host.Host {
 	s.mu.Lock()
 	old := *s.hosts.Load()
@@ -98,6 +122,12 @@ func (b *OriginalDst) create(s *originalShard, to netip.AddrPort) *host.Host {
 		s.mu.Unlock()
 		o.used.Store(true)
 		return o.host
+	}
+	if n := b.made.Add(1); b.c.Limit > 0 && n > int64(b.c.Limit) {
+		b.made.Add(-1)
+		s.mu.Unlock()
+		b.c.Overflow.Inc()
+		return nil
 	}
 	a := host.Address{IP: to}
 	o := &originalHost{host: host.New(host.Spec{Address: a, Hostname: b.c.ClusterName + a.String()})}
@@ -129,5 +159,6 @@ func (b *OriginalDst) Sweep() []*host.Host {
 		s.hosts.Store(&keep)
 		s.mu.Unlock()
 	}
+	b.made.Add(-int64(len(removed)))
 	return removed
 }

@@ -43,6 +43,53 @@ func TestOriginalDst(t *testing.T) {
 	}
 }
 
+func TestOriginalDstOrder(t *testing.T) {
+	var invalid count
+	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, Invalid: &invalid})
+	at := func(text string) host.Address { return host.Address{IP: netip.MustParseAddrPort(text)} }
+	ctx := Context{Destination: at("10.0.0.1:1"), DestinationMetadata: "10.0.0.2:2", DestinationHeader: "10.0.0.3:3", DestinationOverride: at("10.0.0.4:4")}
+	for _, tt := range []struct {
+		want    string
+		invalid uint64
+		next    func()
+	}{
+		{"10.0.0.4:4", 0, func() { ctx.DestinationOverride = host.Address{Pipe: "/x"} }},
+		{"10.0.0.3:3", 0, func() { ctx.DestinationHeader = "three" }},
+		{"10.0.0.2:2", 1, func() { ctx.DestinationHeader, ctx.DestinationMetadata = "", "two" }},
+		{"10.0.0.1:1", 2, func() { ctx.DestinationMetadata = "" }},
+		{"10.0.0.1:1", 2, func() {}},
+	} {
+		if h := b.Pick(&ctx); h.AddressText() != tt.want || invalid.get() != tt.invalid {
+			t.Errorf("picked %s, want %s; %d invalid, want %d", h.AddressText(), tt.want, invalid.get(), tt.invalid)
+		}
+		tt.next()
+	}
+}
+
+func TestOriginalDstLimit(t *testing.T) {
+	var added, overflow count
+	b := NewOriginalDst(OriginalDstConfig{Limit: 100, Overflow: &overflow, Added: func(*host.Host) { added.Inc() }})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				b.Pick(&Context{Destination: newHost(i).Address()})
+			}
+		})
+	}
+	wg.Wait()
+	if added.get() != 100 || overflow.get() != 800 {
+		t.Errorf("%d hosts and %d refused picks, want 100 and 800", added.get(), overflow.get())
+	}
+	b.Sweep()
+	if gone := len(b.Sweep()); gone != 100 {
+		t.Errorf("%d hosts went, want 100", gone)
+	}
+	if h := b.Pick(&Context{Destination: newHost(200).Address()}); h == nil {
+		t.Error("no host though there is room again")
+	}
+}
+
 func TestOriginalDstPortOverride(t *testing.T) {
 	b := NewOriginalDst(OriginalDstConfig{Port: 99})
 	if h := b.Pick(&Context{Destination: host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}, DestinationHeader: "10.9.9.9:1"}); h.AddressText() != "10.0.0.1:99" {
