@@ -506,6 +506,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("answer %d over an old connection", code)
 	}
 	name := "listener." + strings.ReplaceAll(r.address("web"), ":", "_")
+	eventually(t, "the connection that was to be closed is", func() bool { return r.stat(name+".downstream_cx_active") == 1 })
 	r.want(map[string]int{
 		"listener_manager.listener_stopped": 1, name + ".downstream_cx_total": 2, name + ".downstream_cx_active": 1,
 		"upstream_rq_total": 4, "upstream_cx_total": 1,

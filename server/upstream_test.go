@@ -1,0 +1,375 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// fromText returns the configuration for a bootstrap text, with an administration
+// port.
+func fromText(t *testing.T, text string) server.Config {
+	t.Helper()
+	b, err := bootstrap.Parse("boot.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+text), bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(b, server.Boot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Loggers = quiet(t)
+	return cfg
+}
+
+// serveOK serves 200 for each request, once release is closed.
+func serveOK(t *testing.T, release <-chan struct{}) *net.TCPAddr {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().(*net.TCPAddr)
+}
+
+func host(at *net.TCPAddr) string {
+	return fmt.Sprintf("{socket_address: {address: %s, port_value: %d}}", at.IP, at.Port)
+}
+
+// run runs a server without waiting until it is live.
+func run(t *testing.T, cfg server.Config) *running {
+	t.Helper()
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return &running{Server: s}
+}
+
+// TestWaitsForClusters holds back the first health check: the server is not live
+// before it, and does not serve its listeners.
+func TestWaitsForClusters(t *testing.T) {
+	release := make(chan struct{})
+	at := serveOK(t, release)
+	cfg := fromText(t, fmt.Sprintf(`static_resources:
+  clusters:
+  - name: slow
+    hosts: [%s]
+    health_checks: [{timeout: 60s, interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]
+  - name: "fast"
+    hosts: [%s]
+`, host(at), host(at)))
+	served := make(chan struct{})
+	cfg.Listeners = []server.Listener{{
+		Name: "web", Address: "127.0.0.1:0", Direction: listeners.Inbound,
+		Serve: func(ctx context.Context, _ net.Listener) error {
+			close(served)
+			<-ctx.Done()
+			return nil
+		},
+	}}
+	r := run(t, cfg)
+	const dump = "{\n \"unready_targets_dumps\": [\n  {\n   \"name\": \"init manager Cluster slow\",\n   \"target_names\": [\n    \"target slow health check\"\n   ]\n  }\n ]\n}\n"
+	eventually(t, "one cluster is left", func() bool { return r.get(t, "/init_dump") == dump })
+	if got := r.get(t, "/init_dump?mask=cluster"); got != dump {
+		t.Errorf("clusters: %s", got)
+	}
+	if got := r.get(t, "/init_dump?mask=listener"); got != "{}\n" {
+		t.Errorf("listeners: %s", got)
+	}
+	if reply := r.Admin().Request("GET", "/ready", nil); reply.Status != 503 || string(reply.Body) != "PRE_INITIALIZING\n" {
+		t.Errorf("/ready says %d %q", reply.Status, reply.Body)
+	}
+	select {
+	case <-served:
+		t.Error("a listener is served before the clusters are ready")
+	case <-r.Initialized():
+		t.Error("initialized before the clusters are ready")
+	default:
+	}
+	close(release)
+	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	<-served
+	<-r.Initialized()
+	if got := r.get(t, "/init_dump"); got != "{}\n" {
+		t.Errorf("all is ready: %s", got)
+	}
+	for name, want := range map[string]string{
+		"cluster_manager.cluster_added": "2", "cluster_manager.active_clusters": "2", "cluster.slow.health_check.success": "1",
+		"cluster.slow.membership_healthy": "1", "cluster.fast.membership_total": "1",
+	} {
+		if got := strings.TrimSpace(r.get(t, "/stats?filter=^"+name+"$")); got != name+": "+want {
+			t.Errorf("got %q, want %s: %s", got, name, want)
+		}
+	}
+}
+
+// TestRuntimeReachesClusters changes numbers of clusters while the server runs.
+func TestRuntimeReachesClusters(t *testing.T) {
+	cfg := fromText(t, `node: {id: n, cluster: c, locality: {region: r, zone: here}}
+stats_sinks: [{name: envoy.stat_sinks.hystrix}]
+static_resources:
+  clusters:
+  - name: backend
+    alt_stat_name: back:end
+    load_assignment:
+      cluster_name: backend
+      endpoints: [{locality: {zone: there}, lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}}]}]
+`)
+	r := start(t, cfg)
+	c := r.Clusters().Cluster("backend").Current()
+	pending := &c.Breakers(upstream.DefaultPriority).Pending
+	if pending.Max() != 1024 {
+		t.Fatalf("maximum %d", pending.Max())
+	}
+	for _, n := range []uint64{7, 9007199254740991, 0} { // also the one that stands for none
+		if reply := r.post(t, fmt.Sprintf("/runtime_modify?circuit_breakers.backend.default.max_pending_requests=%d", n)); reply.Status != 200 {
+			t.Fatalf("%d %s", reply.Status, reply.Body)
+		}
+		if pending.Max() != n {
+			t.Errorf("maximum %d, want %d", pending.Max(), n)
+		}
+	}
+	r.post(t, "/runtime_modify?circuit_breakers.backend.default.max_pending_requests=")
+	if pending.Max() != 1024 || c.MaintenanceMode() {
+		t.Errorf("maximum %d after the value was removed, maintenance %t", pending.Max(), c.MaintenanceMode())
+	}
+	r.post(t, "/runtime_modify?upstream.maintenance_mode.backend=100")
+	if !c.MaintenanceMode() {
+		t.Error("not under maintenance")
+	}
+
+	h, err := c.Pick(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.RequestStarted(h)
+	c.RequestFinished(h, upstream.RequestEnd{Status: 204})
+	const zone = "cluster.back_end.zone.here.there.upstream_rq_204"
+	if got := r.get(t, "/stats?filter=^"+zone+"$"); got != zone+": 1\n" {
+		t.Errorf("own zone: %q", got)
+	}
+}
+
+// TestCircuitStreamShowsClusters looks for the limit of a cluster in the stream.
+func TestCircuitStreamShowsClusters(t *testing.T) {
+	cfg := fromText(t, `stats_sinks: [{name: envoy.stat_sinks.hystrix}]
+stats_flush_interval: 0.05s
+static_resources:
+  clusters:
+  - name: backend
+    alt_stat_name: back:end
+    hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]
+    circuit_breakers: {thresholds: [{max_pending_requests: 33}]}
+  - name: other
+    hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]
+`)
+	r := start(t, cfg)
+	for name, want := range map[string]string{"back_end": `"propertyValue_queueSizeRejectionThreshold":33,`, "other": `"propertyValue_queueSizeRejectionThreshold":1024,`} {
+		events := listen(t, r, "/circuit_event_stream", "")
+		for {
+			event := strings.ReplaceAll(strings.ReplaceAll(events.event(), " ", ""), "\n", "")
+			if strings.Contains(event, `"HystrixThreadPool"`) && strings.Contains(event, `"name":"`+name+`"`) {
+				if !strings.Contains(event, want) {
+					t.Errorf("%s: %s, want %s", name, event, want)
+				}
+				break
+			}
+		}
+	}
+}
+
+// TestClustersInCode adds a cluster without a file.
+func TestClustersInCode(t *testing.T) {
+	var removed []string
+	cfg := server.Config{Admin: anyPort()}
+	cfg.Clusters.Hooks.ClusterRemoved = func(c *upstream.Cluster) { removed = append(removed, c.Config().Name) }
+	r := start(t, cfg)
+	p, err := config.NewDecoder(config.Options{}).ClusterText("c.yaml", []byte(
+		"name: mine\nload_assignment: {cluster_name: mine, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.1.2.3, port_value: 80}}}}]}]}"), config.FormV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := r.Clusters().AddOrUpdate(p, "1"); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	eventually(t, "the cluster is there", func() bool { return r.Clusters().Cluster("mine") != nil })
+	h, err := r.Clusters().Cluster("mine").Current().Pick(nil)
+	if err != nil || h.AddressText() != "10.1.2.3:80" {
+		t.Errorf("picked %v, %v", h, err)
+	}
+	if !r.Clusters().Remove("mine") || len(removed) != 1 || removed[0] != "mine" {
+		t.Errorf("told of %v", removed)
+	}
+}
+
+func TestClustersThatCannotBe(t *testing.T) {
+	cfg := fromText(t, "static_resources:\n  clusters:\n  - {name: a, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}\n  - {name: b, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}\n")
+	_, err := server.New(cfg)
+	if err == nil || !strings.Contains(err.Error(), `cluster "a"`) || !strings.Contains(err.Error(), `cluster "b"`) {
+		t.Errorf("without a stream: %v", err)
+	}
+}
+
+// TestFileOfClusters follows a file of clusters.
+func TestFileOfClusters(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "clusters.yaml")
+	publish := func(version string, port int) {
+		t.Helper()
+		text := fmt.Sprintf(`version_info: %q
+resources:
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: backend
+  load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]}
+`, version, port)
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("1", 81)
+	r := start(t, fromText(t, "node: {id: n, cluster: c}\ndynamic_resources: {cds_config: {path: "+path+"}}\n"))
+	shows := func(version string, port int) bool {
+		text := r.get(t, "/clusters")
+		return strings.HasPrefix(text, "version_info::"+version+"\n") && strings.Contains(text, fmt.Sprintf("backend::127.0.0.1:%d::rq_total::0\n", port))
+	}
+	if !shows("1", 81) {
+		t.Errorf("live without the clusters of the file:\n%s", r.get(t, "/clusters"))
+	}
+	publish("2", 82)
+	eventually(t, "the change is seen", func() bool { return shows("2", 82) })
+}
+
+func TestListenersOfTheProgram(t *testing.T) {
+	echo := func(ctx context.Context, l net.Listener) error {
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				<-ctx.Done()
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			go func() {
+				_, _ = io.Copy(c, c)
+				_ = c.Close()
+			}()
+		}
+	}
+	r := start(t, server.Config{Admin: anyPort(), Listeners: []server.Listener{{Name: "echo", Address: "127.0.0.1:0", Direction: listeners.Inbound, Serve: echo}}})
+	name, at, _ := strings.Cut(strings.TrimSpace(r.get(t, "/listeners")), "::")
+	if name != "echo" {
+		t.Fatalf("listeners: %s", r.get(t, "/listeners"))
+	}
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say := func() {
+		t.Helper()
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Error(err)
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("read %d, %v", n, err)
+		}
+	}
+	say()
+	stats := func() string {
+		r.Flusher().FlushNow()
+		return r.get(t, "/stats?filter=^(listener\\.127.*|server.total_connections)$")
+	}
+	prefix := "listener." + strings.ReplaceAll(at, ":", "_")
+	if got, want := stats(), prefix+".downstream_cx_active: 1\n"+prefix+".downstream_cx_total: 1\nserver.total_connections: 1\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	r.post(t, "/drain_listeners")
+	if c, err := net.Dial("tcp", at); err == nil {
+		_ = c.Close()
+		t.Error("accepts after a drain")
+	}
+	say() // goes on
+	_ = c.Close()
+	eventually(t, "the end is counted", func() bool { return strings.Contains(stats(), "server.total_connections: 0\n") })
+}
+
+func TestListenersThatCannotBe(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := probe.Addr().String()
+	_ = probe.Close()
+	for name, second := range map[string]server.Listener{
+		"taken": {Name: "b", Address: taken.Addr().String()},
+		"twice": {Name: "a", Address: "127.0.0.1:0"},
+	} {
+		s, err := server.New(server.Config{Loggers: quiet(t), Listeners: []server.Listener{{Name: "a", Address: free}, second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Listen(); err == nil || !strings.Contains(err.Error(), `"`+second.Name+`"`) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c, err := net.Dial("tcp", free); err == nil {
+			_ = c.Close()
+			t.Errorf("%s: the first listener still listens", name)
+		}
+	}
+}
+
+func TestListenerThatFailsEndsTheServer(t *testing.T) {
+	broken := errors.New("broken")
+	s, err := server.New(server.Config{Loggers: quiet(t), Listeners: []server.Listener{{
+		Name: "a", Address: "127.0.0.1:0", Serve: func(context.Context, net.Listener) error { return broken },
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.Run(ctx); !errors.Is(err, broken) || !strings.Contains(err.Error(), `listener "a"`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,165 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+// reached is a running cluster of one host that really listens.
+type reached struct {
+	*rig
+	c    *Cluster
+	h    *host.Host
+	peer chan net.Conn // the host's ends of connections
+}
+
+func reach(t *testing.T, more string) *reached {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reached{peer: make(chan net.Conn, 10)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r.peer <- c
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	text := fmt.Sprintf("name: c\nconnect_timeout: 30s\n%s\nload_assignment:\n  cluster_name: c\n  endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]\n",
+		more, l.Addr().(*net.TCPAddr).Port)
+	r.rig, r.c = started(t, nil, text)
+	r.h = r.c.Sets()[0].Hosts[0]
+	return r
+}
+
+// connect connects and returns both ends.
+func (r *reached) connect() (*Conn, net.Conn) {
+	r.t.Helper()
+	c, err := r.c.Connect(context.Background(), r.h, DefaultPriority, transport.Options{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c, <-r.peer
+}
+
+func TestConnectCountsUse(t *testing.T) {
+	type stats = map[string]uint64
+	r := reach(t, "max_requests_per_connection: 2")
+	c, peer := r.connect()
+	if c.Host() != r.h || c.Cluster() != r.c || !c.Alive() {
+		t.Error("not what it was made for")
+	}
+	c.Begin()
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := peer.Write([]byte("hi!")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 10)); n != 3 || err != nil {
+		t.Fatalf("read %d, %v", n, err)
+	}
+	r.check("cluster.c.", stats{"upstream_cx_total": 1, "upstream_cx_active": 1, "upstream_cx_tx_bytes_total": 5, "upstream_cx_rx_bytes_total": 3})
+	c.End()
+	if !c.Reusable() {
+		t.Error("one of two requests is too much")
+	}
+	c.Begin()
+	if c.Reusable() {
+		t.Error("a third request is allowed")
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = c.Close() // counts nothing
+	_ = peer.Close()
+	r.check("cluster.c.", stats{
+		"upstream_cx_active": 0, "upstream_cx_destroy": 1, "upstream_cx_destroy_local": 1, "upstream_cx_destroy_remote": 0,
+		"upstream_cx_destroy_with_active_rq": 1, "upstream_cx_max_requests": 1,
+	})
+	if n := r.c.Breakers(DefaultPriority).Connections.Current(); n != 0 {
+		t.Errorf("%d connections are held", n)
+	}
+
+	c, peer = r.connect()
+	_ = peer.Close()
+	for end := time.Now().Add(30 * time.Second); c.Alive(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the end of the peer is not noticed")
+		}
+	}
+	_ = c.Close()
+	r.check("cluster.c.", stats{"upstream_cx_destroy": 2, "upstream_cx_destroy_local": 1, "upstream_cx_destroy_remote": 1, "upstream_cx_destroy_with_active_rq": 1})
+}
+
+func TestConnectKeepsTheBreaker(t *testing.T) {
+	r := reach(t, "circuit_breakers: {thresholds: [{max_connections: 1}]}")
+	first, peer := r.connect()
+	defer peer.Close()
+	if _, err := r.c.Connect(context.Background(), r.h, DefaultPriority, transport.Options{}); !errors.Is(err, ErrOverflow) {
+		t.Errorf("second connection: %v, want ErrOverflow", err)
+	}
+	other, err := r.c.Connect(context.Background(), r.h, HighPriority, transport.Options{})
+	if err != nil {
+		t.Fatalf("of the other priority: %v", err)
+	}
+	_ = other.Close()
+	_ = (<-r.peer).Close()
+	_ = first.Close()
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 2, "upstream_cx_overflow": 1, "circuit_breakers.default.cx_open": 0})
+
+	// A host without a connection gets one though others hold all there may be.
+	r.c.Breakers(DefaultPriority).Connections.Take()
+	lone, peer := r.connect()
+	_, _ = lone.Close(), peer.Close()
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 3, "upstream_cx_overflow": 2})
+}
+
+func TestConnectFails(t *testing.T) {
+	r := reach(t, "")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := r.c.Connect(ctx, r.h, DefaultPriority, transport.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 1, "upstream_cx_connect_fail": 1, "upstream_cx_active": 0, "upstream_cx_destroy": 0})
+	if n := r.c.Breakers(DefaultPriority).Connections.Current(); n != 0 {
+		t.Errorf("%d connections are held", n)
+	}
+}
+
+func TestRefusedRequests(t *testing.T) {
+	r, c := started(t, nil, static("c", 1, ""))
+	h := c.Sets()[0].Hosts[0]
+	c.RequestRefused(nil, RequestEnd{Status: 503})
+	c.RequestRefused(h, RequestEnd{Status: 503})
+	c.RequestRefused(h, RequestEnd{Retried: true}) // nobody saw an answer
+	r.check("cluster.c.", map[string]uint64{
+		"upstream_rq_503": 2, "upstream_rq_5xx": 2, "upstream_rq_completed": 2, "upstream_rq_total": 0, "upstream_rq_active": 0,
+	})
+	if s := &h.Stats; s.RqError.Value() != 2 || s.RqTotal.Value() != 0 || s.RqActive.Value() != 0 {
+		t.Errorf("host: %+v", s.All())
+	}
+	v := r.st.View()
+	defer v.Close()
+	if _, ok := v.Find("cluster.c.upstream_rq_time"); ok {
+		t.Error("a time is recorded, though no host answered")
+	}
+}
