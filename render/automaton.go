@@ -29,8 +29,10 @@ type automaton struct {
 	first  uint16            // state at the beginning of a name
 	misses int               // steps that were not in the table
 
-	syms []uint32   // of the name at hand
-	path []pathStep // its states; up to where it was decided
+	syms   []uint32 // of a name
+	before []byte   // its segments before the last one
+	after  uint16   // state after them
+	depth  int      // number of them
 
 	set, next []uint32 // scratch
 	stack     []uint32 // scratch
@@ -43,12 +45,6 @@ type automaton struct {
 type autoState struct {
 	set   []uint32 // instructions: those that take a rune, and those that wait for the end
 	atEnd bool     // a name that ends here matches
-}
-
-// pathStep is a state and the symbol that led to it.
-type pathStep struct {
-	sym uint32
-	to  uint16
 }
 
 const (
@@ -100,25 +96,29 @@ func tokenwise(prog *syntax.Prog) bool {
 // match reports whether the name of the stat under c matches. It gives up, and
 // reports ok false, when there are too many states.
 func (a *automaton) match(c *store.Cursor) (hit, ok bool) {
+	// Neighbours mostly differ in their last segment.
+	if sym, ok := c.SymbolAfter(a.before); ok {
+		st := a.after
+		if st > stateYes {
+			if st, ok = a.symbol(st, sym, a.depth, c); !ok {
+				return false, false
+			}
+		}
+		return a.states[st].atEnd, true
+	}
 	var whole bool
 	if a.syms, whole = c.AppendSymbols(a.syms[:0]); !whole {
 		return a.matchText(c)
 	}
-	// Neighbours begin alike: what the name before went through is taken over.
-	n := 0
-	for n < len(a.path) && n < len(a.syms) && a.path[n].sym == a.syms[n] {
-		n++
-	}
-	a.path = a.path[:n]
 	st := a.first
-	if n > 0 {
-		st = a.path[n-1].to
-	}
-	for i := n; i < len(a.syms) && st > stateYes; i++ {
-		if st, ok = a.symbol(st, a.syms[i], i, c); !ok {
-			return false, false
+	a.before = c.AppendBeforeLast(a.before[:0])
+	for i, sym := range a.syms {
+		a.after, a.depth = st, i
+		if st > stateYes {
+			if st, ok = a.symbol(st, sym, i, c); !ok {
+				return false, false
+			}
 		}
-		a.path = append(a.path, pathStep{a.syms[i], st})
 	}
 	return a.states[st].atEnd, true
 }
@@ -147,7 +147,6 @@ func (a *automaton) symbol(from uint16, sym uint32, i int, c *store.Cursor) (to 
 
 // matchText is match for a name with literal segments, from their bytes.
 func (a *automaton) matchText(c *store.Cursor) (hit, ok bool) {
-	a.path = a.path[:0]
 	st, first := a.first, true
 	for seg := c.Segments(); st > stateYes && seg.Next(); first = false {
 		if st, ok = a.step(st, seg.Text(), first); !ok {

@@ -34,10 +34,10 @@ type Cursor struct {
 	used    []usedBits // by block; nil: unused stats are walked too
 	usedIDs []id       // what chunk is made of then
 
-	step // the stat under the cursor
-	at   int
-	n    int
-	next [batchSteps]step
+	*step // the stat under the cursor, one of next
+	at    int
+	n     int
+	next  [batchSteps]step
 
 	scattered bool // neighbours are far apart in memory
 	hints     prefetch.Batch
@@ -80,7 +80,7 @@ func (c *Cursor) Next() bool {
 		}
 		c.take()
 	}
-	c.step = c.next[c.at]
+	c.step = &c.next[c.at]
 	c.at++
 	return true
 }

@@ -69,16 +69,55 @@ func (c *Cursor) Segments() symtab.Cursor {
 	return c.s.symbols.Segments(c.enc())
 }
 
+// SymbolAfter returns the symbol of the last segment of the full name. It
+// reports false if what stands before that segment is not before, which
+// [Cursor.AppendBeforeLast] gave for another name and is not empty, or if the
+// segment is a literal.
+func (c *Cursor) SymbolAfter(before []byte) (symbol uint32, ok bool) {
+	segments := c.segments()
+	n := len(before)
+	if n == 0 || n >= len(segments) || string(segments[:n]) != string(before) {
+		return 0, false
+	}
+	for i, b := range segments[n:] {
+		symbol |= uint32(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			return symbol, symbol != 0 && n+i+1 == len(segments)
+		}
+	}
+	return 0, false
+}
+
+// AppendBeforeLast appends the encoded segments of the full name but the last
+// one. A name with literal segments gives none.
+func (c *Cursor) AppendBeforeLast(dst []byte) []byte {
+	segments := c.segments()
+	last := 0
+	for i, b := range segments {
+		if b == 0 {
+			return dst
+		}
+		if b < 0x80 && i < len(segments)-1 {
+			last = i + 1
+		}
+	}
+	return append(dst, segments[:last]...)
+}
+
+// segments returns the encoded segments of the full name.
+func (c *Cursor) segments() []byte {
+	w := 1
+	if c.rec[0] >= 0x80 {
+		_, w = binary.Uvarint(c.rec)
+	}
+	return c.rec[w:c.cut]
+}
+
 // AppendSymbols appends the symbol of each segment of the full name, in one
 // go. It reports false if one is a literal and has none.
 func (c *Cursor) AppendSymbols(dst []uint32) ([]uint32, bool) {
-	rec := c.rec
-	n, i := uint64(rec[0]), 1
-	if n >= 0x80 {
-		n, i = binary.Uvarint(rec)
-	}
-	rec = rec[i : i+int(n)]
-	for i = 0; i < len(rec); {
+	rec := c.segments()
+	for i := 0; i < len(rec); {
 		v := uint32(rec[i])
 		i++
 		if v >= 0x80 {
@@ -197,6 +236,9 @@ func (p *picker) diverge() {
 
 // judgeAll finds the bits of a chunk that is not in old.
 func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
+	if len(p.old.chunks) == 0 {
+		return p.judgeIDs(c, sc, sc.ids)
+	}
 	p.ask = p.ask[:0]
 	for i, x := range sc.ids {
 		switch hit, known := p.carry(c, x); {
@@ -206,11 +248,17 @@ func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
 			sc.set(i)
 		}
 	}
-	c.chunk = p.ask
+	return p.judgeIDs(c, sc, p.ask)
+}
+
+// judgeIDs finds the bits of some ids of sc, which are in its order.
+func (p *picker) judgeIDs(c *Cursor, sc *selectedChunk, ids []id) bool {
+	c.chunk = ids
 	i := 0
 	for len(c.chunk) > 0 {
 		c.locate()
-		for _, c.step = range c.next[:c.n] {
+		for j := range c.next[:c.n] {
+			c.step = &c.next[j]
 			hit, err := p.judge(c)
 			if err != nil {
 				p.err, c.n, c.at = err, 0, 0
