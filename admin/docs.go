@@ -12,8 +12,9 @@ func (s *Server) Markdown() []byte {
 		"Mutations are sent with POST; GET and HEAD are answered with 400 and have no effect, other methods with 405.\n" +
 		"All other endpoints answer any method like GET. Parameters stand in the query, or in a form\n" +
 		"(`application/x-www-form-urlencoded`) if there is no query. An empty value is as good as none, except where\n" +
-		"parameters are data; flags count by their name alone, whatever their value.\n\n" +
-		"| Path | Method | Parameters | What it does |\n|---|---|---|---|\n")
+		"parameters are data; flags count by their name alone, whatever their value. The role counts where callers\n" +
+		"have roles (see security.md).\n\n" +
+		"| Path | Method | Role | Parameters | What it does |\n|---|---|---|---|---|\n")
 	for _, e := range s.Endpoints() {
 		method := "GET"
 		if e.Mutates {
@@ -34,7 +35,7 @@ func (s *Server) Markdown() []byte {
 		for _, alias := range e.Aliases {
 			paths += ", `" + alias + "`"
 		}
-		out = fmt.Appendf(out, "| %s | %s | %s | %s |\n", paths, method, strings.Join(params, "<br>"), e.Help)
+		out = fmt.Appendf(out, "| %s | %s | %s | %s | %s |\n", paths, method, e.needs(), strings.Join(params, "<br>"), e.Help)
 	}
 	return out
 }
