@@ -105,7 +105,10 @@ const (
 	CustomDiscovery // see Cluster.CustomType
 )
 
-// CustomType is a cluster type provided by an extension.
+// CustomType is a cluster type provided by an extension. The types
+// "envoy.cluster.dns", "envoy.cluster.strict_dns" and "envoy.cluster.logical_dns",
+// also with the product's name in front, are not among them: such clusters are
+// StrictDNS or LogicalDNS.
 type CustomType struct {
 	Name   string
 	Config Any

@@ -31,7 +31,7 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *Cluster {
 
 		LB:              c.loadBalancing(m),
 		HTTP:            c.http(m),
-		DNS:             c.dns(m),
+		DNS:             c.dns(m, x),
 		Outlier:         c.outlier(m.GetOutlierDetection()),
 		CircuitBreakers: c.circuitBreakers(m.GetCircuitBreakers()),
 		Sockets:         c.sockets(m),

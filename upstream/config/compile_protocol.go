@@ -160,7 +160,7 @@ func dnsOf(m *clusterv3.Cluster) dnsMessages {
 	return dnsMessages{path: "dns_resolvers", resolvers: m.GetDnsResolvers(), options: &corev3.DnsResolverOptions{UseTcpForDnsLookups: m.GetUseTcpForDnsLookups()}}
 }
 
-func (c *compiler) dns(m *clusterv3.Cluster) DNS {
+func (c *compiler) dns(m *clusterv3.Cluster, x extra) DNS {
 	from := dnsOf(m)
 	refresh := timer(m.GetDnsRefreshRate(), defaultDNSRefresh)
 	out := DNS{
@@ -169,6 +169,7 @@ func (c *compiler) dns(m *clusterv3.Cluster) DNS {
 		FailureBase:     refresh,
 		FailureMax:      refresh,
 		RespectTTL:      m.GetRespectDnsTtl(),
+		LeastRefresh:    timer(x.leastDNSRefresh, 0),
 		Family:          LookupFamily(m.GetDnsLookupFamily()),
 		UseTCP:          from.options.GetUseTcpForDnsLookups(),
 		NoDefaultSearch: from.options.GetNoDefaultSearchDomain(),

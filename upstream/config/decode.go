@@ -473,7 +473,7 @@ func (d *Decoder) cluster(m proto.Message, r *report) (*ParsedCluster, error) {
 		r.errorf(Malformed, "", "not a cluster")
 		return nil, r.err()
 	}
-	c := d.checkCluster(v3, l, r)
+	c := d.checkCluster(d.plainDNS(v3, &l.extra, r), l, r)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

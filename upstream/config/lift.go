@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -38,14 +39,16 @@ type lifted struct {
 	extra   extra
 }
 
-// extra is what a v2 cluster said that has no place in a v3 cluster.
+// extra is what a cluster said that has no place in a v3 cluster, or none any more.
 type extra struct {
 	fromHosts     bool // load_assignment was made from hosts
 	fromTLS       bool // transport_socket was made from tls_context
 	originalDstLB bool // lb_policy was ORIGINAL_DST_LB
 	hostsGiven    bool // hosts were given, used or not
 	options       map[string]*structpb.Struct
-	regexes       map[string]bool // paths of string matchers whose regex became a safe_regex
+	// leastDNSRefresh is what a DnsCluster says of it; clusters have no field for it.
+	leastDNSRefresh *durationpb.Duration
+	regexes         map[string]bool // paths of string matchers whose regex became a safe_regex
 }
 
 var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)

@@ -100,6 +100,7 @@ type DNS struct {
 	FailureMax        time.Duration // largest delay; equals FailureBase for a constant delay
 	HasFailureRate    bool          // failures back off between FailureBase and FailureMax
 	RespectTTL        bool
+	LeastRefresh      time.Duration // shortest delay that RespectTTL gives; 0: none
 	Family            LookupFamily
 	Resolvers         []Address // literal IP addresses, port 53 if none was given; empty: those of the system
 	UseTCP            bool

@@ -80,12 +80,12 @@ func (b *ruleBook) of(md protoreflect.MessageDescriptor) *messageRules {
 // adjust returns the rules in force for a field.
 func adjust(field string, rules *validate.FieldRules) *validate.FieldRules {
 	switch field {
-	case "Cluster.dns_refresh_rate":
+	case "Cluster.dns_refresh_rate", "DnsCluster.dns_refresh_rate":
 		return &validate.FieldRules{Type: &validate.FieldRules_Duration{Duration: &validate.DurationRules{Gte: durationpb.New(time.Millisecond)}}}
-	case "Cluster.RefreshRate.base_interval":
+	case "Cluster.RefreshRate.base_interval", "DnsCluster.RefreshRate.base_interval":
 		must := true
 		return &validate.FieldRules{Type: &validate.FieldRules_Duration{Duration: &validate.DurationRules{Required: &must, Gt: &durationpb.Duration{}}}}
-	case "Cluster.RefreshRate.max_interval", // only bounded by base_interval
+	case "Cluster.RefreshRate.max_interval", "DnsCluster.RefreshRate.max_interval", // only bounded by base_interval
 		"Cluster.health_checks": // only one is supported, which is checked elsewhere
 		return nil
 	}

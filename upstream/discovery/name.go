@@ -64,7 +64,7 @@ func (n *names) succeeded(ttl time.Duration) time.Duration {
 	n.mu.Unlock()
 	delay := d.RefreshRate
 	if d.RespectTTL && ttl > 0 {
-		delay = ttl
+		delay = max(ttl, d.LeastRefresh)
 	}
 	if ms := uint64(d.Jitter / time.Millisecond); ms > 0 {
 		delay += time.Duration(n.s.c.Rand()%ms) * time.Millisecond

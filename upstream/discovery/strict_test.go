@@ -230,6 +230,22 @@ func TestRefreshDelay(t *testing.T) {
 	}
 }
 
+func TestDNSExtensionIsInForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		b.put("a.example", "10.0.0.1/2")
+		text := strings.Replace(cluster("STRICT_DNS", "", "a.example:80"), "type: STRICT_DNS", "cluster_type: {name: envoy.cluster.dns, typed_config: {"+
+			"'@type': type.googleapis.com/envoy.extensions.clusters.dns.v3.DnsCluster, respect_dns_ttl: true, dns_min_refresh_rate: 4s}}", 1)
+		r := start(t, Config{Resolver: b}, text, upstream.Hooks{})
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if got := b.times("a.example"); !slices.Equal(got, seconds(0, 4, 8)) {
+			t.Errorf("asked at %v", got)
+		}
+		r.check(map[string]uint64{"membership_total": 1})
+	})
+}
+
 func TestBigTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
