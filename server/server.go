@@ -181,7 +181,9 @@ func (s *Server) makeLife() error {
 		Stats: listeners.Stats{
 			Added: sc.Counter("listener_added"), Modified: sc.Counter("listener_modified"),
 			Removed: sc.Counter("listener_removed"), Stopped: sc.Counter("listener_stopped"),
-			Active: sc.Gauge("total_listeners_active", store.NeverImport),
+			Created: sc.Counter("listener_create_success"), Refused: sc.Counter("listener_create_failure"),
+			Active: sc.Gauge("total_listeners_active", store.NeverImport), Warming: sc.Gauge("total_listeners_warming", store.NeverImport),
+			Draining: sc.Gauge("total_listeners_draining", store.NeverImport),
 		},
 	})
 	return nil
@@ -193,6 +195,9 @@ func (s *Server) makeRuntime() (err error) {
 		ls = []layers.Layer{{Name: "admin", Kind: layers.Admin}}
 	}
 	sc := s.store.Scope("runtime")
+	// Nothing that is accepted is deprecated; those who look for these find 0.
+	sc.Counter("deprecated_feature_use")
+	sc.Gauge("deprecated_feature_seen_since_process_start", store.NeverImport).Set(0)
 	s.runtime, err = layers.New(layers.Config{
 		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Log: s.loggers.Logger("runtime"),
 		Changed: func() { s.clusters.RuntimeChanged() },

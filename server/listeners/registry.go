@@ -74,8 +74,12 @@ type Stats struct {
 	Modified Counter // listener_modified
 	Removed  Counter // listener_removed
 	Stopped  Counter // listener_stopped: once for each listener
+	Created  Counter // listener_create_success: one that was added or put in place of another
+	Refused  Counter // listener_create_failure: one that could not
 
-	Active Gauge // total_listeners_active
+	Active   Gauge // total_listeners_active
+	Warming  Gauge // total_listeners_warming: always 0, since listeners come when they are ready
+	Draining Gauge // total_listeners_draining: those that are about to stop
 }
 
 // Counter is a total that rises, such as a counter of the store.
@@ -92,6 +96,7 @@ type Registry struct {
 	list           []*entry // in the order of Add
 	inboundStopped bool
 	allStopped     bool
+	draining       uint64
 }
 
 // entry is a listener and whether its Stop was taken to be called.
@@ -101,7 +106,12 @@ type entry struct {
 }
 
 // New returns an empty registry.
-func New(cfg Config) *Registry { return &Registry{cfg: cfg} }
+func New(cfg Config) *Registry {
+	if g := cfg.Stats.Warming; g != nil {
+		g.Set(0)
+	}
+	return &Registry{cfg: cfg}
+}
 
 // Add puts a listener at the end of the list. It is refused when the name is
 // taken or its direction was stopped; the caller then stops it himself.
@@ -109,13 +119,16 @@ func (r *Registry) Add(l Listener) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.refusedLocked(l); err != nil {
+		inc(r.cfg.Stats.Refused)
 		return err
 	}
 	if r.findLocked(l.Name) >= 0 {
+		inc(r.cfg.Stats.Refused)
 		return fmt.Errorf("listeners: second listener named %q", l.Name)
 	}
 	r.list = append(r.list, &entry{Listener: l})
 	inc(r.cfg.Stats.Added)
+	inc(r.cfg.Stats.Created)
 	r.setActiveLocked()
 	return nil
 }
@@ -126,17 +139,20 @@ func (r *Registry) Replace(l Listener) error {
 	r.mu.Lock()
 	if err := r.refusedLocked(l); err != nil {
 		r.mu.Unlock()
+		inc(r.cfg.Stats.Refused)
 		return err
 	}
 	i := r.findLocked(l.Name)
 	if i < 0 {
 		r.mu.Unlock()
+		inc(r.cfg.Stats.Refused)
 		return fmt.Errorf("listeners: no listener named %q", l.Name)
 	}
 	old := r.list[i]
 	r.list[i] = &entry{Listener: l}
 	stops := r.takeLocked([]*entry{old})
 	inc(r.cfg.Stats.Modified)
+	inc(r.cfg.Stats.Created)
 	r.mu.Unlock()
 	r.stop(stops)
 	return nil
@@ -255,9 +271,11 @@ func (r *Registry) takeLocked(entries []*entry) []func() {
 // stop calls the functions side by side and counts each when it returns. No
 // lock may be held.
 func (r *Registry) stop(stops []func()) {
+	r.addDraining(uint64(len(stops)))
 	var wg sync.WaitGroup
 	for _, stop := range stops {
 		wg.Go(func() {
+			defer r.addDraining(^uint64(0))
 			defer inc(r.cfg.Stats.Stopped)
 			defer func() {
 				if v := recover(); v != nil && r.cfg.Recovered != nil {
@@ -268,6 +286,16 @@ func (r *Registry) stop(stops []func()) {
 		})
 	}
 	wg.Wait()
+}
+
+// addDraining adds n to the number of listeners that are about to stop.
+func (r *Registry) addDraining(n uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.draining += n
+	if g := r.cfg.Stats.Draining; g != nil {
+		g.Set(r.draining)
+	}
 }
 
 // setActiveLocked shows the length of the list. r.mu must be held.

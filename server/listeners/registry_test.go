@@ -21,14 +21,22 @@ func (s *stat) Set(v uint64) { s.Store(v) }
 type fixture struct {
 	*Registry
 	added, modified, removed, stopped, active *stat
+	created, refused, draining, warming       *stat
 
 	mu    sync.Mutex
 	stops []string
 }
 
 func newFixture(start func(bool, func()) bool) *fixture {
-	f := &fixture{added: &stat{}, modified: &stat{}, removed: &stat{}, stopped: &stat{}, active: &stat{}}
-	f.Registry = New(Config{Stats: Stats{f.added, f.modified, f.removed, f.stopped, f.active}, StartDrain: start})
+	f := &fixture{
+		added: &stat{}, modified: &stat{}, removed: &stat{}, stopped: &stat{}, active: &stat{},
+		created: &stat{}, refused: &stat{}, draining: &stat{}, warming: &stat{},
+	}
+	f.warming.Set(7) // that it is set shows
+	f.Registry = New(Config{Stats: Stats{
+		Added: f.added, Modified: f.modified, Removed: f.removed, Stopped: f.stopped, Active: f.active,
+		Created: f.created, Refused: f.refused, Draining: f.draining, Warming: f.warming,
+	}, StartDrain: start})
 	return f
 }
 
@@ -46,6 +54,40 @@ func (f *fixture) listener(name string, d Direction, addresses ...string) Listen
 		}
 	}
 	return l
+}
+
+// TestCreateAndDrainStats follows the stats of creation and of stopping.
+func TestCreateAndDrainStats(t *testing.T) {
+	f := newFixture(nil)
+	want := func(created, refused, draining uint64) {
+		t.Helper()
+		if c, r, d, w := f.created.Load(), f.refused.Load(), f.draining.Load(), f.warming.Load(); c != created || r != refused || d != draining || w != 0 {
+			t.Errorf("%d created, %d refused, %d draining, %d warming; want %d, %d, %d, 0", c, r, d, w, created, refused, draining)
+		}
+	}
+	inside := make(chan struct{})
+	hold := make(chan struct{})
+	slow := Listener{Name: "a", Stop: func() { close(inside); <-hold }}
+	f.add(t, slow)
+	if err := f.Add(slow); err == nil {
+		t.Error("two listeners have one name")
+	}
+	if err := f.Replace(Listener{Name: "b"}); err == nil {
+		t.Error("a listener that is not there was replaced")
+	}
+	want(1, 2, 0)
+	done := make(chan bool)
+	go func() { done <- f.Remove("a") }()
+	<-inside
+	want(1, 2, 1)
+	close(hold)
+	<-done
+	want(1, 2, 0)
+	f.Drain(false)
+	if err := f.Add(Listener{Name: "c"}); err == nil {
+		t.Error("a listener was added after the end")
+	}
+	want(1, 3, 0)
 }
 
 func (f *fixture) add(t *testing.T, l Listener) {
