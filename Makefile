@@ -3,6 +3,7 @@
 
 GO       ?= go
 FUZZTIME ?= 30s
+SOAKTIME ?= 10m
 COUNT    ?= 6
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -42,10 +43,16 @@ e2e: ## the real binary against programs that we did not write
 fuzz: ## run each fuzz target for FUZZTIME
 	@./scripts/fuzz $(FUZZTIME)
 
+soak: ## hostile input, scrapes and mutations for SOAKTIME
+	@./scripts/soak $(SOAKTIME)
+
+cross: ## compile for the systems that the tests do not run on
+	@./scripts/cross
+
 bench: ## measure everything in bench/ and check the budget
 	@./scripts/bench $(COUNT)
 
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	cd bench/peers && $(GO) test -run '^$$' -bench . -count $(COUNT) -timeout 3h | $(GO) run ./table
 
-.PHONY: help run build test tools lint unit race purego e2e fuzz bench bench-peers
+.PHONY: help run build test tools lint unit race purego e2e fuzz soak cross bench bench-peers
