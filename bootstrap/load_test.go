@@ -197,6 +197,8 @@ func TestSingleErrors(t *testing.T) {
 		{"regex-case", "a.yaml", "admin: {allow_paths: [{safe_regex: {regex: a}, ignore_case: true}]}\n", "has no effect on a regular expression; write (?i) in it"},
 		{"eviction-admin", "a.yaml", "stats_flush_on_admin: true\nstats_eviction_interval: 5s\n", "cannot be used with stats_flush_on_admin"},
 		{"group", "a.yaml", "admin: {socket_group: adm, address: {socket_address: {address: '::', port_value: 1}}}\n", "admin.socket_group: only for an address of kind pipe"},
+		{"num-buckets", "a.yaml", "stats_sinks: [{name: hystrix, typed_config: {num_buckets: -4}}]\n", "a.yaml:1:59: stats_sinks[0].typed_config.num_buckets: "},
+		{"circuit-stream", "a.yaml", "stats_sinks: [{name: circuit_stream, typed_config: {buckets: 4}}]\n", "stats_sinks[0].typed_config.buckets: unknown field; allowed: @type, num_buckets"},
 		{"negative-counters", "a.yaml", "statsd: {parse: {negative_counters: gauge}}\n", "a.yaml:1:37: statsd.parse.negative_counters: gauge is only for the counters that gauge_counters names, and it names none"},
 		{"gauge-counters", "a.yaml", "statsd: {parse: {gauge_counters: [{prefix: a}]}}\n", "a.yaml:1:34: statsd.parse.gauge_counters: has no effect unless negative_counters is gauge"},
 		{"mapping-unmatched", "a.yaml", "statsd: {mapping: {unmatched: drop}}\n", "statsd.mapping.unmatched: known, but not available"},

@@ -54,6 +54,8 @@ type HistogramSettings struct {
 type StatsSink struct {
 	Kind   string // one of the known names, without product prefix: statsd, dog_statsd, …
 	Config Raw    // typed_config; unset when absent
+
+	Buckets int // of the circuit event stream; 0: the default
 }
 
 // sinkKinds are the sinks that exist by name.
@@ -192,4 +194,13 @@ func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
 		d.errorf(at, join(path, "name"), "%s is not a known sink; known: %s, with or without %s.stat_sinks. in front",
 			d.show(at, path), strings.Join(sinkKinds, ", "), d.product)
 	}
+	if s.CircuitStream() && s.Config.Node != nil {
+		d.message(s.Config.Node, s.Config.Path, []field{
+			{"@type", func(*decoder, *yaml.Node, string) {}}, // what it is the name says
+			{"num_buckets", whole(&s.Buckets, 0, 1<<16-1)},
+		})
+	}
 }
+
+// CircuitStream reports whether the sink is that of the circuit event stream.
+func (s *StatsSink) CircuitStream() bool { return s.Kind == "hystrix" || s.Kind == "circuit_stream" }

@@ -65,9 +65,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 	cfg.Tap = true
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	cfg.apply(boot)
-	if cfg.CircuitStream, err = circuitStream(c); err != nil {
-		return Config{}, err
-	}
+	cfg.CircuitStream = circuitStream(c)
 	if c.Stats.ServerVersionSet {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -100,32 +99,13 @@ func (s *Server) readsCircuitStream(origin string) bool {
 
 // circuitStream returns the settings that a file has for the stream, nil if it
 // has no sink for it.
-func circuitStream(c *bootstrap.Config) (*CircuitStream, error) {
-	for i, sink := range c.Stats.Sinks {
-		if sink.Kind != "hystrix" && sink.Kind != "circuit_stream" {
-			continue
-		}
-		out := &CircuitStream{AnyOrigin: c.Admin.CircuitStreamCORS == bootstrap.CORSAny, Clients: c.Admin.Limits.CircuitStreams}
-		if sink.Config.Node == nil {
-			return out, nil
-		}
-		fields := sink.Config.Node.Content
-		for j := 0; j+1 < len(fields); j += 2 {
-			key, value := fields[j].Value, fields[j+1]
-			at := fmt.Sprintf("%s: stats_sinks[%d].typed_config.%s", sink.Config.Position(value), i, key)
-			switch key {
-			case "@type":
-			case "num_buckets", "numBuckets":
-				n, err := strconv.ParseUint(value.Value, 10, 16)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %q is not a whole number in [0, 65535]", at, value.Value)
-				}
-				out.Buckets = int(n)
-			default:
-				return nil, fmt.Errorf("%s: unknown field; known: num_buckets", at)
+func circuitStream(c *bootstrap.Config) *CircuitStream {
+	for _, sink := range c.Stats.Sinks {
+		if sink.CircuitStream() {
+			return &CircuitStream{
+				AnyOrigin: c.Admin.CircuitStreamCORS == bootstrap.CORSAny, Clients: c.Admin.Limits.CircuitStreams, Buckets: sink.Buckets,
 			}
 		}
-		return out, nil
 	}
-	return nil, nil
+	return nil
 }

@@ -165,25 +165,16 @@ func TestCircuitStreamNeedsItsSink(t *testing.T) {
 	for _, tt := range []struct {
 		sinks  string
 		exists bool
-		fails  string
 	}{
-		{"", false, ""},
-		{"stats_sinks: [{name: proxy.stat_sinks.hystrix}]", true, ""},
-		{"stats_sinks: [{name: circuit_stream, typed_config: {'@type': x, num_buckets: 4}}]", true, ""},
-		{"stats_sinks: [{name: hystrix, typed_config: {num_buckets: -4}}]", false, `test.yaml:3:`},
-		{"stats_sinks: [{name: hystrix, typed_config: {buckets: 4}}]", false, `unknown field`},
+		{"", false},
+		{"stats_sinks: [{name: proxy.stat_sinks.hystrix}]", true},
+		{"stats_sinks: [{name: circuit_stream, typed_config: {'@type': x, num_buckets: 4}}]", true},
 	} {
 		c, err := bootstrap.Parse("test.yaml", []byte(port+tt.sinks), bootstrap.Options{Product: "proxy"})
 		if err != nil {
 			t.Fatalf("%s: %v", tt.sinks, err)
 		}
 		cfg, err := server.FromBootstrap(c, server.Boot{Product: "proxy"})
-		if tt.fails != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.fails) {
-				t.Errorf("%s: error %v", tt.sinks, err)
-			}
-			continue
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
