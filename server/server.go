@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
+	"github.com/statsd-admin/statsd-admin/server/eventlog"
 	"github.com/statsd-admin/statsd-admin/server/healthlistener"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
@@ -123,6 +124,7 @@ type Server struct {
 	clusters  *upstream.Manager
 	transport *transport.Factory // of the clusters
 	control   *xds.Client
+	outliers  *eventlog.Log // nil without one
 	dump      *configdump.Registry
 	listeners *listeners.Registry
 	ports     []*port
@@ -329,6 +331,9 @@ func (s *Server) ReopenLogs() error {
 	for _, l := range s.access {
 		errs = append(errs, l.Reopen())
 	}
+	if s.outliers != nil {
+		errs = append(errs, s.outliers.Reopen())
+	}
 	return errors.Join(errs...)
 }
 
@@ -463,6 +468,9 @@ func (s *Server) Run(ctx context.Context) error {
 	background.run("certificates of clusters", stop, s.transport.Run)
 	background.run("control planes", stop, s.control.Run)
 	background.run("clusters", stop, s.runClusters)
+	if s.outliers != nil {
+		background.run("outlier log", stop, s.outliers.Run)
+	}
 
 	<-ctx.Done()
 	s.log.Info("shutting down")
@@ -473,6 +481,9 @@ func (s *Server) Run(ctx context.Context) error {
 	handOver := s.hot.part()
 	err := errors.Join(inputs.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
 	s.clusters.Close() // not before: their stats go with them
+	if s.outliers != nil {
+		err = errors.Join(err, s.outliers.Close())
+	}
 	for _, l := range s.access {
 		err = errors.Join(err, l.Close())
 	}

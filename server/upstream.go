@@ -13,6 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/eventlog"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -37,6 +38,9 @@ type Clusters struct {
 	// Bind is the local address of connections of clusters that name none. Nil:
 	// any.
 	Bind *config.Bind
+	// OutlierLog is a file that ejections of hosts are written to, and their
+	// ends, as lines of JSON. Empty: none.
+	OutlierLog string
 
 	// CDS is where further clusters come from, and ADS the server of the
 	// aggregated stream. Nil: there is none.
@@ -65,7 +69,7 @@ type Clusters struct {
 // clustersOf returns the clusters that a file has.
 func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
 	out := Clusters{
-		Static: c.Clusters.Static, Local: c.Clusters.Local, Bind: c.Clusters.Bind, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
+		Static: c.Clusters.Static, Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
 		RTDS: make(map[string]xds.Layer), Environment: boot.Environment,
 		Decoder: config.NewDecoder(config.Options{
 			Product: boot.Product, V2: v2form.Messages(), ReadFile: os.ReadFile,
@@ -89,6 +93,12 @@ func (s *Server) makeClusters() error {
 	})
 	if err := s.makeControl(log); err != nil {
 		return err
+	}
+	if c.OutlierLog != "" {
+		var err error
+		if s.outliers, err = eventlog.Open(c.OutlierLog); err != nil {
+			return err
+		}
 	}
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
@@ -208,12 +218,35 @@ func (s *Server) clusterHooks() upstream.Hooks {
 		}
 	}
 	h.OutlierEvent = func(c *upstream.Cluster, e outlier.Event) {
+		s.logEjection(c, &e)
 		log.Debug("outlier detection", "cluster", c.Config().Name, "host", e.Host.AddressText(), "ejected", e.Eject, "enforced", e.Enforced)
 		if told.OutlierEvent != nil {
 			told.OutlierEvent(c, e)
 		}
 	}
 	return h
+}
+
+// logEjection writes what the outlier detector of a cluster did to its log.
+func (s *Server) logEjection(c *upstream.Cluster, e *outlier.Event) {
+	if s.outliers == nil {
+		return
+	}
+	out := eventlog.Ejection{
+		Time: e.Time, Cluster: c.Config().Name, Host: e.Host.AddressText(), Eject: e.Eject, Kind: e.Kind.String(),
+		Enforced: e.Enforced, Ejections: e.Ejections, SinceLast: e.SinceLast,
+		HostRate: e.Host.SuccessRate(), Average: -1, Threshold: -1,
+	}
+	local := e.Kind == outlier.LocalOriginSuccessRate || e.Kind == outlier.LocalOriginFailurePercentage
+	if local {
+		out.HostRate = e.Host.LocalOriginSuccessRate()
+	}
+	if r := c.OutlierRates(); r != nil && local {
+		out.Average, out.Threshold = r.LocalAverage, r.LocalThreshold
+	} else if r != nil {
+		out.Average, out.Threshold = r.Average, r.Threshold
+	}
+	s.outliers.Ejection(&out)
 }
 
 // Clusters returns the manager of clusters, to which a proxy may add its own.

@@ -373,3 +373,74 @@ func TestListenerThatFailsEndsTheServer(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestSuccessorIsReadyFirst lets a server follow another one while its clusters
+// are not ready: until they are, the one before serves, over the same socket.
+func TestSuccessorIsReadyFirst(t *testing.T) {
+	says := func(name string) func(context.Context, net.Listener) error {
+		return func(ctx context.Context, l net.Listener) error {
+			for {
+				c, err := l.Accept()
+				if errors.Is(err, net.ErrClosed) {
+					<-ctx.Done()
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				_, _ = io.WriteString(c, name)
+				_ = c.Close()
+			}
+		}
+	}
+	line := newLine(t)
+	port := func(name string) []server.Listener {
+		return []server.Listener{
+			{Name: "says", Address: "127.0.0.1:0", Serve: says(name)},
+			{Name: "only " + name, Address: "127.0.0.1:0", Serve: says(name)},
+		}
+	}
+	first := line.config(0, time.Minute)
+	first.Listeners = port("first")
+	parent := start(t, first)
+	address := ""
+	for _, l := range parent.Listeners().List() {
+		if l.Name == "says" {
+			address = l.Addresses[0].String()
+		}
+	}
+	ask := func() string {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return err.Error()
+		}
+		defer c.Close()
+		b, _ := io.ReadAll(c)
+		return string(b)
+	}
+
+	release := make(chan struct{})
+	second := line.config(1, time.Minute)
+	second.Listeners = port("second")
+	second.Clusters = fromText(t, "static_resources:\n  clusters:\n  - name: slow\n    hosts: ["+host(serveOK(t, release))+
+		"]\n    health_checks: [{timeout: 60s, interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]\n").Clusters
+	second.Loggers = quiet(t)
+	child := run(t, second)
+	eventually(t, "the child waits", func() bool { return child.get(t, "/ready") == "PRE_INITIALIZING\n" })
+	for range 20 {
+		if got := ask(); got != "first" {
+			t.Errorf("before: %q", got)
+		}
+	}
+	close(release)
+	eventually(t, "the parent drains", func() bool { return parent.Lifecycle().Draining(true) })
+	eventually(t, "the child serves", func() bool { return ask() == "second" })
+	eventually(t, "the parent has left", func() bool {
+		for range 20 {
+			if ask() != "second" {
+				return false
+			}
+		}
+		return true
+	})
+}

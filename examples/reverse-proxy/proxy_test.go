@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -304,7 +306,9 @@ func TestCountersUnderLoad(t *testing.T) {
 func TestEjectsAFailingHost(t *testing.T) {
 	bad, good, better := newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")
 	bad.does(status(500))
-	r := start(t, static("outlier_detection: {consecutive_5xx: 5, interval: 3600s, base_ejection_time: 3600s, max_ejection_percent: 100}", bad, good, better), web(Route{}))
+	log := filepath.Join(t.TempDir(), "outliers.log")
+	r := start(t, "cluster_manager: {outlier_detection: {event_log_path: "+log+"}}\n"+
+		static("outlier_detection: {consecutive_5xx: 5, interval: 3600s, base_ejection_time: 3600s, max_ejection_percent: 100}", bad, good, better), web(Route{}))
 	const requests = 100
 	codes := map[int]int{}
 	for range requests {
@@ -328,6 +332,12 @@ func TestEjectsAFailingHost(t *testing.T) {
 		"outlier_detection.ejections_enforced_total": 1, "outlier_detection.ejections_enforced_consecutive_5xx": 1,
 		"outlier_detection.ejections_active": 1, "membership_healthy": 2, "upstream_rq_500": 5, "upstream_rq_5xx": 5, "upstream_rq_200": requests - 5,
 	})
+	r.stop()
+	events, err := os.ReadFile(log)
+	want := fmt.Sprintf(`"cluster_name":"backend","upstream_url":%q,"action":"EJECT","num_ejections":1,"enforced":true,"eject_consecutive_event":{}}`+"\n", bad.address())
+	if err != nil || !strings.HasPrefix(string(events), `{"type":"CONSECUTIVE_5XX",`) || !strings.HasSuffix(string(events), want) {
+		t.Errorf("events %q, %v", events, err)
+	}
 }
 
 func TestTripsABreaker(t *testing.T) {
@@ -479,6 +489,44 @@ func TestHealthChecks(t *testing.T) {
 	sick.does(status(200))
 	eventually(t, "it is well again", func() bool { return r.stat("cluster.backend.membership_healthy") == 2 })
 	eventually(t, "it gets requests", func() bool { r.get(); return sick.requests.Load() > 0 })
+}
+
+func TestDefaultBinding(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	b.does(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RemoteAddr, " ", r.Header.Get("X-Forwarded-For")) })
+	r := start(t, "cluster_manager: {upstream_bind_config: {source_address: {address: 127.0.0.9, port_value: 0}}}\n"+static("", b), web(Route{}))
+	if _, body, _ := r.get("X-Forwarded-For", "192.0.2.1"); !strings.HasPrefix(body, "127.0.0.9:") || !strings.HasSuffix(body, " 192.0.2.1, 127.0.0.1") {
+		t.Errorf("the host sees %q", body)
+	}
+}
+
+func TestZoneAwareRouting(t *testing.T) {
+	near, far := newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")
+	group := func(zone, address string) string {
+		return "      - locality: {zone: " + zone + "}\n        lb_endpoints:\n" + endpoint(address)
+	}
+	r := start(t, `node: {id: n, cluster: edge, locality: {zone: a}}
+cluster_manager: {local_cluster_name: edge}
+static_resources:
+  clusters:
+  - name: edge
+    load_assignment:
+      cluster_name: edge
+      endpoints:
+`+group("a", "127.0.0.1:1")+group("b", "127.0.0.1:2")+`  - name: backend
+    common_lb_config: {zone_aware_lb_config: {min_cluster_size: 1}}
+    load_assignment:
+      cluster_name: backend
+      endpoints:
+`+group("a", near.address())+group("b", far.address()), web(Route{}))
+	const requests = 20
+	for range requests {
+		r.get()
+	}
+	if near.requests.Load() != requests || far.requests.Load() != 0 {
+		t.Errorf("the near host got %d requests, the far one %d", near.requests.Load(), far.requests.Load())
+	}
+	r.want(map[string]int{"lb_zone_routing_all_directly": requests, "zone.a.a.upstream_rq_200": requests})
 }
 
 func TestDrain(t *testing.T) {
