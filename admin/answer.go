@@ -96,6 +96,9 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 		}
 		r.After(s.heavy.leave)
 	}
+	if e.paced {
+		w.turns = s.turns
+	}
 	if origin := r.Header("origin"); origin != "" && !e.Mutates && s.readers.allows(origin) {
 		w.SetHeader("access-control-allow-origin", strings.ToLower(origin))
 		w.SetHeader("vary", "origin")

@@ -35,6 +35,7 @@ type Endpoint struct {
 	metrics     bool // exists in ModeMetricsOnly
 	vital       bool // answered on reserved connections
 	steady      bool // never switched off after panics
+	paced       bool // a large answer is made in turns with others; the handler waits for nothing while it writes
 	destructive bool // cannot be taken back: the home page asks twice
 	serial      bool // one at a time with the others of its kind
 

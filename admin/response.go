@@ -58,6 +58,8 @@ type Response struct {
 	encoder  compressor
 	packed   packer
 	sent     int64 // bytes of the body
+	turns    turns // nil: the answer takes none
+	turn     bool  // it is this answer's
 }
 
 type stage uint8
@@ -235,9 +237,30 @@ func (w *Response) drain() {
 }
 
 func (w *Response) transmit(a, b []byte) {
-	if w.err == nil {
-		w.fail(w.transport.body(a, b))
-		w.sent += int64(len(a) + len(b))
+	if w.err != nil {
+		return
+	}
+	w.endTurn()
+	w.fail(w.transport.body(a, b))
+	w.sent += int64(len(a) + len(b))
+	if w.turns != nil && w.stage == stageStream && len(a)+len(b) >= responseBuffer/2 {
+		w.turns <- struct{}{}
+		w.turn = true
+	}
+}
+
+// turns are for the making of large answers: one processor is left to everybody
+// else, so that who waits for a small answer, or sends lines to be counted,
+// does not wait for all of the scrapes. An answer gives its turn away while it
+// is sent, so a client that does not read holds none.
+type turns chan struct{}
+
+func newTurns(processors int) turns { return make(turns, max(1, processors-1)) }
+
+func (w *Response) endTurn() {
+	if w.turn {
+		w.turn = false
+		<-w.turns
 	}
 }
 
@@ -311,6 +334,7 @@ func (w *Response) fault(err error) {
 
 // release gives back what the answer borrowed.
 func (w *Response) release() {
+	w.endTurn()
 	if w.encoder != nil {
 		w.server.compressors.give(w.encoding, w.encoder)
 	}

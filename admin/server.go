@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type Server struct {
 	auth        *authCheck  // nil: everybody may do all
 	tls         *tls.Config // nil: no TLS
 	heavy       *gate
+	turns       turns
 	regexes     *gate // for requests with a filter
 	filters     filterCache
 	compressors *compressors
@@ -100,6 +102,7 @@ func New(cfg Config) (*Server, error) {
 		readers: newOriginCheck(cfg.ReadOrigins),
 		auth:    auth,
 		tls:     secured(cfg.TLS),
+		turns:   newTurns(runtime.GOMAXPROCS(0)),
 		heavy:   newGate(limits.HeavyRunning, limits.HeavyWaiting, limits.HeavyWait),
 		regexes: newGate(limits.RegexParallel, -1, time.Second),
 		filters: filterCache{limits: render.FilterLimits{

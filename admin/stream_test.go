@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -295,6 +296,46 @@ func TestSec_12_StalledReaderIsDropped(t *testing.T) {
 		t.Errorf("the handler got %v, want ErrGone", err)
 	}
 	waitFor(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
+}
+
+// TestSec_12_LargeAnswersTakeTurns makes large answers for several clients, one
+// of whom does not read: one of them is made at a time, and all others end.
+func TestSec_12_LargeAnswersTakeTurns(t *testing.T) {
+	s := start(t, Config{Limits: Limits{StreamStall: time.Minute, HeavyRunning: 8}})
+	s.turns = newTurns(2)
+	var inside, most atomic.Int64
+	s.Handle(Endpoint{Path: "/large", Heavy: true, paced: true, Serve: func(w *Response, _ *Request) error {
+		piece := make([]byte, responseBuffer)
+		for i := range 200 {
+			if i > 1 { // it has taken a turn
+				if n := inside.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				runtime.Gosched()
+				inside.Add(-1)
+			}
+			if _, err := w.Write(piece); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	stalled(t, s, "/large")
+	var ends sync.WaitGroup
+	for range 4 {
+		ends.Go(func() {
+			if a := parseAnswers(t, talk(t, s, request("GET /large HTTP/1.1", "Connection: close"))); len(a) != 1 || len(a[0].body) != 200*responseBuffer {
+				t.Errorf("got %d answers", len(a))
+			}
+		})
+	}
+	ends.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d answers were made at a time, want 1", most.Load())
+	}
+	if n := len(s.turns); n != 0 {
+		t.Errorf("%d turns are still taken", n)
+	}
 }
 
 func TestSec_12_ResponseTime(t *testing.T) {
