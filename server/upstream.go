@@ -62,6 +62,12 @@ type Clusters struct {
 	// CustomCheck returns what makes the probers of a custom health check. Nil
 	// refuses such checks.
 	CustomCheck func(*config.Cluster) (func(*host.Host) health.Prober, error)
+	// Obeys are the fields of clusters that the program itself puts in force, Accept
+	// refuses clusters, and OriginalHosts limits the hosts of clusters of type
+	// ORIGINAL_DST, as [upstream.Config] says.
+	Obeys         []string
+	Accept        func(*config.Cluster) error
+	OriginalHosts int
 	// Hooks are told of what happens to hosts and clusters.
 	Hooks upstream.Hooks
 }
@@ -104,6 +110,7 @@ func (s *Server) makeClusters() error {
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
+		Obeys: c.Obeys, Accept: c.Accept, OriginalHosts: c.OriginalHosts,
 	}
 	if n := s.cfg.Node; n != nil && (n.Region != "" || n.Zone != "" || n.SubZone != "") {
 		cfg.Local = &host.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone}

@@ -444,3 +444,22 @@ func TestSuccessorIsReadyFirst(t *testing.T) {
 		return true
 	})
 }
+
+// TestProgramRefusesClusters hands what a program says of clusters to their manager.
+func TestProgramRefusesClusters(t *testing.T) {
+	text := "static_resources:\n  clusters:\n  - {name: c, filters: [{name: f}]}\n"
+	_, err := server.New(fromText(t, text))
+	var refused *upstream.Unsupported
+	if !errors.As(err, &refused) || refused.Field != "filters" {
+		t.Errorf("error %v, want filters to be refused", err)
+	}
+	cfg := fromText(t, text)
+	cfg.Clusters.Obeys = []string{"filters"}
+	if _, err := server.New(cfg); err != nil {
+		t.Errorf("refused though the program has filters: %v", err)
+	}
+	cfg.Clusters.Accept = func(*config.Cluster) error { return errors.New("not that one") }
+	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), `cluster "c": not that one`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -54,6 +54,14 @@ type Config struct {
 	// have at once; requests to further ones find no host and are counted in
 	// original_dst_host_overflow. 0 means 10,000, a negative number any number.
 	OriginalHosts int
+	// Obeys are the fields that the proxy itself puts in force, of those that this
+	// library does not: "filters", "connection_pool_per_downstream_connection",
+	// "preconnect_policy" and others. A cluster with another one is refused by an
+	// [*Unsupported], or logged where it can do without.
+	Obeys []string
+	// Accept is asked about each cluster and refuses what the proxy cannot do, best
+	// by an [*Unsupported]. Nil refuses nothing.
+	Accept func(*config.Cluster) error
 	// Transport makes connections. Nil: one with defaults, which shows its
 	// certificates nowhere and does not reload them.
 	Transport *transport.Factory
@@ -273,6 +281,9 @@ func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (boo
 
 // build makes a cluster that does nothing yet.
 func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
+	if err := m.accept(c); err != nil {
+		return nil, err
+	}
 	var source Source
 	if c.Type != config.Static && c.Type != config.OriginalDst {
 		if m.c.Source == nil {

@@ -56,6 +56,10 @@ type Cluster struct {
 	// the two has entries.
 	ExtensionOptions        map[string]Any
 	UntypedExtensionOptions map[string]map[string]any
+
+	// Unread are the fields that were given and have no place here, for those who
+	// must not ignore them.
+	Unread []string
 }
 
 // Form tells in which of the two message forms a resource was written.

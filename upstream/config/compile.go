@@ -77,6 +77,7 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *Cluster {
 			FirstFamilyCount: u32(h.GetFirstAddressFamilyCount(), 1),
 		}
 	}
+	out.Unread = unreadFields(m)
 	out.ExtensionOptions = typedOptions(m.GetTypedExtensionProtocolOptions())
 	for name, s := range x.options {
 		if out.UntypedExtensionOptions == nil {

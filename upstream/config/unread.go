@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -80,4 +81,16 @@ func isFalse(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 	}
 	b, ok := v.Message().Interface().(*wrapperspb.BoolValue)
 	return ok && !b.GetValue()
+}
+
+// unreadFields returns which fields of a cluster were given that a [Cluster] does
+// not hold, in the order of their numbers.
+func unreadFields(m *clusterv3.Cluster) []string {
+	var out []string
+	for _, name := range []protoreflect.Name{"lrs_server", "upstream_config", "lrs_report_endpoint_metrics", "stats_matcher", "queuing_policies"} {
+		if r := m.ProtoReflect(); r.Has(r.Descriptor().Fields().ByName(name)) {
+			out = append(out, string(name))
+		}
+	}
+	return out
 }

@@ -1,0 +1,78 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// Unsupported is a field of a cluster that asks for something nobody here does.
+type Unsupported struct {
+	Field  string // path in the names of the configuration
+	Reason string
+}
+
+// Error returns the field and the reason.
+func (e *Unsupported) Error() string { return e.Field + ": " + e.Reason }
+
+// ask is a field that nothing in this library puts in force.
+type ask struct {
+	field  string
+	given  bool // other than what holds without it
+	refuse bool // the cluster is not to run without it; else a warning is enough
+	reason string
+}
+
+// asks lists what a proxy may do by itself. All else that is configured is in
+// force here, or handed to the proxy as a setting that every proxy has to obey, as
+// package config says.
+func asks(c *config.Cluster) []ask {
+	list := []ask{
+		{"filters", len(c.Filters) > 0, true, "no network filter runs on upstream connections here"},
+		{"connection_pool_per_downstream_connection", c.PerDownstreamConnection, true, "connections to hosts are shared here"},
+		{"per_connection_buffer_high_watermark_timeout", c.BufferHighWatermarkWait > 0, false, "full buffers end no connection here"},
+		{"preconnect_policy", c.Preconnect != nil && (c.Preconnect.PerUpstreamRatio > 1 || c.Preconnect.PredictiveRatio > 1), false, "no connection is made ahead of need here"},
+		{"common_lb_config.override_host_status", c.LB.OverrideHostStatusDefined, false, "no request names its host here"},
+		{"upstream_connection_options.set_local_interface_name_on_upstream_connections", c.SetLocalInterfaceName, false, "names of interfaces are not published here"},
+		{"upstream_connection_options.happy_eyeballs_config", c.HappyEyeballs != nil, false, "only the first address of a host is used here"},
+		{"track_cluster_stats.request_response_sizes", c.Track.RequestResponseSizes, false, "sizes are not measured here"},
+		{"track_cluster_stats.per_endpoint_stats", c.Track.PerEndpointStats, false, "hosts have no statistics of their own here"},
+		{"load_assignment.endpoints.lb_endpoints.endpoint.additional_addresses", moreAddresses(c.Assignment), false, "only the first address of a host is used here"},
+	}
+	for _, field := range c.Unread {
+		list = append(list, ask{field, true, false, "has no effect here"})
+	}
+	return list
+}
+
+func moreAddresses(a *config.Assignment) bool {
+	return a != nil && slices.ContainsFunc(a.Localities, func(l config.LocalityEndpoints) bool {
+		return slices.ContainsFunc(l.Endpoints, func(e config.Endpoint) bool { return len(e.Additional) > 0 })
+	})
+}
+
+// accept refuses a cluster that asks for what nobody does, and warns of what can
+// be done without.
+func (m *Manager) accept(c *config.Cluster) error {
+	var refused []error
+	for _, a := range asks(c) {
+		switch {
+		case !a.given || slices.Contains(m.c.Obeys, a.field):
+		case a.refuse:
+			refused = append(refused, &Unsupported{a.field, a.reason})
+		default:
+			m.c.Logger.Warn("setting without effect", "cluster", c.Name, "field", a.field, "reason", a.reason)
+		}
+	}
+	if m.c.Accept != nil {
+		if err := m.c.Accept(c); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	if len(refused) > 0 {
+		return fmt.Errorf("upstream: cluster %q: %w", c.Name, errors.Join(refused...))
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// asking is a cluster for each field that only a proxy can put in force.
+func asking() map[string]string {
+	return map[string]string{
+		"filters": "filters: [{name: f}]",
+		"connection_pool_per_downstream_connection":                                    "connection_pool_per_downstream_connection: true",
+		"per_connection_buffer_high_watermark_timeout":                                 "per_connection_buffer_high_watermark_timeout: 1s",
+		"preconnect_policy":                                                            "preconnect_policy: {per_upstream_preconnect_ratio: 1.5}",
+		"common_lb_config.override_host_status":                                        "common_lb_config: {override_host_status: {}}",
+		"upstream_connection_options.set_local_interface_name_on_upstream_connections": "upstream_connection_options: {set_local_interface_name_on_upstream_connections: true}",
+		"upstream_connection_options.happy_eyeballs_config":                            "upstream_connection_options: {happy_eyeballs_config: {}}",
+		"track_cluster_stats.request_response_sizes":                                   "track_cluster_stats: {request_response_sizes: true}",
+		"track_cluster_stats.per_endpoint_stats":                                       "track_cluster_stats: {per_endpoint_stats: true}",
+		"load_assignment.endpoints.lb_endpoints.endpoint.additional_addresses":         "load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}, additional_addresses: [{address: {socket_address: {address: 10.0.0.2, port_value: 1}}}]}}]}]}",
+		"upstream_config":             "upstream_config: {name: x, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}",
+		"lrs_server":                  "lrs_server: {self: {}}",
+		"lrs_report_endpoint_metrics": "lrs_report_endpoint_metrics: [x]",
+		"stats_matcher":               "stats_matcher: {reject_all: true}",
+		"queuing_policies":            "queuing_policies: {}",
+	}
+}
+
+func TestFieldsThatNobodyObeysAreRefusedOrWarnedOf(t *testing.T) {
+	for _, a := range asks(parse(t, "name: c\n").Cluster) {
+		if a.given {
+			t.Errorf("%s: a cluster without it asks for it", a.field)
+		}
+		if _, ok := asking()[a.field]; !ok {
+			t.Errorf("%s: not tested", a.field)
+		}
+	}
+	for field, text := range asking() {
+		var log bytes.Buffer
+		add := func(obeys ...string) error {
+			log.Reset()
+			r := newRig(t, func(c *Config) { c.Logger, c.Obeys = slog.New(slog.NewTextHandler(&log, nil)), obeys })
+			_, err := r.AddOrUpdate(parse(t, "name: c\n"+text+"\n"), "")
+			if err != nil && r.Cluster("c") != nil {
+				t.Errorf("%s: the refused cluster is there", field)
+			}
+			return err
+		}
+		err := add()
+		var refused *Unsupported
+		warned := strings.Contains(log.String(), "setting without effect") && strings.Contains(log.String(), "field="+field+" ")
+		switch {
+		case err == nil && !warned:
+			t.Errorf("%s: neither refused nor warned of; logged %q", field, &log)
+		case err != nil && (!errors.As(err, &refused) || refused.Field != field || !strings.HasPrefix(err.Error(), `upstream: cluster "c": `+field+": ")):
+			t.Errorf("%s: refused with %v", field, err)
+		}
+		if err := add(field); err != nil || strings.Contains(log.String(), field) {
+			t.Errorf("%s: the proxy obeys it: %v, logged %q", field, err, &log)
+		}
+	}
+}
+
+func TestProxyMayRefuseClusters(t *testing.T) {
+	want := &Unsupported{"http2_protocol_options", "only HTTP/1 is spoken here"}
+	r := newRig(t, func(c *Config) {
+		c.Accept = func(c *config.Cluster) error {
+			if c.HTTP.Protocol == config.HTTP2 {
+				return want
+			}
+			return nil
+		}
+	})
+	r.add("name: a\n")
+	if _, err := r.AddOrUpdate(parse(t, "name: b\nhttp2_protocol_options: {}\nfilters: [{name: f}]\n"), ""); !errors.Is(err, want) || !strings.Contains(err.Error(), "filters: ") {
+		t.Errorf("error %v, want both reasons", err)
+	}
+	if r.Cluster("a") == nil || r.Cluster("b") != nil {
+		t.Error("the wrong one was refused")
+	}
+}
