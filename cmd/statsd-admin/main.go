@@ -36,6 +36,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
+		limitMemory()
 		return newInstance(o, c, sockets)
 	}
 	if !explains(os.Args[1:]) { // signals end that at once

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// limitMemory tells the garbage collector to keep below 90 % of what the
+// process may have, unless the environment says what the limit is.
+func limitMemory() {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	if n := containerMemory(os.ReadFile); n > 0 {
+		debug.SetMemoryLimit(n / 10 * 9)
+	}
+}
+
+// containerMemory returns how many bytes of memory the control groups of this
+// process leave it, 0 if that is not limited or not known.
+func containerMemory(read func(string) ([]byte, error)) (least int64) {
+	groups, err := read("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	least = math.MaxInt64
+	for line := range strings.Lines(string(groups)) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		root, file := "/sys/fs/cgroup", "memory.max"
+		if part[0] != "0" { // the older form has a tree for each kind of limit
+			if part[1] != "memory" {
+				continue
+			}
+			root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		}
+		for dir := path.Clean("/" + part[2]); ; dir = path.Dir(dir) {
+			if b, err := read(path.Join(root, dir, file)); err == nil {
+				if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 { // or it is "max"
+					least = min(least, n)
+				}
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	if least > 1<<50 { // no limit, in the older form
+		return 0
+	}
+	return least
+}
