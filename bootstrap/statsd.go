@@ -21,6 +21,7 @@ type StatsD struct {
 	Limits       StatsDLimits
 	TTL          StatsDTTL
 	Prefix       string // put in front of every name
+	ExtractTags  bool   // tag rules are for received names without tags too
 	Exposition   StatsDExposition
 	EventsKept   int  // default 100
 	ChecksKept   int  // default 1000
@@ -186,6 +187,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 			field{"set", period(&s.TTL.Set, 0, forever)},
 		)},
 		{"prefix", text(&s.Prefix)},
+		{"extract_tags", boolean(&s.ExtractTags)},
 		{"exposition", s.Exposition.set},
 		{"events", nested(field{"keep", whole(&s.EventsKept, 0, 100_000)})},
 		{"service_checks", nested(

@@ -101,6 +101,7 @@ func rejecter(m bootstrap.StatsMatcher) (func(string) bool, error) {
 func statsdConfig(c *bootstrap.StatsD) (statsd.Config, error) {
 	cfg := statsd.Config{
 		Prefix:          c.Prefix,
+		ExtractTags:     c.ExtractTags,
 		RejectConflicts: c.Exposition.TypeConflict == "reject",
 		Events:          kept(c.EventsKept),
 		Checks:          kept(c.ChecksKept),

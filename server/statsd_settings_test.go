@@ -27,6 +27,9 @@ func TestSettingsOfInput(t *testing.T) {
 		{"container", "parse: {container: tag}}", "hits:3|c|c:ci-abc", "/stats/metrics", "hits{container_id=\"abc\"} 3\n"},
 		{"compat", "exposition: {compat: statsd_exporter}}", "a--é:1|c", "/stats/metrics", "a__{} 1\n"},
 		{"name-prefix", "prefix: in}", "hits:3|c", "/stats", "in.hits: 3\n"},
+		{"no-tags-extracted", "prefix: ''}", "cluster.shop.rq_total:3|c", "/stats/metrics", "cluster_shop_rq_total{} 3\n"},
+		{"tags-extracted", "extract_tags: true}", "cluster.shop.rq_total:3|c", "/stats/metrics", "cluster_rq_total{proxy_cluster_name=\"shop\"} 3\n"},
+		{"tags-given", "extract_tags: true}", "cluster.shop.rq_total:3|c|#a:b", "/stats/metrics", "cluster_shop_rq_total{a=\"b\"} 3\n"},
 		{"style-off", "parse: {graphite: false}}", "hits;a=b:3|c", "/stats", "hits;a=b: 3\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

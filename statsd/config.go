@@ -29,6 +29,10 @@ type Config struct {
 
 	// Prefix is put in front of every received name, with a dot. Default none.
 	Prefix string
+	// ExtractTags lets the store's tag rules have names that come without tags.
+	// Default: they are for the program's own names, and a received one that
+	// looks like one of those is not.
+	ExtractTags bool
 	// Falling, given the name of a counter as it is received, without tags,
 	// reports whether it may fall: it is then a gauge from the beginning, which
 	// its samples change, and takes negative ones. Default: none may.

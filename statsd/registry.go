@@ -83,7 +83,7 @@ const (
 
 func newRegistry(cfg *Config, f *serverFigures) *registry {
 	opts := func(t TTL, gauge time.Duration) store.ScopeOptions {
-		return store.ScopeOptions{Network: true, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}}
+		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}}
 	}
 	r := &registry{
 		cfg:      cfg,

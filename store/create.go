@@ -257,7 +257,7 @@ func (s *Store) overflowed(k Kind) error {
 // create makes a stat that does not exist. Store.mu must be held.
 func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Unit, full, base string, tgs []tags.Tag) (*block, int) {
 	explicit := len(tgs) > 0
-	if !explicit && !sc.cls.network {
+	if !explicit && sc.tagged {
 		base, tgs = s.opts.Tags.Extract(full, nil)
 	}
 	var room [512]byte

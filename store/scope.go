@@ -26,6 +26,9 @@ type ScopeOptions struct {
 	// Network marks a scope for stats that network input creates. Their names
 	// are a space of their own, so they never meet the stats of the program.
 	Network bool
+	// ExtractTags lets the tag rules have the names of a Network scope too,
+	// those without tags. Names of other scopes always go through them.
+	ExtractTags bool
 }
 
 // TTL holds a time for each kind of stat.
@@ -53,6 +56,7 @@ type Scope struct {
 	id     uint32
 	salt   uint64 // keeps equal texts of scopes apart in hotNames
 	cls    *class
+	tagged bool // its names go through the tag rules
 	limits [kinds]*int
 
 	closed atomic.Bool
@@ -81,6 +85,7 @@ func (s *Store) classFor(o ScopeOptions) *class {
 func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
 	s.lastScope++
 	sc := &Scope{store: s, prefix: prefix, id: s.lastScope, salt: maphash.Comparable(s.lookup.seed, s.lastScope), cls: c}
+	sc.tagged = !c.network || o.ExtractTags
 	sc.limits[KindCounter] = o.MaxCounters
 	sc.limits[KindGauge] = o.MaxGauges
 	sc.limits[KindHistogram] = o.MaxHistograms
