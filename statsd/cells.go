@@ -23,6 +23,11 @@ const (
 // String returns the word that metrics and suffixes use.
 func (g group) String() string { return [groups]string{"counter", "gauge", "histogram", "set"}[g] }
 
+// storeKind returns what stats of a group are to the store.
+func storeKind(g group) store.Kind {
+	return [groups]store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram, store.KindGauge}[g]
+}
+
 // groupOf returns the group that samples of type t belong to.
 func groupOf(t line.Type) group {
 	switch t {

@@ -139,7 +139,7 @@ func (r *registry) fullName(w *wanted) string {
 
 // series returns w as the exposition writes it.
 func (r *registry) series(w *wanted) string {
-	kind := [groups]store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram, store.KindGauge}[w.group]
+	kind := storeKind(w.group)
 	name := w.name
 	if p := r.scope.Prefix(); p != "" {
 		name = p + "." + name

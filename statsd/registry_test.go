@@ -154,6 +154,19 @@ func TestLimitsLookAgain(t *testing.T) {
 	r.want("a 1", "b 1", "overflow.counter 1")
 }
 
+// TestLimitsCountRefusals: what a limit keeps from being made counts as stats
+// that the store refuses do.
+func TestLimitsCountRefusals(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Series: 1}})
+	r.send("a:1|c\nb:1|c\nc:1|c\nc:1|c\ng:1|g\ns:x|s\nt:1|ms")
+	root := r.store.Root()
+	for kind, want := range map[string]uint64{"counter": 2, "gauge": 2, "histogram": 1} {
+		if got := root.Counter("server.stats_overflow." + kind).Value(); got != want {
+			t.Errorf("%d of kind %s were refused, want %d", got, kind, want)
+		}
+	}
+}
+
 // TestTagValuesGo: values count as long as series have them.
 func TestTagValuesGo(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{ValuesPerTagKey: 1}})
