@@ -299,7 +299,8 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 		cl.ReportImmediateFailure(o.host)
 	}
 	c.End()
-	pool.put(c, !resp.ConnectionClose() && c.in.Buffered() == 0)
+	// A connection of a cluster that was replaced meanwhile serves no more.
+	pool.put(c, !resp.ConnectionClose() && c.in.Buffered() == 0 && r.proxy.cluster(&r.Route) == cl)
 	for _, name := range hopByHop() {
 		resp.Header.Del(name)
 	}
@@ -349,6 +350,7 @@ func hopByHop() [7]string {
 // prepare makes the request of the client that of the proxy.
 func prepare(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Request.Header
+	ctx.Request.SetRequestURIBytes(h.RequestURI()) // as the client wrote it
 	for _, name := range hopByHop() {
 		h.Del(name)
 	}

@@ -77,8 +77,10 @@ func (p *pool) get(deadline time.Time) (*client, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	for {
-		conn, err := p.cluster.Connect(ctx, p.host, p.priority, transport.Options{})
+		// This proxy speaks HTTP/1.1 only, whatever the cluster would allow.
+		conn, err := p.cluster.Connect(ctx, p.host, p.priority, transport.Options{ALPN: []string{"http/1.1"}})
 		if err == nil {
+			stats.CxHTTP1Total.Inc()
 			return &client{Conn: conn, pool: p, in: bufio.NewReader(conn), out: bufio.NewWriter(conn)}, nil
 		}
 		if !errors.Is(err, upstream.ErrOverflow) {

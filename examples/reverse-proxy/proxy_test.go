@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -306,8 +309,8 @@ func TestCountersUnderLoad(t *testing.T) {
 func TestEjectsAFailingHost(t *testing.T) {
 	bad, good, better := newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")
 	bad.does(status(500))
-	log := filepath.Join(t.TempDir(), "outliers.log")
-	r := start(t, "cluster_manager: {outlier_detection: {event_log_path: "+log+"}}\n"+
+	path := filepath.Join(t.TempDir(), "outliers.log")
+	r := start(t, "cluster_manager: {outlier_detection: {event_log_path: "+path+"}}\n"+
 		static("outlier_detection: {consecutive_5xx: 5, interval: 3600s, base_ejection_time: 3600s, max_ejection_percent: 100}", bad, good, better), web(Route{}))
 	const requests = 100
 	codes := map[int]int{}
@@ -333,7 +336,7 @@ func TestEjectsAFailingHost(t *testing.T) {
 		"outlier_detection.ejections_active": 1, "membership_healthy": 2, "upstream_rq_500": 5, "upstream_rq_5xx": 5, "upstream_rq_200": requests - 5,
 	})
 	r.stop()
-	events, err := os.ReadFile(log)
+	events, err := os.ReadFile(path)
 	want := fmt.Sprintf(`"cluster_name":"backend","upstream_url":%q,"action":"EJECT","num_ejections":1,"enforced":true,"eject_consecutive_event":{}}`+"\n", bad.address())
 	if err != nil || !strings.HasPrefix(string(events), `{"type":"CONSECUTIVE_5XX",`) || !strings.HasSuffix(string(events), want) {
 		t.Errorf("events %q, %v", events, err)
@@ -491,9 +494,87 @@ func TestHealthChecks(t *testing.T) {
 	eventually(t, "it gets requests", func() bool { r.get(); return sick.requests.Load() > 0 })
 }
 
+// TestMessages sends requests of several forms through, and looks at what arrives
+// at either end.
+func TestMessages(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	b.does(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("X-Seen", fmt.Sprint(r.Method, " ", r.URL, " ", r.Host, " ", len(body), " ", r.Header["Connection"], r.Header["Upgrade"], " ", r.Header.Get("X-Own")))
+		w.Header().Set("Keep-Alive", "timeout=5")
+		w.WriteHeader(201)
+		_, _ = w.Write(body)
+	})
+	r := start(t, static("", b), web(Route{}))
+	for _, tt := range []struct {
+		method, path string
+		body         io.Reader
+		want         string
+		size         int
+	}{
+		{"GET", "/a?b=%20c&d", nil, "GET /a?b=%20c&d example.test 0 [] [] mine", 0},
+		{"POST", "/p", strings.NewReader(strings.Repeat("x", 100_000)), "POST /p example.test 100000 [] [] mine", 100_000},
+		{"PUT", "/chunked", io.MultiReader(strings.NewReader("one"), strings.NewReader("two")), "PUT /chunked example.test 6 [] [] mine", 6},
+		{"HEAD", "/h", nil, "HEAD /h example.test 0 [] [] mine", 0},
+		{"DELETE", "/%2F..%2F", nil, "DELETE /%2F..%2F example.test 0 [] [] mine", 0},
+	} {
+		req, err := http.NewRequest(tt.method, "http://"+r.address("web")+tt.path, tt.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "example.test"
+		req.Header.Set("X-Own", "mine")
+		req.Header.Set("Connection", "upgrade")
+		req.Header.Set("Upgrade", "websocket")
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != 201 || len(body) != tt.size || resp.Header.Get("X-Seen") != tt.want || resp.Header.Get("Keep-Alive") != "" {
+			t.Errorf("%s %s: %d, %d bytes, %v; %v\nwant %s", tt.method, tt.path, resp.StatusCode, len(body), resp.Header, err, tt.want)
+		}
+	}
+	r.want(map[string]int{"upstream_rq_total": 5, "upstream_rq_201": 5, "upstream_rq_active": 0})
+}
+
+func TestHostsByTLS(t *testing.T) {
+	b := httptest.NewUnstartedServer(status(200))
+	b.Config.ErrorLog = log.New(io.Discard, "", 0)
+	b.StartTLS()
+	defer b.Close()
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw}))
+	socket := func(san string) string {
+		return fmt.Sprintf(`transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, sni: example.com, `+
+			`common_tls_context: {alpn_protocols: [h2], validation_context: {trusted_ca: {inline_string: %q}, match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: %s}}]}}}}`, authority, san)
+	}
+	r := start(t, static(socket("example.com"), &backend{listener: b.Listener}), web(Route{}))
+	for range 3 {
+		if code, _, _ := r.get(); code != 200 {
+			t.Errorf("answer %d", code)
+		}
+	}
+	r.want(map[string]int{"ssl.handshake": 1, "upstream_cx_total": 1, "upstream_rq_200": 3})
+	if certs := string(r.server.Admin().Request("GET", "/certs", nil).Body); !strings.Contains(certs, b.Certificate().SerialNumber.Text(16)) {
+		t.Errorf("/certs: %s", certs)
+	}
+
+	other := start(t, static(socket("example.org"), &backend{listener: b.Listener}), web(Route{}))
+	if code, _, _ := other.get(); code != 503 {
+		t.Errorf("answer %d of a host with another name, want 503", code)
+	}
+	other.want(map[string]int{"ssl.fail_verify_san": 1, "upstream_cx_connect_fail": 1, "upstream_rq_pending_failure_eject": 1, "upstream_rq_503": 1, "upstream_rq_total": 0})
+}
+
 func TestDefaultBinding(t *testing.T) {
 	b := newBackend(t, "127.0.0.1:0")
-	b.does(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RemoteAddr, " ", r.Header.Get("X-Forwarded-For")) })
+	b.does(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.RemoteAddr, " ", r.Header.Get("X-Forwarded-For"))
+	})
 	r := start(t, "cluster_manager: {upstream_bind_config: {source_address: {address: 127.0.0.9, port_value: 0}}}\n"+static("", b), web(Route{}))
 	if _, body, _ := r.get("X-Forwarded-For", "192.0.2.1"); !strings.HasPrefix(body, "127.0.0.9:") || !strings.HasSuffix(body, " 192.0.2.1, 127.0.0.1") {
 		t.Errorf("the host sees %q", body)
