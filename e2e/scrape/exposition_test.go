@@ -87,6 +87,26 @@ func TestParsersTakeEveryExposition(t *testing.T) {
 		}
 		checkSeries(t, path, open, header.Get("content-type"))
 	}
+	for escaping, want := range map[string]string{
+		"allow-utf-8": `{"ünï.cödé","schlüssel"="wert"} 1`, "underscores": `__n___c__d__{schl__ssel="wert"} 1`,
+		"dots": `____n_____dot_c____d____{`, "values": `U___fc_n_ef__2e_c_f6_d_e9_{U__schl_fc_ssel="wert"} 1`,
+	} {
+		header, text := request(t, d, "/stats/metrics", map[string]string{"accept": prometheus3(escaping)})
+		contentType := header.Get("content-type")
+		if contentType != "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping="+escaping {
+			t.Errorf("%s: content type %q", escaping, contentType)
+		}
+		checkSeries(t, escaping, text, contentType)
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s: no %s in\n%s", escaping, want, text)
+		}
+	}
+}
+
+// prometheus3 is the Accept header of Prometheus 3 with that escaping.
+func prometheus3(escaping string) string {
+	return "application/openmetrics-text;version=1.0.0;escaping=" + escaping + ";q=0.6,application/openmetrics-text;version=0.0.1;q=0.5," +
+		"text/plain;version=1.0.0;escaping=" + escaping + ";q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 }
 
 // checkSeries reads an exposition with the parser of the Prometheus server, and
