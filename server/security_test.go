@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -184,10 +185,26 @@ admin:
 	addr := r.Admin().Addr().String()
 	pool := x509.NewCertPool()
 	pool.AddCert(first)
-	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
-	defer tr.CloseIdleConnections()
-	client := &http.Client{Transport: tr}
-	if got := status(t, client, "GET", "https://"+addr+"/ready", ""); got != 200 {
+	open, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	answers := bufio.NewReader(open)
+	ready := func() int { // over the open connection
+		if _, err := io.WriteString(open, "GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode
+	}
+	if got := ready(); got != 200 {
 		t.Errorf("status %d", got)
 	}
 	if _, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}); err == nil {
@@ -229,7 +246,7 @@ admin:
 	}
 	pair(t, dir, 0xa2, time.Now().Add(time.Hour))
 	eventually(t, "the new certificate is shown", func() bool { return serial() == 0xa2 && strings.Contains(r.get(t, "/certs"), `"a2"`) })
-	if got := status(t, client, "GET", "https://"+addr+"/ready", ""); got != 200 {
+	if got := ready(); got != 200 {
 		t.Errorf("the open connection: status %d", got)
 	}
 	writeFile(t, filepath.Join(dir, "cert.pem"), []byte("nonsense"))
