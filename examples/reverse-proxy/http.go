@@ -264,6 +264,12 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 	if t := begin.Add(time.Duration(r.PerTryTimeout)); r.PerTryTimeout > 0 && t.Before(deadline) {
 		until = t
 	}
+	longest := cl.Config().HTTP.MaxStreamDuration
+	if t := begin.Add(longest); longest > 0 && t.Before(until) {
+		until = t
+	} else {
+		longest = 0
+	}
 	pool := r.pools.of(cl, o.host, r.priority())
 	c, err := pool.get(until)
 	if err != nil {
@@ -286,7 +292,7 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 	o.end.Took = time.Since(begin)
 	if err != nil {
 		x.ctx.Response.Reset()
-		x.judge(&o, err, until == deadline)
+		x.judge(&o, err, until == deadline, longest > 0)
 		pool.discard(c)
 		c.End()
 		return o
@@ -319,14 +325,26 @@ func (x *exchange) pass(c *client, until time.Time) error {
 		return err
 	}
 	x.ctx.Response.SkipBody = x.ctx.IsHead()
-	return x.ctx.Response.ReadLimitBody(c.in, maxBodyBytes)
+	if err := x.ctx.Response.ReadLimitBody(c.in, maxBodyBytes); err != nil {
+		return err
+	}
+	if n := x.ctx.Response.Header.Len(); n > int(x.cluster.Config().HTTP.MaxHeadersCount) {
+		return errHeaders
+	}
+	return nil
 }
 
-// judge says why there is no answer.
-func (x *exchange) judge(o *outcome, err error, last bool) {
+var errHeaders = errors.New("an answer has too many headers")
+
+// judge says why there is no answer. last tells that there was no time for another
+// try, long that the cluster ends requests that take so long.
+func (x *exchange) judge(o *outcome, err error, last, long bool) {
 	e := &o.end
 	late := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, fasthttp.ErrTimeout)
 	switch {
+	case late && long:
+		x.cluster.Stats().RqMaxDurationReached.Inc()
+		e.LocalReset, e.Status = true, fasthttp.StatusRequestTimeout
 	case late && last:
 		e.Timeout, e.Status = true, fasthttp.StatusGatewayTimeout
 	case late:

@@ -81,7 +81,10 @@ func (p *pool) get(deadline time.Time) (*client, error) {
 		conn, err := p.cluster.Connect(ctx, p.host, p.priority, transport.Options{ALPN: []string{"http/1.1"}})
 		if err == nil {
 			stats.CxHTTP1Total.Inc()
-			return &client{Conn: conn, pool: p, in: bufio.NewReader(conn), out: bufio.NewWriter(conn)}, nil
+			return &client{
+				Conn: conn, pool: p,
+				in: bufio.NewReaderSize(conn, headerBytes(p.cluster)), out: bufio.NewWriterSize(conn, bufferSize(p.cluster, writeBuffer)),
+			}, nil
 		}
 		if !errors.Is(err, upstream.ErrOverflow) {
 			stats.RqPendingFailureEject.Inc()
@@ -133,7 +136,7 @@ func (p *pool) takeIdle() *client {
 		c := p.idle[last]
 		p.idle = p.idle[:last]
 		p.mu.Unlock()
-		if c.Alive() {
+		if c.Alive() && c.Reusable() {
 			return c
 		}
 		p.discard(c)
@@ -192,7 +195,7 @@ func (p *pool) tend() {
 		case limit > 0 && time.Since(c.since) >= limit:
 			p.cluster.Stats().CxIdleTimeout.Inc()
 			gone = append(gone, c)
-		case !c.Alive():
+		case !c.Alive() || !c.Reusable():
 			gone = append(gone, c)
 		default:
 			kept = append(kept, c)

@@ -17,7 +17,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-const defaultIdleTimeout = time.Hour
+const (
+	defaultIdleTimeout = time.Hour
+	tunnelBuffer       = 32 << 10 // bytes under way in each direction, at most
+)
 
 // tcpRoute passes on the connections of a listener.
 type tcpRoute struct {
@@ -86,10 +89,11 @@ func (r *tcpRoute) handle(ctx context.Context, c net.Conn) {
 	r.mu.Unlock()
 
 	idle := r.IdleTimeout.or(defaultIdleTimeout)
+	size := bufferSize(up.Cluster(), tunnelBuffer)
 	var back sync.WaitGroup
 	var last atomic.Int64
-	back.Go(func() { copyUntilIdle(c.(half), up, idle, &last) })
-	copyUntilIdle(up, c, idle, &last)
+	back.Go(func() { copyUntilIdle(c.(half), up, size, idle, &last) })
+	copyUntilIdle(up, c, size, idle, &last)
 	back.Wait()
 }
 
@@ -129,8 +133,8 @@ type half interface {
 // copyUntilIdle copies until the end of from, which it passes on, or until nothing
 // came either way for a while or something is wrong, which ends both. last is when
 // something came, in nanoseconds of Unix time.
-func copyUntilIdle(to half, from net.Conn, idle time.Duration, last *atomic.Int64) {
-	buffer := make([]byte, 32<<10)
+func copyUntilIdle(to half, from net.Conn, size int, idle time.Duration, last *atomic.Int64) {
+	buffer := make([]byte, size)
 	for {
 		_ = from.SetReadDeadline(time.Now().Add(idle)) // a closed one shows it in Read
 		n, err := from.Read(buffer)

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// accept refuses clusters that want what this proxy cannot do. What it can is done
+// where connections are made and requests passed on.
+func accept(c *config.Cluster) error {
+	o := &c.HTTP
+	const inUse = "this proxy speaks HTTP/1 to hosts"
+	var errs []error
+	for _, field := range []struct {
+		given        bool
+		name, reason string
+	}{
+		{o.Protocol == config.HTTP2, "http2_protocol_options", inUse},
+		{o.Protocol == config.HTTP3, "http3_protocol_options", inUse},
+		{o.AutoSNI, "upstream_http_protocol_options.auto_sni", "connections are shared by requests for all names"},
+		{o.AutoSANValidation, "upstream_http_protocol_options.auto_san_validation", "connections are shared by requests for all names"},
+		{o.HTTP1Options.SendFullURL, "http_protocol_options.send_fully_qualified_url", "requests carry paths"},
+		{o.HTTP1Options.EnableTrailers, "http_protocol_options.enable_trailers", "trailers are not passed on"},
+		{o.HTTP1Options.AllowChunkedLength, "http_protocol_options.allow_chunked_length", "answers with both are refused"},
+	} {
+		if field.given {
+			errs = append(errs, &upstream.Unsupported{Field: field.name, Reason: field.reason})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// writeBuffer is how many bytes are gathered for a connection at most.
+const writeBuffer = 4 << 10
+
+// bufferSize returns the size of a buffer of a connection: so much as is wanted,
+// but no more than the cluster allows.
+func bufferSize(c *upstream.Cluster, wanted int) int {
+	return max(1, min(wanted, int(min(c.Config().BufferLimitBytes, 1<<30))))
+}
+
+// headerBytes is how long the headers of an answer may be.
+func headerBytes(c *upstream.Cluster) int {
+	return int(min(c.Config().HTTP.MaxResponseHeadersKB, 8<<10)) << 10
+}
