@@ -17,7 +17,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
-	"github.com/statsd-admin/statsd-admin/server/eventlog"
 	"github.com/statsd-admin/statsd-admin/server/healthlistener"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
@@ -27,6 +26,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
@@ -124,7 +124,8 @@ type Server struct {
 	clusters  *upstream.Manager
 	transport *transport.Factory // of the clusters
 	control   *xds.Client
-	outliers  *eventlog.Log // nil without one
+	events    *eventlog.Logs // of clusters
+	outliers  *eventlog.File // one of events; nil without one
 	dump      *configdump.Registry
 	listeners *listeners.Registry
 	ports     []*port
@@ -322,7 +323,8 @@ func (s *Server) Flusher() *flush.Scheduler { return s.flusher }
 // Quit makes Run return after a shutdown in good order. It does not wait.
 func (s *Server) Quit() { s.quitOnce.Do(func() { close(s.quit) }) }
 
-// ReopenLogs opens the log and the access logs anew, as after a rotation.
+// ReopenLogs opens the log, the access logs and the logs of what happens to hosts
+// anew, as after a rotation.
 func (s *Server) ReopenLogs() error {
 	var errs []error
 	if s.cfg.LogFile != nil {
@@ -331,10 +333,7 @@ func (s *Server) ReopenLogs() error {
 	for _, l := range s.access {
 		errs = append(errs, l.Reopen())
 	}
-	if s.outliers != nil {
-		errs = append(errs, s.outliers.Reopen())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.events.Reopen())...)
 }
 
 // Reload reads again what may change while the server runs: the disk layers of
@@ -468,9 +467,7 @@ func (s *Server) Run(ctx context.Context) error {
 	background.run("certificates of clusters", stop, s.transport.Run)
 	background.run("control planes", stop, s.control.Run)
 	background.run("clusters", stop, s.runClusters)
-	if s.outliers != nil {
-		background.run("outlier log", stop, s.outliers.Run)
-	}
+	background.run("event logs", stop, s.events.Run)
 
 	<-ctx.Done()
 	s.log.Info("shutting down")
@@ -481,9 +478,7 @@ func (s *Server) Run(ctx context.Context) error {
 	handOver := s.hot.part()
 	err := errors.Join(inputs.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
 	s.clusters.Close() // not before: their stats go with them
-	if s.outliers != nil {
-		err = errors.Join(err, s.outliers.Close())
-	}
+	err = errors.Join(err, s.outliers.Close())
 	for _, l := range s.access {
 		err = errors.Join(err, l.Close())
 	}

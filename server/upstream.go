@@ -13,12 +13,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/server/certs"
-	"github.com/statsd-admin/statsd-admin/server/eventlog"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 	"github.com/statsd-admin/statsd-admin/upstream/discovery"
+	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
@@ -100,17 +100,20 @@ func (s *Server) makeClusters() error {
 	if err := s.makeControl(log); err != nil {
 		return err
 	}
-	if c.OutlierLog != "" {
-		var err error
-		if s.outliers, err = eventlog.Open(c.OutlierLog); err != nil {
-			return err
-		}
-	}
+	s.events = eventlog.New()
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 		Obeys: c.Obeys, Accept: c.Accept, OriginalHosts: c.OriginalHosts,
+		Logs: s.events,
+	}
+	if c.OutlierLog != "" {
+		var err error
+		if s.outliers, err = s.events.Open(c.OutlierLog); err != nil {
+			return err
+		}
+		cfg.OutlierLog = s.outliers
 	}
 	if n := s.cfg.Node; n != nil && (n.Region != "" || n.Zone != "" || n.SubZone != "") {
 		cfg.Local = &host.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone}
@@ -225,35 +228,12 @@ func (s *Server) clusterHooks() upstream.Hooks {
 		}
 	}
 	h.OutlierEvent = func(c *upstream.Cluster, e outlier.Event) {
-		s.logEjection(c, &e)
 		log.Debug("outlier detection", "cluster", c.Config().Name, "host", e.Host.AddressText(), "ejected", e.Eject, "enforced", e.Enforced)
 		if told.OutlierEvent != nil {
 			told.OutlierEvent(c, e)
 		}
 	}
 	return h
-}
-
-// logEjection writes what the outlier detector of a cluster did to its log.
-func (s *Server) logEjection(c *upstream.Cluster, e *outlier.Event) {
-	if s.outliers == nil {
-		return
-	}
-	out := eventlog.Ejection{
-		Time: e.Time, Cluster: c.Config().Name, Host: e.Host.AddressText(), Eject: e.Eject, Kind: e.Kind.String(),
-		Enforced: e.Enforced, Ejections: e.Ejections, SinceLast: e.SinceLast,
-		HostRate: e.Host.SuccessRate(), Average: -1, Threshold: -1,
-	}
-	local := e.Kind == outlier.LocalOriginSuccessRate || e.Kind == outlier.LocalOriginFailurePercentage
-	if local {
-		out.HostRate = e.Host.LocalOriginSuccessRate()
-	}
-	if r := c.OutlierRates(); r != nil && local {
-		out.Average, out.Threshold = r.LocalAverage, r.LocalThreshold
-	} else if r != nil {
-		out.Average, out.Threshold = r.Average, r.Threshold
-	}
-	s.outliers.Ejection(&out)
 }
 
 // Clusters returns the manager of clusters, to which a proxy may add its own.

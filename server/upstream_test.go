@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -461,5 +462,56 @@ func TestProgramRefusesClusters(t *testing.T) {
 	cfg.Clusters.Accept = func(*config.Cluster) error { return errors.New("not that one") }
 	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), `cluster "c": not that one`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestEventsOfHostsAreLogged lets a host fail and recover, while both logs of
+// such events are rotated.
+func TestEventsOfHostsAreLogged(t *testing.T) {
+	var healthy atomic.Bool
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !healthy.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(backend.Close)
+	dir := t.TempDir()
+	checks, outliers := filepath.Join(dir, "checks.log"), filepath.Join(dir, "outliers.log")
+	at := backend.Listener.Addr().(*net.TCPAddr)
+	r := start(t, fromText(t, fmt.Sprintf(`cluster_manager: {outlier_detection: {event_log_path: %s}}
+static_resources:
+  clusters:
+  - name: backend
+    hosts: [%s]
+    outlier_detection: {consecutive_5xx: 1, max_ejection_percent: 100, interval: 3600s}
+    health_checks: [{timeout: 30s, interval: 0.02s, no_traffic_interval: 0.02s, unhealthy_threshold: 1, healthy_threshold: 1, event_log_path: %s, http_health_check: {path: /}}]
+`, outliers, host(at), checks)))
+	sees := func(file, event string) {
+		t.Helper()
+		eventually(t, file+" has "+event, func() bool {
+			b, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(b), `"cluster_name":"backend",`) && strings.Contains(string(b), event)
+		})
+	}
+	one := r.Clusters().Cluster("backend").Current().Sets()[0].Hosts[0]
+	sees(checks, `"health_check_failure_event":{`)
+	one.ReportCode(500)
+	sees(outliers, `"upstream_url":"`+at.String()+`","action":"EJECT","num_ejections":1,"enforced":true,"eject_consecutive_event":{}`)
+
+	for _, file := range []string{checks, outliers} {
+		if err := os.Rename(file, file+".1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if reply := r.post(t, "/reopen_logs"); reply.Status != 200 {
+		t.Fatalf("%d %s", reply.Status, reply.Body)
+	}
+	if b, err := os.ReadFile(outliers); err != nil || len(b) != 0 {
+		t.Errorf("after the rotation: %q, %v", b, err)
+	}
+	healthy.Store(true)
+	sees(checks, `"add_healthy_event":{`)
+	if b, err := os.ReadFile(checks + ".1"); err != nil || !strings.Contains(string(b), `"health_check_failure_event":{`) || strings.Contains(string(b), "add_healthy_event") {
+		t.Errorf("before the rotation: %q, %v", b, err)
 	}
 }

@@ -9,16 +9,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
 )
 
-// OutlierRates returns the figures of the outlier detector of its last interval, nil
-// if there is no detector.
-func (c *Cluster) OutlierRates() *outlier.Rates {
-	if c.detector == nil {
-		return nil
-	}
-	r := c.detector.Rates()
-	return &r
-}
-
 // View is what there is to show of a cluster.
 type View struct {
 	Name              string
@@ -63,7 +53,10 @@ func (e *entry) view(v *View) {
 	if eds := c.config.EDS; eds != nil && eds.ServiceName != c.config.Name {
 		v.EDSServiceName = eds.ServiceName
 	}
-	v.Outlier = c.OutlierRates()
+	if c.detector != nil {
+		r := c.detector.Rates()
+		v.Outlier = &r
+	}
 	for p := range c.breakers {
 		b := &c.breakers[p]
 		v.Breakers[p] = Limits{b.Connections.Max(), b.Pending.Max(), b.Requests.Max(), b.Retries.Max()}
