@@ -17,9 +17,8 @@ type instance struct {
 	initOnly bool
 }
 
-// newInstance puts the daemon together from options, configuration and sockets
-// that it was given.
-func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemon, error) {
+// serverConfig returns the settings of a server for options and configuration.
+func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	boot := server.Boot{
 		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
 		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
@@ -27,7 +26,22 @@ func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemo
 	for _, t := range o.StatsTags {
 		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})
 	}
-	cfg, err := server.FromBootstrap(c, boot)
+	return server.FromBootstrap(c, boot)
+}
+
+// checkConfig reports what a start would find wrong, without any effect.
+func checkConfig(o *Options, c *bootstrap.Config) error {
+	cfg, err := serverConfig(o, c)
+	if err != nil {
+		return err
+	}
+	return cfg.Check()
+}
+
+// newInstance puts the daemon together from options, configuration and sockets
+// that it was given.
+func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemon, error) {
+	cfg, err := serverConfig(o, c)
 	if err != nil {
 		return nil, err
 	}

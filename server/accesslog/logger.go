@@ -40,8 +40,14 @@ type Logger struct {
 	lines  sync.Pool // *[]byte
 }
 
-// New opens the file. The error says what is wrong with the path or the format.
-func New(cfg Config) (*Logger, error) {
+// Check reports what is wrong with the format.
+func (cfg Config) Check() error {
+	_, _, err := cfg.compile()
+	return err
+}
+
+// compile fills in defaults and reads the format.
+func (cfg *Config) compile() ([]piece, *node, error) {
 	if cfg.HeaderPrefix == "" {
 		cfg.HeaderPrefix = "x-proxy"
 	}
@@ -53,9 +59,15 @@ func New(cfg Config) (*Logger, error) {
 	}
 	pieces, err := compile(cfg.Format)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	root, err := compileJSON(&cfg)
+	root, err := compileJSON(cfg)
+	return pieces, root, err
+}
+
+// New opens the file. The error says what is wrong with the path or the format.
+func New(cfg Config) (*Logger, error) {
+	pieces, root, err := cfg.compile()
 	if err != nil {
 		return nil, err
 	}
