@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -15,28 +13,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 )
-
-// Check reports what is wrong with the files that a server of cfg reads at its
-// start, and with the formats of its access logs. It opens no port and no log.
-func (cfg Config) Check() error {
-	var errs []error
-	for _, l := range cfg.AccessLogs {
-		errs = append(errs, l.Check())
-	}
-	files := slices.Collect(maps.Values(cfg.StatsDTLS))
-	if cfg.AdminTLS != nil {
-		files = append(files, *cfg.AdminTLS)
-	}
-	for _, f := range files {
-		_, err := certs.New(nil).LoadServer(f)
-		errs = append(errs, err)
-	}
-	if cfg.AdminTokens != "" {
-		_, err := admin.ReadTokens(cfg.AdminTokens)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
 
 // globalLimitKey is the runtime value that limits how many connections the
 // server accepts, those of the admin port among them.

@@ -29,7 +29,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
-	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 )
 
@@ -418,30 +417,6 @@ func TestWrongFilesStopTheStart(t *testing.T) {
 		cfg.Loggers = quiet(t)
 		if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), "/nowhere/") {
 			t.Errorf("%v", err)
-		}
-	}
-}
-
-// TestCheckOpensNothing finds all that is wrong with files, and opens no log.
-func TestCheckOpensNothing(t *testing.T) {
-	dir := t.TempDir()
-	pair(t, dir, 1, time.Now().Add(time.Hour))
-	files := &certs.Files{Chain: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
-	good := server.Config{Admin: anyPort(), AdminTLS: files, AccessLogs: []accesslog.Config{{Path: filepath.Join(dir, "log")}}}
-	if err := good.Check(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "log")); err == nil {
-		t.Error("the log was opened")
-	}
-	bad := server.Config{
-		AdminTokens: "/nowhere/tokens", AccessLogs: []accesslog.Config{{Format: "%NOPE%"}, {JSON: map[string]any{"a": "%NEITHER%"}}},
-		AdminTLS: &certs.Files{Chain: files.Key, Key: files.Key}, StatsDTLS: map[int]certs.Files{0: {Chain: "/nowhere/chain"}},
-	}
-	err := bad.Check()
-	for _, want := range []string{"/nowhere/tokens", "NOPE", "NEITHER", "key.pem", "/nowhere/chain"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v lacks %s", err, want)
 		}
 	}
 }

@@ -17,8 +17,9 @@ type instance struct {
 	initOnly bool
 }
 
-// serverConfig returns the settings of a server for options and configuration.
-func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
+// newInstance puts the daemon together from options, configuration and sockets
+// that it was given.
+func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemon, error) {
 	boot := server.Boot{
 		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
 		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
@@ -26,22 +27,7 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	for _, t := range o.StatsTags {
 		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})
 	}
-	return server.FromBootstrap(c, boot)
-}
-
-// checkConfig reports what a start would find wrong, without any effect.
-func checkConfig(o *Options, c *bootstrap.Config) error {
-	cfg, err := serverConfig(o, c)
-	if err != nil {
-		return err
-	}
-	return cfg.Check()
-}
-
-// newInstance puts the daemon together from options, configuration and sockets
-// that it was given.
-func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemon, error) {
-	cfg, err := serverConfig(o, c)
+	cfg, err := server.FromBootstrap(c, boot)
 	if err != nil {
 		return nil, err
 	}

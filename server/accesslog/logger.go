@@ -40,14 +40,8 @@ type Logger struct {
 	lines  sync.Pool // *[]byte
 }
 
-// Check reports what is wrong with the format.
-func (cfg Config) Check() error {
-	_, _, err := cfg.compile()
-	return err
-}
-
-// compile fills in defaults and reads the format.
-func (cfg *Config) compile() ([]piece, *node, error) {
+// New opens the file. The error says what is wrong with the path or the format.
+func New(cfg Config) (*Logger, error) {
 	if cfg.HeaderPrefix == "" {
 		cfg.HeaderPrefix = "x-proxy"
 	}
@@ -59,15 +53,9 @@ func (cfg *Config) compile() ([]piece, *node, error) {
 	}
 	pieces, err := compile(cfg.Format)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	root, err := compileJSON(cfg)
-	return pieces, root, err
-}
-
-// New opens the file. The error says what is wrong with the path or the format.
-func New(cfg Config) (*Logger, error) {
-	pieces, root, err := cfg.compile()
+	root, err := compileJSON(&cfg)
 	if err != nil {
 		return nil, err
 	}
