@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"slices"
+
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
@@ -129,6 +131,9 @@ func balancerStats(sc *store.Scope, c *config.LoadBalancing) lb.Stats {
 	}
 	if c.Subset != nil {
 		s.SubsetsActive = g("lb_subsets_active")
+		if slices.ContainsFunc(c.Subset.Selectors, func(sel config.SubsetSelector) bool { return sel.SingleHostPerSubset }) {
+			s.SubsetsDuplicates = g("lb_subsets_single_host_per_subset_duplicate")
+		}
 		s.SubsetsCreated, s.SubsetsRemoved = sc.Counter("lb_subsets_created"), sc.Counter("lb_subsets_removed")
 		s.SubsetsSelected, s.SubsetsFallback = sc.Counter("lb_subsets_selected"), sc.Counter("lb_subsets_fallback")
 		s.SubsetsFallbackPanic = sc.Counter("lb_subsets_fallback_panic")

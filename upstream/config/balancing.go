@@ -134,5 +134,5 @@ type SubsetSelector struct {
 	Keys                []string // sorted, unique
 	Fallback            Fallback
 	FallbackKeys        []string // sorted, unique; only with FallbackKeysSubset
-	SingleHostPerSubset bool
+	SingleHostPerSubset bool     // each subset is its first host; there is one key then
 }

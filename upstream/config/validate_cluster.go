@@ -265,6 +265,9 @@ func (k *clusterCheck) subsets() {
 	for i, sel := range s.GetSubsetSelectors() {
 		path := fmt.Sprintf("lb_subset_config.subset_selectors[%d].fallback_keys_subset", i)
 		keys, fallback := keySet(sel.GetKeys()), keySet(sel.GetFallbackKeysSubset())
+		if sel.GetSingleHostPerSubset() && len(keys) != 1 {
+			k.conflict(fmt.Sprintf("lb_subset_config.subset_selectors[%d].single_host_per_subset", i), "needs exactly one key, got %d", len(keys))
+		}
 		if sel.GetFallbackPolicy() != clusterv3.Cluster_LbSubsetConfig_LbSubsetSelector_KEYS_SUBSET {
 			if len(fallback) > 0 {
 				k.conflict(path, "only allowed with fallback_policy KEYS_SUBSET")

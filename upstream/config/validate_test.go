@@ -277,6 +277,8 @@ func TestCrossFieldRules(t *testing.T) {
 		{"policy-empty", v3, "load_balancing_policy: {}\n", one("load_balancing_policy: no policy given")},
 		{"policy-unknown", v3, "load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}}]}\n", one(`load_balancing_policy: none of "x" is known`)},
 		{"policy-with-subsets", v3, "lb_subset_config: {}\nload_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {'@type': type.googleapis.com/envoy.extensions.load_balancing_policies.random.v3.Random}}}]}\n", one("load_balancing_policy: cannot be combined with lb_subset_config")},
+		{"single-host-two-keys", v3, "lb_subset_config: {subset_selectors: [{keys: [a, b], single_host_per_subset: true}]}\n", one("lb_subset_config.subset_selectors[0].single_host_per_subset: needs exactly one key, got 2")},
+		{"single-host-one-key", v3, "lb_subset_config: {subset_selectors: [{keys: [a, a], single_host_per_subset: true}]}\n", nil},
 		{"policy-missing", v3, "lb_policy: LOAD_BALANCING_POLICY_CONFIG\n", one("load_balancing_policy: must be set for lb_policy LOAD_BALANCING_POLICY_CONFIG")},
 		{"named-endpoint-missing", v3, "load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint_name: x}]}]}\n", one(`load_assignment.endpoints[0].lb_endpoints[0].endpoint_name: "x" is not one of named_endpoints`)},
 	})

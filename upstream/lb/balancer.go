@@ -131,7 +131,9 @@ type Stats struct {
 	RingSize, RingMinHashes, RingMaxHashes Gauge
 	MaglevMinEntries, MaglevMaxEntries     Gauge
 
-	SubsetsActive                                          Gauge
+	// SubsetsDuplicates is the number of hosts that are in no subset because theirs
+	// have one host only.
+	SubsetsActive, SubsetsDuplicates                       Gauge
 	SubsetsCreated, SubsetsRemoved                         Counter
 	SubsetsSelected, SubsetsFallback, SubsetsFallbackPanic Counter
 }
@@ -153,7 +155,7 @@ func (s *Stats) complete() {
 		}
 	}
 	for _, g := range []*Gauge{
-		&s.RingSize, &s.RingMinHashes, &s.RingMaxHashes, &s.MaglevMinEntries, &s.MaglevMaxEntries, &s.SubsetsActive,
+		&s.RingSize, &s.RingMinHashes, &s.RingMaxHashes, &s.MaglevMinEntries, &s.MaglevMaxEntries, &s.SubsetsActive, &s.SubsetsDuplicates,
 	} {
 		if *g == nil {
 			*g = nothing{}

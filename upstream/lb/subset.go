@@ -29,6 +29,7 @@ type selector struct {
 	keyID    string
 	fallback config.Fallback
 	cut      []string // keys left for FallbackKeysSubset
+	single   bool     // its subsets have one host only
 }
 
 // subsetTable is immutable.
@@ -41,7 +42,8 @@ type subsetTable struct {
 type subsetEntry struct {
 	balancer Balancer
 	indexes  [][]int // of the hosts, by priority
-	alias    bool    // for a list value as a whole beside its elements: not counted
+	first    *host.Host
+	alias    bool // for a list value as a whole beside its elements: not counted
 }
 
 func newSubset(c Config) *subset {
@@ -55,7 +57,7 @@ func newSubset(c Config) *subset {
 			continue
 		}
 		wantDefault = wantDefault || sel.Fallback == config.FallbackDefaultSubset
-		b.selectors = append(b.selectors, selector{keys, id, sel.Fallback, slices.Sorted(slices.Values(sel.FallbackKeys))})
+		b.selectors = append(b.selectors, selector{keys, id, sel.Fallback, slices.Sorted(slices.Values(sel.FallbackKeys)), sel.SingleHostPerSubset})
 		b.byKeys[id] = nil
 	}
 	for i := range b.selectors {
@@ -82,7 +84,8 @@ func (b *subset) Update(sets []*host.Set, local *host.Set) {
 	if t := b.table.Load(); t != nil {
 		old = t.subsets
 	}
-	t := &subsetTable{subsets: b.divide(sets)}
+	subsets, duplicates := b.divide(sets)
+	t := &subsetTable{subsets: subsets}
 	active := uint64(0)
 	for id, e := range t.subsets {
 		if o := old[id]; o != nil {
@@ -94,7 +97,7 @@ func (b *subset) Update(sets []*host.Set, local *host.Set) {
 			}
 		}
 		e.balancer.Update(b.view(sets, e.indexes), local)
-		e.indexes = nil
+		e.indexes, e.first = nil, nil
 		if !e.alias {
 			active++
 		}
@@ -106,11 +109,13 @@ func (b *subset) Update(sets []*host.Set, local *host.Set) {
 		}
 	}
 	b.c.Stats.SubsetsActive.Set(active)
+	b.c.Stats.SubsetsDuplicates.Set(uint64(duplicates))
 }
 
-// divide finds the subsets and their hosts.
-func (b *subset) divide(sets []*host.Set) map[string]*subsetEntry {
-	subsets := make(map[string]*subsetEntry)
+// divide finds the subsets and their hosts. A subset that may have one host only
+// has the first one; duplicates counts the others.
+func (b *subset) divide(sets []*host.Set) (subsets map[string]*subsetEntry, duplicates int) {
+	subsets = make(map[string]*subsetEntry)
 	for p, s := range sets {
 		for i, h := range s.Hosts {
 			values := b.c.hostValues(h)
@@ -119,9 +124,15 @@ func (b *subset) divide(sets []*host.Set) map[string]*subsetEntry {
 				combine(values, sel.keys, b.s.ListAsAny, func(encoded []string, alias bool) {
 					id := subsetID(sel.keyID, encoded)
 					e := subsets[id]
-					if e == nil {
-						e = &subsetEntry{indexes: make([][]int, len(sets)), alias: alias}
+					switch {
+					case e == nil:
+						e = &subsetEntry{indexes: make([][]int, len(sets)), alias: alias, first: h}
 						subsets[id] = e
+					case sel.single && e.first != h:
+						if !alias {
+							duplicates++
+						}
+						return
 					}
 					e.alias = e.alias && alias
 					// A list may hold a value twice.
@@ -132,7 +143,7 @@ func (b *subset) divide(sets []*host.Set) map[string]*subsetEntry {
 			}
 		}
 	}
-	return subsets
+	return subsets, duplicates
 }
 
 // combine calls yield with the encoded values of keys, once for each
