@@ -32,8 +32,10 @@ func asks(c *config.Cluster) []ask {
 	list := []ask{
 		{"filters", len(c.Filters) > 0, true, "no network filter runs on upstream connections here"},
 		{"connection_pool_per_downstream_connection", c.PerDownstreamConnection, true, "connections to hosts are shared here"},
+		{"transport_socket_matcher", c.Sockets.Matcher, true, "transport_socket_matches chooses sockets here"},
 		{"per_connection_buffer_high_watermark_timeout", c.BufferHighWatermarkWait > 0, false, "full buffers end no connection here"},
 		{"preconnect_policy", c.Preconnect != nil && (c.Preconnect.PerUpstreamRatio > 1 || c.Preconnect.PredictiveRatio > 1), false, "no connection is made ahead of need here"},
+		{"common_http_protocol_options.headers_with_underscores_action", c.HTTP.HeadersWithUnderscores != config.AllowUnderscores, false, "it is about requests of clients"},
 		{"common_lb_config.override_host_status", c.LB.OverrideHostStatusDefined, false, "no request names its host here"},
 		{"upstream_connection_options.set_local_interface_name_on_upstream_connections", c.SetLocalInterfaceName, false, "names of interfaces are not published here"},
 		{"upstream_connection_options.happy_eyeballs_config", c.HappyEyeballs != nil, false, "only the first address of a host is used here"},
@@ -42,7 +44,9 @@ func asks(c *config.Cluster) []ask {
 		{"load_assignment.endpoints.lb_endpoints.endpoint.additional_addresses", moreAddresses(c.Assignment), false, "only the first address of a host is used here"},
 	}
 	for _, field := range c.Unread {
-		list = append(list, ask{field, true, false, "has no effect here"})
+		// These two say where connections come from and lead to.
+		refuse := field == "upstream_config" || field == "upstream_bind_config.local_address_selector"
+		list = append(list, ask{field, true, refuse, "has no effect here"})
 	}
 	return list
 }

@@ -86,10 +86,25 @@ func isFalse(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 // unreadFields returns which fields of a cluster were given that a [Cluster] does
 // not hold, in the order of their numbers.
 func unreadFields(m *clusterv3.Cluster) []string {
+	p := protocolOf(m)
 	var out []string
-	for _, name := range []protoreflect.Name{"lrs_server", "upstream_config", "lrs_report_endpoint_metrics", "stats_matcher", "queuing_policies"} {
-		if r := m.ProtoReflect(); r.Has(r.Descriptor().Fields().ByName(name)) {
-			out = append(out, string(name))
+	for _, part := range []struct {
+		path   string
+		m      proto.Message
+		fields []protoreflect.Name
+	}{
+		{"http_protocol_options.", p.http1, []protoreflect.Name{"use_balsa_parser", "ignore_http_11_upgrade"}},
+		{"upstream_bind_config.", m.GetUpstreamBindConfig(), []protoreflect.Name{"local_address_selector", "validate_network_namespaces"}},
+		{"common_http_protocol_options.", p.common, []protoreflect.Name{"max_connection_duration_jitter"}},
+		{"", m, []protoreflect.Name{"lrs_server", "upstream_config"}},
+		{"preconnect_policy.", m.GetPreconnectPolicy(), []protoreflect.Name{"preconnect_enabled_metadata"}},
+		{"", m, []protoreflect.Name{"lrs_report_endpoint_metrics", "stats_matcher", "queuing_policies"}},
+	} {
+		r := part.m.ProtoReflect()
+		for _, name := range part.fields {
+			if r.Has(r.Descriptor().Fields().ByName(name)) {
+				out = append(out, part.path+string(name))
+			}
 		}
 	}
 	return out
