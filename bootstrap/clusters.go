@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -34,13 +35,17 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 		})
 	}
 	if dynamic.Node != nil {
-		d.message(dynamic.Node, dynamic.Path, []field{
+		seen := d.message(dynamic.Node, dynamic.Path, []field{
 			{"cds_config", part(x, &c.CDS, (*config.Decoder).ConfigSourceNode)},
 			{"ads_config", part(x, &c.ADS, (*config.Decoder).APISourceNode)},
 			{"lds_config", ignored},
 			{"cds_resources_locator", ignored},
 			{"lds_resources_locator", ignored},
 		})
+		c.checkControl(d, c.ADS, seen["ads_config"], join(dynamic.Path, "ads_config"))
+		if c.CDS != nil {
+			c.checkControl(d, c.CDS.API, seen["cds_config"], join(dynamic.Path, "cds_config"))
+		}
 	}
 	if manager.Node != nil {
 		seen := d.message(manager.Node, manager.Path, []field{
@@ -55,6 +60,19 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 		})
 		if at := seen["local_cluster_name"]; at != nil && len(d.errs) == 0 {
 			x.faults(config.CheckLocalCluster(c.Local, c.Static), "", at)
+		}
+	}
+}
+
+// checkControl reports a control plane whose cluster is not a static one. While
+// there are other mistakes, among clusters say, that is not known.
+func (c *Clusters) checkControl(d *decoder, api *config.APISource, n *yaml.Node, path string) {
+	if api == nil || len(d.errs) > 0 {
+		return
+	}
+	for _, g := range api.GRPC {
+		if g.ClusterName != "" && !slices.ContainsFunc(c.Static, func(s *config.ParsedCluster) bool { return s.Cluster.Name == g.ClusterName }) {
+			d.errorf(n, path, "%q is not a static cluster", g.ClusterName)
 		}
 	}
 }

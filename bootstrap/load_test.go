@@ -223,6 +223,8 @@ func TestSingleErrors(t *testing.T) {
 		{"statsd-relay", "a.yaml", "statsd:\n  relay: [{to: b}]\n", "a.yaml:2:10: statsd.relay: known, but not available in this build; remove it"},
 		{"statsd-mapping", "a.yaml", "statsd:\n  mapping: {file: m.yaml}\n", "a.yaml:2:19: statsd.mapping.file: known, but not available in this build; remove it"},
 		{"sinks", "a.yaml", "sinks: [{statsd: {}}]\n", "a.yaml:1:8: sinks: known, but not available in this build; remove it"},
+		{"control-ads", "a.yaml", "dynamic_resources:\n  ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}\n", `a.yaml:2:15: dynamic_resources.ads_config: "a" is not a static cluster`},
+		{"control-cds", "a.yaml", "dynamic_resources: {cds_config: {api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}}}\n", `a.yaml:1:33: dynamic_resources.cds_config: "a" is not a static cluster`},
 		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: <redacted> is not one of full, read_only, metrics_only"},
 		{"secret-field", "a.yaml", "admin: {limits: hunter2, auth: {token: hunter2}}", `admin.limits: "hunter2" is not a mapping`},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -151,8 +152,33 @@ type Server struct {
 
 // New puts a server together. Nothing is bound and nothing runs before
 // [Server.Listen] or [Server.Run].
-func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, live: make(chan struct{}), quit: make(chan struct{})}
+func New(cfg Config) (*Server, error) { return assemble(cfg, eventlog.New()) }
+
+// Check tells what would keep [New] from putting a server together, without a
+// trace: it opens no files to write to and starts nothing. What only Listen can
+// find out, such as an address that is taken, it does not see.
+func Check(cfg Config) error {
+	cfg.AccessLogs = slices.Clone(cfg.AccessLogs)
+	for i := range cfg.AccessLogs {
+		cfg.AccessLogs[i].Path = os.DevNull
+	}
+	s, err := assemble(cfg, eventlog.Discard())
+	if err != nil {
+		return err
+	}
+	s.clusters.Close()
+	for _, l := range s.access {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// assemble puts a server together, with files for the events of hosts.
+func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
+	s := &Server{
+		cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, events: events,
+		live: make(chan struct{}), quit: make(chan struct{}),
+	}
 	if s.store == nil {
 		s.store = store.New(store.Options{Product: cfg.Admin.Product})
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -18,7 +19,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 	"github.com/statsd-admin/statsd-admin/upstream/discovery"
-	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
@@ -100,7 +100,6 @@ func (s *Server) makeClusters() error {
 	if err := s.makeControl(log); err != nil {
 		return err
 	}
-	s.events = eventlog.New()
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
@@ -122,7 +121,11 @@ func (s *Server) makeClusters() error {
 	s.control.Attach(s.clusters)
 	var errs []error
 	for _, p := range c.Static {
-		errs = append(errs, s.clusters.AddStatic(p))
+		err := s.clusters.AddStatic(p)
+		if at := p.Position(); err != nil && at.Line > 0 {
+			err = fmt.Errorf("%s: %w", at, err)
+		}
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

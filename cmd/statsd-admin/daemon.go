@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -20,14 +21,7 @@ type instance struct {
 // newInstance puts the daemon together from options, configuration and sockets
 // that it was given.
 func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemon, error) {
-	boot := server.Boot{
-		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
-		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
-	}
-	for _, t := range o.StatsTags {
-		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})
-	}
-	cfg, err := server.FromBootstrap(c, boot)
+	cfg, err := serverConfig(o, c)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +43,36 @@ func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemo
 		s.Logger("config").Warn("skipped unknown field: " + f)
 	}
 	return instance{s, o.Mode == ModeInitOnly}, nil
+}
+
+// serverConfig returns the configuration of the server, without loggers.
+func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
+	boot := server.Boot{
+		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
+		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
+	}
+	for _, t := range o.StatsTags {
+		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})
+	}
+	return server.FromBootstrap(c, boot)
+}
+
+// check tells what would keep the daemon from starting, as far as that can be
+// known without touching anything. Warnings go to stderr.
+func check(o *Options, c *bootstrap.Config, stderr io.Writer) error {
+	cfg, err := serverConfig(o, c)
+	if err != nil {
+		return err
+	}
+	toStderr := *o
+	toStderr.LogPath = ""
+	if _, err := newLoggers(&toStderr, c); err != nil {
+		return err
+	}
+	if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Warning, Format: "warning: %v", Output: stderr}); err != nil {
+		return err
+	}
+	return server.Check(cfg)
 }
 
 // newLoggers returns the loggers that the options and the file ask for.

@@ -88,6 +88,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.fail(err)
 	}
 	if o.Mode == ModeValidate {
+		if err := check(o, cfg, p.stderr); err != nil {
+			return p.fail(err)
+		}
 		for _, line := range append(o.Warnings, cfg.Warnings...) {
 			fmt.Fprintln(p.stderr, "warning: "+line)
 		}

@@ -28,6 +28,11 @@ func TestExitStatus(t *testing.T) {
 	good := write(t, "good.yaml", "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n")
 	bad := write(t, "bad.yaml", "admin:\n  mode: x\nextra: 1\n")
 	format := write(t, "format.yaml", "application_log_config: {log_format: {text_format: '%v'}}\n")
+	dir := t.TempDir()
+	inDir := func(name string) string { return filepath.Join(dir, name) }
+	logs := write(t, "logs.yaml", "admin: {access_log_path: "+inDir("a")+", address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+
+		"cluster_manager: {outlier_detection: {event_log_path: "+inDir("b")+"}}\n"+
+		"static_resources: {clusters: [{name: c, hosts: [{pipe: {path: /x}}], health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}, event_log_path: "+inDir("c")+"}]}]}\n")
 	tests := []struct {
 		name           string
 		args           []string
@@ -53,6 +58,11 @@ func TestExitStatus(t *testing.T) {
 		{"validate-unknown-allowed", []string{"--mode", "validate", "--allow-unknown-static-fields", "--config-yaml", "extra: 1"}, 0, "configuration '--config-yaml' OK\n", ""},
 		{"validate-warns", []string{"--mode", "validate", "--allow-unknown-fields", "--config-yaml", "tracing: {a: 1}"}, 0, "configuration '--config-yaml' OK\n",
 			"warning: --allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.\nwarning: <config-yaml>:1:10: tracing: accepted, but has no effect\n"},
+		{"validate-refused-cluster", []string{"--mode", "validate", "--config-yaml", "static_resources:\n  clusters:\n  - {name: c, filters: [{name: f}]}"}, 1, "",
+			"<config-yaml>:3:6: upstream: cluster \"c\": filters: no network filter runs on upstream connections here\n"},
+		{"validate-control-plane", []string{"--mode", "validate", "--config-yaml", "node: {id: a, cluster: b}\nlayered_runtime: {layers: [{name: x, rtds_layer: {name: x, rtds_config: " +
+			"{api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}}]}"}, 1, "", "xds: runtime layer \"x\": there is no static cluster \"c\"\n"},
+		{"validate-logs", []string{"--mode", "validate", "-c", logs, "--log-path", inDir("d")}, 0, "configuration '" + logs + "' OK\n", ""},
 		{"no-file", []string{"--mode", "validate", "-c", "/nowhere.yaml"}, 1, "", "bootstrap: stat /nowhere.yaml: no such file or directory\n"},
 		{"two-log-formats", []string{"--mode", "validate", "-c", format, "--log-format", "%v"}, 1, "",
 			"error: Only one of ApplicationLogConfig.log_format or CLI option --log-format can be specified.\n"},
@@ -72,6 +82,9 @@ func TestExitStatus(t *testing.T) {
 				}
 			}
 		})
+	}
+	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+		t.Errorf("a check left %v, %v", made, err)
 	}
 }
 

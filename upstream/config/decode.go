@@ -136,6 +136,10 @@ type ParsedCluster struct {
 	namePosition Position
 }
 
+// Position returns where the name of the cluster stands, the zero value if that
+// is not known.
+func (p *ParsedCluster) Position() Position { return p.namePosition }
+
 // ParsedAssignment is a checked load assignment with the message it came from.
 type ParsedAssignment struct {
 	Original

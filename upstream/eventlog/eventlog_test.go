@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,6 +56,21 @@ func TestLinesReachTheFile(t *testing.T) {
 			t.Errorf("at the end: %q, want all lines", got)
 		}
 	})
+}
+
+func TestDiscardOpensNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l := Discard()
+	f := open(t, l, path)
+	if n, err := f.Write([]byte("a\n")); n != 2 || err != nil {
+		t.Errorf("write: %d, %v", n, err)
+	}
+	if err := errors.Join(l.Reopen(), f.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
 }
 
 func TestFileIsSharedUntilTheLastCloses(t *testing.T) {
