@@ -112,6 +112,7 @@ type Cluster struct {
 	panicThreshold atomic.Uint32
 	zoneEnabled    atomic.Uint32
 	dropOverload   atomic.Uint64 // float64 bits
+	dropped        atomic.Uint64 // requests, because of it
 
 	sets atomic.Pointer[[]*host.Set] // by priority, as of now
 
@@ -352,10 +353,6 @@ func (c *Cluster) Breakers(p Priority) *Breakers { return &c.breakers[p&1] }
 // counted here. [Cluster.Connect] is for those of requests.
 func (c *Cluster) Dialer() *transport.Dialer { return c.dialer }
 
-// DropOverload returns the percentage of requests that the last assignment asks
-// to drop, 0 to 100. Nothing is dropped here.
-func (c *Cluster) DropOverload() float64 { return math.Float64frombits(c.dropOverload.Load()) }
-
 // Sets returns the hosts by priority as of now. They are immutable.
 func (c *Cluster) Sets() []*host.Set { return *c.sets.Load() }
 
@@ -523,7 +520,7 @@ func (c *Cluster) takeWeights(a *Assignment) bool {
 	changed := old.WeightedHealth != a.WeightedHealth ||
 		orDefault(old.Overprovisioning) != orDefault(a.Overprovisioning)
 	old.Overprovisioning, old.WeightedHealth = a.Overprovisioning, a.WeightedHealth
-	c.dropOverload.Store(math.Float64bits(a.DropOverload))
+	c.dropOverload.Store(math.Float64bits(a.DropOverload)) // [Cluster.DropRequest] looks
 	for p := range a.Priorities {
 		to := old.priority(uint32(p))
 		for l, w := range a.Priorities[p].LocalityWeights {

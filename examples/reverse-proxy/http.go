@@ -177,7 +177,7 @@ type outcome struct {
 // run tries until there is an answer, and counts what became of each try.
 func (x *exchange) run() {
 	r, cl := x.route, x.cluster
-	if cl.MaintenanceMode() {
+	if cl.MaintenanceMode() || cl.DropRequest() {
 		cl.RequestRefused(nil, upstream.RequestEnd{Status: fasthttp.StatusServiceUnavailable})
 		answer(x.ctx, fasthttp.StatusServiceUnavailable)
 		return

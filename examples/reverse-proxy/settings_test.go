@@ -170,3 +170,18 @@ func TestClustersThatCannotBeServedAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestOverloadIsShed(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	text := strings.Replace(static("", b), "      cluster_name: backend\n", "      cluster_name: backend\n      policy: {drop_overloads: [{category: all, drop_percentage: {numerator: 100}}]}\n", 1)
+	r := start(t, text, web(Route{}))
+	for range 3 {
+		if code, _, _ := r.get(); code != 503 {
+			t.Errorf("answer %d, want 503", code)
+		}
+	}
+	r.want(map[string]int{"upstream_rq_503": 3, "upstream_rq_total": 0, "upstream_cx_total": 0})
+	if n := r.cluster().DroppedRequests(); n != 3 || b.requests.Load() != 0 {
+		t.Errorf("%d requests dropped, the host got %d", n, b.requests.Load())
+	}
+}
