@@ -166,7 +166,7 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 		return
 	}
 	s.cfg.AccessLog(Access{
-		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: r.loggedTarget(), Protocol: r.proto, Host: r.host,
+		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: s.loggedTarget(r), Protocol: r.proto, Host: r.host,
 		Peer: r.peer, Principal: r.principal, TLS: r.tls, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
 		RequestHeader: r.loggedHeader, ResponseHeader: w.header,
 	})
@@ -194,9 +194,10 @@ func (s *Server) logFailure(r *Request, err error) {
 	s.logger.Error("request failed", "path", path, "error", err)
 }
 
-// loggedTarget returns the target for logs. What a mutation sets may be secret.
-func (r *Request) loggedTarget() string {
-	if r.endpoint == nil || !r.endpoint.Mutates {
+// loggedTarget returns the target of r for logs. What a mutation sets may be
+// secret, also when the request was refused before it got to its endpoint.
+func (s *Server) loggedTarget(r *Request) string {
+	if e := s.table.Load().byPath[r.path]; e == nil || !e.Mutates {
 		return r.target
 	}
 	_, text, ok := strings.Cut(r.target, "?")

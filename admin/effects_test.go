@@ -282,6 +282,41 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
+// TestSec_07_RefusedMutationsKeepTheirValues: what a mutation was to set is not in
+// the access log either if it was refused, whatever for.
+func TestSec_07_RefusedMutationsKeepTheirValues(t *testing.T) {
+	var mu sync.Mutex
+	var seen []string
+	s := impatient(start(t, Config{
+		Sources: newWorld().sources(), Auth: &Auth{Tokens: testTokens(t)}, Now: later(),
+		AccessLog: func(a Access) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprintf("%d %s", a.Status, a.Target))
+		},
+	}))
+	const first = "POST /runtime_modify?key=hush&flag HTTP/1.1"
+	var want []string
+	for _, refused := range []struct {
+		status int
+		raw    string
+	}{
+		{401, request(first, "Connection: close")},
+		{403, request(first, "Connection: close", "Authorization: Bearer "+secret(RoleRead))},
+		{403, request(first, "Connection: close", "Sec-Fetch-Site: cross-site")},
+		{403, strings.Replace(request(first, "Connection: close"), "Host: localhost", "Host: evil.test", 1)},
+		{413, request(first, "Connection: close", "Content-Length: 100000")},
+		{415, request(first, "Connection: close", "Content-Encoding: gzip")},
+	} {
+		talk(t, s, refused.raw)
+		want = append(want, fmt.Sprintf("%d /runtime_modify?key&flag", refused.status))
+	}
+	waitFor(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == len(want) })
+	if !slices.Equal(seen, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // TestSec_27_NoForeignBytes asks with canaries from many connections: no answer
 // has one of somebody else.
 func TestSec_27_NoForeignBytes(t *testing.T) {
