@@ -47,6 +47,7 @@ type originalShard struct {
 type originalHost struct {
 	host *host.Host
 	used atomic.Bool
+	told atomic.Bool // Added has returned; before that nobody is told that it goes
 }
 
 // NewOriginalDst returns a balancer without hosts.
@@ -138,6 +139,7 @@ func (b *OriginalDst) create(s *originalShard, to netip.AddrPort) *host.Host {
 	s.hosts.Store(&hosts)
 	s.mu.Unlock()
 	b.c.Added(o.host)
+	o.told.Store(true)
 	return o.host
 }
 
@@ -150,7 +152,7 @@ func (b *OriginalDst) Sweep() []*host.Host {
 		s.mu.Lock()
 		keep := make(map[netip.AddrPort]*originalHost)
 		for a, o := range *s.hosts.Load() {
-			if o.used.Swap(false) {
+			if !o.told.Load() || o.used.Swap(false) {
 				keep[a] = o
 			} else {
 				removed = append(removed, o.host)

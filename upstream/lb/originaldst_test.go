@@ -66,6 +66,24 @@ func TestOriginalDstOrder(t *testing.T) {
 	}
 }
 
+func TestOriginalDstKeepsHostsThatAreBeingAdded(t *testing.T) {
+	var b *OriginalDst
+	during := 0
+	b = NewOriginalDst(OriginalDstConfig{Limit: 1, Added: func(*host.Host) {
+		for range 3 {
+			during += len(b.Sweep())
+		}
+	}})
+	h := b.Pick(&Context{Destination: newHost(1).Address()})
+	if during != 0 {
+		t.Errorf("%d hosts went before they were added, and so would stay for ever", during)
+	}
+	b.Sweep()
+	if gone := b.Sweep(); len(gone) != 1 || gone[0] != h {
+		t.Errorf("removed %v, want the host that was added", gone)
+	}
+}
+
 func TestOriginalDstLimit(t *testing.T) {
 	var added, overflow count
 	b := NewOriginalDst(OriginalDstConfig{Limit: 100, Overflow: &overflow, Added: func(*host.Host) { added.Inc() }})
