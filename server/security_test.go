@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -78,6 +79,36 @@ func status(t *testing.T, c *http.Client, method, url, token string) int {
 		t.Fatal(err)
 	}
 	return resp.StatusCode
+}
+
+// TestTokensFileInBusyDirectory: a file of tokens is read even if something else
+// happens all the time in the directory that it is in.
+func TestTokensFileInBusyDirectory(t *testing.T) {
+	dir := t.TempDir()
+	const first, second = "token-in-the-first-file-", "token-in-the-second-file"
+	file := filepath.Join(dir, "tokens")
+	writeFile(t, file, []byte("read:"+digest(first)+":first\n"))
+	r := start(t, fromYAML(t, dir, `
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  auth: {tokens_file: $DIR/tokens}
+`))
+	enough := make(chan struct{})
+	var noise sync.WaitGroup
+	defer noise.Wait()
+	defer close(enough)
+	noise.Go(func() {
+		for {
+			select {
+			case <-enough:
+				return
+			case <-time.After(10 * time.Millisecond):
+				_ = os.WriteFile(filepath.Join(dir, "log"), []byte("line\n"), 0o600) // what is in it does not matter
+			}
+		}
+	})
+	writeFile(t, file, []byte("read:"+digest(second)+":second\n"))
+	eventually(t, "the new file is read", func() bool { return status(t, http.DefaultClient, "GET", r.url+"/help", second) == 200 })
 }
 
 // TestSec_18_TokensFile starts with tokens of a file and of the configuration,

@@ -470,8 +470,8 @@ func (s *Server) Run(ctx context.Context) error {
 		inputs.run("listener", stop, func(ctx context.Context) error { return s.runPort(ctx, p) })
 	}
 	s.runHealth(&port, stop)
-	background.run("runtime", stop, s.runtime.Run)
-	background.run("files", stop, s.watchSecrets)
+	background.run("runtime", stop, s.watching("runtime values", s.runtime.Run))
+	background.run("files", stop, s.watching("certificates and tokens", s.watchSecrets))
 	for _, l := range s.access {
 		background.run("accesslog", stop, l.Run)
 	}
@@ -490,7 +490,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.hot.ending, s.hot.ended = flushing.cancel, flushed
 		background.run("hot restart", stop, s.hot.run)
 	}
-	background.run("certificates of clusters", stop, s.transport.Run)
+	background.run("certificates of clusters", stop, s.watching("certificates of clusters", s.transport.Run))
 	background.run("control planes", stop, s.control.Run)
 	background.run("clusters", stop, s.runClusters)
 	background.run("event logs", stop, s.events.Run)

@@ -14,6 +14,20 @@ import (
 // programs that write a certificate and its key write two files.
 const settleTime = 200 * time.Millisecond
 
+// watching returns a watch of files without which the server goes on: systems
+// have few places for watches, and all may be taken.
+func (s *Server) watching(what string, watch func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := watch(ctx); err != nil {
+			s.log.Warn("cannot watch files; signal HUP reads them again", "what", what, "error", err)
+		}
+		return nil
+	}
+}
+
+// mostUnsettled is for how long changes one after the other put off reading.
+const mostUnsettled = 2 * time.Second
+
 // watchSecrets reads tokens and certificates again when their files change, be
 // it in place, by a new file of the same name, or by a link that points
 // elsewhere. It returns nil when ctx ends, at once if there are no files.
@@ -35,6 +49,15 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 	seen := "" // files may have changed since they were read
 	settled := time.NewTimer(0)
 	defer settled.Stop()
+	var since time.Time // of the first change that was not looked at
+	wait := func() {
+		now := time.Now()
+		if since.IsZero() {
+			since = now
+		}
+		// The directory may be one in which something happens all the time.
+		settled.Reset(min(settleTime, max(0, since.Add(mostUnsettled).Sub(now))))
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,14 +66,15 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			settled.Reset(settleTime)
+			wait()
 		case err, ok := <-watcher.Errors:
 			if !ok {
 				return nil
 			}
 			s.log.Warn("watching files", "error", err)
-			settled.Reset(settleTime) // events may have been lost
+			wait() // events may have been lost
 		case <-settled.C:
+			since = time.Time{}
 			if now := stamps(files); now != seen {
 				seen = now
 				s.reloadSecrets()
