@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"unicode/utf8"
@@ -84,10 +85,10 @@ func firstField(value []byte) string {
 func (r *Resource) Bytes() []byte { return r.value }
 
 // Any returns the resource as a packed message, nil if it came as a text that
-// is no message of its type.
+// is no message of its type. It is a copy, which does not hold on to the response.
 func (r *Resource) Any() *anypb.Any {
 	if r.node == nil {
-		return &anypb.Any{TypeUrl: r.TypeURL, Value: r.value}
+		return &anypb.Any{TypeUrl: r.TypeURL, Value: bytes.Clone(r.value)}
 	}
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(r.TypeURL)
 	if err != nil {
