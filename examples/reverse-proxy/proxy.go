@@ -82,7 +82,7 @@ func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
 		ClusterRemoved:   func(c *upstream.Cluster) { p.drain(c, nil) },
 		CloseConnections: p.closeConnections,
 	}
-	cfg.Clusters.Accept = accept
+	cfg.Clusters.Accept = p.accept
 	var err error
 	if p.server, err = server.New(cfg); err != nil {
 		return nil, err

@@ -2,14 +2,19 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// accept refuses clusters that want what this proxy cannot do. What it can is done
-// where connections are made and requests passed on.
-func accept(c *config.Cluster) error {
+// accept refuses clusters that requests go to and that want what this proxy cannot
+// do. What it can is done where connections are made and requests passed on.
+// Clusters of other use, such as those of control planes, are not its business.
+func (p *proxy) accept(c *config.Cluster) error {
+	if !slices.ContainsFunc(p.http, func(r *httpRoute) bool { return r.Cluster == c.Name }) {
+		return nil
+	}
 	o := &c.HTTP
 	const inUse = "this proxy speaks HTTP/1 to hosts"
 	var errs []error

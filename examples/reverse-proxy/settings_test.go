@@ -163,10 +163,13 @@ func TestClustersThatCannotBeServedAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = newProxy(cfg, nil)
+		_, err = newProxy(cfg, []Route{web(Route{})})
 		var refused *upstream.Unsupported
 		if errors.As(err, &refused) != (field != "") || field != "" && refused.Field != field {
 			t.Errorf("%s: error %v, want field %q", text, err, field)
+		}
+		if _, err := newProxy(cfg, []Route{{Name: "tcp", Protocol: "tcp", Cluster: "backend"}}); err != nil && field != "filters" {
+			t.Errorf("%s: error %v where no requests go there", text, err)
 		}
 	}
 }
