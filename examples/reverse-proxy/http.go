@@ -274,7 +274,11 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 	c, err := pool.get(until)
 	if err != nil {
 		o.retry = !errors.Is(err, upstream.ErrOverflow)
-		if errors.Is(err, context.DeadlineExceeded) {
+		switch late := errors.Is(err, context.DeadlineExceeded); {
+		case late && longest > 0:
+			cl.Stats().RqMaxDurationReached.Inc()
+			o.end.Status, o.retry = fasthttp.StatusRequestTimeout, false
+		case late:
 			o.end.Status = fasthttp.StatusGatewayTimeout
 		}
 		return o
