@@ -152,8 +152,8 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 		bad[f.name] = true
 	}
 	wildcard := t.kind.service().wildcard
-	if wildcard && r.full && len(faults) == 0 {
-		clear(t.entries)
+	if wildcard && r.full {
+		clear(t.entries) // a full answer needs no memory of those before
 	}
 	for i := range r.resources {
 		x := &r.resources[i]

@@ -1,15 +1,19 @@
 package xds
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -358,4 +362,41 @@ func TestVersionsWriteNoLinesOfTheirOwn(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestRefusalsHoldOnToNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, nil)
+		r.start()
+		s := r.open()
+		s.says()
+		bad := edsCluster("bad", func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(-time.Second) })
+		for i := range 5 { // each time with another good one
+			s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n", resources: []proto.Message{bad, edsCluster(fmt.Sprint("good-", i))}})
+		}
+		r.c.ads.mu.Lock()
+		for _, topic := range r.c.ads.topics {
+			if topic.kind == clusterKind && len(topic.entries) != 1 {
+				t.Errorf("%d clusters are remembered though the last answer had one good one", len(topic.entries))
+			}
+		}
+		r.c.ads.mu.Unlock()
+
+		data := (&answer{kind: clusterKind, version: "2", resources: []proto.Message{bad}}).encode(t, false)
+		u, err := decodeResponse(data, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, faults := r.c.clusters.apply(&u.update); len(faults) != 1 {
+			t.Fatalf("faults %v", faults)
+		}
+		want := bytes.Clone(u.resources[0].Bytes())
+		clear(data) // as if its memory served something else
+		for f := range r.c.Failures {
+			if !bytes.Equal(f.Config.GetValue(), want) {
+				t.Error("what is kept of a refused cluster is a part of the response")
+			}
+		}
+		r.stop()
+	})
 }
