@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"slices"
@@ -469,6 +470,7 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 		}
 	}
 	c.groups[group] = lists
+	c.dropWeightsLocked(a)
 	if !changed && !reweighed {
 		c.mu.Unlock()
 		c.stats.UpdateNoRebuild.Inc()
@@ -478,7 +480,7 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 		moved := p < len(lists) && len(ch.priorities[p].added)+len(ch.priorities[p].removed) > 0
 		if reweighed || p < len(lists) && ch.priorities[p].changed {
 			c.publishLocked(p, moved)
-			c.stats.MaxHostWeight.Set(heaviest(lists, p))
+			c.stats.MaxHostWeight.Set(heaviest((*c.sets.Load())[p].Hosts))
 		}
 		if moved {
 			c.stats.MembershipChange.Inc()
@@ -503,12 +505,11 @@ func (c *Cluster) MoveHost(h *host.Host, to, healthCheck host.Address) {
 	}
 }
 
-func heaviest(lists [][]*host.Host, p int) uint64 {
+// heaviest returns the largest weight of hosts, at least 1.
+func heaviest(hosts []*host.Host) uint64 {
 	w := uint32(1)
-	if p < len(lists) {
-		for _, h := range lists[p] {
-			w = max(w, h.Weight())
-		}
+	for _, h := range hosts {
+		w = max(w, h.Weight())
 	}
 	return uint64(w)
 }
@@ -523,21 +524,52 @@ func (c *Cluster) takeWeights(a *Assignment) bool {
 	c.dropOverload.Store(math.Float64bits(a.DropOverload)) // [Cluster.DropRequest] looks
 	for p := range a.Priorities {
 		to := old.priority(uint32(p))
+		var next map[host.Locality]uint32 // sets that were made keep the map they have
 		for l, w := range a.Priorities[p].LocalityWeights {
 			if was, ok := to.LocalityWeights[l]; ok && was == w {
 				continue
 			}
-			// Sets that were made keep the map they have.
-			next := make(map[host.Locality]uint32, len(to.LocalityWeights)+1)
-			for l, w := range to.LocalityWeights {
-				next[l] = w
+			if next == nil {
+				next = make(map[host.Locality]uint32, len(to.LocalityWeights)+len(a.Priorities[p].LocalityWeights))
+				maps.Copy(next, to.LocalityWeights)
 			}
 			next[l] = w
-			to.LocalityWeights = next
 			changed = changed || c.config.LB.LocalityWeighted
+		}
+		if next != nil {
+			to.LocalityWeights = next
 		}
 	}
 	return changed
+}
+
+// dropWeightsLocked forgets the weights of localities that a does not name and
+// that have no hosts any more. Of several groups each names only its own, which are
+// those of the configuration. c.mu is held.
+func (c *Cluster) dropWeightsLocked(a *Assignment) {
+	if len(c.groups) != 1 {
+		return
+	}
+	for p := range c.assignment.Priorities {
+		to := &c.assignment.Priorities[p]
+		var named map[host.Locality]uint32
+		if p < len(a.Priorities) {
+			named = a.Priorities[p].LocalityWeights
+		}
+		if len(to.LocalityWeights) == len(named) {
+			continue // all there are
+		}
+		next := make(map[host.Locality]uint32, len(named))
+		maps.Copy(next, named)
+		if p < len(c.groups[0]) {
+			for _, h := range c.groups[0][p] {
+				if w, ok := to.LocalityWeights[h.Locality()]; ok {
+					next[h.Locality()] = w
+				}
+			}
+		}
+		to.LocalityWeights = next
+	}
 }
 
 func orDefault(overprovisioning uint32) uint32 {

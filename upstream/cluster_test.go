@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
@@ -453,6 +454,26 @@ func TestLocalityWeightsReachTheBalancer(t *testing.T) {
 	b.Priorities[0].LocalityWeights = map[host.Locality]uint32{{Zone: "a"}: 0, {Zone: "b"}: 1}
 	if !c.UpdateHosts(0, b) {
 		t.Fatal("other weights are no change")
+	}
+}
+
+func TestWeightsOfLocalitiesThatAreGoneAreForgotten(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", "common_lb_config: {locality_weighted_lb_config: {}}"))
+	c := r.source("c")
+	for i := range 20 {
+		zone := fmt.Sprint("zone-", i)
+		a := hosts(spec(1, inZone(zone)))
+		a.Priorities[0].LocalityWeights = map[host.Locality]uint32{{Zone: zone}: 3, {Zone: zone + "-empty"}: 2}
+		c.UpdateHosts(0, a)
+		if known := c.assignment.Priorities[0].LocalityWeights; len(known) != 2 || known[host.Locality{Zone: zone}] != 3 {
+			t.Fatalf("after %d assignments the weights are %v", i+1, known)
+		}
+	}
+	c.UpdateHosts(0, &Assignment{})
+	if known := c.assignment.Priorities[0].LocalityWeights; len(known) != 0 {
+		t.Errorf("without hosts the weights are %v", known)
 	}
 }
 

@@ -91,14 +91,15 @@ common_lb_config: {locality_weighted_lb_config: {}}
 load_assignment:
   cluster_name: c
   endpoints:
-  - {locality: {zone: a}, load_balancing_weight: 3, lb_endpoints: [{endpoint: {address: {socket_address: {address: a.example, port_value: 80}}}}]}
-  - {locality: {zone: b}, load_balancing_weight: 4, lb_endpoints: [{endpoint: {address: {socket_address: {address: b.example, port_value: 80}}}}]}
+  - {locality: {zone: a}, load_balancing_weight: 3, lb_endpoints: [{load_balancing_weight: 9, endpoint: {address: {socket_address: {address: a.example, port_value: 80}}}}]}
+  - {locality: {zone: b}, load_balancing_weight: 4, lb_endpoints: [{load_balancing_weight: 5, endpoint: {address: {socket_address: {address: b.example, port_value: 80}}}}]}
 `, upstream.Hooks{})
 		synctest.Wait()
 		l := r.c.Sets()[0].Localities
 		if len(l) != 2 || l[0].Weight != 3 || l[1].Weight != 4 {
 			t.Errorf("localities %+v", l)
 		}
+		r.check(map[string]uint64{"max_host_weight": 9}) // whichever answer came last
 	})
 }
 
