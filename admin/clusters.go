@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
@@ -76,7 +77,7 @@ type clusterText struct {
 const clusterPiece = responseBuffer - 4<<10
 
 func (t *clusterText) cluster(c *Cluster) bool {
-	t.prefix = append(appendLine(t.prefix[:0], c.Name), "::"...)
+	t.prefix = append(append(t.prefix[:0], oneline.Clean(c.Name)...), "::"...)
 	t.line("observability_name", c.ObservabilityName)
 	if o := c.Outlier; o != nil {
 		t.rate("outlier::success_rate_average", o.Average, 6)
@@ -133,7 +134,7 @@ func (h *Host) appendAddress(dst []byte) []byte {
 	if h.Address.IsValid() {
 		return h.Address.AppendTo(dst)
 	}
-	return appendLine(dst, h.Pipe)
+	return append(dst, oneline.Clean(h.Pipe)...)
 }
 
 func (t *clusterText) name(name string) {
@@ -144,7 +145,7 @@ func (t *clusterText) name(name string) {
 
 func (t *clusterText) line(name, value string) {
 	t.name(name)
-	t.buf = append(appendLine(t.buf, value), '\n')
+	t.buf = append(append(t.buf, oneline.Clean(value)...), '\n')
 }
 
 func (t *clusterText) number(name string, n uint64) {
@@ -181,17 +182,6 @@ func (t *clusterText) send() {
 func (t *clusterText) finish() error {
 	t.send()
 	return t.err
-}
-
-// appendLine appends a name from the configuration so that it stays on its
-// line.
-func appendLine(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= 0x7f {
-			return append(dst, cleanLine(s)...)
-		}
-	}
-	return append(dst, s...)
 }
 
 func (s *Server) clustersJSON(w *Response) error {

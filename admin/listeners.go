@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
@@ -21,7 +22,7 @@ func (s *Server) showListeners(w *Response, r *Request) error {
 	var out []byte
 	for _, l := range s.listenerList() {
 		for _, a := range l.Addresses {
-			out = append(out, cleanLine(l.Name)+"::"+cleanLine(a.String())+"\n"...)
+			out = append(out, oneline.Clean(l.Name)+"::"+oneline.Clean(a.String())+"\n"...)
 		}
 	}
 	_, err := w.Write(out)
@@ -82,21 +83,6 @@ func writeAddress(j *wire.Writer, addr net.Addr) {
 		j.Key("port_value").Uint32(uint32(ap.Port()))
 	}
 	j.EndObject()
-}
-
-// cleanLine makes a name from the configuration fit into a line of text.
-func cleanLine(s string) string {
-	clean := []rune(s)
-	changed := false
-	for i, c := range clean {
-		if c < ' ' || c == 0x7f || c == '\ufffd' {
-			clean[i], changed = '_', true
-		}
-	}
-	if !changed {
-		return s
-	}
-	return string(clean)
 }
 
 func (s *Server) drainListeners(w *Response, r *Request) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/statsd"
@@ -100,7 +101,7 @@ func rejecter(m bootstrap.StatsMatcher) (func(string) bool, error) {
 // statsdConfig returns the settings of the StatsD input.
 func statsdConfig(c *bootstrap.StatsD) (statsd.Config, error) {
 	cfg := statsd.Config{
-		Prefix:          c.Prefix,
+		Prefix:          oneline.Clean(c.Prefix),
 		ExtractTags:     c.ExtractTags,
 		RejectConflicts: c.Exposition.TypeConflict == "reject",
 		Events:          kept(c.EventsKept),

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/server/healthlistener"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
@@ -37,7 +38,8 @@ func (s *Server) makeHealth() error {
 		if h.Name == "" {
 			h.Name = "health"
 		}
-		check, port := s.store.Scope("http."+h.Name+".health_check"), s.store.Scope("listener."+h.Name)
+		name := oneline.Clean(h.Name)
+		check, port := s.store.Scope("http."+name+".health_check"), s.store.Scope("listener."+name)
 		l, err := healthlistener.New(healthlistener.Config{
 			Name: h.Name, Address: h.Address, Mode: h.Mode, HeaderPrefix: h.HeaderPrefix, Cluster: h.Cluster,
 			State: func() (string, bool) {

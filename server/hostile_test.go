@@ -20,6 +20,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
 // TestSec_07_LogsCannotBeForged sends requests with control bytes everywhere, and
@@ -178,5 +179,57 @@ func TestSec_24_PanicOfAPart(t *testing.T) {
 	}
 	if _, err := http.Get("http://" + s.Admin().Addr().String() + "/ready"); err == nil {
 		t.Error("the port is still open")
+	}
+}
+
+// TestSec_06_ConfigurationForgesNoLines puts line ends into all names and texts of
+// the configuration that get into text outputs: none of them begins a line there.
+func TestSec_06_ConfigurationForgesNoLines(t *testing.T) {
+	runtime := filepath.Join(t.TempDir(), "runtime.yaml")
+	const bad = `a\nforged: 1\nforged::1\r\x1b\x7f`
+	if err := os.WriteFile(runtime, fmt.Appendf(nil, "version_info: \"%[1]s\"\nresources:\n- {\"@type\": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: \"%[1]s\", layer: {a: 1}}\n", bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := fromText(t, fmt.Sprintf(`node: {id: "%[1]s", cluster: "%[1]s", locality: {region: "%[1]s", zone: "%[1]s", sub_zone: "%[1]s"}}
+layered_runtime: {layers: [{name: "%[1]s", rtds_layer: {name: "%[1]s", rtds_config: {path: %[2]s}}}]}
+statsd: {prefix: "%[1]s", listeners: [{name: "%[1]s", address: "udp://127.0.0.1:0"}]}
+static_resources:
+  clusters:
+  - name: "%[1]s"
+    transport_socket_matches: [{name: "%[1]s", match: {}, transport_socket: {name: raw_buffer}}]
+    load_assignment:
+      cluster_name: "%[1]s"
+      endpoints: [{locality: {region: "%[1]s", zone: "%[1]s", sub_zone: "%[1]s"}, lb_endpoints: [{endpoint: {hostname: "%[1]s", address: {pipe: {path: "/%[1]s"}}}}]}]
+`, bad, runtime))
+	cfg.HealthListeners = []server.HealthListener{{Name: "a\nforged: 1", Address: "127.0.0.1:0"}}
+	r := start(t, cfg)
+	var c *upstream.Cluster
+	r.Clusters().Clusters(func(v *upstream.View) bool {
+		c = r.Clusters().Cluster(v.Name).Current()
+		return false
+	})
+	h, err := c.Pick(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.RequestStarted(h)
+	c.RequestFinished(h, upstream.RequestEnd{Status: 200})
+	const clean, scope = "a_forged: 1_forged::1___", "a_forged_ 1_forged__1___"
+	if got := r.get(t, "/stats?filter=zone.*rq_200"); got != "cluster."+scope+".zone."+clean+"."+clean+".upstream_rq_200: 1\n" {
+		t.Errorf("between zones: %q", got)
+	}
+	for path, shows := range map[string]string{
+		"/stats": "runtime." + scope + `.version_text: "` + clean + "\"\n", "/clusters": clean + "::", "/listeners": "a_forged: 1", "/stats/metrics?text_readouts": `text_value="` + clean + `"`,
+		"/stats?format=html": "total_match_count", "/stats?histogram_buckets=cumulative": "http.a_forged_ 1.health_check",
+	} {
+		text := r.get(t, path)
+		if !strings.Contains(text, shows) {
+			t.Errorf("%s shows no %s:\n%s", path, shows, text)
+		}
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "forged") || strings.ContainsAny(strings.TrimSuffix(line, "\n"), "\r\n\x1b\x7f") {
+				t.Errorf("%s has a line of its own: %q", path, line)
+			}
+		}
 	}
 }

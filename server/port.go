@@ -6,9 +6,11 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -88,13 +90,7 @@ func (s *Server) bindPorts() error {
 
 // statPart returns an address as it stands in names of stats.
 func statPart(address string) string {
-	b := []byte(address)
-	for i, c := range b {
-		if c == ':' {
-			b[i] = '_'
-		}
-	}
-	return string(b)
+	return strings.ReplaceAll(oneline.Clean(address), ":", "_")
 }
 
 // closePorts closes all, as at a start that fails.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -32,7 +33,7 @@ type figures struct {
 
 // newFigures makes the metrics of a listener.
 func newFigures(root *store.Scope, listener string, a address) *figures {
-	t := tags.Tag{Name: "listener", Value: listener}
+	t := tags.Tag{Name: "listener", Value: oneline.Clean(listener)}
 	f := &figures{
 		root:       root,
 		tag:        t,
@@ -95,7 +96,7 @@ type busyTime struct {
 }
 
 func newBusyTime(root *store.Scope, reader string) *busyTime {
-	return &busyTime{seconds: root.Counter("ingest.busy_seconds", tags.Tag{Name: "reader", Value: reader})}
+	return &busyTime{seconds: root.Counter("ingest.busy_seconds", tags.Tag{Name: "reader", Value: oneline.Clean(reader)})}
 }
 
 const busyEvery = 16

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -253,7 +254,7 @@ func (a *answers) zone(sc *store.Scope, from, to string) *answerGroup {
 		m = maps.Clone(*old)
 	}
 	if m[to] == nil {
-		m[to] = &answerGroup{scope: sc, prefix: "zone." + from + "." + to + "."}
+		m[to] = &answerGroup{scope: sc, prefix: "zone." + oneline.Clean(from) + "." + oneline.Clean(to) + "."}
 	}
 	a.zones.Store(&m)
 	return m[to]

@@ -62,6 +62,7 @@ func rooms() []room {
 		{"internal/logfile", nil},
 		{"internal/match", nil},
 		{"internal/nofollow", nil},
+		{"internal/oneline", nil},
 		{"internal/percpu", nil},
 		{"internal/prefetch", nil},
 		{"internal/unixsock", nil},
@@ -71,7 +72,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/cacheline", "internal/invariants", "internal/match", "internal/nofollow", "internal/percpu", "internal/prefetch"}
+	return []string{"internal/cacheline", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
 }
 
 // testOnly lists rooms that only test files import.

@@ -4,10 +4,11 @@ package config
 
 import (
 	"strings"
-	"unicode"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // cluster makes a Cluster of a checked message.
@@ -95,12 +96,7 @@ func statName(m *clusterv3.Cluster) string {
 	if name == "" {
 		name = m.GetName()
 	}
-	return strings.Map(func(r rune) rune {
-		if r == ':' || unicode.IsControl(r) {
-			return '_'
-		}
-		return r
-	}, name)
+	return strings.ReplaceAll(oneline.Clean(name), ":", "_")
 }
 
 func typedOptions(options map[string]*anypb.Any) map[string]Any {

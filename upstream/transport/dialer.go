@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -113,7 +114,7 @@ func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, e
 		if err != nil {
 			return nil, err
 		}
-		d.matches = append(d.matches, choice{match: m.Match, socket: s, counts: []*store.Counter{scope.Counter(m.Name + ".total_match_count")}})
+		d.matches = append(d.matches, choice{match: m.Match, socket: s, counts: []*store.Counter{scope.Counter(oneline.Clean(m.Name) + ".total_match_count")}})
 	}
 	s, err := open(&c.Sockets.Default, "transport_socket")
 	if err != nil {

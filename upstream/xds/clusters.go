@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -93,7 +94,7 @@ func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 		s.forget(name)
 	}
 	if len(faults) == 0 || changed {
-		m.SetVersion(shown(u.version))
+		m.SetVersion(oneline.Clean(u.version))
 	}
 	if u.full && !nameless {
 		s.keepFailures(seen)
@@ -117,7 +118,7 @@ func (s *clusters) set(r *config.Resource) (changed bool, err error) {
 	if p.Cluster.Name != r.Name {
 		return false, misnamed(r, p.Cluster.Name)
 	}
-	changed, err = s.c.manager.AddOrUpdate(p, shown(r.Version))
+	changed, err = s.c.manager.AddOrUpdate(p, oneline.Clean(r.Version))
 	if err == nil {
 		s.known[r.Name] = hash
 		for _, w := range p.Warnings() {
@@ -139,7 +140,7 @@ func (s *clusters) note(r *config.Resource, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failures[r.Name] = &Failure{Name: r.Name, Version: shown(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
+	s.failures[r.Name] = &Failure{Name: r.Name, Version: oneline.Clean(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
 }
 
 func (s *clusters) forget(name string) {

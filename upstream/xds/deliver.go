@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -43,7 +44,7 @@ func (m *mux) welcome() {
 func (m *mux) handle(r *response) error {
 	m.welcome() // or a newcomer might see nothing but a bad update
 	if r.identifier != "" {
-		m.stats.identifier.Set(shown(r.identifier))
+		m.stats.identifier.Set(oneline.Clean(r.identifier))
 	}
 	m.mu.Lock()
 	var t *topic

@@ -8,6 +8,7 @@ import (
 
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -17,7 +18,7 @@ func (c *Client) runLayer(ctx context.Context, l *Layer) {
 	defer to.started()
 	select {
 	case <-c.manager.PrimaryReady():
-		sc := c.o.Store.Scope("runtime." + l.Name)
+		sc := c.o.Store.Scope("runtime." + oneline.Clean(l.Name))
 		c.follow(ctx, layerKind, l.Name, &l.Source, to, newUpdateStats(sc), sc)
 	case <-ctx.Done():
 	}

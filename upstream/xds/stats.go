@@ -1,13 +1,12 @@
 package xds
 
 import (
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -102,7 +101,7 @@ func (s *subscription) update(u *update) []fault {
 		now := time.Now()
 		s.stats.success.Inc()
 		s.stats.version.Set(xxhash.Sum64String(u.version))
-		s.stats.versionText.Set(shown(u.version))
+		s.stats.versionText.Set(oneline.Clean(u.version))
 		s.stats.updateTime.Set(uint64(max(now.UnixMilli(), 0)))
 		s.stats.duration.Record(uint64(max(now.Sub(begin), 0).Milliseconds()))
 	}
@@ -126,15 +125,4 @@ func (s *subscription) reject() {
 func (s *subscription) failed() {
 	s.stats.failure.Inc()
 	s.stats.attempt.Inc()
-}
-
-// shown is a text of a server as it is shown: without line ends and the like,
-// which would let it write lines of its own.
-func shown(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '_'
-		}
-		return r
-	}, text)
 }

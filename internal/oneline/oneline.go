@@ -1,0 +1,49 @@
+// Package oneline keeps names and texts of others, such as those of a
+// configuration or a control plane, on one line of what is shown without escapes.
+//
+//	fmt.Fprintf(w, "%s: %d\n", oneline.Clean(name), n)
+package oneline
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean returns text with "_" in place of each control character and of each byte
+// that is not UTF-8. It allocates only if there are any.
+func Clean(text string) string {
+	i := dirty(text)
+	if i < 0 {
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text))
+	for ; i >= 0; i = dirty(text) {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		b.WriteString(text[:i])
+		b.WriteByte('_')
+		text = text[i+size:]
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+// dirty returns where the first character stands that does not stay, -1 if there
+// is none.
+func dirty(text string) int {
+	for i, r := range text {
+		if r >= ' ' && r < 0x7f {
+			continue
+		}
+		if unicode.IsControl(r) {
+			return i
+		}
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return -1
+}
