@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +28,10 @@ type conn struct {
 	limit io.LimitedReader // what a request may have
 	r     *bufio.Reader
 
+	// waiting is since when no whole request has come, in nanoseconds; 0 while
+	// one is answered.
+	waiting atomic.Int64
+
 	mu      sync.Mutex
 	hurried bool // the next request must come soon
 }
@@ -36,6 +41,9 @@ func newConn(nc net.Conn) *conn {
 	c.r = bufio.NewReaderSize(&c.limit, 1<<10)
 	return c
 }
+
+// wait notes that the connection waits for a request from now on.
+func (c *conn) wait() { c.waiting.Store(time.Now().UnixNano()) }
 
 // expect sets how long to wait for what comes next.
 func (c *conn) expect(d time.Duration) {
@@ -69,6 +77,7 @@ func (l *Listener) serve(c *conn) {
 		}
 		c.expect(requestTime)
 		r, err := http.ReadRequest(c.r)
+		c.waiting.Store(0)
 		a := answer{closing: true}
 		switch {
 		case err != nil && c.limit.N <= 0:
@@ -86,6 +95,7 @@ func (l *Listener) serve(c *conn) {
 		if _, err := c.Write(a.append(nil)); err != nil || a.closing {
 			return
 		}
+		c.wait()
 	}
 }
 

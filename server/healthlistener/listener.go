@@ -270,9 +270,12 @@ func (l *Listener) admit(nc net.Conn) {
 	defer l.mu.Unlock()
 	if len(l.open) >= maxConnections {
 		inc(l.cfg.Stats.Overflow)
-		_ = nc.Close()
-		return
+		if !l.makeRoom() {
+			_ = nc.Close()
+			return
+		}
 	}
+	c.wait()
 	l.open[c] = struct{}{}
 	inc(l.cfg.Stats.Connections)
 	if l.cfg.Stats.Active != nil {
@@ -282,6 +285,28 @@ func (l *Listener) admit(nc net.Conn) {
 		defer l.leave(c)
 		l.serve(c)
 	}()
+}
+
+// makeRoom ends the connection that waits longest for a request, so that those
+// which send nothing keep no check out. It reports false if none waits. l.mu
+// must be held.
+func (l *Listener) makeRoom() bool {
+	for {
+		var oldest *conn
+		var first int64
+		for c := range l.open {
+			if since := c.waiting.Load(); since != 0 && (oldest == nil || since < first) {
+				oldest, first = c, since
+			}
+		}
+		if oldest == nil {
+			return false
+		}
+		if oldest.waiting.CompareAndSwap(first, 0) { // else its request has come
+			_ = oldest.Close() // its goroutine notices
+			return true
+		}
+	}
 }
 
 // leave closes and forgets a connection.

@@ -3,6 +3,7 @@ package healthlistener
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -260,19 +261,44 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// TestTooManyConnections: connections that send nothing, or the beginning of a
+// request, do not keep a check out; those that wait longest go.
 func TestTooManyConnections(t *testing.T) {
 	w := new(world)
 	l := start(t, w.config("127.0.0.1:0"), nil)
-	for range maxConnections {
+	first := dial(t, l)
+	eventually(t, "the first connection", func() bool { return w.active.Load() == 1 })
+	second := dial(t, l)
+	if _, err := io.WriteString(second, "GET / HTTP/1.1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for range maxConnections - 2 {
 		dial(t, l)
 	}
-	last := dial(t, l)
-	if n, err := last.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Errorf("%d, %v", n, err)
+	eventually(t, "all connections", func() bool { return w.active.Load() == maxConnections })
+	for i, oldest := range []*client{first, second} {
+		if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" {
+			t.Errorf("status %d, %q", resp.StatusCode, body)
+		}
+		if n, err := oldest.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("oldest connection %d: %d bytes, %v", i, n, err)
+		}
+		eventually(t, "the place of the oldest one", func() bool { return w.active.Load() == maxConnections })
 	}
-	if w.overflow.Load() != 1 || w.active.Load() != maxConnections {
-		t.Errorf("%d turned away, %d open", w.overflow.Load(), w.active.Load())
+	if w.overflow.Load() != 2 {
+		t.Errorf("%d turned away", w.overflow.Load())
 	}
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("not within 30 s: %s", what)
 }
 
 func TestWrongConfig(t *testing.T) {
