@@ -406,3 +406,16 @@ func TestErrorKindsCanBeCounted(t *testing.T) {
 		})
 	}
 }
+
+func TestWarningsOfAssignments(t *testing.T) {
+	const text = "cluster_name: c\nendpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}%s}}]}]\n"
+	for more, want := range map[string]int{"": 0, ", additional_addresses: [{address: {socket_address: {address: 10.0.0.2, port_value: 1}}}]": 1} {
+		p, err := newDecoder().AssignmentText("", fmt.Appendf(nil, text, more), v3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := p.Warnings(); len(w) != want || want == 1 && !strings.Contains(w[0].Error(), "additional_addresses has no effect here") {
+			t.Errorf("%q: warnings %v", more, w)
+		}
+	}
+}
