@@ -164,9 +164,11 @@ static_resources:
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
+		if err := <-exited; err != nil {
 			t.Errorf("the proxy ends with %v", err)
 		}
 		if t.Failed() {
@@ -174,6 +176,12 @@ static_resources:
 		}
 	})
 	p.eventually("live", func() bool {
+		select {
+		case err := <-exited:
+			exited <- err
+			t.Fatalf("the proxy ends at once: %v", err)
+		default:
+		}
 		b, err := os.ReadFile(at)
 		p.admin = "http://" + string(b)
 		return err == nil && len(b) > 0 && p.get(p.admin+"/ready") == "200 LIVE\n"
