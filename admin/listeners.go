@@ -3,6 +3,8 @@ package admin
 import (
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
@@ -103,10 +105,11 @@ func (s *Server) drainListeners(w *Response, r *Request) error {
 
 func (s *Server) initDump(w *Response, r *Request) error {
 	mask := r.query.Value("mask")
+	components := strings.Split(mask, ",")
 	var list []Unready
 	if s.src.Unready != nil {
 		for _, u := range s.src.Unready() {
-			if mask == "" || mask == u.Component {
+			if mask == "" || slices.Contains(components, u.Component) {
 				list = append(list, u)
 			}
 		}

@@ -234,7 +234,7 @@ type OCSP struct{ From, Until time.Time }
 
 // Unready is what a manager of init targets waits for.
 type Unready struct {
-	Component string   // "listener"
+	Component string   // "listener", "cluster" or what the program calls its own
 	Name      string   // "init manager …"
 	Targets   []string // "target …"
 }

@@ -20,7 +20,7 @@ func (s *Server) builtin() (*endpoints, error) {
 		{Path: "/help", Help: "list all commands", Serve: s.help},
 		{Path: "/hot_restart_version", Help: "show the version of the hot restart protocol", Serve: s.hotRestartVersion},
 		{Path: "/init_dump", Help: "show what the server still waits for", Serve: s.initDump, Params: []Param{
-			{Name: "mask", Help: "component to show: listener; all if empty"},
+			{Name: "mask", Help: "components to show, such as listener or cluster: component,component; all if empty"},
 		}},
 		{Path: "/listeners", Help: "show listeners and their addresses", Serve: s.showListeners, Params: []Param{
 			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},

@@ -103,8 +103,10 @@ func TestWaitsForClusters(t *testing.T) {
 	r := run(t, cfg)
 	const dump = "{\n \"unready_targets_dumps\": [\n  {\n   \"name\": \"init manager Cluster slow\",\n   \"target_names\": [\n    \"target slow health check\"\n   ]\n  }\n ]\n}\n"
 	eventually(t, "one cluster is left", func() bool { return r.get(t, "/init_dump") == dump })
-	if got := r.get(t, "/init_dump?mask=cluster"); got != dump {
-		t.Errorf("clusters: %s", got)
+	for _, mask := range []string{"cluster", "listener,cluster"} {
+		if got := r.get(t, "/init_dump?mask="+mask); got != dump {
+			t.Errorf("%s: %s", mask, got)
+		}
 	}
 	if got := r.get(t, "/init_dump?mask=listener"); got != "{}\n" {
 		t.Errorf("listeners: %s", got)
