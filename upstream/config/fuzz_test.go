@@ -31,6 +31,8 @@ func seedTexts() []string {
 		`{"name":"c","connectTimeout":"0.25s","lbSubsetConfig":{"subsetSelectors":[{"keys":["a","b"],"fallbackPolicy":"KEYS_SUBSET","fallbackKeysSubset":["a"]}]}}`,
 		"name: c\ndns_refresh_rate: 1s\ndns_failure_refresh_rate: {base_interval: 1s}\ndns_resolvers: [{socket_address: {address: 1.1.1.1, port_value: 53}}]\nupstream_bind_config: {source_address: {address: 1.2.3.4, port_value: 0}}\n",
 		"name: c\nhosts: []\nmaglev_lb_config: {}\n",
+		byType("envoy.cluster.dns", ", dns_lookup_family: ALL, dns_refresh_rate: 2s, dns_failure_refresh_rate: {base_interval: 1s}", "use_tcp_for_dns_lookups: true\n"),
+		"name: c\nlb_subset_config: {subset_selectors: [{keys: [a], single_host_per_subset: true}]}\nstats_matcher: {reject_all: true}\n",
 		"- a\n",
 		"name: [",
 	}
