@@ -36,7 +36,6 @@ const (
 type httpRoute struct {
 	Route
 	proxy     *proxy
-	pools     pools
 	exchanges sync.Pool // *exchange
 
 	total   *store.Counter
@@ -73,7 +72,7 @@ func (r *httpRoute) serve(ctx context.Context, l net.Listener) error {
 	if s.ShutdownWithContext(end) != nil {
 		r.proxy.server.Logger("http").Warn("requests are still in flight at the end", "listener", r.Name)
 	}
-	r.pools.drain(nil, nil)
+	r.proxy.pools.drain(nil, nil)
 	return err
 }
 
@@ -270,7 +269,7 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 	} else {
 		longest = 0
 	}
-	pool := r.pools.of(cl, o.host, r.priority())
+	pool := r.proxy.pools.of(cl, o.host, r.priority(), r.proxy.serves)
 	c, err := pool.get(until)
 	if err != nil {
 		o.retry = !errors.Is(err, upstream.ErrOverflow)

@@ -22,15 +22,27 @@ type client struct {
 	since time.Time // when it became idle
 }
 
-// pools are the connections of a route by host.
-type pools struct{ byHost sync.Map } // *host.Host to *pool
+// pools are the connections of the proxy, whatever listener they are made for: what
+// one keeps idle another one may be waiting for.
+type pools struct{ byHost sync.Map } // poolKey to *pool
 
-// of returns the pool of a host.
-func (ps *pools) of(c *upstream.Cluster, h *host.Host, p upstream.Priority) *pool {
-	if v, ok := ps.byHost.Load(h); ok {
+type poolKey struct {
+	host     *host.Host
+	priority upstream.Priority
+}
+
+// of returns the pool of a host. serves tells whether the cluster and the host are
+// in use.
+func (ps *pools) of(c *upstream.Cluster, h *host.Host, p upstream.Priority, serves func(*upstream.Cluster, *host.Host) bool) *pool {
+	key := poolKey{h, p}
+	if v, ok := ps.byHost.Load(key); ok {
 		return v.(*pool)
 	}
-	v, _ := ps.byHost.LoadOrStore(h, &pool{cluster: c, host: h, priority: p})
+	v, old := ps.byHost.LoadOrStore(key, &pool{cluster: c, host: h, priority: p})
+	if !old && !serves(c, h) { // it went since it was picked, and is not told of again
+		ps.byHost.Delete(key)
+		v.(*pool).drain()
+	}
 	return v.(*pool)
 }
 
@@ -87,6 +99,7 @@ func (p *pool) get(deadline time.Time) (*client, error) {
 			}, nil
 		}
 		if !errors.Is(err, upstream.ErrOverflow) {
+			p.give(nil) // whoever waits too may try what we were woken for
 			stats.RqPendingFailureEject.Inc()
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/server"
@@ -55,6 +56,7 @@ type proxy struct {
 	server *server.Server
 	http   []*httpRoute
 	tcp    []*tcpRoute
+	pools  pools
 }
 
 // newProxy puts a proxy together. Nothing is bound before it runs.
@@ -95,10 +97,12 @@ func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
 
 // drain closes connections to a host of a cluster, or to all its hosts if h is
 // nil, once no request uses them any more.
-func (p *proxy) drain(c *upstream.Cluster, h *host.Host) {
-	for _, r := range p.http {
-		r.pools.drain(c, h)
-	}
+func (p *proxy) drain(c *upstream.Cluster, h *host.Host) { p.pools.drain(c, h) }
+
+// serves tells whether c is what its name stands for now, and h one of its hosts.
+func (p *proxy) serves(c *upstream.Cluster, h *host.Host) bool {
+	handle := p.server.Clusters().Cluster(c.Config().Name)
+	return handle != nil && handle.Current() == c && slices.ContainsFunc(c.Sets(), func(s *host.Set) bool { return slices.Contains(s.Hosts, h) })
 }
 
 // closeConnections does what the cluster manager asks for: it wants those to one

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// TestAllWhoWaitLearnThatAHostIsGone lets the only connection end while requests
+// wait for it, and no other can be made.
+func TestAllWhoWaitLearnThatAHostIsGone(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	release := make(chan struct{})
+	defer close(release)
+	b.does(func(http.ResponseWriter, *http.Request) { <-release })
+	r := start(t, static("circuit_breakers: {thresholds: [{max_connections: 1}]}", b), web(Route{Timeout: Duration(25 * time.Second)}))
+	const requests = 5
+	answers := make(chan int, requests)
+	for range requests {
+		go func() { code, _, _ := r.get(); answers <- code }()
+	}
+	eventually(t, "one is in flight and the others wait", func() bool {
+		return b.requests.Load() == 1 && r.stat("cluster.backend.upstream_rq_pending_active") == requests-1
+	})
+	_ = b.Close()
+	for range requests {
+		if code := <-answers; code != 503 {
+			t.Errorf("answer %d, want 503", code)
+		}
+	}
+	eventually(t, "nothing is in flight", func() bool { return r.stat("http.web.downstream_rq_active") == 0 })
+	r.want(map[string]int{
+		"circuit_breakers.default.cx_open": 0, "circuit_breakers.default.rq_pending_open": 0, "circuit_breakers.default.rq_open": 0,
+		"upstream_rq_active": 0, "upstream_rq_pending_active": 0, "upstream_cx_active": 0, "upstream_rq_503": requests,
+	})
+}
+
+// TestListenersDoNotStarveEachOther lets two listeners ask in turns for the only
+// connection that there may be.
+func TestListenersDoNotStarveEachOther(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	other := web(Route{Timeout: Duration(25 * time.Second)})
+	other.Name = "other"
+	r := start(t, static("circuit_breakers: {thresholds: [{max_connections: 1}]}", b), web(Route{Timeout: Duration(25 * time.Second)}), other)
+	for range 3 {
+		for _, name := range []string{"web", "other"} {
+			resp, err := r.client.Get("http://" + r.address(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != 200 {
+				t.Errorf("%s answers %d, want 200", name, resp.StatusCode)
+			}
+		}
+	}
+	r.want(map[string]int{"upstream_cx_total": 1, "upstream_cx_overflow": 0})
+}
+
+// TestNoPoolIsKeptOfAHostThatIsGone asks for a pool of a host that went after it
+// was picked.
+func TestNoPoolIsKeptOfAHostThatIsGone(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	r := start(t, static("", b), web(Route{}))
+	c, h := r.cluster(), r.host(b.address())
+	gone := host.New(host.Spec{Address: h.Address()})
+	if r.pools.of(c, gone, upstream.DefaultPriority, r.serves) == r.pools.of(c, gone, upstream.DefaultPriority, r.serves) {
+		t.Error("the pool of a host that the cluster does not have is kept")
+	}
+	p := r.pools.of(c, gone, upstream.DefaultPriority, r.serves)
+	conn, err := p.get(time.Now().Add(30 * time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.put(conn, true)
+	r.want(map[string]int{"upstream_cx_total": 1, "upstream_cx_active": 0})
+	if r.pools.of(c, h, upstream.DefaultPriority, r.serves) != r.pools.of(c, h, upstream.DefaultPriority, r.serves) {
+		t.Error("the pool of a host of the cluster is not kept")
+	}
+}
