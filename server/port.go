@@ -2,13 +2,16 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
@@ -40,6 +43,9 @@ type port struct {
 	tcp  *net.TCPListener
 	once sync.Once
 	err  error
+
+	accept func() (net.Conn, error) // of tcp
+	log    *slog.Logger
 
 	open   atomic.Int64 // connections
 	total  *store.Counter
@@ -73,6 +79,7 @@ func (s *Server) bindPorts() error {
 			}
 			p.tcp = bound.(*net.TCPListener)
 		}
+		p.accept, p.log = p.tcp.Accept, s.log
 		s.ports = append(s.ports, p)
 		at := listeners.FromNet(p.Addr())
 		sc := s.store.Scope("listener." + statPart(at.String()))
@@ -148,11 +155,18 @@ func (p *port) socket() (hotrestart.Socket, bool) {
 	return hotrestart.Socket{Address: p.key(), Files: []*os.File{f}}, true
 }
 
-// Accept implements [net.Listener].
+// Accept implements [net.Listener]. It waits for better times when there are no
+// file descriptors left or the like, and fails only once the listener is closed:
+// clients must not be able to end the server.
 func (p *port) Accept() (net.Conn, error) {
-	c, err := p.tcp.Accept()
-	if err != nil {
-		return nil, err
+	c, err := p.accept()
+	for pause := 5 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
+		if errors.Is(err, net.ErrClosed) {
+			return nil, err
+		}
+		p.log.Warn("accept failed", "listener", p.cfg.Name, "error", err, "retry", pause)
+		time.Sleep(pause)
+		c, err = p.accept()
 	}
 	p.open.Add(1)
 	p.total.Inc()
