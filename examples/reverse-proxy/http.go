@@ -334,10 +334,16 @@ func (x *exchange) pass(c *client, until time.Time) error {
 	if n := x.ctx.Response.Header.Len(); n > int(x.cluster.Config().HTTP.MaxHeadersCount) {
 		return errHeaders
 	}
+	if x.ctx.Response.StatusCode() == fasthttp.StatusSwitchingProtocols {
+		return errSwitch
+	}
 	return nil
 }
 
-var errHeaders = errors.New("an answer has too many headers")
+var (
+	errHeaders = errors.New("an answer has too many headers")
+	errSwitch  = errors.New("an answer switches to another protocol, for which nobody asked")
+)
 
 // judge says why there is no answer. last tells that there was no time for another
 // try, long that the cluster ends requests that take so long.
