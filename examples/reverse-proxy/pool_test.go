@@ -67,17 +67,18 @@ func TestNoPoolIsKeptOfAHostThatIsGone(t *testing.T) {
 	r := start(t, static("", b), web(Route{}))
 	c, h := r.cluster(), r.host(b.address())
 	gone := host.New(host.Spec{Address: h.Address()})
-	if r.pools.of(c, gone, upstream.DefaultPriority, r.serves) == r.pools.of(c, gone, upstream.DefaultPriority, r.serves) {
+	of := func(h *host.Host) *pool { return r.pools.of(c, h, upstream.DefaultPriority, r.serves) }
+	p := of(gone)
+	if of(gone) == p {
 		t.Error("the pool of a host that the cluster does not have is kept")
 	}
-	p := r.pools.of(c, gone, upstream.DefaultPriority, r.serves)
 	conn, err := p.get(time.Now().Add(30 * time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.put(conn, true)
 	r.want(map[string]int{"upstream_cx_total": 1, "upstream_cx_active": 0})
-	if r.pools.of(c, h, upstream.DefaultPriority, r.serves) != r.pools.of(c, h, upstream.DefaultPriority, r.serves) {
+	if p = of(h); of(h) != p {
 		t.Error("the pool of a host of the cluster is not kept")
 	}
 }
