@@ -132,6 +132,7 @@ type Cluster struct {
 	originals  originals        // of type ORIGINAL_DST
 	delivered  []*host.Set      // what the balancer has
 	isLocal    bool
+	beside     bool // another version serves until this one is ready, and has the gauges
 	discovered bool
 	unchecked  map[*host.Host]bool // hosts whose first check is awaited; nil: not waiting
 	ready      bool

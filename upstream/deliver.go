@@ -39,11 +39,22 @@ func (c *Cluster) publishLocked(p int, membership bool) {
 	}
 	sets[p] = host.NewSet(uint32(p), hosts, o)
 	c.sets.Store(&sets)
-	c.showMembership(sets)
+	if !c.beside {
+		c.showMembership(sets)
+	}
 	c.scheduleLocked(p, membership)
 }
 
-// showMembership sets the gauges.
+// takeOver shows the hosts in place of those of the version that served before:
+// both have the same gauges.
+func (c *Cluster) takeOver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beside = false
+	c.showMembership(*c.sets.Load())
+}
+
+// showMembership sets the gauges. c.mu is held.
 func (c *Cluster) showMembership(sets []*host.Set) {
 	var total, healthy, degraded, excluded int
 	for _, s := range sets {

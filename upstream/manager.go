@@ -258,6 +258,7 @@ func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (boo
 		hd.current.Store(e)
 		m.listLocked(hd)
 	} else {
+		cl.beside = hd.current.Load() != nil
 		m.warmLocked(hd, e)
 	}
 	cl.stats.WarmingState.Set(1)
@@ -478,7 +479,7 @@ func (m *Manager) clusterReady(c *Cluster) {
 			f(c)
 		}
 		old.close()
-		c.showMembership(c.Sets()) // the gauges are shared
+		c.takeOver()
 	}
 	m.progress()
 }

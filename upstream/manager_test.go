@@ -342,3 +342,22 @@ func clusterNames(all []*Cluster) []string {
 	}
 	return names
 }
+
+func TestMembershipIsThatOfTheVersionThatServes(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", ""))
+	c := r.source("c")
+	c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
+	c.DiscoveryDone()
+	for _, more := range []string{"per_connection_buffer_limit_bytes: 7", "per_connection_buffer_limit_bytes: 8"} { // the first never gets ready
+		r.add(byEDS("c", more))
+		c = r.source("c")
+		c.UpdateHosts(0, hosts(spec(1)))
+		r.check("cluster.c.", map[string]uint64{"membership_total": 3, "membership_healthy": 3, "warming_state": 1})
+	}
+	c.DiscoveryDone()
+	r.check("cluster.c.", map[string]uint64{"membership_total": 1, "membership_healthy": 1, "warming_state": 0})
+	c.UpdateHosts(0, hosts(spec(1), spec(2)))
+	r.check("cluster.c.", map[string]uint64{"membership_total": 2, "membership_healthy": 2})
+}
