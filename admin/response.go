@@ -307,6 +307,7 @@ func (w *Response) finishStream(err error) error {
 		}
 		w.drain()
 	}
+	w.endTurn() // what is left to send may have to wait for the client
 	if err == nil && w.err == nil {
 		w.fail(w.transport.end())
 	}

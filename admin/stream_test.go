@@ -496,3 +496,38 @@ func run(t *testing.T, s *Server) {
 		}
 	})
 }
+
+// turnWatcher notes whether an answer had its turn when the end of it was sent.
+type turnWatcher struct {
+	memory
+	turns turns
+	held  int
+}
+
+func (t *turnWatcher) end() error { t.held += len(t.turns); return nil }
+
+func (t *turnWatcher) abort() { t.held += len(t.turns) }
+
+// TestSec_12_NoTurnWhileTheEndIsSent: an answer whose last piece was a full one
+// holds up no other one until its client has taken the end.
+func TestSec_12_NoTurnWhileTheEndIsSent(t *testing.T) {
+	s := newServer(t, Config{})
+	for _, err := range []error{nil, ErrGone} {
+		watcher := &turnWatcher{memory: memory{new(Reply)}, turns: newTurns(2)}
+		w, giveBack := s.response(watcher, &Request{method: "GET"})
+		w.turns = watcher.turns
+		for range 2 {
+			if _, err := w.Write(make([]byte, responseBuffer)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(watcher.turns) != 1 {
+			t.Error("the answer has no turn while it is made")
+		}
+		_ = w.finish(err)
+		giveBack()
+		if watcher.held != 0 || len(watcher.turns) != 0 {
+			t.Errorf("after %v: %d turns held while the end is sent, %d at last", err, watcher.held, len(watcher.turns))
+		}
+	}
+}
