@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -128,5 +129,32 @@ func TestNothingIsHeldAfterFailures(t *testing.T) {
 	r.stop()
 	if n := r.stat("cluster.backend.upstream_cx_active"); n != 0 {
 		t.Errorf("%d connections after the end", n)
+	}
+}
+
+// TestHeadersThatConnectionNamesStay sends them both ways: each is about one
+// connection only.
+func TestHeadersThatConnectionNamesStay(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	b.does(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "X-Back, close")
+		w.Header().Set("X-Back", "1")
+		fmt.Fprint(w, "there: ", r.Header.Get("X-There"))
+	})
+	r := start(t, static("", b), web(Route{}))
+	c, err := net.Dial("tcp", r.address("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: close, X-There, Content-Length\r\nX-There: 1\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(c) // ends because the client wants to close
+	if got := string(all); err != nil || !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Contains(got, "X-Back") || !strings.HasSuffix(got, "there: ") {
+		t.Errorf("%v, answer %q", err, got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -128,7 +129,7 @@ func (r *httpRoute) handle(ctx *fasthttp.RequestCtx) {
 	start := time.Now()
 	r.total.Inc()
 	r.active.Inc()
-	leaving := ctx.Request.Header.ConnectionClose()
+	leaving := dropNamed(&ctx.Request.Header) || ctx.Request.Header.ConnectionClose()
 	if c := r.proxy.cluster(&r.Route); c == nil {
 		answer(ctx, fasthttp.StatusServiceUnavailable)
 	} else {
@@ -309,7 +310,8 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 	}
 	c.End()
 	// A connection of a cluster that was replaced meanwhile serves no more.
-	pool.put(c, !resp.ConnectionClose() && c.in.Buffered() == 0 && r.proxy.cluster(&r.Route) == cl)
+	leaves := dropNamed(&resp.Header)
+	pool.put(c, !leaves && !resp.ConnectionClose() && c.in.Buffered() == 0 && r.proxy.cluster(&r.Route) == cl)
 	for _, name := range hopByHop() {
 		resp.Header.Del(name)
 	}
@@ -372,6 +374,30 @@ func hopByHop() [7]string {
 		fasthttp.HeaderConnection, "Keep-Alive", "Proxy-Connection", fasthttp.HeaderTE, fasthttp.HeaderTrailer,
 		fasthttp.HeaderUpgrade, fasthttp.HeaderProxyAuthenticate,
 	}
+}
+
+// dropNamed removes the headers that the header Connection names, which are about one
+// connection too, and tells whether it names "close" among them.
+func dropNamed(h interface {
+	PeekAll(key string) [][]byte
+	Del(key string)
+}) (leaves bool) {
+	var names []string
+	for _, list := range h.PeekAll(fasthttp.HeaderConnection) {
+		for name := range strings.SplitSeq(string(list), ",") {
+			names = append(names, strings.ToLower(strings.TrimSpace(name)))
+		}
+	}
+	for _, name := range names {
+		switch name {
+		case "close":
+			leaves = true
+		case "", "host", "content-length", "transfer-encoding": // tell what a message is
+		default:
+			h.Del(name)
+		}
+	}
+	return leaves
 }
 
 // prepare makes the request of the client that of the proxy.
