@@ -66,8 +66,8 @@ type ConnEnd struct {
 // ConnClosed notes the end of an established connection to h.
 func (c *Cluster) ConnClosed(h *host.Host, e ConnEnd) {
 	s := c.stats
-	s.CxActive.Dec()
-	h.Stats.CxActive.Dec()
+	defer h.Stats.CxActive.Dec()
+	defer s.CxActive.Dec() // who sees none active sees all of them counted
 	s.CxLengthMS.Record(uint64(max(e.Lived.Milliseconds(), 0)))
 	s.RqPerCx.Record(uint64(max(e.Requests, 0)))
 	s.CxDestroy.Inc()
