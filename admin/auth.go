@@ -46,7 +46,8 @@ type PeerRole struct {
 	Role  Role
 }
 
-// How wrong credentials are answered.
+// How wrong credentials are answered. So many requests from foreign pages have
+// an entry in the audit log, too.
 const (
 	failureDelay   = 100 * time.Millisecond
 	failuresPerSec = 20 // from one address; further ones are turned away
@@ -212,7 +213,7 @@ func (s *Server) deny(w *Response, r *Request, need Role) error {
 	return w.text(403, "this needs the role "+need.String()+", yours is "+r.principal.Role.String()+"\n")
 }
 
-// failures counts refused credentials by address and second.
+// failures counts refused requests by address and second.
 type failures struct {
 	mu     sync.Mutex
 	second int64

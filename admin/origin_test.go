@@ -3,8 +3,10 @@ package admin
 import (
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 )
 
 // originRows are header fields of a POST to 127.0.0.1:9901 unless they say
@@ -99,7 +101,7 @@ func postTo(path, host string, fields []string) string {
 
 func TestSec_01_Origins(t *testing.T) {
 	world := newWorld()
-	s := start(t, Config{Sources: world.sources(), AllowedHosts: []string{"admin.lan"},
+	s := start(t, Config{Now: later(), Sources: world.sources(), AllowedHosts: []string{"admin.lan"},
 		AllowedOrigins: []string{"https://dash.example.com", "http://dash.example.com:3000/"}})
 	var paths []string
 	for _, e := range s.Endpoints() {
@@ -136,6 +138,44 @@ func TestSec_01_Origins(t *testing.T) {
 				t.Errorf("audit entry %+v", e)
 			}
 		})
+	}
+}
+
+// TestSec_01_RefusalsDoNotFillTheAuditLog: all requests of a foreign page are
+// refused and counted, but only the first of a second are in the audit log and
+// the log, so that they push nothing else out.
+func TestSec_01_RefusalsDoNotFillTheAuditLog(t *testing.T) {
+	now, log := testTime(), new(logBuffer)
+	s := newServer(t, Config{Now: func() time.Time { return now }, Logger: log.logger(), Limits: Limits{AuditEntries: 50}})
+	s.Request("POST", "/logging", nil)
+	const many = 100
+	for round := range 2 {
+		for range many {
+			if got := s.Request("POST", "/quitquitquit", nil, Field{"Origin", "http://evil.test"}).Status; got != 403 {
+				t.Fatalf("status %d, want 403", got)
+			}
+		}
+		entries := s.Audit(1000)
+		if want := 1 + (round+1)*failuresPerSec; len(entries) != want || strings.Count(log.String(), "msg=audit") != want {
+			t.Errorf("%d audit entries and %d lines, want %d", len(entries), strings.Count(log.String(), "msg=audit"), want)
+		}
+		if e := entries[len(entries)-1]; e.Path != "/logging" {
+			t.Errorf("the first entry is %+v", e)
+		}
+		if got := s.figures.csrf.Value(); got != uint64((round+1)*many) {
+			t.Errorf("admin.csrf_rejected is %d, want %d", got, (round+1)*many)
+		}
+		now = now.Add(time.Second)
+	}
+	r := &Request{method: "POST", host: "localhost", fields: []Field{{"Origin", "http://evil.test"}}, from: netip.MustParseAddr("10.0.0.9")}
+	r.setTarget("/quitquitquit")
+	for range failuresPerSec {
+		s.foreign.note(netip.Addr{}, now)
+	}
+	w, giveBack := s.response(memory{new(Reply)}, r)
+	defer giveBack()
+	if err := s.answer(w, r, false); err != nil || len(s.Audit(1000)) != 2+2*failuresPerSec {
+		t.Errorf("another address has no entry of its own: %v, %d entries", err, len(s.Audit(1000)))
 	}
 }
 

@@ -33,6 +33,7 @@ type Server struct {
 	hosts       *hostCheck
 	origins     *originCheck
 	readers     *originCheck
+	foreign     failures    // of requests that origins refuses
 	auth        *authCheck  // nil: everybody may do all
 	tls         *tls.Config // nil: no TLS
 	heavy       *gate
