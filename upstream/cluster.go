@@ -389,26 +389,39 @@ func (c *Cluster) ReportImmediateFailure(h *host.Host) {
 	}
 }
 
-// start lets the cluster find its hosts. done is called once it is ready.
+// start lets the cluster find its hosts. done is called once it is ready. A cluster
+// that was closed before does nothing.
 func (c *Cluster) start(done func()) error {
+	var a *Assignment
+	if c.source == nil && c.original == nil {
+		var err error
+		if a, err = ResolveAssignment(c.config.Assignment); err != nil {
+			return err
+		}
+	}
 	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
 	c.onReady = append(c.onReady, done)
-	c.mu.Unlock()
+	// close waits for what runs once it has set closed, so nothing may be added after.
 	if c.detector != nil {
 		c.running.Go(func() { _ = c.detector.Run(c.ctx) })
 	}
 	switch {
 	case c.source != nil:
 		c.running.Go(func() { c.source.Run(c.ctx, c) })
+		c.mu.Unlock()
 		return nil
 	case c.original != nil:
 		c.running.Go(c.sweep)
+		c.mu.Unlock()
 	default:
-		a, err := ResolveAssignment(c.config.Assignment)
-		if err != nil {
-			return err
-		}
+		c.running.Add(1) // until the hosts are told of
+		c.mu.Unlock()
 		c.UpdateHosts(0, a)
+		c.running.Done()
 	}
 	c.DiscoveryDone()
 	return nil

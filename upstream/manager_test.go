@@ -361,3 +361,43 @@ func TestMembershipIsThatOfTheVersionThatServes(t *testing.T) {
 	c.UpdateHosts(0, hosts(spec(1), spec(2)))
 	r.check("cluster.c.", map[string]uint64{"membership_total": 2, "membership_healthy": 2})
 }
+
+func TestClusterThatWentBeforeItsStartDoesNothing(t *testing.T) {
+	const watched = "outlier_detection: {}"
+	for name, text := range map[string]string{
+		"of a source": byEDS("c", watched), "static": static("c", 1, watched),
+		"original destination": "name: c\nconnect_timeout: 1s\ntype: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n" + watched,
+	} {
+		for how, end := range map[string]func(*rig){
+			"removed": func(r *rig) { r.Remove("c") }, "closed": func(r *rig) { r.Close() },
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				r := newRig(t, nil)
+				r.add(text)
+				c := r.Cluster("c").Current()
+				r.Manager.mu.Lock()
+				r.started = true
+				due := r.dueLocked()
+				r.Manager.mu.Unlock()
+				if len(due) != 1 || due[0] != c {
+					t.Fatalf("%d clusters are due, want the one", len(due))
+				}
+				end(r) // between the choice of what starts and the start
+				r.events()
+				if err := r.begin(due); err != nil {
+					t.Error(err)
+				}
+				c.running.Wait()
+				if s := r.sources["c"]; s != nil && len(s.started) > 0 {
+					t.Error("the source ran")
+				}
+				if c.Ready() || c.Discovered() || len(c.onReady) > 0 || len(c.Sets()) > 0 {
+					t.Errorf("ready %t, discovered %t, %d wait for it, sets %v", c.Ready(), c.Discovered(), len(c.onReady), c.Sets())
+				}
+				if told := r.events(); told != "" {
+					t.Errorf("hooks were told:\n%s", told)
+				}
+			})
+		}
+	}
+}
