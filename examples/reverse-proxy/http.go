@@ -29,6 +29,7 @@ import (
 const (
 	maxBodyBytes   = 64 << 20
 	defaultTimeout = 15 * time.Second
+	clientTimeout  = time.Minute           // of reading, writing and waiting for a client, each, by default
 	retryBackoff   = 25 * time.Millisecond // before the first retry, at most; doubled for each further one
 	endTime        = 5 * time.Second       // for requests in flight when the proxy ends
 )
@@ -57,11 +58,7 @@ func (r *httpRoute) init(sc *store.Scope) {
 
 // serve implements the Serve of a listener.
 func (r *httpRoute) serve(ctx context.Context, l net.Listener) error {
-	s := fasthttp.Server{
-		Handler: r.handle, MaxRequestBodySize: maxBodyBytes, CloseOnShutdown: true,
-		NoDefaultServerHeader: true, NoDefaultDate: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
-		Logger: notes{r.proxy.server.Logger("http")},
-	}
+	s := r.newServer(r.handle, notes{r.proxy.server.Logger("http")})
 	fresh := freshListener{Listener: l}
 	err := s.Serve(&fresh)
 	if err == nil {
@@ -75,6 +72,15 @@ func (r *httpRoute) serve(ctx context.Context, l net.Listener) error {
 	}
 	r.proxy.pools.drain(nil, nil)
 	return err
+}
+
+// newServer returns what serves clients. One that is slow is let go after a while.
+func (r *httpRoute) newServer(handle fasthttp.RequestHandler, log fasthttp.Logger) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler: handle, Logger: log, MaxRequestBodySize: maxBodyBytes, CloseOnShutdown: true,
+		NoDefaultServerHeader: true, NoDefaultDate: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
+		ReadTimeout: r.ReadTimeout.or(clientTimeout), WriteTimeout: r.WriteTimeout.or(clientTimeout), IdleTimeout: r.IdleTimeout.or(clientTimeout),
+	}
 }
 
 // notes takes what the HTTP server has to say of connections that fail.

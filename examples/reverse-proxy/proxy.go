@@ -24,10 +24,15 @@ type Route struct {
 	PerTryTimeout Duration `json:"per_try_timeout"` // default: none of its own
 	Retries       int      `json:"retries"`         // after connect failures, resets, timeouts of a try and 5xx
 	HashHeader    string   `json:"hash_header"`     // places requests for RING_HASH and MAGLEV
+	ReadTimeout   Duration `json:"read_timeout"`    // until a request has come from the client, body included; default 1 min
+	WriteTimeout  Duration `json:"write_timeout"`   // until the client has taken an answer; default 1 min
 
 	// TCP.
-	ConnectAttempts int      `json:"connect_attempts"` // default 1
-	IdleTimeout     Duration `json:"idle_timeout"`     // default 1 h
+	ConnectAttempts int `json:"connect_attempts"` // default 1
+
+	// IdleTimeout is how long a connection of a client may do nothing: between
+	// requests, default 1 min; for TCP both ways, default 1 h.
+	IdleTimeout Duration `json:"idle_timeout"`
 }
 
 // Duration is a time in JSON, such as "1.5s".

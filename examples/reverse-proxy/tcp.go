@@ -131,7 +131,8 @@ type half interface {
 }
 
 // copyUntilIdle copies until the end of from, which it passes on, or until nothing
-// came either way for a while or something is wrong, which ends both. last is when
+// came either way for a while, to does not take what came for as long, or something
+// is wrong, which ends both. last is when
 // something came, in nanoseconds of Unix time.
 func copyUntilIdle(to half, from net.Conn, size int, idle time.Duration, last *atomic.Int64) {
 	buffer := make([]byte, size)
@@ -140,8 +141,10 @@ func copyUntilIdle(to half, from net.Conn, size int, idle time.Duration, last *a
 		n, err := from.Read(buffer)
 		if n > 0 {
 			last.Store(time.Now().UnixNano())
+			_ = to.SetWriteDeadline(time.Now().Add(idle)) // a closed one shows it in Write
 			if _, werr := to.Write(buffer[:n]); werr != nil {
-				err = werr
+				_, _ = to.Close(), from.Close() // part of it may have gone
+				return
 			}
 		}
 		if err == io.EOF {

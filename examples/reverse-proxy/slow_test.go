@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// silent takes what the HTTP server has to say.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// TestSlowClientsAreLetGo lets clients be slow in every way there is, and looks when
+// their connections end.
+func TestSlowClientsAreLetGo(t *testing.T) {
+	_ = new(fasthttp.ResponseHeader).String() // begins what tells the date for ever, which no bubble may
+	const whole = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	drip := func(text string) func(net.Conn) { // one byte each second, for ever
+		return func(c net.Conn) {
+			for i := 0; ; i++ {
+				b := byte('x')
+				if i < len(text) {
+					b = text[i]
+				}
+				if _, err := c.Write([]byte{b}); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}
+	}
+	own := Route{ReadTimeout: Duration(2 * time.Second), WriteTimeout: Duration(3 * time.Second), IdleTimeout: Duration(4 * time.Second)}
+	for _, tt := range []struct {
+		name  string
+		route Route
+		does  func(c net.Conn)
+		reads bool // takes answers
+		want  time.Duration
+	}{
+		{"says nothing", Route{}, func(net.Conn) {}, true, time.Minute},
+		{"header for ever", Route{}, drip("GET / HTTP/1.1\r\nHost: x\r\nX: "), true, time.Minute},
+		{"body for ever", Route{}, drip("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"), true, time.Minute},
+		{"stays", Route{}, func(c net.Conn) { _, _ = io.WriteString(c, whole) }, true, time.Minute},
+		{"takes nothing", Route{}, func(c net.Conn) { _, _ = io.WriteString(c, whole) }, false, time.Minute},
+		{"says nothing, as set", own, func(net.Conn) {}, true, 2 * time.Second},
+		{"stays, as set", own, func(c net.Conn) { _, _ = io.WriteString(c, whole) }, true, 4 * time.Second},
+		{"takes nothing, as set", own, func(c net.Conn) { _, _ = io.WriteString(c, whole) }, false, 3 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				r := &httpRoute{Route: tt.route}
+				s := r.newServer(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("hello") }, silent{})
+				here, there := net.Pipe()
+				var client sync.WaitGroup
+				client.Go(func() { tt.does(here) })
+				if tt.reads {
+					client.Go(func() { _, _ = io.Copy(io.Discard, here) })
+				}
+				watch := time.AfterFunc(time.Hour, func() { _ = here.Close() })
+				_ = s.ServeConn(there) // says what the client did
+				_ = there.Close()
+				watch.Stop()
+				if took := time.Since(begin); took != tt.want {
+					t.Errorf("let go after %v, want %v", took, tt.want)
+				}
+				_ = here.Close()
+				client.Wait()
+			})
+		})
+	}
+}
+
+// TestTunnelEndsIfNothingIsTaken lets one side take nothing while the other sends.
+func TestTunnelEndsIfNothingIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		client, from := net.Pipe()
+		to, stuck := net.Pipe() // never read
+		defer stuck.Close()
+		go func() { _, _ = client.Write([]byte("hello")) }()
+		var last atomic.Int64
+		copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last)
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("ended after %v, want 1m", took)
+		}
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the client sees %v, want the end", err)
+		}
+	})
+}
+
+// halfPipe is a pipe as one end of a tunnel.
+type halfPipe struct{ net.Conn }
+
+func (halfPipe) CloseWrite() error { return nil }
