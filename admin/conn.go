@@ -62,6 +62,16 @@ func (c *conn) reset() {
 	}
 }
 
+// cut closes the connection at once. On TLS the client is not told that the
+// stream ended in good order: it might not read, and closing would wait.
+func (c *conn) cut() {
+	below := c.Conn
+	if t, ok := below.(*tls.Conn); ok {
+		below = t.NetConn()
+	}
+	_ = below.Close()
+}
+
 // send writes pieces of an answer.
 func (c *conn) send(pieces net.Buffers) error {
 	if c.out == nil {
@@ -155,7 +165,7 @@ func (s *connections) evictLocked() bool {
 	for i, old := range s.reserved {
 		if !old.busy.Load() {
 			s.reserved = append(s.reserved[:i:i], s.reserved[i+1:]...)
-			_ = old.Conn.Close()
+			old.cut()
 			return true
 		}
 	}
@@ -201,9 +211,11 @@ func (s *connections) close(grace time.Duration) int {
 	defer s.mu.Unlock()
 	s.closed = true
 	for c := range s.all {
-		if !c.busy.Load() {
-			_ = c.Conn.Close()
-		}
+		go func() { // closing TLS waits for a client that does not read
+			if !c.busy.Load() {
+				_ = c.Conn.Close()
+			}
+		}()
 	}
 	enough := false
 	if grace > 0 {
@@ -211,7 +223,7 @@ func (s *connections) close(grace time.Duration) int {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for c := range s.all {
-				_ = c.Conn.Close()
+				c.cut()
 			}
 		}).Stop()
 		defer time.AfterFunc(grace+returnTime, func() {

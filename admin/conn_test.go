@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -99,6 +102,58 @@ func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	}
 	if cs.leave(reserved[3]); len(cs.reserved) != reservedConnections {
 		t.Errorf("%d reserved places are taken", len(cs.reserved))
+	}
+}
+
+// TestClosingWaitsForNoClient closes TLS connections whose clients do not read,
+// not even that the connection is closed: nobody else waits for that, and it
+// ends when the time for it is up.
+func TestClosingWaitsForNoClient(t *testing.T) {
+	ca := newAuthority(t)
+	settings := ca.settings(tls.NoClientCert)
+	settings.SessionTicketsDisabled = true // they would have to be read
+	l := Limits{Connections: 1}.withDefaults()
+	enter := func(t *testing.T, cs *connections) *conn {
+		t.Helper()
+		raw, other := net.Pipe()
+		client, server := tls.Client(other, &tls.Config{RootCAs: ca.pool(), ServerName: "127.0.0.1", Time: testTime}), tls.Server(raw, settings)
+		shaken := make(chan error)
+		go func() { shaken <- client.Handshake() }()
+		if err := errors.Join(server.Handshake(), <-shaken); err != nil {
+			t.Fatal(err)
+		}
+		c := &conn{Conn: server, raw: raw, tls: server, peer: netip.MustParseAddr("10.0.0.1")}
+		if !cs.enter(c) {
+			t.Fatal("no place")
+		}
+		go func() {
+			_, _ = c.Read(make([]byte, 1)) // ends when the connection is closed
+			cs.leave(c)
+		}()
+		return c
+	}
+	for _, tt := range []struct {
+		name        string
+		grace, took time.Duration
+	}{{"each for itself", time.Minute, 5 * time.Second}, {"cut", time.Second, time.Second}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cs := newConnections(&l)
+				begun := time.Now()
+				for range 1 + reservedConnections + 3 {
+					enter(t, cs) // the last ones take the places of others
+				}
+				if took := time.Since(begun); took != 0 {
+					t.Fatalf("entering waited %s for others to be closed", took)
+				}
+				if n := cs.close(tt.grace); n != 0 {
+					t.Errorf("%d did not end", n)
+				}
+				if took := time.Since(begun); took != tt.took {
+					t.Errorf("closing took %s, want %s", took, tt.took)
+				}
+			})
+		})
 	}
 }
 
