@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,4 +158,100 @@ func TestHeadersThatConnectionNamesStay(t *testing.T) {
 	if got := string(all); err != nil || !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Contains(got, "X-Back") || !strings.HasSuffix(got, "there: ") {
 		t.Errorf("%v, answer %q", err, got)
 	}
+}
+
+// TestWhatWasSentIsNotDoneTwice lets tries of each method fail in each way, and
+// counts how often a host was asked.
+func TestWhatWasSentIsNotDoneTwice(t *testing.T) {
+	var asked atomic.Int64
+	b := newRude(t)
+	r := start(t, static("", &backend{listener: b}), web(Route{Timeout: Duration(time.Minute), Retries: 2}),
+		Route{Name: "hasty", Cluster: "backend", Timeout: Duration(time.Minute), PerTryTimeout: Duration(50 * time.Millisecond), Retries: 2})
+	says := func(text string, end bool) func(net.Conn) {
+		return func(c net.Conn) {
+			asked.Add(1)
+			_, _ = c.Write([]byte(text))
+			if end {
+				_ = c.Close()
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name, listener string
+		says           func(net.Conn)
+		want, status   int // tries of a method that is not idempotent, and its answer
+		others         int // those of other methods; their answer is the same
+	}{
+		{"reset", "web", says("", true), 1, 503, 3},
+		{"part of an answer", "web", says("HTTP/1.1 200 OK\r\nContent-Le", true), 1, 503, 3},
+		{"timeout of a try", "hasty", says("", false), 1, 504, 3},
+		{"status", "web", says("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", false), 3, 503, 3},
+		{"well", "web", says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false), 1, 200, 1},
+	} {
+		b.does(tt.says)
+		for _, method := range []string{"POST", "PATCH", "ODD", "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"} {
+			want := tt.others
+			if method == "POST" || method == "PATCH" || method == "ODD" {
+				want = tt.want
+			}
+			before := countsOf(r)
+			asked.Store(0)
+			if code := r.ask(method, tt.listener); code != tt.status {
+				t.Errorf("%s, %s: answer %d, want %d", tt.name, method, code, tt.status)
+			}
+			if n := int(asked.Load()); n != want {
+				t.Errorf("%s, %s: asked %d times, want %d", tt.name, method, n, want)
+			}
+			limit := 0
+			if want == 3 {
+				limit = 1
+			}
+			got, is := countsOf(r), [...]int{want, want - 1, limit, 1}
+			for i, name := range countNames() {
+				if n := got[i] - before[i]; n != is[i] {
+					t.Errorf("%s, %s: %s rose by %d, want %d", tt.name, method, name, n, is[i])
+				}
+			}
+		}
+	}
+
+	// Nothing is sent to a host that cannot be reached.
+	_ = b.Close()
+	r.drain(nil, nil)
+	before := countsOf(r)
+	if code := r.ask("POST", "web"); code != 503 {
+		t.Errorf("answer %d of a host that is gone, want 503", code)
+	}
+	got, is := countsOf(r), [...]int{0, 2, 1, 1}
+	for i, name := range countNames() {
+		if n := got[i] - before[i]; n != is[i] {
+			t.Errorf("no connection: %s rose by %d, want %d", name, n, is[i])
+		}
+	}
+}
+
+func countNames() [4]string {
+	return [...]string{"upstream_rq_total", "upstream_rq_retry", "upstream_rq_retry_limit_exceeded", "upstream_rq_completed"}
+}
+
+func countsOf(r *running) (n [4]int) {
+	for i, name := range countNames() {
+		n[i] = r.stat("cluster.backend." + name)
+	}
+	return n
+}
+
+// ask sends a request to a listener and returns the status of the answer.
+func (r *running) ask(method, listener string) int {
+	r.t.Helper()
+	req, err := http.NewRequest(method, "http://"+r.address(listener)+"/x", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
 }

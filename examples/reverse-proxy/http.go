@@ -298,11 +298,14 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 	o.attached = true
 	cl.RequestStarted(o.host)
 	c.Begin()
+	c.sent = false
 	err = x.pass(c, until)
 	o.end.Took = time.Since(begin)
 	if err != nil {
 		x.ctx.Response.Reset()
 		x.judge(&o, err, until == deadline, longest > 0)
+		// The host may have done what it was sent, and not everything may be done twice.
+		o.retry = o.retry && (!c.sent || idempotent(x.ctx.Method()))
 		pool.discard(c)
 		c.End()
 		return o
@@ -372,6 +375,16 @@ func (x *exchange) judge(o *outcome, err error, last, long bool) {
 		x.cluster.Stats().CxProtocolError.Inc()
 		e.LocalReset, e.Status = true, fasthttp.StatusBadGateway
 	}
+}
+
+// idempotent tells whether a request done twice is as if done once, as RFC 9110,
+// section 9.2.2, says of its method.
+func idempotent(method []byte) bool {
+	switch string(method) {
+	case fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPut, fasthttp.MethodDelete, fasthttp.MethodOptions, fasthttp.MethodTrace:
+		return true
+	}
+	return false
 }
 
 // hopByHop lists headers that are about one connection only.

@@ -20,6 +20,14 @@ type client struct {
 	in    *bufio.Reader
 	out   *bufio.Writer
 	since time.Time // when it became idle
+	sent  bool      // something of the request it has
+}
+
+// Write notes that something went out. What the buffer before it holds has not.
+func (c *client) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent = c.sent || n > 0
+	return n, err
 }
 
 // pools are the connections of the proxy, whatever listener they are made for: what
@@ -93,10 +101,9 @@ func (p *pool) get(deadline time.Time) (*client, error) {
 		conn, err := p.cluster.Connect(ctx, p.host, p.priority, transport.Options{ALPN: []string{"http/1.1"}})
 		if err == nil {
 			stats.CxHTTP1Total.Inc()
-			return &client{
-				Conn: conn, pool: p,
-				in: bufio.NewReaderSize(conn, headerBytes(p.cluster)), out: bufio.NewWriterSize(conn, bufferSize(p.cluster, writeBuffer)),
-			}, nil
+			c := &client{Conn: conn, pool: p, in: bufio.NewReaderSize(conn, headerBytes(p.cluster))}
+			c.out = bufio.NewWriterSize(c, bufferSize(p.cluster, writeBuffer))
+			return c, nil
 		}
 		if !errors.Is(err, upstream.ErrOverflow) {
 			p.give(nil) // whoever waits too may try what we were woken for

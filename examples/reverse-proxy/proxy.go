@@ -22,7 +22,7 @@ type Route struct {
 	// HTTP.
 	Timeout       Duration `json:"timeout"`         // of a request with its retries; default 15 s
 	PerTryTimeout Duration `json:"per_try_timeout"` // default: none of its own
-	Retries       int      `json:"retries"`         // after connect failures, resets, timeouts of a try and 5xx
+	Retries       int      `json:"retries"`         // after connect failures and 5xx; if idempotent or not sent, after resets and timeouts of a try
 	HashHeader    string   `json:"hash_header"`     // places requests for RING_HASH and MAGLEV
 	ReadTimeout   Duration `json:"read_timeout"`    // until a request has come from the client, body included; default 1 min
 	WriteTimeout  Duration `json:"write_timeout"`   // until the client has taken an answer; default 1 min
