@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -235,6 +236,23 @@ func TestStop(t *testing.T) {
 	l.Stop()
 }
 
+// received returns a file as a process gets it that the socket is sent to. The
+// one that net makes puts the socket into blocking mode for a moment when a
+// listener is made of it, and the first listener then waits in its accept until
+// somebody connects.
+func received(t *testing.T, file *os.File) *os.File {
+	t.Helper()
+	raw, err := file.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, dupErr := -1, error(nil)
+	if err := errors.Join(raw.Control(func(of uintptr) { fd, dupErr = syscall.Dup(int(of)) }), dupErr, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), "inherited")
+}
+
 // TestHandOver gives the socket to a second listener: no connection is refused
 // at any moment.
 func TestHandOver(t *testing.T) {
@@ -245,7 +263,7 @@ func TestHandOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := start(t, second.config(address), file)
+		b := start(t, second.config(address), received(t, file))
 		if a.Addr().String() != b.Addr().String() || a.Key() != b.Key() {
 			t.Errorf("%s: %v and %v", address, a.Addr(), b.Addr())
 		}
