@@ -22,7 +22,8 @@ var ErrOverflow = errors.New("circuit breaker is open")
 // Connect connects to h as the configuration of the cluster says, TLS handshake
 // included, within its connect timeout. It counts the connection, holds one of the
 // connections that the circuit breaker of the priority allows until the connection
-// is closed, and tells the outlier detector how it went.
+// is closed, and tells the outlier detector how it went, unless it was for a lack of
+// this machine that there is no connection (Local of [transport.Error]).
 //
 // A host without any connection may be given one though the breaker is open.
 func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {
@@ -37,7 +38,11 @@ func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o trans
 	if err != nil {
 		connections.Release()
 		var failed *transport.Error // it has counted bind errors already
-		c.ConnFailed(h, errors.As(err, &failed) && failed.Timeout)
+		if errors.As(err, &failed) && failed.Local {
+			c.countConnFailed(h)
+			return nil, err
+		}
+		c.ConnFailed(h, failed != nil && failed.Timeout)
 		return nil, err
 	}
 	now := time.Now()

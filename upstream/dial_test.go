@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -111,6 +112,49 @@ func TestBindErrorsAreCountedOnce(t *testing.T) {
 		t.Fatal("a connection was made from an address of the other family")
 	}
 	r.check("cluster.c.", map[string]uint64{"bind_errors": 1, "upstream_cx_connect_fail": 1})
+}
+
+// TestLackOfThisMachineEjectsNoHost fails to connect once for want of a source
+// address, and once because nobody listens.
+func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := l.Addr().(*net.TCPAddr)
+	_ = l.Close()
+	const strict = "outlier_detection: {consecutive_5xx: 1, max_ejection_percent: 100}\n"
+	for more, local := range map[string]bool{
+		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": true, "": false,
+	} {
+		r := newRig(t, nil)
+		r.add(at(a, strict+more))
+		r.Start()
+		c := r.Cluster("c").Current()
+		h := c.Sets()[0].Hosts[0]
+		_, err := c.Connect(context.Background(), h, DefaultPriority, transport.Options{})
+		var failed *transport.Error
+		if !errors.As(err, &failed) || failed.Local != local || failed.Timeout {
+			t.Errorf("%q: error %v, want one that is local: %t", more, err, local)
+		}
+		want := uint64(1)
+		if local {
+			want = 0
+		}
+		r.check("cluster.c.", map[string]uint64{
+			"upstream_cx_total": 1, "upstream_cx_active": 0, "upstream_cx_connect_fail": 1, "upstream_cx_connect_timeout": 0,
+			"outlier_detection.ejections_enforced_total": want,
+		})
+		if s := &h.Stats; s.CxConnectFail.Value() != 1 || s.CxActive.Value() != 0 {
+			t.Errorf("%q: the host counts %v", more, s.All())
+		}
+		if ejected := h.Flags()&host.FailedOutlierCheck != 0; ejected == local {
+			t.Errorf("%q: ejected %t", more, ejected)
+		}
+		if n := c.Breakers(DefaultPriority).Connections.Current(); n != 0 {
+			t.Errorf("%q: %d connections are held", more, n)
+		}
+	}
 }
 
 func TestClusterThatCannotConnectIsRefused(t *testing.T) {

@@ -43,16 +43,21 @@ func (c *Cluster) ConnEstablished(h *host.Host, took time.Duration) {
 // ConnFailed notes that a started connection to h was not made. It is closed
 // then.
 func (c *Cluster) ConnFailed(h *host.Host, timeout bool) {
-	c.stats.CxConnectFail.Inc()
-	h.Stats.CxConnectFail.Inc()
-	c.stats.CxActive.Dec()
-	h.Stats.CxActive.Dec()
+	c.countConnFailed(h)
 	if timeout {
 		c.stats.CxConnectTimeout.Inc()
 		h.ReportResult(host.ConnectTimeout, 0)
 		return
 	}
 	h.ReportResult(host.ConnectFailed, 0)
+}
+
+// countConnFailed counts a connection that was not made. It says nothing of the host.
+func (c *Cluster) countConnFailed(h *host.Host) {
+	c.stats.CxConnectFail.Inc()
+	h.Stats.CxConnectFail.Inc()
+	c.stats.CxActive.Dec()
+	h.Stats.CxActive.Dec()
 }
 
 // ConnEnd is how an established connection ended.

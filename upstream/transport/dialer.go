@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -44,7 +45,10 @@ type Error struct {
 	Address string // of the host
 	Stage   Stage
 	Timeout bool // the connect timeout of the cluster passed
-	Err     error
+	// Local tells that this machine had no descriptor, buffer, port or source
+	// address for the connection, which says nothing of the host.
+	Local bool
+	Err   error
 }
 
 // Error returns a text without secrets.
@@ -156,11 +160,17 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 	if err == nil {
 		return conn, nil
 	}
-	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Err: err}
+	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Local: local(stage, err), Err: err}
 	if context.Cause(ctx) == late || expired(err) && !sameDeadline(caller, ctx) {
-		e.Timeout, e.Err = true, late
+		e.Timeout, e.Local, e.Err = true, false, late
 	}
 	return nil, e
+}
+
+// local tells whether err is a lack of this machine.
+func local(s Stage, err error) bool {
+	return s != Handshake && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.EADDRNOTAVAIL))
 }
 
 // expired tells whether err is of a deadline. The net package works with the
@@ -189,7 +199,7 @@ func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a host.Address) (n
 	}
 	conn, stage, err := d.connect(ctx, h, a, s, o)
 	if err != nil {
-		return nil, &Error{Cluster: d.cluster.Name, Address: a.String(), Stage: stage, Err: err}
+		return nil, &Error{Cluster: d.cluster.Name, Address: a.String(), Stage: stage, Local: local(stage, err), Err: err}
 	}
 	return conn, nil
 }
