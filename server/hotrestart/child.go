@@ -54,7 +54,7 @@ func Dial(cfg Config, heir Heir) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hotrestart: socket %s: %w", addr.Name, err)
 	}
-	c := &Child{heir: heir, link: &link{conn, cfg.Timeout}}
+	c := &Child{heir: heir, link: &link{conn: conn, timeout: cfg.Timeout}}
 	if err := c.greet(cfg.Epoch); err != nil {
 		return nil, errors.Join(fmt.Errorf("hotrestart: socket %s: %w", addr.Name, err), conn.Close())
 	}

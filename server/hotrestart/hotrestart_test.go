@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -237,11 +238,22 @@ func TestWholeLife(t *testing.T) {
 	if asked := w.process.done(); asked != "sockets admin stats stats drain terminate stats" {
 		t.Errorf("the parent was asked for %s", asked)
 	}
+	c.Close()
+	for linked := true; linked; runtime.Gosched() {
+		w.mu.Lock()
+		linked = w.link != nil
+		w.mu.Unlock()
+	}
 	w.stop()
 	select {
 	case <-w.process.lost:
 		t.Error("a successor that ended its parent counts as lost")
 	default:
+	}
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	if text := w.log.String(); text != "" {
+		t.Errorf("an orderly hand-over was logged:\n%s", text)
 	}
 }
 
@@ -522,7 +534,7 @@ func TestUnwantedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &link{conn, time.Minute}
+	l := &link{conn: conn, timeout: time.Minute}
 	if err := l.send(askHello, hello{1, false}.append(nil), r, r); err != nil {
 		t.Fatal(err)
 	}
@@ -586,4 +598,14 @@ func FuzzHead(f *testing.F) {
 			t.Errorf("%x reads as %+v", b, h)
 		}
 	})
+}
+
+// TestStoppedLinkReadsNothing stops a link before a read sets its deadline.
+func TestStoppedLinkReadsNothing(t *testing.T) {
+	w := newWorld(t)
+	l := w.dial(Heir{}).link
+	l.stop()
+	if _, err := l.receive(0); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -3,8 +3,10 @@ package hotrestart
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -14,6 +16,7 @@ import (
 type link struct {
 	conn    *net.UnixConn
 	timeout time.Duration // for the rest of a message that has begun, and for writing one
+	stopped atomic.Bool   // nothing is read any more
 }
 
 // message is what was received. Its files belong to the receiver.
@@ -122,10 +125,19 @@ func unexpected(err error) error {
 	return err
 }
 
+// stop ends the read that goes on and refuses all further ones.
+func (l *link) stop() {
+	l.stopped.Store(true)
+	_ = l.conn.SetReadDeadline(time.Unix(1, 0)) // fails if it is closed
+}
+
 // read reads some bytes and takes the files that come with them.
 func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 	if err := l.conn.SetReadDeadline(until); err != nil {
 		return 0, err
+	}
+	if l.stopped.Load() { // perhaps before the deadline was set
+		return 0, os.ErrDeadlineExceeded
 	}
 	oob := make([]byte, rightsRoom())
 	n, oobn, flags, _, err := l.conn.ReadMsgUnix(b, oob)
@@ -137,7 +149,7 @@ func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 		}
 	}
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, io.EOF):
 		return n, err
 	case n == 0:
 		return 0, errEnd

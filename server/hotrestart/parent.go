@@ -111,14 +111,14 @@ func (p *Parent) Run(ctx context.Context, process Process) error {
 		}
 		served.Go(func() {
 			defer c.Close()
-			stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
-			defer stop()
+			l := &link{conn: c, timeout: p.cfg.Timeout}
+			defer context.AfterFunc(ctx, l.stop)()
 			defer func() {
 				if v := recover(); v != nil {
 					p.cfg.Log.Error("hot restart: recovered from a panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 				}
 			}()
-			if err := p.serve(&link{c, p.cfg.Timeout}, process); err != nil && !errors.Is(err, errEnd) && ctx.Err() == nil {
+			if err := p.serve(l, process); err != nil && !errors.Is(err, errEnd) && ctx.Err() == nil {
 				p.cfg.Log.Warn("hot restart: successor", "error", err)
 			}
 		})
