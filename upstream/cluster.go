@@ -225,6 +225,10 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 		Check: *hc, Cluster: c.config.Name, Product: c.env.product, Stats: healthStats(c.scope),
 		Traffic: func() bool { return c.stats.CxTotal.Total() > 0 },
 		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone,
+		IsLocal: func(err error) bool {
+			var failed *transport.Error
+			return errors.As(err, &failed) && failed.Local
+		},
 	}
 	if hc.Kind == config.CustomCheck && c.env.custom != nil {
 		prober, err := c.env.custom(c.config)

@@ -157,6 +157,37 @@ func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
 	}
 }
 
+// TestLackOfThisMachineFailsNoCheck checks a host once for want of a source
+// address, and once though nobody listens. A cluster gets ready in both cases.
+func TestLackOfThisMachineFailsNoCheck(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := l.Addr().(*net.TCPAddr)
+	_ = l.Close()
+	const checked = `common_lb_config: {ignore_new_hosts_until_first_hc: true}
+health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
+`
+	for more, want := range map[string]host.Flags{
+		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": host.FailedActiveHC | host.PendingActiveHC,
+		"": host.FailedActiveHC,
+	} {
+		r := newRig(t, nil)
+		r.add(at(a, checked+more))
+		r.Start()
+		select {
+		case <-r.Ready():
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%q: the cluster never gets ready", more)
+		}
+		if got := r.Cluster("c").Current().Sets()[0].Hosts[0].Flags(); got != want {
+			t.Errorf("%q: flags %s, want %s", more, got, want)
+		}
+		r.check("cluster.c.health_check.", map[string]uint64{"attempt": 1, "success": 0, "failure": 1, "network_failure": 1})
+	}
+}
+
 func TestClusterThatCannotConnectIsRefused(t *testing.T) {
 	r := newRig(t, nil)
 	_, err := r.AddOrUpdate(parse(t, static("c", 1, `transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext,

@@ -40,6 +40,9 @@ const (
 	Network      // no connection, or it broke
 	Timeout      // no answer in time
 	Passive      // a normal request was told that the host is to be taken as failed
+	// Local is a check that could not be made for a lack of this machine. It counts
+	// as a failed one but says nothing of the host, whose state stays as it is.
+	Local
 )
 
 // Outcome is how a check ended.
@@ -88,6 +91,9 @@ type Config struct {
 	// Dial connects to a host, including TLS where the host wants it. Nil dials
 	// in plain text.
 	Dial func(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error)
+	// IsLocal tells whether an error of Dial is a lack of this machine, not of the
+	// host. Nil means that none is.
+	IsLocal func(error) bool
 	// Custom makes the probers of a custom check.
 	Custom func(h *host.Host) Prober
 	// Traffic tells whether the cluster ever had traffic; as long as it had none
@@ -133,6 +139,9 @@ func New(c Config) (*Checker, error) {
 	}
 	if c.Done == nil {
 		c.Done = func(Report) {}
+	}
+	if c.IsLocal == nil {
+		c.IsLocal = func(error) bool { return false }
 	}
 	if c.Dial == nil {
 		c.Dial = func(ctx context.Context, _ *host.Host, a host.Address) (net.Conn, error) {
@@ -248,6 +257,14 @@ func (k *Checker) ReportImmediateFailure(h *host.Host) {
 	if s != nil {
 		s.passive()
 	}
+}
+
+// unreachable returns the outcome of a check that ended with an error.
+func (c *Config) unreachable(err error) Outcome {
+	if c.IsLocal(err) {
+		return Outcome{Kind: Local}
+	}
+	return Outcome{Kind: Network}
 }
 
 // delay returns the time to the next check.

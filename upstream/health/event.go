@@ -157,7 +157,7 @@ func (k Kind) failureType() string {
 	switch k {
 	case Passive:
 		return "PASSIVE"
-	case Network:
+	case Network, Local:
 		return "NETWORK"
 	case Timeout:
 		return "NETWORK_TIMEOUT"

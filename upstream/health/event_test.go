@@ -54,6 +54,8 @@ func TestEvents(t *testing.T) {
 		{"threshold", quiet, 0, []*Outcome{ok, broken, broken, broken, broken}, "|||ejected:NETWORK||"},
 		{"timeout", quiet, 0, []*Outcome{ok, nil, nil, nil}, "|||ejected:NETWORK_TIMEOUT|"},
 		{"degraded", quiet, 0, []*Outcome{ok, shaky, shaky, ok}, "|degraded||recovered|"},
+		{"lack-of-this-machine", quiet, host.FailedActiveHC, []*Outcome{lacking, lacking, ok}, "||added:first|"},
+		{"lack-told", all, host.FailedActiveHC, []*Outcome{lacking, bad, lacking}, "failed:NETWORK:first|failed:ACTIVE:first|failed:NETWORK|"},
 		{"all", all, 0, []*Outcome{ok, bad, bad, ok, ok}, "passed|ejected:ACTIVE failed:ACTIVE|failed:ACTIVE|passed|added passed|"},
 	}
 	for _, tt := range tests {

@@ -66,7 +66,7 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 	resp, err := p.transport.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		p.Close() // a connection that hangs must not serve the next check
-		return Outcome{Kind: Network}
+		return p.c.unreachable(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxGRPCAnswer+1))

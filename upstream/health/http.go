@@ -63,7 +63,7 @@ func (p *httpProber) Probe(ctx context.Context) Outcome {
 	resp, err := p.transport.RoundTrip(p.request(ctx))
 	if err != nil {
 		p.Close() // a connection that hangs must not serve the next check
-		return Outcome{Kind: Network}
+		return p.c.unreachable(err)
 	}
 	defer resp.Body.Close()
 	o, err := p.judge(resp)

@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -481,4 +482,25 @@ func TestMovedHost(t *testing.T) {
 		t.Errorf("after the move: %+v", o)
 	}
 	p.Close()
+}
+
+// TestNoConnectionForALackOfThisMachine looks at what each prober makes of an
+// error of Dial.
+func TestNoConnectionForALackOfThisMachine(t *testing.T) {
+	lack, refused := errors.New("no descriptors"), errors.New("refused")
+	for _, check := range []config.HealthCheck{
+		{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/"}},
+		{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/", HTTP2: true}},
+		{Kind: config.TCPCheck}, {Kind: config.GRPCCheck},
+	} {
+		for err, want := range map[error]Kind{lack: Local, refused: Network} {
+			p := proberFor(t, Config{
+				Check: check, IsLocal: func(err error) bool { return errors.Is(err, lack) },
+				Dial: func(context.Context, *host.Host, host.Address) (net.Conn, error) { return nil, err },
+			}, hostAt("10.0.0.1:80"))
+			if got := probe(t, p); got != (Outcome{Kind: want}) {
+				t.Errorf("check %d, http2 %t, %v: outcome %+v, want kind %d", check.Kind, check.HTTP.HTTP2, err, got, want)
+			}
+		}
+	}
 }

@@ -97,7 +97,11 @@ func (s *session) check() {
 		return
 	}
 	s.cancel = nil
-	s.timer.Reset(s.k.delay(s.host, o.Kind == Passed, t))
+	passed := o.Kind == Passed
+	if o.Kind == Local {
+		passed = s.host.Flags()&host.FailedActiveHC == 0 // as if it had found what is known
+	}
+	s.timer.Reset(s.k.delay(s.host, passed, t))
 }
 
 // passive notes a failure that was not found by a check.
@@ -123,6 +127,9 @@ func (s *session) tell(r Report, events []Event) {
 
 // apply changes counts and flags by an outcome. s.mu is held.
 func (s *session) apply(o Outcome) (Transition, []Event) {
+	if o.Kind == Local {
+		return Unchanged, s.unchecked()
+	}
 	before, first := s.host.Flags(), s.first
 	var pending bool
 	if o.Kind == Passed {
@@ -146,6 +153,16 @@ func (s *session) apply(o Outcome) (Transition, []Event) {
 		return ChangePending, events
 	}
 	return Unchanged, events
+}
+
+// unchecked counts a check that could not be made. s.mu is held.
+func (s *session) unchecked() []Event {
+	s.k.c.Stats.Failure.Inc()
+	s.k.c.Stats.NetworkFailure.Inc()
+	if s.k.c.Log == nil || !s.k.c.Check.AlwaysLogFailures {
+		return nil
+	}
+	return []Event{{Kind: CheckFailed, Time: time.Now(), Host: s.host, Failure: Local, First: s.first}}
 }
 
 // passed applies a good check and tells whether a threshold is still to be

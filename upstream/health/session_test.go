@@ -82,6 +82,7 @@ var (
 	retriable = &Outcome{Kind: Active, Retriable: true}
 	broken    = &Outcome{Kind: Network}
 	shaky     = &Outcome{Degraded: true}
+	lacking   = &Outcome{Kind: Local}
 )
 
 // TestResults writes down, check by check, the time since the start, the flags
@@ -139,6 +140,28 @@ func TestResults(t *testing.T) {
 0s /failed_active_hc 2
 20s /failed_active_hc 1
 23s healthy 2`},
+		{"a lack of this machine fails nobody", 0, []*Outcome{ok, lacking, lacking, lacking, lacking, ok}, `
+0s healthy 0
+10s healthy 0
+20s healthy 0
+30s healthy 0
+40s healthy 0
+50s healthy 0`},
+		{"nor does it count in a row", 0, []*Outcome{broken, broken, lacking, broken}, `
+0s healthy 1
+5s healthy 1
+10s healthy 0
+20s /failed_active_hc 2`},
+		{"nor is it a first result", host.FailedActiveHC | host.PendingActiveHC, []*Outcome{lacking, lacking, ok, ok}, `
+0s /failed_active_hc/pending_active_hc 0
+20s /failed_active_hc/pending_active_hc 0
+40s healthy 2
+50s healthy 0`},
+		{"nor does it undo a good one", host.FailedActiveHC, []*Outcome{bad, ok, lacking, ok}, `
+0s /failed_active_hc 0
+20s /failed_active_hc 1
+23s /failed_active_hc 0
+43s healthy 2`},
 		{"asks to be excluded", 0, []*Outcome{{Kind: Active, Exclude: true}, ok, ok}, `
 0s /failed_active_hc/excluded_via_immediate_hc_fail 2
 20s /failed_active_hc/excluded_via_immediate_hc_fail 1
@@ -198,13 +221,13 @@ func TestResults(t *testing.T) {
 func TestCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
-		p := &script{steps: []*Outcome{ok, bad, broken, nil, ok}}
+		p := &script{steps: []*Outcome{ok, bad, broken, nil, ok, lacking}}
 		k, _ := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { return p }})
 		k.Add(testHost())
-		time.Sleep(72 * time.Second) // checks at 0, 10, 30, 50, 71
+		time.Sleep(75 * time.Second) // checks at 0, 10, 30, 50, 71, 74
 		k.Close()
 		got := []int64{c.attempt.get(), c.success.get(), c.failure.get(), c.network.get(), c.passive.get()}
-		if want := []int64{5, 2, 3, 2, 0}; !slices.Equal(got, want) {
+		if want := []int64{6, 2, 4, 3, 0}; !slices.Equal(got, want) {
 			t.Errorf("attempt, success, failure, network, passive = %v, want %v", got, want)
 		}
 	})

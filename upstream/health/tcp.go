@@ -38,7 +38,7 @@ func (p *tcpProber) Probe(ctx context.Context) Outcome {
 	if p.conn == nil {
 		conn, err := p.c.Dial(ctx, p.host, p.at)
 		if err != nil {
-			return Outcome{Kind: Network}
+			return p.c.unreachable(err)
 		}
 		p.conn = conn
 	}
