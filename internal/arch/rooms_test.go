@@ -57,6 +57,7 @@ func rooms() []room {
 
 		{"internal/arch", nil},
 		{"internal/cacheline", nil},
+		{"internal/dirwatch", nil},
 		{"internal/golden", nil},
 		{"internal/invariants", nil},
 		{"internal/logfile", nil},
@@ -72,7 +73,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/cacheline", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
+	return []string{"internal/cacheline", "internal/dirwatch", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
 }
 
 // testOnly lists rooms that only test files import.

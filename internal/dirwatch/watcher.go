@@ -1,0 +1,235 @@
+package dirwatch
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// lookAgain is how often directories are compared with what is watched. Most
+// losses of a directory are told of and need no look; a link above it that
+// changes, a mount over it and its return are not.
+const lookAgain = time.Second
+
+// Event is a change in a directory.
+type Event struct {
+	Dir string // as it was added
+	// Name is what changed in it. Empty: the directory is another one now, or
+	// changes may have been missed, so anything may be different.
+	Name string
+	// Came says that the name is new there: made, or moved into its place.
+	Came bool
+}
+
+// Watcher tells of changes in directories. Make it with [Start]. Its methods are
+// safe for concurrent use.
+type Watcher struct {
+	log  *slog.Logger
+	tell func(Event)
+
+	stop, ended chan struct{}
+
+	mu     sync.Mutex        // guards what follows
+	notify *fsnotify.Watcher // nil: the system has no more; set by Start and run alone
+	dirs   map[string]*place
+}
+
+// place is what is watched for a directory.
+type place struct {
+	uses int
+	real string // its path without links; empty: nothing is watched
+	info fs.FileInfo
+}
+
+// Start begins to watch, so far nothing. The function tell is called for each
+// change, one at a time, without a lock held; it must not call Close.
+func Start(log *slog.Logger, tell func(Event)) *Watcher {
+	w := &Watcher{log: log, tell: tell, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
+	var err error
+	if w.notify, err = fsnotify.NewWatcher(); err != nil {
+		log.Warn("cannot watch directories yet", "error", err.Error())
+	}
+	go w.run(w.notify)
+	return w
+}
+
+// Close stops watching. When it returns nothing is told any more.
+func (w *Watcher) Close() {
+	close(w.stop)
+	<-w.ended
+}
+
+// Add begins to watch a directory. An error says that it cannot be watched now;
+// it is watched as soon as it can, and that is told. What is added twice is to be
+// removed twice.
+func (w *Watcher) Add(dir string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.dirs[dir]; p != nil {
+		p.uses++
+		return nil
+	}
+	p := &place{uses: 1}
+	w.dirs[dir] = p
+	return w.watchLocked(dir, p)
+}
+
+// Remove ends what one call of Add began.
+func (w *Watcher) Remove(dir string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.dirs[dir]
+	if p == nil {
+		return
+	}
+	if p.uses--; p.uses > 0 {
+		return
+	}
+	delete(w.dirs, dir)
+	w.dropLocked(p.real)
+}
+
+// watchLocked watches the directory that is at dir now. w.mu is held.
+func (w *Watcher) watchLocked(dir string, p *place) error {
+	if w.notify == nil {
+		return fmt.Errorf("dirwatch: directory %q: the system has no watch left", dir)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return fmt.Errorf("dirwatch: %w", err)
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return fmt.Errorf("dirwatch: %w", err)
+	}
+	// In this order: when it is replaced in between, the next look sees it.
+	info, err := os.Stat(real)
+	if err != nil {
+		return fmt.Errorf("dirwatch: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("dirwatch: %q is no directory", dir)
+	}
+	if err := w.notify.Add(real); err != nil {
+		return fmt.Errorf("dirwatch: directory %q: %w", dir, err)
+	}
+	p.real, p.info = real, info
+	return nil
+}
+
+// dropLocked ends the watch of a path that no directory needs. w.mu is held.
+func (w *Watcher) dropLocked(real string) {
+	for _, p := range w.dirs {
+		if p.real == real {
+			return
+		}
+	}
+	if real != "" && w.notify != nil {
+		_ = w.notify.Remove(real) // it may be gone
+	}
+}
+
+func (w *Watcher) run(notify *fsnotify.Watcher) {
+	defer close(w.ended)
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		var events chan fsnotify.Event
+		var failures chan error
+		if notify != nil {
+			events, failures = notify.Events, notify.Errors
+		}
+		select {
+		case <-w.stop:
+			if notify != nil {
+				_ = notify.Close()
+			}
+			return
+		case e := <-events:
+			w.changed(e)
+		case err := <-failures: // events may have been lost
+			w.log.Warn("watching directories", "error", err.Error())
+			w.mu.Lock()
+			var all []Event
+			for dir := range w.dirs {
+				all = append(all, Event{Dir: dir})
+			}
+			w.mu.Unlock()
+			w.tellAll(all)
+		case <-tick.C:
+			if notify == nil {
+				notify, _ = fsnotify.NewWatcher()
+				w.mu.Lock()
+				w.notify = notify
+				w.mu.Unlock()
+			}
+			w.look()
+		}
+	}
+}
+
+func (w *Watcher) tellAll(list []Event) {
+	for _, e := range list {
+		w.tell(e)
+	}
+}
+
+// changed takes an event of the system.
+func (w *Watcher) changed(e fsnotify.Event) {
+	parent, gone := filepath.Dir(e.Name), e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
+	var list []Event
+	w.mu.Lock()
+	for dir, p := range w.dirs {
+		if gone && p.real == e.Name {
+			p.real = ""
+			if w.watchLocked(dir, p) == nil {
+				list = append(list, Event{Dir: dir})
+			}
+		} else if p.real == parent {
+			list = append(list, Event{Dir: dir, Name: filepath.Base(e.Name), Came: e.Has(fsnotify.Create)})
+		}
+	}
+	w.mu.Unlock()
+	w.tellAll(list)
+}
+
+// look compares what is at each place with what is watched.
+func (w *Watcher) look() {
+	var list []Event
+	w.mu.Lock()
+	for _, p := range w.dirs {
+		if p.real == "" {
+			continue
+		}
+		if info, err := os.Stat(p.real); err != nil || !os.SameFile(info, p.info) {
+			w.forgetLocked(p)
+		}
+	}
+	for dir, p := range w.dirs {
+		if p.real != "" {
+			if real, err := filepath.EvalSymlinks(dir); err == nil {
+				if real, err = filepath.Abs(real); err == nil && real == p.real {
+					continue
+				}
+			}
+			w.forgetLocked(p)
+		}
+		if w.watchLocked(dir, p) == nil {
+			list = append(list, Event{Dir: dir})
+		}
+	}
+	w.mu.Unlock()
+	w.tellAll(list)
+}
+
+// forgetLocked ends the watch of p. w.mu is held.
+func (w *Watcher) forgetLocked(p *place) {
+	real := p.real
+	p.real = ""
+	w.dropLocked(real)
+}

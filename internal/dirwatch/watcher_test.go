@@ -1,0 +1,177 @@
+package dirwatch
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// log collects what is told.
+type log struct {
+	t *testing.T
+	*Watcher
+
+	mu   sync.Mutex // guards told
+	told []Event
+}
+
+func start(t *testing.T) *log {
+	l := &log{t: t}
+	l.Watcher = Start(slog.New(slog.DiscardHandler), func(e Event) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.told = append(l.told, e)
+	})
+	t.Cleanup(l.Close)
+	return l
+}
+
+// expect does something and waits until e was told, once more than before.
+func (l *log) expect(e Event, do func() error) {
+	l.t.Helper()
+	count := func() (n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, x := range l.told {
+			if x == e {
+				n++
+			}
+		}
+		return n
+	}
+	before := count()
+	if err := do(); err != nil {
+		l.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); count() == before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("%+v was not told", e)
+		}
+	}
+}
+
+func write(path string) func() error {
+	return func() error { return os.WriteFile(path, []byte("x"), 0o600) }
+}
+
+func all(steps ...func() error) func() error {
+	return func() error {
+		for _, step := range steps {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func remove(dir string) func() error { return func() error { return os.RemoveAll(dir) } }
+func mkdir(dir string) func() error  { return func() error { return os.MkdirAll(dir, 0o700) } }
+func link(to, at string) func() error {
+	return func() error {
+		if err := os.Symlink(to, at+".next"); err != nil {
+			return err
+		}
+		return os.Rename(at+".next", at)
+	}
+}
+
+func TestRemovedDirectoryIsFollowed(t *testing.T) {
+	for _, parentToo := range []bool{false, true} {
+		t.Run(fmt.Sprint(parentToo), func(t *testing.T) {
+			parent := t.TempDir()
+			dir := filepath.Join(parent, "d")
+			file := filepath.Join(dir, "f")
+			l := start(t)
+			if parentToo {
+				if err := l.Add(parent); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := mkdir(dir)(); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Add(dir); err != nil {
+				t.Fatal(err)
+			}
+			came := Event{Dir: dir, Name: "f", Came: true}
+			l.expect(came, write(file))
+			l.expect(Event{Dir: dir}, all(remove(dir), mkdir(dir)))
+			l.expect(came, write(file))
+			l.expect(Event{Dir: dir}, all(func() error { return os.Rename(dir, dir+".old") }, mkdir(dir)))
+			l.expect(came, write(file))
+			if parentToo {
+				l.expect(Event{Dir: parent, Name: "d"}, remove(dir))
+			}
+		})
+	}
+}
+
+func TestDirectoryThatComesLater(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	l := start(t)
+	if l.Add(dir) == nil {
+		t.Error("a missing directory is no error")
+	}
+	l.expect(Event{Dir: dir}, mkdir(dir))
+	l.expect(Event{Dir: dir, Name: "f", Came: true}, write(filepath.Join(dir, "f")))
+	plain := filepath.Join(dir, "f")
+	if l.Add(plain) == nil {
+		t.Error("a file is watched as a directory")
+	}
+	l.expect(Event{Dir: plain}, all(remove(plain), mkdir(plain)))
+}
+
+// TestLinksAreFollowed also watches one directory by two paths.
+func TestLinksAreFollowed(t *testing.T) {
+	root := t.TempDir()
+	one, two, current := filepath.Join(root, "one"), filepath.Join(root, "two"), filepath.Join(root, "current")
+	if err := all(mkdir(one), mkdir(two), link("one", current))(); err != nil {
+		t.Fatal(err)
+	}
+	l := start(t)
+	for _, dir := range []string{current, one} {
+		if err := l.Add(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.expect(Event{Dir: current, Name: "f", Came: true}, write(filepath.Join(one, "f")))
+	l.expect(Event{Dir: one, Name: "g", Came: true}, write(filepath.Join(current, "g")))
+	l.expect(Event{Dir: current}, link("two", current))
+	l.expect(Event{Dir: current, Name: "h", Came: true}, write(filepath.Join(two, "h")))
+	l.expect(Event{Dir: one, Name: "i", Came: true}, write(filepath.Join(one, "i")))
+}
+
+func TestRemovedWatchesTellNothing(t *testing.T) {
+	root := t.TempDir()
+	a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
+	l := start(t)
+	for _, dir := range []string{a, a, b} {
+		if err := mkdir(dir)(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Add(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Remove(a) // was added twice
+	l.expect(Event{Dir: a, Name: "f", Came: true}, write(filepath.Join(a, "f")))
+	l.Remove(a)
+	l.Remove(a)
+	// What happens in b later is told later.
+	l.expect(Event{Dir: b, Name: "g", Came: true}, all(write(filepath.Join(a, "g")), write(filepath.Join(b, "g"))))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.ContainsFunc(l.told, func(e Event) bool { return e.Dir == a && e.Name == "g" }) {
+		t.Errorf("%+v told of a directory that was removed", l.told)
+	}
+}
