@@ -9,50 +9,30 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/fsnotify/fsnotify"
-
+	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // followFile leads what a file says to s until ctx is done: at once, and again
 // whenever a file is moved into its place, or anything is moved into the
-// directory to watch.
+// directory to watch, or that directory is another one than before.
 func (c *Client) followFile(ctx context.Context, src *config.ConfigSource, s *subscription) {
-	w := &fileWatch{dir: filepath.Dir(src.Path), file: filepath.Clean(src.Path), moved: make(chan struct{}, 1)}
+	w := &fileWatch{dir: filepath.Dir(src.Path), file: filepath.Base(src.Path), moved: make(chan struct{}, 1)}
 	if src.WatchedDirectory != "" {
 		w.dir, w.file = src.WatchedDirectory, ""
 	}
 	w.dir = filepath.Clean(w.dir)
-	const again = 5 * time.Second
-	retry := time.NewTimer(again)
-	defer retry.Stop()
-	for first := true; ; first = false {
-		err := c.files.watch(w)
-		if err == nil {
-			retry.Stop()
-			defer c.files.leave(w)
-			c.readFile(src.Path, s)
-			break
-		}
-		if first { // the file may be there though its directory cannot be watched
-			c.log.Warn("cannot watch directory", "directory", w.dir, "error", err.Error())
-			c.readFile(src.Path, s)
-		}
-		retry.Reset(again)
-		select {
-		case <-ctx.Done():
-			return
-		case <-retry.C:
-		}
+	if err := c.files.watch(w); err != nil { // the file may be there though its directory cannot be watched
+		c.log.Warn("cannot watch directory yet", "directory", w.dir, "error", err.Error())
 	}
+	defer c.files.leave(w)
 	for {
+		c.readFile(src.Path, s)
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.moved:
-			c.readFile(src.Path, s)
 		}
 	}
 }
@@ -105,7 +85,7 @@ func readAtMost(path string, most int) ([]byte, error) {
 // fileWatch waits for moves in a directory.
 type fileWatch struct {
 	dir   string
-	file  string        // the place that counts; empty: any
+	file  string        // the name that counts; empty: any
 	moved chan struct{} // holds one note
 }
 
@@ -114,100 +94,48 @@ type files struct {
 	log *slog.Logger
 
 	mu      sync.Mutex // guards what follows
-	watcher *fsnotify.Watcher
-	ended   chan struct{} // closed when the goroutine of watcher ended
-	waiting map[string][]*fileWatch
+	watcher *dirwatch.Watcher
+	waiting map[*fileWatch]struct{}
 }
 
-// watch begins to note moves. While anybody waits a goroutine runs.
+// watch begins to note moves; an error says that it begins later. While anybody
+// waits a goroutine runs.
 func (f *files) watch(w *fileWatch) error {
-	end := func() {}
-	defer func() { end() }() // without f.mu
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.watcher == nil {
-		watcher, err := fsnotify.NewWatcher()
-		if err != nil {
-			return fmt.Errorf("xds: %w", err)
-		}
-		f.watcher, f.ended, f.waiting = watcher, make(chan struct{}), make(map[string][]*fileWatch)
-		go f.run(watcher, f.ended)
+		f.watcher, f.waiting = dirwatch.Start(f.log, f.tell), make(map[*fileWatch]struct{})
 	}
-	if err := f.watcher.Add(w.dir); err != nil {
-		end = f.endLocked()
-		return fmt.Errorf("xds: directory %q: %w", w.dir, err)
-	}
-	f.waiting[w.dir] = append(f.waiting[w.dir], w)
-	return nil
+	f.waiting[w] = struct{}{}
+	return f.watcher.Add(w.dir)
 }
 
 // leave ends a watch.
 func (f *files) leave(w *fileWatch) {
 	f.mu.Lock()
-	var rest []*fileWatch
-	for _, x := range f.waiting[w.dir] {
-		if x != w {
-			rest = append(rest, x)
-		}
+	delete(f.waiting, w)
+	f.watcher.Remove(w.dir)
+	var last *dirwatch.Watcher
+	if len(f.waiting) == 0 {
+		last, f.watcher = f.watcher, nil
 	}
-	f.waiting[w.dir] = rest
-	if len(rest) == 0 {
-		delete(f.waiting, w.dir)
-		_ = f.watcher.Remove(w.dir) // it may be gone already
-	}
-	end := f.endLocked()
 	f.mu.Unlock()
-	end()
-}
-
-// endLocked stops watching if nobody waits. What it returns is to be called
-// without f.mu.
-func (f *files) endLocked() func() {
-	if len(f.waiting) > 0 {
-		return func() {}
-	}
-	watcher, ended := f.watcher, f.ended
-	f.watcher = nil
-	return func() {
-		_ = watcher.Close()
-		<-ended
+	if last != nil {
+		last.Close()
 	}
 }
 
-func (f *files) run(watcher *fsnotify.Watcher, ended chan struct{}) {
-	defer close(ended)
-	for {
-		select {
-		case e, ok := <-watcher.Events:
-			if !ok {
-				return
-			}
-			if e.Has(fsnotify.Create) {
-				f.tell(filepath.Dir(e.Name), filepath.Clean(e.Name))
-			}
-		case err, ok := <-watcher.Errors:
-			if !ok {
-				return
-			}
-			f.log.Warn("watching discovery files", "error", err.Error())
-			f.tell("", "") // events may have been lost
-		}
-	}
-}
-
-// tell notes that something was moved to a name in dir; no dir is all of them.
-func (f *files) tell(dir, name string) {
+// tell notes a change for those who wait for it.
+func (f *files) tell(e dirwatch.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for d, list := range f.waiting {
-		for _, w := range list {
-			if dir != "" && (d != dir || w.file != "" && w.file != name) {
-				continue
-			}
-			select {
-			case w.moved <- struct{}{}:
-			default:
-			}
+	for w := range f.waiting {
+		if w.dir != e.Dir || e.Name != "" && (!e.Came || w.file != "" && w.file != e.Name) {
+			continue
+		}
+		select {
+		case w.moved <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -203,6 +203,38 @@ func TestWatchedDirectoryAndWireFile(t *testing.T) {
 	eventually(t, "version", "two", d.m.Version)
 }
 
+// TestDirectoryOfFilesIsMadeAgain removes the directory of a file, and makes it
+// again, with a file in it from the start and with one that is moved there.
+func TestDirectoryOfFilesIsMadeAgain(t *testing.T) {
+	for name, watched := range map[string]bool{"parent": false, "watched": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "d")
+			cds := filepath.Join(dir, "cds.yaml")
+			src := config.ConfigSource{Kind: config.SourcePath, Path: cds}
+			if watched {
+				src.WatchedDirectory = dir
+			}
+			again := func(version string) {
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				put(t, cds, "version_info: "+version+"\n")
+			}
+			d := newOnDisk(t, src, nil, dir) // there is no directory yet
+			eventually(t, "stats", "update_failure=1", func() string { return d.counts("cluster_manager.cds.update_failure") })
+			for _, version := range []string{"a", "b", "c"} {
+				again(version)
+				eventually(t, "version", version, d.m.Version)
+				put(t, cds, "version_info: "+version+"2\n")
+				eventually(t, "version", version+"2", d.m.Version)
+			}
+		})
+	}
+}
+
 func TestFileBeyondTheLimit(t *testing.T) {
 	dir := t.TempDir()
 	cds := filepath.Join(dir, "cds.yaml")
