@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
 )
 
 // settleTime is how long files must be left alone before they are read:
@@ -36,14 +36,17 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 	if len(files) == 0 {
 		return nil
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("server: %w", err)
-	}
+	changed := make(chan struct{}, 1)
+	watcher := dirwatch.Start(s.log, func(dirwatch.Event) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
 	defer watcher.Close()
 	for _, file := range files {
 		if err := watcher.Add(filepath.Dir(file)); err != nil {
-			s.log.Warn("cannot watch directory; signal HUP reads files again", "directory", filepath.Dir(file), "error", err)
+			s.log.Warn("cannot watch directory yet; signal HUP reads files again", "directory", filepath.Dir(file), "error", err)
 		}
 	}
 	seen := "" // files may have changed since they were read
@@ -62,17 +65,8 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, ok := <-watcher.Events:
-			if !ok {
-				return nil
-			}
+		case <-changed:
 			wait()
-		case err, ok := <-watcher.Errors:
-			if !ok {
-				return nil
-			}
-			s.log.Warn("watching files", "error", err)
-			wait() // events may have been lost
 		case <-settled.C:
 			since = time.Time{}
 			if now := stamps(files); now != seen {

@@ -490,6 +490,41 @@ func TestSymlinkSwap(t *testing.T) {
 	}
 }
 
+// TestDirectoryOfTheLinkIsMadeAgain removes the directory that holds the link to
+// a tree, and makes it again with a link to another tree in it.
+func TestDirectoryOfTheLinkIsMadeAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	current := filepath.Join(dir, "current")
+	l := mustNew(t, Config{Layers: []Layer{{Name: "a", Kind: Disk, SymlinkRoot: current}}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- l.Run(ctx) }() // there is no directory yet
+	for _, value := range []string{"1", "2", "3"} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(tree(t, map[string]string{"k": value}), current); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			got, _ := l.Snapshot().Get("k")
+			if got == value {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("k = %q, want %q", got, value)
+			}
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRunWithoutDiskReturns(t *testing.T) {
 	l := mustNew(t, Config{Layers: []Layer{{Name: "a", Kind: Admin}}})
 	if err := l.Run(context.Background()); err != nil {

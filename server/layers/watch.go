@@ -2,16 +2,16 @@ package layers
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
-	"github.com/fsnotify/fsnotify"
+	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
 )
 
 // Run watches the symlink roots of disk layers and builds a new snapshot
-// whenever something is moved into the place of one of them. Edits below a
-// root are not noticed: a tree is published by replacing the link. Run returns
-// nil when ctx is done, at once when there is no disk layer.
+// whenever something is moved into the place of one of them, or the directory of
+// one is another one than before. Edits below a root are not noticed: a tree is
+// published by replacing the link. Run returns nil when ctx is done, at once when
+// there is no disk layer.
 func (l *Loader) Run(ctx context.Context) error {
 	roots := make(map[string]bool)
 	for _, layer := range l.cfg.Layers {
@@ -22,14 +22,19 @@ func (l *Loader) Run(ctx context.Context) error {
 	if len(roots) == 0 {
 		return nil
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("layers: %w", err)
-	}
+	changed := make(chan struct{}, 1)
+	watcher := dirwatch.Start(l.cfg.Log, func(e dirwatch.Event) {
+		if e.Name == "" || e.Came && roots[filepath.Join(e.Dir, e.Name)] {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	})
 	defer watcher.Close()
 	for root := range roots {
 		if err := watcher.Add(filepath.Dir(root)); err != nil {
-			l.cfg.Log.Warn("cannot watch runtime directory", "directory", filepath.Dir(root), "error", err.Error())
+			l.cfg.Log.Warn("cannot watch runtime directory yet", "directory", filepath.Dir(root), "error", err.Error())
 		}
 	}
 	l.catchUp() // what was moved before the watch began
@@ -37,19 +42,8 @@ func (l *Loader) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case event, ok := <-watcher.Events:
-			if !ok {
-				return nil
-			}
-			if event.Has(fsnotify.Create) && roots[filepath.Clean(event.Name)] {
-				l.Reload()
-			}
-		case err, ok := <-watcher.Errors:
-			if !ok {
-				return nil
-			}
-			l.cfg.Log.Warn("watching runtime directories", "error", err.Error())
-			l.Reload() // events may have been lost
+		case <-changed:
+			l.Reload()
 		}
 	}
 }
