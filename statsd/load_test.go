@@ -258,9 +258,11 @@ func TestQuietClientsGoWhenItIsCrowded(t *testing.T) {
 	add := func() *deadlines {
 		d := &deadlines{}
 		st := &stream{l: l, conn: d}
-		if why, _ := l.conns.add(st); why != "" {
-			t.Fatal(why)
-		}
+		l.conns.await(st, func(limit string) {
+			if limit != "" {
+				t.Error(limit)
+			}
+		})
 		all = append(all, st)
 		if l.conns.crowded() {
 			l.conns.rearm()

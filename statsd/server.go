@@ -230,6 +230,7 @@ func (l *listener) halt(linger bool) {
 		for _, so := range l.sockets {
 			_ = so.conn.SetReadDeadline(time.Unix(1, 0)) // ends the wait of its reader
 		}
+		l.conns.takeWaiting()
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,153 +24,7 @@ const (
 	crowdedIdle   = 60 * time.Second
 	lengthPrefix  = 4
 	acceptedPause = 5 * time.Millisecond // after an error of accept, such as too many open files
-
-	// Clients that make a connection for each line can have many before the
-	// server gets to the first, so one that is too many waits so long.
-	placePatience = 500 * time.Millisecond
 )
-
-// connSet are the connections of a listener.
-type connSet struct {
-	total, perAddr int           // limits
-	patience       time.Duration // how long a connection waits that is one too many
-
-	// draining is set when the server stops: see stream.arm.
-	draining atomic.Bool
-	// taker gets the connections that wait for input, nil unless they are to
-	// be handed over.
-	taker atomic.Pointer[func(*stream) bool]
-
-	freed chan struct{} // holds something when a place was freed since it was looked at
-
-	mu    sync.Mutex // guards the rest
-	conns map[*stream]struct{}
-	from  map[netip.Addr]int
-	// lasting are the addresses, the invalid one for all, for whose places it
-	// is no use to wait: somebody did, and since then none was freed.
-	lasting map[netip.Addr]bool
-}
-
-func (c *connSet) init() {
-	c.patience = placePatience
-	c.freed = make(chan struct{}, 1)
-	c.conns = make(map[*stream]struct{})
-	c.from = make(map[netip.Addr]int)
-	c.lasting = make(map[netip.Addr]bool)
-}
-
-// add takes in st unless that is too many. Otherwise it says what the limit is,
-// and whose places are taken.
-func (c *connSet) add(st *stream) (limit string, whose netip.Addr) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.conns) >= c.total {
-		return "connections", netip.Addr{}
-	}
-	if st.addr.IsValid() && c.from[st.addr] >= c.perAddr {
-		return "per_address", st.addr
-	}
-	c.takeLocked(st)
-	return "", netip.Addr{}
-}
-
-// take takes in st, even if that is too many.
-func (c *connSet) take(st *stream) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.takeLocked(st)
-}
-
-// takeLocked is take with c.mu held.
-func (c *connSet) takeLocked(st *stream) {
-	if st.addr.IsValid() {
-		c.from[st.addr]++
-	}
-	c.conns[st] = struct{}{}
-}
-
-// await takes in st as soon as there is a place. It says what the limit is if
-// there is none for some time, or was none when somebody else waited. When stop
-// is closed meanwhile there is no limit any more. Only one goroutine may wait.
-func (c *connSet) await(st *stream, stop <-chan struct{}) (limit string) {
-	if limit, _ = c.add(st); limit == "" {
-		return ""
-	}
-	select {
-	case <-stop:
-		stop = nil // the limit holds for those that come after the end has begun
-	default:
-	}
-	patience := time.NewTimer(c.patience)
-	defer patience.Stop()
-	for {
-		limit, whose := c.add(st)
-		if limit == "" || c.lasts(whose) {
-			return limit
-		}
-		select {
-		case <-c.freed:
-		case <-stop:
-			c.take(st)
-			return ""
-		case <-patience.C:
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.lasting[whose] = true
-			return limit
-		}
-	}
-}
-
-// lasts reports whether it is no use to wait for a place.
-func (c *connSet) lasts(whose netip.Addr) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lasting[whose]
-}
-
-func (c *connSet) remove(st *stream) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.conns, st)
-	delete(c.lasting, netip.Addr{})
-	delete(c.lasting, st.addr)
-	select {
-	case c.freed <- struct{}{}:
-	default:
-	}
-	if st.addr.IsValid() {
-		if c.from[st.addr]--; c.from[st.addr] == 0 {
-			delete(c.from, st.addr)
-		}
-	}
-}
-
-// crowded reports whether more than half of the places are taken.
-func (c *connSet) crowded() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.conns) > c.total/2
-}
-
-// rearm makes every connection look again how long it may wait.
-func (c *connSet) rearm() {
-	c.mu.Lock()
-	all := make([]*stream, 0, len(c.conns))
-	for st := range c.conns {
-		all = append(all, st)
-	}
-	c.mu.Unlock()
-	for _, st := range all {
-		st.arm()
-	}
-}
-
-// drain lets the connections read what is there and end.
-func (c *connSet) drain() {
-	c.draining.Store(true)
-	c.rearm()
-}
 
 // stream is one connection.
 type stream struct {
@@ -283,21 +136,28 @@ func (s *Server) newStream(l *listener, c net.Conn, read []byte) *stream {
 	return st
 }
 
-// admit serves c or refuses it.
+// admit serves c or refuses it, perhaps later.
 func (s *Server) admit(l *listener, c net.Conn) {
 	st := s.newStream(l, c, nil)
-	why := ""
 	if st.addr.IsValid() && !l.allowed(st.addr) {
-		why = "address"
-	} else {
-		why = l.conns.await(st, l.stop)
-	}
-	if why != "" {
-		l.figures.end("refused", why)
-		_ = c.Close()
+		st.refuse("address")
 		return
 	}
-	st.start()
+	l.accepter.Add(1) // who waits for the accepter waits for those that it let wait
+	l.conns.await(st, func(limit string) {
+		defer l.accepter.Done()
+		if limit != "" {
+			st.refuse(limit)
+			return
+		}
+		st.start()
+	})
+}
+
+// refuse ends st, which has no place.
+func (st *stream) refuse(why string) {
+	st.l.figures.end("refused", why)
+	_ = st.conn.Close()
 }
 
 // start serves st, which has a place, in a goroutine of its own.
