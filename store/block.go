@@ -32,6 +32,15 @@ func (b *atomicBits) has(i int) bool { return b[i/64].Load()>>(i%64)&1 != 0 }
 func (b *atomicBits) set(i int)      { b[i/64].Or(1 << (i % 64)) }
 func (b *atomicBits) clear(i int)    { b[i/64].And(^uint64(1 << (i % 64))) }
 
+// setAll sets the bits that are set in other.
+func (b *atomicBits) setAll(other *bitset) {
+	for w, m := range other {
+		if m != 0 {
+			b[w].Or(m)
+		}
+	}
+}
+
 // variant tells how the values of a block are kept.
 type variant uint8
 
@@ -106,7 +115,7 @@ type block struct {
 
 	alive   atomicBits
 	special atomic.Pointer[atomicBits]   // stats without tags that may have a Series; nil: none
-	used    atomicBits                   // gauges: set although the value is 0
+	used    atomicBits                   // gauges: written before the last flush, or by a parent process
 	fresh   bitset                       // updated since the last sweep, for eviction; guarded by Store.flushMu
 	offset  [slotsPerBlock]uint32        // of the record in arena
 	owner   [slotsPerBlock]atomic.Uint32 // scope that holds the stat

@@ -190,7 +190,8 @@ func (b *block) isUsed(i int) bool {
 	case variantCounter:
 		return b.pg.total(i) != 0
 	case variantGauge, variantFloat:
-		return b.gauge(i) != 0 || b.used.has(i)
+		// A flush sets the bit in used before it takes the mark.
+		return b.gauge(i) != 0 || b.pg.touched(i) || b.used.has(i)
 	case variantText:
 		return (*b.texts.Load())[i].v.Load() != nil
 	default:

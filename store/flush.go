@@ -52,9 +52,8 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 				b.latchCounters(snap, &changed)
 			}
 		case variantGauge, variantFloat:
-			if b.pg.takeTouched(&changed, ns[i]) {
-				snap.addGauges(b, &changed)
-			}
+			b.takeGauges(&changed, ns[i])
+			snap.addGauges(b, &changed)
 		case variantHistogram:
 			if !o.SkipHistograms {
 				b.mergeHistograms(snap, &changed, ns[i])
@@ -84,6 +83,21 @@ func (b *block) latchCounters(snap *Snapshot, changed *bitset) {
 			b.latch[i] = total
 			snap.counters = append(snap.counters, counterChange{makeID(b.index, i), delta})
 		}
+	}
+}
+
+// takeGauges notes in changed which of the first n gauges of b were written
+// since the last flush, or changed by a parent process. Store.flushMu must be
+// held.
+func (b *block) takeGauges(changed *bitset, n int) {
+	// Used is set before the marks are taken, so that no reader finds neither.
+	if b.pg.eachTouched(changed, n) {
+		b.used.setAll(changed)
+		b.pg.takeTouched(changed, n)
+		b.used.setAll(changed)
+	}
+	if p := b.parents.Load(); p != nil {
+		p.take(changed)
 	}
 }
 
@@ -179,7 +193,8 @@ func (b *block) pending(i int) bool {
 	case variantCounter:
 		return b.pg.total(i) != b.latch[i]
 	case variantGauge, variantFloat:
-		return b.pg.touched(i)
+		p := b.parents.Load()
+		return b.pg.touched(i) || p != nil && p.changed.has(i)
 	}
 	return false
 }

@@ -14,19 +14,10 @@ type Gauge struct {
 }
 
 // Set makes n the value of g.
-func (g *Gauge) Set(n uint64) {
-	g.w.set(n)
-	if n == 0 {
-		markUsed(&g.w)
-	}
-}
+func (g *Gauge) Set(n uint64) { g.w.set(n) }
 
 // Add adds n to g.
-func (g *Gauge) Add(n uint64) {
-	if g.w.add(n) == n {
-		markUsed(&g.w) // it was 0: perhaps the first use
-	}
-}
+func (g *Gauge) Add(n uint64) { g.w.add(n) }
 
 // Sub subtracts n from g. Taking away more than was added is a mistake of the
 // caller; the value is then a negative number and is shown as one.
@@ -47,13 +38,6 @@ func (g *Gauge) Value() uint64 {
 	return b.gauge(i)
 }
 
-// markUsed notes that a gauge whose value is 0 was set all the same.
-func markUsed(w *word) {
-	if b, i := w.home(); !b.used.has(i) {
-		b.used.set(i)
-	}
-}
-
 // FloatGauge is a gauge that may be negative or fractional, as StatsD clients
 // send them. It is shared by any number of goroutines; its methods take no
 // lock, look up no name and never allocate.
@@ -71,11 +55,7 @@ func (g *FloatGauge) Set(x float64) error {
 	if !finite(x) {
 		return ErrNotFinite
 	}
-	v := floatWord(x)
-	g.w.set(v)
-	if v == 0 {
-		markUsed(&g.w)
-	}
+	g.w.set(floatWord(x))
 	return nil
 }
 
@@ -88,11 +68,7 @@ func (g *FloatGauge) Add(x float64) error {
 		if !finite(sum) {
 			return ErrNotFinite
 		}
-		v := floatWord(sum)
-		if g.w.swapIf(old, v) {
-			if old == 0 || v == 0 {
-				markUsed(&g.w)
-			}
+		if g.w.swapIf(old, floatWord(sum)) {
 			return nil
 		}
 	}

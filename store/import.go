@@ -133,13 +133,25 @@ func (c *Cursor) given() bool {
 }
 
 // parents are what a parent process adds to the gauges of a block.
-type parents [slotsPerBlock]atomic.Uint64
+type parents struct {
+	values  [slotsPerBlock]atomic.Uint64
+	changed atomicBits // since the last flush
+}
+
+// take adds to changed what changed since the last call.
+func (p *parents) take(changed *bitset) {
+	for w := range p.changed {
+		if p.changed[w].Load() != 0 {
+			changed[w] |= p.changed[w].Swap(0)
+		}
+	}
+}
 
 // gauge returns the value of gauge i: the own one and that of a parent.
 func (b *block) gauge(i int) uint64 {
 	v := b.pg.word(i).load()
 	if p := b.parents.Load(); p != nil {
-		v += p[i].Load()
+		v += p.values[i].Load()
 	}
 	return v
 }
@@ -253,9 +265,6 @@ func (im *Import) float(h *Handed) (err error) {
 	before := im.floats[key]
 	im.floats[key] = value
 	if g.w.swapIf(floatWord(before), floatWord(value)) { // nobody here has changed it
-		if b, _ := g.w.home(); !b.null && floatWord(value) == 0 {
-			markUsed(&g.w)
-		}
 		return nil
 	}
 	return g.Add(value - before)
@@ -289,10 +298,9 @@ func (im *Import) gauge(h *Handed) error {
 		p = new(parents)
 		b.parents.Store(p)
 	}
-	p[i].Store(h.Value)
-	w := b.pg.word(i)
-	w.add(0) // the sinks are to hear of it
-	markUsed(w)
+	p.values[i].Store(h.Value)
+	p.changed.set(i) // the sinks are to hear of it
+	b.used.set(i)
 	return nil
 }
 
@@ -300,7 +308,8 @@ func (im *Import) gauge(h *Handed) error {
 // is never imported. Nothing here has written to it. Store.mu must be held.
 func (b *block) forget(i int) {
 	if p := b.parents.Load(); p != nil {
-		p[i].Store(0)
+		p.values[i].Store(0)
+		p.changed.clear(i)
 		b.used.clear(i)
 	}
 }
@@ -320,7 +329,7 @@ func (im *Import) Close() {
 	for _, b := range s.eachBlock() {
 		p := b.parents.Swap(nil)
 		for i := range b.n {
-			if p != nil && p[i].Load() != 0 {
+			if p != nil && (p.values[i].Load() != 0 || p.changed.has(i)) {
 				b.pg.word(i).add(0)
 			}
 		}

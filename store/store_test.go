@@ -321,19 +321,40 @@ func TestUsed(t *testing.T) {
 	g2 := r.Gauge("g2", store.Accumulate)
 	g2.Inc()
 	g2.Dec()
+	g3 := r.Gauge("g3", store.Accumulate) // back at 0 with nothing that wrote a 0
+	g3.Set(5)
+	g3.Sub(5)
+	g4 := r.Gauge("g4", store.Accumulate)
+	g4.Sub(5)
+	g4.Add(5)
+	r.Gauge("g5", store.Accumulate).Add(0)
 	r.FloatGauge("f0")
 	r.FloatGauge("f1").Set(0)
+	f2 := r.FloatGauge("f2")
+	f2.Add(0.5)
+	f2.Add(-0.5)
 	st.ResetCounters()
 	v := st.View()
 	defer v.Close()
-	var got []string
-	c := v.ByName(store.Scalars)
-	for c.Next() {
-		if c.Used() {
-			got = append(got, c.Name())
+	scalars := func(usedOnly bool) (got []string) {
+		c := v.ByName(store.Scalars)
+		if usedOnly {
+			c.UsedOnly()
 		}
+		for c.Next() {
+			if c.Used() {
+				got = append(got, c.Name())
+			}
+		}
+		return got
 	}
-	equal(t, got, []string{"c1", "f1", "g1", "g2"})
+	want := []string{"c1", "f1", "f2", "g1", "g2", "g3", "g4", "g5"}
+	equal(t, scalars(false), want)
+	equal(t, scalars(true), want)
+	st.Flush(store.FlushOptions{}).Close() // takes the marks, and nothing else
+	st.Flush(store.FlushOptions{}).Close()
+	equal(t, scalars(false), want)
+	equal(t, scalars(true), want)
 	h := r.Histogram("h", store.Milliseconds)
 	used := func() bool { c, _ := v.Find("h"); return c.Used() }
 	h.Record(5)

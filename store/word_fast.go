@@ -93,8 +93,10 @@ func (w *word) home() (*block, int) {
 
 // mark notes that the shared word was written.
 func (w *word) mark(p *page) {
-	t := &p.touch[w.index(p)]
-	if *t == 0 {
+	// The offset of touch[i], if w is words[i].
+	const from = int(unsafe.Offsetof(p.touch)) - int(unsafe.Offsetof(p.words))/8
+	at := int(uintptr(unsafe.Pointer(w)) % pageSize / 8)
+	if t := (*uint8)(unsafe.Add(unsafe.Pointer(p), from+at)); *t == 0 {
 		*t = 1
 	}
 }
@@ -185,10 +187,23 @@ func takeTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
 		if atomic.LoadUint64(at) == 0 {
 			continue
 		}
-		b := atomic.SwapUint64(at, 0)
-		// Each byte is 0 or 1: gather the eight low bits.
-		dst[i/64] |= (b * 0x0102040810204080 >> 56) << (i % 64)
+		dst[i/64] |= gather(atomic.SwapUint64(at, 0)) << (i % 64)
 		any = true
+	}
+	return any
+}
+
+// gather returns the low bits of the eight bytes of b, each of which is 0 or 1.
+func gather(b uint64) uint64 { return b * 0x0102040810204080 >> 56 }
+
+// eachTouched is takeTouched that forgets nothing. It looks at the shared words
+// only, where gauges are.
+func (p *page) eachTouched(dst *bitset, n int) (any bool) {
+	for i := 0; i < n; i += 8 {
+		if b := atomic.LoadUint64((*uint64)(unsafe.Pointer(&p.touch[i]))); b != 0 {
+			dst[i/64] |= gather(b) << (i % 64)
+			any = true
+		}
 	}
 	return any
 }

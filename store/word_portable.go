@@ -67,6 +67,17 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	return any
 }
 
+// eachTouched is takeTouched that forgets nothing.
+func (p *page) eachTouched(dst *bitset, n int) (any bool) {
+	for i := range n {
+		if p.touched(i) {
+			dst[i/64] |= 1 << (i % 64)
+			any = true
+		}
+	}
+	return any
+}
+
 // touched reports whether word i was written since the last takeTouched.
 func (p *page) touched(i int) bool { return p.words[i].marked.Load() != 0 }
 
