@@ -78,15 +78,7 @@ func tlsCommon(t *tlsv3.CommonTlsContext) TLSCommon {
 		ALPN:                texts(t.GetAlpnProtocols()),
 	}
 	for _, c := range t.GetTlsCertificates() {
-		out.Certificates = append(out.Certificates, Certificate{
-			Chain:              data(c.GetCertificateChain()),
-			PrivateKey:         data(c.GetPrivateKey()),
-			PKCS12:             data(c.GetPkcs12()),
-			Password:           data(c.GetPassword()),
-			OCSPStaple:         data(c.GetOcspStaple()),
-			PrivateKeyProvider: c.GetPrivateKeyProvider().GetProviderName(),
-			WatchedDirectory:   c.GetWatchedDirectory().GetPath(),
-		})
+		out.Certificates = append(out.Certificates, compileCertificate(c))
 	}
 	for _, s := range t.GetTlsCertificateSdsSecretConfigs() {
 		out.CertificateSecrets = append(out.CertificateSecrets, *secret(s))
@@ -102,6 +94,18 @@ func tlsCommon(t *tlsv3.CommonTlsContext) TLSCommon {
 		out.ValidationSecret = secret(c.GetValidationContextSdsSecretConfig())
 	}
 	return out
+}
+
+func compileCertificate(c *tlsv3.TlsCertificate) Certificate {
+	return Certificate{
+		Chain:              data(c.GetCertificateChain()),
+		PrivateKey:         data(c.GetPrivateKey()),
+		PKCS12:             data(c.GetPkcs12()),
+		Password:           data(c.GetPassword()),
+		OCSPStaple:         data(c.GetOcspStaple()),
+		PrivateKeyProvider: c.GetPrivateKeyProvider().GetProviderName(),
+		WatchedDirectory:   c.GetWatchedDirectory().GetPath(),
+	}
 }
 
 func secret(s *tlsv3.SdsSecretConfig) *SecretSource {
@@ -144,12 +148,13 @@ func validation(v *tlsv3.CertificateValidationContext) *Validation {
 		Hashes:           texts(v.GetVerifyCertificateHash()),
 		AllowExpired:     v.GetAllowExpiredCertificate(),
 		AcceptUntrusted:  v.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED,
-		MaxVerifyDepth:   u32(v.GetMaxVerifyDepth(), 100),
+		MaxVerifyDepth:   u32(v.GetMaxVerifyDepth(), defaultVerifyDepth),
 	}
 	for _, m := range v.GetMatchTypedSubjectAltNames() {
 		out.SANs = append(out.SANs, SAN{Type: SANType(m.GetSanType()), Matcher: stringMatcher(m.GetMatcher())})
 	}
 	if len(out.SANs) == 0 { // the untyped list counts only without the typed one
+		out.UntypedSANs = len(v.GetMatchSubjectAltNames()) > 0
 		for _, m := range v.GetMatchSubjectAltNames() {
 			out.SANs = append(out.SANs, SAN{Matcher: stringMatcher(m)})
 		}

@@ -146,7 +146,7 @@ type ParsedAssignment struct {
 	Assignment *Assignment
 }
 
-// resourceKind is one of the two kinds of resources.
+// resourceKind is one of the kinds of resources.
 type resourceKind struct {
 	noun           string
 	v2Name, v3Name protoreflect.FullName

@@ -32,6 +32,7 @@ const (
 	defaultBudgetPercent   = 20.0
 	defaultRetryFloor      = 3
 	defaultMaxEjectionTime = 300 * time.Second
+	defaultVerifyDepth     = 100
 )
 
 // minTimer is the shortest timer: shorter ones that are not 0 are raised to it.

@@ -49,7 +49,8 @@ func nameField(typeURL string) string {
 	case "envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.api.v2.ClusterLoadAssignment":
 		return "cluster_name"
 	case "envoy.config.cluster.v3.Cluster", "envoy.api.v2.Cluster",
-		"envoy.service.runtime.v3.Runtime", "envoy.extensions.transport_sockets.tls.v3.Secret":
+		"envoy.service.runtime.v3.Runtime",
+		"envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.api.v2.auth.Secret":
 		return "name"
 	}
 	return ""

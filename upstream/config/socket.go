@@ -149,6 +149,7 @@ type Validation struct {
 	SPKI             []string
 	Hashes           []string
 	SANs             []SAN
+	UntypedSANs      bool // SANs are names without a type, which the resource calls deprecated
 	AllowExpired     bool
 	AcceptUntrusted  bool
 	MaxVerifyDepth   uint32 // default 100

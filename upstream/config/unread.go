@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// tlsFields lists by message which fields a [TLS] holds. Those that mean nothing
+// tlsFields lists by message which fields a [TLS] or a [Secret] holds. Those that mean nothing
 // on the client side count as held.
 func tlsFields() map[protoreflect.FullName][]protoreflect.Name {
 	name := func(m proto.Message) protoreflect.FullName { return m.ProtoReflect().Descriptor().FullName() }
@@ -38,12 +38,13 @@ func tlsFields() map[protoreflect.FullName][]protoreflect.Name {
 		name((*tlsv3.CommonTlsContext_CombinedCertificateValidationContext)(nil)): {
 			"default_validation_context", "validation_context_sds_secret_config",
 		},
+		name((*tlsv3.Secret)(nil)): {"name", "tls_certificate", "session_ticket_keys", "validation_context", "generic_secret"},
 	}
 }
 
-// unread returns the paths of the fields of a TLS context that were given and
-// that a [TLS] does not hold, in order.
-func unread(t *tlsv3.UpstreamTlsContext) []string {
+// unread returns the paths of the fields of a TLS context or a secret that were
+// given and that a [TLS] or a [Secret] does not hold, in order.
+func unread(t proto.Message) []string {
 	held := tlsFields()
 	var out []string
 	var walk func(prefix string, m protoreflect.Message)

@@ -16,27 +16,28 @@ import (
 // certificates in it and that keys fit them. What an environment variable holds
 // or a secret brings later is not looked at.
 func (k *clusterCheck) certificates(path string, t *tlsv3.CommonTlsContext) {
-	if k.d.opts.ReadFile == nil {
-		return
-	}
 	for i, c := range t.GetTlsCertificates() {
-		at := fmt.Sprintf("%s.tls_certificates[%d]", path, i)
-		chain, ok := k.certificate(at+".certificate_chain", c.GetCertificateChain())
-		if !ok || c.GetPassword() != nil || c.GetPrivateKeyProvider() != nil {
-			continue
-		}
-		key, ok := k.content(at+".private_key", c.GetPrivateKey())
-		if !ok {
-			continue
-		}
-		if _, err := tls.X509KeyPair(chain, key); err != nil {
-			// The reason is left out: it may quote the key.
-			k.conflict(at+".private_key", "%s: does not fit the certificate", sourceName(c.GetPrivateKey()))
-		}
+		k.tlsCertificate(fmt.Sprintf("%s.tls_certificates[%d]", path, i), c)
 	}
 	k.certificate(path+".validation_context.trusted_ca", t.GetValidationContext().GetTrustedCa())
 	combined := t.GetCombinedValidationContext().GetDefaultValidationContext()
 	k.certificate(path+".combined_validation_context.default_validation_context.trusted_ca", combined.GetTrustedCa())
+}
+
+// tlsCertificate reads a certificate chain and checks that its key fits.
+func (k *clusterCheck) tlsCertificate(path string, c *tlsv3.TlsCertificate) {
+	chain, ok := k.certificate(path+".certificate_chain", c.GetCertificateChain())
+	if !ok || c.GetPassword() != nil || c.GetPrivateKeyProvider() != nil {
+		return
+	}
+	key, ok := k.content(path+".private_key", c.GetPrivateKey())
+	if !ok {
+		return
+	}
+	if _, err := tls.X509KeyPair(chain, key); err != nil {
+		// The reason is left out: it may quote the key.
+		k.conflict(path+".private_key", "%s: does not fit the certificate", sourceName(c.GetPrivateKey()))
+	}
 }
 
 // certificate reads a data source that must hold at least one certificate.
@@ -67,8 +68,11 @@ func (k *clusterCheck) certificate(path string, d *corev3.DataSource) ([]byte, b
 }
 
 // content returns what a data source holds; false if it holds nothing to look
-// at or cannot be read.
+// at, cannot be read, or nothing is to be looked at.
 func (k *clusterCheck) content(path string, d *corev3.DataSource) ([]byte, bool) {
+	if k.d.opts.ReadFile == nil {
+		return nil, false
+	}
 	switch s := d.GetSpecifier().(type) {
 	case *corev3.DataSource_InlineBytes:
 		return s.InlineBytes, true
