@@ -589,8 +589,10 @@ func (e *exposer) shown(x float64) float64 {
 	return x
 }
 
-// appendNumber appends a bound or a sum: as C's %.32g, and for OpenMetrics as
-// the shortest decimal, with a point as that format wants it for le.
+// appendNumber appends a bound or a sum: as C's %.32g; for OpenMetrics as the
+// shortest decimal, with a point as that format wants it for le; and what is
+// turned into seconds as the shortest decimal, since hardly any bound in seconds
+// is exact and 0.005 is what its reader looks for.
 func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 	if e.dialect == dialectOpenMetrics {
 		at := len(dst)
@@ -599,6 +601,9 @@ func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 			dst = append(dst, ".0"...)
 		}
 		return dst
+	}
+	if e.seconds {
+		return appendTextFloat(dst, x)
 	}
 	return appendG(dst, x, 32)
 }
