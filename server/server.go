@@ -23,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/server/tap"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -140,8 +141,9 @@ type Server struct {
 	health    []*healthlistener.Listener
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
-	hot       *hotRestart // nil if the server stands alone
-	tap       *tap.Tap    // nil without one
+	hot       *hotRestart   // nil if the server stands alone
+	tap       *tap.Tap      // nil without one
+	cpu       *profiler.CPU // of the admin port; nil without one
 
 	live     chan struct{} // closed once the server is initialized
 	quit     chan struct{} // closed by Quit
@@ -452,15 +454,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 
 	// What ends later is given a context of its own, and ended in order.
-	var inputs, background, port group
-	background.ctx = context.WithoutCancel(ctx)
-	inputs.ctx, port.ctx = background.ctx, background.ctx
-	for _, g := range []*group{&inputs, &background, &port} {
-		g.recovered = s.recovered
+	var inputs, checks, background, port group
+	ending := context.WithoutCancel(ctx)
+	for _, g := range []*group{&inputs, &checks, &background, &port} {
+		g.ctx, g.recovered = ending, s.recovered
+		g.start()
 	}
-	inputs.start()
-	background.start()
-	port.start()
 
 	s.hot.inherit()
 	if s.statsd != nil {
@@ -469,7 +468,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, p := range s.ports {
 		inputs.run("listener", stop, func(ctx context.Context) error { return s.runPort(ctx, p) })
 	}
-	s.runHealth(&port, stop)
+	s.runHealth(&checks, stop)
 	background.run("runtime", stop, s.watching("runtime values", s.runtime.Run))
 	background.run("files", stop, s.watching("certificates and tokens", s.watchSecrets))
 	for _, l := range s.access {
@@ -502,7 +501,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.life.Close()
 	handOver := s.hot.part()
-	err := errors.Join(inputs.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
+	// Whatever counts ends before the last stats are handed over and flushed.
+	err := errors.Join(inputs.wait(), checks.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
+	s.endProfile()
 	s.clusters.Close() // not before: their stats go with them
 	err = errors.Join(err, s.outliers.Close())
 	for _, l := range s.access {

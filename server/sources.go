@@ -71,12 +71,24 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Ingest = ingest{s.statsd, s.cfg.StatsD.Parse.AbsoluteGauges, s.cfg.StatsD.TTL}
 	}
 	if path := s.cfg.ProfilePath; path != "" {
+		cpu, heap := profiler.New(path)
 		if src.CPUProfiler == nil {
-			src.CPUProfiler = profiler.NewCPU(path)
+			s.cpu, src.CPUProfiler = cpu, cpu
 		}
 		if src.HeapProfiler == nil {
-			src.HeapProfiler = profiler.NewHeap(path)
+			src.HeapProfiler = heap
 		}
+	}
+}
+
+// endProfile writes the CPU profile that is under way: nobody can ask for it any
+// more.
+func (s *Server) endProfile() {
+	if s.cpu == nil {
+		return
+	}
+	if _, err := s.cpu.Stop(); err != nil {
+		s.log.Error("the CPU profile is lost", "error", err)
 	}
 }
 

@@ -23,77 +23,76 @@ const (
 // errTooLarge ends a profile that grew over maxBytes.
 var errTooLarge = errors.New("profiler: profile over 256 MiB")
 
-// CPU is the CPU profiler. Use [NewCPU]. It is safe for concurrent use.
-type CPU struct {
-	path  string
-	after func(time.Duration, func()) *time.Timer // time.AfterFunc, but for tests
-
-	mu    sync.Mutex
-	file  *os.File
-	out   *limited // to file
-	timer *time.Timer
+// New returns profilers that write to the same file. A profile replaces the one
+// before when it is complete, whichever was started first.
+func New(path string) (*CPU, *Heap) {
+	o := &output{path: path}
+	return &CPU{out: o, after: time.AfterFunc}, &Heap{out: o}
 }
 
-// NewCPU returns a profiler that writes to path.
-func NewCPU(path string) *CPU { return &CPU{path: path, after: time.AfterFunc} }
+// CPU is the CPU profiler. Use [New]. It is safe for concurrent use.
+type CPU struct {
+	out   *output
+	after func(time.Duration, func()) *time.Timer // time.AfterFunc, but for tests
+
+	mu      sync.Mutex
+	profile *profile // the one under way; nil: none
+	timer   *time.Timer
+}
 
 // Path returns the output file.
-func (p *CPU) Path() string { return p.path }
+func (p *CPU) Path() string { return p.out.path }
 
 // Start begins a profile, which ends by itself after 10 minutes. It reports
-// false if one is under way. The file is replaced; a link is not followed.
+// false if one is under way. It fails if the file cannot be written; a link is
+// not followed.
 func (p *CPU) Start() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.file != nil {
+	if p.profile != nil {
 		return false, nil
 	}
-	f, err := create(p.path)
-	if err != nil {
+	if err := p.out.check(); err != nil {
 		return false, err
 	}
-	out := &limited{f: f, left: maxBytes}
-	if err := pprof.StartCPUProfile(out); err != nil {
-		f.Close()
+	next := &profile{limit: maxBytes}
+	if err := pprof.StartCPUProfile(next); err != nil {
 		return false, fmt.Errorf("profiler: %w", err)
 	}
-	p.file, p.out = f, out
-	p.timer = p.after(maxDuration, func() { p.stopFile(f) })
+	p.profile = next
+	p.timer = p.after(maxDuration, func() { p.stop(next) })
 	return true, nil
 }
 
-// Stop ends the profile. It reports false if none is under way.
-func (p *CPU) Stop() (bool, error) { return p.stopFile(nil) }
+// Stop ends the profile and writes it. It reports false if none is under way.
+func (p *CPU) Stop() (bool, error) { return p.stop(nil) }
 
-// stopFile ends the profile that goes to f, any if f is nil.
-func (p *CPU) stopFile(f *os.File) (bool, error) {
+// stop ends one profile, any if it is nil.
+func (p *CPU) stop(one *profile) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.file == nil || f != nil && f != p.file {
+	ended := p.profile
+	if ended == nil || one != nil && one != ended {
 		return false, nil
 	}
 	p.timer.Stop()
 	pprof.StopCPUProfile() // which says nothing of what it could not write
-	err := errors.Join(p.out.err, p.file.Close())
-	p.file, p.out = nil, nil
-	return true, err
+	p.profile = nil
+	return true, p.out.replace(ended)
 }
 
-// Heap writes a heap profile when it is stopped. It is safe for concurrent
-// use. The runtime samples the heap all the time; starting only marks from
+// Heap writes a heap profile when it is stopped. Use [New]. It is safe for
+// concurrent use. The runtime samples the heap all the time; starting only marks from
 // where on somebody is interested.
 type Heap struct {
-	path string
+	out *output
 
 	mu      sync.Mutex
 	started bool
 }
 
-// NewHeap returns a profiler that writes to path.
-func NewHeap(path string) *Heap { return &Heap{path: path} }
-
 // Path returns the output file.
-func (p *Heap) Path() string { return p.path }
+func (p *Heap) Path() string { return p.out.path }
 
 // Start reports false if the profiler was started already. It fails if the
 // file cannot be written.
@@ -103,12 +102,11 @@ func (p *Heap) Start() (bool, error) {
 	if p.started {
 		return false, nil
 	}
-	f, err := create(p.path)
-	if err != nil {
+	if err := p.out.check(); err != nil {
 		return false, err
 	}
 	p.started = true
-	return true, f.Close()
+	return true, nil
 }
 
 // Stop writes the profile. It reports false if the profiler was not started.
@@ -119,39 +117,68 @@ func (p *Heap) Stop() (bool, error) {
 		return false, nil
 	}
 	p.started = false
-	f, err := create(p.path)
-	if err != nil {
-		return false, err
+	heap := &profile{limit: maxBytes}
+	if err := pprof.Lookup("heap").WriteTo(heap, 0); err != nil {
+		return true, err
 	}
-	err = pprof.Lookup("heap").WriteTo(&limited{f: f, left: maxBytes}, 0)
-	return true, errors.Join(err, f.Close())
+	return true, p.out.replace(heap)
 }
 
-// create opens an output file for its owner alone.
-func create(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|nofollow.Flag, 0o600)
+// profile is one in the making, which takes so many bytes and no more. The
+// runtime hands a profile out at its end, compressed, so it is small.
+type profile struct {
+	data  []byte
+	limit int
+	err   error // it is incomplete
+}
+
+// Write implements [io.Writer].
+func (p *profile) Write(b []byte) (int, error) {
+	if p.err == nil && len(b) > p.limit-len(p.data) {
+		p.err = errTooLarge
+	}
+	if p.err != nil {
+		return 0, p.err
+	}
+	p.data = append(p.data, b...)
+	return len(b), nil
+}
+
+// output is the file that profiles are written to.
+type output struct {
+	path string
+	mu   sync.Mutex // held while a profile is written
+}
+
+// check reports why the file cannot be written. What is in it stays.
+func (o *output) check() error {
+	f, err := o.open(0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// replace makes the file hold a profile and nothing else.
+func (o *output) replace(p *profile) error {
+	if p.err != nil {
+		return p.err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f, err := o.open(os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(p.data)
+	return errors.Join(err, f.Close())
+}
+
+// open opens the file for its owner alone.
+func (o *output) open(flags int) (*os.File, error) {
+	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|nofollow.Flag|flags, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("profiler: %w", err)
 	}
 	return f, nil
-}
-
-// limited is a file that takes so many bytes and no more.
-type limited struct {
-	f    *os.File
-	left int
-	err  error // the first one
-}
-
-func (l *limited) Write(b []byte) (int, error) {
-	if l.err == nil && len(b) > l.left {
-		l.err = errTooLarge
-	}
-	if l.err != nil {
-		return 0, l.err
-	}
-	l.left -= len(b)
-	var n int
-	n, l.err = l.f.Write(b)
-	return n, l.err
 }

@@ -28,7 +28,7 @@ func readable(t *testing.T, path string) {
 }
 
 func TestCPU(t *testing.T) {
-	p := NewCPU(filepath.Join(t.TempDir(), "cpu.prof"))
+	p, _ := New(filepath.Join(t.TempDir(), "cpu.prof"))
 	if ok, err := p.Stop(); ok || err != nil {
 		t.Errorf("Stop of an idle profiler: %v, %v", ok, err)
 	}
@@ -45,7 +45,7 @@ func TestCPU(t *testing.T) {
 }
 
 func TestHeap(t *testing.T) {
-	p := NewHeap(filepath.Join(t.TempDir(), "heap.prof"))
+	_, p := New(filepath.Join(t.TempDir(), "heap.prof"))
 	if ok, err := p.Stop(); ok || err != nil {
 		t.Errorf("Stop of an idle profiler: %v, %v", ok, err)
 	}
@@ -71,10 +71,11 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if err := os.Symlink(victim, link); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := NewCPU(link).Start(); ok || err == nil {
+	cpu, heap := New(link)
+	if ok, err := cpu.Start(); ok || err == nil {
 		t.Errorf("CPU profile through a link: %v, %v", ok, err)
 	}
-	if ok, err := NewHeap(link).Start(); ok || err == nil {
+	if ok, err := heap.Start(); ok || err == nil {
 		t.Errorf("heap profile through a link: %v, %v", ok, err)
 	}
 	if b, _ := os.ReadFile(victim); string(b) != "precious" {
@@ -84,14 +85,14 @@ func TestLinksAreNotFollowed(t *testing.T) {
 
 func TestUnwritablePath(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no", "such", "dir.prof")
-	p := NewCPU(missing)
+	p, heap := New(missing)
 	if ok, err := p.Start(); ok || err == nil {
 		t.Errorf("CPU: %v, %v", ok, err)
 	}
 	if ok, err := p.Stop(); ok || err != nil {
 		t.Errorf("a failed start left the profiler running: %v, %v", ok, err)
 	}
-	if ok, err := NewHeap(missing).Start(); ok || err == nil {
+	if ok, err := heap.Start(); ok || err == nil {
 		t.Errorf("heap: %v, %v", ok, err)
 	}
 }
@@ -102,10 +103,11 @@ func TestSec_22_DiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no device that is always full")
 	}
+	cpu, heap := New("/dev/full")
 	for name, p := range map[string]interface {
 		Start() (bool, error)
 		Stop() (bool, error)
-	}{"cpu": NewCPU("/dev/full"), "heap": NewHeap("/dev/full")} {
+	}{"cpu": cpu, "heap": heap} {
 		for range 2 {
 			if ok, err := p.Start(); !ok || err != nil {
 				t.Fatalf("%s: Start: %v, %v", name, ok, err)
@@ -122,12 +124,7 @@ func TestSec_22_DiskFull(t *testing.T) {
 
 // TestSec_22_TooLarge: a profile ends at its limit.
 func TestSec_22_TooLarge(t *testing.T) {
-	f, err := create(filepath.Join(t.TempDir(), "p"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	l := &limited{f: f, left: 10}
+	l := &profile{limit: 10}
 	if n, err := l.Write(make([]byte, 6)); n != 6 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -138,9 +135,43 @@ func TestSec_22_TooLarge(t *testing.T) {
 	}
 }
 
+// TestProfilesShareAFile: profiles that overlap do not mix, the file is a whole
+// one at any time.
+func TestProfilesShareAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "both.prof")
+	cpu, heap := New(path)
+	kind := func(want string) {
+		t.Helper()
+		readable(t, path)
+		out, err := exec.Command("go", "tool", "pprof", "-raw", path).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("not a profile of %s: %v\n%.400s", want, err, out)
+		}
+	}
+	run := func(f func() (bool, error)) {
+		t.Helper()
+		if ok, err := f(); !ok || err != nil {
+			t.Fatalf("%v, %v", ok, err)
+		}
+	}
+	run(cpu.Start)
+	run(heap.Start)
+	run(heap.Stop)
+	kind("inuse_space")
+	run(cpu.Stop) // a short one, over a longer one
+	kind("cpu/nanoseconds")
+	run(heap.Start)
+	kind("cpu/nanoseconds")
+	run(cpu.Start)
+	run(heap.Stop)
+	kind("inuse_space")
+	run(cpu.Stop)
+	kind("cpu/nanoseconds")
+}
+
 // TestSec_22_EndsByItself: a CPU profile that nobody stops ends after 10 minutes.
 func TestSec_22_EndsByItself(t *testing.T) {
-	p := NewCPU(filepath.Join(t.TempDir(), "cpu.prof"))
+	p, _ := New(filepath.Join(t.TempDir(), "cpu.prof"))
 	var over func()
 	p.after = func(d time.Duration, f func()) *time.Timer {
 		if d != 10*time.Minute {
