@@ -23,9 +23,7 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 	if r.method != "GET" && r.method != "HEAD" {
 		if header := s.origins.refuses(r); header != "" {
 			s.figures.csrf.Inc()
-			if now := s.now(); s.foreign.note(r.from, now) { // else a page could push all other entries out
-				s.audit.add(AuditEntry{Time: now, Method: r.method, Path: r.path, Peer: r.peer, Status: 403, Reason: "foreign " + header})
-			}
+			s.auditRefusal(r, "foreign "+header)
 			return w.text(403, "refused: the header "+header+" tells that this request comes from another web page; "+
 				"if you trust it, add its origin to allowed_origins in the admin settings\n")
 		}
@@ -69,7 +67,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 	r.endpoint = e
 	if e.Mutates && s.cfg.Mode == ModeReadOnly {
 		if r.method == "POST" {
-			s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Peer: r.peer, Principal: r.principal, Status: 403, Reason: "read only"})
+			s.auditRefusal(r, "read only")
 		}
 		return w.text(403, "this server is read only\n")
 	}

@@ -63,6 +63,16 @@ func (a *auditLog) add(e AuditEntry) {
 	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "audit", attrs...)
 }
 
+// auditRefusal notes that a mutation is answered with 403. Of each address only
+// some in a second are noted, or a caller that may do nothing could push all
+// other entries out.
+func (s *Server) auditRefusal(r *Request, reason string) {
+	now := s.now()
+	if s.refusals.note(r.from, now) {
+		s.audit.add(AuditEntry{Time: now, Method: r.method, Path: r.path, Peer: r.peer, Principal: r.principal, Status: 403, Reason: reason})
+	}
+}
+
 // last returns up to n entries, the newest first.
 func (a *auditLog) last(n int) []AuditEntry {
 	a.mu.Lock()

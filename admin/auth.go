@@ -46,8 +46,8 @@ type PeerRole struct {
 	Role  Role
 }
 
-// How wrong credentials are answered. So many requests from foreign pages have
-// an entry in the audit log, too.
+// How wrong credentials are answered. So many requests that are refused for other
+// reasons have an entry in the audit log, too.
 const (
 	failureDelay   = 100 * time.Millisecond
 	failuresPerSec = 20 // from one address; further ones are turned away
@@ -208,7 +208,7 @@ func (s *Server) challenge(w *Response, r *Request) error {
 func (s *Server) deny(w *Response, r *Request, need Role) error {
 	s.figures.denied.Inc()
 	if r.method != "GET" && r.method != "HEAD" {
-		s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: r.path, Peer: r.peer, Principal: r.principal, Status: 403, Reason: "role"})
+		s.auditRefusal(r, "role")
 	}
 	return w.text(403, "this needs the role "+need.String()+", yours is "+r.principal.Role.String()+"\n")
 }

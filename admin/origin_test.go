@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // originRows are header fields of a POST to 127.0.0.1:9901 unless they say
@@ -141,41 +143,67 @@ func TestSec_01_Origins(t *testing.T) {
 	}
 }
 
-// TestSec_01_RefusalsDoNotFillTheAuditLog: all requests of a foreign page are
-// refused and counted, but only the first of a second are in the audit log and
-// the log, so that they push nothing else out.
-func TestSec_01_RefusalsDoNotFillTheAuditLog(t *testing.T) {
-	now, log := testTime(), new(logBuffer)
-	s := newServer(t, Config{Now: func() time.Time { return now }, Logger: log.logger(), Limits: Limits{AuditEntries: 50}})
-	s.Request("POST", "/logging", nil)
-	const many = 100
-	for round := range 2 {
-		for range many {
-			if got := s.Request("POST", "/quitquitquit", nil, Field{"Origin", "http://evil.test"}).Status; got != 403 {
-				t.Fatalf("status %d, want 403", got)
+// TestRefusalsDoNotFillTheAuditLog: all mutations that are refused, be it for the
+// page, the mode or the role that they come from, are answered and counted, but
+// only the first of a second are in the audit log and the log, so that they push
+// nothing else out.
+func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		cfg    Config
+		first  []Field // of a mutation that is allowed
+		others []Field
+		count  func(*figures) *store.Counter
+	}{
+		{"foreign origin", Config{}, nil, []Field{{"Origin", "http://evil.test"}}, func(f *figures) *store.Counter { return f.csrf }},
+		{"read only", Config{Mode: ModeReadOnly}, nil, nil, func(f *figures) *store.Counter { return f.classes[3] }},
+		{"role", Config{Auth: &Auth{Tokens: testTokens(t)}}, []Field{bearer(secret(RoleAdmin))},
+			[]Field{bearer(secret(RoleRead))}, func(f *figures) *store.Counter { return f.denied }},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			now, log := testTime(), new(logBuffer)
+			row.cfg.Now, row.cfg.Logger, row.cfg.Limits.AuditEntries = func() time.Time { return now }, log.logger(), 50
+			s := newServer(t, row.cfg)
+			allowed := 0
+			if row.cfg.Mode != ModeReadOnly {
+				s.Request("POST", "/reset_counters", nil, row.first...)
+				allowed = 1
 			}
-		}
-		entries := s.Audit(1000)
-		if want := 1 + (round+1)*failuresPerSec; len(entries) != want || strings.Count(log.String(), "msg=audit") != want {
-			t.Errorf("%d audit entries and %d lines, want %d", len(entries), strings.Count(log.String(), "msg=audit"), want)
-		}
-		if e := entries[len(entries)-1]; e.Path != "/logging" {
-			t.Errorf("the first entry is %+v", e)
-		}
-		if got := s.figures.csrf.Value(); got != uint64((round+1)*many) {
-			t.Errorf("admin.csrf_rejected is %d, want %d", got, (round+1)*many)
-		}
-		now = now.Add(time.Second)
-	}
-	r := &Request{method: "POST", host: "localhost", fields: []Field{{"Origin", "http://evil.test"}}, from: netip.MustParseAddr("10.0.0.9")}
-	r.setTarget("/quitquitquit")
-	for range failuresPerSec {
-		s.foreign.note(netip.Addr{}, now)
-	}
-	w, giveBack := s.response(memory{new(Reply)}, r)
-	defer giveBack()
-	if err := s.answer(w, r, false); err != nil || len(s.Audit(1000)) != 2+2*failuresPerSec {
-		t.Errorf("another address has no entry of its own: %v, %d entries", err, len(s.Audit(1000)))
+			counter := row.count(s.figures)
+			before := counter.Value()
+			const many = 100
+			for round := range 2 {
+				for range many {
+					if got := s.Request("POST", "/quitquitquit", nil, row.others...).Status; got != 403 {
+						t.Fatalf("status %d, want 403", got)
+					}
+				}
+				entries := s.Audit(1000)
+				if want := allowed + (round+1)*failuresPerSec; len(entries) != want || strings.Count(log.String(), "msg=audit") != want {
+					t.Errorf("%d audit entries and %d lines, want %d", len(entries), strings.Count(log.String(), "msg=audit"), want)
+				}
+				if e := entries[0]; e.Path != "/quitquitquit" || e.Status != 403 || e.Reason != row.reason {
+					t.Errorf("the last entry is %+v", e)
+				}
+				if e := entries[len(entries)-1]; allowed == 1 && (e.Path != "/reset_counters" || e.Status != 200) {
+					t.Errorf("the first entry is %+v", e)
+				}
+				if got := counter.Value() - before; got != uint64((round+1)*many) {
+					t.Errorf("%d were counted, want %d", got, (round+1)*many)
+				}
+				now = now.Add(time.Second)
+			}
+			r := &Request{method: "POST", host: "localhost", fields: row.others, from: netip.MustParseAddr("10.0.0.9")}
+			r.setTarget("/quitquitquit")
+			for range failuresPerSec {
+				s.refusals.note(netip.Addr{}, now)
+			}
+			w, giveBack := s.response(memory{new(Reply)}, r)
+			defer giveBack()
+			if err := s.answer(w, r, false); err != nil || len(s.Audit(1000)) != allowed+2*failuresPerSec+1 {
+				t.Errorf("another address has no entry of its own: %v, %d entries", err, len(s.Audit(1000)))
+			}
+		})
 	}
 }
 

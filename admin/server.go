@@ -33,7 +33,7 @@ type Server struct {
 	hosts       *hostCheck
 	origins     *originCheck
 	readers     *originCheck
-	foreign     failures    // of requests that origins refuses
+	refusals    failures    // of mutations that have an entry in audit
 	auth        *authCheck  // nil: everybody may do all
 	tls         *tls.Config // nil: no TLS
 	heavy       *gate
