@@ -38,10 +38,9 @@ func asks(c *config.Cluster) []ask {
 		{"common_http_protocol_options.headers_with_underscores_action", c.HTTP.HeadersWithUnderscores != config.AllowUnderscores, false, "it is about requests of clients"},
 		{"common_lb_config.override_host_status", c.LB.OverrideHostStatusDefined, false, "no request names its host here"},
 		{"upstream_connection_options.set_local_interface_name_on_upstream_connections", c.SetLocalInterfaceName, false, "names of interfaces are not published here"},
-		{"upstream_connection_options.happy_eyeballs_config", c.HappyEyeballs != nil, false, "only the first address of a host is used here"},
 		{"track_cluster_stats.request_response_sizes", c.Track.RequestResponseSizes, false, "sizes are not measured here"},
 		{"track_cluster_stats.per_endpoint_stats", c.Track.PerEndpointStats, false, "hosts have no statistics of their own here"},
-		{"load_assignment.endpoints.lb_endpoints.endpoint.additional_addresses", moreAddresses(c.Assignment), false, "only the first address of a host is used here"},
+		{"load_assignment.endpoints.lb_endpoints.endpoint.additional_addresses", c.Type != config.Static && c.Type != config.EDSDiscovery && moreAddresses(c.Assignment), false, "it is for hosts that are not found by a name"},
 	}
 	for _, field := range c.Unread {
 		// These two say where connections come from and lead to.

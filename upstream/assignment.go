@@ -46,6 +46,10 @@ func ResolveAssignment(a *config.Assignment) (*Assignment, error) {
 		for j := range l.Endpoints {
 			s := EndpointSpec(l, &l.Endpoints[j])
 			s.Address, _ = literal(l.Endpoints[j].Address)
+			for _, more := range l.Endpoints[j].Additional {
+				a, _ := literal(more)
+				s.Additional = append(s.Additional, a)
+			}
 			p.Hosts = append(p.Hosts, s)
 		}
 		out.weigh(l)
@@ -60,8 +64,14 @@ func literalOnly(a *config.Assignment) error {
 	}
 	for i := range a.Localities {
 		for j := range a.Localities[i].Endpoints {
-			if at := a.Localities[i].Endpoints[j].Address; !isLiteral(at) {
-				return fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", at.Host)
+			e := &a.Localities[i].Endpoints[j]
+			if !isLiteral(e.Address) {
+				return fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", e.Address.Host)
+			}
+			for _, more := range e.Additional {
+				if _, ok := more.AddrPort(); !ok {
+					return fmt.Errorf("upstream: additional address %q of endpoint %q is not an IP address with a port", more.Host+more.Path, e.Address.Host)
+				}
 			}
 		}
 	}
@@ -74,7 +84,7 @@ func isLiteral(a config.Address) bool {
 }
 
 // EndpointSpec returns the host of a configured endpoint with everything but
-// its address, which the caller finds out. What the locality says about transport
+// its addresses, which the caller finds out. What the locality says about transport
 // sockets holds for endpoints that say nothing about them.
 func EndpointSpec(l *config.LocalityEndpoints, e *config.Endpoint) host.Spec {
 	s := host.Spec{

@@ -511,11 +511,12 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 
 // MoveHost changes the address of a host that stands for a name, as that of a
 // LOGICAL_DNS cluster does: everything known about it stays. A zero healthCheck
-// means the same address. Sources that move hosts do not replace them too.
-func (c *Cluster) MoveHost(h *host.Host, to, healthCheck host.Address) {
+// means the same address. additional are further addresses of the host, to be tried
+// where to does not answer. Sources that move hosts do not replace them too.
+func (c *Cluster) MoveHost(h *host.Host, to, healthCheck host.Address, additional ...host.Address) {
 	c.updating.Lock()
 	defer c.updating.Unlock()
-	h.SetAddress(to, healthCheck)
+	h.SetAddress(to, healthCheck, additional...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -130,6 +131,58 @@ func TestConnectKeepsTheBreaker(t *testing.T) {
 	lone, peer := r.connect()
 	_, _ = lone.Close(), peer.Close()
 	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 3, "upstream_cx_overflow": 2})
+}
+
+// TestAdditionalAddressesAreTried connects to a host whose first address refuses,
+// and which loses the good one by an update that replaces no host.
+func TestAdditionalAddressesAreTried(t *testing.T) {
+	good := listener(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := l.Addr().(*net.TCPAddr)
+	_ = l.Close()
+	socket := func(a *net.TCPAddr) string {
+		return fmt.Sprintf("address: {socket_address: {address: %s, port_value: %d}}", a.IP, a.Port)
+	}
+	assignment := func(additional *net.TCPAddr) string {
+		return fmt.Sprintf("load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {%s, additional_addresses: [{%s}]}}]}]}", socket(bad), socket(additional))
+	}
+	r, c := started(t, nil, "name: c\nconnect_timeout: 30s\nupstream_connection_options: {happy_eyeballs_config: {first_address_family_version: V6}}\n"+assignment(good)+"\n")
+	h := c.Sets()[0].Hosts[0]
+	conn, err := c.Connect(context.Background(), h, DefaultPriority, transport.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := conn.RemoteAddr().String(); got != good.String() {
+		t.Errorf("connected to %s, want %s", got, good)
+	}
+	_ = conn.Close()
+	want := map[string]uint64{"upstream_cx_total": 1, "upstream_cx_connect_fail": 0, "upstream_cx_active": 0, "membership_change": 1}
+	r.check("cluster.c.", want)
+
+	a, err := ResolveAssignment(parse(t, "name: c\n"+assignment(bad)+"\n").Cluster.Assignment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.UpdateHosts(0, a)
+	if now := c.Sets()[0].Hosts; len(now) != 1 || now[0] != h || len(h.Addresses()) != 2 || h.Addresses()[1].IP != bad.AddrPort() {
+		t.Errorf("hosts %v with addresses %v", now, h.Addresses())
+	}
+	if _, err := c.Connect(context.Background(), h, DefaultPriority, transport.Options{}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("error %v, want connection refused", err)
+	}
+	want["upstream_cx_total"], want["upstream_cx_connect_fail"] = 2, 1
+	r.check("cluster.c.", want)
+}
+
+func TestAdditionalAddressesAreOfTheNetwork(t *testing.T) {
+	r := newRig(t, nil)
+	_, err := r.AddOrUpdate(parse(t, "name: c\nload_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}, additional_addresses: [{address: {pipe: {path: /run/s}}}]}}]}]}\n"), "")
+	if want := `upstream: cluster "c": upstream: additional address "/run/s" of endpoint "10.0.0.1" is not an IP address with a port`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
 }
 
 func TestConnectFails(t *testing.T) {

@@ -170,7 +170,7 @@ func fieldCases() []fieldCase {
 		simple(handed, "Metadata", "metadata", "{filter_metadata: {x: {}}}"),
 		simple(library, "Keepalive", "upstream_connection_options.tcp_keepalive", "{}"),
 		simple(asked, "SetLocalInterfaceName", "upstream_connection_options.set_local_interface_name_on_upstream_connections", "true"),
-		simple(asked, "HappyEyeballs", "upstream_connection_options.happy_eyeballs_config", "{}"),
+		simple(library, "HappyEyeballs", "upstream_connection_options.happy_eyeballs_config", "{}"),
 		simple(library, "CloseOnHealthFailure", "close_connections_on_host_health_failure", "true"),
 		simple(library, "IgnoreHealthOnHostRemoval", "drain_connections_on_host_removal", "true"),
 		simple(library, "IgnoreHealthOnHostRemoval", "ignore_health_on_host_removal", "true"),

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -161,6 +162,9 @@ func (r *rules) inPlace(h *host.Host, s *host.Spec) bool {
 			r.metadata(h)
 		}
 		changed = true
+	}
+	if now := h.Addresses(); !slices.Equal(now[1:], s.Additional) {
+		h.SetAddress(now[0], h.HealthCheckAddress(), s.Additional...)
 	}
 	h.SetCanary(s.Canary)
 	h.SetPriority(s.Priority)

@@ -53,13 +53,7 @@ func (d *Decoder) checkAssignment(a *endpointv3.ClusterLoadAssignment, l *lifted
 	if len(r.errs) > 0 {
 		return nil
 	}
-	out := (&compiler{product: d.opts.Product, form: l.form}).assignment(a)
-	if slices.ContainsFunc(out.Localities, func(l LocalityEndpoints) bool {
-		return slices.ContainsFunc(l.Endpoints, func(e Endpoint) bool { return len(e.Additional) > 0 })
-	}) {
-		r.warnf("endpoints", "additional_addresses has no effect here, only the first address of a host is used")
-	}
-	return out
+	return (&compiler{product: d.opts.Product, form: l.form}).assignment(a)
 }
 
 // addressRule says what addresses endpoints may have.

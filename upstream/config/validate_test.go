@@ -408,13 +408,13 @@ func TestErrorKindsCanBeCounted(t *testing.T) {
 }
 
 func TestWarningsOfAssignments(t *testing.T) {
-	const text = "cluster_name: c\nendpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}%s}}]}]\n"
-	for more, want := range map[string]int{"": 0, ", additional_addresses: [{address: {socket_address: {address: 10.0.0.2, port_value: 1}}}]": 1} {
+	const text = "cluster_name: c\nendpoints: [{lb_endpoints: [{%s, endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}, additional_addresses: [{address: {socket_address: {address: 10.0.0.2, port_value: 1}}}]}}]}]\n"
+	for more, want := range map[string]int{"load_balancing_weight: 100": 0, "load_balancing_weight: 101": 1} {
 		p, err := newDecoder().AssignmentText("", fmt.Appendf(nil, text, more), v3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := p.Warnings(); len(w) != want || want == 1 && !strings.Contains(w[0].Error(), "additional_addresses has no effect here") {
+		if w := p.Warnings(); len(w) != want || want == 1 && !strings.Contains(w[0].Error(), "load_balancing_weight: 101") {
 			t.Errorf("%q: warnings %v", more, w)
 		}
 	}

@@ -7,7 +7,11 @@ import (
 
 // Spec is what discovery knows about a host.
 type Spec struct {
-	Address  Address
+	Address Address
+	// Additional are further addresses of the same host, in the order of preference
+	// after Address. The host is known by Address alone.
+	Additional []Address
+
 	Hostname string
 	Locality Locality
 	Weight   uint32 // 0 means 1
@@ -46,7 +50,7 @@ type Host struct {
 
 // addresses belong together: a logical host changes them in one step.
 type addresses struct {
-	address     Address
+	all         []Address // the first one is what the host is known by
 	text        string
 	healthCheck Address
 }
@@ -59,7 +63,7 @@ func New(s Spec) *Host {
 		healthCheckHostname: s.HealthCheckHostname,
 		disableActiveHC:     s.DisableActiveHC,
 	}
-	h.SetAddress(s.Address, s.HealthCheckAddress)
+	h.SetAddress(s.Address, s.HealthCheckAddress, s.Additional...)
 	h.flags.set(s.EDS & EDSFlags)
 	h.weight.Store(max(s.Weight, 1))
 	h.priority.Store(s.Priority)
@@ -83,7 +87,11 @@ func Replace(old *Host, s Spec, inherit bool) *Host {
 }
 
 // Address returns where the host listens.
-func (h *Host) Address() Address { return h.addr.Load().address }
+func (h *Host) Address() Address { return h.addr.Load().all[0] }
+
+// Addresses returns all addresses of the host, [Host.Address] first. The slice must
+// not be changed.
+func (h *Host) Addresses() []Address { return h.addr.Load().all }
 
 // AddressText returns the address as it is shown and hashed.
 func (h *Host) AddressText() string { return h.addr.Load().text }
@@ -91,13 +99,13 @@ func (h *Host) AddressText() string { return h.addr.Load().text }
 // HealthCheckAddress returns where the host is checked.
 func (h *Host) HealthCheckAddress() Address { return h.addr.Load().healthCheck }
 
-// SetAddress moves the host. Only a host that stands for a name moves; for all
-// others the address is their identity.
-func (h *Host) SetAddress(a, healthCheck Address) {
+// SetAddress moves the host and replaces its additional addresses. Only a host that
+// stands for a name moves; for all others the first address is their identity.
+func (h *Host) SetAddress(a, healthCheck Address, additional ...Address) {
 	if healthCheck.IsZero() {
 		healthCheck = a
 	}
-	h.addr.Store(&addresses{address: a, text: a.String(), healthCheck: healthCheck})
+	h.addr.Store(&addresses{all: append([]Address{a}, additional...), text: a.String(), healthCheck: healthCheck})
 }
 
 // Hostname returns the name of the host, empty if it has none.

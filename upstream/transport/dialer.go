@@ -149,14 +149,16 @@ func (d *Dialer) Close() {
 func (d *Dialer) Secure(h *host.Host) bool { return d.socket(h).tls != nil }
 
 // Dial connects to h, handshake included, in the connect timeout of the
-// cluster. The error is an [*Error]. What is returned is a *net.TCPConn, a
+// cluster. A host that has several addresses gets a connection to the first one that
+// takes it: they are tried one after the other, families in turn, each once the one
+// before has failed or 300 ms after it (RFC 8305). The error is an [*Error]. What is returned is a *net.TCPConn, a
 // *net.UnixConn or a *tls.Conn.
 func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, error) {
 	late := errors.New("not connected in " + d.cluster.ConnectTimeout.String())
 	caller := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, d.cluster.ConnectTimeout, late)
 	defer cancel()
-	conn, stage, err := d.connect(ctx, h, h.Address(), d.socket(h), o)
+	conn, stage, err := d.connect(ctx, h, order(h.Addresses(), d.cluster.HappyEyeballs), d.socket(h), o)
 	if err == nil {
 		return conn, nil
 	}
@@ -186,6 +188,20 @@ func sameDeadline(a, b context.Context) bool {
 	return ok && at.Equal(bt)
 }
 
+// dial makes a plain connection.
+func (d *Dialer) dial(ctx context.Context, a host.Address) (net.Conn, error) {
+	conn, err := d.source.dial(ctx, a)
+	if err != nil && isBind(err) {
+		d.scope.Counter("bind_errors").Inc()
+	}
+	return conn, err
+}
+
+func isBind(err error) bool {
+	var b *bindError
+	return errors.As(err, &b)
+}
+
 // DialCheck connects to an address of h for an active health check, which has a
 // timeout of its own. It uses the socket and the protocols that the check asks
 // for.
@@ -197,19 +213,18 @@ func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a host.Address) (n
 	if len(d.cluster.HealthChecks) > 0 {
 		o.ALPN = d.cluster.HealthChecks[0].ALPN
 	}
-	conn, stage, err := d.connect(ctx, h, a, s, o)
+	conn, stage, err := d.connect(ctx, h, []host.Address{a}, s, o)
 	if err != nil {
 		return nil, &Error{Cluster: d.cluster.Name, Address: a.String(), Stage: stage, Local: local(stage, err), Err: err}
 	}
 	return conn, nil
 }
 
-func (d *Dialer) connect(ctx context.Context, h *host.Host, a host.Address, s *socket, o Options) (net.Conn, Stage, error) {
-	conn, err := d.source.dial(ctx, a)
+// connect connects to the first of the addresses that takes the connection.
+func (d *Dialer) connect(ctx context.Context, h *host.Host, list []host.Address, s *socket, o Options) (net.Conn, Stage, error) {
+	conn, err := race(ctx, list, d.dial)
 	if err != nil {
-		var b *bindError
-		if errors.As(err, &b) {
-			d.scope.Counter("bind_errors").Inc()
+		if isBind(err) {
 			return nil, Bind, err
 		}
 		return nil, Connect, err
