@@ -137,8 +137,12 @@ func assignment(v *upstream.View) configdump.Assignment {
 }
 
 func endpoint(h *host.Host) configdump.Endpoint {
+	var additional []configdump.Address
+	for _, a := range h.Addresses()[1:] {
+		additional = append(additional, configdump.Address(a))
+	}
 	return configdump.Endpoint{
-		Address: configdump.Address(h.Address()), HealthCheckAddress: configdump.Address(h.HealthCheckAddress()),
+		Address: configdump.Address(h.Address()), Additional: additional, HealthCheckAddress: configdump.Address(h.HealthCheckAddress()),
 		Hostname: h.Hostname(), HealthCheckHostname: h.HealthCheckHostname(),
 		Health: configdump.Health(h.Health()), Weight: h.Weight(), Metadata: h.Metadata(),
 	}

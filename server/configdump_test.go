@@ -56,6 +56,7 @@ static_resources:
             address: {socket_address: {address: 10.20.0.7, port_value: 8080}}
             hostname: a1.example.net
             health_check_config: {port_value: 8081}
+            additional_addresses: [{address: {socket_address: {address: "2001:db8::7", port_value: 8080}}}]
           load_balancing_weight: 3
           metadata: {filter_metadata: {proxy.lb: {canary: true}, net.example: {api_key: kanarienvogel}}}
         - endpoint: {address: {pipe: {path: /run/a.sock}}}

@@ -100,7 +100,7 @@ func TestEndpoints(t *testing.T) {
 	section := Endpoints(slices.Values([]Assignment{
 		{Name: "plain", Localities: []Locality{
 			{Zone: "z", Endpoints: []Endpoint{
-				{Address: ip("10.0.0.1:80"), Weight: 1},
+				{Address: ip("10.0.0.1:80"), Additional: []Address{ip("[::1]:81"), ip("10.0.0.9:80")}, Weight: 1},
 				{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", Health: Degraded, Weight: 2,
 					Metadata: map[string]map[string]any{"net.example": {"a": 1.0}, "odd": {"a": make(chan int)}}},
 				{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), Health: Unhealthy, Weight: 1},

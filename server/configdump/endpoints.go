@@ -49,7 +49,8 @@ type Address struct {
 // Endpoint is one endpoint.
 type Endpoint struct {
 	Address             Address
-	HealthCheckAddress  Address // zero: Address
+	Additional          []Address // further ones, in the order of preference
+	HealthCheckAddress  Address   // zero: Address
 	Hostname            string
 	HealthCheckHostname string
 	Health              Health
@@ -137,10 +138,12 @@ func (e *Endpoint) message() *endpointv3.LbEndpoint {
 			check.Address = hc.message()
 		}
 	}
+	at := &endpointv3.Endpoint{Address: e.Address.message(), HealthCheckConfig: check, Hostname: e.Hostname}
+	for _, a := range e.Additional {
+		at.AdditionalAddresses = append(at.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: a.message()})
+	}
 	return &endpointv3.LbEndpoint{
-		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-			Address: e.Address.message(), HealthCheckConfig: check, Hostname: e.Hostname,
-		}},
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: at},
 		HealthStatus: [...]corev3.HealthStatus{
 			Healthy: corev3.HealthStatus_HEALTHY, Degraded: corev3.HealthStatus_DEGRADED, Unhealthy: corev3.HealthStatus_UNHEALTHY,
 		}[min(e.Health, Unhealthy)],
