@@ -45,8 +45,8 @@ type Error struct {
 	Address string // of the host
 	Stage   Stage
 	Timeout bool // the connect timeout of the cluster passed
-	// Local tells that this machine had no descriptor, buffer, port or source
-	// address for the connection, which says nothing of the host.
+	// Local tells that this machine had no descriptor, buffer, port, source
+	// address or secret for the connection, which says nothing of the host.
 	Local bool
 	Err   error
 }
@@ -151,8 +151,8 @@ func (d *Dialer) Secure(h *host.Host) bool { return d.socket(h).tls != nil }
 // Dial connects to h, handshake included, in the connect timeout of the
 // cluster. A host that has several addresses gets a connection to the first one that
 // takes it: they are tried one after the other, families in turn, each once the one
-// before has failed or 300 ms after it (RFC 8305). The error is an [*Error]. What is returned is a *net.TCPConn, a
-// *net.UnixConn or a *tls.Conn.
+// before has failed or 300 ms after it (RFC 8305). The error is an [*Error]. What is
+// returned is a *net.TCPConn, a *net.UnixConn or a *tls.Conn.
 func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, error) {
 	late := errors.New("not connected in " + d.cluster.ConnectTimeout.String())
 	caller := ctx
@@ -162,7 +162,7 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 	if err == nil {
 		return conn, nil
 	}
-	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Local: local(stage, err), Err: err}
+	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Local: local(stage, err) || errors.Is(err, errNoSecret), Err: err}
 	if context.Cause(ctx) == late || expired(err) && !sameDeadline(caller, ctx) {
 		e.Timeout, e.Local, e.Err = true, false, late
 	}
@@ -222,6 +222,9 @@ func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a host.Address) (n
 
 // connect connects to the first of the addresses that takes the connection.
 func (d *Dialer) connect(ctx context.Context, h *host.Host, list []host.Address, s *socket, o Options) (net.Conn, Stage, error) {
+	if err := s.await(); err != nil {
+		return nil, Handshake, err
+	}
 	conn, err := race(ctx, list, d.dial)
 	if err != nil {
 		if isBind(err) {
