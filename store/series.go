@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // Naming turns tag-extracted names and names of tags into those of the
@@ -551,6 +553,9 @@ func (s *Store) Collisions() uint64 { return s.collided.Load() }
 // Naming returns the rules by which the store's stats are named in the
 // exposition formats.
 func (s *Store) Naming() *Naming { return &s.opts.Naming }
+
+// Tags returns the rules that find tags in names.
+func (s *Store) Tags() *tags.Extractor { return s.opts.Tags }
 
 // Series returns what is special about the metric name of the stat's family,
 // nil if nothing is, as for nearly all.
