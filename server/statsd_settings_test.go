@@ -7,6 +7,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/statsd"
 )
 
 // TestSettingsOfInput reads settings of the StatsD input from a file and looks
@@ -53,6 +54,64 @@ func TestSettingsOfInput(t *testing.T) {
 			eventually(t, "the line", func() bool { return s.StatsD().Report().Listeners[0].Lines == 1 })
 			if got := s.get(t, tt.path); !strings.Contains(got, tt.want) {
 				t.Errorf("%s has no %q:\n%s", tt.path, tt.want, got)
+			}
+		})
+	}
+}
+
+// TestExplainedSeriesAreScraped compares the series and stats that explanations
+// announce with those that exist once the lines arrived.
+func TestExplainedSeriesAreScraped(t *testing.T) {
+	lines := []string{
+		"plain:1|c", "9-lives.a b:1|c", "bare:1|c|#canary", "order:1|c|#b:1,a1:2,a:3", "same:1|c|#a-b:1,a.b:2", "own:1|c|#le:5,__x:6",
+		"cluster.shop.rq:1|c", "cluster.cart.rq:1|c", "cluster.shop.depth:1|g", "listener.127.0.0.1_80.conns:7|g",
+		"cluster.shop.given:1|c|#a:b", "cluster.shop.users:anna|s", "twice:1|c", "twice:1|g", "h--ö:1|g",
+	}
+	for name, settings := range map[string]string{
+		"default":   "prefix: ''",
+		"extract":   "extract_tags: true",
+		"prefix":    "prefix: in, extract_tags: true",
+		"prefixes":  "prefix: in, exposition: {prefix: my_, counter_suffix: total}",
+		"extracted": "extract_tags: true, exposition: {prefix: my_, counter_suffix: total, compat: statsd_exporter}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := bootstrap.Parse("test.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_on_admin: true\n"+
+				"statsd: {listeners: [{name: in, address: 'udp://127.0.0.1:0'}], "+settings+"}"), bootstrap.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := server.FromBootstrap(c, server.Boot{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := start(t, cfg)
+			conn, err := net.Dial("udp", strings.TrimPrefix(s.StatsD().Listeners()[0].Address, "udp://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			var announced []statsd.ExplainedSample
+			for i, line := range lines {
+				announced = append(announced, s.StatsD().Explain([]byte(line)).Samples...)
+				if _, err := conn.Write([]byte(line)); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, line, func() bool { return s.StatsD().Report().Listeners[0].Lines == uint64(i+1) })
+			}
+			if len(announced) != len(lines) {
+				t.Fatalf("%d samples explained of %d", len(announced), len(lines))
+			}
+			scrape, stats := "\n"+s.get(t, "/stats/metrics"), "\n"+s.get(t, "/stats")
+			for i, x := range announced {
+				if !strings.Contains(scrape, "\n"+x.Series+" ") {
+					t.Errorf("%q: the exposition has no %s", lines[i], x.Series)
+				}
+				if !strings.Contains(stats, "\n"+x.Stat+": ") {
+					t.Errorf("%q: there is no stat %s", lines[i], x.Stat)
+				}
+			}
+			if t.Failed() {
+				t.Log(scrape)
 			}
 		})
 	}

@@ -124,10 +124,7 @@ func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample, befo
 
 // fullName returns the name of w in the store.
 func (r *registry) fullName(w *wanted) string {
-	parts := []string{w.name}
-	if p := r.scope.Prefix(); p != "" {
-		parts = []string{p, w.name}
-	}
+	parts := []string{r.full(w.name)}
 	for _, t := range w.tags {
 		parts = append(parts, t.Name)
 		if t.Value != "" {
@@ -139,27 +136,36 @@ func (r *registry) fullName(w *wanted) string {
 
 // series returns w as the exposition writes it.
 func (r *registry) series(w *wanted) string {
-	kind := storeKind(w.group)
-	name := w.name
-	if p := r.scope.Prefix(); p != "" {
-		name = p + "." + name
+	metric, labels := r.shown(w.name, w.tags)
+	if w.group == counters && r.naming.NetworkTotal {
+		metric += "_total"
 	}
-	metric, _ := r.naming.AppendMetric(nil, name, true, kind)
-	labels := r.labels(w.tags)
-	return string(metric) + "{" + strings.Join(labels, ",") + "}"
+	var b strings.Builder
+	b.WriteString(metric + "{")
+	for i, l := range r.labels(labels) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(l.Name + `="` + labelEscapes.Replace(l.Value) + `"`)
+	}
+	b.WriteByte('}')
+	return b.String()
 }
 
 // labels returns the labels that the exposition makes of tags, in their order.
-func (r *registry) labels(tgs []tags.Tag) []string {
-	out := make([]string, 0, len(tgs))
+func (r *registry) labels(tgs []tags.Tag) []tags.Tag {
+	out := make([]tags.Tag, 0, len(tgs))
+	taken := make([][]byte, 0, len(tgs))
 	for _, t := range tgs {
-		v := t.Value
-		if v == "" {
-			v = "true"
+		name := store.DistinctLabel(r.naming.AppendLabel(nil, t.Name), taken)
+		taken = append(taken, name)
+		value := t.Value
+		if value == "" {
+			value = "true"
 		}
-		out = append(out, string(r.naming.AppendLabel(nil, t.Name))+`="`+labelEscapes.Replace(v)+`"`)
+		out = append(out, tags.Tag{Name: string(name), Value: value})
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b tags.Tag) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -133,6 +133,7 @@ type wanted struct {
 
 	text, identity uint64
 	metric         string
+	labels         []tags.Tag // what the exposition makes labels of
 }
 
 // want puts together what a sample asks for. The arguments are not kept.
@@ -225,14 +226,8 @@ func (r *registry) hash(w *wanted) {
 	var text, id maphash.Hash
 	text.SetSeed(r.textSeed)
 	id.SetSeed(r.idSeed)
-	name := w.name
-	if p := r.scope.Prefix(); p != "" {
-		_, _ = text.WriteString(p) // a hash takes everything
-		put(&text, '.', name)
-	} else {
-		_, _ = text.WriteString(name)
-	}
-	put(&id, byte(w.group), name)
+	_, _ = text.WriteString(r.full(w.name)) // a hash takes everything
+	put(&id, byte(w.group), w.name)
 	for _, t := range w.tags {
 		// Names and tags hold no control bytes.
 		put(&id, 0, t.Name)
@@ -243,7 +238,7 @@ func (r *registry) hash(w *wanted) {
 		}
 	}
 	w.text, w.identity = text.Sum64(), id.Sum64()
-	w.metric = r.metric(w.name)
+	w.metric, w.labels = r.shown(w.name, w.tags)
 }
 
 func put(h *maphash.Hash, sep byte, s string) {
@@ -251,18 +246,33 @@ func put(h *maphash.Hash, sep byte, s string) {
 	_, _ = h.WriteString(s)
 }
 
-// metric returns the exposition's name for a name, kinds apart.
-func (r *registry) metric(name string) string {
+// shown returns the metric name, kinds apart, and the tags that the exposition
+// has of a stat: its own, or those that the store's rules find in its name.
+func (r *registry) shown(name string, tgs []tags.Tag) (metric string, labels []tags.Tag) {
+	name = r.full(name)
+	if len(tgs) == 0 && r.cfg.ExtractTags {
+		name, tgs = r.cfg.Store.Tags().Extract(name, nil)
+	}
 	var room [128]byte
 	m, _ := r.naming.AppendMetric(room[:0], name, true, store.KindGauge)
 	if string(m) == name {
-		return name
+		return name, tgs
 	}
-	return string(m)
+	return string(m), tgs
 }
 
+// full returns a name with the prefix that all have.
+func (r *registry) full(name string) string {
+	if p := r.scope.Prefix(); p != "" {
+		return p + "." + name
+	}
+	return name
+}
+
+// known reports whether a stat of that name and some tags exists.
 func (r *registry) known(name string) bool {
-	_, ok := r.familyOf[r.metric(name)]
+	metric, _ := r.shown(name, nil)
+	_, ok := r.familyOf[metric]
 	return ok
 }
 
@@ -492,8 +502,9 @@ func (r *registry) exposure(w *wanted) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.idSeed)
 	put(&h, byte(w.group), w.metric)
-	for _, l := range r.labels(w.tags) {
-		put(&h, 0, l)
+	for _, l := range r.labels(w.labels) {
+		put(&h, 0, l.Name)
+		put(&h, 1, l.Value)
 	}
 	return h.Sum64()
 }

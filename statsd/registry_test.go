@@ -60,6 +60,30 @@ func TestKindConflicts(t *testing.T) {
 	}
 }
 
+// TestKindConflictsOfExtractedNames has names that differ in what is extracted
+// from them only: the exposition knows them by one name, so they are of one kind.
+func TestKindConflictsOfExtractedNames(t *testing.T) {
+	for _, extract := range []bool{true, false} {
+		r := newRig(t, Config{ExtractTags: extract})
+		r.send("cluster.shop.rq:1|c\ncluster.cart.rq:2|g\ncluster.cart.rq:3|g|#a:b\ncluster.mail.rq:4|c")
+		if extract {
+			r.want("cluster.cart.rq.a.b 3", "cluster.cart.rq_gauge 2", "cluster.mail.rq 4", "cluster.shop.rq 1")
+		} else {
+			r.want("cluster.cart.rq 2", "cluster.cart.rq.a.b 3", "cluster.mail.rq 4", "cluster.shop.rq 1")
+		}
+		rep := r.Report()
+		if want := map[bool]uint64{true: 1}[extract]; rep.TypeConflicts != want {
+			t.Errorf("extract %t: %d conflicts, want %d", extract, rep.TypeConflicts, want)
+		}
+		if rep.Collisions != 0 {
+			t.Errorf("extract %t: collisions of series that differ: %v", extract, rep.Clashes)
+		}
+		if top := rep.TopSeries[0]; extract && top.Count != 2 {
+			t.Errorf("the name with the most series has %v", top)
+		}
+	}
+}
+
 func TestRejectConflicts(t *testing.T) {
 	r := newRig(t, Config{RejectConflicts: true})
 	r.send("foo:1|c\nfoo:1|ms\nfoo:2|c:1|g\nfoo:1|c")
