@@ -23,14 +23,13 @@ type tlsContext struct {
 	stats       *tlsStats
 	directories []string // watched
 	base        *tls.Config
-	sans        []sanCheck
-	hashes      map[[32]byte]bool // of certificates
-	keys        map[[32]byte]bool // of public keys
+	slots       []*slot // of the secrets it names
 
-	loading sync.Mutex // held by those who replace current
-	current atomic.Pointer[material]
-	entry   Entry // set once; guarded by loading
-	closed  bool  // guarded by loading
+	loading    sync.Mutex               // held by those who replace current
+	current    atomic.Pointer[material] // nil: a secret is missing; once set it stays set
+	generation uint64                   // of what the context is made of; guarded by loading
+	entry      Entry                    // set once; guarded by loading
+	closed     bool                     // guarded by loading
 }
 
 // newTLSContext checks a context and loads its files.
@@ -47,13 +46,8 @@ func (f *Factory) newTLSContext(cluster string, c *config.TLS, path string, stat
 		return nil, err
 	}
 	t.base.Time = f.c.Now
-	if v := c.Validation; v != nil {
-		if t.sans, err = sanChecks(v.SANs, t.validationPath()); err != nil {
-			return nil, err
-		}
-		if t.hashes, t.keys, err = pins(v, t.validationPath()); err != nil {
-			return nil, err
-		}
+	if err := t.newSlots(); err != nil {
+		return nil, err
 	}
 	t.watch()
 	if err := t.load(); err != nil {
@@ -66,67 +60,65 @@ func (f *Factory) newTLSContext(cluster string, c *config.TLS, path string, stat
 func (t *tlsContext) close() {
 	t.f.remove(t)
 	t.loading.Lock()
-	defer t.loading.Unlock()
+	var stop []func()
 	if !t.closed {
 		t.closed = true
-		t.entry.Remove()
+		if t.entry != nil {
+			t.entry.Remove()
+		}
+		for _, s := range t.slots {
+			if s.stop != nil {
+				stop = append(stop, s.stop)
+			}
+		}
+	}
+	t.loading.Unlock() // whoever delivers secrets may wait for it
+	for _, f := range stop {
+		f()
 	}
 }
 
 // common is the path of the fields that both sides of TLS have.
 func (t *tlsContext) common() string { return t.path + ".common_tls_context" }
 
-func (t *tlsContext) validationPath() string {
-	if t.t.ValidationSecret != nil {
-		return t.common() + ".combined_validation_context.default_validation_context"
+// check refuses what cannot be in force here, whatever secrets hold.
+func (t *tlsContext) check() error {
+	switch {
+	case len(t.t.Unread) > 0:
+		return fmt.Errorf("%s.%s: not supported", t.path, t.t.Unread[0])
+	case len(t.t.SignatureAlgorithms) > 0:
+		return fmt.Errorf("%s.tls_params.signature_algorithms: the list cannot be changed here, leave it out", t.common())
 	}
-	return t.common() + ".validation_context"
+	return nil
 }
 
-// check refuses what cannot be in force here.
-func (t *tlsContext) check() error {
-	c := t.t
-	refuse := func(field, text string) error { return fmt.Errorf("%s.%s: %s", t.path, field, text) }
-	const secrets = "secrets that are delivered later are not supported; name files or give the data inline"
+// check refuses what a certificate cannot have here.
+func (c certificatePart) check() error {
+	refuse := func(field, text string) error { return fmt.Errorf("%s.%s: %s", c.path, field, text) }
 	switch {
-	case len(c.Unread) > 0:
-		return refuse(c.Unread[0], "not supported")
-	case len(c.CertificateSecrets) > 0:
-		return refuse("common_tls_context.tls_certificate_sds_secret_configs", secrets)
-	case c.ValidationSecret != nil && c.Validation != nil:
-		return refuse("common_tls_context.combined_validation_context.validation_context_sds_secret_config", secrets)
-	case c.ValidationSecret != nil:
-		return refuse("common_tls_context.validation_context_sds_secret_config", secrets)
-	case len(c.SignatureAlgorithms) > 0:
-		return refuse("common_tls_context.tls_params.signature_algorithms", "the list cannot be changed here, leave it out")
+	case c.PKCS12.Kind != config.NoData:
+		return refuse("pkcs12", "not supported; use certificate_chain and private_key in PEM form")
+	case c.Password.Kind != config.NoData:
+		return refuse("password", "encrypted private keys are not supported")
+	case c.PrivateKeyProvider != "":
+		return refuse("private_key_provider", fmt.Sprintf("%q is not known; none is", c.PrivateKeyProvider))
+	case c.Chain.Kind == config.NoData:
+		return refuse("certificate_chain", "must be set")
+	case c.PrivateKey.Kind == config.NoData:
+		return refuse("private_key", "must be set")
 	}
-	for i := range c.Certificates {
-		cert, at := &c.Certificates[i], fmt.Sprintf("common_tls_context.tls_certificates[%d]", i)
-		switch {
-		case cert.PKCS12.Kind != config.NoData:
-			return refuse(at+".pkcs12", "not supported; use certificate_chain and private_key in PEM form")
-		case cert.Password.Kind != config.NoData:
-			return refuse(at+".password", "encrypted private keys are not supported")
-		case cert.PrivateKeyProvider != "":
-			return refuse(at+".private_key_provider", fmt.Sprintf("%q is not known; none is", cert.PrivateKeyProvider))
-		case cert.Chain.Kind == config.NoData:
-			return refuse(at+".certificate_chain", "must be set")
-		case cert.PrivateKey.Kind == config.NoData:
-			return refuse(at+".private_key", "must be set")
-		}
-	}
-	return t.checkValidation()
+	return nil
 }
 
 // checkValidation refuses checks that would be without effect because nobody
 // says which authorities are trusted.
-func (t *tlsContext) checkValidation() error {
-	v := t.t.Validation
-	if v != nil && (v.TrustedCA.Kind != config.NoData || v.SystemRoots) {
+func (t *tlsContext) checkValidation(p *parts) error {
+	v := p.validation
+	if p.unchecked || v != nil && (v.TrustedCA.Kind != config.NoData || v.SystemRoots) {
 		return nil
 	}
 	without := func(field string) error {
-		return fmt.Errorf("%s.%s: needs trusted_ca", t.validationPath(), field)
+		return fmt.Errorf("%s.%s: needs trusted_ca", p.path, field)
 	}
 	switch {
 	case t.t.AutoSNISANValidation:
@@ -150,10 +142,11 @@ func (t *tlsContext) watch() {
 			t.directories = append(t.directories, filepath.Clean(dir))
 		}
 	}
-	for i := range t.t.Certificates {
-		add(t.t.Certificates[i].WatchedDirectory)
+	p := t.partsLocked(nil, nil) // nobody else knows the context yet
+	for _, c := range p.certificates {
+		add(c.WatchedDirectory)
 	}
-	if v := t.t.Validation; v != nil {
+	if v := p.validation; v != nil {
 		add(v.WatchedDirectory)
 	}
 }
@@ -175,9 +168,21 @@ func (t *tlsContext) load() error {
 	if t.closed {
 		return nil
 	}
-	m, err := t.read()
+	p := t.partsLocked(nil, nil)
+	m, err := t.read(&p)
 	if err != nil {
 		return err
+	}
+	t.installLocked(&p, m)
+	return nil
+}
+
+// installLocked makes m what is in force, unless a part of it is missing. t.loading
+// is held.
+func (t *tlsContext) installLocked(p *parts, m *material) {
+	t.generation++
+	if p.missing != "" {
+		return
 	}
 	t.current.Store(m)
 	if t.entry == nil {
@@ -185,10 +190,10 @@ func (t *tlsContext) load() error {
 	} else {
 		t.entry.Update(m.shown)
 	}
-	return nil
 }
 
-// handshake makes a TLS connection to h of conn, which stays open on an error.
+// handshake makes a TLS connection to h of conn, which stays open on an error. No
+// secret is missing.
 func (t *tlsContext) handshake(ctx context.Context, conn net.Conn, h *host.Host, o *Options) (net.Conn, error) {
 	m := t.current.Load()
 	cfg := m.config.Clone()

@@ -28,6 +28,10 @@ type Config struct {
 	// Now tells the time in which certificates must be valid; nil means
 	// [time.Now].
 	Now func() time.Time
+	// StaticSecrets are those that contexts name without a source.
+	StaticSecrets []*config.Secret
+	// Secrets delivers those that contexts name with a source. Nil refuses them.
+	Secrets Secrets
 	// Registry is told of certificates in use; nil tells nobody.
 	Registry Registry
 	// Logger takes notes on reloads; nil discards them.
@@ -36,7 +40,8 @@ type Config struct {
 
 // Factory makes dialers and keeps their files up to date.
 type Factory struct {
-	c Config
+	c       Config
+	secrets map[secretID]*config.Secret // static ones
 
 	mu       sync.Mutex
 	contexts map[*tlsContext]struct{}
@@ -64,7 +69,7 @@ func New(c Config) *Factory {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Factory{c: c, contexts: make(map[*tlsContext]struct{}), watched: make(map[string]int)}
+	return &Factory{c: c, secrets: secretsByID(c.StaticSecrets), contexts: make(map[*tlsContext]struct{}), watched: make(map[string]int)}
 }
 
 // Dialer returns the dialer of a cluster. Its statistics go to scope, that of

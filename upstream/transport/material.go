@@ -18,6 +18,10 @@ type material struct {
 	roots  *x509.CertPool    // nil: the chain of the peer is not checked
 	lists  []*revocationList // by any issuer
 	shown  Material
+
+	validation   *config.Validation // nil: the peer is not checked
+	sans         []sanCheck
+	hashes, keys map[[32]byte]bool // of certificates and of public keys
 }
 
 // eternity is the window in which certificates are valid whose dates do not
@@ -33,17 +37,20 @@ func lasting(c *x509.Certificate) *x509.Certificate {
 	return &out
 }
 
-// read reads everything a context refers to.
-func (t *tlsContext) read() (*material, error) {
-	m := &material{config: t.base.Clone()}
+// read reads everything that the parts of a context refer to.
+func (t *tlsContext) read(p *parts) (*material, error) {
+	if err := t.checkValidation(p); err != nil {
+		return nil, err
+	}
+	m := &material{config: t.base.Clone(), validation: p.validation}
 	if n := t.t.MaxSessionKeys; n > 0 {
 		// New with the certificates: a session must not outlive the material by
 		// which its peer was checked.
 		m.config.ClientSessionCache = tls.NewLRUClientSessionCache(int(min(n, 1<<20)))
 	}
 	var own []tls.Certificate
-	for i := range t.t.Certificates {
-		c, shown, err := t.certificate(&t.t.Certificates[i], fmt.Sprintf("%s.tls_certificates[%d]", t.common(), i))
+	for _, part := range p.certificates {
+		c, shown, err := t.f.certificate(part)
 		if err != nil {
 			return nil, err
 		}
@@ -60,19 +67,25 @@ func (t *tlsContext) read() (*material, error) {
 			return &own[0], nil // the server says why it is wrong
 		}
 	}
-	return m, t.readValidation(m)
+	if p.validation != nil {
+		if err := t.f.readValidation(p.validation, p.path, m); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // readValidation reads what the peer is checked against.
-func (t *tlsContext) readValidation(m *material) error {
-	v := t.t.Validation
-	if v == nil {
-		return nil
+func (f *Factory) readValidation(v *config.Validation, at string, m *material) (err error) {
+	if m.sans, err = sanChecks(v.SANs, at); err != nil {
+		return err
 	}
-	at := t.validationPath()
+	if m.hashes, m.keys, err = pins(v, at); err != nil {
+		return err
+	}
 	switch {
 	case v.TrustedCA.Kind != config.NoData:
-		list, err := t.f.certificates(v.TrustedCA, at+".trusted_ca")
+		list, err := f.certificates(v.TrustedCA, at+".trusted_ca")
 		if err != nil {
 			return err
 		}
@@ -95,7 +108,7 @@ func (t *tlsContext) readValidation(m *material) error {
 		m.roots = roots
 	}
 	if v.CRL.Kind != config.NoData {
-		text, err := t.f.content(v.CRL, at+".crl")
+		text, err := f.content(v.CRL, at+".crl")
 		if err != nil {
 			return err
 		}
@@ -107,13 +120,17 @@ func (t *tlsContext) readValidation(m *material) error {
 }
 
 // certificate reads a certificate chain with its key.
-func (t *tlsContext) certificate(c *config.Certificate, at string) (tls.Certificate, Certificate, error) {
+func (f *Factory) certificate(c certificatePart) (tls.Certificate, Certificate, error) {
+	at := c.path
 	none := func(err error) (tls.Certificate, Certificate, error) { return tls.Certificate{}, Certificate{}, err }
-	list, err := t.f.certificates(c.Chain, at+".certificate_chain")
+	if err := c.check(); err != nil {
+		return none(err)
+	}
+	list, err := f.certificates(c.Chain, at+".certificate_chain")
 	if err != nil {
 		return none(err)
 	}
-	key, err := t.f.content(c.PrivateKey, at+".private_key")
+	key, err := f.content(c.PrivateKey, at+".private_key")
 	if err != nil {
 		return none(err)
 	}
@@ -131,7 +148,7 @@ func (t *tlsContext) certificate(c *config.Certificate, at string) (tls.Certific
 		shown.Path = inline
 	}
 	if c.OCSPStaple.Kind != config.NoData {
-		der, err := t.f.content(c.OCSPStaple, at+".ocsp_staple")
+		der, err := f.content(c.OCSPStaple, at+".ocsp_staple")
 		if err != nil {
 			return none(err)
 		}

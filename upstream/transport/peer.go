@@ -30,7 +30,7 @@ type peer struct {
 
 // verify is called at the end of every handshake, also of resumed ones.
 func (p *peer) verify(s tls.ConnectionState) error {
-	v := p.t.t.Validation
+	v := p.m.validation
 	if len(s.PeerCertificates) == 0 {
 		p.t.stats.verifyNoCert.Inc()
 		return &peerError{errors.New("none was sent")}
@@ -129,11 +129,11 @@ func (p *peer) name(v *config.Validation, leaf *x509.Certificate) error {
 			}
 		}
 		return fmt.Errorf("it is not for %q", p.sni)
-	case len(p.t.sans) == 0:
+	case len(p.m.sans) == 0:
 		return nil
 	}
-	for i := range p.t.sans {
-		if p.t.sans[i].match(leaf) {
+	for i := range p.m.sans {
+		if p.m.sans[i].match(leaf) {
 			return nil
 		}
 	}
@@ -142,8 +142,8 @@ func (p *peer) name(v *config.Validation, leaf *x509.Certificate) error {
 
 // pinned checks the certificate and its key against the known ones.
 func (p *peer) pinned(leaf *x509.Certificate) error {
-	if len(p.t.hashes)+len(p.t.keys) == 0 ||
-		p.t.hashes[sha256.Sum256(leaf.Raw)] || p.t.keys[sha256.Sum256(leaf.RawSubjectPublicKeyInfo)] {
+	if len(p.m.hashes)+len(p.m.keys) == 0 ||
+		p.m.hashes[sha256.Sum256(leaf.Raw)] || p.m.keys[sha256.Sum256(leaf.RawSubjectPublicKeyInfo)] {
 		return nil
 	}
 	return errors.New("it is none of the known ones")

@@ -54,12 +54,19 @@ func TestRefusals(t *testing.T) {
 		change func(*config.TLS)
 		want   string
 	}{
-		{"certificate-secret", func(c *config.TLS) { c.CertificateSecrets = []config.SecretSource{{Name: "s"}} },
-			common + `.tls_certificate_sds_secret_configs: secrets that are delivered later are not supported; name files or give the data inline`},
-		{"validation-secret", func(c *config.TLS) { c.Validation, c.ValidationSecret = nil, &config.SecretSource{} },
-			common + `.validation_context_sds_secret_config: secrets that are delivered later are not supported; name files or give the data inline`},
-		{"combined-secret", func(c *config.TLS) { c.ValidationSecret = &config.SecretSource{} },
-			common + `.combined_validation_context.validation_context_sds_secret_config: secrets that are delivered later are not supported; name files or give the data inline`},
+		{"certificate-secret", func(c *config.TLS) {
+			c.CertificateSecrets = []config.SecretSource{{Name: "s", Source: &config.ConfigSource{}}}
+		},
+			common + `.tls_certificate_sds_secret_configs[0].sds_config: nothing here delivers secrets; name a static one, files or inline data`},
+		{"two-kinds-of-certificates", func(c *config.TLS) {
+			c.Certificates, c.CertificateSecrets = []config.Certificate{{}}, []config.SecretSource{{Name: "s"}}
+		}, common + `.tls_certificate_sds_secret_configs: cannot be combined with tls_certificates`},
+		{"unknown-static-secret", func(c *config.TLS) { c.CertificateSecrets = []config.SecretSource{{Name: "s"}} },
+			common + `.tls_certificate_sds_secret_configs[0].name: no static secret "s" holds a tls_certificate`},
+		{"validation-secret", func(c *config.TLS) { c.Validation, c.ValidationSecret = nil, &config.SecretSource{Name: "s"} },
+			common + `.validation_context_sds_secret_config.name: no static secret "s" holds a validation_context`},
+		{"combined-secret", func(c *config.TLS) { c.ValidationSecret = &config.SecretSource{Name: "s"} },
+			common + `.combined_validation_context.validation_context_sds_secret_config.name: no static secret "s" holds a validation_context`},
 		{"unread", func(c *config.TLS) { c.Unread = []string{"common_tls_context.key_log"} },
 			common + `.key_log: not supported`},
 		{"signature-algorithms", func(c *config.TLS) { c.SignatureAlgorithms = []string{"ed25519"} },

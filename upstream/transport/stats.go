@@ -7,12 +7,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// tlsStats are the statistics "ssl.…" of a cluster.
+// tlsStats are the statistics "ssl.…" and "client_ssl_socket_factory.…" of a
+// cluster.
 type tlsStats struct {
 	scope                                            *store.Scope
 	connectionError, handshakes, resumed             *store.Counter
 	verifyNoCert, verifyError, verifySAN, verifyHash *store.Counter
 	keyUsageInvalid                                  *store.Counter
+	bySecret, notReady                               *store.Counter // updates; connections without a secret
 }
 
 func newTLSStats(scope *store.Scope) *tlsStats {
@@ -23,10 +25,13 @@ func newTLSStats(scope *store.Scope) *tlsStats {
 	} {
 		c(name)
 	}
+	factory := func(name string) *store.Counter { return scope.Counter("client_ssl_socket_factory." + name) }
+	factory("downstream_context_secrets_not_ready")
 	return &tlsStats{
 		scope: scope, connectionError: c("connection_error"), handshakes: c("handshake"), resumed: c("session_reused"),
 		verifyNoCert: c("fail_verify_no_cert"), verifyError: c("fail_verify_error"), verifySAN: c("fail_verify_san"),
 		verifyHash: c("fail_verify_cert_hash"), keyUsageInvalid: c("was_key_usage_invalid"),
+		bySecret: factory("ssl_context_update_by_sds"), notReady: factory("upstream_context_secrets_not_ready"),
 	}
 }
 
