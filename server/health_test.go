@@ -165,5 +165,10 @@ func TestHealthListenerIsHandedOver(t *testing.T) {
 		eventually(t, "checks pass", func() bool { return passed.Load() > n+50 })
 		close(stop)
 		checks.Wait()
+		counted := func() int64 {
+			st := first.Store()
+			return int64(st.Root().Counter("http.health.health_check.ok").Value() + st.Root().Counter("http.local.health_check.ok").Value())
+		}
+		eventually(t, "all checks are counted", func() bool { return counted() == passed.Load() })
 	}
 }
