@@ -100,6 +100,20 @@ func TestEscaping(t *testing.T) {
 	checkForms(t, "escaping", st, Options{TextReadouts: true})
 }
 
+// TestFixedTagsAreEscaped: their values are no part of the names.
+func TestFixedTagsAreEscaped(t *testing.T) {
+	fixed := []tags.Tag{{Name: "site", Value: "a \"b\" \\ <c>\n\xff"}, {Name: "none", Value: ""}}
+	e, err := tags.New(tags.Config{UseDefaults: true, CommandLine: fixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := store.New(store.Options{Tags: e})
+	st.Root().Counter("edge.rq").Add(1)
+	st.Root().Counter("cluster.a.upstream_rq_200").Add(2)
+	st.Root().Text("edge.motto").Set("m")
+	checkForms(t, "fixed-tags", st, Options{TextReadouts: true})
+}
+
 // TestLabels shows tags whose names are reserved, come twice, need cleaning or
 // have no value.
 func TestLabels(t *testing.T) {

@@ -215,8 +215,9 @@ func (c *Cursor) AppendName(dst []byte) []byte {
 // Name returns the full name.
 func (c *Cursor) Name() string { return string(c.AppendName(nil)) }
 
-// Plain reports whether every byte of the name is printable ASCII other than
-// '"', '\', '<' and '>', so that no output format escapes any of it.
+// Plain reports whether every byte of the name and of the values of its tags
+// is printable ASCII other than '"', '\', '<' and '>', so that no output format
+// escapes any of it.
 func (c *Cursor) Plain() bool {
 	return c.rec[c.cut]&flagEscaped == 0
 }

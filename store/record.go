@@ -24,7 +24,7 @@ import (
 // A value that is a whole segment of the name, as most are, costs one byte.
 const (
 	flagTagged   = 1 << iota // the tag-extracted name differs from the name, or there are tags
-	flagEscaped              // the name has bytes that JSON or a label must escape
+	flagEscaped              // the name or the value of a tag has bytes that JSON or a label must escape
 	flagExplicit             // the tags were given, not taken out of the name
 	flagOdd                  // the name is not valid UTF-8, or a tag has no value
 )
@@ -92,7 +92,7 @@ func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []
 	dst = append(dst, body...)
 
 	var flags byte
-	if !plainName(full) {
+	if !plainName(full) || slices.ContainsFunc(tgs, func(t tags.Tag) bool { return !plainName(t.Value) }) {
 		flags |= flagEscaped
 	}
 	if !utf8.ValidString(full) || slices.ContainsFunc(tgs, func(t tags.Tag) bool { return t.Value == "" }) {
