@@ -209,7 +209,7 @@ func (k *Checker) Add(h *host.Host) bool {
 	return true
 }
 
-// Awaited tells whether h is checked and no result is there yet.
+// Awaited tells whether h is checked and no check of it was completed yet.
 func (k *Checker) Awaited(h *host.Host) bool {
 	k.mu.Lock()
 	s := k.sessions[h]
@@ -219,7 +219,7 @@ func (k *Checker) Awaited(h *host.Host) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.first
+	return !s.tried
 }
 
 // Remove ends to check h. A check under way is broken off and not reported.

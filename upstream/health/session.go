@@ -19,6 +19,7 @@ type session struct {
 	cancel  context.CancelFunc // of the check under way until it is told of, else nil
 	stopped bool
 	first   bool   // no result yet
+	tried   bool   // a check was completed, maybe without a result
 	passes  uint32 // in a row while failed
 	fails   uint32 // in a row while healthy
 
@@ -127,6 +128,7 @@ func (s *session) tell(r Report, events []Event) {
 
 // apply changes counts and flags by an outcome. s.mu is held.
 func (s *session) apply(o Outcome) (Transition, []Event) {
+	s.tried = true
 	if o.Kind == Local {
 		return Unchanged, s.unchecked()
 	}

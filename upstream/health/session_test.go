@@ -233,6 +233,27 @@ func TestCounters(t *testing.T) {
 	})
 }
 
+func TestACheckIsAwaitedOnce(t *testing.T) {
+	for _, o := range []*Outcome{ok, bad, lacking} {
+		synctest.Test(t, func(t *testing.T) {
+			var c counts
+			s := settings()
+			s.InitialJitter = 2 * time.Second
+			k, _ := New(Config{Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return &script{steps: []*Outcome{o}} }, Rand: func() uint64 { return uint64(time.Second) }})
+			h := testHost()
+			k.Add(h)
+			if !k.Awaited(h) {
+				t.Errorf("%+v: not awaited before the first check", o)
+			}
+			time.Sleep(2 * time.Second)
+			if k.Awaited(h) {
+				t.Errorf("%+v: awaited after the first check", o)
+			}
+			k.Close()
+		})
+	}
+}
+
 func TestImmediateFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
