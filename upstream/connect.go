@@ -25,18 +25,33 @@ var ErrOverflow = errors.New("circuit breaker is open")
 // is closed, and tells the outlier detector how it went, unless it was for a lack of
 // this machine that there is no connection (Local of [transport.Error]).
 //
-// A host without any connection may be given one though the breaker is open.
+// A pool without any connection may be given one though the breaker is open, or
+// requests might wait for ever. The connections that are made here for requests of a
+// priority to a host are a pool.
 func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {
+	return c.connect(ctx, h, p, &h.InPool[p&1], o)
+}
+
+// ConnectTunnel is like [Cluster.Connect] for a connection that is given to one
+// client for good, as that of a TCP proxy is, and never serves another one. Such
+// connections are a pool of their own.
+func (c *Cluster) ConnectTunnel(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {
+	return c.connect(ctx, h, p, &h.InPool[2+p&1], o)
+}
+
+func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *host.Gauge, o transport.Options) (*Conn, error) {
 	connections := &c.Breakers(p).Connections
-	if !connections.CanTake() && h.Stats.CxActive.Value() > 0 {
+	if !connections.CanTake() && pool.Value() > 0 {
 		return nil, fmt.Errorf("upstream: cluster %q: connections of %s priority: %w", c.config.Name, p, ErrOverflow)
 	}
 	connections.Take()
+	pool.Inc()
 	c.ConnStarted(h)
 	start := time.Now()
 	conn, err := c.dialer.Dial(ctx, h, o)
 	if err != nil {
 		connections.Release()
+		pool.Dec()
 		var failed *transport.Error // it has counted bind errors already
 		if errors.As(err, &failed) && failed.Local {
 			c.countConnFailed(h)
@@ -47,7 +62,7 @@ func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o trans
 	}
 	now := time.Now()
 	c.ConnEstablished(h, now.Sub(start))
-	return &Conn{Conn: conn, cluster: c, host: h, breaker: connections, made: now}, nil
+	return &Conn{Conn: conn, cluster: c, host: h, breaker: connections, pool: pool, made: now}, nil
 }
 
 // Conn is a connection to a host. It counts the bytes that pass, and its own end.
@@ -58,6 +73,7 @@ type Conn struct {
 	cluster *Cluster
 	host    *host.Host
 	breaker *Resource
+	pool    *host.Gauge // it counts in
 	made    time.Time
 
 	requests atomic.Int64 // begun in all
@@ -160,6 +176,7 @@ func (c *Conn) Close() error {
 	c.closing.Do(func() {
 		c.closeErr = c.Conn.Close()
 		c.breaker.Release()
+		c.pool.Dec()
 		c.cluster.ConnClosed(c.host, ConnEnd{
 			Local: !c.remote.Load(), ActiveRequests: int(c.active.Load()), Requests: int(c.requests.Load()), Lived: time.Since(c.made),
 		})

@@ -185,6 +185,46 @@ func TestAdditionalAddressesAreOfTheNetwork(t *testing.T) {
 	}
 }
 
+// TestPoolsWithoutConnectionsGetOne has the breaker open because of connections that
+// are of no use to who asks.
+func TestPoolsWithoutConnectionsGetOne(t *testing.T) {
+	r := reach(t, "circuit_breakers: {thresholds: [{max_connections: 1}, {priority: HIGH, max_connections: 1}]}")
+	type connect func(context.Context, *host.Host, Priority, transport.Options) (*Conn, error)
+	pools := []struct {
+		name     string
+		connect  connect
+		priority Priority
+	}{
+		{"tunnels", r.c.ConnectTunnel, DefaultPriority}, {"requests", r.c.Connect, DefaultPriority},
+		{"urgent tunnels", r.c.ConnectTunnel, HighPriority}, {"urgent requests", r.c.Connect, HighPriority},
+	}
+	var open []*Conn
+	for _, p := range pools {
+		c, err := p.connect(context.Background(), r.h, p.priority, transport.Options{})
+		if err != nil {
+			t.Fatalf("the first connection for %s: %v", p.name, err)
+		}
+		open = append(open, c)
+		if _, err := p.connect(context.Background(), r.h, p.priority, transport.Options{}); !errors.Is(err, ErrOverflow) {
+			t.Errorf("a second connection for %s: %v, want ErrOverflow", p.name, err)
+		}
+	}
+	for _, p := range []Priority{DefaultPriority, HighPriority} {
+		if n := r.c.Breakers(p).Connections.Current(); n != 2 {
+			t.Errorf("%d connections of %s priority are held, want 2", n, p)
+		}
+	}
+	for _, c := range open {
+		_, _ = c.Close(), (<-r.peer).Close()
+	}
+	for i := range r.h.InPool {
+		if n := r.h.InPool[i].Value(); n != 0 {
+			t.Errorf("%d connections are left in pool %d", n, i)
+		}
+	}
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 4, "upstream_cx_active": 0, "upstream_cx_overflow": 6})
+}
+
 func TestConnectFails(t *testing.T) {
 	r := reach(t, "")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -195,6 +235,9 @@ func TestConnectFails(t *testing.T) {
 	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 1, "upstream_cx_connect_fail": 1, "upstream_cx_active": 0, "upstream_cx_destroy": 0})
 	if n := r.c.Breakers(DefaultPriority).Connections.Current(); n != 0 {
 		t.Errorf("%d connections are held", n)
+	}
+	if n := r.h.InPool[DefaultPriority].Value(); n != 0 {
+		t.Errorf("%d connections are left in the pool", n)
 	}
 }
 

@@ -111,7 +111,7 @@ func (r *tcpRoute) connect(ctx context.Context) *upstream.Conn {
 		if err != nil {
 			return nil
 		}
-		up, err := cl.Connect(ctx, h, r.priority(), transport.Options{})
+		up, err := cl.ConnectTunnel(ctx, h, r.priority(), transport.Options{})
 		if err == nil {
 			return up
 		}

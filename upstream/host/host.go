@@ -43,6 +43,10 @@ type Host struct {
 	successRate      atomic.Uint64 // float64 bits, written by the outlier detector
 	localSuccessRate atomic.Uint64
 
+	// InPool is the number of connections in each pool there is of the host. Who
+	// makes connections says what the numbers of the pools mean.
+	InPool [4]Gauge
+
 	// Stats are the counts of this host. They start at 0 with the host object
 	// and vanish with it.
 	Stats Stats
