@@ -80,60 +80,74 @@ func (p printer) members(m protoreflect.Message, depth int) { p.membersBut(m, de
 
 // membersBut is members for the fields that own leaves to it.
 func (p printer) membersBut(m protoreflect.Message, depth int, own func(protoreflect.FieldDescriptor) bool) {
-	for _, fd := range p.fields(m, own != nil) {
+	first := len(p.w.fields)
+	p.gather(m, own != nil)
+	for i := first; i < len(p.w.fields); i++ { // what is below puts more behind it, and takes that away
+		fd := p.w.fields[i]
 		if own != nil && own(fd) {
 			continue
 		}
-		if !m.Has(fd) && (p.defaults == OmitDefaults || fd.HasPresence()) {
+		if own != nil && !m.Has(fd) && (p.defaults == OmitDefaults || fd.HasPresence()) {
 			continue
 		}
-		name := string(fd.Name())
-		if fd.IsExtension() {
-			name = "[" + string(fd.FullName()) + "]"
+		p.member(m, fd, depth)
+	}
+	clear(p.w.fields[first:])
+	p.w.fields = p.w.fields[:first]
+}
+
+func (p printer) member(m protoreflect.Message, fd protoreflect.FieldDescriptor, depth int) {
+	if fd.IsExtension() {
+		p.w.Key("[" + string(fd.FullName()) + "]")
+	} else {
+		p.w.Key(string(fd.Name()))
+	}
+	v := m.Get(fd)
+	switch {
+	case fd.IsList():
+		p.w.BeginList()
+		for i, list := 0, v.List(); i < list.Len(); i++ {
+			p.value(fd, list.Get(i), depth)
 		}
-		p.w.Key(name)
-		v := m.Get(fd)
-		switch {
-		case fd.IsList():
-			p.w.BeginList()
-			for i := range v.List().Len() {
-				p.value(fd, v.List().Get(i), depth)
-			}
-			p.w.EndList()
-		case fd.IsMap():
-			p.w.BeginObject()
-			for _, key := range sortedKeys(v.Map()) {
-				p.w.Key(key.String())
-				p.value(fd.MapValue(), v.Map().Get(key), depth)
-			}
-			p.w.EndObject()
-		default:
-			p.value(fd, v, depth)
+		p.w.EndList()
+	case fd.IsMap():
+		p.w.BeginObject()
+		for _, key := range sortedKeys(v.Map()) {
+			p.w.Key(key.String())
+			p.value(fd.MapValue(), v.Map().Get(key), depth)
 		}
+		p.w.EndObject()
+	default:
+		p.value(fd, v, depth)
 	}
 }
 
-// fields returns, by number, the fields and extensions that m has, or all fields
-// of its type and the extensions that m has if those without a value are shown
-// or asked for.
-func (p printer) fields(m protoreflect.Message, all bool) []protoreflect.FieldDescriptor {
-	all = all || p.defaults == ShowDefaults
-	var room [16]protoreflect.FieldDescriptor // most messages have fewer
-	out := room[:0]
-	if all {
-		fields := m.Descriptor().Fields()
-		for i := range fields.Len() {
-			out = append(out, fields.Get(i))
+// gather puts behind the fields of the writer, by number, those that m shows, or
+// all of its type, and the extensions that m has.
+func (p printer) gather(m protoreflect.Message, all bool) {
+	out, first := p.w.fields, len(p.w.fields)
+	md := m.Descriptor()
+	for i, fields := 0, md.Fields(); i < fields.Len(); i++ {
+		if fd := fields.Get(i); all || m.Has(fd) || p.defaults == ShowDefaults && !fd.HasPresence() {
+			out = append(out, fd)
 		}
 	}
+	if md.ExtensionRanges().Len() > 0 {
+		out = append(out, extensions(m)...)
+	}
+	slices.SortFunc(out[first:], func(a, b protoreflect.FieldDescriptor) int { return cmp.Compare(a.Number(), b.Number()) })
+	p.w.fields = out
+}
+
+// extensions returns the extensions that m has.
+func extensions(m protoreflect.Message) (list []protoreflect.FieldDescriptor) {
 	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if !all || fd.IsExtension() {
-			out = append(out, fd)
+		if fd.IsExtension() {
+			list = append(list, fd)
 		}
 		return true
 	})
-	slices.SortFunc(out, func(a, b protoreflect.FieldDescriptor) int { return cmp.Compare(a.Number(), b.Number()) })
-	return out
+	return list
 }
 
 func sortedKeys(m protoreflect.Map) []protoreflect.MapKey {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -37,6 +38,8 @@ type Writer struct {
 	err   error     // of dst; nothing is written after it
 	// unpacked is what packed messages hold that are written next.
 	unpacked map[*anypb.Any]proto.Message
+	// fields are those of the messages that are being written, outer ones first.
+	fields []protoreflect.FieldDescriptor
 	// empty: nothing was written yet in the innermost object or list.
 	// keyed: a key was written and its value comes next.
 	empty, keyed bool
