@@ -393,8 +393,9 @@ func (c *Cluster) ReportImmediateFailure(h *host.Host) {
 	}
 }
 
-// start lets the cluster find its hosts. done is called once it is ready. A cluster
-// that was closed before does nothing.
+// start lets the cluster find its hosts, once the secrets are there that connections
+// to them need. done is called once it is ready. A cluster that was closed before does
+// nothing.
 func (c *Cluster) start(done func()) error {
 	var a *Assignment
 	if c.source == nil && c.original == nil {
@@ -413,11 +414,23 @@ func (c *Cluster) start(done func()) error {
 	if c.detector != nil {
 		c.running.Go(func() { _ = c.detector.Run(c.ctx) })
 	}
+	c.mu.Unlock()
+	c.dialer.Follow(func() { c.discover(a) })
+	return nil
+}
+
+// discover lets the cluster find its hosts. a is those of a STATIC one.
+func (c *Cluster) discover(a *Assignment) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
 	switch {
 	case c.source != nil:
 		c.running.Go(func() { c.source.Run(c.ctx, c) })
 		c.mu.Unlock()
-		return nil
+		return
 	case c.original != nil:
 		c.running.Go(c.sweep)
 		c.mu.Unlock()
@@ -428,7 +441,6 @@ func (c *Cluster) start(done func()) error {
 		c.running.Done()
 	}
 	c.DiscoveryDone()
-	return nil
 }
 
 // close ends everything the cluster does and forgets its hosts.
@@ -758,6 +770,10 @@ func (c *Cluster) firstCheckDone(h *host.Host) {
 		f()
 	}
 }
+
+// AwaitedSecrets returns the names of the secrets that the cluster waits for before it
+// looks for its hosts.
+func (c *Cluster) AwaitedSecrets() []string { return c.dialer.Awaited() }
 
 // Discovered tells whether the first answer about the hosts has come.
 func (c *Cluster) Discovered() bool {

@@ -309,8 +309,12 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 	return cl, nil
 }
 
-// primary tells whether the cluster can find its hosts without another one.
+// primary tells whether the cluster can find its hosts, and the secrets for
+// connections to them, without another one.
 func (c *Cluster) primary() bool {
+	if c.dialer.Dependent() {
+		return false
+	}
 	if d, ok := c.source.(Dependent); ok {
 		return !d.Secondary()
 	}
