@@ -464,6 +464,7 @@ func (c *Cluster) close() {
 	if c.detector != nil {
 		c.detector.Close()
 	}
+	c.leaveLocal()
 	c.dialer.Close()
 	c.closeEvents()
 	c.scope.Close()

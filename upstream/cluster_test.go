@@ -437,6 +437,50 @@ func TestZoneAwareWithALocalCluster(t *testing.T) {
 	}
 }
 
+// TestLocalClusterGoes replaces the local cluster and then removes it. Nobody is to
+// compare itself with hosts of a cluster that is gone.
+func TestLocalClusterGoes(t *testing.T) {
+	zone := host.Locality{Zone: "a"}
+	r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })
+	r.Start()
+	r.add(byEDS("me", ""), byEDS("c", ""))
+	both := hosts(spec(100, inZone("a")), spec(101, inZone("b")))
+	first, c := r.source("me"), r.source("c")
+	first.UpdateHosts(0, both)
+	first.DiscoveryDone()
+	var list []host.Spec
+	for i := range 6 {
+		list = append(list, spec(i+1, inZone(string(rune('a'+i%2)))))
+	}
+	c.UpdateHosts(0, hosts(list...))
+	c.DiscoveryDone()
+	check := func(when string, stays bool) {
+		t.Helper()
+		got := picks(c, 6)
+		if zoned := !strings.Contains(got, "2"); zoned != stays {
+			t.Errorf("%s: picks %s; all in the own zone: %t, want %t", when, got, zoned, stays)
+		}
+	}
+	check("at first", true)
+	r.add(byEDS("me", "lb_policy: RANDOM"))
+	second := r.source("me")
+	second.UpdateHosts(0, both)
+	check("while a version warms", true)
+	second.DiscoveryDone()
+	check("with the second version", true)
+	second.UpdateHosts(0, hosts(spec(100, inZone("a"))))
+	check("with one zone", false)
+	second.UpdateHosts(0, both)
+	check("with both again", true)
+	r.Remove("me")
+	check("without the local cluster", false)
+	r.add(byEDS("me", ""))
+	third := r.source("me")
+	third.UpdateHosts(0, both)
+	third.DiscoveryDone()
+	check("with a new one", true)
+}
+
 func TestLocalityWeightsReachTheBalancer(t *testing.T) {
 	r := newRig(t, nil)
 	r.Start()

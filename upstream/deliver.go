@@ -52,6 +52,24 @@ func (c *Cluster) takeOver() {
 	defer c.mu.Unlock()
 	c.beside = false
 	c.showMembership(*c.sets.Load())
+	if c.isLocal && c.ready && !c.closed {
+		c.balanceLocked() // the other one may have been the last to tell of its hosts
+	}
+}
+
+// leaveLocal takes the hosts of a closed cluster away from those who compare
+// themselves with it, unless there is another version.
+func (c *Cluster) leaveLocal() {
+	c.mu.Lock()
+	if !c.isLocal || len(c.delivered) == 0 {
+		c.mu.Unlock()
+		return
+	}
+	mine := c.delivered[0]
+	c.mu.Unlock()
+	if c.env.localSet.CompareAndSwap(mine, nil) {
+		c.env.localChanged()
+	}
 }
 
 // showMembership sets the gauges. c.mu is held.
