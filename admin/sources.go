@@ -71,8 +71,10 @@ type Cluster struct {
 	ObservabilityName string // the alternative name for statistics, or Name
 	AddedViaAPI       bool   // false: it came with the static configuration
 	EDSServiceName    string // "" unless its hosts come by another name
-	Outlier           *OutlierRates
-	Breakers          [2]BreakerLimits // of the default and of the high priority
+	// PerEndpointStats shows the statistics of its hosts among the stats, too.
+	PerEndpointStats bool
+	Outlier          *OutlierRates
+	Breakers         [2]BreakerLimits // of the default and of the high priority
 	// Hosts calls yield with each host: in order, and those of a priority
 	// before those of the next. The rules of [Clusters] hold. Nil: no hosts.
 	Hosts func(yield func(*Host) bool)
@@ -125,6 +127,11 @@ const (
 	ActiveHCTimeout                                   // the last failed check was a timeout
 	EDSStatusDraining                                 // discovery says draining
 )
+
+// healthy reports whether nothing speaks against the host.
+func (h HostHealth) healthy() bool {
+	return h&(FailedActiveHC|FailedOutlierCheck|FailedEDSHealth|EDSStatusDraining|DegradedActiveHC|DegradedEDSHealth) == 0
+}
 
 // ConfigSection is one message of /config_dump.
 type ConfigSection struct {

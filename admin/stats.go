@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/render"
 )
 
@@ -27,10 +28,43 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	if s.cfg.Flusher != nil {
 		s.cfg.Flusher.FlushForAdmin()
 	}
+	if s.src.Clusters != nil {
+		q.options.Endpoints = s.endpoints
+	}
 	if err := s.render(w, r, q); !errors.Is(err, render.ErrTooExpensive) {
 		return err
 	}
 	return badRequest("filter too expensive\n")
+}
+
+// endpoints calls yield with the hosts of the clusters that show the statistics
+// of each.
+func (s *Server) endpoints(yield func(*render.Endpoint) bool) {
+	var e render.Endpoint
+	s.src.Clusters.All(func(c *Cluster) bool {
+		if !c.PerEndpointStats || c.Hosts == nil {
+			return true
+		}
+		more := true
+		c.Hosts(func(h *Host) bool {
+			e.Cluster, e.Address = oneline.Clean(c.ObservabilityName), oneline.Clean(h.Pipe)
+			if h.Address.IsValid() {
+				e.Address = h.Address.String()
+			}
+			e.Stats = e.Stats[:0]
+			for _, st := range h.Stats {
+				e.Stats = append(e.Stats, render.EndpointStat(st))
+			}
+			healthy := render.EndpointStat{Name: "healthy", Gauge: true}
+			if h.Health.healthy() {
+				healthy.Value = 1
+			}
+			e.Stats = append(e.Stats, healthy)
+			more = yield(&e)
+			return more
+		})
+		return more
+	})
 }
 
 func (s *Server) render(w *Response, r *Request, q *statsQuery) error {

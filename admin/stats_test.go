@@ -2,11 +2,13 @@ package admin
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -126,7 +128,7 @@ func TestStatsParameters(t *testing.T) {
 				t.Error("filter without pattern, or the other way round")
 			}
 			got.options.Filter = nil
-			if *got != (statsQuery{tt.want.format, tt.want.pattern, tt.want.options}) {
+			if !reflect.DeepEqual(*got, statsQuery{tt.want.format, tt.want.pattern, tt.want.options}) {
 				t.Errorf("got %+v, want %+v", *got, tt.want)
 			}
 			if r := s.Request("GET", path+"?"+tt.query, nil); r.Status != 200 {
@@ -363,5 +365,36 @@ func TestResetCounters(t *testing.T) {
 	})
 	if pending != 3 {
 		t.Errorf("the sinks get %d, want the 3 from before the reset", pending)
+	}
+}
+
+// TestEndpointStats: clusters that ask for it show the statistics of each host
+// among the stats, in all forms.
+func TestEndpointStats(t *testing.T) {
+	w := newWorld()
+	w.clusters = usualClusters()
+	for i := range w.clusters {
+		c := &w.clusters[i]
+		c.PerEndpointStats = c.Name != "backend_a"
+		for j := range c.hosts {
+			for k := range c.hosts[j].Stats {
+				c.hosts[j].Stats[k].Value %= 1000
+			}
+		}
+	}
+	st := store.New(store.Options{})
+	st.Root().Counter("cluster.many.upstream_cx_total").Add(2)
+	st.Root().Histogram("edge.time", store.Milliseconds)
+	s := newServer(t, Config{Sources: w.sources(), Store: st})
+	for name, query := range map[string]string{
+		"text": "usedonly", "json": "format=json&type=Gauges", "metrics": "format=metrics&filter=endpoint", "html": "format=html&filter=cx_total&type=Counters",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := s.Request("GET", "/stats?"+query, nil)
+			golden.Check(t, "endpoint-stats-"+name, r.Body)
+		})
+	}
+	if r := s.Request("GET", "/stats?hidden=only", nil); len(r.Body) != 0 {
+		t.Errorf("hidden=only shows %q", r.Body)
 	}
 }

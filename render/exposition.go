@@ -61,6 +61,9 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 			return err
 		}
 	}
+	if err := e.endpoints(); err != nil {
+		return err
+	}
 	switch d {
 	case dialectOpenMetrics:
 		e.out.buf = append(e.out.buf, "# EOF\n"...)

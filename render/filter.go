@@ -197,6 +197,17 @@ func (r *filterRun) look() error {
 	return nil
 }
 
+// judgeName reports whether the filter matches a name that no cursor has.
+func (r *filterRun) judgeName(name []byte) (bool, error) {
+	if r.n++; r.n == r.due {
+		if err := r.look(); err != nil {
+			return false, err
+		}
+	}
+	r.name = name
+	return r.f.match(name)
+}
+
 // judge reports whether the filter matches the name of the stat under c.
 func (r *filterRun) judge(c *store.Cursor) (bool, error) {
 	if r.n++; r.n == r.due {

@@ -41,15 +41,20 @@ type jsonWriter struct {
 	name      []byte
 }
 
-// name opens an element with the name of the stat under c.
+// open opens an element with the name of the stat under c.
 func (j *jsonWriter) open(c *store.Cursor) {
+	j.next()
+	j.out.buf = j.appendName(j.out.buf, c)
+}
+
+// next opens an element up to its name.
+func (j *jsonWriter) next() {
 	if j.some {
 		j.out.buf = append(j.out.buf, `,{"name":"`...)
 	} else {
 		j.out.buf = append(j.out.buf, `{"name":"`...)
 		j.some = true
 	}
-	j.out.buf = j.appendName(j.out.buf, c)
 }
 
 func (j *jsonWriter) appendName(dst []byte, c *store.Cursor) []byte {
@@ -99,7 +104,24 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 			return err
 		}
 	}
-	return c.Err()
+	if err := c.Err(); err != nil {
+		return err
+	}
+	hosts, err := sel.endpoints()
+	for i := range hosts {
+		for _, s := range hosts[i].stats {
+			j.next()
+			j.out.buf = appendJSONText(j.out.buf, hosts[i].prefix)
+			j.out.buf = appendJSONText(j.out.buf, s.Name)
+			j.out.buf = append(j.out.buf, `","value":`...)
+			j.out.buf = strconv.AppendUint(j.out.buf, s.Value, 10)
+			j.out.buf = append(j.out.buf, '}')
+		}
+		if err := j.out.spill(); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // histograms writes the last element, if there is a histogram to show.

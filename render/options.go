@@ -45,6 +45,11 @@ type Options struct {
 	Buckets  Buckets
 	// Filter shows only stats whose full name it matches. Nil matches all.
 	Filter *Filter
+	// Endpoints calls yield with each host of clusters that has statistics of
+	// its own, until it returns false. What yield is given is valid until it
+	// returns. They are shown behind the counters and gauges of the store, in
+	// the expositions behind all. Nil: there are none.
+	Endpoints func(yield func(*Endpoint) bool)
 	// Escaping says how the exposition formats write names.
 	Escaping Escaping
 	// TextReadouts adds the text readouts to the exposition formats.

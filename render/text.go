@@ -90,7 +90,26 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 			}
 		}
 	}
-	return n, c.Err()
+	if err := c.Err(); err != nil {
+		return n, err
+	}
+	hosts, err := sel.endpoints()
+	for i := range hosts {
+		for _, s := range hosts[i].stats {
+			n++
+			at := len(out.buf)
+			out.buf = append(append(out.buf, hosts[i].prefix...), s.Name...)
+			if t.html {
+				out.buf = escapeHTML(out.buf, at)
+			}
+			out.buf = strconv.AppendUint(append(out.buf, ':', ' '), s.Value, 10)
+			out.buf = append(out.buf, '\n')
+		}
+		if err := out.spill(); err != nil {
+			return n, err
+		}
+	}
+	return n, err
 }
 
 func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {

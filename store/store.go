@@ -140,6 +140,12 @@ func New(opts Options) *Store {
 // Symbols returns the symbol table that names are kept in.
 func (s *Store) Symbols() *symtab.Table { return s.symbols }
 
+// Product returns the product name in the names of default tags.
+func (s *Store) Product() string { return s.opts.Product }
+
+// FixedTags returns the tags that every stat of the program has.
+func (s *Store) FixedTags() []tags.Tag { return s.opts.Tags.Fixed() }
+
 // Root returns the scope with the empty prefix. It cannot be closed.
 func (s *Store) Root() *Scope { return s.root }
 

@@ -232,6 +232,16 @@ func (e *Extractor) Extract(name string, dst []Tag) (extracted string, tags []Ta
 	return b.String(), dst
 }
 
+// Fixed returns the tags that every name gets, in their order.
+func (e *Extractor) Fixed() (tags []Tag) {
+	for i := range e.other.rules {
+		if r := &e.other.rules[i]; r.kind == fixed && !hasTag(tags, r.tag) {
+			tags = append(tags, Tag{r.tag, r.value})
+		}
+	}
+	return tags
+}
+
 // ExtractInto is Extract for callers that keep a buffer: the base name is
 // appended to buf. With the default rules it allocates only when buf or dst
 // have to grow, or for names of more than 47 tokens.

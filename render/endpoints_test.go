@@ -1,0 +1,110 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// hosts are those of two clusters and a half, handed out as one variable.
+func hosts(yield func(*Endpoint) bool) {
+	stats := func(n uint64) []EndpointStat {
+		return []EndpointStat{{"rq_active", true, 0}, {"cx_total", false, n}, {"cx_active", true, n / 2}, {"rq_error", false, 0}}
+	}
+	var shown Endpoint
+	for _, e := range []Endpoint{
+		{"checkout", "10.0.0.2:80", stats(4)},
+		{"checkout", "10.0.0.10:80", stats(1 << 63)},
+		{"checkout", "[2001:db8::1]:443", stats(0)},
+		{"at:the.edge", "/run/<b>.sock", stats(6)},
+		{"checkout", "10.0.0.2:80", stats(10)}, // again: another priority
+	} {
+		shown = e
+		if !yield(&shown) {
+			return
+		}
+	}
+}
+
+func endpointStore(t *testing.T) *store.Store {
+	t.Helper()
+	e, err := tags.New(tags.Config{UseDefaults: true, CommandLine: []tags.Tag{{Name: "zone", Value: "eu\"1\""}, {Name: "empty", Value: ""}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := store.New(store.Options{Tags: e})
+	st.Root().Text("edge.release").Set("r42")
+	st.Root().Counter("cluster.checkout.upstream_cx_total").Add(14)
+	st.Root().Gauge("edge.light", store.Accumulate).Set(1)
+	st.Root().Histogram("edge.time", store.Unspecified)
+	return st
+}
+
+func TestEndpoints(t *testing.T) {
+	st := endpointStore(t)
+	filter, err := NewFilter(RE2, `checkout\.endpoint\.10.*_total$|light`, FilterLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]Options{
+		"all":      {TextReadouts: true},
+		"used":     {UsedOnly: true},
+		"counters": {Type: Counters},
+		"gauges":   {Type: Gauges},
+		"readouts": {Type: TextReadouts},
+		"hidden":   {Hidden: HiddenOnly},
+		"filtered": {Filter: filter},
+		"escaped":  {Escaping: EscapeValues},
+	} {
+		o.Endpoints = hosts
+		t.Run(name, func(t *testing.T) { checkForms(t, "endpoints/"+name, st, o) })
+	}
+}
+
+// TestEndpointsThatMeetStats: what came from the network has the metric name that
+// statistics of hosts would have, and none of both is lost.
+func TestEndpointsThatMeetStats(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	network.Counter("proxy.cluster.endpoint.cx_total").Add(1)
+	network.Gauge("proxy_cluster_endpoint_cx_total_counter", store.Accumulate).Set(2)
+	network.Gauge("proxy_cluster_endpoint_rq", store.Accumulate).Set(3)
+	o := Options{Endpoints: func(yield func(*Endpoint) bool) {
+		yield(&Endpoint{"c", "1.2.3.4:5", []EndpointStat{{"cx_total", false, 7}, {"rq_total", false, 8}, {"both", false, 9}, {"both", true, 10}}})
+	}}
+	checkForms(t, "endpoints/meet", st, o)
+	var b bytes.Buffer
+	if err := Exposition(&b, st, o); err != nil {
+		t.Fatal(err)
+	}
+	checkExposition(t, b.String(), plainMetric)
+}
+
+// TestEndpointsEndWithTheBudget: the filter looks at names of hosts under the
+// limits that hold for all names.
+func TestEndpointsEndWithTheBudget(t *testing.T) {
+	now := time.Unix(0, 0)
+	limits := FilterLimits{Budget: time.Second, Now: func() time.Time { now = now.Add(300 * time.Millisecond); return now }}
+	for form, write := range forms() {
+		filter, err := NewFilter(RE2, "c(x|y)", limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		err = write(&bytes.Buffer{}, store.New(store.Options{}), Options{Filter: filter, Endpoints: func(yield func(*Endpoint) bool) {
+			for n = 0; n < 1000; n++ {
+				if !yield(&Endpoint{"c", strings.Repeat("1", n), []EndpointStat{{"cx_total", false, 1}}}) {
+					return
+				}
+			}
+		}})
+		if !errors.Is(err, ErrTooExpensive) || n > 100 {
+			t.Errorf("%s: %v after %d hosts", form, err, n)
+		}
+	}
+}
