@@ -93,6 +93,10 @@ func (s *Server) ingest(w *Response, r *Request) error {
 		p.number("misses", rep.RawMisses)
 		p.number("evicted", rep.RawEvicted)
 	})
+	p.float("stream_busy_seconds", rep.StreamBusySeconds)
+	if rep.UnixQueue > 0 {
+		p.number("unix_queue_datagrams", uint64(rep.UnixQueue))
+	}
 	p.number("collisions", rep.Collisions)
 	p.number("type_conflicts", rep.TypeConflicts)
 	listOf(p, "clashes", head(rep.Clashes, limit), func(x IngestClash) {
@@ -137,9 +141,15 @@ func (p *facts) listener(l IngestListener) {
 	p.string("name", l.Name)
 	p.string("protocol", l.Protocol)
 	p.string("address", l.Address)
-	p.number("readers", uint64(max(l.Readers, 0)))
-	p.bool("tls", l.TLS)
-	p.number("packets", l.Packets)
+	datagrams := l.Readers > 0
+	if datagrams {
+		p.number("readers", uint64(l.Readers))
+	} else {
+		p.bool("tls", l.TLS)
+	}
+	if datagrams || l.LinesPerPacket != nil {
+		p.number("packets", l.Packets)
+	}
 	p.number("bytes", l.Bytes)
 	p.number("lines", l.Lines)
 	p.number("samples", l.Samples)
@@ -149,15 +159,22 @@ func (p *facts) listener(l IngestListener) {
 	p.counts("rejected", l.Rejected)
 	p.number("tag_errors", l.TagErrors)
 	p.number("unknown_fields", l.UnknownFields)
-	p.number("truncated", l.Truncated)
-	p.number("kernel_drops", l.KernelDrops)
-	p.number("packets_refused", l.PacketsRefused)
+	if datagrams {
+		p.number("truncated", l.Truncated)
+		p.number("kernel_drops", l.KernelDrops)
+		p.number("packets_refused", l.PacketsRefused)
+	}
 	p.number("read_errors", l.ReadErrors)
-	p.number("queue_bytes", l.QueueBytes)
-	p.number("rcvbuf_bytes", l.RcvBufBytes)
-	p.number("connections", l.Connections)
-	p.number("connections_total", l.ConnectionsTotal)
-	p.counts("connections_ended", l.Ended)
+	if datagrams {
+		p.number("queue_bytes", l.QueueBytes)
+		p.number("queue_limit_bytes", l.QueueLimit)
+		p.number("rcvbuf_asked_bytes", l.RcvBufAsked)
+		p.number("rcvbuf_bytes", l.RcvBufBytes)
+	} else {
+		p.number("connections", l.Connections)
+		p.number("connections_total", l.ConnectionsTotal)
+		p.counts("connections_ended", l.Ended)
+	}
 	if l.LinesPerPacket != nil {
 		if st := l.LinesPerPacket.Snapshot().Cumulative; st != nil && st.Count() > 0 {
 			p.object("lines_per_packet", func() {
@@ -167,7 +184,9 @@ func (p *facts) listener(l IngestListener) {
 			})
 		}
 	}
-	p.float("busy_seconds", l.BusySeconds)
+	if datagrams {
+		p.float("busy_seconds", l.BusySeconds)
+	}
 }
 
 // counts writes named numbers in byte order of their names.

@@ -37,12 +37,15 @@ type IngestReport struct {
 
 	Events []IngestEvent
 	Checks []IngestCheck
+
+	StreamBusySeconds float64 // spent on what came by connections
+	UnixQueue         int     // datagrams that may wait in a unix socket; 0 if nobody tells
 }
 
 // IngestListener are the figures of one listener.
 type IngestListener struct {
 	Name, Protocol, Address        string
-	Readers                        int
+	Readers                        int // of datagrams; 0: connections are accepted
 	TLS                            bool
 	Packets, Bytes, Lines, Samples uint64
 	Applied, Notices, Limited      uint64
@@ -50,7 +53,8 @@ type IngestListener struct {
 	TagErrors, UnknownFields       uint64
 	Truncated, KernelDrops         uint64
 	PacketsRefused, ReadErrors     uint64
-	QueueBytes, RcvBufBytes        uint64
+	QueueBytes, QueueLimit         uint64 // memory of waiting datagrams, and most that they may take; 0 if nobody tells
+	RcvBufAsked, RcvBufBytes       uint64 // receive buffers: as configured, and as granted
 	Connections, ConnectionsTotal  uint64
 	Ended                          map[string]uint64
 	LinesPerPacket                 *store.Histogram // nil: there are no packets

@@ -246,7 +246,7 @@ func (g *worldIngest) Report() IngestReport {
 		Listeners: []IngestListener{
 			{Name: "udp://127.0.0.1:8125", Protocol: "udp", Address: "udp://127.0.0.1:8125", Readers: 2, Packets: 7, Bytes: 120, Lines: 21,
 				Samples: 30, Applied: 18, Limited: 1, Rejected: map[string]uint64{"bad_value": 1, "bad_type": 1}, KernelDrops: 5,
-				QueueBytes: 100, RcvBufBytes: 4 << 20, LinesPerPacket: lines, BusySeconds: 0.25},
+				QueueBytes: 100, QueueLimit: 16 << 20, RcvBufAsked: 9 << 20, RcvBufBytes: 8 << 20, LinesPerPacket: lines, BusySeconds: 0.25},
 			{Name: "tcp", Protocol: "tcp", Address: "tcp://[::1]:8125", TLS: true, Connections: 1, ConnectionsTotal: 1 << 60,
 				Ended: map[string]uint64{"closed eof": 2}},
 		},
@@ -264,6 +264,7 @@ func (g *worldIngest) Report() IngestReport {
 			Priority: "low", Source: "s", Alert: "info", Tags: []string{"a:b", "c"}}},
 		Checks: []IngestCheck{{Received: at, Name: "db", Status: 2, Time: 1700000000, Host: "h", Message: "down", Tags: []string{"a:b"}},
 			{Received: at, Name: "odd", Status: 9}},
+		StreamBusySeconds: 1.5, UnixQueue: 10,
 	}
 }
 

@@ -96,6 +96,7 @@ func (g ingest) Report() admin.IngestReport {
 			c.Received = x.Received
 			return c
 		}),
+		StreamBusySeconds: r.StreamBusySeconds, UnixQueue: r.UnixQueue,
 	}
 }
 
@@ -117,7 +118,7 @@ func ingestListener(l statsd.ListenerReport) admin.IngestListener {
 		Applied: l.Applied, Notices: l.Notices, Limited: l.Limited, Rejected: l.Rejected,
 		TagErrors: l.TagErrors, UnknownFields: l.UnknownFields,
 		Truncated: l.Truncated, KernelDrops: l.KernelDrops, PacketsRefused: l.PacketsRefused, ReadErrors: l.ReadErrors,
-		QueueBytes: l.QueueBytes, RcvBufBytes: l.RcvBufBytes,
+		QueueBytes: l.QueueBytes, QueueLimit: l.QueueLimit, RcvBufAsked: l.RcvBufAsked, RcvBufBytes: l.RcvBufBytes,
 		Connections: l.Connections, ConnectionsTotal: l.ConnectionsTotal, Ended: l.Ended,
 		LinesPerPacket: l.LinesPerPacket, BusySeconds: l.BusySeconds,
 	}

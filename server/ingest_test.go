@@ -69,7 +69,7 @@ func (f *fed) send(t *testing.T, network, socket, text string) {
 }
 
 // machine is what differs between runs and machines.
-var machine = regexp.MustCompile(`("?(?:rcvbuf_bytes|busy_seconds)"?: )[0-9.e+-]+`)
+var machine = regexp.MustCompile(`("?(?:rcvbuf_bytes|queue_limit_bytes|unix_queue_datagrams|[a-z_]*busy_seconds)"?: )[0-9.e+-]+`)
 
 func (f *fed) page(t *testing.T, target string) []byte {
 	t.Helper()

@@ -67,7 +67,7 @@ func (s *Server) readPackets(l *listener, so *socket) {
 func (s *Server) watchQueue(l *listener, so *socket) (used, size int) {
 	q, ok := queue(so.raw)
 	if !ok {
-		return 0, so.granted
+		return 0, 0
 	}
 	l.figures.drops.Add(so.drops.observe(q.dropped))
 	return q.used, q.size

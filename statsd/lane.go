@@ -23,7 +23,6 @@ type lane struct {
 	targets []target // of the line's samples
 	tally   tally
 	top     topSketch
-	turns   uint64    // lines applied; every topEvery-th is noted in top
 	visits  uint64    // times that ln was entered; every busyEvery-th is timed
 	entered time.Time // zero: this visit is not timed
 
@@ -32,8 +31,6 @@ type lane struct {
 	tap   func(Tapped) // gets accepted lines, nil if nobody does
 	gauge func() *cell // targetGauge, bound once
 }
-
-const topEvery = 64
 
 // target is where a sample goes.
 type target struct {
@@ -432,14 +429,14 @@ func (ln *lane) knownGauge() *cell { return ln.registry.lookup(ln.line.Name, ln.
 
 // apply adds the line's samples to their targets.
 func (ln *lane) apply() {
-	limited := noLimit
+	limited, samples := noLimit, uint64(0)
 	for i, t := range ln.targets {
 		s := &ln.line.Samples[i]
 		n := uint64(1)
 		if s.Type != line.Set {
 			n = uint64(s.To - s.From)
 		}
-		ln.tally.samples += n
+		samples += n
 		ln.tally.byType[s.Type] += n
 		if t.limit != noLimit && limited == noLimit {
 			limited = t.limit
@@ -448,8 +445,9 @@ func (ln *lane) apply() {
 			ln.applySample(t.cell, s)
 		}
 	}
-	if ln.turns++; ln.turns%topEvery == 0 && ln.targets[0].cell != nil {
-		ln.top.add(ln.targets[0].cell.name, topEvery)
+	ln.tally.samples += samples
+	if ln.top.wait--; ln.top.wait < 1 && ln.targets[0].cell != nil {
+		ln.top.look(ln.targets[0].cell.name, samples)
 	}
 	if limited != noLimit {
 		ln.tally.limited++

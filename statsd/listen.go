@@ -52,6 +52,9 @@ type listener struct {
 	closing     sync.Once
 }
 
+// goodUnixQueue is how many datagrams should be able to wait in a unix socket.
+const goodUnixQueue = 512
+
 // bind opens the sockets of one listener. What the log should hear about it is
 // added to said.
 func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
@@ -77,6 +80,10 @@ func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 	l.name = cfg.Name
 	if l.name == "" {
 		l.name = l.local
+	}
+	if n := unixQueue(); addr.network == "unixgram" && n > 0 && n < goodUnixQueue {
+		*said = append(*said, message{slog.LevelInfo, "statsd: few datagrams may wait in a unix socket before senders block", []any{
+			"listener", l.name, "datagrams", n, "hint", fmt.Sprint("before the start: sysctl -w net.unix.max_dgram_qlen=", goodUnixQueue)}})
 	}
 	for _, so := range l.sockets {
 		if so.granted, err = tuneSocket(so.conn, cfg.RcvBuf); err != nil {

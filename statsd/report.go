@@ -77,7 +77,8 @@ type ListenerReport struct {
 	TagErrors, UnknownFields       uint64
 	Truncated, KernelDrops         uint64
 	PacketsRefused, ReadErrors     uint64
-	QueueBytes, RcvBufBytes        uint64 // waiting, and most that may wait
+	QueueBytes, QueueLimit         uint64 // memory that waiting datagrams take, and most that they may take
+	RcvBufAsked, RcvBufBytes       uint64 // receive buffers of all readers: as configured, and as the system granted
 	Connections                    uint64 // open now
 	ConnectionsTotal               uint64
 	Ended                          map[string]uint64 // connections by how and why: "closed eof", "refused per_address"
@@ -258,7 +259,9 @@ func (s *Server) reportListener(l *listener) ListenerReport {
 	for _, so := range l.sockets {
 		used, size := s.watchQueue(l, so)
 		r.QueueBytes += uint64(used)
-		r.RcvBufBytes += uint64(size)
+		r.QueueLimit += uint64(size)
+		r.RcvBufAsked += uint64(l.cfg.RcvBuf)
+		r.RcvBufBytes += uint64(so.granted)
 		r.BusySeconds += so.lane.busy.value()
 	}
 	r.Truncated, r.KernelDrops, r.PacketsRefused = f.truncated.Total(), f.drops.Total(), f.refused.Total()

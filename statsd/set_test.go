@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -89,6 +90,38 @@ func TestTopSketch(t *testing.T) {
 	}
 	if s.n != 0 {
 		t.Error("the sketch is not empty after take")
+	}
+}
+
+// TestTopSketchLooks: few samples are counted exactly, many nearly so even if
+// they come in an order that repeats with the distance of looks.
+func TestTopSketchLooks(t *testing.T) {
+	r := newRig(t, Config{})
+	r.flush()
+	r.now = r.now.Add(2 * time.Second)
+	r.send("few:1:2:3|ms\nfew:4|ms\nonce:1|c")
+	r.flush()
+	if got, want := r.Report().TopSamples, []NameRate{{"few", 2}, {"once", 0.5}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r.flush() // nothing since
+	if got := r.Report().TopSamples; len(got) != 0 {
+		t.Errorf("%v in an interval without samples", got)
+	}
+
+	for range 100_000 {
+		r.send("a:1|c\nb:1|c\nc:1|c\nd:1|c")
+	}
+	r.now = r.now.Add(time.Second)
+	r.flush()
+	top := r.Report().TopSamples
+	for _, x := range top {
+		if x.PerSecond < 80_000 || x.PerSecond > 120_000 {
+			t.Errorf("%v, want about 100000 a second", x)
+		}
+	}
+	if len(top) != 4 {
+		t.Errorf("%d names of 4: %v", len(top), top)
 	}
 }
 
