@@ -77,9 +77,14 @@ func splitEntries(v any, fd protoreflect.FieldDescriptor) (known, rest any) {
 	if !ok {
 		return nil, v
 	}
-	out, left := make(map[string]any, len(entries)), make(map[string]any)
-	for key, e := range entries {
-		k, r := splitOne(e, fd)
+	return splitEach(entries, func(_ string, e any) (known, rest any) { return splitOne(e, fd) })
+}
+
+// splitEach parts each value. Keys without a rest are not in it.
+func splitEach(values map[string]any, part func(key string, v any) (known, rest any)) (known, rest any) {
+	out, left := make(map[string]any, len(values)), make(map[string]any)
+	for key, v := range values {
+		k, r := part(key, v)
 		if k != nil {
 			out[key] = k
 		}
@@ -144,28 +149,16 @@ func splitMessage(v any, md protoreflect.MessageDescriptor) (known, rest any) {
 	if !ok || md.FullName().Parent() == "google.protobuf" {
 		return v, nil
 	}
-	out, left := make(map[string]any, len(fields)), make(map[string]any)
-	for key, value := range fields {
+	return splitEach(fields, func(key string, value any) (known, rest any) {
 		fd := md.Fields().ByName(protoreflect.Name(key))
 		if fd == nil {
 			fd = md.Fields().ByJSONName(key)
 		}
 		if fd == nil {
-			left[key] = value
-			continue
+			return nil, value
 		}
-		k, r := split(value, fd)
-		if k != nil {
-			out[key] = k
-		}
-		if r != nil {
-			left[key] = r
-		}
-	}
-	if len(left) == 0 {
-		return out, nil
-	}
-	return out, left
+		return split(value, fd)
+	})
 }
 
 // splitAny returns a packed message. One of a type that is not known becomes
