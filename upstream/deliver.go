@@ -104,7 +104,7 @@ func (c *Cluster) scheduleLocked(p int, membership bool) {
 		if !membership {
 			if now.Sub(d.last) <= window {
 				if d.timer == nil {
-					d.timer = time.AfterFunc(window, func() { c.mergeOver(p) })
+					c.mergeLaterLocked(p, window)
 				}
 				return
 			}
@@ -121,18 +121,23 @@ func (c *Cluster) scheduleLocked(p int, membership bool) {
 	c.deliverLocked(p)
 }
 
-// mergeOver delivers what was merged.
-func (c *Cluster) mergeOver(p int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d := &c.deliveries[p]
-	if c.closed || d.timer == nil {
-		return
-	}
-	d.timer = nil
-	d.last = time.Now()
-	c.env.manager.updatedViaMerge.Inc()
-	c.deliverLocked(p)
+// mergeLaterLocked delivers priority p as it is when the window is over. c.mu is
+// held.
+func (c *Cluster) mergeLaterLocked(p int, window time.Duration) {
+	var t *time.Timer
+	t = time.AfterFunc(window, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		d := &c.deliveries[p]
+		if c.closed || d.timer != t { // stopped too late
+			return
+		}
+		d.timer = nil
+		d.last = time.Now()
+		c.env.manager.updatedViaMerge.Inc()
+		c.deliverLocked(p)
+	})
+	c.deliveries[p].timer = t
 }
 
 // deliverLocked gives the current set of p to the balancer.
