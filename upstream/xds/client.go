@@ -82,6 +82,7 @@ type Client struct {
 	ads      *mux          // nil: none
 	clusters *clusters     // nil: none are followed
 	files    files
+	secrets  secrets
 	open     func(ctx context.Context, api *config.APISource, delta bool, method string) (stream, error)
 
 	layersWaiting sync.WaitGroup
@@ -104,7 +105,7 @@ func New(o Config) (*Client, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{o: o, log: o.Logger, attached: make(chan struct{}), layersReady: make(chan struct{})}
-	c.files.log, c.open = o.Logger, c.openGRPC
+	c.files.log, c.open, c.secrets.c = o.Logger, c.openGRPC, c
 	meta, err := structpb.NewStruct(o.Node.Metadata)
 	if err != nil {
 		return nil, fmt.Errorf("xds: metadata of the node: %w", err)
@@ -212,8 +213,8 @@ func (c *Client) Attach(m *upstream.Manager) {
 	close(c.attached)
 }
 
-// Check tells which clusters of control planes are missing, or have hosts that
-// would come from a control plane themselves. It is called once the static
+// Check tells which clusters of control planes are missing, have hosts that would
+// come from a control plane themselves, or secrets that would come over themselves. It is called once the static
 // clusters are added.
 func (c *Client) Check() error {
 	var errs []error
@@ -227,6 +228,8 @@ func (c *Client) Check() error {
 			errs = append(errs, fmt.Errorf("xds: %s: there is no static cluster %q", where, name))
 		} else if f := cl.Config(); f.Type == config.EDSDiscovery && f.EDS.Source.Kind != config.SourcePath {
 			errs = append(errs, fmt.Errorf("xds: %s: cluster %q gets its own hosts from a control plane", where, name))
+		} else if c.needsItself(cl.Config()) {
+			errs = append(errs, fmt.Errorf("xds: %s: cluster %q gets the secrets for its own connections over itself", where, name))
 		}
 	}
 	check("ads_config", c.o.ADS)
@@ -250,7 +253,7 @@ func (c *Client) wait(ctx context.Context) error {
 	}
 }
 
-// Run follows clusters, once the static ones are ready, and runtime layers, once
+// Run follows secrets, clusters, once the static ones are ready, and runtime layers, once
 // those are ready that need no other cluster, and serves all that comes over the
 // aggregated stream. It returns nil when ctx is done and nothing runs any more.
 func (c *Client) Run(ctx context.Context) error {
@@ -261,6 +264,7 @@ func (c *Client) Run(ctx context.Context) error {
 	if c.ads != nil {
 		all.Go(func() { c.ads.run(ctx) })
 	}
+	all.Go(func() { c.secrets.run(ctx) })
 	if c.clusters != nil {
 		all.Go(func() { c.clusters.run(ctx) })
 	}

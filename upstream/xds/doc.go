@@ -1,12 +1,13 @@
 // Package xds follows control planes: it keeps the clusters of a manager, the
-// hosts of its EDS clusters and layers of runtime values as a management server
-// or a file wants them.
+// hosts of its EDS clusters, the secrets of its TLS contexts and layers of runtime
+// values as a management server or a file wants them.
 //
 //	x, err := xds.New(xds.Config{Store: st, Decoder: d, Node: node, ADS: ads, CDS: cds})
 //	if err != nil {
 //		return err
 //	}
-//	m := upstream.New(upstream.Config{Store: st, Source: x.Source})
+//	f := transport.New(transport.Config{Secrets: x.Secrets()})
+//	m := upstream.New(upstream.Config{Store: st, Source: x.Source, Transport: f})
 //	x.Attach(m)
 //	// add the static clusters, then
 //	if err := x.Check(); err != nil {

@@ -9,6 +9,7 @@ const (
 	clusterKind kind = iota
 	endpointKind
 	layerKind
+	secretKind
 )
 
 const typePrefix = "type.googleapis.com/"
@@ -27,6 +28,8 @@ func (k kind) service() service {
 		return service{"envoy.config.cluster.v3.Cluster", "envoy.service.cluster.v3.ClusterDiscoveryService", "Clusters", true}
 	case endpointKind:
 		return service{"envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.service.endpoint.v3.EndpointDiscoveryService", "Endpoints", false}
+	case secretKind:
+		return service{"envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.service.secret.v3.SecretDiscoveryService", "Secrets", false}
 	}
 	return service{"envoy.service.runtime.v3.Runtime", "envoy.service.runtime.v3.RuntimeDiscoveryService", "Runtime", false}
 }

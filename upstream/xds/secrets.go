@@ -1,0 +1,492 @@
+package xds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+// SecretState is what is known of a secret that is followed.
+type SecretState struct {
+	Name    string
+	Version string     // of the update that brought it; empty: there was none
+	Updated time.Time  // when the last update was accepted, or when it was first asked for
+	Message *anypb.Any // as it was given, keys and all; nil: there was no good update
+	Failure *Failure   // the last update, if it was refused; nil if not
+}
+
+// Secrets returns what delivers secrets to TLS contexts. All contexts that name the
+// same secret of the same source share one subscription.
+func (c *Client) Secrets() transport.Secrets { return &c.secrets }
+
+// SecretStates calls yield with each secret that is followed, in the order of names.
+// What it gets must not be changed.
+func (c *Client) SecretStates(yield func(*SecretState) bool) {
+	s := &c.secrets
+	s.mu.Lock()
+	var list []*secretFeed
+	for _, key := range slices.Sorted(maps.Keys(s.feeds)) {
+		list = append(list, s.feeds[key])
+	}
+	s.mu.Unlock()
+	slices.SortStableFunc(list, func(a, b *secretFeed) int { return strings.Compare(a.source.Name, b.source.Name) })
+	for _, f := range list {
+		if !yield(f.state()) {
+			return
+		}
+	}
+}
+
+// secrets are all that are followed.
+type secrets struct {
+	c *Client
+
+	mu      sync.Mutex             // guards what follows, and uses, cancel and running of feeds; comes before the mu of feeds
+	feeds   map[string]*secretFeed // by source, kind and name
+	ctx     context.Context        // of Run; nil: it has not begun
+	ended   bool                   // Run is to end
+	running sync.WaitGroup
+}
+
+// run lets feeds run until ctx is done.
+func (s *secrets) run(ctx context.Context) {
+	s.mu.Lock()
+	s.ctx = ctx
+	for _, f := range s.feeds {
+		s.startLocked(f)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// startLocked starts a feed if it can run now. s.mu is held.
+func (s *secrets) startLocked(f *secretFeed) {
+	if s.ctx == nil || s.ended || f.running {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	f.running, f.cancel = true, cancel
+	s.running.Go(func() {
+		f.run(ctx)
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f.running = false
+		if f.uses == 0 {
+			f.scope.Close()
+		}
+	})
+}
+
+// Check implements [transport.Secrets].
+func (s *secrets) Check(src *config.SecretSource) error {
+	if src.Name == "" {
+		return errors.New("a secret needs a name")
+	}
+	return s.c.check(src.Source)
+}
+
+// Follow implements [transport.Secrets].
+func (s *secrets) Follow(src *config.SecretSource, k config.SecretKind, u transport.SecretUser) (stop func()) {
+	key := feedKey(src, k)
+	s.mu.Lock()
+	f := s.feeds[key]
+	if f == nil {
+		f = s.c.newSecretFeed(src, k)
+		if s.feeds == nil {
+			s.feeds = make(map[string]*secretFeed)
+		}
+		s.feeds[key] = f
+		s.startLocked(f)
+	}
+	f.uses++
+	s.mu.Unlock()
+	f.join(u)
+	return sync.OnceFunc(func() { s.leave(key, f, u) })
+}
+
+// leave ends that u is told of a secret, and the subscription with the last one.
+func (s *secrets) leave(key string, f *secretFeed, u transport.SecretUser) {
+	s.mu.Lock()
+	if f.uses--; f.uses == 0 {
+		delete(s.feeds, key)
+		if f.running {
+			f.cancel()
+		} else {
+			f.scope.Close()
+		}
+	}
+	s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.users = slices.DeleteFunc(f.users, func(x transport.SecretUser) bool { return x == u })
+}
+
+// feedKey is equal for equal kinds of secrets of equal names and sources.
+func feedKey(src *config.SecretSource, k config.SecretKind) string {
+	key, err := json.Marshal(src)
+	if err != nil { // numbers that have no JSON form are not shared
+		return fmt.Sprintf("%p", src)
+	}
+	return string(key) + " " + k.String()
+}
+
+// secretFeed follows one secret for all contexts that want it.
+type secretFeed struct {
+	c       *Client
+	source  *config.SecretSource
+	kind    config.SecretKind
+	scope   *store.Scope
+	stats   updateStats
+	rotated *store.Counter // files that changed and were refused
+	watch   chan struct{}  // holds one note that other files are to be watched
+
+	uses    int
+	running bool
+	cancel  context.CancelFunc
+
+	mu       sync.Mutex // held while a secret is put in force
+	users    []transport.SecretUser
+	current  *config.ParsedSecret // nil: nothing good came so far
+	hash     uint64               // of its message
+	digest   uint64               // of the files it names
+	version  string
+	updated  time.Time
+	failure  *Failure
+	answered bool
+}
+
+func (c *Client) newSecretFeed(src *config.SecretSource, k config.SecretKind) *secretFeed {
+	f := &secretFeed{
+		c: c, source: src, kind: k, updated: time.Now(), watch: make(chan struct{}, 1),
+		scope: c.o.Store.Scope("sds." + scopeName(src.Name)),
+	}
+	f.stats, f.rotated = newUpdateStats(f.scope), f.scope.Counter("key_rotation_failed")
+	return f
+}
+
+// scopeName is a name in statistics. Names of secrets are often URIs.
+func scopeName(name string) string {
+	name = strings.NewReplacer("://", "_", ":/", "_", ":", "_").Replace(oneline.Clean(name))
+	return strings.Trim(name, ".")
+}
+
+func (f *secretFeed) run(ctx context.Context) {
+	var rotation sync.WaitGroup
+	rotation.Go(func() { f.rotate(ctx) })
+	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
+	rotation.Wait()
+}
+
+// join tells u of the secret from now on.
+func (f *secretFeed) join(u transport.SecretUser) {
+	f.mu.Lock()
+	f.users = append(f.users, u)
+	if f.current != nil {
+		commit, err := u.Prepare(f.current.Secret)
+		if err == nil {
+			commit()
+		} else {
+			f.c.log.Warn("secret is not in force", "secret", f.source.Name, "error", err.Error())
+		}
+	}
+	answered := f.answered
+	f.mu.Unlock()
+	if answered {
+		u.Answered()
+	}
+}
+
+// started implements [sink].
+func (f *secretFeed) started() {
+	f.mu.Lock()
+	f.answered = true
+	users := slices.Clone(f.users)
+	f.mu.Unlock()
+	for _, u := range users { // this may end clusters, and the use of secrets
+		u.Answered()
+	}
+}
+
+// apply implements [sink]. What a server removes stays in force, as there is nothing
+// to put in its place.
+func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
+	switch {
+	case len(u.removed) > 0:
+		f.c.log.Warn("secret was removed by its server, it stays in force", "secret", f.source.Name)
+		return false, nil
+	case len(u.resources) != 1:
+		return false, []fault{{"", fmt.Errorf("xds: %d resources for secret %q, exactly one is allowed", len(u.resources), f.source.Name)}}
+	}
+	r := &u.resources[0]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changed, err := f.setLocked(r)
+	if err != nil {
+		f.c.log.Warn("secret refused", "secret", f.source.Name, "error", err.Error())
+		f.failure = &Failure{Name: f.source.Name, Version: oneline.Clean(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
+		return false, []fault{{r.Name, err}}
+	}
+	f.version, f.updated, f.failure = oneline.Clean(r.Version), time.Now(), nil
+	return changed, nil
+}
+
+func (f *secretFeed) setLocked(r *config.Resource) (changed bool, err error) {
+	if b := r.Bytes(); b != nil && f.current != nil && f.hash == secretHash(r.TypeURL, b) {
+		f.reloadLocked()
+		return false, nil
+	}
+	p, err := f.c.o.Decoder.SecretResource(r)
+	if err != nil {
+		return false, err
+	}
+	hash := secretHash(p.TypeURL(), p.Any().GetValue())
+	if b := r.Bytes(); b != nil {
+		hash = secretHash(r.TypeURL, b) // which may be other bytes of the same message
+	} else if f.current != nil && f.hash == hash {
+		f.reloadLocked()
+		return false, nil
+	}
+	switch {
+	case p.Secret.Name != r.Name:
+		return false, misnamed(r, p.Secret.Name)
+	case r.Name != f.source.Name:
+		return false, fmt.Errorf("xds: secret %q came where %q was asked for", r.Name, f.source.Name)
+	case p.Secret.Kind != f.kind:
+		return false, fmt.Errorf("xds: secret %q holds a %s, not a %s", r.Name, p.Secret.Kind, f.kind)
+	}
+	digest := digestOf(p.Secret) // before they are read: what changes in between is looked at again
+	if err := f.putLocked(p.Secret); err != nil {
+		return false, err
+	}
+	for _, w := range p.Warnings() {
+		f.c.log.Warn(w.Error())
+	}
+	f.current, f.hash, f.digest = p, hash, digest
+	select {
+	case f.watch <- struct{}{}:
+	default:
+	}
+	return true, nil
+}
+
+func secretHash(typeURL string, value []byte) uint64 {
+	h := xxhash.New()
+	_, _ = h.WriteString(typeURL + "\n")
+	_, _ = h.Write(value)
+	return h.Sum64()
+}
+
+// putLocked puts a secret in force in all contexts, or in none if one refuses it.
+// f.mu is held.
+func (f *secretFeed) putLocked(s *config.Secret) error {
+	commits := make([]func(), len(f.users))
+	for i, u := range f.users {
+		var err error
+		if commits[i], err = u.Prepare(s); err != nil {
+			return err
+		}
+	}
+	for _, commit := range commits {
+		commit()
+	}
+	return nil
+}
+
+// rotate reads the files that a secret names again when they change, until ctx is
+// done.
+func (f *secretFeed) rotate(ctx context.Context) {
+	moved := make(chan struct{}, 1)
+	var watches []*fileWatch
+	leave := func() {
+		for _, w := range watches {
+			f.c.files.leave(w)
+		}
+		watches = nil
+	}
+	defer func() { leave() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.watch:
+			f.mu.Lock()
+			dirs := directories(f.current.Secret)
+			f.mu.Unlock()
+			old := watches
+			watches = nil
+			for _, dir := range dirs {
+				w := &fileWatch{dir: dir, moved: moved}
+				if err := f.c.files.watch(w); err != nil {
+					f.c.log.Warn("cannot watch directory yet", "directory", dir, "error", err.Error())
+				}
+				watches = append(watches, w)
+			}
+			for _, w := range old {
+				f.c.files.leave(w)
+			}
+		case <-moved:
+		}
+		f.mu.Lock()
+		f.reloadLocked()
+		f.mu.Unlock()
+	}
+}
+
+// reloadLocked puts the secret in force again if its files are others now. f.mu is
+// held.
+func (f *secretFeed) reloadLocked() {
+	digest := digestOf(f.current.Secret)
+	if digest == f.digest {
+		return
+	}
+	if err := f.putLocked(f.current.Secret); err != nil {
+		f.rotated.Inc()
+		f.c.log.Warn("files of a secret are refused, what was in force stays", "secret", f.source.Name, "error", err.Error())
+		return
+	}
+	f.digest = digest
+}
+
+// filesOf returns the files that a secret names.
+func filesOf(s *config.Secret) (names []string) {
+	add := func(list ...config.Data) {
+		for _, d := range list {
+			if d.Kind == config.DataFile {
+				names = append(names, d.Name)
+			}
+		}
+	}
+	if c := s.Certificate; c != nil {
+		add(c.Chain, c.PrivateKey, c.OCSPStaple)
+	}
+	if v := s.Validation; v != nil {
+		add(v.TrustedCA, v.CRL)
+	}
+	return names
+}
+
+// directories returns the directories to watch for a secret: the one that it names,
+// else those of its files.
+func directories(s *config.Secret) (dirs []string) {
+	files := filesOf(s)
+	if len(files) == 0 {
+		return nil
+	}
+	switch {
+	case s.Certificate != nil && s.Certificate.WatchedDirectory != "":
+		return []string{filepath.Clean(s.Certificate.WatchedDirectory)}
+	case s.Validation != nil && s.Validation.WatchedDirectory != "":
+		return []string{filepath.Clean(s.Validation.WatchedDirectory)}
+	}
+	for _, name := range files {
+		if dir := filepath.Dir(name); !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// digestOf is equal as long as the files that a secret names hold the same.
+func digestOf(s *config.Secret) uint64 {
+	h := xxhash.New()
+	for _, name := range filesOf(s) {
+		data, err := os.ReadFile(name)
+		fmt.Fprintf(h, "%d %v\n", len(data), err != nil)
+		_, _ = h.Write(data)
+	}
+	return h.Sum64()
+}
+
+func (f *secretFeed) state() *SecretState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &SecretState{Name: f.source.Name, Version: f.version, Updated: f.updated, Failure: f.failure}
+	if f.current != nil {
+		s.Message = f.current.Any()
+	}
+	return s
+}
+
+// needsItself tells whether a cluster needs secrets that come over itself, perhaps by
+// way of others.
+func (c *Client) needsItself(of *config.Cluster) bool {
+	seen := make(map[string]bool)
+	var leads func(cl *config.Cluster) bool
+	leads = func(cl *config.Cluster) bool {
+		for src := range remoteSecrets(cl) {
+			name := c.serverOf(src.Source)
+			if name == of.Name {
+				return true
+			}
+			if name == "" || seen[name] {
+				continue
+			}
+			seen[name] = true
+			if next, err := c.control(name); err == nil && leads(next.Config()) {
+				return true
+			}
+		}
+		return false
+	}
+	return leads(of)
+}
+
+// serverOf returns the cluster of the control plane that a source leads to, empty if
+// there is none.
+func (c *Client) serverOf(src *config.ConfigSource) string {
+	api := src.API
+	switch src.Kind {
+	case config.SourceADS, config.SourceSelf:
+		api = c.o.ADS
+	case config.SourcePath:
+		return ""
+	}
+	if api == nil || len(api.GRPC) == 0 {
+		return ""
+	}
+	return api.GRPC[0].ClusterName
+}
+
+// remoteSecrets calls yield with the secrets of a cluster that have a source.
+func remoteSecrets(cl *config.Cluster) func(yield func(*config.SecretSource) bool) {
+	return func(yield func(*config.SecretSource) bool) {
+		sockets := []*config.Socket{&cl.Sockets.Default}
+		for i := range cl.Sockets.Matches {
+			sockets = append(sockets, &cl.Sockets.Matches[i].Socket)
+		}
+		for _, s := range sockets {
+			if s.TLS == nil {
+				continue
+			}
+			for i := range s.TLS.CertificateSecrets {
+				if x := &s.TLS.CertificateSecrets[i]; x.Source != nil && !yield(x) {
+					return
+				}
+			}
+			if x := s.TLS.ValidationSecret; x != nil && x.Source != nil && !yield(x) {
+				return
+			}
+		}
+	}
+}
