@@ -411,6 +411,13 @@ func TestReadTokens(t *testing.T) {
 			t.Errorf("%s can be read", bad)
 		}
 	}
+	wrong := filepath.Join(dir, "wrong")
+	if err := os.WriteFile(wrong, []byte(text+"metrics:0:canary\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTokens(wrong); err == nil || !strings.Contains(err.Error(), "line 2") || !strings.Contains(err.Error(), wrong) || strings.Contains(err.Error(), "canary") {
+		t.Errorf("a wrong line: %v", err)
+	}
 	big := filepath.Join(dir, "big")
 	if err := os.WriteFile(big, make([]byte, maxTokensBytes+1), 0o600); err != nil {
 		t.Fatal(err)

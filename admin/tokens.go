@@ -137,5 +137,9 @@ func ReadTokens(path string) ([]Token, error) {
 	if len(text) > maxTokensBytes {
 		return nil, fmt.Errorf("admin: tokens: %q has more than %d bytes", path, maxTokensBytes)
 	}
-	return ParseTokens(text)
+	list, err := ParseTokens(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w, in %q", err, path)
+	}
+	return list, nil
 }

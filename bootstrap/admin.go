@@ -167,7 +167,7 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 	var logPath string
 	seen := d.message(n, path, []field{
 		{"address", a.Address.set},
-		{"access_log_path", text(&logPath)},
+		{"access_log_path", outputFile(&logPath)},
 		{"access_log", list(&a.AccessLog, func(l *AccessLog) setter { return l.set })},
 		{"profile_path", text(&a.ProfilePath)},
 		{"socket_options", list(&a.SocketOptions, func(o *SocketOption) setter { return o.set })},
@@ -314,7 +314,7 @@ var accessLogTypes = map[string]string{
 func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	var name string
 	body := []field{
-		{"path", text(&l.Path)},
+		{"path", outputFile(&l.Path)},
 		{"format", text(&l.Format)},
 		{"log_format", l.setFormat},
 		{"json_format", structure(&l.JSON)},

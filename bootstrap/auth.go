@@ -62,7 +62,7 @@ func role(to *AdminRole) setter { return choice(to, RoleMetrics, RoleRead, RoleO
 
 func (a *AdminAuth) set(d *decoder, n *yaml.Node, path string) {
 	seen := d.message(n, path, []field{
-		{"tokens_file", nonEmpty(&a.TokensFile)},
+		{"tokens_file", inputFile(&a.TokensFile)},
 		{"tokens", list(&a.Tokens, func(t *AdminToken) setter { return t.set })},
 		{"client_certificates", list(&a.ClientCertificates, func(c *AdminCertificate) setter { return c.set })},
 		{"unix_peers", list(&a.UnixPeers, func(p *AdminPeer) setter { return p.set })},
@@ -121,11 +121,11 @@ func (p *AdminPeer) set(d *decoder, n *yaml.Node, path string) {
 func (t *AdminTLS) set(d *decoder, n *yaml.Node, path string) {
 	required := true
 	seen := d.message(n, path, []field{
-		{"certificate_chain", nonEmpty(&t.Chain)},
-		{"private_key", nonEmpty(&t.Key)},
-		{"client_ca", nonEmpty(&t.ClientCA)},
+		{"certificate_chain", inputFile(&t.Chain)},
+		{"private_key", inputFile(&t.Key)},
+		{"client_ca", inputFile(&t.ClientCA)},
 		{"require_client_certificate", boolean(&required)},
-		{"ocsp_staple", nonEmpty(&t.OCSPStaple)},
+		{"ocsp_staple", inputFile(&t.OCSPStaple)},
 		{"tls_minimum_protocol_version", choice(&t.MinVersion, "TLSv1_2", "TLSv1_3")},
 	})
 	t.OptionalClient = !required

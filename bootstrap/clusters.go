@@ -51,7 +51,7 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 		seen := d.message(manager.Node, manager.Path, []field{
 			{"local_cluster_name", text(&c.Local)},
 			{"outlier_detection", nested(
-				field{"event_log_path", text(&c.OutlierLog)},
+				field{"event_log_path", outputFile(&c.OutlierLog)},
 				field{"event_service", ignored},
 			)},
 			{"upstream_bind_config", part(x, &c.Bind, (*config.Decoder).BindNode)},

@@ -29,6 +29,8 @@ type document struct {
 	// and overlayFile is the name to print for them.
 	overlay     map[*yaml.Node]struct{}
 	overlayFile string
+
+	files []fileField // that the values of fields name
 }
 
 // position returns where n was written.

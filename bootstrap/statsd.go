@@ -300,9 +300,9 @@ func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
 
 func (t *StatsDTLS) set(d *decoder, n *yaml.Node, path string) {
 	seen := d.message(n, path, []field{
-		{"certificate_chain", nonEmpty(&t.Chain)},
-		{"private_key", nonEmpty(&t.Key)},
-		{"client_ca", nonEmpty(&t.ClientCA)},
+		{"certificate_chain", inputFile(&t.Chain)},
+		{"private_key", inputFile(&t.Key)},
+		{"client_ca", inputFile(&t.ClientCA)},
 	})
 	d.require(n, path, seen, "certificate_chain", "private_key")
 }

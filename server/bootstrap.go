@@ -34,9 +34,12 @@ type Boot struct {
 	Environment func(name string) (value string, ok bool)
 }
 
-// FromBootstrap returns the configuration of a server for a bootstrap file.
-// Loggers are left to the caller.
+// FromBootstrap returns the configuration of a server for a bootstrap file. The
+// files that it names must be there. Loggers are left to the caller.
 func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
+	if err := c.CheckFiles(); err != nil {
+		return Config{}, err
+	}
 	product := boot.Product
 	opts, err := StoreOptions(c, product, boot.Tags, boot.FakeSymbols)
 	if err != nil {
@@ -66,6 +69,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	cfg.apply(boot)
 	cfg.CircuitStream = circuitStream(c)
+	cfg.StatsVersion = versionNumber(boot.Version)
 	if c.Stats.ServerVersionSet {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)
 	}
