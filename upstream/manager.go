@@ -99,6 +99,7 @@ type Manager struct {
 	version atomic.Pointer[string]
 
 	applying sync.Mutex // held while runtime values are applied; taken before mu
+	adding   sync.Mutex // held by those who add a cluster; taken before mu
 
 	mu          sync.Mutex
 	handles     map[string]*Handle // active or warming
@@ -209,38 +210,56 @@ func (m *Manager) AddOrUpdate(p *config.ParsedCluster, version string) (changed 
 var errClosed = errors.New("upstream: the manager is closed")
 
 func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (bool, error) {
-	name := p.Cluster.Name
-	hash := uint64(0)
+	e := &entry{parsed: p, version: version, updated: time.Now(), viaAPI: viaAPI}
 	if viaAPI {
-		hash = p.Hash() // static clusters are not compared
+		e.hash = p.Hash() // static clusters are not compared
+	}
+	begin, replaced, err := m.put(e)
+	if e.cluster == nil || err != nil {
+		return false, err
+	}
+	if replaced != nil {
+		replaced.close()
+	}
+	m.applying.Lock() // runtime values may have changed since it was built
+	e.cluster.runtimeChanged()
+	m.applying.Unlock()
+	if err := m.begin(begin); err != nil {
+		m.Remove(p.Cluster.Name)
+		return false, err
+	}
+	m.progress()
+	return true, nil
+}
+
+// put builds the cluster of e, unless there is no need for it, and gives it its
+// place. It returns the clusters that may start now, and the one to close that was
+// about to take that place.
+func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error) {
+	m.adding.Lock()
+	defer m.adding.Unlock()
+	m.mu.Lock()
+	wanted, err := m.wantedLocked(e)
+	m.mu.Unlock()
+	if !wanted {
+		return nil, nil, err
+	}
+	// This reads files, so it is not done under mu. As nobody else adds clusters,
+	// what is there of that name can only go meanwhile.
+	cl, err := m.build(e.parsed.Cluster)
+	if err != nil {
+		return nil, nil, err
 	}
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
-		return false, errClosed
+		cl.abandon()
+		return nil, nil, errClosed
 	}
+	defer m.mu.Unlock()
+	e.cluster = cl
+	name := cl.config.Name
 	hd := m.handles[name]
-	if hd != nil {
-		newest := hd.warming
-		if newest == nil {
-			newest = hd.current.Load()
-		}
-		switch {
-		case !viaAPI:
-			m.mu.Unlock()
-			return false, fmt.Errorf("upstream: name: %q is already used by another cluster", name)
-		case !newest.viaAPI, newest.hash == hash:
-			m.mu.Unlock()
-			return false, nil
-		}
-	}
-	cl, err := m.build(p.Cluster)
-	if err != nil {
-		m.mu.Unlock()
-		return false, err
-	}
-	e := &entry{cluster: cl, parsed: p, hash: hash, version: version, updated: time.Now(), viaAPI: viaAPI}
-	var replaced *Cluster
 	if hd == nil {
 		hd = &Handle{name: name}
 		m.handles[name] = hd
@@ -267,17 +286,26 @@ func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (boo
 		m.primaries++
 	}
 	m.gaugesLocked()
-	begin := m.beginLocked(cl)
-	m.mu.Unlock()
-	if replaced != nil {
-		replaced.close()
+	return m.beginLocked(cl), replaced, nil
+}
+
+// wantedLocked tells whether the cluster of e is something new. m.mu is held.
+func (m *Manager) wantedLocked(e *entry) (bool, error) {
+	name := e.parsed.Cluster.Name
+	hd := m.handles[name]
+	switch {
+	case m.closed:
+		return false, errClosed
+	case hd == nil:
+		return true, nil
+	case !e.viaAPI:
+		return false, fmt.Errorf("upstream: name: %q is already used by another cluster", name)
 	}
-	if err := m.begin(begin); err != nil {
-		m.Remove(name)
-		return false, err
+	newest := hd.warming
+	if newest == nil {
+		newest = hd.current.Load()
 	}
-	m.progress()
-	return true, nil
+	return newest.viaAPI && newest.hash != e.hash, nil
 }
 
 // build makes a cluster that does nothing yet.

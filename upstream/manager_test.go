@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -399,5 +401,72 @@ func TestClusterThatWentBeforeItsStartDoesNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestBuildingHoldsUpNobody builds a cluster, which takes until the test says so.
+func TestBuildingHoldsUpNobody(t *testing.T) {
+	rt := &values{}
+	building, goOn := make(chan string), make(chan struct{})
+	var slow atomic.Bool
+	r := newRig(t, func(c *Config) {
+		c.Runtime = rt
+		c.CustomCheck = func(c *config.Cluster) (func(*host.Host) health.Prober, error) {
+			if slow.Load() {
+				building <- c.Name
+				<-goOn
+			}
+			return func(*host.Host) health.Prober { return nil }, nil
+		}
+	})
+	r.Start()
+	r.add(byEDS("c", ""))
+	r.source("c").DiscoveryDone()
+	slow.Store(true)
+	added := make(chan error)
+	add := func(text string) {
+		p, err := config.NewDecoder(config.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(text), config.FormV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, err := r.AddOrUpdate(p, "2")
+			added <- err
+		}()
+		<-building
+	}
+
+	// Everybody else goes on, and what they change holds for the new version too.
+	add(byEDS("c", customCheck))
+	if names(r.Manager) != "c" || len(r.Unready()) != 0 || !r.Remove("c") {
+		t.Error("the version that serves cannot be removed")
+	}
+	rt.set("circuit_breakers.c.default.max_requests", 7)
+	r.RuntimeChanged()
+	goOn <- struct{}{}
+	if err := <-added; err != nil {
+		t.Fatal(err)
+	}
+	c := r.source("c")
+	c.DiscoveryDone()
+	if got := c.Breakers(DefaultPriority).Requests.Max(); got != 7 {
+		t.Errorf("max_requests is %d, want the 7 that came while the cluster was built", got)
+	}
+	if r.Cluster("c") == nil || r.Cluster("c").Current() != c {
+		t.Error("the new version does not serve")
+	}
+	r.check("cluster_manager.", map[string]uint64{"cluster_added": 2, "cluster_modified": 0, "cluster_removed": 1, "active_clusters": 1, "warming_clusters": 0})
+
+	// What comes too late is not added.
+	add(byEDS("late", customCheck))
+	r.Close()
+	goOn <- struct{}{}
+	if err := <-added; !errors.Is(err, errClosed) {
+		t.Errorf("added after the end: %v", err)
+	}
+	v := r.st.View()
+	defer v.Close()
+	if _, ok := v.Find("cluster.late.upstream_cx_total"); ok {
+		t.Error("statistics of the cluster that came too late are left")
 	}
 }
