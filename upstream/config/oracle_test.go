@@ -67,7 +67,7 @@ type generator struct {
 // different are the fields whose rules differ from their options on purpose.
 func different(fd protoreflect.FieldDescriptor) bool {
 	switch shortName(fd.ContainingMessage()) + "." + string(fd.Name()) {
-	case "Cluster.dns_refresh_rate", "Cluster.dns_failure_refresh_rate", "Cluster.health_checks":
+	case "Cluster.dns_refresh_rate", "Cluster.dns_failure_refresh_rate", "Cluster.health_checks", "BindConfig.source_address":
 		return true
 	}
 	return false

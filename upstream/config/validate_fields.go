@@ -283,8 +283,24 @@ func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescript
 			c.percent(v.Message())
 			return
 		}
+		if fd.Name() == "source_address" && shortName(fd.ContainingMessage()) == "BindConfig" && isNowhere(v.Message()) {
+			return // which means not to bind, also where others would
+		}
 		c.message(v.Message(), secret, depth+1)
 	}
+}
+
+// isNowhere tells whether a socket address has neither an address nor a port.
+func isNowhere(m protoreflect.Message) bool {
+	fields := m.Descriptor().Fields()
+	for _, name := range []protoreflect.Name{"address", "port_value", "named_port"} {
+		if fd := fields.ByName(name); fd != nil {
+			if v := m.Get(fd); v.IsValid() && v.String() != "" && v.String() != "0" {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // isJSON tells whether free-form values can be written as JSON, which knows

@@ -95,6 +95,10 @@ func TestClusterFieldRules(t *testing.T) {
 		{"preconnect-low", v3, "preconnect_policy: {per_upstream_preconnect_ratio: 0.5}\n", one("preconnect_policy.per_upstream_preconnect_ratio: 0.5 is not between 1 and 3")},
 		{"preconnect-high", v3, "preconnect_policy: {predictive_preconnect_ratio: 3.5}\n", one("preconnect_policy.predictive_preconnect_ratio: 3.5 is not between 1 and 3")},
 		{"strict-dns", v3, "type: STRICT_DNS\n" + ends, nil},
+		{"bind-nowhere", v2, "upstream_bind_config: {source_address: {address: '', port_value: 0}}\n", nil},
+		{"bind-nowhere-v3", v3, "upstream_bind_config: {source_address: {}}\n", nil},
+		{"bind-port-alone", v2, "upstream_bind_config: {source_address: {port_value: 7}}\n", one("upstream_bind_config.source_address.address: must not be empty")},
+		{"bind-nowhere-twice", v3, "upstream_bind_config: {additional_source_addresses: [{port_value: 0}]}\n", one("upstream_bind_config.additional_source_addresses[0].address: must not be empty")},
 	})
 }
 
