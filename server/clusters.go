@@ -21,6 +21,7 @@ func (c clusterViews) All(yield func(*admin.Cluster) bool) {
 	c.m.Clusters(func(v *upstream.View) bool {
 		shown = admin.Cluster{
 			Name: v.Name, ObservabilityName: v.ObservabilityName, AddedViaAPI: v.AddedViaAPI, EDSServiceName: v.EDSServiceName,
+			PerEndpointStats: v.Config.Track.PerEndpointStats,
 			Hosts: func(yield func(*admin.Host) bool) {
 				v.Hosts(func(h *host.Host) bool { return yield(hosts.show(h)) })
 			},

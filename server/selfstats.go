@@ -3,6 +3,8 @@ package server
 import (
 	"runtime"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -22,6 +24,8 @@ type selfStats struct {
 }
 
 func (g *selfStats) init(sc *store.Scope, cfg Config) {
+	// Of the gauges that are about all processes of a line the last one sets the
+	// whole value, so what a parent hands over is not to be added to it.
 	own := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
 	summed := func(name string) *store.Gauge { return sc.Gauge(name, store.Accumulate) }
 	product := cfg.Admin.Product
@@ -67,8 +71,20 @@ func (s *Server) refresh(now time.Time) {
 	g.collisions.Set(s.store.Collisions())
 	days, _ := s.certs.DaysUntilFirstExpiring()
 	g.daysUntilCertExpires.Set(days)
-	seconds, _ := s.certs.SecondsUntilFirstOCSPExpiring()
-	g.secondsUntilOCSPExpires.Set(seconds)
+	if seconds, known := s.certs.SecondsUntilFirstOCSPExpiring(); known {
+		g.secondsUntilOCSPExpires.Set(seconds)
+	}
+}
+
+// versionNumber is what the gauge server.version shows of a build: the first six
+// digits of its revision, which are hexadecimal, or 0.
+func versionNumber(build string) uint64 {
+	revision, _, _ := strings.Cut(build, "/")
+	n, err := strconv.ParseUint(revision[:min(len(revision), 6)], 16, 32)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // memory reads the runtime's own figures, without stopping the program.

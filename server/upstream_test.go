@@ -18,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -515,5 +516,40 @@ static_resources:
 	sees(checks, `"add_healthy_event":{`)
 	if b, err := os.ReadFile(checks + ".1"); err != nil || !strings.Contains(string(b), `"health_check_failure_event":{`) || strings.Contains(string(b), "add_healthy_event") {
 		t.Errorf("before the rotation: %q, %v", b, err)
+	}
+}
+
+// TestStatsOfHosts: a cluster that asks for it shows what its hosts count among
+// the stats, and nobody is warned that the field has no effect.
+func TestStatsOfHosts(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	const hosts = "load_assignment: {cluster_name: x, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 7}}}}]}]}"
+	cfg := fromText(t, fmt.Sprintf(`static_resources:
+  clusters:
+  - {name: "a:b", alt_stat_name: "shown:so", %[1]s, track_cluster_stats: {per_endpoint_stats: true}}
+  - {name: quiet, %[1]s}
+`, hosts))
+	loggers, err := logctl.New(logctl.Config{Path: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Loggers = loggers
+	r := start(t, cfg)
+	r.Clusters().Cluster("a:b").Current().Sets()[0].Hosts[0].Stats.RqTotal.Inc()
+	want := `cluster.shown_so.endpoint.127.0.0.1_7.cx_connect_fail: 0
+cluster.shown_so.endpoint.127.0.0.1_7.cx_total: 0
+cluster.shown_so.endpoint.127.0.0.1_7.rq_error: 0
+cluster.shown_so.endpoint.127.0.0.1_7.rq_success: 0
+cluster.shown_so.endpoint.127.0.0.1_7.rq_timeout: 0
+cluster.shown_so.endpoint.127.0.0.1_7.rq_total: 1
+cluster.shown_so.endpoint.127.0.0.1_7.cx_active: 0
+cluster.shown_so.endpoint.127.0.0.1_7.healthy: 1
+cluster.shown_so.endpoint.127.0.0.1_7.rq_active: 0
+`
+	if got := r.get(t, "/stats?filter=endpoint"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if b, err := os.ReadFile(log); err != nil || strings.Contains(string(b), "per_endpoint_stats") {
+		t.Errorf("%v, or the log warns:\n%s", err, b)
 	}
 }

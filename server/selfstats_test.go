@@ -1,0 +1,82 @@
+package server_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// TestSelfStats shows what a server publishes about itself: all of it with its
+// kind after the first flush, and what changes without one.
+func TestSelfStats(t *testing.T) {
+	r := start(t, server.Config{
+		Admin: anyPort(), Flush: flush.Config{Interval: time.Minute}, CommandLine: server.CommandLine{Concurrency: 3}, StatsVersion: 77, UnknownFields: 2,
+	})
+	<-r.Initialized()
+	r.Store().Symbols().CountLookup("one")
+	if got := r.get(t, "/stats?filter=server.stats_recent_lookups"); got != "server.stats_recent_lookups: 0\n" {
+		t.Errorf("before the flush: %q", got)
+	}
+	one := 1
+	sc := r.Store().Scope("s", store.ScopeOptions{MaxCounters: &one, MaxGauges: &one, MaxHistograms: &one})
+	for _, name := range []string{"a", "b", "c"} {
+		sc.Counter(name)
+		sc.Gauge("g"+name, store.Accumulate)
+		sc.Histogram("h"+name, store.Milliseconds)
+	}
+	r.Flusher().FlushNow()
+	varies := regexp.MustCompile(`(?m)^(\S*(?:memory|uptime|lookups|_sum|_bucket)\S*) \d+$`)
+	got := varies.ReplaceAllString(r.get(t, "/stats/metrics?filter=^server%5C."), "$1 N")
+	golden.Check(t, "self-stats", []byte(got))
+
+	r.post(t, "/healthcheck/fail")
+	if got := r.get(t, "/stats?filter=server.(live|state)$"); got != "server.live: 0\nserver.state: 0\n" {
+		t.Errorf("after a failed health check, before a flush: %q", got)
+	}
+	r.Flusher().FlushNow()
+	if got := r.get(t, "/stats?filter=server.(live|state)$"); got != "server.live: 0\nserver.state: 1\n" {
+		t.Errorf("after the flush: %q", got)
+	}
+	if got := r.get(t, "/stats?usedonly&filter=ocsp|days_until"); got != "server.days_until_first_cert_expiring: 0\n" {
+		t.Errorf("without certificates: %q", got)
+	}
+	if got := r.get(t, "/stats?filter=initialization_time_ms&histogram_buckets=cumulative"); !strings.HasSuffix(strings.TrimSpace(got), "B3.6e+06(0,1)") {
+		t.Errorf("the time of the start was not recorded once: %q", got)
+	}
+}
+
+// TestVersionNumber is about the gauge server.version.
+func TestVersionNumber(t *testing.T) {
+	for _, tt := range []struct {
+		version, file string
+		want          string
+	}{
+		{"0b1fc9a77/0.4.1/Clean/RELEASE/go1.26", "", "server.version: 729033\n"},
+		{"0b1/0.4.1", "", "server.version: 177\n"},
+		{"unknown/0.4.1", "", "server.version: 0\n"},
+		{"", "", "server.version: 0\n"},
+		{"0b1fc9a77/0.4.1", "stats_server_version_override: 42\n", "server.version: 42\n"},
+		{"0b1fc9a77/0.4.1", "stats_server_version_override: 0\n", "server.version: 0\n"},
+	} {
+		c, err := bootstrap.Parse("boot.yaml", []byte(tt.file+"admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"), bootstrap.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := server.FromBootstrap(c, server.Boot{Version: tt.version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Loggers = quiet(t)
+		r := start(t, cfg)
+		if got := r.get(t, "/stats?filter=server.version"); got != tt.want {
+			t.Errorf("version %q with %q: %q, want %q", tt.version, tt.file, got, tt.want)
+		}
+	}
+}
