@@ -46,7 +46,6 @@ type StatsMatcher struct {
 type HistogramSettings struct {
 	Match             StringMatcher
 	Buckets           []float64 // ascending; empty: the defaults
-	Bins              int       // initial capacity; 0: the default
 	SignificantDigits int       // 1 to 5; 0: the default
 }
 
@@ -150,14 +149,23 @@ func (m *StatsMatcher) set(d *decoder, n *yaml.Node, path string) {
 	d.oneOf(n, path, seen, true, "reject_all", "exclusion_list", "inclusion_list")
 }
 
-// maxBins is the largest initial capacity of a histogram.
+// maxBins is the largest number of bins to begin with that servers which set
+// them aside allow.
 const maxBins = 46082
+
+// setBins checks the number of bins that a histogram begins with. Here one has
+// those that values fell into.
+func setBins(d *decoder, n *yaml.Node, path string) {
+	var bins int
+	whole(&bins, 1, maxBins)(d, n, path)
+	d.warnf(n, path, "accepted, but has no effect: bins are made as values come")
+}
 
 func (h *HistogramSettings) set(d *decoder, n *yaml.Node, path string) {
 	seen := d.message(n, path, []field{
 		{"match", h.Match.set},
 		{"buckets", list(&h.Buckets, func(to *float64) setter { return number(to, 0, 1e300) })},
-		{"bins", whole(&h.Bins, 1, maxBins)},
+		{"bins", setBins},
 		{"significant_digits", whole(&h.SignificantDigits, 1, 5)},
 	})
 	d.require(n, path, seen, "match")
