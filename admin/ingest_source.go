@@ -31,7 +31,7 @@ type IngestReport struct {
 	Clashes                   []IngestClash
 
 	TopSeries  []IngestCount // names with the most series
-	TopSamples []IngestRate  // names with the most samples in the last interval
+	TopSamples []IngestRate  // names with the most samples in the last minute
 	Newest     []IngestSeries
 	TopTags    []IngestCount // tag keys with the most values
 

@@ -47,7 +47,7 @@ type Report struct {
 	Clashes       []Clash
 
 	TopSeries  []NameCount // names with the most series
-	TopSamples []NameRate  // names with the most samples in the last interval
+	TopSamples []NameRate  // names with the most samples in the last minute of flush intervals
 	Newest     []NewSeries // the last series made, oldest first
 	TopTags    []NameCount // tag keys with the most different values, estimated
 
@@ -173,14 +173,14 @@ func (r *registry) near(lim limit) bool {
 	return most >= 0 && nearly(use, most)
 }
 
-// rates names the families in counts, which are of an interval.
-func (r *registry) rates(counts []topCount, interval time.Duration) []NameRate {
+// named returns counts of families by their names.
+func (r *registry) named(counts map[uint32]uint64) map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []NameRate
-	for _, c := range counts {
-		if f := r.families[c.item]; f.metric != "" && interval > 0 {
-			out = append(out, NameRate{f.name, float64(c.count) / interval.Seconds()})
+	out := make(map[string]uint64, len(counts))
+	for x, n := range counts {
+		if f := r.families[x]; f.metric != "" { // else it ended meanwhile
+			out[f.name] += n
 		}
 	}
 	return out
@@ -218,7 +218,7 @@ func (s *Server) Report() Report {
 		r.StreamBusySeconds += ln.busy.value()
 	}
 	s.flushMu.Lock()
-	r.TopSamples = s.topped
+	r.TopSamples = s.recent.rates(topKept)
 	s.flushMu.Unlock()
 	s.registry.report(&r)
 	return r

@@ -37,9 +37,9 @@ type Server struct {
 	listeners []*listener
 	lanes     []*lane // all: those of stream connections and of sockets
 
-	flushMu sync.Mutex // serializes Flush and guards topped and flushed
+	flushMu sync.Mutex // serializes Flush and guards flushed and recent
 	flushed time.Time
-	topped  []NameRate
+	recent  topWindow
 }
 
 // state is how far a server has come.
@@ -358,7 +358,7 @@ func (s *Server) Flush(now time.Time) {
 	}
 	s.registry.recycle(retired)
 	s.figures.rawEntries.Set(uint64(entries))
-	s.topped = s.registry.rates(largest(counts, topKept), now.Sub(s.flushed))
+	s.recent.add(s.registry.named(counts), now.Sub(s.flushed))
 	s.flushed = now
 	s.registry.flush()
 }

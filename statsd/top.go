@@ -1,6 +1,11 @@
 package statsd
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
 
 // topCount is an item of a topSketch.
 type topCount struct {
@@ -71,20 +76,53 @@ func (t *topSketch) take(counts map[uint32]uint64) {
 	t.n, t.looks, t.wait, t.stands = 0, 0, 0, 0
 }
 
-// largest returns the items with the highest counts, highest first.
-func largest(counts map[uint32]uint64, n int) []topCount {
-	all := make([]topCount, 0, len(counts))
-	for item, c := range counts {
-		all = append(all, topCount{item, c})
+// topWindow keeps what was found in the intervals of the last minute, one of
+// them at least. Its zero value is empty.
+type topWindow struct{ intervals []topInterval }
+
+type topInterval struct {
+	counts map[string]uint64 // by name
+	length time.Duration
+}
+
+const (
+	topTime      = time.Minute
+	topIntervals = 60 // at most, however short
+)
+
+// add adds the latest interval.
+func (w *topWindow) add(counts map[string]uint64, length time.Duration) {
+	w.intervals = append(w.intervals, topInterval{counts, length})
+	for len(w.intervals) > topIntervals || len(w.intervals) > 1 && w.length() > topTime {
+		w.intervals = slices.Delete(w.intervals, 0, 1)
 	}
-	slices.SortFunc(all, func(a, b topCount) int {
-		switch {
-		case a.count > b.count:
-			return -1
-		case a.count < b.count:
-			return 1
+}
+
+func (w *topWindow) length() (d time.Duration) {
+	for _, in := range w.intervals {
+		d += in.length
+	}
+	return d
+}
+
+// rates returns the n names with the most samples, highest rate first.
+func (w *topWindow) rates(n int) []NameRate {
+	seconds := w.length().Seconds()
+	if seconds <= 0 {
+		return nil
+	}
+	counts := make(map[string]uint64)
+	for _, in := range w.intervals {
+		for name, c := range in.counts {
+			counts[name] += c
 		}
-		return int(a.item) - int(b.item)
+	}
+	all := make([]NameRate, 0, len(counts))
+	for name, c := range counts {
+		all = append(all, NameRate{name, float64(c) / seconds})
+	}
+	slices.SortFunc(all, func(a, b NameRate) int {
+		return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), strings.Compare(a.Name, b.Name))
 	})
 	return all[:min(n, len(all))]
 }
