@@ -86,13 +86,3 @@ func placeOf(addr net.Addr) place {
 	}
 	return place{open: true}
 }
-
-// transient reports whether accepting may work again in a moment.
-func transient(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}

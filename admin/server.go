@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -290,30 +291,18 @@ func (s *Server) Serve(ln net.Listener) error {
 		s.figures.exposed.Set(1)
 		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
 	}
-	pause := time.Duration(0)
 	for {
-		nc, err := ln.Accept()
-		if err == nil {
-			pause = 0
-			if s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()) {
-				s.figures.globalOverflow.Inc()
-				_ = nc.Close()
-				continue
-			}
+		nc, err := accept.Next(ln.Accept, accept.Transient, s.closing, s.logger)
+		switch {
+		case err == nil && s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()):
+			s.figures.globalOverflow.Inc()
+			_ = nc.Close()
+		case err == nil:
 			s.admit(s.wrap(nc, at))
-			continue
-		}
-		if isClosed(s.closing) {
+		case isClosed(s.closing):
 			return ErrClosed
-		}
-		if !transient(err) {
+		default:
 			return fmt.Errorf("admin: %w", err)
-		}
-		pause = min(max(5*time.Millisecond, 2*pause), time.Second)
-		s.logger.Warn("accept failed", "error", err, "retry", pause)
-		select {
-		case <-time.After(pause):
-		case <-s.closing:
 		}
 	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,8 +10,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -79,7 +78,7 @@ func (s *Server) bindPorts() error {
 			}
 			p.tcp = bound.(*net.TCPListener)
 		}
-		p.accept, p.log = p.tcp.Accept, s.log
+		p.accept, p.log = p.tcp.Accept, s.log.With("listener", l.Name)
 		s.ports = append(s.ports, p)
 		at := listeners.FromNet(p.Addr())
 		sc := s.store.Scope("listener." + statPart(at.String()))
@@ -159,14 +158,9 @@ func (p *port) socket() (hotrestart.Socket, bool) {
 // file descriptors left or the like, and fails only once the listener is closed:
 // clients must not be able to end the server.
 func (p *port) Accept() (net.Conn, error) {
-	c, err := p.accept()
-	for pause := 5 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
-		if errors.Is(err, net.ErrClosed) {
-			return nil, err
-		}
-		p.log.Warn("accept failed", "listener", p.cfg.Name, "error", err, "retry", pause)
-		time.Sleep(pause)
-		c, err = p.accept()
+	c, err := accept.Next(p.accept, accept.Open, nil, p.log)
+	if err != nil {
+		return nil, err
 	}
 	p.open.Add(1)
 	p.total.Inc()

@@ -55,6 +55,7 @@ func rooms() []room {
 		{"bench", public()},
 		{"bench/...", public()},
 
+		{"internal/accept", nil},
 		{"internal/arch", nil},
 		{"internal/cacheline", nil},
 		{"internal/dirwatch", nil},
@@ -73,7 +74,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/cacheline", "internal/dirwatch", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
+	return []string{"internal/accept", "internal/cacheline", "internal/dirwatch", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
 }
 
 // testOnly lists rooms that only test files import.

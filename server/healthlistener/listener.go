@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
@@ -242,23 +243,16 @@ func (l *Listener) wait() {
 
 // accept serves connections until the listener is stopped.
 func (l *Listener) accept(ln net.Listener) error {
-	for pause := time.Duration(0); ; {
-		nc, err := ln.Accept()
+	log := l.cfg.Log.With("listener", l.cfg.Name)
+	for {
+		nc, err := accept.Next(ln.Accept, accept.Transient, l.stopped, log)
 		switch {
 		case err == nil:
-			pause = 0
 			l.admit(nc)
 		case l.isStopped():
 			return nil
-		case !transient(err):
-			return fmt.Errorf("healthlistener: %q: %w", l.cfg.Name, err)
 		default:
-			pause = min(max(5*time.Millisecond, 2*pause), time.Second)
-			l.cfg.Log.Warn("accept failed", "listener", l.cfg.Name, "error", err, "retry", pause)
-			select {
-			case <-time.After(pause):
-			case <-l.stopped:
-			}
+			return fmt.Errorf("healthlistener: %q: %w", l.cfg.Name, err)
 		}
 	}
 }
@@ -331,16 +325,6 @@ func (l *Listener) isStopped() bool {
 	default:
 		return false
 	}
-}
-
-// transient reports whether accepting may work again in a moment.
-func transient(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 func inc(c Counter) {
