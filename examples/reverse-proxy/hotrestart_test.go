@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -29,13 +31,14 @@ type process struct {
 }
 
 // startProcess starts a proxy and waits until it is live.
-func startProcess(t *testing.T, bin, dir string, epoch int) *process {
+func startProcess(t *testing.T, bin, dir string, epoch int, more ...string) *process {
 	t.Helper()
 	p := &process{t: t, exited: make(chan error, 1)}
 	file := filepath.Join(dir, fmt.Sprint("address-", epoch))
-	p.cmd = exec.Command(bin, "--config", filepath.Join(dir, "boot.yaml"), "--listeners", filepath.Join(dir, "listeners.json"),
+	args := []string{"--config", filepath.Join(dir, "boot.yaml"), "--listeners", filepath.Join(dir, "listeners.json"),
 		"--admin-address-path", file, "--socket-path", filepath.Join(dir, "hot"), "--restart-epoch", fmt.Sprint(epoch),
-		"--drain-time", "0s", "--parent-shutdown-time", "1s")
+		"--drain-time", "0s", "--parent-shutdown-time", "1s"}
+	p.cmd = exec.Command(bin, append(args, more...)...)
 	p.cmd.Stderr = &p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -99,30 +102,45 @@ func (p *process) end() {
 	}
 }
 
-// TestHotRestart replaces a proxy twice under load: no request fails, and all are
-// counted, each once.
-func TestHotRestart(t *testing.T) {
+// line prepares a directory for a line of proxies, and builds their program.
+func line(t *testing.T, boot, listeners string) (bin, dir string) {
+	t.Helper()
 	if server.HotRestartVersion() == "disabled" {
 		t.Skip("the system cannot do it")
 	}
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "reverse-proxy")
-	args := []string{"build", "-o", bin, "."}
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+	dir = t.TempDir()
+	bin = filepath.Join(dir, "reverse-proxy")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	b := newBackend(t, "127.0.0.1:0")
-	write := func(name, text string) {
-		t.Helper()
+	boot = "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_interval: 0.1s\n" + boot
+	for name, text := range map[string]string{"boot.yaml": boot, "listeners.json": listeners} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write("boot.yaml", "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_interval: 0.1s\n"+static("", b))
-	write("listeners.json", `[{"name": "web", "address": "127.0.0.1:0", "cluster": "backend", "timeout": "60s"}]`)
+	return bin, dir
+}
 
+// address returns where a listener listens.
+func (p *process) address(name string) string {
+	p.t.Helper()
+	for line := range strings.Lines(p.get("/listeners")) {
+		if n, address, _ := strings.Cut(strings.TrimSpace(line), "::"); n == name {
+			return address
+		}
+	}
+	p.t.Fatalf("no listener %q", name)
+	return ""
+}
+
+// TestHotRestart replaces a proxy twice under load: no request fails, and all are
+// counted, each once.
+func TestHotRestart(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	bin, dir := line(t, static("", b), `[{"name": "web", "address": "127.0.0.1:0", "cluster": "backend", "timeout": "60s"}]`)
 	old := startProcess(t, bin, dir, 0)
-	_, address, _ := strings.Cut(strings.TrimSpace(old.get("/listeners")), "::")
+	address := old.address("web")
 	ctx, stop := context.WithCancel(context.Background())
 	var answered atomic.Int64
 	var load sync.WaitGroup
@@ -152,7 +170,7 @@ func TestHotRestart(t *testing.T) {
 		old.eventually("serves", func() bool { return answered.Load() > before+200 })
 		next := startProcess(t, bin, dir, epoch)
 		old.end()
-		if _, again, _ := strings.Cut(strings.TrimSpace(next.get("/listeners")), "::"); again != address {
+		if again := next.address("web"); again != address {
 			t.Errorf("epoch %d listens on %s, the one before on %s", epoch, again, address)
 		}
 		old = next
@@ -176,4 +194,118 @@ func TestHotRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.end()
+}
+
+// TestOpenConnectionsInAHotRestart: tunnels and requests that are under way stay
+// with the proxy that has them, which serves them until its time is over. New
+// ones go to the next proxy. All are counted there.
+func TestOpenConnectionsInAHotRestart(t *testing.T) {
+	b := newBackend(t, "127.0.0.1:0")
+	release := make(chan struct{})
+	b.does(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "first half, ")
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		<-release
+		fmt.Fprint(w, "second half")
+	})
+	bin, dir := line(t, static("", b), `[
+{"name": "web", "address": "127.0.0.1:0", "cluster": "backend", "timeout": "60s"},
+{"name": "raw", "address": "127.0.0.1:0", "protocol": "tcp", "cluster": "backend"}]`)
+	first := startProcess(t, bin, dir, 0)
+	web, raw := "http://"+first.address("web")+"/", first.address("raw")
+	type reply struct {
+		text string
+		err  error
+	}
+	ask := func() <-chan reply {
+		replies := make(chan reply, 1)
+		go func() {
+			resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get(web)
+			if err != nil {
+				replies <- reply{err: err}
+				return
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			replies <- reply{string(body), err}
+		}()
+		return replies
+	}
+	tunnel := func() *bufio.ReadWriter {
+		t.Helper()
+		c, err := net.Dial("tcp", raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		return bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
+	}
+	through := func(c *bufio.ReadWriter) {
+		t.Helper()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if err := c.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(c.Reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(string(body), "first half, second") {
+			t.Fatalf("%q, %v", body, err)
+		}
+	}
+	open := tunnel()
+	slow := ask()
+	first.eventually("has the request", func() bool { return b.requests.Load() == 1 })
+	fmt.Fprint(open, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if err := open.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	first.eventually("has the tunnel", func() bool { return b.requests.Load() == 2 })
+
+	second := startProcess(t, bin, dir, 1, "--parent-shutdown-time", "15m")
+	second.eventually("knows of the connections before", func() bool { return second.stat("server.parent_connections") == 2 })
+	close(release)
+	if r := <-slow; r.err != nil || r.text != "first half, second half" {
+		t.Errorf("the request under way: %q, %v", r.text, r.err)
+	}
+	if resp, err := http.ReadResponse(open.Reader, nil); err != nil {
+		t.Errorf("the request in the tunnel: %v", err)
+	} else if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "first half, second half" {
+		t.Errorf("the request in the tunnel: %q, %v", body, err)
+	}
+	through(open)
+	young := tunnel()
+	through(young)
+	if r := <-ask(); r.err != nil {
+		t.Error(r.err)
+	}
+	// A third one has the first one end, and its tunnel with it.
+	third := startProcess(t, bin, dir, 2, "--parent-shutdown-time", "15m")
+	first.end()
+	if _, err := open.ReadByte(); err != io.EOF {
+		t.Errorf("the tunnel of the one that has ended: %v", err)
+	}
+	through(young) // of the second one
+	for name, want := range map[string]int{
+		"http.web.downstream_rq_2xx": 2, "cluster.backend.upstream_rq_total": 2,
+		"cluster.backend.upstream_cx_active": 2, // of the second one: the tunnel, and one that waits for requests
+		"server.parent_connections":          1, "server.total_connections": 1,
+	} {
+		third.eventually(fmt.Sprintf("counts %s: %d (it has %d)", name, want, third.stat(name)), func() bool { return third.stat(name) == want })
+	}
+	for _, p := range []*process{second, third} {
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		p.end()
+	}
+	if got := b.requests.Load(); got != 6 {
+		t.Errorf("the host got %d requests", got)
+	}
 }
