@@ -2,10 +2,12 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -142,24 +144,54 @@ func (c *Conn) note(err error) {
 }
 
 // Alive tells whether an idle connection is still good, as far as one can tell
-// without waiting: the other side has neither closed it nor sent anything.
+// without waiting: the other side has neither closed it nor sent anything but what
+// TLS sends by itself.
 func (c *Conn) Alive() bool {
-	s, ok := c.Conn.(syscall.Conn)
-	if !ok {
-		return !c.remote.Load() // of TLS nothing is known
+	if c.remote.Load() {
+		return false
 	}
-	raw, err := s.SyscallConn()
+	if t, ok := c.Conn.(*tls.Conn); ok {
+		return c.stillTLS(t)
+	}
+	alive, err := nothingCame(c.Conn)
 	if err != nil {
 		return false
 	}
-	alive := false
-	if err := raw.Control(func(fd uintptr) { alive = quiet(fd) }); err != nil {
-		return false
-	}
-	if !alive {
-		c.remote.Store(true)
-	}
+	c.remote.Store(!alive)
 	return alive
+}
+
+// stillTLS is [Conn.Alive] for TLS: what came is read as far as it is none of the
+// application's, such as session tickets.
+func (c *Conn) stillTLS(t *tls.Conn) bool {
+	defer func() { _ = t.SetReadDeadline(time.Time{}) }()
+	// Whatever is there can be read at once. Should nobody let us within the time
+	// there is more of it the next time.
+	for wait := time.Millisecond; ; wait *= 2 {
+		if quiet, err := nothingCame(t.NetConn()); quiet || err != nil {
+			return err == nil
+		}
+		_ = t.SetReadDeadline(time.Now().Add(wait))
+		if _, err := t.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.remote.Store(true) // the end, or what nobody asked for
+			return false
+		}
+	}
+}
+
+// nothingCame tells whether nothing at all is to be read from a connection, not
+// even its end. Of one that is no socket it says so always.
+func nothingCame(conn net.Conn) (quietly bool, err error) {
+	s, ok := conn.(syscall.Conn)
+	if !ok {
+		return true, nil
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	err = raw.Control(func(fd uintptr) { quietly = quiet(fd) })
+	return quietly, err
 }
 
 // CloseWrite ends the sending side of a plain connection over TCP or a unix

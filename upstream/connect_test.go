@@ -2,8 +2,10 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -257,5 +259,61 @@ func TestRefusedRequests(t *testing.T) {
 	defer v.Close()
 	if _, ok := v.Find("cluster.c.upstream_rq_time"); ok {
 		t.Error("a time is recorded, though no host answered")
+	}
+}
+
+// TestAliveOverTLS leaves a connection alone as its peer does various things. What
+// TLS itself says, as the tickets that come after each handshake, is no reason to
+// give it up.
+func TestAliveOverTLS(t *testing.T) {
+	const socket = "transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, " +
+		"common_tls_context: {tls_params: {tls_minimum_protocol_version: %s, tls_maximum_protocol_version: %[1]s}}}}"
+	for _, version := range []string{"TLSv1_2", "TLSv1_3"} {
+		for name, then := range map[string]func(*tls.Conn) error{
+			"closes by TLS": (*tls.Conn).Close,
+			"just closes":   func(c *tls.Conn) error { return c.NetConn().Close() },
+			"says more":     func(c *tls.Conn) error { _, err := c.Write([]byte("HTTP/1.1 408 Request Timeout\r\n")); return err },
+		} {
+			t.Run(version+"/"+name, func(t *testing.T) {
+				r := reach(t, fmt.Sprintf(socket, version))
+				server, own := make(chan *tls.Conn, 1), &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}}
+				go func() {
+					conn := tls.Server(<-r.peer, own)
+					if err := conn.Handshake(); err != nil {
+						t.Error(err)
+					}
+					server <- conn
+				}()
+				c, err := r.c.Connect(context.Background(), r.h, DefaultPriority, transport.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				peer := <-server
+				defer peer.NetConn().Close()
+				for range 3 { // first with the tickets unread, then without
+					if !c.Alive() {
+						t.Fatal("given up before anything happened")
+					}
+				}
+				go func() { _, _ = peer.Write([]byte("answer")) }()
+				if _, err := io.ReadFull(c, make([]byte, 6)); err != nil {
+					t.Fatalf("what is asked of an idle connection has broken it: %v", err)
+				}
+				if !c.Alive() {
+					t.Error("given up after an answer")
+				}
+				if err := then(peer); err != nil {
+					t.Fatal(err)
+				}
+				for end := time.Now().Add(30 * time.Second); c.Alive(); time.Sleep(time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatal("not noticed")
+					}
+				}
+				_ = c.Close()
+				r.check("cluster.c.", map[string]uint64{"upstream_cx_destroy_remote": 1, "upstream_cx_destroy_local": 0})
+			})
+		}
 	}
 }

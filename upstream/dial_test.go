@@ -204,14 +204,9 @@ func TestClusterThatCannotConnectIsRefused(t *testing.T) {
 }
 
 func TestHealthChecksUseTheSocketOfTheHost(t *testing.T) {
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"one"}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := listener(t, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	text := fmt.Sprintf("%q", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	cert := selfSigned(t)
+	a := listener(t, &tls.Config{Certificates: []tls.Certificate{cert}})
+	text := fmt.Sprintf("%q", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))
 	for ca, want := range map[string]string{text: "cluster.c.health_check.success", `"` + otherCA(t) + `"`: "cluster.c.health_check.network_failure"} {
 		r := newRig(t, nil)
 		r.add(at(a, `transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext,
@@ -224,6 +219,18 @@ health_checks: [{timeout: 30s, interval: 60s, no_traffic_interval: 60s, unhealth
 			}
 		}
 	}
+}
+
+// selfSigned returns a certificate for the host "one".
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"one"}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // otherCA returns a certificate that signed nothing, as a YAML scalar.
