@@ -14,7 +14,8 @@ import (
 
 // Clusters holds what the file says of upstream clusters.
 type Clusters struct {
-	Static []*config.ParsedCluster // static_resources.clusters, in order
+	Static  []*config.ParsedCluster // static_resources.clusters, in order
+	Secrets []*config.ParsedSecret  // static_resources.secrets, in order
 
 	CDS *config.ConfigSource // where further clusters come from; nil: there are none
 	ADS *config.APISource    // the aggregated stream; nil: there is none
@@ -31,7 +32,7 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 		d.message(static.Node, static.Path, []field{
 			{"clusters", func(_ *decoder, n *yaml.Node, path string) { c.setStatic(x, n, path) }},
 			{"listeners", ignored},
-			{"secrets", ignored},
+			{"secrets", func(_ *decoder, n *yaml.Node, path string) { c.setSecrets(x, n, path) }},
 		})
 	}
 	if dynamic.Node != nil {

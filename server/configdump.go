@@ -21,6 +21,7 @@ func (s *Server) makeConfigDump() error {
 		s.dump.Set("settings", func() configdump.Section { return settings })
 	}
 	s.dump.Set("listeners", s.dumpListeners)
+	s.dump.Set("secrets", func() configdump.Section { return dumpSecrets(s.cfg.Clusters.Secrets, s.start, s.control.SecretStates) })
 	s.dump.Set("clusters", func() configdump.Section { return dumpClusters(s.clusters, s.control.Failures) })
 	s.dump.Set(configdump.EndpointKey, func() configdump.Section {
 		return configdump.Endpoints(assignments(s.clusters, false), assignments(s.clusters, true))
@@ -35,8 +36,8 @@ func plainFile(c *bootstrap.Config) map[string]any {
 }
 
 // ConfigDump returns the sections of /config_dump, to which a proxy adds its own:
-// its listeners, routes and secrets. Secrets are taken out of all of them when
-// they are shown.
+// its listeners and routes. Keys and passwords are taken out of all of them when they
+// are shown.
 func (s *Server) ConfigDump() *configdump.Registry { return s.dump }
 
 func (s *Server) configSections(endpoints bool) []admin.ConfigSection {

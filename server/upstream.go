@@ -32,6 +32,8 @@ type Clusters struct {
 	// Static are the clusters of the static configuration. They are there for
 	// the whole life of the server, which is live once all are ready.
 	Static []*config.ParsedCluster
+	// Secrets are those that TLS contexts name without a source.
+	Secrets []*config.ParsedSecret
 	// Local is the name of the static cluster that this server belongs to,
 	// empty if there is none. Zone-aware routing needs it.
 	Local string
@@ -75,7 +77,7 @@ type Clusters struct {
 // clustersOf returns the clusters that a file has.
 func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
 	out := Clusters{
-		Static: c.Clusters.Static, Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
+		Static: c.Clusters.Static, Secrets: c.Clusters.Secrets, Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
 		RTDS: make(map[string]xds.Layer), Environment: boot.Environment,
 		Decoder: config.NewDecoder(config.Options{
 			Product: boot.Product, V2: v2form.Messages(), ReadFile: os.ReadFile,
@@ -94,17 +96,18 @@ func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
 func (s *Server) makeClusters() error {
 	c := &s.cfg.Clusters
 	log := s.loggers.Logger("upstream")
-	s.transport = transport.New(transport.Config{
-		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: certRegistry{s.certs}, Logger: log,
-	})
 	if err := s.makeControl(log); err != nil {
 		return err
 	}
+	s.transport = transport.New(transport.Config{
+		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: certRegistry{s.certs}, Logger: log,
+		StaticSecrets: staticSecrets(c.Secrets), Secrets: s.control.Secrets(),
+	})
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
-		Obeys: c.Obeys, Accept: c.Accept, OriginalHosts: c.OriginalHosts,
+		Obeys: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Obeys...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
 		Logs: s.events,
 	}
 	if c.OutlierLog != "" {
@@ -250,16 +253,28 @@ func (s *Server) unready() []admin.Unready {
 		out = append(out, admin.Unready{Component: u.Component, Name: u.Name, Targets: u.Targets})
 	}
 	for _, c := range s.clusters.Unready() {
-		waits := "health check"
-		if !c.Discovered() {
-			waits = discoveryName(c.Config())
-		}
-		name := c.Config().Name
 		out = append(out, admin.Unready{
-			Component: clusterComponent, Name: "init manager Cluster " + name, Targets: []string{"target " + name + " " + waits},
+			Component: clusterComponent, Name: "init manager Cluster " + c.Config().Name, Targets: targets(c),
 		})
 	}
 	return out
+}
+
+// targets are what a cluster waits for: first the secrets of its connections, then its
+// hosts, then their checks.
+func targets(c *upstream.Cluster) (list []string) {
+	for _, secret := range c.AwaitedSecrets() {
+		list = append(list, "target SdsApi "+secret)
+	}
+	name := c.Config().Name
+	switch {
+	case len(list) > 0:
+	case c.Discovered():
+		list = append(list, "target "+name+" health check")
+	default:
+		list = append(list, "target "+name+" "+discoveryName(c.Config()))
+	}
+	return list
 }
 
 // clusterComponent is the mask of /init_dump that shows clusters.
