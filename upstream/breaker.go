@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -155,9 +154,13 @@ func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priorit
 	}
 	percentKey, least := key+"retry_budget.budget_percent", key+"retry_budget.min_retry_concurrency"
 	b.Retries.budget = func() uint64 {
-		percent := min(max(rt.float(percentKey, budget.BudgetPercent), 0), 100)
+		percent := rt.float(percentKey, budget.BudgetPercent)
+		if !(percent > 0) { // also if it is no number
+			percent = 0
+		}
 		busy := float64(b.Requests.Current() + b.Pending.Current())
-		return max(uint64(math.Floor(percent/100*busy)), rt.uint(least, uint64(budget.MinRetryConcurrency)))
+		// Multiplied first: 29/100*100 would be less than 29.
+		return max(uint64(min(percent, 100)*busy/100), rt.uint(least, uint64(budget.MinRetryConcurrency)))
 	}
 	if b.Retries.remaining != nil {
 		b.Retries.remaining.Set(0)

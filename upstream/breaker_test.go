@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,37 @@ func TestBreakerRuntime(t *testing.T) {
 	r.check("cluster.c.circuit_breakers.default.", map[string]uint64{"cx_open": 1})
 	if b.TryTake() {
 		t.Error("taken beyond the runtime's maximum")
+	}
+}
+
+// TestRetryBudgetIsExact compares the budget with what whole numbers give.
+func TestRetryBudgetIsExact(t *testing.T) {
+	rt := &values{}
+	r := newRig(t, func(c *Config) { c.Runtime = rt })
+	r.add(static("c", 1, "circuit_breakers: {thresholds: [{retry_budget: {min_retry_concurrency: 0}}]}"))
+	b := r.Cluster("c").Current().Breakers(DefaultPriority)
+	const key = "circuit_breakers.c.default.retry_budget.budget_percent"
+	for busy := uint64(0); busy <= 300; busy++ {
+		for percent := range uint64(101) {
+			rt.set(key, float64(percent))
+			if got, want := b.Retries.Max(), percent*busy/100; got != want {
+				t.Fatalf("%d percent of %d: %d, want %d", percent, busy, got, want)
+			}
+		}
+		if busy%2 == 0 {
+			b.Requests.Take()
+		} else {
+			b.Pending.Take()
+		}
+	}
+	for _, tt := range []struct {
+		percent float64
+		want    uint64
+	}{{12.5, 37}, {1.0 / 3, 1}, {-1, 0}, {250, 301}, {math.NaN(), 0}} {
+		rt.set(key, tt.percent)
+		if got := b.Retries.Max(); got != tt.want {
+			t.Errorf("%v percent of 301: %d, want %d", tt.percent, got, tt.want)
+		}
 	}
 }
 
