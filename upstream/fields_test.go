@@ -60,7 +60,7 @@ func simple(by force, path, field, value string) fieldCase {
 
 // fieldCases lists every field of clusters in both forms.
 func fieldCases() []fieldCase {
-	return []fieldCase{
+	list := []fieldCase{
 		{"name", library, "Name", "", "name: d"},
 		simple(library, "StatName", "alt_stat_name", "a"),
 		{"transport_socket_matches.name", library, "Sockets.Matches.0.Name", "transport_socket_matches: [{name: a, transport_socket: {name: raw_buffer}}]", "transport_socket_matches: [{name: b, transport_socket: {name: raw_buffer}}]"},
@@ -185,17 +185,27 @@ func fieldCases() []fieldCase {
 		simple(library, "WaitForWarmOnInit", "wait_for_warm_on_init", "false"),
 		simple(asked, "BufferHighWatermarkWait", "per_connection_buffer_high_watermark_timeout", "7s"),
 		simple(asked, "Sockets.Matcher", "transport_socket_matcher", "{}"),
-		simple(asked, "Unread", "http_protocol_options.use_balsa_parser", "true"),
-		simple(asked, "Unread", "http_protocol_options.ignore_http_11_upgrade", "[{exact: x}]"),
-		simple(asked, "Unread", "upstream_bind_config.local_address_selector", "{name: x, typed_config: "+emptyAny+"}"),
-		simple(asked, "Unread", "upstream_bind_config.validate_network_namespaces", "true"),
-		simple(asked, "Unread", "common_http_protocol_options.max_connection_duration_jitter", "{value: 7}"),
-		simple(asked, "Unread", "preconnect_policy.preconnect_enabled_metadata", "{filter: f, path: [{key: a}], value: {present_match: true}}"),
-		simple(asked, "Unread", "lrs_server", "{ads: {}}"),
-		simple(asked, "Unread", "upstream_config", "{name: x, typed_config: "+emptyAny+"}"),
-		simple(asked, "Unread", "lrs_report_endpoint_metrics", "[x]"),
-		simple(asked, "Unread", "stats_matcher", "{reject_all: true}"),
-		simple(asked, "Unread", "queuing_policies", "{}"),
+	}
+	for field, value := range unreadCases() {
+		list = append(list, simple(asked, "Unread", field, value))
+	}
+	return list
+}
+
+// unreadCases are the fields that have no place in a compiled cluster.
+func unreadCases() map[string]string {
+	return map[string]string{
+		"http_protocol_options.use_balsa_parser":                      "true",
+		"http_protocol_options.ignore_http_11_upgrade":                "[{exact: x}]",
+		"upstream_bind_config.local_address_selector":                 "{name: x, typed_config: " + emptyAny + "}",
+		"upstream_bind_config.validate_network_namespaces":            "true",
+		"common_http_protocol_options.max_connection_duration_jitter": "{value: 7}",
+		"preconnect_policy.preconnect_enabled_metadata":               "{filter: f, path: [{key: a}], value: {present_match: true}}",
+		"lrs_server":                  "{ads: {}}",
+		"upstream_config":             "{name: x, typed_config: " + emptyAny + "}",
+		"lrs_report_endpoint_metrics": "[x]",
+		"stats_matcher":               "{reject_all: true}",
+		"queuing_policies":            "{}",
 	}
 }
 
