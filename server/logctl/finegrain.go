@@ -56,21 +56,16 @@ func glob(pattern, text string) bool {
 // applyRules replaces all rules.
 func (r *Registry) applyRules(rules []rule) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.rules = rules
 	lowest := r.standard
 	for _, rule := range rules {
 		lowest = min(lowest, rule.level)
 	}
-	var changes []LoggerLevel
 	for _, l := range r.order {
-		level := r.levelOfLocked(l.name)
-		if level != Level(l.level.Swap(int32(level))) {
-			changes = append(changes, LoggerLevel{l.name, level})
-		}
+		l.level.Store(int32(r.levelOfLocked(l.name)))
 	}
 	r.lowest.Store(int32(lowest))
-	r.mu.Unlock()
-	r.report(changes)
 }
 
 // fileLogger returns the logger of the source file that pc belongs to.

@@ -159,16 +159,6 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestChangesAreLogged(t *testing.T) {
-	r, out := mustNew(t, Config{Names: []string{"main", "admin"}, Level: Info, Format: "[%n] %v"})
-	if err := r.SetPaths("main:debug"); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := out.String(), "[admin] change log level: name='main' level='debug'\n"; got != want {
-		t.Errorf("log %q, want %q", got, want)
-	}
-}
-
 func TestFormat(t *testing.T) {
 	at := time.Date(2026, time.March, 4, 15, 6, 7, 8009010, time.FixedZone("x", 2*3600))
 	pcs := make([]uintptr, 1)

@@ -201,14 +201,12 @@ func (r *Registry) SetAll(level string) error {
 		return ErrUnknownLevel
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.standard, r.rules = l, nil
 	for _, logger := range r.order {
 		logger.level.Store(int32(l))
 	}
 	r.lowest.Store(int32(l))
-	changes := r.changesLocked()
-	r.mu.Unlock()
-	r.report(changes)
 	return nil
 }
 
@@ -254,50 +252,16 @@ func (r *Registry) apply(rules []rule) error {
 		return nil
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, rule := range rules {
 		if r.byName[rule.pattern] == nil {
-			r.mu.Unlock()
 			return ErrUnknownLogger
 		}
 	}
-	changes := make([]LoggerLevel, len(rules))
-	for i, rule := range rules {
+	for _, rule := range rules {
 		r.byName[rule.pattern].level.Store(int32(rule.level))
-		changes[i] = LoggerLevel{rule.pattern, rule.level}
 	}
-	r.mu.Unlock()
-	r.report(changes)
 	return nil
-}
-
-// changesLocked returns all loggers as a report shows them. r.mu must be held.
-func (r *Registry) changesLocked() []LoggerLevel {
-	changes := make([]LoggerLevel, len(r.order))
-	for i, l := range r.order {
-		changes[i] = LoggerLevel{l.name, Level(l.level.Load())}
-	}
-	return changes
-}
-
-// report logs what has changed. No lock may be held.
-func (r *Registry) report(changes []LoggerLevel) {
-	log := slog.New(&handler{r: r, l: r.reporter()})
-	for _, c := range changes {
-		log.Info("change log level: name='" + c.Name + "' level='" + c.Level.String() + "'")
-	}
-}
-
-// reporter returns the logger that reports changes: admin, or the first one.
-func (r *Registry) reporter() *logger {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if l := r.byName["admin"]; l != nil || r.fineGrain || len(r.order) == 0 {
-		if l == nil {
-			l = &logger{name: "admin"}
-		}
-		return l
-	}
-	return r.order[0]
 }
 
 // write passes one line on.
