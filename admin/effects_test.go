@@ -152,7 +152,7 @@ func TestHeapDump(t *testing.T) {
 }
 
 func TestProcessMemory(t *testing.T) {
-	m := processMemory()
+	m := ProcessMemory()
 	if m.Allocated == 0 || m.HeapSize < m.Allocated || m.HeapSize < m.Allocated+m.PageheapFree+m.PageheapUnmapped {
 		t.Errorf("%+v does not add up", m)
 	}

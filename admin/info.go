@@ -1,11 +1,6 @@
 package admin
 
 import (
-	"os"
-	"runtime/metrics"
-	"strconv"
-	"strings"
-
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/statsd-admin/statsd-admin/internal/wire"
@@ -41,7 +36,7 @@ func (s *Server) contention(w *Response, _ *Request) error {
 func (s *Server) memory(w *Response, _ *Request) error {
 	read := s.src.Memory
 	if read == nil {
-		read = processMemory
+		read = ProcessMemory
 	}
 	m := read()
 	var j wire.Writer
@@ -54,51 +49,6 @@ func (s *Server) memory(w *Response, _ *Request) error {
 	j.Key("total_physical_bytes").Uint64(m.TotalPhysicalBytes)
 	j.EndObject()
 	return w.json(j.Bytes())
-}
-
-// processMemory reads the memory of this process without stopping it.
-func processMemory() Memory {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/unused:bytes"},
-		{Name: "/memory/classes/heap/free:bytes"},
-		{Name: "/memory/classes/heap/released:bytes"},
-		{Name: "/memory/classes/metadata/mcache/inuse:bytes"},
-		{Name: "/memory/classes/metadata/mcache/free:bytes"},
-	}
-	metrics.Read(samples)
-	value := func(i int) uint64 {
-		if samples[i].Value.Kind() != metrics.KindUint64 {
-			return 0
-		}
-		return samples[i].Value.Uint64()
-	}
-	objects, unused, free, released := value(0), value(1), value(2), value(3)
-	return Memory{
-		Allocated:          objects,
-		HeapSize:           objects + unused + free + released,
-		PageheapUnmapped:   released,
-		PageheapFree:       free,
-		TotalThreadCache:   value(4) + value(5),
-		TotalPhysicalBytes: residentBytes(),
-	}
-}
-
-// residentBytes returns the resident set size, 0 where it cannot be read.
-func residentBytes() uint64 {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(b))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseUint(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * uint64(os.Getpagesize())
 }
 
 func (s *Server) serverInfo(w *Response, _ *Request) error {

@@ -523,7 +523,7 @@ func (f *followed) Stats(yield func(*store.Handed) bool) {
 }
 
 func (f *followed) Figures() hotrestart.Figures {
-	return hotrestart.Figures{Memory: memory().Allocated, Connections: f.s.connections()}
+	return hotrestart.Figures{Memory: admin.ProcessMemory().Allocated, Connections: f.s.connections()}
 }
 
 func (f *followed) Drain() {

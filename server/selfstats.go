@@ -2,7 +2,6 @@ package server
 
 import (
 	"runtime"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +59,7 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 // refresh brings the gauges up to date, before a flush.
 func (s *Server) refresh(now time.Time) {
 	g := &s.gauges
-	m := memory()
+	m := admin.ProcessMemory()
 	g.uptime.Set(uint64(max(now.Sub(s.began()), 0) / time.Second))
 	s.hot.refresh(g, s.connections())
 	g.allocated.Set(m.Allocated)
@@ -85,26 +84,4 @@ func versionNumber(build string) uint64 {
 		return 0
 	}
 	return n
-}
-
-// memory reads the runtime's own figures, without stopping the program.
-func memory() admin.Memory {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/unused:bytes"},
-		{Name: "/memory/classes/heap/free:bytes"},
-		{Name: "/memory/classes/heap/released:bytes"},
-		{Name: "/memory/classes/metadata/mcache/inuse:bytes"},
-		{Name: "/memory/classes/total:bytes"},
-	}
-	metrics.Read(samples)
-	v := func(i int) uint64 { return samples[i].Value.Uint64() }
-	return admin.Memory{
-		Allocated:          v(0),
-		HeapSize:           v(0) + v(1) + v(2) + v(3),
-		PageheapUnmapped:   v(3),
-		PageheapFree:       v(2),
-		TotalThreadCache:   v(4),
-		TotalPhysicalBytes: residentBytes(v(5) - v(3)),
-	}
 }

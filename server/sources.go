@@ -27,9 +27,6 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.HotRestartVersion == nil {
 		src.HotRestartVersion = s.hot.version
 	}
-	if src.Memory == nil {
-		src.Memory = memory
-	}
 	if src.Quit == nil {
 		src.Quit = s.Quit
 	}
