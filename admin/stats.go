@@ -17,6 +17,9 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	if err != nil {
 		return err
 	}
+	if err := q.negotiate(strings.Join(r.headers("accept"), ",")); err != nil {
+		return err
+	}
 	if q.options.Filter != nil {
 		if !s.regexes.enter(s.closing) {
 			s.figures.busy.Inc()
@@ -76,10 +79,8 @@ func (s *Server) render(w *Response, r *Request, q *statsQuery) error {
 		w.SetType(typeHTML)
 		return s.statsPage(w, r, q)
 	case formatMetrics:
-		format, escaping := render.Negotiate(strings.Join(r.headers("accept"), ","))
-		w.SetType(format.ContentType() + escaping.Parameter())
-		q.options.Escaping = escaping
-		switch format {
+		w.SetType(q.exposition.ContentType() + q.options.Escaping.Parameter())
+		switch q.exposition {
 		case render.FormatOpenMetrics:
 			return render.OpenMetrics(w, s.store, q.options)
 		case render.FormatProtobuf:

@@ -20,6 +20,7 @@ const (
 	badBuckets = "usage: /stats?histogram_buckets=(cumulative|disjoint|detailed|summary)\n"
 	badFilter  = "Invalid re2 regex"
 	badMode    = "unsupported prometheus histogram bucket mode"
+	badNative  = "unsupported prometheusnative histogram type when not using protobuf exposition format"
 )
 
 func TestStatsParameters(t *testing.T) {
@@ -68,6 +69,7 @@ func TestStatsParameters(t *testing.T) {
 		{"histogram_buckets=disjoint", false, want{options: render.Options{Buckets: render.Disjoint}}},
 		{"histogram_buckets=detailed", false, want{options: render.Options{Buckets: render.Detailed}}},
 		{"histogram_buckets=summary", false, want{options: render.Options{Buckets: render.Summary}}},
+		{"histogram_buckets=prometheusnative", false, want{options: render.Options{Buckets: render.Native}}},
 		{"histogram_buckets=none", false, want{options: render.Options{Buckets: render.Summary}}},
 		{"format=metrics&histogram_buckets=none&usedonly&type=Gauges", false, want{format: formatMetrics,
 			options: render.Options{Buckets: render.Summary, UsedOnly: true, Type: render.Gauges}}},
@@ -78,6 +80,8 @@ func TestStatsParameters(t *testing.T) {
 		{"format=json", true, want{format: formatMetrics}},
 		{"format=html&histogram_buckets=summary", true, want{format: formatMetrics, options: render.Options{Buckets: render.Summary}}},
 
+		{"format=metrics&histogram_buckets=prometheusnative", false, want{err: badNative}},
+		{"histogram_buckets=prometheusnative&format=text", true, want{err: badNative}},
 		{"filter=(", false, want{err: badFilter}},
 		{"filter=a%5B", false, want{err: badFilter}},
 		{"filter=*", false, want{err: badFilter}},
@@ -128,7 +132,7 @@ func TestStatsParameters(t *testing.T) {
 				t.Error("filter without pattern, or the other way round")
 			}
 			got.options.Filter = nil
-			if !reflect.DeepEqual(*got, statsQuery{tt.want.format, tt.want.pattern, tt.want.options}) {
+			if !reflect.DeepEqual(*got, statsQuery{format: tt.want.format, pattern: tt.want.pattern, options: tt.want.options}) {
 				t.Errorf("got %+v, want %+v", *got, tt.want)
 			}
 			if r := s.Request("GET", path+"?"+tt.query, nil); r.Status != 200 {
@@ -253,6 +257,21 @@ func TestExpositionNegotiation(t *testing.T) {
 	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 	if a := get(t, s, "/stats/metrics", "Accept: "+protobuf+";q=0.6,text/plain;q=0.3"); a.header.Get("content-type") != render.FormatProtobuf.ContentType() {
 		t.Errorf("protobuf is not negotiated: %v", a.header)
+	}
+	for target, accept := range map[string]string{
+		"/stats/metrics?prom_protobuf":                                         "*/*",
+		"/stats?format=prometheus&prom_protobuf=false":                         "application/openmetrics-text",
+		"/stats/metrics?histogram_buckets=prometheusnative&prom_protobuf":      "text/plain",
+		"/stats/metrics?histogram_buckets=prometheusnative":                    protobuf,
+		"/stats/metrics?histogram_buckets=summary&filter=none&prom_protobuf=1": "",
+	} {
+		a := get(t, s, target, "Accept: "+accept)
+		if a.status != 200 || a.header.Get("content-type") != render.FormatProtobuf.ContentType() {
+			t.Errorf("%s with Accept %q: %d %v", target, accept, a.status, a.header)
+		}
+	}
+	if a := get(t, s, "/stats?format=json&prom_protobuf"); a.header.Get("content-type") != typeJSON {
+		t.Errorf("prom_protobuf changes JSON: %v", a.header)
 	}
 	if a := get(t, s, "/stats", "Accept: application/openmetrics-text"); a.header.Get("content-type") != typeText {
 		t.Errorf("/stats without a format negotiates: %v", a.header)
@@ -387,7 +406,8 @@ func TestEndpointStats(t *testing.T) {
 	st.Root().Histogram("edge.time", store.Milliseconds)
 	s := newServer(t, Config{Sources: w.sources(), Store: st})
 	for name, query := range map[string]string{
-		"text": "usedonly", "json": "format=json&type=Gauges", "metrics": "format=metrics&filter=endpoint", "html": "format=html&filter=cx_total&type=Counters",
+		"text": "usedonly&filter=cluster", "json": "format=json&type=Gauges&filter=cluster", "metrics": "format=metrics&filter=endpoint",
+		"html": "format=html&filter=cluster.*cx_total&type=Counters",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.Request("GET", "/stats?"+query, nil)

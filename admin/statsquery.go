@@ -21,9 +21,11 @@ const (
 
 // statsQuery is what the parameters of /stats say.
 type statsQuery struct {
-	format  statsFormat
-	pattern string // of the filter, "" for none
-	options render.Options
+	format     statsFormat
+	exposition render.Format // with formatMetrics; see negotiate
+	protobuf   bool          // ask for it whatever the request accepts
+	pattern    string        // of the filter, "" for none
+	options    render.Options
 }
 
 // parseStats reads the parameters of /stats. Only the value that a parameter
@@ -34,7 +36,7 @@ type statsQuery struct {
 func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 	out := &statsQuery{pattern: q.Value("filter")}
 	o := &out.options
-	o.UsedOnly, o.TextReadouts = q.Has("usedonly"), q.Has("text_readouts")
+	o.UsedOnly, o.TextReadouts, out.protobuf = q.Has("usedonly"), q.Has("text_readouts"), q.Has("prom_protobuf")
 	if out.pattern != "" {
 		filter, err := s.filter(out.pattern)
 		if err != nil {
@@ -44,7 +46,7 @@ func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 	}
 	if !choose(q.Value("histogram_buckets"), &o.Buckets, map[string]render.Buckets{"": render.Default,
 		"cumulative": render.Cumulative, "disjoint": render.Disjoint, "detailed": render.Detailed,
-		"summary": render.Summary, "none": render.Summary}) {
+		"summary": render.Summary, "none": render.Summary, "prometheusnative": render.Native}) {
 		return nil, badRequest("usage: /stats?histogram_buckets=(cumulative|disjoint|detailed|summary)\n")
 	}
 	if !choose(q.Value("type"), &o.Type, map[string]render.Type{"": render.All, "All": render.All, "Counters": render.Counters,
@@ -69,6 +71,21 @@ func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 		return nil, badRequest("active-html is not supported, use format=html\n")
 	}
 	return out, nil
+}
+
+// negotiate chooses among the exposition formats by what the header Accept says.
+func (q *statsQuery) negotiate(accept string) error {
+	if q.format != formatMetrics {
+		return nil
+	}
+	q.exposition, q.options.Escaping = render.Negotiate(accept)
+	if q.protobuf {
+		q.exposition = render.FormatProtobuf
+	}
+	if q.options.Buckets == render.Native && q.exposition != render.FormatProtobuf {
+		return badRequest("unsupported prometheusnative histogram type when not using protobuf exposition format")
+	}
+	return nil
 }
 
 // choose sets to to what name stands for, and reports false for an unknown one.

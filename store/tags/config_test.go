@@ -301,3 +301,15 @@ func TestExtractorIsSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestFixed(t *testing.T) {
+	e := mustNew(t, Config{UseDefaults: true, CommandLine: []Tag{{"a", "1"}, {"b", ""}}, Tags: []Spec{
+		{Name: "x", Regex: "(x*)"}, {Name: "a", Fixed: text("2")}, {Name: "proxy.cluster_name", Fixed: text("f")},
+	}})
+	if got, want := render(e.Fixed(), "proxy"), "a=1 b= cluster_name=f"; got != want {
+		t.Errorf("Fixed() = %q, want %q", got, want)
+	}
+	if got := mustNew(t, Config{UseDefaults: true}).Fixed(); got != nil {
+		t.Errorf("Fixed() without fixed tags = %v", got)
+	}
+}
