@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
@@ -153,6 +155,7 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 	if cfg.Decoder == nil {
 		cfg.Decoder = config.NewDecoder(config.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: os.ReadFile})
 	}
+	cfg.Decoder = cfg.Decoder.WithUnknown(s.unknownFields(log))
 	if n := s.cfg.Node; n != nil {
 		cfg.Node = xds.Node{
 			ID: n.ID, Cluster: n.Cluster, Metadata: n.Metadata, ClientFeatures: n.ClientFeatures, Version: s.cfg.Version,
@@ -168,6 +171,28 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 	cfg.SetLayer = func(name string, values map[string]any) error { return s.runtime.SetLayer(layer[name], values) }
 	s.control, err = xds.New(cfg)
 	return err
+}
+
+// unknownFields returns what decides on resources of control planes that have
+// fields which are not known: they are refused, or the fields are counted and,
+// now and then, logged, as the command line says.
+func (s *Server) unknownFields(log *slog.Logger) func(resource string, n int) error {
+	o := &s.cfg.CommandLine
+	var logged atomic.Int64 // when, in nanoseconds of Unix time
+	return func(resource string, n int) error {
+		switch {
+		case o.RejectUnknownDynamicFields:
+			return fmt.Errorf("%d fields are not known", n)
+		case o.IgnoreUnknownDynamicFields:
+			return nil
+		}
+		s.gauges.dynamicUnknown.Add(uint64(n))
+		now, before := time.Now().UnixNano(), logged.Load()
+		if (before == 0 || now-before >= int64(time.Minute)) && logged.CompareAndSwap(before, now) {
+			log.Warn("a control plane sends fields that are not known; server.dynamic_unknown_fields counts all of them", "resource", resource, "fields", n)
+		}
+		return nil
+	}
 }
 
 // certRegistry shows the certificates of clusters among those of the server.

@@ -36,6 +36,10 @@ type Options struct {
 	AllowUnknown bool // count unknown fields in texts instead of refusing them
 	Strict       bool // refuse host weights above 100 instead of warning
 
+	// Unknown decides on a resource, such as `cluster "a"`, with n > 0 fields that
+	// are not known: an error refuses it. Nil accepts all.
+	Unknown func(resource string, n int) error
+
 	// ClusterTypes are the known custom cluster types; true says that the type
 	// brings its own load balancer.
 	ClusterTypes map[string]bool
@@ -72,6 +76,13 @@ func NewDecoder(o Options) *Decoder {
 		d.twins = findTwins()
 	}
 	return d
+}
+
+// WithUnknown returns a decoder like d with another [Options.Unknown].
+func (d *Decoder) WithUnknown(decide func(resource string, n int) error) *Decoder {
+	other := *d
+	other.opts.Unknown = decide
+	return &other
 }
 
 // Source says where a tree of nodes comes from.
@@ -437,6 +448,11 @@ func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
 	o.raw = &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
 	l := d.lift(m, value, r)
 	o.unknown = r.unknown + countUnknown(m.ProtoReflect())
+	if o.unknown > 0 && d.opts.Unknown != nil {
+		if err := d.opts.Unknown(r.resource, o.unknown); err != nil {
+			r.errorf(UnknownField, "", "%v", err)
+		}
+	}
 	return l, o
 }
 

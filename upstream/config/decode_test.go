@@ -14,6 +14,7 @@ import (
 
 	apiv2 "github.com/envoyproxy/go-control-plane/envoy/api/v2"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -295,6 +296,34 @@ func TestUnknownFieldsOnTheWireAreCounted(t *testing.T) {
 		if !proto.Equal(p.Message(), m) {
 			t.Errorf("%T: unknown fields are lost in the message as given", m)
 		}
+	}
+}
+
+func TestUnknownFieldsAreDecidedOn(t *testing.T) {
+	o := options()
+	o.AllowUnknown = true
+	var got []string
+	d := config.NewDecoder(o).WithUnknown(func(resource string, n int) error {
+		got = append(got, fmt.Sprint(resource, " ", n))
+		if n > 1 {
+			return fmt.Errorf("%d fields are too new", n)
+		}
+		return nil
+	})
+	for text, refused := range map[string]bool{"name: c\n": false, "name: c\nnome: d\n": false, "name: c\nnome: d\ncommon_lb_config: {x: 1}\n": true} {
+		_, err := d.ClusterText("f", []byte(text), config.FormUnknown)
+		if (err != nil) != refused || refused && err.Error() != `f:1:1: cluster "c": 2 fields are too new` {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	a := &endpointv3.ClusterLoadAssignment{ClusterName: "a"}
+	a.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 5000, protowire.VarintType), 1))
+	if _, err := d.AssignmentMessage(a, 0); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(got)
+	if want := []string{`cluster "c" 1`, `cluster "c" 2`, `load assignment "a" 1`}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
