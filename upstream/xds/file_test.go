@@ -47,7 +47,7 @@ func newOnDisk(t *testing.T, src config.ConfigSource, change func(*Config), dir 
 		t.Fatal(err)
 	}
 	d.c = c
-	d.m = upstream.New(upstream.Config{Store: d.st, Source: c.Source})
+	d.m = upstream.New(upstream.Config{Store: d.st, Source: c.Source, Transport: d.transport()})
 	c.Attach(d.m)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

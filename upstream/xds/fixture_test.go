@@ -46,6 +46,7 @@ type rig struct {
 	refuse  atomic.Bool      // streams that are to be opened
 	stop    func()
 	layers  sync.Map // name to values
+	certs   registry
 }
 
 // newRig starts a client of an aggregated stream, within a bubble of fake time.
@@ -84,7 +85,7 @@ func newRig(t testing.TB, delta bool, change func(*Config)) *rig {
 		r.streams <- s
 		return s, nil
 	}
-	r.m = upstream.New(upstream.Config{Store: r.st, Source: c.Source})
+	r.m = upstream.New(upstream.Config{Store: r.st, Source: c.Source, Transport: r.transport()})
 	c.Attach(r.m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -1,0 +1,635 @@
+package xds
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+// registry keeps which certificates are in use.
+type registry struct {
+	mu   sync.Mutex
+	list map[*registered]transport.Material
+}
+
+type registered struct{ r *registry }
+
+func (r *registry) Add(m transport.Material) transport.Entry {
+	e := &registered{r}
+	e.Update(m)
+	return e
+}
+
+func (e *registered) Update(m transport.Material) {
+	e.r.mu.Lock()
+	defer e.r.mu.Unlock()
+	if e.r.list == nil {
+		e.r.list = make(map[*registered]transport.Material)
+	}
+	e.r.list[e] = m
+}
+
+func (e *registered) Remove() {
+	e.r.mu.Lock()
+	defer e.r.mu.Unlock()
+	delete(e.r.list, e)
+}
+
+func (r *rig) transport() *transport.Factory {
+	return transport.New(transport.Config{Secrets: r.c.Secrets(), Registry: &r.certs})
+}
+
+// inUse lists the serial numbers of the certificates in use, one context after the
+// other.
+func (r *rig) inUse() string {
+	r.certs.mu.Lock()
+	defer r.certs.mu.Unlock()
+	var list []string
+	for _, m := range r.certs.list {
+		one := ""
+		for _, c := range m.CA {
+			one += "ca:" + c.SerialNumber
+		}
+		for _, c := range m.Chain {
+			one += " cert:" + c.SerialNumber
+		}
+		list = append(list, strings.TrimSpace(one))
+	}
+	slices.Sort(list)
+	return strings.Join(list, "; ")
+}
+
+// states lists the secrets that are followed, with their versions and what is wrong
+// with them.
+func (r *rig) states() string {
+	var list []string
+	for s := range r.c.SecretStates {
+		text := s.Name + "=" + s.Version
+		if s.Message == nil {
+			text += "?"
+		}
+		if f := s.Failure; f != nil {
+			text += fmt.Sprintf(" (%s: %s)", f.Version, f.Details)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "; ")
+}
+
+// keyPair returns a certificate with a serial number and its key.
+func keyPair(t testing.TB, serial byte) (cert, key string) {
+	t.Helper()
+	var seed [ed25519.SeedSize]byte
+	seed[0] = serial
+	private := ed25519.NewKeyFromSeed(seed[:])
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(int64(serial)), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Unix(1<<33, 0),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(nil, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+}
+
+func inline(text string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
+}
+
+func file(name string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: name}}
+}
+
+func certificate(name string, cert, key *corev3.DataSource) *tlsv3.Secret {
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: cert, PrivateKey: key}}}
+}
+
+func certSecret(t testing.TB, serial byte) *tlsv3.Secret {
+	cert, key := keyPair(t, serial)
+	return certificate("cert", inline(cert), inline(key))
+}
+
+func caSecret(t testing.TB, serial byte) *tlsv3.Secret {
+	cert, _ := keyPair(t, serial)
+	return &tlsv3.Secret{Name: "ca", Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(cert)}}}
+}
+
+// badSecret is one whose key does not fit.
+func badSecret(t testing.TB) *tlsv3.Secret {
+	cert, _ := keyPair(t, 100)
+	_, key := keyPair(t, 101)
+	return certificate("cert", inline(cert), inline(key))
+}
+
+func fromADS() *corev3.ConfigSource {
+	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
+}
+
+func fromFile(path string) *corev3.ConfigSource {
+	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: path}}}
+}
+
+// fromPath is the older way to say it.
+func fromPath(path string) *corev3.ConfigSource {
+	//lint:ignore SA1019 the field is still in use
+	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Path{Path: path}}
+}
+
+// secure makes a cluster STATIC with one host, which is spoken to by TLS with the
+// secrets "cert" and "ca" of those sources; nil leaves one out.
+func secure(t testing.TB, name string, cert, ca *corev3.ConfigSource) *clusterv3.Cluster {
+	t.Helper()
+	common := new(tlsv3.CommonTlsContext)
+	if cert != nil {
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{Name: "cert", SdsConfig: cert}}
+	}
+	if ca != nil {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
+			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: "ca", SdsConfig: ca},
+		}
+	}
+	socket, err := anypb.New(&tlsv3.UpstreamTlsContext{CommonTlsContext: common})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &clusterv3.Cluster{
+		Name: name, ConnectTimeout: durationpb.New(time.Second), LoadAssignment: endpointsOf(name, 1),
+		TransportSocket: &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: socket}},
+	}
+}
+
+// ready tells whether the manager, and all clusters, are.
+func (r *rig) ready() string {
+	var list []string
+	for _, c := range r.m.Unready() {
+		list = append(list, c.Config().Name+":"+strings.Join(c.AwaitedSecrets(), ","))
+	}
+	if len(list) > 0 {
+		return "no, " + strings.Join(list, " ")
+	}
+	select {
+	case <-r.m.Ready():
+		return "yes"
+	default:
+		return "no"
+	}
+}
+
+func TestSecretsOverTheAggregatedStream(t *testing.T) {
+	tests := []struct{ asked, accepted, rotated, refused, mended string }{
+		{
+			"Cluster node=node version=1 nonce=n1\nSecret node=node names=ca,cert",
+			"Secret node=node version=s1 names=ca,cert nonce=n2",
+			"Secret node=node version=s2 names=ca,cert nonce=n3",
+			`Secret node=node version=s2 names=ca,cert nonce=n4 error="secret \"cert\": tls_certificate.private_key: <inline>: does not fit the certificate"`,
+			"Secret node=node version=s4 names=ca,cert nonce=n5",
+		},
+		{
+			"Cluster nonce=n1\nSecret subscribe=ca,cert",
+			"Secret nonce=n2",
+			"Secret nonce=n3",
+			`Secret nonce=n4 error="secret \"cert\": tls_certificate.private_key: <inline>: does not fit the certificate"`,
+			"Secret nonce=n5",
+		},
+	}
+	for i, tt := range tests {
+		t.Run(variants[i].name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, variants[i].delta, readInline)
+				r.start()
+				s := r.open()
+				s.says()
+				equal(t, "after the cluster", s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), fromADS())}}), tt.asked)
+				equal(t, "ready", r.ready(), "no, a:cert,ca")
+				equal(t, "states", r.states(), "ca=?; cert=?")
+				equal(t, "in use", r.inUse(), "")
+
+				equal(t, "after the secrets", s.answer(t, answer{kind: secretKind, version: "s1", nonce: "n2", resources: []proto.Message{certSecret(t, 1), caSecret(t, 2)}}), tt.accepted)
+				equal(t, "ready", r.ready(), "yes")
+				equal(t, "hosts", r.hosts("a"), ":1")
+				equal(t, "states", r.states(), "ca=s1; cert=s1")
+				equal(t, "in use", r.inUse(), "ca:2 cert:1")
+
+				equal(t, "after a rotation", s.answer(t, answer{kind: secretKind, version: "s2", nonce: "n3", resources: []proto.Message{certSecret(t, 3), caSecret(t, 2)}}), tt.rotated)
+				equal(t, "in use", r.inUse(), "ca:2 cert:3")
+
+				equal(t, "after a bad one", s.answer(t, answer{kind: secretKind, version: "s3", nonce: "n4", resources: []proto.Message{badSecret(t), caSecret(t, 4)}}), tt.refused)
+				equal(t, "in use", r.inUse(), "ca:4 cert:3")
+				equal(t, "states", r.states(), `ca=s3; cert=s2 (s3: secret "cert": tls_certificate.private_key: <inline>: does not fit the certificate)`)
+				equal(t, "stats", r.counts("sds.cert.update_success", "sds.cert.update_rejected", "sds.cert.update_attempt", "sds.cert.config_reload", "sds.ca.update_success",
+					"sds.ca.config_reload", "sds.cert.key_rotation_failed", "cluster.a.client_ssl_socket_factory.ssl_context_update_by_sds"),
+					"update_success=2 update_rejected=1 update_attempt=4 config_reload=2 update_success=3 config_reload=2 key_rotation_failed=0 ssl_context_update_by_sds=4")
+
+				equal(t, "after a good one", s.answer(t, answer{kind: secretKind, version: "s4", nonce: "n5", resources: []proto.Message{certSecret(t, 3), caSecret(t, 4)}}), tt.mended)
+				equal(t, "states", r.states(), "ca=s4; cert=s4")
+				equal(t, "in use", r.inUse(), "ca:4 cert:3")
+				r.stop()
+			})
+		})
+	}
+}
+
+// readInline lets mistakes in certificates be found when secrets are decoded.
+func readInline(c *Config) {
+	c.Decoder = config.NewDecoder(config.Options{ReadFile: os.ReadFile})
+}
+
+func TestSecretsThatAreNoAnswer(t *testing.T) {
+	other := func(s *tlsv3.Secret, name string) *tlsv3.Secret { s.Name = name; return s }
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil) // so that the contexts find what is wrong
+				r.start()
+				s := r.open()
+				s.says()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), nil)}})
+				s.answer(t, answer{kind: secretKind, version: "1", nonce: "n", resources: []proto.Message{certSecret(t, 1)}})
+				// Each of these is refused, or not looked at, and changes nothing.
+				for i, tt := range []struct {
+					secret *tlsv3.Secret
+					want   string
+				}{
+					{badSecret(t), `error="transport: cluster \"a\": secret \"cert\": tls_certificate.private_key: <inline>: does not fit the certificate"`},
+					{other(caSecret(t, 2), "cert"), `error="xds: secret \"cert\" holds a validation_context, not a tls_certificate"`},
+					{&tlsv3.Secret{Name: "cert"}, `error="secret \"cert\": needs one of tls_certificate, session_ticket_keys, validation_context, generic_secret"`},
+					{other(certSecret(t, 2), "stranger"), ""},
+				} {
+					time.Sleep(time.Minute) // refusals that follow each other come late
+					got := s.answer(t, answer{kind: secretKind, version: fmt.Sprint("v", i), nonce: "n", resources: []proto.Message{tt.secret}})
+					time.Sleep(time.Minute)
+					got += s.says()
+					if !strings.Contains(got, tt.want) || (tt.want == "") == strings.Contains(got, "error") {
+						t.Errorf("%d: reply %s, want %s", i, got, tt.want)
+					}
+					equal(t, "in use", r.inUse(), "cert:1")
+				}
+				// What is gone stays in force.
+				none := answer{kind: secretKind, version: "5", nonce: "n"}
+				want := `error="xds: 0 resources for secret \"cert\", exactly one is allowed"`
+				if v.delta {
+					none.removed, want = []string{"cert"}, "Secret nonce=n"
+				}
+				time.Sleep(time.Minute)
+				got := s.answer(t, none)
+				time.Sleep(time.Minute)
+				if got += s.says(); !strings.Contains(got, want) {
+					t.Errorf("reply %s, want %s", got, want)
+				}
+				equal(t, "in use", r.inUse(), "cert:1")
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestSecretsDoNotHoldClustersUpForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, nil)
+		r.start()
+		s := r.open()
+		s.says()
+		begin := time.Now()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), nil)}})
+		<-r.m.Ready()
+		if d := time.Since(begin); d != 15*time.Second {
+			t.Errorf("ready after %v, want 15s", d)
+		}
+		equal(t, "stats", r.counts("sds.cert.init_fetch_timeout", "sds.cert.update_success"), "init_fetch_timeout=1 update_success=0")
+		equal(t, "states", r.states(), "cert=?")
+		s.answer(t, answer{kind: secretKind, version: "1", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
+		equal(t, "in use", r.inUse(), "cert:1")
+		r.stop()
+	})
+}
+
+// TestContextsShareSecrets lets clusters come and go that want the same secret.
+func TestContextsShareSecrets(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.says()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), nil), secure(t, "b", fromADS(), nil)}})
+				s.answer(t, answer{kind: secretKind, version: "s1", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
+				equal(t, "in use", r.inUse(), "cert:1; cert:1")
+				equal(t, "stats", r.counts("sds.cert.update_success", "sds.cert.update_attempt"), "update_success=1 update_attempt=2")
+
+				// One that comes later, and a new version of one, have it at once.
+				changed := secure(t, "b", fromADS(), nil)
+				changed.ConnectTimeout = durationpb.New(2 * time.Second)
+				next := []proto.Message{secure(t, "a", fromADS(), nil), changed, secure(t, "c", fromADS(), nil)}
+				got := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: next})
+				if strings.Contains(got, "Secret") {
+					t.Errorf("the secret is asked for again: %s", got)
+				}
+				equal(t, "ready", r.ready(), "yes")
+				equal(t, "in use", r.inUse(), "cert:1; cert:1; cert:1")
+				equal(t, "timeout", r.m.Cluster("b").Current().Config().ConnectTimeout.String(), "2s")
+
+				// The last one that goes ends it.
+				gone := answer{kind: clusterKind, version: "3", nonce: "n4", resources: []proto.Message{edsCluster("x")}}
+				want := "Secret node=node version=s1 nonce=n2"
+				if v.delta {
+					gone.removed, want = []string{"a", "b", "c"}, "Secret unsubscribe=cert"
+				}
+				if got := s.answer(t, gone); !strings.Contains(got, want) {
+					t.Errorf("reply %s, want %s", got, want)
+				}
+				equal(t, "in use", r.inUse(), "")
+				equal(t, "states", r.states(), "")
+				equal(t, "stats", r.counts("sds.cert.update_success"), "update_success=none")
+				r.stop()
+			})
+		})
+	}
+}
+
+// TestNewVersionWarmsUntilItsSecretsAreThere keeps the version before serving.
+func TestNewVersionWarmsUntilItsSecretsAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, nil)
+		r.start()
+		s := r.open()
+		s.says()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", nil, nil)}})
+		equal(t, "ready", r.ready(), "yes")
+		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{secure(t, "a", fromADS(), nil)}})
+		before := r.m.Cluster("a").Current()
+		equal(t, "unready", r.ready(), "no, a:cert")
+		equal(t, "stats", r.counts("cluster_manager.warming_clusters", "cluster_manager.active_clusters"), "warming_clusters=1 active_clusters=1")
+		s.answer(t, answer{kind: secretKind, version: "s1", nonce: "n3", resources: []proto.Message{certSecret(t, 1)}})
+		equal(t, "unready", r.ready(), "yes")
+		if r.m.Cluster("a").Current() == before {
+			t.Error("the version before still serves")
+		}
+		equal(t, "stats", r.counts("cluster_manager.warming_clusters"), "warming_clusters=0")
+		r.stop()
+	})
+}
+
+func TestSecretsOnStreamsOfTheirOwn(t *testing.T) {
+	kinds := map[bool]corev3.ApiConfigSource_ApiType{false: corev3.ApiConfigSource_GRPC, true: corev3.ApiConfigSource_DELTA_GRPC}
+	methods := map[bool]string{
+		false: "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets", true: "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets",
+	}
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.says()
+				api := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+					ApiType: kinds[v.delta], TransportApiVersion: corev3.ApiVersion_V3,
+					GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: "agent"}}}},
+				}}}
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", api, nil)}})
+				own := r.open()
+				equal(t, "method", own.method, methods[v.delta])
+				own.says()
+				own.answer(t, answer{kind: secretKind, version: "s1", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
+				equal(t, "in use", r.inUse(), "cert:1")
+				equal(t, "stats", r.counts("sds.cert.control_plane.connected_state", "sds.cert.update_success"), "connected_state=1 update_success=1")
+				r.refuse.Store(true)
+				close(own.broken)
+				synctest.Wait()
+				equal(t, "in use without the server", r.inUse(), "cert:1")
+				equal(t, "stats", r.counts("sds.cert.control_plane.connected_state", "sds.cert.update_failure"), "connected_state=0 update_failure=1")
+				r.stop()
+			})
+		})
+	}
+}
+
+// secretFile is a discovery response with one secret, as JSON, which is YAML too.
+func secretFile(t testing.TB, version string, s *tlsv3.Secret) string {
+	t.Helper()
+	packed, err := anypb.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := protojson.Marshal(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"version_info": %q, "resources": [%s]}`, version, text)
+}
+
+const yamlSecret = `version_info: %q
+resources:
+- "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
+  name: cert
+  tls_certificate:
+    certificate_chain: {filename: %q}
+    private_key: {filename: %q}
+`
+
+// clusterFile is a discovery response with one cluster.
+func clusterFile(t testing.TB, c *clusterv3.Cluster) string {
+	t.Helper()
+	packed, err := anypb.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := protojson.Marshal(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"resources": [%s]}`, text)
+}
+
+func TestSecretFiles(t *testing.T) {
+	dir, files := t.TempDir(), t.TempDir()
+	cds, cert, ca := filepath.Join(dir, "cds.json"), filepath.Join(dir, "cert.yaml"), filepath.Join(dir, "ca.json")
+	chain, key := filepath.Join(files, "chain.pem"), filepath.Join(files, "key.pem")
+	rotate := func(serial byte) {
+		t.Helper()
+		c, k := keyPair(t, serial)
+		put(t, chain, c)
+		put(t, key, k)
+	}
+	rotate(1)
+	put(t, cert, fmt.Sprintf(yamlSecret, "c1", chain, key))
+	put(t, ca, secretFile(t, "a1", caSecret(t, 2)))
+	put(t, cds, clusterFile(t, secure(t, "a", fromFile(cert), fromPath(ca))))
+	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
+	eventually(t, "in use", "ca:2 cert:1", d.inUse)
+	eventually(t, "states", "ca=a1; cert=c1", d.states)
+	eventually(t, "ready", "yes", d.ready)
+
+	put(t, ca, secretFile(t, "a2", caSecret(t, 3)))
+	eventually(t, "in use", "ca:3 cert:1", d.inUse)
+
+	rotate(4) // the files that the secret names
+	eventually(t, "in use", "ca:3 cert:4", d.inUse)
+	_, other := keyPair(t, 5)
+	failed := d.counts("sds.cert.key_rotation_failed")
+	put(t, key, other)
+	eventually(t, "refusal", "true", func() string { return fmt.Sprint(d.counts("sds.cert.key_rotation_failed") != failed) })
+	equal(t, "in use", d.inUse(), "ca:3 cert:4")
+	rotate(5)
+	eventually(t, "in use", "ca:3 cert:5", d.inUse)
+
+	put(t, ca, secretFile(t, "a3", certSecret(t, 6)))
+	eventually(t, "stats", "update_rejected=1", func() string { return d.counts("sds.ca.update_rejected") })
+	put(t, ca, "resources: [")
+	eventually(t, "stats", "update_rejected=2", func() string { return d.counts("sds.ca.update_rejected") })
+	put(t, ca, `{"resources": []}`)
+	eventually(t, "stats", "update_rejected=3", func() string { return d.counts("sds.ca.update_rejected") })
+	equal(t, "in use", d.inUse(), "ca:3 cert:5")
+	put(t, ca, secretFile(t, "a4", caSecret(t, 7)))
+	eventually(t, "in use", "ca:7 cert:5", d.inUse)
+	if d.mu.Lock(); strings.Contains(d.log.String(), "PRIVATE") {
+		t.Errorf("a key is logged: %s", d.log.String())
+	}
+	d.mu.Unlock()
+}
+
+// TestSwappedDirectoryRotates changes a link that the files are reached over, as it is
+// done with mounted secrets.
+func TestSwappedDirectoryRotates(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		t.Run(fmt.Sprint("watched=", watched), func(t *testing.T) {
+			dir := t.TempDir()
+			swap := func(serial byte) {
+				t.Helper()
+				real := filepath.Join(dir, fmt.Sprint("..", serial))
+				if err := os.Mkdir(real, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				c, k := keyPair(t, serial)
+				put(t, filepath.Join(real, "chain.pem"), c)
+				put(t, filepath.Join(real, "key.pem"), k)
+				if err := os.Symlink(real, filepath.Join(dir, "..next")); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(filepath.Join(dir, "..next"), filepath.Join(dir, "..data")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			swap(1)
+			for _, name := range []string{"chain.pem", "key.pem"} {
+				if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sds, cds := filepath.Join(t.TempDir(), "sds.json"), filepath.Join(t.TempDir(), "cds.json")
+			s := certificate("cert", file(filepath.Join(dir, "chain.pem")), file(filepath.Join(dir, "key.pem")))
+			if watched {
+				s.GetTlsCertificate().WatchedDirectory = &corev3.WatchedDirectory{Path: dir}
+			}
+			put(t, sds, secretFile(t, "1", s))
+			put(t, cds, clusterFile(t, secure(t, "a", fromFile(sds), nil)))
+			d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
+			eventually(t, "in use", "cert:1", d.inUse)
+			swap(2)
+			eventually(t, "in use", "cert:2", d.inUse)
+		})
+	}
+}
+
+func TestSourcesOfSecrets(t *testing.T) {
+	c, err := New(Config{Store: store.New(store.Options{}), Decoder: config.NewDecoder(config.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		source config.SecretSource
+		want   string
+	}{
+		{config.SecretSource{Source: &config.ConfigSource{Kind: config.SourcePath, Path: "/x"}}, "a secret needs a name"},
+		{config.SecretSource{Name: "s", Source: &config.ConfigSource{Kind: config.SourceADS}}, "needs the aggregated stream, but there is no ads_config"},
+		{config.SecretSource{Name: "s", Source: &config.ConfigSource{}}, "no source given, one of path, path_config_source, api_config_source and ads is needed"},
+		{config.SecretSource{Name: "s", Source: &config.ConfigSource{Kind: config.SourceAPI, API: &config.APISource{Type: config.APIREST}}}, "api_config_source: api_type is not one of GRPC and DELTA_GRPC"},
+	} {
+		if err := c.Secrets().Check(&tt.source); err == nil || err.Error() != tt.want {
+			t.Errorf("%+v: %v, want %s", tt.source, err, tt.want)
+		}
+	}
+}
+
+// TestControlPlaneOverItself refuses a server whose connections need what only it can
+// deliver.
+func TestControlPlaneOverItself(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cert *corev3.ConfigSource
+		want string
+	}{
+		{"file", fromFile("/none"), ""},
+		{"itself", fromADS(), `xds: ads_config: cluster "control" gets the secrets for its own connections over itself`},
+		{"another", overCluster("agent"), ""},
+		{"by-way-of-another", overCluster("roundabout"), `xds: ads_config: cluster "control" gets the secrets for its own connections over itself`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, false, func(c *Config) { c.CDS = nil })
+				for _, c := range []*clusterv3.Cluster{
+					secure(t, "control", tt.cert, nil), secure(t, "agent", nil, nil), secure(t, "roundabout", nil, overCluster("back")), secure(t, "back", fromADS(), nil),
+				} {
+					p, err := r.c.o.Decoder.ClusterMessage(c, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := r.m.AddStatic(p); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got := ""
+				if err := r.c.Check(); err != nil {
+					got = err.Error()
+				}
+				equal(t, "error", got, tt.want)
+				r.stop()
+			})
+		})
+	}
+}
+
+func overCluster(name string) *corev3.ConfigSource {
+	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+		ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
+		GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: name}}}},
+	}}}
+}
+
+func TestScopeNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"plain": "plain", "spiffe://a.example/x": "spiffe_a.example/x", "file:/a": "file_a", "a:b": "a_b", ".a.": "a",
+	} {
+		if got := scopeName(name); got != want {
+			t.Errorf("scope of %q: %q, want %q", name, got, want)
+		}
+	}
+}
