@@ -23,10 +23,11 @@ type StatsD struct {
 	Prefix       string // put in front of every name
 	ExtractTags  bool   // tag rules are for received names without tags too
 	Exposition   StatsDExposition
-	EventsKept   int  // default 100
-	ChecksKept   int  // default 1000
-	CheckGauges  bool // service checks also as gauges
-	KeepRejected bool // default true: the last rejected lines can be seen
+	EventsKept   int    // default 100
+	ChecksKept   int    // default 1000
+	CheckGauges  bool   // service checks also as gauges
+	KeepRejected bool   // default true: the last rejected lines can be seen
+	SelfMetrics  string // none (default) or statsd_exporter: whose names the figures about the input have besides their own
 }
 
 // StatsDNetwork is the transport of a listener.
@@ -170,7 +171,7 @@ func defaultStatsD() StatsD {
 		Exposition: StatsDExposition{
 			CounterSuffix: "none", TimerUnit: "ms", Observer: "histogram", TypeConflict: "suffix", Compat: "none",
 		},
-		EventsKept: 100, ChecksKept: 1000, KeepRejected: true,
+		EventsKept: 100, ChecksKept: 1000, KeepRejected: true, SelfMetrics: "none",
 	}
 }
 
@@ -197,7 +198,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 		{"keep_rejected", boolean(&s.KeepRejected)},
 		{"mapping", setNoMapping},
 		{"relay", absent},
-		{"self_metrics", absent},
+		{"self_metrics", choice(&s.SelfMetrics, "none", "statsd_exporter")},
 	})
 	_, given := seen["listeners"]
 	if !given && n.Kind == yaml.MappingNode {

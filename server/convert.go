@@ -31,6 +31,9 @@ func StoreOptions(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSym
 			NetworkSummaries: c.StatsD.Exposition.Observer == "summary",
 		},
 	}
+	if c.StatsD.SelfMetrics == "statsd_exporter" {
+		o.Naming.Namespaces = append(o.Naming.Namespaces, statsd.ExporterNamespace)
+	}
 	specs := make([]tags.Spec, len(c.Stats.Tags))
 	for i, t := range c.Stats.Tags {
 		specs[i] = tags.Spec{Name: t.Name, Regex: t.Regex, Fixed: t.Fixed}
@@ -108,6 +111,7 @@ func statsdConfig(c *bootstrap.StatsD) (statsd.Config, error) {
 		Checks:          kept(c.ChecksKept),
 		CheckGauges:     c.CheckGauges,
 		ForgetRejected:  !c.KeepRejected,
+		ExporterMetrics: c.SelfMetrics == "statsd_exporter",
 		TTL:             statsd.TTL{Counter: c.TTL.Counter, Gauge: c.TTL.Gauge, Histogram: c.TTL.Histogram, Set: c.TTL.Set},
 		Parse: statsd.ParseConfig{
 			AbsoluteGauges: c.Parse.GaugeSigns == bootstrap.SignsAbsolute,

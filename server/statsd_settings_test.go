@@ -31,6 +31,8 @@ func TestSettingsOfInput(t *testing.T) {
 		{"no-tags-extracted", "prefix: ''}", "cluster.shop.rq_total:3|c", "/stats/metrics", "cluster_shop_rq_total{} 3\n"},
 		{"tags-extracted", "extract_tags: true}", "cluster.shop.rq_total:3|c", "/stats/metrics", "cluster_rq_total{proxy_cluster_name=\"shop\"} 3\n"},
 		{"tags-given", "extract_tags: true}", "cluster.shop.rq_total:3|c|#a:b", "/stats/metrics", "cluster_shop_rq_total{a=\"b\"} 3\n"},
+		{"self-metrics", "self_metrics: statsd_exporter}", "hits:3|c|#a:b", "/stats/metrics", "\nstatsd_exporter_events_total{type=\"counter\"} 1\n"},
+		{"self-metrics-name", "self_metrics: statsd_exporter}", "hits:3|c|#a:b", "/stats", "compat.statsd_exporter_tags_total: 1\n"},
 		{"style-off", "parse: {graphite: false}}", "hits;a=b:3|c", "/stats", "hits;a=b: 3\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

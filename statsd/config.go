@@ -52,6 +52,11 @@ type Config struct {
 	// last 20 of each reason are kept.
 	ForgetRejected bool
 
+	// ExporterMetrics publishes the figures of the server also under the names
+	// that statsd_exporter has for its own, behind [ExporterNamespace], as of
+	// the last flush. Default off.
+	ExporterMetrics bool
+
 	// Tap, asked once for each batch of lines, returns who is to get a copy of
 	// each accepted one, nil if nobody. Neither may block or call the server.
 	// Default: nobody is asked.

@@ -25,6 +25,7 @@ type figures struct {
 	linesPerPacket, batchSize      *store.Histogram
 
 	applied, limited, notices atomic.Uint64 // lines; notices are events and checks, part of applied
+	tags                      atomic.Uint64
 
 	mu       sync.Mutex // guards the making of counters that only rarely exist
 	rejected [line.Reasons]atomic.Pointer[store.Counter]
@@ -118,8 +119,8 @@ func (b *busyTime) value() float64 { return float64(b.nanos.Load()) / float64(ti
 type tally struct {
 	packets, bytes, lines, samples uint64
 	applied, limited, notices      uint64
-	tagErrors, unknown, truncated  uint64
-	refused                        uint64
+	tags, tagErrors, unknown       uint64
+	truncated, refused             uint64
 	byType                         [line.Types]uint64
 	hits, misses, evicted          uint64
 }
@@ -153,6 +154,9 @@ func (t *tally) publish(f *figures, s *serverFigures) {
 	}
 	if t.notices != 0 {
 		f.notices.Add(t.notices)
+	}
+	if t.tags != 0 {
+		f.tags.Add(t.tags)
 	}
 	*t = tally{}
 }

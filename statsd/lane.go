@@ -226,9 +226,10 @@ func (ln *lane) metric() line.Reason {
 	}
 	key := ln.table.keyOf(li)
 	ln.targets = ln.targets[:0]
-	tagErrors, known := 0, true
+	var tags tagCount
+	known := true
 	for i := range li.Samples {
-		t, errs, reason, ok := ln.recall(&key, li.Samples[i].Type)
+		t, n, reason, ok := ln.recall(&key, li.Samples[i].Type)
 		if reason != line.OK {
 			return reason
 		}
@@ -236,7 +237,7 @@ func (ln *lane) metric() line.Reason {
 			known = false
 			break
 		}
-		tagErrors = errs
+		tags = n
 		ln.targets = append(ln.targets, t)
 	}
 	if known {
@@ -255,41 +256,51 @@ func (ln *lane) metric() line.Reason {
 		if r := ln.learn(&key); r != line.OK {
 			return r
 		}
-		tagErrors = li.TagErrors
+		tags = tagsOf(li)
 	}
-	ln.tally.tagErrors += uint64(tagErrors)
+	ln.tally.tags += uint64(tags.well)
+	ln.tally.tagErrors += uint64(tags.ill)
 	ln.tally.unknown += uint64(li.Unknown)
 	ln.apply()
 	return line.OK
 }
 
+// tagCount counts the tags of a line: those that it has, and those that are left
+// out because they are malformed.
+type tagCount struct{ well, ill uint16 }
+
+func tagsOf(li *line.Line) tagCount {
+	const most = 1<<16 - 1
+	return tagCount{uint16(min(len(li.Tags), most)), uint16(min(li.TagErrors, most))}
+}
+
 // recall looks a spelling up in the lane's table. ok is false if it is not
 // there, or what it says is out of date.
-func (ln *lane) recall(key *rawKey, typ line.Type) (t target, tagErrors int, reason line.Reason, ok bool) {
+func (ln *lane) recall(key *rawKey, typ line.Type) (t target, n tagCount, reason line.Reason, ok bool) {
 	s := ln.table.find(key, typ)
 	if s == nil {
-		return target{}, 0, line.OK, false
+		return target{}, tagCount{}, line.OK, false
 	}
 	if s.reason != line.OK {
-		return target{}, 0, s.reason, false
+		return target{}, tagCount{}, s.reason, false
 	}
 	if s.limit != noLimit {
 		if s.gen != ln.registry.era.Load() {
 			ln.table.forget(s)
-			return target{}, 0, line.OK, false
+			return target{}, tagCount{}, line.OK, false
 		}
 		t.limit = s.limit
 		if s.cell != noCell {
 			t.cell = ln.registry.cells.at(s.cell)
 		}
-		return t, int(s.tagErrors), line.OK, true
+		return t, s.tags, line.OK, true
 	}
 	t.cell = ln.registry.cells.at(s.cell)
 	if t.cell.gen.Load() != s.gen {
 		ln.table.forget(s)
-		return target{}, 0, line.OK, false
+		return target{}, tagCount{}, line.OK, false
 	}
-	return t, int(s.tagErrors), line.OK, true
+	return t, s.tags, line.OK, true
 }
 
 // learn finds or makes the series of the line, whose spelling is new, unless
@@ -316,9 +327,7 @@ func (ln *lane) learn(key *rawKey) line.Reason {
 		}
 		ln.targets = append(ln.targets, target{f.cell, f.limit})
 		if !f.brief {
-			ln.remember(key, typ, rawSlot{
-				cell: f.number, gen: f.gen, limit: f.limit, tagErrors: uint16(min(li.TagErrors, 1<<16-1)),
-			})
+			ln.remember(key, typ, rawSlot{cell: f.number, gen: f.gen, limit: f.limit, tags: tagsOf(li)})
 		}
 	}
 	return line.OK
@@ -523,6 +532,7 @@ func (ln *lane) noticed(unknown int) {
 	ln.tally.applied++
 	ln.tally.notices++
 	ln.tally.unknown += uint64(unknown)
+	ln.tally.tags += uint64(len(ln.line.Tags))
 	ln.tally.tagErrors += uint64(ln.line.TagErrors)
 }
 

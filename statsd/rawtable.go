@@ -32,16 +32,16 @@ type rawTable struct {
 
 // rawSlot is one spelling. Its key is in chunk at>>16 from at&0xffff on.
 type rawSlot struct {
-	hash      uint64 // 0: the slot is empty
-	at        uint32
-	cell      uint32 // where the series is, unless reason or limit say otherwise
-	gen       uint32 // of the cell, or the era of a limit, when the slot was filled
-	length    uint16
-	tagErrors uint16
-	typ       line.Type
-	reason    line.Reason // not OK: lines like this are rejected
-	limit     limit       // not 0: lines like this are over a limit
-	visited   bool
+	hash    uint64 // 0: the slot is empty
+	at      uint32
+	cell    uint32 // where the series is, unless reason or limit say otherwise
+	gen     uint32 // of the cell, or the era of a limit, when the slot was filled
+	length  uint16
+	tags    tagCount
+	typ     line.Type
+	reason  line.Reason // not OK: lines like this are rejected
+	limit   limit       // not 0: lines like this are over a limit
+	visited bool
 }
 
 const (

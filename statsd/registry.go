@@ -49,7 +49,8 @@ type registry struct {
 	values     tagValues // empty unless their number is limited
 	newest     ring[NewSeries]
 	clashes    ring[Clash]
-	told       [limits]time.Time // when the log last heard of a limit
+	conflicted map[conflictedMetric]uint64 // times, for exporterFigures; nil if nobody asks
+	told       [limits]time.Time           // when the log last heard of a limit
 
 	pending atomic.Bool // ended is not empty
 
@@ -100,6 +101,9 @@ func newRegistry(cfg *Config, f *serverFigures) *registry {
 		tagKeys:  make(map[string]*tagKey),
 		newest:   newRing[NewSeries](newestKept),
 		clashes:  newRing[Clash](clashesKept),
+	}
+	if cfg.ExporterMetrics {
+		r.conflicted = make(map[conflictedMetric]uint64)
 	}
 	r.texts = newCellIndex(&r.cells, func(c *cell) uint64 { return c.text })
 	r.exposed = newCellIndex(&r.cells, func(c *cell) uint64 { return c.exposed })
@@ -302,6 +306,9 @@ func (r *registry) conflict(w *wanted) (other string, ok bool) {
 // clash counts and keeps cl.
 func (r *registry) clash(c *store.Counter, cl Clash) {
 	c.Inc()
+	if r.conflicted != nil && c == r.figures.conflicts {
+		r.noteConflict(cl)
+	}
 	cl.Time = r.cfg.Now()
 	r.clashes.add(cl)
 }

@@ -37,9 +37,10 @@ type Server struct {
 	listeners []*listener
 	lanes     []*lane // all: those of stream connections and of sockets
 
-	flushMu sync.Mutex // serializes Flush and guards flushed and recent
+	flushMu sync.Mutex // serializes Flush and guards the rest
 	flushed time.Time
 	recent  topWindow
+	peer    *exporterFigures // nil unless they are asked for
 }
 
 // state is how far a server has come.
@@ -79,6 +80,9 @@ func New(cfg Config) (*Server, error) {
 		flushed: cfg.Now(),
 	}
 	s.registry = newRegistry(&s.cfg, s.figures)
+	if cfg.ExporterMetrics {
+		s.peer = newExporterFigures(cfg.Store)
+	}
 	for i := range runtime.GOMAXPROCS(0) {
 		s.streamLanes = append(s.streamLanes, s.newLane(fmt.Sprint("streams/", i)))
 	}
@@ -361,6 +365,9 @@ func (s *Server) Flush(now time.Time) {
 	s.recent.add(s.registry.named(counts), now.Sub(s.flushed))
 	s.flushed = now
 	s.registry.flush()
+	if s.peer != nil {
+		s.peer.update(s)
+	}
 }
 
 // Sweep ends the stats that have outlived their time, as [store.Store.Sweep]

@@ -1,0 +1,222 @@
+package statsd
+
+import (
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// ExporterNamespace is the first segment of the names that
+// [Config.ExporterMetrics] asks for. A store that has it among the namespaces of
+// its naming shows them without it, as statsd_exporter does.
+const ExporterNamespace = "compat"
+
+// exporterFigures are the metrics that statsd_exporter publishes about itself,
+// made of the server's own. Dashboards and alerts made for it find them.
+//
+// It has a queue of events, mapping rules and relays, the server has not: a
+// batch of lines counts as one flush of the queue, the table of spellings is
+// the cache of mappings, all events are unmapped, and there are no relays.
+type exporterFigures struct {
+	scope  *store.Scope
+	totals map[string]*exporterTotal
+}
+
+// exporterTotal is a counter and what was added to it.
+type exporterTotal struct {
+	counter *store.Counter
+	added   uint64
+}
+
+// conflictedMetric is a metric that samples of another type were meant for.
+type conflictedMetric struct {
+	typ, metric string
+}
+
+const (
+	conflictsTold = 1000    // of them that have series of their own
+	otherMetrics  = "other" // stands for those that come later
+)
+
+// noteConflict counts a conflict of kinds. r.mu must be held.
+func (r *registry) noteConflict(cl Clash) {
+	metric, _ := r.shown(cl.Name, nil)
+	c := conflictedMetric{exporterType(cl.Group), metric}
+	if _, ok := r.conflicted[c]; !ok && len(r.conflicted) >= conflictsTold {
+		c.metric = otherMetrics
+	}
+	r.conflicted[c]++
+}
+
+// exporterType returns the type of event that makes series of a group.
+func exporterType(group string) string {
+	if group == histograms.String() {
+		return "observer"
+	}
+	return group
+}
+
+// exporterReason returns the reason that statsd_exporter would give.
+func exporterReason(r line.Reason) string {
+	switch r {
+	case line.BadValue:
+		return "malformed_value"
+	case line.BadSampleRate:
+		return "invalid_sample_factor"
+	case line.MixedTagStyles:
+		return "mixed_tagging_styles"
+	case line.MissingColon, line.MissingPipe, line.EmptyName, line.InvalidUTF8:
+		return "malformed_line"
+	case line.BadType:
+		return "illegal_event"
+	}
+	return "malformed_component"
+}
+
+func newExporterFigures(st *store.Store) *exporterFigures {
+	return &exporterFigures{scope: st.Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
+}
+
+// total makes n the total of a counter. A label is given by name and value.
+func (e *exporterFigures) total(n uint64, name string, labels ...string) {
+	key := name + "\x00" + strings.Join(labels, "\x00")
+	t := e.totals[key]
+	if t == nil {
+		t = &exporterTotal{counter: e.scope.Counter(name, exporterTags(labels)...)}
+		e.totals[key] = t
+	}
+	t.counter.Add(n - t.added)
+	t.added = n
+}
+
+func (e *exporterFigures) gauge(n int, name string, labels ...string) {
+	e.scope.Gauge(name, store.NeverImport, exporterTags(labels)...).Set(uint64(n))
+}
+
+func exporterTags(labels []string) (out []tags.Tag) {
+	for i := 0; i < len(labels); i += 2 {
+		out = append(out, tags.Tag{Name: labels[i], Value: labels[i+1]})
+	}
+	return out
+}
+
+// update brings all to what s counted until now.
+func (e *exporterFigures) update(s *Server) {
+	e.updateListeners(s.snapshotListeners())
+	f := s.figures
+	events := make(map[string]uint64)
+	for t, c := range f.byType {
+		events[exporterType(groupOf(line.Type(t)).String())] += c.Total()
+	}
+	sum := uint64(0)
+	for typ, n := range events {
+		e.total(n, "statsd_exporter_events_total", "type", typ)
+		sum += n
+	}
+	e.total(sum, "statsd_exporter_events_unmapped_total")
+	batches := uint64(0)
+	for _, ln := range s.allLanes() {
+		batches += ln.batches()
+	}
+	e.total(batches, "statsd_exporter_event_queue_flushed_total")
+	for _, outcome := range []string{"success", "failure"} {
+		e.total(0, "statsd_exporter_config_reloads_total", "outcome", outcome)
+	}
+	e.gauge(0, "statsd_exporter_loaded_mappings")
+	for _, action := range []string{"map", "drop"} {
+		e.total(0, "statsd_exporter_events_actions_total", "action", action)
+	}
+	e.updateSeries(s.registry)
+	e.gauge(int(f.rawEntries.Value()), "statsd_metric_mapper_cache_length")
+	e.total(f.hits.Total()+f.misses.Total(), "statsd_metric_mapper_cache_gets_total")
+	e.total(f.hits.Total(), "statsd_metric_mapper_cache_hits_total")
+}
+
+// updateSeries tells about the series that exist.
+func (e *exporterFigures) updateSeries(r *registry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	observers, others := "histogram", "summary"
+	if r.naming.NetworkSummaries {
+		observers, others = others, observers
+	}
+	e.gauge(r.perGroup[counters], "statsd_exporter_metrics_total", "type", "counter")
+	e.gauge(r.perGroup[gauges]+r.perGroup[sets], "statsd_exporter_metrics_total", "type", "gauge")
+	e.gauge(r.perGroup[histograms], "statsd_exporter_metrics_total", "type", observers)
+	e.gauge(0, "statsd_exporter_metrics_total", "type", others)
+	for c, n := range r.conflicted {
+		e.total(n, "statsd_exporter_events_conflict_total", "type", c.typ, "metric_name", c.metric)
+	}
+}
+
+// updateListeners sums up what the listeners counted.
+func (e *exporterFigures) updateListeners(all []*listener) {
+	var udpPackets, udpDrops, connections, connectionErrors, longLines, unixPackets uint64
+	var lines, samples, tgs, tagErrors uint64
+	var rejected [line.Reasons]uint64
+	for _, l := range all {
+		f := l.figures
+		for r := range f.rejected {
+			if c := f.rejected[r].Load(); c != nil {
+				rejected[r] += c.Total()
+			}
+		}
+		lines += f.lines.Total()
+		samples += f.samples.Total()
+		tgs += f.tags.Load()
+		tagErrors += f.tagErrors.Total()
+		switch {
+		case l.addr.network == "unixgram":
+			unixPackets += f.packets.Total()
+		case l.addr.framing == datagrams:
+			udpPackets += f.packets.Total()
+			udpDrops += f.drops.Total()
+		case !l.addr.unix():
+			connections += f.connections.Total()
+			connectionErrors += f.readErrors.Total() + f.endedTotal("closed error")
+			if c := f.rejected[line.LineTooLong].Load(); c != nil {
+				longLines += c.Total()
+			}
+		}
+	}
+	e.total(udpPackets, "statsd_exporter_udp_packets_total")
+	e.total(udpDrops, "statsd_exporter_udp_packet_drops_total")
+	e.total(connections, "statsd_exporter_tcp_connections_total")
+	e.total(connectionErrors, "statsd_exporter_tcp_connection_errors_total")
+	e.total(longLines, "statsd_exporter_tcp_too_long_lines_total")
+	e.total(unixPackets, "statsd_exporter_unixgram_packets_total")
+	e.total(lines, "statsd_exporter_lines_total")
+	e.total(samples, "statsd_exporter_samples_total")
+	e.total(tgs, "statsd_exporter_tags_total")
+	e.total(tagErrors, "statsd_exporter_tag_errors_total")
+	errors := make(map[string]uint64)
+	for r, n := range rejected {
+		if r != int(line.OK) {
+			errors[exporterReason(line.Reason(r))] += n
+		}
+	}
+	for reason, n := range errors {
+		e.total(n, "statsd_exporter_sample_errors_total", "reason", reason)
+	}
+	e.total(rejected[line.NegativeCounter], "statsd_exporter_events_error_total", "reason", "illegal_negative_counter")
+	e.total(rejected[line.EmptyName], "statsd_exporter_events_error_total", "reason", "empty_metric_name")
+}
+
+// endedTotal returns how many connections ended like that, such as "closed eof".
+func (f *figures) endedTotal(how string) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.ended[how]; c != nil {
+		return c.Total()
+	}
+	return 0
+}
+
+// batches returns how many batches of lines ln took in.
+func (ln *lane) batches() uint64 {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.visits
+}
