@@ -225,6 +225,7 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 		Check: *hc, Cluster: c.config.Name, Product: c.env.product, Stats: healthStats(c.scope),
 		Traffic: func() bool { return c.stats.CxTotal.Total() > 0 },
 		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone,
+		ProtocolError: c.stats.CxProtocolError.Inc,
 		IsLocal: func(err error) bool {
 			var failed *transport.Error
 			return errors.As(err, &failed) && failed.Local

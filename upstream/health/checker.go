@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,6 +96,9 @@ type Config struct {
 	// IsLocal tells whether an error of Dial is a lack of this machine, not of the
 	// host. Nil means that none is.
 	IsLocal func(error) bool
+	// ProtocolError is told of each answer that is not of the protocol spoken. Nil
+	// tells nobody.
+	ProtocolError func()
 	// Custom makes the probers of a custom check.
 	Custom func(h *host.Host) Prober
 	// Traffic tells whether the cluster ever had traffic; as long as it had none
@@ -142,6 +147,9 @@ func New(c Config) (*Checker, error) {
 	}
 	if c.IsLocal == nil {
 		c.IsLocal = func(error) bool { return false }
+	}
+	if c.ProtocolError == nil {
+		c.ProtocolError = func() {}
 	}
 	if c.Dial == nil {
 		c.Dial = func(ctx context.Context, _ *host.Host, a host.Address) (net.Conn, error) {
@@ -264,7 +272,23 @@ func (c *Config) unreachable(err error) Outcome {
 	if c.IsLocal(err) {
 		return Outcome{Kind: Local}
 	}
+	return c.broken(err)
+}
+
+// broken returns the outcome of a check whose connection broke by an error.
+func (c *Config) broken(err error) Outcome {
+	if isProtocol(err) {
+		c.ProtocolError()
+	}
 	return Outcome{Kind: Network}
+}
+
+// isProtocol tells whether err of net/http is about what the other side said. Its
+// types are not exported, so it is known by its text.
+func isProtocol(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc([]string{"malformed", "invalid byte in chunk length", "PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "COMPRESSION_ERROR"},
+		func(s string) bool { return strings.Contains(text, s) })
 }
 
 // delay returns the time to the next check.

@@ -71,7 +71,7 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxGRPCAnswer+1))
 	if err != nil {
-		return Outcome{Kind: Network}
+		return p.c.broken(err)
 	}
 	status := resp.Trailer.Get("Grpc-Status")
 	if status == "" {

@@ -14,6 +14,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
+// idempotent is the header by which net/http knows that a request may be made twice.
+const idempotent = "Idempotency-Key"
+
 // maxDrain is how much of an unread body is skipped to use a connection again.
 const maxDrain = 64 << 10
 
@@ -73,7 +76,7 @@ func (p *httpProber) Probe(ctx context.Context) Outcome {
 		_, err = io.CopyN(io.Discard, resp.Body, maxDrain)
 	}
 	if err != nil && err != io.EOF {
-		return Outcome{Kind: Network}
+		return p.c.broken(err)
 	}
 	return o
 }
@@ -85,18 +88,17 @@ func (p *httpProber) request(ctx context.Context) *http.Request {
 	if method == "" {
 		method = http.MethodGet
 	}
-	var body io.Reader
-	if len(hc.Send) > 0 {
-		body = bytes.NewReader(hc.Send)
-	}
 	authority := firstOf(p.host.HealthCheckHostname(), hc.Host, p.c.Cluster)
 	r := &http.Request{
 		Method: method, Header: make(http.Header), Host: authority,
 		URL: &url.URL{Scheme: "http", Host: "health.invalid", Opaque: hc.Path},
 	}
 	r = r.WithContext(ctx)
-	if body != nil {
-		r.Body, r.ContentLength = io.NopCloser(body), int64(len(hc.Send))
+	if len(hc.Send) > 0 {
+		// Given again if the kept connection turns out to be closed.
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(hc.Send)), nil }
+		r.Body, _ = r.GetBody()
+		r.ContentLength = int64(len(hc.Send))
 	}
 	r.Header.Set("User-Agent", strings.ToUpper(p.c.Product[:1])+p.c.Product[1:]+"/HC")
 	addHeaders(r, hc.HeadersToAdd)
@@ -106,6 +108,9 @@ func (p *httpProber) request(ctx context.Context) *http.Request {
 			continue
 		}
 		r.Header.Del(name)
+	}
+	if _, there := r.Header[idempotent]; !there {
+		r.Header[idempotent] = nil // not sent: the transport may try again on a new connection
 	}
 	return r
 }
@@ -146,7 +151,8 @@ func addHeaders(r *http.Request, list []config.HeaderToAdd) {
 func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 	hc := &p.c.Check.HTTP
 	prefix := "X-" + p.c.Product + "-"
-	bad := Outcome{Kind: Active, Exclude: resp.Header.Get(prefix+"immediate-health-check-fail") != ""}
+	has := func(name string) bool { return len(resp.Header[http.CanonicalHeaderKey(prefix+name)]) > 0 }
+	bad := Outcome{Kind: Active, Exclude: has("immediate-health-check-fail")}
 	if len(hc.Receive) > 0 {
 		var in io.Reader = resp.Body
 		if hc.ResponseBufferSize > 0 {
@@ -170,8 +176,7 @@ func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 			return bad, nil
 		}
 	}
-	_, degraded := resp.Header[http.CanonicalHeaderKey(prefix+"degraded")]
-	return Outcome{Kind: Passed, Degraded: degraded}, nil
+	return Outcome{Kind: Passed, Degraded: has("degraded")}, nil
 }
 
 // verify draws whether the name of the service is looked at.

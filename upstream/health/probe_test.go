@@ -77,6 +77,8 @@ func TestHTTPAnswers(t *testing.T) {
 		{"retriable", config.HTTPHealthCheck{Expected: ranges, Retriable: []config.StatusRange{{Start: 500, End: 600}}}, 503, nil, "", Outcome{Kind: Active, Retriable: true}},
 		{"degraded", config.HTTPHealthCheck{Expected: ranges}, 200, map[string]string{"x-proxy-degraded": ""}, "", Outcome{Degraded: true}},
 		{"excluded", config.HTTPHealthCheck{Expected: ranges}, 503, map[string]string{"x-proxy-immediate-health-check-fail": "true"}, "", Outcome{Kind: Active, Exclude: true}},
+		{"excluded by the mere header", config.HTTPHealthCheck{Expected: ranges}, 503, map[string]string{"x-proxy-immediate-health-check-fail": ""}, "", Outcome{Kind: Active, Exclude: true}},
+		{"nothing is excluded that passes", config.HTTPHealthCheck{Expected: ranges}, 200, map[string]string{"x-proxy-immediate-health-check-fail": "true"}, "", Outcome{}},
 		{"body", config.HTTPHealthCheck{Expected: ranges, ResponseBufferSize: 1024, Receive: [][]byte{[]byte("a"), []byte("c")}}, 200, nil, "xaxbcx", Outcome{}},
 		{"body out of order", config.HTTPHealthCheck{Expected: ranges, ResponseBufferSize: 1024, Receive: [][]byte{[]byte("c"), []byte("a")}}, 200, nil, "xaxbcx", Outcome{Kind: Active}},
 		{"body beyond the buffer", config.HTTPHealthCheck{Expected: ranges, ResponseBufferSize: 4, Receive: [][]byte{[]byte("ok")}}, 200, nil, "1234ok", Outcome{Kind: Active}},
@@ -205,9 +207,11 @@ func TestHTTPConnections(t *testing.T) {
 	}
 	srv.Start()
 	defer srv.Close()
-	for _, reuse := range []bool{true, false} {
+	post := config.HTTPHealthCheck{Path: "/", Method: "POST", Send: []byte("ping")}
+	for i, http := range []config.HTTPHealthCheck{{Path: "/"}, post, {Path: "/"}} {
+		reuse := i < 2
 		conns.Store(0)
-		p := proberFor(t, Config{Check: config.HealthCheck{ReuseConnection: reuse, HTTP: config.HTTPHealthCheck{Path: "/"}}}, hostAt(srv.Listener.Addr().String()))
+		p := proberFor(t, Config{Check: config.HealthCheck{ReuseConnection: reuse, HTTP: http}}, hostAt(srv.Listener.Addr().String()))
 		for range 3 {
 			if o := probe(t, p); o != (Outcome{}) {
 				t.Errorf("outcome %+v", o)
@@ -502,5 +506,41 @@ func TestNoConnectionForALackOfThisMachine(t *testing.T) {
 				t.Errorf("check %d, http2 %t, %v: outcome %+v, want kind %d", check.Kind, check.HTTP.HTTP2, err, got, want)
 			}
 		}
+	}
+}
+
+// TestProtocolErrorsAreTold answers checks with what is no answer.
+func TestProtocolErrorsAreTold(t *testing.T) {
+	h1, h2 := config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/"}}, config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/", HTTP2: true}}
+	const frame = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	for _, tt := range []struct {
+		name   string
+		check  config.HealthCheck
+		answer string
+		want   int
+	}{
+		{"no-http", h1, "220 mail.example ESMTP\r\n\r\n", 1},
+		{"bad-status", h1, "HTTP/1.1 abc Odd\r\n\r\n", 1},
+		{"bad-header", h1, "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", 1},
+		{"bad-chunk", h1, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 1},
+		{"closed", h1, "", 0},
+		{"cut-off", h1, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", 0},
+		{"settings-on-a-stream", h2, "\x00\x00\x00\x04\x00\x00\x00\x00\x01", 1},
+		{"headers-for-nobody", h2, frame + "\x00\x00\x01\x01\x04\x00\x00\x00\x00\x88", 1},
+		{"closed-after-settings", h2, frame, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addr, _ := listen(t, func(c net.Conn) {
+				_, _ = c.Read(make([]byte, 4096))
+				_, _ = io.WriteString(c, tt.answer)
+				_ = c.(*net.TCPConn).CloseWrite()
+				_, _ = io.Copy(io.Discard, c)
+			})
+			told := 0
+			p := proberFor(t, Config{Check: tt.check, ProtocolError: func() { told++ }}, hostAt(addr))
+			if o := probe(t, p); o != (Outcome{Kind: Network}) || told != tt.want {
+				t.Errorf("outcome %+v, told %d times, want %d", o, told, tt.want)
+			}
+		})
 	}
 }

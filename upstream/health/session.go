@@ -176,10 +176,13 @@ func (s *session) passed(o Outcome) (pending bool) {
 		s.passes++
 		if s.first || s.passes >= s.k.c.Check.HealthyThreshold {
 			s.passes = 0
-			s.host.ClearFlags(host.FailedActiveHC | host.ActiveHCTimeout | host.ExcludedViaImmediateHCFail)
+			s.host.ClearFlags(host.FailedActiveHC | host.ActiveHCTimeout)
 		} else {
 			pending = true
 		}
+	}
+	if !pending {
+		s.host.ClearFlags(host.ExcludedViaImmediateHCFail) // it may be there without a failure
 	}
 	if o.Degraded {
 		s.host.SetFlags(host.DegradedActiveHC)

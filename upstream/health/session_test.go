@@ -166,6 +166,10 @@ func TestResults(t *testing.T) {
 0s /failed_active_hc/excluded_via_immediate_hc_fail 2
 20s /failed_active_hc/excluded_via_immediate_hc_fail 1
 23s healthy 2`},
+		{"asks to be excluded before it fails", 0, []*Outcome{{Kind: Active, Retriable: true, Exclude: true}, ok, ok}, `
+0s /excluded_via_immediate_hc_fail 2
+20s healthy 2
+30s healthy 0`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
