@@ -8,6 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
@@ -124,6 +125,7 @@ func assignment(v *upstream.View) configdump.Assignment {
 			l := &set.Localities[i]
 			shown := configdump.Locality{
 				Region: l.Locality.Region, Zone: l.Locality.Zone, SubZone: l.Locality.SubZone, Priority: set.Priority,
+				Apart: v.Config.Type == config.OriginalDst, Endpoints: make([]configdump.Endpoint, 0, len(l.Hosts)),
 			}
 			if set.LocalityWeighted {
 				shown.Weight = &l.Weight

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,6 +26,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	hosts "github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
 
 // canary is a secret that must not be seen.
@@ -222,6 +225,39 @@ statsd: {listeners: []}`}, bootstrap.Options{})
 	for _, target := range []string{"/config_dump", "/server_info"} {
 		if got := string(ask(t, s, target)); !strings.Contains(got, `"build_token": "shown"`) {
 			t.Errorf("%s: %s", target, got)
+		}
+	}
+}
+
+// TestOriginalDestinationsAreDumpedOneByOne: their cluster knows no localities.
+func TestOriginalDestinationsAreDumpedOneByOne(t *testing.T) {
+	s := dumping(t)
+	addByAPI(t, s)
+	for _, to := range []string{"10.9.0.1:80", "10.9.0.2:80"} {
+		if _, err := s.Clusters().Cluster("waiting").Current().Pick(&lb.Context{Destination: hosts.Address{IP: netip.MustParseAddrPort(to)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var dump struct {
+		Configs []struct {
+			Config struct {
+				Endpoints []struct {
+					Locality  *struct{}
+					Endpoints []any `json:"lb_endpoints"`
+				}
+			} `json:"endpoint_config"`
+		}
+	}
+	eventually(t, "both are shown", func() bool {
+		dump.Configs = nil
+		if err := json.Unmarshal(ask(t, s, "/config_dump?include_eds&resource=dynamic_endpoint_configs&name_regex=waiting"), &dump); err != nil {
+			t.Fatal(err)
+		}
+		return len(dump.Configs) == 1 && len(dump.Configs[0].Config.Endpoints) == 2
+	})
+	for _, e := range dump.Configs[0].Config.Endpoints {
+		if e.Locality != nil || len(e.Endpoints) != 1 {
+			t.Errorf("%+v", e)
 		}
 	}
 }

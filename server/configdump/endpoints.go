@@ -27,7 +27,10 @@ type Locality struct {
 	Region, Zone, SubZone string
 	Priority              uint32
 	Weight                *uint32 // nil: localities have no weights
-	Endpoints             []Endpoint
+	// Apart says that the cluster knows no localities: its endpoints are shown
+	// one by one, in none.
+	Apart     bool
+	Endpoints []Endpoint
 }
 
 // Health is the health of an endpoint.
@@ -116,14 +119,21 @@ func (a *Assignment) message() *endpointv3.ClusterLoadAssignment {
 		if len(l.Endpoints) == 0 {
 			continue
 		}
+		list := make([]*endpointv3.LbEndpoint, len(l.Endpoints))
+		for j := range l.Endpoints {
+			list[j] = l.Endpoints[j].message()
+		}
+		if l.Apart {
+			for j := range list {
+				m.Endpoints = append(m.Endpoints, &endpointv3.LocalityLbEndpoints{LbEndpoints: list[j : j+1 : j+1], Priority: l.Priority})
+			}
+			continue
+		}
 		out := &endpointv3.LocalityLbEndpoints{
-			Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}, Priority: l.Priority,
+			Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}, Priority: l.Priority, LbEndpoints: list,
 		}
 		if l.Weight != nil {
 			out.LoadBalancingWeight = wrapperspb.UInt32(*l.Weight)
-		}
-		for j := range l.Endpoints {
-			out.LbEndpoints = append(out.LbEndpoints, l.Endpoints[j].message())
 		}
 		m.Endpoints = append(m.Endpoints, out)
 	}
