@@ -37,6 +37,9 @@ func main() {
 			return nil, err
 		}
 		limitMemory()
+		if w := prepare(o); w != "" {
+			o.warn(w)
+		}
 		return newInstance(o, c, sockets)
 	}
 	if !explains(os.Args[1:]) { // signals end that at once

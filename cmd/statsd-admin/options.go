@@ -31,8 +31,9 @@ type Options struct {
 	BaseIDPath       string
 	RestartEpoch     uint32
 
-	Concurrency   uint32
-	CpusetThreads bool // in effect
+	Concurrency    uint32
+	ConcurrencySet bool
+	CpusetThreads  bool // in effect
 
 	LogLevel                 logctl.Level
 	ComponentLogLevel        string // as given
@@ -356,9 +357,9 @@ func (o *Options) setProcess(r rawOptions, fs *pflag.FlagSet) error {
 	if v := o.LocalAddressIPVersion; v != "v4" && v != "v6" {
 		errs = append(errs, fmt.Errorf("error: unknown IP address version '%s'", v))
 	}
-	o.Concurrency = max(1, uint32(r.concurrency))
+	o.Concurrency, o.ConcurrencySet = max(1, uint32(r.concurrency)), fs.Changed("concurrency")
 	o.CpusetThreads = r.cpuset
-	if r.cpuset && fs.Changed("concurrency") {
+	if r.cpuset && o.ConcurrencySet {
 		o.CpusetThreads = false
 		o.warn("Both --concurrency and --cpuset-threads options are set; not applying --cpuset-threads.")
 	}

@@ -43,11 +43,11 @@ func TestFlags(t *testing.T) {
 		{"--base-id 7", func(o *Options) { o.BaseID = 7 }},
 		{"--use-dynamic-base-id", func(o *Options) { o.UseDynamicBaseID = true }},
 		{"--base-id-path /tmp/b", func(o *Options) { o.BaseIDPath = "/tmp/b" }},
-		{"--concurrency 3", func(o *Options) { o.Concurrency = 3 }},
-		{"--concurrency 0", func(o *Options) { o.Concurrency = 1 }},
+		{"--concurrency 3", func(o *Options) { o.Concurrency, o.ConcurrencySet = 3, true }},
+		{"--concurrency 0", func(o *Options) { o.Concurrency, o.ConcurrencySet = 1, true }},
 		{"--cpuset-threads", func(o *Options) { o.CpusetThreads = true }},
 		{"--cpuset-threads --concurrency 2", func(o *Options) {
-			o.Concurrency = 2
+			o.Concurrency, o.ConcurrencySet = 2, true
 			o.Warnings = []string{"Both --concurrency and --cpuset-threads options are set; not applying --cpuset-threads."}
 		}},
 		{"-l debug", func(o *Options) { o.LogLevel = logctl.Debug }},

@@ -367,3 +367,26 @@ func TestAdminAddressFile(t *testing.T) {
 		t.Errorf("/ready: %q", body)
 	}
 }
+
+// TestProcessOptions starts the daemon with options about its process, and looks
+// at what the system and the daemon say of it.
+func TestProcessOptions(t *testing.T) {
+	d := daemon.Start(t, daemon.Config{Args: []string{"--concurrency", "1", "--enable-core-dump"}})
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", d.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(limits)) {
+		if rest, ok := strings.CutPrefix(line, "Max core file size"); ok {
+			if f := strings.Fields(rest); f[0] != f[1] {
+				t.Errorf("core files are limited: %s", line)
+			}
+		}
+	}
+	if s := d.Stats(); s["server.concurrency"] != "1" {
+		t.Errorf("server.concurrency is %q", s["server.concurrency"])
+	}
+	if got := d.Get("/ingest?listener=udp"); !strings.Contains(got, "readers: 1\n") {
+		t.Errorf("one worker reads with more than one reader:\n%s", got)
+	}
+}
