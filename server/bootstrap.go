@@ -1,6 +1,9 @@
 package server
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -65,6 +68,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 			UserAgentName: product, ClientFeatures: c.Node.ClientTags,
 		},
 	}
+	cfg.Node.MajorNumber, cfg.Node.MinorNumber, cfg.Node.Fix = buildNumbers(boot.Version)
 	cfg.Tap = true
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	cfg.apply(boot)
@@ -111,4 +115,28 @@ func (cfg *Config) apply(boot Boot) {
 	if o.ServiceZone != "" {
 		cfg.Node.Zone = o.ServiceZone
 	}
+}
+
+// buildNumbers returns the numbers of the second part of a version such as
+// revision/1.2.3/Clean/RELEASE/go1.26, zeros if it has none.
+func buildNumbers(version string) (major, minor, fix uint32) {
+	parts := strings.Split(version, "/")
+	if len(parts) < 2 {
+		return 0, 0, 0
+	}
+	release, _, _ := strings.Cut(parts[1], "-") // before the name of a pre-release
+	release, _, _ = strings.Cut(release, "+")
+	numbers := strings.Split(strings.TrimPrefix(release, "v"), ".")
+	if len(numbers) != 3 {
+		return 0, 0, 0
+	}
+	var out [3]uint32
+	for i, text := range numbers {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return 0, 0, 0
+		}
+		out[i] = uint32(n)
+	}
+	return out[0], out[1], out[2]
 }
