@@ -1,6 +1,7 @@
 package health
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -509,6 +510,26 @@ func TestNoConnectionForALackOfThisMachine(t *testing.T) {
 	}
 }
 
+// untilRequest reads until the header of a request has come.
+func untilRequest(c net.Conn, http2 bool) {
+	in := bufio.NewReader(c)
+	if !http2 {
+		_, _ = http.ReadRequest(in)
+		return
+	}
+	_, _ = in.Discard(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	for {
+		frame := make([]byte, 9)
+		if _, err := io.ReadFull(in, frame); err != nil {
+			return
+		}
+		_, _ = in.Discard(int(frame[0])<<16 | int(frame[1])<<8 | int(frame[2]))
+		if frame[3] == 1 {
+			return
+		}
+	}
+}
+
 // TestProtocolErrorsAreTold answers checks with what is no answer.
 func TestProtocolErrorsAreTold(t *testing.T) {
 	h1, h2 := config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/"}}, config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/", HTTP2: true}}
@@ -531,7 +552,7 @@ func TestProtocolErrorsAreTold(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			addr, _ := listen(t, func(c net.Conn) {
-				_, _ = c.Read(make([]byte, 4096))
+				untilRequest(c, tt.check.HTTP.HTTP2)
 				_, _ = io.WriteString(c, tt.answer)
 				_ = c.(*net.TCPConn).CloseWrite()
 				_, _ = io.Copy(io.Discard, c)
