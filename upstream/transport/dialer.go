@@ -162,7 +162,7 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 	if err == nil {
 		return conn, nil
 	}
-	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Local: local(stage, err) || errors.Is(err, errNoSecret), Err: err}
+	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Local: local(stage, err), Err: err}
 	if context.Cause(ctx) == late || expired(err) && !sameDeadline(caller, ctx) {
 		e.Timeout, e.Local, e.Err = true, false, late
 	}
@@ -171,7 +171,7 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 
 // local tells whether err is a lack of this machine.
 func local(s Stage, err error) bool {
-	return s != Handshake && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+	return errors.Is(err, errNoSecret) || s != Handshake && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.EADDRNOTAVAIL))
 }
 
