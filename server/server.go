@@ -141,6 +141,7 @@ type Server struct {
 	health    []*healthlistener.Listener
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
+	obsolete  deprecations
 	hot       *hotRestart   // nil if the server stands alone
 	tap       *tap.Tap      // nil without one
 	cpu       *profiler.CPU // of the admin port; nil without one
@@ -226,9 +227,7 @@ func (s *Server) makeRuntime() (err error) {
 		ls = []layers.Layer{{Name: "admin", Kind: layers.Admin}}
 	}
 	sc := s.store.Scope("runtime")
-	// Nothing that is accepted is deprecated; those who look for these find 0.
-	sc.Counter("deprecated_feature_use")
-	sc.Gauge("deprecated_feature_seen_since_process_start", store.NeverImport).Set(0)
+	s.obsolete.init(sc, s.loggers.Logger("config"), s.cfg.CommandLine.SkipDeprecatedLogs)
 	s.runtime, err = layers.New(layers.Config{
 		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Log: s.loggers.Logger("runtime"),
 		Changed: func() { s.clusters.RuntimeChanged() },

@@ -110,7 +110,7 @@ func (s *Server) makeClusters() error {
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 		Obeys: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Obeys...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
-		Logs: s.events,
+		Logs: s.events, Added: s.obsolete.note,
 	}
 	if c.OutlierLog != "" {
 		var err error

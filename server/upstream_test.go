@@ -553,3 +553,40 @@ cluster.shown_so.endpoint.127.0.0.1_7.rq_active: 0
 		t.Errorf("%v, or the log warns:\n%s", err, b)
 	}
 }
+
+// TestDeprecatedOptions counts the uses of deprecated fields, and logs the first
+// of each unless that is not wanted.
+func TestDeprecatedOptions(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		log := filepath.Join(t.TempDir(), "log")
+		cfg := fromText(t, `static_resources:
+  clusters:
+  - {name: a, hosts: [{socket_address: {address: 127.0.0.1, port_value: 7}}]}
+  - {name: b, hosts: [{socket_address: {address: 127.0.0.1, port_value: 7}}], tls_context: {}}
+  - {name: c, load_assignment: {cluster_name: c}}
+`)
+		loggers, err := logctl.New(logctl.Config{Path: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Loggers, cfg.CommandLine.SkipDeprecatedLogs = loggers, skip
+		r := start(t, cfg)
+		want := "runtime.deprecated_feature_seen_since_process_start: 3\nruntime.deprecated_feature_use: 3\n"
+		if got := r.get(t, "/stats?filter=deprecated"); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+		b, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, option := range []string{"option=envoy.api.v2.Cluster.hosts cluster=a", "option=envoy.api.v2.Cluster.tls_context cluster=b"} {
+			want := 1
+			if skip {
+				want = 0
+			}
+			if n := strings.Count(string(b), option); n != want || strings.Count(string(b), "Cluster.hosts") != want {
+				t.Errorf("skip %t: %q is logged %d times:\n%s", skip, option, n, b)
+			}
+		}
+	}
+}

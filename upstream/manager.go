@@ -62,6 +62,9 @@ type Config struct {
 	// Accept is asked about each cluster and refuses what the proxy cannot do, best
 	// by an [*Unsupported]. Nil refuses nothing.
 	Accept func(*config.Cluster) error
+	// Added is told of each cluster that is taken in, new versions included,
+	// before it serves. It may be called concurrently. Nil tells nobody.
+	Added func(*config.ParsedCluster)
 	// Transport makes connections. Nil: one with defaults, which shows its
 	// certificates nowhere and does not reload them.
 	Transport *transport.Factory
@@ -220,6 +223,9 @@ func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (boo
 	}
 	if replaced != nil {
 		replaced.close()
+	}
+	if m.c.Added != nil {
+		m.c.Added(p)
 	}
 	m.applying.Lock() // runtime values may have changed since it was built
 	e.cluster.runtimeChanged()
