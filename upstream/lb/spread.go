@@ -265,7 +265,10 @@ func (b *spread) zoned(z *zoneRouting, a *avail) picker {
 		}
 		return a.picker
 	}
-	return a.locality[z.choose(&b.c)]
+	if p := a.locality[z.choose(&b.c)]; p != nil {
+		return p
+	}
+	return a.picker // nobody there, of degraded hosts for instance
 }
 
 // rotatePicker takes one host after the other.

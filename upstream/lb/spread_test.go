@@ -308,6 +308,22 @@ func TestZoneRouting(t *testing.T) {
 	}
 }
 
+// TestZoneRoutingLosesNoPick keeps all in a zone that has none of the degraded hosts,
+// which half of the load is for.
+func TestZoneRoutingLosesNoPick(t *testing.T) {
+	o := host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true}
+	local := host.NewSet(0, []*host.Host{newHost(20, zone("a")), newHost(21, zone("b"))}, o)
+	degraded, down := flags(host.DegradedEDSHealth), flags(host.FailedEDSHealth)
+	hosts := []*host.Host{
+		newHost(0, zone("a")), newHost(1, zone("a")), newHost(2, zone("b"), degraded), newHost(3, zone("b"), degraded),
+		newHost(4, zone("b"), down), newHost(5, zone("b"), down),
+	}
+	x := uint64(0)
+	b := New(Config{Zone: ZoneConfig{MinClusterSize: func() uint64 { return 0 }}, Rand: func() uint64 { x++; return x - 1 }})
+	b.Update([]*host.Set{host.NewSet(0, hosts, o)}, local)
+	checkSplit(t, split(b, nil, 100), hosts, 25, 25, 25, 25, 0, 0)
+}
+
 func TestZoneRoutingForcedToStay(t *testing.T) {
 	in := func(zones string) *host.Set {
 		var hosts []*host.Host
