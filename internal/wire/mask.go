@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -70,7 +71,7 @@ func (m Mask) KeepPacked(msg proto.Message) error {
 	if s.content == nil {
 		return s.outer.Keep(msg)
 	}
-	content := unpack(s.content.TypeUrl, s.content.Value)
+	content := unpack(s.content.TypeUrl, s.inner.trim(s.content))
 	if content == nil {
 		return fmt.Errorf("wire: field %q does not hold a message of type %q", s.packed.Name(), s.content.TypeUrl)
 	}
@@ -103,6 +104,35 @@ func (m Mask) FitsPacked(msg proto.Message) error {
 		return fmt.Errorf("wire: field %q holds a message of the unknown type %q", s.packed.Name(), s.content.TypeUrl)
 	}
 	return s.inner.Fits(mt.Descriptor())
+}
+
+// trim returns of the bytes of a packed message those of the fields that the mask
+// leads through, so that the others need not be unpacked. Bytes that are of no
+// message stay as they are.
+func (m Mask) trim(a *anypb.Any) []byte {
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(a.GetTypeUrl())
+	if err != nil {
+		return a.GetValue()
+	}
+	var keep []protowire.Number
+	for _, path := range m.paths {
+		first, _, _ := strings.Cut(path, ".")
+		if fd := mt.Descriptor().Fields().ByName(protoreflect.Name(first)); fd != nil {
+			keep = append(keep, fd.Number())
+		}
+	}
+	var out []byte
+	for rest := a.GetValue(); len(rest) > 0; {
+		number, _, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			return a.GetValue()
+		}
+		if slices.Contains(keep, number) {
+			out = append(out, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	return out
 }
 
 // splitMask is a mask for a message with a packed one in it.

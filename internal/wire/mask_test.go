@@ -89,6 +89,18 @@ func TestMaskOfPackedMessages(t *testing.T) {
 	if err := ParseMask("cluster.name").KeepPacked(unknown); err == nil {
 		t.Error("a packed message of an unknown type has no fields")
 	}
+	// What nobody asks for is not even unpacked.
+	odd := &adminv3.ClustersConfigDump_DynamicCluster{Cluster: packed(&clusterv3.Cluster{Name: "a"})}
+	odd.Cluster.Value = append(odd.Cluster.Value, 4<<3|2, 1, 0xff) // connect_timeout
+	if err := ParseMask("cluster.name").KeepPacked(odd); err != nil || !proto.Equal(odd.Cluster, packed(&clusterv3.Cluster{Name: "a"})) {
+		t.Errorf("beside a field that cannot be read: %v, %v", err, odd)
+	}
+	for _, bytes := range []string{"\x0a\xff", "\x0a\x01a\x07"} {
+		odd.Cluster.Value = []byte(bytes)
+		if err := ParseMask("cluster.name").KeepPacked(odd); err == nil {
+			t.Errorf("%q is a cluster", bytes)
+		}
+	}
 	unset := &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: "v"}
 	if err := ParseMask("cluster.name").KeepPacked(unset); err != nil || unset.VersionInfo != "" {
 		t.Errorf("unset: %v, %v", err, unset)
