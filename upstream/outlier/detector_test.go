@@ -428,6 +428,48 @@ func TestRuntimeOverrides(t *testing.T) {
 	}
 }
 
+// TestEverySettingIsByRuntimeToo has each setting of the configuration, and then its
+// key, name a number of its own.
+func TestEverySettingIsByRuntimeToo(t *testing.T) {
+	c := config.Outlier{
+		Interval: 1 * time.Millisecond, BaseEjectionTime: 2 * time.Millisecond, MaxEjectionTime: 3 * time.Millisecond,
+		MaxEjectionTimeJitter: 4 * time.Millisecond, MaxEjectionPercent: 5,
+		Consecutive5xx: 6, ConsecutiveGatewayFailure: 7, ConsecutiveLocalFailure: 8,
+		EnforcingConsecutive5xx: 9, EnforcingConsecutiveGatewayFailure: 10, EnforcingSuccessRate: 11,
+		EnforcingConsecutiveLocalFailure: 12, EnforcingLocalSuccessRate: 13, EnforcingFailurePercentage: 14, EnforcingLocalFailurePercentage: 15,
+		SuccessRateMinimumHosts: 16, SuccessRateRequestVolume: 17, SuccessRateStdevFactor: 18,
+		FailurePercentageThreshold: 19, FailurePercentageMinimumHosts: 20, FailurePercentageRequestVolume: 21,
+	}
+	settings := []struct {
+		key string
+		s   setting
+	}{
+		{"interval_ms", intervalMS}, {"base_ejection_time_ms", baseMS}, {"max_ejection_time_ms", maxMS},
+		{"max_ejection_time_jitter_ms", jitterMS}, {"max_ejection_percent", maxPercent},
+		{"consecutive_5xx", limit5xx}, {"consecutive_gateway_failure", limitGateway}, {"consecutive_local_origin_failure", limitLocal},
+		{"enforcing_consecutive_5xx", enforcing[Consecutive5xx]},
+		{"enforcing_consecutive_gateway_failure", enforcing[ConsecutiveGatewayFailure]},
+		{"enforcing_success_rate", enforcing[SuccessRate]},
+		{"enforcing_consecutive_local_origin_failure", enforcing[ConsecutiveLocalOriginFailure]},
+		{"enforcing_local_origin_success_rate", enforcing[LocalOriginSuccessRate]},
+		{"enforcing_failure_percentage", enforcing[FailurePercentage]},
+		{"enforcing_failure_percentage_local_origin", enforcing[LocalOriginFailurePercentage]},
+		{"success_rate_minimum_hosts", rateHosts}, {"success_rate_request_volume", rateVolume}, {"success_rate_stdev_factor", rateFactor},
+		{"failure_percentage_threshold", failPercent}, {"failure_percentage_minimum_hosts", failureHosts}, {"failure_percentage_request_volume", failVolume},
+	}
+	runtime := map[string]uint64{}
+	d := New(Config{Settings: &c, Runtime: func(k string) (uint64, bool) { v, ok := runtime[k]; return v, ok }})
+	for i, tt := range settings {
+		if got, want := d.number(tt.s), uint64(i+1); got != want {
+			t.Errorf("%s: %d by the configuration, want %d", tt.key, got, want)
+		}
+		runtime["outlier_detection."+tt.key] = 1000
+		if got := d.number(tt.s); got != 1000 {
+			t.Errorf("%s: %d, want 1000 by its key", tt.key, got)
+		}
+	}
+}
+
 func TestRemovedHosts(t *testing.T) {
 	r := newRig(2, func(s *config.Outlier) { s.MaxEjectionPercent = 100 }, nil)
 	codes(r.hosts[0], 500, 500, 500, 500, 500)
