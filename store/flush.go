@@ -58,6 +58,10 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 			if !o.SkipHistograms {
 				b.mergeHistograms(snap, &changed, ns[i])
 			}
+		case variantText:
+			for slot := range ns[i] {
+				snap.texts = append(snap.texts, makeID(b.index, slot))
+			}
 		}
 		b.note(&changed, seconds)
 		if o.Totals {

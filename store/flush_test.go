@@ -56,6 +56,46 @@ func TestResetKeepsPendingDelta(t *testing.T) {
 	}
 }
 
+// TestSnapshotHolds follows what a sink gets, flush by flush.
+func TestSnapshotHolds(t *testing.T) {
+	st := store.New(store.Options{})
+	r := st.Root()
+	shown, hidden, idle := r.Gauge("shown", store.Accumulate), r.Gauge("hidden", store.HiddenAccumulate), r.Gauge("idle", store.Accumulate)
+	float, hist, text := r.FloatGauge("float"), r.Histogram("hist", store.Bytes), r.Text("text")
+	r.Text("unset")
+	check := func(want ...string) {
+		t.Helper()
+		snap := st.Flush(store.FlushOptions{})
+		defer snap.Close()
+		var got []string
+		note := func(kind string) func(c *store.Cursor) bool {
+			return func(c *store.Cursor) bool { got = append(got, kind+" "+c.Name()); return true }
+		}
+		snap.GaugeChanges(note("gauge"))
+		snap.HiddenGaugeChanges(note("hidden"))
+		snap.HistogramChanges(note("histogram"))
+		snap.Texts(note("text"))
+		equal(t, got, want)
+	}
+	check()
+	shown.Set(0)
+	hidden.Inc()
+	float.Set(-1)
+	hist.Record(3)
+	text.Set("")
+	check("gauge shown", "gauge float", "hidden hidden", "histogram hist", "text text")
+	check("text text")
+	shown.Set(0) // as it was, but written
+	float.Add(0)
+	check("gauge shown", "gauge float", "text text")
+	idle.Sub(0)
+	st.ResetCounters()
+	check("gauge idle", "text text")
+	if hist.Snapshot().Cumulative.Count() != 1 || text.Value() != "" || hidden.Value() != 1 || float.Value() != -1 {
+		t.Error("a reset of the counters changes other stats")
+	}
+}
+
 // TestHotCounters adds so often that slots get their own pages.
 func TestHotCounters(t *testing.T) {
 	st := store.New(store.Options{})

@@ -67,7 +67,7 @@ func (e *Export) Next(yield func(*Handed) bool) {
 		})
 	}
 	if more {
-		snap.GaugeChanges(func(c *Cursor) bool { return walked[c.x] || !h.describe(c) || yield(&h) })
+		snap.visit(snap.gauges, func(c *Cursor) bool { return walked[c.x] || !h.describe(c) || yield(&h) })
 	}
 }
 

@@ -18,6 +18,7 @@ type Snapshot struct {
 	counters   []counterChange // ascending ids
 	gauges     []id
 	histograms []id
+	texts      []id
 	kept       map[uint32]*keptBlock
 }
 
@@ -44,8 +45,23 @@ func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 	}
 }
 
-// GaugeChanges calls yield for each gauge that was written in the interval.
-func (snap *Snapshot) GaugeChanges(yield func(c *Cursor) bool) { snap.visit(snap.gauges, yield) }
+// GaugeChanges calls yield for each gauge that was written in the interval and
+// is not hidden.
+func (snap *Snapshot) GaugeChanges(yield func(c *Cursor) bool) {
+	snap.visit(snap.gauges, func(c *Cursor) bool { return c.Hidden() || yield(c) })
+}
+
+// HiddenGaugeChanges calls yield for each hidden gauge that was written in the
+// interval: for sinks that are told to send them, too.
+func (snap *Snapshot) HiddenGaugeChanges(yield func(c *Cursor) bool) {
+	snap.visit(snap.gauges, func(c *Cursor) bool { return !c.Hidden() || yield(c) })
+}
+
+// Texts calls yield for each text readout that was ever set. Its value is live,
+// not that of the flush.
+func (snap *Snapshot) Texts(yield func(c *Cursor) bool) {
+	snap.visit(snap.texts, func(c *Cursor) bool { return !c.Used() || yield(c) })
+}
 
 // HistogramChanges calls yield for each histogram that recorded a value in the
 // interval.
