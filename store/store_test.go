@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -229,6 +230,42 @@ func TestMatcherRejectsAndRemoves(t *testing.T) {
 	equal(t, names(st, store.Scalars), []string{"bad.hidden", "good", "ugly"})
 	st.SetReject(func(n string) bool { return bad(n) || n == "ugly" })
 	equal(t, names(st, store.Scalars), []string{"bad.hidden", "good"})
+}
+
+// TestHistogramSettings: the first that matches the full name wins, and what a
+// histogram was created with stays.
+func TestHistogramSettings(t *testing.T) {
+	prefix := func(p string) func(string) bool { return func(n string) bool { return strings.HasPrefix(n, p) } }
+	st := store.New(store.Options{Histograms: []store.HistogramSetting{
+		{Match: prefix("cluster.a."), Buckets: []float64{5, 50}},
+		{Match: prefix("cluster.a.exact"), Buckets: []float64{7}}, // comes too late
+		{Match: prefix("cluster."), SignificantDigits: 4},
+		{Match: prefix("edge.rq.zone."), Buckets: []float64{3}},
+		{Match: prefix("wrong."), Buckets: []float64{-1}, SignificantDigits: 9},
+		{Buckets: []float64{1}}, // matches nothing
+	}})
+	r := st.Root()
+	defaults := histogram.DefaultBounds()
+	for _, tt := range []struct {
+		h      *store.Histogram
+		bounds []float64
+		digits int
+	}{
+		{r.Histogram("cluster.a.exact", store.Bytes), []float64{5, 50}, 2},
+		{st.Scope("cluster").Histogram("a.time", store.Percent), []float64{5, 50}, 2},
+		{r.Histogram("cluster.b.time", store.Unspecified), defaults, 4},
+		{r.Histogram("edge.rq", store.Milliseconds, tags.Tag{Name: "zone", Value: "eu"}), []float64{3}, 2},
+		{r.Histogram("edge.rq", store.Milliseconds), defaults, 2},
+		{r.Histogram("wrong.x", store.Milliseconds), defaults, 2},
+		{st.Scope("", store.ScopeOptions{Network: true}).Histogram("cluster.a.t", store.Milliseconds), []float64{5, 50}, 2},
+	} {
+		if l := tt.h.Layout(); !slices.Equal(l.Bounds(), tt.bounds) || l.SignificantDigits() != tt.digits {
+			t.Errorf("bounds %v with %d digits, want %v with %d", l.Bounds(), l.SignificantDigits(), tt.bounds, tt.digits)
+		}
+	}
+	if h := r.Histogram("edge.rq", store.Bytes); h.Layout().Unit() != store.Milliseconds {
+		t.Errorf("asked for with another unit, a histogram has unit %v", h.Layout().Unit())
+	}
 }
 
 func TestExplicitTags(t *testing.T) {
