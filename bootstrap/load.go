@@ -13,7 +13,9 @@ import (
 // Source says where a configuration is read from. With neither field set it is
 // the [Default] one.
 type Source struct {
-	// Path is a file: .yaml and .yml are YAML, .json and all other endings
+	// Path is a file: .yaml and .yml are YAML; .pb and .pb_text are the message
+	// envoy.config.bootstrap.v3.Bootstrap, in wire and text form, which has no
+	// fields for what only this program has; .json and all other endings are
 	// JSON.
 	Path string
 	// YAML is YAML or JSON text that is merged over the file: scalars are
@@ -47,37 +49,31 @@ func Load(src Source, opts Options) (*Config, error) {
 	if src.Path == "" {
 		return parse(overlayName, []byte(src.YAML), parseYAML, "", opts)
 	}
-	parser, err := parserFor(src.Path)
-	if err != nil {
-		return nil, err
-	}
 	data, err := readFile(src.Path)
 	if err != nil {
 		return nil, err
 	}
-	return parse(src.Path, data, parser, src.YAML, opts)
+	return parse(src.Path, data, parserFor(src.Path), src.YAML, opts)
 }
 
 // Parse checks a configuration that is in memory. name is what positions show
 // as the file; its ending decides as in [Source].
 func Parse(name string, data []byte, opts Options) (*Config, error) {
-	parser, err := parserFor(name)
-	if err != nil {
-		return nil, err
-	}
-	return parse(name, data, parser, "", opts)
+	return parse(name, data, parserFor(name), "", opts)
 }
 
 type parser func(name string, data []byte) (*yaml.Node, []*Error)
 
-func parserFor(path string) (parser, error) {
+func parserFor(path string) parser {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml":
-		return parseYAML, nil
-	case ".pb", ".pb_text":
-		return nil, fmt.Errorf("bootstrap: %q: files of kind .pb and .pb_text are not supported; use .yaml, .yml or .json", path)
+		return parseYAML
+	case ".pb":
+		return parseWire
+	case ".pb_text":
+		return parseText
 	}
-	return parseJSON, nil
+	return parseJSON
 }
 
 func readFile(path string) ([]byte, error) {

@@ -74,9 +74,12 @@ func TestFullConfiguration(t *testing.T) {
 	golden.Check(t, "full", []byte(dump(c)))
 }
 
-// sameMessages compares clusters by their messages.
+// sameMessages compares clusters and secrets by their messages.
 func sameMessages() cmp.Option {
-	return cmp.Comparer(func(a, b *config.ParsedCluster) bool { return a.Hash() == b.Hash() })
+	return cmp.Options{
+		cmp.Comparer(func(a, b *config.ParsedCluster) bool { return a.Hash() == b.Hash() }),
+		cmp.Comparer(func(a, b *config.ParsedSecret) bool { return a.Hash() == b.Hash() }),
+	}
 }
 
 // dump prints every value that is not zero, one per line with its path; raw
@@ -97,6 +100,9 @@ func dumpValue(b *strings.Builder, path string, v reflect.Value) {
 		return
 	case *config.ParsedCluster:
 		fmt.Fprintf(b, "%s = cluster %q of %s\n", path, value.Cluster.Name, value.TypeURL())
+		return
+	case *config.ParsedSecret:
+		fmt.Fprintf(b, "%s = secret %q of %s\n", path, value.Secret.Name, value.TypeURL())
 		return
 	case config.Address:
 		if !value.IsZero() {
@@ -219,7 +225,6 @@ func TestSingleErrors(t *testing.T) {
 		{"layer-value", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {k: {l: []}}}]}", "Invalid runtime entry value for k.l"},
 		{"watchdogs", "a.yaml", "watchdog: {}\nwatchdogs: {}\n", "only one of watchdog, watchdogs may be set"},
 		{"name-long", "a.yaml", "layered_runtime: {layers: [{name: " + strings.Repeat("n", 1025) + ", static_layer: {}}]}", "name of 1025 bytes is longer than 1024"},
-		{"protobuf", "a.pb", "", `bootstrap: "a.pb": files of kind .pb and .pb_text are not supported`},
 		{"statsd-relay", "a.yaml", "statsd:\n  relay: [{to: b}]\n", "a.yaml:2:10: statsd.relay: known, but not available in this build; remove it"},
 		{"statsd-mapping", "a.yaml", "statsd:\n  mapping: {file: m.yaml}\n", "a.yaml:2:19: statsd.mapping.file: known, but not available in this build; remove it"},
 		{"sinks", "a.yaml", "sinks: [{statsd: {}}]\n", "a.yaml:1:8: sinks: known, but not available in this build; remove it"},

@@ -148,7 +148,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
 
-	fs.StringVarP(&o.ConfigPath, "config-path", "c", "", "configuration `file`: .yaml, .yml or JSON; without it and --config-yaml an embedded default is used")
+	fs.StringVarP(&o.ConfigPath, "config-path", "c", "", "configuration `file`: .yaml, .yml, .pb, .pb_text, or else JSON; without it and --config-yaml an embedded default is used")
 	fs.StringVar(&o.ConfigYAML, "config-yaml", "", "YAML or JSON `text` merged over the file")
 	fs.StringVar(&r.mode, "mode", "serve", "serve; validate: check the configuration and exit; init_only: initialise and exit")
 	fs.StringVar(&o.Product, "product-name", "proxy", "`name` used in metric prefixes, tags, headers and paths; envoy makes a drop-in for tools made for it")

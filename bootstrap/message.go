@@ -1,0 +1,96 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3" // types that a file may name
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// parseWire parses a bootstrap message in wire form. Mistakes in it have no
+// position.
+func parseWire(name string, data []byte) (*yaml.Node, []*Error) {
+	m := new(bootstrapv3.Bootstrap)
+	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(data, m); err != nil {
+		return nil, []*Error{{Position: Position{File: name}, Message: "not the message " + string(m.ProtoReflect().Descriptor().FullName()) + " in wire form"}}
+	}
+	return tree(name, m)
+}
+
+// parseText parses a bootstrap message in text form. Mistakes in values have no
+// position.
+func parseText(name string, data []byte) (*yaml.Node, []*Error) {
+	m := new(bootstrapv3.Bootstrap)
+	if err := prototext.Unmarshal(data, m); err != nil {
+		return nil, []*Error{{Position: Position{File: name}, Message: plain(err)}}
+	}
+	return tree(name, m)
+}
+
+// plain returns the text of an error of the message parsers with ordinary spaces:
+// they put others in so that nobody relies on their words.
+func plain(err error) string { return strings.ReplaceAll(err.Error(), "\u00a0", " ") }
+
+// tree returns the nodes of the same configuration as JSON.
+func tree(name string, m *bootstrapv3.Bootstrap) (*yaml.Node, []*Error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return nil, []*Error{{Position: Position{File: name}, Message: plain(err)}}
+	}
+	root, errs := parseJSON(name, text)
+	for _, e := range errs {
+		e.Position.Line = 0
+	}
+	if root == nil {
+		return nil, errs
+	}
+	all := make(map[*yaml.Node]struct{})
+	collect(root, all)
+	for n := range all {
+		n.Line, n.Column = 0, 0 // the text is not what somebody wrote
+	}
+	addUnknown(root, m.ProtoReflect())
+	return root, errs
+}
+
+// addUnknown adds a field that is not known for each one that m has, at any
+// level that is not packed, so that they are treated as those of other files.
+func addUnknown(n *yaml.Node, m protoreflect.Message) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	seen := make(map[protowire.Number]bool)
+	for b := m.GetUnknown(); len(b) > 0; {
+		number, _, size := protowire.ConsumeField(b)
+		if size < 0 { // what was unmarshalled is whole
+			break
+		}
+		if b = b[size:]; !seen[number] {
+			seen[number] = true
+			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: fmt.Sprint("field ", number)},
+				&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"})
+		}
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		fd := m.Descriptor().Fields().ByName(protoreflect.Name(n.Content[i].Value))
+		if fd == nil || fd.Message() == nil || fd.IsMap() {
+			continue
+		}
+		value := n.Content[i+1]
+		if !fd.IsList() {
+			addUnknown(value, m.Get(fd).Message())
+			continue
+		}
+		for j, child := range value.Content {
+			addUnknown(child, m.Get(fd).List().Get(j).Message())
+		}
+	}
+}

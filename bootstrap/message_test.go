@@ -1,0 +1,153 @@
+package bootstrap
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// messageYAML is a configuration that the message has fields for.
+const messageYAML = `
+node: {id: n, cluster: c, locality: {zone: z}, metadata: {a: [1, x]}}
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 9902}}
+  access_log:
+  - name: file
+    typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: /tmp/a.log}
+  profile_path: /tmp/x.prof
+  allow_paths: [{exact: /ready}, {safe_regex: {regex: "/c.*"}}]
+stats_config:
+  stats_tags: [{tag_name: site, fixed_value: x}]
+  use_all_default_tags: false
+  histogram_bucket_settings: [{match: {prefix: a}, buckets: [0.5, 10]}]
+stats_flush_interval: 0.25s
+stats_server_version_override: 42
+stats_sinks:
+- {name: hystrix, typed_config: {"@type": type.googleapis.com/envoy.config.metrics.v3.HystrixSink, num_buckets: 5}}
+layered_runtime:
+  layers: [{name: base, static_layer: {a: {b: 1}}}, {name: admin, admin_layer: {}}]
+static_resources:
+  clusters:
+  - {name: web, connect_timeout: 1.5s, lb_policy: LEAST_REQUEST, load_assignment: {cluster_name: web}}
+flags_path: /tmp/flags
+header_prefix: x-mine
+`
+
+// messageOf returns the message of a configuration.
+func messageOf(t *testing.T, c *Config) *bootstrapv3.Bootstrap {
+	t.Helper()
+	d := &decoder{doc: &document{}}
+	m := new(bootstrapv3.Bootstrap)
+	if err := protojson.Unmarshal(jsonText(t, d.plain(c.Root.Node, "")), m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// wireOf returns the wire form of a message.
+func wireOf(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestMessagesAndYAMLAgree reads one configuration in all forms.
+func TestMessagesAndYAMLAgree(t *testing.T) {
+	want := mustParse(t, messageYAML)
+	m := messageOf(t, want)
+	text, err := prototext.MarshalOptions{Multiline: true}.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"a.pb": wireOf(t, m), "a.pb_text": text} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load(Source{Path: path}, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(Raw{}), sameMessages(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
+			cmpopts.IgnoreFields(Config{}, "Warnings")); diff != "" {
+			t.Errorf("%s (-yaml +message)\n%s", name, diff)
+		}
+		// Settings that the message has no fields for come from the other text.
+		got, err = Load(Source{Path: path, YAML: "statsd: {}\nflags_path: /over"}, Options{})
+		if err != nil || !got.StatsD.Enabled || got.FlagsPath != "/over" || got.Admin.ProfilePath != "/tmp/x.prof" {
+			t.Errorf("%s, merged: %v", name, err)
+		}
+	}
+}
+
+// TestWrongMessages tells the same mistakes as of other files, as far as it can
+// without places.
+func TestWrongMessages(t *testing.T) {
+	extra := protowire.AppendVarint(protowire.AppendTag(nil, 5000, protowire.VarintType), 1)
+	unknown := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}, Admin: &bootstrapv3.Admin{ProfilePath: "/p"}}
+	unknown.Admin.ProtoReflect().SetUnknown(append(extra, extra...))
+	bad := messageOf(t, mustParse(t, "admin: {profile_path: /p}\nstats_flush_interval: 0.001s\n"))
+	bad.StatsFlushInterval.Seconds = 4000
+	for name, tt := range map[string]struct {
+		file, text string
+		want       []string
+	}{
+		"nothing":      {"a.pb", "", nil},
+		"no-wire":      {"a.pb", "\xff\xff", []string{"a.pb: not the message envoy.config.bootstrap.v3.Bootstrap in wire form"}},
+		"no-text":      {"a.pb_text", "node {\n  id: 5\n}", []string{"a.pb_text: ", "(line 2:7)"}},
+		"unknown-text": {"a.pb_text", "nodes {}", []string{"a.pb_text: ", "unknown field: nodes"}},
+		"unknown":      {"a.pb", string(wireOf(t, unknown)), []string{"a.pb: admin.field 5000: unknown field; allowed: access_log, "}},
+		"value":        {"a.pb", string(wireOf(t, bad)), []string{"a.pb: stats_flush_interval: \"4000.001s\" is not a duration in seconds in [1ms, "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse(tt.file, []byte(tt.text), Options{})
+			if (err == nil) != (tt.want == nil) {
+				t.Fatalf("%v", err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("no %q in %v", want, err)
+				}
+			}
+		})
+	}
+	c, err := Parse("a.pb", wireOf(t, unknown), Options{AllowUnknownFields: true})
+	if err != nil || !slices.Equal(c.UnknownFields, []string{"a.pb: admin.field 5000"}) || c.Admin.ProfilePath != "/p" {
+		t.Errorf("unknown fields that are allowed: %v, %v", c, err)
+	}
+}
+
+// FuzzBootstrapMessage: whatever a file holds, reading it ends with a
+// configuration or with mistakes that name the file.
+func FuzzBootstrapMessage(f *testing.F) {
+	f.Add(true, wireOf(f, &bootstrapv3.Bootstrap{FlagsPath: "/f", Admin: &bootstrapv3.Admin{ProfilePath: "/p"}}))
+	f.Add(false, []byte("flags_path: \"/f\"\nadmin { profile_path: \"/p\" }"))
+	f.Add(false, []byte("stats_sinks { name: \"hystrix\" typed_config { [type.googleapis.com/envoy.config.metrics.v3.HystrixSink] { num_buckets { value: 3 } } } }"))
+	f.Fuzz(func(t *testing.T, wire bool, data []byte) {
+		name := "a.pb_text"
+		if wire {
+			name = "a.pb"
+		}
+		_, err := Parse(name, data, Options{AllowUnknownFields: true})
+		var errs *Errors
+		if err != nil && (!errors.As(err, &errs) || len(errs.List) == 0 || errs.List[0].Position.File != name) {
+			t.Errorf("%v", err)
+		}
+	})
+}
