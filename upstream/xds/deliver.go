@@ -131,7 +131,7 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 			}
 		}
 	}
-	if r.full && len(r.resources) == 0 {
+	if r.full && len(r.resources) == 0 && t.kind != secretKind { // nobody can do with no secret, so they wait on
 		for _, name := range sortedNames(t.entries) {
 			tell(t.entries[name], part)
 		}
