@@ -45,6 +45,26 @@ func checkCounts(t *testing.T, what string, s *histogram.Stats, want ...uint64) 
 	}
 }
 
+// TestCheckValues records 0, 6, 41, 47, 415 and 2050 under the default bounds:
+// 2050 lies in the bin of 2047, 47 and 41 have bins of their own.
+func TestCheckValues(t *testing.T) {
+	h := histogram.New(newLayout(t, histogram.Config{}))
+	for _, v := range []uint64{0, 6, 41, 47, 415, 2050} {
+		h.Record(v)
+	}
+	s := h.Merge().Interval
+	checkFloats(t, "quantiles", s.Quantiles(nil, textQuantiles), []float64{0, 6, 41, 415, 415, 2050, 2050, 2050})
+	checkCounts(t, "default", s, 1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6)
+	if s.Sum() != 2559 || s.Min() != 0 || s.Max() != 2050 || s.Count() != 6 {
+		t.Errorf("sum %v, min %v, max %v, count %d", s.Sum(), s.Min(), s.Max(), s.Count())
+	}
+	at := histogram.New(newLayout(t, histogram.Config{Bounds: []float64{41, 46, 47, 2000, 2049, 2050}}))
+	for _, v := range []uint64{0, 6, 41, 47, 415, 2050} {
+		at.Record(v)
+	}
+	checkCounts(t, "exact", at.Merge().Cumulative, 3, 3, 4, 5, 5, 6)
+}
+
 // TestTwoIntervals follows the request times 3, 7, 12, 12, 48 | 150, 2300.
 func TestTwoIntervals(t *testing.T) {
 	h := histogram.New(newLayout(t, histogram.Config{Bounds: []float64{5, 50, 500, 5000}}))
