@@ -13,8 +13,8 @@ import (
 // merged collects the members of families that share a metric name, and of
 // those whose tags come to the same labels, since some of them may be one
 // series: counters and histograms are then added up, of gauges and text
-// readouts the first one counts. It is the one place where a renderer keeps
-// more than a buffer, and rare.
+// readouts the one that was made first counts. It is the one place where a
+// renderer keeps more than a buffer, and rare.
 type merged struct {
 	open    bool
 	metric  string // with underscores
@@ -26,6 +26,7 @@ type merged struct {
 }
 
 type mergedSeries struct {
+	first    uint32 // number of the stat that was made first: they grow, but that of one that ended may come again
 	name     string
 	labels   string
 	total    uint64
@@ -56,6 +57,10 @@ func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 		m.series = append(m.series, mergedSeries{name: name, labels: string(e.labels)})
 	}
 	s := &m.series[i]
+	first := !again || c.ID() < s.first
+	if first {
+		s.first = c.ID()
+	}
 	switch k {
 	case store.KindCounter:
 		s.total += c.Uint()
@@ -73,11 +78,11 @@ func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 			}
 		}
 	case store.KindText:
-		if !again {
+		if first {
 			s.text = c.Text()
 		}
 	default:
-		if !again {
+		if first {
 			s.value, s.float = c.AppendValue(nil), c.Float()
 		}
 	}
