@@ -23,8 +23,9 @@ type Event struct {
 	// Name is what changed in it. Empty: the directory is another one now, or
 	// changes may have been missed, so anything may be different.
 	Name string
-	// Came says that the name is new there: made, or moved into its place.
-	Came bool
+	// Came says that the name is new there: made, or moved into its place; Gone
+	// that it was removed or moved away. Neither: it was changed in place.
+	Came, Gone bool
 }
 
 // Watcher tells of changes in directories. Make it with [Start]. Its methods are
@@ -191,7 +192,7 @@ func (w *Watcher) changed(e fsnotify.Event) {
 				list = append(list, Event{Dir: dir})
 			}
 		} else if p.real == parent {
-			list = append(list, Event{Dir: dir, Name: filepath.Base(e.Name), Came: e.Has(fsnotify.Create)})
+			list = append(list, Event{Dir: dir, Name: filepath.Base(e.Name), Came: e.Has(fsnotify.Create), Gone: gone})
 		}
 	}
 	w.mu.Unlock()

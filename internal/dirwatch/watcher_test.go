@@ -110,7 +110,7 @@ func TestRemovedDirectoryIsFollowed(t *testing.T) {
 			l.expect(Event{Dir: dir}, all(func() error { return os.Rename(dir, dir+".old") }, mkdir(dir)))
 			l.expect(came, write(file))
 			if parentToo {
-				l.expect(Event{Dir: parent, Name: "d"}, remove(dir))
+				l.expect(Event{Dir: parent, Name: "d", Gone: true}, remove(dir))
 			}
 		})
 	}

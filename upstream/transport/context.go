@@ -151,16 +151,6 @@ func (t *tlsContext) watch() {
 	}
 }
 
-// watches tells whether a change of that file concerns the context.
-func (t *tlsContext) watches(file string) bool {
-	for _, dir := range t.directories {
-		if filepath.Dir(filepath.Clean(file)) == dir {
-			return true
-		}
-	}
-	return false
-}
-
 // load reads the files. On an error what was loaded before stays.
 func (t *tlsContext) load() error {
 	t.loading.Lock()

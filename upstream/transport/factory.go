@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
+	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -46,7 +46,7 @@ type Factory struct {
 	mu       sync.Mutex
 	contexts map[*tlsContext]struct{}
 	watched  map[string]int    // directories with the number of contexts that want them
-	watcher  *fsnotify.Watcher // nil: not running
+	watcher  *dirwatch.Watcher // nil: not running
 }
 
 // New returns a factory.
@@ -85,10 +85,11 @@ func (f *Factory) Dialer(c *config.Cluster, scope *store.Scope) (*Dialer, error)
 // Run reloads files whose watched directory changes until ctx is done; then it
 // returns nil. Without it nothing is reloaded but by [Factory.Reload].
 func (f *Factory) Run(ctx context.Context) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("transport: %w", err)
-	}
+	w := dirwatch.Start(f.c.Logger, func(e dirwatch.Event) {
+		if !e.Gone {
+			_ = f.reload(func(t *tlsContext) bool { return slices.Contains(t.directories, e.Dir) }) // it is logged
+		}
+	})
 	defer w.Close()
 	f.mu.Lock()
 	f.watcher = w
@@ -101,26 +102,9 @@ func (f *Factory) Run(ctx context.Context) error {
 		f.watcher = nil
 		f.mu.Unlock()
 	}()
-	f.reload(watchedOnly) // what changed before the watch began
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case e, ok := <-w.Events:
-			if !ok {
-				return nil
-			}
-			if e.Has(fsnotify.Create) || e.Has(fsnotify.Rename) || e.Has(fsnotify.Write) {
-				f.reload(func(t *tlsContext) bool { return t.watches(e.Name) })
-			}
-		case err, ok := <-w.Errors:
-			if !ok {
-				return nil
-			}
-			f.c.Logger.Warn("watching certificates", "error", err.Error())
-			f.reload(watchedOnly) // events may have been lost
-		}
-	}
+	_ = f.reload(func(t *tlsContext) bool { return len(t.directories) > 0 }) // what changed before the watch began
+	<-ctx.Done()
+	return nil
 }
 
 // Reload reads all files again. Connections that are made from now on use what
@@ -150,8 +134,6 @@ func (f *Factory) reload(which func(*tlsContext) bool) error {
 	return first
 }
 
-func watchedOnly(t *tlsContext) bool { return len(t.directories) > 0 }
-
 // add registers a loaded context.
 func (f *Factory) add(t *tlsContext) {
 	f.mu.Lock()
@@ -179,7 +161,7 @@ func (f *Factory) remove(t *tlsContext) {
 		}
 		delete(f.watched, dir)
 		if f.watcher != nil {
-			_ = f.watcher.Remove(dir) // it may be gone
+			f.watcher.Remove(dir)
 		}
 	}
 }
@@ -187,6 +169,6 @@ func (f *Factory) remove(t *tlsContext) {
 // watchLocked begins to watch a directory. f.mu is held.
 func (f *Factory) watchLocked(dir string) {
 	if err := f.watcher.Add(dir); err != nil {
-		f.c.Logger.Warn("cannot watch certificates", "directory", dir, "error", err.Error())
+		f.c.Logger.Warn("cannot watch certificates yet", "directory", dir, "error", err.Error())
 	}
 }

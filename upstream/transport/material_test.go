@@ -320,6 +320,16 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 	before.Close()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 4, nil).pem())
 	serials("4")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, serial := range []byte{5, 6} { // in the directory that was made again
+		write(t, dir, "ca.pem", authorityFor(t, "root", serial, nil).pem())
+		serials(string("0123456"[serial]))
+	}
 	after.Close()
 	cancel()
 	if err := <-done; err != nil {
