@@ -13,10 +13,12 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	secretservice "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
@@ -28,6 +30,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
@@ -42,6 +45,7 @@ type plane struct {
 	cache   cache.SnapshotCache
 	stop    func()
 	flags   map[string]any // runtime values; nil: none
+	secrets []*tlsv3.Secret
 
 	mu       sync.Mutex // guards what follows
 	problems []string   // of responses that were refused
@@ -83,6 +87,7 @@ func (p *plane) start() {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, s)
 	clusterservice.RegisterClusterDiscoveryServiceServer(g, s)
 	endpointservice.RegisterEndpointDiscoveryServiceServer(g, s)
+	secretservice.RegisterSecretDiscoveryServiceServer(g, s)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
 	p.stop = sync.OnceFunc(func() {
@@ -131,6 +136,9 @@ func (p *plane) set(version string, ports map[string][]uint32, change func(*clus
 		}
 		all[resource.RuntimeType] = []types.Resource{&runtimev3.Runtime{Name: "flags", Layer: layer}}
 	}
+	for _, secret := range p.secrets {
+		all[resource.SecretType] = append(all[resource.SecretType], secret)
+	}
 	s, err := cache.NewSnapshot(version, all)
 	if err != nil {
 		p.t.Fatal(err)
@@ -140,7 +148,8 @@ func (p *plane) set(version string, ports map[string][]uint32, change func(*clus
 	}
 }
 
-func (p *plane) cluster(name string) *clusterv3.Cluster {
+// source is this control plane, in the way it is followed.
+func (p *plane) source() *corev3.ConfigSource {
 	from := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3}
 	if !p.ads {
 		kind := corev3.ApiConfigSource_GRPC
@@ -152,10 +161,14 @@ func (p *plane) cluster(name string) *clusterv3.Cluster {
 			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: "control"}}}},
 		}}
 	}
+	return from
+}
+
+func (p *plane) cluster(name string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name, ConnectTimeout: durationpb.New(time.Second),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
-		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: from},
+		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: p.source()},
 	}
 }
 
@@ -196,7 +209,7 @@ func newProxy(t *testing.T, p *plane) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := upstream.New(upstream.Config{Store: st, Source: x.Source})
+	m := upstream.New(upstream.Config{Store: st, Source: x.Source, Transport: transport.New(transport.Config{Secrets: x.Secrets()})})
 	x.Attach(m)
 	ip, port, err := net.SplitHostPort(p.address)
 	if err != nil {
