@@ -10,7 +10,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 )
 
@@ -141,41 +140,7 @@ func secureConfig(c *bootstrap.Config, cfg *Config) error {
 	return nil
 }
 
-// accessLogs returns the access logs of a file.
-func accessLogs(c *bootstrap.Config, boot Boot) []accesslog.Config {
-	var out []accesslog.Config
-	if c.Admin.Address.IsZero() {
-		return nil
-	}
-	for _, l := range c.Admin.AccessLog {
-		out = append(out, accesslog.Config{
-			Path: l.Path, Format: l.Format, JSON: l.JSON, Typed: l.Typed, OmitEmpty: l.OmitEmpty, HeaderPrefix: headerPrefix(c, boot),
-			FlushInterval: boot.CommandLine.FileFlushInterval, FlushBytes: int(boot.CommandLine.FileFlushMinSize) << 10,
-		})
-	}
-	return out
-}
-
 // headerPrefix returns what the names of own headers begin with.
 func headerPrefix(c *bootstrap.Config, boot Boot) string {
 	return cmp.Or(c.HeaderPrefix, "x-"+cmp.Or(boot.Product, "proxy"))
-}
-
-// logAccess tells the access logs about a request.
-func (s *Server) logAccess(a admin.Access) {
-	e := accesslog.Entry{
-		Start: a.Time, Duration: a.Duration, Method: a.Method, Target: a.Target, Authority: a.Host,
-		Scheme: "http", Protocol: a.Protocol, Status: a.Status, Remote: a.Peer, Principal: a.Principal.Name,
-		BytesReceived: uint64(max(a.Received, 0)), BytesSent: uint64(max(a.Sent, 0)),
-		RequestHeader: a.RequestHeader, ResponseHeader: a.ResponseHeader,
-	}
-	if a.TLS {
-		e.Scheme = "https"
-	}
-	if a.Err != nil {
-		e.Flags = "DC"
-	}
-	for _, l := range s.access {
-		l.Log(&e)
-	}
 }

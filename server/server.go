@@ -136,6 +136,7 @@ type Server struct {
 	admin     *admin.Server  // nil without an admin port
 	flusher   *flush.Scheduler
 	access    []*accesslog.Logger
+	lost      lostLines // by access
 	tls       []*certs.Server
 	tokens    *tokenFile // nil without one
 	health    []*healthlistener.Listener
@@ -295,12 +296,8 @@ func (s *Server) makeAdmin() (err error) {
 	if s.cfg.Admin.Address == "" {
 		return nil
 	}
-	for _, l := range s.cfg.AccessLogs {
-		opened, err := accesslog.New(l)
-		if err != nil {
-			return err
-		}
-		s.access = append(s.access, opened)
+	if err := s.openAccessLogs(); err != nil {
+		return err
 	}
 	cfg := s.cfg.Admin
 	cfg.Store, cfg.Flusher = s.store, s.flusher
