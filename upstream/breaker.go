@@ -47,7 +47,8 @@ type Resource struct {
 	open      *store.Gauge
 	remaining *store.Gauge // nil unless it is tracked
 	isOpen    atomic.Bool
-	mu        sync.Mutex // held by those who change isOpen
+	shown     atomic.Bool // the gauges are those of this version of the cluster
+	mu        sync.Mutex  // held by those who change isOpen or shown
 
 	key        string // of the runtime value
 	configured uint64
@@ -98,16 +99,20 @@ func (r *Resource) Release() {
 // show brings the gauges in line.
 func (r *Resource) show() {
 	limit, current := r.Max(), r.Current()
-	if r.remaining != nil {
-		if r.budget != nil || current >= limit {
-			r.remaining.Set(0)
-		} else {
-			r.remaining.Set(limit - current)
-		}
+	if r.remaining != nil && r.shown.Load() {
+		r.remaining.Set(r.left(limit, current))
 	}
 	if (current >= limit) != r.isOpen.Load() {
 		r.turn()
 	}
+}
+
+// left returns how much may still be taken. Of a budget nobody can tell.
+func (r *Resource) left(limit, current uint64) uint64 {
+	if r.budget != nil || current >= limit {
+		return 0
+	}
+	return limit - current
 }
 
 // turn sets the open gauge. Whoever changes current looks at isOpen afterwards,
@@ -122,12 +127,41 @@ func (r *Resource) turn() {
 			return
 		}
 		r.isOpen.Store(open)
-		if open {
-			r.open.Set(1)
-		} else {
-			r.open.Set(0)
+		if r.shown.Load() {
+			r.open.Set(oneIf(open))
 		}
 	}
+}
+
+func oneIf(yes bool) uint64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// reveal makes the gauges those of r, whosever they were.
+func (r *Resource) reveal() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shown.Store(true)
+	if r.remaining != nil {
+		r.remaining.Set(r.left(r.Max(), r.Current()))
+	}
+	if open := oneIf(r.isOpen.Load()); r.open.Value() != open {
+		r.open.Set(open)
+	}
+}
+
+// hide leaves the gauges to another version.
+func (r *Resource) hide() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shown.Store(false)
+}
+
+func (b *Breakers) all() []*Resource {
+	return []*Resource{&b.Connections, &b.Pending, &b.Requests, &b.Retries, &b.Pools}
 }
 
 // newBreakers sets up b in place.
@@ -140,7 +174,6 @@ func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priorit
 		r.open = sc.Gauge(prefix+openName, store.Accumulate)
 		if t.TrackRemaining {
 			r.remaining = sc.Gauge(prefix+leftName, store.Accumulate)
-			r.remaining.Set(r.limit.Load())
 		}
 	}
 	set(&b.Connections, "max_connections", "cx_open", "remaining_cx", t.MaxConnections, stats.CxOverflow)
@@ -162,14 +195,11 @@ func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priorit
 		// Multiplied first: 29/100*100 would be less than 29.
 		return max(uint64(min(percent, 100)*busy/100), rt.uint(least, uint64(budget.MinRetryConcurrency)))
 	}
-	if b.Retries.remaining != nil {
-		b.Retries.remaining.Set(0)
-	}
 }
 
 // refresh reads the runtime values again.
 func (b *Breakers) refresh(rt *runtimeReader) {
-	for _, r := range []*Resource{&b.Connections, &b.Pending, &b.Requests, &b.Retries, &b.Pools} {
+	for _, r := range b.all() {
 		if limit := rt.uint(r.key, r.configured); r.limit.Swap(limit) != limit {
 			r.show()
 		}

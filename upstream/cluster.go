@@ -132,7 +132,8 @@ type Cluster struct {
 	originals  originals        // of type ORIGINAL_DST
 	delivered  []*host.Set      // what the balancer has
 	isLocal    bool
-	beside     bool // another version serves until this one is ready, and has the gauges
+	beside     bool   // another version serves until this one is ready, and has the gauges
+	heaviest   uint64 // weight of a host in the priority that was updated last; 0: none was
 	discovered bool
 	unchecked  map[*host.Host]bool // hosts whose first check is awaited; nil: not waiting
 	ready      bool
@@ -465,6 +466,11 @@ func (c *Cluster) close() {
 	if c.detector != nil {
 		c.detector.Close()
 	}
+	for i := range c.breakers {
+		for _, r := range c.breakers[i].all() {
+			r.hide() // connections may go on for long
+		}
+	}
 	c.leaveLocal()
 	c.dialer.Close()
 	c.closeEvents()
@@ -512,7 +518,8 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 		moved := p < len(lists) && len(ch.priorities[p].added)+len(ch.priorities[p].removed) > 0
 		if reweighed || p < len(lists) && ch.priorities[p].changed {
 			c.publishLocked(p, moved)
-			c.stats.MaxHostWeight.Set(heaviest((*c.sets.Load())[p].Hosts))
+			c.heaviest = heaviest((*c.sets.Load())[p].Hosts)
+			c.showHeaviest()
 		}
 		if moved {
 			c.stats.MembershipChange.Inc()

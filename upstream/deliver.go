@@ -52,8 +52,26 @@ func (c *Cluster) takeOver() {
 	defer c.mu.Unlock()
 	c.beside = false
 	c.showMembership(*c.sets.Load())
+	c.showHeaviest()
+	c.showBreakers()
 	if c.isLocal && c.ready && !c.closed {
 		c.balanceLocked() // the other one may have been the last to tell of its hosts
+	}
+}
+
+// showHeaviest sets the gauge of the heaviest host. c.mu is held.
+func (c *Cluster) showHeaviest() {
+	if c.heaviest > 0 && !c.beside {
+		c.stats.MaxHostWeight.Set(c.heaviest)
+	}
+}
+
+// showBreakers makes the gauges of the breakers those of c.
+func (c *Cluster) showBreakers() {
+	for i := range c.breakers {
+		for _, r := range c.breakers[i].all() {
+			r.reveal()
+		}
 	}
 }
 

@@ -286,6 +286,9 @@ func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error)
 		cl.beside = hd.current.Load() != nil
 		m.warmLocked(hd, e)
 	}
+	if !cl.beside {
+		cl.showBreakers()
+	}
 	cl.stats.WarmingState.Set(1)
 	m.unready[cl] = cl.primary()
 	if cl.primary() {

@@ -364,6 +364,55 @@ func TestMembershipIsThatOfTheVersionThatServes(t *testing.T) {
 	r.check("cluster.c.", map[string]uint64{"membership_total": 2, "membership_healthy": 2})
 }
 
+// TestBreakersShownAreThoseOfTheVersionThatServes replaces a cluster whose
+// connections go on.
+func TestBreakersShownAreThoseOfTheVersionThatServes(t *testing.T) {
+	limits := func(n int) string {
+		return fmt.Sprintf("circuit_breakers: {thresholds: [{max_connections: %d, track_remaining: true}]}", n)
+	}
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byEDS("c", limits(2)))
+	check := func(when string, open, left, heaviest uint64) {
+		t.Helper()
+		if o, l, w := r.value("cluster.c.circuit_breakers.default.cx_open"), r.value("cluster.c.circuit_breakers.default.remaining_cx"), r.value("cluster.c.max_host_weight"); o != open || l != left || w != heaviest {
+			t.Errorf("%s: cx_open %d, remaining_cx %d, max_host_weight %d, want %d, %d, %d", when, o, l, w, open, left, heaviest)
+		}
+	}
+	check("at first", 0, 2, 0)
+	heavy := func(w uint32) func(*host.Spec) { return func(s *host.Spec) { s.Weight = w } }
+	first := r.source("c")
+	first.UpdateHosts(0, hosts(spec(1, heavy(7))))
+	first.DiscoveryDone()
+	old := &first.Breakers(DefaultPriority).Connections
+	old.Take()
+	old.Take()
+	check("both taken", 1, 0, 7)
+
+	r.add(byEDS("c", limits(5)))
+	second := r.source("c")
+	second.UpdateHosts(0, hosts(spec(1, heavy(3))))
+	check("while the next version warms", 1, 0, 7)
+	second.DiscoveryDone()
+	check("with the next version", 0, 5, 3)
+	now := &second.Breakers(DefaultPriority).Connections
+	for range 5 {
+		now.Take()
+	}
+	check("all of the next version taken", 1, 0, 3)
+	old.Release()
+	old.Release()
+	check("the old connections have ended", 1, 0, 3)
+	now.Release()
+	check("one of the new ones as well", 0, 1, 3)
+
+	now.Take()
+	r.Remove("c")
+	r.add(byEDS("c", limits(4)))
+	r.source("c").DiscoveryDone()
+	check("added again", 0, 4, r.value("cluster.c.max_host_weight"))
+}
+
 func TestClusterThatWentBeforeItsStartDoesNothing(t *testing.T) {
 	const watched = "outlier_detection: {}"
 	for name, text := range map[string]string{
