@@ -86,6 +86,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 		return w.text(503, "too many connections\n")
 	}
 	if !r.parseParams(&s.limits) {
+		w.hangUp()
 		return w.text(400, "too many parameters, or a value that is too long\n")
 	}
 	if e.Heavy {

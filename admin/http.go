@@ -147,7 +147,9 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	}
 	start := s.now()
 	h := &ctx.Request.Header
-	r := &Request{method: string(h.Method()), proto: string(h.Protocol()), peer: peerName(c), place: c.place, closing: s.closing}
+	// The method is left open: what could not be read has none, and the library
+	// would say GET.
+	r := &Request{proto: string(h.Protocol()), peer: peerName(c), place: c.place, closing: s.closing}
 	status, reason := 400, "malformed request\n"
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
@@ -158,6 +160,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 		status, reason = 414, "request target too long\n"
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		status, reason = 413, "request body over "+strconv.Itoa(s.limits.BodyBytes)+" bytes\n"
+		r.method = string(h.Method())
 		r.setTarget(string(h.RequestURI()))
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
 		status, reason = 408, "the request did not arrive in time\n"
