@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -586,5 +587,9 @@ func TestProductNames(t *testing.T) {
 	}
 	if c.Stats.Sinks[0].Kind != "hystrix" || c.Stats.Sinks[1].Kind != "dog_statsd" || c.Admin.ProfilePath != "/var/log/edge/edge.prof" {
 		t.Errorf("%+v %s", c.Stats.Sinks, c.Admin.ProfilePath)
+	}
+	want := []string{"a.yaml:1:55: stats_sinks[1].name: accepted, but nothing is sent: there is no such sink in this build"}
+	if !slices.Equal(c.Warnings, want) {
+		t.Errorf("warnings %q, want %q: who relies on a sink is to know", c.Warnings, want)
 	}
 }

@@ -202,6 +202,9 @@ func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
 		d.errorf(at, join(path, "name"), "%s is not a known sink; known: %s, with or without %s.stat_sinks. in front",
 			d.show(at, path), strings.Join(sinkKinds, ", "), d.product)
 	}
+	if slices.Contains(sinkKinds, s.Kind) && !s.CircuitStream() {
+		d.warnf(at, join(path, "name"), "accepted, but nothing is sent: there is no such sink in this build")
+	}
 	if s.CircuitStream() && s.Config.Node != nil {
 		d.message(s.Config.Node, s.Config.Path, []field{
 			{"@type", func(*decoder, *yaml.Node, string) {}}, // what it is the name says
