@@ -44,7 +44,7 @@ func StoreOptions(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSym
 		CommandLine: fixed, AllowOverrides: c.Stats.TagOverrides,
 	})
 	if err != nil {
-		return o, err
+		return o, fmt.Errorf("stats_config.stats_tags: %w", err)
 	}
 	if o.Reject, err = rejecter(c.Stats.Matcher); err != nil {
 		return o, err
