@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -42,5 +44,18 @@ func TestStatsMatcher(t *testing.T) {
 		if _, err := r.TryGauge("cluster.hidden", store.HiddenAccumulate); err != nil {
 			t.Errorf("%s: a hidden gauge: %v", tt.matcher, err)
 		}
+	}
+}
+
+// TestTagWithoutRule: a tag that names no default rule and has none of its own
+// keeps the server from starting.
+func TestTagWithoutRule(t *testing.T) {
+	c, err := bootstrap.Parse("boot.yaml", []byte("stats_config: {stats_tags: [{tag_name: shoe_size}]}\n"), bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "stats_config.stats_tags: No regex specified for tag specifier and no default regex for name: 'shoe_size'"
+	if _, err := server.FromBootstrap(c, server.Boot{}); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
