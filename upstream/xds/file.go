@@ -27,12 +27,14 @@ func (c *Client) followFile(ctx context.Context, src *config.ConfigSource, s *su
 		c.log.Warn("cannot watch directory yet", "directory", w.dir, "error", err.Error())
 	}
 	defer c.files.leave(w)
+	s.polled = true
 	for {
 		c.readFile(src.Path, s)
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.moved:
+			s.stats.attempt.Inc()
 		}
 	}
 }

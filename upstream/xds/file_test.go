@@ -110,9 +110,11 @@ func TestFiles(t *testing.T) {
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
 	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
 	eventually(t, "version", "1", d.m.Version)
+	equal(t, "stats", d.counts("cluster.a.update_attempt", "cluster.a.update_success"), "update_attempt=1 update_success=1")
 
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 2))
 	eventually(t, "hosts", ":2", func() string { return d.hosts("a") })
+	eventually(t, "stats", "update_attempt=2 update_success=2", func() string { return d.counts("cluster.a.update_attempt", "cluster.a.update_success") })
 
 	put(t, eds, strings.Replace(fmt.Sprintf(fileOfHosts, "a", 3), "cluster_name", "cluster_nam", 1))
 	eventually(t, "stats", "update_rejected=1", func() string { return d.counts("cluster.a.update_rejected") })
@@ -150,7 +152,7 @@ func TestFiles(t *testing.T) {
 	put(t, cds, fmt.Sprintf(fileOfClusters, "4", "b", filepath.Join(dir, "missing.yaml")))
 	eventually(t, "clusters", "- ", func() string { return d.hosts("a") + " " + d.hosts("b") })
 	eventually(t, "version", "4", d.m.Version)
-	eventually(t, "stats", "update_failure=1", func() string { return d.counts("cluster.b.update_failure") })
+	eventually(t, "stats", "update_failure=1 update_attempt=1", func() string { return d.counts("cluster.b.update_failure", "cluster.b.update_attempt") })
 	put(t, filepath.Join(dir, "missing.yaml"), fmt.Sprintf(fileOfHosts, "b", 7))
 	eventually(t, "hosts", ":7", func() string { return d.hosts("b") })
 }

@@ -66,6 +66,9 @@ type subscription struct {
 	name  string // empty: all there are
 	sink  sink
 	stats updateStats
+	// polled says that nothing is awaited between two answers, as of a file:
+	// who reads it counts all attempts but the first.
+	polled bool
 
 	start func() // the sink's started, once
 	timer *time.Timer
@@ -108,21 +111,28 @@ func (s *subscription) update(u *update) []fault {
 	if changed {
 		s.stats.reload.Inc()
 	}
-	s.stats.attempt.Inc()
+	s.next()
 	s.start()
 	return faults
+}
+
+// next counts the attempt that follows an answer.
+func (s *subscription) next() {
+	if !s.polled {
+		s.stats.attempt.Inc()
+	}
 }
 
 // reject counts an update that could not even be taken apart.
 func (s *subscription) reject() {
 	s.answered()
 	s.stats.rejected.Inc()
-	s.stats.attempt.Inc()
+	s.next()
 	s.start()
 }
 
 // failed counts that a server could not be asked, or a file not be read.
 func (s *subscription) failed() {
 	s.stats.failure.Inc()
-	s.stats.attempt.Inc()
+	s.next()
 }
