@@ -91,3 +91,48 @@ func TestServerShowsSecrets(t *testing.T) {
 		ask(t, r.Server, target)
 	}
 }
+
+// example returns the first example of docs/clusters.md that begins with a line.
+func example(t *testing.T, first string) string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/clusters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "\n    "+first+"\n")
+	if !found {
+		t.Fatalf("docs/clusters.md has no example that begins with %q", first)
+	}
+	text := first + "\n"
+	for line := range strings.Lines(rest) {
+		inner, ok := strings.CutPrefix(line, "    ")
+		if !ok {
+			break
+		}
+		text += inner
+	}
+	return text
+}
+
+// TestSecretsOfTheDocumentation runs the example of the documentation.
+func TestSecretsOfTheDocumentation(t *testing.T) {
+	dir := t.TempDir()
+	chain, key := certificate(t)
+	move := strings.NewReplacer("/etc/statsd-admin", dir, "checkout.internal, port", "localhost, port")
+	if err := os.Mkdir(filepath.Join(dir, "tls"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"tls/own.pem": chain, "tls/own.key": key, "tls/authority.pem": chain, "authority.yaml": move.Replace(example(t, "resources:")),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, fromText(t, move.Replace(example(t, "static_resources:"))))
+	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	eventually(t, "both secrets are in force", func() bool {
+		got := r.get(t, "/certs")
+		return strings.Contains(got, "tls/own.pem") && strings.Contains(got, "tls/authority.pem")
+	})
+}
