@@ -71,6 +71,8 @@ type AccessLog struct {
 	Typed bool
 	// OmitEmpty leaves out what is missing.
 	OmitEmpty bool
+	// Source is where it is configured; unset for access_log_path.
+	Source Raw
 }
 
 // SocketOption is one option of the listening socket.
@@ -342,6 +344,7 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	kind := d.oneOf(n, path, seen, true, "typed_config", "config")
 	if kind != "" {
 		l.checkFormats(d, seen[kind], join(path, kind))
+		l.Source = Raw{Node: seen[kind], Path: join(path, kind), doc: d.doc}
 	}
 	if typeName == "" || kind == "" {
 		return

@@ -1,10 +1,12 @@
 package bootstrap
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const digest = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -119,8 +121,11 @@ func TestAccessLogFormats(t *testing.T) {
 			t.Errorf("%s: %v", rest, err)
 			continue
 		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got, cmpopts.IgnoreTypes(Raw{})); d != "" {
 			t.Errorf("%s:\n%s", rest, d)
+		}
+		if got, want := got.Source.Error(errors.New("is wrong")).Error(), "a.yaml:1:75: admin.access_log[0].typed_config: is wrong"; got != want {
+			t.Errorf("%s: %s, want %s", rest, got, want)
 		}
 	}
 	for rest, want := range map[string]string{

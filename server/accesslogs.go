@@ -22,6 +22,20 @@ func accessLogs(c *bootstrap.Config, boot Boot) []accesslog.Config {
 	return out
 }
 
+// checkAccessLogs reports the formats that are none, with their places in c.
+func checkAccessLogs(c *bootstrap.Config, logs []accesslog.Config) error {
+	var wrong bootstrap.Errors
+	for i, l := range logs {
+		if err := accesslog.Check(l); err != nil {
+			wrong.List = append(wrong.List, c.Admin.AccessLog[i].Source.Error(err))
+		}
+	}
+	if len(wrong.List) == 0 {
+		return nil
+	}
+	return &wrong
+}
+
 // openAccessLogs opens the files.
 func (s *Server) openAccessLogs() error {
 	for _, cfg := range s.cfg.AccessLogs {

@@ -85,6 +85,9 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
 	}
 	cfg.AccessLogs = accessLogs(c, boot)
+	if err := checkAccessLogs(c, cfg.AccessLogs); err != nil {
+		return Config{}, err
+	}
 	cfg.HealthListeners = healthListeners(c, boot, cfg.ServiceCluster)
 	if err := secureConfig(c, &cfg); err != nil {
 		return Config{}, err

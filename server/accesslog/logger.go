@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -40,22 +41,29 @@ type Logger struct {
 	lines  sync.Pool // *[]byte
 }
 
+// Check says what is wrong with the format, if anything is.
+func Check(cfg Config) error {
+	_, _, err := compileBoth(&cfg)
+	return err
+}
+
+// compileBoth compiles the format of lines of text and the one of lines of JSON,
+// which is nil if there is none.
+func compileBoth(cfg *Config) ([]piece, *node, error) {
+	pieces, err := compile(cmp.Or(cfg.Format, DefaultFormat(cmp.Or(cfg.HeaderPrefix, "x-proxy"))))
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := compileJSON(cfg)
+	return pieces, root, err
+}
+
 // New opens the file. The error says what is wrong with the path or the format.
 func New(cfg Config) (*Logger, error) {
-	if cfg.HeaderPrefix == "" {
-		cfg.HeaderPrefix = "x-proxy"
-	}
-	if cfg.Format == "" {
-		cfg.Format = DefaultFormat(cfg.HeaderPrefix)
-	}
 	if cfg.FlushBytes <= 0 {
 		cfg.FlushBytes = defaultFlushBytes
 	}
-	pieces, err := compile(cfg.Format)
-	if err != nil {
-		return nil, err
-	}
-	root, err := compileJSON(&cfg)
+	pieces, root, err := compileBoth(&cfg)
 	if err != nil {
 		return nil, err
 	}
