@@ -59,6 +59,7 @@ func rooms() []room {
 		{"internal/arch", nil},
 		{"internal/cacheline", nil},
 		{"internal/dirwatch", nil},
+		{"internal/fingerprint", nil},
 		{"internal/golden", nil},
 		{"internal/invariants", nil},
 		{"internal/logfile", nil},
@@ -74,7 +75,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/accept", "internal/cacheline", "internal/dirwatch", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
+	return []string{"internal/accept", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
 }
 
 // testOnly lists rooms that only test files import.

@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package fingerprint
+
+func hasAES() bool { return false }
+
+func aes(*[9][16]byte, string) (lo, hi uint64) { return 0, 0 }
