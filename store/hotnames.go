@@ -2,9 +2,12 @@ package store
 
 import (
 	"hash/maphash"
+	"iter"
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/fingerprint"
 )
 
 // hotNames remembers where the names are that a scope was asked for again after
@@ -12,16 +15,17 @@ import (
 // than all the rest of a look-up; here the key is the scope and the text that
 // it was asked for.
 //
-// A text is known by two hashes of 64 bits under seeds that nobody knows: two
+// A text is known by 96 bits of a fingerprint under keys that nobody knows: two
 // texts that a scope is asked for are taken for one another with a probability
-// of 2^-128. So no text is kept, callers may compose names in memory of their
+// of 2^-96. So no text is kept, callers may compose names in memory of their
 // own, and a look-up does not touch the lines where a text would be.
 //
 // What is found must be checked for being alive: nobody clears entries of ended
 // stats. Tables are read without a lock. An entry is written once, under the
 // lock, and published by its tag; a full table is replaced by another.
 type hotNames struct {
-	seeds [2]maphash.Seed
+	keys  fingerprint.Keys
+	seeds [2]maphash.Seed // of the salts of scopes
 	table atomic.Pointer[hotTable]
 	most  int // entries of the largest table
 
@@ -31,24 +35,29 @@ type hotNames struct {
 
 // hotTable is an open addressing table of groups, a power of two of them. The
 // tags of a group share a word, so that a search mostly looks at one word and
-// one entry, as in Abseil's Swiss tables.
+// one entry, as in Abseil's Swiss tables. Entries are small, for what a search
+// waits for is memory.
 type hotTable struct {
-	tags    []atomic.Uint64 // a byte per entry: 0, or 128 and seven bits of a hash
+	tags    []atomic.Uint64 // a byte per entry: 0, or 128 and seven bits of a key
 	entries []hotEntry      // groupSize for each word of tags
-	used    int             // guarded by hotNames.mu
+	blocks  atomic.Pointer[[]*block]
+
+	// Guarded by hotNames.mu.
+	used  int
+	where map[*block]uint32 // in blocks
 }
 
 // hotKey stands for a text that a scope is asked for.
 type hotKey struct {
-	hash, check uint64
-	scope       uint32
+	low  uint64
+	high uint32
 }
 
-// hotEntry is half a cache line.
+// hotEntry says that the stat with this key is in a slot of a block: the place
+// of the block in hotTable.blocks is above slotBits.
 type hotEntry struct {
-	hash, check uint64
-	b           *block
-	scope, slot uint32
+	low        uint64
+	high, stat uint32
 }
 
 const (
@@ -61,42 +70,62 @@ const (
 )
 
 func newHotTable(entries int) *hotTable {
-	return &hotTable{tags: make([]atomic.Uint64, entries/groupSize), entries: make([]hotEntry, entries)}
+	t := &hotTable{
+		tags:    make([]atomic.Uint64, entries/groupSize),
+		entries: make([]hotEntry, entries),
+		where:   make(map[*block]uint32),
+	}
+	t.blocks.Store(new([]*block))
+	return t
 }
 
 func (h *hotNames) init() {
+	h.keys = fingerprint.NewKeys()
 	h.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 	h.most = maxHotNames
 	h.table.Store(newHotTable(minHotNames))
 }
 
-// key returns the key of a text that sc is asked for.
-func (h *hotNames) key(sc *Scope, text string) hotKey {
-	return hotKey{maphash.String(h.seeds[0], text) ^ sc.salt, maphash.String(h.seeds[1], text), sc.id}
+// salt returns what keeps equal texts of scopes apart.
+func (h *hotNames) salt(scope uint32) [2]uint64 {
+	return [2]uint64{maphash.Comparable(h.seeds[0], scope), maphash.Comparable(h.seeds[1], scope)}
 }
 
-func tagOf(hash uint64) uint64 { return hash>>57 | 0x80 }
+// key returns the key of a text that sc is asked for.
+func (h *hotNames) key(sc *Scope, text string) hotKey {
+	low, high := h.keys.Of(text)
+	return hotKey{low ^ sc.salt[0], uint32(high ^ sc.salt[1])}
+}
+
+func (k hotKey) tag() uint64 { return uint64(k.high>>25 | 0x80) }
 
 // find returns the stat with this key, if it is remembered and alive.
 func (h *hotNames) find(k hotKey) (*block, int, bool) {
 	t := h.table.Load()
 	mask := uint64(len(t.tags) - 1)
-	tag := tagOf(k.hash) * eachByte
-	for g := k.hash & mask; ; g = (g + 1) & mask {
+	tag := k.tag() * eachByte
+	for g := k.low & mask; ; g = (g + 1) & mask {
 		tags := t.tags[g].Load()
 		x := tags ^ tag
 		// The lowest byte that is zero is found for certain; others may be
 		// reported too, and fail the comparison.
 		for same := (x - eachByte) & ^x & topBits; same != 0; same &= same - 1 {
 			e := &t.entries[g*groupSize+uint64(bits.TrailingZeros64(same)/8)]
-			if e.check == k.check && e.hash == k.hash && e.scope == k.scope && e.b.alive.has(int(e.slot)) {
-				return e.b, int(e.slot), true
+			if e.low == k.low && e.high == k.high {
+				if b, i := t.at(e); b.alive.has(i) {
+					return b, i, true
+				}
 			}
 		}
 		if tags&topBits != topBits {
 			return nil, 0, false
 		}
 	}
+}
+
+// at returns where the stat of an entry is.
+func (t *hotTable) at(e *hotEntry) (*block, int) {
+	return (*t.blocks.Load())[e.stat>>slotBits], int(e.stat & (1<<slotBits - 1))
 }
 
 // keep remembers the stat with this key.
@@ -109,23 +138,30 @@ func (h *hotNames) keep(k hotKey, b *block, slot int) {
 			return
 		}
 	}
-	t.put(hotEntry{k.hash, k.check, b, k.scope, uint32(slot)})
+	t.put(k, b, slot)
 }
 
 // full reports whether the table takes no further entry, so that searches stay
 // short: 13 of 16 places are used.
 func (t *hotTable) full() bool { return t.used*16 >= len(t.entries)*13 }
 
-func (t *hotTable) put(e hotEntry) {
+func (t *hotTable) put(k hotKey, b *block, slot int) {
+	at, ok := t.where[b]
+	if !ok {
+		blocks := append(*t.blocks.Load(), b)
+		at = uint32(len(blocks) - 1)
+		t.where[b] = at
+		t.blocks.Store(&blocks)
+	}
 	mask := uint64(len(t.tags) - 1)
-	g := e.hash & mask
+	g := k.low & mask
 	for t.tags[g].Load()&topBits == topBits {
 		g = (g + 1) & mask
 	}
 	tags := t.tags[g].Load()
 	i := uint64(bits.TrailingZeros64(^tags&topBits) / 8)
-	t.entries[g*groupSize+i] = e
-	t.tags[g].Store(tags | tagOf(e.hash)<<(8*i))
+	t.entries[g*groupSize+i] = hotEntry{k.low, k.high, at<<slotBits | uint32(slot)}
+	t.tags[g].Store(tags | k.tag()<<(8*i))
 	t.used++
 }
 
@@ -138,10 +174,8 @@ func (h *hotNames) replace(t *hotTable) *hotTable {
 		return nil
 	}
 	alive := 0
-	for i := range t.entries {
-		if t.entries[i].alive() {
-			alive++
-		}
+	for range t.alive() {
+		alive++
 	}
 	size := len(t.entries)
 	switch {
@@ -156,13 +190,24 @@ func (h *hotNames) replace(t *hotTable) *hotTable {
 	}
 	h.spared = 0
 	next := newHotTable(size)
-	for _, e := range t.entries {
-		if e.alive() {
-			next.put(e)
-		}
+	for e := range t.alive() {
+		b, i := t.at(e)
+		next.put(hotKey{e.low, e.high}, b, i)
 	}
 	h.table.Store(next)
 	return next
 }
 
-func (e *hotEntry) alive() bool { return e.b != nil && e.b.alive.has(int(e.slot)) }
+// alive yields the entries of stats that are alive.
+func (t *hotTable) alive() iter.Seq[*hotEntry] {
+	return func(yield func(*hotEntry) bool) {
+		for i := range t.entries {
+			if t.tags[i/groupSize].Load()>>(i%groupSize*8)&0x80 == 0 {
+				continue
+			}
+			if b, slot := t.at(&t.entries[i]); b.alive.has(slot) && !yield(&t.entries[i]) {
+				return
+			}
+		}
+	}
+}

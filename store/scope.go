@@ -1,7 +1,6 @@
 package store
 
 import (
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -54,7 +53,7 @@ type Scope struct {
 	store  *Store
 	prefix string
 	id     uint32
-	salt   uint64 // keeps equal texts of scopes apart in hotNames
+	salt   [2]uint64 // keeps equal texts of scopes apart in hotNames
 	cls    *class
 	tagged bool // its names go through the tag rules
 	limits [kinds]*int
@@ -84,7 +83,7 @@ func (s *Store) classFor(o ScopeOptions) *class {
 
 func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
 	s.lastScope++
-	sc := &Scope{store: s, prefix: prefix, id: s.lastScope, salt: maphash.Comparable(s.lookup.seed, s.lastScope), cls: c}
+	sc := &Scope{store: s, prefix: prefix, id: s.lastScope, salt: s.hot.salt(s.lastScope), cls: c}
 	sc.tagged = !c.network || o.ExtractTags
 	sc.limits[KindCounter] = o.MaxCounters
 	sc.limits[KindGauge] = o.MaxGauges
