@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -94,25 +95,36 @@ func BenchmarkGauge(b *testing.B) {
 	}
 }
 
+// BenchmarkLookup asks for names that the caller composed (names=composed): the
+// text is the same as at the creation, but in memory of its own. With
+// names=held it asks with the very strings that the counters were made with;
+// then libraries that keep their callers' strings compare pointers, not text.
 func BenchmarkLookup(b *testing.B) {
-	names := workload.Dynamic(10_000)
-	for _, l := range libraries() {
-		if l.byName == nil {
-			continue
+	for _, how := range []string{"composed", "held"} {
+		for _, l := range libraries() {
+			if l.byName == nil {
+				continue
+			}
+			names := workload.Dynamic(10_000)
+			f := l.byName(names)
+			f(0, 2*len(names))
+			if how == "composed" {
+				for i, name := range names {
+					names[i] = strings.Clone(name)
+				}
+			}
+			b.Run("names="+how+"/case=one/impl="+l.name, func(b *testing.B) {
+				b.ReportAllocs()
+				m := budget.StartMeter(b)
+				f(0, b.N)
+				m.Report("cpu-ns/op", 1)
+			})
+			b.Run("names="+how+"/case=all/impl="+l.name, func(b *testing.B) {
+				m := budget.StartMeter(b)
+				onAllCores(b.N, f)
+				m.Report("cpu-ns/op", 1)
+			})
 		}
-		f := l.byName(names)
-		f(0, 2*len(names))
-		b.Run("case=one/impl="+l.name, func(b *testing.B) {
-			b.ReportAllocs()
-			m := budget.StartMeter(b)
-			f(0, b.N)
-			m.Report("cpu-ns/op", 1)
-		})
-		b.Run("case=all/impl="+l.name, func(b *testing.B) {
-			m := budget.StartMeter(b)
-			onAllCores(b.N, f)
-			m.Report("cpu-ns/op", 1)
-		})
 	}
 }
 
