@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -446,5 +448,31 @@ func TestRotationUnderLoad(t *testing.T) {
 	running.Wait()
 	if got := f.count("client_ssl_socket_factory.ssl_context_update_by_sds"); got != 42 {
 		t.Errorf("%d updates, want 42", got)
+	}
+}
+
+// TestStaticSecretsRotate moves files into the directory that a static secret names.
+func TestStaticSecretsRotate(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
+	ca := &config.Secret{Name: "ca", Kind: config.ValidationSecret, Validation: &config.Validation{TrustedCA: file(filepath.Join(dir, "ca.pem")), WatchedDirectory: dir}}
+	r := &registry{}
+	f := transport.New(transport.Config{Now: start, Registry: r, StaticSecrets: []*config.Secret{ca}})
+	dialerOf(t, f, cluster(&config.TLS{TLSCommon: config.TLSCommon{ValidationSecret: &config.SecretSource{Name: "ca"}}}))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if m := r.all(); len(m) == 1 && m[0].CA[0].SerialNumber == "2" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("shown: %v, want serial number 2", r.all())
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
