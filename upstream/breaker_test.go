@@ -158,6 +158,52 @@ func TestBreakerRuntime(t *testing.T) {
 	}
 }
 
+// TestEveryMaximumIsByRuntimeToo sets the key of each maximum to a number of its own.
+func TestEveryMaximumIsByRuntimeToo(t *testing.T) {
+	rt := &values{}
+	r := newRig(t, func(c *Config) { c.Runtime = rt })
+	r.add(static("c", 1, ""))
+	c := r.Cluster("c").Current()
+	n := 0.0
+	for _, p := range []Priority{DefaultPriority, HighPriority} {
+		for _, name := range []string{"max_connections", "max_pending_requests", "max_requests", "max_retries", "max_connection_pools"} {
+			n++
+			rt.set("circuit_breakers.c."+p.String()+"."+name, n)
+		}
+	}
+	r.RuntimeChanged()
+	want := uint64(0)
+	for _, p := range []Priority{DefaultPriority, HighPriority} {
+		b := c.Breakers(p)
+		for i, x := range []*Resource{&b.Connections, &b.Pending, &b.Requests, &b.Retries, &b.Pools} {
+			if want++; x.Max() != want {
+				t.Errorf("%s priority, resource %d: %d, want %d", p, i, x.Max(), want)
+			}
+		}
+	}
+	r.Clusters(func(v *View) bool {
+		if v.Breakers != [2]Limits{{1, 2, 3, 4}, {6, 7, 8, 9}} {
+			t.Errorf("shown %v", v.Breakers)
+		}
+		return true
+	})
+}
+
+func TestRetryBudgetIsShownAsItIsNow(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(static("c", 1, "circuit_breakers: {thresholds: [{priority: HIGH, max_retries: 1, retry_budget: {budget_percent: {value: 50}}}]}"))
+	b := r.Cluster("c").Current().Breakers(HighPriority)
+	for requests, want := range []uint64{3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5} {
+		r.Clusters(func(v *View) bool {
+			if v.Breakers[HighPriority].MaxRetries != want || v.Breakers[DefaultPriority].MaxRetries != 3 {
+				t.Errorf("%d requests: shown %v, want %d retries", requests, v.Breakers, want)
+			}
+			return true
+		})
+		b.Requests.Take()
+	}
+}
+
 // TestRetryBudgetIsExact compares the budget with what whole numbers give.
 func TestRetryBudgetIsExact(t *testing.T) {
 	rt := &values{}

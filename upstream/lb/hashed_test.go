@@ -353,3 +353,42 @@ func TestNoHashIsARandomOne(t *testing.T) {
 		}
 	}
 }
+
+// TestHashChoosesThePriorityToo has loads of 98 and 2 percent.
+func TestHashChoosesThePriorityToo(t *testing.T) {
+	first, second := mixed(10, 7, 0), []*host.Host{newHost(100)}
+	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
+		b := New(Config{Policy: p})
+		b.Update(priorities(first, second), nil)
+		for hash := range uint64(1000) {
+			got, want := b.Pick(&Context{Hash: hash, HasHash: true}) == second[0], hash%100 >= 98
+			if got != want {
+				t.Errorf("policy %d, hash %d: second priority %t, want %t", p, hash, got, want)
+			}
+		}
+	}
+}
+
+// TestGaugesAreOfTheTableBuiltLast builds one for each priority, then one for none.
+func TestGaugesAreOfTheTableBuiltLast(t *testing.T) {
+	var size, few, lot, least, most count
+	stats := Stats{RingSize: &size, RingMinHashes: &few, RingMaxHashes: &lot, MaglevMinEntries: &least, MaglevMaxEntries: &most}
+	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
+		b := New(Config{Policy: p, Ring: config.RingHash{MinimumSize: 8}, MaglevTableSize: 11, Stats: stats})
+		b.Update(priorities(mixed(5, 5, 0), abc(1, 1, 2)), nil)
+		b.Update(priorities(nil, nil), nil)
+	}
+	if size.get() != 8 || few.get() != 2 || lot.get() != 4 || least.get() != 3 || most.get() != 5 {
+		t.Errorf("ring %d, %d to %d; maglev %d to %d; want 8, 2 to 4; 3 to 5", size.get(), few.get(), lot.get(), least.get(), most.get())
+	}
+}
+
+func TestMaglevDoesNotDependOnTheOrderOfHosts(t *testing.T) {
+	hosts := abc(1, 3, 2)
+	turned := slices.Clone(hosts)
+	slices.Reverse(turned)
+	c := Config{Policy: config.MaglevPolicy, MaglevTableSize: 251}
+	if a, b := owners(c, hosts, 1000), owners(c, turned, 1000); !slices.Equal(a, b) {
+		t.Error("another order of the same hosts gives another table")
+	}
+}

@@ -452,3 +452,44 @@ func TestSeedSkipsPicksOfASchedule(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryListHasAPositionOfItsOwn goes in turns over the lists of healthy hosts, of
+// all hosts and of degraded ones.
+func TestEveryListHasAPositionOfItsOwn(t *testing.T) {
+	hosts := weightedHosts(1, 1, 1, 1)
+	b := New(Config{Seed: 1})
+	show := func(f host.Flags, change ...int) {
+		for _, i := range change {
+			hosts[i].PutFlags(host.EDSFlags, f)
+		}
+		b.Update(priorities(hosts), nil)
+	}
+	check := func(when string, want int) {
+		t.Helper()
+		if got := b.Pick(nil); got != hosts[want] {
+			t.Errorf("%s: %s, want host %d", when, got.AddressText(), want)
+		}
+	}
+	show(0)
+	check("healthy", 1)
+	check("healthy", 2)
+	show(host.FailedEDSHealth, 1, 2, 3)
+	check("panic", 1) // begins where all lists do
+	check("panic", 2)
+	check("panic", 3)
+	show(host.DegradedEDSHealth, 0, 1, 2, 3)
+	check("degraded", 1)
+	show(0, 0, 1, 2, 3)
+	check("healthy again", 3)
+	show(host.FailedEDSHealth, 1, 2, 3)
+	check("panic again", 0)
+}
+
+func TestRandomDrawsANumberOfItsOwn(t *testing.T) {
+	hosts := weightedHosts(1, 1, 1)
+	b := New(Config{Policy: config.RandomPolicy, Rand: numbers(7, 2)}) // of the priority, of the host
+	b.Update(priorities(hosts), nil)
+	if got := b.Pick(nil); got != hosts[2] {
+		t.Errorf("picked %s, want host 2", got.AddressText())
+	}
+}

@@ -252,3 +252,32 @@ func FuzzCriteria(f *testing.F) {
 		}
 	})
 }
+
+// TestSubsetsPanicAndSpillByThemselves has subsets whose health is not that of the
+// cluster.
+func TestSubsetsPanicAndSpillByThemselves(t *testing.T) {
+	down := flags(host.FailedEDSHealth)
+	first := []*host.Host{
+		newHost(0, values("v", "sick")), newHost(1, values("v", "sick"), down), newHost(2, values("v", "sick"), down),
+		newHost(3, values("v", "spills"), down), newHost(4, values("v", "spills")),
+		newHost(5), newHost(6), newHost(7), newHost(8), newHost(9), newHost(10), newHost(11), newHost(12), newHost(13),
+	}
+	second := []*host.Host{newHost(20, values("v", "spills")), newHost(21)}
+	var s subsetStats
+	var panics count
+	c := subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}})
+	x := uint64(0)
+	c.Stats.HealthyPanic, c.Rand = &panics, func() uint64 { x++; return x - 1 }
+	b := New(c)
+	b.Update(priorities(first, second), nil)
+	of := func(v string) *Context { return &Context{Criteria: NewCriteria(map[string]any{"v": v})} }
+	checkSplit(t, split(b, of("sick"), 30), first[:3], 10, 10, 10)
+	if panics.get() != 30 {
+		t.Errorf("lb_healthy_panic = %d, want 30", panics.get())
+	}
+	x = 0
+	checkSplit(t, split(b, of("spills"), 100), append(first[3:5:5], second[0]), 0, 70, 30)
+	if panics.get() != 30 {
+		t.Errorf("lb_healthy_panic = %d after picks without panic, want 30", panics.get())
+	}
+}

@@ -527,3 +527,112 @@ func BenchmarkReportCode(b *testing.B) {
 		r.hosts[0].ReportCode(200)
 	}
 }
+
+func TestLocalFailurePercentage(t *testing.T) {
+	r := newRig(5, func(s *config.Outlier) {
+		s.SplitLocalErrors, s.ConsecutiveLocalFailure, s.MaxEjectionPercent = true, 0, 100
+		s.EnforcingLocalSuccessRate, s.EnforcingLocalFailurePercentage = 0, 100
+	}, nil)
+	for i, bad := range []int{85, 84, 0, 0, 0} {
+		for n := range 100 {
+			result := host.ConnectSuccess
+			if n < bad {
+				result = host.ConnectTimeout
+			}
+			r.hosts[i].ReportResult(result, 0)
+		}
+	}
+	r.d.Tick(time.Now())
+	for i, h := range r.hosts {
+		if ejected(h) != (i == 0) {
+			t.Errorf("host %d: %s; 85 percent is the limit", i, h.Flags())
+		}
+	}
+	if d, e := r.detected[LocalOriginFailurePercentage].n.Load(), r.enforced[LocalOriginFailurePercentage].n.Load(); d != 1 || e != 1 {
+		t.Errorf("detected %d, enforced %d", d, e)
+	}
+	if d, e := r.detected[FailurePercentage].n.Load(), r.detected[SuccessRate].n.Load(); d != 0 || e != 0 {
+		t.Errorf("what connections did is held against answers: %d, %d", d, e)
+	}
+}
+
+// TestDeprecatedCounters count whether it is enforced or not, and nothing but runs of
+// 5xx and success rates.
+func TestDeprecatedCounters(t *testing.T) {
+	for _, enforcing := range []uint32{0, 100} {
+		r := newRig(5, func(s *config.Outlier) {
+			s.MaxEjectionPercent, s.EnforcingConsecutive5xx, s.EnforcingSuccessRate, s.EnforcingConsecutiveGatewayFailure = 100, enforcing, enforcing, enforcing
+		}, nil)
+		codes(r.hosts[0], 500, 500, 500, 500, 500)
+		codes(r.hosts[1], 503, 503, 503, 503, 500)
+		for i, h := range r.hosts[2:] {
+			for range 50 {
+				codes(h, 200, 200, 200, 200)
+			}
+			if i == 0 {
+				for range 30 {
+					codes(h, 500, 500, 500, 200)
+				}
+			}
+		}
+		if r.total.n.Load() != 2 || r.old5.n.Load() != 2 || r.oldRate.n.Load() != 0 {
+			t.Errorf("enforcing %d: ejections_total %d, ejections_consecutive_5xx %d, ejections_success_rate %d, want 2, 2, 0", enforcing, r.total.n.Load(), r.old5.n.Load(), r.oldRate.n.Load())
+		}
+		if want := int64(enforcing / 50); r.enforced[Consecutive5xx].n.Load() != want || r.enforcedTotal.n.Load() != want || r.active.n.Load() != want {
+			t.Errorf("enforcing %d: enforced %d, in all %d, active %d, want %d", enforcing, r.enforced[Consecutive5xx].n.Load(), r.enforcedTotal.n.Load(), r.active.n.Load(), want)
+		}
+	}
+}
+
+// TestTickBringsBackFirst has a host that has served its time, and was no better
+// meanwhile: it comes back and goes again at once.
+func TestTickBringsBackFirst(t *testing.T) {
+	r := newRig(5, func(s *config.Outlier) {
+		s.MaxEjectionPercent, s.EnforcingFailurePercentage, s.SuccessRateRequestVolume = 100, 100, 1000
+	}, nil)
+	codes(r.hosts[0], 500, 500, 500, 500, 500)
+	results(r.hosts[0], 0, 100)
+	for _, h := range r.hosts[1:] {
+		results(h, 100, 0)
+	}
+	r.d.Tick(time.Now().Add(time.Hour))
+	if len(r.events) != 3 || !r.events[0].Eject || r.events[1].Eject || !r.events[2].Eject || r.events[2].Kind != FailurePercentage || !ejected(r.hosts[0]) {
+		t.Errorf("events %+v, want an ejection, a return and an ejection by failure percentage", r.events)
+	}
+}
+
+// TestBackoffFades follows the times of ejections, tick by tick.
+func TestBackoffFades(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent = 100 }, nil)
+		h := r.hosts[0]
+		tick := func() {
+			time.Sleep(10 * time.Second)
+			r.d.Tick(time.Now())
+		}
+		eject := func() (ticks int) {
+			codes(h, 500, 500, 500, 500, 500)
+			for ejected(h) {
+				tick()
+				ticks++
+			}
+			return ticks
+		}
+		for i, want := range []int{3, 6, 9} {
+			if got := eject(); got != want {
+				t.Errorf("ejection %d: %d ticks, want %d", i, got, want)
+			}
+		}
+		// The tick at which it came back was no good interval. Each after it is one.
+		tick()
+		if got := eject(); got != 9 {
+			t.Errorf("after one good interval: %d ticks, want 9", got)
+		}
+		for range 20 {
+			tick()
+		}
+		if got := eject(); got != 3 {
+			t.Errorf("after many good intervals: %d ticks, want 3", got)
+		}
+	})
+}
