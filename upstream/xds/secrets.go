@@ -244,11 +244,26 @@ func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
 	changed, err := f.setLocked(r)
 	if err != nil {
 		f.c.log.Warn("secret refused", "secret", f.source.Name, "error", err.Error())
-		f.failure = &Failure{Name: f.source.Name, Version: oneline.Clean(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
+		f.failure = &Failure{Name: f.source.Name, Version: oneline.Clean(r.Version), Details: err.Error(), Attempt: time.Now(), Config: refusedSecret(r)}
 		return false, []fault{{r.Name, err}}
 	}
 	f.version, f.updated, f.failure = oneline.Clean(r.Version), time.Now(), nil
 	return changed, nil
+}
+
+// refusedSecret returns a secret as it came, nil if it is none: in bytes that are no
+// secret nobody could tell the keys from the rest.
+func refusedSecret(r *config.Resource) *anypb.Any {
+	a := r.Any()
+	switch a.MessageName() {
+	case "envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.api.v2.auth.Secret":
+	default:
+		return nil
+	}
+	if _, err := a.UnmarshalNew(); err != nil {
+		return nil
+	}
+	return a
 }
 
 func (f *secretFeed) setLocked(r *config.Resource) (changed bool, err error) {

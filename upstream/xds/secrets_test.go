@@ -19,6 +19,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -302,6 +303,51 @@ func TestSecretsThatAreNoAnswer(t *testing.T) {
 				}
 				equal(t, "reply", s.answer(t, none), want)
 				equal(t, "in use", r.inUse(), "cert:1")
+				r.stop()
+			})
+		})
+	}
+}
+
+// TestRefusedBytesAreNotKept: in what is no secret, nobody can find the keys to hide.
+func TestRefusedBytesAreNotKept(t *testing.T) {
+	broken := append([]byte("\x0a\x04cert\x12\x06"), "\x12\xffhush"...)
+	for _, tt := range []struct {
+		name string
+		raw  *anypb.Any
+		kept bool
+	}{
+		{"broken", &anypb.Any{TypeUrl: secretKind.typeURL(), Value: broken}, false},
+		{"another-type", &anypb.Any{TypeUrl: clusterKind.typeURL(), Value: []byte("\x0a\x04cert")}, false},
+		{"no-type", &anypb.Any{TypeUrl: "x/no.such.Type", Value: broken}, false},
+		{"secret", &anypb.Any{TypeUrl: secretKind.typeURL(), Value: []byte("\x0a\x04cert")}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, true, nil) // envelopes name what has no name of its own
+				r.start()
+				s := r.open()
+				s.says()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), nil)}})
+				a := answer{kind: secretKind, version: "1", nonce: "n2", raw: []*anypb.Any{tt.raw}}
+				var m discoveryv3.DeltaDiscoveryResponse
+				if err := proto.Unmarshal(a.encode(t, true), &m); err != nil {
+					t.Fatal(err)
+				}
+				m.Resources[0].Name = "cert"
+				b, err := proto.Marshal(&m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.responses <- b
+				if got := s.says(); !strings.Contains(got, "error=") || strings.Contains(got, "hush") {
+					t.Errorf("reply %s", got)
+				}
+				for x := range r.c.SecretStates {
+					if x.Failure == nil || (x.Failure.Config != nil) != tt.kept {
+						t.Errorf("failure %+v, kept must be %v", x.Failure, tt.kept)
+					}
+				}
 				r.stop()
 			})
 		})
