@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -185,6 +186,45 @@ health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unheal
 			t.Errorf("%q: flags %s, want %s", more, got, want)
 		}
 		r.check("cluster.c.health_check.", map[string]uint64{"attempt": 1, "success": 0, "failure": 1, "network_failure": 1})
+	}
+}
+
+// TestChecksAreNoTraffic checks a host that takes connections and one that does not.
+// Nothing of it is to be seen where traffic is counted.
+func TestChecksAreNoTraffic(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := l.Addr().(*net.TCPAddr)
+	_ = l.Close()
+	for a, passed := range map[*net.TCPAddr]bool{listener(t, nil): true, bad: false} {
+		r := newRig(t, nil)
+		r.add(at(a, "outlier_detection: {consecutive_5xx: 1, max_ejection_percent: 100}\n"+
+			"health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]"))
+		r.Start()
+		select {
+		case <-r.Ready():
+		case <-time.After(30 * time.Second):
+			t.Fatal("not checked")
+		}
+		h := r.Cluster("c").Current().Sets()[0].Hosts[0]
+		if healthy := h.Flags() == 0; healthy != passed {
+			t.Errorf("flags %s", h.Flags())
+		}
+		for _, s := range h.Stats.All() {
+			if s.Value != 0 {
+				t.Errorf("the host counts %s %d", s.Name, s.Value)
+			}
+		}
+		v := r.st.View()
+		for c := v.ByName(store.Scalars); c.Next(); {
+			if strings.Contains(c.Name(), ".upstream_") && c.Uint() != 0 {
+				t.Errorf("%s is %d", c.Name(), c.Uint())
+			}
+		}
+		v.Close()
+		r.check("cluster.c.", map[string]uint64{"health_check.attempt": 1, "outlier_detection.ejections_enforced_total": 0})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	grpchealth "google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -420,6 +421,44 @@ func TestGRPC(t *testing.T) {
 	srv.Stop()
 	if o := probe(t, p); o.Kind != Network {
 		t.Errorf("killed: %+v", o)
+	}
+}
+
+// TestGRPCRequest looks at what is sent.
+func TestGRPCRequest(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got metadata.MD
+	var left time.Duration
+	srv := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, m any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		got, _ = metadata.FromIncomingContext(ctx)
+		end, _ := ctx.Deadline()
+		left = time.Until(end)
+		return next(ctx, m)
+	}))
+	healthpb.RegisterHealthServer(srv, grpchealth.NewServer())
+	go srv.Serve(ln)
+	defer srv.Stop()
+	check := config.HealthCheck{Kind: config.GRPCCheck, ReuseConnection: true, Timeout: 1234 * time.Second, GRPC: config.GRPCHealthCheck{
+		Metadata: []config.HeaderToAdd{{Name: "x-a", Value: "1"}},
+	}}
+	addr := ln.Addr().String()
+	for _, tt := range []struct{ authority, hostname, want string }{
+		{"", "", "backend"}, {"given.example", "", "given.example"}, {"given.example", "own.example", "own.example"},
+	} {
+		check.GRPC.Authority = tt.authority
+		p := proberFor(t, Config{Check: check}, hostAt(addr, func(s *host.Spec) { s.HealthCheckHostname = tt.hostname }))
+		if o := probe(t, p); o != (Outcome{}) {
+			t.Fatalf("outcome %+v", o)
+		}
+		if a, x := fmt.Sprint(got[":authority"]), fmt.Sprint(got["x-a"]); a != "["+tt.want+"]" || x != "[1]" {
+			t.Errorf("authority %s, x-a %s, want [%s], [1]", a, x, tt.want)
+		}
+		if left < 600*time.Second || left > 1234*time.Second {
+			t.Errorf("%v are left of the timeout of 1234 s", left)
+		}
 	}
 }
 

@@ -349,6 +349,40 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// TestFirstCheckAfterItsJitter waits for a random part of it, within the bounds.
+func TestFirstCheckAfterItsJitter(t *testing.T) {
+	for _, tt := range []struct {
+		jitter  time.Duration
+		runtime map[string]uint64
+		want    time.Duration
+	}{
+		{0, nil, 0},
+		{0, map[string]uint64{"health_check.min_interval": 7000}, 0}, // there is nothing to wait for
+		{5 * time.Second, nil, 3 * time.Second},
+		{2 * time.Second, nil, time.Second}, // the number is 3 s
+		{5 * time.Second, map[string]uint64{"health_check.max_interval": 1500}, 1500 * time.Millisecond},
+		{5 * time.Second, map[string]uint64{"health_check.min_interval": 7000}, 7 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var c counts
+			s := settings()
+			s.InitialJitter = tt.jitter
+			p := &script{steps: []*Outcome{ok}}
+			k, _ := New(Config{
+				Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Rand: func() uint64 { return uint64(3 * time.Second) },
+				Runtime: func(key string) (uint64, bool) { v, ok := tt.runtime[key]; return v, ok },
+			})
+			start := time.Now()
+			k.Add(testHost())
+			time.Sleep(8 * time.Second)
+			k.Close()
+			if got := p.at[0].Sub(start); got != tt.want {
+				t.Errorf("jitter %v, %v: first check after %v, want %v", tt.jitter, tt.runtime, got, tt.want)
+			}
+		})
+	}
+}
+
 func TestRemovedDuringACheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
