@@ -34,7 +34,18 @@ func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, s
 	pick := func() string { return some[r.IntN(len(some))] }
 	listed := false
 	stable = true
+	config := tags.Config{UseDefaults: true}
+	for range max(0, r.IntN(5)-2) {
+		if name := pick(); name != "" {
+			config.CommandLine = append(config.CommandLine, tags.Tag{Name: name, Value: pick()})
+		}
+	}
+	extractor, err := tags.New(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	st = store.New(store.Options{
+		Tags:   extractor,
 		Naming: store.Naming{Namespaces: []string{"plug"}, NetworkTotal: r.IntN(3) == 0, NetworkPrefix: []string{"", "", "net_"}[r.IntN(3)]},
 		Histograms: []store.HistogramSetting{
 			{Match: func(n string) bool { return len(n)%3 == 0 }, Buckets: []float64{0.1, 1, 300000}, SignificantDigits: 1 + r.IntN(5)},
