@@ -287,3 +287,38 @@ func TestLargeFamilyIsComplete(t *testing.T) {
 		t.Errorf("%d members in %d pieces, want %d in some", len(seen), pieces, members)
 	}
 }
+
+// TestHostsOfClusters: parsers read what hosts count, next to stats of the store
+// that have their names already.
+func TestHostsOfClusters(t *testing.T) {
+	e, err := tags.New(tags.Config{UseDefaults: true, CommandLine: []tags.Tag{{Name: "proxy.cluster_name", Value: "a \"b\"\n\\"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := store.New(store.Options{Tags: e})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	network.Counter("proxy.cluster.endpoint.rq_total").Add(1)
+	network.Gauge("proxy_cluster_endpoint_cx", store.Accumulate).Set(2)
+	o := render.Options{Endpoints: func(yield func(*render.Endpoint) bool) {
+		for _, address := range []string{"10.0.0.1:80", "[::1]:80", "/run/\"x\"\xff\n"} {
+			if !yield(&render.Endpoint{Cluster: "c", Address: address, Stats: []render.EndpointStat{
+				{Name: "cx_total", Value: 3}, {Name: "rq_total", Value: 4}, {Name: "cx_active", Gauge: true, Value: 5},
+			}}) {
+				return
+			}
+		}
+	}}
+	for _, f := range []render.Format{render.FormatText, render.FormatOpenMetrics, render.FormatProtobuf} {
+		body := write(t, f, st, o)
+		s := parse(t, body, f.ContentType())
+		sum := 0.0
+		for _, v := range s.values {
+			sum += v
+		}
+		if len(s.values) != 2+9 || sum != 1+2+3*(3+4+5) {
+			t.Errorf("%s: %d series with the sum %v\n%s", f.ContentType(), len(s.values), sum, body)
+		}
+	}
+	checkExpfmt(t, write(t, render.FormatText, st, o))
+	checkDelimited(t, write(t, render.FormatProtobuf, st, o))
+}
