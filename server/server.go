@@ -341,6 +341,9 @@ func (s *Server) Certificates() *certs.Registry { return s.certs }
 // Logger returns the logger with the given name.
 func (s *Server) Logger(name string) *slog.Logger { return s.loggers.Logger(name) }
 
+// Loggers returns the loggers and their levels.
+func (s *Server) Loggers() *logctl.Registry { return s.loggers }
+
 // Flusher returns the schedule of flushes.
 func (s *Server) Flusher() *flush.Scheduler { return s.flusher }
 

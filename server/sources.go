@@ -22,7 +22,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.State = func() string { return s.life.State().String() }
 	}
 	if src.Info == nil {
-		src.Info = s.info
+		src.Info = s.Info
 	}
 	if src.HotRestartVersion == nil {
 		src.HotRestartVersion = s.hot.version
@@ -50,7 +50,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 	}
 	if src.Contention == nil && s.cfg.TraceMutexes {
 		runtime.SetMutexProfileFraction(1)
-		src.Contention = contention
+		src.Contention = s.Contention
 	}
 	if src.Health == nil {
 		src.Health = s.life
@@ -89,7 +89,8 @@ func (s *Server) endProfile() {
 	}
 }
 
-func (s *Server) info() admin.ServerInfo {
+// Info returns what /server_info shows, but for the state, which Lifecycle has.
+func (s *Server) Info() admin.ServerInfo {
 	line := s.cfg.CommandLine
 	if s.hot != nil {
 		line.BaseID = uint64(s.hot.baseID.Load())
@@ -207,9 +208,13 @@ func (l loggers) List() []admin.LogLevel {
 	return out
 }
 
-// contention reads the mutex profile of the process. The waits of the place
-// with the longest average stand for the current ones.
-func contention() (admin.Contention, bool) {
+// Contention returns how long goroutines of the process have waited for mutexes,
+// and false unless Config.TraceMutexes is set. The waits of the place with the
+// longest average stand for the current ones.
+func (s *Server) Contention() (admin.Contention, bool) {
+	if !s.cfg.TraceMutexes {
+		return admin.Contention{}, false
+	}
 	records := make([]runtime.BlockProfileRecord, 64)
 	for {
 		n, ok := runtime.MutexProfile(records)
