@@ -11,6 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/symtab"
 )
 
 const (
@@ -361,6 +362,24 @@ func TestRecentLookups(t *testing.T) {
 	do("/reset_counters")
 	if got, want := body("GET", "/stats/recentlookups"), "   Count Lookup\n\ntotal: 0\n"; got != want {
 		t.Errorf("after a reset: %q, want %q", got, want)
+	}
+}
+
+// TestFakeSymbolTable: with it the mutations are answered and have no effect.
+func TestFakeSymbolTable(t *testing.T) {
+	st := store.New(store.Options{Symbols: symtab.Options{Fake: true}})
+	s := newServer(t, Config{Store: st})
+	for _, path := range []string{"", "/stats/recentlookups/enable", "/stats/recentlookups/clear", "/stats/recentlookups/disable", "/stats/recentlookups/enable", "/reset_counters"} {
+		if path != "" {
+			if r := s.Request("POST", path, nil); r.Status != 200 || string(r.Body) != "OK\n" {
+				t.Errorf("POST %s: %d %q", path, r.Status, r.Body)
+			}
+		}
+		st.Root().Counter("edge.restarts" + strings.ReplaceAll(path, "/", ".")).Inc()
+		const want = "Lookup tracking is not enabled. Use /stats/recentlookups/enable to enable.\n\ntotal: 0\n"
+		if got := string(s.Request("GET", "/stats/recentlookups", nil).Body); got != want {
+			t.Errorf("after %q: %q, want %q", path, got, want)
+		}
 	}
 }
 
