@@ -7,7 +7,7 @@ import (
 
 // Gauge is an unsigned whole number that goes up and down, shared by any
 // number of goroutines. Its methods take no lock, look up no name and never
-// allocate.
+// allocate. What is 2^63 or more is shown as a negative number: see [Gauge.Sub].
 type Gauge struct {
 	_ noCopy
 	w word
