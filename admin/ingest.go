@@ -159,6 +159,7 @@ func (p *facts) listener(l IngestListener) {
 	p.counts("rejected", l.Rejected)
 	p.number("tag_errors", l.TagErrors)
 	p.number("unknown_fields", l.UnknownFields)
+	p.number("values_out_of_range", l.ValuesOutOfRange)
 	if datagrams {
 		p.number("truncated", l.Truncated)
 		p.number("kernel_drops", l.KernelDrops)

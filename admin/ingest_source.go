@@ -51,6 +51,7 @@ type IngestListener struct {
 	Applied, Notices, Limited      uint64
 	Rejected                       map[string]uint64
 	TagErrors, UnknownFields       uint64
+	ValuesOutOfRange               uint64 // observations beyond what histograms hold
 	Truncated, KernelDrops         uint64
 	PacketsRefused, ReadErrors     uint64
 	QueueBytes, QueueLimit         uint64 // memory of waiting datagrams, and most that they may take; 0 if nobody tells

@@ -116,7 +116,7 @@ func ingestListener(l statsd.ListenerReport) admin.IngestListener {
 		Name: l.Name, Protocol: l.Protocol, Address: l.Address, Readers: l.Readers, TLS: l.TLS,
 		Packets: l.Packets, Bytes: l.Bytes, Lines: l.Lines, Samples: l.Samples,
 		Applied: l.Applied, Notices: l.Notices, Limited: l.Limited, Rejected: l.Rejected,
-		TagErrors: l.TagErrors, UnknownFields: l.UnknownFields,
+		TagErrors: l.TagErrors, UnknownFields: l.UnknownFields, ValuesOutOfRange: l.ValuesOutOfRange,
 		Truncated: l.Truncated, KernelDrops: l.KernelDrops, PacketsRefused: l.PacketsRefused, ReadErrors: l.ReadErrors,
 		QueueBytes: l.QueueBytes, QueueLimit: l.QueueLimit, RcvBufAsked: l.RcvBufAsked, RcvBufBytes: l.RcvBufBytes,
 		Connections: l.Connections, ConnectionsTotal: l.ConnectionsTotal, Ended: l.Ended,

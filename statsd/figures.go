@@ -17,7 +17,7 @@ type figures struct {
 	tag  tags.Tag
 
 	packets, bytes, lines, samples *store.Counter
-	tagErrors, unknown             *store.Counter
+	tagErrors, unknown, beyond     *store.Counter
 	truncated, drops, refused      *store.Counter
 	connections                    *store.Counter
 	readErrors                     *store.Counter
@@ -44,6 +44,7 @@ func newFigures(root *store.Scope, listener string, a address) *figures {
 		samples:    root.Counter("ingest.samples", t),
 		tagErrors:  root.Counter("ingest.tag_errors", t),
 		unknown:    root.Counter("ingest.unknown_fields", t),
+		beyond:     root.Counter("ingest.values_out_of_range", t),
 		readErrors: root.Counter("ingest.read_errors", t),
 		ended:      make(map[string]*store.Counter),
 	}
@@ -120,6 +121,7 @@ type tally struct {
 	packets, bytes, lines, samples uint64
 	applied, limited, notices      uint64
 	tags, tagErrors, unknown       uint64
+	beyond                         uint64 // observations that histograms cannot hold
 	truncated, refused             uint64
 	byType                         [line.Types]uint64
 	hits, misses, evicted          uint64
@@ -138,6 +140,7 @@ func (t *tally) publish(f *figures, s *serverFigures) {
 	add(f.samples, t.samples)
 	add(f.tagErrors, t.tagErrors)
 	add(f.unknown, t.unknown)
+	add(f.beyond, t.beyond)
 	add(f.truncated, t.truncated)
 	add(f.refused, t.refused)
 	for i, n := range t.byType {

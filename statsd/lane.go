@@ -2,6 +2,7 @@ package statsd
 
 import (
 	"bytes"
+	"math"
 	"sync"
 	"time"
 
@@ -489,6 +490,9 @@ func (ln *lane) applySample(c *cell, s *line.Sample) {
 		}
 	case *store.Histogram:
 		for _, v := range values {
+			if math.Abs(v.Number) > store.NetworkMax {
+				ln.tally.beyond++
+			}
 			stat.RecordFloat(v.Number, 1/s.Rate)
 		}
 	case *set:

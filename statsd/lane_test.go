@@ -178,6 +178,22 @@ func TestRejectedLineAppliesNothing(t *testing.T) {
 	}
 }
 
+// TestSmallAndLargeObservations: clients that measure in seconds send small
+// fractions, whose microseconds count; what no histogram holds counts as the
+// most that it does, and is told.
+func TestSmallAndLargeObservations(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("s:0.000345:0.000347:0.000001|d\nm:9.2e12:-9.2e12|h\nx:1e13:-1e300|h|@0.5\nx:1|ms")
+	r.want("m count=2 sum=0", "s count=3 sum=0.000693", "x count=5 sum=1")
+	if got := r.Report().Listeners[0].ValuesOutOfRange; got != 2 {
+		t.Errorf("%d values out of range, want 2", got)
+	}
+	h := r.Scope().Histogram("s", store.Unspecified).Snapshot().Cumulative
+	if p50 := h.Quantile(0.5); p50 < 0.000345 || p50 > 0.000345*1.01 {
+		t.Errorf("the median is %v", p50)
+	}
+}
+
 func TestAbsoluteGauges(t *testing.T) {
 	r := newRig(t, Config{Parse: ParseConfig{AbsoluteGauges: true}})
 	r.send("g:10|g\ng:+5|g\nh:10|g\nh:-3|g")

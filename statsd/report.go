@@ -75,6 +75,7 @@ type ListenerReport struct {
 	Limited                        uint64 // lines kept out of a series of their own by a limit
 	Rejected                       map[string]uint64
 	TagErrors, UnknownFields       uint64
+	ValuesOutOfRange               uint64 // observations beyond [store.NetworkMax], which counted as that
 	Truncated, KernelDrops         uint64
 	PacketsRefused, ReadErrors     uint64
 	QueueBytes, QueueLimit         uint64 // memory that waiting datagrams take, and most that they may take
@@ -227,17 +228,20 @@ func (s *Server) Report() Report {
 func (s *Server) reportListener(l *listener) ListenerReport {
 	f := l.figures
 	r := ListenerReport{
-		ListenerInfo:   l.info(),
-		Packets:        f.packets.Total(),
-		Bytes:          f.bytes.Total(),
-		Lines:          f.lines.Total(),
-		Samples:        f.samples.Total(),
-		Applied:        f.applied.Load(),
-		Notices:        f.notices.Load(),
-		Limited:        f.limited.Load(),
-		Rejected:       make(map[string]uint64),
-		TagErrors:      f.tagErrors.Total(),
-		UnknownFields:  f.unknown.Total(),
+		ListenerInfo:  l.info(),
+		Packets:       f.packets.Total(),
+		Bytes:         f.bytes.Total(),
+		Lines:         f.lines.Total(),
+		Samples:       f.samples.Total(),
+		Applied:       f.applied.Load(),
+		Notices:       f.notices.Load(),
+		Limited:       f.limited.Load(),
+		Rejected:      make(map[string]uint64),
+		TagErrors:     f.tagErrors.Total(),
+		UnknownFields: f.unknown.Total(),
+
+		ValuesOutOfRange: f.beyond.Total(),
+
 		ReadErrors:     f.readErrors.Total(),
 		Ended:          make(map[string]uint64),
 		LinesPerPacket: f.linesPerPacket,

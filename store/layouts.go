@@ -1,6 +1,10 @@
 package store
 
-import "github.com/statsd-admin/statsd-admin/histogram"
+import (
+	"math"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+)
 
 // layoutKey tells which histograms share a layout.
 type layoutKey struct {
@@ -9,8 +13,13 @@ type layoutKey struct {
 	network bool
 }
 
-// networkScale keeps three decimals of values from network input.
-const networkScale = 1000
+// networkScale keeps six decimals of values from network input: clients that
+// measure in seconds send microseconds so, and others send as many digits.
+const networkScale = 1_000_000
+
+// NetworkMax is the largest magnitude that histograms of network input hold.
+// What is beyond it counts as that.
+const NetworkMax = float64(math.MaxInt64) / networkScale
 
 // layoutFor returns the layout for a histogram that is being created.
 // Store.mu must be held.
