@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -112,7 +113,7 @@ func (r *Resource) left(limit, current uint64) uint64 {
 	if r.budget != nil || current >= limit {
 		return 0
 	}
-	return limit - current
+	return min(limit-current, math.MaxInt64) // gauges know no more
 }
 
 // turn sets the open gauge. Whoever changes current looks at isOpen afterwards,
