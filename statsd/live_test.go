@@ -299,6 +299,15 @@ func procDrops(t *testing.T, address string) (drops uint64, ok bool) {
 	return 0, false
 }
 
+func TestStartTellsThatSeriesStay(t *testing.T) {
+	for ttl, want := range map[TTL]bool{{}: true, {Gauge: time.Hour}: false} {
+		l := newLive(t, Config{TTL: ttl})
+		if got := strings.Contains(l.log.String(), "no time to live is set"); got != want {
+			t.Errorf("%+v: it is told: %t\n%s", ttl, got, l.log)
+		}
+	}
+}
+
 func TestTruncatedDatagram(t *testing.T) {
 	dir := t.TempDir()
 	for _, address := range []string{"udp://127.0.0.1:0", "unixgram://" + dir + "/s"} {

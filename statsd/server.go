@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -151,6 +152,9 @@ func (s *Server) listen(said *[]message) error {
 		if granted > 0 {
 			l.figures.rcvbuf.Set(uint64(granted))
 		}
+	}
+	if s.cfg.TTL == (TTL{}) {
+		*said = append(*said, message{slog.LevelInfo, "statsd: series stay until they are forgotten or the process ends, since no time to live is set; gauges show the last value for ever", nil})
 	}
 	s.listeners, s.state = bound, listening
 	return nil
