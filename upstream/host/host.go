@@ -9,7 +9,8 @@ import (
 type Spec struct {
 	Address Address
 	// Additional are further addresses of the same host, in the order of preference
-	// after Address. The host is known by Address alone.
+	// after Address. The host is known by Address alone, and checked by
+	// HealthCheckAddress alone.
 	Additional []Address
 
 	Hostname string
