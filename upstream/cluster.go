@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
@@ -59,6 +60,7 @@ type environment struct {
 	knowLocal  bool
 	hooks      Hooks
 	log        *slog.Logger
+	guard      guard.Told
 	seed       uint64
 	originals  int // of a cluster, at most; negative: any number
 	transport  *transport.Factory
@@ -225,7 +227,7 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 	o := health.Config{
 		Check: *hc, Cluster: c.config.Name, Product: c.env.product, Stats: healthStats(c.scope),
 		Traffic: func() bool { return c.stats.CxTotal.Total() > 0 },
-		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone,
+		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone, Recovered: c.env.guard,
 		ProtocolError: c.stats.CxProtocolError.Inc,
 		IsLocal: func(err error) bool {
 			var failed *transport.Error
@@ -414,7 +416,10 @@ func (c *Cluster) start(done func()) error {
 	c.onReady = append(c.onReady, done)
 	// close waits for what runs once it has set closed, so nothing may be added after.
 	if c.detector != nil {
-		c.running.Go(func() { _ = c.detector.Run(c.ctx) })
+		c.running.Go(func() {
+			for !c.env.guard.Run("outlier detection", func() { _ = c.detector.Run(c.ctx) }) { // it begins with a wait
+			}
+		})
 	}
 	c.mu.Unlock()
 	c.dialer.Follow(func() { c.discover(a) })
@@ -430,11 +435,18 @@ func (c *Cluster) discover(a *Assignment) {
 	}
 	switch {
 	case c.source != nil:
-		c.running.Go(func() { c.source.Run(c.ctx, c) })
+		c.running.Go(func() {
+			if !c.env.guard.Run("source of hosts", func() { c.source.Run(c.ctx, c) }) {
+				c.DiscoveryDone() // others wait for the cluster
+			}
+		})
 		c.mu.Unlock()
 		return
 	case c.original != nil:
-		c.running.Go(c.sweep)
+		c.running.Go(func() {
+			for !c.env.guard.Run("removal of hosts", c.sweep) { // it begins with a wait
+			}
+		})
 		c.mu.Unlock()
 	default:
 		c.running.Add(1) // until the hosts are told of

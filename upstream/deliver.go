@@ -143,7 +143,7 @@ func (c *Cluster) scheduleLocked(p int, membership bool) {
 // held.
 func (c *Cluster) mergeLaterLocked(p int, window time.Duration) {
 	var t *time.Timer
-	t = time.AfterFunc(window, func() {
+	deliver := func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		d := &c.deliveries[p]
@@ -154,7 +154,8 @@ func (c *Cluster) mergeLaterLocked(p int, window time.Duration) {
 		d.last = time.Now()
 		c.env.manager.updatedViaMerge.Inc()
 		c.deliverLocked(p)
-	})
+	}
+	t = time.AfterFunc(window, func() { c.env.guard.Run("merged updates", deliver) })
 	c.deliveries[p].timer = t
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -83,6 +84,10 @@ type Config struct {
 	OutlierLog io.Writer
 
 	Hooks Hooks
+	// Recovered is told of each panic in what runs beside the callers: sources of
+	// hosts, health checks, outlier detection, and the hooks that they call. Only
+	// what was done at that moment ends. Nil logs it.
+	Recovered func(where string, v any)
 }
 
 // managerStats are named "cluster_manager.…".
@@ -173,6 +178,11 @@ func New(c Config) *Manager {
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
 	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog
 	m.env.log, m.env.seed = c.Logger, c.Seed
+	if m.env.guard = c.Recovered; c.Recovered == nil {
+		m.env.guard = func(where string, v any) {
+			c.Logger.Error("recovered from a panic", "where", where, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+		}
+	}
 	if m.env.originals = c.OriginalHosts; c.OriginalHosts == 0 {
 		m.env.originals = defaultOriginalHosts
 	}

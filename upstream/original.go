@@ -41,16 +41,19 @@ func (c *Cluster) addOriginal(h *host.Host) {
 	if wait := originalsEvery - time.Since(o.shown); wait <= 0 {
 		c.showOriginalsLocked()
 	} else if o.timer == nil {
-		o.timer = time.AfterFunc(wait, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if !c.closed {
-				c.showOriginalsLocked()
-			}
-		})
+		o.timer = time.AfterFunc(wait, func() { c.env.guard.Run("new hosts", c.showOriginals) })
 	}
 	c.mu.Unlock()
 	c.hostsChanged([]*host.Host{h}, nil)
+}
+
+// showOriginals shows the hosts there are.
+func (c *Cluster) showOriginals() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.showOriginalsLocked()
+	}
 }
 
 // showOriginalsLocked shows the hosts there are. c.mu is held.

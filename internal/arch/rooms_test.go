@@ -61,6 +61,7 @@ func rooms() []room {
 		{"internal/dirwatch", nil},
 		{"internal/fingerprint", nil},
 		{"internal/golden", nil},
+		{"internal/guard", nil},
 		{"internal/invariants", nil},
 		{"internal/logfile", nil},
 		{"internal/match", nil},
@@ -75,7 +76,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/accept", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
+	return []string{"internal/accept", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
 }
 
 // testOnly lists rooms that only test files import.

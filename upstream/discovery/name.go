@@ -2,12 +2,14 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -111,6 +113,21 @@ func (n *name) log() *slog.Logger {
 	return n.s.c.Logger.With("cluster", n.c.Name, "name", n.endpoint.Address.Host)
 }
 
+// update looks the name up once and gives a good answer to take, which returns
+// the TTL that counts.
+func (n *name) update(ctx context.Context, take func([]Record) time.Duration) (ttl time.Duration, err error) {
+	ok := guard.Told(n.s.c.Recovered).Run("look-up of a name", func() {
+		var records []Record
+		if records, err = n.lookup(ctx); err == nil && ctx.Err() == nil {
+			ttl = take(records)
+		}
+	})
+	if !ok {
+		err = errors.New("discovery: panic during the look-up")
+	}
+	return ttl, err
+}
+
 // follow looks the name up until ctx is done. take is given each good answer and
 // returns the TTL that counts.
 func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) {
@@ -125,7 +142,7 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 		case <-wait.C:
 		}
 		stats.UpdateAttempt.Inc()
-		records, err := n.lookup(ctx)
+		ttl, err := n.update(ctx, take)
 		if ctx.Err() != nil {
 			return // what was found out says nothing any more
 		}
@@ -142,7 +159,7 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 				log.Info("name is resolved again")
 			}
 			failing = false
-			wait.Reset(n.succeeded(take(records)))
+			wait.Reset(n.succeeded(ttl))
 		}
 		c.DiscoveryDone()
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -114,6 +115,9 @@ type Config struct {
 	// Log is told of what is worth a line in a log of events, in order and
 	// without a lock held. Nil tells nobody.
 	Log func(Event)
+	// Recovered is told of each panic in a check, and of Done and Log. The check
+	// says nothing about its host then. Nil tells nobody.
+	Recovered func(where string, v any)
 }
 
 // Checker checks the hosts of a cluster. All methods are safe for concurrent
@@ -127,6 +131,9 @@ type Checker struct {
 	closed   bool
 	running  sync.WaitGroup // checks under way
 }
+
+// guard tells of panics.
+func (k *Checker) guard() guard.Told { return k.c.Recovered }
 
 // New returns a checker that checks nobody yet.
 func New(c Config) (*Checker, error) {

@@ -56,7 +56,7 @@ func (s *session) stop() {
 	s.countedHealthy, s.countedDegraded = false, false
 	s.mu.Unlock()
 	if idle {
-		s.prober.Close()
+		s.close()
 	}
 }
 
@@ -76,7 +76,8 @@ func (s *session) check() {
 	defer s.k.running.Done()
 
 	s.k.c.Stats.Attempt.Inc()
-	o := s.prober.Probe(ctx)
+	o := Outcome{Kind: Local}
+	s.k.guard().Run("health check", func() { o = s.prober.Probe(ctx) })
 	if o.Kind == Network && ctx.Err() == context.DeadlineExceeded {
 		o.Kind = Timeout
 	}
@@ -84,7 +85,7 @@ func (s *session) check() {
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
-		s.prober.Close()
+		s.close()
 		return
 	}
 	t, events := s.apply(o)
@@ -94,7 +95,7 @@ func (s *session) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		s.prober.Close()
+		s.close()
 		return
 	}
 	s.cancel = nil
@@ -118,12 +119,17 @@ func (s *session) passive() {
 	s.tell(Report{s.host, o, t}, events)
 }
 
+// close closes the prober.
+func (s *session) close() { s.k.guard().Run("end of health checks", s.prober.Close) }
+
 // tell tells everybody of a completed check.
 func (s *session) tell(r Report, events []Event) {
-	s.k.c.Done(r)
-	for _, e := range events {
-		s.k.c.Log(e)
-	}
+	s.k.guard().Run("what follows a health check", func() {
+		s.k.c.Done(r)
+		for _, e := range events {
+			s.k.c.Log(e)
+		}
+	})
 }
 
 // apply changes counts and flags by an outcome. s.mu is held.

@@ -1,0 +1,44 @@
+package discovery
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream"
+)
+
+// jumpy panics now and then.
+type jumpy struct {
+	*book
+	calls int
+}
+
+func (j *jumpy) Lookup(ctx context.Context, q Query) ([]Record, error) {
+	if j.calls++; j.calls%2 == 1 {
+		panic("boom")
+	}
+	return j.book.Lookup(ctx, q)
+}
+
+// TestSec_24_ResolverPanics: a look-up that panics has failed; the next one is
+// made as after any failure.
+func TestSec_24_ResolverPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		b.put("a.example", "10.0.0.1")
+		told := 0
+		r := start(t, Config{Resolver: &jumpy{book: b}, Recovered: func(where string, v any) {
+			if told++; where != "look-up of a name" || v != "boom" {
+				t.Errorf("told of %s: %v", where, v)
+			}
+		}}, cluster("STRICT_DNS", "dns_refresh_rate: 10s\ndns_failure_refresh_rate: {base_interval: 1s, max_interval: 1s}", "a.example:80"), upstream.Hooks{})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		r.check(map[string]uint64{"update_attempt": 2, "update_failure": 1, "update_success": 1, "membership_total": 1})
+		if told != 1 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}
