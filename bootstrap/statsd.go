@@ -288,6 +288,9 @@ func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
 	if l.Network == "" {
 		return
 	}
+	if strings.HasPrefix(l.Address, "tls://") && l.TLS == nil {
+		d.errorf(seen["address"], join(path, "address"), "tls:// needs the field tls: {certificate_chain, private_key}")
+	}
 	for name, networks := range listenerFields {
 		if at, ok := seen[name]; ok && !slices.Contains(networks, l.Network) {
 			d.errorf(at, join(path, name), "has no meaning for %s; only for %s", l.Network, words(networks))
@@ -311,7 +314,7 @@ func (t *StatsDTLS) set(d *decoder, n *yaml.Node, path string) {
 // setAddress reads network://host:port or network:///path.
 func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 	bad := func(reason string) {
-		d.errorf(n, path, "%s is not a listener address: %s; want udp://[host]:port, tcp://[host]:port, unixgram:///path, unixstream:///path or unixlines:///path",
+		d.errorf(n, path, "%s is not a listener address: %s; want udp://[host]:port, tcp://[host]:port, tls://[host]:port, unixgram:///path, unixstream:///path or unixlines:///path",
 			d.show(n, path), reason)
 	}
 	if n.Kind != yaml.ScalarNode {
@@ -324,9 +327,8 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 	case !ok:
 		bad("no ://")
 		return
-	case network == "tls":
-		d.errorf(n, path, "tls:// is not a network; use tcp:// with the field tls")
-		return
+	case network == "tls": // says at a glance that the field tls is there
+		network = "tcp"
 	}
 	if base := strings.TrimRight(network, "46"); len(network)-len(base) == 1 && (base == "udp" || base == "tcp") {
 		network, l.IP = base, network[3:]

@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
@@ -116,5 +119,34 @@ func TestExplainedSeriesAreScraped(t *testing.T) {
 				t.Log(scrape)
 			}
 		})
+	}
+}
+
+// TestStatsDOverTLS sends a line by TLS to listeners that are spelled both ways.
+func TestStatsDOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	root := x509.NewCertPool()
+	root.AddCert(pair(t, dir, 1, time.Now().Add(time.Hour)))
+	s := start(t, fromYAML(t, dir, `
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+statsd:
+  listeners:
+  - {address: "tls://127.0.0.1:0", tls: {certificate_chain: $DIR/cert.pem, private_key: $DIR/key.pem}}
+  - {address: "tcp://127.0.0.1:0", tls: {certificate_chain: $DIR/cert.pem, private_key: $DIR/key.pem}}
+`))
+	for i, l := range s.StatsD().Listeners() {
+		_, place, _ := strings.Cut(l.Address, "://")
+		conn, err := tls.Dial("tcp", place, &tls.Config{RootCAs: root, ServerName: "admin.test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("hits:3|c\n")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, l.Address, func() bool { return s.StatsD().Report().Listeners[i].Applied == 1 })
+	}
+	if got := s.get(t, "/stats?filter=^hits"); got != "hits: 6\n" {
+		t.Errorf("%q", got)
 	}
 }
