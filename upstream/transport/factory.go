@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ type Config struct {
 	// Bind is used by clusters that have no binding of their own; nil: none.
 	Bind *config.Bind
 	// ReadFile reads certificates, keys and revocation lists; nil means
-	// [os.ReadFile].
+	// [ReadFile].
 	ReadFile func(name string) ([]byte, error)
 	// Environment looks up variables that hold such data. Nil refuses them.
 	Environment func(name string) (value string, ok bool)
@@ -55,7 +54,7 @@ func New(c Config) *Factory {
 		c.Product = "proxy"
 	}
 	if c.ReadFile == nil {
-		c.ReadFile = os.ReadFile
+		c.ReadFile = ReadFile
 	}
 	if c.Environment == nil {
 		c.Environment = func(string) (string, bool) { return "", false }

@@ -336,3 +336,31 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 		t.Errorf("run: %v, want nil", err)
 	}
 }
+
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "good.pem", "good")
+	if err := os.Truncate(filepath.Join(dir, "good.pem"), 4); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "big.pem", "")
+	if err := os.Truncate(filepath.Join(dir, "big.pem"), 16<<20+1); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		filepath.Join(dir, "good.pem"): "good",
+		filepath.Join(dir, "none.pem"): "no such file or directory",
+		filepath.Join(dir, "big.pem"):  "more than 16777216 bytes",
+		dir:                            "not a regular file",
+		os.DevNull:                     "not a regular file",
+	} {
+		b, err := transport.ReadFile(name)
+		got := string(b)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasSuffix(got, want) || err != nil && b != nil {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
