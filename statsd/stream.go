@@ -146,11 +146,13 @@ func (s *Server) admit(l *listener, c net.Conn) {
 	l.accepter.Add(1) // who waits for the accepter waits for those that it let wait
 	l.conns.await(st, func(limit string) {
 		defer l.accepter.Done()
-		if limit != "" {
-			st.refuse(limit)
-			return
-		}
-		st.start()
+		s.guard("admission", func() {
+			if limit != "" {
+				st.refuse(limit)
+				return
+			}
+			st.start()
+		})
 	})
 }
 
