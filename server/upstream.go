@@ -110,7 +110,7 @@ func (s *Server) makeClusters() error {
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 		Obeys: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Obeys...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
-		Logs: s.events, Added: s.obsolete.note,
+		Logs: s.events, Recovered: s.recovered, Added: s.obsolete.note,
 	}
 	if c.OutlierLog != "" {
 		var err error
@@ -142,6 +142,7 @@ func (s *Server) makeClusters() error {
 func (s *Server) hostSources() *discovery.Sources {
 	return discovery.New(discovery.Config{
 		Resolver: s.cfg.Clusters.Resolver, Types: s.cfg.Clusters.Types, EDS: s.control.Source, Logger: s.loggers.Logger("upstream"),
+		Recovered: s.recovered,
 	})
 }
 
@@ -150,7 +151,7 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 	c := &s.cfg.Clusters
 	cfg := xds.Config{
 		Store: s.store, Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS,
-		Product: s.cfg.Admin.Product, Logger: log,
+		Product: s.cfg.Admin.Product, Logger: log, Recovered: s.recovered,
 	}
 	if cfg.Decoder == nil {
 		cfg.Decoder = config.NewDecoder(config.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: os.ReadFile})

@@ -89,7 +89,7 @@ func BenchmarkHosts(b *testing.B) {
 		}
 		return r
 	}
-	stop := c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0))
+	stop := c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0, nil))
 	defer stop()
 	say := func() {
 		c.ads.settle()

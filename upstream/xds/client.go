@@ -55,6 +55,9 @@ type Config struct {
 	Rand func() uint64
 	// Logger takes warnings; nil discards them.
 	Logger *slog.Logger
+	// Recovered is told of each panic in what is made of an update. A stream is
+	// opened anew then, and a file is as if it had not changed. Nil tells nobody.
+	Recovered func(where string, v any)
 }
 
 // Node says who this process is.
@@ -191,7 +194,7 @@ func (c *Client) newMux(api *config.APISource, method string, delta bool, sc *st
 	}
 	return &mux{
 		method: method, delta: delta, nodeAll: !delta && !api.SetNodeOnFirstMessageOnly,
-		node: c.node, stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
+		node: c.node, guard: c.o.Recovered, stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
 		backoff: pace, log: c.log, wake: make(chan struct{}, 1),
 		open: func(ctx context.Context) (stream, error) {
 			if err := c.wait(ctx); err != nil {
@@ -286,7 +289,7 @@ func (c *Client) LayersReady() <-chan struct{} { return c.layersReady }
 // follow leads what src says of one resource, or of all, to a sink until ctx is
 // done. Statistics of a stream of its own are in sc.
 func (c *Client) follow(ctx context.Context, k kind, name string, src *config.ConfigSource, to sink, stats updateStats, sc *store.Scope) {
-	s := newSubscription(k, name, to, stats, src.InitialFetchTimeout)
+	s := newSubscription(k, name, to, stats, src.InitialFetchTimeout, c.o.Recovered)
 	defer s.answered()
 	switch src.Kind {
 	case config.SourcePath:

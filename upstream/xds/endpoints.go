@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -134,7 +135,7 @@ func (e *endpoints) expireLocked(d time.Duration) {
 	}
 	e.cl.Stats().AssignmentTimeoutReceived.Inc()
 	var t *time.Timer
-	t = time.AfterFunc(d, func() {
+	expire := func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.expiry != t { // stopped too late
@@ -143,7 +144,8 @@ func (e *endpoints) expireLocked(d time.Duration) {
 		e.expiry, e.hash = nil, 0
 		e.cl.Stats().AssignmentStale.Inc()
 		e.cl.UpdateHosts(0, &upstream.Assignment{})
-	})
+	}
+	t = time.AfterFunc(d, func() { guard.Told(e.c.o.Recovered).Run("stale assignment", expire) })
 	e.expiry = t
 }
 

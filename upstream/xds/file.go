@@ -29,7 +29,7 @@ func (c *Client) followFile(ctx context.Context, src *config.ConfigSource, s *su
 	defer c.files.leave(w)
 	s.polled = true
 	for {
-		c.readFile(src.Path, s)
+		s.guard.Run("discovery file", func() { c.readFile(src.Path, s) })
 		select {
 		case <-ctx.Done():
 			return

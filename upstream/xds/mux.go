@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -26,6 +27,7 @@ type mux struct {
 	limit   limiter
 	backoff backoff
 	log     *slog.Logger
+	guard   guard.Told
 
 	wake chan struct{} // holds one note that something is to be done
 
@@ -145,7 +147,7 @@ func (m *mux) run(ctx context.Context) {
 			}
 			continue
 		}
-		answered, err := m.session(ctx)
+		answered, err := m.guarded(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -155,6 +157,14 @@ func (m *mux) run(ctx context.Context) {
 		m.fail(err)
 		m.idle(ctx, m.backoff.next())
 	}
+}
+
+// guarded is session, in which a panic is a failure.
+func (m *mux) guarded(ctx context.Context) (answered bool, err error) {
+	if !m.guard.Run("discovery stream", func() { answered, err = m.session(ctx) }) {
+		err = errPanic
+	}
+	return answered, err
 }
 
 // wanted tells whether anything is asked for.

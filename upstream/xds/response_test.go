@@ -218,8 +218,8 @@ func FuzzResponse(f *testing.F) {
 		c.Attach(m)
 		c.ads.delta = delta
 		hosts := endpoints{c: c, cl: testCluster(t, d, st)}
-		defer c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0))()
-		defer c.ads.follow(newSubscription(endpointKind, "a", &hosts, newUpdateStats(st.Scope("x")), 0))()
+		defer c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0, nil))()
+		defer c.ads.follow(newSubscription(endpointKind, "a", &hosts, newUpdateStats(st.Scope("x")), 0, nil))()
 		for range c.ads.topics {
 			c.ads.settle()
 			c.ads.next(false)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -193,7 +193,7 @@ func scopeName(name string) string {
 
 func (f *secretFeed) run(ctx context.Context) {
 	var rotation sync.WaitGroup
-	rotation.Go(func() { f.rotate(ctx) })
+	rotation.Go(func() { guard.Told(f.c.o.Recovered).Run("files of a secret", func() { f.rotate(ctx) }) })
 	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
 	rotation.Wait()
 }
@@ -426,7 +426,7 @@ func directories(s *config.Secret) (dirs []string) {
 func digestOf(s *config.Secret) uint64 {
 	h := xxhash.New()
 	for _, name := range filesOf(s) {
-		data, err := os.ReadFile(name)
+		data, err := transport.ReadFile(name)
 		fmt.Fprintf(h, "%d %v\n", len(data), err != nil)
 		_, _ = h.Write(data)
 	}

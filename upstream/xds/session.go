@@ -41,11 +41,17 @@ func (m *mux) session(ctx context.Context) (answered bool, err error) {
 	defer m.stats.connected.Set(0)
 	m.begin()
 	var reading sync.WaitGroup
-	reading.Go(func() { s.read(ctx) })
+	reading.Go(func() {
+		if !m.guard.Run("discovery stream", func() { s.read(ctx) }) {
+			s.broken <- errPanic
+		}
+	})
+	defer func() {
+		cancel()
+		st.Close()
+		reading.Wait()
+	}()
 	err = s.speak(ctx)
-	cancel()
-	st.Close()
-	reading.Wait()
 	return s.answered, err
 }
 

@@ -1,11 +1,13 @@
 package xds
 
 import (
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -70,18 +72,19 @@ type subscription struct {
 	// who reads it counts all attempts but the first.
 	polled bool
 
+	guard guard.Told
 	start func() // the sink's started, once
 	timer *time.Timer
 }
 
 // newSubscription begins to wait for a first answer; a timeout of 0 is for ever.
-func newSubscription(k kind, name string, to sink, stats updateStats, timeout time.Duration) *subscription {
-	s := &subscription{kind: k, name: name, sink: to, stats: stats, start: sync.OnceFunc(to.started)}
+func newSubscription(k kind, name string, to sink, stats updateStats, timeout time.Duration, g guard.Told) *subscription {
+	s := &subscription{kind: k, name: name, sink: to, stats: stats, guard: g, start: sync.OnceFunc(to.started)}
 	s.stats.attempt.Inc()
 	if timeout > 0 {
 		s.timer = time.AfterFunc(timeout, func() {
 			s.stats.initTimeout.Inc()
-			s.start()
+			g.Run("late discovery", s.start)
 		})
 	}
 	return s
@@ -94,10 +97,21 @@ func (s *subscription) answered() {
 	}
 }
 
+// errPanic stands for what went wrong in a way that nobody thought of.
+var errPanic = errors.New("xds: panic")
+
+// apply puts an update in force. A panic is a mistake in it.
+func (s *subscription) apply(u *update) (changed bool, faults []fault) {
+	if !s.guard.Run("discovery update", func() { changed, faults = s.sink.apply(u) }) {
+		faults = []fault{{s.name, errPanic}}
+	}
+	return changed, faults
+}
+
 func (s *subscription) update(u *update) []fault {
 	s.answered()
 	begin := time.Now()
-	changed, faults := s.sink.apply(u)
+	changed, faults := s.apply(u)
 	if len(faults) > 0 {
 		s.stats.rejected.Inc()
 	} else {
