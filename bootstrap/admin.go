@@ -71,6 +71,8 @@ type AccessLog struct {
 	Typed bool
 	// OmitEmpty leaves out what is missing.
 	OmitEmpty bool
+	// Filter says which requests are logged. Nil: all.
+	Filter *AccessFilter
 	// Source is where it is configured; unset for access_log_path.
 	Source Raw
 }
@@ -325,7 +327,10 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	var typeName string
 	seen := d.message(n, path, []field{
 		{"name", text(&name)},
-		{"filter", absent},
+		{"filter", func(d *decoder, n *yaml.Node, path string) {
+			l.Filter = new(AccessFilter)
+			l.Filter.set(d, n, path)
+		}},
 		{"typed_config", func(d *decoder, n *yaml.Node, path string) {
 			types := make(map[string][]field, len(accessLogTypes))
 			for t, fixed := range accessLogTypes {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -60,5 +61,68 @@ func TestLostLinesAreShown(t *testing.T) {
 	}
 	if n := out.count("access logs lose lines"); n == 0 || !strings.Contains(failed(), "write_dropped: 0\n") {
 		t.Errorf("%d lines of the log tell of it; %s", n, failed())
+	}
+}
+
+// TestFilteredAccessLog: filters of a file decide what is logged, and runtime
+// values change that while the server runs.
+func TestFilteredAccessLog(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, fromYAML(t, dir, `
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  access_log:
+  - name: f
+    filter:
+      and_filter:
+        filters:
+        - status_code_filter: {comparison: {op: GE, value: {default_value: 400, runtime_key: log.from}}}
+        - header_filter: {header: {name: ":path", string_match: {prefix: /READY, ignore_case: true}, invert_match: true}}
+    typed_config: {"@type": x.FileAccessLog, path: $DIR/log, format: "%REQ(:METHOD)% %REQ(:PATH)% %RESPONSE_CODE%\n"}
+`))
+	for _, path := range []string{"/ready?1", "/memory?1", "/none?1"} {
+		r.get(t, path)
+	}
+	r.post(t, "/runtime_modify?log.from=200")
+	for _, path := range []string{"/ready?2", "/memory?2", "/none?2"} {
+		r.get(t, path)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "log"))
+	want := "GET /none?1 404\nPOST /runtime_modify?log.from 200\nGET /memory?2 200\nGET /none?2 404\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
+// TestWrongAccessLogsAreNamed: what is wrong with formats and filters is told
+// with its place, all at once.
+func TestWrongAccessLogsAreNamed(t *testing.T) {
+	c, err := bootstrap.Parse("a.yaml", []byte(`admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  access_log:
+  - {name: a, typed_config: {"@type": x.StdoutAccessLog, log_format: {text_format: "%NO%"}}}
+  - {name: b, typed_config: {"@type": x.StdoutAccessLog}}
+  - name: c
+    filter: {header_filter: {header: {name: Cookie}}}
+    typed_config: {"@type": x.StdoutAccessLog}
+`), bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = server.FromBootstrap(c, server.Boot{})
+	var all *bootstrap.Errors
+	if !errors.As(err, &all) || len(all.List) != 2 {
+		t.Fatalf("%v", err)
+	}
+	for i, want := range []string{
+		`a.yaml:4:29: admin.access_log[0].typed_config: accesslog: format: operator "NO" is not one of `,
+		`a.yaml:8:19: admin.access_log[2].typed_config: accesslog: filter: header "Cookie" is never looked at`,
+	} {
+		if got := all.List[i].Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

@@ -84,8 +84,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		}
 		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
 	}
-	cfg.AccessLogs = accessLogs(c, boot)
-	if err := checkAccessLogs(c, cfg.AccessLogs); err != nil {
+	if cfg.AccessLogs, err = accessLogs(c, boot); err != nil {
 		return Config{}, err
 	}
 	cfg.HealthListeners = healthListeners(c, boot, cfg.ServiceCluster)

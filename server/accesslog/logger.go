@@ -23,6 +23,10 @@ type Config struct {
 	Typed bool
 	// OmitEmpty, for JSON, leaves out members whose values are missing.
 	OmitEmpty bool
+	// Filter says which requests are logged.
+	Filter Filter
+	// Runtime returns runtime values for Filter. Nil: there are none.
+	Runtime func(key string, byDefault uint64) uint64
 	// HeaderPrefix is what the names of own headers begin with; default
 	// "x-proxy".
 	HeaderPrefix string
@@ -37,48 +41,55 @@ const defaultFlushBytes = 64 << 10
 type Logger struct {
 	pieces []piece
 	json   *node // in place of pieces
+	keep   func(e *Entry) bool
 	file   *logfile.File
 	lines  sync.Pool // *[]byte
 }
 
-// Check says what is wrong with the format, if anything is.
+// Check says what is wrong with the format or the filter, if anything is.
 func Check(cfg Config) error {
-	_, _, err := compileBoth(&cfg)
+	_, err := prepare(&cfg)
 	return err
 }
 
-// compileBoth compiles the format of lines of text and the one of lines of JSON,
-// which is nil if there is none.
-func compileBoth(cfg *Config) ([]piece, *node, error) {
-	pieces, err := compile(cmp.Or(cfg.Format, DefaultFormat(cmp.Or(cfg.HeaderPrefix, "x-proxy"))))
-	if err != nil {
-		return nil, nil, err
+// prepare returns a logger without a file.
+func prepare(cfg *Config) (l *Logger, err error) {
+	l = new(Logger)
+	if l.pieces, err = compile(cmp.Or(cfg.Format, DefaultFormat(cmp.Or(cfg.HeaderPrefix, "x-proxy")))); err != nil {
+		return nil, err
 	}
-	root, err := compileJSON(cfg)
-	return pieces, root, err
+	if l.json, err = compileJSON(cfg); err != nil {
+		return nil, err
+	}
+	l.keep, err = cfg.Filter.compile(cfg.Runtime)
+	return l, err
 }
 
-// New opens the file. The error says what is wrong with the path or the format.
+// New opens the file. The error says what is wrong with the path, the format or
+// the filter.
 func New(cfg Config) (*Logger, error) {
 	if cfg.FlushBytes <= 0 {
 		cfg.FlushBytes = defaultFlushBytes
 	}
-	pieces, root, err := compileBoth(&cfg)
+	l, err := prepare(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	file, err := logfile.Open(cfg.Path, logfile.Options{FlushBytes: cfg.FlushBytes, FlushInterval: cfg.FlushInterval})
+	l.file, err = logfile.Open(cfg.Path, logfile.Options{FlushBytes: cfg.FlushBytes, FlushInterval: cfg.FlushInterval})
 	if err != nil {
 		return nil, err
 	}
-	l := &Logger{pieces: pieces, json: root, file: file}
 	l.lines.New = func() any { return new([]byte) }
 	return l, nil
 }
 
-// Log writes one line of at most 8 KiB. A line that finds the buffer full, as
-// behind a disk that hangs, is dropped and counted. e is not kept.
+// Log writes one line of at most 8 KiB if the filter lets e pass. A line that
+// finds the buffer full, as behind a disk that hangs, is dropped and counted. e is
+// not kept.
 func (l *Logger) Log(e *Entry) {
+	if !l.keep(e) {
+		return
+	}
 	buffer := l.lines.Get().(*[]byte)
 	line := (*buffer)[:0]
 	if l.json != nil {

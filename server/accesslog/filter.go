@@ -1,0 +1,122 @@
+package accesslog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Filter says which requests are logged: those that pass all that is set. The
+// zero value lets all pass.
+type Filter struct {
+	Status   *Comparison // of the status of the answer
+	Duration *Comparison // of the milliseconds that the answer took
+	Header   *HeaderTest // of the request
+	And      []Filter    // all of them
+	Or       []Filter    // any of them; none are no test
+}
+
+// runtimeValue returns the runtime value of a key.
+type runtimeValue = func(key string, byDefault uint64) uint64
+
+// Comparison compares a number with Value, or with the runtime value of a key if
+// there is one when a request is logged.
+type Comparison struct {
+	Op         Op
+	Value      uint64
+	RuntimeKey string // empty: none
+}
+
+// Op says how numbers are compared.
+type Op uint8
+
+// The comparisons.
+const (
+	Equal Op = iota
+	GreaterOrEqual
+	LessOrEqual
+	NotEqual
+)
+
+// passes compares n.
+func (c *Comparison) passes(n uint64, runtime runtimeValue) bool {
+	value := c.Value
+	if c.RuntimeKey != "" && runtime != nil {
+		value = runtime(c.RuntimeKey, value)
+	}
+	switch c.Op {
+	case GreaterOrEqual:
+		return n >= value
+	case LessOrEqual:
+		return n <= value
+	case NotEqual:
+		return n != value
+	}
+	return n == value
+}
+
+// HeaderTest tests a header field. A field that is empty is one that is not
+// there.
+type HeaderTest struct {
+	// Name is that of the field, or :method, :path, :authority or :scheme.
+	Name string
+	// Match tests the value; nil: only whether the field is there counts. A
+	// field that is not there does not pass, whatever Invert says, unless
+	// MissingIsEmpty is set.
+	Match          func(value string) bool
+	Absent         bool // without Match: the field must not be there
+	Invert         bool
+	MissingIsEmpty bool
+}
+
+func (h *HeaderTest) passes(value string) bool {
+	switch {
+	case h.Match == nil:
+		return (value == "") == h.Absent != h.Invert
+	case value == "" && !h.MissingIsEmpty:
+		return false
+	}
+	return h.Match(value) != h.Invert
+}
+
+// compile returns f as a function. The error names a header that is never
+// looked at.
+func (f *Filter) compile(runtime runtimeValue) (func(e *Entry) bool, error) {
+	var tests []func(e *Entry) bool
+	if c := f.Status; c != nil {
+		tests = append(tests, func(e *Entry) bool { return c.passes(uint64(max(e.Status, 0)), runtime) })
+	}
+	if c := f.Duration; c != nil {
+		tests = append(tests, func(e *Entry) bool { return c.passes(uint64(max(e.Duration.Milliseconds(), 0)), runtime) })
+	}
+	if h := f.Header; h != nil {
+		if slices.Contains(secretHeaders, strings.ToLower(h.Name)) {
+			return nil, fmt.Errorf("accesslog: filter: header %q is never looked at", h.Name)
+		}
+		value := header(h.Name, false)
+		tests = append(tests, func(e *Entry) bool { return h.passes(value(e)) })
+	}
+	for i := range f.And {
+		test, err := f.And[i].compile(runtime)
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, test)
+	}
+	var either []func(e *Entry) bool
+	for i := range f.Or {
+		test, err := f.Or[i].compile(runtime)
+		if err != nil {
+			return nil, err
+		}
+		either = append(either, test)
+	}
+	if len(either) > 0 {
+		tests = append(tests, func(e *Entry) bool {
+			return slices.ContainsFunc(either, func(test func(*Entry) bool) bool { return test(e) })
+		})
+	}
+	return func(e *Entry) bool {
+		return !slices.ContainsFunc(tests, func(test func(*Entry) bool) bool { return !test(e) })
+	}, nil
+}
