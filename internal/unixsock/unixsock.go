@@ -44,7 +44,7 @@ func Listen(path string, mode fs.FileMode, group string) (*Listener, error) {
 	}
 	defer os.RemoveAll(dir)
 	temp := filepath.Join(dir, "s")
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: temp, Net: "unix"})
+	ln, err := bind(temp)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,25 @@ func Listen(path string, mode fs.FileMode, group string) (*Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// maxAddress is how long an address may be on Linux. A path that just fits has
+// no room for the name of the directory in which it is bound.
+const maxAddress = 107
+
+// bind binds a socket at a path, which may be longer than an address where the
+// system has another name for its directory.
+func bind(path string) (*net.UnixListener, error) {
+	at := path
+	if len(path) > maxAddress {
+		dir, err := os.Open(filepath.Dir(path))
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		at = fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))
+	}
+	return net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
 }
 
 // Adopt returns a listener for a socket that was bound by another process.
