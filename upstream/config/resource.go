@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -23,6 +24,9 @@ type Resource struct {
 	Version string // of the envelope; empty if it had none
 	Index   int    // its place in the response
 	TypeURL string
+	// TTL is how long the resource is good for unless the server says so again; 0
+	// is for ever. It is that of the envelope, and only of one that came as bytes.
+	TTL time.Duration
 
 	value []byte
 	node  *yaml.Node // nil: wire bytes

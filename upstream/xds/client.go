@@ -117,7 +117,7 @@ func New(o Config) (*Client, error) {
 		meta = nil
 	}
 	c.node = &corev3.Node{
-		Id: o.Node.ID, Cluster: o.Node.Cluster, Metadata: meta, ClientFeatures: o.Node.ClientFeatures,
+		Id: o.Node.ID, Cluster: o.Node.Cluster, Metadata: meta, ClientFeatures: clientFeatures(o.Node.ClientFeatures),
 		UserAgentName: o.Product, UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: o.Node.Version},
 	}
 	if l := o.Node.Locality; l != (host.Locality{}) {

@@ -93,7 +93,7 @@ func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 		}
 		s.forget(name)
 	}
-	if len(faults) == 0 || changed {
+	if !u.expired && (len(faults) == 0 || changed) {
 		m.SetVersion(oneline.Clean(u.version))
 	}
 	if u.full && !nameless {

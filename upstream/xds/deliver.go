@@ -153,12 +153,22 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 		bad[f.name] = true
 	}
 	wildcard := t.kind.service().wildcard
+	before := t.entries
 	if wildcard && r.full {
-		clear(t.entries) // a full answer needs no memory of those before
+		t.entries = make(map[string]*entry) // a full answer needs no memory of those before
 	}
+	defer m.expireNextLocked()
 	for i := range r.resources {
 		x := &r.resources[i]
-		if bad[x.Name] || x.Name == "" || heartbeat(x) {
+		if bad[x.Name] || x.Name == "" {
+			continue
+		}
+		m.expiring = m.expiring || x.TTL > 0
+		if heartbeat(x) {
+			if e := before[x.Name]; e != nil {
+				e.goodFor(x.TTL)
+				t.entries[x.Name] = e
+			}
 			continue
 		}
 		e := t.entries[x.Name]
@@ -170,6 +180,7 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 			t.entries[x.Name] = e
 		}
 		e.version = x.Version
+		e.goodFor(x.TTL)
 		if !wildcard {
 			if e.latest == nil || e.latest.TypeURL != x.TypeURL || !bytes.Equal(e.latest.Bytes(), x.Bytes()) {
 				e.latest = keep(x)

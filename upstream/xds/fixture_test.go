@@ -235,6 +235,8 @@ type answer struct {
 	version, nonce string
 	resources      []proto.Message
 	removed        []string // delta only
+	ttl            time.Duration
+	heartbeats     []string // names of resources that are only said to be there
 	raw            []*anypb.Any
 }
 
@@ -263,13 +265,40 @@ func (a *answer) encode(t testing.TB, delta bool) []byte {
 	var m proto.Message = &discoveryv3.DiscoveryResponse{
 		VersionInfo: a.version, Nonce: a.nonce, TypeUrl: a.kind.typeURL(), Resources: all, ControlPlane: plane,
 	}
+	envelope := func(name string, p *anypb.Any) *discoveryv3.Resource {
+		e := &discoveryv3.Resource{Name: name, Version: a.version, Resource: p}
+		if a.ttl > 0 {
+			e.Ttl = durationpb.New(a.ttl)
+		}
+		return e
+	}
+	if sotw, ok := m.(*discoveryv3.DiscoveryResponse); ok && a.ttl > 0 {
+		sotw.Resources = nil
+		put := func(name string, p *anypb.Any) {
+			e, err := anypb.New(envelope(name, p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sotw.Resources = append(sotw.Resources, e)
+		}
+		for _, p := range all {
+			r := config.WireResource(p.GetTypeUrl(), p.GetValue(), 0)
+			put(r.Name, p)
+		}
+		for _, name := range a.heartbeats {
+			put(name, nil)
+		}
+	}
 	if delta {
 		d := &discoveryv3.DeltaDiscoveryResponse{
 			SystemVersionInfo: a.version, Nonce: a.nonce, TypeUrl: a.kind.typeURL(), RemovedResources: a.removed, ControlPlane: plane,
 		}
 		for _, p := range all {
 			r := config.WireResource(p.GetTypeUrl(), p.GetValue(), 0)
-			d.Resources = append(d.Resources, &discoveryv3.Resource{Name: r.Name, Version: a.version, Resource: p})
+			d.Resources = append(d.Resources, envelope(r.Name, p))
+		}
+		for _, name := range a.heartbeats {
+			d.Resources = append(d.Resources, envelope(name, nil))
 		}
 		m = d
 	}

@@ -29,11 +29,13 @@ type mux struct {
 	log     *slog.Logger
 	guard   guard.Told
 
-	wake chan struct{} // holds one note that something is to be done
+	wake   chan struct{} // holds one note that something is to be done
+	expiry *time.Timer   // of the entry that expires next; the goroutine of run has it
 
 	mu     sync.Mutex // guards what follows, and what topics hold; not held while updates are applied
 	topics []*topic   // in the order in which they were first asked for
 
+	expiring  bool // some entry expires
 	newcomers bool // some entry has a latest that fresh followers were not told of
 }
 
@@ -77,6 +79,7 @@ type entry struct {
 	fresh       []*subscription  // of them those that were not told of latest yet
 	latest      *config.Resource // as accepted; nil: nothing came
 	version     string           // of the latest; empty: nothing came
+	expires     time.Time        // zero: never
 }
 
 // follow adds s until stop is called.
@@ -139,6 +142,8 @@ func (m *mux) notify() {
 
 // run follows until ctx is done. It connects once something is asked for.
 func (m *mux) run(ctx context.Context) {
+	m.expiry = stoppedTimer()
+	defer m.expiry.Stop()
 	for ctx.Err() == nil {
 		if !m.wanted() {
 			select {
@@ -203,6 +208,8 @@ func (m *mux) idle(ctx context.Context, d time.Duration) {
 			return
 		case <-t.C:
 			return
+		case <-m.expiry.C:
+			m.expire()
 		case <-m.wake:
 			m.welcome()
 		}

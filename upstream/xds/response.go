@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -20,6 +22,7 @@ const (
 type update struct {
 	full      bool // what is not in resources is gone
 	cached    bool // known since before the subscription
+	expired   bool // not the server says so, but the time that it gave is over
 	version   string
 	resources []config.Resource // each with a version
 	removed   []string
@@ -164,6 +167,7 @@ func unpackAny(data []byte, index int, version string) (r config.Resource, err e
 func unpackEnvelope(data []byte, index int, version string) (r config.Resource, err error) {
 	var name, own, typeURL string
 	var content []byte
+	var ttl durationpb.Duration
 	err = eachField(data, func(number protowire.Number, value []byte) (err error) {
 		switch number {
 		case 1:
@@ -180,10 +184,17 @@ func unpackEnvelope(data []byte, index int, version string) (r config.Resource, 
 			})
 		case 3:
 			name, err = label(value)
+		case 6:
+			if proto.Unmarshal(value, &ttl) != nil {
+				err = errMalformed
+			}
 		}
 		return err
 	})
 	r = config.WireResource(typeURL, content, index)
+	if ttl.CheckValid() == nil {
+		r.TTL = max(ttl.AsDuration(), 0)
+	}
 	if name != "" {
 		r.Name = name
 	}

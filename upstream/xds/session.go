@@ -100,6 +100,8 @@ func (s *session) speak(ctx context.Context) error {
 			s.m.settle()
 		case <-s.retry.C:
 			s.limited = false
+		case <-s.m.expiry.C:
+			s.m.expire()
 		case err := <-s.broken:
 			return err
 		case <-ctx.Done():

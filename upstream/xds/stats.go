@@ -130,6 +130,13 @@ func (s *subscription) update(u *update) []fault {
 	return faults
 }
 
+// expire puts an update in force that tells of nothing but what is over.
+func (s *subscription) expire(u *update) {
+	if changed, _ := s.apply(u); changed {
+		s.stats.reload.Inc()
+	}
+}
+
 // next counts the attempt that follows an answer.
 func (s *subscription) next() {
 	if !s.polled {

@@ -1,0 +1,135 @@
+package xds
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// TestResourcesExpire gives clusters for ten seconds: one that the server says
+// nothing more of goes, one of which it says that it is still there goes later,
+// whether the stream is up or not.
+func TestResourcesExpire(t *testing.T) {
+	for _, v := range variants {
+		for state, broken := range map[string]bool{"up": false, "broken": true} {
+			t.Run(v.name+"-"+state, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, v.delta, nil)
+					r.start()
+					s := r.open()
+					s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", ttl: 10 * time.Second, resources: []proto.Message{edsCluster("a"), edsCluster("b")}})
+					s.answer(t, answer{kind: endpointKind, version: "1", nonce: "e1", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("b", 2)}})
+					time.Sleep(5 * time.Second)
+					both := answer{kind: clusterKind, version: "1", nonce: "n2", ttl: 10 * time.Second, heartbeats: []string{"a", "b"}}
+					one := both
+					one.nonce, one.heartbeats = "n3", []string{"b"}
+					if v.delta {
+						s.answer(t, one)
+					} else { // a full answer without a would remove it
+						s.answer(t, both)
+					}
+					equal(t, "clusters", r.hosts("a")+" "+r.hosts("b"), ":1 :2")
+					if broken {
+						r.refuse.Store(true)
+						close(s.broken)
+					}
+					time.Sleep(6 * time.Second)
+					synctest.Wait()
+					want := ":1 :2"
+					if v.delta {
+						want = "- :2"
+					}
+					equal(t, "clusters", r.hosts("a")+" "+r.hosts("b"), want)
+					equal(t, "version", r.m.Version(), "1")
+					time.Sleep(5 * time.Second)
+					synctest.Wait()
+					equal(t, "clusters", r.hosts("a")+" "+r.hosts("b"), "- -")
+					equal(t, "stats", r.counts("cluster_manager.cluster_removed"), "cluster_removed=2")
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// TestExpiryEndsWithAnAnswerWithoutOne: what comes again without a time stays, and
+// what expired comes back.
+func TestExpiryEndsWithAnAnswerWithoutOne(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				give := func(nonce string, ttl time.Duration) {
+					s.answer(t, answer{kind: clusterKind, version: nonce, nonce: nonce, ttl: ttl, resources: []proto.Message{edsCluster("a")}})
+				}
+				give("1", time.Second)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				equal(t, "cluster", r.hosts("a"), "-")
+				give("2", time.Second)
+				s.answer(t, answer{kind: endpointKind, version: "1", nonce: "e1", resources: []proto.Message{endpointsOf("a", 1)}})
+				equal(t, "cluster", r.hosts("a"), ":1")
+				give("3", 0)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				equal(t, "cluster", r.hosts("a"), ":1")
+				r.stop()
+			})
+		})
+	}
+}
+
+func TestLayersExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, func(c *Config) {
+			c.CDS = nil
+			c.Layers = []Layer{{Name: "l", Source: config.ConfigSource{Kind: config.SourceADS}}}
+		})
+		r.start()
+		s := r.open()
+		s.says()
+		values, err := structpb.NewStruct(map[string]any{"k": 1.0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.answer(t, answer{kind: layerKind, version: "1", nonce: "1", ttl: time.Second, resources: []proto.Message{&runtimev3.Runtime{Name: "l", Layer: values}}})
+		size := func() int {
+			got, _ := r.layers.Load("l")
+			m, _ := got.(map[string]any)
+			return len(m)
+		}
+		if n := size(); n != 1 {
+			t.Errorf("%d values", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := size(); n != 0 {
+			t.Errorf("%d values after their time", n)
+		}
+		r.stop()
+	})
+}
+
+func TestServersKnowThatResourcesExpire(t *testing.T) {
+	for _, given := range [][]string{nil, {"x"}, {ttlFeature}} {
+		want := 1
+		if len(given) > 0 && given[0] == "x" {
+			want = 2
+		}
+		if got := clientFeatures(given); len(got) != want || got[len(got)-1] != ttlFeature {
+			t.Errorf("%q: %q", given, got)
+		}
+	}
+	if _, err := unpackEnvelope([]byte{6<<3 | 2, 1, 0xff}, 0, ""); !errors.Is(err, errMalformed) {
+		t.Errorf("a time that is none: %v", err)
+	}
+}
