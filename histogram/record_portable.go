@@ -1,9 +1,10 @@
-//go:build !amd64 || race || purego
+//go:build !amd64 || race || msan || asan || purego
 
 package histogram
 
 // This file is the twin of record_fast.go, with nothing but atomics: for the
-// race detector, for other processors and for builds with the tag purego.
+// race detector and the sanitizers, for other processors and for builds with
+// the tag purego.
 
 func (h *Histogram) record(v int64) { h.recordShared(v, 1) }
 

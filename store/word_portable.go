@@ -1,4 +1,4 @@
-//go:build !amd64 || race || purego
+//go:build !amd64 || race || msan || asan || purego
 
 package store
 
@@ -8,7 +8,8 @@ import (
 )
 
 // This file is the twin of word_fast.go, with nothing but atomics: for the
-// race detector, for other processors and for builds with the tag purego.
+// race detector and the sanitizers, for other processors and for builds with
+// the tag purego.
 
 // word is the memory of one counter or gauge. Its zero value is not usable
 // outside a page.

@@ -14,6 +14,6 @@
 // Other slots may read such words at any time with atomic loads. That is sound
 // where an aligned 64-bit store is one instruction and stores become visible
 // in program order, so the trick is compiled in for amd64 only. Everywhere
-// else, under the race detector and with the build tag purego, Enabled is
-// false and callers use atomics.
+// else, under the race detector and the sanitizers, and with the build tag
+// purego, Enabled is false and callers use atomics.
 package percpu
