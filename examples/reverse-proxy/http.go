@@ -276,8 +276,11 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 	} else {
 		longest = 0
 	}
-	pool := r.proxy.pools.of(cl, o.host, r.priority(), r.proxy.serves)
-	c, err := pool.get(until)
+	pool, err := r.proxy.pools.of(cl, o.host, r.priority(), r.proxy.serves)
+	var c *client
+	if err == nil {
+		c, err = pool.get(until)
+	}
 	if err != nil {
 		o.retry = !errors.Is(err, upstream.ErrOverflow)
 		switch late := errors.Is(err, context.DeadlineExceeded); {
@@ -306,7 +309,7 @@ func (x *exchange) try(deadline time.Time) (o outcome) {
 		x.judge(&o, err, until == deadline, longest > 0)
 		// The host may have done what it was sent, and not everything may be done twice.
 		o.retry = o.retry && (!c.sent || idempotent(x.ctx.Method()))
-		pool.discard(c)
+		pool.put(c, false)
 		c.End()
 		return o
 	}

@@ -40,18 +40,46 @@ type poolKey struct {
 }
 
 // of returns the pool of a host. serves tells whether the cluster and the host are
-// in use.
-func (ps *pools) of(c *upstream.Cluster, h *host.Host, p upstream.Priority, serves func(*upstream.Cluster, *host.Host) bool) *pool {
+// in use. If a circuit breaker allows no further pool, one that nobody uses goes.
+func (ps *pools) of(c *upstream.Cluster, h *host.Host, p upstream.Priority, serves func(*upstream.Cluster, *host.Host) bool) (*pool, error) {
 	key := poolKey{h, p}
 	if v, ok := ps.byHost.Load(key); ok {
-		return v.(*pool)
+		return v.(*pool), nil
 	}
+	breaker := &c.Breakers(p).Pools
+	if breaker.Current() >= breaker.Max() && !ps.dropUnused(c, p) && !breaker.CanTake() {
+		return nil, upstream.ErrOverflow
+	}
+	breaker.Take()
 	v, old := ps.byHost.LoadOrStore(key, &pool{cluster: c, host: h, priority: p})
-	if !old && !serves(c, h) { // it went since it was picked, and is not told of again
-		ps.byHost.Delete(key)
-		v.(*pool).drain()
+	if old {
+		breaker.Release()
+	} else if !serves(c, h) { // it went since it was picked, and is not told of again
+		ps.drop(key, v.(*pool))
 	}
-	return v.(*pool)
+	return v.(*pool), nil
+}
+
+// drop drops a pool. It lives on as long as somebody uses it.
+func (ps *pools) drop(key any, p *pool) {
+	if ps.byHost.CompareAndDelete(key, p) {
+		p.cluster.Breakers(p.priority).Pools.Release()
+		p.drain()
+	}
+}
+
+// dropUnused drops a pool of a cluster that nobody uses, and tells whether there
+// was one.
+func (ps *pools) dropUnused(c *upstream.Cluster, pr upstream.Priority) (dropped bool) {
+	ps.byHost.Range(func(key, v any) bool {
+		p := v.(*pool)
+		if p.cluster == c && p.priority == pr && p.unused() {
+			ps.drop(key, p)
+			dropped = true
+		}
+		return !dropped
+	})
+	return dropped
 }
 
 // drain drops the pools of a host, or of all hosts of a cluster if h is nil, or
@@ -60,8 +88,7 @@ func (ps *pools) drain(c *upstream.Cluster, h *host.Host) {
 	ps.byHost.Range(func(key, v any) bool {
 		p := v.(*pool)
 		if (h == nil || h == p.host) && (c == nil || c == p.cluster) {
-			ps.byHost.Delete(key)
-			p.drain()
+			ps.drop(key, p)
 		}
 		return true
 	})
@@ -74,6 +101,7 @@ type pool struct {
 	priority upstream.Priority
 
 	mu       sync.Mutex
+	users    int            // requests that have a connection, or ask for one
 	idle     []*client      // the one used last is at the end
 	waiting  []chan *client // given a connection, or nil to try and make one
 	tending  bool           // a timer looks after idle
@@ -81,8 +109,30 @@ type pool struct {
 }
 
 // get returns a connection, one that is idle if there is any. If circuit breakers
-// allow no further connection it waits for one until the deadline.
+// allow no further connection it waits for one until the deadline. What it returns
+// is to be put back.
 func (p *pool) get(deadline time.Time) (*client, error) {
+	p.use(1)
+	c, err := p.take(deadline)
+	if err != nil {
+		p.use(-1)
+	}
+	return c, err
+}
+
+func (p *pool) use(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users += n
+}
+
+func (p *pool) unused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.users == 0
+}
+
+func (p *pool) take(deadline time.Time) (*client, error) {
 	if c := p.takeIdle(); c != nil {
 		return c, nil
 	}
@@ -166,6 +216,7 @@ func (p *pool) takeIdle() *client {
 // put takes back a connection after a request. One that cannot be used again is
 // closed.
 func (p *pool) put(c *client, reusable bool) {
+	defer p.use(-1)
 	if !reusable || !c.Reusable() {
 		p.discard(c)
 		return

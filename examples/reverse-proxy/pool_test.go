@@ -68,7 +68,13 @@ func TestNoPoolIsKeptOfAHostThatIsGone(t *testing.T) {
 	r := start(t, static("", b), web(Route{}))
 	c, h := r.cluster(), r.host(b.address())
 	gone := host.New(host.Spec{Address: h.Address()})
-	of := func(h *host.Host) *pool { return r.pools.of(c, h, upstream.DefaultPriority, r.serves) }
+	of := func(h *host.Host) *pool {
+		p, err := r.pools.of(c, h, upstream.DefaultPriority, r.serves)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
 	p := of(gone)
 	if of(gone) == p {
 		t.Error("the pool of a host that the cluster does not have is kept")
@@ -82,4 +88,35 @@ func TestNoPoolIsKeptOfAHostThatIsGone(t *testing.T) {
 	if p = of(h); of(h) != p {
 		t.Error("the pool of a host of the cluster is not kept")
 	}
+}
+
+// TestPoolsAreLimited has two hosts and one pool: it goes to the other host as long as
+// no request uses it.
+func TestPoolsAreLimited(t *testing.T) {
+	one, two := newBackend(t, "127.0.0.1:0"), newBackend(t, "127.0.0.1:0")
+	release := make(chan struct{})
+	r := start(t, static("circuit_breakers: {thresholds: [{max_connection_pools: 1, track_remaining: true}]}", one, two), web(Route{Timeout: Duration(25 * time.Second)}))
+	for i := range 4 { // round robin
+		if code, _, _ := r.get(); code != 200 {
+			t.Errorf("request %d: answer %d, want 200", i, code)
+		}
+	}
+	r.want(map[string]int{
+		"upstream_cx_total": 4, "upstream_cx_active": 1, "upstream_cx_pool_overflow": 0,
+		"circuit_breakers.default.cx_pool_open": 1, "circuit_breakers.default.remaining_cx_pools": 0,
+	})
+	one.does(func(http.ResponseWriter, *http.Request) { <-release })
+	answers := make(chan int, 1)
+	go func() { code, _, _ := r.get(); answers <- code }()
+	eventually(t, "one is in flight", func() bool { return one.requests.Load() == 3 })
+	if code, _, _ := r.get(); code != 503 {
+		t.Errorf("answer %d while the pool is in use, want 503", code)
+	}
+	close(release)
+	if code := <-answers; code != 200 {
+		t.Errorf("answer %d, want 200", code)
+	}
+	r.want(map[string]int{"upstream_cx_total": 5, "upstream_cx_pool_overflow": 1})
+	r.drain(r.cluster(), nil)
+	r.want(map[string]int{"circuit_breakers.default.cx_pool_open": 0, "circuit_breakers.default.remaining_cx_pools": 1})
 }
