@@ -239,6 +239,9 @@ func (s *Store) overflowed(k Kind) error {
 	c := s.overflow[k]
 	if c == nil {
 		full := "server.stats_overflow." + name
+		if s.reject != nil && s.reject(full) {
+			return ErrLimit
+		}
 		h := s.lookup.hash(false, full)
 		b, i, ok := s.find(h, false, full)
 		if !ok {

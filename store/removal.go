@@ -56,6 +56,7 @@ func (s *Store) OnNetworkEnd(f func(name []byte)) {
 func (s *Store) SetReject(reject func(name string) bool) {
 	s.mu.Lock()
 	s.reject = reject
+	s.overflow = [kinds]*Counter{} // one may end here
 	if reject != nil {
 		s.killWhere(func(b *block, i int, name func() string) bool {
 			hidden := b.modes != nil && ImportMode(b.modes[i].Load()) == HiddenAccumulate

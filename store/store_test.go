@@ -218,6 +218,29 @@ func TestLimitsCountEachRefusal(t *testing.T) {
 	}
 }
 
+// TestMatcherHoldsForOverflows: not even what counts the refusals is there if it
+// is rejected, and it is there again when it is not any more.
+func TestMatcherHoldsForOverflows(t *testing.T) {
+	own := func(n string) bool { return strings.HasPrefix(n, "server.") }
+	st := store.New(store.Options{Reject: own})
+	none := 0
+	sc := st.Scope("lim", store.ScopeOptions{MaxCounters: &none})
+	sc.Counter("a")
+	equal(t, names(st, store.Scalars), nil)
+	st.SetReject(nil)
+	sc.Counter("b")
+	equal(t, names(st, store.Scalars), []string{"server.stats_overflow.counter"})
+	st.SetReject(own)
+	sc.Counter("c")
+	equal(t, names(st, store.Scalars), nil)
+	st.SetReject(nil)
+	sc.Counter("d")
+	sc.Counter("e")
+	if got := st.Root().Counter("server.stats_overflow.counter").Value(); got != 2 {
+		t.Errorf("the overflow counter that came back counts %d, want 2", got)
+	}
+}
+
 func TestMatcherRejectsAndRemoves(t *testing.T) {
 	bad := func(n string) bool { return strings.HasPrefix(n, "bad.") }
 	st := store.New(store.Options{Reject: bad})
