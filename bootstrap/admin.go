@@ -397,7 +397,6 @@ func (l *AccessLog) setFormat(d *decoder, n *yaml.Node, path string) {
 }
 
 func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
-	const short, long = time.Millisecond, 24 * time.Hour
 	d.message(n, path, []field{
 		{"header_bytes", limit(&l.HeaderBytes)},
 		{"target_bytes", limit(&l.TargetBytes)},
@@ -407,18 +406,18 @@ func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"query_value_bytes", limit(&l.QueryValueBytes)},
 		{"connections", limit(&l.Connections)},
 		{"connections_per_address", limit(&l.ConnectionsPerAddress)},
-		{"read_timeout", period(&l.ReadTimeout, short, long)},
-		{"idle_timeout", period(&l.IdleTimeout, short, long)},
-		{"stream_stall", period(&l.StreamStall, short, long)},
-		{"response_time", period(&l.ResponseTime, short, long)},
-		{"shutdown_time", period(&l.ShutdownTime, short, long)},
+		{"read_timeout", timeLimit(&l.ReadTimeout)},
+		{"idle_timeout", timeLimit(&l.IdleTimeout)},
+		{"stream_stall", timeLimit(&l.StreamStall)},
+		{"response_time", timeLimit(&l.ResponseTime)},
+		{"shutdown_time", timeLimit(&l.ShutdownTime)},
 		{"heavy_running", limit(&l.HeavyRunning)},
 		{"heavy_waiting", limit(&l.HeavyWaiting)},
-		{"heavy_wait", period(&l.HeavyWait, short, long)},
+		{"heavy_wait", timeLimit(&l.HeavyWait)},
 		{"compressors", limit(&l.Compressors)},
 		{"regex_bytes", limit(&l.RegexBytes)},
 		{"regex_program", limit(&l.RegexProgram)},
-		{"regex_budget", period(&l.RegexBudget, short, long)},
+		{"regex_budget", timeLimit(&l.RegexBudget)},
 		{"regex_parallel", limit(&l.RegexParallel)},
 		{"circuit_streams", limit(&l.CircuitStreams)},
 		{"delta_streams", limit(&l.DeltaStreams)},

@@ -321,6 +321,19 @@ func period(to *time.Duration, lowest, highest time.Duration) setter {
 	}
 }
 
+// timeLimit decodes a limit in time; a negative one is none.
+func timeLimit(to *time.Duration) setter {
+	bounded := period(to, time.Millisecond, 24*time.Hour)
+	return func(d *decoder, n *yaml.Node, path string) {
+		if v, err := time.ParseDuration(n.Value); n.Kind == yaml.ScalarNode && (n.Value == "-1" || err == nil && v < 0) {
+			*to = -1
+			d.warnf(n, path, "no limit")
+			return
+		}
+		bounded(d, n, path)
+	}
+}
+
 // span tells the allowed range of a duration.
 func span(lowest, highest time.Duration) string {
 	if highest == forever {

@@ -1,0 +1,53 @@
+package bootstrap
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// adminLimits are the names of all limits of the administration port.
+func adminLimits(t *testing.T) []string {
+	t.Helper()
+	_, err := Parse("a.yaml", []byte("admin: {limits: {nothing: 1}}"), Options{})
+	if err == nil {
+		t.Fatal("a limit that there is not")
+	}
+	_, allowed, _ := strings.Cut(err.Error(), "allowed: ")
+	names := strings.Split(allowed, ", ")
+	if want := reflect.TypeFor[AdminLimits]().NumField(); len(names) != want {
+		t.Fatalf("%d names for %d limits: %q", len(names), want, names)
+	}
+	return names
+}
+
+// TestNegativeLimitsAreNone sets each limit to -1: there is none then, and a
+// warning says so. 0 is a mistake, since it is neither none nor the default.
+func TestNegativeLimitsAreNone(t *testing.T) {
+	names := adminLimits(t)
+	text := "admin:\n  limits:\n"
+	for i, name := range names {
+		value := "-1"
+		if i%2 == 0 && (strings.HasSuffix(name, "time") || strings.HasSuffix(name, "timeout")) {
+			value = "-5s" // as any negative time
+		}
+		text += fmt.Sprintf("    %s: %s\n", name, value)
+	}
+	c := mustParse(t, text)
+	v := reflect.ValueOf(c.Admin.Limits)
+	for i := range v.NumField() {
+		if got := v.Field(i).Int(); got != -1 {
+			t.Errorf("%s is %d", v.Type().Field(i).Name, got)
+		}
+	}
+	for i, name := range names {
+		if want := fmt.Sprintf("a.yaml:%d:%d: admin.limits.%s: no limit", i+3, len(name)+7, name); !strings.Contains(strings.Join(c.Warnings, "\n"), want) {
+			t.Errorf("no warning %q", want)
+		}
+		_, err := Parse("a.yaml", []byte("admin: {limits: {"+name+": 0}}"), Options{})
+		if err == nil || !strings.Contains(err.Error(), "admin.limits."+name) {
+			t.Errorf("%s: 0: %v", name, err)
+		}
+	}
+}
