@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -124,10 +125,27 @@ func DistinctLabel(name []byte, taken [][]byte) []byte {
 func appendAlphabet(dst []byte, s string) []byte {
 	at := len(dst)
 	dst = append(dst, s...)
-	for i, c := range dst[at:] {
-		dst[at+i] = alphabet[c]
+	b := dst[at:]
+	for ; len(b) >= 8; b = b[8:] {
+		binary.LittleEndian.PutUint64(b, alphabetWord(binary.LittleEndian.Uint64(b)))
+	}
+	for i, c := range b {
+		b[i] = alphabet[c]
 	}
 	return dst
+}
+
+// alphabetWord is [alphabet] for eight bytes at once: additions to bytes below
+// 0x80 carry into no neighbour, and set the top bit of those above a bound.
+func alphabetWord(x uint64) uint64 {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	low := x &^ top
+	lower := low | 0x20*each
+	letters := (lower + (0x80-'a')*each) &^ (lower + (0x80-'z'-1)*each)
+	digits := (low + (0x80-'0')*each) &^ (low + (0x80-'9'-1)*each)
+	others := (^(letters | digits) | x) & top
+	mask := others >> 7 * 0xff
+	return x&^mask | '_'*each&mask
 }
 
 // alphabet says for each byte what stands for it in a metric name.
