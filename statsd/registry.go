@@ -438,6 +438,9 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	} else {
 		r.exposed.insert(x)
 	}
+	if full := r.fullName(w); r.cfg.Store.Has(false, full) {
+		r.clashes.add(Clash{Time: r.cfg.Now(), Name: w.name, Group: w.group.String(), Other: full, What: "own stat"})
+	}
 	r.texts.insert(x)
 	c.first = r.segmentOf(w.name)
 	r.grow(&c.first.series, 1, limitFirstSegment, r.cfg.Limits.FirstSegment)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 func TestKindConflicts(t *testing.T) {
@@ -315,6 +317,25 @@ func TestNetworkNamesNeverMeetOwnStats(t *testing.T) {
 	r.want("ingest.lines.listener.test 1", "server.live 1")
 	if own.Total() != 5 {
 		t.Errorf("the own counter is %d, want 5", own.Total())
+	}
+}
+
+// TestNamesOfOwnStatsAreListed receives names that the program has too: they are
+// stats apart, and the page says so.
+func TestNamesOfOwnStatsAreListed(t *testing.T) {
+	for _, prefix := range []string{"", "in"} {
+		r := newRig(t, Config{Prefix: prefix})
+		for _, name := range []string{"server.live", "in.server.live"} {
+			r.store.Root().Gauge(name, store.NeverImport).Set(1)
+		}
+		r.send("server.live:5|g\nserver.live:6|g\nserver.live:7|g|#a:b\nother:1|c")
+		want := Clash{Time: r.now, Name: "server.live", Group: "gauge", Other: "server.live", What: "own stat"}
+		if prefix != "" {
+			want.Other = "in.server.live"
+		}
+		if rep := r.Report(); len(rep.Clashes) != 1 || rep.Clashes[0] != want || rep.Collisions != 0 || rep.TypeConflicts != 0 {
+			t.Errorf("%+v, want %+v", rep.Clashes, want)
+		}
 	}
 }
 

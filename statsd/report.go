@@ -134,7 +134,7 @@ type Clash struct {
 	Name  string
 	Group string // kind of the later one
 	Other string // name of the earlier one, if it differs
-	What  string // what they have in common: kind, full name, exposition
+	What  string // what they have in common: kind, full name, exposition; "own stat": the name, with a stat of the program, which is another one
 }
 
 const topKept = 20

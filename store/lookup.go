@@ -80,6 +80,13 @@ func (s *Store) find(h uint64, network bool, name string) (*block, int, bool) {
 	}
 }
 
+// Has reports whether there is a stat of that full name, among those of network
+// input or among the program's own.
+func (s *Store) Has(network bool, name string) bool {
+	_, _, ok := s.find(s.lookup.hash(network, name), network, name)
+	return ok
+}
+
 // insert adds an id. Store.mu must be held.
 func (l *lookup) insert(h uint64, x id) {
 	sh := l.shard(h)
