@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -82,7 +81,7 @@ func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
 		Static: c.Clusters.Static, Secrets: c.Clusters.Secrets, Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
 		RTDS: make(map[string]xds.Layer), Environment: boot.Environment,
 		Decoder: config.NewDecoder(config.Options{
-			Product: boot.Product, V2: v2form.Messages(), ReadFile: os.ReadFile,
+			Product: boot.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile,
 			AllowUnknown: !boot.CommandLine.RejectUnknownDynamicFields,
 		}),
 	}
@@ -154,7 +153,7 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 		Product: s.cfg.Admin.Product, Logger: log, Recovered: s.recovered,
 	}
 	if cfg.Decoder == nil {
-		cfg.Decoder = config.NewDecoder(config.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: os.ReadFile})
+		cfg.Decoder = config.NewDecoder(config.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile})
 	}
 	cfg.Decoder = cfg.Decoder.WithUnknown(s.unknownFields(log))
 	if n := s.cfg.Node; n != nil {
