@@ -105,10 +105,12 @@ func TestPoolsAreLimited(t *testing.T) {
 		"upstream_cx_total": 4, "upstream_cx_active": 1, "upstream_cx_pool_overflow": 0,
 		"circuit_breakers.default.cx_pool_open": 1, "circuit_breakers.default.remaining_cx_pools": 0,
 	})
-	one.does(func(http.ResponseWriter, *http.Request) { <-release })
+	for _, b := range []*backend{one, two} { // whichever is next
+		b.does(func(http.ResponseWriter, *http.Request) { <-release })
+	}
 	answers := make(chan int, 1)
 	go func() { code, _, _ := r.get(); answers <- code }()
-	eventually(t, "one is in flight", func() bool { return one.requests.Load() == 3 })
+	eventually(t, "one is in flight", func() bool { return one.requests.Load()+two.requests.Load() == 5 })
 	if code, _, _ := r.get(); code != 503 {
 		t.Errorf("answer %d while the pool is in use, want 503", code)
 	}
