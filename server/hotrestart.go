@@ -110,7 +110,7 @@ func (h *hotRestart) join() (err error) {
 	}
 	if h.cfg.BaseIDPath != "" {
 		if err := writeFile(h.cfg.BaseIDPath, strconv.FormatUint(uint64(h.baseID.Load()), 10)); err != nil {
-			return err
+			return fmt.Errorf("server: file for the base id: %w", err)
 		}
 	}
 	if h.cfg.RestartEpoch == 0 {

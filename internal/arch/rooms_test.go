@@ -40,6 +40,7 @@ func rooms() []room {
 		{"server/configdump", []string{"store", "own/...", "internal/wire"}},
 		{"server/tap", []string{"internal/wire"}},
 		{"server/healthlistener", []string{"internal/unixsock"}},
+		{"server/hotrestart", []string{"store", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"admin", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire", "internal/unixsock"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},

@@ -6,11 +6,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
 // Config says where processes find each other. Path is required.
@@ -55,61 +55,32 @@ func (c Config) address(epoch uint32) *net.UnixAddr {
 // name.
 var ErrInUse = errors.New("the base id is in use by another server")
 
-// bind binds the socket of cfg's epoch. One in the file system is made in a
-// directory that only this user can enter, gets its mode there and is then
-// moved, so that it is never open to others. info is nil for abstract ones.
-func bind(cfg Config) (ln *net.UnixListener, info fs.FileInfo, err error) {
-	addr := cfg.address(cfg.Epoch)
-	if strings.HasPrefix(addr.Name, "@") {
-		ln, err = net.ListenUnix("unix", addr)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = ErrInUse
-		}
-		return ln, nil, err
-	}
-	if err := makeWay(addr); err != nil {
-		return nil, nil, err
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(addr.Name), ".hot-")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer os.RemoveAll(dir)
-	temp := filepath.Join(dir, "s")
-	if ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: temp, Net: "unix"}); err != nil {
-		return nil, nil, err
-	}
-	ln.SetUnlinkOnClose(false)
-	if err = os.Chmod(temp, cfg.Mode.Perm()); err == nil {
-		if err = os.Rename(temp, addr.Name); err == nil {
-			if info, err = os.Lstat(addr.Name); err == nil {
-				return ln, info, nil
-			}
-		}
-	}
-	_ = ln.Close() // nothing was accepted
-	return nil, nil, err
+// maxAddress is how long the address of a socket may be.
+const maxAddress = 107
+
+// listener is a socket where a successor asks.
+type listener interface {
+	AcceptUnix() (*net.UnixConn, error)
+	Close() error
 }
 
-// makeWay makes way at the path of a socket that nobody answers on.
-func makeWay(addr *net.UnixAddr) error {
-	info, err := os.Lstat(addr.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// bind binds the socket of cfg's epoch. One in the file system is at no moment
+// open to others, and is removed when it is closed unless another one has taken
+// its place.
+func bind(cfg Config) (listener, error) {
+	addr := cfg.address(cfg.Epoch)
+	if n := len(addr.Name); n > maxAddress {
+		return nil, fmt.Errorf("the name has %d bytes, more than the %d of an address", n, maxAddress)
 	}
-	if err != nil {
-		return err
+	var ln listener
+	var err error
+	if strings.HasPrefix(addr.Name, "@") {
+		ln, err = net.ListenUnix("unix", addr)
+	} else {
+		ln, err = unixsock.Listen(addr.Name, cfg.Mode, "")
 	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s exists and is not a socket", addr.Name)
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, unixsock.ErrInUse) {
+		err = ErrInUse
 	}
-	c, err := net.DialUnix("unix", nil, addr)
-	if err == nil {
-		_ = c.Close() // nothing was sent
-		return ErrInUse
-	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
-	}
-	return os.Remove(addr.Name)
+	return ln, err
 }

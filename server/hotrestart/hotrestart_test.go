@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -411,7 +412,14 @@ func TestNames(t *testing.T) {
 	if _, err := os.Lstat(path); err != nil {
 		t.Error("a server removed the socket of another one")
 	}
+	// What is too long for a successor is told at once.
+	for _, path := range []string{filepath.Join(dir, strings.Repeat("h", 100)), "@" + strings.Repeat("h", 100)} {
+		if _, err := Listen(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "more than the 107 of an address") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 	// A stale one is replaced, a file is not.
+	q.ln.(*unixsock.Listener).Keep()
 	q.ln.Close()
 	r, err := Listen(cfg)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"runtime/debug"
@@ -53,9 +52,8 @@ type Connection struct {
 
 // Parent waits for a successor. Make it with [Listen], then Run.
 type Parent struct {
-	cfg  Config
-	ln   *net.UnixListener
-	file fs.FileInfo // of the socket's path, nil if it has none
+	cfg Config
+	ln  listener
 
 	closing sync.Once
 
@@ -72,11 +70,11 @@ func Listen(cfg Config) (*Parent, error) {
 	if !available {
 		return nil, errors.New("hotrestart: not available on this system")
 	}
-	ln, info, err := bind(cfg)
+	ln, err := bind(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("hotrestart: base id %d, socket %s: %w", cfg.BaseID, cfg.address(cfg.Epoch).Name, err)
 	}
-	return &Parent{cfg: cfg, ln: ln, file: info}, nil
+	return &Parent{cfg: cfg, ln: ln}, nil
 }
 
 // Close ends listening and removes the socket, unless another one has taken its
@@ -84,10 +82,6 @@ func Listen(cfg Config) (*Parent, error) {
 func (p *Parent) Close() {
 	p.closing.Do(func() {
 		_ = p.ln.Close() // what waits is refused
-		path := p.cfg.address(p.cfg.Epoch).Name
-		if now, err := os.Lstat(path); p.file != nil && err == nil && os.SameFile(now, p.file) {
-			_ = os.Remove(path) // one that stays is cleared at the next start
-		}
 	})
 }
 
