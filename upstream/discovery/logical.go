@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream"
@@ -11,7 +12,9 @@ import (
 )
 
 // logical has one host for its name, whose address is the first one of the last
-// good answer. Connections that were made before stay where they are.
+// good answer. Connections that were made before stay where they are. If both
+// families are asked for, the host has the other addresses too, to be tried where
+// the first one takes no connection.
 type logical struct {
 	*name
 	host *host.Host // nil before the first answer; the goroutine of Run has it
@@ -36,25 +39,34 @@ func (l *logical) Run(ctx context.Context, c *upstream.Cluster) {
 		c.DiscoveryDone()
 	}
 	l.follow(ctx, c, func(records []Record) time.Duration {
-		l.move(c, records[0])
+		l.move(c, records)
 		return records[0].TTL
 	})
 }
 
-// move puts the host at the address of r. Its priority is 0, whatever that of
-// the endpoint is.
-func (l *logical) move(c *upstream.Cluster, r Record) {
+// move puts the host at the address of the first record. Its priority is 0, whatever
+// that of the endpoint is.
+func (l *logical) move(c *upstream.Cluster, records []Record) {
+	var more []host.Address
+	if l.c.DNS.Family == config.FamilyAll {
+		for _, r := range records[1:] {
+			a, _ := l.at(r.Addr)
+			more = append(more, a)
+		}
+	}
 	if l.host == nil {
-		c.UpdateHosts(0, l.assignment(0, []host.Spec{l.spec(r.Addr)}))
+		s := l.spec(records[0].Addr)
+		s.Additional = more
+		c.UpdateHosts(0, l.assignment(0, []host.Spec{s}))
 		if sets := c.Sets(); len(sets) > 0 && len(sets[0].Hosts) == 1 { // or the cluster is closed
 			l.host = sets[0].Hosts[0]
 		}
 		return
 	}
-	to, check := l.at(r.Addr)
-	if to == l.host.Address() {
+	to, check := l.at(records[0].Addr)
+	if now := l.host.Addresses(); to == now[0] && slices.Equal(more, now[1:]) {
 		c.Stats().UpdateNoRebuild.Inc()
 		return
 	}
-	c.MoveHost(l.host, to, check)
+	c.MoveHost(l.host, to, check, more...)
 }

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,33 @@ load_assignment:
 			t.Errorf("picked %v, %v", got, err)
 		}
 	})
+}
+
+// TestLogicalHostHasAllAddressesIfAsked follows the addresses of the host through
+// three answers.
+func TestLogicalHostHasAllAddressesIfAsked(t *testing.T) {
+	for family, want := range map[string][]string{
+		"ALL":     {"[::1]:80 10.0.0.1:80 10.0.0.2:80", "[::1]:80 10.0.0.2:80", "10.0.0.3:80"},
+		"V4_ONLY": {"[::1]:80", "[::1]:80", "10.0.0.3:80"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBook()
+			r := start(t, Config{Resolver: b}, cluster("LOGICAL_DNS", "dns_lookup_family: "+family, "a.example:80"), upstream.Hooks{})
+			for i, answer := range [][]string{{"::1", "10.0.0.1", "10.0.0.2"}, {"::1", "10.0.0.2"}, {"10.0.0.3"}} {
+				b.put("a.example", answer...)
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				var got []string
+				for _, a := range r.c.Sets()[0].Hosts[0].Addresses() {
+					got = append(got, a.String())
+				}
+				if g := strings.Join(got, " "); g != want[i] {
+					t.Errorf("%s, answer %d: %s, want %s", family, i, g, want[i])
+				}
+			}
+			r.check(map[string]uint64{"membership_change": 1, "membership_total": 1})
+		})
+	}
 }
 
 func TestLogicalTTLIsThatOfTheFirstRecord(t *testing.T) {
