@@ -124,14 +124,18 @@ func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample, befo
 
 // fullName returns the name of w in the store.
 func (r *registry) fullName(w *wanted) string {
-	parts := []string{r.full(w.name)}
+	if len(w.tags) == 0 {
+		return r.full(w.name)
+	}
+	var room [256]byte
+	b := append(room[:0], r.full(w.name)...)
 	for _, t := range w.tags {
-		parts = append(parts, t.Name)
+		b = append(append(b, '.'), t.Name...)
 		if t.Value != "" {
-			parts = append(parts, t.Value)
+			b = append(append(b, '.'), t.Value...)
 		}
 	}
-	return strings.Join(parts, ".")
+	return string(b)
 }
 
 // series returns w as the exposition writes it.
@@ -155,18 +159,31 @@ func (r *registry) series(w *wanted) string {
 // labels returns the labels that the exposition makes of tags, in their order.
 func (r *registry) labels(tgs []tags.Tag) []tags.Tag {
 	out := make([]tags.Tag, 0, len(tgs))
-	taken := make([][]byte, 0, len(tgs))
+	var room [64]byte
 	for _, t := range tgs {
-		name := store.DistinctLabel(r.naming.AppendLabel(nil, t.Name), taken)
-		taken = append(taken, name)
-		value := t.Value
-		if value == "" {
-			value = "true"
+		l := tags.Tag{Name: t.Name, Value: t.Value}
+		if b := r.naming.AppendLabel(room[:0], t.Name); string(b) != t.Name {
+			l.Name = string(b)
 		}
-		out = append(out, tags.Tag{Name: string(name), Value: value})
+		if slices.ContainsFunc(out, func(o tags.Tag) bool { return o.Name == l.Name }) {
+			l.Name = distinct(l.Name, out)
+		}
+		if l.Value == "" {
+			l.Value = "true"
+		}
+		out = append(out, l)
 	}
 	slices.SortFunc(out, func(a, b tags.Tag) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// distinct returns name as the exposition changes it if taken have it.
+func distinct(name string, taken []tags.Tag) string {
+	var names [][]byte
+	for _, t := range taken {
+		names = append(names, []byte(t.Name))
+	}
+	return string(store.DistinctLabel([]byte(name), names))
 }
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
