@@ -8,7 +8,9 @@ import (
 // Markdown returns the list of endpoints for the documentation.
 func (s *Server) Markdown() []byte {
 	out := []byte("# Endpoints\n\n" +
-		"This list is made from the table that the server works with (`go test ./admin -run TestDocs -update`).\n\n" +
+		"This list is made from the table that the server works with (`go test ./server -run TestDocs -update`),\n" +
+		"with all that settings can add: `/circuit_event_stream` is there if a stats sink of that kind is configured, and\n" +
+		"`/debug/pprof` with `admin.debug_endpoints`.\n\n" +
 		"Mutations are sent with POST; GET and HEAD are answered with 400 and have no effect, other methods with 405.\n" +
 		"All other endpoints answer any method like GET. Parameters stand in the query, or in a form\n" +
 		"(`application/x-www-form-urlencoded`) if there is no query. An empty value is as good as none, except where\n" +

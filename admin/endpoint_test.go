@@ -1,40 +1,13 @@
 package admin
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"github.com/statsd-admin/statsd-admin/render"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/render"
 )
-
-// updating reports whether golden files are to be rewritten.
-func updating() bool {
-	f := flag.Lookup("update")
-	return f != nil && f.Value.String() == "true"
-}
-
-// TestDocs keeps docs/endpoints.md equal to the table.
-func TestDocs(t *testing.T) {
-	const path = "../docs/endpoints.md"
-	got := newServer(t, Config{Sources: newWorld().sources()}).Markdown()
-	if updating() {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the table says; run this test with -update", path)
-	}
-}
 
 func TestEveryEndpointIsListed(t *testing.T) {
 	s := newServer(t, Config{})

@@ -1,0 +1,35 @@
+package server_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/server"
+)
+
+// TestDocs keeps docs/endpoints.md equal to the table of a server with all
+// endpoints.
+func TestDocs(t *testing.T) {
+	const path = "../docs/endpoints.md"
+	cfg := server.Config{Admin: anyPort(), Tap: true, CircuitStream: &server.CircuitStream{}, StatsD: statsdOn("udp://127.0.0.1:0"), Loggers: quiet(t)}
+	cfg.Admin.DebugEndpoints = true
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.Admin().Markdown()
+	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("%s is not what the table says; run this test with -update", path)
+	}
+}
