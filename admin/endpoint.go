@@ -31,6 +31,9 @@ type Endpoint struct {
 	Role Role
 	// Fixed makes [Server.Remove] refuse.
 	Fixed bool
+	// Hidden leaves it out of all lists, as one that is switched off and answers
+	// with what would turn it on.
+	Hidden bool
 
 	metrics     bool // exists in ModeMetricsOnly
 	vital       bool // answered on reserved connections

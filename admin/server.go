@@ -180,11 +180,11 @@ func (s *Server) Remove(path string) bool {
 }
 
 // Endpoints returns the rows of the table in byte order of their paths, as far
-// as they exist in the server's mode.
+// as they exist in the server's mode and are not hidden.
 func (s *Server) Endpoints() []Endpoint {
 	var rows []Endpoint
 	for _, e := range s.table.Load().rows {
-		if s.exists(e) {
+		if s.exists(e) && !e.Hidden {
 			rows = append(rows, *e)
 		}
 	}

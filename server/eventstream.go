@@ -44,20 +44,28 @@ func (s *Server) makeCircuitStream() error {
 	return nil
 }
 
-// addCircuitStream adds the endpoint.
+// addCircuitStream adds the endpoint. Without a stream it only says what would
+// turn it on, and a program with a stream of its own may remove it.
 func (s *Server) addCircuitStream() error {
-	if s.circuit == nil || s.admin == nil {
+	if s.admin == nil {
 		return nil
 	}
-	ok := s.admin.Handle(admin.Endpoint{
+	e := admin.Endpoint{
 		Path: "/circuit_event_stream", Aliases: []string{"/hystrix_event_stream"},
 		Help: "stream events for a circuit breaker dashboard", Fixed: true, Serve: s.serveCircuitStream,
-	})
-	if !ok {
+	}
+	if s.circuit == nil {
+		e.Hidden, e.Fixed = true, false
+		e.Serve = func(*admin.Response, *admin.Request) error { return &admin.Error{Status: 404, Msg: circuitStreamOff} }
+	}
+	if !s.admin.Handle(e) {
 		return errors.New("server: /circuit_event_stream cannot be added")
 	}
 	return nil
 }
+
+// circuitStreamOff is the answer of a server without the stream.
+const circuitStreamOff = "the circuit event stream is off; an entry {name: circuit_stream} in stats_sinks turns it on\n"
 
 // lastEventIDBytes is how long a Last-Event-ID may be. Events of the stream
 // have no id, so it has no effect.

@@ -183,8 +183,15 @@ func TestCircuitStreamNeedsItsSink(t *testing.T) {
 		if tt.exists != (status == 200) || !tt.exists && status != 404 {
 			t.Errorf("%s: status %d", tt.sinks, status)
 		}
-		if tt.exists && !strings.Contains(r.get(t, "/help"), "/circuit_event_stream: ") {
-			t.Errorf("%s: /help does not have it", tt.sinks)
+		if tt.exists != strings.Contains(r.get(t, "/help"), "/circuit_event_stream: ") {
+			t.Errorf("%s: /help has it: %v", tt.sinks, !tt.exists)
+		}
+		if !tt.exists {
+			for _, path := range []string{"/circuit_event_stream", "/hystrix_event_stream"} {
+				if got := r.get(t, path); !strings.Contains(got, "{name: circuit_stream} in stats_sinks turns it on") {
+					t.Errorf("%s: what would turn it on is not told: %q", path, got)
+				}
+			}
 		}
 	}
 }
