@@ -55,7 +55,8 @@ type Host struct {
 
 // addresses belong together: a logical host changes them in one step.
 type addresses struct {
-	all         []Address // the first one is what the host is known by
+	all         []Address  // the first one is what the host is known by
+	first       [1]Address // holds it where there are no others
 	text        string
 	healthCheck Address
 }
@@ -110,7 +111,10 @@ func (h *Host) SetAddress(a, healthCheck Address, additional ...Address) {
 	if healthCheck.IsZero() {
 		healthCheck = a
 	}
-	h.addr.Store(&addresses{all: append([]Address{a}, additional...), text: a.String(), healthCheck: healthCheck})
+	now := &addresses{first: [1]Address{a}, text: a.String(), healthCheck: healthCheck}
+	// Without room for more in it, what is appended goes elsewhere.
+	now.all = append(now.first[:], additional...)
+	h.addr.Store(now)
 }
 
 // Hostname returns the name of the host, empty if it has none.

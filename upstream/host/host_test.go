@@ -91,6 +91,25 @@ func TestNewHost(t *testing.T) {
 	}
 }
 
+func TestAddresses(t *testing.T) {
+	a, b, c := testHost(1).Address(), testHost(2).Address(), testHost(3).Address()
+	h := testHost(1)
+	before := h.Addresses()
+	for _, more := range [][]Address{nil, {b, c}, {c}, nil} {
+		h.SetAddress(a, Address{}, more...)
+		if got := h.Addresses(); !slices.Equal(got, append([]Address{a}, more...)) || h.Address() != a || h.HealthCheckAddress() != a {
+			t.Errorf("addresses %v, want %s and %v", got, a, more)
+		}
+	}
+	h.SetAddress(c, b)
+	if h.AddressText() != c.String() || h.HealthCheckAddress() != b || !slices.Equal(before, []Address{a}) {
+		t.Errorf("moved to %s, checked at %s; what was read before is %v", h.AddressText(), h.HealthCheckAddress(), before)
+	}
+	if h := New(Spec{Address: a, Additional: []Address{b}}); !slices.Equal(h.Addresses(), []Address{a, b}) {
+		t.Errorf("new host at %v", h.Addresses())
+	}
+}
+
 func TestStatsOrderAndFloor(t *testing.T) {
 	var s Stats
 	s.RqActive.Dec()
