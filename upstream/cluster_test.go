@@ -168,6 +168,9 @@ func TestUpdateMergeWindow(t *testing.T) {
 		check(2, 1, 1, 1, "2 3") // the timer was dropped
 		c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
 		check(3, 1, 1, 2, "1 2 3") // quiet for long enough
+		time.Sleep(time.Second)
+		c.UpdateHosts(0, hosts(spec(1, bad), spec(2), spec(3)))
+		check(3, 1, 1, 2, "1 2 3") // the window is not over at its end
 	})
 }
 

@@ -315,14 +315,20 @@ func TestFirstAnswerMakesReady(t *testing.T) {
 		{"bad", "", []string{"bad.example:80", "slow.example:80"}, false},
 		{"no-endpoints", "", nil, true},
 		{"not-waiting", "wait_for_warm_on_init: false", []string{"slow.example:80"}, true},
+		{"logical", "", []string{"a.example:80"}, false},
+		{"logical-bad", "", []string{"bad.example:80"}, false},
 	} {
+		kind := "STRICT_DNS"
+		if strings.HasPrefix(tt.name, "logical") {
+			kind = "LOGICAL_DNS"
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBook()
 				b.put("a.example", "10.0.0.1")
 				b.fail("bad.example", errDown)
 				b.delay["a.example"], b.delay["bad.example"], b.delay["slow.example"] = time.Second, time.Second, time.Hour
-				text := cluster("STRICT_DNS", tt.more, tt.names...)
+				text := cluster(kind, tt.more, tt.names...)
 				if tt.names == nil {
 					text = "name: c\ntype: STRICT_DNS\n"
 				}

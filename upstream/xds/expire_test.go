@@ -88,6 +88,29 @@ func TestExpiryEndsWithAnAnswerWithoutOne(t *testing.T) {
 	}
 }
 
+// TestExpiredAssignmentsAreNotHandedOn: hosts stay, but who asks later waits for
+// the server.
+func TestExpiredAssignmentsAreNotHandedOn(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				s := r.open()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", ttl: time.Second, resources: []proto.Message{endpointsOf("a", 1)}})
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				equal(t, "hosts", r.hosts("a"), ":1")
+				equal(t, "stats", r.counts("cluster.a.update_empty", "cluster.a.config_reload"), "update_empty=1 config_reload=1")
+				s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a", timeout(2*time.Second))}})
+				equal(t, "stats", r.counts("cluster.a.assignment_use_cached", "cluster_manager.warming_clusters"), "assignment_use_cached=0 warming_clusters=1")
+				r.stop()
+			})
+		})
+	}
+}
+
 func TestLayersExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, false, func(c *Config) {
