@@ -103,7 +103,7 @@ func (l *live) counter(name string) uint64 { return l.Scope().Counter(name).Tota
 // until waits for a condition about things that happen elsewhere.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
