@@ -105,6 +105,43 @@ func BenchmarkRender(b *testing.B) {
 	})
 }
 
+// BenchmarkWalk goes to each counter and does nothing there but take its value
+// (order=name, order=family) or refuse its name (judge=none). It is what the
+// renderers and a filter cannot be faster than without another order of memory.
+func BenchmarkWalk(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		st, _ := clusters(n)
+		walk := func(name string, begin func(v *store.View) store.Cursor, visits int) {
+			b.Run(name+"/impl=ours", func(b *testing.B) {
+				b.ReportAllocs()
+				var sum float64
+				m := budget.StartMeter(b)
+				for b.Loop() {
+					v := st.View()
+					visited := 0
+					c := begin(v)
+					for c.Next() {
+						sum += c.Float()
+						visited++
+					}
+					v.Close()
+					if visited != visits {
+						b.Fatalf("%d stats were visited, want %d", visited, visits)
+					}
+				}
+				perName(b, n)
+				m.Report("cpu-ns/name", n)
+				keepAlive(sum)
+			})
+		}
+		walk("order=name", func(v *store.View) store.Cursor { return v.ByName(store.Scalars) }, n)
+		walk("order=family", func(v *store.View) store.Cursor { return v.ByFamily(store.KindCounter) }, n)
+		walk("judge=none", func(v *store.View) store.Cursor {
+			return v.ByNameIn(store.Scalars, new(store.Selection), func(*store.Cursor) (bool, error) { return false, nil })
+		}, 0)
+	})
+}
+
 // BenchmarkRenderSocket writes them to a client over loopback that reads and
 // forgets.
 func BenchmarkRenderSocket(b *testing.B) {
