@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -587,9 +588,18 @@ func (e *exposer) sumAndCount(labels []byte, st *histogram.Stats) {
 // the exposition.
 func (e *exposer) shown(x float64) float64 {
 	if e.seconds {
-		return x / 1000
+		return seconds(x)
 	}
 	return x
+}
+
+// seconds returns milliseconds in seconds. What has six decimals or less, as all
+// that was recorded, is rounded once, so that 102.236159 is 0.102236159.
+func seconds(ms float64) float64 {
+	if n := math.Round(ms * 1e6); n/1e6 == ms {
+		return n / 1e9
+	}
+	return ms / 1000
 }
 
 // appendNumber appends a bound or a sum: as C's %.32g; for OpenMetrics as the

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
@@ -63,5 +64,20 @@ func TestNetworkSummaries(t *testing.T) {
 	}
 	for name, form := range map[string]Buckets{"default": Default, "cumulative": Cumulative, "summary": Summary} {
 		t.Run(name, func(t *testing.T) { checkForms(t, "network-summaries/"+name, st, Options{Buckets: form}) })
+	}
+}
+
+// TestSecondsAreRoundedOnce: dividing by 1000 what was rounded before shows.
+func TestSecondsAreRoundedOnce(t *testing.T) {
+	for ms, want := range map[float64]float64{
+		102.236159: 0.102236159, 0.000345: 0.000000345, 5: 0.005, 0.1: 0.0001, -12.5: -0.0125, 0: 0,
+		1e-9: 1e-12, 1e300: 1e297, 9.2e12: 9.2e9, math.Inf(1): math.Inf(1),
+	} {
+		if got := seconds(ms); got != want {
+			t.Errorf("%v ms are %v s, want %v", ms, got, want)
+		}
+	}
+	if got := seconds(math.NaN()); got == got {
+		t.Errorf("not a number is %v", got)
 	}
 }
