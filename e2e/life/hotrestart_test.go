@@ -249,15 +249,16 @@ statsd:
 	send(old)
 	counted(first)
 	second := follow(t, dir, yaml, 1, "--parent-shutdown-time-s", "900")
+	first.Until("the first daemon to stop accepting", func() bool { return strings.Contains(first.Output(), "the next server has taken over") })
 	young := dial()
 	for range 100 {
 		send(old)
 		send(young)
 	}
 	counted(second)
-	if open := second.Stats(); open["server.parent_connections"] != "1" || open["server.total_connections"] != "2" {
-		t.Errorf("connections: %s with the daemon before, %s in all", open["server.parent_connections"], open["server.total_connections"])
-	}
+	second.Wait("one connection with each daemon", func(s daemon.Stats) bool {
+		return s["server.parent_connections"] == "1" && s["server.total_connections"] == "2"
+	})
 	// A third daemon has the first one end, and its last lines are counted too.
 	send(old)
 	third := follow(t, dir, yaml, 2, "--parent-shutdown-time-s", "0")
