@@ -21,11 +21,15 @@ import (
 // own, and a look-up does not touch the lines where a text would be.
 //
 // What is found must be checked for being alive: nobody clears entries of ended
-// stats. Tables are read without a lock. An entry is written once, under the
-// lock, and published by its tag; a full table is replaced by another.
+// stats, but blocks that the store dropped are forgotten, for they are large.
+// Tables are read without a lock. A key has one entry, which is written under
+// the lock and published by its tag; from then on only the place of its stat
+// changes, when one of that name ended and another one began. A full table is
+// replaced by another.
 type hotNames struct {
 	keys  fingerprint.Keys
 	seeds [2]maphash.Seed // of the salts of scopes
+	gone  block           // stands for those that were forgotten; no stat of it is alive
 	table atomic.Pointer[hotTable]
 	most  int // entries of the largest table
 
@@ -40,11 +44,12 @@ type hotNames struct {
 type hotTable struct {
 	tags    []atomic.Uint64 // a byte per entry: 0, or 128 and seven bits of a key
 	entries []hotEntry      // groupSize for each word of tags
-	blocks  atomic.Pointer[[]*block]
+	blocks  atomic.Pointer[[]atomic.Pointer[block]]
 
 	// Guarded by hotNames.mu.
-	used  int
-	where map[*block]uint32 // in blocks
+	used   int               // times that an entry was written
+	placed int               // of blocks
+	where  map[*block]uint32 // in blocks, those that are not forgotten
 }
 
 // hotKey stands for a text that a scope is asked for.
@@ -56,8 +61,9 @@ type hotKey struct {
 // hotEntry says that the stat with this key is in a slot of a block: the place
 // of the block in hotTable.blocks is above slotBits.
 type hotEntry struct {
-	low        uint64
-	high, stat uint32
+	low  uint64
+	high uint32
+	stat atomic.Uint32
 }
 
 const (
@@ -75,7 +81,7 @@ func newHotTable(entries int) *hotTable {
 		entries: make([]hotEntry, entries),
 		where:   make(map[*block]uint32),
 	}
-	t.blocks.Store(new([]*block))
+	t.blocks.Store(new([]atomic.Pointer[block]))
 	return t
 }
 
@@ -102,6 +108,16 @@ func (k hotKey) tag() uint64 { return uint64(k.high>>25 | 0x80) }
 // find returns the stat with this key, if it is remembered and alive.
 func (h *hotNames) find(k hotKey) (*block, int, bool) {
 	t := h.table.Load()
+	if e := t.entry(k); e != nil {
+		if b, i := t.at(e); b.alive.has(i) {
+			return b, i, true
+		}
+	}
+	return nil, 0, false
+}
+
+// entry returns the entry of a key, nil if there is none.
+func (t *hotTable) entry(k hotKey) *hotEntry {
 	mask := uint64(len(t.tags) - 1)
 	tag := k.tag() * eachByte
 	for g := k.low & mask; ; g = (g + 1) & mask {
@@ -112,27 +128,34 @@ func (h *hotNames) find(k hotKey) (*block, int, bool) {
 		for same := (x - eachByte) & ^x & topBits; same != 0; same &= same - 1 {
 			e := &t.entries[g*groupSize+uint64(bits.TrailingZeros64(same)/8)]
 			if e.low == k.low && e.high == k.high {
-				if b, i := t.at(e); b.alive.has(i) {
-					return b, i, true
-				}
+				return e
 			}
 		}
 		if tags&topBits != topBits {
-			return nil, 0, false
+			return nil
 		}
 	}
 }
 
 // at returns where the stat of an entry is.
 func (t *hotTable) at(e *hotEntry) (*block, int) {
-	return (*t.blocks.Load())[e.stat>>slotBits], int(e.stat & (1<<slotBits - 1))
+	stat := e.stat.Load()
+	return (*t.blocks.Load())[stat>>slotBits].Load(), int(stat & (1<<slotBits - 1))
 }
 
 // keep remembers the stat with this key.
 func (h *hotNames) keep(k hotKey, b *block, slot int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !b.alive.has(slot) {
+		return // its block may be forgotten already
+	}
 	t := h.table.Load()
+	if e := t.entry(k); e != nil {
+		if had, i := t.at(e); had == b && i == slot {
+			return // somebody was faster, or what was found was not what was asked for
+		}
+	}
 	if t.full() {
 		if t = h.replace(t); t == nil {
 			return
@@ -141,17 +164,29 @@ func (h *hotNames) keep(k hotKey, b *block, slot int) {
 	t.put(k, b, slot)
 }
 
-// full reports whether the table takes no further entry, so that searches stay
-// short: 13 of 16 places are used.
+// forget lets go of a block that has no stats any more.
+func (h *hotNames) forget(b *block) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.table.Load()
+	if at, ok := t.where[b]; ok {
+		delete(t.where, b)
+		(*t.blocks.Load())[at].Store(&h.gone)
+	}
+}
+
+// full reports whether the table takes nothing further, so that searches stay
+// short: 13 of 16 places are used. Entries that were written again count, too:
+// no place of a block is used twice.
 func (t *hotTable) full() bool { return t.used*16 >= len(t.entries)*13 }
 
+// put remembers the stat with this key. There must be room.
 func (t *hotTable) put(k hotKey, b *block, slot int) {
-	at, ok := t.where[b]
-	if !ok {
-		blocks := append(*t.blocks.Load(), b)
-		at = uint32(len(blocks) - 1)
-		t.where[b] = at
-		t.blocks.Store(&blocks)
+	stat := t.place(b)<<slotBits | uint32(slot)
+	t.used++
+	if e := t.entry(k); e != nil {
+		e.stat.Store(stat)
+		return
 	}
 	mask := uint64(len(t.tags) - 1)
 	g := k.low & mask
@@ -160,9 +195,32 @@ func (t *hotTable) put(k hotKey, b *block, slot int) {
 	}
 	tags := t.tags[g].Load()
 	i := uint64(bits.TrailingZeros64(^tags&topBits) / 8)
-	t.entries[g*groupSize+i] = hotEntry{k.low, k.high, at<<slotBits | uint32(slot)}
+	e := &t.entries[g*groupSize+i]
+	e.low, e.high = k.low, k.high
+	e.stat.Store(stat)
 	t.tags[g].Store(tags | k.tag()<<(8*i))
-	t.used++
+}
+
+// place returns the place of a block in t.blocks.
+func (t *hotTable) place(b *block) uint32 {
+	at, ok := t.where[b]
+	if ok {
+		return at
+	}
+	blocks := t.blocks.Load()
+	if t.placed == len(*blocks) {
+		grown := make([]atomic.Pointer[block], max(4, 2*t.placed))
+		for i := range *blocks {
+			grown[i].Store((*blocks)[i].Load())
+		}
+		t.blocks.Store(&grown)
+		blocks = &grown
+	}
+	at = uint32(t.placed)
+	t.placed++
+	t.where[b] = at
+	(*blocks)[at].Store(b)
+	return at
 }
 
 // replace makes a table with room out of the stats in t that are alive. When

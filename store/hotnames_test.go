@@ -2,7 +2,12 @@ package store
 
 import (
 	"fmt"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"weak"
 
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -157,4 +162,126 @@ func TestRecentLookupsSeeHotNames(t *testing.T) {
 	if want := "[{s.a 1} {s.b.k.v 1}]"; got != want {
 		t.Errorf("recent look-ups are %s, want %s", got, want)
 	}
+}
+
+// TestHotNamesLetGoOfBlocks: what the store dropped is not kept by a table that
+// nobody adds to any more.
+func TestHotNamesLetGoOfBlocks(t *testing.T) {
+	st := New(Options{})
+	sc := st.Scope("s")
+	for range 2 {
+		for i := range 3 * slotsPerBlock {
+			sc.Histogram(fmt.Sprintf("h%d", i), Milliseconds)
+		}
+	}
+	var blocks []weak.Pointer[block]
+	for _, b := range st.eachBlock() {
+		blocks = append(blocks, weak.Make(b))
+	}
+	sc.Close()
+	st.View().Close()
+	runtime.GC()
+	kept := 0
+	for _, b := range blocks {
+		if b.Value() != nil {
+			kept++
+		}
+	}
+	if len(blocks) != 3 || kept != 0 {
+		t.Errorf("%d of %d blocks are kept", kept, len(blocks))
+	}
+	if remembered(sc, "h0") {
+		t.Error("an ended histogram is found")
+	}
+	runtime.KeepAlive(st)
+}
+
+// TestHotNamesHaveOneEntryEach: neither asking in a way that the table cannot
+// answer nor a name that ends and begins again makes entries for a key it has.
+func TestHotNamesHaveOneEntryEach(t *testing.T) {
+	count := func(st *Store) (n int) {
+		for i := range st.hot.table.Load().tags {
+			n += bits.OnesCount64(st.hot.table.Load().tags[i].Load() & topBits)
+		}
+		return n
+	}
+	t.Run("asked for with no mode", func(t *testing.T) {
+		st := New(Options{})
+		g := st.Root().Gauge("g", Accumulate)
+		for range 10_000 {
+			if st.Root().Gauge("g", Uninitialized) != g {
+				t.Fatal("another gauge")
+			}
+		}
+		if n := count(st); n != 1 || len(st.hot.table.Load().entries) != minHotNames {
+			t.Errorf("%d entries in a table of %d", n, len(st.hot.table.Load().entries))
+		}
+	})
+	t.Run("ended and begun", func(t *testing.T) {
+		st := New(Options{})
+		sc := st.Scope("", ScopeOptions{Network: true})
+		for range 3 {
+			sc.Counter("stays")
+		}
+		var last *Counter
+		for i := range 2000 {
+			c := sc.Counter("c")
+			if c == last {
+				t.Fatal("an ended counter was handed out")
+			}
+			last = c
+			for range 2 {
+				if sc.Counter("c") != c || !remembered(sc, "c") {
+					t.Fatalf("round %d: the counter is not remembered", i)
+				}
+			}
+			st.RemoveNetwork(func(name string) bool { return name == "c" })
+			if remembered(sc, "c") {
+				t.Fatalf("round %d: an ended counter is found", i)
+			}
+			if n := count(st); n > 2 {
+				t.Fatalf("%d entries for two names", n)
+			}
+			if table := st.hot.table.Load(); table.placed > table.used || table.used > len(table.entries) {
+				t.Fatalf("%d blocks for %d of %d entries", table.placed, table.used, len(table.entries))
+			}
+		}
+		if !remembered(sc, "stays") || len(st.hot.table.Load().entries) != minHotNames {
+			t.Errorf("a table of %d, with the other counter %v", len(st.hot.table.Load().entries), remembered(sc, "stays"))
+		}
+	})
+}
+
+// TestHotNamesWhileStatsEndAndBegin asks from many sides for names that end all
+// the time, of several blocks, so that places change and blocks are forgotten.
+func TestHotNamesWhileStatsEndAndBegin(t *testing.T) {
+	st := New(Options{})
+	st.hot.most = minHotNames // replaced often
+	sc := st.Scope("", ScopeOptions{Network: true})
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			var room [64]byte
+			for i := 0; !done.Load(); i++ {
+				want := fmt.Sprintf("n%d", i%300)
+				b, slot, err := sc.ask(variantCounter, Accumulate, 0, want, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				enc, _ := splitRecord(b.record(slot))
+				// The symbols of a stat that ended are released when no view is open.
+				if got := string(st.symbols.AppendText(room[:0], enc)); got != want && b.alive.has(slot) {
+					t.Errorf("asked for %q, got %q", want, got)
+					return
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		st.RemoveNetwork(func(name string) bool { return len(name)%3 == i%3 || i%7 == 0 })
+	}
+	done.Store(true)
+	wg.Wait()
 }

@@ -187,6 +187,7 @@ func (s *Store) release(ids []id) {
 		b.released++
 		if b.full() && b.released == b.n {
 			(*s.blocks.Load())[b.index].Store(nil)
+			s.hot.forget(b)
 			s.recycled.Add(1)
 			s.freeBlocks = append(s.freeBlocks, b.index)
 		}
