@@ -58,6 +58,7 @@ func rooms() []room {
 
 		{"internal/accept", nil},
 		{"internal/arch", nil},
+		{"internal/boundedfile", nil},
 		{"internal/cacheline", nil},
 		{"internal/dirwatch", nil},
 		{"internal/fingerprint", nil},
@@ -77,7 +78,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/accept", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
 }
 
 // testOnly lists rooms that only test files import.

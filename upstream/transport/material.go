@@ -6,11 +6,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -180,28 +179,7 @@ const maxBytes = 16 << 20
 // ReadFile reads a file of certificates, keys and the like: a regular one of at most 16
 // MiB, so that nothing that a control plane names holds the process up or fills its
 // memory.
-func ReadFile(name string) ([]byte, error) {
-	info, err := os.Stat(name) // before it is opened, which may wait
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err == nil && len(b) > maxBytes {
-		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("more than %d bytes", maxBytes)}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
-}
+func ReadFile(name string) ([]byte, error) { return boundedfile.Read(name, maxBytes) }
 
 // content returns a piece of data.
 func (f *Factory) content(d config.Data, at string) ([]byte, error) {

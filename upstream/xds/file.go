@@ -2,14 +2,12 @@ package xds
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -41,7 +39,7 @@ func (c *Client) followFile(ctx context.Context, src *config.ConfigSource, s *su
 
 // readFile puts a file in force.
 func (c *Client) readFile(path string, s *subscription) {
-	data, err := readAtMost(path, c.o.MaxMessageBytes)
+	data, err := boundedfile.Read(path, c.o.MaxMessageBytes)
 	if err != nil {
 		c.log.Warn("cannot read discovery file", "error", err.Error())
 		s.failed()
@@ -69,19 +67,6 @@ func (c *Client) readFile(path string, s *subscription) {
 		return
 	}
 	s.update(u)
-}
-
-func readAtMost(path string, most int) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err == nil && len(data) > most {
-		err = fmt.Errorf("xds: file %q has more than %d bytes", path, most)
-	}
-	return data, err
 }
 
 // fileWatch waits for moves in a directory.

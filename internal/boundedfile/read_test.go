@@ -1,0 +1,48 @@
+package boundedfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		most int
+		want string
+		err  string // its cause; empty: none
+	}{
+		{file, 5, "12345", ""},
+		{link, 6, "12345", ""},
+		{file, 4, "", "more than 4 bytes"},
+		{dir, 5, "", "not a regular file"},
+		{os.DevNull, 5, "", "not a regular file"},
+	} {
+		got, err := Read(tt.name, tt.most)
+		text := ""
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			text = p.Err.Error()
+			if p.Path != tt.name {
+				t.Errorf("%s: the error is about %q", tt.name, p.Path)
+			}
+		}
+		if string(got) != tt.want || text != tt.err {
+			t.Errorf("%s, at most %d bytes: %q, %v; want %q, %q", tt.name, tt.most, got, err, tt.want, tt.err)
+		}
+	}
+	if _, err := Read(filepath.Join(dir, "none"), 5); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
