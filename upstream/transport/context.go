@@ -50,10 +50,11 @@ func (f *Factory) newTLSContext(cluster string, c *config.TLS, path string, stat
 		return nil, err
 	}
 	t.watch()
+	f.add(t) // before files are read: those that change meanwhile are read again
 	if err := t.load(); err != nil {
+		t.close()
 		return nil, err
 	}
-	f.add(t)
 	return t, nil
 }
 

@@ -133,7 +133,7 @@ func (f *Factory) reload(which func(*tlsContext) bool) error {
 	return first
 }
 
-// add registers a loaded context.
+// add registers a context.
 func (f *Factory) add(t *tlsContext) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

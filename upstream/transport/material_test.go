@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,16 @@ func write(t *testing.T, dir, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// eventually waits until f says want.
+func eventually(t *testing.T, want string, f func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); f() != want; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got %s, want %s", f(), want)
+		}
+	}
 }
 
 // staple returns an OCSP response about one certificate.
@@ -334,6 +345,44 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("run: %v, want nil", err)
+	}
+}
+
+// TestFilesThatChangeWhileTheyAreReadFirst moves a file into place just after the
+// one before was read for a new dialer.
+func TestFilesThatChangeWhileTheyAreReadFirst(t *testing.T) {
+	running, dir := t.TempDir(), t.TempDir()
+	for _, to := range []string{running, dir} {
+		write(t, to, "ca.pem", authorityFor(t, "root", 1, nil).pem())
+	}
+	r := &registry{}
+	var once sync.Once
+	f := transport.New(transport.Config{Now: start, Registry: r, ReadFile: func(name string) ([]byte, error) {
+		b, err := transport.ReadFile(name)
+		if filepath.Dir(name) == dir {
+			once.Do(func() { write(t, dir, "ca.pem", authorityFor(t, "root", 3, nil).pem()) })
+		}
+		return b, err
+	}})
+	serials := func() string {
+		var list []string
+		for _, m := range r.all() {
+			list = append(list, m.CA[0].SerialNumber)
+		}
+		slices.Sort(list)
+		return strings.Join(list, " ")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	dialerOf(t, f, rotating(t, running, running))
+	write(t, running, "ca.pem", authorityFor(t, "root", 2, nil).pem())
+	eventually(t, "2", serials) // so it runs
+	dialerOf(t, f, rotating(t, dir, dir))
+	eventually(t, "2 3", serials)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
