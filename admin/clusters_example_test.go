@@ -20,6 +20,9 @@ type upstream struct {
 // Version implements admin.Clusters.
 func (m *ownManager) Version() string { return "" }
 
+// WithHostStats implements admin.Clusters: no hosts have statistics of their own.
+func (m *ownManager) WithHostStats(func(*admin.Cluster) bool) {}
+
 // All implements admin.Clusters with one variable for all clusters and one for
 // all hosts.
 func (m *ownManager) All(yield func(*admin.Cluster) bool) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"net/netip"
+	"slices"
 	"testing"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
@@ -27,9 +28,15 @@ func (c *worldClusters) Version() string { return c.clusterVersion }
 
 // All hands out one variable for all clusters and one for all hosts, as a
 // server may.
-func (c *worldClusters) All(yield func(*Cluster) bool) {
+func (c *worldClusters) All(yield func(*Cluster) bool) { c.show(c.clusters, yield) }
+
+func (c *worldClusters) WithHostStats(yield func(*Cluster) bool) {
+	c.show(slices.DeleteFunc(slices.Clone(c.clusters), func(w worldCluster) bool { return !slices.Contains(c.tracked, w.Name) }), yield)
+}
+
+func (c *worldClusters) show(clusters []worldCluster, yield func(*Cluster) bool) {
 	var shown Cluster
-	for _, w := range c.clusters {
+	for _, w := range clusters {
 		shown = w.Cluster
 		if w.hosts != nil {
 			shown.Hosts = func(yield func(*Host) bool) {
@@ -110,6 +117,8 @@ type manyClusters struct {
 }
 
 func (c *manyClusters) Version() string { return "" }
+
+func (c *manyClusters) WithHostStats(func(*Cluster) bool) {}
 
 func (c *manyClusters) All(yield func(*Cluster) bool) {
 	var name []byte
@@ -205,3 +214,15 @@ func TestClustersStopWhenTheClientIsGone(t *testing.T) {
 }
 
 var _ io.Writer = (*Response)(nil)
+
+// TestStatsDoNotWalkClusters: only clusters whose hosts have statistics cost a
+// request for stats anything.
+func TestStatsDoNotWalkClusters(t *testing.T) {
+	source := &manyClusters{clusters: 1000, hosts: 10}
+	s := newServer(t, Config{Sources: Sources{Clusters: source}})
+	for _, query := range []string{"", "?format=json", "?format=html", "?format=prometheus", "?usedonly", "/prometheus"} {
+		if r := s.Request("GET", "/stats"+query, nil); r.Status != 200 || source.seen != 0 {
+			t.Errorf("/stats%s: status %d after %d clusters", query, r.Status, source.seen)
+		}
+	}
+}

@@ -63,6 +63,10 @@ type Clusters interface {
 	// client, so it must not hold a lock. What yield is given is valid until it
 	// returns, so that one variable can serve for all clusters.
 	All(yield func(*Cluster) bool)
+	// WithHostStats is All for the clusters that show the statistics of each of
+	// their hosts among the stats. Each request for stats asks for them, so it
+	// should not look at all others. A method that does nothing shows none.
+	WithHostStats(yield func(*Cluster) bool)
 }
 
 // Cluster is one upstream cluster.
@@ -71,10 +75,8 @@ type Cluster struct {
 	ObservabilityName string // the alternative name for statistics, or Name
 	AddedViaAPI       bool   // false: it came with the static configuration
 	EDSServiceName    string // "" unless its hosts come by another name
-	// PerEndpointStats shows the statistics of its hosts among the stats, too.
-	PerEndpointStats bool
-	Outlier          *OutlierRates
-	Breakers         [2]BreakerLimits // of the default and of the high priority
+	Outlier           *OutlierRates
+	Breakers          [2]BreakerLimits // of the default and of the high priority
 	// Hosts calls yield with each host: in order, and those of a priority
 	// before those of the next. The rules of [Clusters] hold. Nil: no hosts.
 	Hosts func(yield func(*Host) bool)

@@ -44,8 +44,8 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 // of each.
 func (s *Server) endpoints(yield func(*render.Endpoint) bool) {
 	var e render.Endpoint
-	s.src.Clusters.All(func(c *Cluster) bool {
-		if !c.PerEndpointStats || c.Hosts == nil {
+	s.src.Clusters.WithHostStats(func(c *Cluster) bool {
+		if c.Hosts == nil {
 			return true
 		}
 		more := true

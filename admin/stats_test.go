@@ -413,7 +413,9 @@ func TestEndpointStats(t *testing.T) {
 	w.clusters = usualClusters()
 	for i := range w.clusters {
 		c := &w.clusters[i]
-		c.PerEndpointStats = c.Name != "backend_a"
+		if c.Name != "backend_a" {
+			w.tracked = append(w.tracked, c.Name)
+		}
 		for j := range c.hosts {
 			for k := range c.hosts[j].Stats {
 				c.hosts[j].Stats[k].Value %= 1000

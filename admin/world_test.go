@@ -24,6 +24,7 @@ type world struct {
 
 	clusters       []worldCluster
 	clusterVersion string
+	tracked        []string // names of clusters with statistics of hosts
 	config         []ConfigSection
 }
 

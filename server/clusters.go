@@ -12,16 +12,23 @@ type clusterViews struct{ m *upstream.Manager }
 // Version implements [admin.Clusters].
 func (c clusterViews) Version() string { return c.m.Version() }
 
-// All implements [admin.Clusters]. Each call has one variable for all clusters
-// and one for all hosts.
-func (c clusterViews) All(yield func(*admin.Cluster) bool) {
+// All implements [admin.Clusters].
+func (c clusterViews) All(yield func(*admin.Cluster) bool) { showClusters(c.m.Clusters, yield) }
+
+// WithHostStats implements [admin.Clusters].
+func (c clusterViews) WithHostStats(yield func(*admin.Cluster) bool) {
+	showClusters(c.m.Tracked, yield)
+}
+
+// showClusters calls yield with each cluster of a walk. Each call has one
+// variable for all clusters and one for all hosts.
+func showClusters(walk func(func(*upstream.View) bool), yield func(*admin.Cluster) bool) {
 	var shown admin.Cluster
 	var rates admin.OutlierRates
 	var hosts hostView
-	c.m.Clusters(func(v *upstream.View) bool {
+	walk(func(v *upstream.View) bool {
 		shown = admin.Cluster{
 			Name: v.Name, ObservabilityName: v.ObservabilityName, AddedViaAPI: v.AddedViaAPI, EDSServiceName: v.EDSServiceName,
-			PerEndpointStats: v.Config.Track.PerEndpointStats,
 			Hosts: func(yield func(*admin.Host) bool) {
 				v.Hosts(func(h *host.Host) bool { return yield(hosts.show(h)) })
 			},

@@ -104,6 +104,7 @@ type Manager struct {
 	env environment
 
 	active  roster
+	tracked roster // those of active whose hosts show statistics of their own
 	version atomic.Pointer[string]
 
 	applying sync.Mutex // held while runtime values are applied; taken before mu
@@ -292,6 +293,7 @@ func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error)
 		// Before everything is initialised a new cluster needs not wait.
 		hd.current.Store(e)
 		m.listLocked(hd)
+		m.trackLocked(hd)
 	} else {
 		cl.beside = hd.current.Load() != nil
 		m.warmLocked(hd, e)
@@ -510,6 +512,7 @@ func (m *Manager) clusterReady(c *Cluster) {
 			old = e.cluster
 		}
 		hd.current.Store(hd.warming)
+		m.trackLocked(hd)
 		m.warmLocked(hd, nil)
 		if old == nil {
 			m.listLocked(hd)
@@ -550,6 +553,16 @@ func (m *Manager) listLocked(hd *Handle) {
 	m.actives++
 }
 
+// trackLocked puts a handle among those whose hosts show statistics of their
+// own, or takes it out, as its active cluster says. m.mu is held.
+func (m *Manager) trackLocked(hd *Handle) {
+	if hd.current.Load().cluster.config.Track.PerEndpointStats {
+		m.tracked.put(hd)
+	} else {
+		m.tracked.drop(hd)
+	}
+}
+
 // Remove removes a cluster that was added by AddOrUpdate, active and warming,
 // and tells whether there was one.
 func (m *Manager) Remove(name string) bool {
@@ -570,6 +583,7 @@ func (m *Manager) Remove(name string) bool {
 	m.warmLocked(hd, nil)
 	if hd.current.Swap(nil) != nil {
 		m.active.drop(hd)
+		m.tracked.drop(hd)
 		m.actives--
 	}
 	for _, e := range entries {

@@ -257,6 +257,45 @@ circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name:
 	}
 }
 
+// TestTracked: clusters whose hosts show statistics are listed from when they are
+// active until they are removed or do not ask for it any more.
+func TestTracked(t *testing.T) {
+	const asking = "track_cluster_stats: {per_endpoint_stats: true}"
+	r := newRig(t, nil)
+	if err := r.AddStatic(parse(t, static("s", 1, asking))); err != nil {
+		t.Fatal(err)
+	}
+	check := func(want string) {
+		t.Helper()
+		var got []string
+		r.Tracked(func(v *View) bool { got = append(got, v.Name); return true })
+		if !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%v are tracked, want %v", got, strings.Fields(want))
+		}
+	}
+	check("s")
+	r.Start()
+	r.add(static("b", 1, asking))
+	r.add(static("a", 1, ""))
+	check("b s")
+	r.add(static("a", 1, asking))
+	check("a b s")
+	r.add(static("b", 1, ""))
+	check("a s")
+	r.add(byEDS("e", asking))
+	check("a s")
+	r.source("e").DiscoveryDone()
+	check("a e s")
+	list := &r.tracked.list()[0]
+	r.add(static("other", 1, ""))
+	if list != &r.tracked.list()[0] {
+		t.Error("the list was made again for a cluster that is not on it")
+	}
+	r.Remove("a")
+	r.Remove("e")
+	check("s")
+}
+
 // TestReadersAndWriters runs picks and views while clusters and hosts change.
 func TestReadersAndWriters(t *testing.T) {
 	r := newRig(t, nil)

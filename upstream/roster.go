@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// roster is the handles that have an active cluster. Readers take no lock.
+// roster is the handles that have an active cluster, or those of some such
+// clusters. Readers take no lock.
 //
 // The list in the order of names is made by the first who asks for it after a
 // change: keeping it up with every change would copy it whole each time, which
@@ -31,10 +32,11 @@ func (r *roster) put(h *Handle) {
 	r.changes.Add(1) // after the change: a list made before it counts as old
 }
 
-// drop takes a handle out.
+// drop takes a handle out, if it is there.
 func (r *roster) drop(h *Handle) {
-	r.byName.CompareAndDelete(h.name, h)
-	r.changes.Add(1)
+	if r.byName.CompareAndDelete(h.name, h) {
+		r.changes.Add(1)
+	}
 }
 
 // find returns the handle of a name, nil if there is none.

@@ -65,9 +65,15 @@ func (e *entry) view(v *View) {
 
 // Clusters calls yield with each active cluster in the order of names. It takes
 // no lock and never holds up picks. The view is good until yield returns.
-func (m *Manager) Clusters(yield func(*View) bool) {
+func (m *Manager) Clusters(yield func(*View) bool) { m.active.views(yield) }
+
+// Tracked is [Manager.Clusters] for those with per_endpoint_stats. It costs
+// nothing for all others.
+func (m *Manager) Tracked(yield func(*View) bool) { m.tracked.views(yield) }
+
+func (r *roster) views(yield func(*View) bool) {
 	var v View
-	for _, h := range m.active.list() {
+	for _, h := range r.list() {
 		e := h.current.Load()
 		if e == nil {
 			continue // removed meanwhile
