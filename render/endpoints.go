@@ -46,11 +46,13 @@ func (s *selection) endpoints() ([]endpoint, error) {
 		return nil, nil
 	}
 	var all []endpoint
+	var scratch []EndpointStat
 	var err error
 	o.Endpoints(func(e *Endpoint) bool {
 		cluster := asSegment(e.Cluster)
 		shown := endpoint{prefix: "cluster." + cluster + ".endpoint." + asSegment(e.Address) + ".", cluster: cluster, address: e.Address}
-		if shown.stats, err = s.endpointStats(shown.prefix, e.Stats); len(shown.stats) > 0 {
+		if scratch, err = s.appendShown(scratch[:0], shown.prefix, e.Stats); len(scratch) > 0 {
+			shown.stats = slices.Clone(scratch)
 			all = append(all, shown)
 		}
 		return err == nil
@@ -59,8 +61,8 @@ func (s *selection) endpoints() ([]endpoint, error) {
 	return united(all), err
 }
 
-// endpointStats returns those of stats that are shown, as a copy.
-func (s *selection) endpointStats(prefix string, stats []EndpointStat) (shown []EndpointStat, err error) {
+// appendShown appends those of stats that are shown to dst, which is empty.
+func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []EndpointStat) ([]EndpointStat, error) {
 	// The gauges of a host have moved if its counters have.
 	moved := slices.ContainsFunc(stats, func(st EndpointStat) bool { return !st.Gauge && st.Value != 0 })
 	for _, st := range stats {
@@ -80,9 +82,9 @@ func (s *selection) endpointStats(prefix string, stats []EndpointStat) (shown []
 				continue
 			}
 		}
-		shown = append(shown, st)
+		dst = append(dst, st)
 	}
-	slices.SortFunc(shown, func(a, b EndpointStat) int {
+	slices.SortFunc(dst, func(a, b EndpointStat) int {
 		if a.Gauge != b.Gauge {
 			if a.Gauge {
 				return 1
@@ -91,7 +93,7 @@ func (s *selection) endpointStats(prefix string, stats []EndpointStat) (shown []
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
-	return shown, nil
+	return dst, nil
 }
 
 // united makes neighbours with one prefix one.
@@ -123,7 +125,7 @@ func (e *endpoint) add(more []EndpointStat) {
 // a scope does.
 func asSegment(name string) string {
 	name = strings.TrimPrefix(strings.TrimSuffix(name, "."), ".")
-	return strings.NewReplacer(":", "_", "\x00", "_").Replace(name)
+	return strings.ReplaceAll(strings.ReplaceAll(name, ":", "_"), "\x00", "_")
 }
 
 // endpoints writes the blocks of counters and gauges of hosts: families by name,
