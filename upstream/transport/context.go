@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -25,11 +26,11 @@ type tlsContext struct {
 	base        *tls.Config
 	slots       []*slot // of the secrets it names
 
-	loading    sync.Mutex               // held by those who replace current
-	current    atomic.Pointer[material] // nil: a secret is missing; once set it stays set
-	generation uint64                   // of what the context is made of; guarded by loading
-	entry      Entry                    // set once; guarded by loading
-	closed     bool                     // guarded by loading
+	loading sync.Mutex               // held by those who replace current
+	current atomic.Pointer[material] // nil: a secret is missing; once set it stays set
+	own     content                  // of what the context itself holds; guarded by loading
+	entry   Entry                    // set once; guarded by loading
+	closed  bool                     // guarded by loading
 }
 
 // newTLSContext checks a context and loads its files.
@@ -93,33 +94,14 @@ func (t *tlsContext) check() error {
 	return nil
 }
 
-// check refuses what a certificate cannot have here.
-func (c certificatePart) check() error {
-	refuse := func(field, text string) error { return fmt.Errorf("%s.%s: %s", c.path, field, text) }
-	switch {
-	case c.PKCS12.Kind != config.NoData:
-		return refuse("pkcs12", "not supported; use certificate_chain and private_key in PEM form")
-	case c.Password.Kind != config.NoData:
-		return refuse("password", "encrypted private keys are not supported")
-	case c.PrivateKeyProvider != "":
-		return refuse("private_key_provider", fmt.Sprintf("%q is not known; none is", c.PrivateKeyProvider))
-	case c.Chain.Kind == config.NoData:
-		return refuse("certificate_chain", "must be set")
-	case c.PrivateKey.Kind == config.NoData:
-		return refuse("private_key", "must be set")
-	}
-	return nil
-}
-
 // checkValidation refuses checks that would be without effect because nobody
-// says which authorities are trusted.
-func (t *tlsContext) checkValidation(p *parts) error {
-	v := p.validation
-	if p.unchecked || v != nil && (v.TrustedCA.Kind != config.NoData || v.SystemRoots) {
+// says which authorities are trusted. v may be nil.
+func (t *tlsContext) checkValidation(v *config.Validation, at string) error {
+	if v != nil && (v.TrustedCA.Kind != config.NoData || v.SystemRoots) {
 		return nil
 	}
 	without := func(field string) error {
-		return fmt.Errorf("%s.%s: needs trusted_ca", p.path, field)
+		return fmt.Errorf("%s.%s: needs trusted_ca", at, field)
 	}
 	switch {
 	case t.t.AutoSNISANValidation:
@@ -143,12 +125,21 @@ func (t *tlsContext) watch() {
 			t.directories = append(t.directories, filepath.Clean(dir))
 		}
 	}
-	p := t.partsLocked(nil, nil) // nobody else knows the context yet
-	for _, c := range p.certificates {
-		add(c.WatchedDirectory)
+	for i := range t.t.Certificates {
+		add(t.t.Certificates[i].WatchedDirectory)
 	}
-	if v := p.validation; v != nil {
-		add(v.WatchedDirectory)
+	validation := t.t.Validation
+	for _, s := range t.slots { // so far only static secrets are there
+		switch {
+		case s.secret == nil:
+		case s.kind == config.CertificateSecret:
+			add(s.secret.Certificate.WatchedDirectory)
+		default:
+			validation = s.validation(s.secret)
+		}
+	}
+	if validation != nil {
+		add(validation.WatchedDirectory)
 	}
 }
 
@@ -159,22 +150,41 @@ func (t *tlsContext) load() error {
 	if t.closed {
 		return nil
 	}
-	p := t.partsLocked(nil, nil)
-	m, err := t.read(&p)
+	own, err := t.readOwnLocked()
 	if err != nil {
 		return err
 	}
-	t.installLocked(&p, m)
+	contents := make([]content, len(t.slots))
+	for i, s := range t.slots {
+		if s.secret == nil {
+			continue
+		}
+		if contents[i], err = s.read(NewSecret(s.secret)); err != nil {
+			return err
+		}
+	}
+	t.own = own
+	for i, s := range t.slots {
+		s.content = contents[i]
+	}
+	t.installLocked()
 	return nil
 }
 
-// installLocked makes m what is in force, unless a part of it is missing. t.loading
+// installLocked puts in force what was read, unless a part of it is missing. t.loading
 // is held.
-func (t *tlsContext) installLocked(p *parts, m *material) {
-	t.generation++
-	if p.missing != "" {
+func (t *tlsContext) installLocked() {
+	if t.missingLocked() != "" {
 		return
 	}
+	all := content{identities: slices.Clone(t.own.identities), trust: t.own.trust}
+	for _, s := range t.slots {
+		all.identities = append(all.identities, s.identities...)
+		if s.trust != nil {
+			all.trust = s.trust
+		}
+	}
+	m := t.material(all)
 	t.current.Store(m)
 	if t.entry == nil {
 		t.entry = t.f.c.Registry.Add(m.shown)

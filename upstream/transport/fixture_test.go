@@ -43,7 +43,7 @@ type authority struct {
 }
 
 // authorityFor returns an authority of its own, or one signed by parent.
-func authorityFor(t *testing.T, name string, seed byte, parent *authority) *authority {
+func authorityFor(t testing.TB, name string, seed byte, parent *authority) *authority {
 	t.Helper()
 	a := &authority{key: key(seed)}
 	template := &x509.Certificate{
@@ -81,12 +81,12 @@ type issued struct {
 }
 
 // issue signs a certificate; change may alter it before.
-func (a *authority) issue(t *testing.T, seed byte, change func(*x509.Certificate)) *issued {
+func (a *authority) issue(t testing.TB, seed byte, change func(*x509.Certificate)) *issued {
 	t.Helper()
 	return a.issueFor(t, key(seed), int64(seed), change)
 }
 
-func (a *authority) issueFor(t *testing.T, k crypto.Signer, serial int64, change func(*x509.Certificate)) *issued {
+func (a *authority) issueFor(t testing.TB, k crypto.Signer, serial int64, change func(*x509.Certificate)) *issued {
 	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"}, DNSNames: []string{"one.example.com"},

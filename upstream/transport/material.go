@@ -7,22 +7,46 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// material is what a context has read. It is immutable.
+// material is what a context makes connections with. It is immutable.
 type material struct {
-	config *tls.Config       // without anything of one connection
-	roots  *x509.CertPool    // nil: the chain of the peer is not checked
-	lists  []*revocationList // by any issuer
+	config *tls.Config // without anything of one connection
 	shown  Material
+	*trust // nil: the peer is not checked
+}
 
-	validation   *config.Validation // nil: the peer is not checked
+// content is what was read of a context or of a secret. It is immutable.
+type content struct {
+	identities []*identity
+	trust      *trust // nil: none was given
+}
+
+// identity is an own certificate. It is immutable.
+type identity struct {
+	certificate tls.Certificate
+	shown       Certificate
+}
+
+// trust is what a peer is checked against. It is immutable.
+type trust struct {
+	validation   *config.Validation
+	roots        *x509.CertPool    // nil: the chain of the peer is not checked
+	lists        []*revocationList // by any issuer
 	sans         []sanCheck
 	hashes, keys map[[32]byte]bool // of certificates and of public keys
+	shown        []Certificate
+}
+
+// authorities are certificates that are trusted. They are immutable.
+type authorities struct {
+	list []*x509.Certificate // at least one
+	pool *x509.CertPool      // of all
 }
 
 // eternity is the window in which certificates are valid whose dates do not
@@ -38,132 +62,197 @@ func lasting(c *x509.Certificate) *x509.Certificate {
 	return &out
 }
 
-// read reads everything that the parts of a context refer to.
-func (t *tlsContext) read(p *parts) (*material, error) {
-	if err := t.checkValidation(p); err != nil {
-		return nil, err
-	}
-	m := &material{config: t.base.Clone(), validation: p.validation}
+// material returns what a context with that content makes connections with.
+func (t *tlsContext) material(c content) *material {
+	m := &material{config: t.base.Clone(), trust: c.trust}
 	if n := t.t.MaxSessionKeys; n > 0 {
 		// New with the certificates: a session must not outlive the material by
 		// which its peer was checked.
 		m.config.ClientSessionCache = tls.NewLRUClientSessionCache(int(min(n, 1<<20)))
 	}
-	var own []tls.Certificate
-	for _, part := range p.certificates {
-		c, shown, err := t.f.certificate(part)
-		if err != nil {
-			return nil, err
-		}
-		own = append(own, c)
-		m.shown.Chain = append(m.shown.Chain, shown)
+	for _, own := range c.identities {
+		m.shown.Chain = append(m.shown.Chain, own.shown)
 	}
-	if len(own) > 0 {
+	if c.trust != nil {
+		m.shown.CA = c.trust.shown
+	}
+	if own := c.identities; len(own) > 0 {
 		m.config.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			for i := range own {
-				if r.SupportsCertificate(&own[i]) == nil {
-					return &own[i], nil
+			for _, x := range own {
+				if r.SupportsCertificate(&x.certificate) == nil {
+					return &x.certificate, nil
 				}
 			}
-			return &own[0], nil // the server says why it is wrong
+			return &own[0].certificate, nil // the server says why it is wrong
 		}
 	}
-	if p.validation != nil {
-		if err := t.f.readValidation(p.validation, p.path, m); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }
 
-// readValidation reads what the peer is checked against.
-func (f *Factory) readValidation(v *config.Validation, at string, m *material) (err error) {
-	if m.sans, err = sanChecks(v.SANs, at); err != nil {
-		return err
+// readOwnLocked reads what the context itself refers to. t.loading is held.
+func (t *tlsContext) readOwnLocked() (c content, err error) {
+	v, at := t.t.Validation, t.common()+".validation_context"
+	if t.t.ValidationSecret == nil {
+		if err := t.checkValidation(v, at); err != nil {
+			return c, err
+		}
+	} else {
+		at = t.common() + ".combined_validation_context.default_validation_context"
+		if slices.ContainsFunc(t.slots, func(s *slot) bool { return s.kind == config.ValidationSecret && s.secret != nil }) {
+			v = nil // it is read with the secret
+		}
 	}
-	if m.hashes, m.keys, err = pins(v, at); err != nil {
-		return err
+	for i := range t.t.Certificates {
+		own, err := t.f.identity(&t.t.Certificates[i], fmt.Sprintf("%s.tls_certificates[%d]", t.common(), i))
+		if err != nil {
+			return c, err
+		}
+		c.identities = append(c.identities, own)
+	}
+	if v != nil {
+		c.trust, err = t.f.trust(v, at, nil)
+	}
+	return c, err
+}
+
+// trust reads what the peer is checked against. The data of a secret, which may be
+// nil, is read once.
+func (f *Factory) trust(v *config.Validation, at string, secret *Secret) (_ *trust, err error) {
+	t := &trust{validation: v}
+	if t.sans, err = sanChecks(v.SANs, at); err != nil {
+		return nil, err
+	}
+	if t.hashes, t.keys, err = pins(v, at); err != nil {
+		return nil, err
 	}
 	switch {
 	case v.TrustedCA.Kind != config.NoData:
-		list, err := f.certificates(v.TrustedCA, at+".trusted_ca")
-		if err != nil {
-			return err
+		read := func() (*authorities, error) { return f.authorities(v.TrustedCA, at+".trusted_ca") }
+		var ca *authorities
+		if secret != nil && v.TrustedCA == secret.Validation.TrustedCA {
+			ca, err = secret.authorities.get(f, read)
+		} else {
+			ca, err = read()
 		}
-		m.roots = x509.NewCertPool()
-		for _, c := range list {
-			if v.AllowExpired {
-				c = lasting(c)
+		if err != nil {
+			return nil, err
+		}
+		if t.roots = ca.pool; v.AllowExpired {
+			t.roots = x509.NewCertPool()
+			for _, c := range ca.list {
+				t.roots.AddCert(lasting(c))
 			}
-			m.roots.AddCert(c)
 		}
-		m.shown.CA = []Certificate{describe(v.TrustedCA.String(), list[0])}
-		if v.TrustedCA.Kind != config.DataFile {
-			m.shown.CA[0].Path = inline
-		}
+		t.shown = []Certificate{describe(shownPath(v.TrustedCA), ca.list[0])}
 	case v.SystemRoots:
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			return fmt.Errorf("%s.system_root_certs: %w", at, err)
+		if t.roots, err = x509.SystemCertPool(); err != nil {
+			return nil, fmt.Errorf("%s.system_root_certs: %w", at, err)
 		}
-		m.roots = roots
 	}
 	if v.CRL.Kind != config.NoData {
-		text, err := f.content(v.CRL, at+".crl")
+		read := func() ([]*revocationList, error) { return f.revocations(v.CRL, at+".crl") }
+		if secret != nil && v.CRL == secret.Validation.CRL {
+			t.lists, err = secret.revocations.get(f, read)
+		} else {
+			t.lists, err = read()
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if m.lists, err = revocationLists(text); err != nil {
-			return fmt.Errorf("%s.crl: %s: %w", at, where(v.CRL), err)
-		}
+	}
+	return t, nil
+}
+
+// authorities reads certificates that are trusted.
+func (f *Factory) authorities(d config.Data, at string) (*authorities, error) {
+	list, err := f.certificates(d, at)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	for _, c := range list {
+		pool.AddCert(c)
+	}
+	return &authorities{list, pool}, nil
+}
+
+// revocations reads lists of certificates that were taken back.
+func (f *Factory) revocations(d config.Data, at string) ([]*revocationList, error) {
+	text, err := f.content(d, at)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := revocationLists(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", at, where(d), err)
+	}
+	return lists, nil
+}
+
+// checkCertificate refuses what a certificate cannot have here.
+func checkCertificate(c *config.Certificate, at string) error {
+	refuse := func(field, text string) error { return fmt.Errorf("%s.%s: %s", at, field, text) }
+	switch {
+	case c.PKCS12.Kind != config.NoData:
+		return refuse("pkcs12", "not supported; use certificate_chain and private_key in PEM form")
+	case c.Password.Kind != config.NoData:
+		return refuse("password", "encrypted private keys are not supported")
+	case c.PrivateKeyProvider != "":
+		return refuse("private_key_provider", fmt.Sprintf("%q is not known; none is", c.PrivateKeyProvider))
+	case c.Chain.Kind == config.NoData:
+		return refuse("certificate_chain", "must be set")
+	case c.PrivateKey.Kind == config.NoData:
+		return refuse("private_key", "must be set")
 	}
 	return nil
 }
 
-// certificate reads a certificate chain with its key.
-func (f *Factory) certificate(c certificatePart) (tls.Certificate, Certificate, error) {
-	at := c.path
-	none := func(err error) (tls.Certificate, Certificate, error) { return tls.Certificate{}, Certificate{}, err }
-	if err := c.check(); err != nil {
-		return none(err)
+// identity reads a certificate chain with its key.
+func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) {
+	if err := checkCertificate(c, at); err != nil {
+		return nil, err
 	}
 	list, err := f.certificates(c.Chain, at+".certificate_chain")
 	if err != nil {
-		return none(err)
+		return nil, err
 	}
 	key, err := f.content(c.PrivateKey, at+".private_key")
 	if err != nil {
-		return none(err)
+		return nil, err
 	}
 	var chain []byte
 	for _, x := range list {
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: x.Raw})...)
 	}
-	out, err := tls.X509KeyPair(chain, key)
-	if err != nil {
+	out := &identity{shown: describe(shownPath(c.Chain), list[0])}
+	if out.certificate, err = tls.X509KeyPair(chain, key); err != nil {
 		// The cause is left out: it may quote the key.
-		return none(fmt.Errorf("%s.private_key: %s: does not fit the certificate", at, where(c.PrivateKey)))
-	}
-	shown := describe(c.Chain.String(), list[0])
-	if c.Chain.Kind != config.DataFile {
-		shown.Path = inline
+		return nil, fmt.Errorf("%s.private_key: %s: does not fit the certificate", at, where(c.PrivateKey))
 	}
 	if c.OCSPStaple.Kind != config.NoData {
 		der, err := f.content(c.OCSPStaple, at+".ocsp_staple")
 		if err != nil {
-			return none(err)
+			return nil, err
 		}
 		v, err := stapleValidity(der)
 		if err != nil {
-			return none(fmt.Errorf("%s.ocsp_staple: %s: %w", at, where(c.OCSPStaple), err))
+			return nil, fmt.Errorf("%s.ocsp_staple: %s: %w", at, where(c.OCSPStaple), err)
 		}
-		shown.OCSP, out.OCSPStaple = &v, der
+		out.shown.OCSP, out.certificate.OCSPStaple = &v, der
 	}
-	return out, shown, nil
+	return out, nil
 }
 
 // inline is the path of what was not read from a file.
 const inline = "<inline>"
+
+// shownPath is the path of a certificate that is shown.
+func shownPath(d config.Data) string {
+	if d.Kind != config.DataFile {
+		return inline
+	}
+	return d.Name
+}
 
 // where names a piece of data without its content.
 func where(d config.Data) string {

@@ -24,9 +24,9 @@ type Secrets interface {
 type SecretUser interface {
 	// Prepare reads what a secret refers to and checks it, without changing
 	// anything. What it returns puts the secret in force, for connections that are
-	// made from then on. It is also to be called when files that a secret names have
-	// changed.
-	Prepare(*config.Secret) (commit func(), err error)
+	// made from then on. It is also to be called, with a new [Secret], when files that
+	// a secret names have changed.
+	Prepare(*Secret) (commit func(), err error)
 	// Answered is told once: after the first answer, good or bad, or when none came
 	// in time.
 	Answered()
@@ -50,6 +50,42 @@ func secretsByID(list []*config.Secret) map[secretID]*config.Secret {
 	return out
 }
 
+// Secret is a secret as it is read once for all its users of one factory: its data,
+// and the files that it names as they are when the first of them needs them. Make it
+// with [NewSecret]. It is safe for concurrent use.
+type Secret struct {
+	*config.Secret
+
+	identity    kept[*identity]
+	authorities kept[*authorities]
+	revocations kept[[]*revocationList]
+}
+
+// NewSecret returns a secret of which nothing was read so far. s must not be changed
+// any more.
+func NewSecret(s *config.Secret) *Secret { return &Secret{Secret: s} }
+
+// kept is what was read, for one factory: others may have other files and variables.
+type kept[T any] struct {
+	mu    sync.Mutex // held while it is read
+	by    *Factory   // nil: nothing was
+	value T
+}
+
+// get returns what was read for f, or reads it.
+func (k *kept[T]) get(f *Factory, read func() (T, error)) (T, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.by == f {
+		return k.value, nil
+	}
+	v, err := read()
+	if err == nil {
+		k.by, k.value = f, v
+	}
+	return v, err
+}
+
 // slot is the place of a secret in a context.
 type slot struct {
 	t      *tlsContext
@@ -59,8 +95,9 @@ type slot struct {
 	answered atomic.Bool
 	done     func() // told of the first answer; set before it can come
 
-	secret *config.Secret // guarded by t.loading; nil: not there yet
-	stop   func()         // guarded by t.loading; nil: not followed
+	secret  *config.Secret // guarded by t.loading; nil: not there yet
+	content                // of secret; guarded by t.loading
+	stop    func()         // guarded by t.loading; nil: not followed
 }
 
 // newSlots finds the static secrets of a context and checks that the others can
@@ -137,34 +174,26 @@ func (s *slot) Answered() {
 }
 
 // Prepare implements [SecretUser].
-func (s *slot) Prepare(secret *config.Secret) (commit func(), err error) {
+func (s *slot) Prepare(secret *Secret) (commit func(), err error) {
 	t := s.t
-	t.loading.Lock()
-	defer t.loading.Unlock()
-	if err := unreadSecret(secret); err != nil {
+	if secret.Kind != s.kind {
+		return nil, t.named(fmt.Errorf("secret %q holds a %s, not a %s", secret.Name, secret.Kind, s.kind))
+	}
+	if err := unreadSecret(secret.Secret); err != nil {
 		return nil, t.named(err)
 	}
-	p := t.partsLocked(s, secret)
-	m, err := t.read(&p)
+	c, err := s.read(secret)
 	if err != nil {
 		return nil, t.named(err)
 	}
-	generation := t.generation
 	return func() {
 		t.loading.Lock()
 		defer t.loading.Unlock()
 		if t.closed {
 			return
 		}
-		s.secret = secret
-		if t.generation != generation { // another secret came meanwhile
-			p = t.partsLocked(nil, nil)
-			if m, err = t.read(&p); err != nil {
-				t.f.c.Logger.Warn("secret is not in force, what was before stays", "secret", secret.Name, "error", t.named(err).Error())
-				return
-			}
-		}
-		t.installLocked(&p, m)
+		s.secret, s.content = secret.Secret, c
+		t.installLocked()
 		t.stats.bySecret.Inc()
 	}, nil
 }
@@ -173,46 +202,36 @@ func (t *tlsContext) named(err error) error {
 	return fmt.Errorf("transport: cluster %q: %w", t.cluster, err)
 }
 
-// parts is what a context is made of, with the secrets that are there.
-type parts struct {
-	certificates []certificatePart
-	validation   *config.Validation // nil: the peer is not checked
-	path         string             // of validation
-	missing      string             // name of a secret that is not there; empty: all are
-	unchecked    bool               // it is that of validation
+// read reads what a secret refers to.
+func (s *slot) read(secret *Secret) (c content, err error) {
+	if s.kind == config.CertificateSecret {
+		own, err := secret.identity.get(s.t.f, func() (*identity, error) {
+			return s.t.f.identity(secret.Certificate, secretPath(secret.Secret, "tls_certificate"))
+		})
+		return content{identities: []*identity{own}}, err
+	}
+	v, at := s.validation(secret.Secret), secretPath(secret.Secret, "validation_context")
+	if err := s.t.checkValidation(v, at); err != nil {
+		return c, err
+	}
+	c.trust, err = s.t.f.trust(v, at, secret)
+	return c, err
 }
 
-// certificatePart is a certificate with its path.
-type certificatePart struct {
-	*config.Certificate
-	path string
+// validation returns the checks of the peer with a secret.
+func (s *slot) validation(secret *config.Secret) *config.Validation {
+	return s.t.t.Validation.Merge(secret.Validation)
 }
 
-// partsLocked returns the parts of a context as they would be with a secret in
-// place of that of a slot, or as they are. t.loading is held.
-func (t *tlsContext) partsLocked(over *slot, secret *config.Secret) parts {
-	p := parts{validation: t.t.Validation, path: t.common() + ".validation_context"}
-	if t.t.ValidationSecret != nil {
-		p.path = t.common() + ".combined_validation_context.default_validation_context"
-	}
-	for i := range t.t.Certificates {
-		p.certificates = append(p.certificates, certificatePart{&t.t.Certificates[i], fmt.Sprintf("%s.tls_certificates[%d]", t.common(), i)})
-	}
+// missingLocked returns the name of a secret that is not there, empty if all are.
+// t.loading is held.
+func (t *tlsContext) missingLocked() (name string) {
 	for _, s := range t.slots {
-		x := s.secret
-		if s == over {
-			x = secret
-		}
-		switch {
-		case x == nil:
-			p.missing, p.unchecked = s.source.Name, p.unchecked || s.kind == config.ValidationSecret
-		case s.kind == config.CertificateSecret:
-			p.certificates = append(p.certificates, certificatePart{x.Certificate, secretPath(x, "tls_certificate")})
-		default:
-			p.validation, p.path = t.t.Validation.Merge(x.Validation), secretPath(x, "validation_context")
+		if s.secret == nil {
+			name = s.source.Name
 		}
 	}
-	return p
+	return name
 }
 
 // await returns an error while a secret of the socket is missing, and counts it.
@@ -221,11 +240,14 @@ func (s *socket) await() error {
 		return nil
 	}
 	t := s.tls
-	t.stats.notReady.Inc()
 	t.loading.Lock()
-	p := t.partsLocked(nil, nil)
-	t.loading.Unlock()
-	return fmt.Errorf("secret %q %w", p.missing, errNoSecret)
+	defer t.loading.Unlock()
+	missing := t.missingLocked()
+	if missing == "" { // it came meanwhile
+		return nil
+	}
+	t.stats.notReady.Inc()
+	return fmt.Errorf("secret %q %w", missing, errNoSecret)
 }
 
 // contexts calls yield with each TLS context of the dialer.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,8 +62,9 @@ func (d *deliverer) following(s *config.Secret) (list []transport.SecretUser) {
 // deliver puts a secret in force unless somebody refuses it.
 func (d *deliverer) deliver(s *config.Secret) error {
 	var commits []func()
+	shared := transport.NewSecret(s)
 	for _, u := range d.following(s) {
-		commit, err := u.Prepare(s)
+		commit, err := u.Prepare(shared)
 		if err != nil {
 			return err
 		}
@@ -382,7 +384,7 @@ func TestTwoSecretsAtOnce(t *testing.T) {
 	f.mustDeliver(t, caSecret(ca))
 	f.mustDeliver(t, certSecret(ca.issue(t, 20, nil)))
 	late := certSecret(ca.issue(t, 21, nil))
-	commit, err := f.following(late)[0].Prepare(late)
+	commit, err := f.following(late)[0].Prepare(transport.NewSecret(late))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,11 +396,112 @@ func TestTwoSecretsAtOnce(t *testing.T) {
 	}
 }
 
+// TestSecretsAreReadOnceForAll counts how often files are read that a secret of many
+// contexts names, and that they are read again for its next version.
+func TestSecretsAreReadOnceForAll(t *testing.T) {
+	ca := authorityFor(t, "ca", 1, nil)
+	leaf := ca.issue(t, 20, nil)
+	files := map[string]string{"/cert.pem": leaf.chain, "/key.pem": leaf.pem, "/ca.pem": ca.pem(), "/crl.pem": ca.crl(t, start().Add(time.Hour))}
+	reads := make(map[string]int)
+	var d deliverer
+	var r registry
+	f := transport.New(transport.Config{Now: start, Secrets: &d, Registry: &r, ReadFile: func(name string) ([]byte, error) {
+		reads[name]++
+		return []byte(files[name]), nil
+	}})
+	for i := range 10 {
+		one := dialerOf(t, f, cluster(trust(ca, func(c *config.TLS) {
+			bySecrets(c)
+			if i%2 == 1 { // these have checks of their own beside
+				c.Validation = &config.Validation{MaxVerifyDepth: 100, SANs: []config.SAN{san(config.DNSSAN, config.MatchExact, "x")}}
+			}
+		})))
+		one.Follow(func() {})
+	}
+	cert, authority := certSecret(leaf), caSecret(ca)
+	cert.Certificate.Chain, cert.Certificate.PrivateKey = file("/cert.pem"), file("/key.pem")
+	authority.Validation.TrustedCA, authority.Validation.CRL = file("/ca.pem"), file("/crl.pem")
+	for i := range 3 {
+		for _, s := range []*config.Secret{cert, authority} {
+			if err := d.deliver(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name := range files {
+			if reads[name] != i+1 {
+				t.Errorf("%s is read %d times by 10 contexts in %d versions", name, reads[name], i+1)
+			}
+		}
+	}
+	if n := len(r.all()); n != 10 {
+		t.Errorf("%d contexts shown, want 10", n)
+	}
+}
+
+// TestReadingIsNotSharedByFactories has two that find other data behind the same
+// variable.
+func TestReadingIsNotSharedByFactories(t *testing.T) {
+	var r registry
+	var d deliverer
+	for i := range 3 {
+		f := transport.New(transport.Config{Now: start, Secrets: &d, Registry: &r, Environment: func(string) (string, bool) {
+			return authorityFor(t, "ca", byte(i+1), nil).pem(), true
+		}})
+		one := dialerOf(t, f, cluster(&config.TLS{TLSCommon: config.TLSCommon{ValidationSecret: &config.SecretSource{Name: "ca", Source: remote("ca").Source}}}))
+		one.Follow(func() {})
+	}
+	if err := d.deliver(&config.Secret{Name: "ca", Kind: config.ValidationSecret, Validation: &config.Validation{TrustedCA: config.Data{Kind: config.DataEnvironment, Name: "CA"}}}); err != nil {
+		t.Fatal(err)
+	}
+	var serials []string
+	for _, m := range r.all() {
+		serials = append(serials, m.CA[0].SerialNumber)
+	}
+	slices.Sort(serials)
+	if got := strings.Join(serials, " "); got != "1 2 3" {
+		t.Errorf("authorities %s, want one for each factory", got)
+	}
+}
+
+// TestSecretsDoNotNeedTheFilesOfOthers has files of one secret that cannot be read
+// while the other one comes.
+func TestSecretsDoNotNeedTheFilesOfOthers(t *testing.T) {
+	ca, other := authorityFor(t, "one", 1, nil), authorityFor(t, "two", 2, nil)
+	s := serve(t, asking(other.issue(t, 10, nil)))
+	leaf := ca.issue(t, 20, nil)
+	gone := false
+	f := newSecretFixture(t, func(o *transport.Config) {
+		o.ReadFile = func(string) ([]byte, error) {
+			if gone {
+				return nil, errors.New("it is being replaced")
+			}
+			return []byte(leaf.chain), nil
+		}
+	}, trust(ca, bySecrets))
+	cert := certSecret(leaf)
+	cert.Certificate.Chain = file("/cert.pem")
+	commit, err := f.following(cert)[0].Prepare(transport.NewSecret(cert))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.mustDeliver(t, caSecret(ca)) // in between
+	gone = true
+	commit()
+	f.mustDeliver(t, caSecret(other))
+	f.mustSay(t, hostAt(s.address, nil), transport.Options{})
+	if got := serial(s.last(t)); got != "14" {
+		t.Errorf("client certificate %s, want 14", got)
+	}
+}
+
 func TestAnswersAndEndOfSecrets(t *testing.T) {
 	ca := authorityFor(t, "ca", 1, nil)
 	f := newSecretFixture(t, nil, trust(ca, bySecrets))
 	good := certSecret(ca.issue(t, 20, nil))
 	cert, authority := f.following(good)[0], f.following(caSecret(ca))[0]
+	if _, err := cert.Prepare(transport.NewSecret(caSecret(ca))); err == nil {
+		t.Error("a secret of another kind is accepted")
+	}
 	cert.Answered()
 	cert.Answered()
 	if got := strings.Join(f.Awaited(), " "); f.ready != 0 || got != "ca" {
@@ -409,7 +512,7 @@ func TestAnswersAndEndOfSecrets(t *testing.T) {
 		t.Errorf("ready %d, awaited %q after all answers", f.ready, f.Awaited())
 	}
 	f.mustDeliver(t, caSecret(ca))
-	commit, err := cert.Prepare(good)
+	commit, err := cert.Prepare(transport.NewSecret(good))
 	if err != nil {
 		t.Fatal(err)
 	}

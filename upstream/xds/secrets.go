@@ -168,6 +168,7 @@ type secretFeed struct {
 	mu       sync.Mutex // held while a secret is put in force
 	users    []transport.SecretUser
 	current  *config.ParsedSecret // nil: nothing good came so far
+	read     *transport.Secret    // of it, as it is in force
 	hash     uint64               // of its message
 	digest   uint64               // of the files it names
 	version  string
@@ -203,7 +204,7 @@ func (f *secretFeed) join(u transport.SecretUser) {
 	f.mu.Lock()
 	f.users = append(f.users, u)
 	if f.current != nil {
-		commit, err := u.Prepare(f.current.Secret)
+		commit, err := u.Prepare(f.read)
 		if err == nil {
 			commit()
 		} else {
@@ -315,16 +316,17 @@ func secretHash(typeURL string, value []byte) uint64 {
 // putLocked puts a secret in force in all contexts, or in none if one refuses it.
 // f.mu is held.
 func (f *secretFeed) putLocked(s *config.Secret) error {
-	commits := make([]func(), len(f.users))
+	commits, read := make([]func(), len(f.users)), transport.NewSecret(s)
 	for i, u := range f.users {
 		var err error
-		if commits[i], err = u.Prepare(s); err != nil {
+		if commits[i], err = u.Prepare(read); err != nil {
 			return err
 		}
 	}
 	for _, commit := range commits {
 		commit()
 	}
+	f.read = read
 	return nil
 }
 
