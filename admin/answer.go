@@ -102,7 +102,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 	}
 	if origin := r.Header("origin"); origin != "" && !e.Mutates && s.readers.allows(origin) {
 		w.SetHeader("access-control-allow-origin", strings.ToLower(origin))
-		w.SetHeader("vary", "origin")
+		w.varyBy("origin")
 	}
 	if e.Mutates {
 		return s.mutate(e, w, r)

@@ -45,7 +45,7 @@ func capital(name string) string {
 func (w *Response) asset(a *ui.Asset) error {
 	w.SetType(a.ContentType)
 	w.SetHeader("cache-control", "public, max-age=31536000, immutable")
-	w.SetHeader("vary", "accept-encoding")
+	w.varyBy("accept-encoding")
 	body := a.Raw
 	switch chooseEncoding(w.encodings) {
 	case "gzip":

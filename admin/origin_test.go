@@ -269,6 +269,10 @@ func TestReadOrigins(t *testing.T) {
 			t.Errorf("%s from %s: access-control-allow-origin %q, want %q", tt.path, tt.origin, got, tt.want)
 		}
 	}
+	a := get(t, s, "/help", "Origin: https://dash.example.com", "Accept-Encoding: gzip")
+	if a.header.Get("content-encoding") != "gzip" || strings.Join(a.header.Values("vary"), ", ") != "origin, accept-encoding" {
+		t.Errorf("content-encoding %q, vary %q", a.header.Get("content-encoding"), a.header.Values("vary"))
+	}
 	if a := get(t, s, "/ready"); len(a.header.Values("access-control-allow-origin")) > 0 {
 		t.Error("an answer without a request for it allows an origin")
 	}

@@ -88,6 +88,17 @@ func (w *Response) SetHeader(name, value string) {
 	w.fields = append(w.fields, Field{name, value})
 }
 
+// varyBy tells that the answer depends on a field of the request.
+func (w *Response) varyBy(name string) {
+	for i := range w.fields {
+		if f := &w.fields[i]; f.Name == "vary" {
+			f.Value += ", " + name
+			return
+		}
+	}
+	w.SetHeader("vary", name)
+}
+
 // Endless makes the answer one without an end: it is sent as it is, neither
 // compressed nor in chunks, each Flush at once, and may take any time as long
 // as the client reads. The handler must end when the request's Closing is.
@@ -199,7 +210,7 @@ func (w *Response) encode(size int) {
 	if w.encoder = w.server.compressors.take(encoding, &w.packed); w.encoder != nil {
 		w.encoding = encoding
 		w.SetHeader("content-encoding", encoding)
-		w.SetHeader("vary", "accept-encoding")
+		w.varyBy("accept-encoding")
 	}
 }
 
