@@ -44,9 +44,16 @@ func Next(accept func() (net.Conn, error), passing func(error) bool, stop <-chan
 	}
 }
 
-// Transient reports whether accepting may work again in a moment.
+// Transient reports whether accepting may work again in a moment: something ran
+// out, or it was the connection that failed. Linux reports what happened to a
+// connection before it was accepted, and what a firewall does with it, as an
+// error of accept (accept(2), "Error handling").
 func Transient(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
+	for _, e := range []error{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR,
+		syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EPERM, syscall.EPROTO, syscall.ENOPROTOOPT, syscall.ETIMEDOUT,
+		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+	} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -96,7 +96,11 @@ func TestNextEnds(t *testing.T) {
 }
 
 func TestTransient(t *testing.T) {
-	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
+	for _, err := range []error{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR,
+		syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EPERM, syscall.EPROTO, syscall.ENOPROTOOPT, syscall.ETIMEDOUT,
+		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+	} {
 		if !Transient(fmt.Errorf("accept: %w", err)) {
 			t.Errorf("%v does not pass", err)
 		}
