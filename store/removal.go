@@ -23,7 +23,6 @@ func (s *Store) kill(b *block, i int, x id) {
 	full := s.symbols.AppendText(room[:0], enc)
 	b.alive.clear(i)
 	s.lookup.remove(s.lookup.hash(b.cls.network, string(full)), x)
-	delete(s.sharers, x)
 	k := b.variant.kind()
 	b.live--
 	s.stats--
@@ -114,16 +113,19 @@ func (s *Store) purge() {
 		b, i := s.at(x)
 		return !b.alive.has(i)
 	}
-	owners := make(map[*Scope]bool)
+	holders := make(map[*Scope]bool)
 	var touched [kinds]bool
 	for _, x := range dead {
 		b, i := s.at(x)
 		touched[b.variant.kind()] = true
-		if sc := s.scopes[b.owner[i].Load()]; sc != nil {
-			owners[sc] = true
+		for _, holder := range append(s.sharers[x], b.owner[i].Load()) {
+			if sc := s.scopes[holder]; sc != nil {
+				holders[sc] = true
+			}
 		}
+		delete(s.sharers, x)
 	}
-	for sc := range owners {
+	for sc := range holders {
 		sc.held = slices.DeleteFunc(sc.held, func(x id) bool {
 			if !isDead(x) {
 				return false
