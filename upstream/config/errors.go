@@ -108,6 +108,7 @@ type report struct {
 	source   Source
 	root     *yaml.Node               // the text; nil for bytes
 	author   func(path string) string // turns a path into the author's names; may be nil
+	hidden   int                      // above 0 inside a field of a text whose values are secrets
 
 	errs     []*Error
 	dropped  int

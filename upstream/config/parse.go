@@ -61,6 +61,9 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 		var syntax *yaml.LoadError
 		if errors.As(err, &syntax) {
 			message := syntax.Message
+			if strings.HasPrefix(message, "unknown anchor") {
+				message = "unknown anchor" // without its name: "*" may have been meant as a part of a secret
+			}
 			if syntax.ContextMsg != "" {
 				message += " " + syntax.ContextMsg
 			}

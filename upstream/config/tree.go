@@ -31,7 +31,7 @@ func members(n *yaml.Node, r *report, path string, left *int) []member {
 			continue
 		}
 		if before := first[key.Value]; before != nil {
-			r.nodeErrorf(Malformed, key, join(path, key.Value), "duplicate key %q, first used in line %d", key.Value, before.Line)
+			r.nodeErrorf(Malformed, key, join(path, r.key(key.Value)), "duplicate key %q, first used in line %d", r.key(key.Value), before.Line)
 			continue
 		}
 		first[key.Value] = key

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -26,11 +27,10 @@ type walker struct {
 	types        *protoregistry.Types
 	allowUnknown bool
 
-	hidden int // above 0 inside a field whose values are secrets
-	out    bytes.Buffer
-	line   int  // of the text that is written now
-	left   int  // values that may still come; below 0 nothing more is read
-	over   bool // it was reported that left ran out
+	out  bytes.Buffer
+	line int  // of the text that is written now
+	left int  // values that may still come; below 0 nothing more is read
+	over bool // it was reported that left ran out
 }
 
 // decodeNode decodes the tree n into m. What is wrong goes to r.
@@ -93,7 +93,7 @@ func (w *walker) enter(n *yaml.Node, path string, depth int) *yaml.Node {
 		known = scalarTags
 	}
 	if tag := n.ShortTag(); !slices.Contains(known, tag) {
-		w.nodeErrorf(Malformed, n, path, "tag %q is not known", tag)
+		w.nodeErrorf(Malformed, n, path, "tag %s is not known", quote(tag, w.hidden > 0)) // "!" may have been meant as a part of the text
 		return nil
 	}
 	w.seek(n)
@@ -141,7 +141,7 @@ func (w *walker) message(n *yaml.Node, md protoreflect.MessageDescriptor, path s
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with fields of %s", w.show(n), shortName(md))
+		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with fields of %s", show(n, w.hidden > 0 || holdsSecrets(md)), shortName(md))
 		return
 	}
 	w.out.WriteByte('{')
@@ -161,7 +161,7 @@ func (w *walker) fields(n *yaml.Node, md protoreflect.MessageDescriptor, path st
 		}
 		fd := findField(md, name)
 		if fd == nil {
-			w.unknownField(m.key, join(path, clip(name)), md)
+			w.unknownField(m.key, path, md)
 			continue
 		}
 		at := join(path, string(fd.Name()))
@@ -197,8 +197,36 @@ func takesNull(fd protoreflect.FieldDescriptor) bool {
 	return !fd.IsList() && !fd.IsMap() && fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Value"
 }
 
+// holdsSecrets tells whether a message has fields whose values are secrets.
+func holdsSecrets(md protoreflect.MessageDescriptor) bool {
+	for i, fields := 0, md.Fields(); i < fields.Len(); i++ {
+		if isSensitive(fields.Get(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// key returns a key as a part of a path. In a secret it is masked: without the blank
+// after a colon, what should be a value is a part of the key.
+func (r *report) key(name string) string {
+	if r != nil && r.hidden > 0 {
+		return redacted
+	}
+	return clip(name)
+}
+
+// unknownField notes that the message at path has no such field.
 func (w *walker) unknownField(key *yaml.Node, path string, md protoreflect.MessageDescriptor) {
-	e := &Error{Position: w.source.position(key), Kind: UnknownField, Field: path, Message: "unknown field of " + shortName(md)}
+	name := w.key(key.Value)
+	if f := md.Fields(); w.hidden > 0 {
+		for i := range f.Len() {
+			if strings.HasPrefix(string(f.Get(i).Name()), key.Value) {
+				name = key.Value // a field that is cut short says nothing
+			}
+		}
+	}
+	e := &Error{Position: w.source.position(key), Kind: UnknownField, Field: join(path, name), Message: "unknown field of " + shortName(md)}
 	if w.allowUnknown {
 		w.unknown++
 		w.warn(e)

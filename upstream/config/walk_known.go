@@ -182,7 +182,7 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 	}
 	for _, m := range members(n, w.report, path, &w.left) {
 		if m.key.Value != "@type" && m.key.Value != "value" {
-			w.unknownField(m.key, join(path, clip(m.key.Value)), md)
+			w.unknownField(m.key, path, md)
 		}
 	}
 	if value == nil {
