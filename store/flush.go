@@ -94,11 +94,11 @@ func (b *block) latchCounters(snap *Snapshot, changed *bitset) {
 // since the last flush, or changed by a parent process. Store.flushMu must be
 // held.
 func (b *block) takeGauges(changed *bitset, n int) {
-	// Used is set before the marks are taken, so that no reader finds neither.
+	// Used is set before the marks are dropped, and no others are, so that no
+	// reader finds neither.
 	if b.pg.eachTouched(changed, n) {
 		b.used.setAll(changed)
-		b.pg.takeTouched(changed, n)
-		b.used.setAll(changed)
+		b.pg.dropTouched(changed)
 	}
 	if p := b.parents.Load(); p != nil {
 		p.take(changed)

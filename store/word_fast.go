@@ -196,6 +196,22 @@ func takeTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
 // gather returns the low bits of the eight bytes of b, each of which is 0 or 1.
 func gather(b uint64) uint64 { return b * 0x0102040810204080 >> 56 }
 
+// scatter undoes gather.
+func scatter(bits uint64) uint64 {
+	each := bits * 0x0101010101010101 & 0x8040201008040201
+	return (each + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101
+}
+
+// dropTouched forgets that the words in which were written. Others, and what is
+// written from now on, are not forgotten. It is for pages of gauges.
+func (p *page) dropTouched(which *bitset) {
+	for i := 0; i < slotsPerBlock; i += 8 {
+		if m := which[i/64] >> (i % 64) & 0xff; m != 0 {
+			atomic.AndUint64((*uint64)(unsafe.Pointer(&p.touch[i])), ^scatter(m))
+		}
+	}
+}
+
 // eachTouched is takeTouched that forgets nothing. It looks at the shared words
 // only, where gauges are.
 func (p *page) eachTouched(dst *bitset, n int) (any bool) {

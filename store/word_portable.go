@@ -68,6 +68,16 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	return any
 }
 
+// dropTouched forgets that the words in which were written. Others, and what is
+// written from now on, are not forgotten. It is for pages of gauges.
+func (p *page) dropTouched(which *bitset) {
+	for i := range p.words {
+		if which.has(i) {
+			p.words[i].marked.Store(0)
+		}
+	}
+}
+
 // eachTouched is takeTouched that forgets nothing.
 func (p *page) eachTouched(dst *bitset, n int) (any bool) {
 	for i := range n {
