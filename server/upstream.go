@@ -162,13 +162,12 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 			Locality: host.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone},
 		}
 	}
-	layer := make(map[string]string) // of the resource
 	for _, name := range slices.Sorted(maps.Keys(c.RTDS)) {
 		l := c.RTDS[name]
+		l.Layer = name
 		cfg.Layers = append(cfg.Layers, l)
-		layer[l.Name] = name
 	}
-	cfg.SetLayer = func(name string, values map[string]any) error { return s.runtime.SetLayer(layer[name], values) }
+	cfg.SetLayer = s.runtime.SetLayer
 	s.control, err = xds.New(cfg)
 	return err
 }

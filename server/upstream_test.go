@@ -140,6 +140,28 @@ func TestWaitsForClusters(t *testing.T) {
 }
 
 // TestRuntimeReachesClusters changes numbers of clusters while the server runs.
+// TestLayersOfOneName has two layers whose resources of different sources have the
+// same name.
+func TestLayersOfOneName(t *testing.T) {
+	dir := t.TempDir()
+	text := "layered_runtime:\n  layers:\n"
+	for _, name := range []string{"one", "two"} {
+		path := filepath.Join(dir, name+".yaml")
+		resource := "resources: [{'@type': type.googleapis.com/envoy.service.runtime.v3.Runtime, name: flags, layer: {" + name + ": true}}]\n"
+		if err := os.WriteFile(path, []byte(resource), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("  - {name: %s, rtds_layer: {name: flags, rtds_config: {path_config_source: {path: %q}}}}\n", name, path)
+	}
+	r := start(t, fromText(t, text))
+	got := strings.Join(strings.Fields(r.get(t, "/runtime")), "")
+	for _, want := range []string{`"one":{"layer_values":["true",""],"final_value":"true"}`, `"two":{"layer_values":["","true"],"final_value":"true"}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+}
+
 func TestRuntimeReachesClusters(t *testing.T) {
 	cfg := fromText(t, `node: {id: n, cluster: c, locality: {region: r, zone: here}}
 stats_sinks: [{name: envoy.stat_sinks.hystrix}]

@@ -36,8 +36,8 @@ type Config struct {
 	// CDS is where clusters come from; nil: only those of the static
 	// configuration are there.
 	CDS *config.ConfigSource
-	// Layers are the runtime layers to follow, and SetLayer takes their values.
-	// An error of it refuses them.
+	// Layers are the runtime layers to follow, and SetLayer takes their values, by
+	// the name of the layer. An error of it refuses them.
 	Layers   []Layer
 	SetLayer func(name string, values map[string]any) error
 
@@ -73,6 +73,9 @@ type Node struct {
 type Layer struct {
 	Name   string // of the resource
 	Source config.ConfigSource
+	// Layer is the name of the layer, as several may have the same resource of
+	// different sources; empty: Name.
+	Layer string
 }
 
 // Client follows control planes. All methods are safe for concurrent use.

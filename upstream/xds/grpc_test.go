@@ -268,8 +268,8 @@ func TestControlPlanesThatCannotWork(t *testing.T) {
 	c, err := New(Config{
 		Store: st, Decoder: d, ADS: from("nobody"), CDS: &config.ConfigSource{Kind: config.SourceAPI, API: from("hen")},
 		Layers: []Layer{
-			{"good", config.ConfigSource{Kind: config.SourceAPI, API: from("file")}},
-			{"bad", config.ConfigSource{Kind: config.SourceAPI, API: from("egg")}},
+			{Name: "good", Source: config.ConfigSource{Kind: config.SourceAPI, API: from("file")}},
+			{Name: "bad", Source: config.ConfigSource{Kind: config.SourceAPI, API: from("egg")}},
 		},
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 
 // runLayer follows one runtime layer.
 func (c *Client) runLayer(ctx context.Context, l *Layer) {
-	to := &layer{c: c, name: l.Name, done: sync.OnceFunc(c.layersWaiting.Done)}
+	to := &layer{c: c, name: l.Name, to: cmp.Or(l.Layer, l.Name), done: sync.OnceFunc(c.layersWaiting.Done)}
 	defer to.started()
 	select {
 	case <-c.manager.PrimaryReady():
@@ -27,7 +28,8 @@ func (c *Client) runLayer(ctx context.Context, l *Layer) {
 // layer puts the values of a runtime layer in force.
 type layer struct {
 	c    *Client
-	name string
+	name string // of the resource
+	to   string // name of the layer
 	done func() // once
 }
 
@@ -66,7 +68,7 @@ func (l *layer) put(values map[string]any) error {
 	if l.c.o.SetLayer == nil {
 		return errors.New("xds: nothing here takes runtime layers")
 	}
-	if err := l.c.o.SetLayer(l.name, values); err != nil {
+	if err := l.c.o.SetLayer(l.to, values); err != nil {
 		return fmt.Errorf("xds: runtime layer %q: %w", l.name, err)
 	}
 	return nil

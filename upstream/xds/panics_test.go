@@ -29,7 +29,7 @@ func TestSec_24_UpdatesPanic(t *testing.T) {
 		var told []string
 		r := newRig(t, false, func(c *Config) {
 			c.CDS = nil
-			c.Layers = []Layer{{"flags", config.ConfigSource{Kind: config.SourceADS}}}
+			c.Layers = []Layer{{Name: "flags", Source: config.ConfigSource{Kind: config.SourceADS}}}
 			set := c.SetLayer
 			c.SetLayer = func(name string, values map[string]any) error {
 				if values["wild"] != nil {

@@ -214,7 +214,7 @@ func TestRuntimeLayers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, v.delta, func(c *Config) {
 					c.CDS = nil
-					c.Layers = []Layer{{"flags", config.ConfigSource{Kind: config.SourceADS, InitialFetchTimeout: time.Second}}}
+					c.Layers = []Layer{{Name: "flags", Source: config.ConfigSource{Kind: config.SourceADS, InitialFetchTimeout: time.Second}}}
 				})
 				r.start()
 				s := r.open()
