@@ -62,53 +62,37 @@ func TestResourcesExpire(t *testing.T) {
 // TestExpiryEndsWithAnAnswerWithoutOne: what comes again without a time stays, and
 // what expired comes back.
 func TestExpiryEndsWithAnAnswerWithoutOne(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				give := func(nonce string, ttl time.Duration) {
-					s.answer(t, answer{kind: clusterKind, version: nonce, nonce: nonce, ttl: ttl, resources: []proto.Message{edsCluster("a")}})
-				}
-				give("1", time.Second)
-				time.Sleep(2 * time.Second)
-				synctest.Wait()
-				equal(t, "cluster", r.hosts("a"), "-")
-				give("2", time.Second)
-				s.answer(t, answer{kind: endpointKind, version: "1", nonce: "e1", resources: []proto.Message{endpointsOf("a", 1)}})
-				equal(t, "cluster", r.hosts("a"), ":1")
-				give("3", 0)
-				time.Sleep(time.Hour)
-				synctest.Wait()
-				equal(t, "cluster", r.hosts("a"), ":1")
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		give := func(nonce string, ttl time.Duration) {
+			s.answer(t, answer{kind: clusterKind, version: nonce, nonce: nonce, ttl: ttl, resources: []proto.Message{edsCluster("a")}})
+		}
+		give("1", time.Second)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		equal(t, "cluster", r.hosts("a"), "-")
+		give("2", time.Second)
+		s.answer(t, answer{kind: endpointKind, version: "1", nonce: "e1", resources: []proto.Message{endpointsOf("a", 1)}})
+		equal(t, "cluster", r.hosts("a"), ":1")
+		give("3", 0)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		equal(t, "cluster", r.hosts("a"), ":1")
+	})
 }
 
 // TestExpiredAssignmentsAreNotHandedOn: hosts stay, but who asks later waits for
 // the server.
 func TestExpiredAssignmentsAreNotHandedOn(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
-				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", ttl: time.Second, resources: []proto.Message{endpointsOf("a", 1)}})
-				time.Sleep(2 * time.Second)
-				synctest.Wait()
-				equal(t, "hosts", r.hosts("a"), ":1")
-				equal(t, "stats", r.counts("cluster.a.update_empty", "cluster.a.config_reload"), "update_empty=1 config_reload=1")
-				s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a", timeout(2*time.Second))}})
-				equal(t, "stats", r.counts("cluster.a.assignment_use_cached", "cluster_manager.warming_clusters"), "assignment_use_cached=0 warming_clusters=1")
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", ttl: time.Second, resources: []proto.Message{endpointsOf("a", 1)}})
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		equal(t, "hosts", r.hosts("a"), ":1")
+		equal(t, "stats", r.counts("cluster.a.update_empty", "cluster.a.config_reload"), "update_empty=1 config_reload=1")
+		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a", timeout(2*time.Second))}})
+		equal(t, "stats", r.counts("cluster.a.assignment_use_cached", "cluster_manager.warming_clusters"), "assignment_use_cached=0 warming_clusters=1")
+	})
 }
 
 func TestLayersExpire(t *testing.T) {

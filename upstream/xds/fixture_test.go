@@ -111,6 +111,21 @@ func (r *rig) start() {
 	synctest.Wait()
 }
 
+// inVariants runs a test in each variant, with a client whose stream is open, in a
+// bubble of fake time.
+func inVariants(t *testing.T, f func(t *testing.T, r *rig, s *fakeStream)) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, nil)
+				r.start()
+				f(t, r, r.open())
+				r.stop()
+			})
+		})
+	}
+}
+
 // open returns the stream that was opened.
 func (r *rig) open() *fakeStream {
 	r.t.Helper()

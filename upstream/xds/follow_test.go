@@ -88,67 +88,51 @@ func TestClustersAndHostsOverTheAggregatedStream(t *testing.T) {
 }
 
 func TestUnchangedResourcesDisturbNothing(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				for _, version := range []string{"1", "2"} {
-					s.answer(t, answer{kind: clusterKind, version: version, nonce: "c" + version, resources: []proto.Message{edsCluster("a")}})
-					s.answer(t, answer{kind: endpointKind, version: version, nonce: "e" + version, resources: []proto.Message{endpointsOf("a", 1)}})
-				}
-				equal(t, "stats", r.counts("cluster_manager.cluster_added", "cluster_manager.cluster_modified", "cluster_manager.cds.config_reload",
-					"cluster_manager.cds.update_success", "cluster.a.update_success", "cluster.a.update_no_rebuild", "cluster.a.config_reload"),
-					"cluster_added=1 cluster_modified=0 config_reload=1 update_success=2 update_success=2 update_no_rebuild=1 config_reload=1")
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		for _, version := range []string{"1", "2"} {
+			s.answer(t, answer{kind: clusterKind, version: version, nonce: "c" + version, resources: []proto.Message{edsCluster("a")}})
+			s.answer(t, answer{kind: endpointKind, version: version, nonce: "e" + version, resources: []proto.Message{endpointsOf("a", 1)}})
+		}
+		equal(t, "stats", r.counts("cluster_manager.cluster_added", "cluster_manager.cluster_modified", "cluster_manager.cds.config_reload",
+			"cluster_manager.cds.update_success", "cluster.a.update_success", "cluster.a.update_no_rebuild", "cluster.a.config_reload"),
+			"cluster_added=1 cluster_modified=0 config_reload=1 update_success=2 update_success=2 update_no_rebuild=1 config_reload=1")
+	})
 }
 
 func TestBadClustersAreRefusedOneByOne(t *testing.T) {
 	const problem = `cluster \"bad\": connect_timeout: -1s must be greater than 0s`
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("bad")}})
-				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("bad", 2)}})
-				reply := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{
-					edsCluster("bad", timeout(-time.Second)), edsCluster("a"), edsCluster("c"), edsCluster("c"),
-				}})
-				want := `Cluster node=node version=1 nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
-					"\nClusterLoadAssignment node=node version=e names=a,bad,c nonce=n2"
-				if v.delta {
-					want = `Cluster nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
-						"\nClusterLoadAssignment subscribe=c"
-				}
-				equal(t, "reply", reply, want)
-				equal(t, "hosts", r.hosts("a")+r.hosts("bad"), ":1:2")
-				equal(t, "version", r.m.Version(), "2") // c was applied
-				equal(t, "stats", r.counts("cluster_manager.cds.update_success", "cluster_manager.cds.update_rejected", "cluster_manager.cds.update_attempt"),
-					"update_success=1 update_rejected=1 update_attempt=3")
-				var failed []string
-				for f := range r.c.Failures {
-					failed = append(failed, f.Name, f.Version, f.Config.GetTypeUrl())
-					if want := time.Now().Add(-gatherTime); !f.Attempt.Equal(want) {
-						t.Errorf("attempt %v, want %v", f.Attempt, want)
-					}
-				}
-				if !slices.Equal(failed, []string{"bad", "2", clusterKind.typeURL()}) {
-					t.Errorf("failures %q", failed)
-				}
-				s.answer(t, answer{kind: clusterKind, version: "3", nonce: "n4", resources: []proto.Message{edsCluster("bad"), edsCluster("a"), edsCluster("c")}})
-				for f := range r.c.Failures {
-					t.Errorf("cluster %q still counts as refused", f.Name)
-				}
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("bad")}})
+		s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("bad", 2)}})
+		reply := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{
+			edsCluster("bad", timeout(-time.Second)), edsCluster("a"), edsCluster("c"), edsCluster("c"),
+		}})
+		want := `Cluster node=node version=1 nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
+			"\nClusterLoadAssignment node=node version=e names=a,bad,c nonce=n2"
+		if r.delta {
+			want = `Cluster nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
+				"\nClusterLoadAssignment subscribe=c"
+		}
+		equal(t, "reply", reply, want)
+		equal(t, "hosts", r.hosts("a")+r.hosts("bad"), ":1:2")
+		equal(t, "version", r.m.Version(), "2") // c was applied
+		equal(t, "stats", r.counts("cluster_manager.cds.update_success", "cluster_manager.cds.update_rejected", "cluster_manager.cds.update_attempt"),
+			"update_success=1 update_rejected=1 update_attempt=3")
+		var failed []string
+		for f := range r.c.Failures {
+			failed = append(failed, f.Name, f.Version, f.Config.GetTypeUrl())
+			if want := time.Now().Add(-gatherTime); !f.Attempt.Equal(want) {
+				t.Errorf("attempt %v, want %v", f.Attempt, want)
+			}
+		}
+		if !slices.Equal(failed, []string{"bad", "2", clusterKind.typeURL()}) {
+			t.Errorf("failures %q", failed)
+		}
+		s.answer(t, answer{kind: clusterKind, version: "3", nonce: "n4", resources: []proto.Message{edsCluster("bad"), edsCluster("a"), edsCluster("c")}})
+		for f := range r.c.Failures {
+			t.Errorf("cluster %q still counts as refused", f.Name)
+		}
+	})
 }
 
 func TestStreamIsOpenedAgain(t *testing.T) {
@@ -156,33 +140,25 @@ func TestStreamIsOpenedAgain(t *testing.T) {
 		false: "Cluster node=node version=1\nClusterLoadAssignment node=node version=e names=a",
 		true:  "Cluster node=node initial=a:1\nClusterLoadAssignment subscribe=a initial=a:e",
 	}
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
-				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
 
-				r.refuse.Store(true)
-				close(s.broken)
-				synctest.Wait()
-				equal(t, "state", r.counts("control_plane.connected_state", "cluster.a.update_failure", "cluster_manager.cds.update_failure"),
-					"connected_state=0 update_failure=1 update_failure=1")
-				equal(t, "hosts", r.hosts("a"), ":1")
-				time.Sleep(firstDelay) // the largest random part of it
-				synctest.Wait()
-				equal(t, "failures", r.counts("cluster.a.update_failure"), "update_failure=2")
-				r.refuse.Store(false)
-				time.Sleep(firstDelay) // of at most twice that
-				equal(t, "hello again", r.open().says(), hello[v.delta])
-				equal(t, "state", r.counts("control_plane.connected_state"), "connected_state=1")
-				equal(t, "hosts", r.hosts("a"), ":1")
-				r.stop()
-			})
-		})
-	}
+		r.refuse.Store(true)
+		close(s.broken)
+		synctest.Wait()
+		equal(t, "state", r.counts("control_plane.connected_state", "cluster.a.update_failure", "cluster_manager.cds.update_failure"),
+			"connected_state=0 update_failure=1 update_failure=1")
+		equal(t, "hosts", r.hosts("a"), ":1")
+		time.Sleep(firstDelay) // the largest random part of it
+		synctest.Wait()
+		equal(t, "failures", r.counts("cluster.a.update_failure"), "update_failure=2")
+		r.refuse.Store(false)
+		time.Sleep(firstDelay) // of at most twice that
+		equal(t, "hello again", r.open().says(), hello[r.delta])
+		equal(t, "state", r.counts("control_plane.connected_state"), "connected_state=1")
+		equal(t, "hosts", r.hosts("a"), ":1")
+	})
 }
 
 func TestBackoffDoublesUpToItsEnd(t *testing.T) {
@@ -249,28 +225,20 @@ func TestStartGoesOnWithoutControlPlane(t *testing.T) {
 }
 
 func TestNewVersionOfAClusterKeepsItsHosts(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
-				s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
-				first := r.m.Cluster("a").Current()
-				reply := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a", timeout(2*time.Second))}})
-				want := map[bool]string{false: "Cluster node=node version=2 nonce=n3", true: "Cluster nonce=n3"}[v.delta]
-				equal(t, "reply", reply, want)
-				if r.m.Cluster("a").Current() == first {
-					t.Error("the new version waits though its hosts are known")
-				}
-				equal(t, "hosts", r.hosts("a"), ":1")
-				equal(t, "stats", r.counts("cluster.a.assignment_use_cached", "cluster_manager.cluster_modified", "cluster_manager.warming_clusters"),
-					"assignment_use_cached=1 cluster_modified=1 warming_clusters=0")
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1)}})
+		first := r.m.Cluster("a").Current()
+		reply := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a", timeout(2*time.Second))}})
+		want := map[bool]string{false: "Cluster node=node version=2 nonce=n3", true: "Cluster nonce=n3"}[r.delta]
+		equal(t, "reply", reply, want)
+		if r.m.Cluster("a").Current() == first {
+			t.Error("the new version waits though its hosts are known")
+		}
+		equal(t, "hosts", r.hosts("a"), ":1")
+		equal(t, "stats", r.counts("cluster.a.assignment_use_cached", "cluster_manager.cluster_modified", "cluster_manager.warming_clusters"),
+			"assignment_use_cached=1 cluster_modified=1 warming_clusters=0")
+	})
 }
 
 func TestStaleHostsGo(t *testing.T) {
@@ -337,31 +305,23 @@ func TestPolicyOfAnAssignment(t *testing.T) {
 
 func TestVersionsWriteNoLinesOfTheirOwn(t *testing.T) {
 	const evil, clean = "1\nserver.live: 0\x1b[2J", "1_server.live: 0_[2J"
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.answer(t, answer{kind: clusterKind, version: evil, nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("b", timeout(-1))}})
-				equal(t, "version", r.m.Version(), clean)
-				for c := range r.m.Clusters {
-					equal(t, "of the cluster", c.Version, clean)
-				}
-				for f := range r.c.Failures {
-					equal(t, "of the refused", f.Version, clean)
-				}
-				s.answer(t, answer{kind: clusterKind, version: evil, nonce: "n2", resources: []proto.Message{edsCluster("a")}})
-				view := r.st.View()
-				defer view.Close()
-				c, ok := view.Find("cluster_manager.cds.version_text")
-				if !ok || c.Text() != clean {
-					t.Errorf("version %q in the statistics, want %q", c.Text(), clean)
-				}
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.answer(t, answer{kind: clusterKind, version: evil, nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("b", timeout(-1))}})
+		equal(t, "version", r.m.Version(), clean)
+		for c := range r.m.Clusters {
+			equal(t, "of the cluster", c.Version, clean)
+		}
+		for f := range r.c.Failures {
+			equal(t, "of the refused", f.Version, clean)
+		}
+		s.answer(t, answer{kind: clusterKind, version: evil, nonce: "n2", resources: []proto.Message{edsCluster("a")}})
+		view := r.st.View()
+		defer view.Close()
+		c, ok := view.Find("cluster_manager.cds.version_text")
+		if !ok || c.Text() != clean {
+			t.Errorf("version %q in the statistics, want %q", c.Text(), clean)
+		}
+	})
 }
 
 func TestRefusalsHoldOnToNothing(t *testing.T) {

@@ -376,46 +376,38 @@ func TestSecretsDoNotHoldClustersUpForEver(t *testing.T) {
 
 // TestContextsShareSecrets lets clusters come and go that want the same secret.
 func TestContextsShareSecrets(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.says()
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), nil), secure(t, "b", fromADS(), nil)}})
-				s.answer(t, answer{kind: secretKind, version: "s1", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
-				equal(t, "in use", r.inUse(), "cert:1; cert:1")
-				equal(t, "stats", r.counts("sds.cert.update_success", "sds.cert.update_attempt"), "update_success=1 update_attempt=2")
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.says()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), nil), secure(t, "b", fromADS(), nil)}})
+		s.answer(t, answer{kind: secretKind, version: "s1", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
+		equal(t, "in use", r.inUse(), "cert:1; cert:1")
+		equal(t, "stats", r.counts("sds.cert.update_success", "sds.cert.update_attempt"), "update_success=1 update_attempt=2")
 
-				// One that comes later, and a new version of one, have it at once.
-				changed := secure(t, "b", fromADS(), nil)
-				changed.ConnectTimeout = durationpb.New(2 * time.Second)
-				next := []proto.Message{secure(t, "a", fromADS(), nil), changed, secure(t, "c", fromADS(), nil)}
-				got := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: next})
-				if strings.Contains(got, "Secret") {
-					t.Errorf("the secret is asked for again: %s", got)
-				}
-				equal(t, "ready", r.ready(), "yes")
-				equal(t, "in use", r.inUse(), "cert:1; cert:1; cert:1")
-				equal(t, "timeout", r.m.Cluster("b").Current().Config().ConnectTimeout.String(), "2s")
+		// One that comes later, and a new version of one, have it at once.
+		changed := secure(t, "b", fromADS(), nil)
+		changed.ConnectTimeout = durationpb.New(2 * time.Second)
+		next := []proto.Message{secure(t, "a", fromADS(), nil), changed, secure(t, "c", fromADS(), nil)}
+		got := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: next})
+		if strings.Contains(got, "Secret") {
+			t.Errorf("the secret is asked for again: %s", got)
+		}
+		equal(t, "ready", r.ready(), "yes")
+		equal(t, "in use", r.inUse(), "cert:1; cert:1; cert:1")
+		equal(t, "timeout", r.m.Cluster("b").Current().Config().ConnectTimeout.String(), "2s")
 
-				// The last one that goes ends it.
-				gone := answer{kind: clusterKind, version: "3", nonce: "n4", resources: []proto.Message{edsCluster("x")}}
-				want := "Secret node=node version=s1 nonce=n2"
-				if v.delta {
-					gone.removed, want = []string{"a", "b", "c"}, "Secret unsubscribe=cert"
-				}
-				if got := s.answer(t, gone); !strings.Contains(got, want) {
-					t.Errorf("reply %s, want %s", got, want)
-				}
-				equal(t, "in use", r.inUse(), "")
-				equal(t, "states", r.states(), "")
-				equal(t, "stats", r.counts("sds.cert.update_success"), "update_success=none")
-				r.stop()
-			})
-		})
-	}
+		// The last one that goes ends it.
+		gone := answer{kind: clusterKind, version: "3", nonce: "n4", resources: []proto.Message{edsCluster("x")}}
+		want := "Secret node=node version=s1 nonce=n2"
+		if r.delta {
+			gone.removed, want = []string{"a", "b", "c"}, "Secret unsubscribe=cert"
+		}
+		if got := s.answer(t, gone); !strings.Contains(got, want) {
+			t.Errorf("reply %s, want %s", got, want)
+		}
+		equal(t, "in use", r.inUse(), "")
+		equal(t, "states", r.states(), "")
+		equal(t, "stats", r.counts("sds.cert.update_success"), "update_success=none")
+	})
 }
 
 // TestNewVersionWarmsUntilItsSecretsAreThere keeps the version before serving.
@@ -446,33 +438,25 @@ func TestSecretsOnStreamsOfTheirOwn(t *testing.T) {
 	methods := map[bool]string{
 		false: "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets", true: "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets",
 	}
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.says()
-				api := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
-					ApiType: kinds[v.delta], TransportApiVersion: corev3.ApiVersion_V3,
-					GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: "agent"}}}},
-				}}}
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", api, nil)}})
-				own := r.open()
-				equal(t, "method", own.method, methods[v.delta])
-				own.says()
-				own.answer(t, answer{kind: secretKind, version: "s1", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
-				equal(t, "in use", r.inUse(), "cert:1")
-				equal(t, "stats", r.counts("sds.cert.control_plane.connected_state", "sds.cert.update_success"), "connected_state=1 update_success=1")
-				r.refuse.Store(true)
-				close(own.broken)
-				synctest.Wait()
-				equal(t, "in use without the server", r.inUse(), "cert:1")
-				equal(t, "stats", r.counts("sds.cert.control_plane.connected_state", "sds.cert.update_failure"), "connected_state=0 update_failure=1")
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.says()
+		api := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+			ApiType: kinds[r.delta], TransportApiVersion: corev3.ApiVersion_V3,
+			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: "agent"}}}},
+		}}}
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", api, nil)}})
+		own := r.open()
+		equal(t, "method", own.method, methods[r.delta])
+		own.says()
+		own.answer(t, answer{kind: secretKind, version: "s1", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
+		equal(t, "in use", r.inUse(), "cert:1")
+		equal(t, "stats", r.counts("sds.cert.control_plane.connected_state", "sds.cert.update_success"), "connected_state=1 update_success=1")
+		r.refuse.Store(true)
+		close(own.broken)
+		synctest.Wait()
+		equal(t, "in use without the server", r.inUse(), "cert:1")
+		equal(t, "stats", r.counts("sds.cert.control_plane.connected_state", "sds.cert.update_failure"), "connected_state=0 update_failure=1")
+	})
 }
 
 // secretFile is a discovery response with one secret, as JSON, which is YAML too.

@@ -82,23 +82,15 @@ func TestSeparateStreams(t *testing.T) {
 }
 
 func TestMissingAssignments(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
-				s.answer(t, answer{kind: endpointKind, version: "1", nonce: "n2", removed: []string{"a"}})
-				equal(t, "hosts", r.hosts("a"), "")
-				equal(t, "stats", r.counts("cluster.a.update_empty", "cluster.a.update_success"), "update_empty=1 update_success=1")
-				s.answer(t, answer{kind: endpointKind, version: "2", nonce: "n3", resources: []proto.Message{endpointsOf("a", 1)}})
-				s.answer(t, answer{kind: endpointKind, version: "3", nonce: "n4", removed: []string{"a"}})
-				equal(t, "hosts", r.hosts("a"), ":1") // they stay
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		s.answer(t, answer{kind: endpointKind, version: "1", nonce: "n2", removed: []string{"a"}})
+		equal(t, "hosts", r.hosts("a"), "")
+		equal(t, "stats", r.counts("cluster.a.update_empty", "cluster.a.update_success"), "update_empty=1 update_success=1")
+		s.answer(t, answer{kind: endpointKind, version: "2", nonce: "n3", resources: []proto.Message{endpointsOf("a", 1)}})
+		s.answer(t, answer{kind: endpointKind, version: "3", nonce: "n4", removed: []string{"a"}})
+		equal(t, "hosts", r.hosts("a"), ":1") // they stay
+	})
 }
 
 func TestClusterThatCannotBeReadRemovesNothing(t *testing.T) {
@@ -124,27 +116,19 @@ func TestClusterThatCannotBeReadRemovesNothing(t *testing.T) {
 }
 
 func TestBadAssignmentKeepsHosts(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("b")}})
-				s.answer(t, answer{kind: endpointKind, version: "1", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("b", 1)}})
-				reply := s.answer(t, answer{kind: endpointKind, version: "2", nonce: "n3", resources: []proto.Message{endpointsOf("a", 70000), endpointsOf("b", 2)}})
-				if !strings.Contains(reply, `error="load assignment \"a\": endpoints[0].lb_endpoints[0].endpoint.address.socket_address.port_value: 70000 exceeds 65535"`) {
-					t.Errorf("reply %s", reply)
-				}
-				equal(t, "hosts", r.hosts("a")+" "+r.hosts("b"), ":1 :2")
-				equal(t, "stats", r.counts("cluster.a.update_rejected", "cluster.b.update_rejected"), "update_rejected=1 update_rejected=0")
-				// What a newcomer gets is the last good one.
-				s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n4", resources: []proto.Message{edsCluster("a", timeout(3*time.Second)), edsCluster("b")}})
-				equal(t, "hosts", r.hosts("a"), ":1")
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("b")}})
+		s.answer(t, answer{kind: endpointKind, version: "1", nonce: "n2", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("b", 1)}})
+		reply := s.answer(t, answer{kind: endpointKind, version: "2", nonce: "n3", resources: []proto.Message{endpointsOf("a", 70000), endpointsOf("b", 2)}})
+		if !strings.Contains(reply, `error="load assignment \"a\": endpoints[0].lb_endpoints[0].endpoint.address.socket_address.port_value: 70000 exceeds 65535"`) {
+			t.Errorf("reply %s", reply)
+		}
+		equal(t, "hosts", r.hosts("a")+" "+r.hosts("b"), ":1 :2")
+		equal(t, "stats", r.counts("cluster.a.update_rejected", "cluster.b.update_rejected"), "update_rejected=1 update_rejected=0")
+		// What a newcomer gets is the last good one.
+		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n4", resources: []proto.Message{edsCluster("a", timeout(3*time.Second)), edsCluster("b")}})
+		equal(t, "hosts", r.hosts("a"), ":1")
+	})
 }
 
 func TestRequestsAreLimited(t *testing.T) {
@@ -165,31 +149,23 @@ func TestRequestsAreLimited(t *testing.T) {
 }
 
 func TestRefusalsInARowAreSpaced(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil)
-				r.start()
-				s := r.open()
-				s.says()
-				bad := answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a", timeout(-1))}}
-				if s.answer(t, bad) == "" {
-					t.Error("the first refusal is not told at once")
-				}
-				equal(t, "second", s.answer(t, bad), "")
-				time.Sleep(firstDelay) // the largest random part of it
-				if s.says() == "" {
-					t.Error("the second refusal is never told")
-				}
-				equal(t, "third", s.answer(t, bad), "")
-				good := answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("a")}}
-				if reply := s.answer(t, good); !strings.Contains(reply, "nonce=n2\n") || strings.Contains(reply, "error") {
-					t.Errorf("reply %s, want that the good one is accepted at once", reply)
-				}
-				r.stop()
-			})
-		})
-	}
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		s.says()
+		bad := answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a", timeout(-1))}}
+		if s.answer(t, bad) == "" {
+			t.Error("the first refusal is not told at once")
+		}
+		equal(t, "second", s.answer(t, bad), "")
+		time.Sleep(firstDelay) // the largest random part of it
+		if s.says() == "" {
+			t.Error("the second refusal is never told")
+		}
+		equal(t, "third", s.answer(t, bad), "")
+		good := answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("a")}}
+		if reply := s.answer(t, good); !strings.Contains(reply, "nonce=n2\n") || strings.Contains(reply, "error") {
+			t.Errorf("reply %s, want that the good one is accepted at once", reply)
+		}
+	})
 }
 
 func TestNodeOnFirstMessageOnly(t *testing.T) {
