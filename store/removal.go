@@ -114,14 +114,18 @@ func (s *Store) purge() {
 		return !b.alive.has(i)
 	}
 	holders := make(map[*Scope]bool)
+	note := func(holder uint32) {
+		if sc := s.scopes[holder]; sc != nil {
+			holders[sc] = true
+		}
+	}
 	var touched [kinds]bool
 	for _, x := range dead {
 		b, i := s.at(x)
 		touched[b.variant.kind()] = true
-		for _, holder := range append(s.sharers[x], b.owner[i].Load()) {
-			if sc := s.scopes[holder]; sc != nil {
-				holders[sc] = true
-			}
+		note(b.owner[i].Load())
+		for _, holder := range s.sharers[x] {
+			note(holder)
 		}
 		delete(s.sharers, x)
 	}
