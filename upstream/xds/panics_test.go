@@ -13,7 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // wildStream panics when something is to be read from it.
@@ -77,5 +80,80 @@ func TestSec_24_UpdatesPanic(t *testing.T) {
 		if got := strings.Join(told, ", "); got != "discovery stream: boom, discovery update: bang" {
 			t.Errorf("told of %s", got)
 		}
+	})
+}
+
+// wildSink panics when it is started.
+type wildSink struct{ updates int }
+
+func (w *wildSink) apply(*update) (changed bool, faults []fault) {
+	w.updates++
+	return true, nil
+}
+
+func (w *wildSink) started() { panic("bang") }
+
+// TestPanicsOfTheStartStayAlone: the updates that follow are as any other.
+func TestPanicsOfTheStartStayAlone(t *testing.T) {
+	var told guard.Told = func(string, any) {}
+	w := new(wildSink)
+	s := newSubscription(endpointKind, "a", w, newUpdateStats(store.New(store.Options{}).Root()), 0, told)
+	for i, want := range []bool{false, true, true} {
+		if got := told.Run("update", func() { s.update(&update{}) }); got != want || w.updates != i+1 {
+			t.Errorf("update %d: goes well %t, want %t; %d applied", i, got, want, w.updates)
+		}
+	}
+}
+
+// wildUser panics for some secrets.
+type wildUser struct{ answered, prepared, wild bool }
+
+func (u *wildUser) Prepare(s *transport.Secret) (commit func(), err error) {
+	u.prepared = true
+	if u.wild {
+		panic("bang")
+	}
+	return func() {}, nil
+}
+
+func (u *wildUser) Answered() {
+	u.answered = true
+	if u.wild {
+		panic("bang")
+	}
+}
+
+// TestPanicsOfOneContextStayAlone has contexts that panic among those that do not.
+func TestPanicsOfOneContextStayAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, func(c *Config) { c.CDS = nil })
+		r.start()
+		src := &config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourceADS}}
+		var told guard.Told = func(string, any) {}
+		follow := func(u *wildUser) (stop func()) {
+			stop = func() {}
+			told.Run("follow", func() { stop = r.c.Secrets().Follow(src, config.CertificateSecret, u) })
+			return stop
+		}
+		var users [3]wildUser
+		users[0].wild = true
+		for i := range users[:2] {
+			defer follow(&users[i])()
+		}
+		s := r.open()
+		s.says()
+		s.answer(t, answer{kind: secretKind, version: "1", nonce: "n1", resources: []proto.Message{certSecret(t, 1)}})
+		if !users[0].answered || !users[1].answered {
+			t.Errorf("answered: %+v", users)
+		}
+		users[0].wild = false
+		s.answer(t, answer{kind: secretKind, version: "2", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
+		wild := wildUser{wild: true}
+		follow(&wild)
+		defer follow(&users[2])()
+		if !wild.prepared || !users[2].prepared {
+			t.Errorf("who comes later: %+v, %+v", wild, users[2])
+		}
+		r.stop()
 	})
 }

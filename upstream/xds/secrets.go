@@ -194,28 +194,33 @@ func scopeName(name string) string {
 
 func (f *secretFeed) run(ctx context.Context) {
 	var rotation sync.WaitGroup
-	rotation.Go(func() { guard.Told(f.c.o.Recovered).Run("files of a secret", func() { f.rotate(ctx) }) })
+	rotation.Go(func() { f.rotate(ctx) })
 	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
 	rotation.Wait()
 }
 
 // join tells u of the secret from now on.
 func (f *secretFeed) join(u transport.SecretUser) {
-	f.mu.Lock()
-	f.users = append(f.users, u)
-	if f.current != nil {
-		commit, err := u.Prepare(f.read)
-		if err == nil {
-			commit()
-		} else {
-			f.c.log.Warn("secret is not in force", "secret", f.source.Name, "error", err.Error())
-		}
-	}
-	answered := f.answered
-	f.mu.Unlock()
-	if answered {
+	if f.admit(u) {
 		u.Answered()
 	}
+}
+
+// admit makes u one of the users, and tells whether there was a first answer.
+func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.users = append(f.users, u)
+	if f.current == nil {
+		return f.answered
+	}
+	commit, err := u.Prepare(f.read)
+	if err == nil {
+		commit()
+	} else {
+		f.c.log.Warn("secret is not in force", "secret", f.source.Name, "error", err.Error())
+	}
+	return f.answered
 }
 
 // started implements [sink].
@@ -225,7 +230,7 @@ func (f *secretFeed) started() {
 	users := slices.Clone(f.users)
 	f.mu.Unlock()
 	for _, u := range users { // this may end clusters, and the use of secrets
-		u.Answered()
+		f.guard().Run("answer about a secret", u.Answered)
 	}
 }
 
@@ -364,10 +369,17 @@ func (f *secretFeed) rotate(ctx context.Context) {
 			}
 		case <-moved:
 		}
-		f.mu.Lock()
-		f.reloadLocked()
-		f.mu.Unlock()
+		f.guard().Run("files of a secret", f.reload)
 	}
+}
+
+func (f *secretFeed) guard() guard.Told { return f.c.o.Recovered }
+
+// reload puts the secret in force again if its files are others now.
+func (f *secretFeed) reload() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reloadLocked()
 }
 
 // reloadLocked puts the secret in force again if its files are others now. f.mu is

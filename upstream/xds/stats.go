@@ -73,13 +73,13 @@ type subscription struct {
 	polled bool
 
 	guard guard.Told
-	start func() // the sink's started, once
+	once  sync.Once
 	timer *time.Timer
 }
 
 // newSubscription begins to wait for a first answer; a timeout of 0 is for ever.
 func newSubscription(k kind, name string, to sink, stats updateStats, timeout time.Duration, g guard.Told) *subscription {
-	s := &subscription{kind: k, name: name, sink: to, stats: stats, guard: g, start: sync.OnceFunc(to.started)}
+	s := &subscription{kind: k, name: name, sink: to, stats: stats, guard: g}
 	s.stats.attempt.Inc()
 	if timeout > 0 {
 		s.timer = time.AfterFunc(timeout, func() {
@@ -89,6 +89,9 @@ func newSubscription(k kind, name string, to sink, stats updateStats, timeout ti
 	}
 	return s
 }
+
+// start tells the sink once that it is started, even if that panics.
+func (s *subscription) start() { s.once.Do(s.sink.started) }
 
 // answered stops waiting for a first answer.
 func (s *subscription) answered() {
