@@ -95,32 +95,16 @@ func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, e
 	if d.source, err = newSource(bind, c.Keepalive, at); err != nil {
 		return nil, err
 	}
-	var stats *tlsStats
-	open := func(s *config.Socket, path string) (*socket, error) {
-		switch s.Kind {
-		case config.RawBuffer:
-			return &socket{}, nil
-		case config.OtherSocket:
-			return nil, fmt.Errorf("%s: %q connects nowhere here; known are tls and raw_buffer", path, s.Name)
-		}
-		if stats == nil {
-			stats = newTLSStats(scope)
-		}
-		t, err := f.newTLSContext(c.Name, s.TLS, path+".typed_config", stats)
-		if err != nil {
-			return nil, err
-		}
-		return &socket{tls: t}, nil
-	}
+	stats := sync.OnceValue(func() *tlsStats { return newTLSStats(scope) })
 	for i := range c.Sockets.Matches {
 		m := &c.Sockets.Matches[i]
-		s, err := open(&m.Socket, fmt.Sprintf("transport_socket_matches[%d].transport_socket", i))
+		s, err := f.socket(c.Name, &m.Socket, stats, fmt.Sprintf("transport_socket_matches[%d].transport_socket", i))
 		if err != nil {
 			return nil, err
 		}
 		d.matches = append(d.matches, choice{match: m.Match, socket: s, counts: []*store.Counter{scope.Counter(oneline.Clean(m.Name) + ".total_match_count")}})
 	}
-	s, err := open(&c.Sockets.Default, "transport_socket")
+	s, err := f.socket(c.Name, &c.Sockets.Default, stats, "transport_socket")
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +119,21 @@ func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, e
 		d.check = d.choose(c.HealthChecks[0].TransportSocketMatch)
 	}
 	return d, nil
+}
+
+// socket makes a socket of a cluster. path is that of its field.
+func (f *Factory) socket(cluster string, s *config.Socket, stats func() *tlsStats, path string) (*socket, error) {
+	switch s.Kind {
+	case config.RawBuffer:
+		return &socket{}, nil
+	case config.OtherSocket:
+		return nil, fmt.Errorf("%s: %q connects nowhere here; known are tls and raw_buffer", path, s.Name)
+	}
+	t, err := f.newTLSContext(cluster, s.TLS, path+".typed_config", stats())
+	if err != nil {
+		return nil, err
+	}
+	return &socket{tls: t}, nil
 }
 
 // Close ends the use of certificates. Connections are not touched.

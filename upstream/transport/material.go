@@ -178,7 +178,7 @@ func (f *Factory) authorities(d config.Data, at string) (*authorities, error) {
 
 // revocations reads lists of certificates that were taken back.
 func (f *Factory) revocations(d config.Data, at string) ([]*revocationList, error) {
-	text, err := f.content(d, at)
+	text, err := f.data(d, at)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 	if err != nil {
 		return nil, err
 	}
-	key, err := f.content(c.PrivateKey, at+".private_key")
+	key, err := f.data(c.PrivateKey, at+".private_key")
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 		return nil, fmt.Errorf("%s.private_key: %s: does not fit the certificate", at, where(c.PrivateKey))
 	}
 	if c.OCSPStaple.Kind != config.NoData {
-		der, err := f.content(c.OCSPStaple, at+".ocsp_staple")
+		der, err := f.data(c.OCSPStaple, at+".ocsp_staple")
 		if err != nil {
 			return nil, err
 		}
@@ -270,8 +270,8 @@ const maxBytes = 16 << 20
 // memory.
 func ReadFile(name string) ([]byte, error) { return boundedfile.Read(name, maxBytes) }
 
-// content returns a piece of data.
-func (f *Factory) content(d config.Data, at string) ([]byte, error) {
+// data returns a piece of data.
+func (f *Factory) data(d config.Data, at string) ([]byte, error) {
 	var b []byte
 	switch d.Kind {
 	case config.DataFile:
@@ -300,7 +300,7 @@ func (f *Factory) content(d config.Data, at string) ([]byte, error) {
 
 // certificates returns the certificates of a piece of data, at least one.
 func (f *Factory) certificates(d config.Data, at string) ([]*x509.Certificate, error) {
-	text, err := f.content(d, at)
+	text, err := f.data(d, at)
 	if err != nil {
 		return nil, err
 	}

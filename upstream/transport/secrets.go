@@ -153,7 +153,7 @@ func secretPath(s *config.Secret, field string) string {
 	return fmt.Sprintf("secret %q: %s", s.Name, field)
 }
 
-// follow begins to follow the secret. done is called once it was answered.
+// follow begins to follow the secret. done is called once, when it was answered.
 func (s *slot) follow(done func()) {
 	s.done = done
 	stop := s.t.f.c.Secrets.Follow(s.source, s.kind, s)
@@ -288,7 +288,7 @@ func (d *Dialer) Follow(ready func()) {
 		}
 	}
 	for _, s := range list {
-		s.follow(sync.OnceFunc(done))
+		s.follow(done)
 	}
 	done()
 }

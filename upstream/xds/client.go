@@ -220,8 +220,8 @@ func (c *Client) Attach(m *upstream.Manager) {
 }
 
 // Check tells which clusters of control planes are missing, have hosts that would
-// come from a control plane themselves, or secrets that would come over themselves. It is called once the static
-// clusters are added.
+// come from a control plane themselves, or secrets that would come over themselves.
+// It is called once the static clusters are added.
 func (c *Client) Check() error {
 	var errs []error
 	check := func(where string, api *config.APISource) {
