@@ -137,8 +137,8 @@ func (s *secrets) leave(key string, f *secretFeed, u transport.SecretUser) {
 		}
 	}
 	s.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.using.Lock() // not mu: others may still read what a secret names
+	defer f.using.Unlock()
 	f.users = slices.DeleteFunc(f.users, func(x transport.SecretUser) bool { return x == u })
 }
 
@@ -165,8 +165,10 @@ type secretFeed struct {
 	running bool
 	cancel  context.CancelFunc
 
-	mu       sync.Mutex // held while a secret is put in force
-	users    []transport.SecretUser
+	using sync.Mutex // guards users, and is held for moments only; comes after mu
+	users []transport.SecretUser
+
+	mu       sync.Mutex           // held while a secret is put in force, and by those who join
 	current  *config.ParsedSecret // nil: nothing good came so far
 	read     *transport.Secret    // of it, as it is in force
 	hash     uint64               // of its message
@@ -210,7 +212,9 @@ func (f *secretFeed) join(u transport.SecretUser) {
 func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.using.Lock()
 	f.users = append(f.users, u)
+	f.using.Unlock()
 	if f.current == nil {
 		return f.answered
 	}
@@ -223,11 +227,18 @@ func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
 	return f.answered
 }
 
+// list returns the users.
+func (f *secretFeed) list() []transport.SecretUser {
+	f.using.Lock()
+	defer f.using.Unlock()
+	return slices.Clone(f.users)
+}
+
 // started implements [sink].
 func (f *secretFeed) started() {
 	f.mu.Lock()
 	f.answered = true
-	users := slices.Clone(f.users)
+	users := f.list()
 	f.mu.Unlock()
 	for _, u := range users { // this may end clusters, and the use of secrets
 		f.guard().Run("answer about a secret", u.Answered)
@@ -321,8 +332,9 @@ func secretHash(typeURL string, value []byte) uint64 {
 // putLocked puts a secret in force in all contexts, or in none if one refuses it.
 // f.mu is held.
 func (f *secretFeed) putLocked(s *config.Secret) error {
-	commits, read := make([]func(), len(f.users)), transport.NewSecret(s)
-	for i, u := range f.users {
+	users, read := f.list(), transport.NewSecret(s)
+	commits := make([]func(), len(users))
+	for i, u := range users {
 		var err error
 		if commits[i], err = u.Prepare(read); err != nil {
 			return err

@@ -660,3 +660,51 @@ func TestScopeNames(t *testing.T) {
 		}
 	}
 }
+
+// slowUser prepares nothing before it is released.
+type slowUser struct{ begun, release chan struct{} }
+
+func (u *slowUser) Prepare(*transport.Secret) (commit func(), err error) {
+	close(u.begun)
+	<-u.release
+	return func() {}, nil
+}
+
+func (*slowUser) Answered() {}
+
+// TestEndOfUseWaitsForNobody ends the use of a secret while another context still
+// reads it.
+func TestEndOfUseWaitsForNobody(t *testing.T) {
+	c, err := New(Config{Store: store.New(store.Options{}), Decoder: config.NewDecoder(config.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := &config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourcePath, Path: "/none"}}
+	slow := &slowUser{make(chan struct{}), make(chan struct{})}
+	defer c.Secrets().Follow(src, config.CertificateSecret, slow)()
+	stop := c.Secrets().Follow(src, config.CertificateSecret, new(wildUser))
+	packed, err := anypb.New(certSecret(t, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		u := &update{full: true, resources: []config.Resource{config.WireResource(packed.GetTypeUrl(), packed.GetValue(), 0)}}
+		if changed, faults := c.secrets.feeds[feedKey(src, config.CertificateSecret)].apply(u); !changed || len(faults) > 0 {
+			t.Errorf("changed %t, faults %v", changed, faults)
+		}
+	})
+	<-slow.begun
+	stopped := make(chan struct{})
+	running.Go(func() {
+		stop()
+		close(stopped)
+	})
+	select {
+	case <-stopped:
+	case <-time.After(30 * time.Second):
+		t.Error("the end waits for another context")
+	}
+	close(slow.release)
+	running.Wait()
+}
