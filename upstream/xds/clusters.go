@@ -56,26 +56,7 @@ func (s *clusters) started() { s.done() }
 // being added, updated or removed.
 func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 	m := s.c.manager
-	seen := make(map[string]bool, len(u.resources))
-	nameless := false
-	for i := range u.resources {
-		r := &u.resources[i]
-		if r.Name != "" && seen[r.Name] {
-			faults = append(faults, fault{r.Name, duplicate(r)})
-			continue
-		}
-		seen[r.Name] = true
-		if heartbeat(r) {
-			continue
-		}
-		nameless = nameless || r.Name == ""
-		did, err := s.set(r)
-		if err != nil {
-			faults = append(faults, fault{r.Name, err})
-		}
-		changed = changed || did
-		s.note(r, err)
-	}
+	seen, nameless, changed, faults := s.setAll(u)
 	removed := u.removed
 	if u.full && !nameless { // what has no name may be any of those that seem to be missing
 		removed = nil
@@ -100,6 +81,41 @@ func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 		s.keepFailures(seen)
 	}
 	return changed, faults
+}
+
+// maxLogged bounds how many refused clusters of a response are logged one by one.
+const maxLogged = 100
+
+// setAll adds or updates the clusters of an update. seen are their names; nameless
+// tells that some had none.
+func (s *clusters) setAll(u *update) (seen map[string]bool, nameless, changed bool, faults []fault) {
+	seen = make(map[string]bool, len(u.resources))
+	refused := 0
+	for i := range u.resources {
+		r := &u.resources[i]
+		if r.Name != "" && seen[r.Name] {
+			faults = append(faults, fault{r.Name, duplicate(r)})
+			continue
+		}
+		seen[r.Name] = true
+		if heartbeat(r) {
+			continue
+		}
+		nameless = nameless || r.Name == ""
+		did, err := s.set(r)
+		if err != nil {
+			faults = append(faults, fault{r.Name, err})
+			if refused++; refused <= maxLogged {
+				s.c.log.Warn("cluster refused", "cluster", r.Name, "error", err.Error())
+			}
+		}
+		changed = changed || did
+		s.note(r, err)
+	}
+	if refused > maxLogged {
+		s.c.log.Warn("further clusters refused", "clusters", refused-maxLogged)
+	}
+	return seen, nameless, changed, faults
 }
 
 // set adds or updates one cluster.
@@ -134,7 +150,6 @@ func (s *clusters) note(r *config.Resource, err error) {
 		s.forget(r.Name)
 		return
 	}
-	s.c.log.Warn("cluster refused", "cluster", r.Name, "error", err.Error())
 	if r.Name == "" {
 		return
 	}

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -267,4 +268,30 @@ func TestSourcesThatCannotWork(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
+}
+
+// TestManyRefusedClustersAreLoggedOnce: a response can have a million resources that
+// are none, in few bytes.
+func TestManyRefusedClustersAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(onDisk)
+		r := newRig(t, false, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(d, nil)) })
+		r.start()
+		s := r.open()
+		s.says()
+		a := answer{kind: clusterKind, version: "1", nonce: "n1"}
+		for range 1000 {
+			a.raw = append(a.raw, &anypb.Any{TypeUrl: clusterKind.typeURL()})
+		}
+		if reply := s.answer(t, a); !strings.Contains(reply, "error=") {
+			t.Errorf("reply %s", reply)
+		}
+		r.stop()
+		if n := strings.Count(d.log.String(), "cluster refused"); n != maxLogged {
+			t.Errorf("%d lines about one cluster each, want %d", n, maxLogged)
+		}
+		if !strings.Contains(d.log.String(), `msg="further clusters refused" clusters=900`) {
+			t.Error("the others are not counted")
+		}
+	})
 }
