@@ -37,7 +37,7 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 		return nil
 	}
 	changed := make(chan struct{}, 1)
-	watcher := dirwatch.Start(s.log, func(dirwatch.Event) {
+	watcher := dirwatch.Start(s.log, s.recovered, func(dirwatch.Event) {
 		select {
 		case changed <- struct{}{}:
 		default:

@@ -437,7 +437,7 @@ func (c *Cluster) discover(a *Assignment) {
 	case c.source != nil:
 		c.running.Go(func() {
 			if !c.env.guard.Run("source of hosts", func() { c.source.Run(c.ctx, c) }) {
-				c.DiscoveryDone() // others wait for the cluster
+				c.env.guard.Run("end of discovery", c.DiscoveryDone) // others wait for the cluster
 			}
 		})
 		c.mu.Unlock()

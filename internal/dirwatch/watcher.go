@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // lookAgain is how often directories are compared with what is watched. Most
@@ -31,8 +33,9 @@ type Event struct {
 // Watcher tells of changes in directories. Make it with [Start]. Its methods are
 // safe for concurrent use.
 type Watcher struct {
-	log  *slog.Logger
-	tell func(Event)
+	log       *slog.Logger
+	recovered guard.Told
+	tell      func(Event)
 
 	stop, ended chan struct{}
 
@@ -49,14 +52,19 @@ type place struct {
 }
 
 // Start begins to watch, so far nothing. The function tell is called for each
-// change, one at a time, without a lock held; it must not call Close.
-func Start(log *slog.Logger, tell func(Event)) *Watcher {
-	w := &Watcher{log: log, tell: tell, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
+// change, one at a time, without a lock held; it must not call Close. A panic of
+// it is told to recovered, and watching goes on.
+func Start(log *slog.Logger, recovered guard.Told, tell func(Event)) *Watcher {
+	w := &Watcher{log: log, recovered: recovered, tell: tell, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
 		log.Warn("cannot watch directories yet", "error", err.Error())
 	}
-	go w.run(w.notify)
+	go func() {
+		defer close(w.ended)
+		for !recovered.Run("watch of directories", w.run) { // it begins with a wait
+		}
+	}()
 	return w
 }
 
@@ -135,8 +143,8 @@ func (w *Watcher) dropLocked(real string) {
 	}
 }
 
-func (w *Watcher) run(notify *fsnotify.Watcher) {
-	defer close(w.ended)
+func (w *Watcher) run() {
+	notify := w.notify
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -176,7 +184,7 @@ func (w *Watcher) run(notify *fsnotify.Watcher) {
 
 func (w *Watcher) tellAll(list []Event) {
 	for _, e := range list {
-		w.tell(e)
+		w.recovered.Run("change in a directory", func() { w.tell(e) })
 	}
 }
 

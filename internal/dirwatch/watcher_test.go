@@ -26,7 +26,7 @@ type log struct {
 
 func start(t *testing.T) *log {
 	l := &log{t: t}
-	l.Watcher = Start(slog.New(slog.DiscardHandler), func(e Event) {
+	l.Watcher = Start(slog.New(slog.DiscardHandler), nil, func(e Event) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.told = append(l.told, e)
@@ -173,5 +173,34 @@ func TestRemovedWatchesTellNothing(t *testing.T) {
 	defer l.mu.Unlock()
 	if slices.ContainsFunc(l.told, func(e Event) bool { return e.Dir == a && e.Name == "g" }) {
 		t.Errorf("%+v told of a directory that was removed", l.told)
+	}
+}
+
+// TestSec_24_TellPanics: who panics when told of a change is told of the next one.
+func TestSec_24_TellPanics(t *testing.T) {
+	panics, events := make(chan any, 100), make(chan Event, 100)
+	w := Start(slog.New(slog.DiscardHandler), func(where string, v any) { panics <- v }, func(e Event) {
+		events <- e
+		if e.Name == "bad" {
+			panic(e.Name)
+		}
+	})
+	defer w.Close()
+	dir := t.TempDir()
+	if err := w.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"bad", "good"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for e := range events {
+			if e.Name == name {
+				break
+			}
+		}
+	}
+	if v := <-panics; v != "bad" {
+		t.Errorf("told of %v", v)
 	}
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// Changed is called after every new snapshot but the first, without a lock
 	// held, possibly by several goroutines at a time. Nil: nobody wants to know.
 	Changed func()
+	// Recovered is told of each panic in watching the files of the layers, which
+	// goes on. Nil: nobody wants to know.
+	Recovered func(where string, v any)
 }
 
 // Stats are where a loader counts; nil fields are left out. The names are

@@ -23,7 +23,7 @@ func (l *Loader) Run(ctx context.Context) error {
 		return nil
 	}
 	changed := make(chan struct{}, 1)
-	watcher := dirwatch.Start(l.cfg.Log, func(e dirwatch.Event) {
+	watcher := dirwatch.Start(l.cfg.Log, l.cfg.Recovered, func(e dirwatch.Event) {
 		if e.Name == "" || e.Came && roots[filepath.Join(e.Dir, e.Name)] {
 			select {
 			case changed <- struct{}{}:

@@ -161,7 +161,7 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 			failing = false
 			wait.Reset(n.succeeded(ttl))
 		}
-		c.DiscoveryDone()
+		guard.Told(n.s.c.Recovered).Run("end of discovery", c.DiscoveryDone)
 	}
 }
 

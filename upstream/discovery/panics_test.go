@@ -42,3 +42,26 @@ func TestSec_24_ResolverPanics(t *testing.T) {
 		}
 	})
 }
+
+// TestSec_24_ReadyPanics: who panics when told that the hosts are known does not
+// keep the name from being looked up again.
+func TestSec_24_ReadyPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		b.put("a.example", "10.0.0.1")
+		told := 0
+		r := start(t, Config{Resolver: b, Recovered: func(where string, v any) {
+			if told++; where != "end of discovery" || v != "boom" {
+				t.Errorf("told of %s: %v", where, v)
+			}
+		}}, cluster("STRICT_DNS", "dns_refresh_rate: 10s", "a.example:80"), upstream.Hooks{
+			ClusterReady: func(*upstream.Cluster) { panic("boom") },
+		})
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		r.check(map[string]uint64{"update_attempt": 2, "membership_total": 1})
+		if told != 1 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}

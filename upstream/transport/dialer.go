@@ -224,7 +224,7 @@ func (d *Dialer) connect(ctx context.Context, h *host.Host, list []host.Address,
 	if err := s.await(); err != nil {
 		return nil, Handshake, err
 	}
-	conn, err := race(ctx, list, d.dial)
+	conn, err := race(ctx, list, d.dial, d.f.c.Recovered)
 	if err != nil {
 		if isBind(err) {
 			return nil, Bind, err

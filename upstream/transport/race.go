@@ -2,9 +2,11 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -43,14 +45,17 @@ func order(list []host.Address, c *config.HappyEyeballs) []host.Address {
 	return out
 }
 
+// errPanic stands for an attempt that went wrong in a way that nobody thought of.
+var errPanic = errors.New("transport: panic")
+
 func is4(a host.Address) bool { return a.IP.Addr().Unmap().Is4() }
 
 // race connects to the addresses one after the other, each once the one before has
 // failed or attemptDelay after it, and returns the first connection that is made
 // (RFC 8305, section 5). The others are given up before it returns. If none is made
 // the error is that of the attempt that failed first, but for those that say nothing
-// of the host. list must not be empty.
-func race(ctx context.Context, list []host.Address, dial func(context.Context, host.Address) (net.Conn, error)) (net.Conn, error) {
+// of the host. An attempt that panics has failed, and g is told. list must not be empty.
+func race(ctx context.Context, list []host.Address, dial func(context.Context, host.Address) (net.Conn, error), g guard.Told) (net.Conn, error) {
 	if len(list) == 1 {
 		return dial(ctx, list[0])
 	}
@@ -69,8 +74,9 @@ func race(ctx context.Context, list []host.Address, dial func(context.Context, h
 		begun++
 		timer.Reset(attemptDelay)
 		go func() {
-			conn, err := dial(ctx, a)
-			results <- result{conn, err}
+			r := result{err: errPanic}
+			g.Run("connection", func() { r.conn, r.err = dial(ctx, a) })
+			results <- r
 		}()
 	}
 	begin()

@@ -130,7 +130,7 @@ func TestRace(t *testing.T) {
 						return nil, given.err
 					}
 					return end{number: i, closed: func() { note(fmt.Sprint("closed", i)) }}, nil
-				})
+				}, nil)
 				if err != nil {
 					note(err.Error())
 				} else {
@@ -153,5 +153,30 @@ func TestRace(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestSec_24_AttemptsPanic: an attempt that panics has failed, and the next address
+// is tried.
+func TestSec_24_AttemptsPanic(t *testing.T) {
+	list := addressesOf(t, "1.1.1.1 1.1.1.2")
+	for _, wild := range []int{1, 2} { // attempts that panic
+		told := make(chan string, 2)
+		n := 0
+		conn, err := race(t.Context(), list, func(context.Context, host.Address) (net.Conn, error) {
+			if n++; n <= wild {
+				panic("boom")
+			}
+			return end{number: 2}, nil
+		}, func(where string, v any) { told <- fmt.Sprint(where, ": ", v) })
+		switch {
+		case wild == 1 && (err != nil || conn.(end).number != 2):
+			t.Errorf("after a panic: %v, %v", conn, err)
+		case wild == 2 && (conn != nil || !errors.Is(err, errPanic)):
+			t.Errorf("after panics alone: %v, %v", conn, err)
+		}
+		if got := <-told; got != "connection: boom" || len(told) != wild-1 {
+			t.Errorf("told %q and %d more", got, len(told))
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -111,7 +112,7 @@ func New(o Config) (*Client, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{o: o, log: o.Logger, attached: make(chan struct{}), layersReady: make(chan struct{})}
-	c.files.log, c.open, c.secrets.c = o.Logger, c.openGRPC, c
+	c.files.log, c.files.recovered, c.open, c.secrets.c = o.Logger, o.Recovered, c.openGRPC, c
 	meta, err := structpb.NewStruct(o.Node.Metadata)
 	if err != nil {
 		return nil, fmt.Errorf("xds: metadata of the node: %w", err)
@@ -267,17 +268,20 @@ func (c *Client) Run(ctx context.Context) error {
 		return nil
 	}
 	var all sync.WaitGroup
-	if c.ads != nil {
-		all.Go(func() { c.ads.run(ctx) })
+	start := func(where string, run func()) {
+		all.Go(func() { guard.Told(c.o.Recovered).Run(where, run) })
 	}
-	all.Go(func() { c.secrets.run(ctx) })
+	if c.ads != nil {
+		start("discovery stream", func() { c.ads.run(ctx) })
+	}
+	start("secrets", func() { c.secrets.run(ctx) })
 	if c.clusters != nil {
-		all.Go(func() { c.clusters.run(ctx) })
+		start("clusters", func() { c.clusters.run(ctx) })
 	}
 	for i := range c.o.Layers {
-		all.Go(func() { c.runLayer(ctx, &c.o.Layers[i]) })
+		start("runtime layer", func() { c.runLayer(ctx, &c.o.Layers[i]) })
 	}
-	all.Go(func() {
+	start("runtime layers", func() {
 		defer close(c.layersReady)
 		c.layersWaiting.Wait()
 	})

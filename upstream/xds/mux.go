@@ -159,8 +159,8 @@ func (m *mux) run(ctx context.Context) {
 		if answered {
 			m.backoff.reset()
 		}
-		m.fail(err)
-		m.idle(ctx, m.backoff.next())
+		m.guard.Run("failed discovery stream", func() { m.fail(err) })
+		m.guard.Run("discovery stream", func() { m.idle(ctx, m.backoff.next()) })
 	}
 }
 

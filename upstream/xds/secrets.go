@@ -87,15 +87,20 @@ func (s *secrets) startLocked(f *secretFeed) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	f.running, f.cancel = true, cancel
 	s.running.Go(func() {
-		f.run(ctx)
+		f.guard().Run("secret", func() { f.run(ctx) })
 		cancel()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		f.running = false
-		if f.uses == 0 {
-			f.scope.Close()
-		}
+		f.guard().Run("end of a secret", func() { s.stopped(f) })
 	})
+}
+
+// stopped notes that f does not run any more.
+func (s *secrets) stopped(f *secretFeed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.running = false
+	if f.uses == 0 {
+		f.scope.Close()
+	}
 }
 
 // Check implements [transport.Secrets].
@@ -196,9 +201,12 @@ func scopeName(name string) string {
 
 func (f *secretFeed) run(ctx context.Context) {
 	var rotation sync.WaitGroup
-	rotation.Go(func() { f.rotate(ctx) })
+	defer rotation.Wait()
+	rotation.Go(func() {
+		for !f.guard().Run("files of a secret", func() { f.rotate(ctx) }) { // it begins with a wait
+		}
+	})
 	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
-	rotation.Wait()
 }
 
 // join tells u of the secret from now on.
