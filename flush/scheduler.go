@@ -62,6 +62,9 @@ type Config struct {
 	// OnError is told what sinks report. Nil ignores it; errors are counted
 	// in any case.
 	OnError func(sink string, err error)
+	// Recovered is told of each panic of a sink, which is an error of it too,
+	// and of OnError. Nil: nobody wants to know.
+	Recovered func(where string, v any)
 }
 
 // Scheduler flushes a store.
@@ -107,7 +110,7 @@ func New(cfg Config) (*Scheduler, error) {
 	}
 	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Root().Counter("server.dropped_stat_flushes")}
 	for _, sink := range cfg.Sinks {
-		s.workers = append(s.workers, newWorker(sink, cfg.Queue, cfg.Store, cfg.OnError))
+		s.workers = append(s.workers, newWorker(sink, &cfg))
 		if t, ok := sink.(Totaler); ok && t.NeedsTotals() {
 			s.totals = true
 		}

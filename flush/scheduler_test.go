@@ -3,6 +3,7 @@ package flush_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -184,19 +185,28 @@ func TestErrorsAndPanicsOfSinks(t *testing.T) {
 			return errors.New("no route")
 		}}
 		var mu sync.Mutex
-		var told []string
+		var told, recovered []string
 		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{bad}, OnError: func(sink string, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, sink+": "+strings.SplitN(err.Error(), "\n", 2)[0])
+			if told = append(told, sink+": "+err.Error()); len(told) == 3 {
+				panic("bang")
+			}
+		}, Recovered: func(where string, v any) {
+			mu.Lock()
+			defer mu.Unlock()
+			recovered = append(recovered, fmt.Sprint(where, ": ", v))
 		}})
 		time.Sleep(3500 * time.Millisecond)
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"bad: no route", `bad: flush: sink "bad" panicked: boom`, "bad: no route", "bad: no route"}
+		want := []string{"bad: no route", `bad: flush: sink "bad" panicked`, "bad: no route", "bad: no route"}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
+		}
+		if want := []string{"sink: boom", "report of a sink: bang"}; !slices.Equal(recovered, want) {
+			t.Errorf("recovered from %q, want %q", recovered, want)
 		}
 		if got := value(st, "sink.errors.sink.bad"); got != 4 {
 			t.Errorf("sink.errors = %d, want 4", got)

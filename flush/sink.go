@@ -2,11 +2,11 @@ package flush
 
 import (
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -44,9 +44,10 @@ func (s *shared) release() {
 
 // worker runs one sink.
 type worker struct {
-	sink  Sink
-	limit int
-	onErr func(sink string, err error)
+	sink      Sink
+	limit     int
+	onErr     func(sink string, err error)
+	recovered guard.Told
 
 	flushes, errors, dropped *store.Counter
 	queued, lastSuccess      *store.Gauge
@@ -58,11 +59,11 @@ type worker struct {
 	more   sync.Cond // a snapshot was queued, or the worker is to end
 }
 
-func newWorker(sink Sink, limit int, st *store.Store, onErr func(string, error)) *worker {
+func newWorker(sink Sink, c *Config) *worker {
 	tag := tags.Tag{Name: "sink", Value: sink.Name()}
-	sc := st.Scope("sink")
+	sc := c.Store.Scope("sink")
 	w := &worker{
-		sink: sink, limit: limit, onErr: onErr,
+		sink: sink, limit: c.Queue, onErr: c.OnError, recovered: c.Recovered,
 		flushes:     sc.Counter("flushes", tag),
 		errors:      sc.Counter("errors", tag),
 		dropped:     sc.Counter("dropped", tag),
@@ -108,29 +109,32 @@ func (w *worker) run() {
 		w.queued.Set(uint64(len(w.queue)))
 		w.mu.Unlock()
 
-		began := time.Now()
-		err := w.flush(s.Snapshot)
-		ended := time.Now()
-		w.flushes.Inc()
-		w.took.Record(uint64(ended.Sub(began).Milliseconds()))
-		if err != nil {
-			w.errors.Inc()
-			w.onErr(w.sink.Name(), err)
-		} else {
-			w.lastSuccess.Set(uint64(ended.Unix()))
-		}
+		w.recovered.Run("report of a sink", func() { w.take(s.Snapshot) })
 		s.release()
 	}
 }
 
+// take hands s to the sink and counts what came of it.
+func (w *worker) take(s *store.Snapshot) {
+	began := time.Now()
+	err := w.flush(s)
+	ended := time.Now()
+	w.flushes.Inc()
+	w.took.Record(uint64(ended.Sub(began).Milliseconds()))
+	if err != nil {
+		w.errors.Inc()
+		w.onErr(w.sink.Name(), err)
+		return
+	}
+	w.lastSuccess.Set(uint64(ended.Unix()))
+}
+
 // flush calls the sink and turns a panic of it into an error.
 func (w *worker) flush(s *store.Snapshot) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("flush: sink %q panicked: %v\n%s", w.sink.Name(), p, debug.Stack())
-		}
-	}()
-	return w.sink.Flush(s)
+	if !w.recovered.Run("sink", func() { err = w.sink.Flush(s) }) {
+		err = fmt.Errorf("flush: sink %q panicked", w.sink.Name())
+	}
+	return err
 }
 
 func (w *worker) close() {

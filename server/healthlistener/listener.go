@@ -10,13 +10,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
@@ -42,6 +42,9 @@ type Config struct {
 	Stats Stats
 	// Log takes messages. Default: none.
 	Log *slog.Logger
+	// Recovered is told of each panic. One of a connection ends that, one while
+	// accepting is an error of Run. Nil: nobody wants to know.
+	Recovered func(where string, v any)
 }
 
 // Stats are where a listener counts; nil fields are left out.
@@ -207,7 +210,11 @@ func (l *Listener) Run(ctx context.Context) error {
 		return fmt.Errorf("healthlistener: %q does not listen", l.cfg.Name)
 	}
 	done := make(chan error, 1)
-	go func() { done <- l.accept(ln) }()
+	go func() {
+		err := errors.New("healthlistener: panic while accepting")
+		guard.Told(l.cfg.Recovered).Run("health listener", func() { err = l.accept(ln) })
+		done <- err
+	}()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -276,8 +283,8 @@ func (l *Listener) admit(nc net.Conn) {
 		l.cfg.Stats.Active.Inc()
 	}
 	go func() {
-		defer l.leave(c)
-		l.serve(c)
+		guard.Told(l.cfg.Recovered).Run("health check", func() { l.serve(c) })
+		guard.Told(l.cfg.Recovered).Run("end of a health check", func() { l.leave(c) })
 	}()
 }
 
@@ -305,9 +312,6 @@ func (l *Listener) makeRoom() bool {
 
 // leave closes and forgets a connection.
 func (l *Listener) leave(c *conn) {
-	if v := recover(); v != nil {
-		l.cfg.Log.Error("recovered from a panic", "listener", l.cfg.Name, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
-	}
 	_ = c.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -343,5 +344,36 @@ func TestWrongConfig(t *testing.T) {
 	}
 	if err := second.Listen(); err == nil || !strings.Contains(err.Error(), "another program serves it") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSec_24_CheckPanics: a check that panics ends its connection alone.
+func TestSec_24_CheckPanics(t *testing.T) {
+	var w world
+	told := make(chan string, 9)
+	cfg := w.config("127.0.0.1:0")
+	cfg.Recovered = func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }
+	state := cfg.State
+	cfg.State = func() (string, bool) {
+		if w.failing.Load() {
+			panic("boom")
+		}
+		return state()
+	}
+	l := start(t, cfg, nil)
+	w.failing.Store(true)
+	bad := dial(t, l)
+	if _, err := io.WriteString(bad, "GET / HTTP/1.1\r\nHost: any.test\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := bad.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("%d bytes, %v; want the end of the connection", n, err)
+	}
+	if got := <-told; got != "health check: boom" {
+		t.Errorf("told %q", got)
+	}
+	w.failing.Store(false)
+	if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" {
+		t.Errorf("after it: %d, %q", resp.StatusCode, body)
 	}
 }

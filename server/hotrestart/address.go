@@ -28,6 +28,9 @@ type Config struct {
 	Timeout time.Duration
 	// Log takes messages. Default: none.
 	Log *slog.Logger
+	// Recovered is told of each panic while another process is answered, which
+	// ends that. Nil: nobody wants to know.
+	Recovered func(where string, v any)
 }
 
 func (c Config) withDefaults() Config {

@@ -617,3 +617,39 @@ func TestStoppedLinkReadsNothing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// wildProcess panics when it is to drain.
+type wildProcess struct{ *fake }
+
+func (wildProcess) Drain() { panic("boom") }
+
+// TestSec_24_AnswerPanics: a panic ends the talk to one successor alone.
+func TestSec_24_AnswerPanics(t *testing.T) {
+	told := make(chan string, 9)
+	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Recovered: func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }}
+	p, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, wildProcess{newFake()}) }()
+	cfg.Epoch++
+	for range 2 {
+		c, err := Dial(cfg, Heir{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Drain(); err == nil {
+			t.Error("a process that panics has drained")
+		}
+		c.Close()
+		if got := <-told; got != "answer to a successor: boom" {
+			t.Errorf("told %q", got)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -105,16 +105,13 @@ func (p *Parent) Run(ctx context.Context, process Process) error {
 		}
 		served.Go(func() {
 			defer c.Close()
-			l := &link{conn: c, timeout: p.cfg.Timeout}
-			defer context.AfterFunc(ctx, l.stop)()
-			defer func() {
-				if v := recover(); v != nil {
-					p.cfg.Log.Error("hot restart: recovered from a panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			guard.Told(p.cfg.Recovered).Run("answer to a successor", func() {
+				l := &link{conn: c, timeout: p.cfg.Timeout}
+				defer context.AfterFunc(ctx, l.stop)()
+				if err := p.serve(l, process); err != nil && !errors.Is(err, errEnd) && ctx.Err() == nil {
+					p.cfg.Log.Warn("hot restart: successor", "error", err)
 				}
-			}()
-			if err := p.serve(l, process); err != nil && !errors.Is(err, errEnd) && ctx.Err() == nil {
-				p.cfg.Log.Warn("hot restart: successor", "error", err)
-			}
+			})
 		})
 	}
 }

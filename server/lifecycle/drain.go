@@ -39,7 +39,7 @@ func (s *Server) StartDrain(inboundOnly bool, done func()) bool {
 		s.outbound.CompareAndSwap(0, now)
 	}
 	if done != nil {
-		s.timers = append(s.timers, s.clock.AfterFunc(s.drainTime, done))
+		s.timers = append(s.timers, s.clock.AfterFunc(s.drainTime, func() { s.guard.Run("end of a drain", done) }))
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -332,5 +333,19 @@ func BenchmarkShouldClose(b *testing.B) {
 				s.ShouldClose(true)
 			}
 		})
+	}
+}
+
+// TestSec_24_EndOfDrainPanics: a panic of what is called at the end of a drain is
+// told.
+func TestSec_24_EndOfDrainPanics(t *testing.T) {
+	told := make(chan string, 1)
+	s := New(Config{DrainTime: -1, Recovered: func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }})
+	defer s.Close()
+	if !s.StartDrain(false, func() { panic("boom") }) {
+		t.Fatal("no drain")
+	}
+	if got := <-told; got != "end of a drain: boom" {
+		t.Errorf("told %q", got)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // Config sets up a [Server]. The zero value means all defaults.
@@ -25,6 +27,9 @@ type Config struct {
 	Clock Clock
 	// Random returns uniform random numbers; default math/rand/v2.
 	Random func() uint64
+	// Recovered is told of each panic of what is called at the end of a drain.
+	// Nil: nobody wants to know.
+	Recovered func(where string, v any)
 }
 
 // Gauge is a value that is set, such as a gauge of the store.
@@ -54,6 +59,7 @@ type Server struct {
 	random   func() uint64
 	live     Gauge
 	strategy Strategy
+	guard    guard.Told
 	// drainTime does not change.
 	drainTime time.Duration
 
@@ -82,7 +88,7 @@ const defaultDrainTime = 10 * time.Minute
 func New(cfg Config) *Server {
 	s := &Server{
 		clock: cfg.Clock.withDefaults(), random: cfg.Random, live: cfg.Live,
-		strategy: cfg.Strategy, drainTime: cfg.DrainTime,
+		strategy: cfg.Strategy, drainTime: cfg.DrainTime, guard: cfg.Recovered,
 	}
 	if s.random == nil {
 		s.random = rand.Uint64
