@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -241,7 +242,9 @@ func (s *Server) Run(ctx context.Context) error {
 		ln = s.listener
 		s.mu.Unlock()
 	}
-	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	defer context.AfterFunc(ctx, func() {
+		guard.Told(s.recovered).Run("end of the server", func() { _ = s.Close() })
+	})()
 	err := s.Serve(ln)
 	if err2 := s.Close(); errors.Is(err, ErrClosed) {
 		return err2

@@ -20,6 +20,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
@@ -231,5 +232,26 @@ static_resources:
 				t.Errorf("%s has a line of its own: %q", path, line)
 			}
 		}
+	}
+}
+
+// wildSink panics at each flush.
+type wildSink struct{}
+
+func (wildSink) Name() string                { return "wild" }
+func (wildSink) Flush(*store.Snapshot) error { panic("canary") }
+
+// TestSec_24_PanicsOfSinks: a sink that panics is called again at the next flush,
+// and each time counts.
+func TestSec_24_PanicsOfSinks(t *testing.T) {
+	r := start(t, server.Config{Admin: anyPort(), Flush: flush.Config{Interval: flush.MinInterval, Sinks: []flush.Sink{wildSink{}}}})
+	panics := r.Store().Scope("server").Counter("recovered_panics")
+	for deadline := time.Now().Add(30 * time.Second); panics.Value() < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d panics are counted", panics.Value())
+		}
+	}
+	if got := r.get(t, "/ready"); got != "LIVE\n" {
+		t.Errorf("%q", got)
 	}
 }

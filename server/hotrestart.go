@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/statsd"
@@ -96,6 +97,7 @@ func (s *Server) makeHotRestart() error {
 func (h *hotRestart) at() hotrestart.Config {
 	return hotrestart.Config{
 		Path: h.cfg.SocketPath, Mode: h.cfg.SocketMode, BaseID: h.baseID.Load(), Epoch: h.cfg.RestartEpoch, Log: h.s.log,
+		Recovered: h.s.recovered,
 	}
 }
 
@@ -329,9 +331,11 @@ func (h *hotRestart) run(ctx context.Context) error {
 	defer next.Wait()
 	if h.post != nil {
 		next.Go(func() {
-			if err := h.post.Run(ctx, (*followed)(h)); err != nil {
-				h.s.log.Error("hot restart: nobody can follow this server", "error", err)
-			}
+			guard.Told(h.s.recovered).Run("hot restart", func() {
+				if err := h.post.Run(ctx, (*followed)(h)); err != nil {
+					h.s.log.Error("hot restart: nobody can follow this server", "error", err)
+				}
+			})
 		})
 	}
 	if h.before == nil {
@@ -491,7 +495,9 @@ func (f *followed) CloseAdmin() {
 	}
 	f.leaving.Store(true)
 	closed := make(chan error, 1)
-	go func() { closed <- f.s.admin.Close() }()
+	go func() {
+		guard.Told(f.s.recovered).Run("end of the admin port", func() { closed <- f.s.admin.Close() })
+	}()
 	select {
 	case err := <-closed:
 		if err != nil {

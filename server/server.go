@@ -15,6 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
@@ -54,8 +55,8 @@ type Config struct {
 	IgnoreGlobalLimit bool
 	// AdminAddressPath is a file that the bound address is written to.
 	AdminAddressPath string
-	// Flush is the schedule of flushes. Its store is filled in; what Before
-	// and Initialized hold is kept and added to.
+	// Flush is the schedule of flushes. Its store and Recovered are filled in;
+	// what Before and Initialized hold is kept and added to.
 	Flush flush.Config
 	// Tap shows StatsD lines and admin requests to those who ask for them at
 	// /tap. Default: there is no such endpoint.
@@ -87,7 +88,8 @@ type Config struct {
 	LogFile interface{ Reopen() error }
 	// AccessLogs are files that admin requests are logged to.
 	AccessLogs []accesslog.Config
-	// Lifecycle is about drains and the health switch. Its gauge is filled in.
+	// Lifecycle is about drains and the health switch. Its gauge and Recovered
+	// are filled in.
 	Lifecycle lifecycle.Config
 
 	// ProfilePath is where /cpuprofiler and /heapprofiler write.
@@ -204,7 +206,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 
 func (s *Server) makeLife() error {
 	life := s.cfg.Lifecycle
-	life.Live = s.gauges.live
+	life.Live, life.Recovered = s.gauges.live, s.recovered
 	s.life = lifecycle.New(life)
 	s.certs = certs.New(nil)
 	sc := s.store.Scope("listener_manager")
@@ -231,7 +233,7 @@ func (s *Server) makeRuntime() (err error) {
 	s.obsolete.init(sc, s.loggers.Logger("config"), s.cfg.CommandLine.SkipDeprecatedLogs)
 	s.runtime, err = layers.New(layers.Config{
 		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Log: s.loggers.Logger("runtime"),
-		Changed: func() { s.clusters.RuntimeChanged() },
+		Changed: func() { s.clusters.RuntimeChanged() }, Recovered: s.recovered,
 		Stats: layers.Stats{
 			LoadSuccess: sc.Counter("load_success"), LoadError: sc.Counter("load_error"),
 			OverrideDirExists:    sc.Counter("override_dir_exists"),
@@ -273,7 +275,7 @@ func (s *Server) makeStatsD() (err error) {
 
 func (s *Server) makeFlusher() (err error) {
 	cfg := s.cfg.Flush
-	cfg.Store = s.store
+	cfg.Store, cfg.Recovered = s.store, s.recovered
 	cfg.Before = append([]func(time.Time){s.refresh}, cfg.Before...)
 	if s.hot != nil {
 		cfg.Before = append([]func(time.Time){s.hot.askStats}, cfg.Before...)
@@ -541,7 +543,7 @@ type group struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	done      sync.WaitGroup
-	recovered func(where string, v any) // counts and logs a panic
+	recovered guard.Told // counts and logs a panic
 
 	mu   sync.Mutex
 	errs []error
@@ -551,23 +553,22 @@ func (g *group) start() { g.ctx, g.cancel = context.WithCancel(g.ctx) }
 
 // run starts a part. If it fails, failed is called; a panic is a failure.
 func (g *group) run(name string, failed func(), f func(context.Context) error) {
-	guarded := func() (err error) {
-		defer func() {
-			if v := recover(); v != nil {
-				g.recovered(name, v)
-				err = fmt.Errorf("panic of type %T", v)
-			}
-		}()
-		return f(g.ctx)
-	}
-	g.done.Go(func() {
-		if err := guarded(); err != nil && !errors.Is(err, context.Canceled) {
-			g.mu.Lock()
-			g.errs = append(g.errs, fmt.Errorf("%s: %w", name, err))
-			g.mu.Unlock()
-			failed()
-		}
+	g.done.Go(func() { g.serve(name, failed, f) })
+}
+
+func (g *group) serve(where string, failed func(), f func(context.Context) error) {
+	var err error
+	tell := guard.Told(func(where string, v any) {
+		g.recovered(where, v)
+		err = fmt.Errorf("panic of type %T", v)
 	})
+	tell.Run(where, func() { err = f(g.ctx) })
+	if err != nil && !errors.Is(err, context.Canceled) {
+		g.mu.Lock()
+		g.errs = append(g.errs, fmt.Errorf("%s: %w", where, err))
+		g.mu.Unlock()
+		failed()
+	}
 }
 
 // wait ends the parts and returns what went wrong.

@@ -102,7 +102,7 @@ func (s *Server) makeClusters() error {
 	}
 	s.transport = transport.New(transport.Config{
 		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: certRegistry{s.certs}, Logger: log,
-		StaticSecrets: staticSecrets(c.Secrets), Secrets: s.control.Secrets(),
+		StaticSecrets: staticSecrets(c.Secrets), Secrets: s.control.Secrets(), Recovered: s.recovered,
 	})
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,

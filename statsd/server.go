@@ -186,7 +186,7 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.stop)
 	var ending sync.WaitGroup
 	for _, l := range all {
-		ending.Go(l.end)
+		ending.Go(func() { s.guard("end of a listener", l.end) })
 	}
 	ending.Wait()
 	s.Close()

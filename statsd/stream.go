@@ -173,13 +173,13 @@ func (st *stream) start() {
 	go func() {
 		defer l.streams.Done()
 		why := "panic"
-		defer func() {
+		s.guard("connection", func() { why = st.serve() })
+		s.guard("end of a connection", func() {
 			_ = c.Close()
 			l.conns.remove(st)
 			l.figures.active.Dec()
 			l.figures.end("closed", why)
-		}()
-		s.guard("connection", func() { why = st.serve() })
+		})
 	}()
 }
 
