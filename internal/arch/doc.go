@@ -1,6 +1,6 @@
 // Package arch holds the house rules as tests: who may import whom, where
-// servers, configuration formats, flags and goroutines may be, and what state
-// packages may keep. It has no code of its own.
+// servers, configuration formats, flags and goroutines may be, that panics of
+// goroutines are caught, and what state packages may keep. It has no code of its own.
 //
 //	go test ./internal/arch
 //

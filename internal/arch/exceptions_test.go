@@ -15,5 +15,22 @@ func exceptions() []exception {
 		{"imports", "cmd/statsd-admin", "server/logctl", "the log flags take the level and component names that logctl knows"},
 		{"flags", "internal/golden", "flag", "-update is a flag of the test binaries, which have no cmd"},
 		{"state", "internal/golden", "update", "the value of that flag"},
+
+		{"panics", "admin", "conn.go close", "closes a connection"},
+		{"panics", "admin", "conn.go close 2", "closes connections"},
+		{"panics", "admin", "conn.go close 3", "sets a flag and wakes who waits for it"},
+		{"panics", "cmd/statsd-admin", "daemon.go Run", "waits for a channel and cancels a context"},
+		{"panics", "cmd/statsd-admin", "serve.go serve", "is the whole program: nothing is left that could go on without it"},
+		{"panics", "flush", "scheduler.go Run", "waits for goroutines that are guarded and closes a channel"},
+		{"panics", "server", "hotrestart.go Lost", "closes a channel, once"},
+		{"panics", "server", "port.go runPort", "closes a socket"},
+		{"panics", "server", "server.go Run", "waits for a channel and cancels a context"},
+		{"panics", "server/healthlistener", "listener.go wait", "closes connections"},
+		{"panics", "server/hotrestart", "parent.go Run", "closes a socket, once"},
+		{"panics", "server/hotrestart", "parent.go Run 2", "ends reading from a socket"},
+		{"panics", "server/lifecycle", "server.go withDefaults", "is the clock, which who calls it gives guarded functions"},
+		{"panics", "statsd", "conns.go enter", "what is called in the end is guarded by Server.admit"},
+		{"panics", "upstream/discovery", "client.go send", "closes a connection"},
+		{"panics", "upstream/health", "tcp.go exchange", "sets the deadline of a connection"},
 	}
 }

@@ -22,6 +22,7 @@ func rules() []rule {
 		{"environment", checkEnvironment},
 		{"exit", checkExit},
 		{"goroutines", checkGoroutines},
+		{"panics", checkPanics},
 		{"names", checkNames},
 		{"state", checkState},
 		{"init", checkInit},

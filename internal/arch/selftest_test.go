@@ -53,6 +53,20 @@ func TestRulesFindWhatTheyShould(t *testing.T) {
 		{"goroutines", "render", head + `import "time"; func f() { time.AfterFunc(1, f) }`, "time.AfterFunc"},
 		{"goroutines", "flush", head + `func f() { go f() }`, ""},
 
+		{"panics", "statsd", head + `func f() { go f() }`, "x.go f"},
+		{"panics", "statsd", head + `import "sync"; func f(wg *sync.WaitGroup) { wg.Go(func() { f(wg) }); wg.Go(func() {}) }`, "x.go f|x.go f 2"},
+		{"panics", "statsd", head + `import "time"; func f() { time.AfterFunc(1, f) }`, "x.go f"},
+		{"panics", "statsd", head + `import "context"; func f(ctx context.Context) { defer context.AfterFunc(ctx, func() {})() }`, "x.go f"},
+		{"panics", "statsd", head + `func f(g guard.Told, end chan int) { go func() { defer close(end); g.Run("f", func() { f(g, end) }) }() }`, ""},
+		{"panics", "statsd", head + `func f(g guard.Told) { go func() { f(g); g.Run("f", func() {}) }() }`, "x.go f"},
+		{"panics", "statsd", head + `func f(g guard.Told) { go func() { defer f(g); g.Run("f", func() {}) }() }`, "x.go f"},
+		{"panics", "statsd", head + `type r struct{}; func (r) Run(x, y int) {}; func f() { go func() { r{}.Run(1, 2) }() }`, "x.go f"},
+		{"panics", "statsd", head + `func f() { go func() { defer func() { _ = recover() }(); f() }() }`, ""},
+		{"panics", "statsd", head + `type t int; func (s t) f() { go s.run() }; func (s t) run() { s.keep("f", s.f) }`, ""},
+		{"panics", "statsd", head + `type t int; func (s t) f() { go s.run() }; func (s t) run() { s.f() }`, "x.go f"},
+		{"panics", "statsd", head + `type t int; func (s t) f() { go s.run() }; func (s t) run() { defer s.end(); s.f() }; func (t) end() { _ = recover() }`, ""},
+		{"panics", "bench/compare", head + `func f() { go f() }`, ""},
+
 		{"names", "store/util", "package util", "util"},
 		{"names", "store/x", "package helpers", "helpers"},
 		{"names", "store/x", "package y", "y"},
@@ -110,7 +124,11 @@ var text string`, ""},
 				what, _ := strings.CutPrefix(f.what, modulePath+"/")
 				got = append(got, what)
 			}
-			if strings.Join(got, " ") != tt.want {
+			sep := " "
+			if strings.Contains(tt.want, "|") { // what is found has spaces in it
+				sep = "|"
+			}
+			if strings.Join(got, sep) != tt.want {
 				t.Errorf("rule %s in %s finds %q, want %q in\n%.300s", tt.rule, tt.room, got, tt.want, tt.code)
 			}
 		}
