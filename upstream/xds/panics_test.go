@@ -2,7 +2,9 @@ package xds
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -155,5 +157,45 @@ func TestPanicsOfOneContextStayAlone(t *testing.T) {
 			t.Errorf("who comes later: %+v, %+v", wild, users[2])
 		}
 		r.stop()
+	})
+}
+
+// wildLog panics when a stream has failed.
+type wildLog struct{ slog.Handler }
+
+func (wildLog) Enabled(context.Context, slog.Level) bool { return true }
+func (w wildLog) WithAttrs([]slog.Attr) slog.Handler     { return w }
+
+func (wildLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "discovery stream failed" {
+		panic("bang")
+	}
+	return nil
+}
+
+// TestSec_24_FailuresPanic: who panics when told that a stream has failed does not
+// keep another one from being opened.
+func TestSec_24_FailuresPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan string, 9)
+		r := newRig(t, false, func(c *Config) {
+			c.Logger = slog.New(wildLog{slog.DiscardHandler})
+			c.Recovered = func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }
+		})
+		opened, first := r.c.open, true
+		r.c.open = func(ctx context.Context, a *config.APISource, delta bool, method string) (stream, error) {
+			if first {
+				first = false
+				return nil, errors.New("nobody there")
+			}
+			return opened(ctx, a, delta, method)
+		}
+		r.start()
+		time.Sleep(time.Minute)
+		r.open()
+		r.stop()
+		if got := <-told; got != "failed discovery stream: bang" {
+			t.Errorf("told of %s", got)
+		}
 	})
 }
