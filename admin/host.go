@@ -106,7 +106,7 @@ func splitHostPort(hostport string) (host, port string, ok bool) {
 	if rest, bracketed := strings.CutPrefix(hostport, "["); bracketed {
 		host, port, ok = strings.Cut(rest, "]")
 		host = strings.Replace(host, "%25", "%", 1)
-		if addr, err := netip.ParseAddr(host); !ok || err != nil || !addr.Is6() {
+		if addr, err := netip.ParseAddr(host); !ok || err != nil || !addr.Is6() || !validZone(addr.Zone()) {
 			return "", "", false
 		}
 		if port == "" {
@@ -120,6 +120,12 @@ func splitHostPort(hostport string) (host, port string, ok bool) {
 		return host, "", host != ""
 	}
 	return host, port, host != "" && validPort(port)
+}
+
+// validZone reports whether zone has only what RFC 6874 allows without
+// percent-encoding. Names of interfaces have nothing else.
+func validZone(zone string) bool {
+	return strings.Trim(zone, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") == ""
 }
 
 func validPort(port string) bool {

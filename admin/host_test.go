@@ -24,6 +24,8 @@ var hostRows = []struct {
 	{"[::ffff:127.0.0.1]:80", true, true, true, true, true},
 	{"[fe80::1%25eth0]:80", true, true, true, true, true},
 	{"[fe80::1%eth0]", true, true, true, true, true},
+	{"[fe80::1% 00000]:00", false, false, false, false, false},
+	{"[fe80::1%eth0@x]", false, false, false, false, false},
 	{"localhost", true, true, true, true, true},
 	{"localhost:9901", true, true, true, true, true},
 	{"LOCALHOST", true, true, true, true, true},
