@@ -1,0 +1,314 @@
+package upstream
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/health"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+// UpdateHosts replaces the hosts of a group by those of a. A source has one
+// group, numbered 0, unless parts of its hosts change independently, as those of
+// several names do: hosts of different groups never replace each other. The
+// answer tells whether anything changed.
+func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return false
+	}
+	for len(c.groups) <= group {
+		c.groups = append(c.groups, nil)
+	}
+	ch := reconcile(c.groups[group], a.Priorities, rules{
+		checked:      c.checker != nil,
+		ignoreNew:    c.config.LB.IgnoreNewHostsUntilHC,
+		ignoreHealth: c.config.IgnoreHealthOnHostRemoval,
+		metadata:     c.dialer.Resolve,
+	})
+	reweighed := c.takeWeights(a)
+	lists := make([][]*host.Host, len(ch.priorities))
+	changed := false
+	for p := range ch.priorities {
+		lists[p] = ch.priorities[p].hosts
+		if ch.priorities[p].changed {
+			changed = true
+		}
+	}
+	c.groups[group] = lists
+	c.dropWeightsLocked(a)
+	if !changed && !reweighed {
+		c.mu.Unlock()
+		c.stats.UpdateNoRebuild.Inc()
+		return false
+	}
+	for p := range max(len(lists), len(*c.sets.Load())) {
+		moved := p < len(lists) && len(ch.priorities[p].added)+len(ch.priorities[p].removed) > 0
+		if reweighed || p < len(lists) && ch.priorities[p].changed {
+			c.publishLocked(p, moved)
+			c.heaviest = heaviest((*c.sets.Load())[p].Hosts)
+			c.showHeaviest()
+		}
+		if moved {
+			c.stats.MembershipChange.Inc()
+		}
+	}
+	c.mu.Unlock()
+	c.hostsChanged(ch.added, ch.removed)
+	return true
+}
+
+// MoveHost changes the address of a host that stands for a name, as that of a
+// LOGICAL_DNS cluster does: everything known about it stays. A zero healthCheck
+// means the same address. additional are further addresses of the host, to be tried
+// where to does not answer. Sources that move hosts do not replace them too.
+func (c *Cluster) MoveHost(h *host.Host, to, healthCheck host.Address, additional ...host.Address) {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	h.SetAddress(to, healthCheck, additional...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.publishLocked(int(h.Priority()), false) // keys of hashes change
+	}
+}
+
+// heaviest returns the largest weight of hosts, at least 1.
+func heaviest(hosts []*host.Host) uint64 {
+	w := uint32(1)
+	for _, h := range hosts {
+		w = max(w, h.Weight())
+	}
+	return uint64(w)
+}
+
+// takeWeights keeps what an assignment says beside its hosts, and tells whether
+// that changed. c.mu is held.
+func (c *Cluster) takeWeights(a *Assignment) bool {
+	old := &c.assignment
+	changed := old.WeightedHealth != a.WeightedHealth ||
+		orDefault(old.Overprovisioning) != orDefault(a.Overprovisioning)
+	old.Overprovisioning, old.WeightedHealth = a.Overprovisioning, a.WeightedHealth
+	c.dropOverload.Store(math.Float64bits(a.DropOverload)) // [Cluster.DropRequest] looks
+	for p := range a.Priorities {
+		to := old.priority(uint32(p))
+		var next map[host.Locality]uint32 // sets that were made keep the map they have
+		for l, w := range a.Priorities[p].LocalityWeights {
+			if was, ok := to.LocalityWeights[l]; ok && was == w {
+				continue
+			}
+			if next == nil {
+				next = make(map[host.Locality]uint32, len(to.LocalityWeights)+len(a.Priorities[p].LocalityWeights))
+				maps.Copy(next, to.LocalityWeights)
+			}
+			next[l] = w
+			changed = changed || c.config.LB.LocalityWeighted
+		}
+		if next != nil {
+			to.LocalityWeights = next
+		}
+	}
+	return changed
+}
+
+// dropWeightsLocked forgets the weights of localities that a does not name and
+// that have no hosts any more. Of several groups each names only its own, which are
+// those of the configuration. c.mu is held.
+func (c *Cluster) dropWeightsLocked(a *Assignment) {
+	if len(c.groups) != 1 {
+		return
+	}
+	for p := range c.assignment.Priorities {
+		to := &c.assignment.Priorities[p]
+		var named map[host.Locality]uint32
+		if p < len(a.Priorities) {
+			named = a.Priorities[p].LocalityWeights
+		}
+		if len(to.LocalityWeights) == len(named) {
+			continue // all there are
+		}
+		next := make(map[host.Locality]uint32, len(named))
+		maps.Copy(next, named)
+		if p < len(c.groups[0]) {
+			for _, h := range c.groups[0][p] {
+				if w, ok := to.LocalityWeights[h.Locality()]; ok {
+					next[h.Locality()] = w
+				}
+			}
+		}
+		to.LocalityWeights = next
+	}
+}
+
+func orDefault(overprovisioning uint32) uint32 {
+	if overprovisioning == 0 {
+		return 140
+	}
+	return overprovisioning
+}
+
+// hostsChanged tells everybody of hosts that came and went.
+func (c *Cluster) hostsChanged(added, removed []*host.Host) {
+	for _, h := range removed {
+		c.dialer.Forget(h)
+		if c.checker != nil {
+			c.checker.Remove(h)
+		}
+		if c.detector != nil {
+			c.detector.Remove(h)
+		}
+		c.firstCheckDone(h)
+		if f := c.env.hooks.HostRemoved; f != nil {
+			f(c, h)
+		}
+	}
+	for _, h := range added {
+		c.dialer.Resolve(h)
+		if c.detector != nil {
+			c.detector.Add(h)
+		}
+		if c.checker != nil {
+			c.checker.Add(h)
+		}
+		if f := c.env.hooks.HostAdded; f != nil {
+			f(c, h)
+		}
+	}
+	if f := c.env.hooks.CloseConnections; f != nil && c.config.LB.CloseOnHostSetChange && len(added)+len(removed) > 0 {
+		f(c, nil)
+	}
+}
+
+// checkDone takes the report of a health check.
+func (c *Cluster) checkDone(r health.Report) {
+	h := r.Host
+	if r.Transition == health.Changed {
+		c.healthChanged(h)
+	}
+	if r.Outcome.Kind == health.Passed && c.detector != nil {
+		c.detector.CheckPassed(h)
+	}
+	c.firstCheckDone(h)
+	const gone = host.FailedActiveHC | host.PendingDynamicRemoval
+	if h.Flags()&gone == gone && c.config.Type == config.EDSDiscovery {
+		c.removeHosts(h)
+	}
+}
+
+// healthChanged rebuilds the lists that h is in.
+func (c *Cluster) healthChanged(h *host.Host) {
+	p := int(h.Priority())
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	was := c.classLocked(p, h)
+	c.publishLocked(p, false)
+	is := c.classLocked(p, h)
+	c.mu.Unlock()
+	if f := c.env.hooks.HealthChanged; f != nil {
+		f(c, h)
+	}
+	if f := c.env.hooks.CloseConnections; f != nil && c.config.CloseOnHealthFailure && was != host.Unhealthy && is == host.Unhealthy {
+		f(c, h)
+	}
+}
+
+// classLocked returns what h is in the set of priority p. c.mu is held.
+func (c *Cluster) classLocked(p int, h *host.Host) host.Health {
+	if sets := *c.sets.Load(); p < len(sets) {
+		switch s := sets[p]; {
+		case slices.Contains(s.Healthy, h):
+			return host.Healthy
+		case slices.Contains(s.Degraded, h):
+			return host.Degraded
+		}
+	}
+	return host.Unhealthy
+}
+
+// removeHosts takes hosts out.
+func (c *Cluster) removeHosts(gone ...*host.Host) {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	c.mu.Lock()
+	var removed []*host.Host
+	goes := make(map[*host.Host]bool, len(gone))
+	for _, h := range gone {
+		goes[h] = true
+	}
+	for _, priorities := range c.groups {
+		for p, list := range priorities {
+			// Sets that were made keep the list they have.
+			kept := make([]*host.Host, 0, len(list))
+			for _, h := range list {
+				if goes[h] {
+					removed = append(removed, h)
+				} else {
+					kept = append(kept, h)
+				}
+			}
+			if len(kept) < len(list) {
+				priorities[p] = kept
+				c.publishLocked(p, true)
+				c.stats.MembershipChange.Inc()
+			}
+		}
+	}
+	c.mu.Unlock()
+	if len(removed) > 0 {
+		c.hostsChanged(nil, removed)
+	}
+}
+
+// DiscoveryDone is called by a source after its first answer, good or bad. The
+// cluster is ready once all hosts it has then were checked.
+func (c *Cluster) DiscoveryDone() {
+	c.mu.Lock()
+	if c.discovered || c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.discovered = true
+	c.unchecked = make(map[*host.Host]bool)
+	if c.checker != nil {
+		for _, s := range *c.sets.Load() {
+			for _, h := range s.Hosts {
+				// A host that was checked before discovery ended is done.
+				if c.checker.Awaited(h) {
+					c.unchecked[h] = true
+				}
+			}
+		}
+	}
+	c.mu.Unlock()
+	c.firstCheckDone(nil)
+}
+
+// firstCheckDone notes that h needs no first check any more, and makes the
+// cluster ready if nobody does.
+func (c *Cluster) firstCheckDone(h *host.Host) {
+	c.mu.Lock()
+	delete(c.unchecked, h)
+	if c.closed || c.ready || !c.discovered || len(c.unchecked) > 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.ready = true
+	c.unchecked = nil
+	// From now on changes are delivered as they come.
+	c.delivered = slices.Clone(*c.sets.Load())
+	c.balanceLocked()
+	done := c.onReady
+	c.onReady = nil
+	c.mu.Unlock()
+	for _, f := range done {
+		f()
+	}
+}
