@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 )
 
 // Token is a credential without its secret: all that is kept is the digest.
@@ -115,7 +116,7 @@ func fixed(digits string) []byte {
 // ReadTokens reads a file as [ParseTokens] does. The file must not be readable
 // or writable for others than its owner.
 func ReadTokens(path string) ([]Token, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe, do not wait for the other end
 	if err != nil {
 		return nil, fmt.Errorf("admin: tokens: %w", err)
 	}

@@ -4,9 +4,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
-	"os"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
 // Files name the material of a TLS server, all in PEM form.
@@ -118,17 +118,9 @@ func loadServer(files Files) (*tls.Config, Context, error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	data, err := boundedfile.Read(path, maxPEMBytes)
 	if err != nil {
 		return nil, fmt.Errorf("certs: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxPEMBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("certs: %w", err)
-	}
-	if len(data) > maxPEMBytes {
-		return nil, fmt.Errorf("certs: %q has more than %d bytes", path, maxPEMBytes)
 	}
 	return data, nil
 }
