@@ -3,6 +3,7 @@ package statsd
 import (
 	"hash/maphash"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,8 +73,29 @@ type segment struct {
 	series int
 }
 
-// tagKey counts the values of a tag key.
-type tagKey struct{ registers [256]uint8 }
+// tagKey counts the different values of a tag key: exactly while they are few,
+// then by an estimate.
+type tagKey struct {
+	few       []uint64 // hashes of the values, at most fewValues
+	registers [256]uint8
+}
+
+const fewValues = 16
+
+func (k *tagKey) add(h uint64) {
+	if len(k.few) < fewValues && !slices.Contains(k.few, h) {
+		k.few = append(k.few, h)
+	}
+	reg := &k.registers[h>>56]
+	*reg = max(*reg, rank(h<<8))
+}
+
+func (k *tagKey) count() uint64 {
+	if len(k.few) < fewValues {
+		return uint64(len(k.few))
+	}
+	return max(fewValues, uint64(cardinality(k.registers[:])+0.5))
+}
 
 const (
 	maxTagKeys   = 256 // that are watched
@@ -531,9 +553,7 @@ func (r *registry) watchTags(tgs []tags.Tag) {
 			k = new(tagKey)
 			r.tagKeys[t.Name] = k
 		}
-		h := mix(maphash.String(r.idSeed, t.Value))
-		reg := &k.registers[h>>56]
-		*reg = max(*reg, rank(h<<8))
+		k.add(mix(maphash.String(r.idSeed, t.Value)))
 	}
 }
 

@@ -49,7 +49,7 @@ type Report struct {
 	TopSeries  []NameCount // names with the most series
 	TopSamples []NameRate  // names with the most samples in the last minute of flush intervals
 	Newest     []NewSeries // the last series made, oldest first
-	TopTags    []NameCount // tag keys with the most different values, estimated
+	TopTags    []NameCount // tag keys with the most different values, estimated from 16 on
 
 	Events []ReceivedEvent // oldest first
 	Checks []ReceivedCheck // least recently updated first
@@ -283,8 +283,7 @@ func (r *registry) report(out *Report) {
 		out.TopSeries = insertTop(out.TopSeries, NameCount{fam.name, uint64(fam.series)})
 	}
 	for key, k := range r.tagKeys {
-		n := cardinality(k.registers[:])
-		out.TopTags = insertTop(out.TopTags, NameCount{key, uint64(n + 0.5)})
+		out.TopTags = insertTop(out.TopTags, NameCount{key, k.count()})
 	}
 	for lim := noLimit + 1; lim < limits; lim++ {
 		most, use := r.use(lim)
