@@ -78,26 +78,38 @@ func (c *Clusters) checkControl(d *decoder, api *config.APISource, n *yaml.Node,
 	}
 }
 
-// setStatic decodes the list of static clusters. All mistakes of all clusters
-// are reported.
+// setStatic decodes the list of static clusters.
 func (c *Clusters) setStatic(x *messages, n *yaml.Node, path string) {
+	c.Static = append(c.Static, decodeList(x, n, path, x.config.ClusterNode)...)
+	x.faults(config.CheckNames(c.Static), path, n)
+}
+
+// setSecrets decodes the list of static secrets.
+func (c *Clusters) setSecrets(x *messages, n *yaml.Node, path string) {
+	c.Secrets = append(c.Secrets, decodeList(x, n, path, x.config.SecretNode)...)
+	x.faults(config.CheckSecretNames(c.Secrets), path, n)
+}
+
+// decodeList decodes a list of messages. All mistakes of all of them are
+// reported; those that are sound are returned.
+func decodeList[P interface{ Warnings() []*config.Error }](x *messages, n *yaml.Node, path string, decode func(*yaml.Node, config.Source, config.Form) (P, error)) (sound []P) {
 	if n.Kind != yaml.SequenceNode {
 		x.d.errorf(n, path, "%s is not a list", x.d.show(n, path))
-		return
+		return nil
 	}
 	for i, child := range n.Content {
 		s := x.source()
 		s.Index = i
-		p, err := x.config.ClusterNode(child, s, config.FormUnknown)
+		p, err := decode(child, s, config.FormUnknown)
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if err != nil {
 			x.faults(err, at, child)
 			continue
 		}
 		x.warnings(p.Warnings(), at)
-		c.Static = append(c.Static, p)
+		sound = append(sound, p)
 	}
-	x.faults(config.CheckNames(c.Static), path, n)
+	return sound
 }
 
 // messages decodes the messages of clusters for a decoder of the file.
