@@ -39,20 +39,7 @@ func TestSettingsOfInput(t *testing.T) {
 		{"style-off", "parse: {graphite: false}}", "hits;a=b:3|c", "/stats", "hits;a=b: 3\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := bootstrap.Parse("test.yaml", []byte(common+tt.yaml), bootstrap.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			cfg, err := server.FromBootstrap(c, server.Boot{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := start(t, cfg)
-			conn, err := net.Dial("udp", strings.TrimPrefix(s.StatsD().Listeners()[0].Address, "udp://"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			s, conn := startUDP(t, common+tt.yaml)
 			if _, err := conn.Write([]byte(tt.line)); err != nil {
 				t.Fatal(err)
 			}
@@ -62,6 +49,27 @@ func TestSettingsOfInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// startUDP starts a server with this configuration, whose first listener for
+// StatsD is a UDP one, and connects to that.
+func startUDP(t *testing.T, yaml string) (*running, net.Conn) {
+	t.Helper()
+	c, err := bootstrap.Parse("test.yaml", []byte(yaml), bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.FromBootstrap(c, server.Boot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, cfg)
+	conn, err := net.Dial("udp", strings.TrimPrefix(s.StatsD().Listeners()[0].Address, "udp://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return s, conn
 }
 
 // TestExplainedSeriesAreScraped compares the series and stats that explanations
@@ -80,21 +88,8 @@ func TestExplainedSeriesAreScraped(t *testing.T) {
 		"extracted": "extract_tags: true, exposition: {prefix: my_, counter_suffix: total, compat: statsd_exporter}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := bootstrap.Parse("test.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_on_admin: true\n"+
-				"statsd: {listeners: [{name: in, address: 'udp://127.0.0.1:0'}], "+settings+"}"), bootstrap.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			cfg, err := server.FromBootstrap(c, server.Boot{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := start(t, cfg)
-			conn, err := net.Dial("udp", strings.TrimPrefix(s.StatsD().Listeners()[0].Address, "udp://"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			s, conn := startUDP(t, "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_on_admin: true\n"+
+				"statsd: {listeners: [{name: in, address: 'udp://127.0.0.1:0'}], "+settings+"}")
 			var announced []statsd.ExplainedSample
 			for i, line := range lines {
 				announced = append(announced, s.StatsD().Explain([]byte(line)).Samples...)
