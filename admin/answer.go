@@ -72,13 +72,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 		return w.text(403, "this server is read only\n")
 	}
 	if e.Mutates && r.method != "POST" {
-		status := 405
-		if r.method == "GET" || r.method == "HEAD" {
-			status = 400
-		}
-		s.logger.Error(`admin path "` + e.Path + `" mutates state, method=` + r.method + ` rather than POST`)
-		w.SetHeader("allow", "POST")
-		return w.text(status, "Method "+r.method+" not allowed, POST required.")
+		return s.refuseMethod(e, w, r)
 	}
 	if x, ok := w.transport.(*exchange); ok && x.conn.reserved && !e.vital {
 		s.figures.busy.Inc()

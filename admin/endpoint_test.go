@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/render"
 )
@@ -78,7 +79,7 @@ func TestEveryEndpointIsListed(t *testing.T) {
 func TestSec_02_MutationsWantPost(t *testing.T) {
 	world := newWorld()
 	log := new(logBuffer)
-	s := start(t, Config{Sources: world.sources(), Logger: log.logger()})
+	s := start(t, Config{Now: later(), Sources: world.sources(), Logger: log.logger()})
 	counter := s.store.Scope("x").Counter("c")
 	counter.Inc()
 	s.store.Symbols().EnableRecent()
@@ -117,6 +118,36 @@ func TestSec_02_MutationsWantPost(t *testing.T) {
 	}
 	if list := s.Audit(1000); len(list) != 0 {
 		t.Errorf("audit entries %+v", list)
+	}
+}
+
+// TestWrongMethodsDoNotFillTheLog: of many requests with a wrong method the first
+// to each path is logged, and a second later the next, with how many were left
+// out between them.
+func TestWrongMethodsDoNotFillTheLog(t *testing.T) {
+	now, log := testTime(), new(logBuffer)
+	s := newServer(t, Config{Now: func() time.Time { return now }, Logger: log.logger()})
+	for range 2 {
+		for i := range 100 {
+			for _, path := range []string{"/quitquitquit", "/reset_counters"} {
+				method := []string{"GET", "PUT"}[i%2]
+				if got, want := s.Request(method, path, nil).Status, map[string]int{"GET": 400, "PUT": 405}[method]; got != want {
+					t.Fatalf("%s %s: status %d, want %d", method, path, got, want)
+				}
+			}
+		}
+		now = now.Add(time.Second)
+	}
+	if got := strings.Count(log.String(), "\n"); got != 4 {
+		t.Errorf("%d lines, want 4:\n%s", got, log)
+	}
+	for _, path := range []string{"/quitquitquit", "/reset_counters"} {
+		for _, suppressed := range []string{"0", "99"} {
+			want := `level=ERROR msg="admin path \"` + path + `\" mutates state, method=GET rather than POST" suppressed=` + suppressed + "\n"
+			if strings.Count(log.String(), want) != 1 {
+				t.Errorf("the log lacks %q:\n%s", want, log)
+			}
+		}
 	}
 }
 

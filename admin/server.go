@@ -35,7 +35,8 @@ type Server struct {
 	hosts       *hostCheck
 	origins     *originCheck
 	readers     *originCheck
-	refusals    failures    // of mutations that have an entry in audit
+	refusals    failures // of mutations that have an entry in audit
+	badMethods  wrongMethods
 	auth        *authCheck  // nil: everybody may do all
 	tls         *tls.Config // nil: no TLS
 	heavy       *gate
