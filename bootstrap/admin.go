@@ -144,7 +144,6 @@ type AdminLimits struct {
 	RegexParallel int           // default 4
 
 	CircuitStreams int // default 16
-	DeltaStreams   int // default 64
 	AuditEntries   int // default 1000
 }
 
@@ -162,7 +161,7 @@ func defaultAdmin(product string) Admin {
 			ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, StreamStall: 10 * time.Second, ResponseTime: 2 * time.Minute, ShutdownTime: 5 * time.Second,
 			HeavyRunning: 4, HeavyWaiting: 16, HeavyWait: 2 * time.Second, Compressors: 4,
 			RegexBytes: 1024, RegexProgram: 10000, RegexBudget: 2 * time.Second, RegexParallel: 4,
-			CircuitStreams: 16, DeltaStreams: 64, AuditEntries: 1000,
+			CircuitStreams: 16, AuditEntries: 1000,
 		},
 	}
 }
@@ -420,7 +419,6 @@ func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"regex_budget", timeLimit(&l.RegexBudget)},
 		{"regex_parallel", limit(&l.RegexParallel)},
 		{"circuit_streams", limit(&l.CircuitStreams)},
-		{"delta_streams", limit(&l.DeltaStreams)},
 		{"audit_entries", limit(&l.AuditEntries)},
 	})
 }
