@@ -53,24 +53,27 @@ func Load(src Source, opts Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(src.Path, data, parserFor(src.Path), src.YAML, opts)
+	return parse(src.Path, data, parserFor(src.Path, opts), src.YAML, opts)
 }
 
 // Parse checks a configuration that is in memory. name is what positions show
 // as the file; its ending decides as in [Source].
 func Parse(name string, data []byte, opts Options) (*Config, error) {
-	return parse(name, data, parserFor(name), "", opts)
+	return parse(name, data, parserFor(name, opts), "", opts)
 }
 
 type parser func(name string, data []byte) (*yaml.Node, []*Error)
 
-func parserFor(path string) parser {
+func parserFor(path string, opts Options) parser {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml":
 		return parseYAML
 	case ".pb":
 		return parseWire
 	case ".pb_text":
+		if opts.AllowUnknownFields {
+			return parseTextLeniently
+		}
 		return parseText
 	}
 	return parseJSON

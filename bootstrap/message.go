@@ -9,7 +9,6 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -21,16 +20,6 @@ func parseWire(name string, data []byte) (*yaml.Node, []*Error) {
 	m := new(bootstrapv3.Bootstrap)
 	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(data, m); err != nil {
 		return nil, []*Error{{Position: Position{File: name}, Message: "not the message " + string(m.ProtoReflect().Descriptor().FullName()) + " in wire form"}}
-	}
-	return tree(name, m)
-}
-
-// parseText parses a bootstrap message in text form. Mistakes in values have no
-// position.
-func parseText(name string, data []byte) (*yaml.Node, []*Error) {
-	m := new(bootstrapv3.Bootstrap)
-	if err := prototext.Unmarshal(data, m); err != nil {
-		return nil, []*Error{{Position: Position{File: name}, Message: plain(err)}}
 	}
 	return tree(name, m)
 }

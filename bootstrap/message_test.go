@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -130,6 +131,47 @@ func TestWrongMessages(t *testing.T) {
 	c, err := Parse("a.pb", wireOf(t, unknown), Options{AllowUnknownFields: true})
 	if err != nil || !slices.Equal(c.UnknownFields, []string{"a.pb: admin.field 5000"}) || c.Admin.ProfilePath != "/p" {
 		t.Errorf("unknown fields that are allowed: %v, %v", c, err)
+	}
+}
+
+// TestUnknownFieldsOfTextForm: fields that are not known may have any value, at any
+// level; with leave for them they are skipped, and each is listed.
+func TestUnknownFieldsOfTextForm(t *testing.T) {
+	const known = "flags_path: \"/f\"\nadmin {\n  profile_path: \"/p\"\n%s\n}\nheader_prefix: 'x-mine'\n"
+	for text, want := range map[string]string{
+		"":                                    "",
+		"  a: 1":                              "4:3: field a",
+		"a:-\t1.5e3":                          "4:1: field a",
+		"a: - inf b: c":                       "4:1: field a;4:10: field b",
+		"a: 'x' \"y\\\"}\"\n 'z', b: [1, 2];": "4:1: field a;5:7: field b",
+		"a { b: 1 c <d: '}'> # }\n}":          "4:1: field a",
+		"a: <b: [{}, {}]>":                    "4:1: field a",
+		"a # x: 1\n: # }\n {}":                "4:1: field a",
+		"[a.b/c]: {} [d.e]: 1":                "4:1: field [a.b/c];4:13: field [d.e]",
+		"[d.e]: 1":                            "4:1: field [d.e]",
+		"99: 5 99: 6":                         "4:1: field 99;4:7: field 99",
+		"access_log { typed_config { w: 1 [type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog] { path: '/l' x {} } } name: 'file' u: 2 } profile: ''": "4:29: field w;4:123: field x;4:145: field u;4:152: field profile",
+		"allow_paths { exact: 'ü' u: 1 }": "4:26: field u",
+	} {
+		c, err := Parse("a.pb_text", fmt.Appendf(nil, known, text), Options{AllowUnknownFields: true})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		got := strings.ReplaceAll(strings.Join(c.UnknownFields, ";"), "a.pb_text:", "")
+		if got != want || c.FlagsPath != "/f" || c.Admin.ProfilePath != "/p" || c.HeaderPrefix != "x-mine" {
+			t.Errorf("%q: unknown %q, want %q; known ones %q %q %q", text, got, want, c.FlagsPath, c.Admin.ProfilePath, c.HeaderPrefix)
+		}
+	}
+	many := func(n int) error {
+		_, err := Parse("a.pb_text", []byte(strings.Repeat("a: 1\n", n)), Options{AllowUnknownFields: true})
+		return err
+	}
+	if err := many(100); err != nil {
+		t.Errorf("100: %v", err)
+	}
+	if err := many(101); err == nil || !strings.Contains(err.Error(), "a.pb_text:101:1: more than 100 fields are not known") {
+		t.Errorf("101: %v", err)
 	}
 }
 
