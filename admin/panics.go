@@ -2,7 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -55,28 +54,11 @@ func (s *Server) call(e *Endpoint, w *Response, r *Request) (err error) {
 	if !e.steady && s.panics.disabled(e.Path) {
 		return &Error{Status: 500, Msg: "this endpoint failed repeatedly and is switched off until the server is restarted\n"}
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("admin: handler of %s panicked", e.Path)
-			s.recovered(e.Path, v)
-			if s.panics.note(e.Path, s.now()) && !e.steady {
-				s.logger.Error("endpoint switched off after repeated panics", "path", e.Path)
-			}
+	if !s.guard.Run(e.Path, func() { err = e.Serve(w, r) }) {
+		err = fmt.Errorf("admin: handler of %s panicked", e.Path)
+		if s.panics.note(e.Path, s.now()) && !e.steady {
+			s.logger.Error("endpoint switched off after repeated panics", "path", e.Path)
 		}
-	}()
-	return e.Serve(w, r)
-}
-
-// recovered counts and logs a panic. The value is logged by its type alone
-// unless it is an error of the runtime, since it may hold parts of the request.
-func (s *Server) recovered(where string, v any) {
-	s.figures.panics.Inc()
-	what := fmt.Sprintf("%T", v)
-	if e, ok := v.(interface {
-		RuntimeError()
-		Error() string
-	}); ok {
-		what = e.Error()
 	}
-	s.logger.Error("recovered from a panic", "where", where, "panic", what, "stack", string(debug.Stack()))
+	return err
 }

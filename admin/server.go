@@ -47,6 +47,7 @@ type Server struct {
 	connections *connections
 	figures     *figures
 	audit       *auditLog
+	guard       guard.Told // counts and logs a panic
 	panics      panicLog
 	buffers     sync.Pool // of *[]byte with responseBuffer bytes
 	http        *fasthttp.Server
@@ -119,6 +120,7 @@ func New(cfg Config) (*Server, error) {
 		closing:     make(chan struct{}),
 		listeners:   make(map[net.Listener]struct{}),
 	}
+	s.guard = guard.Log(cfg.Logger, s.figures.panics.Inc)
 	s.connections = newConnections(&s.limits)
 	s.buffers.New = func() any {
 		b := make([]byte, 0, responseBuffer)
@@ -244,7 +246,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.mu.Unlock()
 	}
 	defer context.AfterFunc(ctx, func() {
-		guard.Told(s.recovered).Run("end of the server", func() { _ = s.Close() })
+		s.guard.Run("end of the server", func() { _ = s.Close() })
 	})()
 	err := s.Serve(ln)
 	if err2 := s.Close(); errors.Is(err, ErrClosed) {
@@ -321,16 +323,17 @@ func (s *Server) admit(c *conn) {
 	}
 	s.figures.active.Inc()
 	go func() {
-		defer func() {
-			if v := recover(); v != nil {
-				s.recovered("connection", v)
-				_ = c.Conn.Close()
-			}
+		defer s.guard.Run("end of a connection", func() {
 			s.connections.leave(c)
 			s.figures.active.Dec()
-		}()
-		if s.greet(c) {
-			_ = s.http.ServeConn(c) // an error is that of a client that went
+		})
+		ok := s.guard.Run("connection", func() {
+			if s.greet(c) {
+				_ = s.http.ServeConn(c) // an error is that of a client that went
+			}
+		})
+		if !ok {
+			_ = c.Conn.Close()
 		}
 	}()
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/statsd"
@@ -331,7 +330,7 @@ func (h *hotRestart) run(ctx context.Context) error {
 	defer next.Wait()
 	if h.post != nil {
 		next.Go(func() {
-			guard.Told(h.s.recovered).Run("hot restart", func() {
+			h.s.recovered.Run("hot restart", func() {
 				if err := h.post.Run(ctx, (*followed)(h)); err != nil {
 					h.s.log.Error("hot restart: nobody can follow this server", "error", err)
 				}
@@ -496,7 +495,7 @@ func (f *followed) CloseAdmin() {
 	f.leaving.Store(true)
 	closed := make(chan error, 1)
 	go func() {
-		guard.Told(f.s.recovered).Run("end of the admin port", func() { closed <- f.s.admin.Close() })
+		f.s.recovered.Run("end of the admin port", func() { closed <- f.s.admin.Close() })
 	}()
 	select {
 	case err := <-closed:

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -144,6 +143,7 @@ type Server struct {
 	health    []*healthlistener.Listener
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
+	recovered guard.Told // counts and logs a panic
 	obsolete  deprecations
 	hot       *hotRestart   // nil if the server stands alone
 	tap       *tap.Tap      // nil without one
@@ -196,6 +196,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	}
 	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
+	s.recovered = guard.Log(s.log, s.store.Scope("server").Counter("recovered_panics").Inc)
 	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeConfigDump, s.makeAdmin, s.addCircuitStream, s.addTap} {
 		if err := step(); err != nil {
 			return nil, err
@@ -212,7 +213,7 @@ func (s *Server) makeLife() error {
 	sc := s.store.Scope("listener_manager")
 	s.listeners = listeners.New(listeners.Config{
 		StartDrain: s.life.StartDrain,
-		Recovered:  func(v any) { s.recovered("listener", v) },
+		Recovered:  s.recovered,
 		Stats: listeners.Stats{
 			Added: sc.Counter("listener_added"), Modified: sc.Counter("listener_modified"),
 			Removed: sc.Counter("listener_removed"), Stopped: sc.Counter("listener_stopped"),
@@ -530,13 +531,6 @@ func (s *Server) initialize() {
 // Lifecycle, are ready for the first time: the server is live, and listeners of
 // the program around it are served.
 func (s *Server) Initialized() <-chan struct{} { return s.live }
-
-// recovered counts and logs a panic. The value is logged by its type alone,
-// since it may hold parts of what was received.
-func (s *Server) recovered(where string, v any) {
-	s.store.Scope("server").Counter("recovered_panics").Inc()
-	s.log.Error("recovered from a panic", "where", where, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
-}
 
 // group runs parts of the server that end together.
 type group struct {

@@ -69,7 +69,7 @@ func (ln *lane) leave(l *listener) {
 	ln.said = nil
 	ln.mu.Unlock()
 	if p != nil {
-		ln.server.panicked("lane", p)
+		ln.server.guard.Tell("lane", p)
 	}
 	if said != nil {
 		ln.server.say(said)

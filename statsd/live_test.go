@@ -548,7 +548,7 @@ func TestPanicIsContained(t *testing.T) {
 		write(t, c, "a:1|c\n")
 		until(t, "another line", func() bool { return l.listeners[i].figures.applied.Load() == 2 })
 	}
-	if !strings.Contains(l.log.String(), "clock broke") {
-		t.Error("the log does not tell")
+	if log := l.log.String(); !strings.Contains(log, "where=lane panic=string stack=") || strings.Contains(log, "clock broke") {
+		t.Errorf("the log lacks the stack, or has the value: %s", log)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -23,6 +23,7 @@ type Server struct {
 	cfg      Config
 	parser   *line.Parser
 	figures  *serverFigures
+	guard    guard.Told // counts and logs a panic
 	registry *registry
 	rejects  *rejects
 	notices  *notices
@@ -80,6 +81,7 @@ func New(cfg Config) (*Server, error) {
 		stop:    make(chan struct{}),
 		flushed: cfg.Now(),
 	}
+	s.guard = guard.Log(cfg.Log, s.figures.panics.Inc)
 	s.registry = newRegistry(&s.cfg, s.figures)
 	if cfg.ExporterMetrics {
 		s.peer = newExporterFigures(cfg.Store)
@@ -186,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.stop)
 	var ending sync.WaitGroup
 	for _, l := range all {
-		ending.Go(func() { s.guard("end of a listener", l.end) })
+		ending.Go(func() { s.guard.Run("end of a listener", l.end) })
 	}
 	ending.Wait()
 	s.Close()
@@ -292,38 +294,20 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// guard calls f, ends a panic of it, and reports whether there was none.
-func (s *Server) guard(what string, f func()) (ok bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.panicked(what, p)
-		}
-	}()
-	f()
-	return true
-}
-
 // keep calls f until it returns without a panic.
-func (s *Server) keep(what string, f func()) {
-	for !s.guard(what, f) {
+func (s *Server) keep(where string, f func()) {
+	for !s.guard.Run(where, f) {
 		s.pause(retryPause)
 	}
 }
 
 // say logs messages. No lock may be held.
 func (s *Server) say(said []message) {
-	s.guard("log", func() {
+	s.guard.Run("log", func() {
 		for _, m := range said {
 			s.cfg.Log.Log(context.Background(), m.level, m.text, m.args...)
 		}
 	})
-}
-
-// panicked counts and logs a panic; what was received is not logged.
-func (s *Server) panicked(what string, p any) {
-	s.figures.panics.Inc()
-	defer func() { _ = recover() }() // it may have been the log that panicked
-	s.cfg.Log.Error("statsd: recovered from a panic", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }
 
 // snapshotListeners returns the listeners as of now.

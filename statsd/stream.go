@@ -146,7 +146,7 @@ func (s *Server) admit(l *listener, c net.Conn) {
 	l.accepter.Add(1) // who waits for the accepter waits for those that it let wait
 	l.conns.await(st, func(limit string) {
 		defer l.accepter.Done()
-		s.guard("admission", func() {
+		s.guard.Run("admission", func() {
 			if limit != "" {
 				st.refuse(limit)
 				return
@@ -173,8 +173,8 @@ func (st *stream) start() {
 	go func() {
 		defer l.streams.Done()
 		why := "panic"
-		s.guard("connection", func() { why = st.serve() })
-		s.guard("end of a connection", func() {
+		s.guard.Run("connection", func() { why = st.serve() })
+		s.guard.Run("end of a connection", func() {
 			_ = c.Close()
 			l.conns.remove(st)
 			l.figures.active.Dec()

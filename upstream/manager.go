@@ -9,13 +9,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
@@ -180,9 +180,7 @@ func New(c Config) *Manager {
 	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog
 	m.env.log, m.env.seed = c.Logger, c.Seed
 	if m.env.guard = c.Recovered; c.Recovered == nil {
-		m.env.guard = func(where string, v any) {
-			c.Logger.Error("recovered from a panic", "where", where, "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
-		}
+		m.env.guard = guard.Log(c.Logger, nil)
 	}
 	if m.env.originals = c.OriginalHosts; c.OriginalHosts == 0 {
 		m.env.originals = defaultOriginalHosts

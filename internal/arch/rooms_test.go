@@ -64,6 +64,7 @@ func rooms() []room {
 		{"internal/fingerprint", nil},
 		{"internal/golden", nil},
 		{"internal/guard", nil},
+		{"internal/guard/guardtest", nil},
 		{"internal/invariants", nil},
 		{"internal/logfile", nil},
 		{"internal/match", nil},
@@ -82,7 +83,9 @@ func foundation() []string {
 }
 
 // testOnly lists rooms that only test files import.
-func testOnly() []string { return []string{"internal/golden", "flush/sinktest"} }
+func testOnly() []string {
+	return []string{"internal/golden", "internal/guard/guardtest", "flush/sinktest"}
+}
 
 // public lists the rooms that users of the module can import.
 func public() []string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // Direction says which way the traffic of a listener goes.
@@ -64,7 +66,7 @@ type Config struct {
 	StartDrain func(inboundOnly bool, done func()) bool
 	// Recovered is told of a panic in a Stop function, which counts as one
 	// that has returned. Nil: it is not.
-	Recovered func(v any)
+	Recovered func(where string, v any)
 }
 
 // Stats are where a registry counts; nil fields are left out. The names are
@@ -275,14 +277,11 @@ func (r *Registry) stop(stops []func()) {
 	var wg sync.WaitGroup
 	for _, stop := range stops {
 		wg.Go(func() {
-			defer r.addDraining(^uint64(0))
-			defer inc(r.cfg.Stats.Stopped)
-			defer func() {
-				if v := recover(); v != nil && r.cfg.Recovered != nil {
-					r.cfg.Recovered(v)
-				}
-			}()
-			stop()
+			guard.Told(r.cfg.Recovered).Run("end of a listener", func() {
+				defer r.addDraining(^uint64(0))
+				defer inc(r.cfg.Stats.Stopped)
+				stop()
+			})
 		})
 	}
 	wg.Wait()

@@ -1,0 +1,143 @@
+// Package guardtest collects the panics that guards catch, for tests that make
+// a goroutine panic.
+//
+//	panics := guardtest.New(t)
+//	startPart(Config{Recovered: panics.Told, Source: func() { panic(guardtest.Canary) }})
+//	panics.Caught("source of a part")
+//
+// Every place that has a guard has such a test; a house rule looks for the call
+// of Caught with its name. Only test files import this package.
+package guardtest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Canary is a value to panic with that no log may show, since the value of a
+// panic may hold parts of what was received.
+const Canary = "canary of a panic"
+
+// Panics collects panics. Its methods are safe for concurrent use; Caught is for
+// one goroutine at a time.
+type Panics struct {
+	t    testing.TB
+	more chan struct{} // holds one note that places has grown
+
+	mu     sync.Mutex // guards what follows
+	places []string   // of panics that nobody has asked for yet
+	faults []string   // of what was logged
+}
+
+// New returns an empty collection. When t is over it fails if a panic was caught
+// that it did not ask for, or a log was not as it should be. In a synctest bubble
+// New is to be called there.
+func New(t testing.TB) *Panics {
+	p := &Panics{t: t, more: make(chan struct{}, 1)}
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, where := range p.places {
+			t.Errorf("there was a panic at %q", where)
+		}
+		for _, fault := range p.faults {
+			t.Error(fault)
+		}
+	})
+	return p
+}
+
+// Told notes a panic. It is a guard.Told.
+func (p *Panics) Told(where string, _ any) {
+	p.mu.Lock()
+	p.places = append(p.places, where)
+	p.mu.Unlock()
+	select {
+	case p.more <- struct{}{}:
+	default:
+	}
+}
+
+// Caught waits until a panic was caught at the place and takes it out of the
+// collection. Without one t fails at once, after some time.
+func (p *Panics) Caught(where string) {
+	p.t.Helper()
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	for !p.take(where) {
+		select {
+		case <-p.more:
+		case <-late.C:
+			p.t.Fatalf("there was no panic at %q", where)
+		}
+	}
+}
+
+func (p *Panics) take(where string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.places, where)
+	if i < 0 {
+		return false
+	}
+	p.places = slices.Delete(p.places, i, i+1)
+	return true
+}
+
+// Logger returns a log for who logs panics as guard.Log does. It notes them, and
+// sees that they are logged with their stack and nothing with [Canary].
+func (p *Panics) Logger() *slog.Logger { return slog.New(handler{p, nil}) }
+
+// handler is the log of a collection.
+type handler struct {
+	p    *Panics
+	with []slog.Attr
+}
+
+// Enabled implements [slog.Handler].
+func (h handler) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithGroup implements [slog.Handler]; groups are of no interest.
+func (h handler) WithGroup(string) slog.Handler { return h }
+
+// WithAttrs implements [slog.Handler].
+func (h handler) WithAttrs(list []slog.Attr) slog.Handler {
+	return handler{h.p, slices.Concat(h.with, list)}
+}
+
+// Handle implements [slog.Handler].
+func (h handler) Handle(_ context.Context, r slog.Record) error {
+	text, values := r.Message, map[string]string{}
+	note := func(a slog.Attr) bool {
+		values[a.Key] = a.Value.String()
+		text += fmt.Sprintf(" %s=%s", a.Key, values[a.Key])
+		return true
+	}
+	for _, a := range h.with {
+		note(a)
+	}
+	r.Attrs(note)
+	if strings.Contains(text, Canary) {
+		h.p.fault("the log shows the value of a panic: " + text)
+	}
+	if r.Message != "recovered from a panic" {
+		return nil
+	}
+	if r.Level != slog.LevelError || values["where"] == "" || values["panic"] == "" || !strings.Contains(values["stack"], "panic(") {
+		h.p.fault("a panic is logged in another way: " + text)
+	}
+	h.p.Told(values["where"], nil)
+	return nil
+}
+
+func (p *Panics) fault(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, text)
+}
