@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connectsAsAnother reports whether a user without rights can connect.
-func connectsAsAnother(path string) bool {
+// asAnother runs f as a user without rights. It reports false if it cannot, as
+// only root can be another user.
+func asAnother(f func()) bool {
 	done := make(chan bool)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with its user
@@ -16,13 +17,18 @@ func connectsAsAnother(path string) bool {
 			done <- false
 			return
 		}
-		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-		if err != nil {
-			done <- false
-			return
-		}
-		defer unix.Close(fd)
-		done <- unix.Connect(fd, &unix.SockaddrUnix{Name: path}) == nil
+		f()
+		done <- true
 	}()
 	return <-done
+}
+
+// connect connects to a socket and hangs up.
+func connect(path string) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Connect(fd, &unix.SockaddrUnix{Name: path})
 }
