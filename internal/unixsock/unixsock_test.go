@@ -30,6 +30,9 @@ func TestListenReplacesWhatNobodyServes(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("a socket that is to be kept: %v", err)
+	}
 	second, err := Listen(path, 0o600, "")
 	if err != nil {
 		t.Fatalf("a socket that nobody serves: %v", err)
@@ -53,6 +56,27 @@ func TestListenReplacesWhatNobodyServes(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestSocketsOfOtherKindsAreLeft: a socket that cannot be asked whether somebody
+// serves it is not taken for one that nobody does.
+func TestSocketsOfOtherKindsAreLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	other, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	before, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path, 0o600, ""); err == nil {
+		t.Error("a socket for datagrams is replaced")
+	}
+	if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the socket is another one: %v", err)
 	}
 }
 
@@ -110,8 +134,11 @@ func TestSec_20_NeverWider(t *testing.T) {
 		var attackers sync.WaitGroup
 		attackers.Go(func() {
 			for !stop.Load() {
-				if info, err := os.Lstat(path); err == nil && info.Mode().Perm() != 0o600 {
-					wide.Add(1)
+				making, _ := filepath.Glob(filepath.Join(dir, ".bind-*"))
+				for _, where := range append(making, path) {
+					if info, err := os.Lstat(where); err == nil && info.Mode().Perm()&0o077 != 0 {
+						wide.Add(1)
+					}
 				}
 			}
 		})
@@ -151,7 +178,7 @@ func TestSec_20_NeverWider(t *testing.T) {
 		stop.Store(true)
 		attackers.Wait()
 		if connected.Load() > 0 || wide.Load() > 0 {
-			t.Errorf("umask %o: %d attempts of another user succeeded, %d failed; %d times the socket had a wider mode",
+			t.Errorf("umask %o: %d attempts of another user succeeded, %d failed; %d times a wider mode was seen",
 				umask, connected.Load(), refused.Load(), wide.Load())
 		}
 	}
