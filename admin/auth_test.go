@@ -250,7 +250,11 @@ func TestSec_18_SecretsStaySecret(t *testing.T) {
 	s := impatient(start(t, Config{
 		Auth: &Auth{Tokens: testTokens(t)}, Sources: world.sources(), Logger: log.logger(), Now: later(),
 		AccessLog: func(a Access) {
-			fmt.Fprintf(shown, "%+v %q %q %q\n", a.Principal, a.RequestHeader("authorization"), a.RequestHeader("Authorization"), a.RequestHeader("cookie"))
+			fmt.Fprintf(shown, "%+v", a.Principal)
+			for _, name := range []string{"authorization", "Authorization", "proxy-authorization", "Proxy-Authorization", "cookie", "COOKIE", "x-api-key", "X-Api-Key", "user-agent"} {
+				fmt.Fprintf(shown, " %q", a.RequestHeader(name))
+			}
+			fmt.Fprintln(shown)
 		},
 	}))
 	s.Handle(Endpoint{Path: "/panics", Serve: func(_ *Response, r *Request) error { panic(r.Header("authorization") + r.Header("x-kept")) }})
@@ -265,6 +269,7 @@ func TestSec_18_SecretsStaySecret(t *testing.T) {
 		request("POST /logging?level=info HTTP/1.1", "Authorization: Bearer "+secret(RoleRead)),
 		request("POST /logging HTTP/1.1", "Authorization: Bearer wrong-"+token),
 		request("GET /panics HTTP/1.1", "Authorization: Bearer "+token, "X-Kept: canary-token"),
+		request("GET /help HTTP/1.1", "Authorization: Bearer "+token, "Proxy-Authorization: "+token, "Cookie: "+token, "X-Api-Key: "+token, "User-Agent: kept"),
 		request("GET /fields HTTP/1.1", "Authorization: Bearer "+token),
 		request("GET /server_info HTTP/1.1", "Authorization: Bearer "+token),
 		request("GET /help HTTP/1.1", "Authorization: Bearer "+token, "Transfer-Encoding: chunked") + "0\r\n\r\n",
@@ -281,7 +286,7 @@ func TestSec_18_SecretsStaySecret(t *testing.T) {
 			t.Errorf("%s shows a token:\n%s", what, text)
 		}
 	}
-	if !strings.Contains(all.String(), "{t-admin admin}") || !strings.Contains(shown.String(), "{Name:t-admin Role:admin}") {
+	if !strings.Contains(all.String(), "{t-admin admin}") || !strings.Contains(shown.String(), `{Name:t-admin Role:admin} "" "" "" "" "" "" "" "" "kept"`) {
 		t.Errorf("nothing tells who it was:\n%s\n%s", all.String(), shown.String())
 	}
 	entries := s.Audit(10)
