@@ -52,6 +52,22 @@ func (h *Histogram) Merge() *Snapshot {
 	return next
 }
 
+// Pending reports whether a value was recorded that no Merge took yet. One
+// whose record is under way may be missed.
+func (h *Histogram) Pending() bool {
+	shared := h.shared.Load()
+	if shared == nil {
+		return false
+	}
+	var room [8]*shard
+	for _, s := range h.owned.appendTo(append(room[:0], shared)) {
+		if s.touched.Load() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 	l := h.layout
 	if h.merged == nil {

@@ -215,6 +215,28 @@ func TestIntervalExtremesStartAfresh(t *testing.T) {
 	}
 }
 
+func TestPending(t *testing.T) {
+	for _, owned := range []bool{false, true} {
+		h := histogram.New(newLayout(t, histogram.Config{}))
+		if h.Pending() {
+			t.Error("a new histogram has something pending")
+		}
+		if owned {
+			histogram.OwnAll(h)
+		}
+		for range 2 {
+			h.Record(3)
+			if !h.Pending() {
+				t.Errorf("owned %t: a recorded value is not pending", owned)
+			}
+			h.Merge()
+			if h.Pending() {
+				t.Errorf("owned %t: pending after a merge", owned)
+			}
+		}
+	}
+}
+
 func TestMergeStats(t *testing.T) {
 	l := newLayout(t, histogram.Config{})
 	empty := histogram.New(l).Snapshot().Cumulative

@@ -62,6 +62,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 			for slot := range ns[i] {
 				snap.texts = append(snap.texts, makeID(b.index, slot))
 			}
+			b.takeTexts(&changed, ns[i])
 		}
 		b.note(&changed, seconds)
 		if o.Totals {
@@ -122,6 +123,20 @@ func (b *block) mergeHistograms(snap *Snapshot, changed *bitset, n int) {
 		if m := h.Merge(); m.Interval.Count() != 0 {
 			changed.set(i)
 			snap.histograms = append(snap.histograms, makeID(b.index, i))
+		}
+	}
+}
+
+// takeTexts notes in changed which of the first n text readouts of b were set
+// since the last flush, if it matters. Store.flushMu must be held.
+func (b *block) takeTexts(changed *bitset, n int) {
+	if b.active == nil {
+		return
+	}
+	for i, t := range (*b.texts.Load())[:n] {
+		if v := t.v.Load(); v != t.seen {
+			t.seen = v
+			changed.set(i)
 		}
 	}
 }
@@ -196,6 +211,11 @@ func (b *block) pending(i int) bool {
 	switch b.variant {
 	case variantCounter:
 		return b.pg.total(i) != b.latch[i]
+	case variantText:
+		t := (*b.texts.Load())[i]
+		return t.v.Load() != t.seen
+	case variantHistogram:
+		return (*b.hists.Load())[i].Pending()
 	case variantGauge, variantFloat:
 		p := b.parents.Load()
 		return b.pg.touched(i) || p != nil && p.changed.has(i)

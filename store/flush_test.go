@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,29 @@ func TestResetKeepsPendingDelta(t *testing.T) {
 	}
 	if a.Value() != 2 {
 		t.Errorf("value %d, want 2", a.Value())
+	}
+}
+
+func TestResetClearsRecentLookups(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Symbols().EnableRecent()
+	st.Root().Counter("a")
+	st.ResetCounters()
+	if n, rows := st.Symbols().RecentTotal(), st.Symbols().Recent(); n != 0 || len(rows) != 0 {
+		t.Errorf("after a reset: total %d, rows %v", n, rows)
+	}
+}
+
+func TestSnapshotTimes(t *testing.T) {
+	now := time.Unix(1000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	for i, d := range []time.Duration{5 * time.Second, 7 * time.Second, 0} {
+		now = now.Add(d)
+		snap := st.Flush(store.FlushOptions{})
+		if snap.Seq != uint64(i+1) || !snap.Time.Equal(now) || snap.Interval != d || !st.LastFlush().Equal(now) {
+			t.Errorf("flush %d at %v after %v, want %d at %v after %v", snap.Seq, snap.Time, snap.Interval, i+1, now, d)
+		}
+		snap.Close()
 	}
 }
 
@@ -145,38 +169,100 @@ func TestEvictionTakesTwoSweeps(t *testing.T) {
 }
 
 func TestTTL(t *testing.T) {
-	now := time.Unix(1000, 0)
-	st := store.New(store.Options{Now: func() time.Time { return now }})
-	sc := st.Scope("", store.ScopeOptions{Network: true, TTL: store.TTL{Gauge: 10 * time.Second}})
-	g := sc.Gauge("g", store.Accumulate)
-	sc.Counter("c")
-	step := func(d time.Duration) {
-		now = now.Add(d)
-		st.Flush(store.FlushOptions{}).Close()
-		st.Sweep(false)
+	const ttl = 9500 * time.Millisecond // as good as 10 s
+	for _, tt := range []struct {
+		name string
+		ttl  store.TTL
+	}{
+		{"counter", store.TTL{Counter: ttl}},
+		{"gauge", store.TTL{Gauge: ttl}},
+		{"histogram", store.TTL{Histogram: ttl}},
+		{"text", store.TTL{Text: ttl}},
+		{"none", store.TTL{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			st := store.New(store.Options{Now: func() time.Time { return now }})
+			sc := st.Scope("", store.ScopeOptions{Network: true, TTL: tt.ttl})
+			update := updater(sc, "counter", "gauge", "histogram", "text")
+			step := func(d time.Duration) {
+				now = now.Add(d)
+				st.Flush(store.FlushOptions{}).Close()
+				st.Sweep(false)
+			}
+			update()
+			step(8 * time.Second)
+			update()
+			step(8 * time.Second)
+			step(10 * time.Second)
+			equal(t, allNames(st), []string{"counter", "gauge", "histogram", "text"})
+			now = now.Add(-time.Hour)
+			st.Sweep(false) // a clock that was set back ends nothing
+			now = now.Add(time.Hour)
+			equal(t, allNames(st), []string{"counter", "gauge", "histogram", "text"})
+			step(time.Second)
+			equal(t, allNames(st), slices.DeleteFunc([]string{"counter", "gauge", "histogram", "text"},
+				func(n string) bool { return n == tt.name }))
+		})
 	}
-	step(8 * time.Second)
-	g.Set(1)
-	step(8 * time.Second)
-	step(8 * time.Second)
-	equal(t, names(st, store.Scalars), []string{"c", "g"})
-	step(3 * time.Second)
-	equal(t, names(st, store.Scalars), []string{"c"})
+}
+
+// updater makes a stat of each kind in sc and returns what updates them all.
+func updater(sc *store.Scope, counter, gauge, histogram, text string) func() {
+	c, g := sc.Counter(counter), sc.Gauge(gauge, store.Accumulate)
+	h, r := sc.Histogram(histogram, store.Bytes), sc.Text(text)
+	return func() {
+		c.Inc()
+		g.Set(1)
+		h.Record(1)
+		r.Set("as before")
+	}
+}
+
+// allNames lists the stats of all kinds by name.
+func allNames(st *store.Store) (all []string) {
+	for _, set := range []store.NameSet{store.Scalars, store.Histograms, store.Texts} {
+		all = append(all, names(st, set)...)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // TestSweepSparesWhatWasJustWritten writes between a flush and a sweep.
 func TestSweepSparesWhatWasJustWritten(t *testing.T) {
 	st := store.New(store.Options{})
 	sc := st.Scope("e", store.ScopeOptions{Evict: true})
-	c, g := sc.Counter("c"), sc.Gauge("g", store.Accumulate)
+	update := updater(sc, "c", "g", "h", "t")
 	st.Flush(store.FlushOptions{}).Close()
-	c.Inc()
-	g.Set(1)
+	update()
 	st.Sweep(true)
-	equal(t, names(st, store.Scalars), []string{"e.c", "e.g"})
+	equal(t, allNames(st), []string{"e.c", "e.g", "e.h", "e.t"})
 	if got := deltas(st); got["e.c"] != 1 {
 		t.Errorf("the increment is lost: %v", got)
 	}
+	if n := sc.Histogram("h", store.Bytes).Snapshot().Interval.Count(); n != 1 {
+		t.Errorf("the histogram has %d values, want 1", n)
+	}
+	st.Sweep(true)
+	equal(t, allNames(st), []string{"e.c", "e.g", "e.h", "e.t"})
+	st.Sweep(true)
+	equal(t, allNames(st), nil)
+}
+
+// TestOnlyEvictingScopesLoseStats: what other scopes hold stays, also inside of
+// an evicting one, unless they inherit that.
+func TestOnlyEvictingScopesLoseStats(t *testing.T) {
+	st := store.New(store.Options{})
+	e := st.Scope("e", store.ScopeOptions{Evict: true})
+	updater(e.Scope("in"), "c", "g", "h", "t")()
+	updater(e.Scope("out", store.ScopeOptions{}), "c", "g", "h", "t")()
+	// With a time to live, too: their updates are noted, as those of evicting ones are.
+	updater(st.Scope("ttl", store.ScopeOptions{TTL: store.TTL{Counter: time.Hour, Gauge: time.Hour, Histogram: time.Hour, Text: time.Hour}}), "c", "g", "h", "t")()
+	for range 3 {
+		st.Flush(store.FlushOptions{}).Close()
+		st.Sweep(true)
+	}
+	equal(t, allNames(st), []string{"e.out.c", "e.out.g", "e.out.h", "e.out.t", "ttl.c", "ttl.g", "ttl.h", "ttl.t"})
 }
 
 // TestChurnGivesMemoryBack makes and ends stats over and over.

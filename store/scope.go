@@ -100,7 +100,7 @@ func (sc *Scope) Scope(prefix string, opts ...ScopeOptions) *Scope {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(opts) == 0 {
-		return s.newScope(prefix, sc.cls, ScopeOptions{})
+		return s.newScope(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged})
 	}
 	return s.newScope(prefix, s.classFor(opts[0]), opts[0])
 }

@@ -37,10 +37,11 @@ func TestScopePrefixRules(t *testing.T) {
 	st.Scope(".edge.").Counter("rq")
 	st.Scope("edge").Scope("in.").Counter("rq")
 	st.Scope("").Counter("rq")
+	st.Scope("..edge..").Counter("rq")
 	st.Scope("tcp://db").Counter("rq...")
 	st.Scope("a\x00b").Counter("x:y.")
 	equal(t, names(st, store.Scalars), []string{
-		"a_b.x:y", "edge.in.rq", "edge.rq", "edge_443.rq", "rq", "tcp_//db.rq",
+		".edge..rq", "a_b.x:y", "edge.in.rq", "edge.rq", "edge_443.rq", "rq", "tcp_//db.rq",
 	})
 }
 
@@ -218,6 +219,100 @@ func TestLimitsCountEachRefusal(t *testing.T) {
 	}
 }
 
+// TestLimitOfEachKind: a limit is of one kind and one scope, counts what a scope
+// shares with others, and is not inherited.
+func TestLimitOfEachKind(t *testing.T) {
+	one := 1
+	ask := func(sc *store.Scope, name string) map[string]error {
+		_, c := sc.TryCounter("c" + name)
+		_, g := sc.TryGauge("g"+name, store.Accumulate)
+		_, f := sc.TryFloatGauge("f" + name)
+		_, h := sc.TryHistogram("h"+name, store.Bytes)
+		_, r := sc.TryText("t" + name)
+		return map[string]error{"counter": c, "gauge": g, "signed gauge": f, "histogram": h, "text": r}
+	}
+	for name, tt := range map[string]struct {
+		o       store.ScopeOptions
+		refused []string
+	}{
+		"counters":   {store.ScopeOptions{MaxCounters: &one}, []string{"counter"}},
+		"gauges":     {store.ScopeOptions{MaxGauges: &one}, []string{"gauge", "signed gauge"}},
+		"histograms": {store.ScopeOptions{MaxHistograms: &one}, []string{"histogram"}},
+	} {
+		for _, shared := range []bool{false, true} {
+			st := store.New(store.Options{})
+			sc, other := st.Scope("s", tt.o), st.Scope("s")
+			sc.Counter("first")
+			sc.Gauge("first.g", store.Accumulate)
+			sc.Histogram("first.h", store.Bytes)
+			sc.Text("first.t")
+			if shared {
+				ask(other, "")
+			}
+			for kind, err := range ask(sc, "") {
+				want := error(nil)
+				if slices.Contains(tt.refused, kind) {
+					want = store.ErrLimit
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("limit of %s, shared %t: %s: %v, want %v", name, shared, kind, err, want)
+				}
+			}
+			for kind, err := range ask(sc.Scope("inside"), "") {
+				if err != nil {
+					t.Errorf("limit of %s: %s of a scope inside: %v", name, kind, err)
+				}
+			}
+			overflow := st.Root().Counter("server.stats_overflow." + strings.TrimSuffix(name, "s")).Value()
+			if overflow != uint64(len(tt.refused)) {
+				t.Errorf("limit of %s, shared %t: %d overflows counted, want %d", name, shared, overflow, len(tt.refused))
+			}
+		}
+	}
+}
+
+func TestLimitOfTheStore(t *testing.T) {
+	st := store.New(store.Options{MaxStats: 4})
+	sc := st.Scope("s")
+	updater(sc, "c", "g", "h", "t")
+	if _, err := st.Root().TryCounter("one"); !errors.Is(err, store.ErrLimit) {
+		t.Errorf("a fifth of 4 stats: %v", err)
+	}
+	if _, err := st.Scope("", store.ScopeOptions{Network: true}).TryFloatGauge("more"); !errors.Is(err, store.ErrLimit) {
+		t.Errorf("one from the network: %v", err)
+	}
+	if _, err := sc.TryHistogram("h", store.Bytes); err != nil {
+		t.Errorf("one that exists: %v", err)
+	}
+	equal(t, allNames(st), []string{"s.c", "s.g", "s.h", "s.t", "server.stats_overflow.counter", "server.stats_overflow.gauge"})
+	sc.Close()
+	if _, err := st.Root().TryCounter("one"); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+// TestProduct: the product's name is in the names of default tags and in front
+// of metrics.
+func TestProduct(t *testing.T) {
+	for product, want := range map[string]string{"": "proxy", "envoy": "envoy"} {
+		st := store.New(store.Options{Product: product})
+		st.Root().Counter("cluster.a.x")
+		v := st.View()
+		c, ok := v.Find("cluster.a.x")
+		if !ok {
+			t.Fatal("not found")
+		}
+		if got := c.AppendTags(nil); !slices.Equal(got, []tags.Tag{{Name: want + ".cluster_name", Value: "a"}}) {
+			t.Errorf("product %q: tags %v", product, got)
+		}
+		m, ok := st.Naming().AppendMetric(nil, "cluster.x", false, store.KindCounter)
+		if string(m) != want+"_cluster_x" || !ok || st.Product() != want {
+			t.Errorf("product %q: metric %q, product %q", product, m, st.Product())
+		}
+		v.Close()
+	}
+}
+
 // TestMatcherHoldsForOverflows: not even what counts the refusals is there if it
 // is rejected, and it is there again when it is not any more.
 func TestMatcherHoldsForOverflows(t *testing.T) {
@@ -337,6 +432,26 @@ func TestNetworkNamesAreTheirOwnSpace(t *testing.T) {
 		"server.live false 1 []",
 		"server.live true 2 []",
 	})
+}
+
+// TestTagRulesOfNetworkNames: they are for the program's own names, unless a
+// scope says otherwise, and so do the scopes inside of that.
+func TestTagRulesOfNetworkNames(t *testing.T) {
+	for _, extract := range []bool{false, true} {
+		st := store.New(store.Options{})
+		sc := st.Scope("", store.ScopeOptions{Network: true, ExtractTags: extract})
+		for name, in := range map[string]*store.Scope{"cluster.a.x": sc, "cluster.b.x": sc.Scope("cluster")} {
+			in.Counter(strings.TrimPrefix(name, in.Prefix()+"."))
+			v := st.View()
+			c := v.ByName(store.Scalars)
+			for c.Next() && c.Name() != name {
+			}
+			if got := c.AppendTags(nil); len(got) != map[bool]int{true: 1}[extract] {
+				t.Errorf("extract %t: %s has tags %v", extract, c.Name(), got)
+			}
+			v.Close()
+		}
+	}
 }
 
 func TestGaugeValues(t *testing.T) {

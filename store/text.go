@@ -8,6 +8,7 @@ type TextReadout struct {
 	_ noCopy
 
 	v    atomic.Pointer[string] // nil: never set
+	seen *string                // v at the last flush; guarded by Store.flushMu
 	null bool
 }
 
