@@ -32,16 +32,14 @@ func (s *Server) redactor() wire.Redactor { return wire.Redactor{Untyped: !s.cfg
 func (s *Server) configDump(w *Response, r *Request) error {
 	d := configDump{server: s, redactor: s.redactor()}
 	if expr := r.query.Value("name_regex"); expr != "" {
+		if !s.regexes.enter(s.closing) {
+			return s.noFilter(w)
+		}
+		defer s.regexes.leave()
 		names, err := newNameFilter(expr, s.filters.limits)
 		if err != nil {
 			return w.plain(400, "INVALID_ARGUMENT: Error while parsing name_regex from "+expr+": "+err.Error())
 		}
-		if !s.regexes.enter(s.closing) {
-			s.figures.busy.Inc()
-			w.SetHeader("retry-after", "1")
-			return w.text(503, "too many filters are at work\n")
-		}
-		defer s.regexes.leave()
 		d.names = names
 	}
 	if s.src.ConfigDump != nil {
@@ -322,6 +320,9 @@ func newNameFilter(expr string, l render.FilterLimits) (*nameFilter, error) {
 	whole := l
 	whole.Length, whole.Program = len(expr)+16, l.Program+16
 	f, err := render.NewFilter(render.RE2, `\A(?:`+expr+`)\z`, whole)
+	if err != nil { // an open \Q quotes the bracket
+		f, err = render.NewFilter(render.RE2, `\A(?:`+expr+`\E)\z`, whole)
+	}
 	if err != nil {
 		return nil, reason(err)
 	}

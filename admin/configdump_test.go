@@ -56,6 +56,7 @@ var configRows = []goldenRow{
 	{"config-name-resource", "GET", "/config_dump?name_regex=backend_(a|x)&resource=static_clusters&mask=cluster.name", "", nil},
 	{"config-name-is-whole", "GET", "/config_dump?name_regex=backend&resource=static_clusters", "", nil},
 	{"config-name-invalid", "GET", "/config_dump?name_regex=(&resource=no-such", "", nil},
+	{"config-name-quoted", "GET", `/config_dump?name_regex=backend_\Qa&resource=static_clusters&mask=cluster.name`, "", nil},
 	{"config-name-brackets", "GET", "/config_dump?name_regex=a)|(b", "", nil},
 	{"config-name-long", "GET", "/config_dump?name_regex=" + strings.Repeat("a", 1025), "", nil},
 	{"config-empty-values", "GET", "/config_dump?name_regex=&resource=&mask=version_info", "", nil},

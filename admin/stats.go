@@ -13,20 +13,18 @@ func (s *Server) stats(w *Response, r *Request) error { return s.showStats(w, r,
 func (s *Server) statsMetrics(w *Response, r *Request) error { return s.showStats(w, r, true) }
 
 func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
+	if r.query.Value("filter") != "" {
+		if !s.regexes.enter(s.closing) {
+			return s.noFilter(w)
+		}
+		defer s.regexes.leave()
+	}
 	q, err := s.parseStats(r.query, metricsOnly)
 	if err != nil {
 		return err
 	}
 	if err := q.negotiate(strings.Join(r.headers("accept"), ",")); err != nil {
 		return err
-	}
-	if q.options.Filter != nil {
-		if !s.regexes.enter(s.closing) {
-			s.figures.busy.Inc()
-			w.SetHeader("retry-after", "1")
-			return w.text(503, "too many filters are at work\n")
-		}
-		defer s.regexes.leave()
 	}
 	if s.cfg.Flusher != nil {
 		s.cfg.Flusher.FlushForAdmin()
@@ -38,6 +36,13 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 		return err
 	}
 	return badRequest("filter too expensive\n")
+}
+
+// noFilter answers a request with an expression that there is no place for.
+func (s *Server) noFilter(w *Response) error {
+	s.figures.busy.Inc()
+	w.SetHeader("retry-after", "1")
+	return w.text(503, "too many filters are at work\n")
 }
 
 // endpoints calls yield with the hosts of the clusters that show the statistics

@@ -10,6 +10,7 @@ import (
 	"github.com/grafana/regexp"
 	"github.com/grafana/regexp/syntax"
 
+	"github.com/statsd-admin/statsd-admin/internal/match"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -98,13 +99,21 @@ func (f *Filter) compileRE2(pattern string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSyntax, err)
 	}
-	tree = trimDotStar(tree.Simplify())
+	tree = trimDotStar(tree)
+	if n := match.ProgramLength(tree); n > f.limits.Program {
+		return fmt.Errorf("%w: %d instructions, %d are allowed", ErrTooComplex, n, f.limits.Program)
+	}
+	if n := classRunes(tree); n > maxClassRunes {
+		return fmt.Errorf("%w: character classes with %d bounds, %d are allowed", ErrTooComplex, n, maxClassRunes)
+	}
+	text := tree.String()
+	if len(text) > maxPrinted {
+		text = pattern
+	}
+	tree = tree.Simplify() // writes repetitions out, so it is not to be printed
 	prog, err := syntax.Compile(tree)
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSyntax, err)
-	}
-	if len(prog.Inst) > f.limits.Program {
-		return fmt.Errorf("%w: %d instructions, %d are allowed", ErrTooComplex, len(prog.Inst), f.limits.Program)
 	}
 	if tokenwise(prog) {
 		f.prog = prog
@@ -113,7 +122,7 @@ func (f *Filter) compileRE2(pattern string) error {
 		f.match = m
 		return nil
 	}
-	re, err := regexp.Compile(tree.String())
+	re, err := regexp.Compile(text)
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSyntax, err)
 	}
@@ -127,7 +136,56 @@ func (f *Filter) compileRE2(pattern string) error {
 	return nil
 }
 
+// What compiling may cost besides the program: a class like \pL is three bytes
+// long in a pattern, has more than a thousand bounds and takes a page in print.
+const (
+	maxClassRunes = 64 << 10
+	maxPrinted    = 16 << 10 // bytes; longer patterns keep the text they came in
+)
+
+// classRunes returns how many bounds of ranges the character classes of a tree
+// have.
+func classRunes(re *syntax.Regexp) int {
+	n := 0
+	if re.Op == syntax.OpCharClass {
+		n = len(re.Rune)
+	}
+	for _, s := range re.Sub {
+		n += classRunes(s)
+	}
+	return n
+}
+
+// maxNested is how deep the groups of a pattern for the backtracking engine may
+// be nested: compiling it takes time by the cube of that.
+const maxNested = 100
+
+// nested returns how deep the groups of a pattern are nested, as far as it is a
+// valid one.
+func nested(pattern string) int {
+	deepest, depth, class := 0, 0, false
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '(':
+			depth++
+			deepest = max(deepest, depth)
+		case c == ')':
+			depth--
+		}
+	}
+	return deepest
+}
+
 func (f *Filter) compileECMAScript(pattern string) error {
+	if n := nested(pattern); n > maxNested {
+		return fmt.Errorf("%w: groups nested %d deep, %d are allowed", ErrTooComplex, n, maxNested)
+	}
 	re, err := regexp2.Compile(pattern, regexp2.ECMAScript, regexp2.OptionMaxBacktrackingStackSize(f.limits.Stack))
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSyntax, err)

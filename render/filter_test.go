@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,10 @@ func TestFilterErrors(t *testing.T) {
 		{"too-long-ecmascript", ECMAScript, strings.Repeat("a", 1025), FilterLimits{}, ErrTooComplex},
 		{"too-long-setting", RE2, "abcd", FilterLimits{Length: 3}, ErrTooComplex},
 		{"program", RE2, strings.Repeat("a{1000}", 9), FilterLimits{}, nil},
+		{"classes", RE2, strings.Repeat(`\pL`, 40), FilterLimits{}, nil},
+		{"many-classes", RE2, strings.Repeat(`\pL`, 300), FilterLimits{}, ErrTooComplex},
+		{"nested", ECMAScript, strings.Repeat(`(\([(]`, maxNested) + strings.Repeat(")*", maxNested), FilterLimits{}, nil},
+		{"nested-deep", ECMAScript, strings.Repeat("(", maxNested+1) + "a" + strings.Repeat(")*", maxNested+1), FilterLimits{}, ErrTooComplex},
 		{"large-program", RE2, strings.Repeat("a{1000}", 11), FilterLimits{}, ErrTooComplex},
 		{"large-program-setting", RE2, "a{40}", FilterLimits{Program: 30}, ErrTooComplex},
 	} {
@@ -57,6 +62,26 @@ func TestFilterErrors(t *testing.T) {
 				t.Errorf("NewFilter(%.40q) = %v and %v", tt.pattern, f, err)
 			}
 		})
+	}
+}
+
+// TestCompilingIsCheap compiles short patterns that would be large if they were
+// written out, or that an engine takes long for.
+func TestCompilingIsCheap(t *testing.T) {
+	for _, pattern := range []string{
+		strings.Repeat(`\pL{1000}`, 9), strings.Repeat(`(?i:\pL){1000}`, 9), strings.Repeat(`\pL{1000}`, 113), strings.Repeat(`(\pL|\pN){100}`, 20),
+		strings.Repeat(`[^\pL\pN]{1000}`, 60), strings.Repeat(`\pL`, 340), ".*" + strings.Repeat(`\PL`, 339), strings.Repeat("((a{10}){10}){10}", 60),
+		strings.Repeat("(", 330) + "a" + strings.Repeat(")*", 330), strings.Repeat("(?:(", 130) + "a" + strings.Repeat(")*)+", 120),
+	} {
+		for _, e := range []Engine{RE2, ECMAScript} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _ = NewFilter(e, pattern, FilterLimits{})
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+				t.Errorf("pattern %.20q of %d bytes, engine %d: compiling it takes %d MiB", pattern, len(pattern), e, n>>20)
+			}
+		}
 	}
 }
 

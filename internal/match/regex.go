@@ -67,15 +67,17 @@ func parse(expr string) (*syntax.Regexp, error) {
 	if err != nil {
 		return nil, invalid(expr, err)
 	}
-	if programLength(tree)+2 > MaxProgramLength { // two: match and fail
+	if ProgramLength(tree) > MaxProgramLength {
 		return nil, fmt.Errorf("match: regex %q compiles to more than %d instructions", expr, MaxProgramLength)
 	}
 	return tree, nil
 }
 
-// programLength is an upper bound of the number of instructions that re
-// compiles to. Counted repetitions multiply, which is why a short expression
-// can be large; the count stops growing at a value beyond every limit.
+// ProgramLength is an upper bound of the number of instructions that re, as it
+// was parsed, compiles to. Counted repetitions multiply, which is why a short
+// expression can be large; the count stops growing at a value beyond every limit.
+func ProgramLength(re *syntax.Regexp) int { return programLength(re) + 2 } // two: match and fail
+
 func programLength(re *syntax.Regexp) int {
 	const enough = 1 << 20
 	n := 1
