@@ -1,0 +1,175 @@
+package flush_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// TestDefaults: an interval of 5 s, 16 snapshots that wait for a sink, 5 s for
+// the sinks in the end.
+func TestDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		stuck := &recorder{name: "stuck", slow: time.Hour}
+		s, stop := run(t, flush.Config{Store: st, Sinks: []flush.Sink{stuck}})
+		if s.Interval() != 5*time.Second || s.OnAdmin() {
+			t.Errorf("interval %v, on admin %t", s.Interval(), s.OnAdmin())
+		}
+		start := time.Now()
+		// The first snapshot is with the sink, 16 wait, 3 were dropped.
+		time.Sleep(20*5*time.Second + time.Millisecond)
+		if queued, dropped := value(st, "sink.queued.sink.stuck"), value(st, "sink.dropped.sink.stuck"); queued != 16 || dropped != 3 {
+			t.Errorf("%d snapshots wait and %d were dropped, want 16 and 3", queued, dropped)
+		}
+		end := time.Now()
+		if err := stop(); err == nil {
+			t.Error("no error although the sink did not finish")
+		}
+		if d := time.Since(end); d != 5*time.Second {
+			t.Errorf("Run ended %v after its context, want 5s", d)
+		}
+		time.Sleep(100 * time.Hour) // lets the sink end before the bubble does
+		if at := stuck.at[0].Sub(start); at != 5*time.Second {
+			t.Errorf("the first flush was after %v, want 5s", at)
+		}
+	})
+}
+
+// TestFullQueueLosesTheOldest holds a sink up, and looks at what is told about
+// it, and that nobody keeps a snapshot in the end.
+func TestFullQueueLosesTheOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		r := &recorder{name: "r", slow: 2500 * time.Millisecond}
+		failing := false
+		r.fail = func(uint64) error {
+			if failing {
+				return errors.New("no")
+			}
+			return nil
+		}
+		s, stop := run(t, flush.Config{Store: st, OnAdmin: true, Queue: 3, Sinks: []flush.Sink{r}})
+		symbols := st.Symbols().NumSymbols()
+		begun := uint64(time.Now().Unix())
+		for i := range 6 {
+			sc := st.Scope(fmt.Sprint("gone", i))
+			sc.Counter(fmt.Sprint("c", i)).Inc()
+			s.FlushForAdmin()
+			sc.Close()
+			synctest.Wait()
+		}
+		if queued, dropped := value(st, "sink.queued.sink.r"), value(st, "sink.dropped.sink.r"); queued != 3 || dropped != 2 {
+			t.Errorf("%d snapshots wait and %d were dropped, want 3 and 2", queued, dropped)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []uint64{1, 4, 5, 6}; !slices.Equal(r.seqs, want) {
+			t.Errorf("the sink got %v, want %v", r.seqs, want)
+		}
+		if queued, last := value(st, "sink.queued.sink.r"), value(st, "sink.last_success_seconds.sink.r"); queued != 0 || last != begun+10 {
+			t.Errorf("%d snapshots wait, the last success was after %d s, want 0 and 10", queued, last-begun)
+		}
+		failing = true
+		s.FlushForAdmin()
+		time.Sleep(time.Minute)
+		if last := value(st, "sink.last_success_seconds.sink.r"); last != begun+10 {
+			t.Errorf("a failure made the last success %d s after the begin, want 10", last-begun)
+		}
+		took := st.Scope("sink").Histogram("flush_ms", store.Milliseconds, tags.Tag{Name: "sink", Value: "r"})
+		s.FlushForAdmin()
+		if c := took.Snapshot().Cumulative; c.Count() != 5 || c.Sum() != 5*2500 {
+			t.Errorf("%d flushes took %v ms, want 5 of 2500 each", c.Count(), c.Sum())
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		st.View().Close() // takes out what ended
+		if n := st.Symbols().NumSymbols(); n != symbols {
+			t.Errorf("%d symbols, %d before: a snapshot was not closed", n, symbols)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// totaler is a sink that wants the values of all stats.
+type totaler struct {
+	recorder
+	totals []uint64
+}
+
+func (*totaler) NeedsTotals() bool { return true }
+
+func (r *totaler) Flush(s *store.Snapshot) error {
+	v := s.View()
+	c, _ := v.Find("c")
+	n, _ := s.Total(&c)
+	r.totals = append(r.totals, n)
+	return r.recorder.Flush(s)
+}
+
+// TestTotalsAndAfter: a sink gets totals if it wants them, and who asked is
+// told of a snapshot before the sinks get it.
+func TestTotalsAndAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		c := st.Root().Counter("c")
+		sink := &totaler{recorder: recorder{name: "t"}}
+		var after []string
+		s, stop := run(t, flush.Config{Store: st, OnAdmin: true, Sinks: []flush.Sink{sink}, After: []func(*store.Snapshot){func(s *store.Snapshot) {
+			sink.mu.Lock()
+			defer sink.mu.Unlock()
+			after = append(after, fmt.Sprint(s.Seq, " after ", len(sink.seqs)))
+		}}})
+		for range 2 {
+			c.Add(3)
+			s.FlushForAdmin()
+			synctest.Wait()
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if want := []uint64{3, 6, 6}; !slices.Equal(sink.totals, want) {
+			t.Errorf("totals %v, want %v", sink.totals, want)
+		}
+		if want := []string{"1 after 0", "2 after 1", "3 after 2"}; !slices.Equal(after, want) {
+			t.Errorf("told %q, want %q", after, want)
+		}
+	})
+}
+
+// TestEveryFlushSweeps: stats whose time is over go with the flushes.
+func TestEveryFlushSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		st.Scope("s", store.ScopeOptions{TTL: store.TTL{Counter: 2 * time.Second}}).Counter("x").Inc()
+		_, stop := run(t, flush.Config{Store: st, Interval: time.Second})
+		time.Sleep(3500 * time.Millisecond)
+		if st.Len(store.KindCounter) != 2 {
+			t.Error("ended early")
+		}
+		time.Sleep(time.Second)
+		if st.Len(store.KindCounter) != 1 {
+			t.Error("did not end")
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestEvictionIntervalIsNotNegative(t *testing.T) {
+	_, err := flush.New(flush.Config{Store: store.New(store.Options{}), Interval: 2 * time.Second, EvictionInterval: -4 * time.Second})
+	if want := "stats_eviction_interval -4s is not a multiple of stats_flush_interval 2s"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
