@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -62,8 +63,8 @@ type Config struct {
 	// OnError is told what sinks report. Nil ignores it; errors are counted
 	// in any case.
 	OnError func(sink string, err error)
-	// Recovered is told of each panic of a sink, which is an error of it too,
-	// and of OnError. Nil: nobody wants to know.
+	// Recovered is told of each panic of a sink, which is an error of it too, of
+	// OnError, and of the functions around a snapshot. Nil: nobody wants to know.
 	Recovered func(where string, v any)
 }
 
@@ -195,15 +196,16 @@ func (s *Scheduler) flush(wait bool) {
 	}
 	defer s.flushing.Unlock()
 	now := time.Now()
+	recovered := guard.Told(s.cfg.Recovered)
 	for _, f := range s.cfg.Before {
-		f(now)
+		recovered.Run("before a flush", func() { f(now) })
 	}
 	snap := &shared{Snapshot: s.cfg.Store.Flush(store.FlushOptions{
 		SkipHistograms: s.cfg.Initialized != nil && !s.cfg.Initialized(),
 		Totals:         s.totals,
 	})}
 	for _, f := range s.cfg.After {
-		f(snap.Snapshot)
+		recovered.Run("after a flush", func() { f(snap.Snapshot) })
 	}
 	snap.holders.Store(int32(len(s.workers)) + 1)
 	for _, w := range s.workers {
@@ -212,5 +214,5 @@ func (s *Scheduler) flush(wait bool) {
 	snap.release()
 	s.count++
 	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)
-	s.cfg.Sweep(every != 0 && s.count%every == 0)
+	recovered.Run("sweep", func() { s.cfg.Sweep(every != 0 && s.count%every == 0) })
 }

@@ -3,7 +3,6 @@ package flush_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,10 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorder is a sink that keeps what it got and takes its time.
 type recorder struct {
@@ -175,28 +179,27 @@ func TestLingerEnds(t *testing.T) {
 	})
 }
 
-func TestErrorsAndPanicsOfSinks(t *testing.T) {
+// TestSec_24_PanicsOfSinks: a sink that panics, and who panics when told of that,
+// have another turn at the next flush.
+func TestSec_24_PanicsOfSinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
 		bad := &recorder{name: "bad", fail: func(seq uint64) error {
 			if seq == 2 {
-				panic("boom")
+				panic(guardtest.Canary)
 			}
 			return errors.New("no route")
 		}}
 		var mu sync.Mutex
-		var told, recovered []string
+		var told []string
+		panics := guardtest.New(t)
 		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{bad}, OnError: func(sink string, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if told = append(told, sink+": "+err.Error()); len(told) == 3 {
-				panic("bang")
+				panic(guardtest.Canary)
 			}
-		}, Recovered: func(where string, v any) {
-			mu.Lock()
-			defer mu.Unlock()
-			recovered = append(recovered, fmt.Sprint(where, ": ", v))
-		}})
+		}, Recovered: panics.Told})
 		time.Sleep(3500 * time.Millisecond)
 		if err := stop(); err != nil {
 			t.Fatal(err)
@@ -205,14 +208,46 @@ func TestErrorsAndPanicsOfSinks(t *testing.T) {
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
 		}
-		if want := []string{"sink: boom", "report of a sink: bang"}; !slices.Equal(recovered, want) {
-			t.Errorf("recovered from %q, want %q", recovered, want)
-		}
+		panics.Caught("sink")
+		panics.Caught("report of a sink")
 		if got := value(st, "sink.errors.sink.bad"); got != 4 {
 			t.Errorf("sink.errors = %d, want 4", got)
 		}
 		if got := value(st, "sink.flushes.sink.bad"); got != 4 {
 			t.Errorf("sink.flushes = %d, want 4", got)
+		}
+	})
+}
+
+// TestSec_24_PanicsAroundAFlush: what is called before and after a flush may
+// panic; the snapshot is taken and handed out all the same.
+func TestSec_24_PanicsAroundAFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		wild, calls := true, 0
+		jump := func() {
+			if calls++; wild {
+				panic(guardtest.Canary)
+			}
+		}
+		r := &recorder{name: "r"}
+		_, stop := run(t, flush.Config{
+			Store: store.New(store.Options{}), Interval: time.Second, Sinks: []flush.Sink{r}, Recovered: panics.Told,
+			Before: []func(time.Time){func(time.Time) { jump() }, func(time.Time) { calls++ }},
+			Sweep:  func(bool) { jump() },
+			After:  []func(*store.Snapshot){func(*store.Snapshot) { jump() }, func(*store.Snapshot) { calls++ }},
+		})
+		time.Sleep(1500 * time.Millisecond)
+		panics.Caught("before a flush")
+		panics.Caught("after a flush")
+		panics.Caught("sweep")
+		wild = false
+		time.Sleep(time.Second)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if calls != 15 || !slices.Equal(r.seqs, []uint64{1, 2, 3}) {
+			t.Errorf("%d calls; flushes %d", calls, r.seqs)
 		}
 	})
 }

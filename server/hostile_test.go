@@ -2,20 +2,26 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -135,18 +141,70 @@ func TestSec_20_LinksAreNotFollowed(t *testing.T) {
 	}
 }
 
+// panicLog is the log of a server.
+type panicLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *panicLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// expect fails unless there is one line with a stack for each place, in any order,
+// and none shows what panicked.
+func (l *panicLog) expect(t *testing.T, places ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var got []string
+	for line := range strings.Lines(l.buf.String()) {
+		if strings.Contains(line, guardtest.Canary) {
+			t.Errorf("the log shows the value of a panic: %s", line)
+		}
+		if !strings.HasPrefix(line, "[") {
+			t.Errorf("a line of the log has no head: %s", line)
+		}
+		_, place, ok := strings.Cut(line, "recovered from a panic where=")
+		if !ok {
+			continue
+		}
+		place, stack, _ := strings.Cut(place, " panic=string stack=")
+		if got = append(got, strings.Trim(place, `"`)); !strings.Contains(stack, "goroutine ") || !strings.Contains(stack, "hostile_test.go") {
+			t.Errorf("no stack: %s", line)
+		}
+	}
+	slices.Sort(got)
+	if slices.Sort(places); !slices.Equal(got, places) {
+		t.Errorf("panics at %q are logged, want %q", got, places)
+	}
+}
+
+// loggedTo returns loggers that write to l.
+func loggedTo(t *testing.T, l *panicLog) *logctl.Registry {
+	t.Helper()
+	r, err := logctl.New(logctl.Config{Level: logctl.Debug, Output: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // TestSec_24_PanicsOfOthers: what the program around the server brings along may
-// panic. That is counted, and the rest goes on.
+// panic. That is counted and logged, and the rest goes on.
 func TestSec_24_PanicsOfOthers(t *testing.T) {
-	r := start(t, server.Config{Admin: anyPort(), Flush: flush.Config{Interval: time.Minute}})
+	log := new(panicLog)
+	r := start(t, server.Config{Admin: anyPort(), Loggers: loggedTo(t, log), Flush: flush.Config{Interval: time.Minute}})
 	stopped := make(chan bool, 1)
-	for name, stop := range map[string]func(){"bad": func() { panic("canary") }, "good": func() { stopped <- true }} {
+	for name, stop := range map[string]func(){"bad": func() { panic(guardtest.Canary) }, "good": func() { stopped <- true }} {
 		if err := r.Listeners().Add(listeners.Listener{Name: name, Stop: stop}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.Admin().Handle(admin.Endpoint{Path: "/panics", Serve: func(*admin.Response, *admin.Request) error { panic("canary") }})
-	if reply := r.Admin().Request("GET", "/panics", nil); reply.Status != 500 {
+	r.Admin().Handle(admin.Endpoint{Path: "/panics", Serve: func(*admin.Response, *admin.Request) error { panic(guardtest.Canary) }})
+	if reply := r.Admin().Request("GET", "/panics?secret="+url.QueryEscape(guardtest.Canary), nil); reply.Status != 500 {
 		t.Errorf("status %d", reply.Status)
 	}
 	if reply := r.post(t, "/drain_listeners"); reply.Status != 200 {
@@ -156,31 +214,93 @@ func TestSec_24_PanicsOfOthers(t *testing.T) {
 	if got := r.get(t, "/stats?filter=recovered_panics|listener_stopped"); got != "listener_manager.listener_stopped: 2\nserver.recovered_panics: 2\n" {
 		t.Errorf("%q", got)
 	}
+	log.expect(t, "/panics", "end of a listener")
 }
 
-// TestSec_24_PanicOfAPart: a part that panics ends the server in good order, and
-// not the process.
+// TestSec_24_PanicOfAPart: a part that panics is over, the others go on, and the
+// end of the server tells of it.
 func TestSec_24_PanicOfAPart(t *testing.T) {
-	var bad bool
-	s, err := server.New(withLoggers(t, server.Config{Admin: anyPort(), Flush: flush.Config{
-		Interval: 10 * time.Millisecond, Before: []func(time.Time){func(time.Time) {
-			if bad = !bad; !bad {
-				panic("canary")
-			}
+	log := new(panicLog)
+	flushed := new(counting)
+	s, err := server.New(server.Config{
+		Admin: anyPort(), Loggers: loggedTo(t, log), Flush: flush.Config{Interval: time.Minute, Sinks: []flush.Sink{flushed}},
+		StatsD: statsdOn("udp://127.0.0.1:0"),
+		Listeners: []server.Listener{{
+			Name: "wild", Address: "127.0.0.1:0", Serve: func(context.Context, net.Listener) error { panic(guardtest.Canary) },
 		}},
-	}}))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "panic of type string") || strings.Contains(err.Error(), "canary") {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	<-s.Initialized()
+	panics := s.Store().Scope("server").Counter("recovered_panics")
+	eventually(t, "the panic", func() bool { return panics.Total() == 1 })
+	var place string
+	for _, l := range s.Listeners().List() {
+		if l.Name == "wild" {
+			place = l.Addresses[0].String()
+		}
+	}
+	if place == "" {
+		t.Fatal("the listener is not shown")
+	}
+	eventually(t, "nobody listens where nobody serves", func() bool {
+		c, err := net.Dial("tcp", place)
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	if resp, err := http.Get("http://" + s.Admin().Addr().String() + "/ready"); err != nil || resp.StatusCode != 200 {
+		t.Errorf("/ready: %v, %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	_, udp, _ := strings.Cut(s.StatsD().Listeners()[0].Address, "://")
+	c, err := net.Dial("udp", udp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "hits:1|c"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a line", func() bool { return s.StatsD().Scope().Counter("hits").Total() == 1 })
+	select {
+	case err := <-done:
+		t.Fatalf("the server has ended: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-done; err == nil || err.Error() != "listener: ended by a panic" {
 		t.Errorf("Run: %v", err)
 	}
-	if got := s.Store().Scope("server").Counter("recovered_panics").Value(); got != 1 {
-		t.Errorf("%d panics are counted", got)
+	if flushed.sum != 1 {
+		t.Errorf("%d hits were flushed at the end", flushed.sum)
 	}
-	if _, err := http.Get("http://" + s.Admin().Addr().String() + "/ready"); err == nil {
-		t.Error("the port is still open")
+	log.expect(t, "listener")
+}
+
+// TestSec_24_PanicsAroundAFlush: what is called before each flush may panic, and
+// is called again before the next.
+func TestSec_24_PanicsAroundAFlush(t *testing.T) {
+	log := new(panicLog)
+	var calls atomic.Int32
+	r := start(t, server.Config{Admin: anyPort(), Loggers: loggedTo(t, log), Flush: flush.Config{
+		Interval: flush.MinInterval, Before: []func(time.Time){func(time.Time) {
+			if calls.Add(1) == 1 {
+				panic(guardtest.Canary)
+			}
+		}},
+	}})
+	eventually(t, "another flush", func() bool { return calls.Load() > 2 })
+	if got := r.get(t, "/stats?filter=recovered_panics"); got != "server.recovered_panics: 1\n" {
+		t.Errorf("%q", got)
 	}
+	log.expect(t, "before a flush")
 }
 
 // TestSec_06_ConfigurationForgesNoLines puts line ends into all names and texts of

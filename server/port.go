@@ -110,6 +110,7 @@ func (s *Server) closePorts() {
 func (s *Server) runPort(ctx context.Context, p *port) error {
 	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
 	defer stop()
+	defer p.Close() // also when Serve panics
 	select {
 	case <-s.live:
 	case <-ctx.Done():

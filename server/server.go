@@ -545,24 +545,29 @@ type group struct {
 
 func (g *group) start() { g.ctx, g.cancel = context.WithCancel(g.ctx) }
 
-// run starts a part. If it fails, failed is called; a panic is a failure.
+// run starts a part. If it fails, failed is called. A panic ends it too, but not
+// the others; wait returns it as an error.
 func (g *group) run(name string, failed func(), f func(context.Context) error) {
 	g.done.Go(func() { g.serve(name, failed, f) })
 }
 
 func (g *group) serve(where string, failed func(), f func(context.Context) error) {
 	var err error
-	tell := guard.Told(func(where string, v any) {
-		g.recovered(where, v)
-		err = fmt.Errorf("panic of type %T", v)
-	})
-	tell.Run(where, func() { err = f(g.ctx) })
+	if !g.recovered.Run(where, func() { err = f(g.ctx) }) {
+		g.note(where, errors.New("ended by a panic"))
+		return
+	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		g.mu.Lock()
-		g.errs = append(g.errs, fmt.Errorf("%s: %w", where, err))
-		g.mu.Unlock()
+		g.note(where, err)
 		failed()
 	}
+}
+
+// note keeps an error of a part for wait.
+func (g *group) note(where string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.errs = append(g.errs, fmt.Errorf("%s: %w", where, err))
 }
 
 // wait ends the parts and returns what went wrong.

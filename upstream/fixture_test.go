@@ -8,10 +8,14 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // parse decodes a cluster in v3 form.
 func parse(t testing.TB, text string) *config.ParsedCluster {

@@ -1,6 +1,8 @@
 package dirwatch
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -178,11 +182,14 @@ func TestRemovedWatchesTellNothing(t *testing.T) {
 
 // TestSec_24_TellPanics: who panics when told of a change is told of the next one.
 func TestSec_24_TellPanics(t *testing.T) {
-	panics, events := make(chan any, 100), make(chan Event, 100)
-	w := Start(slog.New(slog.DiscardHandler), func(where string, v any) { panics <- v }, func(e Event) {
+	panics, events := guardtest.New(t), make(chan Event, 100)
+	w := Start(slog.New(slog.DiscardHandler), panics.Told, func(e Event) {
+		if e.Name == "bad" && !e.Came {
+			return // of the same file
+		}
 		events <- e
 		if e.Name == "bad" {
-			panic(e.Name)
+			panic(guardtest.Canary)
 		}
 	})
 	defer w.Close()
@@ -200,7 +207,39 @@ func TestSec_24_TellPanics(t *testing.T) {
 			}
 		}
 	}
-	if v := <-panics; v != "bad" {
-		t.Errorf("told of %v", v)
+	panics.Caught("change in a directory")
+}
+
+// wildLog panics when it is told that events may be lost.
+type wildLog struct {
+	slog.Handler
+	once sync.Once
+}
+
+func (w *wildLog) Handle(context.Context, slog.Record) error {
+	w.once.Do(func() { panic(guardtest.Canary) })
+	return nil
+}
+
+func (w *wildLog) Enabled(context.Context, slog.Level) bool { return true }
+
+// TestSec_24_WatchPanics: watching goes on after a panic of its own.
+func TestSec_24_WatchPanics(t *testing.T) {
+	panics, events := guardtest.New(t), make(chan Event, 100)
+	w := Start(slog.New(&wildLog{Handler: slog.DiscardHandler}), panics.Told, func(e Event) { events <- e })
+	defer w.Close()
+	dir := t.TempDir()
+	if err := w.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	w.notify.Errors <- errors.New("events are lost")
+	panics.Caught("watch of directories")
+	if err := os.WriteFile(filepath.Join(dir, "good"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for e := range events {
+		if e.Name == "good" {
+			break
+		}
 	}
 }

@@ -17,11 +17,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a process that notes what it is asked to do.
 type fake struct {
@@ -621,12 +625,12 @@ func TestStoppedLinkReadsNothing(t *testing.T) {
 // wildProcess panics when it is to drain.
 type wildProcess struct{ *fake }
 
-func (wildProcess) Drain() { panic("boom") }
+func (wildProcess) Drain() { panic(guardtest.Canary) }
 
 // TestSec_24_AnswerPanics: a panic ends the talk to one successor alone.
 func TestSec_24_AnswerPanics(t *testing.T) {
-	told := make(chan string, 9)
-	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Recovered: func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }}
+	panics := guardtest.New(t)
+	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Recovered: panics.Told}
 	p, err := Listen(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -644,9 +648,7 @@ func TestSec_24_AnswerPanics(t *testing.T) {
 			t.Error("a process that panics has drained")
 		}
 		c.Close()
-		if got := <-told; got != "answer to a successor: boom" {
-			t.Errorf("told %q", got)
-		}
+		panics.Caught("answer to a successor")
 	}
 	cancel()
 	if err := <-done; err != nil {

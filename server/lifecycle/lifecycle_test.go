@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,7 +11,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type gauge struct{ atomic.Uint64 }
 
@@ -339,13 +343,11 @@ func BenchmarkShouldClose(b *testing.B) {
 // TestSec_24_EndOfDrainPanics: a panic of what is called at the end of a drain is
 // told.
 func TestSec_24_EndOfDrainPanics(t *testing.T) {
-	told := make(chan string, 1)
-	s := New(Config{DrainTime: -1, Recovered: func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }})
+	panics := guardtest.New(t)
+	s := New(Config{DrainTime: -1, Recovered: panics.Told})
 	defer s.Close()
-	if !s.StartDrain(false, func() { panic("boom") }) {
+	if !s.StartDrain(false, func() { panic(guardtest.Canary) }) {
 		t.Fatal("no drain")
 	}
-	if got := <-told; got != "end of a drain: boom" {
-		t.Errorf("told %q", got)
-	}
+	panics.Caught("end of a drain")
 }

@@ -10,7 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type stat struct{ atomic.Uint64 }
 
@@ -272,6 +277,25 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 	<-done
 	if f.stopped.Load() != 2 {
 		t.Errorf("stopped %d", f.stopped.Load())
+	}
+}
+
+// TestSec_24_StopPanics: a listener whose end panics counts as one that has
+// ended, and the others end.
+func TestSec_24_StopPanics(t *testing.T) {
+	panics := guardtest.New(t)
+	stopped, draining := &stat{}, &stat{}
+	r := New(Config{Stats: Stats{Stopped: stopped, Draining: draining}, Recovered: panics.Told})
+	var calm atomic.Bool
+	for name, stop := range map[string]func(){"bad": func() { panic(guardtest.Canary) }, "good": func() { calm.Store(true) }} {
+		if err := r.Add(Listener{Name: name, Stop: stop}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Drain(false)
+	panics.Caught("end of a listener")
+	if !calm.Load() || stopped.Load() != 2 || draining.Load() != 0 {
+		t.Errorf("the other is stopped %t; %d are stopped, %d about to", calm.Load(), stopped.Load(), draining.Load())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
@@ -17,7 +18,7 @@ type jumpy struct {
 
 func (j *jumpy) Lookup(ctx context.Context, q Query) ([]Record, error) {
 	if j.calls++; j.calls%2 == 1 {
-		panic("boom")
+		panic(guardtest.Canary)
 	}
 	return j.book.Lookup(ctx, q)
 }
@@ -28,18 +29,12 @@ func TestSec_24_ResolverPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		b.put("a.example", "10.0.0.1")
-		told := 0
-		r := start(t, Config{Resolver: &jumpy{book: b}, Recovered: func(where string, v any) {
-			if told++; where != "look-up of a name" || v != "boom" {
-				t.Errorf("told of %s: %v", where, v)
-			}
-		}}, cluster("STRICT_DNS", "dns_refresh_rate: 10s\ndns_failure_refresh_rate: {base_interval: 1s, max_interval: 1s}", "a.example:80"), upstream.Hooks{})
+		panics := guardtest.New(t)
+		r := start(t, Config{Resolver: &jumpy{book: b}, Recovered: panics.Told}, cluster("STRICT_DNS", "dns_refresh_rate: 10s\ndns_failure_refresh_rate: {base_interval: 1s, max_interval: 1s}", "a.example:80"), upstream.Hooks{})
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		r.check(map[string]uint64{"update_attempt": 2, "update_failure": 1, "update_success": 1, "membership_total": 1})
-		if told != 1 {
-			t.Errorf("told %d times", told)
-		}
+		panics.Caught("look-up of a name")
 	})
 }
 
@@ -49,19 +44,13 @@ func TestSec_24_ReadyPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		b.put("a.example", "10.0.0.1")
-		told := 0
-		r := start(t, Config{Resolver: b, Recovered: func(where string, v any) {
-			if told++; where != "end of discovery" || v != "boom" {
-				t.Errorf("told of %s: %v", where, v)
-			}
-		}}, cluster("STRICT_DNS", "dns_refresh_rate: 10s", "a.example:80"), upstream.Hooks{
-			ClusterReady: func(*upstream.Cluster) { panic("boom") },
+		panics := guardtest.New(t)
+		r := start(t, Config{Resolver: b, Recovered: panics.Told}, cluster("STRICT_DNS", "dns_refresh_rate: 10s", "a.example:80"), upstream.Hooks{
+			ClusterReady: func(*upstream.Cluster) { panic(guardtest.Canary) },
 		})
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
 		r.check(map[string]uint64{"update_attempt": 2, "membership_total": 1})
-		if told != 1 {
-			t.Errorf("told %d times", told)
-		}
+		panics.Caught("end of discovery")
 	})
 }

@@ -2,43 +2,36 @@ package health
 
 import (
 	"context"
-	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // wild is a prober that panics.
 type wild struct{}
 
-func (wild) Probe(context.Context) Outcome { panic("boom") }
-func (wild) Close()                        { panic("bang") }
+func (wild) Probe(context.Context) Outcome { panic(guardtest.Canary) }
+func (wild) Close()                        { panic(guardtest.Canary) }
 
 // TestSec_24_ChecksPanic: checks that panic say nothing about their host, those
 // who are told of checks and panic change nothing, and further checks are made.
 func TestSec_24_ChecksPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
-		var mu sync.Mutex
-		var told []string
-		reports := 0
+		panics := guardtest.New(t)
+		var reports atomic.Int32
 		set := settings()
 		k, err := New(Config{
 			Check: set, Stats: c.stats(), Custom: func(*host.Host) Prober { return wild{} },
 			Done: func(Report) {
-				mu.Lock()
-				defer mu.Unlock()
-				reports++
-				panic("heard enough")
+				reports.Add(1)
+				panic(guardtest.Canary)
 			},
-			Recovered: func(where string, v any) {
-				mu.Lock()
-				defer mu.Unlock()
-				told = append(told, where+": "+v.(string))
-			},
+			Recovered: panics.Told,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -48,12 +41,13 @@ func TestSec_24_ChecksPanic(t *testing.T) {
 		time.Sleep(2*set.Interval + set.Interval/2)
 		synctest.Wait()
 		k.Close()
-		const check = "health check: boom what follows a health check: heard enough "
-		if got, want := strings.Join(told, " "), strings.Repeat(check, 3)+"end of health checks: bang"; got != want {
-			t.Errorf("told\n%s\nwant\n%s", got, want)
+		for range 3 {
+			panics.Caught("health check")
+			panics.Caught("what follows a health check")
 		}
-		if reports != 3 || h.Flags() != 0 || c.attempt.get() != 3 {
-			t.Errorf("%d reports, %d attempts, flags %s", reports, c.attempt.get(), h.Flags())
+		panics.Caught("end of health checks")
+		if reports.Load() != 3 || h.Flags() != 0 || c.attempt.get() != 3 {
+			t.Errorf("%d reports, %d attempts, flags %s", reports.Load(), c.attempt.get(), h.Flags())
 		}
 	})
 }

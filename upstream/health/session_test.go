@@ -12,9 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type count struct{ n atomic.Int64 }
 

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -161,22 +162,22 @@ func TestRace(t *testing.T) {
 func TestSec_24_AttemptsPanic(t *testing.T) {
 	list := addressesOf(t, "1.1.1.1 1.1.1.2")
 	for _, wild := range []int{1, 2} { // attempts that panic
-		told := make(chan string, 2)
+		panics := guardtest.New(t)
 		n := 0
 		conn, err := race(t.Context(), list, func(context.Context, host.Address) (net.Conn, error) {
 			if n++; n <= wild {
-				panic("boom")
+				panic(guardtest.Canary)
 			}
 			return end{number: 2}, nil
-		}, func(where string, v any) { told <- fmt.Sprint(where, ": ", v) })
+		}, panics.Told)
 		switch {
 		case wild == 1 && (err != nil || conn.(end).number != 2):
 			t.Errorf("after a panic: %v, %v", conn, err)
 		case wild == 2 && (conn != nil || !errors.Is(err, errPanic)):
 			t.Errorf("after panics alone: %v, %v", conn, err)
 		}
-		if got := <-told; got != "connection: boom" || len(told) != wild-1 {
-			t.Errorf("told %q and %d more", got, len(told))
+		for range wild {
+			panics.Caught("connection")
 		}
 	}
 }
