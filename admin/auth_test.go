@@ -472,16 +472,3 @@ func FuzzParseTokens(f *testing.F) {
 		}
 	})
 }
-
-// BenchmarkFindToken compares a token that is wrong in its first byte, one that
-// is wrong in its last, and one that is right: all must take the same time.
-func BenchmarkFindToken(b *testing.B) {
-	tokens, right := testTokens(b), secret(RoleOperate)
-	for name, s := range map[string]string{"first": "X" + right[1:], "last": right[:len(right)-1] + "X", "right": right} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				tokens.find(s)
-			}
-		})
-	}
-}
