@@ -92,7 +92,7 @@ func TestGaugesBelowZeroAndBetween(t *testing.T) {
 func TestEscaping(t *testing.T) {
 	st := store.New(store.Options{})
 	r := st.Root()
-	r.Text("edge.motto").Set("\"q\" \\ \n\t\r\x01\x7f <b>&'</b> é \u2028 \xff")
+	r.Text("edge.motto").Set("\"q\" \\ \n\t\r\x01\x7f <b>&'</b> é \u2028\u2029 \xff")
 	r.Counter(`edge."quoted"\back<tag>`).Inc()
 	r.Counter("edge.tagged", tags.Tag{Name: "a\"b", Value: "say \"hi\"\\\n"}, tags.Tag{Name: "é", Value: "<i>é\xff"}).Inc()
 	r.Gauge("edge.space and,comma{x=\"y\"} 1", store.Accumulate).Set(1)

@@ -55,10 +55,10 @@ func TestChecksKeepTheLastState(t *testing.T) {
 
 func TestCheckGauges(t *testing.T) {
 	r := newRig(t, Config{CheckGauges: true})
-	r.send("_sc|db.up|2|#x:1\n_sc|db.up|1|#x:1\n_sc|...|1\n_sc|" + strings.Repeat("n", 1025) + "|1")
+	r.send("_sc|db.up|2|#x:1\n_sc|db.up|1|#x:1\n_sc|...|1\n_sc|" + strings.Repeat("n", 1025) + "|1\n_sc|a|1|#" + strings.Repeat("k", 129))
 	r.want("db.up.x.1 1")
-	if n := len(r.Report().Checks); n != 3 {
-		t.Errorf("%d checks, want 3", n)
+	if n := len(r.Report().Checks); n != 4 {
+		t.Errorf("%d checks, want 4", n)
 	}
 	r.conserved()
 }

@@ -265,7 +265,9 @@ func TestExpiry(t *testing.T) {
 	step(5 * time.Second) // 21 s
 	step(5 * time.Second) // 26 s: the gauge is too old
 	r.want("c 2", "h count=1 sum=1", "s 0")
-	step(21 * time.Second) // 47 s: counter and set too
+	step(14 * time.Second) // 40 s: the counter too
+	r.want("h count=1 sum=1", "s 0")
+	step(7 * time.Second) // 47 s: and the set
 	r.want("h count=1 sum=1")
 	r.send("s:y|s\ng:2|g")
 	step(time.Second)
@@ -278,6 +280,24 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("%s: series, created, expired %s; want %s", k.Kind, got, want)
 		}
 	}
+}
+
+// TestHistogramsExpire: one that is told of in time stays, also if that was
+// between a flush and the sweep behind it.
+func TestHistogramsExpire(t *testing.T) {
+	r := newRig(t, Config{TTL: TTL{Histogram: 10 * time.Second}})
+	r.send("h:1|ms\nc:1|c\ng:1|g\ns:x|s")
+	r.now = r.now.Add(5 * time.Second)
+	r.flush()
+	r.now = r.now.Add(11 * time.Second)
+	r.flush()
+	r.send("h:2|ms")
+	r.Sweep(false)
+	r.want("c 1", "g 1", "h count=2 sum=3", "s 0")
+	r.now = r.now.Add(11 * time.Second)
+	r.flush()
+	r.Sweep(false)
+	r.want("c 1", "g 1", "s 0")
 }
 
 // TestExpiryBehindTheServersBack lets the store end stats without the server.

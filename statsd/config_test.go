@@ -1,0 +1,96 @@
+package statsd
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// TestDefaults is what a configuration without settings means.
+func TestDefaults(t *testing.T) {
+	cfg, err := Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{{Address: "udp://:0"}}}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const none = 1<<31 - 1
+	limits := Limits{
+		LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
+		Series: 1_000_000, FirstSegment: 200_000, SeriesPerName: 50_000, NewPerSecond: 50_000, Sets: 10_000,
+		ValuesPerTagKey: none, RawEntries: 4_000_000, OverflowedNames: 1000,
+	}
+	if cfg.Limits != limits {
+		t.Errorf("limits\n got %+v\nwant %+v", cfg.Limits, limits)
+	}
+	if cfg.Events != 100 || cfg.Checks != 1000 || cfg.Log == nil || cfg.Now == nil {
+		t.Errorf("%d events, %d checks, log %v, a clock %t", cfg.Events, cfg.Checks, cfg.Log, cfg.Now != nil)
+	}
+	listener := ListenerConfig{
+		Address: "udp://:0", Readers: min(4, runtime.GOMAXPROCS(0)), RcvBuf: 4 << 20, PacketBytes: 65535,
+		Connections: 1024, PerAddress: 64, Mode: 0o666,
+	}
+	if !reflect.DeepEqual(cfg.Listeners[0], listener) {
+		t.Errorf("listener\n got %+v\nwant %+v", cfg.Listeners[0], listener)
+	}
+	parser := line.Config{LineBytes: 8192, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512}
+	if got := cfg.lineConfig(); got != parser {
+		t.Errorf("parser\n got %+v\nwant %+v", got, parser)
+	}
+}
+
+// TestNegativeIsNoLimit, and what depends on other limits follows them.
+func TestNegativeIsNoLimit(t *testing.T) {
+	var limits Limits
+	v := reflect.ValueOf(&limits).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetInt(-7)
+	}
+	cfg, err := Config{Store: store.New(store.Options{}), Limits: limits}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v = reflect.ValueOf(cfg.Limits)
+	for i := range v.NumField() {
+		if n := v.Field(i).Int(); n != unlimited {
+			t.Errorf("%s is %d, want no limit", v.Type().Field(i).Name, n)
+		}
+	}
+	for series, want := range map[int]int{10: 40, -1: 4 << 26} {
+		cfg, err := Config{Store: store.New(store.Options{}), Limits: Limits{Series: series}}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Limits.RawEntries; got != want {
+			t.Errorf("with %d series: %d spellings, want %d", series, got, want)
+		}
+	}
+}
+
+// TestSettingsAtTheirEnds has for each setting of a listener what is just
+// allowed and what is not.
+func TestSettingsAtTheirEnds(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, tt := range []struct {
+		good, bad ListenerConfig
+		want      string
+	}{
+		{ListenerConfig{Readers: 256}, ListenerConfig{Readers: 257}, "readers 257 not in [1,256]"},
+		{ListenerConfig{Readers: 1}, ListenerConfig{Readers: -1}, "readers -1 not in [1,256]"},
+		{ListenerConfig{RcvBuf: 1 << 30}, ListenerConfig{RcvBuf: 1<<30 + 1}, "rcvbuf 1073741825 not in [1,1073741824]"},
+		{ListenerConfig{RcvBuf: 1}, ListenerConfig{RcvBuf: -1}, "rcvbuf -1 not in"},
+		{ListenerConfig{PacketBytes: 64}, ListenerConfig{PacketBytes: 63}, "max_packet_bytes 63 not in [64,16777216]"},
+		{ListenerConfig{PacketBytes: 16 << 20}, ListenerConfig{PacketBytes: 16<<20 + 1}, "max_packet_bytes 16777217 not in"},
+		{ListenerConfig{Mode: 0o777}, ListenerConfig{Mode: 0o1777}, "mode 01777 not in [0001,0777]"},
+	} {
+		for l, want := range map[*ListenerConfig]string{&tt.good: "", &tt.bad: tt.want} {
+			l.Address = "udp://:0"
+			_, err := Config{Store: st, Listeners: []ListenerConfig{*l}}.withDefaults()
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%+v: %v, want %q", *l, err, want)
+			}
+		}
+	}
+}
