@@ -33,6 +33,7 @@ func FuzzBootstrapYAML(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte("node: &n {id: a}\nwatchdogs: {main_thread_watchdog: {<<: *n}}\n"))
+	f.Add([]byte("runtime: {symlink_root: /r, base: {}}\nlayered_runtime: {}\nwatchdog: {}\n"))
 	f.Add([]byte("? a\n: !!binary x\n"))
 	f.Add([]byte(`{"admin": {"limits": {"headers": 1e1}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

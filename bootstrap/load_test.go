@@ -224,6 +224,8 @@ func TestSingleErrors(t *testing.T) {
 		{"layer-admins", "a.yaml", "layered_runtime: {layers: [{name: a, admin_layer: {}}, {name: b, admin_layer: {}}]}", "Too many admin layers specified in LayeredRuntime, at most one may be specified"},
 		{"layer-kind", "a.yaml", "layered_runtime: {layers: [{name: a}]}", "layer specifier not set"},
 		{"layer-value", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {k: {l: []}}}]}", "Invalid runtime entry value for k.l"},
+		{"layers-twice", "a.yaml", "runtime: {}\nlayered_runtime: {}\n", "only one of runtime, layered_runtime may be set"},
+		{"layers-twice-fewer", "a.yaml", "runtime: {symlink_root: /r}\nlayered_runtime: {layers: [{name: a, static_layer: {}}]}\n", "only one of runtime, layered_runtime may be set"},
 		{"watchdogs", "a.yaml", "watchdog: {}\nwatchdogs: {}\n", "only one of watchdog, watchdogs may be set"},
 		{"name-long", "a.yaml", "layered_runtime: {layers: [{name: " + strings.Repeat("n", 1025) + ", static_layer: {}}]}", "name of 1025 bytes is longer than 1024"},
 		{"statsd-relay", "a.yaml", "statsd:\n  relay: [{to: b}]\n", "a.yaml:2:10: statsd.relay: known, but not available in this build; remove it"},

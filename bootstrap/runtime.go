@@ -42,15 +42,17 @@ const (
 )
 
 func (c *Config) setLayeredRuntime(d *decoder, n *yaml.Node, path string) {
+	var layers []RuntimeLayer
 	seen := d.message(n, path, []field{
-		{"layers", list(&c.Runtime, func(l *RuntimeLayer) setter { return l.set })},
+		{"layers", list(&layers, func(l *RuntimeLayer) setter { return l.set })},
 	})
-	if len(c.Runtime) == 0 {
+	c.Runtime = layers
+	if len(layers) == 0 {
 		c.Runtime = []RuntimeLayer{{Kind: AdminLayer}} // present but empty: one unnamed admin layer
 		return
 	}
 	names, admins := make(map[string]bool), 0
-	for i, l := range c.Runtime {
+	for i, l := range layers {
 		at := fmt.Sprintf("%s.layers[%d]", path, i)
 		node := seen["layers"].Content[i]
 		switch {

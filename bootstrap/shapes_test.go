@@ -1,0 +1,55 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// allowedIn are the names of all fields of a message, the text of which stands
+// around that of a field.
+func allowedIn(t *testing.T, message string) []string {
+	t.Helper()
+	_, err := Parse("a.yaml", fmt.Appendf(nil, message, "nothing: 1"), Options{})
+	if err == nil {
+		t.Fatal("a field that there is not")
+	}
+	_, allowed, _ := strings.Cut(err.Error(), "allowed: ")
+	allowed, _, _ = strings.Cut(allowed, "\n")
+	names := strings.Split(allowed, ", ")
+	if len(names) < 2 {
+		t.Fatalf("%s: %v", message, err)
+	}
+	return names
+}
+
+// TestShapes gives each field, and each two of a message in both orders, values of
+// all shapes: whatever they are, there is a configuration, or mistakes with places.
+func TestShapes(t *testing.T) {
+	alone := []string{"", "null", "{}", "[]", "''", "x", "0", "-1", "1.5", "true", "1s", "[{}]", "[null]", "[[]]", "{a: b}", "{a: {}}"}
+	parse := func(text string) {
+		t.Helper()
+		_, err := Parse("a.yaml", []byte(text), Options{})
+		var errs *Errors
+		if err != nil && (!errors.As(err, &errs) || len(errs.List) == 0 || errs.List[0].Position.File != "a.yaml") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, message := range []string{
+		"{%s}", "{admin: {%s}}", "{stats_config: {%s}}", "{statsd: {%s}}", "{statsd: {listeners: [{%s}]}}", "{layered_runtime: {layers: [{%s}]}}", "{runtime: {%s}}",
+		"{health_listeners: [{%s}]}", "{static_resources: {%s}}", "{dynamic_resources: {%s}}", "{cluster_manager: {%s}}", "{stats_sinks: [{%s}]}", "{node: {%s}}",
+	} {
+		names := allowedIn(t, message)
+		for _, a := range names {
+			for _, shape := range alone {
+				parse(fmt.Sprintf(message, a+": "+shape))
+			}
+			for _, b := range names {
+				if a != b {
+					parse(fmt.Sprintf(message, a+": {}, "+b+": {}"))
+				}
+			}
+		}
+	}
+}
