@@ -276,10 +276,31 @@ func (s *Server) unready() []admin.Unready {
 	for _, u := range s.life.Unready() {
 		out = append(out, admin.Unready{Component: u.Component, Name: u.Name, Targets: u.Targets})
 	}
-	for _, c := range s.clusters.Unready() {
+	unready := s.clusters.Unready()
+	for _, c := range unready {
 		out = append(out, admin.Unready{
 			Component: clusterComponent, Name: "init manager Cluster " + c.Config().Name, Targets: targets(c),
 		})
+	}
+	return append(out, s.unanswered(len(unready) == 0)...)
+}
+
+// unanswered lists the first answers of control planes that the server still waits
+// for. Further clusters are asked for when all there are are ready.
+func (s *Server) unanswered(allReady bool) (out []admin.Unready) {
+	waits := func(ready <-chan struct{}) bool {
+		select {
+		case <-ready:
+			return false
+		default:
+			return true
+		}
+	}
+	if s.cfg.Clusters.CDS != nil && allReady && waits(s.clusters.Ready()) {
+		out = append(out, admin.Unready{Component: clusterComponent, Name: "init manager Clusters", Targets: []string{"target CDS"}})
+	}
+	if len(s.cfg.Clusters.RTDS) > 0 && waits(s.control.LayersReady()) {
+		out = append(out, admin.Unready{Component: "runtime", Name: "init manager Runtime", Targets: []string{"target RTDS"}})
 	}
 	return out
 }

@@ -79,6 +79,43 @@ func run(t *testing.T, cfg server.Config) *running {
 	return &running{Server: s}
 }
 
+// TestAwaitedControlPlanes has control planes of clusters and layers that nobody
+// answers for: what the server waits for is shown until it gives up.
+func TestAwaitedControlPlanes(t *testing.T) {
+	entry := func(name, target string) string {
+		return "\n  {\n   \"name\": \"init manager " + name + "\",\n   \"target_names\": [\n    \"target " + target + "\"\n   ]\n  }"
+	}
+	dump := func(entries ...string) string {
+		return "{\n \"unready_targets_dumps\": [" + strings.Join(entries, ",") + "\n ]\n}\n"
+	}
+	clusters, layers := entry("Clusters", "CDS"), entry("Runtime", "RTDS")
+	for _, tt := range []struct {
+		cds, rtds string // when each is given up; 0s: never
+		masks     map[string]string
+	}{
+		{"0s", "0s", map[string]string{"": dump(clusters, layers), "cluster": dump(clusters), "runtime": dump(layers), "listener": "{}\n"}},
+		{"0.01s", "0s", map[string]string{"": dump(layers)}},
+		{"0s", "0.01s", map[string]string{"": dump(clusters)}},
+	} {
+		const source = "initial_fetch_timeout: %s, api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: plane}}]}"
+		r := run(t, fromText(t, fmt.Sprintf(`static_resources: {clusters: [{name: plane, hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]}]}
+dynamic_resources: {cds_config: {`+source+`}}
+layered_runtime: {layers: [{name: remote, rtds_layer: {name: flags, rtds_config: {`+source+`}}}]}
+`, tt.cds, tt.rtds)))
+		for mask, want := range tt.masks {
+			eventually(t, "the dump of "+mask, func() bool { return r.get(t, "/init_dump?mask="+mask) == want })
+		}
+		if got := r.get(t, "/ready"); got != "PRE_INITIALIZING\n" {
+			t.Errorf("/ready says %q", got)
+		}
+	}
+	r := run(t, fromText(t, "layered_runtime: {layers: [{name: remote, rtds_layer: {name: flags, rtds_config: {path_config_source: {path: /nowhere/at/all}}}}]}\n"))
+	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	if got := r.get(t, "/init_dump"); got != "{}\n" {
+		t.Errorf("all is there: %s", got)
+	}
+}
+
 // TestWaitsForClusters holds back the first health check: the server is not live
 // before it, and does not serve its listeners.
 func TestWaitsForClusters(t *testing.T) {
