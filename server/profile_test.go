@@ -1,10 +1,13 @@
 package server_test
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/server"
@@ -59,4 +62,72 @@ func TestProfilesCanBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	isProfile(t, dump, "inuse_space")
+}
+
+// TestSec_22_ConcurrentEnable: of many who start a profiler at once, one does.
+func TestSec_22_ConcurrentEnable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.prof")
+	s := start(t, server.Config{Admin: anyPort(), ProfilePath: path})
+	const many = 32
+	all := func(target string) map[string]int {
+		answers := make(chan string, many)
+		var wg sync.WaitGroup
+		for range many {
+			wg.Go(func() {
+				r := s.Admin().Request("POST", target, nil)
+				answers <- fmt.Sprintf("%d %s", r.Status, r.Body)
+			})
+		}
+		wg.Wait()
+		close(answers)
+		got := map[string]int{}
+		for a := range answers {
+			got[a]++
+		}
+		return got
+	}
+	for _, step := range []struct {
+		target string
+		want   map[string]int
+	}{
+		{"/heapprofiler?enable=y", map[string]int{"200 Starting heap profiler": 1, "400 Fail to start heap profiler: already started": many - 1}},
+		{"/heapprofiler?enable=n", map[string]int{"200 Heap profiler stopped and data written to " + path + ".": 1,
+			"400 Fail to stop heap profiler: not started": many - 1}},
+		{"/cpuprofiler?enable=y", map[string]int{"200 OK\n": many}},
+		{"/cpuprofiler?enable=n", map[string]int{"200 OK\n": many}},
+	} {
+		if got := all(step.target); !maps.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.target, got, step.want)
+		}
+	}
+}
+
+// TestSec_22_ProfilesThatCannotBeWritten: the answer says so and nothing of the
+// file system, and nothing is under way afterwards.
+func TestSec_22_ProfilesThatCannotBeWritten(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none", "p.prof")
+	for path, steps := range map[string][]string{
+		missing: {
+			"/cpuprofiler?enable=y", "500 failure to start the profiler", "/cpuprofiler?enable=n", "200 OK\n",
+			"/heapprofiler?enable=y", "500 Fail to start the heap profiler", "/heapprofiler?enable=n", "400 Fail to stop heap profiler: not started",
+		},
+		"/dev/full": {
+			"/cpuprofiler?enable=y", "200 OK\n", "/cpuprofiler?enable=n", "500 failure to write the profile\n", "/cpuprofiler?enable=n", "200 OK\n",
+			"/heapprofiler?enable=y", "200 Starting heap profiler", "/heapprofiler?enable=n", "500 failure to write the profile\n",
+			"/heapprofiler?enable=n", "400 Fail to stop heap profiler: not started",
+		},
+	} {
+		if path == "/dev/full" {
+			if _, err := os.Stat(path); err != nil {
+				continue // this system has no device that is always full
+			}
+		}
+		s := start(t, server.Config{Admin: anyPort(), ProfilePath: path})
+		for i := 0; i < len(steps); i += 2 {
+			r := s.post(t, steps[i])
+			if got := fmt.Sprintf("%d %s", r.Status, r.Body); got != steps[i+1] || r.Get("content-type") != "text/plain; charset=UTF-8" {
+				t.Errorf("%s with %s: %q, want %q", steps[i], path, got, steps[i+1])
+			}
+		}
+	}
 }

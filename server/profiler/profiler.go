@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/pprof"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
@@ -159,7 +160,8 @@ func (o *output) check() error {
 	return f.Close()
 }
 
-// replace makes the file hold a profile and nothing else.
+// replace makes the file hold a profile and nothing else. If there is no room for
+// all of it, nothing is left: a part of a profile is of no use, and takes room.
 func (o *output) replace(p *profile) error {
 	if p.err != nil {
 		return p.err
@@ -170,13 +172,16 @@ func (o *output) replace(p *profile) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(p.data)
+	if _, err = f.Write(p.data); err != nil {
+		_ = f.Truncate(0) // what cannot be truncated keeps nothing, as a device
+	}
 	return errors.Join(err, f.Close())
 }
 
-// open opens the file for its owner alone.
+// open opens the file for its owner alone. It does not wait for the other end of
+// a pipe.
 func (o *output) open(flags int) (*os.File, error) {
-	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|nofollow.Flag|flags, 0o600)
+	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|nofollow.Flag|syscall.O_NONBLOCK|flags, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("profiler: %w", err)
 	}
