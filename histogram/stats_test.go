@@ -98,6 +98,28 @@ func TestTwoIntervals(t *testing.T) {
 	}
 }
 
+// TestBoundsInFixedPoint: 1.001 × 1000 is a little less than 1001 in binary, and
+// means 1001 all the same; what is really less does not.
+func TestBoundsInFixedPoint(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		c      histogram.Config
+		values []float64
+		want   []uint64
+	}{
+		{"not-exact", histogram.Config{Scale: 1000, Bounds: []float64{1.001, 2.002}}, []float64{1, 1.001, 1.002, 2.002}, []uint64{2, 4}},
+		{"between", histogram.Config{Scale: 1000, Bounds: []float64{1.0009995, 1.0015}}, []float64{1, 1.001, 1.002}, []uint64{1, 2}},
+		{"percent", histogram.Config{Unit: histogram.Percent, Bounds: []float64{0.2899999995, 0.29}}, []float64{289_999, 290_000}, []uint64{1, 2}},
+		{"whole", histogram.Config{Bounds: []float64{1.9999999, 2}}, []float64{1, 2}, []uint64{1, 2}},
+	} {
+		h := histogram.New(newLayout(t, tt.c))
+		for _, v := range tt.values {
+			h.RecordFloat(v, 1)
+		}
+		checkCounts(t, tt.name, h.Merge().Cumulative, tt.want...)
+	}
+}
+
 func TestPercent(t *testing.T) {
 	h := histogram.New(newLayout(t, histogram.Config{Unit: histogram.Percent, Bounds: []float64{1, 0.25, 0.5}}))
 	for _, v := range []uint64{125000, 500000, 990000} {

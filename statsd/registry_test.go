@@ -29,6 +29,8 @@ func TestKindConflicts(t *testing.T) {
 		{"sample-names-cleaned", []string{"stat-x:1|ms", "stat.x.count:1|c"}, []string{"stat-x count=1 sum=1", "stat.x.count_counter 1"}, 1},
 		{"cleaned", []string{"a-b:1|c", "a.b:1|g"}, []string{"a-b 1", "a.b_gauge 1"}, 1},
 		{"suffix-taken", []string{"foo_gauge:1|c", "foo:1|c", "foo:1|g"}, []string{"foo 1", "foo_gauge 1", "foo_gauge_2 1"}, 0},
+		{"suffixes-taken", []string{"foo_gauge:1|c", "foo_gauge_2:1|c", "foo_gauge_3:1|c", "foo_gauge_4:1|c", "foo_gauge_5:1|c", "foo_gauge_6:1|c", "foo:1|c", "foo:1|g"},
+			[]string{"foo 1", "foo_gauge 1", "foo_gauge_2 1", "foo_gauge_3 1", "foo_gauge_4 1", "foo_gauge_5 1", "foo_gauge_6 1", "foo_gauge_7 1"}, 0},
 		{"dots-in-tags", []string{"a.b:1|c|#c:d", "a:2|c|#b:c.d", "a.b.c.d:4|c", "a:8|c|#b:c.d"}, []string{"a.b.c.d 1", "a.b.c.d_counter 4", "a_counter.b.c.d 10"}, 0},
 		{"dots-in-tags-other-kind", []string{"a.b:1|c|#c", "a:2|g|#b:c"}, []string{"a.b.c 1", "a_gauge.b.c 2"}, 1},
 	} {
@@ -85,6 +87,32 @@ func TestKindConflictsOfExtractedNames(t *testing.T) {
 		}
 		if top := rep.TopSeries[0]; extract && top.Count != 2 {
 			t.Errorf("the name with the most series has %v", top)
+		}
+	}
+}
+
+// TestNoNameLeft: a sample is rejected at last if all names that it could have
+// belong to something else.
+func TestNoNameLeft(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("foo:1|c\nfoo_gauge:1|c")
+	for i := 2; i < nameAttempts; i++ {
+		r.send(fmt.Sprintf("foo_gauge_%d:1|c", i))
+	}
+	r.send("foo:1|g\nfoo:1|g")
+	if n := r.rejected()["type_conflict"]; n != 2 {
+		t.Errorf("%d lines rejected, want 2", n)
+	}
+	r.conserved()
+}
+
+// TestUnits: timers are milliseconds, other observations have no unit.
+func TestUnits(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("a:1|ms\nb:1|h\nc:1|d")
+	for name, want := range map[string]store.Unit{"a": store.Milliseconds, "b": store.Unspecified, "c": store.Unspecified} {
+		if got := r.Scope().Histogram(name, store.Bytes).Layout().Unit(); got != want {
+			t.Errorf("%s is in %v, want %v", name, got, want)
 		}
 	}
 }
@@ -384,6 +412,25 @@ func TestReportLists(t *testing.T) {
 	}
 	if n := len(rep.Newest); n != 61 || rep.Newest[0].Tags != "region:eu,user:0" || rep.Newest[60].Name != "hot" {
 		t.Errorf("%d newest, %v", n, rep.Newest)
+	}
+}
+
+// TestListsAreBounded: what the page lists of the past, and the keys of tags that
+// it watches, take only so much memory.
+func TestListsAreBounded(t *testing.T) {
+	r := newRig(t, Config{})
+	for i := range 300 {
+		r.send(fmt.Sprintf("n%03d:1|c|#k%d:v\nn%03d:1|g", i, i, i))
+	}
+	rep := r.Report()
+	if n := len(rep.Clashes); n != 100 || rep.Clashes[0].Name != "n200" || rep.Clashes[99].Name != "n299" {
+		t.Errorf("%d clashes from %+v to %+v, want the last 100", n, rep.Clashes[0], rep.Clashes[n-1])
+	}
+	if n := len(rep.Newest); n != 256 || rep.Newest[0].Name != "n172" || rep.Newest[255].Kind != "gauge" {
+		t.Errorf("%d newest from %+v to %+v, want the last 256", n, rep.Newest[0], rep.Newest[n-1])
+	}
+	if n := len(r.registry.tagKeys); n != 256 {
+		t.Errorf("%d keys of tags are watched, want 256", n)
 	}
 }
 

@@ -58,6 +58,13 @@ func TestSetShowsLastInterval(t *testing.T) {
 	r := newRig(t, Config{})
 	r.send("u:anna:x|s\nu:bert|s\nu:anna:x|s|@0.5")
 	r.want("u 0")
+	v := r.store.View()
+	for c := v.ByName(store.Scalars); c.Next(); {
+		if c.Network() && !c.Used() {
+			t.Errorf("%s counts as unused until the first flush", c.Name())
+		}
+	}
+	v.Close()
 	r.flush()
 	r.want("u 2")
 	r.send("u:carl|s")
