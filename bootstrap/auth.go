@@ -165,7 +165,7 @@ func (a *Admin) checkSecurity(d *decoder, seen map[string]*yaml.Node, path strin
 func Shown(text string) string {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil || hasSecret(&root) {
-		return "<redacted>"
+		return redacted
 	}
 	return text
 }

@@ -58,7 +58,7 @@ func (d *decoder) show(n *yaml.Node, path string) string {
 	case isNull(n):
 		return "null"
 	case sensitive(path), looksSecret(n.Value):
-		return "<redacted>"
+		return redacted
 	case len(n.Value) > 80:
 		return strconv.Quote(n.Value[:80]) + "…"
 	}
@@ -83,7 +83,7 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 		}
 		f := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 		if f < 0 {
-			d.unknownField(key, join(path, printable(key.Value)), fields)
+			d.unknownField(key, path, fields)
 			continue
 		}
 		if isNull(value) {
@@ -95,7 +95,15 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 	return seen
 }
 
+// unknownField notes a key of the mapping at path that is not among its fields.
+// In a secret it is not shown, unless it is a name of one or only cut short.
 func (d *decoder) unknownField(key *yaml.Node, path string, fields []field) {
+	name := printable(key.Value)
+	cutShort := func(f field) bool { return strings.HasPrefix(f.name, key.Value) }
+	if sensitive(path) && !slices.Contains(sensitiveFields, key.Value) && !slices.ContainsFunc(fields, cutShort) {
+		name = redacted
+	}
+	path = join(path, name)
 	if d.allowUnknown {
 		d.unknown = append(d.unknown, d.doc.position(key).String()+": "+path)
 		return

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Limits of one document. They hold for the tree with all aliases written out.
@@ -55,15 +58,8 @@ func parseYAML(name string, data []byte) (*yaml.Node, []*Error) {
 		if noDocument(err) {
 			return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
 		}
-		var syntax *yaml.LoadError
-		if errors.As(err, &syntax) {
-			message := syntax.Message
-			if syntax.ContextMsg != "" {
-				message += " " + syntax.ContextMsg
-			}
-			return fail(syntax.Mark.Line, max(syntax.Mark.Column, 1), "not valid YAML: %s", message)
-		}
-		return fail(0, 0, "not valid YAML: %v", err)
+		line, column, message := config.YAMLMistake(err)
+		return fail(line, column, "%s", message)
 	}
 	if len(doc.Content) != 1 {
 		return fail(1, 1, "want one document")
@@ -111,10 +107,20 @@ type resolver struct {
 	errs   []*Error
 	sizes  map[*yaml.Node]extent // depth 0: being resolved, so it contains itself
 	merges int                   // keys that merge keys may still copy; negative: too many
+	hidden int                   // above 0 inside a field whose values are secrets
 }
 
 func (r *resolver) errorf(n *yaml.Node, format string, args ...any) {
 	r.errs = append(r.errs, &Error{Position: Position{r.name, n.Line, n.Column}, Message: fmt.Sprintf(format, args...)})
+}
+
+// quoteKey returns a key, tag or anchor as error texts print it. In a secret it
+// may be a part of that: the blank after a colon is easily forgotten.
+func quoteKey(name string, secret bool) string {
+	if secret || looksSecret(name) {
+		return redacted
+	}
+	return strconv.Quote(name)
 }
 
 // plainTags are the tags that values have without writing any.
@@ -126,7 +132,7 @@ func (r *resolver) resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		target := n.Alias
 		if size, ok := r.sizes[target]; ok && size.depth == 0 {
-			r.errorf(n, "alias %q contains itself", n.Value)
+			r.errorf(n, "alias %s contains itself", quoteKey(n.Value, r.hidden > 0))
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line, Column: n.Column}
 		}
 		return r.resolve(target)
@@ -135,11 +141,18 @@ func (r *resolver) resolve(n *yaml.Node) *yaml.Node {
 		return n
 	}
 	if !slices.Contains(plainTags, n.Tag) {
-		r.errorf(n, "tag %q is not supported; values have no tags here", n.Tag)
+		r.errorf(n, "tag %s is not supported; values have no tags here", quoteKey(n.Tag, r.hidden > 0))
 	}
 	r.sizes[n] = extent{}
 	for i, child := range n.Content {
+		secret := n.Kind == yaml.MappingNode && i%2 == 1 && sensitive(snakeCase(n.Content[i-1].Value))
+		if secret {
+			r.hidden++
+		}
 		n.Content[i] = r.resolve(child)
+		if secret {
+			r.hidden--
+		}
 	}
 	if n.Kind == yaml.MappingNode {
 		r.checkKeys(n)
@@ -171,7 +184,7 @@ func (r *resolver) checkKeys(n *yaml.Node) {
 			continue
 		}
 		if before, dup := first[key.Value]; dup {
-			r.errorf(key, "duplicate key %q, first used in line %d", key.Value, before.Line)
+			r.errorf(key, "duplicate key %s, first used in line %d", quoteKey(key.Value, r.hidden > 0), before.Line)
 			continue
 		}
 		first[key.Value] = key

@@ -107,6 +107,9 @@ func newErrors(list []*Error, dropped int) error {
 	return &Errors{List: list, Dropped: dropped}
 }
 
+// redacted stands in error texts for what may be a secret or a part of one.
+const redacted = "<redacted>"
+
 // sensitiveFields are names whose values never appear in an error text.
 var sensitiveFields = []string{
 	"private_key", "password", "passwd", "pkcs12", "secret", "secrets", "token", "tokens", "backend_token", "api_key",

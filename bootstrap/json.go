@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sort"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -40,13 +39,11 @@ func parseJSON(name string, data []byte) (*yaml.Node, []*Error) {
 	}
 	if err != nil && len(p.errs) == 0 {
 		offset := p.dec.InputOffset()
+		// The decoder counts from somewhere within; the text as a whole has the place.
+		var whole json.RawMessage
 		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			// The decoder reports the bad byte itself or the one behind it.
-			offset = syntax.Offset
-			if i := offset - 1; i >= 0 && i < int64(len(data)) && strings.Contains(syntax.Error(), "character '"+string(rune(data[i]))+"'") {
-				offset = i
-			}
+		if errors.As(json.Unmarshal(data, &whole), &syntax) {
+			offset = syntax.Offset - 1
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("unexpected end of file")
@@ -66,6 +63,7 @@ type jsonParser struct {
 	dec      *json.Decoder
 	newlines []int64
 	nodes    int
+	hidden   int // above 0 inside a field whose values are secrets
 	errs     []*Error
 }
 
@@ -159,13 +157,20 @@ func (p *jsonParser) members(n *yaml.Node, depth int) error {
 			return err
 		}
 		if line, dup := first[key.Value]; dup {
-			p.fail(start, "duplicate key %q, first used in line %d", key.Value, line)
+			p.fail(start, "duplicate key %s, first used in line %d", quoteKey(key.Value, p.hidden > 0), line)
 		} else {
 			first[key.Value] = key.Line
+		}
+		secret := sensitive(snakeCase(key.Value))
+		if secret {
+			p.hidden++
 		}
 		value, err := p.value(depth + 1)
 		if err != nil {
 			return err
+		}
+		if secret {
+			p.hidden--
 		}
 		n.Content = append(n.Content, key, value)
 	}

@@ -111,8 +111,8 @@ func TestWrongMessages(t *testing.T) {
 	}{
 		"nothing":      {"a.pb", "", nil},
 		"no-wire":      {"a.pb", "\xff\xff", []string{"a.pb: not the message envoy.config.bootstrap.v3.Bootstrap in wire form"}},
-		"no-text":      {"a.pb_text", "node {\n  id: 5\n}", []string{"a.pb_text: ", "(line 2:7)"}},
-		"unknown-text": {"a.pb_text", "nodes {}", []string{"a.pb_text: ", "unknown field: nodes"}},
+		"no-text":      {"a.pb_text", "node {\n  id: 5\n}", []string{"a.pb_text:2:7: invalid value for string type"}},
+		"unknown-text": {"a.pb_text", "nodes {}", []string{"a.pb_text:1:1: unknown field"}},
 		"unknown":      {"a.pb", string(wireOf(t, unknown)), []string{"a.pb: admin.field 5000: unknown field; allowed: access_log, "}},
 		"value":        {"a.pb", string(wireOf(t, bad)), []string{"a.pb: stats_flush_interval: \"4000.001s\" is not a duration in seconds in [1ms, "}},
 	} {

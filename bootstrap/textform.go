@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -11,14 +12,29 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 )
 
-// parseText parses a bootstrap message in text form. Mistakes in values have no
-// position.
+// parseText parses a bootstrap message in text form. Mistakes that are found
+// later, in values, have no position.
 func parseText(name string, data []byte) (*yaml.Node, []*Error) {
 	m := new(bootstrapv3.Bootstrap)
 	if err := prototext.Unmarshal(data, m); err != nil {
-		return nil, []*Error{{Position: Position{File: name}, Message: plain(err)}}
+		return nil, []*Error{textMistake(name, err)}
 	}
 	return tree(name, m)
+}
+
+// textMistake says where a text in text form is wrong, and how, without the words
+// that the package which reads it quotes: they may be a part of a secret.
+func textMistake(name string, err error) *Error {
+	e := &Error{Position: Position{File: name}, Message: "not in text form"}
+	match := regexp.MustCompile(`(?s)\(line (\d+):(\d+)\): (.*)`).FindStringSubmatch(plain(err))
+	if match == nil {
+		return e
+	}
+	e.Position.Line, _ = strconv.Atoi(match[1])
+	e.Position.Column, _ = strconv.Atoi(match[2])
+	message, _, _ := strings.Cut(match[3], ": ")
+	e.Message = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|'.*|\[.*`).ReplaceAllString(message, redacted)
+	return e
 }
 
 // parseTextLeniently is parseText for a file that may have fields that are not

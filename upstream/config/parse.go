@@ -58,23 +58,30 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 	}()
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc); err != nil {
-		var syntax *yaml.LoadError
-		if errors.As(err, &syntax) {
-			message := syntax.Message
-			if strings.HasPrefix(message, "unknown anchor") {
-				message = "unknown anchor" // without its name: "*" may have been meant as a part of a secret
-			}
-			if syntax.ContextMsg != "" {
-				message += " " + syntax.ContextMsg
-			}
-			return nil, &textError{syntax.Mark.Line, max(syntax.Mark.Column, 1), "not valid YAML: " + strings.TrimPrefix(message, "yaml: ")}
-		}
-		return nil, &textError{0, 0, fmt.Sprintf("not valid YAML: %v", err)}
+		line, column, message := YAMLMistake(err)
+		return nil, &textError{line, column, message}
 	}
 	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
 		return doc.Content[0], nil
 	}
 	return nil, &textError{1, 1, "not valid YAML: no document"}
+}
+
+// YAMLMistake says where a text is wrong that the YAML parser gave up on with
+// err, and how. Line and column are 0 if they are not known.
+func YAMLMistake(err error) (line, column int, message string) {
+	var syntax *yaml.LoadError
+	if !errors.As(err, &syntax) {
+		return 0, 0, fmt.Sprintf("not valid YAML: %v", err)
+	}
+	message = syntax.Message
+	if strings.HasPrefix(message, "unknown anchor") {
+		message = "unknown anchor" // without its name: "*" may have been meant as a part of a secret
+	}
+	if syntax.ContextMsg != "" {
+		message += " " + syntax.ContextMsg
+	}
+	return syntax.Mark.Line, max(syntax.Mark.Column, 1), "not valid YAML: " + strings.TrimPrefix(message, "yaml: ")
 }
 
 // parseJSON parses a text that is known to be valid JSON.
