@@ -53,7 +53,7 @@ type Listener struct {
 	Direction Direction
 	Protocol  Protocol
 	// Stop stops accepting and returns when that is done everywhere. It is
-	// called once at most.
+	// called once at most. Nil: there is nothing to stop.
 	Stop func()
 }
 

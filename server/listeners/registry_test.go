@@ -299,6 +299,20 @@ func TestSec_24_StopPanics(t *testing.T) {
 	}
 }
 
+// TestNothingToStop: a listener without anything to stop is stopped all the same.
+func TestNothingToStop(t *testing.T) {
+	panics := guardtest.New(t)
+	stopped := &stat{}
+	r := New(Config{Stats: Stats{Stopped: stopped}, Recovered: panics.Told})
+	if err := r.Add(Listener{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	r.Drain(false)
+	if stopped.Load() != 1 {
+		t.Errorf("%d are stopped", stopped.Load())
+	}
+}
+
 func TestAddressesOfRealListeners(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

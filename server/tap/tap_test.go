@@ -138,6 +138,11 @@ func TestLengthDelimited(t *testing.T) {
 	}
 }
 
+// nested returns a rule that denies the rule that anything matches so many times.
+func nested(times int) string {
+	return strings.Repeat(`{"not_match": `, times) + `{"any_match": true}` + strings.Repeat("}", times)
+}
+
 func TestRefusals(t *testing.T) {
 	tp, source := newTap(Config{})
 	body := func(id, tap string) string { return `{"config_id": "` + id + `", "tap_config": ` + tap + `}` }
@@ -163,6 +168,7 @@ func TestRefusals(t *testing.T) {
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {"max_traces": 1, "timeout": "-1s"}}]}}`):                                                  "",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"streaming_admin": {}, "format": "PROTO_TEXT"}]}}`):                                                          "PROTO_TEXT cannot be streamed",
 		body("statsd", `{`+anyMatch+`, "output_config": {"max_buffered_rx_bytes": 2000000, "sinks": [`+sink+`]}}`):                                                               "not in [0, 1048576]",
+		body("statsd", `{"match": `+nested(33)+`, "output_config": {"sinks": [`+sink+`]}}`):                                                                                      "tap_config.match: nested deeper than 32 levels",
 		body("statsd", `{"match": {"http_request_trailers_match": {}}, "output_config": {"sinks": [`+sink+`]}}`):                                                                 "not available here",
 		body("statsd", `{"match": {"http_request_headers_match": {"headers": [{"name": "a", "range_match": {"start": 1, "end": 2}}]}}, "output_config": {"sinks": [`+sink+`]}}`): "not available here",
 	} {
@@ -203,7 +209,14 @@ func TestMatch(t *testing.T) {
 		`{"http_request_headers_match": {"headers": [{"name": ":method", "string_match": {"suffix": "T"}, "invert_match": true}]}}`:                                                                                      "",
 		`{"http_request_headers_match": {"headers": [{"name": "accept", "present_match": true}]}}`:                                                                                                                       "POST",
 		`{"http_request_headers_match": {"headers": [{"name": "accept", "present_match": true, "invert_match": true}]}}`:                                                                                                 "GET",
-		`{"http_request_headers_match": {"headers": [{"name": "accept", "string_match": {"contains": "js"}}]}}`:                                                                                                          "POST",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "present_match": false}]}}`:                                                                                                                      "GET",
+		`{"http_request_headers_match": {"headers": [{"name": "accept"}]}}`:                                                                                                                                              "POST",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "invert_match": true}]}}`:                                                                                                                        "GET",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "string_match": {"exact": ""}}]}}`:                                                                                                               "",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "string_match": {"exact": ""}, "treat_missing_header_as_empty": true}]}}`:                                                                        "GET",
+		nested(31): "",
+		nested(32): "a:1|c b:1|c ab:1|ms GET POST",
+		`{"http_request_headers_match": {"headers": [{"name": "accept", "string_match": {"contains": "js"}}]}}`: "POST",
 	} {
 		tp, _ := newTap(Config{})
 		s := attach(t, tp, []byte(`{"config_id": "statsd", "tap_config": {"match": `+match+`, "output_config": {"sinks": [{"streaming_admin": {}}]}}}`))
@@ -275,8 +288,8 @@ func TestBuffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := func(lines int, wait time.Duration, wantTraces int, wantTook time.Duration) {
 			t.Helper()
-			tp, _ := newTap(Config{})
-			s := attach(t, tp, request("buffered_admin", "PROTO_BINARY_LENGTH_DELIMITED", ""))
+			tp, _ := newTap(Config{Heartbeat: 700 * time.Millisecond})
+			s := attach(t, tp, request("buffered_admin", "JSON_BODY_AS_STRING", ""))
 			p, began := &page{}, time.Now()
 			done := make(chan error, 1)
 			go func() { done <- s.Serve(p, nil) }()
@@ -284,7 +297,7 @@ func TestBuffered(t *testing.T) {
 				time.Sleep(wait)
 				s.Socket(Read{Data: []byte("a:1|c")})
 				synctest.Wait()
-				if i+1 < wantTraces && p.text() != "" {
+				if i+1 < wantTraces && strings.TrimLeft(p.text(), "\n") != "" {
 					t.Error("something was sent before the end")
 				}
 			}
@@ -293,6 +306,9 @@ func TestBuffered(t *testing.T) {
 			}
 			if n := strings.Count(p.text(), "a:1|c"); n != wantTraces || time.Since(began) != wantTook {
 				t.Errorf("%d traces after %v, want %d after %v", n, time.Since(began), wantTraces, wantTook)
+			}
+			if got, want := len(p.text())-len(strings.TrimLeft(p.text(), "\n")), int(wantTook/(700*time.Millisecond)); got != want {
+				t.Errorf("%d signs of life in %v, want %d", got, wantTook, want)
 			}
 		}
 		run(2, time.Second, 2, 2*time.Second) // as many as were asked for
