@@ -122,6 +122,7 @@ func TestSamplesReachStats(t *testing.T) {
 		{"packed-counter", "a:1:2|c", []string{"a 3"}},
 		{"packed-gauge", "a:1:2|g", []string{"a 2"}},
 		{"unknown-gauge-sign", "g:-3|g", []string{"g -3"}},
+		{"gauge-sign", "g:10|g\ng:+5|g", []string{"g 15"}},
 		{"fractions", "a:0.4|c\na:0.4|c\na:0.4|c", []string{"a 1"}},
 		{"third-rate", "a:1|ms|@0.3\na:1|ms|@0.3\na:1|ms|@0.3", []string{"a count=10 sum=10"}},
 		{"last-gauge-wins", "g:1|g\ng:2|g\ng:3|g", []string{"g 3"}},

@@ -205,7 +205,7 @@ func TestFractionsReachWholeNumbers(t *testing.T) {
 	for milli := 1; milli <= 1000; milli++ {
 		rate := float64(milli) / 1000
 		ce := &cell{stat: st.Root().Counter(fmt.Sprint("c", milli))}
-		for n := 1; n <= 200; n++ {
+		for n := 1; n <= 1000; n++ {
 			ce.count(1 / rate)
 			if exact := n * 1000; exact%milli == 0 {
 				if got := ce.stat.(*store.Counter).Total(); got != uint64(exact/milli) {
@@ -214,10 +214,18 @@ func TestFractionsReachWholeNumbers(t *testing.T) {
 			}
 		}
 	}
-	seven := &cell{stat: st.Root().Counter("seven")}
-	seven.count(0.7 / 0.1)
-	if got := seven.stat.(*store.Counter).Total(); got != 7 {
-		t.Errorf("0.7/0.1 counts %d, want 7", got)
+	for i, tt := range []struct {
+		times int
+		x     float64
+		want  uint64
+	}{{1, 0.7 / 0.1, 7}, {3, 1 / 0.3, 10}, {5, 0.4, 2}} {
+		ce := &cell{stat: st.Root().Counter(fmt.Sprint("x", i))}
+		for range tt.times {
+			ce.count(tt.x)
+		}
+		if got := ce.stat.(*store.Counter).Total(); got != tt.want {
+			t.Errorf("%d times %v counts %d, want %d", tt.times, tt.x, got, tt.want)
+		}
 	}
 	wrap := &cell{stat: st.Root().Counter("wrap")}
 	wrap.carry.Store(1<<64 - 1) // the collected fractions wrap
