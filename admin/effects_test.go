@@ -173,19 +173,30 @@ func (r yieldingRuntime) Modify(values map[string]string) error {
 	return r.Runtime.Modify(values)
 }
 
-// TestSec_23_AuditIsComplete sends mutations at the same time: each has an
-// entry, and for each key the entries tell the history of its value.
+// TestSec_23_AuditIsComplete sends mutations at the same time: each has an entry
+// and a line in the log, in one order, and for each key they tell the history of
+// its value.
 func TestSec_23_AuditIsComplete(t *testing.T) {
-	const workers, each = 8, 250
-	world := newWorld()
+	const workers, each = 8, 1250
+	world, log := newWorld(), new(logBuffer)
 	sources := world.sources()
 	sources.Runtime = yieldingRuntime{sources.Runtime}
-	s := newServer(t, Config{Sources: sources, Limits: Limits{AuditEntries: workers*each + 10}})
+	s := newServer(t, Config{Sources: sources, Logger: log.logger(), Limits: Limits{AuditEntries: workers*each + 10}})
+	last := map[string]string{}
+	for _, l := range world.levels {
+		last[l.Name] = l.Level
+	}
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
 			for i := range each {
-				s.Request("POST", fmt.Sprintf("/runtime_modify?k%d=%d-%d", (w+i)%3, w, i), nil)
+				target := fmt.Sprintf("/runtime_modify?k%d=%d-%d", (w+i)%3, w, i)
+				if i%4 == 0 {
+					target = fmt.Sprintf("/logging?%s=%s", []string{"admin", "main", "stats"}[i%3], logLevels[(w+i)%len(logLevels)])
+				}
+				if r := s.Request("POST", target, nil); r.Status != 200 {
+					t.Errorf("%s: status %d", target, r.Status)
+				}
 			}
 		})
 	}
@@ -194,20 +205,91 @@ func TestSec_23_AuditIsComplete(t *testing.T) {
 	if len(list) != workers*each {
 		t.Fatalf("%d entries, want %d", len(list), workers*each)
 	}
-	last := map[string]string{}
+	var lines []string
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "msg=audit") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != len(list) {
+		t.Fatalf("%d lines in the log, want %d", len(lines), len(list))
+	}
+	changes := 0
 	for i := range list {
 		e := list[len(list)-1-i]
-		if e.Seq != uint64(i+1) {
-			t.Fatalf("entry %d has number %d", i, e.Seq)
+		if e.Seq != uint64(i+1) || !strings.Contains(lines[i], fmt.Sprintf(" seq=%d ", e.Seq)) {
+			t.Fatalf("entry %d has number %d, and the line is %s", i, e.Seq, lines[i])
 		}
-		c := e.Changes[0]
-		if c.Before != last[c.What] {
-			t.Fatalf("entry %d: %s was %q, not %q", e.Seq, c.What, last[c.What], c.Before)
+		for _, c := range e.Changes {
+			changes++
+			if c.Before != last[c.What] {
+				t.Fatalf("entry %d: %s was %q, not %q", e.Seq, c.What, last[c.What], c.Before)
+			}
+			if want := fmt.Sprintf("%[1]s.before=%[2]s %[1]s.after=%[3]s", c.What, quoteEmpty(c.Before), c.After); !strings.Contains(lines[i], want) {
+				t.Fatalf("entry %d: the line lacks %q: %s", e.Seq, want, lines[i])
+			}
+			last[c.What] = c.After
 		}
-		last[c.What] = c.After
 	}
-	if fmt.Sprint(last) != fmt.Sprint(world.runtime) {
-		t.Errorf("the last entries say %v, the values are %v", last, world.runtime)
+	for key, value := range world.runtime {
+		if last[key] != value {
+			t.Errorf("the last entry says that %s is %q, but it is %q", key, last[key], value)
+		}
+	}
+	for _, l := range world.levels {
+		if last[l.Name] != l.Level {
+			t.Errorf("the last entry says that %s has level %q, but it has %q", l.Name, last[l.Name], l.Level)
+		}
+	}
+	if changes < workers*each*3/4 {
+		t.Errorf("only %d changes", changes)
+	}
+}
+
+// quoteEmpty returns text as the log shows it.
+func quoteEmpty(text string) string {
+	if text == "" {
+		return `""`
+	}
+	return text
+}
+
+// TestSec_23_AuditLine shows all that is noted of a mutation: when, what, what it
+// changed, from where, by whom, and how it ended.
+func TestSec_23_AuditLine(t *testing.T) {
+	log := new(logBuffer)
+	world := newWorld()
+	port := impatient(start(t, Config{Sources: world.sources(), Logger: log.logger(), Auth: &Auth{Tokens: testTokens(t)}}))
+	port.Handle(Endpoint{Path: "/wild", Mutates: true, Serve: func(*Response, *Request) error { panic("x") }})
+	credentials := "Authorization: Bearer " + secret(RoleAdmin)
+	for _, first := range []string{"POST /runtime_modify?k=v&other= HTTP/1.1", "POST /healthcheck/fail HTTP/1.1", "POST /logging?main=off HTTP/1.1",
+		"POST /logging?main=nonsense HTTP/1.1", "POST /wild HTTP/1.1", "POST /reopen_logs HTTP/1.1"} {
+		talk(t, port, request(first, "Connection: close", credentials))
+	}
+	const who = " principal=t-admin role=admin"
+	want := []string{
+		"seq=1 method=POST path=/runtime_modify keys=k,other" + who + ` status=200 k.before="" k.after=v other.before="" other.after=""`,
+		`seq=2 method=POST path=/healthcheck/fail keys=""` + who + " status=200 state.before=LIVE state.after=DRAINING",
+		"seq=3 method=POST path=/logging keys=main" + who + " status=200 main.before=debug main.after=off",
+		"seq=4 method=POST path=/logging keys=main" + who + " status=400",
+		`seq=5 method=POST path=/wild keys=""` + who + " status=500 reason=failed",
+		`seq=6 method=POST path=/reopen_logs keys=""` + who + " status=200",
+	}
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		if _, entry, ok := strings.Cut(line, "level=INFO msg=audit "); ok {
+			before, after, _ := strings.Cut(entry, " peer=127.0.0.1:")
+			_, after, _ = strings.Cut(after, " ")
+			got = append(got, before+" "+strings.TrimSuffix(after, "\n"))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for i, e := range port.Audit(100) {
+		if !e.Time.Equal(testTime()) || !strings.HasPrefix(e.Peer, "127.0.0.1:") || e.Principal != (Principal{"t-admin", RoleAdmin}) {
+			t.Errorf("entry %d is %+v", i, e)
+		}
 	}
 }
 

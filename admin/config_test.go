@@ -1,0 +1,29 @@
+package admin
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestDefaultLimits: a limit that is 0 is the default, one below 0 stays.
+func TestDefaultLimits(t *testing.T) {
+	want := Limits{
+		HeaderBytes: 8192, TargetBytes: 8192, BodyBytes: 65536, Headers: 64, QueryParams: 128, QueryValue: 4096,
+		Connections: 1024, ConnectionsPerPeer: 256,
+		ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, StreamStall: 10 * time.Second, ResponseTime: 2 * time.Minute, ShutdownTime: 5 * time.Second,
+		HeavyRunning: 4, HeavyWaiting: 16, HeavyWait: 2 * time.Second, Compressors: 4,
+		RegexBytes: 1024, RegexProgram: 10_000, RegexBudget: 2 * time.Second, RegexParallel: 4,
+		AuditEntries: 1000,
+	}
+	if got := (Limits{}).withDefaults(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	var none Limits
+	for _, f := range reflect.ValueOf(&none).Elem().Fields() {
+		f.SetInt(-1)
+	}
+	if got := none.withDefaults(); got != none {
+		t.Errorf("without limits: %+v", got)
+	}
+}
