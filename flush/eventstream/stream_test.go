@@ -217,6 +217,23 @@ func TestWindow(t *testing.T) {
 	})
 }
 
+// TestDefaultWindow: unless it is said otherwise the window has ten flushes.
+func TestDefaultWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, eventstream.Config{})
+		p := &page{}
+		defer w.listen(p)()
+		for i := range 15 {
+			w.add("a", "upstream_rq_2xx", 1)
+			w.flush()
+			want := fmt.Sprint(min(i, 10))
+			if got := counts(command(t, p.take(), "a")); got != want+" 0 "+want+" 0 0 0" {
+				t.Errorf("flush %d: %s, want %s", i, got, want)
+			}
+		}
+	})
+}
+
 // TestNewSession lets the last client leave and another one come between two
 // flushes.
 func TestNewSession(t *testing.T) {
