@@ -41,15 +41,17 @@ type target struct {
 
 // enter locks ln.
 func (ln *lane) enter() {
+	var tap func(Tapped)
+	if asked := ln.server.cfg.Tap; asked != nil {
+		tap = asked() // before ln is locked, since it may panic
+	}
 	ln.mu.Lock()
+	ln.tap = tap
 	if ln.visits++; ln.visits%busyEvery == 0 {
 		ln.entered = time.Now()
 	}
 	if ln.registry.pending.Load() {
 		ln.registry.dropEnded()
-	}
-	if asked := ln.server.cfg.Tap; asked != nil {
-		ln.tap = asked()
 	}
 }
 

@@ -39,7 +39,9 @@ func newLive(t *testing.T, cfg Config) *live {
 	t.Helper()
 	l := &live{t: t, store: store.New(store.Options{}), log: new(logBuffer)}
 	cfg.Store = l.store
-	cfg.Log = l.log.logger()
+	if cfg.Log == nil {
+		cfg.Log = l.log.logger()
+	}
 	var err error
 	if l.Server, err = New(cfg); err != nil {
 		t.Fatal(err)
@@ -521,34 +523,5 @@ func TestBadSettings(t *testing.T) {
 		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "statsd: ") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// TestPanicIsContained lets the clock panic when a line is rejected.
-func TestPanicIsContained(t *testing.T) {
-	var bad sync.Map
-	cfg := Config{
-		Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Readers: 1}, {Address: "tcp://127.0.0.1:0"}},
-		Now: func() time.Time {
-			if _, ok := bad.Load("now"); ok {
-				panic("clock broke")
-			}
-			return time.Now()
-		},
-	}
-	l := newLive(t, cfg).run()
-	for i := range 2 {
-		c := l.dial(i)
-		write(t, c, "a:1|c\n")
-		until(t, "a line", func() bool { return l.listeners[i].figures.applied.Load() == 1 })
-		bad.Store("now", true)
-		write(t, c, "bad\n")
-		until(t, "the panic", func() bool { return l.figures.panics.Total() == uint64(i+1) })
-		bad.Delete("now")
-		write(t, c, "a:1|c\n")
-		until(t, "another line", func() bool { return l.listeners[i].figures.applied.Load() == 2 })
-	}
-	if log := l.log.String(); !strings.Contains(log, "where=lane panic=string stack=") || strings.Contains(log, "clock broke") {
-		t.Errorf("the log lacks the stack, or has the value: %s", log)
 	}
 }

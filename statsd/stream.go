@@ -107,7 +107,9 @@ func (s *Server) acceptStreams(l *listener) {
 		c, err := l.accept.Accept()
 		switch {
 		case err == nil:
-			s.admit(l, c)
+			if !s.guard.Run("accepted connection", func() { s.admit(l, c) }) {
+				_ = c.Close()
+			}
 		case errors.Is(err, net.ErrClosed):
 			return
 		case l.stopping() && errors.Is(err, os.ErrDeadlineExceeded):
@@ -175,10 +177,12 @@ func (st *stream) start() {
 		why := "panic"
 		s.guard.Run("connection", func() { why = st.serve() })
 		s.guard.Run("end of a connection", func() {
+			defer func() {
+				l.conns.remove(st)
+				l.figures.active.Dec()
+				l.figures.end("closed", why)
+			}()
 			_ = c.Close()
-			l.conns.remove(st)
-			l.figures.active.Dec()
-			l.figures.end("closed", why)
 		})
 	}()
 }

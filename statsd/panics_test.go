@@ -1,0 +1,234 @@
+package statsd
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+)
+
+// fuse panics once each time it is lit.
+type fuse struct{ lit atomic.Bool }
+
+func (f *fuse) burn() {
+	if f.lit.CompareAndSwap(true, false) {
+		panic(guardtest.Canary)
+	}
+}
+
+// wildListener panics, and so do its connections, when its fuses are lit.
+type wildListener struct {
+	net.Listener
+	accept, remote, read, close, deadline fuse
+}
+
+func (l *wildListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	l.accept.burn()
+	if err != nil {
+		return nil, err
+	}
+	return wildConn{c, l}, nil
+}
+
+func (l *wildListener) SetDeadline(t time.Time) error {
+	l.deadline.burn()
+	return l.Listener.(*net.TCPListener).SetDeadline(t)
+}
+
+type wildConn struct {
+	net.Conn
+	l *wildListener
+}
+
+func (c wildConn) RemoteAddr() net.Addr { c.l.remote.burn(); return c.Conn.RemoteAddr() }
+func (c wildConn) Read(p []byte) (int, error) {
+	c.l.read.burn()
+	return c.Conn.Read(p)
+}
+
+func (c wildConn) Close() error {
+	err := c.Conn.Close()
+	c.l.close.burn()
+	return err
+}
+
+// wildLog is a log that panics when its fuse is lit, unless it is told of that.
+type wildLog struct {
+	slog.Handler
+	fuse
+}
+
+func (w *wildLog) Handle(ctx context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "rejected") {
+		w.burn()
+		return nil
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+// wildServer is a server with a datagram and a stream listener in which all that
+// others give it may panic.
+type wildServer struct {
+	*live
+	t               *testing.T
+	panics          *guardtest.Panics
+	now, tap, taken fuse
+	log             wildLog
+	stream          *wildListener
+	lines, caught   uint64
+}
+
+func newWildServer(t *testing.T) *wildServer {
+	w := &wildServer{t: t, panics: guardtest.New(t)}
+	w.log.Handler = w.panics.Logger().Handler()
+	w.live = newLive(t, Config{
+		Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Readers: 1}, {Address: "tcp://127.0.0.1:0", Connections: 2}},
+		Log:       slog.New(&w.log),
+		Now:       func() time.Time { w.now.burn(); return time.Now() },
+		Tap: func() func(Tapped) {
+			w.tap.burn()
+			return func(Tapped) { w.taken.burn() }
+		},
+	})
+	l := w.listeners[1]
+	w.stream = &wildListener{Listener: l.accept}
+	l.accept, l.plain = w.stream, w.stream
+	l.conns.patience = time.Millisecond
+	w.run()
+	return w
+}
+
+// works fails unless listener i takes in lines, and lets go of connections.
+func (w *wildServer) works(i int) {
+	w.t.Helper()
+	c := w.dial(i)
+	write(w.t, c, "a:1|c\n")
+	w.lines++
+	until(w.t, "a line", func() bool { return w.counter("a") == w.lines })
+	_ = c.Close()
+	until(w.t, "the end of all connections", func() bool { return w.listeners[1].figures.active.Value() == 0 && w.places() == 0 })
+	w.caught++
+	if got := w.figures.panics.Total(); got != w.caught {
+		w.t.Errorf("server.recovered_panics is %d, want %d", got, w.caught)
+	}
+}
+
+func (w *wildServer) places() int {
+	c := &w.listeners[1].conns
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.conns) + len(c.waiting)
+}
+
+// closed fails unless the other end closes c.
+func (w *wildServer) closed(c net.Conn) {
+	w.t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		w.t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, c); n != 0 || isTimeout(err) {
+		w.t.Errorf("a connection does not end: %d bytes, %v", n, err)
+	}
+}
+
+func isTimeout(err error) bool {
+	e, ok := err.(net.Error)
+	return ok && e.Timeout()
+}
+
+// TestSec_24_Panics: whatever panics, lines are taken in afterwards as before.
+func TestSec_24_Panics(t *testing.T) {
+	w := newWildServer(t)
+	for i := range 2 {
+		c := w.dial(i)
+		w.now.lit.Store(true) // when a line is rejected
+		write(t, c, "bad "+guardtest.Canary+"\n")
+		w.panics.Caught("lane")
+		_ = c.Close()
+		w.works(i)
+
+		c = w.dial(i)
+		w.taken.lit.Store(true)
+		write(t, c, "b:1|c|#"+guardtest.Canary+"\n")
+		w.panics.Caught("lane")
+		_ = c.Close()
+		w.works(i)
+
+		c = w.dial(i)
+		w.log.lit.Store(true)
+		until(t, "a rejected line is worth a line of the log", func() bool {
+			write(t, c, "bad\n")
+			return !w.log.lit.Load()
+		})
+		w.panics.Caught("log")
+		_ = c.Close()
+		w.works(i)
+	}
+
+	c := w.dial(0)
+	w.tap.lit.Store(true)
+	write(t, c, "b:1|c")
+	w.panics.Caught("reader")
+	w.works(0)
+
+	c = w.dial(1)
+	w.tap.lit.Store(true)
+	write(t, c, "b:1|c\n")
+	w.panics.Caught("connection")
+	w.closed(c)
+	w.works(1)
+
+	w.stream.read.lit.Store(true)
+	w.closed(w.dial(1))
+	w.panics.Caught("connection")
+	w.works(1)
+
+	w.stream.close.lit.Store(true)
+	_ = w.dial(1).Close()
+	w.panics.Caught("end of a connection")
+	w.works(1)
+
+	w.stream.remote.lit.Store(true)
+	w.closed(w.dial(1))
+	w.panics.Caught("accepted connection")
+	w.works(1)
+
+	w.stream.accept.lit.Store(true)
+	_ = w.dial(1).Close()
+	w.panics.Caught("accepter")
+	w.works(1)
+
+	full := []net.Conn{w.dial(1), w.dial(1)}
+	until(t, "no place is left", func() bool { return w.places() == len(full) })
+	w.stream.close.lit.Store(true)
+	w.closed(w.dial(1))
+	w.panics.Caught("admission")
+	for _, c := range full {
+		_ = c.Close()
+	}
+	w.works(1)
+}
+
+// TestSec_24_EndOfAListenerPanics: the others end in good order, and Run returns.
+func TestSec_24_EndOfAListenerPanics(t *testing.T) {
+	w := newWildServer(t)
+	c := w.dial(0)
+	w.stream.deadline.lit.Store(true)
+	write(t, c, "a:1|c\n")
+	w.stop()
+	w.panics.Caught("end of a listener")
+	if got := w.counter("a"); got != 1 {
+		t.Errorf("%d lines are taken in", got)
+	}
+	if c, err := net.Dial("tcp", w.stream.Addr().String()); err == nil {
+		_ = c.Close()
+		t.Error("the port is still open")
+	}
+}
