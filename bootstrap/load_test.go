@@ -200,6 +200,8 @@ func TestSingleErrors(t *testing.T) {
 		{"metadata", "a.yaml", "node: {metadata: 5}\n", `node.metadata: "5" is not a mapping`},
 		{"null-list", "a.yaml", "stats_sinks: [null]\n", "stats_sinks[0]: null is not a mapping"},
 		{"long-value", "a.yaml", "admin: {mode: " + strings.Repeat("m", 200) + "}\n", strings.Repeat("m", 80) + `"… is not one of`},
+		{"regex-large", "a.yaml", "admin: {allow_paths: [{safe_regex: {regex: '" + strings.Repeat("m{1000}", 11) + "'}}]}\n", "a.yaml:1:44: admin.allow_paths[0].safe_regex.regex: \"" + strings.Repeat("m{1000}", 11) + "\" compiles to more than 10000 instructions"},
+		{"regex-large-tag", "a.yaml", "stats_config: {stats_tags: [{tag_name: a, regex: '(" + strings.Repeat("m{1000}", 11) + ")'}]}\n", "a.yaml:1:50: stats_config.stats_tags[0].regex: "},
 		{"regex-long", "a.yaml", "admin: {allow_paths: [{safe_regex: {regex: " + strings.Repeat("m", 1025) + "}}]}\n", "regular expression of 1025 bytes is longer than 1024"},
 		{"regex-case", "a.yaml", "admin: {allow_paths: [{safe_regex: {regex: a}, ignore_case: true}]}\n", "has no effect on a regular expression; write (?i) in it"},
 		{"eviction-admin", "a.yaml", "stats_flush_on_admin: true\nstats_eviction_interval: 5s\n", "cannot be used with stats_flush_on_admin"},

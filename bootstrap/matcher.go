@@ -1,13 +1,13 @@
 package bootstrap
 
 import (
-	"regexp"
+	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
-)
 
-// maxRegexBytes bounds every regular expression of a configuration.
-const maxRegexBytes = 1024
+	"github.com/statsd-admin/statsd-admin/internal/match"
+)
 
 // MatchKind says how a [StringMatcher] compares.
 type MatchKind string
@@ -63,7 +63,8 @@ func nonEmpty(to *string) setter {
 	}
 }
 
-// regex decodes a regular expression and compiles it once as a check.
+// regex decodes a regular expression and compiles it once as a check, within the
+// limits that hold where it is used.
 func regex(to *string) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		before := len(d.errs)
@@ -71,12 +72,16 @@ func regex(to *string) setter {
 		if len(d.errs) > before {
 			return
 		}
-		if len(*to) > maxRegexBytes {
-			d.errorf(n, path, "regular expression of %d bytes is longer than %d", len(*to), maxRegexBytes)
+		if len(*to) > match.MaxPatternBytes {
+			d.errorf(n, path, "regular expression of %d bytes is longer than %d", len(*to), match.MaxPatternBytes)
 			return
 		}
-		if _, err := regexp.Compile(*to); err != nil {
-			d.errorf(n, path, "%s is not a regular expression: %v", d.show(n, path), err)
+		if _, err := match.Compile(*to); err != nil {
+			reason := strings.TrimPrefix(err.Error(), "match: regex "+strconv.Quote(*to))
+			if strings.HasPrefix(reason, ": ") {
+				reason = " is not a regular expression" + reason
+			}
+			d.errorf(n, path, "%s%s", d.show(n, path), reason)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -136,6 +137,14 @@ func (r *report) add(e *Error) {
 		return
 	}
 	r.errs = append(r.errs, r.finish(e))
+}
+
+// said tells whether a mistake in the field at path was noted.
+func (r *report) said(path string) bool {
+	if r.author != nil {
+		path = r.author(path)
+	}
+	return slices.ContainsFunc(r.errs, func(e *Error) bool { return e.Field == path })
 }
 
 // warnf notes something that works but deserves a line in the log.

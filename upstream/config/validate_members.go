@@ -14,6 +14,8 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+
+	"github.com/statsd-admin/statsd-admin/internal/match"
 )
 
 // members checks the endpoints that the cluster brings itself.
@@ -240,15 +242,26 @@ func (k *clusterCheck) payload(p *corev3.HealthCheck_Payload, path string) {
 	}
 }
 
-// matcher checks that a regular expression is one.
+// matcher checks that a regular expression is one, within the limits that hold
+// where it is used.
 func (k *clusterCheck) matcher(m *matcherv3.StringMatcher, path string) {
 	re := m.GetSafeRegex().GetRegex()
 	if re == "" {
 		return
 	}
+	at := path + ".safe_regex.regex"
 	if _, err := regexp.Compile(re); err != nil {
-		k.errorf(BadValue, path+".safe_regex.regex", "%s is not a regular expression", quote(re, false))
+		k.errorf(BadValue, at, "%s is not a regular expression", quote(re, false))
+		return
 	}
+	if _, err := match.Compile(re); err == nil || k.said(at) { // the older form has a limit of its own
+		return
+	}
+	if len(re) > match.MaxPatternBytes {
+		k.errorf(BadValue, at, "%s is longer than %d bytes", quote(re, false), match.MaxPatternBytes)
+		return
+	}
+	k.errorf(BadValue, at, "%s compiles to more than %d instructions", quote(re, false), match.MaxProgramLength)
 }
 
 func (k *clusterCheck) sans(path string, v *tlsv3.CertificateValidationContext) {

@@ -202,6 +202,8 @@ func TestReferencedMessageRules(t *testing.T) {
 		{"matcher-kind", v3, check("http_health_check: {path: /, service_name_matcher: {}}"), one("health_checks[0].http_health_check.service_name_matcher: needs one of exact, prefix, suffix, safe_regex, contains, custom")},
 		{"matcher-prefix", v2, check("http_health_check: {path: /, service_name_matcher: {prefix: ''}}"), one("health_checks[0].http_health_check.service_name_matcher.prefix: must not be empty")},
 		{"matcher-regex-long", v2, check("http_health_check: {path: /, service_name_matcher: {regex: " + strings.Repeat("r", 1025) + "}}"), one(`health_checks[0].http_health_check.service_name_matcher.regex: "` + strings.Repeat("r", 80) + `"… is longer than 1024 bytes`)},
+		{"matcher-safe-regex-long", v3, check("http_health_check: {path: /, service_name_matcher: {safe_regex: {regex: " + strings.Repeat("r", 1025) + "}}}"), one(`health_checks[0].http_health_check.service_name_matcher.safe_regex.regex: "` + strings.Repeat("r", 80) + `"… is longer than 1024 bytes`)},
+		{"matcher-regex-large", v2, check("http_health_check: {path: /, service_name_matcher: {regex: '" + strings.Repeat("r{1000}", 11) + "'}}"), one(`health_checks[0].http_health_check.service_name_matcher.regex: "` + strings.Repeat("r{1000}", 11) + `" compiles to more than 10000 instructions`)},
 		{"matcher-regex-bad", v2, check("http_health_check: {path: /, service_name_matcher: {regex: '('}}"), one(`health_checks[0].http_health_check.service_name_matcher.regex: "(" is not a regular expression`)},
 		{"matcher-safe-regex-bad", v3, check("http_health_check: {path: /, service_name_matcher: {safe_regex: {regex: '('}}}"), one(`health_checks[0].http_health_check.service_name_matcher.safe_regex.regex: "(" is not a regular expression`)},
 	})
