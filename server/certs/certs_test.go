@@ -183,6 +183,8 @@ type pki struct {
 	ca     *issued
 	files  Files
 	client *issued
+
+	resumed bool // the last connection took up an earlier one
 }
 
 func newPKI(t *testing.T) *pki {
@@ -206,9 +208,22 @@ func (p *pki) rotate(t *testing.T, serial int64) {
 // shake makes a TLS connection and returns the serial number that the server
 // shows.
 func (p *pki) shake(server *tls.Config, client *tls.Config) (int64, error) {
-	a, b := net.Pipe()
-	defer a.Close()
+	// Not a pipe: both ends may write at the same time.
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	b, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		return 0, err
+	}
 	defer b.Close()
+	a, err := ln.Accept()
+	if err != nil {
+		return 0, err
+	}
+	defer a.Close()
 	var wg sync.WaitGroup
 	var serverErr error
 	wg.Go(func() {
@@ -221,10 +236,11 @@ func (p *pki) shake(server *tls.Config, client *tls.Config) (int64, error) {
 	client.RootCAs, client.ServerName = x509.NewCertPool(), "edge"
 	client.RootCAs.AddCert(p.ca.cert)
 	c := tls.Client(b, client)
-	_, err := c.Read(make([]byte, 1))
+	_, err = c.Read(make([]byte, 1))
 	serial := int64(0)
 	if err == nil {
-		serial = c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+		state := c.ConnectionState()
+		serial, p.resumed = state.PeerCertificates[0].SerialNumber.Int64(), state.DidResume
 	}
 	b.Close()
 	wg.Wait()
@@ -289,6 +305,35 @@ func TestServer(t *testing.T) {
 	s.Close()
 	if len(r.List()) != 0 {
 		t.Error("still registered")
+	}
+}
+
+// TestSec_21_ResumedClientsAreCheckedAgain: a client that takes up an earlier
+// connection is let in as long as its authority is trusted, and no longer.
+func TestSec_21_ResumedClientsAreCheckedAgain(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, optional := range []bool{false, true} {
+			p := newPKI(t)
+			p.files.OptionalClient = optional
+			s, err := New(nil).LoadServer(p.files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, client := s.Config(), p.withCertificate(t, p.client)
+			client.ClientSessionCache, client.MaxVersion = tls.NewLRUClientSessionCache(4), version
+			for i := range 3 {
+				if _, err := p.shake(config, client); err != nil || p.resumed != (i > 0) {
+					t.Errorf("version %x, connection %d: %v, resumed %t", version, i, err, p.resumed)
+				}
+			}
+			write(t, p.files.ClientCA, issue(t, template(7, time.Now().AddDate(1, 0, 0)), nil).pem)
+			if err := s.Reload(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.shake(config, client); err == nil {
+				t.Errorf("version %x, optional %t: a client whose authority is not trusted any more was accepted, resumed %t", version, optional, p.resumed)
+			}
+		}
 	}
 }
 
