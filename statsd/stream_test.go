@@ -97,9 +97,9 @@ func TestManyConnections(t *testing.T) {
 }
 
 func TestStreamIdle(t *testing.T) {
-	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0", IdleTimeout: 20 * time.Millisecond}}}).run()
-	c := l.dial(0)
-	write(t, c, "a:1|c\na:1|c")
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0", IdleTimeout: 20 * time.Millisecond}}})
+	write(t, l.dial(0), "a:1|c\na:1|c") // is there when the time begins
+	l.run()
 	until(t, "the end", func() bool { return l.report(0).Ended["closed idle"] == 1 })
 	if r := l.report(0); r.Applied != 1 || r.Rejected["truncated"] != 1 {
 		t.Errorf("%+v", r)
