@@ -430,19 +430,38 @@ func TestAcceptSurvivesLackOfFiles(t *testing.T) {
 }
 
 func TestSec_19_ExposureIsShown(t *testing.T) {
+	ca := newAuthority(t)
 	for _, tt := range []struct {
-		addr string
-		mode Mode
+		cfg  Config
 		want uint64
-	}{{"0.0.0.0:0", ModeFull, 1}, {"[::]:0", ModeFull, 1}, {"0.0.0.0:0", ModeReadOnly, 0}, {"127.0.0.1:0", ModeFull, 0}, {"127.0.0.9:0", ModeFull, 0}} {
+	}{
+		{Config{Address: "0.0.0.0:0"}, 1},
+		{Config{Address: "[::]:0"}, 1},
+		{Config{Address: "0.0.0.0:0", Mode: ModeReadOnly}, 0},
+		{Config{Address: "0.0.0.0:0", Mode: ModeMetricsOnly}, 0},
+		{Config{Address: "127.0.0.1:0"}, 0},
+		{Config{Address: "127.0.0.9:0"}, 0},
+		{Config{Address: "[::1]:0"}, 0},
+		{Config{Address: "unix:" + filepath.Join(t.TempDir(), "s")}, 0},
+		{Config{Address: "0.0.0.0:0", Auth: &Auth{}}, 0},
+		{Config{Address: "0.0.0.0:0", TLS: ca.settings(tls.NoClientCert)}, 1},
+		{Config{Address: "0.0.0.0:0", TLS: ca.settings(tls.VerifyClientCertIfGiven)}, 1},
+		{Config{Address: "0.0.0.0:0", TLS: ca.settings(tls.RequireAnyClientCert)}, 1},
+		{Config{Address: "0.0.0.0:0", TLS: ca.settings(tls.RequireAndVerifyClientCert)}, 0},
+	} {
 		log := new(logBuffer)
-		s := start(t, Config{Address: tt.addr, Mode: tt.mode, Logger: log.logger()})
-		get(t, s, "/ready")
+		cfg := tt.cfg
+		cfg.Logger = log.logger()
+		s := start(t, cfg)
+		c := dial(t, s)
+		_, _ = io.WriteString(c, probe) // what is answered does not matter: it is served by now
+		_, _ = io.ReadAll(c)
+		name := fmt.Sprintf("%s in mode %d, TLS %t, auth %t", cfg.Address, cfg.Mode, cfg.TLS != nil, cfg.Auth != nil)
 		if got := s.figures.exposed.Value(); got != tt.want {
-			t.Errorf("%s in mode %d: server.admin_exposed is %d, want %d", tt.addr, tt.mode, got, tt.want)
+			t.Errorf("%s: server.admin_exposed is %d, want %d", name, got, tt.want)
 		}
 		if got := strings.Contains(log.String(), "can be reached from other machines"); got != (tt.want == 1) {
-			t.Errorf("%s in mode %d: warned %t", tt.addr, tt.mode, got)
+			t.Errorf("%s: warned %t", name, got)
 		}
 		if !strings.Contains(log.String(), "admin address: "+s.Addr().String()) {
 			t.Errorf("the log lacks the address:\n%s", log)

@@ -10,7 +10,8 @@ import (
 )
 
 // secured returns the TLS settings of the server from those of its user, nil if
-// it has none. Only HTTP/1.1 is offered.
+// it has none. Only HTTP/1.1 is offered, and at least TLS 1.2, also by settings
+// that depend on the client.
 func secured(cfg *tls.Config) *tls.Config {
 	if cfg == nil {
 		return nil
@@ -18,6 +19,15 @@ func secured(cfg *tls.Config) *tls.Config {
 	cfg = cfg.Clone()
 	cfg.NextProtos = []string{"http/1.1"}
 	cfg.MinVersion = max(cfg.MinVersion, tls.VersionTLS12)
+	if choose := cfg.GetConfigForClient; choose != nil {
+		cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			one, err := choose(hello)
+			if err != nil {
+				return nil, err
+			}
+			return secured(one), nil
+		}
+	}
 	return cfg
 }
 

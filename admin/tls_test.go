@@ -161,6 +161,43 @@ func TestSec_21_Versions(t *testing.T) {
 	}
 }
 
+// TestSec_21_SettingsOfUsersAreBounded: neither settings that allow more nor those
+// that depend on the client make the server speak old versions or another protocol.
+func TestSec_21_SettingsOfUsersAreBounded(t *testing.T) {
+	ca := newAuthority(t)
+	lax := ca.settings(tls.NoClientCert)
+	lax.MinVersion, lax.NextProtos = tls.VersionTLS10, []string{"h2"}
+	for name, settings := range map[string]*tls.Config{
+		"plain":      lax,
+		"per-client": {GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return lax, nil }},
+		"none-for-this-client": {Certificates: lax.Certificates, MinVersion: tls.VersionTLS10,
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, Config{TLS: settings})
+			client := &tls.Config{RootCAs: ca.pool(), Time: testTime, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+			if c, err := tls.Dial("tcp", s.Addr().String(), client); err == nil {
+				c.Close()
+				t.Error("TLS 1.1 is spoken")
+			}
+			client.MaxVersion, client.NextProtos = tls.VersionTLS12, []string{"h2", "http/1.1"}
+			c, err := tls.Dial("tcp", s.Addr().String(), client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if got := c.ConnectionState().NegotiatedProtocol; got != "http/1.1" {
+				t.Errorf("protocol %q", got)
+			}
+		})
+	}
+	s := start(t, Config{TLS: &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return lax, errors.New("no") }}})
+	if c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.pool(), Time: testTime}); err == nil {
+		c.Close()
+		t.Error("a client that is refused by the settings is served")
+	}
+}
+
 // TestSec_21_PlainHTTPGetsALine speaks HTTP to a port with TLS.
 func TestSec_21_PlainHTTPGetsALine(t *testing.T) {
 	ca := newAuthority(t)
