@@ -30,6 +30,29 @@ func TestEventsAreKept(t *testing.T) {
 	r.conserved()
 }
 
+// TestNoticesAreCounted by what they say.
+func TestNoticesAreCounted(t *testing.T) {
+	r := newRig(t, Config{})
+	for i, alert := range []string{"info", "error", "warning", "success"} {
+		for range i + 1 {
+			r.send("_e{1,1}:a|b|t:" + alert + "\n_sc|a|" + fmt.Sprint(i))
+		}
+		if got := r.store.Root().Counter("ingest.events.alert_type." + alert).Total(); got != uint64(i+1) {
+			t.Errorf("%d events of type %s, want %d", got, alert, i+1)
+		}
+	}
+	r.send("_e{1,1}:a|b\n_e{1,1}:a|b|t:other")
+	if got := r.store.Root().Counter("ingest.events.alert_type.info").Total(); got != 3 {
+		t.Errorf("%d events of type info, want 3: those that say nothing, or nonsense, are", got)
+	}
+	for i, status := range []string{"ok", "warning", "critical", "unknown"} {
+		if got := r.store.Root().Counter("ingest.service_checks.status." + status).Total(); got != uint64(i+1) {
+			t.Errorf("%d checks with status %s, want %d", got, status, i+1)
+		}
+	}
+	r.conserved()
+}
+
 func TestChecksKeepTheLastState(t *testing.T) {
 	r := newRig(t, Config{Checks: 2})
 	show := func() string {
