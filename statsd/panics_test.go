@@ -213,6 +213,7 @@ func TestSec_24_Panics(t *testing.T) {
 	for _, c := range full {
 		_ = c.Close()
 	}
+	until(t, "all places are free", func() bool { return w.places() == 0 })
 	w.works(1)
 }
 
