@@ -22,7 +22,7 @@ import (
 // answered, and each new certificate is shown.
 func TestRotationUnderLoad(t *testing.T) {
 	const (
-		rate      = 1000 // a second
+		rate      = 1000     // a second
 		requests  = 3 * rate // at least
 		rotations = 10
 		workers   = 32
