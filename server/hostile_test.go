@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -47,38 +48,51 @@ func TestSec_07_LogsCannotBeForged(t *testing.T) {
 		}}},
 	}
 	r := start(t, cfg)
-	rng := rand.New(rand.NewPCG(3, 4))
-	noise := func() string {
-		b := make([]byte, rng.IntN(40))
-		for i := range b {
-			if b[i] = byte(rng.Uint32()); b[i] == '\r' || b[i] == '\n' || b[i] == ' ' {
-				b[i] = 0x1b
-			}
-		}
-		return string(b) + "\x1b[2J\u202e"
+	r.Admin().Handle(admin.Endpoint{Path: "/wild", Serve: func(_ *admin.Response, r *admin.Request) error { panic(r.Header("authorization")) }})
+	requests, workers := 10_000, 4
+	if testing.Short() {
+		requests = 2_000
 	}
-	const requests = 2000
 	addr := r.Admin().Addr().String()
-	for i := range requests {
-		raw := fmt.Sprintf("GET /stats/%s?%s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\nAuthorization: Bearer canary\r\nCookie: canary\r\nConnection: close\r\n\r\n", noise(), noise(), noise())
-		switch i % 5 {
-		case 1:
-			raw = fmt.Sprintf("POST /runtime_modify?key%s=canary HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: canary\r\nConnection: close\r\n\r\n", noise())
-		case 2:
-			raw = fmt.Sprintf("%s / HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic canary\r\n\r\n", noise(), noise())
-		case 3:
-			raw = "POST /logging?level=canary HTTP/1.1\r\nHost: localhost\r\nOrigin: http://" + noise() + "\r\nConnection: close\r\n\r\n"
-		}
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, raw); err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, c) // some are reset
-		c.Close()
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(3, uint64(w)))
+			noise := func() string {
+				b := make([]byte, rng.IntN(40))
+				for i := range b {
+					if b[i] = byte(rng.Uint32()); b[i] == '\r' || b[i] == '\n' || b[i] == ' ' {
+						b[i] = 0x1b
+					}
+				}
+				return string(b) + "\x1b[2J\u202e"
+			}
+			for i := range requests / workers {
+				raw := fmt.Sprintf("GET /stats/%s?%s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\nAuthorization: Bearer canary\r\nCookie: canary\r\nConnection: close\r\n\r\n", noise(), noise(), noise())
+				switch i % 6 {
+				case 1:
+					raw = fmt.Sprintf("POST /runtime_modify?key%s=canary HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: canary\r\nConnection: close\r\n\r\n", noise())
+				case 2:
+					raw = fmt.Sprintf("%s / HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic canary\r\n\r\n", noise(), noise())
+				case 3:
+					raw = "POST /logging?level=canary HTTP/1.1\r\nHost: localhost\r\nOrigin: http://" + noise() + "\r\nConnection: close\r\n\r\n"
+				case 4:
+					raw = "GET /wild?" + noise() + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer canary\r\nConnection: close\r\n\r\n"
+				}
+				c, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := io.WriteString(c, raw); err != nil {
+					t.Error(err)
+				}
+				_, _ = io.Copy(io.Discard, c) // some are reset
+				c.Close()
+			}
+		})
 	}
+	all.Wait()
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +110,66 @@ func TestSec_07_LogsCannotBeForged(t *testing.T) {
 		// The start of the test has asked for /ready.
 		if lines := bytes.Count(text, []byte("\n")) - bytes.Count(text, []byte("/ready")); path != paths[0] && lines != requests {
 			t.Errorf("%s has %d lines for %d requests", path, lines, requests)
+		}
+	}
+}
+
+// TestSec_07_FailedHandshakes: what is sent to a port with TLS that is no TLS, or no
+// handshake that succeeds, is in no log.
+func TestSec_07_FailedHandshakes(t *testing.T) {
+	dir := t.TempDir()
+	pair(t, dir, 1, time.Now().Add(time.Hour))
+	cfg := fromYAML(t, dir, `
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  access_log_path: $DIR/access.log
+  tls: {certificate_chain: $DIR/cert.pem, private_key: $DIR/key.pem, client_ca: $DIR/cert.pem}
+`)
+	log := filepath.Join(dir, "app.log")
+	loggers, err := logctl.New(logctl.Config{Level: logctl.Trace, Path: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Loggers, cfg.LogFile = loggers, loggers
+	r := start(t, cfg)
+	addr := r.Admin().Addr().String()
+	for _, raw := range []string{
+		"GET /help?token=canary HTTP/1.1\r\nHost: canary\r\nAuthorization: Bearer canary\r\n\r\n", "POST /canary", "canary canary\n",
+		"\x16\x03\x01\x00\x06canary", "\x16\x03\x01\xff\xffcanary",
+	} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, raw); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.(*net.TCPConn).CloseWrite() // the answer tells
+		_, _ = io.Copy(io.Discard, c)
+		c.Close()
+	}
+	for _, client := range []*tls.Config{{MaxVersion: tls.VersionTLS11}, {}} { // one of an old version, one without a certificate
+		client.InsecureSkipVerify, client.ServerName = true, "canary.test"
+		if c, err := tls.Dial("tcp", addr, client); err == nil {
+			_, _ = io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}
+	const failures = 7
+	eventually(t, "all handshakes have failed", func() bool {
+		text, err := os.ReadFile(log)
+		return err == nil && bytes.Count(text, []byte("TLS handshake failed")) == failures
+	})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for path, answered := range map[string]int{log: 0, filepath.Join(dir, "access.log"): 2} {
+		text, err := os.ReadFile(path)
+		if err != nil || bytes.Contains(text, []byte("canary")) {
+			t.Errorf("%s: %v, %s", path, err, text)
+		}
+		if got := bytes.Count(text, []byte(`"- - HTTP/1.1" 400 `)); got != answered {
+			t.Errorf("%s has %d lines of those who speak no TLS, want %d:\n%s", path, got, answered, text)
 		}
 	}
 }
