@@ -256,6 +256,20 @@ func TestContainerOptionMakesNoSpellings(t *testing.T) {
 	r.want("a 3", "a.container_id.x 3", "a.container_id.y 3")
 }
 
+// TestEvictedSpellingsAreCounted, and cost no sample.
+func TestEvictedSpellingsAreCounted(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{RawEntries: 4}})
+	for i := range 100 {
+		r.send(fmt.Sprintf("a:1|c|#x:%d", i%10))
+	}
+	rep := r.Report()
+	entries := uint64(r.streamLanes[0].table.used)
+	if rep.RawMisses-rep.RawEvicted != entries || entries == 0 || rep.RawHits+rep.RawMisses != 100 {
+		t.Errorf("%d hits, %d misses, %d evicted, %d entries", rep.RawHits, rep.RawMisses, rep.RawEvicted, entries)
+	}
+	r.conserved()
+}
+
 func TestLinesPerPacketLimit(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{LinesPerPacket: 3}})
 	r.send("a:1|c\n\na:1|c\r\nbad\na:1|c\n \nx\n")

@@ -95,7 +95,9 @@ func TestByteOrderOfWholeNames(t *testing.T) {
 
 func TestFamilyOrderIsTokenWise(t *testing.T) {
 	st := store.New(store.Options{})
-	for _, n := range []string{"a-b.c", "a.b", "a.b.c", "a", "cluster.two.x", "cluster.one.x", "cluster.x-y.x", "cluster.one.w"} {
+	net := st.Scope("", store.ScopeOptions{Network: true})
+	net.Counter("a")
+	for _, n := range []string{"a-b.c", "a.b", "a.b.c", "a", "cluster.two.x", "cluster.one.x", "cluster.x-y.x", "cluster.one.w", "b\x03.a", "b\x02z", "b\x01"} {
 		st.Root().Counter(n)
 	}
 	v := st.View()
@@ -107,10 +109,12 @@ func TestFamilyOrderIsTokenWise(t *testing.T) {
 		if f := c.Family(); f != nil {
 			family = f.String()
 		}
-		got = append(got, family+" <- "+c.Name())
+		origin := map[bool]string{true: " network"}[c.Network()]
+		got = append(got, family+" <- "+c.Name()+origin)
 	}
 	equal(t, got, []string{
-		"a <- a", "a.b <- a.b", "a.b.c <- a.b.c", "a-b.c <- a-b.c",
+		"a <- a", "a <- a network", "a.b <- a.b", "a.b.c <- a.b.c", "a-b.c <- a-b.c",
+		"b\x01 <- b\x01", "b\x02z <- b\x02z", "b\x03.a <- b\x03.a",
 		"cluster.w <- cluster.one.w",
 		"cluster.x <- cluster.one.x", "cluster.x <- cluster.two.x", "cluster.x <- cluster.x-y.x",
 	})
@@ -386,6 +390,26 @@ func TestHistogramSettings(t *testing.T) {
 	}
 }
 
+// TestNetworkObservations: what comes from the network keeps six decimals and
+// its sign, what the program records are whole numbers.
+func TestNetworkObservations(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.Scope("", store.ScopeOptions{Network: true}).Histogram("h", store.Milliseconds)
+	own := st.Root().Histogram("h", store.Milliseconds)
+	for _, h := range []*store.Histogram{network, own} {
+		for _, v := range []float64{-2.000001, 1.0000005} {
+			h.RecordFloat(v, 1)
+		}
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	if s := network.Snapshot().Cumulative; s.Min() != -2.000001 || s.Max() != 1.000001 || s.Sum() != -1 {
+		t.Errorf("network: %v to %v, sum %v", s.Min(), s.Max(), s.Sum())
+	}
+	if s := own.Snapshot().Cumulative; s.Min() != 0 || s.Max() != 1 || s.Sum() != 1 {
+		t.Errorf("own: %v to %v, sum %v", s.Min(), s.Max(), s.Sum())
+	}
+}
+
 func TestExplicitTags(t *testing.T) {
 	st := store.New(store.Options{})
 	eu := []tags.Tag{{Name: "region", Value: "eu"}, {Name: "tier", Value: "1"}}
@@ -411,7 +435,8 @@ func TestExplicitTags(t *testing.T) {
 func TestNetworkNamesAreTheirOwnSpace(t *testing.T) {
 	st := store.New(store.Options{})
 	net := st.Scope("", store.ScopeOptions{Network: true})
-	own, other := st.Root().Counter("server.live"), net.Counter("server.live")
+	other := net.Counter("server.live") // the first, but not in the order
+	own := st.Root().Counter("server.live")
 	if own == other {
 		t.Fatal("network input reached a stat of the program")
 	}
