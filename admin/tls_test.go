@@ -355,6 +355,23 @@ func TestSec_21_WrongClients(t *testing.T) {
 	}
 }
 
+// TestSec_21_UnverifiedCertificatesGiveNoRole: where certificates are asked for,
+// but not verified, they say nothing about their owners.
+func TestSec_21_UnverifiedCertificatesGiveNoRole(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	forged := other.issue(&x509.Certificate{DNSNames: []string{"ops.test"}})
+	for _, clients := range []tls.ClientAuthType{tls.RequestClientCert, tls.RequireAnyClientCert} {
+		s := impatient(start(t, Config{TLS: ca.settings(clients), Auth: &Auth{ClientCertificates: []CertificateRole{{"dns:ops.test", RoleAdmin}}}, Now: later()}))
+		client := ca.client()
+		client.Transport.(*http.Transport).TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &forged, nil // whichever authorities the server names
+		}
+		if status, _ := ask(t, client, "GET", "https://"+s.Addr().String()+"/help"); status != 401 {
+			t.Errorf("%v: status %d, want 401", clients, status)
+		}
+	}
+}
+
 // TestTLSIsNotOnUnixSockets: there are no foreigners to be kept out.
 func TestTLSIsNotOnUnixSockets(t *testing.T) {
 	s := start(t, Config{Address: "unix:" + t.TempDir() + "/s", TLS: newAuthority(t).settings(tls.NoClientCert)})
