@@ -294,6 +294,32 @@ admin:
 	}
 }
 
+// TestSec_21_EachFileIsFollowed exchanges one file at a time.
+func TestSec_21_EachFileIsFollowed(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	read := func(dir string) []byte {
+		text, err := os.ReadFile(filepath.Join(dir, "cert.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	pair(t, dir, 0xa1, time.Now().Add(time.Hour))
+	own := read(dir)
+	writeFile(t, filepath.Join(dir, "ca.pem"), own)
+	r := start(t, fromYAML(t, dir, `
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  tls: {certificate_chain: $DIR/cert.pem, private_key: $DIR/key.pem, client_ca: $DIR/ca.pem}
+`))
+	pair(t, elsewhere, 0xb2, time.Now().Add(time.Hour))
+	writeFile(t, filepath.Join(dir, "ca.pem"), read(elsewhere))
+	eventually(t, "the new authority is shown", func() bool { return strings.Contains(r.get(t, "/certs"), `"b2"`) })
+	pair(t, elsewhere, 0xc3, time.Now().Add(time.Hour))
+	writeFile(t, filepath.Join(dir, "cert.pem"), append(own, read(elsewhere)...))
+	eventually(t, "the longer chain is shown", func() bool { return strings.Contains(r.get(t, "/certs"), `"c3"`) })
+}
+
 // TestExpiryIsAGauge flushes with a certificate loaded.
 func TestExpiryIsAGauge(t *testing.T) {
 	dir := t.TempDir()

@@ -263,6 +263,9 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := s.Config()
+	if config.ClientAuth != tls.RequireAndVerifyClientCert || config.MinVersion != tls.VersionTLS12 {
+		t.Errorf("the settings tell of %v and version %x", config.ClientAuth, config.MinVersion)
+	}
 	if serial, err := p.shake(config, p.withCertificate(t, p.client)); err != nil || serial != 2 {
 		t.Errorf("serial %d, %v", serial, err)
 	}
