@@ -385,6 +385,16 @@ func TestHistogramSettings(t *testing.T) {
 			t.Errorf("bounds %v with %d digits, want %v with %d", l.Bounds(), l.SignificantDigits(), tt.bounds, tt.digits)
 		}
 	}
+	for want, set := range map[string]store.HistogramSetting{
+		"":                        {Buckets: []float64{5, 0.5}, SignificantDigits: 5},
+		"significant digits 6":    {SignificantDigits: 6},
+		"bound 5 not unique":      {Buckets: []float64{5, 5}},
+		"bound -1 not a positive": {Buckets: []float64{-1}},
+	} {
+		if err := set.Check(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%+v: %v, want %q", set, err, want)
+		}
+	}
 	if h := r.Histogram("edge.rq", store.Bytes); h.Layout().Unit() != store.Milliseconds {
 		t.Errorf("asked for with another unit, a histogram has unit %v", h.Layout().Unit())
 	}
@@ -509,6 +519,44 @@ func TestGaugeValues(t *testing.T) {
 		got = append(got, string(c.AppendValue([]byte(c.Name()+": "))))
 	}
 	equal(t, got, []string{"f: -2.75", "g: 4", "zero: 0"})
+}
+
+// TestNullStats: what a refused caller gets takes writes, has no value and is
+// shown nowhere.
+func TestNullStats(t *testing.T) {
+	st := store.New(store.Options{Reject: func(string) bool { return true }})
+	r := st.Root()
+	for range 2 {
+		c, g, f, x, h := r.Counter("c"), r.Gauge("g", store.Accumulate), r.FloatGauge("f"), r.Text("t"), r.Histogram("h", store.Bytes)
+		c.Add(5)
+		g.Set(5)
+		g.Sub(1)
+		_ = f.Set(5)
+		_ = f.Add(1)
+		x.Set("5")
+		h.Record(5)
+		if c.Value() != 0 || c.Total() != 0 || g.Value() != 0 || f.Value() != 0 || x.Value() != "" {
+			t.Errorf("values %d, %d, %d, %v, %q", c.Value(), c.Total(), g.Value(), f.Value(), x.Value())
+		}
+		snap := st.Flush(store.FlushOptions{Totals: true})
+		if counters, gauges, histograms := snap.Changed(); counters+gauges+histograms != 0 || h.Snapshot().Used {
+			t.Errorf("%d counters, %d gauges, %d histograms changed", counters, gauges, histograms)
+		}
+		snap.Close()
+	}
+	equal(t, allNames(st), nil)
+}
+
+func TestAppendFloat(t *testing.T) {
+	zero := 0.0
+	for want, x := range map[string]float64{
+		"0": zero, "-3": -3, "0.25": 0.25, "1000000000000000": 1e15, "100000000000000000000": 1e20,
+		"1e+21": 1e21, "-1.5e+300": -1.5e300, "0.0000001": 1e-7,
+	} {
+		if got := string(store.AppendFloat([]byte("k"), x)); got != "k"+want {
+			t.Errorf("%v is written as %s, want %s", x, got[1:], want)
+		}
+	}
 }
 
 func TestUsed(t *testing.T) {
