@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,22 +41,111 @@ func TestServerInfoShowsOptions(t *testing.T) {
 			"--ignore-unknown-dynamic-fields --disable-extensions a/b,c/d --disable-hot-restart --enable-mutex-tracing --log-format-escaped " +
 			"--enable-fine-grain-logging --enable-core-dump --skip-hot-restart-parent-stats --skip-deprecated-logs --log-stacktrace-single-entry --product-name envoy",
 	} {
-		o, _, err := parseOptions(strings.Fields(config+" "+args), 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o.LogPath == "" {
-			o.LogPath = dir + "/other"
-		}
-		c, err := loadConfig(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := newInstance(o, c, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reply := d.(instance).Admin().Request("GET", "/server_info", nil)
+		d, _ := instanceOf(t, dir, strings.Fields(config+" "+args))
+		reply := d.Admin().Request("GET", "/server_info", nil)
 		golden.Check(t, name, []byte(strings.NewReplacer(dir, "DIR", buildVersion(), "VERSION").Replace(string(reply.Body))))
+	}
+}
+
+// instanceOf returns the daemon of a command line, which does not run, and where its
+// log is: in dir unless the command line says otherwise.
+func instanceOf(t *testing.T, dir string, args []string) (d instance, log string) {
+	t.Helper()
+	o, _, err := parseOptions(args, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.LogPath == "" {
+		o.LogPath = filepath.Join(dir, "other")
+	}
+	c, err := loadConfig(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := newInstance(o, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.(instance), o.LogPath
+}
+
+// TestOptionsTakeEffect: what the command line asks for is what the daemon does.
+func TestOptionsTakeEffect(t *testing.T) {
+	layers := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(layers, "d", "cc"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(layers, "d", "cc", "key"), []byte("of cc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const old = "static_resources: {clusters: [{name: a, type: STATIC, connect_timeout: 1s, hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]}]}"
+	disk := "layered_runtime: {layers: [{name: d, disk_layer: {symlink_root: " + layers + ", subdirectory: d, append_service_cluster: true}}]}"
+	for _, tt := range []struct {
+		args     string
+		config   string
+		requests []string // all answers together must have what is wanted; log: the log
+		want     []string
+		not      []string
+	}{
+		{"", "", []string{"GET /stats/metrics?filter=server.concurrency"}, []string{"proxy_server_concurrency{} "}, nil},
+		{"--stats-tag tier:web", "", []string{"GET /stats/metrics?filter=server.concurrency"}, []string{`proxy_server_concurrency{tier="web"} `}, nil},
+		{"--product-name envoy", "", []string{"GET /stats/metrics?filter=server.concurrency", "GET /help"}, []string{"envoy_server_concurrency{} ", "  /stats/prometheus: "}, nil},
+		{"", "", []string{"POST /stats/recentlookups/enable", "GET /stats/recentlookups"}, []string{"   Count Lookup\n"}, nil},
+		{"--use-fake-symbol-table 1", "", []string{"POST /stats/recentlookups/enable", "GET /stats/recentlookups"}, []string{"Lookup tracking is not enabled."}, nil},
+		{"-l error --component-log-level admin:debug,main:trace", "", []string{"POST /logging"}, []string{"  admin: debug\n", "  main: trace\n", "  runtime: error\n"}, nil},
+		{"--enable-fine-grain-logging", "", []string{"POST /logging?level=info", "POST /logging"}, []string{"/admin/"}, []string{"  runtime: info\n"}},
+		{"", disk, []string{"GET /runtime"}, []string{`"cc.key": {`}, nil},
+		{"--service-cluster cc", disk, []string{"GET /runtime"}, []string{`"key": {`, "of cc"}, []string{"cc.key"}},
+		{"--allow-unknown-static-fields", "nothing: 1", []string{"GET /stats?filter=static_unknown", "log"}, []string{"server.static_unknown_fields: 1\n", "skipped unknown field: <config-yaml>:1:1: nothing"}, nil},
+		{"--allow-unknown-fields", "tracing: {http: {}}", []string{"log"}, []string{"--allow-unknown-fields is deprecated", "tracing: accepted, but has no effect"}, nil},
+		{"-l off --allow-unknown-fields", "tracing: {http: {}}", []string{"log"}, nil, []string{"deprecated", "tracing"}},
+		{"--log-format <%n|%v>", "tracing: {http: {}}", []string{"log"}, []string{"<config|<config-yaml>:1:10: tracing: accepted, but has no effect>\n"}, nil},
+		{"", "application_log_config: {log_format: {text_format: '<%n|%v>'}}\ntracing: {http: {}}", []string{"log"}, []string{"<config|<config-yaml>:2:10: tracing: accepted"}, nil},
+		{"", old, []string{"log"}, []string{"option=envoy.api.v2.Cluster.hosts"}, nil},
+		{"--skip-deprecated-logs", old, []string{"log"}, nil, []string{"option=envoy"}},
+	} {
+		const address = "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"
+		d, log := instanceOf(t, t.TempDir(), append(strings.Fields(tt.args), "--config-yaml", tt.config+"\n"+address))
+		var got string
+		for _, r := range tt.requests {
+			if r == "log" {
+				b, err := os.ReadFile(log)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += string(b)
+				continue
+			}
+			method, target, _ := strings.Cut(r, " ")
+			got += string(d.Admin().Request(method, target, nil).Body)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s with %q: no %q in\n%s", tt.args, tt.config, want, got)
+			}
+		}
+		for _, not := range tt.not {
+			if strings.Contains(got, not) {
+				t.Errorf("%s with %q: %q in\n%s", tt.args, tt.config, not, got)
+			}
+		}
+	}
+}
+
+// TestDrainOptions: how long a drain lasts and when connections are told to close.
+func TestDrainOptions(t *testing.T) {
+	const config = `{"admin":{"address":{"socket_address":{"address":"127.0.0.1","port_value":0}}}}`
+	for args, want := range map[string]bool{
+		"--drain-time-s 4000000000":                            false, // nearly all of the time is to come
+		"--drain-time-s 4000000000 --drain-strategy immediate": true,
+		"--drain-time-s 0":                                     true,
+	} {
+		d, _ := instanceOf(t, t.TempDir(), append(strings.Fields(args), "--config-yaml", config))
+		if reply := d.Admin().Request("POST", "/drain_listeners?graceful", nil); reply.Status != 200 {
+			t.Errorf("%s: %d %s", args, reply.Status, reply.Body)
+		}
+		if got := d.Lifecycle().ShouldClose(true); got != want {
+			t.Errorf("%s: connections are told to close: %t", args, got)
+		}
 	}
 }
