@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // conn is a connection to the server. The HTTP library reads requests from it.
@@ -119,6 +121,7 @@ const returnTime = time.Second
 // connections counts the connections of a server and decides which may come in.
 type connections struct {
 	limits *Limits
+	guard  guard.Told
 
 	mu       sync.Mutex
 	all      map[*conn]struct{}
@@ -129,8 +132,8 @@ type connections struct {
 	idle     sync.Cond // signalled when all becomes empty
 }
 
-func newConnections(l *Limits) *connections {
-	c := &connections{limits: l, all: make(map[*conn]struct{}), perPeer: make(map[netip.Addr]int)}
+func newConnections(l *Limits, g guard.Told) *connections {
+	c := &connections{limits: l, guard: g, all: make(map[*conn]struct{}), perPeer: make(map[netip.Addr]int)}
 	c.idle.L = &c.mu
 	return c
 }
@@ -212,9 +215,11 @@ func (s *connections) close(grace time.Duration) int {
 	s.closed = true
 	for c := range s.all {
 		go func() { // closing TLS waits for a client that does not read
-			if !c.busy.Load() {
-				_ = c.Conn.Close()
-			}
+			s.guard.Run("closing of a connection", func() {
+				if !c.busy.Load() {
+					_ = c.Conn.Close()
+				}
+			})
 		}()
 	}
 	enough := false
@@ -223,7 +228,7 @@ func (s *connections) close(grace time.Duration) int {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for c := range s.all {
-				c.cut()
+				s.guard.Run("cut of a connection", c.cut)
 			}
 		}).Stop()
 		defer time.AfterFunc(grace+returnTime, func() {

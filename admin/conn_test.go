@@ -73,7 +73,7 @@ func TestConnectionsAreFreedAgain(t *testing.T) {
 // are being answered.
 func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	l := Limits{Connections: 1}.withDefaults()
-	cs := newConnections(&l)
+	cs := newConnections(&l, nil)
 	newConn := func() *conn {
 		a, b := net.Pipe()
 		t.Cleanup(func() { a.Close(); b.Close() })
@@ -138,7 +138,7 @@ func TestClosingWaitsForNoClient(t *testing.T) {
 	}{{"each for itself", time.Minute, 5 * time.Second}, {"cut", time.Second, time.Second}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cs := newConnections(&l)
+				cs := newConnections(&l, nil)
 				begun := time.Now()
 				for range 1 + reservedConnections + 3 {
 					enter(t, cs) // the last ones take the places of others

@@ -121,7 +121,7 @@ func New(cfg Config) (*Server, error) {
 		listeners:   make(map[net.Listener]struct{}),
 	}
 	s.guard = guard.Log(cfg.Logger, s.figures.panics.Inc)
-	s.connections = newConnections(&s.limits)
+	s.connections = newConnections(&s.limits, s.guard)
 	s.buffers.New = func() any {
 		b := make([]byte, 0, responseBuffer)
 		return &b
@@ -259,7 +259,17 @@ func (s *Server) Run(ctx context.Context) error {
 // quiet. The error says how many handlers did not come back; they are left
 // behind.
 func (s *Server) Close() error {
+	s.stopListening()
+	if n := s.connections.close(s.limits.ShutdownTime); n > 0 {
+		return fmt.Errorf("admin: %d requests did not end in time", n)
+	}
+	return nil
+}
+
+// stopListening ends all listeners, and keeps others from being served.
+func (s *Server) stopListening() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.closed {
 		s.closed = true
 		close(s.closing)
@@ -268,13 +278,8 @@ func (s *Server) Close() error {
 		_ = s.listener.Close()
 	}
 	for ln := range s.listeners {
-		_ = ln.Close()
+		s.guard.Run("end of a listener", func() { _ = ln.Close() })
 	}
-	s.mu.Unlock()
-	if n := s.connections.close(s.limits.ShutdownTime); n > 0 {
-		return fmt.Errorf("admin: %d requests did not end in time", n)
-	}
-	return nil
 }
 
 // Serve accepts connections from ln until the server is shut down, and returns
@@ -300,11 +305,10 @@ func (s *Server) Serve(ln net.Listener) error {
 	for {
 		nc, err := accept.Next(ln.Accept, accept.Transient, s.closing, s.logger)
 		switch {
-		case err == nil && s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()):
-			s.figures.globalOverflow.Inc()
-			_ = nc.Close()
 		case err == nil:
-			s.admit(s.wrap(nc, at))
+			if !s.guard.Run("accepted connection", func() { s.admit(nc, at) }) {
+				_ = nc.Close()
+			}
 		case isClosed(s.closing):
 			return ErrClosed
 		default:
@@ -314,7 +318,13 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 // admit starts to serve a connection, or turns it away.
-func (s *Server) admit(c *conn) {
+func (s *Server) admit(nc net.Conn, at place) {
+	if s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()) {
+		s.figures.globalOverflow.Inc()
+		_ = nc.Close()
+		return
+	}
+	c := s.wrap(nc, at)
 	s.figures.connections.Inc()
 	if !s.connections.enter(c) {
 		s.figures.rejected.Inc()
@@ -323,19 +333,26 @@ func (s *Server) admit(c *conn) {
 	}
 	s.figures.active.Inc()
 	go func() {
-		defer s.guard.Run("end of a connection", func() {
-			s.connections.leave(c)
-			s.figures.active.Dec()
-		})
-		ok := s.guard.Run("connection", func() {
-			if s.greet(c) {
-				_ = s.http.ServeConn(c) // an error is that of a client that went
-			}
-		})
-		if !ok {
+		s.guard.Run("connection", func() { s.attend(c) })
+	}()
+}
+
+// attend serves a connection to its end.
+func (s *Server) attend(c *conn) {
+	defer func() {
+		s.connections.leave(c)
+		s.figures.active.Dec()
+	}()
+	calm := false
+	defer func() {
+		if !calm { // nobody else closes it
 			_ = c.Conn.Close()
 		}
 	}()
+	if s.greet(c) {
+		_ = s.http.ServeConn(c) // an error is that of a client that went
+	}
+	calm = true
 }
 
 // peerOf returns the address of the other end, the zero one on unix sockets.

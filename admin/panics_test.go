@@ -1,0 +1,223 @@
+package admin
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+)
+
+// fuse panics as often as it was lit.
+type fuse struct{ left atomic.Int32 }
+
+func (f *fuse) light(times int32) { f.left.Store(times) }
+
+func (f *fuse) burn() {
+	if f.left.Add(-1) >= 0 {
+		panic(guardtest.Canary)
+	}
+	f.left.Store(0)
+}
+
+// wildListener panics, and so do its connections, when its fuses are lit.
+type wildListener struct {
+	net.Listener
+	end, read, close fuse
+}
+
+func (l *wildListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return wildConn{c, l}, nil
+}
+
+func (l *wildListener) Close() error {
+	l.end.burn()
+	return l.Listener.Close()
+}
+
+type wildConn struct {
+	net.Conn
+	l *wildListener
+}
+
+func (c wildConn) Read(p []byte) (int, error) {
+	c.l.read.burn()
+	return c.Conn.Read(p)
+}
+
+func (c wildConn) Close() error {
+	c.l.close.burn()
+	return c.Conn.Close()
+}
+
+// wildServer is a server that serves a second listener, which may panic.
+type wildServer struct {
+	*Server
+	t             *testing.T
+	panics        *guardtest.Panics
+	admit, access fuse
+	wild          *wildListener
+	stop          func() error
+	served        chan error // by the second listener
+	caught        uint64
+}
+
+func newWildServer(t *testing.T) *wildServer {
+	w := &wildServer{t: t, panics: guardtest.New(t), served: make(chan error, 1)}
+	w.Server = newServer(t, Config{
+		Address: "127.0.0.1:0", Logger: w.panics.Logger(), Limits: Limits{ShutdownTime: 50 * time.Millisecond},
+		Admit:     func(int) bool { w.admit.burn(); return true },
+		AccessLog: func(Access) { w.access.burn() },
+	})
+	if err := w.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	w.stop = func() error { cancel(); return <-ended }
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wild = &wildListener{Listener: ln}
+	go func() { w.served <- w.Serve(w.wild) }()
+	return w
+}
+
+// dialWild connects to the second listener.
+func (w *wildServer) dialWild() net.Conn {
+	w.t.Helper()
+	c, err := net.Dial("tcp", w.wild.Addr().String())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// closed fails unless the other end closes c, after at least some bytes.
+func (w *wildServer) closed(c net.Conn, least int) {
+	w.t.Helper()
+	got, err := io.ReadAll(c)
+	if e, ok := err.(net.Error); ok && e.Timeout() || len(got) < least {
+		w.t.Errorf("%d bytes, then %v", len(got), err)
+	}
+}
+
+// works fails unless both listeners are served, nothing is left of what
+// panicked, and that is counted.
+func (w *wildServer) works() {
+	w.t.Helper()
+	if a := get(w.t, w.Server, "/ready"); a.status != 200 {
+		w.t.Errorf("/ready: %+v", a)
+	}
+	c := w.dialWild()
+	if _, err := io.WriteString(c, probe); err != nil {
+		w.t.Fatal(err)
+	}
+	w.closed(c, len("HTTP/1.1 200 OK"))
+	waitFor(w.t, "the end of all connections", func() bool { return w.connections.count() == 0 && w.figures.active.Value() == 0 })
+	w.caught++
+	if got := w.figures.panics.Value(); got != w.caught {
+		w.t.Errorf("server.recovered_panics is %d, want %d", got, w.caught)
+	}
+}
+
+// TestSec_24_PanicsOfConnections: whatever panics about a connection ends that
+// one alone, and the server ends in good order.
+func TestSec_24_PanicsOfConnections(t *testing.T) {
+	w := newWildServer(t)
+	w.admit.light(1)
+	w.closed(w.dialWild(), 0)
+	w.panics.Caught("accepted connection")
+	w.works()
+
+	w.wild.read.light(1)
+	w.closed(w.dialWild(), 0)
+	w.panics.Caught("connection")
+	w.works()
+
+	c := w.dialWild()
+	w.access.light(1)
+	if _, err := io.WriteString(c, request("GET /ready?secret="+guardtest.Canary[:6]+" HTTP/1.1")); err != nil {
+		t.Fatal(err)
+	}
+	w.closed(c, len("HTTP/1.1 200 OK"))
+	w.panics.Caught("connection")
+	w.works()
+
+	w.wild.end.light(1)
+	if err := w.stop(); err != nil {
+		t.Error(err)
+	}
+	w.panics.Caught("end of a listener")
+	if err := <-w.served; err != ErrClosed {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// TestSec_24_ConnectionsThatDoNotClose: a connection that cannot be closed is left
+// behind, as is one whose handler does not come back.
+func TestSec_24_ConnectionsThatDoNotClose(t *testing.T) {
+	w := newWildServer(t)
+	c := w.dialWild()
+	waitFor(t, "a connection", func() bool { return w.connections.count() == 1 })
+	w.wild.close.light(4)
+	if err := w.stop(); err == nil || err.Error() != "admin: 1 requests did not end in time" {
+		t.Errorf("Run: %v", err)
+	}
+	for range 2 { // Run closes once more what the end of its context has closed
+		w.panics.Caught("closing of a connection")
+		w.panics.Caught("cut of a connection")
+	}
+	if err := <-w.served; err != ErrClosed {
+		t.Errorf("Serve: %v", err)
+	}
+	_ = c.Close()
+	waitFor(t, "the end of the connection", func() bool { return w.connections.count() == 0 })
+}
+
+// TestSec_24_EndPanics: a server whose end panics serves on, and can be ended again.
+func TestSec_24_EndPanics(t *testing.T) {
+	panics := guardtest.New(t)
+	s := newServer(t, Config{Address: "127.0.0.1:0", Logger: panics.Logger()})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		if !guard.Told(panics.Told).Run("Run", func() { err = s.Run(ctx) }) {
+			err = io.ErrUnexpectedEOF
+		}
+		ended <- err
+	}()
+	if a := get(t, s, "/ready"); a.status != 200 {
+		t.Errorf("/ready: %+v", a)
+	}
+	close(s.closing) // as it is closed again, that panics
+	cancel()
+	panics.Caught("end of the server")
+	if a := get(t, s, "/ready"); a.status != 200 {
+		t.Errorf("/ready: %+v", a)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
