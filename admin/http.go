@@ -31,13 +31,6 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	}
 }
 
-func unlessNone[T int | time.Duration](limit, none T) T {
-	if limit < 0 {
-		return none
-	}
-	return limit
-}
-
 // silent takes the library's log: it has nothing to say that is not said here.
 type silent struct{}
 
