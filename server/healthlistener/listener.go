@@ -42,8 +42,8 @@ type Config struct {
 	Stats Stats
 	// Log takes messages. Default: none.
 	Log *slog.Logger
-	// Recovered is told of each panic. One of a connection ends that, one while
-	// accepting is an error of Run. Nil: nobody wants to know.
+	// Recovered is told of each panic. One of a connection ends that, one that
+	// has to do with none is an error of Run. Nil: nobody wants to know.
 	Recovered func(where string, v any)
 }
 
@@ -255,7 +255,9 @@ func (l *Listener) accept(ln net.Listener) error {
 		nc, err := accept.Next(ln.Accept, accept.Transient, l.stopped, log)
 		switch {
 		case err == nil:
-			l.admit(nc)
+			if !guard.Told(l.cfg.Recovered).Run("accepted connection", func() { l.admit(nc) }) {
+				_ = nc.Close()
+			}
 		case l.isStopped():
 			return nil
 		default:
@@ -276,12 +278,12 @@ func (l *Listener) admit(nc net.Conn) {
 			return
 		}
 	}
-	c.wait()
-	l.open[c] = struct{}{}
 	inc(l.cfg.Stats.Connections)
 	if l.cfg.Stats.Active != nil {
 		l.cfg.Stats.Active.Inc()
 	}
+	c.wait()
+	l.open[c] = struct{}{} // not before: its goroutine takes it out
 	go func() {
 		guard.Told(l.cfg.Recovered).Run("health check", func() { l.serve(c) })
 		guard.Told(l.cfg.Recovered).Run("end of a health check", func() { l.leave(c) })
@@ -316,10 +318,10 @@ func (l *Listener) leave(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
+	l.quiet.Broadcast()
 	if l.cfg.Stats.Active != nil {
 		l.cfg.Stats.Active.Dec()
 	}
-	l.quiet.Broadcast()
 }
 
 func (l *Listener) isStopped() bool {

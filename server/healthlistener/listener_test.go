@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -347,33 +349,111 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
-// TestSec_24_CheckPanics: a check that panics ends its connection alone.
-func TestSec_24_CheckPanics(t *testing.T) {
+// wildStats are a counter and a gauge that panic once they are lit.
+type wildStats struct {
+	number
+	lit atomic.Bool
+}
+
+func (w *wildStats) burn() {
+	if w.lit.CompareAndSwap(true, false) {
+		panic(guardtest.Canary)
+	}
+}
+
+func (w *wildStats) Inc() { w.burn(); w.number.Inc() }
+
+// wildGauge panics when it falls.
+type wildGauge struct{ wildStats }
+
+func (w *wildGauge) Inc() { w.number.Inc() }
+func (w *wildGauge) Dec() { w.number.Dec(); w.burn() }
+
+// TestSec_24_ChecksPanic: what panics about a connection ends that alone.
+func TestSec_24_ChecksPanic(t *testing.T) {
 	var w world
-	told := make(chan string, 9)
+	var accepted wildStats
+	var active wildGauge
+	panics := guardtest.New(t)
 	cfg := w.config("127.0.0.1:0")
-	cfg.Recovered = func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }
+	cfg.Recovered, cfg.Stats.Connections, cfg.Stats.Active = panics.Told, &accepted, &active
 	state := cfg.State
 	cfg.State = func() (string, bool) {
-		if w.failing.Load() {
-			panic("boom")
+		if w.failing.CompareAndSwap(true, false) {
+			panic(guardtest.Canary)
 		}
 		return state()
 	}
 	l := start(t, cfg, nil)
+	works := func() {
+		t.Helper()
+		c := dial(t, l)
+		if resp, body := c.ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" {
+			t.Errorf("after it: %d, %q", resp.StatusCode, body)
+		}
+		c.Close()
+	}
+	closed := func(c *client) {
+		t.Helper()
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%d bytes, %v; want the end of the connection", n, err)
+		}
+	}
 	w.failing.Store(true)
 	bad := dial(t, l)
 	if _, err := io.WriteString(bad, "GET / HTTP/1.1\r\nHost: any.test\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := bad.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Errorf("%d bytes, %v; want the end of the connection", n, err)
+	closed(bad)
+	panics.Caught("health check")
+	works()
+
+	accepted.lit.Store(true)
+	closed(dial(t, l))
+	panics.Caught("accepted connection")
+	works()
+
+	bad = dial(t, l)
+	bad.ask(t, "GET", "/")
+	active.lit.Store(true)
+	bad.Close()
+	panics.Caught("end of a health check")
+	works()
+}
+
+// wildLog panics.
+type wildLog struct{ slog.Handler }
+
+func (w wildLog) Enabled(context.Context, slog.Level) bool  { return true }
+func (w wildLog) WithAttrs([]slog.Attr) slog.Handler        { return w }
+func (w wildLog) Handle(context.Context, slog.Record) error { panic(guardtest.Canary) }
+
+// scarce is a listener that cannot accept for now.
+type scarce struct{ net.Listener }
+
+func (scarce) Accept() (net.Conn, error) { return nil, syscall.EMFILE }
+
+// TestSec_24_AcceptPanics: a panic that has to do with no connection is an error,
+// and nothing is left behind.
+func TestSec_24_AcceptPanics(t *testing.T) {
+	var w world
+	panics := guardtest.New(t)
+	cfg := w.config("127.0.0.1:0")
+	cfg.Recovered, cfg.Log = panics.Told, slog.New(wildLog{slog.DiscardHandler})
+	l, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := <-told; got != "health check: boom" {
-		t.Errorf("told %q", got)
+	if err := l.Listen(); err != nil {
+		t.Fatal(err)
 	}
-	w.failing.Store(false)
-	if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" {
-		t.Errorf("after it: %d, %q", resp.StatusCode, body)
+	l.ln = scarce{l.ln} // of which the log hears
+	if err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "panic while accepting") {
+		t.Errorf("Run: %v", err)
+	}
+	panics.Caught("health listener")
+	if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		c.Close()
+		t.Error("the port is still open")
 	}
 }
