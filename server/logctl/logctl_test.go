@@ -87,6 +87,21 @@ func TestLevelsDecideWhatIsWritten(t *testing.T) {
 	}
 }
 
+// TestComponentsAreNoFiles: with names of components, what counts is the level of the
+// component, and files that log do not come into the list.
+func TestComponentsAreNoFiles(t *testing.T) {
+	r, out := mustNew(t, Config{Names: []string{"a", "b"}, Level: Error, Levels: map[string]Level{"a": Debug}, Format: "%n %v"})
+	r.Logger("a").Debug("one")
+	r.Logger("b").Warn("two")
+	r.Logger("b").Error("three")
+	if got := out.String(); got != "a one\nb three\n" {
+		t.Errorf("written: %q", got)
+	}
+	if got := levels(r); got != "a:debug b:error" {
+		t.Errorf("loggers: %s", got)
+	}
+}
+
 func TestListKeepsOrder(t *testing.T) {
 	r, _ := mustNew(t, Config{Names: []string{"main", "admin", "http"}, Level: Info, Levels: map[string]Level{"admin": Debug}})
 	r.Logger("added")
