@@ -414,7 +414,11 @@ func (c *Cluster) start(done func()) error {
 	// close waits for what runs once it has set closed, so nothing may be added after.
 	if c.detector != nil {
 		c.running.Go(func() {
-			for !c.env.guard.Run("outlier detection", func() { _ = c.detector.Run(c.ctx) }) { // it begins with a wait
+			for !c.env.guard.Run("outlier detection", func() { _ = c.detector.Run(c.ctx) }) {
+				select { // its first step may panic each time
+				case <-c.ctx.Done():
+				case <-time.After(time.Second):
+				}
 			}
 		})
 	}

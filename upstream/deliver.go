@@ -173,12 +173,16 @@ func (c *Cluster) deliverLocked(p int) {
 
 // balanceLocked updates the balancer from what was delivered. The local cluster
 // is what all others compare themselves with; it does not route by zones itself.
+// A panic of the balancer, which may be one of the program, costs this update.
 func (c *Cluster) balanceLocked() {
+	var local *host.Set
 	if !c.isLocal {
-		c.balancer.Update(c.delivered, c.env.localSet.Load())
+		local = c.env.localSet.Load()
+	}
+	c.env.guard.Run("balancer", func() { c.balancer.Update(c.delivered, local) })
+	if !c.isLocal {
 		return
 	}
-	c.balancer.Update(c.delivered, nil)
 	if len(c.delivered) > 0 {
 		c.env.localSet.Store(c.delivered[0])
 	}

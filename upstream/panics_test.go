@@ -2,57 +2,231 @@ package upstream
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
-
-// told collects where panics were.
-type told struct {
-	mu    sync.Mutex
-	where []string
-}
-
-func (x *told) note(where string, v any) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.where = append(x.where, fmt.Sprint(where, ": ", v))
-}
-
-func (x *told) text() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return strings.Join(x.where, "\n")
-}
 
 type sourceFunc func(ctx context.Context, c *Cluster)
 
 func (f sourceFunc) Run(ctx context.Context, c *Cluster) { f(ctx, c) }
 
 // TestSec_24_SourcePanics: a source of hosts that panics has said all that it
-// will, so that nobody waits for it, and the process goes on.
+// will, so that nobody waits for it, and the process goes on, even if those panic
+// who are told of that.
 func TestSec_24_SourcePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var x told
+		panics := guardtest.New(t)
 		r, _ := started(t, func(o *Config) {
-			o.Recovered = x.note
+			o.Recovered = panics.Told
 			o.Source = func(*config.Cluster) (Source, error) {
 				return sourceFunc(func(_ context.Context, c *Cluster) {
 					c.UpdateHosts(0, &Assignment{Priorities: []PriorityHosts{{Hosts: []host.Spec{spec(1)}}}})
-					panic("boom")
+					panic(guardtest.Canary)
 				}), nil
 			}
+			o.Hooks.ClusterReady = func(c *Cluster) {
+				if c.Config().Name == "wild" {
+					panic(guardtest.Canary)
+				}
+			}
 		}, "name: c\ntype: EDS\neds_cluster_config: {eds_config: {ads: {}}}")
+		panics.Caught("source of hosts")
 		synctest.Wait()
-		if got := x.text(); got != "source of hosts: boom" {
-			t.Errorf("told %q", got)
-		}
 		if got := picks(r.Cluster("c").Current(), 1); got != "1" {
+			t.Errorf("picks %s", got)
+		}
+		r.add(byEDS("wild", ""))
+		panics.Caught("source of hosts")
+		panics.Caught("end of discovery")
+		r.add(static("d", 2, ""))
+		if got := picks(r.Cluster("d").Current(), 2); got != "1 2" {
+			t.Errorf("another cluster picks %s", got)
+		}
+	})
+}
+
+// wildBalancer panics when it is updated, if it is lit.
+type wildBalancer struct {
+	last
+	lit bool
+}
+
+func (w *wildBalancer) Balancer() lb.Balancer { return w }
+func (w *wildBalancer) Update(sets []*host.Set, local *host.Set) {
+	if w.lit {
+		panic(guardtest.Canary)
+	}
+	w.last.Update(sets, local)
+}
+
+// TestSec_24_BalancerPanics: a balancer that panics has missed one update.
+func TestSec_24_BalancerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		w := &wildBalancer{last: last{manual: manual{make(chan *Cluster, 1)}}}
+		r := newRig(t, func(c *Config) {
+			c.Recovered = panics.Told
+			c.Source = func(*config.Cluster) (Source, error) { return w, nil }
+		})
+		r.Start()
+		p, err := config.NewDecoder(config.Options{ClusterTypes: map[string]bool{"mine": true}}).ClusterText("test.yaml",
+			[]byte("name: c\ncluster_type: {name: mine}\nlb_policy: CLUSTER_PROVIDED\n"), config.FormV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.AddOrUpdate(p, ""); err != nil {
+			t.Fatal(err)
+		}
+		c := <-w.started
+		c.UpdateHosts(0, hosts(spec(1)))
+		c.DiscoveryDone()
+		w.lit = true
+		c.UpdateHosts(0, hosts(spec(1), spec(2)))
+		panics.Caught("balancer")
+		if got := picks(c, 1); got != "1" {
+			t.Errorf("picks %s after a panic", got)
+		}
+		w.lit = false
+		c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
+		if got := picks(c, 1); got != "3" {
+			t.Errorf("picks %s after the next update", got)
+		}
+	})
+}
+
+// wildRuntime panics as often as it is told to.
+type wildRuntime struct{ left atomic.Int32 }
+
+func (w *wildRuntime) Uint(string) (uint64, bool) {
+	if w.left.Add(-1) >= 0 {
+		panic(guardtest.Canary)
+	}
+	return 0, false
+}
+
+func (w *wildRuntime) Float(string) (float64, bool) { return 0, false }
+
+// TestSec_24_OutlierDetectionPanics: after a panic hosts are judged again, without
+// haste when it panics each time.
+func TestSec_24_OutlierDetectionPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		rt := new(wildRuntime)
+		r, c := started(t, func(o *Config) { o.Recovered, o.Runtime = panics.Told, rt },
+			static("c", 2, "outlier_detection: {interval: 10s, consecutive_5xx: 3, max_ejection_percent: 100}"))
+		synctest.Wait()
+		rt.left.Store(4) // of a step, and the next three begins
+		begun := time.Now()
+		for range 4 {
+			panics.Caught("outlier detection")
+		}
+		if took := time.Since(begun); took != 13*time.Second {
+			t.Errorf("four panics within %v", took)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		h, err := c.Pick(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			c.RequestStarted(h)
+			c.RequestFinished(h, RequestEnd{Status: 500})
+		}
+		r.check("cluster.c.outlier_detection.", map[string]uint64{"ejections_active": 1})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.check("cluster.c.outlier_detection.", map[string]uint64{"ejections_active": 0})
+	})
+}
+
+// TestSec_24_RemovalPanics: hosts that are not used go though those panic who are
+// told of the first.
+func TestSec_24_RemovalPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		lit := true
+		r, c := started(t, func(o *Config) {
+			o.Recovered = panics.Told
+			o.Hooks.HostRemoved = func(*Cluster, *host.Host) {
+				if lit {
+					lit = false
+					panic(guardtest.Canary)
+				}
+			}
+		}, originalText)
+		pick := func(n int) {
+			if _, err := c.Pick(&lb.Context{Destination: spec(n).Address}); err != nil {
+				t.Error(err)
+			}
+		}
+		pick(1)
+		panics.Caught("removal of hosts")
+		pick(2)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		r.check("cluster.c.", map[string]uint64{"membership_total": 0})
+		r.Close()
+	})
+}
+
+// TestSec_24_LateChangesPanic: what a timer shows or delivers may fail, and the
+// next one works. It panics because a counter of it is missing.
+func TestSec_24_LateChangesPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		r, c := started(t, func(o *Config) { o.Recovered = panics.Told }, originalText)
+		pick := func(n int) {
+			if _, err := c.Pick(&lb.Context{Destination: spec(n).Address}); err != nil {
+				t.Error(err)
+			}
+		}
+		pick(1)
+		counter := c.stats.MembershipChange
+		c.mu.Lock()
+		c.stats.MembershipChange = nil
+		c.mu.Unlock()
+		pick(2)
+		panics.Caught("new hosts")
+		c.mu.Lock()
+		c.stats.MembershipChange = counter
+		c.mu.Unlock()
+		pick(3)
+		time.Sleep(originalsEvery)
+		synctest.Wait()
+		r.check("cluster.c.", map[string]uint64{"membership_total": 3})
+		r.Close()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		r := newRig(t, func(o *Config) { o.Recovered = panics.Told })
+		r.Start()
+		r.add(byEDS("c", "common_lb_config: {update_merge_window: 1s, healthy_panic_threshold: {value: 0}}"))
+		c := r.source("c")
+		c.UpdateHosts(0, hosts(spec(1), spec(2)))
+		c.DiscoveryDone()
+		bad, good := eds(host.FailedEDSHealth), eds(0)
+		c.UpdateHosts(0, hosts(spec(1, bad), spec(2)))
+		counter := c.env.manager.updatedViaMerge
+		c.mu.Lock()
+		c.env.manager.updatedViaMerge = nil
+		c.mu.Unlock()
+		c.UpdateHosts(0, hosts(spec(1, good), spec(2)))
+		panics.Caught("merged updates")
+		c.mu.Lock()
+		c.env.manager.updatedViaMerge = counter
+		c.mu.Unlock()
+		c.UpdateHosts(0, hosts(spec(1, good), spec(2, bad)))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := picks(c, 2); got != "1 1" {
 			t.Errorf("picks %s", got)
 		}
 	})
