@@ -68,6 +68,7 @@ func (s *Server) refresh(now time.Time) {
 	g.state.Set(uint64(s.life.State()))
 	g.recentLookups.Set(s.store.Symbols().RecentTotal())
 	g.collisions.Set(s.store.Collisions())
+	s.clashes.look(s.store, now, s.log)
 	s.refreshLost()
 	days, _ := s.certs.DaysUntilFirstExpiring()
 	g.daysUntilCertExpires.Set(days)

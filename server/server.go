@@ -143,7 +143,8 @@ type Server struct {
 	health    []*healthlistener.Listener
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
-	recovered guard.Told // counts and logs a panic
+	clashes   collisionLog // of metric names
+	recovered guard.Told   // counts and logs a panic
 	obsolete  deprecations
 	hot       *hotRestart   // nil if the server stands alone
 	tap       *tap.Tap      // nil without one

@@ -377,7 +377,7 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		metric = append(metric, kindSuffix[f.kind]...)
 	}
 	if len(metric) > base {
-		s.collided.Add(1)
+		s.collide(f.name, string(metric[:base]))
 		sp.Suffix = string(metric[base:])
 		s.noteSpecial(f, sp)
 	}
@@ -406,7 +406,7 @@ func (s *Store) displace(o metricOwner) bool {
 		}
 	}
 	if o.form != ownerShared {
-		s.collided.Add(1)
+		s.collide(sm.lead, sm.base)
 	}
 	// The new suffix is found while the owner of the old name is out of the
 	// way, so it must not be the old one.
@@ -463,7 +463,7 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 	if known {
 		return
 	}
-	s.collided.Add(1)
+	s.collide(f.name, sm.base)
 	for _, name := range sm.members {
 		s.noteSpecial(family{f.network, f.kind, name}, Series{sm.suffix, true, sm.lead})
 	}
@@ -565,8 +565,28 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	}
 }
 
+// Collision is a family that came to the metric name of another one.
+type Collision struct {
+	Name   string // tag-extracted, of who has a suffix or shares the metric name since
+	Metric string // what both are without a suffix
+}
+
+func (s *Store) collide(name, metric string) {
+	s.clashed.Store(&Collision{strings.Clone(name), metric})
+	s.collided.Add(1)
+}
+
 // Collisions returns how often a family came to the metric name of another one.
 func (s *Store) Collisions() uint64 { return s.collided.Load() }
+
+// LastCollision returns the last one that [Store.Collisions] counts, the zero
+// value if there was none.
+func (s *Store) LastCollision() Collision {
+	if c := s.clashed.Load(); c != nil {
+		return *c
+	}
+	return Collision{}
+}
 
 // Naming returns the rules by which the store's stats are named in the
 // exposition formats.

@@ -65,8 +65,8 @@ type Store struct {
 	null     nulls
 	series   seriesIndex
 	collided atomic.Uint64
-	removals atomic.Uint64 // see RemovedGeneration
-	recycled atomic.Uint64 // grows when ids become free for other stats
+	clashed  atomic.Pointer[Collision] // the last that collided counts
+	recycled atomic.Uint64             // grows when ids become free for other stats
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 
