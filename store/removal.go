@@ -26,24 +26,18 @@ func (s *Store) kill(b *block, i int, x id) {
 	k := b.variant.kind()
 	b.live--
 	s.stats--
-	if b.cls.network {
-		s.removals.Add(1)
-		if s.ended != nil {
-			s.ended(full)
-		}
+	if b.cls.network && s.ended != nil {
+		s.ended(full)
 	}
 	s.byKind[k]--
 	s.dead = append(s.dead, x)
 }
 
-// RemovedGeneration returns a number that grows whenever stats end that
-// network input made. Who keeps handles of such stats must ask for them anew
-// when it has changed: a handle of a stat that ended takes writes for nothing.
-func (s *Store) RemovedGeneration() uint64 { return s.removals.Load() }
-
 // OnNetworkEnd makes f learn the full name of each stat that ends and that
-// network input made. f must be quick, must not keep name, and must not call
-// the store, which is locked. Nil ends it.
+// network input made. Who keeps handles of such stats must ask for them anew
+// then: a handle of a stat that ended takes writes for nothing. f must be
+// quick, must not keep name, and must not call the store, which is locked. Nil
+// ends it.
 func (s *Store) OnNetworkEnd(f func(name []byte)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
