@@ -112,6 +112,38 @@ func TestMergeDuringASpill(t *testing.T) {
 	}
 }
 
+// TestExtremesDuringASpill stops there, too, when a value of the interval is
+// among the content: its interval is the next one, and so are its extremes.
+func TestExtremesDuringASpill(t *testing.T) {
+	for _, tt := range []struct{ early, late, other uint64 }{
+		{9020, 8961, 2001},   // of one bin, above the other value
+		{8961, 9020, 70_003}, // below it
+	} {
+		h := New(testLayout(t))
+		for range laneLimit - 2 {
+			h.Record(9000)
+		}
+		h.Merge()
+		h.Record(tt.early)
+		h.Record(tt.other)
+		s, bin := h.shared.Load(), h.layout.bin(9000)
+		s.wide.need(pageOf(bin))
+		s.narrow.page(pageOf(bin))[bin&(pageBins-1)/4].Store(0)
+		got := h.Merge().Interval
+		if checkEnds(t, got); got.Count() != 1 {
+			t.Errorf("halfway: %d values, want %d alone", got.Count(), tt.other)
+		}
+		s.wide.page(pageOf(bin))[bin&(pageBins-1)].Add(laneLimit)
+		s.sums[0].add(tt.late, 1)
+		s.ends[h.epoch.Load()&1].include(endKey(int64(tt.late)))
+		s.touch()
+		got = h.Merge().Interval
+		if got.Count() != 2 || got.Min() != 8961 || got.Max() != 9020 {
+			t.Errorf("at the end: %d values from %v to %v, want 8961 and 9020", got.Count(), got.Min(), got.Max())
+		}
+	}
+}
+
 // TestMergeDuringACarry stops between the low and the high word of a sum.
 func TestMergeDuringACarry(t *testing.T) {
 	h := New(testLayout(t))
