@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"runtime/pprof"
+	"runtime/trace"
 	"strings"
 	"testing"
 )
@@ -53,6 +55,38 @@ func TestSec_22_DebugEndpoints(t *testing.T) {
 	for _, query := range []string{"seconds=0", "seconds=-1", "seconds=x", "seconds=601", "seconds=NaN", "seconds=Inf"} {
 		if r := on.Request("GET", "/debug/pprof/profile?"+query, nil); r.Status != 400 {
 			t.Errorf("%s: status %d", query, r.Status)
+		}
+	}
+}
+
+// TestSec_22_OneRecordingAtATime: who comes second is told so, and a recording ends
+// with the server.
+func TestSec_22_OneRecordingAtATime(t *testing.T) {
+	for path, other := range map[string]struct {
+		start func(io.Writer) error
+		stop  func()
+	}{"/debug/pprof/profile": {pprof.StartCPUProfile, pprof.StopCPUProfile}, "/debug/pprof/trace": {trace.Start, trace.Stop}} {
+		s := newServer(t, Config{DebugEndpoints: true})
+		record := func(seconds string) *Reply { return s.Request("GET", path+"?seconds="+seconds, nil) }
+		if err := other.start(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if r := record("600"); r.Status != 500 || string(r.Body) != "another recording is running\n" {
+			t.Errorf("%s: the second recording: %d %q", path, r.Status, r.Body)
+		}
+		other.stop()
+		ended := make(chan *Reply)
+		go func() { ended <- record("600") }()
+		waitFor(t, "the request", func() bool { return s.figures.running.Value() == 1 })
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-ended; r.Err == nil && r.Status == 200 {
+			t.Errorf("%s: a recording that the end of the server has ended looks complete", path)
+		}
+		s = newServer(t, Config{DebugEndpoints: true})
+		if r := record("0.000001"); r.Status != 200 {
+			t.Errorf("%s: the next recording: %d %q", path, r.Status, r.Body)
 		}
 	}
 }

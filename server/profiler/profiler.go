@@ -56,7 +56,7 @@ func (p *CPU) Start() (bool, error) {
 	if err := p.out.check(); err != nil {
 		return false, err
 	}
-	next := &profile{limit: maxBytes}
+	next := newProfile()
 	if err := pprof.StartCPUProfile(next); err != nil {
 		return false, fmt.Errorf("profiler: %w", err)
 	}
@@ -118,7 +118,7 @@ func (p *Heap) Stop() (bool, error) {
 		return false, nil
 	}
 	p.started = false
-	heap := &profile{limit: maxBytes}
+	heap := newProfile()
 	if err := pprof.Lookup("heap").WriteTo(heap, 0); err != nil {
 		return true, err
 	}
@@ -132,6 +132,8 @@ type profile struct {
 	limit int
 	err   error // it is incomplete
 }
+
+func newProfile() *profile { return &profile{limit: maxBytes} }
 
 // Write implements [io.Writer].
 func (p *profile) Write(b []byte) (int, error) {

@@ -122,8 +122,12 @@ func TestSec_22_DiskFull(t *testing.T) {
 	}
 }
 
-// TestSec_22_TooLarge: a profile ends at its limit.
+// TestSec_22_TooLarge: a profile ends at its limit, and what is there of it is not
+// written. The file keeps what it had.
 func TestSec_22_TooLarge(t *testing.T) {
+	if got := newProfile().limit; got != 256<<20 {
+		t.Errorf("a profile may have %d bytes", got)
+	}
 	l := &profile{limit: 10}
 	if n, err := l.Write(make([]byte, 6)); n != 6 || err != nil {
 		t.Errorf("%d, %v", n, err)
@@ -132,6 +136,17 @@ func TestSec_22_TooLarge(t *testing.T) {
 		if n, err := l.Write(make([]byte, 5)); n != 0 || !errors.Is(err, errTooLarge) {
 			t.Errorf("%d, %v", n, err)
 		}
+	}
+	p, _ := New(filepath.Join(t.TempDir(), "cpu.prof"))
+	for _, limit := range []int{maxBytes, 10, maxBytes} {
+		if ok, err := p.Start(); !ok || err != nil {
+			t.Fatalf("Start: %v, %v", ok, err)
+		}
+		p.profile.limit = limit
+		if ok, err := p.Stop(); !ok || (limit == 10) != errors.Is(err, errTooLarge) {
+			t.Errorf("Stop at %d bytes: %v, %v", limit, ok, err)
+		}
+		readable(t, p.Path())
 	}
 }
 
