@@ -43,7 +43,7 @@ func TestStreamLongLine(t *testing.T) {
 	}
 	write(t, c, strings.Repeat("x", most)) // no end in sight
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
-	if _, err := c.Read(make([]byte, 1)); err == nil {
+	if _, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Error("the connection stays open")
 	}
 	until(t, "the end", func() bool { return l.report(0).Ended["closed line_too_long"] == 1 })
@@ -125,10 +125,14 @@ func TestFrames(t *testing.T) {
 
 	c = l.dial(0)
 	write(t, c, frame("a:1|c")+frame(strings.Repeat("x", 1001)))
-	if _, err := c.Read(make([]byte, 1)); err == nil {
+	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
+	if _, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Error("the connection stays open after a frame that is too long")
 	}
 	until(t, "the reject", func() bool { return l.report(0).Ended["closed bad_frame"] == 1 })
+	if strings.Contains(l.log.String(), "plain lines") {
+		t.Errorf("the log takes a long frame for plain lines:\n%s", l.log)
+	}
 
 	c = l.dial(0)
 	write(t, c, "a:1|c\nb:1|c\n")
