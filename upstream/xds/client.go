@@ -272,7 +272,7 @@ func (c *Client) Run(ctx context.Context) error {
 		all.Go(func() { guard.Told(c.o.Recovered).Run(where, run) })
 	}
 	if c.ads != nil {
-		start("discovery stream", func() { c.ads.run(ctx) })
+		start("aggregated stream", func() { c.ads.run(ctx) })
 	}
 	start("secrets", func() { c.secrets.run(ctx) })
 	if c.clusters != nil {

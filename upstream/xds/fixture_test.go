@@ -51,6 +51,11 @@ type rig struct {
 
 // newRig starts a client of an aggregated stream, within a bubble of fake time.
 func newRig(t testing.TB, delta bool, change func(*Config)) *rig {
+	return newWildRig(t, delta, change, func(*Client) {})
+}
+
+// newWildRig is newRig with a client that is spoiled before it runs.
+func newWildRig(t testing.TB, delta bool, change func(*Config), spoil func(*Client)) *rig {
 	r := &rig{t: t, st: store.New(store.Options{}), delta: delta, streams: make(chan *fakeStream, 100)}
 	api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
 	if delta {
@@ -87,6 +92,7 @@ func newRig(t testing.TB, delta bool, change func(*Config)) *rig {
 	}
 	r.m = upstream.New(upstream.Config{Store: r.st, Source: c.Source, Transport: r.transport()})
 	c.Attach(r.m)
+	spoil(c)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -160,7 +160,12 @@ func (m *mux) run(ctx context.Context) {
 			m.backoff.reset()
 		}
 		m.guard.Run("failed discovery stream", func() { m.fail(err) })
-		m.guard.Run("discovery stream", func() { m.idle(ctx, m.backoff.next()) })
+		if !m.guard.Run("pause after a discovery stream", func() { m.idle(ctx, m.backoff.next()) }) {
+			select { // not at once, whatever it is that panics
+			case <-ctx.Done():
+			case <-time.After(lastDelay):
+			}
+		}
 	}
 }
 

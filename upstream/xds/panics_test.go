@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,36 +16,64 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
+// recovering lets a client tell a new collection of its panics.
+func recovering(t *testing.T) (*guardtest.Panics, func(*Config)) {
+	panics := guardtest.New(t)
+	return panics, func(c *Config) { c.CDS, c.Recovered = nil, panics.Told }
+}
+
+// withLayer adds a runtime layer, flags.
+func withLayer(c *Config) {
+	c.Layers = []Layer{{Name: "flags", Source: config.ConfigSource{Kind: config.SourceADS}}}
+}
+
+// flags is a runtime layer that sets a key.
+func flags(t *testing.T, key string) []proto.Message {
+	t.Helper()
+	l, err := structpb.NewStruct(map[string]any{key: 1.0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []proto.Message{&runtimev3.Runtime{Name: "flags", Layer: l}}
+}
+
+// inForce fails unless the layer that s brings gets in force.
+func (r *rig) inForce(t *testing.T, s *fakeStream) {
+	t.Helper()
+	s.says()
+	if reply := s.answer(t, answer{kind: layerKind, version: "9", nonce: "n9", resources: flags(t, "tame")}); strings.Contains(reply, "error=") {
+		t.Errorf("reply %s", reply)
+	}
+	if _, ok := r.layers.Load("flags"); !ok {
+		t.Error("no values")
+	}
+}
+
 // wildStream panics when something is to be read from it.
 type wildStream struct{ stream }
 
-func (wildStream) Recv() (*response, error) { panic("boom") }
+func (wildStream) Recv() (*response, error) { panic(guardtest.Canary) }
 
 // TestSec_24_UpdatesPanic: an update that makes somebody panic is refused, a stream
 // that does is opened anew, and what follows is as always.
 func TestSec_24_UpdatesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var told []string
+		panics, change := recovering(t)
 		r := newRig(t, false, func(c *Config) {
-			c.CDS = nil
-			c.Layers = []Layer{{Name: "flags", Source: config.ConfigSource{Kind: config.SourceADS}}}
+			change(c)
+			withLayer(c)
 			set := c.SetLayer
 			c.SetLayer = func(name string, values map[string]any) error {
 				if values["wild"] != nil {
-					panic("bang")
+					panic(guardtest.Canary)
 				}
 				return set(name, values)
-			}
-			c.Recovered = func(where string, v any) {
-				mu.Lock()
-				defer mu.Unlock()
-				told = append(told, fmt.Sprint(where, ": ", v))
 			}
 		})
 		opened, first := r.c.open, true
@@ -62,26 +90,13 @@ func TestSec_24_UpdatesPanic(t *testing.T) {
 		time.Sleep(time.Minute) // for a new stream
 		s := r.open()
 		s.says()
-		layer := func(key string) []proto.Message {
-			l, err := structpb.NewStruct(map[string]any{key: 1.0})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return []proto.Message{&runtimev3.Runtime{Name: "flags", Layer: l}}
-		}
-		if reply := s.answer(t, answer{kind: layerKind, version: "1", nonce: "n1", resources: layer("wild")}); !strings.Contains(reply, "error=") || !strings.Contains(reply, errPanic.Error()) {
+		if reply := s.answer(t, answer{kind: layerKind, version: "1", nonce: "n1", resources: flags(t, "wild")}); !strings.Contains(reply, "error=") || !strings.Contains(reply, errPanic.Error()) {
 			t.Errorf("reply %s", reply)
 		}
-		if reply := s.answer(t, answer{kind: layerKind, version: "2", nonce: "n2", resources: layer("tame")}); strings.Contains(reply, "error=") {
-			t.Errorf("reply %s", reply)
-		}
-		if _, ok := r.layers.Load("flags"); !ok {
-			t.Error("no values")
-		}
+		r.inForce(t, s)
 		r.stop()
-		if got := strings.Join(told, ", "); got != "discovery stream: boom, discovery update: bang" {
-			t.Errorf("told of %s", got)
-		}
+		panics.Caught("reading of a discovery stream")
+		panics.Caught("discovery update")
 	})
 }
 
@@ -93,7 +108,7 @@ func (w *wildSink) apply(*update) (changed bool, faults []fault) {
 	return true, nil
 }
 
-func (w *wildSink) started() { panic("bang") }
+func (w *wildSink) started() { panic(guardtest.Canary) }
 
 // TestPanicsOfTheStartStayAlone: the updates that follow are as any other.
 func TestPanicsOfTheStartStayAlone(t *testing.T) {
@@ -113,7 +128,7 @@ type wildUser struct{ answered, prepared, wild bool }
 func (u *wildUser) Prepare(s *transport.Secret) (commit func(), err error) {
 	u.prepared = true
 	if u.wild {
-		panic("bang")
+		panic(guardtest.Canary)
 	}
 	return func() {}, nil
 }
@@ -121,14 +136,15 @@ func (u *wildUser) Prepare(s *transport.Secret) (commit func(), err error) {
 func (u *wildUser) Answered() {
 	u.answered = true
 	if u.wild {
-		panic("bang")
+		panic(guardtest.Canary)
 	}
 }
 
-// TestPanicsOfOneContextStayAlone has contexts that panic among those that do not.
-func TestPanicsOfOneContextStayAlone(t *testing.T) {
+// TestSec_24_PanicsOfOneContextStayAlone has contexts that panic among those that do not.
+func TestSec_24_PanicsOfOneContextStayAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, false, func(c *Config) { c.CDS = nil })
+		panics, change := recovering(t)
+		r := newRig(t, false, change)
 		r.start()
 		src := &config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourceADS}}
 		var told guard.Told = func(string, any) {}
@@ -148,6 +164,8 @@ func TestPanicsOfOneContextStayAlone(t *testing.T) {
 		if !users[0].answered || !users[1].answered {
 			t.Errorf("answered: %+v", users)
 		}
+		panics.Caught("answer about a secret")
+		panics.Caught("discovery update")
 		users[0].wild = false
 		s.answer(t, answer{kind: secretKind, version: "2", nonce: "n2", resources: []proto.Message{certSecret(t, 1)}})
 		wild := wildUser{wild: true}
@@ -168,7 +186,7 @@ func (w wildLog) WithAttrs([]slog.Attr) slog.Handler     { return w }
 
 func (wildLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "discovery stream failed" {
-		panic("bang")
+		panic(guardtest.Canary)
 	}
 	return nil
 }
@@ -177,10 +195,11 @@ func (wildLog) Handle(_ context.Context, r slog.Record) error {
 // keep another one from being opened.
 func TestSec_24_FailuresPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := make(chan string, 9)
+		panics, change := recovering(t)
 		r := newRig(t, false, func(c *Config) {
+			change(c)
+			withLayer(c)
 			c.Logger = slog.New(wildLog{slog.DiscardHandler})
-			c.Recovered = func(where string, v any) { told <- fmt.Sprint(where, ": ", v) }
 		})
 		opened, first := r.c.open, true
 		r.c.open = func(ctx context.Context, a *config.APISource, delta bool, method string) (stream, error) {
@@ -192,10 +211,226 @@ func TestSec_24_FailuresPanic(t *testing.T) {
 		}
 		r.start()
 		time.Sleep(time.Minute)
-		r.open()
+		r.inForce(t, r.open())
 		r.stop()
-		if got := <-told; got != "failed discovery stream: bang" {
-			t.Errorf("told of %s", got)
+		panics.Caught("failed discovery stream")
+	})
+}
+
+// TestSec_24_OpeningPanics: a stream that cannot be opened for a panic is tried
+// again, after a while even if it is the delay that panics.
+func TestSec_24_OpeningPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics, change := recovering(t)
+		wild := 0
+		r := newRig(t, false, func(c *Config) {
+			change(c)
+			withLayer(c)
+			rand := c.Rand
+			c.Rand = func() uint64 {
+				if wild > 0 {
+					panic(guardtest.Canary)
+				}
+				return rand()
+			}
+		})
+		opened := r.c.open
+		r.c.open = func(ctx context.Context, a *config.APISource, delta bool, method string) (stream, error) {
+			if wild++; wild < 3 {
+				panic(guardtest.Canary)
+			}
+			wild = 0
+			return opened(ctx, a, delta, method)
+		}
+		begun := time.Now()
+		r.start()
+		for range 2 {
+			panics.Caught("discovery stream")
+			panics.Caught("pause after a discovery stream")
+		}
+		time.Sleep(lastDelay)
+		if took := time.Since(begun); took != 2*lastDelay {
+			t.Errorf("opened after %v", took)
+		}
+		r.inForce(t, r.open())
+		r.stop()
+	})
+}
+
+// TestSec_24_PartsPanic: a part of the client that panics is over, and Run is not.
+func TestSec_24_PartsPanic(t *testing.T) {
+	spoiled := func(t *testing.T, change func(*Config), spoil func(*Client), f func(*rig, *guardtest.Panics)) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			panics, base := recovering(t)
+			r := newWildRig(t, false, func(c *Config) { base(c); change(c) }, spoil)
+			r.start()
+			f(r, panics)
+			r.stop()
+		})
+	}
+	layerWorks := func(r *rig) { r.inForce(t, r.open()) }
+	spoiled(t, func(*Config) {}, func(c *Client) { c.ads.topics = []*topic{nil} }, func(_ *rig, panics *guardtest.Panics) {
+		panics.Caught("aggregated stream")
+	})
+	spoiled(t, withLayer, func(c *Client) { c.secrets.feeds = map[string]*secretFeed{"x": nil} }, func(r *rig, panics *guardtest.Panics) {
+		panics.Caught("secrets")
+		layerWorks(r)
+		// Who asks for one waits, but nobody is held up.
+		r.c.Secrets().Follow(&config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourceADS}}, config.CertificateSecret, new(wildUser))()
+	})
+	spoiled(t, func(c *Config) {
+		withLayer(c)
+		c.CDS = &config.ConfigSource{Kind: config.SourceADS}
+	}, func(c *Client) { c.clusters.c = nil }, func(r *rig, panics *guardtest.Panics) {
+		panics.Caught("clusters")
+		layerWorks(r)
+	})
+	spoiled(t, func(c *Config) {
+		withLayer(c)
+		c.Layers = append(c.Layers, Layer{Name: "wild", Source: c.Layers[0].Source})
+	}, func(c *Client) { c.o.Layers[1].Source = config.ConfigSource{Kind: config.SourceAPI} }, func(r *rig, panics *guardtest.Panics) {
+		panics.Caught("runtime layer")
+		layerWorks(r)
+		<-r.c.LayersReady() // it is not waited for
+	})
+	spoiled(t, withLayer, func(c *Client) { close(c.layersReady) }, func(r *rig, panics *guardtest.Panics) {
+		layerWorks(r)
+		panics.Caught("runtime layers")
+	})
+}
+
+// TestSec_24_LateDiscoveryPanics: nobody waits for the panic of who hears that the
+// first answer is late, and answers count.
+func TestSec_24_LateDiscoveryPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		w := new(wildSink)
+		s := newSubscription(endpointKind, "a", w, newUpdateStats(store.New(store.Options{}).Root()), time.Second, panics.Told)
+		panics.Caught("late discovery")
+		s.update(&update{})
+		if w.updates != 1 {
+			t.Errorf("%d updates", w.updates)
 		}
 	})
+}
+
+// TestSec_24_SecretFeedsPanic: what panics about one secret holds up neither those
+// who wait for it nor the others.
+func TestSec_24_SecretFeedsPanic(t *testing.T) {
+	ads := &config.ConfigSource{Kind: config.SourceADS}
+	synctest.Test(t, func(t *testing.T) {
+		panics, change := recovering(t)
+		r := newRig(t, false, change)
+		r.start()
+		var wild, calm wildUser
+		// A source without an API is refused by Check, which nobody asked.
+		leaveWild := r.c.Secrets().Follow(&config.SecretSource{Name: "wild", Source: &config.ConfigSource{Kind: config.SourceAPI}}, config.CertificateSecret, &wild)
+		panics.Caught("secret")
+		synctest.Wait()
+		if !wild.answered {
+			t.Error("who wants a secret that will not come still waits")
+		}
+		leaveWild()
+		leave := r.c.Secrets().Follow(&config.SecretSource{Name: "cert", Source: ads}, config.CertificateSecret, &calm)
+		s := r.open()
+		s.says()
+		s.answer(t, answer{kind: secretKind, version: "1", nonce: "n1", resources: []proto.Message{certSecret(t, 1)}})
+		if !calm.answered || !calm.prepared {
+			t.Errorf("another secret: %+v", calm)
+		}
+		for _, f := range r.c.secrets.feeds {
+			f.scope = nil
+		}
+		leave()
+		panics.Caught("end of a secret")
+		r.stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		panics, change := recovering(t)
+		r := newRig(t, false, change)
+		r.start()
+		var user wildUser
+		defer r.c.Secrets().Follow(&config.SecretSource{Name: "cert", Source: ads}, config.CertificateSecret, &user)()
+		var feed *secretFeed
+		for _, f := range r.c.secrets.feeds {
+			feed = f
+		}
+		feed.watch <- struct{}{} // though there is no secret yet
+		panics.Caught("watch of the files of a secret")
+		s := r.open()
+		s.says()
+		s.answer(t, answer{kind: secretKind, version: "1", nonce: "n1", resources: []proto.Message{certSecret(t, 1)}})
+		reload := func(wild bool) {
+			feed.mu.Lock()
+			feed.digest++ // as if its files were others
+			user.wild, user.prepared = wild, false
+			feed.mu.Unlock()
+			feed.watch <- struct{}{}
+			synctest.Wait()
+			if !user.prepared {
+				t.Error("files that changed are not read")
+			}
+		}
+		reload(true)
+		panics.Caught("files of a secret")
+		reload(false)
+		r.stop()
+	})
+}
+
+// TestSec_24_StaleAssignmentPanics: the next assignment counts all the same. It
+// panics because a counter is missing.
+func TestSec_24_StaleAssignmentPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics, change := recovering(t)
+		r := newRig(t, false, func(c *Config) {
+			cds := c.CDS
+			change(c)
+			c.CDS = cds
+		})
+		r.start()
+		s := r.open()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		r.m.Cluster("a").Current().Stats().AssignmentStale = nil // before there is anybody who reads it
+		a := endpointsOf("a", 1)
+		a.Policy = stale(time.Minute)
+		s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+		panics.Caught("stale assignment")
+		s.answer(t, answer{kind: endpointKind, version: "e2", nonce: "n3", resources: []proto.Message{endpointsOf("a", 2)}})
+		equal(t, "hosts", r.hosts("a"), ":2")
+		r.stop()
+	})
+}
+
+// missingLog panics once when a file is missing.
+type missingLog struct {
+	slog.Handler
+	told *int
+}
+
+func (missingLog) Enabled(context.Context, slog.Level) bool { return true }
+func (m missingLog) WithAttrs([]slog.Attr) slog.Handler     { return m }
+
+func (m missingLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "cannot read discovery file" {
+		if *m.told++; *m.told == 1 {
+			panic(guardtest.Canary)
+		}
+	}
+	return nil
+}
+
+// TestSec_24_FilePanics: a file is read again when it changes, after a panic too.
+func TestSec_24_FilePanics(t *testing.T) {
+	panics := guardtest.New(t)
+	told, dir := 0, t.TempDir()
+	cds, eds := filepath.Join(dir, "cds.yaml"), filepath.Join(dir, "eds.json")
+	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, func(c *Config) {
+		c.Recovered, c.Logger = panics.Told, slog.New(missingLog{slog.DiscardHandler, &told})
+	}, dir)
+	panics.Caught("discovery file")
+	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 1))
+	put(t, cds, fmt.Sprintf(fileOfClusters, "1", "a", eds))
+	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
 }

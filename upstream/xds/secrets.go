@@ -66,17 +66,22 @@ type secrets struct {
 
 // run lets feeds run until ctx is done.
 func (s *secrets) run(ctx context.Context) {
-	s.mu.Lock()
-	s.ctx = ctx
-	for _, f := range s.feeds {
-		s.startLocked(f)
-	}
-	s.mu.Unlock()
+	s.begin(ctx)
 	<-ctx.Done()
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
 	s.running.Wait()
+}
+
+// begin starts the feeds there are; others start as they come.
+func (s *secrets) begin(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ctx = ctx
+	for _, f := range s.feeds {
+		s.startLocked(f)
+	}
 }
 
 // startLocked starts a feed if it can run now. s.mu is held.
@@ -87,9 +92,14 @@ func (s *secrets) startLocked(f *secretFeed) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	f.running, f.cancel = true, cancel
 	s.running.Go(func() {
-		f.guard().Run("secret", func() { f.run(ctx) })
+		calm := f.guard().Run("secret", func() { f.run(ctx) })
 		cancel()
-		f.guard().Run("end of a secret", func() { s.stopped(f) })
+		f.guard().Run("end of a secret", func() {
+			if !calm {
+				f.started() // nothing more will come
+			}
+			s.stopped(f)
+		})
 	})
 }
 
@@ -200,10 +210,12 @@ func scopeName(name string) string {
 }
 
 func (f *secretFeed) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	var rotation sync.WaitGroup
 	defer rotation.Wait()
+	defer cancel()
 	rotation.Go(func() {
-		for !f.guard().Run("files of a secret", func() { f.rotate(ctx) }) { // it begins with a wait
+		for !f.guard().Run("watch of the files of a secret", func() { f.rotate(ctx) }) { // it begins with a wait
 		}
 	})
 	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
@@ -372,9 +384,7 @@ func (f *secretFeed) rotate(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-f.watch:
-			f.mu.Lock()
-			dirs := directories(f.current.Secret)
-			f.mu.Unlock()
+			dirs := f.directories()
 			old := watches
 			watches = nil
 			for _, dir := range dirs {
@@ -433,6 +443,13 @@ func filesOf(s *config.Secret) (names []string) {
 		add(v.TrustedCA, v.CRL)
 	}
 	return names
+}
+
+// directories returns the directories to watch for the secret in force.
+func (f *secretFeed) directories() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return directories(f.current.Secret)
 }
 
 // directories returns the directories to watch for a secret: the one that it names,

@@ -42,7 +42,7 @@ func (m *mux) session(ctx context.Context) (answered bool, err error) {
 	m.begin()
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		if !m.guard.Run("discovery stream", func() { s.read(ctx) }) {
+		if !m.guard.Run("reading of a discovery stream", func() { s.read(ctx) }) {
 			s.broken <- errPanic
 		}
 	})
