@@ -38,6 +38,8 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("Run ended %v after its context, want 5s", d)
 		}
 		time.Sleep(100 * time.Hour) // lets the sink end before the bubble does
+		stuck.mu.Lock()
+		defer stuck.mu.Unlock()
 		if at := stuck.at[0].Sub(start); at != 5*time.Second {
 			t.Errorf("the first flush was after %v, want 5s", at)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,9 +225,11 @@ func TestSec_24_PanicsOfSinks(t *testing.T) {
 func TestSec_24_PanicsAroundAFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
-		wild, calls := true, 0
+		var wild atomic.Bool
+		wild.Store(true)
+		calls := 0
 		jump := func() {
-			if calls++; wild {
+			if calls++; wild.Load() {
 				panic(guardtest.Canary)
 			}
 		}
@@ -241,7 +244,7 @@ func TestSec_24_PanicsAroundAFlush(t *testing.T) {
 		panics.Caught("before a flush")
 		panics.Caught("after a flush")
 		panics.Caught("sweep")
-		wild = false
+		wild.Store(false)
 		time.Sleep(time.Second)
 		if err := stop(); err != nil {
 			t.Fatal(err)
