@@ -161,7 +161,7 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 		return
 	}
 	s.cfg.AccessLog(Access{
-		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: s.loggedTarget(r), Protocol: r.proto, Host: r.host,
+		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: s.loggedTarget(r), Protocol: r.proto, Host: loggedHost(r.host),
 		Peer: r.peer, Principal: r.principal, TLS: r.tls, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
 		RequestHeader: r.loggedHeader, ResponseHeader: w.header,
 	})
@@ -206,6 +206,10 @@ func (s *Server) loggedTarget(r *Request) string {
 	}
 	return r.path + "?" + strings.Join(keys, "&")
 }
+
+// loggedHost returns a host for logs, without the credentials that some clients
+// put in front of it. No such host is served.
+func loggedHost(host string) string { return host[strings.LastIndexByte(host, '@')+1:] }
 
 // Request answers a request that the program itself makes, as a request to
 // localhost is answered over the socket. The answer is kept in memory as a

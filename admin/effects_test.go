@@ -375,6 +375,9 @@ func TestSec_07_RefusedMutationsKeepTheirValues(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, fmt.Sprintf("%d %s", a.Status, a.Target))
+			if strings.Contains(a.Host, "hush") {
+				t.Errorf("the host is %q", a.Host)
+			}
 		},
 	}))
 	const first = "POST /runtime_modify?key=hush&flag HTTP/1.1"
@@ -388,6 +391,10 @@ func TestSec_07_RefusedMutationsKeepTheirValues(t *testing.T) {
 		{403, request(first, "Connection: close", "Sec-Fetch-Site: cross-site")},
 		{403, strings.Replace(request(first, "Connection: close"), "Host: localhost", "Host: evil.test", 1)},
 		{413, request(first, "Connection: close", "Content-Length: 100000")},
+		{413, request(strings.Replace(first, "/", "http://localhost/", 1), "Connection: close", "Content-Length: 100000")},
+		{403, request(strings.Replace(first, "/", "http://user:hush@localhost/", 1), "Connection: close")},
+		{413, request(strings.Replace(first, "/", "http://user:hush@localhost/", 1), "Connection: close", "Content-Length: 100000")},
+		{403, strings.Replace(request(first, "Connection: close"), "Host: localhost", "Host: user:hush@localhost", 1)},
 		{415, request(first, "Connection: close", "Content-Encoding: gzip")},
 	} {
 		talk(t, s, refused.raw)

@@ -154,7 +154,8 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		status, reason = 413, "request body over "+strconv.Itoa(s.limits.BodyBytes)+" bytes\n"
 		r.method = string(h.Method())
-		r.setTarget(string(h.RequestURI()))
+		_, pathAndQuery, _ := splitTarget(string(h.RequestURI()))
+		r.setTarget(pathAndQuery)
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
 		status, reason = 408, "the request did not arrive in time\n"
 	}
