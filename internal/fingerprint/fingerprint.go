@@ -10,8 +10,8 @@ import (
 // Keys are secrets that nobody knows, not even the one who uses them. They are
 // safe for concurrent use.
 type Keys struct {
-	fast  bool
 	aes   [9][16]byte // four for the lanes, four for the rounds, one for the length
+	fast  bool        // aes is used, not seeds
 	seeds [2]maphash.Seed
 }
 
