@@ -22,11 +22,12 @@ func (sc *Scope) Counter(name string, tgs ...tags.Tag) *Counter {
 // TryCounter is [Scope.Counter] that reports why it returns a null counter:
 // [ErrLimit], [ErrKind], [ErrRejected] or [ErrClosed].
 func (sc *Scope) TryCounter(name string, tgs ...tags.Tag) (*Counter, error) {
-	b, i, err := sc.ask(variantCounter, Accumulate, 0, name, tgs)
-	if err != nil {
-		return sc.store.null.counter, err
+	b, i := sc.recall(variantCounter, Accumulate, name, tgs)
+	if b != nil {
+		return asCounter(b.pg.word(i)), nil
 	}
-	return asCounter(b.pg.word(i)), nil
+	b, i, err := sc.ask(variantCounter, Accumulate, 0, name, tgs)
+	return asCounter(b.pg.word(i)), err
 }
 
 // Gauge returns the gauge called name in sc; see [Scope.Counter]. The import
@@ -38,11 +39,12 @@ func (sc *Scope) Gauge(name string, mode ImportMode, tgs ...tags.Tag) *Gauge {
 
 // TryGauge is [Scope.Gauge] with the reason for a null gauge; see [Scope.TryCounter].
 func (sc *Scope) TryGauge(name string, mode ImportMode, tgs ...tags.Tag) (*Gauge, error) {
-	b, i, err := sc.ask(variantGauge, mode, 0, name, tgs)
-	if err != nil {
-		return sc.store.null.gauge, err
+	b, i := sc.recall(variantGauge, mode, name, tgs)
+	if b != nil {
+		return asGauge(b.pg.word(i)), nil
 	}
-	return asGauge(b.pg.word(i)), nil
+	b, i, err := sc.ask(variantGauge, mode, 0, name, tgs)
+	return asGauge(b.pg.word(i)), err
 }
 
 // FloatGauge returns the signed and fractional gauge called name in sc; see
@@ -55,11 +57,12 @@ func (sc *Scope) FloatGauge(name string, tgs ...tags.Tag) *FloatGauge {
 
 // TryFloatGauge is [Scope.FloatGauge] with the reason for a null gauge; see [Scope.TryCounter].
 func (sc *Scope) TryFloatGauge(name string, tgs ...tags.Tag) (*FloatGauge, error) {
-	b, i, err := sc.ask(variantFloat, Accumulate, 0, name, tgs)
-	if err != nil {
-		return sc.store.null.float, err
+	b, i := sc.recall(variantFloat, Accumulate, name, tgs)
+	if b != nil {
+		return asFloatGauge(b.pg.word(i)), nil
 	}
-	return asFloatGauge(b.pg.word(i)), nil
+	b, i, err := sc.ask(variantFloat, Accumulate, 0, name, tgs)
+	return asFloatGauge(b.pg.word(i)), err
 }
 
 // Text returns the text readout called name in sc; see [Scope.Counter].
@@ -70,11 +73,12 @@ func (sc *Scope) Text(name string, tgs ...tags.Tag) *TextReadout {
 
 // TryText is [Scope.Text] with the reason for a null readout; see [Scope.TryCounter].
 func (sc *Scope) TryText(name string, tgs ...tags.Tag) (*TextReadout, error) {
-	b, i, err := sc.ask(variantText, Accumulate, 0, name, tgs)
-	if err != nil {
-		return sc.store.null.text, err
+	b, i := sc.recall(variantText, Accumulate, name, tgs)
+	if b != nil {
+		return (*b.texts.Load())[i], nil
 	}
-	return (*b.texts.Load())[i], nil
+	b, i, err := sc.ask(variantText, Accumulate, 0, name, tgs)
+	return (*b.texts.Load())[i], err
 }
 
 // Histogram returns the histogram called name in sc; see [Scope.Counter]. A
@@ -86,11 +90,12 @@ func (sc *Scope) Histogram(name string, unit Unit, tgs ...tags.Tag) *Histogram {
 
 // TryHistogram is [Scope.Histogram] with the reason for a null histogram; see [Scope.TryCounter].
 func (sc *Scope) TryHistogram(name string, unit Unit, tgs ...tags.Tag) (*Histogram, error) {
-	b, i, err := sc.ask(variantHistogram, Accumulate, unit, name, tgs)
-	if err != nil {
-		return sc.store.null.histogram, err
+	b, i := sc.recall(variantHistogram, Accumulate, name, tgs)
+	if b != nil {
+		return (*b.hists.Load())[i], nil
 	}
-	return (*b.hists.Load())[i], nil
+	b, i, err := sc.ask(variantHistogram, Accumulate, unit, name, tgs)
+	return (*b.hists.Load())[i], err
 }
 
 // The conversions below rely on a handle being a word and nothing else.
@@ -105,31 +110,40 @@ var (
 	_ [0]struct{} = [unsafe.Sizeof(FloatGauge{}) - unsafe.Sizeof(word{})]struct{}{}
 )
 
-// ask finds or creates a stat. The fast way takes no lock and allocates
-// nothing: hash what the scope is asked for, find it.
-func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
+// recall returns the stat that sc is asked for, nil if to find it takes more than
+// to remember it. It takes no lock and allocates nothing.
+func (sc *Scope) recall(v variant, mode ImportMode, name string, tgs []tags.Tag) (*block, int) {
 	if len(tgs) > 0 {
-		return sc.askTagged(v, mode, unit, name, tgs)
+		return sc.recallTagged(v, mode, name, tgs)
 	}
 	s := sc.store
-	k := s.hot.key(sc, name)
-	if b, i, ok := s.hot.find(k); ok && b.offers(v, mode, i) && !sc.closed.Load() && s.symbols.CountUntracked() {
-		return b, i, nil
+	t := s.hot.table.Load()
+	stat, ok := t.stats.Find(&s.hot.keys, &sc.salt, name)
+	if !ok || sc.closed.Load() {
+		return nil, 0
 	}
-	return sc.askFull(k, v, mode, unit, name, nil)
+	b, i := t.at(stat)
+	if !b.alive.has(i) || !b.offers(v, mode, i) || !s.symbols.CountUntracked() {
+		return nil, 0
+	}
+	return b, i
 }
 
-// askTagged is ask for names with tags. A name and tags are the same stat as
-// the name that they compose.
-func (sc *Scope) askTagged(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
-	s := sc.store
+// recallTagged is recall for names with tags. A name and tags are the same stat
+// as the name that they compose.
+func (sc *Scope) recallTagged(v variant, mode ImportMode, name string, tgs []tags.Tag) (*block, int) {
 	var room [256]byte
 	text, _ := sc.compose(room[:0], "", name, tgs)
-	k := s.hot.key(sc, text)
-	if b, i, ok := s.hot.find(k); ok && b.offers(v, mode, i) && !sc.closed.Load() && s.symbols.CountUntracked() {
-		return b, i, nil
+	return sc.recall(v, mode, text, nil)
+}
+
+// remember lets recall find a stat for what sc was asked for.
+func (sc *Scope) remember(name string, tgs []tags.Tag, b *block, i int) {
+	if len(tgs) > 0 {
+		var room [256]byte
+		name, _ = sc.compose(room[:0], "", name, tgs)
 	}
-	return sc.askFull(k, v, mode, unit, name, tgs)
+	sc.store.hot.keep(sc, name, b, i)
 }
 
 // offers reports whether the stat in slot i is what a caller asks for.
@@ -137,8 +151,9 @@ func (b *block) offers(v variant, mode ImportMode, i int) bool {
 	return b.variant == v && (b.modes == nil || ImportMode(b.modes[i].Load()) == mode)
 }
 
-// askFull is ask by the full name. It remembers what existed before.
-func (sc *Scope) askFull(k hotKey, v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
+// ask finds or creates a stat by its full name, and remembers what existed
+// before. Refused callers get a null stat.
+func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
 	s := sc.store
 	var room [256]byte
 	full, base := sc.compose(room[:0], sc.prefix, name, tgs)
@@ -149,11 +164,11 @@ func (sc *Scope) askFull(k hotKey, v variant, mode ImportMode, unit Unit, name s
 		kept := strings.Clone(full) // of its own, so that room stays on the stack
 		var err error
 		if b, i, err = sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs); err != nil {
-			return nil, 0, err
+			return s.null, int(v), err
 		}
 	}
 	if existed && full != "" {
-		s.hot.keep(k, b, i)
+		sc.remember(name, tgs, b, i)
 	}
 	return b, i, nil
 }

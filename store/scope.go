@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/fingerprint"
 )
 
 // ScopeOptions are the settings of a scope. Scopes made inside it inherit all
@@ -53,7 +55,7 @@ type Scope struct {
 	store  *Store
 	prefix string
 	id     uint32
-	salt   [2]uint64 // keeps equal texts of scopes apart in hotNames
+	salt   fingerprint.Salt // keeps equal texts of scopes apart in hotNames
 	cls    *class
 	tagged bool // its names go through the tag rules
 	limits [kinds]*int

@@ -62,7 +62,7 @@ type Store struct {
 	hot      hotNames
 	names    nameTable                               // tag-extracted names and names of tags
 	blocks   atomic.Pointer[[]atomic.Pointer[block]] // by block index
-	null     nulls
+	null     *block                                  // of what refused callers get
 	series   seriesIndex
 	collided atomic.Uint64
 	clashed  atomic.Pointer[Collision] // the last that collided counts
@@ -132,7 +132,7 @@ func New(opts Options) *Store {
 	for i := range s.byFamily {
 		s.byFamily[i].key = familyTextKey
 	}
-	s.null.init()
+	s.null = newNull()
 	s.root = s.newScope("", s.classFor(ScopeOptions{}), ScopeOptions{})
 	return s
 }
@@ -170,24 +170,19 @@ func (s *Store) at(x id) (*block, int) {
 	return nil, 0
 }
 
-// nulls are the stats that refused callers get.
-type nulls struct {
-	counter   *Counter
-	gauge     *Gauge
-	float     *FloatGauge
-	text      *TextReadout
-	histogram *Histogram
-}
-
-func (n *nulls) init() {
+// newNull returns the block of the stats that refused callers get: the one of a
+// variant is in the slot of that number.
+func newNull() *block {
 	b := &block{null: true, cls: &class{}}
 	b.pg = newPages()[0]
 	b.pg.blk = b
-	n.counter = asCounter(b.pg.word(0))
-	n.gauge = asGauge(b.pg.word(1))
-	n.float = asFloatGauge(b.pg.word(2))
-	n.text = &TextReadout{null: true}
-	n.histogram = histogram.New(defaultLayout())
+	texts := make([]*TextReadout, variants)
+	texts[variantText] = &TextReadout{null: true}
+	b.texts.Store(&texts)
+	hists := make([]*histogram.Histogram, variants)
+	hists[variantHistogram] = histogram.New(defaultLayout())
+	b.hists.Store(&hists)
+	return b
 }
 
 // defaultTags returns the default tag rules for a product name.

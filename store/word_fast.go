@@ -106,8 +106,8 @@ func (w *word) count(n uint64) {
 	p := w.page()
 	s := percpu.Pin()
 	if s < p.nslots {
-		if sp := (*[1 << 16]*slotPage)(p.slots)[s]; sp != nil {
-			i := uintptr(w.index(p))
+		if sp := *(**slotPage)(unsafe.Add(p.slots, uintptr(s)*unsafe.Sizeof(p.slots))); sp != nil {
+			i := (uintptr(unsafe.Pointer(w)) - uintptr(unsafe.Pointer(&p.words))) / unsafe.Sizeof(*w)
 			if i < slotsPerBlock {
 				sp.words[i] += n
 				sp.touch[i] = 1
