@@ -2,7 +2,6 @@ package bench
 
 import (
 	"hash/maphash"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -46,7 +45,7 @@ func (p *probe) find(name string) *atomic.Uint64 {
 
 // BenchmarkLookup finds a counter by a name of 60 bytes that exists and
 // increments it. The caller composed the name: it is in other memory than the
-// name that the counter was made with.
+// name that the counter was made with, beside those asked for just before.
 func BenchmarkLookup(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		names := workload.Dynamic(n)
@@ -55,21 +54,20 @@ func BenchmarkLookup(b *testing.B) {
 			st.Root().Counter(name)
 		}
 		limit := newProbe(names)
-		for i, name := range names {
-			names[i] = strings.Clone(name)
-		}
+		workload.Spread(names)
+		workload.Compose(names)
 		ours := func(core, n int) {
 			i := core * 97
 			for range n {
 				st.Root().Counter(names[i]).Inc()
-				i = workload.Step(i, len(names))
+				i = workload.Next(i, len(names))
 			}
 		}
 		probed := func(core, n int) {
 			i := core * 97
 			for range n {
 				limit.find(names[i]).Add(1)
-				i = workload.Step(i, len(names))
+				i = workload.Next(i, len(names))
 			}
 		}
 		ours(0, 2*len(names))
@@ -134,10 +132,12 @@ func BenchmarkLookupTags(b *testing.B) {
 		i := core * 97
 		for range n {
 			counter(&es[i]).Inc()
-			i = workload.Step(i, len(es))
+			i = workload.Next(i, len(es))
 		}
 	}
 	ours(0, 2*len(es))
+	workload.Spread(es)
+	workload.ComposeEndpoints(es)
 	b.Run("case=one/impl=ours", func(b *testing.B) {
 		b.ReportAllocs()
 		m := budget.StartMeter(b)

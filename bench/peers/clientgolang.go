@@ -66,7 +66,7 @@ func clientGolang() library {
 				i := core * 97
 				for range n {
 					v.WithLabelValues(names[i]).Inc()
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},
@@ -77,7 +77,7 @@ func clientGolang() library {
 				for range n {
 					e := &es[i]
 					v.WithLabelValues(e.Region, e.Service, e.Status).Inc()
-					i = workload.Step(i, len(es))
+					i = workload.Next(i, len(es))
 				}
 			}
 		},

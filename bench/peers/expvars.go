@@ -47,7 +47,7 @@ func expvars() library {
 				i := core * 97
 				for range n {
 					m.Add(names[i], 1)
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},

@@ -49,7 +49,7 @@ func goMetrics() library {
 				i := core * 97
 				for range n {
 					metrics.GetOrRegisterCounter(names[i], r).Inc(1)
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},

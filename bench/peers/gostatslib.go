@@ -52,7 +52,7 @@ func gostats() library {
 				i := core * 97
 				for range n {
 					s.NewCounter(names[i]).Inc()
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},
@@ -63,7 +63,7 @@ func gostats() library {
 				for range n {
 					e := &es[i]
 					s.NewCounterWithTags("requests_total", map[string]string{"region": e.Region, "service": e.Service, "status": e.Status}).Inc()
-					i = workload.Step(i, len(es))
+					i = workload.Next(i, len(es))
 				}
 			}
 		},

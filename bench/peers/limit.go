@@ -93,7 +93,7 @@ func limit() library {
 				i := core * 97
 				for range n {
 					find(names[i]).n.Add(1)
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},

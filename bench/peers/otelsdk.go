@@ -83,7 +83,7 @@ func otelSDK() library {
 				i := core * 97
 				for range n {
 					c.Add(ctx, 1, metric.WithAttributes(attribute.String("name", names[i])))
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},
@@ -96,7 +96,7 @@ func otelSDK() library {
 					e := &es[i]
 					c.Add(ctx, 1, metric.WithAttributes(attribute.String("region", e.Region),
 						attribute.String("service", e.Service), attribute.String("status", e.Status)))
-					i = workload.Step(i, len(es))
+					i = workload.Next(i, len(es))
 				}
 			}
 		},

@@ -64,7 +64,7 @@ func ours() library {
 				i := core * 97
 				for range n {
 					root.Counter(names[i]).Inc()
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},
@@ -76,7 +76,7 @@ func ours() library {
 					e := &es[i]
 					root.Counter("requests_total", tags.Tag{Name: "region", Value: e.Region},
 						tags.Tag{Name: "service", Value: e.Service}, tags.Tag{Name: "status", Value: e.Status}).Inc()
-					i = workload.Step(i, len(es))
+					i = workload.Next(i, len(es))
 				}
 			}
 		},

@@ -50,7 +50,7 @@ func tallyLib() library {
 				i := core * 97
 				for range n {
 					s.Counter(names[i]).Inc(1)
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},
@@ -62,7 +62,7 @@ func tallyLib() library {
 					e := &es[i]
 					s.Tagged(map[string]string{"region": e.Region, "service": e.Service, "status": e.Status}).
 						Counter("requests_total").Inc(1)
-					i = workload.Step(i, len(es))
+					i = workload.Next(i, len(es))
 				}
 			}
 		},

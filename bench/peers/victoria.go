@@ -56,7 +56,7 @@ func victoria() library {
 				i := core * 97
 				for range n {
 					s.GetOrCreateCounter(names[i]).Inc()
-					i = workload.Step(i, len(names))
+					i = workload.Next(i, len(names))
 				}
 			}
 		},
@@ -67,7 +67,7 @@ func victoria() library {
 				for range n {
 					e := &es[i]
 					s.GetOrCreateCounter(`requests_total{region="` + e.Region + `",service="` + e.Service + `",status="` + e.Status + `"}`).Inc()
-					i = workload.Step(i, len(es))
+					i = workload.Next(i, len(es))
 				}
 			}
 		},

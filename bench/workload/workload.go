@@ -5,6 +5,7 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,11 +37,22 @@ func Dynamic(n int) []string {
 	return names
 }
 
-// Step goes through n places so that each is visited and neighbours are far
-// apart, without the cost of random numbers. n must not be a multiple of 7919.
-func Step(i, n int) int {
-	if i += 7919 % n; i >= n {
-		i -= n
+// Spread reorders s so that neighbours were far apart, always in the same way.
+// The length of s must not be a multiple of 7919. Counters that are asked for
+// in this order are not in the order of memory that they were made in.
+func Spread[T any](s []T) {
+	from := slices.Clone(s)
+	at := 0
+	for i := range s {
+		s[i] = from[at]
+		at = (at + 7919) % len(s)
+	}
+}
+
+// Next returns the place behind i of n that are gone through again and again.
+func Next(i, n int) int {
+	if i++; i == n {
+		return 0
 	}
 	return i
 }
@@ -83,4 +95,20 @@ func Endpoints(n int) []Endpoint {
 		}
 	}
 	return es
+}
+
+// Compose puts names into memory of their own, one beside the other, as a caller
+// has them that composes each one when it asks.
+func Compose(names []string) {
+	for i := range names {
+		names[i] = strings.Clone(names[i])
+	}
+}
+
+// ComposeEndpoints is [Compose] for the parts of endpoints.
+func ComposeEndpoints(es []Endpoint) {
+	for i := range es {
+		e := &es[i]
+		e.Region, e.Service, e.Status = strings.Clone(e.Region), strings.Clone(e.Service), strings.Clone(e.Status)
+	}
 }

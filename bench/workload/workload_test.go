@@ -24,19 +24,22 @@ func TestNamesAreDifferent(t *testing.T) {
 	}
 }
 
-func TestStepVisitsAll(t *testing.T) {
+func TestSpreadKeepsAllAndNoNeighbours(t *testing.T) {
 	for _, n := range []int{1000, 10_000, 1 << 16} {
-		seen := make([]bool, n)
-		left := n
-		for i, at := 0, 0; i < n; i++ {
-			if !seen[at] {
-				left--
-			}
-			seen[at] = true
-			at = Step(at, n)
+		places := make([]int, n)
+		for i := range places {
+			places[i] = i
 		}
-		if left != 0 {
-			t.Errorf("of %d places %d are never visited", n, left)
+		Spread(places)
+		left := make(map[int]bool)
+		for i, p := range places {
+			left[p] = true
+			if next := places[Next(i, n)]; next == p+1 || next == p-1 {
+				t.Errorf("of %d places %d and %d are still beside each other", n, p, next)
+			}
+		}
+		if len(left) != n {
+			t.Errorf("of %d places %d are left", n, len(left))
 		}
 	}
 }
