@@ -274,9 +274,12 @@ func (k *Checker) ReportImmediateFailure(h *host.Host) {
 	}
 }
 
+// errPanic stands for what says nothing about a host.
+var errPanic = errors.New("health: panic while connecting")
+
 // unreachable returns the outcome of a check that ended with an error.
 func (c *Config) unreachable(err error) Outcome {
-	if c.IsLocal(err) {
+	if errors.Is(err, errPanic) || c.IsLocal(err) {
 		return Outcome{Kind: Local}
 	}
 	return c.broken(err)

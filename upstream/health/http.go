@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -24,8 +25,12 @@ const maxDrain = 64 << 10
 // HTTP/2 by prior knowledge.
 func newTransport(c *Config, h *host.Host, http2 bool) *http.Transport {
 	t := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return c.Dial(ctx, h, h.HealthCheckAddress())
+		// The transport calls it in a goroutine of its own.
+		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+			if !guard.Told(c.Recovered).Run("connection of a health check", func() { conn, err = c.Dial(ctx, h, h.HealthCheckAddress()) }) {
+				return nil, errPanic
+			}
+			return conn, err
 		},
 		DisableKeepAlives:      !c.Check.ReuseConnection,
 		DisableCompression:     true,

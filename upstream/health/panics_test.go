@@ -2,12 +2,16 @@ package health
 
 import (
 	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -50,4 +54,32 @@ func TestSec_24_ChecksPanic(t *testing.T) {
 			t.Errorf("%d reports, %d attempts, flags %s", reports.Load(), c.attempt.get(), h.Flags())
 		}
 	})
+}
+
+// TestSec_24_ConnectingPanics: a panic while the library connects says nothing
+// about the host.
+func TestSec_24_ConnectingPanics(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	panics := guardtest.New(t)
+	wild := true
+	p := proberFor(t, Config{
+		Check: config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/", Expected: []config.StatusRange{{Start: 200, End: 201}}}},
+		Dial: func(ctx context.Context, _ *host.Host, a host.Address) (net.Conn, error) {
+			if wild {
+				panic(guardtest.Canary)
+			}
+			var d net.Dialer
+			return d.DialContext(ctx, a.Network(), a.String())
+		},
+		Recovered: panics.Told,
+	}, hostAt(server.Listener.Addr().String()))
+	if o := probe(t, p); o.Kind != Local {
+		t.Errorf("a panic is %+v", o)
+	}
+	panics.Caught("connection of a health check")
+	wild = false
+	if o := probe(t, p); o.Kind != Passed {
+		t.Errorf("the next check is %+v", o)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -94,7 +95,12 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 			o = append(o, grpc.WithKeepaliveParams(k))
 		}
 		o = append(o, grpc.WithAuthority(authority),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx, target.ClusterName) }))
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (conn net.Conn, err error) { // in a goroutine of the library
+				if !guard.Told(c.o.Recovered).Run("connection to a control plane", func() { conn, err = c.dial(ctx, target.ClusterName) }) {
+					return nil, errPanic
+				}
+				return conn, err
+			}))
 	case c.o.Credentials != nil:
 		var err error
 		if creds, err = c.o.Credentials(*target); err != nil {

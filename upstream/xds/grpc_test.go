@@ -72,6 +72,11 @@ func badServer(t *testing.T, serve func(n int, s grpc.ServerStream) error) strin
 // overGRPC runs a client whose control plane is a static cluster, with a line of
 // configuration for its transport socket.
 func overGRPC(t *testing.T, address, socket string, change func(*Config)) *rig {
+	return overWildGRPC(t, address, socket, change, nil)
+}
+
+// overWildGRPC is overGRPC with random numbers for the clusters.
+func overWildGRPC(t *testing.T, address, socket string, change func(*Config), rand func() uint64) *rig {
 	r := &rig{t: t, st: store.New(store.Options{})}
 	d := config.NewDecoder(config.Options{})
 	o := Config{
@@ -88,7 +93,7 @@ func overGRPC(t *testing.T, address, socket string, change func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	r.c = c
-	r.m = upstream.New(upstream.Config{Store: r.st, Source: c.Source})
+	r.m = upstream.New(upstream.Config{Store: r.st, Source: c.Source, Rand: rand})
 	c.Attach(r.m)
 	ip, port, err := net.SplitHostPort(address)
 	if err != nil {

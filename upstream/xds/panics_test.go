@@ -1,17 +1,21 @@
 package xds
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -433,4 +437,29 @@ func TestSec_24_FilePanics(t *testing.T) {
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 1))
 	put(t, cds, fmt.Sprintf(fileOfClusters, "1", "a", eds))
 	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
+}
+
+// TestSec_24_ConnectingPanics: a panic while the library connects is a connection
+// that failed, and another one is tried.
+func TestSec_24_ConnectingPanics(t *testing.T) {
+	good := (&answer{kind: clusterKind, version: "1", nonce: "n", resources: []proto.Message{edsCluster("a")}}).encode(t, false)
+	address := badServer(t, func(_ int, s grpc.ServerStream) error {
+		var q []byte
+		if err := errors.Join(s.RecvMsg(&q), s.SendMsg(good)); err != nil {
+			return err
+		}
+		<-s.Context().Done()
+		return nil
+	})
+	panics := guardtest.New(t)
+	var first sync.Once
+	r := overWildGRPC(t, address, "lb_policy: RANDOM", func(c *Config) { c.Recovered = panics.Told }, func() uint64 {
+		if bytes.Contains(debug.Stack(), []byte("xds.(*Client).dial(")) { // it is to pick the host of the control plane
+			first.Do(func() { panic(guardtest.Canary) })
+		}
+		return 0
+	})
+	panics.Caught("connection to a control plane")
+	eventually(t, "clusters", "update_success=1", func() string { return r.counts("cluster_manager.cds.update_success") })
+	equal(t, "failures", r.counts("cluster_manager.cds.update_failure"), "update_failure=1")
 }
