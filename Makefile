@@ -47,6 +47,9 @@ fuzz: ## run each fuzz target for FUZZTIME
 soak: ## hostile input, scrapes and mutations for SOAKTIME
 	@./scripts/soak $(SOAKTIME)
 
+proof: ## what slow clients, half requests, expensive filters and canaries do to the daemon: takes minutes
+	@./scripts/proof
+
 cross: ## compile for the systems that the tests do not run on
 	@./scripts/cross
 
@@ -56,4 +59,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	cd bench/peers && $(GO) test -run '^$$' -bench . -count $(COUNT) -timeout 3h | $(GO) run ./table
 
-.PHONY: help run build test tools lint unit race purego e2e fuzz soak cross bench bench-peers
+.PHONY: help run build test tools lint unit race purego e2e fuzz soak proof cross bench bench-peers

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,14 +101,27 @@ func TestSlowClients(t *testing.T) {
 // create makes the series and returns the connection for more lines.
 func create(t *testing.T, d *daemon.Daemon) net.Conn {
 	t.Helper()
+	return createNames(t, d, series, func(i int) string {
+		return fmt.Sprintf("load.service_with_a_long_name.requests:1|c|#instance:instance-%06d,zone:europe-west", i)
+	})
+}
+
+// createNames makes n counters, each from its line or name, and returns the
+// connection for more lines.
+func createNames(t *testing.T, d *daemon.Daemon, n int, name func(i int) string) net.Conn {
+	t.Helper()
 	c, err := net.Dial("tcp", d.Address("tcp"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	w := bufio.NewWriterSize(c, 64<<10)
-	for i := range series {
-		fmt.Fprintf(w, "load.service_with_a_long_name.requests:1|c|#instance:instance-%06d,zone:europe-west\n", i)
+	for i := range n {
+		line := name(i)
+		if !strings.Contains(line, ":") {
+			line += ":1|c"
+		}
+		fmt.Fprintln(w, line)
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -116,7 +130,7 @@ func create(t *testing.T, d *daemon.Daemon) net.Conn {
 	d.Until("all series", func() bool {
 		_, body := get(t, d, "/stats?filter=%5Eingest.series.kind.counter%24")
 		_, _ = fmt.Sscanf(body, "ingest.series.kind.counter: %g", &last)
-		return last == series
+		return last == float64(n)
 	})
 	return c
 }
