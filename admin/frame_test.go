@@ -51,6 +51,7 @@ func TestSec_09_Framing(t *testing.T) {
 		{"upgrade", request("GET /ready HTTP/1.1", "Connection: upgrade", "Upgrade: websocket"), 400, false},
 		{"content-encoding", request("POST /ready HTTP/1.1", "Content-Length: 3", "Content-Encoding: gzip") + "a=b", 415, false},
 		{"too-many-fields", request("GET /ready HTTP/1.1", many...), 400, false},
+		{"one-field-more", request("GET /ready HTTP/1.1", many[:64]...), 400, false},
 		{"most-fields", request("GET /ready HTTP/1.1", many[:63]...), 200, true},
 		{"big-header", request("GET /ready HTTP/1.1", "X: "+long), 431, false},
 		{"huge-header", request("GET /ready HTTP/1.1", "X: "+long+long+long), 431, false},

@@ -24,7 +24,8 @@ func TestAssetsAreServed(t *testing.T) {
 			t.Errorf("%q: %d %v", encoding, a.status, a.header)
 		}
 	}
-	for _, other := range []string{"/ui/", "/ui/assets/", "/ui/assets/admin.css", path + "?x/..", path + "/", "/ui/../ui/assets"} {
+	for _, other := range []string{"/ui/", "/ui/assets/", "/ui/assets/admin.css", path + "?x/..", path + "/", "/ui/../ui/assets", strings.ToUpper(path), "/." + path,
+		"/" + path, "/ui/." + path[3:], "/ui/x/.." + path[3:], "/%75i" + path[3:], path + "%00", path + ";x"} {
 		want := 404
 		if strings.HasPrefix(other, path+"?") {
 			want = 200
@@ -32,6 +33,9 @@ func TestAssetsAreServed(t *testing.T) {
 		if a := get(t, s, other); a.status != want {
 			t.Errorf("%s: %d, want %d", other, a.status, want)
 		}
+	}
+	if r := newServer(t, Config{AllowPaths: []Matcher{exact("/ready")}}).Request("GET", path, nil); r.Status != 403 {
+		t.Errorf("with a list of other paths: %d, want 403", r.Status)
 	}
 }
 
