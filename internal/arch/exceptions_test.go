@@ -16,9 +16,14 @@ func exceptions() []exception {
 		{"flags", "internal/golden", "flag", "-update is a flag of the test binaries, which have no cmd"},
 		{"state", "internal/golden", "update", "the value of that flag"},
 
-		{"panics", "admin", "conn.go close", "closes a connection"},
-		{"panics", "admin", "conn.go close 2", "closes connections"},
-		{"panics", "admin", "conn.go close 3", "sets a flag and wakes who waits for it"},
+		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestSec_24_Panics has some that panic"},
+		{"failpoints", "bootstrap", "document.go loadYAML", "makes an error of a panic of the YAML parser"},
+		{"failpoints", "server", "server.go serve", "is around each part of a server; TestSec_24_PanicOfAPart has one that panics"},
+		{"failpoints", "server/tap", "request.go toJSON", "makes an error of a panic of the YAML parser"},
+		{"failpoints", "statsd", "lane.go leave", "recovers and unlocks at once; it is the place lane"},
+		{"failpoints", "upstream/config", "parse.go parseYAML", "makes an error of a panic of the YAML parser"},
+
+		{"panics", "admin", "conn.go close", "sets a flag and wakes who waits for it"},
 		{"panics", "cmd/statsd-admin", "daemon.go Run", "waits for a channel and cancels a context"},
 		{"panics", "cmd/statsd-admin", "serve.go serve", "is the whole program: nothing is left that could go on without it"},
 		{"panics", "flush", "scheduler.go Run", "waits for goroutines that are guarded and closes a channel"},

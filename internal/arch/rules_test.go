@@ -23,6 +23,7 @@ func rules() []rule {
 		{"exit", checkExit},
 		{"goroutines", checkGoroutines},
 		{"panics", checkPanics},
+		{"failpoints", checkFailpoints},
 		{"names", checkNames},
 		{"state", checkState},
 		{"init", checkInit},

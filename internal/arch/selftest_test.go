@@ -65,7 +65,12 @@ func TestRulesFindWhatTheyShould(t *testing.T) {
 		{"panics", "statsd", head + `type t int; func (s t) f() { go s.run() }; func (s t) run() { s.keep("f", s.f) }`, ""},
 		{"panics", "statsd", head + `type t int; func (s t) f() { go s.run() }; func (s t) run() { s.f() }`, "x.go f"},
 		{"panics", "statsd", head + `type t int; func (s t) f() { go s.run() }; func (s t) run() { defer s.end(); s.f() }; func (t) end() { _ = recover() }`, ""},
+		{"panics", "statsd", head + `func f() { x := http.Transport{DialContext: f}; y := grpc.WithContextDialer(f) }`, "x.go f|x.go f 2"},
+		{"panics", "statsd", head + `func f() { x := http.Transport{DialContext: func() { g.Run("f", f) }} }`, ""},
+
 		{"panics", "bench/compare", head + `func f() { go f() }`, ""},
+
+		{"failpoints", "statsd", head + `func f() { g.Run("a", f) }`, "a"},
 
 		{"names", "store/util", "package util", "util"},
 		{"names", "store/x", "package helpers", "helpers"},

@@ -36,7 +36,7 @@ func checkPanics(p *pkg) []finding {
 					what = fmt.Sprint(what, " ", n)
 				}
 				all = append(all, p.find(at.Pos(), what,
-					"a panic of this goroutine ends the process: hand what it runs to guard.Told.Run with what counts panics, server.recovered_panics (in statsd: keep or guard of the server), and let only what ends it stand beside that"))
+					"a panic of this goroutine ends the process: hand what it runs to guard.Told.Run with what counts panics, server.recovered_panics (in statsd: keep of the server), and let only what ends it stand beside that"))
 				return true
 			})
 		}
@@ -44,15 +44,20 @@ func checkPanics(p *pkg) []finding {
 	return all
 }
 
-// started returns what n starts in a goroutine of its own, nil if it does not.
+// started returns what n starts in a goroutine of its own, or what a library will
+// call in one of its own, nil if it does not.
 func started(n ast.Node) ast.Expr {
 	switch n := n.(type) {
 	case *ast.GoStmt:
 		return n.Call.Fun
 	case *ast.CallExpr:
 		s, ok := n.Fun.(*ast.SelectorExpr)
-		if ok && len(n.Args) > 0 && (s.Sel.Name == "Go" || s.Sel.Name == "AfterFunc") {
+		if ok && len(n.Args) > 0 && slices.Contains([]string{"Go", "AfterFunc", "WithContextDialer"}, s.Sel.Name) {
 			return n.Args[len(n.Args)-1]
+		}
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "DialContext" {
+			return n.Value
 		}
 	}
 	return nil
@@ -164,11 +169,11 @@ func (p *pkg) calls(b *ast.BlockStmt, tell func(*ast.CallExpr)) {
 	})
 }
 
-// isGuard reports whether c is Run of a guard, or guard or keep of a server, by
-// what it looks like: where a panic happens, and the function.
+// isGuard reports whether c is Run of a guard, or keep of a server, by what it
+// looks like: where a panic happens, and the function.
 func isGuard(c *ast.CallExpr) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)
-	if !ok || len(c.Args) != 2 || !slices.Contains([]string{"Run", "guard", "keep"}, s.Sel.Name) {
+	if !ok || len(c.Args) != 2 || !slices.Contains([]string{"Run", "keep"}, s.Sel.Name) {
 		return false
 	}
 	switch where := c.Args[0].(type) {
@@ -180,9 +185,9 @@ func isGuard(c *ast.CallExpr) bool {
 	return false
 }
 
-// harmless reports whether c is one of those that end things or count them.
+// harmless reports whether c is one of those that end things, count them or wait.
 func harmless(c *ast.CallExpr) bool {
-	names := []string{"Add", "Broadcast", "Close", "Dec", "Done", "Inc", "Lock", "Stop", "Unlock", "close", "cancel", "delete", "stop"}
+	names := []string{"Add", "After", "Broadcast", "Close", "Dec", "Done", "Inc", "Lock", "Stop", "Unlock", "close", "cancel", "delete", "stop"}
 	switch fun := c.Fun.(type) {
 	case *ast.Ident:
 		return slices.Contains(names, fun.Name)

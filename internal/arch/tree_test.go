@@ -22,7 +22,7 @@ type pkg struct {
 	room  string // directory below the module's root, with slashes
 	fset  *token.FileSet
 	files []file // without tests
-	tests []file // imports only
+	tests []file // without comments
 }
 
 type file struct {
@@ -112,7 +112,7 @@ func (p *pkg) add(name string, src []byte) error {
 	mode := parser.ParseComments | parser.SkipObjectResolution
 	isTest := strings.HasSuffix(name, "_test.go")
 	if isTest {
-		mode = parser.ImportsOnly
+		mode = parser.SkipObjectResolution
 	}
 	parsed, err := parser.ParseFile(p.fset, name, src, mode)
 	if err != nil {
