@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"bufio"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -274,14 +276,33 @@ func TestShutdownEndsStuckRequests(t *testing.T) {
 	}
 }
 
-func TestQuitAnswersFirst(t *testing.T) {
-	quit := make(chan bool, 1)
+// TestSec_23_QuitAnswersFirst: the end begins when the client has its answer, and
+// not before.
+func TestSec_23_QuitAnswersFirst(t *testing.T) {
+	answered, quit := make(chan bool), make(chan bool)
 	var s *Server
-	s = newServer(t, Config{Address: "127.0.0.1:0", Sources: Sources{Quit: func() { go s.Close(); quit <- true }}})
+	s = newServer(t, Config{Address: "127.0.0.1:0", Sources: Sources{Quit: func() {
+		defer close(quit)
+		select {
+		case <-answered:
+		case <-time.After(30 * time.Second):
+			t.Error("the end began before the answer was sent")
+		}
+		go s.Close()
+	}}})
 	run(t, s)
-	if a := parseAnswers(t, talk(t, s, request("POST /quitquitquit HTTP/1.1"))); len(a) != 1 || a[0].body != "OK\n" {
-		t.Errorf("got %+v", a)
+	c := dial(t, s)
+	if _, err := io.WriteString(c, request("POST /quitquitquit HTTP/1.1")); err != nil {
+		t.Fatal(err)
 	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 || string(body) != "OK\n" {
+		t.Errorf("%d %q, %v", resp.StatusCode, body, err)
+	}
+	close(answered)
 	<-quit
 }
 
