@@ -380,6 +380,9 @@ func TestSec_20_UnixSocket(t *testing.T) {
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
+	if info, err := os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("without a mode: %v, %v", info.Mode(), err)
+	}
 	// A socket that another server has put in its place is not removed.
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Fatal(err)
