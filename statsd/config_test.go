@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"net/netip"
 	"reflect"
 	"runtime"
 	"strings"
@@ -10,8 +11,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestDefaults is what a configuration without settings means.
+// TestDefaults is what a configuration without settings means, with more CPUs
+// than readers need.
 func TestDefaults(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	cfg, err := Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{{Address: "udp://:0"}}}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +32,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%d events, %d checks, log %v, a clock %t", cfg.Events, cfg.Checks, cfg.Log, cfg.Now != nil)
 	}
 	listener := ListenerConfig{
-		Address: "udp://:0", Readers: min(4, runtime.GOMAXPROCS(0)), RcvBuf: 4 << 20, PacketBytes: 65535,
+		Address: "udp://:0", Readers: 4, RcvBuf: 4 << 20, PacketBytes: 65535,
 		Connections: 1024, PerAddress: 64, Mode: 0o666,
 	}
 	if !reflect.DeepEqual(cfg.Listeners[0], listener) {
@@ -38,6 +41,47 @@ func TestDefaults(t *testing.T) {
 	parser := line.Config{LineBytes: 8192, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512}
 	if got := cfg.lineConfig(); got != parser {
 		t.Errorf("parser\n got %+v\nwant %+v", got, parser)
+	}
+}
+
+func TestReadersAreNotMoreThanCPUs(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	cfg, err := Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{{Address: "udp://:0"}}}.withDefaults()
+	if err != nil || cfg.Listeners[0].Readers != 3 {
+		t.Errorf("%d readers, want 3: %v", cfg.Listeners[0].Readers, err)
+	}
+}
+
+// TestAllowed: addresses are compared whatever form the system gives them in;
+// who sends to a unix socket has none.
+func TestAllowed(t *testing.T) {
+	for _, tt := range []struct {
+		scheme, allowed, from string
+		want                  bool
+	}{
+		{"udp", "", "192.0.2.1", true},
+		{"udp", "10.0.0.0/8", "10.1.2.3", true},
+		{"udp", "10.0.0.0/8", "::ffff:10.1.2.3", true},
+		{"udp", "10.0.0.0/8", "11.1.2.3", false},
+		{"tcp", "fe80::/10", "fe80::1%eth0", true},
+		{"tcp", "2001:db8::/32", "fe80::1%eth0", false},
+		{"unixgram", "10.0.0.0/8", "", true},
+	} {
+		addr, err := parseAddress(tt.scheme + "://" + map[bool]string{true: "/s", false: ":0"}[tt.scheme == "unixgram"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &listener{addr: addr}
+		if tt.allowed != "" {
+			l.cfg.Allowed = []netip.Prefix{netip.MustParsePrefix("192.0.2.77/32"), netip.MustParsePrefix(tt.allowed)}
+		}
+		var from netip.Addr
+		if tt.from != "" {
+			from = netip.MustParseAddr(tt.from)
+		}
+		if got := l.allowed(from); got != tt.want {
+			t.Errorf("%s with %q allowed: %q may send: %t, want %t", tt.scheme, tt.allowed, tt.from, got, tt.want)
+		}
 	}
 }
 

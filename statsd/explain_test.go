@@ -55,6 +55,17 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainedSeriesIsTheOneOfTheExposition, also where names get endings.
+func TestExplainedSeriesIsTheOneOfTheExposition(t *testing.T) {
+	r := newRig(t, Config{})
+	r.store.Naming().NetworkTotal = true
+	for in, want := range map[string]string{"a.b:1|c|#x": `a_b_total{x="true"}`, "a.b:1|g": "a_b{}"} {
+		if got := r.Explain([]byte(in)).Samples[0].Series; got != want {
+			t.Errorf("%s is %s, want %s", in, got, want)
+		}
+	}
+}
+
 func TestExplainTellsLimits(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Series: 1}})
 	r.send("a:1|c")

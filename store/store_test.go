@@ -195,6 +195,16 @@ func TestClosedScopeKeepsWhatOthersHold(t *testing.T) {
 	}
 }
 
+func TestRootCannotBeClosed(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("a")
+	st.Root().Close()
+	if _, err := st.Root().TryCounter("b"); err != nil {
+		t.Error(err)
+	}
+	equal(t, names(st, store.Scalars), []string{"a", "b"})
+}
+
 func TestLimitsCountEachRefusal(t *testing.T) {
 	st := store.New(store.Options{})
 	two, none := 2, 0
