@@ -275,6 +275,20 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestSec_06_NoControlByteIsLeft: none of the control bytes gets into a name or a tag.
+func TestSec_06_NoControlByteIsLeft(t *testing.T) {
+	p := New(Config{})
+	for c := range byte(0x80) {
+		if c >= 0x20 && c != 0x7f {
+			continue
+		}
+		text := strings.ReplaceAll("a?b:1|c|#k?l:v?w", "?", string(rune(c)))
+		if got, want := show(p, text), `"a_b" "k_l"="v_w" c 1`; got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	rep := strings.Repeat
 	tags := func(n int) string {
