@@ -113,9 +113,10 @@ func (n *name) log() *slog.Logger {
 	return n.s.c.Logger.With("cluster", n.c.Name, "name", n.endpoint.Address.Host)
 }
 
-// update looks the name up once and gives a good answer to take, which returns
+// update looks the name up once, counts that, and gives a good answer to take, which returns
 // the TTL that counts.
-func (n *name) update(ctx context.Context, take func([]Record) time.Duration) (ttl time.Duration, err error) {
+func (n *name) update(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) (ttl time.Duration, err error) {
+	c.Stats().UpdateAttempt.Inc()
 	ok := guard.Told(n.s.c.Recovered).Run("look-up of a name", func() {
 		var records []Record
 		if records, err = n.lookup(ctx); err == nil && ctx.Err() == nil {
@@ -131,7 +132,6 @@ func (n *name) update(ctx context.Context, take func([]Record) time.Duration) (t
 // follow looks the name up until ctx is done. take is given each good answer and
 // returns the TTL that counts.
 func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) {
-	stats, log := c.Stats(), n.log()
 	failing := false
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -141,28 +141,37 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 			return
 		case <-wait.C:
 		}
-		stats.UpdateAttempt.Inc()
-		ttl, err := n.update(ctx, take)
+		next := max(n.c.DNS.RefreshRate, time.Millisecond)
+		guard.Told(n.s.c.Recovered).Run("round of look-ups", func() {
+			ttl, err := n.update(ctx, c, take)
+			if ctx.Err() == nil { // else what was found out says nothing any more
+				next = n.judge(c.Stats(), ttl, err, &failing)
+			}
+		})
 		if ctx.Err() != nil {
-			return // what was found out says nothing any more
+			return
 		}
-		if err != nil {
-			stats.UpdateFailure.Inc()
-			if !failing {
-				log.Warn("name cannot be resolved, keeping the hosts it had", "error", err)
-			}
-			failing = true
-			wait.Reset(n.failed())
-		} else {
-			stats.UpdateSuccess.Inc()
-			if failing {
-				log.Info("name is resolved again")
-			}
-			failing = false
-			wait.Reset(n.succeeded(ttl))
-		}
+		wait.Reset(next)
 		guard.Told(n.s.c.Recovered).Run("end of discovery", c.DiscoveryDone)
 	}
+}
+
+// judge counts and logs what came of a look-up, and returns when to make the
+// next. failing says whether they fail.
+func (n *name) judge(stats *upstream.Stats, ttl time.Duration, err error, failing *bool) time.Duration {
+	was := *failing
+	if *failing = err != nil; *failing {
+		stats.UpdateFailure.Inc()
+		if !was {
+			n.log().Warn("name cannot be resolved, keeping the hosts it had", "error", err)
+		}
+		return n.failed()
+	}
+	stats.UpdateSuccess.Inc()
+	if was {
+		n.log().Info("name is resolved again")
+	}
+	return n.succeeded(ttl)
 }
 
 // spec returns the host at an address of the name.

@@ -54,3 +54,28 @@ func TestSec_24_ReadyPanics(t *testing.T) {
 		panics.Caught("end of discovery")
 	})
 }
+
+// TestSec_24_DelayPanics: what panics beside a look-up delays the next one to the
+// usual time.
+func TestSec_24_DelayPanics(t *testing.T) {
+	for _, kind := range []string{"STRICT_DNS", "LOGICAL_DNS"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBook()
+				b.put("a.example", "10.0.0.1")
+				panics := guardtest.New(t)
+				asked := 0
+				r := start(t, Config{Resolver: b, Recovered: panics.Told, Rand: func() uint64 {
+					if asked++; asked == 1 {
+						panic(guardtest.Canary)
+					}
+					return 0
+				}}, cluster(kind, "dns_refresh_rate: 10s\ndns_jitter: 1s", "a.example:80"), upstream.Hooks{})
+				time.Sleep(15 * time.Second)
+				synctest.Wait()
+				panics.Caught("round of look-ups")
+				r.check(map[string]uint64{"update_attempt": 2, "update_success": 2, "membership_total": 1})
+			})
+		})
+	}
+}

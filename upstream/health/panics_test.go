@@ -83,3 +83,45 @@ func TestSec_24_ConnectingPanics(t *testing.T) {
 		t.Errorf("the next check is %+v", o)
 	}
 }
+
+// calm is a prober that finds everybody well, and counts how often it is closed.
+type calm struct{ closed *atomic.Int32 }
+
+func (calm) Probe(context.Context) Outcome { return Outcome{Kind: Passed} }
+func (c calm) Close()                      { c.closed.Add(1) }
+
+// TestSec_24_DelayPanics: what panics beside a check delays the next one to the
+// usual time, and keeps none from being ended.
+func TestSec_24_DelayPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		var c counts
+		var closed atomic.Int32
+		set := settings()
+		set.IntervalJitter = time.Second
+		asked := 0
+		k, err := New(Config{
+			Check: set, Stats: c.stats(), Custom: func(*host.Host) Prober { return calm{&closed} }, Recovered: panics.Told,
+			Rand: func() uint64 {
+				if asked++; asked == 1 {
+					panic(guardtest.Canary)
+				}
+				return 0
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Add(testHost())
+		time.Sleep(2*set.Interval + set.Interval/2)
+		synctest.Wait()
+		panics.Caught("round of health checks")
+		if c.attempt.get() != 3 {
+			t.Errorf("%d attempts", c.attempt.get())
+		}
+		k.Close()
+		if closed.Load() != 1 {
+			t.Errorf("closed %d times", closed.Load())
+		}
+	})
+}

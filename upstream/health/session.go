@@ -74,24 +74,13 @@ func (s *session) check() {
 	s.k.running.Add(1)
 	s.mu.Unlock()
 	defer s.k.running.Done()
-
-	s.k.c.Stats.Attempt.Inc()
-	o := Outcome{Kind: Local}
-	s.k.guard().Run("health check", func() { o = s.prober.Probe(ctx) })
-	if o.Kind == Network && ctx.Err() == context.DeadlineExceeded {
-		o.Kind = Timeout
+	if !s.k.guard().Run("round of health checks", func() { s.round(ctx) }) {
+		s.arrange(s.k.clamp(s.k.c.Check.Interval)) // as if all were well
 	}
+}
 
-	s.mu.Lock()
-	if s.stopped {
-		s.mu.Unlock()
-		s.close()
-		return
-	}
-	t, events := s.apply(o)
-	s.mu.Unlock()
-	// Told before the next check is arranged, so that reports come in order.
-	s.tell(Report{s.host, o, t}, events)
+// arrange arranges the next check, unless there shall be none.
+func (s *session) arrange(wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -99,24 +88,49 @@ func (s *session) check() {
 		return
 	}
 	s.cancel = nil
+	s.timer.Reset(wait)
+}
+
+// round makes one check, tells of it and arranges the next one.
+func (s *session) round(ctx context.Context) {
+	s.k.c.Stats.Attempt.Inc()
+	o := Outcome{Kind: Local}
+	s.k.guard().Run("health check", func() { o = s.prober.Probe(ctx) })
+	if o.Kind == Network && ctx.Err() == context.DeadlineExceeded {
+		o.Kind = Timeout
+	}
+
+	t, events, ok := s.judge(o)
+	if !ok {
+		s.close()
+		return
+	}
+	// Told before the next check is arranged, so that reports come in order.
+	s.tell(Report{s.host, o, t}, events)
 	passed := o.Kind == Passed
 	if o.Kind == Local {
 		passed = s.host.Flags()&host.FailedActiveHC == 0 // as if it had found what is known
 	}
-	s.timer.Reset(s.k.delay(s.host, passed, t))
+	s.arrange(s.k.delay(s.host, passed, t))
+}
+
+// judge applies an outcome, unless the session was stopped.
+func (s *session) judge(o Outcome) (t Transition, events []Event, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return 0, nil, false
+	}
+	t, events = s.apply(o)
+	return t, events, true
 }
 
 // passive notes a failure that was not found by a check.
 func (s *session) passive() {
-	s.mu.Lock()
-	if s.stopped {
-		s.mu.Unlock()
-		return
-	}
 	o := Outcome{Kind: Passive, Exclude: true}
-	t, events := s.apply(o)
-	s.mu.Unlock()
-	s.tell(Report{s.host, o, t}, events)
+	if t, events, ok := s.judge(o); ok {
+		s.tell(Report{s.host, o, t}, events)
+	}
 }
 
 // close closes the prober.
