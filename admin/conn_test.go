@@ -179,9 +179,34 @@ func TestSec_10_HalfOpenConnectionsEnd(t *testing.T) {
 }
 
 func TestIdleConnectionsEnd(t *testing.T) {
-	s := start(t, Config{Limits: Limits{IdleTimeout: 50 * time.Millisecond}})
+	s := start(t, Config{Limits: Limits{IdleTimeout: 50 * time.Millisecond, ReadTimeout: time.Hour}})
 	if a := parseAnswers(t, talk(t, s, request("GET /ready HTTP/1.1"))); len(a) != 1 || a[0].status != 200 {
 		t.Errorf("got %+v", a)
+	}
+}
+
+// TestUnixConnectionsHaveNoPeer opens more of them than one address may have.
+func TestUnixConnectionsHaveNoPeer(t *testing.T) {
+	s := start(t, Config{Address: "unix:" + filepath.Join(t.TempDir(), "s"), Limits: Limits{ConnectionsPerPeer: 1}})
+	dial(t, s)
+	dial(t, s)
+	waitFor(t, "the connections", func() bool { return s.connections.count() == 2 })
+	if a := get(t, s, "/help"); a.status != 200 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestRefusedBodiesAreTaken sends a large body that is refused before it is read:
+// the connection ends in good order, so that the answer is not lost.
+func TestRefusedBodiesAreTaken(t *testing.T) {
+	s := start(t, Config{})
+	c := dial(t, s)
+	if _, err := io.WriteString(c, request("POST /ready HTTP/1.1", "Transfer-Encoding: chunked")+strings.Repeat("x", 100<<10)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(c)
+	if a := parseAnswers(t, string(out)); err != nil || len(a) != 1 || a[0].status != 400 {
+		t.Errorf("got %+v, %v", a, err)
 	}
 }
 
