@@ -210,7 +210,7 @@ func TestProofNoForeignBytes(t *testing.T) {
 			r := bufio.NewReaderSize(c, 128<<10)
 			var out []byte
 			for i := 0; sent.Add(1) <= total && !t.Failed(); i++ {
-				canary := fmt.Sprintf("canary%dx%d.", worker, i)
+				canary := fmt.Sprintf("canary%dx%dz", worker, i)
 				target := [...]string{"/config_dump?resource=" + canary, "/config_dump?mask=" + canary, "/config_dump?name_regex=(" + canary, "/" + canary, "/ingest/explain?line=" + canary + "%3a1%7cc",
 					"/stats?filter=" + canary, "/ready?" + canary, "/ingest/explain"}[i%8]
 				body := "line=" + strings.Repeat("x", i*37%1500) + canary + "%3a1%7cc"
