@@ -218,6 +218,8 @@ func (s *connections) close(grace time.Duration) int {
 			s.guard.Run("closing of a connection", func() {
 				if !c.busy.Load() {
 					_ = c.Conn.Close()
+				} else {
+					_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the watch of its client, if there is one
 				}
 			})
 		}()

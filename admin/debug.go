@@ -59,7 +59,7 @@ func (s *Server) record(w *Response, r *Request, start func(io.Writer) error, st
 	}
 	w.SetType(typeBinary)
 	w.encodings = nil
-	w.Endless() // it may take longer than other answers
+	ended := w.Endless() // it may take longer than other answers
 	if err := start(w); err != nil {
 		return &Error{Status: 500, Msg: "another recording is running\n", Err: err}
 	}
@@ -69,8 +69,11 @@ func (s *Server) record(w *Response, r *Request, start func(io.Writer) error, st
 	case <-timer.C:
 		stop()
 		return nil
-	case <-r.closing:
+	case <-ended:
 		stop()
-		return errors.New("admin: the server shuts down")
+		if isClosed(r.closing) {
+			return errors.New("admin: the server shuts down")
+		}
+		return ErrGone
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // exchange carries one answer over a connection. It writes to the connection
@@ -37,6 +39,33 @@ func (x *exchange) begin(w *Response, length int) error {
 		return nil
 	}
 	return x.write(nil, nil)
+}
+
+// watch returns a channel that is closed when the client ends the connection, or
+// its side of it, or when the server shuts down. The connection ends with the
+// answer; what still comes from the client is dropped.
+func (x *exchange) watch(g guard.Told) <-chan struct{} {
+	x.closing = true
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		g.Run("watch of a client", x.awaitEnd)
+	}()
+	return ended
+}
+
+// awaitEnd reads until there is nothing more to read. At a shutdown stop is closed
+// first, and then a deadline in the past is set, so it is noticed in any order.
+func (x *exchange) awaitEnd() {
+	if x.conn.SetReadDeadline(time.Time{}) != nil || isClosed(x.stop) {
+		return
+	}
+	var scrap [512]byte
+	for {
+		if _, err := x.conn.Conn.Read(scrap[:]); err != nil {
+			return
+		}
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {

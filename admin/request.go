@@ -67,8 +67,8 @@ func (r *Request) Peer() string { return r.peer }
 // fields any more.
 func (r *Request) Principal() Principal { return r.principal }
 
-// Closing returns a channel that is closed when the server shuts down. Answers
-// without an end must end then.
+// Closing returns a channel that is closed when the server shuts down. See
+// [Response.Endless] for one that tells when the client is gone, too.
 func (r *Request) Closing() <-chan struct{} { return r.closing }
 
 // After makes f run once the answer was sent or could not be.

@@ -50,6 +50,7 @@ type Response struct {
 	encodings   []string // values of Accept-Encoding
 	withoutBody bool     // the answer to HEAD
 	endless     bool
+	ended       <-chan struct{} // an endless answer must end
 
 	stage    stage
 	err      error // of the transport; nothing is sent after it
@@ -101,8 +102,18 @@ func (w *Response) varyBy(name string) {
 
 // Endless makes the answer one without an end: it is sent as it is, neither
 // compressed nor in chunks, each Flush at once, and may take any time as long
-// as the client reads. The handler must end when the request's Closing is.
-func (w *Response) Endless() { w.endless = true }
+// as the client reads. The handler must end when the channel is closed, which
+// happens when the server shuts down, or when the client ends the connection or
+// its side of it.
+func (w *Response) Endless() <-chan struct{} {
+	if w.ended == nil {
+		w.endless, w.ended = true, w.server.closing
+		if x, ok := w.transport.(*exchange); ok {
+			w.ended = x.watch(w.server.guard)
+		}
+	}
+	return w.ended
+}
 
 // hangUp ends the connection behind the answer.
 func (w *Response) hangUp() {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
 // lines writes n numbered lines of 100 bytes in pieces of that many.
@@ -437,7 +440,7 @@ func TestEndlessAnswers(t *testing.T) {
 	s := newServer(t, Config{Address: "127.0.0.1:0", Limits: Limits{ResponseTime: 20 * time.Millisecond}})
 	ticks, gone := make(chan string), make(chan bool, 1)
 	s.Handle(Endpoint{Path: "/events", Serve: func(w *Response, r *Request) error {
-		w.Endless()
+		ended := w.Endless()
 		w.SetType(typeEvents)
 		w.SetHeader("cache-control", "no-cache")
 		r.After(func() { gone <- true })
@@ -448,7 +451,7 @@ func TestEndlessAnswers(t *testing.T) {
 				if err := w.Flush(); err != nil {
 					return err
 				}
-			case <-r.Closing():
+			case <-ended:
 				return nil
 			}
 		}
@@ -479,6 +482,84 @@ func TestEndlessAnswers(t *testing.T) {
 		t.Errorf("at the end: %q, %v", rest, err)
 	}
 	<-gone
+}
+
+// TestEndlessAnswersEndWithTheirClient: the handler is told that the client is gone,
+// or will say nothing more, though it writes nothing; what else the client sends tells
+// nothing.
+func TestEndlessAnswersEndWithTheirClient(t *testing.T) {
+	ca := newAuthority(t)
+	for name, cfg := range map[string]Config{
+		"tcp": {}, "unix": {Address: "unix:" + t.TempDir() + "/s"}, "tls": {TLS: ca.settings(tls.NoClientCert)},
+	} {
+		s := start(t, cfg)
+		began, ended := make(chan bool), make(chan bool)
+		s.Handle(Endpoint{Path: "/events", Serve: func(w *Response, r *Request) error {
+			stop := w.Endless()
+			if w.Endless() != stop {
+				t.Error("another channel")
+			}
+			began <- true
+			<-stop
+			ended <- true
+			return nil
+		}})
+		listen := func() net.Conn {
+			c := dial(t, s)
+			if name == "tls" {
+				c = tls.Client(c, &tls.Config{RootCAs: ca.pool(), ServerName: "127.0.0.1", Time: testTime})
+			}
+			if _, err := io.WriteString(c, request("GET /events HTTP/1.1")); err != nil {
+				t.Fatal(err)
+			}
+			<-began
+			return c
+		}
+		expect := func(what string) {
+			t.Helper()
+			select {
+			case <-ended:
+			case <-time.After(30 * time.Second):
+				t.Fatalf("%s: not told of the %s", name, what)
+			}
+		}
+		for how, leave := range map[string]func(net.Conn){
+			"close":      func(c net.Conn) { c.Close() },
+			"half close": func(c net.Conn) { c.(interface{ CloseWrite() error }).CloseWrite() },
+		} {
+			c := listen()
+			io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\n", 100))
+			select {
+			case <-ended:
+				t.Errorf("%s: ended by what the client said", name)
+			default:
+			}
+			leave(c)
+			expect(how)
+		}
+		listen()
+		go s.Close()
+		expect("end of the server")
+	}
+}
+
+// panickingConn is a connection that cannot be read from.
+type panickingConn struct{ net.Conn }
+
+func (panickingConn) SetReadDeadline(time.Time) error { return nil }
+
+func (panickingConn) Read([]byte) (int, error) { panic(guardtest.Canary) }
+
+// TestSec_24_WatchPanics: if the watch of a client ends, the answer ends, and nothing
+// else does.
+func TestSec_24_WatchPanics(t *testing.T) {
+	panics := guardtest.New(t)
+	x := &exchange{conn: &conn{Conn: panickingConn{}}, stop: make(chan struct{})}
+	<-x.watch(panics.Told)
+	panics.Caught("watch of a client")
+	if !x.closing {
+		t.Error("the connection is used again")
+	}
 }
 
 // run serves s until the test ends.

@@ -92,8 +92,7 @@ func (s *Server) serveCircuitStream(w *admin.Response, r *admin.Request) error {
 		w.SetHeader("access-control-allow-origin", "*")
 		w.SetHeader("access-control-allow-headers", "Accept, Cache-Control, X-Requested-With, Last-Event-ID")
 	}
-	w.Endless()
-	return client.Serve(w, r.Closing())
+	return client.Serve(w, w.Endless())
 }
 
 // readsCircuitStream reports whether pages of an origin may read the stream.

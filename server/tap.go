@@ -107,6 +107,5 @@ func (s *Server) serveTap(w *admin.Response, r *admin.Request) error {
 		return &admin.Error{Status: 400, Msg: err.Error()}
 	}
 	defer session.Close()
-	w.Endless()
-	return session.Serve(w, r.Closing())
+	return session.Serve(w, w.Endless())
 }

@@ -95,6 +95,22 @@ func TestTap(t *testing.T) {
 	}
 }
 
+// TestSilentTapEndsWithItsClient: a client that goes leaves its place to the next one,
+// though there is nothing that could be sent to it.
+func TestSilentTapEndsWithItsClient(t *testing.T) {
+	r := start(t, server.Config{Admin: anyPort(), Tap: true, StatsD: statsdOn("tcp://127.0.0.1:0")})
+	body := strings.Replace(tapBody("statsd"), "JSON_BODY_AS_STRING", "PROTO_BINARY_LENGTH_DELIMITED", 1)
+	for range 3 {
+		var conn net.Conn
+		eventually(t, "the stream of the client before ends", func() bool {
+			var status string
+			status, conn, _ = openTap(t, r, body)
+			return status == "HTTP/1.1 200 OK"
+		})
+		conn.Close()
+	}
+}
+
 func TestNoTap(t *testing.T) {
 	r := start(t, server.Config{Admin: anyPort()})
 	if reply := r.post(t, "/tap"); reply.Status != 404 || r.Tap() != nil {
