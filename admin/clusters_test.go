@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
@@ -107,6 +108,22 @@ func TestClustersJSONIsTheMessage(t *testing.T) {
 		s := newServer(t, Config{Sources: w.sources()})
 		body := s.Request("GET", "/clusters?format=json", nil).Body
 		checkMessage(t, name, body, &adminv3.Clusters{}, wire.OmitDefaults)
+	}
+}
+
+// TestClustersWithoutThreshold: a threshold that ejects nobody is left out of the
+// JSON form, each of the two by itself.
+func TestClustersWithoutThreshold(t *testing.T) {
+	for want, rates := range map[string]OutlierRates{
+		"success_rate_ejection_threshold":              {50, 12.5, 50, 0},
+		"local_origin_success_rate_ejection_threshold": {50, 0, 50, 12.5},
+	} {
+		w := newWorld()
+		w.clusters = []worldCluster{{Cluster{Name: "c", Outlier: &rates}, nil}}
+		body := string(newServer(t, Config{Sources: w.sources()}).Request("GET", "/clusters?format=json", nil).Body)
+		if strings.Count(body, "_threshold\"") != 1 || !strings.Contains(body, "\""+want+"\": {\n    \"value\": 12.5\n   }") {
+			t.Errorf("%+v: want %s alone in\n%s", rates, want, body)
+		}
 	}
 }
 

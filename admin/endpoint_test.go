@@ -209,6 +209,9 @@ func TestHandleAndRemove(t *testing.T) {
 	if a := get(t, s, "/hello"); a.status != 404 {
 		t.Errorf("got %+v", a)
 	}
+	if !s.Handle(Endpoint{Path: "/x", Serve: serve}) || get(t, s, "/x").status != 202 {
+		t.Error("a path of one letter was not taken on")
+	}
 	s.Handle(Endpoint{Path: "/fixed", Fixed: true, Serve: serve})
 	if s.Remove("/fixed") {
 		t.Error("a fixed endpoint was removed")
