@@ -165,8 +165,11 @@ func New(c Config) *Manager {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Recovered == nil {
+		c.Recovered = guard.Log(c.Logger, nil)
+	}
 	if c.Transport == nil {
-		c.Transport = transport.New(transport.Config{Product: c.Product, Logger: c.Logger})
+		c.Transport = transport.New(transport.Config{Product: c.Product, Logger: c.Logger, Recovered: c.Recovered})
 	}
 	sc := c.Store.Scope("cluster_manager")
 	m := &Manager{
@@ -178,10 +181,7 @@ func New(c Config) *Manager {
 	m.env.transport = c.Transport
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
 	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog
-	m.env.log, m.env.seed = c.Logger, c.Seed
-	if m.env.guard = c.Recovered; c.Recovered == nil {
-		m.env.guard = guard.Log(c.Logger, nil)
-	}
+	m.env.log, m.env.seed, m.env.guard = c.Logger, c.Seed, c.Recovered
 	if m.env.originals = c.OriginalHosts; c.OriginalHosts == 0 {
 		m.env.originals = defaultOriginalHosts
 	}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -268,4 +269,97 @@ func TestFailpoints(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPanicsAreHandedOn finds parts that are made without saying who is to be told
+// of their panics, though they have a field for that, Recovered: those panics would
+// count nowhere.
+func TestPanicsAreHandedOn(t *testing.T) {
+	pkgs := loadTree(t)
+	told := map[string]bool{} // room.Type of structs with the field
+	for _, p := range pkgs {
+		for _, f := range p.files {
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				spec, ok := n.(*ast.TypeSpec)
+				if !ok {
+					return true
+				}
+				if s, ok := spec.Type.(*ast.StructType); ok && hasRecovered(s) {
+					told[p.room+"."+spec.Name.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	made := 0
+	for _, p := range pkgs {
+		if under(p.room, "bench", "examples", "cmd") || slices.Contains(testOnly(), p.room) {
+			continue
+		}
+		for _, f := range p.files {
+			for _, d := range f.ast.Decls {
+				if f.path == "server/bootstrap.go" {
+					continue // what it makes is completed when a server is made of it
+				}
+				for _, at := range madeWithout(f, d, told, &made) {
+					t.Errorf("%s: who is told of its panics? Set Recovered", p.fset.Position(at))
+				}
+			}
+		}
+	}
+	if made < 8 {
+		t.Errorf("found only %d parts that are made", made)
+	}
+}
+
+// hasRecovered reports whether s has a function field of that name.
+func hasRecovered(s *ast.StructType) bool {
+	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
+		_, isFunc := f.Type.(*ast.FuncType)
+		return isFunc && slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return id.Name == "Recovered" })
+	})
+}
+
+// madeWithout returns where d makes one of the structs of other rooms without
+// setting Recovered in it, or in a variable.
+func madeWithout(f file, d ast.Decl, told map[string]bool, made *int) (all []token.Pos) {
+	assigned := false
+	ast.Inspect(d, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		assigned = assigned || ok && slices.ContainsFunc(a.Lhs, func(x ast.Expr) bool {
+			s, ok := x.(*ast.SelectorExpr)
+			return ok && s.Sel.Name == "Recovered"
+		})
+		return true
+	})
+	ast.Inspect(d, func(n ast.Node) bool {
+		lit, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		x, sel, ok := selector(lit.Type)
+		if !ok {
+			return true
+		}
+		for _, spec := range f.ast.Imports {
+			room, ours := strings.CutPrefix(importPath(spec), modulePath+"/")
+			if !ours || f.localName(importPath(spec)) != x || !told[room+"."+sel] {
+				continue
+			}
+			*made++
+			set := slices.ContainsFunc(lit.Elts, func(e ast.Expr) bool {
+				kv, ok := e.(*ast.KeyValueExpr)
+				if !ok {
+					return false
+				}
+				key, ok := kv.Key.(*ast.Ident)
+				return ok && key.Name == "Recovered"
+			})
+			if !set && !assigned {
+				all = append(all, lit.Pos())
+			}
+		}
+		return true
+	})
+	return all
 }
