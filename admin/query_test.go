@@ -30,6 +30,7 @@ var querySeeds = []struct {
 	{"a=%", Query{{"a", "%"}}},
 	{"a=%4", Query{{"a", "%4"}}},
 	{"a=%zz%4g%41", Query{{"a", "%zz%4gA"}}},
+	{"a=%/1%1/%:1%@1%A@%G1%`1%g1%1%41", Query{{"a", "%/1%1/%:1%@1%A@%G1%`1%g1%1A"}}}, // next to the digits
 	{"a=%2541", Query{{"a", "%41"}}},
 	{"a=%26%3d%23", Query{{"a", "&=#"}}},
 	{"a=%00%ff", Query{{"a", "\x00\xff"}}},

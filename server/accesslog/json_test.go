@@ -63,6 +63,10 @@ func TestJSONLine(t *testing.T) {
 			t.Errorf("%s:\n%s", tt.name, d)
 		}
 	}
+	e.Target = "/a\x00\x1b\u0085\u202e\u2028é\xff\u007f"
+	if got, want := loggedJSON(t, Config{JSON: map[string]any{"t": "%REQ(:PATH)%"}}, e), `{"t":"/a\u0000\u001b\u0085\u202e\u2028é�\u007f"}`+"\n"; got != want {
+		t.Errorf("controls: %q, want %q", got, want)
+	}
 	if got := loggedJSON(t, Config{JSON: map[string]any{}}, e); got != "{}\n" {
 		t.Errorf("no members: %q", got)
 	}

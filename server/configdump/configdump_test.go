@@ -104,6 +104,7 @@ func TestEndpoints(t *testing.T) {
 				{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", Health: Degraded, Weight: 2,
 					Metadata: map[string]map[string]any{"net.example": {"a": 1.0}, "odd": {"a": make(chan int)}}},
 				{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), Health: Unhealthy, Weight: 1},
+				{Address: ip("10.0.0.3:80"), HealthCheckAddress: ip("10.0.0.3:80"), Weight: 3},
 				{Address: Address{Pipe: "/run/a"}, HealthCheckAddress: Address{Pipe: "/run/a"}, Weight: 1}}},
 			{Zone: "empty"},
 			{Region: "r", SubZone: "s", Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},

@@ -256,6 +256,11 @@ func TestTextValues(t *testing.T) {
 		{raw: "numerator: 5\nextra: 1", double: missing},
 		{raw: "numerator: 5\nnumerator: 6", double: missing},
 		{raw: "{numerator: 5", double: missing},
+		{raw: "numerator: 55", double: missing, fraction: FractionalPercent{55, Hundred}, isFractionOrNumber: true}, // no quotes, though the ends are the same
+		{raw: "numerator: '5'\ndenominator: \"MILLION\"", double: missing, fraction: FractionalPercent{5, Million}, isFractionOrNumber: true},
+		{raw: "numerator: '5\"", double: missing},
+		{raw: "numerator: \"", double: missing},
+		{raw: "", double: missing},
 	}
 	fallback := FractionalPercent{77, TenThousand}
 	for _, tt := range tests {
@@ -382,6 +387,11 @@ func TestFileText(t *testing.T) {
 }
 
 func TestBrokenTreesAreLeftOut(t *testing.T) {
+	for _, root := range []string{filepath.Join(t.TempDir(), "none"), filepath.Join(tree(t, map[string]string{"file": "v"}), "file")} {
+		if cells, exists, err := readTree(root); exists || err != nil || cells != nil {
+			t.Errorf("%s is no directory: %v, %t, %v", root, cells, exists, err)
+		}
+	}
 	deep := strings.Repeat("d/", 15)
 	tests := []struct {
 		name  string
@@ -398,6 +408,7 @@ func TestBrokenTreesAreLeftOut(t *testing.T) {
 		{"device", map[string]string{"k": "v"}, [2]string{"/dev/zero", "p"}, ""}, // not a regular file: skipped
 		{"reserved", map[string]string{"a/numerator": "v"}, [2]string{}, `"numerator" is a reserved word`},
 		{"reserved-dir", map[string]string{"denominator/k": "v"}, [2]string{}, `"denominator" is a reserved word`},
+		{"large", map[string]string{"k": strings.Repeat("x", maxFileBytes)}, [2]string{}, ""},
 		{"too-large", map[string]string{"k": strings.Repeat("x", maxFileBytes+1)}, [2]string{}, "is larger than"},
 	}
 	for _, tt := range tests {

@@ -131,9 +131,9 @@ func TestUnreadyTargets(t *testing.T) {
 		t.Errorf("state %v, unready %v", s.State(), s.Unready())
 	}
 	warming := s.NewManager(Listener, "warming")
-	warm := warming.Add("x", nil)
-	if s.State() != Live || len(s.Unready()) != 1 {
-		t.Errorf("state %v, unready %v", s.State(), s.Unready())
+	warm := warming.Add("x", start("warm"))
+	if s.State() != Live || len(s.Unready()) != 1 || len(started) != 4 {
+		t.Errorf("state %v, unready %v, started %q", s.State(), s.Unready(), started)
 	}
 	warm.Ready()
 	if s.Unready() != nil {
@@ -322,6 +322,27 @@ func TestHealthSwitchUnderLoad(t *testing.T) {
 	wg.Wait()
 	if (live.Load() == 0) != s.HealthFailed() {
 		t.Error("gauge and flag disagree")
+	}
+}
+
+// TestNoFlagsPath: without a directory of flags the one where the process runs is
+// not taken for it.
+func TestNoFlagsPath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("drain", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if New(Config{}).HealthFailed() || !New(Config{FlagsPath: "."}).HealthFailed() {
+		t.Error("want the health check to fail only where the path says so")
+	}
+}
+
+// TestDrainTime: 0 is the default, and less is no time at all.
+func TestDrainTime(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, 1: 1, -1: 0, time.Hour: time.Hour} {
+		if got := New(Config{DrainTime: given}).DrainTime(); got != want {
+			t.Errorf("%v: %v, want %v", given, got, want)
+		}
 	}
 }
 

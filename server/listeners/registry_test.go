@@ -185,6 +185,7 @@ func TestStoppedDirectionsRefuseListeners(t *testing.T) {
 	}
 	f.check(t, "in out", "3 1 0 2 3")
 	f.Drain(false)
+	f.Drain(true) // which opens nothing again
 	for _, change := range []func(Listener) error{f.Add, f.Replace} {
 		if err := change(f.listener("out", Outbound)); err == nil || err.Error() != `listeners: "out" not added: all listeners are stopped` {
 			t.Errorf("err = %v", err)

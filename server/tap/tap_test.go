@@ -153,6 +153,7 @@ func TestRefusals(t *testing.T) {
 		"]":                               "not valid YAML",
 		"a: *b":                           "",
 		"a: &b [1]\nc: *b":                "anchors and aliases are not allowed",
+		"a: &b [1]\n":                     "anchors and aliases are not allowed",
 		strings.Repeat("[", 100):          "not valid YAML",
 		`{"config_id": "statsd", "x": 1}`: `unknown field "x"`,
 		body("", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`]}}`): "ConfigId",
@@ -218,23 +219,25 @@ func TestMatch(t *testing.T) {
 		nested(32): "a:1|c b:1|c ab:1|ms GET POST",
 		`{"http_request_headers_match": {"headers": [{"name": "accept", "string_match": {"contains": "js"}}]}}`: "POST",
 	} {
-		tp, _ := newTap(Config{})
-		s := attach(t, tp, []byte(`{"config_id": "statsd", "tap_config": {"match": `+match+`, "output_config": {"sinks": [{"streaming_admin": {}}]}}}`))
-		for _, l := range lines {
-			s.Socket(Read{Data: []byte(l)})
-		}
-		s.HTTP(Exchange{Request: []Field{{":method", "GET"}}, Response: []Field{{":status", "200"}}})
-		s.HTTP(Exchange{Request: []Field{{":method", "POST"}, {"accept", "text/js"}}, Response: []Field{{":status", "500"}}})
-		var got []string
-		for _, tr := range s.take() {
-			if tr.read != nil {
-				got = append(got, string(tr.read.Data))
-			} else {
-				got = append(got, tr.exchange.Request[0].Value)
+		for _, field := range []string{"match", "match_config"} { // the older one means the same
+			tp, _ := newTap(Config{})
+			s := attach(t, tp, []byte(`{"config_id": "statsd", "tap_config": {"`+field+`": `+match+`, "output_config": {"sinks": [{"streaming_admin": {}}]}}}`))
+			for _, l := range lines {
+				s.Socket(Read{Data: []byte(l)})
 			}
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %q, want %q", match, got, want)
+			s.HTTP(Exchange{Request: []Field{{":method", "GET"}}, Response: []Field{{":status", "200"}}})
+			s.HTTP(Exchange{Request: []Field{{":method", "POST"}, {"accept", "text/js"}}, Response: []Field{{":status", "500"}}})
+			var got []string
+			for _, tr := range s.take() {
+				if tr.read != nil {
+					got = append(got, string(tr.read.Data))
+				} else {
+					got = append(got, tr.exchange.Request[0].Value)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s %s: %q, want %q", field, match, got, want)
+			}
 		}
 	}
 }
@@ -317,6 +320,32 @@ func TestBuffered(t *testing.T) {
 	})
 }
 
+// TestBufferedAtOnce: no more traces are sent than were asked for, though more came at
+// a time; and without a timeout all are waited for.
+func TestBufferedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, _ := newTap(Config{})
+		body := strings.Replace(string(request("buffered_admin", "JSON_BODY_AS_STRING", "")), `, "timeout": "3s"`, "", 1)
+		s := attach(t, tp, []byte(body))
+		p, done := &page{}, make(chan error, 1)
+		go func() { done <- s.Serve(p, nil) }()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := strings.Trim(p.text(), "\n"); got != "" || len(done) > 0 {
+			t.Errorf("after an hour: %q", got)
+		}
+		s.Socket(Read{Data: []byte("a:1|c")})
+		s.Socket(Read{Data: []byte("a:1|c")})
+		s.Socket(Read{Data: []byte("a:1|c")})
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(p.text(), "a:1|c"); n != 2 {
+			t.Errorf("%d traces, want 2", n)
+		}
+	})
+}
+
 type count struct{ atomic.Int64 }
 
 func (c *count) Inc() { c.Add(1) }
@@ -336,6 +365,12 @@ func TestQueueIsBounded(t *testing.T) {
 	all.Wait()
 	if kept := len(s.take()); kept != 10 || dropped.Load() != 390 {
 		t.Errorf("%d traces kept and %d dropped, want 10 and 390", kept, dropped.Load())
+	}
+	for range 20 {
+		s.HTTP(Exchange{Request: []Field{{":path", strings.Repeat("x", 739)}}})
+	}
+	if kept := len(s.take()); kept != 10 || dropped.Load() != 400 {
+		t.Errorf("%d exchanges kept and %d dropped in all, want 10 and 400", kept, dropped.Load())
 	}
 	s.Close()
 	s.Socket(Read{})
