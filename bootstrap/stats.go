@@ -14,6 +14,7 @@ type Stats struct {
 	Tags              []StatsTag
 	UseAllDefaultTags bool // default true
 	TagOverrides      bool // configured tags go before default tags of the same name
+	UniqueSeries      bool // names that differ in replaced bytes only have metric names of their own
 	Matcher           StatsMatcher
 	Histograms        []HistogramSettings // the first match wins
 
@@ -73,6 +74,7 @@ func (s *Stats) setConfig(d *decoder, n *yaml.Node, path string) {
 		{"use_all_default_tags", boolean(&s.UseAllDefaultTags)},
 		{"allow_default_tag_overrides", boolean(&s.TagOverrides)},
 		{"stats_matcher", s.Matcher.set},
+		{"unique_series", boolean(&s.UniqueSeries)},
 		{"histogram_bucket_settings", list(&s.Histograms, func(h *HistogramSettings) setter { return h.set })},
 	})
 }

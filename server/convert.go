@@ -29,6 +29,8 @@ func StoreOptions(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSym
 			NetworkRunes:   c.StatsD.Exposition.Compat == "statsd_exporter",
 
 			NetworkSummaries: c.StatsD.Exposition.Observer == "summary",
+
+			Unique: c.Stats.UniqueSeries,
 		},
 	}
 	if c.StatsD.SelfMetrics == "statsd_exporter" {

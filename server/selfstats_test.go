@@ -80,3 +80,21 @@ func TestVersionNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestSec_06_UniqueSeriesIsASetting: with it names that would share a series do not.
+func TestSec_06_UniqueSeriesIsASetting(t *testing.T) {
+	for setting, want := range map[string]string{
+		"{}":                    "# TYPE proxy_same_name counter\nproxy_same_name{} 3\n",
+		"{unique_series: true}": "# TYPE proxy_same_name counter\nproxy_same_name{} 1\n# TYPE proxy_same_name_counter counter\nproxy_same_name_counter{} 2\n",
+	} {
+		r := start(t, fromYAML(t, t.TempDir(), "stats_config: "+setting+"\nadmin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"))
+		r.Store().Root().Counter("same.name").Add(1)
+		if got := r.get(t, "/stats/metrics?filter=same"); got != "# TYPE proxy_same_name counter\nproxy_same_name{} 1\n" {
+			t.Errorf("%s, before the second: %q", setting, got)
+		}
+		r.Store().Root().Counter("same-name").Add(2)
+		if got := r.get(t, "/stats/metrics?filter=same"); got != want {
+			t.Errorf("%s: %q, want %q", setting, got, want)
+		}
+	}
+}

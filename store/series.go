@@ -38,6 +38,10 @@ type Naming struct {
 	// unless a certain form is asked for: quantiles of the last interval, but
 	// sum and count since the start, so that their rates mean something.
 	NetworkSummaries bool
+	// Unique gives each family a metric name of its own, also those that differ
+	// from another one in replaced bytes only: the later one gets a suffix.
+	// Otherwise they share the metric name, and those with equal labels a series.
+	Unique bool
 }
 
 // AppendMetric appends the metric name for a tag-extracted name. It reports
@@ -234,6 +238,16 @@ type sharedMetric struct {
 	members map[metricOwner]string // to their tag-extracted names
 }
 
+// has reports whether one of the members is that family, in its other form.
+func (sm *sharedMetric) has(name string) bool {
+	for _, member := range sm.members {
+		if member == name {
+			return true
+		}
+	}
+	return false
+}
+
 // kindSuffix tells kinds apart whose metric names would be equal.
 var kindSuffix = [kinds]string{"_counter", "_gauge", "_text", "_histogram"}
 
@@ -366,7 +380,7 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		}
 		if o.kind == f.kind {
 			sm := s.sharedBy(o)
-			if sm.network == f.network && sm.base == string(metric[:base]) && sm.suffix == string(metric[base:]) {
+			if sm.network == f.network && sm.base == string(metric[:base]) && sm.suffix == string(metric[base:]) && (!s.opts.Naming.Unique || sm.has(f.name)) {
 				s.joinMetric(o, sm, f, owner)
 				return
 			}
@@ -455,10 +469,7 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 		idx.shared[idx.shares] = sm
 		s.setOwner(sm.base+sm.suffix, metricOwner{idx.shares, f.kind, ownerShared})
 	}
-	known := false
-	for _, name := range sm.members {
-		known = known || name == f.name
-	}
+	known := sm.has(f.name)
 	sm.members[owner] = f.name
 	if known {
 		return
