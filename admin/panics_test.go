@@ -2,8 +2,11 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -219,5 +222,40 @@ func TestSec_24_EndPanics(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("Run: %v", err)
+	}
+}
+
+// TestSec_24_WhatIsSwitchedOff has each built-in endpoint panic again and again: after
+// three panics within a minute it is switched off for good, but for those that tell
+// how the server is.
+func TestSec_24_WhatIsSwitchedOff(t *testing.T) {
+	now := testTime()
+	s := newServer(t, Config{Sources: newWorld().sources(), Now: func() time.Time { return now }})
+	var steady []string
+	for _, e := range s.table.Load().rows {
+		calls := 0
+		e.Serve = func(*Response, *Request) error { calls++; panic(guardtest.Canary) }
+		for range 4 {
+			if err := s.call(e, nil, nil); err == nil || strings.Contains(err.Error(), guardtest.Canary) {
+				t.Errorf("%s: %v", e.Path, err)
+			}
+		}
+		now = now.Add(24 * time.Hour)
+		err := s.call(e, nil, nil)
+		switch calls {
+		case 3:
+			var known *Error
+			if !errors.As(err, &known) || known.Status != 500 || !strings.Contains(known.Msg, "switched off until the server is restarted") {
+				t.Errorf("%s: %v", e.Path, err)
+			}
+		case 5:
+			steady = append(steady, e.Path)
+		default:
+			t.Errorf("%s is called %d times", e.Path, calls)
+		}
+	}
+	slices.Sort(steady)
+	if want := []string{"/live", "/ready", "/stats", "/stats/metrics"}; !slices.Equal(steady, want) {
+		t.Errorf("%q stay on, want %q", steady, want)
 	}
 }
