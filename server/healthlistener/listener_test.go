@@ -166,6 +166,9 @@ func TestRequests(t *testing.T) {
 		"nonsense" + tail:                                      "400 close",
 		"GET HTTP/1.1" + tail:                                  "400 close",
 		get + "X: " + strings.Repeat("x", requestBytes) + tail: "431 close",
+		// as long as can be
+		get + "X: " + strings.Repeat("x", requestBytes-len(get+"X: "+tail)) + tail:   "200 ",
+		get + "X: " + strings.Repeat("x", requestBytes+1-len(get+"X: "+tail)) + tail: "431 close",
 		get: "",
 	} {
 		c := dial(t, l)
@@ -237,6 +240,57 @@ func TestStop(t *testing.T) {
 		t.Error("a stopped listener hands over its socket")
 	}
 	l.Stop()
+}
+
+// counterFunc is called when something is counted.
+type counterFunc func()
+
+func (f counterFunc) Inc() { f() }
+
+// TestStopDuringARequest: what is asked when the listener stops is answered, and the
+// client is told that the connection ends.
+func TestStopDuringARequest(t *testing.T) {
+	w := new(world)
+	cfg := w.config("127.0.0.1:0")
+	var l *Listener
+	started := make(chan bool)
+	cfg.Stats.Requests = counterFunc(func() { <-started; l.Stop() })
+	l = start(t, cfg, nil)
+	close(started)
+	if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" || !resp.Close {
+		t.Errorf("status %d, %q, closed %t", resp.StatusCode, body, resp.Close)
+	}
+}
+
+// TestAllConnectionsBusy: a client that finds no place, since all others are being
+// answered, is turned away at once.
+func TestAllConnectionsBusy(t *testing.T) {
+	w := new(world)
+	cfg := w.config("127.0.0.1:0")
+	release := make(chan bool)
+	cfg.State = func() (string, bool) { <-release; return "LIVE", true }
+	l := start(t, cfg, nil)
+	var all []*client
+	for range maxConnections {
+		c := dial(t, l)
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	eventually(t, "all requests", func() bool { return w.requests.Load() == maxConnections })
+	if n, err := dial(t, l).Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one more: %d bytes, %v", n, err)
+	}
+	close(release)
+	for _, c := range all {
+		if resp, err := http.ReadResponse(c.r, nil); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v, %v", resp, err)
+		}
+	}
+	if w.overflow.Load() != 1 || w.connections.Load() != maxConnections {
+		t.Errorf("%d turned away of %d", w.overflow.Load(), w.connections.Load())
+	}
 }
 
 // received returns a file as a process gets it that the socket is sent to. The
