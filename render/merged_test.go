@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,4 +38,64 @@ func TestOneSeriesOfSeveralStats(t *testing.T) {
 			t.Log(b.String())
 		}
 	}
+}
+
+// TestSharedSeriesEnd ends stats that share a metric name one by one, in many
+// orders: what is left is always shown as if the others had never been.
+func TestSharedSeriesEnd(t *testing.T) {
+	type stat struct {
+		name string
+		tags []tags.Tag
+	}
+	kv := []tags.Tag{{Name: "k", Value: "v"}}
+	all := map[string]stat{"a.b": {"a.b", nil}, "a.b.k.v": {"a.b", kv}, "a-b": {"a-b", nil}, "a-b.k.v": {"a-b", kv}, "a+b": {"a+b", nil}}
+	order := []string{"a.b", "a.b.k.v", "a-b", "a-b.k.v", "a+b"}
+	show := func(st *store.Store) string {
+		var b bytes.Buffer
+		if err := Exposition(&b, st, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		checkExposition(t, b.String(), plainMetric)
+		lines := strings.Split(b.String(), "\n")
+		slices.Sort(lines)
+		return strings.Join(lines, "\n")
+	}
+	fill := func(st *store.Store, names []string) {
+		net := st.Scope("", store.ScopeOptions{Network: true})
+		for i, name := range order {
+			if slices.Contains(names, name) {
+				if c := net.Counter(all[name].name, all[name].tags...); c.Total() == 0 {
+					c.Add(1 << i)
+				}
+			}
+		}
+	}
+	var permute func(done, left []string)
+	permute = func(done, left []string) {
+		if len(left) == 0 {
+			st := store.New(store.Options{})
+			fill(st, done)
+			show(st)
+			rest := slices.Clone(done)
+			for _, name := range done {
+				gone := func(n string) bool { return !slices.Contains(rest, n) }
+				rest = rest[1:]
+				st.RemoveNetwork(gone)
+				show(st)
+				fill(st, done) // they come back, and go again
+				show(st)
+				st.RemoveNetwork(gone)
+				fresh := store.New(store.Options{})
+				fill(fresh, rest)
+				if got, want := show(st), show(fresh); got != want {
+					t.Fatalf("of %q only %q are left, %q was the last to go:\n%s\nwant\n%s", done, rest, name, got, want)
+				}
+			}
+			return
+		}
+		for i, name := range left {
+			permute(append(slices.Clone(done), name), slices.Delete(slices.Clone(left), i, i+1))
+		}
+	}
+	permute(nil, order)
 }

@@ -40,6 +40,7 @@ func TestNegotiate(t *testing.T) {
 		{"text-1", "text/plain;version=1.0.0", FormatText1},
 		{"text-1-first", "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1", FormatText1},
 		{"text-wildcard", "text/*;q=0.1", FormatText},
+		{"narrow-wildcard-first", "text/*;q=0.1,*/*", FormatOpenMetrics},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got, _ := Negotiate(tt.accept); got != tt.want {
