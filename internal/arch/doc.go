@@ -1,6 +1,7 @@
 // Package arch holds the house rules as tests: who may import whom, where
 // servers, configuration formats, flags and goroutines may be, that panics of
-// goroutines are caught, and what state packages may keep. It has no code of its own.
+// goroutines are caught and a test makes each of them panic, and what state packages
+// may keep. It has no code of its own.
 //
 //	go test ./internal/arch
 //
