@@ -146,6 +146,24 @@ func TestSec_03_RefusalHasNoEffect(t *testing.T) {
 	}
 }
 
+// TestSec_03_Off: without the check any name is served, and the log warns of that.
+func TestSec_03_Off(t *testing.T) {
+	for mode, want := range map[HostMode]int{HostAuto: 403, HostStrict: 403, HostOff: 200} {
+		log := new(logBuffer)
+		s := start(t, Config{HostCheck: mode, Logger: log.logger()})
+		raw := "GET /ready HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
+		if a := parseAnswers(t, talk(t, s, raw)); len(a) != 1 || a[0].status != want {
+			t.Errorf("mode %d: %+v, want status %d", mode, a, want)
+		}
+		if got := strings.Contains(log.String(), "level=WARN msg=\"host check is off"); got != (mode == HostOff) {
+			t.Errorf("mode %d: warned %t:\n%s", mode, got, log)
+		}
+	}
+	if n := len(hostRows); n < 120 {
+		t.Errorf("%d rows of hosts, want 120", n)
+	}
+}
+
 // FuzzHost checks that whatever the strict check accepts is an IP address,
 // localhost or below it, or an allowed name, and that case, a trailing dot and
 // a port make no difference.
