@@ -282,6 +282,9 @@ func TestParentEndsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stop()
+	if len(w.process.lost) > 0 {
+		t.Error("a parent that left by itself was told that it lost its successor")
+	}
 	if err := c.Watch(); !errors.Is(err, ErrGone) || strings.Join(got, " ") != "rq hits" {
 		t.Errorf("%v, stats %q", err, got)
 	}
@@ -599,6 +602,17 @@ func FuzzStats(f *testing.F) {
 			t.Errorf("%x\nreads as\n%x\nthen as\n%x, %v", b, again, third, err)
 		}
 	})
+}
+
+// TestHeadLimits: a message is as large as the limits allow, and no larger.
+func TestHeadLimits(t *testing.T) {
+	for h, ok := range map[head]bool{
+		{answerSocket, maxPayload, maxFiles}: true, {answerSocket, maxPayload + 1, 0}: false, {answerSocket, 0, maxFiles + 1}: false,
+	} {
+		if got, err := parseHead(h.append(nil)); (err == nil) != ok || ok && got != h {
+			t.Errorf("%+v reads as %+v, %v", h, got, err)
+		}
+	}
 }
 
 func FuzzHead(f *testing.F) {
