@@ -122,6 +122,31 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
+// TestAllWhoWaitAreTakenInAtTheEnd, however many: their places are counted as
+// those of others are.
+func TestAllWhoWaitAreTakenInAtTheEnd(t *testing.T) {
+	s := newSeats(2, 1)
+	for range 3 {
+		s.ask(1)
+	}
+	s.ask(2)
+	s.ask(2)
+	s.takeWaiting()
+	s.takeWaiting()
+	if got, want := s.state(), "+ + + + + "; got != want {
+		t.Fatalf("%q, want %q", got, want)
+	}
+	if len(s.conns) != 5 || s.from[s.all[0].addr] != 3 || s.from[s.all[3].addr] != 2 {
+		t.Errorf("%d connections, by address %v", len(s.conns), s.from)
+	}
+	for _, p := range s.all {
+		s.remove(p.stream)
+	}
+	if len(s.conns) != 0 || len(s.from) != 0 || len(s.waiting) != 0 {
+		t.Errorf("left: %d connections of %v, %d waiting", len(s.conns), s.from, len(s.waiting))
+	}
+}
+
 // TestFullRoom has more connections than may wait: asking waits until another
 // one has left the room, however it leaves.
 func TestFullRoom(t *testing.T) {
