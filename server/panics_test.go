@@ -1,7 +1,10 @@
 package server
 
 import (
+	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 
@@ -27,4 +30,33 @@ func TestSec_24_HotRestartPanics(t *testing.T) {
 		(*followed)(h).CloseAdmin()
 		panics.Caught("end of the admin port")
 	})
+}
+
+// TestSec_24_TokensPanic: tokens are read again when their file changes, also if that
+// panicked the last time. Here there is nowhere to put them.
+func TestSec_24_TokensPanic(t *testing.T) {
+	panics := guardtest.New(t)
+	file := filepath.Join(t.TempDir(), "tokens")
+	write := func(text string) {
+		t.Helper()
+		next := file + ".next"
+		if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	s := &Server{recovered: panics.Told, log: slog.New(slog.DiscardHandler), tokens: &tokenFile{path: file}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.watchSecrets(ctx) }()
+	panics.Caught("tokens and certificates")
+	write("# none\n")
+	panics.Caught("tokens and certificates")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

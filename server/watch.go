@@ -71,7 +71,7 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 			since = time.Time{}
 			if now := stamps(files); now != seen {
 				seen = now
-				s.reloadSecrets()
+				s.recovered.Run("tokens and certificates", s.reloadSecrets)
 			}
 		}
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -494,6 +496,52 @@ func TestSymlinkSwap(t *testing.T) {
 	l.Reload()
 	if got, _ := l.Snapshot().Get("k"); got != "edited" {
 		t.Errorf("k = %q after Reload", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSec_24_ChangesPanic: who panics when told of values is told of the next ones.
+func TestSec_24_ChangesPanic(t *testing.T) {
+	dir := t.TempDir()
+	current := filepath.Join(dir, "current")
+	panics := guardtest.New(t)
+	var wild atomic.Bool
+	l := mustNew(t, Config{
+		Layers: []Layer{{Name: "a", Kind: Disk, SymlinkRoot: current}}, Recovered: panics.Told,
+		Changed: func() {
+			if wild.Load() {
+				panic(guardtest.Canary)
+			}
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	swap := func(value string) {
+		t.Helper()
+		next := filepath.Join(dir, "next")
+		if err := os.Symlink(tree(t, map[string]string{"k": value}), next); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, current); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wild.Store(true)
+	swap("1")
+	go func() { done <- l.Run(ctx) }()
+	panics.Caught("change of runtime values")
+	wild.Store(false)
+	swap("2")
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if got, _ := l.Snapshot().Get("k"); got == "2" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no reload")
+		}
 	}
 	cancel()
 	if err := <-done; err != nil {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // Run watches the symlink roots of disk layers and builds a new snapshot
@@ -37,13 +38,14 @@ func (l *Loader) Run(ctx context.Context) error {
 			l.cfg.Log.Warn("cannot watch runtime directory yet", "directory", filepath.Dir(root), "error", err.Error())
 		}
 	}
-	l.catchUp() // what was moved before the watch began
+	next := l.catchUp // what was moved before the watch began
 	for {
+		guard.Told(l.cfg.Recovered).Run("change of runtime values", next)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			l.Reload()
+			next = l.Reload
 		}
 	}
 }
