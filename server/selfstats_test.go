@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,13 @@ func TestSelfStats(t *testing.T) {
 	varies := regexp.MustCompile(`(?m)^(\S*(?:memory|uptime|lookups|_sum|_bucket)\S*) \d+$`)
 	got := varies.ReplaceAllString(r.get(t, "/stats/metrics?filter=^server%5C."), "$1 N")
 	golden.Check(t, "self-stats", []byte(got))
+
+	memory := map[string]bool{"server.memory_allocated": true, "server.memory_heap_size": true, "server.memory_physical_size": runtime.GOOS == "linux"}
+	for name, known := range memory {
+		if got := r.get(t, "/stats?filter=^"+name+"$"); known && (got == "" || got == name+": 0\n") {
+			t.Errorf("%s is %q after a flush", name, got)
+		}
+	}
 
 	r.post(t, "/healthcheck/fail")
 	if got := r.get(t, "/stats?filter=server.(live|state)$"); got != "server.live: 0\nserver.state: 0\n" {

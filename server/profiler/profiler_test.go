@@ -129,8 +129,10 @@ func TestSec_22_TooLarge(t *testing.T) {
 		t.Errorf("a profile may have %d bytes", got)
 	}
 	l := &profile{limit: 10}
-	if n, err := l.Write(make([]byte, 6)); n != 6 || err != nil {
-		t.Errorf("%d, %v", n, err)
+	for _, size := range []int{6, 4} { // the limit to the byte
+		if n, err := l.Write(make([]byte, size)); n != size || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
 	}
 	for range 2 {
 		if n, err := l.Write(make([]byte, 5)); n != 0 || !errors.Is(err, errTooLarge) {
@@ -211,4 +213,11 @@ func TestSec_22_EndsByItself(t *testing.T) {
 		t.Errorf("Stop: %v, %v", ok, err)
 	}
 	late() // a timer that fires too late ends nothing
+	if ok, err := p.Start(); !ok || err != nil {
+		t.Errorf("one more: %v, %v", ok, err)
+	}
+	late() // not even a profile that was begun since
+	if ok, err := p.Stop(); !ok || err != nil {
+		t.Errorf("it was ended by the timer of another one: %v, %v", ok, err)
+	}
 }
