@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -104,7 +105,9 @@ func (f *Factory) Run(ctx context.Context) error {
 		f.watcher = nil
 		f.mu.Unlock()
 	}()
-	_ = f.reload(func(t *tlsContext) bool { return len(t.directories) > 0 }) // what changed before the watch began
+	guard.Told(f.c.Recovered).Run("certificates of clusters", func() {
+		_ = f.reload(func(t *tlsContext) bool { return len(t.directories) > 0 }) // what changed before the watch began
+	})
 	<-ctx.Done()
 	return nil
 }

@@ -16,11 +16,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -294,6 +296,40 @@ func TestReload(t *testing.T) {
 	}
 	if _, err := d.say(t, h, transport.Options{}); err == nil {
 		t.Error("a host was accepted by an authority that is trusted no more")
+	}
+}
+
+// TestSec_24_ReloadPanics: certificates are read again when they change, after a
+// panic too.
+func TestSec_24_ReloadPanics(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
+	panics := guardtest.New(t)
+	r := &registry{}
+	var wild atomic.Bool
+	f := transport.New(transport.Config{Now: start, Registry: r, Recovered: panics.Told, ReadFile: func(name string) ([]byte, error) {
+		if wild.Load() {
+			panic(guardtest.Canary)
+		}
+		return transport.ReadFile(name)
+	}})
+	d := dialerOf(t, f, rotating(t, dir, dir))
+	defer d.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	wild.Store(true)
+	go func() { done <- f.Run(ctx) }()
+	panics.Caught("certificates of clusters")
+	wild.Store(false)
+	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
+	for deadline := time.Now().Add(30 * time.Second); r.all()[0].CA[0].SerialNumber != "2"; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("shown: %v", r.all())
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
