@@ -59,6 +59,20 @@ func (c *Config) CheckFiles() error {
 	return newErrors(list, 0)
 }
 
+// FilePlace returns where the configuration names a file first, as
+// file:line:column: field, "" if nowhere.
+func (c *Config) FilePlace(path string) string {
+	if c.Root.doc == nil {
+		return ""
+	}
+	for _, f := range c.Root.doc.files {
+		if f.path == path {
+			return c.Root.Position(f.node).String() + ": " + f.field
+		}
+	}
+	return ""
+}
+
 func (f *fileField) check() error {
 	if f.output {
 		dir := filepath.Dir(f.path)

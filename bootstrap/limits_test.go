@@ -51,3 +51,13 @@ func TestNegativeLimitsAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeTexts parses texts of one byte more than is allowed.
+func TestLargeTexts(t *testing.T) {
+	text := []byte("{}" + strings.Repeat(" ", maxFileBytes-1))
+	for _, name := range []string{"a.yaml", "a.json"} {
+		if _, err := Parse(name, text, Options{}); err == nil || !strings.Contains(err.Error(), ": 67108865 bytes are more than the limit of 67108864") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	_ "embed"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,19 +81,17 @@ func parserFor(path string, opts Options) parser {
 }
 
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("bootstrap: %q is a directory", path)
-	}
-	if info.Size() > maxFileBytes {
-		return nil, fmt.Errorf("bootstrap: %q has %d bytes, more than the limit of %d", path, info.Size(), maxFileBytes)
-	}
-	data, err := os.ReadFile(path)
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1)) // it may be a pipe or a device
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
+	}
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("bootstrap: %q has more than the limit of %d bytes", path, maxFileBytes)
 	}
 	return data, nil
 }

@@ -60,6 +60,7 @@ func FromBootstrap(c *bootstrap.Config, boot Boot) (Config, error) {
 		Clusters:       clustersOf(c, boot),
 		Bootstrap:      plainFile(c),
 		ProfilePath:    c.Admin.ProfilePath,
+		FilePlace:      c.FilePlace,
 		UnknownFields:  uint64(len(c.UnknownFields)),
 		ServiceCluster: c.Node.Cluster,
 		Node: &admin.Node{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
@@ -20,11 +21,10 @@ const globalLimitKey = "overload.global_downstream_max_connections"
 // secureAdmin adds to the settings of the admin port what comes from files.
 func (s *Server) secureAdmin(cfg *admin.Config) error {
 	if files := s.cfg.AdminTLS; files != nil {
-		t, err := s.certs.LoadServer(*files)
+		t, err := s.loadTLS(*files)
 		if err != nil {
 			return err
 		}
-		s.tls = append(s.tls, t)
 		cfg.TLS = t.Config()
 	}
 	if cfg.Admit == nil && !s.cfg.IgnoreGlobalLimit {
@@ -40,7 +40,31 @@ func (s *Server) secureAdmin(cfg *admin.Config) error {
 	s.tokens = &tokenFile{path: s.cfg.AdminTokens, fixed: auth.Tokens.List(), tokens: admin.NewTokens()}
 	auth.Tokens = s.tokens.tokens
 	cfg.Auth = &auth
-	return s.tokens.read()
+	return s.placed(s.tokens.read(), s.tokens.path)
+}
+
+// loadTLS loads certificates, which are read again when their files change.
+func (s *Server) loadTLS(files certs.Files) (*certs.Server, error) {
+	t, err := s.certs.LoadServer(files)
+	if err != nil {
+		return nil, s.placed(err, files.Chain, files.Key, files.ClientCA, files.OCSPStaple)
+	}
+	s.tls = append(s.tls, t)
+	return t, nil
+}
+
+// placed adds to an error about files where the configuration names the first one
+// that it is about.
+func (s *Server) placed(err error, files ...string) error {
+	if err == nil || s.cfg.FilePlace == nil {
+		return err
+	}
+	for _, file := range files {
+		if place := s.cfg.FilePlace(file); place != "" && strings.Contains(err.Error(), file) {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+	}
+	return err
 }
 
 // admitAdmin reports whether there is room for one more connection.

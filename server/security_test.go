@@ -164,6 +164,26 @@ admin:
 	}
 }
 
+// TestMistakesInSecretFilesHaveAPlace puts nonsense into the files that a
+// configuration names: the error says where it names them.
+func TestMistakesInSecretFilesHaveAPlace(t *testing.T) {
+	dir := t.TempDir()
+	pair(t, dir, 1, time.Now().Add(time.Hour))
+	writeFile(t, filepath.Join(dir, "wrong"), []byte("hush\n"))
+	const addr = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
+	for text, want := range map[string]string{
+		"admin: {" + addr + ",\n auth: {tokens_file: $DIR/wrong}}":                                                                 "a.yaml:2:22: admin.auth.tokens_file: admin: tokens: line 1 ",
+		"admin: {" + addr + ",\n tls: {certificate_chain: $DIR/wrong, private_key: $DIR/key.pem}}":                                 "a.yaml:2:27: admin.tls.certificate_chain: certs: ",
+		"admin: {" + addr + ",\n tls: {certificate_chain: $DIR/cert.pem, private_key: $DIR/key.pem, client_ca: $DIR/wrong}}":       "admin.tls.client_ca: certs: ",
+		"statsd:\n listeners: [{address: 'tcp://127.0.0.1:0', tls: {certificate_chain: $DIR/wrong, private_key: $DIR/key.pem}}]\n": "a.yaml:2:70: statsd.listeners[0].tls.certificate_chain: certs: ",
+	} {
+		_, err := server.New(fromYAML(t, dir, text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
 // pair writes a certificate, signed by itself, and its key.
 func pair(t *testing.T, dir string, serial int64, until time.Time) *x509.Certificate {
 	t.Helper()

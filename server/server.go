@@ -45,6 +45,9 @@ type Config struct {
 	// by /certs, and read again by Reload and when they change. Nil: what
 	// Admin.TLS says.
 	AdminTLS *certs.Files
+	// FilePlace tells where the configuration names a file, for errors about what
+	// is in it; "" if it does not say. Nil stands for one that never does.
+	FilePlace func(path string) string
 	// AdminTokens is a file of tokens, in the form of [admin.ParseTokens], that
 	// are accepted besides those of Admin.Auth. It is read again by Reload and
 	// when it changes. Empty: none.
@@ -263,11 +266,10 @@ func (s *Server) makeStatsD() (err error) {
 		if !ok {
 			continue
 		}
-		t, err := s.certs.LoadServer(files)
+		t, err := s.loadTLS(files)
 		if err != nil {
 			return err
 		}
-		s.tls = append(s.tls, t)
 		cfg.Listeners[i].TLS = t.Config()
 	}
 	s.tapLines(&cfg)
