@@ -269,6 +269,13 @@ func TestReadOrigins(t *testing.T) {
 			t.Errorf("%s from %s: access-control-allow-origin %q, want %q", tt.path, tt.origin, got, tt.want)
 		}
 	}
+	both := newServer(t, Config{AllowedOrigins: []string{"https://dash.example.com"}, ReadOrigins: []string{"https://dash.example.com"}})
+	for path, want := range map[string]string{"/reset_counters": "", "/ready": "https://dash.example.com"} {
+		r := both.Request("POST", path, nil, Field{"Origin", "https://dash.example.com"})
+		if got := r.Get("access-control-allow-origin"); r.Status != 200 || got != want {
+			t.Errorf("POST %s: status %d, access-control-allow-origin %q, want %q", path, r.Status, got, want)
+		}
+	}
 	a := get(t, s, "/help", "Origin: https://dash.example.com", "Accept-Encoding: gzip")
 	if a.header.Get("content-encoding") != "gzip" || strings.Join(a.header.Values("vary"), ", ") != "origin, accept-encoding" {
 		t.Errorf("content-encoding %q, vary %q", a.header.Get("content-encoding"), a.header.Values("vary"))

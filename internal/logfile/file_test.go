@@ -249,6 +249,26 @@ func TestNoLineIsLostOrTorn(t *testing.T) {
 	}
 }
 
+// TestSec_07_AllThatDeceives: no control, no mark of direction and nothing else that
+// changes how a line shows stays; the characters beside them do.
+func TestSec_07_AllThatDeceives(t *testing.T) {
+	for r := range rune(0x10000) {
+		if r >= 0xd800 && r <= 0xdfff {
+			continue // no characters
+		}
+		want := string(r)
+		switch {
+		case r < 0x20 || r == 0x7f:
+			want = fmt.Sprintf(`\x%02x`, r)
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x2028 || r == 0x2029 || r == 0xfeff:
+			want = fmt.Sprintf(`\u%04x`, r)
+		}
+		if got := string(AppendEscaped(nil, string(r))); got != want {
+			t.Errorf("%U is written as %q, want %q", r, got, want)
+		}
+	}
+}
+
 func TestEscapes(t *testing.T) {
 	tests := []struct{ text, escaped, quoted string }{
 		{"plain text", "plain text", `"plain text"`},

@@ -286,6 +286,14 @@ func TestLinesAreBounded(t *testing.T) {
 	if line := out.String(); len(line) > logfile.MaxLineBytes+1 || !strings.HasSuffix(line, "…|main\n") || !utf8.ValidString(line) {
 		t.Errorf("%d bytes ending in %q", len(line), line[len(line)-20:])
 	}
+	// What the pattern adds, or escapes once more, is bounded, too.
+	for _, pattern := range []string{strings.Repeat("x", 2<<10) + "%v", "%j"} {
+		r, out := mustNew(t, Config{Format: pattern})
+		r.Logger("main").Info(strings.Repeat(`"`, 1<<20))
+		if line := out.String(); len(line) > logfile.MaxLineBytes+1 || !strings.HasSuffix(line, "…\n") || strings.Count(line, "\n") != 1 {
+			t.Errorf("%.10s: a line of %d bytes, which ends in %q", pattern, len(line), line[len(line)-10:])
+		}
+	}
 }
 
 func TestReopenableFile(t *testing.T) {
