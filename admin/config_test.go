@@ -26,4 +26,17 @@ func TestDefaultLimits(t *testing.T) {
 	if got := none.withDefaults(); got != none {
 		t.Errorf("without limits: %+v", got)
 	}
+	s := newServer(t, Config{})
+	if g := s.regexes; g.wait != time.Second || g.queue >= 0 || cap(g.slots) != 4 {
+		t.Errorf("filters: %d at a time, %d wait %v, want 4, any number, a second", cap(g.slots), g.queue, g.wait)
+	}
+	if g := s.heavy; g.wait != 2*time.Second || g.queue != 16 || cap(g.slots) != 4 {
+		t.Errorf("large answers: %d at a time, %d wait %v, want 4, 16, two seconds", cap(g.slots), g.queue, g.wait)
+	}
+	if n := cap(s.compressors.slots); n != 4 {
+		t.Errorf("%d answers are compressed at a time, want 4", n)
+	}
+	if l := s.filters.limits; l.Length != 1024 || l.Program != 10_000 || l.Budget != 2*time.Second {
+		t.Errorf("filters: %+v", l)
+	}
 }

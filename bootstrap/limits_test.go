@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -59,5 +60,25 @@ func TestLargeTexts(t *testing.T) {
 		if _, err := Parse(name, text, Options{}); err == nil || !strings.Contains(err.Error(), ": 67108865 bytes are more than the limit of 67108864") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestValuesPerByte writes aliases out to ten values for each byte of the text,
+// and to one more than that.
+func TestValuesPerByte(t *testing.T) {
+	const values = 2 + 2 + 1 + 2 + 101 + (1 + 100*101) // root, node, metadata, its keys and lists
+	text := "node: {metadata: {a: &a [" + strings.Repeat("x, ", 100) + "], b: [" + strings.Repeat("*a, ", 100) + "]}}\n# "
+	for size, ok := range map[int]bool{values/maxNodesPerByte + 1: true, values / maxNodesPerByte: false} {
+		_, errs := parseYAML("a.yaml", []byte(text+strings.Repeat("-", size-len(text))))
+		if (errs == nil) != ok || !ok && !strings.Contains(errs[0].Message, fmt.Sprintf("more than %d values", 10*size)) {
+			t.Errorf("%d bytes for %d values: %v", size, values, errs)
+		}
+	}
+	if maxNodes != 5_000_000 {
+		t.Errorf("at most %d values, want 5 million", maxNodes)
+	}
+	p := jsonParser{data: []byte("[1, 2]"), dec: json.NewDecoder(strings.NewReader("[1, 2]")), nodes: maxNodes - 2}
+	if _, err := p.value(1); err == nil || len(p.errs) != 1 || !strings.Contains(p.errs[0].Message, "more than 5000000 values") {
+		t.Errorf("one value too many: %v, %v", err, p.errs)
 	}
 }
