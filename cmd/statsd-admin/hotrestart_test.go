@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,74 +13,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/epochtest"
 )
 
-// epoch is one process of a line.
-type epoch struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	admin  string
-	log    bytes.Buffer
-	exited chan error
-}
-
-// startEpoch starts a process and waits until it is live.
-func startEpoch(t *testing.T, bin, dir string, n int, args ...string) *epoch {
+// startEpoch starts a process with listeners of all kinds.
+func startEpoch(t *testing.T, bin, dir string, n int, args ...string) *epochtest.Process {
 	t.Helper()
-	e := &epoch{t: t, exited: make(chan error, 1)}
-	file := filepath.Join(dir, fmt.Sprint("address-", n))
 	config := fmt.Sprintf(`{admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}, stats_flush_interval: 0.1s, `+
 		`statsd: {listeners: [{address: "udp://127.0.0.1:0"}, {address: "tcp://127.0.0.1:0"}, {address: "unixgram://%[1]s/g"}, {address: "unixlines://%[1]s/l"}]}}`, dir)
-	e.cmd = exec.Command(bin, append([]string{"--config-yaml", config, "--admin-address-path", file,
-		"--socket-path", filepath.Join(dir, "hot"), "--restart-epoch", fmt.Sprint(n)}, args...)...)
-	e.cmd.Stderr = &e.log
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { e.exited <- e.cmd.Wait() }()
-	t.Cleanup(func() { _ = e.cmd.Process.Kill() })
-	e.eventually("is live", func() bool {
-		b, err := os.ReadFile(file)
-		e.admin = "http://" + string(b)
-		return err == nil && len(b) > 0 && e.get("/ready") == "LIVE\n"
-	})
-	return e
-}
-
-func (e *epoch) eventually(what string, ok func() bool) {
-	e.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			_ = e.cmd.Process.Kill()
-			<-e.exited
-			e.t.Fatalf("the process never %s; it says\n%s", what, e.log.String())
-		}
-	}
-}
-
-// get returns the body of an answer, "" if there is none.
-func (e *epoch) get(path string) string {
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	resp, err := c.Get(e.admin + path)
-	if err != nil {
-		return ""
-	}
-	defer resp.Body.Close()
-	b, _ := io.ReadAll(resp.Body)
-	return string(b)
-}
-
-// end waits for the process to end by itself.
-func (e *epoch) end() {
-	e.t.Helper()
-	select {
-	case err := <-e.exited:
-		if err != nil {
-			e.t.Errorf("%v\n%s", err, e.log.String())
-		}
-	case <-time.After(20 * time.Second):
-		e.t.Error("the process does not end")
-	}
+	return epochtest.Start(t, bin, dir, n, append([]string{"--config-yaml", config}, args...)...)
 }
 
 // TestHotRestartOfProcesses lets real processes follow each other while lines
@@ -108,7 +47,7 @@ func TestHotRestartOfProcesses(t *testing.T) {
 			} `json:"local_address"`
 		} `json:"listener_statuses"`
 	}
-	if err := json.Unmarshal([]byte(first.get("/listeners?format=json")), &places); err != nil {
+	if err := json.Unmarshal([]byte(first.Get("/listeners?format=json")), &places); err != nil {
 		t.Fatal(err)
 	}
 	sockets := []struct{ network, address string }{
@@ -156,39 +95,37 @@ func TestHotRestartOfProcesses(t *testing.T) {
 	busy := func() {
 		t.Helper()
 		n := counts[1].Load()
-		first.eventually("gets more", func() bool { return counts[1].Load() > n+300 })
+		first.Eventually("gets more", func() bool { return counts[1].Load() > n+300 })
 	}
 	busy()
 	second := startEpoch(t, bin, dir, 1, "--parent-shutdown-time-s", "1")
 	busy()
-	first.end()
+	first.End()
 	busy()
 	third := startEpoch(t, bin, dir, 2, "--parent-shutdown-time-s", "900")
 	busy()
-	if err := second.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	second.end()
+	second.Signal(syscall.SIGTERM)
+	second.End()
 	busy()
 	close(stop)
 	senders.Wait()
 	for i := range counts {
 		want, got := fmt.Sprintf("from.%d: %d\n", i, counts[i].Load()), ""
 		for end := time.Now().Add(20 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			got = third.get(fmt.Sprintf("/stats?filter=^from.%d$", i))
+			got = third.Get(fmt.Sprintf("/stats?filter=^from.%d$", i))
 		}
 		if got != want {
-			t.Errorf("got %swant %s%s\nlogs:\n%s\n%s", got, want, third.get("/stats?filter=ingest&usedonly"), first.log.String(), second.log.String())
+			t.Errorf("got %swant %s%s\nlogs:\n%s\n%s", got, want, third.Get("/stats?filter=ingest&usedonly"), first.Log(), second.Log())
 		}
 	}
-	if got := third.get("/stats?filter=ingest.lines_rejected|kernel_drops&usedonly"); got != "" {
+	if got := third.Get("/stats?filter=ingest.lines_rejected|kernel_drops&usedonly"); got != "" {
 		t.Errorf("losses: %s", got)
 	}
 	var info struct {
 		Current string `json:"uptime_current_epoch"`
 		All     string `json:"uptime_all_epochs"`
 	}
-	if err := json.Unmarshal([]byte(third.get("/server_info")), &info); err != nil {
+	if err := json.Unmarshal([]byte(third.Get("/server_info")), &info); err != nil {
 		t.Fatal(err)
 	}
 	current, err1 := time.ParseDuration(info.Current)
@@ -196,10 +133,8 @@ func TestHotRestartOfProcesses(t *testing.T) {
 	if err1 != nil || err2 != nil || all < current+time.Second {
 		t.Errorf("uptimes %+v: the first process was started more than a second before the third", info)
 	}
-	if err := third.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	third.end()
+	third.Signal(syscall.SIGTERM)
+	third.End()
 	for _, name := range []string{"g", "l"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			t.Errorf("socket %s stays", name)
@@ -242,8 +177,8 @@ func TestHotRestartRefusals(t *testing.T) {
 	}
 	defer func() { _ = other.Wait() }()
 	defer other.Process.Kill()
-	afresh.eventually("has a neighbour", func() bool { b, err := os.ReadFile(idFile); return err == nil && len(b) > 0 })
-	if got := afresh.get("/ready"); got != "LIVE\n" {
+	afresh.Eventually("has a neighbour", func() bool { b, err := os.ReadFile(idFile); return err == nil && len(b) > 0 })
+	if got := afresh.Get("/ready"); got != "LIVE\n" {
 		t.Errorf("/ready: %q", got)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -18,88 +17,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/epochtest"
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
 // process is one proxy of a line.
-type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	admin  string
-	log    bytes.Buffer
-	exited chan error
-}
+type process struct{ *epochtest.Process }
 
 // startProcess starts a proxy and waits until it is live.
 func startProcess(t *testing.T, bin, dir string, epoch int, more ...string) *process {
 	t.Helper()
-	p := &process{t: t, exited: make(chan error, 1)}
-	file := filepath.Join(dir, fmt.Sprint("address-", epoch))
 	args := []string{"--config", filepath.Join(dir, "boot.yaml"), "--listeners", filepath.Join(dir, "listeners.json"),
-		"--admin-address-path", file, "--socket-path", filepath.Join(dir, "hot"), "--restart-epoch", fmt.Sprint(epoch),
 		"--drain-time", "0s", "--parent-shutdown-time", "1s"}
-	p.cmd = exec.Command(bin, append(args, more...)...)
-	p.cmd.Stderr = &p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { p.exited <- p.cmd.Wait() }()
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	p.eventually("is live", func() bool {
-		b, err := os.ReadFile(file)
-		p.admin = "http://" + string(b)
-		return err == nil && len(b) > 0 && p.get("/ready") == "LIVE\n"
-	})
-	return p
-}
-
-func (p *process) eventually(what string, ok func() bool) {
-	p.t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			_ = p.cmd.Process.Kill()
-			<-p.exited
-			p.t.Fatalf("the process never %s; it says\n%s", what, p.log.String())
-		}
-	}
-}
-
-// get returns the body of an answer of the administration port, "" if there is
-// none.
-func (p *process) get(path string) string {
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	resp, err := c.Get(p.admin + path)
-	if err != nil {
-		return ""
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return ""
-	}
-	return string(b)
+	return &process{epochtest.Start(t, bin, dir, epoch, append(args, more...)...)}
 }
 
 func (p *process) stat(name string) int {
-	_, value, _ := strings.Cut(strings.TrimSpace(p.get("/stats?filter=^"+strings.ReplaceAll(name, ".", "\\.")+"$")), ": ")
+	_, value, _ := strings.Cut(strings.TrimSpace(p.Get("/stats?filter=^"+strings.ReplaceAll(name, ".", "\\.")+"$")), ": ")
 	n, err := strconv.Atoi(value)
 	if err != nil {
 		return -1
 	}
 	return n
-}
-
-// end waits for the process to end by itself.
-func (p *process) end() {
-	p.t.Helper()
-	select {
-	case err := <-p.exited:
-		if err != nil {
-			p.t.Errorf("the process ends with %v; it says\n%s", err, p.log.String())
-		}
-	case <-time.After(60 * time.Second):
-		p.t.Fatalf("the process does not end; it says\n%s", p.log.String())
-	}
 }
 
 // line prepares a directory for a line of proxies, and builds their program.
@@ -123,14 +62,14 @@ func line(t *testing.T, boot, listeners string) (bin, dir string) {
 }
 
 // address returns where a listener listens.
-func (p *process) address(name string) string {
-	p.t.Helper()
-	for line := range strings.Lines(p.get("/listeners")) {
+func (p *process) address(t *testing.T, name string) string {
+	t.Helper()
+	for line := range strings.Lines(p.Get("/listeners")) {
 		if n, address, _ := strings.Cut(strings.TrimSpace(line), "::"); n == name {
 			return address
 		}
 	}
-	p.t.Fatalf("no listener %q", name)
+	t.Fatalf("no listener %q", name)
 	return ""
 }
 
@@ -140,7 +79,7 @@ func TestHotRestart(t *testing.T) {
 	b := newBackend(t, "127.0.0.1:0")
 	bin, dir := line(t, static("", b), `[{"name": "web", "address": "127.0.0.1:0", "cluster": "backend", "timeout": "60s"}]`)
 	old := startProcess(t, bin, dir, 0)
-	address := old.address("web")
+	address := old.address(t, "web")
 	ctx, stop := context.WithCancel(context.Background())
 	var answered atomic.Int64
 	var load sync.WaitGroup
@@ -167,16 +106,16 @@ func TestHotRestart(t *testing.T) {
 	}
 	for epoch := 1; epoch <= 2; epoch++ {
 		before := answered.Load()
-		old.eventually("serves", func() bool { return answered.Load() > before+200 })
+		old.Eventually("serves", func() bool { return answered.Load() > before+200 })
 		next := startProcess(t, bin, dir, epoch)
-		old.end()
-		if again := next.address("web"); again != address {
+		old.End()
+		if again := next.address(t, "web"); again != address {
 			t.Errorf("epoch %d listens on %s, the one before on %s", epoch, again, address)
 		}
 		old = next
 	}
 	before := answered.Load()
-	old.eventually("serves", func() bool { return answered.Load() > before+200 })
+	old.Eventually("serves", func() bool { return answered.Load() > before+200 })
 	stop()
 	load.Wait()
 	total := int(answered.Load())
@@ -188,12 +127,10 @@ func TestHotRestart(t *testing.T) {
 		"http.web.downstream_rq_total": total, "http.web.downstream_rq_2xx": total, "http.web.downstream_rq_active": 0,
 		"cluster.backend.upstream_rq_active": 0, "cluster.backend.upstream_cx_total": int(b.accepted.Load()),
 	} {
-		old.eventually(fmt.Sprintf("counts %s: %d (it has %d)", name, want, old.stat(name)), func() bool { return old.stat(name) == want })
+		old.Eventually(fmt.Sprintf("counts %s: %d (it has %d)", name, want, old.stat(name)), func() bool { return old.stat(name) == want })
 	}
-	if err := old.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	old.end()
+	old.Signal(os.Interrupt)
+	old.End()
 }
 
 // TestOpenConnectionsInAHotRestart: tunnels and requests that are under way stay
@@ -214,7 +151,7 @@ func TestOpenConnectionsInAHotRestart(t *testing.T) {
 {"name": "web", "address": "127.0.0.1:0", "cluster": "backend", "timeout": "60s"},
 {"name": "raw", "address": "127.0.0.1:0", "protocol": "tcp", "cluster": "backend"}]`)
 	first := startProcess(t, bin, dir, 0)
-	web, raw := "http://"+first.address("web")+"/", first.address("raw")
+	web, raw := "http://"+first.address(t, "web")+"/", first.address(t, "raw")
 	type reply struct {
 		text string
 		err  error
@@ -261,15 +198,15 @@ func TestOpenConnectionsInAHotRestart(t *testing.T) {
 	}
 	open := tunnel()
 	slow := ask()
-	first.eventually("has the request", func() bool { return b.requests.Load() == 1 })
+	first.Eventually("has the request", func() bool { return b.requests.Load() == 1 })
 	fmt.Fprint(open, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	if err := open.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	first.eventually("has the tunnel", func() bool { return b.requests.Load() == 2 })
+	first.Eventually("has the tunnel", func() bool { return b.requests.Load() == 2 })
 
 	second := startProcess(t, bin, dir, 1, "--parent-shutdown-time", "15m")
-	second.eventually("knows of the connections before", func() bool { return second.stat("server.parent_connections") == 2 })
+	second.Eventually("knows of the connections before", func() bool { return second.stat("server.parent_connections") == 2 })
 	close(release)
 	if r := <-slow; r.err != nil || r.text != "first half, second half" {
 		t.Errorf("the request under way: %q, %v", r.text, r.err)
@@ -287,7 +224,7 @@ func TestOpenConnectionsInAHotRestart(t *testing.T) {
 	}
 	// A third one has the first one end, and its tunnel with it.
 	third := startProcess(t, bin, dir, 2, "--parent-shutdown-time", "15m")
-	first.end()
+	first.End()
 	if _, err := open.ReadByte(); err != io.EOF {
 		t.Errorf("the tunnel of the one that has ended: %v", err)
 	}
@@ -297,13 +234,11 @@ func TestOpenConnectionsInAHotRestart(t *testing.T) {
 		"cluster.backend.upstream_cx_active": 2, // of the second one: the tunnel, and one that waits for requests
 		"server.parent_connections":          1, "server.total_connections": 1,
 	} {
-		third.eventually(fmt.Sprintf("counts %s: %d (it has %d)", name, want, third.stat(name)), func() bool { return third.stat(name) == want })
+		third.Eventually(fmt.Sprintf("counts %s: %d (it has %d)", name, want, third.stat(name)), func() bool { return third.stat(name) == want })
 	}
 	for _, p := range []*process{second, third} {
-		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		p.end()
+		p.Signal(os.Interrupt)
+		p.End()
 	}
 	if got := b.requests.Load(); got != 6 {
 		t.Errorf("the host got %d requests", got)

@@ -61,6 +61,7 @@ func rooms() []room {
 		{"internal/boundedfile", nil},
 		{"internal/cacheline", nil},
 		{"internal/dirwatch", nil},
+		{"internal/epochtest", nil},
 		{"internal/fingerprint", nil},
 		{"internal/golden", nil},
 		{"internal/guard", nil},
@@ -84,7 +85,7 @@ func foundation() []string {
 
 // testOnly lists rooms that only test files import.
 func testOnly() []string {
-	return []string{"internal/golden", "internal/guard/guardtest", "flush/sinktest"}
+	return []string{"internal/golden", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest", "upstream/transport/transporttest"}
 }
 
 // public lists the rooms that users of the module can import.

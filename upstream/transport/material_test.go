@@ -25,47 +25,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
+	"github.com/statsd-admin/statsd-admin/upstream/transport/transporttest"
 )
-
-// registry keeps what it is told.
-type registry struct {
-	mu   sync.Mutex
-	list map[*entry]transport.Material
-}
-
-type entry struct{ r *registry }
-
-func (r *registry) Add(m transport.Material) transport.Entry {
-	e := &entry{r}
-	e.Update(m)
-	return e
-}
-
-func (e *entry) Update(m transport.Material) {
-	e.r.mu.Lock()
-	defer e.r.mu.Unlock()
-	if e.r.list == nil {
-		e.r.list = make(map[*entry]transport.Material)
-	}
-	e.r.list[e] = m
-}
-
-func (e *entry) Remove() {
-	e.r.mu.Lock()
-	defer e.r.mu.Unlock()
-	delete(e.r.list, e)
-}
-
-// all returns what is registered.
-func (r *registry) all() []transport.Material {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []transport.Material
-	for _, m := range r.list {
-		out = append(out, m)
-	}
-	return out
-}
 
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
@@ -144,7 +105,7 @@ func TestCertificatesAreShown(t *testing.T) {
 		c.IPAddresses = []net.IP{net.IPv4(10, 1, 2, 3), net.IPv6loopback}
 	})
 	chain := write(t, dir, "chain.pem", leaf.chain+ca.pem())
-	r := &registry{}
+	r := &transporttest.Registry{}
 	f := transport.New(transport.Config{Now: start, Registry: r})
 	this, next := start().Add(-time.Hour), start().Add(time.Hour)
 	c := cluster(trust(ca, func(c *config.TLS) {
@@ -163,7 +124,7 @@ func TestCertificatesAreShown(t *testing.T) {
 			OCSP: &transport.Validity{From: this, Until: next},
 		}},
 	}
-	list := r.all()
+	list := r.All()
 	if len(list) != 2 {
 		t.Fatalf("%d contexts, want one for each socket", len(list))
 	}
@@ -175,17 +136,17 @@ func TestCertificatesAreShown(t *testing.T) {
 	}
 	d.Close()
 	d.Close()
-	if n := len(r.all()); n != 0 {
+	if n := len(r.All()); n != 0 {
 		t.Errorf("%d contexts after the dialer was closed, want 0", n)
 	}
 }
 
 func TestRefusedClusterShowsNothing(t *testing.T) {
-	r := &registry{}
+	r := &transporttest.Registry{}
 	c := cluster(&config.TLS{AutoSNISANValidation: true})
 	c.Sockets.Matches = []config.SocketMatch{{Name: "good", Socket: config.Socket{Kind: config.TLSSocket, TLS: &config.TLS{}}}}
-	if _, err := transport.New(transport.Config{Registry: r}).Dialer(c, dialer(t, cluster(nil)).scope); err == nil || len(r.all()) != 0 {
-		t.Errorf("refused with %v and %d contexts shown, want an error and 0", err, len(r.all()))
+	if _, err := transport.New(transport.Config{Registry: r}).Dialer(c, dialer(t, cluster(nil)).scope); err == nil || len(r.All()) != 0 {
+		t.Errorf("refused with %v and %d contexts shown, want an error and 0", err, len(r.All()))
 	}
 }
 
@@ -264,7 +225,7 @@ func TestReload(t *testing.T) {
 	ca, next := authorityFor(t, "root", 1, nil), authorityFor(t, "root", 2, nil)
 	s := serve(t, &tls.Config{Certificates: []tls.Certificate{next.issue(t, 10, nil).tls()}})
 	write(t, dir, "ca.pem", ca.pem())
-	r := &registry{}
+	r := &transporttest.Registry{}
 	f := transport.New(transport.Config{Now: start, Registry: r})
 	d := dialerOf(t, f, rotating(t, dir, ""))
 	h := hostAt(s.address, nil)
@@ -276,7 +237,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.mustSay(t, h, transport.Options{})
-	if got := r.all(); len(got) != 1 || got[0].CA[0].SerialNumber != "2" {
+	if got := r.All(); len(got) != 1 || got[0].CA[0].SerialNumber != "2" {
 		t.Errorf("shown after the reload: %v, want the new authority", got)
 	}
 
@@ -305,7 +266,7 @@ func TestSec_24_ReloadPanics(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
 	panics := guardtest.New(t)
-	r := &registry{}
+	r := &transporttest.Registry{}
 	var wild atomic.Bool
 	f := transport.New(transport.Config{Now: start, Registry: r, Recovered: panics.Told, ReadFile: func(name string) ([]byte, error) {
 		if wild.Load() {
@@ -322,9 +283,9 @@ func TestSec_24_ReloadPanics(t *testing.T) {
 	panics.Caught("certificates of clusters")
 	wild.Store(false)
 	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
-	for deadline := time.Now().Add(30 * time.Second); r.all()[0].CA[0].SerialNumber != "2"; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); r.All()[0].CA[0].SerialNumber != "2"; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("shown: %v", r.all())
+			t.Fatalf("shown: %v", r.All())
 		}
 	}
 	cancel()
@@ -336,7 +297,7 @@ func TestSec_24_ReloadPanics(t *testing.T) {
 func TestWatchedDirectoryReloads(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
-	r := &registry{}
+	r := &transporttest.Registry{}
 	f := transport.New(transport.Config{Now: start, Registry: r})
 	before := dialerOf(t, f, rotating(t, dir, dir))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -347,14 +308,14 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 		deadline := time.Now().Add(30 * time.Second)
 		for {
 			good := true
-			for _, m := range r.all() {
+			for _, m := range r.All() {
 				good = good && m.CA[0].SerialNumber == want
 			}
 			switch {
 			case good:
 				return
 			case time.Now().After(deadline):
-				t.Fatalf("shown: %v, want serial number %s everywhere", r.all(), want)
+				t.Fatalf("shown: %v, want serial number %s everywhere", r.All(), want)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -391,7 +352,7 @@ func TestFilesThatChangeWhileTheyAreReadFirst(t *testing.T) {
 	for _, to := range []string{running, dir} {
 		write(t, to, "ca.pem", authorityFor(t, "root", 1, nil).pem())
 	}
-	r := &registry{}
+	r := &transporttest.Registry{}
 	var once sync.Once
 	f := transport.New(transport.Config{Now: start, Registry: r, ReadFile: func(name string) ([]byte, error) {
 		b, err := transport.ReadFile(name)
@@ -402,7 +363,7 @@ func TestFilesThatChangeWhileTheyAreReadFirst(t *testing.T) {
 	}})
 	serials := func() string {
 		var list []string
-		for _, m := range r.all() {
+		for _, m := range r.All() {
 			list = append(list, m.CA[0].SerialNumber)
 		}
 		slices.Sort(list)

@@ -30,35 +30,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// registry keeps which certificates are in use.
-type registry struct {
-	mu   sync.Mutex
-	list map[*registered]transport.Material
-}
-
-type registered struct{ r *registry }
-
-func (r *registry) Add(m transport.Material) transport.Entry {
-	e := &registered{r}
-	e.Update(m)
-	return e
-}
-
-func (e *registered) Update(m transport.Material) {
-	e.r.mu.Lock()
-	defer e.r.mu.Unlock()
-	if e.r.list == nil {
-		e.r.list = make(map[*registered]transport.Material)
-	}
-	e.r.list[e] = m
-}
-
-func (e *registered) Remove() {
-	e.r.mu.Lock()
-	defer e.r.mu.Unlock()
-	delete(e.r.list, e)
-}
-
 func (r *rig) transport() *transport.Factory {
 	return transport.New(transport.Config{Secrets: r.c.Secrets(), Registry: &r.certs})
 }
@@ -66,10 +37,8 @@ func (r *rig) transport() *transport.Factory {
 // inUse lists the serial numbers of the certificates in use, one context after the
 // other.
 func (r *rig) inUse() string {
-	r.certs.mu.Lock()
-	defer r.certs.mu.Unlock()
 	var list []string
-	for _, m := range r.certs.list {
+	for _, m := range r.certs.All() {
 		one := ""
 		for _, c := range m.CA {
 			one += "ca:" + c.SerialNumber
