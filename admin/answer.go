@@ -160,9 +160,13 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 	if s.cfg.AccessLog == nil {
 		return
 	}
+	cut := w.err
+	if errors.Is(cut, errHeadDone) {
+		cut = nil // the answer is complete
+	}
 	s.cfg.AccessLog(Access{
 		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: s.loggedTarget(r), Protocol: r.proto, Host: loggedHost(r.host),
-		Peer: r.peer, Principal: r.principal, TLS: r.tls, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: w.err,
+		Peer: r.peer, Principal: r.principal, TLS: r.tls, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: cut,
 		RequestHeader: r.loggedHeader, ResponseHeader: w.header,
 	})
 }

@@ -3,6 +3,8 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
@@ -95,6 +98,49 @@ admin:
 	if err != nil || string(got) != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
+}
+
+// TestCutAnswersAreFlagged: an answer that did not reach its client as a whole is told
+// apart in the access log.
+func TestCutAnswersAreFlagged(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, fromYAML(t, dir, `
+admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  access_log: [{name: f, typed_config: {"@type": x.FileAccessLog, path: $DIR/log, format: "%REQ(:PATH)% %RESPONSE_CODE% %RESPONSE_FLAGS%\n"}}]
+`))
+	r.Admin().Handle(admin.Endpoint{Path: "/long", Serve: func(w *admin.Response, _ *admin.Request) error {
+		for {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return err
+			}
+		}
+	}})
+	ask := func(method string) {
+		c, err := net.Dial("tcp", r.Admin().Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "%s /long HTTP/1.1\r\nhost: localhost\r\n\r\n", method)
+		if _, err := c.Read(make([]byte, 100)); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	logged := func(want string) {
+		eventually(t, want, func() bool {
+			if err := r.ReopenLogs(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(dir, "log"))
+			return err == nil && strings.HasSuffix(string(got), want)
+		})
+	}
+	r.get(t, "/memory")
+	ask("HEAD") // which has nothing but a head
+	logged("/memory 200 -\n/long 200 -\n")
+	ask("GET")
+	logged("/long 200 -\n/long 200 DC\n")
 }
 
 // TestWrongAccessLogsAreNamed: what is wrong with formats and filters is told
