@@ -333,6 +333,12 @@ func TestLimitOfClients(t *testing.T) {
 	if _, err := s.Subscribe(); err == nil {
 		t.Error("closing twice made two places")
 	}
+	endless := eventstream.New(eventstream.Config{Clients: -1})
+	for range 2 * eventstream.DefaultClients {
+		if _, err := endless.Subscribe(); err != nil {
+			t.Errorf("without a limit: %v", err)
+		}
+	}
 }
 
 // TestSlowClient stops reading. It must be dropped with a last comment, and
