@@ -53,3 +53,17 @@ func TestShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestSocketPaths: a path or a name is as long as the system lets it be, and no longer.
+func TestSocketPaths(t *testing.T) {
+	for path, ok := range map[string]bool{
+		"/s": true, "'@s'": true, "'@'": true, "s": false, "''": false,
+		"/" + strings.Repeat("s", 106): true, "/" + strings.Repeat("s", 107): false,
+		"'@" + strings.Repeat("s", 106) + "'": true, "'@" + strings.Repeat("s", 107) + "'": false,
+	} {
+		_, err := Parse("a.yaml", []byte("admin: {address: {pipe: {path: "+path+"}}}"), Options{})
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "is not a socket address: want /path or @name of at most 107 bytes") {
+			t.Errorf("%s of %d bytes: %v", path, len(path), err)
+		}
+	}
+}
