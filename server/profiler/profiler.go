@@ -27,7 +27,7 @@ var errTooLarge = errors.New("profiler: profile over 256 MiB")
 // New returns profilers that write to the same file. A profile replaces the one
 // before when it is complete, whichever was started first.
 func New(path string) (*CPU, *Heap) {
-	o := &output{path: path}
+	o := &output{path: path, limit: maxBytes}
 	return &CPU{out: o, after: time.AfterFunc}, &Heap{out: o}
 }
 
@@ -56,7 +56,7 @@ func (p *CPU) Start() (bool, error) {
 	if err := p.out.check(); err != nil {
 		return false, err
 	}
-	next := newProfile()
+	next := &profile{limit: p.out.limit}
 	if err := pprof.StartCPUProfile(next); err != nil {
 		return false, fmt.Errorf("profiler: %w", err)
 	}
@@ -118,7 +118,7 @@ func (p *Heap) Stop() (bool, error) {
 		return false, nil
 	}
 	p.started = false
-	heap := newProfile()
+	heap := &profile{limit: p.out.limit}
 	if err := pprof.Lookup("heap").WriteTo(heap, 0); err != nil {
 		return true, err
 	}
@@ -132,8 +132,6 @@ type profile struct {
 	limit int
 	err   error // it is incomplete
 }
-
-func newProfile() *profile { return &profile{limit: maxBytes} }
 
 // Write implements [io.Writer].
 func (p *profile) Write(b []byte) (int, error) {
@@ -149,8 +147,9 @@ func (p *profile) Write(b []byte) (int, error) {
 
 // output is the file that profiles are written to.
 type output struct {
-	path string
-	mu   sync.Mutex // held while a profile is written
+	path  string
+	limit int        // bytes of a profile
+	mu    sync.Mutex // held while a profile is written
 }
 
 // check reports why the file cannot be written. What is in it stays.

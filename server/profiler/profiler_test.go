@@ -125,9 +125,6 @@ func TestSec_22_DiskFull(t *testing.T) {
 // TestSec_22_TooLarge: a profile ends at its limit, and what is there of it is not
 // written. The file keeps what it had.
 func TestSec_22_TooLarge(t *testing.T) {
-	if got := newProfile().limit; got != 256<<20 {
-		t.Errorf("a profile may have %d bytes", got)
-	}
 	l := &profile{limit: 10}
 	for _, size := range []int{6, 4} { // the limit to the byte
 		if n, err := l.Write(make([]byte, size)); n != size || err != nil {
@@ -140,11 +137,14 @@ func TestSec_22_TooLarge(t *testing.T) {
 		}
 	}
 	p, _ := New(filepath.Join(t.TempDir(), "cpu.prof"))
+	if p.out.limit != 256<<20 {
+		t.Errorf("a profile may have %d bytes", p.out.limit)
+	}
 	for _, limit := range []int{maxBytes, 10, maxBytes} {
+		p.out.limit = limit
 		if ok, err := p.Start(); !ok || err != nil {
 			t.Fatalf("Start: %v, %v", ok, err)
 		}
-		p.profile.limit = limit
 		if ok, err := p.Stop(); !ok || (limit == 10) != errors.Is(err, errTooLarge) {
 			t.Errorf("Stop at %d bytes: %v, %v", limit, ok, err)
 		}
