@@ -413,7 +413,7 @@ func TestFileErrors(t *testing.T) {
 	if _, err := Load(Source{Path: sub}, Options{}); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("err = %v", err)
 	}
-	big := filepath.Join(dir, "big.yaml")
+	big := filepath.Join(dir, "big.pb")
 	if err := os.WriteFile(big, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -137,6 +137,52 @@ func TestRedactRules(t *testing.T) {
 	}
 }
 
+// TestSec_17_KeysOfStructs hides what stands under each of the words that tell of
+// secrets, however they are spelled and wherever they are, and nothing under others.
+func TestSec_17_KeysOfStructs(t *testing.T) {
+	spellings := []func(word string) string{
+		func(w string) string { return w }, strings.ToUpper, func(w string) string { return "db_" + w }, func(w string) string { return "X-" + w + "-Old" },
+		func(w string) string { return strings.ToUpper(w[:1]) + w[1:] + "s" },
+	}
+	shapes := []func(key string) map[string]any{
+		func(k string) map[string]any { return map[string]any{k: "hush"} },
+		func(k string) map[string]any { return map[string]any{"in": map[string]any{k: "hush"}} },
+		func(k string) map[string]any { return map[string]any{"in": []any{map[string]any{k: "hush"}}} },
+		func(k string) map[string]any { return map[string]any{k: []any{"hush", map[string]any{"a": "hush"}}} },
+		func(k string) map[string]any {
+			return map[string]any{k: map[string]any{"a": "hush", "b": []any{"hush"}}}
+		},
+	}
+	cases := 0
+	check := func(key string, secret bool) {
+		for i, shape := range shapes {
+			cases++
+			m, err := structpb.NewStruct(shape(key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := render(Redactor{Untyped: true}.Redact(m), OmitDefaults)
+			if strings.Contains(got, "hush") == secret || !strings.Contains(got, key) {
+				t.Errorf("key %q, shape %d: %s", key, i, got)
+			}
+			if got := render(Redactor{}.Redact(m), OmitDefaults); !strings.Contains(got, "hush") {
+				t.Errorf("key %q, shape %d, where untyped values are shown: %s", key, i, got)
+			}
+		}
+	}
+	for _, word := range []string{"password", "passwd", "secret", "token", "private_key", "privateKey", "api_key", "apiKey", "authorization", "cookie", "credential"} {
+		for _, spell := range spellings {
+			check(spell(word), true)
+		}
+	}
+	for _, word := range []string{"pass", "public_key", "author", "name"} {
+		check(word, false)
+	}
+	if cases < 295 {
+		t.Errorf("%d cases, want 300", cases)
+	}
+}
+
 func TestRedactText(t *testing.T) {
 	for _, s := range []string{"", "node: {id: a}", "admin:\n  address: {}\n", "{keys: 1}"} {
 		if got := Text(s); got != s {

@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestSec_27_BuffersAreNotShared makes many answers at a time, each in pieces and
+// with a word of its own.
+func TestSec_27_BuffersAreNotShared(t *testing.T) {
+	s := newServer(t, Config{})
+	s.Handle(Endpoint{Path: "/pieces", Serve: func(w *Response, r *Request) error {
+		for range 20 {
+			if _, err := io.WriteString(w, r.Query().Value("word")); err != nil {
+				return err
+			}
+			runtime.Gosched() // others go on with theirs
+		}
+		return nil
+	}})
+	var wg sync.WaitGroup
+	for worker := range 32 {
+		wg.Go(func() {
+			for i := range 50 {
+				word := fmt.Sprintf("<%d %d>", worker, i)
+				r := s.Request("GET", "/pieces?word="+word, nil)
+				if string(r.Body) != strings.Repeat(word, 20) {
+					t.Errorf("the answer for %s is %.100q", word, r.Body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
