@@ -21,6 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	hosts "github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // fromText returns the configuration for a bootstrap text, with an administration
@@ -138,6 +139,9 @@ func TestWaitsForClusters(t *testing.T) {
 			return nil
 		},
 	}}
+	told := make(chan string, 10)
+	cfg.Clusters.Hooks.ClusterReady = func(c *upstream.Cluster) { told <- "ready " + c.Config().Name }
+	cfg.Clusters.Hooks.HealthChanged = func(c *upstream.Cluster, _ *hosts.Host) { told <- "health " + c.Config().Name }
 	r := run(t, cfg)
 	const dump = "{\n \"unready_targets_dumps\": [\n  {\n   \"name\": \"init manager Cluster slow\",\n   \"target_names\": [\n    \"target slow health check\"\n   ]\n  }\n ]\n}\n"
 	eventually(t, "one cluster is left", func() bool { return r.get(t, "/init_dump") == dump })
@@ -161,6 +165,18 @@ func TestWaitsForClusters(t *testing.T) {
 	}
 	close(release)
 	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	events := map[string]bool{}
+	for range 3 {
+		select {
+		case e := <-told:
+			events[e] = true
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the program was told of %v only", events)
+		}
+	}
+	if !events["ready fast"] || !events["ready slow"] || !events["health slow"] {
+		t.Errorf("the program was told of %v", events)
+	}
 	<-served
 	<-r.Initialized()
 	if got := r.get(t, "/init_dump"); got != "{}\n" {
