@@ -49,3 +49,25 @@ admin:
 		t.Errorf("with one limit alone: %+v", got)
 	}
 }
+
+// TestAddressesOfAFile: the administration port listens where the file says.
+func TestAddressesOfAFile(t *testing.T) {
+	for text, want := range map[string]admin.Config{
+		"{socket_address: {address: 127.0.0.1, port_value: 19}}": {Address: "127.0.0.1:19"},
+		`{socket_address: {address: "::1", port_value: 0}}`:      {Address: "[::1]:0"},
+		"{pipe: {path: /run/a.sock, mode: 432}}":                 {Address: "unix:/run/a.sock", SocketMode: 0o660},
+		`{pipe: {path: "@a"}}`:                                   {Address: "unix:@a", SocketMode: 0o600},
+	} {
+		b, err := bootstrap.Parse("a.yaml", []byte("admin: {address: "+text+"}"), bootstrap.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := server.FromBootstrap(b, server.Boot{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Admin; got.Address != want.Address || want.SocketMode != 0 && got.SocketMode != want.SocketMode {
+			t.Errorf("%s: %s with mode %v", text, got.Address, got.SocketMode)
+		}
+	}
+}

@@ -94,6 +94,8 @@ func TestOptionsTakeEffect(t *testing.T) {
 		{"--use-fake-symbol-table 1", "", []string{"POST /stats/recentlookups/enable", "GET /stats/recentlookups"}, []string{"Lookup tracking is not enabled."}, nil},
 		{"-l error --component-log-level admin:debug,main:trace", "", []string{"POST /logging"}, []string{"  admin: debug\n", "  main: trace\n", "  runtime: error\n"}, nil},
 		{"--enable-fine-grain-logging", "", []string{"POST /logging?level=info", "POST /logging"}, []string{"/admin/"}, []string{"  runtime: info\n"}},
+		{"", "", []string{"GET /contention"}, []string{"Mutex contention tracing is not enabled."}, nil},
+		{"--enable-mutex-tracing", "", []string{"GET /contention"}, []string{`"num_contentions": "`}, nil},
 		{"", disk, []string{"GET /runtime"}, []string{`"cc.key": {`}, nil},
 		{"--service-cluster cc", disk, []string{"GET /runtime"}, []string{`"key": {`, "of cc"}, []string{"cc.key"}},
 		{"--allow-unknown-static-fields", "nothing: 1", []string{"GET /stats?filter=static_unknown", "log"}, []string{"server.static_unknown_fields: 1\n", "skipped unknown field: <config-yaml>:1:1: nothing"}, nil},
