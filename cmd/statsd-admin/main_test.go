@@ -68,7 +68,7 @@ func TestExitStatus(t *testing.T) {
 		{"validate-logs", []string{"--mode", "validate", "-c", logs, "--log-path", inDir("d"), "--skip-deprecated-logs"}, 0, "configuration '" + logs + "' OK\n", ""},
 		{"validate-deprecated", []string{"--mode", "validate", "--config-yaml", "static_resources: {clusters: [{name: c, dns_refresh_rate: 1s, load_assignment: {cluster_name: c, endpoints: [{}]}}]}"}, 0,
 			"configuration '--config-yaml' OK\n", "…option=envoy.config.cluster.v3.Cluster.dns_refresh_rate cluster=c"},
-		{"no-file", []string{"--mode", "validate", "-c", "/nowhere.yaml"}, 1, "", "bootstrap: stat /nowhere.yaml: no such file or directory\n"},
+		{"no-file", []string{"--mode", "validate", "-c", "/nowhere.yaml"}, 1, "", "bootstrap: open /nowhere.yaml: no such file or directory\n"},
 		{"two-log-formats", []string{"--mode", "validate", "-c", format, "--log-format", "%v"}, 1, "",
 			"error: Only one of ApplicationLogConfig.log_format or CLI option --log-format can be specified.\n"},
 		{"bad-config-serve", []string{"-c", bad}, 1, "", "…admin.mode"},
