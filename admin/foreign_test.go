@@ -36,3 +36,14 @@ func TestSec_27_BuffersAreNotShared(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestSec_12_LargeAnswersAreHeavy lists the paths whose answers grow with what the
+// server holds: they go through the gate.
+func TestSec_12_LargeAnswersAreHeavy(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	for _, path := range []string{"/stats", "/stats/metrics", "/stats/prometheus", "/config_dump", "/clusters", "/heap_dump"} {
+		if e := s.table.Load().byPath[path]; e == nil || !e.Heavy {
+			t.Errorf("%s does not go through the gate", path)
+		}
+	}
+}
