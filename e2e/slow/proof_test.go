@@ -253,7 +253,7 @@ func TestProofNoForeignBytes(t *testing.T) {
 func TestProofScrapes(t *testing.T) {
 	proof(t)
 	const series = 1_000_000
-	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(config, "stats_flush_interval", "stats_config: {limits: {stats: -1, stats_per_prefix: -1}}\nstats_flush_interval", 1)})
+	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(config, "series_per_name: -1", "series_per_name: -1, series: -1, series_per_first_segment: -1", 1)})
 	input := createNames(t, d, series, func(i int) string { return fmt.Sprintf("load.service_with_a_long_name.%06d.requests", i) })
 	for range 3 {
 		scrape(t, d)
