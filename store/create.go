@@ -130,11 +130,21 @@ func (sc *Scope) recall(v variant, mode ImportMode, name string, tgs []tags.Tag)
 }
 
 // recallTagged is recall for names with tags. A name and tags are the same stat
-// as the name that they compose.
+// as the name that they compose, but for those that are never remembered.
 func (sc *Scope) recallTagged(v variant, mode ImportMode, name string, tgs []tags.Tag) (*block, int) {
 	var room [256]byte
 	text, _ := sc.compose(room[:0], "", name, tgs)
+	if ambiguous(text) {
+		return nil, 0
+	}
 	return sc.recall(v, mode, text, nil)
+}
+
+// ambiguous reports whether a name that was composed with tags may be another
+// stat than the same text without tags: from that, dots at the end are dropped,
+// and a scope puts one more before a dot at the start.
+func ambiguous(composed string) bool {
+	return composed[0] == '.' || composed[len(composed)-1] == '.'
 }
 
 // remember lets recall find a stat for what sc was asked for.
@@ -142,6 +152,9 @@ func (sc *Scope) remember(name string, tgs []tags.Tag, b *block, i int) {
 	if len(tgs) > 0 {
 		var room [256]byte
 		name, _ = sc.compose(room[:0], "", name, tgs)
+		if ambiguous(name) {
+			return
+		}
 	}
 	sc.store.hot.keep(sc, name, b, i)
 }

@@ -126,6 +126,29 @@ func TestHotNamesKeepKindsAndTagsApart(t *testing.T) {
 	}
 }
 
+func TestHotNamesTellTagsFromDots(t *testing.T) {
+	sc := New(Options{}).Scope("s")
+	for _, c := range []struct {
+		name string
+		tag  tags.Tag
+		text string // what they compose, which is another stat as a name
+	}{
+		{"a", tags.Tag{Name: "k"}, "a.k."},
+		{"a", tags.Tag{Name: "k", Value: "v."}, "a.k.v."},
+		{"", tags.Tag{Name: "k", Value: "v"}, ".k.v"},
+	} {
+		tagged, plain := sc.Counter(c.name, c.tag), sc.Counter(c.text)
+		if tagged == plain {
+			t.Errorf("%q: one counter with tags and without", c.text)
+		}
+		for range 2 {
+			if sc.Counter(c.name, c.tag) != tagged || sc.Counter(c.text) != plain {
+				t.Errorf("%q: another counter than before", c.text)
+			}
+		}
+	}
+}
+
 func TestHotNamesCostNothing(t *testing.T) {
 	sc := New(Options{}).Scope("scope.with.a.prefix")
 	tgs := []tags.Tag{{Name: "region", Value: "eu-west-1"}, {Name: "status", Value: "200"}}
