@@ -47,6 +47,9 @@ func TestMapFindsWhatWasPut(t *testing.T) {
 				if ok != must || ok && v != wanted || same != wanted || there != must {
 					t.Fatalf("%d of %d: %q: found %d %v, got %d %v, want %d %v", i, room, text, v, ok, same, there, wanted, must)
 				}
+				if twin := findPortable(m, k, &salt, text); twin >= 0 != ok || ok && uint32(twin) != v {
+					t.Fatalf("%d of %d: %q: found %d %v, by the portable twin %d", i, room, text, v, ok, twin)
+				}
 				if _, ok := m.Find(k, &other, text); ok {
 					t.Fatalf("%d of %d: %q is there under another salt", i, room, text)
 				}
