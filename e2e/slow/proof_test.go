@@ -1,3 +1,9 @@
+//go:build proof
+
+// The proofs take minutes each. They are built with the tag proof, as `make proof`
+// does, and print what they measured: times are for the reader to judge, since a
+// machine may be busy with something else.
+
 package slow
 
 import (
@@ -19,16 +25,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
-
-// The proofs take minutes each. They run when PROOF is set, as `make proof` does,
-// and print what they measured: times are for the reader to judge, since a
-// machine may be busy with something else.
-
-func proof(t *testing.T) {
-	if os.Getenv("PROOF") == "" {
-		t.Skip("takes minutes: run it with make proof")
-	}
-}
 
 // watch asks for /ready until stopped, from another address than the load, and
 // returns how long the answers took.
@@ -123,7 +119,6 @@ func read(d *daemon.Daemon, path string) (int, string, error) {
 // TestProofFilters asks for 100,000 names of 200 bytes with 60 patterns on both
 // engines.
 func TestProofFilters(t *testing.T) {
-	proof(t)
 	d := daemon.Start(t, daemon.Config{YAML: config})
 	const names = 100_000
 	createNames(t, d, names, func(i int) string { return fmt.Sprintf("%s%06d!", strings.Repeat("a", 193), i) })
@@ -160,7 +155,6 @@ func TestProofFilters(t *testing.T) {
 // TestProofFlood leaves 2,000 connections half open, again and again for a
 // minute.
 func TestProofFlood(t *testing.T) {
-	proof(t)
 	d := daemon.Start(t, daemon.Config{YAML: config})
 	idle, peak := d.Resident(), int64(0)
 	stop := watch(t, d)
@@ -190,7 +184,6 @@ func TestProofFlood(t *testing.T) {
 // canaries in query, header and body from 32 connections at a time: no answer has
 // one of another.
 func TestProofNoForeignBytes(t *testing.T) {
-	proof(t)
 	total := int64(5_000_000)
 	if n, err := strconv.ParseInt(os.Getenv("FOREIGN"), 10, 64); err == nil {
 		total = n
@@ -251,7 +244,6 @@ func TestProofNoForeignBytes(t *testing.T) {
 // the answer compressed, two that read 10 KiB a second, two that stop reading, two
 // that read it plain.
 func TestProofScrapes(t *testing.T) {
-	proof(t)
 	const series = 1_000_000
 	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(config, "series_per_name: -1", "series_per_name: -1, series: -1, series_per_first_segment: -1", 1)})
 	input := createNames(t, d, series, func(i int) string { return fmt.Sprintf("load.service_with_a_long_name.%06d.requests", i) })
