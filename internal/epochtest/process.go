@@ -23,14 +23,15 @@ type Process struct {
 	cmd    *exec.Cmd
 	admin  string
 	log    bytes.Buffer
-	exited chan error
+	exited chan struct{} // closed when the process has ended
+	err    error         // how; for who has seen that
 }
 
 // Start starts a process as an epoch of the line whose sockets are in dir, and
 // waits until it is live. It is killed when the test is over.
 func Start(t testing.TB, bin, dir string, epoch int, args ...string) *Process {
 	t.Helper()
-	p := &Process{t: t, exited: make(chan error, 1)}
+	p := &Process{t: t, exited: make(chan struct{})}
 	file := filepath.Join(dir, fmt.Sprint("address-", epoch))
 	p.cmd = exec.Command(bin, append([]string{"--admin-address-path", file,
 		"--socket-path", filepath.Join(dir, "hot"), "--restart-epoch", fmt.Sprint(epoch)}, args...)...)
@@ -38,8 +39,11 @@ func Start(t testing.TB, bin, dir string, epoch int, args ...string) *Process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.exited <- p.cmd.Wait() }()
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	go func() {
+		defer close(p.exited)
+		p.err = p.cmd.Wait()
+	}()
+	t.Cleanup(p.kill)
 	p.Eventually("is live", func() bool {
 		b, err := os.ReadFile(file)
 		p.admin = "http://" + string(b)
@@ -48,14 +52,19 @@ func Start(t testing.TB, bin, dir string, epoch int, args ...string) *Process {
 	return p
 }
 
+// kill ends the process if it has not ended, so that nothing of it is left.
+func (p *Process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
 // Eventually waits until ok. If that never is the test ends with what the process
 // logged.
 func (p *Process) Eventually(what string, ok func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			_ = p.cmd.Process.Kill()
-			<-p.exited
+			p.kill()
 			p.t.Fatalf("the process never %s; it says\n%s", what, p.log.String())
 		}
 	}
@@ -64,7 +73,7 @@ func (p *Process) Eventually(what string, ok func() bool) {
 // Get returns the body of an answer of the administration port, "" if there is
 // none.
 func (p *Process) Get(path string) string {
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	resp, err := c.Get(p.admin + path)
 	if err != nil {
 		return ""
@@ -89,13 +98,12 @@ func (p *Process) Signal(s os.Signal) {
 func (p *Process) End() {
 	p.t.Helper()
 	select {
-	case err := <-p.exited:
-		if err != nil {
-			p.t.Errorf("the process ends with %v; it says\n%s", err, p.log.String())
+	case <-p.exited:
+		if p.err != nil {
+			p.t.Errorf("the process ends with %v; it says\n%s", p.err, p.log.String())
 		}
 	case <-time.After(patience):
-		_ = p.cmd.Process.Kill()
-		<-p.exited
+		p.kill()
 		p.t.Fatalf("the process does not end; it says\n%s", p.log.String())
 	}
 }
