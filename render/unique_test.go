@@ -14,7 +14,7 @@ func TestSec_06_UniqueSeries(t *testing.T) {
 	for unique, want := range map[bool]string{
 		false: "# TYPE proxy_a_b counter\nproxy_a_b{} 111\nproxy_a_b{t=\"x\"} 1000\n",
 		true: "# TYPE proxy_a_b counter\nproxy_a_b{} 1\nproxy_a_b{t=\"x\"} 1000\n" +
-			"# TYPE proxy_a_b_counter counter\nproxy_a_b_counter{} 10\n# TYPE proxy_a_b_counter_counter counter\nproxy_a_b_counter_counter{} 100\n",
+			"# TYPE proxy_a_b_counter counter\nproxy_a_b_counter{} 10\n# TYPE proxy_a_b_counter_6783a31eabf68ccc counter\nproxy_a_b_counter_6783a31eabf68ccc{} 100\n",
 	} {
 		st := store.New(store.Options{Product: "proxy", Naming: store.Naming{Unique: unique}})
 		exposition := func() string {
@@ -36,5 +36,36 @@ func TestSec_06_UniqueSeries(t *testing.T) {
 				t.Errorf("unique %t:\n%swant\n%s", unique, got, want)
 			}
 		}
+	}
+}
+
+// TestSec_06_UniqueSeriesStayShort: however many names differ in replaced bytes
+// only, each has a metric name of its own that is little longer than the name.
+func TestSec_06_UniqueSeriesStayShort(t *testing.T) {
+	const names = 1 << 12
+	st := store.New(store.Options{Product: "proxy", Naming: store.Naming{Unique: true}})
+	network := st.Scope("", store.ScopeOptions{Network: true})
+	for i := range names {
+		var name []byte
+		for bit := range 12 {
+			name = append(name, 'a', "._"[i>>bit&1])
+		}
+		network.Counter(string(append(name, 'a'))).Inc()
+	}
+	var b bytes.Buffer
+	if err := Exposition(&b, st, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for line := range bytes.Lines(b.Bytes()) {
+		if len(line) > 80 {
+			t.Fatalf("a line of %d bytes: %.100q", len(line), line)
+		}
+		if line[0] != '#' {
+			seen[string(line)] = true
+		}
+	}
+	if len(seen) != names {
+		t.Errorf("%d series of %d names", len(seen), names)
 	}
 }

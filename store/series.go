@@ -2,7 +2,9 @@ package store
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -39,7 +41,8 @@ type Naming struct {
 	// sum and count since the start, so that their rates mean something.
 	NetworkSummaries bool
 	// Unique gives each family a metric name of its own, also those that differ
-	// from another one in replaced bytes only: the later one gets a suffix.
+	// from another one in replaced bytes only: the later one gets its kind as a
+	// suffix, those after it also a digest of their name.
 	// Otherwise they share the metric name, and those with equal labels a series.
 	Unique bool
 }
@@ -388,7 +391,11 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		if !f.network && len(metric) == base && s.displace(o) {
 			continue
 		}
-		metric = append(metric, kindSuffix[f.kind]...)
+		if s.opts.Naming.Unique && len(metric) == base+len(kindSuffix[f.kind]) {
+			metric = appendDigest(metric, f.name)
+		} else {
+			metric = append(metric, kindSuffix[f.kind]...)
+		}
 	}
 	if len(metric) > base {
 		s.collide(f.name, string(metric[:base]))
@@ -396,6 +403,13 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		s.noteSpecial(f, sp)
 	}
 	s.setOwner(string(metric), owner)
+}
+
+// appendDigest appends what tells a name from those that differ in replaced bytes
+// only, however many there are. Nobody can find many names with the same.
+func appendDigest(metric []byte, name string) []byte {
+	sum := sha256.Sum256([]byte(name))
+	return hex.AppendEncode(append(metric, '_'), sum[:8])
 }
 
 // setOwner makes o the owner of a metric name and of those of its samples.
