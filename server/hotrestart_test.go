@@ -208,7 +208,7 @@ func TestLostSuccessor(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the server before stays for ever")
 	}
 }

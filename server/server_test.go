@@ -72,7 +72,7 @@ func start(t *testing.T, cfg server.Config) *running {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(20 * time.Second):
+		case <-time.After(30 * time.Second):
 			return errors.New("the server does not end")
 		}
 	})
@@ -98,12 +98,12 @@ func (r *running) post(t *testing.T, path string) *admin.Reply {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("not within 15 s: %s", what)
+	t.Fatalf("it did not happen: %s", what)
 }
 
 func anyPort() admin.Config { return admin.Config{Address: "127.0.0.1:0"} }

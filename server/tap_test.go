@@ -19,7 +19,7 @@ func openTap(t *testing.T, r *running, body string) (status string, conn net.Con
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(conn, "POST /tap HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s", len(body), body)

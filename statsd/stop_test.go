@@ -18,7 +18,7 @@ func TestStopListener(t *testing.T) {
 	count := func(want uint64) {
 		t.Helper()
 		c := l.Scope().Counter("a")
-		for end := time.Now().Add(10 * time.Second); c.Value() != want; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); c.Value() != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("a = %d, want %d", c.Value(), want)
 			}

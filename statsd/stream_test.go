@@ -58,7 +58,7 @@ func TestStreamLimits(t *testing.T) {
 		{Address: "unixlines://" + t.TempDir() + "/s", Connections: 3},
 	}}).run()
 	refused := func(c net.Conn) bool {
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 		_, err := c.Read(make([]byte, 1))
 		return err != nil && !os.IsTimeout(err)
 	}
@@ -99,7 +99,7 @@ func TestManyConnections(t *testing.T) {
 }
 
 func TestStreamIdle(t *testing.T) {
-	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0", IdleTimeout: 20 * time.Millisecond}}})
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0", IdleTimeout: 250 * time.Millisecond}}})
 	write(t, l.dial(0), "a:1|c\na:1|c") // is there when the time begins
 	l.run()
 	until(t, "the end", func() bool { return l.report(0).Ended["closed idle"] == 1 })

@@ -86,7 +86,7 @@ func TestSocketActivation(t *testing.T) {
 		`{name: packets, address: "udp://:8125"}, {address: "tcp://%s"}, {address: "unixgram://%[2]s/g"}, {name: lines, address: "unixlines:///somewhere/else"}]}}`,
 		tcp.Addr(), dir)
 	url := "http://" + admin.Addr().String()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	get := func(path string) string {
 		resp, err := client.Get(url + path)
 		if err != nil {

@@ -111,7 +111,7 @@ func TestHotRestartOfProcesses(t *testing.T) {
 	senders.Wait()
 	for i := range counts {
 		want, got := fmt.Sprintf("from.%d: %d\n", i, counts[i].Load()), ""
-		for end := time.Now().Add(20 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(60 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			got = third.Get(fmt.Sprintf("/stats?filter=^from.%d$", i))
 		}
 		if got != want {

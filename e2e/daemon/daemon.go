@@ -25,7 +25,7 @@ import (
 )
 
 // Patience is how long a test waits for what must come.
-const Patience = 20 * time.Second
+const Patience = 60 * time.Second
 
 // listeners are all transports, on free ports and in the directory %[1]s.
 const listeners = `

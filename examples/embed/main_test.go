@@ -50,7 +50,7 @@ func TestService(t *testing.T) {
 	}
 	const count = "proxy_http_downstream_rq_time_count"
 	metrics := ""
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		metrics = get(t, adminPort+"/stats/metrics?filter=downstream_rq_time")
 		if strings.Contains(metrics, fmt.Sprintf("%s{proxy_http_conn_manager_prefix=\"ingress\"} 6\n", count)) {
 			break

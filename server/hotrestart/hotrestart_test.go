@@ -558,7 +558,7 @@ func TestUnwantedFiles(t *testing.T) {
 	}
 	r.Close()
 	// With the last reader gone, writing fails.
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(30 * time.Second); ; {
 		if _, err = wr.Write([]byte("x")); err != nil {
 			break
 		}

@@ -473,7 +473,7 @@ func TestSymlinkSwap(t *testing.T) {
 		t.Helper()
 		select {
 		case <-stats.success.changed:
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("no reload")
 		}
 	}

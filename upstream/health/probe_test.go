@@ -279,7 +279,7 @@ func TestHTTPServerFails(t *testing.T) {
 	k.Add(h)
 	await := func(what string, want host.Flags) {
 		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(30 * time.Second)
 		for h.Flags() != want {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: flags %s, want %s", what, h.Flags(), want)
@@ -373,7 +373,7 @@ func TestTCP(t *testing.T) {
 				}
 			}
 			p.Close()
-			for deadline := time.Now().Add(5 * time.Second); conns.Load() < tt.conns && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(30 * time.Second); conns.Load() < tt.conns && time.Now().Before(deadline); {
 				time.Sleep(time.Millisecond)
 			}
 			if conns.Load() != tt.conns {
