@@ -239,16 +239,22 @@ type sharedMetric struct {
 	base    string // metric name without suffix
 	suffix  string
 	members map[metricOwner]string // to their tag-extracted names
+	forms   map[string]int         // how many members have a tag-extracted name
 }
 
 // has reports whether one of the members is that family, in its other form.
-func (sm *sharedMetric) has(name string) bool {
-	for _, member := range sm.members {
-		if member == name {
-			return true
-		}
+func (sm *sharedMetric) has(name string) bool { return sm.forms[name] > 0 }
+
+func (sm *sharedMetric) add(owner metricOwner, name string) {
+	sm.members[owner] = name
+	sm.forms[name]++
+}
+
+func (sm *sharedMetric) remove(owner metricOwner, name string) {
+	delete(sm.members, owner)
+	if sm.forms[name]--; sm.forms[name] == 0 {
+		delete(sm.forms, name)
 	}
-	return false
 }
 
 // kindSuffix tells kinds apart whose metric names would be equal.
@@ -462,7 +468,8 @@ func (s *Store) sharedBy(o metricOwner) *sharedMetric {
 		return s.series.shared[o.ref]
 	}
 	first := s.ownerFamily(o)
-	sm := &sharedMetric{lead: first.name, network: first.network, members: map[metricOwner]string{o: first.name}}
+	sm := &sharedMetric{lead: first.name, network: first.network, members: make(map[metricOwner]string), forms: make(map[string]int)}
+	sm.add(o, first.name)
 	m, _ := s.opts.Naming.AppendMetric(nil, first.name, first.network, first.kind)
 	sm.base = string(m)
 	if sp := s.series.of(first); sp != nil {
@@ -484,13 +491,18 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 		s.setOwner(sm.base+sm.suffix, metricOwner{idx.shares, f.kind, ownerShared})
 	}
 	known := sm.has(f.name)
-	sm.members[owner] = f.name
+	sm.add(owner, f.name)
 	if known {
 		return
 	}
 	s.collide(f.name, sm.base)
-	for _, name := range sm.members {
-		s.noteSpecial(family{f.network, f.kind, name}, Series{sm.suffix, true, sm.lead})
+	sp := Series{sm.suffix, true, sm.lead}
+	if len(sm.forms) > 2 { // the others are known to share it
+		s.noteSpecial(f, sp)
+		return
+	}
+	for name := range sm.forms {
+		s.noteSpecial(family{f.network, f.kind, name}, sp)
 	}
 }
 
@@ -564,12 +576,10 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 		if _, in := sm.members[owner]; !in {
 			return
 		}
-		delete(sm.members, owner)
+		sm.remove(owner, f.name)
 		more = len(sm.members) > 0
-		for _, name := range sm.members {
-			if name == f.name {
-				return // the family goes on in its other form
-			}
+		if sm.has(f.name) {
+			return // the family goes on in its other form
 		}
 		if !more {
 			delete(idx.shared, o.ref)

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"runtime"
+	"testing"
+)
+
+// TestNamesThatShareAMetricCostTheSameEach: whoever sends names chooses how many
+// of them differ in replaced bytes only, so the next one must not look at all
+// those before. What is made on the way tells.
+func TestNamesThatShareAMetricCostTheSameEach(t *testing.T) {
+	const names, most = 1 << 11, 100 // allocations for each; thousands if it looks at all
+	for _, unique := range []bool{false, true} {
+		st := New(Options{Naming: Naming{Unique: unique}})
+		sc := st.Scope("", ScopeOptions{Network: true})
+		for i := range names {
+			var name []byte
+			for bit := range 11 {
+				name = append(name, 'a', "._"[i>>bit&1])
+			}
+			sc.Counter(string(append(name, 'a')))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_ = st.View().ByFamily(KindCounter)
+		runtime.ReadMemStats(&after)
+		if got := (after.Mallocs - before.Mallocs) / names; got > most {
+			t.Errorf("unique %t: %d allocations for each name, want %d at most", unique, got, most)
+		}
+		if got := st.Collisions(); got != names-1 {
+			t.Errorf("unique %t: %d collisions of %d names", unique, got, names)
+		}
+	}
+}
