@@ -132,6 +132,8 @@ func TestSec_20_NeverWider(t *testing.T) {
 		var stop atomic.Bool
 		var refused, connected, wide atomic.Int64
 		var attackers sync.WaitGroup
+		defer attackers.Wait() // also if the test ends early
+		defer stop.Store(true)
 		attackers.Go(func() {
 			for !stop.Load() {
 				making, _ := filepath.Glob(filepath.Join(dir, ".bind-*"))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -267,9 +268,11 @@ func TestStopDuringARequest(t *testing.T) {
 func TestAllConnectionsBusy(t *testing.T) {
 	w := new(world)
 	cfg := w.config("127.0.0.1:0")
-	release := make(chan bool)
-	cfg.State = func() (string, bool) { <-release; return "LIVE", true }
+	hold := make(chan bool)
+	release := sync.OnceFunc(func() { close(hold) })
+	cfg.State = func() (string, bool) { <-hold; return "LIVE", true }
 	l := start(t, cfg, nil)
+	defer release() // or nothing could end
 	var all []*client
 	for range maxConnections {
 		c := dial(t, l)
@@ -282,7 +285,7 @@ func TestAllConnectionsBusy(t *testing.T) {
 	if n, err := dial(t, l).Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one more: %d bytes, %v", n, err)
 	}
-	close(release)
+	release()
 	for _, c := range all {
 		if resp, err := http.ReadResponse(c.r, nil); err != nil || resp.StatusCode != 200 {
 			t.Fatalf("%v, %v", resp, err)
