@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,22 +14,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
-// fuse panics as often as it was lit.
-type fuse struct{ left atomic.Int32 }
-
-func (f *fuse) light(times int32) { f.left.Store(times) }
-
-func (f *fuse) burn() {
-	if f.left.Add(-1) >= 0 {
-		panic(guardtest.Canary)
-	}
-	f.left.Store(0)
-}
-
 // wildListener panics, and so do its connections, when its fuses are lit.
 type wildListener struct {
 	net.Listener
-	end, read, close fuse
+	end, read, close guardtest.Fuse
 }
 
 func (l *wildListener) Accept() (net.Conn, error) {
@@ -42,7 +29,7 @@ func (l *wildListener) Accept() (net.Conn, error) {
 }
 
 func (l *wildListener) Close() error {
-	l.end.burn()
+	l.end.Burn()
 	return l.Listener.Close()
 }
 
@@ -52,12 +39,12 @@ type wildConn struct {
 }
 
 func (c wildConn) Read(p []byte) (int, error) {
-	c.l.read.burn()
+	c.l.read.Burn()
 	return c.Conn.Read(p)
 }
 
 func (c wildConn) Close() error {
-	c.l.close.burn()
+	c.l.close.Burn()
 	return c.Conn.Close()
 }
 
@@ -66,7 +53,7 @@ type wildServer struct {
 	*Server
 	t             *testing.T
 	panics        *guardtest.Panics
-	admit, access fuse
+	admit, access guardtest.Fuse
 	wild          *wildListener
 	stop          func() error
 	served        chan error // by the second listener
@@ -77,8 +64,8 @@ func newWildServer(t *testing.T) *wildServer {
 	w := &wildServer{t: t, panics: guardtest.New(t), served: make(chan error, 1)}
 	w.Server = newServer(t, Config{
 		Address: "127.0.0.1:0", Logger: w.panics.Logger(), Limits: Limits{ShutdownTime: 50 * time.Millisecond},
-		Admit:     func(int) bool { w.admit.burn(); return true },
-		AccessLog: func(Access) { w.access.burn() },
+		Admit:     func(int) bool { w.admit.Burn(); return true },
+		AccessLog: func(Access) { w.access.Burn() },
 	})
 	if err := w.Listen(); err != nil {
 		t.Fatal(err)
@@ -142,18 +129,18 @@ func (w *wildServer) works() {
 // one alone, and the server ends in good order.
 func TestSec_24_PanicsOfConnections(t *testing.T) {
 	w := newWildServer(t)
-	w.admit.light(1)
+	w.admit.Light(1)
 	w.closed(w.dialWild(), 0)
 	w.panics.Caught("accepted connection")
 	w.works()
 
-	w.wild.read.light(1)
+	w.wild.read.Light(1)
 	w.closed(w.dialWild(), 0)
 	w.panics.Caught("connection")
 	w.works()
 
 	c := w.dialWild()
-	w.access.light(1)
+	w.access.Light(1)
 	if _, err := io.WriteString(c, request("GET /ready?secret="+guardtest.Canary[:6]+" HTTP/1.1")); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +148,7 @@ func TestSec_24_PanicsOfConnections(t *testing.T) {
 	w.panics.Caught("connection")
 	w.works()
 
-	w.wild.end.light(1)
+	w.wild.end.Light(1)
 	if err := w.stop(); err != nil {
 		t.Error(err)
 	}
@@ -177,7 +164,7 @@ func TestSec_24_ConnectionsThatDoNotClose(t *testing.T) {
 	w := newWildServer(t)
 	c := w.dialWild()
 	waitFor(t, "a connection", func() bool { return w.connections.count() == 1 })
-	w.wild.close.light(4)
+	w.wild.close.Light(4)
 	if err := w.stop(); err == nil || err.Error() != "admin: 1 requests did not end in time" {
 		t.Errorf("Run: %v", err)
 	}

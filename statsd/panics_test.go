@@ -6,31 +6,21 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
-// fuse panics once each time it is lit.
-type fuse struct{ lit atomic.Bool }
-
-func (f *fuse) burn() {
-	if f.lit.CompareAndSwap(true, false) {
-		panic(guardtest.Canary)
-	}
-}
-
 // wildListener panics, and so do its connections, when its fuses are lit.
 type wildListener struct {
 	net.Listener
-	accept, remote, read, close, deadline fuse
+	accept, remote, read, close, deadline guardtest.Fuse
 }
 
 func (l *wildListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	l.accept.burn()
+	l.accept.Burn()
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +28,7 @@ func (l *wildListener) Accept() (net.Conn, error) {
 }
 
 func (l *wildListener) SetDeadline(t time.Time) error {
-	l.deadline.burn()
+	l.deadline.Burn()
 	return l.Listener.(*net.TCPListener).SetDeadline(t)
 }
 
@@ -47,27 +37,27 @@ type wildConn struct {
 	l *wildListener
 }
 
-func (c wildConn) RemoteAddr() net.Addr { c.l.remote.burn(); return c.Conn.RemoteAddr() }
+func (c wildConn) RemoteAddr() net.Addr { c.l.remote.Burn(); return c.Conn.RemoteAddr() }
 func (c wildConn) Read(p []byte) (int, error) {
-	c.l.read.burn()
+	c.l.read.Burn()
 	return c.Conn.Read(p)
 }
 
 func (c wildConn) Close() error {
 	err := c.Conn.Close()
-	c.l.close.burn()
+	c.l.close.Burn()
 	return err
 }
 
 // wildLog is a log that panics when its fuse is lit, unless it is told of that.
 type wildLog struct {
 	slog.Handler
-	fuse
+	guardtest.Fuse
 }
 
 func (w *wildLog) Handle(ctx context.Context, r slog.Record) error {
 	if strings.Contains(r.Message, "rejected") {
-		w.burn()
+		w.Burn()
 		return nil
 	}
 	return w.Handler.Handle(ctx, r)
@@ -79,7 +69,7 @@ type wildServer struct {
 	*live
 	t               *testing.T
 	panics          *guardtest.Panics
-	now, tap, taken fuse
+	now, tap, taken guardtest.Fuse
 	log             wildLog
 	stream          *wildListener
 	lines, caught   uint64
@@ -91,10 +81,10 @@ func newWildServer(t *testing.T) *wildServer {
 	w.live = newLive(t, Config{
 		Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Readers: 1}, {Address: "tcp://127.0.0.1:0", Connections: 2}},
 		Log:       slog.New(&w.log),
-		Now:       func() time.Time { w.now.burn(); return time.Now() },
+		Now:       func() time.Time { w.now.Burn(); return time.Now() },
 		Tap: func() func(Tapped) {
-			w.tap.burn()
-			return func(Tapped) { w.taken.burn() }
+			w.tap.Burn()
+			return func(Tapped) { w.taken.Burn() }
 		},
 	})
 	l := w.listeners[1]
@@ -148,24 +138,24 @@ func TestSec_24_Panics(t *testing.T) {
 	w := newWildServer(t)
 	for i := range 2 {
 		c := w.dial(i)
-		w.now.lit.Store(true) // when a line is rejected
+		w.now.Light(1) // when a line is rejected
 		write(t, c, "bad "+guardtest.Canary+"\n")
 		w.panics.Caught("lane")
 		_ = c.Close()
 		w.works(i)
 
 		c = w.dial(i)
-		w.taken.lit.Store(true)
+		w.taken.Light(1)
 		write(t, c, "b:1|c|#"+guardtest.Canary+"\n")
 		w.panics.Caught("lane")
 		_ = c.Close()
 		w.works(i)
 
 		c = w.dial(i)
-		w.log.lit.Store(true)
+		w.log.Light(1)
 		until(t, "a rejected line is worth a line of the log", func() bool {
 			write(t, c, "bad\n")
-			return !w.log.lit.Load()
+			return !w.log.Lit()
 		})
 		w.panics.Caught("log")
 		_ = c.Close()
@@ -173,41 +163,41 @@ func TestSec_24_Panics(t *testing.T) {
 	}
 
 	c := w.dial(0)
-	w.tap.lit.Store(true)
+	w.tap.Light(1)
 	write(t, c, "b:1|c")
 	w.panics.Caught("reader")
 	w.works(0)
 
 	c = w.dial(1)
-	w.tap.lit.Store(true)
+	w.tap.Light(1)
 	write(t, c, "b:1|c\n")
 	w.panics.Caught("connection")
 	w.closed(c)
 	w.works(1)
 
-	w.stream.read.lit.Store(true)
+	w.stream.read.Light(1)
 	w.closed(w.dial(1))
 	w.panics.Caught("connection")
 	w.works(1)
 
-	w.stream.close.lit.Store(true)
+	w.stream.close.Light(1)
 	_ = w.dial(1).Close()
 	w.panics.Caught("end of a connection")
 	w.works(1)
 
-	w.stream.remote.lit.Store(true)
+	w.stream.remote.Light(1)
 	w.closed(w.dial(1))
 	w.panics.Caught("accepted connection")
 	w.works(1)
 
-	w.stream.accept.lit.Store(true)
+	w.stream.accept.Light(1)
 	_ = w.dial(1).Close()
 	w.panics.Caught("accepter")
 	w.works(1)
 
 	full := []net.Conn{w.dial(1), w.dial(1)}
 	until(t, "no place is left", func() bool { return w.places() == len(full) })
-	w.stream.close.lit.Store(true)
+	w.stream.close.Light(1)
 	w.closed(w.dial(1))
 	w.panics.Caught("admission")
 	for _, c := range full {
@@ -221,7 +211,7 @@ func TestSec_24_Panics(t *testing.T) {
 func TestSec_24_EndOfAListenerPanics(t *testing.T) {
 	w := newWildServer(t)
 	c := w.dial(0)
-	w.stream.deadline.lit.Store(true)
+	w.stream.deadline.Light(1)
 	write(t, c, "a:1|c\n")
 	w.stop()
 	w.panics.Caught("end of a listener")

@@ -406,30 +406,26 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
-// wildStats are a counter and a gauge that panic once they are lit.
-type wildStats struct {
+// wildCounter panics when it is lit.
+type wildCounter struct {
 	number
-	lit atomic.Bool
+	guardtest.Fuse
 }
 
-func (w *wildStats) burn() {
-	if w.lit.CompareAndSwap(true, false) {
-		panic(guardtest.Canary)
-	}
+func (w *wildCounter) Inc() { w.Burn(); w.number.Inc() }
+
+// wildGauge panics when it falls and is lit.
+type wildGauge struct {
+	number
+	guardtest.Fuse
 }
 
-func (w *wildStats) Inc() { w.burn(); w.number.Inc() }
-
-// wildGauge panics when it falls.
-type wildGauge struct{ wildStats }
-
-func (w *wildGauge) Inc() { w.number.Inc() }
-func (w *wildGauge) Dec() { w.number.Dec(); w.burn() }
+func (w *wildGauge) Dec() { w.number.Dec(); w.Burn() }
 
 // TestSec_24_ChecksPanic: what panics about a connection ends that alone.
 func TestSec_24_ChecksPanic(t *testing.T) {
 	var w world
-	var accepted wildStats
+	var accepted wildCounter
 	var active wildGauge
 	panics := guardtest.New(t)
 	cfg := w.config("127.0.0.1:0")
@@ -465,14 +461,14 @@ func TestSec_24_ChecksPanic(t *testing.T) {
 	panics.Caught("health check")
 	works()
 
-	accepted.lit.Store(true)
+	accepted.Light(1)
 	closed(dial(t, l))
 	panics.Caught("accepted connection")
 	works()
 
 	bad = dial(t, l)
 	bad.ask(t, "GET", "/")
-	active.lit.Store(true)
+	active.Light(1)
 	bad.Close()
 	panics.Caught("end of a health check")
 	works()
