@@ -67,6 +67,8 @@ admin:
 	var next, failed atomic.Int64
 	var stop atomic.Bool
 	var all sync.WaitGroup
+	defer all.Wait() // also if the test ends early
+	defer stop.Store(true)
 	start := time.Now()
 	for w := range workers {
 		all.Go(func() {
