@@ -49,8 +49,17 @@ func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *h
 	connections.Take()
 	pool.Inc()
 	c.ConnStarted(h)
+	returned := false
+	defer func() {
+		if !returned { // a panic, of the caller's context for one
+			connections.Release()
+			pool.Dec()
+			c.countConnFailed(h)
+		}
+	}()
 	start := time.Now()
 	conn, err := c.dialer.Dial(ctx, h, o)
+	returned = true
 	if err != nil {
 		connections.Release()
 		pool.Dec()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -88,6 +89,33 @@ func TestConnectCounts(t *testing.T) {
 	if h.Stats.CxTotal.Value() != 2 || h.Stats.CxConnectFail.Value() != 1 || h.Stats.CxActive.Value() != 0 {
 		t.Errorf("the host counts %v", h.Stats.All())
 	}
+}
+
+// wildContext panics when it is asked how much time there is.
+type wildContext struct{ context.Context }
+
+func (wildContext) Deadline() (time.Time, bool) { panic(guardtest.Canary) }
+
+// TestSec_24_ConnectPanics: a panic while a connection is made leaves no place
+// taken.
+func TestSec_24_ConnectPanics(t *testing.T) {
+	r := newRig(t, nil)
+	r.add(at(listener(t, nil), "circuit_breakers: {thresholds: [{max_connections: 1}]}"))
+	r.Start()
+	c := r.Cluster("c").Current()
+	h := c.Sets()[0].Hosts[0]
+	func() {
+		defer func() {
+			if v := recover(); v != guardtest.Canary {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		_, _ = c.Connect(wildContext{t.Context()}, h, DefaultPriority, transport.Options{})
+	}()
+	if v := h.InPool[DefaultPriority&1].Value(); v != 0 || !c.Breakers(DefaultPriority).Connections.CanTake() {
+		t.Errorf("%d connections in the pool, a place in the breaker: %v", v, c.Breakers(DefaultPriority).Connections.CanTake())
+	}
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 1, "upstream_cx_active": 0, "upstream_cx_connect_fail": 1})
 }
 
 func TestConnectTimeoutIsCounted(t *testing.T) {
