@@ -49,7 +49,7 @@ func (p *panicLog) disabled(path string) bool {
 
 // call runs the handler of an endpoint. A panic becomes an error; after some of
 // them within a minute the endpoint answers with 500 until the server is
-// restarted, /ready and the stats excepted.
+// restarted, /ready, /live and the stats excepted.
 func (s *Server) call(e *Endpoint, w *Response, r *Request) (err error) {
 	if !e.steady && s.panics.disabled(e.Path) {
 		return &Error{Status: 500, Msg: "this endpoint failed repeatedly and is switched off until the server is restarted\n"}
