@@ -99,3 +99,45 @@ func TestSharedSeriesEnd(t *testing.T) {
 	}
 	permute(nil, order)
 }
+
+// TestSuffixesEnd lets a family with a suffix, whose name nobody else has any
+// more, come in its other form too: it keeps the suffix, and when all of it has
+// ended the name is free.
+func TestSuffixesEnd(t *testing.T) {
+	for _, taggedFirst := range []bool{true, false} {
+		st := store.New(store.Options{})
+		show := func() string {
+			var b bytes.Buffer
+			if err := Exposition(&b, st, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			checkExposition(t, b.String(), plainMetric)
+			return b.String()
+		}
+		first, plain, tagged := st.Scope(""), st.Scope(""), st.Scope("")
+		first.Counter("a.b").Inc()
+		show()
+		plain.Gauge("a-b", store.Accumulate).Set(2)
+		show()
+		first.Close()
+		tagged.Gauge("a-b", store.Accumulate, tags.Tag{Name: "k", Value: "v"}).Set(3)
+		if got, want := show(), "# TYPE proxy_a_b_gauge gauge\nproxy_a_b_gauge{} 2\nproxy_a_b_gauge{k=\"v\"} 3\n"; got != want {
+			t.Errorf("in both forms: %s, want %s", got, want)
+		}
+		left := "proxy_a_b_gauge{k=\"v\"} 3\n"
+		if taggedFirst {
+			plain, tagged = tagged, plain
+			left = "proxy_a_b_gauge{} 2\n"
+		}
+		plain.Close()
+		if got, want := show(), "# TYPE proxy_a_b_gauge gauge\n"+left; got != want {
+			t.Errorf("in one form: %s, want %s", got, want)
+		}
+		tagged.Close()
+		show()
+		st.Root().Counter("a.b").Add(4)
+		if got, want := show(), "# TYPE proxy_a_b counter\nproxy_a_b{} 4\n"; got != want {
+			t.Errorf("after all ended: %s, want %s", got, want)
+		}
+	}
+}

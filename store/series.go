@@ -379,8 +379,9 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 	}
 	idx, base := &s.series, len(metric)
 	sp := Series{lead: f.name}
-	if old := idx.of(f); old != nil {
+	if old := idx.of(f); old != nil { // it is there in its other form
 		sp.Merged, sp.lead = old.Merged, old.lead
+		metric = append(metric, old.Suffix...)
 	}
 	for {
 		o, taken := s.metricTaken(metric, f.kind)
