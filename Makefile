@@ -57,6 +57,6 @@ bench: ## measure everything in bench/ and check the budget
 	@./scripts/bench $(COUNT)
 
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
-	cd bench/peers && $(GO) test -run '^$$' -bench . -count $(COUNT) -timeout 3h | $(GO) run ./table
+	@./scripts/bench-peers $(COUNT)
 
 .PHONY: help run build test tools lint unit race purego e2e fuzz soak proof cross bench bench-peers
