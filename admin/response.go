@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 )
 
@@ -381,10 +382,10 @@ func (p *packer) Write(b []byte) (int, error) {
 }
 
 func (p *packer) flush() {
-	if len(p.buf) > 0 {
-		p.w.transmit(p.buf, nil)
-		p.buf = p.buf[:0]
+	for piece := range slices.Chunk(p.buf, responseBuffer) {
+		p.w.transmit(piece, nil)
 	}
+	p.buf = p.buf[:0]
 }
 
 var _ io.StringWriter = (*Response)(nil)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -290,14 +292,25 @@ func endlessLines(ended chan<- error) Handler {
 	}
 }
 
+// endsGone waits for a handler to be told that its client is gone.
+func endsGone(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, ErrGone) {
+			t.Errorf("the handler got %v, want ErrGone", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the handler still runs")
+	}
+}
+
 func TestSec_12_StalledReaderIsDropped(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: 50 * time.Millisecond}})
 	ended := make(chan error, 1)
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
 	stalled(t, s, "/endless")
-	if err := <-ended; !errors.Is(err, ErrGone) {
-		t.Errorf("the handler got %v, want ErrGone", err)
-	}
+	endsGone(t, ended)
 	waitFor(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
 }
 
@@ -347,9 +360,7 @@ func TestSec_12_ResponseTime(t *testing.T) {
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
 	begin := time.Now()
 	raw := talk(t, s, request("GET /endless HTTP/1.1"))
-	if err := <-ended; !errors.Is(err, ErrGone) {
-		t.Errorf("the handler got %v, want ErrGone", err)
-	}
+	endsGone(t, ended)
 	if a := parseAnswers(t, raw); len(a) != 1 || a[0].err == nil {
 		t.Errorf("%d answers, %v", len(a), a[0].err)
 	}
@@ -366,6 +377,24 @@ func TestScrapeTimeoutLowersTheLimit(t *testing.T) {
 		if got := scrapeTimeout(seconds, time.Minute); got != want {
 			t.Errorf("%q: %v, want %v", seconds, got, want)
 		}
+	}
+}
+
+// TestSec_12_ScrapeTimeout: an answer is cut when its scraper waits no longer, be
+// it read or not, far below the limits of the server.
+func TestSec_12_ScrapeTimeout(t *testing.T) {
+	s := start(t, Config{Limits: Limits{ResponseTime: time.Hour, StreamStall: time.Hour}})
+	ended := make(chan error, 1)
+	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
+	for _, read := range []bool{true, false} {
+		c := dial(t, s)
+		if _, err := io.WriteString(c, request("GET /endless HTTP/1.1", "X-Prometheus-Scrape-Timeout-Seconds: 0.05")); err != nil {
+			t.Fatal(err)
+		}
+		if read {
+			go func() { _, _ = io.Copy(io.Discard, c) }() // ends when the answer is cut
+		}
+		endsGone(t, ended)
 	}
 }
 
@@ -625,5 +654,75 @@ func TestSec_12_NoTurnWhileTheEndIsSent(t *testing.T) {
 		if watcher.held != 0 || len(watcher.turns) != 0 {
 			t.Errorf("after %v: %d turns held while the end is sent, %d at last", err, watcher.held, len(watcher.turns))
 		}
+	}
+}
+
+// pieceWatcher notes how large the pieces of an answer are.
+type pieceWatcher struct {
+	memory
+	sizes []int
+}
+
+func (p *pieceWatcher) body(a, b []byte) error {
+	p.sizes = append(p.sizes, len(a)+len(b))
+	return nil
+}
+
+// TestSec_12_PiecesAreSmall: however much is written at once, and although it cannot
+// be compressed, what has to leave within one time for a piece is 64 KiB.
+func TestSec_12_PiecesAreSmall(t *testing.T) {
+	s := newServer(t, Config{})
+	noise := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	for _, encoding := range []string{"", "gzip", "zstd"} {
+		watcher := &pieceWatcher{memory: memory{new(Reply)}}
+		w, giveBack := s.response(watcher, &Request{method: "GET", fields: []Field{{"accept-encoding", encoding}}})
+		if _, err := w.Write(noise); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.finish(nil); err != nil || w.encoding != encoding {
+			t.Errorf("%q: encoding %q, %v", encoding, w.encoding, err)
+		}
+		giveBack()
+		if got := slices.Max(watcher.sizes); got > 64<<10 || len(watcher.sizes) < 16 {
+			t.Errorf("%q: %d pieces of up to %d bytes", encoding, len(watcher.sizes), got)
+		}
+	}
+}
+
+// deadlineConn notes what is set and sent.
+type deadlineConn struct {
+	net.Conn
+	until  time.Time
+	pieces []time.Time // by when each had to leave
+}
+
+func (c *deadlineConn) SetWriteDeadline(t time.Time) error { c.until = t; return nil }
+
+func (c *deadlineConn) Write(p []byte) (int, error) {
+	if !c.until.IsZero() {
+		c.pieces = append(c.pieces, c.until)
+	}
+	c.until = time.Time{}
+	return len(p), nil
+}
+
+// TestSec_12_EachPieceHasItsTime: the time for a piece begins with it, and ends no
+// later than that of the whole answer.
+func TestSec_12_EachPieceHasItsTime(t *testing.T) {
+	out := new(deadlineConn)
+	x := &exchange{conn: &conn{Conn: out}, limits: &Limits{StreamStall: time.Hour}}
+	for i := range 3 {
+		begin := time.Now()
+		if err := x.body([]byte("piece"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(out.pieces) != i+1 || out.pieces[i].Before(begin.Add(time.Hour)) {
+			t.Fatalf("piece %d has to leave by %v, an hour from %v", i, out.pieces, begin)
+		}
+	}
+	x.limit = time.Now().Add(time.Minute)
+	if err := x.body([]byte("piece"), nil); err != nil || !out.pieces[3].Equal(x.limit) {
+		t.Errorf("by %v, want the end of the whole answer %v, %v", out.pieces[3], x.limit, err)
 	}
 }
