@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -113,7 +114,7 @@ type Flusher interface {
 }
 
 // Limits bound what requests may cost. In each field 0 means the default, and
-// a value below 0 no limit.
+// a value below 0 no limit, of which [New] warns.
 type Limits struct {
 	HeaderBytes int // of all header fields; default 8 KiB
 	TargetBytes int // of the request target; default 8 KiB
@@ -180,6 +181,16 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	return l
+}
+
+// absent returns the names of the limits that there are not.
+func (l Limits) absent() (names []string) {
+	for f, v := range reflect.ValueOf(l).Fields() {
+		if v.Int() < 0 && f.Name != "Compressors" { // without those nothing is compressed
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // bound returns a limit for those who know no other way to say that there is

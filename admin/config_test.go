@@ -2,6 +2,7 @@ package admin
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -38,5 +39,26 @@ func TestDefaultLimits(t *testing.T) {
 	}
 	if l := s.filters.limits; l.Length != 1024 || l.Program != 10_000 || l.Budget != 2*time.Second {
 		t.Errorf("filters: %+v", l)
+	}
+}
+
+// TestLimitsThatThereAreNot are told, each by its name, and those that there are
+// are not.
+func TestLimitsThatThereAreNot(t *testing.T) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Limits]()) {
+		for value, warned := range map[int64]bool{-1: f.Name != "Compressors", 0: false, 1: false} {
+			log, cfg := new(logBuffer), Config{}
+			reflect.ValueOf(&cfg.Limits).Elem().FieldByIndex(f.Index).SetInt(value)
+			cfg.Logger = log.logger()
+			newServer(t, cfg)
+			if got := strings.Contains(log.String(), "no limit: requests may cost as much as they like of "+f.Name+"\""); got != warned {
+				t.Errorf("%s of %d: the log is %q", f.Name, value, log)
+			}
+		}
+	}
+	log := new(logBuffer)
+	newServer(t, Config{Logger: log.logger(), Limits: Limits{Headers: -1, RegexBudget: -1}})
+	if !strings.Contains(log.String(), "of Headers, RegexBudget") {
+		t.Errorf("the log is %q", log)
 	}
 }

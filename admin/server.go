@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,6 +141,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.table.Store(table)
+	if names := limits.absent(); len(names) > 0 {
+		s.logger.Warn("no limit: requests may cost as much as they like of " + strings.Join(names, ", "))
+	}
 	if cfg.HostCheck == HostOff {
 		s.logger.Warn("host check is off: web pages may reach this server by a name that they control")
 	}
