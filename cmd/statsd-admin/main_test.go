@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,5 +208,27 @@ func TestBuiltBinary(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != tt.status || stdout.String() != tt.stdout || stderr.String() != tt.stderr {
 			t.Errorf("%q: status %d, stdout %q, stderr %q", tt.args, got, stdout.String(), stderr.String())
 		}
+	}
+}
+
+// TestClockOfFilters: the first thing the program does is to set the clock that ends
+// one match of a backtracking filter. The engine keeps it to itself, so the text of
+// the program is all there is to look at.
+func TestClockOfFilters(t *testing.T) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "main.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first strings.Builder
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "main" {
+			if err := printer.Fprint(&first, files, f.Body.List[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want := "regexp2.SetTimeoutCheckPeriod(10 * time.Millisecond)"; first.String() != want {
+		t.Errorf("main begins with %q, want %q", first.String(), want)
 	}
 }
