@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/grafana/regexp"
+	"github.com/grafana/regexp/syntax"
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -62,6 +63,13 @@ func TestFilterErrors(t *testing.T) {
 				t.Errorf("NewFilter(%.40q) = %v and %v", tt.pattern, f, err)
 			}
 		})
+	}
+}
+
+func TestDefaultFilterLimits(t *testing.T) {
+	l := FilterLimits{}.withDefaults()
+	if l.Length != 1024 || l.Program != 10_000 || l.Budget != 2*time.Second || l.Match != 50*time.Millisecond || l.Stack != 100_000 || l.Now == nil {
+		t.Errorf("%+v", l)
 	}
 }
 
@@ -340,6 +348,27 @@ func TestEnginesAgree(t *testing.T) {
 	}
 }
 
+// TestTrim: what may be there or not at either end is dropped, so that a literal is
+// left of many a pattern; what has to be there is not.
+func TestTrim(t *testing.T) {
+	for pattern, want := range map[string]string{
+		".*ab.*": "ab", ".*ab": "ab", "ab.*": "ab", "(?s).*ab(?s:.*)": "ab", ".*.*ab": "ab", "a.*b": "a.*b",
+		".+ab.+": ".+ab.+", "^.*ab": "^.*ab", "ab.*$": "ab.*$", ".?ab": ".?ab", ".*": ".*",
+	} {
+		tree, err := syntax.Parse(pattern, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := syntax.Parse(want, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := trimDotStar(tree); got.String() != plain.String() {
+			t.Errorf("%s: %s, want %s", pattern, got, plain)
+		}
+	}
+}
+
 // TestShortcutsChangeNothing compares filters, which trim patterns, compare
 // literals and run over tokens, with the regular expression package.
 func TestShortcutsChangeNothing(t *testing.T) {
@@ -361,6 +390,7 @@ func TestShortcutsChangeNothing(t *testing.T) {
 	patterns := []string{
 		"", "^", "$", "^$", ".", "^.", ".$", ".*", "^.*$", "a*", "^a*$", "(^a|b$)", "(?:^|\\.)ab(?:\\.|$)", "(?i)AB", "(?i)é", "(?i)ſ", "(?s)^.*x$", "(?s).*\n.*",
 		"(?m)^b", "(?m)b$", `\bab\b`, `\Bb`, "\\x{fffd}", "\xff", "[\\x{80}-\\x{10ffff}]", "^[^.]*$", `^[^.]*\.[^.]*$`, `a\.b`, `\.`, "^cluster\\.", "_total$", "é$",
+		".*ab", "ab.*", ".*a.*b.*", ".+ab", "ab.+", ".+", "(?s).*ab", "^.*ab", "ab.*$",
 		"^stat", "stat_count$", "\\.$", "^\\.", "\\.\\.", "x\\z", "\\Ax", "(a|b|ab)(c|bcd)?$", "a{2}", "(?U)a+b", "[[:alpha:]]+_[[:alpha:]]+", "\\pL\\pL", "\\C",
 	}
 	for range cases(150) {
