@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // messageYAML is a configuration that the message has fields for.
@@ -131,6 +133,21 @@ func TestWrongMessages(t *testing.T) {
 	c, err := Parse("a.pb", wireOf(t, unknown), Options{AllowUnknownFields: true})
 	if err != nil || !slices.Equal(c.UnknownFields, []string{"a.pb: admin.field 5000"}) || c.Admin.ProfilePath != "/p" {
 		t.Errorf("unknown fields that are allowed: %v, %v", c, err)
+	}
+}
+
+// TestSec_16_DepthOfMessages nests values of two messages each.
+func TestSec_16_DepthOfMessages(t *testing.T) {
+	for n, ok := range map[int]bool{40: true, 60: false} {
+		v := structpb.NewNullValue()
+		for range n {
+			v = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{v}})
+		}
+		m := &bootstrapv3.Bootstrap{Node: &corev3.Node{Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"a": v}}}}
+		_, err := Parse("a.pb", wireOf(t, m), Options{})
+		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "a.pb: not the message envoy.config.bootstrap.v3.Bootstrap in wire form") {
+			t.Errorf("%d values: %v", n, err)
+		}
 	}
 }
 

@@ -14,13 +14,16 @@ import (
 
 	apiv2 "github.com/envoyproxy/go-control-plane/envoy/api/v2"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -492,6 +495,66 @@ func TestDepthIsLimited(t *testing.T) {
 		}
 		if _, err := d.ClusterText("", []byte("# YAML\n"+nested(n)), config.FormUnknown); err == nil {
 			t.Errorf("%d levels of YAML are accepted", n)
+		}
+	}
+}
+
+// TestDepthOfMessagesIsLimited nests values of two messages each.
+func TestDepthOfMessagesIsLimited(t *testing.T) {
+	nested := func(n int) *structpb.Struct {
+		v := structpb.NewNullValue()
+		for range n {
+			v = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{v}})
+		}
+		return &structpb.Struct{Fields: map[string]*structpb.Value{"a": v}}
+	}
+	pack := func(m proto.Message) *anypb.Any {
+		a, err := anypb.New(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	withMetadata := func(n int) *clusterv3.Cluster {
+		return &clusterv3.Cluster{Name: "c", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": nested(n)}}}
+	}
+	d := newDecoder()
+	for name, tt := range map[string]struct {
+		parse func(n int) error
+		want  string
+	}{
+		"bytes": {func(n int) error {
+			_, err := d.ClusterBytes(pack(withMetadata(n)).Value, config.FormV3, 0)
+			return err
+		}, "cluster #0: the bytes are not a envoy.config.cluster.v3.Cluster"},
+		"bytes-v2": {func(n int) error {
+			_, err := d.ClusterBytes(pack(withMetadata(n)).Value, config.FormV2, 0)
+			return err
+		}, "cluster #0: the bytes are not a envoy.api.v2.Cluster"},
+		"message": {func(n int) error { _, err := d.ClusterMessage(withMetadata(n), 0); return err }, "cluster #0: the bytes are not a envoy.config.cluster.v3.Cluster"},
+		"packed-in-packed": {func(n int) error {
+			c := &clusterv3.Cluster{Name: "c"}
+			for range n {
+				c = &clusterv3.Cluster{Name: "c", Filters: []*clusterv3.Filter{{Name: "f", TypedConfig: pack(c)}}}
+			}
+			_, err := d.ClusterMessage(c, 0)
+			return err
+		}, "nested deeper than 100 levels"},
+		"packed": {func(n int) error {
+			_, err := d.ClusterMessage(&clusterv3.Cluster{Name: "c", Filters: []*clusterv3.Filter{{Name: "f", TypedConfig: pack(nested(n))}}}, 0)
+			return err
+		}, `filters[0].typed_config: the value is not a "google.protobuf.Struct"`},
+		"resource": {func(n int) error {
+			a := pack(&runtimev3.Runtime{Name: "r", Layer: nested(n)})
+			r := config.WireResource(a.TypeUrl, a.Value, 0)
+			return d.MessageResource(&r, new(runtimev3.Runtime))
+		}, "the bytes are not a envoy.service.runtime.v3.Runtime"},
+	} {
+		if err := tt.parse(30); err != nil {
+			t.Errorf("%s: 30 values: %v", name, err)
+		}
+		if err := tt.parse(60); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: 60 values: %v, want %s", name, err, tt.want)
 		}
 	}
 }
