@@ -493,8 +493,20 @@ func TestDepthIsLimited(t *testing.T) {
 		if _, err := d.ClusterText("", []byte(nested(n)), config.FormUnknown); err == nil || !strings.Contains(err.Error(), "nested deeper than 100 levels") {
 			t.Errorf("%d levels of JSON: %v", n, err)
 		}
-		if _, err := d.ClusterText("", []byte("# YAML\n"+nested(n)), config.FormUnknown); err == nil {
-			t.Errorf("%d levels of YAML are accepted", n)
+		if _, err := d.ClusterText("", []byte("# YAML\n"+nested(n)), config.FormUnknown); err == nil || n == 120 && !strings.Contains(err.Error(), "nested deeper than 100 levels") {
+			t.Errorf("%d levels of YAML: %v", n, err)
+		}
+	}
+}
+
+func TestSizeIsLimited(t *testing.T) {
+	d, large := newDecoder(), make([]byte, 64<<20+1)
+	for name, parse := range map[string]func() error{
+		"text":  func() error { _, err := d.ClusterText("", large, config.FormV3); return err },
+		"bytes": func() error { _, err := d.ClusterBytes(large, config.FormV3, 0); return err },
+	} {
+		if err := parse(); err == nil || !strings.Contains(err.Error(), "67108865 bytes exceed 67108864") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

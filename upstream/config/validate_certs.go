@@ -22,6 +22,18 @@ func (k *clusterCheck) certificates(path string, t *tlsv3.CommonTlsContext) {
 	k.certificate(path+".validation_context.trusted_ca", t.GetValidationContext().GetTrustedCa())
 	combined := t.GetCombinedValidationContext().GetDefaultValidationContext()
 	k.certificate(path+".combined_validation_context.default_validation_context.trusted_ca", combined.GetTrustedCa())
+	for i, s := range t.GetTlsCertificateSdsSecretConfigs() {
+		k.secretName(fmt.Sprintf("%s.tls_certificate_sds_secret_configs[%d]", path, i), s)
+	}
+	k.secretName(path+".validation_context_sds_secret_config", t.GetValidationContextSdsSecretConfig())
+	k.secretName(path+".combined_validation_context.validation_context_sds_secret_config", t.GetCombinedValidationContext().GetValidationContextSdsSecretConfig())
+}
+
+// secretName checks a name that becomes part of names of statistics.
+func (k *clusterCheck) secretName(path string, s *tlsv3.SdsSecretConfig) {
+	if n := len(s.GetName()); n > maxName {
+		k.errorf(BadValue, path+".name", "%d bytes exceeds %d", n, maxName)
+	}
 }
 
 // tlsCertificate reads a certificate chain and checks that its key fits.

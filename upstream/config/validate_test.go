@@ -113,7 +113,7 @@ func TestReferencedMessageRules(t *testing.T) {
 		return "type: EDS\neds_cluster_config: {eds_config: {" + fields + "}}\n"
 	}
 	assignment := func(fields string) string { return "load_assignment: {cluster_name: c, " + fields + "}\n" }
-	long := strings.Repeat("x", 16385)
+	long, longSecret := strings.Repeat("x", 16385), strings.Repeat("x", 1025)
 	runRules(t, []ruleTest{
 		{"address-none", v2, "hosts: [{}]\n", one("hosts[0]: needs one of socket_address, pipe")},
 		{"address-none-v3", v3, "dns_resolvers: [{}]\n", one("dns_resolvers[0]: needs one of socket_address, pipe, envoy_internal_address")},
@@ -188,6 +188,9 @@ func TestReferencedMessageRules(t *testing.T) {
 		{"tls-combined", v2, "tls_context: {common_tls_context: {combined_validation_context: {}}}\n", []string{"tls_context.common_tls_context.combined_validation_context.default_validation_context: must be set", "tls_context.common_tls_context.combined_validation_context.validation_context_sds_secret_config: must be set"}},
 		{"tls-data-kind", v3, tls("common_tls_context: {tls_certificates: [{certificate_chain: {}}]}"), one("transport_socket.typed_config.common_tls_context.tls_certificates[0].certificate_chain: needs one of filename, inline_bytes, inline_string, environment_variable")},
 		{"tls-data-file", v3, tls("common_tls_context: {tls_certificates: [{certificate_chain: {filename: ''}}]}"), one("transport_socket.typed_config.common_tls_context.tls_certificates[0].certificate_chain.filename: must not be empty")},
+		{"tls-secret-name-chain", v3, tls("common_tls_context: {tls_certificate_sds_secret_configs: [{name: " + longSecret + "}]}"), one("transport_socket.typed_config.common_tls_context.tls_certificate_sds_secret_configs[0].name: 1025 bytes exceeds 1024")},
+		{"tls-secret-name-context", v3, tls("common_tls_context: {validation_context_sds_secret_config: {name: " + longSecret + "}}"), one("transport_socket.typed_config.common_tls_context.validation_context_sds_secret_config.name: 1025 bytes exceeds 1024")},
+		{"tls-secret-name-combined", v3, tls("common_tls_context: {combined_validation_context: {default_validation_context: {}, validation_context_sds_secret_config: {name: " + longSecret + "}}}"), one("transport_socket.typed_config.common_tls_context.combined_validation_context.validation_context_sds_secret_config.name: 1025 bytes exceeds 1024")},
 		{"tls-other-message", v3, "transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.config.core.v3.Pipe, path: /x}}\n", one(`transport_socket.typed_config: "envoy.config.core.v3.Pipe" is not an UpstreamTlsContext`)},
 		{"max-headers", v2, "common_http_protocol_options: {max_headers_count: 0}\n", one("common_http_protocol_options.max_headers_count: 0 is below 1")},
 		{"http2-streams", v2, "http2_protocol_options: {max_concurrent_streams: 0}\n", one("http2_protocol_options.max_concurrent_streams: 0 is below 1")},
