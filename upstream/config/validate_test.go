@@ -46,6 +46,7 @@ func TestClusterFieldRules(t *testing.T) {
 		{"name-empty", v3, "name: ''\n", one("name: must not be empty")},
 		{"name-absent", v2, "name:\n", one("name: must not be empty")},
 		{"name-too-long", v3, "name: " + strings.Repeat("x", 1025) + "\n", one("name: 1025 bytes exceeds 1024")},
+		{"alt-stat-name-too-long", v3, "name: c\nalt_stat_name: " + strings.Repeat("x", 1025) + "\n", one("alt_stat_name: 1025 bytes exceeds 1024")},
 		{"type-number", v3, "type: 17\n", one("type: 17 is not a discovery type (STATIC, STRICT_DNS, LOGICAL_DNS, EDS, ORIGINAL_DST)")},
 		{"type-word", v2, "type: SOMETHING\n", one(`type: "SOMETHING" is not a discovery type (STATIC, STRICT_DNS, LOGICAL_DNS, EDS, ORIGINAL_DST)`)},
 		{"type-and-cluster-type", v3, "cluster_type: {name: no.balancer}\ntype: STATIC\n", one("type: cannot be combined with cluster_type")},
