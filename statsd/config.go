@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"reflect"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -16,7 +18,7 @@ import (
 )
 
 // Config are the settings of a [Server]. Zero values mean the defaults; a
-// negative limit means no limit.
+// negative limit means no limit, and [New] warns of those in Limits.
 type Config struct {
 	// Store takes the stats: those that arrive, in a name space of their own,
 	// and the server's own under "ingest.". Required.
@@ -148,6 +150,16 @@ type Limits struct {
 	OverflowedNames int // names that get an overflow stat of their own; default 1000
 }
 
+// absent returns the names of the limits that are switched off.
+func (l Limits) absent() (names []string) {
+	for f, v := range reflect.ValueOf(l).Fields() {
+		if v.Int() < 0 && f.Name != "ValuesPerTagKey" { // there is none of those by default
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
 // TTL is how long stats live without an update. Default: for ever.
 type TTL struct {
 	Counter, Gauge, Histogram, Set time.Duration
@@ -190,6 +202,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Checks = 1000
 	}
 	c.Events, c.Checks = max(c.Events, 0), max(c.Checks, 0)
+	if names := c.Limits.absent(); len(names) > 0 {
+		c.Log.Warn("statsd: no limit: senders may cause as much as they like of " + strings.Join(names, ", "))
+	}
 	l := &c.Limits
 	orDefault(&l.LineBytes, 8192)
 	orDefault(&l.LinesPerPacket, 4096)

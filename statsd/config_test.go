@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"log/slog"
 	"net/netip"
 	"reflect"
 	"runtime"
@@ -92,9 +93,21 @@ func TestNegativeIsNoLimit(t *testing.T) {
 	for i := range v.NumField() {
 		v.Field(i).SetInt(-7)
 	}
-	cfg, err := Config{Store: store.New(store.Options{}), Limits: limits}.withDefaults()
+	var log strings.Builder
+	cfg, err := Config{Store: store.New(store.Options{}), Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		warned := strings.Contains(log.String(), " "+name+",") || strings.Contains(log.String(), " "+name+"\"")
+		if warned != (name != "ValuesPerTagKey") { // without a limit by default
+			t.Errorf("%s: warned %t: %s", name, warned, &log)
+		}
+	}
+	log.Reset()
+	if _, err := (Config{Store: store.New(store.Options{}), Log: slog.New(slog.NewTextHandler(&log, nil))}).withDefaults(); err != nil || log.Len() > 0 {
+		t.Errorf("with all limits: %s, %v", &log, err)
 	}
 	v = reflect.ValueOf(cfg.Limits)
 	for i := range v.NumField() {
