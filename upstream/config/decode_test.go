@@ -385,10 +385,12 @@ func TestUnlinkedExtensionsPassOnTheWire(t *testing.T) {
 }
 
 func TestSecretsAreNotInErrors(t *testing.T) {
-	const canary = "c4n4ry-value"
+	const canary, number = "c4n4ry-value", "987654321"
 	const tls = "name: c\ntransport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {tls_certificates: [{%s}]}}}\n"
 	for name, text := range map[string]string{
 		"bytes-in-key":      fmt.Sprintf(tls, "private_key: {inline_bytes: '"+canary+"!'}"),
+		"number-for-key":    fmt.Sprintf(tls, "private_key: "+number),
+		"number-for-bytes":  fmt.Sprintf(tls, "private_key: {inline_bytes: "+number+"}"),
 		"list-for-key":      fmt.Sprintf(tls, "private_key: ["+canary+"]"),
 		"number-for-text":   fmt.Sprintf(tls, "password: {inline_string: ["+canary+"]}"),
 		"pem-in-name":       "name: c\nalt_stat_name: [x]\ntype: '-----BEGIN PRIVATE KEY-----" + canary + "'\n",
@@ -400,7 +402,7 @@ func TestSecretsAreNotInErrors(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if strings.Contains(err.Error(), canary) {
+			if strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), number) {
 				t.Errorf("the secret is in the error: %v", err)
 			}
 		})
