@@ -215,17 +215,8 @@ func TestSec_20_LinksAreNotFollowed(t *testing.T) {
 	}
 }
 
-// panicLog is the log of a server.
-type panicLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *panicLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
+// panicLog is the log of a server in which something panics.
+type panicLog struct{ lines }
 
 // expect fails unless there is one line with a stack for each place, in any order,
 // and none shows what panicked.
@@ -234,7 +225,7 @@ func (l *panicLog) expect(t *testing.T, places ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var got []string
-	for line := range strings.Lines(l.buf.String()) {
+	for line := range strings.Lines(l.text.String()) {
 		if strings.Contains(line, guardtest.Canary) {
 			t.Errorf("the log shows the value of a panic: %s", line)
 		}
