@@ -76,14 +76,7 @@ func TestSec_24_BalancerPanics(t *testing.T) {
 			c.Source = func(*config.Cluster) (Source, error) { return w, nil }
 		})
 		r.Start()
-		p, err := config.NewDecoder(config.Options{ClusterTypes: map[string]bool{"mine": true}}).ClusterText("test.yaml",
-			[]byte("name: c\ncluster_type: {name: mine}\nlb_policy: CLUSTER_PROVIDED\n"), config.FormV3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.AddOrUpdate(p, ""); err != nil {
-			t.Fatal(err)
-		}
+		r.addMine()
 		c := <-w.started
 		c.UpdateHosts(0, hosts(spec(1)))
 		c.DiscoveryDone()

@@ -31,6 +31,19 @@ func (l *last) Pick(*lb.Context) *host.Host {
 	return nil
 }
 
+// addMine adds a cluster of a type of the program's own, with its balancer.
+func (r *rig) addMine() {
+	r.t.Helper()
+	p, err := config.NewDecoder(config.Options{ClusterTypes: map[string]bool{"mine": true}}).ClusterText("test.yaml",
+		[]byte("name: c\ncluster_type: {name: mine}\nlb_policy: CLUSTER_PROVIDED\n"), config.FormV3)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.AddOrUpdate(p, ""); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func TestCustomClusterWithItsBalancer(t *testing.T) {
 	l := &last{manual: manual{make(chan *Cluster, 1)}}
 	r := newRig(t, func(c *Config) {
@@ -42,14 +55,7 @@ func TestCustomClusterWithItsBalancer(t *testing.T) {
 		}
 	})
 	r.Start()
-	p, err := config.NewDecoder(config.Options{ClusterTypes: map[string]bool{"mine": true}}).ClusterText("test.yaml",
-		[]byte("name: c\ncluster_type: {name: mine}\nlb_policy: CLUSTER_PROVIDED\n"), config.FormV3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.AddOrUpdate(p, ""); err != nil {
-		t.Fatal(err)
-	}
+	r.addMine()
 	c := <-l.started
 	c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
 	c.DiscoveryDone()
