@@ -110,9 +110,9 @@ func unixClient(t *testing.T, world *world, role Role) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// TestSec_18_Matrix asks for every path with every kind of credential, over real
+// TestMatrix asks for every path with every kind of credential, over real
 // connections.
-func TestSec_18_Matrix(t *testing.T) {
+func TestMatrix(t *testing.T) {
 	world := newWorld()
 	all := callers(t, world)
 	rows := newServer(t, Config{Sources: world.sources(), DebugEndpoints: true}).Endpoints()
@@ -167,8 +167,8 @@ func effects(w *world) string {
 	return strings.ReplaceAll(strings.ReplaceAll(w.String(), "quit", ""), " ", "")
 }
 
-// TestSec_18_Credentials sends credentials that look almost right.
-func TestSec_18_Credentials(t *testing.T) {
+// TestCredentials sends credentials that look almost right.
+func TestCredentials(t *testing.T) {
 	short, err := NewToken("short", RoleAdmin, strings.Repeat("x", 22))
 	if err != nil {
 		t.Fatal(err)
@@ -241,9 +241,9 @@ func TestSec_18_Credentials(t *testing.T) {
 	}
 }
 
-// TestSec_18_SecretsStaySecret plants tokens in everything that a log or an
+// TestSecretsStaySecret plants tokens in everything that a log or an
 // answer could show.
-func TestSec_18_SecretsStaySecret(t *testing.T) {
+func TestSecretsStaySecret(t *testing.T) {
 	log := new(logBuffer)
 	shown := new(logBuffer)
 	world := newWorld()
@@ -311,9 +311,9 @@ func TestSec_18_SecretsStaySecret(t *testing.T) {
 	}
 }
 
-// TestSec_18_FailuresAreLimited: of the wrong credentials of one second, the
+// TestFailuresAreLimited: of the wrong credentials of one second, the
 // first get an answer about credentials, the others none.
-func TestSec_18_FailuresAreLimited(t *testing.T) {
+func TestFailuresAreLimited(t *testing.T) {
 	now := testTime()
 	s := impatient(newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}, Now: func() time.Time { return now }}))
 	count := func() (statuses map[int]int) {
@@ -337,9 +337,9 @@ func TestSec_18_FailuresAreLimited(t *testing.T) {
 	}
 }
 
-// TestSec_18_ReloadRace exchanges tokens while they are used: at each moment the
+// TestReloadRace exchanges tokens while they are used: at each moment the
 // old or the new ones hold, and one that is in both always does.
-func TestSec_18_ReloadRace(t *testing.T) {
+func TestReloadRace(t *testing.T) {
 	tokens := testTokens(t)
 	old := *tokens.list.Load()
 	s := impatient(newServer(t, Config{Auth: &Auth{Tokens: tokens}, Now: later()}))

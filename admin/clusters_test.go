@@ -160,9 +160,9 @@ func (c *manyClusters) All(yield func(*Cluster) bool) {
 	}
 }
 
-// TestSec_12_ClustersAreStreamed watches how much memory answers of very
+// TestClustersAreStreamed watches how much memory answers of very
 // different sizes take.
-func TestSec_12_ClustersAreStreamed(t *testing.T) {
+func TestClustersAreStreamed(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		measure := func(clusters int) (allocs float64, bytes int64) {
 			s := newServer(t, Config{Sources: Sources{Clusters: &manyClusters{clusters: clusters, hosts: 10}}})

@@ -10,9 +10,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// TestSec_12_CompressionIsFast compares with what the encoders make at their
+// TestCompressionIsFast compares with what the encoders make at their
 // fastest level: processor time is what a scraper takes from the program.
-func TestSec_12_CompressionIsFast(t *testing.T) {
+func TestCompressionIsFast(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 5000 {
 		fmt.Fprintf(&text, "cluster.service_%d.upstream_rq_%d: %d\n", i%97, i%31, i*i)

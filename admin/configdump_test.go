@@ -172,9 +172,9 @@ func configQueries() []string {
 	return out
 }
 
-// TestSec_17_ConfigDumpShowsNoSecret asks for everything in every way: what
+// TestConfigDumpShowsNoSecret asks for everything in every way: what
 // comes is the message or one of the known errors, and never holds a secret.
-func TestSec_17_ConfigDumpShowsNoSecret(t *testing.T) {
+func TestConfigDumpShowsNoSecret(t *testing.T) {
 	world := newWorld()
 	s := newServer(t, Config{Sources: world.sources()})
 	before := proto.Clone(world.config[5].Message)
@@ -303,9 +303,9 @@ func TestExpressionsWithoutLimits(t *testing.T) {
 	}
 }
 
-// TestSec_12_ConfigIsStreamed expects that elements are made while the answer is under
+// TestConfigIsStreamed expects that elements are made while the answer is under
 // way, and no more of them when nobody reads.
-func TestSec_12_ConfigIsStreamed(t *testing.T) {
+func TestConfigIsStreamed(t *testing.T) {
 	made := 0
 	big := strings.Repeat("x", 10_000)
 	section := ConfigSection{Key: "clusters", Message: &adminv3.ClustersConfigDump{}, Lists: map[string]iter.Seq2[string, proto.Message]{

@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// TestSec_10_ReservedConnections fills the server with silent connections: what
+// TestReservedConnections fills the server with silent connections: what
 // must always work still does, and nothing else.
-func TestSec_10_ReservedConnections(t *testing.T) {
+func TestReservedConnections(t *testing.T) {
 	for name, limits := range map[string]Limits{"all": {Connections: 20}, "peer": {ConnectionsPerPeer: 20}} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, Config{Limits: limits})
@@ -159,7 +159,7 @@ func TestClosingWaitsForNoClient(t *testing.T) {
 	}
 }
 
-func TestSec_10_HalfOpenConnectionsEnd(t *testing.T) {
+func TestHalfOpenConnectionsEnd(t *testing.T) {
 	s := start(t, Config{Limits: Limits{ReadTimeout: 500 * time.Millisecond, Connections: 50, ConnectionsPerPeer: 50}})
 	silent := dial(t, s)
 	half := dial(t, s)
@@ -301,9 +301,9 @@ func TestShutdownEndsStuckRequests(t *testing.T) {
 	}
 }
 
-// TestSec_23_QuitAnswersFirst: the end begins when the client has its answer, and
+// TestQuitAnswersFirst: the end begins when the client has its answer, and
 // not before.
-func TestSec_23_QuitAnswersFirst(t *testing.T) {
+func TestQuitAnswersFirst(t *testing.T) {
 	answered, quit := make(chan bool), make(chan bool)
 	var s *Server
 	s = newServer(t, Config{Address: "127.0.0.1:0", Sources: Sources{Quit: func() {
@@ -355,7 +355,7 @@ func TestBadAddresses(t *testing.T) {
 	}
 }
 
-func TestSec_20_UnixSocket(t *testing.T) {
+func TestUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "admin.sock")
 	for _, umask := range []int{0, 0o077} {
@@ -478,7 +478,7 @@ func TestAcceptSurvivesLackOfFiles(t *testing.T) {
 	}
 }
 
-func TestSec_19_ExposureIsShown(t *testing.T) {
+func TestExposureIsShown(t *testing.T) {
 	ca := newAuthority(t)
 	for _, tt := range []struct {
 		cfg  Config
@@ -546,9 +546,9 @@ func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	}
 }
 
-// TestSec_10_Flood opens far more connections than there are places and leaves
+// TestFlood opens far more connections than there are places and leaves
 // a part of a request on each.
-func TestSec_10_Flood(t *testing.T) {
+func TestFlood(t *testing.T) {
 	const flood = 1000
 	s := start(t, Config{Limits: Limits{ReadTimeout: 2 * time.Second}})
 	before := memoryInUse()

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestSec_22_DebugEndpoints: without the setting there are none; with it each
+// TestDebugEndpoints: without the setting there are none; with it each
 // answers with a profile.
-func TestSec_22_DebugEndpoints(t *testing.T) {
+func TestDebugEndpoints(t *testing.T) {
 	off := newServer(t, Config{})
 	on := newServer(t, Config{DebugEndpoints: true})
 	n := 0
@@ -59,9 +59,9 @@ func TestSec_22_DebugEndpoints(t *testing.T) {
 	}
 }
 
-// TestSec_22_OneRecordingAtATime: who comes second is told so, and a recording ends
+// TestOneRecordingAtATime: who comes second is told so, and a recording ends
 // with the server.
-func TestSec_22_OneRecordingAtATime(t *testing.T) {
+func TestOneRecordingAtATime(t *testing.T) {
 	for path, other := range map[string]struct {
 		start func(io.Writer) error
 		stop  func()

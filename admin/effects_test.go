@@ -173,10 +173,10 @@ func (r yieldingRuntime) Modify(values map[string]string) error {
 	return r.Runtime.Modify(values)
 }
 
-// TestSec_23_AuditIsComplete sends mutations at the same time: each has an entry
+// TestAuditIsComplete sends mutations at the same time: each has an entry
 // and a line in the log, in one order, and for each key they tell the history of
 // its value.
-func TestSec_23_AuditIsComplete(t *testing.T) {
+func TestAuditIsComplete(t *testing.T) {
 	const workers, each = 8, 1250
 	world, log := newWorld(), new(logBuffer)
 	sources := world.sources()
@@ -254,9 +254,9 @@ func quoteEmpty(text string) string {
 	return text
 }
 
-// TestSec_23_AuditLine shows all that is noted of a mutation: when, what, what it
+// TestAuditLine shows all that is noted of a mutation: when, what, what it
 // changed, from where, by whom, and how it ended.
-func TestSec_23_AuditLine(t *testing.T) {
+func TestAuditLine(t *testing.T) {
 	log := new(logBuffer)
 	world := newWorld()
 	port := impatient(start(t, Config{Sources: world.sources(), Logger: log.logger(), Auth: &Auth{Tokens: testTokens(t)}}))
@@ -364,9 +364,9 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// TestSec_07_RefusedMutationsKeepTheirValues: what a mutation was to set is not in
+// TestRefusedMutationsKeepTheirValues: what a mutation was to set is not in
 // the access log either if it was refused, whatever for.
-func TestSec_07_RefusedMutationsKeepTheirValues(t *testing.T) {
+func TestRefusedMutationsKeepTheirValues(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
 	s := impatient(start(t, Config{
@@ -406,9 +406,9 @@ func TestSec_07_RefusedMutationsKeepTheirValues(t *testing.T) {
 	}
 }
 
-// TestSec_27_NoForeignBytes asks with canaries from many connections: no answer
+// TestNoForeignBytes asks with canaries from many connections: no answer
 // has one of somebody else.
-func TestSec_27_NoForeignBytes(t *testing.T) {
+func TestNoForeignBytes(t *testing.T) {
 	s := start(t, Config{Sources: newWorld().sources()})
 	s.Handle(Endpoint{Path: "/echo", Serve: func(w *Response, r *Request) error {
 		if r.Query().Has("fail") {

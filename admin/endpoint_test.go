@@ -76,7 +76,7 @@ func TestEveryEndpointIsListed(t *testing.T) {
 	}
 }
 
-func TestSec_02_MutationsWantPost(t *testing.T) {
+func TestMutationsWantPost(t *testing.T) {
 	world := newWorld()
 	log := new(logBuffer)
 	s := start(t, Config{Now: later(), Sources: world.sources(), Logger: log.logger()})
@@ -239,7 +239,7 @@ func TestProductSpelling(t *testing.T) {
 	}
 }
 
-func TestSec_19_Modes(t *testing.T) {
+func TestModes(t *testing.T) {
 	world := newWorld()
 	metrics := []string{"/live", "/ready", "/stats", "/stats/metrics"}
 	for mode, want := range map[Mode]func(e Endpoint) int{

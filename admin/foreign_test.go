@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestSec_27_BuffersAreNotShared makes many answers at a time, each in pieces and
+// TestBuffersAreNotShared makes many answers at a time, each in pieces and
 // with a word of its own.
-func TestSec_27_BuffersAreNotShared(t *testing.T) {
+func TestBuffersAreNotShared(t *testing.T) {
 	s := newServer(t, Config{})
 	s.Handle(Endpoint{Path: "/pieces", Serve: func(w *Response, r *Request) error {
 		for range 20 {
@@ -37,9 +37,9 @@ func TestSec_27_BuffersAreNotShared(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSec_12_LargeAnswersAreHeavy lists the paths whose answers grow with what the
+// TestLargeAnswersAreHeavy lists the paths whose answers grow with what the
 // server holds: they go through the gate.
-func TestSec_12_LargeAnswersAreHeavy(t *testing.T) {
+func TestLargeAnswersAreHeavy(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources()})
 	for _, path := range []string{"/stats", "/stats/metrics", "/stats/prometheus", "/config_dump", "/clusters", "/heap_dump"} {
 		if e := s.table.Load().byPath[path]; e == nil || !e.Heavy {

@@ -16,7 +16,7 @@ func request(first string, fields ...string) string {
 	return raw + "\r\n"
 }
 
-func TestSec_09_Framing(t *testing.T) {
+func TestFraming(t *testing.T) {
 	s := start(t, Config{})
 	long := strings.Repeat("x", 8<<10)
 	many := make([]string, 70)
@@ -108,10 +108,10 @@ func TestSec_09_Framing(t *testing.T) {
 	}
 }
 
-// TestSec_09_SmugglingCorpus sends requests whose end can be misread, each with
+// TestSmugglingCorpus sends requests whose end can be misread, each with
 // a request behind it. That one must be answered once, or the connection must
 // end before it.
-func TestSec_09_SmugglingCorpus(t *testing.T) {
+func TestSmugglingCorpus(t *testing.T) {
 	s := start(t, Config{})
 	codings := []string{
 		"Transfer-Encoding: chunked", "transfer-encoding: chunked", "Transfer-Encoding:chunked", "Transfer-Encoding : chunked",

@@ -91,7 +91,7 @@ var hostRows = []struct {
 	{host: strings.Repeat("a", 64) + ".localhost"}, {host: strings.Repeat("a.", 130) + "localhost"},
 }
 
-func TestSec_03_Hosts(t *testing.T) {
+func TestHosts(t *testing.T) {
 	allowed := []string{"exact.example.com", "*.wild.example.com", "Single."}
 	auto, strict, off := newHostCheck(HostAuto, allowed), newHostCheck(HostStrict, allowed), newHostCheck(HostOff, nil)
 	loop, open, unix := place{}, place{open: true}, place{unix: true}
@@ -121,7 +121,7 @@ func TestSec_03_Hosts(t *testing.T) {
 	}
 }
 
-func TestSec_03_RefusalHasNoEffect(t *testing.T) {
+func TestRefusalHasNoEffect(t *testing.T) {
 	s := start(t, Config{})
 	c := s.store.Scope("x").Counter("c")
 	c.Inc()
@@ -146,8 +146,8 @@ func TestSec_03_RefusalHasNoEffect(t *testing.T) {
 	}
 }
 
-// TestSec_03_Off: without the check any name is served, and the log warns of that.
-func TestSec_03_Off(t *testing.T) {
+// TestOff: without the check any name is served, and the log warns of that.
+func TestOff(t *testing.T) {
 	for mode, want := range map[HostMode]int{HostAuto: 403, HostStrict: 403, HostOff: 200} {
 		log := new(logBuffer)
 		s := start(t, Config{HostCheck: mode, Logger: log.logger()})

@@ -101,7 +101,7 @@ func postTo(path, host string, fields []string) string {
 	return raw + "\r\n"
 }
 
-func TestSec_01_Origins(t *testing.T) {
+func TestOrigins(t *testing.T) {
 	world := newWorld()
 	s := start(t, Config{Now: later(), Sources: world.sources(), AllowedHosts: []string{"admin.lan"},
 		AllowedOrigins: []string{"https://dash.example.com", "http://dash.example.com:3000/"}})
@@ -207,7 +207,7 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 	}
 }
 
-func TestSec_01_OtherMethods(t *testing.T) {
+func TestOtherMethods(t *testing.T) {
 	s := start(t, Config{})
 	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 403, "PUT": 403, "DELETE": 403, "PATCH": 403, "OPTIONS": 403} {
 		raw := request(method+" /ready HTTP/1.1", "Origin: http://evil.test", "Sec-Fetch-Site: cross-site", "Connection: close")
@@ -217,10 +217,10 @@ func TestSec_01_OtherMethods(t *testing.T) {
 	}
 }
 
-// TestSec_01_LikeTheStandardLibrary compares the decision on random headers with
+// TestLikeTheStandardLibrary compares the decision on random headers with
 // that of net/http. Where they differ on purpose, ours is stricter, but for the
 // default port and the case of the host.
-func TestSec_01_LikeTheStandardLibrary(t *testing.T) {
+func TestLikeTheStandardLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	pick := func(list []string) string { return list[rng.IntN(len(list))] }
 	hosts := []string{"localhost:9901", "127.0.0.1:9901", "[::1]:9901", "admin.lan:9901"}

@@ -39,9 +39,9 @@ func TestAssetsAreServed(t *testing.T) {
 	}
 }
 
-// TestSec_05_NamesAreTextInPages plants markup wherever a page shows something
+// TestNamesAreTextInPages plants markup wherever a page shows something
 // that is not ours.
-func TestSec_05_NamesAreTextInPages(t *testing.T) {
+func TestNamesAreTextInPages(t *testing.T) {
 	const evil = `<script>alert(1)</script><img src=x onerror='a'>"'&`
 	st := store.New(store.Options{})
 	st.Scope("x").Counter(evil).Inc()
@@ -68,8 +68,8 @@ func TestSec_05_NamesAreTextInPages(t *testing.T) {
 	}
 }
 
-// TestSec_19_PagesShowWhatMayBeDone: controls that would be refused are not there.
-func TestSec_19_PagesShowWhatMayBeDone(t *testing.T) {
+// TestPagesShowWhatMayBeDone: controls that would be refused are not there.
+func TestPagesShowWhatMayBeDone(t *testing.T) {
 	if page := string(newServer(t, Config{Mode: ModeReadOnly}).Request("GET", "/", nil).Body); strings.Contains(page, "method='post'") || !strings.Contains(page, "action='stats'") {
 		t.Error("the page of a server that is read only has controls that change something, or lacks others")
 	}

@@ -125,9 +125,9 @@ func (w *wildServer) works() {
 	}
 }
 
-// TestSec_24_PanicsOfConnections: whatever panics about a connection ends that
+// TestPanicsOfConnections: whatever panics about a connection ends that
 // one alone, and the server ends in good order.
-func TestSec_24_PanicsOfConnections(t *testing.T) {
+func TestPanicsOfConnections(t *testing.T) {
 	w := newWildServer(t)
 	w.admit.Light(1)
 	w.closed(w.dialWild(), 0)
@@ -158,9 +158,9 @@ func TestSec_24_PanicsOfConnections(t *testing.T) {
 	}
 }
 
-// TestSec_24_ConnectionsThatDoNotClose: a connection that cannot be closed is left
+// TestConnectionsThatDoNotClose: a connection that cannot be closed is left
 // behind, as is one whose handler does not come back.
-func TestSec_24_ConnectionsThatDoNotClose(t *testing.T) {
+func TestConnectionsThatDoNotClose(t *testing.T) {
 	w := newWildServer(t)
 	c := w.dialWild()
 	waitFor(t, "a connection", func() bool { return w.connections.count() == 1 })
@@ -179,8 +179,8 @@ func TestSec_24_ConnectionsThatDoNotClose(t *testing.T) {
 	waitFor(t, "the end of the connection", func() bool { return w.connections.count() == 0 })
 }
 
-// TestSec_24_EndPanics: a server whose end panics serves on, and can be ended again.
-func TestSec_24_EndPanics(t *testing.T) {
+// TestEndPanics: a server whose end panics serves on, and can be ended again.
+func TestEndPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	s := newServer(t, Config{Address: "127.0.0.1:0", Logger: panics.Logger()})
 	if err := s.Listen(); err != nil {
@@ -212,10 +212,10 @@ func TestSec_24_EndPanics(t *testing.T) {
 	}
 }
 
-// TestSec_24_WhatIsSwitchedOff has each built-in endpoint panic again and again: after
+// TestWhatIsSwitchedOff has each built-in endpoint panic again and again: after
 // three panics within a minute it is switched off for good, but for those that tell
 // how the server is.
-func TestSec_24_WhatIsSwitchedOff(t *testing.T) {
+func TestWhatIsSwitchedOff(t *testing.T) {
 	now := testTime()
 	s := newServer(t, Config{Sources: newWorld().sources(), Now: func() time.Time { return now }})
 	var steady []string

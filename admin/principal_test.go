@@ -66,9 +66,9 @@ func TestUnixPeersHaveRoles(t *testing.T) {
 	}
 }
 
-// TestSec_18_FailuresTakeTime: an answer to wrong credentials takes a tenth of a
+// TestFailuresTakeTime: an answer to wrong credentials takes a tenth of a
 // second, unless the server ends meanwhile.
-func TestSec_18_FailuresTakeTime(t *testing.T) {
+func TestFailuresTakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}})
 		ask := func(token string) (int, time.Duration) {
@@ -91,9 +91,9 @@ func TestSec_18_FailuresTakeTime(t *testing.T) {
 	})
 }
 
-// TestSec_18_TooManyFailuresHangUp sends wrong credentials one after the other on
+// TestTooManyFailuresHangUp sends wrong credentials one after the other on
 // one connection, which is closed when there are too many of them.
-func TestSec_18_TooManyFailuresHangUp(t *testing.T) {
+func TestTooManyFailuresHangUp(t *testing.T) {
 	s := impatient(start(t, Config{Auth: &Auth{Tokens: testTokens(t)}}))
 	answers := parseAnswers(t, talk(t, s, strings.Repeat(request("GET /help HTTP/1.1", "Authorization: Bearer wrong"), 2*failuresPerSec)))
 	if len(answers) != failuresPerSec+1 {

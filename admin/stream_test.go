@@ -199,7 +199,7 @@ func TestErrorsOfHandlers(t *testing.T) {
 	}
 }
 
-func TestSec_24_Panics(t *testing.T) {
+func TestPanics(t *testing.T) {
 	log := new(logBuffer)
 	s := start(t, Config{Logger: log.logger()})
 	s.Handle(Endpoint{Path: "/early", Serve: func(w *Response, r *Request) error {
@@ -305,7 +305,7 @@ func endsGone(t *testing.T, ended <-chan error) {
 	}
 }
 
-func TestSec_12_StalledReaderIsDropped(t *testing.T) {
+func TestStalledReaderIsDropped(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: 50 * time.Millisecond}})
 	ended := make(chan error, 1)
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
@@ -314,9 +314,9 @@ func TestSec_12_StalledReaderIsDropped(t *testing.T) {
 	waitFor(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
 }
 
-// TestSec_12_LargeAnswersTakeTurns makes large answers for several clients, one
+// TestLargeAnswersTakeTurns makes large answers for several clients, one
 // of whom does not read: one of them is made at a time, and all others end.
-func TestSec_12_LargeAnswersTakeTurns(t *testing.T) {
+func TestLargeAnswersTakeTurns(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Minute, HeavyRunning: 8}})
 	s.turns = newTurns(2)
 	var inside, most atomic.Int64
@@ -354,7 +354,7 @@ func TestSec_12_LargeAnswersTakeTurns(t *testing.T) {
 	}
 }
 
-func TestSec_12_ResponseTime(t *testing.T) {
+func TestResponseTime(t *testing.T) {
 	s := start(t, Config{Limits: Limits{ResponseTime: 80 * time.Millisecond}})
 	ended := make(chan error, 1)
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
@@ -380,9 +380,9 @@ func TestScrapeTimeoutLowersTheLimit(t *testing.T) {
 	}
 }
 
-// TestSec_12_ScrapeTimeout: an answer is cut when its scraper waits no longer, be
+// TestScrapeTimeout: an answer is cut when its scraper waits no longer, be
 // it read or not, far below the limits of the server.
-func TestSec_12_ScrapeTimeout(t *testing.T) {
+func TestScrapeTimeout(t *testing.T) {
 	s := start(t, Config{Limits: Limits{ResponseTime: time.Hour, StreamStall: time.Hour}})
 	ended := make(chan error, 1)
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
@@ -398,9 +398,9 @@ func TestSec_12_ScrapeTimeout(t *testing.T) {
 	}
 }
 
-// TestSec_12_GateAndReady stalls as many large answers as may run: the next
+// TestGateAndReady stalls as many large answers as may run: the next
 // ones wait and are turned away, and /ready, /live and /server_info answer.
-func TestSec_12_GateAndReady(t *testing.T) {
+func TestGateAndReady(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Hour, ResponseTime: time.Hour, HeavyWait: 30 * time.Millisecond, ShutdownTime: time.Millisecond}})
 	ended := make(chan error, 4)
 	var running atomic.Int32
@@ -594,9 +594,9 @@ func (panickingConn) SetReadDeadline(time.Time) error { return nil }
 
 func (panickingConn) Read([]byte) (int, error) { panic(guardtest.Canary) }
 
-// TestSec_24_WatchPanics: if the watch of a client ends, the answer ends, and nothing
+// TestWatchPanics: if the watch of a client ends, the answer ends, and nothing
 // else does.
-func TestSec_24_WatchPanics(t *testing.T) {
+func TestWatchPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	x := &exchange{conn: &conn{Conn: panickingConn{}}, stop: make(chan struct{})}
 	<-x.watch(panics.Told)
@@ -633,9 +633,9 @@ func (t *turnWatcher) end() error { t.held += len(t.turns); return nil }
 
 func (t *turnWatcher) abort() { t.held += len(t.turns) }
 
-// TestSec_12_NoTurnWhileTheEndIsSent: an answer whose last piece was a full one
+// TestNoTurnWhileTheEndIsSent: an answer whose last piece was a full one
 // holds up no other one until its client has taken the end.
-func TestSec_12_NoTurnWhileTheEndIsSent(t *testing.T) {
+func TestNoTurnWhileTheEndIsSent(t *testing.T) {
 	s := newServer(t, Config{})
 	for _, err := range []error{nil, ErrGone} {
 		watcher := &turnWatcher{memory: memory{new(Reply)}, turns: newTurns(2)}
@@ -668,9 +668,9 @@ func (p *pieceWatcher) body(a, b []byte) error {
 	return nil
 }
 
-// TestSec_12_PiecesAreSmall: however much is written at once, and although it cannot
+// TestPiecesAreSmall: however much is written at once, and although it cannot
 // be compressed, what has to leave within one time for a piece is 64 KiB.
-func TestSec_12_PiecesAreSmall(t *testing.T) {
+func TestPiecesAreSmall(t *testing.T) {
 	s := newServer(t, Config{})
 	noise := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{}).Read(noise)
@@ -707,9 +707,9 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSec_12_EachPieceHasItsTime: the time for a piece begins with it, and ends no
+// TestEachPieceHasItsTime: the time for a piece begins with it, and ends no
 // later than that of the whole answer.
-func TestSec_12_EachPieceHasItsTime(t *testing.T) {
+func TestEachPieceHasItsTime(t *testing.T) {
 	out := new(deadlineConn)
 	x := &exchange{conn: &conn{Conn: out}, limits: &Limits{StreamStall: time.Hour}}
 	for i := range 3 {

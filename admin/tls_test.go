@@ -124,7 +124,7 @@ func ask(t testing.TB, c *http.Client, method, url string, fields ...Field) (int
 	return resp.StatusCode, string(body)
 }
 
-func TestSec_21_Versions(t *testing.T) {
+func TestVersions(t *testing.T) {
 	ca := newAuthority(t)
 	s := start(t, Config{TLS: ca.settings(tls.NoClientCert)})
 	for _, tt := range []struct {
@@ -161,9 +161,9 @@ func TestSec_21_Versions(t *testing.T) {
 	}
 }
 
-// TestSec_21_SettingsOfUsersAreBounded: neither settings that allow more nor those
+// TestSettingsOfUsersAreBounded: neither settings that allow more nor those
 // that depend on the client make the server speak old versions or another protocol.
-func TestSec_21_SettingsOfUsersAreBounded(t *testing.T) {
+func TestSettingsOfUsersAreBounded(t *testing.T) {
 	ca := newAuthority(t)
 	lax := ca.settings(tls.NoClientCert)
 	lax.MinVersion, lax.NextProtos = tls.VersionTLS10, []string{"h2"}
@@ -198,8 +198,8 @@ func TestSec_21_SettingsOfUsersAreBounded(t *testing.T) {
 	}
 }
 
-// TestSec_21_PlainHTTPGetsALine speaks HTTP to a port with TLS.
-func TestSec_21_PlainHTTPGetsALine(t *testing.T) {
+// TestPlainHTTPGetsALine speaks HTTP to a port with TLS.
+func TestPlainHTTPGetsALine(t *testing.T) {
 	ca := newAuthority(t)
 	s := start(t, Config{TLS: ca.settings(tls.NoClientCert)})
 	for _, raw := range []string{probe, request("POST /quitquitquit HTTP/1.1")} {
@@ -274,8 +274,8 @@ func TestTLSAnswersAreTheSame(t *testing.T) {
 	}
 }
 
-// TestSec_21_HalfOpenHandshakesEnd holds connections open without a handshake.
-func TestSec_21_HalfOpenHandshakesEnd(t *testing.T) {
+// TestHalfOpenHandshakesEnd holds connections open without a handshake.
+func TestHalfOpenHandshakesEnd(t *testing.T) {
 	ca := newAuthority(t)
 	s := start(t, Config{TLS: ca.settings(tls.NoClientCert), Limits: Limits{ReadTimeout: 50 * time.Millisecond}})
 	for range 20 {
@@ -287,9 +287,9 @@ func TestSec_21_HalfOpenHandshakesEnd(t *testing.T) {
 	waitFor(t, "the connections to end", func() bool { return s.figures.handshakeErrors.Value() == 20 && s.connections.count() == 0 })
 }
 
-// TestSec_21_Rotation exchanges the certificate while requests run on new and
+// TestRotation exchanges the certificate while requests run on new and
 // old connections.
-func TestSec_21_Rotation(t *testing.T) {
+func TestRotation(t *testing.T) {
 	ca := newAuthority(t)
 	var current atomic.Pointer[tls.Certificate]
 	exchange := func(serial int64) {
@@ -328,8 +328,8 @@ func TestSec_21_Rotation(t *testing.T) {
 	}
 }
 
-// TestSec_21_WrongClients shows certificates that must not be accepted.
-func TestSec_21_WrongClients(t *testing.T) {
+// TestWrongClients shows certificates that must not be accepted.
+func TestWrongClients(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	expired := ca.issue(&x509.Certificate{DNSNames: []string{"ops.test"}, NotBefore: testTime().AddDate(-1, 0, 0), NotAfter: testTime().Add(-time.Second)})
 	s := start(t, Config{
@@ -355,9 +355,9 @@ func TestSec_21_WrongClients(t *testing.T) {
 	}
 }
 
-// TestSec_21_UnverifiedCertificatesGiveNoRole: where certificates are asked for,
+// TestUnverifiedCertificatesGiveNoRole: where certificates are asked for,
 // but not verified, they say nothing about their owners.
-func TestSec_21_UnverifiedCertificatesGiveNoRole(t *testing.T) {
+func TestUnverifiedCertificatesGiveNoRole(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	forged := other.issue(&x509.Certificate{DNSNames: []string{"ops.test"}})
 	for _, clients := range []tls.ClientAuthType{tls.RequestClientCert, tls.RequireAnyClientCert} {

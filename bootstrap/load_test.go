@@ -303,7 +303,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-func TestSec_16_SecretsAreMasked(t *testing.T) {
+func TestSecretsAreMasked(t *testing.T) {
 	d := &decoder{doc: &document{file: "a.yaml"}}
 	for _, path := range []string{
 		"a.private_key", "a.private_key.inline_string", "tls.password", "x.tokens[3]", "generic_secret.secret.inline_string", "backend_token", "db_password",
@@ -469,8 +469,8 @@ watchdogs:
 	}
 }
 
-// TestSec_16_AliasBombs: whatever aliases multiply to, the answer is quick and small.
-func TestSec_16_AliasBombs(t *testing.T) {
+// TestAliasBombs: whatever aliases multiply to, the answer is quick and small.
+func TestAliasBombs(t *testing.T) {
 	// chain makes lists or mappings that each repeat the one before.
 	chain := func(levels, fan int, mapping bool) string {
 		var b strings.Builder

@@ -136,8 +136,8 @@ func TestWrongMessages(t *testing.T) {
 	}
 }
 
-// TestSec_16_DepthOfMessages nests values of two messages each.
-func TestSec_16_DepthOfMessages(t *testing.T) {
+// TestDepthOfMessages nests values of two messages each.
+func TestDepthOfMessages(t *testing.T) {
 	for n, ok := range map[int]bool{40: true, 60: false} {
 		v := structpb.NewNullValue()
 		for range n {

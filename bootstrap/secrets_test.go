@@ -48,9 +48,9 @@ func TestMistakesInSecrets(t *testing.T) {
 	}
 }
 
-// TestSec_16_MistakesShowNoPartOfASecret writes what was meant to be a secret
+// TestMistakesShowNoPartOfASecret writes what was meant to be a secret
 // where a key, a tag, an anchor or a word stands.
-func TestSec_16_MistakesShowNoPartOfASecret(t *testing.T) {
+func TestMistakesShowNoPartOfASecret(t *testing.T) {
 	const (
 		yamlText = "static_resources: {secrets: [{name: a, tls_certificate: {private_key: %s}}]}"
 		auth     = "admin: {auth: {tokens: %s}}"

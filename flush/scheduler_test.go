@@ -180,9 +180,9 @@ func TestLingerEnds(t *testing.T) {
 	})
 }
 
-// TestSec_24_PanicsOfSinks: a sink that panics, and who panics when told of that,
+// TestPanicsOfSinks: a sink that panics, and who panics when told of that,
 // have another turn at the next flush.
-func TestSec_24_PanicsOfSinks(t *testing.T) {
+func TestPanicsOfSinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
 		bad := &recorder{name: "bad", fail: func(seq uint64) error {
@@ -220,9 +220,9 @@ func TestSec_24_PanicsOfSinks(t *testing.T) {
 	})
 }
 
-// TestSec_24_PanicsAroundAFlush: what is called before and after a flush may
+// TestPanicsAroundAFlush: what is called before and after a flush may
 // panic; the snapshot is taken and handed out all the same.
-func TestSec_24_PanicsAroundAFlush(t *testing.T) {
+func TestPanicsAroundAFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		var wild atomic.Bool

@@ -8,9 +8,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// TestSec_06_UniqueSeries: names that differ in replaced bytes only share a series,
+// TestUniqueSeries: names that differ in replaced bytes only share a series,
 // unless each is to have its own. A family stays one, with and without tags.
-func TestSec_06_UniqueSeries(t *testing.T) {
+func TestUniqueSeries(t *testing.T) {
 	for unique, want := range map[bool]string{
 		false: "# TYPE proxy_a_b counter\nproxy_a_b{} 111\nproxy_a_b{t=\"x\"} 1000\n",
 		true: "# TYPE proxy_a_b counter\nproxy_a_b{} 1\nproxy_a_b{t=\"x\"} 1000\n" +
@@ -39,9 +39,9 @@ func TestSec_06_UniqueSeries(t *testing.T) {
 	}
 }
 
-// TestSec_06_UniqueSeriesStayShort: however many names differ in replaced bytes
+// TestUniqueSeriesStayShort: however many names differ in replaced bytes
 // only, each has a metric name of its own that is little longer than the name.
-func TestSec_06_UniqueSeriesStayShort(t *testing.T) {
+func TestUniqueSeriesStayShort(t *testing.T) {
 	const names = 1 << 12
 	st := store.New(store.Options{Product: "proxy", Naming: store.Naming{Unique: true}})
 	network := st.Scope("", store.ScopeOptions{Network: true})

@@ -12,9 +12,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestSec_06_CollisionsAreNamed: that stats have one metric name is counted at once
+// TestCollisionsAreNamed: that stats have one metric name is counted at once
 // and said once a minute, with a name.
-func TestSec_06_CollisionsAreNamed(t *testing.T) {
+func TestCollisionsAreNamed(t *testing.T) {
 	st := store.New(store.Options{Product: "proxy"})
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))

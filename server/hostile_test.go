@@ -31,10 +31,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
-// TestSec_07_LogsCannotBeForged sends requests with control bytes everywhere, and
+// TestLogsCannotBeForged sends requests with control bytes everywhere, and
 // secrets where none belong: each request is one line of the access log, and no
 // log has a control byte or a secret.
-func TestSec_07_LogsCannotBeForged(t *testing.T) {
+func TestLogsCannotBeForged(t *testing.T) {
 	dir := t.TempDir()
 	paths := []string{filepath.Join(dir, "app.log"), filepath.Join(dir, "text.log"), filepath.Join(dir, "json.log")}
 	loggers, err := logctl.New(logctl.Config{Level: logctl.Trace, Path: paths[0]})
@@ -114,9 +114,9 @@ func TestSec_07_LogsCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestSec_07_FailedHandshakes: what is sent to a port with TLS that is no TLS, or no
+// TestFailedHandshakes: what is sent to a port with TLS that is no TLS, or no
 // handshake that succeeds, is in no log.
-func TestSec_07_FailedHandshakes(t *testing.T) {
+func TestFailedHandshakes(t *testing.T) {
 	dir := t.TempDir()
 	pair(t, dir, 1, time.Now().Add(time.Hour))
 	cfg := fromYAML(t, dir, `
@@ -174,9 +174,9 @@ admin:
 	}
 }
 
-// TestSec_20_LinksAreNotFollowed: whoever can put a link where a file is to be
+// TestLinksAreNotFollowed: whoever can put a link where a file is to be
 // written cannot have another file written.
-func TestSec_20_LinksAreNotFollowed(t *testing.T) {
+func TestLinksAreNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	victim, link := filepath.Join(dir, "victim"), filepath.Join(dir, "link")
 	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
@@ -257,9 +257,9 @@ func loggedTo(t *testing.T, l *panicLog) *logctl.Registry {
 	return r
 }
 
-// TestSec_24_PanicsOfOthers: what the program around the server brings along may
+// TestPanicsOfOthers: what the program around the server brings along may
 // panic. That is counted and logged, and the rest goes on.
-func TestSec_24_PanicsOfOthers(t *testing.T) {
+func TestPanicsOfOthers(t *testing.T) {
 	log := new(panicLog)
 	r := start(t, server.Config{Admin: anyPort(), Loggers: loggedTo(t, log), Flush: flush.Config{Interval: time.Minute}})
 	stopped := make(chan bool, 1)
@@ -282,9 +282,9 @@ func TestSec_24_PanicsOfOthers(t *testing.T) {
 	log.expect(t, "/panics", "end of a listener")
 }
 
-// TestSec_24_PanicOfAPart: a part that panics is over, the others go on, and the
+// TestPanicOfAPart: a part that panics is over, the others go on, and the
 // end of the server tells of it.
-func TestSec_24_PanicOfAPart(t *testing.T) {
+func TestPanicOfAPart(t *testing.T) {
 	log := new(panicLog)
 	flushed := new(counting)
 	s, err := server.New(server.Config{
@@ -349,9 +349,9 @@ func TestSec_24_PanicOfAPart(t *testing.T) {
 	log.expect(t, "listener")
 }
 
-// TestSec_24_PanicsAroundAFlush: what is called before each flush may panic, and
+// TestPanicsAroundAFlush: what is called before each flush may panic, and
 // is called again before the next.
-func TestSec_24_PanicsAroundAFlush(t *testing.T) {
+func TestPanicsAroundAFlush(t *testing.T) {
 	log := new(panicLog)
 	var calls atomic.Int32
 	r := start(t, server.Config{Admin: anyPort(), Loggers: loggedTo(t, log), Flush: flush.Config{
@@ -368,9 +368,9 @@ func TestSec_24_PanicsAroundAFlush(t *testing.T) {
 	log.expect(t, "before a flush")
 }
 
-// TestSec_06_ConfigurationForgesNoLines puts line ends into all names and texts of
+// TestConfigurationForgesNoLines puts line ends into all names and texts of
 // the configuration that get into text outputs: none of them begins a line there.
-func TestSec_06_ConfigurationForgesNoLines(t *testing.T) {
+func TestConfigurationForgesNoLines(t *testing.T) {
 	runtime := filepath.Join(t.TempDir(), "runtime.yaml")
 	const bad = `a\nforged: 1\nforged::1\r\x1b\x7f`
 	if err := os.WriteFile(runtime, fmt.Appendf(nil, "version_info: \"%[1]s\"\nresources:\n- {\"@type\": type.googleapis.com/envoy.service.runtime.v3.Runtime, name: \"%[1]s\", layer: {a: 1}}\n", bad), 0o600); err != nil {
@@ -426,9 +426,9 @@ type wildSink struct{}
 func (wildSink) Name() string                { return "wild" }
 func (wildSink) Flush(*store.Snapshot) error { panic("canary") }
 
-// TestSec_24_PanicsOfSinks: a sink that panics is called again at the next flush,
+// TestPanicsOfSinks: a sink that panics is called again at the next flush,
 // and each time counts.
-func TestSec_24_PanicsOfSinks(t *testing.T) {
+func TestPanicsOfSinks(t *testing.T) {
 	r := start(t, server.Config{Admin: anyPort(), Flush: flush.Config{Interval: flush.MinInterval, Sinks: []flush.Sink{wildSink{}}}})
 	panics := r.Store().Scope("server").Counter("recovered_panics")
 	for deadline := time.Now().Add(30 * time.Second); panics.Value() < 2; time.Sleep(time.Millisecond) {

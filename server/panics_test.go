@@ -13,10 +13,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 )
 
-// TestSec_24_HotRestartPanics: a server in whose place in the line of processes
+// TestHotRestartPanics: a server in whose place in the line of processes
 // something panics goes on without one, and closes its admin port as far as it
 // can. Neither is in working order here.
-func TestSec_24_HotRestartPanics(t *testing.T) {
+func TestHotRestartPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		h := &hotRestart{
@@ -32,9 +32,9 @@ func TestSec_24_HotRestartPanics(t *testing.T) {
 	})
 }
 
-// TestSec_24_TokensPanic: tokens are read again when their file changes, also if that
+// TestTokensPanic: tokens are read again when their file changes, also if that
 // panicked the last time. Here there is nowhere to put them.
-func TestSec_24_TokensPanic(t *testing.T) {
+func TestTokensPanic(t *testing.T) {
 	panics := guardtest.New(t)
 	file := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) {

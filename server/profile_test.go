@@ -64,8 +64,8 @@ func TestProfilesCanBeRead(t *testing.T) {
 	isProfile(t, dump, "inuse_space")
 }
 
-// TestSec_22_ConcurrentEnable: of many who start a profiler at once, one does.
-func TestSec_22_ConcurrentEnable(t *testing.T) {
+// TestConcurrentEnable: of many who start a profiler at once, one does.
+func TestConcurrentEnable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.prof")
 	s := start(t, server.Config{Admin: anyPort(), ProfilePath: path})
 	const many = 32
@@ -102,9 +102,9 @@ func TestSec_22_ConcurrentEnable(t *testing.T) {
 	}
 }
 
-// TestSec_22_ProfilesThatCannotBeWritten: the answer says so and nothing of the
+// TestProfilesThatCannotBeWritten: the answer says so and nothing of the
 // file system, and nothing is under way afterwards.
-func TestSec_22_ProfilesThatCannotBeWritten(t *testing.T) {
+func TestProfilesThatCannotBeWritten(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none", "p.prof")
 	for path, steps := range map[string][]string{
 		missing: {

@@ -111,9 +111,9 @@ admin:
 	eventually(t, "the new file is read", func() bool { return status(t, http.DefaultClient, "GET", r.url+"/help", second) == 200 })
 }
 
-// TestSec_18_TokensFile starts with tokens of a file and of the configuration,
+// TestTokensFile starts with tokens of a file and of the configuration,
 // and exchanges the file.
-func TestSec_18_TokensFile(t *testing.T) {
+func TestTokensFile(t *testing.T) {
 	dir := t.TempDir()
 	const own, first, second = "token-in-the-configuration", "token-in-the-first-file-", "token-in-the-second-file"
 	file := filepath.Join(dir, "tokens")
@@ -213,9 +213,9 @@ func pair(t *testing.T, dir string, serial int64, until time.Time) *x509.Certifi
 	return cert
 }
 
-// TestSec_21_AdminOverTLS serves the port with certificates from files, shows
+// TestAdminOverTLS serves the port with certificates from files, shows
 // them, and follows when they are exchanged.
-func TestSec_21_AdminOverTLS(t *testing.T) {
+func TestAdminOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	first := pair(t, dir, 0xa1, time.Now().Add(10*24*time.Hour+time.Hour))
 	cfg := fromYAML(t, dir, `
@@ -314,8 +314,8 @@ admin:
 	}
 }
 
-// TestSec_21_EachFileIsFollowed exchanges one file at a time.
-func TestSec_21_EachFileIsFollowed(t *testing.T) {
+// TestEachFileIsFollowed exchanges one file at a time.
+func TestEachFileIsFollowed(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	read := func(dir string) []byte {
 		text, err := os.ReadFile(filepath.Join(dir, "cert.pem"))

@@ -89,8 +89,8 @@ func TestVersionNumber(t *testing.T) {
 	}
 }
 
-// TestSec_06_UniqueSeriesIsASetting: with it names that would share a series do not.
-func TestSec_06_UniqueSeriesIsASetting(t *testing.T) {
+// TestUniqueSeriesIsASetting: with it names that would share a series do not.
+func TestUniqueSeriesIsASetting(t *testing.T) {
 	for setting, want := range map[string]string{
 		"{}":                    "# TYPE proxy_same_name counter\nproxy_same_name{} 3\n",
 		"{unique_series: true}": "# TYPE proxy_same_name counter\nproxy_same_name{} 1\n# TYPE proxy_same_name_counter counter\nproxy_same_name_counter{} 2\n",

@@ -133,8 +133,8 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// TestSec_24_Panics: whatever panics, lines are taken in afterwards as before.
-func TestSec_24_Panics(t *testing.T) {
+// TestPanics: whatever panics, lines are taken in afterwards as before.
+func TestPanics(t *testing.T) {
 	w := newWildServer(t)
 	for i := range 2 {
 		c := w.dial(i)
@@ -207,8 +207,8 @@ func TestSec_24_Panics(t *testing.T) {
 	w.works(1)
 }
 
-// TestSec_24_EndOfAListenerPanics: the others end in good order, and Run returns.
-func TestSec_24_EndOfAListenerPanics(t *testing.T) {
+// TestEndOfAListenerPanics: the others end in good order, and Run returns.
+func TestEndOfAListenerPanics(t *testing.T) {
 	w := newWildServer(t)
 	c := w.dial(0)
 	w.stream.deadline.Light(1)

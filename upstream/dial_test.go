@@ -96,9 +96,9 @@ type wildContext struct{ context.Context }
 
 func (wildContext) Deadline() (time.Time, bool) { panic(guardtest.Canary) }
 
-// TestSec_24_ConnectPanics: a panic while a connection is made leaves no place
+// TestConnectPanics: a panic while a connection is made leaves no place
 // taken.
-func TestSec_24_ConnectPanics(t *testing.T) {
+func TestConnectPanics(t *testing.T) {
 	r := newRig(t, nil)
 	r.add(at(listener(t, nil), "circuit_breakers: {thresholds: [{max_connections: 1}]}"))
 	r.Start()

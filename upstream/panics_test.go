@@ -17,10 +17,10 @@ type sourceFunc func(ctx context.Context, c *Cluster)
 
 func (f sourceFunc) Run(ctx context.Context, c *Cluster) { f(ctx, c) }
 
-// TestSec_24_SourcePanics: a source of hosts that panics has said all that it
+// TestSourcePanics: a source of hosts that panics has said all that it
 // will, so that nobody waits for it, and the process goes on, even if those panic
 // who are told of that.
-func TestSec_24_SourcePanics(t *testing.T) {
+func TestSourcePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		r, _ := started(t, func(o *Config) {
@@ -66,8 +66,8 @@ func (w *wildBalancer) Update(sets []*host.Set, local *host.Set) {
 	w.last.Update(sets, local)
 }
 
-// TestSec_24_BalancerPanics: a balancer that panics has missed one update.
-func TestSec_24_BalancerPanics(t *testing.T) {
+// TestBalancerPanics: a balancer that panics has missed one update.
+func TestBalancerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		w := &wildBalancer{last: last{manual: manual{make(chan *Cluster, 1)}}}
@@ -106,9 +106,9 @@ func (w *wildRuntime) Uint(string) (uint64, bool) {
 
 func (w *wildRuntime) Float(string) (float64, bool) { return 0, false }
 
-// TestSec_24_OutlierDetectionPanics: after a panic hosts are judged again, without
+// TestOutlierDetectionPanics: after a panic hosts are judged again, without
 // haste when it panics each time.
-func TestSec_24_OutlierDetectionPanics(t *testing.T) {
+func TestOutlierDetectionPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		rt := new(wildRuntime)
@@ -140,9 +140,9 @@ func TestSec_24_OutlierDetectionPanics(t *testing.T) {
 	})
 }
 
-// TestSec_24_RemovalPanics: hosts that are not used go though those panic who are
+// TestRemovalPanics: hosts that are not used go though those panic who are
 // told of the first.
-func TestSec_24_RemovalPanics(t *testing.T) {
+func TestRemovalPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		lit := true
@@ -170,9 +170,9 @@ func TestSec_24_RemovalPanics(t *testing.T) {
 	})
 }
 
-// TestSec_24_LateChangesPanic: what a timer shows or delivers may fail, and the
+// TestLateChangesPanic: what a timer shows or delivers may fail, and the
 // next one works. It panics because a counter of it is missing.
-func TestSec_24_LateChangesPanic(t *testing.T) {
+func TestLateChangesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		r, c := started(t, func(o *Config) { o.Recovered = panics.Told }, originalText)

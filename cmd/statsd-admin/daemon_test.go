@@ -9,9 +9,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 )
 
-// TestSec_18_OptionsShowNoSecrets: a configuration on the command line is shown
+// TestOptionsShowNoSecrets: a configuration on the command line is shown
 // unless it holds a secret.
-func TestSec_18_OptionsShowNoSecrets(t *testing.T) {
+func TestOptionsShowNoSecrets(t *testing.T) {
 	for text, want := range map[string]string{
 		"":              "",
 		"node: {id: a}": "node: {id: a}",

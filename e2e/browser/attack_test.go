@@ -58,9 +58,9 @@ func state(d *daemon.Daemon) string {
 		fmt.Sprint(number(d, "listener_manager.listener_stopped"), number(d, "hits"), d.Ended())
 }
 
-// TestSec_01_ForeignPages opens the attacks on another site and on another port
+// TestForeignPages opens the attacks on another site and on another port
 // of the same host.
-func TestSec_01_ForeignPages(t *testing.T) {
+func TestForeignPages(t *testing.T) {
 	d := start(t)
 	hits(t, d, "5")
 	port := attacker(t, d, base(d))
@@ -88,8 +88,8 @@ func TestSec_01_ForeignPages(t *testing.T) {
 	}
 }
 
-// TestSec_03_Rebinding opens the daemon under a name that somebody else owns.
-func TestSec_03_Rebinding(t *testing.T) {
+// TestRebinding opens the daemon under a name that somebody else owns.
+func TestRebinding(t *testing.T) {
 	d := start(t)
 	hits(t, d, "5")
 	before := state(d)
@@ -123,9 +123,9 @@ func TestSec_03_Rebinding(t *testing.T) {
 	}
 }
 
-// TestSec_04_NoFrames shows the home page in a frame of another page, which
+// TestNoFrames shows the home page in a frame of another page, which
 // stays empty, and reads what another page may not read.
-func TestSec_04_NoFrames(t *testing.T) {
+func TestNoFrames(t *testing.T) {
 	d := start(t)
 	port := attacker(t, d, base(d))
 	p := open(t)

@@ -41,11 +41,11 @@ func certificate(t *testing.T, names []string) (chain, private string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }
 
-// TestSec_05_ConfigurationIsText plants all payloads wherever a configuration or a
+// TestConfigurationIsText plants all payloads wherever a configuration or a
 // control plane can: as names of clusters and of the node, as keys and values of the
 // runtime, as names in certificates, as versions, which are text readouts, and as
 // levels and names of loggers that do not exist. Nothing of it runs in a browser.
-func TestSec_05_ConfigurationIsText(t *testing.T) {
+func TestConfigurationIsText(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content any) string {
 		text, err := json.Marshal(content)

@@ -16,9 +16,9 @@ import (
 // pages are all that is shown as HTML.
 var pages = []string{"/", "/stats?format=html", "/stats?format=html&usedonly&filter=%3Cscript%3Ecanary()%3C/script%3E"}
 
-// TestSec_04_PolicyHolds: no page breaks its own policy, and what somebody
+// TestPolicyHolds: no page breaks its own policy, and what somebody
 // plants in one does not run.
-func TestSec_04_PolicyHolds(t *testing.T) {
+func TestPolicyHolds(t *testing.T) {
 	d := start(t)
 	for _, path := range pages {
 		p := open(t)
@@ -68,10 +68,10 @@ func payloads() []string {
 	return list
 }
 
-// TestSec_05_NamesAreText sends hostile names and tags as StatsD lines and opens
+// TestNamesAreText sends hostile names and tags as StatsD lines and opens
 // all pages: nothing runs, nothing is asked for, and the page has no elements
 // that it should not have.
-func TestSec_05_NamesAreText(t *testing.T) {
+func TestNamesAreText(t *testing.T) {
 	d := start(t)
 	p := open(t)
 	p.visit(base(d) + "/stats?format=html")

@@ -16,9 +16,9 @@ func exceptions() []exception {
 		{"flags", "internal/golden", "flag", "-update is a flag of the test binaries, which have no cmd"},
 		{"state", "internal/golden", "update", "the value of that flag"},
 
-		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestSec_24_Panics has some that panic"},
+		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestPanics has some that panic"},
 		{"failpoints", "bootstrap", "document.go loadYAML", "makes an error of a panic of the YAML parser"},
-		{"failpoints", "server", "server.go serve", "is around each part of a server; TestSec_24_PanicOfAPart has one that panics"},
+		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
 		{"failpoints", "server/tap", "request.go toJSON", "makes an error of a panic of the YAML parser"},
 		{"failpoints", "statsd", "lane.go leave", "recovers and unlocks at once; it is the place lane"},
 		{"failpoints", "upstream/config", "parse.go parseYAML", "makes an error of a panic of the YAML parser"},

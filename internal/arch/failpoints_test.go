@@ -35,7 +35,7 @@ func checkFailpoints(p *pkg) []finding {
 		}
 		if !caught[at.name] {
 			all = append(all, p.find(at.pos, at.name,
-				"no test of this room makes the guard at %q catch a panic: write one, named TestSec_24_..., that waits for it by Caught(%q) of internal/guard/guardtest and sees that all else goes on", at.name, at.name))
+				"no test of this room makes the guard at %q catch a panic: write one that waits for it by Caught(%q) of internal/guard/guardtest and sees that all else goes on", at.name, at.name))
 		}
 	}
 	for _, at := range p.nameless() {

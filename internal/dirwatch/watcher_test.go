@@ -180,8 +180,8 @@ func TestRemovedWatchesTellNothing(t *testing.T) {
 	}
 }
 
-// TestSec_24_TellPanics: who panics when told of a change is told of the next one.
-func TestSec_24_TellPanics(t *testing.T) {
+// TestTellPanics: who panics when told of a change is told of the next one.
+func TestTellPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
 	w := Start(slog.New(slog.DiscardHandler), panics.Told, func(e Event) {
 		if e.Name == "bad" && !e.Came {
@@ -223,8 +223,8 @@ func (w *wildLog) Handle(context.Context, slog.Record) error {
 
 func (w *wildLog) Enabled(context.Context, slog.Level) bool { return true }
 
-// TestSec_24_WatchPanics: watching goes on after a panic of its own.
-func TestSec_24_WatchPanics(t *testing.T) {
+// TestWatchPanics: watching goes on after a panic of its own.
+func TestWatchPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
 	w := Start(slog.New(&wildLog{Handler: slog.DiscardHandler}), panics.Told, func(e Event) { events <- e })
 	defer w.Close()

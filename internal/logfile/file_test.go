@@ -249,9 +249,9 @@ func TestNoLineIsLostOrTorn(t *testing.T) {
 	}
 }
 
-// TestSec_07_AllThatDeceives: no control, no mark of direction and nothing else that
+// TestAllThatDeceives: no control, no mark of direction and nothing else that
 // changes how a line shows stays; the characters beside them do.
-func TestSec_07_AllThatDeceives(t *testing.T) {
+func TestAllThatDeceives(t *testing.T) {
 	for r := range rune(0x10000) {
 		if r >= 0xd800 && r <= 0xdfff {
 			continue // no characters

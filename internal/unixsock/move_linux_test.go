@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSec_20_ComesReady: all that the directory of a socket sees is a directory
+// TestComesReady: all that the directory of a socket sees is a directory
 // that nobody else may enter, whose mode never changes, and the socket that is
 // moved out of it. What is moved has its mode already.
-func TestSec_20_ComesReady(t *testing.T) {
+func TestComesReady(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	dir := t.TempDir()
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK)

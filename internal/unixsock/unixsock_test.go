@@ -102,11 +102,11 @@ func TestCloseLeavesForeignSockets(t *testing.T) {
 	}
 }
 
-// TestSec_20_NeverWider: while sockets are bound, with any umask, another user
+// TestNeverWider: while sockets are bound, with any umask, another user
 // connects to all that is there, where a socket will be and where it is made. Of a
 // thousand and more attempts none may succeed, and what can be seen at the path
 // never has a wider mode.
-func TestSec_20_NeverWider(t *testing.T) {
+func TestNeverWider(t *testing.T) {
 	dir := t.TempDir()
 	for _, parent := range []string{dir, filepath.Dir(dir)} {
 		if err := os.Chmod(parent, 0o755); err != nil {

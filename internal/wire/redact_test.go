@@ -137,9 +137,9 @@ func TestRedactRules(t *testing.T) {
 	}
 }
 
-// TestSec_17_KeysOfStructs hides what stands under each of the words that tell of
+// TestKeysOfStructs hides what stands under each of the words that tell of
 // secrets, however they are spelled and wherever they are, and nothing under others.
-func TestSec_17_KeysOfStructs(t *testing.T) {
+func TestKeysOfStructs(t *testing.T) {
 	spellings := []func(word string) string{
 		func(w string) string { return w }, strings.ToUpper, func(w string) string { return "db_" + w }, func(w string) string { return "X-" + w + "-Old" },
 		func(w string) string { return strings.ToUpper(w[:1]) + w[1:] + "s" },
@@ -257,9 +257,9 @@ func plant(m protoreflect.Message, secret bool, depth int, planted *int) {
 	}
 }
 
-// TestSec_17_NoCanaryIsShown plants a text in every secret place of every
+// TestNoCanaryIsShown plants a text in every secret place of every
 // message that is known: none comes out, whatever it is packed in.
-func TestSec_17_NoCanaryIsShown(t *testing.T) {
+func TestNoCanaryIsShown(t *testing.T) {
 	messages, all := 0, 0
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		if strings.HasPrefix(string(mt.Descriptor().FullName()), "google.protobuf.") {

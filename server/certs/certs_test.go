@@ -311,9 +311,9 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestSec_21_ResumedClientsAreCheckedAgain: a client that takes up an earlier
+// TestResumedClientsAreCheckedAgain: a client that takes up an earlier
 // connection is let in as long as its authority is trusted, and no longer.
-func TestSec_21_ResumedClientsAreCheckedAgain(t *testing.T) {
+func TestResumedClientsAreCheckedAgain(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, optional := range []bool{false, true} {
 			p := newPKI(t)

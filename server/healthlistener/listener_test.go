@@ -422,8 +422,8 @@ type wildGauge struct {
 
 func (w *wildGauge) Dec() { w.number.Dec(); w.Burn() }
 
-// TestSec_24_ChecksPanic: what panics about a connection ends that alone.
-func TestSec_24_ChecksPanic(t *testing.T) {
+// TestChecksPanic: what panics about a connection ends that alone.
+func TestChecksPanic(t *testing.T) {
 	var w world
 	var accepted wildCounter
 	var active wildGauge
@@ -486,9 +486,9 @@ type scarce struct{ net.Listener }
 
 func (scarce) Accept() (net.Conn, error) { return nil, syscall.EMFILE }
 
-// TestSec_24_AcceptPanics: a panic that has to do with no connection is an error,
+// TestAcceptPanics: a panic that has to do with no connection is an error,
 // and nothing is left behind.
-func TestSec_24_AcceptPanics(t *testing.T) {
+func TestAcceptPanics(t *testing.T) {
 	var w world
 	panics := guardtest.New(t)
 	cfg := w.config("127.0.0.1:0")

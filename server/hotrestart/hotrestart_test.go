@@ -641,8 +641,8 @@ type wildProcess struct{ *fake }
 
 func (wildProcess) Drain() { panic(guardtest.Canary) }
 
-// TestSec_24_AnswerPanics: a panic ends the talk to one successor alone.
-func TestSec_24_AnswerPanics(t *testing.T) {
+// TestAnswerPanics: a panic ends the talk to one successor alone.
+func TestAnswerPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Recovered: panics.Told}
 	p, err := Listen(cfg)

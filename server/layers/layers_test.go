@@ -503,8 +503,8 @@ func TestSymlinkSwap(t *testing.T) {
 	}
 }
 
-// TestSec_24_ChangesPanic: who panics when told of values is told of the next ones.
-func TestSec_24_ChangesPanic(t *testing.T) {
+// TestChangesPanic: who panics when told of values is told of the next ones.
+func TestChangesPanic(t *testing.T) {
 	dir := t.TempDir()
 	current := filepath.Join(dir, "current")
 	panics := guardtest.New(t)

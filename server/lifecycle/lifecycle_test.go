@@ -361,9 +361,9 @@ func BenchmarkShouldClose(b *testing.B) {
 	}
 }
 
-// TestSec_24_EndOfDrainPanics: a panic of what is called at the end of a drain is
+// TestEndOfDrainPanics: a panic of what is called at the end of a drain is
 // told.
-func TestSec_24_EndOfDrainPanics(t *testing.T) {
+func TestEndOfDrainPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	s := New(Config{DrainTime: -1, Recovered: panics.Told})
 	defer s.Close()

@@ -281,9 +281,9 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 	}
 }
 
-// TestSec_24_StopPanics: a listener whose end panics counts as one that has
+// TestStopPanics: a listener whose end panics counts as one that has
 // ended, and the others end.
-func TestSec_24_StopPanics(t *testing.T) {
+func TestStopPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	stopped, draining := &stat{}, &stat{}
 	r := New(Config{Stats: Stats{Stopped: stopped, Draining: draining}, Recovered: panics.Told})

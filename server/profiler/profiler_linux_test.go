@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSec_22_NoPartIsLeft: a profile for which there is no room leaves no part of
+// TestNoPartIsLeft: a profile for which there is no room leaves no part of
 // itself behind, and the next one is written once there is.
-func TestSec_22_NoPartIsLeft(t *testing.T) {
+func TestNoPartIsLeft(t *testing.T) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)

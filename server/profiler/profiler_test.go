@@ -97,9 +97,9 @@ func TestUnwritablePath(t *testing.T) {
 	}
 }
 
-// TestSec_22_DiskFull writes to a device that is always full: the end of the
+// TestDiskFull writes to a device that is always full: the end of the
 // profile says so, and the next one can be started.
-func TestSec_22_DiskFull(t *testing.T) {
+func TestDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no device that is always full")
 	}
@@ -122,9 +122,9 @@ func TestSec_22_DiskFull(t *testing.T) {
 	}
 }
 
-// TestSec_22_TooLarge: a profile ends at its limit, and what is there of it is not
+// TestTooLarge: a profile ends at its limit, and what is there of it is not
 // written. The file keeps what it had.
-func TestSec_22_TooLarge(t *testing.T) {
+func TestTooLarge(t *testing.T) {
 	l := &profile{limit: 10}
 	for _, size := range []int{6, 4} { // the limit to the byte
 		if n, err := l.Write(make([]byte, size)); n != size || err != nil {
@@ -186,8 +186,8 @@ func TestProfilesShareAFile(t *testing.T) {
 	kind("cpu/nanoseconds")
 }
 
-// TestSec_22_EndsByItself: a CPU profile that nobody stops ends after 10 minutes.
-func TestSec_22_EndsByItself(t *testing.T) {
+// TestEndsByItself: a CPU profile that nobody stops ends after 10 minutes.
+func TestEndsByItself(t *testing.T) {
 	p, _ := New(filepath.Join(t.TempDir(), "cpu.prof"))
 	var over func()
 	p.after = func(d time.Duration, f func()) *time.Timer {

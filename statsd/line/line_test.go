@@ -275,8 +275,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestSec_06_NoControlByteIsLeft: none of the control bytes gets into a name or a tag.
-func TestSec_06_NoControlByteIsLeft(t *testing.T) {
+// TestNoControlByteIsLeft: none of the control bytes gets into a name or a tag.
+func TestNoControlByteIsLeft(t *testing.T) {
 	p := New(Config{})
 	for c := range byte(0x80) {
 		if c >= 0x20 && c != 0x7f {

@@ -23,9 +23,9 @@ func (j *jumpy) Lookup(ctx context.Context, q Query) ([]Record, error) {
 	return j.book.Lookup(ctx, q)
 }
 
-// TestSec_24_ResolverPanics: a look-up that panics has failed; the next one is
+// TestResolverPanics: a look-up that panics has failed; the next one is
 // made as after any failure.
-func TestSec_24_ResolverPanics(t *testing.T) {
+func TestResolverPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		b.put("a.example", "10.0.0.1")
@@ -38,9 +38,9 @@ func TestSec_24_ResolverPanics(t *testing.T) {
 	})
 }
 
-// TestSec_24_ReadyPanics: who panics when told that the hosts are known does not
+// TestReadyPanics: who panics when told that the hosts are known does not
 // keep the name from being looked up again.
-func TestSec_24_ReadyPanics(t *testing.T) {
+func TestReadyPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		b.put("a.example", "10.0.0.1")
@@ -55,9 +55,9 @@ func TestSec_24_ReadyPanics(t *testing.T) {
 	})
 }
 
-// TestSec_24_DelayPanics: what panics beside a look-up delays the next one to the
+// TestDelayPanics: what panics beside a look-up delays the next one to the
 // usual time.
-func TestSec_24_DelayPanics(t *testing.T) {
+func TestDelayPanics(t *testing.T) {
 	for _, kind := range []string{"STRICT_DNS", "LOGICAL_DNS"} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

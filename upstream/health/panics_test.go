@@ -21,9 +21,9 @@ type wild struct{}
 func (wild) Probe(context.Context) Outcome { panic(guardtest.Canary) }
 func (wild) Close()                        { panic(guardtest.Canary) }
 
-// TestSec_24_ChecksPanic: checks that panic say nothing about their host, those
+// TestChecksPanic: checks that panic say nothing about their host, those
 // who are told of checks and panic change nothing, and further checks are made.
-func TestSec_24_ChecksPanic(t *testing.T) {
+func TestChecksPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		panics := guardtest.New(t)
@@ -56,9 +56,9 @@ func TestSec_24_ChecksPanic(t *testing.T) {
 	})
 }
 
-// TestSec_24_ConnectingPanics: a panic while the library connects says nothing
+// TestConnectingPanics: a panic while the library connects says nothing
 // about the host.
-func TestSec_24_ConnectingPanics(t *testing.T) {
+func TestConnectingPanics(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	panics := guardtest.New(t)
@@ -90,9 +90,9 @@ type calm struct{ closed *atomic.Int32 }
 func (calm) Probe(context.Context) Outcome { return Outcome{Kind: Passed} }
 func (c calm) Close()                      { c.closed.Add(1) }
 
-// TestSec_24_DelayPanics: what panics beside a check delays the next one to the
+// TestDelayPanics: what panics beside a check delays the next one to the
 // usual time, and keeps none from being ended.
-func TestSec_24_DelayPanics(t *testing.T) {
+func TestDelayPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		var c counts

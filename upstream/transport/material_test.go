@@ -260,9 +260,9 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestSec_24_ReloadPanics: certificates are read again when they change, after a
+// TestReloadPanics: certificates are read again when they change, after a
 // panic too.
-func TestSec_24_ReloadPanics(t *testing.T) {
+func TestReloadPanics(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
 	panics := guardtest.New(t)

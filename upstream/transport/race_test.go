@@ -157,9 +157,9 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestSec_24_AttemptsPanic: an attempt that panics has failed, and the next address
+// TestAttemptsPanic: an attempt that panics has failed, and the next address
 // is tried.
-func TestSec_24_AttemptsPanic(t *testing.T) {
+func TestAttemptsPanic(t *testing.T) {
 	list := addressesOf(t, "1.1.1.1 1.1.1.2")
 	for _, wild := range []int{1, 2} { // attempts that panic
 		panics := guardtest.New(t)

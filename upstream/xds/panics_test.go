@@ -64,9 +64,9 @@ type wildStream struct{ stream }
 
 func (wildStream) Recv() (*response, error) { panic(guardtest.Canary) }
 
-// TestSec_24_UpdatesPanic: an update that makes somebody panic is refused, a stream
+// TestUpdatesPanic: an update that makes somebody panic is refused, a stream
 // that does is opened anew, and what follows is as always.
-func TestSec_24_UpdatesPanic(t *testing.T) {
+func TestUpdatesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
 		r := newRig(t, false, func(c *Config) {
@@ -144,8 +144,8 @@ func (u *wildUser) Answered() {
 	}
 }
 
-// TestSec_24_PanicsOfOneContextStayAlone has contexts that panic among those that do not.
-func TestSec_24_PanicsOfOneContextStayAlone(t *testing.T) {
+// TestPanicsOfOneContextStayAlone has contexts that panic among those that do not.
+func TestPanicsOfOneContextStayAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
 		r := newRig(t, false, change)
@@ -195,9 +195,9 @@ func (wildLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestSec_24_FailuresPanic: who panics when told that a stream has failed does not
+// TestFailuresPanic: who panics when told that a stream has failed does not
 // keep another one from being opened.
-func TestSec_24_FailuresPanic(t *testing.T) {
+func TestFailuresPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
 		r := newRig(t, false, func(c *Config) {
@@ -221,9 +221,9 @@ func TestSec_24_FailuresPanic(t *testing.T) {
 	})
 }
 
-// TestSec_24_OpeningPanics: a stream that cannot be opened for a panic is tried
+// TestOpeningPanics: a stream that cannot be opened for a panic is tried
 // again, after a while even if it is the delay that panics.
-func TestSec_24_OpeningPanics(t *testing.T) {
+func TestOpeningPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
 		wild := 0
@@ -261,8 +261,8 @@ func TestSec_24_OpeningPanics(t *testing.T) {
 	})
 }
 
-// TestSec_24_PartsPanic: a part of the client that panics is over, and Run is not.
-func TestSec_24_PartsPanic(t *testing.T) {
+// TestPartsPanic: a part of the client that panics is over, and Run is not.
+func TestPartsPanic(t *testing.T) {
 	spoiled := func(t *testing.T, change func(*Config), spoil func(*Client), f func(*rig, *guardtest.Panics)) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
@@ -304,9 +304,9 @@ func TestSec_24_PartsPanic(t *testing.T) {
 	})
 }
 
-// TestSec_24_LateDiscoveryPanics: nobody waits for the panic of who hears that the
+// TestLateDiscoveryPanics: nobody waits for the panic of who hears that the
 // first answer is late, and answers count.
-func TestSec_24_LateDiscoveryPanics(t *testing.T) {
+func TestLateDiscoveryPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		w := new(wildSink)
@@ -319,9 +319,9 @@ func TestSec_24_LateDiscoveryPanics(t *testing.T) {
 	})
 }
 
-// TestSec_24_SecretFeedsPanic: what panics about one secret holds up neither those
+// TestSecretFeedsPanic: what panics about one secret holds up neither those
 // who wait for it nor the others.
-func TestSec_24_SecretFeedsPanic(t *testing.T) {
+func TestSecretFeedsPanic(t *testing.T) {
 	ads := &config.ConfigSource{Kind: config.SourceADS}
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
@@ -383,9 +383,9 @@ func TestSec_24_SecretFeedsPanic(t *testing.T) {
 	})
 }
 
-// TestSec_24_StaleAssignmentPanics: the next assignment counts all the same. It
+// TestStaleAssignmentPanics: the next assignment counts all the same. It
 // panics because a counter is missing.
-func TestSec_24_StaleAssignmentPanics(t *testing.T) {
+func TestStaleAssignmentPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
 		r := newRig(t, false, func(c *Config) {
@@ -425,8 +425,8 @@ func (m missingLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestSec_24_FilePanics: a file is read again when it changes, after a panic too.
-func TestSec_24_FilePanics(t *testing.T) {
+// TestFilePanics: a file is read again when it changes, after a panic too.
+func TestFilePanics(t *testing.T) {
 	panics := guardtest.New(t)
 	told, dir := 0, t.TempDir()
 	cds, eds := filepath.Join(dir, "cds.yaml"), filepath.Join(dir, "eds.json")
@@ -439,9 +439,9 @@ func TestSec_24_FilePanics(t *testing.T) {
 	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
 }
 
-// TestSec_24_ConnectingPanics: a panic while the library connects is a connection
+// TestConnectingPanics: a panic while the library connects is a connection
 // that failed, and another one is tried.
-func TestSec_24_ConnectingPanics(t *testing.T) {
+func TestConnectingPanics(t *testing.T) {
 	good := (&answer{kind: clusterKind, version: "1", nonce: "n", resources: []proto.Message{edsCluster("a")}}).encode(t, false)
 	address := badServer(t, func(_ int, s grpc.ServerStream) error {
 		var q []byte
