@@ -13,6 +13,8 @@ func (*noCopy) Unlock() {}
 //
 // A counter is one word that its writers add to. What a sink gets for an
 // interval and what is shown after a reset are differences that readers keep.
+//
+// A nil counter is a null counter: it takes writes, and its value is 0.
 type Counter struct {
 	_ noCopy
 	w word
@@ -22,14 +24,25 @@ type Counter struct {
 //
 // It takes no lock, looks up no name and never allocates. An increment that
 // races with a flush is reported in exactly one interval: that one or the next.
-func (c *Counter) Inc() { c.w.count(1) }
+func (c *Counter) Inc() {
+	if c != nil {
+		c.w.count(1)
+	}
+}
 
 // Add adds n to c. See [Counter.Inc] for what it promises. Totals wrap at 2^64.
 // Adding 0 does not make a counter used.
-func (c *Counter) Add(n uint64) { c.w.count(n) }
+func (c *Counter) Add(n uint64) {
+	if c != nil {
+		c.w.count(n)
+	}
+}
 
 // Value returns what was added to c since it was made or last reset.
 func (c *Counter) Value() uint64 {
+	if c == nil {
+		return 0
+	}
 	b, i := c.w.home()
 	if b.null {
 		return 0
@@ -39,6 +52,9 @@ func (c *Counter) Value() uint64 {
 
 // Total returns what was ever added to c, resets or not.
 func (c *Counter) Total() uint64 {
+	if c == nil {
+		return 0
+	}
 	b, i := c.w.home()
 	if b.null {
 		return 0

@@ -7,21 +7,30 @@ import (
 
 // Gauge is an unsigned whole number that goes up and down, shared by any
 // number of goroutines. Its methods take no lock, look up no name and never
-// allocate. What is 2^63 or more is shown as a negative number: see [Gauge.Sub].
+// allocate. A nil gauge takes writes, and its value is 0. Values from 2^63 on are
+// shown as negative numbers: see [Gauge.Sub].
 type Gauge struct {
 	_ noCopy
 	w word
 }
 
 // Set makes n the value of g.
-func (g *Gauge) Set(n uint64) { g.w.set(n) }
+func (g *Gauge) Set(n uint64) {
+	if g != nil {
+		g.w.set(n)
+	}
+}
 
 // Add adds n to g.
-func (g *Gauge) Add(n uint64) { g.w.add(n) }
+func (g *Gauge) Add(n uint64) {
+	if g != nil {
+		g.w.add(n)
+	}
+}
 
 // Sub subtracts n from g. Taking away more than was added is a mistake of the
 // caller; the value is then a negative number and is shown as one.
-func (g *Gauge) Sub(n uint64) { g.w.add(-n) }
+func (g *Gauge) Sub(n uint64) { g.Add(-n) }
 
 // Inc adds one to g.
 func (g *Gauge) Inc() { g.Add(1) }
@@ -31,6 +40,9 @@ func (g *Gauge) Dec() { g.Sub(1) }
 
 // Value returns the value of g.
 func (g *Gauge) Value() uint64 {
+	if g == nil {
+		return 0
+	}
 	b, i := g.w.home()
 	if b.null {
 		return 0
@@ -40,7 +52,8 @@ func (g *Gauge) Value() uint64 {
 
 // FloatGauge is a gauge that may be negative or fractional, as StatsD clients
 // send them. It is shared by any number of goroutines; its methods take no
-// lock, look up no name and never allocate.
+// lock, look up no name and never allocate. A nil gauge takes writes, and its
+// value is 0.
 type FloatGauge struct {
 	_ noCopy
 	w word
@@ -55,13 +68,18 @@ func (g *FloatGauge) Set(x float64) error {
 	if !finite(x) {
 		return ErrNotFinite
 	}
-	g.w.set(floatWord(x))
+	if g != nil {
+		g.w.set(floatWord(x))
+	}
 	return nil
 }
 
 // Add adds x, which may be negative, to g. If the sum is not finite the value
 // stays as it was and the answer is [ErrNotFinite].
 func (g *FloatGauge) Add(x float64) error {
+	if g == nil {
+		return nil
+	}
 	for {
 		old := g.w.load()
 		sum := math.Float64frombits(old) + x
@@ -76,6 +94,9 @@ func (g *FloatGauge) Add(x float64) error {
 
 // Value returns the value of g.
 func (g *FloatGauge) Value() float64 {
+	if g == nil {
+		return 0
+	}
 	if b, _ := g.w.home(); b.null {
 		return 0
 	}

@@ -3,7 +3,7 @@ package store
 import "sync/atomic"
 
 // TextReadout is a string, such as a version, shared by any number of
-// goroutines.
+// goroutines. A nil readout takes writes, and its value is "".
 type TextReadout struct {
 	_ noCopy
 
@@ -13,11 +13,18 @@ type TextReadout struct {
 }
 
 // Set makes s the value of t.
-func (t *TextReadout) Set(s string) { t.v.Store(&s) }
+func (t *TextReadout) Set(s string) {
+	if t != nil {
+		t.v.Store(&s)
+	}
+}
 
 // Value returns the value of t, "" if it was never set.
 func (t *TextReadout) Value() string {
-	if p := t.v.Load(); p != nil && !t.null {
+	if t == nil || t.null {
+		return ""
+	}
+	if p := t.v.Load(); p != nil {
 		return *p
 	}
 	return ""
