@@ -3,11 +3,12 @@ package admin
 import (
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
 func (s *Server) certs(w *Response, _ *Request) error {
-	var list []Certificates
+	var list []certinfo.Context
 	if s.src.Certificates != nil {
 		list = s.src.Certificates()
 	}
@@ -28,11 +29,11 @@ func (s *Server) certs(w *Response, _ *Request) error {
 	return w.json(j.Bytes())
 }
 
-func writeCertificates(j *wire.Writer, list []Certificate, now time.Time) {
+func writeCertificates(j *wire.Writer, list []certinfo.Certificate, now time.Time) {
 	j.BeginList()
 	for _, c := range list {
 		j.BeginObject()
-		j.Key("path").String(orDefault(c.Path, "<inline>"))
+		j.Key("path").String(orDefault(c.Path, certinfo.Inline))
 		j.Key("serial_number").String(orDefault(c.SerialNumber, "0"))
 		j.Key("subject_alt_names").BeginList()
 		for _, n := range c.AltNames {
@@ -41,7 +42,7 @@ func writeCertificates(j *wire.Writer, list []Certificate, now time.Time) {
 			j.EndObject()
 		}
 		j.EndList()
-		j.Key("days_until_expiration").Uint64(daysUntil(c.Until, now))
+		j.Key("days_until_expiration").Uint64(c.DaysLeft(now))
 		j.Key("valid_from").Time(c.From)
 		j.Key("expiration_time").Time(c.Until)
 		if c.OCSP != nil {
@@ -53,12 +54,4 @@ func writeCertificates(j *wire.Writer, list []Certificate, now time.Time) {
 		j.EndObject()
 	}
 	j.EndList()
-}
-
-// daysUntil returns the whole days from now to t, 0 if t has passed.
-func daysUntil(t, now time.Time) uint64 {
-	if !t.After(now) {
-		return 0
-	}
-	return uint64((t.Unix() - now.Unix()) / (24 * 3600))
 }

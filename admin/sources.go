@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // Sources are what the endpoints read and change. All are optional; an endpoint
@@ -33,7 +35,7 @@ type Sources struct {
 	Health       Health
 	Listeners    func() []Listener
 	Drains       Drains
-	Certificates func() []Certificates
+	Certificates func() []certinfo.Context
 	// Unready lists what the server waits for before it is live.
 	Unready func() []Unready
 
@@ -219,27 +221,6 @@ type Listener struct {
 	Name      string
 	Addresses []net.Addr // where it really listens
 }
-
-// Certificates are the certificates of one TLS context.
-type Certificates struct{ CA, Chain []Certificate }
-
-// Certificate is a certificate that the server has loaded.
-type Certificate struct {
-	Path         string // "" for one given inline
-	SerialNumber string // hexadecimal, lower case, without leading zeros
-	AltNames     []AltName
-	From, Until  time.Time
-	OCSP         *OCSP // nil without a stapled response
-}
-
-// AltName is a subject alternative name.
-type AltName struct {
-	Kind  string // "dns", "uri" or "ip_address"
-	Value string
-}
-
-// OCSP is the time a stapled response is valid.
-type OCSP struct{ From, Until time.Time }
 
 // Unready is what a manager of init targets waits for.
 type Unready struct {

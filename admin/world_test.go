@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -81,13 +82,13 @@ func (w *world) sources() Sources {
 				{"local\n", []net.Addr{&net.UnixAddr{Name: "/run/in.sock", Net: "unix"}}},
 			}
 		},
-		Certificates: func() []Certificates {
+		Certificates: func() []certinfo.Context {
 			day := func(d int) time.Time { return testTime().AddDate(0, 0, d).Truncate(time.Hour) }
-			return []Certificates{{
-				CA: []Certificate{{Path: "/etc/ourproduct/ca.pem", SerialNumber: "4f1c9a0be2", From: day(-100), Until: day(812)}},
-				Chain: []Certificate{
-					{SerialNumber: "1d03", From: day(-1), Until: day(44), OCSP: &OCSP{day(-1), day(6)}, AltNames: []AltName{
-						{"dns", "edge.example.net"}, {"uri", "spiffe://example.net/<edge>"}, {"ip_address", "10.1.2.3"}}},
+			return []certinfo.Context{{
+				CA: []certinfo.Certificate{{Path: "/etc/ourproduct/ca.pem", SerialNumber: "4f1c9a0be2", From: day(-100), Until: day(812)}},
+				Chain: []certinfo.Certificate{
+					{SerialNumber: "1d03", From: day(-1), Until: day(44), OCSP: &certinfo.Validity{From: day(-1), Until: day(6)}, AltNames: []certinfo.AltName{
+						{Kind: "dns", Value: "edge.example.net"}, {Kind: "uri", Value: "spiffe://example.net/<edge>"}, {Kind: "ip_address", Value: "10.1.2.3"}}},
 					{Path: "/old.pem", From: day(-9), Until: day(-1)}},
 			}, {}}
 		},

@@ -45,7 +45,7 @@ func (s *Server) secureAdmin(cfg *admin.Config) error {
 
 // loadTLS loads certificates, which are read again when their files change.
 func (s *Server) loadTLS(files certs.Files) (*certs.Server, error) {
-	t, err := s.certs.LoadServer(files)
+	t, err := certs.Load(s.certs, files)
 	if err != nil {
 		return nil, s.placed(err, files.Chain, files.Key, files.ClientCA, files.OCSPStaple)
 	}

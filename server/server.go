@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
@@ -135,7 +136,7 @@ type Server struct {
 	dump      *configdump.Registry
 	listeners *listeners.Registry
 	ports     []*port
-	certs     *certs.Registry
+	certs     *certinfo.Registry
 	statsd    *statsd.Server // nil without StatsD input
 	admin     *admin.Server  // nil without an admin port
 	flusher   *flush.Scheduler
@@ -213,7 +214,7 @@ func (s *Server) makeLife() error {
 	life := s.cfg.Lifecycle
 	life.Live, life.Recovered = s.gauges.live, s.recovered
 	s.life = lifecycle.New(life)
-	s.certs = certs.New(nil)
+	s.certs = &certinfo.Registry{}
 	sc := s.store.Scope("listener_manager")
 	s.listeners = listeners.New(listeners.Config{
 		StartDrain: s.life.StartDrain,
@@ -342,7 +343,7 @@ func (s *Server) Runtime() *layers.Loader { return s.runtime }
 func (s *Server) Listeners() *listeners.Registry { return s.listeners }
 
 // Certificates returns the registry of loaded certificates.
-func (s *Server) Certificates() *certs.Registry { return s.certs }
+func (s *Server) Certificates() *certinfo.Registry { return s.certs }
 
 // Logger returns the logger with the given name.
 func (s *Server) Logger(name string) *slog.Logger { return s.loggers.Logger(name) }

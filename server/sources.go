@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -34,7 +33,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Listeners = s.adminListeners
 	}
 	if src.Certificates == nil {
-		src.Certificates = s.adminCertificates
+		src.Certificates = s.certs.List
 	}
 	if src.Clusters == nil {
 		src.Clusters = clusterViews{s.clusters}
@@ -151,32 +150,6 @@ func netAddr(a listeners.Address, p listeners.Protocol) net.Addr {
 	default:
 		return net.TCPAddrFromAddrPort(a.IP)
 	}
-}
-
-func (s *Server) adminCertificates() []admin.Certificates {
-	var out []admin.Certificates
-	for _, c := range s.certs.List() {
-		out = append(out, admin.Certificates{CA: adminCerts(c.CACerts), Chain: adminCerts(c.Chain)})
-	}
-	return out
-}
-
-func adminCerts(cs []certs.Certificate) []admin.Certificate {
-	var out []admin.Certificate
-	for _, c := range cs {
-		a := admin.Certificate{Path: c.Path, SerialNumber: c.SerialNumber, From: c.ValidFrom, Until: c.Expiration}
-		if a.Path == certs.Inline {
-			a.Path = ""
-		}
-		for _, n := range c.SubjectAltNames {
-			a.AltNames = append(a.AltNames, admin.AltName{Kind: string(n.Kind), Value: n.Value})
-		}
-		if c.OCSP != nil {
-			a.OCSP = &admin.OCSP{From: c.OCSP.ValidFrom, Until: c.OCSP.Expiration}
-		}
-		out = append(out, a)
-	}
-	return out
 }
 
 // runtimeValues shows the runtime values to the admin port.

@@ -14,7 +14,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
-	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -101,7 +100,7 @@ func (s *Server) makeClusters() error {
 		return err
 	}
 	s.transport = transport.New(transport.Config{
-		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: certRegistry{s.certs}, Logger: log,
+		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: s.certs, Logger: log,
 		StaticSecrets: staticSecrets(c.Secrets), Secrets: s.control.Secrets(), Recovered: s.recovered,
 	})
 	cfg := upstream.Config{
@@ -192,35 +191,6 @@ func (s *Server) unknownFields(log *slog.Logger) func(resource string, n int) er
 		}
 		return nil
 	}
-}
-
-// certRegistry shows the certificates of clusters among those of the server.
-type certRegistry struct{ *certs.Registry }
-
-// Add implements [transport.Registry].
-func (r certRegistry) Add(m transport.Material) transport.Entry {
-	return certEntry{r.Registry.Add(certContext(m))}
-}
-
-type certEntry struct{ *certs.Handle }
-
-func (e certEntry) Update(m transport.Material) { e.Handle.Update(certContext(m)) }
-
-func certContext(m transport.Material) certs.Context {
-	convert := func(list []transport.Certificate) (out []certs.Certificate) {
-		for _, c := range list {
-			to := certs.Certificate{Path: c.Path, SerialNumber: c.SerialNumber, ValidFrom: c.From, Expiration: c.Until}
-			for _, n := range c.AltNames {
-				to.SubjectAltNames = append(to.SubjectAltNames, certs.AltName{Kind: certs.AltNameKind(n.Kind), Value: n.Value})
-			}
-			if c.OCSP != nil {
-				to.OCSP = &certs.Validity{ValidFrom: c.OCSP.From, Expiration: c.OCSP.Until}
-			}
-			out = append(out, to)
-		}
-		return out
-	}
-	return certs.Context{CACerts: convert(m.CA), Chain: convert(m.Chain)}
 }
 
 // runClusters lets clusters find their hosts and makes the server live once they

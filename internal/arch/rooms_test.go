@@ -21,6 +21,7 @@ type room struct {
 // import store/tags too, because the store's answers contain its Tag.
 func rooms() []room {
 	return []room{
+		{"certinfo", nil},
 		{"symtab", nil},
 		{"histogram", nil},
 		{"store", []string{"symtab", "histogram", "store/tags"}},
@@ -32,23 +33,24 @@ func rooms() []room {
 		{"statsd", []string{"store", "statsd/..."}},
 		{"statsd/...", []string{"store", "statsd/..."}},
 		{"upstream", []string{"store", "upstream/..."}},
-		{"upstream/...", []string{"store", "upstream/..."}},
+		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
 		{"upstream/discovery", []string{"upstream", "upstream/..."}},
 		{"upstream/eventlog", []string{"internal/logfile"}},
 		{"upstream/config", []string{"upstream/config/...", "internal/wire"}},
-		{"upstream/xds", []string{"store", "upstream", "upstream/..."}},
+		{"upstream/xds", []string{"store", "upstream", "upstream/...", "certinfo"}},
 		{"server/configdump", []string{"store", "own/...", "internal/wire"}},
 		{"server/tap", []string{"internal/wire"}},
 		{"server/healthlistener", []string{"internal/unixsock"}},
 		{"server/hotrestart", []string{"store", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
-		{"admin", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire", "internal/unixsock"}},
+		{"server/certs", []string{"certinfo", "store", "own/..."}},
+		{"admin", []string{"certinfo", "symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire", "internal/unixsock"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
 		{"bootstrap", []string{"upstream/config", "upstream/config/...", "bootstrap/...", "internal/wire"}},
 		{"bootstrap/...", []string{"upstream/config", "bootstrap/..."}},
 		{"server", []string{
-			"symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
+			"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
 			"upstream", "upstream/...", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "internal/wire",
 		}},
 		{"cmd/...", []string{"bootstrap", "server", "cmd/..."}},
@@ -85,13 +87,13 @@ func foundation() []string {
 
 // testOnly lists rooms that only test files import.
 func testOnly() []string {
-	return []string{"internal/golden", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest", "upstream/transport/transporttest"}
+	return []string{"internal/golden", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest"}
 }
 
 // public lists the rooms that users of the module can import.
 func public() []string {
 	return []string{
-		"symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
+		"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
 		"upstream", "upstream/...", "server", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "bench/...",
 	}
 }

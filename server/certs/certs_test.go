@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // issued is a certificate with its key, both in PEM form.
@@ -82,14 +84,14 @@ func TestParse(t *testing.T) {
 	edge.IPAddresses = []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("::1")}
 	a, b := issue(t, edge, nil), issue(t, template(0x0a, until.AddDate(1, 0, 0)), nil)
 	text := bytes.Join([][]byte{[]byte("a comment\n"), a.pem, a.priv, b.pem}, nil)
-	want := []Certificate{
+	want := []certinfo.Certificate{
 		{
-			Path: Inline, SerialNumber: "1d03", ValidFrom: edge.NotBefore, Expiration: until,
-			SubjectAltNames: []AltName{
-				{DNS, "edge.example.net"}, {DNS, "b.example.net"}, {URI, "spiffe://example.net/edge"}, {IPAddress, "10.1.2.3"}, {IPAddress, "::1"},
+			Path: certinfo.Inline, SerialNumber: "1d03", From: edge.NotBefore, Until: until,
+			AltNames: []certinfo.AltName{
+				{Kind: "dns", Value: "edge.example.net"}, {Kind: "dns", Value: "b.example.net"}, {Kind: "uri", Value: "spiffe://example.net/edge"}, {Kind: "ip_address", Value: "10.1.2.3"}, {Kind: "ip_address", Value: "::1"},
 			},
 		},
-		{Path: Inline, SerialNumber: "a", ValidFrom: edge.NotBefore, Expiration: until.AddDate(1, 0, 0)},
+		{Path: certinfo.Inline, SerialNumber: "a", From: edge.NotBefore, Until: until.AddDate(1, 0, 0)},
 	}
 	got, err := Parse("", text)
 	if err != nil {
@@ -103,15 +105,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestSerialNumbers(t *testing.T) {
-	big1, _ := new(big.Int).SetString("00ab00ffffffffffffffffffffffffffffffff", 16)
-	for want, n := range map[string]*big.Int{"0": big.NewInt(0), "7": big.NewInt(7), "4f1c9a0be2": big.NewInt(0x4f1c9a0be2), "ab00ffffffffffffffffffffffffffffffff": big1} {
-		if got := describe("", &x509.Certificate{SerialNumber: n}).SerialNumber; got != want {
-			t.Errorf("serial %s, want %s", got, want)
-		}
-	}
-}
-
 func TestParseErrors(t *testing.T) {
 	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("canary")})
 	for text, want := range map[string]string{
@@ -122,58 +115,6 @@ func TestParseErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("err = %v, want %s", err, want)
 		}
-	}
-}
-
-func TestDays(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for left, want := range map[time.Duration]uint64{
-		-time.Hour: 0, 0: 0, day - 1: 0, day: 1, 44*day + 5*time.Hour: 44, -1000 * day: 0,
-	} {
-		c := Certificate{Expiration: now.Add(left)}
-		if got := c.DaysUntilExpiration(now); got != want {
-			t.Errorf("%v left: %d days, want %d", left, got, want)
-		}
-	}
-}
-
-func TestRegistry(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	r := New(func() time.Time { return now })
-	check := func(want uint64, wantAny bool) {
-		t.Helper()
-		if got, any := r.DaysUntilFirstExpiring(); got != want || any != wantAny {
-			t.Errorf("%d days, %v; want %d, %v", got, any, want, wantAny)
-		}
-	}
-	check(0, false)
-	empty := r.Add(Context{})
-	check(0, false)
-	first := r.Add(Context{CACerts: []Certificate{{Expiration: now.Add(50 * day)}}, Chain: []Certificate{{Expiration: now.Add(70 * day)}}})
-	check(50, true)
-	second := r.Add(Context{Chain: []Certificate{{Expiration: now.Add(20 * day), OCSP: &Validity{Expiration: now.Add(90 * time.Second)}}}})
-	check(20, true)
-	if s, any := r.SecondsUntilFirstOCSPExpiring(); s != 90 || !any {
-		t.Errorf("OCSP %d, %v", s, any)
-	}
-	now = now.Add(10 * day)
-	check(10, true)
-	if s, any := r.SecondsUntilFirstOCSPExpiring(); s != 0 || !any {
-		t.Errorf("OCSP %d, %v", s, any)
-	}
-	if got := len(r.List()); got != 3 {
-		t.Errorf("%d contexts", got)
-	}
-	second.Update(Context{Chain: []Certificate{{Expiration: now.Add(30 * day)}}})
-	check(30, true)
-	second.Remove()
-	second.Remove()
-	empty.Remove()
-	check(40, true)
-	first.Remove()
-	check(0, false)
-	if _, any := r.SecondsUntilFirstOCSPExpiring(); any || len(r.List()) != 0 || !r.Now().Equal(now) {
-		t.Error("registry is not empty")
 	}
 }
 
@@ -257,8 +198,8 @@ func (p *pki) withCertificate(t *testing.T, from *issued) *tls.Config {
 }
 
 func TestServer(t *testing.T) {
-	p, r := newPKI(t), New(nil)
-	s, err := r.LoadServer(p.files)
+	p, r := newPKI(t), &certinfo.Registry{}
+	s, err := Load(r, p.files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +235,7 @@ func TestServer(t *testing.T) {
 		t.Errorf("after reload: serial %d, %v", serial, err)
 	}
 	list := r.List()
-	if len(list) != 1 || list[0].Chain[0].SerialNumber != "3" || list[0].CACerts[0].SerialNumber != "1" || list[0].Chain[0].Path != p.files.Chain {
+	if len(list) != 1 || list[0].Chain[0].SerialNumber != "3" || list[0].CA[0].SerialNumber != "1" || list[0].Chain[0].Path != p.files.Chain {
 		t.Errorf("registered %+v", list)
 	}
 
@@ -318,7 +259,7 @@ func TestResumedClientsAreCheckedAgain(t *testing.T) {
 		for _, optional := range []bool{false, true} {
 			p := newPKI(t)
 			p.files.OptionalClient = optional
-			s, err := New(nil).LoadServer(p.files)
+			s, err := Load(nil, p.files)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,9 +282,9 @@ func TestResumedClientsAreCheckedAgain(t *testing.T) {
 }
 
 func TestServerWithoutClientAuthority(t *testing.T) {
-	p, r := newPKI(t), New(nil)
+	p, r := newPKI(t), &certinfo.Registry{}
 	p.files.ClientCA = ""
-	s, err := r.LoadServer(p.files)
+	s, err := Load(r, p.files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +294,7 @@ func TestServerWithoutClientAuthority(t *testing.T) {
 }
 
 func TestLoadErrors(t *testing.T) {
-	p, r := newPKI(t), New(nil)
+	p, r := newPKI(t), &certinfo.Registry{}
 	garbage := write(t, filepath.Join(p.dir, "garbage.pem"), []byte("canary"))
 	other := newPKI(t)
 	for name, change := range map[string]func(*Files){
@@ -367,7 +308,7 @@ func TestLoadErrors(t *testing.T) {
 	} {
 		files := p.files
 		change(&files)
-		if _, err := r.LoadServer(files); err == nil || !strings.HasPrefix(err.Error(), "certs: ") || strings.Contains(err.Error(), "canary") {
+		if _, err := Load(r, files); err == nil || !strings.HasPrefix(err.Error(), "certs: ") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}

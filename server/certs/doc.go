@@ -1,12 +1,11 @@
-// Package certs knows the certificates that a server has loaded for TLS, and
-// when they expire.
+// Package certs loads the certificates and keys of TLS listeners, and reloads
+// them while connections are open.
 //
-//	reg := certs.New(nil)
-//	server, err := reg.LoadServer(certs.Files{Chain: "edge.pem", Key: "edge-key.pem"})
+//	reg := &certinfo.Registry{}
+//	server, err := certs.Load(reg, certs.Files{Chain: "edge.pem", Key: "edge-key.pem"})
 //	ln := tls.NewListener(inner, server.Config())
-//	err = server.Reload()  // new files for new connections
-//	days, any := reg.DaysUntilFirstExpiring()
+//	err = server.Reload() // new files for new connections
 //
-// A program that loads its TLS material itself describes it with [Parse] and
-// [Registry.Add]. All methods are safe for concurrent use.
+// A program that loads its certificates itself describes them with [Parse] and
+// adds them to the registry. All methods are safe for concurrent use.
 package certs

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math/big"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
-// The parts of an OCSP response (RFC 6960) that say for which certificate and
-// how long it holds.
+// The parts of an OCSP response (RFC 6960) that name the certificate and the
+// period of validity.
 type (
 	ocspResponse struct {
 		Status asn1.Enumerated
@@ -44,9 +46,9 @@ type (
 	}
 )
 
-// parseOCSP returns how long a response about leaf holds. Its signature is for
-// clients to check.
-func parseOCSP(path string, der []byte, leaf *x509.Certificate) (*Validity, error) {
+// parseOCSP returns the validity of an OCSP response for leaf. It does not check
+// the signature; clients do.
+func parseOCSP(path string, der []byte, leaf *x509.Certificate) (*certinfo.Validity, error) {
 	var outer ocspResponse
 	if rest, err := asn1.Unmarshal(der, &outer); err != nil || len(rest) > 0 {
 		return nil, fmt.Errorf("certs: %q: no OCSP response in DER form", path)
@@ -66,7 +68,7 @@ func parseOCSP(path string, der []byte, leaf *x509.Certificate) (*Validity, erro
 		if r.Status.Tag != 0 {
 			return nil, fmt.Errorf("certs: %q: the OCSP response does not call the certificate good", path)
 		}
-		return &Validity{ValidFrom: r.ThisUpdate.UTC(), Expiration: r.NextUpdate.UTC()}, nil
+		return &certinfo.Validity{From: r.ThisUpdate.UTC(), Until: r.NextUpdate.UTC()}, nil
 	}
 	return nil, fmt.Errorf("certs: %q: the OCSP response is not about the certificate", path)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // staple returns a response about a serial number. status 0 is good, 1 revoked.
@@ -64,12 +66,12 @@ func TestStaple(t *testing.T) {
 		Chain: write(t, filepath.Join(dir, "c.pem"), own.pem), Key: write(t, filepath.Join(dir, "k.pem"), own.priv),
 		OCSPStaple: write(t, filepath.Join(dir, "c.ocsp"), staple(t, 0x1d03, 0, from, until)), MinVersion: tls.VersionTLS13,
 	}
-	reg := New(func() time.Time { return until.Add(-90 * time.Second) })
-	s, err := reg.LoadServer(files)
+	reg := &certinfo.Registry{Now: func() time.Time { return until.Add(-90 * time.Second) }}
+	s, err := Load(reg, files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := reg.List()[0].Chain[0].OCSP; got == nil || *got != (Validity{from, until}) {
+	if got := reg.List()[0].Chain[0].OCSP; got == nil || *got != (certinfo.Validity{From: from, Until: until}) {
 		t.Errorf("the response holds %+v", got)
 	}
 	if seconds, any := reg.SecondsUntilFirstOCSPExpiring(); seconds != 90 || !any {
@@ -94,7 +96,7 @@ func TestStaple(t *testing.T) {
 		}
 	}
 	files.OCSPStaple = filepath.Join(dir, "none")
-	if _, err := reg.LoadServer(files); err == nil {
+	if _, err := Load(reg, files); err == nil {
 		t.Error("a response that is not there is loaded")
 	}
 }
@@ -130,7 +132,7 @@ func FuzzOCSP(f *testing.F) {
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(7)}
 	f.Fuzz(func(t *testing.T, der []byte) {
 		v, err := parseOCSP("x", der, leaf)
-		if err == nil && (v == nil || v.ValidFrom.IsZero()) {
+		if err == nil && (v == nil || v.From.IsZero()) {
 			t.Errorf("%x is accepted and holds %+v", der, v)
 		}
 	})

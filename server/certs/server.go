@@ -6,45 +6,48 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
-// Files name the material of a TLS server, all in PEM form.
+// Files names the files of a TLS server. All but OCSPStaple are in PEM form.
 type Files struct {
-	Chain    string // own certificate, then intermediate ones
-	Key      string // private key of the first
-	ClientCA string // authorities that must have signed a client's certificate; empty: none is asked for
-	// OptionalClient lets clients in that show no certificate.
+	Chain string // the server's certificate, then intermediate ones
+	Key   string // its private key
+	// ClientCA holds the authorities that sign client certificates. If empty,
+	// clients are not asked for a certificate.
+	ClientCA string
+	// OptionalClient also accepts clients without a certificate.
 	OptionalClient bool
-	// OCSPStaple is a response in DER form about the own certificate, which
-	// clients are shown. Empty: none.
+	// OCSPStaple is an OCSP response in DER form that is stapled to the
+	// handshake. Empty staples none.
 	OCSPStaple string
-	// MinVersion is the lowest version that is spoken; default
-	// tls.VersionTLS12.
+	// MinVersion is the lowest TLS version; default tls.VersionTLS12.
 	MinVersion uint16
 }
 
-// Server is the TLS side of a listener. Its files can be loaded again while
-// connections are open. Make it with [Registry.LoadServer].
+// Server is the TLS side of a listener. Its files can be reloaded while
+// connections are open. Make it with [Load].
 type Server struct {
 	files   Files
-	handle  *Handle
+	handle  *certinfo.Handle
 	current atomic.Pointer[tls.Config]
 }
 
-// LoadServer reads the files and registers what is in them.
-func (r *Registry) LoadServer(files Files) (*Server, error) {
+// Load reads the files and adds their certificates to registry, which can be
+// nil.
+func Load(registry *certinfo.Registry, files Files) (*Server, error) {
 	config, context, err := loadServer(files)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{files: files, handle: r.Add(context)}
+	s := &Server{files: files, handle: registry.Add(context)}
 	s.current.Store(config)
 	return s, nil
 }
 
-// Config returns the settings for a listener: with the material that is current
-// when a connection begins.
+// Config returns the settings for a listener. Each connection uses the
+// certificates that are current when it begins.
 func (s *Server) Config() *tls.Config {
 	now := s.current.Load()
 	return &tls.Config{
@@ -54,8 +57,8 @@ func (s *Server) Config() *tls.Config {
 	}
 }
 
-// Reload reads the files again. New connections use them; open ones go on. On
-// an error the previous material stays.
+// Reload reads the files again. Open connections are not affected. If there is
+// an error, the previous certificates stay in use.
 func (s *Server) Reload() error {
 	config, context, err := loadServer(s.files)
 	if err != nil {
@@ -69,11 +72,12 @@ func (s *Server) Reload() error {
 // Files returns the names of the files.
 func (s *Server) Files() Files { return s.files }
 
-// Close takes the material out of the registry. Connections are not touched.
+// Close removes the certificates from the registry. Connections are not
+// affected.
 func (s *Server) Close() { s.handle.Remove() }
 
-func loadServer(files Files) (*tls.Config, Context, error) {
-	var c Context
+func loadServer(files Files) (*tls.Config, certinfo.Context, error) {
+	var c certinfo.Context
 	chain, err := readFile(files.Chain)
 	if err != nil {
 		return nil, c, err
@@ -105,7 +109,7 @@ func loadServer(files Files) (*tls.Config, Context, error) {
 	if err != nil {
 		return nil, c, err
 	}
-	if c.CACerts, err = Parse(files.ClientCA, authorities); err != nil {
+	if c.CA, err = Parse(files.ClientCA, authorities); err != nil {
 		return nil, c, err
 	}
 	config.ClientCAs = x509.NewCertPool()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -29,7 +30,7 @@ type tlsContext struct {
 	loading sync.Mutex               // held by those who replace current
 	current atomic.Pointer[material] // nil: a secret is missing; once set it stays set
 	own     content                  // of what the context itself holds; guarded by loading
-	entry   Entry                    // set once; guarded by loading
+	entry   *certinfo.Handle         // set once; guarded by loading
 	closed  bool                     // guarded by loading
 }
 

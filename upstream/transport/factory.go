@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -32,8 +33,9 @@ type Config struct {
 	StaticSecrets []*config.Secret
 	// Secrets delivers those that contexts name with a source. Nil refuses them.
 	Secrets Secrets
-	// Registry is told of certificates in use; nil tells nobody.
-	Registry Registry
+	// Registry lists the certificates in use: of each TLS context the first
+	// trusted authority and the first certificate of each chain. Can be nil.
+	Registry *certinfo.Registry
 	// Logger takes notes on reloads; nil discards them.
 	Logger *slog.Logger
 	// Recovered is told of each panic while one of several addresses is tried,
@@ -65,9 +67,6 @@ func New(c Config) *Factory {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Registry == nil {
-		c.Registry = noRegistry{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // outline is shaped like an OCSP response, without all that one needs, for the
@@ -24,7 +26,7 @@ func FuzzStaple(f *testing.F) {
 	f.Fuzz(func(t *testing.T, der []byte) {
 		v, err := stapleValidity(der)
 		if err != nil {
-			if v != (Validity{}) {
+			if v != (certinfo.Validity{}) {
 				t.Errorf("%x: %v with an error", der, v)
 			}
 			return

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -17,7 +18,7 @@ import (
 // material is what a context makes connections with. It is immutable.
 type material struct {
 	config *tls.Config // without anything of one connection
-	shown  Material
+	shown  certinfo.Context
 	*trust // nil: the peer is not checked
 }
 
@@ -30,7 +31,7 @@ type content struct {
 // identity is an own certificate. It is immutable.
 type identity struct {
 	certificate tls.Certificate
-	shown       Certificate
+	shown       certinfo.Certificate
 }
 
 // trust is what a peer is checked against. It is immutable.
@@ -40,7 +41,7 @@ type trust struct {
 	lists        []*revocationList // by any issuer
 	sans         []sanCheck
 	hashes, keys map[[32]byte]bool // of certificates and of public keys
-	shown        []Certificate
+	shown        []certinfo.Certificate
 }
 
 // authorities are certificates that are trusted. They are immutable.
@@ -143,7 +144,7 @@ func (f *Factory) trust(v *config.Validation, at string, secret *Secret) (_ *tru
 				t.roots.AddCert(lasting(c))
 			}
 		}
-		t.shown = []Certificate{describe(shownPath(v.TrustedCA), ca.list[0])}
+		t.shown = []certinfo.Certificate{certinfo.Describe(shownPath(v.TrustedCA), ca.list[0])}
 	case v.SystemRoots:
 		if t.roots, err = x509.SystemCertPool(); err != nil {
 			return nil, fmt.Errorf("%s.system_root_certs: %w", at, err)
@@ -224,7 +225,7 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 	for _, x := range list {
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: x.Raw})...)
 	}
-	out := &identity{shown: describe(shownPath(c.Chain), list[0])}
+	out := &identity{shown: certinfo.Describe(shownPath(c.Chain), list[0])}
 	if out.certificate, err = tls.X509KeyPair(chain, key); err != nil {
 		// The cause is left out: it may quote the key.
 		return nil, fmt.Errorf("%s.private_key: %s: does not fit the certificate", at, where(c.PrivateKey))
@@ -243,13 +244,10 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 	return out, nil
 }
 
-// inline is the path of what was not read from a file.
-const inline = "<inline>"
-
 // shownPath is the path of a certificate that is shown.
 func shownPath(d config.Data) string {
 	if d.Kind != config.DataFile {
-		return inline
+		return certinfo.Inline
 	}
 	return d.Name
 }

@@ -22,10 +22,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
-	"github.com/statsd-admin/statsd-admin/upstream/transport/transporttest"
 )
 
 func write(t *testing.T, dir, name, text string) string {
@@ -105,7 +105,7 @@ func TestCertificatesAreShown(t *testing.T) {
 		c.IPAddresses = []net.IP{net.IPv4(10, 1, 2, 3), net.IPv6loopback}
 	})
 	chain := write(t, dir, "chain.pem", leaf.chain+ca.pem())
-	r := &transporttest.Registry{}
+	r := &certinfo.Registry{}
 	f := transport.New(transport.Config{Now: start, Registry: r})
 	this, next := start().Add(-time.Hour), start().Add(time.Hour)
 	c := cluster(trust(ca, func(c *config.TLS) {
@@ -113,40 +113,40 @@ func TestCertificatesAreShown(t *testing.T) {
 	}))
 	c.Sockets.Matches = []config.SocketMatch{{Name: "bare", Socket: config.Socket{Kind: config.TLSSocket, TLS: &config.TLS{}}}}
 	d := dialerOf(t, f, c)
-	want := transport.Material{
-		CA: []transport.Certificate{{Path: "<inline>", SerialNumber: "1", From: start().Add(-24 * time.Hour), Until: start().Add(1000 * time.Hour)}},
-		Chain: []transport.Certificate{{
+	want := certinfo.Context{
+		CA: []certinfo.Certificate{{Path: "<inline>", SerialNumber: "1", From: start().Add(-24 * time.Hour), Until: start().Add(1000 * time.Hour)}},
+		Chain: []certinfo.Certificate{{
 			Path: chain, SerialNumber: "abc", From: start().Add(-time.Hour), Until: start().Add(100 * time.Hour),
-			AltNames: []transport.AltName{
+			AltNames: []certinfo.AltName{
 				{Kind: "dns", Value: "b.example.com"}, {Kind: "dns", Value: "a.example.com"}, {Kind: "uri", Value: "spiffe://example.com/x"},
 				{Kind: "ip_address", Value: "10.1.2.3"}, {Kind: "ip_address", Value: "::1"},
 			},
-			OCSP: &transport.Validity{From: this, Until: next},
+			OCSP: &certinfo.Validity{From: this, Until: next},
 		}},
 	}
-	list := r.All()
+	list := r.List()
 	if len(list) != 2 {
 		t.Fatalf("%d contexts, want one for each socket", len(list))
 	}
 	if len(list[0].CA) == 0 {
 		list[0], list[1] = list[1], list[0]
 	}
-	if diff := cmp.Diff(list, []transport.Material{want, {}}); diff != "" {
+	if diff := cmp.Diff(list, []certinfo.Context{want, {}}); diff != "" {
 		t.Errorf("shown (-got +want):\n%s", diff)
 	}
 	d.Close()
 	d.Close()
-	if n := len(r.All()); n != 0 {
+	if n := len(r.List()); n != 0 {
 		t.Errorf("%d contexts after the dialer was closed, want 0", n)
 	}
 }
 
 func TestRefusedClusterShowsNothing(t *testing.T) {
-	r := &transporttest.Registry{}
+	r := &certinfo.Registry{}
 	c := cluster(&config.TLS{AutoSNISANValidation: true})
 	c.Sockets.Matches = []config.SocketMatch{{Name: "good", Socket: config.Socket{Kind: config.TLSSocket, TLS: &config.TLS{}}}}
-	if _, err := transport.New(transport.Config{Registry: r}).Dialer(c, dialer(t, cluster(nil)).scope); err == nil || len(r.All()) != 0 {
-		t.Errorf("refused with %v and %d contexts shown, want an error and 0", err, len(r.All()))
+	if _, err := transport.New(transport.Config{Registry: r}).Dialer(c, dialer(t, cluster(nil)).scope); err == nil || len(r.List()) != 0 {
+		t.Errorf("refused with %v and %d contexts shown, want an error and 0", err, len(r.List()))
 	}
 }
 
@@ -225,7 +225,7 @@ func TestReload(t *testing.T) {
 	ca, next := authorityFor(t, "root", 1, nil), authorityFor(t, "root", 2, nil)
 	s := serve(t, &tls.Config{Certificates: []tls.Certificate{next.issue(t, 10, nil).tls()}})
 	write(t, dir, "ca.pem", ca.pem())
-	r := &transporttest.Registry{}
+	r := &certinfo.Registry{}
 	f := transport.New(transport.Config{Now: start, Registry: r})
 	d := dialerOf(t, f, rotating(t, dir, ""))
 	h := hostAt(s.address, nil)
@@ -237,7 +237,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.mustSay(t, h, transport.Options{})
-	if got := r.All(); len(got) != 1 || got[0].CA[0].SerialNumber != "2" {
+	if got := r.List(); len(got) != 1 || got[0].CA[0].SerialNumber != "2" {
 		t.Errorf("shown after the reload: %v, want the new authority", got)
 	}
 
@@ -266,7 +266,7 @@ func TestReloadPanics(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
 	panics := guardtest.New(t)
-	r := &transporttest.Registry{}
+	r := &certinfo.Registry{}
 	var wild atomic.Bool
 	f := transport.New(transport.Config{Now: start, Registry: r, Recovered: panics.Told, ReadFile: func(name string) ([]byte, error) {
 		if wild.Load() {
@@ -283,9 +283,9 @@ func TestReloadPanics(t *testing.T) {
 	panics.Caught("certificates of clusters")
 	wild.Store(false)
 	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
-	for deadline := time.Now().Add(30 * time.Second); r.All()[0].CA[0].SerialNumber != "2"; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); r.List()[0].CA[0].SerialNumber != "2"; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("shown: %v", r.All())
+			t.Fatalf("shown: %v", r.List())
 		}
 	}
 	cancel()
@@ -297,7 +297,7 @@ func TestReloadPanics(t *testing.T) {
 func TestWatchedDirectoryReloads(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
-	r := &transporttest.Registry{}
+	r := &certinfo.Registry{}
 	f := transport.New(transport.Config{Now: start, Registry: r})
 	before := dialerOf(t, f, rotating(t, dir, dir))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -308,14 +308,14 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 		deadline := time.Now().Add(30 * time.Second)
 		for {
 			good := true
-			for _, m := range r.All() {
+			for _, m := range r.List() {
 				good = good && m.CA[0].SerialNumber == want
 			}
 			switch {
 			case good:
 				return
 			case time.Now().After(deadline):
-				t.Fatalf("shown: %v, want serial number %s everywhere", r.All(), want)
+				t.Fatalf("shown: %v, want serial number %s everywhere", r.List(), want)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -352,7 +352,7 @@ func TestFilesThatChangeWhileTheyAreReadFirst(t *testing.T) {
 	for _, to := range []string{running, dir} {
 		write(t, to, "ca.pem", authorityFor(t, "root", 1, nil).pem())
 	}
-	r := &transporttest.Registry{}
+	r := &certinfo.Registry{}
 	var once sync.Once
 	f := transport.New(transport.Config{Now: start, Registry: r, ReadFile: func(name string) ([]byte, error) {
 		b, err := transport.ReadFile(name)
@@ -363,7 +363,7 @@ func TestFilesThatChangeWhileTheyAreReadFirst(t *testing.T) {
 	}})
 	serials := func() string {
 		var list []string
-		for _, m := range r.All() {
+		for _, m := range r.List() {
 			list = append(list, m.CA[0].SerialNumber)
 		}
 		slices.Sort(list)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // revocationList is the certificates that an authority took back.
@@ -78,8 +80,8 @@ func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time, 
 
 // stapleValidity returns the time in which an OCSP response (RFC 6960) in DER
 // form holds.
-func stapleValidity(der []byte) (Validity, error) {
-	bad := func() (Validity, error) { return Validity{}, errors.New("not an OCSP response") }
+func stapleValidity(der []byte) (certinfo.Validity, error) {
+	bad := func() (certinfo.Validity, error) { return certinfo.Validity{}, errors.New("not an OCSP response") }
 	var response struct {
 		Status asn1.Enumerated
 		Bytes  struct {
@@ -91,7 +93,7 @@ func stapleValidity(der []byte) (Validity, error) {
 		return bad()
 	}
 	if response.Status != 0 {
-		return Validity{}, fmt.Errorf("the OCSP response is an error, status %d", response.Status)
+		return certinfo.Validity{}, fmt.Errorf("the OCSP response is an error, status %d", response.Status)
 	}
 	var basic struct {
 		Data struct {
@@ -115,8 +117,8 @@ func stapleValidity(der []byte) (Validity, error) {
 		return bad()
 	}
 	if n := len(basic.Data.Responses); n > 1 {
-		return Validity{}, fmt.Errorf("the OCSP response is about %d certificates, not one", n)
+		return certinfo.Validity{}, fmt.Errorf("the OCSP response is about %d certificates, not one", n)
 	}
 	r := basic.Data.Responses[0]
-	return Validity{From: r.This.UTC(), Until: r.Next.UTC()}, nil
+	return certinfo.Validity{From: r.This.UTC(), Until: r.Next.UTC()}, nil
 }

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
-	"github.com/statsd-admin/statsd-admin/upstream/transport/transporttest"
 )
 
 // deliverer hands out secrets as a test wants it.
@@ -108,7 +108,7 @@ func bySecrets(c *config.TLS) {
 type secretFixture struct {
 	*fixture
 	deliverer
-	transporttest.Registry
+	certinfo.Registry
 	ready int
 }
 
@@ -130,7 +130,7 @@ func (f *secretFixture) Follow(ready func()) { f.Dialer.Follow(ready) }
 // shown lists the serial numbers of what is registered.
 func (f *secretFixture) shown() string {
 	var list []string
-	for _, m := range f.All() {
+	for _, m := range f.List() {
 		for _, c := range m.CA {
 			list = append(list, "ca "+c.SerialNumber+" "+c.Path)
 		}
@@ -405,7 +405,7 @@ func TestSecretsAreReadOnceForAll(t *testing.T) {
 	files := map[string]string{"/cert.pem": leaf.chain, "/key.pem": leaf.pem, "/ca.pem": ca.pem(), "/crl.pem": ca.crl(t, start().Add(time.Hour))}
 	reads := make(map[string]int)
 	var d deliverer
-	var r transporttest.Registry
+	var r certinfo.Registry
 	f := transport.New(transport.Config{Now: start, Secrets: &d, Registry: &r, ReadFile: func(name string) ([]byte, error) {
 		reads[name]++
 		return []byte(files[name]), nil
@@ -434,7 +434,7 @@ func TestSecretsAreReadOnceForAll(t *testing.T) {
 			}
 		}
 	}
-	if n := len(r.All()); n != 10 {
+	if n := len(r.List()); n != 10 {
 		t.Errorf("%d contexts shown, want 10", n)
 	}
 }
@@ -442,7 +442,7 @@ func TestSecretsAreReadOnceForAll(t *testing.T) {
 // TestReadingIsNotSharedByFactories has two that find other data behind the same
 // variable.
 func TestReadingIsNotSharedByFactories(t *testing.T) {
-	var r transporttest.Registry
+	var r certinfo.Registry
 	var d deliverer
 	for i := range 3 {
 		f := transport.New(transport.Config{Now: start, Secrets: &d, Registry: &r, Environment: func(string) (string, bool) {
@@ -455,7 +455,7 @@ func TestReadingIsNotSharedByFactories(t *testing.T) {
 		t.Fatal(err)
 	}
 	var serials []string
-	for _, m := range r.All() {
+	for _, m := range r.List() {
 		serials = append(serials, m.CA[0].SerialNumber)
 	}
 	slices.Sort(serials)
@@ -560,7 +560,7 @@ func TestStaticSecretsRotate(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
 	ca := &config.Secret{Name: "ca", Kind: config.ValidationSecret, Validation: &config.Validation{TrustedCA: file(filepath.Join(dir, "ca.pem")), WatchedDirectory: dir}}
-	r := &transporttest.Registry{}
+	r := &certinfo.Registry{}
 	f := transport.New(transport.Config{Now: start, Registry: r, StaticSecrets: []*config.Secret{ca}})
 	dialerOf(t, f, cluster(&config.TLS{TLSCommon: config.TLSCommon{ValidationSecret: &config.SecretSource{Name: "ca"}}}))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -568,11 +568,11 @@ func TestStaticSecretsRotate(t *testing.T) {
 	go func() { done <- f.Run(ctx) }()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if m := r.All(); len(m) == 1 && m[0].CA[0].SerialNumber == "2" {
+		if m := r.List(); len(m) == 1 && m[0].CA[0].SerialNumber == "2" {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("shown: %v, want serial number 2", r.All())
+			t.Fatalf("shown: %v, want serial number 2", r.List())
 		}
 	}
 	cancel()

@@ -22,10 +22,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/transport/transporttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,7 +47,7 @@ type rig struct {
 	refuse  atomic.Bool      // streams that are to be opened
 	stop    func()
 	layers  sync.Map // name to values
-	certs   transporttest.Registry
+	certs   certinfo.Registry
 }
 
 // newRig starts a client of an aggregated stream, within a bubble of fake time.

@@ -38,7 +38,7 @@ func (r *rig) transport() *transport.Factory {
 // other.
 func (r *rig) inUse() string {
 	var list []string
-	for _, m := range r.certs.All() {
+	for _, m := range r.certs.List() {
 		one := ""
 		for _, c := range m.CA {
 			one += "ca:" + c.SerialNumber
