@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -177,7 +178,7 @@ func endpointFamilies(all []endpoint, gauges bool) (names []string) {
 // store, or by another one of hosts, its kind is put behind.
 func (e *exposer) beginEndpoints(name string, k store.Kind, taken map[string]bool) bool {
 	e.full = append(append(e.full[:0], "cluster.endpoint."...), name...)
-	m, ok := e.naming.AppendMetricBytes(e.name[:0], e.full, false, k)
+	m, ok := e.naming.AppendMetricBytes(e.name[:0], e.full, false, k == store.KindCounter)
 	if !ok {
 		return false
 	}
@@ -213,9 +214,9 @@ func (e *exposer) endpointLabels(p *endpoint) (labels []byte) {
 	add := func(tag, value string) {
 		name := e.naming.AppendLabel(nil, tag)
 		if !e.escaping.legacy() && e.escaping != AllowUTF8 {
-			name = store.AppendUnreserved(nil, string(e.escaping.appendName(nil, name)))
+			name = naming.AppendUnreserved(nil, string(e.escaping.appendName(nil, name)))
 		}
-		name = store.DistinctLabel(name, e.seen)
+		name = naming.DistinctLabel(name, e.seen)
 		e.seen = append(e.seen, name)
 		switch {
 		case value == "": // as good as no label

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -90,7 +91,7 @@ func typeOf(k store.Kind) Type {
 type exposer struct {
 	out      *output
 	st       *store.Store
-	naming   *store.Naming
+	naming   *naming.Rules
 	dialect  dialect
 	escaping Escaping
 	proto    protoFamily
@@ -165,12 +166,12 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 	e.name = e.name[:0]
 	if f != nil {
 		e.name = append(e.name, f.Derived(derivedMetric+int(k), func(f *store.Name) []byte {
-			m, _ := e.naming.AppendMetric(nil, f.String(), f.Network(), k)
+			m, _ := e.naming.AppendMetric(nil, f.String(), f.Network(), k == store.KindCounter)
 			return m
 		})...)
 	} else {
 		e.full = c.AppendName(e.full[:0])
-		m, ok := e.naming.AppendMetricBytes(e.name, e.full, c.Network(), k)
+		m, ok := e.naming.AppendMetricBytes(e.name, e.full, c.Network(), k == store.KindCounter)
 		if !ok {
 			m = m[:0]
 		}
@@ -199,7 +200,7 @@ func (e *exposer) escape(network bool, k store.Kind, suffix string) {
 	if len(e.name) == 0 || e.escaping == AllowUTF8 && !network {
 		return
 	}
-	e.raw, _ = e.naming.AppendMetricUTF8(e.raw[:0], e.full, network, k)
+	e.raw, _ = e.naming.AppendMetricUTF8(e.raw[:0], e.full, network, k == store.KindCounter)
 	e.raw = append(e.raw, suffix...)
 	e.name = e.escaping.appendName(e.name[:0], e.raw)
 }
@@ -284,7 +285,7 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 	if n := c.Family(); n != nil {
 		f = n.String()
 	}
-	m, ok := e.naming.AppendMetric(e.name, f, c.Network(), k)
+	m, ok := e.naming.AppendMetric(e.name, f, c.Network(), k == store.KindCounter)
 	if !ok {
 		m = m[:0]
 	} else if sp != nil {
@@ -347,7 +348,7 @@ func (e *exposer) labelName(n *store.Name, network bool) []byte {
 		return n.Derived(derivedLabelUTF8, func(n *store.Name) []byte { return e.naming.AppendLabelUTF8(nil, n.String(), true) })
 	}
 	escaped := e.escaping.appendName(nil, e.naming.AppendLabelUTF8(nil, n.String(), network))
-	return store.AppendUnreserved(nil, string(escaped))
+	return naming.AppendUnreserved(nil, string(escaped))
 }
 
 // member writes the lines of one stat.
@@ -410,7 +411,7 @@ func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
 		return
 	}
 	if k == store.KindText {
-		e.seen = append(e.seen, []byte(store.TextLabel))
+		e.seen = append(e.seen, []byte(naming.TextLabel))
 	}
 	plain, network, sorted := c.Plain(), c.Network(), true
 	for i := range ls {
@@ -418,7 +419,7 @@ func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
 		if len(l.Value) == 0 && !network {
 			continue // as good as no label
 		}
-		name := store.DistinctLabel(e.labelName(l.Name, network), e.seen)
+		name := naming.DistinctLabel(e.labelName(l.Name, network), e.seen)
 		sorted = sorted && (len(e.spans) == 0 || bytes.Compare(e.seen[len(e.seen)-1], name) < 0)
 		e.seen = append(e.seen, name)
 		value := l.Value
@@ -501,11 +502,11 @@ func appendLabelValue[T string | []byte](dst []byte, v T) []byte {
 // text writes a text readout: a gauge whose value is 0.
 func (e *exposer) text(labels []byte, value string) {
 	if e.dialect == dialectProtobuf {
-		e.last = appendProtoLabel(append(e.last[:0], labels...), store.TextLabel, value)
+		e.last = appendProtoLabel(append(e.last[:0], labels...), naming.TextLabel, value)
 		e.proto.scalar(e.out, e.last, 0)
 		return
 	}
-	e.last = append(append(e.last[:0], store.TextLabel...), '=', '"')
+	e.last = append(append(e.last[:0], naming.TextLabel...), '=', '"')
 	e.last = appendLabelValue(e.last, value)
 	e.last = append(e.last, '"')
 	e.sample("", labels, string(e.last))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -13,7 +14,7 @@ import (
 // else.
 func TestTimersInSeconds(t *testing.T) {
 	st := store.New(store.Options{
-		Naming: store.Naming{NetworkSeconds: true, NetworkRunes: true},
+		Naming: naming.Rules{NetworkSeconds: true, NetworkRunes: true},
 		Histograms: []store.HistogramSetting{{
 			Match: func(string) bool { return true }, Buckets: []float64{5, 500, 2500},
 		}},
@@ -43,7 +44,7 @@ func TestTimersInSeconds(t *testing.T) {
 // summaries, unless a form is asked for.
 func TestNetworkSummaries(t *testing.T) {
 	st := store.New(store.Options{
-		Naming: store.Naming{NetworkSummaries: true, NetworkSeconds: true},
+		Naming: naming.Rules{NetworkSummaries: true, NetworkSeconds: true},
 		Histograms: []store.HistogramSetting{{
 			Match: func(string) bool { return true }, Buckets: []float64{5, 500},
 		}},

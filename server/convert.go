@@ -7,6 +7,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/match"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/statsd"
@@ -22,7 +23,7 @@ func StoreOptions(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSym
 	o := store.Options{
 		Product: product,
 		Symbols: symtab.Options{Fake: fakeSymbols},
-		Naming: store.Naming{
+		Naming: naming.Rules{
 			NetworkPrefix:  c.StatsD.Exposition.Prefix,
 			NetworkTotal:   c.StatsD.Exposition.CounterSuffix == "total",
 			NetworkSeconds: c.StatsD.Exposition.TimerUnit == "s",

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -183,7 +184,7 @@ func distinct(name string, taken []tags.Tag) string {
 	for _, t := range taken {
 		names = append(names, []byte(t.Name))
 	}
-	return string(store.DistinctLabel([]byte(name), names))
+	return string(naming.DistinctLabel([]byte(name), names))
 }
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

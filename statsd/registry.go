@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -24,7 +25,7 @@ type registry struct {
 	figures  *serverFigures
 	scope    *store.Scope // of counters, gauges and histograms
 	setScope *store.Scope // of sets, which are gauges to the store
-	naming   *store.Naming
+	naming   *naming.Rules
 	textSeed maphash.Seed
 	idSeed   maphash.Seed
 	cells    cells
@@ -280,7 +281,7 @@ func (r *registry) shown(name string, tgs []tags.Tag) (metric string, labels []t
 		name, tgs = r.cfg.Store.Tags().Extract(name, nil)
 	}
 	var room [128]byte
-	m, _ := r.naming.AppendMetric(room[:0], name, true, store.KindGauge)
+	m, _ := r.naming.AppendMetric(room[:0], name, true, false)
 	if string(m) == name {
 		return name, tgs
 	}

@@ -263,10 +263,9 @@ func (s *Store) takeMode(b *block, i int, mode ImportMode) error {
 
 // overflowed counts a refusal by a limit. Store.mu must be held.
 func (s *Store) overflowed(k Kind) error {
-	name := [kinds]string{"counter", "gauge", "text", "histogram"}[k]
 	c := s.overflow[k]
 	if c == nil {
-		full := "server.stats_overflow." + name
+		full := "server.stats_overflow." + k.word()
 		if s.reject != nil && s.reject(full) {
 			return ErrLimit
 		}

@@ -31,6 +31,14 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
+// word is the word for k inside names: "counter", "gauge", "text" or "histogram".
+func (k Kind) word() string {
+	if k == KindText {
+		return "text"
+	}
+	return k.String()
+}
+
 // ImportMode says what becomes of a gauge's value when a parent process hands
 // its values over at a hot restart, and whether the gauge is shown.
 type ImportMode uint8

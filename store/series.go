@@ -1,182 +1,16 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
-
-// Naming turns tag-extracted names and names of tags into those of the
-// exposition formats, and says which stats would be the same series there.
-// The zero value means all defaults.
-type Naming struct {
-	// Product is put in front of the names of the program's own stats, with
-	// an underscore. Default: the store's product name.
-	Product string
-	// Namespaces are first segments of names that are dropped instead of
-	// putting the product in front.
-	Namespaces []string
-	// NetworkPrefix is put in front of names from network input. Default "".
-	NetworkPrefix string
-	// NetworkTotal puts "_total" behind counters from network input.
-	NetworkTotal bool
-	// NetworkRunes cleans names from network input by characters instead of by
-	// bytes: a character of several bytes becomes one underscore, and so does
-	// a run of hyphens. That is how statsd_exporter names them.
-	NetworkRunes bool
-	// NetworkSeconds shows the timers of network input, which are kept in
-	// milliseconds, in seconds.
-	NetworkSeconds bool
-	// NetworkSummaries shows the histograms of network input as summaries,
-	// unless a certain form is asked for: quantiles of the last interval, but
-	// sum and count since the start, so that their rates mean something.
-	NetworkSummaries bool
-	// Unique gives each family a metric name of its own, also those that differ
-	// from another one in replaced bytes only: the later one gets its kind as a
-	// suffix, those after it also a digest of their name.
-	// Otherwise they share the metric name, and those with equal labels a series.
-	Unique bool
-}
-
-// AppendMetric appends the metric name for a tag-extracted name. It reports
-// false, and appends nothing, for names that cannot be shown: what is left of
-// a namespaced one is empty or begins with a digit.
-func (n *Naming) AppendMetric(dst []byte, name string, network bool, k Kind) ([]byte, bool) {
-	at := len(dst)
-	switch {
-	case network:
-		dst = append(dst, n.NetworkPrefix...)
-		if at == len(dst) && name != "" && digit(name[0]) {
-			dst = append(dst, '_')
-		}
-		if n.NetworkRunes {
-			dst = appendRunes(dst, name)
-		} else {
-			dst = appendAlphabet(dst, name)
-		}
-		if len(dst) == at {
-			dst = append(dst, '_')
-		}
-		if k == KindCounter && n.NetworkTotal {
-			dst = append(dst, "_total"...)
-		}
-		return dst, true
-	case n.namespaced(name):
-		_, rest, _ := strings.Cut(name, ".")
-		if rest == "" || digit(rest[0]) {
-			return dst, false
-		}
-		return appendAlphabet(dst, rest), true
-	default:
-		dst = appendAlphabet(dst, n.Product)
-		dst = append(dst, '_')
-		return appendAlphabet(dst, name), true
-	}
-}
-
-// AppendMetricBytes is [Naming.AppendMetric] for a name held as bytes, which it
-// does not keep.
-func (n *Naming) AppendMetricBytes(dst, name []byte, network bool, k Kind) ([]byte, bool) {
-	return n.AppendMetric(dst, unsafe.String(unsafe.SliceData(name), len(name)), network, k)
-}
-
-func (n *Naming) namespaced(name string) bool {
-	if len(n.Namespaces) == 0 {
-		return false
-	}
-	first, _, more := strings.Cut(name, ".")
-	if !more {
-		return false
-	}
-	for _, ns := range n.Namespaces {
-		if ns == first {
-			return true
-		}
-	}
-	return false
-}
-
-// AppendLabel appends the label name for the name of a tag. What the formats
-// reserve gets "exported_" in front.
-func (n *Naming) AppendLabel(dst []byte, name string) []byte {
-	at := len(dst)
-	if name == "" || digit(name[0]) {
-		dst = append(dst, '_')
-	}
-	dst = appendAlphabet(dst, name)
-	return AppendUnreserved(dst[:at], string(dst[at:]))
-}
-
-const exported = "exported_"
-
-// DistinctLabel returns the label name with "exported_" in front as often as
-// it takes to be none of those taken.
-func DistinctLabel(name []byte, taken [][]byte) []byte {
-	for slices.ContainsFunc(taken, func(t []byte) bool { return bytes.Equal(t, name) }) {
-		name = append([]byte(exported), name...)
-	}
-	return name
-}
-
-// appendAlphabet appends s with every byte that metric names cannot have
-// replaced by an underscore.
-func appendAlphabet(dst []byte, s string) []byte {
-	at := len(dst)
-	dst = append(dst, s...)
-	b := dst[at:]
-	for ; len(b) >= 8; b = b[8:] {
-		binary.LittleEndian.PutUint64(b, alphabetWord(binary.LittleEndian.Uint64(b)))
-	}
-	for i, c := range b {
-		b[i] = alphabet[c]
-	}
-	return dst
-}
-
-// alphabetWord is [alphabet] for eight bytes at once: additions to bytes below
-// 0x80 carry into no neighbour, and set the top bit of those above a bound.
-func alphabetWord(x uint64) uint64 {
-	const each, top = 0x0101010101010101, 0x8080808080808080
-	low := x &^ top
-	lower := low | 0x20*each
-	letters := (lower + (0x80-'a')*each) &^ (lower + (0x80-'z'-1)*each)
-	digits := (low + (0x80-'0')*each) &^ (low + (0x80-'9'-1)*each)
-	others := (^(letters | digits) | x) & top
-	mask := others >> 7 * 0xff
-	return x&^mask | '_'*each&mask
-}
-
-// alphabet says for each byte what stands for it in a metric name.
-const alphabet = "________________________________________________0123456789______" +
-	"_ABCDEFGHIJKLMNOPQRSTUVWXYZ______abcdefghijklmnopqrstuvwxyz_____" +
-	"________________________________________________________________" +
-	"________________________________________________________________"
-
-// appendRunes is appendAlphabet by characters: see Naming.NetworkRunes.
-func appendRunes(dst []byte, s string) []byte {
-	last := rune(0)
-	for _, r := range s {
-		switch {
-		case r < 0x80 && (digit(byte(r)) || r|0x20 >= 'a' && r|0x20 <= 'z'):
-			dst = append(dst, byte(r))
-		case r != '-' || last != '-':
-			dst = append(dst, '_')
-		}
-		last = r
-	}
-	return dst
-}
-
-func digit(c byte) bool { return '0' <= c && c <= '9' }
 
 // Series says what is special about the metric name of some stats because
 // another family came to the same one.
@@ -204,8 +38,8 @@ type family struct {
 // first listed by family.
 type seriesIndex struct {
 	mu     sync.Mutex
-	seed   maphash.Seed
-	owners map[uint64]metricOwner // by hash of the metric name
+	owners naming.Owners[metricOwner]
+	seed   maphash.Seed // of shapes
 	shared map[uint32]*sharedMetric
 	shares uint32 // numbers of shared that were handed out
 
@@ -257,11 +91,12 @@ func (sm *sharedMetric) remove(owner metricOwner, name string) {
 	}
 }
 
-// kindSuffix tells kinds apart whose metric names would be equal.
-var kindSuffix = [kinds]string{"_counter", "_gauge", "_text", "_histogram"}
+// suffix distinguishes metric names of k from equal ones of other kinds.
+func (k Kind) suffix() string { return naming.Suffix(k.word()) }
 
-// sampleSuffixes are the endings that the samples of a kind add to its name.
-var sampleSuffixes = [kinds][]string{{""}, {""}, {""}, {"", "_bucket", "_sum", "_count"}}
+func (s *Store) appendMetric(dst []byte, f family) ([]byte, bool) {
+	return s.opts.Naming.AppendMetric(dst, f.name, f.network, f.kind == KindCounter)
+}
 
 // of returns what is special about a family, nil if nothing is.
 func (x *seriesIndex) of(f family) *Series {
@@ -373,7 +208,7 @@ func (s *Store) enterSeries(x id) {
 // with a suffix otherwise. Network input cannot take a name from the program's
 // own stats: it gets a suffix, even if it was first.
 func (s *Store) claimMetric(f family, owner metricOwner) {
-	metric, ok := s.opts.Naming.AppendMetric(nil, f.name, f.network, f.kind)
+	metric, ok := s.appendMetric(nil, f)
 	if !ok {
 		return
 	}
@@ -384,7 +219,7 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		metric = append(metric, old.Suffix...)
 	}
 	for {
-		o, taken := s.metricTaken(metric, f.kind)
+		o, taken := idx.owners.Find(string(metric), f.kind == KindHistogram)
 		if !taken {
 			break
 		}
@@ -398,10 +233,10 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		if !f.network && len(metric) == base && s.displace(o) {
 			continue
 		}
-		if s.opts.Naming.Unique && len(metric) == base+len(kindSuffix[f.kind]) {
+		if s.opts.Naming.Unique && len(metric) == base+len(f.kind.suffix()) {
 			metric = appendDigest(metric, f.name)
 		} else {
-			metric = append(metric, kindSuffix[f.kind]...)
+			metric = append(metric, f.kind.suffix()...)
 		}
 	}
 	if len(metric) > base {
@@ -409,7 +244,7 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		sp.Suffix = string(metric[base:])
 		s.noteSpecial(f, sp)
 	}
-	s.setOwner(string(metric), owner)
+	idx.owners.Set(string(metric), f.kind == KindHistogram, owner)
 }
 
 // appendDigest appends what tells a name from those that differ in replaced bytes
@@ -417,13 +252,6 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 func appendDigest(metric []byte, name string) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return hex.AppendEncode(append(metric, '_'), sum[:8])
-}
-
-// setOwner makes o the owner of a metric name and of those of its samples.
-func (s *Store) setOwner(metric string, o metricOwner) {
-	for _, suffix := range sampleSuffixes[o.kind] {
-		s.series.owners[s.metricHash(metric, suffix)] = o
-	}
 }
 
 // displace gives a metric name that network input made another suffix. It
@@ -434,22 +262,17 @@ func (s *Store) displace(o metricOwner) bool {
 	if !sm.network {
 		return false
 	}
-	metric := sm.base + sm.suffix
-	for _, suffix := range sampleSuffixes[o.kind] {
-		if h := s.metricHash(metric, suffix); idx.owners[h] == o {
-			delete(idx.owners, h)
-		}
-	}
+	idx.owners.Delete(sm.base+sm.suffix, o.kind == KindHistogram, o)
 	if o.form != ownerShared {
 		s.collide(sm.lead, sm.base)
 	}
 	// The new suffix is found while the owner of the old name is out of the
 	// way, so it must not be the old one.
 	for taken := true; taken; {
-		sm.suffix += kindSuffix[o.kind]
-		_, taken = s.metricTaken([]byte(sm.base+sm.suffix), o.kind)
+		sm.suffix += o.kind.suffix()
+		_, taken = idx.owners.Find(sm.base+sm.suffix, o.kind == KindHistogram)
 	}
-	s.setOwner(sm.base+sm.suffix, o)
+	idx.owners.Set(sm.base+sm.suffix, o.kind == KindHistogram, o)
 	for _, name := range sm.members {
 		f := family{true, o.kind, name}
 		sp := Series{lead: sm.lead}
@@ -471,7 +294,7 @@ func (s *Store) sharedBy(o metricOwner) *sharedMetric {
 	first := s.ownerFamily(o)
 	sm := &sharedMetric{lead: first.name, network: first.network, members: make(map[metricOwner]string), forms: make(map[string]int)}
 	sm.add(o, first.name)
-	m, _ := s.opts.Naming.AppendMetric(nil, first.name, first.network, first.kind)
+	m, _ := s.appendMetric(nil, first)
 	sm.base = string(m)
 	if sp := s.series.of(first); sp != nil {
 		sm.lead, sm.suffix = sp.lead, sp.Suffix
@@ -489,7 +312,7 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 		for idx.shares++; idx.shared[idx.shares] != nil; idx.shares++ {
 		}
 		idx.shared[idx.shares] = sm
-		s.setOwner(sm.base+sm.suffix, metricOwner{idx.shares, f.kind, ownerShared})
+		idx.owners.Set(sm.base+sm.suffix, f.kind == KindHistogram, metricOwner{idx.shares, f.kind, ownerShared})
 	}
 	known := sm.has(f.name)
 	sm.add(owner, f.name)
@@ -507,32 +330,13 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 	}
 }
 
-// metricTaken reports whether a metric name, or one of the names that its
-// samples would have, belongs to somebody, and to whom.
-func (s *Store) metricTaken(metric []byte, k Kind) (metricOwner, bool) {
-	for _, suffix := range sampleSuffixes[k] {
-		if o, ok := s.series.owners[s.metricHash(string(metric), suffix)]; ok {
-			return o, true
-		}
-	}
-	return metricOwner{}, false
-}
-
 // HasMetric reports whether a family of a kind that was listed by family has
 // a metric name.
 func (s *Store) HasMetric(metric string) bool {
 	s.series.mu.Lock()
 	defer s.series.mu.Unlock()
-	_, ok := s.series.owners[s.metricHash(metric, "")]
+	_, ok := s.series.owners.Find(metric, false)
 	return ok
-}
-
-func (s *Store) metricHash(metric, suffix string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(s.series.seed)
-	h.WriteString(metric)
-	h.WriteString(suffix)
-	return h.Sum64()
 }
 
 // leaveSeries forgets the family of a stat that ended, if the stat was all of
@@ -557,17 +361,17 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	idx := &s.series
 	idx.mu.Lock()
 	defer idx.mu.Unlock()
-	if len(idx.owners) == 0 {
+	if idx.owners.Len() == 0 {
 		return
 	}
-	metric, ok := s.opts.Naming.AppendMetric(nil, f.name, f.network, f.kind)
+	metric, ok := s.appendMetric(nil, f)
 	if !ok {
 		return
 	}
 	if sp := idx.of(f); sp != nil {
 		metric = append(metric, sp.Suffix...)
 	}
-	o, taken := idx.owners[s.metricHash(string(metric), "")]
+	o, taken := idx.owners.Find(string(metric), false)
 	if !taken {
 		return
 	}
@@ -594,11 +398,7 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	if more {
 		return
 	}
-	for _, suffix := range sampleSuffixes[f.kind] {
-		if h := s.metricHash(string(metric), suffix); idx.owners[h] == o {
-			delete(idx.owners, h)
-		}
-	}
+	idx.owners.Delete(string(metric), f.kind == KindHistogram, o)
 }
 
 // Collision is a family that came to the metric name of another one.
@@ -626,7 +426,7 @@ func (s *Store) LastCollision() Collision {
 
 // Naming returns the rules by which the store's stats are named in the
 // exposition formats.
-func (s *Store) Naming() *Naming { return &s.opts.Naming }
+func (s *Store) Naming() *naming.Rules { return &s.opts.Naming }
 
 // Tags returns the rules that find tags in names.
 func (s *Store) Tags() *tags.Extractor { return s.opts.Tags }

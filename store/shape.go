@@ -6,6 +6,8 @@ import (
 	"hash/maphash"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/statsd-admin/statsd-admin/render/naming"
 )
 
 // Two stats of one family are the same series if their labels are. Mostly
@@ -91,7 +93,7 @@ func (s *Store) noteShape(b *block, enc, rest []byte, n *Name) {
 	}
 	var labels [][]byte
 	if k == KindText {
-		labels = append(labels, []byte(TextLabel))
+		labels = append(labels, []byte(naming.TextLabel))
 	}
 	changed := false
 	for _, t := range tags {
@@ -100,7 +102,7 @@ func (s *Store) noteShape(b *block, enc, rest []byte, n *Name) {
 			continue
 		}
 		name := s.opts.Naming.AppendLabel(nil, s.names.at(t.name).String())
-		labels = append(labels, DistinctLabel(name, labels))
+		labels = append(labels, naming.DistinctLabel(name, labels))
 	}
 	slices.SortFunc(labels, bytes.Compare)
 	var h maphash.Hash
@@ -120,9 +122,6 @@ func (s *Store) noteShape(b *block, enc, rest []byte, n *Name) {
 		s.noteSpecial(f, sp)
 	}
 }
-
-// TextLabel is the name of the label that holds the value of a text readout.
-const TextLabel = "text_value"
 
 // shapedTag is what counts of a tag: the number of its name and what its value
 // can do.

@@ -3,6 +3,8 @@ package store
 import (
 	"runtime"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/render/naming"
 )
 
 // TestNamesThatShareAMetricCostTheSameEach: whoever sends names chooses how many
@@ -11,7 +13,7 @@ import (
 func TestNamesThatShareAMetricCostTheSameEach(t *testing.T) {
 	const names, most = 1 << 11, 100 // allocations for each; thousands if it looks at all
 	for _, unique := range []bool{false, true} {
-		st := New(Options{Naming: Naming{Unique: unique}})
+		st := New(Options{Naming: naming.Rules{Unique: unique}})
 		sc := st.Scope("", ScopeOptions{Network: true})
 		for i := range names {
 			var name []byte

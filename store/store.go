@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
 )
@@ -28,7 +29,7 @@ type Options struct {
 	// MaxStats is how many stats may exist. Default and negative: no limit.
 	MaxStats int
 	// Naming are the rules for names in the exposition formats.
-	Naming Naming
+	Naming naming.Rules
 	// Symbols are the settings of the symbol table.
 	Symbols symtab.Options
 	// Now tells the time. Default time.Now.
@@ -124,7 +125,7 @@ func New(opts Options) *Store {
 	}
 	s.lookup.init()
 	s.hot.init()
-	s.series.owners, s.series.seed = make(map[uint64]metricOwner), maphash.MakeSeed()
+	s.series.owners, s.series.seed = naming.NewOwners[metricOwner](), maphash.MakeSeed()
 	s.blocks.Store(new([]atomic.Pointer[block]))
 	for i := range s.byName {
 		s.byName[i].key = textKey

@@ -319,7 +319,7 @@ func TestProduct(t *testing.T) {
 		if got := c.AppendTags(nil); !slices.Equal(got, []tags.Tag{{Name: want + ".cluster_name", Value: "a"}}) {
 			t.Errorf("product %q: tags %v", product, got)
 		}
-		m, ok := st.Naming().AppendMetric(nil, "cluster.x", false, store.KindCounter)
+		m, ok := st.Naming().AppendMetric(nil, "cluster.x", false, true)
 		if string(m) != want+"_cluster_x" || !ok || st.Product() != want {
 			t.Errorf("product %q: metric %q, product %q", product, m, st.Product())
 		}

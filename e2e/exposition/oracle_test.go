@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -133,7 +134,7 @@ func printable(s string) bool {
 }
 
 // base returns the metric name of a family, "" if it is not shown.
-func base(n *store.Naming, name string, network bool, k store.Kind, any bool) string {
+func base(n *naming.Rules, name string, network bool, k store.Kind, any bool) string {
 	if network && any && printable(name) {
 		if name = n.NetworkPrefix + name; name == "" {
 			name = "_"

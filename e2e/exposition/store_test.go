@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -46,7 +47,7 @@ func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, s
 	}
 	st = store.New(store.Options{
 		Tags:   extractor,
-		Naming: store.Naming{Namespaces: []string{"plug"}, NetworkTotal: r.IntN(3) == 0, NetworkPrefix: []string{"", "", "net_"}[r.IntN(3)]},
+		Naming: naming.Rules{Namespaces: []string{"plug"}, NetworkTotal: r.IntN(3) == 0, NetworkPrefix: []string{"", "", "net_"}[r.IntN(3)]},
 		Histograms: []store.HistogramSetting{
 			{Match: func(n string) bool { return len(n)%3 == 0 }, Buckets: []float64{0.1, 1, 300000}, SignificantDigits: 1 + r.IntN(5)},
 		},

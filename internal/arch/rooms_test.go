@@ -24,13 +24,14 @@ func rooms() []room {
 		{"certinfo", nil},
 		{"symtab", nil},
 		{"histogram", nil},
-		{"store", []string{"symtab", "histogram", "store/tags"}},
+		{"store", []string{"symtab", "histogram", "store/tags", "render/naming"}},
 		{"store/tags", nil},
 		{"flush", []string{"store", "histogram"}},
 		{"flush/sinktest", []string{"flush", "store"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
-		{"render", []string{"store", "histogram"}},
-		{"statsd", []string{"store", "statsd/..."}},
+		{"render", []string{"store", "histogram", "render/naming"}},
+		{"render/naming", nil},
+		{"statsd", []string{"store", "statsd/...", "render/naming"}},
 		{"statsd/...", []string{"store", "statsd/..."}},
 		{"upstream", []string{"store", "upstream/..."}},
 		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
@@ -50,7 +51,7 @@ func rooms() []room {
 		{"bootstrap", []string{"upstream/config", "upstream/config/...", "bootstrap/...", "internal/wire"}},
 		{"bootstrap/...", []string{"upstream/config", "bootstrap/..."}},
 		{"server", []string{
-			"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
+			"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 			"upstream", "upstream/...", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "internal/wire",
 		}},
 		{"cmd/...", []string{"bootstrap", "server", "cmd/..."}},
@@ -93,7 +94,7 @@ func testOnly() []string {
 // public lists the rooms that users of the module can import.
 func public() []string {
 	return []string{
-		"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "statsd", "statsd/...",
+		"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 		"upstream", "upstream/...", "server", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "bench/...",
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package naming
 
 import (
 	"math/rand/v2"

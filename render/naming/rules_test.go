@@ -1,0 +1,68 @@
+package naming_test
+
+import (
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/render/naming"
+)
+
+func TestMetricNames(t *testing.T) {
+	for _, tt := range []struct {
+		rules   naming.Rules
+		name    string
+		network bool
+		counter bool
+		want    string // "": not shown
+	}{
+		{naming.Rules{Product: "proxy"}, "edge.cache-hits@eu", false, false, "proxy_edge_cache_hits_eu"},
+		{naming.Rules{Product: "my-proxy"}, "9lives.Used", false, true, "my_proxy_9lives_Used"},
+		{naming.Rules{Product: "proxy"}, "", false, false, "proxy_"},
+		{naming.Rules{Product: "proxy", Namespaces: []string{"a", "plugin"}}, "plugin.Rate.limit-hits", false, false, "Rate_limit_hits"},
+		{naming.Rules{Product: "proxy", Namespaces: []string{"plugin"}}, "plugin.9lives", false, false, ""},
+		{naming.Rules{Product: "proxy", Namespaces: []string{"plugin"}}, "plugin.", false, false, ""},
+		{naming.Rules{Product: "proxy", Namespaces: []string{"plugin"}}, "plugin..x", false, false, "_x"},
+		{naming.Rules{Product: "proxy", Namespaces: []string{"plugin"}}, "plugin", false, false, "proxy_plugin"},
+		{naming.Rules{Product: "proxy", Namespaces: []string{"plugin"}}, "plugins.x", false, false, "proxy_plugins_x"},
+		{naming.Rules{Product: "proxy", Namespaces: []string{"plugin"}}, "plugin.x", true, false, "plugin_x"},
+		{naming.Rules{Product: "proxy"}, "a-b.ü:c", true, true, "a_b____c"},
+		{naming.Rules{}, "9.rq", true, false, "_9_rq"},
+		{naming.Rules{}, "", true, false, "_"},
+		{naming.Rules{NetworkPrefix: "in_"}, "9.rq", true, false, "in_9_rq"},
+		{naming.Rules{NetworkPrefix: "in_"}, "rq", false, false, "_rq"},
+		{naming.Rules{NetworkTotal: true}, "rq", true, true, "rq_total"},
+		{naming.Rules{NetworkTotal: true}, "rq", true, false, "rq"},
+		{naming.Rules{NetworkTotal: true, Product: "p"}, "rq", false, true, "p_rq"},
+		{naming.Rules{NetworkRunes: true}, "9a--ü  b:c", true, false, "_9a____b_c"},
+	} {
+		got, ok := tt.rules.AppendMetric([]byte("k"), tt.name, tt.network, tt.counter)
+		if string(got) != "k"+tt.want || ok != (tt.want != "") {
+			t.Errorf("%+v: %q, network %t, counter %t: %q %t, want %q", tt.rules, tt.name, tt.network, tt.counter, got[1:], ok, tt.want)
+		}
+	}
+}
+
+func TestLabelNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"proxy.cluster_name": "proxy_cluster_name",
+		"cipher_suite":       "cipher_suite",
+		"a-b ü":              "a_b___",
+		"9":                  "_9",
+		"":                   "_",
+		"le":                 "exported_le",
+		"quantile":           "exported_quantile",
+		"__name__":           "exported___name__",
+		"_x":                 "_x",
+		"..x":                "exported___x",
+		"LE":                 "LE",
+	} {
+		if got := new(naming.Rules).AppendLabel([]byte("k"), name); string(got) != "k"+want {
+			t.Errorf("label of tag %q is %q, want %q", name, got[1:], want)
+		}
+	}
+	taken := [][]byte{[]byte("a"), []byte("exported_a")}
+	for name, want := range map[string]string{"a": "exported_exported_a", "b": "b"} {
+		if got := naming.DistinctLabel([]byte(name), taken); string(got) != want {
+			t.Errorf("beside %q, label %q is called %q, want %q", taken, name, got, want)
+		}
+	}
+}
