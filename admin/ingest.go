@@ -7,7 +7,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
+
+// Ingest receives StatsD lines; *statsd.Server implements it.
+type Ingest interface {
+	Report() report.Report
+	// Explain describes what would happen to a line, without applying it.
+	Explain(line []byte) report.Explanation
+	// Forget removes the received stats whose full name satisfies match and
+	// returns their number.
+	Forget(match func(name string) bool) int
+}
 
 // ingestRows returns the rows about StatsD input.
 func (s *Server) ingestRows() []Endpoint {
@@ -67,12 +81,12 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	rep := s.src.Ingest.Report()
 	name := r.query.Value("listener")
 	if name != "" {
-		rep.Listeners = slices.DeleteFunc(rep.Listeners, func(l IngestListener) bool { return l.Name != name })
+		rep.Listeners = slices.DeleteFunc(rep.Listeners, func(l report.Listener) bool { return l.Name != name })
 	}
 	p := newFacts(r)
 	listOf(p, "listeners", rep.Listeners, p.listener)
-	listOf(p, "rejected", rep.Rejected, func(x IngestRejected) { p.rejected(x, name, limit) })
-	listOf(p, "limits", rep.Limits, func(x IngestLimit) {
+	listOf(p, "rejected", rep.Rejected, func(x report.Rejected) { p.rejected(x, name, limit) })
+	listOf(p, "limits", rep.Limits, func(x report.Limit) {
 		p.string("name", x.Name)
 		if x.Max >= 0 {
 			p.number("max", uint64(x.Max))
@@ -80,18 +94,18 @@ func (s *Server) ingest(w *Response, r *Request) error {
 		p.number("use", uint64(max(x.Use, 0)))
 		p.number("limited", x.Limited)
 	})
-	listOf(p, "series", rep.Series, func(x IngestKind) {
+	listOf(p, "series", rep.Series, func(x report.Kind) {
 		p.string("kind", x.Kind)
 		p.number("series", uint64(max(x.Series, 0)))
 		p.number("created", x.Created)
 		p.number("expired", x.Expired)
 	})
 	p.optional("expiry", rep.Expiry)
-	p.object("known_spellings", func() {
-		p.number("entries", rep.RawEntries)
-		p.number("hits", rep.RawHits)
-		p.number("misses", rep.RawMisses)
-		p.number("evicted", rep.RawEvicted)
+	p.object("series_cache", func() {
+		p.number("entries", rep.Cache.Entries)
+		p.number("hits", rep.Cache.Hits)
+		p.number("misses", rep.Cache.Misses)
+		p.number("evicted", rep.Cache.Evicted)
 	})
 	p.float("stream_busy_seconds", rep.StreamBusySeconds)
 	if rep.UnixQueue > 0 {
@@ -99,7 +113,7 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	}
 	p.number("collisions", rep.Collisions)
 	p.number("type_conflicts", rep.TypeConflicts)
-	listOf(p, "clashes", head(rep.Clashes, limit), func(x IngestClash) {
+	listOf(p, "conflicts", head(rep.Conflicts, limit), func(x report.Conflict) {
 		p.time("time", x.Time)
 		p.string("name", x.Name)
 		p.string("kind", x.Group)
@@ -111,19 +125,19 @@ func (s *Server) ingest(w *Response, r *Request) error {
 }
 
 // top writes the lists of names that stand out.
-func (p *facts) top(rep *IngestReport, which string, limit int) {
+func (p *facts) top(rep *report.Report, which string, limit int) {
 	if which == "" || which == "series" {
 		listOf(p, "top_series", head(rep.TopSeries, limit), p.count)
 		listOf(p, "top_tags", head(rep.TopTags, limit), p.count)
 	}
 	if which == "" || which == "samples" {
-		listOf(p, "top_samples", head(rep.TopSamples, limit), func(x IngestRate) {
+		listOf(p, "top_samples", head(rep.TopSamples, limit), func(x report.NameRate) {
 			p.string("name", x.Name)
 			p.float("per_second", x.PerSecond)
 		})
 	}
 	if which == "" || which == "new" {
-		listOf(p, "newest", tail(rep.Newest, limit), func(x IngestSeries) {
+		listOf(p, "newest", tail(rep.Newest, limit), func(x report.NewSeries) {
 			p.time("time", x.Time)
 			p.string("name", x.Name)
 			p.string("kind", x.Kind)
@@ -132,12 +146,12 @@ func (p *facts) top(rep *IngestReport, which string, limit int) {
 	}
 }
 
-func (p *facts) count(x IngestCount) {
+func (p *facts) count(x report.NameCount) {
 	p.string("name", x.Name)
 	p.number("count", x.Count)
 }
 
-func (p *facts) listener(l IngestListener) {
+func (p *facts) listener(l report.Listener) {
 	p.string("name", l.Name)
 	p.string("protocol", l.Protocol)
 	p.string("address", l.Address)
@@ -154,7 +168,7 @@ func (p *facts) listener(l IngestListener) {
 	p.number("lines", l.Lines)
 	p.number("samples", l.Samples)
 	p.number("applied", l.Applied)
-	p.number("events_and_checks", l.Notices)
+	p.number("events_and_checks", l.Events)
 	p.number("limited", l.Limited)
 	p.counts("rejected", l.Rejected)
 	p.number("tag_errors", l.TagErrors)
@@ -176,14 +190,12 @@ func (p *facts) listener(l IngestListener) {
 		p.number("connections_total", l.ConnectionsTotal)
 		p.counts("connections_ended", l.Ended)
 	}
-	if l.LinesPerPacket != nil {
-		if st := l.LinesPerPacket.Snapshot().Cumulative; st != nil && st.Count() > 0 {
-			p.object("lines_per_packet", func() {
-				p.float("p50", st.Quantile(0.5))
-				p.float("p99", st.Quantile(0.99))
-				p.float("p100", st.Quantile(1))
-			})
-		}
+	if q := l.LinesPerPacket; q != nil && q.Count > 0 {
+		p.object("lines_per_packet", func() {
+			p.float("p50", q.P50)
+			p.float("p99", q.P99)
+			p.float("p100", q.Max)
+		})
 	}
 	if datagrams {
 		p.float("busy_seconds", l.BusySeconds)
@@ -201,11 +213,11 @@ func (p *facts) counts(name string, counts map[string]uint64) {
 
 // rejected writes a reason and its last lines, the latest first, of one listener
 // if a name is given.
-func (p *facts) rejected(x IngestRejected, listener string, limit int) {
+func (p *facts) rejected(x report.Rejected, listener string, limit int) {
 	p.string("reason", x.Reason)
 	p.number("count", x.Count)
-	lines := slices.DeleteFunc(slices.Clone(x.Last), func(l IngestLine) bool { return listener != "" && l.Listener != listener })
-	listOf(p, "last", tail(lines, limit), func(l IngestLine) {
+	lines := slices.DeleteFunc(slices.Clone(x.Last), func(l report.RejectedLine) bool { return listener != "" && l.Listener != listener })
+	listOf(p, "last", tail(lines, limit), func(l report.RejectedLine) {
 		p.time("time", l.Time)
 		p.string("listener", l.Listener)
 		p.optional("source", l.Source)
@@ -220,18 +232,18 @@ func (s *Server) ingestEvents(w *Response, r *Request) error {
 	}
 	rep := s.src.Ingest.Report()
 	p := newFacts(r)
-	listOf(p, "events", tail(rep.Events, limit), func(e IngestEvent) {
+	listOf(p, "events", tail(rep.Events, limit), func(e report.Event) {
 		p.time("received", e.Received)
-		p.event(&e)
+		p.event(&e.Event)
 	})
-	listOf(p, "service_checks", tail(rep.Checks, limit), func(c IngestCheck) {
+	listOf(p, "service_checks", tail(rep.Checks, limit), func(c report.ServiceCheck) {
 		p.time("received", c.Received)
-		p.check(&c)
+		p.check(&c.ServiceCheck)
 	})
 	return p.send(w)
 }
 
-func (p *facts) event(e *IngestEvent) {
+func (p *facts) event(e *line.Event) {
 	p.string("title", e.Title)
 	p.string("text", e.Text)
 	if e.Time != 0 {
@@ -248,7 +260,7 @@ func (p *facts) event(e *IngestEvent) {
 // checkStatus names the states of service checks.
 var checkStatus = [...]string{"ok", "warning", "critical", "unknown"}
 
-func (p *facts) check(c *IngestCheck) {
+func (p *facts) check(c *line.ServiceCheck) {
 	p.string("name", c.Name)
 	status := "unknown"
 	if 0 <= c.Status && c.Status < len(checkStatus) {
@@ -267,10 +279,10 @@ func (s *Server) ingestExplain(w *Response, r *Request) error {
 	if !r.query.Has("line") {
 		return badRequest("usage: /ingest/explain?line=<line, percent-encoded>\n")
 	}
-	line := r.query.Value("line")
-	x := s.src.Ingest.Explain([]byte(line))
+	text := r.query.Value("line")
+	x := s.src.Ingest.Explain([]byte(text))
 	p := newFacts(r)
-	p.string("line", line)
+	p.string("line", text)
 	p.string("kind", x.Kind)
 	if x.Reason != "" {
 		p.string("rejected", x.Reason)
@@ -284,7 +296,7 @@ func (s *Server) ingestExplain(w *Response, r *Request) error {
 		p.object("service_check", func() { p.check(x.Check) })
 	case x.Kind == "metric":
 		p.string("name", x.Name)
-		listOf(p, "tags", x.Tags, func(t IngestTag) {
+		listOf(p, "tags", x.Tags, func(t tags.Tag) {
 			p.string("name", t.Name)
 			p.optional("value", t.Value)
 		})
@@ -295,7 +307,7 @@ func (s *Server) ingestExplain(w *Response, r *Request) error {
 	return p.send(w)
 }
 
-func (p *facts) sample(x IngestSample) {
+func (p *facts) sample(x report.Sample) {
 	p.string("type", x.Type)
 	p.string("kind", x.Kind)
 	if x.Kind == "set" {

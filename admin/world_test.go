@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
-	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // world is a program around a server: it holds all that endpoints can change.
@@ -239,51 +241,50 @@ func (p worldProfiler) Path() string { return "/var/log/proxy/proxy.prof" }
 
 type worldIngest world
 
-func (g *worldIngest) Report() IngestReport {
+func (g *worldIngest) Report() report.Report {
 	at := testTime()
-	lines := store.New(store.Options{}).Root().Histogram("lines", store.Unspecified)
-	lines.Record(3)
-	lines.Merge()
-	return IngestReport{
-		Listeners: []IngestListener{
-			{Name: "udp://127.0.0.1:8125", Protocol: "udp", Address: "udp://127.0.0.1:8125", Readers: 2, Packets: 7, Bytes: 120, Lines: 21,
+	return report.Report{
+		Listeners: []report.Listener{
+			{ListenerInfo: report.ListenerInfo{Name: "udp://127.0.0.1:8125", Protocol: "udp", Address: "udp://127.0.0.1:8125", Readers: 2},
+				Packets: 7, Bytes: 120, Lines: 21,
 				Samples: 30, Applied: 18, Limited: 1, Rejected: map[string]uint64{"bad_value": 1, "bad_type": 1}, KernelDrops: 5,
-				QueueBytes: 100, QueueLimit: 16 << 20, RcvBufAsked: 9 << 20, RcvBufBytes: 8 << 20, LinesPerPacket: lines, BusySeconds: 0.25},
-			{Name: "tcp", Protocol: "tcp", Address: "tcp://[::1]:8125", TLS: true, Connections: 1, ConnectionsTotal: 1 << 60,
+				QueueBytes: 100, QueueLimit: 16 << 20, RcvBufAsked: 9 << 20, RcvBufBytes: 8 << 20, LinesPerPacket: &report.Quantiles{Count: 1, P50: 3, P99: 3, Max: 3}, BusySeconds: 0.25},
+			{ListenerInfo: report.ListenerInfo{Name: "tcp", Protocol: "tcp", Address: "tcp://[::1]:8125", TLS: true}, Connections: 1, ConnectionsTotal: 1 << 60,
 				Ended: map[string]uint64{"closed eof": 2}},
 		},
-		Rejected: []IngestRejected{{"bad_value", 2, []IngestLine{
-			{at, "tcp", "10.0.0.1:5", "old:x|c"}, {at, "udp://127.0.0.1:8125", "", "a\x00b:<x>\u202e|c "}}}},
-		Limits:     []IngestLimit{{"series", 1000000, 12, 1}},
-		Series:     []IngestKind{{"counter", 12, 13, 1}},
-		RawEntries: 12, RawHits: 30, RawMisses: 13, RawEvicted: 1, Collisions: 1, TypeConflicts: 2,
-		Clashes:    []IngestClash{{at, "a.b", "gauge", "a_b", "exposition"}, {at, "c", "gauge", "", "kind"}},
-		TopSeries:  []IngestCount{{"many", 30}, {"few", 2}},
-		TopSamples: []IngestRate{{"hot", 66.5}},
-		TopTags:    []IngestCount{{"user", 1000}},
-		Newest:     []IngestSeries{{at, "first", "counter", ""}, {at, "last", "gauge", "a=b"}},
-		Events: []IngestEvent{{Received: at, Title: "old"}, {Received: at, Title: "deploy\nnow", Text: "", Time: 1700000000, Host: "h", Key: "k",
-			Priority: "low", Source: "s", Alert: "info", Tags: []string{"a:b", "c"}}},
-		Checks: []IngestCheck{{Received: at, Name: "db", Status: 2, Time: 1700000000, Host: "h", Message: "down", Tags: []string{"a:b"}},
-			{Received: at, Name: "odd", Status: 9}},
+		Rejected: []report.Rejected{{Reason: "bad_value", Count: 2, Last: []report.RejectedLine{
+			{Time: at, Listener: "tcp", Source: "10.0.0.1:5", Line: "old:x|c"},
+			{Time: at, Listener: "udp://127.0.0.1:8125", Line: "a\x00b:<x>\u202e|c "}}}},
+		Limits: []report.Limit{{Name: "series", Max: 1000000, Use: 12, Limited: 1}},
+		Series: []report.Kind{{Kind: "counter", Series: 12, Created: 13, Expired: 1}},
+		Cache:  report.Cache{Entries: 12, Hits: 30, Misses: 13, Evicted: 1}, Collisions: 1, TypeConflicts: 2,
+		Conflicts:  []report.Conflict{{Time: at, Name: "a.b", Group: "gauge", Other: "a_b", What: "exposition"}, {Time: at, Name: "c", Group: "gauge", What: "kind"}},
+		TopSeries:  []report.NameCount{{Name: "many", Count: 30}, {Name: "few", Count: 2}},
+		TopSamples: []report.NameRate{{Name: "hot", PerSecond: 66.5}},
+		TopTags:    []report.NameCount{{Name: "user", Count: 1000}},
+		Newest:     []report.NewSeries{{Time: at, Name: "first", Kind: "counter"}, {Time: at, Name: "last", Kind: "gauge", Tags: "a=b"}},
+		Events: []report.Event{{Received: at, Event: line.Event{Title: "old"}}, {Received: at, Event: line.Event{Title: "deploy\nnow", Text: "", Time: 1700000000, Host: "h", Key: "k",
+			Priority: "low", Source: "s", Alert: "info", Tags: []string{"a:b", "c"}}}},
+		Checks: []report.ServiceCheck{{Received: at, ServiceCheck: line.ServiceCheck{Name: "db", Status: 2, Time: 1700000000, Host: "h", Message: "down", Tags: []string{"a:b"}}},
+			{Received: at, ServiceCheck: line.ServiceCheck{Name: "odd", Status: 9}}},
 		StreamBusySeconds: 1.5, UnixQueue: 10,
 	}
 }
 
-func (g *worldIngest) Explain(line []byte) IngestExplanation {
-	switch string(line) {
+func (g *worldIngest) Explain(text []byte) report.Explanation {
+	switch string(text) {
 	case "event":
-		return IngestExplanation{Kind: "event", Event: &IngestEvent{Title: "t", Text: "x"}, UnknownFields: 1}
+		return report.Explanation{Kind: "event", Event: &line.Event{Title: "t", Text: "x"}, UnknownFields: 1}
 	case "check":
-		return IngestExplanation{Kind: "service_check", Check: &IngestCheck{Name: "db"}}
+		return report.Explanation{Kind: "service_check", Check: &line.ServiceCheck{Name: "db"}}
 	case "":
-		return IngestExplanation{Kind: "blank"}
+		return report.Explanation{Kind: "blank"}
 	case "rt:+5|g|#route:/a,canary":
-		return IngestExplanation{Kind: "metric", Name: "rt", Tags: []IngestTag{{"canary", ""}, {"route", "/a"}}, Samples: []IngestSample{
+		return report.Explanation{Kind: "metric", Name: "rt", Tags: []tags.Tag{{Name: "canary"}, {Name: "route", Value: "/a"}}, Samples: []report.Sample{
 			{Type: "g", Kind: "gauge", Rate: 1, Values: []string{"+5"}, Stat: "rt.canary.route./a", Series: `rt{canary="",route="/a"}`, Known: true},
 			{Type: "s", Kind: "set", Rate: 0.5, Member: "anna", Stat: "rt_set", Limit: "series"}}}
 	}
-	return IngestExplanation{Kind: "metric", Reason: "bad_value", Offset: 2}
+	return report.Explanation{Kind: "metric", Reason: "bad_value", Offset: 2}
 }
 
 func (g *worldIngest) Forget(match func(string) bool) int {

@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -280,7 +281,7 @@ func TestIngestNeedsInput(t *testing.T) {
 // ownIngest is the input of a program that has its own.
 type ownIngest struct{ admin.Ingest }
 
-func (ownIngest) Report() admin.IngestReport { return admin.IngestReport{Collisions: 42} }
+func (ownIngest) Report() report.Report { return report.Report{Collisions: 42} }
 
 func TestIngestOfTheProgramStays(t *testing.T) {
 	cfg := anyPort()

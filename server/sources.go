@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/server/profiler"
-	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
 // fillSources connects the admin port with the rooms that own what it shows.
@@ -64,7 +64,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Loggers = loggers{s.loggers}
 	}
 	if src.Ingest == nil && s.statsd != nil {
-		src.Ingest = ingest{s.statsd, s.cfg.StatsD.Parse.AbsoluteGauges, s.cfg.StatsD.TTL}
+		src.Ingest = s.statsd
 	}
 	if path := s.cfg.ProfilePath; path != "" {
 		cpu, heap := profiler.New(path)
@@ -105,7 +105,7 @@ func (s *Server) Info() admin.ServerInfo {
 }
 
 // statsdListener describes a StatsD listener to the registry.
-func (s *Server) statsdListener(l statsd.ListenerInfo) listeners.Listener {
+func (s *Server) statsdListener(l report.ListenerInfo) listeners.Listener {
 	out := listeners.Listener{
 		Name:      l.Name,
 		Direction: listeners.Inbound,

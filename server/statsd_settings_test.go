@@ -10,7 +10,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
-	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
 // TestSettingsOfInput reads settings of the StatsD input from a file and looks
@@ -90,7 +90,7 @@ func TestExplainedSeriesAreScraped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, conn := startUDP(t, "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_on_admin: true\n"+
 				"statsd: {listeners: [{name: in, address: 'udp://127.0.0.1:0'}], "+settings+"}")
-			var announced []statsd.ExplainedSample
+			var announced []report.Sample
 			for i, line := range lines {
 				announced = append(announced, s.StatsD().Explain([]byte(line)).Samples...)
 				if _, err := conn.Write([]byte(line)); err != nil {

@@ -165,6 +165,22 @@ type TTL struct {
 	Counter, Gauge, Histogram, Set time.Duration
 }
 
+// String returns a sentence about what t does, for pages.
+func (t TTL) String() string {
+	if t == (TTL{}) {
+		return "off: series stay until they are forgotten or the server stops; statsd.ttl sets how long they stay without samples"
+	}
+	var kinds []string
+	for g, ttl := range [groups]time.Duration{t.Counter, t.Gauge, t.Histogram, t.Set} {
+		when := " never"
+		if ttl != 0 {
+			when = " after " + ttl.String()
+		}
+		kinds = append(kinds, group(g).String()+when)
+	}
+	return "series without samples expire: " + strings.Join(kinds, ", ")
+}
+
 const (
 	defaultRcvBuf      = 4 << 20
 	defaultPacketBytes = 65535

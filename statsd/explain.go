@@ -1,63 +1,38 @@
 package statsd
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// Explanation says what a line means to the server, or why it means nothing.
-type Explanation struct {
-	Kind   string // "blank", "metric", "event" or "service_check"
-	Reason string // why the line is rejected; "" if it is not
-	Offset int    // where parsing stopped if there is a reason: bytes from the beginning of the text
-
-	Name          string
-	Tags          []tags.Tag // in byte order of the names; an empty value: none was given
-	TagErrors     int
-	UnknownFields int
-	Samples       []ExplainedSample
-	Event         *line.Notice
-	Check         *line.State
-}
-
-// ExplainedSample is one sample of a line.
-type ExplainedSample struct {
-	Type   string // as written
-	Kind   string // counter, gauge, histogram or set
-	Rate   float64
-	Values []line.Value
-	Member string // of a set
-	Stat   string // full name of the stat
-	Series string // in the exposition
-	Known  bool   // the stat exists
-	Limit  string // that would keep a new stat from being made
-}
-
 // Explain says what would become of a line, without applying it.
-func (s *Server) Explain(text []byte) Explanation {
+func (s *Server) Explain(text []byte) report.Explanation {
 	if i := slices.Index(text, '\n'); i >= 0 {
 		text = text[:i]
 	}
 	var l line.Line
 	r := s.parser.Split(&l, text)
-	e := Explanation{Kind: [...]string{"blank", "metric", "event", "service_check"}[l.Kind]}
+	e := report.Explanation{Kind: [...]string{"blank", "metric", "event", "service_check"}[l.Kind]}
 	if r == line.OK {
 		switch l.Kind {
-		case line.Metric:
+		case line.KindMetric:
 			r = s.explainMetric(&l, &e)
-		case line.Event:
-			var n line.Notice
+		case line.KindEvent:
+			var n line.Event
 			if n, r = s.parser.ParseEvent(&l); r == line.OK {
 				e.Event, e.UnknownFields, e.TagErrors = &n, n.Unknown, l.TagErrors
 			}
-		case line.Check:
-			var c line.State
-			if c, r = s.parser.ParseCheck(&l); r == line.OK {
+		case line.KindServiceCheck:
+			var c line.ServiceCheck
+			if c, r = s.parser.ParseServiceCheck(&l); r == line.OK {
 				e.Check, e.UnknownFields, e.TagErrors = &c, c.Unknown, l.TagErrors
 			}
 		}
@@ -69,7 +44,7 @@ func (s *Server) Explain(text []byte) Explanation {
 	return e
 }
 
-func (s *Server) explainMetric(l *line.Line, e *Explanation) line.Reason {
+func (s *Server) explainMetric(l *line.Line, e *report.Explanation) line.Reason {
 	if r := s.parser.Identify(l); r != line.OK {
 		return r
 	}
@@ -82,26 +57,42 @@ func (s *Server) explainMetric(l *line.Line, e *Explanation) line.Reason {
 		return r
 	}
 	for _, sample := range l.Samples {
-		x := ExplainedSample{Type: sample.Type.String(), Rate: sample.Rate}
+		x := report.Sample{Type: sample.Type.String(), Rate: sample.Rate}
 		if sample.Type == line.Set {
 			x.Member = string(sample.Text)
 		}
-		x.Values = append(x.Values, l.Values[sample.From:sample.To]...)
 		if r := s.registry.explain(l, sample.Type, &x, e.Samples); r != line.OK {
 			return r
+		}
+		for _, v := range l.Values[sample.From:sample.To] {
+			x.Values = append(x.Values, number(v, x.Kind == gauges.String() && s.relative(v)))
 		}
 		e.Samples = append(e.Samples, x)
 	}
 	return line.OK
 }
 
+// number formats a value, without an exponent unless it is very small or large.
+// A relative value keeps its plus sign.
+func number(v line.Value, relative bool) string {
+	format := byte('f')
+	if size := math.Abs(v.Number); size != 0 && (size < 1e-6 || size >= 1e21) {
+		format = 'e'
+	}
+	text := strconv.FormatFloat(v.Number, format, -1, 64)
+	if relative && v.Number >= 0 {
+		text = "+" + text
+	}
+	return text
+}
+
 // explain fills in where a sample of l would go, after the ones before it.
-func (r *registry) explain(l *line.Line, typ line.Type, x *ExplainedSample, before []ExplainedSample) line.Reason {
+func (r *registry) explain(l *line.Line, typ line.Type, x *report.Sample, before []report.Sample) line.Reason {
 	w := r.want(l.Name, l.Tags, typ)
 	x.Kind = w.group.String()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, known, reason := r.place(&w, func(*store.Counter, Clash) {})
+	_, known, reason := r.place(&w, func(*store.Counter, report.Conflict) {})
 	if reason != line.OK {
 		return reason
 	}

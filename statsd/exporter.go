@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -41,7 +42,7 @@ const (
 )
 
 // noteConflict counts a conflict of kinds. r.mu must be held.
-func (r *registry) noteConflict(cl Clash) {
+func (r *registry) noteConflict(cl report.Conflict) {
 	metric, _ := r.shown(cl.Name, nil)
 	c := conflictedMetric{exporterType(cl.Group), metric}
 	if _, ok := r.conflicted[c]; !ok && len(r.conflicted) >= conflictsTold {

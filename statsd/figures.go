@@ -24,8 +24,8 @@ type figures struct {
 	active, queueBytes, rcvbuf     *store.Gauge
 	linesPerPacket, batchSize      *store.Histogram
 
-	applied, limited, notices atomic.Uint64 // lines; notices are events and checks, part of applied
-	tags                      atomic.Uint64
+	applied, limited, events atomic.Uint64 // lines; events are events and checks, part of applied
+	tags                     atomic.Uint64
 
 	mu       sync.Mutex // guards the making of counters that only rarely exist
 	rejected [line.Reasons]atomic.Pointer[store.Counter]
@@ -119,7 +119,7 @@ func (b *busyTime) value() float64 { return float64(b.nanos.Load()) / float64(ti
 // tally counts in plain words what a lane does between two publications.
 type tally struct {
 	packets, bytes, lines, samples uint64
-	applied, limited, notices      uint64
+	applied, limited, events       uint64
 	tags, tagErrors, unknown       uint64
 	beyond                         uint64 // observations that histograms cannot hold
 	truncated, refused             uint64
@@ -155,8 +155,8 @@ func (t *tally) publish(f *figures, s *serverFigures) {
 	if t.limited != 0 {
 		f.limited.Add(t.limited)
 	}
-	if t.notices != 0 {
-		f.notices.Add(t.notices)
+	if t.events != 0 {
+		f.events.Add(t.events)
 	}
 	if t.tags != 0 {
 		f.tags.Add(t.tags)

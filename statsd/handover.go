@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -256,7 +257,7 @@ func (s *Server) Import(h *store.Handed) any {
 	r, name := s.registry, w.name
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x, known, reason := r.place(&w, func(*store.Counter, Clash) {})
+	x, known, reason := r.place(&w, func(*store.Counter, report.Conflict) {})
 	if reason != line.OK || w.name != name {
 		return nil // the name is that of something else here
 	}

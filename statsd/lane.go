@@ -202,13 +202,13 @@ func (ln *lane) take(l *listener, text []byte, from source) bool {
 	r := ln.parser.Split(&ln.line, text)
 	if r == line.OK {
 		switch ln.line.Kind {
-		case line.Blank:
+		case line.KindBlank:
 			return false
-		case line.Metric:
+		case line.KindMetric:
 			r = ln.metric()
-		case line.Event:
+		case line.KindEvent:
 			r = ln.event()
-		case line.Check:
+		case line.KindServiceCheck:
 			r = ln.check()
 		}
 	}
@@ -382,11 +382,11 @@ func (ln *lane) change(s *line.Sample, v line.Value) (number float64, relative b
 	if s.Type == line.Counter {
 		return v.Number / s.Rate, true
 	}
-	return v.Number, ln.relative(v)
+	return v.Number, ln.server.relative(v)
 }
 
 // relative reports whether v changes a gauge instead of setting it.
-func (ln *lane) relative(v line.Value) bool { return v.Signed && !ln.server.cfg.Parse.AbsoluteGauges }
+func (s *Server) relative(v line.Value) bool { return v.Signed && !s.cfg.Parse.AbsoluteGauges }
 
 // checkGauges tries the line's gauge samples on the value of their gauge: no
 // result may leave the finite numbers. All gauge samples of a line are of one
@@ -508,20 +508,20 @@ func (ln *lane) event() line.Reason {
 	if r != line.OK {
 		return r
 	}
-	ln.noticed(n.Unknown)
-	ln.server.notices.event(n, ln.server.cfg.Now())
+	ln.countEvent(n.Unknown)
+	ln.server.events.event(n, ln.server.cfg.Now())
 	ln.server.figures.events[n.Alert].Inc()
 	return line.OK
 }
 
 // check keeps the state of the service check in ln.line.
 func (ln *lane) check() line.Reason {
-	c, r := ln.parser.ParseCheck(&ln.line)
+	c, r := ln.parser.ParseServiceCheck(&ln.line)
 	if r != line.OK {
 		return r
 	}
-	ln.noticed(c.Unknown)
-	ln.server.notices.check(c, ln.server.cfg.Now())
+	ln.countEvent(c.Unknown)
+	ln.server.events.check(c, ln.server.cfg.Now())
 	ln.server.figures.checks[c.Status].Inc()
 	if ln.server.cfg.CheckGauges && ln.parser.IdentifyCheck(&ln.line, &c) == line.OK {
 		f := ln.resolve(line.Gauge)
@@ -534,9 +534,9 @@ func (ln *lane) check() line.Reason {
 	return line.OK
 }
 
-func (ln *lane) noticed(unknown int) {
+func (ln *lane) countEvent(unknown int) {
 	ln.tally.applied++
-	ln.tally.notices++
+	ln.tally.events++
 	ln.tally.unknown += uint64(unknown)
 	ln.tally.tags += uint64(len(ln.line.Tags))
 	ln.tally.tagErrors += uint64(ln.line.TagErrors)

@@ -216,8 +216,8 @@ func TestKnownSpellingKeepsPrecedence(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("rejected %v, want %v", got, want)
 	}
-	if rep := r.Report(); rep.RawHits != 0 || r.streamLanes[0].table.negative != 1 {
-		t.Errorf("hits %d, negative entries %d", rep.RawHits, r.streamLanes[0].table.negative)
+	if rep := r.Report(); rep.Cache.Hits != 0 || r.streamLanes[0].table.negative != 1 {
+		t.Errorf("hits %d, negative entries %d", rep.Cache.Hits, r.streamLanes[0].table.negative)
 	}
 	r.conserved()
 }
@@ -264,8 +264,8 @@ func TestEvictedSpellingsAreCounted(t *testing.T) {
 	}
 	rep := r.Report()
 	entries := uint64(r.streamLanes[0].table.used)
-	if rep.RawMisses-rep.RawEvicted != entries || entries == 0 || rep.RawHits+rep.RawMisses != 100 {
-		t.Errorf("%d hits, %d misses, %d evicted, %d entries", rep.RawHits, rep.RawMisses, rep.RawEvicted, entries)
+	if rep.Cache.Misses-rep.Cache.Evicted != entries || entries == 0 || rep.Cache.Hits+rep.Cache.Misses != 100 {
+		t.Errorf("%d hits, %d misses, %d evicted, %d entries", rep.Cache.Hits, rep.Cache.Misses, rep.Cache.Evicted, entries)
 	}
 	r.conserved()
 }

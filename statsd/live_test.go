@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -97,7 +98,7 @@ func (l *live) dial(i int) net.Conn {
 	return c
 }
 
-func (l *live) report(i int) ListenerReport { return l.Report().Listeners[i] }
+func (l *live) report(i int) report.Listener { return l.Report().Listeners[i] }
 
 // counter returns the value of a received counter.
 func (l *live) counter(name string) uint64 { return l.Scope().Counter(name).Total() }

@@ -21,7 +21,7 @@ type model struct {
 	rejected map[string]uint64
 	unknown  uint64
 	tagErrs  uint64
-	notices  uint64
+	events   uint64
 	series   map[string]*modelSeries
 }
 
@@ -50,7 +50,7 @@ func (m *model) packet(p string) {
 	for _, text := range strings.Split(p, "\n") {
 		var l line.Line
 		r := m.parser.Parse(&l, []byte(text))
-		if l.Kind == line.Blank && r == line.OK {
+		if l.Kind == line.KindBlank && r == line.OK {
 			continue
 		}
 		m.lines++
@@ -69,18 +69,18 @@ func (m *model) packet(p string) {
 
 func (m *model) line(l *line.Line) line.Reason {
 	switch l.Kind {
-	case line.Event:
+	case line.KindEvent:
 		n, r := m.parser.ParseEvent(l)
 		if r == line.OK {
-			m.notices++
+			m.events++
 			m.unknown += uint64(n.Unknown)
 			m.tagErrs += uint64(l.TagErrors)
 		}
 		return r
-	case line.Check:
-		c, r := m.parser.ParseCheck(l)
+	case line.KindServiceCheck:
+		c, r := m.parser.ParseServiceCheck(l)
 		if r == line.OK {
-			m.notices++
+			m.events++
 			m.unknown += uint64(c.Unknown)
 			m.tagErrs += uint64(l.TagErrors)
 		}
@@ -146,9 +146,9 @@ func (m *model) compare(t *testing.T, r *rig) {
 	t.Helper()
 	r.conserved()
 	l := r.Report().Listeners[0]
-	if l.Lines != m.lines || l.UnknownFields != m.unknown || l.TagErrors != m.tagErrs || l.Notices != m.notices {
-		t.Errorf("lines %d, unknown %d, tag errors %d, notices %d; the model says %d, %d, %d, %d",
-			l.Lines, l.UnknownFields, l.TagErrors, l.Notices, m.lines, m.unknown, m.tagErrs, m.notices)
+	if l.Lines != m.lines || l.UnknownFields != m.unknown || l.TagErrors != m.tagErrs || l.Events != m.events {
+		t.Errorf("lines %d, unknown %d, tag errors %d, events %d; the model says %d, %d, %d, %d",
+			l.Lines, l.UnknownFields, l.TagErrors, l.Events, m.lines, m.unknown, m.tagErrs, m.events)
 	}
 	if fmt.Sprint(l.Rejected) != fmt.Sprint(m.rejected) {
 		t.Errorf("rejected %v, the model says %v", l.Rejected, m.rejected)
@@ -195,10 +195,10 @@ func (m *model) explained(t *testing.T, r *rig, text []byte) {
 	t.Helper()
 	var l line.Line
 	reason := m.parser.Parse(&l, text)
-	if reason == line.OK && l.Kind == line.Event {
+	if reason == line.OK && l.Kind == line.KindEvent {
 		_, reason = m.parser.ParseEvent(&l)
-	} else if reason == line.OK && l.Kind == line.Check {
-		_, reason = m.parser.ParseCheck(&l)
+	} else if reason == line.OK && l.Kind == line.KindServiceCheck {
+		_, reason = m.parser.ParseServiceCheck(&l)
 	}
 	e := r.Explain(text)
 	if e.Reason == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -49,8 +50,8 @@ type registry struct {
 	overflowed int // names with an overflow stat of their own
 	tagKeys    map[string]*tagKey
 	values     tagValues // empty unless their number is limited
-	newest     ring[NewSeries]
-	clashes    ring[Clash]
+	newest     ring[report.NewSeries]
+	conflicts  ring[report.Conflict]
 	conflicted map[conflictedMetric]uint64 // times, for exporterFigures; nil if nobody asks
 	told       [limits]time.Time           // when the log last heard of a limit
 
@@ -99,10 +100,10 @@ func (k *tagKey) count() uint64 {
 }
 
 const (
-	maxTagKeys   = 256 // that are watched
-	newestKept   = 256
-	clashesKept  = 100
-	nameAttempts = 8
+	maxTagKeys    = 256 // that are watched
+	newestKept    = 256
+	conflictsKept = 100
+	nameAttempts  = 8
 )
 
 func newRegistry(cfg *Config, f *serverFigures) *registry {
@@ -110,20 +111,20 @@ func newRegistry(cfg *Config, f *serverFigures) *registry {
 		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}}
 	}
 	r := &registry{
-		cfg:      cfg,
-		figures:  f,
-		scope:    cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
-		setScope: cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
-		naming:   cfg.Store.Naming(),
-		textSeed: maphash.MakeSeed(),
-		idSeed:   maphash.MakeSeed(),
-		setCells: make(map[uint32]*set),
-		familyOf: make(map[string]uint32),
-		firsts:   make(map[string]*segment),
-		rate:     perSecond{max: cfg.Limits.NewPerSecond},
-		tagKeys:  make(map[string]*tagKey),
-		newest:   newRing[NewSeries](newestKept),
-		clashes:  newRing[Clash](clashesKept),
+		cfg:       cfg,
+		figures:   f,
+		scope:     cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
+		setScope:  cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
+		naming:    cfg.Store.Naming(),
+		textSeed:  maphash.MakeSeed(),
+		idSeed:    maphash.MakeSeed(),
+		setCells:  make(map[uint32]*set),
+		familyOf:  make(map[string]uint32),
+		firsts:    make(map[string]*segment),
+		rate:      perSecond{max: cfg.Limits.NewPerSecond},
+		tagKeys:   make(map[string]*tagKey),
+		newest:    newRing[report.NewSeries](newestKept),
+		conflicts: newRing[report.Conflict](conflictsKept),
 	}
 	if cfg.ExporterMetrics {
 		r.conflicted = make(map[conflictedMetric]uint64)
@@ -186,7 +187,7 @@ func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) foun
 	w := r.want(name, lineTags, typ)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x, known, reason := r.place(&w, r.clash)
+	x, known, reason := r.place(&w, r.addConflict)
 	switch {
 	case reason != line.OK:
 		return found{reason: reason}
@@ -202,7 +203,7 @@ func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell
 	w := r.want(name, lineTags, typ)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if x, known, _ := r.place(&w, func(*store.Counter, Clash) {}); known {
+	if x, known, _ := r.place(&w, func(*store.Counter, report.Conflict) {}); known {
 		return r.cells.at(x)
 	}
 	return nil
@@ -211,7 +212,7 @@ func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell
 // place decides under which name w is kept: its own, unless that belongs to
 // something else. It returns the series' cell if it exists. What is in the way
 // is told to note.
-func (r *registry) place(w *wanted, note func(*store.Counter, Clash)) (x uint32, known bool, reason line.Reason) {
+func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) (x uint32, known bool, reason line.Reason) {
 	plain := w.name
 	suffixed := plain + "_" + w.group.String()
 	for attempt := range nameAttempts {
@@ -231,7 +232,7 @@ func (r *registry) place(w *wanted, note func(*store.Counter, Clash)) (x uint32,
 			other, ok = r.families[c.name].name, true
 			if c.group == w.group {
 				// Dots inside tags: another name and other tags read the same.
-				note(r.figures.collisions, Clash{Name: w.name, Other: other, What: "full name", Group: w.group.String()})
+				note(r.figures.collisions, report.Conflict{Name: w.name, Other: other, What: "full name", Group: w.group.String()})
 				continue
 			}
 		}
@@ -242,7 +243,7 @@ func (r *registry) place(w *wanted, note func(*store.Counter, Clash)) (x uint32,
 			return 0, false, line.TypeConflict
 		}
 		if attempt == 0 && !r.known(suffixed) {
-			note(r.figures.conflicts, Clash{Name: plain, Other: other, What: "kind", Group: w.group.String()})
+			note(r.figures.conflicts, report.Conflict{Name: plain, Other: other, What: "kind", Group: w.group.String()})
 		}
 	}
 	return 0, false, line.TypeConflict
@@ -326,14 +327,14 @@ func (r *registry) conflict(w *wanted) (other string, ok bool) {
 	return "", false
 }
 
-// clash counts and keeps cl.
-func (r *registry) clash(c *store.Counter, cl Clash) {
+// addConflict counts and keeps cl.
+func (r *registry) addConflict(c *store.Counter, cl report.Conflict) {
 	c.Inc()
 	if r.conflicted != nil && c == r.figures.conflicts {
 		r.noteConflict(cl)
 	}
 	cl.Time = r.cfg.Now()
-	r.clashes.add(cl)
+	r.conflicts.add(cl)
 }
 
 // exceeded returns the limit that forbids to make w.
@@ -390,7 +391,7 @@ func (r *registry) create(w *wanted) found {
 	if r.cfg.Limits.ValuesPerTagKey != unlimited {
 		r.values.hold(f.number, w.tags)
 	}
-	r.newest.add(NewSeries{Time: now, Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags)})
+	r.newest.add(report.NewSeries{Time: now, Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags)})
 	return f
 }
 
@@ -457,12 +458,12 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	c.exposed = r.exposure(w)
 	if other, taken := r.exposed.find(c.exposed); taken {
 		// Equal but for bytes that the exposition cannot show.
-		r.clash(r.figures.collisions, Clash{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
+		r.addConflict(r.figures.collisions, report.Conflict{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
 	} else {
 		r.exposed.insert(x)
 	}
 	if full := r.fullName(w); r.cfg.Store.Has(false, full) {
-		r.clashes.add(Clash{Time: r.cfg.Now(), Name: w.name, Group: w.group.String(), Other: full, What: "own stat"})
+		r.conflicts.add(report.Conflict{Time: r.cfg.Now(), Name: w.name, Group: w.group.String(), Other: full, What: "own stat"})
 	}
 	r.texts.insert(x)
 	c.first = r.segmentOf(w.name)

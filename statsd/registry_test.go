@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -57,10 +58,10 @@ func TestKindConflicts(t *testing.T) {
 				r.conserved()
 				rep := r.Report()
 				if rep.TypeConflicts != tt.conflicts {
-					t.Errorf("%d conflicts, want %d: %v", rep.TypeConflicts, tt.conflicts, rep.Clashes)
+					t.Errorf("%d conflicts, want %d: %v", rep.TypeConflicts, tt.conflicts, rep.Conflicts)
 				}
-				if n := rep.TypeConflicts + rep.Collisions; n != uint64(len(rep.Clashes)) {
-					t.Errorf("%d clashes listed, want %d", len(rep.Clashes), n)
+				if n := rep.TypeConflicts + rep.Collisions; n != uint64(len(rep.Conflicts)) {
+					t.Errorf("%d conflicts listed, want %d", len(rep.Conflicts), n)
 				}
 			}
 		})
@@ -83,7 +84,7 @@ func TestKindConflictsOfExtractedNames(t *testing.T) {
 			t.Errorf("extract %t: %d conflicts, want %d", extract, rep.TypeConflicts, want)
 		}
 		if rep.Collisions != 0 {
-			t.Errorf("extract %t: collisions of series that differ: %v", extract, rep.Clashes)
+			t.Errorf("extract %t: collisions of series that differ: %v", extract, rep.Conflicts)
 		}
 		if top := rep.TopSeries[0]; extract && top.Count != 2 {
 			t.Errorf("the name with the most series has %v", top)
@@ -134,8 +135,8 @@ func TestExpositionCollisions(t *testing.T) {
 	} {
 		r := newRig(t, Config{})
 		r.send(in)
-		if rep := r.Report(); rep.Collisions != 1 || len(rep.Clashes) != 1 || rep.Clashes[0].What != "exposition" {
-			t.Errorf("%q: %d collisions, %v", in, rep.Collisions, rep.Clashes)
+		if rep := r.Report(); rep.Collisions != 1 || len(rep.Conflicts) != 1 || rep.Conflicts[0].What != "exposition" {
+			t.Errorf("%q: %d collisions, %v", in, rep.Collisions, rep.Conflicts)
 		}
 		if n := len(r.stats()); n != 2 {
 			t.Errorf("%q: %d stats, want 2", in, n)
@@ -380,12 +381,12 @@ func TestNamesOfOwnStatsAreListed(t *testing.T) {
 			r.store.Root().Gauge(name, store.NeverImport).Set(1)
 		}
 		r.send("server.live:5|g\nserver.live:6|g\nserver.live:7|g|#a:b\nother:1|c")
-		want := Clash{Time: r.now, Name: "server.live", Group: "gauge", Other: "server.live", What: "own stat"}
+		want := report.Conflict{Time: r.now, Name: "server.live", Group: "gauge", Other: "server.live", What: "own stat"}
 		if prefix != "" {
 			want.Other = "in.server.live"
 		}
-		if rep := r.Report(); len(rep.Clashes) != 1 || rep.Clashes[0] != want || rep.Collisions != 0 || rep.TypeConflicts != 0 {
-			t.Errorf("%+v, want %+v", rep.Clashes, want)
+		if rep := r.Report(); len(rep.Conflicts) != 1 || rep.Conflicts[0] != want || rep.Collisions != 0 || rep.TypeConflicts != 0 {
+			t.Errorf("%+v, want %+v", rep.Conflicts, want)
 		}
 	}
 }
@@ -401,10 +402,10 @@ func TestReportLists(t *testing.T) {
 	r.now = r.now.Add(10 * time.Second)
 	r.flush()
 	rep := r.Report()
-	if len(rep.TopSeries) != 20 || rep.TopSeries[0] != (NameCount{"many", 30}) || rep.TopSeries[1].Name != "hot" {
+	if len(rep.TopSeries) != 20 || rep.TopSeries[0] != (report.NameCount{Name: "many", Count: 30}) || rep.TopSeries[1].Name != "hot" {
 		t.Errorf("top series %v", rep.TopSeries)
 	}
-	if len(rep.TopTags) != 2 || rep.TopTags[0].Name != "user" || rep.TopTags[0].Count < 20 || rep.TopTags[0].Count > 40 || rep.TopTags[1] != (NameCount{"region", 1}) {
+	if len(rep.TopTags) != 2 || rep.TopTags[0].Name != "user" || rep.TopTags[0].Count < 20 || rep.TopTags[0].Count > 40 || rep.TopTags[1] != (report.NameCount{Name: "region", Count: 1}) {
 		t.Errorf("top tags %v", rep.TopTags)
 	}
 	if len(rep.TopSamples) == 0 || rep.TopSamples[0].Name != "hot" || rep.TopSamples[0].PerSecond < 55 || rep.TopSamples[0].PerSecond > 70 {
@@ -423,8 +424,8 @@ func TestListsAreBounded(t *testing.T) {
 		r.send(fmt.Sprintf("n%03d:1|c|#k%d:v\nn%03d:1|g", i, i, i))
 	}
 	rep := r.Report()
-	if n := len(rep.Clashes); n != 100 || rep.Clashes[0].Name != "n200" || rep.Clashes[99].Name != "n299" {
-		t.Errorf("%d clashes from %+v to %+v, want the last 100", n, rep.Clashes[0], rep.Clashes[n-1])
+	if n := len(rep.Conflicts); n != 100 || rep.Conflicts[0].Name != "n200" || rep.Conflicts[99].Name != "n299" {
+		t.Errorf("%d conflicts from %+v to %+v, want the last 100", n, rep.Conflicts[0], rep.Conflicts[n-1])
 	}
 	if n := len(rep.Newest); n != 256 || rep.Newest[0].Name != "n172" || rep.Newest[255].Kind != "gauge" {
 		t.Errorf("%d newest from %+v to %+v, want the last 256", n, rep.Newest[0], rep.Newest[n-1])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
 const (
@@ -14,14 +15,6 @@ const (
 	rejectedBytes = 512 // of each line
 	loggedBytes   = 200
 )
-
-// RejectedLine is a line that was rejected.
-type RejectedLine struct {
-	Time     time.Time
-	Listener string
-	Source   string // address of the sender, "" if it has none
-	Line     string // the first 512 bytes, as they came
-}
 
 // message is something to log once no lock is held.
 type message struct {
@@ -41,7 +34,7 @@ type rejects struct {
 	suppressed [line.Reasons]uint64
 }
 
-// keptLine is a RejectedLine whose memory is used again and again.
+// keptLine is a report.RejectedLine whose memory is used again and again.
 type keptLine struct {
 	time     time.Time
 	listener string
@@ -82,12 +75,12 @@ func (r *rejects) note(listener string, reason line.Reason, text []byte, from so
 }
 
 // list returns the last lines of a reason, oldest first.
-func (r *rejects) list(reason line.Reason) []RejectedLine {
+func (r *rejects) list(reason line.Reason) []report.RejectedLine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []RejectedLine
+	var out []report.RejectedLine
 	for _, k := range r.last[reason].list() {
-		out = append(out, RejectedLine{k.time, k.listener, k.source, string(k.text)})
+		out = append(out, report.RejectedLine{Time: k.time, Listener: k.listener, Source: k.source, Line: string(k.text)})
 	}
 	return out
 }

@@ -26,7 +26,7 @@ type Server struct {
 	guard    guard.Told // counts and logs a panic
 	registry *registry
 	rejects  *rejects
-	notices  *notices
+	events   *eventLog
 	setSeed  maphash.Seed
 
 	streamLanes []*lane // shared by stream connections
@@ -76,7 +76,7 @@ func New(cfg Config) (*Server, error) {
 		parser:  line.New(cfg.lineConfig()),
 		figures: newServerFigures(cfg.Store.Root()),
 		rejects: newRejects(&cfg),
-		notices: newNotices(cfg.Events, cfg.Checks),
+		events:  newEventLog(cfg.Events, cfg.Checks),
 		setSeed: maphash.MakeSeed(),
 		stop:    make(chan struct{}),
 		flushed: cfg.Now(),

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -107,14 +108,14 @@ func TestTopSketchLooks(t *testing.T) {
 	r.now = r.now.Add(2 * time.Second)
 	r.send("few:1:2:3|ms\nfew:4|ms\nonce:1|c")
 	r.flush()
-	if got, want := r.Report().TopSamples, []NameRate{{"few", 2}, {"once", 0.5}}; !slices.Equal(got, want) {
+	if got, want := r.Report().TopSamples, []report.NameRate{{Name: "few", PerSecond: 2}, {Name: "once", PerSecond: 0.5}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for range 7 { // nothing since
 		r.now = r.now.Add(8 * time.Second)
 		r.flush()
 	}
-	if got, want := r.Report().TopSamples, []NameRate{{"few", 4.0 / 58}, {"once", 1.0 / 58}}; !slices.Equal(got, want) {
+	if got, want := r.Report().TopSamples, []report.NameRate{{Name: "few", PerSecond: 4.0 / 58}, {Name: "once", PerSecond: 1.0 / 58}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	r.now = r.now.Add(8 * time.Second)

@@ -2,6 +2,7 @@ package statsd
 
 import (
 	"cmp"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"slices"
 	"strings"
 	"time"
@@ -106,7 +107,7 @@ func (w *topWindow) length() (d time.Duration) {
 }
 
 // rates returns the n names with the most samples, highest rate first.
-func (w *topWindow) rates(n int) []NameRate {
+func (w *topWindow) rates(n int) []report.NameRate {
 	seconds := w.length().Seconds()
 	if seconds <= 0 {
 		return nil
@@ -117,11 +118,11 @@ func (w *topWindow) rates(n int) []NameRate {
 			counts[name] += c
 		}
 	}
-	all := make([]NameRate, 0, len(counts))
+	all := make([]report.NameRate, 0, len(counts))
 	for name, c := range counts {
-		all = append(all, NameRate{name, float64(c) / seconds})
+		all = append(all, report.NameRate{Name: name, PerSecond: float64(c) / seconds})
 	}
-	slices.SortFunc(all, func(a, b NameRate) int {
+	slices.SortFunc(all, func(a, b report.NameRate) int {
 		return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), strings.Compare(a.Name, b.Name))
 	})
 	return all[:min(n, len(all))]

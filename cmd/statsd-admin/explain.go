@@ -18,6 +18,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
 // explains reports whether a command line asks to explain lines.
@@ -96,7 +97,7 @@ func (p *program) explainFile(e *explainer, name string) error {
 // explainer writes what lines mean.
 type explainer struct {
 	out     *bufio.Writer
-	explain func(line []byte) server.Explanation
+	explain func(line []byte) report.Explanation
 	longest int // bytes of a line that are looked at
 
 	accepted, blank, rejected int
@@ -197,7 +198,7 @@ func (e *explainer) line(name string, number int, line []byte) {
 	}
 }
 
-func (e *explainer) metric(x *server.Explanation) {
+func (e *explainer) metric(x *report.Explanation) {
 	e.fact("name", x.Name)
 	tags := make([]string, len(x.Tags))
 	for i, t := range x.Tags {
@@ -212,7 +213,7 @@ func (e *explainer) metric(x *server.Explanation) {
 	}
 }
 
-func (e *explainer) sample(s *server.ExplainedSample) {
+func (e *explainer) sample(s *report.Sample) {
 	e.fact("type", s.Type+" ("+s.Kind+")")
 	if s.Kind == "set" {
 		e.fact("  member", s.Member)

@@ -12,7 +12,7 @@ var (
 )
 
 // Notice is an event: something that happened, told in words.
-type Notice struct {
+type Event struct {
 	Title, Text string   // may hold newlines; the title is not empty
 	Time        int64    // unix seconds; 0 if not given
 	Host        string   //
@@ -25,7 +25,7 @@ type Notice struct {
 }
 
 // State is the state of a service check.
-type State struct {
+type ServiceCheck struct {
 	Name    string
 	Status  int   // 0 OK, 1 warning, 2 critical, 3 unknown
 	Time    int64 // unix seconds; 0 if not given
@@ -37,25 +37,25 @@ type State struct {
 
 // ParseEvent reads l, which must be of kind Event, as an event. Its answer is
 // OK or BadEvent. The result holds no memory of l.
-func (p *Parser) ParseEvent(l *Line) (Notice, Reason) {
+func (p *Parser) ParseEvent(l *Line) (Event, Reason) {
 	b := l.Text[len(eventPrefix):]
 	titleLen, b, ok := length(b, ',')
 	if !ok {
-		return Notice{}, l.stop(len(l.Text)-len(b), BadEvent)
+		return Event{}, l.stop(len(l.Text)-len(b), BadEvent)
 	}
 	textLen, b, ok := length(b, '}')
 	if !ok || len(b) == 0 || b[0] != ':' {
-		return Notice{}, l.stop(len(l.Text)-len(b), BadEvent)
+		return Event{}, l.stop(len(l.Text)-len(b), BadEvent)
 	}
 	b = b[1:]
 	if titleLen == 0 || len(b) <= titleLen || b[titleLen] != '|' {
-		return Notice{}, l.stop(len(l.Text)-len(b), BadEvent)
+		return Event{}, l.stop(len(l.Text)-len(b), BadEvent)
 	}
 	title, b := b[:titleLen], b[titleLen+1:]
 	if len(b) < textLen || len(b) > textLen && b[textLen] != '|' {
-		return Notice{}, l.stop(len(l.Text)-len(b), BadEvent)
+		return Event{}, l.stop(len(l.Text)-len(b), BadEvent)
 	}
-	n := Notice{
+	n := Event{
 		Title:    unescape(title),
 		Text:     unescape(b[:textLen]),
 		Priority: "normal",
@@ -91,16 +91,16 @@ func (p *Parser) ParseEvent(l *Line) (Notice, Reason) {
 
 // ParseCheck reads l, which must be of kind Check, as a service check. Its
 // answer is OK or BadServiceCheck. The result holds no memory of l.
-func (p *Parser) ParseCheck(l *Line) (State, Reason) {
+func (p *Parser) ParseServiceCheck(l *Line) (ServiceCheck, Reason) {
 	name, rest, ok := bytes.Cut(l.Text[len(checkPrefix):], []byte{'|'})
 	if !ok || len(name) == 0 {
-		return State{}, l.stop(len(checkPrefix), BadServiceCheck)
+		return ServiceCheck{}, l.stop(len(checkPrefix), BadServiceCheck)
 	}
 	status, rest, _ := bytes.Cut(rest, []byte{'|'})
 	if len(status) != 1 || status[0] < '0' || status[0] > '3' {
-		return State{}, l.stop(len(checkPrefix)+len(name)+1, BadServiceCheck)
+		return ServiceCheck{}, l.stop(len(checkPrefix)+len(name)+1, BadServiceCheck)
 	}
-	s := State{Name: cleanString(string(name)), Status: int(status[0] - '0')}
+	s := ServiceCheck{Name: cleanString(string(name)), Status: int(status[0] - '0')}
 	tags := p.eventTags(l)
 	for f := range bytes.SplitSeq(rest, []byte{'|'}) {
 		key, value, _ := strings.Cut(string(f), ":")
@@ -125,7 +125,7 @@ func (p *Parser) ParseCheck(l *Line) (State, Reason) {
 
 // IdentifyCheck makes the name and the tags of the service check that was just
 // read from l those of a metric, if they are fit for one.
-func (p *Parser) IdentifyCheck(l *Line, s *State) Reason {
+func (p *Parser) IdentifyCheck(l *Line, s *ServiceCheck) Reason {
 	if r := p.checkName(l, []byte(s.Name)); r != OK {
 		return r
 	}

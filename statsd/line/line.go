@@ -5,10 +5,10 @@ type Kind uint8
 
 // The kinds of lines.
 const (
-	Blank Kind = iota // nothing but white space: neither a line nor an error
-	Metric
-	Event
-	Check
+	KindBlank Kind = iota // white space only: neither a line nor an error
+	KindMetric
+	KindEvent
+	KindServiceCheck
 )
 
 // Type is the type of a sample.
@@ -109,7 +109,7 @@ type Line struct {
 
 // reset forgets what l held but keeps its memory.
 func (l *Line) reset(text []byte) {
-	l.Kind = Blank
+	l.Kind = KindBlank
 	l.Text = text
 	l.Section = nil
 	l.Samples = l.Samples[:0]

@@ -15,16 +15,16 @@ func show(p *Parser, text string) string {
 		return r.String()
 	}
 	switch l.Kind {
-	case Blank:
+	case KindBlank:
 		return "blank"
-	case Event:
+	case KindEvent:
 		n, r := p.ParseEvent(&l)
 		if r != OK {
 			return r.String()
 		}
 		return fmt.Sprintf("event %+v", n)
-	case Check:
-		s, r := p.ParseCheck(&l)
+	case KindServiceCheck:
+		s, r := p.ParseServiceCheck(&l)
 		if r != OK {
 			return r.String()
 		}
@@ -402,11 +402,11 @@ func TestTagsOfEvents(t *testing.T) {
 				t.Fatal(r)
 			}
 			var tags []string
-			if l.Kind == Event {
+			if l.Kind == KindEvent {
 				n, _ := p.ParseEvent(&l)
 				tags = n.Tags
 			} else {
-				s, _ := p.ParseCheck(&l)
+				s, _ := p.ParseServiceCheck(&l)
 				tags = s.Tags
 			}
 			if !slices.Equal(tags, []string{"a:1", "d"}) || l.TagErrors != 1 {
@@ -521,21 +521,21 @@ func checkLine(t *testing.T, cfg Config, text string) {
 		return
 	}
 	switch l.Kind {
-	case Event:
+	case KindEvent:
 		n, r := p.ParseEvent(&l)
 		title, body, ok := refEvent(string(l.Text))
 		if (r == OK) != ok || n.Title != title || n.Text != body {
 			t.Fatalf("%q: event %q %q %v, reference says %q %q %v", text, n.Title, n.Text, r, title, body, ok)
 		}
 		return
-	case Check:
-		s, r := p.ParseCheck(&l)
+	case KindServiceCheck:
+		s, r := p.ParseServiceCheck(&l)
 		name, status, ok := refCheck(string(l.Text))
 		if (r == OK) != ok || ok && (s.Name != name || s.Status != status) {
 			t.Fatalf("%q: check %q %d %v, reference says %q %d %v", text, s.Name, s.Status, r, name, status, ok)
 		}
 		return
-	case Blank:
+	case KindBlank:
 		return
 	}
 	var tags []string

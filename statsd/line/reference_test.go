@@ -54,14 +54,14 @@ func refParse(cfg Config, text string) (refLine, string) {
 	}
 	// Step 4.
 	if strings.HasPrefix(text, "_e{") {
-		none.kind = Event
+		none.kind = KindEvent
 		return none, "ok"
 	}
 	if strings.HasPrefix(text, "_sc|") {
-		none.kind = Check
+		none.kind = KindServiceCheck
 		return none, "ok"
 	}
-	out := refLine{kind: Metric, tags: map[string]string{}}
+	out := refLine{kind: KindMetric, tags: map[string]string{}}
 
 	// Step 5, 6, 7.
 	colon := strings.Index(text, ":")

@@ -25,7 +25,7 @@ func Trim(b []byte) []byte {
 // far as its kind goes: a metric completely; of an event or a service check
 // only the kind, see [ParseEvent] and [ParseCheck].
 func (p *Parser) Parse(l *Line, text []byte) Reason {
-	if r := p.Split(l, text); r != OK || l.Kind != Metric {
+	if r := p.Split(l, text); r != OK || l.Kind != KindMetric {
 		return r
 	}
 	if r := p.Identify(l); r != OK {
@@ -52,15 +52,15 @@ func (p *Parser) Split(l *Line, text []byte) Reason {
 	}
 	if text[0] == '_' {
 		if bytes.HasPrefix(text, eventPrefix) {
-			l.Kind = Event
+			l.Kind = KindEvent
 			return OK
 		}
 		if bytes.HasPrefix(text, checkPrefix) {
-			l.Kind = Check
+			l.Kind = KindServiceCheck
 			return OK
 		}
 	}
-	l.Kind = Metric
+	l.Kind = KindMetric
 	colon := p.sectionEnd(text)
 	if colon < 0 {
 		return l.stop(len(text), MissingColon)

@@ -2,6 +2,7 @@ package statsd
 
 import (
 	"fmt"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestEventsAreKept(t *testing.T) {
 	if want := "[t2 a\nb warning [k:v] true t3 a\nb warning [k:v] true t4 a\nb warning [k:v] true]"; fmt.Sprint(got) != want {
 		t.Errorf("events\n got %v\nwant %v", got, want)
 	}
-	if l := rep.Listeners[0]; l.Notices != 5 || l.Rejected["bad_event"] != 1 {
+	if l := rep.Listeners[0]; l.Events != 5 || l.Rejected["bad_event"] != 1 {
 		t.Errorf("%+v", l)
 	}
 	if len(r.stats()) != 0 {
@@ -126,7 +127,7 @@ func TestRejectedLinesAreKept(t *testing.T) {
 	if len(value.Last) != 20 || value.Last[0].Line != "a:x5|c" || value.Last[19].Line != "a:x24|c" {
 		t.Errorf("last lines %v", value.Last)
 	}
-	want := RejectedLine{Time: r.now, Listener: "test", Source: "tester", Line: "a:x24|c"}
+	want := report.RejectedLine{Time: r.now, Listener: "test", Source: "tester", Line: "a:x24|c"}
 	if value.Last[19] != want {
 		t.Errorf("got %+v, want %+v", value.Last[19], want)
 	}

@@ -1,0 +1,185 @@
+// Package report holds plain values that describe StatsD input: a [Report] of
+// the lines received so far, and an [Explanation] of a single line.
+//
+// Package statsd produces them and the administration port renders them. Texts
+// that come from the network can hold any bytes.
+package report
+
+import (
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Report describes the input of a server since its start.
+type Report struct {
+	Time      time.Time
+	Listeners []Listener // in the order of the configuration
+	Rejected  []Rejected // reasons that occurred, in the order of parsing steps
+	Limits    []Limit
+	Series    []Kind
+	Expiry    string // when series without samples expire, as a sentence
+
+	Cache Cache
+
+	Collisions    uint64 // series whose full name or exposition another series had first
+	TypeConflicts uint64 // names whose later kinds got a suffix
+	Conflicts     []Conflict
+
+	TopSeries  []NameCount // names with the most series
+	TopSamples []NameRate  // names with the most samples in the last minute of flush intervals
+	Newest     []NewSeries // oldest first
+	TopTags    []NameCount // tag keys with the most different values, estimated from 16 on
+
+	Events []Event        // oldest first
+	Checks []ServiceCheck // least recently updated first
+
+	// StreamBusySeconds estimates the time that all stream listeners together
+	// spent on parsing and applying lines.
+	StreamBusySeconds float64
+
+	// UnixQueue is how many datagrams can wait in a unix socket before the
+	// sender blocks, or 0 if unknown. 512 is a good value.
+	UnixQueue int
+}
+
+// ListenerInfo identifies a bound listener.
+type ListenerInfo struct {
+	Name     string // in metrics
+	Protocol string // the part of the address before "://"
+	Address  string // the whole address, with the real port
+	Readers  int    // sockets of a datagram listener; 0 for streams
+	TLS      bool
+}
+
+// Listener counts the input of one listener since its start.
+//
+// Lines = Applied + Limited + the sum of Rejected. On loopback, Packets +
+// KernelDrops is the number of datagrams sent.
+type Listener struct {
+	ListenerInfo
+	Packets, Bytes, Lines, Samples uint64
+	Applied                        uint64 // lines, events and service checks included
+	Events                         uint64 // events and service checks
+	Limited                        uint64 // lines that a limit kept from a series of their own
+	Rejected                       map[string]uint64
+	TagErrors, UnknownFields       uint64
+	ValuesOutOfRange               uint64 // observations beyond store.NetworkMax, recorded as that
+	Truncated, KernelDrops         uint64
+	PacketsRefused, ReadErrors     uint64
+	QueueBytes, QueueLimit         uint64 // memory of waiting datagrams and its limit; 0 if unknown
+	RcvBufAsked, RcvBufBytes       uint64 // receive buffers of all readers: configured, and granted by the system
+	Connections                    uint64 // open now
+	ConnectionsTotal               uint64
+	Ended                          map[string]uint64 // connections by how and why: "closed eof", "refused per_address"
+	LinesPerPacket                 *Quantiles        // nil for streams of lines
+	BusySeconds                    float64           // estimated time that a datagram listener spent on parsing and applying lines
+}
+
+// Quantiles summarizes a histogram.
+type Quantiles struct {
+	Count         uint64
+	P50, P99, Max float64 // 0 if Count is 0
+}
+
+// Rejected counts the lines rejected for one reason.
+type Rejected struct {
+	Reason string
+	Count  uint64
+	Last   []RejectedLine // the last 20, oldest first
+}
+
+// RejectedLine is a line that was rejected.
+type RejectedLine struct {
+	Time     time.Time
+	Listener string
+	Source   string // address of the sender, "" if it has none
+	Line     string // the first 512 bytes, as received
+}
+
+// Limit is a limit and its use.
+type Limit struct {
+	Name    string
+	Max     int    // negative if there is no limit, or none that can be measured
+	Use     int    // now; for limits per name or segment, the largest use
+	Limited uint64 // lines
+}
+
+// Kind counts the received series of one kind.
+type Kind struct {
+	Kind             string
+	Series           int
+	Created, Expired uint64
+}
+
+// Cache counts the use of the caches that map line keys to series.
+type Cache struct{ Entries, Hits, Misses, Evicted uint64 }
+
+// NameCount is a name and a number.
+type NameCount struct {
+	Name  string
+	Count uint64
+}
+
+// NameRate is a name and its samples per second.
+type NameRate struct {
+	Name      string
+	PerSecond float64
+}
+
+// NewSeries is a series that was created.
+type NewSeries struct {
+	Time             time.Time
+	Name, Kind, Tags string
+}
+
+// Conflict is a series that could not have its name, or that shares a series
+// of the exposition with another one.
+type Conflict struct {
+	Time  time.Time
+	Name  string
+	Group string // kind of the later series
+	Other string // name of the earlier series, if it differs
+	What  string // what both share: "kind", "full name", "exposition", or "own stat" for the name of a stat of the program
+}
+
+// Event is a received event.
+type Event struct {
+	Received time.Time
+	line.Event
+}
+
+// ServiceCheck is the last received state of a service check.
+type ServiceCheck struct {
+	Received time.Time
+	line.ServiceCheck
+}
+
+// Explanation describes what a line means to a server, or why it is rejected.
+type Explanation struct {
+	Kind   string // "blank", "metric", "event" or "service_check"
+	Reason string // why the line is rejected, or ""
+	Offset int    // of a rejected line: where parsing stopped, in bytes
+
+	Name          string
+	Tags          []tags.Tag // in byte order of the names; a tag without a value has an empty one
+	TagErrors     int
+	UnknownFields int
+	Samples       []Sample
+	Event         *line.Event
+	Check         *line.ServiceCheck
+}
+
+// Sample is one sample of an explained line.
+type Sample struct {
+	Type   string // as written
+	Kind   string // counter, gauge, histogram or set
+	Rate   float64
+	Values []string // decimal; a relative gauge value keeps its sign
+	Member string   // of a set
+	Stat   string   // full name of the stat
+	Series string   // in the exposition
+	Known  bool     // the stat exists
+	Limit  string   // that would prevent a new stat, or ""
+}
