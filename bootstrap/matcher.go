@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/match"
 )
 
 // MatchKind says how a [StringMatcher] compares.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/internal/match"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
@@ -68,11 +68,11 @@ func StoreOptions(c *bootstrap.Config, product string, fixed []tags.Tag, fakeSym
 
 func matcher(m bootstrap.StringMatcher) (match.Matcher, error) {
 	kind := map[bootstrap.MatchKind]match.Kind{
-		bootstrap.MatchExact:    match.Exact,
-		bootstrap.MatchPrefix:   match.Prefix,
-		bootstrap.MatchSuffix:   match.Suffix,
-		bootstrap.MatchContains: match.Contains,
-		bootstrap.MatchRegex:    match.Regex,
+		bootstrap.MatchExact:    match.KindExact,
+		bootstrap.MatchPrefix:   match.KindPrefix,
+		bootstrap.MatchSuffix:   match.KindSuffix,
+		bootstrap.MatchContains: match.KindContains,
+		bootstrap.MatchRegex:    match.KindRegex,
 	}[m.Kind]
 	return match.New(kind, m.Pattern, m.IgnoreCase)
 }

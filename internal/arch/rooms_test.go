@@ -24,6 +24,7 @@ func rooms() []room {
 		{"certinfo", nil},
 		{"symtab", nil},
 		{"histogram", nil},
+		{"match", nil},
 		{"store", []string{"symtab", "histogram", "store/tags", "render/naming"}},
 		{"store/tags", nil},
 		{"flush", []string{"store", "histogram"}},
@@ -71,7 +72,6 @@ func rooms() []room {
 		{"internal/guard/guardtest", nil},
 		{"internal/invariants", nil},
 		{"internal/logfile", nil},
-		{"internal/match", nil},
 		{"internal/nofollow", nil},
 		{"internal/oneline", nil},
 		{"internal/percpu", nil},
@@ -83,7 +83,7 @@ func rooms() []room {
 
 // foundation lists the small internal rooms that any room may stand on.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/match", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "match"}
 }
 
 // testOnly lists rooms that only test files import.
@@ -94,7 +94,7 @@ func testOnly() []string {
 // public lists the rooms that users of the module can import.
 func public() []string {
 	return []string{
-		"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
+		"certinfo", "symtab", "histogram", "match", "store", "store/tags", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 		"upstream", "upstream/...", "server", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "bench/...",
 	}
 }
@@ -166,7 +166,7 @@ func TestImportTable(t *testing.T) {
 		{"store", "internal/percpu", true},
 		{"symtab", "histogram", false},
 		{"store/tags", "store", false},
-		{"store/tags", "internal/match", true},
+		{"store/tags", "match", true},
 		{"flush/statsdsink", "flush", true},
 		{"flush/statsdsink", "store/tags", true},
 		{"flush/statsdsink", "flush/otlpsink", false},
@@ -194,7 +194,7 @@ func TestImportTable(t *testing.T) {
 		{"cmd/statsd-admin", "server", true},
 		{"cmd/statsd-admin", "store", false},
 		{"examples/proxy", "server", true},
-		{"examples/proxy", "internal/match", true},
+		{"examples/proxy", "match", true},
 		{"examples/proxy", "internal/wire", false},
 		{"store", "internal/wire", false},
 		{"nowhere", "store", false},

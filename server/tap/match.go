@@ -11,7 +11,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/match"
 )
 
 // event is what matchers look at.
@@ -162,15 +162,15 @@ func header(h *routev3.HeaderMatcher) (func(fields) bool, error) {
 		fold = m.StringMatch.GetIgnoreCase()
 		switch p := m.StringMatch.GetMatchPattern().(type) {
 		case *typev3.StringMatcher_Exact:
-			kind, pattern = match.Exact, p.Exact
+			kind, pattern = match.KindExact, p.Exact
 		case *typev3.StringMatcher_Prefix:
-			kind, pattern = match.Prefix, p.Prefix
+			kind, pattern = match.KindPrefix, p.Prefix
 		case *typev3.StringMatcher_Suffix:
-			kind, pattern = match.Suffix, p.Suffix
+			kind, pattern = match.KindSuffix, p.Suffix
 		case *typev3.StringMatcher_Contains:
-			kind, pattern = match.Contains, p.Contains
+			kind, pattern = match.KindContains, p.Contains
 		case *typev3.StringMatcher_SafeRegex:
-			kind, pattern = match.Regex, p.SafeRegex.GetRegex()
+			kind, pattern = match.KindRegex, p.SafeRegex.GetRegex()
 		default:
 			return nil, fmt.Errorf("tap_config.match: header %q: %T is known, but not available here", name, p)
 		}

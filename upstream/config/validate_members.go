@@ -15,7 +15,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
-	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/match"
 )
 
 // members checks the endpoints that the cluster brings itself.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
-	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -192,15 +192,15 @@ func matcher(s *config.StringMatcher) (match.Matcher, error) {
 	var kind match.Kind
 	switch s.Kind {
 	case config.MatchExact:
-		kind = match.Exact
+		kind = match.KindExact
 	case config.MatchPrefix:
-		kind = match.Prefix
+		kind = match.KindPrefix
 	case config.MatchSuffix:
-		kind = match.Suffix
+		kind = match.KindSuffix
 	case config.MatchContains:
-		kind = match.Contains
+		kind = match.KindContains
 	case config.MatchRegex:
-		kind = match.Regex
+		kind = match.KindRegex
 	default:
 		return match.Matcher{}, errors.New("health: custom matchers of service names are not supported")
 	}

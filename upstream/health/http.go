@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
-	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/internal/match"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -29,8 +29,8 @@ func sanChecks(list []config.SAN, at string) ([]sanCheck, error) {
 			return nil, fmt.Errorf("%s.san_type: OTHER_NAME is not supported; use EMAIL, DNS, URI or IP_ADDRESS", field)
 		}
 		kinds := map[config.MatchKind]match.Kind{
-			config.MatchExact: match.Exact, config.MatchPrefix: match.Prefix, config.MatchSuffix: match.Suffix,
-			config.MatchContains: match.Contains, config.MatchRegex: match.Regex,
+			config.MatchExact: match.KindExact, config.MatchPrefix: match.KindPrefix, config.MatchSuffix: match.KindSuffix,
+			config.MatchContains: match.KindContains, config.MatchRegex: match.KindRegex,
 		}
 		kind, ok := kinds[s.Matcher.Kind]
 		if !ok {
@@ -41,7 +41,7 @@ func sanChecks(list []config.SAN, at string) ([]sanCheck, error) {
 			return nil, fmt.Errorf("%s.matcher: %w", field, err)
 		}
 		c := sanCheck{kind: s.Type, text: m}
-		if kind == match.Exact {
+		if kind == match.KindExact {
 			c.exact = s.Matcher.Pattern
 		}
 		out = append(out, c)

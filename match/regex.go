@@ -10,15 +10,15 @@ import (
 	"github.com/grafana/regexp/syntax"
 )
 
-// Limits of an expression that comes from configuration. They keep the memory
-// of a compiled expression and the time per name small.
+// Limits for expressions from configuration. They bound the memory of a compiled
+// expression and the time per match.
 const (
 	MaxPatternBytes  = 1024   // length of the expression, in bytes
 	MaxProgramLength = 10_000 // instructions of the compiled program
 )
 
-// Compile compiles an RE2 expression for searching, within the limits above.
-// Errors name the expression. The result is safe for concurrent use.
+// Compile compiles an RE2 expression for unanchored searches and enforces
+// [MaxPatternBytes] and [MaxProgramLength]. Errors name the expression.
 func Compile(expr string) (*regexp.Regexp, error) {
 	if _, err := parse(expr); err != nil {
 		return nil, err
@@ -26,14 +26,14 @@ func Compile(expr string) (*regexp.Regexp, error) {
 	return compile(expr, expr)
 }
 
-// compileFull is Compile for an expression that has to cover the whole text.
+// compileFull is like Compile, but the expression must match the whole text.
 func compileFull(expr string) (*regexp.Regexp, error) {
 	tree, err := parse(expr)
 	if err != nil {
 		return nil, err
 	}
-	// The tree is printed again instead of wrapping the text itself, because an
-	// expression may end inside \Q, which would quote the closing bracket.
+	// Wrap the printed tree instead of expr: an expression can end inside \Q,
+	// which would quote the closing bracket.
 	return compile(expr, `\A(?:`+tree.String()+`)\z`)
 }
 
@@ -55,7 +55,7 @@ func invalid(expr string, err error) error {
 	return fmt.Errorf("match: regex %q: %w", expr, err)
 }
 
-// parse checks expr against the limits before anything large is built.
+// parse checks expr against the limits before anything large is allocated.
 func parse(expr string) (*syntax.Regexp, error) {
 	if expr == "" {
 		return nil, errors.New("match: regex is empty")
@@ -73,9 +73,10 @@ func parse(expr string) (*syntax.Regexp, error) {
 	return tree, nil
 }
 
-// ProgramLength is an upper bound of the number of instructions that re, as it
-// was parsed, compiles to. Counted repetitions multiply, which is why a short
-// expression can be large; the count stops growing at a value beyond every limit.
+// ProgramLength returns an upper bound on the number of instructions in the
+// compiled form of re, a tree that has not been simplified. Counted repetitions
+// multiply, so a short expression can be large. The result saturates at a value
+// above every limit.
 func ProgramLength(re *syntax.Regexp) int { return programLength(re) + 2 } // two: match and fail
 
 func programLength(re *syntax.Regexp) int {
@@ -87,7 +88,7 @@ func programLength(re *syntax.Regexp) int {
 	case syntax.OpCapture:
 		n = 2 + programLength(re.Sub[0])
 	case syntax.OpStar:
-		n = 2 + programLength(re.Sub[0]) // x* of an x that may be empty is (x+)?
+		n = 2 + programLength(re.Sub[0]) // x* of an x that can be empty is (x+)?
 	case syntax.OpPlus, syntax.OpQuest:
 		n = 1 + programLength(re.Sub[0])
 	case syntax.OpRepeat:
@@ -111,10 +112,9 @@ func programLength(re *syntax.Regexp) int {
 	return min(enough, n)
 }
 
-// RequiredLiteral returns a text that every match of expr contains: the longest
-// one that can be told from the expression's outline, "" when there is none. A
-// caller that tests many texts looks for it first, which is far cheaper than
-// running the expression.
+// RequiredLiteral returns a string that occurs in every match of expr, or "" if
+// none is found. A caller that tests many texts searches for it first, which is
+// far cheaper than running the expression.
 func RequiredLiteral(expr string) string {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -126,8 +126,8 @@ func RequiredLiteral(expr string) string {
 func requiredLiteral(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:
-		// The replacement character in an expression also matches a byte that is
-		// not valid UTF-8, so such a literal need not occur in the text.
+		// The replacement character also matches an invalid byte, so a literal
+		// that contains it need not occur in the text.
 		if re.Flags&syntax.FoldCase == 0 && !slices.Contains(re.Rune, utf8.RuneError) {
 			return string(re.Rune)
 		}

@@ -26,25 +26,25 @@ func TestMatch(t *testing.T) {
 		ignoreCase bool
 		yes, no    []string
 	}{
-		{Exact, "cluster.a", false, []string{"cluster.a"}, []string{"", "cluster.", "cluster.ab", "xcluster.a", "Cluster.a"}},
-		{Exact, "", false, []string{""}, []string{"a"}},
-		{Exact, "Cluster.A", true, []string{"cluster.a", "CLUSTER.A", "cLuster.a"}, []string{"", "cluster.b", "cluster.aa"}},
-		{Exact, "k[", true, []string{"K[", "k["}, []string{"\u212a[", "k{", "K{"}}, // neither Kelvin nor { folds
-		{Prefix, "cluster.", false, []string{"cluster.", "cluster.a"}, []string{"", "cluster", "Cluster.a", "a.cluster."}},
-		{Prefix, "CLUSTER.", true, []string{"cluster.", "Cluster.a"}, []string{"", "cluster", "a.cluster."}},
-		{Suffix, "_total", false, []string{"_total", "a_total"}, []string{"", "total", "a_Total", "_total."}},
-		{Suffix, "_Total", true, []string{"_total", "a_TOTAL"}, []string{"", "total", "_total."}},
-		{Contains, "rq", false, []string{"rq", "a_rq", "rq_a", "a_rq_b"}, []string{"", "r", "RQ", "r.q"}},
-		{Contains, "rQ", true, []string{"rq", "a_RQ", "Rq_a", "a_rq_b"}, []string{"", "r", "r.q"}},
-		{Regex, `cluster\..*_rq`, false, []string{"cluster._rq", "cluster.a_rq"}, []string{"", "xcluster.a_rq", "cluster.a_rq_200", "Cluster.a_rq"}},
-		{Regex, `a|ab`, false, []string{"a", "ab"}, []string{"", "b", "abb", "aab"}}, // the whole text, not the first alternative
-		{Regex, `(?i)abc`, false, []string{"abc", "ABC"}, []string{"ab", "abcd"}},
-		{Regex, `^abc$`, false, []string{"abc"}, []string{"abcd", "abc\n"}},
-		{Regex, `(?m)^abc$`, false, []string{"abc"}, []string{"abc\nabc"}},
-		{Regex, `a.c`, false, []string{"abc"}, []string{"a\nc"}},
-		{Regex, `\Qa.b`, false, []string{"a.b"}, []string{"axb", "a.b)"}},
-		{Regex, `x*`, false, []string{"", "xxx"}, []string{"y", "xy"}},
-		{Regex, `a` + "\ufffd", false, []string{"a\ufffd", "a\xff"}, []string{"a"}},
+		{KindExact, "cluster.a", false, []string{"cluster.a"}, []string{"", "cluster.", "cluster.ab", "xcluster.a", "Cluster.a"}},
+		{KindExact, "", false, []string{""}, []string{"a"}},
+		{KindExact, "Cluster.A", true, []string{"cluster.a", "CLUSTER.A", "cLuster.a"}, []string{"", "cluster.b", "cluster.aa"}},
+		{KindExact, "k[", true, []string{"K[", "k["}, []string{"\u212a[", "k{", "K{"}}, // neither Kelvin nor { folds
+		{KindPrefix, "cluster.", false, []string{"cluster.", "cluster.a"}, []string{"", "cluster", "Cluster.a", "a.cluster."}},
+		{KindPrefix, "CLUSTER.", true, []string{"cluster.", "Cluster.a"}, []string{"", "cluster", "a.cluster."}},
+		{KindSuffix, "_total", false, []string{"_total", "a_total"}, []string{"", "total", "a_Total", "_total."}},
+		{KindSuffix, "_Total", true, []string{"_total", "a_TOTAL"}, []string{"", "total", "_total."}},
+		{KindContains, "rq", false, []string{"rq", "a_rq", "rq_a", "a_rq_b"}, []string{"", "r", "RQ", "r.q"}},
+		{KindContains, "rQ", true, []string{"rq", "a_RQ", "Rq_a", "a_rq_b"}, []string{"", "r", "r.q"}},
+		{KindRegex, `cluster\..*_rq`, false, []string{"cluster._rq", "cluster.a_rq"}, []string{"", "xcluster.a_rq", "cluster.a_rq_200", "Cluster.a_rq"}},
+		{KindRegex, `a|ab`, false, []string{"a", "ab"}, []string{"", "b", "abb", "aab"}}, // the whole text, not the first alternative
+		{KindRegex, `(?i)abc`, false, []string{"abc", "ABC"}, []string{"ab", "abcd"}},
+		{KindRegex, `^abc$`, false, []string{"abc"}, []string{"abcd", "abc\n"}},
+		{KindRegex, `(?m)^abc$`, false, []string{"abc"}, []string{"abc\nabc"}},
+		{KindRegex, `a.c`, false, []string{"abc"}, []string{"a\nc"}},
+		{KindRegex, `\Qa.b`, false, []string{"a.b"}, []string{"axb", "a.b)"}},
+		{KindRegex, `x*`, false, []string{"", "xxx"}, []string{"y", "xy"}},
+		{KindRegex, `a` + "\ufffd", false, []string{"a\ufffd", "a\xff"}, []string{"a"}},
 	}
 	for _, tt := range tests {
 		m := mustNew(t, tt.kind, tt.pattern, tt.ignoreCase)
@@ -61,6 +61,31 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+func TestConstructorsAgreeWithNew(t *testing.T) {
+	regex, err := Regex("a.*b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		kind    Kind
+		pattern string
+		got     Matcher
+	}{
+		{KindExact, "ab", Exact("ab")}, {KindPrefix, "ab", Prefix("ab")}, {KindSuffix, "ab", Suffix("ab")},
+		{KindContains, "ab", Contains("ab")}, {KindRegex, "a.*b", regex},
+	} {
+		want := mustNew(t, tt.kind, tt.pattern, false)
+		for _, s := range []string{"", "ab", "abc", "cab", "cabc", "axb", "ba"} {
+			if got, want := tt.got.Match(s), want.Match(s); got != want {
+				t.Errorf("%s %q: Match(%q) = %t, New says %t", tt.kind, tt.pattern, s, got, want)
+			}
+		}
+	}
+	if _, err := Regex("("); err == nil {
+		t.Error("Regex accepts an invalid expression")
+	}
+}
+
 func TestErrorsNameThePattern(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -69,17 +94,17 @@ func TestErrorsNameThePattern(t *testing.T) {
 		ignoreCase bool
 		want       string
 	}{
-		{"empty-prefix", Prefix, "", false, `match: prefix pattern is empty, it would match everything`},
-		{"empty-suffix", Suffix, "", true, `match: suffix pattern is empty, it would match everything`},
-		{"empty-contains", Contains, "", false, `match: contains pattern is empty, it would match everything`},
-		{"empty-regex", Regex, "", false, `match: regex is empty`},
-		{"regex-ignoring-case", Regex, "a+", true, `match: regex "a+": ignore_case is not allowed with a regex, write (?i) in the expression`},
-		{"unbalanced", Regex, `a)|(b`, false, `match: regex "a)|(b": unexpected )`},
-		{"part-named", Regex, `ab(c`, false, `match: regex "ab(c": missing closing )`},
-		{"lookahead", Regex, `a(?=b)`, false, `match: regex "a(?=b)": invalid or unsupported Perl syntax: "(?="`},
-		{"repeat", Regex, `a{1001}`, false, `match: regex "a{1001}": invalid repeat count: "{1001}"`},
-		{"too-long", Regex, strings.Repeat("a", 1025), false, `match: regex "` + strings.Repeat("a", 32) + `"… has 1025 bytes, at most 1024 are allowed`},
-		{"too-large", Regex, strings.Repeat("a{1000}", 10), false, `match: regex "` + strings.Repeat("a{1000}", 10) + `" compiles to more than 10000 instructions`},
+		{"empty-prefix", KindPrefix, "", false, `match: prefix pattern is empty, it would match everything`},
+		{"empty-suffix", KindSuffix, "", true, `match: suffix pattern is empty, it would match everything`},
+		{"empty-contains", KindContains, "", false, `match: contains pattern is empty, it would match everything`},
+		{"empty-regex", KindRegex, "", false, `match: regex is empty`},
+		{"regex-ignoring-case", KindRegex, "a+", true, `match: regex "a+": ignore_case is not allowed with a regex, write (?i) in the expression`},
+		{"unbalanced", KindRegex, `a)|(b`, false, `match: regex "a)|(b": unexpected )`},
+		{"part-named", KindRegex, `ab(c`, false, `match: regex "ab(c": missing closing )`},
+		{"lookahead", KindRegex, `a(?=b)`, false, `match: regex "a(?=b)": invalid or unsupported Perl syntax: "(?="`},
+		{"repeat", KindRegex, `a{1001}`, false, `match: regex "a{1001}": invalid repeat count: "{1001}"`},
+		{"too-long", KindRegex, strings.Repeat("a", 1025), false, `match: regex "` + strings.Repeat("a", 32) + `"… has 1025 bytes, at most 1024 are allowed`},
+		{"too-large", KindRegex, strings.Repeat("a{1000}", 10), false, `match: regex "` + strings.Repeat("a{1000}", 10) + `" compiles to more than 10000 instructions`},
 		{"unknown-kind", Kind(9), "a", false, `match: pattern "a": kind 9 unknown, allowed are exact, prefix, suffix, contains, regex`},
 	}
 	for _, tt := range tests {
@@ -101,7 +126,7 @@ func TestLimitsAreReachable(t *testing.T) {
 }
 
 func TestListMatchesAny(t *testing.T) {
-	l := List{mustNew(t, Prefix, "cluster.", false), mustNew(t, Suffix, "_total", false), mustNew(t, Regex, `a+`, false)}
+	l := List{Prefix("cluster."), Suffix("_total"), mustNew(t, KindRegex, `a+`, false)}
 	for s, want := range map[string]bool{"cluster.x": true, "x_total": true, "aaa": true, "x": false, "": false} {
 		if got := l.Match(s); got != want {
 			t.Errorf("Match(%q) = %t, want %t", s, got, want)
@@ -121,15 +146,16 @@ func TestZeroMatcherMatchesTheEmptyText(t *testing.T) {
 
 func TestMatchDoesNotAllocate(t *testing.T) {
 	l := List{
-		mustNew(t, Exact, "x", true), mustNew(t, Prefix, "x", true), mustNew(t, Suffix, "x", true),
-		mustNew(t, Contains, "xy", true), mustNew(t, Regex, `.*_rq_(x+)`, false),
+		mustNew(t, KindExact, "x", true), mustNew(t, KindPrefix, "x", true), mustNew(t, KindSuffix, "x", true),
+		mustNew(t, KindContains, "xy", true), mustNew(t, KindRegex, `.*_rq_(x+)`, false),
 	}
 	if n := testing.AllocsPerRun(100, func() { l.Match("cluster.checkout.upstream_rq_404") }); n != 0 {
 		t.Errorf("Match allocates %v times, want none", n)
 	}
 }
 
-// randomExpr makes expressions of few letters, so that they often match.
+// randomExpr returns an expression over a small alphabet, so that matches are
+// frequent.
 func randomExpr(r *rand.Rand, depth int) string {
 	if depth == 0 || r.IntN(4) == 0 {
 		return []string{"a", "b", "ab", ".", `\.`, "[ab]", "(?i:a)", "", "^", "$", `\b`, `(?i)b`, `\Qab\E`}[r.IntN(13)]
@@ -155,10 +181,10 @@ func randomExpr(r *rand.Rand, depth int) string {
 	}
 }
 
-// checkExpr compares the full match and the required literal of expr with what
-// the standard way says, and the program length with its bound.
+// checkExpr compares the full match of expr with a leftmost-longest search, the
+// required literal with the match, and the program length with its bound.
 func checkExpr(t *testing.T, expr, s string) {
-	m, err := New(Regex, expr, false)
+	m, err := New(KindRegex, expr, false)
 	if err != nil {
 		return
 	}
@@ -206,15 +232,15 @@ func TestRegexAgreesWithTheLongestMatch(t *testing.T) {
 	}
 }
 
-// FuzzRegex checks for any expression that is accepted that the limits hold
-// and that a full match and the required literal are what they should be.
+// FuzzRegex checks the limits, the full match and the required literal of every
+// accepted expression.
 func FuzzRegex(f *testing.F) {
 	f.Add(`cluster\..*_rq`, "cluster.a_rq")
 	f.Add(`a|ab`, "ab")
 	f.Add(`\Qa.b`, "a.b")
 	f.Add(`(?:a{10}){10}`, "aaa")
 	f.Add("\ufffd", "\xff")
-	f.Add(`\pp`, "-") // one parser knows lower-case classes, another does not
+	f.Add(`\pp`, "-") // only one of the two parsers accepts lower-case classes
 	f.Fuzz(func(t *testing.T, expr, s string) { checkExpr(t, expr, s) })
 }
 
@@ -248,12 +274,12 @@ func BenchmarkMatch(b *testing.B) {
 		pattern string
 		fold    bool
 	}{
-		{"kind=prefix/fold=false", Prefix, "cluster.service_18", false},
-		{"kind=prefix/fold=true", Prefix, "cluster.service_18", true},
-		{"kind=contains/fold=false", Contains, "upstream_rq", false},
-		{"kind=contains/fold=true", Contains, "upstream_rq", true},
-		{"kind=regex/literal=missing", Regex, `cluster\..*_rq_total`, false},
-		{"kind=regex/literal=present", Regex, `cluster\..*_cx_.*`, false},
+		{"kind=prefix/fold=false", KindPrefix, "cluster.service_18", false},
+		{"kind=prefix/fold=true", KindPrefix, "cluster.service_18", true},
+		{"kind=contains/fold=false", KindContains, "upstream_rq", false},
+		{"kind=contains/fold=true", KindContains, "upstream_rq", true},
+		{"kind=regex/literal=missing", KindRegex, `cluster\..*_rq_total`, false},
+		{"kind=regex/literal=present", KindRegex, `cluster\..*_cx_.*`, false},
 	} {
 		m := mustNew(b, tt.kind, tt.pattern, tt.fold)
 		b.Run(tt.name, func(b *testing.B) {
