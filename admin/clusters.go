@@ -6,6 +6,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // configRows are the endpoints that show what is configured.
@@ -34,31 +35,10 @@ func (s *Server) clusters(w *Response, r *Request) error {
 	}
 	t.line("version_info", version)
 	if c := s.src.Clusters; c != nil {
-		c.All(t.cluster)
+		c.Statuses(t.cluster)
 	}
 	return t.finish()
 }
-
-// healthTexts are the texts of the bits of HostHealth.
-var healthTexts = [...]string{
-	"/failed_active_hc", "/failed_outlier_check", "/failed_eds_health", "/degraded_active_hc", "/degraded_eds_health",
-	"/pending_dynamic_removal", "/pending_active_hc", "/excluded_via_immediate_hc_fail", "/active_hc_timeout", "/eds_status_draining",
-}
-
-func (h HostHealth) append(dst []byte) []byte {
-	if h == 0 {
-		return append(dst, "healthy"...)
-	}
-	for i, text := range healthTexts {
-		if h&(1<<i) != 0 {
-			dst = append(dst, text...)
-		}
-	}
-	return dst
-}
-
-// String returns what /clusters shows: "healthy", or all reasons against it.
-func (h HostHealth) String() string { return string(h.append(nil)) }
 
 // breakerNames are the priorities in the text, by their index.
 var breakerNames = [2]string{"default_priority::", "high_priority::"}
@@ -76,7 +56,7 @@ type clusterText struct {
 // lines fit behind it, unless its names are very long.
 const clusterPiece = responseBuffer - 4<<10
 
-func (t *clusterText) cluster(c *Cluster) bool {
+func (t *clusterText) cluster(c *status.Cluster) bool {
 	t.prefix = append(append(t.prefix[:0], oneline.Clean(c.Name)...), "::"...)
 	t.line("observability_name", c.ObservabilityName)
 	if o := c.Outlier; o != nil {
@@ -100,8 +80,8 @@ func (t *clusterText) cluster(c *Cluster) bool {
 		t.line("eds_service_name", c.EDSServiceName)
 	}
 	if c.Hosts != nil {
-		c.Hosts(func(h *Host) bool {
-			t.prefix = append(h.appendAddress(t.prefix[:owner]), "::"...)
+		c.Hosts(func(h *status.Host) bool {
+			t.prefix = append(appendHostAddress(t.prefix[:owner], h), "::"...)
 			t.host(h)
 			return t.err == nil
 		})
@@ -110,14 +90,14 @@ func (t *clusterText) cluster(c *Cluster) bool {
 	return t.err == nil
 }
 
-func (t *clusterText) host(h *Host) {
+func (t *clusterText) host(h *status.Host) {
 	for i := range h.Stats {
 		t.number(h.Stats[i].Name, h.Stats[i].Value)
 	}
 	t.line("hostname", h.Hostname)
 	for _, name := range [...]string{"health_flags", "healthy"} {
 		t.name(name)
-		t.buf = append(h.Health.append(t.buf), '\n')
+		t.buf = append(h.Health.AppendText(t.buf), '\n')
 	}
 	t.number("weight", uint64(h.Weight))
 	t.line("region", h.Region)
@@ -130,7 +110,7 @@ func (t *clusterText) host(h *Host) {
 	t.spill()
 }
 
-func (h *Host) appendAddress(dst []byte) []byte {
+func appendHostAddress(dst []byte, h *status.Host) []byte {
 	if h.Address.IsValid() {
 		return h.Address.AppendTo(dst)
 	}
@@ -190,7 +170,7 @@ func (s *Server) clustersJSON(w *Response) error {
 	j.BeginObject()
 	if c := s.src.Clusters; c != nil {
 		some := false
-		c.All(func(c *Cluster) bool {
+		c.Statuses(func(c *status.Cluster) bool {
 			if !some {
 				j.Key("cluster_statuses").BeginList()
 				some = true
@@ -210,7 +190,7 @@ func (s *Server) clustersJSON(w *Response) error {
 // default value.
 type clusterJSON struct{ *wire.Writer }
 
-func (j clusterJSON) cluster(c *Cluster) {
+func (j clusterJSON) cluster(c *status.Cluster) {
 	j.BeginObject()
 	j.optional("name", c.Name)
 	j.flag("added_via_api", c.AddedViaAPI)
@@ -219,7 +199,7 @@ func (j clusterJSON) cluster(c *Cluster) {
 	}
 	if c.Hosts != nil {
 		some := false
-		c.Hosts(func(h *Host) bool {
+		c.Hosts(func(h *status.Host) bool {
 			if !some {
 				j.Key("host_statuses").BeginList()
 				some = true
@@ -255,7 +235,7 @@ func (j clusterJSON) cluster(c *Cluster) {
 	j.EndObject()
 }
 
-func (j clusterJSON) host(h *Host) {
+func (j clusterJSON) host(h *status.Host) {
 	j.BeginObject()
 	j.address(h)
 	j.stats(h.Stats)
@@ -281,7 +261,7 @@ func (j clusterJSON) host(h *Host) {
 	j.EndObject()
 }
 
-func (j clusterJSON) address(h *Host) {
+func (j clusterJSON) address(h *status.Host) {
 	j.Key("address").BeginObject()
 	if h.Address.IsValid() {
 		j.Key("socket_address").BeginObject()
@@ -296,7 +276,7 @@ func (j clusterJSON) address(h *Host) {
 }
 
 // stats writes the counters and then the gauges.
-func (j clusterJSON) stats(stats []HostStat) {
+func (j clusterJSON) stats(stats []status.HostStat) {
 	if len(stats) == 0 {
 		return
 	}
@@ -321,25 +301,25 @@ func (j clusterJSON) stats(stats []HostStat) {
 	j.EndList()
 }
 
-func (j clusterJSON) health(h HostHealth) {
+func (j clusterJSON) health(h status.Flags) {
 	j.Key("health_status").BeginObject()
-	j.flag("failed_active_health_check", h&FailedActiveHC != 0)
-	j.flag("failed_outlier_check", h&FailedOutlierCheck != 0)
+	j.flag("failed_active_health_check", h&status.FailedActiveHC != 0)
+	j.flag("failed_outlier_check", h&status.FailedOutlierCheck != 0)
 	eds := "HEALTHY"
 	switch {
-	case h&EDSStatusDraining != 0:
+	case h&status.EDSStatusDraining != 0:
 		eds = "DRAINING"
-	case h&FailedEDSHealth != 0:
+	case h&status.FailedEDSHealth != 0:
 		eds = "UNHEALTHY"
-	case h&DegradedEDSHealth != 0:
+	case h&status.DegradedEDSHealth != 0:
 		eds = "DEGRADED"
 	}
 	j.Key("eds_health_status").String(eds)
-	j.flag("failed_active_degraded_check", h&DegradedActiveHC != 0)
-	j.flag("pending_dynamic_removal", h&PendingDynamicRemoval != 0)
-	j.flag("pending_active_hc", h&PendingActiveHC != 0)
-	j.flag("excluded_via_immediate_hc_fail", h&ExcludedViaImmediateHCFail != 0)
-	j.flag("active_hc_timeout", h&ActiveHCTimeout != 0)
+	j.flag("failed_active_degraded_check", h&status.DegradedActiveHC != 0)
+	j.flag("pending_dynamic_removal", h&status.PendingDynamicRemoval != 0)
+	j.flag("pending_active_hc", h&status.PendingActiveHC != 0)
+	j.flag("excluded_via_immediate_hc_fail", h&status.ExcludedViaImmediateHCFail != 0)
+	j.flag("active_hc_timeout", h&status.ActiveHCTimeout != 0)
 	j.EndObject()
 }
 

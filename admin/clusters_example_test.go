@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // ownManager is the cluster manager of a proxy: it replaces its list of
@@ -20,18 +21,18 @@ type upstream struct {
 // Version implements admin.Clusters.
 func (m *ownManager) Version() string { return "" }
 
-// WithHostStats implements admin.Clusters: no hosts have statistics of their own.
-func (m *ownManager) WithHostStats(func(*admin.Cluster) bool) {}
+// Tracked implements admin.Clusters: no hosts have statistics of their own.
+func (m *ownManager) Tracked(func(*status.Cluster) bool) {}
 
-// All implements admin.Clusters with one variable for all clusters and one for
+// Statuses implements admin.Clusters with one variable for all clusters and one for
 // all hosts.
-func (m *ownManager) All(yield func(*admin.Cluster) bool) {
-	var c admin.Cluster
-	var h admin.Host
+func (m *ownManager) Statuses(yield func(*status.Cluster) bool) {
+	var c status.Cluster
+	var h status.Host
 	for _, u := range m.upstreams {
-		c = admin.Cluster{Name: u.name, ObservabilityName: u.name, Hosts: func(yield func(*admin.Host) bool) {
+		c = status.Cluster{Name: u.name, ObservabilityName: u.name, Hosts: func(yield func(*status.Host) bool) {
 			for _, address := range u.backends {
-				h = admin.Host{Address: address, Weight: 1, SuccessRate: -1, LocalOriginSuccessRate: -1}
+				h = status.Host{Address: address, Weight: 1, SuccessRate: -1, LocalOriginSuccessRate: -1}
 				if !yield(&h) {
 					return
 				}

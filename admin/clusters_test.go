@@ -12,6 +12,7 @@ import (
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 
 	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // clusterRows are requests for clusters; see goldenRows.
@@ -27,21 +28,21 @@ type worldClusters world
 
 func (c *worldClusters) Version() string { return c.clusterVersion }
 
-// All hands out one variable for all clusters and one for all hosts, as a
+// Statuses hands out one variable for all clusters and one for all hosts, as a
 // server may.
-func (c *worldClusters) All(yield func(*Cluster) bool) { c.show(c.clusters, yield) }
+func (c *worldClusters) Statuses(yield func(*status.Cluster) bool) { c.show(c.clusters, yield) }
 
-func (c *worldClusters) WithHostStats(yield func(*Cluster) bool) {
+func (c *worldClusters) Tracked(yield func(*status.Cluster) bool) {
 	c.show(slices.DeleteFunc(slices.Clone(c.clusters), func(w worldCluster) bool { return !slices.Contains(c.tracked, w.Name) }), yield)
 }
 
-func (c *worldClusters) show(clusters []worldCluster, yield func(*Cluster) bool) {
-	var shown Cluster
+func (c *worldClusters) show(clusters []worldCluster, yield func(*status.Cluster) bool) {
+	var shown status.Cluster
 	for _, w := range clusters {
 		shown = w.Cluster
 		if w.hosts != nil {
-			shown.Hosts = func(yield func(*Host) bool) {
-				var shown Host
+			shown.Hosts = func(yield func(*status.Host) bool) {
+				var shown status.Host
 				for _, h := range w.hosts {
 					shown = h
 					if !yield(&shown) {
@@ -58,40 +59,48 @@ func (c *worldClusters) show(clusters []worldCluster, yield func(*Cluster) bool)
 
 // worldCluster is a cluster with its hosts.
 type worldCluster struct {
-	Cluster
-	hosts []Host
+	status.Cluster
+	hosts []status.Host
 }
 
-func usualBreakers() [2]BreakerLimits {
-	return [2]BreakerLimits{{2048, 1024, 1024, 3}, {1024, 1024, 1024, 3}}
+func limits(connections, pending, requests, retries uint64) status.BreakerLimits {
+	return status.BreakerLimits{MaxConnections: connections, MaxPendingRequests: pending, MaxRequests: requests, MaxRetries: retries}
 }
 
-func usualStats(n uint64) []HostStat {
-	return []HostStat{{"cx_active", true, 2 * n}, {"cx_connect_fail", false, 0}, {"cx_total", false, 19 * n}, {"rq_active", true, n},
-		{"rq_error", false, 3 * n}, {"rq_success", false, 240 * n}, {"rq_timeout", false, 0}, {"rq_total", false, 243 * n}}
+func rates(average, threshold, localAverage, localThreshold float64) *status.OutlierRates {
+	return &status.OutlierRates{Average: average, Threshold: threshold, LocalAverage: localAverage, LocalThreshold: localThreshold}
+}
+
+func usualBreakers() [2]status.BreakerLimits {
+	return [2]status.BreakerLimits{limits(2048, 1024, 1024, 3), limits(1024, 1024, 1024, 3)}
+}
+
+func usualStats(n uint64) []status.HostStat {
+	return []status.HostStat{{Name: "cx_active", Gauge: true, Value: 2 * n}, {Name: "cx_connect_fail", Gauge: false, Value: 0}, {Name: "cx_total", Gauge: false, Value: 19 * n}, {Name: "rq_active", Gauge: true, Value: n},
+		{Name: "rq_error", Gauge: false, Value: 3 * n}, {Name: "rq_success", Gauge: false, Value: 240 * n}, {Name: "rq_timeout", Gauge: false, Value: 0}, {Name: "rq_total", Gauge: false, Value: 243 * n}}
 }
 
 func usualClusters() []worldCluster {
 	at := netip.MustParseAddrPort
-	host := func(h Host, n uint64) Host {
+	host := func(h status.Host, n uint64) status.Host {
 		h.Stats, h.Weight = usualStats(n), max(h.Weight, 1)
 		return h
 	}
-	none := &OutlierRates{-1, -1, -1, -1}
+	none := rates(-1, -1, -1, -1)
 	return []worldCluster{
-		{Cluster{Name: "a:empty", ObservabilityName: "shown_so", AddedViaAPI: true, EDSServiceName: "svc/empty",
-			Breakers: [2]BreakerLimits{{0, 1 << 40, 1, 2}, {}}}, nil},
-		{Cluster{Name: "backend_a", ObservabilityName: "backend_a", Outlier: none, Breakers: usualBreakers()}, []Host{
-			host(Host{Address: at("10.20.0.7:8080"), Hostname: "a1.example.net", Zone: "z-2", SuccessRate: -1, LocalOriginSuccessRate: -1}, 1)}},
-		{Cluster{Name: "many", ObservabilityName: "many", Outlier: &OutlierRates{97.25, 12.5, 99.12345, 0}, Breakers: usualBreakers()}, []Host{
-			host(Host{Address: at("[2001:db8::1]:443"), Region: "r<1>", Zone: "z", SubZone: "s", Canary: true, Weight: 100,
-				Health: FailedActiveHC | FailedOutlierCheck | FailedEDSHealth | ActiveHCTimeout, SuccessRate: 100, LocalOriginSuccessRate: 87.5}, 0),
-			host(Host{Pipe: "/run/b.sock", Health: DegradedActiveHC | DegradedEDSHealth, Priority: 1, SuccessRate: 0, LocalOriginSuccessRate: 1e-7}, 2),
-			host(Host{Address: at("10.0.0.1:0"), Health: 1<<10 - 1, Priority: 2, SuccessRate: 100.0 / 3, LocalOriginSuccessRate: -1}, math.MaxUint64/1000),
-			{Address: at("10.0.0.2:1"), Health: PendingDynamicRemoval | PendingActiveHC | ExcludedViaImmediateHCFail, SuccessRate: -1, LocalOriginSuccessRate: -1},
+		{status.Cluster{Name: "a:empty", ObservabilityName: "shown_so", AddedViaAPI: true, EDSServiceName: "svc/empty",
+			Breakers: [2]status.BreakerLimits{limits(0, 1<<40, 1, 2), {}}}, nil},
+		{status.Cluster{Name: "backend_a", ObservabilityName: "backend_a", Outlier: none, Breakers: usualBreakers()}, []status.Host{
+			host(status.Host{Address: at("10.20.0.7:8080"), Hostname: "a1.example.net", Zone: "z-2", SuccessRate: -1, LocalOriginSuccessRate: -1}, 1)}},
+		{status.Cluster{Name: "many", ObservabilityName: "many", Outlier: rates(97.25, 12.5, 99.12345, 0), Breakers: usualBreakers()}, []status.Host{
+			host(status.Host{Address: at("[2001:db8::1]:443"), Region: "r<1>", Zone: "z", SubZone: "s", Canary: true, Weight: 100,
+				Health: status.FailedActiveHC | status.FailedOutlierCheck | status.FailedEDSHealth | status.ActiveHCTimeout, SuccessRate: 100, LocalOriginSuccessRate: 87.5}, 0),
+			host(status.Host{Pipe: "/run/b.sock", Health: status.DegradedActiveHC | status.DegradedEDSHealth, Priority: 1, SuccessRate: 0, LocalOriginSuccessRate: 1e-7}, 2),
+			host(status.Host{Address: at("10.0.0.1:0"), Health: 1<<10 - 1, Priority: 2, SuccessRate: 100.0 / 3, LocalOriginSuccessRate: -1}, math.MaxUint64/1000),
+			{Address: at("10.0.0.2:1"), Health: status.PendingDynamicRemoval | status.PendingActiveHC | status.ExcludedViaImmediateHCFail, SuccessRate: -1, LocalOriginSuccessRate: -1},
 		}},
-		{Cluster{Name: "odd\nname\xff", ObservabilityName: "\"ö\"", Breakers: usualBreakers()}, []Host{
-			host(Host{Pipe: "@a\nb", Hostname: "h\r\nc::d", SuccessRate: -1, LocalOriginSuccessRate: -1}, 1)}},
+		{status.Cluster{Name: "odd\nname\xff", ObservabilityName: "\"ö\"", Breakers: usualBreakers()}, []status.Host{
+			host(status.Host{Pipe: "@a\nb", Hostname: "h\r\nc::d", SuccessRate: -1, LocalOriginSuccessRate: -1}, 1)}},
 	}
 }
 
@@ -100,7 +109,7 @@ func usualClusters() []worldCluster {
 func TestClustersJSONIsTheMessage(t *testing.T) {
 	worlds := map[string][]worldCluster{"none": nil, "usual": usualClusters(), "no-names": {{}}}
 	for bit := range 10 {
-		worlds["flags "+HostHealth(1<<bit).String()] = []worldCluster{{Cluster{Name: "c"}, []Host{{Health: 1 << bit}}}}
+		worlds["flags "+status.Flags(1<<bit).String()] = []worldCluster{{status.Cluster{Name: "c"}, []status.Host{{Health: 1 << bit}}}}
 	}
 	for name, clusters := range worlds {
 		w := newWorld()
@@ -114,15 +123,15 @@ func TestClustersJSONIsTheMessage(t *testing.T) {
 // TestClustersWithoutThreshold: a threshold that ejects nobody is left out of the
 // JSON form, each of the two by itself.
 func TestClustersWithoutThreshold(t *testing.T) {
-	for want, rates := range map[string]OutlierRates{
-		"success_rate_ejection_threshold":              {50, 12.5, 50, 0},
-		"local_origin_success_rate_ejection_threshold": {50, 0, 50, 12.5},
+	for want, found := range map[string]*status.OutlierRates{
+		"success_rate_ejection_threshold":              rates(50, 12.5, 50, 0),
+		"local_origin_success_rate_ejection_threshold": rates(50, 0, 50, 12.5),
 	} {
 		w := newWorld()
-		w.clusters = []worldCluster{{Cluster{Name: "c", Outlier: &rates}, nil}}
+		w.clusters = []worldCluster{{status.Cluster{Name: "c", Outlier: found}, nil}}
 		body := string(newServer(t, Config{Sources: w.sources()}).Request("GET", "/clusters?format=json", nil).Body)
 		if strings.Count(body, "_threshold\"") != 1 || !strings.Contains(body, "\""+want+"\": {\n    \"value\": 12.5\n   }") {
-			t.Errorf("%+v: want %s alone in\n%s", rates, want, body)
+			t.Errorf("%+v: want %s alone in\n%s", found, want, body)
 		}
 	}
 }
@@ -135,13 +144,13 @@ type manyClusters struct {
 
 func (c *manyClusters) Version() string { return "" }
 
-func (c *manyClusters) WithHostStats(func(*Cluster) bool) {}
+func (c *manyClusters) Tracked(func(*status.Cluster) bool) {}
 
-func (c *manyClusters) All(yield func(*Cluster) bool) {
+func (c *manyClusters) Statuses(yield func(*status.Cluster) bool) {
 	var name []byte
-	cluster := Cluster{Breakers: usualBreakers()}
-	h := Host{Weight: 1, SuccessRate: -1, LocalOriginSuccessRate: -1, Hostname: "host.example.net", Zone: "z", Stats: usualStats(1)}
-	cluster.Hosts = func(yield func(*Host) bool) {
+	cluster := status.Cluster{Breakers: usualBreakers()}
+	h := status.Host{Weight: 1, SuccessRate: -1, LocalOriginSuccessRate: -1, Hostname: "host.example.net", Zone: "z", Stats: usualStats(1)}
+	cluster.Hosts = func(yield func(*status.Host) bool) {
 		for i := range c.hosts {
 			h.Address = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 80)
 			if !yield(&h) {

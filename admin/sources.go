@@ -3,12 +3,12 @@ package admin
 import (
 	"iter"
 	"net"
-	"net/netip"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // Sources are what the endpoints read and change. All are optional; an endpoint
@@ -60,81 +60,15 @@ type Clusters interface {
 	// Version is that of the last update of the set of clusters, "" if there
 	// was none.
 	Version() string
-	// All calls yield with each active cluster, in byte order of the names,
-	// until it returns false. It is called while an answer is on its way to a
-	// client, so it must not hold a lock. What yield is given is valid until it
-	// returns, so that one variable can serve for all clusters.
-	All(yield func(*Cluster) bool)
-	// WithHostStats is All for the clusters that show the statistics of each of
-	// their hosts among the stats. Each request for stats asks for them, so it
-	// should not look at all others. A method that does nothing shows none.
-	WithHostStats(yield func(*Cluster) bool)
-}
-
-// Cluster is one upstream cluster.
-type Cluster struct {
-	Name              string
-	ObservabilityName string // the alternative name for statistics, or Name
-	AddedViaAPI       bool   // false: it came with the static configuration
-	EDSServiceName    string // "" unless its hosts come by another name
-	Outlier           *OutlierRates
-	Breakers          [2]BreakerLimits // of the default and of the high priority
-	// Hosts calls yield with each host: in order, and those of a priority
-	// before those of the next. The rules of [Clusters] hold. Nil: no hosts.
-	Hosts func(yield func(*Host) bool)
-}
-
-// OutlierRates are what an outlier detector found in its last interval, in
-// percent; -1 where there was too little to tell. Without a detector a cluster
-// has none.
-type OutlierRates struct{ Average, Threshold, LocalAverage, LocalThreshold float64 }
-
-// BreakerLimits are the circuit breaker limits of a priority.
-type BreakerLimits struct{ MaxConnections, MaxPendingRequests, MaxRequests, MaxRetries uint64 }
-
-// Host is one host of a cluster.
-type Host struct {
-	Address               netip.AddrPort
-	Pipe                  string // path of a unix socket; Address is not valid then
-	Hostname              string
-	Health                HostHealth
-	Weight                uint32
-	Region, Zone, SubZone string
-	Canary                bool
-	Priority              uint32
-	// SuccessRate and LocalOriginSuccessRate are in percent, -1 for unknown.
-	SuccessRate, LocalOriginSuccessRate float64
-	Stats                               []HostStat // ascending by name
-}
-
-// HostStat is a counter or a gauge of a host.
-type HostStat struct {
-	Name  string
-	Gauge bool
-	Value uint64
-}
-
-// HostHealth is what is known of the health of a host; 0 is healthy.
-type HostHealth uint32
-
-// The reasons for which a host is not plainly healthy. /clusters shows them in
-// this order.
-const (
-	FailedActiveHC             HostHealth = 1 << iota // failed active health checks
-	FailedOutlierCheck                                // ejected by the outlier detector
-	FailedEDSHealth                                   // discovery says unhealthy
-	DegradedActiveHC                                  // degraded by active health checks
-	DegradedEDSHealth                                 // discovery says degraded
-	PendingDynamicRemoval                             // gone from discovery, but healthy
-	PendingActiveHC                                   // not checked yet
-	ExcludedViaImmediateHCFail                        // asked to be excluded
-	ActiveHCTimeout                                   // the last failed check was a timeout
-	EDSStatusDraining                                 // discovery says draining
-)
-
-// healthy reports whether nothing speaks against the host.
-func (h HostHealth) healthy() bool {
-	return h&(FailedActiveHC|FailedOutlierCheck|FailedEDSHealth|EDSStatusDraining|DegradedActiveHC|DegradedEDSHealth) == 0
+	// Statuses calls yield with each active cluster, in byte order of the names,
+	// until it returns false. It is called while a response is being sent, so it
+	// must not hold a lock. The value is valid until yield returns, so one variable
+	// can serve all clusters, and one all hosts.
+	Statuses(yield func(*status.Cluster) bool)
+	// Tracked is like Statuses for the clusters that show the statistics of each of
+	// their hosts among the stats. It is called for each request for stats, so it
+	// should not visit other clusters. A method that does nothing shows none.
+	Tracked(yield func(*status.Cluster) bool)
 }
 
 // ConfigSection is one message of /config_dump.

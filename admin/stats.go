@@ -6,6 +6,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func (s *Server) stats(w *Response, r *Request) error { return s.showStats(w, r, false) }
@@ -49,12 +50,12 @@ func (s *Server) noFilter(w *Response) error {
 // of each.
 func (s *Server) endpoints(yield func(*render.Endpoint) bool) {
 	var e render.Endpoint
-	s.src.Clusters.WithHostStats(func(c *Cluster) bool {
+	s.src.Clusters.Tracked(func(c *status.Cluster) bool {
 		if c.Hosts == nil {
 			return true
 		}
 		more := true
-		c.Hosts(func(h *Host) bool {
+		c.Hosts(func(h *status.Host) bool {
 			e.Cluster, e.Address = oneline.Clean(c.ObservabilityName), oneline.Clean(h.Pipe)
 			if h.Address.IsValid() {
 				e.Address = h.Address.String()
@@ -64,7 +65,7 @@ func (s *Server) endpoints(yield func(*render.Endpoint) bool) {
 				e.Stats = append(e.Stats, render.EndpointStat(st))
 			}
 			healthy := render.EndpointStat{Name: "healthy", Gauge: true}
-			if h.Health.healthy() {
+			if h.Health.Health() == status.Healthy {
 				healthy.Value = 1
 			}
 			e.Stats = append(e.Stats, healthy)

@@ -113,8 +113,8 @@ func assignments(m *upstream.Manager, viaAPI bool) iter.Seq[configdump.Assignmen
 
 func assignment(v *upstream.View) configdump.Assignment {
 	a := configdump.Assignment{Name: v.Name, DropPercent: v.DropOverload}
-	if v.EDSServiceName != "" {
-		a.Name = v.EDSServiceName
+	if v.EDSServiceName() != "" {
+		a.Name = v.EDSServiceName()
 	}
 	if given := v.Config.Assignment; given != nil {
 		a.Overprovisioning = given.OverprovisioningFactor

@@ -36,7 +36,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Certificates = s.certs.List
 	}
 	if src.Clusters == nil {
-		src.Clusters = clusterViews{s.clusters}
+		src.Clusters = s.clusters
 	}
 	if src.ConfigDump == nil {
 		src.ConfigDump = s.configSections

@@ -22,6 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
@@ -216,7 +217,7 @@ func (s *Server) clusterHooks() upstream.Hooks {
 	checks, log := s.loggers.Logger("hc"), s.loggers.Logger("upstream")
 	told := h
 	h.HealthChanged = func(c *upstream.Cluster, of *host.Host) {
-		checks.Debug("health changed", "cluster", c.Config().Name, "host", of.AddressText(), "healthy", of.Health() == host.Healthy)
+		checks.Debug("health changed", "cluster", c.Config().Name, "host", of.AddressText(), "healthy", of.Health() == status.Healthy)
 		if told.HealthChanged != nil {
 			told.HealthChanged(c, of)
 		}

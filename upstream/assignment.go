@@ -8,6 +8,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // Assignment is all hosts that a source knows, by priority. Beside the hosts,
@@ -117,14 +118,14 @@ func literal(a config.Address) (host.Address, bool) {
 	return host.Address{IP: ap}, true
 }
 
-func edsFlags(s config.HealthStatus) host.Flags {
+func edsFlags(s config.HealthStatus) status.Flags {
 	switch s {
 	case config.HealthUnhealthy, config.HealthTimeout:
-		return host.FailedEDSHealth
+		return status.FailedEDSHealth
 	case config.HealthDegraded:
-		return host.DegradedEDSHealth
+		return status.DegradedEDSHealth
 	case config.HealthDraining:
-		return host.EDSStatusDraining
+		return status.EDSStatusDraining
 	}
 	return 0
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // values is a runtime for tests.
@@ -192,12 +193,16 @@ func TestEveryMaximumIsByRuntimeToo(t *testing.T) {
 			}
 		}
 	}
-	r.Clusters(func(v *View) bool {
-		if v.Breakers != [2]Limits{{1, 2, 3, 4}, {6, 7, 8, 9}} {
+	r.Statuses(func(v *status.Cluster) bool {
+		if v.Breakers != [2]status.BreakerLimits{limits(1, 2, 3, 4), limits(6, 7, 8, 9)} {
 			t.Errorf("shown %v", v.Breakers)
 		}
 		return true
 	})
+}
+
+func limits(connections, pending, requests, retries uint64) status.BreakerLimits {
+	return status.BreakerLimits{MaxConnections: connections, MaxPendingRequests: pending, MaxRequests: requests, MaxRetries: retries}
 }
 
 func TestRetryBudgetIsShownAsItIsNow(t *testing.T) {
@@ -205,7 +210,7 @@ func TestRetryBudgetIsShownAsItIsNow(t *testing.T) {
 	r.add(static("c", 1, "circuit_breakers: {thresholds: [{priority: HIGH, max_retries: 1, retry_budget: {budget_percent: {value: 50}}}]}"))
 	b := r.Cluster("c").Current().Breakers(HighPriority)
 	for requests, want := range []uint64{3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5} {
-		r.Clusters(func(v *View) bool {
+		r.Statuses(func(v *status.Cluster) bool {
 			if v.Breakers[HighPriority].MaxRetries != want || v.Breakers[DefaultPriority].MaxRetries != 3 {
 				t.Errorf("%d requests: shown %v, want %d retries", requests, v.Breakers, want)
 			}

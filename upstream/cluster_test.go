@@ -17,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // picks returns the addresses of n picks.
@@ -72,7 +73,7 @@ func TestMembership(t *testing.T) {
 	if r.Cluster("c") != nil {
 		t.Error("active before it found anything")
 	}
-	c.UpdateHosts(0, hosts(spec(1, weighing(7)), spec(2, eds(host.DegradedEDSHealth)), spec(3, eds(host.EDSStatusDraining))))
+	c.UpdateHosts(0, hosts(spec(1, weighing(7)), spec(2, eds(status.DegradedEDSHealth)), spec(3, eds(status.EDSStatusDraining))))
 	c.DiscoveryDone()
 	if r.Cluster("c").Current() != c {
 		t.Fatal("not active when ready")
@@ -84,7 +85,7 @@ func TestMembership(t *testing.T) {
 	if r.events() != "added c 10.0.0.1:80\nadded c 10.0.0.2:80\nadded c 10.0.0.3:80\nready c all" {
 		t.Errorf("told %q", r.events())
 	}
-	if c.UpdateHosts(0, hosts(spec(1, weighing(7)), spec(2, eds(host.DegradedEDSHealth)), spec(3, eds(host.EDSStatusDraining)))) {
+	if c.UpdateHosts(0, hosts(spec(1, weighing(7)), spec(2, eds(status.DegradedEDSHealth)), spec(3, eds(status.EDSStatusDraining)))) {
 		t.Error("the same hosts are a change")
 	}
 	r.check("cluster.c.", map[string]uint64{"update_no_rebuild": 1, "membership_change": 1})
@@ -146,7 +147,7 @@ func TestUpdateMergeWindow(t *testing.T) {
 				t.Errorf("picked %v, want %s", got, last)
 			}
 		}
-		bad, good := eds(host.FailedEDSHealth), eds(0)
+		bad, good := eds(status.FailedEDSHealth), eds(0)
 		check(0, 0, 0, 0, "1 2")
 		c.UpdateHosts(0, hosts(spec(1, bad), spec(2))) // the first one goes through
 		check(1, 0, 0, 1, "2")
@@ -185,7 +186,7 @@ func TestMergedUpdatesWaitByPriority(t *testing.T) {
 		two := func(a []host.Spec, b ...host.Spec) *Assignment {
 			return &Assignment{Priorities: []PriorityHosts{{Hosts: a}, {Hosts: b}}}
 		}
-		bad := eds(host.FailedEDSHealth)
+		bad := eds(status.FailedEDSHealth)
 		c.UpdateHosts(0, two([]host.Spec{spec(1), spec(2)}, spec(3)))
 		c.DiscoveryDone()
 		c.UpdateHosts(0, two([]host.Spec{spec(1), spec(2, weighing(1), bad)}, spec(3)))
@@ -370,7 +371,7 @@ func TestPanicThresholdByRuntime(t *testing.T) {
 	rt := &values{}
 	r, c := started(t, func(c *Config) { c.Runtime = rt }, static("c", 2, "common_lb_config: {healthy_panic_threshold: {value: 60}, update_merge_window: 0s}"))
 	h := c.Sets()[0].Hosts[0]
-	h.SetFlags(host.FailedOutlierCheck)
+	h.SetFlags(status.FailedOutlierCheck)
 	c.healthChanged(h)
 	if got := picks(c, 4); !strings.Contains(got, "1") {
 		t.Errorf("picks %s, want a panic", got)
@@ -551,11 +552,11 @@ load_assignment:
 	}
 	one := a.Priorities[0].Hosts[0]
 	if one.Address.String() != "[::1]:81" || one.HealthCheckAddress.String() != "[::1]:99" || one.Hostname != "one" || one.HealthCheckHostname != "hc" ||
-		one.Weight != 9 || !one.Canary || one.EDS != host.EDSStatusDraining || one.Locality != (host.Locality{Region: "r", Zone: "z"}) {
+		one.Weight != 9 || !one.Canary || one.EDS != status.EDSStatusDraining || one.Locality != (host.Locality{Region: "r", Zone: "z"}) {
 		t.Errorf("first host %+v", one)
 	}
 	two := a.Priorities[1].Hosts[0]
-	if two.Address.String() != "/run/x" || two.Address.Network() != "unix" || two.EDS != host.FailedEDSHealth || two.Priority != 1 {
+	if two.Address.String() != "/run/x" || two.Address.Network() != "unix" || two.EDS != status.FailedEDSHealth || two.Priority != 1 {
 		t.Errorf("second host %+v", two)
 	}
 	if a.Overprovisioning != 120 || a.Priorities[0].LocalityWeights[one.Locality] != 5 {
@@ -588,16 +589,16 @@ func TestOnlyTurningUnhealthyClosesConnections(t *testing.T) {
 	h := c.Sets()[0].Hosts[0]
 	r.events()
 	for i, tt := range []struct {
-		set, clear host.Flags
+		set, clear status.Flags
 		want       string
 	}{
-		{host.DegradedActiveHC, 0, "health c 10.0.0.1:80"},
-		{host.FailedActiveHC, 0, "health c 10.0.0.1:80\nclose c 10.0.0.1:80"},
-		{host.ExcludedViaImmediateHCFail, 0, "health c 10.0.0.1:80"},
-		{host.FailedOutlierCheck, 0, "health c 10.0.0.1:80"},
-		{0, host.FailedActiveHC, "health c 10.0.0.1:80"},
-		{0, host.FailedOutlierCheck, "health c 10.0.0.1:80"},
-		{host.FailedOutlierCheck, 0, "health c 10.0.0.1:80\nclose c 10.0.0.1:80"},
+		{status.DegradedActiveHC, 0, "health c 10.0.0.1:80"},
+		{status.FailedActiveHC, 0, "health c 10.0.0.1:80\nclose c 10.0.0.1:80"},
+		{status.ExcludedViaImmediateHCFail, 0, "health c 10.0.0.1:80"},
+		{status.FailedOutlierCheck, 0, "health c 10.0.0.1:80"},
+		{0, status.FailedActiveHC, "health c 10.0.0.1:80"},
+		{0, status.FailedOutlierCheck, "health c 10.0.0.1:80"},
+		{status.FailedOutlierCheck, 0, "health c 10.0.0.1:80\nclose c 10.0.0.1:80"},
 	} {
 		h.SetFlags(tt.set)
 		h.ClearFlags(tt.clear)

@@ -22,6 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
@@ -177,7 +178,7 @@ func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
 		if s := &h.Stats; s.CxConnectFail.Value() != 1 || s.CxActive.Value() != 0 {
 			t.Errorf("%q: the host counts %v", more, s.All())
 		}
-		if ejected := h.Flags()&host.FailedOutlierCheck != 0; ejected == local {
+		if ejected := h.Flags()&status.FailedOutlierCheck != 0; ejected == local {
 			t.Errorf("%q: ejected %t", more, ejected)
 		}
 		if n := c.Breakers(DefaultPriority).Connections.Current(); n != 0 {
@@ -198,9 +199,9 @@ func TestLackOfThisMachineFailsNoCheck(t *testing.T) {
 	const checked = `common_lb_config: {ignore_new_hosts_until_first_hc: true}
 health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
 `
-	for more, want := range map[string]host.Flags{
-		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": host.FailedActiveHC | host.PendingActiveHC,
-		"": host.FailedActiveHC,
+	for more, want := range map[string]status.Flags{
+		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": status.FailedActiveHC | status.PendingActiveHC,
+		"": status.FailedActiveHC,
 	} {
 		r := newRig(t, nil)
 		r.add(at(a, checked+more))

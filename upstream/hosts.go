@@ -8,6 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // UpdateHosts replaces the hosts of a group by those of a. A source has one
@@ -194,7 +195,7 @@ func (c *Cluster) checkDone(r health.Report) {
 		c.detector.CheckPassed(h)
 	}
 	c.firstCheckDone(h)
-	const gone = host.FailedActiveHC | host.PendingDynamicRemoval
+	const gone = status.FailedActiveHC | status.PendingDynamicRemoval
 	if h.Flags()&gone == gone && c.config.Type == config.EDSDiscovery {
 		c.removeHosts(h)
 	}
@@ -215,22 +216,22 @@ func (c *Cluster) healthChanged(h *host.Host) {
 	if f := c.env.hooks.HealthChanged; f != nil {
 		f(c, h)
 	}
-	if f := c.env.hooks.CloseConnections; f != nil && c.config.CloseOnHealthFailure && was != host.Unhealthy && is == host.Unhealthy {
+	if f := c.env.hooks.CloseConnections; f != nil && c.config.CloseOnHealthFailure && was != status.Unhealthy && is == status.Unhealthy {
 		f(c, h)
 	}
 }
 
 // classLocked returns what h is in the set of priority p. c.mu is held.
-func (c *Cluster) classLocked(p int, h *host.Host) host.Health {
+func (c *Cluster) classLocked(p int, h *host.Host) status.Health {
 	if sets := *c.sets.Load(); p < len(sets) {
 		switch s := sets[p]; {
 		case slices.Contains(s.Healthy, h):
-			return host.Healthy
+			return status.Healthy
 		case slices.Contains(s.Degraded, h):
-			return host.Degraded
+			return status.Degraded
 		}
 	}
-	return host.Unhealthy
+	return status.Unhealthy
 }
 
 // removeHosts takes hosts out.

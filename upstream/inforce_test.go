@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // older parses a cluster in the v2 form.
@@ -93,7 +94,7 @@ func TestBalancingSettingsAreInForce(t *testing.T) {
 				c := r.Cluster("c").Current()
 				for _, i := range tt.sick {
 					h := c.Sets()[0].Hosts[i-1]
-					h.SetFlags(host.FailedOutlierCheck)
+					h.SetFlags(status.FailedOutlierCheck)
 					c.healthChanged(h)
 				}
 				time.Sleep(time.Minute) // beyond the merge window

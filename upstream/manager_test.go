@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func isClosed(c <-chan struct{}) bool {
@@ -228,23 +229,28 @@ circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name:
 	if len(views) != 2 || r.Version() != "7" {
 		t.Fatalf("%d clusters, version %s", len(views), r.Version())
 	}
+	var shown []status.Cluster
+	r.Statuses(func(c *status.Cluster) bool { shown = append(shown, *c); return true })
 	a, b := views[0], views[1]
-	if a.Name != "a:b" || a.ObservabilityName != "other:one" || !a.AddedViaAPI || a.Version != "v1" || a.LastUpdated.IsZero() || a.EDSServiceName != "" || a.Parsed == nil {
+	if a.Name != "a:b" || !a.AddedViaAPI || a.Version != "v1" || a.LastUpdated.IsZero() || a.EDSServiceName() != "" || a.Parsed == nil {
 		t.Errorf("view %+v", a)
 	}
-	if a.Outlier == nil || a.Outlier.Average != -1 || b.Outlier != nil {
-		t.Errorf("outlier %v, %v", a.Outlier, b.Outlier)
+	if s := shown[0]; s.Name != "a:b" || s.ObservabilityName != "other:one" || !s.AddedViaAPI || s.EDSServiceName != "" {
+		t.Errorf("status %+v", s)
 	}
-	if a.Breakers != [2]Limits{{5, 1024, 1024, 0}, {1024, 1024, 1024, 3}} {
-		t.Errorf("breakers %v", a.Breakers)
+	if o := shown[0].Outlier; o == nil || o.Average != -1 || shown[1].Outlier != nil {
+		t.Errorf("outlier %v, %v", o, shown[1].Outlier)
+	}
+	if got := shown[0].Breakers; got != [2]status.BreakerLimits{limits(5, 1024, 1024, 0), limits(1024, 1024, 1024, 3)} {
+		t.Errorf("breakers %v", got)
 	}
 	var addrs []string
 	a.Hosts(func(h *host.Host) bool { addrs = append(addrs, h.AddressText()); return len(addrs) < 2 })
 	if !slices.Equal(addrs, []string{"10.0.0.1:80", "10.0.0.2:80"}) {
 		t.Errorf("hosts %v", addrs)
 	}
-	if b.ObservabilityName != "e" || b.EDSServiceName != "e-service" {
-		t.Errorf("view %+v", b)
+	if b.EDSServiceName() != "e-service" || shown[1].ObservabilityName != "e" || shown[1].EDSServiceName != "e-service" {
+		t.Errorf("view %+v, status %+v", b, shown[1])
 	}
 	if r.value("cluster.other_one.membership_total") != 2 {
 		t.Error("statistics are not under the alternative name")
@@ -268,7 +274,7 @@ func TestTracked(t *testing.T) {
 	check := func(want string) {
 		t.Helper()
 		var got []string
-		r.Tracked(func(v *View) bool { got = append(got, v.Name); return true })
+		r.Tracked(func(v *status.Cluster) bool { got = append(got, v.Name); return true })
 		if !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%v are tracked, want %v", got, strings.Fields(want))
 		}
@@ -556,5 +562,30 @@ func TestBuildingHoldsUpNobody(t *testing.T) {
 	defer v.Close()
 	if _, ok := v.Find("cluster.late.upstream_cx_total"); ok {
 		t.Error("statistics of the cluster that came too late are left")
+	}
+}
+
+// TestStatusesAllocateNothingPerHost walks few and many clusters: the variables
+// of the walk are all it allocates.
+func TestStatusesAllocateNothingPerHost(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	measure := func() (hosts int, allocs float64) {
+		ofHost := func(h *status.Host) bool { hosts += len(h.Stats); return true }
+		ofCluster := func(c *status.Cluster) bool { c.Hosts(ofHost); return true }
+		allocs = testing.AllocsPerRun(5, func() {
+			hosts = 0
+			r.Statuses(ofCluster)
+		})
+		return hosts, allocs
+	}
+	r.add(static("first", 1, "outlier_detection: {}"))
+	few, small := measure()
+	for i := range 30 {
+		r.add(static(fmt.Sprint("c", i), 10, "outlier_detection: {}"))
+	}
+	many, large := measure()
+	if few != 8 || many != 8*301 || large > small {
+		t.Errorf("%d values: %v allocations; %d values: %v", few, small, many, large)
 	}
 }

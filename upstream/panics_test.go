@@ -11,6 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 type sourceFunc func(ctx context.Context, c *Cluster)
@@ -205,7 +206,7 @@ func TestLateChangesPanic(t *testing.T) {
 		c := r.source("c")
 		c.UpdateHosts(0, hosts(spec(1), spec(2)))
 		c.DiscoveryDone()
-		bad, good := eds(host.FailedEDSHealth), eds(0)
+		bad, good := eds(status.FailedEDSHealth), eds(0)
 		c.UpdateHosts(0, hosts(spec(1, bad), spec(2)))
 		counter := c.env.manager.updatedViaMerge
 		c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // rules says how hosts are compared.
@@ -93,7 +94,7 @@ func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
 				pc.removed = append(pc.removed, h)
 				c.removed = append(c.removed, h)
 			default:
-				if h.SetFlags(host.PendingDynamicRemoval)&host.PendingDynamicRemoval == 0 {
+				if h.SetFlags(status.PendingDynamicRemoval)&status.PendingDynamicRemoval == 0 {
 					pc.changed = true
 				}
 				pc.hosts = append(pc.hosts, h)
@@ -113,9 +114,9 @@ func (r *rules) begin(h *host.Host) {
 	if !r.checked || h.DisableActiveHC() {
 		return
 	}
-	h.SetFlags(host.FailedActiveHC)
+	h.SetFlags(status.FailedActiveHC)
 	if r.ignoreNew {
-		h.SetFlags(host.PendingActiveHC)
+		h.SetFlags(status.PendingActiveHC)
 	}
 }
 
@@ -144,13 +145,13 @@ func (r *rules) replacement(h *host.Host, s host.Spec) *host.Host {
 // leaves tells whether a host that discovery no longer knows goes at once. One
 // that is healthy stays until a check says otherwise.
 func (r *rules) leaves(h *host.Host) bool {
-	return !r.checked || r.ignoreHealth || h.DisableActiveHC() || h.Flags()&(host.FailedActiveHC|host.FailedEDSHealth) != 0
+	return !r.checked || r.ignoreHealth || h.DisableActiveHC() || h.Flags()&(status.FailedActiveHC|status.FailedEDSHealth) != 0
 }
 
 // inPlace makes h what s says and tells whether lists must be rebuilt.
 func (r *rules) inPlace(h *host.Host, s *host.Spec) bool {
-	before := h.PutFlags(host.EDSFlags|host.PendingDynamicRemoval, s.EDS)
-	after := before&^(host.EDSFlags|host.PendingDynamicRemoval) | s.EDS
+	before := h.PutFlags(status.EDSFlags|status.PendingDynamicRemoval, s.EDS)
+	after := before&^(status.EDSFlags|status.PendingDynamicRemoval) | s.EDS
 	changed := before.Health() != after.Health() || before.Excluded() != after.Excluded()
 	if w := max(s.Weight, 1); h.Weight() != w {
 		h.SetWeight(w)

@@ -7,12 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-func inZone(z string) func(*host.Spec)   { return func(s *host.Spec) { s.Locality.Zone = z } }
-func weighing(w uint32) func(*host.Spec) { return func(s *host.Spec) { s.Weight = w } }
-func eds(f host.Flags) func(*host.Spec)  { return func(s *host.Spec) { s.EDS = f } }
-func unchecked(s *host.Spec)             { s.DisableActiveHC = true }
+func inZone(z string) func(*host.Spec)    { return func(s *host.Spec) { s.Locality.Zone = z } }
+func weighing(w uint32) func(*host.Spec)  { return func(s *host.Spec) { s.Weight = w } }
+func eds(f status.Flags) func(*host.Spec) { return func(s *host.Spec) { s.EDS = f } }
+func unchecked(s *host.Spec)              { s.DisableActiveHC = true }
 func checkedAt(i int) func(*host.Spec) {
 	return func(s *host.Spec) { s.HealthCheckAddress = spec(i).Address }
 }
@@ -22,7 +23,7 @@ func tagged(v string) func(*host.Spec) {
 
 func TestReconcile(t *testing.T) {
 	checked := rules{checked: true}
-	passing := func(h *host.Host) { h.ClearFlags(host.FailedActiveHC | host.PendingActiveHC) }
+	passing := func(h *host.Host) { h.ClearFlags(status.FailedActiveHC | status.PendingActiveHC) }
 	type kept int // wanted: the same object as old host number n, or new
 	const fresh kept = -1
 	tests := []struct {
@@ -32,35 +33,38 @@ func TestReconcile(t *testing.T) {
 		touch          func(old []*host.Host)
 		want           []host.Spec
 		hosts          []kept
-		flags          []host.Flags
+		flags          []status.Flags
 		added, removed int
 		changed        bool
 	}{
-		{"new", rules{}, nil, nil, []host.Spec{spec(1), spec(2)}, []kept{fresh, fresh}, []host.Flags{0, 0}, 2, 0, true},
-		{"new, checked", checked, nil, nil, []host.Spec{spec(1), spec(2, unchecked)}, []kept{fresh, fresh}, []host.Flags{host.FailedActiveHC, 0}, 2, 0, true},
-		{"new, checked, ignored until then", rules{checked: true, ignoreNew: true}, nil, nil, []host.Spec{spec(1)}, []kept{fresh}, []host.Flags{host.FailedActiveHC | host.PendingActiveHC}, 1, 0, true},
+		{"new", rules{}, nil, nil, []host.Spec{spec(1), spec(2)}, []kept{fresh, fresh}, []status.Flags{0, 0}, 2, 0, true},
+		{"new, checked", checked, nil, nil, []host.Spec{spec(1), spec(2, unchecked)}, []kept{fresh, fresh}, []status.Flags{status.FailedActiveHC, 0}, 2, 0, true},
+		{"new, checked, ignored until then", rules{checked: true, ignoreNew: true}, nil, nil, []host.Spec{spec(1)}, []kept{fresh}, []status.Flags{status.FailedActiveHC | status.PendingActiveHC}, 1, 0, true},
 		{"twice", rules{}, nil, nil, []host.Spec{spec(1, weighing(3)), spec(1)}, []kept{fresh}, nil, 1, 0, true},
 		{"same", rules{}, []host.Spec{spec(1), spec(2)}, nil, []host.Spec{spec(1), spec(2)}, []kept{0, 1}, nil, 0, 0, false},
 		{"weight", rules{}, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, weighing(2))}, []kept{0}, nil, 0, 0, true},
 		{"metadata", rules{}, []host.Spec{spec(1, tagged("1"))}, nil, []host.Spec{spec(1, tagged("2"))}, []kept{0}, nil, 0, 0, true},
 		{"same metadata", rules{}, []host.Spec{spec(1, tagged("1"))}, nil, []host.Spec{spec(1, tagged("1"))}, []kept{0}, nil, 0, 0, false},
-		{"eds health", rules{}, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, eds(host.FailedEDSHealth))}, []kept{0}, []host.Flags{host.FailedEDSHealth}, 0, 0, true},
-		{"eds health of a host that fails already", checked, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, eds(host.FailedEDSHealth))}, []kept{0}, []host.Flags{host.FailedActiveHC | host.FailedEDSHealth}, 0, 0, false},
-		{"draining in place of unhealthy leaves the denominators", rules{}, []host.Spec{spec(1, eds(host.FailedEDSHealth))}, nil, []host.Spec{spec(1, eds(host.EDSStatusDraining))}, []kept{0}, []host.Flags{host.EDSStatusDraining}, 0, 0, true},
-		{"eds health back", rules{}, []host.Spec{spec(1, eds(host.DegradedEDSHealth))}, nil, []host.Spec{spec(1)}, []kept{0}, []host.Flags{0}, 0, 0, true},
+		{"eds health", rules{}, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, eds(status.FailedEDSHealth))}, []kept{0}, []status.Flags{status.FailedEDSHealth}, 0, 0, true},
+		{"eds health of a host that fails already", checked, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, eds(status.FailedEDSHealth))}, []kept{0}, []status.Flags{status.FailedActiveHC | status.FailedEDSHealth}, 0, 0, false},
+		{"draining in place of unhealthy leaves the denominators", rules{}, []host.Spec{spec(1, eds(status.FailedEDSHealth))}, nil, []host.Spec{spec(1, eds(status.EDSStatusDraining))}, []kept{0}, []status.Flags{status.EDSStatusDraining}, 0, 0, true},
+		{"eds health back", rules{}, []host.Spec{spec(1, eds(status.DegradedEDSHealth))}, nil, []host.Spec{spec(1)}, []kept{0}, []status.Flags{0}, 0, 0, true},
 		{"gone, not checked", rules{}, []host.Spec{spec(1), spec(2)}, nil, []host.Spec{spec(2)}, []kept{1}, nil, 0, 1, true},
 		{"gone, failing", checked, []host.Spec{spec(1), spec(2)}, nil, []host.Spec{spec(2)}, []kept{1}, nil, 0, 1, true},
-		{"gone, passing", checked, []host.Spec{spec(1), spec(2)}, func(o []*host.Host) { passing(o[0]) }, []host.Spec{spec(2)}, []kept{1, 0}, []host.Flags{host.FailedActiveHC, host.PendingDynamicRemoval}, 0, 0, true},
-		{"gone, ejected only", checked, []host.Spec{spec(1)}, func(o []*host.Host) { passing(o[0]); o[0].SetFlags(host.FailedOutlierCheck) }, nil, []kept{0}, []host.Flags{host.FailedOutlierCheck | host.PendingDynamicRemoval}, 0, 0, true},
+		{"gone, passing", checked, []host.Spec{spec(1), spec(2)}, func(o []*host.Host) { passing(o[0]) }, []host.Spec{spec(2)}, []kept{1, 0}, []status.Flags{status.FailedActiveHC, status.PendingDynamicRemoval}, 0, 0, true},
+		{"gone, ejected only", checked, []host.Spec{spec(1)}, func(o []*host.Host) { passing(o[0]); o[0].SetFlags(status.FailedOutlierCheck) }, nil, []kept{0}, []status.Flags{status.FailedOutlierCheck | status.PendingDynamicRemoval}, 0, 0, true},
 		{"gone, passing, health ignored", rules{checked: true, ignoreHealth: true}, []host.Spec{spec(1)}, func(o []*host.Host) { passing(o[0]) }, nil, nil, nil, 0, 1, true},
 		{"gone, unchecked host", checked, []host.Spec{spec(1, unchecked)}, nil, nil, nil, nil, 0, 1, true},
-		{"gone, unhealthy by eds", checked, []host.Spec{spec(1, eds(host.FailedEDSHealth))}, func(o []*host.Host) { passing(o[0]) }, nil, nil, nil, 0, 1, true},
-		{"back again", checked, []host.Spec{spec(1)}, func(o []*host.Host) { passing(o[0]); o[0].SetFlags(host.PendingDynamicRemoval) }, []host.Spec{spec(1)}, []kept{0}, []host.Flags{0}, 0, 0, false},
+		{"gone, unhealthy by eds", checked, []host.Spec{spec(1, eds(status.FailedEDSHealth))}, func(o []*host.Host) { passing(o[0]) }, nil, nil, nil, 0, 1, true},
+		{"back again", checked, []host.Spec{spec(1)}, func(o []*host.Host) { passing(o[0]); o[0].SetFlags(status.PendingDynamicRemoval) }, []host.Spec{spec(1)}, []kept{0}, []status.Flags{0}, 0, 0, false},
 		{"another locality", rules{}, []host.Spec{spec(1, inZone("a"))}, nil, []host.Spec{spec(1, inZone("b"))}, []kept{fresh}, nil, 1, 1, true},
-		{"another locality keeps what checks found", checked, []host.Spec{spec(1, inZone("a"))}, func(o []*host.Host) { passing(o[0]); o[0].SetFlags(host.DegradedActiveHC | host.FailedOutlierCheck) }, []host.Spec{spec(1, inZone("b"))}, []kept{fresh}, []host.Flags{host.DegradedActiveHC}, 1, 1, true},
-		{"another check address", checked, []host.Spec{spec(1)}, func(o []*host.Host) { passing(o[0]) }, []host.Spec{spec(1, checkedAt(9))}, []kept{fresh}, []host.Flags{host.FailedActiveHC}, 1, 1, true},
+		{"another locality keeps what checks found", checked, []host.Spec{spec(1, inZone("a"))}, func(o []*host.Host) {
+			passing(o[0])
+			o[0].SetFlags(status.DegradedActiveHC | status.FailedOutlierCheck)
+		}, []host.Spec{spec(1, inZone("b"))}, []kept{fresh}, []status.Flags{status.DegradedActiveHC}, 1, 1, true},
+		{"another check address", checked, []host.Spec{spec(1)}, func(o []*host.Host) { passing(o[0]) }, []host.Spec{spec(1, checkedAt(9))}, []kept{fresh}, []status.Flags{status.FailedActiveHC}, 1, 1, true},
 		{"another check address without checks", rules{}, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, checkedAt(9))}, []kept{0}, nil, 0, 0, false},
-		{"checks switched off", checked, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, unchecked)}, []kept{fresh}, []host.Flags{0}, 1, 1, true},
+		{"checks switched off", checked, []host.Spec{spec(1)}, nil, []host.Spec{spec(1, unchecked)}, []kept{fresh}, []status.Flags{0}, 1, 1, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

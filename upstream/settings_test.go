@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // eds adds a cluster and returns it with its source running.
@@ -128,7 +129,7 @@ func TestPassingCheckBringsAnEjectedHostBack(t *testing.T) {
 func TestTrafficFailsOnPanic(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.eds("common_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true}}")
-	c.UpdateHosts(0, hosts(spec(1), spec(2, eds(host.FailedEDSHealth)), spec(3, eds(host.FailedEDSHealth))))
+	c.UpdateHosts(0, hosts(spec(1), spec(2, eds(status.FailedEDSHealth)), spec(3, eds(status.FailedEDSHealth))))
 	c.DiscoveryDone()
 	if got := picks(c, 1); got != ErrNoHost.Error() {
 		t.Errorf("picked %s in panic", got)

@@ -328,7 +328,7 @@ func TestEjectsAFailingHost(t *testing.T) {
 	if s.RqTotal.Value() != 5 || s.RqError.Value() != 5 || s.RqSuccess.Value() != 0 {
 		t.Errorf("the failing host counts %+v", s.All())
 	}
-	if f := r.host(bad.address()).Flags(); f != host.FailedOutlierCheck {
+	if f := r.host(bad.address()).Flags(); f.String() != "/failed_outlier_check" {
 		t.Errorf("flags %v", f)
 	}
 	r.want(map[string]int{

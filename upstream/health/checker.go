@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // A Counter counts events.
@@ -308,7 +309,7 @@ func (k *Checker) delay(h *host.Host, passed bool, t Transition) time.Duration {
 	switch pending := t == ChangePending; {
 	case !k.c.Traffic():
 		base = c.NoTrafficInterval
-		if h.Flags()&host.FailedActiveHC == 0 && !pending {
+		if h.Flags()&status.FailedActiveHC == 0 && !pending {
 			base = c.NoTrafficHealthyInterval
 		}
 	case passed && pending:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // EventKind is what an [Event] tells.
@@ -31,14 +32,14 @@ type Event struct {
 }
 
 // events returns what an outcome is worth in the log. s.mu is held.
-func (s *session) events(o Outcome, before, after host.Flags, first bool) []Event {
+func (s *session) events(o Outcome, before, after status.Flags, first bool) []Event {
 	var out []Event
 	add := func(k EventKind, failure Kind, first bool) {
 		out = append(out, Event{Kind: k, Time: time.Now(), Host: s.host, Failure: failure, First: first})
 	}
-	turned := func(f host.Flags) (on, off bool) { return after&^before&f != 0, before&^after&f != 0 }
-	failed, healthy := turned(host.FailedActiveHC)
-	degraded, recovered := turned(host.DegradedActiveHC)
+	turned := func(f status.Flags) (on, off bool) { return after&^before&f != 0, before&^after&f != 0 }
+	failed, healthy := turned(status.FailedActiveHC)
+	degraded, recovered := turned(status.DegradedActiveHC)
 	if failed {
 		add(Ejected, o.Kind, false)
 	}

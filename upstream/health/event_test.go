@@ -11,6 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func TestEventsAsJSON(t *testing.T) {
@@ -45,17 +46,17 @@ func TestEvents(t *testing.T) {
 	tests := []struct {
 		name  string
 		check config.HealthCheck
-		flags host.Flags
+		flags status.Flags
 		steps []*Outcome
 		want  string
 	}{
-		{"healthy-at-first", quiet, host.FailedActiveHC, []*Outcome{ok, ok}, "added:first||"},
-		{"failed-at-first", quiet, host.FailedActiveHC, []*Outcome{bad, bad, ok, ok}, "failed:ACTIVE:first|||added|"},
+		{"healthy-at-first", quiet, status.FailedActiveHC, []*Outcome{ok, ok}, "added:first||"},
+		{"failed-at-first", quiet, status.FailedActiveHC, []*Outcome{bad, bad, ok, ok}, "failed:ACTIVE:first|||added|"},
 		{"threshold", quiet, 0, []*Outcome{ok, broken, broken, broken, broken}, "|||ejected:NETWORK||"},
 		{"timeout", quiet, 0, []*Outcome{ok, nil, nil, nil}, "|||ejected:NETWORK_TIMEOUT|"},
 		{"degraded", quiet, 0, []*Outcome{ok, shaky, shaky, ok}, "|degraded||recovered|"},
-		{"lack-of-this-machine", quiet, host.FailedActiveHC, []*Outcome{lacking, lacking, ok}, "||added:first|"},
-		{"lack-told", all, host.FailedActiveHC, []*Outcome{lacking, bad, lacking}, "failed:NETWORK:first|failed:ACTIVE:first|failed:NETWORK|"},
+		{"lack-of-this-machine", quiet, status.FailedActiveHC, []*Outcome{lacking, lacking, ok}, "||added:first|"},
+		{"lack-told", all, status.FailedActiveHC, []*Outcome{lacking, bad, lacking}, "failed:NETWORK:first|failed:ACTIVE:first|failed:NETWORK|"},
 		{"all", all, 0, []*Outcome{ok, bad, bad, ok, ok}, "passed|ejected:ACTIVE failed:ACTIVE|failed:ACTIVE|passed|added passed|"},
 	}
 	for _, tt := range tests {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func hostAt(addr string, change ...func(*host.Spec)) *host.Host {
@@ -275,9 +276,9 @@ func TestHTTPServerFails(t *testing.T) {
 	}
 	defer k.Close()
 	h := hostAt(srv.Listener.Addr().String())
-	h.SetFlags(host.FailedActiveHC)
+	h.SetFlags(status.FailedActiveHC)
 	k.Add(h)
-	await := func(what string, want host.Flags) {
+	await := func(what string, want status.Flags) {
 		t.Helper()
 		deadline := time.Now().Add(30 * time.Second)
 		for h.Flags() != want {
@@ -289,21 +290,21 @@ func TestHTTPServerFails(t *testing.T) {
 	}
 	await("up", 0)
 	mode.Store("bad")
-	await("bad", host.FailedActiveHC)
+	await("bad", status.FailedActiveHC)
 	mode.Store("ok")
 	await("up again", 0)
 	mode.Store("hang")
-	await("hanging", host.FailedActiveHC|host.ActiveHCTimeout)
+	await("hanging", status.FailedActiveHC|status.ActiveHCTimeout)
 	mode.Store("ok")
 	await("answering again", 0)
 	mode.Store("trickle")
-	await("answer without an end", host.FailedActiveHC|host.ActiveHCTimeout)
+	await("answer without an end", status.FailedActiveHC|status.ActiveHCTimeout)
 	mode.Store("ok")
 	await("ending again", 0)
 	close(release)
 	srv.CloseClientConnections()
 	srv.Close()
-	await("killed", host.FailedActiveHC)
+	await("killed", status.FailedActiveHC)
 	if c.network.get() < 2 || c.success.get() == 0 {
 		t.Errorf("network_failure %d, success %d", c.network.get(), c.success.get())
 	}

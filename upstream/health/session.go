@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // session is the checks of one host.
@@ -109,7 +110,7 @@ func (s *session) round(ctx context.Context) {
 	s.tell(Report{s.host, o, t}, events)
 	passed := o.Kind == Passed
 	if o.Kind == Local {
-		passed = s.host.Flags()&host.FailedActiveHC == 0 // as if it had found what is known
+		passed = s.host.Flags()&status.FailedActiveHC == 0 // as if it had found what is known
 	}
 	s.arrange(s.k.delay(s.host, passed, t))
 }
@@ -160,9 +161,9 @@ func (s *session) apply(o Outcome) (Transition, []Event) {
 		pending = s.failed(o)
 	}
 	s.first = false
-	s.host.ClearFlags(host.PendingActiveHC)
+	s.host.ClearFlags(status.PendingActiveHC)
 	s.gauges()
-	const shown = host.FailedActiveHC | host.DegradedActiveHC | host.PendingActiveHC | host.ExcludedViaImmediateHCFail
+	const shown = status.FailedActiveHC | status.DegradedActiveHC | status.PendingActiveHC | status.ExcludedViaImmediateHCFail
 	after := s.host.Flags()
 	var events []Event
 	if s.k.c.Log != nil {
@@ -192,22 +193,22 @@ func (s *session) unchecked() []Event {
 func (s *session) passed(o Outcome) (pending bool) {
 	s.k.c.Stats.Success.Inc()
 	s.fails = 0
-	if s.host.Flags()&host.FailedActiveHC != 0 {
+	if s.host.Flags()&status.FailedActiveHC != 0 {
 		s.passes++
 		if s.first || s.passes >= s.k.c.Check.HealthyThreshold {
 			s.passes = 0
-			s.host.ClearFlags(host.FailedActiveHC | host.ActiveHCTimeout)
+			s.host.ClearFlags(status.FailedActiveHC | status.ActiveHCTimeout)
 		} else {
 			pending = true
 		}
 	}
 	if !pending {
-		s.host.ClearFlags(host.ExcludedViaImmediateHCFail) // it may be there without a failure
+		s.host.ClearFlags(status.ExcludedViaImmediateHCFail) // it may be there without a failure
 	}
 	if o.Degraded {
-		s.host.SetFlags(host.DegradedActiveHC)
+		s.host.SetFlags(status.DegradedActiveHC)
 	} else {
-		s.host.ClearFlags(host.DegradedActiveHC)
+		s.host.ClearFlags(status.DegradedActiveHC)
 	}
 	return pending
 }
@@ -223,22 +224,22 @@ func (s *session) failed(o Outcome) (pending bool) {
 		st.PassiveFailure.Inc()
 	}
 	s.passes = 0
-	if s.host.Flags()&host.FailedActiveHC == 0 {
+	if s.host.Flags()&status.FailedActiveHC == 0 {
 		wait := o.Kind == Network || o.Kind == Timeout || o.Retriable
 		if s.fails++; !wait || s.fails >= s.k.c.Check.UnhealthyThreshold {
 			s.fails = 0
-			s.host.SetFlags(host.FailedActiveHC)
+			s.host.SetFlags(status.FailedActiveHC)
 		} else {
 			pending = true
 		}
 	}
 	if o.Exclude {
-		s.host.SetFlags(host.ExcludedViaImmediateHCFail)
+		s.host.SetFlags(status.ExcludedViaImmediateHCFail)
 	}
-	if o.Kind == Timeout && s.host.Flags()&host.FailedActiveHC != 0 {
-		s.host.SetFlags(host.ActiveHCTimeout)
+	if o.Kind == Timeout && s.host.Flags()&status.FailedActiveHC != 0 {
+		s.host.SetFlags(status.ActiveHCTimeout)
 	} else {
-		s.host.ClearFlags(host.ActiveHCTimeout)
+		s.host.ClearFlags(status.ActiveHCTimeout)
 	}
 	return pending
 }
@@ -258,6 +259,6 @@ func (s *session) gauges() {
 		*counted = is
 	}
 	f := s.host.Flags()
-	put(&s.countedHealthy, f&host.FailedActiveHC == 0, s.k.c.Stats.Healthy)
-	put(&s.countedDegraded, f&host.DegradedActiveHC != 0, s.k.c.Stats.Degraded)
+	put(&s.countedHealthy, f&status.FailedActiveHC == 0, s.k.c.Stats.Healthy)
+	put(&s.countedDegraded, f&status.DegradedActiveHC != 0, s.k.c.Stats.Degraded)
 }

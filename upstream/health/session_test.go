@@ -16,6 +16,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,19 +95,19 @@ var (
 func TestResults(t *testing.T) {
 	tests := []struct {
 		name  string
-		flags host.Flags
+		flags status.Flags
 		steps []*Outcome
 		want  string
 	}{
-		{"first check heals at once", host.FailedActiveHC, []*Outcome{ok, ok}, `
+		{"first check heals at once", status.FailedActiveHC, []*Outcome{ok, ok}, `
 0s healthy 2
 10s healthy 0`},
-		{"later it takes the threshold", host.FailedActiveHC, []*Outcome{bad, ok, ok, ok}, `
+		{"later it takes the threshold", status.FailedActiveHC, []*Outcome{bad, ok, ok, ok}, `
 0s /failed_active_hc 0
 20s /failed_active_hc 1
 23s healthy 2
 33s healthy 0`},
-		{"a failure in between starts again", host.FailedActiveHC, []*Outcome{bad, ok, bad, ok, ok}, `
+		{"a failure in between starts again", status.FailedActiveHC, []*Outcome{bad, ok, bad, ok, ok}, `
 0s /failed_active_hc 0
 20s /failed_active_hc 1
 23s /failed_active_hc 0
@@ -140,7 +141,7 @@ func TestResults(t *testing.T) {
 0s /degraded_active_hc 2
 10s /degraded_active_hc 0
 20s healthy 2`},
-		{"pending goes with any result", host.FailedActiveHC | host.PendingActiveHC, []*Outcome{broken, ok, ok}, `
+		{"pending goes with any result", status.FailedActiveHC | status.PendingActiveHC, []*Outcome{broken, ok, ok}, `
 0s /failed_active_hc 2
 20s /failed_active_hc 1
 23s healthy 2`},
@@ -156,12 +157,12 @@ func TestResults(t *testing.T) {
 5s healthy 1
 10s healthy 0
 20s /failed_active_hc 2`},
-		{"nor is it a first result", host.FailedActiveHC | host.PendingActiveHC, []*Outcome{lacking, lacking, ok, ok}, `
+		{"nor is it a first result", status.FailedActiveHC | status.PendingActiveHC, []*Outcome{lacking, lacking, ok, ok}, `
 0s /failed_active_hc/pending_active_hc 0
 20s /failed_active_hc/pending_active_hc 0
 40s healthy 2
 50s healthy 0`},
-		{"nor does it undo a good one", host.FailedActiveHC, []*Outcome{bad, ok, lacking, ok}, `
+		{"nor does it undo a good one", status.FailedActiveHC, []*Outcome{bad, ok, lacking, ok}, `
 0s /failed_active_hc 0
 20s /failed_active_hc 1
 23s /failed_active_hc 0
@@ -205,7 +206,7 @@ func TestResults(t *testing.T) {
 					t.Errorf("got%s\nwant%s", got.String(), tt.want)
 				}
 				healthy := int64(1)
-				if h.Flags()&host.FailedActiveHC != 0 {
+				if h.Flags()&status.FailedActiveHC != 0 {
 					healthy = 0
 				}
 				if c.healthy.get() != healthy {
@@ -279,12 +280,12 @@ func TestImmediateFailure(t *testing.T) {
 		h := testHost()
 		k.Add(h)
 		k.ReportImmediateFailure(h)
-		if h.Flags() != host.FailedActiveHC|host.ExcludedViaImmediateHCFail || c.passive.get() != 1 || c.failure.get() != 1 || c.attempt.get() != 0 {
+		if h.Flags() != status.FailedActiveHC|status.ExcludedViaImmediateHCFail || c.passive.get() != 1 || c.failure.get() != 1 || c.attempt.get() != 0 {
 			t.Errorf("flags %s, passive %d, failure %d, attempt %d", h.Flags(), c.passive.get(), c.failure.get(), c.attempt.get())
 		}
 		// The first-check rule is used up: it takes two good checks, at 2s and 5s.
 		time.Sleep(3 * time.Second)
-		if h.Flags()&host.FailedActiveHC == 0 {
+		if h.Flags()&status.FailedActiveHC == 0 {
 			t.Error("healed by one check")
 		}
 		time.Sleep(3 * time.Second)
@@ -308,7 +309,7 @@ func TestDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	healthy, failed := testHost(), testHost()
-	failed.SetFlags(host.FailedActiveHC)
+	failed.SetFlags(status.FailedActiveHC)
 	tests := []struct {
 		name    string
 		traffic bool

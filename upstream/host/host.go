@@ -3,6 +3,8 @@ package host
 import (
 	"math"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // Spec is what discovery knows about a host.
@@ -19,7 +21,7 @@ type Spec struct {
 	Priority uint32
 	Metadata Metadata
 	Canary   bool
-	EDS      Flags // of [EDSFlags]; others are ignored
+	EDS      status.Flags // of [status.EDSFlags]; others are ignored
 
 	HealthCheckAddress  Address // zero means Address
 	HealthCheckHostname string  // host header or authority of checks; empty: not given
@@ -70,7 +72,7 @@ func New(s Spec) *Host {
 		disableActiveHC:     s.DisableActiveHC,
 	}
 	h.SetAddress(s.Address, s.HealthCheckAddress, s.Additional...)
-	h.flags.set(s.EDS & EDSFlags)
+	h.flags.set(s.EDS & status.EDSFlags)
 	h.weight.Store(max(s.Weight, 1))
 	h.priority.Store(s.Priority)
 	h.canary.Store(s.Canary)
@@ -131,20 +133,20 @@ func (h *Host) DisableActiveHC() bool { return h.disableActiveHC }
 func (h *Host) Locality() Locality { return h.locality }
 
 // Flags returns the current flags.
-func (h *Host) Flags() Flags { return h.flags.load() }
+func (h *Host) Flags() status.Flags { return h.flags.load() }
 
 // SetFlags sets the flags f and returns what was set before.
-func (h *Host) SetFlags(f Flags) Flags { return h.flags.set(f) }
+func (h *Host) SetFlags(f status.Flags) status.Flags { return h.flags.set(f) }
 
 // ClearFlags clears the flags f and returns what was set before.
-func (h *Host) ClearFlags(f Flags) Flags { return h.flags.clear(f) }
+func (h *Host) ClearFlags(f status.Flags) status.Flags { return h.flags.clear(f) }
 
 // PutFlags makes the flags under mask equal to bits and returns what was set
 // before.
-func (h *Host) PutFlags(mask, bits Flags) Flags { return h.flags.put(mask, bits) }
+func (h *Host) PutFlags(mask, bits status.Flags) status.Flags { return h.flags.put(mask, bits) }
 
 // Health returns the coarse health by the current flags.
-func (h *Host) Health() Health { return h.flags.load().Health() }
+func (h *Host) Health() status.Health { return h.flags.load().Health() }
 
 // Weight returns the balancing weight, at least 1.
 func (h *Host) Weight() uint32 { return h.weight.Load() }
@@ -251,24 +253,17 @@ type Stats struct {
 	RqTotal       Counter
 }
 
-// Stat is one shown value of a host.
-type Stat struct {
-	Name  string
-	Gauge bool
-	Value uint64
-}
-
 // All returns the values in the order of their names.
-func (s *Stats) All() [8]Stat {
-	return [8]Stat{
-		{"cx_active", true, s.CxActive.Value()},
-		{"cx_connect_fail", false, s.CxConnectFail.Value()},
-		{"cx_total", false, s.CxTotal.Value()},
-		{"rq_active", true, s.RqActive.Value()},
-		{"rq_error", false, s.RqError.Value()},
-		{"rq_success", false, s.RqSuccess.Value()},
-		{"rq_timeout", false, s.RqTimeout.Value()},
-		{"rq_total", false, s.RqTotal.Value()},
+func (s *Stats) All() [8]status.HostStat {
+	return [8]status.HostStat{
+		{Name: "cx_active", Gauge: true, Value: s.CxActive.Value()},
+		{Name: "cx_connect_fail", Gauge: false, Value: s.CxConnectFail.Value()},
+		{Name: "cx_total", Gauge: false, Value: s.CxTotal.Value()},
+		{Name: "rq_active", Gauge: true, Value: s.RqActive.Value()},
+		{Name: "rq_error", Gauge: false, Value: s.RqError.Value()},
+		{Name: "rq_success", Gauge: false, Value: s.RqSuccess.Value()},
+		{Name: "rq_timeout", Gauge: false, Value: s.RqTimeout.Value()},
+		{Name: "rq_total", Gauge: false, Value: s.RqTotal.Value()},
 	}
 }
 

@@ -5,43 +5,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-)
 
-func TestFlagTexts(t *testing.T) {
-	want := []struct {
-		f        Flags
-		text     string
-		health   Health
-		excluded bool
-	}{
-		{0x01, "/failed_active_hc", Unhealthy, false},
-		{0x02, "/failed_outlier_check", Unhealthy, false},
-		{0x04, "/failed_eds_health", Unhealthy, false},
-		{0x08, "/degraded_active_hc", Degraded, false},
-		{0x10, "/degraded_eds_health", Degraded, false},
-		{0x20, "/pending_dynamic_removal", Healthy, false},
-		{0x40, "/pending_active_hc", Healthy, true},
-		{0x80, "/excluded_via_immediate_hc_fail", Healthy, true},
-		{0x100, "/active_hc_timeout", Healthy, false},
-		{0x200, "/eds_status_draining", Unhealthy, true},
-	}
-	all := ""
-	for _, w := range want {
-		if w.f.String() != w.text || w.f.Health() != w.health || w.f.Excluded() != w.excluded {
-			t.Errorf("%#x: %s, health %d, excluded %t; want %s, %d, %t", w.f, w.f, w.f.Health(), w.f.Excluded(), w.text, w.health, w.excluded)
-		}
-		all += w.text
-	}
-	if got := Flags(0x3ff).String(); got != all {
-		t.Errorf("all flags: %s", got)
-	}
-	if Flags(0).String() != "healthy" {
-		t.Errorf("no flag: %s", Flags(0))
-	}
-	if (FailedActiveHC | DegradedEDSHealth).Health() != Unhealthy {
-		t.Error("degraded hides unhealthy")
-	}
-}
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
 
 func TestAddress(t *testing.T) {
 	for _, tt := range []struct {
@@ -70,20 +36,20 @@ func testHost(i int, change ...func(*Spec)) *Host {
 	return New(s)
 }
 
-func at(z string) func(*Spec)    { return func(s *Spec) { s.Locality.Zone = z } }
-func with(f Flags) func(*Spec)   { return func(s *Spec) { s.EDS = f } }
-func heavy(w uint32) func(*Spec) { return func(s *Spec) { s.Weight = w } }
+func at(z string) func(*Spec)         { return func(s *Spec) { s.Locality.Zone = z } }
+func with(f status.Flags) func(*Spec) { return func(s *Spec) { s.EDS = f } }
+func heavy(w uint32) func(*Spec)      { return func(s *Spec) { s.Weight = w } }
 
 func TestNewHost(t *testing.T) {
-	h := testHost(1, with(FailedEDSHealth|FailedOutlierCheck))
-	if h.Flags() != FailedEDSHealth {
+	h := testHost(1, with(status.FailedEDSHealth|status.FailedOutlierCheck))
+	if h.Flags() != status.FailedEDSHealth {
 		t.Errorf("flags %s: only those of an assignment are taken", h.Flags())
 	}
 	if h.Weight() != 1 || h.SuccessRate() != -1 || h.LocalOriginSuccessRate() != -1 || h.HealthCheckAddress() != h.Address() {
 		t.Errorf("weight %d, rates %v %v, check address %s", h.Weight(), h.SuccessRate(), h.LocalOriginSuccessRate(), h.HealthCheckAddress())
 	}
-	h.SetFlags(FailedActiveHC | FailedOutlierCheck)
-	if got := Replace(h, Spec{}, true).Flags(); got != FailedActiveHC {
+	h.SetFlags(status.FailedActiveHC | status.FailedOutlierCheck)
+	if got := Replace(h, Spec{}, true).Flags(); got != status.FailedActiveHC {
 		t.Errorf("inherited %s", got)
 	}
 	if got := Replace(h, Spec{}, false).Flags(); got != 0 {
@@ -122,7 +88,7 @@ func TestStatsOrderAndFloor(t *testing.T) {
 	if !slices.IsSorted(names) || len(names) != 8 {
 		t.Errorf("names %v are not in order", names)
 	}
-	if all[2] != (Stat{"cx_total", false, 1}) || all[3] != (Stat{"rq_active", true, 0}) {
+	if all[2] != (status.HostStat{Name: "cx_total", Gauge: false, Value: 1}) || all[3] != (status.HostStat{Name: "rq_active", Gauge: true, Value: 0}) {
 		t.Errorf("values %v", all)
 	}
 }
@@ -135,7 +101,7 @@ func TestFlagsFromManyGoroutines(t *testing.T) {
 			for range 1000 {
 				h.SetFlags(1 << i)
 				h.ClearFlags(1 << i)
-				h.PutFlags(EDSStatusDraining, Flags(i%2)<<9)
+				h.PutFlags(status.EDSStatusDraining, status.Flags(i%2)<<9)
 			}
 			h.SetFlags(1 << i)
 		})
@@ -148,8 +114,8 @@ func TestFlagsFromManyGoroutines(t *testing.T) {
 
 func TestSet(t *testing.T) {
 	hosts := []*Host{
-		testHost(0, at("b")), testHost(1, at("a"), with(DegradedEDSHealth)), testHost(2, at("c"), with(EDSStatusDraining)),
-		testHost(3, at("a")), testHost(4, at("b"), with(FailedEDSHealth)),
+		testHost(0, at("b")), testHost(1, at("a"), with(status.DegradedEDSHealth)), testHost(2, at("c"), with(status.EDSStatusDraining)),
+		testHost(3, at("a")), testHost(4, at("b"), with(status.FailedEDSHealth)),
 	}
 	s := NewSet(1, hosts, SetOptions{Local: Locality{Zone: "b"}, KnowLocal: true, LocalityWeights: map[Locality]uint32{{Zone: "a"}: 3}})
 	pick := func(idx ...int) (out []*Host) {
@@ -172,7 +138,7 @@ func TestSet(t *testing.T) {
 	}
 
 	// A subset sees what the set saw, whatever happened since.
-	hosts[0].SetFlags(FailedActiveHC)
+	hosts[0].SetFlags(status.FailedActiveHC)
 	sub := s.Subset([]int{0, 1}, nil)
 	if !slices.Equal(sub.Healthy, pick(0)) || sub.LocalityWeighted || len(sub.Localities) != 2 {
 		t.Errorf("subset: healthy %d, weighted %t, %d localities", len(sub.Healthy), sub.LocalityWeighted, len(sub.Localities))

@@ -2,6 +2,8 @@ package host
 
 import (
 	"slices"
+
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // SetOptions says how the hosts of a priority are looked at. The zero value
@@ -47,7 +49,7 @@ type LocalitySet struct {
 
 // class is what the flags of a host were when its set was made.
 type class struct {
-	health   Health
+	health   status.Health
 	excluded bool
 }
 
@@ -112,8 +114,8 @@ func build(priority uint32, hosts []*Host, classes []class, o SetOptions) *Set {
 // memory with hosts.
 func sortOut(hosts []*Host, classes []class) (all, healthy, degraded, excluded []*Host) {
 	return hosts,
-		keep(hosts, classes, func(c class) bool { return c.health == Healthy }),
-		keep(hosts, classes, func(c class) bool { return c.health == Degraded }),
+		keep(hosts, classes, func(c class) bool { return c.health == status.Healthy }),
+		keep(hosts, classes, func(c class) bool { return c.health == status.Degraded }),
 		keep(hosts, classes, func(c class) bool { return c.excluded })
 }
 

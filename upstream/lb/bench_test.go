@@ -7,6 +7,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // benchCase is one balancer whose picks are measured.
@@ -87,7 +88,7 @@ func BenchmarkUpdate(b *testing.B) {
 			}
 			lb := New(bc.c)
 			b.Run(fmt.Sprintf("policy=%s/hosts=%d", bc.name, n), func(b *testing.B) {
-				flip := host.FailedActiveHC
+				flip := status.FailedActiveHC
 				for b.Loop() {
 					if hosts[0].Flags() != 0 {
 						hosts[0].ClearFlags(flip)

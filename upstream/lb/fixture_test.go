@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // count is a counter and a gauge for tests.
@@ -28,7 +29,7 @@ func newHost(i int, change ...func(*host.Spec)) *host.Host {
 
 func weight(w uint32) func(*host.Spec) { return func(s *host.Spec) { s.Weight = w } }
 func zone(z string) func(*host.Spec)   { return func(s *host.Spec) { s.Locality.Zone = z } }
-func flags(f host.Flags) func(*host.Spec) {
+func flags(f status.Flags) func(*host.Spec) {
 	return func(s *host.Spec) { s.EDS = f }
 }
 func values(kv ...any) func(*host.Spec) {
@@ -49,9 +50,9 @@ func mixed(n, healthy, degraded int) []*host.Host {
 		case i < healthy:
 			out[i] = newHost(i)
 		case i < healthy+degraded:
-			out[i] = newHost(i, flags(host.DegradedEDSHealth))
+			out[i] = newHost(i, flags(status.DegradedEDSHealth))
 		default:
-			out[i] = newHost(i, flags(host.FailedEDSHealth))
+			out[i] = newHost(i, flags(status.FailedEDSHealth))
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // abc returns the hosts of the known answers.
@@ -241,7 +242,7 @@ func TestTablesOfUnchangedHostsAreKept(t *testing.T) {
 	if b.table.Load().priorities[0].placer != before {
 		t.Error("the same hosts got a new table")
 	}
-	hosts[3].SetFlags(host.FailedActiveHC)
+	hosts[3].SetFlags(status.FailedActiveHC)
 	b.Update(priorities(hosts), nil)
 	if b.table.Load().priorities[0].placer == before {
 		t.Error("other hosts kept the table")
@@ -332,7 +333,7 @@ func TestMaglevBalanceAndDisruption(t *testing.T) {
 }
 
 func TestHashedPanicWithLocalityWeights(t *testing.T) {
-	hosts := []*host.Host{newHost(0, zone("a")), newHost(1, zone("a"), flags(host.FailedEDSHealth)), newHost(2, zone("b"), flags(host.FailedEDSHealth)), newHost(3, zone("c"))}
+	hosts := []*host.Host{newHost(0, zone("a")), newHost(1, zone("a"), flags(status.FailedEDSHealth)), newHost(2, zone("b"), flags(status.FailedEDSHealth)), newHost(3, zone("c"))}
 	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{{Zone: "a"}: 1, {Zone: "b"}: 1}})
 	b := New(Config{Policy: config.MaglevPolicy, LocalityWeighted: true, PanicThreshold: func() uint32 { return 90 }}).(*hashed)
 	b.Update([]*host.Set{s}, nil)

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func TestLoads(t *testing.T) {
@@ -51,7 +52,7 @@ func TestLoads(t *testing.T) {
 func TestLoadsExcludedHostsLeaveTheDenominator(t *testing.T) {
 	hosts := mixed(4, 2, 0)
 	for _, h := range hosts[2:] {
-		h.SetFlags(host.FailedActiveHC | host.PendingActiveHC)
+		h.SetFlags(status.FailedActiveHC | status.PendingActiveHC)
 	}
 	backup := mixed(2, 2, 0)
 	l := ComputeLoads(priorities(hosts, backup), 50)
@@ -59,7 +60,7 @@ func TestLoadsExcludedHostsLeaveTheDenominator(t *testing.T) {
 		t.Errorf("load of P0 = %d, want 100: its new hosts do not count", l.Healthy[0])
 	}
 	for _, h := range hosts[2:] {
-		h.ClearFlags(host.PendingActiveHC)
+		h.ClearFlags(status.PendingActiveHC)
 	}
 	if l = ComputeLoads(priorities(hosts, backup), 50); l.Healthy[0] != 70 {
 		t.Errorf("load of P0 = %d, want 70: now they count", l.Healthy[0])
@@ -67,7 +68,7 @@ func TestLoadsExcludedHostsLeaveTheDenominator(t *testing.T) {
 }
 
 func TestLoadsWeightedHealth(t *testing.T) {
-	hosts := []*host.Host{newHost(0, weight(1)), newHost(1, weight(3), flags(host.FailedEDSHealth))}
+	hosts := []*host.Host{newHost(0, weight(1)), newHost(1, weight(3), flags(status.FailedEDSHealth))}
 	sets := []*host.Set{
 		host.NewSet(0, hosts, host.SetOptions{WeightedHealth: true, Overprovisioning: 100}),
 		plainSet(newHost(2)),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func TestSlowStartFactor(t *testing.T) {
@@ -68,10 +69,10 @@ func TestNewHostsStartSlowly(t *testing.T) {
 				}
 			}
 			// A host that was sick begins again; the others do not.
-			hosts[1].SetFlags(host.FailedActiveHC)
+			hosts[1].SetFlags(status.FailedActiveHC)
 			b.Update(priorities(hosts), nil)
 			time.Sleep(time.Minute)
-			hosts[1].ClearFlags(host.FailedActiveHC)
+			hosts[1].ClearFlags(status.FailedActiveHC)
 			b.Update(priorities(hosts), nil)
 			near(t, "healthy again", shareOfLast(b, hosts, 1100), 100)
 		})

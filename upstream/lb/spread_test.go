@@ -10,6 +10,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func TestScheduleOrder(t *testing.T) {
@@ -222,7 +223,7 @@ func TestNoHosts(t *testing.T) {
 }
 
 func TestLocalityWeights(t *testing.T) {
-	down := flags(host.FailedEDSHealth)
+	down := flags(status.FailedEDSHealth)
 	hosts := []*host.Host{
 		newHost(0, zone("a")), newHost(1, zone("a"), down), // 50 % of a: 70 % by the factor
 		newHost(2, zone("b")),
@@ -313,7 +314,7 @@ func TestZoneRouting(t *testing.T) {
 func TestZoneRoutingLosesNoPick(t *testing.T) {
 	o := host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true}
 	local := host.NewSet(0, []*host.Host{newHost(20, zone("a")), newHost(21, zone("b"))}, o)
-	degraded, down := flags(host.DegradedEDSHealth), flags(host.FailedEDSHealth)
+	degraded, down := flags(status.DegradedEDSHealth), flags(status.FailedEDSHealth)
 	hosts := []*host.Host{
 		newHost(0, zone("a")), newHost(1, zone("a")), newHost(2, zone("b"), degraded), newHost(3, zone("b"), degraded),
 		newHost(4, zone("b"), down), newHost(5, zone("b"), down),
@@ -397,13 +398,13 @@ func TestPicksDuringUpdates(t *testing.T) {
 			})
 		}
 		for i := range 50 {
-			hosts[i%10].PutFlags(host.EDSFlags, host.Flags(i)<<2)
+			hosts[i%10].PutFlags(status.EDSFlags, status.Flags(i)<<2)
 			b.Update(priorities(hosts[:len(hosts)-i%5]), nil)
 		}
 		close(stop)
 		wg.Wait()
 		for _, h := range hosts {
-			h.ClearFlags(host.EDSFlags)
+			h.ClearFlags(status.EDSFlags)
 		}
 	}
 }
@@ -417,7 +418,7 @@ func TestZoneRoutingWhileTheLocalClusterPanics(t *testing.T) {
 	for i := range 6 {
 		own = append(own, newHost(20+i, zone(string(rune('a'+i%2)))))
 		if i > 1 {
-			own[i].SetFlags(host.FailedActiveHC)
+			own[i].SetFlags(status.FailedActiveHC)
 		}
 	}
 	for _, fail := range []bool{false, true} {
@@ -458,9 +459,9 @@ func TestSeedSkipsPicksOfASchedule(t *testing.T) {
 func TestEveryListHasAPositionOfItsOwn(t *testing.T) {
 	hosts := weightedHosts(1, 1, 1, 1)
 	b := New(Config{Seed: 1})
-	show := func(f host.Flags, change ...int) {
+	show := func(f status.Flags, change ...int) {
 		for _, i := range change {
-			hosts[i].PutFlags(host.EDSFlags, f)
+			hosts[i].PutFlags(status.EDSFlags, f)
 		}
 		b.Update(priorities(hosts), nil)
 	}
@@ -473,15 +474,15 @@ func TestEveryListHasAPositionOfItsOwn(t *testing.T) {
 	show(0)
 	check("healthy", 1)
 	check("healthy", 2)
-	show(host.FailedEDSHealth, 1, 2, 3)
+	show(status.FailedEDSHealth, 1, 2, 3)
 	check("panic", 1) // begins where all lists do
 	check("panic", 2)
 	check("panic", 3)
-	show(host.DegradedEDSHealth, 0, 1, 2, 3)
+	show(status.DegradedEDSHealth, 0, 1, 2, 3)
 	check("degraded", 1)
 	show(0, 0, 1, 2, 3)
 	check("healthy again", 3)
-	show(host.FailedEDSHealth, 1, 2, 3)
+	show(status.FailedEDSHealth, 1, 2, 3)
 	check("panic again", 0)
 }
 

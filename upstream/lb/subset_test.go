@@ -5,6 +5,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 type subsetStats struct{ active, created, removed, selected, fallback, panics count }
@@ -116,7 +117,7 @@ func TestSubsetFallbacks(t *testing.T) {
 }
 
 func TestSubsetsAreFinalEvenWithoutAHealthyHost(t *testing.T) {
-	hosts := []*host.Host{newHost(0, values("v", "1"), flags(host.FailedEDSHealth)), newHost(1, values("v", "2"))}
+	hosts := []*host.Host{newHost(0, values("v", "1"), flags(status.FailedEDSHealth)), newHost(1, values("v", "2"))}
 	var s subsetStats
 	c := subsetConfig(&s, config.Subset{Fallback: config.FallbackAnyEndpoint, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}})
 	c.PanicThreshold = func() uint32 { return 0 }
@@ -256,7 +257,7 @@ func FuzzCriteria(f *testing.F) {
 // TestSubsetsPanicAndSpillByThemselves has subsets whose health is not that of the
 // cluster.
 func TestSubsetsPanicAndSpillByThemselves(t *testing.T) {
-	down := flags(host.FailedEDSHealth)
+	down := flags(status.FailedEDSHealth)
 	first := []*host.Host{
 		newHost(0, values("v", "sick")), newHost(1, values("v", "sick"), down), newHost(2, values("v", "sick"), down),
 		newHost(3, values("v", "spills"), down), newHost(4, values("v", "spills")),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // A Counter counts events.
@@ -70,18 +71,11 @@ type Event struct {
 	Rate, Average, Threshold float64
 }
 
-// Rates are the figures of the last interval; -1 where there was not enough
-// data.
-type Rates struct {
-	Average, Threshold           float64
-	LocalAverage, LocalThreshold float64
-}
-
 // Detector watches the hosts of a cluster. All methods are safe for concurrent
 // use.
 type Detector struct {
 	c     Config
-	rates atomic.Pointer[Rates]
+	rates atomic.Pointer[status.OutlierRates]
 
 	mu       sync.Mutex
 	monitors []*monitor // in the order they were added
@@ -104,12 +98,12 @@ func New(c Config) *Detector {
 		c.Log = func(Event) {}
 	}
 	d := &Detector{c: c, byHost: make(map[*host.Host]*monitor)}
-	d.rates.Store(&Rates{-1, -1, -1, -1})
+	d.rates.Store(&status.OutlierRates{Average: -1, Threshold: -1, LocalAverage: -1, LocalThreshold: -1})
 	return d
 }
 
-// Rates returns the figures of the last interval.
-func (d *Detector) Rates() Rates { return *d.rates.Load() }
+// Rates returns the success rates of the last interval.
+func (d *Detector) Rates() status.OutlierRates { return *d.rates.Load() }
 
 // number returns a setting as it is in force now.
 func (d *Detector) number(s setting) uint64 {
@@ -255,7 +249,7 @@ func (d *Detector) detect(m *monitor, e Event, a *after) {
 	if times(base, m.backoff) < saturatingAdd(d.duration(maxMS), base) {
 		m.backoff++
 	}
-	m.host.SetFlags(host.FailedOutlierCheck)
+	m.host.SetFlags(status.FailedOutlierCheck)
 	e.Enforced, e.Ejections = true, m.ejections
 	a.events = append(a.events, e)
 	a.changed = append(a.changed, m.host)
@@ -284,7 +278,7 @@ func (d *Detector) release(m *monitor, now time.Time, a *after) {
 	m.gateway.Store(0)
 	m.localFailures.Store(0)
 	m.returnedAt = now
-	m.host.ClearFlags(host.FailedOutlierCheck)
+	m.host.ClearFlags(status.FailedOutlierCheck)
 	a.changed = append(a.changed, m.host)
 	a.events = append(a.events, Event{Time: now, Host: m.host, Ejections: m.ejections, SinceLast: now.Sub(m.ejectedAt)})
 }
@@ -293,7 +287,7 @@ func (d *Detector) release(m *monitor, now time.Time, a *after) {
 // ejected host back at once unless that is switched off or the host still fails
 // active checks.
 func (d *Detector) CheckPassed(h *host.Host) {
-	if !d.c.Settings.UnejectOnCheck || h.Flags()&(host.FailedOutlierCheck|host.FailedActiveHC) != host.FailedOutlierCheck {
+	if !d.c.Settings.UnejectOnCheck || h.Flags()&(status.FailedOutlierCheck|status.FailedActiveHC) != status.FailedOutlierCheck {
 		return
 	}
 	var a after
@@ -323,7 +317,10 @@ func (d *Detector) Tick(now time.Time) {
 	for i, m := range d.monitors {
 		m.host.SetSuccessRates(external.host(i), local.host(i))
 	}
-	d.rates.Store(&Rates{external.average, external.threshold, local.average, local.threshold})
+	d.rates.Store(&status.OutlierRates{
+		Average: external.average, Threshold: external.threshold,
+		LocalAverage: local.average, LocalThreshold: local.threshold,
+	})
 	interval := d.Interval()
 	for _, m := range d.monitors {
 		if !m.ejected && m.backoff > 0 && !m.returnedAt.IsZero() && now.Sub(m.returnedAt) >= interval {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 type count struct{ n atomic.Int64 }
@@ -79,7 +80,7 @@ func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
 	return r
 }
 
-func ejected(h *host.Host) bool { return h.Flags()&host.FailedOutlierCheck != 0 }
+func ejected(h *host.Host) bool { return h.Flags()&status.FailedOutlierCheck != 0 }
 
 func codes(h *host.Host, list ...int) {
 	for _, c := range list {
@@ -390,12 +391,12 @@ func TestPassingCheckBringsBack(t *testing.T) {
 		r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent = 100; s.UnejectOnCheck = on }, nil)
 		h := r.hosts[0]
 		codes(h, 500, 500, 500, 500, 500)
-		h.SetFlags(host.FailedActiveHC)
+		h.SetFlags(status.FailedActiveHC)
 		r.d.CheckPassed(h)
 		if !ejected(h) {
 			t.Error("came back while failing active checks")
 		}
-		h.ClearFlags(host.FailedActiveHC)
+		h.ClearFlags(status.FailedActiveHC)
 		r.d.CheckPassed(h)
 		if ejected(h) == on {
 			t.Errorf("uneject=%t: %s", on, h.Flags())
