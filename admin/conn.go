@@ -121,7 +121,7 @@ const returnTime = time.Second
 // connections counts the connections of a server and decides which may come in.
 type connections struct {
 	limits *Limits
-	guard  guard.Told
+	guard  guard.Guard
 
 	mu       sync.Mutex
 	all      map[*conn]struct{}
@@ -132,7 +132,7 @@ type connections struct {
 	idle     sync.Cond // signalled when all becomes empty
 }
 
-func newConnections(l *Limits, g guard.Told) *connections {
+func newConnections(l *Limits, g guard.Guard) *connections {
 	c := &connections{limits: l, guard: g, all: make(map[*conn]struct{}), perPeer: make(map[netip.Addr]int)}
 	c.idle.L = &c.mu
 	return c

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // TestReservedConnections fills the server with silent connections: what
@@ -75,7 +77,7 @@ func TestConnectionsAreFreedAgain(t *testing.T) {
 // are being answered.
 func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	l := Limits{Connections: 1}.withDefaults()
-	cs := newConnections(&l, nil)
+	cs := newConnections(&l, guard.Guard{})
 	newConn := func() *conn {
 		a, b := net.Pipe()
 		t.Cleanup(func() { a.Close(); b.Close() })
@@ -140,7 +142,7 @@ func TestClosingWaitsForNoClient(t *testing.T) {
 	}{{"each for itself", time.Minute, 5 * time.Second}, {"cut", time.Second, time.Second}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cs := newConnections(&l, nil)
+				cs := newConnections(&l, guard.Guard{})
 				begun := time.Now()
 				for range 1 + reservedConnections + 3 {
 					enter(t, cs) // the last ones take the places of others

@@ -44,7 +44,7 @@ func (x *exchange) begin(w *Response, length int) error {
 // watch returns a channel that is closed when the client ends the connection, or
 // its side of it, or when the server shuts down. The connection ends with the
 // answer; what still comes from the client is dropped.
-func (x *exchange) watch(g guard.Told) <-chan struct{} {
+func (x *exchange) watch(g guard.Guard) <-chan struct{} {
 	x.closing = true
 	ended := make(chan struct{})
 	go func() {

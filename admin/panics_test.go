@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
@@ -190,7 +189,7 @@ func TestEndPanics(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		var err error
-		if !guard.Told(panics.Told).Run("Run", func() { err = s.Run(ctx) }) {
+		if !panics.Guard().Run("Run", func() { err = s.Run(ctx) }) {
 			err = io.ErrUnexpectedEOF
 		}
 		ended <- err

@@ -48,7 +48,7 @@ type Server struct {
 	connections *connections
 	figures     *figures
 	audit       *auditLog
-	guard       guard.Told // counts and logs a panic
+	guard       guard.Guard // counts and logs panics
 	panics      panicLog
 	buffers     sync.Pool // of *[]byte with responseBuffer bytes
 	http        *fasthttp.Server
@@ -121,7 +121,7 @@ func New(cfg Config) (*Server, error) {
 		closing:     make(chan struct{}),
 		listeners:   make(map[net.Listener]struct{}),
 	}
-	s.guard = guard.Log(cfg.Logger, s.figures.panics.Inc)
+	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.figures.panics.Inc() }))
 	s.connections = newConnections(&s.limits, s.guard)
 	s.buffers.New = func() any {
 		b := make([]byte, 0, responseBuffer)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
@@ -571,7 +572,7 @@ func TestEndlessAnswersEndWithTheirClient(t *testing.T) {
 func TestMoreRequestsEndNoAnswer(t *testing.T) {
 	server, client := net.Pipe() // a write returns when all of it was read
 	x := &exchange{conn: &conn{Conn: server}, stop: make(chan struct{})}
-	ended := x.watch(nil)
+	ended := x.watch(guard.Guard{})
 	if err := client.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -599,7 +600,7 @@ func (panickingConn) Read([]byte) (int, error) { panic(guardtest.Canary) }
 func TestWatchPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	x := &exchange{conn: &conn{Conn: panickingConn{}}, stop: make(chan struct{})}
-	<-x.watch(panics.Told)
+	<-x.watch(panics.Guard())
 	panics.Caught("watch of a client")
 	if !x.closing {
 		t.Error("the connection is used again")

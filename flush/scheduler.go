@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -63,9 +64,9 @@ type Config struct {
 	// OnError is told what sinks report. Nil ignores it; errors are counted
 	// in any case.
 	OnError func(sink string, err error)
-	// Recovered is told of each panic of a sink, which is an error of it too, of
-	// OnError, and of the functions around a snapshot. Nil: nobody wants to know.
-	Recovered func(where string, v any)
+	// Logger logs panics in sinks, in OnError, and in the functions around a
+	// snapshot. If nil, nothing is logged.
+	Logger *slog.Logger
 }
 
 // Scheduler flushes a store.
@@ -196,7 +197,7 @@ func (s *Scheduler) flush(wait bool) {
 	}
 	defer s.flushing.Unlock()
 	now := time.Now()
-	recovered := guard.Told(s.cfg.Recovered)
+	recovered := guard.New(s.cfg.Logger)
 	for _, f := range s.cfg.Before {
 		recovered.Run("before a flush", func() { f(now) })
 	}

@@ -200,7 +200,7 @@ func TestPanicsOfSinks(t *testing.T) {
 			if told = append(told, sink+": "+err.Error()); len(told) == 3 {
 				panic(guardtest.Canary)
 			}
-		}, Recovered: panics.Told})
+		}, Logger: panics.Logger()})
 		time.Sleep(3500 * time.Millisecond)
 		if err := stop(); err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func TestPanicsAroundAFlush(t *testing.T) {
 		}
 		r := &recorder{name: "r"}
 		_, stop := run(t, flush.Config{
-			Store: store.New(store.Options{}), Interval: time.Second, Sinks: []flush.Sink{r}, Recovered: panics.Told,
+			Store: store.New(store.Options{}), Interval: time.Second, Sinks: []flush.Sink{r}, Logger: panics.Logger(),
 			Before: []func(time.Time){func(time.Time) { jump() }, func(time.Time) { calls++ }},
 			Sweep:  func(bool) { jump() },
 			After:  []func(*store.Snapshot){func(*store.Snapshot) { jump() }, func(*store.Snapshot) { calls++ }},

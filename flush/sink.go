@@ -44,10 +44,10 @@ func (s *shared) release() {
 
 // worker runs one sink.
 type worker struct {
-	sink      Sink
-	limit     int
-	onErr     func(sink string, err error)
-	recovered guard.Told
+	sink  Sink
+	limit int
+	onErr func(sink string, err error)
+	guard guard.Guard
 
 	flushes, errors, dropped *store.Counter
 	queued, lastSuccess      *store.Gauge
@@ -63,7 +63,7 @@ func newWorker(sink Sink, c *Config) *worker {
 	tag := tags.Tag{Name: "sink", Value: sink.Name()}
 	sc := c.Store.Scope("sink")
 	w := &worker{
-		sink: sink, limit: c.Queue, onErr: c.OnError, recovered: c.Recovered,
+		sink: sink, limit: c.Queue, onErr: c.OnError, guard: guard.New(c.Logger),
 		flushes:     sc.Counter("flushes", tag),
 		errors:      sc.Counter("errors", tag),
 		dropped:     sc.Counter("dropped", tag),
@@ -109,7 +109,7 @@ func (w *worker) run() {
 		w.queued.Set(uint64(len(w.queue)))
 		w.mu.Unlock()
 
-		w.recovered.Run("report of a sink", func() { w.take(s.Snapshot) })
+		w.guard.Run("report of a sink", func() { w.take(s.Snapshot) })
 		s.release()
 	}
 }
@@ -131,7 +131,7 @@ func (w *worker) take(s *store.Snapshot) {
 
 // flush calls the sink and turns a panic of it into an error.
 func (w *worker) flush(s *store.Snapshot) (err error) {
-	if !w.recovered.Run("sink", func() { err = w.sink.Flush(s) }) {
+	if !w.guard.Run("sink", func() { err = w.sink.Flush(s) }) {
 		err = fmt.Errorf("flush: sink %q panicked", w.sink.Name())
 	}
 	return err

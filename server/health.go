@@ -52,7 +52,7 @@ func (s *Server) makeHealth() error {
 				Connections: port.Counter("downstream_cx_total"), Overflow: port.Counter("downstream_cx_overflow"),
 				Active: port.Gauge("downstream_cx_active", store.Accumulate),
 			},
-			Log: s.loggers.Logger("health"), Recovered: s.recovered,
+			Logger: s.logger("health"),
 		})
 		if err != nil {
 			return err

@@ -95,8 +95,7 @@ func (s *Server) makeHotRestart() error {
 
 func (h *hotRestart) at() hotrestart.Config {
 	return hotrestart.Config{
-		Path: h.cfg.SocketPath, Mode: h.cfg.SocketMode, BaseID: h.baseID.Load(), Epoch: h.cfg.RestartEpoch, Log: h.s.log,
-		Recovered: h.s.recovered,
+		Path: h.cfg.SocketPath, Mode: h.cfg.SocketMode, BaseID: h.baseID.Load(), Epoch: h.cfg.RestartEpoch, Logger: h.s.log,
 	}
 }
 
@@ -330,7 +329,7 @@ func (h *hotRestart) run(ctx context.Context) error {
 	defer next.Wait()
 	if h.post != nil {
 		next.Go(func() {
-			h.s.recovered.Run("hot restart", func() {
+			h.s.guard.Run("hot restart", func() {
 				if err := h.post.Run(ctx, (*followed)(h)); err != nil {
 					h.s.log.Error("hot restart: nobody can follow this server", "error", err)
 				}
@@ -495,7 +494,7 @@ func (f *followed) CloseAdmin() {
 	f.leaving.Store(true)
 	closed := make(chan error, 1)
 	go func() {
-		f.s.recovered.Run("end of the admin port", func() { closed <- f.s.admin.Close() })
+		f.s.guard.Run("end of the admin port", func() { closed <- f.s.admin.Close() })
 	}()
 	select {
 	case err := <-closed:

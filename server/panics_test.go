@@ -2,15 +2,17 @@ package server
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
+	"github.com/statsd-admin/statsd-admin/statsd"
 )
 
 // TestHotRestartPanics: a server in whose place in the line of processes
@@ -20,7 +22,7 @@ func TestHotRestartPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		h := &hotRestart{
-			s:    &Server{recovered: panics.Told, log: slog.New(slog.DiscardHandler), admin: new(admin.Server)},
+			s:    &Server{guard: panics.Guard(), log: panics.Logger(), admin: new(admin.Server)},
 			post: new(hotrestart.Parent),
 		}
 		if err := h.run(t.Context()); err != nil {
@@ -48,7 +50,7 @@ func TestTokensPanic(t *testing.T) {
 		}
 	}
 	write("")
-	s := &Server{recovered: panics.Told, log: slog.New(slog.DiscardHandler), tokens: &tokenFile{path: file}}
+	s := &Server{guard: panics.Guard(), log: panics.Logger(), tokens: &tokenFile{path: file}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.watchSecrets(ctx) }()
@@ -58,5 +60,33 @@ func TestTokensPanic(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPanicsAreReportedOnce: a panic of any component is counted once and
+// reported to the program once.
+func TestPanicsAreReportedOnce(t *testing.T) {
+	var where []string
+	s, err := New(Config{
+		Admin:   admin.Config{Address: "127.0.0.1:0"},
+		StatsD:  &statsd.Config{},
+		OnPanic: func(at string, value any) { where = append(where, at+"="+value.(string)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	boom := func() { panic("boom") }
+	s.guard.Run("server", boom)
+	guard.New(s.logger("upstream")).Run("upstream", boom)
+	if got, want := strings.Join(where, " "), "server=boom upstream=boom"; got != want {
+		t.Errorf("reported %q, want %q", got, want)
+	}
+	s.admin.Handle(admin.Endpoint{Path: "/boom", Serve: func(*admin.Response, *admin.Request) error { panic("boom") }})
+	s.admin.Request("GET", "/boom", nil)
+	if got := where[len(where)-1]; got != "/boom=boom" {
+		t.Errorf("the last panic reported is %q", got)
+	}
+	if got := s.store.Scope("server").Counter("recovered_panics").Total(); got != 3 {
+		t.Errorf("%d panics counted, want 3", got)
 	}
 }

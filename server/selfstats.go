@@ -18,8 +18,8 @@ type selfStats struct {
 	uptime, concurrency, allocated, heapSize, physical, state,
 	parentConnections, totalConnections, version, daysUntilCertExpires, secondsUntilOCSPExpires,
 	epoch, generation, recentLookups, fips *store.Gauge
-	staticUnknown, dynamicUnknown, wip, bugs, assertions *store.Counter
-	collisions                                           *store.Gauge
+	panics, staticUnknown, dynamicUnknown, wip, bugs, assertions *store.Counter
+	collisions                                                   *store.Gauge
 }
 
 func (g *selfStats) init(sc *store.Scope, cfg Config) {
@@ -40,7 +40,7 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 		secondsUntilOCSPExpires: own("seconds_until_first_ocsp_response_expiring"),
 		epoch:                   own("hot_restart_epoch"), generation: own("hot_restart_generation"),
 		recentLookups: own("stats_recent_lookups"), fips: own("compilation_settings.fips_mode"),
-		staticUnknown: sc.Counter("static_unknown_fields"), dynamicUnknown: sc.Counter("dynamic_unknown_fields"),
+		panics: sc.Counter("recovered_panics"), staticUnknown: sc.Counter("static_unknown_fields"), dynamicUnknown: sc.Counter("dynamic_unknown_fields"),
 		wip: sc.Counter("wip_protos"), bugs: sc.Counter(product + "_bug_failures"),
 		assertions: sc.Counter("debug_assertion_failures"),
 		collisions: own("stats_series_collisions"),

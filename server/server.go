@@ -58,7 +58,7 @@ type Config struct {
 	IgnoreGlobalLimit bool
 	// AdminAddressPath is a file that the bound address is written to.
 	AdminAddressPath string
-	// Flush is the schedule of flushes. Its store and Recovered are filled in;
+	// Flush is the schedule of flushes. Its Store and Logger are filled in;
 	// what Before and Initialized hold is kept and added to.
 	Flush flush.Config
 	// Tap shows StatsD lines and admin requests to those who ask for them at
@@ -91,12 +91,17 @@ type Config struct {
 	LogFile interface{ Reopen() error }
 	// AccessLogs are files that admin requests are logged to.
 	AccessLogs []accesslog.Config
-	// Lifecycle is about drains and the health switch. Its gauge and Recovered
-	// are filled in.
+	// Lifecycle configures drains and the health switch. Its gauge and Logger are
+	// filled in.
 	Lifecycle lifecycle.Config
 
 	// ProfilePath is where /cpuprofiler and /heapprofiler write.
 	ProfilePath string
+	// OnPanic, if set, is called for every panic that the server recovers from, with
+	// the name of the place and the value of the panic. Panics are logged, and
+	// counted by server.recovered_panics, in any case. It may be called from
+	// several goroutines at once.
+	OnPanic func(where string, value any)
 	// TraceMutexes makes /contention report the waits for mutexes. The Go
 	// runtime has one such profile for the whole process; who sets this
 	// switches it on.
@@ -148,7 +153,7 @@ type Server struct {
 	circuit   *eventstream.Stream // nil without one
 	gauges    selfStats
 	clashes   collisionLog // of metric names
-	recovered guard.Told   // counts and logs a panic
+	guard     guard.Guard  // reports panics to panicked
 	obsolete  deprecations
 	hot       *hotRestart   // nil if the server stands alone
 	tap       *tap.Tap      // nil without one
@@ -159,6 +164,23 @@ type Server struct {
 	quitOnce sync.Once
 	bound    sync.Once
 	bindErr  error
+}
+
+// logger returns the logger of a component. Panics that the component recovers
+// from are counted and reported.
+func (s *Server) logger(name string) *slog.Logger {
+	return guard.Observe(s.loggers.Logger(name), func(where string, value any) {
+		s.gauges.panics.Inc()
+		s.onPanic(where, value)
+	})
+}
+
+// onPanic reports a panic to the program. Those of the admin port and of the StatsD
+// input are counted there.
+func (s *Server) onPanic(where string, value any) {
+	if s.cfg.OnPanic != nil {
+		s.cfg.OnPanic(where, value)
+	}
 }
 
 // New puts a server together. Nothing is bound and nothing runs before
@@ -199,9 +221,9 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.log = s.loggers.Logger("main")
 	s.gauges.init(s.store.Scope("server"), cfg)
-	s.recovered = guard.Log(s.log, s.store.Scope("server").Counter("recovered_panics").Inc)
+	s.log = s.logger("main")
+	s.guard = guard.New(s.log)
 	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeConfigDump, s.makeAdmin, s.addCircuitStream, s.addTap} {
 		if err := step(); err != nil {
 			return nil, err
@@ -212,13 +234,13 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 
 func (s *Server) makeLife() error {
 	life := s.cfg.Lifecycle
-	life.Live, life.Recovered = s.gauges.live, s.recovered
+	life.Live, life.Logger = s.gauges.live, s.log
 	s.life = lifecycle.New(life)
 	s.certs = &certinfo.Registry{}
 	sc := s.store.Scope("listener_manager")
 	s.listeners = listeners.New(listeners.Config{
 		StartDrain: s.life.StartDrain,
-		Recovered:  s.recovered,
+		Logger:     s.log,
 		Stats: listeners.Stats{
 			Added: sc.Counter("listener_added"), Modified: sc.Counter("listener_modified"),
 			Removed: sc.Counter("listener_removed"), Stopped: sc.Counter("listener_stopped"),
@@ -238,8 +260,8 @@ func (s *Server) makeRuntime() (err error) {
 	sc := s.store.Scope("runtime")
 	s.obsolete.init(sc, s.loggers.Logger("config"), s.cfg.CommandLine.SkipDeprecatedLogs)
 	s.runtime, err = layers.New(layers.Config{
-		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Log: s.loggers.Logger("runtime"),
-		Changed: func() { s.clusters.RuntimeChanged() }, Recovered: s.recovered,
+		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Logger: s.logger("runtime"),
+		Changed: func() { s.clusters.RuntimeChanged() },
 		Stats: layers.Stats{
 			LoadSuccess: sc.Counter("load_success"), LoadError: sc.Counter("load_error"),
 			OverrideDirExists:    sc.Counter("override_dir_exists"),
@@ -261,6 +283,7 @@ func (s *Server) makeStatsD() (err error) {
 	if cfg.Log == nil {
 		cfg.Log = s.loggers.Logger("io")
 	}
+	cfg.Log = guard.Observe(cfg.Log, s.onPanic)
 	cfg.Listeners = slices.Clone(cfg.Listeners)
 	for i := range cfg.Listeners {
 		files, ok := s.cfg.StatsDTLS[i]
@@ -280,7 +303,7 @@ func (s *Server) makeStatsD() (err error) {
 
 func (s *Server) makeFlusher() (err error) {
 	cfg := s.cfg.Flush
-	cfg.Store, cfg.Recovered = s.store, s.recovered
+	cfg.Store, cfg.Logger = s.store, s.logger("stats")
 	cfg.Before = append([]func(time.Time){s.refresh}, cfg.Before...)
 	if s.hot != nil {
 		cfg.Before = append([]func(time.Time){s.hot.askStats}, cfg.Before...)
@@ -311,6 +334,7 @@ func (s *Server) makeAdmin() (err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = s.loggers.Logger("admin")
 	}
+	cfg.Logger = guard.Observe(cfg.Logger, s.onPanic)
 	if len(s.access) > 0 {
 		cfg.AccessLog = s.logAccess
 	}
@@ -463,7 +487,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var inputs, checks, background, port group
 	ending := context.WithoutCancel(ctx)
 	for _, g := range []*group{&inputs, &checks, &background, &port} {
-		g.ctx, g.recovered = ending, s.recovered
+		g.ctx, g.guard = ending, s.guard
 		g.start()
 	}
 
@@ -484,7 +508,7 @@ func (s *Server) Run(ctx context.Context) error {
 		port.run("admin", stop, s.runAdmin)
 	}
 	var flushing group
-	flushing.ctx, flushing.recovered = background.ctx, s.recovered
+	flushing.ctx, flushing.guard = background.ctx, s.guard
 	flushing.start()
 	flushed := make(chan struct{})
 	flushing.run("flush", stop, func(ctx context.Context) error {
@@ -538,10 +562,10 @@ func (s *Server) Initialized() <-chan struct{} { return s.live }
 
 // group runs parts of the server that end together.
 type group struct {
-	ctx       context.Context
-	cancel    context.CancelFunc
-	done      sync.WaitGroup
-	recovered guard.Told // counts and logs a panic
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	guard  guard.Guard
 
 	mu   sync.Mutex
 	errs []error
@@ -557,7 +581,7 @@ func (g *group) run(name string, failed func(), f func(context.Context) error) {
 
 func (g *group) serve(where string, failed func(), f func(context.Context) error) {
 	var err error
-	if !g.recovered.Run(where, func() { err = f(g.ctx) }) {
+	if !g.guard.Run(where, func() { err = f(g.ctx) }) {
 		g.note(where, errors.New("ended by a panic"))
 		return
 	}

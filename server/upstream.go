@@ -96,20 +96,20 @@ func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
 // makeClusters makes the manager of clusters and gives it the static ones.
 func (s *Server) makeClusters() error {
 	c := &s.cfg.Clusters
-	log := s.loggers.Logger("upstream")
+	log := s.logger("upstream")
 	if err := s.makeControl(log); err != nil {
 		return err
 	}
 	s.transport = transport.New(transport.Config{
 		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: s.certs, Logger: log,
-		StaticSecrets: staticSecrets(c.Secrets), Secrets: s.control.Secrets(), Recovered: s.recovered,
+		StaticSecrets: staticSecrets(c.Secrets), Secrets: s.control.Secrets(),
 	})
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 		Obeys: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Obeys...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
-		Logs: s.events, Recovered: s.recovered, Added: s.obsolete.note,
+		Logs: s.events, Added: s.obsolete.note,
 	}
 	if c.OutlierLog != "" {
 		var err error
@@ -140,8 +140,7 @@ func (s *Server) makeClusters() error {
 // hostSources says what finds the hosts of clusters that do not name them.
 func (s *Server) hostSources() *discovery.Sources {
 	return discovery.New(discovery.Config{
-		Resolver: s.cfg.Clusters.Resolver, Types: s.cfg.Clusters.Types, EDS: s.control.Source, Logger: s.loggers.Logger("upstream"),
-		Recovered: s.recovered,
+		Resolver: s.cfg.Clusters.Resolver, Types: s.cfg.Clusters.Types, EDS: s.control.Source, Logger: s.logger("upstream"),
 	})
 }
 
@@ -150,7 +149,7 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 	c := &s.cfg.Clusters
 	cfg := xds.Config{
 		Store: s.store, Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS,
-		Product: s.cfg.Admin.Product, Logger: log, Recovered: s.recovered,
+		Product: s.cfg.Admin.Product, Logger: log,
 	}
 	if cfg.Decoder == nil {
 		cfg.Decoder = config.NewDecoder(config.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile})

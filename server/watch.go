@@ -37,7 +37,7 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 		return nil
 	}
 	changed := make(chan struct{}, 1)
-	watcher := dirwatch.Start(s.log, s.recovered, func(dirwatch.Event) {
+	watcher := dirwatch.Start(s.log, func(dirwatch.Event) {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -71,7 +71,7 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 			since = time.Time{}
 			if now := stamps(files); now != seen {
 				seen = now
-				s.recovered.Run("tokens and certificates", s.reloadSecrets)
+				s.guard.Run("tokens and certificates", s.reloadSecrets)
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func (ln *lane) leave(l *listener) {
 	ln.said = nil
 	ln.mu.Unlock()
 	if p != nil {
-		ln.server.guard.Tell("lane", p)
+		ln.server.guard.Report("lane", p)
 	}
 	if said != nil {
 		ln.server.say(said)

@@ -23,7 +23,7 @@ type Server struct {
 	cfg      Config
 	parser   *line.Parser
 	figures  *serverFigures
-	guard    guard.Told // counts and logs a panic
+	guard    guard.Guard // counts and logs panics
 	registry *registry
 	rejects  *rejects
 	events   *eventLog
@@ -81,7 +81,7 @@ func New(cfg Config) (*Server, error) {
 		stop:    make(chan struct{}),
 		flushed: cfg.Now(),
 	}
-	s.guard = guard.Log(cfg.Log, s.figures.panics.Inc)
+	s.guard = guard.New(guard.Observe(cfg.Log, func(string, any) { s.figures.panics.Inc() }))
 	s.registry = newRegistry(&s.cfg, s.figures)
 	if cfg.ExporterMetrics {
 		s.peer = newExporterFigures(cfg.Store)

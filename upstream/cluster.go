@@ -57,7 +57,7 @@ type environment struct {
 	knowLocal  bool
 	hooks      Hooks
 	log        *slog.Logger
-	guard      guard.Told
+	guard      guard.Guard
 	seed       uint64
 	originals  int // of a cluster, at most; negative: any number
 	transport  *transport.Factory
@@ -224,7 +224,7 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 	o := health.Config{
 		Check: *hc, Cluster: c.config.Name, Product: c.env.product, Stats: healthStats(c.scope),
 		Traffic: func() bool { return c.stats.CxTotal.Total() > 0 },
-		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone, Recovered: c.env.guard,
+		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone, Logger: c.env.log,
 		ProtocolError: c.stats.CxProtocolError.Inc,
 		IsLocal: func(err error) bool {
 			var failed *transport.Error

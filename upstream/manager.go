@@ -84,10 +84,6 @@ type Config struct {
 	OutlierLog io.Writer
 
 	Hooks Hooks
-	// Recovered is told of each panic in what runs beside the callers: sources of
-	// hosts, health checks, outlier detection, and the hooks that they call. Only
-	// what was done at that moment ends. Nil logs it.
-	Recovered func(where string, v any)
 }
 
 // managerStats are named "cluster_manager.…".
@@ -165,11 +161,8 @@ func New(c Config) *Manager {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Recovered == nil {
-		c.Recovered = guard.Log(c.Logger, nil)
-	}
 	if c.Transport == nil {
-		c.Transport = transport.New(transport.Config{Product: c.Product, Logger: c.Logger, Recovered: c.Recovered})
+		c.Transport = transport.New(transport.Config{Product: c.Product, Logger: c.Logger})
 	}
 	sc := c.Store.Scope("cluster_manager")
 	m := &Manager{
@@ -181,7 +174,7 @@ func New(c Config) *Manager {
 	m.env.transport = c.Transport
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
 	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog
-	m.env.log, m.env.seed, m.env.guard = c.Logger, c.Seed, c.Recovered
+	m.env.log, m.env.seed, m.env.guard = c.Logger, c.Seed, guard.New(c.Logger)
 	if m.env.originals = c.OriginalHosts; c.OriginalHosts == 0 {
 		m.env.originals = defaultOriginalHosts
 	}

@@ -25,7 +25,7 @@ func TestSourcePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		r, _ := started(t, func(o *Config) {
-			o.Recovered = panics.Told
+			o.Logger = panics.Logger()
 			o.Source = func(*config.Cluster) (Source, error) {
 				return sourceFunc(func(_ context.Context, c *Cluster) {
 					c.UpdateHosts(0, &Assignment{Priorities: []PriorityHosts{{Hosts: []host.Spec{spec(1)}}}})
@@ -73,7 +73,7 @@ func TestBalancerPanics(t *testing.T) {
 		panics := guardtest.New(t)
 		w := &wildBalancer{last: last{manual: manual{make(chan *Cluster, 1)}}}
 		r := newRig(t, func(c *Config) {
-			c.Recovered = panics.Told
+			c.Logger = panics.Logger()
 			c.Source = func(*config.Cluster) (Source, error) { return w, nil }
 		})
 		r.Start()
@@ -113,7 +113,7 @@ func TestOutlierDetectionPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		rt := new(wildRuntime)
-		r, c := started(t, func(o *Config) { o.Recovered, o.Runtime = panics.Told, rt },
+		r, c := started(t, func(o *Config) { o.Logger, o.Runtime = panics.Logger(), rt },
 			static("c", 2, "outlier_detection: {interval: 10s, consecutive_5xx: 3, max_ejection_percent: 100}"))
 		synctest.Wait()
 		rt.left.Store(4) // of a step, and the next three begins
@@ -148,7 +148,7 @@ func TestRemovalPanics(t *testing.T) {
 		panics := guardtest.New(t)
 		lit := true
 		r, c := started(t, func(o *Config) {
-			o.Recovered = panics.Told
+			o.Logger = panics.Logger()
 			o.Hooks.HostRemoved = func(*Cluster, *host.Host) {
 				if lit {
 					lit = false
@@ -176,7 +176,7 @@ func TestRemovalPanics(t *testing.T) {
 func TestLateChangesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
-		r, c := started(t, func(o *Config) { o.Recovered = panics.Told }, originalText)
+		r, c := started(t, func(o *Config) { o.Logger = panics.Logger() }, originalText)
 		pick := func(n int) {
 			if _, err := c.Pick(&lb.Context{Destination: spec(n).Address}); err != nil {
 				t.Error(err)
@@ -200,7 +200,7 @@ func TestLateChangesPanic(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
-		r := newRig(t, func(o *Config) { o.Recovered = panics.Told })
+		r := newRig(t, func(o *Config) { o.Logger = panics.Logger() })
 		r.Start()
 		r.add(byEDS("c", "common_lb_config: {update_merge_window: 1s, healthy_panic_threshold: {value: 0}}"))
 		c := r.source("c")

@@ -36,7 +36,7 @@ func checkPanics(p *pkg) []finding {
 					what = fmt.Sprint(what, " ", n)
 				}
 				all = append(all, p.find(at.Pos(), what,
-					"a panic of this goroutine ends the process: hand what it runs to guard.Told.Run with what counts panics, server.recovered_panics (in statsd: keep of the server), and let only what ends it stand beside that"))
+					"a panic of this goroutine ends the process: hand what it runs to Run of a guard made from the Logger of the component (in statsd: keep of the server), and let only what ends it stand beside that"))
 				return true
 			})
 		}

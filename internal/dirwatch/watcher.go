@@ -33,9 +33,8 @@ type Event struct {
 // Watcher tells of changes in directories. Make it with [Start]. Its methods are
 // safe for concurrent use.
 type Watcher struct {
-	log       *slog.Logger
-	recovered guard.Told
-	tell      func(Event)
+	log  *slog.Logger
+	tell func(Event)
 
 	stop, ended chan struct{}
 
@@ -52,17 +51,17 @@ type place struct {
 }
 
 // Start begins to watch, so far nothing. The function tell is called for each
-// change, one at a time, without a lock held; it must not call Close. A panic of
-// it is told to recovered, and watching goes on.
-func Start(log *slog.Logger, recovered guard.Told, tell func(Event)) *Watcher {
-	w := &Watcher{log: log, recovered: recovered, tell: tell, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
+// change, one at a time, without a lock held; it must not call Close. A panic in
+// tell is logged, and watching continues.
+func Start(log *slog.Logger, tell func(Event)) *Watcher {
+	w := &Watcher{log: log, tell: tell, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
 		log.Warn("cannot watch directories yet", "error", err.Error())
 	}
 	go func() {
 		defer close(w.ended)
-		for !recovered.Run("watch of directories", w.run) { // it begins with a wait
+		for !guard.New(log).Run("watch of directories", w.run) { // it begins with a wait
 		}
 	}()
 	return w
@@ -184,7 +183,7 @@ func (w *Watcher) run() {
 
 func (w *Watcher) tellAll(list []Event) {
 	for _, e := range list {
-		w.recovered.Run("change in a directory", func() { w.tell(e) })
+		guard.New(w.log).Run("change in a directory", func() { w.tell(e) })
 	}
 }
 

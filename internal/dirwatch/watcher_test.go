@@ -30,7 +30,7 @@ type log struct {
 
 func start(t *testing.T) *log {
 	l := &log{t: t}
-	l.Watcher = Start(slog.New(slog.DiscardHandler), nil, func(e Event) {
+	l.Watcher = Start(slog.New(slog.DiscardHandler), func(e Event) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.told = append(l.told, e)
@@ -183,7 +183,7 @@ func TestRemovedWatchesTellNothing(t *testing.T) {
 // TestTellPanics: who panics when told of a change is told of the next one.
 func TestTellPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
-	w := Start(slog.New(slog.DiscardHandler), panics.Told, func(e Event) {
+	w := Start(panics.Logger(), func(e Event) {
 		if e.Name == "bad" && !e.Came {
 			return // of the same file
 		}
@@ -226,7 +226,7 @@ func (w *wildLog) Enabled(context.Context, slog.Level) bool { return true }
 // TestWatchPanics: watching goes on after a panic of its own.
 func TestWatchPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
-	w := Start(slog.New(&wildLog{Handler: slog.DiscardHandler}), panics.Told, func(e Event) { events <- e })
+	w := Start(panics.Observe(slog.New(&wildLog{Handler: slog.DiscardHandler})), func(e Event) { events <- e })
 	defer w.Close()
 	dir := t.TempDir()
 	if err := w.Add(dir); err != nil {

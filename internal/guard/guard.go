@@ -1,48 +1,107 @@
-// Package guard keeps a panic in a goroutine of its own from ending the process.
+// Package guard keeps a panic in a goroutine from ending the process.
+//
+// A guard sits at the root of a goroutine, or around a call of code that users
+// of the library supply. It logs the panic; [Observe] lets a program count and
+// report the panics of all components that share a logger.
 package guard
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
 	"runtime/debug"
 )
 
-// Told is told of a panic that was caught: where, and its value. A panic of its
-// own is dropped. A nil one tells nobody.
-type Told func(where string, v any)
+// Guard recovers from panics and logs them. The zero value logs nothing.
+type Guard struct{ log *slog.Logger }
 
-// Log returns one that logs a line with the stack, after it has called count,
-// which may be nil. The value of the panic is logged by its type alone unless it
-// is an error of the runtime, since it may hold parts of what was received.
-func Log(l *slog.Logger, count func()) Told {
-	return func(where string, v any) {
-		if count != nil {
-			count()
-		}
-		what := fmt.Sprintf("%T", v)
-		if e, ok := v.(runtime.Error); ok {
-			what = e.Error()
-		}
-		l.Error("recovered from a panic", "where", where, "panic", what, "stack", string(debug.Stack()))
-	}
-}
+// New returns a guard that logs to log, which may be nil.
+func New(log *slog.Logger) Guard { return Guard{log} }
 
-// Run runs f. A panic ends f and is told; Run then reports false.
-func (t Told) Run(where string, f func()) (ok bool) {
+// Run calls f and reports whether it returned without a panic. The name where
+// identifies the place in the log.
+func (g Guard) Run(where string, f func()) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			t.Tell(where, v)
+			g.Report(where, v)
 		}
 	}()
 	f()
 	return true
 }
 
-// Tell tells of a panic that somebody else has caught.
-func (t Told) Tell(where string, v any) {
-	defer func() { _ = recover() }() // it may be the log that panics
-	if t != nil {
-		t(where, v)
+// Report logs a panic that the caller has recovered from, with the stack. The
+// value of the panic is logged by its type alone unless it is an error of the
+// runtime, since it may hold parts of received data.
+func (g Guard) Report(where string, v any) {
+	defer func() { _ = recover() }() // the log handler may panic
+	if g.log != nil {
+		g.log.Error("recovered from a panic", "where", where, "panic", caught{where, v}, "stack", string(debug.Stack()))
 	}
+}
+
+// caught is the value of a panic as an attribute of a log record.
+type caught struct {
+	where string
+	value any
+}
+
+// String returns the text of c that is safe to log.
+func (c caught) String() string {
+	if e, ok := c.value.(runtime.Error); ok {
+		return e.Error()
+	}
+	return fmt.Sprintf("%T", c.value)
+}
+
+// LogValue implements [slog.LogValuer].
+func (c caught) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Observe returns a logger that writes to log, and calls report for each panic
+// that a guard logs through it, even where log drops errors. A nil log writes
+// nothing.
+func Observe(log *slog.Logger, report func(where string, value any)) *slog.Logger {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return slog.New(observer{log.Handler(), report})
+}
+
+// observer is a log handler that looks for panics.
+type observer struct {
+	slog.Handler
+	report func(where string, value any)
+}
+
+// Enabled implements [slog.Handler].
+func (o observer) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelError || o.Handler.Enabled(ctx, l)
+}
+
+// Handle implements [slog.Handler].
+func (o observer) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelError {
+		r.Attrs(func(a slog.Attr) bool {
+			c, found := a.Value.Any().(caught)
+			if found {
+				o.report(c.where, c.value)
+			}
+			return !found
+		})
+	}
+	if !o.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return o.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (o observer) WithAttrs(list []slog.Attr) slog.Handler {
+	return observer{o.Handler.WithAttrs(list), o.report}
+}
+
+// WithGroup implements [slog.Handler].
+func (o observer) WithGroup(name string) slog.Handler {
+	return observer{o.Handler.WithGroup(name), o.report}
 }

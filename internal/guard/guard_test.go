@@ -10,22 +10,16 @@ import (
 	"testing"
 )
 
-func TestRun(t *testing.T) {
-	var told []string
-	g := Told(func(where string, v any) { told = append(told, fmt.Sprint(where, " ", v)) })
+func TestRunReportsWhetherThereWasAPanic(t *testing.T) {
 	calm, wild := func() {}, func() { panic("boom") }
-	if !g.Run("calm", calm) || g.Run("wild", wild) || Told(nil).Run("nobody", wild) || !Told(nil).Run("calm", calm) {
-		t.Error("panics are not told apart")
-	}
-	if len(told) != 1 || told[0] != "wild boom" {
-		t.Errorf("told %q", told)
-	}
-	if Told(func(string, any) { panic("bang") }).Run("wild", wild) {
-		t.Error("a panic went well")
+	for name, g := range map[string]Guard{"zero": {}, "nil": New(nil), "logging": New(slog.New(slog.DiscardHandler)), "broken-log": New(slog.New(wildHandler{}))} {
+		if !g.Run("calm", calm) || g.Run("wild", wild) {
+			t.Errorf("%s: Run does not tell a return from a panic", name)
+		}
 	}
 }
 
-// TestLog has panics of several values: only what the runtime says is logged as it is.
+// TestLog logs panics with several values: only errors of the runtime are logged verbatim.
 func TestLog(t *testing.T) {
 	var none []int
 	for name, tt := range map[string]struct {
@@ -38,17 +32,13 @@ func TestLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			counted := 0
-			Log(slog.New(slog.NewTextHandler(&out, nil)), func() { counted++ }).Run("a place", tt.wild)
+			New(slog.New(slog.NewTextHandler(&out, nil))).Run("a place", tt.wild)
 			text := out.String()
 			if strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=ERROR msg="recovered from a panic" where="a place" `) || !strings.Contains(text, tt.want) {
 				t.Errorf("logged %q", text)
 			}
 			if !strings.Contains(text, "guard_test.go") || strings.Contains(text, "canary") {
 				t.Errorf("the log lacks the stack, or has the value: %q", text)
-			}
-			if counted != 1 {
-				t.Errorf("counted %d times", counted)
 			}
 		})
 	}
@@ -60,10 +50,35 @@ type wildHandler struct{ slog.Handler }
 func (wildHandler) Enabled(context.Context, slog.Level) bool  { return true }
 func (wildHandler) Handle(context.Context, slog.Record) error { panic("bang") }
 
-// TestLogPanics: a panic that cannot be logged counts all the same.
-func TestLogPanics(t *testing.T) {
-	counted := 0
-	if Log(slog.New(wildHandler{slog.DiscardHandler}), func() { counted++ }).Run("a place", func() { panic("boom") }) || counted != 1 {
-		t.Errorf("counted %d times", counted)
+// TestObserve counts panics whatever happens to the log lines, and nothing else.
+func TestObserve(t *testing.T) {
+	var out bytes.Buffer
+	for name, tt := range map[string]struct {
+		log   *slog.Logger
+		lines int
+	}{
+		"nil":        {nil, 0},
+		"discarded":  {slog.New(slog.DiscardHandler), 0},
+		"text":       {slog.New(slog.NewTextHandler(&out, nil)), 3},
+		"off":        {slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError + 1})), 0},
+		"broken-log": {slog.New(wildHandler{slog.DiscardHandler}), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out.Reset()
+			var got []string
+			log := Observe(tt.log, func(where string, v any) { got = append(got, fmt.Sprint(where, "=", v)) })
+			New(log).Run("a", func() { panic(1) })
+			New(log.With("x", "y").WithGroup("z")).Run("b", func() { panic(2) })
+			if name != "broken-log" {
+				log.Error("recovered from a panic", "where", "c", "panic", "3")
+				log.Info("d", "panic", "4")
+			}
+			if want := "a=1 b=2"; strings.Join(got, " ") != want {
+				t.Errorf("observed %q, want %q", got, want)
+			}
+			if n := strings.Count(out.String(), "level=ERROR"); n != tt.lines {
+				t.Errorf("%d lines logged, want %d: %s", n, tt.lines, out.String())
+			}
+		})
 	}
 }

@@ -41,10 +41,7 @@ type Config struct {
 
 	Stats Stats
 	// Log takes messages. Default: none.
-	Log *slog.Logger
-	// Recovered is told of each panic. One of a connection ends that, one that
-	// has to do with none is an error of Run. Nil: nobody wants to know.
-	Recovered func(where string, v any)
+	Logger *slog.Logger
 }
 
 // Stats are where a listener counts; nil fields are left out.
@@ -90,8 +87,8 @@ func New(cfg Config) (*Listener, error) {
 	}
 	cfg.Mode = cmp.Or(cfg.Mode, 0o600)
 	cfg.HeaderPrefix = cmp.Or(cfg.HeaderPrefix, "x-proxy")
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Listener{cfg: cfg, stopped: make(chan struct{}), open: make(map[*conn]struct{})}
 	l.quiet.L = &l.mu
@@ -212,7 +209,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {
 		err := errors.New("healthlistener: panic while accepting")
-		guard.Told(l.cfg.Recovered).Run("health listener", func() { err = l.accept(ln) })
+		guard.New(l.cfg.Logger).Run("health listener", func() { err = l.accept(ln) })
 		done <- err
 	}()
 	var err error
@@ -250,12 +247,12 @@ func (l *Listener) wait() {
 
 // accept serves connections until the listener is stopped.
 func (l *Listener) accept(ln net.Listener) error {
-	log := l.cfg.Log.With("listener", l.cfg.Name)
+	log := l.cfg.Logger.With("listener", l.cfg.Name)
 	for {
 		nc, err := accept.Next(ln.Accept, accept.Transient, l.stopped, log)
 		switch {
 		case err == nil:
-			if !guard.Told(l.cfg.Recovered).Run("accepted connection", func() { l.admit(nc) }) {
+			if !guard.New(l.cfg.Logger).Run("accepted connection", func() { l.admit(nc) }) {
 				_ = nc.Close()
 			}
 		case l.isStopped():
@@ -285,8 +282,8 @@ func (l *Listener) admit(nc net.Conn) {
 	c.wait()
 	l.open[c] = struct{}{} // not before: its goroutine takes it out
 	go func() {
-		guard.Told(l.cfg.Recovered).Run("health check", func() { l.serve(c) })
-		guard.Told(l.cfg.Recovered).Run("end of a health check", func() { l.leave(c) })
+		guard.New(l.cfg.Logger).Run("health check", func() { l.serve(c) })
+		guard.New(l.cfg.Logger).Run("end of a health check", func() { l.leave(c) })
 	}()
 }
 

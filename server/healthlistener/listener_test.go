@@ -429,7 +429,7 @@ func TestChecksPanic(t *testing.T) {
 	var active wildGauge
 	panics := guardtest.New(t)
 	cfg := w.config("127.0.0.1:0")
-	cfg.Recovered, cfg.Stats.Connections, cfg.Stats.Active = panics.Told, &accepted, &active
+	cfg.Logger, cfg.Stats.Connections, cfg.Stats.Active = panics.Logger(), &accepted, &active
 	state := cfg.State
 	cfg.State = func() (string, bool) {
 		if w.failing.CompareAndSwap(true, false) {
@@ -492,7 +492,7 @@ func TestAcceptPanics(t *testing.T) {
 	var w world
 	panics := guardtest.New(t)
 	cfg := w.config("127.0.0.1:0")
-	cfg.Recovered, cfg.Log = panics.Told, slog.New(wildLog{slog.DiscardHandler})
+	cfg.Logger = panics.Observe(slog.New(wildLog{slog.DiscardHandler}))
 	l, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

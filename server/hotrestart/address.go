@@ -27,10 +27,7 @@ type Config struct {
 	// Timeout is how long to wait for the other process. Default 10 s.
 	Timeout time.Duration
 	// Log takes messages. Default: none.
-	Log *slog.Logger
-	// Recovered is told of each panic while another process is answered, which
-	// ends that. Nil: nobody wants to know.
-	Recovered func(where string, v any)
+	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -40,8 +37,8 @@ func (c Config) withDefaults() Config {
 	if c.Timeout <= 0 {
 		c.Timeout = 10 * time.Second
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }

@@ -115,7 +115,7 @@ func (w *world) Write(b []byte) (int, error) {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, process: newFake()}
-	w.cfg = Config{Path: filepath.Join(t.TempDir(), "hot"), Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(w, nil))}
+	w.cfg = Config{Path: filepath.Join(t.TempDir(), "hot"), Timeout: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(w, nil))}
 	var err error
 	if w.Parent, err = Listen(w.cfg); err != nil {
 		t.Fatal(err)
@@ -644,7 +644,7 @@ func (wildProcess) Drain() { panic(guardtest.Canary) }
 // TestAnswerPanics: a panic ends the talk to one successor alone.
 func TestAnswerPanics(t *testing.T) {
 	panics := guardtest.New(t)
-	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Recovered: panics.Told}
+	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Logger: panics.Logger()}
 	p, err := Listen(cfg)
 	if err != nil {
 		t.Fatal(err)

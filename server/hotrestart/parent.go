@@ -97,7 +97,7 @@ func (p *Parent) Run(ctx context.Context, process Process) error {
 			return nil
 		}
 		if err != nil {
-			p.cfg.Log.Warn("hot restart: accept failed", "error", err)
+			p.cfg.Logger.Warn("hot restart: accept failed", "error", err)
 			if !wait(ctx, 100*time.Millisecond) {
 				return nil
 			}
@@ -105,11 +105,11 @@ func (p *Parent) Run(ctx context.Context, process Process) error {
 		}
 		served.Go(func() {
 			defer c.Close()
-			guard.Told(p.cfg.Recovered).Run("answer to a successor", func() {
+			guard.New(p.cfg.Logger).Run("answer to a successor", func() {
 				l := &link{conn: c, timeout: p.cfg.Timeout}
 				defer context.AfterFunc(ctx, l.stop)()
 				if err := p.serve(l, process); err != nil && !errors.Is(err, errEnd) && ctx.Err() == nil {
-					p.cfg.Log.Warn("hot restart: successor", "error", err)
+					p.cfg.Logger.Warn("hot restart: successor", "error", err)
 				}
 			})
 		})

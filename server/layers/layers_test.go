@@ -510,7 +510,7 @@ func TestChangesPanic(t *testing.T) {
 	panics := guardtest.New(t)
 	var wild atomic.Bool
 	l := mustNew(t, Config{
-		Layers: []Layer{{Name: "a", Kind: Disk, SymlinkRoot: current}}, Recovered: panics.Told,
+		Layers: []Layer{{Name: "a", Kind: Disk, SymlinkRoot: current}}, Logger: panics.Logger(),
 		Changed: func() {
 			if wild.Load() {
 				panic(guardtest.Canary)

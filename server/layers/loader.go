@@ -46,13 +46,10 @@ type Config struct {
 	Layers         []Layer
 	ServiceCluster string
 	Stats          Stats
-	Log            *slog.Logger // nil: none
+	Logger         *slog.Logger // nil: none
 	// Changed is called after every new snapshot but the first, without a lock
 	// held, possibly by several goroutines at a time. Nil: nobody wants to know.
 	Changed func()
-	// Recovered is told of each panic in watching the files of the layers, which
-	// goes on. Nil: nobody wants to know.
-	Recovered func(where string, v any)
 }
 
 // Stats are where a loader counts; nil fields are left out. The names are
@@ -88,8 +85,8 @@ type Loader struct {
 // New checks the layers and loads them once. A disk layer that cannot be read
 // is no error: it is left out, logged and counted.
 func New(cfg Config) (*Loader, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Loader{cfg: cfg, admin: -1, fixed: make([]map[string]cell, len(cfg.Layers))}
 	names := make(map[string]bool)
@@ -220,7 +217,7 @@ func (l *Loader) buildLocked() {
 		switch {
 		case err != nil:
 			failed = true
-			l.cfg.Log.Error("error loading runtime values from disk", "layer", layer.Name, "directory", dir, "error", err.Error())
+			l.cfg.Logger.Error("error loading runtime values from disk", "layer", layer.Name, "directory", dir, "error", err.Error())
 		case exists:
 			disks++
 			stack = append(stack, layerCells{layer.Name, cells})

@@ -24,7 +24,7 @@ func (l *Loader) Run(ctx context.Context) error {
 		return nil
 	}
 	changed := make(chan struct{}, 1)
-	watcher := dirwatch.Start(l.cfg.Log, l.cfg.Recovered, func(e dirwatch.Event) {
+	watcher := dirwatch.Start(l.cfg.Logger, func(e dirwatch.Event) {
 		if e.Name == "" || e.Came && roots[filepath.Join(e.Dir, e.Name)] {
 			select {
 			case changed <- struct{}{}:
@@ -35,12 +35,12 @@ func (l *Loader) Run(ctx context.Context) error {
 	defer watcher.Close()
 	for root := range roots {
 		if err := watcher.Add(filepath.Dir(root)); err != nil {
-			l.cfg.Log.Warn("cannot watch runtime directory yet", "directory", filepath.Dir(root), "error", err.Error())
+			l.cfg.Logger.Warn("cannot watch runtime directory yet", "directory", filepath.Dir(root), "error", err.Error())
 		}
 	}
 	next := l.catchUp // what was moved before the watch began
 	for {
-		guard.Told(l.cfg.Recovered).Run("change of runtime values", next)
+		guard.New(l.cfg.Logger).Run("change of runtime values", next)
 		select {
 		case <-ctx.Done():
 			return nil

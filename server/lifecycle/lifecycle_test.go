@@ -365,7 +365,7 @@ func BenchmarkShouldClose(b *testing.B) {
 // told.
 func TestEndOfDrainPanics(t *testing.T) {
 	panics := guardtest.New(t)
-	s := New(Config{DrainTime: -1, Recovered: panics.Told})
+	s := New(Config{DrainTime: -1, Logger: panics.Logger()})
 	defer s.Close()
 	if !s.StartDrain(false, func() { panic(guardtest.Canary) }) {
 		t.Fatal("no drain")

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -27,9 +28,8 @@ type Config struct {
 	Clock Clock
 	// Random returns uniform random numbers; default math/rand/v2.
 	Random func() uint64
-	// Recovered is told of each panic of what is called at the end of a drain.
-	// Nil: nobody wants to know.
-	Recovered func(where string, v any)
+	// Logger logs panics in functions called at the end of a drain. If nil, nothing is logged.
+	Logger *slog.Logger
 }
 
 // Gauge is a value that is set, such as a gauge of the store.
@@ -59,7 +59,7 @@ type Server struct {
 	random   func() uint64
 	live     Gauge
 	strategy Strategy
-	guard    guard.Told
+	guard    guard.Guard
 	// drainTime does not change.
 	drainTime time.Duration
 
@@ -88,7 +88,7 @@ const defaultDrainTime = 10 * time.Minute
 func New(cfg Config) *Server {
 	s := &Server{
 		clock: cfg.Clock.withDefaults(), random: cfg.Random, live: cfg.Live,
-		strategy: cfg.Strategy, drainTime: cfg.DrainTime, guard: cfg.Recovered,
+		strategy: cfg.Strategy, drainTime: cfg.DrainTime, guard: guard.New(cfg.Logger),
 	}
 	if s.random == nil {
 		s.random = rand.Uint64

@@ -2,6 +2,7 @@ package listeners
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -64,9 +65,9 @@ type Config struct {
 	// it returns false when a running drain covers this one. nil: a graceful
 	// drain has no period.
 	StartDrain func(inboundOnly bool, done func()) bool
-	// Recovered is told of a panic in a Stop function, which counts as one
-	// that has returned. Nil: it is not.
-	Recovered func(where string, v any)
+	// Logger logs a panic in a Stop function, which then counts as done. If nil,
+	// nothing is logged.
+	Logger *slog.Logger
 }
 
 // Stats are where a registry counts; nil fields are left out. The names are
@@ -277,7 +278,7 @@ func (r *Registry) stop(stops []func()) {
 	var wg sync.WaitGroup
 	for _, stop := range stops {
 		wg.Go(func() {
-			guard.Told(r.cfg.Recovered).Run("end of a listener", func() {
+			guard.New(r.cfg.Logger).Run("end of a listener", func() {
 				defer r.addDraining(^uint64(0))
 				defer inc(r.cfg.Stats.Stopped)
 				stop()

@@ -286,7 +286,7 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 func TestStopPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	stopped, draining := &stat{}, &stat{}
-	r := New(Config{Stats: Stats{Stopped: stopped, Draining: draining}, Recovered: panics.Told})
+	r := New(Config{Stats: Stats{Stopped: stopped, Draining: draining}, Logger: panics.Logger()})
 	var calm atomic.Bool
 	for name, stop := range map[string]func(){"bad": func() { panic(guardtest.Canary) }, "good": func() { calm.Store(true) }} {
 		if err := r.Add(Listener{Name: name, Stop: stop}); err != nil {
@@ -304,7 +304,7 @@ func TestStopPanics(t *testing.T) {
 func TestNothingToStop(t *testing.T) {
 	panics := guardtest.New(t)
 	stopped := &stat{}
-	r := New(Config{Stats: Stats{Stopped: stopped}, Recovered: panics.Told})
+	r := New(Config{Stats: Stats{Stopped: stopped}, Logger: panics.Logger()})
 	if err := r.Add(Listener{Name: "a"}); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (n *name) log() *slog.Logger {
 // the TTL that counts.
 func (n *name) update(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) (ttl time.Duration, err error) {
 	c.Stats().UpdateAttempt.Inc()
-	ok := guard.Told(n.s.c.Recovered).Run("look-up of a name", func() {
+	ok := guard.New(n.s.c.Logger).Run("look-up of a name", func() {
 		var records []Record
 		if records, err = n.lookup(ctx); err == nil && ctx.Err() == nil {
 			ttl = take(records)
@@ -142,7 +142,7 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 		case <-wait.C:
 		}
 		next := max(n.c.DNS.RefreshRate, time.Millisecond)
-		guard.Told(n.s.c.Recovered).Run("round of look-ups", func() {
+		guard.New(n.s.c.Logger).Run("round of look-ups", func() {
 			ttl, err := n.update(ctx, c, take)
 			if ctx.Err() == nil { // else what was found out says nothing any more
 				next = n.judge(c.Stats(), ttl, err, &failing)
@@ -152,7 +152,7 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 			return
 		}
 		wait.Reset(next)
-		guard.Told(n.s.c.Recovered).Run("end of discovery", c.DiscoveryDone)
+		guard.New(n.s.c.Logger).Run("end of discovery", c.DiscoveryDone)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestResolverPanics(t *testing.T) {
 		b := newBook()
 		b.put("a.example", "10.0.0.1")
 		panics := guardtest.New(t)
-		r := start(t, Config{Resolver: &jumpy{book: b}, Recovered: panics.Told}, cluster("STRICT_DNS", "dns_refresh_rate: 10s\ndns_failure_refresh_rate: {base_interval: 1s, max_interval: 1s}", "a.example:80"), upstream.Hooks{})
+		r := start(t, Config{Resolver: &jumpy{book: b}, Logger: panics.Logger()}, cluster("STRICT_DNS", "dns_refresh_rate: 10s\ndns_failure_refresh_rate: {base_interval: 1s, max_interval: 1s}", "a.example:80"), upstream.Hooks{})
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		r.check(map[string]uint64{"update_attempt": 2, "update_failure": 1, "update_success": 1, "membership_total": 1})
@@ -45,7 +45,7 @@ func TestReadyPanics(t *testing.T) {
 		b := newBook()
 		b.put("a.example", "10.0.0.1")
 		panics := guardtest.New(t)
-		r := start(t, Config{Resolver: b, Recovered: panics.Told}, cluster("STRICT_DNS", "dns_refresh_rate: 10s", "a.example:80"), upstream.Hooks{
+		r := start(t, Config{Resolver: b, Logger: panics.Logger()}, cluster("STRICT_DNS", "dns_refresh_rate: 10s", "a.example:80"), upstream.Hooks{
 			ClusterReady: func(*upstream.Cluster) { panic(guardtest.Canary) },
 		})
 		time.Sleep(15 * time.Second)
@@ -65,7 +65,7 @@ func TestDelayPanics(t *testing.T) {
 				b.put("a.example", "10.0.0.1")
 				panics := guardtest.New(t)
 				asked := 0
-				r := start(t, Config{Resolver: b, Recovered: panics.Told, Rand: func() uint64 {
+				r := start(t, Config{Resolver: b, Logger: panics.Logger(), Rand: func() uint64 {
 					if asked++; asked == 1 {
 						panic(guardtest.Canary)
 					}

@@ -33,9 +33,6 @@ type Config struct {
 	// Logger takes warnings about names that cannot be resolved; nil discards
 	// them.
 	Logger *slog.Logger
-	// Recovered is told of each panic of the resolver, and of what takes the hosts:
-	// the look-up has failed then. Nil tells nobody.
-	Recovered func(where string, v any)
 }
 
 // Type is a custom cluster type.

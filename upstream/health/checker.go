@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -116,9 +117,9 @@ type Config struct {
 	// Log is told of what is worth a line in a log of events, in order and
 	// without a lock held. Nil tells nobody.
 	Log func(Event)
-	// Recovered is told of each panic in a check, and of Done and Log. The check
-	// says nothing about its host then. Nil tells nobody.
-	Recovered func(where string, v any)
+	// Logger logs panics in checks, in Done and in Log. Such a check says nothing
+	// about its host. If nil, nothing is logged.
+	Logger *slog.Logger
 }
 
 // Checker checks the hosts of a cluster. All methods are safe for concurrent
@@ -133,8 +134,7 @@ type Checker struct {
 	running  sync.WaitGroup // checks under way
 }
 
-// guard tells of panics.
-func (k *Checker) guard() guard.Told { return k.c.Recovered }
+func (k *Checker) guard() guard.Guard { return guard.New(k.c.Logger) }
 
 // New returns a checker that checks nobody yet.
 func New(c Config) (*Checker, error) {

@@ -27,7 +27,7 @@ func newTransport(c *Config, h *host.Host, http2 bool) *http.Transport {
 	t := &http.Transport{
 		// The transport calls it in a goroutine of its own.
 		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-			if !guard.Told(c.Recovered).Run("connection of a health check", func() { conn, err = c.Dial(ctx, h, h.HealthCheckAddress()) }) {
+			if !guard.New(c.Logger).Run("connection of a health check", func() { conn, err = c.Dial(ctx, h, h.HealthCheckAddress()) }) {
 				return nil, errPanic
 			}
 			return conn, err

@@ -35,7 +35,7 @@ func TestChecksPanic(t *testing.T) {
 				reports.Add(1)
 				panic(guardtest.Canary)
 			},
-			Recovered: panics.Told,
+			Logger: panics.Logger(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestConnectingPanics(t *testing.T) {
 			var d net.Dialer
 			return d.DialContext(ctx, a.Network(), a.String())
 		},
-		Recovered: panics.Told,
+		Logger: panics.Logger(),
 	}, hostAt(server.Listener.Addr().String()))
 	if o := probe(t, p); o.Kind != Local {
 		t.Errorf("a panic is %+v", o)
@@ -101,7 +101,7 @@ func TestDelayPanics(t *testing.T) {
 		set.IntervalJitter = time.Second
 		asked := 0
 		k, err := New(Config{
-			Check: set, Stats: c.stats(), Custom: func(*host.Host) Prober { return calm{&closed} }, Recovered: panics.Told,
+			Check: set, Stats: c.stats(), Custom: func(*host.Host) Prober { return calm{&closed} }, Logger: panics.Logger(),
 			Rand: func() uint64 {
 				if asked++; asked == 1 {
 					panic(guardtest.Canary)

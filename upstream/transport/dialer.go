@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -224,7 +225,7 @@ func (d *Dialer) connect(ctx context.Context, h *host.Host, list []host.Address,
 	if err := s.await(); err != nil {
 		return nil, Handshake, err
 	}
-	conn, err := race(ctx, list, d.dial, d.f.c.Recovered)
+	conn, err := race(ctx, list, d.dial, guard.New(d.f.c.Logger))
 	if err != nil {
 		if isBind(err) {
 			return nil, Bind, err

@@ -38,9 +38,6 @@ type Config struct {
 	Registry *certinfo.Registry
 	// Logger takes notes on reloads; nil discards them.
 	Logger *slog.Logger
-	// Recovered is told of each panic while one of several addresses is tried,
-	// which fails then, and while files are read again. Nil tells nobody.
-	Recovered func(where string, v any)
 }
 
 // Factory makes dialers and keeps their files up to date.
@@ -87,7 +84,7 @@ func (f *Factory) Dialer(c *config.Cluster, scope *store.Scope) (*Dialer, error)
 // Run reloads files whose watched directory changes until ctx is done; then it
 // returns nil. Without it nothing is reloaded but by [Factory.Reload].
 func (f *Factory) Run(ctx context.Context) error {
-	w := dirwatch.Start(f.c.Logger, f.c.Recovered, func(e dirwatch.Event) {
+	w := dirwatch.Start(f.c.Logger, func(e dirwatch.Event) {
 		if !e.Gone {
 			_ = f.reload(func(t *tlsContext) bool { return slices.Contains(t.directories, e.Dir) }) // it is logged
 		}
@@ -104,7 +101,7 @@ func (f *Factory) Run(ctx context.Context) error {
 		f.watcher = nil
 		f.mu.Unlock()
 	}()
-	guard.Told(f.c.Recovered).Run("certificates of clusters", func() {
+	guard.New(f.c.Logger).Run("certificates of clusters", func() {
 		_ = f.reload(func(t *tlsContext) bool { return len(t.directories) > 0 }) // what changed before the watch began
 	})
 	<-ctx.Done()

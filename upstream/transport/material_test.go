@@ -268,7 +268,7 @@ func TestReloadPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	r := &certinfo.Registry{}
 	var wild atomic.Bool
-	f := transport.New(transport.Config{Now: start, Registry: r, Recovered: panics.Told, ReadFile: func(name string) ([]byte, error) {
+	f := transport.New(transport.Config{Now: start, Registry: r, Logger: panics.Logger(), ReadFile: func(name string) ([]byte, error) {
 		if wild.Load() {
 			panic(guardtest.Canary)
 		}

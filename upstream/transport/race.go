@@ -55,7 +55,7 @@ func is4(a host.Address) bool { return a.IP.Addr().Unmap().Is4() }
 // (RFC 8305, section 5). The others are given up before it returns. If none is made
 // the error is that of the attempt that failed first, but for those that say nothing
 // of the host. An attempt that panics has failed, and g is told. list must not be empty.
-func race(ctx context.Context, list []host.Address, dial func(context.Context, host.Address) (net.Conn, error), g guard.Told) (net.Conn, error) {
+func race(ctx context.Context, list []host.Address, dial func(context.Context, host.Address) (net.Conn, error), g guard.Guard) (net.Conn, error) {
 	if len(list) == 1 {
 		return dial(ctx, list[0])
 	}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -131,7 +132,7 @@ func TestRace(t *testing.T) {
 						return nil, given.err
 					}
 					return end{number: i, closed: func() { note(fmt.Sprint("closed", i)) }}, nil
-				}, nil)
+				}, guard.Guard{})
 				if err != nil {
 					note(err.Error())
 				} else {
@@ -169,7 +170,7 @@ func TestAttemptsPanic(t *testing.T) {
 				panic(guardtest.Canary)
 			}
 			return end{number: 2}, nil
-		}, panics.Told)
+		}, panics.Guard())
 		switch {
 		case wild == 1 && (err != nil || conn.(end).number != 2):
 			t.Errorf("after a panic: %v, %v", conn, err)

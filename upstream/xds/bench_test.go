@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -89,7 +90,7 @@ func BenchmarkHosts(b *testing.B) {
 		}
 		return r
 	}
-	stop := c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0, nil))
+	stop := c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0, guard.Guard{}))
 	defer stop()
 	say := func() {
 		c.ads.settle()

@@ -56,9 +56,6 @@ type Config struct {
 	Rand func() uint64
 	// Logger takes warnings; nil discards them.
 	Logger *slog.Logger
-	// Recovered is told of each panic in what is made of an update. A stream is
-	// opened anew then, and a file is as if it had not changed. Nil tells nobody.
-	Recovered func(where string, v any)
 }
 
 // Node says who this process is.
@@ -112,7 +109,7 @@ func New(o Config) (*Client, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{o: o, log: o.Logger, attached: make(chan struct{}), layersReady: make(chan struct{})}
-	c.files.log, c.files.recovered, c.open, c.secrets.c = o.Logger, o.Recovered, c.openGRPC, c
+	c.files.log, c.open, c.secrets.c = o.Logger, c.openGRPC, c
 	meta, err := structpb.NewStruct(o.Node.Metadata)
 	if err != nil {
 		return nil, fmt.Errorf("xds: metadata of the node: %w", err)
@@ -198,7 +195,7 @@ func (c *Client) newMux(api *config.APISource, method string, delta bool, sc *st
 	}
 	return &mux{
 		method: method, delta: delta, nodeAll: !delta && !api.SetNodeOnFirstMessageOnly,
-		node: c.node, guard: c.o.Recovered, stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
+		node: c.node, guard: guard.New(c.o.Logger), stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
 		backoff: pace, log: c.log, wake: make(chan struct{}, 1),
 		open: func(ctx context.Context) (stream, error) {
 			if err := c.wait(ctx); err != nil {
@@ -269,7 +266,7 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 	var all sync.WaitGroup
 	start := func(where string, run func()) {
-		all.Go(func() { guard.Told(c.o.Recovered).Run(where, run) })
+		all.Go(func() { guard.New(c.o.Logger).Run(where, run) })
 	}
 	if c.ads != nil {
 		start("aggregated stream", func() { c.ads.run(ctx) })
@@ -296,7 +293,7 @@ func (c *Client) LayersReady() <-chan struct{} { return c.layersReady }
 // follow leads what src says of one resource, or of all, to a sink until ctx is
 // done. Statistics of a stream of its own are in sc.
 func (c *Client) follow(ctx context.Context, k kind, name string, src *config.ConfigSource, to sink, stats updateStats, sc *store.Scope) {
-	s := newSubscription(k, name, to, stats, src.InitialFetchTimeout, c.o.Recovered)
+	s := newSubscription(k, name, to, stats, src.InitialFetchTimeout, guard.New(c.o.Logger))
 	defer s.answered()
 	switch src.Kind {
 	case config.SourcePath:

@@ -145,7 +145,7 @@ func (e *endpoints) expireLocked(d time.Duration) {
 		e.cl.Stats().AssignmentStale.Inc()
 		e.cl.UpdateHosts(0, &upstream.Assignment{})
 	}
-	t = time.AfterFunc(d, func() { guard.Told(e.c.o.Recovered).Run("stale assignment", expire) })
+	t = time.AfterFunc(d, func() { guard.New(e.c.o.Logger).Run("stale assignment", expire) })
 	e.expiry = t
 }
 

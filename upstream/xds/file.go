@@ -9,7 +9,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
-	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -79,8 +78,7 @@ type fileWatch struct {
 
 // files watches directories for all who wait for moves in them.
 type files struct {
-	log       *slog.Logger
-	recovered guard.Told
+	log *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	watcher *dirwatch.Watcher
@@ -93,7 +91,7 @@ func (f *files) watch(w *fileWatch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.watcher == nil {
-		f.watcher, f.waiting = dirwatch.Start(f.log, f.recovered, f.tell), make(map[*fileWatch]struct{})
+		f.watcher, f.waiting = dirwatch.Start(f.log, f.tell), make(map[*fileWatch]struct{})
 	}
 	f.waiting[w] = struct{}{}
 	return f.watcher.Add(w.dir)

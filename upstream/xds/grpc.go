@@ -96,7 +96,7 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 		}
 		o = append(o, grpc.WithAuthority(authority),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (conn net.Conn, err error) { // in a goroutine of the library
-				if !guard.Told(c.o.Recovered).Run("connection to a control plane", func() { conn, err = c.dial(ctx, target.ClusterName) }) {
+				if !guard.New(c.o.Logger).Run("connection to a control plane", func() { conn, err = c.dial(ctx, target.ClusterName) }) {
 					return nil, errPanic
 				}
 				return conn, err

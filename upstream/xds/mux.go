@@ -27,7 +27,7 @@ type mux struct {
 	limit   limiter
 	backoff backoff
 	log     *slog.Logger
-	guard   guard.Told
+	guard   guard.Guard
 
 	wake   chan struct{} // holds one note that something is to be done
 	expiry *time.Timer   // of the entry that expires next; the goroutine of run has it

@@ -29,7 +29,7 @@ import (
 // recovering lets a client tell a new collection of its panics.
 func recovering(t *testing.T) (*guardtest.Panics, func(*Config)) {
 	panics := guardtest.New(t)
-	return panics, func(c *Config) { c.CDS, c.Recovered = nil, panics.Told }
+	return panics, func(c *Config) { c.CDS, c.Logger = nil, panics.Logger() }
 }
 
 // withLayer adds a runtime layer, flags.
@@ -116,7 +116,7 @@ func (w *wildSink) started() { panic(guardtest.Canary) }
 
 // TestPanicsOfTheStartStayAlone: the updates that follow are as any other.
 func TestPanicsOfTheStartStayAlone(t *testing.T) {
-	var told guard.Told = func(string, any) {}
+	var told guard.Guard
 	w := new(wildSink)
 	s := newSubscription(endpointKind, "a", w, newUpdateStats(store.New(store.Options{}).Root()), 0, told)
 	for i, want := range []bool{false, true, true} {
@@ -151,7 +151,7 @@ func TestPanicsOfOneContextStayAlone(t *testing.T) {
 		r := newRig(t, false, change)
 		r.start()
 		src := &config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourceADS}}
-		var told guard.Told = func(string, any) {}
+		var told guard.Guard
 		follow := func(u *wildUser) (stop func()) {
 			stop = func() {}
 			told.Run("follow", func() { stop = r.c.Secrets().Follow(src, config.CertificateSecret, u) })
@@ -203,7 +203,7 @@ func TestFailuresPanic(t *testing.T) {
 		r := newRig(t, false, func(c *Config) {
 			change(c)
 			withLayer(c)
-			c.Logger = slog.New(wildLog{slog.DiscardHandler})
+			c.Logger = panics.Observe(slog.New(wildLog{slog.DiscardHandler}))
 		})
 		opened, first := r.c.open, true
 		r.c.open = func(ctx context.Context, a *config.APISource, delta bool, method string) (stream, error) {
@@ -310,7 +310,7 @@ func TestLateDiscoveryPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		w := new(wildSink)
-		s := newSubscription(endpointKind, "a", w, newUpdateStats(store.New(store.Options{}).Root()), time.Second, panics.Told)
+		s := newSubscription(endpointKind, "a", w, newUpdateStats(store.New(store.Options{}).Root()), time.Second, panics.Guard())
 		panics.Caught("late discovery")
 		s.update(&update{})
 		if w.updates != 1 {
@@ -431,7 +431,7 @@ func TestFilePanics(t *testing.T) {
 	told, dir := 0, t.TempDir()
 	cds, eds := filepath.Join(dir, "cds.yaml"), filepath.Join(dir, "eds.json")
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, func(c *Config) {
-		c.Recovered, c.Logger = panics.Told, slog.New(missingLog{slog.DiscardHandler, &told})
+		c.Logger = panics.Observe(slog.New(missingLog{slog.DiscardHandler, &told}))
 	}, dir)
 	panics.Caught("discovery file")
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 1))
@@ -453,7 +453,7 @@ func TestConnectingPanics(t *testing.T) {
 	})
 	panics := guardtest.New(t)
 	var first sync.Once
-	r := overWildGRPC(t, address, "lb_policy: RANDOM", func(c *Config) { c.Recovered = panics.Told }, func() uint64 {
+	r := overWildGRPC(t, address, "lb_policy: RANDOM", func(c *Config) { c.Logger = panics.Logger() }, func() uint64 {
 		if bytes.Contains(debug.Stack(), []byte("xds.(*Client).dial(")) { // it is to pick the host of the control plane
 			first.Do(func() { panic(guardtest.Canary) })
 		}

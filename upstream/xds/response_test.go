@@ -9,6 +9,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -218,8 +219,8 @@ func FuzzResponse(f *testing.F) {
 		c.Attach(m)
 		c.ads.delta = delta
 		hosts := endpoints{c: c, cl: testCluster(t, d, st)}
-		defer c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0, nil))()
-		defer c.ads.follow(newSubscription(endpointKind, "a", &hosts, newUpdateStats(st.Scope("x")), 0, nil))()
+		defer c.ads.follow(newSubscription(clusterKind, "", c.clusters, c.clusters.stats, 0, guard.Guard{}))()
+		defer c.ads.follow(newSubscription(endpointKind, "a", &hosts, newUpdateStats(st.Scope("x")), 0, guard.Guard{}))()
 		for range c.ads.topics {
 			c.ads.settle()
 			c.ads.next(false)

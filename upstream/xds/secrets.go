@@ -403,7 +403,7 @@ func (f *secretFeed) rotate(ctx context.Context) {
 	}
 }
 
-func (f *secretFeed) guard() guard.Told { return f.c.o.Recovered }
+func (f *secretFeed) guard() guard.Guard { return guard.New(f.c.o.Logger) }
 
 // reload puts the secret in force again if its files are others now.
 func (f *secretFeed) reload() {

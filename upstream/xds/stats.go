@@ -72,13 +72,13 @@ type subscription struct {
 	// who reads it counts all attempts but the first.
 	polled bool
 
-	guard guard.Told
+	guard guard.Guard
 	once  sync.Once
 	timer *time.Timer
 }
 
 // newSubscription begins to wait for a first answer; a timeout of 0 is for ever.
-func newSubscription(k kind, name string, to sink, stats updateStats, timeout time.Duration, g guard.Told) *subscription {
+func newSubscription(k kind, name string, to sink, stats updateStats, timeout time.Duration, g guard.Guard) *subscription {
 	s := &subscription{kind: k, name: name, sink: to, stats: stats, guard: g}
 	s.stats.attempt.Inc()
 	if timeout > 0 {

@@ -18,7 +18,9 @@ func TestFuseBurnsAsOftenAsItWasLit(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 3 {
-				guard.Told(func(string, any) { panics.Add(1) }).Run("burn", f.Burn)
+				if !(guard.Guard{}).Run("burn", f.Burn) {
+					panics.Add(1)
+				}
 			}
 		})
 	}

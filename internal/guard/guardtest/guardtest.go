@@ -2,7 +2,7 @@
 // a goroutine panic.
 //
 //	panics := guardtest.New(t)
-//	startPart(Config{Recovered: panics.Told, Source: func() { panic(guardtest.Canary) }})
+//	startPart(Config{Logger: panics.Logger(), Source: func() { panic(guardtest.Canary) }})
 //	panics.Caught("source of a part")
 //
 // Every place that has a guard has such a test; a house rule looks for the call
@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // Canary is a value to panic with that no log may show, since the value of a
@@ -53,8 +55,17 @@ func New(t testing.TB) *Panics {
 	return p
 }
 
-// Told notes a panic. It is a guard.Told.
-func (p *Panics) Told(where string, _ any) {
+// Guard returns a guard whose panics p collects.
+func (p *Panics) Guard() guard.Guard { return guard.New(p.Logger()) }
+
+// Observe returns a logger that writes to log, and collects the panics that guards
+// log through it.
+func (p *Panics) Observe(log *slog.Logger) *slog.Logger {
+	return guard.Observe(log, func(where string, _ any) { p.note(where) })
+}
+
+// note adds a panic.
+func (p *Panics) note(where string) {
 	p.mu.Lock()
 	p.places = append(p.places, where)
 	p.mu.Unlock()
@@ -90,8 +101,8 @@ func (p *Panics) take(where string) bool {
 	return true
 }
 
-// Logger returns a log for who logs panics as guard.Log does. It notes them, and
-// sees that they are logged with their stack and nothing with [Canary].
+// Logger returns a logger that collects the panics that guards log to it. It checks
+// that each is logged with its stack, and that no record contains [Canary].
 func (p *Panics) Logger() *slog.Logger { return slog.New(handler{p, nil}) }
 
 // handler is the log of a collection.
@@ -132,7 +143,7 @@ func (h handler) Handle(_ context.Context, r slog.Record) error {
 	if r.Level != slog.LevelError || values["where"] == "" || values["panic"] == "" || !strings.Contains(values["stack"], "panic(") {
 		h.p.fault("a panic is logged in another way: " + text)
 	}
-	h.p.Told(values["where"], nil)
+	h.p.note(values["where"])
 	return nil
 }
 

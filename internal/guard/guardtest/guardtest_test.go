@@ -34,19 +34,19 @@ func TestPanics(t *testing.T) {
 		want []string
 	}{
 		"none": {func(*Panics) {}, nil},
-		"told": {func(p *Panics) {
-			guard.Told(p.Told).Run("a", wild)
-			go guard.Told(p.Told).Run("b", wild)
+		"caught": {func(p *Panics) {
+			p.Guard().Run("a", wild)
+			go p.Guard().Run("b", wild)
 			p.Caught("b")
 			p.Caught("a")
 		}, nil},
 		"logged": {func(p *Panics) {
-			guard.Log(p.Logger().With("component", "x").WithGroup("y"), nil).Run("a", wild)
+			guard.New(p.Logger().With("component", "x").WithGroup("y")).Run("a", wild)
 			p.Caught("a")
 		}, nil},
-		"not-asked-for": {func(p *Panics) { guard.Told(p.Told).Run("a", wild) }, []string{`there was a panic at "a"`}},
+		"not-asked-for": {func(p *Panics) { p.Guard().Run("a", wild) }, []string{`there was a panic at "a"`}},
 		"twice": {func(p *Panics) {
-			guard.Told(p.Told).Run("a", wild)
+			p.Guard().Run("a", wild)
 			p.Caught("a")
 			p.Caught("a")
 		}, []string{`there was no panic at "a"`}},
