@@ -40,10 +40,10 @@ type registry struct {
 	exposed    cellIndex  // by the exposition's series
 	setCells   map[uint32]*set
 	families   []family
-	familyOf   map[string]uint32   // by metric name
-	free       []uint32            // families
-	firsts     map[string]*segment // by first segment of the name
-	live       int                 // series; overflow stats do not count
+	owners     naming.Owners[uint32] // families by metric name
+	free       []uint32              // families
+	firsts     map[string]*segment   // by first segment of the name
+	live       int                   // series; overflow stats do not count
 	perGroup   [groups]int
 	crowded    [limits]int // first segments and names that have nearly all they may have
 	rate       perSecond
@@ -119,7 +119,7 @@ func newRegistry(cfg *Config, f *serverFigures) *registry {
 		textSeed:  maphash.MakeSeed(),
 		idSeed:    maphash.MakeSeed(),
 		setCells:  make(map[uint32]*set),
-		familyOf:  make(map[string]uint32),
+		owners:    naming.NewOwners[uint32](),
 		firsts:    make(map[string]*segment),
 		rate:      perSecond{max: cfg.Limits.NewPerSecond},
 		tagKeys:   make(map[string]*tagKey),
@@ -214,7 +214,7 @@ func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell
 // is told to note.
 func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) (x uint32, known bool, reason line.Reason) {
 	plain := w.name
-	suffixed := plain + "_" + w.group.String()
+	suffixed := plain + naming.Suffix(w.group.String())
 	for attempt := range nameAttempts {
 		if attempt > 0 {
 			w.name = suffixed
@@ -300,31 +300,25 @@ func (r *registry) full(name string) string {
 // known reports whether a stat of that name and some tags exists.
 func (r *registry) known(name string) bool {
 	metric, _ := r.shown(name, nil)
-	_, ok := r.familyOf[metric]
+	_, ok := r.familyNamed(metric)
 	return ok
 }
 
-// sampleSuffixes are what histograms append to their names in the exposition.
-var sampleSuffixes = [...]string{"_bucket", "_count", "_sum"}
+// familyNamed returns the family that has a metric name.
+func (r *registry) familyNamed(metric string) (x uint32, ok bool) {
+	x, ok = r.owners.Find(metric, false)
+	return x, ok && r.families[x].metric == metric
+}
 
-// conflict reports whether the name of w belongs to another kind, and whose it is.
+// conflict reports whether the metric name of w, or the name of one of its
+// samples, belongs to another family, and returns the name of that.
 func (r *registry) conflict(w *wanted) (other string, ok bool) {
-	if x, ok := r.familyOf[w.metric]; ok && r.families[x].group != w.group {
-		return r.families[x].name, true
+	x, ok := r.owners.Find(w.metric, w.group == histograms)
+	if !ok {
+		return "", false
 	}
-	for _, s := range sampleSuffixes {
-		if base, ok := strings.CutSuffix(w.metric, s); ok {
-			if x, ok := r.familyOf[base]; ok && r.families[x].group == histograms {
-				return r.families[x].name, true
-			}
-		}
-		if w.group == histograms {
-			if x, ok := r.familyOf[w.metric+s]; ok {
-				return r.families[x].name, true
-			}
-		}
-	}
-	return "", false
+	f := &r.families[x]
+	return f.name, f.group != w.group || f.metric != w.metric
 }
 
 // addConflict counts and keeps cl.
@@ -348,7 +342,7 @@ func (r *registry) exceeded(w *wanted, now time.Time) limit {
 	case w.group == sets && r.perGroup[sets] >= l.Sets:
 		return limitSets
 	}
-	if x, ok := r.familyOf[w.metric]; ok && r.families[x].series >= l.SeriesPerName {
+	if x, ok := r.familyNamed(w.metric); ok && r.families[x].series >= l.SeriesPerName {
 		return limitPerName
 	}
 	if r.rate.full(now) {
@@ -503,7 +497,7 @@ func (r *registry) stat(w *wanted) (any, error) {
 
 // join adds one series to the family of w and returns the family's number.
 func (r *registry) join(w *wanted) uint32 {
-	x, ok := r.familyOf[w.metric]
+	x, ok := r.familyNamed(w.metric)
 	if !ok {
 		x = uint32(len(r.families))
 		if n := len(r.free); n > 0 {
@@ -512,7 +506,7 @@ func (r *registry) join(w *wanted) uint32 {
 			r.families = append(r.families, family{})
 		}
 		r.families[x] = family{name: w.name, metric: w.metric, group: w.group}
-		r.familyOf[w.metric] = x
+		r.owners.Set(w.metric, w.group == histograms, x)
 	}
 	r.grow(&r.families[x].series, 1, limitPerName, r.cfg.Limits.SeriesPerName)
 	return x
@@ -591,7 +585,7 @@ func (r *registry) dropEnded() {
 			r.overflowed--
 		}
 		if r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName); f.series == 0 {
-			delete(r.familyOf, f.metric)
+			r.owners.Delete(f.metric, f.group == histograms, c.name)
 			*f = family{}
 			r.free = append(r.free, c.name)
 		}

@@ -352,7 +352,7 @@ func TestFamiliesEnd(t *testing.T) {
 		r.send("a.b:1|c|#x:1\na.b:1|c|#x:2\na.b:1|c|#x:3\na-b:1|c|#x:1\nc:1|ms\nc:x|s")
 		r.Forget(func(string) bool { return true })
 		g := r.registry
-		if g.texts.used+g.exposed.used+len(g.setCells)+len(g.familyOf)+len(g.firsts)+g.live+g.overflowed+g.perGroup[counters] != 0 {
+		if g.texts.used+g.exposed.used+len(g.setCells)+g.owners.Len()+len(g.firsts)+g.live+g.overflowed+g.perGroup[counters] != 0 {
 			t.Fatalf("left: %+v", g)
 		}
 	}
