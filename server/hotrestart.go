@@ -118,12 +118,12 @@ func (h *hotRestart) join() (err error) {
 	}
 	heir := hotrestart.Heir{Connection: h.adopt}
 	if !h.cfg.SkipParentStats {
-		var find func(*store.Handed) any
+		var find func(*store.ExportedStat) any
 		if h.s.statsd != nil {
 			find = h.s.statsd.Import
 		}
 		h.imports = h.s.store.NewImport(find)
-		heir.Stat = func(stat *store.Handed) {
+		heir.Stat = func(stat *store.ExportedStat) {
 			if err := h.imports.Add(stat); err != nil {
 				h.s.log.Debug("hot restart: stat is not taken over", "error", err)
 			}
@@ -505,7 +505,7 @@ func (f *followed) CloseAdmin() {
 	}
 }
 
-func (f *followed) Stats(yield func(*store.Handed) bool) {
+func (f *followed) Stats(yield func(*store.ExportedStat) bool) {
 	if f.export == nil {
 		// The last flush gives the sinks of this process what is theirs.
 		f.ending()
@@ -514,7 +514,9 @@ func (f *followed) Stats(yield func(*store.Handed) bool) {
 		case <-time.After(3 * time.Second): // the flush is over; a sink still works on it
 		}
 		f.export = f.s.store.NewExport()
+		f.export.Cut()
 	}
+	defer f.export.Ack()
 	now := time.Now()
 	f.s.refresh(now)
 	if f.s.statsd == nil {
@@ -522,7 +524,7 @@ func (f *followed) Stats(yield func(*store.Handed) bool) {
 		return
 	}
 	f.s.statsd.Flush(now)
-	f.export.Next(func(h *store.Handed) bool { return f.s.statsd.IsSet(h) || yield(h) })
+	f.export.Next(func(h *store.ExportedStat) bool { return f.s.statsd.IsSet(h) || yield(h) })
 	f.s.statsd.Sweep(false)
 }
 

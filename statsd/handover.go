@@ -214,7 +214,7 @@ func (s *Server) Connections() (n int) {
 
 // handed returns what a stat that another server hands over is to this one.
 // It reports false if it cannot be one of this server's.
-func (s *Server) handed(h *store.Handed) (w wanted, ok bool) {
+func (s *Server) handed(h *store.ExportedStat) (w wanted, ok bool) {
 	w = wanted{name: h.Name, tags: slices.Clone(h.Tags)}
 	if p := s.registry.scope.Prefix(); p != "" {
 		if w.name, ok = strings.CutPrefix(w.name, p+"."); !ok {
@@ -226,7 +226,7 @@ func (s *Server) handed(h *store.Handed) (w wanted, ok bool) {
 
 // IsSet reports whether a gauge that is to be handed over is the count of a
 // set. Its elements are not handed over, so the count should not be either.
-func (s *Server) IsSet(h *store.Handed) bool {
+func (s *Server) IsSet(h *store.ExportedStat) bool {
 	w, ok := s.handed(h)
 	if !ok {
 		return false
@@ -242,7 +242,7 @@ func (s *Server) IsSet(h *store.Handed) bool {
 // Import returns the *store.Counter or *store.FloatGauge for a received stat
 // that another server hands over, as a sample would make it. It returns nil if
 // there can be none.
-func (s *Server) Import(h *store.Handed) any {
+func (s *Server) Import(h *store.ExportedStat) any {
 	w, ok := s.handed(h)
 	switch {
 	case !ok:

@@ -18,7 +18,7 @@ import (
 // carry hands over what the stats of one server changed.
 func carry(t *testing.T, from *Server, e *store.Export, im *store.Import) {
 	t.Helper()
-	e.Next(func(h *store.Handed) bool {
+	e.Next(func(h *store.ExportedStat) bool {
 		if from.IsSet(h) {
 			return true
 		}
@@ -176,7 +176,7 @@ func TestImportedStats(t *testing.T) {
 	if got, want := strings.Join(child.stats(), ", "), "p.a.bare.k.v 4, p.b 6, p.s 1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	for _, h := range []store.Handed{
+	for _, h := range []store.ExportedStat{
 		{Name: "p.full", Network: true, Delta: 1},                            // the limit of series
 		{Name: "other.a", Network: true, Delta: 1},                           // another prefix
 		{Name: "p.a", Network: false, Delta: 1},                              // of the program

@@ -9,112 +9,176 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// Handed is a counter or gauge that a process hands over to its successor.
-type Handed struct {
+// ExportedStat is a counter or gauge that a process hands over to its
+// successor.
+type ExportedStat struct {
 	// Name is the full name without the tags that follow it.
 	Name string
-	// Tags are the tags that were given, not those that rules took out of the
+	// Tags are the explicit tags, without those that rules extract from the
 	// name.
 	Tags []tags.Tag
-	// Network says that network input made the stat.
+	// Network reports whether network input created the stat.
 	Network bool
 	// Kind is KindCounter or KindGauge.
 	Kind Kind
-	// Fractional says that the gauge is a [FloatGauge].
+	// Fractional reports whether the gauge is a [FloatGauge].
 	Fractional bool
 
-	// Settled is what was added to a counter and given to the sinks already.
-	// Delta is what was added since.
+	// Settled is the growth of the flushed part of a counter since its last
+	// export, and Delta the growth of the rest. Settled is negative, in two's
+	// complement, if an increment moves from the flushed part to the rest.
 	Settled, Delta uint64
-	// Value is the value of a gauge; of a fractional one as of
-	// math.Float64bits.
+	// Reset is the growth of the part that resets hide.
+	Reset uint64
+	// Value is the value of a gauge, encoded by math.Float64bits if it is
+	// fractional.
 	Value uint64
 }
 
-// Export hands stats over to a successor. Each call of [Export.Next] takes what
-// changed since the one before. From the first call on nobody else may flush
-// the store: what a flush takes is lost to the successor. One goroutine may use
-// it at a time.
+// Export copies the stats of a store to a successor. It has two phases:
+//
+//   - Until [Export.Cut] the store is flushed as usual, and counters are exported
+//     as if all of their value had been flushed. Dropping the export has no
+//     effect on the store.
+//   - Cut moves the duty to flush to the successor. From then on the store must
+//     not be flushed, and increments are exported as deltas. The store regards
+//     an increment as flushed only after [Export.Ack]. If the successor dies and
+//     flushes resume, the next one reports every increment that was not
+//     acknowledged.
+//
+// An Export must not be used by two goroutines at the same time.
 type Export struct {
-	s     *Store
-	begun bool
+	s    *Store
+	cut  bool
+	done map[*block]*exportedBlock
+	sent []sentTotal // since the last Ack
 }
 
-// NewExport returns an export that has not handed over anything.
-func (s *Store) NewExport() *Export { return &Export{s: s} }
-
-// Next calls yield for each counter and gauge that changed, the first time for
-// each that is used, until it returns false; what is left is then lost. Gauges
-// that are never imported are left out. The argument is valid during the call.
-func (e *Export) Next(yield func(*Handed) bool) {
-	first := !e.begun
-	e.begun = true
-	snap := e.s.Flush(FlushOptions{SkipHistograms: true, Totals: first})
-	defer snap.Close()
-	var h Handed
-	more := true
-	walked := make(map[id]bool)
-	if first {
-		more = settled(snap, walked, yield)
-	}
-	// Stats may be younger than the view that was walked.
-	if more {
-		snap.CounterChanges(func(c *Cursor, delta uint64) bool {
-			h.describe(c)
-			h.Delta = delta
-			more = yield(&h)
-			return more
-		})
-	}
-	if more {
-		snap.visit(snap.gauges, func(c *Cursor) bool { return walked[c.x] || !h.describe(c) || yield(&h) })
-	}
+// exportedBlock is the state of a block's stats as of their last export.
+type exportedBlock struct {
+	words [slotsPerBlock]uint64 // totals and values
+	bases [slotsPerBlock]uint64 // of counters: see block.base
+	known bitset                // gauges that were exported
+	latch bool                  // the counters were split by their latch after Cut
 }
 
-// settled hands over all gauges, which it adds to walked, and of counters what
-// was there before the flush. It reports whether more is wanted.
-func settled(snap *Snapshot, walked map[id]bool, yield func(*Handed) bool) bool {
-	deltas := make(map[id]uint64, len(snap.counters))
-	for _, ch := range snap.counters {
-		deltas[ch.x] = ch.delta
+// sentTotal is the total of a counter as of its last export.
+type sentTotal struct {
+	b     *block
+	i     int
+	total uint64
+}
+
+// NewExport returns an export in its first phase.
+func (s *Store) NewExport() *Export { return &Export{s: s, done: make(map[*block]*exportedBlock)} }
+
+// Cut begins the second phase. The caller has flushed the store for the last
+// time.
+func (e *Export) Cut() { e.cut = true }
+
+// Ack marks all increments that Next has exported since Cut as flushed.
+func (e *Export) Ack() {
+	e.s.flushMu.Lock()
+	defer e.s.flushMu.Unlock()
+	for _, t := range e.sent {
+		t.b.latch[t.i] = t.total
 	}
-	var h Handed
-	for c := snap.view.ByName(Scalars); c.Next(); {
-		if !c.Used() || !h.describe(&c) {
+	e.sent = nil
+}
+
+// Next calls yield for each counter and gauge that has changed since the call
+// before, the first time for each that is used, until yield returns false; an
+// export that was stopped like that is of no further use. Gauges in mode
+// [NeverImport] are left out. The argument is valid during the call.
+func (e *Export) Next(yield func(*ExportedStat) bool) {
+	v := e.s.View()
+	defer v.Close()
+	e.s.mu.Lock()
+	blocks := e.s.eachBlock()
+	ns := make([]int, len(blocks))
+	for i, b := range blocks {
+		ns[i] = b.n
+	}
+	e.s.mu.Unlock()
+	before := e.done
+	e.done = make(map[*block]*exportedBlock, len(before)) // forgets blocks that are gone
+	c, h := v.cursor(nil), new(ExportedStat)
+	for k, b := range blocks {
+		if b.variant != variantCounter && b.variant != variantGauge && b.variant != variantFloat {
 			continue
 		}
-		if h.Kind == KindCounter {
-			total, ok := snap.Total(&c)
-			if !ok {
-				continue
-			}
-			h.Settled = total - deltas[c.x]
-			if base := c.b.base.Load(); base != nil {
-				h.Settled -= min(h.Settled, base[c.i].Load())
-			}
-			if h.Settled == 0 {
-				continue
-			}
-		} else {
-			walked[c.x] = true
+		x := before[b]
+		if x == nil {
+			x = new(exportedBlock)
 		}
-		if !yield(&h) {
+		e.done[b] = x
+		latch := e.latches(b, x)
+		for i := range ns[k] {
+			if b.alive.has(i) && e.changed(h, b, i, x, latch) && c.stand(makeID(b.index, i)) && h.describe(&c) && !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+// latches returns a copy of the latch of a block of counters, the first time
+// after Cut, and otherwise nil.
+func (e *Export) latches(b *block, x *exportedBlock) *[slotsPerBlock]uint64 {
+	if !e.cut || x.latch || b.variant != variantCounter {
+		return nil
+	}
+	x.latch = true
+	e.s.flushMu.Lock()
+	defer e.s.flushMu.Unlock()
+	latch := *b.latch
+	return &latch
+}
+
+// changed sets the values of h to the growth of stat i of b since its last
+// export and reports whether there is any.
+func (e *Export) changed(h *ExportedStat, b *block, i int, x *exportedBlock, latch *[slotsPerBlock]uint64) bool {
+	*h = ExportedStat{Tags: h.Tags}
+	if b.variant != variantCounter {
+		h.Value = b.gauge(i)
+		if h.Value == x.words[i] && (x.known.has(i) || !b.isUsed(i)) {
 			return false
 		}
+		x.words[i] = h.Value
+		x.known.set(i)
+		return true
+	}
+	if bases := b.base.Load(); bases != nil {
+		base := bases[i].Load() // before the total, which is never less
+		h.Reset, x.bases[i] = base-x.bases[i], base
+	}
+	total := b.pg.total(i)
+	switch {
+	case !e.cut:
+		h.Settled = total - x.words[i]
+	case latch != nil:
+		// A flush can miss an increment that was exported before, because its
+		// mark is set after the value. Then Settled is negative.
+		h.Settled, h.Delta = latch[i]-x.words[i], total-latch[i]
+	default:
+		h.Delta = total - x.words[i]
+	}
+	if h.Settled == 0 && h.Delta == 0 && h.Reset == 0 {
+		return false
+	}
+	x.words[i] = total
+	if e.cut {
+		e.sent = append(e.sent, sentTotal{b, i, total})
 	}
 	return true
 }
 
-// describe fills in what h is about. It reports whether it is to be handed
-// over.
-func (h *Handed) describe(c *Cursor) bool {
+// describe fills in the identity of the stat at c. It reports whether the stat
+// is exported.
+func (h *ExportedStat) describe(c *Cursor) bool {
 	tgs := h.Tags[:0]
-	*h = Handed{Kind: c.Kind(), Network: c.Network(), Fractional: c.b.variant == variantFloat}
+	h.Kind, h.Network, h.Fractional, h.Tags = c.Kind(), c.Network(), c.b.variant == variantFloat, nil
 	if c.b.modes != nil && ImportMode(c.b.modes[c.i].Load()) == NeverImport {
 		return false
-	}
-	if h.Kind == KindGauge {
-		h.Value = c.raw
 	}
 	if !c.given() {
 		h.Name = c.Name()
@@ -168,7 +232,7 @@ type Import struct {
 	s *Store
 	// find returns the *Counter or *FloatGauge for a stat of network input, nil
 	// if it is to be kept like one of the program.
-	find func(*Handed) any
+	find func(*ExportedStat) any
 
 	mu      sync.Mutex // guards the rest
 	scope   *Scope
@@ -182,7 +246,7 @@ type Import struct {
 // leaves it to the import. find itself may be nil.
 //
 // What nobody in this process has asked for until then ends with the import.
-func (s *Store) NewImport(find func(*Handed) any) *Import {
+func (s *Store) NewImport(find func(*ExportedStat) any) *Import {
 	return &Import{
 		s: s, find: find, scope: s.Scope(""), network: s.Scope("", ScopeOptions{Network: true}),
 		floats: make(map[string]float64),
@@ -191,7 +255,7 @@ func (s *Store) NewImport(find func(*Handed) any) *Import {
 
 // Add takes in one stat. An error says why it is refused; what was handed over
 // is then lost. It does not keep h.
-func (im *Import) Add(h *Handed) error {
+func (im *Import) Add(h *ExportedStat) error {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	switch {
@@ -207,7 +271,7 @@ func (im *Import) Add(h *Handed) error {
 	return fmt.Errorf("store: import of %q: a %s is not handed over: %w", h.Name, h.Kind, ErrKind)
 }
 
-func (im *Import) in(h *Handed) *Scope {
+func (im *Import) in(h *ExportedStat) *Scope {
 	if h.Network {
 		return im.network
 	}
@@ -215,14 +279,14 @@ func (im *Import) in(h *Handed) *Scope {
 }
 
 // known asks find for a stat of network input.
-func (im *Import) known(h *Handed) any {
+func (im *Import) known(h *ExportedStat) any {
 	if !h.Network || im.find == nil {
 		return nil
 	}
 	return im.find(h)
 }
 
-func (im *Import) counter(h *Handed) (err error) {
+func (im *Import) counter(h *ExportedStat) (err error) {
 	c, ok := im.known(h).(*Counter)
 	if !ok {
 		if c, err = im.in(h).TryCounter(h.Name, h.Tags...); err != nil {
@@ -232,8 +296,9 @@ func (im *Import) counter(h *Handed) (err error) {
 	if h.Settled != 0 {
 		im.s.settle(c, h.Settled)
 	}
-	if h.Delta != 0 {
-		c.Add(h.Delta)
+	c.Add(h.Delta)
+	if h.Reset != 0 {
+		im.s.hide(c, h.Reset)
 	}
 	return nil
 }
@@ -250,7 +315,21 @@ func (s *Store) settle(c *Counter, n uint64) {
 	b.latch[i] += n
 }
 
-func (im *Import) float(h *Handed) (err error) {
+// hide subtracts n from the value of c, as a reset does.
+func (s *Store) hide(c *Counter, n uint64) {
+	b, i := c.w.home()
+	if b.null {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.base.Load() == nil {
+		b.base.Store(new([slotsPerBlock]atomic.Uint64))
+	}
+	b.base.Load()[i].Add(n)
+}
+
+func (im *Import) float(h *ExportedStat) (err error) {
 	value := math.Float64frombits(h.Value)
 	if !finite(value) {
 		return fmt.Errorf("store: import of %q: %w", h.Name, ErrNotFinite)
@@ -271,7 +350,7 @@ func (im *Import) float(h *Handed) (err error) {
 }
 
 // key tells gauges apart.
-func (h *Handed) key() string {
+func (h *ExportedStat) key() string {
 	k := h.Name
 	for _, t := range h.Tags {
 		k += "\x00" + t.Name + "\x01" + t.Value
@@ -282,7 +361,7 @@ func (h *Handed) key() string {
 	return k
 }
 
-func (im *Import) gauge(h *Handed) error {
+func (im *Import) gauge(h *ExportedStat) error {
 	b, i, err := im.in(h).ask(variantGauge, Uninitialized, 0, h.Name, h.Tags)
 	if err != nil {
 		return err

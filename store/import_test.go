@@ -16,7 +16,7 @@ import (
 // that were.
 func handOver(t *testing.T, e *Export, im *Import) (n int) {
 	t.Helper()
-	e.Next(func(h *Handed) bool {
+	e.Next(func(h *ExportedStat) bool {
 		n++
 		if err := im.Add(h); err != nil {
 			t.Errorf("%s: %v", h.Name, err)
@@ -64,6 +64,7 @@ func TestCountersGoOn(t *testing.T) {
 	own.Add(1)
 
 	e, im := parent.NewExport(), child.NewImport(nil)
+	e.Cut()
 	handOver(t, e, im)
 	if got := own.Value(); got != 108 {
 		t.Errorf("value %d, want 108", got)
@@ -86,7 +87,7 @@ func TestCountersGoOn(t *testing.T) {
 	if got := shown(child); got != "rq: 113\n" {
 		t.Errorf("in the end %q", got)
 	}
-	if err := im.Add(&Handed{Name: "rq", Delta: 1}); !errors.Is(err, ErrClosed) || own.Value() != 113 {
+	if err := im.Add(&ExportedStat{Name: "rq", Delta: 1}); !errors.Is(err, ErrClosed) || own.Value() != 113 {
 		t.Errorf("after the end: %v, value %d", err, own.Value())
 	}
 }
@@ -98,7 +99,81 @@ func TestCounterThatWasReset(t *testing.T) {
 	parent.Flush(FlushOptions{}).Close()
 	parent.ResetCounters()
 	c.Add(3)
-	handOver(t, parent.NewExport(), child.NewImport(nil))
+	e, im := parent.NewExport(), child.NewImport(nil)
+	handOver(t, e, im)
+	if got := shown(child); got != "rq: 3\n" {
+		t.Errorf("the child shows %q", got)
+	}
+	parent.ResetCounters() // between two exports
+	c.Add(2)
+	handOver(t, e, im)
+	if got := shown(child); got != "rq: 2\n" {
+		t.Errorf("after another reset the child shows %q", got)
+	}
+}
+
+// TestExportThatIsDropped: a successor that fails at any time before it has
+// acknowledged leaves no trace, whatever was exported to it.
+func TestExportThatIsDropped(t *testing.T) {
+	parent := New(Options{})
+	c := parent.Root().Counter("rq")
+	c.Add(5)
+	dropped := func(rounds int, cut bool) {
+		e, im := parent.NewExport(), New(Options{}).NewImport(nil)
+		defer im.Close()
+		for range rounds {
+			handOver(t, e, im)
+			c.Add(1)
+		}
+		if cut {
+			e.Cut()
+			handOver(t, e, im)
+		}
+	}
+	dropped(3, false)
+	dropped(0, true)
+	dropped(2, true)
+	if got := deltas(parent); got != "rq+10 " {
+		t.Errorf("the sinks of the parent get %q", got)
+	}
+	dropped(2, true)
+	child := New(Options{})
+	e, im := parent.NewExport(), child.NewImport(nil)
+	handOver(t, e, im)
+	c.Add(1)
+	if got := deltas(parent); got != "rq+3 " {
+		t.Errorf("before the cut the sinks of the parent get %q", got)
+	}
+	c.Add(4)
+	e.Cut()
+	handOver(t, e, im)
+	e.Ack()
+	c.Add(7)
+	handOver(t, e, im) // is not acknowledged
+	if got := deltas(child); got != "rq+11 " {
+		t.Errorf("the sinks of the child get %q", got)
+	}
+	if got := deltas(parent); got != "rq+7 " {
+		t.Errorf("without the child the sinks of the parent get %q", got)
+	}
+	if got := shown(child); got != "rq: 24\n" || c.Value() != 24 {
+		t.Errorf("the child shows %q, the parent %d", got, c.Value())
+	}
+}
+
+// TestExportAheadOfTheFlush exports an increment that the last flush missed: it
+// is taken out of the flushed part again, and the successor's sinks get it.
+func TestExportAheadOfTheFlush(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	c := parent.Root().Counter("rq")
+	e, im := parent.NewExport(), child.NewImport(nil)
+	c.Add(3)
+	handOver(t, e, im) // and no flush comes
+	e.Cut()
+	handOver(t, e, im)
+	if got := deltas(child); got != "rq+3 " {
+		t.Errorf("the sinks of the child get %q", got)
+	}
 	if got := shown(child); got != "rq: 3\n" {
 		t.Errorf("the child shows %q", got)
 	}
@@ -172,7 +247,7 @@ func TestNetworkStats(t *testing.T) {
 
 	to := child.Scope("", net)
 	var asked []string
-	find := func(h *Handed) any {
+	find := func(h *ExportedStat) any {
 		asked = append(asked, fmt.Sprint(h.Name, h.Tags, h.Fractional))
 		switch {
 		case h.Name == "lost":
@@ -210,16 +285,16 @@ func TestImportRefuses(t *testing.T) {
 	child.Root().Gauge("g", Accumulate)
 	im := child.NewImport(nil)
 	for _, tt := range []struct {
-		h    Handed
+		h    ExportedStat
 		want error
 	}{
-		{Handed{Name: "no", Delta: 1}, ErrRejected},
-		{Handed{Name: "g", Delta: 1}, ErrKind},
-		{Handed{Name: "h", Kind: KindHistogram}, ErrKind},
-		{Handed{Name: "t", Kind: KindText}, ErrKind},
-		{Handed{Name: "f", Kind: KindGauge, Fractional: true, Value: math.Float64bits(math.NaN())}, ErrNotFinite},
-		{Handed{Name: "g", Kind: KindGauge, Fractional: true}, ErrKind},
-		{Handed{Name: "k", Kind: 99}, ErrKind},
+		{ExportedStat{Name: "no", Delta: 1}, ErrRejected},
+		{ExportedStat{Name: "g", Delta: 1}, ErrKind},
+		{ExportedStat{Name: "h", Kind: KindHistogram}, ErrKind},
+		{ExportedStat{Name: "t", Kind: KindText}, ErrKind},
+		{ExportedStat{Name: "f", Kind: KindGauge, Fractional: true, Value: math.Float64bits(math.NaN())}, ErrNotFinite},
+		{ExportedStat{Name: "g", Kind: KindGauge, Fractional: true}, ErrKind},
+		{ExportedStat{Name: "k", Kind: 99}, ErrKind},
 	} {
 		if err := im.Add(&tt.h); !errors.Is(err, tt.want) {
 			t.Errorf("%+v: %v, want %v", tt.h, err, tt.want)
@@ -253,14 +328,23 @@ func TestHandOverUnderLoad(t *testing.T) {
 		snap.CounterChanges(func(_ *Cursor, d uint64) bool { sum += d; return true })
 		return sum
 	}
-	flushed += take(parent)
 	e, im := parent.NewExport(), child.NewImport(nil)
-	for range 200 {
+	for range 100 { // the child does not flush yet
 		handOver(t, e, im)
+		flushed += take(parent)
+	}
+	e.Cut()
+	for range 100 {
+		handOver(t, e, im)
+		e.Ack()
 		flushed += take(child)
 	}
 	writers.Wait()
 	handOver(t, e, im)
+	e.Ack()
+	if rest := take(parent); rest != 0 {
+		t.Errorf("%d are left for the sinks of the parent", rest)
+	}
 	if got := child.Root().Gauge("g", Accumulate).Value(); got != 3*each {
 		t.Errorf("gauge %d, want %d", got, 3*each)
 	}
@@ -282,7 +366,7 @@ func BenchmarkHandOver(b *testing.B) {
 		all = append(all, c)
 	}
 	move := func(b *testing.B, e *Export, im *Import) {
-		e.Next(func(h *Handed) bool {
+		e.Next(func(h *ExportedStat) bool {
 			if err := im.Add(h); err != nil {
 				b.Error(err)
 			}

@@ -22,7 +22,7 @@ var ErrGone = errors.New("hotrestart: the parent is gone")
 type Heir struct {
 	// Stat takes a stat. The argument is valid during the call. Nil: no stats
 	// are wanted.
-	Stat func(*store.Handed)
+	Stat func(*store.ExportedStat)
 	// Connection takes a connection and owns its file. Nil: it is closed.
 	Connection func(Connection)
 }

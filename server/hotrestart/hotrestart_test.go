@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	mu      sync.Mutex
 	asked   []string
-	stats   []store.Handed
+	stats   []store.ExportedStat
 	sockets []Socket
 	refuse  error
 	quit    chan struct{}
@@ -78,7 +78,7 @@ func (f *fake) Figures() Figures  { return Figures{Memory: 1 << 40, Connections:
 func (f *fake) Drain()            { f.note("drain") }
 func (f *fake) Terminate()        { f.note("terminate"); f.quit <- struct{}{} }
 func (f *fake) Lost(drained bool) { f.lost <- drained }
-func (f *fake) Stats(yield func(*store.Handed) bool) {
+func (f *fake) Stats(yield func(*store.ExportedStat) bool) {
 	f.note("stats")
 	for _, h := range f.has() {
 		if !yield(&h) {
@@ -88,7 +88,7 @@ func (f *fake) Stats(yield func(*store.Handed) bool) {
 }
 
 // has replaces the stats that are to be handed over and returns the old ones.
-func (f *fake) has(stats ...store.Handed) []store.Handed {
+func (f *fake) has(stats ...store.ExportedStat) []store.ExportedStat {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old := f.stats
@@ -145,8 +145,8 @@ func (w *world) dial(heir Heir) *Child {
 	return c
 }
 
-func samples() []store.Handed {
-	return []store.Handed{
+func samples() []store.ExportedStat {
+	return []store.ExportedStat{
 		{Name: "rq", Settled: 1 << 63, Delta: 7},
 		{Name: "hits", Network: true, Delta: 1, Tags: []tags.Tag{{Name: "env", Value: "a.b"}, {Name: "bare"}}},
 		{Name: "level", Kind: store.KindGauge, Value: 12},
@@ -172,10 +172,10 @@ func TestWholeLife(t *testing.T) {
 	w.process.sockets = []Socket{{Address: "tcp://x", Files: []*os.File{file}}, {Address: "udp://empty"}}
 	w.process.mu.Unlock()
 
-	var got []store.Handed
+	var got []store.ExportedStat
 	var conns []Connection
 	c := w.dial(Heir{
-		Stat: func(h *store.Handed) {
+		Stat: func(h *store.ExportedStat) {
 			k := *h
 			k.Tags = append([]tags.Tag(nil), h.Tags...)
 			got = append(got, k)
@@ -266,7 +266,7 @@ func TestWholeLife(t *testing.T) {
 func TestParentEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	var got []string
-	c := w.dial(Heir{Stat: func(h *store.Handed) { got = append(got, h.Name) }})
+	c := w.dial(Heir{Stat: func(h *store.ExportedStat) { got = append(got, h.Name) }})
 	if err := c.Watch(); err != nil || c.Figures().Connections != 7 {
 		t.Errorf("watch: %v, figures %+v", err, c.Figures())
 	}
@@ -313,13 +313,13 @@ func TestSuccessorWithoutStats(t *testing.T) {
 
 func TestManyStats(t *testing.T) {
 	w := newWorld(t)
-	var many []store.Handed
+	var many []store.ExportedStat
 	for i := range 50_000 {
-		many = append(many, store.Handed{Name: fmt.Sprint("some.name.", i), Delta: 1})
+		many = append(many, store.ExportedStat{Name: fmt.Sprint("some.name.", i), Delta: 1})
 	}
 	w.process.has(many...)
 	n := 0
-	c := w.dial(Heir{Stat: func(*store.Handed) { n++ }})
+	c := w.dial(Heir{Stat: func(*store.ExportedStat) { n++ }})
 	if err := c.Stats(); err != nil || n != 50_000 {
 		t.Errorf("%d stats, %v", n, err)
 	}
@@ -527,7 +527,7 @@ func TestSilentPeers(t *testing.T) {
 		{1, 2, 3},
 	} {
 		talk <- append(append(head{answerHello, uint32(len(greeting)), 0}.append(nil), greeting...), answer...)
-		c, err := Dial(cfg, Heir{Stat: func(*store.Handed) { t.Error("a stat out of nothing") }})
+		c, err := Dial(cfg, Heir{Stat: func(*store.ExportedStat) { t.Error("a stat out of nothing") }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -586,7 +586,7 @@ func FuzzStats(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var again []byte
 		n := 0
-		err := parseStats(b, func(h *store.Handed) {
+		err := parseStats(b, func(h *store.ExportedStat) {
 			n++
 			again = appendStat(again, h)
 		})
@@ -598,7 +598,7 @@ func FuzzStats(f *testing.F) {
 		}
 		// What was read reads the same when it is written again.
 		var third []byte
-		if err := parseStats(again, func(h *store.Handed) { third = appendStat(third, h) }); err != nil || !bytes.Equal(again, third) {
+		if err := parseStats(again, func(h *store.ExportedStat) { third = appendStat(third, h) }); err != nil || !bytes.Equal(again, third) {
 			t.Errorf("%x\nreads as\n%x\nthen as\n%x, %v", b, again, third, err)
 		}
 	})

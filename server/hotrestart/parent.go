@@ -26,7 +26,7 @@ type Process interface {
 	CloseAdmin()
 	// Stats calls yield for all stats that changed since the last call, the
 	// first time for all that are used. From then on the server must not flush.
-	Stats(yield func(*store.Handed) bool)
+	Stats(yield func(*store.ExportedStat) bool)
 	Figures() Figures
 	// Drain stops accepting and reading datagrams.
 	Drain()
@@ -233,9 +233,9 @@ func sendSockets(l *link, process Process) error {
 }
 
 // sendStats sends what stats yields in parts.
-func sendStats(l *link, stats func(func(*store.Handed) bool)) (err error) {
+func sendStats(l *link, stats func(func(*store.ExportedStat) bool)) (err error) {
 	var part []byte
-	stats(func(h *store.Handed) bool {
+	stats(func(h *store.ExportedStat) bool {
 		part = appendStat(part, h)
 		if len(part) >= statsPart {
 			err, part = l.send(answerStats, part), part[:0]

@@ -194,7 +194,7 @@ const (
 )
 
 // appendStat appends a counter or gauge.
-func appendStat(dst []byte, h *store.Handed) []byte {
+func appendStat(dst []byte, h *store.ExportedStat) []byte {
 	dst = binary.AppendUvarint(dst, bit(h.Kind == store.KindGauge)*markGauge|bit(h.Fractional)*markFractional|bit(h.Network)*markNetwork)
 	dst = appendText(dst, h.Name)
 	dst = binary.AppendUvarint(dst, uint64(len(h.Tags)))
@@ -208,13 +208,13 @@ func appendStat(dst []byte, h *store.Handed) []byte {
 }
 
 // parseStats visits the stats of a payload. Those before a mistake are visited.
-func parseStats(b []byte, visit func(*store.Handed)) error {
+func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 	r := reader{b: b}
-	var h store.Handed
+	var h store.ExportedStat
 	for len(r.b) > 0 {
 		tgs := h.Tags[:0]
 		m := r.number()
-		h = store.Handed{
+		h = store.ExportedStat{
 			Kind: store.KindCounter, Fractional: m&markFractional != 0, Network: m&markNetwork != 0, Name: r.text(),
 		}
 		n := r.number()
