@@ -14,6 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // clusterText is a cluster of some hosts.
@@ -39,7 +40,7 @@ func showing(b *testing.B, clusters, hosts int) *http.Client {
 	if err != nil {
 		b.Fatal(err)
 	}
-	decoder := config.NewDecoder(config.Options{})
+	decoder := decode.NewDecoder(decode.Options{})
 	for i := range clusters {
 		p, err := decoder.ClusterText("bench.yaml", []byte(clusterText(fmt.Sprintf("cluster_%06d", i), hosts)), config.FormV3)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -35,10 +36,10 @@ func (f fleet) texts() [][]byte {
 }
 
 // decode checks the texts.
-func (f fleet) decode(b *testing.B, texts [][]byte) []*config.ParsedCluster {
+func (f fleet) decode(b *testing.B, texts [][]byte) []*decode.ParsedCluster {
 	b.Helper()
-	d := config.NewDecoder(config.Options{})
-	out := make([]*config.ParsedCluster, len(texts))
+	d := decode.NewDecoder(decode.Options{})
+	out := make([]*decode.ParsedCluster, len(texts))
 	for i, text := range texts {
 		p, err := d.ClusterText("bench.yaml", text, config.FormV3)
 		if err != nil {
@@ -50,7 +51,7 @@ func (f fleet) decode(b *testing.B, texts [][]byte) []*config.ParsedCluster {
 }
 
 // run makes running clusters.
-func (f fleet) run(b *testing.B, parsed []*config.ParsedCluster) *upstream.Manager {
+func (f fleet) run(b *testing.B, parsed []*decode.ParsedCluster) *upstream.Manager {
 	b.Helper()
 	m := upstream.New(upstream.Config{Store: store.New(store.Options{})})
 	for _, p := range parsed {

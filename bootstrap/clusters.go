@@ -9,13 +9,14 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 )
 
 // Clusters holds what the file says of upstream clusters.
 type Clusters struct {
-	Static  []*config.ParsedCluster // static_resources.clusters, in order
-	Secrets []*config.ParsedSecret  // static_resources.secrets, in order
+	Static  []*decode.ParsedCluster // static_resources.clusters, in order
+	Secrets []*decode.ParsedSecret  // static_resources.secrets, in order
 
 	CDS *config.ConfigSource // where further clusters come from; nil: there are none
 	ADS *config.APISource    // the aggregated stream; nil: there is none
@@ -37,8 +38,8 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 	}
 	if dynamic.Node != nil {
 		seen := d.message(dynamic.Node, dynamic.Path, []field{
-			{"cds_config", part(x, &c.CDS, (*config.Decoder).ConfigSourceNode)},
-			{"ads_config", part(x, &c.ADS, (*config.Decoder).APISourceNode)},
+			{"cds_config", part(x, &c.CDS, (*decode.Decoder).ConfigSourceNode)},
+			{"ads_config", part(x, &c.ADS, (*decode.Decoder).APISourceNode)},
 			{"lds_config", ignored},
 			{"cds_resources_locator", ignored},
 			{"lds_resources_locator", ignored},
@@ -55,12 +56,12 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 				field{"event_log_path", outputFile(&c.OutlierLog)},
 				field{"event_service", ignored},
 			)},
-			{"upstream_bind_config", part(x, &c.Bind, (*config.Decoder).BindNode)},
+			{"upstream_bind_config", part(x, &c.Bind, (*decode.Decoder).BindNode)},
 			{"load_stats_config", ignored},
 			{"enable_deferred_cluster_creation", ignored},
 		})
 		if at := seen["local_cluster_name"]; at != nil && len(d.errs) == 0 {
-			x.faults(config.CheckLocalCluster(c.Local, c.Static), "", at)
+			x.faults(decode.CheckLocalCluster(c.Local, c.Static), "", at)
 		}
 	}
 }
@@ -72,7 +73,7 @@ func (c *Clusters) checkControl(d *decoder, api *config.APISource, n *yaml.Node,
 		return
 	}
 	for _, g := range api.GRPC {
-		if g.ClusterName != "" && !slices.ContainsFunc(c.Static, func(s *config.ParsedCluster) bool { return s.Cluster.Name == g.ClusterName }) {
+		if g.ClusterName != "" && !slices.ContainsFunc(c.Static, func(s *decode.ParsedCluster) bool { return s.Cluster.Name == g.ClusterName }) {
 			d.errorf(n, path, "%q is not a static cluster", g.ClusterName)
 		}
 	}
@@ -81,18 +82,18 @@ func (c *Clusters) checkControl(d *decoder, api *config.APISource, n *yaml.Node,
 // setStatic decodes the list of static clusters.
 func (c *Clusters) setStatic(x *messages, n *yaml.Node, path string) {
 	c.Static = append(c.Static, decodeList(x, n, path, x.config.ClusterNode)...)
-	x.faults(config.CheckNames(c.Static), path, n)
+	x.faults(decode.CheckNames(c.Static), path, n)
 }
 
 // setSecrets decodes the list of static secrets.
 func (c *Clusters) setSecrets(x *messages, n *yaml.Node, path string) {
 	c.Secrets = append(c.Secrets, decodeList(x, n, path, x.config.SecretNode)...)
-	x.faults(config.CheckSecretNames(c.Secrets), path, n)
+	x.faults(decode.CheckSecretNames(c.Secrets), path, n)
 }
 
 // decodeList decodes a list of messages. All mistakes of all of them are
 // reported; those that are sound are returned.
-func decodeList[P interface{ Warnings() []*config.Error }](x *messages, n *yaml.Node, path string, decode func(*yaml.Node, config.Source, config.Form) (P, error)) (sound []P) {
+func decodeList[P interface{ Warnings() []*decode.Error }](x *messages, n *yaml.Node, path string, decode func(*yaml.Node, decode.Source, config.Form) (P, error)) (sound []P) {
 	if n.Kind != yaml.SequenceNode {
 		x.d.errorf(n, path, "%s is not a list", x.d.show(n, path))
 		return nil
@@ -115,21 +116,21 @@ func decodeList[P interface{ Warnings() []*config.Error }](x *messages, n *yaml.
 // messages decodes the messages of clusters for a decoder of the file.
 type messages struct {
 	d      *decoder
-	config *config.Decoder
+	config *decode.Decoder
 }
 
 func newMessages(d *decoder) *messages {
-	return &messages{d, config.NewDecoder(config.Options{
+	return &messages{d, decode.NewDecoder(decode.Options{
 		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: os.ReadFile,
 	})}
 }
 
-func (x *messages) source() config.Source {
-	return config.Source{Locate: func(n *yaml.Node) config.Position { return config.Position(x.d.doc.position(n)) }}
+func (x *messages) source() decode.Source {
+	return decode.Source{Locate: func(n *yaml.Node) decode.Position { return decode.Position(x.d.doc.position(n)) }}
 }
 
 // part decodes one message that stands outside a cluster.
-func part[T any](x *messages, to **T, decode func(*config.Decoder, *yaml.Node, config.Source, config.Form) (*T, []*config.Error, error)) setter {
+func part[T any](x *messages, to **T, decode func(*decode.Decoder, *yaml.Node, decode.Source, config.Form) (*T, []*decode.Error, error)) setter {
 	return func(_ *decoder, n *yaml.Node, path string) {
 		v, warnings, err := decode(x.config, n, x.source(), config.FormUnknown)
 		x.faults(err, path, n)
@@ -140,7 +141,7 @@ func part[T any](x *messages, to **T, decode func(*config.Decoder, *yaml.Node, c
 
 // faults takes over the mistakes in the value n of the field path.
 func (x *messages) faults(err error, path string, n *yaml.Node) {
-	var faults *config.Errors
+	var faults *decode.Errors
 	switch {
 	case err == nil:
 	case !errors.As(err, &faults):
@@ -158,10 +159,10 @@ func (x *messages) faults(err error, path string, n *yaml.Node) {
 }
 
 // warnings takes over what deserves a line in the log.
-func (x *messages) warnings(list []*config.Error, path string) {
+func (x *messages) warnings(list []*decode.Error, path string) {
 	for _, w := range list {
 		e := x.convert(w, path)
-		if w.Kind == config.UnknownField {
+		if w.Kind == decode.UnknownField {
 			x.d.unknown = append(x.d.unknown, e.Position.String()+": "+e.Field)
 			continue
 		}
@@ -170,7 +171,7 @@ func (x *messages) warnings(list []*config.Error, path string) {
 }
 
 // convert turns a mistake in the message at path into one of the file.
-func (x *messages) convert(f *config.Error, path string) *Error {
+func (x *messages) convert(f *decode.Error, path string) *Error {
 	e := &Error{Position: Position(f.Position), Field: path, Message: f.Message}
 	if f.Field != "" {
 		e.Field = join(path, f.Field)

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // Limits of one document. They hold for the tree with all aliases written out.
@@ -58,7 +58,7 @@ func parseYAML(name string, data []byte) (*yaml.Node, []*Error) {
 		if noDocument(err) {
 			return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
 		}
-		line, column, message := config.YAMLMistake(err)
+		line, column, message := decode.YAMLMistake(err)
 		return fail(line, column, "%s", message)
 	}
 	if len(doc.Content) != 1 {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 func mustParse(t *testing.T, text string) *Config {
@@ -78,8 +79,8 @@ func TestFullConfiguration(t *testing.T) {
 // sameMessages compares clusters and secrets by their messages.
 func sameMessages() cmp.Option {
 	return cmp.Options{
-		cmp.Comparer(func(a, b *config.ParsedCluster) bool { return a.Hash() == b.Hash() }),
-		cmp.Comparer(func(a, b *config.ParsedSecret) bool { return a.Hash() == b.Hash() }),
+		cmp.Comparer(func(a, b *decode.ParsedCluster) bool { return a.Hash() == b.Hash() }),
+		cmp.Comparer(func(a, b *decode.ParsedSecret) bool { return a.Hash() == b.Hash() }),
 	}
 }
 
@@ -99,10 +100,10 @@ func dumpValue(b *strings.Builder, path string, v reflect.Value) {
 			fmt.Fprintf(b, "%s = %s %s%v\n", path, value.Path, strings.ReplaceAll(string(out), "\n", "; "), err)
 		}
 		return
-	case *config.ParsedCluster:
+	case *decode.ParsedCluster:
 		fmt.Fprintf(b, "%s = cluster %q of %s\n", path, value.Cluster.Name, value.TypeURL())
 		return
-	case *config.ParsedSecret:
+	case *decode.ParsedSecret:
 		fmt.Fprintf(b, "%s = secret %q of %s\n", path, value.Secret.Name, value.TypeURL())
 		return
 	case config.Address:

@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // LayerKind says where the values of a runtime layer come from.
@@ -83,7 +84,7 @@ func (l *RuntimeLayer) set(d *decoder, n *yaml.Node, path string) {
 		{"admin_layer", nested()},
 		{"rtds_layer", nested(
 			field{"name", text(&l.RTDSName)},
-			field{"rtds_config", part(d.messages, &l.RTDSSource, (*config.Decoder).ConfigSourceNode)},
+			field{"rtds_config", part(d.messages, &l.RTDSSource, (*decode.Decoder).ConfigSourceNode)},
 		)},
 	})
 	d.require(n, path, seen, "name")

@@ -9,6 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
@@ -72,8 +73,9 @@ func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) boo
 	pick := func(viaAPI bool, failures map[string]*configdump.Failure, all views) iter.Seq[configdump.Cluster] {
 		return func(yield func(configdump.Cluster) bool) {
 			all(func(v *upstream.View) bool {
-				return v.AddedViaAPI != viaAPI || yield(configdump.Cluster{
-					Name: v.Name, Version: v.Version, Message: v.Parsed.Any(), Updated: v.LastUpdated, Failure: failures[v.Name],
+				parsed, ok := v.Parsed.(*decode.ParsedCluster)
+				return v.AddedViaAPI != viaAPI || !ok || yield(configdump.Cluster{
+					Name: v.Name, Version: v.Version, Message: parsed.Any(), Updated: v.LastUpdated, Failure: failures[v.Name],
 				})
 			})
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	hosts "github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
@@ -126,9 +127,9 @@ func certificate(t *testing.T) (chain, key string) {
 }
 
 // parsed decodes a cluster in the v3 form.
-func parsed(t *testing.T, text string) *config.ParsedCluster {
+func parsed(t *testing.T, text string) *decode.ParsedCluster {
 	t.Helper()
-	p, err := config.NewDecoder(config.Options{}).ClusterText("test.yaml", []byte(text), config.FormV3)
+	p, err := decode.NewDecoder(decode.Options{}).ClusterText("test.yaml", []byte(text), config.FormV3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ import (
 	"sync"
 
 	"github.com/statsd-admin/statsd-admin/store"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // deprecations counts the uses of what the types of clusters call deprecated,
@@ -28,15 +29,19 @@ func (d *deprecations) init(sc *store.Scope, log *slog.Logger, quiet bool) {
 }
 
 // note looks at a cluster that was added. It may be called concurrently.
-func (d *deprecations) note(p *config.ParsedCluster) {
-	for _, name := range p.Deprecated() {
+func (d *deprecations) note(p upstream.Parsed) {
+	message, ok := p.(*decode.ParsedCluster)
+	if !ok {
+		return
+	}
+	for _, name := range message.Deprecated() {
 		d.uses.Inc()
 		d.seen.Inc()
 		if d.log == nil {
 			continue
 		}
 		if _, before := d.logged.LoadOrStore(name, true); !before {
-			d.log.Warn("deprecated, and may not be read for ever; further uses are only counted", "option", name, "cluster", p.Cluster.Name)
+			d.log.Warn("deprecated, and may not be read for ever; further uses are only counted", "option", name, "cluster", p.Config().Name)
 		}
 	}
 }

@@ -6,11 +6,12 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
 // staticSecrets returns what secrets hold.
-func staticSecrets(list []*config.ParsedSecret) (out []*config.Secret) {
+func staticSecrets(list []*decode.ParsedSecret) (out []*config.Secret) {
 	for _, s := range list {
 		out = append(out, s.Secret)
 	}
@@ -19,7 +20,7 @@ func staticSecrets(list []*config.ParsedSecret) (out []*config.Secret) {
 
 // dumpSecrets shows the static secrets and those that are followed. The ones of which
 // nothing good came so far are the warming ones.
-func dumpSecrets(static []*config.ParsedSecret, read time.Time, followed iter.Seq[*xds.SecretState]) configdump.Section {
+func dumpSecrets(static []*decode.ParsedSecret, read time.Time, followed iter.Seq[*xds.SecretState]) configdump.Section {
 	var given, active, warming []configdump.Secret
 	for _, s := range static {
 		given = append(given, configdump.Secret{Name: s.Secret.Name, Message: s.Any(), Updated: read})

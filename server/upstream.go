@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 	"github.com/statsd-admin/statsd-admin/upstream/discovery"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
@@ -32,9 +33,9 @@ import (
 type Clusters struct {
 	// Static are the clusters of the static configuration. They are there for
 	// the whole life of the server, which is live once all are ready.
-	Static []*config.ParsedCluster
+	Static []*decode.ParsedCluster
 	// Secrets are those that TLS contexts name without a source.
-	Secrets []*config.ParsedSecret
+	Secrets []*decode.ParsedSecret
 	// Local is the name of the static cluster that this server belongs to,
 	// empty if there is none. Zone-aware routing needs it.
 	Local string
@@ -53,7 +54,7 @@ type Clusters struct {
 	// layer.
 	RTDS map[string]xds.Layer
 	// Decoder reads what control planes send. Nil: one with defaults.
-	Decoder *config.Decoder
+	Decoder *decode.Decoder
 	// Environment looks up variables that hold certificates and keys. Nil
 	// refuses them.
 	Environment func(name string) (value string, ok bool)
@@ -80,7 +81,7 @@ func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
 	out := Clusters{
 		Static: c.Clusters.Static, Secrets: c.Clusters.Secrets, Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
 		RTDS: make(map[string]xds.Layer), Environment: boot.Environment,
-		Decoder: config.NewDecoder(config.Options{
+		Decoder: decode.NewDecoder(decode.Options{
 			Product: boot.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile,
 			AllowUnknown: !boot.CommandLine.RejectUnknownDynamicFields,
 		}),
@@ -152,7 +153,7 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 		Product: s.cfg.Admin.Product, Logger: log,
 	}
 	if cfg.Decoder == nil {
-		cfg.Decoder = config.NewDecoder(config.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile})
+		cfg.Decoder = decode.NewDecoder(decode.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile})
 	}
 	cfg.Decoder = cfg.Decoder.WithUnknown(s.unknownFields(log))
 	if n := s.cfg.Node; n != nil {

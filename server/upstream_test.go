@@ -21,6 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	hosts "github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -295,7 +296,7 @@ func TestClustersInCode(t *testing.T) {
 	cfg := server.Config{Admin: anyPort()}
 	cfg.Clusters.Hooks.ClusterRemoved = func(c *upstream.Cluster) { removed = append(removed, c.Config().Name) }
 	r := start(t, cfg)
-	p, err := config.NewDecoder(config.Options{}).ClusterText("c.yaml", []byte(
+	p, err := decode.NewDecoder(decode.Options{}).ClusterText("c.yaml", []byte(
 		"name: mine\nload_assignment: {cluster_name: mine, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.1.2.3, port_value: 80}}}}]}]}"), config.FormV3)
 	if err != nil {
 		t.Fatal(err)

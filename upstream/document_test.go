@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 )
 
@@ -137,8 +138,8 @@ func olderOnly() []string {
 
 // documentDecoder reads clusters as a proxy does that knows one type of its own
 // and one filter that takes options.
-func documentDecoder() *config.Decoder {
-	return config.NewDecoder(config.Options{
+func documentDecoder() *decode.Decoder {
+	return decode.NewDecoder(decode.Options{
 		V2: v2form.Messages(), ClusterTypes: map[string]bool{"mine": false}, ProtocolFilters: map[string]bool{"takes.options": true},
 	})
 }
@@ -222,7 +223,7 @@ func shownValue(v any) string {
 
 // dumped returns the cluster in the configuration dump as plain values. It
 // expects that the dump reads back as what was given.
-func dumped(t *testing.T, p *config.ParsedCluster) map[string]any {
+func dumped(t *testing.T, p *decode.ParsedCluster) map[string]any {
 	t.Helper()
 	section := configdump.Clusters("", func(yield func(configdump.Cluster) bool) {
 		yield(configdump.Cluster{Name: p.Cluster.Name, Message: p.Any(), Updated: time.Unix(1, 0)})

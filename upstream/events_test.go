@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 )
 
@@ -61,7 +62,7 @@ func TestEventsThatCannotBeLoggedRefuseTheCluster(t *testing.T) {
 			`upstream: cluster "c": health_checks[0].event_logger: "mail" takes no events here; files do`},
 	} {
 		r := newRig(t, func(c *Config) { c.Logs = tt.logs })
-		p, err := config.NewDecoder(config.Options{}).ClusterText("test.yaml", []byte(tt.text), config.FormV3)
+		p, err := decode.NewDecoder(decode.Options{}).ClusterText("test.yaml", []byte(tt.text), config.FormV3)
 		if err != nil {
 			t.Fatal(err)
 		}

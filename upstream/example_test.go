@@ -6,10 +6,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 func Example() {
-	parsed, err := config.NewDecoder(config.Options{}).ClusterText("backend.yaml", []byte(`
+	parsed, err := decode.NewDecoder(decode.Options{}).ClusterText("backend.yaml", []byte(`
 name: backend
 connect_timeout: 1s
 load_assignment:

@@ -18,6 +18,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 )
 
@@ -235,7 +236,7 @@ func described(m protoreflect.MessageDescriptor) bool {
 }
 
 func TestEveryFieldOfClustersIsInForce(t *testing.T) {
-	d := config.NewDecoder(config.Options{
+	d := decode.NewDecoder(decode.Options{
 		V2: v2form.Messages(), ClusterTypes: map[string]bool{"mine": false}, ProtocolFilters: map[string]bool{"takes.options": true},
 	})
 	forms := map[config.Form]map[string]bool{config.FormV2: {}, config.FormV3: {}}

@@ -12,15 +12,16 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // parse decodes a cluster in v3 form.
-func parse(t testing.TB, text string) *config.ParsedCluster {
+func parse(t testing.TB, text string) *decode.ParsedCluster {
 	t.Helper()
-	p, err := config.NewDecoder(config.Options{}).ClusterText("test.yaml", []byte(text), config.FormV3)
+	p, err := decode.NewDecoder(decode.Options{}).ClusterText("test.yaml", []byte(text), config.FormV3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
@@ -16,9 +17,9 @@ import (
 )
 
 // older parses a cluster in the v2 form.
-func older(t *testing.T, text string) *config.ParsedCluster {
+func older(t *testing.T, text string) *decode.ParsedCluster {
 	t.Helper()
-	d := config.NewDecoder(config.Options{V2: v2form.Messages(), HealthCheckers: []string{"ping"}})
+	d := decode.NewDecoder(decode.Options{V2: v2form.Messages(), HealthCheckers: []string{"ping"}})
 	p, err := d.ClusterText("test.yaml", []byte(text), config.FormV2)
 	if err != nil {
 		t.Fatal(err)

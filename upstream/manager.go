@@ -63,9 +63,9 @@ type Config struct {
 	// Accept is asked about each cluster and refuses what the proxy cannot do, best
 	// by an [*Unsupported]. Nil refuses nothing.
 	Accept func(*config.Cluster) error
-	// Added is told of each cluster that is taken in, new versions included,
-	// before it serves. It may be called concurrently. Nil tells nobody.
-	Added func(*config.ParsedCluster)
+	// Added is called for each cluster that is accepted, new versions included,
+	// before it serves. It can be called concurrently; nil is not called.
+	Added func(Parsed)
 	// Transport makes connections. Nil: one with defaults, which shows its
 	// certificates nowhere and does not reload them.
 	Transport *transport.Factory
@@ -84,6 +84,16 @@ type Config struct {
 	OutlierLog io.Writer
 
 	Hooks Hooks
+}
+
+// Parsed is a cluster with the message it was decoded from, such as a
+// *decode.ParsedCluster.
+type Parsed interface {
+	// Config returns the values in force, which never change.
+	Config() *config.Cluster
+	// Hash returns a number that is equal for equal messages. An update with the
+	// hash of the version in force changes nothing.
+	Hash() uint64
 }
 
 // managerStats are named "cluster_manager.…".
@@ -132,7 +142,7 @@ type Handle struct {
 // entry is a cluster with where it came from.
 type entry struct {
 	cluster *Cluster
-	parsed  *config.ParsedCluster
+	parsed  Parsed
 	hash    uint64
 	version string
 	updated time.Time
@@ -199,7 +209,7 @@ func (m *Manager) Cluster(name string) *Handle {
 
 // AddStatic adds a cluster of the static configuration. Such clusters can
 // neither be updated nor removed.
-func (m *Manager) AddStatic(p *config.ParsedCluster) error {
+func (m *Manager) AddStatic(p Parsed) error {
 	_, err := m.add(p, "", false)
 	return err
 }
@@ -208,13 +218,13 @@ func (m *Manager) AddStatic(p *config.ParsedCluster) error {
 // nothing happens, if the cluster is the same already or belongs to the static
 // configuration. A new version serves as soon as it has found and checked its
 // hosts.
-func (m *Manager) AddOrUpdate(p *config.ParsedCluster, version string) (changed bool, err error) {
+func (m *Manager) AddOrUpdate(p Parsed, version string) (changed bool, err error) {
 	return m.add(p, version, true)
 }
 
 var errClosed = errors.New("upstream: the manager is closed")
 
-func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (bool, error) {
+func (m *Manager) add(p Parsed, version string, viaAPI bool) (bool, error) {
 	e := &entry{parsed: p, version: version, updated: time.Now(), viaAPI: viaAPI}
 	if viaAPI {
 		e.hash = p.Hash() // static clusters are not compared
@@ -233,7 +243,7 @@ func (m *Manager) add(p *config.ParsedCluster, version string, viaAPI bool) (boo
 	e.cluster.runtimeChanged()
 	m.applying.Unlock()
 	if err := m.begin(begin); err != nil {
-		m.Remove(p.Cluster.Name)
+		m.Remove(p.Config().Name)
 		return false, err
 	}
 	m.progress()
@@ -254,7 +264,7 @@ func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error)
 	}
 	// This reads files, so it is not done under mu. As nobody else adds clusters,
 	// what is there of that name can only go meanwhile.
-	cl, err := m.build(e.parsed.Cluster)
+	cl, err := m.build(e.parsed.Config())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -303,7 +313,7 @@ func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error)
 
 // wantedLocked tells whether the cluster of e is something new. m.mu is held.
 func (m *Manager) wantedLocked(e *entry) (bool, error) {
-	name := e.parsed.Cluster.Name
+	name := e.parsed.Config().Name
 	hd := m.handles[name]
 	switch {
 	case m.closed:

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -519,7 +520,7 @@ func TestBuildingHoldsUpNobody(t *testing.T) {
 	slow.Store(true)
 	added := make(chan error)
 	add := func(text string) {
-		p, err := config.NewDecoder(config.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(text), config.FormV3)
+		p, err := decode.NewDecoder(decode.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(text), config.FormV3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
@@ -34,7 +35,7 @@ func (l *last) Pick(*lb.Context) *host.Host {
 // addMine adds a cluster of a type of the program's own, with its balancer.
 func (r *rig) addMine() {
 	r.t.Helper()
-	p, err := config.NewDecoder(config.Options{ClusterTypes: map[string]bool{"mine": true}}).ClusterText("test.yaml",
+	p, err := decode.NewDecoder(decode.Options{ClusterTypes: map[string]bool{"mine": true}}).ClusterText("test.yaml",
 		[]byte("name: c\ncluster_type: {name: mine}\nlb_policy: CLUSTER_PROVIDED\n"), config.FormV3)
 	if err != nil {
 		r.t.Fatal(err)
@@ -73,7 +74,7 @@ func (fixed) Close()                                 {}
 const customCheck = "health_checks: [{timeout: 1s, interval: 1000s, no_traffic_interval: 1000s, unhealthy_threshold: 1, healthy_threshold: 1, custom_health_check: {name: ping}}]"
 
 func TestCustomCheck(t *testing.T) {
-	p, err := config.NewDecoder(config.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(static("c", 2, customCheck)), config.FormV3)
+	p, err := decode.NewDecoder(decode.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(static("c", 2, customCheck)), config.FormV3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
@@ -18,7 +19,7 @@ import (
 // eds adds a cluster and returns it with its source running.
 func (r *rig) eds(more string) *Cluster {
 	r.t.Helper()
-	p, err := config.NewDecoder(config.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(byEDS("c", more)), config.FormV3)
+	p, err := decode.NewDecoder(decode.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(byEDS("c", more)), config.FormV3)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ type View struct {
 	Version      string    // of the update that brought it
 	LastUpdated  time.Time // when the update was accepted
 	Config       *config.Cluster
-	Parsed       *config.ParsedCluster // with the message as given
-	Sets         []*host.Set           // by priority; values of hosts are read live
-	DropOverload float64               // percentage of requests to drop
+	Parsed       Parsed      // as it was added
+	Sets         []*host.Set // by priority; values of hosts are read live
+	DropOverload float64     // percentage of requests to drop
 }
 
 // EDSServiceName returns the name under which EDS knows the cluster, empty if

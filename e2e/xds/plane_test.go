@@ -30,6 +30,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
@@ -194,7 +195,7 @@ type proxy struct {
 func newProxy(t *testing.T, p *plane) *proxy {
 	t.Helper()
 	st := store.New(store.Options{})
-	d := config.NewDecoder(config.Options{})
+	d := decode.NewDecoder(decode.Options{})
 	api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
 	if p.delta {
 		api.Type = config.APIDeltaGRPC

@@ -21,7 +21,7 @@ func exceptions() []exception {
 		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
 		{"failpoints", "server/tap", "request.go toJSON", "makes an error of a panic of the YAML parser"},
 		{"failpoints", "statsd", "lane.go leave", "recovers and unlocks at once; it is the place lane"},
-		{"failpoints", "upstream/config", "parse.go parseYAML", "makes an error of a panic of the YAML parser"},
+		{"failpoints", "upstream/config/decode", "parse.go parseYAML", "makes an error of a panic of the YAML parser"},
 
 		{"panics", "admin", "conn.go close", "sets a flag and wakes who waits for it"},
 		{"panics", "cmd/statsd-admin", "daemon.go Run", "waits for a channel and cancels a context"},

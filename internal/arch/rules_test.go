@@ -99,13 +99,13 @@ func confinement() []confined {
 	return []confined{
 		{
 			[]string{"go.yaml.in/", "gopkg.in/yaml", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml"},
-			[]string{"bootstrap", "upstream/config", "server/tap"},
-			"YAML is read in bootstrap, upstream/config and server/tap (its requests) only: take plain values from them",
+			[]string{"bootstrap", "upstream/config/decode", "server/tap"},
+			"YAML is read in bootstrap, upstream/config/decode and server/tap (its requests) only: take plain values from them",
 		},
 		{
 			[]string{"google.golang.org/protobuf", "github.com/golang/protobuf", "github.com/envoyproxy/", "github.com/cncf/xds", "go.opentelemetry.io/proto"},
-			[]string{"upstream/config", "upstream/xds", "server/configdump", "server/tap", "internal/wire", "bootstrap", "admin"},
-			"protobuf messages stay in the boundary rooms (upstream/config, upstream/xds, server/configdump, server/tap, internal/wire, bootstrap, admin): take the immutable structs of upstream/config, or write the bytes by hand",
+			[]string{"upstream/config/decode", "upstream/config/v2form", "upstream/xds", "server/configdump", "server/tap", "internal/wire", "bootstrap", "admin"},
+			"protobuf messages stay in the boundary rooms (upstream/config/decode, upstream/xds, server/configdump, server/tap, internal/wire, bootstrap, admin): take the immutable structs of upstream/config, or write the bytes by hand",
 		},
 	}
 }

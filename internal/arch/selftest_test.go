@@ -30,7 +30,8 @@ func TestRulesFindWhatTheyShould(t *testing.T) {
 		{"modules", "store", head + `import "go.yaml.in/yaml/v4"`, "go.yaml.in/yaml/v4"},
 		{"modules", "bootstrap", head + `import "go.yaml.in/yaml/v4"`, ""},
 		{"modules", "upstream/lb", head + `import "google.golang.org/protobuf/proto"`, "google.golang.org/protobuf/proto"},
-		{"modules", "upstream/config", head + `import "google.golang.org/protobuf/proto"`, ""},
+		{"modules", "upstream/config", head + `import "google.golang.org/protobuf/proto"`, "google.golang.org/protobuf/proto"},
+		{"modules", "upstream/config/decode", head + `import "google.golang.org/protobuf/proto"`, ""},
 
 		{"flags", "store", head + `import "flag"`, "flag"},
 		{"flags", "server", head + `import "github.com/spf13/pflag"`, "github.com/spf13/pflag"},

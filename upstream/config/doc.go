@@ -1,22 +1,9 @@
-// Package config turns the messages that configure upstream clusters into
-// checked, immutable values.
+// Package config declares the configuration of upstream clusters as immutable
+// values: a [Cluster] with its [Assignment], and the [Secret] values that its TLS
+// contexts refer to.
 //
-//	d := config.NewDecoder(config.Options{Product: "proxy", V2: v2form.Messages()})
-//	p, err := d.ClusterText("cluster.yaml", text, config.FormUnknown)
-//	if err != nil {
-//		return err // an *Errors: every mistake with file, line, column and field
-//	}
-//	fmt.Println(p.Cluster.Name, p.Cluster.LB.Policy, p.TypeURL())
-//
-// Messages come as YAML or JSON texts, as trees of YAML nodes, as wire bytes or
-// as messages that a program built, in the v3 form or in the v2 form. Each goes
-// through the same steps: decode, check the fields by their own rules in the
-// names of the form it was written in, lift v2 to v3, check the fields against
-// each other and against what is loaded, write out what is in force.
-//
-// The result is a [Cluster] or an [Assignment] of plain Go values, and beside
-// it the message exactly as it was given, for those who show it. Nothing behind
-// this package needs to know the messages.
-//
-// A [Decoder] and all it returns may be used by any number of goroutines.
+// Every default is filled in. Package decode makes such values from YAML, JSON
+// and protobuf messages; a program can also build them itself. This package
+// imports the standard library alone, so balancing, health checks and outlier
+// detection need no message packages.
 package config

@@ -1,14 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"slices"
-
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	"go.yaml.in/yaml/v4"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoregistry"
-)
+import "slices"
 
 // SecretKind is what a secret holds.
 type SecretKind uint8
@@ -41,136 +33,6 @@ type Secret struct {
 	Unread []string
 }
 
-// ParsedSecret is a checked secret with the message it came from.
-type ParsedSecret struct {
-	Original
-	Secret *Secret
-
-	namePosition Position
-}
-
-func secretKind() *resourceKind {
-	return &resourceKind{
-		noun: "secret", nameField: "name",
-		v2Name: "envoy.api.v2.auth.Secret", v3Name: "envoy.extensions.transport_sockets.tls.v3.Secret",
-		newV3: func() proto.Message { return &tlsv3.Secret{} },
-		newV2: func(*Decoder) proto.Message {
-			if mt, err := protoregistry.GlobalTypes.FindMessageByName("envoy.api.v2.auth.Secret"); err == nil {
-				return mt.New().Interface() // what brings clusters of that form brings it too
-			}
-			return &tlsv3.Secret{}
-		},
-	}
-}
-
-// SecretText decodes one secret in YAML or JSON. See [Decoder.ClusterText].
-func (d *Decoder) SecretText(file string, text []byte, form Form) (*ParsedSecret, error) {
-	n, err := d.tree(secretKind(), file, text)
-	if err != nil {
-		return nil, err
-	}
-	return d.secretNode(n, Source{File: file}, form, nodeBudget(len(text)))
-}
-
-// SecretNode decodes one secret from a tree of YAML nodes. See
-// [Decoder.ClusterText].
-func (d *Decoder) SecretNode(n *yaml.Node, s Source, form Form) (*ParsedSecret, error) {
-	return d.secretNode(n, s, form, maxNodes)
-}
-
-func (d *Decoder) secretNode(n *yaml.Node, s Source, form Form, budget int) (*ParsedSecret, error) {
-	m, r := d.decodeTree(secretKind(), n, s, form, budget)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.secret(m, r)
-}
-
-// SecretWire decodes one secret from wire bytes with their type URL. See
-// [Decoder.ClusterWire].
-func (d *Decoder) SecretWire(typeURL string, value []byte, index int) (*ParsedSecret, error) {
-	m, r := d.decodeWire(secretKind(), typeURL, value, index)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.secret(m, r)
-}
-
-// SecretResource decodes a secret. See [Decoder.ClusterText].
-func (d *Decoder) SecretResource(r *Resource) (*ParsedSecret, error) {
-	if r.node == nil {
-		return d.SecretWire(r.TypeURL, r.value, r.Index)
-	}
-	form, err := d.resourceForm(secretKind(), r)
-	if err != nil {
-		return nil, err
-	}
-	return d.secretNode(r.node, Source{File: r.file, Index: r.Index}, form, r.left)
-}
-
-// secret checks and compiles a decoded secret. Certificates and keys that it
-// names are read, if files are read at all.
-func (d *Decoder) secret(m proto.Message, r *report) (*ParsedSecret, error) {
-	l, o := d.prepare(m, r)
-	if l == nil {
-		return nil, r.err()
-	}
-	v3, ok := l.message.(*tlsv3.Secret)
-	if !ok {
-		r.errorf(Malformed, "", "not a secret")
-		return nil, r.err()
-	}
-	k := clusterCheck{report: r, d: d}
-	if v3.GetName() == "" {
-		r.errorf(BadValue, "name", "must not be empty")
-	}
-	s := &Secret{Name: v3.GetName()}
-	switch t := v3.GetType().(type) {
-	case *tlsv3.Secret_TlsCertificate:
-		k.tlsCertificate("tls_certificate", t.TlsCertificate)
-		c := compileCertificate(t.TlsCertificate)
-		s.Kind, s.Certificate = CertificateSecret, &c
-	case *tlsv3.Secret_ValidationContext:
-		k.certificate("validation_context.trusted_ca", t.ValidationContext.GetTrustedCa())
-		k.sans("validation_context", t.ValidationContext)
-		s.Kind, s.Validation = ValidationSecret, validation(t.ValidationContext)
-	case nil:
-		r.errorf(BadValue, "", "needs one of tls_certificate, session_ticket_keys, validation_context, generic_secret")
-	}
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	s.Unread = unread(v3)
-	o.warnings = r.warnings
-	return &ParsedSecret{Original: o, Secret: s, namePosition: r.position("name")}, nil
-}
-
-// CheckSecretNames returns an error for each secret whose name is already used by
-// one before it of the same kind. What it returns is an [*Errors], nil if there is
-// none.
-func CheckSecretNames(secrets []*ParsedSecret) error {
-	type id struct {
-		kind SecretKind
-		name string
-	}
-	seen := make(map[id]bool, len(secrets))
-	var out Errors
-	for _, s := range secrets {
-		x := id{s.Secret.Kind, s.Secret.Name}
-		if seen[x] && x.kind != OtherSecret {
-			out.List = append(out.List, &Error{
-				Position: s.namePosition, Kind: Conflict, Resource: secretKind().label(x.name, 0),
-				Field: "name", Message: fmt.Sprintf("%s is already used by another %s", quote(x.name, false), x.kind),
-			})
-		}
-		seen[x] = true
-	}
-	if len(out.List) == 0 {
-		return nil
-	}
-	return &out
-}
-
 // Merge returns the checks of v with those of over on top, as a combined
 // validation context has them: single values of over replace those of v, lists are
 // joined, and what is switched on in one of both is on. Neither is changed; each
@@ -195,7 +57,7 @@ func (v *Validation) Merge(over *Validation) *Validation {
 	if over.WatchedDirectory != "" {
 		out.WatchedDirectory = over.WatchedDirectory
 	}
-	if over.MaxVerifyDepth != defaultVerifyDepth {
+	if over.MaxVerifyDepth != DefaultVerifyDepth {
 		out.MaxVerifyDepth = over.MaxVerifyDepth
 	}
 	out.CRLOfLeafOnly = v.CRLOfLeafOnly || over.CRLOfLeafOnly

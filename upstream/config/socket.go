@@ -152,5 +152,9 @@ type Validation struct {
 	UntypedSANs      bool // SANs are names without a type, which the resource calls deprecated
 	AllowExpired     bool
 	AcceptUntrusted  bool
-	MaxVerifyDepth   uint32 // default 100
+	MaxVerifyDepth   uint32 // default DefaultVerifyDepth
 }
+
+// DefaultVerifyDepth is the length of a certificate chain that is accepted unless
+// the configuration gives another one.
+const DefaultVerifyDepth = 100

@@ -8,6 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/discovery"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -31,7 +32,7 @@ func Example() {
 	}})
 	m := upstream.New(upstream.Config{Store: store.New(store.Options{}), Source: d.Source})
 	defer m.Close()
-	p, err := config.NewDecoder(config.Options{ClusterTypes: d.ClusterTypes()}).
+	p, err := decode.NewDecoder(decode.Options{ClusterTypes: d.ClusterTypes()}).
 		ClusterText("example.yaml", []byte("name: backend\ncluster_type: {name: pair}\n"), config.FormV3)
 	if err != nil {
 		fmt.Println(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // book is a resolver that answers what is written in it.
@@ -102,7 +103,7 @@ func start(t testing.TB, c Config, text string, hooks upstream.Hooks) *rig {
 	s := New(c)
 	m := upstream.New(upstream.Config{Store: st, Source: s.Source, Hooks: hooks})
 	t.Cleanup(m.Close)
-	p, err := config.NewDecoder(config.Options{ClusterTypes: s.ClusterTypes()}).ClusterText("test.yaml", []byte(text), config.FormV3)
+	p, err := decode.NewDecoder(decode.Options{ClusterTypes: s.ClusterTypes()}).ClusterText("test.yaml", []byte(text), config.FormV3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // await waits until ok.
@@ -97,7 +98,7 @@ func TestUpdatesWhileNamesChange(t *testing.T) {
 	s.a("a.example.", "10.0.0.1")
 	c := client(t, patient, "", nil)
 	r := start(t, Config{Resolver: c}, "name: other\n", upstream.Hooks{})
-	d := config.NewDecoder(config.Options{})
+	d := decode.NewDecoder(decode.Options{})
 	add := func(i int, kind string) {
 		t.Helper()
 		p, err := d.ClusterText("test.yaml", []byte(cluster(kind, asking(s)+fmt.Sprintf("\nconnect_timeout: %ds", i+1), "a.example:80")), config.FormV3)

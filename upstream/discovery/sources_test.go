@@ -15,6 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
@@ -107,7 +108,7 @@ func TestSecondaryTypeWaitsForTheOthers(t *testing.T) {
 		}}}})
 		m := upstream.New(upstream.Config{Store: store.New(store.Options{}), Source: s.Source})
 		t.Cleanup(m.Close)
-		d := config.NewDecoder(config.Options{ClusterTypes: s.ClusterTypes()})
+		d := decode.NewDecoder(decode.Options{ClusterTypes: s.ClusterTypes()})
 		for _, text := range []string{customText, strings.Replace(cluster("STRICT_DNS", "", "a.example:80"), "name: c", "name: dns", 1)} {
 			p, err := d.ClusterText("test.yaml", []byte(text), config.FormV3)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // BenchmarkClusters applies a response with all clusters: the first one, and one
@@ -64,7 +65,7 @@ func BenchmarkClusters(b *testing.B) {
 func quietClient(b *testing.B) *Client {
 	st := store.New(store.Options{})
 	api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
-	c, err := New(Config{Store: st, Decoder: config.NewDecoder(config.Options{}), ADS: api, CDS: &config.ConfigSource{Kind: config.SourceADS}})
+	c, err := New(Config{Store: st, Decoder: decode.NewDecoder(decode.Options{}), ADS: api, CDS: &config.ConfigSource{Kind: config.SourceADS}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -28,7 +29,7 @@ type Config struct {
 	// Store takes the statistics. It must be set.
 	Store *store.Store
 	// Decoder reads clusters and load assignments. It must be set.
-	Decoder *config.Decoder
+	Decoder *decode.Decoder
 	// Node is who asks.
 	Node Node
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // Failure is what was wrong with a cluster that was refused last time. What was
@@ -119,7 +119,7 @@ func (s *clusters) setAll(u *update) (seen map[string]bool, nameless, changed bo
 }
 
 // set adds or updates one cluster.
-func (s *clusters) set(r *config.Resource) (changed bool, err error) {
+func (s *clusters) set(r *decode.Resource) (changed bool, err error) {
 	var hash uint64
 	if b := r.Bytes(); b != nil {
 		hash = xxhash.Sum64(b) | 1
@@ -145,7 +145,7 @@ func (s *clusters) set(r *config.Resource) (changed bool, err error) {
 }
 
 // note keeps or drops the failure of a cluster.
-func (s *clusters) note(r *config.Resource, err error) {
+func (s *clusters) note(r *decode.Resource, err error) {
 	if err == nil {
 		s.forget(r.Name)
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // welcome tells newcomers what is known already.
@@ -28,7 +28,7 @@ func (m *mux) welcome() {
 		for _, e := range t.entries {
 			if e.latest != nil {
 				for _, s := range e.fresh {
-					list = append(list, visit{s, &update{version: e.version, resources: []config.Resource{*e.latest}, cached: true}})
+					list = append(list, visit{s, &update{version: e.version, resources: []decode.Resource{*e.latest}, cached: true}})
 				}
 				e.fresh = nil
 			}
@@ -200,8 +200,8 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 }
 
 // keep returns a copy of r that does not hold on to the response it came in.
-func keep(r *config.Resource) *config.Resource {
-	c := config.WireResource(strings.Clone(r.TypeURL), slices.Clone(r.Bytes()), r.Index)
+func keep(r *decode.Resource) *decode.Resource {
+	c := decode.WireResource(strings.Clone(r.TypeURL), slices.Clone(r.Bytes()), r.Index)
 	c.Name, c.Version = r.Name, r.Version
 	return &c
 }

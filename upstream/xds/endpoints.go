@@ -11,6 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // Source returns what finds the hosts of an EDS cluster, or says why nothing
@@ -74,7 +75,7 @@ func (e *endpoints) apply(u *update) (changed bool, faults []fault) {
 	return changed, nil
 }
 
-func (e *endpoints) set(r *config.Resource) (changed bool, err error) {
+func (e *endpoints) set(r *decode.Resource) (changed bool, err error) {
 	var hash uint64
 	if b := r.Bytes(); b != nil {
 		hash = xxhash.Sum64(b) | 1

@@ -18,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // onDisk runs a client that follows clusters in a file, in real time.
@@ -38,7 +39,7 @@ func (d *onDisk) Write(b []byte) (int, error) {
 
 func newOnDisk(t *testing.T, src config.ConfigSource, change func(*Config), dir string) *onDisk {
 	d := &onDisk{dir: dir, rig: rig{t: t, st: store.New(store.Options{})}}
-	o := Config{Store: d.st, Decoder: config.NewDecoder(config.Options{}), CDS: &src, Logger: slog.New(slog.NewTextHandler(d, nil))}
+	o := Config{Store: d.st, Decoder: decode.NewDecoder(decode.Options{}), CDS: &src, Logger: slog.New(slog.NewTextHandler(d, nil))}
 	if change != nil {
 		change(&o)
 	}
@@ -187,7 +188,7 @@ func TestWatchedDirectoryAndWireFile(t *testing.T) {
 		}
 	}
 	fromFile := func(name string) proto.Message {
-		p, err := config.NewDecoder(config.Options{}).ClusterText("", []byte(
+		p, err := decode.NewDecoder(decode.Options{}).ClusterText("", []byte(
 			"name: "+name+"\ntype: EDS\neds_cluster_config: {eds_config: {path: /nowhere/at/all}}"), config.FormV3)
 		if err != nil {
 			t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,7 +64,7 @@ func newWildRig(t testing.TB, delta bool, change func(*Config), spoil func(*Clie
 		api.Type = config.APIDeltaGRPC
 	}
 	o := Config{
-		Store: r.st, Decoder: config.NewDecoder(config.Options{}), ADS: api,
+		Store: r.st, Decoder: decode.NewDecoder(decode.Options{}), ADS: api,
 		CDS:  &config.ConfigSource{Kind: config.SourceADS, InitialFetchTimeout: 15 * time.Second},
 		Node: Node{ID: "node", Cluster: "edge", Version: "1.2.3", Metadata: map[string]any{"role": "test"}},
 		Rand: func() uint64 { return uint64(firstDelay) - 1 },
@@ -304,7 +305,7 @@ func (a *answer) encode(t testing.TB, delta bool) []byte {
 			sotw.Resources = append(sotw.Resources, e)
 		}
 		for _, p := range all {
-			r := config.WireResource(p.GetTypeUrl(), p.GetValue(), 0)
+			r := decode.WireResource(p.GetTypeUrl(), p.GetValue(), 0)
 			put(r.Name, p)
 		}
 		for _, name := range a.heartbeats {
@@ -316,7 +317,7 @@ func (a *answer) encode(t testing.TB, delta bool) []byte {
 			SystemVersionInfo: a.version, Nonce: a.nonce, TypeUrl: a.kind.typeURL(), RemovedResources: a.removed, ControlPlane: plane,
 		}
 		for _, p := range all {
-			r := config.WireResource(p.GetTypeUrl(), p.GetValue(), 0)
+			r := decode.WireResource(p.GetTypeUrl(), p.GetValue(), 0)
 			d.Resources = append(d.Resources, envelope(r.Name, p))
 		}
 		for _, name := range a.heartbeats {

@@ -29,6 +29,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // rawCodec lets a server send any bytes.
@@ -78,7 +79,7 @@ func overGRPC(t *testing.T, address, socket string, change func(*Config)) *rig {
 // overWildGRPC is overGRPC with random numbers for the clusters.
 func overWildGRPC(t *testing.T, address, socket string, change func(*Config), rand func() uint64) *rig {
 	r := &rig{t: t, st: store.New(store.Options{})}
-	d := config.NewDecoder(config.Options{})
+	d := decode.NewDecoder(decode.Options{})
 	o := Config{
 		Store: r.st, Decoder: d, CDS: &config.ConfigSource{Kind: config.SourceADS},
 		ADS:             &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}},
@@ -266,7 +267,7 @@ func TestTransportSocketOfTheControlPlane(t *testing.T) {
 }
 
 func TestControlPlanesThatCannotWork(t *testing.T) {
-	st, d := store.New(store.Options{}), config.NewDecoder(config.Options{})
+	st, d := store.New(store.Options{}), decode.NewDecoder(decode.Options{})
 	from := func(cluster string) *config.APISource {
 		return &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: cluster}}}
 	}
@@ -304,7 +305,7 @@ xds: runtime layer "bad": there is no static cluster "egg"`
 }
 
 func TestKeepalives(t *testing.T) {
-	d := config.NewDecoder(config.Options{})
+	d := decode.NewDecoder(decode.Options{})
 	for _, tt := range []struct {
 		options string
 		want    keepalive.ClientParameters

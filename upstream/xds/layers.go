@@ -10,7 +10,7 @@ import (
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // runLayer follows one runtime layer.
@@ -53,7 +53,7 @@ func (l *layer) apply(u *update) (changed bool, faults []fault) {
 	return true, nil
 }
 
-func (l *layer) set(r *config.Resource) error {
+func (l *layer) set(r *decode.Resource) error {
 	var m runtimev3.Runtime
 	if err := l.c.o.Decoder.MessageResource(r, &m); err != nil {
 		return err

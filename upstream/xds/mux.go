@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // mux carries subscriptions over one stream, which it opens again whenever it
@@ -77,7 +77,7 @@ type reply struct {
 type entry struct {
 	subscribers []*subscription
 	fresh       []*subscription  // of them those that were not told of latest yet
-	latest      *config.Resource // as accepted; nil: nothing came
+	latest      *decode.Resource // as accepted; nil: nothing came
 	version     string           // of the latest; empty: nothing came
 	expires     time.Time        // zero: never
 }

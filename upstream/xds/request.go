@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // node is the message that says who asks.
@@ -174,19 +174,19 @@ func summary(faults []fault) string {
 	return strings.ToValidUTF8(b.String(), "\uFFFD")
 }
 
-func unnamed(r *config.Resource) error {
+func unnamed(r *decode.Resource) error {
 	return fmt.Errorf("xds: resource #%d of type %q has no name that is known", r.Index, r.TypeURL)
 }
 
-func duplicate(r *config.Resource) error {
+func duplicate(r *decode.Resource) error {
 	return fmt.Errorf("xds: resource %q comes twice in one response, the first one counts", r.Name)
 }
 
-func unasked(r *config.Resource) error {
+func unasked(r *decode.Resource) error {
 	return fmt.Errorf("xds: resource %q was not asked for", r.Name)
 }
 
-func misnamed(r *config.Resource, name string) error {
+func misnamed(r *decode.Resource, name string) error {
 	return fmt.Errorf("xds: resource %q states the name %q", r.Name, name)
 }
 

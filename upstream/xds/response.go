@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // Bounds of one response beside its size in bytes.
@@ -24,7 +24,7 @@ type update struct {
 	cached    bool // known since before the subscription
 	expired   bool // not the server says so, but the time that it gave is over
 	version   string
-	resources []config.Resource // each with a version
+	resources []decode.Resource // each with a version
 	removed   []string
 }
 
@@ -83,7 +83,7 @@ func decodeResponse(data []byte, delta bool) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.resources = make([]config.Resource, len(packed))
+	r.resources = make([]decode.Resource, len(packed))
 	for i, value := range packed {
 		if delta {
 			r.resources[i], err = unpackEnvelope(value, i, r.version)
@@ -139,7 +139,7 @@ func firstLabel(message []byte) (text string, err error) {
 }
 
 // unpackAny returns a packed resource, taken out of its envelope if it has one.
-func unpackAny(data []byte, index int, version string) (r config.Resource, err error) {
+func unpackAny(data []byte, index int, version string) (r decode.Resource, err error) {
 	var typeURL string
 	var content []byte
 	err = eachField(data, func(number protowire.Number, value []byte) (err error) {
@@ -157,14 +157,14 @@ func unpackAny(data []byte, index int, version string) (r config.Resource, err e
 	if messageName(typeURL) == "envoy.service.discovery.v3.Resource" {
 		return unpackEnvelope(content, index, version)
 	}
-	r = config.WireResource(typeURL, content, index)
+	r = decode.WireResource(typeURL, content, index)
 	r.Version = version
 	return r, nil
 }
 
 // unpackEnvelope returns the resource in an envelope. An envelope in an envelope
 // is a resource of a type that nobody asks for.
-func unpackEnvelope(data []byte, index int, version string) (r config.Resource, err error) {
+func unpackEnvelope(data []byte, index int, version string) (r decode.Resource, err error) {
 	var name, own, typeURL string
 	var content []byte
 	var ttl durationpb.Duration
@@ -191,7 +191,7 @@ func unpackEnvelope(data []byte, index int, version string) (r config.Resource, 
 		}
 		return err
 	})
-	r = config.WireResource(typeURL, content, index)
+	r = decode.WireResource(typeURL, content, index)
 	if ttl.CheckValid() == nil {
 		r.TTL = max(ttl.AsDuration(), 0)
 	}
@@ -206,4 +206,4 @@ func unpackEnvelope(data []byte, index int, version string) (r config.Resource, 
 }
 
 // heartbeat tells whether r only says that a resource is still there.
-func heartbeat(r *config.Resource) bool { return r.TypeURL == "" && r.Name != "" }
+func heartbeat(r *decode.Resource) bool { return r.TypeURL == "" && r.Name != "" }

@@ -17,13 +17,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // oracle decodes a response by its generated type.
 func oracle(data []byte, delta bool) (*response, error) {
 	r := new(response)
-	envelope := func(i int, e *discoveryv3.Resource) config.Resource {
-		x := config.WireResource(e.GetResource().GetTypeUrl(), e.GetResource().GetValue(), i)
+	envelope := func(i int, e *discoveryv3.Resource) decode.Resource {
+		x := decode.WireResource(e.GetResource().GetTypeUrl(), e.GetResource().GetValue(), i)
 		if e.GetName() != "" {
 			x.Name = e.GetName()
 		}
@@ -63,7 +64,7 @@ func oracle(data []byte, delta bool) (*response, error) {
 			r.resources = append(r.resources, envelope(i, &e))
 			continue
 		}
-		x := config.WireResource(a.GetTypeUrl(), a.GetValue(), i)
+		x := decode.WireResource(a.GetTypeUrl(), a.GetValue(), i)
 		x.Version = r.version
 		r.resources = append(r.resources, x)
 	}
@@ -167,13 +168,13 @@ func TestResponsesAreBounded(t *testing.T) {
 func TestProblemsAreBounded(t *testing.T) {
 	var faults []fault
 	for i := range 1000 {
-		faults = append(faults, fault{"", unnamed(&config.Resource{Index: i, TypeURL: strings.Repeat("x", 1000)})})
+		faults = append(faults, fault{"", unnamed(&decode.Resource{Index: i, TypeURL: strings.Repeat("x", 1000)})})
 	}
 	s := summary(faults)
 	if len(s) > maxProblem+100 || !strings.HasSuffix(s, "more") {
 		t.Errorf("%d bytes, ending %q", len(s), s[max(len(s)-20, 0):])
 	}
-	huge := summary([]fault{{"", unnamed(&config.Resource{TypeURL: strings.Repeat("x", 10*maxProblem)})}})
+	huge := summary([]fault{{"", unnamed(&decode.Resource{TypeURL: strings.Repeat("x", 10*maxProblem)})}})
 	if len(huge) > maxProblem+100 {
 		t.Errorf("%d bytes of one problem", len(huge))
 	}
@@ -195,7 +196,7 @@ func FuzzResponse(f *testing.F) {
 		f.Add(s, true)
 	}
 	st := store.New(store.Options{})
-	d := config.NewDecoder(config.Options{})
+	d := decode.NewDecoder(decode.Options{})
 	f.Fuzz(func(t *testing.T, data []byte, delta bool) {
 		got, err := decodeResponse(data, delta)
 		want, bad := oracle(data, delta)
@@ -259,7 +260,7 @@ func FuzzResponse(f *testing.F) {
 }
 
 // testCluster is a cluster for hosts.
-func testCluster(t testing.TB, d *config.Decoder, st *store.Store) *upstream.Cluster {
+func testCluster(t testing.TB, d *decode.Decoder, st *store.Store) *upstream.Cluster {
 	t.Helper()
 	p, err := d.ClusterMessage(edsCluster("a"), 0)
 	if err != nil {

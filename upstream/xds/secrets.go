@@ -19,6 +19,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
@@ -184,7 +185,7 @@ type secretFeed struct {
 	users []transport.SecretUser
 
 	mu       sync.Mutex           // held while a secret is put in force, and by those who join
-	current  *config.ParsedSecret // nil: nothing good came so far
+	current  *decode.ParsedSecret // nil: nothing good came so far
 	read     *transport.Secret    // of it, as it is in force
 	hash     uint64               // of its message
 	digest   uint64               // of the files it names
@@ -290,7 +291,7 @@ func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
 
 // refusedSecret returns a secret as it came, nil if it is none: in bytes that are no
 // secret nobody could tell the keys from the rest.
-func refusedSecret(r *config.Resource) *anypb.Any {
+func refusedSecret(r *decode.Resource) *anypb.Any {
 	a := r.Any()
 	switch a.MessageName() {
 	case "envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.api.v2.auth.Secret":
@@ -303,7 +304,7 @@ func refusedSecret(r *config.Resource) *anypb.Any {
 	return a
 }
 
-func (f *secretFeed) setLocked(r *config.Resource) (changed bool, err error) {
+func (f *secretFeed) setLocked(r *decode.Resource) (changed bool, err error) {
 	if b := r.Bytes(); b != nil && f.current != nil && f.hash == secretHash(r.TypeURL, b) {
 		f.reloadLocked()
 		return false, nil

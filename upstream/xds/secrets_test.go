@@ -27,6 +27,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
@@ -231,7 +232,7 @@ func TestSecretsOverTheAggregatedStream(t *testing.T) {
 
 // readInline lets mistakes in certificates be found when secrets are decoded.
 func readInline(c *Config) {
-	c.Decoder = config.NewDecoder(config.Options{ReadFile: os.ReadFile})
+	c.Decoder = decode.NewDecoder(decode.Options{ReadFile: os.ReadFile})
 }
 
 func TestSecretsThatAreNoAnswer(t *testing.T) {
@@ -556,7 +557,7 @@ func TestSwappedDirectoryRotates(t *testing.T) {
 }
 
 func TestSourcesOfSecrets(t *testing.T) {
-	c, err := New(Config{Store: store.New(store.Options{}), Decoder: config.NewDecoder(config.Options{})})
+	c, err := New(Config{Store: store.New(store.Options{}), Decoder: decode.NewDecoder(decode.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -644,7 +645,7 @@ func (*slowUser) Answered() {}
 // TestEndOfUseWaitsForNobody ends the use of a secret while another context still
 // reads it.
 func TestEndOfUseWaitsForNobody(t *testing.T) {
-	c, err := New(Config{Store: store.New(store.Options{}), Decoder: config.NewDecoder(config.Options{})})
+	c, err := New(Config{Store: store.New(store.Options{}), Decoder: decode.NewDecoder(decode.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -658,7 +659,7 @@ func TestEndOfUseWaitsForNobody(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		u := &update{full: true, resources: []config.Resource{config.WireResource(packed.GetTypeUrl(), packed.GetValue(), 0)}}
+		u := &update{full: true, resources: []decode.Resource{decode.WireResource(packed.GetTypeUrl(), packed.GetValue(), 0)}}
 		if changed, faults := c.secrets.feeds[feedKey(src, config.CertificateSecret)].apply(u); !changed || len(faults) > 0 {
 			t.Errorf("changed %t, faults %v", changed, faults)
 		}

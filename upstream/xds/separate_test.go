@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // ownStream lets a cluster have a stream for its hosts alone.
@@ -225,7 +226,7 @@ func TestRuntimeLayers(t *testing.T) {
 }
 
 func TestSourcesThatCannotWork(t *testing.T) {
-	d, st := config.NewDecoder(config.Options{}), store.New(store.Options{})
+	d, st := decode.NewDecoder(decode.Options{}), store.New(store.Options{})
 	grpc := []config.GRPCService{{ClusterName: "control"}}
 	tests := []struct {
 		name string

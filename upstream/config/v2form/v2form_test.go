@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 )
 
 func ExampleMessages() {
-	d := config.NewDecoder(config.Options{V2: v2form.Messages()})
+	d := decode.NewDecoder(decode.Options{V2: v2form.Messages()})
 	p, err := d.ClusterText("cluster.yaml", []byte(`
 name: backend
 type: STRICT_DNS

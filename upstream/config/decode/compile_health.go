@@ -1,0 +1,299 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
+package decode
+
+import (
+	"encoding/hex"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	eventsinkv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_check/event_sinks/file/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+func extensionAny(a *anypb.Any) config.Any {
+	return config.Any{TypeURL: a.GetTypeUrl(), Value: string(a.GetValue())}
+}
+
+func extension(e *corev3.TypedExtensionConfig) config.Extension {
+	return config.Extension{Name: e.GetName(), Config: extensionAny(e.GetTypedConfig())}
+}
+
+// untyped returns free-form configuration that was kept as such.
+func untyped(a *anypb.Any) (map[string]any, bool) {
+	m, err := unpack(a)
+	if err != nil {
+		return nil, false
+	}
+	s, ok := m.(*structpb.Struct)
+	return freeForm(s), ok
+}
+
+func (c *compiler) healthCheck(h *corev3.HealthCheck) config.HealthCheck {
+	interval := timer(h.GetInterval(), 0)
+	noTraffic := timer(h.GetNoTrafficInterval(), defaultNoTraffic)
+	unhealthy := timer(h.GetUnhealthyInterval(), interval)
+	out := config.HealthCheck{
+		Name:                     h.GetName(),
+		Timeout:                  timer(h.GetTimeout(), 0),
+		Interval:                 interval,
+		InitialJitter:            timer(h.GetInitialJitter(), 0),
+		IntervalJitter:           timer(h.GetIntervalJitter(), 0),
+		IntervalJitterPercent:    h.GetIntervalJitterPercent(),
+		UnhealthyThreshold:       max(1, u32(h.GetUnhealthyThreshold(), 1)),
+		HealthyThreshold:         max(1, u32(h.GetHealthyThreshold(), 1)),
+		AltPort:                  uint16(u32(h.GetAltPort(), 0)),
+		HasAltPort:               h.GetAltPort() != nil,
+		ReuseConnection:          boolean(h.GetReuseConnection(), true),
+		NoTrafficInterval:        noTraffic,
+		NoTrafficHealthyInterval: timer(h.GetNoTrafficHealthyInterval(), noTraffic),
+		UnhealthyInterval:        unhealthy,
+		UnhealthyEdgeInterval:    timer(h.GetUnhealthyEdgeInterval(), unhealthy),
+		HealthyEdgeInterval:      timer(h.GetHealthyEdgeInterval(), interval),
+		AlwaysLogFailures:        h.GetAlwaysLogHealthCheckFailures(),
+		AlwaysLogSuccess:         h.GetAlwaysLogHealthCheckSuccess(),
+		ALPN:                     texts(h.GetTlsOptions().GetAlpnProtocols()),
+		TransportSocketMatch:     freeForm(h.GetTransportSocketMatchCriteria()),
+	}
+	out.EventLogs, out.EventSinks = eventSinks(h)
+	switch {
+	case h.GetTcpHealthCheck() != nil:
+		t := h.GetTcpHealthCheck()
+		out.Kind = config.TCPCheck
+		out.TCP = config.TCPHealthCheck{Send: payload(t.GetSend()), Receive: payloads(t.GetReceive()), ProxyProtocol: t.GetProxyProtocolConfig() != nil}
+	case h.GetGrpcHealthCheck() != nil:
+		g := h.GetGrpcHealthCheck()
+		out.Kind = config.GRPCCheck
+		out.GRPC = config.GRPCHealthCheck{ServiceName: g.GetServiceName(), Authority: g.GetAuthority(), Metadata: headersToAdd(g.GetInitialMetadata())}
+	case h.GetCustomHealthCheck() != nil:
+		x := h.GetCustomHealthCheck()
+		out.Kind = config.CustomCheck
+		out.Custom = config.Extension{Name: x.GetName(), Config: extensionAny(x.GetTypedConfig())}
+		if free, ok := untyped(x.GetTypedConfig()); ok {
+			out.CustomUntyped, out.Custom.Config = free, config.Any{}
+		}
+	default:
+		out.HTTP = httpCheck(h.GetHttpHealthCheck())
+	}
+	return out
+}
+
+// eventSinks returns the files that take events of a check, and other takers.
+func eventSinks(h *corev3.HealthCheck) (files []string, others []config.Extension) {
+	if path := h.GetEventLogPath(); path != "" {
+		files = append(files, path)
+	}
+	for _, l := range h.GetEventLogger() {
+		m, err := unpack(l.GetTypedConfig())
+		if f, ok := m.(*eventsinkv3.HealthCheckEventFileSink); ok && err == nil {
+			files = append(files, f.GetEventLogPath())
+			continue
+		}
+		others = append(others, config.Extension{Name: l.GetName(), Config: extensionAny(l.GetTypedConfig())})
+	}
+	return files, others
+}
+
+func httpCheck(h *corev3.HealthCheck_HttpHealthCheck) config.HTTPHealthCheck {
+	out := config.HTTPHealthCheck{
+		Host:               h.GetHost(),
+		Path:               h.GetPath(),
+		Method:             "GET",
+		Send:               payload(h.GetSend()),
+		Receive:            payloads(h.GetReceive()),
+		ResponseBufferSize: u64(h.GetResponseBufferSize(), defaultBodyBuffer),
+		HeadersToAdd:       headersToAdd(h.GetRequestHeadersToAdd()),
+		HeadersToRemove:    texts(h.GetRequestHeadersToRemove()),
+		Expected:           statusRanges(h.GetExpectedStatuses()),
+		Retriable:          statusRanges(h.GetRetriableStatuses()),
+		HTTP2:              h.GetCodecClientType() == typev3.CodecClientType_HTTP2,
+		HTTP3:              h.GetCodecClientType() == typev3.CodecClientType_HTTP3,
+		UseALPN:            h.GetUseAlpnProtocol(),
+	}
+	if m := h.GetMethod(); m != corev3.RequestMethod_METHOD_UNSPECIFIED {
+		out.Method = m.String()
+	}
+	if out.Expected == nil {
+		out.Expected = []config.StatusRange{{Start: 200, End: 201}}
+	}
+	if m := h.GetServiceNameMatcher(); m != nil {
+		s := stringMatcher(m)
+		out.ServiceName = &s
+	}
+	return out
+}
+
+func statusRanges(list []*typev3.Int64Range) []config.StatusRange {
+	var out []config.StatusRange
+	for _, r := range list {
+		out = append(out, config.StatusRange{Start: int(r.GetStart()), End: int(r.GetEnd())})
+	}
+	return out
+}
+
+// payload returns the bytes of a payload; a text is hexadecimal.
+func payload(p *corev3.HealthCheck_Payload) []byte {
+	if p == nil {
+		return nil
+	}
+	if b := p.GetBinary(); b != nil {
+		return append([]byte{}, b...)
+	}
+	b, err := hex.DecodeString(p.GetText())
+	if err != nil { // has been checked
+		return nil
+	}
+	return b
+}
+
+func payloads(list []*corev3.HealthCheck_Payload) [][]byte {
+	var out [][]byte
+	for _, p := range list {
+		out = append(out, payload(p))
+	}
+	return out
+}
+
+func headersToAdd(list []*corev3.HeaderValueOption) []config.HeaderToAdd {
+	var out []config.HeaderToAdd
+	for _, h := range list {
+		add := config.HeaderToAdd{Name: h.GetHeader().GetKey(), Value: h.GetHeader().GetValue(), KeepEmpty: h.GetKeepEmptyValue()}
+		if add.Value == "" {
+			add.Value = string(h.GetHeader().GetRawValue())
+		}
+		switch {
+		case h.GetAppend() != nil && !h.GetAppend().GetValue():
+			add.Append = config.OverwriteOrAdd
+		case h.GetAppend() == nil:
+			add.Append = config.HeaderAppend(h.GetAppendAction())
+		}
+		out = append(out, add)
+	}
+	return out
+}
+
+// texts returns a copy, nil for an empty list.
+func texts(list []string) []string {
+	return append([]string(nil), list...)
+}
+
+func stringMatcher(m *matcherv3.StringMatcher) config.StringMatcher {
+	out := config.StringMatcher{IgnoreCase: m.GetIgnoreCase()}
+	switch p := m.GetMatchPattern().(type) {
+	case *matcherv3.StringMatcher_Exact:
+		out.Kind, out.Pattern = config.MatchExact, p.Exact
+	case *matcherv3.StringMatcher_Prefix:
+		out.Kind, out.Pattern = config.MatchPrefix, p.Prefix
+	case *matcherv3.StringMatcher_Suffix:
+		out.Kind, out.Pattern = config.MatchSuffix, p.Suffix
+	case *matcherv3.StringMatcher_SafeRegex:
+		out.Kind, out.Pattern = config.MatchRegex, p.SafeRegex.GetRegex()
+	case *matcherv3.StringMatcher_Contains:
+		out.Kind, out.Pattern = config.MatchContains, p.Contains
+	case *matcherv3.StringMatcher_Custom:
+		out.Kind, out.Pattern = config.MatchCustom, p.Custom.GetName()
+	}
+	return out
+}
+
+func (c *compiler) outlier(o *clusterv3.OutlierDetection) *config.Outlier {
+	if o == nil {
+		return nil
+	}
+	base := timer(o.GetBaseEjectionTime(), 30*time.Second)
+	out := &config.Outlier{
+		Interval:              timer(o.GetInterval(), 10*time.Second),
+		BaseEjectionTime:      base,
+		MaxEjectionTime:       timer(o.GetMaxEjectionTime(), max(defaultMaxEjectionTime, base)),
+		MaxEjectionTimeJitter: timer(o.GetMaxEjectionTimeJitter(), 0),
+		MaxEjectionPercent:    u32(o.GetMaxEjectionPercent(), 10),
+
+		Consecutive5xx:            u32(o.GetConsecutive_5Xx(), 5),
+		ConsecutiveGatewayFailure: u32(o.GetConsecutiveGatewayFailure(), 5),
+		ConsecutiveLocalFailure:   u32(o.GetConsecutiveLocalOriginFailure(), 5),
+
+		EnforcingConsecutive5xx:            u32(o.GetEnforcingConsecutive_5Xx(), 100),
+		EnforcingConsecutiveGatewayFailure: u32(o.GetEnforcingConsecutiveGatewayFailure(), 0),
+		EnforcingConsecutiveLocalFailure:   u32(o.GetEnforcingConsecutiveLocalOriginFailure(), 100),
+		EnforcingSuccessRate:               u32(o.GetEnforcingSuccessRate(), 100),
+		EnforcingLocalSuccessRate:          u32(o.GetEnforcingLocalOriginSuccessRate(), 100),
+		EnforcingFailurePercentage:         u32(o.GetEnforcingFailurePercentage(), 0),
+		EnforcingLocalFailurePercentage:    u32(o.GetEnforcingFailurePercentageLocalOrigin(), 0),
+
+		SuccessRateMinimumHosts:  u32(o.GetSuccessRateMinimumHosts(), 5),
+		SuccessRateRequestVolume: u32(o.GetSuccessRateRequestVolume(), 100),
+		SuccessRateStdevFactor:   u32(o.GetSuccessRateStdevFactor(), 1900),
+
+		FailurePercentageThreshold:     u32(o.GetFailurePercentageThreshold(), 85),
+		FailurePercentageMinimumHosts:  u32(o.GetFailurePercentageMinimumHosts(), 5),
+		FailurePercentageRequestVolume: u32(o.GetFailurePercentageRequestVolume(), 50),
+
+		SplitLocalErrors: o.GetSplitExternalLocalOriginErrors(),
+		UnejectOnCheck:   boolean(o.GetSuccessfulActiveHealthCheckUnejectHost(), c.form != config.FormV2),
+		AlwaysEjectOne:   boolean(o.GetAlwaysEjectOneHost(), c.form == config.FormV2),
+		DetectDegraded:   boolean(o.GetDetectDegradedHosts(), false),
+	}
+	for _, m := range o.GetMonitors() {
+		out.MonitorExtensions = append(out.MonitorExtensions, extension(m))
+	}
+	return out
+}
+
+func (c *compiler) circuitBreakers(b *clusterv3.CircuitBreakers) config.CircuitBreakers {
+	out := config.CircuitBreakers{
+		Default: thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_DEFAULT)),
+		High:    thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_HIGH)),
+
+		PerHostDefault: config.NoLimit,
+		PerHostHigh:    config.NoLimit,
+	}
+	if t := firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_DEFAULT); t.GetMaxConnections() != nil {
+		out.PerHostDefault = uint64(t.GetMaxConnections().GetValue())
+	}
+	if t := firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_HIGH); t.GetMaxConnections() != nil {
+		out.PerHostHigh = uint64(t.GetMaxConnections().GetValue())
+	}
+	return out
+}
+
+// firstThresholds returns the first entry for a priority, which is the one that
+// counts.
+func firstThresholds(list []*clusterv3.CircuitBreakers_Thresholds, p corev3.RoutingPriority) *clusterv3.CircuitBreakers_Thresholds {
+	for _, t := range list {
+		if t.GetPriority() == p {
+			return t
+		}
+	}
+	return nil
+}
+
+func thresholds(t *clusterv3.CircuitBreakers_Thresholds) config.Thresholds {
+	out := config.Thresholds{
+		MaxConnections:     uint64(u32(t.GetMaxConnections(), 1024)),
+		MaxPendingRequests: uint64(u32(t.GetMaxPendingRequests(), 1024)),
+		MaxRequests:        uint64(u32(t.GetMaxRequests(), 1024)),
+		MaxRetries:         uint64(u32(t.GetMaxRetries(), 3)),
+		MaxConnectionPools: config.NoLimit,
+		TrackRemaining:     t.GetTrackRemaining(),
+	}
+	if p := t.GetMaxConnectionPools(); p != nil {
+		out.MaxConnectionPools = uint64(p.GetValue())
+	}
+	if b := t.GetRetryBudget(); b != nil {
+		out.RetryBudget = &config.RetryBudget{
+			BudgetPercent:       defaultBudgetPercent,
+			MinRetryConcurrency: u32(b.GetMinRetryConcurrency(), defaultRetryFloor),
+			BudgetInterval:      timer(b.GetBudgetInterval(), 0),
+		}
+		if b.GetBudgetPercent() != nil {
+			out.RetryBudget.BudgetPercent = b.GetBudgetPercent().GetValue()
+		}
+	}
+	return out
+}

@@ -1,0 +1,526 @@
+package decode
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// typePrefix begins every type URL.
+const typePrefix = "type.googleapis.com/"
+
+// V2 makes empty messages of the v2 form. The package v2form provides one;
+// without it the v2 form is refused.
+type V2 struct {
+	Cluster    func() proto.Message
+	Assignment func() proto.Message
+}
+
+// Options tell what a [Decoder] accepts. The zero value knows the v3 form and
+// nothing beyond what this package names.
+type Options struct {
+	Product string // product name in identifiers; default "proxy"
+	V2      *V2    // nil: the v2 form is refused
+
+	AllowUnknown bool // count unknown fields in texts instead of refusing them
+	Strict       bool // refuse host weights above 100 instead of warning
+
+	// Unknown decides on a resource, such as `cluster "a"`, with n > 0 fields that
+	// are not known: an error refuses it. Nil accepts all.
+	Unknown func(resource string, n int) error
+
+	// ClusterTypes are the known custom cluster types; true says that the type
+	// brings its own load balancer.
+	ClusterTypes map[string]bool
+	// ProtocolFilters are further filters that may have protocol options; false
+	// says that the filter exists but takes none.
+	ProtocolFilters  map[string]bool
+	HealthCheckers   []string // known custom health checkers
+	TransportSockets []string // known transport sockets beside TLS and plain text
+
+	// ReadFile reads certificates and keys that a TLS context refers to, so that
+	// missing and broken ones are found at load. nil: they are not looked at.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// Decoder turns messages into checked, immutable values. It may be used by any
+// number of goroutines.
+type Decoder struct {
+	opts  Options
+	rules *ruleBook
+	twins map[protoreflect.FullName]protoreflect.MessageType // v2 name to v3 message; nil without V2
+}
+
+// NewDecoder returns a decoder.
+func NewDecoder(o Options) *Decoder {
+	if o.Product == "" {
+		o.Product = "proxy"
+	}
+	o.ClusterTypes = maps.Clone(o.ClusterTypes)
+	o.ProtocolFilters = maps.Clone(o.ProtocolFilters)
+	o.HealthCheckers = slices.Clone(o.HealthCheckers)
+	o.TransportSockets = slices.Clone(o.TransportSockets)
+	d := &Decoder{opts: o, rules: newRuleBook()}
+	if o.V2 != nil {
+		d.twins = findTwins()
+	}
+	return d
+}
+
+// WithUnknown returns a decoder like d with another [Options.Unknown].
+func (d *Decoder) WithUnknown(decide func(resource string, n int) error) *Decoder {
+	other := *d
+	other.opts.Unknown = decide
+	return &other
+}
+
+// Source says where a tree of nodes comes from.
+type Source struct {
+	File string // name for error texts; may be empty
+	// Index is the place of the resource among its siblings, for error texts
+	// about a resource without a name.
+	Index int
+	// Locate returns the place of a node; nil takes it from the node itself.
+	Locate func(*yaml.Node) Position
+}
+
+func (s *Source) position(n *yaml.Node) Position {
+	if s.Locate != nil {
+		return s.Locate(n)
+	}
+	return Position{File: s.File, Line: n.Line, Column: n.Column}
+}
+
+// Original is a message as it was given, beside what was made of it.
+type Original struct {
+	message  proto.Message
+	raw      *anypb.Any
+	unknown  int
+	warnings []*Error
+}
+
+// Message returns the message in the form it was given. It must not be changed.
+func (o *Original) Message() proto.Message { return o.message }
+
+// Any returns the message packed with its own type URL. It must not be changed.
+func (o *Original) Any() *anypb.Any { return o.raw }
+
+// TypeURL returns the type URL of the message.
+func (o *Original) TypeURL() string { return o.raw.GetTypeUrl() }
+
+// Hash returns a number that is equal for equal messages of one form, so that
+// an update that changes nothing can be told.
+func (o *Original) Hash() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(o.raw.GetTypeUrl()))
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(o.message)
+	if err != nil { // a message that was decoded can be encoded
+		b = o.raw.GetValue()
+	}
+	h.Write(b)
+	return h.Sum64()
+}
+
+// UnknownFields returns how many fields of the message are not known. They are
+// kept in the message and otherwise ignored.
+func (o *Original) UnknownFields() int { return o.unknown }
+
+// Warnings returns what works but deserves a line in the log.
+func (o *Original) Warnings() []*Error { return slices.Clone(o.warnings) }
+
+// ParsedCluster is a checked cluster with the message it came from.
+type ParsedCluster struct {
+	Original
+	Cluster *config.Cluster
+
+	namePosition Position
+}
+
+// Config returns p.Cluster.
+func (p *ParsedCluster) Config() *config.Cluster { return p.Cluster }
+
+// Position returns where the name of the cluster stands, the zero value if that
+// is not known.
+func (p *ParsedCluster) Position() Position { return p.namePosition }
+
+// ParsedAssignment is a checked load assignment with the message it came from.
+type ParsedAssignment struct {
+	Original
+	Assignment *config.Assignment
+}
+
+// resourceKind is one of the kinds of resources.
+type resourceKind struct {
+	noun           string
+	v2Name, v3Name protoreflect.FullName
+	nameField      protoreflect.Name
+	newV3          func() proto.Message
+	newV2          func(*Decoder) proto.Message
+}
+
+func clusterKind() *resourceKind {
+	return &resourceKind{
+		noun: "cluster", nameField: "name",
+		v2Name: "envoy.api.v2.Cluster", v3Name: "envoy.config.cluster.v3.Cluster",
+		newV3: func() proto.Message { return &clusterv3.Cluster{} },
+		newV2: func(d *Decoder) proto.Message { return d.opts.V2.Cluster() },
+	}
+}
+
+func assignmentKind() *resourceKind {
+	return &resourceKind{
+		noun: "load assignment", nameField: "cluster_name",
+		v2Name: "envoy.api.v2.ClusterLoadAssignment", v3Name: "envoy.config.endpoint.v3.ClusterLoadAssignment",
+		newV3: func() proto.Message { return &endpointv3.ClusterLoadAssignment{} },
+		newV2: func(d *Decoder) proto.Message { return d.opts.V2.Assignment() },
+	}
+}
+
+// label names a resource in error texts.
+func (k *resourceKind) label(name string, index int) string {
+	if name == "" {
+		return fmt.Sprintf("%s #%d", k.noun, index)
+	}
+	return k.noun + " " + quote(name, false)
+}
+
+// ClusterText decodes one cluster in YAML or JSON. With FormUnknown the form is
+// found out: by "@type", else by the names that are used, else v3. The error is
+// an [*Errors].
+func (d *Decoder) ClusterText(file string, text []byte, form config.Form) (*ParsedCluster, error) {
+	k := clusterKind()
+	n, err := d.tree(k, file, text)
+	if err != nil {
+		return nil, err
+	}
+	return d.clusterNode(n, Source{File: file}, form, nodeBudget(len(text)))
+}
+
+// ClusterNode decodes one cluster from a tree of YAML nodes, which is not
+// changed. See [Decoder.ClusterText].
+func (d *Decoder) ClusterNode(n *yaml.Node, s Source, form config.Form) (*ParsedCluster, error) {
+	return d.clusterNode(n, s, form, maxNodes)
+}
+
+func (d *Decoder) clusterNode(n *yaml.Node, s Source, form config.Form, budget int) (*ParsedCluster, error) {
+	m, r := d.decodeTree(clusterKind(), n, s, form, budget)
+	if len(r.errs) > 0 {
+		return nil, r.err()
+	}
+	return d.cluster(m, r)
+}
+
+// Clusters decodes a list of clusters from a tree of YAML nodes. The error names
+// every mistake of every cluster, also names that are used twice; s.Index is
+// the index of the first cluster.
+func (d *Decoder) Clusters(n *yaml.Node, s Source, form config.Form) ([]*ParsedCluster, error) {
+	n = dealias(n)
+	var out Errors
+	if n.Kind != yaml.SequenceNode && !isNull(n) {
+		out.List = append(out.List, &Error{Position: s.position(n), Kind: Malformed, Field: "clusters", Message: show(n, false) + " is not a list"})
+		return nil, &out
+	}
+	var list []*ParsedCluster
+	for _, child := range n.Content {
+		p, err := d.clusterNode(child, s, form, maxNodes)
+		s.Index++
+		var faults *Errors
+		if errors.As(err, &faults) {
+			out.List = append(out.List, faults.List...)
+			out.Dropped += faults.Dropped
+			continue
+		}
+		list = append(list, p)
+	}
+	var faults *Errors
+	if errors.As(CheckNames(list), &faults) {
+		out.List = append(out.List, faults.List...)
+	}
+	if len(out.List) > 0 {
+		return nil, &out
+	}
+	return list, nil
+}
+
+// ClusterWire decodes one cluster from wire bytes with their type URL. index is
+// for error texts about a cluster without a name.
+func (d *Decoder) ClusterWire(typeURL string, value []byte, index int) (*ParsedCluster, error) {
+	m, r := d.decodeWire(clusterKind(), typeURL, value, index)
+	if len(r.errs) > 0 {
+		return nil, r.err()
+	}
+	return d.cluster(m, r)
+}
+
+// ClusterBytes decodes one cluster from wire bytes of that form; FormUnknown
+// means v3.
+func (d *Decoder) ClusterBytes(value []byte, form config.Form, index int) (*ParsedCluster, error) {
+	return d.ClusterWire(clusterKind().url(form), value, index)
+}
+
+// ClusterMessage checks a cluster message of either form. The message is not
+// changed and not kept.
+func (d *Decoder) ClusterMessage(m proto.Message, index int) (*ParsedCluster, error) {
+	m, r := d.adopt(clusterKind(), m, index)
+	if len(r.errs) > 0 {
+		return nil, r.err()
+	}
+	return d.cluster(m, r)
+}
+
+// AssignmentText decodes one load assignment in YAML or JSON. See
+// [Decoder.ClusterText].
+func (d *Decoder) AssignmentText(file string, text []byte, form config.Form) (*ParsedAssignment, error) {
+	k := assignmentKind()
+	n, err := d.tree(k, file, text)
+	if err != nil {
+		return nil, err
+	}
+	m, r := d.decodeTree(k, n, Source{File: file}, form, nodeBudget(len(text)))
+	if len(r.errs) > 0 {
+		return nil, r.err()
+	}
+	return d.assignment(m, r)
+}
+
+// AssignmentNode decodes one load assignment from a tree of YAML nodes. See
+// [Decoder.ClusterText].
+func (d *Decoder) AssignmentNode(n *yaml.Node, s Source, form config.Form) (*ParsedAssignment, error) {
+	m, r := d.decodeTree(assignmentKind(), n, s, form, maxNodes)
+	if len(r.errs) > 0 {
+		return nil, r.err()
+	}
+	return d.assignment(m, r)
+}
+
+// AssignmentWire decodes one load assignment from wire bytes with their type
+// URL. See [Decoder.ClusterWire].
+func (d *Decoder) AssignmentWire(typeURL string, value []byte, index int) (*ParsedAssignment, error) {
+	m, r := d.decodeWire(assignmentKind(), typeURL, value, index)
+	if len(r.errs) > 0 {
+		return nil, r.err()
+	}
+	return d.assignment(m, r)
+}
+
+// AssignmentMessage checks a load assignment message of either form. The
+// message is not changed and not kept.
+func (d *Decoder) AssignmentMessage(m proto.Message, index int) (*ParsedAssignment, error) {
+	m, r := d.adopt(assignmentKind(), m, index)
+	if len(r.errs) > 0 {
+		return nil, r.err()
+	}
+	return d.assignment(m, r)
+}
+
+// url returns the type URL of the kind in that form.
+func (k *resourceKind) url(form config.Form) string {
+	if form == config.FormV2 {
+		return typePrefix + string(k.v2Name)
+	}
+	return typePrefix + string(k.v3Name)
+}
+
+// tree parses a text.
+func (d *Decoder) tree(k *resourceKind, file string, text []byte) (*yaml.Node, error) {
+	n, err := parseText(text)
+	if err == nil {
+		return n, nil
+	}
+	e := &Error{Position: Position{File: file}, Kind: Malformed, Resource: k.label("", 0), Message: err.Error()}
+	var at *textError
+	if errors.As(err, &at) {
+		e.Position.Line, e.Position.Column = at.line, at.column
+	}
+	return nil, &Errors{List: []*Error{e}}
+}
+
+// decodeTree decodes a tree into a message of its form.
+func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, s Source, form config.Form, budget int) (proto.Message, *report) {
+	r := &report{resource: k.label(nameIn(n, string(k.nameField), budget), s.Index), source: s}
+	if s.File == "" && s.Locate != nil {
+		r.source.File = s.Locate(n).File
+	}
+	if form == config.FormUnknown {
+		found, rest, ok := d.detectForm(n, k, r, budget)
+		if !ok {
+			return nil, r
+		}
+		form, n = found, rest
+	} else if url, _ := anyParts(dealias(n), &budget); url != nil {
+		n = withoutType(dealias(n))
+	}
+	var m proto.Message
+	switch {
+	case form != config.FormV2:
+		m = k.newV3()
+	case d.opts.V2 == nil:
+		r.errorf(Malformed, "", "the v2 form is not part of this program")
+		return nil, r
+	default:
+		m = k.newV2(d)
+	}
+	decodeNode(n, m, r, d.opts.AllowUnknown, budget)
+	return m, r
+}
+
+// nameIn returns the text under a key of a mapping.
+func nameIn(n *yaml.Node, key string, budget int) string {
+	n = dealias(n)
+	if n.Kind != yaml.MappingNode {
+		return ""
+	}
+	for _, m := range members(n, nil, "", &budget) {
+		if v := dealias(m.value); m.key.Value == key && v.Kind == yaml.ScalarNode && !isNull(v) {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+// decodeWire decodes wire bytes into a message of their type.
+func (d *Decoder) decodeWire(k *resourceKind, typeURL string, value []byte, index int) (proto.Message, *report) {
+	r := &report{resource: k.label("", index)}
+	var m proto.Message
+	switch name := protoreflect.FullName(typeURL[strings.LastIndexByte(typeURL, '/')+1:]); {
+	case name == k.v3Name:
+		m = k.newV3()
+	case name == k.v2Name && d.opts.V2 != nil:
+		m = k.newV2(d)
+	case name == k.v2Name:
+		r.errorf(Malformed, "", "the v2 form is not part of this program")
+		return nil, r
+	default:
+		r.errorf(Malformed, "", "type URL %s is not %s or %s", quote(typeURL, false), k.v3Name, k.v2Name)
+		return nil, r
+	}
+	if len(value) > maxTextBytes {
+		r.errorf(Malformed, "", "%d bytes exceed %d", len(value), maxTextBytes)
+		return nil, r
+	}
+	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(bytes.Clone(value), m); err != nil {
+		r.errorf(Malformed, "", "the bytes are not a %s", m.ProtoReflect().Descriptor().FullName())
+		return nil, r
+	}
+	r.resource = k.label(nameOf(m, k), index)
+	return m, r
+}
+
+// adopt copies a message that a program made.
+func (d *Decoder) adopt(k *resourceKind, m proto.Message, index int) (proto.Message, *report) {
+	r := &report{resource: k.label("", index)}
+	if m == nil || !m.ProtoReflect().IsValid() {
+		r.errorf(Malformed, "", "no message")
+		return nil, r
+	}
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		r.errorf(Malformed, "", "the message cannot be encoded: %v", err)
+		return nil, r
+	}
+	return d.decodeWire(k, typePrefix+string(m.ProtoReflect().Descriptor().FullName()), value, index)
+}
+
+func nameOf(m proto.Message, k *resourceKind) string {
+	fd := m.ProtoReflect().Descriptor().Fields().ByName(k.nameField)
+	return m.ProtoReflect().Get(fd).String()
+}
+
+// prepare runs the rules of the fields over m, lifts it to the v3 form and
+// packs it. m is kept. What is wrong is in r.
+func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
+	c := fieldChecker{report: r, book: d.rules}
+	c.message(m.ProtoReflect(), false, 0)
+	o := Original{message: m}
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		r.errorf(Malformed, "", "the message cannot be encoded: %v", err)
+		return nil, o
+	}
+	o.raw = &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
+	l := d.lift(m, value, r)
+	o.unknown = r.unknown + countUnknown(m.ProtoReflect())
+	if o.unknown > 0 && d.opts.Unknown != nil {
+		if err := d.opts.Unknown(r.resource, o.unknown); err != nil {
+			r.errorf(UnknownField, "", "%v", err)
+		}
+	}
+	return l, o
+}
+
+// countUnknown counts the unknown fields in m at any level, but not inside
+// extensions.
+func countUnknown(m protoreflect.Message) int {
+	n := len(unknownFields(m.GetUnknown()))
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			if fd.MapValue().Message() != nil {
+				v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+					n += countUnknown(v.Message())
+					return true
+				})
+			}
+		case fd.Message() == nil:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				n += countUnknown(v.List().Get(i).Message())
+			}
+		default:
+			n += countUnknown(v.Message())
+		}
+		return true
+	})
+	return n
+}
+
+// cluster checks and compiles a decoded cluster.
+func (d *Decoder) cluster(m proto.Message, r *report) (*ParsedCluster, error) {
+	l, o := d.prepare(m, r)
+	if l == nil {
+		return nil, r.err()
+	}
+	v3, ok := l.message.(*clusterv3.Cluster)
+	if !ok {
+		r.errorf(Malformed, "", "not a cluster")
+		return nil, r.err()
+	}
+	c := d.checkCluster(d.plainDNS(v3, &l.extra, r), l, r)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	o.warnings = r.warnings
+	return &ParsedCluster{Original: o, Cluster: c, namePosition: r.position("name")}, nil
+}
+
+// assignment checks and compiles a decoded load assignment.
+func (d *Decoder) assignment(m proto.Message, r *report) (*ParsedAssignment, error) {
+	l, o := d.prepare(m, r)
+	if l == nil {
+		return nil, r.err()
+	}
+	v3, ok := l.message.(*endpointv3.ClusterLoadAssignment)
+	if !ok {
+		r.errorf(Malformed, "", "not a load assignment")
+		return nil, r.err()
+	}
+	a := d.checkAssignment(v3, l, r)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	o.warnings = r.warnings
+	return &ParsedAssignment{Original: o, Assignment: a}, nil
+}

@@ -1,0 +1,88 @@
+package decode
+
+import (
+	"math"
+	"time"
+
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// What is in force when a field is absent.
+const (
+	defaultConnectTimeout  = 5 * time.Second
+	defaultBufferLimit     = 1 << 20
+	defaultIdleTimeout     = time.Hour
+	defaultDNSRefresh      = 5 * time.Second
+	defaultCleanup         = 5 * time.Second
+	defaultMergeWindow     = time.Second
+	defaultPanicThreshold  = 50
+	defaultZoneRouting     = 100
+	defaultMinClusterSize  = 6
+	defaultOverprovision   = 140
+	defaultMinRingSize     = 1024
+	defaultMaxRingSize     = 8 << 20
+	defaultChoiceCount     = 2
+	defaultMaglevSize      = 65537
+	defaultNoTraffic       = 60 * time.Second
+	defaultBodyBuffer      = 1024
+	defaultFetchTimeout    = 15 * time.Second
+	defaultRequestTimeout  = time.Second
+	defaultBudgetPercent   = 20.0
+	defaultRetryFloor      = 3
+	defaultMaxEjectionTime = 300 * time.Second
+)
+
+// minTimer is the shortest timer: shorter ones that are not 0 are raised to it.
+const minTimer = time.Millisecond
+
+// timer returns a duration that a timer runs for, or def if it is absent.
+func timer(d *durationpb.Duration, def time.Duration) time.Duration {
+	if d == nil {
+		return def
+	}
+	if v := d.AsDuration(); v <= 0 || v >= minTimer {
+		return v
+	}
+	return minTimer
+}
+
+// u32 returns a number, or def if it is absent.
+func u32(v *wrapperspb.UInt32Value, def uint32) uint32 {
+	if v == nil {
+		return def
+	}
+	return v.GetValue()
+}
+
+func u64(v *wrapperspb.UInt64Value, def uint64) uint64 {
+	if v == nil {
+		return def
+	}
+	return v.GetValue()
+}
+
+func boolean(v *wrapperspb.BoolValue, def bool) bool {
+	if v == nil {
+		return def
+	}
+	return v.GetValue()
+}
+
+// wholePercent cuts a percentage to whole percent. It is floor of the value as
+// it is, not of a fraction computed from it: 29 stays 29.
+func wholePercent(p *typev3.Percent, def uint32) uint32 {
+	if p == nil {
+		return def
+	}
+	return uint32(math.Floor(p.GetValue()))
+}
+
+// tenTimes multiplies without overflow.
+func tenTimes(d time.Duration) time.Duration {
+	if d > math.MaxInt64/10 {
+		return math.MaxInt64
+	}
+	return 10 * d
+}

@@ -1,0 +1,122 @@
+package decode
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	udpa "github.com/cncf/xds/go/udpa/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// redacted stands for a sensitive value in every text.
+const redacted = "[redacted]"
+
+// maxShown is how much of a value error texts show, in bytes.
+const maxShown = 80
+
+// quote returns a text as error texts show it: in quotes, cut, masked when it
+// is sensitive or looks like a secret.
+func quote(s string, secret bool) string {
+	if secret || looksSecret(s) {
+		return redacted
+	}
+	if len(s) > maxShown {
+		return strconv.Quote(strings.ToValidUTF8(s[:maxShown], "")) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// clip returns a bare word as error texts show it.
+func clip(s string) string {
+	if looksSecret(s) {
+		return redacted
+	}
+	if q := strconv.Quote(s); q != `"`+s+`"` || len(s) > maxShown {
+		return quote(s, false)
+	}
+	return s
+}
+
+// looksSecret tells whether a value is a private key or a JSON web token,
+// wherever it stands.
+func looksSecret(s string) bool {
+	return strings.Contains(s, "PRIVATE KEY-----") || strings.HasPrefix(s, "eyJ") && strings.Count(s, ".") == 2
+}
+
+// isSensitive tells whether the values of a field are secrets.
+func isSensitive(fd protoreflect.FieldDescriptor) bool {
+	secret, ok := proto.GetExtension(fd.Options(), udpa.E_Sensitive).(bool)
+	return ok && secret
+}
+
+// previousName returns the v2 name of a v3 message, empty if there is none.
+func previousName(md protoreflect.MessageDescriptor) protoreflect.FullName {
+	if v, ok := proto.GetExtension(md.Options(), udpa.E_Versioning).(*udpa.VersioningAnnotation); ok && v != nil {
+		return protoreflect.FullName(v.GetPreviousMessageType())
+	}
+	return ""
+}
+
+// shortName returns the name of a message or enum without its package, which
+// is the same in both forms.
+func shortName(d protoreflect.Descriptor) string {
+	return strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+".")
+}
+
+// enumNoun names what the values of an enum are.
+func enumNoun(ed protoreflect.EnumDescriptor) string {
+	switch shortName(ed) {
+	case "Cluster.DiscoveryType":
+		return "a discovery type"
+	case "Cluster.LbPolicy":
+		return "a load balancing policy"
+	case "Cluster.DnsLookupFamily":
+		return "a lookup family"
+	case "Cluster.RingHashLbConfig.HashFunction":
+		return "a hash function"
+	case "Cluster.LbSubsetConfig.LbSubsetFallbackPolicy", "Cluster.LbSubsetConfig.LbSubsetSelector.LbSubsetSelectorFallbackPolicy":
+		return "a fallback policy"
+	}
+	return ""
+}
+
+// enumText says what a value of an enum must be. Values in without are left
+// out.
+func enumText(ed protoreflect.EnumDescriptor, without ...int32) string {
+	var names []string
+	for i := range ed.Values().Len() {
+		v := ed.Values().Get(i)
+		if !contains(without, int32(v.Number())) {
+			names = append(names, string(v.Name()))
+		}
+	}
+	list := strings.Join(names, ", ")
+	if noun := enumNoun(ed); noun != "" {
+		return noun + " (" + list + ")"
+	}
+	return "one of " + list
+}
+
+func contains(list []int32, v int32) bool {
+	for _, x := range list {
+		if x == v {
+			return true
+		}
+	}
+	return false
+}
+
+// oneofConflict says what is wrong with two fields of a oneof being set in the
+// message at path.
+func oneofConflict(path string, a, b protoreflect.FieldDescriptor) (field, message string) {
+	if b.Number() < a.Number() {
+		a, b = b, a
+	}
+	switch shortName(a.ContainingOneof().Parent()) + "." + string(a.ContainingOneof().Name()) {
+	case "Cluster.cluster_discovery_type", "Cluster.CommonLbConfig.locality_config_specifier":
+		return join(path, string(a.Name())), "cannot be combined with " + string(b.Name())
+	}
+	return path, fmt.Sprintf("%s and %s cannot both be set", a.Name(), b.Name())
+}

@@ -1,0 +1,187 @@
+package decode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxErrors bounds what one message reports.
+const maxErrors = 100
+
+// Position is a place in a text. Lines and columns count from 1; 0 means
+// unknown, as always for messages that came as bytes.
+type Position struct {
+	File         string
+	Line, Column int
+}
+
+// String returns file:line:column without the parts that are unknown.
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Kind sorts mistakes for those who count them.
+type Kind uint8
+
+// The kinds of mistakes.
+const (
+	Malformed    Kind = iota // not decodable: syntax, a wrong type, a limit of the format
+	UnknownField             // a field that the message does not have
+	BadValue                 // a field breaks its own rule
+	Conflict                 // fields do not go together, with each other or with what is loaded
+)
+
+// Error is one mistake in a message.
+type Error struct {
+	Position Position
+	Kind     Kind
+	Resource string // `cluster "name"`, `cluster #3` or `load assignment "name"`; may be empty
+	Field    string // path in the names of the form the author used; empty for the whole message
+	Message  string // names the value and what is allowed; sensitive values are masked
+}
+
+// Error returns the mistake on one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if p := e.Position.String(); p != "" {
+		b.WriteString(p)
+		b.WriteString(": ")
+	}
+	if e.Resource != "" {
+		b.WriteString(e.Resource)
+		b.WriteString(": ")
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field)
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Message)
+	return b.String()
+}
+
+// Errors are all mistakes of one or several messages.
+type Errors struct {
+	List    []*Error
+	Dropped int // mistakes beyond the first 100 of a message
+}
+
+// Error returns one line per mistake.
+func (e *Errors) Error() string {
+	lines := make([]string, len(e.List), len(e.List)+1)
+	for i, err := range e.List {
+		lines[i] = err.Error()
+	}
+	if e.Dropped > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", e.Dropped))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.As find an [Error].
+func (e *Errors) Unwrap() []error {
+	list := make([]error, len(e.List))
+	for i, err := range e.List {
+		list[i] = err
+	}
+	return list
+}
+
+// Count returns how many mistakes are of kind k.
+func (e *Errors) Count(k Kind) int {
+	n := 0
+	for _, err := range e.List {
+		if err.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// report gathers what there is to say about one message.
+type report struct {
+	resource string
+	source   Source
+	root     *yaml.Node               // the text; nil for bytes
+	author   func(path string) string // turns a path into the author's names; may be nil
+	hidden   int                      // above 0 inside a field of a text whose values are secrets
+
+	errs     []*Error
+	dropped  int
+	warnings []*Error
+	unknown  int // unknown fields that were let pass
+}
+
+// errorf notes a mistake in the field at path.
+func (r *report) errorf(kind Kind, path, format string, args ...any) {
+	r.add(&Error{Kind: kind, Field: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// nodeErrorf is errorf for a field whose place is known. A nil report takes it
+// silently.
+func (r *report) nodeErrorf(kind Kind, n *yaml.Node, path, format string, args ...any) {
+	if r == nil {
+		return
+	}
+	r.add(&Error{Position: r.source.position(n), Kind: kind, Field: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *report) add(e *Error) {
+	if len(r.errs) == maxErrors {
+		r.dropped++
+		return
+	}
+	r.errs = append(r.errs, r.finish(e))
+}
+
+// said tells whether a mistake in the field at path was noted.
+func (r *report) said(path string) bool {
+	if r.author != nil {
+		path = r.author(path)
+	}
+	return slices.ContainsFunc(r.errs, func(e *Error) bool { return e.Field == path })
+}
+
+// warnf notes something that works but deserves a line in the log.
+func (r *report) warnf(path, format string, args ...any) {
+	r.warn(&Error{Kind: BadValue, Field: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *report) warn(e *Error) {
+	if len(r.warnings) < maxErrors {
+		r.warnings = append(r.warnings, r.finish(e))
+	}
+}
+
+// finish puts the resource, the author's names and a position into e.
+func (r *report) finish(e *Error) *Error {
+	e.Resource = r.resource
+	if r.author != nil {
+		e.Field = r.author(e.Field)
+	}
+	if e.Position == (Position{}) {
+		e.Position = r.position(e.Field)
+	}
+	return e
+}
+
+// position finds the place of path or of the nearest field around it.
+func (r *report) position(path string) Position {
+	if r.root == nil {
+		return Position{File: r.source.File}
+	}
+	return r.source.position(locate(r.root, path))
+}
+
+// err returns all mistakes, nil if there are none.
+func (r *report) err() error {
+	if len(r.errs) == 0 {
+		return nil
+	}
+	return &Errors{List: r.errs, Dropped: r.dropped}
+}

@@ -1,0 +1,172 @@
+package decode
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// evidence is a name that only one message form has.
+type evidence struct {
+	node *yaml.Node
+	path string
+	name string
+}
+
+// detector looks for names that only one form has.
+type detector struct {
+	v2, v3 *evidence // the first of each
+	left   int
+	// isV2Type and isV3Type tell the form of a message by its type.
+	isV2Type func(protoreflect.FullName) bool
+	isV3Type func(protoreflect.FullName) bool
+}
+
+func (d *detector) note(at **evidence, n *yaml.Node, path, name string) {
+	if *at == nil {
+		*at = &evidence{n, path, name}
+	}
+}
+
+// message compares the mapping n with the two forms of one message.
+func (d *detector) message(n *yaml.Node, old, cur protoreflect.MessageDescriptor, path string, depth int) {
+	n = dealias(n)
+	if d.left--; d.left < 0 || depth > maxDepth || n.Kind != yaml.MappingNode {
+		return
+	}
+	if old.FullName() == cur.FullName() { // the same message serves both forms
+		if cur.FullName() == "google.protobuf.Any" {
+			d.extension(n, path)
+		}
+		return
+	}
+	for _, m := range members(n, nil, path, &d.left) {
+		before, now := findField(old, m.key.Value), findField(cur, m.key.Value)
+		switch {
+		case before == nil && now == nil:
+		case now == nil:
+			d.note(&d.v2, m.key, path, string(before.Name()))
+		case before == nil:
+			d.note(&d.v3, m.key, path, string(now.Name()))
+		default:
+			d.field(m.value, before, now, join(path, string(now.Name())), depth+1)
+		}
+	}
+}
+
+func (d *detector) field(n *yaml.Node, old, cur protoreflect.FieldDescriptor, path string, depth int) {
+	n = dealias(n)
+	isList := n.Kind == yaml.SequenceNode
+	if cur.IsList() != old.IsList() {
+		if isList == old.IsList() {
+			d.note(&d.v2, n, path, string(old.Name()))
+		} else {
+			d.note(&d.v3, n, path, string(cur.Name()))
+		}
+	}
+	switch {
+	case cur.IsMap():
+		if n.Kind == yaml.MappingNode && cur.MapValue().Message() != nil && old.IsMap() {
+			for _, m := range members(n, nil, path, &d.left) {
+				d.message(m.value, old.MapValue().Message(), cur.MapValue().Message(), path+"["+quote(m.key.Value, false)+"]", depth+1)
+			}
+		}
+	case isList:
+		for _, child := range n.Content {
+			d.single(child, old, cur, path, depth+1)
+		}
+	default:
+		d.single(n, old, cur, path, depth)
+	}
+}
+
+func (d *detector) single(n *yaml.Node, old, cur protoreflect.FieldDescriptor, path string, depth int) {
+	switch {
+	case cur.Message() != nil && old.Message() != nil:
+		d.message(n, old.Message(), cur.Message(), path, depth)
+	case cur.Enum() != nil && old.Enum() != nil:
+		n = dealias(n)
+		if n.Kind != yaml.ScalarNode {
+			return
+		}
+		before, now := enumName(old.Enum(), n.Value), enumName(cur.Enum(), n.Value)
+		if before != "" && now == "" {
+			d.note(&d.v2, n, path, before)
+		}
+		if before == "" && now != "" {
+			d.note(&d.v3, n, path, now)
+		}
+	}
+}
+
+// extension judges an Any by its type.
+func (d *detector) extension(n *yaml.Node, path string) {
+	url, _ := anyParts(n, &d.left)
+	if url == nil || url.Kind != yaml.ScalarNode {
+		return
+	}
+	name := protoreflect.FullName(url.Value[strings.LastIndexByte(url.Value, '/')+1:])
+	switch {
+	case d.isV2Type(name):
+		d.note(&d.v2, url, path, string(name))
+	case d.isV3Type(name):
+		d.note(&d.v3, url, path, string(name))
+	}
+}
+
+// detectForm finds out the form of the tree n: by "@type" (taken off the tree
+// that is returned), else by what only one form has, else v3.
+func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report, budget int) (config.Form, *yaml.Node, bool) {
+	n = dealias(n)
+	if n.Kind != yaml.MappingNode {
+		return config.FormV3, n, true // the walk reports it
+	}
+	if url, _ := anyParts(n, &budget); url != nil {
+		name := protoreflect.FullName(url.Value[strings.LastIndexByte(url.Value, '/')+1:])
+		switch {
+		case name == kind.v3Name:
+			return config.FormV3, withoutType(n), true
+		case name == kind.v2Name && d.opts.V2 != nil:
+			return config.FormV2, withoutType(n), true
+		case name == kind.v2Name:
+			r.nodeErrorf(Malformed, url, "@type", "the v2 form is not part of this program")
+		default:
+			r.nodeErrorf(Malformed, url, "@type", "%s is not %s or %s", quote(url.Value, false), kind.v3Name, kind.v2Name)
+		}
+		return config.FormUnknown, n, false
+	}
+	if d.opts.V2 == nil {
+		return config.FormV3, n, true
+	}
+	probe := detector{
+		left:     budget,
+		isV2Type: func(name protoreflect.FullName) bool { return d.twins[name] != nil },
+		isV3Type: func(name protoreflect.FullName) bool { return strings.Contains(string(name), ".v3.") },
+	}
+	probe.message(n, kind.newV2(d).ProtoReflect().Descriptor(), kind.newV3().ProtoReflect().Descriptor(), "", 0)
+	switch {
+	case probe.v2 != nil && probe.v3 != nil:
+		r.nodeErrorf(Malformed, probe.v3.node, probe.v3.path,
+			"%s belongs to the v3 form, but %s in line %d to the v2 form", probe.v3.name, probe.v2.name, r.source.position(probe.v2.node).Line)
+		return config.FormUnknown, n, false
+	case probe.v2 != nil:
+		return config.FormV2, n, true
+	}
+	return config.FormV3, n, true
+}
+
+// withoutType returns the mapping n without the member "@type".
+func withoutType(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := dealias(n.Content[i]); k.Kind == yaml.ScalarNode && k.Value == "@type" {
+			continue
+		}
+		c.Content = append(c.Content, n.Content[i], n.Content[i+1])
+	}
+	return &c
+}

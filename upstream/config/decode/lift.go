@@ -1,0 +1,499 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
+package decode
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// A message of the v2 form is lifted to v3 by reading its bytes as v3, which
+// keeps all fields whose numbers both forms share. What v3 dropped is left over
+// as unknown fields; a fix-up moves each of them to its place in v3.
+
+// tlsSocketName is the name that a socket made from tls_context gets.
+const tlsSocketName = "envoy.transport_sockets.tls"
+
+// lifted is a message in the v3 form and what the form cannot say.
+type lifted struct {
+	form    config.Form
+	message proto.Message
+	extra   extra
+}
+
+// extra is what a cluster said that has no place in a v3 cluster, or none any more.
+type extra struct {
+	fromHosts     bool // load_assignment was made from hosts
+	fromTLS       bool // transport_socket was made from tls_context
+	originalDstLB bool // lb_policy was ORIGINAL_DST_LB
+	hostsGiven    bool // hosts were given, used or not
+	options       map[string]*structpb.Struct
+	// leastDNSRefresh is what a DnsCluster says of it; clusters have no field for it.
+	leastDNSRefresh *durationpb.Duration
+	regexes         map[string]bool // paths of string matchers whose regex became a safe_regex
+}
+
+var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)
+
+// author turns a path in the names of the v3 form into the names that the
+// author of a v2 message used.
+func (l *lifted) author(path string) string {
+	if matcher, ok := strings.CutSuffix(path, ".safe_regex.regex"); ok && l.extra.regexes[matcher] {
+		path = matcher + ".regex"
+	}
+	if l.extra.fromHosts {
+		path = hostsPath.ReplaceAllString(path, "hosts[$1]")
+		if rest, ok := strings.CutPrefix(path, "load_assignment"); ok {
+			path = "hosts" + rest
+		}
+	}
+	if l.extra.fromTLS {
+		if rest, ok := strings.CutPrefix(path, "transport_socket.typed_config"); ok {
+			path = "tls_context" + rest
+		} else if strings.HasPrefix(path, "transport_socket.") || path == "transport_socket" {
+			path = "tls_context"
+		}
+	}
+	return strings.Replace(path, ".http_health_check.receive[0]", ".http_health_check.receive", 1)
+}
+
+// findTwins maps the v2 name of every linked message to its v3 message.
+func findTwins() map[protoreflect.FullName]protoreflect.MessageType {
+	twins := make(map[protoreflect.FullName]protoreflect.MessageType)
+	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
+		name := string(mt.Descriptor().FullName())
+		if !strings.Contains(name, ".v3.") {
+			return true
+		}
+		if old := previousName(mt.Descriptor()); old != "" && !strings.Contains(string(old), ".v3.") {
+			twins[old] = mt
+		}
+		return true
+	})
+	return twins
+}
+
+// lifter lifts one message.
+type lifter struct {
+	*report
+	d   *Decoder
+	out *lifted
+	at  trail
+}
+
+// lift returns the v3 form of m, whose bytes are value. nil means that it has
+// none; r says why.
+func (d *Decoder) lift(m proto.Message, value []byte, r *report) *lifted {
+	out := &lifted{form: config.FormV3, message: m}
+	l := &lifter{report: r, d: d, out: out}
+	old := m.ProtoReflect().Type()
+	twin, isV2 := d.twins[old.Descriptor().FullName()]
+	if !isV2 {
+		if d.twins != nil {
+			out.message = proto.Clone(m)
+			l.message(out.message.ProtoReflect(), false, 0)
+		}
+		return out
+	}
+	out.form, out.message = config.FormV2, l.reparse(old, twin, value)
+	if out.message == nil {
+		r.errorf(Malformed, "", "cannot be read in the v3 form")
+		return nil
+	}
+	r.author = out.author
+	l.message(out.message.ProtoReflect(), true, 0)
+	return out
+}
+
+// reparse reads the bytes of a v2 message as its v3 twin. Fields that v2 does
+// not know are left out, as v3 could take them for fields of its own.
+func (l *lifter) reparse(old, twin protoreflect.MessageType, value []byte) proto.Message {
+	m := old.New().Interface()
+	if (proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}).Unmarshal(value, m) != nil {
+		return nil
+	}
+	known, err := proto.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	v3 := twin.New().Interface()
+	if (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(known, v3) != nil {
+		return nil
+	}
+	return v3
+}
+
+// unknownField is one field that a message does not know.
+type unknownField struct {
+	number protowire.Number
+	varint uint64
+	bytes  []byte
+}
+
+// unknownFields splits the unknown part of a message into fields.
+func unknownFields(b protoreflect.RawFields) []unknownField {
+	var list []unknownField
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return list
+		}
+		b = b[n:]
+		f := unknownField{number: num}
+		switch typ {
+		case protowire.VarintType:
+			f.varint, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return list
+		}
+		b = b[n:]
+		list = append(list, f)
+	}
+	return list
+}
+
+// message fixes m and all below it. isV2 says that the unknown fields of m are
+// fields of its v2 twin.
+func (l *lifter) message(m protoreflect.Message, isV2 bool, depth int) {
+	if depth > maxDepth {
+		return // the rules of the fields reported it
+	}
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		l.extension(a, depth)
+		return
+	}
+	if isV2 && len(m.GetUnknown()) > 0 {
+		fields := unknownFields(m.GetUnknown())
+		m.SetUnknown(nil)
+		l.fix(m, fields)
+	}
+	if c, ok := m.Interface().(*clusterv3.Cluster); ok && isV2 && c.LbPolicy == 4 {
+		c.LbPolicy, l.out.extra.originalDstLB = clusterv3.Cluster_CLUSTER_PROVIDED, true
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		l.at.field(string(fd.Name()))
+		switch {
+		case fd.IsMap():
+			if fd.MapValue().Message() != nil {
+				v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+					l.at.key(k.String())
+					l.message(v.Message(), isV2, depth+1)
+					l.at.back()
+					return true
+				})
+			}
+		case fd.Message() == nil:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				l.at.item(i)
+				l.message(v.List().Get(i).Message(), isV2, depth+1)
+				l.at.back()
+			}
+		default:
+			l.message(v.Message(), isV2, depth+1)
+		}
+		l.at.back()
+		return true
+	})
+}
+
+// extension lifts what is inside an Any.
+func (l *lifter) extension(a *anypb.Any, depth int) {
+	name := a.MessageName()
+	if twin := l.d.twins[name]; twin != nil {
+		old, err := protoregistry.GlobalTypes.FindMessageByName(name)
+		if err != nil {
+			return // not linked in: kept as it is
+		}
+		inner := l.reparse(old, twin, a.Value)
+		if inner == nil {
+			return // the rules of the fields reported it
+		}
+		l.message(inner.ProtoReflect(), true, depth+1)
+		pack(a, inner)
+		return
+	}
+	inner, err := unpack(a)
+	if err != nil || inner == nil {
+		return
+	}
+	if _, ok := inner.(*structpb.Struct); ok {
+		return
+	}
+	before := proto.Clone(inner)
+	l.message(inner.ProtoReflect(), false, depth+1)
+	if !proto.Equal(before, inner) {
+		pack(a, inner)
+	}
+}
+
+// pack puts m into a.
+func pack(a *anypb.Any, m proto.Message) {
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return // what was decoded can be encoded
+	}
+	a.TypeUrl, a.Value = typePrefix+string(m.ProtoReflect().Descriptor().FullName()), value
+}
+
+func packed(m proto.Message) *anypb.Any {
+	a := &anypb.Any{}
+	pack(a, m)
+	return a
+}
+
+// fix moves the fields that v3 does not have. What has no place in v3 and is
+// not simply without effect is a mistake.
+func (l *lifter) fix(m protoreflect.Message, fields []unknownField) {
+	var left []unknownField
+	switch m := m.Interface().(type) {
+	case *clusterv3.Cluster:
+		left = l.fixCluster(m, fields)
+	case *corev3.HealthCheck_HttpHealthCheck:
+		for _, f := range fields {
+			switch f.number {
+			case 5: // service_name, a prefix
+				if m.ServiceNameMatcher == nil {
+					m.ServiceNameMatcher = &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: string(f.bytes)}}
+				}
+			case 7: // use_http2
+				if f.varint != 0 {
+					m.CodecClientType = typev3.CodecClientType_HTTP2
+				}
+			default:
+				left = append(left, f)
+			}
+		}
+	case *corev3.HealthCheck_CustomHealthCheck:
+		for _, f := range fields {
+			if s := asStruct(f, 2); s != nil {
+				m.ConfigType = &corev3.HealthCheck_CustomHealthCheck_TypedConfig{TypedConfig: packed(s)}
+				continue
+			}
+			left = append(left, f)
+		}
+	case *corev3.TransportSocket:
+		for _, f := range fields {
+			if s := asStruct(f, 2); s != nil {
+				m.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: l.socketConfig(m.Name, s)}
+				continue
+			}
+			left = append(left, f)
+		}
+	case *endpointv3.ClusterLoadAssignment_Policy:
+		for _, f := range fields {
+			if f.number == 5 { // disable_overprovisioning
+				if f.varint != 0 {
+					m.OverprovisioningFactor = wrapperspb.UInt32(100)
+				}
+				continue
+			}
+			left = append(left, f)
+		}
+	case *matcherv3.StringMatcher:
+		for _, f := range fields {
+			if f.number == 4 { // regex
+				if l.out.extra.regexes == nil {
+					l.out.extra.regexes = make(map[string]bool)
+				}
+				l.out.extra.regexes[l.at.path()] = true
+				m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: string(f.bytes)}}
+				continue
+			}
+			left = append(left, f)
+		}
+	case *tlsv3.CertificateValidationContext:
+		for _, f := range fields {
+			if f.number == 4 { // verify_subject_alt_name
+				m.MatchSubjectAltNames = append(m.MatchSubjectAltNames, &matcherv3.StringMatcher{
+					MatchPattern: &matcherv3.StringMatcher_Exact{Exact: string(f.bytes)},
+				})
+				continue
+			}
+			left = append(left, f)
+		}
+	case *tlsv3.PrivateKeyProvider:
+		for _, f := range fields {
+			if s := asStruct(f, 2); s != nil {
+				m.ConfigType = &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(s)}
+				continue
+			}
+			left = append(left, f)
+		}
+	case *clusterv3.LoadBalancingPolicy_Policy:
+		m.TypedExtensionConfig = &corev3.TypedExtensionConfig{}
+		for _, f := range fields {
+			switch {
+			case f.number == 1:
+				m.TypedExtensionConfig.Name = string(f.bytes)
+			case f.number == 3:
+				m.TypedExtensionConfig.TypedConfig = &anypb.Any{}
+				if proto.Unmarshal(f.bytes, m.TypedExtensionConfig.TypedConfig) != nil {
+					left = append(left, f)
+				}
+			case asStruct(f, 2) != nil:
+				m.TypedExtensionConfig.TypedConfig = packed(asStruct(f, 2))
+			default:
+				left = append(left, f)
+			}
+		}
+	default:
+		left = fields
+	}
+	for _, f := range left {
+		l.noPlace(m.Descriptor(), f)
+	}
+}
+
+// noPlace reports a v2 field that v3 has no place for. Like an unknown field it
+// is let pass on the wire and where unknown fields are allowed.
+func (l *lifter) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
+	if f.varint == 0 && len(f.bytes) == 0 {
+		return // says nothing
+	}
+	name := fmt.Sprintf("#%d", f.number)
+	if old, err := protoregistry.GlobalTypes.FindMessageByName(previousName(md)); err == nil {
+		if fd := old.Descriptor().Fields().ByNumber(f.number); fd != nil {
+			name = string(fd.Name())
+		}
+	}
+	e := &Error{Kind: UnknownField, Field: l.at.path(name), Message: "is no longer supported"}
+	if l.d.opts.AllowUnknown || l.root == nil {
+		l.unknown++
+		l.warn(e)
+		return
+	}
+	l.add(e)
+}
+
+// asStruct returns the free-form configuration in f if it is field number.
+func asStruct(f unknownField, number protowire.Number) *structpb.Struct {
+	s := &structpb.Struct{}
+	if f.number != number || proto.Unmarshal(f.bytes, s) != nil {
+		return nil
+	}
+	return s
+}
+
+// socketConfig turns the free-form configuration of a transport socket into
+// the message of that socket, if it is one of ours.
+func (l *lifter) socketConfig(name string, s *structpb.Struct) *anypb.Any {
+	if l.d.socketKind(name) != config.TLSSocket {
+		return packed(s)
+	}
+	old, err := protoregistry.GlobalTypes.FindMessageByName("envoy.api.v2.auth.UpstreamTlsContext")
+	if err != nil {
+		return packed(s)
+	}
+	text, err := protojson.Marshal(s)
+	m := old.New().Interface()
+	if err == nil {
+		err = protojson.UnmarshalOptions{RecursionLimit: maxDepth}.Unmarshal(text, m)
+	}
+	if err != nil {
+		l.errorf(Malformed, l.at.path("config"), "is not an UpstreamTlsContext")
+		return packed(&tlsv3.UpstreamTlsContext{})
+	}
+	l.at.field("config")
+	defer l.at.back()
+	c := fieldChecker{report: l.report, book: l.d.rules, at: l.at}
+	c.message(m.ProtoReflect(), false, 0)
+	a := packed(m)
+	l.extension(a, 0)
+	return a
+}
+
+// fixCluster moves hosts, tls_context and extension_protocol_options.
+func (l *lifter) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left []unknownField) {
+	var hosts []*corev3.Address
+	var context []byte
+	hasContext := false
+	for _, f := range fields {
+		switch f.number {
+		case 7:
+			a := &corev3.Address{}
+			if proto.Unmarshal(f.bytes, a) == nil {
+				hosts = append(hosts, a)
+			}
+		case 11: // given twice means merged, which is what joined bytes mean
+			context = append(slices.Clip(context), f.bytes...)
+			hasContext = true
+		case 35:
+			key, value := mapEntry(f.bytes)
+			if l.out.extra.options == nil {
+				l.out.extra.options = make(map[string]*structpb.Struct)
+			}
+			l.out.extra.options[key] = value
+		default:
+			left = append(left, f)
+		}
+	}
+	l.out.extra.hostsGiven = len(hosts) > 0
+	if c.LoadAssignment == nil && len(hosts) > 0 {
+		c.LoadAssignment = assignmentOf(hosts)
+		l.out.extra.fromHosts = true
+	}
+	if hasContext && c.TransportSocket == nil {
+		c.TransportSocket = &corev3.TransportSocket{
+			Name: tlsSocketName,
+			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: &anypb.Any{
+				TypeUrl: typePrefix + "envoy.api.v2.auth.UpstreamTlsContext", Value: context,
+			}},
+		}
+		l.out.extra.fromTLS = true
+	}
+	return left
+}
+
+// assignmentOf makes a load assignment of a plain list of hosts.
+func assignmentOf(hosts []*corev3.Address) *endpointv3.ClusterLoadAssignment {
+	locality := &endpointv3.LocalityLbEndpoints{LoadBalancingWeight: wrapperspb.UInt32(1)}
+	for _, a := range hosts {
+		locality.LbEndpoints = append(locality.LbEndpoints, &endpointv3.LbEndpoint{
+			HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: a}},
+			LoadBalancingWeight: wrapperspb.UInt32(1),
+		})
+	}
+	return &endpointv3.ClusterLoadAssignment{Endpoints: []*endpointv3.LocalityLbEndpoints{locality}}
+}
+
+// mapEntry splits one entry of a map from text to free-form values.
+func mapEntry(b []byte) (key string, value *structpb.Struct) {
+	value = &structpb.Struct{}
+	for _, f := range unknownFields(b) {
+		switch f.number {
+		case 1:
+			key = string(f.bytes)
+		case 2:
+			if proto.Unmarshal(f.bytes, value) != nil {
+				value = &structpb.Struct{}
+			}
+		}
+	}
+	return key, value
+}

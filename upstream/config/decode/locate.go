@@ -1,0 +1,95 @@
+package decode
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// locate finds the node that a path leads to: the key of a field or of a map
+// entry, or the element of a list. Where the path leaves the tree it returns
+// the last node on the way. Paths are only followed when there is a mistake to
+// report, so that a sound text pays nothing for it.
+func locate(root *yaml.Node, path string) *yaml.Node {
+	at, n := root, dealias(root)
+	for path != "" {
+		var key, value *yaml.Node
+		switch {
+		case path[0] == '.':
+			path = path[1:]
+			continue
+		case strings.HasPrefix(path, "[\""):
+			quoted, err := strconv.QuotedPrefix(path[1:])
+			end := strings.IndexByte(path[min(len(path), 1+len(quoted)):], ']')
+			if err != nil || end < 0 {
+				return at
+			}
+			entry := path[1 : 1+len(quoted)+end] // a cut key has a mark behind its quotes
+			path = path[len(entry)+2:]
+			key, value = find(n, func(k string) bool { return quote(k, false) == entry })
+		case path[0] == '[':
+			digits, rest, _ := strings.Cut(path[1:], "]")
+			i, err := strconv.Atoi(digits)
+			if err != nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+				return at
+			}
+			path, key, value = rest, n.Content[i], n.Content[i]
+		default:
+			end := strings.IndexAny(path, ".[")
+			if end < 0 {
+				end = len(path)
+			}
+			name := path[:end]
+			path = path[end:]
+			key, value = find(n, func(k string) bool { return k == name || k == camel(name) })
+		}
+		if key == nil {
+			return at
+		}
+		at, n = key, dealias(value)
+	}
+	if n.Kind == yaml.MappingNode { // a value that is written as a message
+		if key, _ := find(n, func(k string) bool { return k == "value" }); key != nil && len(n.Content) == 2 {
+			return key
+		}
+	}
+	return at
+}
+
+// find returns the first member of a mapping whose key fits.
+func find(n *yaml.Node, fits func(key string) bool) (key, value *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := dealias(n.Content[i]); key.Kind == yaml.ScalarNode && fits(key.Value) {
+			return key, n.Content[i+1]
+		}
+	}
+	budget := minNodeAllowance
+	for _, m := range members(n, nil, "", &budget) { // perhaps merged
+		if fits(m.key.Value) {
+			return m.key, m.value
+		}
+	}
+	return nil, nil
+}
+
+// camel returns the JSON spelling of a field name.
+func camel(name string) string {
+	var b strings.Builder
+	up := false
+	for _, c := range []byte(name) {
+		switch {
+		case c == '_':
+			up = true
+			continue
+		case up && 'a' <= c && c <= 'z':
+			c -= 'a' - 'A'
+		}
+		up = false
+		b.WriteByte(c)
+	}
+	return b.String()
+}

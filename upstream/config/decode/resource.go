@@ -1,0 +1,295 @@
+package decode
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// Resource is one resource of a discovery response that is not decoded yet:
+// wire bytes, or a part of a text. It must not be changed.
+type Resource struct {
+	// Name is that of the envelope it came in, else what its message states. It
+	// is empty if it cannot be told without decoding the resource.
+	Name    string
+	Version string // of the envelope; empty if it had none
+	Index   int    // its place in the response
+	TypeURL string
+	// TTL is how long the resource is good for unless the server says so again; 0
+	// is for ever. It is that of the envelope, and only of one that came as bytes.
+	TTL time.Duration
+
+	value []byte
+	node  *yaml.Node // nil: wire bytes
+	file  string
+	left  int // values that node may stand for
+}
+
+// envelope is the message that may stand around a resource.
+const envelope = "envoy.service.discovery.v3.Resource"
+
+// WireResource returns the resource of wire bytes, which it keeps.
+func WireResource(typeURL string, value []byte, index int) Resource {
+	r := Resource{TypeURL: typeURL, Index: index, value: value}
+	if nameField(typeURL) != "" {
+		r.Name = firstField(value)
+	}
+	return r
+}
+
+// nameField returns the field with the name of a resource of a type, empty if
+// the type is none that is known to have one. The number of the field is 1.
+func nameField(typeURL string) string {
+	switch messageName(typeURL) {
+	case "envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.api.v2.ClusterLoadAssignment":
+		return "cluster_name"
+	case "envoy.config.cluster.v3.Cluster", "envoy.api.v2.Cluster",
+		"envoy.service.runtime.v3.Runtime",
+		"envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.api.v2.auth.Secret":
+		return "name"
+	}
+	return ""
+}
+
+func messageName(typeURL string) protoreflect.FullName {
+	return protoreflect.FullName(typeURL[strings.LastIndexByte(typeURL, '/')+1:])
+}
+
+// firstField returns the text in the field with the number 1.
+func firstField(value []byte) string {
+	name := ""
+	for len(value) > 0 {
+		number, kind, n := protowire.ConsumeTag(value)
+		if n < 0 {
+			return ""
+		}
+		value = value[n:]
+		if number == 1 && kind == protowire.BytesType {
+			if b, n := protowire.ConsumeBytes(value); n >= 0 && utf8.Valid(b) {
+				name = string(b)
+			}
+		}
+		if n = protowire.ConsumeFieldValue(number, kind, value); n < 0 {
+			return ""
+		}
+		value = value[n:]
+	}
+	return name
+}
+
+// Bytes returns the wire bytes of the resource, nil if it came as text.
+func (r *Resource) Bytes() []byte { return r.value }
+
+// Any returns the resource as a packed message, nil if it came as a text that
+// is no message of its type. It is a copy, which does not hold on to the response.
+func (r *Resource) Any() *anypb.Any {
+	if r.node == nil {
+		return &anypb.Any{TypeUrl: r.TypeURL, Value: bytes.Clone(r.value)}
+	}
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(r.TypeURL)
+	if err != nil {
+		return nil
+	}
+	m := mt.New().Interface()
+	var faults report
+	decodeNode(r.node, m, &faults, true, r.left)
+	if len(faults.errs) > 0 {
+		return nil
+	}
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	return &anypb.Any{TypeUrl: r.TypeURL, Value: value}
+}
+
+// ClusterResource decodes a cluster. See [Decoder.ClusterText].
+func (d *Decoder) ClusterResource(r *Resource) (*ParsedCluster, error) {
+	if r.node == nil {
+		return d.ClusterWire(r.TypeURL, r.value, r.Index)
+	}
+	form, err := d.resourceForm(clusterKind(), r)
+	if err != nil {
+		return nil, err
+	}
+	return d.clusterNode(r.node, Source{File: r.file, Index: r.Index}, form, r.left)
+}
+
+// AssignmentResource decodes a load assignment. See [Decoder.ClusterText].
+func (d *Decoder) AssignmentResource(r *Resource) (*ParsedAssignment, error) {
+	if r.node == nil {
+		return d.AssignmentWire(r.TypeURL, r.value, r.Index)
+	}
+	k := assignmentKind()
+	form, err := d.resourceForm(k, r)
+	if err != nil {
+		return nil, err
+	}
+	m, rep := d.decodeTree(k, r.node, Source{File: r.file, Index: r.Index}, form, r.left)
+	if len(rep.errs) > 0 {
+		return nil, rep.err()
+	}
+	return d.assignment(m, rep)
+}
+
+// resourceForm returns the form that the type of a text tells.
+func (d *Decoder) resourceForm(k *resourceKind, r *Resource) (config.Form, error) {
+	switch name := messageName(r.TypeURL); name {
+	case k.v3Name:
+		return config.FormV3, nil
+	case k.v2Name:
+		return config.FormV2, nil
+	}
+	rep := r.report(k.label(r.Name, r.Index))
+	rep.nodeErrorf(Malformed, r.node, "@type", "%s is not %s or %s", quote(r.TypeURL, false), k.v3Name, k.v2Name)
+	return config.FormUnknown, rep.err()
+}
+
+func (r *Resource) report(resource string) *report {
+	return &report{resource: resource, source: Source{File: r.file, Index: r.Index}}
+}
+
+// MessageResource decodes a resource of another type into m and checks the
+// fields by their rules.
+func (d *Decoder) MessageResource(r *Resource, m proto.Message) error {
+	want := m.ProtoReflect().Descriptor().FullName()
+	rep := r.report("resource " + quote(r.Name, false))
+	switch {
+	case messageName(r.TypeURL) != want && r.node != nil:
+		rep.nodeErrorf(Malformed, r.node, "@type", "%s is not %s", quote(r.TypeURL, false), want)
+	case messageName(r.TypeURL) != want:
+		rep.errorf(Malformed, "", "type URL %s is not %s", quote(r.TypeURL, false), want)
+	case r.node != nil:
+		decodeNode(r.node, m, rep, d.opts.AllowUnknown, r.left)
+	default:
+		if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(r.value, m); err != nil {
+			rep.errorf(Malformed, "", "the bytes are not a %s", want)
+		}
+	}
+	if len(rep.errs) == 0 {
+		c := fieldChecker{report: rep, book: d.rules}
+		c.message(m.ProtoReflect(), false, 0)
+	}
+	return rep.err()
+}
+
+// ResponseText splits a discovery response in YAML or JSON into its resources,
+// each of which states its type by "@type". The error is an [*Errors].
+func (d *Decoder) ResponseText(file string, text []byte) (version string, list []Resource, err error) {
+	rep := &report{resource: "discovery response", source: Source{File: file}}
+	root, err := parseText(text)
+	if err != nil {
+		e := &Error{Position: Position{File: file}, Kind: Malformed, Message: err.Error()}
+		var at *textError
+		if errors.As(err, &at) {
+			e.Position.Line, e.Position.Column = at.line, at.column
+		}
+		rep.add(e)
+		return "", nil, rep.err()
+	}
+	root = dealias(root)
+	if root.Kind != yaml.MappingNode {
+		rep.nodeErrorf(Malformed, root, "", "%s is not a discovery response", show(root, false))
+		return "", nil, rep.err()
+	}
+	left := nodeBudget(len(text))
+	for _, m := range members(root, rep, "", &left) {
+		value := dealias(m.value)
+		switch m.key.Value {
+		case "version_info", "versionInfo":
+			version = rep.text(value, "version_info")
+		case "resources":
+			if value.Kind != yaml.SequenceNode {
+				rep.nodeErrorf(Malformed, value, "resources", "%s is not a list", show(value, false))
+				continue
+			}
+			for i, child := range value.Content {
+				r := Resource{Index: i, file: file, left: nodeBudget(len(text))}
+				if r.unwrap(dealias(child), rep) {
+					list = append(list, r)
+				}
+			}
+		case "@type", "type_url", "typeUrl", "nonce", "canary", "control_plane", "controlPlane":
+		default:
+			if !d.opts.AllowUnknown {
+				rep.nodeErrorf(UnknownField, m.key, m.key.Value, "unknown field, known are version_info, resources, type_url, nonce, canary and control_plane")
+			}
+		}
+	}
+	if err := rep.err(); err != nil {
+		return "", nil, err
+	}
+	return version, list, nil
+}
+
+// text returns the text of a scalar.
+func (r *report) text(n *yaml.Node, path string) string {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		r.nodeErrorf(Malformed, n, path, "%s is not text", show(n, false))
+		return ""
+	}
+	return n.Value
+}
+
+// unwrap fills r from a tree, which may be an envelope. What is wrong goes to
+// rep; the answer tells whether there is a resource.
+func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
+	left := r.left
+	path := "resources"
+	if n.Kind != yaml.MappingNode {
+		rep.nodeErrorf(Malformed, n, path, "%s is not a mapping", show(n, false))
+		return false
+	}
+	url, _ := anyParts(n, &left)
+	if url == nil {
+		rep.nodeErrorf(Malformed, n, path, "a resource needs \"@type\"")
+		return false
+	}
+	if messageName(url.Value) != envelope || r.node != nil {
+		r.TypeURL, r.node = url.Value, withoutType(n)
+		if len(r.node.Content) == len(n.Content) { // it is merged from elsewhere
+			r.node.Content = nil
+			for _, m := range members(n, rep, path, &left) {
+				if m.key.Value != "@type" {
+					r.node.Content = append(r.node.Content, m.key, m.value)
+				}
+			}
+		}
+		if r.Name == "" {
+			if f := nameField(r.TypeURL); f != "" {
+				if r.Name = nameIn(n, f, r.left); r.Name == "" {
+					r.Name = nameIn(n, camel(f), r.left)
+				}
+			}
+		}
+		return true
+	}
+	r.node = n // an envelope in an envelope is not looked into
+	inner := (*yaml.Node)(nil)
+	for _, m := range members(n, rep, path, &left) {
+		switch m.key.Value {
+		case "name":
+			r.Name = rep.text(dealias(m.value), path+".name")
+		case "version":
+			r.Version = rep.text(dealias(m.value), path+".version")
+		case "resource":
+			inner = dealias(m.value)
+		}
+	}
+	if inner == nil {
+		rep.nodeErrorf(Malformed, n, path, "the envelope of a resource needs \"resource\"")
+		return false
+	}
+	return r.unwrap(inner, rep)
+}

@@ -1,0 +1,118 @@
+package decode
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/envoyproxy/protoc-gen-validate/validate"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// TestScalarRules covers kinds of rules that no field of a cluster happens to
+// use today.
+func TestScalarRules(t *testing.T) {
+	text := func(r *validate.StringRules) *validate.FieldRules {
+		return &validate.FieldRules{Type: &validate.FieldRules_String_{String_: r}}
+	}
+	raw := func(r *validate.BytesRules) *validate.FieldRules {
+		return &validate.FieldRules{Type: &validate.FieldRules_Bytes{Bytes: r}}
+	}
+	double := func(r *validate.DoubleRules) *validate.FieldRules {
+		return &validate.FieldRules{Type: &validate.FieldRules_Double{Double: r}}
+	}
+	whole := func(r *validate.Int32Rules) *validate.FieldRules {
+		return &validate.FieldRules{Type: &validate.FieldRules_Int32{Int32: r}}
+	}
+	n := func(v uint64) *uint64 { return &v }
+	s := func(v string) *string { return &v }
+	f := func(v float64) *float64 { return &v }
+	i := func(v int32) *int32 { return &v }
+	tests := []struct {
+		value any
+		rules *validate.FieldRules
+		want  string
+	}{
+		{"abc", text(&validate.StringRules{Const: s("abd")}), `"abc" is not "abd"`},
+		{"abc", text(&validate.StringRules{Prefix: s("b")}), `"abc" does not begin with "b"`},
+		{"abc", text(&validate.StringRules{Suffix: s("b")}), `"abc" does not end with "b"`},
+		{"abc", text(&validate.StringRules{Contains: s("x")}), `"abc" does not contain "x"`},
+		{"abc", text(&validate.StringRules{NotContains: s("b")}), `"abc" contains "b"`},
+		{"abc", text(&validate.StringRules{In: []string{"x", "y"}}), `"abc" is not one of x, y`},
+		{"abc", text(&validate.StringRules{NotIn: []string{"abc"}}), `"abc" is not allowed`},
+		{"abc", text(&validate.StringRules{Pattern: s("^[xy]+$")}), `"abc" does not match ^[xy]+$`},
+		{"äb", text(&validate.StringRules{Len: n(3)}), `"äb" is not 3 characters long`},
+		{"äb", text(&validate.StringRules{LenBytes: n(2)}), `"äb" is not 2 bytes long`},
+		{"äb", text(&validate.StringRules{MinLen: n(3)}), `"äb" is shorter than 3 characters`},
+		{"äb", text(&validate.StringRules{MinBytes: n(4)}), `"äb" is shorter than 4 bytes`},
+		{"äb", text(&validate.StringRules{MaxLen: n(1)}), `"äb" is longer than 1 characters`},
+		{"äb", text(&validate.StringRules{MaxBytes: n(3)}), ""},
+		{"", text(&validate.StringRules{MinLen: n(3), IgnoreEmpty: proto.Bool(true)}), ""},
+		{"x", text(&validate.StringRules{WellKnown: &validate.StringRules_Ip{Ip: true}}), `"x" is not an IP address`},
+		{"x", text(&validate.StringRules{WellKnown: &validate.StringRules_Uri{Uri: true}}), `"x" is not an absolute URI`},
+		{":", text(&validate.StringRules{WellKnown: &validate.StringRules_UriRef{UriRef: true}}), `":" is not a URI`},
+		{"a b", text(&validate.StringRules{WellKnown: &validate.StringRules_WellKnownRegex{WellKnownRegex: validate.KnownRegex_HTTP_HEADER_NAME}}), `"a b" is not a legal header name`},
+		{"a b", text(&validate.StringRules{Strict: proto.Bool(false), WellKnown: &validate.StringRules_WellKnownRegex{WellKnownRegex: validate.KnownRegex_HTTP_HEADER_NAME}}), ""},
+		{"a\x01b", text(&validate.StringRules{WellKnown: &validate.StringRules_WellKnownRegex{WellKnownRegex: validate.KnownRegex_HTTP_HEADER_VALUE}}), `"a\x01b" is not a legal header value`},
+		{[]byte("ab"), raw(&validate.BytesRules{MinLen: n(3)}), "2 bytes is below 3 bytes"},
+		{[]byte("ab"), raw(&validate.BytesRules{MaxLen: n(1)}), "2 bytes exceeds 1 bytes"},
+		{[]byte("ab"), raw(&validate.BytesRules{Len: n(1)}), "2 bytes is not 1 bytes"},
+		{[]byte(nil), raw(&validate.BytesRules{MinLen: n(1)}), "must not be empty"},
+		{1.5, double(&validate.DoubleRules{Lt: f(1.5)}), "1.5 must be less than 1.5"},
+		{1.5, double(&validate.DoubleRules{Gt: f(1.5)}), "1.5 must be greater than 1.5"},
+		{1.5, double(&validate.DoubleRules{Const: f(2)}), "1.5 is not 2"},
+		{1.5, double(&validate.DoubleRules{In: []float64{1, 2}}), "1.5 is not one of [1 2]"},
+		{1.5, double(&validate.DoubleRules{NotIn: []float64{1.5}}), "1.5 is not allowed"},
+		{math.NaN(), double(&validate.DoubleRules{Gte: f(0)}), "NaN is below 0"},
+		{0.0, double(&validate.DoubleRules{Gte: f(1), IgnoreEmpty: proto.Bool(true)}), ""},
+		{int32(7), whole(&validate.Int32Rules{Gte: i(8), Lte: i(9)}), "7 is below 8"},
+		{int32(7), whole(&validate.Int32Rules{Lte: i(6)}), "7 exceeds 6"},
+		{true, &validate.FieldRules{Type: &validate.FieldRules_Bool{Bool: &validate.BoolRules{Const: proto.Bool(false)}}}, "true is not false"},
+		{float32(2), &validate.FieldRules{Type: &validate.FieldRules_Float{Float: &validate.FloatRules{Lte: proto.Float32(1)}}}, "2 exceeds 1"},
+		{int64(2), &validate.FieldRules{Type: &validate.FieldRules_Int64{Int64: &validate.Int64Rules{Lte: proto.Int64(1)}}}, "2 exceeds 1"},
+	}
+	for _, tt := range tests {
+		fd, v := fieldFor(tt.value)
+		got := scalarFaults(v, fd, tt.rules, false)
+		var want []string
+		if tt.want != "" {
+			want = []string{tt.want}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v under %v: %q, want %q", tt.value, tt.rules, got, want)
+		}
+	}
+}
+
+func TestSecretValuesAreMasked(t *testing.T) {
+	for _, value := range []any{"canary", []byte("canary"), int32(12345)} {
+		fd, v := fieldFor(value)
+		if got := showValue(v, fd, true); got != redacted {
+			t.Errorf("%v is shown as %q", value, got)
+		}
+	}
+}
+
+// fieldFor returns a field that can hold the value.
+func fieldFor(value any) (protoreflect.FieldDescriptor, protoreflect.Value) {
+	var m proto.Message
+	switch value.(type) {
+	case string:
+		m = &wrapperspb.StringValue{}
+	case []byte:
+		m = &wrapperspb.BytesValue{}
+	case float64:
+		m = &wrapperspb.DoubleValue{}
+	case float32:
+		m = &wrapperspb.FloatValue{}
+	case bool:
+		m = &wrapperspb.BoolValue{}
+	case int64:
+		m = &wrapperspb.Int64Value{}
+	default:
+		m = &wrapperspb.Int32Value{}
+	}
+	return m.ProtoReflect().Descriptor().Fields().ByNumber(1), protoreflect.ValueOf(value)
+}

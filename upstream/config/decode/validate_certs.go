@@ -1,0 +1,117 @@
+package decode
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+// certificates reads what a TLS context refers to and checks that there are
+// certificates in it and that keys fit them. What an environment variable holds
+// or a secret brings later is not looked at.
+func (k *clusterCheck) certificates(path string, t *tlsv3.CommonTlsContext) {
+	for i, c := range t.GetTlsCertificates() {
+		k.tlsCertificate(fmt.Sprintf("%s.tls_certificates[%d]", path, i), c)
+	}
+	k.certificate(path+".validation_context.trusted_ca", t.GetValidationContext().GetTrustedCa())
+	combined := t.GetCombinedValidationContext().GetDefaultValidationContext()
+	k.certificate(path+".combined_validation_context.default_validation_context.trusted_ca", combined.GetTrustedCa())
+	for i, s := range t.GetTlsCertificateSdsSecretConfigs() {
+		k.secretName(fmt.Sprintf("%s.tls_certificate_sds_secret_configs[%d]", path, i), s)
+	}
+	k.secretName(path+".validation_context_sds_secret_config", t.GetValidationContextSdsSecretConfig())
+	k.secretName(path+".combined_validation_context.validation_context_sds_secret_config", t.GetCombinedValidationContext().GetValidationContextSdsSecretConfig())
+}
+
+// secretName checks a name that becomes part of names of statistics.
+func (k *clusterCheck) secretName(path string, s *tlsv3.SdsSecretConfig) {
+	if n := len(s.GetName()); n > maxName {
+		k.errorf(BadValue, path+".name", "%d bytes exceeds %d", n, maxName)
+	}
+}
+
+// tlsCertificate reads a certificate chain and checks that its key fits.
+func (k *clusterCheck) tlsCertificate(path string, c *tlsv3.TlsCertificate) {
+	chain, ok := k.certificate(path+".certificate_chain", c.GetCertificateChain())
+	if !ok || c.GetPassword() != nil || c.GetPrivateKeyProvider() != nil {
+		return
+	}
+	key, ok := k.content(path+".private_key", c.GetPrivateKey())
+	if !ok {
+		return
+	}
+	if _, err := tls.X509KeyPair(chain, key); err != nil {
+		// The reason is left out: it may quote the key.
+		k.conflict(path+".private_key", "%s: does not fit the certificate", sourceName(c.GetPrivateKey()))
+	}
+}
+
+// certificate reads a data source that must hold at least one certificate.
+func (k *clusterCheck) certificate(path string, d *corev3.DataSource) ([]byte, bool) {
+	b, ok := k.content(path, d)
+	if !ok {
+		return nil, false
+	}
+	found := false
+	for rest := b; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			k.errorf(BadValue, path, "%s: not a certificate", sourceName(d))
+			return nil, false
+		}
+		found = true
+	}
+	if !found {
+		k.errorf(BadValue, path, "%s: no certificate found", sourceName(d))
+	}
+	return b, found
+}
+
+// content returns what a data source holds; false if it holds nothing to look
+// at, cannot be read, or nothing is to be looked at.
+func (k *clusterCheck) content(path string, d *corev3.DataSource) ([]byte, bool) {
+	if k.d.opts.ReadFile == nil {
+		return nil, false
+	}
+	switch s := d.GetSpecifier().(type) {
+	case *corev3.DataSource_InlineBytes:
+		return s.InlineBytes, true
+	case *corev3.DataSource_InlineString:
+		return []byte(s.InlineString), true
+	case *corev3.DataSource_Filename:
+		if s.Filename == "" {
+			return nil, false // the rules of the fields reported it
+		}
+		b, err := k.d.opts.ReadFile(s.Filename)
+		if err != nil {
+			var at *fs.PathError
+			if errors.As(err, &at) {
+				err = at.Err
+			}
+			k.errorf(BadValue, path, "%s: %v", sourceName(d), err)
+			return nil, false
+		}
+		return b, true
+	}
+	return nil, false
+}
+
+// sourceName names a data source without its content.
+func sourceName(d *corev3.DataSource) string {
+	if name := d.GetFilename(); name != "" {
+		return quote(name, false)
+	}
+	return "<inline>"
+}

@@ -1,0 +1,333 @@
+//lint:file-ignore SA1019 fields that the resource calls deprecated are still in use
+
+package decode
+
+import (
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// members checks the endpoints that the cluster brings itself.
+func (k *clusterCheck) members() {
+	a := k.c.GetLoadAssignment()
+	n := 0
+	for _, l := range a.GetEndpoints() {
+		n += len(l.GetLbEndpoints())
+	}
+	switch {
+	case k.isType(clusterv3.Cluster_LOGICAL_DNS):
+		if n != 1 || len(a.GetEndpoints()) != 1 {
+			k.conflict("load_assignment", "type LOGICAL_DNS takes exactly one endpoint, got %d", n)
+		}
+	case k.isType(clusterv3.Cluster_STATIC, clusterv3.Cluster_STRICT_DNS) && n == 0:
+		k.warnf("load_assignment", "type %s without endpoints", k.typeName())
+	}
+	if k.isType(clusterv3.Cluster_EDS, clusterv3.Cluster_ORIGINAL_DST) {
+		return // what is given here is not used
+	}
+	e := endpointCheck{report: k.report, strict: k.d.opts.Strict, typeName: k.typeName()}
+	switch {
+	case k.isType(clusterv3.Cluster_STATIC):
+		e.addresses = literal
+	case k.isType(clusterv3.Cluster_STRICT_DNS, clusterv3.Cluster_LOGICAL_DNS):
+		e.addresses = byName
+	}
+	e.at.field("load_assignment")
+	e.assignment(a)
+}
+
+// checkAssignment checks a, which is in the v3 form, and compiles it if it is
+// sound.
+func (d *Decoder) checkAssignment(a *endpointv3.ClusterLoadAssignment, l *lifted, r *report) *config.Assignment {
+	e := endpointCheck{report: r, strict: d.opts.Strict, typeName: "EDS", addresses: literal}
+	e.assignment(a)
+	if len(r.errs) > 0 {
+		return nil
+	}
+	return (&compiler{product: d.opts.Product, form: l.form}).assignment(a)
+}
+
+// addressRule says what addresses endpoints may have.
+type addressRule uint8
+
+const (
+	anyAddress addressRule = iota
+	literal                // IP addresses and pipes
+	byName                 // socket addresses
+)
+
+// endpointCheck checks a load assignment beyond the rules of its fields.
+type endpointCheck struct {
+	*report
+	strict    bool
+	typeName  string
+	addresses addressRule
+	at        trail
+}
+
+// fault notes a mistake in a field below the place at hand.
+func (e *endpointCheck) fault(kind Kind, field, format string, args ...any) {
+	if field == "" {
+		e.errorf(kind, e.at.path(), format, args...)
+		return
+	}
+	e.errorf(kind, e.at.path(field), format, args...)
+}
+
+func (e *endpointCheck) assignment(a *endpointv3.ClusterLoadAssignment) {
+	hosts := make(map[uint32]uint64)      // sum of weights by priority
+	localities := make(map[uint32]uint64) // the same for localities
+	e.at.field("endpoints")
+	for i, l := range a.GetEndpoints() {
+		e.at.item(i)
+		p := l.GetPriority()
+		localities[p] += uint64(l.GetLoadBalancingWeight().GetValue())
+		e.at.field("lb_endpoints")
+		for j, h := range l.GetLbEndpoints() {
+			hosts[p] += uint64(max(1, u32(h.GetLoadBalancingWeight(), 1)))
+			e.at.item(j)
+			e.endpoint(h, a.GetNamedEndpoints())
+			e.at.back()
+		}
+		e.at.back()
+		if hosts[p] > maxWeights {
+			e.fault(BadValue, "lb_endpoints", "sum of weights exceeds %d", uint64(maxWeights))
+			hosts[p] = 0
+		}
+		if localities[p] > maxWeights {
+			e.fault(BadValue, "load_balancing_weight", "sum of weights exceeds %d", uint64(maxWeights))
+			localities[p] = 0
+		}
+		e.at.back()
+	}
+	e.at.back()
+	drops := a.GetPolicy().GetDropOverloads()
+	if len(drops) > 1 {
+		e.fault(BadValue, "policy.drop_overloads", "%d entries exceeds 1", len(drops))
+	}
+	for i, drop := range drops {
+		if v := fractionalPercent(drop.GetDropPercentage()); v > 100 {
+			e.fault(BadValue, fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i), "%v%% exceeds 100%%", v)
+		}
+	}
+}
+
+func (e *endpointCheck) endpoint(h *endpointv3.LbEndpoint, named map[string]*endpointv3.Endpoint) {
+	if w := u32(h.GetLoadBalancingWeight(), 1); w > maxWeight {
+		if e.strict {
+			e.fault(BadValue, "load_balancing_weight", "%d exceeds %d", w, maxWeight)
+		} else {
+			e.warnf(e.at.path("load_balancing_weight"), "%d exceeds %d", w, maxWeight)
+		}
+	}
+	host := hostOf(h, named)
+	if host == nil {
+		if name := h.GetEndpointName(); name != "" {
+			e.fault(Conflict, "endpoint_name", "%s is not one of named_endpoints", quote(name, false))
+		} else {
+			e.fault(BadValue, "", "needs one of endpoint, endpoint_name")
+		}
+		return
+	}
+	e.at.field("endpoint")
+	defer e.at.back()
+	if host.GetAddress() == nil {
+		e.fault(BadValue, "address", "must be set")
+	}
+	e.at.field("address")
+	e.address(host.GetAddress())
+	e.at.back()
+	for i, a := range host.GetAdditionalAddresses() {
+		e.at.field(fmt.Sprintf("additional_addresses[%d].address", i))
+		e.address(a.GetAddress())
+		e.at.back()
+	}
+	if port := host.GetHealthCheckConfig().GetPortValue(); port != 0 && host.GetAddress().GetSocketAddress() == nil {
+		e.fault(Conflict, "health_check_config.port_value", "%d needs a socket address", port)
+	}
+	if a := host.GetHealthCheckConfig().GetAddress(); a != nil {
+		if _, ok := address(a).AddrPort(); !ok && a.GetSocketAddress().GetAddress() != "" {
+			e.fault(BadValue, "health_check_config.address.socket_address.address", "%s is not an IP address", quote(a.GetSocketAddress().GetAddress(), false))
+		}
+	}
+}
+
+func (e *endpointCheck) address(m *corev3.Address) {
+	switch e.addresses {
+	case literal:
+		if a := address(m); a.Kind == config.SocketAddress && a.Host != "" && !a.IP.IsValid() {
+			e.fault(Conflict, "socket_address.address", "%s is not an IP address; use type STRICT_DNS or LOGICAL_DNS for host names", quote(a.Host, false))
+		}
+	case byName:
+		a := address(m)
+		if a.Kind != config.SocketAddress && a.Kind != config.NoAddress {
+			e.fault(Conflict, "", "type %s needs a socket address", e.typeName)
+		}
+		if a.Resolver != "" {
+			e.fault(Conflict, "socket_address.resolver_name", "not supported for type %s", e.typeName)
+		}
+	}
+}
+
+// health checks the active health checks.
+func (k *clusterCheck) health() {
+	for i, h := range k.c.GetHealthChecks() {
+		path := fmt.Sprintf("health_checks[%d]", i)
+		switch {
+		case h.GetHttpHealthCheck() != nil:
+			k.httpCheck(h.GetHttpHealthCheck(), path+".http_health_check")
+		case h.GetTcpHealthCheck() != nil:
+			t := h.GetTcpHealthCheck()
+			k.payload(t.GetSend(), path+".tcp_health_check.send")
+			for j, p := range t.GetReceive() {
+				k.payload(p, fmt.Sprintf("%s.tcp_health_check.receive[%d]", path, j))
+			}
+		case h.GetGrpcHealthCheck() != nil:
+			if p := protocolOf(k.c); p.protocol == config.HTTP1 || p.protocol == config.HTTP3 || p.http2 == nil {
+				k.conflict(path+".grpc_health_check", "needs http2_protocol_options")
+			}
+		case h.GetCustomHealthCheck().GetName() != "":
+			name := h.GetCustomHealthCheck().GetName()
+			if !slices.Contains(k.d.opts.HealthCheckers, name) {
+				k.errorf(BadValue, path+".custom_health_check.name", "%s is not a known health checker; known: %s", quote(name, false), nameList(k.d.opts.HealthCheckers))
+			}
+		}
+		if port := h.GetAltPort().GetValue(); port > 65535 {
+			k.errorf(BadValue, path+".alt_port", "%d exceeds 65535", port)
+		}
+	}
+}
+
+func (k *clusterCheck) httpCheck(h *corev3.HealthCheck_HttpHealthCheck, path string) {
+	k.payload(h.GetSend(), path+".send")
+	for i, p := range h.GetReceive() {
+		k.payload(p, fmt.Sprintf("%s.receive[%d]", path, i))
+	}
+	k.statuses(h.GetExpectedStatuses(), path+".expected_statuses")
+	k.statuses(h.GetRetriableStatuses(), path+".retriable_statuses")
+	k.matcher(h.GetServiceNameMatcher(), path+".service_name_matcher")
+}
+
+func (k *clusterCheck) statuses(list []*typev3.Int64Range, path string) {
+	for i, r := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if r.GetStart() >= r.GetEnd() {
+			k.errorf(BadValue, at, "start %d must be less than end %d", r.GetStart(), r.GetEnd())
+		}
+		if r.GetStart() < 100 {
+			k.errorf(BadValue, at+".start", "%d is below 100", r.GetStart())
+		}
+		if r.GetEnd() > 600 {
+			k.errorf(BadValue, at+".end", "%d exceeds 600", r.GetEnd())
+		}
+	}
+}
+
+func (k *clusterCheck) payload(p *corev3.HealthCheck_Payload, path string) {
+	if text := p.GetText(); text != "" {
+		if _, err := hex.DecodeString(text); err != nil {
+			k.errorf(BadValue, path+".text", "%s is not hexadecimal", quote(text, false))
+		}
+	}
+}
+
+// matcher checks that a regular expression is one, within the limits that hold
+// where it is used.
+func (k *clusterCheck) matcher(m *matcherv3.StringMatcher, path string) {
+	re := m.GetSafeRegex().GetRegex()
+	if re == "" {
+		return
+	}
+	at := path + ".safe_regex.regex"
+	if _, err := regexp.Compile(re); err != nil {
+		k.errorf(BadValue, at, "%s is not a regular expression", quote(re, false))
+		return
+	}
+	if _, err := match.Compile(re); err == nil || k.said(at) { // the older form has a limit of its own
+		return
+	}
+	if len(re) > match.MaxPatternBytes {
+		k.errorf(BadValue, at, "%s is longer than %d bytes", quote(re, false), match.MaxPatternBytes)
+		return
+	}
+	k.errorf(BadValue, at, "%s compiles to more than %d instructions", quote(re, false), match.MaxProgramLength)
+}
+
+func (k *clusterCheck) sans(path string, v *tlsv3.CertificateValidationContext) {
+	for i, m := range v.GetMatchTypedSubjectAltNames() {
+		k.matcher(m.GetMatcher(), fmt.Sprintf("%s.match_typed_subject_alt_names[%d].matcher", path, i))
+	}
+	for i, m := range v.GetMatchSubjectAltNames() {
+		k.matcher(m, fmt.Sprintf("%s.match_subject_alt_names[%d]", path, i))
+	}
+}
+
+// CheckNames returns an error for each cluster whose name is already used by
+// one before it. What it returns is an [*Errors], nil if there is none.
+func CheckNames(clusters []*ParsedCluster) error {
+	seen := make(map[string]bool, len(clusters))
+	var out Errors
+	for _, c := range clusters {
+		name := c.Cluster.Name
+		if seen[name] {
+			out.List = append(out.List, &Error{
+				Position: c.namePosition, Kind: Conflict, Resource: clusterKind().label(name, 0),
+				Field: "name", Message: fmt.Sprintf("%s is already used by another cluster", quote(name, false)),
+			})
+		}
+		seen[name] = true
+	}
+	if len(out.List) == 0 {
+		return nil
+	}
+	return &out
+}
+
+// CheckLocalCluster checks that the cluster this process belongs to is one of
+// the static ones and has endpoints of priority 0 only.
+func CheckLocalCluster(name string, static []*ParsedCluster) error {
+	if name == "" {
+		return nil
+	}
+	i := slices.IndexFunc(static, func(c *ParsedCluster) bool { return c.Cluster.Name == name })
+	if i < 0 {
+		return &Errors{List: []*Error{{
+			Kind: Conflict, Field: "cluster_manager.local_cluster_name",
+			Message: quote(name, false) + " is not a static cluster",
+		}}}
+	}
+	return CheckLocalAssignment(name, static[i].Cluster.Assignment)
+}
+
+// CheckLocalAssignment checks that all endpoints of the cluster that this
+// process belongs to are of priority 0.
+func CheckLocalAssignment(name string, a *config.Assignment) error {
+	if a == nil {
+		return nil
+	}
+	var out Errors
+	for i, l := range a.Localities {
+		if l.Priority > 0 && len(l.Endpoints) > 0 {
+			out.List = append(out.List, &Error{
+				Kind: Conflict, Resource: clusterKind().label(name, 0),
+				Field: fmt.Sprintf("load_assignment.endpoints[%d].priority", i), Message: "must be 0 in the local cluster",
+			})
+		}
+	}
+	if len(out.List) == 0 {
+		return nil
+	}
+	return &out
+}
