@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
 // post sends a mutation and expects 200.
@@ -62,12 +64,12 @@ func TestRuntimeModify(t *testing.T) {
 	world := newWorld()
 	s := newServer(t, Config{Sources: world.sources()})
 	post(t, s, "/runtime_modify?limits.max_sessions=350&b=%7Bx%7D+y&b=second&gone=")
-	if want := map[string]string{"limits.max_sessions": "350", "b": "{x}+y"}; fmt.Sprint(world.runtime) != fmt.Sprint(want) {
-		t.Errorf("runtime is %v, want %v", world.runtime, want)
+	if want := map[string]string{"limits.max_sessions": "350", "b": "{x}+y"}; fmt.Sprint(world.overrides()) != fmt.Sprint(want) {
+		t.Errorf("runtime is %v, want %v", world.overrides(), want)
 	}
 	post(t, s, "/runtime_modify?b=")
-	if want := map[string]string{"limits.max_sessions": "350"}; fmt.Sprint(world.runtime) != fmt.Sprint(want) {
-		t.Errorf("runtime is %v, want %v", world.runtime, want)
+	if want := map[string]string{"limits.max_sessions": "350"}; fmt.Sprint(world.overrides()) != fmt.Sprint(want) {
+		t.Errorf("runtime is %v, want %v", world.overrides(), want)
 	}
 	want := []Change{{"b", "{x}+y", ""}}
 	if got := s.Audit(1)[0]; !slices.Equal(got.Changes, want) || !slices.Equal(got.Keys, []string{"b"}) {
@@ -84,14 +86,14 @@ func TestLevelsChange(t *testing.T) {
 	log := new(logBuffer)
 	s := newServer(t, Config{Sources: world.sources(), Logger: log.logger()})
 	post(t, s, "/logging?main=off")
-	if want := (LogLevel{"main", "off"}); world.levels[1] != want {
+	if want := (logctl.LoggerLevel{Name: "main", Level: logctl.Off}); world.levels[1] != want {
 		t.Errorf("levels %v", world.levels)
 	}
 	if got, want := s.Audit(1)[0].Changes, []Change{{"main", "debug", "off"}}; !slices.Equal(got, want) {
 		t.Errorf("audit %v, want %v", got, want)
 	}
 	post(t, s, "/logging?level=error&paths=")
-	if want := []LogLevel{{"admin", "error"}, {"main", "error"}, {"stats", "error"}}; !slices.Equal(world.levels, want) {
+	if want := []logctl.LoggerLevel{{Name: "admin", Level: logctl.Error}, {Name: "main", Level: logctl.Error}, {Name: "stats", Level: logctl.Error}}; !slices.Equal(world.levels, want) {
 		t.Errorf("levels %v", world.levels)
 	}
 	for _, want := range []string{"change log level: name='main' level='off'", "change log level: name='stats' level='error'"} {
@@ -184,7 +186,7 @@ func TestAuditIsComplete(t *testing.T) {
 	s := newServer(t, Config{Sources: sources, Logger: log.logger(), Limits: Limits{AuditEntries: workers*each + 10}})
 	last := map[string]string{}
 	for _, l := range world.levels {
-		last[l.Name] = l.Level
+		last[l.Name] = l.Level.String()
 	}
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -192,7 +194,7 @@ func TestAuditIsComplete(t *testing.T) {
 			for i := range each {
 				target := fmt.Sprintf("/runtime_modify?k%d=%d-%d", (w+i)%3, w, i)
 				if i%4 == 0 {
-					target = fmt.Sprintf("/logging?%s=%s", []string{"admin", "main", "stats"}[i%3], logLevels[(w+i)%len(logLevels)])
+					target = fmt.Sprintf("/logging?%s=%s", []string{"admin", "main", "stats"}[i%3], logctl.Levels()[(w+i)%len(logctl.Levels())])
 				}
 				if r := s.Request("POST", target, nil); r.Status != 200 {
 					t.Errorf("%s: status %d", target, r.Status)
@@ -231,13 +233,13 @@ func TestAuditIsComplete(t *testing.T) {
 			last[c.What] = c.After
 		}
 	}
-	for key, value := range world.runtime {
+	for key, value := range world.overrides() {
 		if last[key] != value {
 			t.Errorf("the last entry says that %s is %q, but it is %q", key, last[key], value)
 		}
 	}
 	for _, l := range world.levels {
-		if last[l.Name] != l.Level {
+		if last[l.Name] != l.Level.String() {
 			t.Errorf("the last entry says that %s has level %q, but it has %q", l.Name, last[l.Name], l.Level)
 		}
 	}

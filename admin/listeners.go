@@ -1,16 +1,16 @@
 package admin
 
 import (
-	"net"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/server/lifecycle"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 )
 
-func (s *Server) listenerList() []Listener {
+func (s *Server) listenerList() []listeners.Listener {
 	if s.src.Listeners == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (s *Server) showListeners(w *Response, r *Request) error {
 	return err
 }
 
-func listenersJSON(list []Listener) []byte {
+func listenersJSON(list []listeners.Listener) []byte {
 	var j wire.Writer
 	j.BeginObject()
 	if len(list) > 0 {
@@ -43,12 +43,12 @@ func listenersJSON(list []Listener) []byte {
 			}
 			if len(l.Addresses) > 0 {
 				j.Key("local_address")
-				writeAddress(&j, l.Addresses[0])
+				writeAddress(&j, l.Addresses[0], l.Protocol)
 			}
 			if len(l.Addresses) > 1 {
 				j.Key("additional_local_addresses").BeginList()
 				for _, a := range l.Addresses[1:] {
-					writeAddress(&j, a)
+					writeAddress(&j, a, l.Protocol)
 				}
 				j.EndList()
 			}
@@ -60,29 +60,23 @@ func listenersJSON(list []Listener) []byte {
 	return j.Bytes()
 }
 
-// writeAddress writes an address without the members that have default values.
-func writeAddress(j *wire.Writer, addr net.Addr) {
+// writeAddress writes an address and leaves out default values.
+func writeAddress(j *wire.Writer, a listeners.Address, p listeners.Protocol) {
 	j.BeginObject()
 	defer j.EndObject()
-	ap, udp := netip.AddrPort{}, false
-	switch a := addr.(type) {
-	case *net.TCPAddr:
-		ap = a.AddrPort()
-	case *net.UDPAddr:
-		ap, udp = a.AddrPort(), true
-	default:
+	if a.Pipe != "" {
 		j.Key("pipe").BeginObject()
-		j.Key("path").String(addr.String())
+		j.Key("path").String(a.Pipe)
 		j.EndObject()
 		return
 	}
 	j.Key("socket_address").BeginObject()
-	if udp {
+	if p == listeners.UDP {
 		j.Key("protocol").String("UDP")
 	}
-	j.Key("address").String(ap.Addr().Unmap().String())
-	if ap.Port() != 0 {
-		j.Key("port_value").Uint32(uint32(ap.Port()))
+	j.Key("address").String(a.IP.Addr().String())
+	if a.IP.Port() != 0 {
+		j.Key("port_value").Uint32(uint32(a.IP.Port()))
 	}
 	j.EndObject()
 }
@@ -106,7 +100,7 @@ func (s *Server) drainListeners(w *Response, r *Request) error {
 func (s *Server) initDump(w *Response, r *Request) error {
 	mask := r.query.Value("mask")
 	components := strings.Split(mask, ",")
-	var list []Unready
+	var list []lifecycle.Unready
 	if s.src.Unready != nil {
 		for _, u := range s.src.Unready() {
 			if mask == "" || slices.Contains(components, u.Component) {

@@ -1,9 +1,10 @@
 package admin
 
-import "strings"
+import (
+	"strings"
 
-// logLevels are the levels in rising order.
-var logLevels = [...]string{"trace", "debug", "info", "warning", "error", "critical", "off"}
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+)
 
 const loggingUsage = `usage: /logging?<name>=<level> (change single level)
 usage: /logging?paths=name1:level1,name2:level2,... (change multiple levels)
@@ -21,7 +22,7 @@ func (s *Server) logging(w *Response, r *Request) error {
 	if reason := changeLevels(loggers, r.query); reason != "" {
 		w.SetStatus(400)
 		out = append(out, "error: "+reason+"\n\n"+loggingUsage...)
-		for _, level := range logLevels {
+		for _, level := range logctl.Levels() {
 			out = append(append(out, level...), ' ')
 		}
 		out = append(out, '\n')
@@ -30,7 +31,7 @@ func (s *Server) logging(w *Response, r *Request) error {
 	s.noteLevels(r, before, after)
 	out = append(out, "active loggers:\n"...)
 	for _, l := range after {
-		out = append(out, "  "+l.Name+": "+l.Level+"\n"...)
+		out = append(out, "  "+l.Name+": "+l.Level.String()+"\n"...)
 	}
 	_, err := w.Write(append(out, '\n'))
 	return err
@@ -67,15 +68,15 @@ func changeLevels(loggers Loggers, q Query) string {
 }
 
 // noteLevels notes and logs the levels that differ.
-func (s *Server) noteLevels(r *Request, before, after []LogLevel) {
-	old := make(map[string]string, len(before))
+func (s *Server) noteLevels(r *Request, before, after []logctl.LoggerLevel) {
+	old := make(map[string]logctl.Level, len(before))
 	for _, l := range before {
 		old[l.Name] = l.Level
 	}
 	for _, l := range after {
-		if old[l.Name] != l.Level {
-			r.Changed(l.Name, old[l.Name], l.Level)
-			s.logger.Info("change log level: name='" + l.Name + "' level='" + l.Level + "'")
+		if was, ok := old[l.Name]; ok && was != l.Level {
+			r.Changed(l.Name, was.String(), l.Level.String())
+			s.logger.Info("change log level: name='" + l.Name + "' level='" + l.Level.String() + "'")
 		}
 	}
 }

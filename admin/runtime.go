@@ -3,19 +3,21 @@ package admin
 import "github.com/statsd-admin/statsd-admin/internal/wire"
 
 func (s *Server) runtime(w *Response, _ *Request) error {
-	var dump RuntimeDump
-	if s.src.Runtime != nil {
-		dump = s.src.Runtime.Dump()
-	}
 	var j wire.Writer
 	j.BeginObject()
-	j.Key("layers").Strings(dump.Layers)
-	j.Key("entries").BeginObject()
-	for _, e := range dump.Entries {
-		j.Key(e.Key).BeginObject()
-		j.Key("layer_values").Strings(e.Values)
-		j.Key("final_value").String(e.Final)
-		j.EndObject()
+	if s.src.Runtime == nil {
+		j.Key("layers").Strings(nil)
+		j.Key("entries").BeginObject()
+	} else {
+		snapshot := s.src.Runtime.Snapshot()
+		j.Key("layers").Strings(snapshot.Layers())
+		j.Key("entries").BeginObject()
+		for key, v := range snapshot.All() {
+			j.Key(key).BeginObject()
+			j.Key("layer_values").Strings(v.PerLayer)
+			j.Key("final_value").String(v.Final)
+			j.EndObject()
+		}
 	}
 	j.EndObject()
 	j.EndObject()
@@ -39,24 +41,15 @@ func (s *Server) runtimeModify(w *Response, r *Request) error {
 	for _, p := range pairs {
 		values[p.Name] = p.Value
 	}
-	before := finalValues(rt.Dump(), values)
+	before := rt.Snapshot()
 	if err := rt.Modify(values); err != nil {
 		return &Error{Status: 503, Msg: err.Error()}
 	}
-	after := finalValues(rt.Dump(), values)
+	after := rt.Snapshot()
 	for _, p := range pairs {
-		r.Changed(p.Name, before[p.Name], after[p.Name])
+		was, _ := before.Get(p.Name)
+		is, _ := after.Get(p.Name)
+		r.Changed(p.Name, was, is)
 	}
 	return w.text(200, "OK\n")
-}
-
-// finalValues returns the values that count of some keys.
-func finalValues(dump RuntimeDump, keys map[string]string) map[string]string {
-	out := make(map[string]string, len(keys))
-	for _, e := range dump.Entries {
-		if _, ok := keys[e.Key]; ok {
-			out[e.Key] = e.Final
-		}
-	}
-	return out
 }

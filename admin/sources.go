@@ -2,12 +2,15 @@ package admin
 
 import (
 	"iter"
-	"net"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/server/layers"
+	"github.com/statsd-admin/statsd-admin/server/lifecycle"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
@@ -33,11 +36,11 @@ type Sources struct {
 	Quit func()
 
 	Health       Health
-	Listeners    func() []Listener
+	Listeners    func() []listeners.Listener
 	Drains       Drains
 	Certificates func() []certinfo.Context
-	// Unready lists what the server waits for before it is live.
-	Unready func() []Unready
+	// Unready lists the targets that the server waits for before it is live.
+	Unready func() []lifecycle.Unready
 
 	Runtime Runtime
 	Loggers Loggers
@@ -113,54 +116,23 @@ type Profiler interface {
 	Path() string
 }
 
-// Runtime is the runtime values of the server.
+// Runtime holds the runtime values of the server.
 type Runtime interface {
-	Dump() RuntimeDump
+	Snapshot() *layers.Snapshot
 	// Modify sets values of the admin layer, all in one step. An empty value
-	// takes back what was set before. The text of the error is shown.
+	// removes an earlier override. The client sees the text of the error.
 	Modify(values map[string]string) error
-	// Bool returns a value as a boolean.
-	Bool(key string, byDefault bool) bool
 }
 
-// RuntimeDump is the runtime values at one moment.
-type RuntimeDump struct {
-	Layers  []string
-	Entries []RuntimeEntry // ascending by key
-}
-
-// RuntimeEntry is one runtime value.
-type RuntimeEntry struct {
-	Key    string
-	Values []string // for each layer, "" where it has none
-	Final  string
-}
-
-// Loggers are the loggers of the server. The texts of errors are shown; after
-// an error no level has changed.
+// Loggers holds the loggers of the server. Clients see the texts of errors;
+// after an error no level has changed.
 type Loggers interface {
-	List() []LogLevel
+	List() []logctl.LoggerLevel
 	Set(name, level string) error
 	SetAll(level string) error
 	// SetPaths sets several levels: name:level or name=level, separated by
 	// commas.
 	SetPaths(paths string) error
-}
-
-// LogLevel is a logger and its level.
-type LogLevel struct{ Name, Level string }
-
-// Listener is a listener of the server.
-type Listener struct {
-	Name      string
-	Addresses []net.Addr // where it really listens
-}
-
-// Unready is what a manager of init targets waits for.
-type Unready struct {
-	Component string   // "listener", "cluster" or what the program calls its own
-	Name      string   // "init manager …"
-	Targets   []string // "target …"
 }
 
 // Contention is how often and how long goroutines waited for mutexes.

@@ -136,7 +136,7 @@ func (s *Server) engineKey() string {
 // filter compiles the pattern of a filter, or takes it from those kept.
 func (s *Server) filter(pattern string) (*render.Filter, error) {
 	engine := render.RE2
-	if s.src.Runtime != nil && !s.src.Runtime.Bool(s.engineKey(), true) {
+	if s.src.Runtime != nil && !s.src.Runtime.Snapshot().Bool(s.engineKey(), true) {
 		engine = render.ECMAScript
 	}
 	f, err := s.filters.get(filterKey{engine, pattern})

@@ -1,6 +1,10 @@
 package admin
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+)
 
 // builtin returns the rows of the server itself. All are fixed.
 func (s *Server) builtin() (*endpoints, error) {
@@ -28,7 +32,7 @@ func (s *Server) builtin() (*endpoints, error) {
 		{Path: "/live", Help: "answer as long as the process works", metrics: true, vital: true, steady: true, Serve: s.live},
 		{Path: "/logging", Help: "show and change log levels", Mutates: true, Role: RoleOperate, serial: true, Serve: s.logging, Params: []Param{
 			{Name: "paths", Help: "several changes: name:level,name:level"},
-			{Name: "level", Help: "level of all loggers", Kind: ParamChoice, Choices: append([]string{""}, logLevels[:]...)},
+			{Name: "level", Help: "level of all loggers", Kind: ParamChoice, Choices: append([]string{""}, logctl.Levels()...)},
 		}},
 		{Path: "/memory", Help: "show memory use in bytes", Serve: s.memory},
 		{Path: "/quitquitquit", Help: "end the server in good order", Mutates: true, destructive: true, Serve: s.quit},

@@ -1,14 +1,17 @@
 package admin
 
 import (
-	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/server/layers"
+	"github.com/statsd-admin/statsd-admin/server/lifecycle"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -19,9 +22,8 @@ type world struct {
 	mu       sync.Mutex
 	state    string
 	calls    []string
-	runtime  map[string]string
-	noAdmin  bool
-	levels   []LogLevel
+	runtime  *layers.Loader
+	levels   []logctl.LoggerLevel
 	profiles map[string]bool
 	failing  error
 
@@ -32,15 +34,15 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{clusters: usualClusters(), config: usualConfig(), state: "LIVE", runtime: map[string]string{}, profiles: map[string]bool{},
-		levels: []LogLevel{{"admin", "info"}, {"main", "debug"}, {"stats", "info"}}}
+	return &world{clusters: usualClusters(), config: usualConfig(), state: "LIVE", runtime: runtimeLayers("defaults", "disk", "admin"), profiles: map[string]bool{},
+		levels: []logctl.LoggerLevel{{Name: "admin", Level: logctl.Info}, {Name: "main", Level: logctl.Debug}, {Name: "stats", Level: logctl.Info}}}
 }
 
 // String tells all that endpoints can change.
 func (w *world) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Sprint(w.state, w.calls, w.runtime, w.levels, w.profiles)
+	return fmt.Sprint(w.state, w.calls, w.overrides(), w.levels, w.profiles)
 }
 
 func (w *world) note(format string, args ...any) {
@@ -69,7 +71,7 @@ func (w *world) sources() Sources {
 		Quit:         func() { w.note("quit") },
 		Health:       (*worldHealth)(w),
 		Drains:       (*worldDrains)(w),
-		Runtime:      (*worldRuntime)(w),
+		Runtime:      w.runtime,
 		Loggers:      (*worldLoggers)(w),
 		ReopenLogs:   func() error { w.note("reopen"); return w.failing },
 		CPUProfiler:  worldProfiler{w, "cpu"},
@@ -77,11 +79,12 @@ func (w *world) sources() Sources {
 		Ingest:       (*worldIngest)(w),
 		Clusters:     (*worldClusters)(w),
 		ConfigDump:   w.configDump,
-		Listeners: func() []Listener {
-			return []Listener{
-				{"ingress", []net.Addr{&net.TCPAddr{IP: net.IPv4zero, Port: 15001}, &net.TCPAddr{IP: net.IPv4zero, Port: 15002}}},
-				{"metrics_in", []net.Addr{&net.UDPAddr{IP: net.IPv6loopback, Port: 8125}}},
-				{"local\n", []net.Addr{&net.UnixAddr{Name: "/run/in.sock", Net: "unix"}}},
+		Listeners: func() []listeners.Listener {
+			ip := func(text string) listeners.Address { return listeners.Address{IP: netip.MustParseAddrPort(text)} }
+			return []listeners.Listener{
+				{Name: "ingress", Addresses: []listeners.Address{ip("0.0.0.0:15001"), ip("0.0.0.0:15002")}},
+				{Name: "metrics_in", Addresses: []listeners.Address{ip("[::1]:8125")}, Protocol: listeners.UDP},
+				{Name: "local\n", Addresses: []listeners.Address{{Pipe: "/run/in.sock"}}},
 			}
 		},
 		Certificates: func() []certinfo.Context {
@@ -94,10 +97,10 @@ func (w *world) sources() Sources {
 					{Path: "/old.pem", From: day(-9), Until: day(-1)}},
 			}, {}}
 		},
-		Unready: func() []Unready {
-			return []Unready{
-				{"listener", "init manager Listener-local-init-manager ingress_8080 57", []string{"target RdsRouteConfigSubscription RDS init main_routes"}},
-				{"server", "init manager Server", nil}}
+		Unready: func() []lifecycle.Unready {
+			return []lifecycle.Unready{
+				{Component: "listener", Name: "init manager Listener-local-init-manager ingress_8080 57", Targets: []string{"target RdsRouteConfigSubscription RDS init main_routes"}},
+				{Component: "server", Name: "init manager Server"}}
 		},
 	}
 }
@@ -114,81 +117,57 @@ func (d *worldDrains) DrainGracefully(inboundOnly, skipExit bool) {
 	(*world)(d).note("drain gracefully inbound=%t skip=%t", inboundOnly, skipExit)
 }
 
-type worldRuntime world
-
-func (r *worldRuntime) Dump() RuntimeDump {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d := RuntimeDump{Layers: []string{"defaults", "disk", "admin"}}
-	base := map[string]string{"limits.max_sessions": "200"}
-	for k := range r.runtime {
-		if _, ok := base[k]; !ok {
-			base[k] = ""
+// runtimeLayers returns layers of which the one called admin, if any, can be
+// changed, and the first one has a value.
+func runtimeLayers(names ...string) *layers.Loader {
+	var cfg layers.Config
+	for i, name := range names {
+		l := layers.Layer{Name: name, Kind: layers.Static}
+		if i == 0 {
+			l.Values = map[string]any{"limits.max_sessions": "200"}
 		}
+		if name == "admin" {
+			l.Kind = layers.Admin
+		}
+		cfg.Layers = append(cfg.Layers, l)
 	}
-	for k, v := range base {
-		e := RuntimeEntry{k, []string{v, "", r.runtime[k]}, v}
-		if r.runtime[k] != "" {
-			e.Final = r.runtime[k]
-		}
-		d.Entries = append(d.Entries, e)
-	}
-	slices.SortFunc(d.Entries, func(a, b RuntimeEntry) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
-	return d
+	return must(layers.New(cfg))
 }
 
-func (r *worldRuntime) Modify(values map[string]string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.noAdmin {
-		return errors.New("No admin layer specified")
-	}
-	for k, v := range values {
-		if v == "" {
-			delete(r.runtime, k)
-		} else {
-			r.runtime[k] = v
+// overrides returns the values of the admin layer.
+func (w *world) overrides() map[string]string {
+	out := make(map[string]string)
+	for key, v := range w.runtime.Snapshot().All() {
+		if v.PerLayer[len(v.PerLayer)-1] != "" {
+			out[key] = v.Final
 		}
 	}
-	return nil
-}
-
-func (r *worldRuntime) Bool(key string, byDefault bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v, ok := r.runtime[key]; ok {
-		return v == "true"
-	}
-	return byDefault
+	return out
 }
 
 type worldLoggers world
 
-func (l *worldLoggers) List() []LogLevel {
+func (l *worldLoggers) List() []logctl.LoggerLevel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.levels)
 }
 
 func (l *worldLoggers) set(name, level string) error {
-	if !slices.Contains(logLevels[:], level) {
-		return errors.New("unknown logger level")
+	to, ok := logctl.ParseLevel(level)
+	if !ok {
+		return logctl.ErrUnknownLevel
 	}
 	for i := range l.levels {
 		if name == "" || l.levels[i].Name == name {
-			l.levels[i].Level = level
+			l.levels[i].Level = to
 			if name != "" {
 				return nil
 			}
 		}
 	}
 	if name != "" {
-		return errors.New("unknown logger name")
+		return logctl.ErrUnknownLogger
 	}
 	return nil
 }
@@ -208,7 +187,7 @@ func (l *worldLoggers) SetAll(level string) error {
 func (l *worldLoggers) SetPaths(paths string) error {
 	(*world)(l).note("paths %s", paths)
 	if paths == "bad" {
-		return errors.New("empty logger name or empty logger level")
+		return logctl.ErrEmptyName
 	}
 	return nil
 }

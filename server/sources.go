@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
-	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
@@ -30,7 +28,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Quit = s.Quit
 	}
 	if src.Listeners == nil {
-		src.Listeners = s.adminListeners
+		src.Listeners = s.listeners.List
 	}
 	if src.Certificates == nil {
 		src.Certificates = s.certs.List
@@ -58,10 +56,10 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Drains = s.listeners
 	}
 	if src.Runtime == nil {
-		src.Runtime = runtimeValues{s.runtime}
+		src.Runtime = s.runtime
 	}
 	if src.Loggers == nil {
-		src.Loggers = loggers{s.loggers}
+		src.Loggers = s.loggers
 	}
 	if src.Ingest == nil && s.statsd != nil {
 		src.Ingest = s.statsd
@@ -124,60 +122,6 @@ func (s *Server) statsdListener(l report.ListenerInfo) listeners.Listener {
 		addr, _ = net.ResolveTCPAddr("tcp", place)
 	}
 	out.Addresses = []listeners.Address{listeners.FromNet(addr)}
-	return out
-}
-
-func (s *Server) adminListeners() []admin.Listener {
-	var out []admin.Listener
-	for _, l := range s.listeners.List() {
-		a := admin.Listener{Name: l.Name}
-		for _, addr := range l.Addresses {
-			a.Addresses = append(a.Addresses, netAddr(addr, l.Protocol))
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-func netAddr(a listeners.Address, p listeners.Protocol) net.Addr {
-	switch {
-	case a.Pipe != "" && p == listeners.UDP:
-		return &net.UnixAddr{Name: a.Pipe, Net: "unixgram"}
-	case a.Pipe != "":
-		return &net.UnixAddr{Name: a.Pipe, Net: "unix"}
-	case p == listeners.UDP:
-		return net.UDPAddrFromAddrPort(a.IP)
-	default:
-		return net.TCPAddrFromAddrPort(a.IP)
-	}
-}
-
-// runtimeValues shows the runtime values to the admin port.
-type runtimeValues struct{ l *layers.Loader }
-
-func (r runtimeValues) Dump() admin.RuntimeDump {
-	snap := r.l.Snapshot()
-	d := admin.RuntimeDump{Layers: snap.Layers()}
-	for key, v := range snap.All() {
-		d.Entries = append(d.Entries, admin.RuntimeEntry{Key: key, Values: v.PerLayer, Final: v.Final})
-	}
-	return d
-}
-
-func (r runtimeValues) Modify(values map[string]string) error { return r.l.Modify(values) }
-
-func (r runtimeValues) Bool(key string, byDefault bool) bool {
-	return r.l.Snapshot().Bool(key, byDefault)
-}
-
-// loggers shows the loggers to the admin port.
-type loggers struct{ *logctl.Registry }
-
-func (l loggers) List() []admin.LogLevel {
-	var out []admin.LogLevel
-	for _, e := range l.Registry.List() {
-		out = append(out, admin.LogLevel{Name: e.Name, Level: e.Level.String()})
-	}
 	return out
 }
 

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/server/layers"
+	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
@@ -242,14 +242,11 @@ func (s *Server) Clusters() *upstream.Manager { return s.clusters }
 
 // unready lists what the server, and clusters that are being changed, still wait
 // for.
-func (s *Server) unready() []admin.Unready {
-	var out []admin.Unready
-	for _, u := range s.life.Unready() {
-		out = append(out, admin.Unready{Component: u.Component, Name: u.Name, Targets: u.Targets})
-	}
+func (s *Server) unready() []lifecycle.Unready {
+	out := s.life.Unready()
 	unready := s.clusters.Unready()
 	for _, c := range unready {
-		out = append(out, admin.Unready{
+		out = append(out, lifecycle.Unready{
 			Component: clusterComponent, Name: "init manager Cluster " + c.Config().Name, Targets: targets(c),
 		})
 	}
@@ -258,7 +255,7 @@ func (s *Server) unready() []admin.Unready {
 
 // unanswered lists the first answers of control planes that the server still waits
 // for. Further clusters are asked for when all there are are ready.
-func (s *Server) unanswered(allReady bool) (out []admin.Unready) {
+func (s *Server) unanswered(allReady bool) (out []lifecycle.Unready) {
 	waits := func(ready <-chan struct{}) bool {
 		select {
 		case <-ready:
@@ -268,10 +265,10 @@ func (s *Server) unanswered(allReady bool) (out []admin.Unready) {
 		}
 	}
 	if s.cfg.Clusters.CDS != nil && allReady && waits(s.clusters.Ready()) {
-		out = append(out, admin.Unready{Component: clusterComponent, Name: "init manager Clusters", Targets: []string{"target CDS"}})
+		out = append(out, lifecycle.Unready{Component: clusterComponent, Name: "init manager Clusters", Targets: []string{"target CDS"}})
 	}
 	if len(s.cfg.Clusters.RTDS) > 0 && waits(s.control.LayersReady()) {
-		out = append(out, admin.Unready{Component: "runtime", Name: "init manager Runtime", Targets: []string{"target RTDS"}})
+		out = append(out, lifecycle.Unready{Component: "runtime", Name: "init manager Runtime", Targets: []string{"target RTDS"}})
 	}
 	return out
 }
