@@ -171,8 +171,8 @@ func TestRemovalPanics(t *testing.T) {
 	})
 }
 
-// TestLateChangesPanic: what a timer shows or delivers may fail, and the
-// next one works. It panics because a counter of it is missing.
+// TestLateChangesPanic lets a change that a timer applies panic, because a
+// pointer is nil, and checks that the next change works.
 func TestLateChangesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
@@ -183,14 +183,14 @@ func TestLateChangesPanic(t *testing.T) {
 			}
 		}
 		pick(1)
-		counter := c.stats.MembershipChange
+		stats := c.stats
 		c.mu.Lock()
-		c.stats.MembershipChange = nil
+		c.stats = nil
 		c.mu.Unlock()
 		pick(2)
 		panics.Caught("new hosts")
 		c.mu.Lock()
-		c.stats.MembershipChange = counter
+		c.stats = stats
 		c.mu.Unlock()
 		pick(3)
 		time.Sleep(originalsEvery)
@@ -208,15 +208,10 @@ func TestLateChangesPanic(t *testing.T) {
 		c.DiscoveryDone()
 		bad, good := eds(status.FailedEDSHealth), eds(0)
 		c.UpdateHosts(0, hosts(spec(1, bad), spec(2)))
-		counter := c.env.manager.updatedViaMerge
-		c.mu.Lock()
-		c.env.manager.updatedViaMerge = nil
-		c.mu.Unlock()
 		c.UpdateHosts(0, hosts(spec(1, good), spec(2)))
+		sets := c.sets.Swap(nil)
 		panics.Caught("merged updates")
-		c.mu.Lock()
-		c.env.manager.updatedViaMerge = counter
-		c.mu.Unlock()
+		c.sets.Store(sets)
 		c.UpdateHosts(0, hosts(spec(1, good), spec(2, bad)))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

@@ -121,7 +121,7 @@ func balancerStats(sc *store.Scope, c *config.LoadBalancing) lb.Stats {
 		ZoneRoutingSampled:        sc.Counter("lb_zone_routing_sampled"),
 		ZoneRoutingCrossZone:      sc.Counter("lb_zone_routing_cross_zone"),
 	}
-	g := func(name string) lb.Gauge { return sc.Gauge(name, store.NeverImport) }
+	g := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
 	switch c.Policy {
 	case config.RingHashPolicy:
 		s.RingSize, s.RingMinHashes, s.RingMaxHashes =

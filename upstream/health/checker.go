@@ -15,24 +15,16 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// A Counter counts events.
-type Counter interface{ Inc() }
-
-// A Gauge shows how many there are.
-type Gauge interface {
-	Inc()
-	Dec()
-}
-
-// Stats are what a checker counts; all members must be set.
+// Stats are the statistics of a checker. Members may be nil.
 type Stats struct {
-	Attempt, Success, Failure, NetworkFailure, PassiveFailure, VerifyCluster Counter
-	Healthy, Degraded                                                        Gauge
+	Attempt, Success, Failure, NetworkFailure, PassiveFailure, VerifyCluster *store.Counter
+	Healthy, Degraded                                                        *store.Gauge
 }
 
 // Kind is how a check ended.

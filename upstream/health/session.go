@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -249,7 +250,7 @@ func (s *session) gauges() {
 	if s.stopped {
 		return
 	}
-	put := func(counted *bool, is bool, g Gauge) {
+	put := func(counted *bool, is bool, g *store.Gauge) {
 		switch {
 		case is && !*counted:
 			g.Inc()

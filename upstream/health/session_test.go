@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -21,18 +21,33 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type count struct{ n atomic.Int64 }
+// count is a counter or a gauge in a store of its own.
+type count struct {
+	counter *store.Counter
+	gauge   *store.Gauge
+}
 
-func (c *count) Inc()       { c.n.Add(1) }
-func (c *count) Dec()       { c.n.Add(-1) }
-func (c *count) get() int64 { return c.n.Load() }
+func (c *count) asCounter() *store.Counter {
+	c.counter = store.New(store.Options{}).Root().Counter("n")
+	return c.counter
+}
+
+func (c *count) asGauge() *store.Gauge {
+	c.gauge = store.New(store.Options{}).Root().Gauge("n", store.NeverImport)
+	return c.gauge
+}
+
+func (c *count) get() int64 { return int64(c.counter.Value() + c.gauge.Value()) }
 
 type counts struct {
 	attempt, success, failure, network, passive, verify, healthy, degraded count
 }
 
 func (c *counts) stats() Stats {
-	return Stats{&c.attempt, &c.success, &c.failure, &c.network, &c.passive, &c.verify, &c.healthy, &c.degraded}
+	return Stats{
+		c.attempt.asCounter(), c.success.asCounter(), c.failure.asCounter(), c.network.asCounter(),
+		c.passive.asCounter(), c.verify.asCounter(), c.healthy.asGauge(), c.degraded.asGauge(),
+	}
 }
 
 // script is a prober that answers one outcome after the other, and the last

@@ -3,6 +3,7 @@ package lb
 import (
 	"math/rand/v2"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -34,9 +35,11 @@ type Context struct {
 	Loads *Loads
 	// Destination is where the connection was going, for [OriginalDst].
 	Destination host.Address
-	// DestinationHeader is the value of the header that overrides Destination,
-	// empty if there is none.
-	DestinationHeader string
+	// DestinationHeader is the value of the header that overrides Destination.
+	// HasDestinationHeader is set if the request has that header: an empty value is
+	// then an invalid address like any other.
+	DestinationHeader    string
+	HasDestinationHeader bool
 	// DestinationMetadata is the value of the metadata that overrides Destination
 	// where the header does not, empty if there is none.
 	DestinationMetadata string
@@ -110,62 +113,30 @@ type ZoneConfig struct {
 	MinClusterSize func() uint64
 }
 
-// A Counter counts events.
-type Counter interface{ Inc() }
-
-// A Gauge shows a number.
-type Gauge interface{ Set(uint64) }
-
-// Stats are what balancers count. A nil member is not counted.
+// Stats are the statistics of a balancer. Members may be nil.
 type Stats struct {
-	HealthyPanic Counter
+	HealthyPanic *store.Counter
 
-	RecalculateZoneStructures Counter
-	LocalClusterNotOK         Counter
-	ZoneClusterTooSmall       Counter
-	ZoneNoCapacityLeft        Counter
-	ZoneRoutingAllDirectly    Counter
-	ZoneRoutingSampled        Counter
-	ZoneRoutingCrossZone      Counter
+	RecalculateZoneStructures *store.Counter
+	LocalClusterNotOK         *store.Counter
+	ZoneClusterTooSmall       *store.Counter
+	ZoneNoCapacityLeft        *store.Counter
+	ZoneRoutingAllDirectly    *store.Counter
+	ZoneRoutingSampled        *store.Counter
+	ZoneRoutingCrossZone      *store.Counter
 
-	RingSize, RingMinHashes, RingMaxHashes Gauge
-	MaglevMinEntries, MaglevMaxEntries     Gauge
+	RingSize, RingMinHashes, RingMaxHashes *store.Gauge
+	MaglevMinEntries, MaglevMaxEntries     *store.Gauge
 
 	// SubsetsDuplicates is the number of hosts that are in no subset because theirs
 	// have one host only.
-	SubsetsActive, SubsetsDuplicates                       Gauge
-	SubsetsCreated, SubsetsRemoved                         Counter
-	SubsetsSelected, SubsetsFallback, SubsetsFallbackPanic Counter
-}
-
-type nothing struct{}
-
-func (nothing) Inc()       {}
-func (nothing) Set(uint64) {}
-
-// complete puts something that counts nothing in the place of nil.
-func (s *Stats) complete() {
-	for _, c := range []*Counter{
-		&s.HealthyPanic, &s.RecalculateZoneStructures, &s.LocalClusterNotOK, &s.ZoneClusterTooSmall,
-		&s.ZoneNoCapacityLeft, &s.ZoneRoutingAllDirectly, &s.ZoneRoutingSampled, &s.ZoneRoutingCrossZone,
-		&s.SubsetsCreated, &s.SubsetsRemoved, &s.SubsetsSelected, &s.SubsetsFallback, &s.SubsetsFallbackPanic,
-	} {
-		if *c == nil {
-			*c = nothing{}
-		}
-	}
-	for _, g := range []*Gauge{
-		&s.RingSize, &s.RingMinHashes, &s.RingMaxHashes, &s.MaglevMinEntries, &s.MaglevMaxEntries, &s.SubsetsActive, &s.SubsetsDuplicates,
-	} {
-		if *g == nil {
-			*g = nothing{}
-		}
-	}
+	SubsetsActive, SubsetsDuplicates                       *store.Gauge
+	SubsetsCreated, SubsetsRemoved                         *store.Counter
+	SubsetsSelected, SubsetsFallback, SubsetsFallbackPanic *store.Counter
 }
 
 // complete fills in the defaults.
 func (c *Config) complete() {
-	c.Stats.complete()
 	if c.Rand == nil {
 		c.Rand = rand.Uint64
 	}

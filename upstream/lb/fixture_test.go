@@ -3,19 +3,30 @@ package lb
 import (
 	"fmt"
 	"net/netip"
-	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// count is a counter and a gauge for tests.
-type count struct{ n atomic.Uint64 }
+// count is a counter or a gauge in a store of its own.
+type count struct {
+	counter *store.Counter
+	gauge   *store.Gauge
+}
 
-func (c *count) Inc()         { c.n.Add(1) }
-func (c *count) Set(n uint64) { c.n.Store(n) }
-func (c *count) get() uint64  { return c.n.Load() }
+func (c *count) asCounter() *store.Counter {
+	c.counter = store.New(store.Options{}).Root().Counter("n")
+	return c.counter
+}
+
+func (c *count) asGauge() *store.Gauge {
+	c.gauge = store.New(store.Options{}).Root().Gauge("n", store.NeverImport)
+	return c.gauge
+}
+
+func (c *count) get() uint64 { return c.counter.Value() + c.gauge.Value() }
 
 // newHost returns host number i.
 func newHost(i int, change ...func(*host.Spec)) *host.Host {

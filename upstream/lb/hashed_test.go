@@ -76,7 +76,7 @@ func TestRing(t *testing.T) {
 		var size, few, lot count
 		updated(Config{
 			Policy: config.RingHashPolicy, Ring: config.RingHash{MinimumSize: tt.min, MaximumSize: tt.max},
-			Stats: Stats{RingSize: &size, RingMinHashes: &few, RingMaxHashes: &lot},
+			Stats: Stats{RingSize: size.asGauge(), RingMinHashes: few.asGauge(), RingMaxHashes: lot.asGauge()},
 		}, abc(tt.weights...))
 		if size.get() != tt.size || few.get() != tt.few || lot.get() != tt.lot {
 			t.Errorf("weights %v, min %d, max %d: size %d, %d to %d; want %d, %d to %d",
@@ -144,7 +144,7 @@ func TestMaglevTables(t *testing.T) {
 	for _, tt := range tests {
 		var few, lot count
 		hosts := abc(tt.weights...)
-		b := updated(Config{Policy: config.MaglevPolicy, MaglevTableSize: tt.size, Stats: Stats{MaglevMinEntries: &few, MaglevMaxEntries: &lot}}, hosts)
+		b := updated(Config{Policy: config.MaglevPolicy, MaglevTableSize: tt.size, Stats: Stats{MaglevMinEntries: few.asGauge(), MaglevMaxEntries: lot.asGauge()}}, hosts)
 		m := b.table.Load().priorities[0].placer.(*maglev)
 		if tt.want != nil && !slices.Equal(m.table, tt.want) {
 			t.Errorf("weights %v, size %d: %v, want %v", tt.weights, tt.size, m.table, tt.want)
@@ -214,7 +214,7 @@ func TestHashedPanicAndDegraded(t *testing.T) {
 	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
 		var panics count
 		hosts := mixed(10, 2, 0)
-		b := New(Config{Policy: p, Stats: Stats{HealthyPanic: &panics}, FailOnPanic: true})
+		b := New(Config{Policy: p, Stats: Stats{HealthyPanic: panics.asCounter()}, FailOnPanic: true})
 		b.Update(priorities(hosts), nil)
 		seen := map[*host.Host]bool{}
 		for x := range uint64(1000) {
@@ -373,7 +373,7 @@ func TestHashChoosesThePriorityToo(t *testing.T) {
 // TestGaugesAreOfTheTableBuiltLast builds one for each priority, then one for none.
 func TestGaugesAreOfTheTableBuiltLast(t *testing.T) {
 	var size, few, lot, least, most count
-	stats := Stats{RingSize: &size, RingMinHashes: &few, RingMaxHashes: &lot, MaglevMinEntries: &least, MaglevMaxEntries: &most}
+	stats := Stats{RingSize: size.asGauge(), RingMinHashes: few.asGauge(), RingMaxHashes: lot.asGauge(), MaglevMinEntries: least.asGauge(), MaglevMaxEntries: most.asGauge()}
 	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
 		b := New(Config{Policy: p, Ring: config.RingHash{MinimumSize: 8}, MaglevTableSize: 11, Stats: stats})
 		b.Update(priorities(mixed(5, 5, 0), abc(1, 1, 2)), nil)

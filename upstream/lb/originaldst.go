@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -33,7 +34,7 @@ type OriginalDstConfig struct {
 	Limit int
 	// Invalid counts headers and metadata that are no address, Overflow picks that
 	// found no host because there were as many as Limit allows. Nil counts nothing.
-	Invalid, Overflow Counter
+	Invalid, Overflow *store.Counter
 	// Added is told of each new host before it is picked; it may be called
 	// concurrently. Nil tells nobody.
 	Added func(*host.Host)
@@ -52,12 +53,6 @@ type originalHost struct {
 
 // NewOriginalDst returns a balancer without hosts.
 func NewOriginalDst(c OriginalDstConfig) *OriginalDst {
-	if c.Invalid == nil {
-		c.Invalid = nothing{}
-	}
-	if c.Overflow == nil {
-		c.Overflow = nothing{}
-	}
 	if c.Added == nil {
 		c.Added = func(*host.Host) {}
 	}
@@ -77,10 +72,10 @@ func (b *OriginalDst) Pick(ctx *Context) *host.Host {
 		return nil
 	}
 	to := ctx.DestinationOverride.IP
-	if !to.IsValid() && b.c.UseHeader {
+	if !to.IsValid() && b.c.UseHeader && (ctx.HasDestinationHeader || ctx.DestinationHeader != "") {
 		to = b.parse(ctx.DestinationHeader)
 	}
-	if !to.IsValid() {
+	if !to.IsValid() && ctx.DestinationMetadata != "" {
 		to = b.parse(ctx.DestinationMetadata)
 	}
 	if !to.IsValid() {
@@ -102,12 +97,8 @@ func (b *OriginalDst) Pick(ctx *Context) *host.Host {
 	return b.create(s, to)
 }
 
-// parse returns the address that text is. One that is none is counted, unless
-// there is no text.
+// parse parses an address, and counts it if it is invalid.
 func (b *OriginalDst) parse(text string) netip.AddrPort {
-	if text == "" {
-		return netip.AddrPort{}
-	}
 	a, err := netip.ParseAddrPort(text)
 	if err != nil {
 		b.c.Invalid.Inc()

@@ -3,27 +3,32 @@ package lb
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 func TestOriginalDst(t *testing.T) {
-	var invalid, added count
-	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, ClusterName: "od", Invalid: &invalid, Added: func(*host.Host) { added.Inc() }})
+	var invalid count
+	var added atomic.Uint64
+	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, ClusterName: "od", Invalid: invalid.asCounter(), Added: func(*host.Host) { added.Add(1) }})
 	to := host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}
 	h := b.Pick(&Context{Destination: to})
 	if h == nil || h.AddressText() != "10.0.0.1:80" || h.Hostname() != "od10.0.0.1:80" {
 		t.Fatalf("picked %v", h)
 	}
-	if again := b.Pick(&Context{Destination: to}); again != h || added.get() != 1 {
-		t.Errorf("second pick %v, added %d times", again, added.get())
+	if again := b.Pick(&Context{Destination: to}); again != h || added.Load() != 1 {
+		t.Errorf("second pick %v, added %d times", again, added.Load())
 	}
 	if o := b.Pick(&Context{Destination: to, DestinationHeader: "[::1]:9"}); o.AddressText() != "[::1]:9" {
 		t.Errorf("by header: %s", o.AddressText())
 	}
 	if o := b.Pick(&Context{Destination: to, DestinationHeader: "nowhere"}); o != h || invalid.get() != 1 {
 		t.Errorf("bad header: %v, counted %d", o, invalid.get())
+	}
+	if o := b.Pick(&Context{Destination: to, HasDestinationHeader: true}); o != h || invalid.get() != 2 {
+		t.Errorf("empty header: %v, counted %d", o, invalid.get())
 	}
 	if o := b.Pick(&Context{}); o != nil {
 		t.Errorf("no destination: %v", o)
@@ -45,7 +50,7 @@ func TestOriginalDst(t *testing.T) {
 
 func TestOriginalDstOrder(t *testing.T) {
 	var invalid count
-	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, Invalid: &invalid})
+	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, Invalid: invalid.asCounter()})
 	at := func(text string) host.Address { return host.Address{IP: netip.MustParseAddrPort(text)} }
 	ctx := Context{Destination: at("10.0.0.1:1"), DestinationMetadata: "10.0.0.2:2", DestinationHeader: "10.0.0.3:3", DestinationOverride: at("10.0.0.4:4")}
 	for _, tt := range []struct {
@@ -85,8 +90,9 @@ func TestOriginalDstKeepsHostsThatAreBeingAdded(t *testing.T) {
 }
 
 func TestOriginalDstLimit(t *testing.T) {
-	var added, overflow count
-	b := NewOriginalDst(OriginalDstConfig{Limit: 100, Overflow: &overflow, Added: func(*host.Host) { added.Inc() }})
+	var overflow count
+	var added atomic.Uint64
+	b := NewOriginalDst(OriginalDstConfig{Limit: 100, Overflow: overflow.asCounter(), Added: func(*host.Host) { added.Add(1) }})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -96,8 +102,8 @@ func TestOriginalDstLimit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if added.get() != 100 || overflow.get() != 800 {
-		t.Errorf("%d hosts and %d refused picks, want 100 and 800", added.get(), overflow.get())
+	if added.Load() != 100 || overflow.get() != 800 {
+		t.Errorf("%d hosts and %d refused picks, want 100 and 800", added.Load(), overflow.get())
 	}
 	b.Sweep()
 	if gone := len(b.Sweep()); gone != 100 {
@@ -116,8 +122,8 @@ func TestOriginalDstPortOverride(t *testing.T) {
 }
 
 func TestOriginalDstMakesOneHostForAll(t *testing.T) {
-	var added count
-	b := NewOriginalDst(OriginalDstConfig{Added: func(*host.Host) { added.Inc() }})
+	var added atomic.Uint64
+	b := NewOriginalDst(OriginalDstConfig{Added: func(*host.Host) { added.Add(1) }})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -130,7 +136,7 @@ func TestOriginalDstMakesOneHostForAll(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if added.get() < 200 {
-		t.Errorf("added %d, want at least 200", added.get())
+	if added.Load() < 200 {
+		t.Errorf("added %d, want at least 200", added.Load())
 	}
 }

@@ -125,7 +125,7 @@ func TestPanicUsesAllHostsAndIsCounted(t *testing.T) {
 	for _, fail := range []bool{false, true} {
 		var panics count
 		hosts := mixed(4, 1, 0)
-		b := New(Config{Stats: Stats{HealthyPanic: &panics}, FailOnPanic: fail, Rand: numbers(0)})
+		b := New(Config{Stats: Stats{HealthyPanic: panics.asCounter()}, FailOnPanic: fail, Rand: numbers(0)})
 		b.Update(priorities(hosts), nil)
 		got := split(b, nil, 8)
 		if panics.get() != 8 {

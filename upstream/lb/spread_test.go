@@ -257,8 +257,8 @@ func TestZoneRouting(t *testing.T) {
 
 	var calc, sampled, cross, direct, small, notOK, none count
 	c := Config{Stats: Stats{
-		RecalculateZoneStructures: &calc, ZoneRoutingSampled: &sampled, ZoneRoutingCrossZone: &cross,
-		ZoneRoutingAllDirectly: &direct, ZoneClusterTooSmall: &small, LocalClusterNotOK: &notOK, ZoneNoCapacityLeft: &none,
+		RecalculateZoneStructures: calc.asCounter(), ZoneRoutingSampled: sampled.asCounter(), ZoneRoutingCrossZone: cross.asCounter(),
+		ZoneRoutingAllDirectly: direct.asCounter(), ZoneClusterTooSmall: small.asCounter(), LocalClusterNotOK: notOK.asCounter(), ZoneNoCapacityLeft: none.asCounter(),
 	}}
 	c.complete()
 	z := c.routeZones(up, local)
@@ -423,7 +423,7 @@ func TestZoneRoutingWhileTheLocalClusterPanics(t *testing.T) {
 	}
 	for _, fail := range []bool{false, true} {
 		var notOK count
-		b := New(Config{FailOnPanic: fail, Stats: Stats{LocalClusterNotOK: &notOK}})
+		b := New(Config{FailOnPanic: fail, Stats: Stats{LocalClusterNotOK: notOK.asCounter()}})
 		b.Update([]*host.Set{host.NewSet(0, hosts, o)}, host.NewSet(0, own, o))
 		got := split(b, nil, 12)
 		if notOK.get() != 12 {

@@ -14,8 +14,8 @@ func subsetConfig(s *subsetStats, c config.Subset) Config {
 	return Config{
 		Subset: &c, MetadataNamespace: "proxy.lb", AltNamespace: "envoy.lb", Slots: -1,
 		Stats: Stats{
-			SubsetsActive: &s.active, SubsetsCreated: &s.created, SubsetsRemoved: &s.removed,
-			SubsetsSelected: &s.selected, SubsetsFallback: &s.fallback, SubsetsFallbackPanic: &s.panics,
+			SubsetsActive: s.active.asGauge(), SubsetsCreated: s.created.asCounter(), SubsetsRemoved: s.removed.asCounter(),
+			SubsetsSelected: s.selected.asCounter(), SubsetsFallback: s.fallback.asCounter(), SubsetsFallbackPanic: s.panics.asCounter(),
 		},
 	}
 }
@@ -268,7 +268,7 @@ func TestSubsetsPanicAndSpillByThemselves(t *testing.T) {
 	var panics count
 	c := subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}})
 	x := uint64(0)
-	c.Stats.HealthyPanic, c.Rand = &panics, func() uint64 { x++; return x - 1 }
+	c.Stats.HealthyPanic, c.Rand = panics.asCounter(), func() uint64 { x++; return x - 1 }
 	b := New(c)
 	b.Update(priorities(first, second), nil)
 	of := func(v string) *Context { return &Context{Criteria: NewCriteria(map[string]any{"v": v})} }

@@ -9,30 +9,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// A Counter counts events.
-type Counter interface{ Inc() }
-
-// A Gauge shows how many there are.
-type Gauge interface {
-	Inc()
-	Dec()
-}
-
-// Stats are what a detector counts; all members must be set.
+// Stats are the statistics of a detector. Members may be nil.
 type Stats struct {
-	EjectionsActive          Gauge
-	EjectionsEnforcedTotal   Counter
-	EjectionsOverflow        Counter
-	EjectionsDetected        [7]Counter // by Kind
-	EjectionsEnforced        [7]Counter // by Kind
-	EjectionsTotal           Counter    // of 5xx and success rate, enforced or not
-	EjectionsConsecutive5xx  Counter
-	EjectionsSuccessRateSeen Counter
+	EjectionsActive          *store.Gauge
+	EjectionsEnforcedTotal   *store.Counter
+	EjectionsOverflow        *store.Counter
+	EjectionsDetected        [7]*store.Counter // by Kind
+	EjectionsEnforced        [7]*store.Counter // by Kind
+	EjectionsTotal           *store.Counter    // of 5xx and success rate, enforced or not
+	EjectionsConsecutive5xx  *store.Counter
+	EjectionsSuccessRateSeen *store.Counter
 }
 
 // Config says how to detect.

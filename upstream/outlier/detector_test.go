@@ -5,20 +5,33 @@ import (
 	"math"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-type count struct{ n atomic.Int64 }
+// count is a counter or a gauge in a store of its own.
+type count struct {
+	counter *store.Counter
+	gauge   *store.Gauge
+}
 
-func (c *count) Inc() { c.n.Add(1) }
-func (c *count) Dec() { c.n.Add(-1) }
+func (c *count) asCounter() *store.Counter {
+	c.counter = store.New(store.Options{}).Root().Counter("n")
+	return c.counter
+}
+
+func (c *count) asGauge() *store.Gauge {
+	c.gauge = store.New(store.Options{}).Root().Gauge("n", store.NeverImport)
+	return c.gauge
+}
+
+func (c *count) get() int64 { return int64(c.counter.Value() + c.gauge.Value()) }
 
 // rig is a detector with everything it counts.
 type rig struct {
@@ -52,11 +65,11 @@ func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
 	}
 	r := &rig{runtime: map[string]uint64{}}
 	st := Stats{
-		EjectionsActive: &r.active, EjectionsEnforcedTotal: &r.enforcedTotal, EjectionsOverflow: &r.overflow,
-		EjectionsTotal: &r.total, EjectionsConsecutive5xx: &r.old5, EjectionsSuccessRateSeen: &r.oldRate,
+		EjectionsActive: r.active.asGauge(), EjectionsEnforcedTotal: r.enforcedTotal.asCounter(), EjectionsOverflow: r.overflow.asCounter(),
+		EjectionsTotal: r.total.asCounter(), EjectionsConsecutive5xx: r.old5.asCounter(), EjectionsSuccessRateSeen: r.oldRate.asCounter(),
 	}
 	for k := range r.detected {
-		st.EjectionsDetected[k], st.EjectionsEnforced[k] = &r.detected[k], &r.enforced[k]
+		st.EjectionsDetected[k], st.EjectionsEnforced[k] = r.detected[k].asCounter(), r.enforced[k].asCounter()
 	}
 	r.d = New(Config{
 		Settings: &s, Stats: st, Rand: rnd,
@@ -136,12 +149,12 @@ func TestRunsOfErrors(t *testing.T) {
 				r.hosts[0].ReportResult(x.r, x.n)
 			}
 			for k := range r.detected {
-				if got, want := r.detected[k].n.Load(), tt.found[Kind(k)]; got != want {
+				if got, want := r.detected[k].get(), tt.found[Kind(k)]; got != want {
 					t.Errorf("detected_%s = %d, want %d", Kind(k), got, want)
 				}
 			}
-			if ejected(r.hosts[0]) != tt.ejected || (r.active.n.Load() == 1) != tt.ejected || (r.enforcedTotal.n.Load() == 1) != tt.ejected {
-				t.Errorf("flags %s, active %d, enforced %d; want ejected=%t", r.hosts[0].Flags(), r.active.n.Load(), r.enforcedTotal.n.Load(), tt.ejected)
+			if ejected(r.hosts[0]) != tt.ejected || (r.active.get() == 1) != tt.ejected || (r.enforcedTotal.get() == 1) != tt.ejected {
+				t.Errorf("flags %s, active %d, enforced %d; want ejected=%t", r.hosts[0].Flags(), r.active.get(), r.enforcedTotal.get(), tt.ejected)
 			}
 			if (len(r.changed) == 1) != tt.ejected {
 				t.Errorf("told of %d changes", len(r.changed))
@@ -173,14 +186,14 @@ func TestMaxEjectionPercent(t *testing.T) {
 		for _, h := range r.hosts[:tt.bad] {
 			codes(h, bad...)
 		}
-		if r.active.n.Load() != tt.want || r.overflow.n.Load() != tt.overflow {
-			t.Errorf("%+v: active %d, overflow %d", tt, r.active.n.Load(), r.overflow.n.Load())
+		if r.active.get() != tt.want || r.overflow.get() != tt.overflow {
+			t.Errorf("%+v: active %d, overflow %d", tt, r.active.get(), r.overflow.get())
 		}
-		if got := r.detected[Consecutive5xx].n.Load(); got != int64(tt.bad) || r.old5.n.Load() != got {
-			t.Errorf("%+v: detected %d, %d", tt, got, r.old5.n.Load())
+		if got := r.detected[Consecutive5xx].get(); got != int64(tt.bad) || r.old5.get() != got {
+			t.Errorf("%+v: detected %d, %d", tt, got, r.old5.get())
 		}
-		if r.total.n.Load() != tt.want {
-			t.Errorf("%+v: ejections_total %d", tt, r.total.n.Load())
+		if r.total.get() != tt.want {
+			t.Errorf("%+v: ejections_total %d", tt, r.total.get())
 		}
 	}
 }
@@ -206,8 +219,8 @@ func TestSuccessRate(t *testing.T) {
 	if r.hosts[4].SuccessRate() != 60 || r.hosts[4].LocalOriginSuccessRate() != -1 {
 		t.Errorf("rates %v, %v", r.hosts[4].SuccessRate(), r.hosts[4].LocalOriginSuccessRate())
 	}
-	if r.enforced[SuccessRate].n.Load() != 1 || r.oldRate.n.Load() != 1 || r.total.n.Load() != 1 {
-		t.Errorf("enforced %d, old %d, total %d", r.enforced[SuccessRate].n.Load(), r.oldRate.n.Load(), r.total.n.Load())
+	if r.enforced[SuccessRate].get() != 1 || r.oldRate.get() != 1 || r.total.get() != 1 {
+		t.Errorf("enforced %d, old %d, total %d", r.enforced[SuccessRate].get(), r.oldRate.get(), r.total.get())
 	}
 	// Nothing in the next interval: no figures.
 	r.d.Tick(time.Now())
@@ -259,10 +272,10 @@ func TestFailurePercentage(t *testing.T) {
 	if !ejected(r.hosts[0]) || r.hosts[1].Flags() != r.hosts[0].Flags() {
 		t.Fatalf("flags %s and %s", r.hosts[0].Flags(), r.hosts[1].Flags())
 	}
-	if n := r.active.n.Load(); n != 2 {
+	if n := r.active.get(); n != 2 {
 		t.Errorf("active = %d, want 2", n)
 	}
-	if n := r.detected[FailurePercentage].n.Load(); n != 0 {
+	if n := r.detected[FailurePercentage].get(); n != 0 {
 		t.Errorf("%d hosts were ejected twice", n)
 	}
 
@@ -295,8 +308,8 @@ func TestLocalOriginRates(t *testing.T) {
 		}
 	}
 	r.d.Tick(time.Now())
-	if !ejected(r.hosts[4]) || r.enforced[LocalOriginSuccessRate].n.Load() != 1 || r.hosts[4].LocalOriginSuccessRate() != 60 {
-		t.Errorf("flags %s, enforced %d, rate %v", r.hosts[4].Flags(), r.enforced[LocalOriginSuccessRate].n.Load(), r.hosts[4].LocalOriginSuccessRate())
+	if !ejected(r.hosts[4]) || r.enforced[LocalOriginSuccessRate].get() != 1 || r.hosts[4].LocalOriginSuccessRate() != 60 {
+		t.Errorf("flags %s, enforced %d, rate %v", r.hosts[4].Flags(), r.enforced[LocalOriginSuccessRate].get(), r.hosts[4].LocalOriginSuccessRate())
 	}
 	if g := r.d.Rates(); math.Abs(g.LocalAverage-92) > 1e-9 || g.Average != -1 {
 		t.Errorf("figures %+v", g)
@@ -340,8 +353,8 @@ func TestEjectionTimes(t *testing.T) {
 		if got := eject(); got < 30*time.Second || got > 41*time.Second {
 			t.Errorf("after a good time: %v, want 30s rounded up", got)
 		}
-		if r.active.n.Load() != 0 {
-			t.Errorf("active = %d", r.active.n.Load())
+		if r.active.get() != 0 {
+			t.Errorf("active = %d", r.active.get())
 		}
 		cancel()
 		if err := <-done; err != context.Canceled {
@@ -378,7 +391,7 @@ func TestReturnResetsRuns(t *testing.T) {
 		t.Fatal("still ejected")
 	}
 	codes(h, 503)
-	if ejected(h) || r.detected[ConsecutiveGatewayFailure].n.Load() != 0 {
+	if ejected(h) || r.detected[ConsecutiveGatewayFailure].get() != 0 {
 		t.Error("errors from before the return counted")
 	}
 	if len(r.events) != 2 || !r.events[0].Eject || r.events[1].Eject || r.events[1].Ejections != 1 {
@@ -412,20 +425,20 @@ func TestRuntimeOverrides(t *testing.T) {
 	r.runtime["outlier_detection.interval_ms"] = 250
 	codes(r.hosts[0], 500, 500)
 	codes(r.hosts[1], 500, 500)
-	if r.active.n.Load() != 2 {
-		t.Fatalf("active = %d, want 2", r.active.n.Load())
+	if r.active.get() != 2 {
+		t.Fatalf("active = %d, want 2", r.active.get())
 	}
 	if r.d.Interval() != 250*time.Millisecond {
 		t.Errorf("interval %v", r.d.Interval())
 	}
 	r.d.Tick(time.Now().Add(5 * time.Millisecond))
-	if r.active.n.Load() != 0 {
-		t.Errorf("active = %d after the shorter time", r.active.n.Load())
+	if r.active.get() != 0 {
+		t.Errorf("active = %d after the shorter time", r.active.get())
 	}
 	r.runtime["outlier_detection.enforcing_consecutive_5xx"] = 0
 	codes(r.hosts[0], 500, 500)
-	if r.active.n.Load() != 0 || r.detected[Consecutive5xx].n.Load() != 3 {
-		t.Errorf("active %d, detected %d", r.active.n.Load(), r.detected[Consecutive5xx].n.Load())
+	if r.active.get() != 0 || r.detected[Consecutive5xx].get() != 3 {
+		t.Errorf("active %d, detected %d", r.active.get(), r.detected[Consecutive5xx].get())
 	}
 }
 
@@ -476,11 +489,11 @@ func TestRemovedHosts(t *testing.T) {
 	codes(r.hosts[0], 500, 500, 500, 500, 500)
 	r.d.Remove(r.hosts[0])
 	r.d.Remove(r.hosts[0])
-	if r.active.n.Load() != 0 {
-		t.Errorf("active = %d after the ejected host went", r.active.n.Load())
+	if r.active.get() != 0 {
+		t.Errorf("active = %d after the ejected host went", r.active.get())
 	}
 	codes(r.hosts[0], 500, 500, 500, 500, 500)
-	if r.detected[Consecutive5xx].n.Load() != 1 {
+	if r.detected[Consecutive5xx].get() != 1 {
 		t.Error("a removed host is still watched")
 	}
 	// It does not take anybody's place among those that may be ejected.
@@ -488,12 +501,12 @@ func TestRemovedHosts(t *testing.T) {
 	codes(r2.hosts[0], 500, 500, 500, 500, 500)
 	r2.d.Remove(r2.hosts[0])
 	codes(r2.hosts[1], 500, 500, 500, 500, 500)
-	if r2.active.n.Load() != 1 || !ejected(r2.hosts[1]) {
-		t.Errorf("active %d, %s; want one of two ejected", r2.active.n.Load(), r2.hosts[1].Flags())
+	if r2.active.get() != 1 || !ejected(r2.hosts[1]) {
+		t.Errorf("active %d, %s; want one of two ejected", r2.active.get(), r2.hosts[1].Flags())
 	}
 	r.d.Close()
 	codes(r.hosts[1], 500, 500, 500, 500, 500)
-	if r.detected[Consecutive5xx].n.Load() != 1 {
+	if r.detected[Consecutive5xx].get() != 1 {
 		t.Error("a closed detector still watches")
 	}
 }
@@ -516,7 +529,7 @@ func TestConcurrentReports(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if n := r.detected[Consecutive5xx].n.Load(); n < 1 || n > 400 {
+	if n := r.detected[Consecutive5xx].get(); n < 1 || n > 400 {
 		t.Errorf("detected %d runs of 5 in 2000 errors", n)
 	}
 }
@@ -549,10 +562,10 @@ func TestLocalFailurePercentage(t *testing.T) {
 			t.Errorf("host %d: %s; 85 percent is the limit", i, h.Flags())
 		}
 	}
-	if d, e := r.detected[LocalOriginFailurePercentage].n.Load(), r.enforced[LocalOriginFailurePercentage].n.Load(); d != 1 || e != 1 {
+	if d, e := r.detected[LocalOriginFailurePercentage].get(), r.enforced[LocalOriginFailurePercentage].get(); d != 1 || e != 1 {
 		t.Errorf("detected %d, enforced %d", d, e)
 	}
-	if d, e := r.detected[FailurePercentage].n.Load(), r.detected[SuccessRate].n.Load(); d != 0 || e != 0 {
+	if d, e := r.detected[FailurePercentage].get(), r.detected[SuccessRate].get(); d != 0 || e != 0 {
 		t.Errorf("what connections did is held against answers: %d, %d", d, e)
 	}
 }
@@ -576,11 +589,11 @@ func TestDeprecatedCounters(t *testing.T) {
 				}
 			}
 		}
-		if r.total.n.Load() != 2 || r.old5.n.Load() != 2 || r.oldRate.n.Load() != 0 {
-			t.Errorf("enforcing %d: ejections_total %d, ejections_consecutive_5xx %d, ejections_success_rate %d, want 2, 2, 0", enforcing, r.total.n.Load(), r.old5.n.Load(), r.oldRate.n.Load())
+		if r.total.get() != 2 || r.old5.get() != 2 || r.oldRate.get() != 0 {
+			t.Errorf("enforcing %d: ejections_total %d, ejections_consecutive_5xx %d, ejections_success_rate %d, want 2, 2, 0", enforcing, r.total.get(), r.old5.get(), r.oldRate.get())
 		}
-		if want := int64(enforcing / 50); r.enforced[Consecutive5xx].n.Load() != want || r.enforcedTotal.n.Load() != want || r.active.n.Load() != want {
-			t.Errorf("enforcing %d: enforced %d, in all %d, active %d, want %d", enforcing, r.enforced[Consecutive5xx].n.Load(), r.enforcedTotal.n.Load(), r.active.n.Load(), want)
+		if want := int64(enforcing / 50); r.enforced[Consecutive5xx].get() != want || r.enforcedTotal.get() != want || r.active.get() != want {
+			t.Errorf("enforcing %d: enforced %d, in all %d, active %d, want %d", enforcing, r.enforced[Consecutive5xx].get(), r.enforcedTotal.get(), r.active.get(), want)
 		}
 	}
 }
@@ -636,4 +649,22 @@ func TestBackoffFades(t *testing.T) {
 			t.Errorf("after many good intervals: %d ticks, want 3", got)
 		}
 	})
+}
+
+// TestLateResultsEjectNoRemovedHost reports the results that complete a run after
+// the host was removed, through a monitor that the proxy loaded before.
+func TestLateResultsEjectNoRemovedHost(t *testing.T) {
+	r := newRig(2, func(s *config.Outlier) { s.MaxEjectionPercent = 100 }, nil)
+	h := r.hosts[0]
+	late := r.d.byHost[h]
+	codes(h, 500, 500, 500, 500)
+	r.d.Remove(h)
+	for range 10 {
+		late.PutCode(500)
+		late.PutResult(host.ConnectFailed, 0)
+	}
+	if ejected(h) || r.active.get() != 0 || r.detected[Consecutive5xx].get() != 0 || r.enforcedTotal.get() != 0 {
+		t.Errorf("flags %s, active %d, detected %d, enforced %d; want no ejection",
+			h.Flags(), r.active.get(), r.detected[Consecutive5xx].get(), r.enforcedTotal.get())
+	}
 }
