@@ -18,25 +18,25 @@ func TestHouseRules(t *testing.T) {
 			for _, p := range pkgs {
 				for _, f := range r.check(p) {
 					i := slices.IndexFunc(exceptions(), func(e exception) bool {
-						return e.rule == r.name && e.room == p.room && e.what == f.what
+						return e.rule == r.name && e.dir == p.dir && e.what == f.what
 					})
 					if i >= 0 {
 						used[i] = true
 						continue
 					}
-					t.Errorf("%s: %s\n\t(to opt out, name rule %q, room %q and %q with a reason in internal/arch/exceptions_test.go)",
-						f.where, f.hint, r.name, p.room, f.what)
+					t.Errorf("%s: %s\n\t(to opt out, name rule %q, package %q and %q with a reason in internal/arch/exceptions_test.go)",
+						f.where, f.hint, r.name, p.dir, f.what)
 				}
 			}
 		})
 	}
 	for i, e := range exceptions() {
 		if e.reason == "" {
-			t.Errorf("the exception %s %s %s has no reason", e.rule, e.room, e.what)
+			t.Errorf("the exception %s %s %s has no reason", e.rule, e.dir, e.what)
 		}
-		known := slices.ContainsFunc(pkgs, func(p *pkg) bool { return p.room == e.room })
+		known := slices.ContainsFunc(pkgs, func(p *pkg) bool { return p.dir == e.dir })
 		if ran == len(rules()) && !used[i] && known {
-			t.Errorf("the exception %s %s %s excuses nothing: remove it from internal/arch/exceptions_test.go", e.rule, e.room, e.what)
+			t.Errorf("the exception %s %s %s excuses nothing: remove it from internal/arch/exceptions_test.go", e.rule, e.dir, e.what)
 		}
 	}
 	t.Logf("%d packages in %v", len(pkgs), time.Since(began).Round(time.Millisecond))

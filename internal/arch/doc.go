@@ -1,11 +1,11 @@
-// Package arch holds the house rules as tests: who may import whom, where
-// servers, configuration formats, flags and goroutines may be, that panics of
-// goroutines are caught and a test makes each of them panic, and what state packages
-// may keep. It has no code of its own.
+// Package arch checks the rules that this module keeps: the import table, the
+// packages that may run servers, read configuration formats, parse flags or start
+// goroutines, the guards around goroutines and the tests that make each of them
+// panic, package state, and prose. It consists of tests.
 //
 //	go test ./internal/arch
 //
-// Each failure says what to do instead. Where a rule has to be broken, the
-// place and the reason go into the list in exceptions_test.go; where the house
-// gets a new room, the room goes into the table in rooms_test.go.
+// Each failure names the alternative. To break a rule for a reason, add the place
+// and the reason to exceptions_test.go. A new package needs a row in the table of
+// imports_test.go.
 package arch

@@ -3,7 +3,7 @@ package arch
 // exception is a place that breaks a rule for a reason.
 type exception struct {
 	rule   string // the rule's name
-	room   string
+	dir    string // of the package
 	what   string // what the finding is about, as the failure shows it
 	reason string
 }

@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// checkFailpoints finds guards that no test of their room makes catch a panic.
+// checkFailpoints finds guards that no test of their package causes to catch a panic.
 // The names of the places are read from the calls of the guards, and what tests
 // make panic from their calls of guardtest.Panics.Caught, which fails unless it
-// happens. Whoever starts goroutines also looks for those that are left behind.
+// happens. The tests of a package that starts goroutines also look for leaked ones.
 //
 // A finding is about a place by its name; about a function in a file that
 // recovers from panics without a guard, or has one at a place without a name in
 // the source; or about goleak.
 func checkFailpoints(p *pkg) []finding {
-	if under(p.room, "bench", "examples", "cmd", "internal/guard") || slices.Contains(testOnly(), p.room) {
+	if under(p.dir, "bench", "examples", "cmd", "internal/guard") || slices.Contains(testOnly(), p.dir) {
 		return nil
 	}
 	var all []finding
@@ -35,7 +35,7 @@ func checkFailpoints(p *pkg) []finding {
 		}
 		if !caught[at.name] {
 			all = append(all, p.find(at.pos, at.name,
-				"no test of this room makes the guard at %q catch a panic: write one that waits for it by Caught(%q) of internal/guard/guardtest and sees that all else goes on", at.name, at.name))
+				"no test of this package makes the guard at %q catch a panic: write one that waits for it by Caught(%q) of internal/guard/guardtest and sees that all else goes on", at.name, at.name))
 		}
 	}
 	for _, at := range p.nameless() {
@@ -57,7 +57,7 @@ func checkFailpoints(p *pkg) []finding {
 		}
 	}
 	if starts != token.NoPos && !p.leaksAreFound() {
-		all = append(all, p.find(starts, "goleak", "a room that starts goroutines has a TestMain that calls goleak.VerifyTestMain"))
+		all = append(all, p.find(starts, "goleak", "a package that starts goroutines has a TestMain that calls goleak.VerifyTestMain"))
 	}
 	return all
 }
@@ -75,7 +75,7 @@ func (p *pkg) places() (all []place) {
 	for _, f := range p.files {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			c, ok := n.(*ast.CallExpr)
-			if !ok || !tells(c) && !slices.Contains(takers, calledName(c)) || len(c.Args) == 0 {
+			if !ok || !guards(c) && !slices.Contains(takers, calledName(c)) || len(c.Args) == 0 {
 				return true
 			}
 			if lit, ok := c.Args[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -89,8 +89,8 @@ func (p *pkg) places() (all []place) {
 	return all
 }
 
-// nameless returns the functions with a guard at a place whose name is neither
-// written there nor by those who call them.
+// nameless returns the functions with a guard whose place has no name, neither
+// there nor at their callers.
 func (p *pkg) nameless() (all []place) {
 	takers, named := p.takers(), map[string]bool{}
 	for _, f := range p.files {
@@ -115,7 +115,7 @@ func (p *pkg) nameless() (all []place) {
 			bad := slices.Contains(takers, fn.Name.Name) && !named[fn.Name.Name]
 			ast.Inspect(fn.Body, func(n ast.Node) bool {
 				c, ok := n.(*ast.CallExpr)
-				if !ok || !tells(c) {
+				if !ok || !guards(c) {
 					return true
 				}
 				_, runs := c.Args[1].(*ast.FuncLit)
@@ -132,8 +132,8 @@ func (p *pkg) nameless() (all []place) {
 	return all
 }
 
-// tells reports whether c looks like a call of Run or Report of a guard.
-func tells(c *ast.CallExpr) bool {
+// guards reports whether c looks like a call of Run or Report of a guard.
+func guards(c *ast.CallExpr) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)
 	return ok && len(c.Args) == 2 && (s.Sel.Name == "Run" || s.Sel.Name == "Report")
 }
@@ -168,7 +168,7 @@ func (p *pkg) takers() (names []string) {
 			}
 			ast.Inspect(body, func(n ast.Node) bool {
 				c, ok := n.(*ast.CallExpr)
-				if !ok || len(c.Args) == 0 || !tells(c) && !slices.Contains(names, calledName(c)) {
+				if !ok || len(c.Args) == 0 || !guards(c) && !slices.Contains(names, calledName(c)) {
 					return true
 				}
 				if id, ok := c.Args[0].(*ast.Ident); ok && id.Name == "where" && !slices.Contains(names, name) {
@@ -275,7 +275,7 @@ func TestFailpoints(t *testing.T) {
 // the field Logger: their panics would be neither logged nor counted.
 func TestPanicsAreLogged(t *testing.T) {
 	pkgs := loadTree(t)
-	told := map[string]bool{} // room.Type of structs with the field
+	told := map[string]bool{} // dir.Type of structs with the field
 	for _, p := range pkgs {
 		for _, f := range p.files {
 			ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -284,7 +284,7 @@ func TestPanicsAreLogged(t *testing.T) {
 					return true
 				}
 				if s, ok := spec.Type.(*ast.StructType); ok && hasLogger(s) {
-					told[p.room+"."+spec.Name.Name] = true
+					told[p.dir+"."+spec.Name.Name] = true
 				}
 				return true
 			})
@@ -292,7 +292,7 @@ func TestPanicsAreLogged(t *testing.T) {
 	}
 	made := 0
 	for _, p := range pkgs {
-		if under(p.room, "bench", "examples", "cmd", "bootstrap") || slices.Contains(testOnly(), p.room) {
+		if under(p.dir, "bench", "examples", "cmd", "bootstrap") || slices.Contains(testOnly(), p.dir) {
 			continue // the server completes the configurations that bootstrap makes
 		}
 		for _, f := range p.files {
@@ -319,7 +319,7 @@ func hasLogger(s *ast.StructType) bool {
 	})
 }
 
-// madeWithout returns where d makes one of the structs of other rooms without
+// madeWithout returns where d makes a struct of another package without
 // setting Logger in it, or in a variable.
 func madeWithout(f file, d ast.Decl, told map[string]bool, made *int) (all []token.Pos) {
 	assigned := false
@@ -341,8 +341,8 @@ func madeWithout(f file, d ast.Decl, told map[string]bool, made *int) (all []tok
 			return true
 		}
 		for _, spec := range f.ast.Imports {
-			room, ours := strings.CutPrefix(importPath(spec), modulePath+"/")
-			if !ours || f.localName(importPath(spec)) != x || !told[room+"."+sel] {
+			dir, ours := strings.CutPrefix(importPath(spec), modulePath+"/")
+			if !ours || f.localName(importPath(spec)) != x || !told[dir+"."+sel] {
 				continue
 			}
 			*made++

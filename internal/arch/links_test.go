@@ -125,13 +125,13 @@ func TestLinksOf(t *testing.T) {
 	}
 }
 
-// TestRoomsAreDescribed keeps a line for every room on the page that shows the
-// house to newcomers.
-func TestRoomsAreDescribed(t *testing.T) {
+// TestPackagesAreDescribed keeps a row for every package on the page that shows the
+// module to newcomers.
+func TestPackagesAreDescribed(t *testing.T) {
 	page := documents(t)["docs/architecture.md"]
 	for _, p := range loadTree(t) {
-		if len(p.files) > 0 && !under(p.room, "examples", "bench") && !strings.Contains(page, "| `"+p.room+"` |") {
-			t.Errorf("docs/architecture.md has no row for %s: say in one sentence what it is for", p.room)
+		if len(p.files) > 0 && !under(p.dir, "examples", "bench") && !strings.Contains(page, "| `"+p.dir+"` |") {
+			t.Errorf("docs/architecture.md has no row for %s: say in one sentence what it is for", p.dir)
 		}
 	}
 }

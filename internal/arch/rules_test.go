@@ -36,14 +36,14 @@ func rules() []rule {
 // program reports whether p is a program, or belongs to one, rather than
 // library code.
 func (p *pkg) program() bool {
-	return under(p.room, "cmd", "examples") ||
-		under(p.room, "bench") && len(p.files) > 0 && p.files[0].ast.Name.Name == "main"
+	return under(p.dir, "cmd", "examples") ||
+		under(p.dir, "bench") && len(p.files) > 0 && p.files[0].ast.Name.Name == "main"
 }
 
 func checkImports(p *pkg) []finding {
 	var all []finding
-	if _, ok := rowFor(p.room); !ok {
-		return []finding{{p.room, "room", "unknown room: add it to the table in internal/arch/rooms_test.go with what it may import, and to the page on architecture with one sentence on what it is for"}}
+	if _, ok := rowFor(p.dir); !ok {
+		return []finding{{p.dir, "package", "unknown package: add it to the table in internal/arch/imports_test.go with the imports it may have, and to the page on architecture with its purpose in one sentence"}}
 	}
 	for _, f := range p.files {
 		for _, spec := range f.ast.Imports {
@@ -51,12 +51,12 @@ func checkImports(p *pkg) []finding {
 			if !ours {
 				continue
 			}
-			if !mayImport(p.room, to) {
-				row, _ := rowFor(p.room)
+			if !mayImport(p.dir, to) {
+				row, _ := rowFor(p.dir)
 				may := slices.Concat(row.may, foundation())
 				all = append(all, p.find(spec.Pos(), to,
-					"%s may not import %s, only %s: declare the small interface you need where you need it and let server plug it in, or move the code to the room that owns it",
-					p.room, to, strings.Join(may, ", ")))
+					"%s may not import %s, only %s: declare the small interface you need where you need it and let server plug it in, or move the code to the package that owns it",
+					p.dir, to, strings.Join(may, ", ")))
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func checkImports(p *pkg) []finding {
 
 // checkServers finds HTTP servers by their use, since clients are allowed.
 func checkServers(p *pkg) []finding {
-	if under(p.room, "admin", "server/listeners", "examples") {
+	if under(p.dir, "admin", "server/listeners", "examples") {
 		return nil
 	}
 	var all []finding
@@ -75,7 +75,7 @@ func checkServers(p *pkg) []finding {
 			x, sel, ok := selector(n)
 			if ok && (x == fast || x == std) && (sel == "Server" || sel == "Serve" || sel == "ServeTLS" || strings.HasPrefix(sel, "ListenAndServe")) {
 				all = append(all, p.find(n.Pos(), x+"."+sel,
-					"an HTTP server in %s: the only server is admin's; add a row to its endpoint table (health-check listeners are in server/listeners)", p.room))
+					"an HTTP server in %s: the only server is admin's; add a row to its endpoint table (health-check listeners are in server/listeners)", p.dir))
 			}
 			return true
 		})
@@ -88,10 +88,10 @@ func checkServers(p *pkg) []finding {
 	return all
 }
 
-// confined is a set of foreign packages that only some rooms may import.
+// confined is a set of third-party packages that only some directories may import.
 type confined struct {
 	prefixes []string
-	rooms    []string
+	dirs     []string
 	hint     string
 }
 
@@ -105,7 +105,7 @@ func confinement() []confined {
 		{
 			[]string{"google.golang.org/protobuf", "github.com/golang/protobuf", "github.com/envoyproxy/", "github.com/cncf/xds", "go.opentelemetry.io/proto"},
 			[]string{"upstream/config/decode", "upstream/config/v2form", "upstream/xds", "server/configdump", "server/tap", "internal/wire", "bootstrap", "admin"},
-			"protobuf messages stay in the boundary rooms (upstream/config/decode, upstream/xds, server/configdump, server/tap, internal/wire, bootstrap, admin): take the immutable structs of upstream/config, or write the bytes by hand",
+			"protobuf messages stay in the boundary packages (upstream/config/decode, upstream/xds, server/configdump, server/tap, internal/wire, bootstrap, admin): take the immutable structs of upstream/config, or write the bytes by hand",
 		},
 	}
 }
@@ -116,8 +116,8 @@ func checkModules(p *pkg) []finding {
 		for _, spec := range f.ast.Imports {
 			to := importPath(spec)
 			for _, c := range confinement() {
-				if slices.ContainsFunc(c.prefixes, func(prefix string) bool { return strings.HasPrefix(to, prefix) }) && !under(p.room, c.rooms...) {
-					all = append(all, p.find(spec.Pos(), to, "%s imports %s: %s", p.room, to, c.hint))
+				if slices.ContainsFunc(c.prefixes, func(prefix string) bool { return strings.HasPrefix(to, prefix) }) && !under(p.dir, c.dirs...) {
+					all = append(all, p.find(spec.Pos(), to, "%s imports %s: %s", p.dir, to, c.hint))
 				}
 			}
 		}
@@ -126,7 +126,7 @@ func checkModules(p *pkg) []finding {
 }
 
 func checkFlags(p *pkg) []finding {
-	if p.program() || under(p.room, "bench") {
+	if p.program() || under(p.dir, "bench") {
 		return nil
 	}
 	var all []finding
@@ -192,10 +192,10 @@ func (p *pkg) uses(verdict func(importedPath, sel string) string, importedPaths 
 }
 
 func checkGoroutines(p *pkg) []finding {
-	if !under(p.room, "symtab", "histogram", "store", "render") {
+	if !under(p.dir, "symtab", "histogram", "store", "render") {
 		return nil
 	}
-	hint := p.room + " starts no goroutines: do the work in the caller's, or let flush or server run it"
+	hint := p.dir + " starts no goroutines: do the work in the caller's, or let flush or server run it"
 	var all []finding
 	for _, f := range p.files {
 		clock := f.localName("time")
@@ -224,9 +224,9 @@ func checkGoroutines(p *pkg) []finding {
 func checkNames(p *pkg) []finding {
 	vague := []string{"util", "utils", "common", "type", "types", "helper", "helpers", "misc", "shared", "base", "lib"}
 	hint := "the name says nothing about what is inside: put the code where it is used, or name the thing (backoff, ring, quota)"
-	for _, part := range strings.Split(p.room, "/") {
+	for _, part := range strings.Split(p.dir, "/") {
 		if slices.Contains(vague, part) {
-			return []finding{{p.room, part, hint}}
+			return []finding{{p.dir, part, hint}}
 		}
 	}
 	for _, f := range p.files {
@@ -234,8 +234,8 @@ func checkNames(p *pkg) []finding {
 		if slices.Contains(vague, name) {
 			return []finding{p.find(f.ast.Name.Pos(), name, "%s", hint)}
 		}
-		if name != "main" && name != path.Base(p.room) {
-			return []finding{p.find(f.ast.Name.Pos(), name, "package %s lives in directory %s: give both one name", name, p.room)}
+		if name != "main" && name != path.Base(p.dir) {
+			return []finding{p.find(f.ast.Name.Pos(), name, "package %s lives in directory %s: give both one name", name, p.dir)}
 		}
 	}
 	return nil
@@ -265,21 +265,21 @@ func checkComment(p *pkg) []finding {
 		have = append(have, f.path)
 		name := f.ast.Name.Name
 		if want := "Package " + name + " "; name != "main" && !strings.HasPrefix(f.ast.Doc.Text(), want) {
-			return []finding{p.find(f.ast.Doc.Pos(), "comment", "the package comment begins with %q and says in one sentence what the room is for", want)}
+			return []finding{p.find(f.ast.Doc.Pos(), "comment", "the package comment begins with %q and states its purpose in one sentence", want)}
 		}
 	}
 	switch len(have) {
 	case 1:
 		return nil
 	case 0:
-		return []finding{{p.room, "comment", "no package comment: say in one sentence what the room is for, in doc.go or the file named after the package"}}
+		return []finding{{p.dir, "comment", "no package comment: state its purpose in one sentence, in doc.go or the file named after the package"}}
 	}
-	return []finding{{p.room, "comment", "package comments in " + strings.Join(have, " and ") + ": keep one (an empty line between comment and package clause makes it an ordinary comment)"}}
+	return []finding{{p.dir, "comment", "package comments in " + strings.Join(have, " and ") + ": keep one (an empty line between comment and package clause makes it an ordinary comment)"}}
 }
 
-// checkTesting keeps the testing package and test rooms out of shipped code.
+// checkTesting keeps the testing package and test packages out of shipped code.
 func checkTesting(p *pkg) []finding {
-	if slices.Contains(testOnly(), p.room) || under(p.room, "bench") {
+	if slices.Contains(testOnly(), p.dir) || under(p.dir, "bench") {
 		return nil
 	}
 	var all []finding
@@ -288,7 +288,7 @@ func checkTesting(p *pkg) []finding {
 			to := importPath(spec)
 			ours, _ := strings.CutPrefix(to, modulePath+"/")
 			if to == "testing" || strings.HasPrefix(to, "testing/") || slices.Contains(testOnly(), ours) {
-				all = append(all, p.find(spec.Pos(), to, "shipped code does not import %s: move this to a _test.go file or a room like flush/sinktest", to))
+				all = append(all, p.find(spec.Pos(), to, "shipped code does not import %s: move this to a _test.go file or a package like flush/sinktest", to))
 			}
 		}
 	}

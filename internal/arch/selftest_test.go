@@ -10,15 +10,15 @@ import (
 func TestRulesFindWhatTheyShould(t *testing.T) {
 	const head = "// Package x is a sample.\npackage x\n"
 	tests := []struct {
-		rule, room, code string
-		want             string // what of the findings, joined by spaces
+		rule, dir, code string
+		want            string // what of the findings, joined by spaces
 	}{
 		{"imports", "store", head + `import "` + modulePath + `/symtab"`, ""},
 		{"imports", "symtab", head + `import "` + modulePath + `/store"`, "store"},
 		{"imports", "admin", head + `import ("` + modulePath + `/upstream"; "` + modulePath + `/server/certs")`, "upstream server/certs"},
 		{"imports", "server/certs", head + `import "` + modulePath + `/admin"`, "admin"},
-		{"imports", "attic", head, "room"},
-		{"imports", "internal/attic", head, "room"},
+		{"imports", "attic", head, "package"},
+		{"imports", "internal/attic", head, "package"},
 
 		{"servers", "statsd", head + `import "github.com/valyala/fasthttp"; var _ = fasthttp.Server{}`, "fasthttp.Server"},
 		{"servers", "upstream/health", head + `import "github.com/valyala/fasthttp"; var c fasthttp.Client`, ""},
@@ -126,7 +126,7 @@ var text string`, ""},
 			}
 			tested[r.name] = true
 			var got []string
-			for _, f := range r.check(parseSource(t, tt.room, tt.code)) {
+			for _, f := range r.check(parseSource(t, tt.dir, tt.code)) {
 				what, _ := strings.CutPrefix(f.what, modulePath+"/")
 				got = append(got, what)
 			}
@@ -135,7 +135,7 @@ var text string`, ""},
 				sep = "|"
 			}
 			if strings.Join(got, sep) != tt.want {
-				t.Errorf("rule %s in %s finds %q, want %q in\n%.300s", tt.rule, tt.room, got, tt.want, tt.code)
+				t.Errorf("rule %s in %s finds %q, want %q in\n%.300s", tt.rule, tt.dir, got, tt.want, tt.code)
 			}
 		}
 	}

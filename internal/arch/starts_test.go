@@ -8,14 +8,13 @@ import (
 	"slices"
 )
 
-// checkPanics finds goroutines whose panic would end the process. What they run
-// must be handed to a guard where they start, or by the function of the package
-// that they consist of.
+// checkPanics finds goroutines whose panic would end the process. A goroutine must
+// run its work in a guard, either where it starts or in the function that it runs.
 //
 // A finding is about a file and a function in it, and has a number from the
 // second one in that function on.
 func checkPanics(p *pkg) []finding {
-	if under(p.room, "bench", "examples") || slices.Contains(testOnly(), p.room) {
+	if under(p.dir, "bench", "examples") || slices.Contains(testOnly(), p.dir) {
 		return nil
 	}
 	var all []finding
@@ -44,8 +43,8 @@ func checkPanics(p *pkg) []finding {
 	return all
 }
 
-// started returns what n starts in a goroutine of its own, or what a library will
-// call in one of its own, nil if it does not.
+// started returns the function that n starts in a goroutine, or hands to a library
+// that will call it in a goroutine. It is nil if there is none.
 func started(n ast.Node) ast.Expr {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -150,27 +149,27 @@ func callsRecover(b *ast.BlockStmt) (yes bool) {
 	return yes
 }
 
-// calls tells of each call in b. What a guard is given is left out, and what is
-// in functions that are not called at once.
-func (p *pkg) calls(b *ast.BlockStmt, tell func(*ast.CallExpr)) {
+// calls yields each call in b, except in the arguments of guards and in functions
+// that are not called at once.
+func (p *pkg) calls(b *ast.BlockStmt, yield func(*ast.CallExpr)) {
 	ast.Inspect(b, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.DeferStmt:
 			if lit, ok := n.Call.Fun.(*ast.FuncLit); ok {
-				p.calls(lit.Body, tell)
+				p.calls(lit.Body, yield)
 			}
 		case *ast.FuncLit:
 			return false
 		case *ast.CallExpr:
-			tell(n)
+			yield(n)
 			return !isGuard(n)
 		}
 		return true
 	})
 }
 
-// isGuard reports whether c is Run of a guard, or keep of a server, by what it
-// looks like: where a panic happens, and the function.
+// isGuard reports whether c looks like a call of Run of a guard, or of keep of a
+// server: its arguments are the name of a place and a function.
 func isGuard(c *ast.CallExpr) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok || len(c.Args) != 2 || !slices.Contains([]string{"Run", "keep"}, s.Sel.Name) {
@@ -185,7 +184,7 @@ func isGuard(c *ast.CallExpr) bool {
 	return false
 }
 
-// harmless reports whether c is one of those that end things, count them or wait.
+// harmless reports whether c only closes, counts or waits.
 func harmless(c *ast.CallExpr) bool {
 	names := []string{"Add", "After", "Broadcast", "Close", "Dec", "Done", "Inc", "Lock", "Stop", "Unlock", "close", "cancel", "delete", "stop"}
 	switch fun := c.Fun.(type) {

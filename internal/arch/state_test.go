@@ -53,7 +53,7 @@ func embedded(decl *ast.GenDecl, spec *ast.ValueSpec) bool {
 	return false
 }
 
-// pureCalls are constructors whose results nobody can change.
+// pureCalls lists constructors of immutable values.
 func pureCalls() []string {
 	return []string{
 		"errors.New", "fmt.Errorf", "regexp.MustCompile", "strings.NewReplacer",

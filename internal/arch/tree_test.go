@@ -19,7 +19,7 @@ const modulePath = "github.com/statsd-admin/statsd-admin"
 
 // pkg is the Go code of one directory.
 type pkg struct {
-	room  string // directory below the module's root, with slashes
+	dir   string // below the module's root, with slashes
 	fset  *token.FileSet
 	files []file // without tests
 	tests []file // without comments
@@ -65,11 +65,11 @@ func loadTree(t *testing.T) []*pkg {
 				return filepath.SkipDir
 			}
 		}
-		room, err := filepath.Rel(root, dir)
+		below, err := filepath.Rel(root, dir)
 		if err != nil {
 			return err
 		}
-		p, err := loadDir(dir, filepath.ToSlash(room))
+		p, err := loadDir(dir, filepath.ToSlash(below))
 		if err != nil {
 			return err
 		}
@@ -87,12 +87,12 @@ func loadTree(t *testing.T) []*pkg {
 	return pkgs
 }
 
-func loadDir(dir, room string) (*pkg, error) {
+func loadDir(dir, below string) (*pkg, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &pkg{room: room, fset: token.NewFileSet()}
+	p := &pkg{dir: below, fset: token.NewFileSet()}
 	for _, e := range entries {
 		if e.IsDir() || !strings.HasSuffix(e.Name(), ".go") || strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") {
 			continue
@@ -101,7 +101,7 @@ func loadDir(dir, room string) (*pkg, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := p.add(path.Join(room, e.Name()), src); err != nil {
+		if err := p.add(path.Join(below, e.Name()), src); err != nil {
 			return nil, err
 		}
 	}
@@ -128,10 +128,10 @@ func (p *pkg) add(name string, src []byte) error {
 }
 
 // parseSource makes a package of one file, for testing the rules themselves.
-func parseSource(t *testing.T, room, src string) *pkg {
+func parseSource(t *testing.T, dir, src string) *pkg {
 	t.Helper()
-	p := &pkg{room: room, fset: token.NewFileSet()}
-	if err := p.add(room+"/x.go", []byte(src)); err != nil {
+	p := &pkg{dir: dir, fset: token.NewFileSet()}
+	if err := p.add(dir+"/x.go", []byte(src)); err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -23,7 +23,7 @@ import (
 )
 
 // Canary is a value to panic with that no log may show, since the value of a
-// panic may hold parts of what was received.
+// panic may hold parts of received data.
 const Canary = "canary of a panic"
 
 // Panics collects panics. Its methods are safe for concurrent use; Caught is for

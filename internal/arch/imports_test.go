@@ -6,21 +6,21 @@ import (
 	"testing"
 )
 
-// room is one row of the import table: a directory, or with /... at the end
-// all directories below it that have no row of their own.
-type room struct {
+// importRow is one row of the import table: a directory or, if it ends with /...,
+// all directories below it that have no row.
+type importRow struct {
 	path string
-	may  []string // which of our rooms it may import; patterns as in path
+	may  []string // the packages of this module that it may import; patterns as in path
 }
 
-// rooms says who may import whom, from ground to roof. The most exact row
-// counts. "own/..." stands for the rooms below the importing room's own row:
+// importTable lists the imports that each package may have, lowest layer first. The
+// most specific row counts. "own/..." means the packages below the row's directory:
 // for server/certs it is server/certs/..., so that neighbours stay apart.
 //
-// Any room may import what foundation lists. Whoever may import store may
+// Any package may import the foundation. A package that may import store may
 // import store/tags too, because the store's answers contain its Tag.
-func rooms() []room {
-	return []room{
+func importTable() []importRow {
+	return []importRow{
 		{"certinfo", nil},
 		{"symtab", nil},
 		{"histogram", nil},
@@ -84,17 +84,17 @@ func rooms() []room {
 	}
 }
 
-// foundation lists the small internal rooms that any room may stand on.
+// foundation lists the small packages that any other may import.
 func foundation() []string {
 	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "match"}
 }
 
-// testOnly lists rooms that only test files import.
+// testOnly lists the packages that only test files import.
 func testOnly() []string {
 	return []string{"internal/golden", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest"}
 }
 
-// public lists the rooms that users of the module can import.
+// public lists the packages that users of the module can import.
 func public() []string {
 	return []string{
 		"certinfo", "symtab", "histogram", "match", "store", "store/tags", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
@@ -102,7 +102,7 @@ func public() []string {
 	}
 }
 
-// fits reports whether the room at path is one that pattern names.
+// fits reports whether pattern matches the package at path.
 func fits(pattern, path string) bool {
 	if parent, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return strings.HasPrefix(path, parent+"/")
@@ -110,15 +110,15 @@ func fits(pattern, path string) bool {
 	return pattern == path
 }
 
-// under reports whether path is one of the rooms or lies below one.
-func under(path string, rooms ...string) bool {
-	return slices.ContainsFunc(rooms, func(r string) bool { return path == r || strings.HasPrefix(path, r+"/") })
+// under reports whether path is, or lies below, any of dirs.
+func under(path string, dirs ...string) bool {
+	return slices.ContainsFunc(dirs, func(r string) bool { return path == r || strings.HasPrefix(path, r+"/") })
 }
 
-// rowFor returns the most exact row for the room at path.
-func rowFor(path string) (room, bool) {
-	var best room
-	for _, r := range rooms() {
+// rowFor returns the most specific row for the package at path.
+func rowFor(path string) (importRow, bool) {
+	var best importRow
+	for _, r := range importTable() {
 		if fits(r.path, path) && (r.path == path || len(r.path) > len(best.path)) {
 			best = r
 			if r.path == path {
@@ -129,7 +129,7 @@ func rowFor(path string) (room, bool) {
 	return best, best.path != ""
 }
 
-// mayImport reports whether the table lets the room from import the room to.
+// mayImport reports whether the table allows package from to import package to.
 func mayImport(from, to string) bool {
 	row, ok := rowFor(from)
 	if !ok {
@@ -147,7 +147,7 @@ func mayImport(from, to string) bool {
 				own = parent + "/" + first
 			}
 			pattern = own + "/" + below
-			if own != from && own == to { // a room below may not go up
+			if own != from && own == to { // a nested package may not import its parent
 				continue
 			}
 		}
@@ -211,9 +211,9 @@ func TestImportTable(t *testing.T) {
 
 func TestRowsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range rooms() {
+	for _, r := range importTable() {
 		if seen[r.path] {
-			t.Errorf("room %s has two rows", r.path)
+			t.Errorf("package %s has two rows", r.path)
 		}
 		seen[r.path] = true
 	}
