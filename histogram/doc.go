@@ -13,10 +13,11 @@
 // than one part in 10^digits. Count, sum, minimum, maximum and the number of
 // values at or below each configured bound are exact.
 //
-// Record, RecordFloat and Snapshot may be called at any time from any
-// goroutine. Merge calls of one histogram must not overlap each other. A value
-// that is recorded while Merge runs is counted in exactly one interval, that
-// one or the next; its share of the sum may land in the interval before its
-// count, and the interval's minimum and maximum are then exact only to the bin.
-// Once a Merge has run after the last Record, the cumulative figures are exact.
+// Record, RecordFloat and Snapshot can be called at any time from any
+// goroutine. Merge calls of one histogram must not overlap. A value recorded
+// while Merge runs is counted in exactly one interval, that one or the next.
+// If Merge sees its count but not yet its sum, the interval shows the nearest
+// sum that its bins, minimum and maximum allow, and minimum and maximum are
+// exact only to the bin. A Merge that starts after the last Record has returned
+// makes all cumulative values exact.
 package histogram

@@ -2,13 +2,18 @@ package histogram
 
 import "slices"
 
-// merged is what Merge remembers from one call to the next, besides the
-// snapshot it made.
+// merged is the state that Merge keeps between calls, besides the snapshot.
 type merged struct {
-	sums [2]wide128 // as read last
+	sums [2]wide128 // as last read
+	span span       // of the cumulative bins
+
+	// owed is how much the sums grew beyond the sums of the intervals. It is
+	// not 0 while a record is halfway: its count is in one interval and its sum
+	// arrives for the next. A quiet interval forgives it.
+	owed wide128
 
 	least, greatest uint64    // extremes since the start
-	late            [2]uint64 // extremes whose counts were not there yet
+	late            [2]uint64 // extremes whose counts have not arrived
 }
 
 // scratch is memory that Merge needs while it runs.
@@ -44,6 +49,7 @@ func (h *Histogram) Merge() *Snapshot {
 	if touched {
 		next = h.mergeTouched(prev, shards)
 	} else if prev.Interval.count != 0 {
+		h.merged.owed = wide128{}
 		next = &Snapshot{prev.Used, h.layout.empty, prev.Cumulative}
 	}
 	if next != prev {
@@ -76,39 +82,53 @@ func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 	m := h.merged
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
+	// A record counts first and adds to the sum and the extremes later. Reading
+	// in the opposite order finds the count of every value that is in the others.
 	least, greatest := h.takeEnds(shards)
+	m.least, m.greatest = max(m.least, least), max(m.greatest, greatest)
+	m.owed = m.owed.plus(m.readSums(shards))
 	sc.readBins(l, shards, &prev.Cumulative.packed)
+
+	interval, cumulative := l.empty, &Stats{layout: l}
 	if sc.interval.count == 0 {
-		// What touched the histogram was counted before, or its count is not
-		// there yet and will touch it again.
-		m.least, m.greatest = max(m.least, least), max(m.greatest, greatest)
+		// The records that touched the histogram were counted before, or their
+		// counts have not arrived and will touch it again.
 		m.late = [2]uint64{max(m.late[0], least), max(m.late[1], greatest)}
+		m.owed = wide128{}
+		*cumulative = *prev.Cumulative
+	} else {
+		grown := sc.interval.span(&l.geometry)
+		m.span = m.span.plus(grown)
+		interval = &Stats{layout: l}
+		interval.packed, interval.count = sc.interval.finish(sc.deltas), sc.interval.count
+		interval.setEnds(sc.interval.first, sc.interval.last, [2]uint64{least, m.late[0]}, [2]uint64{greatest, m.late[1]})
+		interval.setSum(m.owed, grown, sc.interval.first, sc.interval.last)
+		m.owed = m.owed.minus(interval.sum)
+		m.late = [2]uint64{}
+		if least != 0 && endValue(-least) < interval.least {
+			m.late[0] = least
+		}
+		if greatest != 0 && endValue(greatest) > interval.greatest {
+			m.late[1] = greatest
+		}
+		cumulative.packed, cumulative.count = sc.cumulative.finish(sc.bounds), sc.cumulative.count
+	}
+	if cumulative.count != 0 {
+		cumulative.setEnds(sc.cumulative.first, sc.cumulative.last, [2]uint64{m.least}, [2]uint64{m.greatest})
+		cumulative.setSum(m.sums[0].minus(m.sums[1]), m.span, sc.cumulative.first, sc.cumulative.last)
+		if c := prev.Cumulative; !l.signed && cumulative.sum.less(c.sum) {
+			cumulative.sum = c.sum // scrapers take a sum that falls for a restart
+		}
+	}
+	if c := prev.Cumulative; interval.count == 0 && c.sum == cumulative.sum && c.least == cumulative.least && c.greatest == cumulative.greatest {
 		if prev.Interval.count == 0 {
 			return prev
 		}
-		return &Snapshot{prev.Used, l.empty, prev.Cumulative}
-	}
-	sum := m.readSums(shards)
-	m.least, m.greatest = max(m.least, least), max(m.greatest, greatest)
-
-	interval, cumulative := &Stats{layout: l}, &Stats{layout: l}
-	interval.packed, interval.count = sc.interval.finish(sc.deltas), sc.interval.count
-	cumulative.packed, cumulative.count = sc.cumulative.finish(sc.bounds), sc.cumulative.count
-	interval.sum, cumulative.sum = sum, prev.Cumulative.sum.plus(sum)
-
-	interval.setEnds(sc.interval.first, sc.interval.last, [2]uint64{least, m.late[0]}, [2]uint64{greatest, m.late[1]})
-	cumulative.setEnds(sc.cumulative.first, sc.cumulative.last, [2]uint64{m.least}, [2]uint64{m.greatest})
-	m.late = [2]uint64{}
-	if least != 0 && endValue(-least) < interval.least {
-		m.late[0] = least
-	}
-	if greatest != 0 && endValue(greatest) > interval.greatest {
-		m.late[1] = greatest
-	}
-	if !prev.Used {
+		cumulative = c
+	} else if !prev.Used {
 		interval = cumulative
 	}
-	return &Snapshot{true, interval, cumulative}
+	return &Snapshot{prev.Used || cumulative.count != 0, interval, cumulative}
 }
 
 // takeEnds takes the extremes of the running interval from the shards and
@@ -262,9 +282,11 @@ func (sc *scratch) addBounds(l *Layout, n int, counts *[pageBins]uint64) {
 			for _, k := range counts[:lim.bin&(pageBins-1)] {
 				c += k
 			}
+			var split uint64
 			for _, k := range sc.splits[lim.firstSplit:lim.endSplit] {
-				c += k
+				split += k
 			}
+			c += min(split, counts[lim.bin&(pageBins-1)])
 		}
 		sc.bounds = append(sc.bounds, c)
 	}
@@ -289,30 +311,65 @@ func (m *merged) readSums(shards []*shard) wide128 {
 	return grown
 }
 
-// setEnds sets the extremes from their keys, 0 for none. The first and the last
-// bin that have counts know better: a key may belong to a value whose count was
-// not there yet. If no key fits, the far end of the bin is the answer.
+// setEnds sets the extremes of s, whose count is set, from keys, 0 for none. The
+// first and the last bin that have counts overrule a key, which may belong to a
+// value whose count has not arrived. Without a fitting key, the low end of the
+// bin is the answer.
 func (s *Stats) setEnds(first, last int, least, greatest [2]uint64) {
 	lo, hi := s.layout.signedSpan(first)
-	found := false
 	s.least = hi
+	known := false
 	for _, k := range least {
 		if v := endValue(-k); k != 0 && v >= lo && v <= s.least {
-			s.least, found = v, true
+			s.least, known = v, true
 		}
 	}
-	if !found {
+	if !known {
 		s.least = lo
 	}
 	lo, hi = s.layout.signedSpan(last)
-	found = false
 	s.greatest = lo
+	known = false
 	for _, k := range greatest {
 		if v := endValue(k); k != 0 && v <= hi && v >= s.greatest {
-			s.greatest, found = v, true
+			s.greatest, known = v, true
 		}
 	}
-	if !found {
-		s.greatest = hi
+	if s.count == 1 && known {
+		s.least = s.greatest
 	}
+	s.greatest = max(s.greatest, s.least)
+	if s.count == 1 {
+		s.greatest = s.least
+	}
+}
+
+// setSum sets the sum of s, whose count and extremes are set, to the possible
+// sum nearest to v. v is impossible if it lacks the value of a record that is
+// halfway, or contains one of an earlier interval.
+func (s *Stats) setSum(v wide128, bins span, first, last int) {
+	if s.count == 1 {
+		s.sum = times(s.least, 1)
+		return
+	}
+	// One value is the least, one the greatest, and all lie in their bins and
+	// between the two.
+	ends, others := times(s.least, 1).plus(times(s.greatest, 1)), s.count-2
+	loFirst, hiFirst := s.layout.signedSpan(first)
+	loLast, hiLast := s.layout.signedSpan(last)
+	low := bins.low.minus(times(loFirst, 1)).minus(times(loLast, 1)).plus(ends)
+	high := bins.high.minus(times(hiFirst, 1)).minus(times(hiLast, 1)).plus(ends)
+	if least := times(s.least, others).plus(ends); low.less(least) {
+		low = least
+	}
+	if greatest := times(s.greatest, others).plus(ends); greatest.less(high) {
+		high = greatest
+	}
+	switch {
+	case v.less(low):
+		v = low
+	case high.less(v):
+		v = high
+	}
+	s.sum = v
 }

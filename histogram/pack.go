@@ -173,6 +173,25 @@ func (p *packer) append(pg packerPage) {
 	p.count += pg.sum
 }
 
+// span is the least and the greatest sum that counted values can have by their
+// bins.
+type span struct{ low, high wide128 }
+
+func (a span) plus(b span) span { return span{a.low.plus(b.low), a.high.plus(b.high)} }
+
+// span returns the possible sums of the counts. No page may be taken over.
+func (p *packer) span(g *geometry) (sum span) {
+	counts := p.counts
+	for i := range p.pages {
+		for u := p.pages[i].used; u != 0; u &= u - 1 {
+			low, high := g.signedSpan(p.pages[i].number*pageBins + bits.TrailingZeros64(u))
+			sum = sum.plus(span{times(low, counts[0]), times(high, counts[0])})
+			counts = counts[1:]
+		}
+	}
+	return sum
+}
+
 // finish returns the pages and the counts at the bounds, packed.
 func (p *packer) finish(bounds []uint64) packed {
 	var sums, leasts, most uint64

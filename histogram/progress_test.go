@@ -69,8 +69,72 @@ func TestMergeDuringARecord(t *testing.T) {
 	}
 }
 
+// TestRecordThatIsHalfwayInAQuietHistogram stops the only other record at each
+// of its steps. Once it has finished, one merge makes everything exact.
+func TestRecordThatIsHalfwayInAQuietHistogram(t *testing.T) {
+	for _, v := range []int64{5, 1013, 70_003} {
+		for stop := range 6 {
+			t.Run(fmt.Sprintf("value=%d/at=%d", v, stop), func(t *testing.T) {
+				h := New(testLayout(t))
+				h.Record(10)
+				steps := recordSteps(h, v)
+				for _, step := range steps[:stop] {
+					step()
+				}
+				s := h.Merge()
+				checkPossible(t, s.Interval)
+				checkPossible(t, s.Cumulative)
+				for _, step := range steps[stop:] {
+					step()
+				}
+				s = h.Merge()
+				checkPossible(t, s.Interval)
+				if c := s.Cumulative; c.Count() != 2 || c.Sum() != float64(10+v) || c.least != min(v, 10) || c.greatest != max(v, 10) {
+					t.Errorf("count %d, sum %v, %d to %d; want 10 and %d", c.Count(), c.Sum(), c.least, c.greatest, v)
+				}
+				for _, v := range []uint64{7, 8, 9} {
+					h.Record(v)
+				}
+				if got := h.Merge().Interval; got.Count() != 3 || got.Sum() != 24 || got.Min() != 7 || got.Max() != 9 {
+					t.Errorf("next interval: count %d, sum %v, %v to %v; want 7, 8, 9", got.Count(), got.Sum(), got.Min(), got.Max())
+				}
+			})
+		}
+	}
+}
+
+// CheckPossible is checkPossible for the tests outside of the package, whose
+// layouts have the scale 1.
+var CheckPossible = checkPossible
+
+// checkPossible checks that some values have the count, the bins, the sum and
+// the extremes of s.
+func checkPossible(t testing.TB, s *Stats) {
+	t.Helper()
+	if s.Count() == 0 {
+		if s.Sum() != 0 {
+			t.Errorf("no values have the sum %v", s.Sum())
+		}
+		return
+	}
+	var low, high float64
+	var count uint64
+	s.Bins(func(lower, width float64, n uint64) bool {
+		low, high, count = low+lower*float64(n), high+(lower+width-1)*float64(n), count+n
+		return true
+	})
+	n := float64(s.Count())
+	// The sums of large values are rounded.
+	slack := 1e-12 * max(math.Abs(low), math.Abs(high))
+	low, high = max(low, s.Min()*n)-slack, min(high, s.Max()*n)+slack
+	if sum := s.Sum(); count != s.Count() || s.Min() > s.Max() || sum < low || sum > high {
+		t.Errorf("%d values from %v to %v have the sum %v; %d in bins, sums %v to %v are possible", s.Count(), s.Min(), s.Max(), sum, count, low, high)
+	}
+}
+
 func checkEnds(t *testing.T, s *Stats) {
 	t.Helper()
+	checkPossible(t, s)
 	first, last := int64(math.MaxInt64), int64(0)
 	s.Bins(func(lower, width float64, _ uint64) bool {
 		first, last = min(first, int64(lower)), int64(lower+width)-1
@@ -151,6 +215,7 @@ func TestMergeDuringACarry(t *testing.T) {
 	h.Record(math.MaxInt64)
 	h.Merge()
 	s := h.shared.Load()
+	h.countIn(s, h.layout.bin(2000), 1)
 	s.sums[0].low.Add(2000)
 	h.Record(7)
 	if got := h.Merge().Interval.Sum(); got != 2007 {

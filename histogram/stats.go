@@ -182,8 +182,18 @@ func (a wide128) minus(b wide128) wide128 {
 	return wide128{high, low}
 }
 
-func (a wide128) less(b wide128) bool { // both taken as unsigned
-	return a.high < b.high || a.high == b.high && a.low < b.low
+func (a wide128) less(b wide128) bool {
+	return int64(a.high) < int64(b.high) || a.high == b.high && a.low < b.low
+}
+
+// times returns v × n.
+func times(v int64, n uint64) wide128 {
+	if v < 0 {
+		high, low := bits.Mul64(uint64(-v), n)
+		return wide128{}.minus(wide128{high, low})
+	}
+	high, low := bits.Mul64(uint64(v), n)
+	return wide128{high, low}
 }
 
 func (a wide128) float() float64 {
