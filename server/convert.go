@@ -133,7 +133,7 @@ func statsdConfig(c *bootstrap.StatsD) (statsd.Config, error) {
 		return cfg, fmt.Errorf("statsd.parse.gauge_counters: %w", err)
 	}
 	if c.Parse.NegativeCounters == bootstrap.NegativeGauge {
-		cfg.Falling = falling.Match
+		cfg.GaugeBacked = falling.Match
 	}
 	for style, on := range map[line.Styles]bool{
 		line.DogStatsD: c.Parse.DogStatsD, line.Influx: c.Parse.Influx, line.Librato: c.Parse.Librato,

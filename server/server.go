@@ -280,10 +280,10 @@ func (s *Server) makeStatsD() (err error) {
 	}
 	cfg := *s.cfg.StatsD
 	cfg.Store = s.store
-	if cfg.Log == nil {
-		cfg.Log = s.loggers.Logger("io")
+	if cfg.Logger == nil {
+		cfg.Logger = s.loggers.Logger("io")
 	}
-	cfg.Log = guard.Observe(cfg.Log, s.onPanic)
+	cfg.Logger = guard.Observe(cfg.Logger, s.onPanic)
 	cfg.Listeners = slices.Clone(cfg.Listeners)
 	for i := range cfg.Listeners {
 		files, ok := s.cfg.StatsDTLS[i]

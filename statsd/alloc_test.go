@@ -11,12 +11,12 @@ func TestKnownLineDoesNotAllocate(t *testing.T) {
 		"a:1|ms:2|ms:3|c:x|s", "a:1|c|c:ci-1|e:x|T17",
 	} {
 		r := newRig(t, Config{})
-		ln := r.streamLanes[0]
+		w := r.streamWorkers[0]
 		p := []byte(in)
 		send := func() {
-			ln.enter()
-			defer ln.leave(r.l)
-			ln.packet(r.l, p, false, source{})
+			w.enter()
+			defer w.leave(r.l)
+			w.packet(r.l, p, false, source{})
 		}
 		for range 5000 {
 			send() // also until the store's counters are hot

@@ -35,12 +35,12 @@ func BenchmarkKnownLine(b *testing.B) {
 	} {
 		b.Run("line="+bb.name, func(b *testing.B) {
 			r := newRig(b, Config{})
-			ln := r.streamLanes[0]
+			w := r.streamWorkers[0]
 			packets := benchPackets(bb.format)
 			run := func(p []byte) {
-				ln.enter()
-				defer ln.leave(r.l)
-				ln.packet(r.l, p, false, source{})
+				w.enter()
+				defer w.leave(r.l)
+				w.packet(r.l, p, false, source{})
 			}
 			for _, p := range packets {
 				run(p)
@@ -57,25 +57,25 @@ func BenchmarkKnownLine(b *testing.B) {
 // BenchmarkNewLine is a line whose series is made by it.
 func BenchmarkNewLine(b *testing.B) {
 	r := newRig(b, Config{Limits: Limits{NewPerSecond: -1, Series: -1, FirstSegment: -1, SeriesPerName: -1}})
-	ln := r.streamLanes[0]
+	w := r.streamWorkers[0]
 	b.ReportAllocs()
 	var buf []byte
 	for i := range b.N {
 		buf = fmt.Appendf(buf[:0], "app.requests.total:1|c|#region:eu-west-1,service:s%d,status:%d", i/7, i%7)
-		ln.enter()
-		ln.packet(r.l, buf, false, source{})
-		ln.leave(r.l)
+		w.enter()
+		w.packet(r.l, buf, false, source{})
+		w.leave(r.l)
 	}
 }
 
 func BenchmarkRejectedLine(b *testing.B) {
 	r := newRig(b, Config{})
-	ln := r.streamLanes[0]
+	w := r.streamWorkers[0]
 	in := []byte("app.requests.total:x|c")
 	b.ReportAllocs()
 	for b.Loop() {
-		ln.enter()
-		ln.packet(r.l, in, false, source{})
-		ln.leave(r.l)
+		w.enter()
+		w.packet(r.l, in, false, source{})
+		w.leave(r.l)
 	}
 }

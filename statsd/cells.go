@@ -42,11 +42,11 @@ func groupOf(t line.Type) group {
 	}
 }
 
-// cell is one series. Lanes reach it by its number, which their tables keep
+// cell is one series. Workers reach it by its number, which their tables keep
 // together with the generation: a cell whose series ended has another one.
 //
-// All fields but gen and carry are written under registry.mu while no lane
-// knows the number, and read by lanes after they learned it under that lock.
+// All fields but gen and carry are written under registry.mu while no worker
+// knows the number, and read by workers after they learned it under that lock.
 type cell struct {
 	gen   atomic.Uint32
 	group group
@@ -75,7 +75,7 @@ const cellsPerChunk = 1024
 type cellChunk [cellsPerChunk]cell
 
 // cells are all cells, by number. The list of chunks is replaced when it grows,
-// so that lanes need no lock.
+// so that workers need no lock.
 type cells struct {
 	chunks  atomic.Pointer[[]*cellChunk]
 	n       uint32   // numbers handed out so far; guarded by registry.mu
@@ -108,14 +108,14 @@ func (c *cells) take() (uint32, *cell) {
 	return x, c.at(x)
 }
 
-// retire ends the use of cell x: no lane finds it from here on, but one that
+// retire ends the use of cell x: no worker finds it from here on, but one that
 // found it may still be at it. registry.mu must be held.
 func (c *cells) retire(x uint32) {
 	c.at(x).gen.Add(1)
 	c.retired = append(c.retired, x)
 }
 
-// recycle makes cells free that were retired, and that no lane is at any more.
+// recycle makes cells free that were retired, and that no worker is at any more.
 // registry.mu must be held.
 func (c *cells) recycle(xs []uint32) {
 	for _, x := range xs {

@@ -35,10 +35,10 @@ type Config struct {
 	// Default: they are for the program's own names, and a received one that
 	// looks like one of those is not.
 	ExtractTags bool
-	// Falling, given the name of a counter as it is received, without tags,
+	// GaugeBacked, given the name of a counter as it is received, without tags,
 	// reports whether it may fall: it is then a gauge from the beginning, which
 	// its samples change, and takes negative ones. Default: none may.
-	Falling func(name string) bool
+	GaugeBacked func(name string) bool
 	// RejectConflicts rejects samples whose name belongs to a stat of another
 	// kind. Default: the later kind gets a suffix, such as "_histogram".
 	RejectConflicts bool
@@ -54,7 +54,7 @@ type Config struct {
 	// last 20 of each reason are kept.
 	ForgetRejected bool
 
-	// ExporterMetrics publishes the figures of the server also under the names
+	// ExporterMetrics publishes the metrics of the server also under the names
 	// that statsd_exporter has for its own, behind [ExporterNamespace], as of
 	// the last flush. Default off.
 	ExporterMetrics bool
@@ -64,9 +64,9 @@ type Config struct {
 	// Default: nobody is asked.
 	Tap func() func(Tapped)
 
-	// Log takes messages; those about rejected lines are limited to one per
+	// Logger takes messages; those about rejected lines are limited to one per
 	// second and reason. Default: none are written.
-	Log *slog.Logger
+	Logger *slog.Logger
 	// Now tells the time. Default time.Now.
 	Now func() time.Time
 }
@@ -146,7 +146,7 @@ type Limits struct {
 	NewPerSecond    int // stats made in one second; default 50,000
 	Sets            int // sets at a time; default 10,000
 	ValuesPerTagKey int // different values of a tag, over all names; default no limit
-	RawEntries      int // remembered spellings per reader; default 4 × Series
+	CacheEntries    int // remembered spellings per reader; default 4 × Series
 	OverflowedNames int // names that get an overflow stat of their own; default 1000
 }
 
@@ -200,8 +200,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Store == nil {
 		return c, errors.New("statsd: no store")
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -219,7 +219,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Events, c.Checks = max(c.Events, 0), max(c.Checks, 0)
 	if names := c.Limits.absent(); len(names) > 0 {
-		c.Log.Warn("statsd: no limit: senders may cause as much as they like of " + strings.Join(names, ", "))
+		c.Logger.Warn("statsd: no limit: senders may cause as much as they like of " + strings.Join(names, ", "))
 	}
 	l := &c.Limits
 	orDefault(&l.LineBytes, 8192)
@@ -235,7 +235,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&l.NewPerSecond, 50_000)
 	orDefault(&l.Sets, 10_000)
 	orDefault(&l.ValuesPerTagKey, unlimited)
-	orDefault(&l.RawEntries, 4*min(l.Series, 1<<26))
+	orDefault(&l.CacheEntries, 4*min(l.Series, 1<<26))
 	orDefault(&l.OverflowedNames, 1000)
 	c.Listeners = append([]ListenerConfig(nil), c.Listeners...)
 	for i := range c.Listeners {

@@ -24,13 +24,13 @@ func TestDefaults(t *testing.T) {
 	limits := Limits{
 		LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
 		Series: 1_000_000, FirstSegment: 200_000, SeriesPerName: 50_000, NewPerSecond: 50_000, Sets: 10_000,
-		ValuesPerTagKey: none, RawEntries: 4_000_000, OverflowedNames: 1000,
+		ValuesPerTagKey: none, CacheEntries: 4_000_000, OverflowedNames: 1000,
 	}
 	if cfg.Limits != limits {
 		t.Errorf("limits\n got %+v\nwant %+v", cfg.Limits, limits)
 	}
-	if cfg.Events != 100 || cfg.Checks != 1000 || cfg.Log == nil || cfg.Now == nil {
-		t.Errorf("%d events, %d checks, log %v, a clock %t", cfg.Events, cfg.Checks, cfg.Log, cfg.Now != nil)
+	if cfg.Events != 100 || cfg.Checks != 1000 || cfg.Logger == nil || cfg.Now == nil {
+		t.Errorf("%d events, %d checks, log %v, a clock %t", cfg.Events, cfg.Checks, cfg.Logger, cfg.Now != nil)
 	}
 	listener := ListenerConfig{
 		Address: "udp://:0", Readers: 4, RcvBuf: 4 << 20, PacketBytes: 65535,
@@ -94,7 +94,7 @@ func TestNegativeIsNoLimit(t *testing.T) {
 		v.Field(i).SetInt(-7)
 	}
 	var log strings.Builder
-	cfg, err := Config{Store: store.New(store.Options{}), Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()
+	cfg, err := Config{Store: store.New(store.Options{}), Limits: limits, Logger: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestNegativeIsNoLimit(t *testing.T) {
 		}
 	}
 	log.Reset()
-	if _, err := (Config{Store: store.New(store.Options{}), Log: slog.New(slog.NewTextHandler(&log, nil))}).withDefaults(); err != nil || log.Len() > 0 {
+	if _, err := (Config{Store: store.New(store.Options{}), Logger: slog.New(slog.NewTextHandler(&log, nil))}).withDefaults(); err != nil || log.Len() > 0 {
 		t.Errorf("with all limits: %s, %v", &log, err)
 	}
 	v = reflect.ValueOf(cfg.Limits)
@@ -120,7 +120,7 @@ func TestNegativeIsNoLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cfg.Limits.RawEntries; got != want {
+		if got := cfg.Limits.CacheEntries; got != want {
 			t.Errorf("with %d series: %d spellings, want %d", series, got, want)
 		}
 	}

@@ -46,19 +46,19 @@ func (s *Server) readPackets(l *listener, so *socket) {
 				return
 			}
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				l.figures.readErrors.Inc()
+				l.metrics.readErrors.Inc()
 				s.pause(retryPause)
 			}
 			continue
 		}
-		so.lane.batch(l, so, n)
+		so.worker.batch(l, so, n)
 	}
 	for end := time.Now().Add(drainTotal); time.Now().Before(end); {
 		n, err := so.batch.poll()
 		if err != nil || n == 0 {
 			break
 		}
-		so.lane.batch(l, so, n)
+		so.worker.batch(l, so, n)
 	}
 	s.watchQueue(l, so)
 }
@@ -69,7 +69,7 @@ func (s *Server) watchQueue(l *listener, so *socket) (used, size int) {
 	if !ok {
 		return 0, 0
 	}
-	l.figures.drops.Add(so.drops.observe(q.dropped))
+	l.metrics.drops.Add(so.drops.observe(q.dropped))
 	return q.used, q.size
 }
 

@@ -10,7 +10,7 @@
 //
 // Each datagram socket has one goroutine that reads, parses and applies; no
 // line is handed from one goroutine to another. Stream connections have a
-// goroutine each and share a few lanes, which hold what parsing needs. A lane's
+// goroutine each and share a few workers, which hold what parsing needs. A worker's
 // table leads from the raw bytes of a name and its tags to the stat, so that a
 // line whose name is known is applied without look-up and allocation.
 //

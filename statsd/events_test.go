@@ -93,7 +93,7 @@ func TestCheckGaugesOverLimit(t *testing.T) {
 	r := newRig(t, Config{CheckGauges: true, Limits: Limits{Series: 1}})
 	r.send("_sc|a|1\n_sc|b|2\n_sc|b|2\n_sc|a|3")
 	r.want("a 3")
-	if n := r.figures.limited[limitSeries].Total(); n != 2 || len(r.Report().Checks) != 2 {
+	if n := r.metrics.limited[limitSeries].Total(); n != 2 || len(r.Report().Checks) != 2 {
 		t.Errorf("%d were kept out, %d checks", n, len(r.Report().Checks))
 	}
 	r.conserved()
@@ -138,7 +138,7 @@ func TestRejectedLinesAreKept(t *testing.T) {
 
 func TestRejectedLinesAreLoggedRarely(t *testing.T) {
 	var log logBuffer
-	r := newRig(t, Config{Log: log.logger()})
+	r := newRig(t, Config{Logger: log.logger()})
 	for range 10 {
 		r.send("\x1b[31ma\x00:" + strings.Repeat("x", 300) + "|c\na:1|zz")
 	}
@@ -166,7 +166,7 @@ func TestRejectedLinesAreLoggedRarely(t *testing.T) {
 
 func TestLimitsAreLoggedRarely(t *testing.T) {
 	var log logBuffer
-	r := newRig(t, Config{Log: log.logger(), Limits: Limits{Series: 1}})
+	r := newRig(t, Config{Logger: log.logger(), Limits: Limits{Series: 1}})
 	r.send("a:1|c\nb\x1b:1|c\nc:1|c\nd:1|c")
 	r.now = r.now.Add(time.Minute)
 	r.send("e:1|c\nf:1|c")
@@ -186,7 +186,7 @@ func TestLogMayAskTheServer(t *testing.T) {
 		r.Sweep(true)
 		_ = r.Report()
 	}}
-	r = newRig(t, Config{Log: log.logger(), Limits: Limits{Series: 1}})
+	r = newRig(t, Config{Logger: log.logger(), Limits: Limits{Series: 1}})
 	r.send("bad\na:1|c\nb:1|c")
 	if asked != 2 {
 		t.Errorf("the log was written to %d times, want 2", asked)

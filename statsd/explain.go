@@ -52,7 +52,7 @@ func (s *Server) explainMetric(l *line.Line, e *report.Explanation) line.Reason 
 	for _, t := range l.Tags {
 		e.Tags = append(e.Tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
 	}
-	l.Falling = s.registry.falling(l.Name)
+	l.SignedCounters = s.registry.gaugeBacked(l.Name)
 	if r := s.parser.Numbers(l); r != line.OK {
 		return r
 	}

@@ -14,13 +14,13 @@ import (
 // its naming shows them without it, as statsd_exporter does.
 const ExporterNamespace = "compat"
 
-// exporterFigures are the metrics that statsd_exporter publishes about itself,
+// exporterMetrics are the metrics that statsd_exporter publishes about itself,
 // made of the server's own. Dashboards and alerts made for it find them.
 //
 // It has a queue of events, mapping rules and relays, the server has not: a
 // batch of lines counts as one flush of the queue, the table of spellings is
 // the cache of mappings, all events are unmapped, and there are no relays.
-type exporterFigures struct {
+type exporterMetrics struct {
 	scope  *store.Scope
 	totals map[string]*exporterTotal
 }
@@ -76,12 +76,12 @@ func exporterReason(r line.Reason) string {
 	return "malformed_component"
 }
 
-func newExporterFigures(st *store.Store) *exporterFigures {
-	return &exporterFigures{scope: st.Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
+func newExporterMetrics(st *store.Store) *exporterMetrics {
+	return &exporterMetrics{scope: st.Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
 }
 
 // total makes n the total of a counter. A label is given by name and value.
-func (e *exporterFigures) total(n uint64, name string, labels ...string) {
+func (e *exporterMetrics) total(n uint64, name string, labels ...string) {
 	key := name + "\x00" + strings.Join(labels, "\x00")
 	t := e.totals[key]
 	if t == nil {
@@ -92,7 +92,7 @@ func (e *exporterFigures) total(n uint64, name string, labels ...string) {
 	t.added = n
 }
 
-func (e *exporterFigures) gauge(n int, name string, labels ...string) {
+func (e *exporterMetrics) gauge(n int, name string, labels ...string) {
 	e.scope.Gauge(name, store.NeverImport, exporterTags(labels)...).Set(uint64(n))
 }
 
@@ -104,9 +104,9 @@ func exporterTags(labels []string) (out []tags.Tag) {
 }
 
 // update brings all to what s counted until now.
-func (e *exporterFigures) update(s *Server) {
+func (e *exporterMetrics) update(s *Server) {
 	e.updateListeners(s.snapshotListeners())
-	f := s.figures
+	f := s.metrics
 	events := make(map[string]uint64)
 	for t, c := range f.byType {
 		events[exporterType(groupOf(line.Type(t)).String())] += c.Total()
@@ -118,8 +118,8 @@ func (e *exporterFigures) update(s *Server) {
 	}
 	e.total(sum, "statsd_exporter_events_unmapped_total")
 	batches := uint64(0)
-	for _, ln := range s.allLanes() {
-		batches += ln.batches()
+	for _, w := range s.allWorkers() {
+		batches += w.batches()
 	}
 	e.total(batches, "statsd_exporter_event_queue_flushed_total")
 	for _, outcome := range []string{"success", "failure"} {
@@ -130,13 +130,13 @@ func (e *exporterFigures) update(s *Server) {
 		e.total(0, "statsd_exporter_events_actions_total", "action", action)
 	}
 	e.updateSeries(s.registry)
-	e.gauge(int(f.rawEntries.Value()), "statsd_metric_mapper_cache_length")
+	e.gauge(int(f.cacheEntries.Value()), "statsd_metric_mapper_cache_length")
 	e.total(f.hits.Total()+f.misses.Total(), "statsd_metric_mapper_cache_gets_total")
 	e.total(f.hits.Total(), "statsd_metric_mapper_cache_hits_total")
 }
 
 // updateSeries tells about the series that exist.
-func (e *exporterFigures) updateSeries(r *registry) {
+func (e *exporterMetrics) updateSeries(r *registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	observers, others := "histogram", "summary"
@@ -153,12 +153,12 @@ func (e *exporterFigures) updateSeries(r *registry) {
 }
 
 // updateListeners sums up what the listeners counted.
-func (e *exporterFigures) updateListeners(all []*listener) {
+func (e *exporterMetrics) updateListeners(all []*listener) {
 	var udpPackets, udpDrops, connections, connectionErrors, longLines, unixPackets uint64
 	var lines, samples, tgs, tagErrors uint64
 	var rejected [line.Reasons]uint64
 	for _, l := range all {
-		f := l.figures
+		f := l.metrics
 		for r := range f.rejected {
 			if c := f.rejected[r].Load(); c != nil {
 				rejected[r] += c.Total()
@@ -206,7 +206,7 @@ func (e *exporterFigures) updateListeners(all []*listener) {
 }
 
 // endedTotal returns how many connections ended like that, such as "closed eof".
-func (f *figures) endedTotal(how string) uint64 {
+func (f *listenerMetrics) endedTotal(how string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.ended[how]; c != nil {
@@ -215,9 +215,9 @@ func (f *figures) endedTotal(how string) uint64 {
 	return 0
 }
 
-// batches returns how many batches of lines ln took in.
-func (ln *lane) batches() uint64 {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.visits
+// batches returns how many batches of lines w took in.
+func (w *worker) batches() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.visits
 }

@@ -29,19 +29,19 @@ func TestExporterMetrics(t *testing.T) {
 	tcp := &listener{name: "tcp", addr: address{scheme: "tcp", network: "tcp", framing: lines}}
 	unix := &listener{name: "unix", addr: address{scheme: "unixgram", network: "unixgram", framing: datagrams}}
 	for _, l := range []*listener{tcp, unix} {
-		l.figures = newFigures(r.store.Root(), l.name, l.addr)
+		l.metrics = newListenerMetrics(r.store.Root(), l.name, l.addr)
 		r.listeners = append(r.listeners, l)
 	}
 	// One of each: a reason for every word that statsd_exporter has.
 	r.send("hits:1|c|#a:b,c,:d\nhits:2|c|#a:b,c,:d\nrt:1:2|ms|#a:b\nsize:3|d\nuser:x|s\nlevel:4|g\n" +
 		"hits:1|g\nhits:2|g\n" + // of another kind
 		"a:x|c\na:1|c|@2\na,b=c:1|c|#d:e\nnothing\na:1|zz\na:-1|c\n:1|c\na::|c\n_e{1,1}:a|b|#x\n")
-	tcp.figures.connections.Add(3)
-	tcp.figures.end("closed", "error")
-	tcp.figures.end("closed", "eof")
-	r.streamLanes[0].chunk(tcp, []byte(strings.Repeat("x", 9000)+"\nhits:1|c\n"), source{})
-	unix.figures.packets.Add(5)
-	r.l.figures.drops.Add(7)
+	tcp.metrics.connections.Add(3)
+	tcp.metrics.end("closed", "error")
+	tcp.metrics.end("closed", "eof")
+	r.streamWorkers[0].chunk(tcp, []byte(strings.Repeat("x", 9000)+"\nhits:1|c\n"), source{})
+	unix.metrics.packets.Add(5)
+	r.l.metrics.drops.Add(7)
 	if got := exporterStats(r); strings.Contains(got, "_total") {
 		t.Errorf("before the first flush:\n%s", got)
 	}

@@ -19,7 +19,7 @@ type socket struct {
 	conn    packetConn
 	raw     syscall.RawConn
 	batch   *batch
-	lane    *lane
+	worker  *worker
 	granted int // receive buffer in bytes
 
 	drops dropCount
@@ -35,7 +35,7 @@ type listener struct {
 	accept  net.Listener
 	plain   net.Listener             // accept without TLS
 	path    atomic.Pointer[unixPath] // that is removed in the end
-	figures *figures
+	metrics *listenerMetrics
 	conns   connSet
 
 	stop   chan struct{} // closed when the listener is to end

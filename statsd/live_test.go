@@ -40,8 +40,8 @@ func newLive(t *testing.T, cfg Config) *live {
 	t.Helper()
 	l := &live{t: t, store: store.New(store.Options{}), log: new(logBuffer)}
 	cfg.Store = l.store
-	if cfg.Log == nil {
-		cfg.Log = l.log.logger()
+	if cfg.Logger == nil {
+		cfg.Logger = l.log.logger()
 	}
 	var err error
 	if l.Server, err = New(cfg); err != nil {
@@ -240,7 +240,7 @@ func TestSeveralReadersOfOnePort(t *testing.T) {
 	}
 	used := 0
 	for _, so := range l.listeners[0].sockets {
-		if so.lane.table.used > 0 {
+		if so.worker.table.used > 0 {
 			used++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestNothingIsLostUnderStorms lets several lanes take in all sorts of lines
+// TestNothingIsLostUnderStorms lets several workers take in all sorts of lines
 // while stats expire, are forgotten and are flushed. Every line is accounted
 // for, and what counters hold and held is what was sent to them.
 func TestNothingIsLostUnderStorms(t *testing.T) {
@@ -23,7 +23,7 @@ func TestNothingIsLostUnderStorms(t *testing.T) {
 		rounds = 60
 	}
 	r := newRig(t, Config{
-		Limits: Limits{Series: 150, SeriesPerName: 40, Sets: 5, RawEntries: 64, NewPerSecond: -1},
+		Limits: Limits{Series: 150, SeriesPerName: 40, Sets: 5, CacheEntries: 64, NewPerSecond: -1},
 		TTL:    TTL{Counter: time.Second, Gauge: time.Second, Histogram: time.Second, Set: time.Second},
 		Now:    time.Now,
 	})
@@ -33,7 +33,7 @@ func TestNothingIsLostUnderStorms(t *testing.T) {
 	const senders = 4
 	for i := range senders {
 		rnd := rand.New(rand.NewPCG(uint64(i), 7))
-		ln := r.streamLanes[i%len(r.streamLanes)]
+		w := r.streamWorkers[i%len(r.streamWorkers)]
 		wg.Go(func() {
 			var own [4]uint64
 			for range rounds {
@@ -58,7 +58,7 @@ func TestNothingIsLostUnderStorms(t *testing.T) {
 						fmt.Fprintf(&b, "a,b=c:%d|c|#d:e\n", n)
 					}
 				}
-				ln.chunk(r.l, b.Bytes(), source{name: "storm"})
+				w.chunk(r.l, b.Bytes(), source{name: "storm"})
 			}
 			mu.Lock()
 			for k := range own {
@@ -130,7 +130,7 @@ func TestSweepLosesNoSample(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				r.streamLanes[0].chunk(r.l, []byte("a:1|c\na:1|c\na:1|c\n"), source{})
+				r.streamWorkers[0].chunk(r.l, []byte("a:1|c\na:1|c\na:1|c\n"), source{})
 				sent += 3
 			}
 		}
@@ -241,7 +241,7 @@ func TestRateDoesNotMultiplyWork(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, typ := range []string{"c", "ms", "h"} {
 		p := bytes.Repeat([]byte("a"+typ+":1|"+typ+"|@0.000001\n"), 200_000)
-		r.streamLanes[0].chunk(r.l, p, source{})
+		r.streamWorkers[0].chunk(r.l, p, source{})
 	}
 	if got := r.Report().Listeners[0].Applied; got != 600_000 {
 		t.Errorf("%d samples were applied, want 600000", got)

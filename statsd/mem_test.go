@@ -9,7 +9,7 @@ import (
 )
 
 // TestMemoryPerSeries makes many series with three tags and weighs what is
-// kept of each by everybody together: store, registry and one lane.
+// kept of each by everybody together: store, registry and one worker.
 func TestMemoryPerSeries(t *testing.T) {
 	n := 200_000
 	if testing.Short() {
@@ -26,7 +26,7 @@ func TestMemoryPerSeries(t *testing.T) {
 	var buf []byte
 	for i := range n {
 		buf = fmt.Appendf(buf[:0], "app.requests%d:1|c|#region:eu-west-%d,service:checkout%d,status:%d", i%100, i%3, i/100%1000, 200+i/100_000)
-		r.streamLanes[0].chunk(r.l, buf, source{})
+		r.streamWorkers[0].chunk(r.l, buf, source{})
 	}
 	if got := r.registry.live; got != n {
 		t.Fatalf("%d series, want %d", got, n)

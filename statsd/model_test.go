@@ -13,7 +13,7 @@ import (
 )
 
 // model is what datagrams should lead to, kept in maps: one line at a time,
-// without tables, cells or lanes.
+// without tables, cells or workers.
 type model struct {
 	parser   *line.Parser
 	most     int // lines of a packet
@@ -232,7 +232,7 @@ func FuzzDatagram(f *testing.F) {
 	f.Fuzz(func(t *testing.T, p []byte, small bool) {
 		cfg := modelConfig()
 		if small {
-			cfg.Limits.RawEntries = 4
+			cfg.Limits.CacheEntries = 4
 		}
 		r := newRig(t, cfg)
 		m := newModel(r.cfg)

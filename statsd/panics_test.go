@@ -80,7 +80,7 @@ func newWildServer(t *testing.T) *wildServer {
 	w.log.Handler = w.panics.Logger().Handler()
 	w.live = newLive(t, Config{
 		Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Readers: 1}, {Address: "tcp://127.0.0.1:0", Connections: 2}},
-		Log:       slog.New(&w.log),
+		Logger:    slog.New(&w.log),
 		Now:       func() time.Time { w.now.Burn(); return time.Now() },
 		Tap: func() func(Tapped) {
 			w.tap.Burn()
@@ -103,9 +103,9 @@ func (w *wildServer) works(i int) {
 	w.lines++
 	until(w.t, "a line", func() bool { return w.counter("a") == w.lines })
 	_ = c.Close()
-	until(w.t, "the end of all connections", func() bool { return w.listeners[1].figures.active.Value() == 0 && w.places() == 0 })
+	until(w.t, "the end of all connections", func() bool { return w.listeners[1].metrics.active.Value() == 0 && w.places() == 0 })
 	w.caught++
-	if got := w.figures.panics.Total(); got != w.caught {
+	if got := w.metrics.panics.Total(); got != w.caught {
 		w.t.Errorf("server.recovered_panics is %d, want %d", got, w.caught)
 	}
 }
@@ -140,14 +140,14 @@ func TestPanics(t *testing.T) {
 		c := w.dial(i)
 		w.now.Light(1) // when a line is rejected
 		write(t, c, "bad "+guardtest.Canary+"\n")
-		w.panics.Caught("lane")
+		w.panics.Caught("worker")
 		_ = c.Close()
 		w.works(i)
 
 		c = w.dial(i)
 		w.taken.Light(1)
 		write(t, c, "b:1|c|#"+guardtest.Canary+"\n")
-		w.panics.Caught("lane")
+		w.panics.Caught("worker")
 		_ = c.Close()
 		w.works(i)
 

@@ -17,13 +17,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// registry knows all series that senders made. Lanes ask it for those that
+// registry knows all series that senders made. Workers ask it for those that
 // their own tables do not know: the cold path.
 //
-// Locks are taken in the order lane.mu, registry.mu, the store's.
+// Locks are taken in the order worker.mu, registry.mu, the store's.
 type registry struct {
 	cfg      *Config
-	figures  *serverFigures
+	metrics  *serverMetrics
 	scope    *store.Scope // of counters, gauges and histograms
 	setScope *store.Scope // of sets, which are gauges to the store
 	naming   *naming.Rules
@@ -32,7 +32,7 @@ type registry struct {
 	cells    cells
 
 	// era grows when limits may judge otherwise than before: at flushes and
-	// when series end. What lanes remember of a limit is of one era.
+	// when series end. What workers remember of a limit is of one era.
 	era atomic.Uint32
 
 	mu         sync.Mutex // guards the rest
@@ -52,7 +52,7 @@ type registry struct {
 	values     tagValues // empty unless their number is limited
 	newest     ring[report.NewSeries]
 	conflicts  ring[report.Conflict]
-	conflicted map[conflictedMetric]uint64 // times, for exporterFigures; nil if nobody asks
+	conflicted map[conflictedMetric]uint64 // times, for exporterMetrics; nil if nobody asks
 	told       [limits]time.Time           // when the log last heard of a limit
 
 	pending atomic.Bool // ended is not empty
@@ -106,13 +106,13 @@ const (
 	nameAttempts  = 8
 )
 
-func newRegistry(cfg *Config, f *serverFigures) *registry {
+func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	opts := func(t TTL, gauge time.Duration) store.ScopeOptions {
 		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}}
 	}
 	r := &registry{
 		cfg:       cfg,
-		figures:   f,
+		metrics:   f,
 		scope:     cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
 		setScope:  cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
 		naming:    cfg.Store.Naming(),
@@ -167,7 +167,7 @@ type wanted struct {
 // want puts together what a sample asks for. The arguments are not kept.
 func (r *registry) want(name []byte, lineTags []line.Tag, typ line.Type) wanted {
 	w := wanted{group: groupOf(typ), typ: typ, name: string(name)}
-	if typ == line.Counter && r.falling(name) {
+	if typ == line.Counter && r.gaugeBacked(name) {
 		w.group = gauges
 	}
 	for _, t := range lineTags {
@@ -176,9 +176,9 @@ func (r *registry) want(name []byte, lineTags []line.Tag, typ line.Type) wanted 
 	return w
 }
 
-// falling reports whether the counter of that name is kept as a gauge.
-func (r *registry) falling(name []byte) bool {
-	return r.cfg.Falling != nil && r.cfg.Falling(string(name))
+// gaugeBacked reports whether the counter of that name is kept as a gauge.
+func (r *registry) gaugeBacked(name []byte) bool {
+	return r.cfg.GaugeBacked != nil && r.cfg.GaugeBacked(string(name))
 }
 
 // resolve returns the series for a sample, and makes it if it is new. The
@@ -232,7 +232,7 @@ func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) 
 			other, ok = r.families[c.name].name, true
 			if c.group == w.group {
 				// Dots inside tags: another name and other tags read the same.
-				note(r.figures.collisions, report.Conflict{Name: w.name, Other: other, What: "full name", Group: w.group.String()})
+				note(r.metrics.collisions, report.Conflict{Name: w.name, Other: other, What: "full name", Group: w.group.String()})
 				continue
 			}
 		}
@@ -243,7 +243,7 @@ func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) 
 			return 0, false, line.TypeConflict
 		}
 		if attempt == 0 && !r.known(suffixed) {
-			note(r.figures.conflicts, report.Conflict{Name: plain, Other: other, What: "kind", Group: w.group.String()})
+			note(r.metrics.conflicts, report.Conflict{Name: plain, Other: other, What: "kind", Group: w.group.String()})
 		}
 	}
 	return 0, false, line.TypeConflict
@@ -324,7 +324,7 @@ func (r *registry) conflict(w *wanted) (other string, ok bool) {
 // addConflict counts and keeps cl.
 func (r *registry) addConflict(c *store.Counter, cl report.Conflict) {
 	c.Inc()
-	if r.conflicted != nil && c == r.figures.conflicts {
+	if r.conflicted != nil && c == r.metrics.conflicts {
 		r.noteConflict(cl)
 	}
 	cl.Time = r.cfg.Now()
@@ -452,7 +452,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	c.exposed = r.exposure(w)
 	if other, taken := r.exposed.find(c.exposed); taken {
 		// Equal but for bytes that the exposition cannot show.
-		r.addConflict(r.figures.collisions, report.Conflict{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
+		r.addConflict(r.metrics.collisions, report.Conflict{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
 	} else {
 		r.exposed.insert(x)
 	}
@@ -464,7 +464,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	r.grow(&c.first.series, 1, limitFirstSegment, r.cfg.Limits.FirstSegment)
 	r.firsts[c.first.name] = c.first
 	r.perGroup[w.group]++
-	r.figures.created[w.group].Inc()
+	r.metrics.created[w.group].Inc()
 	if s, ok := stat.(*set); ok {
 		r.setCells[x] = s
 	}
@@ -574,7 +574,7 @@ func (r *registry) dropEnded() {
 		delete(r.setCells, x)
 		r.exposed.remove(x)
 		r.perGroup[c.group]--
-		r.figures.expired[c.group].Inc()
+		r.metrics.expired[c.group].Inc()
 		if r.grow(&c.first.series, -1, limitFirstSegment, r.cfg.Limits.FirstSegment); c.first.series == 0 {
 			delete(r.firsts, c.first.name)
 		}
@@ -594,7 +594,7 @@ func (r *registry) dropEnded() {
 	r.era.Add(1)
 }
 
-// takeRetired returns the cells of ended series. Once every lane has been
+// takeRetired returns the cells of ended series. Once every worker has been
 // outside of a line since, recycle may have them.
 func (r *registry) takeRetired() []uint32 {
 	r.mu.Lock()

@@ -244,7 +244,7 @@ func TestLimitNear(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Series: 10, FirstSegment: -1, SeriesPerName: 5, Sets: 5, ValuesPerTagKey: 5}})
 	near := func() (names []string) {
 		r.flush()
-		for lim, g := range r.figures.near {
+		for lim, g := range r.metrics.near {
 			if g != nil && g.Value() != 0 {
 				names = append(names, limit(lim).String())
 			}

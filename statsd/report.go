@@ -39,9 +39,9 @@ func (r *registry) flush() {
 		}
 	}
 	for g, n := range r.perGroup {
-		r.figures.series[g].Set(uint64(n))
+		r.metrics.series[g].Set(uint64(n))
 	}
-	for lim, near := range r.figures.near {
+	for lim, near := range r.metrics.near {
 		if near == nil {
 			continue
 		}
@@ -82,13 +82,13 @@ func (s *Server) Report() report.Report {
 		Time:   s.cfg.Now(),
 		Expiry: s.cfg.TTL.String(),
 		Cache: report.Cache{
-			Entries: s.figures.rawEntries.Value(),
-			Hits:    s.figures.hits.Total(),
-			Misses:  s.figures.misses.Total(),
-			Evicted: s.figures.evicted.Total(),
+			Entries: s.metrics.cacheEntries.Value(),
+			Hits:    s.metrics.hits.Total(),
+			Misses:  s.metrics.misses.Total(),
+			Evicted: s.metrics.evicted.Total(),
 		},
-		Collisions:    s.figures.collisions.Total(),
-		TypeConflicts: s.figures.conflicts.Total(),
+		Collisions:    s.metrics.collisions.Total(),
+		TypeConflicts: s.metrics.conflicts.Total(),
 		Events:        s.events.listEvents(),
 		Checks:        s.events.listChecks(),
 		UnixQueue:     unixQueue(),
@@ -106,8 +106,8 @@ func (s *Server) Report() report.Report {
 			r.Rejected = append(r.Rejected, report.Rejected{Reason: line.Reason(reason).String(), Count: n, Last: s.rejects.list(line.Reason(reason))})
 		}
 	}
-	for _, ln := range s.streamLanes {
-		r.StreamBusySeconds += ln.busy.value()
+	for _, w := range s.streamWorkers {
+		r.StreamBusySeconds += w.busy.value()
 	}
 	s.flushMu.Lock()
 	r.TopSamples = s.recent.rates(topKept)
@@ -117,7 +117,7 @@ func (s *Server) Report() report.Report {
 }
 
 func (s *Server) reportListener(l *listener) report.Listener {
-	f := l.figures
+	f := l.metrics
 	r := report.Listener{
 		ListenerInfo:  l.info(),
 		Packets:       f.packets.Total(),
@@ -159,7 +159,7 @@ func (s *Server) reportListener(l *listener) report.Listener {
 		r.QueueLimit += uint64(size)
 		r.RcvBufAsked += uint64(l.cfg.RcvBuf)
 		r.RcvBufBytes += uint64(so.granted)
-		r.BusySeconds += so.lane.busy.value()
+		r.BusySeconds += so.worker.busy.value()
 	}
 	r.Truncated, r.KernelDrops, r.PacketsRefused = f.truncated.Total(), f.drops.Total(), f.refused.Total()
 	return r
@@ -177,7 +177,7 @@ func quantiles(h *store.Histogram) *report.Quantiles {
 func (r *registry) report(out *report.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := r.figures
+	f := r.metrics
 	for _, fam := range r.families {
 		if fam.metric == "" {
 			continue

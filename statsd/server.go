@@ -22,27 +22,27 @@ import (
 type Server struct {
 	cfg      Config
 	parser   *line.Parser
-	figures  *serverFigures
+	metrics  *serverMetrics
 	guard    guard.Guard // counts and logs panics
 	registry *registry
 	rejects  *rejects
 	events   *eventLog
 	setSeed  maphash.Seed
 
-	streamLanes []*lane // shared by stream connections
-	nextLane    atomic.Uint32
+	streamWorkers []*worker // shared by stream connections
+	nextWorker    atomic.Uint32
 
 	stop chan struct{} // closed when the server stops
 
 	mu        sync.Mutex // guards the rest
 	state     state
 	listeners []*listener
-	lanes     []*lane // all: those of stream connections and of sockets
+	workers   []*worker // all: those of stream connections and of sockets
 
 	flushMu sync.Mutex // serializes Flush and guards the rest
 	flushed time.Time
 	recent  topWindow
-	peer    *exporterFigures // nil unless they are asked for
+	peer    *exporterMetrics // nil unless they are asked for
 }
 
 // state is how far a server has come.
@@ -74,41 +74,41 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:     cfg,
 		parser:  line.New(cfg.lineConfig()),
-		figures: newServerFigures(cfg.Store.Root()),
+		metrics: newServerMetrics(cfg.Store.Root()),
 		rejects: newRejects(&cfg),
 		events:  newEventLog(cfg.Events, cfg.Checks),
 		setSeed: maphash.MakeSeed(),
 		stop:    make(chan struct{}),
 		flushed: cfg.Now(),
 	}
-	s.guard = guard.New(guard.Observe(cfg.Log, func(string, any) { s.figures.panics.Inc() }))
-	s.registry = newRegistry(&s.cfg, s.figures)
+	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
+	s.registry = newRegistry(&s.cfg, s.metrics)
 	if cfg.ExporterMetrics {
-		s.peer = newExporterFigures(cfg.Store)
+		s.peer = newExporterMetrics(cfg.Store)
 	}
 	for i := range runtime.GOMAXPROCS(0) {
-		s.streamLanes = append(s.streamLanes, s.newLane(fmt.Sprint("streams/", i)))
+		s.streamWorkers = append(s.streamWorkers, s.newWorker(fmt.Sprint("streams/", i)))
 	}
 	return s, nil
 }
 
-// newLane adds a lane; reader is its name in metrics. s.mu must be held, or s
+// newWorker adds a worker; reader is its name in metrics. s.mu must be held, or s
 // not be shared yet.
-func (s *Server) newLane(reader string) *lane {
-	ln := &lane{
+func (s *Server) newWorker(reader string) *worker {
+	w := &worker{
 		server:   s,
 		registry: s.registry,
 		parser:   s.parser,
-		table:    newRawTable(s.cfg.Limits.RawEntries),
+		table:    newSeriesCache(s.cfg.Limits.CacheEntries),
 		busy:     newBusyTime(s.cfg.Store.Root(), reader),
 	}
-	ln.gauge = ln.targetGauge
-	s.lanes = append(s.lanes, ln)
-	return ln
+	w.gauge = w.targetGauge
+	s.workers = append(s.workers, w)
+	return w
 }
 
-func (s *Server) nextStreamLane() *lane {
-	return s.streamLanes[int(s.nextLane.Add(1))%len(s.streamLanes)]
+func (s *Server) nextStreamWorker() *worker {
+	return s.streamWorkers[int(s.nextWorker.Add(1))%len(s.streamWorkers)]
 }
 
 // Listen binds all listeners. If one cannot be bound none is, and the error
@@ -143,16 +143,16 @@ func (s *Server) listen(said *[]message) error {
 			l.name = fmt.Sprint(base, "#", n) // metrics of two listeners must not mix
 		}
 		names[l.name] = true
-		l.figures = newFigures(s.cfg.Store.Root(), l.name, l.addr)
+		l.metrics = newListenerMetrics(s.cfg.Store.Root(), l.name, l.addr)
 		l.conns.total, l.conns.perAddr = l.cfg.Connections, l.cfg.PerAddress
 		l.conns.init()
 		granted := 0
 		for i, so := range l.sockets {
-			so.lane = s.newLane(fmt.Sprint(l.name, "/", i))
+			so.worker = s.newWorker(fmt.Sprint(l.name, "/", i))
 			granted += so.granted
 		}
 		if granted > 0 {
-			l.figures.rcvbuf.Set(uint64(granted))
+			l.metrics.rcvbuf.Set(uint64(granted))
 		}
 	}
 	if s.cfg.TTL == (TTL{}) {
@@ -305,7 +305,7 @@ func (s *Server) keep(where string, f func()) {
 func (s *Server) say(said []message) {
 	s.guard.Run("log", func() {
 		for _, m := range said {
-			s.cfg.Log.Log(context.Background(), m.level, m.text, m.args...)
+			s.cfg.Logger.Log(context.Background(), m.level, m.text, m.args...)
 		}
 	})
 }
@@ -317,10 +317,10 @@ func (s *Server) snapshotListeners() []*listener {
 	return s.listeners
 }
 
-func (s *Server) allLanes() []*lane {
+func (s *Server) allWorkers() []*worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lanes
+	return s.workers
 }
 
 // Flush prepares a flush of the store at the time now: sets show the count of
@@ -338,18 +338,18 @@ func (s *Server) Flush(now time.Time) {
 			u, _ := s.watchQueue(l, so)
 			used += u
 		}
-		l.figures.queueBytes.Set(uint64(used))
+		l.metrics.queueBytes.Set(uint64(used))
 	}
 	if s.registry.pending.Load() {
 		s.registry.dropEnded()
 	}
 	retired := s.registry.takeRetired()
 	entries, counts := 0, make(map[uint32]uint64)
-	for _, ln := range s.allLanes() {
-		entries += ln.takeTop(counts)
+	for _, w := range s.allWorkers() {
+		entries += w.takeTop(counts)
 	}
 	s.registry.recycle(retired)
-	s.figures.rawEntries.Set(uint64(entries))
+	s.metrics.cacheEntries.Set(uint64(entries))
 	s.recent.add(s.registry.named(counts), now.Sub(s.flushed))
 	s.flushed = now
 	s.registry.flush()
@@ -371,15 +371,15 @@ func (s *Server) Forget(match func(name string) bool) (n int) {
 	return n
 }
 
-// holdAll calls f while no lane is at work.
+// holdAll calls f while no worker is at work.
 func (s *Server) holdAll(f func()) {
-	lanes := s.allLanes()
-	for _, ln := range lanes {
-		ln.mu.Lock()
+	workers := s.allWorkers()
+	for _, w := range workers {
+		w.mu.Lock()
 	}
 	defer func() {
-		for _, ln := range lanes {
-			ln.mu.Unlock()
+		for _, w := range workers {
+			w.mu.Unlock()
 		}
 	}()
 	f()

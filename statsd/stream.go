@@ -33,7 +33,7 @@ type stream struct {
 	conn   net.Conn
 	addr   netip.Addr // of the other end, if it has one
 	from   source
-	lane   *lane
+	worker *worker
 	buf    []byte
 	n      int // bytes of buf in use
 	share  int // bytes read since others got a turn
@@ -117,7 +117,7 @@ func (s *Server) acceptStreams(l *listener) {
 				return
 			}
 		default:
-			l.figures.readErrors.Inc()
+			l.metrics.readErrors.Inc()
 			s.pause(acceptedPause)
 		}
 	}
@@ -125,8 +125,8 @@ func (s *Server) acceptStreams(l *listener) {
 
 // newStream returns the stream of c. What was read from c before is in read.
 func (s *Server) newStream(l *listener, c net.Conn, read []byte) *stream {
-	l.figures.connections.Inc()
-	st := &stream{server: s, l: l, conn: c, lane: s.nextStreamLane(), buf: read, n: len(read)}
+	l.metrics.connections.Inc()
+	st := &stream{server: s, l: l, conn: c, worker: s.nextStreamWorker(), buf: read, n: len(read)}
 	from := c.RemoteAddr()
 	if from == nil || l.addr.unix() { // nil if it was adopted and the other end is gone; what it sent is there
 		return st
@@ -160,14 +160,14 @@ func (s *Server) admit(l *listener, c net.Conn) {
 
 // refuse ends st, which has no place.
 func (st *stream) refuse(why string) {
-	st.l.figures.end("refused", why)
+	st.l.metrics.end("refused", why)
 	_ = st.conn.Close()
 }
 
 // start serves st, which has a place, in a goroutine of its own.
 func (st *stream) start() {
 	s, l, c := st.server, st.l, st.conn
-	l.figures.active.Inc()
+	l.metrics.active.Inc()
 	if l.conns.crowded() {
 		l.conns.rearm()
 	}
@@ -179,8 +179,8 @@ func (st *stream) start() {
 		s.guard.Run("end of a connection", func() {
 			defer func() {
 				l.conns.remove(st)
-				l.figures.active.Dec()
-				l.figures.end("closed", why)
+				l.metrics.active.Dec()
+				l.metrics.end("closed", why)
 			}()
 			_ = c.Close()
 		})
@@ -232,7 +232,7 @@ func (st *stream) takeLines(n int) (why string) {
 	end := bytes.LastIndexByte(st.buf[st.n-n:st.n], '\n') + 1
 	if end > 0 {
 		end += st.n - n
-		st.lane.chunk(st.l, st.buf[:end], st.from)
+		st.worker.chunk(st.l, st.buf[:end], st.from)
 		st.n = copy(st.buf, st.buf[end:st.n])
 	}
 	if st.n < len(st.buf) {
@@ -244,20 +244,20 @@ func (st *stream) takeLines(n int) (why string) {
 		st.buf = append(make([]byte, 0, most), st.buf...)[:most]
 		return ""
 	}
-	st.lane.reject(st.l, line.LineTooLong, st.buf[:st.n], st.from)
+	st.worker.reject(st.l, line.LineTooLong, st.buf[:st.n], st.from)
 	return line.LineTooLong.String()
 }
 
 // takeFrames applies the complete frames of st.buf.
 func (st *stream) takeFrames(int) (why string) {
-	used, need, bad := st.lane.frames(st.l, st.buf[:st.n], st.from)
+	used, need, bad := st.worker.frames(st.l, st.buf[:st.n], st.from)
 	if bad {
 		head := st.buf[used:st.n]
 		if printable(head[:lengthPrefix]) {
-			st.server.cfg.Log.Warn("statsd: a client sends plain lines to a socket that expects frames with a length; it should use a unixlines:// or tcp:// listener",
+			st.server.cfg.Logger.Warn("statsd: a client sends plain lines to a socket that expects frames with a length; it should use a unixlines:// or tcp:// listener",
 				"listener", st.l.name)
 		}
-		st.lane.reject(st.l, line.BadFrame, head, st.from)
+		st.worker.reject(st.l, line.BadFrame, head, st.from)
 		return line.BadFrame.String()
 	}
 	st.n = copy(st.buf, st.buf[used:st.n])
@@ -274,11 +274,11 @@ func (st *stream) finish(complete bool) {
 	switch {
 	case len(rest) == 0:
 	case st.l.addr.framing == frames:
-		st.lane.reject(st.l, line.BadFrame, rest, st.from)
+		st.worker.reject(st.l, line.BadFrame, rest, st.from)
 	case complete:
-		st.lane.chunk(st.l, rest, st.from)
+		st.worker.chunk(st.l, rest, st.from)
 	case len(line.Trim(rest)) > 0:
-		st.lane.reject(st.l, line.Truncated, rest, st.from)
+		st.worker.reject(st.l, line.Truncated, rest, st.from)
 	}
 }
 

@@ -177,7 +177,7 @@ func play(t *testing.T, f framing, pieces ...[]byte) string {
 	r.l.addr.framing = f
 	r.l.conns.init()
 	r.l.conns.total = 10
-	st := &stream{server: r.Server, l: r.l, conn: &script{pieces: pieces}, lane: r.streamLanes[0]}
+	st := &stream{server: r.Server, l: r.l, conn: &script{pieces: pieces}, worker: r.streamWorkers[0]}
 	why := st.serve()
 	r.conserved()
 	rep := r.Report().Listeners[0]

@@ -20,7 +20,7 @@ func exceptions() []exception {
 		{"failpoints", "bootstrap", "document.go loadYAML", "makes an error of a panic of the YAML parser"},
 		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
 		{"failpoints", "server/tap", "request.go toJSON", "makes an error of a panic of the YAML parser"},
-		{"failpoints", "statsd", "lane.go leave", "recovers and unlocks at once; it is the place lane"},
+		{"failpoints", "statsd", "worker.go leave", "recovers and unlocks at once; it is the place worker"},
 		{"failpoints", "upstream/config/decode", "parse.go parseYAML", "makes an error of a panic of the YAML parser"},
 
 		{"panics", "admin", "conn.go close", "sets a flag and wakes who waits for it"},

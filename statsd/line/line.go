@@ -93,9 +93,9 @@ type Line struct {
 	Tags      []Tag  // in byte order of their different keys
 	TagErrors int    // tags left out because they are malformed
 
-	// Falling says that its counters may be negative. The caller sets it before
+	// SignedCounters says that its counters may be negative. The caller sets it before
 	// Numbers; it is of no other use.
-	Falling bool
+	SignedCounters bool
 
 	// Set by Numbers.
 	Values []Value
@@ -120,7 +120,7 @@ func (l *Line) reset(text []byte) {
 	l.Name = nil
 	l.Tags = l.Tags[:0]
 	l.TagErrors = 0
-	l.Falling = false
+	l.SignedCounters = false
 	l.Values = l.Values[:0]
 	l.At = 0
 }

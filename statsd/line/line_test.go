@@ -501,7 +501,7 @@ func checkLine(t *testing.T, cfg Config, text string) {
 	if r := New(Config{TagContainer: true}).Parse(&l, []byte("old,k:1:2|h|@0.5:3|s|#t:v,:x|zz|c:id")); r != OK {
 		t.Fatal(r)
 	}
-	l.Falling = true
+	l.SignedCounters = true
 	in := []byte(text)
 	got := p.Parse(&l, in)
 	want, reason := refParse(cfg, text)

@@ -33,7 +33,7 @@ func (p *Parser) Numbers(l *Line) Reason {
 			} else {
 				rest = nil
 			}
-			v, r := s.value(part, l.Falling)
+			v, r := s.value(part, l.SignedCounters)
 			if r != OK {
 				return l.stop(l.offset(part), r)
 			}
@@ -50,16 +50,16 @@ func (p *Parser) Numbers(l *Line) Reason {
 // offset returns where part, a piece of l.Text, begins.
 func (l *Line) offset(part []byte) int { return cap(l.Text) - cap(part) }
 
-// value reads one number and checks it against what the type allows; falling
+// value reads one number and checks it against what the type allows; signed
 // says that counters may be negative.
-func (s *Sample) value(part []byte, falling bool) (float64, Reason) {
+func (s *Sample) value(part []byte, signed bool) (float64, Reason) {
 	v, r := parseNumber(part)
 	if r != OK {
 		return 0, r
 	}
 	switch s.Type {
 	case Counter:
-		if v < 0 && !falling {
+		if v < 0 && !signed {
 			return 0, NegativeCounter
 		}
 		if math.Abs(v)/s.Rate > maxCount {

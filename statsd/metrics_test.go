@@ -7,9 +7,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestFiguresOfTransports sends the same over each sort of transport, one packet
+// TestMetricsOfTransports sends the same over each sort of transport, one packet
 // as long as allowed, and looks at what is counted of packets and bytes.
-func TestFiguresOfTransports(t *testing.T) {
+func TestMetricsOfTransports(t *testing.T) {
 	dir := t.TempDir()
 	packets := []string{
 		"a:1|c\na:1|c\n",
@@ -42,7 +42,7 @@ func TestFiguresOfTransports(t *testing.T) {
 				write(t, c, frame("lost")[:6])
 			}
 			_ = c.Close()
-			f := l.listeners[0].figures
+			f := l.listeners[0].metrics
 			until(t, "the bytes", func() bool { return f.bytes.Total() >= tt.bytes })
 			l.stop()
 			r := l.report(0)

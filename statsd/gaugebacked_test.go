@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestFallingCounters has counters that may fall, in all the ways that a line
+// TestGaugeBackedCounters has counters that may fall, in all the ways that a line
 // can say so, and others that may not.
-func TestFallingCounters(t *testing.T) {
-	falling := func(name string) bool { return strings.HasPrefix(name, "jobs.") }
+func TestGaugeBackedCounters(t *testing.T) {
+	gaugeBacked := func(name string) bool { return strings.HasPrefix(name, "jobs.") }
 	for _, tt := range []struct {
 		name     string
 		in       []string
@@ -29,7 +29,7 @@ func TestFallingCounters(t *testing.T) {
 		{"finite", []string{"jobs.a:1.7e308|g", "jobs.a:1.7e308|g:9e15|c:+1e308|g"}, []string{"jobs.a 1.7e+308"}, "out_of_range"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, Config{Falling: falling})
+			r := newRig(t, Config{GaugeBacked: gaugeBacked})
 			for _, in := range tt.in {
 				r.send(in)
 			}
@@ -47,10 +47,10 @@ func TestFallingCounters(t *testing.T) {
 	}
 }
 
-// TestFallingCountersOverLimit checks that a limit keeps them out as it does
+// TestGaugeBackedCountersOverLimit checks that a limit keeps them out as it does
 // gauges, and that what is wrong with the value is told in spite of it.
-func TestFallingCountersOverLimit(t *testing.T) {
-	r := newRig(t, Config{Falling: func(name string) bool { return name == "down" }, Limits: Limits{Series: 1}})
+func TestGaugeBackedCountersOverLimit(t *testing.T) {
+	r := newRig(t, Config{GaugeBacked: func(name string) bool { return name == "down" }, Limits: Limits{Series: 1}})
 	r.send("first:1|c\ndown:-1|c\ndown:-1|c\nup:2|c\nup:-1|c\nup:-1|c")
 	r.want("first 1", "overflow.counter 2")
 	if rejected := r.rejected()["negative_counter"]; rejected != 2 {
@@ -59,8 +59,8 @@ func TestFallingCountersOverLimit(t *testing.T) {
 	r.conserved()
 }
 
-func TestExplainFallingCounter(t *testing.T) {
-	r := newRig(t, Config{Falling: func(name string) bool { return name == "down" }})
+func TestExplainGaugeBackedCounter(t *testing.T) {
+	r := newRig(t, Config{GaugeBacked: func(name string) bool { return name == "down" }})
 	if e := r.Explain([]byte("down:-1|c")); e.Reason != "" || e.Samples[0].Kind != "gauge" {
 		t.Errorf("got %+v", e)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // keyFor returns the key of a line.
-func keyFor(t testing.TB, tab *rawTable, text string) (rawKey, *line.Line) {
+func keyFor(t testing.TB, tab *seriesCache, text string) (lineKey, *line.Line) {
 	t.Helper()
 	var l line.Line
 	if r := line.New(line.Config{TagContainer: true}).Split(&l, []byte(text)); r != line.OK {
@@ -19,10 +19,10 @@ func keyFor(t testing.TB, tab *rawTable, text string) (rawKey, *line.Line) {
 	return tab.keyOf(&l), &l
 }
 
-// TestRawTableAgainstMap does random things to a table and a map.
-func TestRawTableAgainstMap(t *testing.T) {
+// TestSeriesCacheAgainstMap does random things to a table and a map.
+func TestSeriesCacheAgainstMap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	tab := newRawTable(1 << 20)
+	tab := newSeriesCache(1 << 20)
 	model := map[string]uint32{}
 	for i := range uint32(50_000) {
 		text := fmt.Sprintf("name%d,k=%d:1|c|#a:%d", rnd.IntN(3000), rnd.IntN(2), rnd.IntN(3))
@@ -34,7 +34,7 @@ func TestRawTableAgainstMap(t *testing.T) {
 		}
 		switch {
 		case s == nil:
-			if tab.put(&k, line.Counter, rawSlot{cell: i}) {
+			if tab.put(&k, line.Counter, cacheEntry{cell: i}) {
 				t.Fatal("evicted with room left")
 			}
 			model[text] = i
@@ -57,13 +57,13 @@ func TestRawTableAgainstMap(t *testing.T) {
 	}
 }
 
-func TestRawTableEviction(t *testing.T) {
-	tab := newRawTable(1000)
+func TestSeriesCacheEviction(t *testing.T) {
+	tab := newSeriesCache(1000)
 	hot, _ := keyFor(t, tab, "hot:1|c")
-	tab.put(&hot, line.Counter, rawSlot{cell: 7})
+	tab.put(&hot, line.Counter, cacheEntry{cell: 7})
 	for i := range 100_000 {
 		k, _ := keyFor(t, tab, fmt.Sprintf("cold.%d.%s:1|c", i, strings.Repeat("x", i%50)))
-		tab.put(&k, line.Counter, rawSlot{})
+		tab.put(&k, line.Counter, cacheEntry{})
 		if s := tab.find(&hot, line.Counter); s == nil || s.cell != 7 {
 			t.Fatalf("the one that is used all the time went after %d others", i)
 		}
@@ -75,27 +75,27 @@ func TestRawTableEviction(t *testing.T) {
 	for _, c := range tab.chunks {
 		bytes += cap(c)
 	}
-	if bytes > 8*rawChunk || len(tab.slots) > 2048 {
+	if bytes > 8*keyChunk || len(tab.slots) > 2048 {
 		t.Errorf("%d bytes of keys, %d slots for 1000 spellings", bytes, len(tab.slots))
 	}
 }
 
-func TestRawTableKeepsFewRejected(t *testing.T) {
-	tab := newRawTable(1000)
+func TestSeriesCacheKeepsFewRejected(t *testing.T) {
+	tab := newSeriesCache(1000)
 	for i := range 2000 {
 		k, _ := keyFor(t, tab, fmt.Sprintf("n%d:1|c", i))
-		tab.put(&k, line.Counter, rawSlot{reason: line.NameTooLong})
+		tab.put(&k, line.Counter, cacheEntry{reason: line.NameTooLong})
 	}
 	if tab.negative != 250 || tab.used != 250 {
 		t.Errorf("%d rejected of %d, want 250", tab.negative, tab.used)
 	}
 }
 
-func TestRawTableLongKeys(t *testing.T) {
-	tab := newRawTable(100)
+func TestSeriesCacheLongKeys(t *testing.T) {
+	tab := newSeriesCache(100)
 	for i := range 1000 {
 		k, _ := keyFor(t, tab, fmt.Sprintf("n%d:1|c|#%s", i, strings.Repeat("x,", 2000)))
-		tab.put(&k, line.Counter, rawSlot{cell: uint32(i)})
+		tab.put(&k, line.Counter, cacheEntry{cell: uint32(i)})
 		if s := tab.find(&k, line.Counter); s == nil || s.cell != uint32(i) {
 			t.Fatalf("key %d is not found", i)
 		}
@@ -105,16 +105,16 @@ func TestRawTableLongKeys(t *testing.T) {
 	}
 }
 
-// TestRawKeysDiffer has lines whose keys hold nearly the same bytes.
-func TestRawKeysDiffer(t *testing.T) {
-	tab := newRawTable(1000)
+// TestLineKeysDiffer has lines whose keys hold nearly the same bytes.
+func TestLineKeysDiffer(t *testing.T) {
+	tab := newSeriesCache(1000)
 	texts := []string{"a:1|c", "a:1|c|#", "a:1|c|#|#", "a:1|c|#x", "a:1|c|##x", "a:1|c|#|#x", "a:1|c|#x|#", "a:1|c|c:x", "a:1|c|c:", "a:1|c|#x|c:x", "a,x=1:1|c", "ax:1|c"}
 	for i, text := range texts {
 		k, _ := keyFor(t, tab, text)
 		if s := tab.find(&k, line.Counter); s != nil {
 			t.Errorf("%s equals %s", text, texts[s.cell])
 		}
-		tab.put(&k, line.Counter, rawSlot{cell: uint32(i)})
+		tab.put(&k, line.Counter, cacheEntry{cell: uint32(i)})
 		if got := string(tab.key(tab.find(&k, line.Counter))); !k.equal([]byte(got)) {
 			t.Errorf("%s: key %q", text, got)
 		}

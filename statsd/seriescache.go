@@ -7,19 +7,19 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 )
 
-// rawTable leads from the raw bytes that tell a series, as a client spells
+// seriesCache leads from the raw bytes that tell a series, as a client spells
 // them, to what they mean: name section, type and tag options. It belongs to
-// one lane. Nothing in it is a pointer for the collector to follow but the few
+// one worker. Nothing in it is a pointer for the collector to follow but the few
 // chunks that hold the keys.
 //
 // It is an open addressing table with linear probing. What is removed closes
 // the gap, so a probe ends at the first empty slot. When it is full a hand goes
 // round and evicts the first slot that was not used since the hand came by
 // last. Rejected spellings are kept too, in up to a quarter of the slots.
-type rawTable struct {
+type seriesCache struct {
 	seed  maphash.Seed
-	slots []rawSlot // a power of two
-	max   int       // most slots in use
+	slots []cacheEntry // a power of two
+	max   int          // most slots in use
 
 	used     int
 	negative int // of used
@@ -30,8 +30,8 @@ type rawTable struct {
 	dead   int      // bytes of keys that no slot refers to
 }
 
-// rawSlot is one spelling. Its key is in chunk at>>16 from at&0xffff on.
-type rawSlot struct {
+// cacheEntry is one spelling. Its key is in chunk at>>16 from at&0xffff on.
+type cacheEntry struct {
 	hash    uint64 // 0: the slot is empty
 	at      uint32
 	cell    uint32 // where the series is, unless reason or limit say otherwise
@@ -45,19 +45,19 @@ type rawSlot struct {
 }
 
 const (
-	rawChunk = 1 << 16
-	rawFirst = 256 // slots to begin with
+	keyChunk   = 1 << 16
+	cacheFirst = 256 // slots to begin with
 )
 
 // noCell stands for no cell: samples over a limit that have no overflow stat.
 const noCell = 1<<32 - 1
 
-func newRawTable(max int) *rawTable {
-	return &rawTable{seed: maphash.MakeSeed(), slots: make([]rawSlot, rawFirst), max: max}
+func newSeriesCache(max int) *seriesCache {
+	return &seriesCache{seed: maphash.MakeSeed(), slots: make([]cacheEntry, cacheFirst), max: max}
 }
 
-// rawKey are the pieces of a key.
-type rawKey struct {
+// lineKey are the pieces of a key.
+type lineKey struct {
 	base      uint64 // hash of everything but the type
 	section   []byte
 	tags      [][]byte
@@ -66,8 +66,8 @@ type rawKey struct {
 }
 
 // keyOf gathers the key of l's samples.
-func (t *rawTable) keyOf(l *line.Line) rawKey {
-	k := rawKey{section: l.Section, tags: l.TagFields, container: l.Container}
+func (t *seriesCache) keyOf(l *line.Line) lineKey {
+	k := lineKey{section: l.Section, tags: l.TagFields, container: l.Container}
 	k.base = maphash.Bytes(t.seed, k.section)
 	k.length = len(k.section)
 	for _, f := range k.tags {
@@ -82,14 +82,14 @@ func (t *rawTable) keyOf(l *line.Line) rawKey {
 }
 
 // hash returns the hash of k with a type.
-func (k *rawKey) hash(typ line.Type) uint64 {
+func (k *lineKey) hash(typ line.Type) uint64 {
 	h := (k.base ^ uint64(typ+1)*0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15
 	return h ^ h>>32 | 1<<63
 }
 
 // append appends the bytes of k: pieces that hold no '|' and no line feed,
 // joined by these.
-func (k *rawKey) append(dst []byte) []byte {
+func (k *lineKey) append(dst []byte) []byte {
 	dst = append(dst, k.section...)
 	for _, f := range k.tags {
 		dst = append(append(dst, '|'), f...)
@@ -101,7 +101,7 @@ func (k *rawKey) append(dst []byte) []byte {
 }
 
 // equal reports whether key, made by append, is k's.
-func (k *rawKey) equal(key []byte) bool {
+func (k *lineKey) equal(key []byte) bool {
 	if len(key) != k.length || !bytes.HasPrefix(key, k.section) {
 		return false
 	}
@@ -118,14 +118,14 @@ func (k *rawKey) equal(key []byte) bool {
 	return len(key) == 0
 }
 
-func (t *rawTable) key(s *rawSlot) []byte {
-	at := s.at & (rawChunk - 1)
-	return t.chunks[s.at/rawChunk][at : at+uint32(s.length)]
+func (t *seriesCache) key(s *cacheEntry) []byte {
+	at := s.at & (keyChunk - 1)
+	return t.chunks[s.at/keyChunk][at : at+uint32(s.length)]
 }
 
 // find returns the slot of a spelling, nil if it is not known. The slot is
 // good until the next put or remove.
-func (t *rawTable) find(k *rawKey, typ line.Type) *rawSlot {
+func (t *seriesCache) find(k *lineKey, typ line.Type) *cacheEntry {
 	h := k.hash(typ)
 	mask := uint64(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
@@ -144,9 +144,9 @@ func (t *rawTable) find(k *rawKey, typ line.Type) *rawSlot {
 
 // put remembers a spelling that is not known, whose meaning v tells. It
 // reports whether another one had to go for it.
-func (t *rawTable) put(k *rawKey, typ line.Type, v rawSlot) (evicted bool) {
+func (t *seriesCache) put(k *lineKey, typ line.Type, v cacheEntry) (evicted bool) {
 	negative := v.reason != line.OK
-	if k.length >= rawChunk || negative && t.negative >= t.max/4 {
+	if k.length >= keyChunk || negative && t.negative >= t.max/4 {
 		return false
 	}
 	for t.used > 0 && (t.used >= t.max || t.live+k.length > t.maxBytes()) {
@@ -168,25 +168,25 @@ func (t *rawTable) put(k *rawKey, typ line.Type, v rawSlot) (evicted bool) {
 }
 
 // maxBytes is how much memory keys may take: long ones leave room for fewer.
-func (t *rawTable) maxBytes() int { return min(64*t.max, 1<<31) }
+func (t *seriesCache) maxBytes() int { return min(64*t.max, 1<<31) }
 
 // store puts the bytes of k in a chunk and returns where.
-func (t *rawTable) store(k *rawKey) uint32 {
+func (t *seriesCache) store(k *lineKey) uint32 {
 	last := len(t.chunks) - 1
-	if last < 0 || len(t.chunks[last])+k.length > rawChunk {
+	if last < 0 || len(t.chunks[last])+k.length > keyChunk {
 		t.compact()
-		t.chunks = append(t.chunks, make([]byte, 0, min(rawChunk, max(4096, 2*k.length*(t.used+1)))))
+		t.chunks = append(t.chunks, make([]byte, 0, min(keyChunk, max(4096, 2*k.length*(t.used+1)))))
 		last = len(t.chunks) - 1
 	}
-	at := uint32(last*rawChunk + len(t.chunks[last]))
+	at := uint32(last*keyChunk + len(t.chunks[last]))
 	t.chunks[last] = k.append(t.chunks[last])
 	t.live += k.length
 	return at
 }
 
 // compact copies the keys in use together when most of the bytes are dead.
-func (t *rawTable) compact() {
-	if t.dead < t.live || t.dead < rawChunk {
+func (t *seriesCache) compact() {
+	if t.dead < t.live || t.dead < keyChunk {
 		return
 	}
 	var chunks [][]byte
@@ -196,18 +196,18 @@ func (t *rawTable) compact() {
 			continue
 		}
 		last := len(chunks) - 1
-		if last < 0 || len(chunks[last])+int(s.length) > rawChunk {
-			chunks = append(chunks, make([]byte, 0, rawChunk))
+		if last < 0 || len(chunks[last])+int(s.length) > keyChunk {
+			chunks = append(chunks, make([]byte, 0, keyChunk))
 			last++
 		}
 		key := t.key(s)
-		s.at = uint32(last*rawChunk + len(chunks[last]))
+		s.at = uint32(last*keyChunk + len(chunks[last]))
 		chunks[last] = append(chunks[last], key...)
 	}
 	t.chunks, t.dead = chunks, 0
 }
 
-func (t *rawTable) insert(v rawSlot) {
+func (t *seriesCache) insert(v cacheEntry) {
 	mask := uint64(len(t.slots) - 1)
 	i := v.hash & mask
 	for t.slots[i].hash != 0 {
@@ -216,9 +216,9 @@ func (t *rawTable) insert(v rawSlot) {
 	t.slots[i] = v
 }
 
-func (t *rawTable) rehash(size int) {
+func (t *seriesCache) rehash(size int) {
 	old := t.slots
-	t.slots = make([]rawSlot, size)
+	t.slots = make([]cacheEntry, size)
 	t.hand = 0
 	for _, s := range old {
 		if s.hash != 0 {
@@ -229,7 +229,7 @@ func (t *rawTable) rehash(size int) {
 
 // evict removes one slot: the first that the hand finds unused since its last
 // round.
-func (t *rawTable) evict() {
+func (t *seriesCache) evict() {
 	for {
 		s := &t.slots[t.hand]
 		if s.hash != 0 && !s.visited {
@@ -242,7 +242,7 @@ func (t *rawTable) evict() {
 }
 
 // forget removes the slot s.
-func (t *rawTable) forget(s *rawSlot) {
+func (t *seriesCache) forget(s *cacheEntry) {
 	mask := len(t.slots) - 1
 	for i := int(s.hash) & mask; ; i = (i + 1) & mask {
 		if &t.slots[i] == s {
@@ -253,7 +253,7 @@ func (t *rawTable) forget(s *rawSlot) {
 }
 
 // remove empties slot i and moves up what was displaced by it.
-func (t *rawTable) remove(i int) {
+func (t *seriesCache) remove(i int) {
 	s := &t.slots[i]
 	t.used--
 	if s.reason != line.OK {
@@ -274,5 +274,5 @@ func (t *rawTable) remove(i int) {
 			i = j
 		}
 	}
-	t.slots[i] = rawSlot{}
+	t.slots[i] = cacheEntry{}
 }

@@ -35,18 +35,18 @@ func newRig(t testing.TB, cfg Config) *rig {
 	}
 	t.Cleanup(r.Close)
 	r.l = &listener{name: "test", addr: address{scheme: "udp", framing: datagrams}, cfg: ListenerConfig{PacketBytes: defaultPacketBytes}}
-	r.l.figures = newFigures(r.store.Root(), "test", r.l.addr)
+	r.l.metrics = newListenerMetrics(r.store.Root(), "test", r.l.addr)
 	r.listeners = append(r.listeners, r.l)
 	return r
 }
 
 // send hands over one packet.
 func (r *rig) send(packet string) {
-	ln := r.streamLanes[0]
-	ln.enter()
-	defer ln.leave(r.l)
-	ln.tally.packets++
-	ln.packet(r.l, []byte(packet), false, source{name: "tester"})
+	w := r.streamWorkers[0]
+	w.enter()
+	defer w.leave(r.l)
+	w.tally.packets++
+	w.packet(r.l, []byte(packet), false, source{name: "tester"})
 }
 
 // flush ends an interval.
@@ -202,7 +202,7 @@ func TestAbsoluteGauges(t *testing.T) {
 }
 
 // TestKnownSpellingKeepsPrecedence sends a line whose tags are rejected until
-// the lane knows it, then with what is judged before tags wrong too.
+// the worker knows it, then with what is judged before tags wrong too.
 func TestKnownSpellingKeepsPrecedence(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, in := range []string{"a,b=c:1|c|#d:e", "a,b=c:1|c|#d:e", "a,b=c:x|c|#d:e"} {
@@ -216,8 +216,8 @@ func TestKnownSpellingKeepsPrecedence(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("rejected %v, want %v", got, want)
 	}
-	if rep := r.Report(); rep.Cache.Hits != 0 || r.streamLanes[0].table.negative != 1 {
-		t.Errorf("hits %d, negative entries %d", rep.Cache.Hits, r.streamLanes[0].table.negative)
+	if rep := r.Report(); rep.Cache.Hits != 0 || r.streamWorkers[0].table.negative != 1 {
+		t.Errorf("hits %d, negative entries %d", rep.Cache.Hits, r.streamWorkers[0].table.negative)
 	}
 	r.conserved()
 }
@@ -246,7 +246,7 @@ func TestContainerOptionMakesNoSpellings(t *testing.T) {
 	for i := range 10 {
 		r.send(fmt.Sprintf("a:1|c|c:ci-%d", i))
 	}
-	if n := r.streamLanes[0].table.used; n != 1 {
+	if n := r.streamWorkers[0].table.used; n != 1 {
 		t.Errorf("%d spellings, want 1", n)
 	}
 	r = newRig(t, Config{Parse: ParseConfig{TagContainer: true}})
@@ -258,12 +258,12 @@ func TestContainerOptionMakesNoSpellings(t *testing.T) {
 
 // TestEvictedSpellingsAreCounted, and cost no sample.
 func TestEvictedSpellingsAreCounted(t *testing.T) {
-	r := newRig(t, Config{Limits: Limits{RawEntries: 4}})
+	r := newRig(t, Config{Limits: Limits{CacheEntries: 4}})
 	for i := range 100 {
 		r.send(fmt.Sprintf("a:1|c|#x:%d", i%10))
 	}
 	rep := r.Report()
-	entries := uint64(r.streamLanes[0].table.used)
+	entries := uint64(r.streamWorkers[0].table.used)
 	if rep.Cache.Misses-rep.Cache.Evicted != entries || entries == 0 || rep.Cache.Hits+rep.Cache.Misses != 100 {
 		t.Errorf("%d hits, %d misses, %d evicted, %d entries", rep.Cache.Hits, rep.Cache.Misses, rep.Cache.Evicted, entries)
 	}

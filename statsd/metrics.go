@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// figures are the metrics of one listener.
-type figures struct {
+// metrics are the metrics of one listener.
+type listenerMetrics struct {
 	root *store.Scope
 	tag  tags.Tag
 
@@ -32,10 +32,10 @@ type figures struct {
 	ended    map[string]*store.Counter // connections by why they were refused or closed
 }
 
-// newFigures makes the metrics of a listener.
-func newFigures(root *store.Scope, listener string, a address) *figures {
+// newListenerMetrics makes the metrics of a listener.
+func newListenerMetrics(root *store.Scope, listener string, a address) *listenerMetrics {
 	t := tags.Tag{Name: "listener", Value: oneline.Clean(listener)}
-	f := &figures{
+	f := &listenerMetrics{
 		root:       root,
 		tag:        t,
 		packets:    root.Counter("ingest.packets", t),
@@ -66,7 +66,7 @@ func newFigures(root *store.Scope, listener string, a address) *figures {
 }
 
 // reject counts a rejected line.
-func (f *figures) reject(r line.Reason) {
+func (f *listenerMetrics) reject(r line.Reason) {
 	c := f.rejected[r].Load()
 	if c == nil {
 		f.mu.Lock()
@@ -79,7 +79,7 @@ func (f *figures) reject(r line.Reason) {
 
 // end counts a connection that was refused or closed, which is the word for
 // what happened, and why.
-func (f *figures) end(what, why string) {
+func (f *listenerMetrics) end(what, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.ended[what+" "+why]
@@ -116,7 +116,7 @@ func (b *busyTime) add(start time.Time) {
 // value returns the time in seconds.
 func (b *busyTime) value() float64 { return float64(b.nanos.Load()) / float64(time.Second) }
 
-// tally counts in plain words what a lane does between two publications.
+// tally counts in plain words what a worker does between two publications.
 type tally struct {
 	packets, bytes, lines, samples uint64
 	applied, limited, events       uint64
@@ -128,7 +128,7 @@ type tally struct {
 }
 
 // publish adds t to the metrics of a listener and of the server.
-func (t *tally) publish(f *figures, s *serverFigures) {
+func (t *tally) publish(f *listenerMetrics, s *serverMetrics) {
 	add := func(c *store.Counter, n uint64) {
 		if n != 0 {
 			c.Add(n)
@@ -164,11 +164,11 @@ func (t *tally) publish(f *figures, s *serverFigures) {
 	*t = tally{}
 }
 
-// serverFigures are the metrics that are not of one listener.
-type serverFigures struct {
+// serverMetrics are the metrics that are not of one listener.
+type serverMetrics struct {
 	byType                [line.Types]*store.Counter
 	hits, misses, evicted *store.Counter
-	rawEntries            *store.Gauge
+	cacheEntries          *store.Gauge
 	series                [groups]*store.Gauge
 	created, expired      [groups]*store.Counter
 	limited               [limits]*store.Counter
@@ -179,16 +179,16 @@ type serverFigures struct {
 	panics                *store.Counter
 }
 
-func newServerFigures(root *store.Scope) *serverFigures {
-	s := &serverFigures{
-		hits:       root.Counter("ingest.raw_table_hits"),
-		misses:     root.Counter("ingest.raw_table_misses"),
-		evicted:    root.Counter("ingest.raw_table_evicted"),
-		rawEntries: root.Gauge("ingest.raw_table_entries", store.NeverImport),
-		collisions: root.Counter("ingest.collisions"),
-		conflicts:  root.Counter("ingest.type_conflicts"),
-		events:     make(map[string]*store.Counter),
-		panics:     root.Counter("server.recovered_panics"),
+func newServerMetrics(root *store.Scope) *serverMetrics {
+	s := &serverMetrics{
+		hits:         root.Counter("ingest.raw_table_hits"),
+		misses:       root.Counter("ingest.raw_table_misses"),
+		evicted:      root.Counter("ingest.raw_table_evicted"),
+		cacheEntries: root.Gauge("ingest.raw_table_entries", store.NeverImport),
+		collisions:   root.Counter("ingest.collisions"),
+		conflicts:    root.Counter("ingest.type_conflicts"),
+		events:       make(map[string]*store.Counter),
+		panics:       root.Counter("server.recovered_panics"),
 	}
 	for t := range s.byType {
 		s.byType[t] = root.Counter("ingest.samples_by_type", tags.Tag{Name: "type", Value: line.Type(t).String()})

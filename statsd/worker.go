@@ -1,0 +1,552 @@
+package statsd
+
+import (
+	"bytes"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// worker parses and applies lines. A datagram socket has a worker of its own,
+// stream connections share some. Whoever holds mu may use it; the one who holds
+// the mu of all workers knows that no sample is under way.
+type worker struct {
+	server   *Server
+	registry *registry
+	parser   *line.Parser
+
+	mu      sync.Mutex // guards the rest
+	line    line.Line
+	table   *seriesCache
+	targets []target // of the line's samples
+	tally   tally
+	top     topSketch
+	visits  uint64    // times that w was entered; every busyEvery-th is timed
+	entered time.Time // zero: this visit is not timed
+
+	busy  *busyTime
+	said  []message    // to log when w is left
+	tap   func(Tapped) // gets accepted lines, nil if nobody does
+	gauge func() *cell // targetGauge, bound once
+}
+
+// target is where a sample goes.
+type target struct {
+	cell  *cell // nil: nowhere
+	limit limit // that keeps it from its own series
+}
+
+// enter locks w.
+func (w *worker) enter() {
+	var tap func(Tapped)
+	if asked := w.server.cfg.Tap; asked != nil {
+		tap = asked() // before w is locked, since it may panic
+	}
+	w.mu.Lock()
+	w.tap = tap
+	if w.visits++; w.visits%busyEvery == 0 {
+		w.entered = time.Now()
+	}
+	if w.registry.pending.Load() {
+		w.registry.dropEnded()
+	}
+}
+
+// leave unlocks w after publishing what was counted for l, also after a
+// panic, which ends here.
+func (w *worker) leave(l *listener) {
+	p := recover()
+	if p != nil {
+		w.table = newSeriesCache(w.server.cfg.Limits.CacheEntries) // it may be half changed
+	}
+	w.tally.publish(l.metrics, w.server.metrics)
+	if !w.entered.IsZero() {
+		w.busy.add(w.entered)
+		w.entered = time.Time{}
+	}
+	said := w.said
+	w.said = nil
+	w.mu.Unlock()
+	if p != nil {
+		w.server.guard.Report("worker", p)
+	}
+	if said != nil {
+		w.server.say(said)
+	}
+}
+
+// batch takes in the first n datagrams that were read from so.
+func (w *worker) batch(l *listener, so *socket, n int) {
+	w.enter()
+	defer w.leave(l)
+	filtered := len(l.cfg.Allowed) > 0
+	l.metrics.batchSize.Record(uint64(n))
+	for i := range n {
+		p, cut := so.batch.packet(i)
+		w.tally.packets++
+		w.tally.bytes += uint64(len(p))
+		if filtered && !l.allowed(so.batch.sender(i).Addr()) {
+			w.tally.refused++
+			continue
+		}
+		lines := w.packet(l, p, cut, source{batch: so.batch, index: i})
+		l.metrics.linesPerPacket.Record(uint64(lines))
+	}
+	if v, ok := so.batch.dropped(); ok {
+		l.metrics.drops.Add(so.drops.observe(v))
+	}
+}
+
+// packet takes in the lines of one datagram or frame and returns how many they
+// were. cut says that the end of the datagram is missing.
+func (w *worker) packet(l *listener, p []byte, cut bool, from source) (n int) {
+	most := w.server.cfg.Limits.LinesPerPacket
+	for len(p) > 0 {
+		text := p
+		if i := bytes.IndexByte(p, '\n'); i >= 0 {
+			text, p = p[:i], p[i+1:]
+		} else if p = nil; cut {
+			w.rejectLine(l, line.Truncated, text, from)
+			w.tally.truncated++
+			return n + 1
+		}
+		if n >= most {
+			if len(line.Trim(text)) > 0 {
+				w.rejectLine(l, line.TooManyLines, text, from)
+				n++
+			}
+			continue
+		}
+		if w.take(l, text, from) {
+			n++
+		}
+	}
+	if cut {
+		w.rejectLine(l, line.Truncated, nil, from)
+		w.tally.truncated++
+		n++
+	}
+	return n
+}
+
+// chunk takes in complete lines of a stream.
+func (w *worker) chunk(l *listener, p []byte, from source) {
+	w.enter()
+	defer w.leave(l)
+	w.tally.bytes += uint64(len(p))
+	for len(p) > 0 {
+		text := p
+		if i := bytes.IndexByte(p, '\n'); i >= 0 {
+			text, p = p[:i], p[i+1:]
+		} else {
+			p = nil
+		}
+		w.take(l, text, from)
+	}
+}
+
+// frames takes in the complete frames that p begins with. It returns how many
+// bytes they were, and how many the next frame needs if that is known. bad says
+// that a frame is longer than allowed, so that nothing after it can be found.
+func (w *worker) frames(l *listener, p []byte, from source) (used, need int, bad bool) {
+	w.enter()
+	defer w.leave(l)
+	for {
+		rest := p[used:]
+		need = nextFrame(rest)
+		if need > l.cfg.PacketBytes+lengthPrefix {
+			return used, 0, true
+		}
+		if need == 0 || need > len(rest) {
+			return used, need, false
+		}
+		used += need
+		if need == lengthPrefix {
+			continue // an empty frame
+		}
+		w.tally.packets++
+		w.tally.bytes += uint64(need)
+		lines := w.packet(l, rest[lengthPrefix:need], false, from)
+		l.metrics.linesPerPacket.Record(uint64(lines))
+	}
+}
+
+// reject counts something that is not a line of its own right, such as what is
+// left of a stream that broke, as a rejected line.
+func (w *worker) reject(l *listener, r line.Reason, text []byte, from source) {
+	w.enter()
+	defer w.leave(l)
+	w.tally.bytes += uint64(len(text))
+	w.rejectLine(l, r, text, from)
+}
+
+// rejectLine counts one line and its reason. w.mu must be held.
+func (w *worker) rejectLine(l *listener, r line.Reason, text []byte, from source) {
+	w.tally.lines++
+	w.refuse(l, r, text, from)
+}
+
+// refuse counts why a line that was counted already is rejected.
+func (w *worker) refuse(l *listener, r line.Reason, text []byte, from source) {
+	l.metrics.reject(r)
+	if m, ok := w.server.rejects.note(l.name, r, text, from); ok {
+		w.said = append(w.said, m)
+	}
+}
+
+// take applies one line. It reports whether there was one: a blank line is none.
+func (w *worker) take(l *listener, text []byte, from source) bool {
+	r := w.parser.Split(&w.line, text)
+	if r == line.OK {
+		switch w.line.Kind {
+		case line.KindBlank:
+			return false
+		case line.KindMetric:
+			r = w.metric()
+		case line.KindEvent:
+			r = w.event()
+		case line.KindServiceCheck:
+			r = w.check()
+		}
+	}
+	w.tally.lines++
+	if r != line.OK {
+		w.refuse(l, r, w.line.Text, from)
+	} else if w.tap != nil {
+		w.tap(Tapped{l.name, l.local, from.String(), w.line.Text})
+	}
+	return true
+}
+
+// metric applies the metric in w.line, all of it or nothing.
+func (w *worker) metric() line.Reason {
+	li := &w.line
+	if li.Fields != line.OK {
+		return w.parser.Identify(li) // the name may be what is wrong first
+	}
+	key := w.table.keyOf(li)
+	w.targets = w.targets[:0]
+	var tags tagCount
+	known := true
+	for i := range li.Samples {
+		t, n, reason, ok := w.recall(&key, li.Samples[i].Type)
+		if reason != line.OK {
+			return reason
+		}
+		if !ok {
+			known = false
+			break
+		}
+		tags = n
+		w.targets = append(w.targets, t)
+	}
+	if known {
+		w.tally.hits++
+		if r := w.judgeSigned(); r != line.OK {
+			return r
+		}
+		if r := w.parser.Numbers(li); r != line.OK {
+			return r
+		}
+		if r := w.checkGauges(w.gauge); r != line.OK {
+			return r
+		}
+	} else {
+		w.tally.misses++
+		if r := w.learn(&key); r != line.OK {
+			return r
+		}
+		tags = tagsOf(li)
+	}
+	w.tally.tags += uint64(tags.well)
+	w.tally.tagErrors += uint64(tags.ill)
+	w.tally.unknown += uint64(li.Unknown)
+	w.apply()
+	return line.OK
+}
+
+// tagCount counts the tags of a line: those that it has, and those that are left
+// out because they are malformed.
+type tagCount struct{ well, ill uint16 }
+
+func tagsOf(li *line.Line) tagCount {
+	const most = 1<<16 - 1
+	return tagCount{uint16(min(len(li.Tags), most)), uint16(min(li.TagErrors, most))}
+}
+
+// recall looks a spelling up in the worker's table. ok is false if it is not
+// there, or what it says is out of date.
+func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reason line.Reason, ok bool) {
+	s := w.table.find(key, typ)
+	if s == nil {
+		return target{}, tagCount{}, line.OK, false
+	}
+	if s.reason != line.OK {
+		return target{}, tagCount{}, s.reason, false
+	}
+	if s.limit != noLimit {
+		if s.gen != w.registry.era.Load() {
+			w.table.forget(s)
+			return target{}, tagCount{}, line.OK, false
+		}
+		t.limit = s.limit
+		if s.cell != noCell {
+			t.cell = w.registry.cells.at(s.cell)
+		}
+		return t, s.tags, line.OK, true
+	}
+	t.cell = w.registry.cells.at(s.cell)
+	if t.cell.gen.Load() != s.gen {
+		w.table.forget(s)
+		return target{}, tagCount{}, line.OK, false
+	}
+	return t, s.tags, line.OK, true
+}
+
+// learn finds or makes the series of the line, whose spelling is new, unless
+// anything about the line is wrong.
+func (w *worker) learn(key *lineKey) line.Reason {
+	li := &w.line
+	if r := w.parser.Identify(li); r != line.OK {
+		w.remember(key, li.Samples[0].Type, cacheEntry{reason: r})
+		return r
+	}
+	li.SignedCounters = w.registry.gaugeBacked(li.Name)
+	if r := w.parser.Numbers(li); r != line.OK {
+		return r
+	}
+	if r := w.checkGauges(w.knownGauge); r != line.OK {
+		return r
+	}
+	w.targets = w.targets[:0]
+	for i := range li.Samples {
+		typ := li.Samples[i].Type
+		f := w.resolve(typ)
+		if f.reason != line.OK {
+			return f.reason
+		}
+		w.targets = append(w.targets, target{f.cell, f.limit})
+		if !f.brief {
+			w.remember(key, typ, cacheEntry{cell: f.number, gen: f.gen, limit: f.limit, tags: tagsOf(li)})
+		}
+	}
+	return line.OK
+}
+
+// resolve asks the registry for the series of a sample of the line.
+func (w *worker) resolve(typ line.Type) found {
+	f := w.registry.resolve(w.line.Name, w.line.Tags, typ)
+	if f.said != nil {
+		w.said = append(w.said, *f.said)
+	}
+	return f
+}
+
+func (w *worker) remember(key *lineKey, typ line.Type, s cacheEntry) {
+	if w.table.find(key, typ) == nil && w.table.put(key, typ, s) {
+		w.tally.evicted++
+	}
+}
+
+// judgeSigned sets w.line.SignedCounters for a line whose targets are known.
+func (w *worker) judgeSigned() line.Reason {
+	if w.server.cfg.GaugeBacked == nil {
+		return line.OK
+	}
+	li := &w.line
+	for i, t := range w.targets {
+		if li.Samples[i].Type != line.Counter {
+			continue
+		}
+		if t.cell != nil {
+			li.SignedCounters = t.cell.group == gauges
+			return line.OK
+		}
+		// A limit keeps it from having a series, and no spelling tells the name.
+		if r := w.parser.Identify(li); r != line.OK {
+			return r
+		}
+		li.SignedCounters = w.registry.gaugeBacked(li.Name)
+		return line.OK
+	}
+	return line.OK
+}
+
+// change returns what a value of s does to a gauge: it is added if relative,
+// else it replaces what was there. Samples of counters that are kept as gauges
+// are relative.
+func (w *worker) change(s *line.Sample, v line.Value) (number float64, relative bool) {
+	if s.Type == line.Counter {
+		return v.Number / s.Rate, true
+	}
+	return v.Number, w.server.relative(v)
+}
+
+// relative reports whether v changes a gauge instead of setting it.
+func (s *Server) relative(v line.Value) bool { return v.Signed && !s.cfg.Parse.AbsoluteGauges }
+
+// checkGauges tries the line's gauge samples on the value of their gauge: no
+// result may leave the finite numbers. All gauge samples of a line are of one
+// gauge; nil stands for one that does not exist yet. Another worker may change it
+// before they are applied; then the gauge refuses what would be too much, and
+// keeps its value.
+func (w *worker) checkGauges(gauge func() *cell) line.Reason {
+	value, loaded := 0.0, false
+	for i := range w.line.Samples {
+		s := &w.line.Samples[i]
+		if !w.gauges(s.Type) {
+			continue
+		}
+		for _, v := range w.line.Values[s.From:s.To] {
+			number, relative := w.change(s, v)
+			if !relative {
+				value, loaded = number, true
+				continue
+			}
+			if !loaded {
+				if c := gauge(); c != nil {
+					value = c.stat.(*store.FloatGauge).Value()
+				}
+				loaded = true
+			}
+			if value += number; value-value != 0 {
+				return line.OutOfRange
+			}
+		}
+	}
+	return line.OK
+}
+
+// gauges reports whether the line's samples of type t are of a gauge.
+func (w *worker) gauges(t line.Type) bool {
+	return t == line.Gauge || t == line.Counter && w.line.SignedCounters
+}
+
+// targetGauge returns the cell of the line's gauge samples.
+func (w *worker) targetGauge() *cell {
+	for i, t := range w.targets {
+		if w.gauges(w.line.Samples[i].Type) {
+			return t.cell
+		}
+	}
+	return nil
+}
+
+// knownGauge returns the cell that the line's gauge samples will get, if the
+// gauge exists.
+func (w *worker) knownGauge() *cell { return w.registry.lookup(w.line.Name, w.line.Tags, line.Gauge) }
+
+// apply adds the line's samples to their targets.
+func (w *worker) apply() {
+	limited, samples := noLimit, uint64(0)
+	for i, t := range w.targets {
+		s := &w.line.Samples[i]
+		n := uint64(1)
+		if s.Type != line.Set {
+			n = uint64(s.To - s.From)
+		}
+		samples += n
+		w.tally.byType[s.Type] += n
+		if t.limit != noLimit && limited == noLimit {
+			limited = t.limit
+		}
+		if t.cell != nil {
+			w.applySample(t.cell, s)
+		}
+	}
+	w.tally.samples += samples
+	if w.top.wait--; w.top.wait < 1 && w.targets[0].cell != nil {
+		w.top.look(w.targets[0].cell.name, samples)
+	}
+	if limited != noLimit {
+		w.tally.limited++
+		w.server.metrics.limited[limited].Inc()
+		return
+	}
+	w.tally.applied++
+}
+
+func (w *worker) applySample(c *cell, s *line.Sample) {
+	values := w.line.Values[s.From:s.To]
+	switch stat := c.stat.(type) {
+	case *store.Counter:
+		if s.Rate == 1 {
+			for _, v := range values {
+				c.count(v.Number)
+			}
+			return
+		}
+		for _, v := range values {
+			c.count(v.Number / s.Rate)
+		}
+	case *store.FloatGauge:
+		for _, v := range values {
+			if number, relative := w.change(s, v); relative {
+				_ = stat.Add(number) // see checkGauges
+			} else {
+				_ = stat.Set(number) // finite
+			}
+		}
+	case *store.Histogram:
+		for _, v := range values {
+			if math.Abs(v.Number) > store.NetworkMax {
+				w.tally.beyond++
+			}
+			stat.RecordFloat(v.Number, 1/s.Rate)
+		}
+	case *set:
+		stat.add(w.server.setSeed, s.Text)
+	}
+}
+
+// event keeps the event in w.line.
+func (w *worker) event() line.Reason {
+	n, r := w.parser.ParseEvent(&w.line)
+	if r != line.OK {
+		return r
+	}
+	w.countEvent(n.Unknown)
+	w.server.events.event(n, w.server.cfg.Now())
+	w.server.metrics.events[n.Alert].Inc()
+	return line.OK
+}
+
+// check keeps the state of the service check in w.line.
+func (w *worker) check() line.Reason {
+	c, r := w.parser.ParseServiceCheck(&w.line)
+	if r != line.OK {
+		return r
+	}
+	w.countEvent(c.Unknown)
+	w.server.events.check(c, w.server.cfg.Now())
+	w.server.metrics.checks[c.Status].Inc()
+	if w.server.cfg.CheckGauges && w.parser.IdentifyCheck(&w.line, &c) == line.OK {
+		f := w.resolve(line.Gauge)
+		if f.limit != noLimit {
+			w.server.metrics.limited[f.limit].Inc()
+		} else if f.cell != nil {
+			_ = f.cell.stat.(*store.FloatGauge).Set(float64(c.Status)) // finite
+		}
+	}
+	return line.OK
+}
+
+func (w *worker) countEvent(unknown int) {
+	w.tally.applied++
+	w.tally.events++
+	w.tally.unknown += uint64(unknown)
+	w.tally.tags += uint64(len(w.line.Tags))
+	w.tally.tagErrors += uint64(w.line.TagErrors)
+}
+
+// takeTop adds what w saw most to counts and begins anew. It returns how many
+// spellings w knows.
+func (w *worker) takeTop(counts map[uint32]uint64) (entries int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.top.take(counts)
+	return w.table.used
+}
