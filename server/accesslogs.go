@@ -2,83 +2,9 @@ package server
 
 import (
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/store"
 )
-
-// accessLogs returns the access logs of a file. The error has the places of
-// formats and filters that are wrong.
-func accessLogs(c *bootstrap.Config, boot Boot) ([]accesslog.Config, error) {
-	if c.Admin.Address.IsZero() {
-		return nil, nil
-	}
-	var out []accesslog.Config
-	var wrong bootstrap.Errors
-	for _, l := range c.Admin.AccessLog {
-		cfg := accesslog.Config{
-			Path: l.Path, Format: l.Format, JSON: l.JSON, Typed: l.Typed, OmitEmpty: l.OmitEmpty, HeaderPrefix: headerPrefix(c, boot),
-			FlushInterval: boot.CommandLine.FileFlushInterval, FlushBytes: int(boot.CommandLine.FileFlushMinSize) << 10,
-		}
-		var err error
-		if l.Filter != nil {
-			cfg.Filter, err = accessFilter(l.Filter)
-		}
-		if err == nil {
-			err = accesslog.Check(cfg)
-		}
-		if err != nil {
-			wrong.List = append(wrong.List, l.Source.Error(err))
-		}
-		out = append(out, cfg)
-	}
-	if len(wrong.List) > 0 {
-		return nil, &wrong
-	}
-	return out, nil
-}
-
-func accessFilter(f *bootstrap.AccessFilter) (out accesslog.Filter, err error) {
-	out.Status, out.Duration = accessComparison(f.Status), accessComparison(f.Duration)
-	if h := f.Header; h != nil {
-		out.Header = &accesslog.HeaderTest{Name: h.Name, Absent: h.Absent, Invert: h.Invert, MissingIsEmpty: h.MissingIsEmpty}
-		if h.Match != nil {
-			m, err := matcher(*h.Match)
-			if err != nil {
-				return out, err
-			}
-			out.Header.Match = m.Match
-		}
-	}
-	if out.And, err = accessFilters(f.And); err != nil {
-		return out, err
-	}
-	out.Or, err = accessFilters(f.Or)
-	return out, err
-}
-
-func accessFilters(list []bootstrap.AccessFilter) ([]accesslog.Filter, error) {
-	var out []accesslog.Filter
-	for i := range list {
-		f, err := accessFilter(&list[i])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, f)
-	}
-	return out, nil
-}
-
-func accessComparison(c *bootstrap.Comparison) *accesslog.Comparison {
-	if c == nil {
-		return nil
-	}
-	op := map[bootstrap.CompareOp]accesslog.Op{
-		bootstrap.CompareEqual: accesslog.Equal, bootstrap.CompareNotEqual: accesslog.NotEqual,
-		bootstrap.CompareGreaterOrEqual: accesslog.GreaterOrEqual, bootstrap.CompareLessOrEqual: accesslog.LessOrEqual,
-	}[c.Op]
-	return &accesslog.Comparison{Op: op, Value: uint64(c.Value), RuntimeKey: c.RuntimeKey}
-}
 
 // openAccessLogs opens the files.
 func (s *Server) openAccessLogs() error {

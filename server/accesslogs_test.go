@@ -158,7 +158,7 @@ func TestWrongAccessLogsAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = server.FromBootstrap(c, server.Boot{})
+	_, err = c.Server(bootstrap.Startup{})
 	var all *bootstrap.Errors
 	if !errors.As(err, &all) || len(all.List) != 2 {
 		t.Fatalf("%v", err)

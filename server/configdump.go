@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream"
@@ -29,12 +28,6 @@ func (s *Server) makeConfigDump() error {
 		return configdump.Endpoints(assignments(s.clusters, false), assignments(s.clusters, true))
 	})
 	return nil
-}
-
-// plainFile returns the whole bootstrap file as plain values.
-func plainFile(c *bootstrap.Config) map[string]any {
-	file, _ := c.Root.Value().(map[string]any)
-	return file
 }
 
 // ConfigDump returns the sections of /config_dump, to which a proxy adds its own:

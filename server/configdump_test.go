@@ -94,7 +94,7 @@ func dumping(t *testing.T) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(c, server.Boot{})
+	cfg, err := c.Server(bootstrap.Startup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ statsd: {listeners: []}`}, bootstrap.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(c, server.Boot{})
+	cfg, err := c.Server(bootstrap.Startup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ dynamic_resources: {cds_config: {path: ` + dir + `/cds.json}}`}, bootstrap.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(c, server.Boot{})
+	cfg, err := c.Server(bootstrap.Startup{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ admin:
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := server.FromBootstrap(b, server.Boot{})
+		cfg, err := b.Server(bootstrap.Startup{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestAddressesOfAFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := server.FromBootstrap(b, server.Boot{})
+		cfg, err := b.Server(bootstrap.Startup{})
 		if err != nil {
 			t.Fatal(err)
 		}

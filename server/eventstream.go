@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 )
 
@@ -102,17 +101,4 @@ func (s *Server) readsCircuitStream(origin string) bool {
 		slices.ContainsFunc(s.cfg.Admin.ReadOrigins, func(o string) bool {
 			return strings.EqualFold(strings.TrimSuffix(o, "/"), origin)
 		})
-}
-
-// circuitStream returns the settings that a file has for the stream, nil if it
-// has no sink for it.
-func circuitStream(c *bootstrap.Config) *CircuitStream {
-	for _, sink := range c.Stats.Sinks {
-		if sink.CircuitStream() {
-			return &CircuitStream{
-				AnyOrigin: c.Admin.CircuitStreamCORS == bootstrap.CORSAny, Clients: c.Admin.Limits.CircuitStreams, Buckets: sink.Buckets,
-			}
-		}
-	}
-	return nil
 }

@@ -174,7 +174,7 @@ func TestCircuitStreamNeedsItsSink(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.sinks, err)
 		}
-		cfg, err := server.FromBootstrap(c, server.Boot{Product: "proxy"})
+		cfg, err := c.Server(bootstrap.Startup{Product: "proxy"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/server/healthlistener"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
@@ -133,17 +132,4 @@ next:
 		rest = append(rest, socket)
 	}
 	return rest
-}
-
-// healthListeners returns the listeners for health checks that a file has.
-func healthListeners(c *bootstrap.Config, boot Boot, cluster string) []HealthListener {
-	var out []HealthListener
-	for _, h := range c.HealthListeners {
-		l := HealthListener{Name: h.Name, Address: h.Address.String(), Mode: h.Address.Mode, HeaderPrefix: headerPrefix(c, boot), Cluster: cluster}
-		if h.Address.Pipe != "" {
-			l.Address = "unix:" + h.Address.Pipe
-		}
-		out = append(out, l)
-	}
-	return out
 }

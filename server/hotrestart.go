@@ -555,17 +555,3 @@ func (f *followed) Lost(drained bool) {
 	defer f.mu.Unlock()
 	f.alone = time.AfterFunc(f.cfg.ParentShutdownTime, f.s.Quit)
 }
-
-// hotRestartOf returns the settings that a command line has for hot restarts, nil
-// if they are switched off.
-func hotRestartOf(o *CommandLine) *HotRestart {
-	if o.DisableHotRestart || o.SocketPath == "" || o.Mode == "InitOnly" || hotrestart.Version() == "disabled" {
-		return nil
-	}
-	return &HotRestart{
-		SocketPath: o.SocketPath, SocketMode: fs.FileMode(o.SocketMode),
-		BaseID: uint32(o.BaseID), UseDynamicBaseID: o.UseDynamicBaseID, BaseIDPath: o.BaseIDPath, RestartEpoch: o.RestartEpoch,
-		SkipOnNoParent: o.SkipHotRestartOnNoParent, SkipParentStats: o.SkipHotRestartParentStats,
-		ParentShutdownTime: o.ParentShutdownTime,
-	}
-}

@@ -346,7 +346,7 @@ func TestExplainerFollowsTheConfiguration(t *testing.T) {
 			t.Errorf("%s: %v", tt.yaml, err)
 			continue
 		}
-		explain, err := server.Explainer(c, server.Boot{Product: "proxy"})
+		explain, err := c.Explainer(bootstrap.Startup{Product: "proxy"})
 		if err != nil {
 			t.Fatal(err)
 		}

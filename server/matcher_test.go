@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -55,7 +54,7 @@ func TestTagWithoutRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "stats_config.stats_tags: No regex specified for tag specifier and no default regex for name: 'shoe_size'"
-	if _, err := server.FromBootstrap(c, server.Boot{}); err == nil || err.Error() != want {
+	if _, err := c.Server(bootstrap.Startup{}); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

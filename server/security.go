@@ -1,16 +1,12 @@
 package server
 
 import (
-	"cmp"
-	"crypto/tls"
-	"encoding/base64"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 )
 
@@ -116,55 +112,4 @@ func (s *Server) secretFiles() []string {
 		names = append(names, f.Chain, f.Key, f.ClientCA, f.OCSPStaple)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
-}
-
-// secureConfig adds to cfg what a file says about the security of the admin
-// port.
-func secureConfig(c *bootstrap.Config, cfg *Config) error {
-	a := &c.Admin
-	cfg.IgnoreGlobalLimit = a.IgnoreGlobalConnLimit
-	cfg.Admin.DebugEndpoints = a.DebugEndpoints
-	for i, o := range a.SocketOptions {
-		option := admin.SocketOption{Level: o.Level, Name: o.Name, Int: o.IntValue, Prebind: o.State == "STATE_PREBIND"}
-		if o.BufValue != "" {
-			value, err := base64.StdEncoding.DecodeString(o.BufValue)
-			if err != nil {
-				return fmt.Errorf("admin.socket_options[%d].buf_value: not base64", i)
-			}
-			option.Bytes = value
-		}
-		cfg.Admin.SocketOptions = append(cfg.Admin.SocketOptions, option)
-	}
-	if t := a.TLS; t != nil {
-		cfg.AdminTLS = &certs.Files{Chain: t.Chain, Key: t.Key, ClientCA: t.ClientCA, OptionalClient: t.OptionalClient, OCSPStaple: t.OCSPStaple}
-		if t.MinVersion == "TLSv1_3" {
-			cfg.AdminTLS.MinVersion = tls.VersionTLS13
-		}
-	}
-	if a.Auth == nil {
-		return nil
-	}
-	auth := &admin.Auth{OpenPaths: a.Auth.OpenPaths}
-	roles := map[bootstrap.AdminRole]admin.Role{
-		bootstrap.RoleMetrics: admin.RoleMetrics, bootstrap.RoleRead: admin.RoleRead,
-		bootstrap.RoleOperate: admin.RoleOperate, bootstrap.RoleAdmin: admin.RoleAdmin,
-	}
-	var tokens []admin.Token
-	for _, t := range a.Auth.Tokens {
-		tokens = append(tokens, admin.Token{Name: t.Name, Role: roles[t.Role], Digest: t.SHA256})
-	}
-	auth.Tokens = admin.NewTokens(tokens...)
-	for _, p := range a.Auth.ClientCertificates {
-		auth.ClientCertificates = append(auth.ClientCertificates, admin.CertificateRole{Name: p.Name, Role: roles[p.Role]})
-	}
-	for _, p := range a.Auth.UnixPeers {
-		auth.UnixPeers = append(auth.UnixPeers, admin.PeerRole{Group: p.Group, ID: p.ID, Role: roles[p.Role]})
-	}
-	cfg.Admin.Auth, cfg.AdminTokens = auth, a.Auth.TokensFile
-	return nil
-}
-
-// headerPrefix returns what the names of own headers begin with.
-func headerPrefix(c *bootstrap.Config, boot Boot) string {
-	return cmp.Or(c.HeaderPrefix, "x-"+cmp.Or(boot.Product, "proxy"))
 }

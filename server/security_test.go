@@ -40,7 +40,7 @@ func fromYAML(t *testing.T, dir, text string) server.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(c, server.Boot{})
+	cfg, err := c.Server(bootstrap.Startup{})
 	if err != nil {
 		t.Fatal(err)
 	}

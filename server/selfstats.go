@@ -2,8 +2,6 @@ package server
 
 import (
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -75,15 +73,4 @@ func (s *Server) refresh(now time.Time) {
 	if seconds, known := s.certs.SecondsUntilFirstOCSPExpiring(); known {
 		g.secondsUntilOCSPExpires.Set(seconds)
 	}
-}
-
-// versionNumber is what the gauge server.version shows of a build: the first six
-// digits of its revision, which are hexadecimal, or 0.
-func versionNumber(build string) uint64 {
-	revision, _, _ := strings.Cut(build, "/")
-	n, err := strconv.ParseUint(revision[:min(len(revision), 6)], 16, 32)
-	if err != nil {
-		return 0
-	}
-	return n
 }

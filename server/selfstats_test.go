@@ -77,7 +77,7 @@ func TestVersionNumber(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := server.FromBootstrap(c, server.Boot{Version: tt.version})
+		cfg, err := c.Server(bootstrap.Startup{Version: tt.version})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,6 +34,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
+// CommandLine holds the command line options in effect, as /server_info shows
+// them.
+type CommandLine = admin.CommandLine
+
 // Config says what a server is made of. The zero value is a server that
 // flushes a store and has no port.
 type Config struct {

@@ -24,6 +24,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // The regular expression engine with backtracking keeps a clock of its own
@@ -308,7 +309,7 @@ statsd: {listeners: [{address: "tcp://127.0.0.1:0"}]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(c, server.Boot{Product: "proxy", Tags: []server.Tag{{Name: "site", Value: "a"}}})
+	cfg, err := c.Server(bootstrap.Startup{Product: "proxy", Tags: []tags.Tag{{Name: "site", Value: "a"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

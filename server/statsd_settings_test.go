@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
@@ -59,7 +58,7 @@ func startUDP(t *testing.T, yaml string) (*running, net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(c, server.Boot{})
+	cfg, err := c.Server(bootstrap.Startup{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestUnknownFieldsOfUpdates(t *testing.T) {
 		"refusal is all": {server.CommandLine{RejectUnknownDynamicFields: true, IgnoreUnknownDynamicFields: true}, "0", true, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, err := server.FromBootstrap(c, server.Boot{CommandLine: tt.options})
+			cfg, err := c.Server(bootstrap.Startup{CommandLine: tt.options})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
@@ -74,24 +73,6 @@ type Clusters struct {
 	OriginalHosts int
 	// Hooks are told of what happens to hosts and clusters.
 	Hooks upstream.Hooks
-}
-
-// clustersOf returns the clusters that a file has.
-func clustersOf(c *bootstrap.Config, boot Boot) Clusters {
-	out := Clusters{
-		Static: c.Clusters.Static, Secrets: c.Clusters.Secrets, Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
-		RTDS: make(map[string]xds.Layer), Environment: boot.Environment,
-		Decoder: decode.NewDecoder(decode.Options{
-			Product: boot.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile,
-			AllowUnknown: !boot.CommandLine.RejectUnknownDynamicFields,
-		}),
-	}
-	for _, l := range c.Runtime {
-		if l.Kind == bootstrap.RTDSLayer && l.RTDSSource != nil {
-			out.RTDS[l.Name] = xds.Layer{Name: l.RTDSName, Source: *l.RTDSSource}
-		}
-	}
-	return out
 }
 
 // makeClusters makes the manager of clusters and gives it the static ones.

@@ -33,7 +33,7 @@ func fromText(t *testing.T, text string) server.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(b, server.Boot{})
+	cfg, err := b.Server(bootstrap.Startup{})
 	if err != nil {
 		t.Fatal(err)
 	}

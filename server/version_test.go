@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/server"
 )
 
 // TestBuildNumbers: the node that /server_info shows has the numbers of the build.
@@ -25,7 +24,7 @@ func TestBuildNumbers(t *testing.T) {
 		"1.2.3":                                  {},
 		"":                                       {},
 	} {
-		cfg, err := server.FromBootstrap(c, server.Boot{Version: version})
+		cfg, err := c.Server(bootstrap.Startup{Version: version})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // instance is the daemon that the command runs.
@@ -47,14 +48,14 @@ func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemo
 
 // serverConfig returns the configuration of the server, without loggers.
 func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
-	boot := server.Boot{
+	boot := bootstrap.Startup{
 		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
 		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
 	}
 	for _, t := range o.StatsTags {
-		boot.Tags = append(boot.Tags, server.Tag{Name: t.Name, Value: t.Value})
+		boot.Tags = append(boot.Tags, tags.Tag{Name: t.Name, Value: t.Value})
 	}
-	return server.FromBootstrap(c, boot)
+	return c.Server(boot)
 }
 
 // check tells what would keep the daemon from starting, as far as that can be

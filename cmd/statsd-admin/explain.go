@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
@@ -105,7 +104,7 @@ type explainer struct {
 }
 
 func newExplainer(w io.Writer, c *bootstrap.Config, product string) (*explainer, error) {
-	explain, err := server.Explainer(c, server.Boot{Product: product})
+	explain, err := c.Explainer(bootstrap.Startup{Product: product})
 	if err != nil {
 		return nil, err
 	}

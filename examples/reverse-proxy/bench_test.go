@@ -16,7 +16,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
@@ -183,7 +182,7 @@ func startBench(b *testing.B, hosts []string) *proxy {
 	if err != nil {
 		b.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(boot, server.Boot{})
+	cfg, err := boot.Server(bootstrap.Startup{})
 	if err != nil {
 		b.Fatal(err)
 	}

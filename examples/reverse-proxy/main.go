@@ -64,7 +64,7 @@ func run(ctx context.Context, config, listeners string, line server.CommandLine)
 	if err := json.Unmarshal(text, &routes); err != nil {
 		return fmt.Errorf("%s: %w", listeners, err)
 	}
-	cfg, err := server.FromBootstrap(boot, server.Boot{CommandLine: line, Environment: os.LookupEnv})
+	cfg, err := boot.Server(bootstrap.Startup{CommandLine: line, Environment: os.LookupEnv})
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func start(t *testing.T, clusters string, routes ...Route) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromBootstrap(boot, server.Boot{CommandLine: server.CommandLine{DrainTime: time.Hour}})
+	cfg, err := boot.Server(bootstrap.Startup{CommandLine: server.CommandLine{DrainTime: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

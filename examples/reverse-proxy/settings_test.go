@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
@@ -159,7 +158,7 @@ func TestClustersThatCannotBeServedAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := server.FromBootstrap(boot, server.Boot{})
+		cfg, err := boot.Server(bootstrap.Startup{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -296,9 +296,6 @@ func TestPanicsAreLogged(t *testing.T) {
 			continue // the server completes the configurations that bootstrap makes
 		}
 		for _, f := range p.files {
-			if f.path == "server/convert.go" || f.path == "server/bootstrap.go" {
-				continue // likewise
-			}
 			for _, d := range f.ast.Decls {
 				for _, at := range madeWithout(f, d, told, &made) {
 					t.Errorf("%s: its panics are not logged: set Logger", p.fset.Position(at))
