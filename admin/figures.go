@@ -25,9 +25,9 @@ func newFigures(st *store.Store) *figures {
 		connections:    listener.Counter("downstream_cx_total"),
 		rejected:       listener.Counter("downstream_cx_overflow"),
 		globalOverflow: listener.Counter("downstream_global_cx_overflow"),
-		active:         listener.Gauge("downstream_cx_active", store.Accumulate),
+		active:         listener.Gauge("downstream_cx_active"),
 		requests:       http.Counter("downstream_rq_total"),
-		running:        http.Gauge("downstream_rq_active", store.Accumulate),
+		running:        http.Gauge("downstream_rq_active"),
 		csrf:           admin.Counter("csrf_rejected"),
 		host:           admin.Counter("host_rejected"),
 		busy:           admin.Counter("busy_rejected"),
@@ -38,7 +38,7 @@ func newFigures(st *store.Store) *figures {
 		handshakeErrors: listener.Counter("ssl.connection_error"),
 
 		panics:  st.Scope("server").Counter("recovered_panics"),
-		exposed: st.Scope("server").Gauge("admin_exposed", store.NeverImport),
+		exposed: st.Scope("server").GaugeWithMode("admin_exposed", store.NeverImport),
 	}
 	for i, name := range [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
 		f.classes[i] = http.Counter("downstream_rq_" + name)

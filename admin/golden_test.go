@@ -16,9 +16,9 @@ func fixture() *store.Store {
 	up := st.Scope("cluster.checkout")
 	up.Counter("upstream_rq").Add(7)
 	up.Counter("upstream_cx_unused")
-	up.Gauge("membership_healthy", store.Accumulate).Set(3)
+	up.Gauge("membership_healthy").Set(3)
 	st.Scope("edge").Text("release").Set(`1.2 "<b>"`)
-	up.Gauge("secret", store.HiddenAccumulate).Set(1)
+	up.GaugeWithMode("secret", store.HiddenAccumulate).Set(1)
 	h := up.Histogram("upstream_rq_time", store.Milliseconds)
 	for _, v := range []uint64{15, 30, 23} {
 		h.Record(v)

@@ -121,7 +121,7 @@ func BenchmarkCounter(b *testing.B) {
 // BenchmarkGauge writes held gauges.
 func BenchmarkGauge(b *testing.B) {
 	st := store.New(store.Options{})
-	g := st.Root().Gauge("g", store.Accumulate)
+	g := st.Root().Gauge("g")
 	f := st.Root().FloatGauge("f")
 	a := new(padded)
 	b.Run("op=set/impl=ours", func(b *testing.B) {

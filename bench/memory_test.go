@@ -30,7 +30,7 @@ func BenchmarkMemory(b *testing.B) {
 		make func(sc *store.Scope, name string, i int)
 	}{
 		{"counter", func(sc *store.Scope, name string, i int) { sc.Counter(name).Add(uint64(i)) }},
-		{"gauge", func(sc *store.Scope, name string, i int) { sc.Gauge(name, store.Accumulate).Set(uint64(i)) }},
+		{"gauge", func(sc *store.Scope, name string, i int) { sc.Gauge(name).Set(uint64(i)) }},
 		{"histogram-idle", func(sc *store.Scope, name string, i int) { sc.Histogram(name, store.Milliseconds) }},
 		{"histogram-used", func(sc *store.Scope, name string, i int) {
 			h := sc.Histogram(name, store.Milliseconds)

@@ -153,7 +153,7 @@ func TestTotalsAndAfter(t *testing.T) {
 func TestEveryFlushSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
-		st.Scope("s", store.ScopeOptions{TTL: store.TTL{Counter: 2 * time.Second}}).Counter("x").Inc()
+		st.ScopeWith("s", store.ScopeOptions{TTL: store.TTL{Counter: 2 * time.Second}}).Counter("x").Inc()
 		_, stop := run(t, flush.Config{Store: st, Interval: time.Second})
 		time.Sleep(3500 * time.Millisecond)
 		if st.Len(store.KindCounter) != 2 {

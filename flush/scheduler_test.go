@@ -319,7 +319,7 @@ func TestUninitializedServerMergesNoHistograms(t *testing.T) {
 func TestEvictionInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
-		st.Scope("e", store.ScopeOptions{Evict: true}).Counter("x").Inc()
+		st.ScopeWith("e", store.ScopeOptions{Evict: true}).Counter("x").Inc()
 		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, EvictionInterval: 3 * time.Second})
 		time.Sleep(5500 * time.Millisecond)
 		if _, ok := st.View().Find("e.x"); !ok {

@@ -67,8 +67,8 @@ func newWorker(sink Sink, c *Config) *worker {
 		flushes:     sc.Counter("flushes", tag),
 		errors:      sc.Counter("errors", tag),
 		dropped:     sc.Counter("dropped", tag),
-		queued:      sc.Gauge("queued", store.NeverImport, tag),
-		lastSuccess: sc.Gauge("last_success_seconds", store.NeverImport, tag),
+		queued:      sc.GaugeWithMode("queued", store.NeverImport, tag),
+		lastSuccess: sc.GaugeWithMode("last_success_seconds", store.NeverImport, tag),
 		took:        sc.Histogram("flush_ms", store.Milliseconds, tag),
 	}
 	w.more.L = &w.mu

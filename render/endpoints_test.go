@@ -40,7 +40,7 @@ func endpointStore(t *testing.T) *store.Store {
 	st := store.New(store.Options{Tags: e})
 	st.Root().Text("edge.release").Set("r42")
 	st.Root().Counter("cluster.checkout.upstream_cx_total").Add(14)
-	st.Root().Gauge("edge.light", store.Accumulate).Set(1)
+	st.Root().Gauge("edge.light").Set(1)
 	st.Root().Histogram("edge.time", store.Unspecified)
 	return st
 }
@@ -70,10 +70,10 @@ func TestEndpoints(t *testing.T) {
 // statistics of hosts would have, and none of both is lost.
 func TestEndpointsThatMeetStats(t *testing.T) {
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("proxy.cluster.endpoint.cx_total").Add(1)
-	network.Gauge("proxy_cluster_endpoint_cx_total_counter", store.Accumulate).Set(2)
-	network.Gauge("proxy_cluster_endpoint_rq", store.Accumulate).Set(3)
+	network.Gauge("proxy_cluster_endpoint_cx_total_counter").Set(2)
+	network.Gauge("proxy_cluster_endpoint_rq").Set(3)
 	o := Options{Endpoints: func(yield func(*Endpoint) bool) {
 		yield(&Endpoint{"c", "1.2.3.4:5", []EndpointStat{{"cx_total", false, 7}, {"rq_total", false, 8}, {"both", false, 9}, {"both", true, 10}}})
 	}}

@@ -17,7 +17,7 @@ func namesStore(t *testing.T) *store.Store {
 	t.Helper()
 	st := store.New(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{5}}}})
 	st.Root().Counter("cluster.checkout.upstream_rq-total").Add(3)
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("cart.items").Add(1)
 	network.Counter("cart-items").Add(2)
 	network.Counter("cart_items").Add(4)
@@ -27,8 +27,8 @@ func namesStore(t *testing.T) *store.Store {
 	network.Counter("9lives:left").Add(8)
 	network.Counter("größe \"q\"\\").Add(9)
 	network.Counter("U__cart_2e_items").Add(10)
-	network.Gauge("queue.depth", store.Accumulate, tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "a_b", Value: "2"}).Set(11)
-	network.Gauge("bad\xff", store.Accumulate, tags.Tag{Name: "bad\xfe", Value: "bad\xfd"}).Set(12)
+	network.Gauge("queue.depth", tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "a_b", Value: "2"}).Set(11)
+	network.Gauge("bad\xff", tags.Tag{Name: "bad\xfe", Value: "bad\xfd"}).Set(12)
 	network.Text("release.name").Set("r42 beta")
 	h := network.Histogram("cart.time", store.Milliseconds, tags.Tag{Name: "route", Value: "/a"}, tags.Tag{Name: "_x", Value: "y"})
 	h.Record(3)
@@ -64,7 +64,7 @@ func TestEscapings(t *testing.T) {
 func TestEscapingIsOfNetworkNames(t *testing.T) {
 	st := store.New(store.Options{})
 	st.Root().Counter("edge.cache-hits", tags.Tag{Name: "proxy.zone", Value: "eu"}).Inc()
-	st.Root().Gauge("größe", store.Accumulate).Set(1)
+	st.Root().Gauge("größe").Set(1)
 	var plain, utf8 bytes.Buffer
 	if err := Exposition(&plain, st, Options{}); err != nil {
 		t.Fatal(err)

@@ -374,7 +374,7 @@ func TestTrim(t *testing.T) {
 func TestShortcutsChangeNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for range 1500 {
 		st.Root().Counter(randomName(r))
 	}
@@ -438,7 +438,7 @@ func TestKeptFilterEqualsNewOne(t *testing.T) {
 	for seed := range uint64(cases(3)) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		st := store.New(store.Options{})
-		network := st.Scope("", store.ScopeOptions{Network: true})
+		network := st.ScopeWith("", store.ScopeOptions{Network: true})
 		var scopes []*store.Scope
 		patterns := []string{"^a", "svc", "b$", "1", "", "no such name", `a.*\.c`}
 		kept := make([]*Filter, len(patterns))
@@ -500,7 +500,7 @@ func TestKeptFilterEqualsNewOne(t *testing.T) {
 
 func TestFilterIsShared(t *testing.T) {
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	f := newFilter(t, RE2, "svc.*1$", FilterLimits{Budget: time.Hour})
 	var wg sync.WaitGroup
 	for i := range 4 {

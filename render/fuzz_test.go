@@ -63,10 +63,10 @@ func FuzzTextStats(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, tag, value string) {
 		st := store.New(store.Options{})
-		network := st.Scope("", store.ScopeOptions{Network: true})
+		network := st.ScopeWith("", store.ScopeOptions{Network: true})
 		tg := tags.Tag{Name: entry(tag), Value: entry(value)}
 		network.Counter("c"+entry(name), tg).Inc()
-		network.Gauge("g"+entry(name), store.Accumulate, tg).Set(1)
+		network.Gauge("g"+entry(name), tg).Set(1)
 		network.Histogram("h"+entry(name), store.Bytes, tg)
 		network.Text("t"+entry(name), tg).Set(entry(value))
 		var b bytes.Buffer
@@ -100,7 +100,7 @@ func FuzzExposition(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, name, value string) {
 		st := randomStore(t, seed)
-		for _, sc := range []*store.Scope{st.Root(), st.Scope("", store.ScopeOptions{Network: true})} {
+		for _, sc := range []*store.Scope{st.Root(), st.ScopeWith("", store.ScopeOptions{Network: true})} {
 			sc.Counter(name, tags.Tag{Name: value, Value: name}, tags.Tag{Name: name, Value: value}).Add(7)
 			sc.Text("r."+name, tags.Tag{Name: name, Value: value}).Set(value)
 			sc.Histogram("h"+value, store.Bytes, tags.Tag{Name: value, Value: value})

@@ -73,7 +73,7 @@ func TestPercent(t *testing.T) {
 
 func TestGaugesBelowZeroAndBetween(t *testing.T) {
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for name, v := range map[string]float64{
 		"minus": -3, "half": 0.5, "minus.small": -1e-7, "tenth": 0.1, "large": 1 << 60, "huge": 1e300, "zero": 0, "whole": 12345678,
 	} {
@@ -81,10 +81,10 @@ func TestGaugesBelowZeroAndBetween(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g := st.Root().Gauge("own", store.Accumulate)
+	g := st.Root().Gauge("own")
 	g.Set(2)
 	g.Sub(5)
-	st.Root().Gauge("own_large", store.Accumulate).Set(1<<63 - 1)
+	st.Root().Gauge("own_large").Set(1<<63 - 1)
 	st.Root().Counter("counter_large").Add(1<<64 - 1)
 	checkForms(t, "gauges", st, Options{})
 }
@@ -95,7 +95,7 @@ func TestEscaping(t *testing.T) {
 	r.Text("edge.motto").Set("\"q\" \\ \n\t\r\x01\x7f <b>&'</b> é \u2028\u2029 \xff")
 	r.Counter(`edge."quoted"\back<tag>`).Inc()
 	r.Counter("edge.tagged", tags.Tag{Name: "a\"b", Value: "say \"hi\"\\\n"}, tags.Tag{Name: "é", Value: "<i>é\xff"}).Inc()
-	r.Gauge("edge.space and,comma{x=\"y\"} 1", store.Accumulate).Set(1)
+	r.Gauge("edge.space and,comma{x=\"y\"} 1").Set(1)
 	r.Histogram("edge.<h>", store.Bytes)
 	checkForms(t, "escaping", st, Options{TextReadouts: true})
 }
@@ -118,7 +118,7 @@ func TestFixedTagsAreEscaped(t *testing.T) {
 // have no value.
 func TestLabels(t *testing.T) {
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("rq", tags.Tag{Name: "zone", Value: "eu"}, tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "le", Value: "5"}).Add(1)
 	network.Counter("rq", tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "a_b", Value: "2"}, tags.Tag{Name: "__name__", Value: "x"}).Add(2)
 	network.Counter("rq", tags.Tag{Name: "bare"}).Add(4)
@@ -132,27 +132,27 @@ func TestLabels(t *testing.T) {
 // TestNamesThatMeet shows stats that would have one metric name.
 func TestNamesThatMeet(t *testing.T) {
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("a.b").Add(1)
 	network.Counter("a-b").Add(2)
 	network.Counter("a_b", tags.Tag{Name: "k", Value: "v"}).Add(4)
-	network.Gauge("a+b", store.Accumulate).Set(8)
+	network.Gauge("a+b").Set(8)
 	st.Root().Counter("x.y").Add(16)
 	network.Counter("proxy.x.y").Add(32)
 	network.Counter("stat_count").Add(64)
 	network.Histogram("stat", store.Bytes)
-	network.Gauge("g.one", store.Accumulate).Set(1)
-	network.Gauge("g_one", store.Accumulate).Set(2)
+	network.Gauge("g.one").Set(1)
+	network.Gauge("g_one").Set(2)
 	st.Root().Counter("rq_total").Add(128)
 	st.Root().Counter("other.rq_total").Add(256)
-	st.Root().Gauge("other.rq", store.Accumulate).Set(3)
+	st.Root().Gauge("other.rq").Set(3)
 	checkForms(t, "meet", st, Options{Buckets: Summary})
 }
 
 func TestHidden(t *testing.T) {
 	st := store.New(store.Options{})
-	st.Root().Gauge("edge.shadow", store.HiddenAccumulate).Set(1)
-	st.Root().Gauge("edge.light", store.Accumulate).Set(2)
+	st.Root().GaugeWithMode("edge.shadow", store.HiddenAccumulate).Set(1)
+	st.Root().Gauge("edge.light").Set(2)
 	st.Root().Counter("edge.count").Add(3)
 	for name, h := range map[string]Hidden{"exclude": HiddenExclude, "include": HiddenInclude, "only": HiddenOnly} {
 		t.Run(name, func(t *testing.T) { checkForms(t, "hidden/"+name, st, Options{Hidden: h}) })
@@ -251,7 +251,7 @@ func nan() float64 {
 func TestNetworkCannotTakeAName(t *testing.T) {
 	makers := map[string]func(sc *store.Scope, name string){
 		"counter":   func(sc *store.Scope, name string) { sc.Counter(name).Add(5) },
-		"gauge":     func(sc *store.Scope, name string) { sc.Gauge(name, store.Accumulate).Set(5) },
+		"gauge":     func(sc *store.Scope, name string) { sc.Gauge(name).Set(5) },
 		"text":      func(sc *store.Scope, name string) { sc.Text(name).Set("5") },
 		"histogram": func(sc *store.Scope, name string) { sc.Histogram(name, store.Bytes) },
 	}
@@ -260,7 +260,7 @@ func TestNetworkCannotTakeAName(t *testing.T) {
 			for _, names := range [][]string{{"proxy.x"}, {"proxy.x", "proxy_x"}, {"proxy.x", "proxy-x", "proxy.x_counter", "proxy.x.gauge"}} {
 				st := store.New(store.Options{})
 				for _, n := range names {
-					claim(st.Scope("", store.ScopeOptions{Network: true}), n)
+					claim(st.ScopeWith("", store.ScopeOptions{Network: true}), n)
 				}
 				show := func() string {
 					var b bytes.Buffer

@@ -16,7 +16,7 @@ import (
 func TestOneSeriesOfSeveralStats(t *testing.T) {
 	for _, names := range [][2]string{{"a-b", "a.b"}, {"a.b", "a-b"}} {
 		st := store.New(store.Options{})
-		net := st.Scope("", store.ScopeOptions{Network: true})
+		net := st.ScopeWith("", store.ScopeOptions{Network: true})
 		for i, name := range names {
 			n := 1 + float64(i)
 			net.Counter("c" + name).Add(uint64(n))
@@ -61,7 +61,7 @@ func TestSharedSeriesEnd(t *testing.T) {
 		return strings.Join(lines, "\n")
 	}
 	fill := func(st *store.Store, names []string) {
-		net := st.Scope("", store.ScopeOptions{Network: true})
+		net := st.ScopeWith("", store.ScopeOptions{Network: true})
 		for i, name := range order {
 			if slices.Contains(names, name) {
 				if c := net.Counter(all[name].name, all[name].tags...); c.Total() == 0 {
@@ -117,10 +117,10 @@ func TestSuffixesEnd(t *testing.T) {
 		first, plain, tagged := st.Scope(""), st.Scope(""), st.Scope("")
 		first.Counter("a.b").Inc()
 		show()
-		plain.Gauge("a-b", store.Accumulate).Set(2)
+		plain.Gauge("a-b").Set(2)
 		show()
 		first.Close()
-		tagged.Gauge("a-b", store.Accumulate, tags.Tag{Name: "k", Value: "v"}).Set(3)
+		tagged.Gauge("a-b", tags.Tag{Name: "k", Value: "v"}).Set(3)
 		if got, want := show(), "# TYPE proxy_a_b_gauge gauge\nproxy_a_b_gauge{} 2\nproxy_a_b_gauge{k=\"v\"} 3\n"; got != want {
 			t.Errorf("in both forms: %s, want %s", got, want)
 		}

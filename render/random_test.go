@@ -25,7 +25,7 @@ func randomStore(tb testing.TB, seed uint64) *store.Store {
 	pieces := nasty()
 	pick := func() string { return pieces[r.IntN(len(pieces))] }
 	st := store.New(store.Options{})
-	scopes := []*store.Scope{st.Root(), st.Scope("in"), st.Scope("", store.ScopeOptions{Network: true})}
+	scopes := []*store.Scope{st.Root(), st.Scope("in"), st.ScopeWith("", store.ScopeOptions{Network: true})}
 	for range 5 + r.IntN(60) {
 		sc := scopes[r.IntN(len(scopes))]
 		name := pick()
@@ -40,7 +40,7 @@ func randomStore(tb testing.TB, seed uint64) *store.Store {
 		case 0, 1:
 			sc.Counter(name, tgs...).Add(r.Uint64N(1 << 40))
 		case 2:
-			sc.Gauge(name, store.ImportMode(r.IntN(2)*3), tgs...).Set(r.Uint64N(1000))
+			sc.GaugeWithMode(name, store.ImportMode(r.IntN(2)*3), tgs...).Set(r.Uint64N(1000))
 		case 3:
 			if err := sc.FloatGauge(name, tgs...).Set(r.NormFloat64() * 1e3); err != nil {
 				tb.Fatal(err)

@@ -19,7 +19,7 @@ func TestTimersInSeconds(t *testing.T) {
 			Match: func(string) bool { return true }, Buckets: []float64{5, 500, 2500},
 		}},
 	})
-	net := st.Scope("", store.ScopeOptions{Network: true})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	net.Histogram("tüner--a", store.Milliseconds).RecordFloat(12.5, 1)
 	net.Histogram("sizes", store.Unspecified).RecordFloat(700, 1)
 	st.Root().Histogram("own", store.Milliseconds).Record(700)
@@ -49,7 +49,7 @@ func TestNetworkSummaries(t *testing.T) {
 			Match: func(string) bool { return true }, Buckets: []float64{5, 500},
 		}},
 	})
-	net := st.Scope("", store.ScopeOptions{Network: true})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	timers := []*store.Histogram{
 		net.Histogram("rt", store.Milliseconds), net.Histogram("a.b", store.Unspecified), net.Histogram("a-b", store.Unspecified),
 		st.Root().Histogram("own", store.Milliseconds),

@@ -45,7 +45,7 @@ func TestUniqueSeries(t *testing.T) {
 func TestUniqueSeriesStayShort(t *testing.T) {
 	const names = 1 << 12
 	st := store.New(store.Options{Product: "proxy", Naming: naming.Rules{Unique: true}})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for i := range names {
 		var name []byte
 		for bit := range 12 {

@@ -21,7 +21,7 @@ type deprecations struct {
 
 func (d *deprecations) init(sc *store.Scope, log *slog.Logger, quiet bool) {
 	d.uses = sc.Counter("deprecated_feature_use")
-	d.seen = sc.Gauge("deprecated_feature_seen_since_process_start", store.NeverImport)
+	d.seen = sc.GaugeWithMode("deprecated_feature_seen_since_process_start", store.NeverImport)
 	d.seen.Set(0)
 	if !quiet {
 		d.log = log

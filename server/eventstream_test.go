@@ -86,7 +86,7 @@ func TestCircuitStream(t *testing.T) {
 			}
 		}
 		c := r.Store().Scope("cluster.a").Counter("upstream_rq_2xx")
-		r.Store().Scope("cluster.a").Gauge("membership_total", store.NeverImport).Set(2)
+		r.Store().Scope("cluster.a").GaugeWithMode("membership_total", store.NeverImport).Set(2)
 		for _, want := range []string{`"requestCount": 0,`, `"requestCount": 3,`} {
 			r.Flusher().FlushNow()
 			event := e.event()

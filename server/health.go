@@ -11,7 +11,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
-	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // HealthListener is an address at which health checks are answered: as /ready
@@ -49,7 +48,7 @@ func (s *Server) makeHealth() error {
 			Stats: healthlistener.Stats{
 				Requests: check.Counter("request_total"), Passed: check.Counter("ok"), Failed: check.Counter("failed"),
 				Connections: port.Counter("downstream_cx_total"), Overflow: port.Counter("downstream_cx_overflow"),
-				Active: port.Gauge("downstream_cx_active", store.Accumulate),
+				Active: port.Gauge("downstream_cx_active"),
 			},
 			Logger: s.logger("health"),
 		})

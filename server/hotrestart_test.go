@@ -55,7 +55,7 @@ func (l *line) config(epoch uint32, parentShutdown time.Duration) server.Config 
 func TestHotRestart(t *testing.T) {
 	l := newLine(t)
 	first := start(t, l.config(0, time.Minute))
-	gauge := first.Store().Root().Gauge("load", store.Accumulate)
+	gauge := first.Store().Root().Gauge("load")
 	gauge.Set(4)
 	own := first.Store().Root().Counter("requests")
 	own.Add(9)

@@ -34,13 +34,13 @@ func TestStatsMatcher(t *testing.T) {
 				got = append(got, n)
 			}
 		}
-		if _, err := r.TryGauge("rq", store.Accumulate, tags.Tag{Name: "zone", Value: "eu"}); err == nil {
+		if _, err := r.TryGauge("rq", tags.Tag{Name: "zone", Value: "eu"}); err == nil {
 			got = append(got, names[4])
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.matcher, got, tt.want)
 		}
-		if _, err := r.TryGauge("cluster.hidden", store.HiddenAccumulate); err != nil {
+		if _, err := r.TryGaugeWithMode("cluster.hidden", store.HiddenAccumulate); err != nil {
 			t.Errorf("%s: a hidden gauge: %v", tt.matcher, err)
 		}
 	}

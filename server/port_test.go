@@ -17,7 +17,7 @@ func TestPortsSurviveALackOfFileDescriptors(t *testing.T) {
 		sc := store.New(store.Options{}).Scope("listener.x")
 		left := 20
 		p := &port{
-			log: slog.New(slog.DiscardHandler), total: sc.Counter("total"), active: sc.Gauge("active", store.Accumulate),
+			log: slog.New(slog.DiscardHandler), total: sc.Counter("total"), active: sc.Gauge("active"),
 			accept: func() (net.Conn, error) {
 				switch left--; {
 				case left > 0:

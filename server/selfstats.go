@@ -23,8 +23,8 @@ type selfStats struct {
 func (g *selfStats) init(sc *store.Scope, cfg Config) {
 	// Of the gauges that are about all processes of a line the last one sets the
 	// whole value, so what a parent hands over is not to be added to it.
-	own := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
-	summed := func(name string) *store.Gauge { return sc.Gauge(name, store.Accumulate) }
+	own := func(name string) *store.Gauge { return sc.GaugeWithMode(name, store.NeverImport) }
+	summed := func(name string) *store.Gauge { return sc.Gauge(name) }
 	product := cfg.Admin.Product
 	if product == "" {
 		product = "proxy"

@@ -26,10 +26,10 @@ func TestSelfStats(t *testing.T) {
 		t.Errorf("before the flush: %q", got)
 	}
 	one := 1
-	sc := r.Store().Scope("s", store.ScopeOptions{MaxCounters: &one, MaxGauges: &one, MaxHistograms: &one})
+	sc := r.Store().ScopeWith("s", store.ScopeOptions{MaxCounters: &one, MaxGauges: &one, MaxHistograms: &one})
 	for _, name := range []string{"a", "b", "c"} {
 		sc.Counter(name)
-		sc.Gauge("g"+name, store.Accumulate)
+		sc.Gauge("g" + name)
 		sc.Histogram("h"+name, store.Milliseconds)
 	}
 	r.Flusher().FlushNow()

@@ -249,8 +249,8 @@ func (s *Server) makeLife() error {
 			Added: sc.Counter("listener_added"), Modified: sc.Counter("listener_modified"),
 			Removed: sc.Counter("listener_removed"), Stopped: sc.Counter("listener_stopped"),
 			Created: sc.Counter("listener_create_success"), Refused: sc.Counter("listener_create_failure"),
-			Active: sc.Gauge("total_listeners_active", store.NeverImport), Warming: sc.Gauge("total_listeners_warming", store.NeverImport),
-			Draining: sc.Gauge("total_listeners_draining", store.NeverImport),
+			Active: sc.GaugeWithMode("total_listeners_active", store.NeverImport), Warming: sc.GaugeWithMode("total_listeners_warming", store.NeverImport),
+			Draining: sc.GaugeWithMode("total_listeners_draining", store.NeverImport),
 		},
 	})
 	return nil
@@ -270,9 +270,9 @@ func (s *Server) makeRuntime() (err error) {
 			LoadSuccess: sc.Counter("load_success"), LoadError: sc.Counter("load_error"),
 			OverrideDirExists:    sc.Counter("override_dir_exists"),
 			OverrideDirNotExists: sc.Counter("override_dir_not_exists"),
-			AdminOverridesActive: sc.Gauge("admin_overrides_active", store.NeverImport),
-			NumKeys:              sc.Gauge("num_keys", store.NeverImport),
-			NumLayers:            sc.Gauge("num_layers", store.NeverImport),
+			AdminOverridesActive: sc.GaugeWithMode("admin_overrides_active", store.NeverImport),
+			NumKeys:              sc.GaugeWithMode("num_keys", store.NeverImport),
+			NumLayers:            sc.GaugeWithMode("num_layers", store.NeverImport),
 		},
 	})
 	return err

@@ -93,7 +93,7 @@ func (e *exporterMetrics) total(n uint64, name string, labels ...string) {
 }
 
 func (e *exporterMetrics) gauge(n int, name string, labels ...string) {
-	e.scope.Gauge(name, store.NeverImport, exporterTags(labels)...).Set(uint64(n))
+	e.scope.GaugeWithMode(name, store.NeverImport, exporterTags(labels)...).Set(uint64(n))
 }
 
 func exporterTags(labels []string) (out []tags.Tag) {

@@ -56,11 +56,11 @@ func newListenerMetrics(root *store.Scope, listener string, a address) *listener
 		f.truncated = root.Counter("ingest.truncated", t)
 		f.drops = root.Counter("ingest.kernel_drops", t)
 		f.refused = root.Counter("ingest.packets_refused", t)
-		f.queueBytes = root.Gauge("ingest.queue_bytes", store.NeverImport, t)
-		f.rcvbuf = root.Gauge("ingest.rcvbuf_bytes", store.NeverImport, t)
+		f.queueBytes = root.GaugeWithMode("ingest.queue_bytes", store.NeverImport, t)
+		f.rcvbuf = root.GaugeWithMode("ingest.rcvbuf_bytes", store.NeverImport, t)
 	} else {
 		f.connections = root.Counter("ingest.connections_total", t)
-		f.active = root.Gauge("ingest.connections_active", store.NeverImport, t)
+		f.active = root.GaugeWithMode("ingest.connections_active", store.NeverImport, t)
 	}
 	return f
 }
@@ -184,7 +184,7 @@ func newServerMetrics(root *store.Scope) *serverMetrics {
 		hits:         root.Counter("ingest.raw_table_hits"),
 		misses:       root.Counter("ingest.raw_table_misses"),
 		evicted:      root.Counter("ingest.raw_table_evicted"),
-		cacheEntries: root.Gauge("ingest.raw_table_entries", store.NeverImport),
+		cacheEntries: root.GaugeWithMode("ingest.raw_table_entries", store.NeverImport),
 		collisions:   root.Counter("ingest.collisions"),
 		conflicts:    root.Counter("ingest.type_conflicts"),
 		events:       make(map[string]*store.Counter),
@@ -195,7 +195,7 @@ func newServerMetrics(root *store.Scope) *serverMetrics {
 	}
 	for g := range groups {
 		kind := tags.Tag{Name: "kind", Value: group(g).String()}
-		s.series[g] = root.Gauge("ingest.series", store.NeverImport, kind)
+		s.series[g] = root.GaugeWithMode("ingest.series", store.NeverImport, kind)
 		s.created[g] = root.Counter("ingest.series_created", kind)
 		s.expired[g] = root.Counter("ingest.series_expired", kind)
 	}
@@ -203,7 +203,7 @@ func newServerMetrics(root *store.Scope) *serverMetrics {
 		name := tags.Tag{Name: "limit", Value: l.String()}
 		s.limited[l] = root.Counter("ingest.limited", name)
 		if l != limitStore {
-			s.near[l] = root.Gauge("ingest.limit_near", store.NeverImport, name)
+			s.near[l] = root.GaugeWithMode("ingest.limit_near", store.NeverImport, name)
 		}
 	}
 	for _, a := range []string{"info", "error", "warning", "success"} {

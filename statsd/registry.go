@@ -113,8 +113,8 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	r := &registry{
 		cfg:       cfg,
 		metrics:   f,
-		scope:     cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
-		setScope:  cfg.Store.Scope(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
+		scope:     cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
+		setScope:  cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
 		naming:    cfg.Store.Naming(),
 		textSeed:  maphash.MakeSeed(),
 		idSeed:    maphash.MakeSeed(),

@@ -378,7 +378,7 @@ func TestNamesOfOwnStatsAreListed(t *testing.T) {
 	for _, prefix := range []string{"", "in"} {
 		r := newRig(t, Config{Prefix: prefix})
 		for _, name := range []string{"server.live", "in.server.live"} {
-			r.store.Root().Gauge(name, store.NeverImport).Set(1)
+			r.store.Root().GaugeWithMode(name, store.NeverImport).Set(1)
 		}
 		r.send("server.live:5|g\nserver.live:6|g\nserver.live:7|g|#a:b\nother:1|c")
 		want := report.Conflict{Time: r.now, Name: "server.live", Group: "gauge", Other: "server.live", What: "own stat"}

@@ -30,15 +30,27 @@ func (sc *Scope) TryCounter(name string, tgs ...tags.Tag) (*Counter, error) {
 	return asCounter(b.pg.word(i)), err
 }
 
-// Gauge returns the gauge called name in sc; see [Scope.Counter]. The import
-// mode is [Accumulate] unless given.
-func (sc *Scope) Gauge(name string, mode ImportMode, tgs ...tags.Tag) *Gauge {
-	g, _ := sc.TryGauge(name, mode, tgs...)
+// Gauge returns the gauge called name in sc; see [Scope.Counter].
+func (sc *Scope) Gauge(name string, tgs ...tags.Tag) *Gauge {
+	g, _ := sc.TryGauge(name, tgs...)
 	return g
 }
 
 // TryGauge is [Scope.Gauge] with the reason for a null gauge; see [Scope.TryCounter].
-func (sc *Scope) TryGauge(name string, mode ImportMode, tgs ...tags.Tag) (*Gauge, error) {
+func (sc *Scope) TryGauge(name string, tgs ...tags.Tag) (*Gauge, error) {
+	return sc.TryGaugeWithMode(name, Accumulate, tgs...)
+}
+
+// GaugeWithMode is [Scope.Gauge] for a gauge whose import mode at a hot restart
+// is not [Accumulate].
+func (sc *Scope) GaugeWithMode(name string, mode ImportMode, tgs ...tags.Tag) *Gauge {
+	g, _ := sc.TryGaugeWithMode(name, mode, tgs...)
+	return g
+}
+
+// TryGaugeWithMode is [Scope.GaugeWithMode] with the reason for a null gauge;
+// see [Scope.TryCounter].
+func (sc *Scope) TryGaugeWithMode(name string, mode ImportMode, tgs ...tags.Tag) (*Gauge, error) {
 	b, i := sc.recall(variantGauge, mode, name, tgs)
 	if b != nil {
 		return asGauge(b.pg.word(i)), nil

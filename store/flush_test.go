@@ -84,7 +84,7 @@ func TestSnapshotTimes(t *testing.T) {
 func TestSnapshotHolds(t *testing.T) {
 	st := store.New(store.Options{})
 	r := st.Root()
-	shown, hidden, idle := r.Gauge("shown", store.Accumulate), r.Gauge("hidden", store.HiddenAccumulate), r.Gauge("idle", store.Accumulate)
+	shown, hidden, idle := r.Gauge("shown"), r.GaugeWithMode("hidden", store.HiddenAccumulate), r.Gauge("idle")
 	float, hist, text := r.FloatGauge("float"), r.Histogram("hist", store.Bytes), r.Text("text")
 	r.Text("unset")
 	check := func(want ...string) {
@@ -146,10 +146,10 @@ func TestHotCounters(t *testing.T) {
 
 func TestEvictionTakesTwoSweeps(t *testing.T) {
 	st := store.New(store.Options{})
-	sc := st.Scope("e", store.ScopeOptions{Evict: true})
+	sc := st.ScopeWith("e", store.ScopeOptions{Evict: true})
 	st.Root().Counter("kept")
 	c := sc.Counter("c")
-	g := sc.Gauge("g", store.Accumulate)
+	g := sc.Gauge("g")
 	g.Set(4)
 	c.Inc()
 	round := func() {
@@ -183,7 +183,7 @@ func TestTTL(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Unix(1000, 0)
 			st := store.New(store.Options{Now: func() time.Time { return now }})
-			sc := st.Scope("", store.ScopeOptions{Network: true, TTL: tt.ttl})
+			sc := st.ScopeWith("", store.ScopeOptions{Network: true, TTL: tt.ttl})
 			update := updater(sc, "counter", "gauge", "histogram", "text")
 			step := func(d time.Duration) {
 				now = now.Add(d)
@@ -209,7 +209,7 @@ func TestTTL(t *testing.T) {
 
 // updater makes a stat of each kind in sc and returns what updates them all.
 func updater(sc *store.Scope, counter, gauge, histogram, text string) func() {
-	c, g := sc.Counter(counter), sc.Gauge(gauge, store.Accumulate)
+	c, g := sc.Counter(counter), sc.Gauge(gauge)
 	h, r := sc.Histogram(histogram, store.Bytes), sc.Text(text)
 	return func() {
 		c.Inc()
@@ -231,7 +231,7 @@ func allNames(st *store.Store) (all []string) {
 // TestSweepSparesWhatWasJustWritten writes between a flush and a sweep.
 func TestSweepSparesWhatWasJustWritten(t *testing.T) {
 	st := store.New(store.Options{})
-	sc := st.Scope("e", store.ScopeOptions{Evict: true})
+	sc := st.ScopeWith("e", store.ScopeOptions{Evict: true})
 	update := updater(sc, "c", "g", "h", "t")
 	st.Flush(store.FlushOptions{}).Close()
 	update()
@@ -253,11 +253,11 @@ func TestSweepSparesWhatWasJustWritten(t *testing.T) {
 // an evicting one, unless they inherit that.
 func TestOnlyEvictingScopesLoseStats(t *testing.T) {
 	st := store.New(store.Options{})
-	e := st.Scope("e", store.ScopeOptions{Evict: true})
+	e := st.ScopeWith("e", store.ScopeOptions{Evict: true})
 	updater(e.Scope("in"), "c", "g", "h", "t")()
-	updater(e.Scope("out", store.ScopeOptions{}), "c", "g", "h", "t")()
+	updater(e.ScopeWith("out", store.ScopeOptions{}), "c", "g", "h", "t")()
 	// With a time to live, too: their updates are noted, as those of evicting ones are.
-	updater(st.Scope("ttl", store.ScopeOptions{TTL: store.TTL{Counter: time.Hour, Gauge: time.Hour, Histogram: time.Hour, Text: time.Hour}}), "c", "g", "h", "t")()
+	updater(st.ScopeWith("ttl", store.ScopeOptions{TTL: store.TTL{Counter: time.Hour, Gauge: time.Hour, Histogram: time.Hour, Text: time.Hour}}), "c", "g", "h", "t")()
 	for range 3 {
 		st.Flush(store.FlushOptions{}).Close()
 		st.Sweep(true)

@@ -12,8 +12,8 @@ import (
 func TestAllHoldersLetGoOfEndedStats(t *testing.T) {
 	st := New(Options{})
 	limit := 2 * slotsPerBlock
-	maker := st.Scope("", ScopeOptions{Network: true})
-	sharer := st.Scope("", ScopeOptions{Network: true, MaxCounters: &limit})
+	maker := st.ScopeWith("", ScopeOptions{Network: true})
+	sharer := st.ScopeWith("", ScopeOptions{Network: true, MaxCounters: &limit})
 	for round := range 3 {
 		for i := range limit {
 			c := maker.Counter(fmt.Sprint(i))
@@ -94,7 +94,7 @@ func TestHoldersThroughAllEnds(t *testing.T) {
 				name := fmt.Sprint("n.", from+i)
 				switch (from + i) % 11 {
 				case 0:
-					sc.Gauge(name, ImportMode(rnd.IntN(3))).Set(1)
+					sc.GaugeWithMode(name, ImportMode(rnd.IntN(3))).Set(1)
 				case 1:
 					sc.Histogram(name, Milliseconds)
 				default:
@@ -121,7 +121,7 @@ func TestHoldersThroughAllEnds(t *testing.T) {
 				if rnd.IntN(3) == 0 {
 					o.MaxCounters = &limit
 				}
-				scopes = append(scopes, st.Scope([]string{"", "a"}[rnd.IntN(2)], o))
+				scopes = append(scopes, st.ScopeWith([]string{"", "a"}[rnd.IntN(2)], o))
 			case what == 1:
 				i := rnd.IntN(len(scopes))
 				scopes[i].Close()

@@ -116,11 +116,11 @@ func TestHotNamesKeepKindsAndTagsApart(t *testing.T) {
 		if sc.Counter("a") == c || sc.Counter("a.k") == c {
 			t.Error("different names are one counter")
 		}
-		if _, err := sc.TryGauge("a", Accumulate); err == nil {
+		if _, err := sc.TryGauge("a"); err == nil {
 			t.Error("a counter was handed out as a gauge")
 		}
-		g := sc.Gauge("g", Accumulate)
-		if _, err := sc.TryGauge("g", NeverImport); err == nil || sc.Gauge("g", Accumulate) != g {
+		g := sc.Gauge("g")
+		if _, err := sc.TryGaugeWithMode("g", NeverImport); err == nil || sc.Gauge("g") != g {
 			t.Error("the mode of a gauge changed")
 		}
 	}
@@ -234,9 +234,9 @@ func TestHotNamesHaveOneEntryEach(t *testing.T) {
 	}
 	t.Run("asked for with no mode", func(t *testing.T) {
 		st := New(Options{})
-		g := st.Root().Gauge("g", Accumulate)
+		g := st.Root().Gauge("g")
 		for range 10_000 {
-			if st.Root().Gauge("g", Uninitialized) != g {
+			if st.Root().GaugeWithMode("g", Uninitialized) != g {
 				t.Fatal("another gauge")
 			}
 		}
@@ -246,7 +246,7 @@ func TestHotNamesHaveOneEntryEach(t *testing.T) {
 	})
 	t.Run("ended and begun", func(t *testing.T) {
 		st := New(Options{})
-		sc := st.Scope("", ScopeOptions{Network: true})
+		sc := st.ScopeWith("", ScopeOptions{Network: true})
 		for range 3 {
 			sc.Counter("stays")
 		}
@@ -284,7 +284,7 @@ func TestHotNamesHaveOneEntryEach(t *testing.T) {
 func TestHotNamesWhileStatsEndAndBegin(t *testing.T) {
 	st := New(Options{})
 	st.hot.most = minHotNames // replaced often
-	sc := st.Scope("", ScopeOptions{Network: true})
+	sc := st.ScopeWith("", ScopeOptions{Network: true})
 	var done atomic.Bool
 	var wg sync.WaitGroup
 	for range 3 {

@@ -248,7 +248,7 @@ type Import struct {
 // What nobody in this process has asked for until then ends with the import.
 func (s *Store) NewImport(find func(*ExportedStat) any) *Import {
 	return &Import{
-		s: s, find: find, scope: s.Scope(""), network: s.Scope("", ScopeOptions{Network: true}),
+		s: s, find: find, scope: s.Scope(""), network: s.ScopeWith("", ScopeOptions{Network: true}),
 		floats: make(map[string]float64),
 	}
 }

@@ -182,7 +182,7 @@ func TestExportAheadOfTheFlush(t *testing.T) {
 func TestGaugeModes(t *testing.T) {
 	parent, child := New(Options{}), New(Options{})
 	set := func(s *Store, name string, mode ImportMode, n uint64) *Gauge {
-		g := s.Root().Gauge(name, mode)
+		g := s.Root().GaugeWithMode(name, mode)
 		g.Set(n)
 		return g
 	}
@@ -202,10 +202,10 @@ func TestGaugeModes(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	own.Set(51) // a gauge that is set does not forget the parent
-	late := child.Root().Gauge("later.sum", Accumulate)
+	late := child.Root().Gauge("later.sum")
 	late.Add(70)
-	child.Root().Gauge("later.never", NeverImport)
-	child.Root().Gauge("hidden", HiddenAccumulate)
+	child.Root().GaugeWithMode("later.never", NeverImport)
+	child.Root().GaugeWithMode("hidden", HiddenAccumulate)
 	sum.Set(4)
 	never.Set(7)
 	handOver(t, e, im)
@@ -239,13 +239,13 @@ func TestNetworkStats(t *testing.T) {
 	parent, child := New(Options{}), New(Options{})
 	net := ScopeOptions{Network: true}
 	tag := []tags.Tag{{Name: "env", Value: "a.b"}, {Name: "bare"}}
-	from := parent.Scope("", net)
+	from := parent.ScopeWith("", net)
 	from.Counter("hits", tag...).Add(3)
 	temp, level := from.FloatGauge("temp"), from.FloatGauge("level", tag...)
 	_ = temp.Set(-1.5)
 	_ = level.Set(0.1)
 
-	to := child.Scope("", net)
+	to := child.ScopeWith("", net)
 	var asked []string
 	find := func(h *ExportedStat) any {
 		asked = append(asked, fmt.Sprint(h.Name, h.Tags, h.Fractional))
@@ -282,7 +282,7 @@ func TestNetworkStats(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	child := New(Options{Reject: func(name string) bool { return name == "no" }})
-	child.Root().Gauge("g", Accumulate)
+	child.Root().Gauge("g")
 	im := child.NewImport(nil)
 	for _, tt := range []struct {
 		h    ExportedStat
@@ -311,7 +311,7 @@ func TestHandOverUnderLoad(t *testing.T) {
 	parent, child := New(Options{}), New(Options{})
 	var flushed uint64 // by the parent before
 	pc, cc := parent.Root().Counter("c"), child.Root().Counter("c")
-	gauge := parent.Root().Gauge("g", Accumulate)
+	gauge := parent.Root().Gauge("g")
 	const each = 20_000
 	var writers sync.WaitGroup
 	for _, c := range []*Counter{pc, pc, cc} {
@@ -345,7 +345,7 @@ func TestHandOverUnderLoad(t *testing.T) {
 	if rest := take(parent); rest != 0 {
 		t.Errorf("%d are left for the sinks of the parent", rest)
 	}
-	if got := child.Root().Gauge("g", Accumulate).Value(); got != 3*each {
+	if got := child.Root().Gauge("g").Value(); got != 3*each {
 		t.Errorf("gauge %d, want %d", got, 3*each)
 	}
 	im.Close()

@@ -32,7 +32,7 @@ func TestTagsOfNeighbours(t *testing.T) {
 		}
 		wanted[full] = want{name, tgs}
 	}
-	net := st.Scope("", store.ScopeOptions{Network: true})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for _, x := range []string{"a", "b", "c"} {
 		own("plain." + x)
 		own("cluster." + x + ".one")

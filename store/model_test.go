@@ -91,10 +91,10 @@ func TestNothingLostOrInvented(t *testing.T) {
 	helper(func(int) { flush() })
 	helper(func(int) { st.ResetCounters() })
 	helper(func(round int) {
-		sc := st.Scope("churn", store.ScopeOptions{Evict: true})
+		sc := st.ScopeWith("churn", store.ScopeOptions{Evict: true})
 		for i := range 100 {
 			sc.Counter(fmt.Sprintf("n%d.%d", round, i)).Inc()
-			sc.Gauge(fmt.Sprintf("g%d.%d", round, i), store.NeverImport).Set(1)
+			sc.GaugeWithMode(fmt.Sprintf("g%d.%d", round, i), store.NeverImport).Set(1)
 		}
 		if round%2 == 0 {
 			sc.Close()
@@ -198,7 +198,7 @@ func TestAgainstModel(t *testing.T) {
 			"gauge": func(t *rapid.T) {
 				i, n := rapid.IntRange(0, 3).Draw(t, "scope"), name.Draw(t, "name")
 				d := rapid.Uint64Range(0, 5).Draw(t, "n")
-				g, err := scope(i).TryGauge(n, store.Accumulate)
+				g, err := scope(i).TryGauge(n)
 				m := model[full(i, n)]
 				if m != nil && m.kind != store.KindGauge {
 					if err == nil {
@@ -270,7 +270,7 @@ func TestAgainstModel(t *testing.T) {
 func TestHotPathDoesNotAllocate(t *testing.T) {
 	st := store.New(store.Options{})
 	in := st.Scope("http.ingress")
-	c, g, f := in.Counter("c"), in.Gauge("g", store.Accumulate), in.FloatGauge("f")
+	c, g, f := in.Counter("c"), in.Gauge("g"), in.FloatGauge("f")
 	h := in.Histogram("h", store.Milliseconds)
 	for i := range uint64(5000) {
 		h.Record(i)

@@ -94,17 +94,28 @@ func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
 	return sc
 }
 
-// Scope returns a new scope inside sc. One dot at each end of prefix is
-// dropped, and each ':' and NUL in it becomes '_'.
-func (sc *Scope) Scope(prefix string, opts ...ScopeOptions) *Scope {
+// Scope returns a new scope inside sc with the settings of sc, except for its
+// limits. One dot at each end of prefix is dropped, and each ':' and NUL in it
+// becomes '_'.
+func (sc *Scope) Scope(prefix string) *Scope {
+	return sc.inside(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged})
+}
+
+// ScopeWith is [Scope.Scope] with settings that replace those of sc.
+func (sc *Scope) ScopeWith(prefix string, o ScopeOptions) *Scope {
+	return sc.inside(prefix, nil, o)
+}
+
+// inside makes a scope in sc. If c is nil the class follows from o.
+func (sc *Scope) inside(prefix string, c *class, o ScopeOptions) *Scope {
 	prefix = joinName(sc.prefix, sanitizePrefix(prefix))
 	s := sc.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(opts) == 0 {
-		return s.newScope(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged})
+	if c == nil {
+		c = s.classFor(o)
 	}
-	return s.newScope(prefix, s.classFor(opts[0]), opts[0])
+	return s.newScope(prefix, c, o)
 }
 
 // Prefix returns what the names of sc's stats begin with, without a dot at the end.

@@ -14,7 +14,7 @@ func TestNamesThatShareAMetricCostTheSameEach(t *testing.T) {
 	const names, most = 1 << 11, 100 // allocations for each; thousands if it looks at all
 	for _, unique := range []bool{false, true} {
 		st := New(Options{Naming: naming.Rules{Unique: unique}})
-		sc := st.Scope("", ScopeOptions{Network: true})
+		sc := st.ScopeWith("", ScopeOptions{Network: true})
 		for i := range names {
 			var name []byte
 			for bit := range 11 {

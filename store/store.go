@@ -151,8 +151,11 @@ func (s *Store) FixedTags() []tags.Tag { return s.opts.Tags.Fixed() }
 func (s *Store) Root() *Scope { return s.root }
 
 // Scope returns a new scope; see [Scope.Scope].
-func (s *Store) Scope(prefix string, opts ...ScopeOptions) *Scope {
-	return s.root.Scope(prefix, opts...)
+func (s *Store) Scope(prefix string) *Scope { return s.root.Scope(prefix) }
+
+// ScopeWith returns a new scope with settings; see [Scope.ScopeWith].
+func (s *Store) ScopeWith(prefix string, o ScopeOptions) *Scope {
+	return s.root.ScopeWith(prefix, o)
 }
 
 // Len returns how many stats of a kind are alive.

@@ -60,7 +60,7 @@ func TestOneNameIsOneStat(t *testing.T) {
 func TestOneNameHasOneKind(t *testing.T) {
 	st := store.New(store.Options{})
 	st.Root().Counter("x").Add(3)
-	g, err := st.Root().TryGauge("x", store.Accumulate)
+	g, err := st.Root().TryGauge("x")
 	if !errors.Is(err, store.ErrKind) {
 		t.Fatalf("a gauge where a counter is: error %v, want ErrKind", err)
 	}
@@ -95,7 +95,7 @@ func TestByteOrderOfWholeNames(t *testing.T) {
 
 func TestFamilyOrderIsTokenWise(t *testing.T) {
 	st := store.New(store.Options{})
-	net := st.Scope("", store.ScopeOptions{Network: true})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	net.Counter("a")
 	for _, n := range []string{"a-b.c", "a.b", "a.b.c", "a", "cluster.two.x", "cluster.one.x", "cluster.x-y.x", "cluster.one.w", "b\x03.a", "b\x02z", "b\x01"} {
 		st.Root().Counter(n)
@@ -208,7 +208,7 @@ func TestRootCannotBeClosed(t *testing.T) {
 func TestLimitsCountEachRefusal(t *testing.T) {
 	st := store.New(store.Options{})
 	two, none := 2, 0
-	sc := st.Scope("lim", store.ScopeOptions{MaxCounters: &two, MaxHistograms: &none})
+	sc := st.ScopeWith("lim", store.ScopeOptions{MaxCounters: &two, MaxHistograms: &none})
 	sc.Counter("a").Inc()
 	sc.Counter("b").Inc()
 	for _, n := range []string{"c", "d"} {
@@ -224,7 +224,7 @@ func TestLimitsCountEachRefusal(t *testing.T) {
 	if _, err := sc.TryHistogram("h", store.Bytes); !errors.Is(err, store.ErrLimit) {
 		t.Errorf("histogram with limit 0: %v", err)
 	}
-	sc.Gauge("g", store.Accumulate).Set(1)
+	sc.Gauge("g").Set(1)
 	if got := st.Root().Counter("server.stats_overflow.counter").Value(); got != 2 {
 		t.Errorf("server.stats_overflow.counter = %d, want 2", got)
 	}
@@ -239,7 +239,7 @@ func TestLimitOfEachKind(t *testing.T) {
 	one := 1
 	ask := func(sc *store.Scope, name string) map[string]error {
 		_, c := sc.TryCounter("c" + name)
-		_, g := sc.TryGauge("g"+name, store.Accumulate)
+		_, g := sc.TryGauge("g" + name)
 		_, f := sc.TryFloatGauge("f" + name)
 		_, h := sc.TryHistogram("h"+name, store.Bytes)
 		_, r := sc.TryText("t" + name)
@@ -255,9 +255,9 @@ func TestLimitOfEachKind(t *testing.T) {
 	} {
 		for _, shared := range []bool{false, true} {
 			st := store.New(store.Options{})
-			sc, other := st.Scope("s", tt.o), st.Scope("s")
+			sc, other := st.ScopeWith("s", tt.o), st.Scope("s")
 			sc.Counter("first")
-			sc.Gauge("first.g", store.Accumulate)
+			sc.Gauge("first.g")
 			sc.Histogram("first.h", store.Bytes)
 			sc.Text("first.t")
 			if shared {
@@ -292,7 +292,7 @@ func TestLimitOfTheStore(t *testing.T) {
 	if _, err := st.Root().TryCounter("one"); !errors.Is(err, store.ErrLimit) {
 		t.Errorf("a fifth of 4 stats: %v", err)
 	}
-	if _, err := st.Scope("", store.ScopeOptions{Network: true}).TryFloatGauge("more"); !errors.Is(err, store.ErrLimit) {
+	if _, err := st.ScopeWith("", store.ScopeOptions{Network: true}).TryFloatGauge("more"); !errors.Is(err, store.ErrLimit) {
 		t.Errorf("one from the network: %v", err)
 	}
 	if _, err := sc.TryHistogram("h", store.Bytes); err != nil {
@@ -333,7 +333,7 @@ func TestMatcherHoldsForOverflows(t *testing.T) {
 	own := func(n string) bool { return strings.HasPrefix(n, "server.") }
 	st := store.New(store.Options{Reject: own})
 	none := 0
-	sc := st.Scope("lim", store.ScopeOptions{MaxCounters: &none})
+	sc := st.ScopeWith("lim", store.ScopeOptions{MaxCounters: &none})
 	sc.Counter("a")
 	equal(t, names(st, store.Scalars), nil)
 	st.SetReject(nil)
@@ -356,7 +356,7 @@ func TestMatcherRejectsAndRemoves(t *testing.T) {
 	if _, err := st.Root().TryCounter("bad.x"); !errors.Is(err, store.ErrRejected) {
 		t.Errorf("error %v, want ErrRejected", err)
 	}
-	st.Root().Gauge("bad.hidden", store.HiddenAccumulate).Set(4)
+	st.Root().GaugeWithMode("bad.hidden", store.HiddenAccumulate).Set(4)
 	st.Root().Counter("good")
 	st.Root().Counter("ugly")
 	equal(t, names(st, store.Scalars), []string{"bad.hidden", "good", "ugly"})
@@ -389,7 +389,7 @@ func TestHistogramSettings(t *testing.T) {
 		{r.Histogram("edge.rq", store.Milliseconds, tags.Tag{Name: "zone", Value: "eu"}), []float64{3}, 2},
 		{r.Histogram("edge.rq", store.Milliseconds), defaults, 2},
 		{r.Histogram("wrong.x", store.Milliseconds), defaults, 2},
-		{st.Scope("", store.ScopeOptions{Network: true}).Histogram("cluster.a.t", store.Milliseconds), []float64{5, 50}, 2},
+		{st.ScopeWith("", store.ScopeOptions{Network: true}).Histogram("cluster.a.t", store.Milliseconds), []float64{5, 50}, 2},
 	} {
 		if l := tt.h.Layout(); !slices.Equal(l.Bounds(), tt.bounds) || l.SignificantDigits() != tt.digits {
 			t.Errorf("bounds %v with %d digits, want %v with %d", l.Bounds(), l.SignificantDigits(), tt.bounds, tt.digits)
@@ -414,7 +414,7 @@ func TestHistogramSettings(t *testing.T) {
 // its sign, what the program records are whole numbers.
 func TestNetworkObservations(t *testing.T) {
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true}).Histogram("h", store.Milliseconds)
+	network := st.ScopeWith("", store.ScopeOptions{Network: true}).Histogram("h", store.Milliseconds)
 	own := st.Root().Histogram("h", store.Milliseconds)
 	for _, h := range []*store.Histogram{network, own} {
 		for _, v := range []float64{-2.000001, 1.0000005} {
@@ -454,7 +454,7 @@ func TestExplicitTags(t *testing.T) {
 
 func TestNetworkNamesAreTheirOwnSpace(t *testing.T) {
 	st := store.New(store.Options{})
-	net := st.Scope("", store.ScopeOptions{Network: true})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	other := net.Counter("server.live") // the first, but not in the order
 	own := st.Root().Counter("server.live")
 	if own == other {
@@ -484,7 +484,7 @@ func TestNetworkNamesAreTheirOwnSpace(t *testing.T) {
 func TestTagRulesOfNetworkNames(t *testing.T) {
 	for _, extract := range []bool{false, true} {
 		st := store.New(store.Options{})
-		sc := st.Scope("", store.ScopeOptions{Network: true, ExtractTags: extract})
+		sc := st.ScopeWith("", store.ScopeOptions{Network: true, ExtractTags: extract})
 		for name, in := range map[string]*store.Scope{"cluster.a.x": sc, "cluster.b.x": sc.Scope("cluster")} {
 			in.Counter(strings.TrimPrefix(name, in.Prefix()+"."))
 			v := st.View()
@@ -501,7 +501,7 @@ func TestTagRulesOfNetworkNames(t *testing.T) {
 
 func TestGaugeValues(t *testing.T) {
 	st := store.New(store.Options{})
-	g := st.Root().Gauge("g", store.NeverImport)
+	g := st.Root().GaugeWithMode("g", store.NeverImport)
 	g.Add(5)
 	g.Dec()
 	if g.Value() != 4 {
@@ -537,7 +537,7 @@ func TestNullStats(t *testing.T) {
 	st := store.New(store.Options{Reject: func(string) bool { return true }})
 	r := st.Root()
 	for range 2 {
-		c, g, f, x, h := r.Counter("c"), r.Gauge("g", store.Accumulate), r.FloatGauge("f"), r.Text("t"), r.Histogram("h", store.Bytes)
+		c, g, f, x, h := r.Counter("c"), r.Gauge("g"), r.FloatGauge("f"), r.Text("t"), r.Histogram("h", store.Bytes)
 		c.Add(5)
 		g.Set(5)
 		g.Sub(1)
@@ -574,18 +574,18 @@ func TestUsed(t *testing.T) {
 	r := st.Root()
 	r.Counter("c0").Add(0)
 	r.Counter("c1").Inc()
-	r.Gauge("g0", store.Accumulate)
-	r.Gauge("g1", store.Accumulate).Set(0)
-	g2 := r.Gauge("g2", store.Accumulate)
+	r.Gauge("g0")
+	r.Gauge("g1").Set(0)
+	g2 := r.Gauge("g2")
 	g2.Inc()
 	g2.Dec()
-	g3 := r.Gauge("g3", store.Accumulate) // back at 0 with nothing that wrote a 0
+	g3 := r.Gauge("g3") // back at 0 with nothing that wrote a 0
 	g3.Set(5)
 	g3.Sub(5)
-	g4 := r.Gauge("g4", store.Accumulate)
+	g4 := r.Gauge("g4")
 	g4.Sub(5)
 	g4.Add(5)
-	r.Gauge("g5", store.Accumulate).Add(0)
+	r.Gauge("g5").Add(0)
 	r.FloatGauge("f0")
 	r.FloatGauge("f1").Set(0)
 	f2 := r.FloatGauge("f2")
@@ -628,11 +628,11 @@ func TestUsed(t *testing.T) {
 func TestImportModes(t *testing.T) {
 	st := store.New(store.Options{})
 	r := st.Root()
-	r.Gauge("g", store.Uninitialized).Set(3)
-	if _, err := r.TryGauge("g", store.HiddenAccumulate); err != nil {
+	r.GaugeWithMode("g", store.Uninitialized).Set(3)
+	if _, err := r.TryGaugeWithMode("g", store.HiddenAccumulate); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.TryGauge("g", store.NeverImport); err == nil {
+	if _, err := r.TryGaugeWithMode("g", store.NeverImport); err == nil {
 		t.Error("another mode is not refused")
 	}
 	v := st.View()

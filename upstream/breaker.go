@@ -172,9 +172,9 @@ func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priorit
 	set := func(r *Resource, name, openName, leftName string, configured uint64, overflow *store.Counter) {
 		r.key, r.configured, r.overflow = key+name, configured, overflow
 		r.limit.Store(rt.uint(r.key, configured))
-		r.open = sc.Gauge(prefix+openName, store.Accumulate)
+		r.open = sc.Gauge(prefix + openName)
 		if t.TrackRemaining {
-			r.remaining = sc.Gauge(prefix+leftName, store.Accumulate)
+			r.remaining = sc.Gauge(prefix + leftName)
 		}
 	}
 	set(&b.Connections, "max_connections", "cx_open", "remaining_cx", t.MaxConnections, stats.CxOverflow)

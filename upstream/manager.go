@@ -195,7 +195,7 @@ func New(c Config) *Manager {
 		added: sc.Counter("cluster_added"), modified: sc.Counter("cluster_modified"), removed: sc.Counter("cluster_removed"),
 		updated: sc.Counter("cluster_updated"), updatedViaMerge: sc.Counter("cluster_updated_via_merge"),
 		mergeCancelled: sc.Counter("update_merge_cancelled"), outOfMergeWindow: sc.Counter("update_out_of_merge_window"),
-		active: sc.Gauge("active_clusters", store.NeverImport), warming: sc.Gauge("warming_clusters", store.NeverImport),
+		active: sc.GaugeWithMode("active_clusters", store.NeverImport), warming: sc.GaugeWithMode("warming_clusters", store.NeverImport),
 	}
 	m.version.Store(new(string))
 	return m

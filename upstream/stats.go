@@ -51,8 +51,8 @@ type Stats struct {
 
 func newStats(sc *store.Scope, track config.Track) *Stats {
 	c := func(name string) *store.Counter { return sc.Counter(name) }
-	own := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
-	g := func(name string) *store.Gauge { return sc.Gauge(name, store.Accumulate) }
+	own := func(name string) *store.Gauge { return sc.GaugeWithMode(name, store.NeverImport) }
+	g := func(name string) *store.Gauge { return sc.Gauge(name) }
 	ms := func(name string) *store.Histogram { return sc.Histogram(name, store.Milliseconds) }
 	s := &Stats{
 		UpdateAttempt: c("update_attempt"), UpdateSuccess: c("update_success"), UpdateFailure: c("update_failure"),
@@ -121,7 +121,7 @@ func balancerStats(sc *store.Scope, c *config.LoadBalancing) lb.Stats {
 		ZoneRoutingSampled:        sc.Counter("lb_zone_routing_sampled"),
 		ZoneRoutingCrossZone:      sc.Counter("lb_zone_routing_cross_zone"),
 	}
-	g := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
+	g := func(name string) *store.Gauge { return sc.GaugeWithMode(name, store.NeverImport) }
 	switch c.Policy {
 	case config.RingHashPolicy:
 		s.RingSize, s.RingMinHashes, s.RingMaxHashes =
@@ -143,7 +143,7 @@ func balancerStats(sc *store.Scope, c *config.LoadBalancing) lb.Stats {
 
 func healthStats(sc *store.Scope) health.Stats {
 	c := func(name string) *store.Counter { return sc.Counter("health_check." + name) }
-	g := func(name string) *store.Gauge { return sc.Gauge("health_check."+name, store.NeverImport) }
+	g := func(name string) *store.Gauge { return sc.GaugeWithMode("health_check."+name, store.NeverImport) }
 	return health.Stats{
 		Attempt: c("attempt"), Success: c("success"), Failure: c("failure"), NetworkFailure: c("network_failure"),
 		PassiveFailure: c("passive_failure"), VerifyCluster: c("verify_cluster"), Healthy: g("healthy"), Degraded: g("degraded"),
@@ -153,7 +153,7 @@ func healthStats(sc *store.Scope) health.Stats {
 func outlierStats(sc *store.Scope) outlier.Stats {
 	c := func(name string) *store.Counter { return sc.Counter("outlier_detection." + name) }
 	s := outlier.Stats{
-		EjectionsActive:        sc.Gauge("outlier_detection.ejections_active", store.NeverImport),
+		EjectionsActive:        sc.GaugeWithMode("outlier_detection.ejections_active", store.NeverImport),
 		EjectionsEnforcedTotal: c("ejections_enforced_total"), EjectionsOverflow: c("ejections_overflow"),
 		EjectionsTotal: c("ejections_total"), EjectionsConsecutive5xx: c("ejections_consecutive_5xx"),
 		EjectionsSuccessRateSeen: c("ejections_success_rate"),

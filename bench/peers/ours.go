@@ -34,7 +34,7 @@ func ours() library {
 			}
 		},
 		gaugeSet: func() loop {
-			g := shared.Root().Gauge("g", store.Accumulate)
+			g := shared.Root().Gauge("g")
 			return func(_, n int) {
 				for i := range n {
 					g.Set(uint64(i))
@@ -42,7 +42,7 @@ func ours() library {
 			}
 		},
 		gaugeAdd: func() loop {
-			g := shared.Root().Gauge("g", store.Accumulate)
+			g := shared.Root().Gauge("g")
 			return func(_, n int) {
 				for range n {
 					g.Add(1)

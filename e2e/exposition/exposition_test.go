@@ -212,7 +212,7 @@ func TestNativeBuckets(t *testing.T) {
 			st := store.New(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, SignificantDigits: digits}}})
 			st.Root().Histogram("h", store.Bytes).Record(uint64(x))
 			st.Root().Histogram("z", store.Bytes).Record(0)
-			n := st.Scope("", store.ScopeOptions{Network: true}).Histogram("n", store.Bytes)
+			n := st.ScopeWith("", store.ScopeOptions{Network: true}).Histogram("n", store.Bytes)
 			n.RecordFloat(-x, 1)
 			st.Flush(store.FlushOptions{}).Close()
 			s := parse(t, write(t, render.FormatProtobuf, st, render.Options{Buckets: render.Native}), render.FormatProtobuf.ContentType())
@@ -253,12 +253,12 @@ func TestNativeBuckets(t *testing.T) {
 // TestLargeFamilyIsComplete writes a family that is too large for one message.
 func TestLargeFamilyIsComplete(t *testing.T) {
 	st := store.New(store.Options{})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	const members = 20_000
 	for i := range members {
 		network.Counter("rq", tags.Tag{Name: "n", Value: strconv.Itoa(i)}).Add(uint64(i))
 	}
-	network.Gauge("other", store.Accumulate).Set(1)
+	network.Gauge("other").Set(1)
 	d := expfmt.NewDecoder(bytes.NewReader(write(t, render.FormatProtobuf, st, render.Options{})), expfmt.Format(render.FormatProtobuf.ContentType()))
 	pieces, seen := 0, map[string]bool{}
 	for {
@@ -296,9 +296,9 @@ func TestHostsOfClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := store.New(store.Options{Tags: e})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("proxy.cluster.endpoint.rq_total").Add(1)
-	network.Gauge("proxy_cluster_endpoint_cx", store.Accumulate).Set(2)
+	network.Gauge("proxy_cluster_endpoint_cx").Set(2)
 	o := render.Options{Endpoints: func(yield func(*render.Endpoint) bool) {
 		for _, address := range []string{"10.0.0.1:80", "[::1]:80", "/run/\"x\"\xff\n"} {
 			if !yield(&render.Endpoint{Cluster: "c", Address: address, Stats: []render.EndpointStat{

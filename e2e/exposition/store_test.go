@@ -52,7 +52,7 @@ func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, s
 			{Match: func(n string) bool { return len(n)%3 == 0 }, Buckets: []float64{0.1, 1, 300000}, SignificantDigits: 1 + r.IntN(5)},
 		},
 	})
-	network := st.Scope("", store.ScopeOptions{Network: true})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	scopes := []*store.Scope{st.Root(), network, network, st.Scope("stat")}
 	for range 2 + r.IntN(60) {
 		sc := scopes[r.IntN(len(scopes))]
@@ -68,7 +68,7 @@ func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, s
 		case 0, 1, 2:
 			sc.Counter(name, tgs...).Add(r.Uint64N(1 << 30))
 		case 3:
-			sc.Gauge(name, store.Accumulate, tgs...).Set(r.Uint64N(1000))
+			sc.Gauge(name, tgs...).Set(r.Uint64N(1000))
 		case 4:
 			if err := sc.FloatGauge(name, tgs...).Set(r.NormFloat64() * 1e3); err != nil {
 				tb.Fatal(err)

@@ -41,7 +41,7 @@ func newServer(adminAddress string) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &limit{gauge: st.Scope("sessions").Gauge("limit", store.NeverImport)}
+	l := &limit{gauge: st.Scope("sessions").GaugeWithMode("limit", store.NeverImport)}
 	l.set(100)
 	for _, e := range l.endpoints() {
 		if !srv.Admin().Handle(e) {

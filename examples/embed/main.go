@@ -57,7 +57,7 @@ func newService(address, adminAddress string) (*service, error) {
 	s := &service{
 		requests: in.Counter("downstream_rq_total"),
 		failures: in.Counter("downstream_rq_5xx"),
-		active:   in.Gauge("downstream_rq_active", store.Accumulate),
+		active:   in.Gauge("downstream_rq_active"),
 		time:     in.Histogram("downstream_rq_time", histogram.Milliseconds),
 	}
 	var err error

@@ -48,7 +48,7 @@ type httpRoute struct {
 
 // init asks for the stats.
 func (r *httpRoute) init(sc *store.Scope) {
-	r.total, r.active = sc.Counter("downstream_rq_total"), sc.Gauge("downstream_rq_active", store.Accumulate)
+	r.total, r.active = sc.Counter("downstream_rq_total"), sc.Gauge("downstream_rq_active")
 	r.exchanges.New = func() any { return new(exchange) }
 	r.took = sc.Histogram("downstream_rq_time", histogram.Milliseconds)
 	for i, class := range []string{"1xx", "2xx", "3xx", "4xx", "5xx"} {

@@ -25,7 +25,7 @@ func BenchmarkFlush(b *testing.B) {
 		}
 		sc.Counter("upstream_rq_2xx").Add(3)
 		sc.Counter("upstream_rq_5xx").Add(1)
-		sc.Gauge("membership_total", store.NeverImport).Set(2)
+		sc.GaugeWithMode("membership_total", store.NeverImport).Set(2)
 		sc.Histogram("upstream_rq_time", store.Milliseconds).Record(5)
 	}
 	snap := st.Flush(store.FlushOptions{})

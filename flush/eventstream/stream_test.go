@@ -147,9 +147,9 @@ func TestPayload(t *testing.T) {
 				return 1024
 			},
 		})
-		w.store.Scope("cluster.busy").Gauge("membership_total", store.NeverImport).Set(3)
+		w.store.Scope("cluster.busy").GaugeWithMode("membership_total", store.NeverImport).Set(3)
 		h := w.store.Scope("cluster.busy").Histogram("upstream_rq_time", store.Milliseconds)
-		w.store.Scope(`cluster.od"d<b>`).Gauge("membership_total", store.NeverImport).Set(0)
+		w.store.Scope(`cluster.od"d<b>`).GaugeWithMode("membership_total", store.NeverImport).Set(0)
 		w.store.Scope("http.ingress").Counter("downstream_rq_2xx").Inc()
 		p := &page{}
 		defer w.listen(p)()
@@ -285,15 +285,15 @@ func TestWhichClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, eventstream.Config{})
 		w.store.Scope("cluster.dotted.name.membership_total").Counter("x").Inc()
-		w.store.Scope("cluster.dotted.name").Gauge("membership_total", store.NeverImport).Set(1)
+		w.store.Scope("cluster.dotted.name").GaugeWithMode("membership_total", store.NeverImport).Set(1)
 		w.add("dotted.name", "upstream_rq_2xx", 1)
 		w.add("plain", "canary.upstream_rq_2xx", 1)
 		w.add("plain", "zone.a.b.upstream_rq_2xx", 1)
 		w.add("plain", "upstream_rq_2xx", 1)
 		w.add("nothing", "upstream_cx_total", 1)
-		w.store.Scope("cluster.wrong").Gauge("upstream_rq_2xx", store.Accumulate).Set(1)
+		w.store.Scope("cluster.wrong").Gauge("upstream_rq_2xx").Set(1)
 		w.store.Scope("cluster.hist").Histogram("upstream_rq_2xx", store.Unspecified).Record(1)
-		w.store.Scope("", store.ScopeOptions{Network: true}).Counter("cluster.forged.upstream_rq_2xx").Inc()
+		w.store.ScopeWith("", store.ScopeOptions{Network: true}).Counter("cluster.forged.upstream_rq_2xx").Inc()
 		w.store.Root().Counter("cluster.upstream_rq_2xx").Inc()
 		p := &page{}
 		defer w.listen(p)()

@@ -22,7 +22,7 @@ func (c *count) asCounter() *store.Counter {
 }
 
 func (c *count) asGauge() *store.Gauge {
-	c.gauge = store.New(store.Options{}).Root().Gauge("n", store.NeverImport)
+	c.gauge = store.New(store.Options{}).Root().GaugeWithMode("n", store.NeverImport)
 	return c.gauge
 }
 

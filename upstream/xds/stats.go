@@ -29,8 +29,8 @@ func newUpdateStats(sc *store.Scope) updateStats {
 		attempt: sc.Counter("update_attempt"), success: sc.Counter("update_success"),
 		failure: sc.Counter("update_failure"), rejected: sc.Counter("update_rejected"),
 		initTimeout: sc.Counter("init_fetch_timeout"), reload: sc.Counter("config_reload"),
-		version: sc.Gauge("version", store.NeverImport), versionText: sc.Text("version_text"),
-		updateTime: sc.Gauge("update_time", store.NeverImport),
+		version: sc.GaugeWithMode("version", store.NeverImport), versionText: sc.Text("version_text"),
+		updateTime: sc.GaugeWithMode("update_time", store.NeverImport),
 		duration:   sc.Histogram("update_duration", store.Milliseconds),
 	}
 }
@@ -44,8 +44,8 @@ type controlStats struct {
 
 func newControlStats(sc *store.Scope) controlStats {
 	return controlStats{
-		connected:  sc.Gauge("control_plane.connected_state", store.NeverImport),
-		pending:    sc.Gauge("control_plane.pending_requests", store.NeverImport),
+		connected:  sc.GaugeWithMode("control_plane.connected_state", store.NeverImport),
+		pending:    sc.GaugeWithMode("control_plane.pending_requests", store.NeverImport),
 		limited:    sc.Counter("control_plane.rate_limit_enforced"),
 		identifier: sc.Text("control_plane.identifier"),
 	}
