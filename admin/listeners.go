@@ -8,6 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 func (s *Server) listenerList() []listeners.Listener {
@@ -61,7 +62,7 @@ func listenersJSON(list []listeners.Listener) []byte {
 }
 
 // writeAddress writes an address and leaves out default values.
-func writeAddress(j *wire.Writer, a listeners.Address, p listeners.Protocol) {
+func writeAddress(j *wire.Writer, a config.Address, p listeners.Protocol) {
 	j.BeginObject()
 	defer j.EndObject()
 	if a.Pipe != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store/tags"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // world is a program around a server: it holds all that endpoints can change.
@@ -80,11 +81,11 @@ func (w *world) sources() Sources {
 		Clusters:     (*worldClusters)(w),
 		ConfigDump:   w.configDump,
 		Listeners: func() []listeners.Listener {
-			ip := func(text string) listeners.Address { return listeners.Address{IP: netip.MustParseAddrPort(text)} }
+			ip := func(text string) config.Address { return config.Address{IP: netip.MustParseAddrPort(text)} }
 			return []listeners.Listener{
-				{Name: "ingress", Addresses: []listeners.Address{ip("0.0.0.0:15001"), ip("0.0.0.0:15002")}},
-				{Name: "metrics_in", Addresses: []listeners.Address{ip("[::1]:8125")}, Protocol: listeners.UDP},
-				{Name: "local\n", Addresses: []listeners.Address{{Pipe: "/run/in.sock"}}},
+				{Name: "ingress", Addresses: []config.Address{ip("0.0.0.0:15001"), ip("0.0.0.0:15002")}},
+				{Name: "metrics_in", Addresses: []config.Address{ip("[::1]:8125")}, Protocol: listeners.UDP},
+				{Name: "local\n", Addresses: []config.Address{{Pipe: "/run/in.sock"}}},
 			}
 		},
 		Certificates: func() []certinfo.Context {

@@ -106,7 +106,7 @@ func dumpValue(b *strings.Builder, path string, v reflect.Value) {
 	case *decode.ParsedSecret:
 		fmt.Fprintf(b, "%s = secret %q of %s\n", path, value.Secret.Name, value.TypeURL())
 		return
-	case config.Address:
+	case config.AddressSpec:
 		if !value.IsZero() {
 			fmt.Fprintf(b, "%s = %v\n", path, value)
 		}

@@ -49,9 +49,7 @@ func (s *Server) dumpListeners() configdump.Section {
 		shown := configdump.Listener{
 			Name: l.Name, UDP: l.Protocol == listeners.UDP,
 			Inbound: l.Direction == listeners.Inbound, Outbound: l.Direction == listeners.Outbound,
-		}
-		for _, a := range l.Addresses {
-			shown.Addresses = append(shown.Addresses, configdump.Address(a))
+			Addresses: l.Addresses,
 		}
 		list = append(list, shown)
 	}
@@ -135,12 +133,8 @@ func assignment(v *upstream.View) configdump.Assignment {
 }
 
 func endpoint(h *host.Host) configdump.Endpoint {
-	var additional []configdump.Address
-	for _, a := range h.Addresses()[1:] {
-		additional = append(additional, configdump.Address(a))
-	}
 	return configdump.Endpoint{
-		Address: configdump.Address(h.Address()), Additional: additional, HealthCheckAddress: configdump.Address(h.HealthCheckAddress()),
+		Address: h.Address(), Additional: h.Addresses()[1:], HealthCheckAddress: h.HealthCheckAddress(),
 		Hostname: h.Hostname(), HealthCheckHostname: h.HealthCheckHostname(),
 		Health: configdump.Health(h.Health()), Weight: h.Weight(), Metadata: h.Metadata(),
 	}

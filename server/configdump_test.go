@@ -27,7 +27,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
-	hosts "github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
 
@@ -235,7 +234,7 @@ func TestOriginalDestinationsAreDumpedOneByOne(t *testing.T) {
 	s := dumping(t)
 	addByAPI(t, s)
 	for _, to := range []string{"10.9.0.1:80", "10.9.0.2:80"} {
-		if _, err := s.Clusters().Cluster("waiting").Current().Pick(&lb.Context{Destination: hosts.Address{IP: netip.MustParseAddrPort(to)}}); err != nil {
+		if _, err := s.Clusters().Cluster("waiting").Current().Pick(&lb.Context{Destination: config.Address{IP: netip.MustParseAddrPort(to)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // HealthListener is an address at which health checks are answered: as /ready
@@ -72,7 +73,7 @@ func (s *Server) listenHealth() error {
 		s.log.Info(fmt.Sprintf("health listener %s on %s", l.Name(), l.Addr()))
 		err := s.listeners.Add(listeners.Listener{
 			Name: l.Name(), Direction: listeners.Inbound, Stop: l.Stop,
-			Addresses: []listeners.Address{listeners.FromNet(l.Addr())},
+			Addresses: []config.Address{listeners.FromNet(l.Addr())},
 		})
 		if err != nil {
 			s.log.Warn("listener is not shown", "name", l.Name(), "error", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Listener is a TCP listener of the program around the server. The server binds
@@ -84,7 +85,7 @@ func (s *Server) bindPorts() error {
 		sc := s.store.Scope("listener." + statPart(at.String()))
 		p.total, p.active = sc.Counter("downstream_cx_total"), sc.Gauge("downstream_cx_active")
 		err := s.listeners.Add(listeners.Listener{
-			Name: l.Name, Direction: l.Direction, Addresses: []listeners.Address{at}, Stop: func() { _ = p.Close() },
+			Name: l.Name, Direction: l.Direction, Addresses: []config.Address{at}, Stop: func() { _ = p.Close() },
 		})
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // fillSources connects the admin port with the rooms that own what it shows.
@@ -111,7 +112,7 @@ func (s *Server) statsdListener(l report.ListenerInfo) listeners.Listener {
 	}
 	protocol, place, _ := strings.Cut(l.Address, "://")
 	if strings.HasPrefix(protocol, "unix") {
-		out.Addresses = []listeners.Address{{Pipe: place}}
+		out.Addresses = []config.Address{{Pipe: place}}
 		return out
 	}
 	var addr net.Addr
@@ -121,7 +122,7 @@ func (s *Server) statsdListener(l report.ListenerInfo) listeners.Listener {
 	} else {
 		addr, _ = net.ResolveTCPAddr("tcp", place)
 	}
-	out.Addresses = []listeners.Address{listeners.FromNet(addr)}
+	out.Addresses = []config.Address{listeners.FromNet(addr)}
 	return out
 }
 

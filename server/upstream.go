@@ -101,7 +101,7 @@ func (s *Server) makeClusters() error {
 		cfg.OutlierLog = s.outliers
 	}
 	if n := s.cfg.Node; n != nil && (n.Region != "" || n.Zone != "" || n.SubZone != "") {
-		cfg.Local = &host.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone}
+		cfg.Local = &config.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone}
 	}
 	s.clusters = upstream.New(cfg)
 	s.control.Attach(s.clusters)
@@ -140,7 +140,7 @@ func (s *Server) makeControl(log *slog.Logger) (err error) {
 	if n := s.cfg.Node; n != nil {
 		cfg.Node = xds.Node{
 			ID: n.ID, Cluster: n.Cluster, Metadata: n.Metadata, ClientFeatures: n.ClientFeatures, Version: s.cfg.Version,
-			Locality: host.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone},
+			Locality: config.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone},
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.RTDS)) {

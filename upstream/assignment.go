@@ -26,7 +26,7 @@ type Assignment struct {
 // PriorityHosts is the hosts of one priority in the order they are shown.
 type PriorityHosts struct {
 	Hosts           []host.Spec
-	LocalityWeights map[host.Locality]uint32 // 0 or absent: no traffic under locality weighting
+	LocalityWeights map[config.Locality]uint32 // 0 or absent: no traffic under locality weighting
 }
 
 // ResolveAssignment turns a configured assignment, whose addresses must be
@@ -79,7 +79,7 @@ func literalOnly(a *config.Assignment) error {
 	return nil
 }
 
-func isLiteral(a config.Address) bool {
+func isLiteral(a config.AddressSpec) bool {
 	_, ok := literal(a)
 	return ok
 }
@@ -90,15 +90,15 @@ func isLiteral(a config.Address) bool {
 func EndpointSpec(l *config.LocalityEndpoints, e *config.Endpoint) host.Spec {
 	s := host.Spec{
 		Hostname: e.Hostname,
-		Locality: host.Locality(l.Locality), Priority: l.Priority,
-		Weight: e.Weight, Metadata: host.Metadata(e.Metadata), Canary: e.Canary, EDS: edsFlags(e.Health),
+		Locality: l.Locality, Priority: l.Priority,
+		Weight: e.Weight, Metadata: e.Metadata, Canary: e.Canary, EDS: edsFlags(e.Health),
 		HealthCheckHostname: e.HealthCheckHostname, DisableActiveHC: e.DisableActiveHealthCheck,
 	}
 	for namespace, values := range l.Metadata {
 		if _, own := s.Metadata[namespace]; !own && strings.HasSuffix(namespace, ".transport_socket_match") {
 			s.Metadata = maps.Clone(s.Metadata)
 			if s.Metadata == nil {
-				s.Metadata = make(host.Metadata)
+				s.Metadata = make(config.Metadata)
 			}
 			s.Metadata[namespace] = values
 		}
@@ -107,15 +107,15 @@ func EndpointSpec(l *config.LocalityEndpoints, e *config.Endpoint) host.Spec {
 	return s
 }
 
-func literal(a config.Address) (host.Address, bool) {
+func literal(a config.AddressSpec) (config.Address, bool) {
 	if a.Kind == config.PipeAddress {
-		return host.Address{Pipe: a.Path}, true
+		return config.Address{Pipe: a.Path}, true
 	}
 	ap, ok := a.AddrPort()
 	if !ok {
-		return host.Address{}, false
+		return config.Address{}, false
 	}
-	return host.Address{IP: ap}, true
+	return config.Address{IP: ap}, true
 }
 
 func edsFlags(s config.HealthStatus) status.Flags {
@@ -141,7 +141,7 @@ func (a *Assignment) priority(p uint32) *PriorityHosts {
 func (a *Assignment) weigh(l *config.LocalityEndpoints) {
 	p := a.priority(l.Priority)
 	if p.LocalityWeights == nil {
-		p.LocalityWeights = make(map[host.Locality]uint32)
+		p.LocalityWeights = make(map[config.Locality]uint32)
 	}
-	p.LocalityWeights[host.Locality(l.Locality)] = l.Weight
+	p.LocalityWeights[l.Locality] = l.Weight
 }

@@ -53,7 +53,7 @@ type environment struct {
 	product    string
 	rt         runtimeReader
 	rand       func() uint64
-	local      host.Locality
+	local      config.Locality
 	knowLocal  bool
 	hooks      Hooks
 	log        *slog.Logger
@@ -63,7 +63,7 @@ type environment struct {
 	transport  *transport.Factory
 	logs       *eventlog.Logs // nil: none
 	outlierLog io.Writer      // nil: none
-	dial       func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
+	dial       func(ctx context.Context, c *config.Cluster, h *host.Host, a config.Address) (net.Conn, error)
 	custom     func(c *config.Cluster) (func(*host.Host) health.Prober, error)
 	manager    managerStats
 
@@ -240,7 +240,7 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 	}
 	o.Dial = c.dialer.DialCheck
 	if dial := c.env.dial; dial != nil {
-		o.Dial = func(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error) {
+		o.Dial = func(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error) {
 			return dial(ctx, c.config, h, a)
 		}
 	}

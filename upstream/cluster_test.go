@@ -238,7 +238,7 @@ func newBackend(t *testing.T) *backend {
 }
 
 func (b *backend) spec() host.Spec {
-	return host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(b.Listener.Addr().String())}}
+	return host.Spec{Address: config.Address{IP: netip.MustParseAddrPort(b.Listener.Addr().String())}}
 }
 
 func await(t *testing.T, what string, ok func() bool) {
@@ -320,7 +320,7 @@ func TestReadyWhenTheUncheckedHostGoes(t *testing.T) {
 	r.Start()
 	r.add(byEDS("c", strings.Replace(checks, "timeout: 0.05s", "timeout: 60s", 1)))
 	c := r.source("c")
-	c.UpdateHosts(0, hosts(host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(stuck.Addr().String())}}))
+	c.UpdateHosts(0, hosts(host.Spec{Address: config.Address{IP: netip.MustParseAddrPort(stuck.Addr().String())}}))
 	c.DiscoveryDone()
 	if c.Ready() {
 		t.Fatal("ready before the first check")
@@ -415,7 +415,7 @@ func TestMaintenanceMode(t *testing.T) {
 }
 
 func TestZoneAwareWithALocalCluster(t *testing.T) {
-	zone := host.Locality{Zone: "a"}
+	zone := config.Locality{Zone: "a"}
 	r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })
 	r.Start()
 	r.add(byEDS("me", ""), byEDS("c", ""))
@@ -444,7 +444,7 @@ func TestZoneAwareWithALocalCluster(t *testing.T) {
 // TestLocalClusterGoes replaces the local cluster and then removes it. Nobody is to
 // compare itself with hosts of a cluster that is gone.
 func TestLocalClusterGoes(t *testing.T) {
-	zone := host.Locality{Zone: "a"}
+	zone := config.Locality{Zone: "a"}
 	r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })
 	r.Start()
 	r.add(byEDS("me", ""), byEDS("c", ""))
@@ -491,7 +491,7 @@ func TestLocalityWeightsReachTheBalancer(t *testing.T) {
 	r.add(byEDS("c", "common_lb_config: {locality_weighted_lb_config: {}}"))
 	c := r.source("c")
 	a := hosts(spec(1, inZone("a")), spec(2, inZone("b")))
-	a.Priorities[0].LocalityWeights = map[host.Locality]uint32{{Zone: "a"}: 3, {Zone: "b"}: 1}
+	a.Priorities[0].LocalityWeights = map[config.Locality]uint32{{Zone: "a"}: 3, {Zone: "b"}: 1}
 	c.UpdateHosts(0, a)
 	c.DiscoveryDone()
 	n := strings.Count(picks(c, 400), "1")
@@ -499,7 +499,7 @@ func TestLocalityWeightsReachTheBalancer(t *testing.T) {
 		t.Errorf("%d of 400 to the locality with 3 of 4 shares", n)
 	}
 	b := hosts(spec(1, inZone("a")), spec(2, inZone("b")))
-	b.Priorities[0].LocalityWeights = map[host.Locality]uint32{{Zone: "a"}: 0, {Zone: "b"}: 1}
+	b.Priorities[0].LocalityWeights = map[config.Locality]uint32{{Zone: "a"}: 0, {Zone: "b"}: 1}
 	if !c.UpdateHosts(0, b) {
 		t.Fatal("other weights are no change")
 	}
@@ -513,9 +513,9 @@ func TestWeightsOfLocalitiesThatAreGoneAreForgotten(t *testing.T) {
 	for i := range 20 {
 		zone := fmt.Sprint("zone-", i)
 		a := hosts(spec(1, inZone(zone)))
-		a.Priorities[0].LocalityWeights = map[host.Locality]uint32{{Zone: zone}: 3, {Zone: zone + "-empty"}: 2}
+		a.Priorities[0].LocalityWeights = map[config.Locality]uint32{{Zone: zone}: 3, {Zone: zone + "-empty"}: 2}
 		c.UpdateHosts(0, a)
-		if known := c.assignment.Priorities[0].LocalityWeights; len(known) != 2 || known[host.Locality{Zone: zone}] != 3 {
+		if known := c.assignment.Priorities[0].LocalityWeights; len(known) != 2 || known[config.Locality{Zone: zone}] != 3 {
 			t.Fatalf("after %d assignments the weights are %v", i+1, known)
 		}
 	}
@@ -552,7 +552,7 @@ load_assignment:
 	}
 	one := a.Priorities[0].Hosts[0]
 	if one.Address.String() != "[::1]:81" || one.HealthCheckAddress.String() != "[::1]:99" || one.Hostname != "one" || one.HealthCheckHostname != "hc" ||
-		one.Weight != 9 || !one.Canary || one.EDS != status.EDSStatusDraining || one.Locality != (host.Locality{Region: "r", Zone: "z"}) {
+		one.Weight != 9 || !one.Canary || one.EDS != status.EDSStatusDraining || one.Locality != (config.Locality{Region: "r", Zone: "z"}) {
 		t.Errorf("first host %+v", one)
 	}
 	two := a.Priorities[1].Hosts[0]
@@ -562,7 +562,7 @@ load_assignment:
 	if a.Overprovisioning != 120 || a.Priorities[0].LocalityWeights[one.Locality] != 5 {
 		t.Errorf("assignment %+v", a)
 	}
-	if _, err := ResolveAssignment(&config.Assignment{Localities: []config.LocalityEndpoints{{Endpoints: []config.Endpoint{{Address: config.Address{Kind: config.SocketAddress, Host: "a.example"}}}}}}); err == nil {
+	if _, err := ResolveAssignment(&config.Assignment{Localities: []config.LocalityEndpoints{{Endpoints: []config.Endpoint{{Address: config.AddressSpec{Kind: config.SocketAddress, Host: "a.example"}}}}}}); err == nil {
 		t.Error("a name was taken for an address")
 	}
 }
@@ -577,7 +577,7 @@ func TestMoveHost(t *testing.T) {
 	h := c.Sets()[0].Hosts[0]
 	h.Stats.RqTotal.Inc()
 	r.events()
-	c.MoveHost(h, spec(2).Address, host.Address{})
+	c.MoveHost(h, spec(2).Address, config.Address{})
 	if got := picks(c, 1); got != "2" || c.Sets()[0].Hosts[0] != h || h.Stats.RqTotal.Value() != 1 || r.events() != "" {
 		t.Errorf("picked %s; hosts %s", got, shown(c))
 	}

@@ -321,7 +321,7 @@ func TestSocketFollowsMetadataOfHosts(t *testing.T) {
 - {name: secure, match: {mtls: true}, transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}}}`))
 	c := r.source("c")
 	labelled := func(s *host.Spec) {
-		s.Metadata = host.Metadata{"proxy.transport_socket_match": {"mtls": true}}
+		s.Metadata = config.Metadata{"proxy.transport_socket_match": {"mtls": true}}
 	}
 	c.UpdateHosts(0, hosts(spec(1), spec(2, labelled)))
 	secure := func() (out []bool) {
@@ -345,11 +345,11 @@ func TestLocalityChoosesTheSocketOfSilentEndpoints(t *testing.T) {
 	own := config.Metadata{"proxy.transport_socket_match": {"c": 3.0}}
 	for _, tt := range []struct {
 		endpoint config.Metadata
-		want     host.Metadata
+		want     config.Metadata
 	}{
-		{nil, host.Metadata{"proxy.transport_socket_match": {"a": 1.0}}},
-		{config.Metadata{"proxy.lb": {"d": 4.0}}, host.Metadata{"proxy.lb": {"d": 4.0}, "proxy.transport_socket_match": {"a": 1.0}}},
-		{own, host.Metadata(own)},
+		{nil, config.Metadata{"proxy.transport_socket_match": {"a": 1.0}}},
+		{config.Metadata{"proxy.lb": {"d": 4.0}}, config.Metadata{"proxy.lb": {"d": 4.0}, "proxy.transport_socket_match": {"a": 1.0}}},
+		{own, own},
 	} {
 		before := len(tt.endpoint)
 		if diff := cmp.Diff(EndpointSpec(l, &config.Endpoint{Metadata: tt.endpoint}).Metadata, tt.want); diff != "" {

@@ -153,7 +153,7 @@ func (r *rig) check(prefix string, want map[string]uint64) {
 }
 
 func spec(i int, change ...func(*host.Spec)) host.Spec {
-	s := host.Spec{Address: host.Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}}
+	s := host.Spec{Address: config.Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}}
 	for _, c := range change {
 		c(&s)
 	}

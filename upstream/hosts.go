@@ -68,7 +68,7 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 // LOGICAL_DNS cluster does: everything known about it stays. A zero healthCheck
 // means the same address. additional are further addresses of the host, to be tried
 // where to does not answer. Sources that move hosts do not replace them too.
-func (c *Cluster) MoveHost(h *host.Host, to, healthCheck host.Address, additional ...host.Address) {
+func (c *Cluster) MoveHost(h *host.Host, to, healthCheck config.Address, additional ...config.Address) {
 	c.updating.Lock()
 	defer c.updating.Unlock()
 	h.SetAddress(to, healthCheck, additional...)
@@ -98,13 +98,13 @@ func (c *Cluster) takeWeights(a *Assignment) bool {
 	c.dropOverload.Store(math.Float64bits(a.DropOverload)) // [Cluster.DropRequest] looks
 	for p := range a.Priorities {
 		to := old.priority(uint32(p))
-		var next map[host.Locality]uint32 // sets that were made keep the map they have
+		var next map[config.Locality]uint32 // sets that were made keep the map they have
 		for l, w := range a.Priorities[p].LocalityWeights {
 			if was, ok := to.LocalityWeights[l]; ok && was == w {
 				continue
 			}
 			if next == nil {
-				next = make(map[host.Locality]uint32, len(to.LocalityWeights)+len(a.Priorities[p].LocalityWeights))
+				next = make(map[config.Locality]uint32, len(to.LocalityWeights)+len(a.Priorities[p].LocalityWeights))
 				maps.Copy(next, to.LocalityWeights)
 			}
 			next[l] = w
@@ -126,14 +126,14 @@ func (c *Cluster) dropWeightsLocked(a *Assignment) {
 	}
 	for p := range c.assignment.Priorities {
 		to := &c.assignment.Priorities[p]
-		var named map[host.Locality]uint32
+		var named map[config.Locality]uint32
 		if p < len(a.Priorities) {
 			named = a.Priorities[p].LocalityWeights
 		}
 		if len(to.LocalityWeights) == len(named) {
 			continue // all there are
 		}
-		next := make(map[host.Locality]uint32, len(named))
+		next := make(map[config.Locality]uint32, len(named))
 		maps.Copy(next, named)
 		if p < len(c.groups[0]) {
 			for _, h := range c.groups[0][p] {

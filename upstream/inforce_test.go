@@ -11,7 +11,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -202,7 +201,7 @@ func TestZoneRoutingIsInForce(t *testing.T) {
 		"min_cluster_size: 7":         "lb_zone_cluster_too_small",
 		"min_cluster_size: 6":         "lb_zone_routing_all_directly",
 	} {
-		zone := host.Locality{Zone: "a"}
+		zone := config.Locality{Zone: "a"}
 		r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })
 		r.Start()
 		none, zones := make([]string, 6), strings.Fields("a b a b a b")
@@ -224,7 +223,7 @@ func TestZoneRoutingIsInForce(t *testing.T) {
 
 func TestForcedZoneRoutingIsInForce(t *testing.T) {
 	for settings, stays := range map[string]bool{"": false, "force_local_zone: {}": true, "force_local_zone: {min_size: 3}": false} {
-		zone := host.Locality{Zone: "a"}
+		zone := config.Locality{Zone: "a"}
 		r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })
 		r.Start()
 		r.add(byEDS("me", ""))

@@ -42,7 +42,7 @@ type Config struct {
 	// first.
 	Seed uint64
 	// Local is where this process stands, nil if that is not known.
-	Local *host.Locality
+	Local *config.Locality
 	// Logger takes warnings; nil discards them.
 	Logger *slog.Logger
 	// LocalCluster is the name of the cluster this process belongs to, empty if
@@ -71,7 +71,7 @@ type Config struct {
 	Transport *transport.Factory
 	// Dial makes connections for health checks in place of Transport, if it is
 	// not nil.
-	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error)
+	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a config.Address) (net.Conn, error)
 	// CustomCheck returns what makes the probers of a custom health check. Nil
 	// refuses such checks.
 	CustomCheck func(*config.Cluster) (func(*host.Host) health.Prober, error)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
 
@@ -95,7 +95,7 @@ func TestOriginalsFromManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for i := range 500 {
 				a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), byte(g % 2)}), 80)
-				if h, err := c.Pick(&lb.Context{Destination: host.Address{IP: a}}); err != nil || h.Address().IP != a {
+				if h, err := c.Pick(&lb.Context{Destination: config.Address{IP: a}}); err != nil || h.Address().IP != a {
 					t.Errorf("picked %v, %v", h, err)
 				}
 			}

@@ -117,7 +117,7 @@ func TestChecksDialByTheHook(t *testing.T) {
 	b := newBackend(t)
 	var dialled atomic.Int64
 	r := newRig(t, func(c *Config) {
-		c.Dial = func(ctx context.Context, c *config.Cluster, h *host.Host, a host.Address) (net.Conn, error) {
+		c.Dial = func(ctx context.Context, c *config.Cluster, h *host.Host, a config.Address) (net.Conn, error) {
 			if c.Name != "c" || a.String() != "10.0.0.1:80" || h.Address() != a {
 				return nil, errors.New("asked for something else")
 			}

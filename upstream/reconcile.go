@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -38,7 +39,7 @@ func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
 		host     *host.Host
 		priority int
 	}
-	existing := make(map[host.Address]place)
+	existing := make(map[config.Address]place)
 	for p, list := range old {
 		for _, h := range list {
 			if _, twice := existing[h.Address()]; !twice {
@@ -47,7 +48,7 @@ func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
 		}
 	}
 	c := change{priorities: make([]priorityChange, max(len(old), len(want)))}
-	seen := make(map[host.Address]bool)
+	seen := make(map[config.Address]bool)
 	stays := make(map[*host.Host]int) // to the priority it is in now
 	replaced := make(map[*host.Host]bool)
 	for p := range want {

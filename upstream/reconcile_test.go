@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -18,7 +19,7 @@ func checkedAt(i int) func(*host.Spec) {
 	return func(s *host.Spec) { s.HealthCheckAddress = spec(i).Address }
 }
 func tagged(v string) func(*host.Spec) {
-	return func(s *host.Spec) { s.Metadata = host.Metadata{"proxy.lb": {"v": v}} }
+	return func(s *host.Spec) { s.Metadata = config.Metadata{"proxy.lb": {"v": v}} }
 }
 
 func TestReconcile(t *testing.T) {

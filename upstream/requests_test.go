@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -109,7 +110,7 @@ func TestRequestsMoveEverything(t *testing.T) {
 }
 
 func TestZoneStatistics(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Local = &host.Locality{Zone: "here"} })
+	r := newRig(t, func(c *Config) { c.Local = &config.Locality{Zone: "here"} })
 	r.Start()
 	r.add(byEDS("c", ""))
 	c := r.source("c")

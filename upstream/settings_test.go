@@ -235,7 +235,7 @@ func TestSlowStartByRuntime(t *testing.T) {
 
 func TestZoneRoutingByRuntime(t *testing.T) {
 	rt := &values{}
-	zone := host.Locality{Zone: "a"}
+	zone := config.Locality{Zone: "a"}
 	r := newRig(t, func(c *Config) { c.Runtime, c.Local, c.LocalCluster = rt, &zone, "me" })
 	r.Start()
 	r.add(byEDS("me", ""))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 89_999_999, time.UTC) }
@@ -95,17 +96,17 @@ func TestElementsAreOwn(t *testing.T) {
 }
 
 func TestEndpoints(t *testing.T) {
-	ip := func(s string) Address { return Address{IP: netip.MustParseAddrPort(s)} }
+	ip := func(s string) config.Address { return config.Address{IP: netip.MustParseAddrPort(s)} }
 	weight := uint32(7)
 	section := Endpoints(slices.Values([]Assignment{
 		{Name: "plain", Localities: []Locality{
 			{Zone: "z", Endpoints: []Endpoint{
-				{Address: ip("10.0.0.1:80"), Additional: []Address{ip("[::1]:81"), ip("10.0.0.9:80")}, Weight: 1},
+				{Address: ip("10.0.0.1:80"), Additional: []config.Address{ip("[::1]:81"), ip("10.0.0.9:80")}, Weight: 1},
 				{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", Health: Degraded, Weight: 2,
 					Metadata: map[string]map[string]any{"net.example": {"a": 1.0}, "odd": {"a": make(chan int)}}},
 				{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), Health: Unhealthy, Weight: 1},
 				{Address: ip("10.0.0.3:80"), HealthCheckAddress: ip("10.0.0.3:80"), Weight: 3},
-				{Address: Address{Pipe: "/run/a"}, HealthCheckAddress: Address{Pipe: "/run/a"}, Weight: 1}}},
+				{Address: config.Address{Pipe: "/run/a"}, HealthCheckAddress: config.Address{Pipe: "/run/a"}, Weight: 1}}},
 			{Zone: "empty"},
 			{Region: "r", SubZone: "s", Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},
 		}},
@@ -120,11 +121,11 @@ func TestEndpoints(t *testing.T) {
 }
 
 func TestListeners(t *testing.T) {
-	ip := func(s string) Address { return Address{IP: netip.MustParseAddrPort(s)} }
+	ip := func(s string) config.Address { return config.Address{IP: netip.MustParseAddrPort(s)} }
 	golden.Check(t, "listeners", render(t, Listeners([]Listener{
-		{Name: "in", Inbound: true, Addresses: []Address{ip("0.0.0.0:1"), ip("[::]:1")}},
-		{Name: "out", Outbound: true, Addresses: []Address{{Pipe: "/run/l"}}},
-		{Name: "datagrams", UDP: true, Addresses: []Address{ip("127.0.0.1:8125")}},
+		{Name: "in", Inbound: true, Addresses: []config.Address{ip("0.0.0.0:1"), ip("[::]:1")}},
+		{Name: "out", Outbound: true, Addresses: []config.Address{{Pipe: "/run/l"}}},
+		{Name: "datagrams", UDP: true, Addresses: []config.Address{ip("127.0.0.1:8125")}},
 		{Name: "nowhere"},
 	}, at())))
 }

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Assignment is the endpoints of a cluster as they are known now.
@@ -43,17 +45,11 @@ const (
 	Unhealthy
 )
 
-// Address is an IP address with its port, or the path of a unix socket.
-type Address struct {
-	IP   netip.AddrPort
-	Pipe string
-}
-
 // Endpoint is one endpoint.
 type Endpoint struct {
-	Address             Address
-	Additional          []Address // further ones, in the order of preference
-	HealthCheckAddress  Address   // zero: Address
+	Address             config.Address
+	Additional          []config.Address // further ones, in the order of preference
+	HealthCheckAddress  config.Address   // zero: Address
 	Hostname            string
 	HealthCheckHostname string
 	Health              Health
@@ -142,15 +138,15 @@ func (a *Assignment) message() *endpointv3.ClusterLoadAssignment {
 
 func (e *Endpoint) message() *endpointv3.LbEndpoint {
 	check := &endpointv3.Endpoint_HealthCheckConfig{Hostname: e.HealthCheckHostname}
-	if hc := e.HealthCheckAddress; hc != (Address{}) && hc != e.Address {
+	if hc := e.HealthCheckAddress; !hc.IsZero() && hc != e.Address {
 		check.PortValue = uint32(hc.IP.Port())
 		if hc.Pipe != e.Address.Pipe || hc.IP.Addr() != e.Address.IP.Addr() {
-			check.Address = hc.message()
+			check.Address = address(hc)
 		}
 	}
-	at := &endpointv3.Endpoint{Address: e.Address.message(), HealthCheckConfig: check, Hostname: e.Hostname}
+	at := &endpointv3.Endpoint{Address: address(e.Address), HealthCheckConfig: check, Hostname: e.Hostname}
 	for _, a := range e.Additional {
-		at.AdditionalAddresses = append(at.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: a.message()})
+		at.AdditionalAddresses = append(at.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: address(a)})
 	}
 	return &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: at},
@@ -162,7 +158,7 @@ func (e *Endpoint) message() *endpointv3.LbEndpoint {
 	}
 }
 
-func (a Address) message() *corev3.Address {
+func address(a config.Address) *corev3.Address {
 	if !a.IP.IsValid() {
 		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: a.Pipe}}}
 	}

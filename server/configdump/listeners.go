@@ -8,12 +8,14 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Listener is a listener of the server.
 type Listener struct {
 	Name      string
-	Addresses []Address // where it listens
+	Addresses []config.Address // where it listens
 	UDP       bool
 	Inbound   bool
 	Outbound  bool
@@ -39,15 +41,15 @@ func (l *Listener) message() *listenerv3.Listener {
 		m.TrafficDirection = corev3.TrafficDirection_OUTBOUND
 	}
 	for i, a := range l.Addresses {
-		address := a.message()
+		at := address(a)
 		if l.UDP && a.IP.IsValid() {
-			address = socketAddress(a.IP, corev3.SocketAddress_UDP)
+			at = socketAddress(a.IP, corev3.SocketAddress_UDP)
 		}
 		if i == 0 {
-			m.Address = address
+			m.Address = at
 			continue
 		}
-		m.AdditionalAddresses = append(m.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: address})
+		m.AdditionalAddresses = append(m.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: at})
 	}
 	return m
 }

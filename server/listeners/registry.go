@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Direction says which way the traffic of a listener goes.
@@ -49,8 +50,8 @@ func (p Protocol) String() string {
 
 // Listener is one listener of the server.
 type Listener struct {
-	Name      string    // unique
-	Addresses []Address // as bound, in order; not changed afterwards
+	Name      string           // unique
+	Addresses []config.Address // as bound, in order; not changed afterwards
 	Direction Direction
 	Protocol  Protocol
 	// Stop stops accepting and returns when that is done everywhere. It is

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,9 +54,9 @@ func (f *fixture) listener(name string, d Direction, addresses ...string) Listen
 	}}
 	for _, a := range addresses {
 		if strings.HasPrefix(a, "/") {
-			l.Addresses = append(l.Addresses, Address{Pipe: a})
+			l.Addresses = append(l.Addresses, config.Address{Pipe: a})
 		} else {
-			l.Addresses = append(l.Addresses, Address{IP: netip.MustParseAddrPort(a)})
+			l.Addresses = append(l.Addresses, config.Address{IP: netip.MustParseAddrPort(a)})
 		}
 	}
 	return l

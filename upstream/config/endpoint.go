@@ -27,13 +27,10 @@ type LocalityEndpoints struct {
 	Endpoints []Endpoint
 }
 
-// Locality is where endpoints stand.
-type Locality struct{ Region, Zone, SubZone string }
-
 // Endpoint is one member of a cluster.
 type Endpoint struct {
-	Address           Address
-	Additional        []Address // further addresses of the same host
+	Address           AddressSpec
+	Additional        []AddressSpec // further addresses of the same host
 	Hostname          string
 	ObservabilityName string
 	Health            HealthStatus
@@ -41,8 +38,8 @@ type Endpoint struct {
 	Canary            bool   // key "canary" of the load balancing metadata
 	Metadata          Metadata
 
-	HealthCheckAddress       Address // zero: the address itself
-	HealthCheckHostname      string  // empty: not given
+	HealthCheckAddress       AddressSpec // zero: the address itself
+	HealthCheckHostname      string      // empty: not given
 	DisableActiveHealthCheck bool
 }
 
@@ -59,7 +56,7 @@ const (
 	HealthDegraded
 )
 
-// AddressKind tells which fields of an Address are in use.
+// AddressKind selects the fields of an [AddressSpec] that are in use.
 type AddressKind uint8
 
 // The kinds of addresses.
@@ -70,10 +67,10 @@ const (
 	InternalAddress
 )
 
-// Address is a socket address, the path of a unix socket, or the name of a
-// listener inside the process. Addresses are comparable; the zero Address is
-// none.
-type Address struct {
+// AddressSpec is an address as configured: an IP address or a host name with a
+// port, the path of a unix socket, or the name of a listener inside the process.
+// The zero AddressSpec is no address. Values are comparable.
+type AddressSpec struct {
 	Kind AddressKind
 
 	Host       string     // SocketAddress: as written, an IP address or a name
@@ -91,21 +88,21 @@ type Address struct {
 	EndpointID string // InternalAddress
 }
 
-// IsZero tells whether a is no address.
-func (a Address) IsZero() bool { return a.Kind == NoAddress }
+// IsZero reports whether a is no address.
+func (a AddressSpec) IsZero() bool { return a.Kind == NoAddress }
 
 // AddrPort returns the literal IP address with its port; ok is false if a is
 // something else.
-func (a Address) AddrPort() (ap netip.AddrPort, ok bool) {
+func (a AddressSpec) AddrPort() (ap netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(a.IP, a.Port), a.Kind == SocketAddress && a.IP.IsValid()
 }
 
 // Bind says which local address new upstream connections use.
 type Bind struct {
-	Source     Address // zero: any
+	Source     AddressSpec // zero: any
 	Freebind   bool
 	Options    []SocketOption
-	Additional []Address
+	Additional []AddressSpec
 }
 
 // SocketState is the moment at which a socket option is set.

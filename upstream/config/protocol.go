@@ -102,7 +102,7 @@ type DNS struct {
 	RespectTTL        bool
 	LeastRefresh      time.Duration // shortest delay that RespectTTL gives; 0: none
 	Family            LookupFamily
-	Resolvers         []Address // literal IP addresses, port 53 if none was given; empty: those of the system
+	Resolvers         []AddressSpec // literal IP addresses, port 53 if none was given; empty: those of the system
 	UseTCP            bool
 	NoDefaultSearch   bool
 	ResolverExtension Extension // a resolver of another kind; no name: none

@@ -17,7 +17,7 @@ import (
 type pair struct{}
 
 func (pair) Run(ctx context.Context, c *upstream.Cluster) {
-	at := func(a string) host.Spec { return host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(a)}} }
+	at := func(a string) host.Spec { return host.Spec{Address: config.Address{IP: netip.MustParseAddrPort(a)}} }
 	c.UpdateHosts(0, &upstream.Assignment{Priorities: []upstream.PriorityHosts{
 		{Hosts: []host.Spec{at("10.0.0.1:80"), at("10.0.0.2:80")}},
 	}})

@@ -47,7 +47,7 @@ func (l *logical) Run(ctx context.Context, c *upstream.Cluster) {
 // move puts the host at the address of the first record. Its priority is 0, whatever
 // that of the endpoint is.
 func (l *logical) move(c *upstream.Cluster, records []Record) {
-	var more []host.Address
+	var more []config.Address
 	if l.c.DNS.Family == config.FamilyAll {
 		for _, r := range records[1:] {
 			a, _ := l.at(r.Addr)

@@ -187,14 +187,14 @@ func (n *name) spec(a netip.Addr) host.Spec {
 
 // at returns where the host is that the name says is at a, and where it is
 // checked. The latter is zero if that is the same.
-func (n *name) at(a netip.Addr) (address, check host.Address) {
+func (n *name) at(a netip.Addr) (address, check config.Address) {
 	e := n.endpoint
-	address = host.Address{IP: netip.AddrPortFrom(a, e.Address.Port)}
+	address = config.Address{IP: netip.AddrPortFrom(a, e.Address.Port)}
 	switch h := &e.HealthCheckAddress; {
 	case h.Kind == config.PipeAddress:
-		check = host.Address{Pipe: h.Path}
+		check = config.Address{Pipe: h.Path}
 	case h.IP.IsValid():
-		check = host.Address{IP: netip.AddrPortFrom(h.IP, h.Port)}
+		check = config.Address{IP: netip.AddrPortFrom(h.IP, h.Port)}
 	case h.Port != 0: // the name with another port
 		check = address.WithPort(h.Port)
 	}

@@ -31,7 +31,7 @@ type listed struct {
 func (l *listed) Run(ctx context.Context, c *upstream.Cluster) {
 	a := &upstream.Assignment{Priorities: make([]upstream.PriorityHosts, 1)}
 	for _, text := range strings.Fields(l.list) {
-		a.Priorities[0].Hosts = append(a.Priorities[0].Hosts, host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(text)}})
+		a.Priorities[0].Hosts = append(a.Priorities[0].Hosts, host.Spec{Address: config.Address{IP: netip.MustParseAddrPort(text)}})
 	}
 	c.UpdateHosts(0, a)
 	c.DiscoveryDone()
@@ -141,7 +141,7 @@ func TestSourceRefuses(t *testing.T) {
 		"b": {}, "a": {New: none},
 		"liar": {OwnBalancer: true, New: func(*config.Cluster) (upstream.Source, error) { return &listed{}, nil }},
 	}
-	endpoint := func(a config.Address) *config.Assignment {
+	endpoint := func(a config.AddressSpec) *config.Assignment {
 		return &config.Assignment{Localities: []config.LocalityEndpoints{{Endpoints: []config.Endpoint{{Address: a}}}}}
 	}
 	for _, tt := range []struct {
@@ -157,11 +157,11 @@ func TestSourceRefuses(t *testing.T) {
 		{"empty", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "b"}}, `cluster type "b" makes no sources`},
 		{"unwilling", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "a"}}, `cluster type "a": no list`},
 		{"no-balancer", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "liar"}}, `cluster type "liar" brings no balancer though it says so`},
-		{"pipe", nil, config.Cluster{Type: config.StrictDNS, Assignment: endpoint(config.Address{Kind: config.PipeAddress, Path: "/run/x"})}, `endpoint "/run/x" is not a host name with a port`},
-		{"named-port", nil, config.Cluster{Type: config.LogicalDNS, Assignment: endpoint(config.Address{Kind: config.SocketAddress, Host: "a", NamedPort: "http"})}, `endpoint "a": port "http" is not a number`},
+		{"pipe", nil, config.Cluster{Type: config.StrictDNS, Assignment: endpoint(config.AddressSpec{Kind: config.PipeAddress, Path: "/run/x"})}, `endpoint "/run/x" is not a host name with a port`},
+		{"named-port", nil, config.Cluster{Type: config.LogicalDNS, Assignment: endpoint(config.AddressSpec{Kind: config.SocketAddress, Host: "a", NamedPort: "http"})}, `endpoint "a": port "http" is not a number`},
 		{"no-endpoint", nil, config.Cluster{Type: config.LogicalDNS}, "type LOGICAL_DNS takes exactly one endpoint"},
 		{"resolver", nil, config.Cluster{Type: config.StrictDNS, DNS: config.DNS{ResolverExtension: config.Extension{Name: "apple"}}}, `"apple" is not a known resolver`},
-		{"resolver-address", nil, config.Cluster{Type: config.LogicalDNS, DNS: config.DNS{Resolvers: []config.Address{{Kind: config.SocketAddress, Host: "ns"}}}}, `resolver "ns" is not an IP address`},
+		{"resolver-address", nil, config.Cluster{Type: config.LogicalDNS, DNS: config.DNS{Resolvers: []config.AddressSpec{{Kind: config.SocketAddress, Host: "ns"}}}}, `resolver "ns" is not an IP address`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := New(Config{Types: tt.types, Resolver: newBook()}).Source(&tt.c)
@@ -187,7 +187,7 @@ func TestOriginalDestinationNeedsNoSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Config{Resolver: newBook()}, "name: c\ntype: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n", upstream.Hooks{})
 		to := netip.MustParseAddrPort("10.0.0.1:80")
-		if h, err := r.c.Pick(&lb.Context{Destination: host.Address{IP: to}}); err != nil || h.AddressText() != to.String() {
+		if h, err := r.c.Pick(&lb.Context{Destination: config.Address{IP: to}}); err != nil || h.AddressText() != to.String() {
 			t.Fatalf("picked %v, %v", h, err)
 		}
 		// Used before the first sweep at 5 s, found unused at 10 s.

@@ -87,7 +87,7 @@ func (n *name) assignment(p uint32, hosts []host.Spec) *upstream.Assignment {
 	}
 	a.Priorities[p] = upstream.PriorityHosts{
 		Hosts:           hosts,
-		LocalityWeights: map[host.Locality]uint32{host.Locality(n.locality.Locality): n.locality.Weight},
+		LocalityWeights: map[config.Locality]uint32{n.locality.Locality: n.locality.Weight},
 	}
 	return a
 }

@@ -62,7 +62,7 @@ load_assignment:
 		for i, check := range []string{"10.0.0.1:81", "[fd00::1]:81"} {
 			h := sets[0].Hosts[i]
 			if h.Hostname() != "shown.example" || h.Weight() != 9 || !h.Canary() || h.Metadata()["proxy.lb"]["stage"] != "x" ||
-				h.Locality() != (host.Locality{Region: "r", Zone: "z", SubZone: "s"}) || h.Flags()&status.DegradedEDSHealth == 0 ||
+				h.Locality() != (config.Locality{Region: "r", Zone: "z", SubZone: "s"}) || h.Flags()&status.DegradedEDSHealth == 0 ||
 				h.HealthCheckAddress().String() != check || h.HealthCheckHostname() != "hc.example" {
 				t.Errorf("host %d: %s %d %t %v %v %s %s %s", i, h.Hostname(), h.Weight(), h.Canary(), h.Metadata(), h.Locality(), h.Flags(), h.HealthCheckAddress(), h.HealthCheckHostname())
 			}

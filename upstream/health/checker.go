@@ -87,7 +87,7 @@ type Config struct {
 
 	// Dial connects to a host, including TLS where the host wants it. Nil dials
 	// in plain text.
-	Dial func(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error)
+	Dial func(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error)
 	// IsLocal tells whether an error of Dial is a lack of this machine, not of the
 	// host. Nil means that none is.
 	IsLocal func(error) bool
@@ -152,7 +152,7 @@ func New(c Config) (*Checker, error) {
 		c.ProtocolError = func() {}
 	}
 	if c.Dial == nil {
-		c.Dial = func(ctx context.Context, _ *host.Host, a host.Address) (net.Conn, error) {
+		c.Dial = func(ctx context.Context, _ *host.Host, a config.Address) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, a.Network(), a.String())
 		}

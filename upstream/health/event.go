@@ -114,7 +114,7 @@ func (e *Event) AppendJSON(dst []byte, cluster string, kind config.HealthCheckKi
 		Type: [...]string{"HTTP", "TCP", "GRPC", "CUSTOM"}[kind], Host: loggedAddress(e.Host.Address()), Cluster: cluster,
 		Timestamp: e.Time.UTC().Truncate(time.Millisecond),
 	}
-	if at := e.Host.Locality(); at != (host.Locality{}) {
+	if at := e.Host.Locality(); at != (config.Locality{}) {
 		l.Locality = &loggedLocality{at.Region, at.Zone, at.SubZone}
 	}
 	failure, first := loggedFailure{e.Failure.failureType()}, loggedFirst{e.First}
@@ -142,7 +142,7 @@ func (e *Event) AppendJSON(dst []byte, cluster string, kind config.HealthCheckKi
 	return append(append(dst, b...), '\n')
 }
 
-func loggedAddress(a host.Address) any {
+func loggedAddress(a config.Address) any {
 	if a.Pipe != "" {
 		var p loggedPipe
 		p.Pipe.Path = a.Pipe

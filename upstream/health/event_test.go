@@ -17,13 +17,13 @@ import (
 func TestEventsAsJSON(t *testing.T) {
 	var got []byte
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	placed := testHost(func(s *host.Spec) { s.Locality = host.Locality{Region: "r", Zone: "z"} })
+	placed := testHost(func(s *host.Spec) { s.Locality = config.Locality{Region: "r", Zone: "z"} })
 	for k := Ejected; k <= NoLongerDegraded; k++ {
 		e := Event{Kind: k, Time: at, Host: placed, Failure: Timeout, First: k == Added}
 		got = e.AppendJSON(got, "c", config.HealthCheckKind(k)%4)
 	}
 	for _, failure := range []Kind{Active, Network, Passive} {
-		e := Event{Kind: Ejected, Time: at, Host: host.New(host.Spec{Address: host.Address{Pipe: "/run/s"}}), Failure: failure}
+		e := Event{Kind: Ejected, Time: at, Host: host.New(host.Spec{Address: config.Address{Pipe: "/run/s"}}), Failure: failure}
 		got = e.AppendJSON(got, "c", config.HTTPCheck)
 	}
 	golden.Check(t, "events", got)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -19,8 +20,8 @@ type grpcProber struct {
 	c         *Config
 	host      *host.Host
 	transport *http.Transport
-	request   []byte       // one framed message
-	at        host.Address // where the kept connection leads
+	request   []byte         // one framed message
+	at        config.Address // where the kept connection leads
 }
 
 const (

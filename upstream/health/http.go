@@ -52,7 +52,7 @@ type httpProber struct {
 	host      *host.Host
 	service   *match.Matcher // nil: not checked
 	transport *http.Transport
-	at        host.Address // where the kept connection leads
+	at        config.Address // where the kept connection leads
 }
 
 func newHTTPProber(c *Config, h *host.Host, service *match.Matcher) *httpProber {

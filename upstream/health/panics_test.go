@@ -65,7 +65,7 @@ func TestConnectingPanics(t *testing.T) {
 	wild := true
 	p := proberFor(t, Config{
 		Check: config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/", Expected: []config.StatusRange{{Start: 200, End: 201}}}},
-		Dial: func(ctx context.Context, _ *host.Host, a host.Address) (net.Conn, error) {
+		Dial: func(ctx context.Context, _ *host.Host, a config.Address) (net.Conn, error) {
 			if wild {
 				panic(guardtest.Canary)
 			}

@@ -27,7 +27,7 @@ import (
 )
 
 func hostAt(addr string, change ...func(*host.Spec)) *host.Host {
-	s := host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(addr)}}
+	s := host.Spec{Address: config.Address{IP: netip.MustParseAddrPort(addr)}}
 	for _, c := range change {
 		c(&s)
 	}
@@ -173,7 +173,7 @@ func TestHTTPRequest(t *testing.T) {
 		t.Errorf("host %s, method %s, agent %q", got.Host, got.Method, got.UserAgent())
 	}
 	// Another address to check.
-	other := hostAt("127.0.0.1:1", func(s *host.Spec) { s.HealthCheckAddress = host.Address{IP: netip.MustParseAddrPort(addr)} })
+	other := hostAt("127.0.0.1:1", func(s *host.Spec) { s.HealthCheckAddress = config.Address{IP: netip.MustParseAddrPort(addr)} })
 	if o := probe(t, proberFor(t, Config{Check: check, Product: "envoy"}, other)); o != (Outcome{}) {
 		t.Errorf("by the check address: %+v", o)
 	}
@@ -509,7 +509,7 @@ func TestMovedHost(t *testing.T) {
 		if o := probe(t, p); o.Kind != Active {
 			t.Errorf("before: %+v", o)
 		}
-		h.SetAddress(host.Address{IP: netip.MustParseAddrPort(good.Listener.Addr().String())}, host.Address{})
+		h.SetAddress(config.Address{IP: netip.MustParseAddrPort(good.Listener.Addr().String())}, config.Address{})
 		if o := probe(t, p); o.Kind != Passed {
 			t.Errorf("after the move: %+v", o)
 		}
@@ -522,7 +522,7 @@ func TestMovedHost(t *testing.T) {
 	if o := probe(t, p); o.Kind != Passed {
 		t.Errorf("before: %+v", o)
 	}
-	h.SetAddress(host.Address{IP: netip.MustParseAddrPort(silent)}, host.Address{})
+	h.SetAddress(config.Address{IP: netip.MustParseAddrPort(silent)}, config.Address{})
 	if o := probe(t, p); o.Kind != Network {
 		t.Errorf("after the move: %+v", o)
 	}
@@ -541,7 +541,7 @@ func TestNoConnectionForALackOfThisMachine(t *testing.T) {
 		for err, want := range map[error]Kind{lack: Local, refused: Network} {
 			p := proberFor(t, Config{
 				Check: check, IsLocal: func(err error) bool { return errors.Is(err, lack) },
-				Dial: func(context.Context, *host.Host, host.Address) (net.Conn, error) { return nil, err },
+				Dial: func(context.Context, *host.Host, config.Address) (net.Conn, error) { return nil, err },
 			}, hostAt("10.0.0.1:80"))
 			if got := probe(t, p); got != (Outcome{Kind: want}) {
 				t.Errorf("check %d, http2 %t, %v: outcome %+v, want kind %d", check.Kind, check.HTTP.HTTP2, err, got, want)

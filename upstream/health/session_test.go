@@ -89,7 +89,7 @@ func settings() config.HealthCheck {
 }
 
 func testHost(change ...func(*host.Spec)) *host.Host {
-	s := host.Spec{Address: host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}}
+	s := host.Spec{Address: config.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}}
 	for _, c := range change {
 		c(&s)
 	}

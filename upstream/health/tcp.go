@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -16,8 +17,8 @@ const maxReceived = 1 << 20
 type tcpProber struct {
 	c    *Config
 	host *host.Host
-	conn net.Conn     // kept for the next check; nil: none
-	at   host.Address // where it leads
+	conn net.Conn       // kept for the next check; nil: none
+	at   config.Address // where it leads
 }
 
 // Close implements Prober.

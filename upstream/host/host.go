@@ -4,34 +4,35 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // Spec is what discovery knows about a host.
 type Spec struct {
-	Address Address
+	Address config.Address
 	// Additional are further addresses of the same host, in the order of preference
 	// after Address. The host is known by Address alone, and checked by
 	// HealthCheckAddress alone.
-	Additional []Address
+	Additional []config.Address
 
 	Hostname string
-	Locality Locality
+	Locality config.Locality
 	Weight   uint32 // 0 means 1
 	Priority uint32
-	Metadata Metadata
+	Metadata config.Metadata
 	Canary   bool
 	EDS      status.Flags // of [status.EDSFlags]; others are ignored
 
-	HealthCheckAddress  Address // zero means Address
-	HealthCheckHostname string  // host header or authority of checks; empty: not given
-	DisableActiveHC     bool    // no active checks for this host
+	HealthCheckAddress  config.Address // zero means Address
+	HealthCheckHostname string         // host header or authority of checks; empty: not given
+	DisableActiveHC     bool           // no active checks for this host
 }
 
 // Host is one upstream host. Any number of goroutines may use it.
 type Host struct {
 	hostname            string
-	locality            Locality
+	locality            config.Locality
 	healthCheckHostname string
 	disableActiveHC     bool
 
@@ -40,7 +41,7 @@ type Host struct {
 	weight   atomic.Uint32
 	priority atomic.Uint32
 	canary   atomic.Bool
-	metadata atomic.Pointer[Metadata]
+	metadata atomic.Pointer[config.Metadata]
 	monitor  atomic.Pointer[Monitor]
 
 	successRate      atomic.Uint64 // float64 bits, written by the outlier detector
@@ -57,10 +58,10 @@ type Host struct {
 
 // addresses belong together: a logical host changes them in one step.
 type addresses struct {
-	all         []Address  // the first one is what the host is known by
-	first       [1]Address // holds it where there are no others
+	all         []config.Address  // the first one is what the host is known by
+	first       [1]config.Address // holds it where there are no others
 	text        string
-	healthCheck Address
+	healthCheck config.Address
 }
 
 // New returns a healthy host but for the flags in s.EDS.
@@ -95,25 +96,25 @@ func Replace(old *Host, s Spec, inherit bool) *Host {
 }
 
 // Address returns where the host listens.
-func (h *Host) Address() Address { return h.addr.Load().all[0] }
+func (h *Host) Address() config.Address { return h.addr.Load().all[0] }
 
 // Addresses returns all addresses of the host, [Host.Address] first. The slice must
 // not be changed.
-func (h *Host) Addresses() []Address { return h.addr.Load().all }
+func (h *Host) Addresses() []config.Address { return h.addr.Load().all }
 
 // AddressText returns the address as it is shown and hashed.
 func (h *Host) AddressText() string { return h.addr.Load().text }
 
 // HealthCheckAddress returns where the host is checked.
-func (h *Host) HealthCheckAddress() Address { return h.addr.Load().healthCheck }
+func (h *Host) HealthCheckAddress() config.Address { return h.addr.Load().healthCheck }
 
 // SetAddress moves the host and replaces its additional addresses. Only a host that
 // stands for a name moves; for all others the first address is their identity.
-func (h *Host) SetAddress(a, healthCheck Address, additional ...Address) {
+func (h *Host) SetAddress(a, healthCheck config.Address, additional ...config.Address) {
 	if healthCheck.IsZero() {
 		healthCheck = a
 	}
-	now := &addresses{first: [1]Address{a}, text: a.String(), healthCheck: healthCheck}
+	now := &addresses{first: [1]config.Address{a}, text: a.String(), healthCheck: healthCheck}
 	// Without room for more in it, what is appended goes elsewhere.
 	now.all = append(now.first[:], additional...)
 	h.addr.Store(now)
@@ -130,7 +131,7 @@ func (h *Host) HealthCheckHostname() string { return h.healthCheckHostname }
 func (h *Host) DisableActiveHC() bool { return h.disableActiveHC }
 
 // Locality returns where the host stands.
-func (h *Host) Locality() Locality { return h.locality }
+func (h *Host) Locality() config.Locality { return h.locality }
 
 // Flags returns the current flags.
 func (h *Host) Flags() status.Flags { return h.flags.load() }
@@ -167,7 +168,7 @@ func (h *Host) Canary() bool { return h.canary.Load() }
 func (h *Host) SetCanary(c bool) { h.canary.Store(c) }
 
 // Metadata returns the metadata, which must not be changed.
-func (h *Host) Metadata() Metadata {
+func (h *Host) Metadata() config.Metadata {
 	if m := h.metadata.Load(); m != nil {
 		return *m
 	}
@@ -175,7 +176,7 @@ func (h *Host) Metadata() Metadata {
 }
 
 // SetMetadata replaces the metadata. The caller must not change m afterwards.
-func (h *Host) SetMetadata(m Metadata) { h.metadata.Store(&m) }
+func (h *Host) SetMetadata(m config.Metadata) { h.metadata.Store(&m) }
 
 // SuccessRate returns the success rate of the last interval in percent, or -1
 // if there were too few requests to tell.

@@ -6,30 +6,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-func TestAddress(t *testing.T) {
-	for _, tt := range []struct {
-		a             Address
-		text, network string
-	}{
-		{Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}, "10.0.0.1:80", "tcp"},
-		{Address{IP: netip.MustParseAddrPort("[fd00::1]:80")}, "[fd00::1]:80", "tcp"},
-		{Address{Pipe: "/run/x"}, "/run/x", "unix"},
-		{Address{}, "", "tcp"},
-	} {
-		if tt.a.String() != tt.text || tt.a.Network() != tt.network || tt.a.IsZero() != (tt.text == "") {
-			t.Errorf("%+v: %s %s", tt.a, tt.a, tt.a.Network())
-		}
-	}
-	if got := (Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}).WithPort(9).String(); got != "10.0.0.1:9" {
-		t.Errorf("with port 9: %s", got)
-	}
-}
-
 func testHost(i int, change ...func(*Spec)) *Host {
-	s := Spec{Address: Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}}
+	s := Spec{Address: config.Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}}
 	for _, c := range change {
 		c(&s)
 	}
@@ -61,17 +43,17 @@ func TestAddresses(t *testing.T) {
 	a, b, c := testHost(1).Address(), testHost(2).Address(), testHost(3).Address()
 	h := testHost(1)
 	before := h.Addresses()
-	for _, more := range [][]Address{nil, {b, c}, {c}, nil} {
-		h.SetAddress(a, Address{}, more...)
-		if got := h.Addresses(); !slices.Equal(got, append([]Address{a}, more...)) || h.Address() != a || h.HealthCheckAddress() != a {
+	for _, more := range [][]config.Address{nil, {b, c}, {c}, nil} {
+		h.SetAddress(a, config.Address{}, more...)
+		if got := h.Addresses(); !slices.Equal(got, append([]config.Address{a}, more...)) || h.Address() != a || h.HealthCheckAddress() != a {
 			t.Errorf("addresses %v, want %s and %v", got, a, more)
 		}
 	}
 	h.SetAddress(c, b)
-	if h.AddressText() != c.String() || h.HealthCheckAddress() != b || !slices.Equal(before, []Address{a}) {
+	if h.AddressText() != c.String() || h.HealthCheckAddress() != b || !slices.Equal(before, []config.Address{a}) {
 		t.Errorf("moved to %s, checked at %s; what was read before is %v", h.AddressText(), h.HealthCheckAddress(), before)
 	}
-	if h := New(Spec{Address: a, Additional: []Address{b}}); !slices.Equal(h.Addresses(), []Address{a, b}) {
+	if h := New(Spec{Address: a, Additional: []config.Address{b}}); !slices.Equal(h.Addresses(), []config.Address{a, b}) {
 		t.Errorf("new host at %v", h.Addresses())
 	}
 }
@@ -117,7 +99,7 @@ func TestSet(t *testing.T) {
 		testHost(0, at("b")), testHost(1, at("a"), with(status.DegradedEDSHealth)), testHost(2, at("c"), with(status.EDSStatusDraining)),
 		testHost(3, at("a")), testHost(4, at("b"), with(status.FailedEDSHealth)),
 	}
-	s := NewSet(1, hosts, SetOptions{Local: Locality{Zone: "b"}, KnowLocal: true, LocalityWeights: map[Locality]uint32{{Zone: "a"}: 3}})
+	s := NewSet(1, hosts, SetOptions{Local: config.Locality{Zone: "b"}, KnowLocal: true, LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 3}})
 	pick := func(idx ...int) (out []*Host) {
 		for _, i := range idx {
 			out = append(out, hosts[i])
@@ -143,7 +125,7 @@ func TestSet(t *testing.T) {
 	if !slices.Equal(sub.Healthy, pick(0)) || sub.LocalityWeighted || len(sub.Localities) != 2 {
 		t.Errorf("subset: healthy %d, weighted %t, %d localities", len(sub.Healthy), sub.LocalityWeighted, len(sub.Localities))
 	}
-	sub = s.Subset([]int{1, 3}, func(l Locality, n int) uint32 { return uint32(n) * 10 })
+	sub = s.Subset([]int{1, 3}, func(l config.Locality, n int) uint32 { return uint32(n) * 10 })
 	if !sub.LocalityWeighted || sub.Localities[0].Weight != 20 || sub.HasLocal {
 		t.Errorf("weighted subset: %+v", sub.Localities)
 	}
@@ -151,21 +133,12 @@ func TestSet(t *testing.T) {
 
 func TestSetWithOneLocality(t *testing.T) {
 	for _, know := range []bool{true, false} {
-		s := NewSet(0, []*Host{testHost(0, at("b")), testHost(1, at("b"), heavy(4))}, SetOptions{Local: Locality{Zone: "b"}, KnowLocal: know})
+		s := NewSet(0, []*Host{testHost(0, at("b")), testHost(1, at("b"), heavy(4))}, SetOptions{Local: config.Locality{Zone: "b"}, KnowLocal: know})
 		if s.HasLocal != know || len(s.Localities) != 1 || len(s.Localities[0].Healthy) != 2 || Weight(s.Hosts) != 5 {
 			t.Errorf("know=%t: %+v", know, s)
 		}
 	}
 	if s := NewSet(0, nil, SetOptions{}); len(s.Localities) != 0 || s.HasLocal {
 		t.Errorf("empty: %+v", s)
-	}
-}
-
-func TestLocalityOrder(t *testing.T) {
-	list := []Locality{{"b", "", ""}, {"a", "z", "2"}, {"a", "z", "1"}, {"a", "y", "9"}, {"", "", "x"}}
-	slices.SortFunc(list, Locality.Compare)
-	want := []Locality{{"", "", "x"}, {"a", "y", "9"}, {"a", "z", "1"}, {"a", "z", "2"}, {"b", "", ""}}
-	if !slices.Equal(list, want) {
-		t.Errorf("order %v", list)
 	}
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"slices"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
@@ -11,11 +12,11 @@ import (
 type SetOptions struct {
 	// Local is the locality of this process. If KnowLocal is set and hosts of
 	// it are present they come first.
-	Local     Locality
+	Local     config.Locality
 	KnowLocal bool
 	// LocalityWeights are the configured weights, nil if there are none. A
 	// locality that is missing has weight 0.
-	LocalityWeights map[Locality]uint32
+	LocalityWeights map[config.Locality]uint32
 	// Overprovisioning is the factor in percent; 0 means 140.
 	Overprovisioning uint32
 	// WeightedHealth makes priority health count host weights, not hosts.
@@ -42,7 +43,7 @@ type Set struct {
 
 // LocalitySet is the hosts of one locality of a [Set].
 type LocalitySet struct {
-	Locality                           Locality
+	Locality                           config.Locality
 	Weight                             uint32
 	Hosts, Healthy, Degraded, Excluded []*Host
 }
@@ -67,7 +68,7 @@ func NewSet(priority uint32, hosts []*Host, o SetOptions) *Set {
 // Subset returns a set of the hosts at the ascending indexes, as this set saw
 // them. With weights nil it has no locality weights, else weights[l] is that of
 // locality l of this set.
-func (s *Set) Subset(indexes []int, weights func(l Locality, hosts int) uint32) *Set {
+func (s *Set) Subset(indexes []int, weights func(l config.Locality, hosts int) uint32) *Set {
 	hosts := make([]*Host, len(indexes))
 	classes := make([]class, len(indexes))
 	for i, x := range indexes {
@@ -76,11 +77,11 @@ func (s *Set) Subset(indexes []int, weights func(l Locality, hosts int) uint32) 
 	o := s.options
 	o.LocalityWeights = nil
 	if weights != nil && s.LocalityWeighted {
-		count := make(map[Locality]int)
+		count := make(map[config.Locality]int)
 		for _, h := range hosts {
 			count[h.locality]++
 		}
-		o.LocalityWeights = make(map[Locality]uint32, len(count))
+		o.LocalityWeights = make(map[config.Locality]uint32, len(count))
 		for l, n := range count {
 			o.LocalityWeights[l] = weights(l, n)
 		}
@@ -160,8 +161,8 @@ func (s *Set) group() {
 		hosts   []*Host
 		classes []class
 	}
-	groups := make(map[Locality]*group)
-	var order []Locality
+	groups := make(map[config.Locality]*group)
+	var order []config.Locality
 	for i, h := range s.Hosts {
 		g := groups[h.locality]
 		if g == nil {
@@ -174,7 +175,7 @@ func (s *Set) group() {
 	}
 	_, hasLocal := groups[s.options.Local]
 	s.HasLocal = hasLocal && s.options.KnowLocal
-	slices.SortFunc(order, func(a, b Locality) int {
+	slices.SortFunc(order, func(a, b config.Locality) int {
 		if s.HasLocal && (a == s.options.Local) != (b == s.options.Local) {
 			if a == s.options.Local {
 				return -1

@@ -34,7 +34,7 @@ type Context struct {
 	// Loads replace the loads of the priorities; nil keeps them.
 	Loads *Loads
 	// Destination is where the connection was going, for [OriginalDst].
-	Destination host.Address
+	Destination config.Address
 	// DestinationHeader is the value of the header that overrides Destination.
 	// HasDestinationHeader is set if the request has that header: an empty value is
 	// then an invalid address like any other.
@@ -44,7 +44,7 @@ type Context struct {
 	// where the header does not, empty if there is none.
 	DestinationMetadata string
 	// DestinationOverride is what the proxy itself decided; it goes before all.
-	DestinationOverride host.Address
+	DestinationOverride config.Address
 }
 
 // Config says how to balance. The zero value is a round robin with all

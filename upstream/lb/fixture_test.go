@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -31,7 +32,7 @@ func (c *count) get() uint64 { return c.counter.Value() + c.gauge.Value() }
 // newHost returns host number i.
 func newHost(i int, change ...func(*host.Spec)) *host.Host {
 	a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-	s := host.Spec{Address: host.Address{IP: netip.AddrPortFrom(a, 8080)}}
+	s := host.Spec{Address: config.Address{IP: netip.AddrPortFrom(a, 8080)}}
 	for _, c := range change {
 		c(&s)
 	}
@@ -49,7 +50,7 @@ func values(kv ...any) func(*host.Spec) {
 		for i := 0; i < len(kv); i += 2 {
 			m[kv[i].(string)] = kv[i+1]
 		}
-		s.Metadata = host.Metadata{"proxy.lb": m}
+		s.Metadata = config.Metadata{"proxy.lb": m}
 	}
 }
 

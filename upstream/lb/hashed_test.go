@@ -18,7 +18,7 @@ import (
 func abc(weights ...uint32) []*host.Host {
 	var out []*host.Host
 	for i, a := range []string{"10.1.2.3:8080", "10.1.2.4:8080", "[fd00::1]:8080"} {
-		s := host.Spec{Address: host.Address{IP: netip.MustParseAddrPort(a)}}
+		s := host.Spec{Address: config.Address{IP: netip.MustParseAddrPort(a)}}
 		if i < len(weights) {
 			s.Weight = weights[i]
 		}
@@ -191,7 +191,7 @@ func TestHashKeys(t *testing.T) {
 
 func TestHashedLocalityWeights(t *testing.T) {
 	hosts := []*host.Host{newHost(0, zone("a")), newHost(1, zone("a")), newHost(2, zone("b"), weight(9)), newHost(3, zone("c"))}
-	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{{Zone: "a"}: 3, {Zone: "b"}: 1}})
+	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 3, {Zone: "b"}: 1}})
 	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
 		b := New(Config{Policy: p, LocalityWeighted: true}).(*hashed)
 		b.Update([]*host.Set{s}, nil)
@@ -202,7 +202,7 @@ func TestHashedLocalityWeights(t *testing.T) {
 		if want := []float64{0.375, 0.375, 0.25}; !slices.Equal(got, want) {
 			t.Errorf("policy %d: weights %v, want %v", p, got, want)
 		}
-		none := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{}})
+		none := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{}})
 		b.Update([]*host.Set{none}, nil)
 		if h := b.Pick(nil); h != nil {
 			t.Errorf("policy %d, all weights 0: %s, want no host", p, h.AddressText())
@@ -334,7 +334,7 @@ func TestMaglevBalanceAndDisruption(t *testing.T) {
 
 func TestHashedPanicWithLocalityWeights(t *testing.T) {
 	hosts := []*host.Host{newHost(0, zone("a")), newHost(1, zone("a"), flags(status.FailedEDSHealth)), newHost(2, zone("b"), flags(status.FailedEDSHealth)), newHost(3, zone("c"))}
-	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{{Zone: "a"}: 1, {Zone: "b"}: 1}})
+	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 1, {Zone: "b"}: 1}})
 	b := New(Config{Policy: config.MaglevPolicy, LocalityWeighted: true, PanicThreshold: func() uint32 { return 90 }}).(*hashed)
 	b.Update([]*host.Set{s}, nil)
 	if got := len(b.table.Load().priorities[0].entries); got != 3 {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -121,7 +122,7 @@ func (b *OriginalDst) create(s *originalShard, to netip.AddrPort) *host.Host {
 		b.c.Overflow.Inc()
 		return nil
 	}
-	a := host.Address{IP: to}
+	a := config.Address{IP: to}
 	o := &originalHost{host: host.New(host.Spec{Address: a, Hostname: b.c.ClusterName + a.String()})}
 	o.used.Store(true)
 	hosts := make(map[netip.AddrPort]*originalHost, len(old)+1)

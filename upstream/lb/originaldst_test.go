@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -13,7 +14,7 @@ func TestOriginalDst(t *testing.T) {
 	var invalid count
 	var added atomic.Uint64
 	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, ClusterName: "od", Invalid: invalid.asCounter(), Added: func(*host.Host) { added.Add(1) }})
-	to := host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}
+	to := config.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}
 	h := b.Pick(&Context{Destination: to})
 	if h == nil || h.AddressText() != "10.0.0.1:80" || h.Hostname() != "od10.0.0.1:80" {
 		t.Fatalf("picked %v", h)
@@ -33,7 +34,7 @@ func TestOriginalDst(t *testing.T) {
 	if o := b.Pick(&Context{}); o != nil {
 		t.Errorf("no destination: %v", o)
 	}
-	if o := b.Pick(&Context{Destination: host.Address{Pipe: "/x"}}); o != nil {
+	if o := b.Pick(&Context{Destination: config.Address{Pipe: "/x"}}); o != nil {
 		t.Errorf("pipe: %v", o)
 	}
 	if gone := b.Sweep(); len(gone) != 0 {
@@ -51,14 +52,14 @@ func TestOriginalDst(t *testing.T) {
 func TestOriginalDstOrder(t *testing.T) {
 	var invalid count
 	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, Invalid: invalid.asCounter()})
-	at := func(text string) host.Address { return host.Address{IP: netip.MustParseAddrPort(text)} }
+	at := func(text string) config.Address { return config.Address{IP: netip.MustParseAddrPort(text)} }
 	ctx := Context{Destination: at("10.0.0.1:1"), DestinationMetadata: "10.0.0.2:2", DestinationHeader: "10.0.0.3:3", DestinationOverride: at("10.0.0.4:4")}
 	for _, tt := range []struct {
 		want    string
 		invalid uint64
 		next    func()
 	}{
-		{"10.0.0.4:4", 0, func() { ctx.DestinationOverride = host.Address{Pipe: "/x"} }},
+		{"10.0.0.4:4", 0, func() { ctx.DestinationOverride = config.Address{Pipe: "/x"} }},
 		{"10.0.0.3:3", 0, func() { ctx.DestinationHeader = "three" }},
 		{"10.0.0.2:2", 1, func() { ctx.DestinationHeader, ctx.DestinationMetadata = "", "two" }},
 		{"10.0.0.1:1", 2, func() { ctx.DestinationMetadata = "" }},
@@ -116,7 +117,7 @@ func TestOriginalDstLimit(t *testing.T) {
 
 func TestOriginalDstPortOverride(t *testing.T) {
 	b := NewOriginalDst(OriginalDstConfig{Port: 99})
-	if h := b.Pick(&Context{Destination: host.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}, DestinationHeader: "10.9.9.9:1"}); h.AddressText() != "10.0.0.1:99" {
+	if h := b.Pick(&Context{Destination: config.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}, DestinationHeader: "10.9.9.9:1"}); h.AddressText() != "10.0.0.1:99" {
 		t.Errorf("picked %s", h.AddressText())
 	}
 }

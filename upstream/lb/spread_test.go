@@ -229,7 +229,7 @@ func TestLocalityWeights(t *testing.T) {
 		newHost(2, zone("b")),
 		newHost(3, zone("c")), // no weight
 	}
-	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{{Zone: "a"}: 10, {Zone: "b"}: 7}})
+	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 10, {Zone: "b"}: 7}})
 	got := LocalityWeights(s, func(l *host.LocalitySet) []*host.Host { return l.Healthy })
 	if want := []float64{7, 7, 0}; !slices.Equal(got, want) {
 		t.Fatalf("effective weights %v, want %v", got, want)
@@ -239,7 +239,7 @@ func TestLocalityWeights(t *testing.T) {
 	checkSplit(t, split(b, nil, 100), hosts, 50, 0, 50, 0)
 
 	// Without any weight the whole healthy set is used.
-	s = host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{}})
+	s = host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{}})
 	b.Update([]*host.Set{s}, nil)
 	checkSplit(t, split(b, nil, 99), hosts, 33, 0, 33, 33)
 }
@@ -250,7 +250,7 @@ func TestZoneRouting(t *testing.T) {
 		for i, z := range zones {
 			hosts = append(hosts, newHost(i, zone(z)))
 		}
-		return host.NewSet(0, hosts, host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true})
+		return host.NewSet(0, hosts, host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true})
 	}
 	up := in("a", "b", "b", "b", "c", "c")
 	local := in("a", "a", "b", "c")
@@ -312,7 +312,7 @@ func TestZoneRouting(t *testing.T) {
 // TestZoneRoutingLosesNoPick keeps all in a zone that has none of the degraded hosts,
 // which half of the load is for.
 func TestZoneRoutingLosesNoPick(t *testing.T) {
-	o := host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true}
+	o := host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true}
 	local := host.NewSet(0, []*host.Host{newHost(20, zone("a")), newHost(21, zone("b"))}, o)
 	degraded, down := flags(status.DegradedEDSHealth), flags(status.FailedEDSHealth)
 	hosts := []*host.Host{
@@ -331,7 +331,7 @@ func TestZoneRoutingForcedToStay(t *testing.T) {
 		for i, z := range zones {
 			hosts = append(hosts, newHost(i, zone(string(z))))
 		}
-		return host.NewSet(0, hosts, host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true})
+		return host.NewSet(0, hosts, host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true})
 	}
 	for _, tt := range []struct {
 		up    string
@@ -357,7 +357,7 @@ func TestZoneRoutingOffByPercentage(t *testing.T) {
 	for i := range 6 {
 		hosts = append(hosts, newHost(i, zone(string(rune('a'+i%2)))))
 	}
-	o := host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true}
+	o := host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true}
 	up, local := host.NewSet(0, hosts, o), host.NewSet(0, hosts, o)
 	on := uint32(0)
 	b := New(Config{Zone: ZoneConfig{Enabled: func() uint32 { return on }}})
@@ -370,7 +370,7 @@ func TestZoneRoutingOffByPercentage(t *testing.T) {
 func TestPicksDuringUpdates(t *testing.T) {
 	hosts := append(mixed(20, 15, 2), weightedHosts(3, 1)...)
 	for i, h := range hosts {
-		h.SetMetadata(host.Metadata{"proxy.lb": {"v": float64(i % 3)}})
+		h.SetMetadata(config.Metadata{"proxy.lb": {"v": float64(i % 3)}})
 	}
 	for _, c := range []Config{
 		{}, {Policy: config.LeastRequestPolicy}, {Policy: config.RandomPolicy}, {Policy: config.RingHashPolicy},
@@ -410,7 +410,7 @@ func TestPicksDuringUpdates(t *testing.T) {
 }
 
 func TestZoneRoutingWhileTheLocalClusterPanics(t *testing.T) {
-	o := host.SetOptions{Local: host.Locality{Zone: "a"}, KnowLocal: true}
+	o := host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true}
 	var hosts, own []*host.Host
 	for i := range 6 {
 		hosts = append(hosts, newHost(i, zone(string(rune('a'+i%2)))))

@@ -211,9 +211,9 @@ func (b *subset) defaults(sets []*host.Set) [][]int {
 func (b *subset) view(sets []*host.Set, indexes [][]int) []*host.Set {
 	out := make([]*host.Set, len(sets))
 	for p, s := range sets {
-		var weights func(host.Locality, int) uint32
+		var weights func(config.Locality, int) uint32
 		if b.s.LocalityWeightAware {
-			weights = func(l host.Locality, n int) uint32 { return b.weight(s, l, n) }
+			weights = func(l config.Locality, n int) uint32 { return b.weight(s, l, n) }
 		}
 		out[p] = s.Subset(indexes[p], weights)
 	}
@@ -221,7 +221,7 @@ func (b *subset) view(sets []*host.Set, indexes [][]int) []*host.Set {
 }
 
 // weight is the weight of a locality of which the subset has n hosts.
-func (b *subset) weight(s *host.Set, l host.Locality, n int) uint32 {
+func (b *subset) weight(s *host.Set, l config.Locality, n int) uint32 {
 	i := slices.IndexFunc(s.Localities, func(ls host.LocalitySet) bool { return ls.Locality == l })
 	if i < 0 {
 		return 0

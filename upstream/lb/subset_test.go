@@ -217,7 +217,7 @@ func TestListsAsAWholeAreNotCounted(t *testing.T) {
 func TestSubsetLocalityWeights(t *testing.T) {
 	in := func(i int, z, v string) *host.Host { return newHost(i, zone(z), values("v", v)) }
 	hosts := []*host.Host{in(0, "a", "1"), in(1, "a", "2"), in(2, "a", "2"), in(3, "a", "2"), in(4, "b", "1")}
-	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[host.Locality]uint32{{Zone: "a"}: 8, {Zone: "b"}: 8}})
+	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 8, {Zone: "b"}: 8}})
 	for _, tt := range []struct {
 		aware, scale bool
 		want         [2]int // of hosts 0 and 4, of 100

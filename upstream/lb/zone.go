@@ -1,6 +1,9 @@
 package lb
 
-import "github.com/statsd-admin/statsd-admin/upstream/host"
+import (
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
 
 // zoneRouting says how much traffic of the first priority stays in the own
 // locality and where the rest goes.
@@ -30,7 +33,7 @@ func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
 		localPanics: panics(local, min(c.PanicThreshold(), 100)),
 		residual:    make([]uint64, len(up.Localities)),
 	}
-	shares := make(map[host.Locality]uint64, len(local.Localities))
+	shares := make(map[config.Locality]uint64, len(local.Localities))
 	for i := range local.Localities {
 		l := &local.Localities[i]
 		shares[l.Locality] = share(l.Healthy, local.Healthy)

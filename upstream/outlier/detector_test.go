@@ -86,7 +86,7 @@ func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
 		},
 	})
 	for i := range n {
-		h := host.New(host.Spec{Address: host.Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}})
+		h := host.New(host.Spec{Address: config.Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}})
 		r.hosts = append(r.hosts, h)
 		r.d.Add(h)
 	}

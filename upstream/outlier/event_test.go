@@ -12,14 +12,14 @@ import (
 )
 
 func TestEventsAsJSON(t *testing.T) {
-	h := host.New(host.Spec{Address: host.Address{IP: netip.MustParseAddrPort("[fe80::1]:80")}})
+	h := host.New(host.Spec{Address: config.Address{IP: netip.MustParseAddrPort("[fe80::1]:80")}})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.FixedZone("", 3600))
 	var got []byte
 	for _, k := range Kinds() {
 		e := Event{Time: at, Host: h, Eject: true, Kind: k, Enforced: k != SuccessRate, Ejections: uint64(k), SinceLast: -1, Rate: 12.9, Average: 98.7, Threshold: 55.5}
 		got = e.AppendJSON(got, "a \"b\"\n\x00")
 	}
-	back := Event{Time: at.Truncate(time.Second), Host: host.New(host.Spec{Address: host.Address{Pipe: "/run/s"}}), Ejections: 3, SinceLast: 1999 * time.Millisecond}
+	back := Event{Time: at.Truncate(time.Second), Host: host.New(host.Spec{Address: config.Address{Pipe: "/run/s"}}), Ejections: 3, SinceLast: 1999 * time.Millisecond}
 	got = back.AppendJSON(got, "c")
 	odd := Event{Time: at, Host: h, Eject: true, Kind: SuccessRate, Rate: math.Inf(1), Average: math.NaN(), Threshold: -7}
 	got = odd.AppendJSON(got, "c")

@@ -65,9 +65,9 @@ func TestSocketIsChosenByMetadata(t *testing.T) {
 
 func TestSocketFollowsMetadata(t *testing.T) {
 	d := dialer(t, matching(&config.TLS{}))
-	h := hostAt(host.Address{}, nil)
+	h := hostAt(config.Address{}, nil)
 	d.Resolve(h)
-	h.SetMetadata(host.Metadata{"proxy.transport_socket_match": {"version": 2.0}})
+	h.SetMetadata(config.Metadata{"proxy.transport_socket_match": {"version": 2.0}})
 	if !d.Secure(h) {
 		t.Error("the socket changed before the host was resolved again")
 	}
@@ -81,7 +81,7 @@ func TestEmptyMatchFitsAll(t *testing.T) {
 	c.Sockets.Matches = []config.SocketMatch{{Name: "all"}}
 	d := dialer(t, c)
 	for _, metadata := range []map[string]any{nil, {"a": 1.0}} {
-		if h := hostAt(host.Address{}, metadata); d.Secure(h) {
+		if h := hostAt(config.Address{}, metadata); d.Secure(h) {
 			t.Errorf("a host with metadata %v is not in the match of all", metadata)
 		}
 	}
@@ -104,7 +104,7 @@ func TestHealthChecksHaveTheirOwnSocket(t *testing.T) {
 		}
 		return x.ConnectionState().NegotiatedProtocol, true
 	}
-	plain := hostAt(host.Address{}, map[string]any{"version": 2.0})
+	plain := hostAt(config.Address{}, map[string]any{"version": 2.0})
 	if _, secure := check(config.HealthCheck{}, plain); secure {
 		t.Error("without criteria the check does not use the socket of the host")
 	}
@@ -114,7 +114,7 @@ func TestHealthChecksHaveTheirOwnSocket(t *testing.T) {
 	if got, _ := check(config.HealthCheck{TransportSocketMatch: map[string]any{}, ALPN: []string{"check"}}, plain); got != "check" {
 		t.Errorf("protocol %q, want that of the check", got)
 	}
-	if _, secure := check(config.HealthCheck{TransportSocketMatch: map[string]any{"version": 2.0}}, hostAt(host.Address{}, nil)); secure {
+	if _, secure := check(config.HealthCheck{TransportSocketMatch: map[string]any{"version": 2.0}}, hostAt(config.Address{}, nil)); secure {
 		t.Error("the criteria do not choose the socket")
 	}
 }

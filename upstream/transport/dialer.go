@@ -189,7 +189,7 @@ func sameDeadline(a, b context.Context) bool {
 }
 
 // dial makes a plain connection.
-func (d *Dialer) dial(ctx context.Context, a host.Address) (net.Conn, error) {
+func (d *Dialer) dial(ctx context.Context, a config.Address) (net.Conn, error) {
 	conn, err := d.source.dial(ctx, a)
 	if err != nil && isBind(err) {
 		d.scope.Counter("bind_errors").Inc()
@@ -205,7 +205,7 @@ func isBind(err error) bool {
 // DialCheck connects to an address of h for an active health check, which has a
 // timeout of its own. It uses the socket and the protocols that the check asks
 // for.
-func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a host.Address) (net.Conn, error) {
+func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error) {
 	s, o := d.check, Options{}
 	if s == nil {
 		s = d.socket(h)
@@ -213,7 +213,7 @@ func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a host.Address) (n
 	if len(d.cluster.HealthChecks) > 0 {
 		o.ALPN = d.cluster.HealthChecks[0].ALPN
 	}
-	conn, stage, err := d.connect(ctx, h, []host.Address{a}, s, o)
+	conn, stage, err := d.connect(ctx, h, []config.Address{a}, s, o)
 	if err != nil {
 		return nil, &Error{Cluster: d.cluster.Name, Address: a.String(), Stage: stage, Local: local(stage, err), Err: err}
 	}
@@ -221,7 +221,7 @@ func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a host.Address) (n
 }
 
 // connect connects to the first of the addresses that takes the connection.
-func (d *Dialer) connect(ctx context.Context, h *host.Host, list []host.Address, s *socket, o Options) (net.Conn, Stage, error) {
+func (d *Dialer) connect(ctx context.Context, h *host.Host, list []config.Address, s *socket, o Options) (net.Conn, Stage, error) {
 	if err := s.await(); err != nil {
 		return nil, Handshake, err
 	}

@@ -134,7 +134,7 @@ type seen struct {
 // server answers each connection with "hello" after the handshake. Without cfg
 // it speaks plain text.
 type server struct {
-	address host.Address
+	address config.Address
 	seen    chan seen
 }
 
@@ -157,9 +157,9 @@ func serveOn(t *testing.T, ln net.Listener, cfg *tls.Config) *server {
 	s := &server{seen: make(chan seen, 100)}
 	switch a := ln.Addr().(type) {
 	case *net.TCPAddr:
-		s.address = host.Address{IP: a.AddrPort()}
+		s.address = config.Address{IP: a.AddrPort()}
 	case *net.UnixAddr:
-		s.address = host.Address{Pipe: a.Name}
+		s.address = config.Address{Pipe: a.Name}
 	}
 	if cfg != nil {
 		cfg = cfg.Clone()
@@ -212,10 +212,10 @@ func (s *server) last(t *testing.T) seen {
 }
 
 // hostAt returns a host.
-func hostAt(a host.Address, metadata map[string]any) *host.Host {
+func hostAt(a config.Address, metadata map[string]any) *host.Host {
 	s := host.Spec{Address: a, Hostname: "one.example.com"}
 	if metadata != nil {
-		s.Metadata = host.Metadata{"proxy.transport_socket_match": metadata}
+		s.Metadata = config.Metadata{"proxy.transport_socket_match": metadata}
 	}
 	return host.New(s)
 }

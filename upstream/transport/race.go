@@ -8,7 +8,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // attemptDelay is how long an address is tried alone before the next one is tried
@@ -18,7 +17,7 @@ const attemptDelay = 300 * time.Millisecond
 // order returns addresses in the order in which they are to be tried: as many of
 // the first family as c says, then one of the other, and so on (RFC 8305, section 4).
 // A nil c prefers the family of the first address, by one.
-func order(list []host.Address, c *config.HappyEyeballs) []host.Address {
+func order(list []config.Address, c *config.HappyEyeballs) []config.Address {
 	if len(list) < 2 {
 		return list
 	}
@@ -27,7 +26,7 @@ func order(list []host.Address, c *config.HappyEyeballs) []host.Address {
 		v4 = (v4 || c.FirstFamilyV4) && !c.FirstFamilyV6
 		turn = max(c.FirstFamilyCount, 1)
 	}
-	var first, other []host.Address
+	var first, other []config.Address
 	for _, a := range list {
 		if is4(a) == v4 {
 			first = append(first, a)
@@ -35,7 +34,7 @@ func order(list []host.Address, c *config.HappyEyeballs) []host.Address {
 			other = append(other, a)
 		}
 	}
-	out := make([]host.Address, 0, len(list))
+	out := make([]config.Address, 0, len(list))
 	for len(first)+len(other) > 0 {
 		n := min(int(turn), len(first))
 		out, first = append(out, first[:n]...), first[n:]
@@ -48,14 +47,14 @@ func order(list []host.Address, c *config.HappyEyeballs) []host.Address {
 // errPanic stands for an attempt that went wrong in a way that nobody thought of.
 var errPanic = errors.New("transport: panic")
 
-func is4(a host.Address) bool { return a.IP.Addr().Unmap().Is4() }
+func is4(a config.Address) bool { return a.IP.Addr().Unmap().Is4() }
 
 // race connects to the addresses one after the other, each once the one before has
 // failed or attemptDelay after it, and returns the first connection that is made
 // (RFC 8305, section 5). The others are given up before it returns. If none is made
 // the error is that of the attempt that failed first, but for those that say nothing
 // of the host. An attempt that panics has failed, and g is told. list must not be empty.
-func race(ctx context.Context, list []host.Address, dial func(context.Context, host.Address) (net.Conn, error), g guard.Guard) (net.Conn, error) {
+func race(ctx context.Context, list []config.Address, dial func(context.Context, config.Address) (net.Conn, error), g guard.Guard) (net.Conn, error) {
 	if len(list) == 1 {
 		return dial(ctx, list[0])
 	}

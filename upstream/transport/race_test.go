@@ -17,17 +17,16 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-func addressesOf(t *testing.T, text string) (list []host.Address) {
+func addressesOf(t *testing.T, text string) (list []config.Address) {
 	t.Helper()
 	for _, f := range strings.Fields(text) {
 		ip, err := netip.ParseAddr(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, host.Address{IP: netip.AddrPortFrom(ip, 80)})
+		list = append(list, config.Address{IP: netip.AddrPortFrom(ip, 80)})
 	}
 	return list
 }
@@ -102,9 +101,9 @@ func TestRace(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var list []host.Address
+				var list []config.Address
 				for i := range tt.answers {
-					list = append(list, host.Address{IP: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(i))})
+					list = append(list, config.Address{IP: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(i))})
 				}
 				start := time.Now()
 				events := make(chan string, 100)
@@ -115,7 +114,7 @@ func TestRace(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, time.Duration(tt.limit)*time.Millisecond)
 					defer cancel()
 				}
-				conn, err := race(ctx, list, func(ctx context.Context, a host.Address) (net.Conn, error) {
+				conn, err := race(ctx, list, func(ctx context.Context, a config.Address) (net.Conn, error) {
 					i := a.IP.Port()
 					note(fmt.Sprint("try", i))
 					given := tt.answers[i]
@@ -165,7 +164,7 @@ func TestAttemptsPanic(t *testing.T) {
 	for _, wild := range []int{1, 2} { // attempts that panic
 		panics := guardtest.New(t)
 		n := 0
-		conn, err := race(t.Context(), list, func(context.Context, host.Address) (net.Conn, error) {
+		conn, err := race(t.Context(), list, func(context.Context, config.Address) (net.Conn, error) {
 			if n++; n <= wild {
 				panic(guardtest.Canary)
 			}

@@ -145,7 +145,7 @@ func TestRefusedSockets(t *testing.T) {
 			c.Sockets.Matches = []config.SocketMatch{{}, {Socket: config.Socket{Kind: config.TLSSocket, TLS: &config.TLS{AutoSNISANValidation: true}}}}
 		}, `transport_socket_matches[1].transport_socket.typed_config.auto_sni_san_validation: needs a validation context with trusted_ca`},
 		{"source-name", func(c *config.Cluster) {
-			c.Bind = &config.Bind{Source: config.Address{Kind: config.SocketAddress, Host: "localhost"}}
+			c.Bind = &config.Bind{Source: config.AddressSpec{Kind: config.SocketAddress, Host: "localhost"}}
 		},
 			`upstream_bind_config.source_address: "localhost" is not an IP address with a port number`},
 		{"listening-option", func(c *config.Cluster) {

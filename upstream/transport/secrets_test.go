@@ -19,7 +19,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
@@ -232,7 +231,7 @@ func TestConnectionsSurviveRotation(t *testing.T) {
 	if !ok {
 		t.Fatal(ln.Addr())
 	}
-	conn, err := f.Dial(context.Background(), hostAt(host.Address{IP: a.AddrPort()}, nil), transport.Options{})
+	conn, err := f.Dial(context.Background(), hostAt(config.Address{IP: a.AddrPort()}, nil), transport.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

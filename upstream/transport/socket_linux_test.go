@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
@@ -73,8 +72,8 @@ func TestKeepalive(t *testing.T) {
 	}
 }
 
-func ip(text string, port uint16) config.Address {
-	a := config.Address{Kind: config.SocketAddress, Host: text, Port: port}
+func ip(text string, port uint16) config.AddressSpec {
+	a := config.AddressSpec{Kind: config.SocketAddress, Host: text, Port: port}
 	a.IP, _ = netip.ParseAddr(text)
 	return a
 }
@@ -87,7 +86,7 @@ func TestSourceAddress(t *testing.T) {
 		t.Errorf("the connection comes from %s, want 127.0.0.2", got)
 	}
 
-	c.Bind = &config.Bind{Source: ip("::1", 0), Additional: []config.Address{ip("127.0.0.3", 0)}}
+	c.Bind = &config.Bind{Source: ip("::1", 0), Additional: []config.AddressSpec{ip("127.0.0.3", 0)}}
 	_, s = dialPlain(t, c)
 	if got := s.last(t).remote.(*net.TCPAddr).AddrPort().Addr(); got != v4(127, 0, 0, 3) {
 		t.Errorf("the connection comes from %s, want that of the same family, 127.0.0.3", got)
@@ -95,7 +94,7 @@ func TestSourceAddress(t *testing.T) {
 
 	// An empty address and port bind to nothing, and keep the default away.
 	f := transport.New(transport.Config{Bind: &config.Bind{Source: ip("127.0.0.4", 0)}})
-	for text, bind := range map[string]*config.Bind{"127.0.0.1": {Source: config.Address{Kind: config.SocketAddress}}, "127.0.0.4": nil} {
+	for text, bind := range map[string]*config.Bind{"127.0.0.1": {Source: config.AddressSpec{Kind: config.SocketAddress}}, "127.0.0.4": nil} {
 		c.Bind = bind
 		s := serve(t, nil)
 		dialerOf(t, f, c).mustSay(t, hostAt(s.address, nil), transport.Options{})
@@ -161,7 +160,7 @@ func TestConnectTimeout(t *testing.T) {
 	// A listener that accepts but never shakes hands.
 	ln := listen(t, "tcp", "127.0.0.1:0")
 	t.Cleanup(func() { ln.Close() })
-	h := hostAt(host.Address{IP: ln.Addr().(*net.TCPAddr).AddrPort()}, nil)
+	h := hostAt(config.Address{IP: ln.Addr().(*net.TCPAddr).AddrPort()}, nil)
 	c := cluster(&config.TLS{})
 	c.ConnectTimeout = 10 * time.Millisecond
 	_, err := dialer(t, c).Dial(context.Background(), h, transport.Options{})
@@ -183,7 +182,7 @@ func TestRefusedConnection(t *testing.T) {
 	ln := listen(t, "tcp", "127.0.0.1:0")
 	ln.Close()
 	d := dialer(t, cluster(nil))
-	_, err := d.Dial(context.Background(), hostAt(host.Address{IP: ln.Addr().(*net.TCPAddr).AddrPort()}, nil), transport.Options{})
+	_, err := d.Dial(context.Background(), hostAt(config.Address{IP: ln.Addr().(*net.TCPAddr).AddrPort()}, nil), transport.Options{})
 	want := `transport: cluster "c": host ` + ln.Addr().String() + ": connect: connect: connection refused"
 	if err == nil || err.Error() != want || stageOf(err) != transport.Connect {
 		t.Errorf("dial: %v, want %s", err, want)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // source says how sockets are made before they connect.
@@ -38,7 +37,7 @@ func newSource(b *config.Bind, k *config.Keepalive, at string) (*source, error) 
 		return s, nil
 	}
 	s.freebind = b.Freebind
-	for i, a := range append([]config.Address{b.Source}, b.Additional...) {
+	for i, a := range append([]config.AddressSpec{b.Source}, b.Additional...) {
 		field := at + ".source_address"
 		if i > 0 {
 			field = fmt.Sprintf("%s.additional_source_addresses[%d]", at, i-1)
@@ -88,7 +87,7 @@ func (s *source) address(remote netip.Addr) (netip.AddrPort, bool) {
 }
 
 // dial connects to an address.
-func (s *source) dial(ctx context.Context, a host.Address) (net.Conn, error) {
+func (s *source) dial(ctx context.Context, a config.Address) (net.Conn, error) {
 	d := net.Dialer{KeepAlive: -1} // off unless it is asked for
 	if a.Pipe == "" {
 		remote := a.IP.Addr()

@@ -17,7 +17,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // DefaultMaxMessageBytes bounds a response, and a file, unless the
@@ -62,7 +61,7 @@ type Config struct {
 // Node says who this process is.
 type Node struct {
 	ID, Cluster    string
-	Locality       host.Locality
+	Locality       config.Locality
 	Metadata       map[string]any // values as those of JSON
 	ClientFeatures []string
 	Version        string // of the program
@@ -122,7 +121,7 @@ func New(o Config) (*Client, error) {
 		Id: o.Node.ID, Cluster: o.Node.Cluster, Metadata: meta, ClientFeatures: clientFeatures(o.Node.ClientFeatures),
 		UserAgentName: o.Product, UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: o.Node.Version},
 	}
-	if l := o.Node.Locality; l != (host.Locality{}) {
+	if l := o.Node.Locality; l != (config.Locality{}) {
 		c.node.Locality = &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}
 	}
 	if o.ADS != nil {

@@ -64,25 +64,25 @@ func (c *compiler) hostMetadata(m *corev3.Metadata) config.Metadata {
 	return out
 }
 
-func address(a *corev3.Address) config.Address {
+func address(a *corev3.Address) config.AddressSpec {
 	switch {
 	case a.GetSocketAddress() != nil:
 		return socketAddress(a.GetSocketAddress())
 	case a.GetPipe() != nil:
-		return config.Address{Kind: config.PipeAddress, Path: a.GetPipe().GetPath(), Mode: a.GetPipe().GetMode()}
+		return config.AddressSpec{Kind: config.PipeAddress, Path: a.GetPipe().GetPath(), Mode: a.GetPipe().GetMode()}
 	case a.GetEnvoyInternalAddress() != nil:
 		i := a.GetEnvoyInternalAddress()
-		return config.Address{Kind: config.InternalAddress, Listener: i.GetServerListenerName(), EndpointID: i.GetEndpointId()}
+		return config.AddressSpec{Kind: config.InternalAddress, Listener: i.GetServerListenerName(), EndpointID: i.GetEndpointId()}
 	}
-	return config.Address{}
+	return config.AddressSpec{}
 }
 
-func socketAddress(s *corev3.SocketAddress) config.Address {
+func socketAddress(s *corev3.SocketAddress) config.AddressSpec {
 	if s == nil {
-		return config.Address{}
+		return config.AddressSpec{}
 	}
 	ip, _ := netip.ParseAddr(s.GetAddress()) // the zero address for a name
-	return config.Address{
+	return config.AddressSpec{
 		Kind: config.SocketAddress, Host: s.GetAddress(), IP: ip,
 		Port: uint16(s.GetPortValue()), NamedPort: s.GetNamedPort(),
 		UDP:      s.GetProtocol() == corev3.SocketAddress_UDP,

@@ -75,8 +75,8 @@ func TestLessCommonFieldsAreCompiled(t *testing.T) {
 		{"override status", cluster("common_lb_config: {override_host_status: {statuses: [HEALTHY, DEGRADED]}}").LB.OverrideHostStatus, []config.HealthStatus{config.HealthHealthy, config.HealthDegraded}},
 		{"happy eyeballs", cluster("upstream_connection_options: {happy_eyeballs_config: {first_address_family_version: V4}}").HappyEyeballs, &config.HappyEyeballs{FirstFamilyV4: true, FirstFamilyCount: 1}},
 		{"track", cluster("track_cluster_stats: {timeout_budgets: true, request_response_sizes: true}").Track, config.Track{TimeoutBudgets: true, RequestResponseSizes: true}},
-		{"internal address", cluster("load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {envoy_internal_address: {server_listener_name: l}}}}]}]}").Assignment.Localities[0].Endpoints[0].Address, config.Address{Kind: config.InternalAddress, Listener: "l"}},
-		{"named endpoint", cluster("load_assignment: {cluster_name: c, named_endpoints: {a: {address: {pipe: {path: /x}}}}, endpoints: [{lb_endpoints: [{endpoint_name: a}]}]}").Assignment.Localities[0].Endpoints[0].Address, config.Address{Kind: config.PipeAddress, Path: "/x"}},
+		{"internal address", cluster("load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {envoy_internal_address: {server_listener_name: l}}}}]}]}").Assignment.Localities[0].Endpoints[0].Address, config.AddressSpec{Kind: config.InternalAddress, Listener: "l"}},
+		{"named endpoint", cluster("load_assignment: {cluster_name: c, named_endpoints: {a: {address: {pipe: {path: /x}}}}, endpoints: [{lb_endpoints: [{endpoint_name: a}]}]}").Assignment.Localities[0].Endpoints[0].Address, config.AddressSpec{Kind: config.PipeAddress, Path: "/x"}},
 		{"old metadata key", cluster("load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: /x}}}, metadata: {filter_metadata: {envoy.transport_socket_match: {a: b}, proxy.transport_socket: {c: d}, other: {}}}}]}]}").Assignment.Localities[0].Endpoints[0].Metadata,
 			config.Metadata{"proxy.transport_socket_match": {"a": "b"}, "other": {}}},
 	}

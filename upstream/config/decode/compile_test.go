@@ -239,14 +239,14 @@ preconnect_policy: {predictive_preconnect_ratio: 2}
 		{"dns", c.DNS, config.DNS{
 			RefreshRate: 3 * time.Second, FailureBase: time.Second, FailureMax: 4 * time.Second, HasFailureRate: true,
 			RespectTTL: true, Family: config.FamilyV6Only, UseTCP: true,
-			Resolvers: []config.Address{
+			Resolvers: []config.AddressSpec{
 				{Kind: config.SocketAddress, Host: "1.1.1.1", IP: netip.MustParseAddr("1.1.1.1"), Port: 53},
 				{Kind: config.SocketAddress, Host: "::1", IP: netip.MustParseAddr("::1"), Port: 5353},
 			},
 		}},
 		{"metadata", c.Metadata, config.Metadata{"proxy.router": {"a": []any{1.0, true, nil, m{"b": "c"}}}}},
 		{"bind", c.Bind, &config.Bind{
-			Source:   config.Address{Kind: config.SocketAddress, Host: "10.0.0.1", IP: netip.MustParseAddr("10.0.0.1")},
+			Source:   config.AddressSpec{Kind: config.SocketAddress, Host: "10.0.0.1", IP: netip.MustParseAddr("10.0.0.1")},
 			Freebind: true, Options: []config.SocketOption{{Level: 1, Name: 2, IsInt: true, Int: 3, State: config.StateBound}},
 		}},
 		{"keepalive", c.Keepalive, &config.Keepalive{Probes: 3, Time: 4 * time.Second, Interval: 5 * time.Second}},
@@ -260,13 +260,13 @@ preconnect_policy: {predictive_preconnect_ratio: 2}
 			Localities: []config.LocalityEndpoints{{
 				Locality: config.Locality{Region: "r", Zone: "z", SubZone: "s"}, Weight: 5, HasWeight: true, Priority: 1,
 				Endpoints: []config.Endpoint{{
-					Address:  config.Address{Kind: config.SocketAddress, Host: "a.example", Port: 80},
+					Address:  config.AddressSpec{Kind: config.SocketAddress, Host: "a.example", Port: 80},
 					Hostname: "h", Health: config.HealthDraining, Weight: 3, Canary: true,
 					Metadata: config.Metadata{
 						"proxy.lb":                     {"canary": true},
 						"proxy.transport_socket_match": {"tls": "yes"},
 					},
-					HealthCheckAddress:  config.Address{Kind: config.SocketAddress, Host: "a.example", Port: 81},
+					HealthCheckAddress:  config.AddressSpec{Kind: config.SocketAddress, Host: "a.example", Port: 81},
 					HealthCheckHostname: "hc",
 				}},
 			}},

@@ -61,7 +61,7 @@ func TestOptionsOfDNSExtensionAreInForce(t *testing.T) {
 	want := config.DNS{
 		RefreshRate: 7 * time.Second, FailureBase: time.Second, FailureMax: 4 * time.Second, HasFailureRate: true, RespectTTL: true,
 		Jitter: 2 * time.Second, Family: config.FamilyV4Preferred, LeastRefresh: 3 * time.Second, UseTCP: true,
-		Resolvers: []config.Address{{Kind: config.SocketAddress, Host: "1.2.3.4", IP: netip.MustParseAddr("1.2.3.4"), Port: 5}},
+		Resolvers: []config.AddressSpec{{Kind: config.SocketAddress, Host: "1.2.3.4", IP: netip.MustParseAddr("1.2.3.4"), Port: 5}},
 	}
 	if diff := cmp.Diff(want, p.Cluster.DNS, compare); diff != "" {
 		t.Error(diff)

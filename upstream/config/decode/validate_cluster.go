@@ -304,7 +304,7 @@ func (k *clusterCheck) dns() {
 }
 
 // hostText is the part of an address that says where, as error texts show it.
-func hostText(a config.Address) string {
+func hostText(a config.AddressSpec) string {
 	switch a.Kind {
 	case config.PipeAddress:
 		return a.Path

@@ -1,18 +1,19 @@
-package host
+package config
 
 import (
 	"net/netip"
 	"strings"
 )
 
-// Address is where a host listens: an IP address with a port, or the path of
-// a unix socket. Addresses are comparable; the zero Address is none.
+// Address is an address to connect to or to listen on: an IP address with a port,
+// or the path of a unix socket. The zero Address is no address. Addresses are
+// comparable.
 type Address struct {
 	IP   netip.AddrPort
 	Pipe string
 }
 
-// IsZero tells whether a is no address.
+// IsZero reports whether a is no address.
 func (a Address) IsZero() bool { return a == Address{} }
 
 // String returns ip:port, [ip]:port for IPv6, or the path of the pipe.
@@ -39,7 +40,8 @@ func (a Address) WithPort(port uint16) Address {
 	return a
 }
 
-// Locality is where a host stands. Localities are comparable.
+// Locality is the location of an endpoint, a host or this process. Localities are
+// comparable.
 type Locality struct {
 	Region, Zone, SubZone string
 }
@@ -54,8 +56,3 @@ func (l Locality) Compare(m Locality) int {
 	}
 	return strings.Compare(l.SubZone, m.SubZone)
 }
-
-// Metadata is the metadata of a host by namespace. Values are those of JSON:
-// nil, bool, float64, string, []any and map[string]any. Metadata is not
-// changed once a host has it.
-type Metadata map[string]map[string]any
