@@ -46,7 +46,8 @@ type Resource struct {
 
 	overflow  *store.Counter
 	open      *store.Gauge
-	remaining *store.Gauge // nil unless it is tracked
+	track     func() *store.Gauge         // returns the gauge of the rest; nil unless it is tracked
+	remaining atomic.Pointer[store.Gauge] // nil as long as there was no limit
 	isOpen    atomic.Bool
 	shown     atomic.Bool // the gauges are those of this version of the cluster
 	mu        sync.Mutex  // held by those who change isOpen or shown
@@ -100,20 +101,29 @@ func (r *Resource) Release() {
 // show brings the gauges in line.
 func (r *Resource) show() {
 	limit, current := r.Max(), r.Current()
-	if r.remaining != nil && r.shown.Load() {
-		r.remaining.Set(r.left(limit, current))
+	if r.shown.Load() {
+		r.showRemaining(limit, current)
 	}
 	if (current >= limit) != r.isOpen.Load() {
 		r.turn()
 	}
 }
 
-// left returns how much may still be taken. Of a budget nobody can tell.
-func (r *Resource) left(limit, current uint64) uint64 {
-	if r.budget != nil || current >= limit {
-		return 0
+// showRemaining sets the gauge of how much can still be taken: 0 with a budget,
+// nothing without a limit.
+func (r *Resource) showRemaining(limit, current uint64) {
+	if r.track == nil || r.budget == nil && limit > math.MaxInt64 {
+		return
 	}
-	return min(limit-current, math.MaxInt64) // gauges know no more
+	g := r.remaining.Load()
+	if g == nil {
+		g = r.track()
+		r.remaining.Store(g)
+	}
+	if r.budget != nil {
+		limit = current
+	}
+	g.Set(limit - min(current, limit))
 }
 
 // turn sets the open gauge. Whoever changes current looks at isOpen afterwards,
@@ -146,9 +156,7 @@ func (r *Resource) reveal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown.Store(true)
-	if r.remaining != nil {
-		r.remaining.Set(r.left(r.Max(), r.Current()))
-	}
+	r.showRemaining(r.Max(), r.Current())
 	if open := oneIf(r.isOpen.Load()); r.open.Value() != open {
 		r.open.Set(open)
 	}
@@ -174,7 +182,7 @@ func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priorit
 		r.limit.Store(rt.uint(r.key, configured))
 		r.open = sc.Gauge(prefix + openName)
 		if t.TrackRemaining {
-			r.remaining = sc.Gauge(prefix + leftName)
+			r.track = func() *store.Gauge { return sc.Gauge(prefix + leftName) }
 		}
 	}
 	set(&b.Connections, "max_connections", "cx_open", "remaining_cx", t.MaxConnections, stats.CxOverflow)

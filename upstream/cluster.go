@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -66,6 +67,7 @@ type environment struct {
 	dial       func(ctx context.Context, c *config.Cluster, h *host.Host, a config.Address) (net.Conn, error)
 	custom     func(c *config.Cluster) (func(*host.Host) health.Prober, error)
 	manager    managerStats
+	answers    answerRegistry
 
 	localSet     atomic.Pointer[host.Set] // of the local cluster; nil: none
 	localChanged func()                   // rebalances all clusters but the local one
@@ -98,7 +100,10 @@ type Cluster struct {
 	stats  *Stats
 
 	breakers [2]Breakers
-	answers  answers
+	answers  *answers
+	// users counts what needs the statistics: the manager, requests, connections
+	// and callers of [Handle.Acquire]. It is far below 0 once they are given up.
+	users atomic.Int64
 
 	balancer lb.Balancer
 	original *lb.OriginalDst // nil unless the type is that
@@ -150,6 +155,8 @@ type delivery struct {
 func newCluster(c *config.Cluster, env *environment, source Source, stats *store.Scope) (*Cluster, error) {
 	cl := &Cluster{config: c, env: env, source: source, scope: stats, maintenanceKey: "upstream.maintenance_mode." + c.Name}
 	cl.ctx, cl.cancel = context.WithCancel(context.Background())
+	cl.users.Store(1)
+	cl.answers = env.answers.acquire(env.root, c.StatName)
 	var err error
 	if cl.dialer, err = env.transport.Dialer(c, cl.scope); err != nil {
 		cl.abandon()
@@ -191,8 +198,24 @@ func (c *Cluster) abandon() {
 		c.dialer.Close()
 	}
 	c.closeEvents()
-	c.scope.Close()
+	c.drop()
 }
+
+// hold keeps the statistics of c until the matching drop. It reports false if they
+// are given up already.
+func (c *Cluster) hold() bool { return c.users.Add(1) > 0 }
+
+// drop ends a hold. The last one gives the statistics up, unless another cluster or
+// version holds them too.
+func (c *Cluster) drop() {
+	if c.users.Add(-1) == 0 && c.users.CompareAndSwap(0, math.MinInt64/2) {
+		c.scope.Close()
+		c.env.answers.release(c.config.StatName, c.answers)
+	}
+}
+
+// Release ends the use of a cluster that [Handle.Acquire] returned.
+func (c *Cluster) Release() { c.drop() }
 
 // openEvents opens the files that take events of a health check.
 func (c *Cluster) openEvents(hc *config.HealthCheck) error {
@@ -462,6 +485,7 @@ func (c *Cluster) discover(a *Assignment) {
 func (c *Cluster) close() {
 	c.cancel()
 	c.mu.Lock()
+	again := c.closed
 	c.closed = true
 	for i := range c.deliveries {
 		if t := c.deliveries[i].timer; t != nil {
@@ -486,8 +510,10 @@ func (c *Cluster) close() {
 	}
 	c.leaveLocal()
 	c.dialer.Close()
-	c.closeEvents()
-	c.scope.Close()
+	if !again {
+		c.closeEvents()
+		c.drop()
+	}
 }
 
 // AwaitedSecrets returns the names of the secrets that the cluster waits for before it

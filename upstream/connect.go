@@ -54,7 +54,7 @@ func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *h
 		if !returned { // a panic, of the caller's context for one
 			connections.Release()
 			pool.Dec()
-			c.countConnFailed(h)
+			c.countConnFailed(h, true)
 		}
 	}()
 	start := time.Now()
@@ -65,7 +65,7 @@ func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *h
 		pool.Dec()
 		var failed *transport.Error // it has counted bind errors already
 		if errors.As(err, &failed) && failed.Local {
-			c.countConnFailed(h)
+			c.countConnFailed(h, true)
 			return nil, err
 		}
 		c.ConnFailed(h, failed != nil && failed.Timeout)

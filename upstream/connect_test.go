@@ -234,7 +234,7 @@ func TestConnectFails(t *testing.T) {
 	if _, err := r.c.Connect(ctx, r.h, DefaultPriority, transport.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 1, "upstream_cx_connect_fail": 1, "upstream_cx_active": 0, "upstream_cx_destroy": 0})
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 1, "upstream_cx_connect_fail": 1, "upstream_cx_active": 0, "upstream_cx_destroy": 1})
 	if n := r.c.Breakers(DefaultPriority).Connections.Current(); n != 0 {
 		t.Errorf("%d connections are held", n)
 	}

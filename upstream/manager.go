@@ -160,6 +160,18 @@ func (h *Handle) Current() *Cluster {
 	return nil
 }
 
+// Acquire returns the active cluster for one request or connection, nil if it was
+// removed. The cluster's statistics stay until [Cluster.Release] even if it is
+// replaced or removed meanwhile, so that none of the request's counts are lost.
+func (h *Handle) Acquire() *Cluster {
+	for {
+		c := h.Current()
+		if c == nil || c.hold() {
+			return c
+		}
+	}
+}
+
 // New returns a manager without clusters.
 func New(c Config) *Manager {
 	if c.Product == "" {

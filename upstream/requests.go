@@ -26,41 +26,64 @@ func (c *Cluster) OriginalDstHeader() string {
 	return "x-" + c.env.product + "-original-dst-host"
 }
 
-// ConnStarted notes that a pool begins to connect to h.
+// ConnStarted records that a pool begins to connect to h. Each call must be
+// followed by one of [Cluster.ConnFailed] or [Cluster.ConnClosed].
 func (c *Cluster) ConnStarted(h *host.Host) {
+	c.hold()
 	c.stats.CxTotal.Inc()
 	c.stats.CxActive.Inc()
 	h.Stats.CxTotal.Inc()
 	h.Stats.CxActive.Inc()
 }
 
-// ConnEstablished notes that a connection to h is made, and how long that took.
+// ConnEstablished records that a connection to h is made, and how long that took.
 func (c *Cluster) ConnEstablished(h *host.Host, took time.Duration) {
 	c.stats.CxConnectMS.Record(uint64(max(took.Milliseconds(), 0)))
 	h.ReportResult(host.ConnectSuccess, 0)
 }
 
-// ConnFailed notes that a started connection to h was not made. It is closed
-// then.
+// ConnFailed records that a started connection to h was not made, and that it is
+// closed.
 func (c *Cluster) ConnFailed(h *host.Host, timeout bool) {
-	c.countConnFailed(h)
 	if timeout {
 		c.stats.CxConnectTimeout.Inc()
+	}
+	c.countConnFailed(h, timeout)
+	if timeout {
 		h.ReportResult(host.ConnectTimeout, 0)
 		return
 	}
 	h.ReportResult(host.ConnectFailed, 0)
 }
 
-// countConnFailed counts a connection that was not made. It says nothing of the host.
-func (c *Cluster) countConnFailed(h *host.Host) {
+// countConnFailed counts a connection that was not made, without a verdict on the
+// host. local reports whether this side gave up.
+func (c *Cluster) countConnFailed(h *host.Host, local bool) {
 	c.stats.CxConnectFail.Inc()
 	h.Stats.CxConnectFail.Inc()
-	c.stats.CxActive.Dec()
-	h.Stats.CxActive.Dec()
+	c.countDestroyed(h, local, false)
 }
 
-// ConnEnd is how an established connection ended.
+// countDestroyed counts the end of a connection. The gauges go last, so that a
+// reader that sees no active connections sees all of them destroyed.
+func (c *Cluster) countDestroyed(h *host.Host, local, active bool) {
+	s := c.stats
+	side, withRq := s.CxDestroyRemote, s.CxDestroyRemoteWithActiveRq
+	if local {
+		side, withRq = s.CxDestroyLocal, s.CxDestroyLocalWithActiveRq
+	}
+	s.CxDestroy.Inc()
+	side.Inc()
+	if active {
+		s.CxDestroyWithActiveRq.Inc()
+		withRq.Inc()
+	}
+	s.CxActive.Dec()
+	h.Stats.CxActive.Dec()
+	c.drop()
+}
+
+// ConnEnd describes how an established connection ended.
 type ConnEnd struct {
 	Local          bool // closed by this side
 	ActiveRequests int  // in flight when it ended
@@ -68,30 +91,17 @@ type ConnEnd struct {
 	Lived          time.Duration
 }
 
-// ConnClosed notes the end of an established connection to h.
+// ConnClosed records the end of an established connection to h.
 func (c *Cluster) ConnClosed(h *host.Host, e ConnEnd) {
-	s := c.stats
-	defer h.Stats.CxActive.Dec()
-	defer s.CxActive.Dec() // who sees none active sees all of them counted
-	s.CxLengthMS.Record(uint64(max(e.Lived.Milliseconds(), 0)))
-	s.RqPerCx.Record(uint64(max(e.Requests, 0)))
-	s.CxDestroy.Inc()
-	if e.ActiveRequests > 0 {
-		s.CxDestroyWithActiveRq.Inc()
-	}
-	side, withRq := s.CxDestroyRemote, s.CxDestroyRemoteWithActiveRq
-	if e.Local {
-		side, withRq = s.CxDestroyLocal, s.CxDestroyLocalWithActiveRq
-	}
-	side.Inc()
-	if e.ActiveRequests > 0 {
-		withRq.Inc()
-	}
+	c.stats.CxLengthMS.Record(uint64(max(e.Lived.Milliseconds(), 0)))
+	c.stats.RqPerCx.Record(uint64(max(e.Requests, 0)))
+	c.countDestroyed(h, e.Local, e.ActiveRequests > 0)
 }
 
-// RequestStarted notes that a request was attached to a connection to h. Each
-// must be followed by one [Cluster.RequestFinished].
+// RequestStarted records that a request was attached to a connection to h. Each
+// call must be followed by one of [Cluster.RequestFinished].
 func (c *Cluster) RequestStarted(h *host.Host) {
+	c.hold()
 	c.stats.RqTotal.Inc()
 	c.stats.RqActive.Inc()
 	h.Stats.RqTotal.Inc()
@@ -120,21 +130,25 @@ type RequestEnd struct {
 	Canary  bool // the answer says that it comes from a canary
 	Retried bool // the answer leads to a retry, so it is not the final one
 
-	// Why there was no answer of the host: at most one of these.
+	// The reason why the host gave no answer, or no valid one. At most one is set.
 	Timeout        bool // the global timeout
 	PerTryTimeout  bool
 	RemoteReset    bool
 	LocalReset     bool
 	ConnectionLost bool // the connection failed under the request
+	// BadAnswer is set if the host broke the protocol: its answer is not HTTP, or
+	// exceeds a limit of headers or size. The host is charged with a 502.
+	BadAnswer bool
 }
 
-// RequestFinished notes the end of a request to h: it keeps all derived
-// statistics of cluster and host consistent and tells the outlier detector.
+// RequestFinished records the end of a request to h. It keeps all derived
+// statistics of cluster and host consistent and notifies the outlier detector.
 func (c *Cluster) RequestFinished(h *host.Host, e RequestEnd) {
+	defer c.drop()
 	s := c.stats
 	s.RqActive.Dec()
 	h.Stats.RqActive.Dec()
-	answered := !(e.Timeout || e.PerTryTimeout || e.RemoteReset || e.LocalReset || e.ConnectionLost)
+	answered := !(e.Timeout || e.PerTryTimeout || e.RemoteReset || e.LocalReset || e.ConnectionLost || e.BadAnswer)
 	switch {
 	case e.Timeout:
 		s.RqTimeout.Inc()
@@ -151,6 +165,9 @@ func (c *Cluster) RequestFinished(h *host.Host, e RequestEnd) {
 		s.RqTxReset.Inc()
 	case e.ConnectionLost:
 		h.ReportResult(host.ConnectFailed, e.Status)
+	case e.BadAnswer:
+		s.CxProtocolError.Inc()
+		h.ReportResult(host.RequestFailed, 502)
 	default:
 		h.ReportCode(e.Status)
 	}
@@ -179,7 +196,7 @@ func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd, timed bool) {
 		return
 	}
 	if e.Retried {
-		c.answers.get(&c.answers.retry, c.scope, "retry.").count(e.Status, true)
+		c.answers.get(&c.answers.retry, "retry.").count(e.Status, true)
 		return
 	}
 	ms := uint64(max(e.Took.Milliseconds(), 0))
@@ -189,21 +206,21 @@ func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd, timed bool) {
 			g.time().Record(ms)
 		}
 	}
-	note(c.answers.get(&c.answers.plain, c.scope, ""), true)
+	note(c.answers.get(&c.answers.plain, ""), true)
 	if e.Canary || h != nil && h.Canary() {
-		note(c.answers.get(&c.answers.canary, c.scope, "canary."), true)
+		note(c.answers.get(&c.answers.canary, "canary."), true)
 	}
 	switch e.Origin {
 	case InternalOrigin:
-		note(c.answers.get(&c.answers.internal, c.scope, "internal."), true)
+		note(c.answers.get(&c.answers.internal, "internal."), true)
 	case ExternalOrigin:
-		note(c.answers.get(&c.answers.external, c.scope, "external."), true)
+		note(c.answers.get(&c.answers.external, "external."), true)
 	}
 	if h == nil {
 		return
 	}
 	if from, to := c.env.local.Zone, h.Locality().Zone; from != "" && to != "" {
-		note(c.answers.zone(c.scope, from, to), false)
+		note(c.answers.zone(from, to), false)
 	}
 }
 
@@ -230,23 +247,59 @@ func recordBudget(h *store.Histogram, elapsed, timeout time.Duration) {
 	h.Record(used)
 }
 
-// answers are the statistics by status, made when they are first needed.
+// answers are the statistics by status, created when they are first needed. All
+// versions of the clusters with one stat name share them, so an update loses none.
 type answers struct {
+	scope *store.Scope
+	users int // versions; guarded by the registry's mu
+
 	plain, canary, internal, external, retry atomic.Pointer[answerGroup]
 
 	zones atomic.Pointer[map[string]*answerGroup] // by zone of the host; replaced, never changed
-	mu    sync.Mutex                              // held by those who replace zones
+	mu    sync.Mutex                              // held while zones is replaced
 }
 
-func (a *answers) get(p *atomic.Pointer[answerGroup], sc *store.Scope, prefix string) *answerGroup {
+// answerRegistry holds the shared answers by stat name.
+type answerRegistry struct {
+	mu     sync.Mutex
+	byName map[string]*answers
+}
+
+// acquire returns the answers of a stat name for one version of a cluster.
+func (r *answerRegistry) acquire(root *store.Scope, name string) *answers {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.byName[name]
+	if a == nil {
+		if r.byName == nil {
+			r.byName = make(map[string]*answers)
+		}
+		a = &answers{scope: root.Scope("cluster." + name)}
+		r.byName[name] = a
+	}
+	a.users++
+	return a
+}
+
+// release ends the use by one version. The last one closes the scope.
+func (r *answerRegistry) release(name string, a *answers) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a.users--; a.users == 0 {
+		delete(r.byName, name)
+		a.scope.Close()
+	}
+}
+
+func (a *answers) get(p *atomic.Pointer[answerGroup], prefix string) *answerGroup {
 	if g := p.Load(); g != nil {
 		return g
 	}
-	p.CompareAndSwap(nil, &answerGroup{scope: sc, prefix: prefix})
+	p.CompareAndSwap(nil, &answerGroup{scope: a.scope, prefix: prefix})
 	return p.Load()
 }
 
-func (a *answers) zone(sc *store.Scope, from, to string) *answerGroup {
+func (a *answers) zone(from, to string) *answerGroup {
 	if m := a.zones.Load(); m != nil {
 		if g := (*m)[to]; g != nil {
 			return g
@@ -259,7 +312,7 @@ func (a *answers) zone(sc *store.Scope, from, to string) *answerGroup {
 		m = maps.Clone(*old)
 	}
 	if m[to] == nil {
-		m[to] = &answerGroup{scope: sc, prefix: "zone." + oneline.Clean(from) + "." + oneline.Clean(to) + "."}
+		m[to] = &answerGroup{scope: a.scope, prefix: "zone." + oneline.Clean(from) + "." + oneline.Clean(to) + "."}
 	}
 	a.zones.Store(&m)
 	return m[to]

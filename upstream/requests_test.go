@@ -147,7 +147,7 @@ func TestConnections(t *testing.T) {
 	c.ConnEstablished(other, 0)
 	c.ConnClosed(other, ConnEnd{})
 	r.check("cluster.c.upstream_cx_", map[string]uint64{
-		"total": 4, "active": 0, "connect_fail": 2, "connect_timeout": 1, "destroy": 2, "destroy_local": 1, "destroy_remote": 1,
+		"total": 4, "active": 0, "connect_fail": 2, "connect_timeout": 1, "destroy": 4, "destroy_local": 2, "destroy_remote": 2,
 		"destroy_with_active_rq": 1, "destroy_local_with_active_rq": 1, "destroy_remote_with_active_rq": 0,
 	})
 	if s := &h.Stats; s.CxTotal.Value() != 3 || s.CxConnectFail.Value() != 2 || s.CxActive.Value() != 0 {

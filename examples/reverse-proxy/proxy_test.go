@@ -689,7 +689,7 @@ func TestTCP(t *testing.T) {
 		t.Error("the dead host was never tried")
 	}
 	r.want(map[string]int{
-		"upstream_cx_total": connections + failed, "upstream_cx_connect_fail": failed, "upstream_cx_destroy": connections,
+		"upstream_cx_total": connections + failed, "upstream_cx_connect_fail": failed, "upstream_cx_destroy": connections + failed,
 		"upstream_cx_tx_bytes_total": connections * bytes, "upstream_cx_rx_bytes_total": connections * bytes,
 		"upstream_cx_connect_attempts_exceeded": 0,
 	})
