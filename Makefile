@@ -5,6 +5,7 @@ GO       ?= go
 FUZZTIME ?= 30s
 SOAKTIME ?= 10m
 COUNT    ?= 6
+PREEMPTIONS ?= 2
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS   = -X main.version=$(VERSION) -X main.revision=$(REVISION)
@@ -20,7 +21,7 @@ run: ## start the daemon with its embedded configuration: admin on 127.0.0.1:990
 build: ## build bin/statsd-admin
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/statsd-admin ./cmd/statsd-admin
 
-test: tools lint unit race purego e2e ## run all checks and tests
+test: tools lint unit race purego schedules e2e ## run all checks and tests
 
 tools: ## install what the tests need (with CI=true; otherwise say what is missing)
 	@./scripts/tools
@@ -37,6 +38,13 @@ race: ## the same under the race detector
 
 purego: ## the store and its neighbours without the processor-bound fast path
 	$(GO) test -tags purego -short ./internal/percpu ./internal/fingerprint ./symtab ./histogram ./store/...
+
+schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS preemptions
+	$(GO) test -tags schedule -short ./internal/schedule
+	$(GO) test -tags schedule -run '^TestSchedules$$' ./histogram -preemptions $(PREEMPTIONS)
+
+seeded: ## check that the exploration finds seeded bugs
+	$(GO) test -tags schedule -run '^TestSeededBugs$$' -timeout 30m ./histogram -seeded
 
 e2e: ## the real binary against programs that we did not write
 	@./scripts/e2e
@@ -59,4 +67,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race purego e2e fuzz soak proof cross bench bench-peers
+.PHONY: help run build test tools lint unit race purego schedules seeded e2e fuzz soak proof cross bench bench-peers

@@ -3,8 +3,9 @@ package histogram
 import (
 	"math"
 	"math/bits"
-	"sync"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // Histogram counts values. Make one with [New]; it must not be copied. See the
@@ -17,7 +18,7 @@ type Histogram struct {
 	owned  owners
 	epoch  atomic.Uint32 // its low bit selects shard.ends
 
-	mu sync.Mutex // serializes the making of shards and pages
+	mu schedule.Mutex // serializes the making of shards and pages
 
 	snapshot atomic.Pointer[Snapshot]
 	merged   *merged // what Merge remembers; nil until it found something
@@ -136,8 +137,13 @@ func (h *Histogram) recordShared(v int64, n uint64) *shard {
 	} else {
 		h.countIn(s, i, n)
 	}
+	schedule.Point()
 	s.sums[side].add(magnitude, n)
-	s.ends[h.epoch.Load()&1].include(endKey(v))
+	schedule.Point()
+	epoch := h.epoch.Load() & 1
+	schedule.Point()
+	s.ends[epoch].include(endKey(v))
+	schedule.Point()
 	s.touch()
 	return s
 }

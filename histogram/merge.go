@@ -1,6 +1,10 @@
 package histogram
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
+)
 
 // merged is the state that Merge keeps between calls, besides the snapshot.
 type merged struct {
@@ -41,6 +45,7 @@ func (h *Histogram) Merge() *Snapshot {
 	shards := h.owned.appendTo(append(room[:0], shared))
 	touched := false
 	for _, s := range shards {
+		schedule.Point()
 		if s.touched.Load() != 0 && s.touched.Swap(0) != 0 {
 			touched = true
 		}
@@ -53,6 +58,7 @@ func (h *Histogram) Merge() *Snapshot {
 		next = &Snapshot{prev.Used, h.layout.empty, prev.Cumulative}
 	}
 	if next != prev {
+		schedule.Point()
 		h.snapshot.Store(next)
 	}
 	return next
@@ -136,12 +142,14 @@ func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 func (h *Histogram) takeEnds(shards []*shard) (least, greatest uint64) {
 	take := func(slot uint32) {
 		for _, s := range shards {
+			schedule.Point()
 			a, b := s.ends[slot&1].take()
 			least, greatest = max(least, a), max(greatest, b)
 		}
 	}
 	e := h.epoch.Load()
 	take(e + 1) // from recorders that were late for the interval before
+	schedule.Point()
 	h.epoch.Store(e + 1)
 	take(e)
 	return least, greatest
@@ -199,6 +207,7 @@ func (sc *scratch) readSplits(l *Layout, shards []*shard) {
 	sc.split = 0
 	for _, s := range shards {
 		for i := range s.splits {
+			schedule.Point()
 			sc.splits[i] += s.splits[i].Load()
 		}
 	}
@@ -231,6 +240,7 @@ func (sc *scratch) pages(l *Layout, shards []*shard) (first, end int) {
 // Pages must be read in ascending order.
 func (sc *scratch) readPage(l *Layout, shards []*shard, n int, counts *[pageBins]uint64) (exists bool) {
 	for _, s := range shards {
+		schedule.Point()
 		if s.addPage(n, counts) {
 			exists = true
 		}
@@ -297,7 +307,9 @@ func (m *merged) readSums(shards []*shard) wide128 {
 	var now [2]wide128
 	for _, s := range shards {
 		for side := range now {
+			schedule.Point()
 			high := s.sums[side].high.Load()
+			schedule.Point()
 			now[side] = now[side].plus(wide128{high, s.sums[side].low.Load()})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/internal/percpu"
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // This file and record_portable.go are twins: how a value gets into a shard.
@@ -97,9 +98,11 @@ func (s *shard) own(h *Histogram, v uint64) bool {
 
 // finish adds v, whose bin was counted, to the rest of s.
 func (s *shard) finish(h *Histogram, v uint64) {
+	schedule.Point()
 	low := plain(&s.sums[0].low)
 	*low += v
 	if *low < v {
+		schedule.Point()
 		*plain(&s.sums[0].high)++
 	}
 	s.touchEnds(h, endKey(int64(v)))
@@ -107,13 +110,19 @@ func (s *shard) finish(h *Histogram, v uint64) {
 
 // touchEnds includes key in the extremes and notes that s was touched.
 func (s *shard) touchEnds(h *Histogram, key uint64) {
+	schedule.Point()
 	e := &s.ends[h.epoch.Load()&1]
+	schedule.Point()
 	if g := plain(&e.greatest); key > *g {
+		schedule.Point()
 		*g = key
 	}
+	schedule.Point()
 	if g := plain(&e.least); -key > *g {
+		schedule.Point()
 		*g = -key
 	}
+	schedule.Point()
 	*(*uint32)(unsafe.Pointer(&s.touched)) = 1
 }
 
@@ -168,6 +177,7 @@ func (s *shard) ownMany(h *Histogram, v int64, n uint64) (i int, what need) {
 	} else if what = s.ownCount(i, n); what != nothing {
 		return i, what
 	}
+	schedule.Point()
 	s.sums[side].ownAdd(magnitude, n)
 	s.touchEnds(h, endKey(v))
 	return i, nothing
@@ -187,6 +197,7 @@ func (s *shard) ownCount(i int, n uint64) need {
 			return nothing
 		} else if s.wide.page(pageOf(i)) != nil {
 			*lane = uint16(sum - laneLimit)
+			schedule.Point()
 			n = laneLimit
 		}
 	}
@@ -206,6 +217,7 @@ func (s *sum) ownAdd(v, n uint64) {
 	if *w < low {
 		high++
 	}
+	schedule.Point()
 	*plain(&s.high) += high
 }
 
@@ -217,6 +229,7 @@ func (h *Histogram) ownSlot(slot int) {
 		n := max(runtime.GOMAXPROCS(0), slot+1)
 		table := make([]unsafe.Pointer, n)
 		atomic.StorePointer(&h.owned.slots, unsafe.Pointer(unsafe.SliceData(table)))
+		schedule.Point()
 		h.owned.n = n
 	}
 	if slot >= h.owned.n {

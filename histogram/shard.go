@@ -3,6 +3,8 @@ package histogram
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // shard is one set of counters. Each histogram that was ever used has one that
@@ -74,6 +76,7 @@ func (s *shard) count(i int, n uint64) need {
 	w, shift := &pg[i&(pageBins-1)/4], uint(i&3)*laneBits
 	for {
 		old := w.Load()
+		schedule.Point()
 		if old>>shift&laneMask+n < laneLimit {
 			if w.CompareAndSwap(old, old+n<<shift) {
 				return nothing
@@ -85,6 +88,7 @@ func (s *shard) count(i int, n uint64) need {
 			return wideNeeded
 		}
 		if w.CompareAndSwap(old, old+n<<shift-laneLimit<<shift) {
+			schedule.Point()
 			high[i&(pageBins-1)].Add(laneLimit)
 			return nothing
 		}
@@ -102,11 +106,13 @@ func (s *shard) addPage(n int, counts *[pageBins]uint64) bool {
 			counts[i] += high[i].Load()
 		}
 	}
+	schedule.Point()
 	if pg = s.narrow.page(n); pg == nil {
 		return high != nil
 	}
 	for i := range pg {
 		if w := pg[i].Load(); w != 0 {
+			schedule.Point()
 			c := counts[4*i : 4*i+4 : 4*i+4]
 			c[0] += w & laneMask
 			c[1] += w >> laneBits & laneMask
@@ -123,6 +129,7 @@ func (s *sum) add(v, n uint64) {
 	if low != 0 && s.low.Add(low) < low {
 		high++
 	}
+	schedule.Point()
 	if high != 0 {
 		s.high.Add(high)
 	}
@@ -135,6 +142,9 @@ func (e *extremes) include(key uint64) {
 
 func raise(w *atomic.Uint64, key uint64) {
 	for old := w.Load(); key > old; old = w.Load() {
+		if schedule.Enabled { // a call, even of nothing, would cost the inlining
+			schedule.Point()
+		}
 		if w.CompareAndSwap(old, key) {
 			return
 		}
@@ -146,12 +156,15 @@ func (e *extremes) take() (least, greatest uint64) {
 	if e.greatest.Load() == 0 && e.least.Load() == 0 {
 		return 0, 0
 	}
-	return e.least.Swap(0), e.greatest.Swap(0)
+	least = e.least.Swap(0)
+	schedule.Point()
+	return least, e.greatest.Swap(0)
 }
 
 // touch notes, after a record, that there is something to read.
 func (s *shard) touch() {
 	if s.touched.Load() == 0 {
+		schedule.Point()
 		s.touched.Store(1)
 	}
 }

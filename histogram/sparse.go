@@ -1,6 +1,10 @@
 package histogram
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
+)
 
 // pageBins bins share one page, the unit in which memory for bins is made.
 const pageBins = 64
@@ -56,9 +60,11 @@ func (s *sparse[P]) need(n int) {
 	w := s.window.Load()
 	if w == nil || n < w.base || n >= w.base+len(w.pages) {
 		w = w.including(n)
+		schedule.Point()
 		s.window.Store(w)
 	}
 	if at := &w.pages[n-w.base]; at.Load() == nil {
+		schedule.Point()
 		at.Store(new(P))
 	}
 }

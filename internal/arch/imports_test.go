@@ -82,6 +82,7 @@ func importTable() []importRow {
 		{"internal/oneline", nil},
 		{"internal/percpu", nil},
 		{"internal/prefetch", nil},
+		{"internal/schedule", nil},
 		{"internal/unixsock", nil},
 		{"internal/wire", nil},
 	}
@@ -89,7 +90,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/schedule", "match"}
 }
 
 // testOnly lists the packages that only test files import.

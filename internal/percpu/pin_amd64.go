@@ -1,4 +1,4 @@
-//go:build amd64 && !race && !msan && !asan && !purego
+//go:build !schedule && amd64 && !race && !msan && !asan && !purego
 
 package percpu
 

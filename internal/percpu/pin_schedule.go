@@ -1,0 +1,15 @@
+//go:build schedule && amd64 && !race && !msan && !asan && !purego
+
+package percpu
+
+import "github.com/statsd-admin/statsd-admin/internal/schedule"
+
+// Enabled reports whether Pin pins: here, to the processors of explored
+// programs.
+const Enabled = true
+
+// Pin keeps the running program on its processor.
+func Pin() int { return schedule.Pin() }
+
+// Unpin ends what Pin began.
+func Unpin() { schedule.Unpin() }
