@@ -10,19 +10,19 @@ import (
 // completes the answer. foreign is set if the request names a second host that
 // is not accepted.
 func (s *Server) answer(w *Response, r *Request, foreign bool) error {
-	s.figures.running.Inc()
-	defer s.figures.running.Dec()
+	s.metrics.running.Inc()
+	defer s.metrics.running.Dec()
 	return w.finish(s.route(w, r, foreign))
 }
 
 func (s *Server) route(w *Response, r *Request, foreign bool) error {
-	if foreign || !s.hosts.accepts(r.host, r.place) {
-		s.figures.host.Inc()
+	if foreign || !s.hosts.accepts(r.host, r.listener) {
+		s.metrics.host.Inc()
 		return w.text(403, "this host name is not served; if it is yours, add it to allowed_hosts in the admin settings\n")
 	}
 	if r.method != "GET" && r.method != "HEAD" {
 		if header := s.origins.refuses(r); header != "" {
-			s.figures.csrf.Inc()
+			s.metrics.csrf.Inc()
 			s.auditRefusal(r, "foreign "+header)
 			return w.text(403, "refused: the header "+header+" tells that this request comes from another web page; "+
 				"if you trust it, add its origin to allowed_origins in the admin settings\n")
@@ -74,25 +74,25 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 	if e.Mutates && r.method != "POST" {
 		return s.refuseMethod(e, w, r)
 	}
-	if x, ok := w.transport.(*exchange); ok && x.conn.reserved && !e.vital {
-		s.figures.busy.Inc()
+	if x, ok := w.transport.(*exchange); ok && x.conn.reserved && !e.critical {
+		s.metrics.busy.Inc()
 		w.SetHeader("retry-after", "1")
 		return w.text(503, "too many connections\n")
 	}
 	if !r.parseParams(&s.limits) {
-		w.hangUp()
+		w.transport.hangUp()
 		return w.text(400, "too many parameters, or a value that is too long\n")
 	}
 	if e.Heavy {
 		if !s.heavy.enter(s.closing) {
-			s.figures.busy.Inc()
+			s.metrics.busy.Inc()
 			w.SetHeader("retry-after", "1")
 			return w.text(503, "too many large answers are being made\n")
 		}
 		r.After(s.heavy.leave)
 	}
-	if e.paced {
-		w.turns = s.turns
+	if e.CPUBound {
+		w.slots = s.slots
 	}
 	if origin := r.Header("origin"); origin != "" && !e.Mutates && s.readers.allows(origin) {
 		w.SetHeader("access-control-allow-origin", strings.ToLower(origin))
@@ -108,7 +108,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 // that note what they changed run one after the other, so that the audit log
 // has them in the order in which they took effect.
 func (s *Server) mutate(e *Endpoint, w *Response, r *Request) error {
-	if e.serial {
+	if e.Serial {
 		s.mutating.Lock()
 		defer s.mutating.Unlock()
 	}
@@ -153,7 +153,7 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 	for _, f := range r.after {
 		f()
 	}
-	s.figures.answered(w.status)
+	s.metrics.answered(w.status)
 	if err != nil && !errors.Is(err, errHeadDone) {
 		s.logFailure(r, err)
 	}
@@ -224,8 +224,8 @@ func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Fie
 		principal: Principal{Role: RoleAdmin}}
 	r.setTarget(pathAndQuery)
 	reply := new(Reply)
-	w, giveBack := s.response(memory{reply}, r)
-	defer giveBack()
+	w, release := s.response(memory{reply, s.closing}, r)
+	defer release()
 	var err error
 	if refused := s.checkOwn(r); refused != nil {
 		err = w.finish(w.text(refused.status, refused.reason))
@@ -247,5 +247,5 @@ func (s *Server) checkOwn(r *Request) *refusal {
 	if !strings.HasPrefix(r.target, "/") {
 		return &refusal{400, "malformed request target\n"}
 	}
-	return checkFrame(r.method, r.proto, r.target, "", r.fields, true, &s.limits)
+	return checkFrame(r.method, r.proto, r.target, 0, r.fields, true, &s.limits)
 }

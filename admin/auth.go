@@ -182,10 +182,10 @@ func (a *authCheck) authenticate(r *Request) bool {
 // challenge answers a caller that has not proved who it is. Which part of the
 // credentials is wrong is not told.
 func (s *Server) challenge(w *Response, r *Request) error {
-	s.figures.unauthenticated.Inc()
+	s.metrics.unauthenticated.Inc()
 	if !s.auth.failures.note(r.from, s.now()) {
 		w.SetHeader("retry-after", "1")
-		w.hangUp()
+		w.transport.hangUp()
 		return w.text(429, "too many requests with wrong credentials\n")
 	}
 	if r.method != "GET" && r.method != "HEAD" {
@@ -206,7 +206,7 @@ func (s *Server) challenge(w *Response, r *Request) error {
 
 // deny answers a caller whose role does not allow a path.
 func (s *Server) deny(w *Response, r *Request, need Role) error {
-	s.figures.denied.Inc()
+	s.metrics.denied.Inc()
 	if r.method != "GET" && r.method != "HEAD" {
 		s.auditRefusal(r, "role")
 	}

@@ -332,7 +332,7 @@ func TestFailuresAreLimited(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
-	if got := s.figures.unauthenticated.Value(); got != 100 {
+	if got := s.metrics.unauthenticated.Value(); got != 100 {
 		t.Errorf("admin.auth_rejected is %d, want 100", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -178,7 +179,7 @@ func TestClustersAreStreamed(t *testing.T) {
 			allocs = testing.AllocsPerRun(2, func() {
 				r := &Request{query: Query{{"format", format}}}
 				sink := discard{}
-				w, giveBack := s.response(&sink, r)
+				w, release := s.response(&sink, r)
 				if err := w.finish(s.clusters(w, r)); err != nil {
 					t.Fatal(err)
 				}
@@ -186,7 +187,7 @@ func TestClustersAreStreamed(t *testing.T) {
 				if sink.longest > 2*responseBuffer {
 					t.Errorf("%s: a piece of %d bytes", format, sink.longest)
 				}
-				giveBack()
+				release()
 			})
 			return allocs, bytes
 		}
@@ -209,9 +210,11 @@ type discard struct {
 	gone    bool
 }
 
-func (d *discard) begin(*Response, int) error { return nil }
-func (d *discard) end() error                 { return nil }
-func (d *discard) abort()                     {}
+func (d *discard) begin(*Response, int) error        { return nil }
+func (d *discard) end() error                        { return nil }
+func (d *discard) abort()                            {}
+func (d *discard) hangUp()                           {}
+func (d *discard) watch(guard.Guard) <-chan struct{} { return nil }
 func (d *discard) body(a, b []byte) error {
 	if d.gone {
 		return ErrGone
@@ -228,11 +231,11 @@ func TestClustersStopWhenTheClientIsGone(t *testing.T) {
 		source := &manyClusters{clusters: 1000, hosts: 10}
 		s := newServer(t, Config{Sources: Sources{Clusters: source}})
 		r := &Request{query: Query{{"format", format}}}
-		w, giveBack := s.response(&discard{gone: true}, r)
+		w, release := s.response(&discard{gone: true}, r)
 		if err := s.clusters(w, r); err == nil {
 			t.Errorf("%s: no error though nobody reads", format)
 		}
-		giveBack()
+		release()
 		if source.seen > 100 {
 			t.Errorf("%s: asked for %d clusters", format, source.seen)
 		}

@@ -323,9 +323,9 @@ func TestConfigIsStreamed(t *testing.T) {
 			made = 0
 			sink := discard{gone: gone}
 			r := &Request{query: query}
-			w, giveBack := s.response(&sink, r)
+			w, release := s.response(&sink, r)
 			err := w.finish(s.configDump(w, r))
-			giveBack()
+			release()
 			switch {
 			case gone && (err == nil || made > 50):
 				t.Errorf("%v: %d elements for a client that is gone, %v", query, made, err)

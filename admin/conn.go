@@ -18,7 +18,7 @@ import (
 // before the library got to its own, which is always an empty one.
 type conn struct {
 	net.Conn
-	place     place
+	listener  listenerKind
 	peer      netip.Addr // of TCP
 	principal Principal  // as far as the connection tells
 
@@ -147,7 +147,7 @@ func (s *connections) enter(c *conn) bool {
 	if s.closed {
 		return false
 	}
-	crowded := !c.place.unix && over(s.perPeer[c.peer]+1, s.limits.ConnectionsPerPeer)
+	crowded := !c.listener.unix && over(s.perPeer[c.peer]+1, s.limits.ConnectionsPerPeer)
 	if crowded || over(s.general+1, s.limits.Connections) {
 		c.reserved = true
 		if len(s.reserved) >= reservedConnections && !s.evictLocked() {

@@ -65,7 +65,7 @@ func TestConnectionsAreFreedAgain(t *testing.T) {
 		}
 		waitFor(t, "none", func() bool { return s.connections.count() == 0 })
 	}
-	if g := s.figures.active.Value(); g != 0 {
+	if g := s.metrics.active.Value(); g != 0 {
 		t.Errorf("listener.admin.downstream_cx_active is %d at the end", g)
 	}
 	if n := len(s.connections.perPeer); n != 0 {
@@ -234,11 +234,11 @@ func TestKeepAlive(t *testing.T) {
 	if a := parseAnswers(t, all.String()); len(a) != 50 {
 		t.Errorf("%d answers", len(a))
 	}
-	if got := s.figures.connections.Value(); got != 1 {
+	if got := s.metrics.connections.Value(); got != 1 {
 		t.Errorf("listener.admin.downstream_cx_total is %d, want 1", got)
 	}
-	waitFor(t, "the counts", func() bool { return s.figures.classes[1].Value() == 50 && s.figures.running.Value() == 0 })
-	if got := s.figures.requests.Value(); got != 50 {
+	waitFor(t, "the counts", func() bool { return s.metrics.classes[1].Value() == 50 && s.metrics.running.Value() == 0 })
+	if got := s.metrics.requests.Value(); got != 50 {
 		t.Errorf("http.admin.downstream_rq_total is %d, want 50", got)
 	}
 }
@@ -296,7 +296,7 @@ func TestShutdownEndsStuckRequests(t *testing.T) {
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
 	run(t, s)
 	stalled(t, s, "/endless")
-	waitFor(t, "the request", func() bool { return s.figures.running.Value() == 1 })
+	waitFor(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
 	s.Close()
 	if err := <-ended; err != ErrGone {
 		t.Errorf("the handler got %v", err)
@@ -508,7 +508,7 @@ func TestExposureIsShown(t *testing.T) {
 		_, _ = io.WriteString(c, probe) // what is answered does not matter: it is served by now
 		_, _ = io.ReadAll(c)
 		name := fmt.Sprintf("%s in mode %d, TLS %t, auth %t", cfg.Address, cfg.Mode, cfg.TLS != nil, cfg.Auth != nil)
-		if got := s.figures.exposed.Value(); got != tt.want {
+		if got := s.metrics.exposed.Value(); got != tt.want {
 			t.Errorf("%s: server.admin_exposed is %d, want %d", name, got, tt.want)
 		}
 		if got := strings.Contains(log.String(), "can be reached from other machines"); got != (tt.want == 1) {

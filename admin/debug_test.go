@@ -77,7 +77,7 @@ func TestOneRecordingAtATime(t *testing.T) {
 		other.stop()
 		ended := make(chan *Reply)
 		go func() { ended <- record("600") }()
-		waitFor(t, "the request", func() bool { return s.figures.running.Value() == 1 })
+		waitFor(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -5,64 +5,74 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/admin/ui"
 )
 
-// Handler answers a request. It writes to w, or returns an error: an [Error]
-// becomes an answer with its status, any other one a 500 and a line in the log.
-// Once a large answer is on its way, an error cuts the connection, so that what
-// was sent cannot be taken for a complete answer.
+// Handler answers a request. It writes to w or returns an error: an [Error]
+// becomes a response with its status, any other error a 500 and a log line. Once
+// part of a large response is sent, an error cuts the connection, so that the
+// client cannot take what it got for a complete response.
 type Handler func(w *Response, r *Request) error
 
 // Endpoint is one path of the interface. The rows of [Server.Endpoints] are the
 // only place where a path is spelled: dispatch, the method check, /help, the
-// home page, the 404 text and the list in the documentation come from them.
+// home page, the 404 text and docs/endpoints.md are derived from them.
 type Endpoint struct {
 	Path    string   // compared byte for byte
-	Aliases []string // other spellings, which are not listed
+	Aliases []string // other spellings, not listed
 	Help    string
+	Group   string  // heading on the home page; default "Other"
 	Mutates bool    // POST only; GET is answered with 400 and has no effect
-	Params  []Param // what /help and the form on the home page show
+	Params  []Param // shown by /help and on the home page
 	Serve   Handler
 
-	// Heavy says that answers can be large: few of them are made at a time.
+	// OpenParams accepts parameters that Params does not list. Without it an
+	// unknown parameter of a mutation is answered with 400, and one of a read is
+	// named in a response header.
+	OpenParams bool
+	// Heavy is for large responses. Limits.HeavyRunning of them run at once.
 	Heavy bool
-	// Role is what a caller must have. Default: RoleAdmin for what mutates,
-	// else RoleRead.
+	// CPUBound limits how many large responses are rendered at once, to one
+	// less than the processors. The handler must not block while it writes.
+	CPUBound bool
+	// Destructive makes the home page ask for confirmation.
+	Destructive bool
+	// Serial runs the handler while no other serial endpoint runs, so that the
+	// audit log has their changes in order.
+	Serial bool
+	// Role is the role that a caller needs. Default: RoleAdmin for mutations,
+	// RoleRead for everything else.
 	Role Role
-	// Fixed makes [Server.Remove] refuse.
+	// Fixed makes [Server.Remove] refuse to remove the endpoint.
 	Fixed bool
-	// Hidden leaves it out of all lists, as one that is switched off and answers
-	// with what would turn it on.
+	// Hidden keeps the endpoint out of all lists.
 	Hidden bool
 
-	metrics     bool // exists in ModeMetricsOnly
-	vital       bool // answered on reserved connections
-	steady      bool // never switched off after panics
-	paced       bool // a large answer is made in turns with others; the handler waits for nothing while it writes
-	destructive bool // cannot be taken back: the home page asks twice
-	serial      bool // one at a time with the others of its kind
+	metrics       bool // exists in ModeMetricsOnly
+	critical      bool // answered on reserved connections
+	neverDisabled bool // stays on after repeated panics
 
-	maxValue int // bytes of a parameter; 0: as all others
+	maxValue int // bytes of a parameter value; 0 means Limits.QueryValue
 }
 
 // Param describes a parameter of an endpoint.
 type Param struct {
 	Name string
 	Help string
-	// Kind says how it is given.
 	Kind ParamKind
-	// Choices are the values of a ParamChoice.
+	// Choices are the values of a ParamChoice, the default first.
 	Choices []string
 }
 
-// ParamKind says how a parameter is given.
+// ParamKind is the form of a parameter.
 type ParamKind uint8
 
 // The kinds of parameters.
 const (
 	ParamText   ParamKind = iota // any value
 	ParamFlag                    // set by its name alone
-	ParamChoice                  // one of some values
+	ParamChoice                  // one of Choices
 )
 
 // endpoints is an immutable set of rows.
@@ -71,7 +81,7 @@ type endpoints struct {
 	byPath map[string]*Endpoint
 }
 
-// with returns a set that has row as well. An error says why it cannot have it.
+// with returns a copy of the set with row added.
 func (e *endpoints) with(row Endpoint) (*endpoints, error) {
 	paths := append([]string{row.Path}, row.Aliases...)
 	for _, path := range paths {
@@ -88,7 +98,7 @@ func (e *endpoints) with(row Endpoint) (*endpoints, error) {
 	return newEndpoints(append(slices.Clone(e.rows), &row)), nil
 }
 
-// without returns a set that lacks the row of path.
+// without returns a copy of the set without the row for path.
 func (e *endpoints) without(path string) *endpoints {
 	return newEndpoints(slices.DeleteFunc(slices.Clone(e.rows), func(row *Endpoint) bool { return row.Path == path }))
 }
@@ -105,13 +115,19 @@ func newEndpoints(rows []*Endpoint) *endpoints {
 	return e
 }
 
-// checkPath reports what is wrong with a path that is to be added.
+// checkPath reports what is wrong with the path of a new endpoint.
 func checkPath(path string) error {
 	if at := strings.IndexAny(path, `&"'<>?:`); at >= 0 {
 		return fmt.Errorf("filter %q contains invalid character '%c'", path, path[at])
 	}
+	if at := strings.IndexFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f }); at >= 0 {
+		return fmt.Errorf("admin: path %q contains a space, a control byte or a byte over 0x7e", path)
+	}
 	if len(path) < 2 || path[0] != '/' {
-		return fmt.Errorf("admin: path %q does not begin with / and go on", path)
+		return fmt.Errorf("admin: path %q must begin with / and have more than that", path)
+	}
+	if strings.HasPrefix(path, ui.Prefix) {
+		return fmt.Errorf("admin: path %q is taken by the assets of the pages", path)
 	}
 	return nil
 }

@@ -172,27 +172,29 @@ func TestQueriesAnswerAnyMethod(t *testing.T) {
 }
 
 func TestHandleAndRemove(t *testing.T) {
-	log := new(logBuffer)
-	s := start(t, Config{Logger: log.logger()})
+	s := start(t, Config{})
 	serve := func(w *Response, r *Request) error {
 		w.SetStatus(202)
 		_, err := w.WriteString("hello " + r.Query().Value("name"))
 		return err
 	}
-	for _, path := range []string{"", "/", "x", "/a&b", `/a"b`, "/a'b", "/a<b", "/a>b", "/a?b", "/a:b", "/help", "/stats/prometheus"} {
-		if s.Handle(Endpoint{Path: path, Serve: serve}) {
-			t.Errorf("path %q was taken on", path)
+	for _, path := range []string{"", "/", "x", "/a&b", `/a"b`, "/a'b", "/a<b", "/a>b", "/a?b", "/a:b", "/a b", "/a\tb", "/a\r\nb", "/a\x00", "/a\x7f", "/\u00e9", "/ui/assets/x", "/help", "/stats/prometheus"} {
+		if s.Handle(Endpoint{Path: path, Serve: serve}) == nil {
+			t.Errorf("path %q was accepted", path)
 		}
 	}
-	if want := `filter \"/a<b\" contains invalid character '<'`; !strings.Contains(log.String(), want) {
-		t.Errorf("the log lacks %q:\n%s", want, log)
+	if err, want := s.Handle(Endpoint{Path: "/a<b", Serve: serve}), `filter "/a<b" contains invalid character '<'`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
-	if s.Handle(Endpoint{Path: "/none"}) || s.Handle(Endpoint{Path: "/alias", Aliases: []string{"/ready"}, Serve: serve}) {
-		t.Error("a path without a handler, or with a taken alias, was taken on")
+	if s.Handle(Endpoint{Path: "/none"}) == nil || s.Handle(Endpoint{Path: "/alias", Aliases: []string{"/ready"}, Serve: serve}) == nil {
+		t.Error("a path without a handler, or with a taken alias, was accepted")
 	}
 	mine := Endpoint{Path: "/hello", Help: "greet <all>", Serve: serve, Params: []Param{{Name: "name", Help: "whom"}}}
-	if !s.Handle(mine) || s.Handle(mine) {
-		t.Error("want the path to be taken on once")
+	if err := s.Handle(mine); err != nil {
+		t.Error(err)
+	}
+	if s.Handle(mine) == nil {
+		t.Error("the same path was accepted twice")
 	}
 	if a := get(t, s, "/hello?name=you"); a.status != 202 || a.body != "hello you" {
 		t.Errorf("got %+v", a)
@@ -209,11 +211,10 @@ func TestHandleAndRemove(t *testing.T) {
 	if a := get(t, s, "/hello"); a.status != 404 {
 		t.Errorf("got %+v", a)
 	}
-	if !s.Handle(Endpoint{Path: "/x", Serve: serve}) || get(t, s, "/x").status != 202 {
-		t.Error("a path of one letter was not taken on")
+	if err := s.Handle(Endpoint{Path: "/x", Serve: serve}); err != nil || get(t, s, "/x").status != 202 {
+		t.Errorf("path of one letter: %v", err)
 	}
-	s.Handle(Endpoint{Path: "/fixed", Fixed: true, Serve: serve})
-	if s.Remove("/fixed") {
+	if err := s.Handle(Endpoint{Path: "/fixed", Fixed: true, Serve: serve}); err != nil || s.Remove("/fixed") {
 		t.Error("a fixed endpoint was removed")
 	}
 }

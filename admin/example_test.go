@@ -17,7 +17,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv.Handle(admin.Endpoint{
+	err = srv.Handle(admin.Endpoint{
 		Path: "/greet", Help: "say hello",
 		Params: []admin.Param{{Name: "name", Help: "to whom"}},
 		Serve: func(w *admin.Response, r *admin.Request) error {
@@ -25,6 +25,9 @@ func Example() {
 			return err
 		},
 	})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	fmt.Printf("%s", srv.Request("GET", "/greet?name=you", nil).Body)
 	fmt.Printf("%s", srv.Request("GET", "/stats?filter=^edge", nil).Body)

@@ -41,9 +41,9 @@ func (x *exchange) begin(w *Response, length int) error {
 	return x.write(nil, nil)
 }
 
-// watch returns a channel that is closed when the client ends the connection, or
-// its side of it, or when the server shuts down. The connection ends with the
-// answer; what still comes from the client is dropped.
+func (x *exchange) hangUp() { x.closing = true }
+
+// watch drops whatever the client still sends.
 func (x *exchange) watch(g guard.Guard) <-chan struct{} {
 	x.closing = true
 	ended := make(chan struct{})
@@ -169,8 +169,11 @@ func (r *Reply) Get(name string) string {
 	return ""
 }
 
-// memory keeps an answer. It is the transport of requests without a socket.
-type memory struct{ reply *Reply }
+// memory is the transport of [Server.Request]. It keeps the response.
+type memory struct {
+	reply *Reply
+	stop  <-chan struct{}
+}
 
 func (m memory) begin(w *Response, length int) error {
 	m.reply.Status = w.status
@@ -189,3 +192,7 @@ func (m memory) body(a, b []byte) error {
 func (m memory) end() error { return nil }
 
 func (m memory) abort() {}
+
+func (m memory) hangUp() {}
+
+func (m memory) watch(guard.Guard) <-chan struct{} { return m.stop }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -67,7 +68,7 @@ type refusal struct {
 // nil if it is not. What it lets pass has one reading only: a method that is
 // known, a target within the limit, fields on lines of their own, and a body,
 // if any, of stated length.
-func checkFrame(method, proto, target, rawFields string, fields []Field, ok bool, l *Limits) *refusal {
+func checkFrame(method, proto, target string, fieldBytes int, fields []Field, ok bool, l *Limits) *refusal {
 	refuse := func(status int, format string, args ...any) *refusal {
 		return &refusal{status, fmt.Sprintf(format, args...) + "\n"}
 	}
@@ -78,7 +79,7 @@ func checkFrame(method, proto, target, rawFields string, fields []Field, ok bool
 		return refuse(400, "method not supported")
 	case over(len(target), l.TargetBytes):
 		return refuse(414, "request target over %d bytes", l.TargetBytes)
-	case over(len(rawFields), l.HeaderBytes):
+	case over(fieldBytes, l.HeaderBytes):
 		return refuse(431, "request header over %d bytes", l.HeaderBytes)
 	case !ok:
 		return refuse(400, "malformed header field")
@@ -102,6 +103,11 @@ func checkFrame(method, proto, target, rawFields string, fields []Field, ok bool
 		}
 	}
 	return nil
+}
+
+// bodyTooLarge is the refusal of a body over the limit.
+func (l *Limits) bodyTooLarge() *refusal {
+	return &refusal{413, "request body over " + strconv.Itoa(l.BodyBytes) + " bytes\n"}
 }
 
 // over reports whether n exceeds a limit. A limit below 0 is none.

@@ -154,6 +154,19 @@ func TestGolden(t *testing.T) {
 					t.Errorf("in process: %s: %s; over the socket %q", f.Name, f.Value, got)
 				}
 			}
+
+			// The same below a prefix of a mux of net/http.
+			mounted := newServer(t, Config{Sources: rerun(row.with).sources(), Store: fixture()})
+			mounted.store.Symbols().ClearRecent()
+			got := askMounted(t, mounted, row.method, row.target, row.body)
+			if got.status != want.status || got.body != want.body {
+				t.Errorf("mounted: status %d, body %q; over the socket %d, %q", got.status, got.body, want.status, want.body)
+			}
+			for _, f := range reply.Header {
+				if got := got.header.Get(f.Name); got != f.Value {
+					t.Errorf("mounted: %s: %q; over the socket %s", f.Name, got, f.Value)
+				}
+			}
 		})
 	}
 }

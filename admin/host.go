@@ -46,15 +46,15 @@ func newHostCheck(mode HostMode, allowed []string) *hostCheck {
 	return h
 }
 
-// place is what matters about the listener that a request came in through.
-type place struct {
+// listenerKind describes the listener that accepted a request.
+type listenerKind struct {
 	unix bool // a unix socket
 	open bool // neither a unix socket nor a loopback address
 }
 
 // accepts reports whether hostport, a Host header or the authority of a
 // request target, may be served at p.
-func (h *hostCheck) accepts(hostport string, p place) bool {
+func (h *hostCheck) accepts(hostport string, p listenerKind) bool {
 	if h.mode == HostOff {
 		return true
 	}

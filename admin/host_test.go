@@ -94,7 +94,7 @@ var hostRows = []struct {
 func TestHosts(t *testing.T) {
 	allowed := []string{"exact.example.com", "*.wild.example.com", "Single."}
 	auto, strict, off := newHostCheck(HostAuto, allowed), newHostCheck(HostStrict, allowed), newHostCheck(HostOff, nil)
-	loop, open, unix := place{}, place{open: true}, place{unix: true}
+	loop, open, unix := listenerKind{}, listenerKind{open: true}, listenerKind{unix: true}
 	if len(hostRows) < 120 {
 		t.Errorf("%d rows, want 120", len(hostRows))
 	}
@@ -102,7 +102,7 @@ func TestHosts(t *testing.T) {
 		for _, c := range []struct {
 			what  string
 			check *hostCheck
-			at    place
+			at    listenerKind
 			want  bool
 		}{
 			{"auto loopback", auto, loop, row.loopAuto}, {"auto open", auto, open, row.openAuto}, {"auto unix", auto, unix, row.unixAuto},
@@ -141,7 +141,7 @@ func TestRefusalHasNoEffect(t *testing.T) {
 	if c.Value() != 1 {
 		t.Error("a refused request reset the counters")
 	}
-	if got := s.figures.host.Value(); got != 6 {
+	if got := s.metrics.host.Value(); got != 6 {
 		t.Errorf("admin.host_rejected is %d, want 6", got)
 	}
 }
@@ -170,7 +170,7 @@ func FuzzHost(f *testing.F) {
 	}
 	check := newHostCheck(HostStrict, []string{"ok.example"})
 	f.Fuzz(func(t *testing.T, host string) {
-		if !check.accepts(host, place{}) {
+		if !check.accepts(host, listenerKind{}) {
 			return
 		}
 		name := host
@@ -185,7 +185,7 @@ func FuzzHost(f *testing.F) {
 		if err != nil && name != "localhost" && !strings.HasSuffix(name, ".localhost") && name != "ok.example" {
 			t.Errorf("host %q is accepted", host)
 		}
-		if !check.accepts(strings.ToUpper(host), place{}) && err != nil {
+		if !check.accepts(strings.ToUpper(host), listenerKind{}) && err != nil {
 			t.Errorf("host %q is accepted, not so in upper case", host)
 		}
 		if strings.ContainsAny(host, " @/\\?#,\r\n\x00") {

@@ -50,7 +50,7 @@ func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 func (s *Server) frame(h *fasthttp.RequestHeader) *refusal {
 	raw := string(h.RawHeaders())
 	fields, ok := parseFields(raw)
-	return checkFrame(string(h.Method()), string(h.Protocol()), string(h.RequestURI()), raw, fields, ok, &s.limits)
+	return checkFrame(string(h.Method()), string(h.Protocol()), string(h.RequestURI()), len(raw), fields, ok, &s.limits)
 }
 
 // serveHTTP answers a request that the library could read.
@@ -66,10 +66,10 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	fields, ok := parseFields(raw)
 	r := &Request{
 		method: string(h.Method()), proto: string(h.Protocol()), fields: fields, body: ctx.PostBody(),
-		peer: peerName(c), from: c.peer, place: c.place, tls: c.tls != nil, principal: c.principal, closing: s.closing,
+		peer: peerName(c), from: c.peer, listener: c.listener, tls: c.tls != nil, principal: c.principal, closing: s.closing,
 	}
 	target := string(h.RequestURI())
-	refused := checkFrame(r.method, r.proto, target, raw, fields, ok, &s.limits)
+	refused := checkFrame(r.method, r.proto, target, len(raw), fields, ok, &s.limits)
 	authority, pathAndQuery, ok := splitTarget(target)
 	if !ok && refused == nil {
 		refused = &refusal{400, "malformed request target\n"}
@@ -78,8 +78,8 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	r.host = r.Header("host")
 
 	x := s.exchange(c, r)
-	w, giveBack := s.response(x, r)
-	defer giveBack()
+	w, release := s.response(x, r)
+	defer release()
 	var err error
 	switch {
 	case refused != nil:
@@ -89,7 +89,7 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 		if authority != "" {
 			r.host = authority
 		}
-		err = s.answer(w, r, authority != "" && !s.hosts.accepts(r.Header("host"), r.place))
+		err = s.answer(w, r, authority != "" && !s.hosts.accepts(r.Header("host"), r.listener))
 	}
 	s.done(w, r, start, err)
 	c.line, c.bytes = false, false
@@ -142,7 +142,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	h := &ctx.Request.Header
 	// The method is left open: what could not be read has none, and the library
 	// would say GET.
-	r := &Request{proto: string(h.Protocol()), peer: peerName(c), place: c.place, closing: s.closing}
+	r := &Request{proto: string(h.Protocol()), peer: peerName(c), listener: c.listener, closing: s.closing}
 	status, reason := 400, "malformed request\n"
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
@@ -152,7 +152,8 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		status, reason = 414, "request target too long\n"
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		status, reason = 413, "request body over "+strconv.Itoa(s.limits.BodyBytes)+" bytes\n"
+		refused := s.limits.bodyTooLarge()
+		status, reason = refused.status, refused.reason
 		r.method = string(h.Method())
 		_, pathAndQuery, _ := splitTarget(string(h.RequestURI()))
 		r.setTarget(pathAndQuery)
@@ -161,29 +162,29 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	}
 	x := s.exchange(c, r)
 	x.closing, c.linger = true, true
-	w, giveBack := s.response(x, r)
-	defer giveBack()
+	w, release := s.response(x, r)
+	defer release()
 	s.done(w, r, start, w.finish(w.text(status, reason)))
 }
 
-// turnAway answers a connection that there is no room for. On TLS there is no
+// rejectConnection answers a connection that there is no room for. On TLS there is no
 // answer without a handshake, for which there is no room either.
-func (s *Server) turnAway(c *conn) {
+func (s *Server) rejectConnection(c *conn) {
 	if c.raw != nil {
 		_ = c.raw.Close()
 		return
 	}
-	r := &Request{proto: "HTTP/1.1", peer: peerName(c), place: c.place, closing: s.closing}
+	r := &Request{proto: "HTTP/1.1", peer: peerName(c), listener: c.listener, closing: s.closing}
 	x := &exchange{conn: c, limits: &Limits{StreamStall: 100 * time.Millisecond}, closing: true}
-	w, giveBack := s.response(x, r)
-	defer giveBack()
+	w, release := s.response(x, r)
+	defer release()
 	w.SetHeader("retry-after", "1")
 	s.done(w, r, s.now(), w.finish(w.text(503, "too many connections\n")))
 	_ = c.Conn.Close()
 }
 
 func peerName(c *conn) string {
-	if c.place.unix {
+	if c.listener.unix {
 		return "unix"
 	}
 	return c.Conn.RemoteAddr().String()

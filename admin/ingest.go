@@ -38,7 +38,7 @@ func (s *Server) ingestRows() []Endpoint {
 		{Path: "/ingest/events", Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{format, limit}},
 		{Path: "/ingest/explain", Help: "say what would become of a StatsD line", Serve: s.ingestExplain, maxValue: maxExplained,
 			Params: []Param{{Name: "line", Help: "the line"}, format}},
-		{Path: "/ingest/forget", Help: "end received stats by name or prefix", Mutates: true, serial: true, Serve: s.ingestForget, Params: []Param{
+		{Path: "/ingest/forget", Help: "end received stats by name or prefix", Mutates: true, Serial: true, Serve: s.ingestForget, Params: []Param{
 			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "what the names of stats begin with"},
 		}},
 	}

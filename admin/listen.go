@@ -76,13 +76,13 @@ func inherited(f *os.File) (net.Listener, error) {
 	return ln, nil
 }
 
-// placeOf tells what matters about a listener's address.
-func placeOf(addr net.Addr) place {
+// kindOf tells what matters about a listener's address.
+func kindOf(addr net.Addr) listenerKind {
 	switch a := addr.(type) {
 	case *net.UnixAddr:
-		return place{unix: true}
+		return listenerKind{unix: true}
 	case *net.TCPAddr:
-		return place{open: !a.IP.IsLoopback()}
+		return listenerKind{open: !a.IP.IsLoopback()}
 	}
-	return place{open: true}
+	return listenerKind{open: true}
 }

@@ -113,7 +113,7 @@ func TestOrigins(t *testing.T) {
 	}
 	for _, row := range originRows {
 		t.Run(row.name, func(t *testing.T) {
-			before, rejected := world.String(), s.figures.csrf.Value()
+			before, rejected := world.String(), s.metrics.csrf.Value()
 			for _, path := range paths {
 				answers := parseAnswers(t, talk(t, s, postTo(path+"?enable=y&a=b", row.host, row.fields)))
 				if len(answers) != 1 {
@@ -133,7 +133,7 @@ func TestOrigins(t *testing.T) {
 			if after := world.String(); after != before {
 				t.Errorf("refused requests changed\n%s\nto\n%s", before, after)
 			}
-			if got := s.figures.csrf.Value() - rejected; got != uint64(len(paths)) {
+			if got := s.metrics.csrf.Value() - rejected; got != uint64(len(paths)) {
 				t.Errorf("admin.csrf_rejected rose by %d, want %d", got, len(paths))
 			}
 			if e := s.Audit(1)[0]; e.Status != 403 || e.Reason == "" || e.Path != paths[len(paths)-1] {
@@ -153,12 +153,12 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 		cfg    Config
 		first  []Field // of a mutation that is allowed
 		others []Field
-		count  func(*figures) *store.Counter
+		count  func(*selfMetrics) *store.Counter
 	}{
-		{"foreign origin", Config{}, nil, []Field{{"Origin", "http://evil.test"}}, func(f *figures) *store.Counter { return f.csrf }},
-		{"read only", Config{Mode: ModeReadOnly}, nil, nil, func(f *figures) *store.Counter { return f.classes[3] }},
+		{"foreign origin", Config{}, nil, []Field{{"Origin", "http://evil.test"}}, func(f *selfMetrics) *store.Counter { return f.csrf }},
+		{"read only", Config{Mode: ModeReadOnly}, nil, nil, func(f *selfMetrics) *store.Counter { return f.classes[3] }},
 		{"role", Config{Auth: &Auth{Tokens: testTokens(t)}}, []Field{bearer(secret(RoleAdmin))},
-			[]Field{bearer(secret(RoleRead))}, func(f *figures) *store.Counter { return f.denied }},
+			[]Field{bearer(secret(RoleRead))}, func(f *selfMetrics) *store.Counter { return f.denied }},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			now, log := testTime(), new(logBuffer)
@@ -169,7 +169,7 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 				s.Request("POST", "/reset_counters", nil, row.first...)
 				allowed = 1
 			}
-			counter := row.count(s.figures)
+			counter := row.count(s.metrics)
 			before := counter.Value()
 			const many = 100
 			for round := range 2 {
@@ -198,8 +198,8 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 			for range failuresPerSec {
 				s.refusals.note(netip.Addr{}, now)
 			}
-			w, giveBack := s.response(memory{new(Reply)}, r)
-			defer giveBack()
+			w, release := s.response(memory{reply: new(Reply)}, r)
+			defer release()
 			if err := s.answer(w, r, false); err != nil || len(s.Audit(1000)) != allowed+2*failuresPerSec+1 {
 				t.Errorf("another address has no entry of its own: %v, %d entries", err, len(s.Audit(1000)))
 			}

@@ -53,7 +53,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 		}
 		link := e.Path[1:]
 		row := homeRow{Link: link, Form: "form-" + strings.ReplaceAll(link, "/", "-"), Help: e.Help, Mutates: e.Mutates, Params: e.Params}
-		if e.destructive {
+		if e.Destructive {
 			row.Word = link
 		}
 		rows = append(rows, row)

@@ -51,12 +51,12 @@ func (p *panicLog) disabled(path string) bool {
 // them within a minute the endpoint answers with 500 until the server is
 // restarted, /ready, /live and the stats excepted.
 func (s *Server) call(e *Endpoint, w *Response, r *Request) (err error) {
-	if !e.steady && s.panics.disabled(e.Path) {
+	if !e.neverDisabled && s.panics.disabled(e.Path) {
 		return &Error{Status: 500, Msg: "this endpoint failed repeatedly and is switched off until the server is restarted\n"}
 	}
 	if !s.guard.Run(e.Path, func() { err = e.Serve(w, r) }) {
 		err = fmt.Errorf("admin: handler of %s panicked", e.Path)
-		if s.panics.note(e.Path, s.now()) && !e.steady {
+		if s.panics.note(e.Path, s.now()) && !e.neverDisabled {
 			s.logger.Error("endpoint switched off after repeated panics", "path", e.Path)
 		}
 	}

@@ -117,9 +117,9 @@ func (w *wildServer) works() {
 		w.t.Fatal(err)
 	}
 	w.closed(c, len("HTTP/1.1 200 OK"))
-	waitFor(w.t, "the end of all connections", func() bool { return w.connections.count() == 0 && w.figures.active.Value() == 0 })
+	waitFor(w.t, "the end of all connections", func() bool { return w.connections.count() == 0 && w.metrics.active.Value() == 0 })
 	w.caught++
-	if got := w.figures.panics.Value(); got != w.caught {
+	if got := w.metrics.panics.Value(); got != w.caught {
 		w.t.Errorf("server.recovered_panics is %d, want %d", got, w.caught)
 	}
 }
@@ -197,7 +197,8 @@ func TestEndPanics(t *testing.T) {
 	if a := get(t, s, "/ready"); a.status != 200 {
 		t.Errorf("/ready: %+v", a)
 	}
-	close(s.closing) // as it is closed again, that panics
+	end := s.cancel
+	s.cancel = func() { end(); panic("x") }
 	cancel()
 	panics.Caught("end of the server")
 	if a := get(t, s, "/ready"); a.status != 200 {
@@ -217,7 +218,7 @@ func TestEndPanics(t *testing.T) {
 func TestWhatIsSwitchedOff(t *testing.T) {
 	now := testTime()
 	s := newServer(t, Config{Sources: newWorld().sources(), Now: func() time.Time { return now }})
-	var steady []string
+	var neverDisabled []string
 	for _, e := range s.table.Load().rows {
 		calls := 0
 		e.Serve = func(*Response, *Request) error { calls++; panic(guardtest.Canary) }
@@ -235,13 +236,13 @@ func TestWhatIsSwitchedOff(t *testing.T) {
 				t.Errorf("%s: %v", e.Path, err)
 			}
 		case 5:
-			steady = append(steady, e.Path)
+			neverDisabled = append(neverDisabled, e.Path)
 		default:
 			t.Errorf("%s is called %d times", e.Path, calls)
 		}
 	}
-	slices.Sort(steady)
-	if want := []string{"/live", "/ready", "/stats", "/stats/metrics"}; !slices.Equal(steady, want) {
-		t.Errorf("%q stay on, want %q", steady, want)
+	slices.Sort(neverDisabled)
+	if want := []string{"/live", "/ready", "/stats", "/stats/metrics"}; !slices.Equal(neverDisabled, want) {
+		t.Errorf("%q stay on, want %q", neverDisabled, want)
 	}
 }

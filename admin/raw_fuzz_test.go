@@ -54,7 +54,7 @@ func FuzzRawHTTP(f *testing.F) {
 			t.Fatalf("%q: the connection hangs after %q", raw, out)
 		}
 		checkAnswers(t, raw, string(out))
-		if n := s.figures.panics.Value(); n != 0 {
+		if n := s.metrics.panics.Value(); n != 0 {
 			t.Fatalf("%q: recovered from %d panics", raw, n)
 		}
 		if r := s.Request("GET", "/ready", nil); r.Status != 200 {

@@ -8,18 +8,18 @@ import (
 // Request is a request whose path is known and whose framing, host and origin
 // were checked. It is valid until its handler returns.
 type Request struct {
-	method string
-	target string // path and query
-	path   string
-	proto  string
-	host   string // the Host header, or the authority of the target
-	fields []Field
-	body   []byte
-	peer   string
-	from   netip.Addr // of peer
-	place  place
-	tls    bool
-	query  Query
+	method   string
+	target   string // path and query
+	path     string
+	proto    string
+	host     string // the Host header, or the authority of the target
+	fields   []Field
+	body     []byte
+	peer     string
+	from     netip.Addr // of peer
+	listener listenerKind
+	tls      bool
+	query    Query
 
 	principal Principal
 

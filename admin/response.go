@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
 // Content types.
@@ -34,8 +36,14 @@ type transport interface {
 	body(a, b []byte) error
 	// end marks the answer as complete.
 	end() error
-	// abort ends an answer in a way that cannot be taken for complete.
+	// abort ends the response so that the client cannot take it for complete.
 	abort()
+	// hangUp makes the connection end after the response.
+	hangUp()
+	// watch returns a channel that is closed when the client closes the
+	// connection or its side of it, or when the server shuts down. It can make
+	// the connection end after the response.
+	watch(guard.Guard) <-chan struct{}
 }
 
 // Response is an answer in the making. Handlers set its status and fields
@@ -60,8 +68,8 @@ type Response struct {
 	encoder  compressor
 	packed   packer
 	sent     int64 // bytes of the body
-	turns    turns // nil: the answer takes none
-	turn     bool  // it is this answer's
+	slots    slots // nil: not limited
+	hasSlot  bool
 }
 
 type stage uint8
@@ -108,19 +116,9 @@ func (w *Response) varyBy(name string) {
 // its side of it.
 func (w *Response) Endless() <-chan struct{} {
 	if w.ended == nil {
-		w.endless, w.ended = true, w.server.closing
-		if x, ok := w.transport.(*exchange); ok {
-			w.ended = x.watch(w.server.guard)
-		}
+		w.endless, w.ended = true, w.transport.watch(w.server.guard)
 	}
 	return w.ended
-}
-
-// hangUp ends the connection behind the answer.
-func (w *Response) hangUp() {
-	if x, ok := w.transport.(*exchange); ok {
-		x.closing = true
-	}
 }
 
 // Write adds to the body. The error is ErrGone when the client is; the handler
@@ -263,12 +261,12 @@ func (w *Response) transmit(a, b []byte) {
 	if w.err != nil {
 		return
 	}
-	w.endTurn()
+	w.releaseSlot()
 	w.fail(w.transport.body(a, b))
 	w.sent += int64(len(a) + len(b))
-	if w.turns != nil && w.stage == stageStream && len(a)+len(b) >= responseBuffer/2 {
-		w.turns <- struct{}{}
-		w.turn = true
+	if w.slots != nil && w.stage == stageStream && len(a)+len(b) >= responseBuffer/2 {
+		w.slots <- struct{}{}
+		w.hasSlot = true
 	}
 }
 
@@ -276,14 +274,14 @@ func (w *Response) transmit(a, b []byte) {
 // else, so that who waits for a small answer, or sends lines to be counted,
 // does not wait for all of the scrapes. An answer gives its turn away while it
 // is sent, so a client that does not read holds none.
-type turns chan struct{}
+type slots chan struct{}
 
-func newTurns(processors int) turns { return make(turns, max(1, processors-1)) }
+func newSlots(processors int) slots { return make(slots, max(1, processors-1)) }
 
-func (w *Response) endTurn() {
-	if w.turn {
-		w.turn = false
-		<-w.turns
+func (w *Response) releaseSlot() {
+	if w.hasSlot {
+		w.hasSlot = false
+		<-w.slots
 	}
 }
 
@@ -330,7 +328,7 @@ func (w *Response) finishStream(err error) error {
 		}
 		w.drain()
 	}
-	w.endTurn() // what is left to send may have to wait for the client
+	w.releaseSlot() // what is left to send may have to wait for the client
 	if err == nil && w.err == nil {
 		w.fail(w.transport.end())
 	}
@@ -358,7 +356,7 @@ func (w *Response) fault(err error) {
 
 // release gives back what the answer borrowed.
 func (w *Response) release() {
-	w.endTurn()
+	w.releaseSlot()
 	if w.encoder != nil {
 		w.server.compressors.give(w.encoding, w.encoder)
 	}

@@ -32,8 +32,8 @@ func secured(cfg *tls.Config) *tls.Config {
 }
 
 // wrap returns the connection to serve on nc, which came in at p.
-func (s *Server) wrap(nc net.Conn, p place) *conn {
-	c := &conn{Conn: nc, place: p, peer: peerOf(nc)}
+func (s *Server) wrap(nc net.Conn, p listenerKind) *conn {
+	c := &conn{Conn: nc, listener: p, peer: peerOf(nc)}
 	if s.tls != nil && !p.unix {
 		c.raw, c.tls = nc, tls.Server(nc, s.tls)
 		c.Conn, c.out = c.tls, bufio.NewWriterSize(c.tls, recordBytes)
@@ -58,13 +58,13 @@ func (s *Server) greet(c *conn) bool {
 		_ = c.raw.SetDeadline(time.Now().Add(s.limits.ReadTimeout)) // of a dead connection, which the handshake notices
 	}
 	if err := c.tls.Handshake(); err != nil {
-		s.figures.handshakeErrors.Inc()
+		s.metrics.handshakeErrors.Inc()
 		s.logger.Debug("TLS handshake failed", "peer", peerName(c), "error", err)
 		s.answerPlain(c, err)
 		_ = c.raw.Close()
 		return false
 	}
-	s.figures.handshakes.Inc()
+	s.metrics.handshakes.Inc()
 	_ = c.raw.SetDeadline(time.Time{})
 	if chains := c.tls.ConnectionState().VerifiedChains; len(chains) > 0 {
 		c.principal = s.auth.certificate(chains[0][0])
@@ -78,12 +78,12 @@ func (s *Server) answerPlain(c *conn, err error) {
 	if !errors.As(err, &header) || !looksLikeHTTP(header.RecordHeader) {
 		return
 	}
-	plain := &conn{Conn: c.raw, place: c.place, peer: c.peer, linger: true}
-	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, place: c.place, closing: s.closing}
+	plain := &conn{Conn: c.raw, listener: c.listener, peer: c.peer, linger: true}
+	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, listener: c.listener, closing: s.closing}
 	x := s.exchange(plain, r)
 	x.closing = true
-	w, giveBack := s.response(x, r)
-	defer giveBack()
+	w, release := s.response(x, r)
+	defer release()
 	s.done(w, r, s.now(), w.finish(w.text(400, "this port speaks TLS: use https\n")))
 	_ = plain.Close()
 }

@@ -41,12 +41,12 @@ type Server struct {
 	auth        *authCheck  // nil: everybody may do all
 	tls         *tls.Config // nil: no TLS
 	heavy       *gate
-	turns       turns
+	slots       slots
 	regexes     *gate // for requests with a filter
 	filters     filterCache
 	compressors *compressors
 	connections *connections
-	figures     *figures
+	metrics     *selfMetrics
 	audit       *auditLog
 	guard       guard.Guard // counts and logs panics
 	panics      panicLog
@@ -59,7 +59,9 @@ type Server struct {
 
 	mutating sync.Mutex // held by mutations that note what they change
 
-	closing chan struct{} // closed when the server shuts down
+	ctx     context.Context // canceled when the server shuts down
+	cancel  context.CancelFunc
+	closing <-chan struct{} // of ctx
 
 	mu        sync.Mutex
 	listener  net.Listener // of Listen, until Run takes it
@@ -108,7 +110,7 @@ func New(cfg Config) (*Server, error) {
 		readers: newOriginCheck(cfg.ReadOrigins),
 		auth:    auth,
 		tls:     secured(cfg.TLS),
-		turns:   newTurns(runtime.GOMAXPROCS(0)),
+		slots:   newSlots(runtime.GOMAXPROCS(0)),
 		heavy:   newGate(limits.HeavyRunning, limits.HeavyWaiting, limits.HeavyWait),
 		regexes: newGate(limits.RegexParallel, -1, time.Second),
 		filters: filterCache{limits: render.FilterLimits{
@@ -116,12 +118,13 @@ func New(cfg Config) (*Server, error) {
 			Program: bound(limits.RegexProgram, math.MaxInt32),
 			Budget:  bound(limits.RegexBudget, 365*24*time.Hour)}},
 		compressors: newCompressors(limits.Compressors),
-		figures:     newFigures(cfg.Store),
+		metrics:     newMetrics(cfg.Store),
 		audit:       newAuditLog(limits.AuditEntries, cfg.Logger),
-		closing:     make(chan struct{}),
 		listeners:   make(map[net.Listener]struct{}),
 	}
-	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.figures.panics.Inc() }))
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.closing = s.ctx.Done()
+	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
 	s.connections = newConnections(&s.limits, s.guard)
 	s.buffers.New = func() any {
 		b := make([]byte, 0, responseBuffer)
@@ -159,22 +162,22 @@ func validProduct(name string) bool {
 	return true
 }
 
-// Handle adds an endpoint. It reports false, and logs why, if the path is
-// taken, does not begin with '/' and go on, or has one of & " ' < > ? : in it.
-func (s *Server) Handle(e Endpoint) bool {
+// Handle adds an endpoint. It returns an error if the path is taken, does not
+// begin with '/', or contains one of & " ' < > ? :, a space or a byte that is
+// not printable ASCII. Use [HTTPHandler] to serve an http.Handler.
+func (s *Server) Handle(e Endpoint) error {
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
 	table, err := s.table.Load().with(e)
 	if err != nil {
-		s.logger.Error(err.Error())
-		return false
+		return err
 	}
 	s.table.Store(table)
-	return true
+	return nil
 }
 
-// Remove takes an endpoint away that [Server.Handle] added. It reports false if
-// there is none of that path, or if it is fixed.
+// Remove removes an endpoint that [Server.Handle] added. It reports whether
+// there was one with this path that is not fixed.
 func (s *Server) Remove(path string) bool {
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
@@ -276,7 +279,7 @@ func (s *Server) stopListening() {
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.closed = true
-		close(s.closing)
+		s.cancel()
 	}
 	if s.listener != nil {
 		_ = s.listener.Close()
@@ -301,9 +304,9 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 	s.mu.Unlock()
 
-	at := placeOf(ln.Addr())
+	at := kindOf(ln.Addr())
 	if s.cfg.Mode == ModeFull && at.open && s.auth == nil && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
-		s.figures.exposed.Set(1)
+		s.metrics.exposed.Set(1)
 		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
 	}
 	for {
@@ -322,20 +325,20 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 // admit starts to serve a connection, or turns it away.
-func (s *Server) admit(nc net.Conn, at place) {
+func (s *Server) admit(nc net.Conn, at listenerKind) {
 	if s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()) {
-		s.figures.globalOverflow.Inc()
+		s.metrics.globalOverflow.Inc()
 		_ = nc.Close()
 		return
 	}
 	c := s.wrap(nc, at)
-	s.figures.connections.Inc()
+	s.metrics.connections.Inc()
 	if !s.connections.enter(c) {
-		s.figures.rejected.Inc()
-		s.turnAway(c)
+		s.metrics.rejected.Inc()
+		s.rejectConnection(c)
 		return
 	}
-	s.figures.active.Inc()
+	s.metrics.active.Inc()
 	go func() {
 		s.guard.Run("connection", func() { s.attend(c) })
 	}()
@@ -345,18 +348,18 @@ func (s *Server) admit(nc net.Conn, at place) {
 func (s *Server) attend(c *conn) {
 	defer func() {
 		s.connections.leave(c)
-		s.figures.active.Dec()
+		s.metrics.active.Dec()
 	}()
-	calm := false
+	returned := false
 	defer func() {
-		if !calm { // nobody else closes it
+		if !returned { // after a panic
 			_ = c.Conn.Close()
 		}
 	}()
 	if s.greet(c) {
 		_ = s.http.ServeConn(c) // an error is that of a client that went
 	}
-	calm = true
+	returned = true
 }
 
 // peerOf returns the address of the other end, the zero one on unix sockets.

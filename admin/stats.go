@@ -41,7 +41,7 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 
 // noFilter answers a request with an expression that there is no place for.
 func (s *Server) noFilter(w *Response) error {
-	s.figures.busy.Inc()
+	s.metrics.busy.Inc()
 	w.SetHeader("retry-after", "1")
 	return w.text(503, "too many filters are at work\n")
 }

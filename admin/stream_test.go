@@ -222,7 +222,7 @@ func TestPanics(t *testing.T) {
 			t.Errorf("late panic: %d answers, %v", len(a), a[0].err)
 		}
 	}
-	if got := s.figures.panics.Value(); got != 4 {
+	if got := s.metrics.panics.Value(); got != 4 {
 		t.Errorf("server.recovered_panics is %d, want 4", got)
 	}
 	if !strings.Contains(log.String(), "stream_test.go") || !strings.Contains(log.String(), "index out of range") || strings.Contains(log.String(), "hush") {
@@ -232,7 +232,7 @@ func TestPanics(t *testing.T) {
 	if a := get(t, s, "/early"); a.status != 500 || !strings.Contains(a.body, "switched off") {
 		t.Errorf("after three panics: %+v", a)
 	}
-	if got := s.figures.panics.Value(); got != 5 {
+	if got := s.metrics.panics.Value(); got != 5 {
 		t.Errorf("server.recovered_panics is %d, want 5", got)
 	}
 	if a := get(t, s, "/ready"); a.status != 200 {
@@ -319,9 +319,9 @@ func TestStalledReaderIsDropped(t *testing.T) {
 // of whom does not read: one of them is made at a time, and all others end.
 func TestLargeAnswersTakeTurns(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Minute, HeavyRunning: 8}})
-	s.turns = newTurns(2)
+	s.slots = newSlots(2)
 	var inside, most atomic.Int64
-	s.Handle(Endpoint{Path: "/large", Heavy: true, paced: true, Serve: func(w *Response, _ *Request) error {
+	s.Handle(Endpoint{Path: "/large", Heavy: true, CPUBound: true, Serve: func(w *Response, _ *Request) error {
 		piece := make([]byte, responseBuffer)
 		for i := range 200 {
 			if i > 1 { // it has taken a turn
@@ -350,8 +350,8 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 	if most.Load() != 1 {
 		t.Errorf("%d answers were made at a time, want 1", most.Load())
 	}
-	if n := len(s.turns); n != 0 {
-		t.Errorf("%d turns are still taken", n)
+	if n := len(s.slots); n != 0 {
+		t.Errorf("%d slots are still taken", n)
 	}
 }
 
@@ -424,7 +424,7 @@ func TestGateAndReady(t *testing.T) {
 			t.Errorf("%s: %+v", path, a)
 		}
 	}
-	if got := s.figures.busy.Value(); got != 2 {
+	if got := s.metrics.busy.Value(); got != 2 {
 		t.Errorf("admin.busy_rejected is %d, want 2", got)
 	}
 }
@@ -570,7 +570,7 @@ func TestEndlessAnswersEndWithTheirClient(t *testing.T) {
 // TestMoreRequestsEndNoAnswer: the watch of a client goes on reading, whatever is
 // said, until there is nothing more to read.
 func TestMoreRequestsEndNoAnswer(t *testing.T) {
-	server, client := net.Pipe() // a write returns when all of it was read
+	server, client := net.Pipe() // a write reslots when all of it was read
 	x := &exchange{conn: &conn{Conn: server}, stop: make(chan struct{})}
 	ended := x.watch(guard.Guard{})
 	if err := client.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -626,34 +626,34 @@ func run(t *testing.T, s *Server) {
 // turnWatcher notes whether an answer had its turn when the end of it was sent.
 type turnWatcher struct {
 	memory
-	turns turns
+	slots slots
 	held  int
 }
 
-func (t *turnWatcher) end() error { t.held += len(t.turns); return nil }
+func (t *turnWatcher) end() error { t.held += len(t.slots); return nil }
 
-func (t *turnWatcher) abort() { t.held += len(t.turns) }
+func (t *turnWatcher) abort() { t.held += len(t.slots) }
 
 // TestNoTurnWhileTheEndIsSent: an answer whose last piece was a full one
 // holds up no other one until its client has taken the end.
 func TestNoTurnWhileTheEndIsSent(t *testing.T) {
 	s := newServer(t, Config{})
 	for _, err := range []error{nil, ErrGone} {
-		watcher := &turnWatcher{memory: memory{new(Reply)}, turns: newTurns(2)}
-		w, giveBack := s.response(watcher, &Request{method: "GET"})
-		w.turns = watcher.turns
+		watcher := &turnWatcher{memory: memory{reply: new(Reply)}, slots: newSlots(2)}
+		w, release := s.response(watcher, &Request{method: "GET"})
+		w.slots = watcher.slots
 		for range 2 {
 			if _, err := w.Write(make([]byte, responseBuffer)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if len(watcher.turns) != 1 {
+		if len(watcher.slots) != 1 {
 			t.Error("the answer has no turn while it is made")
 		}
 		_ = w.finish(err)
-		giveBack()
-		if watcher.held != 0 || len(watcher.turns) != 0 {
-			t.Errorf("after %v: %d turns held while the end is sent, %d at last", err, watcher.held, len(watcher.turns))
+		release()
+		if watcher.held != 0 || len(watcher.slots) != 0 {
+			t.Errorf("after %v: %d slots held while the end is sent, %d at last", err, watcher.held, len(watcher.slots))
 		}
 	}
 }
@@ -676,15 +676,15 @@ func TestPiecesAreSmall(t *testing.T) {
 	noise := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{}).Read(noise)
 	for _, encoding := range []string{"", "gzip", "zstd"} {
-		watcher := &pieceWatcher{memory: memory{new(Reply)}}
-		w, giveBack := s.response(watcher, &Request{method: "GET", fields: []Field{{"accept-encoding", encoding}}})
+		watcher := &pieceWatcher{memory: memory{reply: new(Reply)}}
+		w, release := s.response(watcher, &Request{method: "GET", fields: []Field{{"accept-encoding", encoding}}})
 		if _, err := w.Write(noise); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.finish(nil); err != nil || w.encoding != encoding {
 			t.Errorf("%q: encoding %q, %v", encoding, w.encoding, err)
 		}
-		giveBack()
+		release()
 		if got := slices.Max(watcher.sizes); got > 64<<10 || len(watcher.sizes) < 16 {
 			t.Errorf("%q: %d pieces of up to %d bytes", encoding, len(watcher.sizes), got)
 		}

@@ -18,7 +18,7 @@ import (
 //
 //	  - secret: a wrong secret differs from a right one in its first or its last byte.
 //	  - digest: its digest differs from those of the tokens in its first or last byte.
-//	  - place: a right secret is that of the first or the last token.
+//	  - listener: a right secret is that of the first or the last token.
 func BenchmarkTokenTiming(b *testing.B) {
 	const many = 200
 	right, wrong := secret(RoleRead), "a-secret-that-is-of-no-token"

@@ -148,8 +148,8 @@ func TestVersions(t *testing.T) {
 		t.Errorf("version %x and protocol %q", st.Version, st.NegotiatedProtocol)
 	}
 	// The client knows of the failure before the server has counted it.
-	waitFor(t, "two failed handshakes", func() bool { return s.figures.handshakeErrors.Value() >= 2 })
-	if got := s.figures.handshakeErrors.Value(); got != 2 {
+	waitFor(t, "two failed handshakes", func() bool { return s.metrics.handshakeErrors.Value() >= 2 })
+	if got := s.metrics.handshakeErrors.Value(); got != 2 {
 		t.Errorf("%d failed handshakes are counted, want 2", got)
 	}
 	for _, suite := range tls.InsecureCipherSuites() {
@@ -252,7 +252,7 @@ func TestTLSAnswersAreTheSame(t *testing.T) {
 			t.Errorf("%s: status %d, %d bytes, %v", path, resp.StatusCode, len(body), err)
 		}
 	}
-	if got := s.figures.handshakes.Value(); got != 1 {
+	if got := s.metrics.handshakes.Value(); got != 1 {
 		t.Errorf("%d handshakes for one client, want 1", got)
 	}
 	for _, version := range []string{"1.0", "1.1"} {
@@ -284,7 +284,7 @@ func TestHalfOpenHandshakesEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waitFor(t, "the connections to end", func() bool { return s.figures.handshakeErrors.Value() == 20 && s.connections.count() == 0 })
+	waitFor(t, "the connections to end", func() bool { return s.metrics.handshakeErrors.Value() == 20 && s.connections.count() == 0 })
 }
 
 // TestRotation exchanges the certificate while requests run on new and
@@ -292,8 +292,8 @@ func TestHalfOpenHandshakesEnd(t *testing.T) {
 func TestRotation(t *testing.T) {
 	ca := newAuthority(t)
 	var current atomic.Pointer[tls.Certificate]
-	exchange := func(serial int64) {
-		pair := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(serial), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	exchange := func(Serial int64) {
+		pair := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(Serial), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 		current.Store(&pair)
 	}
 	exchange(1)
@@ -324,7 +324,7 @@ func TestRotation(t *testing.T) {
 	}
 	defer c.Close()
 	if got := c.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != rotations+1 {
-		t.Errorf("the certificate has serial number %d, want %d", got, rotations+1)
+		t.Errorf("the certificate has Serial number %d, want %d", got, rotations+1)
 	}
 }
 

@@ -46,9 +46,6 @@ func (s *Server) makeCircuitStream() error {
 // addCircuitStream adds the endpoint. Without a stream it only says what would
 // turn it on, and a program with a stream of its own may remove it.
 func (s *Server) addCircuitStream() error {
-	if s.admin == nil {
-		return nil
-	}
 	e := admin.Endpoint{
 		Path: "/circuit_event_stream", Aliases: []string{"/hystrix_event_stream"},
 		Help: "stream events for a circuit breaker dashboard", Fixed: true, Serve: s.serveCircuitStream,
@@ -57,10 +54,7 @@ func (s *Server) addCircuitStream() error {
 		e.Hidden, e.Fixed = true, false
 		e.Serve = func(*admin.Response, *admin.Request) error { return &admin.Error{Status: 404, Msg: circuitStreamOff} }
 	}
-	if !s.admin.Handle(e) {
-		return errors.New("server: /circuit_event_stream cannot be added")
-	}
-	return nil
+	return s.admin.Handle(e)
 }
 
 // circuitStreamOff is the answer of a server without the stream.

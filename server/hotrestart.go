@@ -275,6 +275,10 @@ func (s *Server) listenAdmin() error {
 // runAdmin serves the admin port. When it was closed for a successor, requests
 // that do not end are no reason to end this process.
 func (s *Server) runAdmin(ctx context.Context) error {
+	if !s.hasAdminPort() {
+		<-ctx.Done()
+		return s.admin.Close()
+	}
 	err := s.admin.Run(ctx)
 	if err != nil && s.hot != nil && s.hot.leaving.Load() {
 		s.log.Warn("hot restart: admin port", "error", err)
@@ -488,7 +492,7 @@ func (f *followed) Sockets() ([]hotrestart.Socket, error) {
 // a time.
 func (f *followed) CloseAdmin() {
 	(*hotRestart)(f).endParent()
-	if f.s.admin == nil {
+	if !f.s.hasAdminPort() {
 		return
 	}
 	f.leaving.Store(true)

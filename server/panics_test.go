@@ -22,7 +22,7 @@ func TestHotRestartPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		h := &hotRestart{
-			s:    &Server{guard: panics.Guard(), log: panics.Logger(), admin: new(admin.Server)},
+			s:    &Server{cfg: Config{Admin: admin.Config{Address: "127.0.0.1:0"}}, guard: panics.Guard(), log: panics.Logger(), admin: new(admin.Server)},
 			post: new(hotrestart.Parent),
 		}
 		if err := h.run(t.Context()); err != nil {

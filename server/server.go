@@ -43,8 +43,9 @@ type CommandLine = admin.CommandLine
 type Config struct {
 	// Store holds the stats. Nil: an own one.
 	Store *store.Store
-	// Admin is the admin port; without an address there is none. Its store,
-	// its flusher and those of its sources that are nil are filled in.
+	// Admin configures the admin server. Without an address it has no port and
+	// is reached through [admin.Server.ServeHTTP] and [admin.Server.Request]. Its
+	// store, its flusher and the sources that are nil are filled in.
 	Admin admin.Config
 	// AdminTLS are the files of an admin port that speaks TLS. They are shown
 	// by /certs, and read again by Reload and when they change. Nil: what
@@ -327,9 +328,6 @@ func (s *Server) makeFlusher() (err error) {
 }
 
 func (s *Server) makeAdmin() (err error) {
-	if s.cfg.Admin.Address == "" {
-		return nil
-	}
 	if err := s.openAccessLogs(); err != nil {
 		return err
 	}
@@ -354,7 +352,11 @@ func (s *Server) makeAdmin() (err error) {
 // Store returns the stats.
 func (s *Server) Store() *store.Store { return s.store }
 
-// Admin returns the admin server, nil if there is none.
+// hasAdminPort reports whether the admin server listens. Without an address it
+// answers [admin.Server.Request] and [admin.Server.ServeHTTP] alone.
+func (s *Server) hasAdminPort() bool { return s.cfg.Admin.Address != "" }
+
+// Admin returns the admin server.
 func (s *Server) Admin() *admin.Server { return s.admin }
 
 // StatsD returns the StatsD input, nil if there is none.
@@ -448,7 +450,7 @@ func (s *Server) listen() (err error) {
 	if err := s.listenHealth(); err != nil {
 		return err
 	}
-	if s.admin != nil {
+	if s.hasAdminPort() {
 		if err := s.listenAdmin(); err != nil {
 			return err
 		}
@@ -508,9 +510,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, l := range s.access {
 		background.run("accesslog", stop, l.Run)
 	}
-	if s.admin != nil {
-		port.run("admin", stop, s.runAdmin)
-	}
+	port.run("admin", stop, s.runAdmin)
 	var flushing group
 	flushing.ctx, flushing.guard = background.ctx, s.guard
 	flushing.start()

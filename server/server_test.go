@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,8 +66,8 @@ func start(t *testing.T, cfg server.Config) *running {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	r := &running{Server: s}
-	if s.Admin() != nil {
-		r.url = "http://" + s.Admin().Addr().String()
+	if addr := s.Admin().Addr(); addr != nil {
+		r.url = "http://" + addr.String()
 	}
 	r.stop = sync.OnceValue(func() error {
 		cancel()
@@ -328,5 +329,34 @@ statsd: {listeners: [{address: "tcp://127.0.0.1:0"}]}
 	if got, want := r.get(t, "/stats/metrics?filter=edge"),
 		"# TYPE proxy_edge_tier_rq counter\nproxy_edge_tier_rq{site=\"a\",tier=\"gold\"} 3\n"; got != want {
 		t.Errorf("exposition %q, want %q", got, want)
+	}
+}
+
+// TestAdminWithoutAPort asks a server without an admin address in process,
+// before it runs, while it does, and through net/http.
+func TestAdminWithoutAPort(t *testing.T) {
+	s, err := server.New(server.Config{Loggers: quiet(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Admin().Request("GET", "/stats?filter=^server.live", nil); r.Status != 200 || s.Admin().Addr() != nil {
+		t.Errorf("status %d, address %v", r.Status, s.Admin().Addr())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		rec := httptest.NewRecorder()
+		s.Admin().ServeHTTP(rec, httptest.NewRequest("GET", "http://localhost/ready", nil))
+		if rec.Code == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not ready: %d %s", rec.Code, rec.Body)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

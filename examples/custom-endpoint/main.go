@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os/signal"
@@ -44,8 +43,8 @@ func newServer(adminAddress string) (*server.Server, error) {
 	l := &limit{gauge: st.Scope("sessions").GaugeWithMode("limit", store.NeverImport)}
 	l.set(100)
 	for _, e := range l.endpoints() {
-		if !srv.Admin().Handle(e) {
-			return nil, errors.New("the path " + e.Path + " is taken")
+		if err := srv.Admin().Handle(e); err != nil {
+			return nil, err
 		}
 	}
 	return srv, nil

@@ -17,6 +17,7 @@ func exceptions() []exception {
 		{"state", "internal/golden", "update", "the value of that flag"},
 		{"state", "internal/schedule", "current", "explored programs find their explorer by it; exists only with the tag schedule"},
 
+		{"failpoints", "admin", "nethttp.go HTTPHandler", "makes an error of http.ErrAbortHandler; TestHTTPHandlerAsEndpoint has a handler that panics with it"},
 		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestPanics has some that panic"},
 		{"failpoints", "bootstrap", "document.go loadYAML", "makes an error of a panic of the YAML parser"},
 		{"failpoints", "internal/schedule", "explore.go run", "makes a test failure of a panic; exists only with the tag schedule"},
@@ -26,6 +27,7 @@ func exceptions() []exception {
 		{"failpoints", "upstream/config/decode", "parse.go parseYAML", "makes an error of a panic of the YAML parser"},
 
 		{"panics", "admin", "conn.go close", "sets a flag and wakes who waits for it"},
+		{"panics", "admin", "nethttp.go watch", "cancels a context"},
 		{"panics", "cmd/statsd-admin", "daemon.go Run", "waits for a channel and cancels a context"},
 		{"panics", "cmd/statsd-admin", "serve.go serve", "is the whole program: nothing is left that could go on without it"},
 		{"panics", "flush", "scheduler.go Run", "waits for goroutines that are guarded and closes a channel"},

@@ -2,8 +2,8 @@ package admin
 
 import "github.com/statsd-admin/statsd-admin/store"
 
-// figures are the stats that the server keeps about itself.
-type figures struct {
+// selfMetrics are the stats of the server itself.
+type selfMetrics struct {
 	connections, rejected *store.Counter
 	globalOverflow        *store.Counter
 	active                *store.Gauge
@@ -19,9 +19,9 @@ type figures struct {
 	exposed *store.Gauge // 1: open to other machines, with mutations
 }
 
-func newFigures(st *store.Store) *figures {
+func newMetrics(st *store.Store) *selfMetrics {
 	listener, http, admin := st.Scope("listener.admin"), st.Scope("http.admin"), st.Scope("admin")
-	f := &figures{
+	f := &selfMetrics{
 		connections:    listener.Counter("downstream_cx_total"),
 		rejected:       listener.Counter("downstream_cx_overflow"),
 		globalOverflow: listener.Counter("downstream_global_cx_overflow"),
@@ -47,7 +47,7 @@ func newFigures(st *store.Store) *figures {
 }
 
 // answered counts an answer.
-func (f *figures) answered(status int) {
+func (f *selfMetrics) answered(status int) {
 	f.requests.Inc()
 	if class := status/100 - 1; 0 <= class && class < len(f.classes) {
 		f.classes[class].Inc()

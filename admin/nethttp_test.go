@@ -1,0 +1,286 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mount serves s below /admin/ of a mux and returns the address of the prefix.
+func mount(t testing.TB, s *Server) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/admin/", http.StripPrefix("/admin", s))
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(50 * time.Millisecond)
+		fmt.Fprint(w, "slow")
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	return srv.URL + "/admin"
+}
+
+// askMounted sends a request to s below a prefix. A body is a form.
+func askMounted(t testing.TB, s *Server, method, target, body string) answer {
+	t.Helper()
+	req, err := http.NewRequest(method, mount(t, s)+target, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", formType)
+	}
+	return roundTrip(t, req)
+}
+
+func roundTrip(t testing.TB, req *http.Request) answer {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(b)}
+}
+
+// TestMountedEndpointsAnswerAsOnThePort sends a GET and a POST to every endpoint
+// on the port and below a prefix.
+func TestMountedEndpointsAnswerAsOnThePort(t *testing.T) {
+	for _, e := range newServer(t, Config{DebugEndpoints: true}).Endpoints() {
+		switch e.Path {
+		case "/debug/pprof/profile", "/debug/pprof/trace", "/heap_dump":
+			continue // never the same twice, or slow
+		}
+		if strings.HasPrefix(e.Path, "/debug/pprof/") {
+			continue
+		}
+		for _, method := range []string{"GET", "POST"} {
+			port := start(t, Config{Sources: newWorld().sources(), Store: fixture()})
+			own := newServer(t, Config{Sources: newWorld().sources(), Store: fixture()})
+			port.store.Symbols().ClearRecent()
+			own.store.Symbols().ClearRecent()
+			target := e.Path
+			if strings.HasPrefix(target, "/stats") {
+				target += "?filter=^cluster" // the port counts its own connection
+			}
+			want := parseAnswers(t, talk(t, port, request(method+" "+target+" HTTP/1.1", "Connection: close", "Content-Length: 0")), method)[0]
+			if got := askMounted(t, own, method, target, ""); got.status != want.status || got.body != want.body {
+				t.Errorf("%s %s: %d %q, want %d %q", method, e.Path, got.status, got.body, want.status, want.body)
+			}
+		}
+	}
+}
+
+func TestMountedChecks(t *testing.T) {
+	s := newServer(t, Config{Limits: Limits{BodyBytes: 10, TargetBytes: 100, Headers: 10}, AllowedHosts: []string{"ok.test"}})
+	base := mount(t, s)
+	for name, c := range map[string]struct {
+		method, target, body string
+		change               func(*http.Request)
+		want                 int
+	}{
+		"plain":        {"GET", "/ready", "", nil, 200},
+		"allowed-host": {"GET", "/ready", "", func(r *http.Request) { r.Host = "ok.test" }, 200},
+		"foreign-host": {"GET", "/ready", "", func(r *http.Request) { r.Host = "evil.test" }, 403},
+		"foreign-page": {"POST", "/reset_counters", "", func(r *http.Request) { r.Header.Set("Origin", "http://evil.test") }, 403},
+		"get-mutation": {"GET", "/reset_counters", "", nil, 400},
+		"put-mutation": {"PUT", "/reset_counters", "", nil, 405},
+		"post":         {"POST", "/reset_counters", "", nil, 200},
+		"unknown":      {"GET", "/none", "", nil, 404},
+		"escaped":      {"GET", "/%72eady", "", nil, 404},
+		"large-body":   {"POST", "/reset_counters", "01234567890", nil, 413},
+		"long-target":  {"GET", "/ready?" + strings.Repeat("x", 100), "", nil, 414},
+		"expect":       {"POST", "/reset_counters", "", func(r *http.Request) { r.Header.Set("Expect", "x") }, 417},
+		"chunked": {"POST", "/reset_counters", "x", func(r *http.Request) {
+			r.ContentLength = -1
+		}, 400},
+		"upgrade":        {"GET", "/ready", "", func(r *http.Request) { r.Header.Set("Upgrade", "h2c") }, 400},
+		"content-coding": {"POST", "/reset_counters", "x", func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }, 415},
+		"many-fields": {"GET", "/ready", "", func(r *http.Request) {
+			for i := range 10 {
+				r.Header.Set(fmt.Sprintf("X-%d", i), "v")
+			}
+		}, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequest(c.method, base+c.target, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.change != nil {
+				c.change(req)
+			}
+			if got := roundTrip(t, req); got.status != c.want {
+				t.Errorf("status %d, want %d: %s", got.status, c.want, got.body)
+			}
+		})
+	}
+}
+
+// TestMountedCutResponse expects that a handler that fails in the middle of a
+// large response breaks the connection, and that the next request on a
+// connection has no deadline left over.
+func TestMountedCutResponse(t *testing.T) {
+	s := newServer(t, Config{Limits: Limits{StreamStall: 20 * time.Millisecond}})
+	err := errors.Join(
+		s.Handle(Endpoint{Path: "/cut", Serve: func(w *Response, _ *Request) error {
+			if _, err := w.Write(make([]byte, 3*responseBuffer)); err != nil {
+				return err
+			}
+			return errors.New("broken")
+		}}),
+		s.Handle(Endpoint{Path: "/large", Serve: func(w *Response, _ *Request) error {
+			_, err := w.Write(make([]byte, 3*responseBuffer))
+			return err
+		}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := mount(t, s)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(base + "/cut")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(resp.Body); err == nil || len(b) > 3*responseBuffer {
+		t.Errorf("%d bytes and no error", len(b))
+	}
+	resp.Body.Close()
+	for _, path := range []string{base + "/large", strings.TrimSuffix(base, "/admin") + "/slow", base + "/large"} {
+		resp, err := client.Get(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		resp.Body.Close()
+	}
+}
+
+func TestMountedEndlessResponse(t *testing.T) {
+	ended := make(chan struct{}, 1)
+	s := newServer(t, Config{})
+	err := s.Handle(Endpoint{Path: "/events", Serve: func(w *Response, _ *Request) error {
+		gone := w.Endless()
+		if _, err := io.WriteString(w, "one\n"); err != nil {
+			return err
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		<-gone
+		ended <- struct{}{}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", mount(t, s)+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	line := make([]byte, 4)
+	if _, err := io.ReadFull(resp.Body, line); err != nil || string(line) != "one\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	cancel()
+	<-ended
+}
+
+func TestHTTPHandlerAsEndpoint(t *testing.T) {
+	s := start(t, Config{})
+	var seen *http.Request
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r
+		switch r.URL.Query().Get("case") {
+		case "empty":
+		case "status":
+			w.Header().Set("X-Mine", "a\r\nb")
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Content-Length", "7")
+			w.WriteHeader(http.StatusTeapot)
+			w.WriteHeader(http.StatusOK)
+			fmt.Fprint(w, "teapot")
+		case "packed":
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = w.Write(make([]byte, 3000))
+		case "abort":
+			_, _ = w.Write(make([]byte, 3*responseBuffer))
+			panic(http.ErrAbortHandler)
+		case "body":
+			b, _ := io.ReadAll(r.Body)
+			fmt.Fprintf(w, "%s %s %s %s %d %s", r.Method, r.URL.Path, r.Host, r.Header.Get("X-In"), r.ContentLength, b)
+		default:
+			fmt.Fprint(w, "<html>")
+		}
+	})
+	if err := s.Handle(Endpoint{Path: "/mine", OpenParams: true, Serve: HTTPHandler(h)}); err != nil {
+		t.Fatal(err)
+	}
+	if a := get(t, s, "/mine"); a.status != 200 || a.body != "<html>" || a.header.Get("content-type") != "text/html; charset=utf-8" {
+		t.Errorf("%+v", a)
+	}
+	if a := get(t, s, "/mine?case=empty"); a.status != 200 || a.body != "" {
+		t.Errorf("%+v", a)
+	}
+	if a := get(t, s, "/mine?case=status"); a.status != 418 || a.body != "teapot" || a.header.Get("x-mine") != "a  b" || a.header.Get("content-length") != "6" {
+		t.Errorf("%+v", a)
+	}
+	if r := s.Request("GET", "/mine?case=packed", nil, Field{"accept-encoding", "zstd"}); len(r.Body) != 3000 || r.Get("content-encoding") != "gzip" {
+		t.Errorf("%d bytes, %v", len(r.Body), r.Header)
+	}
+	if r := s.Request("GET", "/mine?case=abort", nil); r.Err == nil {
+		t.Error("an aborted response counts as complete")
+	}
+	r := s.Request("POST", "/mine?case=body", []byte("form"), Field{"x-in", "v"})
+	if want := "POST /mine localhost v 4 form"; string(r.Body) != want {
+		t.Errorf("%q, want %q", r.Body, want)
+	}
+	if err := seen.Context().Err(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-seen.Context().Done()
+	if err := seen.Context().Err(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func ExampleServer_ServeHTTP() {
+	srv, err := New(Config{Product: "shop"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/admin/", http.StripPrefix("/admin", srv))
+
+	rec := httptest.NewRecorder()
+	mux.ServeHTTP(rec, httptest.NewRequest("GET", "http://localhost/admin/ready", nil))
+	fmt.Print(rec.Code, " ", rec.Body)
+	// Output: 200 LIVE
+}
