@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/envoyapi"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
@@ -72,7 +73,6 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
 		Layers:         runtimeLayers(c.Runtime),
 		Clusters:       clustersOf(c, o),
-		Bootstrap:      plainFile(c),
 		ProfilePath:    c.Admin.ProfilePath,
 		FilePlace:      c.FilePlace,
 		UnknownFields:  uint64(len(c.UnknownFields)),
@@ -84,7 +84,6 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 		},
 	}
 	cfg.Node.MajorNumber, cfg.Node.MinorNumber, cfg.Node.Fix = buildNumbers(o.Version)
-	cfg.Tap = true
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	o.apply(&cfg)
 	cfg.CircuitStream = circuitStream(c)
@@ -106,6 +105,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	if err := secureConfig(c, &cfg); err != nil {
 		return server.Config{}, err
 	}
+	addAPI(&cfg, c, o)
 	return cfg, nil
 }
 
@@ -510,11 +510,21 @@ func headerPrefix(c *Config, boot Startup) string {
 	return cmp.Or(c.HeaderPrefix, "x-"+cmp.Or(boot.Product, "proxy"))
 }
 
-// clustersOf returns the clusters that a file has.
+// clustersOf returns the static clusters of a file.
 func clustersOf(c *Config, boot Startup) server.Clusters {
-	out := server.Clusters{
-		Static: c.Clusters.Static, Secrets: c.Clusters.Secrets, Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, CDS: c.Clusters.CDS, ADS: c.Clusters.ADS,
-		RTDS: make(map[string]xds.Layer), Environment: boot.Environment,
+	out := server.Clusters{Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, Environment: boot.Environment}
+	for _, p := range c.Clusters.Static {
+		out.Static = append(out.Static, p)
+	}
+	return out
+}
+
+// addAPI adds to cfg what the file has for control planes and what
+// /config_dump shows of it.
+func addAPI(cfg *server.Config, c *Config, boot Startup) {
+	file, _ := c.Root.Value().(map[string]any)
+	api := envoyapi.Config{
+		CDS: c.Clusters.CDS, ADS: c.Clusters.ADS, RTDS: make(map[string]xds.Layer), Secrets: c.Clusters.Secrets, Bootstrap: file,
 		Decoder: decode.NewDecoder(decode.Options{
 			Product: boot.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile,
 			AllowUnknown: !boot.CommandLine.RejectUnknownDynamicFields,
@@ -522,16 +532,11 @@ func clustersOf(c *Config, boot Startup) server.Clusters {
 	}
 	for _, l := range c.Runtime {
 		if l.Kind == RTDSLayer && l.RTDSSource != nil {
-			out.RTDS[l.Name] = xds.Layer{Name: l.RTDSName, Source: *l.RTDSSource}
+			api.RTDS[l.Name] = xds.Layer{Name: l.RTDSName, Source: *l.RTDSSource}
 		}
 	}
-	return out
-}
-
-// plainFile returns the whole bootstrap file as plain values.
-func plainFile(c *Config) map[string]any {
-	file, _ := c.Root.Value().(map[string]any)
-	return file
+	envoyapi.Add(cfg, api)
+	envoyapi.AddTap(cfg)
 }
 
 // circuitStream returns the settings that a file has for the stream, nil if it

@@ -25,6 +25,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
+	"github.com/statsd-admin/statsd-admin/server/envoyapi"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
@@ -372,7 +373,9 @@ dynamic_resources: {cds_config: {path: ` + dir + `/cds.json}}`}, bootstrap.Optio
 
 // TestListenersAreDumped shows where StatsD input is taken.
 func TestListenersAreDumped(t *testing.T) {
-	s := start(t, server.Config{Admin: anyPort(), StatsD: statsdOn("udp://127.0.0.1:0", "tcp://127.0.0.1:0")})
+	cfg := server.Config{Admin: anyPort(), StatsD: statsdOn("udp://127.0.0.1:0", "tcp://127.0.0.1:0")}
+	envoyapi.Add(&cfg, envoyapi.Config{})
+	s := start(t, cfg)
 	var dump struct {
 		Configs []struct {
 			Listener struct {

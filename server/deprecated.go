@@ -6,7 +6,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
-	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // deprecations counts the uses of what the types of clusters call deprecated,
@@ -30,7 +29,7 @@ func (d *deprecations) init(sc *store.Scope, log *slog.Logger, quiet bool) {
 
 // note looks at a cluster that was added. It may be called concurrently.
 func (d *deprecations) note(p upstream.Parsed) {
-	message, ok := p.(*decode.ParsedCluster)
+	message, ok := p.(interface{ Deprecated() []string })
 	if !ok {
 		return
 	}

@@ -12,8 +12,9 @@ import (
 // endpoints.
 func TestDocs(t *testing.T) {
 	const path = "../docs/endpoints.md"
-	cfg := server.Config{Admin: anyPort(), Tap: true, CircuitStream: &server.CircuitStream{}, StatsD: statsdOn("udp://127.0.0.1:0"), Loggers: quiet(t)}
+	cfg := server.Config{Admin: anyPort(), CircuitStream: &server.CircuitStream{}, StatsD: statsdOn("udp://127.0.0.1:0"), Loggers: quiet(t)}
 	cfg.Admin.DebugEndpoints = true
+	cfg = withTap(cfg)
 	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)

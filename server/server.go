@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -18,20 +19,17 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
-	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/healthlistener"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/server/profiler"
-	"github.com/statsd-admin/statsd-admin/server/tap"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
-	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
 // CommandLine holds the command line options in effect, as /server_info shows
@@ -66,9 +64,6 @@ type Config struct {
 	// Flush is the schedule of flushes. Its Store and Logger are filled in;
 	// what Before and Initialized hold is kept and added to.
 	Flush flush.Config
-	// Tap shows StatsD lines and admin requests to those who ask for them at
-	// /tap. Default: there is no such endpoint.
-	Tap bool
 	// HotRestart makes the server one of a line of processes that follow each
 	// other. Nil: it stands alone.
 	HotRestart *HotRestart
@@ -119,9 +114,11 @@ type Config struct {
 	UnknownFields uint64
 	// ServiceCluster selects subdirectories of disk layers of runtime values.
 	ServiceCluster string
-	// Bootstrap is the bootstrap file as plain values, which /config_dump shows
-	// without secrets. Nil: there was none.
-	Bootstrap map[string]any
+	// Endpoints are added to the admin port.
+	Endpoints []admin.Endpoint
+	// Extend are called at the end of [New], in order. An error of one is that of
+	// New.
+	Extend []func(*Server) error
 	// CommandLine and Node are shown by /server_info.
 	CommandLine admin.CommandLine
 	Node        *admin.Node
@@ -140,10 +137,10 @@ type Server struct {
 	runtime   *layers.Loader
 	clusters  *upstream.Manager
 	transport *transport.Factory // of the clusters
-	control   *xds.Client
-	events    *eventlog.Logs // of clusters
-	outliers  *eventlog.File // one of events; nil without one
-	dump      *configdump.Registry
+	control   Control            // nil without control planes
+	events    *eventlog.Logs     // of clusters
+	outliers  *eventlog.File     // one of events; nil without one
+	dump      ConfigDump
 	listeners *listeners.Registry
 	ports     []*port
 	certs     *certinfo.Registry
@@ -161,8 +158,9 @@ type Server struct {
 	guard     guard.Guard  // reports panics to panicked
 	obsolete  deprecations
 	hot       *hotRestart   // nil if the server stands alone
-	tap       *tap.Tap      // nil without one
 	cpu       *profiler.CPU // of the admin port; nil without one
+
+	unknownLogged atomic.Int64 // nanoseconds of Unix time; see NoteUnknownFields
 
 	live     chan struct{} // closed once the server is initialized
 	quit     chan struct{} // closed by Quit
@@ -229,7 +227,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.gauges.init(s.store.Scope("server"), cfg)
 	s.log = s.logger("main")
 	s.guard = guard.New(s.log)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeTap, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeConfigDump, s.makeAdmin, s.addCircuitStream, s.addTap} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -301,7 +299,6 @@ func (s *Server) makeStatsD() (err error) {
 		}
 		cfg.Listeners[i].TLS = t.Config()
 	}
-	s.tapLines(&cfg)
 	s.statsd, err = statsd.New(cfg)
 	return err
 }
@@ -337,10 +334,14 @@ func (s *Server) makeAdmin() (err error) {
 		cfg.Logger = s.loggers.Logger("admin")
 	}
 	cfg.Logger = guard.Observe(cfg.Logger, s.onPanic)
-	if len(s.access) > 0 {
-		cfg.AccessLog = s.logAccess
+	if other := cfg.AccessLog; len(s.access) > 0 {
+		cfg.AccessLog = func(a admin.Access) {
+			s.logAccess(a)
+			if other != nil {
+				other(a)
+			}
+		}
 	}
-	cfg.AccessLog = s.tapRequests(cfg.AccessLog)
 	if err := s.secureAdmin(&cfg); err != nil {
 		return err
 	}
@@ -348,6 +349,27 @@ func (s *Server) makeAdmin() (err error) {
 	s.admin, err = admin.New(cfg)
 	return err
 }
+
+// extend adds the endpoints of the configuration and calls its extensions.
+func (s *Server) extend() error {
+	for _, e := range s.cfg.Endpoints {
+		if err := s.admin.Handle(e); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.cfg.Extend {
+		if err := f(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Started returns when the server was made.
+func (s *Server) Started() time.Time { return s.start }
+
+// Config returns the configuration that the server was made with.
+func (s *Server) Config() Config { return s.cfg }
 
 // Store returns the stats.
 func (s *Server) Store() *store.Store { return s.store }
@@ -524,7 +546,9 @@ func (s *Server) Run(ctx context.Context) error {
 		background.run("hot restart", stop, s.hot.run)
 	}
 	background.run("certificates of clusters", stop, s.watching("certificates of clusters", s.transport.Run))
-	background.run("control planes", stop, s.control.Run)
+	if s.control != nil {
+		background.run("control planes", stop, s.control.Run)
+	}
 	background.run("clusters", stop, s.runClusters)
 	background.run("event logs", stop, s.events.Run)
 

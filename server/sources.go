@@ -38,7 +38,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 		src.Clusters = s.clusters
 	}
 	if src.ConfigDump == nil {
-		src.ConfigDump = s.configSections
+		src.ConfigDump = s.dump.Sections
 	}
 	if src.Unready == nil {
 		src.Unready = s.unready

@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
@@ -16,15 +12,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
-	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 	"github.com/statsd-admin/statsd-admin/upstream/discovery"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
-	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
 // Clusters are the upstream clusters of a server and how they run. The zero
@@ -32,9 +25,9 @@ import (
 type Clusters struct {
 	// Static are the clusters of the static configuration. They are there for
 	// the whole life of the server, which is live once all are ready.
-	Static []*decode.ParsedCluster
+	Static []upstream.Parsed
 	// Secrets are those that TLS contexts name without a source.
-	Secrets []*decode.ParsedSecret
+	Secrets []*config.Secret
 	// Local is the name of the static cluster that this server belongs to,
 	// empty if there is none. Zone-aware routing needs it.
 	Local string
@@ -45,15 +38,10 @@ type Clusters struct {
 	// ends, as lines of JSON. Empty: none.
 	OutlierLog string
 
-	// CDS is where further clusters come from, and ADS the server of the
-	// aggregated stream. Nil: there is none.
-	CDS *config.ConfigSource
-	ADS *config.APISource
-	// RTDS says where runtime layers of kind RTDS come from, by the name of the
-	// layer.
-	RTDS map[string]xds.Layer
-	// Decoder reads what control planes send. Nil: one with defaults.
-	Decoder *decode.Decoder
+	// Control makes the client of control planes. If nil, clusters and secrets
+	// that come from control planes or files are refused. Package
+	// server/envoyapi sets it.
+	Control func(*Server) (Control, error)
 	// Environment looks up variables that hold certificates and keys. Nil
 	// refuses them.
 	Environment func(name string) (value string, ok bool)
@@ -75,21 +63,45 @@ type Clusters struct {
 	Hooks upstream.Hooks
 }
 
+// Control is a client of control planes.
+type Control interface {
+	// Source finds the hosts of a cluster of type EDS.
+	Source(*config.Cluster) (upstream.Source, error)
+	// Secrets delivers the secrets that TLS contexts name with a source.
+	Secrets() transport.Secrets
+	// Attach sets the manager that clusters are added to, and Check reports
+	// control planes that it cannot reach.
+	Attach(*upstream.Manager)
+	Check() error
+	// Run follows the control planes until ctx is done.
+	Run(ctx context.Context) error
+	// FollowsClusters reports whether clusters come from a control plane.
+	FollowsClusters() bool
+	// LayersReady is closed once each runtime layer got its first answer.
+	LayersReady() <-chan struct{}
+}
+
 // makeClusters makes the manager of clusters and gives it the static ones.
 func (s *Server) makeClusters() error {
 	c := &s.cfg.Clusters
 	log := s.logger("upstream")
-	if err := s.makeControl(log); err != nil {
-		return err
+	var secrets transport.Secrets
+	var eds func(*config.Cluster) (upstream.Source, error)
+	if c.Control != nil {
+		var err error
+		if s.control, err = c.Control(s); err != nil {
+			return err
+		}
+		secrets, eds = s.control.Secrets(), s.control.Source
 	}
 	s.transport = transport.New(transport.Config{
 		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: s.certs, Logger: log,
-		StaticSecrets: staticSecrets(c.Secrets), Secrets: s.control.Secrets(),
+		StaticSecrets: c.Secrets, Secrets: secrets,
 	})
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
-		Source: s.hostSources().Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
+		Source: discovery.New(discovery.Config{Resolver: c.Resolver, Types: c.Types, EDS: eds, Logger: log}).Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 		Obeys: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Obeys...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
 		Logs: s.events, Added: s.obsolete.note,
 	}
@@ -104,75 +116,40 @@ func (s *Server) makeClusters() error {
 		cfg.Local = &config.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone}
 	}
 	s.clusters = upstream.New(cfg)
-	s.control.Attach(s.clusters)
+	if s.control != nil {
+		s.control.Attach(s.clusters)
+	}
 	var errs []error
 	for _, p := range c.Static {
 		err := s.clusters.AddStatic(p)
-		if at := p.Position(); err != nil && at.Line > 0 {
-			err = fmt.Errorf("%s: %w", at, err)
+		if at, ok := p.(interface{ Location() string }); ok && err != nil && at.Location() != "" {
+			err = fmt.Errorf("%s: %w", at.Location(), err)
 		}
 		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errs...); err != nil || s.control == nil {
 		return err
 	}
 	return s.control.Check()
 }
 
-// hostSources says what finds the hosts of clusters that do not name them.
-func (s *Server) hostSources() *discovery.Sources {
-	return discovery.New(discovery.Config{
-		Resolver: s.cfg.Clusters.Resolver, Types: s.cfg.Clusters.Types, EDS: s.control.Source, Logger: s.logger("upstream"),
-	})
-}
-
-// makeControl makes what follows control planes and files.
-func (s *Server) makeControl(log *slog.Logger) (err error) {
-	c := &s.cfg.Clusters
-	cfg := xds.Config{
-		Store: s.store, Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS,
-		Product: s.cfg.Admin.Product, Logger: log,
-	}
-	if cfg.Decoder == nil {
-		cfg.Decoder = decode.NewDecoder(decode.Options{Product: s.cfg.Admin.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile})
-	}
-	cfg.Decoder = cfg.Decoder.WithUnknown(s.unknownFields(log))
-	if n := s.cfg.Node; n != nil {
-		cfg.Node = xds.Node{
-			ID: n.ID, Cluster: n.Cluster, Metadata: n.Metadata, ClientFeatures: n.ClientFeatures, Version: s.cfg.Version,
-			Locality: config.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone},
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.RTDS)) {
-		l := c.RTDS[name]
-		l.Layer = name
-		cfg.Layers = append(cfg.Layers, l)
-	}
-	cfg.SetLayer = s.runtime.SetLayer
-	s.control, err = xds.New(cfg)
-	return err
-}
-
-// unknownFields returns what decides on resources of control planes that have
-// fields which are not known: they are refused, or the fields are counted and,
-// now and then, logged, as the command line says.
-func (s *Server) unknownFields(log *slog.Logger) func(resource string, n int) error {
+// NoteUnknownFields handles a resource of a control plane with n unknown fields
+// as the command line demands: it refuses the resource, or counts the fields and
+// logs them at most once a minute.
+func (s *Server) NoteUnknownFields(resource string, n int) error {
 	o := &s.cfg.CommandLine
-	var logged atomic.Int64 // when, in nanoseconds of Unix time
-	return func(resource string, n int) error {
-		switch {
-		case o.RejectUnknownDynamicFields:
-			return fmt.Errorf("%d fields are not known", n)
-		case o.IgnoreUnknownDynamicFields:
-			return nil
-		}
-		s.gauges.dynamicUnknown.Add(uint64(n))
-		now, before := time.Now().UnixNano(), logged.Load()
-		if (before == 0 || now-before >= int64(time.Minute)) && logged.CompareAndSwap(before, now) {
-			log.Warn("a control plane sends fields that are not known; server.dynamic_unknown_fields counts all of them", "resource", resource, "fields", n)
-		}
+	switch {
+	case o.RejectUnknownDynamicFields:
+		return fmt.Errorf("%d fields are not known", n)
+	case o.IgnoreUnknownDynamicFields:
 		return nil
 	}
+	s.gauges.dynamicUnknown.Add(uint64(n))
+	now, before := time.Now().UnixNano(), s.unknownLogged.Load()
+	if (before == 0 || now-before >= int64(time.Minute)) && s.unknownLogged.CompareAndSwap(before, now) {
+		s.logger("upstream").Warn("a control plane sends fields that are not known; server.dynamic_unknown_fields counts all of them", "resource", resource, "fields", n)
+	}
+	return nil
 }
 
 // runClusters lets clusters find their hosts and makes the server live once they
@@ -181,7 +158,7 @@ func (s *Server) runClusters(ctx context.Context) error {
 	if err := s.clusters.Start(); err != nil {
 		return err
 	}
-	for _, ready := range []<-chan struct{}{s.clusters.Ready(), s.control.LayersReady()} {
+	for _, ready := range []<-chan struct{}{s.clusters.Ready(), s.layersReady()} {
 		select {
 		case <-ready:
 		case <-ctx.Done():
@@ -190,6 +167,17 @@ func (s *Server) runClusters(ctx context.Context) error {
 	}
 	s.initialize()
 	return nil
+}
+
+// layersReady is closed once each runtime layer of a control plane got its first
+// answer.
+func (s *Server) layersReady() <-chan struct{} {
+	if s.control == nil {
+		ready := make(chan struct{})
+		close(ready)
+		return ready
+	}
+	return s.control.LayersReady()
 }
 
 // clusterHooks log what happens and tell those who asked to be told.
@@ -245,10 +233,10 @@ func (s *Server) unanswered(allReady bool) (out []lifecycle.Unready) {
 			return true
 		}
 	}
-	if s.cfg.Clusters.CDS != nil && allReady && waits(s.clusters.Ready()) {
+	if s.control != nil && s.control.FollowsClusters() && allReady && waits(s.clusters.Ready()) {
 		out = append(out, lifecycle.Unready{Component: clusterComponent, Name: "init manager Clusters", Targets: []string{"target CDS"}})
 	}
-	if len(s.cfg.Clusters.RTDS) > 0 && waits(s.control.LayersReady()) {
+	if waits(s.layersReady()) {
 		out = append(out, lifecycle.Unready{Component: "runtime", Name: "init manager Runtime", Targets: []string{"target RTDS"}})
 	}
 	return out

@@ -42,8 +42,11 @@ func importTable() []importRow {
 		{"upstream/config", nil},
 		{"upstream/config/...", []string{"upstream/config", "upstream/config/...", "internal/wire"}},
 		{"upstream/xds", []string{"store", "upstream", "upstream/...", "certinfo"}},
-		{"server/configdump", []string{"store", "own/...", "internal/wire", "upstream/config"}},
+		{"server/configdump", []string{"store", "own/...", "internal/wire", "upstream/config", "admin"}},
 		{"server/listeners", []string{"upstream/config"}},
+		{"server/envoyapi", []string{
+			"store", "statsd", "admin", "server", "server/configdump", "server/listeners", "server/tap", "upstream", "upstream/...",
+		}},
 		{"server/tap", []string{"internal/wire"}},
 		{"server/healthlistener", []string{"internal/unixsock"}},
 		{"server/hotrestart", []string{"store", "internal/unixsock"}},

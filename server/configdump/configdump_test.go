@@ -130,30 +130,17 @@ func TestListeners(t *testing.T) {
 	}, at())))
 }
 
-func TestRegistry(t *testing.T) {
-	r := New()
-	keys := func(endpoints bool) string {
-		var out []string
-		for _, s := range r.Sections(endpoints) {
-			out = append(out, s.Key)
+func TestUsualSections(t *testing.T) {
+	var sections []Section
+	for _, key := range []string{"route_scopes", "routes", "secrets"} {
+		section, ok := Usual()[key]
+		if !ok {
+			t.Fatalf("no section %s", key)
 		}
-		return strings.Join(out, " ")
+		section.Key = key
+		sections = append(sections, section)
 	}
-	if got := keys(true); got != "route_scopes routes secrets" {
-		t.Errorf("at first: %s", got)
-	}
-	listeners := func() Section { return Listeners(nil, time.Time{}) }
-	r.Set("listeners", listeners)
-	r.Set(EndpointKey, listeners)
-	r.Set("settings", func() Section { return Section{} })
-	r.Set("routes", nil)
-	if got := keys(false); got != "listeners route_scopes secrets" {
-		t.Errorf("without endpoints: %s", got)
-	}
-	if got := keys(true); got != "endpoint listeners route_scopes secrets" {
-		t.Errorf("with endpoints: %s", got)
-	}
-	golden.Check(t, "usual", render(t, New().Sections(true)...))
+	golden.Check(t, "usual", render(t, sections...))
 }
 
 // file is a bootstrap file with what the message knows, what it does not know,

@@ -156,6 +156,14 @@ func (p *ParsedCluster) Config() *config.Cluster { return p.Cluster }
 // is not known.
 func (p *ParsedCluster) Position() Position { return p.namePosition }
 
+// Location returns Position as text, "" if it is not known.
+func (p *ParsedCluster) Location() string {
+	if p.namePosition.Line == 0 {
+		return ""
+	}
+	return p.namePosition.String()
+}
+
 // ParsedAssignment is a checked load assignment with the message it came from.
 type ParsedAssignment struct {
 	Original

@@ -1,0 +1,134 @@
+package envoyapi
+
+import (
+	"iter"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/xds"
+)
+
+// dumpListeners shows the listeners of a server.
+func dumpListeners(s *server.Server) configdump.Section {
+	var list []configdump.Listener
+	for _, l := range s.Listeners().List() {
+		shown := configdump.Listener{
+			Name: l.Name, UDP: l.Protocol == listeners.UDP,
+			Inbound: l.Direction == listeners.Inbound, Outbound: l.Direction == listeners.Outbound,
+			Addresses: l.Addresses,
+		}
+		list = append(list, shown)
+	}
+	return configdump.Listeners(list, s.Started())
+}
+
+// dumpClusters shows the clusters of a manager as they were given, with what was
+// wrong with those that were refused. A cluster that was refused and has no
+// version in force is among the warming ones.
+func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) bool)) configdump.Section {
+	type views = func(func(*upstream.View) bool)
+	pick := func(viaAPI bool, failures map[string]*configdump.Failure, all views) iter.Seq[configdump.Cluster] {
+		return func(yield func(configdump.Cluster) bool) {
+			all(func(v *upstream.View) bool {
+				parsed, ok := v.Parsed.(*decode.ParsedCluster)
+				return v.AddedViaAPI != viaAPI || !ok || yield(configdump.Cluster{
+					Name: v.Name, Version: v.Version, Message: parsed.Any(), Updated: v.LastUpdated, Failure: failures[v.Name],
+				})
+			})
+		}
+	}
+	failures, never := make(map[string]*configdump.Failure), []configdump.Cluster(nil)
+	warming := make(map[string]bool)
+	for v := range m.Warming {
+		warming[v.Name] = true
+	}
+	for f := range refused {
+		failures[f.Name] = &configdump.Failure{Message: f.Config, At: f.Attempt, Details: f.Details, Version: f.Version}
+		if m.Cluster(f.Name) == nil && !warming[f.Name] {
+			never = append(never, configdump.Cluster{Name: f.Name, Failure: failures[f.Name]})
+		}
+	}
+	return configdump.Clusters(m.Version(), pick(false, nil, m.Clusters), pick(true, failures, m.Clusters), func(yield func(configdump.Cluster) bool) {
+		for c := range pick(true, failures, m.Warming) {
+			if !yield(c) {
+				return
+			}
+		}
+		for _, c := range never {
+			if !yield(c) {
+				return
+			}
+		}
+	})
+}
+
+// assignments shows the hosts of the active clusters of a manager, those that
+// came by updates or the others.
+func assignments(m *upstream.Manager, viaAPI bool) iter.Seq[configdump.Assignment] {
+	return func(yield func(configdump.Assignment) bool) {
+		m.Clusters(func(v *upstream.View) bool { return v.AddedViaAPI != viaAPI || yield(assignment(v)) })
+	}
+}
+
+func assignment(v *upstream.View) configdump.Assignment {
+	a := configdump.Assignment{Name: v.Name, DropPercent: v.DropOverload}
+	if v.EDSServiceName() != "" {
+		a.Name = v.EDSServiceName()
+	}
+	if given := v.Config.Assignment; given != nil {
+		a.Overprovisioning = given.OverprovisioningFactor
+	}
+	for _, set := range v.Sets {
+		a.Overprovisioning = set.Overprovisioning
+		for i := range set.Localities {
+			l := &set.Localities[i]
+			shown := configdump.Locality{
+				Region: l.Locality.Region, Zone: l.Locality.Zone, SubZone: l.Locality.SubZone, Priority: set.Priority,
+				Apart: v.Config.Type == config.OriginalDst, Endpoints: make([]configdump.Endpoint, 0, len(l.Hosts)),
+			}
+			if set.LocalityWeighted {
+				shown.Weight = &l.Weight
+			}
+			for _, h := range l.Hosts {
+				shown.Endpoints = append(shown.Endpoints, endpoint(h))
+			}
+			a.Localities = append(a.Localities, shown)
+		}
+	}
+	return a
+}
+
+func endpoint(h *host.Host) configdump.Endpoint {
+	return configdump.Endpoint{
+		Address: h.Address(), Additional: h.Addresses()[1:], HealthCheckAddress: h.HealthCheckAddress(),
+		Hostname: h.Hostname(), HealthCheckHostname: h.HealthCheckHostname(),
+		Health: configdump.Health(h.Health()), Weight: h.Weight(), Metadata: h.Metadata(),
+	}
+}
+
+// dumpSecrets shows the static secrets and those that are followed. The ones of which
+// nothing good came so far are the warming ones.
+func dumpSecrets(static []*decode.ParsedSecret, read time.Time, followed iter.Seq[*xds.SecretState]) configdump.Section {
+	var given, active, warming []configdump.Secret
+	for _, s := range static {
+		given = append(given, configdump.Secret{Name: s.Secret.Name, Message: s.Any(), Updated: read})
+	}
+	for s := range followed {
+		shown := configdump.Secret{Name: s.Name, Version: s.Version, Message: s.Message, Updated: s.Updated}
+		if f := s.Failure; f != nil {
+			shown.Failure = &configdump.Failure{Message: f.Config, At: f.Attempt, Details: f.Details, Version: f.Version}
+		}
+		if s.Message != nil {
+			active = append(active, shown)
+		} else {
+			warming = append(warming, shown)
+		}
+	}
+	return configdump.Secrets(given, active, warming)
+}

@@ -1,0 +1,109 @@
+// Package envoyapi adds to a server the parts that speak Envoy's messages:
+// control planes (xDS), the sections of /config_dump, and /tap. A program that
+// does not import it links neither gRPC nor these messages.
+package envoyapi
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
+	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+	"github.com/statsd-admin/statsd-admin/upstream/xds"
+)
+
+// Config describes what to add. The zero value follows no control plane.
+type Config struct {
+	// CDS is the source of further clusters, and ADS the server of the
+	// aggregated stream. Default: none.
+	CDS *config.ConfigSource
+	ADS *config.APISource
+	// RTDS holds the sources of the runtime layers of kind RTDS, by the name of
+	// the layer.
+	RTDS map[string]xds.Layer
+	// Decoder reads the resources of control planes. Default: one with its
+	// defaults.
+	Decoder *decode.Decoder
+	// Secrets are those that TLS contexts name without a source.
+	Secrets []*decode.ParsedSecret
+	// Bootstrap is the bootstrap file as plain values, shown by /config_dump.
+	Bootstrap map[string]any
+}
+
+// Add adds control planes and the sections of /config_dump to a server.
+func Add(cfg *server.Config, c Config) {
+	for _, p := range c.Secrets {
+		cfg.Clusters.Secrets = append(cfg.Clusters.Secrets, p.Secret)
+	}
+	var client *xds.Client
+	cfg.Clusters.Control = func(s *server.Server) (server.Control, error) {
+		var err error
+		client, err = c.client(s)
+		return control{client, c.CDS != nil}, err
+	}
+	cfg.Extend = append(cfg.Extend, func(s *server.Server) error {
+		c.addSections(s, client)
+		return nil
+	})
+}
+
+// control is the client of control planes of a server.
+type control struct {
+	*xds.Client
+	clusters bool
+}
+
+// FollowsClusters implements [server.Control].
+func (c control) FollowsClusters() bool { return c.clusters }
+
+// client returns the client for a server.
+func (c *Config) client(s *server.Server) (*xds.Client, error) {
+	of := s.Config()
+	product := of.Admin.Product
+	cfg := xds.Config{
+		Store: s.Store(), Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS,
+		Product: product, Logger: s.Logger("upstream"), SetLayer: s.Runtime().SetLayer,
+	}
+	if cfg.Decoder == nil {
+		cfg.Decoder = decode.NewDecoder(decode.Options{Product: product, V2: v2form.Messages(), ReadFile: transport.ReadFile})
+	}
+	cfg.Decoder = cfg.Decoder.WithUnknown(s.NoteUnknownFields)
+	if n := of.Node; n != nil {
+		cfg.Node = xds.Node{
+			ID: n.ID, Cluster: n.Cluster, Metadata: n.Metadata, ClientFeatures: n.ClientFeatures, Version: of.Version,
+			Locality: config.Locality{Region: n.Region, Zone: n.Zone, SubZone: n.SubZone},
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.RTDS)) {
+		l := c.RTDS[name]
+		l.Layer = name
+		cfg.Layers = append(cfg.Layers, l)
+	}
+	return xds.New(cfg)
+}
+
+// addSections adds the sections of /config_dump.
+func (c *Config) addSections(s *server.Server, client *xds.Client) {
+	dump := s.ConfigDump()
+	set := func(key string, section configdump.Section) {
+		dump.Set(key, func() configdump.Section { return section })
+	}
+	for key, section := range configdump.Usual() {
+		set(key, section)
+	}
+	file, settings := configdump.Bootstrap(c.Bootstrap, s.Started())
+	set("bootstrap", file)
+	if s.Config().Admin.Product != "envoy" { // whose dump has no such section
+		set("settings", settings)
+	}
+	dump.Set("listeners", func() configdump.Section { return dumpListeners(s) })
+	dump.Set("secrets", func() configdump.Section { return dumpSecrets(c.Secrets, s.Started(), client.SecretStates) })
+	dump.Set("clusters", func() configdump.Section { return dumpClusters(s.Clusters(), client.Failures) })
+	dump.Set(configdump.EndpointKey, func() configdump.Section {
+		return configdump.Endpoints(assignments(s.Clusters(), false), assignments(s.Clusters(), true))
+	})
+}

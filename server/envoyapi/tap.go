@@ -1,0 +1,85 @@
+package envoyapi
+
+import (
+	"strconv"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/tap"
+	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// The ids that requests to /tap name.
+const (
+	tapStatsD = "statsd" // accepted lines
+	tapAdmin  = "admin"  // requests to the admin port
+)
+
+// AddTap adds /tap to a server, which shows accepted StatsD lines and admin
+// requests. A proxy adds its own sources to the tap that it returns.
+func AddTap(cfg *server.Config) *tap.Tap {
+	if cfg.Store == nil {
+		cfg.Store = store.New(store.Options{Product: cfg.Admin.Product})
+	}
+	t := tap.New(tap.Config{Dropped: cfg.Store.Root().Counter("tap.traces_dropped")})
+	if cfg.StatsD != nil {
+		source, input := t.Register(tapStatsD), *cfg.StatsD
+		input.Tap = func() func(statsd.Tapped) {
+			session := source.Session()
+			if session == nil {
+				return nil
+			}
+			return func(l statsd.Tapped) {
+				session.Socket(tap.Read{Local: l.Local, Remote: l.Sender, Data: l.Line})
+			}
+		}
+		cfg.StatsD = &input
+	}
+	source, next := t.Register(tapAdmin), cfg.Admin.AccessLog
+	cfg.Admin.AccessLog = func(a admin.Access) {
+		if session := source.Session(); session != nil {
+			session.HTTP(exchangeOf(&a))
+		}
+		if next != nil {
+			next(a)
+		}
+	}
+	cfg.Endpoints = append(cfg.Endpoints, admin.Endpoint{
+		Path: "/tap", Help: "show what the server takes in, as the body of the request asks for", Mutates: true, Fixed: true,
+		Serve: func(w *admin.Response, r *admin.Request) error {
+			session, err := t.Attach(r.Body())
+			if err != nil {
+				return &admin.Error{Status: 400, Msg: err.Error()}
+			}
+			defer session.Close()
+			return session.Serve(w, w.Endless())
+		},
+	})
+	return t
+}
+
+// exchangeOf returns what a tap shows of a request. Fields that may hold
+// secrets are left out.
+func exchangeOf(a *admin.Access) tap.Exchange {
+	x := tap.Exchange{
+		Time: a.Time, Remote: a.Peer,
+		Request:  []tap.Field{{Name: ":method", Value: a.Method}, {Name: ":path", Value: a.Target}, {Name: ":authority", Value: a.Host}},
+		Response: []tap.Field{{Name: ":status", Value: strconv.Itoa(a.Status)}},
+	}
+	add := func(to *[]tap.Field, name string, get func(string) string) {
+		if get == nil {
+			return
+		}
+		if v := get(name); v != "" {
+			*to = append(*to, tap.Field{Name: name, Value: v})
+		}
+	}
+	for _, name := range []string{"user-agent", "accept", "content-type", "content-length"} {
+		add(&x.Request, name, a.RequestHeader)
+	}
+	for _, name := range []string{"content-type", "content-encoding"} {
+		add(&x.Response, name, a.ResponseHeader)
+	}
+	return x
+}
