@@ -110,6 +110,7 @@ func New(cfg Config) (*Scheduler, error) {
 	if cfg.OnError == nil {
 		cfg.OnError = func(string, error) {}
 	}
+	cfg.Store.KeepEnded()
 	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Root().Counter("server.dropped_stat_flushes")}
 	for _, sink := range cfg.Sinks {
 		s.workers = append(s.workers, newWorker(sink, &cfg))

@@ -32,8 +32,35 @@ func (b *atomicBits) has(i int) bool { return b[i/64].Load()>>(i%64)&1 != 0 }
 func (b *atomicBits) set(i int)      { b[i/64].Or(1 << (i % 64)) }
 func (b *atomicBits) clear(i int)    { b[i/64].And(^uint64(1 << (i % 64))) }
 
-// setAll sets the bits that are set in other.
+// setAll sets the bits that are set in other, which can be nil.
+func (b *bitset) setAll(other *bitset) {
+	if other != nil {
+		for w, m := range other {
+			b[w] |= m
+		}
+	}
+}
+
+// clearAll clears the bits that are set in other.
+func (b *bitset) clearAll(other *bitset) {
+	for w, m := range other {
+		b[w] &^= m
+	}
+}
+
+// copy returns the bits as of now.
+func (b *atomicBits) copy() (c bitset) {
+	for w := range b {
+		c[w] = b[w].Load()
+	}
+	return c
+}
+
+// setAll sets the bits that are set in other, which can be nil.
 func (b *atomicBits) setAll(other *bitset) {
+	if other == nil {
+		return
+	}
 	for w, m := range other {
 		if m != 0 {
 			b[w].Or(m)
@@ -116,6 +143,9 @@ type block struct {
 	alive   atomicBits
 	special atomic.Pointer[atomicBits]   // stats without tags that may have a Series; nil: none
 	used    atomicBits                   // gauges: written before the last flush, or by a parent process
+	final   atomicBits                   // ended stats of which no flush reports anything further
+	asked   atomicBits                   // looked up by name since the last sweep, of stats that expire
+	ending  atomicBits                   // about to end: a lookup by name has to wait for Store.mu
 	fresh   bitset                       // updated since the last sweep, for eviction; guarded by Store.flushMu
 	offset  [slotsPerBlock]uint32        // of the record in arena
 	owner   [slotsPerBlock]atomic.Uint32 // scope that holds the stat

@@ -135,7 +135,7 @@ func (sc *Scope) recall(v variant, mode ImportMode, name string, tgs []tags.Tag)
 		return nil, 0
 	}
 	b, i := t.at(stat)
-	if !b.alive.has(i) || !b.offers(v, mode, i) || !s.symbols.CountUntracked() {
+	if !b.alive.has(i) || !b.offers(v, mode, i) || !b.lease(i) || !s.symbols.CountUntracked() {
 		return nil, 0
 	}
 	return b, i
@@ -185,7 +185,7 @@ func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []t
 	s.symbols.CountLookup(full)
 	h := s.lookup.hash(sc.cls.network, full)
 	b, i, existed := s.find(h, sc.cls.network, full)
-	if !existed || b.owner[i].Load() != sc.id || !b.offers(v, mode, i) {
+	if !existed || b.owner[i].Load() != sc.id || !b.offers(v, mode, i) || !b.lease(i) {
 		kept := strings.Clone(full) // of its own, so that room stays on the stack
 		var err error
 		if b, i, err = sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs); err != nil {
@@ -240,6 +240,7 @@ func (sc *Scope) askSlow(h uint64, v variant, mode ImportMode, unit Unit, full, 
 		if err := s.hold(sc, b, i, makeID(b.index, i)); err != nil {
 			return nil, 0, fmt.Errorf("store: %q: %w", full, err)
 		}
+		b.lease(i)
 		return b, i, nil
 	}
 	k := v.kind()
@@ -319,6 +320,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	}
 	if b.active != nil {
 		b.active[i].Store(uint32(s.opts.Now().Unix()))
+		b.asked.set(i)
 	}
 	b.n++
 	b.live++

@@ -31,9 +31,11 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		Seq:      s.flushSeq,
 		Time:     now,
 		Interval: now.Sub(s.flushed),
-		view:     s.View(),
 		totals:   o.Totals,
 	}
+	var ended []id
+	snap.view, ended = s.viewOfFlush()
+	endedOf := bitsByBlock(ended)
 	s.flushed = now
 	seconds := uint32(now.Unix())
 
@@ -45,31 +47,45 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	}
 	s.mu.Unlock()
 	for i, b := range blocks {
+		// Final is read before marks are taken: see keepUnsent.
+		final, ended := b.final.copy(), endedOf[b.index]
 		var changed bitset
 		switch b.variant {
 		case variantCounter:
-			if b.pg.takeTouched(&changed, ns[i]) {
-				b.latchCounters(snap, &changed)
-			}
+			b.pg.takeTouched(&changed, ns[i])
+			changed.setAll(ended)
+			changed.clearAll(&final)
+			b.latchCounters(snap, &changed)
 		case variantGauge, variantFloat:
-			b.takeGauges(&changed, ns[i])
+			b.takeGauges(&changed, &final, ns[i])
 			snap.addGauges(b, &changed)
 		case variantHistogram:
-			if !o.SkipHistograms {
-				b.mergeHistograms(snap, &changed, ns[i])
-			}
+			b.mergeHistograms(snap, &changed, &final, ended, ns[i], o.SkipHistograms)
 		case variantText:
-			for slot := range ns[i] {
-				snap.texts = append(snap.texts, makeID(b.index, slot))
-			}
+			snap.addTexts(b, ns[i])
 			b.takeTexts(&changed, ns[i])
 		}
+		b.final.setAll(ended)
 		b.note(&changed, seconds)
 		if o.Totals {
 			snap.keep(b, ns[i])
 		}
 	}
 	return snap
+}
+
+// bitsByBlock returns the slots of ids as bits, by block index.
+func bitsByBlock(ids []id) map[uint32]*bitset {
+	m := make(map[uint32]*bitset)
+	for _, x := range ids {
+		b := m[x>>slotBits]
+		if b == nil {
+			b = new(bitset)
+			m[x>>slotBits] = b
+		}
+		b.set(int(x & (1<<slotBits - 1)))
+	}
+	return m
 }
 
 // latchCounters notes in snap what was added to the counters of b that may
@@ -86,7 +102,7 @@ func (b *block) latchCounters(snap *Snapshot, changed *bitset) {
 				continue
 			}
 			b.latch[i] = total
-			snap.counters = append(snap.counters, counterChange{makeID(b.index, i), delta})
+			snap.counters = append(snap.counters, counterChange{makeID(b.index, i), total, delta})
 		}
 	}
 }
@@ -94,35 +110,50 @@ func (b *block) latchCounters(snap *Snapshot, changed *bitset) {
 // takeGauges notes in changed which of the first n gauges of b were written
 // since the last flush, or changed by a parent process. Store.flushMu must be
 // held.
-func (b *block) takeGauges(changed *bitset, n int) {
+func (b *block) takeGauges(changed, final *bitset, n int) {
 	// Used is set before the marks are dropped, and no others are, so that no
 	// reader finds neither.
 	if b.pg.eachTouched(changed, n) {
+		changed.clearAll(final)
 		b.used.setAll(changed)
 		b.pg.dropTouched(changed)
 	}
 	if p := b.parents.Load(); p != nil {
 		p.take(changed)
+		changed.clearAll(final)
 	}
 }
 
 func (snap *Snapshot) addGauges(b *block, changed *bitset) {
 	for w := range changed {
 		for m := changed[w]; m != 0; m &= m - 1 {
-			snap.gauges = append(snap.gauges, makeID(b.index, w*64+bits.TrailingZeros64(m)))
+			i := w*64 + bits.TrailingZeros64(m)
+			snap.gauges = append(snap.gauges, gaugeChange{makeID(b.index, i), b.gauge(i)})
 		}
 	}
 }
 
-func (b *block) mergeHistograms(snap *Snapshot, changed *bitset, n int) {
+// addTexts notes the text readouts of b that were ever set and have not ended.
+func (snap *Snapshot) addTexts(b *block, n int) {
+	for i, t := range (*b.texts.Load())[:n] {
+		if v := t.v.Load(); v != nil && b.alive.has(i) {
+			snap.texts = append(snap.texts, textValue{makeID(b.index, i), v})
+		}
+	}
+}
+
+// mergeHistograms merges the first n histograms of b, only those that ended if
+// skip is set, and notes in snap and changed which recorded values. Store.flushMu
+// must be held.
+func (b *block) mergeHistograms(snap *Snapshot, changed, final, ended *bitset, n int, skip bool) {
 	hists := *b.hists.Load()
 	for i, h := range hists[:n] {
-		if !b.alive.has(i) {
+		if final.has(i) || skip && (ended == nil || !ended.has(i)) {
 			continue
 		}
 		if m := h.Merge(); m.Interval.Count() != 0 {
 			changed.set(i)
-			snap.histograms = append(snap.histograms, makeID(b.index, i))
+			snap.histograms = append(snap.histograms, histogramChange{makeID(b.index, i), m})
 		}
 	}
 }
@@ -186,7 +217,11 @@ func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 				continue
 			}
 			old := ttl != 0 && now-b.active[i].Load() > ttl && int32(now-b.active[i].Load()) > 0
-			if (old || evict && b.cls.evict && !b.fresh.has(i)) && !b.pending(i) {
+			asked := b.asked.has(i)
+			if asked {
+				b.asked.clear(i)
+			}
+			if (old || evict && b.cls.evict && !b.fresh.has(i)) && !asked && b.endable(i) {
 				s.kill(b, i, makeID(b.index, i))
 				if b.cls.network {
 					network[b.variant.kind()]++
@@ -203,6 +238,30 @@ func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 	s.flushMu.Unlock()
 	s.purge()
 	return network, own
+}
+
+// endable reports whether stat i can end without loss: nothing was written to it
+// since the last flush, and no caller is looking it up by name. If so, a lookup
+// from now on waits for Store.mu. Store.mu and Store.flushMu must be held.
+func (b *block) endable(i int) bool {
+	b.ending.set(i) // before asked is read; see block.lease
+	if b.asked.has(i) || b.pending(i) {
+		b.ending.clear(i)
+		return false
+	}
+	return true
+}
+
+// lease notes that a caller looked up stat i by name and can be about to write
+// to it. It reports false if the stat is ending.
+func (b *block) lease(i int) bool {
+	if b.active == nil { // it does not expire
+		return true
+	}
+	if !b.asked.has(i) {
+		b.asked.set(i)
+	}
+	return !b.ending.has(i)
 }
 
 // pending reports whether a stat was written since the last flush, so that its

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -16,7 +17,7 @@ func deltas(st *store.Store) map[string]uint64 {
 	defer snap.Close()
 	got := map[string]uint64{}
 	snap.CounterChanges(func(c *store.Cursor, d uint64) bool {
-		got[c.Name()] = d
+		got[c.Name()] += d
 		return true
 	})
 	return got
@@ -97,8 +98,9 @@ func TestSnapshotHolds(t *testing.T) {
 		}
 		snap.GaugeChanges(note("gauge"))
 		snap.HiddenGaugeChanges(note("hidden"))
-		snap.HistogramChanges(note("histogram"))
-		snap.Texts(note("text"))
+		histogramNote, textNote := note("histogram"), note("text")
+		snap.HistogramChanges(func(c *store.Cursor, _ *histogram.Snapshot) bool { return histogramNote(c) })
+		snap.Texts(func(c *store.Cursor, _ string) bool { return textNote(c) })
 		equal(t, got, want)
 	}
 	check()

@@ -103,6 +103,7 @@ func (s *Store) purge() {
 		s.orderMu.Unlock()
 		return
 	}
+	gone := s.keepUnsent(dead)
 	isDead := func(x id) bool {
 		b, i := s.at(x)
 		return !b.alive.has(i)
@@ -146,11 +147,62 @@ func (s *Store) purge() {
 			s.byFamily[k].drop(isDead)
 		}
 	}
-	s.limbo = append(s.limbo, limbo{s.epoch, dead})
+	s.limbo = append(s.limbo, limbo{s.epoch, gone})
 	s.epoch++
 	ended := s.endedLocked()
 	s.orderMu.Unlock()
 	s.release(ended)
+}
+
+// KeepEnded makes the store keep the increments of counters and histograms that
+// end before a flush has reported them, for the next [Store.Flush]. It is for
+// programs that flush: without flushes such stats pile up. The first call of
+// Flush implies it.
+func (s *Store) KeepEnded() {
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	s.keeping = true
+}
+
+// keepUnsent puts those of the dead that the next flush has to report into
+// Store.unsent and returns the others. Store.orderMu must be held.
+func (s *Store) keepUnsent(dead []id) (gone []id) {
+	for _, x := range dead {
+		if b, i := s.at(x); s.keeping && b.unsent(i) {
+			s.unsent = append(s.unsent, x)
+		} else {
+			b.final.set(i)
+			gone = append(gone, x)
+		}
+	}
+	return gone
+}
+
+// unsent reports whether stat i has an increment that no flush has reported.
+// Gauges and text readouts have none.
+func (b *block) unsent(i int) bool {
+	switch b.variant {
+	case variantCounter:
+		return b.pg.written(i)
+	case variantHistogram:
+		return (*b.hists.Load())[i].Pending()
+	}
+	return false
+}
+
+// viewOfFlush opens the view of a snapshot and returns the dead stats that the
+// snapshot has to report. They stay readable until the view is closed.
+func (s *Store) viewOfFlush() (v *View, ended []id) {
+	s.purge()
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	s.keeping = true
+	v = s.viewLocked()
+	if ended, s.unsent = s.unsent, nil; len(ended) > 0 {
+		s.limbo = append(s.limbo, limbo{s.epoch, ended})
+		s.epoch++
+	}
+	return v, ended
 }
 
 // endedLocked returns the dead that no open view can see any more.

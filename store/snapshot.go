@@ -6,8 +6,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/histogram"
 )
 
-// Snapshot is what a flush found. It is immutable and may be read by any
-// number of goroutines at a time, each with cursors of its own.
+// Snapshot is the result of a flush: the changes of an interval. It is immutable
+// and includes the changes of stats that ended in the interval or have ended
+// since. Any number of goroutines can read it at the same time.
 type Snapshot struct {
 	Seq      uint64        // number of the flush, from 1
 	Time     time.Time     // of the flush
@@ -15,16 +16,31 @@ type Snapshot struct {
 
 	view       *View
 	totals     bool
-	counters   []counterChange // ascending ids
-	gauges     []id
-	histograms []id
-	texts      []id
+	counters   []counterChange
+	gauges     []gaugeChange
+	histograms []histogramChange
+	texts      []textValue
 	kept       map[uint32]*keptBlock
 }
 
 type counterChange struct {
-	x     id
-	delta uint64
+	x            id
+	total, delta uint64
+}
+
+type gaugeChange struct {
+	x   id
+	raw uint64
+}
+
+type histogramChange struct {
+	x id
+	h *histogram.Snapshot
+}
+
+type textValue struct {
+	x id
+	v *string
 }
 
 // keptBlock holds the values of a block's stats as of the flush.
@@ -33,40 +49,59 @@ type keptBlock struct {
 	hists []*histogram.Snapshot
 }
 
-// CounterChanges calls yield for each counter that was added to in the
-// interval, with what was added. The cursor stands on the counter; its values
-// are live, not those of the flush.
+// CounterChanges calls yield with each counter that was added to in the
+// interval, and with what was added, until yield returns false. The value at
+// the cursor is that of the flush.
 func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
-	c := snap.view.cursor(nil)
+	c := snap.cursor()
 	for _, ch := range snap.counters {
-		if c.stand(ch.x) && !yield(&c, ch.delta) {
+		if !yield(c.read(ch.x, ch.total), ch.delta) {
 			return
 		}
 	}
 }
 
-// GaugeChanges calls yield for each gauge that was written in the interval and
-// is not hidden.
+// GaugeChanges calls yield with each gauge that was written in the interval and
+// is not hidden, until yield returns false. The value at the cursor is that of
+// the flush.
 func (snap *Snapshot) GaugeChanges(yield func(c *Cursor) bool) {
-	snap.visit(snap.gauges, func(c *Cursor) bool { return c.Hidden() || yield(c) })
+	snap.changedGauges(false, yield)
 }
 
-// HiddenGaugeChanges calls yield for each hidden gauge that was written in the
-// interval: for sinks that are told to send them, too.
+// HiddenGaugeChanges is [Snapshot.GaugeChanges] for hidden gauges.
 func (snap *Snapshot) HiddenGaugeChanges(yield func(c *Cursor) bool) {
-	snap.visit(snap.gauges, func(c *Cursor) bool { return !c.Hidden() || yield(c) })
+	snap.changedGauges(true, yield)
 }
 
-// Texts calls yield for each text readout that was ever set. Its value is live,
-// not that of the flush.
-func (snap *Snapshot) Texts(yield func(c *Cursor) bool) {
-	snap.visit(snap.texts, func(c *Cursor) bool { return !c.Used() || yield(c) })
+func (snap *Snapshot) changedGauges(hidden bool, yield func(c *Cursor) bool) {
+	c := snap.cursor()
+	for _, ch := range snap.gauges {
+		if c.read(ch.x, ch.raw); c.Hidden() == hidden && !yield(c) {
+			return
+		}
+	}
 }
 
-// HistogramChanges calls yield for each histogram that recorded a value in the
-// interval.
-func (snap *Snapshot) HistogramChanges(yield func(c *Cursor) bool) {
-	snap.visit(snap.histograms, yield)
+// Texts calls yield with each text readout that was ever set, and with its
+// value as of the flush, until yield returns false.
+func (snap *Snapshot) Texts(yield func(c *Cursor, value string) bool) {
+	c := snap.cursor()
+	for _, t := range snap.texts {
+		if !yield(c.read(t.x, 0), *t.v) {
+			return
+		}
+	}
+}
+
+// HistogramChanges calls yield with each histogram that recorded values in the
+// interval, and with its state as of the flush, until yield returns false.
+func (snap *Snapshot) HistogramChanges(yield func(c *Cursor, h *histogram.Snapshot) bool) {
+	c := snap.cursor()
+	for _, ch := range snap.histograms {
+		if !yield(c.read(ch.x, 0), ch.h) {
+			return
+		}
+	}
 }
 
 // Changed returns how many counters, gauges and histograms changed.
@@ -74,13 +109,20 @@ func (snap *Snapshot) Changed() (counters, gauges, histograms int) {
 	return len(snap.counters), len(snap.gauges), len(snap.histograms)
 }
 
-func (snap *Snapshot) visit(ids []id, yield func(c *Cursor) bool) {
+// cursor returns a cursor for [Cursor.read].
+func (snap *Snapshot) cursor() *Cursor {
 	c := snap.view.cursor(nil)
-	for _, x := range ids {
-		if c.stand(x) && !yield(&c) {
-			return
-		}
-	}
+	c.step = &c.next[0]
+	return &c
+}
+
+// read makes c stand on x, which can have ended, with the given value.
+func (c *Cursor) read(x id, raw uint64) *Cursor {
+	b, i := c.block(x), int(x&(1<<slotBits-1))
+	rec := b.record(i)
+	n, w := uvarint(rec)
+	*c.step = step{b: b, rec: rec, cut: uint32(w) + uint32(n), x: x, i: i, raw: raw}
+	return c
 }
 
 // keep copies the values of b, of which n slots were handed out before the

@@ -81,6 +81,8 @@ type Store struct {
 	epoch    uint64
 	views    map[uint64]int // open views by the epoch they began in
 	limbo    []limbo        // dead stats that views may still see
+	keeping  bool           // see KeepEnded
+	unsent   []id           // dead stats with changes for the next flush
 
 	mu         sync.Mutex // guards creation and removal of stats and scopes
 	reject     func(name string) bool

@@ -44,6 +44,11 @@ func (s *Store) View() *View {
 	s.purge()
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
+	return s.viewLocked()
+}
+
+// viewLocked opens a view. Store.orderMu must be held.
+func (s *Store) viewLocked() *View {
 	s.views[s.epoch]++
 	return &View{s: s, epoch: s.epoch}
 }

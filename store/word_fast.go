@@ -231,6 +231,19 @@ func (p *page) touched(i int) bool {
 	return atomic.LoadUint64(at)>>(8*(i&7))&1 != 0
 }
 
+// written reports whether counter i was written since the last takeTouched.
+func (p *page) written(i int) bool {
+	if p.touched(i) {
+		return true
+	}
+	for s := range p.nslots {
+		if sp := p.slot(s); sp != nil && atomic.LoadUint64((*uint64)(unsafe.Pointer(&sp.touch[i&^7])))>>(8*(i&7))&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *word) load() uint64 { return w.shared.Load() }
 
 func (w *word) set(v uint64) {

@@ -92,6 +92,9 @@ func (p *page) eachTouched(dst *bitset, n int) (any bool) {
 // touched reports whether word i was written since the last takeTouched.
 func (p *page) touched(i int) bool { return p.words[i].marked.Load() != 0 }
 
+// written reports whether counter i was written since the last takeTouched.
+func (p *page) written(i int) bool { return p.touched(i) }
+
 func (w *word) load() uint64 { return w.shared.Load() }
 
 func (w *word) set(v uint64) {

@@ -32,6 +32,7 @@ type Receiver struct {
 //   - Every increment arrives, exactly once, through many flushes and with
 //     writers at work.
 //   - The sink takes names, tags and values of all sorts.
+//   - The increments of a counter that ends before the flush arrive.
 //   - A stat that ends between flush and delivery does no harm.
 func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 	start := func(t *testing.T, st *store.Store) (Receiver, *flush.Scheduler, func()) {
@@ -103,6 +104,18 @@ func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 		stop()
 		if got := r.Received(r.Counter); got != 7 {
 			t.Errorf("%d arrived, want 7", got)
+		}
+	})
+	t.Run("last-delta", func(t *testing.T) {
+		st := store.New(store.Options{})
+		r, s, stop := start(t, st)
+		sc := st.Scope("")
+		sc.Counter(r.Counter).Add(5)
+		sc.Close()
+		s.FlushForAdmin()
+		stop()
+		if got := r.Received(r.Counter); got != 5 {
+			t.Errorf("%d arrived of a counter that ended before the flush, want 5", got)
 		}
 	})
 	t.Run("ended", func(t *testing.T) {

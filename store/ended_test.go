@@ -1,0 +1,251 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// received sums what snapshots report by name.
+type received struct {
+	counters, values map[string]uint64
+	gauges           map[string]uint64
+}
+
+func newReceived() *received {
+	return &received{make(map[string]uint64), make(map[string]uint64), make(map[string]uint64)}
+}
+
+func (r *received) take(snap *store.Snapshot) {
+	snap.CounterChanges(func(c *store.Cursor, d uint64) bool { r.counters[c.Name()] += d; return true })
+	snap.GaugeChanges(func(c *store.Cursor) bool { r.gauges[c.Name()] = c.Uint(); return true })
+	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
+		r.values[c.Name()] += h.Interval.Count()
+		return true
+	})
+}
+
+func TestSnapshotKeepsChangesOfStatsThatEndLater(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		f    func(*store.Store, *store.Scope)
+	}{
+		{"close", func(_ *store.Store, sc *store.Scope) { sc.Close() }},
+		{"reject", func(st *store.Store, _ *store.Scope) { st.SetReject(func(string) bool { return true }) }},
+		{"remove", func(st *store.Store, _ *store.Scope) { st.RemoveNetwork(func(string) bool { return true }) }},
+		{"evict", func(st *store.Store, _ *store.Scope) { st.Sweep(true); st.Sweep(true); st.Sweep(true) }},
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/before=%t", end.name, before), func(t *testing.T) {
+				if before && end.name == "evict" {
+					t.Skip("stats with changes are not evicted")
+				}
+				st := store.New(store.Options{})
+				st.KeepEnded()
+				symbols := st.Symbols().NumSymbols()
+				sc := st.ScopeWith("s", store.ScopeOptions{Network: true, Evict: true})
+				sc.Counter("c").Add(42)
+				sc.Gauge("g").Set(7)
+				h := sc.Histogram("h", store.Unspecified)
+				h.Record(3)
+				if before {
+					end.f(st, sc)
+				}
+				snap := st.Flush(store.FlushOptions{})
+				if !before {
+					end.f(st, sc)
+				}
+				if n := st.Len(store.KindCounter) + st.Len(store.KindGauge) + st.Len(store.KindHistogram); n != 0 {
+					t.Fatalf("%d stats are left", n)
+				}
+				for range 2 { // two sinks
+					got := newReceived()
+					got.take(snap)
+					if got.counters["s.c"] != 42 || !before && got.gauges["s.g"] != 7 || got.values["s.h"] != 1 {
+						t.Errorf("the snapshot has %v", got)
+					}
+				}
+				snap.Close()
+				snap = st.Flush(store.FlushOptions{})
+				if c, g, h := snap.Changed(); c+g+h != 0 {
+					t.Errorf("the next snapshot has %d, %d and %d changes, want none", c, g, h)
+				}
+				snap.Close()
+				if n := st.Symbols().NumSymbols(); n != symbols {
+					t.Errorf("%d symbols, %d before", n, symbols)
+				}
+			})
+		}
+	}
+}
+
+func TestSnapshotDoesNotChange(t *testing.T) {
+	st := store.New(store.Options{})
+	c, g, f := st.Root().Counter("c"), st.Root().Gauge("g"), st.Root().FloatGauge("f")
+	h, s := st.Root().Histogram("h", store.Unspecified), st.Root().Text("s")
+	write := func(n uint64) {
+		c.Add(n)
+		g.Set(n)
+		_ = f.Set(float64(n))
+		h.Record(n)
+		s.Set(fmt.Sprint(n))
+	}
+	write(1)
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	write(20)
+	st.Flush(store.FlushOptions{}).Close()
+	var got []string
+	snap.CounterChanges(func(c *store.Cursor, d uint64) bool {
+		got = append(got, fmt.Sprint(c.Name(), d, c.Uint()))
+		return true
+	})
+	snap.GaugeChanges(func(c *store.Cursor) bool { got = append(got, fmt.Sprint(c.Name(), c.Float())); return true })
+	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
+		got = append(got, fmt.Sprint(c.Name(), h.Interval.Sum(), h.Cumulative.Count()))
+		return true
+	})
+	snap.Texts(func(c *store.Cursor, v string) bool { got = append(got, c.Name()+v); return true })
+	equal(t, got, []string{"c1 1", "g1", "f1", "h1 1", "s1"})
+}
+
+// TestRandomEndsLoseNothing runs random operations on stats that end in all
+// ways, and compares what snapshots report with what was written.
+func TestRandomEndsLoseNothing(t *testing.T) {
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		now := time.Unix(1e9, 0)
+		st := store.New(store.Options{Now: func() time.Time { return now }})
+		st.KeepEnded()
+		options := []store.ScopeOptions{
+			{}, {Evict: true}, {Network: true}, {TTL: store.TTL{Counter: 2 * time.Second, Histogram: time.Second}},
+		}
+		scopes := make([]*store.Scope, len(options))
+		for i, o := range options {
+			scopes[i] = st.ScopeWith(fmt.Sprint("s", i), o)
+		}
+		var open []*store.Snapshot
+		got, want := newReceived(), newReceived()
+		flush := func() { open = append(open, st.Flush(store.FlushOptions{SkipHistograms: rnd.IntN(4) == 0})) }
+		drain := func() {
+			for _, snap := range open {
+				got.take(snap)
+				snap.Close()
+			}
+			open = nil
+		}
+		for range 400 {
+			i := rnd.IntN(len(scopes))
+			name := fmt.Sprint("n", rnd.IntN(5))
+			full := fmt.Sprintf("s%d.%s", i, name)
+			switch rnd.IntN(12) {
+			case 0:
+				scopes[i].Close()
+				scopes[i] = st.ScopeWith(fmt.Sprint("s", i), options[i])
+			case 1:
+				st.Sweep(rnd.IntN(2) == 0)
+				now = now.Add(time.Duration(rnd.IntN(3)) * time.Second)
+			case 2:
+				flush()
+			case 3:
+				drain()
+			case 4:
+				st.RemoveNetwork(func(string) bool { return rnd.IntN(2) == 0 })
+			case 5:
+				st.View().Close()
+			case 6, 7:
+				scopes[i].Histogram(name+"h", store.Unspecified).Record(1)
+				want.values[full+"h"]++
+			default:
+				scopes[i].Counter(name).Add(2)
+				want.counters[full] += 2
+			}
+		}
+		open = append(open, st.Flush(store.FlushOptions{}))
+		drain()
+		if fmt.Sprint(got.counters) != fmt.Sprint(want.counters) || fmt.Sprint(got.values) != fmt.Sprint(want.values) {
+			t.Fatalf("seed %d: snapshots report\n%v %v, want\n%v %v", seed, got.counters, got.values, want.counters, want.values)
+		}
+	}
+}
+
+// TestAddByNameIsNotLost asks for a counter by name before each increment while
+// flushes and sweeps run. No sweep may begin twice between a lookup and the
+// increment that follows, as in a program whose sweeps are seconds apart.
+func TestAddByNameIsNotLost(t *testing.T) {
+	const callers, each = 4, 4000
+	st := store.New(store.Options{})
+	sc := st.ScopeWith("", store.ScopeOptions{Evict: true})
+	var stepping sync.RWMutex // held for reading from a lookup to its increment
+	got := newReceived()
+	flush := func() {
+		snap := st.Flush(store.FlushOptions{})
+		got.take(snap)
+		snap.Close()
+	}
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for i := range each {
+				stepping.RLock()
+				sc.Counter(fmt.Sprint("c", i%7)).Inc()
+				stepping.RUnlock()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		st.Sweep(true)
+		flush()
+		stepping.Lock()
+		//lint:ignore SA2001 waits for the lookups that began before the sweep
+		stepping.Unlock()
+	}
+	flush()
+	var sum uint64
+	for _, n := range got.counters {
+		sum += n
+	}
+	if sum != callers*each {
+		t.Errorf("%d increments were reported, want %d", sum, callers*each)
+	}
+}
+
+func TestSweepSparesStatsLookedUpSinceTheLast(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	for name, o := range map[string]store.ScopeOptions{"evict": {Evict: true}, "ttl": {TTL: store.TTL{Counter: time.Second}}} {
+		sc := st.ScopeWith(name, o)
+		for range 2 { // the second time, lookups are remembered
+			sc.Counter("c").Inc()
+			sc.Counter("c")
+			deltas(st)
+			st.Sweep(true)
+			now = now.Add(time.Minute)
+			c := sc.Counter("c")
+			st.Sweep(true)
+			c.Inc()
+			if got := deltas(st)[name+".c"]; got != 1 {
+				t.Errorf("%s: %d increments after a lookup and a sweep were reported, want 1", name, got)
+			}
+		}
+		for range 2 {
+			now = now.Add(time.Minute)
+			st.Sweep(true)
+		}
+		if n := st.Len(store.KindCounter); n != 0 {
+			t.Errorf("%s: %d counters are left", name, n)
+		}
+	}
+}
