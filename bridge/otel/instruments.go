@@ -1,0 +1,163 @@
+package otel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// meter creates instruments. The embedded noop.Meter has the methods of newer versions of
+// the API.
+type meter struct {
+	noop.Meter
+	p *MeterProvider
+}
+
+// writer is the part that all instruments have in common: it writes a value for a set of
+// attributes.
+type writer func(value float64, set attribute.Set)
+
+func (m meter) counter(name string) writer {
+	s := &series[*fractional]{create: func(t ...tags.Tag) *fractional {
+		return &fractional{whole: m.p.scope.Counter(name, t...)}
+	}}
+	return func(v float64, set attribute.Set) { s.of(set).add(v) }
+}
+
+func (m meter) gauge(name string, write func(*store.FloatGauge, float64) error) writer {
+	s := &series[*store.FloatGauge]{create: func(t ...tags.Tag) *store.FloatGauge { return m.p.scope.FloatGauge(name, t...) }}
+	return func(v float64, set attribute.Set) { _ = write(s.of(set), v) } // it ignores values that are not finite
+}
+
+func (m meter) histogram(name string) writer {
+	s := &series[*store.Histogram]{create: func(t ...tags.Tag) *store.Histogram {
+		return m.p.scope.Histogram(name, store.Unspecified, t...)
+	}}
+	return func(v float64, set attribute.Set) { s.of(set).RecordFloat(v, 1) }
+}
+
+// total returns the writer of an observable counter.
+func (m meter) total(name string) writer {
+	s := &series[*follower]{create: func(t ...tags.Tag) *follower {
+		return &follower{fractional: fractional{whole: m.p.scope.Counter(name, t...)}}
+	}}
+	return func(v float64, set attribute.Set) { s.of(set).observe(v) }
+}
+
+type (
+	int64Counter struct {
+		embedded.Int64Counter
+		write writer
+	}
+	int64UpDownCounter struct {
+		embedded.Int64UpDownCounter
+		write writer
+	}
+	int64Gauge struct {
+		embedded.Int64Gauge
+		write writer
+	}
+	int64Histogram struct {
+		embedded.Int64Histogram
+		write writer
+	}
+	float64Counter struct {
+		embedded.Float64Counter
+		write writer
+	}
+	float64UpDownCounter struct {
+		embedded.Float64UpDownCounter
+		write writer
+	}
+	float64Gauge struct {
+		embedded.Float64Gauge
+		write writer
+	}
+	float64Histogram struct {
+		embedded.Float64Histogram
+		write writer
+	}
+)
+
+func added(o []metric.AddOption) attribute.Set       { return metric.NewAddConfig(o).Attributes() }
+func recorded(o []metric.RecordOption) attribute.Set { return metric.NewRecordConfig(o).Attributes() }
+
+func (i int64Counter) Add(_ context.Context, n int64, o ...metric.AddOption) {
+	i.write(float64(n), added(o))
+}
+
+func (i int64UpDownCounter) Add(_ context.Context, n int64, o ...metric.AddOption) {
+	i.write(float64(n), added(o))
+}
+
+func (i int64Gauge) Record(_ context.Context, n int64, o ...metric.RecordOption) {
+	i.write(float64(n), recorded(o))
+}
+
+func (i int64Histogram) Record(_ context.Context, n int64, o ...metric.RecordOption) {
+	i.write(float64(n), recorded(o))
+}
+
+func (i float64Counter) Add(_ context.Context, x float64, o ...metric.AddOption) {
+	i.write(x, added(o))
+}
+
+func (i float64UpDownCounter) Add(_ context.Context, x float64, o ...metric.AddOption) {
+	i.write(x, added(o))
+}
+
+func (i float64Gauge) Record(_ context.Context, x float64, o ...metric.RecordOption) {
+	i.write(x, recorded(o))
+}
+
+func (i float64Histogram) Record(_ context.Context, x float64, o ...metric.RecordOption) {
+	i.write(x, recorded(o))
+}
+
+// Enabled reports whether the instrument records values, which it always does.
+func (int64Counter) Enabled(context.Context) bool         { return true }
+func (int64UpDownCounter) Enabled(context.Context) bool   { return true }
+func (int64Gauge) Enabled(context.Context) bool           { return true }
+func (int64Histogram) Enabled(context.Context) bool       { return true }
+func (float64Counter) Enabled(context.Context) bool       { return true }
+func (float64UpDownCounter) Enabled(context.Context) bool { return true }
+func (float64Gauge) Enabled(context.Context) bool         { return true }
+func (float64Histogram) Enabled(context.Context) bool     { return true }
+
+func (m meter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return int64Counter{write: m.counter(name)}, nil
+}
+
+func (m meter) Int64UpDownCounter(name string, _ ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+	return int64UpDownCounter{write: m.gauge(name, (*store.FloatGauge).Add)}, nil
+}
+
+func (m meter) Int64Gauge(name string, _ ...metric.Int64GaugeOption) (metric.Int64Gauge, error) {
+	return int64Gauge{write: m.gauge(name, (*store.FloatGauge).Set)}, nil
+}
+
+func (m meter) Int64Histogram(name string, _ ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
+	return int64Histogram{write: m.histogram(name)}, nil
+}
+
+func (m meter) Float64Counter(name string, _ ...metric.Float64CounterOption) (metric.Float64Counter, error) {
+	return float64Counter{write: m.counter(name)}, nil
+}
+
+func (m meter) Float64UpDownCounter(name string, _ ...metric.Float64UpDownCounterOption) (metric.Float64UpDownCounter, error) {
+	return float64UpDownCounter{write: m.gauge(name, (*store.FloatGauge).Add)}, nil
+}
+
+func (m meter) Float64Gauge(name string, _ ...metric.Float64GaugeOption) (metric.Float64Gauge, error) {
+	return float64Gauge{write: m.gauge(name, (*store.FloatGauge).Set)}, nil
+}
+
+func (m meter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return float64Histogram{write: m.histogram(name)}, nil
+}

@@ -1,0 +1,147 @@
+package otel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// observable is implemented by the observable instruments of this package.
+type observable interface{ writer() writer }
+
+type (
+	int64ObservableCounter struct {
+		metric.Int64Observable
+		embedded.Int64ObservableCounter
+		write writer
+	}
+	int64ObservableUpDownCounter struct {
+		metric.Int64Observable
+		embedded.Int64ObservableUpDownCounter
+		write writer
+	}
+	int64ObservableGauge struct {
+		metric.Int64Observable
+		embedded.Int64ObservableGauge
+		write writer
+	}
+	float64ObservableCounter struct {
+		metric.Float64Observable
+		embedded.Float64ObservableCounter
+		write writer
+	}
+	float64ObservableUpDownCounter struct {
+		metric.Float64Observable
+		embedded.Float64ObservableUpDownCounter
+		write writer
+	}
+	float64ObservableGauge struct {
+		metric.Float64Observable
+		embedded.Float64ObservableGauge
+		write writer
+	}
+)
+
+func (i int64ObservableCounter) writer() writer         { return i.write }
+func (i int64ObservableUpDownCounter) writer() writer   { return i.write }
+func (i int64ObservableGauge) writer() writer           { return i.write }
+func (i float64ObservableCounter) writer() writer       { return i.write }
+func (i float64ObservableUpDownCounter) writer() writer { return i.write }
+func (i float64ObservableGauge) writer() writer         { return i.write }
+
+// intObserver and floatObserver are what the callbacks of one instrument get.
+type (
+	intObserver struct {
+		embedded.Int64Observer
+		write writer
+	}
+	floatObserver struct {
+		embedded.Float64Observer
+		write writer
+	}
+)
+
+func (o intObserver) Observe(n int64, opts ...metric.ObserveOption) {
+	o.write(float64(n), metric.NewObserveConfig(opts).Attributes())
+}
+
+func (o floatObserver) Observe(x float64, opts ...metric.ObserveOption) {
+	o.write(x, metric.NewObserveConfig(opts).Attributes())
+}
+
+func (m meter) readInts(w writer, callbacks []metric.Int64Callback) writer {
+	for _, read := range callbacks {
+		m.p.register(func(ctx context.Context) error { return read(ctx, intObserver{write: w}) })
+	}
+	return w
+}
+
+func (m meter) readFloats(w writer, callbacks []metric.Float64Callback) writer {
+	for _, read := range callbacks {
+		m.p.register(func(ctx context.Context) error { return read(ctx, floatObserver{write: w}) })
+	}
+	return w
+}
+
+func (m meter) Int64ObservableCounter(name string, o ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
+	return int64ObservableCounter{write: m.readInts(m.total(name), metric.NewInt64ObservableCounterConfig(o...).Callbacks())}, nil
+}
+
+func (m meter) Int64ObservableUpDownCounter(name string, o ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
+	w := m.gauge(name, (*store.FloatGauge).Set)
+	return int64ObservableUpDownCounter{write: m.readInts(w, metric.NewInt64ObservableUpDownCounterConfig(o...).Callbacks())}, nil
+}
+
+func (m meter) Int64ObservableGauge(name string, o ...metric.Int64ObservableGaugeOption) (metric.Int64ObservableGauge, error) {
+	w := m.gauge(name, (*store.FloatGauge).Set)
+	return int64ObservableGauge{write: m.readInts(w, metric.NewInt64ObservableGaugeConfig(o...).Callbacks())}, nil
+}
+
+func (m meter) Float64ObservableCounter(name string, o ...metric.Float64ObservableCounterOption) (metric.Float64ObservableCounter, error) {
+	return float64ObservableCounter{write: m.readFloats(m.total(name), metric.NewFloat64ObservableCounterConfig(o...).Callbacks())}, nil
+}
+
+func (m meter) Float64ObservableUpDownCounter(name string, o ...metric.Float64ObservableUpDownCounterOption) (metric.Float64ObservableUpDownCounter, error) {
+	w := m.gauge(name, (*store.FloatGauge).Set)
+	return float64ObservableUpDownCounter{write: m.readFloats(w, metric.NewFloat64ObservableUpDownCounterConfig(o...).Callbacks())}, nil
+}
+
+func (m meter) Float64ObservableGauge(name string, o ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
+	w := m.gauge(name, (*store.FloatGauge).Set)
+	return float64ObservableGauge{write: m.readFloats(w, metric.NewFloat64ObservableGaugeConfig(o...).Callbacks())}, nil
+}
+
+// observer is what a callback of several instruments gets. Instruments that are not of
+// this package are ignored.
+type observer struct{ embedded.Observer }
+
+func (observer) ObserveInt64(i metric.Int64Observable, n int64, opts ...metric.ObserveOption) {
+	if i, ok := i.(observable); ok {
+		i.writer()(float64(n), metric.NewObserveConfig(opts).Attributes())
+	}
+}
+
+func (observer) ObserveFloat64(i metric.Float64Observable, x float64, opts ...metric.ObserveOption) {
+	if i, ok := i.(observable); ok {
+		i.writer()(x, metric.NewObserveConfig(opts).Attributes())
+	}
+}
+
+// registration removes a callback.
+type registration struct {
+	embedded.Registration
+	remove func()
+}
+
+func (r registration) Unregister() error {
+	r.remove()
+	return nil
+}
+
+// RegisterCallback implements [metric.Meter].
+func (m meter) RegisterCallback(f metric.Callback, _ ...metric.Observable) (metric.Registration, error) {
+	return registration{remove: m.p.register(func(ctx context.Context) error { return f(ctx, observer{}) })}, nil
+}

@@ -1,0 +1,151 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// MeterProvider creates instruments that write to a store. Stats have the names of their
+// instruments and the attributes as tags, and keep both in the exposition formats, like
+// stats received from the network. Instruments of one name share their stats, whichever
+// meter made them.
+//
+//   - Counters become counters; the fractions of float counters are carried over.
+//   - Up-down counters and gauges become gauges.
+//   - Histograms become histograms with six decimals; boundaries are those of the store.
+//   - Observable instruments are read by [MeterProvider.Refresh].
+//
+// Negative increments of counters and values that are not finite are ignored. A
+// MeterProvider and its instruments are safe for concurrent use.
+type MeterProvider struct {
+	noop.MeterProvider // for the methods of newer versions of the API
+	scope              *store.Scope
+
+	mu        sync.Mutex
+	callbacks map[*callback]struct{}
+	err       error
+}
+
+// callback reads observable instruments.
+type callback struct{ read func(context.Context) error }
+
+var _ metric.MeterProvider = (*MeterProvider)(nil)
+
+// NewMeterProvider returns a provider whose instruments write to st.
+func NewMeterProvider(st *store.Store) *MeterProvider {
+	return &MeterProvider{
+		scope:     st.ScopeWith("", store.ScopeOptions{Network: true}),
+		callbacks: make(map[*callback]struct{}),
+	}
+}
+
+// Meter implements [metric.MeterProvider].
+func (p *MeterProvider) Meter(string, ...metric.MeterOption) metric.Meter { return meter{p: p} }
+
+// Refresh runs the callbacks of observable instruments. Its signature is that of the
+// elements of flush.Config.Before, so that each flush has fresh values.
+func (p *MeterProvider) Refresh(time.Time) {
+	p.mu.Lock()
+	all := make([]*callback, 0, len(p.callbacks))
+	for c := range p.callbacks {
+		all = append(all, c)
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, c.read(context.Background()))
+	}
+	p.mu.Lock()
+	p.err = errors.Join(errs...)
+	p.mu.Unlock()
+}
+
+// Err returns the errors of the callbacks in the last Refresh, if there were any.
+func (p *MeterProvider) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// register adds a callback and returns a function that removes it.
+func (p *MeterProvider) register(read func(context.Context) error) (remove func()) {
+	c := &callback{read}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.callbacks[c] = struct{}{}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.callbacks, c)
+	}
+}
+
+// series holds the handles of one instrument by attributes.
+type series[H any] struct {
+	create func(...tags.Tag) H
+	all    sync.Map // of attribute.Distinct to H
+}
+
+// of returns the handle for a set of attributes.
+func (s *series[H]) of(set attribute.Set) H {
+	if h, ok := s.all.Load(set.Equivalent()); ok {
+		return h.(H)
+	}
+	list := make([]tags.Tag, 0, set.Len())
+	for i := set.Iter(); i.Next(); {
+		kv := i.Attribute()
+		list = append(list, tags.Tag{Name: string(kv.Key), Value: kv.Value.Emit()})
+	}
+	h, _ := s.all.LoadOrStore(set.Equivalent(), s.create(list...))
+	return h.(H)
+}
+
+// fractional is a counter that takes fractions. What is short of a whole number stays in
+// rest, the bits of a float64 in [0, 1).
+type fractional struct {
+	whole *store.Counter
+	rest  atomic.Uint64
+}
+
+func (f *fractional) add(x float64) {
+	if !(x > 0 && x < math.MaxInt64) {
+		return
+	}
+	for {
+		old := f.rest.Load()
+		whole, rest := math.Modf(math.Float64frombits(old) + x)
+		if f.rest.CompareAndSwap(old, math.Float64bits(rest)) {
+			f.whole.Add(uint64(whole))
+			return
+		}
+	}
+}
+
+// follower is a counter that follows an observed total.
+type follower struct {
+	fractional
+	mu   sync.Mutex
+	last float64
+}
+
+// observe adds the growth of a total. A total that fell has started again from zero.
+func (f *follower) observe(total float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if total < f.last {
+		f.last = 0
+	}
+	f.add(total - f.last)
+	f.last = total
+}
