@@ -126,7 +126,7 @@ func newMessages(d *decoder) *messages {
 }
 
 func (x *messages) source() decode.Source {
-	return decode.Source{Locate: func(n *yaml.Node) decode.Position { return decode.Position(x.d.doc.position(n)) }}
+	return decode.Source{Locate: x.d.doc.position}
 }
 
 // part decodes one message that stands outside a cluster.
@@ -172,7 +172,7 @@ func (x *messages) warnings(list []*decode.Error, path string) {
 
 // convert turns a mistake in the message at path into one of the file.
 func (x *messages) convert(f *decode.Error, path string) *Error {
-	e := &Error{Position: Position(f.Position), Field: path, Message: f.Message}
+	e := &Error{Position: f.Position, Field: path, Message: f.Message}
 	if f.Field != "" {
 		e.Field = join(path, f.Field)
 	}

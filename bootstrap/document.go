@@ -1,27 +1,20 @@
 package bootstrap
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// Limits of one document. They hold for the tree with all aliases written out.
-const (
-	maxFileBytes     = 64 << 20
-	maxNodes         = 5_000_000
-	maxNodesPerByte  = 10
-	maxDepth         = 100
-	minNodeAllowance = 1000 // small documents may use aliases freely
-	mergeBytes       = 4    // bytes of text for each key that a merge key may copy
-)
+// mergeBytes is the size of a text for each key that its merge keys can copy.
+const mergeBytes = 4
 
 // document is one parsed tree, or several merged into one, without aliases.
 // Nodes may be shared between places and must not be changed.
@@ -45,55 +38,43 @@ func (d *document) position(n *yaml.Node) Position {
 	return Position{File: file, Line: n.Line, Column: n.Column}
 }
 
-// parseYAML parses one YAML document. An empty text is an empty mapping.
+// parseYAML parses one YAML document.
 func parseYAML(name string, data []byte) (*yaml.Node, []*Error) {
-	fail := func(line, column int, format string, args ...any) (*yaml.Node, []*Error) {
-		return nil, []*Error{{Position: Position{name, line, column}, Message: fmt.Sprintf(format, args...)}}
+	return parseTree(name, data, conftree.ParseYAML)
+}
+
+// parseJSON parses one JSON value.
+func parseJSON(name string, data []byte) (*yaml.Node, []*Error) {
+	return parseTree(name, data, conftree.ParseJSON)
+}
+
+// parseTree parses a text and resolves its aliases and merge keys. An empty text is
+// an empty mapping.
+func parseTree(name string, data []byte, parse func([]byte) (*yaml.Node, error)) (*yaml.Node, []*Error) {
+	fail := func(p Position, format string, args ...any) (*yaml.Node, []*Error) {
+		return nil, []*Error{{Position: p, Message: fmt.Sprintf(format, args...)}}
 	}
-	if len(data) > maxFileBytes {
-		return fail(0, 0, "%d bytes are more than the limit of %d", len(data), maxFileBytes)
+	root, err := parse(data)
+	switch {
+	case errors.Is(err, conftree.ErrNoDocument), err != nil && len(bytes.TrimSpace(data)) == 0:
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
+	case err != nil:
+		return fail(conftree.ErrorPosition(name, err), "%v", err)
 	}
-	var doc yaml.Node
-	if err := loadYAML(data, &doc); err != nil {
-		if noDocument(err) {
-			return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
-		}
-		line, column, message := decode.YAMLMistake(err)
-		return fail(line, column, "%s", message)
-	}
-	if len(doc.Content) != 1 {
-		return fail(1, 1, "want one document")
-	}
-	allowed := min(maxNodes, max(minNodeAllowance, maxNodesPerByte*len(data)))
-	r := resolver{name: name, sizes: make(map[*yaml.Node]extent), merges: min(maxNodes, max(minNodeAllowance, len(data)/mergeBytes))}
-	root := r.resolve(doc.Content[0])
+	at := Position{File: name, Line: root.Line, Column: root.Column}
+	allowed := conftree.NodeBudget(len(data))
+	r := resolver{name: name, sizes: make(map[*yaml.Node]extent), merges: min(conftree.MaxNodes, max(conftree.NodeBudget(0), len(data)/mergeBytes))}
+	root = r.resolve(root)
 	if r.sizes[root].nodes > allowed || r.merges < 0 {
-		return fail(root.Line, root.Column, "more than %d values after aliases are written out", allowed)
+		return fail(at, "more than %d values after aliases are written out", allowed)
 	}
 	if len(r.errs) > 0 {
 		return nil, r.errs
 	}
-	if r.sizes[root].depth > maxDepth {
-		return fail(root.Line, root.Column, "nested deeper than %d levels", maxDepth)
+	if r.sizes[root].depth > conftree.MaxDepth {
+		return fail(at, "nested deeper than %d levels", conftree.MaxDepth)
 	}
 	return root, nil
-}
-
-// loadYAML shields the caller from a panic of the parser: whatever a file
-// holds, the answer is an error.
-func loadYAML(data []byte, n *yaml.Node) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("parser gave up: %v", r)
-		}
-	}()
-	return yaml.Load(data, n)
-}
-
-// noDocument reports whether err says that the text holds comments at most.
-func noDocument(err error) bool {
-	var list *yaml.LoadErrors
-	return errors.As(err, &list) && len(list.Errors) == 1 && strings.Contains(list.Errors[0].Message, "no documents in stream")
 }
 
 // extent is what a tree would measure with all aliases written out.
@@ -111,7 +92,7 @@ type resolver struct {
 }
 
 func (r *resolver) errorf(n *yaml.Node, format string, args ...any) {
-	r.errs = append(r.errs, &Error{Position: Position{r.name, n.Line, n.Column}, Message: fmt.Sprintf(format, args...)})
+	r.errs = append(r.errs, &Error{Position: Position{File: r.name, Line: n.Line, Column: n.Column}, Message: fmt.Sprintf(format, args...)})
 }
 
 // quoteKey returns a key, tag or anchor as error texts print it. In a secret it

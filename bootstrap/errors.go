@@ -5,27 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // maxErrors bounds what one load reports; a file with more mistakes than this
 // is most likely not a configuration at all.
 const maxErrors = 100
 
-// Position is a place in a configuration file. Lines and columns count from 1;
+// Position is a position in a configuration file. Lines and columns count from 1;
 // 0 means unknown.
-type Position struct {
-	File   string
-	Line   int
-	Column int
-}
-
-// String returns file:line:column, without the parts that are unknown.
-func (p Position) String() string {
-	if p.Line == 0 {
-		return p.File
-	}
-	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
-}
+type Position = conftree.Position
 
 // Error is one mistake in a configuration.
 type Error struct {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // Source says where a configuration is read from. With neither field set it is
@@ -86,12 +88,12 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1)) // it may be a pipe or a device
+	data, err := io.ReadAll(io.LimitReader(f, conftree.MaxBytes+1)) // it may be a pipe or a device
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("bootstrap: %q has more than the limit of %d bytes", path, maxFileBytes)
+	if len(data) > conftree.MaxBytes {
+		return nil, fmt.Errorf("bootstrap: %q has more than the limit of %d bytes", path, conftree.MaxBytes)
 	}
 	return data, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
@@ -418,7 +419,7 @@ func TestFileErrors(t *testing.T) {
 	if err := os.WriteFile(big, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(big, maxFileBytes+1); err != nil {
+	if err := os.Truncate(big, conftree.MaxBytes+1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(Source{Path: big}, Options{}); err == nil || !strings.Contains(err.Error(), "more than the limit") {

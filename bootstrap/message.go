@@ -12,13 +12,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // parseWire parses a bootstrap message in wire form. Mistakes in it have no
 // position.
 func parseWire(name string, data []byte) (*yaml.Node, []*Error) {
 	m := new(bootstrapv3.Bootstrap)
-	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(data, m); err != nil {
+	if err := (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(data, m); err != nil {
 		return nil, []*Error{{Position: Position{File: name}, Message: "not the message " + string(m.ProtoReflect().Descriptor().FullName()) + " in wire form"}}
 	}
 	return tree(name, m)

@@ -52,7 +52,7 @@ func parseTextLeniently(name string, data []byte) (*yaml.Node, []*Error) {
 			break
 		}
 		if len(unknown) == 2*maxErrors {
-			return nil, []*Error{{Position: Position{name, line, column}, Message: "more than " + strconv.Itoa(maxErrors) + " fields are not known"}}
+			return nil, []*Error{{Position: Position{File: name, Line: line, Column: column}, Message: "more than " + strconv.Itoa(maxErrors) + " fields are not known"}}
 		}
 		value, end := fieldEnds(data, at)
 		unknown = append(unknown, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "field " + string(data[at:value]), Line: line, Column: column},

@@ -19,12 +19,11 @@ func exceptions() []exception {
 
 		{"failpoints", "admin", "nethttp.go HTTPHandler", "makes an error of http.ErrAbortHandler; TestHTTPHandlerAsEndpoint has a handler that panics with it"},
 		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestPanics has some that panic"},
-		{"failpoints", "bootstrap", "document.go loadYAML", "makes an error of a panic of the YAML parser"},
 		{"failpoints", "internal/schedule", "explore.go run", "makes a test failure of a panic; exists only with the tag schedule"},
 		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
 		{"failpoints", "server/tap", "request.go toJSON", "makes an error of a panic of the YAML parser"},
 		{"failpoints", "statsd", "worker.go leave", "recovers and unlocks at once; it is the place worker"},
-		{"failpoints", "upstream/config/decode", "parse.go parseYAML", "makes an error of a panic of the YAML parser"},
+		{"failpoints", "internal/conftree", "conftree.go ParseYAML", "makes an error of a panic of the YAML parser"},
 
 		{"panics", "admin", "conn.go close", "sets a flag and wakes who waits for it"},
 		{"panics", "admin", "nethttp.go watch", "cancels a context"},

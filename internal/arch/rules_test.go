@@ -99,7 +99,7 @@ func confinement() []confined {
 	return []confined{
 		{
 			[]string{"go.yaml.in/", "gopkg.in/yaml", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml"},
-			[]string{"bootstrap", "upstream/config/decode", "server/tap"},
+			[]string{"bootstrap", "upstream/config/decode", "internal/conftree", "server/tap"},
 			"YAML is read in bootstrap, upstream/config/decode and server/tap (its requests) only: take plain values from them",
 		},
 		{

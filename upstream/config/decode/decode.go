@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -214,13 +215,13 @@ func (d *Decoder) ClusterText(file string, text []byte, form config.Form) (*Pars
 	if err != nil {
 		return nil, err
 	}
-	return d.clusterNode(n, Source{File: file}, form, nodeBudget(len(text)))
+	return d.clusterNode(n, Source{File: file}, form, conftree.NodeBudget(len(text)))
 }
 
 // ClusterNode decodes one cluster from a tree of YAML nodes, which is not
 // changed. See [Decoder.ClusterText].
 func (d *Decoder) ClusterNode(n *yaml.Node, s Source, form config.Form) (*ParsedCluster, error) {
-	return d.clusterNode(n, s, form, maxNodes)
+	return d.clusterNode(n, s, form, conftree.MaxNodes)
 }
 
 func (d *Decoder) clusterNode(n *yaml.Node, s Source, form config.Form, budget int) (*ParsedCluster, error) {
@@ -243,7 +244,7 @@ func (d *Decoder) Clusters(n *yaml.Node, s Source, form config.Form) ([]*ParsedC
 	}
 	var list []*ParsedCluster
 	for _, child := range n.Content {
-		p, err := d.clusterNode(child, s, form, maxNodes)
+		p, err := d.clusterNode(child, s, form, conftree.MaxNodes)
 		s.Index++
 		var faults *Errors
 		if errors.As(err, &faults) {
@@ -297,7 +298,7 @@ func (d *Decoder) AssignmentText(file string, text []byte, form config.Form) (*P
 	if err != nil {
 		return nil, err
 	}
-	m, r := d.decodeTree(k, n, Source{File: file}, form, nodeBudget(len(text)))
+	m, r := d.decodeTree(k, n, Source{File: file}, form, conftree.NodeBudget(len(text)))
 	if len(r.errs) > 0 {
 		return nil, r.err()
 	}
@@ -307,7 +308,7 @@ func (d *Decoder) AssignmentText(file string, text []byte, form config.Form) (*P
 // AssignmentNode decodes one load assignment from a tree of YAML nodes. See
 // [Decoder.ClusterText].
 func (d *Decoder) AssignmentNode(n *yaml.Node, s Source, form config.Form) (*ParsedAssignment, error) {
-	m, r := d.decodeTree(assignmentKind(), n, s, form, maxNodes)
+	m, r := d.decodeTree(assignmentKind(), n, s, form, conftree.MaxNodes)
 	if len(r.errs) > 0 {
 		return nil, r.err()
 	}
@@ -344,16 +345,11 @@ func (k *resourceKind) url(form config.Form) string {
 
 // tree parses a text.
 func (d *Decoder) tree(k *resourceKind, file string, text []byte) (*yaml.Node, error) {
-	n, err := parseText(text)
-	if err == nil {
-		return n, nil
+	n, err := conftree.Parse(text)
+	if err != nil {
+		return nil, &Errors{List: []*Error{{Position: conftree.ErrorPosition(file, err), Kind: Malformed, Resource: k.label("", 0), Message: err.Error()}}}
 	}
-	e := &Error{Position: Position{File: file}, Kind: Malformed, Resource: k.label("", 0), Message: err.Error()}
-	var at *textError
-	if errors.As(err, &at) {
-		e.Position.Line, e.Position.Column = at.line, at.column
-	}
-	return nil, &Errors{List: []*Error{e}}
+	return n, nil
 }
 
 // decodeTree decodes a tree into a message of its form.
@@ -415,11 +411,11 @@ func (d *Decoder) decodeWire(k *resourceKind, typeURL string, value []byte, inde
 		r.errorf(Malformed, "", "type URL %s is not %s or %s", quote(typeURL, false), k.v3Name, k.v2Name)
 		return nil, r
 	}
-	if len(value) > maxTextBytes {
-		r.errorf(Malformed, "", "%d bytes exceed %d", len(value), maxTextBytes)
+	if len(value) > conftree.MaxBytes {
+		r.errorf(Malformed, "", "%d bytes are more than the limit of %d", len(value), conftree.MaxBytes)
 		return nil, r
 	}
-	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(bytes.Clone(value), m); err != nil {
+	if err := (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(bytes.Clone(value), m); err != nil {
 		r.errorf(Malformed, "", "the bytes are not a %s", m.ProtoReflect().Descriptor().FullName())
 		return nil, r
 	}

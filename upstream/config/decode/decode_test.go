@@ -508,7 +508,7 @@ func TestSizeIsLimited(t *testing.T) {
 		"text":  func() error { _, err := d.ClusterText("", large, config.FormV3); return err },
 		"bytes": func() error { _, err := d.ClusterBytes(large, config.FormV3, 0); return err },
 	} {
-		if err := parse(); err == nil || !strings.Contains(err.Error(), "67108865 bytes exceed 67108864") {
+		if err := parse(); err == nil || !strings.Contains(err.Error(), "67108865 bytes are more than the limit of 67108864") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

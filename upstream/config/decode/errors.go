@@ -6,25 +6,16 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // maxErrors bounds what one message reports.
 const maxErrors = 100
 
-// Position is a place in a text. Lines and columns count from 1; 0 means
+// Position is a position in a text. Lines and columns count from 1; 0 means
 // unknown, as always for messages that came as bytes.
-type Position struct {
-	File         string
-	Line, Column int
-}
-
-// String returns file:line:column without the parts that are unknown.
-func (p Position) String() string {
-	if p.Line == 0 {
-		return p.File
-	}
-	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
-}
+type Position = conftree.Position
 
 // Kind sorts mistakes for those who count them.
 type Kind uint8

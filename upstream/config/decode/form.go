@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -34,7 +35,7 @@ func (d *detector) note(at **evidence, n *yaml.Node, path, name string) {
 // message compares the mapping n with the two forms of one message.
 func (d *detector) message(n *yaml.Node, old, cur protoreflect.MessageDescriptor, path string, depth int) {
 	n = dealias(n)
-	if d.left--; d.left < 0 || depth > maxDepth || n.Kind != yaml.MappingNode {
+	if d.left--; d.left < 0 || depth > conftree.MaxDepth || n.Kind != yaml.MappingNode {
 		return
 	}
 	if old.FullName() == cur.FullName() { // the same message serves both forms

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -129,7 +130,7 @@ func (d *Decoder) lift(m proto.Message, value []byte, r *report) *lifted {
 // not know are left out, as v3 could take them for fields of its own.
 func (l *lifter) reparse(old, twin protoreflect.MessageType, value []byte) proto.Message {
 	m := old.New().Interface()
-	if (proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}).Unmarshal(value, m) != nil {
+	if (proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: conftree.MaxDepth}).Unmarshal(value, m) != nil {
 		return nil
 	}
 	known, err := proto.Marshal(m)
@@ -137,7 +138,7 @@ func (l *lifter) reparse(old, twin protoreflect.MessageType, value []byte) proto
 		return nil
 	}
 	v3 := twin.New().Interface()
-	if (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(known, v3) != nil {
+	if (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(known, v3) != nil {
 		return nil
 	}
 	return v3
@@ -180,7 +181,7 @@ func unknownFields(b protoreflect.RawFields) []unknownField {
 // message fixes m and all below it. isV2 says that the unknown fields of m are
 // fields of its v2 twin.
 func (l *lifter) message(m protoreflect.Message, isV2 bool, depth int) {
-	if depth > maxDepth {
+	if depth > conftree.MaxDepth {
 		return // the rules of the fields reported it
 	}
 	if a, ok := m.Interface().(*anypb.Any); ok {
@@ -413,7 +414,7 @@ func (l *lifter) socketConfig(name string, s *structpb.Struct) *anypb.Any {
 	text, err := protojson.Marshal(s)
 	m := old.New().Interface()
 	if err == nil {
-		err = protojson.UnmarshalOptions{RecursionLimit: maxDepth}.Unmarshal(text, m)
+		err = protojson.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}.Unmarshal(text, m)
 	}
 	if err != nil {
 		l.errorf(Malformed, l.at.path("config"), "is not an UpstreamTlsContext")

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // locate finds the node that a path leads to: the key of a field or of a map
@@ -67,7 +69,7 @@ func find(n *yaml.Node, fits func(key string) bool) (key, value *yaml.Node) {
 			return key, n.Content[i+1]
 		}
 	}
-	budget := minNodeAllowance
+	budget := conftree.NodeBudget(0)
 	for _, m := range members(n, nil, "", &budget) { // perhaps merged
 		if fits(m.key.Value) {
 			return m.key, m.value

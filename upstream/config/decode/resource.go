@@ -2,7 +2,6 @@ package decode
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -173,7 +173,7 @@ func (d *Decoder) MessageResource(r *Resource, m proto.Message) error {
 	case r.node != nil:
 		decodeNode(r.node, m, rep, d.opts.AllowUnknown, r.left)
 	default:
-		if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(r.value, m); err != nil {
+		if err := (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(r.value, m); err != nil {
 			rep.errorf(Malformed, "", "the bytes are not a %s", want)
 		}
 	}
@@ -188,14 +188,9 @@ func (d *Decoder) MessageResource(r *Resource, m proto.Message) error {
 // each of which states its type by "@type". The error is an [*Errors].
 func (d *Decoder) ResponseText(file string, text []byte) (version string, list []Resource, err error) {
 	rep := &report{resource: "discovery response", source: Source{File: file}}
-	root, err := parseText(text)
+	root, err := conftree.Parse(text)
 	if err != nil {
-		e := &Error{Position: Position{File: file}, Kind: Malformed, Message: err.Error()}
-		var at *textError
-		if errors.As(err, &at) {
-			e.Position.Line, e.Position.Column = at.line, at.column
-		}
-		rep.add(e)
+		rep.add(&Error{Position: conftree.ErrorPosition(file, err), Kind: Malformed, Message: err.Error()})
 		return "", nil, rep.err()
 	}
 	root = dealias(root)
@@ -203,7 +198,7 @@ func (d *Decoder) ResponseText(file string, text []byte) (version string, list [
 		rep.nodeErrorf(Malformed, root, "", "%s is not a discovery response", show(root, false))
 		return "", nil, rep.err()
 	}
-	left := nodeBudget(len(text))
+	left := conftree.NodeBudget(len(text))
 	for _, m := range members(root, rep, "", &left) {
 		value := dealias(m.value)
 		switch m.key.Value {
@@ -215,7 +210,7 @@ func (d *Decoder) ResponseText(file string, text []byte) (version string, list [
 				continue
 			}
 			for i, child := range value.Content {
-				r := Resource{Index: i, file: file, left: nodeBudget(len(text))}
+				r := Resource{Index: i, file: file, left: conftree.NodeBudget(len(text))}
 				if r.unwrap(dealias(child), rep) {
 					list = append(list, r)
 				}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -39,13 +40,13 @@ func (d *Decoder) SecretText(file string, text []byte, form config.Form) (*Parse
 	if err != nil {
 		return nil, err
 	}
-	return d.secretNode(n, Source{File: file}, form, nodeBudget(len(text)))
+	return d.secretNode(n, Source{File: file}, form, conftree.NodeBudget(len(text)))
 }
 
 // SecretNode decodes one secret from a tree of YAML nodes. See
 // [Decoder.ClusterText].
 func (d *Decoder) SecretNode(n *yaml.Node, s Source, form config.Form) (*ParsedSecret, error) {
-	return d.secretNode(n, s, form, maxNodes)
+	return d.secretNode(n, s, form, conftree.MaxNodes)
 }
 
 func (d *Decoder) secretNode(n *yaml.Node, s Source, form config.Form, budget int) (*ParsedSecret, error) {

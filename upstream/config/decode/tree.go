@@ -2,6 +2,8 @@ package decode
 
 import (
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // The tags of the core schema, a date, and the merge key.
@@ -69,7 +71,7 @@ func members(n *yaml.Node, r *report, path string, left *int) []member {
 }
 
 func dealias(n *yaml.Node) *yaml.Node {
-	for hops := 0; n.Kind == yaml.AliasNode && n.Alias != nil && hops < maxDepth; hops++ {
+	for hops := 0; n.Kind == yaml.AliasNode && n.Alias != nil && hops < conftree.MaxDepth; hops++ {
 		n = n.Alias
 	}
 	return n

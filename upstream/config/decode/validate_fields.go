@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // ruleBook holds the rules of the fields of messages. They are read from the
@@ -107,8 +109,8 @@ func (c *fieldChecker) fault(format string, args ...any) {
 // message checks the fields of m in the order of their numbers. secret says
 // that everything in m is a secret.
 func (c *fieldChecker) message(m protoreflect.Message, secret bool, depth int) {
-	if depth > maxDepth {
-		c.errorf(Malformed, c.at.path(), "nested deeper than %d levels", maxDepth)
+	if depth > conftree.MaxDepth {
+		c.errorf(Malformed, c.at.path(), "nested deeper than %d levels", conftree.MaxDepth)
 		return
 	}
 	rules := c.book.of(m.Descriptor())
@@ -399,7 +401,7 @@ func unpack(a *anypb.Any) (proto.Message, error) {
 		return nil, nil // not linked in: kept as it is
 	}
 	m := mt.New().Interface()
-	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth}).Unmarshal(a.Value, m); err != nil {
+	if err := (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(a.Value, m); err != nil {
 		return nil, err
 	}
 	return m, nil

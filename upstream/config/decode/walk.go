@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // walker turns a tree of nodes into the JSON form of a message, with one
@@ -41,7 +43,7 @@ func decodeNode(n *yaml.Node, m proto.Message, r *report, allowUnknown bool, bud
 	if len(r.errs) > 0 {
 		return
 	}
-	err := protojson.UnmarshalOptions{RecursionLimit: maxDepth + 10}.Unmarshal(w.out.Bytes(), m)
+	err := protojson.UnmarshalOptions{RecursionLimit: conftree.MaxDepth + 10}.Unmarshal(w.out.Bytes(), m)
 	if err == nil {
 		return
 	}
@@ -71,14 +73,14 @@ func (w *walker) seek(n *yaml.Node) {
 // many or they are nested too deeply.
 func (w *walker) enter(n *yaml.Node, path string, depth int) *yaml.Node {
 	for hops := 0; n.Kind == yaml.AliasNode && n.Alias != nil; hops++ {
-		if hops > maxDepth {
+		if hops > conftree.MaxDepth {
 			break
 		}
 		n = n.Alias
 	}
 	w.left--
-	if depth > maxDepth && w.left >= 0 {
-		w.nodeErrorf(Malformed, n, "", "nested deeper than %d levels", maxDepth)
+	if depth > conftree.MaxDepth && w.left >= 0 {
+		w.nodeErrorf(Malformed, n, "", "nested deeper than %d levels", conftree.MaxDepth)
 		w.left, w.over = -1, true
 	}
 	if w.left < 0 {

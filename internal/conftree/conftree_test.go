@@ -1,0 +1,43 @@
+package conftree
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestNodeBudget(t *testing.T) {
+	for size, want := range map[int]int{0: 1000, 100: 1000, 101: 1010, 499_999: 4_999_990, 500_000: 5_000_000, 64 << 20: 5_000_000} {
+		if got := NodeBudget(size); got != want {
+			t.Errorf("%d bytes: %d values, want %d", size, got, want)
+		}
+	}
+}
+
+func TestTooManyJSONValues(t *testing.T) {
+	p := jsonParser{data: []byte("[1, 2]"), dec: json.NewDecoder(strings.NewReader("[1, 2]")), nodes: MaxNodes - 2}
+	if _, err := p.value(1); err == nil || !strings.Contains(err.Error(), "more than 5000000 values") {
+		t.Errorf("one value too many: %v", err)
+	}
+}
+
+// TestErrorPosition covers texts with the error in front of further lines.
+func TestErrorPosition(t *testing.T) {
+	for _, tt := range []struct{ text, json, yaml string }{
+		{"", "f:1:1", "f:1:1"},
+		{"# nothing\n", "f:1:1", "f:1:1"},
+		{"{\"a\": [1,\n 2}\n}\n", "f:2:3", "f:2:3"},
+		{"{\"a\": 1}\n{\"b\": 2}\n", "f:2:1", "f:2:1"},
+	} {
+		if _, err := ParseJSON([]byte(tt.text)); err == nil || ErrorPosition("f", err).String() != tt.json {
+			t.Errorf("JSON %q: %s: %v, want %s", tt.text, ErrorPosition("f", err), err, tt.json)
+		}
+		if _, err := ParseYAML([]byte(tt.text)); err == nil || ErrorPosition("f", err).String() != tt.yaml {
+			t.Errorf("YAML %q: %s: %v, want %s", tt.text, ErrorPosition("f", err), err, tt.yaml)
+		}
+	}
+	if _, err := ParseYAML([]byte("# nothing\n")); !errors.Is(err, ErrNoDocument) {
+		t.Errorf("a comment alone: %v", err)
+	}
+}
