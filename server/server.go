@@ -190,9 +190,9 @@ func (s *Server) onPanic(where string, value any) {
 // [Server.Listen] or [Server.Run].
 func New(cfg Config) (*Server, error) { return assemble(cfg, eventlog.New()) }
 
-// Check tells what would keep [New] from putting a server together, without a
-// trace: it opens no files to write to and starts nothing. What only Listen can
-// find out, such as an address that is taken, it does not see.
+// Check reports the errors that [New] would return. It opens no file for
+// writing and starts nothing, so it does not find errors of Listen, such as an
+// address in use.
 func Check(cfg Config) error {
 	cfg.AccessLogs = slices.Clone(cfg.AccessLogs)
 	for i := range cfg.AccessLogs {
@@ -202,7 +202,18 @@ func Check(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.clusters.Close()
+	return s.release()
+}
+
+// release closes what New opened, for a server that does not run.
+func (s *Server) release() (err error) {
+	if s.life != nil {
+		s.life.Close()
+	}
+	if s.clusters != nil {
+		s.clusters.Close()
+	}
+	err = s.outliers.Close()
 	for _, l := range s.access {
 		err = errors.Join(err, l.Close())
 	}
@@ -229,6 +240,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.guard = guard.New(s.log)
 	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
+			_ = s.release() // err says more
 			return nil, err
 		}
 	}
@@ -451,6 +463,7 @@ func (s *Server) listen() (err error) {
 		s.closePorts()
 		s.stopHealth()
 		s.hot.close()
+		_ = s.release() // err says more
 	}()
 	if err := s.hot.join(); err != nil {
 		return err
