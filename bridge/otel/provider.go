@@ -105,14 +105,14 @@ func (s *series[H]) of(set attribute.Set) H {
 	list := make([]tags.Tag, 0, set.Len())
 	for i := set.Iter(); i.Next(); {
 		kv := i.Attribute()
-		list = append(list, tags.Tag{Name: string(kv.Key), Value: kv.Value.Emit()})
+		list = append(list, tags.Tag{Name: string(kv.Key), Value: kv.Value.String()})
 	}
 	h, _ := s.all.LoadOrStore(set.Equivalent(), s.create(list...))
 	return h.(H)
 }
 
-// fractional is a counter that takes fractions. What is short of a whole number stays in
-// rest, the bits of a float64 in [0, 1).
+// fractional is a counter that takes fractions. The rest below a whole number, a float64
+// in [0, 1), waits for the next increment.
 type fractional struct {
 	whole *store.Counter
 	rest  atomic.Uint64
