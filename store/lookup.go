@@ -21,6 +21,7 @@ type lookup struct {
 const (
 	lookupShards    = 64
 	lookupShardBits = 6
+	lookupFirst     = 16 // entries of a new table
 )
 
 type lookupShard struct {
@@ -41,7 +42,7 @@ const (
 func (l *lookup) init() {
 	l.seed = maphash.MakeSeed()
 	for i := range l.shards {
-		l.shards[i].table.Store(&lookupTable{make([]atomic.Uint64, 16)})
+		l.shards[i].table.Store(&lookupTable{make([]atomic.Uint64, lookupFirst)})
 	}
 }
 
@@ -108,7 +109,9 @@ func (l *lookup) remove(h uint64, x id) {
 		switch t.entries[i].Load() {
 		case want:
 			t.entries[i].Store(entryDeleted)
-			sh.live--
+			if sh.live--; sh.live*8 < len(t.entries) && len(t.entries) > lookupFirst {
+				sh.resize(len(t.entries) / 2)
+			}
 			return
 		case entryEmpty:
 			return
@@ -118,11 +121,16 @@ func (l *lookup) remove(h uint64, x id) {
 
 // grow replaces the table by one with room, without the deleted entries.
 func (sh *lookupShard) grow() *lookupTable {
-	old := sh.table.Load()
-	size := len(old.entries)
+	size := len(sh.table.Load().entries)
 	if sh.live*2 >= size {
 		size *= 2
 	}
+	return sh.resize(size)
+}
+
+// resize replaces the table by one of that size, without the deleted entries.
+func (sh *lookupShard) resize(size int) *lookupTable {
+	old := sh.table.Load()
 	t := &lookupTable{make([]atomic.Uint64, size)}
 	for i := range old.entries {
 		if e := old.entries[i].Load(); e != entryEmpty && e != entryDeleted {

@@ -1,6 +1,9 @@
 package naming
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"maps"
+)
 
 // Owners records which family owns each metric name. A histogram also owns the
 // names of its samples. It keeps hashes of names under a random seed, not the
@@ -8,11 +11,12 @@ import "hash/maphash"
 type Owners[O comparable] struct {
 	seed   maphash.Seed
 	byName map[uint64]O
+	peak   int // largest size of byName, which keeps the memory for it
 }
 
 // NewOwners returns an Owners in which no name is owned.
 func NewOwners[O comparable]() Owners[O] {
-	return Owners[O]{maphash.MakeSeed(), make(map[uint64]O)}
+	return Owners[O]{seed: maphash.MakeSeed(), byName: make(map[uint64]O)}
 }
 
 // sampleSuffixes returns what the samples of a family append to its name.
@@ -40,6 +44,7 @@ func (o *Owners[O]) Set(metric string, histogram bool, owner O) {
 	for _, suffix := range sampleSuffixes(histogram) {
 		o.byName[o.hash(metric, suffix)] = owner
 	}
+	o.peak = max(o.peak, len(o.byName))
 }
 
 // Delete makes those of the names free that owner owns.
@@ -48,6 +53,11 @@ func (o *Owners[O]) Delete(metric string, histogram bool, owner O) {
 		if h := o.hash(metric, suffix); o.byName[h] == owner {
 			delete(o.byName, h)
 		}
+	}
+	if n := len(o.byName); o.peak > 1024 && n < o.peak/8 {
+		byName := make(map[uint64]O, n)
+		maps.Copy(byName, o.byName)
+		o.byName, o.peak = byName, n
 	}
 }
 
