@@ -28,15 +28,19 @@ func (x *cellIndex) find(h uint64) (number uint32, ok bool) {
 // insert adds a cell whose hash is set and not in x.
 func (x *cellIndex) insert(number uint32) {
 	if x.used++; x.used*4 > len(x.slots)*3 {
-		old := x.slots
-		x.slots = make([]uint32, 2*len(old))
-		for _, s := range old {
-			if s != 0 {
-				x.place(s)
-			}
-		}
+		x.resize(2 * len(x.slots))
 	}
 	x.place(number + 1)
+}
+
+func (x *cellIndex) resize(size int) {
+	old := x.slots
+	x.slots = make([]uint32, size)
+	for _, s := range old {
+		if s != 0 {
+			x.place(s)
+		}
+	}
 }
 
 func (x *cellIndex) place(s uint32) {
@@ -70,5 +74,7 @@ func (x *cellIndex) remove(number uint32) {
 		}
 	}
 	x.slots[i] = 0
-	x.used--
+	if x.used--; x.used*8 < len(x.slots) && len(x.slots) > 64 {
+		x.resize(len(x.slots) / 2)
+	}
 }

@@ -2,6 +2,7 @@ package statsd
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -52,6 +53,7 @@ type cell struct {
 	group group
 	role  role
 	name  uint32 // number of the family
+	cost  uint32 // bytes charged for it
 	first *segment
 	carry atomic.Uint64
 	stat  any // *store.Counter, *store.FloatGauge, *store.Histogram or *set; nil: the cell is free
@@ -77,35 +79,95 @@ type cellChunk [cellsPerChunk]cell
 // cells are all cells, by number. The list of chunks is replaced when it grows,
 // so that workers need no lock.
 type cells struct {
-	chunks  atomic.Pointer[[]*cellChunk]
-	n       uint32   // numbers handed out so far; guarded by registry.mu
-	free    []uint32 // guarded by registry.mu
-	retired []uint32 // guarded by registry.mu
+	chunks atomic.Pointer[[]*cellChunk]
+
+	// registry.mu guards the rest.
+
+	free    []uint32
+	retired []uint32
+	gone    []goneChunk
 }
+
+// goneChunk is a chunk whose memory was freed. Its cells get higher generations
+// when it comes back, so that nothing takes them for the old ones.
+type goneChunk struct{ index, gen uint32 }
 
 // at returns cell number x.
 func (c *cells) at(x uint32) *cell {
 	return &(*c.chunks.Load())[x/cellsPerChunk][x%cellsPerChunk]
 }
 
+// count returns the number of cells that there is memory for.
+func (c *cells) count() int {
+	if p := c.chunks.Load(); p != nil {
+		return (len(*p) - len(c.gone)) * cellsPerChunk
+	}
+	return 0
+}
+
 // take returns a free cell. registry.mu must be held.
 func (c *cells) take() (uint32, *cell) {
-	if n := len(c.free); n > 0 {
-		x := c.free[n-1]
-		c.free = c.free[:n-1]
-		return x, c.at(x)
+	if len(c.free) == 0 {
+		c.grow()
 	}
-	if c.n%cellsPerChunk == 0 {
-		var list []*cellChunk
-		if p := c.chunks.Load(); p != nil {
-			list = *p
-		}
-		list = append(list[:len(list):len(list)], new(cellChunk))
-		c.chunks.Store(&list)
-	}
-	x := c.n
-	c.n++
+	x := c.free[len(c.free)-1]
+	c.free = c.free[:len(c.free)-1]
 	return x, c.at(x)
+}
+
+// grow adds a chunk of free cells.
+func (c *cells) grow() {
+	var list []*cellChunk
+	if p := c.chunks.Load(); p != nil {
+		list = slices.Clone(*p)
+	}
+	chunk, index := new(cellChunk), len(list)
+	if n := len(c.gone); n > 0 {
+		for i := range chunk {
+			chunk[i].gen.Store(c.gone[n-1].gen)
+		}
+		index, c.gone = int(c.gone[n-1].index), c.gone[:n-1]
+		list[index] = chunk
+	} else {
+		list = append(list, chunk)
+	}
+	c.chunks.Store(&list)
+	for i := cellsPerChunk - 1; i >= 0; i-- {
+		c.free = append(c.free, uint32(index*cellsPerChunk+i))
+	}
+}
+
+// shrink frees the chunks in which all cells are free. registry.mu and the mu
+// of all workers must be held, and no cache may refer to a free cell.
+func (c *cells) shrink() {
+	p := c.chunks.Load()
+	if p == nil {
+		return
+	}
+	list := slices.Clone(*p)
+	free := make([]int, len(list))
+	for _, x := range c.free {
+		free[x/cellsPerChunk]++
+	}
+	kept := make([]uint32, 0, len(c.free)%cellsPerChunk)
+	for _, x := range c.free {
+		if free[x/cellsPerChunk] < cellsPerChunk {
+			kept = append(kept, x)
+		}
+	}
+	for i, n := range free {
+		if n < cellsPerChunk || list[i] == nil {
+			continue
+		}
+		gen := uint32(0)
+		for j := range list[i] {
+			gen = max(gen, list[i][j].gen.Load())
+		}
+		list[i] = nil
+		c.gone = append(c.gone, goneChunk{uint32(i), gen + 1})
+	}
+	c.free = kept
+	c.chunks.Store(&list)
 }
 
 // retire ends the use of cell x: no worker finds it from here on, but one that

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/netip"
 	"os"
 	"reflect"
@@ -146,7 +147,10 @@ type Limits struct {
 	NewPerSecond    int // stats made in one second; default 50,000
 	Sets            int // sets at a time; default 10,000
 	ValuesPerTagKey int // different values of a tag, over all names; default no limit
-	CacheEntries    int // remembered spellings per reader; default 4 × Series
+	CacheEntries    int // cached line keys per reader; default 4 × Series
+	// MemoryBytes bounds the memory of received series, estimated. Default: a
+	// quarter of the memory of the container or machine, at least 64 MiB.
+	MemoryBytes     int
 	OverflowedNames int // names that get an overflow stat of their own; default 1000
 }
 
@@ -237,6 +241,11 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&l.ValuesPerTagKey, unlimited)
 	orDefault(&l.CacheEntries, 4*min(l.Series, 1<<26))
 	orDefault(&l.OverflowedNames, 1000)
+	if l.MemoryBytes == 0 {
+		l.MemoryBytes = int(min(max(minMemory, availableMemory()/4), math.MaxInt-1))
+	} else if l.MemoryBytes < 0 {
+		l.MemoryBytes = math.MaxInt
+	}
 	c.Listeners = append([]ListenerConfig(nil), c.Listeners...)
 	for i := range c.Listeners {
 		if err := c.Listeners[i].setDefaults(); err != nil {

@@ -2,6 +2,7 @@ package statsd
 
 import (
 	"log/slog"
+	"math"
 	"net/netip"
 	"reflect"
 	"runtime"
@@ -24,7 +25,10 @@ func TestDefaults(t *testing.T) {
 	limits := Limits{
 		LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
 		Series: 1_000_000, FirstSegment: 200_000, SeriesPerName: 50_000, NewPerSecond: 50_000, Sets: 10_000,
-		ValuesPerTagKey: none, CacheEntries: 4_000_000, OverflowedNames: 1000,
+		ValuesPerTagKey: none, CacheEntries: 4_000_000, OverflowedNames: 1000, MemoryBytes: cfg.Limits.MemoryBytes,
+	}
+	if want := max(64<<20, availableMemory()/4); int64(limits.MemoryBytes) != want {
+		t.Errorf("memory budget %d, want %d", limits.MemoryBytes, want)
 	}
 	if cfg.Limits != limits {
 		t.Errorf("limits\n got %+v\nwant %+v", cfg.Limits, limits)
@@ -111,7 +115,11 @@ func TestNegativeIsNoLimit(t *testing.T) {
 	}
 	v = reflect.ValueOf(cfg.Limits)
 	for i := range v.NumField() {
-		if n := v.Field(i).Int(); n != unlimited {
+		want := int64(unlimited)
+		if v.Type().Field(i).Name == "MemoryBytes" {
+			want = math.MaxInt
+		}
+		if n := v.Field(i).Int(); n != want {
 			t.Errorf("%s is %d, want no limit", v.Type().Field(i).Name, n)
 		}
 	}

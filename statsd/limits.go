@@ -10,18 +10,19 @@ const (
 	limitSeries
 	limitFirstSegment
 	limitPerName
+	limitMemory
 	limitRate
 	limitSets
 	limitTagValues
 	limitStore
 
-	limits = 8
+	limits = 9
 )
 
 // String returns the word that metrics and pages use.
 func (l limit) String() string {
 	return [limits]string{"none", "series", "series_per_first_segment", "series_per_name",
-		"new_series_per_second", "sets", "values_per_tag_key", "store"}[l]
+		"memory_bytes", "new_series_per_second", "sets", "values_per_tag_key", "store"}[l]
 }
 
 // unlimited is what a limit is that is none.

@@ -240,7 +240,7 @@ func TestSeveralReadersOfOnePort(t *testing.T) {
 	}
 	used := 0
 	for _, so := range l.listeners[0].sockets {
-		if so.worker.table.used > 0 {
+		if so.worker.cache.used > 0 {
 			used++
 		}
 	}

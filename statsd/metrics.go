@@ -169,6 +169,8 @@ type serverMetrics struct {
 	byType                [line.Types]*store.Counter
 	hits, misses, evicted *store.Counter
 	cacheEntries          *store.Gauge
+	memoryUsed            *store.Gauge
+	memoryLimit           *store.Gauge // 0: none
 	series                [groups]*store.Gauge
 	created, expired      [groups]*store.Counter
 	limited               [limits]*store.Counter
@@ -185,6 +187,8 @@ func newServerMetrics(root *store.Scope) *serverMetrics {
 		misses:       root.Counter("ingest.raw_table_misses"),
 		evicted:      root.Counter("ingest.raw_table_evicted"),
 		cacheEntries: root.GaugeWithMode("ingest.raw_table_entries", store.NeverImport),
+		memoryUsed:   root.GaugeWithMode("ingest.memory.used", store.NeverImport),
+		memoryLimit:  root.GaugeWithMode("ingest.memory.limit", store.NeverImport),
 		collisions:   root.Counter("ingest.collisions"),
 		conflicts:    root.Counter("ingest.type_conflicts"),
 		events:       make(map[string]*store.Counter),

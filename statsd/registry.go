@@ -3,6 +3,7 @@ package statsd
 import (
 	"hash/maphash"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,25 +36,31 @@ type registry struct {
 	// when series end. What workers remember of a limit is of one era.
 	era atomic.Uint32
 
-	mu         sync.Mutex // guards the rest
-	texts      cellIndex  // by the full name
-	exposed    cellIndex  // by the exposition's series
-	setCells   map[uint32]*set
-	families   []family
-	owners     naming.Owners[uint32] // families by metric name
-	free       []uint32              // families
-	firsts     map[string]*segment   // by first segment of the name
-	live       int                   // series; overflow stats do not count
-	perGroup   [groups]int
-	crowded    [limits]int // first segments and names that have nearly all they may have
-	rate       perSecond
-	overflowed int // names with an overflow stat of their own
-	tagKeys    map[string]*tagKey
-	values     tagValues // empty unless their number is limited
-	newest     ring[report.NewSeries]
-	conflicts  ring[report.Conflict]
-	conflicted map[conflictedMetric]uint64 // times, for exporterMetrics; nil if nobody asks
-	told       [limits]time.Time           // when the log last heard of a limit
+	memory memory
+
+	mu       sync.Mutex // guards the rest
+	texts    cellIndex  // by the full name
+	exposed  cellIndex  // by the exposition's series
+	setCells map[uint32]*set
+	// histogramBytes is what histograms are charged beyond histogramMin.
+	histogramBytes map[uint32]int
+	families       []family
+	owners         naming.Owners[uint32] // families by metric name
+	oddMetrics     map[uint32]string     // metric names of families that do not follow from their names
+	free           []uint32              // families
+	firsts         map[string]*segment   // by first segment of the name
+	recycled       int                   // cells, since the last shrink
+	live           int                   // series; overflow stats do not count
+	perGroup       [groups]int
+	crowded        [limits]int // first segments and names that have nearly all they may have
+	rate           perSecond
+	overflowed     int // names with an overflow stat of their own
+	tagKeys        map[string]*tagKey
+	values         tagValues // empty unless their number is limited
+	newest         ring[report.NewSeries]
+	conflicts      ring[report.Conflict]
+	conflicted     map[conflictedMetric]uint64 // times, for exporterMetrics; nil if nobody asks
+	told           [limits]time.Time           // when the log last heard of a limit
 
 	pending atomic.Bool // ended is not empty
 
@@ -64,15 +71,15 @@ type registry struct {
 // family is what series of one name have in common.
 type family struct {
 	name   string // as it came; for names that the exposition shows alike, the first
-	metric string // as the exposition shows it; "": the place is free
-	series int
+	print  uint64 // hash of the metric name; 0: the number is free
+	series int32
 	group  group
 }
 
 // segment counts the series whose names begin with the same segment.
 type segment struct {
 	name   string
-	series int
+	series int32
 }
 
 // tagKey counts the different values of a tag key: exactly while they are few,
@@ -111,20 +118,23 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}}
 	}
 	r := &registry{
-		cfg:       cfg,
-		metrics:   f,
-		scope:     cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
-		setScope:  cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
-		naming:    cfg.Store.Naming(),
-		textSeed:  maphash.MakeSeed(),
-		idSeed:    maphash.MakeSeed(),
-		setCells:  make(map[uint32]*set),
-		owners:    naming.NewOwners[uint32](),
-		firsts:    make(map[string]*segment),
-		rate:      perSecond{max: cfg.Limits.NewPerSecond},
-		tagKeys:   make(map[string]*tagKey),
-		newest:    newRing[report.NewSeries](newestKept),
-		conflicts: newRing[report.Conflict](conflictsKept),
+		cfg:            cfg,
+		metrics:        f,
+		memory:         newMemory(int64(cfg.Limits.MemoryBytes)),
+		scope:          cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
+		setScope:       cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
+		naming:         cfg.Store.Naming(),
+		textSeed:       maphash.MakeSeed(),
+		idSeed:         maphash.MakeSeed(),
+		setCells:       make(map[uint32]*set),
+		histogramBytes: make(map[uint32]int),
+		oddMetrics:     make(map[uint32]string),
+		owners:         naming.NewOwners[uint32](),
+		firsts:         make(map[string]*segment),
+		rate:           perSecond{max: cfg.Limits.NewPerSecond},
+		tagKeys:        make(map[string]*tagKey),
+		newest:         newRing[report.NewSeries](newestKept),
+		conflicts:      newRing[report.Conflict](conflictsKept),
 	}
 	if cfg.ExporterMetrics {
 		r.conflicted = make(map[conflictedMetric]uint64)
@@ -307,7 +317,19 @@ func (r *registry) known(name string) bool {
 // familyNamed returns the family that has a metric name.
 func (r *registry) familyNamed(metric string) (x uint32, ok bool) {
 	x, ok = r.owners.Find(metric, false)
-	return x, ok && r.families[x].metric == metric
+	return x, ok && r.families[x].print == r.print(metric)
+}
+
+// print returns a hash of a metric name that is not 0.
+func (r *registry) print(metric string) uint64 { return maphash.String(r.textSeed, metric) | 1 }
+
+// metricOf returns the metric name of family x.
+func (r *registry) metricOf(x uint32) string {
+	if metric, ok := r.oddMetrics[x]; ok {
+		return metric
+	}
+	metric, _ := r.shown(r.families[x].name, nil)
+	return metric
 }
 
 // conflict reports whether the metric name of w, or the name of one of its
@@ -318,7 +340,7 @@ func (r *registry) conflict(w *wanted) (other string, ok bool) {
 		return "", false
 	}
 	f := &r.families[x]
-	return f.name, f.group != w.group || f.metric != w.metric
+	return f.name, f.group != w.group || f.print != r.print(w.metric)
 }
 
 // addConflict counts and keeps cl.
@@ -337,13 +359,16 @@ func (r *registry) exceeded(w *wanted, now time.Time) limit {
 	switch {
 	case r.live >= l.Series:
 		return limitSeries
-	case r.segmentOf(w.name).series >= l.FirstSegment:
+	case int(r.segmentOf(w.name).series) >= l.FirstSegment:
 		return limitFirstSegment
 	case w.group == sets && r.perGroup[sets] >= l.Sets:
 		return limitSets
 	}
-	if x, ok := r.familyNamed(w.metric); ok && r.families[x].series >= l.SeriesPerName {
+	if x, ok := r.familyNamed(w.metric); ok && int(r.families[x].series) >= l.SeriesPerName {
 		return limitPerName
+	}
+	if !r.memory.fits(r.cost(w)) {
+		return limitMemory
 	}
 	if r.rate.full(now) {
 		return limitRate
@@ -448,6 +473,8 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	}
 	x, c := r.cells.take()
 	c.group, c.role, c.stat, c.text, c.identity = w.group, as, stat, w.text, w.identity
+	c.cost = uint32(min(r.cost(w), math.MaxUint32))
+	r.memory.charge(int(c.cost))
 	c.name = r.join(w)
 	c.exposed = r.exposure(w)
 	if other, taken := r.exposed.find(c.exposed); taken {
@@ -460,13 +487,18 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 		r.conflicts.add(report.Conflict{Time: r.cfg.Now(), Name: w.name, Group: w.group.String(), Other: full, What: "own stat"})
 	}
 	r.texts.insert(x)
-	c.first = r.segmentOf(w.name)
+	if c.first = r.segmentOf(w.name); c.first.series == 0 {
+		r.memory.charge(segmentCost + len(c.first.name))
+	}
 	r.grow(&c.first.series, 1, limitFirstSegment, r.cfg.Limits.FirstSegment)
 	r.firsts[c.first.name] = c.first
 	r.perGroup[w.group]++
 	r.metrics.created[w.group].Inc()
-	if s, ok := stat.(*set); ok {
+	switch s := stat.(type) {
+	case *set:
 		r.setCells[x] = s
+	case *store.Histogram:
+		r.histogramBytes[x] = 0
 	}
 	return found{cell: c, number: x, gen: c.gen.Load()}, nil
 }
@@ -486,7 +518,7 @@ func (r *registry) stat(w *wanted) (any, error) {
 		if err := g.Set(0); err != nil { // nothing was flushed yet
 			return nil, err
 		}
-		return &set{gauge: g}, nil
+		return &set{gauge: g, memory: &r.memory}, nil
 	}
 	unit := store.Unspecified
 	if w.typ == line.Timer {
@@ -505,7 +537,11 @@ func (r *registry) join(w *wanted) uint32 {
 		} else {
 			r.families = append(r.families, family{})
 		}
-		r.families[x] = family{name: w.name, metric: w.metric, group: w.group}
+		r.families[x] = family{name: w.name, print: r.print(w.metric), group: w.group}
+		if metric, _ := r.shown(w.name, nil); metric != w.metric {
+			r.oddMetrics[x] = w.metric
+		}
+		r.memory.charge(familyCost + len(w.name))
 		r.owners.Set(w.metric, w.group == histograms, x)
 	}
 	r.grow(&r.families[x].series, 1, limitPerName, r.cfg.Limits.SeriesPerName)
@@ -514,10 +550,10 @@ func (r *registry) join(w *wanted) uint32 {
 
 // grow changes a number of series that has the limit most, and counts those
 // that are near it.
-func (r *registry) grow(series *int, by int, lim limit, most int) {
-	was := nearly(*series, most)
+func (r *registry) grow(series *int32, by int32, lim limit, most int) {
+	was := nearly(int(*series), most)
 	*series += by
-	switch is := nearly(*series, most); {
+	switch is := nearly(int(*series), most); {
 	case is && !was:
 		r.crowded[lim]++
 	case was && !is:
@@ -571,12 +607,19 @@ func (r *registry) dropEnded() {
 		f := &r.families[c.name]
 		r.texts.remove(x)
 		r.values.release(x)
-		delete(r.setCells, x)
+		r.memory.charge(-int(c.cost))
+		if s := r.setCells[x]; s != nil {
+			s.release()
+			delete(r.setCells, x)
+		}
+		r.memory.charge(-r.histogramBytes[x])
+		delete(r.histogramBytes, x)
 		r.exposed.remove(x)
 		r.perGroup[c.group]--
 		r.metrics.expired[c.group].Inc()
 		if r.grow(&c.first.series, -1, limitFirstSegment, r.cfg.Limits.FirstSegment); c.first.series == 0 {
 			delete(r.firsts, c.first.name)
+			r.memory.charge(-segmentCost - len(c.first.name))
 		}
 		switch c.role {
 		case ordinary:
@@ -585,13 +628,35 @@ func (r *registry) dropEnded() {
 			r.overflowed--
 		}
 		if r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName); f.series == 0 {
-			r.owners.Delete(f.metric, f.group == histograms, c.name)
+			r.owners.Delete(r.metricOf(c.name), f.group == histograms, c.name)
+			delete(r.oddMetrics, c.name)
+			r.memory.charge(-familyCost - len(f.name))
 			*f = family{}
 			r.free = append(r.free, c.name)
 		}
 		r.cells.retire(x)
 	}
+	r.trimFamilies()
 	r.era.Add(1)
+}
+
+// trimFamilies gives back the memory of families when few of many are left.
+func (r *registry) trimFamilies() {
+	if len(r.families) < 1024 || len(r.free) < len(r.families)/4*3 {
+		return
+	}
+	n := len(r.families)
+	for n > 0 && r.families[n-1].print == 0 {
+		n--
+	}
+	r.families = slices.Clone(r.families[:n])
+	free := make([]uint32, 0, n)
+	for _, x := range r.free {
+		if int(x) < n {
+			free = append(free, x)
+		}
+	}
+	r.free = free
 }
 
 // takeRetired returns the cells of ended series. Once every worker has been
@@ -604,10 +669,28 @@ func (r *registry) takeRetired() []uint32 {
 	return xs
 }
 
+// shrinkable reports whether so many series ended since the last shrink that it
+// is worth the time.
+func (r *registry) shrinkable() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recycled >= cellsPerChunk && r.recycled >= r.cells.count()/4
+}
+
+// shrink frees the memory of cells that are free. All workers must be held, and
+// their caches hold no stale entries.
+func (r *registry) shrink() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recycled = 0
+	r.cells.shrink()
+}
+
 // recycle makes cells free for other series; see takeRetired.
 func (r *registry) recycle(xs []uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.recycled += len(xs)
 	r.cells.recycle(xs)
 }
 

@@ -270,7 +270,7 @@ func TestLimitNear(t *testing.T) {
 	}
 	for _, l := range r.Report().Limits {
 		want := map[string]int{"series": 10, "series_per_first_segment": -1, "series_per_name": 5, "new_series_per_second": 50_000,
-			"sets": 5, "values_per_tag_key": 5, "store": -1}[l.Name]
+			"sets": 5, "values_per_tag_key": 5, "store": -1, "memory_bytes": r.cfg.Limits.MemoryBytes}[l.Name]
 		if l.Max != want {
 			t.Errorf("limit %s is %d, want %d", l.Name, l.Max, want)
 		}
@@ -340,8 +340,14 @@ func TestExpiryBehindTheServersBack(t *testing.T) {
 		r.store.RemoveNetwork(func(string) bool { return true })
 		r.flush()
 	}
-	if n := r.registry.cells.n; n > 4 {
-		t.Errorf("%d cells were needed for 2 series at a time", n)
+	n := 0
+	for x := range uint32(cellsPerChunk) {
+		if r.registry.cells.at(x).gen.Load() > 0 {
+			n++
+		}
+	}
+	if n > 4 || r.registry.cells.count() != cellsPerChunk {
+		t.Errorf("%d of %d cells were needed for 2 series at a time", n, r.registry.cells.count())
 	}
 }
 
@@ -352,7 +358,7 @@ func TestFamiliesEnd(t *testing.T) {
 		r.send("a.b:1|c|#x:1\na.b:1|c|#x:2\na.b:1|c|#x:3\na-b:1|c|#x:1\nc:1|ms\nc:x|s")
 		r.Forget(func(string) bool { return true })
 		g := r.registry
-		if g.texts.used+g.exposed.used+len(g.setCells)+g.owners.Len()+len(g.firsts)+g.live+g.overflowed+g.perGroup[counters] != 0 {
+		if g.texts.used+g.exposed.used+len(g.setCells)+g.owners.Len()+len(g.firsts)+g.live+g.overflowed+g.perGroup[counters]+int(g.memory.used.Load()) != 0 {
 			t.Fatalf("left: %+v", g)
 		}
 	}

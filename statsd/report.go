@@ -38,9 +38,16 @@ func (r *registry) flush() {
 			_ = s.gauge.Set(n) // finite
 		}
 	}
+	for x, charged := range r.histogramBytes {
+		n := max(r.cells.at(x).stat.(*store.Histogram).Bytes()-histogramMin, 0)
+		r.memory.charge(n - charged)
+		r.histogramBytes[x] = n
+	}
 	for g, n := range r.perGroup {
 		r.metrics.series[g].Set(uint64(n))
 	}
+	r.metrics.memoryUsed.Set(uint64(r.memory.total()))
+	r.metrics.memoryLimit.Set(uint64(max(r.memory.limit(), 0)))
 	for lim, near := range r.metrics.near {
 		if near == nil {
 			continue
@@ -58,6 +65,9 @@ func (r *registry) near(lim limit) bool {
 	case limitFirstSegment, limitPerName: // there may be very many of them
 		return r.crowded[lim] > 0
 	}
+	if lim == limitMemory {
+		return r.memory.used.Load() >= r.memory.max/5*4
+	}
 	most, use := r.use(lim)
 	return most >= 0 && nearly(use, most)
 }
@@ -68,8 +78,9 @@ func (r *registry) named(counts map[uint32]uint64) map[string]uint64 {
 	defer r.mu.Unlock()
 	out := make(map[string]uint64, len(counts))
 	for x, n := range counts {
-		if f := r.families[x]; f.metric != "" { // else it ended meanwhile
-			out[f.name] += n
+		// It can have ended meanwhile.
+		if int(x) < len(r.families) && r.families[x].print != 0 {
+			out[r.families[x].name] += n
 		}
 	}
 	return out
@@ -179,7 +190,7 @@ func (r *registry) report(out *report.Report) {
 	defer r.mu.Unlock()
 	f := r.metrics
 	for _, fam := range r.families {
-		if fam.metric == "" {
+		if fam.print == 0 {
 			continue
 		}
 		out.TopSeries = insertTop(out.TopSeries, report.NameCount{Name: fam.name, Count: uint64(fam.series)})
@@ -209,17 +220,22 @@ func (r *registry) use(lim limit) (most, use int) {
 	case limitFirstSegment:
 		most = l.FirstSegment
 		for _, s := range r.firsts {
-			use = max(use, s.series)
+			use = max(use, int(s.series))
 		}
 	case limitPerName:
 		most = l.SeriesPerName
 		for _, f := range r.families {
-			use = max(use, f.series)
+			use = max(use, int(f.series))
 		}
 	case limitRate:
 		most, use = l.NewPerSecond, r.rate.done
 	case limitSets:
 		most, use = l.Sets, r.perGroup[sets]
+	case limitMemory:
+		if r.memory.limit() < 0 {
+			return -1, int(r.memory.total())
+		}
+		return int(r.memory.limit()), int(r.memory.total())
 	case limitTagValues:
 		most, use = l.ValuesPerTagKey, r.values.most()
 	default:

@@ -1,164 +1,153 @@
 package statsd
 
 import (
-	"bytes"
 	"hash/maphash"
+	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 )
 
-// seriesCache leads from the raw bytes that tell a series, as a client spells
-// them, to what they mean: name section, type and tag options. It belongs to
-// one worker. Nothing in it is a pointer for the collector to follow but the few
-// chunks that hold the keys.
+// seriesCache maps the part of a line that identifies a series, exactly as a
+// client writes it, to the series. It belongs to one worker, holds no pointers,
+// and keeps 95-bit fingerprints under a random seed instead of text.
 //
-// It is an open addressing table with linear probing. What is removed closes
-// the gap, so a probe ends at the first empty slot. When it is full a hand goes
-// round and evicts the first slot that was not used since the hand came by
-// last. Rejected spellings are kept too, in up to a quarter of the slots.
+// It is an open addressing table with linear probing. Removing an entry closes
+// the gap, so a probe ends at the first empty slot. A full cache evicts by the
+// clock algorithm. Rejected keys are cached too, in up to a quarter of the
+// entries.
 type seriesCache struct {
-	seed  maphash.Seed
-	slots []cacheEntry // a power of two
-	max   int          // most slots in use
+	budget *cacheBudget
+	seeds  [2]maphash.Seed
+	slots  []cacheEntry
+	max    int // entries
 
 	used     int
 	negative int // of used
 	hand     int
-
-	chunks [][]byte // keys
-	live   int      // bytes of keys that slots refer to
-	dead   int      // bytes of keys that no slot refers to
 }
 
-// cacheEntry is one spelling. Its key is in chunk at>>16 from at&0xffff on.
+// cacheEntry is what a cache knows about one key.
 type cacheEntry struct {
-	hash    uint64 // 0: the slot is empty
-	at      uint32
-	cell    uint32 // where the series is, unless reason or limit say otherwise
-	gen     uint32 // of the cell, or the era of a limit, when the slot was filled
-	length  uint16
+	print   [3]uint32 // print[0] is 0 if the slot is empty
+	cell    uint32    // of the series, unless reason or limit say otherwise
+	gen     uint32    // of the cell, or the era of a limit, when the entry was made
 	tags    tagCount
 	typ     line.Type
-	reason  line.Reason // not OK: lines like this are rejected
-	limit   limit       // not 0: lines like this are over a limit
+	reason  line.Reason // not OK: such lines are rejected
+	limit   limit       // not noLimit: such lines exceed a limit
 	visited bool
 }
 
 const (
-	keyChunk   = 1 << 16
-	cacheFirst = 256 // slots to begin with
+	cacheFirst = 256 // slots of a new cache
+	entryBytes = 28
 )
 
 // noCell stands for no cell: samples over a limit that have no overflow stat.
 const noCell = 1<<32 - 1
 
-func newSeriesCache(max int) *seriesCache {
-	return &seriesCache{seed: maphash.MakeSeed(), slots: make([]cacheEntry, cacheFirst), max: max}
+// cacheBudget bounds the memory of all caches together, whatever the number of
+// workers.
+type cacheBudget struct {
+	max  int64 // bytes
+	fair int64 // bytes that a cache gets even when the others hold the rest
+	used atomic.Int64
 }
 
-// lineKey are the pieces of a key.
-type lineKey struct {
-	base      uint64 // hash of everything but the type
-	section   []byte
-	tags      [][]byte
-	container []byte
-	length    int
-}
-
-// keyOf gathers the key of l's samples.
-func (t *seriesCache) keyOf(l *line.Line) lineKey {
-	k := lineKey{section: l.Section, tags: l.TagFields, container: l.Container}
-	k.base = maphash.Bytes(t.seed, k.section)
-	k.length = len(k.section)
-	for _, f := range k.tags {
-		k.base = k.base*0x9e3779b97f4a7c15 ^ maphash.Bytes(t.seed, f)
-		k.length += 1 + len(f)
+// resize changes the size of a cache, in slots. It reports false, and changes
+// nothing, if the budget does not allow a cache to grow.
+func (b *cacheBudget) resize(from, to int) bool {
+	delta := int64(to-from) * entryBytes
+	if now := b.used.Add(delta); delta > 0 && now > b.max && int64(to)*entryBytes > b.fair {
+		b.used.Add(-delta)
+		return false
 	}
-	if k.container != nil {
-		k.base = k.base*0xd6e8feb86659fd93 ^ maphash.Bytes(t.seed, k.container) ^ 1
-		k.length += 2 + len(k.container)
+	return true
+}
+
+func newSeriesCache(max int, budget *cacheBudget) *seriesCache {
+	budget.used.Add(cacheFirst * entryBytes)
+	return &seriesCache{
+		budget: budget,
+		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		slots:  make([]cacheEntry, cacheFirst),
+		max:    max,
+	}
+}
+
+// clear empties t.
+func (t *seriesCache) clear() {
+	t.budget.resize(len(t.slots), cacheFirst)
+	t.slots = make([]cacheEntry, cacheFirst)
+	t.used, t.negative, t.hand = 0, 0, 0
+}
+
+// lineKey is the fingerprint of a line's key without the type.
+type lineKey [2]uint64
+
+// keyOf returns the key of l's samples.
+func (t *seriesCache) keyOf(l *line.Line) (k lineKey) {
+	for i, seed := range t.seeds {
+		h := maphash.Bytes(seed, l.Section)
+		for _, f := range l.TagFields {
+			h = mix(h) ^ maphash.Bytes(seed, f)
+		}
+		if l.Container != nil {
+			h = mix(h+1) ^ maphash.Bytes(seed, l.Container)
+		}
+		k[i] = h
 	}
 	return k
 }
 
-// hash returns the hash of k with a type.
-func (k *lineKey) hash(typ line.Type) uint64 {
-	h := (k.base ^ uint64(typ+1)*0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15
-	return h ^ h>>32 | 1<<63
+// print returns the fingerprint of k with a type.
+func (k *lineKey) print(typ line.Type) [3]uint32 {
+	a := mix(k[0] + uint64(typ+1)*0x9e3779b97f4a7c15)
+	return [3]uint32{uint32(a>>32) | 1, uint32(a), uint32(k[1])}
 }
 
-// append appends the bytes of k: pieces that hold no '|' and no line feed,
-// joined by these.
-func (k *lineKey) append(dst []byte) []byte {
-	dst = append(dst, k.section...)
-	for _, f := range k.tags {
-		dst = append(append(dst, '|'), f...)
-	}
-	if k.container != nil {
-		dst = append(append(dst, '|', '\n'), k.container...)
-	}
-	return dst
+// home returns the slot where the probe for a fingerprint starts.
+func (t *seriesCache) home(print uint32) int {
+	return int(uint64(print) * uint64(len(t.slots)) >> 32)
 }
 
-// equal reports whether key, made by append, is k's.
-func (k *lineKey) equal(key []byte) bool {
-	if len(key) != k.length || !bytes.HasPrefix(key, k.section) {
-		return false
+func (t *seriesCache) after(i int) int {
+	if i++; i == len(t.slots) {
+		return 0
 	}
-	key = key[len(k.section):]
-	for _, f := range k.tags {
-		if len(key) < 1+len(f) || key[0] != '|' || !bytes.Equal(key[1:1+len(f)], f) {
-			return false
-		}
-		key = key[1+len(f):]
-	}
-	if k.container != nil {
-		return len(key) == 2+len(k.container) && key[0] == '|' && key[1] == '\n' && bytes.Equal(key[2:], k.container)
-	}
-	return len(key) == 0
+	return i
 }
 
-func (t *seriesCache) key(s *cacheEntry) []byte {
-	at := s.at & (keyChunk - 1)
-	return t.chunks[s.at/keyChunk][at : at+uint32(s.length)]
-}
-
-// find returns the slot of a spelling, nil if it is not known. The slot is
-// good until the next put or remove.
+// find returns the entry of a key, or nil. The entry is valid until the next
+// put or forget.
 func (t *seriesCache) find(k *lineKey, typ line.Type) *cacheEntry {
-	h := k.hash(typ)
-	mask := uint64(len(t.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
+	p := k.print(typ)
+	for i := t.home(p[0]); ; i = t.after(i) {
 		s := &t.slots[i]
-		if s.hash == h && s.typ == typ && k.equal(t.key(s)) {
+		if s.print == p {
 			if !s.visited {
 				s.visited = true
 			}
 			return s
 		}
-		if s.hash == 0 {
+		if s.print[0] == 0 {
 			return nil
 		}
 	}
 }
 
-// put remembers a spelling that is not known, whose meaning v tells. It
-// reports whether another one had to go for it.
+// put caches v for a key that is not cached. It reports whether another entry
+// was evicted.
 func (t *seriesCache) put(k *lineKey, typ line.Type, v cacheEntry) (evicted bool) {
 	negative := v.reason != line.OK
-	if k.length >= keyChunk || negative && t.negative >= t.max/4 {
+	if negative && t.negative >= t.max/4 {
 		return false
 	}
-	for t.used > 0 && (t.used >= t.max || t.live+k.length > t.maxBytes()) {
+	if t.used >= t.max || (t.used+1)*4 > len(t.slots)*3 && !t.resize(len(t.slots)*3/2) {
 		t.evict()
 		evicted = true
 	}
-	if (t.used+1)*4 > len(t.slots)*3 {
-		t.rehash(2 * len(t.slots))
-	}
-	v.hash, v.typ = k.hash(typ), typ
-	v.length = uint16(k.length)
-	v.at = t.store(k)
+	v.print, v.typ = k.print(typ), typ
 	t.insert(v)
 	t.used++
 	if negative {
@@ -167,84 +156,71 @@ func (t *seriesCache) put(k *lineKey, typ line.Type, v cacheEntry) (evicted bool
 	return evicted
 }
 
-// maxBytes is how much memory keys may take: long ones leave room for fewer.
-func (t *seriesCache) maxBytes() int { return min(64*t.max, 1<<31) }
-
-// store puts the bytes of k in a chunk and returns where.
-func (t *seriesCache) store(k *lineKey) uint32 {
-	last := len(t.chunks) - 1
-	if last < 0 || len(t.chunks[last])+k.length > keyChunk {
-		t.compact()
-		t.chunks = append(t.chunks, make([]byte, 0, min(keyChunk, max(4096, 2*k.length*(t.used+1)))))
-		last = len(t.chunks) - 1
-	}
-	at := uint32(last*keyChunk + len(t.chunks[last]))
-	t.chunks[last] = k.append(t.chunks[last])
-	t.live += k.length
-	return at
-}
-
-// compact copies the keys in use together when most of the bytes are dead.
-func (t *seriesCache) compact() {
-	if t.dead < t.live || t.dead < keyChunk {
-		return
-	}
-	var chunks [][]byte
-	for i := range t.slots {
-		s := &t.slots[i]
-		if s.hash == 0 {
-			continue
-		}
-		last := len(chunks) - 1
-		if last < 0 || len(chunks[last])+int(s.length) > keyChunk {
-			chunks = append(chunks, make([]byte, 0, keyChunk))
-			last++
-		}
-		key := t.key(s)
-		s.at = uint32(last*keyChunk + len(chunks[last]))
-		chunks[last] = append(chunks[last], key...)
-	}
-	t.chunks, t.dead = chunks, 0
-}
-
 func (t *seriesCache) insert(v cacheEntry) {
-	mask := uint64(len(t.slots) - 1)
-	i := v.hash & mask
-	for t.slots[i].hash != 0 {
-		i = (i + 1) & mask
+	i := t.home(v.print[0])
+	for t.slots[i].print[0] != 0 {
+		i = t.after(i)
 	}
 	t.slots[i] = v
 }
 
-func (t *seriesCache) rehash(size int) {
+// resize changes the number of slots. It reports false if the budget forbids
+// it.
+func (t *seriesCache) resize(size int) bool {
+	if !t.budget.resize(len(t.slots), size) {
+		return false
+	}
 	old := t.slots
 	t.slots = make([]cacheEntry, size)
 	t.hand = 0
 	for _, s := range old {
-		if s.hash != 0 {
+		if s.print[0] != 0 {
 			t.insert(s)
 		}
 	}
+	return true
 }
 
-// evict removes one slot: the first that the hand finds unused since its last
-// round.
+// prune removes the entries that are not valid and the memory that this frees.
+func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
+	old := t.slots
+	t.used, t.negative = 0, 0
+	for i := range old {
+		switch s := &old[i]; {
+		case s.print[0] == 0:
+		case !valid(s):
+			s.print[0] = 0
+		default:
+			t.used++
+			if s.reason != line.OK {
+				t.negative++
+			}
+		}
+	}
+	size := len(old)
+	for size/2 >= cacheFirst && t.used*4 < size {
+		size /= 2
+	}
+	t.resize(size) // also closes the gaps
+}
+
+// evict removes the first entry that was not used since the clock hand passed
+// it.
 func (t *seriesCache) evict() {
 	for {
 		s := &t.slots[t.hand]
-		if s.hash != 0 && !s.visited {
+		if s.print[0] != 0 && !s.visited {
 			t.remove(t.hand)
 			return
 		}
 		s.visited = false
-		t.hand = (t.hand + 1) & (len(t.slots) - 1)
+		t.hand = t.after(t.hand)
 	}
 }
 
-// forget removes the slot s.
+// forget removes the entry s.
 func (t *seriesCache) forget(s *cacheEntry) {
-	mask := len(t.slots) - 1
-	for i := int(s.hash) & mask; ; i = (i + 1) & mask {
+	for i := t.home(s.print[0]); ; i = t.after(i) {
 		if &t.slots[i] == s {
 			t.remove(i)
 			return
@@ -252,24 +228,18 @@ func (t *seriesCache) forget(s *cacheEntry) {
 	}
 }
 
-// remove empties slot i and moves up what was displaced by it.
+// remove empties slot i and moves up the entries that it displaced.
 func (t *seriesCache) remove(i int) {
 	s := &t.slots[i]
 	t.used--
 	if s.reason != line.OK {
 		t.negative--
 	}
-	t.dead += int(s.length)
-	t.live -= int(s.length)
-	mask := len(t.slots) - 1
-	for j := i; ; {
-		j = (j + 1) & mask
-		if t.slots[j].hash == 0 {
-			break
-		}
-		// The one at j may move to i unless its own place lies between.
-		home := int(t.slots[j].hash) & mask
-		if (j-home)&mask >= (j-i)&mask {
+	n := len(t.slots)
+	distance := func(from, to int) int { return (to - from + n) % n }
+	for j := t.after(i); t.slots[j].print[0] != 0; j = t.after(j) {
+		// The entry at j can move to i unless its home lies between.
+		if distance(t.home(t.slots[j].print[0]), j) >= distance(i, j) {
 			t.slots[i] = t.slots[j]
 			i = j
 		}

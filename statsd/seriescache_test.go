@@ -9,6 +9,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 )
 
+// plenty returns a budget that no test exceeds.
+func plenty() *cacheBudget { return &cacheBudget{max: 1 << 40} }
+
 // keyFor returns the key of a line.
 func keyFor(t testing.TB, tab *seriesCache, text string) (lineKey, *line.Line) {
 	t.Helper()
@@ -22,7 +25,7 @@ func keyFor(t testing.TB, tab *seriesCache, text string) (lineKey, *line.Line) {
 // TestSeriesCacheAgainstMap does random things to a table and a map.
 func TestSeriesCacheAgainstMap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	tab := newSeriesCache(1 << 20)
+	tab := newSeriesCache(1<<20, plenty())
 	model := map[string]uint32{}
 	for i := range uint32(50_000) {
 		text := fmt.Sprintf("name%d,k=%d:1|c|#a:%d", rnd.IntN(3000), rnd.IntN(2), rnd.IntN(3))
@@ -58,7 +61,7 @@ func TestSeriesCacheAgainstMap(t *testing.T) {
 }
 
 func TestSeriesCacheEviction(t *testing.T) {
-	tab := newSeriesCache(1000)
+	tab := newSeriesCache(1000, plenty())
 	hot, _ := keyFor(t, tab, "hot:1|c")
 	tab.put(&hot, line.Counter, cacheEntry{cell: 7})
 	for i := range 100_000 {
@@ -67,21 +70,52 @@ func TestSeriesCacheEviction(t *testing.T) {
 		if s := tab.find(&hot, line.Counter); s == nil || s.cell != 7 {
 			t.Fatalf("the one that is used all the time went after %d others", i)
 		}
-		if tab.used > 1000 || tab.live > tab.maxBytes() {
-			t.Fatalf("%d slots, %d bytes in use", tab.used, tab.live)
+		if tab.used > 1000 {
+			t.Fatalf("%d entries in use", tab.used)
 		}
 	}
-	bytes := 0
-	for _, c := range tab.chunks {
-		bytes += cap(c)
+	if len(tab.slots) > 2048 {
+		t.Errorf("%d slots for 1000 entries", len(tab.slots))
 	}
-	if bytes > 8*keyChunk || len(tab.slots) > 2048 {
-		t.Errorf("%d bytes of keys, %d slots for 1000 spellings", bytes, len(tab.slots))
+}
+
+// TestSeriesCachesShareABudget fills two caches: together they stay within the
+// budget, and the second one gets its fair part although the first came first.
+func TestSeriesCachesShareABudget(t *testing.T) {
+	budget := &cacheBudget{max: 4096 * entryBytes, fair: 1024 * entryBytes}
+	first, second := newSeriesCache(1<<20, budget), newSeriesCache(1<<20, budget)
+	for _, tab := range []*seriesCache{first, second} {
+		for i := range 20_000 {
+			k, _ := keyFor(t, tab, fmt.Sprintf("n%d:1|c", i))
+			tab.put(&k, line.Counter, cacheEntry{cell: uint32(i)})
+			if s := tab.find(&k, line.Counter); s == nil || s.cell != uint32(i) {
+				t.Fatalf("key %d is not cached", i)
+			}
+		}
+	}
+	if n := len(first.slots); n < 2048 || n > 4096 {
+		t.Errorf("the first cache has %d slots of 4096", n)
+	}
+	if n := len(second.slots); n < 512 || n > 1024 {
+		t.Errorf("the second cache has %d slots, its fair part is 1024", n)
+	}
+	if got, want := budget.used.Load(), int64(len(first.slots)+len(second.slots))*entryBytes; got != want {
+		t.Errorf("%d bytes charged, want %d", got, want)
+	}
+	for _, tab := range []*seriesCache{first, second} {
+		tab.prune(func(e *cacheEntry) bool { return e.cell == 19_999 })
+		k, _ := keyFor(t, tab, "n19999:1|c")
+		if s := tab.find(&k, line.Counter); s == nil || tab.used != 1 || len(tab.slots) >= 2*cacheFirst {
+			t.Errorf("after pruning: entry %v, %d in use, %d slots", s, tab.used, len(tab.slots))
+		}
+	}
+	if got := budget.used.Load(); got >= 4*cacheFirst*entryBytes {
+		t.Errorf("%d bytes charged for two pruned caches", got)
 	}
 }
 
 func TestSeriesCacheKeepsFewRejected(t *testing.T) {
-	tab := newSeriesCache(1000)
+	tab := newSeriesCache(1000, plenty())
 	for i := range 2000 {
 		k, _ := keyFor(t, tab, fmt.Sprintf("n%d:1|c", i))
 		tab.put(&k, line.Counter, cacheEntry{reason: line.NameTooLong})
@@ -91,23 +125,9 @@ func TestSeriesCacheKeepsFewRejected(t *testing.T) {
 	}
 }
 
-func TestSeriesCacheLongKeys(t *testing.T) {
-	tab := newSeriesCache(100)
-	for i := range 1000 {
-		k, _ := keyFor(t, tab, fmt.Sprintf("n%d:1|c|#%s", i, strings.Repeat("x,", 2000)))
-		tab.put(&k, line.Counter, cacheEntry{cell: uint32(i)})
-		if s := tab.find(&k, line.Counter); s == nil || s.cell != uint32(i) {
-			t.Fatalf("key %d is not found", i)
-		}
-		if tab.live > tab.maxBytes() {
-			t.Fatalf("%d bytes of keys, at most %d", tab.live, tab.maxBytes())
-		}
-	}
-}
-
 // TestLineKeysDiffer has lines whose keys hold nearly the same bytes.
 func TestLineKeysDiffer(t *testing.T) {
-	tab := newSeriesCache(1000)
+	tab := newSeriesCache(1000, plenty())
 	texts := []string{"a:1|c", "a:1|c|#", "a:1|c|#|#", "a:1|c|#x", "a:1|c|##x", "a:1|c|#|#x", "a:1|c|#x|#", "a:1|c|c:x", "a:1|c|c:", "a:1|c|#x|c:x", "a,x=1:1|c", "ax:1|c"}
 	for i, text := range texts {
 		k, _ := keyFor(t, tab, text)
@@ -115,18 +135,5 @@ func TestLineKeysDiffer(t *testing.T) {
 			t.Errorf("%s equals %s", text, texts[s.cell])
 		}
 		tab.put(&k, line.Counter, cacheEntry{cell: uint32(i)})
-		if got := string(tab.key(tab.find(&k, line.Counter))); !k.equal([]byte(got)) {
-			t.Errorf("%s: key %q", text, got)
-		}
-	}
-	// Equal hashes are not enough.
-	for i := range texts {
-		for j := range texts {
-			a, _ := keyFor(t, tab, texts[i])
-			b, _ := keyFor(t, tab, texts[j])
-			if a.equal(b.append(nil)) != (i == j) {
-				t.Errorf("%s and %s", texts[i], texts[j])
-			}
-		}
 	}
 }

@@ -99,7 +99,7 @@ func (s *Server) newWorker(reader string) *worker {
 		server:   s,
 		registry: s.registry,
 		parser:   s.parser,
-		table:    newSeriesCache(s.cfg.Limits.CacheEntries),
+		cache:    newSeriesCache(s.cfg.Limits.CacheEntries, &s.registry.memory.caches),
 		busy:     newBusyTime(s.cfg.Store.Root(), reader),
 	}
 	w.gauge = w.targetGauge
@@ -387,6 +387,14 @@ func (s *Server) holdAll(f func()) {
 		s.registry.dropEnded()
 	}
 	s.registry.recycle(s.registry.takeRetired())
+	if !s.registry.shrinkable() {
+		return
+	}
+	for _, w := range workers {
+		w.cache.prune(w.valid)
+		clear(w.targets[:cap(w.targets)])
+	}
+	s.registry.shrink()
 }
 
 // Scope returns the scope that received stats are made in.

@@ -15,9 +15,11 @@ import (
 // registers, whose standard error is 0.8 %. It takes at most 64 KiB, or 16 KiB
 // once it estimates. Members are kept as 64-bit seeded hashes.
 type set struct {
-	gauge *store.FloatGauge // shows the count of the last finished interval
+	gauge  *store.FloatGauge // shows the count of the last finished interval
+	memory *memory
 
 	mu        sync.Mutex // guards the rest
+	charged   int        // bytes, beyond setReserve
 	hashes    []uint64   // open addressing table; 0 is empty
 	n         int        // of hashes in use
 	registers []uint8    // nil: counting exactly
@@ -42,7 +44,10 @@ func (s *set) add(seed maphash.Seed, member []byte) {
 		s.estimate(h)
 		return
 	}
-	if s.n == setExact && !s.has(h) {
+	if s.full() {
+		if s.has(h) {
+			return
+		}
 		s.registers = make([]uint8, 1<<setBits)
 		for _, old := range s.hashes {
 			if old != 0 {
@@ -50,6 +55,7 @@ func (s *set) add(seed maphash.Seed, member []byte) {
 			}
 		}
 		s.hashes = nil
+		s.charge(0)
 		s.estimate(h)
 		return
 	}
@@ -64,6 +70,39 @@ func (s *set) add(seed maphash.Seed, member []byte) {
 		}
 	}
 	s.insert(h)
+}
+
+// full reports whether s must estimate to count one more member: it counts as
+// many as it may exactly, or a larger table would exceed the memory budget.
+func (s *set) full() bool {
+	if s.n == setExact {
+		return true
+	}
+	if 2*s.n < len(s.hashes) || len(s.hashes) == setMaxSlots {
+		return false
+	}
+	return !s.charge(8 * max(setFirst, 2*len(s.hashes)))
+}
+
+// charge makes s pay for a table of that many bytes. It reports false if the
+// budget does not allow it.
+func (s *set) charge(bytes int) bool {
+	more := max(bytes-setReserve, 0) - s.charged
+	if more > 0 && !s.memory.reserve(more) {
+		return false
+	}
+	if more < 0 {
+		s.memory.charge(more)
+	}
+	s.charged += more
+	return true
+}
+
+// release returns what s was charged beyond its reserve.
+func (s *set) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.charge(0)
 }
 
 func (s *set) has(h uint64) bool {
@@ -104,6 +143,7 @@ func (s *set) flush() float64 {
 		n := s.n
 		if len(s.hashes) > 4*max(setFirst, n) {
 			s.hashes = nil // it was larger once
+			s.charge(0)
 		}
 		clear(s.hashes)
 		s.n = 0

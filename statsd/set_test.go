@@ -13,7 +13,8 @@ import (
 )
 
 func newTestSet() *set {
-	return &set{gauge: store.New(store.Options{}).Root().FloatGauge("s")}
+	m := newMemory(1 << 40)
+	return &set{memory: &m, gauge: store.New(store.Options{}).Root().FloatGauge("s")}
 }
 
 func TestSetCountsExactly(t *testing.T) {

@@ -20,7 +20,7 @@ type worker struct {
 
 	mu      sync.Mutex // guards the rest
 	line    line.Line
-	table   *seriesCache
+	cache   *seriesCache
 	targets []target // of the line's samples
 	tally   tally
 	top     topSketch
@@ -60,7 +60,7 @@ func (w *worker) enter() {
 func (w *worker) leave(l *listener) {
 	p := recover()
 	if p != nil {
-		w.table = newSeriesCache(w.server.cfg.Limits.CacheEntries) // it may be half changed
+		w.cache.clear() // it may be half changed
 	}
 	w.tally.publish(l.metrics, w.server.metrics)
 	if !w.entered.IsZero() {
@@ -227,7 +227,7 @@ func (w *worker) metric() line.Reason {
 	if li.Fields != line.OK {
 		return w.parser.Identify(li) // the name may be what is wrong first
 	}
-	key := w.table.keyOf(li)
+	key := w.cache.keyOf(li)
 	w.targets = w.targets[:0]
 	var tags tagCount
 	known := true
@@ -280,7 +280,7 @@ func tagsOf(li *line.Line) tagCount {
 // recall looks a spelling up in the worker's table. ok is false if it is not
 // there, or what it says is out of date.
 func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reason line.Reason, ok bool) {
-	s := w.table.find(key, typ)
+	s := w.cache.find(key, typ)
 	if s == nil {
 		return target{}, tagCount{}, line.OK, false
 	}
@@ -289,7 +289,7 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 	}
 	if s.limit != noLimit {
 		if s.gen != w.registry.era.Load() {
-			w.table.forget(s)
+			w.cache.forget(s)
 			return target{}, tagCount{}, line.OK, false
 		}
 		t.limit = s.limit
@@ -300,10 +300,21 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 	}
 	t.cell = w.registry.cells.at(s.cell)
 	if t.cell.gen.Load() != s.gen {
-		w.table.forget(s)
+		w.cache.forget(s)
 		return target{}, tagCount{}, line.OK, false
 	}
 	return t, s.tags, line.OK, true
+}
+
+// valid reports whether a cached entry still means what it says.
+func (w *worker) valid(s *cacheEntry) bool {
+	switch {
+	case s.reason != line.OK:
+		return true
+	case s.limit != noLimit:
+		return s.gen == w.registry.era.Load()
+	}
+	return w.registry.cells.at(s.cell).gen.Load() == s.gen
 }
 
 // learn finds or makes the series of the line, whose spelling is new, unless
@@ -346,7 +357,7 @@ func (w *worker) resolve(typ line.Type) found {
 }
 
 func (w *worker) remember(key *lineKey, typ line.Type, s cacheEntry) {
-	if w.table.find(key, typ) == nil && w.table.put(key, typ, s) {
+	if w.cache.find(key, typ) == nil && w.cache.put(key, typ, s) {
 		w.tally.evicted++
 	}
 }
@@ -548,5 +559,5 @@ func (w *worker) takeTop(counts map[uint32]uint64) (entries int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.top.take(counts)
-	return w.table.used
+	return w.cache.used
 }

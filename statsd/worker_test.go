@@ -216,8 +216,8 @@ func TestKnownSpellingKeepsPrecedence(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("rejected %v, want %v", got, want)
 	}
-	if rep := r.Report(); rep.Cache.Hits != 0 || r.streamWorkers[0].table.negative != 1 {
-		t.Errorf("hits %d, negative entries %d", rep.Cache.Hits, r.streamWorkers[0].table.negative)
+	if rep := r.Report(); rep.Cache.Hits != 0 || r.streamWorkers[0].cache.negative != 1 {
+		t.Errorf("hits %d, negative entries %d", rep.Cache.Hits, r.streamWorkers[0].cache.negative)
 	}
 	r.conserved()
 }
@@ -246,7 +246,7 @@ func TestContainerOptionMakesNoSpellings(t *testing.T) {
 	for i := range 10 {
 		r.send(fmt.Sprintf("a:1|c|c:ci-%d", i))
 	}
-	if n := r.streamWorkers[0].table.used; n != 1 {
+	if n := r.streamWorkers[0].cache.used; n != 1 {
 		t.Errorf("%d spellings, want 1", n)
 	}
 	r = newRig(t, Config{Parse: ParseConfig{TagContainer: true}})
@@ -263,7 +263,7 @@ func TestEvictedSpellingsAreCounted(t *testing.T) {
 		r.send(fmt.Sprintf("a:1|c|#x:%d", i%10))
 	}
 	rep := r.Report()
-	entries := uint64(r.streamWorkers[0].table.used)
+	entries := uint64(r.streamWorkers[0].cache.used)
 	if rep.Cache.Misses-rep.Cache.Evicted != entries || entries == 0 || rep.Cache.Hits+rep.Cache.Misses != 100 {
 		t.Errorf("%d hits, %d misses, %d evicted, %d entries", rep.Cache.Hits, rep.Cache.Misses, rep.Cache.Evicted, entries)
 	}

@@ -1,0 +1,94 @@
+package statsd
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// memory accounts for the bytes that received series hold. A series is charged
+// when it is created and returns the same amount when it ends; sets and
+// histograms are also charged for what they grow by. The charges are estimates
+// that follow the heap of the worst inputs known (see amplification_test.go).
+type memory struct {
+	max    int64 // of used
+	used   atomic.Int64
+	caches cacheBudget
+}
+
+const (
+	minMemory  = 64 << 20 // the smallest default
+	cacheShare = 4        // caches get a quarter of the budget
+)
+
+// newMemory returns an empty account with a budget of that many bytes, or
+// without one if limit is [math.MaxInt].
+func newMemory(limit int64) memory {
+	if limit == math.MaxInt {
+		limit = math.MaxInt64 / 2
+	}
+	caches := limit / cacheShare
+	return memory{max: limit - caches, caches: cacheBudget{max: caches, fair: caches / 64}}
+}
+
+// charge adds n bytes, which are returned by a negative charge.
+func (m *memory) charge(n int) { m.used.Add(int64(n)) }
+
+// fits reports whether n more bytes are within the budget.
+func (m *memory) fits(n int) bool { return m.used.Load()+int64(n) <= m.max }
+
+// reserve charges n bytes if they are within the budget.
+func (m *memory) reserve(n int) bool {
+	if m.used.Add(int64(n)) > m.max {
+		m.used.Add(-int64(n))
+		return false
+	}
+	return true
+}
+
+// limit returns the configured budget, or -1 if there is none.
+func (m *memory) limit() int64 {
+	if total := m.max + m.caches.max; total < math.MaxInt64/2 {
+		return total
+	}
+	return -1
+}
+
+// total returns the bytes in use, those of caches included.
+func (m *memory) total() int64 { return m.used.Load() + m.caches.used.Load() }
+
+// The parts of what a series is charged.
+const (
+	cellCost     = 200 // cell, its index entries and the stat
+	tokenCost    = 20  // segment of a name, key or value of a tag, on top of its text
+	familyCost   = 130 // on top of the name
+	segmentCost  = 150 // on top of the name
+	tagValueCost = 100 // on top of key and value
+	histogramMin = 1200
+	setReserve   = 16 << 10 // as much as the estimate needs, so that a set can always count
+)
+
+// cost returns what the series w is charged when it is created.
+func (r *registry) cost(w *wanted) int {
+	n := cellCost + len(w.name)
+	tokens := 1
+	for i := range len(w.name) {
+		if w.name[i] == '.' {
+			tokens++
+		}
+	}
+	for _, t := range w.tags {
+		n += len(t.Name) + len(t.Value) + 2
+		tokens += 2
+		if r.cfg.Limits.ValuesPerTagKey != unlimited {
+			n += len(t.Name) + len(t.Value) + tagValueCost
+		}
+	}
+	n += tokens * tokenCost
+	switch w.group {
+	case histograms:
+		n += histogramMin
+	case sets:
+		n += setReserve
+	}
+	return n
+}

@@ -1,0 +1,179 @@
+package statsd
+
+import (
+	"fmt"
+	"hash/maphash"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestMemoryIsReturnedExactly creates, grows, expires and forgets random series
+// of all kinds. After everything is forgotten nothing is charged.
+func TestMemoryIsReturnedExactly(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRig(t, Config{
+			Limits: Limits{
+				MemoryBytes: rapid.SampledFrom([]int{100_000, 1 << 20, 1 << 30}).Draw(rt, "budget"), Series: 50, SeriesPerName: 5, OverflowedNames: 3,
+				ValuesPerTagKey: rapid.SampledFrom([]int{0, 4}).Draw(rt, "values"),
+			},
+			TTL: TTL{Counter: time.Minute, Gauge: time.Minute, Histogram: time.Minute, Set: time.Minute},
+		})
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			name := fmt.Sprintf("a%d.b%d", rapid.IntRange(0, 3).Draw(rt, "first"), rapid.IntRange(0, 20).Draw(rt, "second"))
+			tags := fmt.Sprintf("|#k%d:%s", rapid.IntRange(0, 2).Draw(rt, "key"), strings.Repeat("v", rapid.IntRange(0, 9).Draw(rt, "value")))
+			switch rapid.IntRange(0, 7).Draw(rt, "what") {
+			case 0:
+				r.send(name + ":1|c" + tags)
+			case 1:
+				r.send(name + ":1|g")
+			case 2:
+				for e := range 60 {
+					r.send(fmt.Sprintf("%s:%d|ms|@0.0001%s", name, 1<<e, tags))
+				}
+			case 3:
+				n := rapid.SampledFrom([]int{1, 3000, 5000}).Draw(rt, "members")
+				for i := range n {
+					r.send(fmt.Sprintf("%s:%d|s", name, i))
+				}
+			case 4:
+				r.flush()
+			case 5:
+				r.Forget(func(full string) bool { return strings.HasPrefix(full, name) })
+			case 6:
+				r.now = r.now.Add(40 * time.Second)
+				r.flush()
+				r.Sweep(false)
+			case 7:
+				r.now = r.now.Add(time.Second)
+			}
+			if used := r.registry.memory.used.Load(); used < 0 {
+				rt.Fatalf("%d bytes are charged", used)
+			}
+		}
+		r.Forget(func(string) bool { return true })
+		if used := r.registry.memory.used.Load(); used != 0 {
+			rt.Fatalf("%d bytes are charged for nothing", used)
+		}
+		r.Close()
+	})
+}
+
+// TestMemoryBudget fills a small budget: further counters go to the overflow
+// series and count for the limit, known ones stay exact, and when series are
+// forgotten others take their place.
+func TestMemoryBudget(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{MemoryBytes: 1 << 20}})
+	for i := range 10_000 {
+		r.send(fmt.Sprintf("old:1|c\nn%d:1|c|#tag:%s", i, strings.Repeat("x", 100)))
+	}
+	made := r.registry.live
+	if made < 500 || made > 5000 {
+		t.Fatalf("%d series of 10,001 fit into 1 MiB", made)
+	}
+	if got := r.Scope().Counter("old").Total(); got != 10_000 {
+		t.Errorf("old is %d, want 10000", got)
+	}
+	limited := uint64(10_001 - made)
+	if got := r.Scope().Counter("overflow.counter").Total(); got != limited {
+		t.Errorf("%d samples overflowed, want %d", got, limited)
+	}
+	if got := r.metrics.limited[limitMemory].Total(); got != limited {
+		t.Errorf("%d lines are counted by the limit, want %d", got, limited)
+	}
+	r.flush()
+	if m := r.metrics; m.memoryLimit.Value() != 1<<20 || m.memoryUsed.Value() < 700_000 || m.memoryUsed.Value() > 1<<20 || m.near[limitMemory].Value() != 1 {
+		t.Errorf("used %d of %d, near %d", m.memoryUsed.Value(), m.memoryLimit.Value(), m.near[limitMemory].Value())
+	}
+	found := false
+	for _, l := range r.Report().Limits {
+		if l.Name == "memory_bytes" {
+			found = l.Max == 1<<20 && l.Use > 700_000 && l.Limited == limited
+		}
+	}
+	if !found {
+		t.Errorf("limits: %+v", r.Report().Limits)
+	}
+	r.Forget(func(name string) bool { return strings.HasPrefix(name, "n1") })
+	r.send("new:1|c")
+	if got := r.Scope().Counter("new").Total(); got != 1 {
+		t.Errorf("new is %d although there is memory again", got)
+	}
+	r.conserved()
+}
+
+// TestSetsKeepCountingAtTheBudget: a set that gets no larger table estimates.
+func TestSetsKeepCountingAtTheBudget(t *testing.T) {
+	m, seed := newMemory(1), maphash.MakeSeed()
+	s := newTestSet()
+	s.memory = &m
+	for i := range 3000 {
+		s.add(seed, fmt.Append(nil, i))
+	}
+	if got := s.flush(); got < 2900 || got > 3100 || m.used.Load() != 0 {
+		t.Errorf("%v members of 3000, %d bytes charged", got, m.used.Load())
+	}
+}
+
+// TestMemoryComesBack ends many series and compares what stays with the start.
+func TestMemoryComesBack(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{FirstSegment: -1, SeriesPerName: -1, NewPerSecond: -1}})
+	for range 3 {
+		for i := range 20_000 {
+			r.send(fmt.Sprintf("some.name.%d:1|c|#tag:%d", i, i%100))
+		}
+		r.Forget(func(string) bool { return true })
+		r.flush()
+		g := r.registry
+		if g.cells.count() != 0 || len(g.families) != 0 || len(g.texts.slots) > 64 || len(g.exposed.slots) > 64 {
+			t.Fatalf("%d cells, %d families, %d and %d slots stay", g.cells.count(), len(g.families), len(g.texts.slots), len(g.exposed.slots))
+		}
+		if n := r.streamWorkers[0].cache; n.used != 0 || len(n.slots) >= 2*cacheFirst {
+			t.Fatalf("%d entries in %d slots stay cached", n.used, len(n.slots))
+		}
+	}
+}
+
+func TestAvailableMemory(t *testing.T) {
+	const gib = 1 << 30
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"none":    {nil, 0},
+		"machine": {map[string]string{"proc/meminfo": "MemTotal:        4194304 kB\nMemFree: 1 kB\n"}, 4 * gib},
+		"v2": {map[string]string{
+			"proc/meminfo": "MemTotal: 4194304 kB\n", "proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max": "max\n", "sys/fs/cgroup/a/memory.max": "1073741824\n",
+		}, gib},
+		"v2-namespace": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"}, gib},
+		"v1": {map[string]string{
+			"proc/meminfo": "MemTotal: 4194304 kB\n", "proc/self/cgroup": "9:cpu:/x\n5:memory:/c\n",
+			"sys/fs/cgroup/memory/c/memory.limit_in_bytes": "1073741824\n",
+		}, gib},
+		"v1-unlimited": {map[string]string{
+			"proc/meminfo": "MemTotal: 4194304 kB\n", "proc/self/cgroup": "5:memory:/\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+		}, 4 * gib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for file, text := range tt.files {
+				path := filepath.Join(root, file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := memoryLimit(root); got != tt.want {
+				t.Errorf("%d bytes, want %d", got, tt.want)
+			}
+		})
+	}
+}
