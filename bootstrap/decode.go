@@ -283,10 +283,13 @@ func number(to *float64, lowest, highest float64) setter {
 // limit decodes one of our limits: a positive number, or a negative one for no
 // limit at all, which is worth a warning. 0 is refused: it would be read as
 // "unlimited" by some and as "nothing" by others.
-func limit(to *int) setter {
+func limit(to *int) setter { return limitUpTo(to, math.MaxInt32) }
+
+// limitUpTo is limit for numbers up to most.
+func limitUpTo(to *int, most int64) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		before := len(d.errs)
-		whole(to, math.MinInt32, math.MaxInt32)(d, n, path)
+		whole(to, math.MinInt32, most)(d, n, path)
 		switch {
 		case len(d.errs) > before:
 		case *to == 0:

@@ -266,7 +266,7 @@ func statsdConfig(c *StatsD) (statsd.Config, error) {
 			Segments: c.Limits.Segments, Tags: c.Limits.Tags, TagKeyBytes: c.Limits.TagKeyBytes, TagValueBytes: c.Limits.TagValueBytes,
 			Series: c.Limits.Series, FirstSegment: c.Limits.SeriesPerFirstSegment, SeriesPerName: c.Limits.SeriesPerName,
 			NewPerSecond: c.Limits.NewSeriesPerSecond, Sets: c.Limits.Sets,
-			ValuesPerTagKey: c.Limits.ValuesPerTagKey,
+			ValuesPerTagKey: c.Limits.ValuesPerTagKey, MemoryBytes: c.Limits.MemoryBytes,
 		},
 	}
 	falling, err := matchers(c.Parse.GaugeCounters)

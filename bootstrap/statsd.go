@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"io/fs"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -129,6 +130,7 @@ type StatsDLimits struct {
 	NewSeriesPerSecond    int // default 50000
 	Sets                  int // default 10000
 	ValuesPerTagKey       int // default -1
+	MemoryBytes           int // of received series; default a quarter of the memory of the container or machine, at least 64 MiB
 }
 
 // StatsDTTL says after which time without a sample a series goes. 0 is never.
@@ -399,6 +401,7 @@ func (l *StatsDLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"new_series_per_second", limit(&l.NewSeriesPerSecond)},
 		{"sets", limit(&l.Sets)},
 		{"values_per_tag_key", limit(&l.ValuesPerTagKey)},
+		{"memory_bytes", limitUpTo(&l.MemoryBytes, math.MaxInt)},
 	})
 }
 

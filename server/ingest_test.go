@@ -33,6 +33,7 @@ type fed struct {
 func feed(t *testing.T, limits statsd.Limits) *fed {
 	t.Helper()
 	f := &fed{dir: t.TempDir()}
+	limits.MemoryBytes = 1 << 30 // not that of the machine
 	f.running = start(t, server.Config{
 		Store: store.New(store.Options{Now: ingestTime}), Admin: anyPort(), Flush: flush.Config{Interval: time.Minute},
 		StatsD: &statsd.Config{

@@ -46,8 +46,8 @@ const (
 // noCell stands for no cell: samples over a limit that have no overflow stat.
 const noCell = 1<<32 - 1
 
-// cacheBudget bounds the memory of all caches together, whatever the number of
-// workers.
+// cacheBudget bounds the memory by which all caches together outgrow their first
+// slots, whatever the number of workers.
 type cacheBudget struct {
 	max  int64 // bytes
 	fair int64 // bytes that a cache gets even when the others hold the rest
@@ -66,7 +66,6 @@ func (b *cacheBudget) resize(from, to int) bool {
 }
 
 func newSeriesCache(max int, budget *cacheBudget) *seriesCache {
-	budget.used.Add(cacheFirst * entryBytes)
 	return &seriesCache{
 		budget: budget,
 		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
