@@ -167,10 +167,6 @@ func TestNodesDecodeLikeText(t *testing.T) {
 	if err != nil || string(after) != string(before) {
 		t.Errorf("the tree was changed from\n%s\nto\n%s", before, after)
 	}
-	a, err := d.AssignmentNode(node("cluster_name: c\n").Content[0], decode.Source{File: "f"}, v2)
-	if err != nil || a.Assignment.ClusterName != "c" {
-		t.Errorf("AssignmentNode = %+v, %v", a, err)
-	}
 	_, err = d.ClusterNode(node("{}").Content[0], decode.Source{File: "f", Index: 4}, v3)
 	if diff := cmp.Diff(one("f:1:1: cluster #4: name: must not be empty"), positioned(err)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -305,16 +305,6 @@ func (d *Decoder) AssignmentText(file string, text []byte, form config.Form) (*P
 	return d.assignment(m, r)
 }
 
-// AssignmentNode decodes one load assignment from a tree of YAML nodes. See
-// [Decoder.ClusterText].
-func (d *Decoder) AssignmentNode(n *yaml.Node, s Source, form config.Form) (*ParsedAssignment, error) {
-	m, r := d.decodeTree(assignmentKind(), n, s, form, conftree.MaxNodes)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.assignment(m, r)
-}
-
 // AssignmentWire decodes one load assignment from wire bytes with their type
 // URL. See [Decoder.ClusterWire].
 func (d *Decoder) AssignmentWire(typeURL string, value []byte, index int) (*ParsedAssignment, error) {
@@ -502,7 +492,7 @@ func (d *Decoder) cluster(m proto.Message, r *report) (*ParsedCluster, error) {
 		r.errorf(Malformed, "", "not a cluster")
 		return nil, r.err()
 	}
-	c := d.checkCluster(d.plainDNS(v3, &l.extra, r), l, r)
+	c := d.checkCluster(d.builtinType(v3, &l.extra, r), l, r)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

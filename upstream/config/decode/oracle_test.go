@@ -2,6 +2,7 @@ package decode
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,9 @@ func TestFieldRulesAgreeWithGeneratedCode(t *testing.T) {
 			c := fieldChecker{report: r, book: book}
 			c.message(m.ProtoReflect(), false, 0)
 			err := m.ValidateAll()
-			if (err == nil) != (len(r.errs) == 0) {
+			// The options of many durations allow negative ones, this package none.
+			more := slices.DeleteFunc(slices.Clone(r.errs), func(e *Error) bool { return strings.HasSuffix(e.Message, "must not be negative") })
+			if err == nil && len(more) > 0 || err != nil && len(r.errs) == 0 {
 				t.Fatalf("%T %v\nours:      %v\ngenerated: %v", m, m, r.err(), err)
 			}
 			if err == nil {

@@ -156,7 +156,7 @@ func (k *clusterCheck) discovery() {
 		own, known := k.d.opts.ClusterTypes[custom.GetName()]
 		switch {
 		case !known:
-			k.errorf(BadValue, "cluster_type.name", "%s is not a known cluster type; known: %s", t, nameList(slices.Collect(maps.Keys(k.d.opts.ClusterTypes))))
+			k.errorf(BadValue, "cluster_type.name", "%s is not a known cluster type; known: %s", t, nameList(k.d.knownTypes()))
 		case own && !k.provided():
 			k.conflict("lb_policy", "cluster type %s brings its own load balancer, use CLUSTER_PROVIDED", t)
 		case !own && k.provided() && !k.x.originalDstLB:

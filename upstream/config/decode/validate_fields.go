@@ -352,7 +352,7 @@ func (c *fieldChecker) duration(m protoreflect.Message, rules *validate.Duration
 		return
 	}
 	if rules == nil {
-		return
+		rules = &validate.DurationRules{}
 	}
 	v := d.AsDuration()
 	above := func(limit *durationpb.Duration) bool { return limit != nil && v > limit.AsDuration() }
@@ -370,6 +370,8 @@ func (c *fieldChecker) duration(m protoreflect.Message, rules *validate.Duration
 		c.fault("%s must be less than %s", v, rules.Lt.AsDuration())
 	case above(rules.Lte):
 		c.fault("%s exceeds %s", v, rules.Lte.AsDuration())
+	case v < 0: // no field of either form has a use for it
+		c.fault("%s must not be negative", v)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestClusterFieldRules(t *testing.T) {
 		{"type-word", v2, "type: SOMETHING\n", one(`type: "SOMETHING" is not a discovery type (STATIC, STRICT_DNS, LOGICAL_DNS, EDS, ORIGINAL_DST)`)},
 		{"type-and-cluster-type", v3, "cluster_type: {name: no.balancer}\ntype: STATIC\n", one("type: cannot be combined with cluster_type")},
 		{"cluster-type-name-empty", v3, "cluster_type: {}\n", one("cluster_type.name: must not be empty")},
-		{"cluster-type-unknown", v3, "cluster_type: {name: x}\n", one(`cluster_type.name: "x" is not a known cluster type; known: no.balancer, own.balancer`)},
+		{"cluster-type-unknown", v3, "cluster_type: {name: x}\n", one(`cluster_type.name: "x" is not a known cluster type; known: no.balancer, own.balancer, proxy.cluster.dns, proxy.cluster.eds, proxy.cluster.logical_dns, proxy.cluster.original_dst, proxy.cluster.static, proxy.cluster.strict_dns`)},
 		{"connect-timeout-zero", v3, "connect_timeout: 0s\n", one("connect_timeout: 0s must be greater than 0s")},
 		{"connect-timeout-negative", v2, "connect_timeout: -0.25s\n", one("connect_timeout: -250ms must be greater than 0s")},
 		{"lb-policy-v3", v3, "lb_policy: 4\n", one("lb_policy: 4 is not a load balancing policy (ROUND_ROBIN, LEAST_REQUEST, RING_HASH, RANDOM, MAGLEV, CLUSTER_PROVIDED, LOAD_BALANCING_POLICY_CONFIG)")},

@@ -3,54 +3,79 @@
 package decode
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// Names of the cluster type that the DNS types are as an extension, below
-// "envoy." or the product.
+// builtinTypes are the names that the built-in discovery types have as values of
+// cluster_type, without the prefix "envoy." or that of the product.
+func builtinTypes() map[string]clusterv3.Cluster_DiscoveryType {
+	return map[string]clusterv3.Cluster_DiscoveryType{
+		dnsName: clusterv3.Cluster_STRICT_DNS, strictDNSName: clusterv3.Cluster_STRICT_DNS, logicalDNSName: clusterv3.Cluster_LOGICAL_DNS,
+		"cluster.static": clusterv3.Cluster_STATIC, "cluster.eds": clusterv3.Cluster_EDS, "cluster.original_dst": clusterv3.Cluster_ORIGINAL_DST,
+	}
+}
+
 const (
 	dnsName        = "cluster.dns"
 	strictDNSName  = "cluster.strict_dns"
 	logicalDNSName = "cluster.logical_dns"
 )
 
-// dnsTypeName returns which of the DNS names a cluster type has, empty if it is
-// another one or a custom type of that name is known.
-func (d *Decoder) dnsTypeName(name string) string {
+// builtinName returns the name of a built-in cluster type without its prefix. It is
+// empty if name is another one or that of a known custom type.
+func (d *Decoder) builtinName(name string) string {
 	if _, custom := d.opts.ClusterTypes[name]; custom {
 		return ""
 	}
 	for _, prefix := range []string{d.opts.Product + ".", "envoy."} {
-		switch rest, ok := strings.CutPrefix(name, prefix); {
-		case !ok:
-		case rest == dnsName, rest == strictDNSName, rest == logicalDNSName:
-			return rest
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			if _, builtin := builtinTypes()[rest]; builtin {
+				return rest
+			}
 		}
 	}
 	return ""
 }
 
-// plainDNS returns c as a cluster of type STRICT_DNS or LOGICAL_DNS if it names
-// one of these by cluster_type, and c itself otherwise. Mistakes are noted in the
-// author's names. What a DnsCluster says is in force in place of all that the
-// cluster says of DNS.
-func (d *Decoder) plainDNS(c *clusterv3.Cluster, x *extra, r *report) *clusterv3.Cluster {
+// knownTypes returns all names that cluster_type can have.
+func (d *Decoder) knownTypes() []string {
+	names := slices.Collect(maps.Keys(d.opts.ClusterTypes))
+	for name := range builtinTypes() {
+		names = append(names, d.opts.Product+"."+name)
+	}
+	return names
+}
+
+// builtinType returns c with a type in place of a cluster_type that names a built-in
+// one, and c itself otherwise. The options of a DnsCluster replace those of the
+// cluster.
+func (d *Decoder) builtinType(c *clusterv3.Cluster, x *extra, r *report) *clusterv3.Cluster {
 	custom := c.GetClusterType()
-	name := d.dnsTypeName(custom.GetName())
+	name := d.builtinName(custom.GetName())
 	if name == "" {
 		return c
 	}
+	kind := builtinTypes()[name]
 	const at = "cluster_type.typed_config"
 	var options *dnsv3.DnsCluster
 	if custom.GetTypedConfig().GetTypeUrl() != "" {
 		m, err := unpack(custom.GetTypedConfig())
 		var ok bool
-		if options, ok = m.(*dnsv3.DnsCluster); !ok && err == nil { // bad bytes are noted with the fields
+		switch options, ok = m.(*dnsv3.DnsCluster); {
+		case err != nil: // the checker of fields reports it
+		case isEmpty(m):
+		case kind != clusterv3.Cluster_STRICT_DNS && kind != clusterv3.Cluster_LOGICAL_DNS:
+			r.errorf(BadValue, at, "cluster type %s takes no configuration", quote(custom.GetName(), false))
+			options = nil
+		case !ok:
 			r.errorf(BadValue, at, "%s is not a DnsCluster", quote(string(custom.GetTypedConfig().MessageName()), false))
 		}
 	}
@@ -58,8 +83,7 @@ func (d *Decoder) plainDNS(c *clusterv3.Cluster, x *extra, r *report) *clusterv3
 	if name == strictDNSName && single {
 		r.errorf(Conflict, at+".all_addresses_in_single_endpoint", "cannot be combined with cluster type %s", quote(custom.GetName(), false))
 	}
-	kind := clusterv3.Cluster_STRICT_DNS
-	if single || name == logicalDNSName {
+	if single {
 		kind = clusterv3.Cluster_LOGICAL_DNS
 	}
 	out := proto.Clone(c).(*clusterv3.Cluster)
@@ -96,6 +120,11 @@ func (d *Decoder) plainDNS(c *clusterv3.Cluster, x *extra, r *report) *clusterv3
 		return path
 	}
 	return out
+}
+
+func isEmpty(m proto.Message) bool {
+	_, ok := m.(*emptypb.Empty)
+	return ok
 }
 
 // dnsField is a field of a cluster that is about DNS.

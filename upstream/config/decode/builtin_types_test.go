@@ -113,3 +113,30 @@ func TestDNSExtensionMistakes(t *testing.T) {
 		{"logical-two", v3, "name: c\ncluster_type: {name: envoy.cluster.logical_dns}\nload_assignment: {cluster_name: c}\n", one("load_assignment: type LOGICAL_DNS takes exactly one endpoint, got 0")},
 	})
 }
+
+func TestBuiltinTypesAsExtensions(t *testing.T) {
+	const host = "load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}}}]}]}\n"
+	for _, tt := range []struct {
+		name, more string
+		want       config.DiscoveryType
+	}{
+		{"cluster.static", host, config.Static},
+		{"cluster.eds", "eds_cluster_config: {eds_config: {ads: {}}}\n", config.EDSDiscovery},
+		{"cluster.original_dst", "lb_policy: CLUSTER_PROVIDED\n", config.OriginalDst},
+	} {
+		for _, prefix := range []string{"envoy.", "proxy."} {
+			for _, typed := range []string{"", ", typed_config: {'@type': type.googleapis.com/google.protobuf.Empty}"} {
+				c := mustParse(t, "name: c\ncluster_type: {name: "+prefix+tt.name+typed+"}\n"+tt.more).Cluster
+				if c.Type != tt.want || c.CustomType != nil {
+					t.Errorf("%s%s: type %d, custom %v, want %d", prefix, tt.name, c.Type, c.CustomType, tt.want)
+				}
+			}
+		}
+	}
+	runRules(t, []ruleTest{
+		{"static-options", v3, byType("envoy.cluster.static", "", ""), append(one(`cluster_type.typed_config: cluster type "envoy.cluster.static" takes no configuration`),
+			`load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address: "a.example" is not an IP address; use type STRICT_DNS or LOGICAL_DNS for host names`)},
+		{"eds-source", v3, "name: c\ncluster_type: {name: envoy.cluster.eds}\n", one("eds_cluster_config: must be set for type EDS")},
+		{"original-dst-policy", v3, "name: c\ncluster_type: {name: envoy.cluster.original_dst}\n", one("lb_policy: type ORIGINAL_DST needs CLUSTER_PROVIDED or ORIGINAL_DST_LB, got ROUND_ROBIN")},
+	})
+}
