@@ -18,7 +18,7 @@ import (
 type updateStats struct {
 	attempt, success, failure, rejected, initTimeout, reload *store.Counter
 
-	version     *store.Gauge // hash of the version
+	version     *store.Gauge // 63 bits of a hash of the version
 	versionText *store.TextReadout
 	updateTime  *store.Gauge // Unix milliseconds
 	duration    *store.Histogram
@@ -120,7 +120,7 @@ func (s *subscription) update(u *update) []fault {
 	} else {
 		now := time.Now()
 		s.stats.success.Inc()
-		s.stats.version.Set(xxhash.Sum64String(u.version))
+		s.stats.version.Set(xxhash.Sum64String(u.version) &^ (1 << 63)) // a gauge with the highest bit shows as negative
 		s.stats.versionText.Set(oneline.Clean(u.version))
 		s.stats.updateTime.Set(uint64(max(now.UnixMilli(), 0)))
 		s.stats.duration.Record(uint64(max(now.Sub(begin), 0).Milliseconds()))
