@@ -17,7 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// clusterText is a cluster of some hosts.
+// clusterText returns the configuration of a cluster.
 func clusterText(name string, hosts int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nconnect_timeout: 1s\noutlier_detection: {}\nload_assignment: {cluster_name: %s, endpoints: [{locality: {zone: z-2}, lb_endpoints: [", name, name)
@@ -28,7 +28,7 @@ func clusterText(name string, hosts int) string {
 	return b.String()
 }
 
-// showing is a server with clusters, and a client of its admin port.
+// showing is a server with clusters and a client of its administration port.
 func showing(b *testing.B, clusters, hosts int) *http.Client {
 	b.Helper()
 	loggers, err := logctl.New(logctl.Config{Output: io.Discard})
@@ -68,8 +68,8 @@ func showing(b *testing.B, clusters, hosts int) *http.Client {
 	}}}
 }
 
-// BenchmarkClusters asks for all clusters and for their configuration. B/op is
-// the extra memory of a request, on both sides.
+// BenchmarkClusters requests /clusters and /config_dump. B/op is the extra memory of
+// a request on both sides.
 func BenchmarkClusters(b *testing.B) {
 	clusters, hosts := 10_000, 10
 	if testing.Short() {

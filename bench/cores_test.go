@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// onAllCores shares n calls among one goroutine for each core. Time per call is
-// then wall time divided by all calls, as testing.B.RunParallel has it, but
-// without the cost of asking after each call whether to go on.
+// onAllCores distributes n calls over one goroutine per core. The time per call is
+// the elapsed time divided by all calls, as in testing.B.RunParallel but without its
+// check after every call.
 func onAllCores(n int, f func(core, n int)) {
 	cores := runtime.GOMAXPROCS(0)
 	var wg sync.WaitGroup
@@ -19,8 +19,8 @@ func onAllCores(n int, f func(core, n int)) {
 	wg.Wait()
 }
 
-// warmUp calls are made before a benchmark of a handle counts, as after the
-// first moments of load.
+// warmUp is the number of calls before a benchmark of a handle is timed, so that hot
+// pages have their copies.
 const warmUp = 1 << 16
 
 // sizes runs f for 10k, 100k and 1M names. -short stops at 10k.
@@ -33,7 +33,7 @@ func sizes(b *testing.B, f func(b *testing.B, n int)) {
 	}
 }
 
-// perName reports the time of one of n names, where a call is about all.
+// perName reports the time per name of a call that covers n names.
 func perName(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/name")
 }

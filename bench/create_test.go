@@ -9,8 +9,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// BenchmarkCreate makes all counters of a new store. With rules=default the
-// default tag rules look at each name.
+// BenchmarkCreate creates all counters of a new store. With rules=default the default
+// tag rules run on each name.
 func BenchmarkCreate(b *testing.B) {
 	none, err := tags.New(tags.Config{})
 	if err != nil {
@@ -35,7 +35,7 @@ func BenchmarkCreate(b *testing.B) {
 				m.Report("cpu-ns/name", n)
 			})
 		}
-		// With the order that the first look at all names makes.
+		// Including the order that the first view sorts.
 		b.Run("rules=default/ordered=true/impl=ours", func(b *testing.B) {
 			m := budget.StartMeter(b)
 			for b.Loop() {
@@ -78,8 +78,8 @@ func BenchmarkCreate(b *testing.B) {
 	})
 }
 
-// BenchmarkCreateInto adds names to a store that has many and is being
-// looked at, so that the orders are kept up: one new name per look.
+// BenchmarkCreateInto adds names to a large store and opens a view after each, so
+// that the orders are kept up to date.
 func BenchmarkCreateInto(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		st := store.New(store.Options{})

@@ -8,10 +8,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// BenchmarkFlush takes the snapshot of an interval in which 1 % of the
-// counters changed, in places that are spread over all memory (worst) or that
-// belong to the same services (usual). impl=scan reads all words and compares
-// them with copies, the least for a store that does not know what changed.
+// BenchmarkFlush flushes after 1 % of the counters changed, spread over all memory
+// (worst) or within the same services (usual). impl=scan compares all words with
+// copies, the minimum for a store that does not track changes.
 func BenchmarkFlush(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		st, cs := clusters(n)
@@ -79,8 +78,8 @@ func BenchmarkFlush(b *testing.B) {
 	})
 }
 
-// BenchmarkFlushHistograms merges 10,000 histograms of which all or 1 % were
-// recorded to.
+// BenchmarkFlushHistograms merges 10,000 histograms after all, or 1 %, of them
+// recorded values.
 func BenchmarkFlushHistograms(b *testing.B) {
 	const n = 10_000
 	st := store.New(store.Options{})

@@ -11,9 +11,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// The forms of a counter that were compared before the one in package store
-// was chosen; docs/decisions/counter-representation.md tells the outcome. They
-// count exactly, are not meant for use, and have no names.
+// The candidates for the representation of a counter; see
+// docs/decisions/counter-representation.md. They count exactly, have no names, and
+// are not meant for use.
 
 // form is a set of n counters.
 type form interface {
@@ -22,7 +22,7 @@ type form interface {
 	total(counter int) uint64 // what was counted
 }
 
-// plainForm: one atomic word for each counter, dense.
+// plainForm is one atomic word per counter, dense.
 type plainForm struct {
 	words   []atomic.Uint64
 	latched []uint64
@@ -41,7 +41,7 @@ func (f *plainForm) total(i int) uint64 { return f.words[i].Load() }
 
 func (f *plainForm) flush(changed *[]int) { flushTotals(f, f.latched, changed) }
 
-// flushTotals reads every total and compares it with that of the last flush.
+// flushTotals compares every total with that of the last flush.
 func flushTotals[F form](f F, latched []uint64, changed *[]int) {
 	for i := range latched {
 		if t := f.total(i); t != latched[i] {
@@ -51,8 +51,8 @@ func flushTotals[F form](f F, latched []uint64, changed *[]int) {
 	}
 }
 
-// biasedForm: the slot that comes first owns a word without atomics, all
-// others share one. 32 bytes, so that two are in a cache line.
+// biasedForm lets the first slot own a word without atomics, while all others share
+// one. With 32 bytes, two fit in a cache line.
 type biasedForm struct {
 	words   []biased
 	latched []uint64
@@ -94,7 +94,7 @@ func (f *biasedForm) total(i int) uint64 {
 
 func (f *biasedForm) flush(changed *[]int) { flushTotals(f, f.latched, changed) }
 
-// arrayForm: each counter has a cache line for each slot.
+// arrayForm has one cache line per counter and slot.
 type arrayForm struct {
 	counters [][]slotLine
 	latched  []uint64
@@ -134,7 +134,7 @@ func (f *arrayForm) total(i int) (t uint64) {
 
 func (f *arrayForm) flush(changed *[]int) { flushTotals(f, f.latched, changed) }
 
-// pageForm: for each slot, pages of words in the order of the counters.
+// pageForm has, per slot, pages of words in the order of the counters.
 type pageForm struct {
 	slots   []atomic.Pointer[[]uint64]
 	latched []uint64
@@ -174,8 +174,8 @@ func (f *pageForm) total(i int) (t uint64) {
 
 func (f *pageForm) flush(changed *[]int) { flushTotals(f, f.latched, changed) }
 
-// chosenForm is what package store has: pages of atomic words, of which hot
-// ones get a copy for each slot, and a mark for what was written.
+// chosenForm is the form of package store: pages of atomic words, of which hot ones
+// get a copy per slot, and a mark for each write.
 type chosenForm struct {
 	st *store.Store
 	cs []*store.Counter
@@ -207,8 +207,8 @@ func (f *chosenForm) flush(changed *[]int) {
 	snap.Close()
 }
 
-// forms returns the forms of this build: those that need a goroutine to stay on
-// its slot count wrong where it does not.
+// forms returns the forms that work in this build. Some need goroutines to stay on
+// their slot, and count wrong under the race detector.
 func forms() map[string]func(n int) form {
 	fs := map[string]func(n int) form{"plain-atomic": newPlain, "chosen": newChosen}
 	if percpu.Enabled {
@@ -235,8 +235,8 @@ func TestFormsCountExactly(t *testing.T) {
 	}
 }
 
-// BenchmarkForm compares the forms: increments, a flush after 1 % of 100,000
-// counters changed, and memory without names.
+// BenchmarkForm compares increments, a flush after 1 % of 100,000 counters changed,
+// and memory without names.
 func BenchmarkForm(b *testing.B) {
 	if !percpu.Enabled {
 		b.Skip("needs a slot that does not change underway")

@@ -17,9 +17,8 @@ type padded struct {
 	_ [64]byte
 }
 
-// BenchmarkCounter increments held counters: one goroutine alone, all cores
-// the same counter, and all cores counters of their own that were made one
-// after the other.
+// BenchmarkCounter increments held counters: from one goroutine, the same counter
+// from all cores, and a separate counter per core, created one after the other.
 func BenchmarkCounter(b *testing.B) {
 	st := store.New(store.Options{})
 	run := func(core, n int, c *store.Counter) {
@@ -89,8 +88,8 @@ func BenchmarkCounter(b *testing.B) {
 		onAllCores(b.N, func(core, n int) { runAtomic(core, n, &cs[core]) })
 		m.Report("cpu-ns/op", 1)
 	})
-	// As after the start and for counters that are rarely written: each flush
-	// finds fewer increments of a page than make it hot.
+	// As after startup, and for counters that are rarely written: each flush finds
+	// too few increments of a page to make it hot.
 	b.Run("case=cold/impl=ours", func(b *testing.B) {
 		st := store.New(store.Options{})
 		cs := make([]*store.Counter, 1<<20)
@@ -194,8 +193,8 @@ func BenchmarkGauge(b *testing.B) {
 	})
 }
 
-// BenchmarkHost counts one request to an upstream host: active, total,
-// success, and not active any more.
+// BenchmarkHost counts one request to an upstream host: active, total, success,
+// inactive.
 func BenchmarkHost(b *testing.B) {
 	h := host.New(host.Spec{})
 	request := func() {

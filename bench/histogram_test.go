@@ -10,8 +10,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// logLinear is the limit for recording without ownership of memory: one atomic
-// add to a bin and one to the sum. It has no minimum, maximum or exact bounds.
+// logLinear is the limit for recording into shared memory: one atomic add to a bin
+// and one to the sum. It has no minimum, maximum or exact bounds.
 type logLinear struct {
 	bins [57 << 7]atomic.Uint64
 	sum  atomic.Uint64
@@ -23,8 +23,8 @@ func (l *logLinear) Record(v uint64) {
 	l.sum.Add(v)
 }
 
-// BenchmarkHistogram records lognormal values: one goroutine alone, all cores
-// the same histogram, all cores histograms of their own.
+// BenchmarkHistogram records lognormal values: from one goroutine, into one histogram
+// from all cores, and into a separate histogram per core.
 func BenchmarkHistogram(b *testing.B) {
 	const mask = 4095
 	values := [mask + 1]uint64(workload.Lognormal(mask+1, 7))
@@ -96,7 +96,7 @@ func BenchmarkHistogram(b *testing.B) {
 	})
 }
 
-// BenchmarkQuantiles takes the nine quantiles of a histogram.
+// BenchmarkQuantiles computes the nine quantiles of a histogram.
 func BenchmarkQuantiles(b *testing.B) {
 	st := store.New(store.Options{})
 	h := st.Root().Histogram("h", store.Milliseconds)

@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// probe is the least that finding a counter by name takes: hash the name, look
-// at one place, compare the text.
+// probe is the minimum work to find a counter by name: hash the name, look in one
+// place, compare the text.
 type probe struct {
 	seed   maphash.Seed
 	places []probePlace
@@ -43,9 +43,9 @@ func (p *probe) find(name string) *atomic.Uint64 {
 	return p.places[at].n
 }
 
-// BenchmarkLookup finds a counter by a name of 60 bytes that exists and
-// increments it. The caller composed the name: it is in other memory than the
-// name that the counter was made with, beside those asked for just before.
+// BenchmarkLookup finds a counter by an existing name of 60 bytes and increments it.
+// The caller has composed the name, so it lies in other memory than the name that
+// created the counter, next to the names asked for just before.
 func BenchmarkLookup(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		names := workload.Dynamic(n)
@@ -96,8 +96,8 @@ func BenchmarkLookup(b *testing.B) {
 	})
 }
 
-// BenchmarkLookupScope is BenchmarkLookup with the first 24 bytes of the names
-// as a scope, the usual form in a proxy.
+// BenchmarkLookupScope is BenchmarkLookup with the first 24 bytes of the names as a
+// scope, the usual form in a proxy.
 func BenchmarkLookupScope(b *testing.B) {
 	names := workload.Dynamic(100)
 	st := store.New(store.Options{})
@@ -152,8 +152,8 @@ func BenchmarkLookupTags(b *testing.B) {
 	})
 }
 
-// BenchmarkScope makes and closes a scope, as a proxy does when a cluster
-// comes and goes.
+// BenchmarkScope creates and closes a scope, as a proxy does when a cluster is added
+// and removed.
 func BenchmarkScope(b *testing.B) {
 	st := store.New(store.Options{})
 	held := st.Scope("cluster.web")

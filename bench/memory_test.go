@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// heap returns the bytes and objects that are alive.
+// heap returns the live bytes and objects.
 func heap() (bytes, objects uint64) {
 	runtime.GC()
 	runtime.GC() // frees what the first made unreachable, pools above all
@@ -21,9 +21,9 @@ func heap() (bytes, objects uint64) {
 	return m.HeapAlloc, m.HeapObjects
 }
 
-// BenchmarkMemory tells what a stat keeps on the heap, names, look-up, order
-// by name and the state of the flush included, after a look at all and a flush.
-// The names of the workload are not counted, since a program need not keep them.
+// BenchmarkMemory reports the heap memory per stat, including names, lookup, order by
+// name and flush state, after a view and a flush. The names of the workload are not
+// counted, because a program need not keep them.
 func BenchmarkMemory(b *testing.B) {
 	kinds := []struct {
 		name string
@@ -69,8 +69,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkCollect is one collection of garbage with so many stats alive; what
-// the rest of the process costs is impl=nothing.
+// BenchmarkCollect is one garbage collection with that many live stats. impl=nothing
+// is the cost of the rest of the process.
 func BenchmarkCollect(b *testing.B) {
 	counts := []int{10_000, 1_000_000, 10_000_000}
 	run := func(b *testing.B, make func() any) {

@@ -10,8 +10,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// public is the store of the public workload of Envoy's stats handler
-// benchmark: the first counter of each scope is used.
+// public returns the store of Envoy's stats handler benchmark. The first counter of
+// each scope is used.
 func public() *store.Store {
 	st := store.New(store.Options{})
 	names := make([]string, workload.PublicCounters)
@@ -55,9 +55,9 @@ func TestPublicWorkloadIsTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkPublic is the public workload. Figures published for Envoy: text
-// 467 ms, JSON 504 ms, used only 37 ms, RE2 without match below 200 ms,
-// ECMAScript without match 1,793 ms.
+// BenchmarkPublic is that benchmark. Envoy's published figures: text 467 ms, JSON 504
+// ms, used only 37 ms, RE2 without match below 200 ms, ECMAScript without match 1,793
+// ms.
 func BenchmarkPublic(b *testing.B) {
 	if testing.Short() {
 		b.Skip("makes a million counters")

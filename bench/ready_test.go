@@ -17,9 +17,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 )
 
-// clientEnv makes the test binary a client of the admin interface, since
-// clients in the same process would wait for the same scheduler. Its value is
-// the base address. The first argument is what to do.
+// clientEnv turns the test binary into a client of the administration port, since
+// clients in the same process would compete for its scheduler. Its value is the base
+// address; the first argument is the mode.
 const clientEnv = "BENCH_CLIENT_OF"
 
 func TestMain(m *testing.M) {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client scrapes for ever with so many connections, or asks /ready so often
-// and prints the 50th and 99th percentile in nanoseconds.
+// client scrapes forever over that many connections, or requests /ready that many
+// times and prints the 50th and 99th percentile in nanoseconds.
 func client(base string, args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -86,8 +86,8 @@ func get(c *http.Client, url string) error {
 	return err
 }
 
-// resident returns the resident memory of this process in MiB, 0 if the system
-// does not tell.
+// resident returns the resident memory of this process in MiB, or 0 if the system
+// does not report it.
 func resident() float64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -100,9 +100,9 @@ func resident() float64 {
 	return float64(pages*os.Getpagesize()) / (1 << 20)
 }
 
-// BenchmarkReady is a GET of /ready, one after the other, while nobody or
-// 8 clients scrape a million series as fast as they can. The clients are
-// processes of their own. RSS-MiB is the resident memory with all that.
+// BenchmarkReady requests /ready in sequence while 0 or 8 clients, in separate
+// processes, scrape a million series as fast as they can. RSS-MiB is the resident
+// memory meanwhile.
 func BenchmarkReady(b *testing.B) {
 	st, _ := clusters(loadNames())
 	runtime.GC()

@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// format is a renderer with its name.
+// format is a named renderer.
 type format struct {
 	name   string
 	render func(io.Writer, *store.Store, render.Options) error
@@ -28,7 +28,7 @@ func formats() []format {
 	}
 }
 
-// count is a writer that throws away what it gets.
+// count is a writer that discards its input.
 type count int
 
 func (c *count) Write(p []byte) (int, error) {
@@ -43,7 +43,7 @@ func must(b testing.TB, err error) {
 	}
 }
 
-// clusters is a store with n counters whose values have some digits.
+// clusters returns a store with n counters whose values have several digits.
 func clusters(n int) (*store.Store, []*store.Counter) {
 	st := store.New(store.Options{})
 	cs := make([]*store.Counter, n)
@@ -54,8 +54,7 @@ func clusters(n int) (*store.Store, []*store.Counter) {
 	return st, cs
 }
 
-// memmove is what writing size bytes piece by piece through a buffer of 64 KiB
-// costs if only the copies count.
+// memmove copies size bytes piece by piece through a buffer of 64 KiB.
 func memmove(b *testing.B, size, pieces int) {
 	from := make([]byte, 1<<20)
 	buf := make([]byte, 0, 64<<10)
@@ -76,8 +75,8 @@ func memmove(b *testing.B, size, pieces int) {
 	keepAlive(buf)
 }
 
-// BenchmarkRender writes all counters of a store into a writer that throws
-// them away. B/op is the extra memory of a request.
+// BenchmarkRender writes all counters of a store into a discarding writer. B/op is
+// the extra memory of a request.
 func BenchmarkRender(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		st, _ := clusters(n)
@@ -105,9 +104,9 @@ func BenchmarkRender(b *testing.B) {
 	})
 }
 
-// BenchmarkWalk goes to each counter and does nothing there but take its value
-// (order=name, order=family) or refuse its name (judge=none). It is what the
-// renderers and a filter cannot be faster than without another order of memory.
+// BenchmarkWalk visits each counter and only reads its value (order=name,
+// order=family) or rejects its name (judge=none). Renderers and filters cannot be
+// faster without another memory order.
 func BenchmarkWalk(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		st, _ := clusters(n)
@@ -142,8 +141,7 @@ func BenchmarkWalk(b *testing.B) {
 	})
 }
 
-// BenchmarkRenderSocket writes them to a client over loopback that reads and
-// forgets.
+// BenchmarkRenderSocket writes them over loopback to a client that discards them.
 func BenchmarkRenderSocket(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		st, _ := clusters(n)
@@ -218,8 +216,8 @@ func BenchmarkRenderHistograms(b *testing.B) {
 	})
 }
 
-// BenchmarkFilter keeps 1 % of the names of a store. The first request with a
-// pattern judges all names, a repeated one none.
+// BenchmarkFilter keeps 1 % of the names of a store. The first request with a pattern
+// matches all names, a repeated one none.
 func BenchmarkFilter(b *testing.B) {
 	patterns := []struct {
 		name    string

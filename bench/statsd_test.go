@@ -20,15 +20,15 @@ import (
 
 const (
 	linesPerPacket = 25
-	// packetsUnderWay fit in the smallest receive buffer that is usual.
+	// packetsUnderWay packets fit in the smallest common receive buffer.
 	packetsUnderWay = 64
 )
 
-// packetCounter counts packets: each has a line of it in front.
+// packetCounter counts packets: each starts with a line for it.
 const packetCounter = "app.packets"
 
-// statsdPackets are packets of the same size with lines of 960 names, 60 %
-// counters, 30 % timers and 10 % gauges, each with a length in front if framed.
+// statsdPackets returns packets of the same size with lines of 960 names: 60 %
+// counters, 30 % timers, 10 % gauges. If framed, a length precedes each.
 func statsdPackets(framed bool) (packets [][]byte) {
 	for n := range 40 {
 		text := packetCounter + ":1|c\n"
@@ -49,10 +49,9 @@ func statsdPackets(framed bool) (packets [][]byte) {
 	return packets
 }
 
-// BenchmarkStatsD takes in lines by each transport. Sender and receiver are one
-// process, so that impl=receive, which reads the same packets and does nothing
-// with them, is what ours cannot be below. What a receiver of its own costs,
-// bench/load measures.
+// BenchmarkStatsD ingests lines over each transport. Sender and receiver share a
+// process, so impl=receive, which reads and discards the same packets, is the lower
+// bound. bench/load measures a receiver in its own process.
 func BenchmarkStatsD(b *testing.B) {
 	dir := b.TempDir()
 	for _, transport := range []struct{ name, address, network string }{
@@ -95,8 +94,9 @@ func BenchmarkStatsD(b *testing.B) {
 	}
 }
 
-// sendLines sends b.N lines, over UDP never more at a time than fit in a receive
-// buffer, and waits until all have come; received tells how many packets did.
+// sendLines sends b.N lines and waits until all have arrived; received returns the
+// number of packets that did. Over UDP, it never has more in flight than fit in a
+// receive buffer.
 func sendLines(b *testing.B, network, at string, packets [][]byte, received func() uint64) {
 	conn, err := net.Dial(network, at)
 	must(b, err)
@@ -124,8 +124,8 @@ func sendLines(b *testing.B, network, at string, packets [][]byte, received func
 	m.Report("cpu-ns/op", 1)
 }
 
-// plainReceiver reads what comes and forgets it. It returns its address, a
-// function for the number of bytes so far, and one that ends it.
+// plainReceiver reads and discards. It returns its address, a function for the number
+// of bytes so far, and a function that stops it.
 func plainReceiver(b *testing.B, network, place string) (at string, received func() uint64, end func()) {
 	var n atomic.Uint64
 	read := func(r io.Reader) {

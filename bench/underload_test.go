@@ -16,8 +16,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// writer increments counters and records into a histogram until stop, and
-// returns how long each pair of calls took, the last ones if there are many.
+// writer increments counters and records into a histogram until stop, and returns the
+// duration of each pair of calls, the last ones if there are many.
 func writer(cs []*store.Counter, h *store.Histogram, stop *atomic.Bool) []time.Duration {
 	const most = 1 << 20
 	took := make([]time.Duration, most)
@@ -32,7 +32,7 @@ func writer(cs []*store.Counter, h *store.Histogram, stop *atomic.Bool) []time.D
 	}
 }
 
-// percentile returns the q-th part of sorted durations in nanoseconds.
+// percentile returns a quantile of sorted durations in nanoseconds.
 func percentile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -47,9 +47,9 @@ func loadNames() int {
 	return 1_000_000
 }
 
-// BenchmarkWriters tells what a write costs while the store is idle, while all
-// its stats are rendered over and over, and while it is flushed over and over:
-// the time of an increment and a record together, in nanoseconds.
+// BenchmarkWriters measures an increment and a record together, in nanoseconds, while
+// the store is idle, while all its stats are rendered in a loop, and while it is
+// flushed in a loop.
 func BenchmarkWriters(b *testing.B) {
 	st, cs := clusters(loadNames())
 	h := st.Root().Histogram("latency", store.Milliseconds)
@@ -60,8 +60,7 @@ func BenchmarkWriters(b *testing.B) {
 		work func() error
 	}{
 		{"idle", func() error { time.Sleep(50 * time.Millisecond); return nil }},
-		// Another goroutine that computes and touches nothing of the store:
-		// what is worse than this is the store's doing.
+		// The baseline: another goroutine that computes without touching the store.
 		{"busy", func() error {
 			x := 0
 			for start := time.Now(); time.Since(start) < 50*time.Millisecond; {
@@ -98,8 +97,8 @@ func BenchmarkWriters(b *testing.B) {
 	}
 }
 
-// BenchmarkFlushDrift tells how far from its schedule a flush starts: alone,
-// and while one goroutine renders all and others write.
+// BenchmarkFlushDrift measures how far from its schedule a flush starts: alone, and
+// while one goroutine renders everything and others write.
 func BenchmarkFlushDrift(b *testing.B) {
 	st, cs := clusters(loadNames())
 	must(b, render.Text(io.Discard, st, render.Options{}))

@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// fleet is how many clusters, and how many hosts in each.
+// fleet is the number of clusters, and of hosts in each.
 type fleet struct{ clusters, hosts int }
 
 func (f fleet) String() string { return fmt.Sprintf("clusters=%d/hosts=%d", f.clusters, f.hosts) }
@@ -35,7 +35,7 @@ func (f fleet) texts() [][]byte {
 	return out
 }
 
-// decode checks the texts.
+// decode decodes the texts.
 func (f fleet) decode(b *testing.B, texts [][]byte) []*decode.ParsedCluster {
 	b.Helper()
 	d := decode.NewDecoder(decode.Options{})
@@ -50,7 +50,7 @@ func (f fleet) decode(b *testing.B, texts [][]byte) []*decode.ParsedCluster {
 	return out
 }
 
-// run makes running clusters.
+// run creates the clusters and starts them.
 func (f fleet) run(b *testing.B, parsed []*decode.ParsedCluster) *upstream.Manager {
 	b.Helper()
 	m := upstream.New(upstream.Config{Store: store.New(store.Options{})})
@@ -66,9 +66,9 @@ func (f fleet) run(b *testing.B, parsed []*decode.ParsedCluster) *upstream.Manag
 	return m
 }
 
-// BenchmarkFleet makes clusters of checked configurations, with all their
-// statistics, breakers, balancers and hosts, until all are ready to be picked
-// from. What they keep on the heap is without the configurations.
+// BenchmarkFleet creates clusters from checked configurations, with all their
+// statistics, breakers, balancers and hosts, until all are ready for picks. The heap
+// memory reported excludes the configurations.
 func BenchmarkFleet(b *testing.B) {
 	for _, f := range fleets() {
 		b.Run(f.String(), func(b *testing.B) {
@@ -98,8 +98,8 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// BenchmarkFleetText checks the texts of a fleet and tells what the results keep
-// on the heap.
+// BenchmarkFleetText decodes the texts of a fleet and reports the heap memory of the
+// results.
 func BenchmarkFleetText(b *testing.B) {
 	for _, f := range fleets() {
 		b.Run(f.String(), func(b *testing.B) {
@@ -125,8 +125,8 @@ func BenchmarkFleetText(b *testing.B) {
 	}
 }
 
-// BenchmarkPick picks hosts of all clusters in turn, alone and while others look
-// at everything there is to show of them, over and over.
+// BenchmarkPick picks hosts of all clusters in turn, alone and while other goroutines
+// read the status of everything in a loop.
 func BenchmarkPick(b *testing.B) {
 	f := fleet{10_000, 10}
 	if testing.Short() {
@@ -181,7 +181,7 @@ func BenchmarkPick(b *testing.B) {
 	}
 }
 
-// appendHost appends what is shown of a host.
+// appendHost appends the status of a host.
 func appendHost(dst []byte, v *upstream.View, h *host.Host) []byte {
 	dst = append(append(dst, v.Name...), h.AddressText()...)
 	for _, s := range h.Stats.All() {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Budget is what a budget file says.
+// Budget is a parsed budget file.
 type Budget struct {
 	Bounds []Bound // in the order of the file
 }
 
-// Bound is an upper limit for one figure of a benchmark.
+// Bound is an upper limit on one metric of a benchmark.
 type Bound struct {
 	Benchmark   string
 	Unit        string // as in the output of go test: "ns/op", "B/op", ...
@@ -24,7 +24,7 @@ type Bound struct {
 	Line        int    // in the file
 }
 
-// String returns the bound as it is written in a file.
+// String returns the bound in the syntax of a budget file.
 func (b Bound) String() string {
 	limit := strconv.FormatFloat(b.Limit, 'g', -1, 64)
 	if b.Calibration != "" {
@@ -43,8 +43,8 @@ func ReadFile(name string) (*Budget, error) {
 	return Parse(name, f)
 }
 
-// Parse reads a budget file; name is for messages. The errors name the line
-// and say what is allowed.
+// Parse parses a budget file; name is used in errors, which include the line and the
+// allowed values.
 func Parse(name string, r io.Reader) (*Budget, error) {
 	b := new(Budget)
 	seen := map[[2]string]int{}
@@ -118,8 +118,8 @@ func isTime(unit string) bool {
 	return false
 }
 
-// groups returns the names of the benchmarks that must be measured, those that
-// are compared with each other together.
+// groups returns the names of the benchmarks to measure. Benchmarks that are compared
+// with each other are in one group.
 func (b *Budget) groups() [][]string {
 	var groups [][]string
 	find := func(name string) int {

@@ -48,7 +48,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that whatever is accepted can be written and read again.
+// FuzzParse checks that every accepted budget survives a round trip.
 func FuzzParse(f *testing.F) {
 	f.Add("BenchmarkA/case=1 ns/op<=1.5*BenchmarkB allocs/op<=0 # none\n")
 	f.Add("BenchmarkA B/op<=1e3")

@@ -7,12 +7,11 @@ import (
 	"testing"
 )
 
-// Check measures benchmarks within a test and reports each bound of the budget
-// file that is broken. benchmarks are those that the file names, by name; a
-// name with a slash needs an entry of its own, since sub-benchmarks cannot be
-// told apart here. Each run of a benchmark takes a tenth of a second unless the flag
-// -benchtime says otherwise; -short skips the test. Tests that call Check must
-// not run in parallel with others.
+// Check measures benchmarks inside a test and reports each broken bound of the budget
+// file. benchmarks maps the names in the file to functions; a name with a slash needs
+// its own entry, because sub-benchmarks cannot be selected here. Each benchmark runs
+// for a tenth of a second unless -benchtime is set; -short skips the test. Tests that
+// call Check must not run in parallel with other tests.
 func Check(t testing.TB, file string, benchmarks map[string]func(*testing.B)) {
 	t.Helper()
 	if testing.Short() {
@@ -35,8 +34,8 @@ func Check(t testing.TB, file string, benchmarks map[string]func(*testing.B)) {
 	}
 }
 
-// shorten lets benchmarks run for a tenth of a second, unless the user chose a
-// time, until the function that it returns is called.
+// shorten sets -benchtime to a tenth of a second unless the user chose a time, and
+// returns a function that restores it.
 func shorten() (restore func()) {
 	f := flag.Lookup("test.benchtime")
 	if f == nil || f.Value.String() != f.DefValue {

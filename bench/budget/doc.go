@@ -1,20 +1,19 @@
-// Package budget keeps benchmarks within bounds that are written down in a
-// file, so that a change that makes something slower is seen in review and not
-// in production.
+// Package budget checks benchmarks against bounds in a file, so that a slowdown is
+// noticed in review and not in production.
 //
-// A bound on time is a multiple of a calibration benchmark that is measured in
-// the same run, which makes it hold on any machine; bounds on memory and
-// allocations are absolute. A budget file has a line for each benchmark:
+// A bound on time is a multiple of a calibration benchmark measured in the same run,
+// so it holds on any machine. Bounds on memory and allocations are absolute. A budget
+// file has one line per benchmark:
 //
 //	# one atomic add is the calibration
 //	BenchmarkRoute/impl=ours  ns/op<=12*BenchmarkAtomicAdd  allocs/op<=0  B/op<=0
 //	BenchmarkTable            B/route<=96
 //
-// [Meter] gives a benchmark a figure that neighbours on the machine hardly
-// change, processor time, for a budget in cpu-ns/op.
+// [Meter] lets a benchmark report processor time, which other load on the machine
+// hardly affects, for bounds on cpu-ns/op.
 //
-// Names are as go test prints them, without the number of CPUs at the end;
-// units are those of the output, of b.ReportMetric too.
+// Names are printed by go test, without the number of CPUs at the end. Units include
+// those of b.ReportMetric.
 //
 // There are two ways to check a budget. The command measures the benchmarks of
 // a package:
@@ -27,8 +26,8 @@
 //		budget.Check(t, "budget.txt", map[string]func(*testing.B){"BenchmarkRoute": BenchmarkRoute, ...})
 //	}
 //
-// Both measure in rounds, each benchmark next to its calibration, take the
-// median of the ratios of the rounds and a bootstrap interval of 95 % around
-// it. A bound holds or is broken if the whole interval is on one side of it.
-// What is in doubt is measured once more, and the report says so.
+// Both measure in rounds, each benchmark next to its calibration, and take the median
+// of the ratios with a 95 % bootstrap interval. A bound holds or is broken if the
+// whole interval is on one side of it. A doubtful result is measured a second time,
+// and the report says so.
 package budget

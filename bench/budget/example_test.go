@@ -9,8 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// route is what a proxy of yours does for each request, as far as it must be
-// fast: choose an upstream and count.
+// route stands for the fast path of a proxy: choose an upstream and count.
 type route struct {
 	prefixes []string
 	chosen   []*store.Counter
@@ -49,7 +48,7 @@ func benchmarkAtomic(b *testing.B) {
 	}
 }
 
-// TestExampleBudget is how a proxy keeps its own request path within a budget.
+// TestExampleBudget keeps the request path of a proxy within a budget.
 func TestExampleBudget(t *testing.T) {
 	budget.Check(t, "testdata/route.txt", map[string]func(*testing.B){
 		"BenchmarkRoute":  benchmarkRoute,

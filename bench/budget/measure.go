@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Run measures the benchmarks with the given names once and returns what they
-// printed. Benchmarks beyond those are allowed.
+// Run measures the benchmarks with the given names once and returns their output. It
+// may contain further benchmarks.
 type Run func(names []string) (Round, error)
 
-// Report is the outcome of measuring a budget.
+// Report is the result of measuring a budget.
 type Report struct {
 	Verdicts []Verdict // in the order of the budget
-	// Retried are the bounds that were measured a second time because the
-	// first was noisy. Their verdicts are about all rounds.
+	// Retried lists the bounds that were measured a second time because the first
+	// attempt was noisy. Their verdicts cover all rounds.
 	Retried []Bound
 }
 
-// DefaultRounds is how many rounds are measured unless told otherwise.
+// DefaultRounds is the default number of rounds.
 const DefaultRounds = 6
 
-// Measure runs rounds of all benchmarks that b needs and judges them. Bounds in
-// doubt get as many rounds once more. rounds below 1 means [DefaultRounds].
+// Measure runs rounds of all benchmarks that b needs and judges them. Doubtful bounds
+// get as many rounds again. rounds below 1 means [DefaultRounds].
 func Measure(b *Budget, rounds int, run Run) (*Report, error) {
 	if rounds < 1 {
 		rounds = DefaultRounds
@@ -53,7 +53,7 @@ func Measure(b *Budget, rounds int, run Run) (*Report, error) {
 	return rep, nil
 }
 
-// measure runs rounds: in each one all groups, one after the other.
+// measure runs rounds, each of which runs all groups in sequence.
 func measure(b *Budget, rounds int, run Run) ([]Round, error) {
 	all := make([]Round, rounds)
 	for i := range all {
@@ -82,7 +82,7 @@ func (r *Report) Failed() []Verdict {
 	return failed
 }
 
-// uncertain returns how many verdicts are.
+// uncertain returns the number of uncertain verdicts.
 func (r *Report) uncertain() (n int) {
 	for _, v := range r.Verdicts {
 		if v.State == Uncertain {
@@ -92,7 +92,7 @@ func (r *Report) uncertain() (n int) {
 	return n
 }
 
-// Write writes a line for each bound and, at the end, what broke by how much.
+// Write writes one line per bound and a summary of the broken ones.
 func (r *Report) Write(w io.Writer) error {
 	var s strings.Builder
 	width := 0
@@ -156,7 +156,7 @@ func (v Verdict) describe(s *strings.Builder) {
 	fmt.Fprintf(s, ", %d rounds", v.Rounds)
 }
 
-// number formats x with three digits that count.
+// number formats x with three significant digits.
 func number(x float64) string {
 	switch {
 	case x >= 100 || x == float64(int64(x)):

@@ -12,8 +12,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 )
 
-// recorded returns a Run that answers with the recorded outputs of a folder,
-// 1.txt, 2.txt and so on, one for each round.
+// recorded returns a Run that replays the outputs in a directory: 1.txt, 2.txt and so
+// on, one per round.
 func recorded(t *testing.T, folder string) Run {
 	t.Helper()
 	calls := 0
@@ -33,8 +33,8 @@ func recorded(t *testing.T, folder string) Run {
 	}
 }
 
-// TestRecorded judges recorded outputs. The folders say what is in them; each
-// has a budget file.
+// TestRecorded judges recorded outputs. Each directory has a budget file and is named
+// after its content.
 func TestRecorded(t *testing.T) {
 	for _, folder := range []string{"held", "broken", "noisy", "missing"} {
 		t.Run(folder, func(t *testing.T) {

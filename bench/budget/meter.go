@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Meter measures the processor time that a benchmark takes, of all its
-// goroutines together. Unlike time on the clock it hardly depends on what else
-// the machine does. Collections of garbage are part of it.
+// Meter measures the processor time of a benchmark over all goroutines, garbage
+// collection included. Unlike elapsed time it hardly depends on other load.
 //
 //	m := budget.StartMeter(b)
 //	for b.Loop() {
@@ -21,30 +20,29 @@ type Meter struct {
 	running bool
 }
 
-// StartMeter returns a meter that is running. Call it after the set-up.
+// StartMeter returns a running meter. Call it after the setup.
 func StartMeter(b *testing.B) *Meter {
 	m := &Meter{b: b}
 	m.Start()
 	return m
 }
 
-// Start goes on after Stop.
+// Start resumes after Stop.
 func (m *Meter) Start() {
 	if !m.running {
 		m.running, m.started = true, processTime()
 	}
 }
 
-// Stop leaves out what comes until Start.
+// Stop pauses the meter until Start.
 func (m *Meter) Stop() {
 	if m.running {
 		m.sum, m.running = m.sum+processTime()-m.started, false
 	}
 }
 
-// Report stops the meter and reports nanoseconds in unit for each of the parts
-// that an operation of the benchmark has. Where the system does not tell the
-// time of a process it reports nothing.
+// Report stops the meter and reports nanoseconds in unit, divided by the number of
+// parts per operation. It reports nothing on systems without process times.
 func (m *Meter) Report(unit string, parts int) {
 	m.Stop()
 	if m.sum > 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spin computes until it has used some processor time.
+// spin uses some processor time.
 func spin(d time.Duration) {
 	for end := processTime() + d; processTime() < end; {
 	}

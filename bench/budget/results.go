@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Figures are what one benchmark printed: values by unit.
+// Figures are the measurements of one benchmark by unit.
 type Figures map[string]float64
 
-// Round is what one round of benchmarks printed, by name.
+// Round is the result of one round by benchmark.
 type Round map[string]Figures
 
 // Result is one line of the output of a benchmark.
@@ -21,8 +21,7 @@ type Result struct {
 	Figures Figures
 }
 
-// ParseResults reads the output of go test -bench. Lines that are not results
-// are skipped.
+// ParseResults parses the output of go test -bench and skips all other lines.
 func ParseResults(r io.Reader) ([]Result, error) {
 	var all []Result
 	lines := bufio.NewScanner(r)

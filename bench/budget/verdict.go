@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// State is what became of a bound.
+// State is the result for a bound.
 type State uint8
 
 // The states of a bound.
@@ -19,8 +19,8 @@ const (
 // String returns the word for s.
 func (s State) String() string { return [...]string{"held", "broken", "uncertain", "missing"}[s] }
 
-// Verdict is the judgment about one bound. Median, Low and High are absolute
-// figures, or ratios to the calibration if the bound has one.
+// Verdict is the result for one bound. Median, Low and High are absolute, or ratios
+// to the calibration if the bound has one.
 type Verdict struct {
 	Bound
 	State     State
@@ -29,23 +29,22 @@ type Verdict struct {
 	Rounds    int
 }
 
-// Failed reports whether the bound counts as broken. In doubt the median
-// decides.
+// Failed reports whether the bound counts as broken. If in doubt, the median decides.
 func (v Verdict) Failed() bool {
 	return v.State == Broken || v.State == Missing || v.State == Uncertain && v.Median > v.Limit
 }
 
-// noisySpread is how wide an interval of a broken bound may be, as a part of
-// the median, before it is taken for noise at first.
+// noisySpread is the maximum width of the interval of a broken bound, relative to the
+// median, before it is considered noise.
 const noisySpread = 0.2
 
-// Noisy reports whether measuring again may change the verdict.
+// Noisy reports whether a second measurement could change the verdict.
 func (v Verdict) Noisy() bool {
 	return v.State == Uncertain || v.State == Broken && v.High-v.Low > noisySpread*v.Median
 }
 
-// Over returns by which part the median is beyond the bound: 0.25 for 25 %.
-// It is 1 where nothing is allowed, 0 within the bound.
+// Over returns the relative excess of the median over the bound: 0.25 for 25 %. It is
+// 1 if nothing is allowed, and 0 within the bound.
 func (v Verdict) Over() float64 {
 	switch {
 	case v.Median <= v.Limit:
@@ -56,7 +55,7 @@ func (v Verdict) Over() float64 {
 	return v.Median/v.Limit - 1
 }
 
-// Judge compares each bound of b with what the rounds measured.
+// Judge compares each bound of b with the measurements.
 func Judge(b *Budget, rounds []Round) []Verdict {
 	verdicts := make([]Verdict, len(b.Bounds))
 	for i, bound := range b.Bounds {
@@ -97,12 +96,12 @@ func judge(b Bound, rounds []Round) Verdict {
 	return v
 }
 
-// resamples is how often the bootstrap draws.
+// resamples is the number of bootstrap draws.
 const resamples = 2000
 
-// Spread returns the median of xs, which must not be empty, and the interval
-// of 95 % around it by the percentile bootstrap: the medians of as many values
-// drawn from xs at random, with repetition. The draws are the same each time.
+// Spread returns the median of xs, which must not be empty, and its 95 % interval by
+// the percentile bootstrap: medians of samples of the same size drawn with
+// replacement. The draws are deterministic.
 func Spread(xs []float64) (median, low, high float64) {
 	r := rand.New(rand.NewPCG(1, uint64(len(xs))))
 	medians := make([]float64, resamples)
@@ -118,7 +117,7 @@ func Spread(xs []float64) (median, low, high float64) {
 	return middle(slices.Clone(xs)), medians[tail], medians[resamples-1-tail]
 }
 
-// middle returns the median of xs, which it sorts.
+// middle returns the median of xs. It sorts xs.
 func middle(xs []float64) float64 {
 	slices.Sort(xs)
 	n := len(xs)

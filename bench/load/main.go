@@ -1,13 +1,13 @@
-// Command load measures what it costs to take in StatsD lines: CPU seconds of
-// the receiving process for a million accepted lines, by transport.
+// Command load measures the cost of StatsD ingestion: CPU seconds of the receiving
+// process per million accepted lines, by transport.
 //
 //	go run ./bench/load                       # all cases
 //	go run ./bench/load -case udp -seconds 10 -rate 500000
 //	go run ./bench/load -rate 0               # as fast as the senders can
 //
-// The lines are those of 1000 names: 60 % counters, 30 % timers, 10 % gauges.
-// The receiver is a process of its own, this program started again, with a
-// store, a server for StatsD and a flush each second. All runs on loopback.
+// It sends lines for 1,000 names: 60 % counters, 30 % timers, 10 % gauges. The
+// receiver is a separate process of this program with a store, a StatsD server and a
+// flush every second. All traffic stays on loopback.
 package main
 
 import (
@@ -76,7 +76,7 @@ func run(w io.Writer, only string, length time.Duration, rate, rounds int) error
 	return nil
 }
 
-// testCase is a way of sending.
+// testCase is one way to send lines.
 type testCase struct {
 	name    string
 	address string // to listen on; port 0 for any
@@ -98,7 +98,7 @@ func cases(dir string) []testCase {
 	}
 }
 
-// result is what a case came to.
+// result is the outcome of a case.
 type result struct {
 	sent, accepted, lost, mallocs uint64
 	user, system                  float64 // seconds
@@ -106,8 +106,7 @@ type result struct {
 	rss                           uint64
 }
 
-// measure starts a receiver, makes all series known to it, and measures what
-// comes after.
+// measure starts a receiver, sends every series once, and measures from there on.
 func measure(self string, c testCase, length time.Duration, rate int) (r result, err error) {
 	rc, err := startReceiver(self, c.address)
 	if err != nil {
@@ -119,7 +118,7 @@ func measure(self string, c testCase, length time.Duration, rate int) (r result,
 		return r, err
 	}
 	defer s.close()
-	// Twice: the second time through, tables and pages have settled.
+	// Twice, so that tables and pages have settled.
 	warm, err := s.send(2 * len(s.packets))
 	if err != nil {
 		return r, err
@@ -150,8 +149,8 @@ func measure(self string, c testCase, length time.Duration, rate int) (r result,
 	return r, nil
 }
 
-// packets are the datagrams or chunks of the case, together a line for each of
-// 1000 names.
+// packets returns the datagrams or chunks of the case, which together hold one line
+// for each of 1,000 names.
 func packets(c testCase) [][]byte {
 	const names = 1000
 	var all [][]byte

@@ -19,7 +19,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// figures are what a receiver says of itself when it is asked.
+// figures are the measurements that a receiver prints.
 type figures struct {
 	Address        string
 	Lines, Applied uint64
@@ -29,14 +29,14 @@ type figures struct {
 	RSS            uint64
 }
 
-// serve is the receiver: it prints its figures once it listens, and again for
-// each line that it reads.
+// serve runs the receiver. It prints its figures once it listens, and again for each
+// line that it reads.
 func serve(address string, in io.Reader, out io.Writer) error {
 	st := store.New(store.Options{})
 	srv, err := statsd.New(statsd.Config{
 		Store:     st,
 		Listeners: []statsd.ListenerConfig{{Address: address}},
-		// Of load, not of limits.
+		// This measures load, not limits.
 		Limits: statsd.Limits{NewPerSecond: -1},
 	})
 	if err != nil {
@@ -78,8 +78,8 @@ func place(address string) string {
 	return p
 }
 
-// resident returns the resident memory of this process, 0 if the system does
-// not tell.
+// resident returns the resident memory of this process, or 0 if the system does not
+// report it.
 func resident() uint64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *receiver) ask() (f figures, err error) {
 	return f, err
 }
 
-// settle waits until the receiver has read as many lines, or no more come.
+// settle waits until the receiver has read that many lines, or no more arrive.
 func (r *receiver) settle(lines uint64) (figures, error) {
 	last, still := uint64(0), 0
 	for {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// sender sends packets in turns to one address.
+// sender sends packets to one address, round robin.
 type sender struct {
 	conn    net.Conn
 	batch   *ipv4.PacketConn // for UDP: several datagrams with one call
@@ -17,7 +17,7 @@ type sender struct {
 	msgs    []ipv4.Message
 }
 
-// batchSize is how many packets are sent with one call.
+// batchSize is the number of packets per system call.
 const batchSize = 16
 
 func newSender(address string, packets [][]byte) (*sender, error) {
@@ -43,7 +43,7 @@ func newSender(address string, packets [][]byte) (*sender, error) {
 
 func (s *sender) close() { s.conn.Close() }
 
-// send sends n packets and returns how many it sent.
+// send sends n packets and returns the number sent.
 func (s *sender) send(n int) (sent int, err error) {
 	for sent < n {
 		k := min(batchSize, n-sent)
@@ -81,8 +81,8 @@ func (s *sender) take() []byte {
 	return p
 }
 
-// sendFor sends for some time, rate packets a second, 0 for as many as
-// possible. It catches up after being held up, but never more than 10 ms.
+// sendFor sends rate packets a second for a time, or as many as possible if rate is
+// 0. After a delay it catches up by at most 10 ms.
 func (s *sender) sendFor(length time.Duration, rate int) (sent int, err error) {
 	start := time.Now()
 	if rate == 0 {

@@ -2,6 +2,5 @@
 
 package main
 
-// processorTime would return the seconds of processor time that the process
-// took.
+// processorTime is not available on this system.
 func processorTime() (user, system float64) { return 0, 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime returns the seconds of processor time that the process took.
+// processorTime returns the processor time of this process in seconds.
 func processorTime() (user, system float64) {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

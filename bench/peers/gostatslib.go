@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 )
 
-// deaf is a sink that throws away what it gets.
+// deaf is a sink that discards everything.
 type deaf struct{}
 
 func (deaf) FlushCounter(string, uint64) {}

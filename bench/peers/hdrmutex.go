@@ -17,7 +17,7 @@ func (l *lockedHdr) Record(v uint64) {
 	l.mu.Unlock()
 }
 
-// hdrMutex is hdrhistogram-go with two digits behind a mutex.
+// hdrMutex is hdrhistogram-go with two significant digits behind a mutex.
 func hdrMutex() library {
 	return library{
 		name: "hdr+mutex",

@@ -1,6 +1,6 @@
-// Package peers does the work of the main benchmarks with other libraries, so
-// that one run compares them. It is a module of its own: who uses the stats
-// engine does not download its rivals.
+// Package peers runs the main benchmarks on other libraries, so that one run compares
+// them. It is a separate module, so that users of the stats engine do not download
+// other libraries.
 //
 //	make bench-peers
 //	go test -run '^$' -bench 'Counter|Histogram' -count 6 | go run ./table
@@ -12,17 +12,19 @@ import (
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 )
 
-// loop makes n calls in goroutine number core. Each library brings its own, so
-// that calls are direct and may be inlined.
+// loop makes n calls in goroutine number core. Each library has its own, so that
+// calls are direct and can be inlined.
 type loop func(core, n int)
 
-// population is a library with many counters in it.
+// population is a library with many counters.
 type population interface {
-	// write renders all of them; errCannot if the library has no function for it.
+	// write renders all of them, or returns errCannot if the library has no function
+	// for it.
 	write(w io.Writer) error
 }
 
-// library is what one of them can do; nil for what it cannot.
+// library holds the functions of one library. A function is nil if the library lacks
+// it.
 type library struct {
 	name string
 

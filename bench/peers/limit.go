@@ -27,7 +27,7 @@ func (l *logLinear) Record(v uint64) {
 	l.sum.Add(v)
 }
 
-// words are names, one behind the other.
+// words are concatenated names.
 type words struct {
 	text []byte
 	ends []int
@@ -35,8 +35,8 @@ type words struct {
 
 func (words) write(io.Writer) error { return errCannot }
 
-// limit is the least that the work takes: an atomic, a hash and a probe,
-// a copy of the name.
+// limit is the minimum for the work: an atomic, a hash and a probe, a copy of the
+// name.
 func limit() library {
 	return library{
 		name: "limit",

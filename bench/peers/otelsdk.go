@@ -13,7 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 )
 
-// errCannot is returned by what a library has no function for.
+// errCannot is the error of a function that a library lacks.
 var errCannot = errors.New("peers: the library cannot do this")
 
 type otelReader struct {
@@ -28,7 +28,7 @@ func newOtel(selector sdk.TemporalitySelector) (*sdk.ManualReader, metric.Meter)
 	return r, sdk.NewMeterProvider(sdk.WithReader(r), sdk.WithCardinalityLimit(0)).Meter("m")
 }
 
-// must is for set-up that cannot fail but returns an error.
+// must panics on errors of a setup that cannot fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -17,7 +17,7 @@ import (
 
 const warmUp = 1 << 16
 
-// onAllCores shares n calls among one goroutine for each core.
+// onAllCores distributes n calls over one goroutine per core.
 func onAllCores(n int, f loop) {
 	cores := runtime.GOMAXPROCS(0)
 	var wg sync.WaitGroup
@@ -27,7 +27,7 @@ func onAllCores(n int, f loop) {
 	wg.Wait()
 }
 
-// handles runs the three cases of contention for a loop on something held.
+// handles runs the three cases of contention for a loop over a handle.
 func handles(b *testing.B, name string, make func() loop) {
 	if make == nil {
 		return
@@ -94,12 +94,11 @@ func BenchmarkGauge(b *testing.B) {
 	}
 }
 
-// BenchmarkLookup asks for names that the caller composed (names=composed): the
-// text is the same as at the creation, but in memory of its own, beside the one
-// asked for just before; the counters are asked for in another order than they
-// were made in. With
-// names=held it asks with the very strings that the counters were made with;
-// then libraries that keep their callers' strings compare pointers, not text.
+// BenchmarkLookup asks for names that the caller has composed (names=composed): the
+// text is equal to that of the creation but lies in other memory, next to the names
+// asked for just before, and the order differs from that of creation. With names=held
+// it passes the very strings that created the counters, so libraries that keep them
+// compare pointers instead of texts.
 func BenchmarkLookup(b *testing.B) {
 	for _, how := range []string{"composed", "held"} {
 		for _, l := range libraries() {
@@ -160,7 +159,7 @@ func heap() (bytes, objects uint64) {
 	return m.HeapAlloc, m.HeapObjects
 }
 
-// many is how many names the benchmarks of whole populations take.
+// many is the number of names in benchmarks of whole populations.
 func many() int {
 	if testing.Short() {
 		return 10_000
@@ -168,8 +167,8 @@ func many() int {
 	return 1_000_000
 }
 
-// BenchmarkCreate makes counters of their names, and tells what they keep.
-// Names come as bytes of their own, as from a request or a configuration.
+// BenchmarkCreate creates counters by name and reports the memory they keep. Each
+// name is a separate allocation, as if it came from a request or a configuration.
 func BenchmarkCreate(b *testing.B) {
 	names := workload.Clusters(many())
 	for _, l := range libraries() {
@@ -193,8 +192,7 @@ func BenchmarkCreate(b *testing.B) {
 				p := l.create(keys)
 				b.StopTimer()
 				m.Stop()
-				// The names that the library does not keep are freed, those
-				// that it keeps count.
+				// Names that the library does not keep are freed; the others count.
 				clear(own)
 				after, objectsAfter := heap()
 				names := uint64(0)
@@ -216,7 +214,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkCollect is one collection of garbage with the counters alive.
+// BenchmarkCollect is one garbage collection with the counters alive.
 func BenchmarkCollect(b *testing.B) {
 	for _, l := range libraries() {
 		if l.create == nil || l.name == "limit" || l.name == "expvar" && !testing.Short() {
@@ -236,8 +234,8 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// BenchmarkRender writes the text form that a library has for all counters;
-// the exposition format where it has that.
+// BenchmarkRender writes all counters in the text form of the library, the exposition
+// format where it has one.
 func BenchmarkRender(b *testing.B) {
 	names := workload.Clusters(many())
 	for _, l := range libraries() {
@@ -337,7 +335,7 @@ func BenchmarkFlush(b *testing.B) {
 	}
 }
 
-// BenchmarkFilter is the usual way to filter with go-metrics: match each name.
+// BenchmarkFilter filters with go-metrics in the usual way, by matching each name.
 func BenchmarkFilter(b *testing.B) {
 	names := workload.Clusters(many())
 	r := metrics.NewRegistry()

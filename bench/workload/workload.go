@@ -1,5 +1,5 @@
-// Package workload makes the names and values that benchmarks of this module
-// and of other libraries have in common, so that all do the same work.
+// Package workload creates the names and values that the benchmarks of this module
+// and of other libraries share, so that all do the same work.
 package workload
 
 import (
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Clusters returns n names shaped cluster.service_N.stat, 100 for each
-// service, as a proxy has them for its upstreams. At a million names they are
-// 77 bytes long on average.
+// Clusters returns n names of the form cluster.service_N.stat, 100 per service, as a
+// proxy has them for its upstreams. With a million names they have 77 bytes on
+// average.
 func Clusters(n int) []string {
 	names := make([]string, n)
 	stats := make([]string, 100)
@@ -25,7 +25,7 @@ func Clusters(n int) []string {
 	return names
 }
 
-// Dynamic returns n names of 60 bytes, as are made from what requests carry.
+// Dynamic returns n names of 60 bytes, as composed from requests.
 func Dynamic(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -37,9 +37,9 @@ func Dynamic(n int) []string {
 	return names
 }
 
-// Spread reorders s so that neighbours were far apart, always in the same way.
-// The length of s must not be a multiple of 7919. Counters that are asked for
-// in this order are not in the order of memory that they were made in.
+// Spread reorders s deterministically so that neighbours were far apart. The length
+// of s must not be a multiple of 7919. Counters requested in this order are not in
+// memory order.
 func Spread[T any](s []T) {
 	from := slices.Clone(s)
 	at := 0
@@ -49,7 +49,7 @@ func Spread[T any](s []T) {
 	}
 }
 
-// Next returns the place behind i of n that are gone through again and again.
+// Next returns the index after i in a cycle through n.
 func Next(i, n int) int {
 	if i++; i == n {
 		return 0
@@ -57,21 +57,21 @@ func Next(i, n int) int {
 	return i
 }
 
-// Of the public workload of Envoy's stats handler benchmark.
+// The dimensions of Envoy's stats handler benchmark.
 const (
 	PublicScopes   = 10_000
 	PublicCounters = 100         // in each scope
 	PublicText     = 117_789_000 // bytes of the plain text of all
 )
 
-// PublicScope returns the prefix of scope s of Envoy's public workload.
+// PublicScope returns the prefix of scope s of that benchmark.
 func PublicScope(s int) string { return "scope_" + strconv.Itoa(s) }
 
 // PublicCounter returns the name of counter c in each scope.
 func PublicCounter(c int) string { return strings.Repeat("a", 100) + "_" + strconv.Itoa(c) }
 
 // Lognormal returns n whole numbers around 1000, mostly within three octaves,
-// the same ones for a seed.
+// determined by seed.
 func Lognormal(n int, seed uint64) []uint64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	v := make([]uint64, n)
@@ -81,10 +81,10 @@ func Lognormal(n int, seed uint64) []uint64 {
 	return v
 }
 
-// Endpoint is what a request is counted by when metrics have tags.
+// Endpoint is the set of tags that a request is counted by.
 type Endpoint struct{ Region, Service, Status string }
 
-// Endpoints returns n different ones.
+// Endpoints returns n distinct endpoints.
 func Endpoints(n int) []Endpoint {
 	es := make([]Endpoint, n)
 	for i := range es {
@@ -97,8 +97,8 @@ func Endpoints(n int) []Endpoint {
 	return es
 }
 
-// Compose puts names into memory of their own, one beside the other, as a caller
-// has them that composes each one when it asks.
+// Compose copies names into contiguous memory, like a caller that composes each one
+// just before it asks.
 func Compose(names []string) {
 	for i := range names {
 		names[i] = strings.Clone(names[i])

@@ -17,7 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// attacks are pages that send a request to %s when they are opened.
+// attacks are pages that send a request to %s on load.
 var attacks = map[string]string{
 	"form-text": `<form method="post" enctype="text/plain" action="%s"><input name="a" value="b"></form><script>document.forms[0].submit()</script>`,
 	"form":      `<form method="post" action="%s"><input name="level" value="trace"></form><script>document.forms[0].submit()</script>`,
@@ -28,10 +28,10 @@ var attacks = map[string]string{
 	"beacon": `<script>navigator.sendBeacon("%s", "a=b"); document.title = "sent"</script>`,
 }
 
-// targets are what the attacks try.
+// targets are the endpoints under attack.
 var targets = []string{"/quitquitquit", "/runtime_modify?stolen=1", "/logging?level=trace", "/reset_counters", "/drain_listeners", "/healthcheck/fail"}
 
-// attacker serves the attacks on a port of its own.
+// attacker serves the attacks on a separate port.
 func attacker(t *testing.T, d *daemon.Daemon, admin string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,14 +52,14 @@ func attacker(t *testing.T, d *daemon.Daemon, admin string) string {
 	return port
 }
 
-// state is what the attacks could have changed.
+// state is the state that the attacks could have changed.
 func state(d *daemon.Daemon) string {
 	return d.Get("/ready") + d.Get("/runtime") + d.Post("/logging") +
 		fmt.Sprint(number(d, "listener_manager.listener_stopped"), number(d, "hits"), d.Ended())
 }
 
-// TestForeignPages opens the attacks on another site and on another port
-// of the same host.
+// TestForeignPages opens the attacks on another site, and on another port of the same
+// host.
 func TestForeignPages(t *testing.T) {
 	d := start(t)
 	hits(t, d, "5")
@@ -78,7 +78,7 @@ func TestForeignPages(t *testing.T) {
 	if after := state(d); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
-	// The same page of the daemon itself is trusted.
+	// The same page served by the daemon is trusted.
 	p.visit(base(d) + "/")
 	if status := eval[float64](p, `fetch("/reset_counters", {method: "POST"}).then((r) => r.status)`); status != 200 {
 		t.Errorf("a request of the own page has status %v", status)
@@ -88,7 +88,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// TestRebinding opens the daemon under a name that somebody else owns.
+// TestRebinding opens the daemon under a foreign name.
 func TestRebinding(t *testing.T) {
 	d := start(t)
 	hits(t, d, "5")
@@ -123,8 +123,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestNoFrames shows the home page in a frame of another page, which
-// stays empty, and reads what another page may not read.
+// TestNoFrames loads the home page in a frame of another page, which must stay empty,
+// and tries to read answers across origins.
 func TestNoFrames(t *testing.T) {
 	d := start(t)
 	port := attacker(t, d, base(d))

@@ -1,4 +1,4 @@
-// Package browser opens the pages of the running daemon in a browser: they work
-// with scripts and without, keep their own rules, and pages of others can do
-// nothing to the daemon.
+// Package browser opens the pages of the running daemon in a browser. They must work
+// with and without scripts and obey their own policy, and foreign pages must not
+// affect the daemon.
 package browser

@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// command is an endpoint as the home page shows it.
+// command is an endpoint on the home page.
 type command struct {
 	Path, Method string
 	Params       []string
@@ -107,8 +107,8 @@ func hits(t *testing.T, d *daemon.Daemon, n string) {
 	d.Wait("hits: "+n, func(s daemon.Stats) bool { return s["hits"] == n })
 }
 
-// TestMutationsAskFirst: a button asks, one key press more changes nothing, and
-// the request is sent by POST.
+// TestMutationsAskFirst: a button asks for confirmation, one key press more changes
+// nothing, and the request is a POST.
 func TestMutationsAskFirst(t *testing.T) {
 	d := start(t)
 	hits(t, d, "7")
@@ -139,7 +139,7 @@ func TestMutationsAskFirst(t *testing.T) {
 		t.Errorf("after the reset hits is %v", got)
 	}
 
-	// Fields reach the server; empty ones are left out.
+	// Fields reach the server; empty ones are omitted.
 	home()
 	p.do(chromedp.SetValue(`select[name="level"][form="form-logging"]`, "error"))
 	p.press(`form[action="logging"] button`)
@@ -164,8 +164,8 @@ func TestMutationsAskFirst(t *testing.T) {
 	p.clean(d.Admin)
 }
 
-// TestDestructiveMutationsWantAWord: the word of the command, or the id of the
-// node, must be typed.
+// TestDestructiveMutationsWantAWord: the user must type the word of the command, or
+// the id of the node.
 func TestDestructiveMutationsWantAWord(t *testing.T) {
 	d := start(t)
 	p := open(t)

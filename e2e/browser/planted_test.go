@@ -41,10 +41,10 @@ func certificate(t *testing.T, names []string) (chain, private string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }
 
-// TestConfigurationIsText plants all payloads wherever a configuration or a
-// control plane can: as names of clusters and of the node, as keys and values of the
-// runtime, as names in certificates, as versions, which are text readouts, and as
-// levels and names of loggers that do not exist. Nothing of it runs in a browser.
+// TestConfigurationIsText plants all payloads wherever a configuration or a control
+// plane can: names of clusters and of the node, keys and values of the runtime, names
+// in certificates, versions (text readouts), and levels and names of missing loggers.
+// The browser must not run any of them.
 func TestConfigurationIsText(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content any) string {
@@ -107,7 +107,7 @@ func TestConfigurationIsText(t *testing.T) {
 		d.Admin = string(address)
 		return err == nil && len(address) > 0 && strings.Contains(d.Get("/runtime"), "planted.")
 	})
-	// What each page must show, or nothing was planted.
+	// Each page must show these, or nothing was planted.
 	for _, page := range []struct{ path, shows string }{
 		{"/", "quitquitquit"},
 		{"/stats?format=html&filter=membership_total|version_text", "cluster.<img"},
@@ -137,7 +137,7 @@ func TestConfigurationIsText(t *testing.T) {
 		}
 		p.clean(d.Admin)
 	}
-	// Answers to what the page itself sends show it as text, too.
+	// Answers to requests of the page are text, too.
 	p := open(t)
 	p.visit(base(d) + "/")
 	for _, payload := range []string{all[0], all[1], all[3]} {

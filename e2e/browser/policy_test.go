@@ -13,11 +13,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// pages are all that is shown as HTML.
+// pages lists all HTML pages.
 var pages = []string{"/", "/stats?format=html", "/stats?format=html&usedonly&filter=%3Cscript%3Ecanary()%3C/script%3E"}
 
-// TestPolicyHolds: no page breaks its own policy, and what somebody
-// plants in one does not run.
+// TestPolicyHolds: no page violates its own policy, and injected scripts do not run.
 func TestPolicyHolds(t *testing.T) {
 	d := start(t)
 	for _, path := range pages {
@@ -33,8 +32,8 @@ func TestPolicyHolds(t *testing.T) {
 			"elsewhere": `const i = new Image(); i.src = "http://` + foreign + `:1/"; document.body.append(i)`,
 			"style":     `const e = document.createElement("style"); e.append("body { display: none }"); document.body.append(e)`,
 		} {
-			// A script of the page does it, since what the test evaluates is
-			// above the policy.
+			// A script in the page injects it, because evaluations of the test bypass
+			// the policy.
 			got := eval[string](p, `new Promise((resolve) => {
 				window.called = 0;
 				window.canary = () => { window.called++; };
@@ -52,8 +51,7 @@ func TestPolicyHolds(t *testing.T) {
 	}
 }
 
-// payloads are names that would do something if a page took them for more than
-// text.
+// payloads are names that would have an effect if a page did not escape them.
 func payloads() []string {
 	list := []string{
 		`<script>canary()</script>`, `"><img src=x onerror=canary()>`, `'><svg onload=canary()>`, `</pre><script>canary()</script>`,
@@ -68,9 +66,8 @@ func payloads() []string {
 	return list
 }
 
-// TestNamesAreText sends hostile names and tags as StatsD lines and opens
-// all pages: nothing runs, nothing is asked for, and the page has no elements
-// that it should not have.
+// TestNamesAreText sends hostile names and tags as StatsD lines and opens all pages.
+// No script runs, no request is made, and the page has no unexpected elements.
 func TestNamesAreText(t *testing.T) {
 	d := start(t)
 	p := open(t)
@@ -110,7 +107,7 @@ func TestNamesAreText(t *testing.T) {
 		p.clean(d.Admin)
 	}
 	d.Post("/runtime_modify?" + url.QueryEscape(`<script>canary()</script>`) + "=" + url.QueryEscape(`<img src=x onerror=canary()>`))
-	// Plain text and JSON are not taken for pages either.
+	// Plain text and JSON are not rendered as pages either.
 	for _, path := range []string{"/stats", "/stats?format=json", "/stats/metrics", "/ingest", "/ingest?format=json", "/runtime", "/clusters",
 		"/clusters?format=json", "/listeners", "/config_dump", "/config_dump?resource=<script>canary()</script>", "/certs", "/server_info", "/nothing?<script>canary()</script>"} {
 		p := open(t)
@@ -126,8 +123,7 @@ func TestNamesAreText(t *testing.T) {
 	}
 }
 
-// TestEventStream reads the stream of circuit events in a page, as a dashboard
-// does.
+// TestEventStream reads the circuit event stream in a page, like a dashboard.
 func TestEventStream(t *testing.T) {
 	d := start(t)
 	p := open(t)

@@ -19,8 +19,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
-// One browser serves all tests of the binary; each test has a profile of its
-// own in it.
+// All tests of the binary share one browser; each test has its own profile.
 var browser struct {
 	once   sync.Once
 	ctx    context.Context
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// foreign is a name that the browser takes for this machine.
+// foreign is a host name that the browser resolves to this machine.
 const foreign = "evil.test"
 
 func launch(t *testing.T) context.Context {
@@ -70,7 +69,7 @@ func launch(t *testing.T) context.Context {
 	return browser.ctx
 }
 
-// tab is a page in the browser, and what it has complained about.
+// tab is a page in the browser with its errors.
 type tab struct {
 	context.Context
 	t *testing.T
@@ -80,7 +79,7 @@ type tab struct {
 	requests []string
 }
 
-// open opens an empty page in a profile of its own.
+// open opens an empty page in a new profile.
 func open(t *testing.T) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(launch(t), chromedp.WithNewBrowserContext())
@@ -128,7 +127,7 @@ func (p *tab) must(what string, err error) {
 	}
 }
 
-// do carries out steps in the page.
+// do runs actions in the page.
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	p.must("in the page", chromedp.Do(p, steps...))
@@ -162,21 +161,21 @@ func (p *tab) until(expression string) {
 	}
 }
 
-// text returns what the page shows.
+// text returns the visible text of the page.
 func (p *tab) text() string {
 	p.t.Helper()
 	return eval[string](p, "document.body.innerText")
 }
 
-// complaints returns what went wrong in the page so far.
+// complaints returns the errors of the page so far.
 func (p *tab) complaints() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.errors...)
 }
 
-// clean fails the test if the page complained of anything or asked any other
-// server than that at host.
+// clean fails the test if the page had errors or sent requests to any server but
+// host.
 func (p *tab) clean(host string) {
 	p.t.Helper()
 	if c := p.complaints(); len(c) > 0 {
@@ -191,8 +190,7 @@ func (p *tab) clean(host string) {
 	}
 }
 
-// picture keeps a screenshot for people to look at, where SCREENSHOTS names a
-// directory.
+// picture saves a screenshot if SCREENSHOTS names a directory.
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")
@@ -210,13 +208,13 @@ func (p *tab) key(keys string) {
 	p.do(chromedp.KeyEvent(keys))
 }
 
-// press clicks what a selector names.
+// press clicks the element of a selector.
 func (p *tab) press(selector string) {
 	p.t.Helper()
 	p.do(chromedp.Click(selector))
 }
 
-// start starts a daemon with a cluster and all that its pages can show.
+// start starts a daemon with a cluster and stats of all kinds.
 func start(t *testing.T) *daemon.Daemon {
 	t.Helper()
 	return daemon.Start(t, daemon.Config{YAML: `
@@ -244,5 +242,5 @@ func number(d *daemon.Daemon, name string) float64 { return d.Stats().Number(nam
 
 func base(d *daemon.Daemon) string { return "http://" + d.Admin }
 
-// quoted returns text as it stands in a script.
+// quoted returns text as a literal of a script.
 func quoted(text string) string { return fmt.Sprintf("%q", strings.ReplaceAll(text, "\n", `\n`)) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// checkHistogram checks count and sum of a histogram in an exposition, and that
+// checkHistogram checks the count and sum of a histogram in an exposition, and that
 // its buckets grow to the count.
 func checkHistogram(t *testing.T, exposition, metric, labels string, count, sum float64) {
 	t.Helper()
@@ -36,8 +36,8 @@ func checkHistogram(t *testing.T, exposition, metric, labels string, count, sum 
 	}
 }
 
-// checkSampled checks a counter of which the client sent every second increment
-// by chance. Clients that aggregate count before they sample.
+// checkSampled checks a counter with a sample rate of one half. Clients that
+// aggregate count before they sample.
 func checkSampled(t *testing.T, got, increments float64) {
 	t.Helper()
 	if int64(got)%2 != 0 || got < increments*7/10 || got > increments*13/10 {

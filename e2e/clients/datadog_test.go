@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// amounts of what each run sends.
+// The numbers of metrics that each run sends.
 const (
 	increments = 20_000
 	hosts      = 10 // tag values that the increments are spread over
@@ -20,8 +20,8 @@ const (
 	members    = 500
 )
 
-// TestDatadogGo sends all kinds of metrics through each transport. What comes
-// out is exact, unless the kernel dropped datagrams, and it says how many.
+// TestDatadogGo sends all kinds of metrics over each transport. The results are
+// exact, apart from datagrams that the kernel reports as dropped.
 func TestDatadogGo(t *testing.T) {
 	modes := map[string][]statsd.Option{
 		"plain":      {statsd.WithoutClientSideAggregation()},
@@ -82,8 +82,8 @@ func connect(t *testing.T, address string, options []statsd.Option) *statsd.Clie
 	return c
 }
 
-// elsewhere returns an address that swallows what the client says about itself.
-// Without one it counts nothing.
+// elsewhere returns an address that discards the client's own telemetry. Without it,
+// the client counts nothing.
 func elsewhere(t *testing.T) string {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -179,8 +179,8 @@ func checkAll(t *testing.T, d *daemon.Daemon, listener string, bytes float64) {
 	checkHistogram(t, metrics, "shop_spread", `env="test"`, timings, 50_500)
 }
 
-// checkSet sends the members of a set again and again, so that every interval
-// has all of them, and waits for their number.
+// checkSet repeatedly sends the members of a set, so that every interval has all of
+// them, and waits for their number.
 func checkSet(t *testing.T, d *daemon.Daemon, c *statsd.Client) {
 	t.Helper()
 	stop := make(chan struct{})

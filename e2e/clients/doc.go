@@ -1,3 +1,2 @@
-// Package clients sends to the daemon with StatsD clients that others wrote, as
-// their users do.
+// Package clients sends to the daemon with public StatsD clients.
 package clients

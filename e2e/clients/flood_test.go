@@ -8,9 +8,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// TestFloodIsAccountedFor sends more datagrams than a small socket buffer
-// holds. Each of them was either read, and then counts, or is among those that
-// the kernel says it dropped, also when no datagram comes after them.
+// TestFloodIsAccountedFor sends more datagrams than a small socket buffer holds. Each
+// is either read and counted, or reported as dropped by the kernel, even if no
+// datagram follows it.
 func TestFloodIsAccountedFor(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{YAML: `
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}

@@ -13,7 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
-// what npm/send.js sends.
+// The numbers of metrics that npm/send.js sends.
 const (
 	npmIncrements = 3_000
 	npmSampled    = 1_000
@@ -21,7 +21,8 @@ const (
 	npmMembers    = 50
 )
 
-// packages returns the directory of the npm clients if they are installed.
+// packages returns the directory of the npm clients. It skips the test if they are
+// not installed.
 func packages(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../npm")
@@ -34,7 +35,7 @@ func packages(t *testing.T) string {
 	return dir
 }
 
-// TestNpmClients sends with the clients of another language.
+// TestNpmClients sends with clients for Node.js.
 func TestNpmClients(t *testing.T) {
 	node := need.Program(t, "node")
 	dir := packages(t)
@@ -124,8 +125,8 @@ func checkNpm(t *testing.T, d *daemon.Daemon, events bool) {
 	}
 }
 
-// checkNpmSet lets cmd send the members of a set again and again, and waits for
-// their number.
+// checkNpmSet lets cmd repeatedly send the members of a set and waits for their
+// number.
 func checkNpmSet(t *testing.T, d *daemon.Daemon, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Stderr = t.Output()

@@ -1,5 +1,5 @@
-// Package daemon starts the real binary for a test, on free ports and in a
-// directory of its own, and asks it what it knows.
+// Package daemon starts the real binary for a test, on free ports and in a temporary
+// directory, and queries it.
 //
 //	d := daemon.Start(t, daemon.Config{})
 //	send(d.Address("udp"), "a.b:1|c")
@@ -24,10 +24,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
-// Patience is how long a test waits for what must come.
+// Patience is how long a test waits for a condition.
 const Patience = 60 * time.Second
 
-// listeners are all transports, on free ports and in the directory %[1]s.
+// listeners configures all transports, on free ports and in the directory %[1]s.
 const listeners = `
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 stats_flush_interval: 0.2s
@@ -40,14 +40,14 @@ statsd:
   - {name: unixlines, address: "unixlines://%[1]s/lines.sock"}
 `
 
-// Config says how to start. The zero value is a daemon with all transports that
-// flushes five times a second.
+// Config configures a daemon. The zero value has all transports and flushes five
+// times a second.
 type Config struct {
 	YAML string   // configuration; $DIR is the daemon's directory. Empty: all transports
 	Args []string // further arguments; $DIR as above
 	Dir  string   // default: a new one
-	// Bare leaves out the flags for the configuration and the admin address,
-	// and does not wait until the daemon is ready.
+	// Bare omits the flags for the configuration and the admin address. Start then
+	// does not wait until the daemon is ready.
 	Bare bool
 }
 
@@ -64,7 +64,7 @@ type Daemon struct {
 	exit   int
 }
 
-// output collects what a process writes.
+// output collects the output of a process.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -82,7 +82,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// Start starts a daemon, waits until it is ready, and ends it with the test.
+// Start starts a daemon, waits until it is ready, and stops it when the test ends.
 func Start(t testing.TB, c Config) *Daemon {
 	t.Helper()
 	d := &Daemon{Dir: c.Dir, t: t, done: make(chan struct{})}
@@ -163,7 +163,7 @@ func (d *Daemon) waitReady() {
 	})
 }
 
-// Until waits for a condition and fails the test when it does not come.
+// Until waits for a condition and fails the test if it does not become true.
 func (d *Daemon) Until(what string, ok func() bool) {
 	d.t.Helper()
 	for end := time.Now().Add(Patience); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -173,10 +173,10 @@ func (d *Daemon) Until(what string, ok func() bool) {
 	}
 }
 
-// Output returns what the daemon wrote to standard output and standard error.
+// Output returns the standard output and standard error of the daemon so far.
 func (d *Daemon) Output() string { return d.output.String() }
 
-// Ended reports whether the process is gone.
+// Ended reports whether the process has exited.
 func (d *Daemon) Ended() bool {
 	select {
 	case <-d.done:
@@ -194,8 +194,7 @@ func (d *Daemon) Signal(s syscall.Signal) {
 	}
 }
 
-// Exit waits for the end of the process and returns its status, -1 if a signal
-// ended it.
+// Exit waits until the process exits and returns its status, -1 after a signal.
 func (d *Daemon) Exit() int {
 	d.t.Helper()
 	select {
@@ -206,7 +205,7 @@ func (d *Daemon) Exit() int {
 	return d.exit
 }
 
-// Kill ends the process without giving it a chance to clean up.
+// Kill kills the process without a chance to clean up.
 func (d *Daemon) Kill() {
 	if !d.Ended() {
 		_ = d.cmd.Process.Kill()
@@ -214,14 +213,14 @@ func (d *Daemon) Kill() {
 	}
 }
 
-// Get returns the body of an answer with status 200.
+// Get returns the body of an answer, whose status must be 200.
 func (d *Daemon) Get(path string) string {
 	d.t.Helper()
 	resp, err := http.Get("http://" + d.Admin + path)
 	return d.body("GET", path, resp, err)
 }
 
-// Post returns the body of an answer with status 200.
+// Post returns the body of an answer, whose status must be 200.
 func (d *Daemon) Post(path string) string {
 	d.t.Helper()
 	resp, err := http.Post("http://"+d.Admin+path, "", nil)
@@ -241,8 +240,8 @@ func (d *Daemon) body(method, path string, resp *http.Response, err error) strin
 	return string(body)
 }
 
-// Metrics waits until the exposition has a line, and returns all of it.
-// Histograms show what was recorded only after the next flush.
+// Metrics waits until the exposition has a line, and returns all of it. Histograms
+// show new values only after the next flush.
 func (d *Daemon) Metrics(line string) string {
 	d.t.Helper()
 	var all string
@@ -253,7 +252,7 @@ func (d *Daemon) Metrics(line string) string {
 	return all
 }
 
-// Address returns where the listener of a name listens: host:port or a path.
+// Address returns the address of a listener: host:port or a path.
 func (d *Daemon) Address(listener string) string {
 	d.t.Helper()
 	for line := range strings.Lines(d.Get("/listeners")) {
@@ -265,7 +264,7 @@ func (d *Daemon) Address(listener string) string {
 	return ""
 }
 
-// Stats are the lines of /stats by name.
+// Stats holds the lines of /stats by name.
 type Stats map[string]string
 
 // Stats returns all stats.
@@ -279,7 +278,7 @@ func (d *Daemon) Stats() Stats {
 	return s
 }
 
-// Number returns the value of a counter or gauge; 0 if there is none.
+// Number returns the value of a counter or gauge, 0 if it does not exist.
 func (s Stats) Number(name string) float64 {
 	v, _ := strconv.ParseFloat(s[name], 64)
 	return v
@@ -296,7 +295,7 @@ func (s Stats) Sum(prefix string) float64 {
 	return sum
 }
 
-// Wait waits until the stats are as they must be, and returns them.
+// Wait waits until the stats satisfy a condition, and returns them.
 func (d *Daemon) Wait(what string, ok func(Stats) bool) Stats {
 	d.t.Helper()
 	var s Stats

@@ -1,3 +1,3 @@
-// Package dump reads /clusters and /config_dump of the real binary as the tools
-// of operators do: by the messages, section by section, and by lines of text.
+// Package dump reads /clusters and /config_dump of the real binary as operators'
+// tools do: as messages, by section, and as lines of text.
 package dump

@@ -23,7 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
-// key is a private key, which must not be seen.
+// key is a private key, which must not be shown.
 func key() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("kanarienvogel kanarienvogel")}))
 }
@@ -66,8 +66,8 @@ func start(t *testing.T, args ...string) *daemon.Daemon {
 	return d
 }
 
-// section returns the message of a type from a dump, as readers of single
-// sections find it.
+// section returns the message of a type from a dump, like tools that read single
+// sections.
 func section[M proto.Message](t *testing.T, dump *adminv3.ConfigDump, m M) M {
 	t.Helper()
 	found := 0
@@ -93,8 +93,7 @@ func unpack[M proto.Message](t *testing.T, a *anypb.Any, m M) M {
 	return m
 }
 
-// read reads an answer as a message, strictly: what it does not know is an
-// error.
+// read decodes an answer as a message. Unknown fields are errors.
 func read(t *testing.T, d *daemon.Daemon, path string, m proto.Message) {
 	t.Helper()
 	body := d.Get(path)
@@ -170,7 +169,7 @@ func TestConfigDump(t *testing.T) {
 	}
 }
 
-// TestDropIn counts the sections under the name of the interface's origin.
+// TestDropIn counts the sections under the product name envoy.
 func TestDropIn(t *testing.T) {
 	d := start(t, "--product-name", "envoy")
 	for path, want := range map[string]string{
@@ -190,7 +189,7 @@ func TestDropIn(t *testing.T) {
 	}
 }
 
-// TestClusters reads the text by lines and the message, and compares them.
+// TestClusters compares the text with the message.
 func TestClusters(t *testing.T) {
 	d := start(t)
 	text := make(map[string]string)
@@ -256,7 +255,7 @@ func address(a *corev3.Address) string {
 	return net.JoinHostPort(a.GetSocketAddress().GetAddress(), fmt.Sprint(a.GetSocketAddress().GetPortValue()))
 }
 
-// TestCommandLine asks with curl and cuts the answer up as operators do.
+// TestCommandLine queries with curl and cuts the answer up with shell tools.
 func TestCommandLine(t *testing.T) {
 	need.Program(t, "curl")
 	d := start(t)

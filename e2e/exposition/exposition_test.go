@@ -30,11 +30,11 @@ func write(t *testing.T, f render.Format, st *store.Store, o render.Options) []b
 	return b.Bytes()
 }
 
-// checkAll writes a store in all formats and compares what parsers read.
+// checkAll writes a store in all formats and compares the parsed results.
 //
-// A family that got a suffix keeps it when the one that had the name first is
-// gone, and a later family of the same kind gets the plain name: then one
-// group can be two series, and only the sums are compared.
+// A family keeps its suffix after the family that had the name first is gone, and a
+// later family of the same kind gets the plain name. Then one group can be two
+// series, and only the sums are compared.
 func checkAll(t *testing.T, st *store.Store, stable bool) {
 	t.Helper()
 	want := groups(st, false)
@@ -79,7 +79,8 @@ func checkEscaped(t *testing.T, st *store.Store, check func(*testing.T, *scrape,
 			body = nil
 		}
 		check(t, s, want, body, f == render.FormatOpenMetrics, false)
-		// Nothing is lost by numbers; dots lose what underscores do.
+		// Escaping by value is reversible; with dots, names collide as with
+		// underscores.
 		values, _ := write(f, render.EscapeValues)
 		back := map[string]bool{}
 		for name := range values.types {
@@ -118,7 +119,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
-// checkExpfmt reads the text with the parser of the client libraries.
+// checkExpfmt parses the text with the client libraries.
 func checkExpfmt(t *testing.T, text []byte) {
 	t.Helper()
 	p := expfmt.NewTextParser(model.LegacyValidation)
@@ -127,7 +128,7 @@ func checkExpfmt(t *testing.T, text []byte) {
 	}
 }
 
-// checkDelimited reads the messages with the protobuf library.
+// checkDelimited decodes the messages with the protobuf library.
 func checkDelimited(t *testing.T, pb []byte) {
 	t.Helper()
 	d := expfmt.NewDecoder(bytes.NewReader(pb), expfmt.Format(render.FormatProtobuf.ContentType()+render.AllowUTF8.Parameter()))
@@ -194,7 +195,7 @@ func TestRandomStoresParse(t *testing.T) {
 	}
 }
 
-// FuzzExposition mixes any text into names, tags and values.
+// FuzzExposition puts arbitrary text into names, tags and values.
 func FuzzExposition(f *testing.F) {
 	f.Add(uint64(1), "a.b", "a-b")
 	f.Add(uint64(2), "__name__", "\"\n\\")
@@ -204,8 +205,8 @@ func FuzzExposition(f *testing.F) {
 	})
 }
 
-// TestNativeBuckets checks where values land: Prometheus' own idea of a
-// bucket's bounds must hold the value, give or take the width of a bin.
+// TestNativeBuckets checks that a value lies within the bounds that Prometheus
+// assigns to its bucket, give or take the width of a bin.
 func TestNativeBuckets(t *testing.T) {
 	for digits := 1; digits <= 5; digits++ {
 		for _, x := range []float64{1, 2, 3, 4, 7, 8, 100, 128, 1000, 65536, 1e6, 123456789} {
@@ -288,8 +289,8 @@ func TestLargeFamilyIsComplete(t *testing.T) {
 	}
 }
 
-// TestHostsOfClusters: parsers read what hosts count, next to stats of the store
-// that have their names already.
+// TestHostsOfClusters: parsers accept the statistics of hosts next to stats of the
+// store with the same names.
 func TestHostsOfClusters(t *testing.T) {
 	e, err := tags.New(tags.Config{UseDefaults: true, CommandLine: []tags.Tag{{Name: "proxy.cluster_name", Value: "a \"b\"\n\\"}}})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// scrape is what the Prometheus server makes of an exposition.
+// scrape is an exposition as the Prometheus server parses it.
 type scrape struct {
 	types  map[string]model.MetricType
 	values map[string]float64 // by name and labels
@@ -36,8 +36,8 @@ var (
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 
-// parse reads an exposition with the parser of the Prometheus server. It fails
-// the test if a metric has two TYPE lines or a series stands there twice.
+// parse parses an exposition with the Prometheus server's parser. It fails the test
+// if a metric has two TYPE lines or a series occurs twice.
 func parse(t *testing.T, body []byte, contentType string) *scrape {
 	t.Helper()
 	p, err := textparse.New(body, contentType, nil, textparse.ParserOptions{KeepClassicOnClassicAndNativeHistograms: true})
@@ -103,8 +103,8 @@ func parse(t *testing.T, body []byte, contentType string) *scrape {
 	}
 }
 
-// group is what should be one series: stats of one kind and origin whose
-// metric name and labels come to the same.
+// group is the expected content of one series: the stats of one kind and origin with
+// the same metric name and labels.
 type group struct {
 	kind   store.Kind
 	base   string // metric name without a suffix that tells it from others
@@ -128,12 +128,12 @@ func alphabet(s string) string {
 
 func digitFirst(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
-// printable reports whether a name can stand in an exposition as it is.
+// printable reports whether a name can be written to an exposition unescaped.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f })
 }
 
-// base returns the metric name of a family, "" if it is not shown.
+// base returns the metric name of a family, or "" if it is not shown.
 func base(n *naming.Rules, name string, network bool, k store.Kind, any bool) string {
 	if network && any && printable(name) {
 		if name = n.NetworkPrefix + name; name == "" {
@@ -165,7 +165,7 @@ func base(n *naming.Rules, name string, network bool, k store.Kind, any bool) st
 	return n.Product + "_" + alphabet(name)
 }
 
-// labelsOf returns the labels of the stat under c as they should be shown.
+// labelsOf returns the expected labels of the stat under c.
 func labelsOf(c *store.Cursor, any bool) string {
 	m := map[string]string{}
 	if c.Kind() == store.KindText {
@@ -200,11 +200,10 @@ func labelsOf(c *store.Cursor, any bool) string {
 	return labels.FromMap(m).String()
 }
 
-// valid is s with each byte that is no UTF-8 as U+FFFD.
+// valid returns s with invalid UTF-8 replaced by U+FFFD.
 func valid(s string) string { return string([]rune(s)) }
 
-// groups returns what the series of a store should be; any says that names may
-// have any character.
+// groups returns the expected series of a store; any permits all characters in names.
 func groups(st *store.Store, any bool) []*group {
 	byKey := map[string]*group{}
 	v := st.View()
@@ -249,16 +248,16 @@ func groups(st *store.Store, any bool) []*group {
 	return list
 }
 
-// suffixes are what a metric name can get to tell it from another one.
+// suffixes lists the suffixes that distinguish metric names.
 var suffixes = regexp.MustCompile(`^(_counter|_gauge|_text|_histogram)*$`)
 
-// names reports whether a metric could be the one of g.
+// names reports whether a metric name is possible for g.
 func (g *group) names(metric string) bool {
 	rest, ok := strings.CutPrefix(metric, g.base)
 	return ok && suffixes.MatchString(rest)
 }
 
-// check compares a scrape with what the store holds.
+// check compares a scrape with the content of the store.
 func check(t *testing.T, s *scrape, want []*group, body []byte, openMetrics, summary bool) {
 	t.Helper()
 	type series struct {
@@ -345,8 +344,8 @@ func checkSums(t *testing.T, s *scrape, want []*group, body []byte, openMetrics,
 	}
 }
 
-// kindOf returns the type that a sample's metric was declared with; "counter"
-// for what OpenMetrics has no suffix for.
+// kindOf returns the declared type of a sample's metric, "counter" where OpenMetrics
+// has no suffix for it.
 func (s *scrape) kindOf(t *testing.T, metric string, openMetrics bool) string {
 	t.Helper()
 	if typ, ok := s.types[metric]; ok {

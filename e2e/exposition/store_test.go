@@ -9,8 +9,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// pieces are what names, tags and values are made of: names that collide when
-// they are cleaned, names that are reserved, and bytes that need escaping.
+// pieces are the parts of names, tags and values: names that collide after cleaning,
+// reserved names, and bytes that need escaping.
 func pieces() []string {
 	return []string{
 		"a", "b", "a.b", "a_b", "a-b", "stat", "stat_count", "stat.sum", "stat_bucket", "x_total", "x", "x.total", "9lives",
@@ -20,9 +20,9 @@ func pieces() []string {
 	}
 }
 
-// randomStore makes a store of own stats and stats from network input, of all
-// kinds. The names come from a few pieces, so they often collide. stable
-// reports whether no stat ended after names had been given.
+// randomStore creates a store with own and received stats of all kinds. Their names
+// are composed of few pieces, so they often collide. stable reports whether no stat
+// was removed after names had been assigned.
 func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, stable bool) {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -82,7 +82,7 @@ func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, s
 			}
 		}
 		if r.IntN(20) == 0 {
-			// Listed before the rest exists: the order of arrival counts.
+			// Listed early, because the order of arrival matters.
 			v := st.View()
 			for k := range store.KindHistogram + 1 {
 				v.ByFamily(k)

@@ -1,3 +1,3 @@
-// Package life runs the binary as an operator does: starts, signals, rotated
-// logs, wrong files, taken ports, and what is left after a crash.
+// Package life runs the binary as an operator does: starts, signals, log rotation,
+// invalid files, ports in use, and restarts after a crash.
 package life

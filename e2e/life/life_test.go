@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
-// run runs the binary to its end and returns what it says and its status.
+// run runs the binary until it exits and returns its output and status.
 func run(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -59,7 +59,7 @@ statsd:
   limits: {series: many}
 nothing_like_it: 1
 `)
-	// The same mistakes stop a start.
+	// The same errors prevent a start.
 	for _, args := range [][]string{{"--mode", "validate", "-c", bad}, {"-c", bad}} {
 		out, errs, status := run(t, args...)
 		if status != 1 || out != "" {
@@ -76,8 +76,8 @@ nothing_like_it: 1
 	}
 }
 
-// alone returns a command line that runs a program in a network of its own. If
-// the system allows none, the ports of the embedded configuration must be free.
+// alone returns a command that runs a program in a separate network namespace. If the
+// system does not allow that, the ports of the embedded configuration must be free.
 func alone(t *testing.T) []string {
 	t.Helper()
 	need.Program(t, "ip")
@@ -97,7 +97,7 @@ func alone(t *testing.T) []string {
 	return nil
 }
 
-// TestStartWithoutFile uses the embedded configuration, in a network of its own
+// TestStartWithoutFile uses the embedded configuration, in a network namespace
 // because its ports are fixed.
 func TestStartWithoutFile(t *testing.T) {
 	script := `
@@ -173,8 +173,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestCleanEnd stops the daemon in every way there is: the status is 0, and its
-// sockets are gone.
+// TestCleanEnd stops the daemon in every possible way: the status is 0, and its
+// sockets are removed.
 func TestCleanEnd(t *testing.T) {
 	ways := map[string]func(*daemon.Daemon){
 		"SIGTERM": func(d *daemon.Daemon) { d.Signal(syscall.SIGTERM) },
@@ -203,7 +203,7 @@ func TestCleanEnd(t *testing.T) {
 	}
 }
 
-// rename moves a file as a log rotation does.
+// rename moves a file like a log rotation.
 func rename(t *testing.T, path string) string {
 	t.Helper()
 	if err := os.Rename(path, path+".1"); err != nil {
@@ -221,8 +221,8 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestRotation moves the log and the access log away: USR1, and the endpoint
-// for it, start new ones, and nothing is lost between.
+// TestRotation moves the log and the access log away. SIGUSR1 and the endpoint for it
+// start new ones, and nothing is lost in between.
 func TestRotation(t *testing.T) {
 	ways := map[string]func(*daemon.Daemon){
 		"USR1":     func(d *daemon.Daemon) { d.Signal(syscall.SIGUSR1) },
@@ -268,7 +268,7 @@ admin:
 	}
 }
 
-// TestReload changes the file of a runtime value: HUP reads it again.
+// TestReload changes a file of runtime values, which SIGHUP reloads.
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	value := filepath.Join(dir, "key")
@@ -294,7 +294,7 @@ layered_runtime: {layers: [{name: disk, disk_layer: {symlink_root: %q}}]}
 	}
 }
 
-// TestSideBySide runs two daemons: each has what was sent to it.
+// TestSideBySide runs two daemons. Each counts only its own traffic.
 func TestSideBySide(t *testing.T) {
 	a, b := daemon.Start(t, daemon.Config{}), daemon.Start(t, daemon.Config{})
 	for i, d := range []*daemon.Daemon{a, b} {
@@ -311,8 +311,8 @@ func TestSideBySide(t *testing.T) {
 	b.Wait("its own", func(s daemon.Stats) bool { return s["which"] == "2" })
 }
 
-// TestRestartAfterCrash kills the daemon, which leaves its sockets behind, and
-// starts it again in their place. A file that is no socket stops the start.
+// TestRestartAfterCrash kills the daemon, which leaves its sockets behind, and starts
+// another one in its place. A file that is not a socket prevents the start.
 func TestRestartAfterCrash(t *testing.T) {
 	first := daemon.Start(t, daemon.Config{})
 	paths := map[string]string{}
@@ -339,7 +339,7 @@ func TestRestartAfterCrash(t *testing.T) {
 	}
 	second.Wait("the line", func(s daemon.Stats) bool { return s["again"] == "1" })
 
-	// Somebody answers on the socket: a third daemon may not take it.
+	// The socket is in use: a third daemon must not take it.
 	config := fmt.Sprintf("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstatsd: {listeners: [{address: 'unixgram://%s'}]}\n", paths["unixgram"])
 	if _, errs, status := run(t, "--config-yaml", config); status != 1 || !strings.Contains(errs, paths["unixgram"]) {
 		t.Errorf("a socket in use: status %d, %q", status, errs)
@@ -351,7 +351,7 @@ func TestRestartAfterCrash(t *testing.T) {
 	}
 }
 
-// TestAdminAddressFile finds the port in the file for it.
+// TestAdminAddressFile reads the port from the address file.
 func TestAdminAddressFile(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{})
 	text := read(t, filepath.Join(d.Dir, "admin.address"))
@@ -368,8 +368,8 @@ func TestAdminAddressFile(t *testing.T) {
 	}
 }
 
-// TestProcessOptions starts the daemon with options about its process, and looks
-// at what the system and the daemon say of it.
+// TestProcessOptions starts the daemon with options about its process and checks
+// their effect in the system and on the pages.
 func TestProcessOptions(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{Args: []string{"--concurrency", "1", "--enable-core-dump"}})
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", d.PID))

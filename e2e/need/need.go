@@ -1,5 +1,5 @@
-// Package need gives tests the programs that they need. Without one of them a
-// test is skipped, with the reason; where CI=true it fails.
+// Package need locates the programs that tests need. If one is missing, it skips the
+// test with the reason, or fails it if CI=true.
 package need
 
 import (
@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// binaryVariable names the daemon to test; scripts/e2e sets it.
+// binaryVariable holds the path of the daemon to test; scripts/e2e sets it.
 const binaryVariable = "STATSD_ADMIN_BINARY"
 
-// Missing ends the test for want of something: it fails where CI=true, and is
-// skipped elsewhere.
+// Missing skips the test because something is missing, or fails it if CI=true.
 func Missing(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

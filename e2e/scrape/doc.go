@@ -1,3 +1,3 @@
-// Package scrape reads the exposition of the running daemon with the programs
-// and libraries of Prometheus.
+// Package scrape reads the exposition of the running daemon with Prometheus' programs
+// and libraries.
 package scrape

@@ -23,15 +23,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
-// scrapes are the ways to ask for an exposition.
+// scrapes lists the ways to request an exposition.
 var scrapes = []string{
 	"/stats/metrics", "/stats/prometheus", "/stats?format=metrics", "/stats/metrics?usedonly", "/stats/metrics?text_readouts",
 	"/stats/metrics?histogram_buckets=summary", "/stats/metrics?filter=shop", "/stats/metrics?filter=nothing.has.this.name",
 	"/stats/metrics?hidden=include&text_readouts&usedonly",
 }
 
-// request asks for an exposition with header fields, and returns the answer as
-// it came.
+// request requests an exposition with header fields and returns the raw answer.
 func request(t *testing.T, d *daemon.Daemon, path string, fields map[string]string) (http.Header, []byte) {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+d.Admin+path, nil)
@@ -54,7 +53,7 @@ func request(t *testing.T, d *daemon.Daemon, path string, fields map[string]stri
 	return resp.Header, body
 }
 
-// families parses an exposition with the parser of the client libraries.
+// families parses an exposition with the client libraries.
 func families(t *testing.T, path string, text []byte) map[string]*dto.MetricFamily {
 	t.Helper()
 	p := expfmt.NewTextParser(model.LegacyValidation)
@@ -65,8 +64,8 @@ func families(t *testing.T, path string, text []byte) map[string]*dto.MetricFami
 	return all
 }
 
-// TestParsersTakeEveryExposition reads what each form of scrape returns with
-// the parsers of the server and of the client libraries.
+// TestParsersTakeEveryExposition parses every kind of scrape with the server and the
+// client libraries.
 func TestParsersTakeEveryExposition(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{})
 	populate(t, d)
@@ -103,14 +102,14 @@ func TestParsersTakeEveryExposition(t *testing.T) {
 	}
 }
 
-// prometheus3 is the Accept header of Prometheus 3 with that escaping.
+// prometheus3 returns the Accept header of Prometheus 3 for an escaping.
 func prometheus3(escaping string) string {
 	return "application/openmetrics-text;version=1.0.0;escaping=" + escaping + ";q=0.6,application/openmetrics-text;version=0.0.1;q=0.5," +
 		"text/plain;version=1.0.0;escaping=" + escaping + ";q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 }
 
-// checkSeries reads an exposition with the parser of the Prometheus server, and
-// checks that no series comes twice.
+// checkSeries parses an exposition with the Prometheus server's parser and checks
+// that no series occurs twice.
 func checkSeries(t *testing.T, path string, text []byte, contentType string) {
 	t.Helper()
 	p, err := textparse.New(text, contentType, labels.NewSymbolTable(), textparse.ParserOptions{})
@@ -138,8 +137,8 @@ func checkSeries(t *testing.T, path string, text []byte, contentType string) {
 	}
 }
 
-// opinions are what promtool has to say about names and texts that are those of
-// the interface or of the senders. Nothing else is allowed.
+// opinions are the warnings of promtool about names that are given by the interface
+// or by senders. Others are not allowed.
 var opinions = []*regexp.Regexp{
 	regexp.MustCompile(`^\S+ no help text$`),
 	regexp.MustCompile(`^\S+ counter metrics should have "_total" suffix$`),
@@ -176,8 +175,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestCompressedScrapes unpacks what comes with each content encoding and
-// finds the same families in it.
+// TestCompressedScrapes decompresses each content encoding and finds the same
+// families in it.
 func TestCompressedScrapes(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{})
 	populate(t, d)

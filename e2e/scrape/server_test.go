@@ -26,7 +26,7 @@ scrape_configs:
   static_configs: [{targets: ["%s"]}]
 `
 
-// prometheus is a server of our own that scrapes a daemon.
+// prometheus is a Prometheus server that scrapes a daemon.
 type prometheus struct {
 	t   *testing.T
 	url string
@@ -116,8 +116,8 @@ func within(low, high float64) func(float64) bool {
 	return func(v float64) bool { return low <= v && v <= high }
 }
 
-// TestPrometheusServer lets a Prometheus server scrape the daemon, and asks it
-// for numbers that are known.
+// TestPrometheusServer lets a Prometheus server scrape the daemon and queries it for
+// known values.
 func TestPrometheusServer(t *testing.T) {
 	need.Program(t, "prometheus")
 	d := daemon.Start(t, daemon.Config{})

@@ -9,7 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// send sends lines through TCP and returns when they were taken.
+// send sends lines over TCP and returns once they have been applied.
 func send(t *testing.T, d *daemon.Daemon, lines ...string) {
 	t.Helper()
 	before := d.Stats().Number("ingest.lines.listener.tcp")
@@ -28,8 +28,8 @@ func send(t *testing.T, d *daemon.Daemon, lines ...string) {
 	})
 }
 
-// populate sends stats of all kinds, some with names and tags that have to be
-// changed or quoted, and waits until the histograms show.
+// populate sends stats of all kinds, some with names and tags that need escaping, and
+// waits until the histograms show.
 func populate(t *testing.T, d *daemon.Daemon) {
 	t.Helper()
 	var lines []string

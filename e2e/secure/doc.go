@@ -1,3 +1,3 @@
-// Package secure asks the daemon with curl as the documentation says: with
-// tokens, with certificates, as a user of a unix socket, and for its health.
+// Package secure queries the daemon with curl as documented: with tokens, with
+// certificates, as a user of a unix socket, and for its health.
 package secure

@@ -17,9 +17,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// TestRotationUnderLoad exchanges the certificate and its key while a thousand
-// requests a second come in, half of them on connections of their own: all are
-// answered, and each new certificate is shown.
+// TestRotationUnderLoad replaces the certificate and its key under a thousand
+// requests a second, half of them on new connections. All are answered, and each new
+// certificate is used.
 func TestRotationUnderLoad(t *testing.T) {
 	const (
 		rate      = 1000     // a second

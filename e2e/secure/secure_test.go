@@ -23,7 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
-// curl returns the status of an answer and its body, "000" where there is none.
+// curl returns the status and body of an answer, "000" if there is none.
 func curl(t *testing.T, args ...string) (status, body string) {
 	t.Helper()
 	args = append([]string{"-s", "-w", "\n%{http_code}", "--max-time", "30"}, args...)
@@ -44,7 +44,7 @@ func sh(t *testing.T, dir, script string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// newToken adds a token to a file, by the commands of the documentation.
+// newToken adds a token to a file with the documented commands.
 func newToken(t *testing.T, dir, role string) string {
 	t.Helper()
 	return sh(t, dir, `umask 077
@@ -83,7 +83,7 @@ admin:
 	if status, _ := curl(t, at+"/stats"); status != "401" {
 		t.Errorf("without a token: status %s", status)
 	}
-	// Taken back, on a signal.
+	// Revoked, with a signal.
 	sh(t, dir, "sed -i /^operate/d tokens")
 	d.Signal(syscall.SIGHUP)
 	d.Until("the token is taken back", func() bool { return ask(operate, "/help") == "401" })
@@ -93,7 +93,7 @@ admin:
 			t.Errorf("a log shows a token, or cannot be read: %v", err)
 		}
 	}
-	// A file that others can read stops the start.
+	// A file that others can read prevents the start.
 	sh(t, dir, "chmod 644 tokens")
 	bad := daemon.Start(t, daemon.Config{Dir: dir, Bare: true, Args: []string{"--config-yaml",
 		"admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}, auth: {tokens_file: $DIR/tokens}}"}})
@@ -102,7 +102,7 @@ admin:
 	}
 }
 
-// issue writes a certificate and its key, signed by parent unless that is nil.
+// issue writes a certificate and its key, signed by parent if it is not nil.
 func issue(t *testing.T, dir, name string, template *x509.Certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -142,8 +142,8 @@ func TestCertificates(t *testing.T) {
 	issue(t, dir, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: both}, ca, key)
 	issue(t, dir, "ops", &x509.Certificate{URIs: uri("spiffe://test/ops"), ExtKeyUsage: both}, ca, key)
 	issue(t, dir, "other", &x509.Certificate{URIs: uri("spiffe://test/other"), ExtKeyUsage: both}, ca, key)
-	// The daemon is ready when its health listener says so: its own port wants
-	// certificates.
+	// Its own port requires certificates, so the health listener reports when the
+	// daemon is ready.
 	config := fmt.Sprintf(`
 admin:
   address: {socket_address: {address: 127.0.0.1, port_value: 0}}
@@ -185,7 +185,7 @@ health_listeners: [{address: {pipe: {path: %[1]s/h.sock}}}]
 	if status, body := curl(t, "--unix-socket", filepath.Join(dir, "h.sock"), "http://localhost/"); status != "503" || body != "DRAINING\n" {
 		t.Errorf("health: status %s, %q", status, body)
 	}
-	// A new certificate is taken while the daemon runs.
+	// A new certificate is loaded at run time.
 	before, _ := os.ReadFile(filepath.Join(dir, "server.pem"))
 	issue(t, dir, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"second.test"}, ExtKeyUsage: both}, ca, key)
 	if after, _ := os.ReadFile(filepath.Join(dir, "server.pem")); string(after) == string(before) {

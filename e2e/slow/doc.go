@@ -1,2 +1,3 @@
-// Package slow loads the admin port with clients that read slowly or not at all.
+// Package slow loads the administration port with clients that read slowly or not at
+// all.
 package slow

@@ -1,8 +1,8 @@
 //go:build proof
 
-// The proofs take minutes each. They are built with the tag proof, as `make proof`
-// does, and print what they measured: times are for the reader to judge, since a
-// machine may be busy with something else.
+// The proofs take minutes each, so they need the build tag proof, which `make proof`
+// sets. They print measurements and leave the judgment of times to the reader,
+// because the machine may be busy.
 
 package slow
 
@@ -26,8 +26,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// watch asks for /ready until stopped, from another address than the load, and
-// returns how long the answers took.
+// watch requests /ready until stopped, from another address than the load, and
+// returns the latencies.
 func watch(t *testing.T, d *daemon.Daemon) (stop func() []time.Duration) {
 	var answers []time.Duration
 	end, ended := make(chan bool), make(chan bool)
@@ -70,7 +70,7 @@ func spread(times []time.Duration) string {
 	return fmt.Sprintf("%d, median %v, p99 %v, longest %v", len(times), times[len(times)/2], times[len(times)*99/100], times[len(times)-1])
 }
 
-// processorTime returns what the daemon has used of the processors.
+// processorTime returns the processor time of the daemon.
 func processorTime(t *testing.T, d *daemon.Daemon) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.PID))
@@ -86,8 +86,8 @@ func processorTime(t *testing.T, d *daemon.Daemon) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// catastrophes returns patterns that take backtracking engines forever, that are
-// large in memory, or that a linear engine is slow on.
+// catastrophes returns patterns that are exponential for backtracking engines, large
+// in memory, or slow on a linear engine.
 func catastrophes() []string {
 	patterns := []string{
 		"(a+)+$", "(a*)*b", "(a|a)*$", "(a|aa)+$", "(.*a){20}$", "(a?){30}a{30}$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*x", "(a+a+)+y", "((a*)*)*z",
@@ -105,7 +105,7 @@ func catastrophes() []string {
 	return patterns
 }
 
-// read asks for a path. The error is that of an answer that was cut.
+// read requests a path. The error is that of an answer that was cut off.
 func read(d *daemon.Daemon, path string) (int, string, error) {
 	resp, err := http.Get("http://" + d.Admin + path)
 	if err != nil {
@@ -116,7 +116,7 @@ func read(d *daemon.Daemon, path string) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-// TestProofFilters asks for 100,000 names of 200 bytes with 60 patterns on both
+// TestProofFilters requests 100,000 names of 200 bytes with 60 patterns on both
 // engines.
 func TestProofFilters(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{YAML: config})
@@ -152,8 +152,7 @@ func TestProofFilters(t *testing.T) {
 	t.Logf("resident at the end: %d MiB", d.Resident()>>20)
 }
 
-// TestProofFlood leaves 2,000 connections half open, again and again for a
-// minute.
+// TestProofFlood repeatedly leaves 2,000 connections half open for a minute.
 func TestProofFlood(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{YAML: config})
 	idle, peak := d.Resident(), int64(0)
@@ -180,9 +179,9 @@ func TestProofFlood(t *testing.T) {
 	t.Logf("/ready meanwhile: %s; resident %d MiB, %+d MiB at most, %+d MiB afterwards", spread(stop()), idle>>20, (peak-idle)>>20, (d.Resident()-idle)>>20)
 }
 
-// TestProofNoForeignBytes sends 5 million requests, or FOREIGN of them, with
-// canaries in query, header and body from 32 connections at a time: no answer has
-// one of another.
+// TestProofNoForeignBytes sends 5 million requests, or FOREIGN of them, with canaries
+// in query, header and body over 32 connections. No answer contains the canary of
+// another.
 func TestProofNoForeignBytes(t *testing.T) {
 	total := int64(5_000_000)
 	if n, err := strconv.ParseInt(os.Getenv("FOREIGN"), 10, 64); err == nil {
@@ -240,9 +239,9 @@ func TestProofNoForeignBytes(t *testing.T) {
 	}
 }
 
-// TestProofScrapes has 8 clients for a minute on 1,000,000 series: two that take
-// the answer compressed, two that read 10 KiB a second, two that stop reading, two
-// that read it plain.
+// TestProofScrapes runs 8 clients for a minute on 1,000,000 series: two read
+// compressed answers, two read 10 KiB a second, two stop reading, and two read plain
+// answers.
 func TestProofScrapes(t *testing.T) {
 	const series = 1_000_000
 	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(config, "series_per_name: -1", "series_per_name: -1, series: -1, series_per_first_segment: -1", 1)})

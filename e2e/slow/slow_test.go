@@ -29,10 +29,10 @@ const (
 	maxGrowth = 64 << 20         // bytes of resident memory
 )
 
-// TestSlowClients holds all places for large answers with two clients that
-// stop reading and two that read 10 KiB a second. Meanwhile /ready answers,
-// lines are taken, flushes go on, other scrapes are answered or turned away,
-// and memory stays what it was. Who does not read is dropped.
+// TestSlowClients occupies all slots for large answers with two clients that stop
+// reading and two that read 10 KiB a second. Meanwhile /ready answers, lines are
+// applied, flushes go on, other scrapes are answered or rejected, and memory does not
+// grow. Clients that do not read are disconnected.
 func TestSlowClients(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{YAML: config})
 	input := create(t, d)
@@ -98,7 +98,7 @@ func TestSlowClients(t *testing.T) {
 	scrape(t, d)
 }
 
-// create makes the series and returns the connection for more lines.
+// create creates the series and returns the connection for more lines.
 func create(t *testing.T, d *daemon.Daemon) net.Conn {
 	t.Helper()
 	return createNames(t, d, series, func(i int) string {
@@ -106,7 +106,7 @@ func create(t *testing.T, d *daemon.Daemon) net.Conn {
 	})
 }
 
-// createNames makes n counters, each from its line or name, and returns the
+// createNames creates n counters, each from its line or name, and returns the
 // connection for more lines.
 func createNames(t *testing.T, d *daemon.Daemon, n int, name func(i int) string) net.Conn {
 	t.Helper()
@@ -149,7 +149,7 @@ func get(t *testing.T, d *daemon.Daemon, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// scrape reads a whole exposition as soon as there is a place, and returns its
+// scrape reads a whole exposition as soon as there is a free slot, and returns its
 // size.
 func scrape(t *testing.T, d *daemon.Daemon) (n int) {
 	t.Helper()
@@ -161,7 +161,7 @@ func scrape(t *testing.T, d *daemon.Daemon) (n int) {
 	return n
 }
 
-// client has asked for an exposition and read only the beginning.
+// client has requested an exposition and read only its beginning.
 type client struct {
 	conn net.Conn
 	resp *http.Response
@@ -190,7 +190,7 @@ func open(t *testing.T, d *daemon.Daemon) *client {
 	return &client{c, resp}
 }
 
-// crawl reads 10 KiB a second until the connection ends.
+// crawl reads 10 KiB a second until the connection is closed.
 func (c *client) crawl() {
 	for {
 		if _, err := io.CopyN(io.Discard, c.resp.Body, 1<<10); err != nil {

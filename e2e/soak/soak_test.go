@@ -20,7 +20,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// config has limits that the senders reach, and stats that end.
+// config has limits that the senders reach, and stats that expire.
 const config = `
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 stats_flush_interval: 0.5s
@@ -33,7 +33,7 @@ statsd:
   ttl: {counter: 20s, gauge: 20s, histogram: 20s, set: 20s}
 `
 
-// pieces are what hostile lines are made of.
+// pieces are the parts of hostile lines.
 func pieces() []string {
 	return []string{
 		"a", "b.c", "x-y", "häß", "\xff\xfe", "\x00", "|", ":", "#", "@", ",", ";", "[", "]", "=", "\r", " ", "1", "-1", "1e308", "nan", "inf", "0x10",
@@ -53,7 +53,7 @@ func hostile(r *rand.Rand, all []string) string {
 	return b.String()
 }
 
-// work runs f until ctx ends, again and again.
+// work runs f repeatedly until ctx is done.
 func work(wg *sync.WaitGroup, ctx context.Context, f func(r *rand.Rand)) {
 	seed := rand.Uint64()
 	wg.Go(func() {
@@ -85,8 +85,8 @@ func TestSoak(t *testing.T) {
 	var wg sync.WaitGroup
 	all := pieces()
 
-	// Counts that must be exact in the end. They come all the time, so their
-	// stats do not end.
+	// Counts that must be exact in the end. They are written all the time, so their
+	// stats do not expire.
 	var tracked atomic.Uint64
 	steady, err := net.Dial("tcp", d.Address("tcp"))
 	if err != nil {
@@ -224,7 +224,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// stream reads the event stream for some time.
+// stream reads the event stream for a while.
 func stream(ctx context.Context, d *daemon.Daemon, events *atomic.Uint64, length time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, length)
 	defer stop()
@@ -242,7 +242,7 @@ func stream(ctx context.Context, d *daemon.Daemon, events *atomic.Uint64, length
 	}
 }
 
-// resident returns how many bytes of memory the daemon has.
+// resident returns the resident memory of the daemon in bytes.
 func resident(t *testing.T, d *daemon.Daemon) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", d.PID))

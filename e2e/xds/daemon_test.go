@@ -30,7 +30,7 @@ static_resources:
       endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: %s, port_value: %s}}}}]}]
 `
 
-// dump is what this test reads of /config_dump.
+// dump is the part of /config_dump that this test reads.
 type dump struct {
 	Configs []struct {
 		VersionInfo string `json:"version_info"`
@@ -49,7 +49,7 @@ type dump struct {
 	} `json:"configs"`
 }
 
-// clusters shows the clusters of /config_dump with what is wrong with them.
+// clusters lists the clusters of /config_dump with their errors.
 func (d *dump) clusters() string {
 	var list []string
 	for _, c := range d.Configs {
@@ -93,7 +93,7 @@ func TestDaemonFollowsAControlPlane(t *testing.T) {
 				}
 				return x.clusters()
 			}
-			// A daemon is ready when all of these are.
+			// The daemon is ready when all of these are.
 			eventually(t, "hosts", "a:1001 a:1002 b:2001", hosts)
 			if got := dumped(); !tt.delta && got != "version 1; a 1; b 1" { // in the other variant versions are hashes
 				t.Errorf("configuration %s, want version 1; a 1; b 1", got)

@@ -1,3 +1,2 @@
-// Package xds holds tests of the library against a control plane made with
-// go-control-plane.
+// Package xds tests the library against a control plane built with go-control-plane.
 package xds

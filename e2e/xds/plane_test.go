@@ -60,7 +60,7 @@ func newPlane(t *testing.T, ads, delta bool) *plane {
 	return p
 }
 
-// start serves an empty cache, at the address it had before if there was one.
+// start serves an empty cache, at its previous address if it had one.
 func (p *plane) start() {
 	p.t.Helper()
 	var l net.Listener
@@ -107,7 +107,7 @@ func (p *plane) note(problem string) {
 	}
 }
 
-// problem returns the last problem that was reported.
+// problem returns the last reported problem.
 func (p *plane) problem() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,7 @@ func (p *plane) set(version string, ports map[string][]uint32, change func(*clus
 	}
 }
 
-// source is this control plane, in the way it is followed.
+// source returns the configuration source for this control plane.
 func (p *plane) source() *corev3.ConfigSource {
 	from := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3}
 	if !p.ads {
@@ -275,7 +275,7 @@ func (p *proxy) value(name string) string {
 	return string(c.AppendValue(nil))
 }
 
-// eventually waits until f says want.
+// eventually waits until f returns want.
 func eventually(t *testing.T, what, want string, f func() string) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)

@@ -29,7 +29,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// issued is a certificate with its key. What has no parent is an authority.
+// issued is a certificate with its key. Without a parent it is an authority.
 type issued struct {
 	cert      *x509.Certificate
 	key       ed25519.PrivateKey
@@ -67,8 +67,8 @@ func issue(t *testing.T, serial int64, parent *issued) *issued {
 	return i
 }
 
-// backend speaks TLS with clients that have a certificate of the authority. It first
-// says its serial number to each, then echoes.
+// backend accepts TLS clients with a certificate of the authority. It sends its
+// serial number first and then echoes.
 func backend(t *testing.T, ca *issued) *net.TCPAddr {
 	t.Helper()
 	own := issue(t, 1000, ca)
@@ -124,7 +124,7 @@ func caSecret(ca *issued) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: "ca", Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(ca.chain)}}}
 }
 
-// secure lets connections to a cluster be made with the secrets "cert" and "ca" of a
+// secure configures a cluster to connect with the secrets "cert" and "ca" of a
 // source.
 func secure(t *testing.T, from *corev3.ConfigSource) func(*clusterv3.Cluster) {
 	config, err := anypb.New(&tlsv3.UpstreamTlsContext{Sni: "test", CommonTlsContext: &tlsv3.CommonTlsContext{
@@ -142,8 +142,8 @@ func secure(t *testing.T, from *corev3.ConfigSource) func(*clusterv3.Cluster) {
 	}
 }
 
-// dial connects to the first host of a cluster and returns what the backend saw of the
-// client's certificate.
+// dial connects to the first host of a cluster and returns the client certificate
+// that the backend received.
 func (p *proxy) dial(t *testing.T, cluster string) (conn net.Conn, serial string, err error) {
 	t.Helper()
 	c := p.m.Cluster(cluster).Current()
@@ -168,7 +168,8 @@ func (p *proxy) dial(t *testing.T, cluster string) (conn net.Conn, serial string
 	}
 }
 
-// serial returns the certificate that a new connection has, or why there is none.
+// serial returns the certificate of a new connection, or the reason why there is
+// none.
 func (p *proxy) serial(t *testing.T, cluster string) string {
 	t.Helper()
 	conn, serial, err := p.dial(t, cluster)
@@ -179,8 +180,8 @@ func (p *proxy) serial(t *testing.T, cluster string) string {
 	return serial
 }
 
-// TestSecretsAreFollowed lets a cluster wait for its secrets, rotates them, and has a
-// bad one refused.
+// TestSecretsAreFollowed makes a cluster wait for its secrets, rotates them, and
+// sends an invalid one.
 func TestSecretsAreFollowed(t *testing.T) {
 	each(t, func(t *testing.T, p *plane) {
 		ca := issue(t, 1, nil)
@@ -263,7 +264,8 @@ static_resources:
       endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: %[1]s, port_value: %[2]s}}}}]}]
 %[3]s`
 
-// oneOf is a cluster whose host is checked over TLS with a certificate from somewhere.
+// oneOf returns a cluster whose host is checked over TLS with a certificate from a
+// given source.
 const oneOf = `  - name: %[1]s
     connect_timeout: 5s
     health_checks: [{timeout: 5s, interval: 0.1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
@@ -280,7 +282,7 @@ const oneOf = `  - name: %[1]s
           validation_context: {trusted_ca: {filename: $DIR/ca.pem}}
 `
 
-// shownSecret is what this test reads of a secret in /config_dump.
+// shownSecret is the part of a secret in /config_dump that this test reads.
 type shownSecret struct {
 	Name    string `json:"name"`
 	Version string `json:"version_info"`
@@ -414,7 +416,7 @@ resources:
 	}
 	eventually(t, "certificates", "map[/file.pem c:true /fixed.pem b:true <inline> d:true]", certs)
 
-	// All of them rotate: the static one is what it is.
+	// All of them rotate; the static one stays unchanged.
 	put("file.pem", next.chain)
 	put("file.key", next.pk)
 	p.secrets = []*tlsv3.Secret{certSecret(next, next)}

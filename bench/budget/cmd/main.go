@@ -1,6 +1,6 @@
-// Command cmd measures the benchmarks of a package in interleaved rounds and
-// checks them against a budget file. It ends with 1 if a bound is broken, with
-// 2 if it could not measure.
+// Command cmd measures the benchmarks of a package in interleaved rounds and checks
+// them against a budget file. It exits with 1 if a bound is broken, and with 2 if it
+// could not measure.
 //
 //	go run github.com/statsd-admin/statsd-admin/bench/budget/cmd -file budget.txt ./mypackage
 package main
@@ -71,8 +71,8 @@ func check(w io.Writer, file, pkg, benchtime, tags string, rounds int) (failed b
 	return len(rep.Failed()) > 0, rep.Write(w)
 }
 
-// run measures the benchmarks with these names. Those with one first part and
-// as many parts share a process, so that what they share is set up once.
+// run measures the benchmarks with these names. Names with the same first part and
+// the same number of parts share a process, so that common setup runs once.
 func run(binary, dir, benchtime string, names []string) (budget.Round, error) {
 	round := budget.Round{}
 	for _, pattern := range patterns(names) {
@@ -95,9 +95,9 @@ func run(binary, dir, benchtime string, names []string) (budget.Round, error) {
 	return round, nil
 }
 
-// patterns returns what selects the names, each pattern those with one first
-// part and as many parts. It is an alternative for each level, so it may select
-// more. A pattern with more levels than a benchmark has would not select it.
+// patterns returns -bench patterns for the names, one per first part and number of
+// parts. Each level is an alternative, so a pattern may select more. It must not have
+// more levels than a benchmark has.
 func patterns(names []string) []string {
 	type kind struct {
 		top   string
@@ -129,7 +129,7 @@ func patterns(names []string) []string {
 	return all
 }
 
-// output runs a command and returns what it prints.
+// output runs a command and returns its standard output.
 func output(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	var stderr bytes.Buffer

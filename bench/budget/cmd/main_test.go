@@ -23,7 +23,7 @@ func TestPatternsSelectByLevel(t *testing.T) {
 }
 
 // TestCheckMeasuresAPackage runs the whole command on the benchmarks of
-// testdata/module, whose figures are reported and not measured.
+// testdata/module, which report fixed figures.
 func TestCheckMeasuresAPackage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a package")

@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// cell is the figures of one library for one workload.
+// cell holds the figures of one library for one workload.
 type cell map[string][]float64 // by unit
 
 func table(results []budget.Result) string {
@@ -64,7 +64,7 @@ func table(results []budget.Result) string {
 	return s.String()
 }
 
-// split cuts the name of a benchmark into the workload and the library.
+// split splits the name of a benchmark into workload and library.
 func split(name string) (workload, library string) {
 	parts := strings.Split(strings.TrimPrefix(name, "Benchmark"), "/")
 	parts = slices.DeleteFunc(parts, func(p string) bool {
@@ -77,8 +77,8 @@ func split(name string) (workload, library string) {
 	return strings.Join(parts, " "), library
 }
 
-// shown returns the units worth a row: processor time, time per name where it is told, and
-// what else a benchmark reports itself.
+// shown returns the units to show: processor time, time per name where it is
+// reported, and the metrics of the benchmark.
 func shown(f budget.Figures) []string {
 	var units []string
 	for u := range f {
@@ -96,8 +96,7 @@ func shown(f budget.Figures) []string {
 	return units
 }
 
-// figure writes the median and half the distance between the quartiles as a
-// part of it.
+// figure writes the median, and half the interquartile range as a fraction of it.
 func figure(xs []float64) string {
 	slices.Sort(xs)
 	at := func(q float64) float64 {

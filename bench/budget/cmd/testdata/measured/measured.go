@@ -1,2 +1,2 @@
-// Package measured has benchmarks with known figures, for a test.
+// Package measured has benchmarks that report fixed figures, for a test.
 package measured
