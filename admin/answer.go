@@ -38,7 +38,7 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 	if need := e.needs(); r.principal.Role < need {
 		return s.deny(w, r, need)
 	}
-	if asset := s.pages.assets.Find(r.path); asset != nil && s.cfg.Mode != ModeMetricsOnly {
+	if asset := s.assets.Find(r.path); asset != nil && s.cfg.Mode != ModeMetricsOnly {
 		return w.asset(asset)
 	}
 	if e == nil || !s.exists(e) {

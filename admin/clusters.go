@@ -12,10 +12,10 @@ import (
 // configRows are the endpoints that show what is configured.
 func (s *Server) configRows() []Endpoint {
 	return []Endpoint{
-		{Path: "/clusters", Help: "show upstream clusters and the state of their hosts", Heavy: true, CPUBound: true, Serve: s.clusters, Params: []Param{
+		{Path: "/clusters", Group: groupClusters, Help: "show upstream clusters and the state of their hosts", Heavy: true, CPUBound: true, Serve: s.clusters, Params: []Param{
 			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
 		}},
-		{Path: "/config_dump", Help: "show the loaded configuration, without secrets", Heavy: true, CPUBound: true, Serve: s.configDump, Params: []Param{
+		{Path: "/config_dump", Group: groupConfig, Help: "show the loaded configuration, without secrets", Heavy: true, CPUBound: true, Serve: s.configDump, Params: []Param{
 			{Name: "resource", Help: "repeated field of a section to show, such as static_clusters; all sections if empty"},
 			{Name: "mask", Help: "fields to show of each section, or of each element of the resource: field.field,field"},
 			{Name: "name_regex", Help: "regular expression that the whole name of a resource matches"},

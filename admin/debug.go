@@ -20,15 +20,15 @@ func (s *Server) debugRows() []Endpoint {
 	}
 	seconds := []Param{{Name: "seconds", Help: "how long to record; default 30, at most 600"}}
 	rows := []Endpoint{
-		{Path: "/debug/pprof/profile", Help: "record and download a CPU profile", Params: seconds,
+		{Path: "/debug/pprof/profile", Group: groupDebug, Help: "record and download a CPU profile", Params: seconds,
 			Serve: func(w *Response, r *Request) error {
 				return s.record(w, r, pprof.StartCPUProfile, pprof.StopCPUProfile)
 			}},
-		{Path: "/debug/pprof/trace", Help: "record and download an execution trace", Params: seconds,
+		{Path: "/debug/pprof/trace", Group: groupDebug, Help: "record and download an execution trace", Params: seconds,
 			Serve: func(w *Response, r *Request) error { return s.record(w, r, trace.Start, trace.Stop) }},
 	}
 	for _, name := range debugProfiles {
-		rows = append(rows, Endpoint{Path: "/debug/pprof/" + name, Help: "download the " + name + " profile of the runtime",
+		rows = append(rows, Endpoint{Path: "/debug/pprof/" + name, Group: groupDebug, Help: "download the " + name + " profile of the runtime",
 			Serve: func(w *Response, _ *Request) error {
 				w.SetType(typeBinary)
 				w.encodings = nil // profiles are compressed

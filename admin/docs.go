@@ -26,7 +26,7 @@ func (s *Server) Markdown() []byte {
 		for _, p := range e.Params {
 			text := "`" + p.Name + "`"
 			switch p.Kind {
-			case ParamText:
+			case ParamText, ParamLines:
 				text += "=…"
 			case ParamChoice:
 				text += "=" + strings.Join(nonEmpty(p.Choices), "\\|")

@@ -52,6 +52,7 @@ type Endpoint struct {
 	metrics       bool // exists in ModeMetricsOnly
 	critical      bool // answered on reserved connections
 	neverDisabled bool // stays on after repeated panics
+	pair          bool // the home page has fields for the name and the value of a parameter
 
 	maxValue int // bytes of a parameter value; 0 means Limits.QueryValue
 }
@@ -73,6 +74,7 @@ const (
 	ParamText   ParamKind = iota // any value
 	ParamFlag                    // set by its name alone
 	ParamChoice                  // one of Choices
+	ParamLines                   // a text of several lines
 )
 
 // endpoints is an immutable set of rows.
@@ -125,6 +127,9 @@ func checkPath(path string) error {
 	}
 	if len(path) < 2 || path[0] != '/' {
 		return fmt.Errorf("admin: path %q must begin with / and have more than that", path)
+	}
+	if strings.HasPrefix(path, "//") {
+		return fmt.Errorf("admin: path %q begins with //, which is another host in a link", path)
 	}
 	if strings.HasPrefix(path, ui.Prefix) {
 		return fmt.Errorf("admin: path %q is taken by the assets of the pages", path)

@@ -178,7 +178,7 @@ func TestHandleAndRemove(t *testing.T) {
 		_, err := w.WriteString("hello " + r.Query().Value("name"))
 		return err
 	}
-	for _, path := range []string{"", "/", "x", "/a&b", `/a"b`, "/a'b", "/a<b", "/a>b", "/a?b", "/a:b", "/a b", "/a\tb", "/a\r\nb", "/a\x00", "/a\x7f", "/\u00e9", "/ui/assets/x", "/help", "/stats/prometheus"} {
+	for _, path := range []string{"", "/", "x", "/a&b", `/a"b`, "/a'b", "/a<b", "/a>b", "/a?b", "/a:b", "/a b", "/a\tb", "/a\r\nb", "/a\x00", "/a\x7f", "/\u00e9", "//evil.test", "/ui/assets/x", "/help", "/stats/prometheus"} {
 		if s.Handle(Endpoint{Path: path, Serve: serve}) == nil {
 			t.Errorf("path %q was accepted", path)
 		}
@@ -285,7 +285,7 @@ func TestModes(t *testing.T) {
 		}
 	}
 	s := newServer(t, Config{Mode: ModeMetricsOnly})
-	if got := s.Request("GET", s.pages.assets.Path("admin.css"), nil).Status; got != 404 {
+	if got := s.Request("GET", s.assets.Path("admin.css"), nil).Status; got != 404 {
 		t.Errorf("metrics only: asset has status %d", got)
 	}
 	if body := string(s.Request("GET", "/x", nil).Body); strings.Contains(body, "quitquitquit") {

@@ -49,14 +49,14 @@ func (w *Response) asset(a *ui.Asset) error {
 	body := a.Raw
 	switch chooseEncoding(w.encodings) {
 	case "gzip":
-		if a.Gzip != nil {
+		if packed := a.Gzip(); packed != nil {
 			w.SetHeader("content-encoding", "gzip")
-			body = a.Gzip
+			body = packed
 		}
 	case "zstd":
-		if a.Zstd != nil {
+		if packed := a.Zstd(); packed != nil {
 			w.SetHeader("content-encoding", "zstd")
-			body = a.Zstd
+			body = packed
 		}
 	}
 	w.encodings = nil

@@ -31,14 +31,14 @@ func (s *Server) ingestRows() []Endpoint {
 	format := Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}}
 	limit := Param{Name: "limit", Help: "how many to show of each list; 20 if empty"}
 	return []Endpoint{
-		{Path: "/ingest", Help: "show what arrives as StatsD lines and what becomes of it", Serve: s.ingest, Params: []Param{
+		{Path: "/ingest", Group: groupStatsD, Help: "show what arrives as StatsD lines and what becomes of it", Serve: s.ingest, Params: []Param{
 			format, {Name: "top", Help: "names to show; all lists if empty", Kind: ParamChoice, Choices: []string{"", "series", "samples", "new"}},
 			limit, {Name: "listener", Help: "only this listener"},
 		}},
-		{Path: "/ingest/events", Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{format, limit}},
-		{Path: "/ingest/explain", Help: "say what would become of a StatsD line", Serve: s.ingestExplain, maxValue: maxExplained,
+		{Path: "/ingest/events", Group: groupStatsD, Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{format, limit}},
+		{Path: "/ingest/explain", Group: groupStatsD, Help: "say what would become of a StatsD line", Serve: s.ingestExplain, maxValue: maxExplained,
 			Params: []Param{{Name: "line", Help: "the line"}, format}},
-		{Path: "/ingest/forget", Help: "end received stats by name or prefix", Mutates: true, Serial: true, Serve: s.ingestForget, Params: []Param{
+		{Path: "/ingest/forget", Group: groupStatsD, Help: "end received stats by name or prefix", Mutates: true, Serial: true, Serve: s.ingestForget, Params: []Param{
 			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "what the names of stats begin with"},
 		}},
 	}

@@ -279,7 +279,7 @@ func (h *httpWriter) WriteHeader(status int) {
 				h.w.encodings = nil
 				h.w.SetHeader(lower, value)
 			default:
-				if token(lower) {
+				if isToken(lower) {
 					h.w.fields = append(h.w.fields, Field{lower, value})
 				}
 			}
@@ -287,8 +287,8 @@ func (h *httpWriter) WriteHeader(status int) {
 	}
 }
 
-// token reports whether s can be the name of a header field.
-func token(s string) bool {
+// isToken reports whether s can be the name of a header field.
+func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("()<>@,;:\\\"/[]?={}", c) >= 0 {
 			return false

@@ -9,8 +9,8 @@ import (
 
 func TestAssetsAreServed(t *testing.T) {
 	s := start(t, Config{})
-	path := s.pages.assets.Path("admin.css")
-	raw := string(s.pages.assets.Find(path).Raw)
+	path := s.assets.Path("admin.css")
+	raw := string(s.assets.Find(path).Raw)
 	for _, page := range []string{"/", "/stats?format=html"} {
 		if a := get(t, s, page); !strings.Contains(a.body, "href='"+path[1:]+"'") {
 			t.Errorf("%s does not link %s", page, path)
@@ -53,7 +53,7 @@ func TestNamesAreTextInPages(t *testing.T) {
 		r := s.Request("GET", page, nil)
 		body := string(r.Body)
 		if page == "/" { // it has a script of its own, which is linked
-			own := "<script type='module' src='" + s.pages.assets.Path("home.js")[1:] + "'></script>"
+			own := "<script type='module' src='" + s.assets.Path("home.js")[1:] + "'></script>"
 			if !strings.Contains(body, own) {
 				t.Errorf("%s lacks %s", page, own)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/statsd-admin/statsd-admin/admin/ui"
 	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/render"
@@ -52,7 +53,7 @@ type Server struct {
 	panics      panicLog
 	buffers     sync.Pool // of *[]byte with responseBuffer bytes
 	http        *fasthttp.Server
-	pages       *pages
+	assets      *ui.Assets
 
 	tableMu sync.Mutex // held while a new table is made
 	table   atomic.Pointer[endpoints]
@@ -131,11 +132,9 @@ func New(cfg Config) (*Server, error) {
 		return &b
 	}
 	s.http = s.newHTTP()
-	pages, err := newPages(cfg.Product)
-	if err != nil {
+	if s.assets, err = ui.Load(); err != nil {
 		return nil, err
 	}
-	s.pages = pages
 	table, err := s.builtin()
 	if err != nil {
 		return nil, err

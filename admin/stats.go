@@ -21,6 +21,9 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 		defer s.regexes.leave()
 	}
 	q, err := s.parseStats(r.query, metricsOnly)
+	if e, ok := err.(*Error); ok && !metricsOnly && r.query.Value("format") == "html" {
+		return s.badStatsPage(w, r, e)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,38 +1,46 @@
 package admin
 
-import (
-	"github.com/statsd-admin/statsd-admin/render"
-)
+import "github.com/statsd-admin/statsd-admin/render"
 
 // statsPage answers /stats?format=html: a form for the parameters above the
 // lines of the plain text.
 func (s *Server) statsPage(w *Response, r *Request, q *statsQuery) error {
-	if err := s.pages.stats.ExecuteTemplate(w, "head", s.statsForm(r)); err != nil {
+	p := s.statsForm(r)
+	p.put(markup("<pre>\n"))
+	if _, err := w.Write(p.b); err != nil {
 		return err
 	}
 	if err := render.HTMLLines(w, s.store, q.options); err != nil {
 		return err
 	}
-	return s.pages.stats.ExecuteTemplate(w, "foot", nil)
+	p.b = p.b[:0]
+	p.put(markup("</pre>\n"))
+	p.end()
+	_, err := w.Write(p.b)
+	return err
 }
 
-// statsForm is what the form of the page shows.
-type statsForm struct {
-	Title  string
-	Fields []statsField
+// badStatsPage answers a request with wrong parameters by the form that sent
+// them and the reason.
+func (s *Server) badStatsPage(w *Response, r *Request, e *Error) error {
+	p := s.statsForm(r)
+	p.put(markup("<p class='bad' role='alert'>"), e.Msg, markup("</p>\n"))
+	p.end()
+	w.SetStatus(e.Status)
+	w.SetType(typeHTML)
+	_, err := w.Write(p.b)
+	return err
 }
 
-// statsField is a parameter with its present value.
-type statsField struct {
-	Param
-	Value string
-	Set   bool
-}
-
-func (s *Server) statsForm(r *Request) statsForm {
-	form := statsForm{Title: s.pages.title}
-	for _, p := range s.statsParams(true) {
-		form.Fields = append(form.Fields, statsField{p, r.query.Value(p.Name), r.query.Has(p.Name)})
+// statsForm begins the page with the form and its present values.
+func (s *Server) statsForm(r *Request) *page {
+	p := s.newPage(capital(s.product)+" Stats", false)
+	p.put(markup("<form action='stats' method='get' class='options'>"))
+	for _, param := range s.statsParams(true) {
+		p.put(markup("\n<label title='"), param.Help, markup("'>"), param.Name, markup(" "))
+		p.input(&param, "", "", r.query.Value(param.Name), r.query.Has(param.Name))
+		p.put(markup("</label>"))
 	}
-	return form
+	p.put(markup("\n<button type='submit'>stats</button>\n</form>\n"))
+	return p
 }

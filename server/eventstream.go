@@ -47,7 +47,7 @@ func (s *Server) makeCircuitStream() error {
 // turn it on, and a program with a stream of its own may remove it.
 func (s *Server) addCircuitStream() error {
 	e := admin.Endpoint{
-		Path: "/circuit_event_stream", Aliases: []string{"/hystrix_event_stream"},
+		Path: "/circuit_event_stream", Group: "Stats", Aliases: []string{"/hystrix_event_stream"},
 		Help: "stream events for a circuit breaker dashboard", Fixed: true, Serve: s.serveCircuitStream,
 	}
 	if s.circuit == nil {

@@ -1,6 +1,6 @@
-// Package ui holds what the pages of the administration server are made of:
-// templates, and assets that are served under names with a hash of their
-// content, so that a browser may keep them for ever.
+// Package ui holds the assets of the pages of the admin server. They are served
+// under names with a hash of their content, so that a browser can cache them
+// forever.
 package ui
 
 import (
@@ -9,18 +9,18 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"path"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed assets templates
+//go:embed assets
 var files embed.FS
 
-// Prefix is what the paths of all assets begin with.
+// Prefix is the beginning of the paths of all assets.
 const Prefix = "/ui/assets/"
 
 // Asset is one file. Its bytes must not be changed.
@@ -28,16 +28,18 @@ type Asset struct {
 	Path        string // as requested
 	ContentType string
 	Raw         []byte
-	Gzip, Zstd  []byte // nil where that is not smaller
+	// Gzip and Zstd compress Raw on the first call. They return nil if that
+	// does not make it smaller.
+	Gzip, Zstd func() []byte
 }
 
-// Assets is the files by path and by name. It is immutable.
+// Assets holds the files by path and by name. It is immutable.
 type Assets struct {
 	byPath map[string]*Asset
 	byName map[string]*Asset
 }
 
-// Load compresses and hashes the assets.
+// Load hashes the assets.
 func Load() (*Assets, error) {
 	a := &Assets{make(map[string]*Asset), make(map[string]*Asset)}
 	entries, err := fs.ReadDir(files, "assets")
@@ -66,36 +68,45 @@ func load(name string) (*Asset, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(raw)
-	a := &Asset{Path: Prefix + hex.EncodeToString(sum[:8]) + "/" + name, ContentType: contentType, Raw: raw}
+	return &Asset{
+		Path: Prefix + hex.EncodeToString(sum[:8]) + "/" + name, ContentType: contentType, Raw: raw,
+		Gzip: sync.OnceValue(func() []byte { return smaller(gzipped(raw), raw) }),
+		Zstd: sync.OnceValue(func() []byte { return smaller(zstded(raw), raw) }),
+	}, nil
+}
+
+// gzipped returns nil if the encoder fails.
+func gzipped(raw []byte) []byte {
 	var b bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	if _, err := zip.Write(raw); err != nil {
-		return nil, err
+	if _, err := w.Write(raw); err != nil || w.Close() != nil {
+		return nil
 	}
-	if err := zip.Close(); err != nil {
-		return nil, err
-	}
-	a.Gzip = smaller(b.Bytes(), raw)
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+	return b.Bytes()
+}
+
+// zstded returns nil if the encoder fails.
+func zstded(raw []byte) []byte {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(64<<10), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	a.Zstd = smaller(enc.EncodeAll(raw, nil), raw)
-	return a, enc.Close()
+	defer w.Close()
+	return w.EncodeAll(raw, nil)
 }
 
 func smaller(packed, raw []byte) []byte {
-	if len(packed) < len(raw) {
+	if packed != nil && len(packed) < len(raw) {
 		return packed
 	}
 	return nil
 }
 
-// Find returns the asset of a request path, nil if there is none.
+// Find returns the asset for a request path, nil if there is none.
 func (a *Assets) Find(path string) *Asset { return a.byPath[path] }
 
 // Path returns the request path of the asset called name, "" if there is none.
@@ -104,16 +115,4 @@ func (a *Assets) Path(name string) string {
 		return asset.Path
 	}
 	return ""
-}
-
-// Template returns the page template called name. In it, asset gives the path
-// of an asset relative to the root of the server.
-func (a *Assets) Template(name string) (*template.Template, error) {
-	t := template.New(name).Funcs(template.FuncMap{"asset": func(name string) (string, error) {
-		if p := a.Path(name); p != "" {
-			return p[1:], nil
-		}
-		return "", fmt.Errorf("ui: no asset %q", name)
-	}})
-	return t.ParseFS(files, "templates/"+name)
 }

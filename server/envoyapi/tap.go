@@ -46,9 +46,14 @@ func AddTap(cfg *server.Config) *tap.Tap {
 		}
 	}
 	cfg.Endpoints = append(cfg.Endpoints, admin.Endpoint{
-		Path: "/tap", Help: "show what the server takes in, as the body of the request asks for", Mutates: true, Fixed: true,
+		Path: "/tap", Group: "Clusters and listeners", Help: "stream the traffic that the body of the request selects", Mutates: true, Fixed: true,
+		Params: []admin.Param{{Name: "config", Help: "selection as YAML or JSON, if it is not the body itself", Kind: admin.ParamLines}},
 		Serve: func(w *admin.Response, r *admin.Request) error {
-			session, err := t.Attach(r.Body())
+			body := r.Body()
+			if text := r.Query().Value("config"); text != "" {
+				body = []byte(text)
+			}
+			session, err := t.Attach(body)
 			if err != nil {
 				return &admin.Error{Status: 400, Msg: err.Error()}
 			}

@@ -1,9 +1,10 @@
-// The home page works without scripts. With them it leaves empty fields out of
-// requests, and asks before it sends something that changes the server.
+// The home page works without scripts. With them it leaves out fields that are
+// empty or have their default, sends parameters whose name is typed, and asks
+// before it sends a request that changes the server.
 
 const words = {
   ask: (command) => `Send POST ${command}?`,
-  type: (allowed) => `This cannot be taken back. Type ${allowed.join(' or ')} to go on.`,
+  type: (allowed) => `This cannot be undone. Type ${allowed.join(' or ')} to continue.`,
   cancel: 'Cancel',
   send: 'Send',
 };
@@ -54,10 +55,17 @@ function confirmed(command, allowed) {
 
 for (const form of document.querySelectorAll('form')) {
   form.addEventListener('formdata', (event) => {
-    for (const [name, value] of [...event.formData]) {
-      if (value === '') {
-        event.formData.delete(name);
+    const reads = form.getAttribute('method') !== 'post';
+    for (const e of form.elements) {
+      const initial = reads && e.localName === 'select' ? e.options[0].value : '';
+      if (e.name && (e.value === '' || e.value === initial)) {
+        event.formData.delete(e.name);
       }
+    }
+    // A parameter whose name is typed: its value counts even if it is empty.
+    const [key, value] = ['key', 'value'].map((part) => [...form.elements].find((e) => e.dataset.pair === part));
+    if (key && key.value !== '') {
+      event.formData.append(key.value, value.value);
     }
   });
   if (form.getAttribute('method') !== 'post') {
