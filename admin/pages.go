@@ -85,7 +85,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 			p.command(&e, node)
 		}
 	}
-	p.put(markup("</table>\n<p class='quiet'>Blue opens a page. A command with a border has options or changes the server; those that change it are sent as POST. " +
+	p.put(markup("</table>\n<p class='quiet'>Blue opens a page. A command with a border changes the server and is sent as POST. " +
 		"Red stops traffic or the server.</p>\n"))
 	p.end()
 	w.SetType(typeHTML)
