@@ -23,7 +23,7 @@ run: ## start the daemon with its embedded configuration: admin on 127.0.0.1:990
 build: ## build bin/statsd-admin
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/statsd-admin ./cmd/statsd-admin
 
-test: tools lint unit race purego schedules e2e ## run all checks and tests
+test: tools lint unit race portable schedules e2e ## run all checks and tests
 
 tools: ## install what the tests need (with CI=true; otherwise say what is missing)
 	@./scripts/tools
@@ -39,8 +39,8 @@ race: ## the same under the race detector
 	$(GO) test -race -short ./...
 	@for module in bridge/*; do (cd $$module && $(GO) test -race -short ./...) || exit 1; done
 
-purego: ## the store and its neighbours without the processor-bound fast path
-	$(GO) test -tags purego -short ./internal/percpu ./internal/fingerprint ./symtab ./histogram ./store/...
+portable: ## the code without the processor-bound fast path: tag purego, 386, arm64 in an emulator
+	@./scripts/portable
 
 schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS preemptions
 	$(GO) test -tags schedule -short ./internal/schedule
@@ -70,4 +70,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race purego schedules seeded e2e fuzz soak proof cross bench bench-peers
+.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak proof cross bench bench-peers

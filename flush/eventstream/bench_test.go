@@ -3,6 +3,7 @@ package eventstream_test
 import (
 	"fmt"
 	"io"
+	"math"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
@@ -30,7 +31,7 @@ func BenchmarkFlush(b *testing.B) {
 	}
 	snap := st.Flush(store.FlushOptions{})
 	defer snap.Close()
-	s := eventstream.New(eventstream.Config{QueueBytes: 1 << 40})
+	s := eventstream.New(eventstream.Config{QueueBytes: math.MaxInt})
 	flush := func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

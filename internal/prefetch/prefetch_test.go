@@ -1,6 +1,7 @@
 package prefetch
 
 import (
+	"math"
 	"testing"
 	"unsafe"
 )
@@ -21,7 +22,7 @@ func TestLinesNeverFault(t *testing.T) {
 		}
 	}
 	before := b
-	for _, n := range []int{-1, 0, 1, Max, Max + 1, 1 << 40} {
+	for _, n := range []int{-1, 0, 1, Max, Max + 1, math.MaxInt} {
 		Lines(&b, n)
 	}
 	if b != before {
