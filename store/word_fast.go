@@ -1,8 +1,9 @@
-//go:build amd64 && !race && !msan && !asan && !purego
+//go:build gc && go1.26 && !go1.27 && amd64 && !race && !msan && !asan && !purego
 
 package store
 
 import (
+	"reflect"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -60,14 +61,32 @@ var _ [0]struct{} = [unsafe.Sizeof(page{}) - pageSize]struct{}{}
 // newPages allocates a group of pages.
 func newPages() []*page {
 	g := new([pagesPerGroup]page)
-	if uintptr(unsafe.Pointer(g))&(pageSize-1) != 0 {
-		panic("store: the runtime did not align a large allocation; build with the tag purego")
+	if off := uintptr(unsafe.Pointer(g)) & (pageSize - 1); off != 0 {
+		g = paddedPages(pageSize - off)
 	}
 	pages := make([]*page, pagesPerGroup)
 	for i := range g {
 		pages[i] = &g[i]
 	}
 	return pages
+}
+
+// paddedPages allocates a group of pages behind n bytes. It serves runtimes that
+// do not start large allocations at a multiple of the page size.
+func paddedPages(n uintptr) *[pagesPerGroup]page {
+	for range 16 {
+		t := reflect.StructOf([]reflect.StructField{
+			{Name: "Pad", Type: reflect.ArrayOf(int(n), reflect.TypeFor[byte]())},
+			{Name: "Pages", Type: reflect.TypeFor[[pagesPerGroup]page]()},
+		})
+		g := (*[pagesPerGroup]page)(reflect.New(t).Elem().Field(1).Addr().UnsafePointer())
+		off := uintptr(unsafe.Pointer(g)) & (pageSize - 1)
+		if off == 0 {
+			return g
+		}
+		n = (n - off) % pageSize
+	}
+	panic("store: the runtime does not align large allocations; build with the tag purego")
 }
 
 func (w *word) page() *page {

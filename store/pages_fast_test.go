@@ -1,0 +1,23 @@
+//go:build gc && go1.26 && !go1.27 && amd64 && !race && !msan && !asan && !purego
+
+package store
+
+import (
+	"testing"
+	"unsafe"
+)
+
+func TestPaddedPagesAreAligned(t *testing.T) {
+	for _, n := range []uintptr{0, 8, 16, pageSize - 8} {
+		g := paddedPages(n)
+		if off := uintptr(unsafe.Pointer(g)) % pageSize; off != 0 {
+			t.Errorf("%d bytes of padding: pages begin at offset %d", n, off)
+		}
+		last := &g[pagesPerGroup-1]
+		last.blk = new(block)
+		last.word(slotsPerBlock - 1).count(3)
+		if got := last.total(slotsPerBlock - 1); got != 3 {
+			t.Errorf("%d bytes of padding: the last word counts %d, want 3", n, got)
+		}
+	}
+}
