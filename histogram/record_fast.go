@@ -1,4 +1,4 @@
-//go:build amd64 && !race && !msan && !asan && !purego
+//go:build gc && go1.26 && !go1.27 && amd64 && !race && !msan && !asan && !purego
 
 package histogram
 
@@ -77,7 +77,7 @@ func (s *shard) own(h *Histogram, v uint64) bool {
 	l := h.layout
 	i := uint(l.bin(v))
 	if w := i / pageBins; w < uint(len(l.straddle)) && l.straddle[w]>>(i%pageBins)&1 != 0 {
-		if slot := l.splitOf(int(i), v); slot >= 0 {
+		if slot := l.splitOf(int(i), v); uint(slot) < uint(len(s.splits)) {
 			*plain(&s.splits[slot])++
 			s.finish(h, v)
 			return true
@@ -172,7 +172,7 @@ func (s *shard) ownMany(h *Histogram, v int64, n uint64) (i int, what need) {
 	} else {
 		i = -i
 	}
-	if slot >= 0 {
+	if uint(slot) < uint(len(s.splits)) {
 		*plain(&s.splits[slot]) += n
 	} else if what = s.ownCount(i, n); what != nothing {
 		return i, what

@@ -1,4 +1,4 @@
-//go:build schedule && (!amd64 || race || msan || asan || purego)
+//go:build schedule && (!gc || !go1.26 || go1.27 || !amd64 || race || msan || asan || purego)
 
 package histogram
 

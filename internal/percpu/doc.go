@@ -1,19 +1,26 @@
-// Package percpu lets a goroutine own its scheduler slot for a few
-// instructions, so that a word that belongs to that slot can be changed with a
-// plain add instead of an atomic one.
+// Package percpu pins a goroutine to its scheduler slot for a few instructions,
+// so that a word that belongs to the slot can be changed with a plain add
+// instead of an atomic one.
 //
 //	p := percpu.Pin()
 //	words[p]++ // nothing else can run on p now
 //	percpu.Unpin()
 //
-// Between Pin and Unpin the goroutine is not preempted, so the code there must
-// be short: no allocation, no lock, no call that may block. Slots are numbered
-// from 0; their number is GOMAXPROCS, which may grow while the program runs, so
-// a slot beyond what the caller prepared for must fall back to an atomic.
+// The goroutine is not preempted between Pin and Unpin, so the code there must
+// be short: no allocation, no lock, no call that can block. It must not panic
+// either, because a recovered panic would leave the slot pinned and hang the
+// next garbage collection. Slots are numbered from 0 to GOMAXPROCS-1. GOMAXPROCS
+// can grow while the program runs, so callers fall back to an atomic for a slot
+// that they did not prepare for.
 //
-// Other slots may read such words at any time with atomic loads. That is sound
+// Other slots can read such words at any time with atomic loads. That is sound
 // where an aligned 64-bit store is one instruction and stores become visible
-// in program order, so the trick is compiled in for amd64 only. Everywhere
-// else, under the race detector and the sanitizers, and with the build tag
-// purego, Enabled is false and callers use atomics.
+// in program order.
+//
+// Pin uses functions of the runtime that are not part of its API. It is
+// therefore compiled in only for amd64, the gc toolchain and the Go releases it
+// was verified with, now Go 1.26. Otherwise, under the race detector and the
+// sanitizers, and with the build tag purego, Enabled is false and callers use
+// atomics. To support a new release, verify procPin and procUnpin in its runtime
+// and change the build constraints of this package, histogram and store.
 package percpu

@@ -1,15 +1,15 @@
-//go:build !schedule && amd64 && !race && !msan && !asan && !purego
+//go:build !schedule && gc && go1.26 && !go1.27 && amd64 && !race && !msan && !asan && !purego
 
 package percpu
 
 import _ "unsafe" // for go:linkname
 
-// Enabled tells whether Pin really pins. It is a constant, so that the branch
-// not taken costs nothing.
+// Enabled reports whether Pin pins. It is a constant, so the other branch costs
+// nothing.
 const Enabled = true
 
-// Pin keeps the calling goroutine on its scheduler slot until Unpin and
-// returns the slot's number.
+// Pin keeps the calling goroutine on its scheduler slot until Unpin and returns
+// the number of the slot.
 //
 //go:linkname Pin runtime.procPin
 func Pin() int

@@ -1,8 +1,8 @@
-//go:build !amd64 || race || msan || asan || purego
+//go:build !gc || !go1.26 || go1.27 || !amd64 || race || msan || asan || purego
 
 package percpu
 
-// Enabled tells whether Pin really pins. Here it does not.
+// Enabled reports whether Pin pins.
 const Enabled = false
 
 // Pin does nothing and returns 0.
