@@ -244,7 +244,7 @@ func TestEveryFieldOfClustersIsInForce(t *testing.T) {
 		leaves("", m.ProtoReflect().Descriptor(), forms[form])
 	}
 	rows := map[string]bool{}
-	read := map[force]map[string]bool{library: selected(t, ".", "../server"), program: selected(t, "../examples/reverse-proxy")}
+	read := map[force]map[string]bool{library: selected(t, ".", "../server"), program: selected(t, "httptransport", "../examples/reverse-proxy")}
 	for _, c := range fieldCases() {
 		rows[c.field] = true
 		known := false

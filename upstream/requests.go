@@ -148,23 +148,27 @@ func (c *Cluster) RequestFinished(h *host.Host, e RequestEnd) {
 	s := c.stats
 	s.RqActive.Dec()
 	h.Stats.RqActive.Dec()
+	failure := e.Status // of a host that began a good answer it is none
+	if failure < 500 {
+		failure = 0
+	}
 	answered := !(e.Timeout || e.PerTryTimeout || e.RemoteReset || e.LocalReset || e.ConnectionLost || e.BadAnswer)
 	switch {
 	case e.Timeout:
 		s.RqTimeout.Inc()
 		h.Stats.RqTimeout.Inc()
-		h.ReportResult(host.RequestTimeout, e.Status)
+		h.ReportResult(host.RequestTimeout, failure)
 	case e.PerTryTimeout:
 		s.RqPerTryTimeout.Inc()
 		h.Stats.RqTimeout.Inc()
-		h.ReportResult(host.RequestTimeout, e.Status)
+		h.ReportResult(host.RequestTimeout, failure)
 	case e.RemoteReset:
 		s.RqRxReset.Inc()
-		h.ReportResult(host.RequestFailed, e.Status)
+		h.ReportResult(host.RequestFailed, failure)
 	case e.LocalReset:
 		s.RqTxReset.Inc()
 	case e.ConnectionLost:
-		h.ReportResult(host.ConnectFailed, e.Status)
+		h.ReportResult(host.ConnectFailed, failure)
 	case e.BadAnswer:
 		s.CxProtocolError.Inc()
 		h.ReportResult(host.RequestFailed, 502)

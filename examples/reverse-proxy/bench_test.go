@@ -1,10 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,72 +22,23 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
 
-// bare is the same proxy without the library: the same server, connections, limits
-// of time and headers, but no clusters, no stats and no circuit breakers.
-type bare struct {
-	hosts []string
-	next  atomic.Uint64
-
-	mu   sync.Mutex
-	idle map[string][]*bareConn
+// bare is the same proxy without the library: no clusters, no stats and no circuit
+// breakers.
+func bare(b *testing.B, hosts []string) http.Handler {
+	var next atomic.Uint64
+	t := &http.Transport{MaxIdleConnsPerHost: 1000}
+	b.Cleanup(t.CloseIdleConnections)
+	return &httputil.ReverseProxy{Transport: t, FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) {
+		rewrite(p)
+		p.Out.URL.Host = hosts[next.Add(1)%uint64(len(hosts))]
+	}}
 }
 
-type bareConn struct {
-	net.Conn
-	in  *bufio.Reader
-	out *bufio.Writer
-}
-
-func (p *bare) handle(ctx *fasthttp.RequestCtx) {
-	prepare(ctx)
-	at := p.hosts[p.next.Add(1)%uint64(len(p.hosts))]
-	var c *bareConn
-	p.mu.Lock()
-	if list := p.idle[at]; len(list) > 0 {
-		c, p.idle[at] = list[len(list)-1], list[:len(list)-1]
-	}
-	p.mu.Unlock()
-	if c != nil {
-		raw, _ := c.Conn.(syscall.Conn).SyscallConn()
-		_ = raw.Control(func(fd uintptr) {
-			var b [1]byte
-			_, _, _ = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		})
-	} else {
-		conn, err := net.Dial("tcp", at)
-		if err != nil {
-			answer(ctx, 503)
-			return
-		}
-		c = &bareConn{conn, bufio.NewReader(conn), bufio.NewWriter(conn)}
-	}
-	_ = c.SetDeadline(time.Now().Add(defaultTimeout))
-	err := ctx.Request.Write(c.out)
-	if err == nil {
-		err = c.out.Flush()
-	}
-	if err == nil {
-		err = ctx.Response.ReadLimitBody(c.in, maxBodyBytes)
-	}
-	if err != nil {
-		_ = c.Close()
-		answer(ctx, 503)
-		return
-	}
-	for _, name := range hopByHop() {
-		ctx.Response.Header.Del(name)
-	}
-	p.mu.Lock()
-	p.idle[at] = append(p.idle[at], c)
-	p.mu.Unlock()
-}
-
-func (p *bare) close() {
-	for _, list := range p.idle {
-		for _, c := range list {
-			_ = c.Close()
-		}
-	}
+// listenHTTP serves a handler of net/http until the benchmark ends.
+func listenHTTP(b *testing.B, h http.Handler) string {
+	s := httptest.NewServer(h)
+	b.Cleanup(s.Close)
+	return s.Listener.Addr().String()
 }
 
 // listen serves a handler until the benchmark ends.
@@ -117,11 +70,9 @@ func BenchmarkProxy(b *testing.B) {
 	for i := range hosts {
 		hosts[i] = listen(b, func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString(body) })
 	}
-	plain := bare{hosts: hosts, idle: make(map[string][]*bareConn)}
-	b.Cleanup(plain.close)
 	p := startBench(b, hosts)
 	for _, impl := range []struct{ name, address string }{
-		{"direct", hosts[0]}, {"bare", listen(b, plain.handle)}, {"library", p.server.Listeners().List()[0].Addresses[0].String()},
+		{"direct", hosts[0]}, {"bare", listenHTTP(b, bare(b, hosts))}, {"library", p.server.Listeners().List()[0].Addresses[0].String()},
 	} {
 		for _, clients := range []int{1, 8 * runtime.GOMAXPROCS(0)} {
 			b.Run(fmt.Sprintf("impl=%s/clients=%d", impl.name, clients), func(b *testing.B) {
@@ -214,6 +165,7 @@ func BenchmarkLibrary(b *testing.B) {
 	picks := sync.Pool{New: func() any { return new(lb.Context) }}
 	one := func() {
 		cl := p.cluster(&route)
+		defer cl.Release()
 		pick := picks.Get().(*lb.Context)
 		defer picks.Put(pick)
 		if cl.MaintenanceMode() {
@@ -231,7 +183,7 @@ func BenchmarkLibrary(b *testing.B) {
 		cl.RequestStarted(h)
 		cl.RequestFinished(h, upstream.RequestEnd{Status: 200, Took: time.Millisecond})
 		cl.TimeoutBudgetPerTry(time.Millisecond, 0)
-		cl.TimeoutBudget(time.Millisecond, defaultTimeout)
+		cl.TimeoutBudget(time.Millisecond, 15*time.Second)
 		requests.Release()
 	}
 	b.Run("cores=one", func(b *testing.B) {

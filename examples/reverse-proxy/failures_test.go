@@ -82,6 +82,8 @@ func TestNothingIsHeldAfterFailures(t *testing.T) {
 	r := start(t, static("circuit_breakers: {thresholds: [{max_connections: 1, max_requests: 1, max_retries: 1, max_pending_requests: 1}]}", &backend{listener: b}),
 		web(Route{Timeout: Duration(time.Minute), Retries: 1}),
 		Route{Name: "hasty", Cluster: "backend", Timeout: Duration(time.Minute), PerTryTimeout: Duration(50 * time.Millisecond), Retries: 1})
+	const brokenOff = 0                                                        // answers are streamed, so the status of these has left already
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // repeats nothing by itself
 	for _, tt := range []struct {
 		name string
 		says func(net.Conn)
@@ -90,9 +92,9 @@ func TestNothingIsHeldAfterFailures(t *testing.T) {
 		{"closes", nil, 503},
 		{"resets", func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }, 503},
 		{"part of a header", ends("HTTP/1.1 200 OK\r\nContent-Le"), 503},
-		{"part of a body", ends("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), 503},
-		{"part of a chunk", ends("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc"), 503},
-		{"no chunk", stays("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc"), 502},
+		{"part of a body", ends("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), brokenOff},
+		{"part of a chunk", ends("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc"), brokenOff},
+		{"no chunk", stays("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc"), brokenOff},
 		{"no HTTP", stays("hello\r\n\r\n"), 502},
 		{"long header", stays("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n"), 502},
 		{"switches", stays("HTTP/1.1 101 Switching Protocols\r\n\r\n"), 502},
@@ -107,13 +109,16 @@ func TestNothingIsHeldAfterFailures(t *testing.T) {
 		if tt.want == 504 {
 			listener = "hasty"
 		}
-		resp, err := r.client.Get("http://" + r.address(listener))
-		if err != nil {
-			t.Fatal(err)
+		status := brokenOff
+		resp, err := client.Get("http://" + r.address(listener))
+		if err == nil {
+			if _, err := io.ReadAll(resp.Body); err == nil {
+				status = resp.StatusCode
+			}
+			_ = resp.Body.Close()
 		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != tt.want {
-			t.Errorf("%s: answer %d, want %d", tt.name, resp.StatusCode, tt.want)
+		if status != tt.want {
+			t.Errorf("%s: answer %d, want %d (%v)", tt.name, status, tt.want, err)
 		}
 		eventually(t, tt.name+": nothing is in flight", func() bool { return r.stat("http."+listener+".downstream_rq_active") == 0 })
 		r.want(map[string]int{"upstream_rq_active": 0, "upstream_rq_pending_active": 0})
@@ -217,7 +222,7 @@ func TestWhatWasSentIsNotDoneTwice(t *testing.T) {
 
 	// Nothing is sent to a host that cannot be reached.
 	_ = b.Close()
-	r.drain(nil, nil)
+	r.pools.Drain(nil, nil)
 	before := countsOf(r)
 	if code := r.ask("POST", "web"); code != 503 {
 		t.Errorf("answer %d of a host that is gone, want 503", code)

@@ -3,42 +3,32 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
-	"os"
-	"slices"
-	"strings"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/valyala/fasthttp"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
-	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/httptransport"
 )
 
 const (
-	maxBodyBytes   = 64 << 20
-	defaultTimeout = 15 * time.Second
-	clientTimeout  = time.Minute           // of reading, writing and waiting for a client, each, by default
-	retryBackoff   = 25 * time.Millisecond // before the first retry, at most; doubled for each further one
-	endTime        = 5 * time.Second       // for requests in flight when the proxy ends
+	clientTimeout = time.Minute     // for reading, for each write, and between requests, by default
+	endTime       = 5 * time.Second // for requests in flight when the proxy ends
 )
 
-// httpRoute passes on the requests of a listener.
+// httpRoute forwards the requests of a listener.
 type httpRoute struct {
 	Route
-	proxy     *proxy
-	exchanges sync.Pool // *exchange
+	proxy   *proxy
+	forward httputil.ReverseProxy
 
 	total   *store.Counter
 	classes [5]*store.Counter // 1xx to 5xx
@@ -46,392 +36,140 @@ type httpRoute struct {
 	took    *store.Histogram
 }
 
-// init asks for the stats.
+// init creates the stats and the transport.
 func (r *httpRoute) init(sc *store.Scope) {
 	r.total, r.active = sc.Counter("downstream_rq_total"), sc.Gauge("downstream_rq_active")
-	r.exchanges.New = func() any { return new(exchange) }
 	r.took = sc.Histogram("downstream_rq_time", histogram.Milliseconds)
 	for i, class := range []string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
 		r.classes[i] = sc.Counter("downstream_rq_" + class)
+	}
+	t := &httptransport.Transport{
+		Pools: r.proxy.pools, Cluster: func() *upstream.Handle { return r.proxy.server.Clusters().Cluster(r.Cluster) },
+		Priority: r.priority(), Timeout: time.Duration(r.Timeout), PerTryTimeout: time.Duration(r.PerTryTimeout), Retries: r.Retries,
+	}
+	if r.HashHeader != "" {
+		t.Hash = func(req *http.Request) (uint64, bool) {
+			v := req.Header.Get(r.HashHeader)
+			return xxhash.Sum64String(v), v != ""
+		}
+	}
+	r.forward = httputil.ReverseProxy{
+		Transport: t, Rewrite: rewrite, FlushInterval: -1, ErrorHandler: httptransport.HandleError,
+		ErrorLog: slog.NewLogLogger(r.proxy.server.Logger("http").Handler(), slog.LevelDebug),
+	}
+}
+
+// rewrite makes the client's request that of the proxy.
+func rewrite(p *httputil.ProxyRequest) {
+	to := &url.URL{Scheme: "http", Host: p.In.Host}
+	if p.In.URL.Host == "" && (len(p.In.RequestURI) < 2 || p.In.RequestURI[1] != '/') {
+		to.Opaque = p.In.RequestURI // as the client wrote it
+	} else {
+		to.Path, to.RawPath, to.RawQuery = p.In.URL.Path, p.In.URL.RawPath, p.In.URL.RawQuery
+	}
+	p.Out.URL = to
+	p.Out.Header.Del("Upgrade")
+	p.Out.Header.Del("Connection")
+	p.Out.Header.Del("Te")
+	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
+	from := p.Out.Header.Clone()
+	p.SetXForwarded()
+	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} { // only the address is added
+		if p.Out.Header.Del(name); from[name] != nil {
+			p.Out.Header[name] = from[name]
+		}
 	}
 }
 
 // serve implements the Serve of a listener.
 func (r *httpRoute) serve(ctx context.Context, l net.Listener) error {
-	s := r.newServer(r.handle, notes{r.proxy.server.Logger("http")})
-	fresh := freshListener{Listener: l}
-	err := s.Serve(&fresh)
-	if err == nil {
+	s := r.newServer(http.HandlerFunc(r.handle))
+	s.ErrorLog = r.forward.ErrorLog
+	var fresh sync.Map // connections that have not sent anything, for which Shutdown would wait
+	s.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			fresh.Store(c, nil)
+		} else {
+			fresh.Delete(c)
+		}
+	}
+	err := s.Serve(l)
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
 		<-ctx.Done() // connections go on
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	fresh.closeUnused()
-	if s.ShutdownWithContext(end) != nil {
+	fresh.Range(func(c, _ any) bool {
+		_ = c.(net.Conn).Close()
+		return true
+	})
+	if s.Shutdown(end) != nil {
 		r.proxy.server.Logger("http").Warn("requests are still in flight at the end", "listener", r.Name)
+		_ = s.Close()
 	}
-	r.proxy.pools.drain(nil, nil)
+	r.proxy.pools.Drain(nil, nil)
 	return err
 }
 
-// newServer returns what serves clients. One that is slow is let go after a while.
-func (r *httpRoute) newServer(handle fasthttp.RequestHandler, log fasthttp.Logger) *fasthttp.Server {
-	return &fasthttp.Server{
-		Handler: handle, Logger: log, MaxRequestBodySize: maxBodyBytes, CloseOnShutdown: true,
-		NoDefaultServerHeader: true, NoDefaultDate: true, NoDefaultContentType: true, DisablePreParseMultipartForm: true,
-		ReadTimeout: r.ReadTimeout.or(clientTimeout), WriteTimeout: r.WriteTimeout.or(clientTimeout), IdleTimeout: r.IdleTimeout.or(clientTimeout),
+// newServer returns a server that closes the connections of slow clients.
+func (r *httpRoute) newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadTimeout: r.ReadTimeout.or(clientTimeout), WriteTimeout: r.WriteTimeout.or(clientTimeout),
+		IdleTimeout: r.IdleTimeout.or(clientTimeout),
 	}
-}
-
-// notes takes what the HTTP server has to say of connections that fail.
-type notes struct{ log *slog.Logger }
-
-// Printf implements [fasthttp.Logger].
-func (n notes) Printf(format string, args ...any) { n.log.Debug(fmt.Sprintf(format, args...)) }
-
-// freshListener knows the connections that have not sent anything yet, for which
-// the end of an HTTP server would wait.
-type freshListener struct {
-	net.Listener
-	unused sync.Map // *freshConn to nil
-}
-
-type freshConn struct {
-	net.Conn
-	from *freshListener
-	used atomic.Bool
-}
-
-// Accept implements [net.Listener].
-func (l *freshListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	f := &freshConn{Conn: c, from: l}
-	l.unused.Store(f, nil)
-	return f, nil
-}
-
-// Read implements [net.Conn].
-func (c *freshConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if !c.used.Load() {
-		c.used.Store(true)
-		c.from.unused.Delete(c)
-	}
-	return n, err
-}
-
-func (l *freshListener) closeUnused() {
-	l.unused.Range(func(c, _ any) bool {
-		_ = c.(*freshConn).Close()
-		return true
-	})
 }
 
 // handle serves one request.
-func (r *httpRoute) handle(ctx *fasthttp.RequestCtx) {
+func (r *httpRoute) handle(w http.ResponseWriter, req *http.Request) {
 	start := time.Now()
 	r.total.Inc()
 	r.active.Inc()
-	leaving := dropNamed(&ctx.Request.Header) || ctx.Request.Header.ConnectionClose()
-	if c := r.proxy.cluster(&r.Route); c == nil {
-		answer(ctx, fasthttp.StatusServiceUnavailable)
-	} else {
-		x := r.exchanges.Get().(*exchange)
-		*x = exchange{route: r, ctx: ctx, cluster: c, start: start, tried: x.tried[:0]}
-		x.run()
-		r.exchanges.Put(x)
-	}
-	if leaving || r.proxy.server.Lifecycle().ShouldClose(true) {
-		ctx.SetConnectionClose()
-	}
-	if class := ctx.Response.StatusCode()/100 - 1; class >= 0 && class < len(r.classes) {
-		r.classes[class].Inc()
-	}
-	r.took.Record(uint64(time.Since(start).Milliseconds()))
-	r.active.Dec()
-}
-
-// answer answers in place of a host.
-func answer(ctx *fasthttp.RequestCtx, status int) {
-	ctx.Response.Reset()
-	ctx.Response.SetStatusCode(status)
-	ctx.Response.SetBodyString(fasthttp.StatusMessage(status) + "\n")
-}
-
-// exchange is a request with all its tries.
-type exchange struct {
-	route   *httpRoute
-	ctx     *fasthttp.RequestCtx
-	cluster *upstream.Cluster
-	start   time.Time
-	pick    lb.Context
-	tried   []*host.Host
-}
-
-// outcome is what became of one try.
-type outcome struct {
-	host     *host.Host // nil: none was found
-	attached bool       // to a connection
-	answered bool       // the answer of the host is in the context
-	retry    bool       // worth another try
-	end      upstream.RequestEnd
-}
-
-// run tries until there is an answer, and counts what became of each try.
-func (x *exchange) run() {
-	r, cl := x.route, x.cluster
-	if cl.MaintenanceMode() || cl.DropRequest() {
-		cl.RequestRefused(nil, upstream.RequestEnd{Status: fasthttp.StatusServiceUnavailable})
-		answer(x.ctx, fasthttp.StatusServiceUnavailable)
+	a := &answer{ResponseWriter: w, route: r}
+	defer func() { // also if the answer is broken off by a panic
+		if class := a.status/100 - 1; class >= 0 && class < len(r.classes) {
+			r.classes[class].Inc()
+		}
+		r.took.Record(uint64(time.Since(start).Milliseconds()))
+		r.active.Dec()
+	}()
+	if err := httptransport.Check(req); err != nil {
+		httptransport.HandleError(a, req, err)
 		return
 	}
-	if r.HashHeader != "" {
-		if v := x.ctx.Request.Header.Peek(r.HashHeader); len(v) > 0 {
-			x.pick.Hash, x.pick.HasHash = xxhash.Sum64(v), true
-		}
-	}
-	prepare(x.ctx)
-	timeout := r.Timeout.or(defaultTimeout)
-	deadline := x.start.Add(timeout)
-	retries, attached := &cl.Breakers(r.priority()).Retries, false
-	for try := 0; ; try++ {
-		o := x.try(deadline)
-		attached = attached || o.attached
-		if try > 0 {
-			retries.Release()
-		}
-		again := o.retry && x.mayRetry(try, deadline, retries)
-		x.count(&o, again)
-		if again {
-			x.tried = append(x.tried, o.host)
-			x.pick.Retries, x.pick.Reject = 3, func(h *host.Host) bool { return slices.Contains(x.tried, h) }
-			cl.Stats().RqRetryBackoffExponential.Inc()
-			time.Sleep(min(rand.N(retryBackoff<<min(try, 4)), time.Until(deadline)))
-			continue
-		}
-		if !o.answered {
-			answer(x.ctx, o.end.Status)
-		}
-		if try > 0 && o.end.Status < 500 {
-			cl.Stats().RqRetrySuccess.Inc()
-		}
-		if attached {
-			cl.TimeoutBudget(time.Since(x.start), timeout)
-		}
-		return
-	}
+	r.forward.ServeHTTP(a, req)
 }
 
-// mayRetry tells whether there may be one more try, which then takes one of the
-// retries that the circuit breaker allows.
-func (x *exchange) mayRetry(try int, deadline time.Time, retries *upstream.Resource) bool {
-	stats := x.cluster.Stats()
-	switch {
-	case x.route.Retries == 0 || !time.Now().Before(deadline):
-		return false
-	case try >= x.route.Retries:
-		stats.RqRetryLimitExceeded.Inc()
-		return false
-	case !retries.TryTake(): // counts that
-		return false
-	}
-	stats.RqRetry.Inc()
-	return true
+// answer is an answer to a client. Each write of it has a time of its own, so that
+// long answers reach clients that read.
+type answer struct {
+	http.ResponseWriter
+	route  *httpRoute
+	status int
 }
 
-// count tells the cluster of a try, and whether another one follows.
-func (x *exchange) count(o *outcome, again bool) {
-	if o.end.Retried = again; again && !o.answered {
-		o.end.Status = 0 // the client never sees it
+// Unwrap serves [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	if a.route.proxy.server.Lifecycle().ShouldClose(true) {
+		a.Header().Set("Connection", "close")
 	}
-	if !o.attached {
-		x.cluster.RequestRefused(o.host, o.end)
-		return
+	if h := a.Header(); h["Content-Type"] == nil {
+		h["Content-Type"] = nil // not guessed
 	}
-	x.cluster.RequestFinished(o.host, o.end)
-	if !o.end.Timeout {
-		x.cluster.TimeoutBudgetPerTry(o.end.Took, time.Duration(x.route.PerTryTimeout))
-	}
+	a.extend()
+	a.ResponseWriter.WriteHeader(status)
 }
 
-// try sends the request to a host.
-func (x *exchange) try(deadline time.Time) (o outcome) {
-	r, cl := x.route, x.cluster
-	begin := time.Now()
-	o.end.Status = fasthttp.StatusServiceUnavailable
-	var err error
-	if o.host, err = cl.Pick(&x.pick); err != nil {
-		return o
-	}
-	until := deadline
-	if t := begin.Add(time.Duration(r.PerTryTimeout)); r.PerTryTimeout > 0 && t.Before(deadline) {
-		until = t
-	}
-	longest := cl.Config().HTTP.MaxStreamDuration
-	if t := begin.Add(longest); longest > 0 && t.Before(until) {
-		until = t
-	} else {
-		longest = 0
-	}
-	pool, err := r.proxy.pools.of(cl, o.host, r.priority(), r.proxy.serves)
-	var c *client
-	if err == nil {
-		c, err = pool.get(until)
-	}
-	if err != nil {
-		o.retry = !errors.Is(err, upstream.ErrOverflow)
-		switch late := errors.Is(err, context.DeadlineExceeded); {
-		case late && longest > 0:
-			cl.Stats().RqMaxDurationReached.Inc()
-			o.end.Status, o.retry = fasthttp.StatusRequestTimeout, false
-		case late:
-			o.end.Status = fasthttp.StatusGatewayTimeout
-		}
-		return o
-	}
-	requests := &cl.Breakers(r.priority()).Requests
-	if !requests.TryTake() {
-		pool.put(c, true)
-		return o
-	}
-	defer requests.Release()
-	o.attached = true
-	cl.RequestStarted(o.host)
-	c.Begin()
-	c.sent = false
-	err = x.pass(c, until)
-	o.end.Took = time.Since(begin)
-	if err != nil {
-		x.ctx.Response.Reset()
-		x.judge(&o, err, until == deadline, longest > 0)
-		// The host may have done what it was sent, and not everything may be done twice.
-		o.retry = o.retry && (!c.sent || idempotent(x.ctx.Method()))
-		pool.put(c, false)
-		c.End()
-		return o
-	}
-	resp := &x.ctx.Response
-	o.answered, o.end.Status = true, resp.StatusCode()
-	o.end.Canary = string(resp.Header.Peek("X-Proxy-Upstream-Canary")) == "true"
-	o.retry = o.end.Status >= 500
-	if len(resp.Header.Peek("X-Proxy-Immediate-Health-Check-Fail")) > 0 {
-		cl.ReportImmediateFailure(o.host)
-	}
-	c.End()
-	// A connection of a cluster that was replaced meanwhile serves no more.
-	leaves := dropNamed(&resp.Header)
-	pool.put(c, !leaves && !resp.ConnectionClose() && c.in.Buffered() == 0 && r.proxy.cluster(&r.Route) == cl)
-	for _, name := range hopByHop() {
-		resp.Header.Del(name)
-	}
-	return o
+// Write implements [http.ResponseWriter].
+func (a *answer) Write(b []byte) (int, error) {
+	a.extend()
+	return a.ResponseWriter.Write(b)
 }
 
-// pass writes the request to a connection and reads the answer.
-func (x *exchange) pass(c *client, until time.Time) error {
-	if err := c.SetDeadline(until); err != nil {
-		return err
-	}
-	if err := x.ctx.Request.Write(c.out); err != nil {
-		return err
-	}
-	if err := c.out.Flush(); err != nil {
-		return err
-	}
-	x.ctx.Response.SkipBody = x.ctx.IsHead()
-	if err := x.ctx.Response.ReadLimitBody(c.in, maxBodyBytes); err != nil {
-		return err
-	}
-	if n := x.ctx.Response.Header.Len(); n > int(x.cluster.Config().HTTP.MaxHeadersCount) {
-		return errHeaders
-	}
-	if x.ctx.Response.StatusCode() == fasthttp.StatusSwitchingProtocols {
-		return errSwitch
-	}
-	return nil
-}
-
-var (
-	errHeaders = errors.New("an answer has too many headers")
-	errSwitch  = errors.New("an answer switches to another protocol, for which nobody asked")
-)
-
-// judge says why there is no answer. last tells that there was no time for another
-// try, long that the cluster ends requests that take so long.
-func (x *exchange) judge(o *outcome, err error, last, long bool) {
-	e := &o.end
-	late := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, fasthttp.ErrTimeout)
-	switch {
-	case late && long:
-		x.cluster.Stats().RqMaxDurationReached.Inc()
-		e.LocalReset, e.Status = true, fasthttp.StatusRequestTimeout
-	case late && last:
-		e.Timeout, e.Status = true, fasthttp.StatusGatewayTimeout
-	case late:
-		e.PerTryTimeout, e.Status, o.retry = true, fasthttp.StatusGatewayTimeout, true
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		e.RemoteReset, o.retry = true, true
-	default:
-		x.cluster.Stats().CxProtocolError.Inc()
-		e.LocalReset, e.Status = true, fasthttp.StatusBadGateway
-	}
-}
-
-// idempotent tells whether a request done twice is as if done once, as RFC 9110,
-// section 9.2.2, says of its method.
-func idempotent(method []byte) bool {
-	switch string(method) {
-	case fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPut, fasthttp.MethodDelete, fasthttp.MethodOptions, fasthttp.MethodTrace:
-		return true
-	}
-	return false
-}
-
-// hopByHop lists headers that are about one connection only.
-func hopByHop() [7]string {
-	return [...]string{
-		fasthttp.HeaderConnection, "Keep-Alive", "Proxy-Connection", fasthttp.HeaderTE, fasthttp.HeaderTrailer,
-		fasthttp.HeaderUpgrade, fasthttp.HeaderProxyAuthenticate,
-	}
-}
-
-// dropNamed removes the headers that the header Connection names, which are about one
-// connection too, and tells whether it names "close" among them.
-func dropNamed(h interface {
-	PeekAll(key string) [][]byte
-	Del(key string)
-}) (leaves bool) {
-	var names []string
-	for _, list := range h.PeekAll(fasthttp.HeaderConnection) {
-		for name := range strings.SplitSeq(string(list), ",") {
-			names = append(names, strings.ToLower(strings.TrimSpace(name)))
-		}
-	}
-	for _, name := range names {
-		switch name {
-		case "close":
-			leaves = true
-		case "", "host", "content-length", "transfer-encoding": // tell what a message is
-		default:
-			h.Del(name)
-		}
-	}
-	return leaves
-}
-
-// prepare makes the request of the client that of the proxy.
-func prepare(ctx *fasthttp.RequestCtx) {
-	h := &ctx.Request.Header
-	ctx.Request.SetRequestURIBytes(h.RequestURI()) // as the client wrote it
-	for _, name := range hopByHop() {
-		h.Del(name)
-	}
-	from := ctx.RemoteIP().String()
-	if before := h.Peek(fasthttp.HeaderXForwardedFor); len(before) > 0 {
-		from = string(before) + ", " + from
-	}
-	h.Set(fasthttp.HeaderXForwardedFor, from)
+func (a *answer) extend() {
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.route.WriteTimeout.or(clientTimeout)))
 }

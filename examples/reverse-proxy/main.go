@@ -72,5 +72,8 @@ func run(ctx context.Context, config, listeners string, line server.CommandLine)
 	if err != nil {
 		return err
 	}
+	for _, w := range boot.Warnings {
+		p.server.Logger("config").Warn(w)
+	}
 	return p.server.Run(ctx)
 }

@@ -4,9 +4,6 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/statsd-admin/statsd-admin/upstream"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // TestAllWhoWaitLearnThatAHostIsGone lets the only connection end while requests
@@ -61,35 +58,6 @@ func TestListenersDoNotStarveEachOther(t *testing.T) {
 	r.want(map[string]int{"upstream_cx_total": 1, "upstream_cx_overflow": 0})
 }
 
-// TestNoPoolIsKeptOfAHostThatIsGone asks for a pool of a host that went after it
-// was picked.
-func TestNoPoolIsKeptOfAHostThatIsGone(t *testing.T) {
-	b := newBackend(t, "127.0.0.1:0")
-	r := start(t, static("", b), web(Route{}))
-	c, h := r.cluster(), r.host(b.address())
-	gone := host.New(host.Spec{Address: h.Address()})
-	of := func(h *host.Host) *pool {
-		p, err := r.pools.of(c, h, upstream.DefaultPriority, r.serves)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	p := of(gone)
-	if of(gone) == p {
-		t.Error("the pool of a host that the cluster does not have is kept")
-	}
-	conn, err := p.get(time.Now().Add(30 * time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.put(conn, true)
-	r.want(map[string]int{"upstream_cx_total": 1, "upstream_cx_active": 0})
-	if p = of(h); of(h) != p {
-		t.Error("the pool of a host of the cluster is not kept")
-	}
-}
-
 // TestPoolsAreLimited has two hosts and one pool: it goes to the other host as long as
 // no request uses it.
 func TestPoolsAreLimited(t *testing.T) {
@@ -119,6 +87,6 @@ func TestPoolsAreLimited(t *testing.T) {
 		t.Errorf("answer %d, want 200", code)
 	}
 	r.want(map[string]int{"upstream_cx_total": 5, "upstream_cx_pool_overflow": 1})
-	r.drain(r.cluster(), nil)
+	r.pools.Drain(r.cluster(), nil)
 	r.want(map[string]int{"circuit_breakers.default.cx_pool_open": 0, "circuit_breakers.default.remaining_cx_pools": 1})
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/httptransport"
 )
 
 // Route is a listener and what becomes of its traffic.
@@ -61,12 +61,12 @@ type proxy struct {
 	server *server.Server
 	http   []*httpRoute
 	tcp    []*tcpRoute
-	pools  pools
+	pools  *httptransport.Pools
 }
 
 // newProxy puts a proxy together. Nothing is bound before it runs.
 func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
-	p := &proxy{}
+	p := &proxy{pools: new(httptransport.Pools)}
 	for _, r := range routes {
 		l := server.Listener{Name: r.Name, Address: r.Address, Direction: listeners.Inbound}
 		switch r.Protocol {
@@ -83,12 +83,7 @@ func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
 		}
 		cfg.Listeners = append(cfg.Listeners, l)
 	}
-	// Hosts and clusters that go take their connections with them.
-	cfg.Clusters.Hooks = upstream.Hooks{
-		HostRemoved:      p.drain,
-		ClusterRemoved:   func(c *upstream.Cluster) { p.drain(c, nil) },
-		CloseConnections: p.closeConnections,
-	}
+	cfg.Clusters.Hooks = p.pools.Hooks(upstream.Hooks{CloseConnections: p.closeTunnels})
 	cfg.Clusters.Accept = p.accept
 	var err error
 	if p.server, err = server.New(cfg); err != nil {
@@ -100,32 +95,21 @@ func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
 	return p, nil
 }
 
-// drain closes connections to a host of a cluster, or to all its hosts if h is
-// nil, once no request uses them any more.
-func (p *proxy) drain(c *upstream.Cluster, h *host.Host) { p.pools.drain(c, h) }
-
-// serves tells whether c is what its name stands for now, and h one of its hosts.
-func (p *proxy) serves(c *upstream.Cluster, h *host.Host) bool {
-	handle := p.server.Clusters().Cluster(c.Config().Name)
-	return handle != nil && handle.Current() == c && slices.ContainsFunc(c.Sets(), func(s *host.Set) bool { return slices.Contains(s.Hosts, h) })
-}
-
-// closeConnections does what the cluster manager asks for: it wants those to one
-// host gone if it is unhealthy, which is about TCP, and else all to be drained.
-func (p *proxy) closeConnections(c *upstream.Cluster, h *host.Host) {
+// closeTunnels closes the tunnels to an unhealthy host, as the cluster manager asks.
+func (p *proxy) closeTunnels(_ *upstream.Cluster, h *host.Host) {
 	if h == nil {
-		p.drain(c, nil)
-		return
+		return // connections of pools are drained
 	}
 	for _, r := range p.tcp {
 		r.close(h)
 	}
 }
 
-// cluster returns the cluster that a route leads to now, nil if there is none.
+// cluster returns the cluster that a route leads to now, nil if there is none. The
+// caller releases it.
 func (p *proxy) cluster(r *Route) *upstream.Cluster {
 	if h := p.server.Clusters().Cluster(r.Cluster); h != nil {
-		return h.Current()
+		return h.Acquire()
 	}
 	return nil
 }

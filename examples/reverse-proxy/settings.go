@@ -37,16 +37,8 @@ func (p *proxy) accept(c *config.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// writeBuffer is how many bytes are gathered for a connection at most.
-const writeBuffer = 4 << 10
-
 // bufferSize returns the size of a buffer of a connection: so much as is wanted,
 // but no more than the cluster allows.
 func bufferSize(c *upstream.Cluster, wanted int) int {
 	return max(1, min(wanted, int(min(c.Config().BufferLimitBytes, 1<<30))))
-}
-
-// headerBytes is how long the headers of an answer may be.
-func headerBytes(c *upstream.Cluster) int {
-	return int(min(c.Config().HTTP.MaxResponseHeadersKB, 8<<10)) << 10
 }

@@ -3,25 +3,33 @@ package main
 import (
 	"errors"
 	"io"
+	"log"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
-// silent takes what the HTTP server has to say.
-type silent struct{}
+// once is a listener with one connection.
+type once struct{ conn chan net.Conn }
 
-func (silent) Printf(string, ...any) {}
+func (l *once) Addr() net.Addr  { return l }
+func (l *once) Network() string { return "pipe" }
+func (l *once) String() string  { return "pipe" }
+func (l *once) Close() error    { return nil }
+func (l *once) Accept() (net.Conn, error) {
+	if c, ok := <-l.conn; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
 
 // TestSlowClientsAreLetGo lets clients be slow in every way there is, and looks when
 // their connections end.
 func TestSlowClientsAreLetGo(t *testing.T) {
-	_ = new(fasthttp.ResponseHeader).String() // begins what tells the date for ever, which no bubble may
 	const whole = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	drip := func(text string) func(net.Conn) { // one byte each second, for ever
 		return func(c net.Conn) {
@@ -58,7 +66,14 @@ func TestSlowClientsAreLetGo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
 				r := &httpRoute{Route: tt.route}
-				s := r.newServer(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("hello") }, silent{})
+				s := r.newServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+				s.ErrorLog = log.New(io.Discard, "", 0)
+				ended := make(chan struct{})
+				s.ConnState = func(_ net.Conn, state http.ConnState) {
+					if state == http.StateClosed {
+						close(ended)
+					}
+				}
 				here, there := net.Pipe()
 				var client sync.WaitGroup
 				client.Go(func() { tt.does(here) })
@@ -66,8 +81,11 @@ func TestSlowClientsAreLetGo(t *testing.T) {
 					client.Go(func() { _, _ = io.Copy(io.Discard, here) })
 				}
 				watch := time.AfterFunc(time.Hour, func() { _ = here.Close() })
-				_ = s.ServeConn(there) // says what the client did
-				_ = there.Close()
+				l := &once{make(chan net.Conn, 1)}
+				l.conn <- there
+				client.Go(func() { _ = s.Serve(l) })
+				<-ended
+				close(l.conn)
 				watch.Stop()
 				if took := time.Since(begin); took != tt.want {
 					t.Errorf("let go after %v, want %v", took, tt.want)

@@ -104,6 +104,7 @@ func (r *tcpRoute) connect(ctx context.Context) *upstream.Conn {
 	if cl == nil {
 		return nil
 	}
+	defer cl.Release()
 	var tried []*host.Host
 	pick := lb.Context{Retries: 3, Reject: func(h *host.Host) bool { return slices.Contains(tried, h) }}
 	for range max(r.ConnectAttempts, 1) {

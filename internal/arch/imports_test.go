@@ -38,6 +38,7 @@ func importTable() []importRow {
 		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
 		{"upstream/discovery", []string{"upstream", "upstream/..."}},
 		{"upstream/status", nil},
+		{"upstream/httptransport", []string{"upstream", "upstream/..."}},
 		{"upstream/eventlog", []string{"internal/logfile"}},
 		{"upstream/config", nil},
 		{"upstream/config/...", []string{"upstream/config", "upstream/config/...", "internal/wire", "internal/conftree"}},

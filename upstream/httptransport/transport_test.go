@@ -1,0 +1,358 @@
+package httptransport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+)
+
+func TestRequestsAreCounted(t *testing.T) {
+	a := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(201)
+		fmt.Fprint(w, r.Method, " ", r.RequestURI, " ", r.Host, " ", len(body))
+	})
+	r := newRig(t, "", a)
+	client := &http.Client{Transport: r}
+	for _, tt := range []struct{ method, body, want string }{
+		{"GET", "", "GET /path?q example.test 0"}, {"POST", strings.Repeat("x", 200_000), "POST /path?q example.test 200000"}, {"HEAD", "", ""},
+	} {
+		resp, err := client.Do(request(t, tt.method, tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || string(got) != tt.want || resp.StatusCode != 201 {
+			t.Errorf("%s: %d %q, %v", tt.method, resp.StatusCode, got, err)
+		}
+	}
+	r.check(map[string]int{
+		"upstream_rq_total": 3, "upstream_rq_201": 3, "upstream_rq_completed": 3, "upstream_rq_active": 0,
+		"upstream_cx_total": 1, "upstream_cx_http1_total": 1, "upstream_cx_active": 1, "upstream_rq_pending_total": 1,
+	})
+	if s := &r.host(0).Stats; s.RqSuccess.Value() != 3 || s.RqError.Value() != 0 || s.RqActive.Value() != 0 {
+		t.Errorf("host counts %+v", s.All())
+	}
+}
+
+// TestInvalidRequestsPickNoHost: a client must not be able to charge a host.
+func TestInvalidRequestsPickNoHost(t *testing.T) {
+	r := newRig(t, "outlier_detection: {consecutive_5xx: 1}", scripted(t, "HTTP/1.1 400 Bad\r\n\r\n"))
+	for name, req := range map[string]*http.Request{
+		"no host": {Method: "GET", URL: &url.URL{Path: "/"}, Header: http.Header{}},
+		"preface": {Method: "PRI", URL: &url.URL{Path: "*"}, Host: "x", Header: http.Header{}},
+		"connect": {Method: "CONNECT", URL: &url.URL{Host: "x:1"}, Host: "x:1", Header: http.Header{}},
+	} {
+		_, err := r.RoundTrip(req)
+		if e := (*Error)(nil); !errors.As(err, &e) || e.Status != 400 {
+			t.Errorf("%s: %v, want status 400", name, err)
+		}
+	}
+	r.check(map[string]int{"upstream_cx_total": 0, "upstream_rq_total": 0, "upstream_cx_protocol_error": 0})
+	if s := &r.host(0).Stats; s.RqError.Value()+s.CxTotal.Value() != 0 {
+		t.Errorf("host counts %+v", s.All())
+	}
+}
+
+// TestBadAnswersChargeTheHost ejects a host whose answers are not HTTP.
+func TestBadAnswersChargeTheHost(t *testing.T) {
+	for name, text := range map[string]string{
+		"not HTTP":         "hello\r\n\r\n",
+		"long headers":     "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n",
+		"many headers":     "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 200) + "\r\n",
+		"other protocol":   "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+		"interim for ever": strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100),
+	} {
+		t.Run(name, func(t *testing.T) {
+			good := serve(t, func(http.ResponseWriter, *http.Request) {})
+			r := newRig(t, "outlier_detection: {consecutive_5xx: 3, consecutive_gateway_failure: 3, enforcing_consecutive_gateway_failure: 0, max_ejection_percent: 50}", scripted(t, text), good)
+			bad := 0
+			for range 20 {
+				resp, err := r.RoundTrip(request(t, "GET", ""))
+				if err != nil {
+					if e := (*Error)(nil); !errors.As(err, &e) || e.Status != 502 {
+						t.Errorf("%v, want status 502", err)
+					}
+					bad++
+					continue
+				}
+				resp.Body.Close()
+			}
+			if bad != 3 || r.host(0).Flags().String() != "/failed_outlier_check" {
+				t.Errorf("%d bad answers, host is %s; want 3 and an ejection", bad, r.host(0).Flags())
+			}
+			r.check(map[string]int{"upstream_cx_protocol_error": 3, "upstream_rq_502": 3, "upstream_rq_200": 17})
+			if n := r.host(0).Stats.RqError.Value(); n != 3 {
+				t.Errorf("rq_error %d", n)
+			}
+		})
+	}
+}
+
+// TestBrokenBodiesOfClientsChargeNoHost: the client breaks off its request.
+func TestBrokenBodiesOfClientsChargeNoHost(t *testing.T) {
+	r := newRig(t, "", serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }))
+	req := request(t, "POST", "x")
+	req.Body, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("abc"), failing{})), -1
+	if _, err := r.RoundTrip(req); err == nil {
+		t.Error("no error")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := r.RoundTrip(request(t, "GET", "").WithContext(ctx)); err == nil {
+		t.Error("no error after the client left")
+	}
+	r.check(map[string]int{"upstream_rq_active": 0, "upstream_cx_protocol_error": 0, "upstream_rq_rx_reset": 0})
+	if n := r.host(0).Stats.RqSuccess.Value(); n != 0 {
+		t.Errorf("%d successes", n)
+	}
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("the client is gone") }
+
+func TestRetries(t *testing.T) {
+	var asked atomic.Int64
+	bad := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		asked.Add(1)
+		w.WriteHeader(503)
+		_, _ = io.WriteString(w, "no")
+	})
+	good := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	r := newRig(t, "", bad, good)
+	r.Retries = 1
+	for range 10 {
+		resp, err := r.RoundTrip(request(t, "POST", "again"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); string(body) != "again" || err != nil || resp.StatusCode != 200 {
+			t.Errorf("%d %q, %v", resp.StatusCode, body, err)
+		}
+		resp.Body.Close()
+	}
+	n := int(asked.Load())
+	r.check(map[string]int{
+		"upstream_rq_retry": n, "upstream_rq_retry_success": n, "retry.upstream_rq_503": n, "upstream_rq_503": 0,
+		"upstream_rq_200": 10, "upstream_rq_completed": 10, "upstream_rq_total": 10 + n,
+	})
+	if n == 0 {
+		t.Error("the bad host was never asked")
+	}
+
+	// A body that is too large to keep is sent once.
+	r.put(clusterText("", bad))
+	resp, err := r.RoundTrip(request(t, "POST", strings.Repeat("x", maxReplay+1)))
+	if err != nil || resp.StatusCode != 503 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	resp.Body.Close()
+	r.check(map[string]int{"retry_or_shadow_abandoned": 1, "upstream_rq_503": 1})
+}
+
+func TestTimeouts(t *testing.T) {
+	release := make(chan struct{})
+	r := newRig(t, "track_timeout_budgets: true", serve(t, func(http.ResponseWriter, *http.Request) { <-release }))
+	defer close(release)
+	r.Timeout = 30 * time.Millisecond
+	_, err := r.RoundTrip(request(t, "GET", ""))
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Status != 504 {
+		t.Errorf("%v, want status 504", err)
+	}
+	r.Timeout, r.PerTryTimeout, r.Retries = time.Minute, 150*time.Millisecond, 2
+	if _, err = r.RoundTrip(request(t, "GET", "")); err == nil {
+		t.Error("no error")
+	}
+	r.check(map[string]int{"upstream_rq_timeout": 1, "upstream_rq_per_try_timeout": 3, "upstream_rq_504": 2, "upstream_rq_retry_limit_exceeded": 1, "upstream_cx_active": 0})
+}
+
+// TestBodiesAreStreamed reads the first event before the host sends the second,
+// through a reverse proxy.
+func TestBodiesAreStreamed(t *testing.T) {
+	next := make(chan struct{})
+	r := newRig(t, "", serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 2 {
+			_, _ = io.WriteString(w, "data: 1\n\n")
+			w.(http.Flusher).Flush()
+			<-next
+		}
+	}))
+	p := httptest.NewServer(&httputil.ReverseProxy{Transport: r, Rewrite: func(p *httputil.ProxyRequest) { p.Out.URL.Host = "c"; p.Out.URL.Scheme = "http" }, ErrorHandler: HandleError})
+	defer p.Close()
+	resp, err := http.Get(p.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	event := make([]byte, len("data: 1\n\n"))
+	for range 2 {
+		if _, err := io.ReadFull(resp.Body, event); err != nil {
+			t.Fatal(err)
+		}
+		r.check(map[string]int{"upstream_rq_active": 1})
+		next <- struct{}{}
+	}
+	if rest, err := io.ReadAll(resp.Body); len(rest) != 0 || err != nil {
+		t.Errorf("%q, %v", rest, err)
+	}
+	eventually(t, "the request ended", func() bool { return r.value("upstream_rq_active") == 0 })
+	r.check(map[string]int{"upstream_rq_200": 1})
+}
+
+// TestBodyClosedEarly costs the connection and charges no host.
+func TestBodyClosedEarly(t *testing.T) {
+	r := newRig(t, "", serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) }))
+	resp, err := r.RoundTrip(request(t, "GET", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		resp.Body.Close()
+	}
+	r.check(map[string]int{"upstream_rq_active": 0, "upstream_rq_tx_reset": 1, "upstream_cx_active": 0, "upstream_rq_200": 1})
+}
+
+func TestClusterIsGone(t *testing.T) {
+	r := newRig(t, "", "127.0.0.1:1")
+	r.m.Remove("c")
+	_, err := r.RoundTrip(request(t, "GET", ""))
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Status != 503 {
+		t.Errorf("%v, want status 503", err)
+	}
+	w := httptest.NewRecorder()
+	HandleError(w, nil, err)
+	if w.Code != 503 || w.Body.String() != "Service Unavailable\n" {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+}
+
+// TestPoolOfARemovedHostIsNotKept asks for the pool of a host that was removed
+// after it was picked.
+func TestPoolOfARemovedHostIsNotKept(t *testing.T) {
+	r := newRig(t, "", serve(t, func(http.ResponseWriter, *http.Request) {}))
+	hd := r.m.Cluster("c")
+	c, h := hd.Current(), r.host(0)
+	gone := host.New(host.Spec{Address: h.Address()})
+	of := func(h *host.Host) *pool {
+		p, err := r.Pools.of(hd, c, h, upstream.DefaultPriority)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := of(gone)
+	if of(gone) == p {
+		t.Error("the pool of a host that the cluster does not have is kept")
+	}
+	conn, err := p.get(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.put(conn, true)
+	r.check(map[string]int{"upstream_cx_total": 1, "upstream_cx_active": 0})
+	if p = of(h); of(h) != p {
+		t.Error("the pool of a host of the cluster is not kept")
+	}
+}
+
+// TestUpdatesUnderLoad updates, removes and returns the cluster under load, and
+// compares what clients and hosts saw with the counters.
+func TestUpdatesUnderLoad(t *testing.T) {
+	var served atomic.Int64
+	h := func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		if r.ContentLength > 0 {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		w.WriteHeader(200 + 4*rand.IntN(2))
+	}
+	hosts := []string{serve(t, h), serve(t, h), serve(t, h)}
+	r := newRig(t, "circuit_breakers: {thresholds: [{max_connections: 100, max_pending_requests: 100}]}", hosts...)
+	for _, removals := range []bool{false, true} {
+		var answers [600]atomic.Int64
+		var stop atomic.Bool
+		var clients sync.WaitGroup
+		served.Store(0)
+		before := r.value("upstream_rq_total")
+		for range 8 {
+			clients.Go(func() {
+				for !stop.Load() {
+					body := ""
+					if rand.IntN(3) == 0 {
+						body = "abc"
+					}
+					resp, err := r.RoundTrip(request(t, "POST", body))
+					if e := (*Error)(nil); errors.As(err, &e) {
+						answers[e.Status].Add(1)
+						continue
+					} else if err != nil {
+						t.Error(err)
+						continue
+					}
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+					answers[resp.StatusCode].Add(1)
+				}
+			})
+		}
+		for i := range 40 {
+			if removals && i%5 == 4 {
+				r.m.Remove("c")
+			}
+			time.Sleep(time.Millisecond)
+			r.put(clusterText(fmt.Sprintf("per_connection_buffer_limit_bytes: %d\ncircuit_breakers: {thresholds: [{max_connections: 100, max_pending_requests: 100}]}", 5000+i), hosts[:1+rand.IntN(3)]...))
+		}
+		stop.Store(true)
+		clients.Wait()
+		if ok := answers[200].Load() + answers[204].Load(); ok == 0 || ok != served.Load() {
+			t.Errorf("%d answers of %d that hosts gave", ok, served.Load())
+		}
+		if !removals { // else the totals start anew
+			r.check(map[string]int{
+				"upstream_rq_total": before + int(served.Load()), "upstream_rq_200": int(answers[200].Load()), "upstream_rq_204": int(answers[204].Load()),
+				"upstream_rq_503": int(answers[503].Load()),
+			})
+		}
+		r.check(map[string]int{"upstream_rq_active": 0, "upstream_rq_pending_active": 0})
+	}
+}
+
+// TestPanicOfABody: the body of a request is code of the caller.
+func TestPanicOfABody(t *testing.T) {
+	r := newRig(t, "", serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }))
+	panics := guardtest.New(t)
+	r.Pools.Logger = panics.Logger()
+	req := request(t, "POST", "")
+	req.Body, req.ContentLength = io.NopCloser(panicking{}), -1
+	if _, err := r.RoundTrip(req); err == nil {
+		t.Error("no error")
+	}
+	panics.Caught("body of a request")
+	r.check(map[string]int{"upstream_rq_active": 0, "upstream_cx_active": 0})
+	if resp, err := r.RoundTrip(request(t, "POST", "x")); err != nil || resp.StatusCode != 200 {
+		t.Errorf("next request: %v, %v", resp, err)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic(guardtest.Canary) }
