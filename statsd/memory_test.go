@@ -138,6 +138,22 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
+// TestCacheOfOneSeriesComesBack writes one series in many ways.
+func TestCacheOfOneSeriesComesBack(t *testing.T) {
+	r := newRig(t, Config{})
+	for i := range 20_000 {
+		r.send(fmt.Sprintf("a:1|c|#k:%d,k:v", i))
+	}
+	cache := r.streamWorkers[0].cache
+	if r.registry.live != 1 || cache.used != 20_000 {
+		t.Fatalf("%d series, %d keys", r.registry.live, cache.used)
+	}
+	r.Forget(func(string) bool { return true })
+	if cache.used != 0 || len(cache.slots) >= 2*cacheFirst {
+		t.Errorf("%d keys in %d slots stay", cache.used, len(cache.slots))
+	}
+}
+
 func TestAvailableMemory(t *testing.T) {
 	const gib = 1 << 30
 	for name, tt := range map[string]struct {

@@ -180,6 +180,24 @@ func (t *seriesCache) resize(size int) bool {
 	return true
 }
 
+// stale reports whether a sample of the entries of a grown cache is mostly not
+// valid.
+func (t *seriesCache) stale(valid func(*cacheEntry) bool) bool {
+	if len(t.slots) <= cacheFirst {
+		return false
+	}
+	used, invalid := 0, 0
+	for i := 0; i < len(t.slots); i += len(t.slots) / cacheFirst {
+		if s := &t.slots[i]; s.print[0] != 0 {
+			used++
+			if !valid(s) {
+				invalid++
+			}
+		}
+	}
+	return invalid*2 > used
+}
+
 // prune removes the entries that are not valid and the memory that this frees.
 func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
 	old := t.slots

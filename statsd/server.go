@@ -387,14 +387,16 @@ func (s *Server) holdAll(f func()) {
 		s.registry.dropEnded()
 	}
 	s.registry.recycle(s.registry.takeRetired())
-	if !s.registry.shrinkable() {
-		return
-	}
+	shrink := s.registry.shrinkable()
 	for _, w := range workers {
-		w.cache.prune(w.valid)
-		clear(w.targets[:cap(w.targets)])
+		if shrink || w.cache.stale(w.valid) {
+			w.cache.prune(w.valid)
+			clear(w.targets[:cap(w.targets)])
+		}
 	}
-	s.registry.shrink()
+	if shrink {
+		s.registry.shrink()
+	}
 }
 
 // Scope returns the scope that received stats are made in.
