@@ -46,8 +46,8 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// TestFullQueueLosesTheOldest holds a sink up, and looks at what is told about
-// it, and that nobody keeps a snapshot in the end.
+// TestFullQueueLosesTheOldest blocks a sink and checks its stats, and that all
+// snapshots are closed in the end.
 func TestFullQueueLosesTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
@@ -119,8 +119,8 @@ func (r *totaler) Flush(s *store.Snapshot) error {
 	return r.recorder.Flush(s)
 }
 
-// TestTotalsAndAfter: a sink gets totals if it wants them, and who asked is
-// told of a snapshot before the sinks get it.
+// TestTotalsAndAfter checks that a sink gets totals if it wants them, and that
+// After runs before the sinks get a snapshot.
 func TestTotalsAndAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})

@@ -2,10 +2,9 @@
 // stats_flush_interval, or whenever the admin page is asked for stats, and
 // hands it to the sinks.
 //
-// Flushes start at a fixed rate. One that takes longer than the interval makes
-// the starts it misses fall out; each is counted in server.dropped_stat_flushes.
-// Every sink has its own goroutine and a bounded queue, so none of them can
-// delay the next flush.
+// Flushes start at a fixed rate. Starts that a long flush misses are skipped and
+// counted in server.dropped_stat_flushes. Every sink has its own goroutine and a
+// bounded queue, so none of them can delay the next flush.
 package flush
 
 import (
@@ -31,7 +30,7 @@ const (
 
 // Config are the settings of a [Scheduler].
 type Config struct {
-	// Store is what is flushed. Required.
+	// Store is the store to flush. Required.
 	Store *store.Store
 	// Interval is stats_flush_interval: at least 1 ms, less than 5 minutes.
 	// 0 means 5 s.
@@ -39,30 +38,30 @@ type Config struct {
 	// OnAdmin is stats_flush_on_admin: no timer, flushes happen through
 	// [Scheduler.FlushForAdmin]. It cannot be combined with Interval.
 	OnAdmin bool
-	// EvictionInterval is stats_eviction_interval: how often stats that were
-	// not updated leave evicting scopes. It must be a multiple of the
-	// interval. 0 is never.
+	// EvictionInterval is stats_eviction_interval: how often stats without
+	// updates are removed from evicting scopes. It must be a multiple of the
+	// interval. 0 means never.
 	EvictionInterval time.Duration
 	// Sinks get the snapshots.
 	Sinks []Sink
-	// Queue is how many snapshots may wait for a slow sink. 0 means 16.
+	// Queue limits the snapshots that wait for a slow sink. 0 means 16.
 	Queue int
 	// Linger is how long [Scheduler.Run] waits for the sinks after the last
 	// flush. 0 means 5 s.
 	Linger time.Duration
-	// Initialized reports whether the server is. While it is not, flushes
-	// leave histograms unmerged. Nil means it always is.
+	// Initialized reports whether the server is initialized. Until then,
+	// flushes do not merge histograms. Nil means that it always is.
 	Initialized func() bool
 	// Before is called before each snapshot is taken, to refresh gauges.
 	Before []func(now time.Time)
 	// After is called with each snapshot, before the sinks get it. It must be
 	// quick and must not keep the snapshot.
 	After []func(*store.Snapshot)
-	// Sweep ends stats after each flush; evict is set when the eviction
-	// interval is over. Nil means the store's own Sweep.
+	// Sweep removes expired stats after each flush; evict is set once per
+	// eviction interval. Nil means the store's Sweep.
 	Sweep func(evict bool)
-	// OnError is told what sinks report. Nil ignores it; errors are counted
-	// in any case.
+	// OnError is called with errors of sinks. Nil ignores them; errors are
+	// counted in any case.
 	OnError func(sink string, err error)
 	// Logger logs panics in sinks, in OnError, and in the functions around a
 	// snapshot. If nil, nothing is logged.
@@ -121,14 +120,14 @@ func New(cfg Config) (*Scheduler, error) {
 	return s, nil
 }
 
-// Interval returns stats_flush_interval, 5 s if flushes happen on admin requests.
+// Interval returns stats_flush_interval, or 5 s if admin requests flush.
 func (s *Scheduler) Interval() time.Duration { return s.cfg.Interval }
 
-// OnAdmin reports whether flushes happen on admin requests instead of by timer.
+// OnAdmin reports whether admin requests flush instead of a timer.
 func (s *Scheduler) OnAdmin() bool { return s.cfg.OnAdmin }
 
 // Run flushes until ctx ends, then flushes a last time and waits for the sinks,
-// up to Config.Linger. The error tells if they did not finish. Run once.
+// up to Config.Linger. It returns an error if they do not finish. Call it once.
 func (s *Scheduler) Run(ctx context.Context) error {
 	var sinks sync.WaitGroup
 	for _, w := range s.workers {
@@ -176,19 +175,19 @@ func (s *Scheduler) tick(ctx context.Context) {
 }
 
 // FlushForAdmin flushes if stats_flush_on_admin is set and does nothing
-// otherwise. When it returns, the snapshot is visible. If another flush is
-// under way it counts a dropped one instead.
+// otherwise. When it returns, the snapshot is visible. While another flush runs
+// it only counts a dropped one.
 func (s *Scheduler) FlushForAdmin() {
 	if s.cfg.OnAdmin {
 		s.flush(false)
 	}
 }
 
-// FlushNow flushes outside the schedule, after any flush that is under way.
+// FlushNow flushes outside the schedule, after any flush in progress.
 func (s *Scheduler) FlushNow() { s.flush(true) }
 
-// flush takes a snapshot and hands it out. If wait is false and another flush
-// is under way it only counts that.
+// flush takes a snapshot and passes it to the sinks. If wait is false and
+// another flush is in progress, it only counts a dropped one.
 func (s *Scheduler) flush(wait bool) {
 	if wait {
 		s.flushing.Lock()

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorder is a sink that keeps what it got and takes its time.
+// recorder is a slow sink that records its snapshots.
 type recorder struct {
 	name string
 	slow time.Duration
@@ -180,8 +180,8 @@ func TestLingerEnds(t *testing.T) {
 	})
 }
 
-// TestPanicsOfSinks: a sink that panics, and who panics when told of that,
-// have another turn at the next flush.
+// TestPanicsOfSinks checks that panics of a sink and of OnError are errors of the
+// sink and stop nothing else.
 func TestPanicsOfSinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
@@ -220,8 +220,8 @@ func TestPanicsOfSinks(t *testing.T) {
 	})
 }
 
-// TestPanicsAroundAFlush: what is called before and after a flush may
-// panic; the snapshot is taken and handed out all the same.
+// TestPanicsAroundAFlush checks that panics of functions before and after a flush
+// do not stop it.
 func TestPanicsAroundAFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)

@@ -13,24 +13,23 @@ import (
 
 // Sink sends the stats of each interval somewhere.
 //
-// Flush is called with one snapshot after the other, in order, always from the
-// same goroutine, which belongs to this sink: it may take its time without
-// holding up the next flush or another sink. It must not keep the snapshot or
-// its cursors. An error is counted and logged; the next snapshot comes all the
-// same.
+// Flush is called with the snapshots in order, always from the same goroutine,
+// which belongs to this sink: a slow call delays neither the next flush nor
+// other sinks. It must not keep the snapshot or its cursors. An error is counted
+// and logged, and does not keep the next snapshot from the sink.
 type Sink interface {
 	Name() string
 	Flush(*store.Snapshot) error
 }
 
-// Totaler is a [Sink] that wants snapshots with the values of all stats; see
+// Totaler is a [Sink] that needs snapshots with the values of all stats; see
 // [store.FlushOptions].
 type Totaler interface {
 	Sink
 	NeedsTotals() bool
 }
 
-// shared is a snapshot in the hands of several sinks.
+// shared is a snapshot that several sinks read.
 type shared struct {
 	*store.Snapshot
 	holders atomic.Int32
@@ -56,7 +55,7 @@ type worker struct {
 	mu     sync.Mutex
 	queue  []*shared
 	closed bool
-	more   sync.Cond // a snapshot was queued, or the worker is to end
+	more   sync.Cond // signaled when a snapshot is queued or closed is set
 }
 
 func newWorker(sink Sink, c *Config) *worker {
@@ -75,8 +74,8 @@ func newWorker(sink Sink, c *Config) *worker {
 	return w
 }
 
-// put queues a snapshot. If the queue is full the oldest one is dropped and
-// counted: what it held is lost to this sink.
+// put queues a snapshot. If the queue is full it drops and counts the oldest
+// snapshot, which this sink then never gets.
 func (w *worker) put(s *shared) {
 	w.mu.Lock()
 	var old *shared
@@ -93,7 +92,7 @@ func (w *worker) put(s *shared) {
 	}
 }
 
-// run hands snapshots to the sink until close was called and the queue is empty.
+// run passes snapshots to the sink until close is called and the queue is empty.
 func (w *worker) run() {
 	for {
 		w.mu.Lock()
@@ -114,7 +113,7 @@ func (w *worker) run() {
 	}
 }
 
-// take hands s to the sink and counts what came of it.
+// take passes s to the sink and counts the result.
 func (w *worker) take(s *store.Snapshot) {
 	began := time.Now()
 	err := w.flush(s)
@@ -129,7 +128,7 @@ func (w *worker) take(s *store.Snapshot) {
 	w.lastSuccess.Set(uint64(ended.Unix()))
 }
 
-// flush calls the sink and turns a panic of it into an error.
+// flush calls the sink and turns a panic into an error.
 func (w *worker) flush(s *store.Snapshot) (err error) {
 	if !w.guard.Run("sink", func() { err = w.sink.Flush(s) }) {
 		err = fmt.Errorf("flush: sink %q panicked", w.sink.Name())

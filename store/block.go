@@ -14,8 +14,8 @@ const (
 	slotBits      = 10
 )
 
-// id names a stat inside its store: block index and slot. Ids are dense enough
-// to index bit sets and are reused only when no view can hold the old one.
+// id identifies a stat in its store: block index and slot. Ids are dense enough
+// to index bit sets and are reused only when no view can hold the old stat.
 type id = uint32
 
 func makeID(block uint32, slot int) id { return block<<slotBits | uint32(slot) }
@@ -68,7 +68,7 @@ func (b *atomicBits) setAll(other *bitset) {
 	}
 }
 
-// variant tells how the values of a block are kept.
+// variant is the representation of the values of a block.
 type variant uint8
 
 const (
@@ -94,12 +94,12 @@ func (v variant) kind() Kind {
 	}
 }
 
-// class is what all stats of a block have in common besides their variant:
-// where they come from and how they end.
+// class holds the properties that all stats of a block share besides their
+// variant: origin and expiry.
 type class struct {
 	network bool // made by network input: a name space of its own
-	evict   bool // goes after two sweeps without an update
-	ttl     ttls // seconds without an update after which a stat goes, by kind; 0 never
+	evict   bool // ends after two sweeps without an update
+	ttl     ttls // seconds without an update after which a stat ends, by kind; 0 means never
 
 	open  [variants]*block // the block that takes new stats; guarded by Store.mu
 	spare [variants][]*page
@@ -112,10 +112,9 @@ func (c *class) expires(k Kind) bool { return c.evict || c.ttl[k] != 0 }
 // block is the memory of up to slotsPerBlock stats of one variant and class.
 //
 // Records and values are written once, under Store.mu, before the slot's bit in
-// alive is set; from then on readers need no lock. A slot is used once in the
-// life of a block. When all of a full block's stats are gone the block is
-// dropped as a whole: handles that somebody still holds keep its memory, and
-// write into it without effect.
+// alive is set; from then on readers need no lock. A slot is used only once.
+// When all stats of a full block have ended, the whole block is dropped. Handles
+// that are still held keep its memory and write to it without effect.
 type block struct {
 	pg    *page // counters and gauges
 	cls   *class
@@ -133,12 +132,12 @@ type block struct {
 
 	index   uint32
 	variant variant
-	null    bool // the home of null stats
+	null    bool // holds the null stats
 
 	end      int // bytes of the arena in use; guarded by Store.mu
 	n        int // slots handed out; guarded by Store.mu
-	live     int // of these still alive; guarded by Store.mu
-	released int // of these given back; guarded by Store.mu
+	live     int // slots of stats that are alive; guarded by Store.mu
+	released int // slots whose symbols were released; guarded by Store.mu
 
 	alive   atomicBits
 	special atomic.Pointer[atomicBits]   // stats without tags that may have a Series; nil: none
@@ -151,8 +150,8 @@ type block struct {
 	owner   [slotsPerBlock]atomic.Uint32 // scope that holds the stat
 }
 
-// arena is a block's memory for records. Bytes once handed out are never
-// changed; growing makes a new arena that begins with the same bytes.
+// arena is a block's memory for records. Written bytes never change; growing
+// makes a new arena that begins with the same bytes.
 type arena struct{ b []byte }
 
 // append adds rec and returns its offset. Store.mu must be held.
@@ -160,7 +159,7 @@ func (b *block) append(rec []byte) uint32 {
 	off, end := b.end, b.end+len(rec)
 	a := b.arena.Load()
 	if a == nil || end > len(a.b) {
-		// The records so far tell what the rest will need.
+		// Extrapolate from the records so far.
 		want := max(1024, end+end/4)
 		if b.n > 8 {
 			want = max(end, min(2*end, end/(b.n+1)*slotsPerBlock))
@@ -181,7 +180,7 @@ func (b *block) resize(size int) {
 	b.arena.Store(next)
 }
 
-// trim gives back what a full block's arena has to spare. Store.mu must be held.
+// trim frees the unused end of a full block's arena. Store.mu must be held.
 func (b *block) trim() {
 	if a := b.arena.Load(); a != nil && len(a.b)-b.end > b.end/16 {
 		b.resize(b.end)

@@ -2,7 +2,7 @@ package store
 
 import "sync/atomic"
 
-// noCopy makes go vet complain about copies of what embeds it.
+// noCopy makes go vet report copies of a struct that embeds it.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
@@ -11,8 +11,8 @@ func (*noCopy) Unlock() {}
 // Counter is a total that only rises, shared by any number of goroutines. Ask
 // a [Scope] for one once, keep the pointer, and call it from the hot path.
 //
-// A counter is one word that its writers add to. What a sink gets for an
-// interval and what is shown after a reset are differences that readers keep.
+// A counter is one word that its writers add to. Readers derive the increments
+// of an interval and the value since a reset as differences.
 //
 // A nil counter is a null counter: it takes writes, and its value is 0.
 type Counter struct {
@@ -30,7 +30,7 @@ func (c *Counter) Inc() {
 	}
 }
 
-// Add adds n to c. See [Counter.Inc] for what it promises. Totals wrap at 2^64.
+// Add adds n to c with the guarantees of [Counter.Inc]. Totals wrap at 2^64.
 // Adding 0 does not make a counter used.
 func (c *Counter) Add(n uint64) {
 	if c != nil {
@@ -38,7 +38,7 @@ func (c *Counter) Add(n uint64) {
 	}
 }
 
-// Value returns what was added to c since it was made or last reset.
+// Value returns the sum of the increments since c was created or last reset.
 func (c *Counter) Value() uint64 {
 	if c == nil {
 		return 0
@@ -50,7 +50,7 @@ func (c *Counter) Value() uint64 {
 	return b.value(i)
 }
 
-// Total returns what was ever added to c, resets or not.
+// Total returns the sum of all increments, regardless of resets.
 func (c *Counter) Total() uint64 {
 	if c == nil {
 		return 0
@@ -62,8 +62,8 @@ func (c *Counter) Total() uint64 {
 	return b.pg.total(i)
 }
 
-// value returns counter i's total since the last reset. The base is read
-// first: a reset that comes between would make it larger than the total.
+// value returns counter i's total since the last reset. The base is read first:
+// after a reset in between it would exceed the total.
 func (b *block) value(i int) uint64 {
 	var from uint64
 	if base := b.base.Load(); base != nil {
@@ -72,8 +72,7 @@ func (b *block) value(i int) uint64 {
 	return b.pg.total(i) - from
 }
 
-// reset makes the present totals the point that values count from. Store.mu
-// must be held.
+// reset makes values count from the present totals. Store.mu must be held.
 func (b *block) reset() {
 	base := b.base.Load()
 	if base == nil {

@@ -13,14 +13,13 @@ import (
 // Counter returns the counter called name in sc. Trailing dots of name are
 // dropped. With tags the full name is name.tag.value for each tag in order,
 // the family is name, the labels are exactly the tags, and no tag rule runs.
-// A refused counter is a null counter; [Scope.TryCounter] says why.
+// A refused counter is a null counter; [Scope.TryCounter] returns the reason.
 func (sc *Scope) Counter(name string, tgs ...tags.Tag) *Counter {
 	c, _ := sc.TryCounter(name, tgs...)
 	return c
 }
 
-// TryCounter is [Scope.Counter] that reports why it returns a null counter:
-// [ErrLimit], [ErrKind], [ErrRejected] or [ErrClosed].
+// TryCounter is [Scope.Counter] with the reason for a null counter: [ErrLimit], [ErrKind], [ErrRejected] or [ErrClosed].
 func (sc *Scope) TryCounter(name string, tgs ...tags.Tag) (*Counter, error) {
 	b, i := sc.recall(variantCounter, Accumulate, name, tgs)
 	if b != nil {
@@ -60,8 +59,8 @@ func (sc *Scope) TryGaugeWithMode(name string, mode ImportMode, tgs ...tags.Tag)
 }
 
 // FloatGauge returns the signed and fractional gauge called name in sc; see
-// [Scope.Counter]. To ask for one where a [Gauge] exists, or the other way
-// round, is [ErrKind].
+// [Scope.Counter]. A name is either a [Gauge] or a FloatGauge; asking for the
+// other one returns [ErrKind].
 func (sc *Scope) FloatGauge(name string, tgs ...tags.Tag) *FloatGauge {
 	g, _ := sc.TryFloatGauge(name, tgs...)
 	return g
@@ -110,7 +109,7 @@ func (sc *Scope) TryHistogram(name string, unit Unit, tgs ...tags.Tag) (*Histogr
 	return (*b.hists.Load())[i], err
 }
 
-// The conversions below rely on a handle being a word and nothing else.
+// The conversions below rely on a handle consisting of one word.
 
 func asCounter(w *word) *Counter       { return (*Counter)(unsafe.Pointer(w)) }
 func asGauge(w *word) *Gauge           { return (*Gauge)(unsafe.Pointer(w)) }
@@ -122,8 +121,8 @@ var (
 	_ [0]struct{} = [unsafe.Sizeof(FloatGauge{}) - unsafe.Sizeof(word{})]struct{}{}
 )
 
-// recall returns the stat that sc is asked for, nil if to find it takes more than
-// to remember it. It takes no lock and allocates nothing.
+// recall returns the stat from the table of recent lookups, nil if it is not
+// there. It takes no lock and does not allocate.
 func (sc *Scope) recall(v variant, mode ImportMode, name string, tgs []tags.Tag) (*block, int) {
 	if len(tgs) > 0 {
 		return sc.recallTagged(v, mode, name, tgs)
@@ -141,8 +140,8 @@ func (sc *Scope) recall(v variant, mode ImportMode, name string, tgs []tags.Tag)
 	return b, i
 }
 
-// recallTagged is recall for names with tags. A name and tags are the same stat
-// as the name that they compose, but for those that are never remembered.
+// recallTagged is recall for names with tags. A name with tags is the same stat
+// as the composed name unless that is ambiguous.
 func (sc *Scope) recallTagged(v variant, mode ImportMode, name string, tgs []tags.Tag) (*block, int) {
 	var room [256]byte
 	text, _ := sc.compose(room[:0], "", name, tgs)
@@ -152,14 +151,14 @@ func (sc *Scope) recallTagged(v variant, mode ImportMode, name string, tgs []tag
 	return sc.recall(v, mode, text, nil)
 }
 
-// ambiguous reports whether a name that was composed with tags may be another
-// stat than the same text without tags: from that, dots at the end are dropped,
-// and a scope puts one more before a dot at the start.
+// ambiguous reports whether a name composed with tags can be another stat than
+// the same text without tags, from which trailing dots are dropped and which
+// gets another dot before a leading one.
 func ambiguous(composed string) bool {
 	return composed[0] == '.' || composed[len(composed)-1] == '.'
 }
 
-// remember lets recall find a stat for what sc was asked for.
+// remember makes recall find a stat under a name and tags in sc.
 func (sc *Scope) remember(name string, tgs []tags.Tag, b *block, i int) {
 	if len(tgs) > 0 {
 		var room [256]byte
@@ -171,13 +170,13 @@ func (sc *Scope) remember(name string, tgs []tags.Tag, b *block, i int) {
 	sc.store.hot.keep(sc, name, b, i)
 }
 
-// offers reports whether the stat in slot i is what a caller asks for.
+// offers reports whether the stat in slot i has the variant and mode.
 func (b *block) offers(v variant, mode ImportMode, i int) bool {
 	return b.variant == v && (b.modes == nil || ImportMode(b.modes[i].Load()) == mode)
 }
 
-// ask finds or creates a stat by its full name, and remembers what existed
-// before. Refused callers get a null stat.
+// ask finds or creates a stat by its full name, and remembers those found. It
+// returns a null stat with an error.
 func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
 	s := sc.store
 	var room [256]byte
@@ -186,7 +185,7 @@ func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []t
 	h := s.lookup.hash(sc.cls.network, full)
 	b, i, existed := s.find(h, sc.cls.network, full)
 	if !existed || b.owner[i].Load() != sc.id || !b.offers(v, mode, i) || !b.lease(i) {
-		kept := strings.Clone(full) // of its own, so that room stays on the stack
+		kept := strings.Clone(full) // keeps room on the stack
 		var err error
 		if b, i, err = sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs); err != nil {
 			return s.null, int(v), err
@@ -198,8 +197,8 @@ func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []t
 	return b, i, nil
 }
 
-// compose puts a stat's name together, in buf if it has room for it, and
-// returns the length of the part before the tags.
+// compose builds a stat's name, in buf if it fits, and returns the length of the
+// part before the tags.
 func (sc *Scope) compose(buf []byte, prefix, name string, tgs []tags.Tag) (text string, base int) {
 	for len(name) > 0 && name[len(name)-1] == '.' {
 		name = name[:len(name)-1]
@@ -255,7 +254,7 @@ func (sc *Scope) askSlow(h uint64, v variant, mode ImportMode, unit Unit, full, 
 	return b, i, nil
 }
 
-// takeMode lets a gauge whose mode is not known yet take on mode.
+// takeMode sets the mode of a gauge that has none yet.
 func (s *Store) takeMode(b *block, i int, mode ImportMode) error {
 	if b.modes == nil {
 		return nil
@@ -274,7 +273,7 @@ func (s *Store) takeMode(b *block, i int, mode ImportMode) error {
 	}
 }
 
-// overflowed counts a refusal by a limit. Store.mu must be held.
+// overflowed counts a stat that a limit refused. Store.mu must be held.
 func (s *Store) overflowed(k Kind) error {
 	c := s.overflow[k]
 	if c == nil {
@@ -297,7 +296,7 @@ func (s *Store) overflowed(k Kind) error {
 	return ErrLimit
 }
 
-// create makes a stat that does not exist. Store.mu must be held.
+// create creates a stat that does not exist. Store.mu must be held.
 func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Unit, full, base string, tgs []tags.Tag) (*block, int) {
 	explicit := len(tgs) > 0
 	if !explicit && sc.tagged {
@@ -345,7 +344,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	return b, i
 }
 
-// appendShared adds v to a list that is read without a lock.
+// appendShared appends v to a list that is read without a lock.
 func appendShared[T any](list *atomic.Pointer[[]T], v T) {
 	var l []T
 	if p := list.Load(); p != nil {
@@ -355,8 +354,8 @@ func appendShared[T any](list *atomic.Pointer[[]T], v T) {
 	list.Store(&l)
 }
 
-// openBlock returns the block that takes the next stat of a class and variant.
-// Store.mu must be held.
+// openBlock returns the block for the next stat of a class and variant. Store.mu
+// must be held.
 func (s *Store) openBlock(c *class, v variant) *block {
 	if b := c.open[v]; b != nil {
 		return b

@@ -12,18 +12,17 @@ import (
 	"github.com/statsd-admin/statsd-admin/symtab"
 )
 
-// Cursor walks stats in the order of a [View]. It starts before the first one:
+// Cursor walks stats in the order of a [View]. It starts before the first stat:
 //
 //	for c.Next() {
 //		buf = c.AppendName(buf)
 //	}
 //
-// Its methods, Next apart, are about the stat it stands on. Steps do not
-// allocate. A cursor is used by one goroutine.
+// All methods except Next refer to the current stat. Steps do not allocate. Only
+// one goroutine can use a cursor.
 //
-// Stats next to each other in an order are far apart in memory, so a cursor
-// takes some steps at a time: the loads of a batch do not wait for each other.
-// Values are those at the time their batch was taken.
+// Neighbours in an order are far apart in memory, so a cursor fetches stats in
+// batches, whose loads overlap. Values are those at the time of the fetch.
 type Cursor struct {
 	s      *Store
 	blocks []atomic.Pointer[block]
@@ -32,7 +31,7 @@ type Cursor struct {
 	pick   *picker // nil: all stats are walked
 
 	used    []usedBits // by block; nil: unused stats are walked too
-	usedIDs []id       // what chunk is made of then
+	usedIDs []id       // backs chunk then
 
 	*step // the stat under the cursor, one of next
 	at    int
@@ -51,11 +50,11 @@ type Cursor struct {
 
 const batchSteps = 32
 
-// step is where a stat is and what a renderer will want of it.
+// step is the location of a stat and the data that renderers need.
 type step struct {
 	b   *block
-	rec []byte // its record and what follows
-	cut uint32 // where the name ends in rec
+	rec []byte // begins with its record
+	cut uint32 // length of the name in rec
 	x   id
 	i   int
 	raw uint64 // word of a gauge, total of a counter
@@ -85,8 +84,8 @@ func (c *Cursor) Next() bool {
 	return true
 }
 
-// take fills the batch with the stats of the next ids that are alive, and
-// reads their values.
+// take fills the batch with the next stats that are alive and reads their
+// values.
 func (c *Cursor) take() {
 	c.locate()
 	for j := range c.next[:c.n] {
@@ -126,9 +125,9 @@ func (c *Cursor) locate() {
 	c.lookAhead()
 }
 
-// lookAhead asks for the memory of the next two batches, as far as they are in
-// the chunk: for what leads to the records and values of the one after the next,
-// and for the records of the next, which was asked for that before.
+// lookAhead prefetches the next two batches in the chunk: the records of the
+// next one, whose offsets the last call prefetched, and the offsets and values of
+// the one after it.
 func (c *Cursor) lookAhead() {
 	if !prefetch.Enabled || !c.scattered || len(c.chunk) == 0 {
 		return
@@ -156,14 +155,14 @@ func (c *Cursor) lookAhead() {
 	prefetch.Lines(&c.hints, n)
 }
 
-// stand makes c stand on x, unless that stat has ended.
+// stand moves c to x. It returns false if that stat has ended.
 func (c *Cursor) stand(x id) bool {
 	c.chunk, c.chunks = append(c.chunk[:0:0], x), nil
 	c.take()
 	return c.Next()
 }
 
-// block returns the block of x, which may be younger than the cursor's list.
+// block returns the block of x, which can be younger than the cursor's list.
 func (c *Cursor) block(x id) *block {
 	n := int(x >> slotBits)
 	if n >= len(c.blocks) {
@@ -172,13 +171,13 @@ func (c *Cursor) block(x id) *block {
 	return c.blocks[n].Load()
 }
 
-// ID returns a small number that no other stat has while the view is open.
+// ID returns a small number that is unique while the view is open.
 func (c *Cursor) ID() uint32 { return c.x }
 
 // Kind returns the kind of the stat.
 func (c *Cursor) Kind() Kind { return c.b.variant.kind() }
 
-// Network reports whether network input made the stat.
+// Network reports whether network input created the stat.
 func (c *Cursor) Network() bool { return c.b.cls.network }
 
 // Used reports whether the stat was ever updated: a counter added to, a gauge
@@ -199,7 +198,7 @@ func (b *block) isUsed(i int) bool {
 	}
 }
 
-// Hidden reports whether the stat is left out unless hidden ones are asked for.
+// Hidden reports whether output omits the stat unless hidden stats are requested.
 func (c *Cursor) Hidden() bool {
 	return c.b.modes != nil && ImportMode(c.b.modes[c.i].Load()) == HiddenAccumulate
 }
@@ -248,9 +247,9 @@ func (c *Cursor) Float() float64 {
 	}
 }
 
-// AppendValue appends the value of a counter or gauge as all output formats
-// write it: decimal, whole numbers without a point, others as the shortest
-// text that reads back.
+// AppendValue appends the value of a counter or gauge as in all output formats:
+// whole numbers without a point, others as the shortest decimal that parses to
+// the same value.
 func (c *Cursor) AppendValue(dst []byte) []byte {
 	v := c.Uint()
 	switch c.b.variant {
@@ -263,9 +262,9 @@ func (c *Cursor) AppendValue(dst []byte) []byte {
 	}
 }
 
-// AppendFloat appends x the way gauges are written: without a point if it is
-// whole and below 2^53, with an exponent from 1e21 on, else the shortest
-// decimal that reads back as x.
+// AppendFloat appends x in the format of gauges: without a point if it is whole
+// and below 2^53, with an exponent from 1e21 on, else as the shortest decimal
+// that parses to x.
 func AppendFloat(dst []byte, x float64) []byte {
 	if math.Abs(x) >= 1e21 {
 		return strconv.AppendFloat(dst, x, 'g', -1, 64)
@@ -279,8 +278,8 @@ func (c *Cursor) Text() string { return (*c.b.texts.Load())[c.i].Value() }
 // Histogram returns the histogram.
 func (c *Cursor) Histogram() *Histogram { return (*c.b.hists.Load())[c.i] }
 
-// Family returns the family of the stat: its tag-extracted name. It is nil if
-// that is the full name itself.
+// Family returns the family of the stat, its tag-extracted name, or nil if that
+// is the full name.
 func (c *Cursor) Family() *Name {
 	rest := c.rest()
 	if c.tagged.is(rest) {
@@ -295,9 +294,9 @@ func (c *Cursor) Family() *Name {
 	return f
 }
 
-// tagged is what the last record said after its name, if that was a family and
-// one tag whose value is a segment of the name, in at most eight bytes.
-// Neighbours in the order of families mostly say the same.
+// tagged caches the end of the last record, after its name, if that is at most
+// eight bytes: a family and one tag whose value is a segment of the name. It is
+// the same for most neighbours in the order of families.
 type tagged struct {
 	bytes, mask uint64 // in little endian; mask 0: there was no such record
 	family      *Name
@@ -305,12 +304,12 @@ type tagged struct {
 	segment     int
 }
 
-// is reports whether a record goes on after its name as t did.
+// is reports whether a record's end, after its name, is the cached one.
 func (t *tagged) is(rest []byte) bool {
 	return len(rest) >= 8 && t.mask != 0 && binary.LittleEndian.Uint64(rest)&t.mask == t.bytes
 }
 
-// noteTagged makes c.tagged what rest says, if it is of that sort.
+// noteTagged caches rest in c.tagged if it has that form.
 func (c *Cursor) noteTagged(rest []byte, family *Name) {
 	c.tagged.mask = 0
 	list, n := c.tags()
@@ -336,15 +335,13 @@ func (s *Store) recordFamily(rest []byte) *Name {
 	return s.names.at(uint32(num))
 }
 
-// Label is a tag of a stat: its name, shared by many, and its value, which is
-// valid until the cursor moves.
+// Label is a tag of a stat. Value is valid until the cursor moves.
 type Label struct {
 	Name  *Name
 	Value []byte
 }
 
-// lastName remembers the name that was looked up last: neighbours mostly have
-// the same.
+// lastName caches the last name looked up, which most neighbours share.
 type lastName struct {
 	num  uint32
 	name *Name
@@ -357,8 +354,8 @@ func (l *lastName) of(t *nameTable, num uint32) *Name {
 	return l.name
 }
 
-// Labels returns the tags of the stat in their order. The slice is valid until
-// the cursor moves.
+// Labels returns the tags of the stat in order. The slice is valid until the
+// cursor moves.
 func (c *Cursor) Labels() []Label {
 	c.labels = c.labels[:0]
 	rest, n := c.tags()
@@ -370,8 +367,8 @@ func (c *Cursor) Labels() []Label {
 	return c.labels
 }
 
-// OnlyLabel returns the tag of a stat that has exactly one. The value is valid
-// until the cursor moves.
+// OnlyLabel returns the tag of a stat with exactly one. Its value is valid until
+// the cursor moves.
 func (c *Cursor) OnlyLabel() (l Label, ok bool) {
 	if t := &c.tagged; t.is(c.rest()) {
 		return Label{t.label, c.s.segment(c.enc(), t.segment)}, true
@@ -384,7 +381,7 @@ func (c *Cursor) OnlyLabel() (l Label, ok bool) {
 	return l, true
 }
 
-// tags returns the part of the record that holds the tags, and their number.
+// tags returns the part of the record with the tags, and their number.
 func (c *Cursor) tags() (rest []byte, n int) {
 	rest = c.rest()
 	if rest[0]&flagTagged == 0 {

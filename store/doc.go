@@ -4,20 +4,19 @@
 //	st := store.New(store.Options{})
 //	in := st.Scope("http.ingress")
 //	total := in.Counter("downstream_rq_total")
-//	total.Inc() // nanoseconds: no lock, no look-up, no allocation
+//	total.Inc() // nanoseconds: no lock, no lookup, no allocation
 //
-// There is a fast side and a slow side. Handles (*Counter, *Gauge,
-// *FloatGauge, *TextReadout, *Histogram) are the fast side: ask a [Scope] for
-// one when things are set up, keep the pointer, and call it from any number of
-// goroutines. Asking a scope for a name is the slow side: a look-up of some
-// tens of nanoseconds, or the creation of the stat.
+// Handles (*Counter, *Gauge, *FloatGauge, *TextReadout, *Histogram) are fast:
+// get them from a [Scope] at startup, keep the pointer, and use it from any
+// number of goroutines. Looking up a name in a scope takes some tens of
+// nanoseconds, or the time to create the stat.
 //
-// A stat that is refused (a limit, the stats matcher, a name that already has
-// another kind) is a null stat: it takes writes, its value is 0 and it shows
-// nowhere, so callers need no error path. The Try forms say why.
+// A refused stat (by a limit, the stats matcher, or because the name has another
+// kind) is a null stat: it accepts writes, its value is 0 and no output shows
+// it, so callers need no error path. The Try methods return the reason.
 //
-// Readers take a [View]: an immutable picture of the ordered names. Values are
-// read live through it. No lock is held while a view is walked.
+// Readers open a [View], an immutable list of the ordered names, and read values
+// live. Walking a view holds no lock.
 //
 // All types are safe for concurrent use unless their comment says otherwise.
 // Handles and scopes must not be copied.

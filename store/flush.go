@@ -7,21 +7,21 @@ import (
 
 // FlushOptions are the settings of one flush.
 type FlushOptions struct {
-	// SkipHistograms leaves the histograms as they are. A server that is not
-	// fully initialized does so.
+	// SkipHistograms leaves histograms unmerged, for servers that are not
+	// fully initialized.
 	SkipHistograms bool
-	// Totals makes the snapshot carry the values of all stats, not only of
-	// those that changed. It costs a copy of them.
+	// Totals adds the values of all stats, changed or not, to the snapshot. It
+	// costs a copy of them.
 	Totals bool
 }
 
-// Flush ends an interval: it merges what histograms recorded, takes what was
-// added to counters since the last flush, and returns both as a snapshot. An
-// increment that races with a flush counts in this interval or in the next,
-// in exactly one of them. Its cost grows with the number of stats that
-// changed; for the others it looks at one byte each.
+// Flush ends an interval: it merges histograms and returns the increments of
+// counters and the values of histograms since the last flush as a snapshot. An
+// increment that races with a flush is reported in exactly one interval, this
+// one or the next. The cost grows with the number of changed stats; for the
+// others Flush reads one byte each.
 //
-// Close the snapshot when it is no longer needed.
+// The caller must close the snapshot.
 func (s *Store) Flush(o FlushOptions) *Snapshot {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
@@ -88,9 +88,8 @@ func bitsByBlock(ids []id) map[uint32]*bitset {
 	return m
 }
 
-// latchCounters notes in snap what was added to the counters of b that may
-// have changed, and clears the bits of those that did not. Store.flushMu must
-// be held.
+// latchCounters adds the increments of the counters in changed to snap, and
+// clears the bits of counters without any. Store.flushMu must be held.
 func (b *block) latchCounters(snap *Snapshot, changed *bitset) {
 	for w := range changed {
 		for m := changed[w]; m != 0; m &= m - 1 {
@@ -107,12 +106,12 @@ func (b *block) latchCounters(snap *Snapshot, changed *bitset) {
 	}
 }
 
-// takeGauges notes in changed which of the first n gauges of b were written
-// since the last flush, or changed by a parent process. Store.flushMu must be
-// held.
+// takeGauges sets the bits in changed of gauges, among the first n of b, that were
+// written, or changed by a parent process, since the last flush. Store.flushMu
+// must be held.
 func (b *block) takeGauges(changed, final *bitset, n int) {
-	// Used is set before the marks are dropped, and no others are, so that no
-	// reader finds neither.
+	// Used is set before the same marks are dropped, so that a reader always
+	// finds either.
 	if b.pg.eachTouched(changed, n) {
 		changed.clearAll(final)
 		b.used.setAll(changed)
@@ -142,9 +141,9 @@ func (snap *Snapshot) addTexts(b *block, n int) {
 	}
 }
 
-// mergeHistograms merges the first n histograms of b, only those that ended if
-// skip is set, and notes in snap and changed which recorded values. Store.flushMu
-// must be held.
+// mergeHistograms merges the first n histograms of b and adds the changed ones
+// to snap and changed. If skip is set it merges only ended histograms.
+// Store.flushMu must be held.
 func (b *block) mergeHistograms(snap *Snapshot, changed, final, ended *bitset, n int, skip bool) {
 	hists := *b.hists.Load()
 	for i, h := range hists[:n] {
@@ -158,8 +157,9 @@ func (b *block) mergeHistograms(snap *Snapshot, changed, final, ended *bitset, n
 	}
 }
 
-// takeTexts notes in changed which of the first n text readouts of b were set
-// since the last flush, if it matters. Store.flushMu must be held.
+// takeTexts sets the bits in changed of text readouts, among the first n of b,
+// that were set since the last flush, if they expire. Store.flushMu must be
+// held.
 func (b *block) takeTexts(changed *bitset, n int) {
 	if b.active == nil {
 		return
@@ -172,8 +172,8 @@ func (b *block) takeTexts(changed *bitset, n int) {
 	}
 }
 
-// note remembers which stats were updated, for their expiry. Store.flushMu
-// must be held.
+// note records which stats were updated, for their expiry. Store.flushMu must be
+// held.
 func (b *block) note(changed *bitset, seconds uint32) {
 	if b.active == nil {
 		return
@@ -186,9 +186,9 @@ func (b *block) note(changed *bitset, seconds uint32) {
 	}
 }
 
-// ResetCounters makes the value of every counter 0 and clears the recent
-// lookups. What was added before still reaches the sinks at the next flush,
-// and counters stay used.
+// ResetCounters sets the value of every counter to 0 and clears the recent
+// lookups. Earlier increments still reach the sinks at the next flush, and
+// counters stay used.
 func (s *Store) ResetCounters() {
 	s.mu.Lock()
 	for _, b := range s.eachBlock() {
@@ -200,9 +200,10 @@ func (s *Store) ResetCounters() {
 	s.symbols.ClearRecent()
 }
 
-// Sweep ends the stats of evicting scopes that were not updated between the
-// last two sweeps, and those whose time to live is over. It returns how many
-// of each kind network input had made, and of all others.
+// Sweep ends stats whose time to live has passed and, if evict is set, stats of
+// evicting scopes that were not updated since the last such sweep. Stats with
+// unflushed changes, or looked up by name since the last sweep, stay. It returns
+// the number of ended stats from network input by kind, and of all others.
 func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 	s.flushMu.Lock()
 	now := uint32(s.opts.Now().Unix())
@@ -264,8 +265,8 @@ func (b *block) lease(i int) bool {
 	return !b.ending.has(i)
 }
 
-// pending reports whether a stat was written since the last flush, so that its
-// end would lose something. Store.flushMu must be held.
+// pending reports whether a stat was written since the last flush. Store.flushMu
+// must be held.
 func (b *block) pending(i int) bool {
 	switch b.variant {
 	case variantCounter:
@@ -282,7 +283,8 @@ func (b *block) pending(i int) bool {
 	return false
 }
 
-// LastFlush returns when the last flush was, or when the store was made.
+// LastFlush returns the time of the last flush or, before the first, of the
+// store's creation.
 func (s *Store) LastFlush() time.Time {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()

@@ -258,7 +258,7 @@ func TestOnlyEvictingScopesLoseStats(t *testing.T) {
 	e := st.ScopeWith("e", store.ScopeOptions{Evict: true})
 	updater(e.Scope("in"), "c", "g", "h", "t")()
 	updater(e.ScopeWith("out", store.ScopeOptions{}), "c", "g", "h", "t")()
-	// With a time to live, too: their updates are noted, as those of evicting ones are.
+	// Stats with a time to live record their updates like evicting ones.
 	updater(st.ScopeWith("ttl", store.ScopeOptions{TTL: store.TTL{Counter: time.Hour, Gauge: time.Hour, Histogram: time.Hour, Text: time.Hour}}), "c", "g", "h", "t")()
 	for range 3 {
 		st.Flush(store.FlushOptions{}).Close()

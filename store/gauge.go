@@ -14,7 +14,7 @@ type Gauge struct {
 	w word
 }
 
-// Set makes n the value of g.
+// Set sets the value of g to n.
 func (g *Gauge) Set(n uint64) {
 	if g != nil {
 		g.w.set(n)
@@ -28,8 +28,8 @@ func (g *Gauge) Add(n uint64) {
 	}
 }
 
-// Sub subtracts n from g. Taking away more than was added is a mistake of the
-// caller; the value is then a negative number and is shown as one.
+// Sub subtracts n from g. If more is subtracted than was added, which is a bug
+// of the caller, the value is shown as a negative number.
 func (g *Gauge) Sub(n uint64) { g.Add(-n) }
 
 // Inc adds one to g.
@@ -50,8 +50,7 @@ func (g *Gauge) Value() uint64 {
 	return b.gauge(i)
 }
 
-// FloatGauge is a gauge that may be negative or fractional, as StatsD clients
-// send them. It is shared by any number of goroutines; its methods take no
+// FloatGauge is a gauge that can be negative or fractional, like StatsD gauges. It is shared by any number of goroutines; its methods take no
 // lock, look up no name and never allocate. A nil gauge takes writes, and its
 // value is 0.
 type FloatGauge struct {
@@ -59,11 +58,12 @@ type FloatGauge struct {
 	w word
 }
 
-// ErrNotFinite is returned for a value that no output format can carry.
+// ErrNotFinite is the error for infinities and NaN, which not every output format
+// can represent.
 var ErrNotFinite = errors.New("store: gauge value is not a finite number")
 
-// Set makes x the value of g. A value that is not finite is refused with
-// [ErrNotFinite].
+// Set sets the value of g to x. It returns [ErrNotFinite], and has no effect, if
+// x is not finite.
 func (g *FloatGauge) Set(x float64) error {
 	if !finite(x) {
 		return ErrNotFinite
@@ -74,8 +74,8 @@ func (g *FloatGauge) Set(x float64) error {
 	return nil
 }
 
-// Add adds x, which may be negative, to g. If the sum is not finite the value
-// stays as it was and the answer is [ErrNotFinite].
+// Add adds x, which can be negative, to g. It returns [ErrNotFinite], and has no
+// effect, if the sum is not finite.
 func (g *FloatGauge) Add(x float64) error {
 	if g == nil {
 		return nil
@@ -105,5 +105,5 @@ func (g *FloatGauge) Value() float64 {
 
 func finite(x float64) bool { return x-x == 0 }
 
-// floatWord is the word for x. Negative zero becomes zero: it shows as "0".
+// floatWord returns the word for x. Negative zero becomes zero.
 func floatWord(x float64) uint64 { return math.Float64bits(x + 0) }

@@ -43,8 +43,8 @@ func TestAllHoldersLetGoOfEndedStats(t *testing.T) {
 	}
 }
 
-// checkHolders checks that scopes hold what is alive and nothing else, that counts
-// are true, and that no block is kept that the store dropped.
+// checkHolders checks that scopes hold exactly the live stats, that counts are
+// correct, and that dropped blocks are not referenced.
 func checkHolders(t *testing.T, st *Store) {
 	t.Helper()
 	st.View().Close() // takes the dead out
@@ -77,8 +77,8 @@ func checkHolders(t *testing.T, st *Store) {
 	}
 }
 
-// TestHoldersThroughAllEnds shares names between scopes of all sorts, and ends
-// them in all ways, while views and snapshots hold up what is given back.
+// TestHoldersThroughAllEnds shares names between scopes of all kinds and ends
+// stats in all ways, while views and snapshots delay their release.
 func TestHoldersThroughAllEnds(t *testing.T) {
 	for seed := range uint64(3) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

@@ -9,43 +9,40 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/fingerprint"
 )
 
-// hotNames remembers where the names are that a scope was asked for again after
-// their creation. To compose a full name and compare it with symbols costs more
-// than all the rest of a look-up; here the key is the scope and the text that
-// it was asked for.
+// hotNames caches stats that a scope was asked for again after their creation.
+// Composing a full name and comparing it with symbols costs more than the rest
+// of a lookup; here the key is the scope and the name as the caller gave it.
 //
-// A text is known by 96 bits of a fingerprint under keys that nobody knows: two
-// texts that a scope is asked for are taken for one another with a probability
-// of 2^-96. So no text is kept, callers may compose names in memory of their
-// own, and a look-up does not touch the lines where a text would be.
+// A name is represented by 96 bits of a fingerprint under random keys: two names
+// are confused with a probability of 2^-96. So no text is kept, and a lookup
+// touches no memory with text.
 //
-// What is found must be checked for being alive: nobody clears entries of ended
-// stats, but blocks that the store dropped are forgotten, for they are large.
-// Tables are read without a lock. A key has one entry, which is written under
-// the lock and published by its tag; from then on only the place of its stat
-// changes, when one of that name ended and another one began. A full table is
-// replaced by another.
+// Callers must check that a found stat is alive: entries of ended stats stay,
+// except that dropped blocks are forgotten because they are large. Tables are
+// read without a lock. A key has one entry, which is written under the lock and
+// published by its tag. Later only the position of its stat changes, when a stat
+// ends and another of that name is created. A full table is replaced.
 type hotNames struct {
 	keys  fingerprint.Keys
 	seeds [2]maphash.Seed // of the salts of scopes
-	gone  block           // stands for those that were forgotten; no stat of it is alive
+	gone  block           // replaces forgotten blocks; none of its stats is alive
 	table atomic.Pointer[hotTable]
 	most  int // entries of the largest table
 
 	mu     sync.Mutex
-	spared int // names turned away since the largest table was full
+	spared int // names not added since the largest table was full
 }
 
-// hotTable knows the stats by their keys. Its numbers are of slots: the place of
-// the block in blocks is above slotBits.
+// hotTable maps keys to stats. A stat is its slot and, above slotBits, the
+// position of its block in blocks.
 type hotTable struct {
 	stats  *fingerprint.Map
 	blocks atomic.Pointer[[]atomic.Pointer[block]]
 
 	// Guarded by hotNames.mu.
-	used   int               // times that a stat was put into stats
+	used   int               // calls of stats.Put
 	placed int               // of blocks
-	where  map[*block]uint32 // in blocks, those that are not forgotten
+	where  map[*block]uint32 // positions in blocks, without forgotten ones
 }
 
 const (
@@ -69,28 +66,28 @@ func (h *hotNames) init() {
 	h.table.Store(newHotTable(minHotNames))
 }
 
-// salt returns what keeps equal texts of scopes apart.
+// salt returns the salt that distinguishes equal names in different scopes.
 func (h *hotNames) salt(scope uint32) fingerprint.Salt {
 	return fingerprint.Salt{maphash.Comparable(h.seeds[0], scope), maphash.Comparable(h.seeds[1], scope)}
 }
 
-// at returns where a stat is.
+// at returns the block and slot of a stat.
 func (t *hotTable) at(stat uint32) (*block, int) {
 	return (*t.blocks.Load())[stat>>slotBits].Load(), int(stat & (1<<slotBits - 1))
 }
 
-// keep remembers the stat that sc was asked for as text.
+// keep adds a stat under the name text in sc.
 func (h *hotNames) keep(sc *Scope, text string, b *block, slot int) {
 	k := h.keys.Key(&sc.salt, text)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !b.alive.has(slot) {
-		return // its block may be forgotten already
+		return // its block can be forgotten already
 	}
 	t := h.table.Load()
 	if stat, ok := t.stats.Get(k); ok {
 		if had, i := t.at(stat); had == b && i == slot {
-			return // somebody was faster, or what was found was not what was asked for
+			return // another goroutine was faster, or the kind differs
 		}
 	}
 	if t.full() {
@@ -101,7 +98,7 @@ func (h *hotNames) keep(sc *Scope, text string, b *block, slot int) {
 	t.put(k, b, slot)
 }
 
-// forget lets go of a block that has no stats any more.
+// forget drops the reference to a block without stats.
 func (h *hotNames) forget(b *block) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,18 +109,17 @@ func (h *hotNames) forget(b *block) {
 	}
 }
 
-// full reports whether the table takes nothing further, so that searches stay
-// short: 13 of 16 places are used. Entries that were written again count, too:
-// no place of a block is used twice.
+// full reports whether 13 of 16 entries are used, so that searches stay short.
+// Rewritten entries count again, since positions of blocks are not reused.
 func (t *hotTable) full() bool { return t.used*16 >= t.stats.Cap()*13 }
 
-// put remembers the stat with this key. There must be room.
+// put adds a stat. The table must not be full.
 func (t *hotTable) put(k fingerprint.Key, b *block, slot int) {
 	t.used++
 	t.stats.Put(k, t.place(b)<<slotBits|uint32(slot))
 }
 
-// place returns the place of a block in t.blocks.
+// place returns the position of a block in t.blocks, adding it if necessary.
 func (t *hotTable) place(b *block) uint32 {
 	at, ok := t.where[b]
 	if ok {
@@ -145,9 +141,9 @@ func (t *hotTable) place(b *block) uint32 {
 	return at
 }
 
-// replace makes a table with room out of the stats in t that are alive. When
-// there is none because the largest table is full of them it returns nil, until
-// it turned away as many names as the table has; then it starts anew.
+// replace replaces t with a table of the stats that are alive. If those fill the
+// largest table it returns nil, and starts with an empty table after it has
+// refused as many names as the table holds.
 func (h *hotNames) replace(t *hotTable) *hotTable {
 	if h.spared > 0 && h.spared < t.used {
 		h.spared++
@@ -178,7 +174,7 @@ func (h *hotNames) replace(t *hotTable) *hotTable {
 	return next
 }
 
-// alive yields the stats that are alive, with their keys.
+// alive returns an iterator over the stats that are alive and their keys.
 func (t *hotTable) alive() iter.Seq2[fingerprint.Key, uint32] {
 	return func(yield func(fingerprint.Key, uint32) bool) {
 		for k, stat := range t.stats.All() {

@@ -191,8 +191,8 @@ func TestRecentLookupsSeeHotNames(t *testing.T) {
 	}
 }
 
-// TestHotNamesLetGoOfBlocks: what the store dropped is not kept by a table that
-// nobody adds to any more.
+// TestHotNamesLetGoOfBlocks checks that an idle table does not keep dropped
+// blocks.
 func TestHotNamesLetGoOfBlocks(t *testing.T) {
 	st := New(Options{})
 	sc := st.Scope("s")

@@ -14,7 +14,7 @@ import (
 type ExportedStat struct {
 	// Name is the full name without the tags that follow it.
 	Name string
-	// Tags are the explicit tags, without those that rules extract from the
+	// Tags are the explicit tags, not the tags that rules extract from the
 	// name.
 	Tags []tags.Tag
 	// Network reports whether network input created the stat.
@@ -220,32 +220,32 @@ func (b *block) gauge(i int) uint64 {
 	return v
 }
 
-// Import takes in what a parent process hands over: the other end of an
-// [Export]. Its methods are safe for concurrent use.
+// Import adds the stats of a parent process, the other end of an [Export], to a
+// store. Its methods are safe for concurrent use.
 //
-// A counter goes on from where the parent's was; only what the parent had not
-// given to its sinks is given to those of this store. A gauge of whole numbers
-// shows the sum of its own value and the parent's, as long as there is a
-// parent, unless its mode is [NeverImport]. A fractional gauge takes over the
-// parent's value and follows its changes.
+// A counter continues from the parent's value, and this store's sinks get only
+// the increments that the parent's sinks did not get. A gauge of whole numbers
+// shows the sum of its own value and the parent's while there is a parent, unless
+// its mode is [NeverImport]. A fractional gauge starts from the parent's value
+// and follows its changes.
 type Import struct {
 	s *Store
-	// find returns the *Counter or *FloatGauge for a stat of network input, nil
-	// if it is to be kept like one of the program.
+	// find returns the *Counter or *FloatGauge for a stat from network input,
+	// nil to keep it in the import's own scope.
 	find func(*ExportedStat) any
 
 	mu      sync.Mutex // guards the rest
 	scope   *Scope
 	network *Scope
-	floats  map[string]float64 // values that the parent last had, by what tells gauges apart
+	floats  map[string]float64 // the parent's last values by ExportedStat.key
 	closed  bool
 }
 
 // NewImport returns an import. find returns the *[Counter] or *[FloatGauge] for
-// a stat that network input made, so that who owns such stats knows of it; nil
-// leaves it to the import. find itself may be nil.
+// a stat from network input, so that the owner of such stats knows it; if it
+// returns nil the import holds the stat. find can be nil.
 //
-// What nobody in this process has asked for until then ends with the import.
+// Stats that only the import holds end when it is closed.
 func (s *Store) NewImport(find func(*ExportedStat) any) *Import {
 	return &Import{
 		s: s, find: find, scope: s.Scope(""), network: s.ScopeWith("", ScopeOptions{Network: true}),
@@ -253,8 +253,8 @@ func (s *Store) NewImport(find func(*ExportedStat) any) *Import {
 	}
 }
 
-// Add takes in one stat. An error says why it is refused; what was handed over
-// is then lost. It does not keep h.
+// Add adds one stat. If it returns an error, the stat is refused and its values
+// are lost. It does not keep h.
 func (im *Import) Add(h *ExportedStat) error {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -349,7 +349,7 @@ func (im *Import) float(h *ExportedStat) (err error) {
 	return g.Add(value - before)
 }
 
-// key tells gauges apart.
+// key identifies a gauge.
 func (h *ExportedStat) key() string {
 	k := h.Name
 	for _, t := range h.Tags {
@@ -378,13 +378,13 @@ func (im *Import) gauge(h *ExportedStat) error {
 		b.parents.Store(p)
 	}
 	p.values[i].Store(h.Value)
-	p.changed.set(i) // the sinks are to hear of it
+	p.changed.set(i) // report it to sinks
 	b.used.set(i)
 	return nil
 }
 
-// forget drops what a parent added to gauge i, which turned out to be one that
-// is never imported. Nothing here has written to it. Store.mu must be held.
+// forget removes the parent's part of gauge i, whose mode turned out to be
+// NeverImport and which this process has not written. Store.mu must be held.
 func (b *block) forget(i int) {
 	if p := b.parents.Load(); p != nil {
 		p.values[i].Store(0)
@@ -393,9 +393,8 @@ func (b *block) forget(i int) {
 	}
 }
 
-// Close ends the import: there is no parent any more, and what it added to
-// gauges is taken away. Counters and fractional gauges stay as they are.
-// Closing twice does nothing.
+// Close ends the import and removes the parent's part from gauges. Counters and
+// fractional gauges keep their values. Closing twice does nothing.
 func (im *Import) Close() {
 	im.mu.Lock()
 	defer im.mu.Unlock()

@@ -2,7 +2,7 @@ package store
 
 import "github.com/statsd-admin/statsd-admin/histogram"
 
-// Kind tells what a stat is. A name has one kind.
+// Kind is the type of a stat. A name has one kind.
 type Kind uint8
 
 // The kinds of stats.
@@ -15,8 +15,7 @@ const (
 	kinds = 4
 )
 
-// String returns the word for k that messages use: "counter", "gauge", "text
-// readout" or "histogram".
+// String returns "counter", "gauge", "text readout" or "histogram".
 func (k Kind) String() string {
 	switch k {
 	case KindCounter:
@@ -39,20 +38,20 @@ func (k Kind) word() string {
 	return k.String()
 }
 
-// ImportMode says what becomes of a gauge's value when a parent process hands
-// its values over at a hot restart, and whether the gauge is shown.
+// ImportMode determines how a gauge combines with that of the parent process at
+// a hot restart, and whether it is shown.
 type ImportMode uint8
 
 const (
-	// Accumulate adds the parent's value to the own one.
+	// Accumulate adds the parent's value to the gauge's own.
 	Accumulate ImportMode = iota
 	// NeverImport ignores the parent's value.
 	NeverImport
-	// Uninitialized is the mode of a gauge that only the parent has set so
-	// far. It takes on the mode its creation asks for.
+	// Uninitialized is the mode of a gauge that only the parent has set. The
+	// gauge gets its mode when it is created here.
 	Uninitialized
-	// HiddenAccumulate is Accumulate for a gauge that is left out of all
-	// output unless hidden ones are asked for. It bypasses the stats matcher.
+	// HiddenAccumulate is Accumulate for a gauge that output omits unless
+	// hidden gauges are requested. It bypasses the stats matcher.
 	HiddenAccumulate
 )
 
@@ -68,6 +67,6 @@ const (
 	Percent      = histogram.Percent
 )
 
-// Histogram records a distribution of values; see package histogram for what
-// recording costs and promises. What is shown is as of the last flush.
+// Histogram records a distribution of values; see package histogram for the cost
+// and guarantees of recording. Output shows its state as of the last flush.
 type Histogram = histogram.Histogram

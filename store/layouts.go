@@ -6,19 +6,19 @@ import (
 	"github.com/statsd-admin/statsd-admin/histogram"
 )
 
-// layoutKey tells which histograms share a layout.
+// layoutKey identifies a layout that histograms share.
 type layoutKey struct {
 	setting int // index in Options.Histograms, -1 for none
 	unit    Unit
 	network bool
 }
 
-// networkScale keeps six decimals of values from network input: clients that
-// measure in seconds send microseconds so, and others send as many digits.
+// networkScale keeps six decimals of values from network input, as clients send
+// that measure microseconds in seconds.
 const networkScale = 1_000_000
 
-// NetworkMax is the largest magnitude that histograms of network input hold.
-// What is beyond it counts as that.
+// NetworkMax is the largest magnitude in histograms from network input. Larger
+// values are recorded as NetworkMax.
 const NetworkMax = float64(math.MaxInt64) / networkScale
 
 // layoutFor returns the layout for a histogram that is being created.
@@ -44,8 +44,8 @@ func (s *Store) layoutFor(name string, unit Unit, network bool) *histogram.Layou
 	}
 	l, err := histogram.NewLayout(cfg)
 	if err != nil {
-		// The setting is wrong: CheckHistograms says so before a store is
-		// made. Values must not be lost over it.
+		// HistogramSetting.Check reports invalid settings. Values must not be
+		// lost because of one.
 		cfg.Bounds, cfg.SignificantDigits = nil, 0
 		if l, err = histogram.NewLayout(cfg); err != nil {
 			l = defaultLayout()
@@ -64,8 +64,8 @@ func defaultLayout() *histogram.Layout {
 	return l
 }
 
-// Check reports what is wrong with a histogram setting, nil if nothing is. A
-// store that is given a wrong one uses the defaults in its place.
+// Check returns an error if the setting is invalid. A store uses the defaults in
+// place of an invalid setting.
 func (h HistogramSetting) Check() error {
 	_, err := histogram.NewLayout(histogram.Config{Bounds: h.Buckets, SignificantDigits: h.SignificantDigits})
 	return err

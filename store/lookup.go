@@ -6,10 +6,9 @@ import (
 )
 
 // lookup finds stats by name: open addressing tables of (hash, id), read
-// without a lock. Entries and new tables are published with atomic stores by
-// the one writer that holds Store.mu. A reader that works on a table that was
-// just replaced misses at most what is being created; callers then look again
-// under the lock.
+// without a lock. The holder of Store.mu publishes entries and new tables with
+// atomic stores. A reader of a table that was just replaced can miss only stats
+// being created; callers then look again under the lock.
 //
 // The hash is the runtime's own, seeded per store, so names cannot be chosen
 // to collide. It is split into shards so that growing copies a small part.
@@ -69,8 +68,8 @@ func (s *Store) find(h uint64, network bool, name string) (*block, int, bool) {
 			continue
 		}
 		b, slot := s.at(uint32(e) - 2)
-		// Alive is asked first, for then the record is there, and again
-		// last, for then its symbols were still its own.
+		// Alive is checked before the record is read, which is complete
+		// then, and again afterwards: the symbols were not reused.
 		if b == nil || b.cls.network != network || !b.alive.has(slot) {
 			continue
 		}
@@ -81,8 +80,8 @@ func (s *Store) find(h uint64, network bool, name string) (*block, int, bool) {
 	}
 }
 
-// Has reports whether there is a stat of that full name, among those of network
-// input or among the program's own.
+// Has reports whether a stat with that full name exists, from network input or
+// of the program.
 func (s *Store) Has(network bool, name string) bool {
 	_, _, ok := s.find(s.lookup.hash(network, name), network, name)
 	return ok
@@ -119,7 +118,7 @@ func (l *lookup) remove(h uint64, x id) {
 	}
 }
 
-// grow replaces the table by one with room, without the deleted entries.
+// grow replaces the table with a copy that has room and no deleted entries.
 func (sh *lookupShard) grow() *lookupTable {
 	size := len(sh.table.Load().entries)
 	if sh.live*2 >= size {
@@ -142,13 +141,13 @@ func (sh *lookupShard) resize(size int) *lookupTable {
 	return t
 }
 
-// start returns where the search for hash h begins. It uses the half of the
-// hash that entries keep, and of that not the bits that chose the shard.
+// start returns the index at which the search for hash h begins. It uses the
+// half of the hash that entries keep, without the bits that select the shard.
 func (t *lookupTable) start(h uint64) uint64 { return h >> 32 & uint64(len(t.entries)-1) }
 
 func (t *lookupTable) next(i uint64) uint64 { return (i + 1) & uint64(len(t.entries)-1) }
 
-// put writes e into the first empty place for it.
+// put writes e to its first empty entry.
 func (t *lookupTable) put(e uint64) {
 	i := t.start(e)
 	for t.entries[i].Load() != entryEmpty {

@@ -20,8 +20,8 @@ import (
 )
 
 // TestNothingLostOrInvented lets writers, flushes, resets, sweeps, renders and
-// the coming and going of other stats race. Each increment must be in exactly
-// one interval, and totals must be what was added.
+// the creation and end of other stats race. Each increment must be in exactly
+// one interval, and totals must be the sums of the increments.
 func TestNothingLostOrInvented(t *testing.T) {
 	const counters, writers = 300, 4
 	rounds := 2_000_000

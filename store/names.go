@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// Name is a name that many stats share and that renderers derive others from:
-// a tag-extracted name, whose stats form a family, or the name of a tag.
+// Name is a name that stats share: a tag-extracted name, whose stats form a
+// family, or the name of a tag.
 type Name struct {
 	key     nameKey
 	num     uint32
-	holders int   // stats, or places in them; guarded by nameTable.mu
+	holders int   // uses in records of stats; guarded by nameTable.mu
 	listed  uint8 // bit set of the kinds in the series index; guarded by seriesIndex.mu
 	shapes  shapes
 
-	special atomic.Uint32 // bit set of the kinds that may have a Series
+	special atomic.Uint32 // bit set of the kinds that can have a Series
 
 	derived [8]atomic.Pointer[[]byte]
 }
@@ -27,12 +27,12 @@ type nameKey struct {
 // String returns the name as configured or received.
 func (n *Name) String() string { return n.key.text }
 
-// Network reports whether the name came from network input.
+// Network reports whether the name is from network input.
 func (n *Name) Network() bool { return n.key.network }
 
-// Derived returns the bytes that make returned for n and slot (0 to 7) the
-// first time. Who uses which slot is up to the callers; nobody may change the
-// bytes. It is how a renderer keeps the sanitized form of a name.
+// Derived returns the bytes that make returned for n and slot (0 to 7) when it
+// was first called. Renderers keep sanitized forms of a name with it and agree
+// on the use of slots. The bytes must not be modified.
 func (n *Name) Derived(slot int, make func(*Name) []byte) []byte {
 	if b := n.derived[slot].Load(); b != nil {
 		return *b
@@ -53,7 +53,7 @@ type nameTable struct {
 	list atomic.Pointer[[]atomic.Pointer[Name]]
 }
 
-// hold returns the number of the name and counts one more holder.
+// hold returns the number of the name and adds a holder.
 func (t *nameTable) hold(k nameKey) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +87,8 @@ func (t *nameTable) hold(k nameKey) uint32 {
 	return n.num
 }
 
-// release takes back one hold of the name with the number num and returns the
-// name if that was the last one.
+// release removes a holder of the name with the number num and returns the name
+// if that was the last one.
 func (t *nameTable) release(num uint32) *Name {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,14 +101,14 @@ func (t *nameTable) release(num uint32) *Name {
 	return n
 }
 
-// byText returns the name k, nil if nobody holds it.
+// byText returns the name k, nil if it has no holders.
 func (t *nameTable) byText(k nameKey) *Name {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byKey[k]
 }
 
-// at returns the name with the number num, nil if there never was one.
+// at returns the name with the number num, nil if there has been none.
 func (t *nameTable) at(num uint32) *Name {
 	list := t.list.Load()
 	if list == nil || int(num) >= len(*list) {

@@ -7,22 +7,21 @@ import (
 	"sort"
 )
 
-// order keeps the ids of some stats sorted by a key. It is kept up, not made
-// anew: new ids wait in pending and are merged into the chunks they belong to
-// when somebody looks. Chunks are immutable, so a view keeps the slice of
-// chunks it got while the order moves on.
+// order keeps ids of stats sorted by a key. New ids wait in pending and are
+// merged into their chunks at the next lookup. Chunks are immutable, so a view
+// keeps its slice of chunks while the order changes.
 type order struct {
 	key func(s *Store, dst []byte, x id) []byte
 
 	pending []id   // guarded by Store.mu
 	chunks  [][]id // none empty; guarded by Store.orderMu
-	asked   bool   // somebody has looked at this order; guarded by Store.mu
+	asked   bool   // the order has been used; guarded by Store.mu
 }
 
-// chunkSize ids are in a chunk at most; freshly made ones have half of that.
+// chunkSize is the maximum number of ids in a chunk; new chunks have half of it.
 const chunkSize = 1024
 
-// runSize ids are sorted at a time, with their keys in memory.
+// runSize is the number of ids that are sorted with their keys in memory.
 const runSize = 16384
 
 // textKey is the key of byte order by full name.
@@ -34,9 +33,8 @@ func textKey(s *Store, dst []byte, x id) []byte {
 }
 
 // familyTextKey is the key of the exposition's order: by tag-extracted name,
-// own before network stats, then by full name; names are compared token by
-// token. A token that ends sorts before one
-// that goes on, so the dot counts as less than any other byte.
+// own before network stats, then by full name. Names are compared token by
+// token: the dot sorts before any other byte.
 func familyTextKey(s *Store, dst []byte, x id) []byte {
 	b, i := s.at(x)
 	name, rest := splitRecord(b.record(i))
@@ -50,7 +48,7 @@ func familyTextKey(s *Store, dst []byte, x id) []byte {
 	return tokenOrder(dst, at)
 }
 
-// appendFamily appends the name under which the family of a stat is ordered.
+// appendFamily appends the name by which the family of a stat is ordered.
 func (s *Store) appendFamily(dst []byte, b *block, i int, name, rest []byte) []byte {
 	if sp := s.seriesOf(b, i, rest); sp != nil && sp.Merged {
 		return append(dst, sp.lead...)
@@ -61,7 +59,7 @@ func (s *Store) appendFamily(dst []byte, b *block, i int, name, rest []byte) []b
 	return s.symbols.AppendText(dst, name)
 }
 
-// originKey makes keys of equal names differ: own stats before network ones.
+// originKey makes the keys of equal names differ: own stats before network ones.
 func originKey(dst []byte, b *block) []byte {
 	if b.cls.network {
 		return append(dst, 0, 1)
@@ -169,7 +167,7 @@ func (h *runHeap) Pop() any {
 	return r
 }
 
-// appendChunks cuts ids into chunks that have room to grow.
+// appendChunks splits ids into chunks that have room to grow.
 func appendChunks(chunks [][]id, ids []id) [][]id {
 	for len(ids) > chunkSize {
 		chunks = append(chunks, ids[:chunkSize/2:chunkSize/2])
@@ -178,7 +176,7 @@ func appendChunks(chunks [][]id, ids []id) [][]id {
 	return append(chunks, ids[:len(ids):len(ids)])
 }
 
-// insert merges sorted ids into the chunks and replaces those that change.
+// insert merges sorted ids into the chunks, replacing the chunks it changes.
 func (o *order) insert(s *Store, ids []id) {
 	var buf, key []byte
 	less := func(x id) bool { // key < key of x
@@ -214,7 +212,7 @@ func (o *order) insert(s *Store, ids []id) {
 	o.chunks = append(out, rest...)
 }
 
-// drop takes out the ids for which dead is true. Store.orderMu must be held.
+// drop removes the ids for which dead is true. Store.orderMu must be held.
 func (o *order) drop(dead func(id) bool) {
 	out := o.chunks[:0:0]
 	for _, c := range o.chunks {
@@ -234,7 +232,7 @@ func (o *order) drop(dead func(id) bool) {
 	o.chunks = out
 }
 
-// dropPending is drop for the ids that wait. Store.mu must be held.
+// dropPending is drop for pending ids. Store.mu must be held.
 func (o *order) dropPending(dead func(id) bool) {
 	o.pending = slices.DeleteFunc(o.pending, dead)
 }

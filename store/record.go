@@ -29,8 +29,8 @@ const (
 	flagOdd                  // the name is not valid UTF-8, or a tag has no value
 )
 
-// splitRecord cuts rec after the name. It returns nils if rec does not hold a
-// record, which happens only to readers that race with the end of a stat.
+// splitRecord splits rec after the name. It returns nil if rec does not hold a
+// record, which only readers that race with the end of a stat can see.
 func splitRecord(rec []byte) (name, rest []byte) {
 	n, w := binary.Uvarint(rec)
 	if w <= 0 || n > uint64(len(rec)-w) {
@@ -39,7 +39,7 @@ func splitRecord(rec []byte) (name, rest []byte) {
 	return rec[:w+int(n)], rec[w+int(n):]
 }
 
-// uvarint is binary.Uvarint, quick for the numbers below 128 that nearly all are.
+// uvarint is binary.Uvarint with a fast path for numbers below 128.
 func uvarint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1
@@ -73,8 +73,8 @@ func plainName(s string) bool {
 	return true
 }
 
-// appendRecord appends the record of the stat called full. explicit tells
-// whether tgs were given by the caller and so follow base in full, as .key.value.
+// appendRecord appends the record of the stat called full. If explicit is set,
+// the caller gave tgs and they follow base in full, as .key.value.
 func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []tags.Tag, explicit bool) []byte {
 	body := make([]byte, 0, 64)
 	if explicit {
@@ -107,7 +107,7 @@ func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []
 	dst = append(dst, flags|flagTagged)
 	dst = binary.AppendUvarint(dst, uint64(s.names.hold(nameKey{network, base})))
 	dst = binary.AppendUvarint(dst, uint64(len(tgs)))
-	at := 0 // the segment of the name where an explicit tag stands
+	at := 0 // the segment of the next explicit tag in the name
 	if base != "" {
 		at = strings.Count(base, ".") + 1
 	}
@@ -134,12 +134,12 @@ func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []
 	return dst
 }
 
-// bare reports whether t is a tag without a value, which only network input
-// knows. It adds its key alone to the name.
+// bare reports whether t is a tag without a value, which only network input can
+// have. Only its key is part of the name.
 func bare(t tags.Tag, network bool) bool { return network && t.Value == "" }
 
-// tagSegment appends one part of an explicit tag. What has dots, and the
-// values that come from the network, are not worth a symbol.
+// tagSegment appends one part of an explicit tag. Texts with dots, and values
+// from the network, are stored as literals.
 func (s *Store) tagSegment(body []byte, text string, literal bool) []byte {
 	if literal || text == "" || strings.IndexByte(text, '.') >= 0 {
 		return literalBody(body, text)

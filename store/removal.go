@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// The end of a stat has three steps. kill makes it invisible at once. purge
-// takes its id out of the orders. When the last view that may still have the
-// id is closed, release gives back its symbols, and its block when that was
-// the last stat of a full block.
+// A stat ends in three steps. kill makes it invisible. purge removes its id from
+// the orders. After the last view that can have the id is closed, release frees
+// its symbols, and its block with the last stat of a full block. A stat with
+// increments that no flush has reported waits for the next snapshot in between.
 
-// limbo holds ids that no view of a later epoch can see.
-type limbo struct {
+// removed holds ids of dead stats that views of later epochs cannot have.
+type removed struct {
 	epoch uint64
 	ids   []id
 }
@@ -33,11 +33,10 @@ func (s *Store) kill(b *block, i int, x id) {
 	s.dead = append(s.dead, x)
 }
 
-// OnNetworkEnd makes f learn the full name of each stat that ends and that
-// network input made. Who keeps handles of such stats must ask for them anew
-// then: a handle of a stat that ended takes writes for nothing. f must be
-// quick, must not keep name, and must not call the store, which is locked. Nil
-// ends it.
+// OnNetworkEnd registers f to be called with the full name of each ending stat
+// that network input created. Holders of handles of such stats must look them up
+// again, since writes to an ended stat have no effect. f must be quick, and must
+// neither keep name nor call the store, which is locked. Nil unregisters.
 func (s *Store) OnNetworkEnd(f func(name []byte)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +44,7 @@ func (s *Store) OnNetworkEnd(f func(name []byte)) {
 }
 
 // SetReject replaces the stats matcher. Existing stats that it rejects end,
-// hidden gauges excepted. Nil rejects nothing.
+// except for hidden gauges. Nil rejects nothing.
 func (s *Store) SetReject(reject func(name string) bool) {
 	s.mu.Lock()
 	s.reject = reject
@@ -60,8 +59,8 @@ func (s *Store) SetReject(reject func(name string) bool) {
 	s.purge()
 }
 
-// RemoveNetwork ends the stats that network input made and whose full name
-// satisfies match, and returns how many they were.
+// RemoveNetwork ends the stats from network input whose full name satisfies
+// match, and returns their number.
 func (s *Store) RemoveNetwork(match func(name string) bool) int {
 	s.mu.Lock()
 	n := s.killWhere(func(b *block, _ int, name func() string) bool {
@@ -92,7 +91,7 @@ func (s *Store) killWhere(f func(b *block, i int, name func() string) bool) (n i
 	return n
 }
 
-// purge takes the dead out of orders and scopes.
+// purge removes dead stats from orders and scopes.
 func (s *Store) purge() {
 	s.orderMu.Lock()
 	s.mu.Lock()
@@ -147,7 +146,7 @@ func (s *Store) purge() {
 			s.byFamily[k].drop(isDead)
 		}
 	}
-	s.limbo = append(s.limbo, limbo{s.epoch, gone})
+	s.removed = append(s.removed, removed{s.epoch, gone})
 	s.epoch++
 	ended := s.endedLocked()
 	s.orderMu.Unlock()
@@ -164,8 +163,10 @@ func (s *Store) KeepEnded() {
 	s.keeping = true
 }
 
-// keepUnsent puts those of the dead that the next flush has to report into
-// Store.unsent and returns the others. Store.orderMu must be held.
+// keepUnsent moves dead stats that the next flush has to report to Store.unsent
+// and returns the others, whose final bit it sets. A flush in progress that read
+// the bit before takes the mark of an increment after that and reports it.
+// Store.orderMu must be held.
 func (s *Store) keepUnsent(dead []id) (gone []id) {
 	for _, x := range dead {
 		if b, i := s.at(x); s.keeping && b.unsent(i) {
@@ -199,29 +200,29 @@ func (s *Store) viewOfFlush() (v *View, ended []id) {
 	s.keeping = true
 	v = s.viewLocked()
 	if ended, s.unsent = s.unsent, nil; len(ended) > 0 {
-		s.limbo = append(s.limbo, limbo{s.epoch, ended})
+		s.removed = append(s.removed, removed{s.epoch, ended})
 		s.epoch++
 	}
 	return v, ended
 }
 
-// endedLocked returns the dead that no open view can see any more.
-// Store.orderMu must be held.
+// endedLocked returns the dead stats that no open view can have. Store.orderMu
+// must be held.
 func (s *Store) endedLocked() (ids []id) {
 	oldest := s.epoch
 	for e := range s.views {
 		oldest = min(oldest, e)
 	}
 	n := 0
-	for n < len(s.limbo) && s.limbo[n].epoch < oldest {
-		ids = append(ids, s.limbo[n].ids...)
+	for n < len(s.removed) && s.removed[n].epoch < oldest {
+		ids = append(ids, s.removed[n].ids...)
 		n++
 	}
-	s.limbo = slices.Delete(s.limbo, 0, n)
+	s.removed = slices.Delete(s.removed, 0, n)
 	return ids
 }
 
-// release gives back what dead stats still hold.
+// release frees the resources of dead stats.
 func (s *Store) release(ids []id) {
 	if len(ids) == 0 {
 		return
@@ -246,7 +247,7 @@ func (s *Store) release(ids []id) {
 	}
 }
 
-// releaseTags lets go of the family and the tag names of a record.
+// releaseTags releases the family and the tag names of a record.
 func (s *Store) releaseTags(rest []byte) {
 	uvarint := func() uint64 {
 		v, w := binary.Uvarint(rest)

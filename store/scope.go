@@ -9,26 +9,26 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/fingerprint"
 )
 
-// ScopeOptions are the settings of a scope. Scopes made inside it inherit all
-// of them but the limits.
+// ScopeOptions are the settings of a scope. Scopes inside it inherit all but the
+// limits.
 type ScopeOptions struct {
-	// MaxCounters, MaxGauges and MaxHistograms limit how many stats of a kind
-	// the scope holds. Nil is no limit; 0 allows none. What is beyond a limit
-	// is a null stat, counted in server.stats_overflow.counter, .gauge and
+	// MaxCounters, MaxGauges and MaxHistograms limit the stats of a kind in
+	// the scope. Nil means no limit; 0 allows none. Stats beyond a limit are
+	// null stats, counted in server.stats_overflow.counter, .gauge and
 	// .histogram.
 	MaxCounters, MaxGauges, MaxHistograms *int
-	// Evict lets stats go that were not updated between two sweeps; see
-	// [Store.Sweep]. A handle of a stat that went takes writes without
-	// effect: ask the scope again.
+	// Evict ends stats that were not updated between two sweeps; see
+	// [Store.Sweep]. Writes to the handle of an ended stat have no effect:
+	// look the stat up again.
 	Evict bool
-	// TTL lets the stats of a kind go after this time without an update.
-	// 0 is never. Times are judged at flushes and rounded up to seconds.
+	// TTL ends stats of a kind after this time without an update. 0 means
+	// never. Times are checked at flushes and rounded up to seconds.
 	TTL TTL
-	// Network marks a scope for stats that network input creates. Their names
-	// are a space of their own, so they never meet the stats of the program.
+	// Network marks a scope for stats that network input creates. They have a
+	// separate name space, so they never conflict with the program's stats.
 	Network bool
-	// ExtractTags lets the tag rules have the names of a Network scope too,
-	// those without tags. Names of other scopes always go through them.
+	// ExtractTags applies the tag rules to names without tags of a Network
+	// scope too. They always apply to other scopes.
 	ExtractTags bool
 }
 
@@ -47,17 +47,17 @@ func (t TTL) seconds() (s ttls) {
 	return s
 }
 
-// Scope hands out stats whose names begin with its prefix. Two scopes with one
-// prefix are different holders of the same stats.
+// Scope creates and looks up stats whose names begin with its prefix. Two scopes
+// with the same prefix share their stats.
 type Scope struct {
 	_ noCopy
 
 	store  *Store
 	prefix string
 	id     uint32
-	salt   fingerprint.Salt // keeps equal texts of scopes apart in hotNames
+	salt   fingerprint.Salt // for hotNames
 	cls    *class
-	tagged bool // its names go through the tag rules
+	tagged bool // tag rules apply to its names
 	limits [kinds]*int
 
 	closed atomic.Bool
@@ -71,7 +71,7 @@ type classKey struct {
 	ttl     ttls
 }
 
-// classFor returns the class of stats that a scope with these options makes.
+// classFor returns the class of the stats of a scope with these options.
 // Store.mu must be held or the store not shared yet.
 func (s *Store) classFor(o ScopeOptions) *class {
 	k := classKey{network: o.Network, evict: o.Evict, ttl: o.TTL.seconds()}
@@ -101,7 +101,7 @@ func (sc *Scope) Scope(prefix string) *Scope {
 	return sc.inside(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged})
 }
 
-// ScopeWith is [Scope.Scope] with settings that replace those of sc.
+// ScopeWith is [Scope.Scope] with other settings than sc has.
 func (sc *Scope) ScopeWith(prefix string, o ScopeOptions) *Scope {
 	return sc.inside(prefix, nil, o)
 }
@@ -118,14 +118,14 @@ func (sc *Scope) inside(prefix string, c *class, o ScopeOptions) *Scope {
 	return s.newScope(prefix, c, o)
 }
 
-// Prefix returns what the names of sc's stats begin with, without a dot at the end.
+// Prefix returns the prefix of the names of sc's stats, without a trailing dot.
 func (sc *Scope) Prefix() string { return sc.prefix }
 
 // Store returns the store that sc belongs to.
 func (sc *Scope) Store() *Store { return sc.store }
 
-// Close ends the scope. Its stats vanish unless another scope holds them too;
-// handles of them stay usable and have no effect. Scopes made inside sc go on.
+// Close closes the scope. Its stats end unless another scope holds them too;
+// writes to their handles then have no effect. Scopes inside sc stay open.
 // Closing twice, or closing the root scope, does nothing.
 func (sc *Scope) Close() {
 	s := sc.store
@@ -147,8 +147,9 @@ func (sc *Scope) Close() {
 	}
 }
 
-// purgeAfter dead stats, and an eighth of the live ones, may wait for the next
-// view, which takes them out of the orders: that costs a walk over all names.
+// purgeAfter is the number of dead stats, besides an eighth of the live ones,
+// that can wait for the next view to remove them from the orders, which costs a
+// walk over all names.
 const purgeAfter = 4096
 
 // hold makes sc a holder of the existing stat x. Store.mu must be held.
@@ -166,7 +167,7 @@ func (s *Store) hold(sc *Scope, b *block, slot int, x id) error {
 	return nil
 }
 
-// unhold takes x from sc. Store.mu must be held.
+// unhold removes x from sc. Store.mu must be held.
 func (s *Store) unhold(sc *Scope, x id) {
 	b, slot := s.at(x)
 	if b == nil || !b.alive.has(slot) {
@@ -195,7 +196,7 @@ func sanitizePrefix(p string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(p, ":", "_"), "\x00", "_")
 }
 
-// joinName joins two names with a dot, leaving out an empty one.
+// joinName joins two names, if neither is empty, with a dot.
 func joinName(a, b string) string {
 	switch {
 	case a == "":

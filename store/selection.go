@@ -8,21 +8,21 @@ import (
 	"github.com/statsd-admin/statsd-admin/symtab"
 )
 
-// Selection remembers which stats a predicate on names selected, so that a
-// walk with the same predicate judges new names only and does not touch what
-// was not selected. The zero value knows nothing. A selection is for one store
-// and one predicate; any number of goroutines may use it at a time.
+// Selection caches which stats a predicate on names selects, so that a later
+// walk with the same predicate calls it only for new names and skips the other
+// stats. The zero value is empty. A selection is for one store and one
+// predicate, and safe for concurrent use.
 //
-// It takes a bit for each stat of the orders that were walked.
+// It needs one bit for each stat of the orders that were walked.
 type Selection struct {
 	byName   [nameSets]atomic.Pointer[selected]
 	byFamily [kinds]atomic.Pointer[selected]
 }
 
-// selected is what a whole walk found. It is immutable. Chunks of an order
-// never change: one that is still there needs no judging. If a chunk was
-// replaced, ids in it that the old one had keep their judgment, unless ids may
-// have passed to other stats since.
+// selected is the immutable result of a whole walk. Chunks of an order do not
+// change, so the result for a chunk holds as long as the order has it. For a
+// chunk that was replaced, the results for its ids hold unless ids were reused
+// since.
 type selected struct {
 	recycled uint64 // Store.recycled before the walk
 	chunks   []selectedChunk
@@ -40,8 +40,7 @@ func (sc *selectedChunk) set(i int)      { sc.bits[i/64] |= 1 << (i % 64) }
 // ByNameIn is [View.ByName] for the stats whose names judge selects. If judge
 // returns an error the walk ends there; see [Cursor.Err].
 //
-// judge is given a cursor that stands on the stat, of which it may ask what
-// concerns the name.
+// judge may use only those methods of the cursor that concern the name.
 func (v *View) ByNameIn(set NameSet, sel *Selection, judge func(*Cursor) (bool, error)) Cursor {
 	c := v.ByName(set)
 	c.pick = newPicker(v.s, &sel.byName[set], judge, len(c.chunks))
@@ -70,9 +69,8 @@ func (c *Cursor) Segments() symtab.Cursor {
 }
 
 // SymbolAfter returns the symbol of the last segment of the full name. It
-// reports false if what stands before that segment is not before, which
-// [Cursor.AppendBeforeLast] gave for another name and is not empty, or if the
-// segment is a literal.
+// returns false if the segments before it are not those in before, a result of
+// [Cursor.AppendBeforeLast], if before is empty, or if the segment is a literal.
 func (c *Cursor) SymbolAfter(before []byte) (symbol uint32, ok bool) {
 	segments := c.segments()
 	n := len(before)
@@ -88,8 +86,8 @@ func (c *Cursor) SymbolAfter(before []byte) (symbol uint32, ok bool) {
 	return 0, false
 }
 
-// AppendBeforeLast appends the encoded segments of the full name but the last
-// one. A name with literal segments gives none.
+// AppendBeforeLast appends the encoded segments of the full name except the
+// last, and nothing if the name has literal segments.
 func (c *Cursor) AppendBeforeLast(dst []byte) []byte {
 	segments := c.segments()
 	last := 0
@@ -113,8 +111,8 @@ func (c *Cursor) segments() []byte {
 	return c.rec[w:c.cut]
 }
 
-// AppendSymbols appends the symbol of each segment of the full name, in one
-// go. It reports false if one is a literal and has none.
+// AppendSymbols appends the symbol of each segment of the full name. It returns
+// false if a segment is a literal, which has none.
 func (c *Cursor) AppendSymbols(dst []uint32) ([]uint32, bool) {
 	rec := c.segments()
 	for i := 0; i < len(rec); {
@@ -139,7 +137,7 @@ func (c *Cursor) AppendSymbols(dst []uint32) ([]uint32, bool) {
 	return dst, true
 }
 
-// picker is a selection at work in one walk.
+// picker applies a selection in one walk.
 type picker struct {
 	home  *atomic.Pointer[selected]
 	judge func(*Cursor) (bool, error)
@@ -153,8 +151,7 @@ type picker struct {
 	ids []id // those that are selected, of the present chunk
 	ask []id // those to judge
 
-	// Where in old the walk is, to carry over what is known of the ids of
-	// chunks that were replaced.
+	// The position of the walk in old, for carry.
 	oldChunk, oldID int
 }
 
@@ -169,8 +166,8 @@ func newPicker(s *Store, home *atomic.Pointer[selected], judge func(*Cursor) (bo
 	return p
 }
 
-// fill makes the ids that are selected of c's next chunks the chunk of c, from
-// so many chunks that they are a batch.
+// fill collects selected ids from the next chunks of c, at least a batch of them
+// if possible, and makes them the chunk of c.
 func (p *picker) fill(c *Cursor) {
 	p.ids = p.ids[:0]
 	for len(c.chunks) > 0 && len(p.ids) < batchSteps {
@@ -180,7 +177,7 @@ func (p *picker) fill(c *Cursor) {
 	c.chunk = p.ids
 }
 
-// take adds the ids of a chunk that are selected to p.ids.
+// take appends the selected ids of a chunk to p.ids.
 func (p *picker) take(c *Cursor, ids []id) {
 	var sc *selectedChunk
 	if n := p.find(ids); n >= 0 {
@@ -213,7 +210,7 @@ func (p *picker) take(c *Cursor, ids []id) {
 	}
 }
 
-// find returns where in old the chunk ids is, -1 if it is not.
+// find returns the index of the chunk ids in old, -1 if it is not there.
 func (p *picker) find(ids []id) int {
 	old := p.old.chunks
 	if p.at < len(old) && &old[p.at].ids[0] == &ids[0] && len(old[p.at].ids) == len(ids) {
@@ -225,7 +222,7 @@ func (p *picker) find(ids []id) int {
 	return -1
 }
 
-// diverge notes that the chunks are no longer those of old.
+// diverge is called when the chunks begin to differ from the old ones.
 func (p *picker) diverge() {
 	if !p.same {
 		return
@@ -234,7 +231,7 @@ func (p *picker) diverge() {
 	p.now.chunks = append(make([]selectedChunk, 0, p.total), p.old.chunks[:p.at]...)
 }
 
-// judgeAll finds the bits of a chunk that is not in old.
+// judgeAll sets the bits of a chunk that is not in old.
 func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
 	if len(p.old.chunks) == 0 {
 		return p.judgeIDs(c, sc, sc.ids)
@@ -251,7 +248,7 @@ func (p *picker) judgeAll(c *Cursor, sc *selectedChunk) bool {
 	return p.judgeIDs(c, sc, p.ask)
 }
 
-// judgeIDs finds the bits of some ids of sc, which are in its order.
+// judgeIDs sets the bits of ids of sc, which are in the same order.
 func (p *picker) judgeIDs(c *Cursor, sc *selectedChunk, ids []id) bool {
 	c.chunk = ids
 	i := 0
@@ -276,9 +273,8 @@ func (p *picker) judgeIDs(c *Cursor, sc *selectedChunk, ids []id) bool {
 	return true
 }
 
-// carry returns what old knows of x. The ids of old are in the same order as
-// those of the walk, so the one to look at is x, or has ended, or comes after
-// x, which then is new.
+// carry returns the result for x in old. Both have the same order, so the next
+// id in old is x, or ended, or follows x, which is new then.
 func (p *picker) carry(c *Cursor, x id) (hit, known bool) {
 	if p.old.recycled != p.now.recycled {
 		return false, false
@@ -304,7 +300,7 @@ func (p *picker) carry(c *Cursor, x id) (hit, known bool) {
 	return false, false
 }
 
-// finish publishes what the walk found.
+// finish publishes the result of the walk.
 func (p *picker) finish() {
 	if p.same && p.at == len(p.old.chunks) && p.old.recycled == p.now.recycled {
 		return

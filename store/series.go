@@ -12,30 +12,30 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// Series says what is special about the metric name of some stats because
-// another family came to the same one.
+// Series describes how the metric name or series of a family differ from the
+// plain ones because of a conflict.
 type Series struct {
-	// Suffix goes behind the metric name, since a stat of another kind, or of
-	// other origin, had the name first.
+	// Suffix follows the metric name because a family of another kind or origin
+	// owns the plain one.
 	Suffix string
-	// Merged is set if several stats may be one series: those with equal labels
-	// of families that share a metric name, and those of a family some of whose
-	// tags have the same label names. The families stand together.
+	// Merged is set if several stats can be one series: stats with equal labels
+	// of families that share a metric name, or of a family with tags that map to
+	// the same label names. Views by family list such families together.
 	Merged bool
 
 	lead string // the tag-extracted name under which a merged family is ordered
 }
 
-// family is what makes a family of one kind.
+// family identifies a family of one kind.
 type family struct {
 	network bool
 	kind    Kind
 	name    string // tag-extracted
 }
 
-// seriesIndex knows which family has which metric name, so that the
-// expositions never write a name twice. A kind enters it when its stats are
-// first listed by family.
+// seriesIndex records which family has which metric name, so that expositions
+// never write a name twice. It covers a kind once its stats are listed by family.
+// It belongs to the store because the order of families depends on it.
 type seriesIndex struct {
 	mu     sync.Mutex
 	owners naming.Owners[metricOwner]
@@ -43,14 +43,14 @@ type seriesIndex struct {
 	shared map[uint32]*sharedMetric
 	shares uint32 // numbers of shared that were handed out
 
-	// special holds what is not as the name alone would have it: nearly
-	// nothing, nearly always. The stats concerned have a mark, see markSpecial.
+	// special holds the few families with a Series. Their stats have a mark;
+	// see markSpecial.
 	special  sync.Map // family to *Series
 	specials atomic.Int64
 }
 
-// metricOwner refers to who had a metric name first: to a Name by number, to
-// the only stat of a family without tags, or to those that share it.
+// metricOwner refers to the first owner of a metric name: to a Name by number,
+// to the only stat of a family without tags, or to a sharedMetric.
 type metricOwner struct {
 	ref  uint32
 	kind Kind
@@ -65,8 +65,8 @@ const (
 	ownerShared
 )
 
-// sharedMetric is a metric name that several have: families whose names differ
-// in replaced bytes only, or a family in both forms, with and without tags.
+// sharedMetric is a metric name with several owners: families whose names differ
+// only in replaced bytes, or a family in both forms, with and without tags.
 type sharedMetric struct {
 	lead    string // tag-extracted name of the first family
 	network bool
@@ -76,7 +76,7 @@ type sharedMetric struct {
 	forms   map[string]int         // how many members have a tag-extracted name
 }
 
-// has reports whether one of the members is that family, in its other form.
+// has reports whether a member is the family called name, in its other form.
 func (sm *sharedMetric) has(name string) bool { return sm.forms[name] > 0 }
 
 func (sm *sharedMetric) add(owner metricOwner, name string) {
@@ -91,14 +91,14 @@ func (sm *sharedMetric) remove(owner metricOwner, name string) {
 	}
 }
 
-// suffix distinguishes metric names of k from equal ones of other kinds.
+// suffix distinguishes metric names of k from equal names of other kinds.
 func (k Kind) suffix() string { return naming.Suffix(k.word()) }
 
 func (s *Store) appendMetric(dst []byte, f family) ([]byte, bool) {
 	return s.opts.Naming.AppendMetric(dst, f.name, f.network, f.kind == KindCounter)
 }
 
-// of returns what is special about a family, nil if nothing is.
+// of returns the Series of a family, nil if it has none.
 func (x *seriesIndex) of(f family) *Series {
 	if x.specials.Load() == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (x *seriesIndex) of(f family) *Series {
 	return nil
 }
 
-// noteSpecial makes sp what is special about f. seriesIndex.mu must be held.
+// noteSpecial sets the Series of f. seriesIndex.mu must be held.
 func (s *Store) noteSpecial(f family, sp Series) {
 	if _, had := s.series.special.Swap(f, &sp); !had {
 		s.series.specials.Add(1)
@@ -122,7 +122,7 @@ func (s *Store) noteSpecial(f family, sp Series) {
 	}
 }
 
-// markSpecial notes that slot i, a stat without tags, may be a special family.
+// markSpecial marks slot i, a stat without tags, as a family with a Series.
 // seriesIndex.mu must be held.
 func (b *block) markSpecial(i int) {
 	p := b.special.Load()
@@ -133,8 +133,8 @@ func (b *block) markSpecial(i int) {
 	p.set(i)
 }
 
-// seriesOf returns what is special about the family of slot i, whose record
-// after the name is rest.
+// seriesOf returns the Series of the family of slot i, nil if it has none. rest
+// is the record after the name.
 func (s *Store) seriesOf(b *block, i int, rest []byte) *Series {
 	if s.series.specials.Load() == 0 {
 		return nil
@@ -162,7 +162,7 @@ func (s *Store) familyOf(b *block, i int) (family, *Name) {
 	return f, nil
 }
 
-// ownerFamily returns the family that o, which is not shared, refers to.
+// ownerFamily returns the family of o, which must not be shared.
 func (s *Store) ownerFamily(o metricOwner) family {
 	if o.form == ownerName {
 		n := s.names.at(o.ref)
@@ -203,10 +203,10 @@ func (s *Store) enterSeries(x id) {
 	}
 }
 
-// claimMetric gives f its metric name: the plain one if nobody has it, the
-// same as families have that differ from it in replaced bytes only, and one
-// with a suffix otherwise. Network input cannot take a name from the program's
-// own stats: it gets a suffix, even if it was first.
+// claimMetric assigns a metric name to f: the plain one if it is free or owned
+// by families that differ from f only in replaced bytes, else one with a suffix.
+// Network input cannot take a name from the program's own stats: it gets a
+// suffix even if it was first.
 func (s *Store) claimMetric(f family, owner metricOwner) {
 	metric, ok := s.appendMetric(nil, f)
 	if !ok {
@@ -214,7 +214,7 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 	}
 	idx, base := &s.series, len(metric)
 	sp := Series{lead: f.name}
-	if old := idx.of(f); old != nil { // it is there in its other form
+	if old := idx.of(f); old != nil { // known in its other form
 		sp.Merged, sp.lead = old.Merged, old.lead
 		metric = append(metric, old.Suffix...)
 	}
@@ -247,15 +247,15 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 	idx.owners.Set(string(metric), f.kind == KindHistogram, owner)
 }
 
-// appendDigest appends what tells a name from those that differ in replaced bytes
-// only, however many there are. Nobody can find many names with the same.
+// appendDigest appends a digest that distinguishes a name from others that differ
+// only in replaced bytes. Finding names with equal digests is infeasible.
 func appendDigest(metric []byte, name string) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return hex.AppendEncode(append(metric, '_'), sum[:8])
 }
 
-// displace gives a metric name that network input made another suffix. It
-// reports false, and does nothing, if the owner is the program.
+// displace adds a suffix to a metric name that network input owns. It returns
+// false, and does nothing, if the program owns the name.
 func (s *Store) displace(o metricOwner) bool {
 	idx := &s.series
 	sm := s.sharedBy(o)
@@ -266,8 +266,8 @@ func (s *Store) displace(o metricOwner) bool {
 	if o.form != ownerShared {
 		s.collide(sm.lead, sm.base)
 	}
-	// The new suffix is found while the owner of the old name is out of the
-	// way, so it must not be the old one.
+	// The old name is free while the new suffix is chosen, so the suffix must
+	// change.
 	for taken := true; taken; {
 		sm.suffix += o.kind.suffix()
 		_, taken = idx.owners.Find(sm.base+sm.suffix, o.kind == KindHistogram)
@@ -285,8 +285,8 @@ func (s *Store) displace(o metricOwner) bool {
 	return true
 }
 
-// sharedBy returns the sharedMetric of o, or what it would be if o shared its
-// name.
+// sharedBy returns the sharedMetric of o, or a new one with o as its only
+// member.
 func (s *Store) sharedBy(o metricOwner) *sharedMetric {
 	if o.form == ownerShared {
 		return s.series.shared[o.ref]
@@ -302,7 +302,7 @@ func (s *Store) sharedBy(o metricOwner) *sharedMetric {
 	return sm
 }
 
-// joinMetric makes f share the metric name of o, which is that of sm.
+// joinMetric makes f share the metric name of o, which sm describes.
 func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metricOwner) {
 	idx := &s.series
 	if o.form != ownerShared {
@@ -321,7 +321,7 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 	}
 	s.collide(f.name, sm.base)
 	sp := Series{sm.suffix, true, sm.lead}
-	if len(sm.forms) > 2 { // the others are known to share it
+	if len(sm.forms) > 2 { // the others are marked already
 		s.noteSpecial(f, sp)
 		return
 	}
@@ -330,8 +330,8 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 	}
 }
 
-// HasMetric reports whether a family of a kind that was listed by family has
-// a metric name.
+// HasMetric reports whether a family has the metric name, among the kinds that
+// were listed by family.
 func (s *Store) HasMetric(metric string) bool {
 	s.series.mu.Lock()
 	defer s.series.mu.Unlock()
@@ -339,8 +339,8 @@ func (s *Store) HasMetric(metric string) bool {
 	return ok
 }
 
-// leaveSeries forgets the family of a stat that ended, if the stat was all of
-// it. It is called when nothing shows the stat any more.
+// leaveSeries removes the family of an ended stat if the stat was its only one.
+// It is called when no view can have the stat.
 func (s *Store) leaveSeries(b *block, i int, x id) {
 	f, n := s.familyOf(b, i)
 	if n == nil {
@@ -348,7 +348,7 @@ func (s *Store) leaveSeries(b *block, i int, x id) {
 	}
 }
 
-// leaveNamed is leaveSeries for a family whose last stat ended.
+// leaveNamed removes a family whose last stat has ended.
 func (s *Store) leaveNamed(n *Name) {
 	for k := range Kind(kinds) {
 		if n.listed>>k&1 != 0 {
@@ -375,7 +375,7 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	if !taken {
 		return
 	}
-	more := false // others have the metric name
+	more := false // others share the metric name
 	if o.form == ownerShared {
 		sm := idx.shared[o.ref]
 		if _, in := sm.members[owner]; !in {
@@ -384,7 +384,7 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 		sm.remove(owner, f.name)
 		more = len(sm.members) > 0
 		if sm.has(f.name) {
-			return // the family goes on in its other form
+			return // the family still exists in its other form
 		}
 		if !more {
 			delete(idx.shared, o.ref)
@@ -401,38 +401,37 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	idx.owners.Delete(string(metric), f.kind == KindHistogram, o)
 }
 
-// Collision is a family that came to the metric name of another one.
+// Collision is a conflict of two families over a metric name.
 type Collision struct {
-	Name   string // tag-extracted, of who has a suffix or shares the metric name since
-	Metric string // what both are without a suffix
+	Name   string // tag-extracted name of the family that got a suffix or shares the metric name
+	Metric string // the metric name without suffix
 }
 
 func (s *Store) collide(name, metric string) {
-	s.clashed.Store(&Collision{strings.Clone(name), metric})
+	s.conflict.Store(&Collision{strings.Clone(name), metric})
 	s.collided.Add(1)
 }
 
-// Collisions returns how often a family came to the metric name of another one.
+// Collisions returns the number of conflicts over metric names.
 func (s *Store) Collisions() uint64 { return s.collided.Load() }
 
-// LastCollision returns the last one that [Store.Collisions] counts, the zero
-// value if there was none.
+// LastCollision returns the last conflict that [Store.Collisions] counts, the
+// zero value before the first.
 func (s *Store) LastCollision() Collision {
-	if c := s.clashed.Load(); c != nil {
+	if c := s.conflict.Load(); c != nil {
 		return *c
 	}
 	return Collision{}
 }
 
-// Naming returns the rules by which the store's stats are named in the
-// exposition formats.
+// Naming returns the naming rules of the store's stats in the exposition formats.
 func (s *Store) Naming() *naming.Rules { return &s.opts.Naming }
 
-// Tags returns the rules that find tags in names.
+// Tags returns the rules that extract tags from names.
 func (s *Store) Tags() *tags.Extractor { return s.opts.Tags }
 
-// Series returns what is special about the metric name of the stat's family,
-// nil if nothing is, as for nearly all.
+// Series returns the conflict of the stat's family, nil if it has none, as nearly
+// all.
 func (c *Cursor) Series() *Series {
 	if c.s.series.specials.Load() == 0 {
 		return nil

@@ -10,39 +10,39 @@ import (
 	"github.com/statsd-admin/statsd-admin/render/naming"
 )
 
-// Two stats of one family are the same series if their labels are. Mostly
-// that cannot be, since tags make full names differ. It can where label names
-// are not what the tags' names were (a-b and a_b), where values are shown as
-// something else (a bare tag as "true", invalid UTF-8), where a tag counts for
-// nothing (an empty value), where tags come in another order, and where a
-// full name with tags reads as one that tag rules take apart.
+// Two stats of one family are the same series if their labels are equal. Usually
+// they differ, since tags are part of the full name. They can be equal if tag
+// names map to the same label names (a-b and a_b), values are replaced (a bare
+// tag by "true", invalid UTF-8), a tag is dropped (an empty value), tags are in
+// another order, or a name with explicit tags equals one from which tag rules
+// extract the same tags.
 //
-// The shape of a stat is what of its tags can lead to this. A family keeps
-// the shapes of its stats and which label names each gives. Two shapes for the
+// The shape of a stat is the part of its tags that matters for this. A family
+// keeps the shapes of its stats and the label names of each. Two shapes with the
 // same label names make the family a merged one.
 
-// shapes are those of one family. Guarded by seriesIndex.mu.
+// shapes holds the shapes of one family. Guarded by seriesIndex.mu.
 type shapes struct {
-	last  [kinds]uint64 // the shape seen last
+	last  [kinds]uint64 // the last shape added
 	first shapeLabels
 	more  map[shapeKey]uint64 // once there are two
 }
 
-// shapeLabels are a shape and the set of label names that it gives.
+// shapeLabels is a shape and a hash of its label names.
 type shapeLabels struct {
 	kind          Kind
 	shape, labels uint64
 }
 
 // shapeKey is a shape, with value 1, or a set of label names, whose value is
-// the shape it came from.
+// its shape.
 type shapeKey struct {
 	kind   Kind
 	labels bool
 	hash   uint64
 }
 
-// add notes a shape. It reports whether another one has the same labels.
+// add adds a shape. It reports whether another shape has the same labels.
 func (sh *shapes) add(x shapeLabels) (again bool) {
 	if sh.first.shape == 0 {
 		sh.first = x
@@ -70,15 +70,15 @@ func (sh *shapes) knows(k Kind, shape uint64) bool {
 	return sh.first.shape == shape && sh.first.kind == k || sh.more[shapeKey{k, false, shape}] != 0
 }
 
-// What the value of a tag can do to a series.
+// Effects of a tag's value on a series.
 const (
 	valueKept  = iota
-	valueEmpty // a bare tag if it came from network input
+	valueEmpty // a bare tag if from network input
 	valueChanged
 )
 
-// noteShape notes the shape of a stat of block b and family n, whose record is
-// enc, the name, and rest. seriesIndex.mu must be held.
+// noteShape adds the shape of a stat of block b to family n. Its record is the
+// name, enc, and rest. seriesIndex.mu must be held.
 func (s *Store) noteShape(b *block, enc, rest []byte, n *Name) {
 	k := b.variant.kind()
 	var room [16]shapedTag
@@ -123,15 +123,14 @@ func (s *Store) noteShape(b *block, enc, rest []byte, n *Name) {
 	}
 }
 
-// shapedTag is what counts of a tag: the number of its name and what its value
-// can do.
+// shapedTag is a tag's contribution to a shape: the number of its name and the
+// effect of its value.
 type shapedTag struct {
 	name  uint32
 	value byte
 }
 
-// appendShape appends the tags of a record: the name is enc, rest is what
-// follows.
+// appendShape appends the tags of a record, which is the name, enc, and rest.
 func (s *Store) appendShape(tags []shapedTag, enc, rest []byte) []shapedTag {
 	uvarint := func() uint64 {
 		v, w := binary.Uvarint(rest)
@@ -160,8 +159,8 @@ func (s *Store) appendShape(tags []shapedTag, enc, rest []byte) []shapedTag {
 	return tags
 }
 
-// hashShape returns the shape of tags, never 0. explicit is whether they were
-// given, not taken out of the name.
+// hashShape returns the shape of tags, which is never 0. explicit is false if
+// rules extracted them from the name.
 func hashShape(seed maphash.Seed, tags []shapedTag, explicit bool) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -7,9 +7,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/render/naming"
 )
 
-// TestNamesThatShareAMetricCostTheSameEach: whoever sends names chooses how many
-// of them differ in replaced bytes only, so the next one must not look at all
-// those before. What is made on the way tells.
+// TestNamesThatShareAMetricCostTheSameEach counts allocations: senders choose how
+// many names differ only in replaced bytes, so the cost of a new one must not grow
+// with their number.
 func TestNamesThatShareAMetricCostTheSameEach(t *testing.T) {
 	const names, most = 1 << 11, 100 // allocations for each; thousands if it looks at all
 	for _, unique := range []bool{false, true} {

@@ -49,9 +49,9 @@ type keptBlock struct {
 	hists []*histogram.Snapshot
 }
 
-// CounterChanges calls yield with each counter that was added to in the
-// interval, and with what was added, until yield returns false. The value at
-// the cursor is that of the flush.
+// CounterChanges calls yield with each counter that grew in the interval, and
+// with its growth, until yield returns false. The cursor has the value as of the
+// flush.
 func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 	c := snap.cursor()
 	for _, ch := range snap.counters {
@@ -62,8 +62,8 @@ func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 }
 
 // GaugeChanges calls yield with each gauge that was written in the interval and
-// is not hidden, until yield returns false. The value at the cursor is that of
-// the flush.
+// is not hidden, until yield returns false. The cursor has the value as of the
+// flush.
 func (snap *Snapshot) GaugeChanges(yield func(c *Cursor) bool) {
 	snap.changedGauges(false, yield)
 }
@@ -116,7 +116,7 @@ func (snap *Snapshot) cursor() *Cursor {
 	return &c
 }
 
-// read makes c stand on x, which can have ended, with the given value.
+// read moves c to x, which can have ended, with the given value.
 func (c *Cursor) read(x id, raw uint64) *Cursor {
 	b, i := c.block(x), int(x&(1<<slotBits-1))
 	rec := b.record(i)
@@ -130,8 +130,8 @@ func (c *Cursor) read(x id, raw uint64) *Cursor {
 func (snap *Snapshot) keep(b *block, n int) {
 	k := &keptBlock{}
 	if b.pg != nil {
-		// The marks of eight words are taken at a time, so a change of a
-		// younger one can be in the snapshot too.
+		// Marks are taken for eight words at once, so the snapshot can have
+		// changes of younger stats.
 		n = min((n+7)&^7, slotsPerBlock)
 	}
 	switch b.variant {
@@ -156,9 +156,9 @@ func (snap *Snapshot) keep(b *block, n int) {
 	snap.kept[b.index] = k
 }
 
-// Total returns the value as of the flush of the counter or gauge that c
-// stands on: for counters all that was ever added. ok is false if the stat is
-// younger than the snapshot or the flush was not asked for totals.
+// Total returns the value as of the flush of the counter or gauge at c; for a
+// counter it is the sum of all increments. ok is false if the stat is younger
+// than the snapshot or FlushOptions.Totals was not set.
 func (snap *Snapshot) Total(c *Cursor) (word uint64, ok bool) {
 	if k := snap.kept[c.b.index]; k != nil && c.i < len(k.words) {
 		return k.words[c.i], true
@@ -166,8 +166,8 @@ func (snap *Snapshot) Total(c *Cursor) (word uint64, ok bool) {
 	return 0, false
 }
 
-// Histogram returns the histogram that c stands on as of the flush; see
-// [Snapshot.Total] for ok.
+// Histogram returns the histogram at c as of the flush; see [Snapshot.Total] for
+// ok.
 func (snap *Snapshot) Histogram(c *Cursor) (h *histogram.Snapshot, ok bool) {
 	if k := snap.kept[c.b.index]; k != nil && c.i < len(k.hists) {
 		return k.hists[c.i], true
@@ -175,9 +175,9 @@ func (snap *Snapshot) Histogram(c *Cursor) (h *histogram.Snapshot, ok bool) {
 	return nil, false
 }
 
-// View returns the view of the names as of the flush. It must not be closed,
-// and since a view is for one goroutine, use [Store.View] where several read.
+// View returns the view of the names as of the flush. It must not be closed, and
+// only one goroutine can use it at a time; use [Store.View] where several read.
 func (snap *Snapshot) View() *View { return snap.view }
 
-// Close gives back what the snapshot holds. It must not be used afterwards.
+// Close releases the snapshot. It must not be used afterwards.
 func (snap *Snapshot) Close() { snap.view.Close() }

@@ -20,24 +20,24 @@ type Options struct {
 	// Tags splits names into a base name and labels. Default: the default
 	// rules for Product.
 	Tags *tags.Extractor
-	// Reject reports whether the stat with this full name must not exist.
-	// Default: none is rejected. See also [Store.SetReject].
+	// Reject reports whether a full name is rejected. Default: none is. See
+	// also [Store.SetReject].
 	Reject func(name string) bool
-	// Histograms are settings for histograms by name; the first whose Match
-	// is true applies. Default: none, so default bounds and precision.
+	// Histograms are settings for histograms by name; the first match applies.
+	// Default: default bounds and precision for all.
 	Histograms []HistogramSetting
-	// MaxStats is how many stats may exist. Default and negative: no limit.
+	// MaxStats limits the number of stats. Default and negative: no limit.
 	MaxStats int
 	// Naming are the rules for names in the exposition formats.
 	Naming naming.Rules
 	// Symbols are the settings of the symbol table.
 	Symbols symtab.Options
-	// Now tells the time. Default time.Now.
+	// Now returns the time. Default time.Now.
 	Now func() time.Time
 }
 
-// HistogramSetting gives the histograms whose full name matches their own
-// bucket bounds and precision. Both are fixed when a histogram is created.
+// HistogramSetting sets bucket bounds and precision of the histograms whose full
+// name matches. Both are fixed when a histogram is created.
 type HistogramSetting struct {
 	Match             func(name string) bool
 	Buckets           []float64 // ascending upper bounds; nil: the defaults
@@ -52,8 +52,7 @@ var (
 	ErrClosed   = errors.New("scope is closed")
 )
 
-// Store holds stats. Stores share nothing: any number of them can live in one
-// process.
+// Store holds stats. Stores are independent of each other.
 type Store struct {
 	opts    Options
 	symbols *symtab.Table
@@ -63,11 +62,11 @@ type Store struct {
 	hot      hotNames
 	names    nameTable                               // tag-extracted names and names of tags
 	blocks   atomic.Pointer[[]atomic.Pointer[block]] // by block index
-	null     *block                                  // of what refused callers get
+	null     *block                                  // holds the null stats
 	series   seriesIndex
 	collided atomic.Uint64
-	clashed  atomic.Pointer[Collision] // the last that collided counts
-	recycled atomic.Uint64             // grows when ids become free for other stats
+	conflict atomic.Pointer[Collision] // the last one in collided
+	recycled atomic.Uint64             // incremented when ids become free for reuse
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 
@@ -80,7 +79,7 @@ type Store struct {
 	byFamily [kinds]order
 	epoch    uint64
 	views    map[uint64]int // open views by the epoch they began in
-	limbo    []limbo        // dead stats that views may still see
+	removed  []removed      // dead stats that views can still have
 	keeping  bool           // see KeepEnded
 	unsent   []id           // dead stats with changes for the next flush
 
@@ -140,13 +139,13 @@ func New(opts Options) *Store {
 	return s
 }
 
-// Symbols returns the symbol table that names are kept in.
+// Symbols returns the symbol table of the names.
 func (s *Store) Symbols() *symtab.Table { return s.symbols }
 
 // Product returns the product name in the names of default tags.
 func (s *Store) Product() string { return s.opts.Product }
 
-// FixedTags returns the tags that every stat of the program has.
+// FixedTags returns the tags that all of the program's stats have.
 func (s *Store) FixedTags() []tags.Tag { return s.opts.Tags.Fixed() }
 
 // Root returns the scope with the empty prefix. It cannot be closed.
@@ -160,14 +159,14 @@ func (s *Store) ScopeWith(prefix string, o ScopeOptions) *Scope {
 	return s.root.ScopeWith(prefix, o)
 }
 
-// Len returns how many stats of a kind are alive.
+// Len returns the number of live stats of a kind.
 func (s *Store) Len(k Kind) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byKind[k]
 }
 
-// at returns where the stat x lives. The block is nil if x is long gone.
+// at returns the block and slot of the stat x. The block is nil if x was released.
 func (s *Store) at(x id) (*block, int) {
 	blocks := *s.blocks.Load()
 	if i := int(x >> slotBits); i < len(blocks) {
@@ -176,8 +175,8 @@ func (s *Store) at(x id) (*block, int) {
 	return nil, 0
 }
 
-// newNull returns the block of the stats that refused callers get: the one of a
-// variant is in the slot of that number.
+// newNull returns a block of null stats, with that of a variant in the slot of
+// the same number.
 func newNull() *block {
 	b := &block{null: true, cls: &class{}}
 	b.pg = newPages()[0]

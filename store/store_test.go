@@ -410,8 +410,8 @@ func TestHistogramSettings(t *testing.T) {
 	}
 }
 
-// TestNetworkObservations: what comes from the network keeps six decimals and
-// its sign, what the program records are whole numbers.
+// TestNetworkObservations checks that values from the network keep six decimals
+// and their sign.
 func TestNetworkObservations(t *testing.T) {
 	st := store.New(store.Options{})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true}).Histogram("h", store.Milliseconds)

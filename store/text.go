@@ -12,7 +12,7 @@ type TextReadout struct {
 	null bool
 }
 
-// Set makes s the value of t.
+// Set sets the value of t to s.
 func (t *TextReadout) Set(s string) {
 	if t != nil {
 		t.v.Store(&s)

@@ -1,19 +1,19 @@
 package store
 
-// usedBits are the stats of a block that were ever updated, as of when a
-// cursor first came to the block.
+// usedBits marks the stats of a block that had been updated when a cursor first
+// reached the block.
 type usedBits struct {
 	known bool
 	bits  bitset
 }
 
-// UsedOnly makes the cursor leave out stats that were never updated, without
-// touching them one by one: when it first comes to a block it notes which of
-// its stats are used, in the order of memory, a bit for each. It must be
-// called before Next. What is updated first during the walk may be missed.
+// UsedOnly makes the cursor skip stats that were never updated. When the cursor
+// first reaches a block it collects the used stats in memory order, so that it
+// does not touch the others one by one. It must be called before Next. A first
+// update during the walk can be missed.
 func (c *Cursor) UsedOnly() { c.used = make([]usedBits, len(c.blocks)) }
 
-// refill makes the next ids the chunk of c, if there are any.
+// refill sets the chunk of c to the next ids, if there are any.
 func (c *Cursor) refill() {
 	c.nextChunk()
 	if c.used == nil {
@@ -35,7 +35,7 @@ func (c *Cursor) nextChunk() {
 	c.chunk, c.chunks = c.chunks[0], c.chunks[1:]
 }
 
-// keepUsed appends the ids of the chunk whose stats are used.
+// keepUsed appends the ids of used stats in the chunk.
 func (c *Cursor) keepUsed(kept []id) []id {
 	for _, x := range c.chunk {
 		n, i := int(x>>slotBits), int(x&(1<<slotBits-1))

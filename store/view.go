@@ -23,12 +23,12 @@ func setOf(k Kind) NameSet {
 	}
 }
 
-// View is an immutable picture of the ordered names of a store. Stats that end
-// while it is open are skipped, but for a few that a cursor has already taken;
-// values are read live.
+// View is an immutable list of the ordered names of a store. Values are read
+// live, and stats that end while the view is open are skipped, except for a few
+// that a cursor has already fetched.
 //
-// An open view keeps the memory of stats that ended, so it must be closed. It
-// holds no lock. A view may be used by one goroutine at a time.
+// An open view keeps the memory of ended stats, so it must be closed. It holds
+// no lock. Only one goroutine can use a view at a time.
 type View struct {
 	s     *Store
 	epoch uint64
@@ -53,8 +53,8 @@ func (s *Store) viewLocked() *View {
 	return &View{s: s, epoch: s.epoch}
 }
 
-// Close ends the view. Cursors of it must not be used afterwards. Closing
-// twice does nothing.
+// Close closes the view. Its cursors must not be used afterwards. Closing twice
+// does nothing.
 func (v *View) Close() {
 	s := v.s
 	if s == nil {
@@ -70,7 +70,7 @@ func (v *View) Close() {
 	s.release(ended)
 }
 
-// Store returns the store that v shows.
+// Store returns the store of v.
 func (v *View) Store() *Store { return v.s }
 
 // ByName returns a cursor over a set of stats, by byte order of the full name.
@@ -98,8 +98,8 @@ func (v *View) cursor(chunks [][]id) Cursor {
 	return Cursor{s: v.s, blocks: *v.s.blocks.Load(), chunks: chunks}
 }
 
-// Find returns a cursor that stands on the stat called name, own stats before
-// those of network input. The cursor is of use while v is open.
+// Find returns a cursor at the stat called name. The program's own stat takes
+// precedence over one from network input. The cursor is valid while v is open.
 func (v *View) Find(name string) (Cursor, bool) {
 	c := v.cursor(nil)
 	for _, network := range []bool{false, true} {
@@ -123,8 +123,8 @@ func (s *Store) namesOf(set NameSet) [][]id {
 	return o.chunks
 }
 
-// familiesOf returns the up-to-date family order of a kind. The order is kept
-// from the first time that somebody asks for it.
+// familiesOf returns the up-to-date family order of a kind, which is maintained
+// from the first call on.
 func (s *Store) familiesOf(k Kind) [][]id {
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()

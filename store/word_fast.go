@@ -95,7 +95,7 @@ func (w *word) page() *page {
 
 func (p *page) word(i int) *word { return &p.words[i] }
 
-// address returns where word i is, without touching the page.
+// address returns the address of word i without reading the page.
 func (p *page) address(i int) uintptr {
 	return uintptr(unsafe.Pointer(p)) + unsafe.Offsetof(p.words) + uintptr(i)*unsafe.Sizeof(word{})
 }
@@ -104,13 +104,13 @@ func (w *word) index(p *page) int {
 	return int(uintptr(unsafe.Pointer(w))-uintptr(unsafe.Pointer(&p.words))) / 8
 }
 
-// home returns the block that w belongs to and its index there.
+// home returns the block of w and its index there.
 func (w *word) home() (*block, int) {
 	p := w.page()
 	return p.blk, w.index(p)
 }
 
-// mark notes that the shared word was written.
+// mark marks the shared word as written.
 func (w *word) mark(p *page) {
 	// The offset of touch[i], if w is words[i].
 	const from = int(unsafe.Offsetof(p.touch)) - int(unsafe.Offsetof(p.words))/8
@@ -149,8 +149,8 @@ func (w *word) countShared(p *page, slot int, n uint64) {
 	}
 }
 
-// own gives slot its copy of the page. Losing a race for it is harmless: the
-// next hot phase tries again.
+// own makes a copy of the page for slot. Losing a race is harmless: the next hot
+// phase tries again.
 func (p *page) own(slot int) {
 	p.blk.hotMu.Lock()
 	defer p.blk.hotMu.Unlock()
@@ -174,7 +174,7 @@ func (p *page) slot(s int) *slotPage {
 	return (*slotPage)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Add(p.slots, uintptr(s)*unsafe.Sizeof(p.slots)))))
 }
 
-// total returns what was ever added to counter i.
+// total returns the sum of all increments of counter i.
 func (p *page) total(i int) uint64 {
 	t := p.words[i].shared.Load()
 	for s := range p.nslots {
@@ -185,10 +185,10 @@ func (p *page) total(i int) uint64 {
 	return t
 }
 
-// takeTouched reports which words of the first n were written since the last
-// call, 64 to an element of dst, and forgets it. A write that races with it is
-// seen by this call or by the next one: marks are set after the value, and
-// taken, with a full fence, before the value is read.
+// takeTouched sets the bits in dst of words, among the first n, that were written
+// since the last call, and clears their marks. A write that races with
+// it is seen by this call or the next: marks are set after the value is written
+// and taken, with a full fence, before the value is read.
 func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	p.heat = 0
 	any = takeTouched(&p.touch, dst, n)
@@ -221,8 +221,7 @@ func scatter(bits uint64) uint64 {
 	return (each + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101
 }
 
-// dropTouched forgets that the words in which were written. Others, and what is
-// written from now on, are not forgotten. It is for pages of gauges.
+// dropTouched clears the marks of the words in which. It is for pages of gauges.
 func (p *page) dropTouched(which *bitset) {
 	for i := 0; i < slotsPerBlock; i += 8 {
 		if m := which[i/64] >> (i % 64) & 0xff; m != 0 {
@@ -231,8 +230,8 @@ func (p *page) dropTouched(which *bitset) {
 	}
 }
 
-// eachTouched is takeTouched that forgets nothing. It looks at the shared words
-// only, where gauges are.
+// eachTouched is takeTouched without clearing marks. It reads only the shared
+// words, which gauges use.
 func (p *page) eachTouched(dst *bitset, n int) (any bool) {
 	for i := 0; i < n; i += 8 {
 		if b := atomic.LoadUint64((*uint64)(unsafe.Pointer(&p.touch[i]))); b != 0 {
@@ -243,8 +242,8 @@ func (p *page) eachTouched(dst *bitset, n int) (any bool) {
 	return any
 }
 
-// touched reports whether word i was written since the last takeTouched. It
-// looks at the shared word only, where gauges are.
+// touched reports whether the shared word i, which gauges use, was written since
+// the last takeTouched.
 func (p *page) touched(i int) bool {
 	at := (*uint64)(unsafe.Pointer(&p.touch[i&^7]))
 	return atomic.LoadUint64(at)>>(8*(i&7))&1 != 0

@@ -7,9 +7,8 @@ import (
 	"unsafe"
 )
 
-// This file is the twin of word_fast.go, with nothing but atomics: for the
-// race detector and the sanitizers, for other processors and for builds with
-// the tag purego.
+// This file implements word_fast.go with atomics only: for the race detector and
+// the sanitizers, for other processors, and for builds with the tag purego.
 
 // word is the memory of one counter or gauge. Its zero value is not usable
 // outside a page.
@@ -36,12 +35,12 @@ func newPages() []*page {
 
 func (p *page) word(i int) *word { return &p.words[i] }
 
-// address returns where word i is, without touching the page.
+// address returns the address of word i without reading the page.
 func (p *page) address(i int) uintptr {
 	return uintptr(unsafe.Pointer(p)) + unsafe.Offsetof(p.words) + uintptr(i)*unsafe.Sizeof(word{})
 }
 
-// home returns the block that w belongs to and its index there.
+// home returns the block of w and its index there.
 func (w *word) home() (*block, int) { return w.pg.blk, int(w.i) }
 
 func (w *word) mark() {
@@ -53,11 +52,11 @@ func (w *word) mark() {
 // count adds n to a counter.
 func (w *word) count(n uint64) { w.add(n) }
 
-// total returns what was ever added to counter i.
+// total returns the sum of all increments of counter i.
 func (p *page) total(i int) uint64 { return p.words[i].shared.Load() }
 
-// takeTouched reports which words of the first n were written since the last
-// call, 64 to an element of dst, and forgets it.
+// takeTouched sets the bits in dst of words, among the first n, that were written
+// since the last call, and clears their marks.
 func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	for i := range n {
 		if w := &p.words[i]; w.marked.Load() != 0 && w.marked.Swap(0) != 0 {
@@ -68,8 +67,7 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	return any
 }
 
-// dropTouched forgets that the words in which were written. Others, and what is
-// written from now on, are not forgotten. It is for pages of gauges.
+// dropTouched clears the marks of the words in which. It is for pages of gauges.
 func (p *page) dropTouched(which *bitset) {
 	for i := range p.words {
 		if which.has(i) {
@@ -78,7 +76,7 @@ func (p *page) dropTouched(which *bitset) {
 	}
 }
 
-// eachTouched is takeTouched that forgets nothing.
+// eachTouched is takeTouched without clearing marks.
 func (p *page) eachTouched(dst *bitset, n int) (any bool) {
 	for i := range n {
 		if p.touched(i) {

@@ -21,14 +21,14 @@ type Client struct {
 // Writer takes the bytes of a stream.
 type Writer interface {
 	io.Writer
-	// Flush sends what was written.
+	// Flush sends the bytes written so far.
 	Flush() error
 }
 
-// farewell is the last thing that a client reads that was too slow.
+// farewell is the last event of a client that was too slow.
 const farewell = ": dropped: this client reads too slowly\n\n"
 
-// offer queues a payload, which nobody may change from then on.
+// offer queues a payload, which must not change from then on.
 func (c *Client) offer(payload []byte) {
 	c.mu.Lock()
 	if c.bytes > 0 && c.bytes+len(payload) > c.stream.cfg.QueueBytes {
@@ -55,8 +55,7 @@ func (c *Client) first() (payload []byte, dropped bool) {
 	return c.queue[0], c.dropped
 }
 
-// sent takes a payload off the queue: what is being sent still counts as
-// waiting.
+// sent removes the first payload from the queue after it was sent.
 func (c *Client) sent() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,10 +66,10 @@ func (c *Client) sent() {
 	}
 }
 
-// Serve sends events to w until closing or the stream is closed, or the client
-// was too slow; then it returns nil. An error is that of w.
+// Serve sends events to w until closing or the stream is closed or the client
+// was dropped for being too slow, and then returns nil. It returns errors of w.
 func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
-	if err := w.Flush(); err != nil { // the head, so that the client knows that it listens
+	if err := w.Flush(); err != nil { // sends the response header
 		return err
 	}
 	beat := time.NewTimer(c.stream.cfg.Heartbeat)
@@ -118,7 +117,7 @@ func send(w Writer, b []byte) error {
 	return w.Flush()
 }
 
-// Close takes the client from the stream. Closing twice does nothing.
+// Close removes the client from the stream. Closing twice does nothing.
 func (c *Client) Close() {
 	s := c.stream
 	s.mu.Lock()

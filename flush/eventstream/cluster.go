@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// feed is one of the stats of a cluster that the stream shows.
+// feed is a stat of a cluster that the stream shows.
 type feed uint8
 
 const (
@@ -28,8 +28,8 @@ const (
 	namePlace = "cluster." // what the names of all of them begin with
 )
 
-// feedNames are the last parts of the names, by feed. One that ends like
-// another comes after it.
+// feedNames are the last parts of the names, by feed. A name that ends like
+// another follows it.
 var feedNames = [feeds]string{
 	feedTimeout:         ".upstream_rq_timeout",
 	feedPerTryTimeout:   ".upstream_rq_per_try_timeout",
@@ -43,8 +43,8 @@ var feedNames = [feeds]string{
 	feedTime:            ".upstream_rq_time",
 }
 
-// parseName splits the full name of a stat into the cluster it belongs to and
-// what it tells about it, noFeed if that is nothing for the stream.
+// parseName splits the full name of a stat into its cluster and its feed, which
+// is noFeed if the stream does not show the stat.
 func parseName(name []byte) (cluster []byte, f feed) {
 	rest, ok := bytes.CutPrefix(name, []byte(namePlace))
 	if !ok {
@@ -59,7 +59,7 @@ func parseName(name []byte) (cluster []byte, f feed) {
 	return cluster, f
 }
 
-// series are what is counted over the window.
+// series are the counts over the window.
 type series uint8
 
 const (
@@ -74,7 +74,7 @@ const (
 
 type sample [allSeries]uint64
 
-// cluster is what is known about one cluster while somebody listens.
+// cluster is the state of one cluster while there are clients.
 type cluster struct {
 	name   string
 	quoted []byte // the name as a JSON string
@@ -90,13 +90,12 @@ type cluster struct {
 	next int
 }
 
-// visible reports whether the cluster is one. What stands before the last part
-// of a name is the name of a cluster if there are members of it. Without that
-// it may be a part of a cluster's stats, such as those of a zone, unless it is
-// a single word.
+// visible reports whether c is a cluster. The first part of a stat's name is the
+// name of a cluster if that has a membership_total or is a single word.
+// Otherwise it can include a part of a cluster's stats, such as a zone.
 func (c *cluster) visible() bool { return c.listed || !strings.Contains(c.name, ".") }
 
-// take notes the value that the cursor stands on.
+// take stores the value at the cursor.
 func (c *cluster) take(f feed, cur *store.Cursor) {
 	switch f {
 	case feedMembers:
@@ -108,8 +107,8 @@ func (c *cluster) take(f feed, cur *store.Cursor) {
 	}
 }
 
-// sum returns what was counted since the start. Differences of these sums are
-// what is shown, so it does no harm that failures may be below zero.
+// sum returns the counts since the start. The stream shows differences of these
+// sums, so failures can be below zero here.
 func (c *cluster) sum() (s sample) {
 	v := &c.values
 	s[timeouts] = v[feedTimeout] + v[feedPerTryTimeout]
@@ -120,9 +119,8 @@ func (c *cluster) sum() (s sample) {
 	return s
 }
 
-// roll adds the present sums to the ring, in the place of the oldest ones, and
-// returns how much each series grew over the window. What shrank, because
-// counters were reset, is 0.
+// roll replaces the oldest sums in the ring with the present ones and returns
+// the growth of each series over the window, 0 if counters were reset.
 func (c *cluster) roll(buckets int) (grown sample) {
 	newest := c.sum()
 	if c.ring == nil {

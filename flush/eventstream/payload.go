@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// ping is a comment: it keeps connections open and tells that those who send
-// are still there.
+// ping is a comment that keeps connections open and shows that the server is
+// alive.
 const ping = ":\n\n"
 
 // quantiles of the latencies and the keys they are shown under.
@@ -27,8 +27,8 @@ func quote(name string) []byte {
 	return b
 }
 
-// object writes the members of one JSON object, with the separators that
-// readers of the stream know.
+// object writes the members of one JSON object with the separators that readers
+// of the stream expect.
 type object struct{ b []byte }
 
 func (o *object) key(name string) {
@@ -109,7 +109,7 @@ func (c *cluster) appendCommand(dst []byte, f frame, grown *sample, maxPending u
 	return append(o.b, "}\n\n"...)
 }
 
-// errorPercentage is how many of a hundred requests failed, rounded down.
+// errorPercentage returns the percentage of failed requests, rounded down.
 func errorPercentage(grown *sample) uint64 {
 	if grown[total] == 0 {
 		return 0
@@ -118,7 +118,7 @@ func errorPercentage(grown *sample) uint64 {
 }
 
 // appendLatencies appends the quantiles of the last interval. An interval
-// without requests has none; they are then 0, for JSON knows no other number.
+// without requests has none and shows 0, since JSON has no NaN.
 func (c *cluster) appendLatencies(dst []byte) []byte {
 	o := object{append(dst, '{')}
 	if c.times != nil {

@@ -22,36 +22,34 @@ const (
 
 // Config are the settings of a [Stream]. The zero value means all defaults.
 type Config struct {
-	// Interval is that of the flushes, which is shown. Default 5 s.
+	// Interval is the flush interval, which events show. Default 5 s.
 	Interval time.Duration
-	// Buckets is how many flushes the rolling window has. Default 10.
+	// Buckets is the length of the rolling window in flushes. Default 10.
 	Buckets int
-	// Clients is how many clients there may be at a time. Default 16, negative
-	// any number.
+	// Clients limits the number of clients. Default 16; negative means no limit.
 	Clients int
-	// QueueBytes is how much may wait for a client. One that has not taken in
-	// what came before, and for whom more than that would wait, is dropped.
-	// Default 256 KiB.
+	// QueueBytes limits the bytes queued for a client. A client is dropped if
+	// its queue is not empty and would exceed the limit. Default 256 KiB.
 	QueueBytes int
-	// Heartbeat is after how long without an event a client gets a comment.
-	// Default 5 s. Where that is as long as the interval, flushes are given a
-	// quarter more time to come first.
+	// Heartbeat is the time without an event after which a client gets a
+	// comment. Default 5 s. It is raised to a quarter above Interval if it is
+	// not shorter.
 	Heartbeat time.Duration
-	// MaxPending returns how many requests to a cluster may be pending at the
-	// default priority. Default: 1024 for all.
+	// MaxPending returns the limit of pending requests to a cluster at the
+	// default priority. Default: 1024 for all clusters.
 	MaxPending func(cluster string) uint64
-	// Now tells the time that is shown. Default time.Now.
+	// Now returns the time that events show. Default time.Now.
 	Now func() time.Time
 }
 
-// Stream is a sink that makes events of flushes. Make it with [New]; its
+// Stream is a sink that turns flushes into events. Create it with [New]; its
 // methods are safe for concurrent use.
 type Stream struct {
 	cfg Config
 
 	mu      sync.Mutex // guards the rest
 	clients []*Client
-	session uint64 // grows when the first client comes
+	session uint64 // incremented when the first client subscribes
 	closed  chan struct{}
 	ended   bool
 
@@ -99,7 +97,7 @@ func New(cfg Config) *Stream {
 // Name is the name of the sink.
 func (s *Stream) Name() string { return "circuit_stream" }
 
-// Close ends the streams of all clients, and those of clients to come.
+// Close ends the streams of all clients, present and future.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +107,8 @@ func (s *Stream) Close() {
 	}
 }
 
-// FullError is what [Stream.Subscribe] returns when no more clients may come.
+// FullError is the error of [Stream.Subscribe] when the limit of clients is
+// reached.
 type FullError struct{ Clients int }
 
 func (e *FullError) Error() string {
@@ -117,7 +116,7 @@ func (e *FullError) Error() string {
 }
 
 // Subscribe adds a client, which gets the events of all flushes from now on.
-// Close it when it is gone. The error is a *[FullError].
+// The caller must close it. The error is a *[FullError].
 func (s *Stream) Subscribe() (*Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,21 +131,21 @@ func (s *Stream) Subscribe() (*Client, error) {
 	return c, nil
 }
 
-// listeners returns the clients and the session they are of.
+// listeners returns the clients and their session.
 func (s *Stream) listeners() ([]*Client, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.clients), s.session
 }
 
-// Flush gives every client the events of a flush. Counters and gauges have
-// their values of the moment, histograms those of the last flush.
+// Flush sends every client the events of a flush. Counters and gauges have
+// their present values, histograms their state of the last flush.
 func (s *Stream) Flush(snap *store.Snapshot) error {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	clients, session := s.listeners()
 	if len(clients) == 0 || session != s.sampled {
-		// What was sampled for clients that are gone is of no use to others.
+		// Samples for earlier clients are of no use to others.
 		s.clusters, s.scalars, s.times = nil, store.Selection{}, store.Selection{}
 		s.sampled = session
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// page is a client's side: it takes what is sent, or does not.
+// page is the client side of a stream, which reads or stalls.
 type page struct {
 	mu    sync.Mutex
 	buf   bytes.Buffer
@@ -50,7 +50,7 @@ func (p *page) text() string {
 	return p.buf.String()
 }
 
-// take returns what came since the last call.
+// take returns the bytes received since the last call.
 func (p *page) take() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

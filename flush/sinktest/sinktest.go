@@ -1,5 +1,5 @@
-// Package sinktest checks that a sink keeps the contract of [flush.Sink]. The
-// author of a sink calls [Run] in a test of their own.
+// Package sinktest checks that a sink keeps the contract of [flush.Sink]. Authors
+// of sinks call [Run] in their tests.
 package sinktest
 
 import (
@@ -13,27 +13,25 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Receiver is a sink under test and the place where its counters arrive.
+// Receiver is a sink under test together with its destination.
 type Receiver struct {
 	Sink flush.Sink
-	// Received returns the sum of the increments of the counter called name
-	// that arrived so far, or what the sink last reported as its total if it
-	// sends totals.
+	// Received returns the sum of the increments of a counter that arrived so
+	// far, or its last reported total if the sink sends totals.
 	Received func(name string) uint64
-	// Counter is the name of a counter that the sink lets through. Default
+	// Counter is the name of a counter that the sink does not filter. Default
 	// "sinktest.requests".
 	Counter string
 }
 
-// Run runs the kit: each subtest gets a receiver of its own from newReceiver.
+// Run runs the tests, each with a new receiver:
 //
-//   - The sink has a name, and always the same.
-//   - A store without stats is taken without an error.
-//   - Every increment arrives, exactly once, through many flushes and with
-//     writers at work.
-//   - The sink takes names, tags and values of all sorts.
+//   - The sink has a name, which does not change.
+//   - A store without stats causes no error.
+//   - Every increment arrives exactly once while flushes and writes run.
+//   - The sink accepts all kinds of names, tags and values.
 //   - The increments of a counter that ends before the flush arrive.
-//   - A stat that ends between flush and delivery does no harm.
+//   - Stats that end between flush and delivery cause no error.
 func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 	start := func(t *testing.T, st *store.Store) (Receiver, *flush.Scheduler, func()) {
 		r := newReceiver(t)

@@ -47,7 +47,7 @@ func (o *Owners[O]) Set(metric string, histogram bool, owner O) {
 	o.peak = max(o.peak, len(o.byName))
 }
 
-// Delete makes those of the names free that owner owns.
+// Delete frees the names if owner owns them.
 func (o *Owners[O]) Delete(metric string, histogram bool, owner O) {
 	for _, suffix := range sampleSuffixes(histogram) {
 		if h := o.hash(metric, suffix); o.byName[h] == owner {

@@ -1,6 +1,6 @@
 package tags
 
-// cipherSuite is the one default tag without the product name before it.
+// cipherSuite is the only default tag without the product name as a prefix.
 const cipherSuite = "cipher_suite"
 
 // defaultRow is a line of the default table: either a token pattern or a
@@ -24,7 +24,7 @@ const (
 
 // defaultTable lists the default rules in the order in which they are
 // registered: regular expressions, then token patterns. It is a function, not
-// a variable, so that nobody can change it.
+// a variable, so that it cannot be modified.
 func defaultTable() []defaultRow {
 	sslFirsts := []string{"listener", "cluster"}
 	return []defaultRow{

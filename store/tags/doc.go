@@ -1,7 +1,6 @@
 // Package tags splits a full stat name into a base name and labels.
 //
-// A rule looks at the full name and may take a piece out of it as the value of
-// a tag:
+// A rule can cut a part of the full name out as the value of a tag:
 //
 //	e, err := tags.New(tags.Config{UseDefaults: true})
 //	...
@@ -9,18 +8,17 @@
 //	// name   = "cluster.upstream_rq"
 //	// labels = [{proxy.response_code 404} {proxy.cluster_name checkout}]
 //
-// Every rule sees the original name. The pieces to remove are collected,
-// overlapping ones are united, and all are cut out at the end; so the order of
-// rules decides only the order of the labels, and which of several rules for
-// one tag name wins: the first that matches.
+// Every rule sees the original name. The parts to remove are collected, merged
+// where they overlap, and cut at the end. The order of rules determines only the
+// order of the labels and, if several rules for a tag match, the first one wins.
 //
 // The order is: rules that are not tied to a first token, then rules that are
 // tied to the first token of this name; inside both groups default regex
 // rules, default token rules, command line tags, configured tags.
 //
 // An [Extractor] is immutable and safe for concurrent use. Extraction with the
-// default rules allocates nothing but the base name, and with
-// [Extractor.ExtractInto] not even that: every default rule is matched by hand
-// over the dot-separated tokens of the name. The regular expressions beside
-// the rules are what the tests compare the hand-written matchers with.
+// default rules allocates only the base name, and with [Extractor.ExtractInto]
+// nothing: every default rule has a hand-written matcher over the dot-separated
+// tokens of the name. Tests compare the matchers with the regular expressions
+// in the table of rules.
 package tags

@@ -12,23 +12,23 @@ const DefaultProduct = "proxy"
 // Tag is one label of a stat.
 type Tag struct{ Name, Value string }
 
-// Config says which rules an [Extractor] has.
+// Config are the settings of an [Extractor].
 type Config struct {
-	// Product is put before the names of the default tags, as in
+	// Product is the prefix of the names of default tags, as in
 	// "proxy.cluster_name". Empty means [DefaultProduct].
 	Product string
 
 	// UseDefaults turns the default rules on.
 	UseDefaults bool
 
-	// CommandLine are tags with fixed values that every name gets.
+	// CommandLine are tags with fixed values for every name.
 	CommandLine []Tag
 
 	// Tags are the configured rules, in order. A name may occur repeatedly.
 	Tags []Spec
 
-	// AllowOverrides lets a configured rule go before the default rules of the
-	// same tag name. Without it the default rules come first.
+	// AllowOverrides gives configured rules precedence over default rules for
+	// the same tag. Otherwise default rules come first.
 	AllowOverrides bool
 }
 
@@ -57,9 +57,9 @@ type Extractor struct {
 	other    *program
 }
 
-// program is what is done with names of one first token. The guards stand
-// apart from the rules because most rules fail at their guard: a name costs a
-// walk over a few packed words.
+// program holds the rules for names with one first token. Guards are separate
+// from rules because most rules fail at their guard: a name costs a walk over a
+// few packed words.
 type program struct {
 	guards []guard
 	rules  []rule // as many as guards

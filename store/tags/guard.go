@@ -1,7 +1,7 @@
 package tags
 
-// guard is a cheap test that every name passes that a rule can match. It looks
-// at lengths, not at text, since the places of the dots are known anyway.
+// guard is a cheap test that all names pass that a rule can match. It compares
+// lengths, not text, since the positions of the dots are known.
 type guard struct {
 	kind   guardKind
 	min    uint8 // least number of tokens
@@ -37,8 +37,8 @@ func (g guard) pass(n tokenized) bool {
 	return true
 }
 
-// guard returns a guard for r. Fixed rules and expressions get one that lets
-// every name pass.
+// guard returns a guard for r. The guard of fixed rules and expressions passes
+// every name.
 func (r *rule) guard() guard {
 	switch r.kind {
 	case tokenSearch:
@@ -49,8 +49,8 @@ func (r *rule) guard() guard {
 	return guard{}
 }
 
-// guard uses the first literal token behind the first token, because names are
-// told apart by their first token before guards are asked.
+// guard uses the first literal token after the first token, by which programs
+// are selected before guards run.
 func (p pattern) guard() guard {
 	var g guard
 	fixedPlace := true

@@ -179,7 +179,7 @@ func (n tokenized) dynamoTable() found {
 }
 
 // sslLast: first.….ssl.group.($), where … is one token or more on one line and
-// first is one of the two given.
+// first is either a or b.
 func (n tokenized) sslLast(group, first, orFirst string) found {
 	last := n.len() - 1
 	if last < 4 || !n.is(last-1, group) || !n.is(last-2, "ssl") ||

@@ -9,7 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/match"
 )
 
-// ruleKind says how a rule finds its match.
+// ruleKind is the way a rule finds its match.
 type ruleKind uint8
 
 const (
@@ -19,17 +19,17 @@ const (
 	byHand                      // a default regular expression, matched by code
 )
 
-// rule is one way to get one tag out of a name.
+// rule extracts one tag from a name.
 type rule struct {
 	tag  string
 	kind ruleKind
 
-	// first is the token that names must begin with, "" for any. A rule with
-	// it is applied after all rules without.
+	// first is the token that names must begin with, "" for any. Rules with a
+	// first token apply after all others.
 	first string
 
-	// firsts lists the first tokens that can match at all, for rules that are
-	// applied with those of no first token; nil for any. It only saves time.
+	// firsts lists the first tokens that can match, for rules without a first
+	// token; nil for any. It only saves time.
 	firsts []string
 
 	shared    bool // other rules yield the same tag
@@ -45,7 +45,7 @@ type rule struct {
 // span is a half-open range of bytes of a name.
 type span struct{ start, end int }
 
-// found is a match of a rule. An empty cut means that there was none.
+// found is a match of a rule. An empty cut means no match.
 type found struct{ cut, value span }
 
 // possible reports whether r may match names that begin with token.
@@ -105,8 +105,8 @@ func regexRule(tag, expr string) (rule, error) {
 	}, nil
 }
 
-// firstToken returns the token that every match of expr demands at the
-// beginning of a name, as `^cluster\.` does, or "" when there is none.
+// firstToken returns the first token of every name that expr matches, as for
+// `^cluster\.`, or "" if there is none.
 func firstToken(expr string) string {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil || tree.Op != syntax.OpConcat || tree.Sub[0].Op != syntax.OpBeginText {
