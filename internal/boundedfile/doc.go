@@ -1,3 +1,3 @@
-// Package boundedfile reads files whose names come from elsewhere, so that none of
-// them holds the process up or fills its memory.
+// Package boundedfile reads files with untrusted names, so that none of them can
+// block the process or fill its memory.
 package boundedfile

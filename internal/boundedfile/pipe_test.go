@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPipesAreRefused would wait for ever if a pipe was opened as a file is.
+// TestPipesAreRefused would block forever if a pipe was opened like a file.
 func TestPipesAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

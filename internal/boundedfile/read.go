@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// Read returns what a regular file holds, if that is at most so many bytes. It never
-// waits for the other end of a pipe, and opens no device. The error is an
-// [*fs.PathError].
-func Read(name string, most int) ([]byte, error) {
+// Read returns the content of a regular file of at most limit bytes. It never waits
+// for the other end of a pipe, and opens no device. The error is a [*fs.PathError].
+func Read(name string, limit int) ([]byte, error) {
 	refuse := func(err error) ([]byte, error) { return nil, &fs.PathError{Op: "read", Path: name, Err: err} }
 	irregular := errors.New("not a regular file")
 	info, err := os.Stat(name) // before it is opened, as devices may act on that
@@ -33,12 +32,12 @@ func Read(name string, most int) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return refuse(irregular)
 	}
-	b, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > most {
-		return refuse(fmt.Errorf("more than %d bytes", most))
+	if len(b) > limit {
+		return refuse(fmt.Errorf("more than %d bytes", limit))
 	}
 	return b, nil
 }

@@ -1,6 +1,6 @@
-// Package dirwatch tells of changes in directories, and goes on when a directory
-// is removed and made again, is not there yet, or is reached over a link that
-// points elsewhere later.
+// Package dirwatch reports changes in directories. It continues when a directory is
+// removed and recreated, does not exist yet, or is reached over a link whose target
+// changes.
 //
 //	w := dirwatch.Start(logger, func(e dirwatch.Event) { ... })
 //	defer w.Close()

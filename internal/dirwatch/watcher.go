@@ -14,23 +14,23 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-// lookAgain is how often directories are compared with what is watched. Most
-// losses of a directory are told of and need no look; a link above it that
-// changes, a mount over it and its return are not.
+// lookAgain is the interval at which directories are compared with the active
+// watches. The system reports most losses of a directory, but not a changed link
+// above it, a mount over it, or its return.
 const lookAgain = time.Second
 
 // Event is a change in a directory.
 type Event struct {
 	Dir string // as it was added
-	// Name is what changed in it. Empty: the directory is another one now, or
-	// changes may have been missed, so anything may be different.
+	// Name is the changed entry. If it is empty, the directory has been replaced or
+	// events may have been lost, so anything may have changed.
 	Name string
-	// Came says that the name is new there: made, or moved into its place; Gone
-	// that it was removed or moved away. Neither: it was changed in place.
+	// Came means that the entry was created or moved here, Gone that it was removed
+	// or moved away. If both are false, it changed in place.
 	Came, Gone bool
 }
 
-// Watcher tells of changes in directories. Make it with [Start]. Its methods are
+// Watcher reports changes in directories. Create it with [Start]. Its methods are
 // safe for concurrent use.
 type Watcher struct {
 	log  *slog.Logger
@@ -43,16 +43,16 @@ type Watcher struct {
 	dirs   map[string]*place
 }
 
-// place is what is watched for a directory.
+// place is the watched location of a directory.
 type place struct {
 	uses int
 	real string // its path without links; empty: nothing is watched
 	info fs.FileInfo
 }
 
-// Start begins to watch, so far nothing. The function tell is called for each
-// change, one at a time, without a lock held; it must not call Close. A panic in
-// tell is logged, and watching continues.
+// Start returns a watcher without directories. It calls tell for each change, in
+// sequence and without holding a lock; tell must not call Close. A panic in tell is
+// logged, and watching continues.
 func Start(log *slog.Logger, tell func(Event)) *Watcher {
 	w := &Watcher{log: log, tell: tell, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
 	var err error
@@ -67,15 +67,14 @@ func Start(log *slog.Logger, tell func(Event)) *Watcher {
 	return w
 }
 
-// Close stops watching. When it returns nothing is told any more.
+// Close stops watching. After it returns, tell is not called any more.
 func (w *Watcher) Close() {
 	close(w.stop)
 	<-w.ended
 }
 
-// Add begins to watch a directory. An error says that it cannot be watched now;
-// it is watched as soon as it can, and that is told. What is added twice is to be
-// removed twice.
+// Add watches a directory. An error means that it cannot be watched yet; the watcher
+// keeps trying and reports when it succeeds. Each Add needs its own Remove.
 func (w *Watcher) Add(dir string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +87,7 @@ func (w *Watcher) Add(dir string) error {
 	return w.watchLocked(dir, p)
 }
 
-// Remove ends what one call of Add began.
+// Remove undoes one call of Add.
 func (w *Watcher) Remove(dir string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +102,7 @@ func (w *Watcher) Remove(dir string) {
 	w.dropLocked(p.real)
 }
 
-// watchLocked watches the directory that is at dir now. w.mu is held.
+// watchLocked watches the current directory at dir. w.mu is held.
 func (w *Watcher) watchLocked(dir string, p *place) error {
 	if w.notify == nil {
 		return fmt.Errorf("dirwatch: directory %q: the system has no watch left", dir)
@@ -115,7 +114,7 @@ func (w *Watcher) watchLocked(dir string, p *place) error {
 	if real, err = filepath.Abs(real); err != nil {
 		return fmt.Errorf("dirwatch: %w", err)
 	}
-	// In this order: when it is replaced in between, the next look sees it.
+	// In this order, so that the next comparison notices a replacement in between.
 	info, err := os.Stat(real)
 	if err != nil {
 		return fmt.Errorf("dirwatch: %w", err)
@@ -130,7 +129,7 @@ func (w *Watcher) watchLocked(dir string, p *place) error {
 	return nil
 }
 
-// dropLocked ends the watch of a path that no directory needs. w.mu is held.
+// dropLocked stops the watch of a path that no directory needs. w.mu is held.
 func (w *Watcher) dropLocked(real string) {
 	for _, p := range w.dirs {
 		if p.real == real {
@@ -187,7 +186,7 @@ func (w *Watcher) tellAll(list []Event) {
 	}
 }
 
-// changed takes an event of the system.
+// changed handles an event of the system.
 func (w *Watcher) changed(e fsnotify.Event) {
 	parent, gone := filepath.Dir(e.Name), e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	var list []Event
@@ -206,7 +205,7 @@ func (w *Watcher) changed(e fsnotify.Event) {
 	w.tellAll(list)
 }
 
-// look compares what is at each place with what is watched.
+// look compares the directory at each place with its watch.
 func (w *Watcher) look() {
 	var list []Event
 	w.mu.Lock()
@@ -235,7 +234,7 @@ func (w *Watcher) look() {
 	w.tellAll(list)
 }
 
-// forgetLocked ends the watch of p. w.mu is held.
+// forgetLocked stops the watch of p. w.mu is held.
 func (w *Watcher) forgetLocked(p *place) {
 	real := p.real
 	p.real = ""

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// log collects what is told.
+// log collects events.
 type log struct {
 	t *testing.T
 	*Watcher
@@ -39,7 +39,7 @@ func start(t *testing.T) *log {
 	return l
 }
 
-// expect does something and waits until e was told, once more than before.
+// expect runs a function and waits until e was reported once more than before.
 func (l *log) expect(e Event, do func() error) {
 	l.t.Helper()
 	count := func() (n int) {
@@ -135,7 +135,7 @@ func TestDirectoryThatComesLater(t *testing.T) {
 	l.expect(Event{Dir: plain}, all(remove(plain), mkdir(plain)))
 }
 
-// TestLinksAreFollowed also watches one directory by two paths.
+// TestLinksAreFollowed also watches one directory under two paths.
 func TestLinksAreFollowed(t *testing.T) {
 	root := t.TempDir()
 	one, two, current := filepath.Join(root, "one"), filepath.Join(root, "two"), filepath.Join(root, "current")
@@ -171,7 +171,7 @@ func TestRemovedWatchesTellNothing(t *testing.T) {
 	l.expect(Event{Dir: a, Name: "f", Came: true}, write(filepath.Join(a, "f")))
 	l.Remove(a)
 	l.Remove(a)
-	// What happens in b later is told later.
+	// Later changes in b are reported later.
 	l.expect(Event{Dir: b, Name: "g", Came: true}, all(write(filepath.Join(a, "g")), write(filepath.Join(b, "g"))))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +180,7 @@ func TestRemovedWatchesTellNothing(t *testing.T) {
 	}
 }
 
-// TestTellPanics: who panics when told of a change is told of the next one.
+// TestTellPanics: a callback that panics still gets the next event.
 func TestTellPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
 	w := Start(panics.Logger(), func(e Event) {
@@ -210,7 +210,7 @@ func TestTellPanics(t *testing.T) {
 	panics.Caught("change in a directory")
 }
 
-// wildLog panics when it is told that events may be lost.
+// wildLog panics on the message that events may be lost.
 type wildLog struct {
 	slog.Handler
 	once sync.Once
@@ -223,7 +223,7 @@ func (w *wildLog) Handle(context.Context, slog.Record) error {
 
 func (w *wildLog) Enabled(context.Context, slog.Level) bool { return true }
 
-// TestWatchPanics: watching goes on after a panic of its own.
+// TestWatchPanics: watching continues after a panic in the watcher.
 func TestWatchPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
 	w := Start(panics.Observe(slog.New(&wildLog{Handler: slog.DiscardHandler})), func(e Event) { events <- e })

@@ -1,5 +1,5 @@
-// Package epochtest runs real processes that follow each other in hot restarts,
-// for tests. Only test files import it.
+// Package epochtest runs real processes that replace each other in hot restarts. Only
+// test files import it.
 package epochtest
 
 import (
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// patience is for machines that do many other things.
+// patience is generous, for busy machines.
 const patience = 60 * time.Second
 
-// Process is one process of a line.
+// Process is one process in a series of restarts.
 type Process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
@@ -27,8 +27,8 @@ type Process struct {
 	err    error         // how; for who has seen that
 }
 
-// Start starts a process as an epoch of the line whose sockets are in dir, and
-// waits until it is live. It is killed when the test is over.
+// Start starts a process as an epoch of the series whose sockets are in dir, and
+// waits until it is live. It is killed when the test ends.
 func Start(t testing.TB, bin, dir string, epoch int, args ...string) *Process {
 	t.Helper()
 	p := &Process{t: t, exited: make(chan struct{})}
@@ -52,14 +52,14 @@ func Start(t testing.TB, bin, dir string, epoch int, args ...string) *Process {
 	return p
 }
 
-// kill ends the process if it has not ended, so that nothing of it is left.
+// kill kills the process if it is still running.
 func (p *Process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
 
-// Eventually waits until ok. If that never is the test ends with what the process
-// logged.
+// Eventually waits until ok returns true. If it never does, the test fails with the
+// log of the process.
 func (p *Process) Eventually(what string, ok func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -70,7 +70,7 @@ func (p *Process) Eventually(what string, ok func() bool) {
 	}
 }
 
-// Get returns the body of an answer of the administration port, "" if there is
+// Get returns the body of an answer of the administration port, or "" if there is
 // none.
 func (p *Process) Get(path string) string {
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
@@ -94,7 +94,7 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// End waits for the process to end by itself, and well.
+// End waits until the process exits by itself with status 0.
 func (p *Process) End() {
 	p.t.Helper()
 	select {
@@ -108,5 +108,5 @@ func (p *Process) End() {
 	}
 }
 
-// Log returns what an ended process logged.
+// Log returns the log of an exited process.
 func (p *Process) Log() string { return p.log.String() }

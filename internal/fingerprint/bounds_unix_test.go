@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// TestNothingBeyondTheTextIsRead places texts at both ends of a page between
-// two pages that must not be read.
+// TestNothingBeyondTheTextIsRead places texts at both ends of a page between two
+// inaccessible pages.
 func TestNothingBeyondTheTextIsRead(t *testing.T) {
 	page := syscall.Getpagesize()
 	mem, err := syscall.Mmap(-1, 0, 3*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)

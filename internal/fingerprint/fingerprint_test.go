@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// sbox returns the substitution of AES (FIPS 197, 5.1.1) for x: its inverse in
-// the field of 256, then an affine map.
+// sbox returns the AES substitution (FIPS 197, 5.1.1) of x: its inverse in the field
+// of 256 elements, then an affine map.
 func sbox(x byte) byte {
 	var inverse byte
 	for y := range 256 {
@@ -28,7 +28,7 @@ func sbox(x byte) byte {
 	return out
 }
 
-// times multiplies in the field of 256 that AES uses.
+// times multiplies in the AES field of 256 elements.
 func times(x, y byte) (product byte) {
 	for ; y != 0; y >>= 1 {
 		if y&1 != 0 {
@@ -39,7 +39,7 @@ func times(x, y byte) (product byte) {
 	return product
 }
 
-// reference computes what [aes] does from the text of the standard.
+// reference computes [aes] from the text of the standard.
 type reference struct{ sub [256]byte }
 
 func newReference() *reference {
@@ -123,8 +123,8 @@ func (r *reference) of(keys *[9][16]byte, text []byte) (lo, hi uint64) {
 	return binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
 }
 
-// TestReferenceIsAES checks the test's own rounds with the example of FIPS 197,
-// appendix B, rounds 1 and 2.
+// TestReferenceIsAES checks the reference with the example of FIPS 197, appendix B,
+// rounds 1 and 2.
 func TestReferenceIsAES(t *testing.T) {
 	r := newReference()
 	block := func(s string) (b [16]byte) {
@@ -171,7 +171,7 @@ func TestInstructionsDoWhatTheReferenceDoes(t *testing.T) {
 	}
 }
 
-// eachForm calls f with keys for the fast form, if there is one, and for the
+// eachForm calls f with keys for the fast form, if it is available, and for the
 // portable one.
 func eachForm(t *testing.T, f func(t *testing.T, k *Keys)) {
 	t.Run("default", func(t *testing.T) { f(t, fastKeys(t)) })
@@ -182,8 +182,8 @@ func eachForm(t *testing.T, f func(t *testing.T, k *Keys)) {
 	})
 }
 
-// TestTextsDiffer takes texts that differ as little as possible: in a bit, in
-// length, in the order of their parts. Both halves must tell them apart.
+// TestTextsDiffer uses texts that differ as little as possible: in a bit, in length,
+// in the order of their parts. Both halves must differ.
 func TestTextsDiffer(t *testing.T) {
 	eachForm(t, func(t *testing.T, k *Keys) {
 		var seen [2]map[uint64]string
@@ -222,8 +222,8 @@ func TestTextsDiffer(t *testing.T) {
 	})
 }
 
-// TestBitsAreEven looks at names of the usual shape: each bit of a fingerprint
-// is set for half of them, within eight standard deviations.
+// TestBitsAreEven uses typical names: each bit of a fingerprint is set for half of
+// them, within eight standard deviations.
 func TestBitsAreEven(t *testing.T) {
 	eachForm(t, func(t *testing.T, k *Keys) {
 		const names = 1 << 16
@@ -260,7 +260,7 @@ func TestKeysAreSecret(t *testing.T) {
 	})
 }
 
-// text returns what is in buf, without a copy.
+// text returns the content of buf without a copy.
 func text(buf []byte) string { return unsafe.String(&buf[0], len(buf)) }
 
 func TestOfAllocatesNothing(t *testing.T) {

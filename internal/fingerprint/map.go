@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// Salt keeps equal texts of different owners apart: it is added to their
-// fingerprints. It must be as secret as the keys.
+// Salt separates equal texts of different owners: it is added to their fingerprints.
+// It must be as secret as the keys.
 type Salt [2]uint64
 
-// Key stands for a text of an owner: 96 bits of its fingerprint.
+// Key represents the text of an owner by 96 bits of its fingerprint.
 type Key struct {
 	low  uint64
 	high uint32
@@ -22,17 +22,16 @@ func (k *Keys) Key(salt *Salt, text string) Key {
 	return Key{lo ^ salt[0], uint32(hi ^ salt[1])}
 }
 
-// tag is what a group shows of a key. It is not 0.
+// tag is the part of a key stored in its group. It is not 0.
 func (k Key) tag() uint64 { return uint64(k.high>>25 | 0x80) }
 
-// Map is from keys to numbers. Any number of goroutines may read it while one
-// writes. It never grows and forgets no key.
+// Map maps keys to numbers. Any number of goroutines may read it while one writes. It
+// never grows and never removes a key.
 //
-// It is an open addressing table of groups, a power of two of them. The tags of
-// a group share a word, so that a search mostly looks at one word and one
-// entry, as in Abseil's Swiss tables. Entries are small, for what a search waits
-// for is memory. An entry is written before its tag, which makes it visible;
-// from then on only its value changes.
+// It is an open addressing table with a power of two of groups. The tags of a group
+// share a word, so that most searches read one word and one entry, as in Abseil's
+// Swiss tables. Entries are small because a search is bound by memory. An entry is
+// written before its tag, which makes it visible; afterwards only its value changes.
 type Map struct {
 	tags    []atomic.Uint64 // a byte per entry: 0, or 128 and seven bits of a key
 	entries []entry         // groupSize for each word of tags
@@ -51,22 +50,22 @@ const (
 	topBits  = 0x8080808080808080
 )
 
-// NewMap returns a map with room for n keys, a power of two and at least 8.
+// NewMap returns a map for n keys, a power of two and at least 8.
 func NewMap(n int) *Map {
 	return &Map{make([]atomic.Uint64, n/groupSize), make([]entry, n)}
 }
 
-// Cap returns what NewMap was given.
+// Cap returns the capacity given to NewMap.
 func (m *Map) Cap() int { return len(m.entries) }
 
-// Find returns the value of a text's key, and whether it has one. It allocates
-// nothing and keeps nothing of text.
+// Find returns the value of a text's key, and whether it exists. It does not allocate
+// and does not retain text.
 func (m *Map) Find(keys *Keys, salt *Salt, text string) (value uint32, ok bool) {
 	v := find(m, keys, salt, text)
 	return uint32(v), v >= 0
 }
 
-// findPortable returns the value of a text's key, -1 if it has none.
+// findPortable returns the value of a text's key, -1 if it does not exist.
 func findPortable(m *Map, keys *Keys, salt *Salt, text string) (value int64) {
 	if v, ok := m.Get(keys.Key(salt, text)); ok {
 		return int64(v)
@@ -74,7 +73,7 @@ func findPortable(m *Map, keys *Keys, salt *Salt, text string) (value int64) {
 	return -1
 }
 
-// Get returns the value of k, and whether it has one.
+// Get returns the value of k, and whether it exists.
 func (m *Map) Get(k Key) (value uint32, ok bool) {
 	if e := m.entry(k); e != nil {
 		return e.value.Load(), true
@@ -88,8 +87,8 @@ func (m *Map) entry(k Key) *entry {
 	for g := k.low & mask; ; g = (g + 1) & mask {
 		tags := m.tags[g].Load()
 		x := tags ^ tag
-		// The lowest byte that is zero is found for certain; others may be
-		// reported too, and fail the comparison.
+		// The lowest zero byte is found reliably. Others may be false positives,
+		// which fail the comparison.
 		for same := (x - eachByte) & ^x & topBits; same != 0; same &= same - 1 {
 			e := &m.entries[g*groupSize+uint64(bits.TrailingZeros64(same)/8)]
 			if e.low == k.low && e.high == k.high {
@@ -102,8 +101,8 @@ func (m *Map) entry(k Key) *entry {
 	}
 }
 
-// Put makes v the value of k. Before a key that m does not know, fewer than Cap
-// keys but one must be in m: searches end at a place that is free.
+// Put sets the value of k to v. A new key requires that m has fewer than Cap-1 keys,
+// because searches end at a free entry.
 func (m *Map) Put(k Key, v uint32) {
 	if e := m.entry(k); e != nil {
 		e.value.Store(v)

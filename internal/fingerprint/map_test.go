@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// lengths are of texts that take each way through the rounds.
+// lengths are text lengths for each path through the rounds.
 var lengths = []int{0, 1, 3, 4, 7, 8, 15, 16, 17, 32, 33, 60, 64, 65, 128, 129, 300}
 
 func texts(n int) []string {
@@ -21,8 +21,8 @@ func texts(n int) []string {
 	return all
 }
 
-// TestMapFindsWhatWasPut fills a map up to one free place, so that searches go
-// from group to group and around, and compares it with Go's.
+// TestMapFindsWhatWasPut fills a map up to one free entry, so that searches wrap
+// around, and compares it with a Go map.
 func TestMapFindsWhatWasPut(t *testing.T) {
 	eachForm(t, func(t *testing.T, k *Keys) {
 		for _, room := range []int{groupSize, 64, 1 << 12} {
@@ -61,8 +61,8 @@ func TestMapFindsWhatWasPut(t *testing.T) {
 	})
 }
 
-// TestMapComparesAllBits puts keys that differ from the one that is asked for in
-// one bit: neither the same tag nor the same half makes them equal.
+// TestMapComparesAllBits puts keys that differ from the searched one in a single bit:
+// neither an equal tag nor an equal half is enough.
 func TestMapComparesAllBits(t *testing.T) {
 	eachForm(t, func(t *testing.T, k *Keys) {
 		salt := Salt{1, 2}
@@ -86,8 +86,8 @@ func TestMapComparesAllBits(t *testing.T) {
 	})
 }
 
-// TestMapIsReadWhileItIsWritten: a reader sees a key with a value that it had,
-// or not at all.
+// TestMapIsReadWhileItIsWritten: a reader sees a key with one of its values, or not
+// at all.
 func TestMapIsReadWhileItIsWritten(t *testing.T) {
 	eachForm(t, func(t *testing.T, k *Keys) {
 		const room = 1 << 10

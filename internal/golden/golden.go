@@ -1,4 +1,4 @@
-// Package golden compares what a test made with a file kept beside the test.
+// Package golden compares the output of a test with a file next to the test.
 //
 //	func TestText(t *testing.T) {
 //		golden.Check(t, "text-empty", render(nil)) // testdata/text-empty.golden
@@ -25,13 +25,11 @@ import (
 // update is registered when a test binary starts, before flags are parsed.
 var update = flag.Bool("update", false, "rewrite testdata/*.golden with what the tests made")
 
-// Check fails t unless got equals testdata/<name>.golden in the directory of
-// the running test. The name may contain slashes for sub-directories. The
-// failure shows the first line that differs. With the flag -update the file is
-// written and the check passes.
+// Check fails t unless got equals testdata/<name>.golden in the directory of the
+// running test. The name may contain slashes. The failure shows the first differing
+// line. With the flag -update, Check writes the file and passes.
 //
-// Check may be called by parallel tests with different names. It does not keep
-// got.
+// Parallel tests may call Check with different names. It does not retain got.
 func Check(t testing.TB, name string, got []byte) {
 	t.Helper()
 	check(t, "testdata", name, got, *update)
@@ -69,11 +67,11 @@ func write(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// contextLines is how many equal lines are shown before the first difference.
+// contextLines is the number of equal lines shown before the first difference.
 const contextLines = 2
 
-// difference describes the first line in which want and got differ, with the
-// lines before it. It returns "" for equal inputs.
+// difference describes the first line in which want and got differ, with the lines
+// before it. It returns "" for equal inputs.
 func difference(want, got []byte) string {
 	if bytes.Equal(want, got) {
 		return ""
@@ -94,8 +92,8 @@ func difference(want, got []byte) string {
 	return b.String()
 }
 
-// lineOrEnd quotes line n, or says that the text has ended. SplitAfter leaves
-// an empty last piece behind a final newline, which is the end too.
+// lineOrEnd quotes line n, or reports the end of the text. SplitAfter leaves an empty
+// last element after a final newline, which is the end too.
 func lineOrEnd(lines [][]byte, n int) string {
 	if n >= len(lines) || len(lines[n]) == 0 {
 		return "(end of text)"
@@ -103,7 +101,7 @@ func lineOrEnd(lines [][]byte, n int) string {
 	return shorten(lines[n])
 }
 
-// maxShown is how much of a line is shown, in bytes.
+// maxShown is the maximum length of a shown line in bytes.
 const maxShown = 300
 
 func shorten(line []byte) string {

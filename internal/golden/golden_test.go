@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorder is a testing.TB that keeps failures instead of failing.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	failed string

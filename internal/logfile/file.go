@@ -14,16 +14,16 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 )
 
-// Options say when lines reach the file. The zero value writes each of them at
-// once.
+// Options configure buffering. The zero value writes each line immediately.
 type Options struct {
-	// FlushBytes is the amount from which on buffered lines are written; 0: no
-	// buffer, Write goes to the file. With a buffer somebody must call Run.
+	// FlushBytes is the buffer size that triggers a write. If it is 0, there is no
+	// buffer and Write goes to the file. With a buffer, Run must be called.
 	FlushBytes int
-	// FlushInterval is how often they are written anyway; default 10s.
+	// FlushInterval is the interval at which the buffer is written in any case. The
+	// default is 10 s.
 	FlushInterval time.Duration
-	// MaxBytes bounds the buffer; what does not fit is dropped and counted.
-	// Default 16 times FlushBytes, at least 1 MiB.
+	// MaxBytes bounds the buffer. Lines beyond it are dropped and counted. The
+	// default is 16 times FlushBytes, at least 1 MiB.
 	MaxBytes int
 }
 
@@ -36,7 +36,7 @@ const (
 // ErrClosed is returned by methods of a closed [File].
 var ErrClosed = errors.New("logfile: file is closed")
 
-// File is an open log. Make it with [Open].
+// File is an open log. Create it with [Open].
 type File struct {
 	path string
 	opts Options
@@ -45,7 +45,7 @@ type File struct {
 	dropped atomic.Uint64
 	failed  atomic.Uint64
 
-	// Where both locks are held, ioMu was taken first.
+	// ioMu is locked before mu.
 	ioMu   sync.Mutex
 	out    *os.File // nil after Close
 	fixed  bool     // standard output or error: never reopened or closed
@@ -54,8 +54,8 @@ type File struct {
 	buffer []byte // lines that wait; guarded by mu
 }
 
-// Open opens path for appending and makes it if need be; its directory must
-// exist. A symbolic link, a directory or a pipe is refused. /dev/stdout and
+// Open opens path for appending and creates it if necessary; its directory must
+// exist. It refuses symbolic links, directories and pipes. /dev/stdout and
 // /dev/stderr mean the streams of this process.
 func Open(path string, opts Options) (*File, error) {
 	if opts.FlushInterval <= 0 {
@@ -99,11 +99,11 @@ func openFile(path string) (*os.File, error) {
 	return out, nil
 }
 
-// Path returns the name under which the file was opened.
+// Path returns the name of the file.
 func (f *File) Path() string { return f.path }
 
-// Write appends one or more whole lines. With a buffer it never waits for the
-// disk: what does not fit is dropped, and the answer is still len(p), nil.
+// Write appends one or more complete lines. With a buffer it never waits for the
+// disk: lines that do not fit are dropped, and the result is still len(p), nil.
 func (f *File) Write(p []byte) (int, error) {
 	if f.opts.FlushBytes <= 0 {
 		f.ioMu.Lock()
@@ -128,7 +128,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeLocked writes to the file and counts a failure. f.ioMu must be held.
+// writeLocked writes to the file and counts failures. f.ioMu must be held.
 func (f *File) writeLocked(p []byte) error {
 	if len(p) == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (f *File) writeLocked(p []byte) error {
 	return nil
 }
 
-// Flush writes what is buffered.
+// Flush writes the buffer.
 func (f *File) Flush() error {
 	f.ioMu.Lock()
 	defer f.ioMu.Unlock()
@@ -160,8 +160,8 @@ func (f *File) flushLocked() error {
 	return f.writeLocked(lines)
 }
 
-// Run writes the buffer when it is full enough and at each interval. It
-// returns nil after a last flush when ctx is done.
+// Run writes the buffer when it is full enough and at each interval. It returns nil
+// after a last flush when ctx is done.
 func (f *File) Run(ctx context.Context) error {
 	tick := time.NewTicker(f.opts.FlushInterval)
 	defer tick.Stop()
@@ -176,8 +176,8 @@ func (f *File) Run(ctx context.Context) error {
 	}
 }
 
-// Reopen writes what is buffered to the file that is open, and opens the name
-// again. When that fails the open file stays in use.
+// Reopen writes the buffer to the open file and opens the name again. If that fails,
+// the open file stays in use.
 func (f *File) Reopen() error {
 	f.ioMu.Lock()
 	defer f.ioMu.Unlock()
@@ -197,7 +197,7 @@ func (f *File) Reopen() error {
 	return errors.Join(flushErr, old.Close())
 }
 
-// Close writes what is buffered and closes the file. Later lines are lost.
+// Close writes the buffer and closes the file. Later lines are lost.
 func (f *File) Close() error {
 	f.ioMu.Lock()
 	defer f.ioMu.Unlock()

@@ -249,8 +249,8 @@ func TestNoLineIsLostOrTorn(t *testing.T) {
 	}
 }
 
-// TestAllThatDeceives: no control, no mark of direction and nothing else that
-// changes how a line shows stays; the characters beside them do.
+// TestAllThatDeceives: control characters, direction marks and everything else that
+// changes how a line displays are escaped, and their neighbors stay.
 func TestAllThatDeceives(t *testing.T) {
 	for r := range rune(0x10000) {
 		if r >= 0xd800 && r <= 0xdfff {
@@ -302,8 +302,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// FuzzEscape checks that whatever goes in, one printable line of valid UTF-8
-// comes out.
+// FuzzEscape checks that the output is always one printable line of valid UTF-8.
 func FuzzEscape(f *testing.F) {
 	for _, s := range []string{"", "a\nb", "\xff\"\\", "\u202e", "é"} {
 		f.Add(s)

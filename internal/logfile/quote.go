@@ -9,22 +9,21 @@ const MaxLineBytes = 8 << 10
 
 const hexDigits = "0123456789abcdef"
 
-// AppendEscaped appends text that may come from anybody, so that it stays on
-// one line and shows as what it is: control characters, bytes that are not
-// UTF-8 and characters that change the direction of writing become \xNN or
-// \uNNNN. Quotes and backslashes stay.
+// AppendEscaped appends untrusted text so that it stays on one line and cannot
+// disguise itself: control characters, bytes that are not UTF-8 and characters that
+// change the text direction become \xNN or \uNNNN. Quotes and backslashes stay.
 func AppendEscaped(dst []byte, text string) []byte { return appendEscaped(dst, text, "") }
 
-// AppendQuoted is like [AppendEscaped] with " around it; quotes and
-// backslashes in it get a backslash.
+// AppendQuoted is like [AppendEscaped] but adds double quotes, and puts a backslash
+// before quotes and backslashes in the text.
 func AppendQuoted(dst []byte, text string) []byte {
 	return append(AppendInQuotes(append(dst, '"'), text), '"')
 }
 
-// AppendInQuotes appends what [AppendQuoted] writes between its quotes.
+// AppendInQuotes is [AppendQuoted] without the surrounding quotes.
 func AppendInQuotes(dst []byte, text string) []byte { return appendEscaped(dst, text, `"\`) }
 
-// appendEscaped puts a backslash before each byte of special, too.
+// appendEscaped also puts a backslash before each byte of special.
 func appendEscaped(dst []byte, text, special string) []byte {
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -54,8 +53,8 @@ func appendEscaped(dst []byte, text, special string) []byte {
 	return dst
 }
 
-// deceptive reports whether r changes how its neighbours show: C1 controls,
-// line and paragraph separators, marks of direction, the byte order mark.
+// deceptive reports whether r changes how its neighbors display: C1 controls, line
+// and paragraph separators, direction marks, the byte order mark.
 func deceptive(r rune) bool {
 	switch {
 	case r >= 0x80 && r <= 0x9f, r == 0x61c, r == 0xfeff,
@@ -65,8 +64,8 @@ func deceptive(r rune) bool {
 	return false
 }
 
-// Cut shortens a line to limit bytes, at the start of a character, and marks it
-// with "…". The line must not end in a newline; it is changed in place.
+// Cut truncates a line to limit bytes at a character boundary and marks it with "…".
+// The line must not end in a newline; it is modified in place.
 func Cut(line []byte, limit int) []byte {
 	const mark = "…"
 	if len(line) <= limit {

@@ -1,3 +1,3 @@
-// Package nofollow holds the flag that keeps a file from being opened through a
-// symbolic link.
+// Package nofollow provides the flag that prevents opening a file through a symbolic
+// link.
 package nofollow

@@ -2,6 +2,6 @@
 
 package nofollow
 
-// Flag, given to os.OpenFile, makes it refuse a path that ends in a symbolic
-// link. It is 0 on systems that have no such flag.
+// Flag makes os.OpenFile refuse a path that ends in a symbolic link. It is 0 on
+// systems without such a flag.
 const Flag = 0

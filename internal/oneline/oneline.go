@@ -1,5 +1,5 @@
-// Package oneline keeps names and texts of others, such as those of a
-// configuration or a control plane, on one line of what is shown without escapes.
+// Package oneline keeps untrusted names and texts, such as those of a configuration
+// or a control plane, on one line in output without escapes.
 //
 //	fmt.Fprintf(w, "%s: %d\n", oneline.Clean(name), n)
 package oneline
@@ -29,8 +29,7 @@ func Clean(text string) string {
 	return b.String()
 }
 
-// dirty returns where the first character stands that does not stay, -1 if there
-// is none.
+// dirty returns the index of the first character to replace, or -1.
 func dirty(text string) int {
 	for i, r := range text {
 		if r >= ' ' && r < 0x7f {

@@ -2,10 +2,10 @@
 
 package prefetch
 
-// Enabled reports whether Lines does anything.
+// Enabled reports whether Lines has an effect.
 const Enabled = true
 
-// Lines asks for the cache lines of the first n addresses, at most [Max].
+// Lines prefetches the cache lines of the first n addresses, at most [Max].
 //
 //go:noescape
 func Lines(b *Batch, n int)

@@ -2,8 +2,8 @@
 
 package prefetch
 
-// Enabled reports whether Lines does anything.
+// Enabled reports whether Lines has an effect.
 const Enabled = false
 
-// Lines does nothing here.
+// Lines has no effect on this platform.
 func Lines(*Batch, int) {}

@@ -1,11 +1,11 @@
-// Package prefetch asks the processor for memory that will be read soon, so
-// that a walk over scattered data does not wait for each piece of it.
+// Package prefetch hints to the processor which memory will be read soon, so that a
+// walk over scattered data overlaps its cache misses.
 //
-// A hint changes nothing but the time that later reads take. It never faults,
-// so addresses need not be valid any more when they are passed.
+// A hint only affects the time of later reads. It never faults, so addresses need not
+// be valid any more.
 package prefetch
 
-// Max is the most addresses that a call of [Lines] takes.
+// Max is the maximum number of addresses per call of [Lines].
 const Max = 64
 
 // Batch holds addresses for [Lines].

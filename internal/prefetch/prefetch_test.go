@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestLinesNeverFault passes addresses of all sorts, and counts that are too
-// large or none.
+// TestLinesNeverFault passes arbitrary addresses, and counts that are too large or 0.
 func TestLinesNeverFault(t *testing.T) {
 	data := make([]byte, 1<<16)
 	var b Batch
@@ -30,7 +29,7 @@ func TestLinesNeverFault(t *testing.T) {
 	}
 }
 
-// BenchmarkLines shows what a hint costs when the lines are there already.
+// BenchmarkLines measures a hint for cached lines.
 func BenchmarkLines(b *testing.B) {
 	var at Batch
 	data := make([]byte, 64*Max)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestLongPaths binds at the longest path that clients can connect to.
+// TestLongPaths binds to the longest path that clients can connect to.
 func TestLongPaths(t *testing.T) {
 	dir, err := os.MkdirTemp("", "u")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestComesReady: all that the directory of a socket sees is a directory
-// that nobody else may enter, whose mode never changes, and the socket that is
-// moved out of it. What is moved has its mode already.
+// TestComesReady: the directory of a socket only ever contains a directory that no
+// other user may enter, whose mode never changes, and the socket moved out of it,
+// which already has its mode.
 func TestComesReady(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestComesReady(t *testing.T) {
 	}
 }
 
-// TestGroup gives a socket to a group: to a foreign one, if it runs as root.
+// TestGroup changes the group of a socket, to a foreign one if it runs as root.
 func TestGroup(t *testing.T) {
 	group := os.Getgid()
 	if os.Getuid() == 0 {

@@ -1,5 +1,5 @@
-// Package unixsock binds unix sockets in the file system so that at no moment
-// they are open to more processes than they should be.
+// Package unixsock binds unix sockets in the file system that are never accessible to
+// more processes than intended.
 package unixsock
 
 import (
@@ -17,12 +17,11 @@ import (
 	"time"
 )
 
-// ErrInUse is wrapped by what [Listen] returns when another program serves the
-// path.
+// ErrInUse is wrapped by the error of [Listen] when another program serves the path.
 var ErrInUse = errors.New("address already in use")
 
-// Listener is a listener on the path of a unix socket. Closing it removes the
-// socket, unless another one has taken its place.
+// Listener listens on a unix socket with a path. Closing it removes the socket unless
+// another one has replaced it.
 type Listener struct {
 	*net.UnixListener
 	addr *net.UnixAddr
@@ -30,10 +29,10 @@ type Listener struct {
 	kept atomic.Bool
 }
 
-// Listen binds a unix socket. It is made in a directory that only this user can
-// enter, gets its mode and group there, and is then moved to its path. A socket
-// that is there already and that nobody serves is replaced; anything else there
-// is an error. group is a name or a number; empty is that of the process.
+// Listen binds a unix socket. It creates the socket in a directory that only this
+// user can enter, sets its mode and group there, and then moves it to its path. An
+// existing socket that no process serves is replaced; anything else at the path is an
+// error. group is a name or a number, empty for that of the process.
 func Listen(path string, mode fs.FileMode, group string) (*Listener, error) {
 	if err := checkStale(path); err != nil {
 		return nil, err
@@ -63,12 +62,12 @@ func Listen(path string, mode fs.FileMode, group string) (*Listener, error) {
 	return l, nil
 }
 
-// maxAddress is how long an address may be on Linux. A path that just fits has
-// no room for the name of the directory in which it is bound.
+// maxAddress is the maximum length of an address on Linux. The longest paths leave no
+// space for the name of the directory in which they are bound.
 const maxAddress = 107
 
-// bind binds a socket at a path, which may be longer than an address where the
-// system has another name for its directory.
+// bind binds a socket to a path, which may exceed the length of an address where the
+// system has a shorter name for its directory.
 func bind(path string) (*net.UnixListener, error) {
 	at := path
 	if len(path) > maxAddress {
@@ -115,8 +114,7 @@ func groupID(group string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// checkStale reports why path cannot be taken: it is something other than a
-// socket, or somebody serves it.
+// checkStale returns an error if path is not a socket, or a process serves it.
 func checkStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,8 +143,7 @@ func checkStale(path string) error {
 // Addr returns the path.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
-// Keep makes Close leave the socket where it is, for another process that has
-// it too.
+// Keep makes Close leave the socket in place for another process that shares it.
 func (l *Listener) Keep() { l.kept.Store(true) }
 
 // Close stops listening.

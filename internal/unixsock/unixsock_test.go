@@ -59,8 +59,8 @@ func TestListenReplacesWhatNobodyServes(t *testing.T) {
 	}
 }
 
-// TestSocketsOfOtherKindsAreLeft: a socket that cannot be asked whether somebody
-// serves it is not taken for one that nobody does.
+// TestSocketsOfOtherKindsAreLeft: a socket of another type, which cannot be probed,
+// is never considered stale.
 func TestSocketsOfOtherKindsAreLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	other, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -102,10 +102,9 @@ func TestCloseLeavesForeignSockets(t *testing.T) {
 	}
 }
 
-// TestNeverWider: while sockets are bound, with any umask, another user
-// connects to all that is there, where a socket will be and where it is made. Of a
-// thousand and more attempts none may succeed, and what can be seen at the path
-// never has a wider mode.
+// TestNeverWider: while sockets are bound, with any umask, another user tries to
+// connect to every path in both directories. None of over a thousand attempts may
+// succeed, and the path never has wider permissions.
 func TestNeverWider(t *testing.T) {
 	dir := t.TempDir()
 	for _, parent := range []string{dir, filepath.Dir(dir)} {

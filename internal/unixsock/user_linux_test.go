@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asAnother runs f as a user without rights. It reports false if it cannot, as
-// only root can be another user.
+// asAnother runs f as an unprivileged user. It reports false if it cannot, because
+// only root can switch users.
 func asAnother(f func()) bool {
 	done := make(chan bool)
 	go func() {
@@ -23,7 +23,7 @@ func asAnother(f func()) bool {
 	return <-done
 }
 
-// connect connects to a socket and hangs up.
+// connect connects to a socket and disconnects.
 func connect(path string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

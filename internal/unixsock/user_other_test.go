@@ -4,7 +4,7 @@ package unixsock
 
 import "errors"
 
-// asAnother: there is no such thing as a user of one thread here.
+// asAnother cannot switch the user of one thread on this system.
 func asAnother(func()) bool { return false }
 
 func connect(string) error { return errors.ErrUnsupported }

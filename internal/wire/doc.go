@@ -1,6 +1,5 @@
-// Package wire writes the JSON of the administration interface: indented by
-// one space, members in the order in which they are written, numbers of 64
-// bits as strings, so that the same data gives the same bytes. It writes
-// protobuf messages in that form, cuts them down to the fields of a mask, and
-// takes secrets out of them.
+// Package wire writes the JSON of the administration interface: indented by one
+// space, members in the order in which they are written, 64-bit numbers as strings,
+// so that equal data produces equal bytes. It writes protobuf messages in that form,
+// trims them to the fields of a mask, and redacts secrets.
 package wire

@@ -12,12 +12,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Mask is a set of fields, each given by the names that lead to it. It is
-// immutable.
+// Mask is a set of field paths. It is immutable.
 type Mask struct{ paths []string }
 
-// ParseMask reads paths that are separated by commas, such as
-// "cluster.name,version_info". Empty paths are left out.
+// ParseMask parses comma-separated paths such as "cluster.name,version_info". Empty
+// paths are ignored.
 func ParseMask(text string) Mask {
 	var m Mask
 	for path := range strings.SplitSeq(text, ",") {
@@ -28,14 +27,14 @@ func ParseMask(text string) Mask {
 	return m
 }
 
-// Paths returns the paths in their order. The slice must not be changed.
+// Paths returns the paths in order. The caller must not modify the slice.
 func (m Mask) Paths() []string { return m.paths }
 
-// Has reports whether the mask names a field of a message itself, and with it
-// all that is below.
+// Has reports whether the mask contains a field of a message itself, and so
+// everything below it.
 func (m Mask) Has(field protoreflect.Name) bool { return slices.Contains(m.paths, string(field)) }
 
-// Fits reports what would keep [Mask.Keep] from working on messages of a type.
+// Fits returns the error that [Mask.Keep] would return for messages of a type.
 func (m Mask) Fits(md protoreflect.MessageDescriptor) error {
 	for _, path := range m.paths {
 		if _, err := follow(md, path); err != nil {
@@ -45,9 +44,9 @@ func (m Mask) Fits(md protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// Keep removes all fields from msg that the mask does not name. A path that
-// leads to no field of the type, or below a repeated field, a map or a packed
-// message, is an error, and msg is then as it was.
+// Keep removes all fields from msg that are not in the mask. A path to an unknown
+// field, or below a repeated field, a map or a packed message, is an error, and msg
+// is unchanged.
 func (m Mask) Keep(msg proto.Message) error {
 	tree := maskTree{}
 	for _, path := range m.paths {
@@ -59,10 +58,10 @@ func (m Mask) Keep(msg proto.Message) error {
 	return nil
 }
 
-// KeepPacked is Keep for a message with a packed one in it: where the first
-// name of a path is a field with a packed message, the rest of the path leads
-// to fields of that. A path that ends there keeps all of it. One such field is
-// possible; a packed message of a type that is not known is an error.
+// KeepPacked is Keep for a message that contains a packed one: if the first element
+// of a path is a field with a packed message, the rest refers to fields of that
+// message. A path that ends there keeps all of it. Only one such field is possible,
+// and a packed message of unknown type is an error.
 func (m Mask) KeepPacked(msg proto.Message) error {
 	s, err := m.split(msg)
 	if err != nil {
@@ -89,8 +88,8 @@ func (m Mask) KeepPacked(msg proto.Message) error {
 	return nil
 }
 
-// FitsPacked reports what would keep [Mask.KeepPacked] from working on msg. It
-// does not read what is packed, only of which type it is.
+// FitsPacked returns the error that [Mask.KeepPacked] would return for msg. It looks
+// at the type of the packed message, not at its content.
 func (m Mask) FitsPacked(msg proto.Message) error {
 	s, err := m.split(msg)
 	if err != nil {
@@ -106,9 +105,9 @@ func (m Mask) FitsPacked(msg proto.Message) error {
 	return s.inner.Fits(mt.Descriptor())
 }
 
-// trim returns of the bytes of a packed message those of the fields that the mask
-// leads through, so that the others need not be unpacked. Bytes that are of no
-// message stay as they are.
+// trim returns the encoded fields of a packed message that paths of the mask lead
+// through, so that the others need not be unpacked. Invalid bytes are returned
+// unchanged.
 func (m Mask) trim(a *anypb.Any) []byte {
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(a.GetTypeUrl())
 	if err != nil {
@@ -135,7 +134,7 @@ func (m Mask) trim(a *anypb.Any) []byte {
 	return out
 }
 
-// splitMask is a mask for a message with a packed one in it.
+// splitMask is a mask for a message that contains a packed one.
 type splitMask struct {
 	outer, inner Mask
 	packed       protoreflect.FieldDescriptor // nil: no path leads to one
@@ -173,7 +172,7 @@ func (m Mask) split(msg proto.Message) (s splitMask, err error) {
 	return s, nil
 }
 
-// isAny reports whether a field holds one packed message.
+// isAny reports whether a field contains one packed message.
 func isAny(fd protoreflect.FieldDescriptor) bool {
 	return !fd.IsList() && !fd.IsMap() && fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Any"
 }
@@ -198,7 +197,7 @@ func follow(md protoreflect.MessageDescriptor, path string) ([]protoreflect.Fiel
 	return out, nil
 }
 
-// maskTree holds the fields to keep. A nil tree keeps all of a field.
+// maskTree contains the fields to keep. A nil tree keeps all of a field.
 type maskTree map[protoreflect.Name]maskTree
 
 func (t maskTree) add(md protoreflect.MessageDescriptor, path string) error {

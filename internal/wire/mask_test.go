@@ -89,7 +89,7 @@ func TestMaskOfPackedMessages(t *testing.T) {
 	if err := ParseMask("cluster.name").KeepPacked(unknown); err == nil {
 		t.Error("a packed message of an unknown type has no fields")
 	}
-	// What nobody asks for is not even unpacked.
+	// Fields outside of the mask are not even unpacked.
 	odd := &adminv3.ClustersConfigDump_DynamicCluster{Cluster: packed(&clusterv3.Cluster{Name: "a"})}
 	odd.Cluster.Value = append(odd.Cluster.Value, 4<<3|2, 1, 0xff) // connect_timeout
 	if err := ParseMask("cluster.name").KeepPacked(odd); err != nil || !proto.Equal(odd.Cluster, packed(&clusterv3.Cluster{Name: "a"})) {
@@ -107,9 +107,8 @@ func TestMaskOfPackedMessages(t *testing.T) {
 	}
 }
 
-// FuzzMask checks that a mask either leaves a message alone and is an error, or
-// leaves nothing but what the message had, and that a second time changes
-// nothing.
+// FuzzMask checks that a mask either is an error and leaves a message unchanged, or
+// keeps a subset of its fields, and is idempotent.
 func FuzzMask(f *testing.F) {
 	for _, seed := range []string{"", "bootstrap.node.id", "bootstrap.node,bootstrap.node.id", "a,,b", "bootstrap.node.metadata.fields", "....", "bootstrap.admin.profile_path,last_updated"} {
 		f.Add(seed)
@@ -134,9 +133,9 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// FuzzMaskPacked checks that a mask that fits a message with a packed one keeps
-// fields of it, that any other one is an error and leaves it alone, and that a
-// second time changes nothing.
+// FuzzMaskPacked checks that a mask that fits a message with a packed one keeps some
+// of its fields, that any other is an error and leaves it unchanged, and that masks
+// are idempotent.
 func FuzzMaskPacked(f *testing.F) {
 	for _, seed := range []string{"", "cluster", "cluster.name", "cluster.name,version_info", "cluster.", "cluster.x", "error_state.failed_configuration",
 		"error_state.failed_configuration.name", "cluster.common_lb_config.zone_aware_lb_config,cluster.common_lb_config", "cluster.transport_socket.typed_config.x"} {

@@ -13,42 +13,39 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Defaults says what becomes of fields that have their default value.
+// Defaults selects the treatment of fields with default values.
 type Defaults bool
 
 // The ways to treat default values.
 const (
-	// OmitDefaults leaves them out.
+	// OmitDefaults omits them.
 	OmitDefaults Defaults = false
-	// ShowDefaults writes scalars, enumerations, lists and maps even then.
-	// Messages, wrappers, and members of a oneof are left out if they are not
-	// set, all the same.
+	// ShowDefaults writes scalars, enumerations, lists and maps with default values.
+	// Unset messages, wrappers and members of a oneof are still omitted.
 	ShowDefaults Defaults = true
 )
 
-// maxDepth is how deep messages may be nested. What is packed deeper is written
-// as bytes.
+// maxDepth bounds the nesting of messages. Messages packed deeper are written as
+// bytes.
 const maxDepth = 100
 
-// Message writes m. Fields have the names of the definition and come in the
-// order of their numbers, entries of maps in the order of their keys. A packed
-// message whose type is not known, or whose bytes are not of its type, has its
-// bytes in "value".
+// Message writes m. Fields have the names of the definition, in order of their
+// numbers; map entries are in order of their keys. A packed message of unknown type,
+// or with invalid bytes, has its bytes in "value".
 func (w *Writer) Message(m proto.Message, d Defaults) {
 	p := printer{w, d}
 	p.message(m.ProtoReflect(), 0)
 }
 
-// Members writes the fields of m as members of the object that was begun last.
-// Where own is not nil it is called for each field of the type first; if it
-// returns true it has written the member, or wants none.
+// Members writes the fields of m as members of the innermost open object. own, if not
+// nil, is called for each field of the type first; if it returns true, it has written
+// or omitted the member.
 func (w *Writer) Members(m proto.Message, d Defaults, own func(protoreflect.FieldDescriptor) bool) {
 	p := printer{w, d}
 	p.membersBut(m.ProtoReflect(), 0, own)
 }
 
-// Packed writes m as it is written where it is packed in another message, with
-// its type in "@type".
+// Packed writes m in its packed form, with its type in "@type".
 func (w *Writer) Packed(m proto.Message, d Defaults) {
 	w.BeginObject()
 	w.Key("@type").String(TypeURL(m))
@@ -78,7 +75,7 @@ func (p printer) message(m protoreflect.Message, depth int) {
 // members writes the fields of m without the braces.
 func (p printer) members(m protoreflect.Message, depth int) { p.membersBut(m, depth, nil) }
 
-// membersBut is members for the fields that own leaves to it.
+// membersBut is members for the fields for which own returns false.
 func (p printer) membersBut(m protoreflect.Message, depth int, own func(protoreflect.FieldDescriptor) bool) {
 	first := len(p.w.fields)
 	p.gather(m, own != nil)
@@ -122,8 +119,8 @@ func (p printer) member(m protoreflect.Message, fd protoreflect.FieldDescriptor,
 	}
 }
 
-// gather puts behind the fields of the writer, by number, those that m shows, or
-// all of its type, and the extensions that m has.
+// gather appends to the fields of the writer, by number, the set fields of m, or all
+// of its type, and the extensions of m.
 func (p printer) gather(m protoreflect.Message, all bool) {
 	out, first := p.w.fields, len(p.w.fields)
 	md := m.Descriptor()
@@ -222,8 +219,8 @@ func (p printer) scalar(kind protoreflect.Kind, v protoreflect.Value) {
 	}
 }
 
-// wellKnown writes a message that has a form of its own in JSON, and reports
-// whether m is one.
+// wellKnown writes a message with a special form in JSON, and reports whether m is
+// one.
 func (p printer) wellKnown(m protoreflect.Message, depth int) bool {
 	name := m.Descriptor().FullName()
 	if name.Parent() != "google.protobuf" {
@@ -299,7 +296,7 @@ func (p printer) packed(m protoreflect.Message, depth int) {
 	p.w.EndObject()
 }
 
-// packedMembers writes what stands beside the type of a packed message.
+// packedMembers writes the members of a packed message after its type.
 func (p printer) packedMembers(m proto.Message, depth int) {
 	if hasOwnForm(m.ProtoReflect()) {
 		p.w.Key("value")
@@ -309,8 +306,7 @@ func (p printer) packedMembers(m proto.Message, depth int) {
 	p.members(m.ProtoReflect(), depth+1)
 }
 
-// hasOwnForm reports whether a message is written as something other than an
-// object of its fields.
+// hasOwnForm reports whether a message is not written as an object of its fields.
 func hasOwnForm(m protoreflect.Message) bool {
 	if m.Descriptor().FullName().Parent() != "google.protobuf" {
 		return false
@@ -319,8 +315,8 @@ func hasOwnForm(m protoreflect.Message) bool {
 	return m.Descriptor().FullName() != "google.protobuf.Empty" && scratch.wellKnown(m.Type().Zero(), 0)
 }
 
-// unpack returns the message that a type URL and bytes stand for, nil if the
-// type is not known or the bytes are not of it.
+// unpack decodes a packed message. It returns nil if the type is unknown or the bytes
+// are invalid.
 func unpack(url string, raw []byte) proto.Message {
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(url)
 	if err != nil {
@@ -333,7 +329,7 @@ func unpack(url string, raw []byte) proto.Message {
 	return m
 }
 
-// pack is the opposite of unpack. The bytes are the same for equal messages.
+// pack is the reverse of unpack. Equal messages have equal bytes.
 func pack(a *anypb.Any, m proto.Message) bool {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err == nil {
@@ -342,7 +338,7 @@ func pack(a *anypb.Any, m proto.Message) bool {
 	return err == nil
 }
 
-// Int64 writes a number of 64 bits, which is a string in JSON.
+// Int64 writes a 64-bit number, which is a string in JSON.
 func (w *Writer) Int64(n int64) {
 	w.value()
 	w.buf = append(w.buf, '"')
@@ -374,8 +370,8 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-// joinPaths returns the paths of a mask in the form of JSON: separated by
-// commas, words with capitals in the place of underscores.
+// joinPaths returns the paths of a mask in JSON form: comma-separated and in lower
+// camel case.
 func joinPaths(paths protoreflect.List) string {
 	var out []byte
 	for i := range paths.Len() {

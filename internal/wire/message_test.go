@@ -152,8 +152,8 @@ func scalarOf(rt *rapid.T, fd protoreflect.FieldDescriptor) protoreflect.Value {
 	return protoreflect.ValueOfFloat64(rapid.Float64().Draw(rt, "d") + 0)
 }
 
-// TestMessagesReadBack writes random messages: the standard reader gets the same
-// message from them, and the text is the same each time.
+// TestMessagesReadBack writes random messages. protojson decodes the same messages,
+// and the text is deterministic.
 func TestMessagesReadBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		protos := []proto.Message{&clusterv3.Cluster{}, &adminv3.ServerInfo{}, &adminv3.ClusterStatus{}, &adminv3.Certificate{}, &corev3.HealthCheck{}}
@@ -200,7 +200,7 @@ func TestDefaultsLikeTheStandardWriter(t *testing.T) {
 	}
 }
 
-// TestDeepNesting packs a message into itself, far deeper than anybody needs.
+// TestDeepNesting packs a message into itself many times.
 func TestDeepNesting(t *testing.T) {
 	a := anyOf(t, &emptypb.Empty{})
 	for range 300 {

@@ -14,36 +14,35 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Redacted is what stands in the place of a secret.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// Redactor takes secrets out of messages. It is immutable.
+// Redactor redacts secrets in messages. It is immutable.
 type Redactor struct {
-	// Untyped also looks at what has no definition that could call it secret:
-	// entries of maps and structs by their names, header values by the names
-	// of the headers, any text that holds a private key or a signed token, and
-	// all of a packed message whose type is not known.
+	// Untyped also redacts data that no definition can mark as secret: entries of
+	// maps and structs by their names, header values by the names of the headers,
+	// texts with a private key or a signed token, and packed messages of unknown
+	// type.
 	Untyped bool
 
-	// unpacked takes what packed messages hold, without secrets, in place of
-	// packing it again. Nil: it is packed again.
+	// unpacked, if not nil, receives the redacted content of packed messages, which
+	// are then not packed again.
 	unpacked map[*anypb.Any]proto.Message
 }
 
-// Redact returns a copy of m without secrets. A field is secret if its
-// definition says so, or that of a field it is in. Secret texts and bytes
-// become [Redacted], other secret scalars disappear, or become zero in maps;
-// packed messages of known types are unpacked for it.
+// Redact returns a redacted copy of m. A field is secret if its definition, or that
+// of an enclosing field, says so. Secret texts and bytes become [Redacted]; other
+// secret scalars are removed, or become zero in maps. Packed messages of known types
+// are unpacked for this.
 func (r Redactor) Redact(m proto.Message) proto.Message {
 	out := proto.Clone(m)
 	r.message(out.ProtoReflect(), false, 0)
 	return out
 }
 
-// Redact takes the secrets out of m, an element of a repeated field, as
-// [Redactor.Redact] does, but changes m itself and returns it. It is to be written
-// by w next: packed messages in it are kept unpacked for that, which saves half of
-// the time.
+// Redact is [Redactor.Redact] for an element of a repeated field, but modifies and
+// returns m itself. The next write of w must be m: packed messages in it stay
+// unpacked for that, which saves half of the time.
 func (w *Writer) Redact(r Redactor, fd protoreflect.FieldDescriptor, m proto.Message) proto.Message {
 	if w.unpacked == nil {
 		w.unpacked = make(map[*anypb.Any]proto.Message)
@@ -55,7 +54,7 @@ func (w *Writer) Redact(r Redactor, fd protoreflect.FieldDescriptor, m proto.Mes
 }
 
 // Text returns [Redacted] for a text of settings, in any notation, that seems to
-// hold a secret, and the text itself if not.
+// contain a secret, and otherwise the text.
 func Text(s string) string {
 	if looksSecret(s) || secretKey.MatchString(s) || inlineData.MatchString(s) {
 		return Redacted
@@ -63,7 +62,7 @@ func Text(s string) string {
 	return s
 }
 
-// message redacts m in place. secret says that a field around it is secret.
+// message redacts m in place. secret means that an enclosing field is secret.
 func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
 	if depth > maxDepth {
 		secret = true // what is packed down there is not looked at
@@ -84,7 +83,7 @@ func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
 	}
 }
 
-// field redacts a field that m has in place.
+// field redacts a set field of m in place.
 func (r Redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, hide bool, depth int) {
 	v := m.Get(fd)
 	switch {
@@ -103,7 +102,7 @@ func (r Redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor,
 	}
 }
 
-// scalar returns what a secret text or bytes become, and false for values that
+// scalar returns the replacement of a secret text or bytes, and false for values that
 // are neither, or not secret.
 func (r Redactor) scalar(fd protoreflect.FieldDescriptor, v protoreflect.Value, hide bool) (protoreflect.Value, bool) {
 	switch fd.Kind() {
@@ -146,9 +145,8 @@ func (r Redactor) entries(fd protoreflect.FieldDescriptor, entries protoreflect.
 	}
 }
 
-// packed redacts a message of a known type that m holds in packed or untyped
-// form, and reports whether it did. Anything else is redacted as an ordinary
-// message.
+// packed redacts a message of known type that m contains in packed or untyped form,
+// and reports whether it did. Anything else is redacted as an ordinary message.
 func (r Redactor) packed(m protoreflect.Message, secret bool, depth int) bool {
 	switch m.Descriptor().FullName() {
 	case "google.protobuf.Any":
@@ -175,7 +173,7 @@ func (r Redactor) packed(m protoreflect.Message, secret bool, depth int) bool {
 	return false
 }
 
-// typedStruct redacts a struct that stands for a message of a named type.
+// typedStruct redacts a struct that represents a message of a named type.
 func (r Redactor) typedStruct(m protoreflect.Message, secret bool, depth int) bool {
 	fds := m.Descriptor().Fields()
 	url, value := fds.ByName("type_url"), fds.ByName("value")
@@ -212,7 +210,7 @@ func (r Redactor) typedStruct(m protoreflect.Message, secret bool, depth int) bo
 	return true
 }
 
-// Sensitive reports whether the definition of a field calls it secret.
+// Sensitive reports whether the definition marks a field as secret.
 func Sensitive(fd protoreflect.FieldDescriptor) bool {
 	options := fd.Options()
 	if options == nil || !proto.HasExtension(options, udpa.E_Sensitive) {
@@ -236,8 +234,7 @@ func looksSecret(s string) bool {
 		strings.Contains(s, "eyJ") && signedToken.MatchString(s)
 }
 
-// isSecretHeader reports whether m is a header to be set whose name tells that
-// its value is secret.
+// isSecretHeader reports whether m is a header whose name implies a secret value.
 func isSecretHeader(m protoreflect.Message) bool {
 	if m.Descriptor().Name() != "HeaderValue" {
 		return false

@@ -137,8 +137,8 @@ func TestRedactRules(t *testing.T) {
 	}
 }
 
-// TestKeysOfStructs hides what stands under each of the words that tell of
-// secrets, however they are spelled and wherever they are, and nothing under others.
+// TestKeysOfStructs redacts values under each of the secret names, in any spelling
+// and depth, and no others.
 func TestKeysOfStructs(t *testing.T) {
 	spellings := []func(word string) string{
 		func(w string) string { return w }, strings.ToUpper, func(w string) string { return "db_" + w }, func(w string) string { return "X-" + w + "-Old" },
@@ -197,8 +197,8 @@ func TestRedactText(t *testing.T) {
 	}
 }
 
-// plant sets every text in m: to a canary where the definition calls it secret,
-// to a plain word elsewhere.
+// plant sets every text in m: to a canary if the definition marks it as secret,
+// otherwise to a plain word.
 func plant(m protoreflect.Message, secret bool, depth int, planted *int) {
 	text := func() string {
 		if secret {
@@ -257,8 +257,8 @@ func plant(m protoreflect.Message, secret bool, depth int, planted *int) {
 	}
 }
 
-// TestNoCanaryIsShown plants a text in every secret place of every
-// message that is known: none comes out, whatever it is packed in.
+// TestNoCanaryIsShown plants a text in every secret field of every known message.
+// None is shown, however it is packed.
 func TestNoCanaryIsShown(t *testing.T) {
 	messages, all := 0, 0
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
@@ -290,9 +290,9 @@ func TestNoCanaryIsShown(t *testing.T) {
 	}
 }
 
-// TestRedactForWriting writes all that the tests above redact, once packed again
-// and once as it is: both are the same, and with a writer of its own the message
-// holds no more secrets than when it is packed.
+// TestRedactForWriting writes all messages of the tests above, packed again and
+// unpacked: the results are equal, and an unpacked message contains no more secrets
+// than a packed one.
 func TestRedactForWriting(t *testing.T) {
 	list := (&adminv3.SecretsConfigDump{}).ProtoReflect().Descriptor().Fields().ByName("static_secrets")
 	n := 0
@@ -323,7 +323,7 @@ func TestRedactForWriting(t *testing.T) {
 	}
 }
 
-// TestDeepSecrets packs a secret deeper than messages are looked at.
+// TestDeepSecrets packs a secret deeper than messages are inspected.
 func TestDeepSecrets(t *testing.T) {
 	list := (&adminv3.SecretsConfigDump{}).ProtoReflect().Descriptor().Fields().ByName("static_secrets")
 	for _, depth := range []int{1, maxDepth - 1, maxDepth, maxDepth + 1, 2 * maxDepth} {
@@ -340,7 +340,7 @@ func TestDeepSecrets(t *testing.T) {
 				if strings.Contains(got, "canary") || strings.Contains(got, "Y2FuYXJ5") || strings.Contains(got, base64.StdEncoding.EncodeToString([]byte("canary"))) {
 					t.Errorf("%d deep: %s", depth, got)
 				}
-				// Bytes in bytes do not stand at a border of three.
+				// Bytes within bytes are not aligned to groups of three.
 				for _, field := range strings.Split(got, `"value": "`)[1:] {
 					raw, err := base64.StdEncoding.DecodeString(strings.SplitN(field, `"`, 2)[0])
 					if err == nil && bytes.Contains(raw, []byte("canary")) {
@@ -352,8 +352,8 @@ func TestDeepSecrets(t *testing.T) {
 	}
 }
 
-// FuzzRedact redacts packed messages of any bytes: what comes out is valid, and
-// redacting twice changes nothing more.
+// FuzzRedact redacts packed messages of arbitrary bytes: the result is valid, and
+// redaction is idempotent.
 func FuzzRedact(f *testing.F) {
 	for _, m := range []proto.Message{&tlsv3.TlsCertificate{PrivateKey: inline("hush")}, &corev3.HeaderValue{Key: "cookie", Value: "x"},
 		&corev3.Node{Id: "-----BEGIN PRIVATE KEY-----"}, &xdsv3.TypedStruct{TypeUrl: "type.googleapis.com/envoy.config.core.v3.Node"}} {

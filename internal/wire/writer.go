@@ -28,45 +28,44 @@ import (
 //	 "allocated": "41943040"
 //	}
 //
-// The zero value is ready, and keeps the document until [Writer.Bytes]; one made
-// by [To] sends it on in pieces. A Writer does not check the order of calls: a
-// value must follow each key, and ends must match beginnings.
+// The zero value is ready to use and keeps the document until [Writer.Bytes]; a
+// Writer made by [To] streams it. A Writer does not check the order of calls: a value
+// must follow each key, and ends must match beginnings.
 type Writer struct {
 	buf   []byte
 	depth int
 	dst   io.Writer // nil: the document is kept
 	err   error     // of dst; nothing is written after it
-	// unpacked is what packed messages hold that are written next.
+	// unpacked holds the content of the packed messages to be written next.
 	unpacked map[*anypb.Any]proto.Message
-	// fields are those of the messages that are being written, outer ones first.
+	// fields holds the fields of the messages being written, outer ones first.
 	fields []protoreflect.FieldDescriptor
-	// empty: nothing was written yet in the innermost object or list.
-	// keyed: a key was written and its value comes next.
+	// empty: the innermost object or list has no content yet.
 	empty, keyed bool
 }
 
-// pieceBytes is how much of a document is collected before it is sent on.
+// pieceBytes is the size at which collected data is sent.
 const pieceBytes = 32 << 10
 
-// To returns a Writer that sends the document to dst in pieces of some ten
-// kilobytes and keeps no more of it than that and the longest string.
+// To returns a Writer that sends the document to dst in chunks of some ten kilobytes.
+// It buffers no more than that and the longest string.
 func To(dst io.Writer) *Writer {
 	return &Writer{dst: dst, buf: make([]byte, 0, pieceBytes+pieceBytes/8)}
 }
 
-// Bytes returns the document with a newline at its end.
+// Bytes returns the document with a trailing newline.
 func (w *Writer) Bytes() []byte { return append(w.buf, '\n') }
 
-// Finish sends the rest of the document and a newline. It returns the first
-// error of the destination. It is for a Writer made by [To].
+// Finish sends the rest of the document and a newline, and returns the first error of
+// the destination. Use it with a Writer made by [To].
 func (w *Writer) Finish() error {
 	w.buf = append(w.buf, '\n')
 	w.send()
 	return w.err
 }
 
-// Err returns the first error of the destination: what is written after it is
-// lost, so who writes much looks at it from time to time.
+// Err returns the first error of the destination. Later output is lost, so long
+// writes should check it from time to time.
 func (w *Writer) Err() error { return w.err }
 
 func (w *Writer) send() {
@@ -123,16 +122,16 @@ func (w *Writer) end(closing byte) {
 	w.buf = append(w.buf, closing)
 }
 
-// BeginObject begins an object.
+// BeginObject starts an object.
 func (w *Writer) BeginObject() { w.begin('{') }
 
-// EndObject ends the object begun last.
+// EndObject ends the innermost object.
 func (w *Writer) EndObject() { w.end('}') }
 
-// BeginList begins a list.
+// BeginList starts a list.
 func (w *Writer) BeginList() { w.begin('[') }
 
-// EndList ends the list begun last.
+// EndList ends the innermost list.
 func (w *Writer) EndList() { w.end(']') }
 
 // Key writes the name of a member and returns w for the value.
@@ -177,7 +176,7 @@ func (w *Writer) Int32(n int32) {
 	w.buf = strconv.AppendInt(w.buf, int64(n), 10)
 }
 
-// Uint64 writes a number of 64 bits, which is a string in JSON.
+// Uint64 writes a 64-bit number, which is a string in JSON.
 func (w *Writer) Uint64(n uint64) {
 	w.value()
 	w.buf = append(w.buf, '"')
@@ -235,9 +234,8 @@ func appendDecimals(dst []byte, nanos int) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. Angle brackets are escaped, so that
-// the text is harmless where it is taken for HTML; invalid UTF-8 becomes
-// U+FFFD.
+// AppendString appends s as a JSON string. Angle brackets are escaped, so that the
+// text is harmless when interpreted as HTML; invalid UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -288,9 +286,9 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
 
-// Value writes a value of the kinds that encoding/json decodes into: nil, bool,
-// float64, string, []any and map[string]any, the members of a map in byte order
-// of their names. A value of another kind is written as null.
+// Value writes a value of the types that encoding/json decodes into: nil, bool,
+// float64, string, []any and map[string]any, whose members are sorted by name. Values
+// of other types are written as null.
 func (w *Writer) Value(v any) {
 	switch v := v.(type) {
 	case bool:
@@ -317,9 +315,9 @@ func (w *Writer) Value(v any) {
 	}
 }
 
-// appendNumber appends f in the shortest form that reads back as a number of
-// that many bits, without an exponent where that is usual. What JSON has no
-// number for becomes a string.
+// appendNumber appends f in the shortest form that parses as the same number with
+// that many bits, without an exponent where that is usual. Values without a JSON
+// number become strings.
 func appendNumber(dst []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -334,8 +332,8 @@ func appendNumber(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, bits)
 }
 
-// Number writes a whole number as a number if every reader gets it right, that
-// is up to 2^53, and as a string if not.
+// Number writes a whole number as a number up to 2^53, which every reader handles,
+// and as a string beyond.
 func (w *Writer) Number(n uint64) {
 	if n > 1<<53 {
 		w.Uint64(n)

@@ -124,8 +124,8 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// FuzzAppendString checks that any JSON reader gets the text back, and that no
-// byte of the output could begin a tag or end a line.
+// FuzzAppendString checks that any JSON reader decodes the text, and that no byte of
+// the output could start a tag or end a line.
 func FuzzAppendString(f *testing.F) {
 	for _, tt := range stringSeeds {
 		f.Add(tt.in)
