@@ -75,8 +75,9 @@ type Scheduler struct {
 	workers []*worker
 	dropped *store.Counter
 
-	flushing sync.Mutex // held during a flush
-	count    uint64     // flushes so far; guarded by flushing
+	flushing  sync.Mutex // held during a flush; guards the rest
+	count     uint64     // flushes so far
+	suspended bool
 }
 
 // New checks cfg and returns a scheduler. Nothing is flushed before Run.
@@ -186,6 +187,25 @@ func (s *Scheduler) FlushForAdmin() {
 // FlushNow flushes outside the schedule, after any flush in progress.
 func (s *Scheduler) FlushNow() { s.flush(true) }
 
+// Suspend flushes a last time and prevents flushes until [Scheduler.Resume],
+// including the last one of Run. The sinks keep running. If flushes are suspended
+// already it does nothing.
+func (s *Scheduler) Suspend() {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	if !s.suspended {
+		s.flushLocked()
+		s.suspended = true
+	}
+}
+
+// Resume allows flushes again.
+func (s *Scheduler) Resume() {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.suspended = false
+}
+
 // flush takes a snapshot and passes it to the sinks. If wait is false and
 // another flush is in progress, it only counts a dropped one.
 func (s *Scheduler) flush(wait bool) {
@@ -196,6 +216,13 @@ func (s *Scheduler) flush(wait bool) {
 		return
 	}
 	defer s.flushing.Unlock()
+	if !s.suspended {
+		s.flushLocked()
+	}
+}
+
+// flushLocked is flush with s.flushing held.
+func (s *Scheduler) flushLocked() {
 	now := time.Now()
 	recovered := guard.New(s.cfg.Logger)
 	for _, f := range s.cfg.Before {

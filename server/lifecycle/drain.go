@@ -44,8 +44,18 @@ func (s *Server) StartDrain(inboundOnly bool, done func()) bool {
 	return true
 }
 
+// EndDrain takes back all drains: connections are kept open again, and no
+// function of a running drain is called.
+func (s *Server) EndDrain() {
+	s.drainMu.Lock()
+	defer s.drainMu.Unlock()
+	s.stopTimersLocked()
+	s.inbound.Store(0)
+	s.outbound.Store(0)
+}
+
 // Draining reports whether a drain of that direction has begun. It stays true
-// after the drain time.
+// after the drain time, until [Server.EndDrain].
 func (s *Server) Draining(inbound bool) bool { return s.drainStart(inbound) != 0 }
 
 func (s *Server) drainStart(inbound bool) int64 {
@@ -83,6 +93,11 @@ func (s *Server) Close() {
 	s.drainMu.Lock()
 	defer s.drainMu.Unlock()
 	s.closed = true
+	s.stopTimersLocked()
+}
+
+// stopTimersLocked cancels running drains. s.drainMu must be held.
+func (s *Server) stopTimersLocked() {
 	for _, stop := range s.timers {
 		stop()
 	}
