@@ -40,6 +40,9 @@ func (s source) String() string {
 // what the socket still holds.
 func (s *Server) readPackets(l *listener, so *socket) {
 	for !l.stopping() {
+		if l.wait() {
+			continue
+		}
 		n, err := so.batch.read()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {

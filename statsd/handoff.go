@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -27,8 +28,7 @@ type ListenerSockets struct {
 }
 
 // Sockets returns duplicates of the sockets of all listeners that were not
-// stopped, in the order of the configuration. The caller closes them. From
-// then on the server leaves the paths of its unix sockets to the successor.
+// stopped, in the order of the configuration. The caller closes them.
 func (s *Server) Sockets() (all []ListenerSockets, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,9 +67,6 @@ func (s *Server) Sockets() (all []ListenerSockets, err error) {
 		}
 		all = append(all, ls)
 	}
-	for _, l := range s.listeners {
-		l.path.Store(nil)
-	}
 	return all, nil
 }
 
@@ -87,11 +84,67 @@ func duplicate(c syscall.Conn, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// HandOver stops accepting connections and reading datagrams, and returns when
-// that is done. Connections go on.
+// Pause stops accepting connections and reading datagrams, but keeps the sockets
+// open, so that Resume can take them up again. Connections go on.
+func (s *Server) Pause() {
+	for _, l := range s.snapshotListeners() {
+		l.paused.CompareAndSwap(nil, &pause{make(chan struct{})})
+		if l.gate != nil {
+			l.gate.Shut()
+		}
+		for _, so := range l.sockets {
+			_ = so.conn.SetReadDeadline(time.Unix(1, 0)) // wakes its reader
+		}
+	}
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() {
+	for _, l := range s.snapshotListeners() {
+		l.resume()
+	}
+}
+
+func (l *listener) resume() {
+	l.adopting.Lock() // the deadlines of a listener that is closed stay
+	defer l.adopting.Unlock()
+	p := l.paused.Swap(nil)
+	if p == nil || l.stopping() {
+		return
+	}
+	for _, so := range l.sockets {
+		_ = so.conn.SetReadDeadline(time.Time{}) // fails only if it is closed
+	}
+	close(p.resumed)
+	if l.gate != nil {
+		l.gate.Open()
+	}
+}
+
+// pause is a pause of a listener.
+type pause struct{ resumed chan struct{} }
+
+// wait waits for the end of a pause or of l. It reports false if there is no
+// pause.
+func (l *listener) wait() bool {
+	p := l.paused.Load()
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.resumed:
+	case <-l.stop:
+	}
+	return true
+}
+
+// HandOver closes the listeners for a successor that has their sockets, and
+// returns when nothing is accepted or read any more. The paths of unix sockets
+// stay. Connections go on.
 func (s *Server) HandOver() {
 	all := s.snapshotListeners()
 	for _, l := range all {
+		l.path.Store(nil)
 		l.halt(false)
 	}
 	for _, l := range all {

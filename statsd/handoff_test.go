@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -211,5 +212,51 @@ func TestAdoptRefuses(t *testing.T) {
 	l.stop()
 	if _, err := l.Sockets(); err == nil {
 		t.Error("a server that ended has sockets")
+	}
+}
+
+// TestPause: a paused server leaves what arrives in its sockets, goes on with
+// its connections, and takes up everything when it resumes.
+func TestPause(t *testing.T) {
+	dir := t.TempDir()
+	cfg := Config{Listeners: []ListenerConfig{
+		{Address: "udp://127.0.0.1:0", Readers: 2},
+		{Address: "tcp://127.0.0.1:0"},
+		{Address: "unixgram://" + filepath.Join(dir, "g")},
+		{Address: "unixlines://" + filepath.Join(dir, "l")},
+	}}
+	l := newLive(t, cfg).run()
+	old := l.dial(1)
+	write(t, old, "old:1|c\n")
+	until(t, "the connection is open", func() bool { return l.counter("old") == 1 })
+	for range 20 { // also before the readers notice
+		l.Pause()
+		l.Resume()
+	}
+	l.Pause()
+	l.Pause()
+	write(t, old, "old:1|c\n")
+	until(t, "the connection goes on", func() bool { return l.counter("old") == 2 })
+	sent := uint64(0)
+	send := func() {
+		for i := range cfg.Listeners {
+			write(t, l.dial(i), "new:1|c\n")
+			sent++
+		}
+	}
+	send() // a reader may be about to take one more
+	send()
+	time.Sleep(20 * time.Millisecond)
+	if got := l.counter("new"); got >= sent {
+		t.Errorf("a paused server took %d of %d lines", got, sent)
+	}
+	l.Resume()
+	until(t, "everything is taken", func() bool { return l.counter("new") == sent })
+	send()
+	until(t, "the server goes on", func() bool { return l.counter("new") == sent })
+	l.Pause()
+	l.stop()
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("a paused server that ends leaves %v", left)
 	}
 }

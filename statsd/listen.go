@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/accept"
 )
 
 // socket is one datagram socket with its reader's state.
@@ -34,6 +36,7 @@ type listener struct {
 	sockets []*socket
 	accept  net.Listener
 	plain   net.Listener             // accept without TLS
+	gate    *accept.Gate             // between the two
 	path    atomic.Pointer[unixPath] // that is removed in the end
 	metrics *listenerMetrics
 	conns   connSet
@@ -44,7 +47,8 @@ type listener struct {
 	// closed.
 	acceptUntil time.Time
 	halting     sync.Once
-	adopting    sync.Mutex // held while stop is closed, and while a connection is adopted
+	paused      atomic.Pointer[pause]
+	adopting    sync.Mutex // held while stop is closed, and while a connection is adopted or a pause ends
 	ending      sync.Once
 	accepter    sync.WaitGroup
 	readers     sync.WaitGroup
@@ -235,7 +239,8 @@ func (l *listener) bindStream() (err error) {
 			return err
 		}
 	}
-	l.local, l.plain = l.addr.bound(l.accept.Addr()), l.accept
+	l.local, l.plain, l.gate = l.addr.bound(l.accept.Addr()), l.accept, accept.NewGate(l.accept)
+	l.accept = l.gate
 	if l.cfg.TLS != nil {
 		l.accept = tls.NewListener(l.accept, l.cfg.TLS)
 	}

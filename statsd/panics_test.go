@@ -88,7 +88,7 @@ func newWildServer(t *testing.T) *wildServer {
 		},
 	})
 	l := w.listeners[1]
-	w.stream = &wildListener{Listener: l.accept}
+	w.stream = &wildListener{Listener: l.plain}
 	l.accept, l.plain = w.stream, w.stream
 	l.conns.patience = time.Millisecond
 	w.run()

@@ -232,7 +232,7 @@ func (l *listener) halt(linger bool) {
 		l.adopting.Unlock()
 		switch {
 		case l.accept == nil:
-		case linger:
+		case linger && l.paused.Load() == nil:
 			l.acceptBefore(time.Unix(1, 0)) // wakes the accepter
 		default:
 			_ = l.accept.Close() // ends the accepter
