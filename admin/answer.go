@@ -84,7 +84,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 		return w.text(400, "too many parameters, or a value that is too long\n")
 	}
 	if e.Heavy {
-		if !s.heavy.enter(s.closing) {
+		if !s.heavy.enter(s.session()) {
 			s.metrics.busy.Inc()
 			w.SetHeader("retry-after", "1")
 			return w.text(503, "too many large answers are being made\n")
@@ -220,11 +220,11 @@ func loggedHost(host string) string { return host[strings.LastIndexByte(host, '@
 // whole, so only those should be asked for that end.
 func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Field) *Reply {
 	start := s.now()
-	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.closing,
+	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.session(),
 		principal: Principal{Role: RoleAdmin}}
 	r.setTarget(pathAndQuery)
 	reply := new(Reply)
-	w, release := s.response(memory{reply, s.closing}, r)
+	w, release := s.response(memory{reply, s.session()}, r)
 	defer release()
 	var err error
 	if refused := s.checkOwn(r); refused != nil {

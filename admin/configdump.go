@@ -32,7 +32,7 @@ func (s *Server) redactor() wire.Redactor { return wire.Redactor{Untyped: !s.cfg
 func (s *Server) configDump(w *Response, r *Request) error {
 	d := configDump{server: s, redactor: s.redactor()}
 	if expr := r.query.Value("name_regex"); expr != "" {
-		if !s.regexes.enter(s.closing) {
+		if !s.regexes.enter(s.session()) {
 			return s.noFilter(w)
 		}
 		defer s.regexes.leave()

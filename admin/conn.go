@@ -198,6 +198,31 @@ func (s *connections) leave(c *conn) {
 	}
 }
 
+// endIdleLocked ends the connections without a request, and makes the others
+// end with their request. s.mu must be held.
+func (s *connections) endIdleLocked() {
+	for c := range s.all {
+		go func() { // closing TLS waits for a client that does not read
+			s.guard.Run("closing of a connection", func() {
+				if !c.busy.Load() {
+					_ = c.Conn.Close()
+				} else {
+					_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the watch of its client, if there is one
+				}
+			})
+		}()
+	}
+}
+
+// cutLocked cuts those of the connections that are open. s.mu must be held.
+func (s *connections) cutLocked(which map[*conn]struct{}) {
+	for c := range which {
+		if _, open := s.all[c]; open {
+			s.guard.Run("cut of a connection", c.cut)
+		}
+	}
+}
+
 // count returns how many connections there are.
 func (s *connections) count() int {
 	s.mu.Lock()
@@ -213,25 +238,13 @@ func (s *connections) close(grace time.Duration) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for c := range s.all {
-		go func() { // closing TLS waits for a client that does not read
-			s.guard.Run("closing of a connection", func() {
-				if !c.busy.Load() {
-					_ = c.Conn.Close()
-				} else {
-					_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the watch of its client, if there is one
-				}
-			})
-		}()
-	}
+	s.endIdleLocked()
 	enough := false
 	if grace > 0 {
 		defer time.AfterFunc(grace, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			for c := range s.all {
-				s.guard.Run("cut of a connection", c.cut)
-			}
+			s.cutLocked(s.all)
 		}).Stop()
 		defer time.AfterFunc(grace+returnTime, func() {
 			s.mu.Lock()

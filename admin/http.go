@@ -66,7 +66,7 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	fields, ok := parseFields(raw)
 	r := &Request{
 		method: string(h.Method()), proto: string(h.Protocol()), fields: fields, body: ctx.PostBody(),
-		peer: peerName(c), from: c.peer, listener: c.listener, tls: c.tls != nil, principal: c.principal, closing: s.closing,
+		peer: peerName(c), from: c.peer, listener: c.listener, tls: c.tls != nil, principal: c.principal, closing: s.session(),
 	}
 	target := string(h.RequestURI())
 	refused := checkFrame(r.method, r.proto, target, len(raw), fields, ok, &s.limits)
@@ -94,14 +94,14 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	s.done(w, r, start, err)
 	c.line, c.bytes = false, false
 	c.busy.Store(false)
-	if x.closing || isClosed(s.closing) {
+	if x.closing || isClosed(s.session()) {
 		ctx.SetConnectionClose()
 	}
 }
 
 // exchange prepares to answer r.
 func (s *Server) exchange(c *conn, r *Request) *exchange {
-	x := &exchange{conn: c, limits: &s.limits, stop: s.closing, http10: r.proto == "HTTP/1.0"}
+	x := &exchange{conn: c, limits: &s.limits, stop: s.session(), http10: r.proto == "HTTP/1.0"}
 	options := r.headers("connection")
 	x.closing = c.reserved || hasToken(options, "close") || x.http10 && !hasToken(options, "keep-alive")
 	if s.limits.ResponseTime > 0 {
@@ -142,7 +142,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	h := &ctx.Request.Header
 	// The method is left open: what could not be read has none, and the library
 	// would say GET.
-	r := &Request{proto: string(h.Protocol()), peer: peerName(c), listener: c.listener, closing: s.closing}
+	r := &Request{proto: string(h.Protocol()), peer: peerName(c), listener: c.listener, closing: s.session()}
 	status, reason := 400, "malformed request\n"
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
@@ -174,7 +174,7 @@ func (s *Server) rejectConnection(c *conn) {
 		_ = c.raw.Close()
 		return
 	}
-	r := &Request{proto: "HTTP/1.1", peer: peerName(c), listener: c.listener, closing: s.closing}
+	r := &Request{proto: "HTTP/1.1", peer: peerName(c), listener: c.listener, closing: s.session()}
 	x := &exchange{conn: c, limits: &Limits{StreamStall: 100 * time.Millisecond}, closing: true}
 	w, release := s.response(x, r)
 	defer release()

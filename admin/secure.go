@@ -79,7 +79,7 @@ func (s *Server) answerPlain(c *conn, err error) {
 		return
 	}
 	plain := &conn{Conn: c.raw, listener: c.listener, peer: c.peer, linger: true}
-	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, listener: c.listener, closing: s.closing}
+	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, listener: c.listener, closing: s.session()}
 	x := s.exchange(plain, r)
 	x.closing = true
 	w, release := s.response(x, r)

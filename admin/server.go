@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -63,9 +64,13 @@ type Server struct {
 	ctx     context.Context // canceled when the server shuts down
 	cancel  context.CancelFunc
 	closing <-chan struct{} // of ctx
+	// sessions holds a channel that is closed when the server shuts down or
+	// pauses, and replaced when it resumes. Written under mu.
+	sessions atomic.Pointer[chan struct{}]
 
 	mu        sync.Mutex
-	listener  net.Listener // of Listen, until Run takes it
+	listener  *accept.Gate // of Listen
+	inherited *os.File     // for Listen; nil: it binds
 	listeners map[net.Listener]struct{}
 	addr      net.Addr
 	closed    bool
@@ -123,6 +128,7 @@ func New(cfg Config) (*Server, error) {
 		audit:       newAuditLog(limits.AuditEntries, cfg.Logger),
 		listeners:   make(map[net.Listener]struct{}),
 	}
+	s.newSession()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.closing = s.ctx.Done()
 	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
@@ -218,7 +224,10 @@ func (s *Server) Listen() error {
 	if s.cfg.Address == "" {
 		return errors.New("admin: no address configured")
 	}
-	ln, err := listen(&s.cfg)
+	ln, err := s.inheritedListener()
+	if ln == nil && err == nil {
+		ln, err = listen(&s.cfg)
+	}
 	if err != nil {
 		return err
 	}
@@ -231,7 +240,7 @@ func (s *Server) Listen() error {
 		}
 		return errors.New("admin: listens already")
 	}
-	s.listener, s.addr = ln, ln.Addr()
+	s.listener, s.addr = accept.NewGate(ln), ln.Addr()
 	s.logger.Info("admin address: " + ln.Addr().String())
 	return nil
 }
@@ -279,6 +288,7 @@ func (s *Server) stopListening() {
 	if !s.closed {
 		s.closed = true
 		s.cancel()
+		s.endSessionLocked()
 	}
 	if s.listener != nil {
 		_ = s.listener.Close()

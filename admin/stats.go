@@ -15,7 +15,7 @@ func (s *Server) statsMetrics(w *Response, r *Request) error { return s.showStat
 
 func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	if r.query.Value("filter") != "" {
-		if !s.regexes.enter(s.closing) {
+		if !s.regexes.enter(s.session()) {
 			return s.noFilter(w)
 		}
 		defer s.regexes.leave()

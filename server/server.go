@@ -249,7 +249,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 
 func (s *Server) makeLife() error {
 	life := s.cfg.Lifecycle
-	life.Live, life.Logger = s.gauges.live, s.log
+	life.Live, life.State, life.Logger = s.gauges.live, s.gauges.state, s.log
 	s.life = lifecycle.New(life)
 	s.certs = &certinfo.Registry{}
 	sc := s.store.Scope("listener_manager")

@@ -49,7 +49,7 @@ func importTable() []importRow {
 			"store", "statsd", "admin", "server", "server/configdump", "server/listeners", "server/tap", "upstream", "upstream/...",
 		}},
 		{"server/tap", []string{"internal/wire"}},
-		{"server/healthlistener", []string{"internal/unixsock"}},
+		{"server/healthlistener", []string{"store", "internal/unixsock"}},
 		{"server/hotrestart", []string{"store", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"server/certs", []string{"certinfo", "store", "own/..."}},

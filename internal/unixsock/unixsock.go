@@ -143,8 +143,9 @@ func checkStale(path string) error {
 // Addr returns the path.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
-// Keep makes Close leave the socket in place for another process that shares it.
-func (l *Listener) Keep() { l.kept.Store(true) }
+// Keep sets whether Close leaves the path to another process that has the socket
+// too.
+func (l *Listener) Keep(keep bool) { l.kept.Store(keep) }
 
 // Close stops listening.
 func (l *Listener) Close() error {

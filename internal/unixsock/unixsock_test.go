@@ -26,7 +26,7 @@ func TestListenReplacesWhatNobodyServes(t *testing.T) {
 	if _, err := Listen(path, 0o600, ""); !errors.Is(err, ErrInUse) {
 		t.Errorf("a path that is served: %v", err)
 	}
-	first.Keep()
+	first.Keep(true)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (c *conn) hurry() {
 // enough.
 func (l *Listener) serve(c *conn) {
 	for {
-		if l.isStopped() {
+		if l.leaving() {
 			c.hurry()
 		}
 		c.limit.N = requestBytes
@@ -90,6 +90,7 @@ func (l *Listener) serve(c *conn) {
 			a.status = http.StatusBadRequest
 		default:
 			a = l.answer(r)
+			a.closing = a.closing || l.leaving()
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(requestTime)) // as in expect
 		if _, err := c.Write(a.append(nil)); err != nil || a.closing {
@@ -110,10 +111,10 @@ type answer struct {
 
 // answer decides on a check.
 func (l *Listener) answer(r *http.Request) answer {
-	inc(l.cfg.Stats.Requests)
+	l.cfg.Stats.Requests.Inc()
 	a := answer{bare: r.Method == http.MethodHead}
 	// What comes behind a body is not looked at: checks have none.
-	a.closing = r.Close || r.ContentLength != 0 || l.isStopped() || l.cfg.Closing != nil && l.cfg.Closing()
+	a.closing = r.Close || r.ContentLength != 0 || l.cfg.Closing != nil && l.cfg.Closing()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		a.status, a.fields = http.StatusMethodNotAllowed, [][2]string{{"allow", "GET, HEAD"}}
 		return a
@@ -124,10 +125,10 @@ func (l *Listener) answer(r *http.Request) answer {
 	state, healthy := l.cfg.State()
 	a.status, a.body = http.StatusOK, state+"\n"
 	if healthy {
-		inc(l.cfg.Stats.Passed)
+		l.cfg.Stats.Passed.Inc()
 		return a
 	}
-	inc(l.cfg.Stats.Failed)
+	l.cfg.Stats.Failed.Inc()
 	a.status = http.StatusServiceUnavailable
 	a.fields = append(a.fields, [2]string{l.cfg.HeaderPrefix + "-immediate-health-check-fail", "true"})
 	return a

@@ -12,12 +12,14 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // Config sets up a [Listener]. Name, Address and State are required.
@@ -44,20 +46,11 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Stats are where a listener counts; nil fields are left out.
+// Stats are the stats of a listener. Nil fields are not counted.
 type Stats struct {
-	Requests, Passed, Failed Counter // checks, and how they were answered
-	Connections, Overflow    Counter // accepted, and turned away
-	Active                   Gauge   // open connections
-}
-
-// Counter is a total that rises, such as a counter of the store.
-type Counter interface{ Inc() }
-
-// Gauge is a value that rises and falls, such as a gauge of the store.
-type Gauge interface {
-	Inc()
-	Dec()
+	Requests, Passed, Failed *store.Counter // checks, by result
+	Connections, Overflow    *store.Counter // accepted and rejected
+	Active                   *store.Gauge   // open connections
 }
 
 // Listener answers health checks. Make it with [New].
@@ -66,8 +59,9 @@ type Listener struct {
 	stopped chan struct{} // closed by Stop
 	stop    sync.Once
 
+	paused    atomic.Bool
 	mu        sync.Mutex // guards the rest
-	ln        net.Listener
+	ln        *accept.Gate
 	inherited *os.File
 	open      map[*conn]struct{}
 	quiet     sync.Cond // signalled when a connection ends
@@ -127,7 +121,7 @@ func (l *Listener) Listen() error {
 	if err != nil {
 		return fmt.Errorf("healthlistener: cannot listen on %s: %w", l.cfg.Address, err)
 	}
-	l.ln = ln
+	l.ln = accept.NewGate(ln)
 	return nil
 }
 
@@ -166,19 +160,51 @@ func (l *Listener) Addr() net.Addr {
 	return l.ln.Addr()
 }
 
-// File returns a duplicate of the socket, for a successor. From then on the
-// path of a unix socket is left to that one.
+// File returns a duplicate of the socket, for a successor.
 func (l *Listener) File() (*os.File, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	socket, ok := l.ln.(interface{ File() (*os.File, error) })
-	if !ok || l.isStopped() {
+	if l.ln == nil || l.isStopped() {
 		return nil, fmt.Errorf("healthlistener: %q does not listen", l.cfg.Name)
 	}
-	if u, ok := l.ln.(*unixsock.Listener); ok {
-		u.Keep()
+	return l.ln.File()
+}
+
+// KeepPath sets whether the path of a unix socket is left to a successor when the
+// listener is closed.
+func (l *Listener) KeepPath(keep bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ln == nil {
+		return
 	}
-	return socket.File()
+	if u, ok := l.ln.Listener.(*unixsock.Listener); ok {
+		u.Keep(keep)
+	}
+}
+
+// Pause stops accepting until [Listener.Resume], but keeps the socket open. Open
+// connections end as after Stop.
+func (l *Listener) Pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused.Store(true)
+	if l.ln != nil {
+		l.ln.Shut()
+	}
+	for c := range l.open {
+		c.hurry()
+	}
+}
+
+// Resume accepts connections again.
+func (l *Listener) Resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused.Store(false)
+	if l.ln != nil {
+		l.ln.Open()
+	}
 }
 
 // Stop stops accepting. Open connections end with their next answer, and those
@@ -252,9 +278,7 @@ func (l *Listener) accept(ln net.Listener) error {
 		nc, err := accept.Next(ln.Accept, accept.Transient, l.stopped, log)
 		switch {
 		case err == nil:
-			if !guard.New(l.cfg.Logger).Run("accepted connection", func() { l.admit(nc) }) {
-				_ = nc.Close()
-			}
+			l.admit(nc)
 		case l.isStopped():
 			return nil
 		default:
@@ -269,21 +293,21 @@ func (l *Listener) admit(nc net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) >= maxConnections {
-		inc(l.cfg.Stats.Overflow)
+		l.cfg.Stats.Overflow.Inc()
 		if !l.makeRoom() {
 			_ = nc.Close()
 			return
 		}
 	}
-	inc(l.cfg.Stats.Connections)
-	if l.cfg.Stats.Active != nil {
-		l.cfg.Stats.Active.Inc()
-	}
+	l.cfg.Stats.Connections.Inc()
+	l.cfg.Stats.Active.Inc()
 	c.wait()
 	l.open[c] = struct{}{} // not before: its goroutine takes it out
 	go func() {
-		guard.New(l.cfg.Logger).Run("health check", func() { l.serve(c) })
-		guard.New(l.cfg.Logger).Run("end of a health check", func() { l.leave(c) })
+		guard.New(l.cfg.Logger).Run("health check", func() {
+			defer l.leave(c)
+			l.serve(c)
+		})
 	}()
 }
 
@@ -316,10 +340,11 @@ func (l *Listener) leave(c *conn) {
 	defer l.mu.Unlock()
 	delete(l.open, c)
 	l.quiet.Broadcast()
-	if l.cfg.Stats.Active != nil {
-		l.cfg.Stats.Active.Dec()
-	}
+	l.cfg.Stats.Active.Dec()
 }
+
+// leaving reports whether connections should end with their next answer.
+func (l *Listener) leaving() bool { return l.paused.Load() || l.isStopped() }
 
 func (l *Listener) isStopped() bool {
 	select {
@@ -327,11 +352,5 @@ func (l *Listener) isStopped() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func inc(c Counter) {
-	if c != nil {
-		c.Inc()
 	}
 }

@@ -20,21 +20,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// number is a counter and a gauge.
-type number struct{ atomic.Int64 }
-
-func (n *number) Inc() { n.Add(1) }
-func (n *number) Dec() { n.Add(-1) }
 
 // world is a server as a listener sees it.
 type world struct {
 	failing, closing atomic.Bool
 
-	requests, passed, failed, connections, overflow, active number
+	requests, passed, failed, connections, overflow *store.Counter
+	active                                          *store.Gauge
+}
+
+// newWorld returns a healthy server.
+func newWorld() *world {
+	sc := store.New(store.Options{}).Root()
+	return &world{
+		requests: sc.Counter("requests"), passed: sc.Counter("passed"), failed: sc.Counter("failed"),
+		connections: sc.Counter("connections"), overflow: sc.Counter("overflow"), active: sc.Gauge("active", store.Accumulate),
+	}
 }
 
 func (w *world) config(address string) Config {
@@ -48,8 +53,8 @@ func (w *world) config(address string) Config {
 		},
 		Closing: w.closing.Load,
 		Stats: Stats{
-			Requests: &w.requests, Passed: &w.passed, Failed: &w.failed,
-			Connections: &w.connections, Overflow: &w.overflow, Active: &w.active,
+			Requests: w.requests, Passed: w.passed, Failed: w.failed,
+			Connections: w.connections, Overflow: w.overflow, Active: w.active,
 		},
 	}
 }
@@ -116,7 +121,7 @@ func (c *client) ask(t *testing.T, method, path string) (*http.Response, string)
 }
 
 func TestAnswers(t *testing.T) {
-	w := new(world)
+	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
 	if l.Addr().(*net.TCPAddr).Port == 0 {
 		t.Error("the port is not known")
@@ -141,7 +146,7 @@ func TestAnswers(t *testing.T) {
 	if resp, body := c.ask(t, "POST", "/"); resp.StatusCode != 405 || body != "" || resp.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: %d, %q", resp.StatusCode, body)
 	}
-	if got := []int64{w.requests.Load(), w.passed.Load(), w.failed.Load(), w.connections.Load(), w.active.Load()}; got[0] != 6 || got[1] != 3 || got[2] != 2 || got[3] != 1 || got[4] != 1 {
+	if got := []uint64{w.requests.Value(), w.passed.Value(), w.failed.Value(), w.connections.Value(), w.active.Value()}; got[0] != 6 || got[1] != 3 || got[2] != 2 || got[3] != 1 || got[4] != 1 {
 		t.Errorf("counted %v", got)
 	}
 	w.closing.Store(true)
@@ -155,7 +160,7 @@ func TestAnswers(t *testing.T) {
 
 // TestRequests sends what is no ordinary check.
 func TestRequests(t *testing.T) {
-	w := new(world)
+	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
 	const get, tail = "GET / HTTP/1.1\r\nHost: a\r\n", "\r\n\r\n"
 	for raw, want := range map[string]string{
@@ -200,7 +205,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
 	f.Add([]byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		w := new(world)
+		w := newWorld()
 		l, err := New(w.config("127.0.0.1:0"))
 		if err != nil {
 			t.Fatal(err)
@@ -213,8 +218,8 @@ func FuzzRequest(f *testing.F) {
 		go func() { _, _ = io.Copy(io.Discard, ours) }()
 		l.serve(newConn(theirs))
 		_ = theirs.Close()
-		if w.passed.Load()+w.failed.Load() > w.requests.Load() {
-			t.Errorf("%d passed and %d failed of %d requests", w.passed.Load(), w.failed.Load(), w.requests.Load())
+		if w.passed.Value()+w.failed.Value() > w.requests.Value() {
+			t.Errorf("%d passed and %d failed of %d requests", w.passed.Value(), w.failed.Value(), w.requests.Value())
 		}
 	})
 }
@@ -222,7 +227,7 @@ func FuzzRequest(f *testing.F) {
 // TestStop: who is connected still gets an answer to what was asked, nobody new
 // comes in.
 func TestStop(t *testing.T) {
-	w := new(world)
+	w := newWorld()
 	path := filepath.Join(t.TempDir(), "s")
 	l := start(t, w.config("unix:"+path), nil)
 	idle := dial(t, l)
@@ -243,19 +248,19 @@ func TestStop(t *testing.T) {
 	l.Stop()
 }
 
-// counterFunc is called when something is counted.
-type counterFunc func()
-
-func (f counterFunc) Inc() { f() }
-
 // TestStopDuringARequest: what is asked when the listener stops is answered, and the
 // client is told that the connection ends.
 func TestStopDuringARequest(t *testing.T) {
-	w := new(world)
+	w := newWorld()
 	cfg := w.config("127.0.0.1:0")
 	var l *Listener
 	started := make(chan bool)
-	cfg.Stats.Requests = counterFunc(func() { <-started; l.Stop() })
+	state := cfg.State
+	cfg.State = func() (string, bool) {
+		<-started
+		l.Stop()
+		return state()
+	}
 	l = start(t, cfg, nil)
 	close(started)
 	if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" || !resp.Close {
@@ -266,7 +271,7 @@ func TestStopDuringARequest(t *testing.T) {
 // TestAllConnectionsBusy: a client that finds no place, since all others are being
 // answered, is turned away at once.
 func TestAllConnectionsBusy(t *testing.T) {
-	w := new(world)
+	w := newWorld()
 	cfg := w.config("127.0.0.1:0")
 	hold := make(chan bool)
 	release := sync.OnceFunc(func() { close(hold) })
@@ -281,7 +286,7 @@ func TestAllConnectionsBusy(t *testing.T) {
 		}
 		all = append(all, c)
 	}
-	eventually(t, "all requests", func() bool { return w.requests.Load() == maxConnections })
+	eventually(t, "all requests", func() bool { return w.requests.Value() == maxConnections })
 	if n, err := dial(t, l).Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one more: %d bytes, %v", n, err)
 	}
@@ -291,8 +296,8 @@ func TestAllConnectionsBusy(t *testing.T) {
 			t.Fatalf("%v, %v", resp, err)
 		}
 	}
-	if w.overflow.Load() != 1 || w.connections.Load() != maxConnections {
-		t.Errorf("%d turned away of %d", w.overflow.Load(), w.connections.Load())
+	if w.overflow.Value() != 1 || w.connections.Value() != maxConnections {
+		t.Errorf("%d turned away of %d", w.overflow.Value(), w.connections.Value())
 	}
 }
 
@@ -317,7 +322,7 @@ func received(t *testing.T, file *os.File) *os.File {
 // at any moment.
 func TestHandOver(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s"), "unix:@healthlistener-test"} {
-		first, second := new(world), new(world)
+		first, second := newWorld(), newWorld()
 		a := start(t, first.config(address), nil)
 		file, err := a.File()
 		if err != nil {
@@ -327,13 +332,14 @@ func TestHandOver(t *testing.T) {
 		if a.Addr().String() != b.Addr().String() || a.Key() != b.Key() {
 			t.Errorf("%s: %v and %v", address, a.Addr(), b.Addr())
 		}
+		a.KeepPath(true)
 		a.Stop()
 		for range 10 {
 			if resp, _ := dial(t, b).ask(t, "GET", "/"); resp.StatusCode != 200 {
 				t.Errorf("%s: status %d", address, resp.StatusCode)
 			}
 		}
-		if got := second.requests.Load(); got != 10 {
+		if got := second.requests.Value(); got != 10 {
 			t.Errorf("%s: the second listener got %d requests", address, got)
 		}
 	}
@@ -342,10 +348,10 @@ func TestHandOver(t *testing.T) {
 // TestTooManyConnections: connections that send nothing, or the beginning of a
 // request, do not keep a check out; those that wait longest go.
 func TestTooManyConnections(t *testing.T) {
-	w := new(world)
+	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
 	first := dial(t, l)
-	eventually(t, "the first connection", func() bool { return w.active.Load() == 1 })
+	eventually(t, "the first connection", func() bool { return w.active.Value() == 1 })
 	second := dial(t, l)
 	if _, err := io.WriteString(second, "GET / HTTP/1.1\r\n"); err != nil {
 		t.Fatal(err)
@@ -353,7 +359,7 @@ func TestTooManyConnections(t *testing.T) {
 	for range maxConnections - 2 {
 		dial(t, l)
 	}
-	eventually(t, "all connections", func() bool { return w.active.Load() == maxConnections })
+	eventually(t, "all connections", func() bool { return w.active.Value() == maxConnections })
 	for i, oldest := range []*client{first, second} {
 		if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" {
 			t.Errorf("status %d, %q", resp.StatusCode, body)
@@ -361,10 +367,10 @@ func TestTooManyConnections(t *testing.T) {
 		if n, err := oldest.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("oldest connection %d: %d bytes, %v", i, n, err)
 		}
-		eventually(t, "the place of the oldest one", func() bool { return w.active.Load() == maxConnections })
+		eventually(t, "the place of the oldest one", func() bool { return w.active.Value() == maxConnections })
 	}
-	if w.overflow.Load() != 2 {
-		t.Errorf("%d turned away", w.overflow.Load())
+	if w.overflow.Value() != 2 {
+		t.Errorf("%d turned away", w.overflow.Value())
 	}
 }
 
@@ -392,7 +398,7 @@ func TestWrongConfig(t *testing.T) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
-	w := new(world)
+	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
 	second, err := New(w.config(l.Addr().String()))
 	if err != nil {
@@ -406,30 +412,12 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
-// wildCounter panics when it is lit.
-type wildCounter struct {
-	number
-	guardtest.Fuse
-}
-
-func (w *wildCounter) Inc() { w.Burn(); w.number.Inc() }
-
-// wildGauge panics when it falls and is lit.
-type wildGauge struct {
-	number
-	guardtest.Fuse
-}
-
-func (w *wildGauge) Dec() { w.number.Dec(); w.Burn() }
-
 // TestChecksPanic: what panics about a connection ends that alone.
 func TestChecksPanic(t *testing.T) {
-	var w world
-	var accepted wildCounter
-	var active wildGauge
+	w := newWorld()
 	panics := guardtest.New(t)
 	cfg := w.config("127.0.0.1:0")
-	cfg.Logger, cfg.Stats.Connections, cfg.Stats.Active = panics.Logger(), &accepted, &active
+	cfg.Logger = panics.Logger()
 	state := cfg.State
 	cfg.State = func() (string, bool) {
 		if w.failing.CompareAndSwap(true, false) {
@@ -460,18 +448,6 @@ func TestChecksPanic(t *testing.T) {
 	closed(bad)
 	panics.Caught("health check")
 	works()
-
-	accepted.Light(1)
-	closed(dial(t, l))
-	panics.Caught("accepted connection")
-	works()
-
-	bad = dial(t, l)
-	bad.ask(t, "GET", "/")
-	active.Light(1)
-	bad.Close()
-	panics.Caught("end of a health check")
-	works()
 }
 
 // wildLog panics.
@@ -489,7 +465,7 @@ func (scarce) Accept() (net.Conn, error) { return nil, syscall.EMFILE }
 // TestAcceptPanics: a panic that has to do with no connection is an error,
 // and nothing is left behind.
 func TestAcceptPanics(t *testing.T) {
-	var w world
+	w := newWorld()
 	panics := guardtest.New(t)
 	cfg := w.config("127.0.0.1:0")
 	cfg.Logger = panics.Observe(slog.New(wildLog{slog.DiscardHandler}))
@@ -500,7 +476,7 @@ func TestAcceptPanics(t *testing.T) {
 	if err := l.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	l.ln = scarce{l.ln} // of which the log hears
+	l.ln.Listener = scarce{l.ln.Listener} // of which the log hears
 	if err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "panic while accepting") {
 		t.Errorf("Run: %v", err)
 	}
@@ -508,5 +484,31 @@ func TestAcceptPanics(t *testing.T) {
 	if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
 		c.Close()
 		t.Error("the port is still open")
+	}
+}
+
+// TestPause: a paused listener ends its connections, leaves new ones to wait, and
+// answers them when it resumes.
+func TestPause(t *testing.T) {
+	w := newWorld()
+	l := start(t, w.config("127.0.0.1:0"), nil)
+	old := dial(t, l)
+	old.ask(t, "GET", "/")
+	l.Pause()
+	if resp, _ := old.ask(t, "GET", "/"); resp.StatusCode != 200 || !resp.Close {
+		t.Errorf("status %d, closed %t on an open connection", resp.StatusCode, resp.Close)
+	}
+	late := dial(t, l)
+	if _, err := io.WriteString(late, "GET / HTTP/1.1\r\nHost: any.test\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if got := w.requests.Value(); got != 2 {
+		t.Errorf("%d requests while paused, want 2", got)
+	}
+	l.Resume()
+	eventually(t, "the request that waited", func() bool { return w.requests.Value() == 3 })
+	if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" || resp.Close {
+		t.Errorf("after the pause: %d, %q, closed %t", resp.StatusCode, body, resp.Close)
 	}
 }

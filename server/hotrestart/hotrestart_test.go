@@ -426,7 +426,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	// A stale one is replaced, a file is not.
-	q.ln.(*unixsock.Listener).Keep()
+	q.ln.(*unixsock.Listener).Keep(true)
 	q.ln.Close()
 	r, err := Listen(cfg)
 	if err != nil {

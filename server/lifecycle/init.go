@@ -57,7 +57,7 @@ func (s *Server) NewManager(component, name string) *Manager {
 // nothing.
 func (s *Server) Initialize(done func()) {
 	s.managersMu.Lock()
-	if !s.phase.CompareAndSwap(uint32(PreInitializing), uint32(Initializing)) {
+	if !s.move(PreInitializing, Initializing) {
 		s.managersMu.Unlock()
 		return
 	}
@@ -81,10 +81,16 @@ func (s *Server) managerReady() {
 	if !live {
 		return
 	}
-	s.phase.Store(uint32(Live))
-	if done != nil {
-		done()
+	golive := func() {
+		if s.move(Initializing, Live) && done != nil {
+			done()
+		}
 	}
+	if s.commit != nil {
+		s.commit(golive)
+		return
+	}
+	golive()
 }
 
 // Unready lists the managers that wait for targets, in the order of their

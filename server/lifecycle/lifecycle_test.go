@@ -14,13 +14,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type gauge struct{ atomic.Uint64 }
-
-func (g *gauge) Set(v uint64) { g.Store(v) }
+func newGauge(name string) *store.Gauge {
+	return store.New(store.Options{}).Root().Gauge(name, store.NeverImport)
+}
 
 func TestStateNumbersAndNames(t *testing.T) {
 	want := map[State]string{0: "LIVE", 1: "DRAINING", 2: "PRE_INITIALIZING", 3: "INITIALIZING", 4: "UNKNOWN"}
@@ -32,12 +33,12 @@ func TestStateNumbersAndNames(t *testing.T) {
 }
 
 func TestStateMoves(t *testing.T) {
-	live := &gauge{}
-	s := New(Config{Live: live})
+	live, state := newGauge("live"), newGauge("state")
+	s := New(Config{Live: live, State: state})
 	step := func(name string, want State, liveValue uint64) {
 		t.Helper()
-		if got := s.State(); got != want || live.Load() != liveValue {
-			t.Fatalf("%s: state %v, live %d; want %v, %d", name, got, live.Load(), want, liveValue)
+		if got := s.State(); got != want || live.Value() != liveValue || State(state.Value()) != want {
+			t.Fatalf("%s: state %v, live %d, server.state %d; want %v, %d", name, got, live.Value(), state.Value(), want, liveValue)
 		}
 	}
 	step("new", PreInitializing, 1)
@@ -74,11 +75,11 @@ func TestDrainFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "drain"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	live := &gauge{}
+	live := newGauge("live")
 	s := New(Config{FlagsPath: dir, Live: live})
 	s.Initialize(nil)
-	if s.State() != Draining || live.Load() != 0 {
-		t.Errorf("state %v, live %d", s.State(), live.Load())
+	if s.State() != Draining || live.Value() != 0 {
+		t.Errorf("state %v, live %d", s.State(), live.Value())
 	}
 }
 
@@ -302,7 +303,7 @@ func TestStrategyNames(t *testing.T) {
 }
 
 func TestHealthSwitchUnderLoad(t *testing.T) {
-	live := &gauge{}
+	live := newGauge("live")
 	s := New(Config{Live: live})
 	s.Initialize(nil)
 	var wg sync.WaitGroup
@@ -320,7 +321,7 @@ func TestHealthSwitchUnderLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if (live.Load() == 0) != s.HealthFailed() {
+	if (live.Value() == 0) != s.HealthFailed() {
 		t.Error("gauge and flag disagree")
 	}
 }
@@ -371,4 +372,45 @@ func TestEndOfDrainPanics(t *testing.T) {
 		t.Fatal("no drain")
 	}
 	panics.Caught("end of a drain")
+}
+
+// TestCommitComesBeforeLive: the server is live only when the commit says so,
+// which begins when all targets are ready.
+func TestCommitComesBeforeLive(t *testing.T) {
+	var live func()
+	s := New(Config{Commit: func(f func()) { live = f }})
+	target := s.NewManager(Listener, "a").Add("t", nil)
+	done := 0
+	s.Initialize(func() { done++ })
+	if live != nil {
+		t.Fatal("the commit begins before the targets are ready")
+	}
+	target.Ready()
+	if live == nil || s.State() != Initializing || done != 0 {
+		t.Fatalf("before the commit: state %v, done %d", s.State(), done)
+	}
+	live()
+	live()
+	if s.State() != Live || done != 1 {
+		t.Errorf("after the commit: state %v, done %d", s.State(), done)
+	}
+}
+
+// TestEndDrain: a drain that is taken back closes no connections, calls nothing,
+// and can begin again.
+func TestEndDrain(t *testing.T) {
+	stopped := 0
+	s := New(Config{Strategy: Immediate, Clock: Clock{AfterFunc: func(time.Duration, func()) func() bool {
+		return func() bool { stopped++; return true }
+	}}})
+	if !s.StartDrain(false, func() {}) || !s.ShouldClose(true) {
+		t.Fatal("no drain")
+	}
+	s.EndDrain()
+	if stopped != 1 || s.Draining(true) || s.Draining(false) || s.ShouldClose(true) {
+		t.Errorf("%d timers stopped, draining %t and %t", stopped, s.Draining(true), s.Draining(false))
+	}
+	if !s.StartDrain(true, nil) || !s.Draining(true) || s.Draining(false) {
+		t.Error("a new drain does not begin")
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // Config sets up a [Server]. The zero value means all defaults.
@@ -22,8 +23,12 @@ type Config struct {
 	DrainTime time.Duration
 	// Strategy says when connections are told to close; default Gradual.
 	Strategy Strategy
-	// Live is the gauge server.live; nil: none. It is set at once, also by New.
-	Live Gauge
+	// Live and State are the gauges server.live and server.state. New sets them,
+	// and they follow every change.
+	Live, State *store.Gauge
+	// Commit is called when all targets are ready, before the server is live. It
+	// calls live, now or later, to make it so. If nil, the server is live at once.
+	Commit func(live func())
 	// Clock is the time; the zero value is the real one.
 	Clock Clock
 	// Random returns uniform random numbers; default math/rand/v2.
@@ -31,9 +36,6 @@ type Config struct {
 	// Logger logs panics in functions called at the end of a drain. If nil, nothing is logged.
 	Logger *slog.Logger
 }
-
-// Gauge is a value that is set, such as a gauge of the store.
-type Gauge interface{ Set(value uint64) }
 
 // Clock is where the time comes from. Nil functions mean the real time.
 type Clock struct {
@@ -57,20 +59,23 @@ func (c Clock) withDefaults() Clock {
 type Server struct {
 	clock    Clock
 	random   func() uint64
-	live     Gauge
+	gauges   struct{ live, state *store.Gauge }
+	commit   func(live func())
 	strategy Strategy
 	guard    guard.Guard
 	// drainTime does not change.
 	drainTime time.Duration
 
-	phase  atomic.Uint32 // a State: PreInitializing, Initializing or Live; only rises towards Live
-	failed atomic.Bool   // health check failed by hand; written under healthMu
+	// phase is PreInitializing, Initializing or Live, in this order; failed is set
+	// while the health check fails by hand. Both are written under healthMu.
+	phase  atomic.Uint32
+	failed atomic.Bool
 
 	// inbound and outbound hold when the drain of that direction began, in
 	// nanoseconds of Unix time; 0: not draining. Written under drainMu.
 	inbound, outbound atomic.Int64
 
-	healthMu sync.Mutex // makes flag and gauge change together
+	healthMu sync.Mutex // makes the state and its gauges change together
 
 	drainMu sync.Mutex
 	timers  []func() bool // stop functions of running drains
@@ -87,9 +92,10 @@ const defaultDrainTime = 10 * time.Minute
 // New returns a server in state PreInitializing.
 func New(cfg Config) *Server {
 	s := &Server{
-		clock: cfg.Clock.withDefaults(), random: cfg.Random, live: cfg.Live,
+		clock: cfg.Clock.withDefaults(), random: cfg.Random, commit: cfg.Commit,
 		strategy: cfg.Strategy, drainTime: cfg.DrainTime, guard: guard.New(cfg.Logger),
 	}
+	s.gauges.live, s.gauges.state = cfg.Live, cfg.State
 	if s.random == nil {
 		s.random = rand.Uint64
 	}
@@ -133,12 +139,26 @@ func (s *Server) setHealth(failed bool) {
 	s.healthMu.Lock()
 	defer s.healthMu.Unlock()
 	s.failed.Store(failed)
-	if s.live == nil {
-		return
-	}
-	if failed {
-		s.live.Set(0)
+	s.publishLocked()
+}
+
+// publishLocked sets the gauges. s.healthMu must be held.
+func (s *Server) publishLocked() {
+	if s.failed.Load() {
+		s.gauges.live.Set(0)
 	} else {
-		s.live.Set(1)
+		s.gauges.live.Set(1)
 	}
+	s.gauges.state.Set(uint64(s.State()))
+}
+
+// move changes the phase, and reports false if it is not from.
+func (s *Server) move(from, to State) bool {
+	s.healthMu.Lock()
+	defer s.healthMu.Unlock()
+	if !s.phase.CompareAndSwap(uint32(from), uint32(to)) {
+		return false
+	}
+	s.publishLocked()
+	return true
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // Direction says which way the traffic of a listener goes.
@@ -71,26 +72,20 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Stats are where a registry counts; nil fields are left out. The names are
-// those of the stats below "listener_manager.".
+// Stats are the stats of a registry, with their names below "listener_manager.".
+// Nil fields are not counted.
 type Stats struct {
-	Added    Counter // listener_added
-	Modified Counter // listener_modified
-	Removed  Counter // listener_removed
-	Stopped  Counter // listener_stopped: once for each listener
-	Created  Counter // listener_create_success: one that was added or put in place of another
-	Refused  Counter // listener_create_failure: one that could not
+	Added    *store.Counter // listener_added
+	Modified *store.Counter // listener_modified
+	Removed  *store.Counter // listener_removed
+	Stopped  *store.Counter // listener_stopped: once per listener
+	Created  *store.Counter // listener_create_success: added or replaced another
+	Refused  *store.Counter // listener_create_failure: could not be added or replace another
 
-	Active   Gauge // total_listeners_active
-	Warming  Gauge // total_listeners_warming: always 0, since listeners come when they are ready
-	Draining Gauge // total_listeners_draining: those that are about to stop
+	Active   *store.Gauge // total_listeners_active
+	Warming  *store.Gauge // total_listeners_warming: always 0, since only ready listeners are added
+	Draining *store.Gauge // total_listeners_draining: about to be stopped
 }
-
-// Counter is a total that rises, such as a counter of the store.
-type Counter interface{ Inc() }
-
-// Gauge is a value that is set, such as a gauge of the store.
-type Gauge interface{ Set(value uint64) }
 
 // Registry holds the listeners. Make it with [New].
 type Registry struct {
@@ -111,9 +106,7 @@ type entry struct {
 
 // New returns an empty registry.
 func New(cfg Config) *Registry {
-	if g := cfg.Stats.Warming; g != nil {
-		g.Set(0)
-	}
+	cfg.Stats.Warming.Set(0)
 	return &Registry{cfg: cfg}
 }
 
@@ -123,16 +116,16 @@ func (r *Registry) Add(l Listener) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.refusedLocked(l); err != nil {
-		inc(r.cfg.Stats.Refused)
+		r.cfg.Stats.Refused.Inc()
 		return err
 	}
 	if r.findLocked(l.Name) >= 0 {
-		inc(r.cfg.Stats.Refused)
+		r.cfg.Stats.Refused.Inc()
 		return fmt.Errorf("listeners: second listener named %q", l.Name)
 	}
 	r.list = append(r.list, &entry{Listener: l})
-	inc(r.cfg.Stats.Added)
-	inc(r.cfg.Stats.Created)
+	r.cfg.Stats.Added.Inc()
+	r.cfg.Stats.Created.Inc()
 	r.setActiveLocked()
 	return nil
 }
@@ -143,20 +136,20 @@ func (r *Registry) Replace(l Listener) error {
 	r.mu.Lock()
 	if err := r.refusedLocked(l); err != nil {
 		r.mu.Unlock()
-		inc(r.cfg.Stats.Refused)
+		r.cfg.Stats.Refused.Inc()
 		return err
 	}
 	i := r.findLocked(l.Name)
 	if i < 0 {
 		r.mu.Unlock()
-		inc(r.cfg.Stats.Refused)
+		r.cfg.Stats.Refused.Inc()
 		return fmt.Errorf("listeners: no listener named %q", l.Name)
 	}
 	old := r.list[i]
 	r.list[i] = &entry{Listener: l}
 	stops := r.takeLocked([]*entry{old})
-	inc(r.cfg.Stats.Modified)
-	inc(r.cfg.Stats.Created)
+	r.cfg.Stats.Modified.Inc()
+	r.cfg.Stats.Created.Inc()
 	r.mu.Unlock()
 	r.stop(stops)
 	return nil
@@ -174,7 +167,7 @@ func (r *Registry) Remove(name string) bool {
 	old := r.list[i]
 	r.list = slices.Delete(r.list, i, i+1)
 	stops := r.takeLocked([]*entry{old})
-	inc(r.cfg.Stats.Removed)
+	r.cfg.Stats.Removed.Inc()
 	r.setActiveLocked()
 	r.mu.Unlock()
 	r.stop(stops)
@@ -281,7 +274,7 @@ func (r *Registry) stop(stops []func()) {
 		wg.Go(func() {
 			guard.New(r.cfg.Logger).Run("end of a listener", func() {
 				defer r.addDraining(^uint64(0))
-				defer inc(r.cfg.Stats.Stopped)
+				defer r.cfg.Stats.Stopped.Inc()
 				stop()
 			})
 		})
@@ -294,20 +287,10 @@ func (r *Registry) addDraining(n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.draining += n
-	if g := r.cfg.Stats.Draining; g != nil {
-		g.Set(r.draining)
-	}
+	r.cfg.Stats.Draining.Set(r.draining)
 }
 
 // setActiveLocked shows the length of the list. r.mu must be held.
 func (r *Registry) setActiveLocked() {
-	if g := r.cfg.Stats.Active; g != nil {
-		g.Set(uint64(len(r.list)))
-	}
-}
-
-func inc(c Counter) {
-	if c != nil {
-		c.Inc()
-	}
+	r.cfg.Stats.Active.Set(uint64(len(r.list)))
 }

@@ -14,29 +14,28 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type stat struct{ atomic.Uint64 }
-
-func (s *stat) Inc()         { s.Add(1) }
-func (s *stat) Set(v uint64) { s.Store(v) }
-
 // fixture is a registry with its stats and a log of what was stopped.
 type fixture struct {
 	*Registry
-	added, modified, removed, stopped, active *stat
-	created, refused, draining, warming       *stat
+	added, modified, removed, stopped, created, refused *store.Counter
+	active, draining, warming                           *store.Gauge
 
 	mu    sync.Mutex
 	stops []string
 }
 
 func newFixture(start func(bool, func()) bool) *fixture {
+	sc := store.New(store.Options{}).Root()
+	gauge := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
 	f := &fixture{
-		added: &stat{}, modified: &stat{}, removed: &stat{}, stopped: &stat{}, active: &stat{},
-		created: &stat{}, refused: &stat{}, draining: &stat{}, warming: &stat{},
+		added: sc.Counter("added"), modified: sc.Counter("modified"), removed: sc.Counter("removed"),
+		stopped: sc.Counter("stopped"), created: sc.Counter("created"), refused: sc.Counter("refused"),
+		active: gauge("active"), draining: gauge("draining"), warming: gauge("warming"),
 	}
 	f.warming.Set(7) // that it is set shows
 	f.Registry = New(Config{Stats: Stats{
@@ -67,7 +66,7 @@ func TestCreateAndDrainStats(t *testing.T) {
 	f := newFixture(nil)
 	want := func(created, refused, draining uint64) {
 		t.Helper()
-		if c, r, d, w := f.created.Load(), f.refused.Load(), f.draining.Load(), f.warming.Load(); c != created || r != refused || d != draining || w != 0 {
+		if c, r, d, w := f.created.Value(), f.refused.Value(), f.draining.Value(), f.warming.Value(); c != created || r != refused || d != draining || w != 0 {
 			t.Errorf("%d created, %d refused, %d draining, %d warming; want %d, %d, %d, 0", c, r, d, w, created, refused, draining)
 		}
 	}
@@ -105,7 +104,7 @@ func (f *fixture) add(t *testing.T, l Listener) {
 
 // line prints the stats: added, modified, removed, stopped, active.
 func (f *fixture) line() string {
-	return fmt.Sprint(f.added.Load(), f.modified.Load(), f.removed.Load(), f.stopped.Load(), f.active.Load())
+	return fmt.Sprint(f.added.Value(), f.modified.Value(), f.removed.Value(), f.stopped.Value(), f.active.Value())
 }
 
 func (f *fixture) check(t *testing.T, stopped, stats string) {
@@ -267,7 +266,7 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 	done := make(chan struct{})
 	go func() { f.Drain(false); close(done) }()
 	<-quick
-	if f.List(); f.stopped.Load() > 1 {
+	if f.List(); f.stopped.Value() > 1 {
 		t.Error("the slow listener counts already")
 	}
 	select {
@@ -277,8 +276,8 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 	}
 	close(release)
 	<-done
-	if f.stopped.Load() != 2 {
-		t.Errorf("stopped %d", f.stopped.Load())
+	if f.stopped.Value() != 2 {
+		t.Errorf("stopped %d", f.stopped.Value())
 	}
 }
 
@@ -286,7 +285,8 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 // ended, and the others end.
 func TestStopPanics(t *testing.T) {
 	panics := guardtest.New(t)
-	stopped, draining := &stat{}, &stat{}
+	sc := store.New(store.Options{}).Root()
+	stopped, draining := sc.Counter("stopped"), sc.Gauge("draining", store.NeverImport)
 	r := New(Config{Stats: Stats{Stopped: stopped, Draining: draining}, Logger: panics.Logger()})
 	var calm atomic.Bool
 	for name, stop := range map[string]func(){"bad": func() { panic(guardtest.Canary) }, "good": func() { calm.Store(true) }} {
@@ -296,22 +296,22 @@ func TestStopPanics(t *testing.T) {
 	}
 	r.Drain(false)
 	panics.Caught("end of a listener")
-	if !calm.Load() || stopped.Load() != 2 || draining.Load() != 0 {
-		t.Errorf("the other is stopped %t; %d are stopped, %d about to", calm.Load(), stopped.Load(), draining.Load())
+	if !calm.Load() || stopped.Value() != 2 || draining.Value() != 0 {
+		t.Errorf("the other is stopped %t; %d are stopped, %d about to", calm.Load(), stopped.Value(), draining.Value())
 	}
 }
 
 // TestNothingToStop: a listener without anything to stop is stopped all the same.
 func TestNothingToStop(t *testing.T) {
 	panics := guardtest.New(t)
-	stopped := &stat{}
+	stopped := store.New(store.Options{}).Root().Counter("stopped")
 	r := New(Config{Stats: Stats{Stopped: stopped}, Logger: panics.Logger()})
 	if err := r.Add(Listener{Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	r.Drain(false)
-	if stopped.Load() != 1 {
-		t.Errorf("%d are stopped", stopped.Load())
+	if stopped.Value() != 1 {
+		t.Errorf("%d are stopped", stopped.Value())
 	}
 }
 
@@ -370,7 +370,7 @@ func TestDrainUnderLoad(t *testing.T) {
 	wg.Go(func() { f.Drain(false) })
 	wg.Wait()
 	f.Drain(false)
-	if stops.Load() != added.Load() || int64(f.stopped.Load()) != added.Load() {
-		t.Errorf("%d added, %d stopped, %d counted", added.Load(), stops.Load(), f.stopped.Load())
+	if stops.Load() != added.Load() || int64(f.stopped.Value()) != added.Load() {
+		t.Errorf("%d added, %d stopped, %d counted", added.Load(), stops.Load(), f.stopped.Value())
 	}
 }

@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"errors"
+	"maps"
+	"net"
+	"os"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
+)
+
+// Inherit makes Listen use the socket of the process that ran before, which
+// had the same address. The server owns the file.
+func (s *Server) Inherit(socket *os.File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inherited != nil {
+		_ = s.inherited.Close()
+	}
+	s.inherited = socket
+}
+
+// inheritedListener returns the listener of the socket that was inherited, nil
+// if there is none.
+func (s *Server) inheritedListener() (net.Listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inherited == nil {
+		return nil, nil
+	}
+	ln, err := inherited(s.inherited)
+	s.inherited = nil
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := ln.(*net.UnixListener); ok && u.Addr().String()[0] != '@' {
+		owned, err := unixsock.Adopt(u, u.Addr().String())
+		if err != nil {
+			return nil, errors.Join(err, u.Close())
+		}
+		return owned, nil
+	}
+	return ln, nil
+}
+
+// File returns a duplicate of the socket that Listen has bound, for the process
+// that follows.
+func (s *Server) File() (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil || s.closed {
+		return nil, errors.New("admin: not listening")
+	}
+	return s.listener.File()
+}
+
+// KeepPath makes Close leave the path of a unix socket to the process that
+// follows.
+func (s *Server) KeepPath(keep bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return
+	}
+	if u, ok := s.listener.Listener.(*unixsock.Listener); ok {
+		u.Keep(keep)
+	}
+}
+
+// Pause stops accepting, closes idle connections and lets the others end with
+// their request, as Close does. The socket stays open, and Resume goes on with
+// it. Pause does not wait.
+func (s *Server) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		s.listener.Shut()
+	}
+	s.endSessionLocked()
+	s.connections.hurry(s.limits.ShutdownTime)
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || !isClosed(s.session()) {
+		return
+	}
+	s.newSession()
+	if s.listener != nil {
+		s.listener.Open()
+	}
+}
+
+// session returns a channel that is closed when requests that have begun now
+// should end.
+func (s *Server) session() <-chan struct{} { return *s.sessions.Load() }
+
+func (s *Server) newSession() {
+	session := make(chan struct{})
+	s.sessions.Store(&session)
+}
+
+// endSessionLocked makes running requests end. s.mu must be held.
+func (s *Server) endSessionLocked() {
+	if session := *s.sessions.Load(); !isClosed(session) {
+		close(session)
+	}
+}
+
+// hurry ends the connections without a request at once, the others when their
+// requests are answered, but no later than after grace. It does not wait.
+func (s *connections) hurry(grace time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endIdleLocked()
+	late := maps.Clone(s.all)
+	if grace > 0 && len(late) > 0 {
+		time.AfterFunc(grace, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.cutLocked(late)
+		})
+	}
+}

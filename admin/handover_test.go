@@ -1,0 +1,128 @@
+package admin
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// TestPause: a paused server ends idle connections and streams, leaves new
+// connections to wait, and answers them when it resumes.
+func TestPause(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s")} {
+		s, err := New(Config{Store: store.New(store.Options{}), Address: address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, ended := make(chan bool), make(chan bool)
+		if ok := s.Handle(Endpoint{Path: "/endless", Help: "h", Serve: func(w *Response, r *Request) error {
+			close(began)
+			<-r.Closing()
+			close(ended)
+			return nil
+		}}); !ok {
+			t.Fatal("the endpoint is refused")
+		}
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.Run(t.Context()) }()
+		dial := func() net.Conn {
+			t.Helper()
+			c, err := net.Dial(s.Addr().Network(), s.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		send := func(c net.Conn, path string) {
+			t.Helper()
+			if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answered := func(c net.Conn, closing bool) {
+			t.Helper()
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || resp.StatusCode != 200 || resp.Close != closing {
+				t.Fatalf("%s: %+v, %v", address, resp, err)
+			}
+		}
+		idle := dial()
+		send(idle, "/ready")
+		answered(idle, false)
+		stream := dial()
+		send(stream, "/endless")
+		<-began
+		s.Pause()
+		<-ended
+		answered(stream, true)
+		if n, err := idle.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("%s: the idle connection reads %d, %v", address, n, err)
+		}
+		late := dial()
+		send(late, "/ready")
+		if err := late.SetReadDeadline(time.Now().Add(30 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := late.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: a paused server sends %d bytes, %v", address, n, err)
+		}
+		if err := late.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		s.Resume()
+		s.Resume()
+		answered(late, false)
+
+		// Another server goes on with the socket.
+		f, err := s.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.KeepPath(true)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		next, err := New(Config{Store: store.New(store.Options{}), Address: address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Inherit(f)
+		if err := next.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		if next.Addr().String() != s.Addr().String() {
+			t.Errorf("the next server listens on %s, not on %s", next.Addr(), s.Addr())
+		}
+		go func() { done <- next.Run(t.Context()) }()
+		c := dial()
+		send(c, "/ready")
+		answered(c, false)
+		if err := next.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if _, err := next.File(); err == nil {
+			t.Error("a closed server has a socket")
+		}
+		if _, err := net.Dial(next.Addr().Network(), next.Addr().String()); err == nil {
+			t.Error("the socket is still open")
+		}
+	}
+}
