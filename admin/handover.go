@@ -34,8 +34,9 @@ func (s *Server) inheritedListener() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u, ok := ln.(*net.UnixListener); ok && u.Addr().String()[0] != '@' {
-		owned, err := unixsock.Adopt(u, u.Addr().String())
+	addr, err := parseAddress(s.cfg.Address)
+	if u, ok := ln.(*net.UnixListener); ok && err == nil && addr.unix != "" && addr.unix[0] != '@' {
+		owned, err := unixsock.Adopt(u, addr.unix)
 		if err != nil {
 			return nil, errors.Join(err, u.Close())
 		}
