@@ -40,6 +40,7 @@ func (s *Server) inheritedListener() (net.Listener, error) {
 		if err != nil {
 			return nil, errors.Join(err, u.Close())
 		}
+		owned.Keep(true) // until KeepPath changes that
 		return owned, nil
 	}
 	return ln, nil

@@ -24,13 +24,13 @@ func TestPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		began, ended := make(chan bool), make(chan bool)
-		if ok := s.Handle(Endpoint{Path: "/endless", Help: "h", Serve: func(w *Response, r *Request) error {
+		if err := s.Handle(Endpoint{Path: "/endless", Help: "h", Serve: func(w *Response, r *Request) error {
 			close(began)
 			<-r.Closing()
 			close(ended)
 			return nil
-		}}); !ok {
-			t.Fatal("the endpoint is refused")
+		}}); err != nil {
+			t.Fatal(err)
 		}
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
@@ -110,6 +110,7 @@ func TestPause(t *testing.T) {
 		if next.Addr().String() != s.Addr().String() {
 			t.Errorf("the next server listens on %s, not on %s", next.Addr(), s.Addr())
 		}
+		next.KeepPath(false)
 		go func() { done <- next.Run(t.Context()) }()
 		c := dial()
 		send(c, "/ready")

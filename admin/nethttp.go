@@ -61,7 +61,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 
 // fromHTTP returns a request without its body.
 func (s *Server) fromHTTP(hr *http.Request) *Request {
-	r := &Request{method: cmp.Or(hr.Method, "GET"), proto: hr.Proto, host: hr.Host, peer: hr.RemoteAddr, tls: hr.TLS != nil, closing: s.closing}
+	r := &Request{method: cmp.Or(hr.Method, "GET"), proto: hr.Proto, host: hr.Host, peer: hr.RemoteAddr, tls: hr.TLS != nil, closing: s.session()}
 	if addr, ok := hr.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		r.listener = kindOf(addr)
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -89,20 +88,11 @@ func (s *Server) stopHealth() {
 	}
 }
 
-// runHealth answers health checks until the group ends. A server that follows
-// another one begins when it is live: until then the one before answers, or
-// checks wait for a moment, which is better than to be told that all is bad.
+// runHealth answers health checks until the group ends. While a server takes
+// over, the one before answers.
 func (s *Server) runHealth(g *group, failed func()) {
 	for _, l := range s.health {
-		g.run("health listener", failed, func(ctx context.Context) error {
-			if s.hot != nil && s.hot.before != nil {
-				select {
-				case <-s.Initialized():
-				case <-ctx.Done():
-				}
-			}
-			return l.Run(ctx)
-		})
+		g.run("health listener", failed, s.whenServing(l.Run, l.Stop))
 	}
 }
 

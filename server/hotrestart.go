@@ -52,26 +52,32 @@ type HotRestart struct {
 // if the system cannot do it.
 func HotRestartVersion() string { return hotrestart.Version() }
 
-// hotRestart is a server's part in a line of processes. A nil one has none.
+// hotRestart is the part of a server in a line of processes. A nil one stands
+// alone.
 type hotRestart struct {
 	s      *Server
 	cfg    HotRestart
 	baseID atomic.Uint32
 
-	ports  map[string]*os.File // taken over, by their keys
-	post   *hotrestart.Parent  // where a successor asks; nil: there can be none
-	before *hotrestart.Child   // the process before; nil: there was none
-	parent sync.Once           // ends the process before
-	ending context.CancelFunc  // ends the flushes
-	ended  <-chan struct{}     // closed when they have ended
+	ports   map[string]*os.File // inherited, by their keys
+	next    *hotrestart.Parent  // where a successor connects; nil: there can be none
+	before  *hotrestart.Child   // the process before; nil: there was none
+	parent  sync.Once           // ends the process before
+	ready   chan func()         // gets the function that makes the server live once it could be
+	imports *store.Import       // of the stats of the process before
 
-	imports *store.Import
-	export  *store.Export // what a successor gets; nil until it asks
-	leaving atomic.Bool   // the admin port was closed for a successor
+	// Of the successor; guarded by the order of its questions.
+	export    *store.Export // nil before it asks for stats
+	committed bool          // it flushes the stats
+	drained   atomic.Bool   // it serves
 
-	mu     sync.Mutex        // guards the rest
-	origin hotrestart.Origin // of the line, with the own generation
-	alone  *time.Timer       // ends this process, whose successor was lost
+	mu       sync.Mutex              // guards the rest
+	origin   hotrestart.Origin       // of the line, with the own generation
+	serving  bool                    // this process serves: it has none before or has taken over
+	stopped  bool                    // it ends without ever having served
+	early    []hotrestart.Connection // that came before it served
+	replaced bool                    // a successor serves that this process has lost
+	alone    *time.Timer             // ends a process that is replaced
 }
 
 // makeHotRestart prepares for a place in a line of processes.
@@ -86,7 +92,7 @@ func (s *Server) makeHotRestart() error {
 	if c.UseDynamicBaseID && c.RestartEpoch > 0 {
 		return fmt.Errorf("server: restart epoch %d cannot be used with a dynamic base id", c.RestartEpoch)
 	}
-	s.hot = &hotRestart{s: s, cfg: *c}
+	s.hot = &hotRestart{s: s, cfg: *c, ready: make(chan func(), 1)}
 	s.hot.setOrigin(hotrestart.Origin{Start: s.start, Generation: 1})
 	s.hot.baseID.Store(c.BaseID)
 	s.gauges.epoch.Set(uint64(c.RestartEpoch))
@@ -99,13 +105,13 @@ func (h *hotRestart) at() hotrestart.Config {
 	}
 }
 
-// join takes this process's place in the line: it binds the socket for the next
-// one, and takes the sockets of the one before.
+// join takes the place of this process in the line: it binds the socket for the
+// next one, and gets the sockets of the one before.
 func (h *hotRestart) join() (err error) {
 	if h == nil {
 		return nil
 	}
-	if h.post, err = h.listen(); err != nil {
+	if h.next, err = h.listen(); err != nil {
 		return err
 	}
 	if h.cfg.BaseIDPath != "" {
@@ -116,20 +122,20 @@ func (h *hotRestart) join() (err error) {
 	if h.cfg.RestartEpoch == 0 {
 		return nil
 	}
-	heir := hotrestart.Heir{Connection: h.adopt}
+	to := hotrestart.Successor{Connection: h.adopt}
 	if !h.cfg.SkipParentStats {
 		var find func(*store.ExportedStat) any
 		if h.s.statsd != nil {
 			find = h.s.statsd.Import
 		}
 		h.imports = h.s.store.NewImport(find)
-		heir.Stat = func(stat *store.ExportedStat) {
+		to.Stat = func(stat *store.ExportedStat) {
 			if err := h.imports.Add(stat); err != nil {
-				h.s.log.Debug("hot restart: stat is not taken over", "error", err)
+				h.s.log.Debug("hot restart: stat is not imported", "error", err)
 			}
 		}
 	}
-	h.before, err = hotrestart.Dial(h.at(), heir)
+	before, err := hotrestart.Dial(h.at(), to)
 	if errors.Is(err, hotrestart.ErrNoParent) && h.cfg.SkipOnNoParent {
 		h.s.log.Warn("hot restart: there is no server to follow; starting afresh", "epoch", h.cfg.RestartEpoch)
 		return nil
@@ -140,22 +146,44 @@ func (h *hotRestart) join() (err error) {
 	if err != nil {
 		return err
 	}
-	h.setOrigin(hotrestart.Origin{Start: h.before.Origin().Start, Generation: h.before.Origin().Generation + 1})
-	sockets, err := h.before.Sockets()
+	h.setOrigin(hotrestart.Origin{Start: before.Origin().Start, Generation: before.Origin().Generation + 1})
+	sockets, err := before.Sockets()
+	if parentEnded(err) {
+		before.Close()
+		h.s.log.Warn("hot restart: the server before is gone; starting without it", "error", err)
+		return nil
+	}
 	if err != nil {
+		before.Close()
 		return err
 	}
+	h.before = before
+	h.distribute(sockets)
+	return nil
+}
+
+// parentEnded reports whether an error means that the process before has ended,
+// so that this one goes on alone.
+func parentEnded(err error) bool {
+	return errors.Is(err, hotrestart.ErrEnded) || errors.Is(err, hotrestart.ErrDied)
+}
+
+// distribute gives each listener its inherited sockets, and closes the sockets
+// of listeners that the configuration does not have any more.
+func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 	var lines []statsd.ListenerSockets
 	h.ports = make(map[string]*os.File)
 	for _, s := range h.s.inheritHealth(sockets) {
 		switch {
-		case strings.HasPrefix(s.Address, portPrefix) && len(s.Files) == 1 && h.ports[s.Address] == nil:
+		case len(s.Files) == 1 && strings.HasPrefix(s.Address, portPrefix) && h.ports[s.Address] == nil:
 			h.ports[s.Address] = s.Files[0]
+		case len(s.Files) == 1 && h.s.admin != nil && s.Address == adminPrefix+h.s.cfg.Admin.Address:
+			h.s.admin.Inherit(s.Files[0])
 		case h.s.statsd != nil:
 			lines = append(lines, statsd.ListenerSockets(s))
 		default:
 			for _, f := range s.Files {
-				_ = f.Close() // there is nobody to serve it
+				_ = f.Close()
 			}
 		}
 	}
@@ -164,11 +192,13 @@ func (h *hotRestart) join() (err error) {
 		n = h.s.statsd.Inherit(lines)
 	}
 	h.s.log.Info("hot restart: sockets taken over", "statsd listeners", n, "other listeners", len(h.ports))
-	return nil
 }
 
-// takePorts returns the sockets of listeners that were taken over, which belong to
-// the caller.
+// adminPrefix begins the address of the admin port's socket, in front of the
+// configured one.
+const adminPrefix = "admin "
+
+// takePorts returns the inherited sockets of ports. The caller owns them.
 func (h *hotRestart) takePorts() map[string]*os.File {
 	if h == nil {
 		return nil
@@ -203,11 +233,11 @@ func (h *hotRestart) listen() (*hotrestart.Parent, error) {
 		if h.cfg.UseDynamicBaseID {
 			h.baseID.Store(rand.Uint32())
 		}
-		post, err := hotrestart.Listen(h.at())
+		next, err := hotrestart.Listen(h.at())
 		taken := errors.Is(err, hotrestart.ErrInUse)
 		switch {
 		case err == nil:
-			return post, nil
+			return next, nil
 		case taken && h.cfg.UseDynamicBaseID:
 			continue
 		case taken && h.cfg.BaseID == 0 && h.cfg.RestartEpoch == 0:
@@ -229,73 +259,113 @@ func writeFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// close ends what join began, for servers that do not get to run.
+// close undoes join, for servers that do not get to run.
 func (h *hotRestart) close() {
 	if h == nil {
 		return
 	}
-	if h.post != nil {
-		h.post.Close()
+	h.abandon()
+	for _, f := range h.takePorts() {
+		_ = f.Close()
+	}
+}
+
+// abandon ends the part of a process that has not served. The one before goes on
+// as if there had been none.
+func (h *hotRestart) abandon() {
+	if h.next != nil {
+		h.next.Close() // before the connection: it is the sign that this process lives
 	}
 	if h.before != nil {
 		h.before.Close()
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.early {
+		_ = c.File.Close()
+	}
+	h.early = nil
 }
 
-// adopt goes on with a connection of the process before.
+// adopt goes on with a connection of the process before, as soon as this one
+// serves.
 func (h *hotRestart) adopt(c hotrestart.Connection) {
-	if h.s.statsd == nil {
-		_ = c.File.Close() // there is nobody to serve it
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.s.statsd == nil || h.stopped {
+		_ = c.File.Close()
 		return
 	}
+	if !h.serving {
+		h.early = append(h.early, c)
+		return
+	}
+	h.adoptNow(c)
+}
+
+func (h *hotRestart) adoptNow(c hotrestart.Connection) {
 	if err := h.s.statsd.Adopt(statsd.Connection(c)); err != nil {
 		h.s.log.Warn("hot restart: connection is not taken over", "error", err)
 	}
 }
 
-// listenAdmin binds the admin port. The process before gives it up at the last
-// moment, when nothing else can go wrong.
-func (s *Server) listenAdmin() error {
-	if s.hot == nil || s.hot.before == nil {
-		return s.admin.Listen()
+// begin makes the server accept and flush, once. It reports false if the server
+// is ending.
+func (h *hotRestart) begin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped {
+		return false
 	}
-	if err := s.hot.before.CloseAdmin(); err != nil {
-		return err
+	if h.serving {
+		return true
 	}
-	const tries, pause = 40, 50 * time.Millisecond
-	for i := 1; ; i++ {
-		err := s.admin.Listen()
-		if i == tries || !errors.Is(err, admin.ErrAddressInUse) {
-			return err
-		}
-		time.Sleep(pause)
+	h.serving = true
+	h.s.keepPaths(false)
+	close(h.s.serving)
+	for _, c := range h.early {
+		h.adoptNow(c)
+	}
+	h.early = nil
+	return true
+}
+
+// stop reports whether the server has served. If it has not, it never will.
+func (h *hotRestart) stop() (served bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopped = !h.serving
+	return h.serving
+}
+
+// keepPaths sets whether the paths of unix sockets are left to another process
+// when they are closed.
+func (s *Server) keepPaths(keep bool) {
+	for _, l := range s.health {
+		l.KeepPath(keep)
+	}
+	if s.admin != nil {
+		s.admin.KeepPath(keep)
 	}
 }
 
-// runAdmin serves the admin port. When it was closed for a successor, requests
-// that do not end are no reason to end this process.
+// runAdmin serves the admin port. After a successor has taken over, requests that
+// do not end are no error.
 func (s *Server) runAdmin(ctx context.Context) error {
 	if !s.hasAdminPort() {
 		<-ctx.Done()
 		return s.admin.Close()
 	}
+	s.writeAddress()
 	err := s.admin.Run(ctx)
-	if err != nil && s.hot != nil && s.hot.leaving.Load() {
+	if err != nil && s.hot != nil && s.hot.drained.Load() {
 		s.log.Warn("hot restart: admin port", "error", err)
 		return nil
 	}
 	return err
 }
 
-// inherit takes over the stats so far, before anything is received here: a
-// relative change of a gauge needs its value.
-func (h *hotRestart) inherit() {
-	if h != nil {
-		h.askStats(time.Time{})
-	}
-}
-
-// askStats takes what changed in the stats of the process before. It runs
+// askStats fetches what changed in the stats of the process before. It runs
 // before each flush.
 func (h *hotRestart) askStats(time.Time) {
 	if h.before == nil || h.imports == nil {
@@ -307,8 +377,7 @@ func (h *hotRestart) askStats(time.Time) {
 }
 
 // endParent ends the process before, which hands over its connections and last
-// stats, and forgets it. It returns when that is done, also to those who come
-// second.
+// stats. It returns when that is done; only the first call does it.
 func (h *hotRestart) endParent() {
 	if h == nil || h.before == nil {
 		return
@@ -326,16 +395,16 @@ func (h *hotRestart) endParent() {
 	})
 }
 
-// run is at work while the server is: it lets the process before drain, ends it
-// when its time is over, and answers the process that comes next.
+// run runs while the server does: it takes over from the process before, ends
+// that one when its time has expired, and answers the process that comes next.
 func (h *hotRestart) run(ctx context.Context) error {
 	var next sync.WaitGroup
 	defer next.Wait()
-	if h.post != nil {
+	if h.next != nil {
 		next.Go(func() {
 			h.s.guard.Run("hot restart", func() {
-				if err := h.post.Run(ctx, (*followed)(h)); err != nil {
-					h.s.log.Error("hot restart: nobody can follow this server", "error", err)
+				if err := h.next.Run(ctx, (*followed)(h)); err != nil {
+					h.s.log.Error("hot restart: no process can follow this server", "error", err)
 				}
 			})
 		})
@@ -343,28 +412,22 @@ func (h *hotRestart) run(ctx context.Context) error {
 	if h.before == nil {
 		return nil
 	}
-	// Until this server is ready to serve, the one before does.
 	watch := time.NewTicker(watchEvery)
 	defer watch.Stop()
-	for live := false; !live; {
-		select {
-		case <-h.s.live:
-			live = true
-		case <-watch.C:
-			if h.before.Watch() != nil {
-				h.endParent()
-				return nil
-			}
-		case <-ctx.Done():
-			return nil
-		}
+	live, err := h.warm(ctx, watch.C)
+	if live == nil {
+		return err
 	}
-	if err := h.before.Drain(); err != nil {
+	live()
+	if err == nil {
+		err = h.before.Drain()
+	}
+	if err != nil {
 		h.endParent()
 		return nil
 	}
-	over := time.NewTimer(h.cfg.ParentShutdownTime)
-	defer over.Stop()
+	expired := time.NewTimer(h.cfg.ParentShutdownTime)
+	defer expired.Stop()
 	for {
 		select {
 		case <-watch.C:
@@ -372,7 +435,7 @@ func (h *hotRestart) run(ctx context.Context) error {
 				continue
 			}
 			h.endParent()
-		case <-over.C:
+		case <-expired.C:
 			h.endParent()
 		case <-ctx.Done():
 		}
@@ -380,44 +443,113 @@ func (h *hotRestart) run(ctx context.Context) error {
 	}
 }
 
+// warm waits until the server could be live, and takes over. It returns the
+// function that makes it live, nil if it ends instead. With that, an error means
+// that there is no process before any more.
+func (h *hotRestart) warm(ctx context.Context, watch <-chan time.Time) (live func(), err error) {
+	for {
+		select {
+		case live = <-h.ready:
+			if err == nil {
+				err = h.takeOver()
+			}
+		case <-watch:
+			if err != nil {
+				continue
+			}
+			err = h.before.Watch()
+		case <-ctx.Done():
+			return nil, nil
+		}
+		if err != nil && !parentEnded(err) {
+			return nil, fmt.Errorf("server: the running server does not hand over: %w", err)
+		}
+		if err != nil {
+			h.endParent()
+		}
+		if (err != nil || live != nil) && !h.begin() {
+			return nil, nil
+		}
+		if live != nil {
+			return live, err
+		}
+	}
+}
+
+// takeOver gets the stats of the process before, first a copy of all while it
+// goes on, and then, with the duty to flush them, what has changed meanwhile.
+func (h *hotRestart) takeOver() error {
+	if h.imports != nil {
+		if err := h.before.Stats(); err != nil {
+			return err
+		}
+	}
+	return h.before.Commit()
+}
+
 // watchEvery is how often to look whether the process before has ended by
 // itself: its connections wait meanwhile.
 const watchEvery = 200 * time.Millisecond
 
-// part hands over the open connections at the end of the server. What it
-// returns hands over the last stats, once nothing comes in any more.
+// commit makes a server live that is ready for it, after it has taken over if it
+// follows another one.
+func (s *Server) commit(live func()) {
+	if s.hot == nil || s.hot.before == nil {
+		live()
+		return
+	}
+	s.hot.ready <- live
+}
+
+// part hands over the open connections at the end of the server. The function
+// that it returns hands over the last stats, after all input has ended.
 func (h *hotRestart) part() (finish func() error) {
 	nothing := func() error { return nil }
 	if h == nil {
 		return nothing
 	}
-	h.stopTimer()
+	if !h.stop() {
+		h.abandon()
+		return nothing
+	}
+	replaced := h.stopTimer()
 	h.endParent()
-	if h.post == nil {
+	if h.next == nil {
 		return nothing
 	}
-	parting := h.post.Part()
-	if parting == nil {
+	handoff := h.next.Part()
+	if handoff == nil && !replaced {
 		return nothing
 	}
-	if st := h.s.statsd; st != nil {
+	h.s.keepPaths(true)
+	st := h.s.statsd
+	if st != nil {
 		st.HandOver()
-		st.TakeConnections(func(c statsd.Connection) bool { return parting.Connection(hotrestart.Connection(c)) })
+	}
+	if handoff == nil {
+		return nothing
+	}
+	if st != nil {
+		st.TakeConnections(func(c statsd.Connection) bool { return handoff.Connection(hotrestart.Connection(c)) })
 	}
 	return func() error {
-		if err := parting.Finish((*followed)(h)); err != nil {
+		if err := handoff.Finish((*followed)(h)); err != nil {
 			h.s.log.Warn("hot restart: not all could be handed over", "error", err)
+			h.s.flusher.Resume() // which flushes the rest
 		}
 		return nil
 	}
 }
 
-func (h *hotRestart) stopTimer() {
+// stopTimer prevents the end of a process that is replaced, and reports whether
+// it is.
+func (h *hotRestart) stopTimer() (replaced bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.alone != nil {
 		h.alone.Stop()
 	}
+	return h.replaced
 }
 
 // refresh brings the gauges about the line up to date, before a flush.
@@ -444,7 +576,7 @@ func (s *Server) connections() uint64 {
 
 // version is what /hot_restart_version shows.
 func (h *hotRestart) version() string {
-	if h == nil || h.post == nil {
+	if h == nil || h.next == nil {
 		return "disabled"
 	}
 	return hotrestart.Version()
@@ -456,11 +588,21 @@ type followed hotRestart
 var _ hotrestart.Process = (*followed)(nil)
 
 func (f *followed) Ready() error {
-	if !f.s.life.Initialized() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !f.s.life.Initialized():
 		return errors.New("the running server is still initializing")
+	case f.replaced:
+		return errors.New("the running server is replaced by another one")
 	}
-	(*hotRestart)(f).stopTimer()
 	return nil
+}
+
+func (f *followed) Serving() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.serving
 }
 
 func (f *followed) Origin() hotrestart.Origin {
@@ -469,7 +611,10 @@ func (f *followed) Origin() hotrestart.Origin {
 	return f.origin
 }
 
+// Sockets also ends the process before this one: a line has two processes at the
+// same time.
 func (f *followed) Sockets() ([]hotrestart.Socket, error) {
+	(*hotRestart)(f).endParent()
 	out := f.s.healthSockets()
 	if f.s.statsd != nil {
 		all, err := f.s.statsd.Sockets()
@@ -485,51 +630,48 @@ func (f *followed) Sockets() ([]hotrestart.Socket, error) {
 			out = append(out, so)
 		}
 	}
-	return out, nil
-}
-
-// CloseAdmin also ends the process before this one: a line has two processes at
-// a time.
-func (f *followed) CloseAdmin() {
-	(*hotRestart)(f).endParent()
-	if !f.s.hasAdminPort() {
-		return
-	}
-	f.leaving.Store(true)
-	closed := make(chan error, 1)
-	go func() {
-		f.s.guard.Run("end of the admin port", func() { closed <- f.s.admin.Close() })
-	}()
-	select {
-	case err := <-closed:
+	if f.s.hasAdminPort() {
+		file, err := f.s.admin.File()
 		if err != nil {
-			f.s.log.Warn("hot restart: admin port", "error", err)
+			return nil, err
 		}
-	case <-time.After(time.Second): // the port is closed; requests are still answered
+		out = append(out, hotrestart.Socket{Address: adminPrefix + f.s.cfg.Admin.Address, Files: []*os.File{file}})
 	}
+	return out, nil
 }
 
 func (f *followed) Stats(yield func(*store.ExportedStat) bool) {
 	if f.export == nil {
-		// The last flush gives the sinks of this process what is theirs.
-		f.ending()
-		select {
-		case <-f.ended:
-		case <-time.After(3 * time.Second): // the flush is over; a sink still works on it
-		}
 		f.export = f.s.store.NewExport()
-		f.export.Cut()
 	}
-	defer f.export.Ack()
-	now := time.Now()
-	f.s.refresh(now)
 	if f.s.statsd == nil {
+		if f.committed {
+			f.s.refresh(time.Now())
+		}
 		f.export.Next(yield)
 		return
 	}
-	f.s.statsd.Flush(now)
+	if f.committed { // there is no flush that would do it
+		now := time.Now()
+		f.s.refresh(now)
+		f.s.statsd.Flush(now)
+	}
 	f.export.Next(func(h *store.ExportedStat) bool { return f.s.statsd.IsSet(h) || yield(h) })
-	f.s.statsd.Sweep(false)
+}
+
+func (f *followed) Commit() {
+	f.s.flusher.Suspend()
+	if f.export == nil {
+		f.export = f.s.store.NewExport()
+	}
+	f.export.Cut()
+	f.committed = true
+}
+
+func (f *followed) Acknowledged() {
+	if f.committed {
+		f.export.Ack()
+	}
 }
 
 func (f *followed) Figures() hotrestart.Figures {
@@ -537,25 +679,59 @@ func (f *followed) Figures() hotrestart.Figures {
 }
 
 func (f *followed) Drain() {
+	f.drained.Store(true)
 	f.s.life.StartDrain(false, nil)
 	if f.s.statsd != nil {
-		f.s.statsd.HandOver()
+		f.s.statsd.Pause()
 	}
-	f.s.closePorts()
-	f.s.stopHealth()
+	for _, p := range f.s.ports {
+		p.gate.Shut()
+	}
+	for _, l := range f.s.health {
+		l.Pause()
+	}
+	if f.s.admin != nil {
+		f.s.admin.Pause()
+	}
 	f.s.log.Info("hot restart: the next server has taken over")
 }
 
 func (f *followed) Terminate() { f.s.Quit() }
 
-func (f *followed) Lost(drained bool) {
-	if !drained {
-		f.s.log.Error("hot restart: the next server went away before it took over")
+// Lost makes the server whole again, or ends it if its successor goes on without
+// it.
+func (f *followed) Lost(replaced bool) {
+	committed := f.committed
+	f.export, f.committed = nil, false
+	if committed {
+		f.s.flusher.Resume()
+	}
+	if replaced {
+		if !f.drained.Load() {
+			f.Drain()
+		}
+		f.s.log.Error("hot restart: the next server has taken over and left; this one ends after the parent shutdown time",
+			"time", f.cfg.ParentShutdownTime)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.replaced = true
+		f.alone = time.AfterFunc(f.cfg.ParentShutdownTime, f.s.Quit)
 		return
 	}
-	f.s.log.Error("hot restart: the next server went away; this one ends after the parent shutdown time unless another one comes",
-		"time", f.cfg.ParentShutdownTime)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.alone = time.AfterFunc(f.cfg.ParentShutdownTime, f.s.Quit)
+	if f.drained.Swap(false) {
+		f.s.life.EndDrain()
+		if f.s.statsd != nil {
+			f.s.statsd.Resume()
+		}
+		for _, p := range f.s.ports {
+			p.gate.Open()
+		}
+		for _, l := range f.s.health {
+			l.Resume()
+		}
+		if f.s.admin != nil {
+			f.s.admin.Resume()
+		}
+	}
+	f.s.log.Error("hot restart: the next server went away; this one goes on", "committed", committed)
 }

@@ -181,35 +181,82 @@ func TestParentKeepsItsStats(t *testing.T) {
 	}
 }
 
-// TestLostSuccessor has the next server go away right after it took over: the
-// one before ends by itself when its time is over.
+// received returns the total of a counter that s has received.
+func received(s *running, name string) uint64 { return s.StatsD().Scope().Counter(name).Total() }
+
+// TestLostSuccessor has successors die at every step up to the one that ends the
+// first server. It becomes whole again each time: it answers, accepts, flushes,
+// and its sinks get each line once.
 func TestLostSuccessor(t *testing.T) {
 	l := newLine(t)
-	cfg := l.config(0, 50*time.Millisecond)
-	s, err := server.New(withLoggers(t, cfg))
+	first := start(t, l.config(0, time.Minute))
+	conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Run(t.Context()) }()
-	eventually(t, "the first server is live", func() bool { return string(s.Admin().Request("GET", "/ready", nil).Body) == "LIVE\n" })
-	child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1}, hotrestart.Heir{})
-	if err != nil {
-		t.Fatal(err)
+	defer conn.Close()
+	lines := 0
+	send := func(n int) {
+		t.Helper()
+		fmt.Fprint(conn, strings.Repeat("hits:1|c\n", n))
+		lines += n
+		eventually(t, fmt.Sprint(lines, " lines are counted"), func() bool { return received(first, "hits") == uint64(lines) })
 	}
-	for _, ask := range []func() error{child.CloseAdmin, child.Drain} {
-		if err := ask(); err != nil {
+	for steps := range 6 {
+		send(10)
+		child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1},
+			hotrestart.Successor{Stat: func(*store.ExportedStat) {}})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	child.Close()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Error(err)
+		sockets := func() error {
+			all, err := child.Sockets()
+			for _, s := range all {
+				for _, f := range s.Files {
+					f.Close()
+				}
+			}
+			return err
 		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the server before stays for ever")
+		for _, ask := range []func() error{sockets, child.Stats, child.Commit, child.Drain, child.Watch}[:steps] {
+			send(10)
+			if err := ask(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(10)
+		child.Close()
+		eventually(t, "a new connection is accepted", func() bool {
+			c, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+			if err != nil {
+				return false
+			}
+			defer c.Close()
+			before := received(first, "more")
+			fmt.Fprint(c, "more:1|c\n")
+			for range 100 {
+				if received(first, "more") == before+1 {
+					return true
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			return false
+		})
+		if got := first.get(t, "/ready"); got != "LIVE\n" {
+			t.Errorf("after %d steps the first server answers %q", steps, got)
+		}
+		if got := first.get(t, "/stats?filter=^hits$"); got != fmt.Sprintf("hits: %d\n", lines) {
+			t.Errorf("after %d steps %d lines are shown as %q", steps, lines, got)
+		}
+	}
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+	if l.sink.sum != uint64(lines) {
+		t.Errorf("the sink got %d lines, %d were sent", l.sink.sum, lines)
+	}
+	if left, _ := os.ReadDir(l.dir); len(left) != 0 {
+		t.Errorf("files stay: %v", left)
 	}
 }
 
@@ -247,7 +294,7 @@ func TestFailedSuccessor(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		return string(b) == "hits: 1\n"
 	})
-	third := start(t, l.config(1, 0)) // a better try
+	third := start(t, l.config(1, 0)) // one that can
 	eventually(t, "the stats are carried over", func() bool { return third.get(t, "/stats?filter=^hits$") == "hits: 1\n" })
 }
 

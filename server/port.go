@@ -44,8 +44,8 @@ type port struct {
 	once sync.Once
 	err  error
 
-	accept func() (net.Conn, error) // of tcp
-	log    *slog.Logger
+	gate *accept.Gate // in front of tcp
+	log  *slog.Logger
 
 	open   atomic.Int64 // connections
 	total  *store.Counter
@@ -79,7 +79,7 @@ func (s *Server) bindPorts() error {
 			}
 			p.tcp = bound.(*net.TCPListener)
 		}
-		p.accept, p.log = p.tcp.Accept, s.log.With("listener", l.Name)
+		p.gate, p.log = accept.NewGate(p.tcp), s.log.With("listener", l.Name)
 		s.ports = append(s.ports, p)
 		at := listeners.FromNet(p.Addr())
 		sc := s.store.Scope("listener." + statPart(at.String()))
@@ -160,7 +160,7 @@ func (p *port) socket() (hotrestart.Socket, bool) {
 // file descriptors left or the like, and fails only once the listener is closed:
 // clients must not be able to end the server.
 func (p *port) Accept() (net.Conn, error) {
-	c, err := accept.Next(p.accept, accept.Open, nil, p.log)
+	c, err := accept.Next(p.gate.Accept, accept.Open, nil, p.log)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (p *port) Addr() net.Addr { return p.tcp.Addr() }
 
 // Close stops accepting. Connections go on.
 func (p *port) Close() error {
-	p.once.Do(func() { p.err = p.tcp.Close() })
+	p.once.Do(func() { p.err = p.gate.Close() })
 	return p.err
 }
 

@@ -8,8 +8,16 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/store"
 )
+
+// listenerFunc is a listener that accepts what the function returns.
+type listenerFunc func() (net.Conn, error)
+
+func (f listenerFunc) Accept() (net.Conn, error) { return f() }
+func (f listenerFunc) Close() error              { return nil }
+func (f listenerFunc) Addr() net.Addr            { return nil }
 
 // TestPortsSurviveALackOfFileDescriptors lets accepting fail for a while.
 func TestPortsSurviveALackOfFileDescriptors(t *testing.T) {
@@ -18,7 +26,7 @@ func TestPortsSurviveALackOfFileDescriptors(t *testing.T) {
 		left := 20
 		p := &port{
 			log: slog.New(slog.DiscardHandler), total: sc.Counter("total"), active: sc.Gauge("active"),
-			accept: func() (net.Conn, error) {
+			gate: accept.NewGate(listenerFunc(func() (net.Conn, error) {
 				switch left--; {
 				case left > 0:
 					return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
@@ -28,7 +36,7 @@ func TestPortsSurviveALackOfFileDescriptors(t *testing.T) {
 					return near, nil
 				}
 				return nil, &net.OpError{Op: "accept", Err: net.ErrClosed}
-			},
+			})),
 		}
 		c, err := p.Accept()
 		if err != nil {

@@ -162,6 +162,7 @@ type Server struct {
 
 	unknownLogged atomic.Int64 // nanoseconds of Unix time; see NoteUnknownFields
 
+	serving  chan struct{} // closed when the server accepts and flushes
 	live     chan struct{} // closed once the server is initialized
 	quit     chan struct{} // closed by Quit
 	quitOnce sync.Once
@@ -224,7 +225,7 @@ func (s *Server) release() (err error) {
 func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s := &Server{
 		cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, events: events,
-		live: make(chan struct{}), quit: make(chan struct{}),
+		serving: make(chan struct{}), live: make(chan struct{}), quit: make(chan struct{}),
 	}
 	if s.store == nil {
 		s.store = store.New(store.Options{Product: cfg.Admin.Product})
@@ -249,6 +250,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 
 func (s *Server) makeLife() error {
 	life := s.cfg.Lifecycle
+	life.Commit = s.commit
 	life.Live, life.State, life.Logger = s.gauges.live, s.gauges.state, s.log
 	s.life = lifecycle.New(life)
 	s.certs = &certinfo.Registry{}
@@ -486,10 +488,14 @@ func (s *Server) listen() (err error) {
 		return err
 	}
 	if s.hasAdminPort() {
-		if err := s.listenAdmin(); err != nil {
+		if err := s.admin.Listen(); err != nil {
 			return err
 		}
-		s.writeAddress()
+	}
+	if s.hot == nil {
+		close(s.serving)
+	} else if s.hot.before == nil {
+		s.hot.begin()
 	}
 	return nil
 }
@@ -532,9 +538,8 @@ func (s *Server) Run(ctx context.Context) error {
 		g.start()
 	}
 
-	s.hot.inherit()
 	if s.statsd != nil {
-		inputs.run("statsd", stop, s.statsd.Run)
+		inputs.run("statsd", stop, s.whenServing(s.statsd.Run, s.statsd.Close))
 	}
 	for _, p := range s.ports {
 		inputs.run("listener", stop, func(ctx context.Context) error { return s.runPort(ctx, p) })
@@ -545,17 +550,12 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, l := range s.access {
 		background.run("accesslog", stop, l.Run)
 	}
-	port.run("admin", stop, s.runAdmin)
+	port.run("admin", stop, s.whenServing(s.runAdmin, func() { _ = s.admin.Close() }))
 	var flushing group
 	flushing.ctx, flushing.guard = background.ctx, s.guard
 	flushing.start()
-	flushed := make(chan struct{})
-	flushing.run("flush", stop, func(ctx context.Context) error {
-		defer close(flushed)
-		return s.flusher.Run(ctx)
-	})
+	flushing.run("flush", stop, s.whenServing(s.flusher.Run, nil))
 	if s.hot != nil {
-		s.hot.ending, s.hot.ended = flushing.cancel, flushed
 		background.run("hot restart", stop, s.hot.run)
 	}
 	background.run("certificates of clusters", stop, s.watching("certificates of clusters", s.transport.Run))
@@ -584,6 +584,22 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, c.Close())
 	}
 	return err
+}
+
+// whenServing returns a function that calls run when the server serves, or
+// otherwise, if that never happens, which may be nil.
+func (s *Server) whenServing(run func(context.Context) error, otherwise func()) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-s.serving:
+			return run(ctx)
+		case <-ctx.Done():
+			if otherwise != nil {
+				otherwise()
+			}
+			return nil
+		}
+	}
 }
 
 // initialize ends the initialization of the server, as soon as nobody needs it

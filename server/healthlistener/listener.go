@@ -137,7 +137,7 @@ func (l *Listener) bind() (net.Listener, error) {
 			return nil, err
 		}
 		if u, ok := ln.(*net.UnixListener); ok && path[0] != '@' {
-			return unixsock.Adopt(u, path)
+			return inherit(u, path)
 		}
 		return ln, nil
 	}
@@ -148,6 +148,17 @@ func (l *Listener) bind() (net.Listener, error) {
 		return net.Listen("unix", path)
 	}
 	return unixsock.Listen(path, l.cfg.Mode, "")
+}
+
+// inherit returns a listener that leaves the path to the other process that has
+// the socket, until KeepPath changes that.
+func inherit(u *net.UnixListener, path string) (net.Listener, error) {
+	l, err := unixsock.Adopt(u, path)
+	if err != nil {
+		return nil, errors.Join(err, u.Close())
+	}
+	l.Keep(true)
+	return l, nil
 }
 
 // Addr returns where the listener listens, nil before Listen.

@@ -38,7 +38,7 @@ func newWorld() *world {
 	sc := store.New(store.Options{}).Root()
 	return &world{
 		requests: sc.Counter("requests"), passed: sc.Counter("passed"), failed: sc.Counter("failed"),
-		connections: sc.Counter("connections"), overflow: sc.Counter("overflow"), active: sc.Gauge("active", store.Accumulate),
+		connections: sc.Counter("connections"), overflow: sc.Counter("overflow"), active: sc.Gauge("active"),
 	}
 }
 
@@ -329,6 +329,7 @@ func TestHandOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := start(t, second.config(address), received(t, file))
+		b.KeepPath(false)
 		if a.Addr().String() != b.Addr().String() || a.Key() != b.Key() {
 			t.Errorf("%s: %v and %v", address, a.Addr(), b.Addr())
 		}

@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -10,41 +11,52 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// ErrNoParent is wrapped by what [Dial] returns when there is no server to
+// ErrNoParent is wrapped by the error of [Dial] when there is no server to
 // follow.
 var ErrNoParent = errors.New("no server of the epoch before answers")
 
-// ErrGone is wrapped by what the methods of [Child] return once the parent is
-// no longer there, or was left because it does not answer as it should.
-var ErrGone = errors.New("hotrestart: the parent is gone")
+// Errors of the methods of [Child] once there is no parent any more. All of them
+// are wrapped together with [ErrGone].
+var (
+	// ErrGone means that the parent does not answer any more.
+	ErrGone = errors.New("hotrestart: the parent is gone")
+	// ErrEnded means that the parent has ended in good order and has handed over
+	// everything.
+	ErrEnded = errors.New("it has ended")
+	// ErrDied means that the process of the parent is dead.
+	ErrDied = errors.New("it has died")
+)
 
-// Heir takes what comes from a parent.
-type Heir struct {
-	// Stat takes a stat. The argument is valid during the call. Nil: no stats
-	// are wanted.
+// Successor receives what a parent hands over.
+type Successor struct {
+	// Stat takes a stat. The argument is valid during the call. If nil, stats
+	// stay with the parent.
 	Stat func(*store.ExportedStat)
-	// Connection takes a connection and owns its file. Nil: it is closed.
+	// Connection takes a connection and owns its file. If nil, connections are
+	// closed.
 	Connection func(Connection)
 }
 
-// Child is a process that follows another one. Its methods may be called by any
-// number of goroutines.
+// Child is a process that follows another one. Its methods are safe for
+// concurrent use.
 type Child struct {
-	heir   Heir
+	cfg    Config
+	to     Successor
 	origin Origin
 	link   *link
 
 	mu      sync.Mutex // held during a question; guards the rest
 	gone    error      // why there is no parent any more
+	applied uint64     // the last batch of stats that was taken
 	figures Figures
 }
 
 // Dial connects to the server of the epoch before that of cfg. The error wraps
 // [ErrNoParent] if there is none.
-func Dial(cfg Config, heir Heir) (*Child, error) {
+func Dial(cfg Config, to Successor) (*Child, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Epoch == 0 {
-		return nil, errors.New("hotrestart: epoch 0 follows nobody")
+		return nil, errors.New("hotrestart: epoch 0 has no parent")
 	}
 	addr := cfg.address(cfg.Epoch - 1)
 	conn, err := net.DialUnix("unix", nil, addr)
@@ -54,21 +66,18 @@ func Dial(cfg Config, heir Heir) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hotrestart: socket %s: %w", addr.Name, err)
 	}
-	c := &Child{heir: heir, link: &link{conn: conn, timeout: cfg.Timeout}}
-	if err := c.greet(cfg.Epoch); err != nil {
+	c := &Child{cfg: cfg, to: to, link: &link{conn: conn, timeout: cfg.Timeout, side: "new"}}
+	if err := c.greet(); err != nil {
 		return nil, errors.Join(fmt.Errorf("hotrestart: socket %s: %w", addr.Name, err), conn.Close())
 	}
 	return c, nil
 }
 
-func (c *Child) greet(epoch uint32) error {
+func (c *Child) greet() error {
 	if err := checkPeer(c.link.conn); err != nil {
 		return err
 	}
-	if err := c.link.send(askHello, hello{uint64(epoch), c.heir.Stat != nil}.append(nil)); err != nil {
-		return err
-	}
-	m, err := c.link.receive(c.link.timeout)
+	m, err := c.link.call(askHello, hello{uint64(c.cfg.Epoch), c.to.Stat != nil}.append(nil))
 	if err != nil {
 		return err
 	}
@@ -83,17 +92,16 @@ func (c *Child) greet(epoch uint32) error {
 	return fmt.Errorf("%w: answer %d to the greeting", errMalformed, m.kind)
 }
 
-// refusal is the error for a text of the other process.
+// refusal returns the error for a text of the other process.
 func refusal(text []byte) error {
 	const most = 1 << 10
 	return errors.New(strings.ToValidUTF8(string(text[:min(len(text), most)]), "_"))
 }
 
-// Origin tells where the line of processes began.
+// Origin returns where the line of processes began.
 func (c *Child) Origin() Origin { return c.origin }
 
-// Sockets returns duplicates of the parent's sockets, which belong to the
-// caller.
+// Sockets returns duplicates of the parent's sockets. The caller owns them.
 func (c *Child) Sockets() (all []Socket, err error) {
 	err = c.ask(askSockets, func(s Socket) { all = append(all, s) })
 	if err != nil {
@@ -105,34 +113,37 @@ func (c *Child) Sockets() (all []Socket, err error) {
 	return all, nil
 }
 
-// CloseAdmin has the parent close its administration port.
-func (c *Child) CloseAdmin() error { return c.ask(askCloseAdmin, nil) }
-
-// Stats has the heir take what changed in the parent's stats since the last
-// time.
+// Stats fetches the stats of the parent that have changed since the last call.
+// Before Commit they are copies, and the parent goes on flushing them.
 func (c *Child) Stats() error { return c.ask(askStats, nil) }
 
-// Watch takes what a parent that ends has left, and its figures. Call it now
-// and then: a parent that ends waits for it, but not for ever.
+// Commit makes this process the one that flushes the stats. The parent flushes a
+// last time and sends what has changed since Stats. It serves until Drain, and
+// becomes whole again if this process dies.
+func (c *Child) Commit() error { return c.ask(askCommit, nil) }
+
+// Watch takes what a parent that ends has left, and its figures. It must be
+// called regularly: a parent that ends waits for it, but not for ever.
 func (c *Child) Watch() error { return c.ask(askFigures, nil) }
 
-// Drain has the parent stop accepting and reading datagrams.
+// Drain makes the parent stop accepting and reading datagrams. It takes them up
+// again if this process dies.
 func (c *Child) Drain() error { return c.ask(askDrain, nil) }
 
-// Terminate ends the parent. When it returns nil the heir has got all
+// Terminate ends the parent. When it returns nil the successor has got all
 // connections and the last stats.
 func (c *Child) Terminate() error {
 	err := c.ask(askTerminate, nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone == errBye {
+	if errors.Is(c.gone, ErrEnded) {
 		return nil
 	}
 	c.leave(err)
 	return err
 }
 
-// Figures returns what the parent last told of itself, zero once it is gone.
+// Figures returns the last figures of the parent, zero once it is gone.
 func (c *Child) Figures() Figures {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,39 +153,44 @@ func (c *Child) Figures() Figures {
 	return c.figures
 }
 
-// Close leaves the parent alone.
+// Close closes the connection to the parent, which goes on without this process
+// unless it was drained.
 func (c *Child) Close() {
+	c.link.stop() // a question that is under way
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leave(errors.New("it was left"))
+	c.leave(errLeft)
 }
 
-// leave ends the connection; c.mu must be held.
+// errLeft is why a parent is gone whose connection this process has closed.
+var errLeft = errors.New("this process has left it")
+
+// leave ends the connection. c.mu must be held.
 func (c *Child) leave(why error) {
 	if c.gone == nil {
 		if why == nil {
-			why = errors.New("it was left")
+			why = errLeft
 		}
 		c.gone = why
 		_ = c.link.conn.Close() // nothing that was sent matters any more
 	}
 }
 
-// errBye is why a parent is gone that has said so.
-var errBye = errors.New("it has ended")
-
-// ask sends a question and takes what comes until the answer is complete. A
-// parent that ends says so unasked: then that is the answer.
+// ask sends a question and takes messages until the answer is complete. A parent
+// that ends says so unasked; then that is the answer.
 func (c *Child) ask(k kind, socket func(Socket)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone != nil {
 		return fmt.Errorf("%w: %w", ErrGone, c.gone)
 	}
-	sent := c.link.send(k, nil) // if the parent has ended, its last words can still be read
-	for {
+	sent := c.link.send(k, binary.AppendUvarint(nil, c.applied)) // the last words of a parent that has ended can still be read
+	for c.gone == nil {
 		m, err := c.link.receive(c.link.timeout)
 		if err != nil {
+			if lost(err) && !c.cfg.alive(c.cfg.Epoch-1, true) {
+				err = ErrDied
+			}
 			c.leave(errors.Join(sent, err))
 			break
 		}
@@ -183,35 +199,39 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 			m.close()
 			c.leave(err)
 		}
-		if done || err != nil {
+		if done {
 			break
 		}
 	}
 	if c.gone != nil {
 		return fmt.Errorf("%w: %w", ErrGone, c.gone)
 	}
+	c.link.point(k, "answered")
 	return nil
 }
 
 // take takes one message and reports whether it completes the answer.
 func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
+	r := reader{b: m.payload}
 	switch {
 	case m.kind == answerDone || m.kind == answerBye:
 		m.close()
-		if c.figures, err = parseFigures(m.payload); err != nil {
-			return true, err
+		batch := r.number()
+		if c.figures = r.figures(); r.done() != nil {
+			return true, errMalformed
 		}
+		c.applied = batch
 		if m.kind == answerBye {
-			c.leave(errBye)
+			_ = c.link.send(askFigures, binary.AppendUvarint(nil, c.applied)) // acknowledges; it may be too late
+			c.leave(ErrEnded)
 		}
 		return true, nil
 	case m.kind == answerRefused:
 		return true, refusal(m.payload)
-	case m.kind == answerStats && c.heir.Stat != nil:
+	case m.kind == answerStats && c.to.Stat != nil:
 		m.close()
-		return false, parseStats(m.payload, c.heir.Stat)
+		return false, parseStats(m.payload, c.to.Stat)
 	case m.kind == answerSocket && socket != nil:
-		r := reader{b: m.payload}
 		s := Socket{Address: r.text(), Files: m.files}
 		if err := r.done(); err != nil {
 			return false, err
@@ -219,16 +239,15 @@ func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 		socket(s)
 		return false, nil
 	case m.kind == answerConnection && len(m.files) == 1:
-		r := reader{b: m.payload}
 		conn := Connection{Address: r.text(), File: m.files[0], Read: r.b}
 		if r.bad {
 			return false, errMalformed
 		}
-		if c.heir.Connection == nil {
+		if c.to.Connection == nil {
 			m.close()
 			return false, nil
 		}
-		c.heir.Connection(conn)
+		c.to.Connection(conn)
 		return false, nil
 	}
 	return false, fmt.Errorf("%w: answer %d", errMalformed, m.kind)

@@ -1,13 +1,18 @@
 // Package hotrestart lets a new process take over from a running one: its
-// sockets, its connections and its counters, so that nobody who talks to it
-// notices.
+// sockets, its connections and its counters, without a gap for clients.
 //
-// Each server listens on a unix socket of its own ([Listen]); the server of the
-// next epoch connects to it ([Dial]) and asks, in this order, for duplicates of
-// the sockets, for the administration port to be closed, for the stats, for the
-// end of accepting, and in the end for the end of the process.
+// Each server listens on a unix socket ([Listen]). The server of the next epoch
+// connects to it ([Dial]) and takes over in steps: it gets duplicates of the
+// sockets, a copy of the stats, and, once it is ready to serve, the duty to flush
+// them ([Child.Commit]). Then the old server stops accepting ([Child.Drain]), and
+// in the end it hands over its connections and ends ([Child.Terminate]).
 //
-// Both sides trust only processes of the same user, or of root. Messages are
-// bounded, their version is checked, and neither side waits for the other
-// longer than a time limit: a peer that is broken is left.
+// A successor that dies before the end leaves no trace: the old server goes on
+// with everything that the successor has not acknowledged, and serves again. An
+// old server that dies leaves a successor that goes on alone. Whether the other
+// process is dead, and not merely silent, is decided by its socket.
+//
+// Both sides accept only processes of the same user or of root. Messages are
+// bounded and numbered, their version is checked, and no side waits for the other
+// without a time limit.
 package hotrestart

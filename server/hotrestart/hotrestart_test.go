@@ -36,6 +36,7 @@ type fake struct {
 	refuse  error
 	quit    chan struct{}
 	lost    chan bool
+	idle    bool // it does not serve
 }
 
 func newFake() *fake { return &fake{quit: make(chan struct{}, 9), lost: make(chan bool, 9)} }
@@ -73,11 +74,13 @@ func (f *fake) Sockets() ([]Socket, error) {
 	defer f.mu.Unlock()
 	return f.sockets, f.refuse
 }
-func (f *fake) CloseAdmin()       { f.note("admin") }
-func (f *fake) Figures() Figures  { return Figures{Memory: 1 << 40, Connections: 7} }
-func (f *fake) Drain()            { f.note("drain") }
-func (f *fake) Terminate()        { f.note("terminate"); f.quit <- struct{}{} }
-func (f *fake) Lost(drained bool) { f.lost <- drained }
+func (f *fake) Serving() bool      { return !f.idle }
+func (f *fake) Commit()            { f.note("commit") }
+func (f *fake) Acknowledged()      { f.note("ack") }
+func (f *fake) Figures() Figures   { return Figures{Memory: 1 << 40, Connections: 7} }
+func (f *fake) Drain()             { f.note("drain") }
+func (f *fake) Terminate()         { f.note("terminate"); f.quit <- struct{}{} }
+func (f *fake) Lost(replaced bool) { f.lost <- replaced }
 func (f *fake) Stats(yield func(*store.ExportedStat) bool) {
 	f.note("stats")
 	for _, h := range f.has() {
@@ -133,11 +136,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) dial(heir Heir) *Child {
+func (w *world) dial(to Successor) *Child {
 	w.t.Helper()
 	next := w.cfg
 	next.Epoch++
-	c, err := Dial(next, heir)
+	c, err := Dial(next, to)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -147,7 +150,7 @@ func (w *world) dial(heir Heir) *Child {
 
 func samples() []store.ExportedStat {
 	return []store.ExportedStat{
-		{Name: "rq", Settled: 1 << 63, Delta: 7},
+		{Name: "rq", Settled: 1 << 63, Delta: 7, Reset: 3},
 		{Name: "hits", Network: true, Delta: 1, Tags: []tags.Tag{{Name: "env", Value: "a.b"}, {Name: "bare"}}},
 		{Name: "level", Kind: store.KindGauge, Value: 12},
 		{Name: "temp\x00\xff", Kind: store.KindGauge, Fractional: true, Network: true, Value: 0xC004000000000000},
@@ -174,7 +177,7 @@ func TestWholeLife(t *testing.T) {
 
 	var got []store.ExportedStat
 	var conns []Connection
-	c := w.dial(Heir{
+	c := w.dial(Successor{
 		Stat: func(h *store.ExportedStat) {
 			k := *h
 			k.Tags = append([]tags.Tag(nil), h.Tags...)
@@ -195,7 +198,7 @@ func TestWholeLife(t *testing.T) {
 	}
 	ln.Close()
 	sockets[0].Files[0].Close()
-	for _, step := range []func() error{c.CloseAdmin, c.Stats, c.Stats, c.Drain} {
+	for _, step := range []func() error{c.Stats, c.Stats, c.Commit, c.Drain} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
@@ -240,14 +243,14 @@ func TestWholeLife(t *testing.T) {
 	if c.Figures() != (Figures{}) {
 		t.Error("figures of a parent that is gone")
 	}
-	if asked := w.process.done(); asked != "sockets admin stats stats drain terminate stats" {
-		t.Errorf("the parent was asked for %s", asked)
-	}
 	c.Close()
 	for linked := true; linked; runtime.Gosched() {
 		w.mu.Lock()
 		linked = w.link != nil
 		w.mu.Unlock()
+	}
+	if asked := w.process.done(); asked != "sockets stats ack stats ack commit stats ack drain terminate stats ack" {
+		t.Errorf("the parent was asked for %s", asked)
 	}
 	w.stop()
 	select {
@@ -266,7 +269,7 @@ func TestWholeLife(t *testing.T) {
 func TestParentEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	var got []string
-	c := w.dial(Heir{Stat: func(h *store.ExportedStat) { got = append(got, h.Name) }})
+	c := w.dial(Successor{Stat: func(h *store.ExportedStat) { got = append(got, h.Name) }})
 	if err := c.Watch(); err != nil || c.Figures().Connections != 7 {
 		t.Errorf("watch: %v, figures %+v", err, c.Figures())
 	}
@@ -275,15 +278,20 @@ func TestParentEndsByItself(t *testing.T) {
 	}
 	p := w.Part()
 	if w.Part() != nil {
-		t.Error("two partings")
+		t.Error("two handoffs")
 	}
 	w.process.has(samples()[:2]...)
-	if err := p.Finish(w.process); err != nil {
+	finished := make(chan error, 1)
+	go func() { finished <- p.Finish(w.process) }()
+	if err := c.Watch(); !errors.Is(err, ErrEnded) {
+		t.Errorf("watch: %v", err)
+	}
+	if err := <-finished; err != nil {
 		t.Fatal(err)
 	}
 	w.stop()
 	if len(w.process.lost) > 0 {
-		t.Error("a parent that left by itself was told that it lost its successor")
+		t.Error("a parent that left by itself is notified of a lost successor")
 	}
 	if err := c.Watch(); !errors.Is(err, ErrGone) || strings.Join(got, " ") != "rq hits" {
 		t.Errorf("%v, stats %q", err, got)
@@ -295,7 +303,7 @@ func TestParentEndsByItself(t *testing.T) {
 
 func TestSuccessorWithoutStats(t *testing.T) {
 	w := newWorld(t)
-	c := w.dial(Heir{})
+	c := w.dial(Successor{})
 	w.process.has(samples()...)
 	go func() {
 		<-w.process.quit
@@ -319,29 +327,55 @@ func TestManyStats(t *testing.T) {
 	}
 	w.process.has(many...)
 	n := 0
-	c := w.dial(Heir{Stat: func(*store.ExportedStat) { n++ }})
+	c := w.dial(Successor{Stat: func(*store.ExportedStat) { n++ }})
 	if err := c.Stats(); err != nil || n != 50_000 {
 		t.Errorf("%d stats, %v", n, err)
 	}
 }
 
+// TestLost: a parent whose successor is gone is replaced only if that one has
+// committed and lives.
 func TestLost(t *testing.T) {
-	for _, drained := range []bool{false, true} {
+	for _, tt := range []struct {
+		name                       string
+		commits, lives, dead, want bool
+	}{
+		{name: "before the commit", lives: true},
+		{name: "dead", commits: true},
+		{name: "does not serve", commits: true, lives: true, dead: true},
+		{name: "serves", commits: true, lives: true, want: true},
+	} {
 		w := newWorld(t)
-		c := w.dial(Heir{})
-		if drained {
-			if err := c.Drain(); err != nil {
+		c := w.dial(Successor{})
+		if tt.lives {
+			next := w.cfg
+			next.Epoch = 1
+			p, err := Listen(next)
+			if err != nil {
 				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			process := newFake()
+			process.idle = tt.dead
+			go func() { done <- p.Run(ctx, process) }()
+			defer func() { cancel(); <-done }()
+		}
+		if tt.commits {
+			for _, step := range []func() error{c.Commit, c.Drain} {
+				if err := step(); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		c.Close()
-		if got := <-w.process.lost; got != drained {
-			t.Errorf("lost says drained %t, want %t", got, drained)
+		if got := <-w.process.lost; got != tt.want {
+			t.Errorf("%s: replaced %t, want %t", tt.name, got, tt.want)
 		}
 		if w.Part() != nil {
-			t.Error("there is nobody to part from")
+			t.Errorf("%s: a handoff without a successor", tt.name)
 		}
-		w.dial(Heir{}) // another try
+		w.dial(Successor{}) // a second attempt
 	}
 }
 
@@ -353,7 +387,7 @@ func TestRefusals(t *testing.T) {
 		if epoch == 1 {
 			w.process.refuseWith(errors.New("not yet"))
 		}
-		_, err := Dial(next, Heir{})
+		_, err := Dial(next, Successor{})
 		want := "not yet"
 		if epoch == 4 {
 			want = "its successor has epoch 1, not 4"
@@ -363,9 +397,9 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	w.process.refuseWith(nil)
-	first := w.dial(Heir{})
+	first := w.dial(Successor{})
 	next.Epoch = 1
-	if _, err := Dial(next, Heir{}); err == nil || !strings.Contains(err.Error(), "has a successor already") {
+	if _, err := Dial(next, Successor{}); err == nil || !strings.Contains(err.Error(), "has a successor already") {
 		t.Errorf("a second successor: %v", err)
 	}
 	w.process.refuseWith(errors.New("no sockets"))
@@ -373,10 +407,10 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("sockets: %v", err)
 	}
 	next.BaseID = 5
-	if _, err := Dial(next, Heir{}); !errors.Is(err, ErrNoParent) {
+	if _, err := Dial(next, Successor{}); !errors.Is(err, ErrNoParent) {
 		t.Errorf("another base id: %v", err)
 	}
-	if _, err := Dial(Config{Path: w.cfg.Path}, Heir{}); err == nil {
+	if _, err := Dial(Config{Path: w.cfg.Path}, Successor{}); err == nil {
 		t.Error("epoch 0 follows somebody")
 	}
 }
@@ -447,18 +481,18 @@ func TestNames(t *testing.T) {
 // TestBrokenSuccessor sends nonsense to a parent, which must go on.
 func TestBrokenSuccessor(t *testing.T) {
 	w := newWorld(t)
-	greeting := string(head{askHello, 2, 0}.append(nil)) + "\x01\x01"
+	greeting := string(head{askHello, 2, 0, 1}.append(nil)) + "\x01\x01"
 	for name, text := range map[string]string{
 		"nothing":   "",
 		"garbage":   "GET / HTTP/1.1\r\n\r\n",
 		"half":      greeting[:7],
 		"version":   greeting[:5] + "\x09" + greeting[6:],
-		"length":    string(head{askHello, 1 << 31, 0}.append(nil)),
-		"files":     string(head{askHello, 2, 3}.append(nil)) + "\x01\x01",
-		"empty":     string(head{askHello, 0, 0}.append(nil)),
-		"early":     string(head{askStats, 0, 0}.append(nil)),
-		"unknown":   greeting + string(head{99, 0, 0}.append(nil)),
-		"truncated": greeting + string(head{askStats, 5, 0}.append(nil)) + "ab",
+		"length":    string(head{askHello, 1 << 31, 0, 1}.append(nil)),
+		"files":     string(head{askHello, 2, 3, 1}.append(nil)) + "\x01\x01",
+		"empty":     string(head{askHello, 0, 0, 1}.append(nil)),
+		"early":     string(head{askStats, 0, 0, 1}.append(nil)),
+		"unknown":   greeting + string(head{99, 1, 0, 2}.append(nil)) + "\x00",
+		"truncated": greeting + string(head{askStats, 5, 0, 2}.append(nil)) + "ab",
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
@@ -477,7 +511,7 @@ func TestBrokenSuccessor(t *testing.T) {
 			}
 		})
 	}
-	w.dial(Heir{})
+	w.dial(Successor{})
 	if did := w.process.done(); did != "" {
 		t.Errorf("the parent did %s", did)
 	}
@@ -504,12 +538,12 @@ func TestSilentPeers(t *testing.T) {
 	}()
 	cfg.Epoch = 1
 	talk <- nil
-	if _, err := Dial(cfg, Heir{}); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := Dial(cfg, Successor{}); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a parent that does not greet: %v", err)
 	}
 	greeting := Origin{time.Unix(0, 0), 1}.append(nil)
-	talk <- append(head{answerHello, uint32(len(greeting)), 0}.append(nil), greeting...)
-	c, err := Dial(cfg, Heir{})
+	talk <- append(head{answerHello, uint32(len(greeting)), 0, 1}.append(nil), greeting...)
+	c, err := Dial(cfg, Successor{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -517,17 +551,17 @@ func TestSilentPeers(t *testing.T) {
 		t.Errorf("a parent that does not answer: %v", err)
 	}
 	for _, answer := range [][]byte{
-		head{answerStats, 4, 0}.append(nil), // and nothing follows
-		append(head{answerStats, 4, 0}.append(nil), "\xff\xff\xff\xff"...),
-		append(head{answerDone, 1, 0}.append(nil), 1),
-		head{answerConnection, 0, 0}.append(nil),
-		head{answerSocket, 0, 0}.append(nil),
-		head{answerHello, 0, 0}.append(nil),
-		head{777, 0, 0}.append(nil),
+		head{answerStats, 4, 0, 2}.append(nil), // and nothing follows
+		append(head{answerStats, 4, 0, 2}.append(nil), "\xff\xff\xff\xff"...),
+		append(head{answerDone, 1, 0, 2}.append(nil), 1),
+		head{answerConnection, 0, 0, 2}.append(nil),
+		head{answerSocket, 0, 0, 2}.append(nil),
+		head{answerHello, 0, 0, 2}.append(nil),
+		head{777, 0, 0, 2}.append(nil),
 		{1, 2, 3},
 	} {
-		talk <- append(append(head{answerHello, uint32(len(greeting)), 0}.append(nil), greeting...), answer...)
-		c, err := Dial(cfg, Heir{Stat: func(*store.ExportedStat) { t.Error("a stat out of nothing") }})
+		talk <- append(append(head{answerHello, uint32(len(greeting)), 0, 1}.append(nil), greeting...), answer...)
+		c, err := Dial(cfg, Successor{Stat: func(*store.ExportedStat) { t.Error("a stat out of nothing") }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -570,7 +604,7 @@ func TestUnwantedFiles(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if v := Version(); available && v != "1.16" {
+	if v := Version(); available && v != "2.20" {
 		t.Errorf("version %q: processes with another version cannot follow each other; say so in the release", v)
 	}
 }
@@ -607,7 +641,7 @@ func FuzzStats(f *testing.F) {
 // TestHeadLimits: a message is as large as the limits allow, and no larger.
 func TestHeadLimits(t *testing.T) {
 	for h, ok := range map[head]bool{
-		{answerSocket, maxPayload, maxFiles}: true, {answerSocket, maxPayload + 1, 0}: false, {answerSocket, 0, maxFiles + 1}: false,
+		{answerSocket, maxPayload, maxFiles, 1}: true, {answerSocket, maxPayload + 1, 0, 1}: false, {answerSocket, 0, maxFiles + 1, 1}: false,
 	} {
 		if got, err := parseHead(h.append(nil)); (err == nil) != ok || ok && got != h {
 			t.Errorf("%+v reads as %+v, %v", h, got, err)
@@ -616,8 +650,8 @@ func TestHeadLimits(t *testing.T) {
 }
 
 func FuzzHead(f *testing.F) {
-	f.Add(head{askHello, 2, 0}.append(nil))
-	f.Add(head{answerSocket, maxPayload, maxFiles}.append(nil))
+	f.Add(head{askHello, 2, 0, 1}.append(nil))
+	f.Add(head{answerSocket, maxPayload, maxFiles, 1}.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHead(b)
 		if err == nil && (!bytes.Equal(h.append(nil), b) || h.length > maxPayload || h.files > maxFiles) {
@@ -629,7 +663,7 @@ func FuzzHead(f *testing.F) {
 // TestStoppedLinkReadsNothing stops a link before a read sets its deadline.
 func TestStoppedLinkReadsNothing(t *testing.T) {
 	w := newWorld(t)
-	l := w.dial(Heir{}).link
+	l := w.dial(Successor{}).link
 	l.stop()
 	if _, err := l.receive(0); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v", err)
@@ -654,7 +688,7 @@ func TestAnswerPanics(t *testing.T) {
 	go func() { done <- p.Run(ctx, wildProcess{newFake()}) }()
 	cfg.Epoch++
 	for range 2 {
-		c, err := Dial(cfg, Heir{})
+		c, err := Dial(cfg, Successor{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,9 @@ type link struct {
 	conn    *net.UnixConn
 	timeout time.Duration // for the rest of a message that has begun, and for writing one
 	stopped atomic.Bool   // nothing is read any more
+	side    string        // old or new, for failpoints
+
+	sent, received uint32 // numbers of the last messages
 }
 
 // message is what was received. Its files belong to the receiver.
@@ -43,7 +46,9 @@ func (l *link) send(k kind, payload []byte, files ...*os.File) error {
 	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
 		return err
 	}
-	b := append(head{k, uint32(len(payload)), uint32(len(files))}.append(make([]byte, 0, headBytes+len(payload))), payload...)
+	l.point(k, "sending")
+	l.sent++
+	b := append(head{k, uint32(len(payload)), uint32(len(files)), l.sent}.append(make([]byte, 0, headBytes+len(payload))), payload...)
 	if len(files) == 0 {
 		_, err := l.conn.Write(b)
 		return err
@@ -67,9 +72,35 @@ func (l *link) send(k kind, payload []byte, files ...*os.File) error {
 	return err
 }
 
-// receive waits up to wait for the next message to begin, for ever if that is
-// 0, and then reads it.
-func (l *link) receive(wait time.Duration) (m message, err error) {
+// call sends a question and returns the first message of its answer.
+func (l *link) call(k kind, payload []byte) (message, error) {
+	if err := l.send(k, payload); err != nil {
+		return message{}, err
+	}
+	return l.receive(l.timeout)
+}
+
+// receive waits up to wait for the next message to begin, without limit if that
+// is 0, and then reads it. A message that was sent twice is received once.
+func (l *link) receive(wait time.Duration) (message, error) {
+	for {
+		m, number, err := l.next(wait)
+		switch {
+		case err != nil:
+			return m, err
+		case number == l.received+1:
+			l.received = number
+			return m, nil
+		case number != l.received:
+			m.close()
+			return message{}, fmt.Errorf("%w: number %d after %d", errMalformed, number, l.received)
+		}
+		m.close()
+	}
+}
+
+// next reads the next message and its number.
+func (l *link) next(wait time.Duration) (m message, number uint32, err error) {
 	defer func() {
 		if err != nil {
 			m.close()
@@ -83,19 +114,19 @@ func (l *link) receive(wait time.Duration) (m message, err error) {
 	var room [headBytes]byte
 	n, err := l.read(&m, room[:], until)
 	if err != nil {
-		return m, err
+		return m, 0, err
 	}
 	until = time.Now().Add(l.timeout)
 	for n < headBytes {
 		k, err := l.read(&m, room[n:], until)
 		if err != nil {
-			return m, unexpected(err)
+			return m, 0, unexpected(err)
 		}
 		n += k
 	}
 	h, err := parseHead(room[:])
 	if err != nil {
-		return m, err
+		return m, 0, err
 	}
 	m.kind = h.kind
 	// Memory is taken as bytes arrive: a length alone costs nothing.
@@ -105,14 +136,14 @@ func (l *link) receive(wait time.Duration) (m message, err error) {
 		m.payload = append(m.payload, make([]byte, min(step, int(h.length)-at))...)
 		k, err := l.read(&m, m.payload[at:], until)
 		if err != nil {
-			return m, unexpected(err)
+			return m, 0, unexpected(err)
 		}
 		m.payload = m.payload[:at+k]
 	}
 	if len(m.files) != int(h.files) {
-		return m, fmt.Errorf("%w: %d files, %d announced", errMalformed, len(m.files), h.files)
+		return m, 0, fmt.Errorf("%w: %d files, %d announced", errMalformed, len(m.files), h.files)
 	}
-	return m, nil
+	return m, h.number, nil
 }
 
 // errEnd is what receive returns when the other side has closed.
@@ -162,4 +193,24 @@ func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 // gone reports whether an error says that the other process is not there.
 func gone(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
+}
+
+// lost reports whether an error means that the other process has closed the
+// link, as its death does.
+func lost(err error) bool {
+	return errors.Is(err, errEnd) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// alive reports whether the process of an epoch lives: whether it answers on its
+// socket. One that has closed its link, but is too busy to answer, is dying.
+func (c Config) alive(epoch uint32, closed bool) bool {
+	conn, err := net.DialUnix("unix", nil, c.address(epoch))
+	if err != nil {
+		return !gone(err)
+	}
+	defer conn.Close()
+	l := &link{conn: conn, timeout: c.Timeout}
+	m, err := l.call(askAlive, nil)
+	m.close()
+	return err == nil || !closed && !lost(err)
 }

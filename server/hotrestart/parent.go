@@ -2,6 +2,7 @@ package hotrestart
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -18,23 +19,29 @@ import (
 type Process interface {
 	// Ready returns why the server cannot be followed now, nil if it can.
 	Ready() error
+	// Serving reports whether the server serves, or has served. It can be called
+	// at any time.
+	Serving() bool
 	Origin() Origin
-	// Sockets returns duplicates of the sockets, which are closed when they
-	// were sent.
+	// Sockets returns duplicates of the sockets, which are closed after they were
+	// sent.
 	Sockets() ([]Socket, error)
-	// CloseAdmin closes the administration port.
-	CloseAdmin()
-	// Stats calls yield for all stats that changed since the last call, the
-	// first time for all that are used. From then on the server must not flush.
+	// Stats calls yield for all stats that have changed since the last call, the
+	// first time for all that are used.
 	Stats(yield func(*store.ExportedStat) bool)
+	// Commit flushes the stats a last time. From then on the successor does so.
+	Commit()
+	// Acknowledged reports that the successor has all that Stats has yielded.
+	Acknowledged()
 	Figures() Figures
-	// Drain stops accepting and reading datagrams.
+	// Drain stops accepting and reading datagrams, so that both can resume.
 	Drain()
 	// Terminate begins the end of the server and does not wait for it.
 	Terminate()
-	// Lost tells that the successor went away without having ended the server.
-	// drained is whether Drain was called.
-	Lost(drained bool)
+	// Lost reports that the successor went away without having ended the server.
+	// If it is replaced, the successor is alive and has committed: the server must
+	// end. Otherwise it must be as it was before there was a successor.
+	Lost(replaced bool)
 }
 
 // Socket is one address with its sockets.
@@ -57,10 +64,14 @@ type Parent struct {
 
 	closing sync.Once
 
-	mu   sync.Mutex // guards the rest, and is held while a question is answered
-	link *link      // to the successor, nil without one
-	with hello
-	left bool // Part was called
+	mu        sync.Mutex // guards the rest, and is held while a question is answered
+	link      *link      // to the successor, nil without one
+	with      hello
+	committed bool
+	left      bool          // Part was called
+	batch     uint64        // of stats, the last that was sent
+	acked     uint64        // the last that was acknowledged
+	quiet     chan struct{} // closed when all batches are acknowledged after Part, or the link is closed
 }
 
 // Listen binds the socket of this process. The error wraps [ErrInUse] if
@@ -106,9 +117,9 @@ func (p *Parent) Run(ctx context.Context, process Process) error {
 		served.Go(func() {
 			defer c.Close()
 			guard.New(p.cfg.Logger).Run("answer to a successor", func() {
-				l := &link{conn: c, timeout: p.cfg.Timeout}
+				l := &link{conn: c, timeout: p.cfg.Timeout, side: "old"}
 				defer context.AfterFunc(ctx, l.stop)()
-				if err := p.serve(l, process); err != nil && !errors.Is(err, errEnd) && ctx.Err() == nil {
+				if err := p.serve(l, process); err != nil && !lost(err) && ctx.Err() == nil {
 					p.cfg.Logger.Warn("hot restart: successor", "error", err)
 				}
 			})
@@ -137,41 +148,55 @@ func (p *Parent) serve(l *link, process Process) error {
 		return err
 	}
 	m.close()
+	if m.kind == askAlive {
+		if !process.Serving() {
+			return nil
+		}
+		return l.send(answerDone, nil)
+	}
 	with, err := parseHello(m.payload)
 	if err != nil || m.kind != askHello {
 		return fmt.Errorf("%w: no greeting", errMalformed)
 	}
+	l.point(m.kind, "asked")
 	if err := p.admit(l, with, process); err != nil {
 		return errors.Join(err, l.send(answerRefused, []byte(err.Error())))
 	}
-	drained, terminated := false, false
-	defer func() {
-		p.mu.Lock()
-		p.link = nil
-		lost := !p.left && !terminated
-		p.mu.Unlock()
-		if lost {
-			process.Lost(drained)
-		}
-	}()
-	if err := l.send(answerHello, process.Origin().append(nil)); err != nil {
-		return err
-	}
+	terminated := false
+	err = errors.New("a panic")
+	defer func() { p.leave(l, process, err, terminated) }()
 	for {
-		m, err := l.receive(0)
-		if err != nil {
+		l.point(m.kind, "answered")
+		if m, err = l.receive(0); err != nil {
 			return err
 		}
 		m.close()
-		drained = drained || m.kind == askDrain
+		l.point(m.kind, "asked")
 		terminated = terminated || m.kind == askTerminate
-		if err := p.answer(l, m.kind, process); err != nil {
+		if err = p.answer(l, &m, process); err != nil {
 			return err
 		}
 	}
 }
 
-// admit makes l the link to the successor, or says why it is not.
+// leave ends the link to a successor after an error. Another one is admitted
+// when that is done.
+func (p *Parent) leave(l *link, process Process, err error, terminated bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link = nil
+	close(p.quiet)
+	if p.left || terminated {
+		return
+	}
+	if !lost(err) { // the successor may be waiting
+		_ = l.send(answerRefused, []byte("the running server cannot go on: "+err.Error()))
+	}
+	_ = l.conn.Close()
+	process.Lost(p.committed && p.cfg.alive(p.cfg.Epoch+1, lost(err)))
+}
+
+// admit makes l the link to the successor, or returns why it is not.
 func (p *Parent) admit(l *link, with hello, process Process) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,38 +209,65 @@ func (p *Parent) admit(l *link, with hello, process Process) error {
 	if err := process.Ready(); err != nil {
 		return err
 	}
-	p.link, p.with = l, with
+	if err := l.send(answerHello, process.Origin().append(nil)); err != nil {
+		return err
+	}
+	p.link, p.with, p.committed, p.batch, p.acked, p.quiet = l, with, false, 0, 0, make(chan struct{})
 	return nil
 }
 
 // answer answers one question.
-func (p *Parent) answer(l *link, k kind, process Process) error {
+func (p *Parent) answer(l *link, m *message, process Process) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.left {
-		return nil // the answer to all questions has been sent
+	r := reader{b: m.payload}
+	applied := r.number()
+	if err := r.done(); err != nil || applied > p.batch || applied < p.acked {
+		return fmt.Errorf("%w: question %d after batch %d", errMalformed, m.kind, applied)
 	}
-	switch k {
+	if applied > p.acked {
+		p.acked = applied
+		process.Acknowledged()
+	}
+	if p.left { // the answer to all questions has been sent
+		if p.acked == p.batch && p.batch > 0 {
+			return errEnd
+		}
+		return nil
+	}
+	switch m.kind {
 	case askSockets:
 		if err := sendSockets(l, process); err != nil {
 			return err
 		}
-	case askCloseAdmin:
-		process.CloseAdmin()
 	case askStats:
-		if err := sendStats(l, process.Stats); err != nil {
+		if err := p.sendStats(l, process); err != nil {
+			return err
+		}
+	case askCommit:
+		p.commit(process)
+		if err := p.sendStats(l, process); err != nil {
 			return err
 		}
 	case askDrain:
 		process.Drain()
-	case askFigures: // which come with every answer
+	case askFigures: // are part of every answer
 	case askTerminate:
 		process.Terminate() // Part sends the answer
 		return nil
 	default:
-		return fmt.Errorf("%w: question %d", errMalformed, k)
+		return fmt.Errorf("%w: question %d", errMalformed, m.kind)
 	}
-	return l.send(answerDone, process.Figures().append(nil))
+	return l.send(answerDone, process.Figures().append(binary.AppendUvarint(nil, p.batch)))
+}
+
+// commit makes the successor the one that flushes the stats, if it wants them.
+// p.mu must be held.
+func (p *Parent) commit(process Process) {
+	if p.with.stats && !p.committed {
+		process.Commit()
+	}
+	p.committed = true
 }
 
 func sendSockets(l *link, process Process) error {
@@ -232,13 +284,18 @@ func sendSockets(l *link, process Process) error {
 	return err
 }
 
-// sendStats sends what stats yields in parts.
-func sendStats(l *link, stats func(func(*store.ExportedStat) bool)) (err error) {
+// sendStats sends the stats that have changed as one batch. p.mu must be held.
+func (p *Parent) sendStats(l *link, process Process) (err error) {
+	if !p.with.stats {
+		return nil
+	}
+	p.batch++
 	var part []byte
-	stats(func(h *store.ExportedStat) bool {
+	process.Stats(func(h *store.ExportedStat) bool {
 		part = appendStat(part, h)
 		if len(part) >= statsPart {
 			err, part = l.send(answerStats, part), part[:0]
+			l.point(answerStats, "part")
 		}
 		return err == nil
 	})
@@ -248,30 +305,29 @@ func sendStats(l *link, stats func(func(*store.ExportedStat) bool)) (err error) 
 	return err
 }
 
-// Parting is the end of a process that has a successor.
-type Parting struct {
+// Handoff is the end of a process that has a successor.
+type Handoff struct {
 	p    *Parent
 	link *link
 	mu   sync.Mutex // held while something is sent
 	err  error
 }
 
-// Part begins the end of this process. It returns nil if there is no successor
-// that could be given anything. Call Finish afterwards.
-func (p *Parent) Part() *Parting {
+// Part begins the end of this process. It returns nil if there is no successor.
+// Otherwise Finish must be called.
+func (p *Parent) Part() *Handoff {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.left {
 		return nil
 	}
 	p.left = true
-	return &Parting{p: p, link: p.link}
+	return &Handoff{p: p, link: p.link}
 }
 
 // Connection gives an open connection to the successor and closes the file. It
-// reports false if that was not possible. Any number of goroutines may call it
-// at a time.
-func (t *Parting) Connection(c Connection) bool {
+// reports false if that was not possible. It is safe for concurrent use.
+func (t *Handoff) Connection(c Connection) bool {
 	defer c.File.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -281,17 +337,37 @@ func (t *Parting) Connection(c Connection) bool {
 	return t.err == nil
 }
 
-// Finish sends the last stats, if the successor wanted any, and ends the
-// connection. It returns what went wrong on the way.
-func (t *Parting) Finish(process Process) error {
+// Finish sends the last stats, if the successor wants them, and ends the
+// connection when the successor has acknowledged them. If it returns an error
+// they are still to be flushed.
+func (t *Handoff) Finish(process Process) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err == nil && t.p.with.stats {
-		t.err = sendStats(t.link, process.Stats)
+	p := t.p
+	p.mu.Lock()
+	if t.err == nil {
+		p.commit(process)
+		t.err = p.sendStats(t.link, process)
 	}
 	if t.err == nil {
-		t.err = t.link.send(answerBye, process.Figures().append(nil))
+		t.link.point(answerBye, "asked")
+		t.err = t.link.send(answerBye, process.Figures().append(binary.AppendUvarint(nil, p.batch)))
 	}
-	_ = t.link.conn.CloseWrite() // all was sent, and the successor may be gone
+	p.mu.Unlock()
+	_ = t.link.conn.CloseWrite() // the successor may be gone
+	if t.err != nil || !p.with.stats {
+		return t.err
+	}
+	late := time.NewTimer(t.link.timeout)
+	defer late.Stop()
+	select {
+	case <-p.quiet:
+	case <-late.C:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.acked < p.batch {
+		t.err = errors.New("hotrestart: the successor did not acknowledge the last stats")
+	}
 	return t.err
 }

@@ -13,8 +13,8 @@ import (
 // The version of the protocol: what is said, and how many bytes the head of a
 // message has. Processes with different versions cannot follow each other.
 const (
-	protocol  = 1
-	headBytes = 16
+	protocol  = 2
+	headBytes = 20
 
 	magic = 0x68727374 // hrst
 )
@@ -35,11 +35,12 @@ const (
 	// Asked by the successor.
 	askHello kind = iota + 1
 	askSockets
-	askCloseAdmin
 	askStats
+	askCommit
 	askDrain
 	askTerminate
 	askFigures
+	askAlive // instead of a greeting: is there a process?
 
 	// Answered.
 	answerRefused    kind = iota + 100 // a text; the connection ends
@@ -47,8 +48,8 @@ const (
 	answerSocket                       // address, with files
 	answerConnection                   // address and bytes, with a file
 	answerStats                        // some stats
-	answerDone                         // figures: the answer is complete
-	answerBye                          // figures: the process ends
+	answerDone                         // batch and figures: the answer is complete
+	answerBye                          // batch and figures: the process ends
 )
 
 // Limits of a message. One with a connection carries what was read of a frame.
@@ -66,6 +67,7 @@ type head struct {
 	kind   kind
 	length uint32 // of the payload
 	files  uint32
+	number uint32 // of the message on its link, from 1
 }
 
 func (h head) append(dst []byte) []byte {
@@ -73,7 +75,8 @@ func (h head) append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, protocol)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(h.kind))
 	dst = binary.BigEndian.AppendUint32(dst, h.length)
-	return binary.BigEndian.AppendUint32(dst, h.files)
+	dst = binary.BigEndian.AppendUint32(dst, h.files)
+	return binary.BigEndian.AppendUint32(dst, h.number)
 }
 
 func parseHead(b []byte) (h head, err error) {
@@ -83,7 +86,9 @@ func parseHead(b []byte) (h head, err error) {
 	if v := binary.BigEndian.Uint16(b[4:]); v != protocol {
 		return h, fmt.Errorf("hotrestart: the other process speaks version %d of the protocol, this one %d", v, protocol)
 	}
-	h = head{kind(binary.BigEndian.Uint16(b[6:])), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])}
+	h = head{
+		kind(binary.BigEndian.Uint16(b[6:])), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:]), binary.BigEndian.Uint32(b[16:]),
+	}
 	if h.length > maxPayload || h.files > maxFiles {
 		return h, fmt.Errorf("%w: %d bytes and %d files", errMalformed, h.length, h.files)
 	}
@@ -178,11 +183,7 @@ func (f Figures) append(dst []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, f.Memory), f.Connections)
 }
 
-func parseFigures(b []byte) (Figures, error) {
-	r := reader{b: b}
-	f := Figures{Memory: r.number(), Connections: r.number()}
-	return f, r.done()
-}
+func (r *reader) figures() Figures { return Figures{Memory: r.number(), Connections: r.number()} }
 
 // Marks of a stat.
 const (
@@ -204,7 +205,8 @@ func appendStat(dst []byte, h *store.ExportedStat) []byte {
 	if h.Kind == store.KindGauge {
 		return binary.AppendUvarint(dst, h.Value)
 	}
-	return binary.AppendUvarint(binary.AppendUvarint(dst, h.Settled), h.Delta)
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, h.Settled), h.Delta)
+	return binary.AppendUvarint(dst, h.Reset)
 }
 
 // parseStats visits the stats of a payload. Those before a mistake are visited.
@@ -228,7 +230,7 @@ func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 		if m&markGauge != 0 {
 			h.Kind, h.Value = store.KindGauge, r.number()
 		} else {
-			h.Settled, h.Delta = r.number(), r.number()
+			h.Settled, h.Delta, h.Reset = r.number(), r.number(), r.number()
 		}
 		if r.bad {
 			return errMalformed

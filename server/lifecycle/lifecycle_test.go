@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newGauge(name string) *store.Gauge {
-	return store.New(store.Options{}).Root().Gauge(name, store.NeverImport)
+	return store.New(store.Options{}).Root().Gauge(name)
 }
 
 func TestStateNumbersAndNames(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Direction says which way the traffic of a listener goes.

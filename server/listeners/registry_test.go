@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +31,7 @@ type fixture struct {
 
 func newFixture(start func(bool, func()) bool) *fixture {
 	sc := store.New(store.Options{}).Root()
-	gauge := func(name string) *store.Gauge { return sc.Gauge(name, store.NeverImport) }
+	gauge := func(name string) *store.Gauge { return sc.Gauge(name) }
 	f := &fixture{
 		added: sc.Counter("added"), modified: sc.Counter("modified"), removed: sc.Counter("removed"),
 		stopped: sc.Counter("stopped"), created: sc.Counter("created"), refused: sc.Counter("refused"),
@@ -286,7 +286,7 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 func TestStopPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	sc := store.New(store.Options{}).Root()
-	stopped, draining := sc.Counter("stopped"), sc.Gauge("draining", store.NeverImport)
+	stopped, draining := sc.Counter("stopped"), sc.Gauge("draining")
 	r := New(Config{Stats: Stats{Stopped: stopped, Draining: draining}, Logger: panics.Logger()})
 	var calm atomic.Bool
 	for name, stop := range map[string]func(){"bad": func() { panic(guardtest.Canary) }, "good": func() { calm.Store(true) }} {
