@@ -169,6 +169,6 @@ func TestHealthListenerIsHandedOver(t *testing.T) {
 			st := first.Store()
 			return int64(st.Root().Counter("http.health.health_check.ok").Value() + st.Root().Counter("http.local.health_check.ok").Value())
 		}
-		eventually(t, "all checks are counted", func() bool { return counted() == passed.Load() })
+		eventually(t, fmt.Sprint("all checks are counted: ", counted(), " of ", passed.Load()), func() bool { return counted() == passed.Load() })
 	}
 }

@@ -63,6 +63,7 @@ func (s *Server) refresh(now time.Time) {
 	g.allocated.Set(m.Allocated)
 	g.heapSize.Set(m.HeapSize)
 	g.physical.Set(m.TotalPhysicalBytes)
+	g.state.Set(uint64(s.life.State()))
 	g.recentLookups.Set(s.store.Symbols().RecentTotal())
 	g.collisions.Set(s.store.Collisions())
 	s.clashes.look(s.store, now, s.log)

@@ -44,7 +44,7 @@ func importTable() []importRow {
 		{"upstream/config/...", []string{"upstream/config", "upstream/config/...", "internal/wire", "internal/conftree"}},
 		{"upstream/xds", []string{"store", "upstream", "upstream/...", "certinfo"}},
 		{"server/configdump", []string{"store", "own/...", "internal/wire", "upstream/config", "admin"}},
-		{"server/listeners", []string{"upstream/config"}},
+		{"server/listeners", []string{"store", "upstream/config"}},
 		{"server/envoyapi", []string{
 			"store", "statsd", "admin", "server", "server/configdump", "server/listeners", "server/tap", "upstream", "upstream/...",
 		}},

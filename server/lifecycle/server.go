@@ -23,8 +23,9 @@ type Config struct {
 	DrainTime time.Duration
 	// Strategy says when connections are told to close; default Gradual.
 	Strategy Strategy
-	// Live and State are the gauges server.live and server.state. New sets them,
-	// and they follow every change.
+	// Live and State are the gauges server.live and server.state. New sets both.
+	// Live follows the health check, and State the initialization, at once; a
+	// failed health check shows in State when the owner sets it, at a flush.
 	Live, State *store.Gauge
 	// Commit is called when all targets are ready, before the server is live. It
 	// calls live, now or later, to make it so. If nil, the server is live at once.
@@ -104,6 +105,7 @@ func New(cfg Config) *Server {
 	}
 	s.drainTime = max(0, s.drainTime)
 	s.phase.Store(uint32(PreInitializing))
+	s.gauges.state.Set(uint64(PreInitializing))
 	s.setHealth(cfg.FlagsPath != "" && exists(filepath.Join(cfg.FlagsPath, "drain")))
 	return s
 }
@@ -139,17 +141,11 @@ func (s *Server) setHealth(failed bool) {
 	s.healthMu.Lock()
 	defer s.healthMu.Unlock()
 	s.failed.Store(failed)
-	s.publishLocked()
-}
-
-// publishLocked sets the gauges. s.healthMu must be held.
-func (s *Server) publishLocked() {
-	if s.failed.Load() {
+	if failed {
 		s.gauges.live.Set(0)
 	} else {
 		s.gauges.live.Set(1)
 	}
-	s.gauges.state.Set(uint64(s.State()))
 }
 
 // move changes the phase, and reports false if it is not from.
@@ -159,6 +155,6 @@ func (s *Server) move(from, to State) bool {
 	if !s.phase.CompareAndSwap(uint32(from), uint32(to)) {
 		return false
 	}
-	s.publishLocked()
+	s.gauges.state.Set(uint64(s.State()))
 	return true
 }
