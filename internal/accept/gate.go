@@ -12,9 +12,9 @@ import (
 // stays open and connections wait in its queue. Make one with [NewGate].
 type Gate struct {
 	net.Listener
-	mu     sync.Mutex    // guards the rest
-	shut   chan struct{} // nil while the gate is open; closed when it opens again
-	shuts  int           // how often it was shut
+	mu    sync.Mutex    // guards the rest
+	shut  chan struct{} // nil while the gate is open; closed when it opens again
+	shuts int           // how often it was shut
 }
 
 // NewGate returns an open gate. The listener must have deadlines, as those of
