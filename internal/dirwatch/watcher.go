@@ -34,7 +34,7 @@ type Event struct {
 // safe for concurrent use.
 type Watcher struct {
 	log  *slog.Logger
-	tell func(Event)
+	report func(Event)
 
 	stop, ended chan struct{}
 
@@ -50,11 +50,11 @@ type place struct {
 	info fs.FileInfo
 }
 
-// Start returns a watcher without directories. It calls tell for each change, in
-// sequence and without holding a lock; tell must not call Close. A panic in tell is
+// Start returns a watcher without directories. It calls report for each change, in
+// sequence and without holding a lock; report must not call Close. A panic in report is
 // logged, and watching continues.
-func Start(log *slog.Logger, tell func(Event)) *Watcher {
-	w := &Watcher{log: log, tell: tell, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
+func Start(log *slog.Logger, report func(Event)) *Watcher {
+	w := &Watcher{log: log, report: report, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
 		log.Warn("cannot watch directories yet", "error", err.Error())
@@ -67,7 +67,7 @@ func Start(log *slog.Logger, tell func(Event)) *Watcher {
 	return w
 }
 
-// Close stops watching. After it returns, tell is not called any more.
+// Close stops watching. After it returns, report is not called any more.
 func (w *Watcher) Close() {
 	close(w.stop)
 	<-w.ended
@@ -182,7 +182,7 @@ func (w *Watcher) run() {
 
 func (w *Watcher) tellAll(list []Event) {
 	for _, e := range list {
-		guard.New(w.log).Run("change in a directory", func() { w.tell(e) })
+		guard.New(w.log).Run("change in a directory", func() { w.report(e) })
 	}
 }
 

@@ -180,8 +180,8 @@ func TestRemovedWatchesTellNothing(t *testing.T) {
 	}
 }
 
-// TestTellPanics: a callback that panics still gets the next event.
-func TestTellPanics(t *testing.T) {
+// TestCallbackPanics: a callback that panics still gets the next event.
+func TestCallbackPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
 	w := Start(panics.Logger(), func(e Event) {
 		if e.Name == "bad" && !e.Came {
