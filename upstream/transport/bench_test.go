@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// BenchmarkRotation puts new versions of a secret in force that 1,000 contexts share,
-// beside another one that stays.
+// BenchmarkRotation delivers new versions of a secret that 1,000 contexts share, next
+// to a second one that stays.
 func BenchmarkRotation(b *testing.B) {
 	const contexts = 1000
 	ca := authorityFor(b, "ca", 1, nil)

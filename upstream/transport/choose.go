@@ -7,7 +7,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// choice is a socket with the endpoints it is for.
+// choice is a socket and the endpoints that use it.
 type choice struct {
 	match  map[string]any // keys and values the endpoint must have; empty fits all
 	socket *socket
@@ -20,7 +20,7 @@ func (c *choice) close() {
 	}
 }
 
-// fits tells whether metadata has all that is asked for.
+// fits reports whether metadata contains everything required.
 func (c *choice) fits(metadata map[string]any) bool {
 	for key, want := range c.match {
 		if got, ok := metadata[key]; !ok || !reflect.DeepEqual(got, want) {
@@ -30,7 +30,7 @@ func (c *choice) fits(metadata map[string]any) bool {
 	return true
 }
 
-// choose returns the first socket that fits metadata, and counts it.
+// choose returns the first socket that matches metadata, and counts the choice.
 func (d *Dialer) choose(metadata map[string]any) *socket {
 	c := &d.fallback
 	for i := range d.matches {
@@ -45,8 +45,8 @@ func (d *Dialer) choose(metadata map[string]any) *socket {
 	return c.socket
 }
 
-// Resolve chooses the socket of h by its metadata. It is to be called when h
-// joins the cluster and when its metadata changed.
+// Resolve chooses the socket of h by its metadata. Call it when h joins the cluster
+// and when its metadata changes.
 func (d *Dialer) Resolve(h *host.Host) {
 	s := d.choose(h.Metadata()[d.namespace])
 	if d.chosen == nil {
@@ -57,7 +57,7 @@ func (d *Dialer) Resolve(h *host.Host) {
 	d.mu.Unlock()
 }
 
-// Forget drops what [Dialer.Resolve] found, for a host that left.
+// Forget drops the result of [Dialer.Resolve] for a removed host.
 func (d *Dialer) Forget(h *host.Host) {
 	if d.chosen == nil {
 		return
@@ -67,8 +67,8 @@ func (d *Dialer) Forget(h *host.Host) {
 	d.mu.Unlock()
 }
 
-// socket returns the socket of h. One that was never resolved is looked at now,
-// without being kept or counted.
+// socket returns the socket of h. For a host that was never resolved, the result is
+// neither stored nor counted.
 func (d *Dialer) socket(h *host.Host) *socket {
 	if d.chosen == nil {
 		return d.fallback.socket

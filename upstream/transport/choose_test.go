@@ -9,8 +9,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// matching returns a cluster with a TLS socket named "mtls" for endpoints with
-// mtls and a list, a plain text one for version 2, and TLS for all others.
+// matching returns a cluster with a TLS socket named "mtls" for endpoints with the
+// metadata mtls and a list, a plain text socket for version 2, and TLS for all
+// others.
 func matching(c *config.TLS) *config.Cluster {
 	out := cluster(c)
 	secure := out.Sockets.Default

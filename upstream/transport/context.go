@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// tlsContext is the client side of TLS as one socket configures it.
+// tlsContext is the client side of TLS as configured by one socket.
 type tlsContext struct {
 	f           *Factory
 	cluster     string
@@ -81,10 +81,10 @@ func (t *tlsContext) close() {
 	}
 }
 
-// common is the path of the fields that both sides of TLS have.
+// common is the path of the fields that clients and servers share.
 func (t *tlsContext) common() string { return t.path + ".common_tls_context" }
 
-// check refuses what cannot be in force here, whatever secrets hold.
+// check rejects unsupported settings, independent of the secrets.
 func (t *tlsContext) check() error {
 	switch {
 	case len(t.t.Unread) > 0:
@@ -95,8 +95,8 @@ func (t *tlsContext) check() error {
 	return nil
 }
 
-// checkValidation refuses checks that would be without effect because nobody
-// says which authorities are trusted. v may be nil.
+// checkValidation rejects checks that have no effect without trusted authorities. v
+// may be nil.
 func (t *tlsContext) checkValidation(v *config.Validation, at string) error {
 	if v != nil && (v.TrustedCA.Kind != config.NoData || v.SystemRoots) {
 		return nil
@@ -119,7 +119,7 @@ func (t *tlsContext) checkValidation(v *config.Validation, at string) error {
 	return nil
 }
 
-// watch notes the directories whose changes reload the files.
+// watch records the directories whose changes trigger a reload.
 func (t *tlsContext) watch() {
 	add := func(dir string) {
 		if dir != "" {
@@ -144,7 +144,7 @@ func (t *tlsContext) watch() {
 	}
 }
 
-// load reads the files. On an error what was loaded before stays.
+// load reads the files. On an error the previous content stays.
 func (t *tlsContext) load() error {
 	t.loading.Lock()
 	defer t.loading.Unlock()
@@ -172,8 +172,8 @@ func (t *tlsContext) load() error {
 	return nil
 }
 
-// installLocked puts in force what was read, unless a part of it is missing. t.loading
-// is held.
+// installLocked activates the loaded content unless a part is missing. t.loading is
+// held.
 func (t *tlsContext) installLocked() {
 	if t.missingLocked() != "" {
 		return
@@ -194,8 +194,8 @@ func (t *tlsContext) installLocked() {
 	}
 }
 
-// handshake makes a TLS connection to h of conn, which stays open on an error. No
-// secret is missing.
+// handshake establishes TLS to h over conn, which stays open on an error. No secret
+// may be missing.
 func (t *tlsContext) handshake(ctx context.Context, conn net.Conn, h *host.Host, o *Options) (net.Conn, error) {
 	m := t.current.Load()
 	cfg := m.config.Clone()

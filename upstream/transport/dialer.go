@@ -16,13 +16,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// Options are what one connection has of its own. The zero value has nothing.
+// Options are the settings of one connection. The zero value is valid.
 type Options struct {
-	// ServerName replaces the server name that TLS sends, as it is wanted by
-	// those who derive it from a request; empty: that of the socket.
+	// ServerName, if not empty, replaces the server name of the socket, for proxies
+	// that derive it from a request.
 	ServerName string
-	// SubjectAltNames, if not empty, replaces the configured checks of
-	// alternative names: the peer must have one of these.
+	// SubjectAltNames, if not empty, replaces the configured checks of alternative
+	// names: the peer must have one of these.
 	SubjectAltNames []string
 	// ALPN replaces the offered protocols.
 	ALPN []string
@@ -30,7 +30,7 @@ type Options struct {
 	DefaultALPN []string
 }
 
-// Stage is what a connection was busy with when it failed.
+// Stage is the stage at which a connection attempt failed.
 type Stage string
 
 // The stages.
@@ -40,19 +40,19 @@ const (
 	Handshake Stage = "handshake"
 )
 
-// Error is a connection that was not made.
+// Error is a failed connection attempt.
 type Error struct {
 	Cluster string
 	Address string // of the host
 	Stage   Stage
 	Timeout bool // the connect timeout of the cluster passed
-	// Local tells that this machine had no descriptor, buffer, port, source
-	// address or secret for the connection, which says nothing of the host.
+	// Local means that this machine lacked a descriptor, buffer, port, source address
+	// or secret, so the error says nothing about the host.
 	Local bool
 	Err   error
 }
 
-// Error returns a text without secrets.
+// Error returns the message, which contains no secrets.
 func (e *Error) Error() string {
 	return fmt.Sprintf("transport: cluster %q: host %s: %s: %v", e.Cluster, e.Address, e.Stage, e.Err)
 }
@@ -60,8 +60,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Dialer connects to the hosts of a cluster. It may be used by any number of
-// goroutines.
+// Dialer connects to the hosts of a cluster. It is safe for concurrent use.
 type Dialer struct {
 	f       *Factory
 	cluster *config.Cluster
@@ -122,7 +121,7 @@ func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, e
 	return d, nil
 }
 
-// socket makes a socket of a cluster. path is that of its field.
+// socket creates a socket of a cluster. path is that of its field.
 func (f *Factory) socket(cluster string, s *config.Socket, stats func() *tlsStats, path string) (*socket, error) {
 	switch s.Kind {
 	case config.RawBuffer:
@@ -137,7 +136,7 @@ func (f *Factory) socket(cluster string, s *config.Socket, stats func() *tlsStat
 	return &socket{tls: t}, nil
 }
 
-// Close ends the use of certificates. Connections are not touched.
+// Close releases the certificates. Open connections stay.
 func (d *Dialer) Close() {
 	for _, c := range d.matches {
 		c.close()
@@ -145,14 +144,14 @@ func (d *Dialer) Close() {
 	d.fallback.close()
 }
 
-// Secure tells whether connections to h are made by TLS.
+// Secure reports whether connections to h use TLS.
 func (d *Dialer) Secure(h *host.Host) bool { return d.socket(h).tls != nil }
 
-// Dial connects to h, handshake included, in the connect timeout of the
-// cluster. A host that has several addresses gets a connection to the first one that
-// takes it: they are tried one after the other, families in turn, each once the one
-// before has failed or 300 ms after it (RFC 8305). The error is an [*Error]. What is
-// returned is a *net.TCPConn, a *net.UnixConn or a *tls.Conn.
+// Dial connects to h within the connect timeout of the cluster, handshake included.
+// If the host has several addresses, the first successful connection wins: attempts
+// alternate between address families, and each starts when the previous one has
+// failed or after 300 ms (RFC 8305). The error is an [*Error]. The result is a
+// *net.TCPConn, a *net.UnixConn or a *tls.Conn.
 func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, error) {
 	late := errors.New("not connected in " + d.cluster.ConnectTimeout.String())
 	caller := ctx
@@ -169,26 +168,26 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 	return nil, e
 }
 
-// local tells whether err is a lack of this machine.
+// local reports whether err is caused by this machine.
 func local(s Stage, err error) bool {
 	return errors.Is(err, errNoSecret) || s != Handshake && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.EADDRNOTAVAIL))
 }
 
-// expired tells whether err is of a deadline. The net package works with the
-// deadline of a context and may notice before the context does.
+// expired reports whether err is a timeout. The net package applies the deadline of a
+// context and may notice it before the context does.
 func expired(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// sameDeadline tells whether the context a ends no later than b, made of it.
+// sameDeadline reports whether a, derived from b, has the same deadline.
 func sameDeadline(a, b context.Context) bool {
 	at, ok := a.Deadline()
 	bt, _ := b.Deadline()
 	return ok && at.Equal(bt)
 }
 
-// dial makes a plain connection.
+// dial connects without TLS.
 func (d *Dialer) dial(ctx context.Context, a config.Address) (net.Conn, error) {
 	conn, err := d.source.dial(ctx, a)
 	if err != nil && isBind(err) {
@@ -202,9 +201,8 @@ func isBind(err error) bool {
 	return errors.As(err, &b)
 }
 
-// DialCheck connects to an address of h for an active health check, which has a
-// timeout of its own. It uses the socket and the protocols that the check asks
-// for.
+// DialCheck connects to an address of h for an active health check, which has its own
+// timeout. It uses the socket and the protocols that the check requires.
 func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error) {
 	s, o := d.check, Options{}
 	if s == nil {
@@ -220,7 +218,7 @@ func (d *Dialer) DialCheck(ctx context.Context, h *host.Host, a config.Address) 
 	return conn, nil
 }
 
-// connect connects to the first of the addresses that takes the connection.
+// connect connects to the first address that accepts.
 func (d *Dialer) connect(ctx context.Context, h *host.Host, list []config.Address, s *socket, o Options) (net.Conn, Stage, error) {
 	if err := s.await(); err != nil {
 		return nil, Handshake, err

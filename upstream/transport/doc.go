@@ -1,6 +1,6 @@
-// Package transport makes connections to upstream hosts as the cluster resource
-// says: in plain text or by TLS, chosen per endpoint, from a given source
-// address, with keepalive, socket options and a connect timeout.
+// Package transport connects to upstream hosts as the cluster resource specifies: in
+// plain text or by TLS, chosen per endpoint, from a given source address, with
+// keepalive, socket options and a connect timeout.
 //
 //	f := transport.New(transport.Config{Registry: certificates})
 //	go f.Run(ctx)                       // reloads watched files
@@ -9,10 +9,9 @@
 //	d.Follow(ready)                     // the secrets that it names
 //	conn, err := d.Dial(ctx, h, transport.Options{})
 //
-// A Dialer belongs to one version of a cluster. Certificates and keys are read
-// when it is made; what cannot be read, or asks for something that is not
-// offered here, is an error that names the field. What is a secret of a file or a
-// control plane comes later, and again when it changes; connections that are made then
-// use it. Everything may be used by any
-// number of goroutines. No error holds any key or password.
+// A Dialer belongs to one version of a cluster. It reads certificates and keys when
+// it is created; unreadable files and unsupported settings are errors that name the
+// field. Secrets of files and control planes arrive later and can change; new
+// connections use the current version. Everything is safe for concurrent use. No
+// error contains keys or passwords.
 package transport

@@ -15,32 +15,34 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Config is what all dialers of a process share. The zero value works.
+// Config is shared by all dialers of a process. The zero value is valid.
 type Config struct {
 	// Product is the product name in metadata; default "proxy".
 	Product string
-	// Bind is used by clusters that have no binding of their own; nil: none.
+	// Bind applies to clusters without their own binding. It may be nil.
 	Bind *config.Bind
-	// ReadFile reads certificates, keys and revocation lists; nil means
+	// ReadFile reads certificates, keys and revocation lists. The default is
 	// [ReadFile].
 	ReadFile func(name string) ([]byte, error)
-	// Environment looks up variables that hold such data. Nil refuses them.
+	// Environment looks up environment variables with such data. If nil, they are
+	// rejected.
 	Environment func(name string) (value string, ok bool)
-	// Now tells the time in which certificates must be valid; nil means
+	// Now returns the time at which certificates must be valid. The default is
 	// [time.Now].
 	Now func() time.Time
-	// StaticSecrets are those that contexts name without a source.
+	// StaticSecrets are the secrets that contexts reference by name alone.
 	StaticSecrets []*config.Secret
-	// Secrets delivers those that contexts name with a source. Nil refuses them.
+	// Secrets delivers the secrets that contexts reference with a source. If nil,
+	// such references are rejected.
 	Secrets Secrets
 	// Registry lists the certificates in use: of each TLS context the first
 	// trusted authority and the first certificate of each chain. Can be nil.
 	Registry *certinfo.Registry
-	// Logger takes notes on reloads; nil discards them.
+	// Logger logs reloads. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Factory makes dialers and keeps their files up to date.
+// Factory creates dialers and keeps their files up to date.
 type Factory struct {
 	c       Config
 	secrets map[secretID]*config.Secret // static ones
@@ -71,8 +73,8 @@ func New(c Config) *Factory {
 	return &Factory{c: c, secrets: secretsByID(c.StaticSecrets), contexts: make(map[*tlsContext]struct{}), watched: make(map[string]int)}
 }
 
-// Dialer returns the dialer of a cluster. Its statistics go to scope, that of
-// the cluster. Close it when the cluster goes.
+// Dialer returns the dialer of a cluster. Its statistics go to scope, the cluster's
+// scope. Close it when the cluster is removed.
 func (f *Factory) Dialer(c *config.Cluster, scope *store.Scope) (*Dialer, error) {
 	d, err := f.newDialer(c, scope)
 	if err != nil {
@@ -81,8 +83,8 @@ func (f *Factory) Dialer(c *config.Cluster, scope *store.Scope) (*Dialer, error)
 	return d, nil
 }
 
-// Run reloads files whose watched directory changes until ctx is done; then it
-// returns nil. Without it nothing is reloaded but by [Factory.Reload].
+// Run reloads files when their watched directory changes, until ctx is done; then it
+// returns nil. Without Run, only [Factory.Reload] reloads files.
 func (f *Factory) Run(ctx context.Context) error {
 	w := dirwatch.Start(f.c.Logger, func(e dirwatch.Event) {
 		if !e.Gone {
@@ -108,9 +110,8 @@ func (f *Factory) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reload reads all files again. Connections that are made from now on use what
-// is in them; a context whose files are bad keeps what it had, and the error
-// names it.
+// Reload reloads all files. New connections use the new content. A context with
+// invalid files keeps its previous content, and the error names it.
 func (f *Factory) Reload() error { return f.reload(func(*tlsContext) bool { return true }) }
 
 func (f *Factory) reload(which func(*tlsContext) bool) error {
@@ -148,7 +149,7 @@ func (f *Factory) add(t *tlsContext) {
 	}
 }
 
-// remove takes a context out.
+// remove unregisters a context.
 func (f *Factory) remove(t *tlsContext) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +168,7 @@ func (f *Factory) remove(t *tlsContext) {
 	}
 }
 
-// watchLocked begins to watch a directory. f.mu is held.
+// watchLocked starts to watch a directory. f.mu is held.
 func (f *Factory) watchLocked(dir string) {
 	if err := f.watcher.Add(dir); err != nil {
 		f.c.Logger.Warn("cannot watch certificates yet", "directory", dir, "error", err.Error())

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start is the time in all tests.
 func start() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// key returns the key of a seed: the same in each run.
+// key returns a key that is determined by seed.
 func key(seed byte) ed25519.PrivateKey {
 	var s [ed25519.SeedSize]byte
 	s[0] = seed
@@ -42,7 +42,7 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// authorityFor returns an authority of its own, or one signed by parent.
+// authorityFor returns a self-signed authority, or one signed by parent.
 func authorityFor(t testing.TB, name string, seed byte, parent *authority) *authority {
 	t.Helper()
 	a := &authority{key: key(seed)}
@@ -124,7 +124,7 @@ func (i *issued) tls(above ...*authority) tls.Certificate {
 	return c
 }
 
-// seen is what a server saw of a connection.
+// seen is the server's view of a connection.
 type seen struct {
 	remote net.Addr
 	state  tls.ConnectionState
@@ -199,7 +199,7 @@ func (s *server) answer(conn net.Conn, cfg *tls.Config) {
 	s.seen <- x
 }
 
-// last returns what the server saw of its next connection.
+// last returns the server's view of its next connection.
 func (s *server) last(t *testing.T) seen {
 	t.Helper()
 	select {
@@ -252,7 +252,7 @@ type fixture struct {
 	scope *store.Scope
 }
 
-// dialer makes a dialer with the time of the tests.
+// dialer creates a dialer with the time of the tests.
 func dialer(t *testing.T, c *config.Cluster) *fixture {
 	t.Helper()
 	return dialerOf(t, transport.New(transport.Config{Now: start}), c)
@@ -272,7 +272,7 @@ func dialerOf(t *testing.T, f *transport.Factory, c *config.Cluster) *fixture {
 // count returns a counter.
 func (f *fixture) count(name string) uint64 { return f.scope.Counter(name).Total() }
 
-// say dials and returns what the server says.
+// say dials and returns the greeting of the server.
 func (f *fixture) say(t *testing.T, h *host.Host, o transport.Options) (string, error) {
 	t.Helper()
 	conn, err := f.Dial(context.Background(), h, o)
@@ -285,7 +285,7 @@ func (f *fixture) say(t *testing.T, h *host.Host, o transport.Options) (string, 
 	return string(b), err
 }
 
-// mustSay fails the test unless the server says hello.
+// mustSay fails the test unless the server greets with hello.
 func (f *fixture) mustSay(t *testing.T, h *host.Host, o transport.Options) {
 	t.Helper()
 	if got, err := f.say(t, h, o); err != nil || got != "hello" {

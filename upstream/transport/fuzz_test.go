@@ -8,13 +8,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
-// outline is shaped like an OCSP response, without all that one needs, for the
-// fuzzer to begin with.
+// outline resembles an OCSP response, as a seed for the fuzzer.
 const outline = "30540a0100a04f304d06092b06010505073001010440303e302fa205040301020318" +
 	"0f32303236303130323033303430355a301830163000"
 
-// FuzzStaple checks that whatever is taken for an OCSP response has a begin, and
-// that every cut of it is refused or has one too.
+// FuzzStaple checks that every accepted OCSP response has a start time, and that each
+// prefix of it is rejected or has one too.
 func FuzzStaple(f *testing.F) {
 	seed, err := hex.DecodeString(outline)
 	if err != nil {
@@ -42,8 +41,8 @@ func FuzzStaple(f *testing.F) {
 	})
 }
 
-// FuzzMatchDNS checks that a name matches itself, and that a wildcard stands for
-// one label and never for none.
+// FuzzMatchDNS checks that a name matches itself, and that a wildcard matches exactly
+// one label.
 func FuzzMatchDNS(f *testing.F) {
 	for _, s := range []string{"a.example.com", "*.example.com", "example.com", "", ".", "*."} {
 		f.Add(s, "a.example.com")

@@ -15,26 +15,26 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// material is what a context makes connections with. It is immutable.
+// material is the data with which a context connects. It is immutable.
 type material struct {
 	config *tls.Config // without anything of one connection
 	shown  certinfo.Context
 	*trust // nil: the peer is not checked
 }
 
-// content is what was read of a context or of a secret. It is immutable.
+// content is the data read for a context or a secret. It is immutable.
 type content struct {
 	identities []*identity
 	trust      *trust // nil: none was given
 }
 
-// identity is an own certificate. It is immutable.
+// identity is a client certificate. It is immutable.
 type identity struct {
 	certificate tls.Certificate
 	shown       certinfo.Certificate
 }
 
-// trust is what a peer is checked against. It is immutable.
+// trust is the data that peers are checked against. It is immutable.
 type trust struct {
 	validation   *config.Validation
 	roots        *x509.CertPool    // nil: the chain of the peer is not checked
@@ -44,31 +44,30 @@ type trust struct {
 	shown        []certinfo.Certificate
 }
 
-// authorities are certificates that are trusted. They are immutable.
+// authorities are trusted certificates. They are immutable.
 type authorities struct {
 	list []*x509.Certificate // at least one
 	pool *x509.CertPool      // of all
 }
 
-// eternity is the window in which certificates are valid whose dates do not
-// matter.
+// eternity is the validity of certificates whose dates are ignored.
 func eternity() (from, until time.Time) {
 	return time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 }
 
-// lasting returns a copy of a certificate that is always valid.
+// lasting returns a copy of a certificate that never expires.
 func lasting(c *x509.Certificate) *x509.Certificate {
 	out := *c
 	out.NotBefore, out.NotAfter = eternity()
 	return &out
 }
 
-// material returns what a context with that content makes connections with.
+// material returns the material for a content.
 func (t *tlsContext) material(c content) *material {
 	m := &material{config: t.base.Clone(), trust: c.trust}
 	if n := t.t.MaxSessionKeys; n > 0 {
-		// New with the certificates: a session must not outlive the material by
-		// which its peer was checked.
+		// Created with the certificates, because a session must not outlive the
+		// material by which its peer was checked.
 		m.config.ClientSessionCache = tls.NewLRUClientSessionCache(int(min(n, 1<<20)))
 	}
 	for _, own := range c.identities {
@@ -90,7 +89,7 @@ func (t *tlsContext) material(c content) *material {
 	return m
 }
 
-// readOwnLocked reads what the context itself refers to. t.loading is held.
+// readOwnLocked reads the data that the context itself references. t.loading is held.
 func (t *tlsContext) readOwnLocked() (c content, err error) {
 	v, at := t.t.Validation, t.common()+".validation_context"
 	if t.t.ValidationSecret == nil {
@@ -116,8 +115,8 @@ func (t *tlsContext) readOwnLocked() (c content, err error) {
 	return c, err
 }
 
-// trust reads what the peer is checked against. The data of a secret, which may be
-// nil, is read once.
+// trust reads the data that peers are checked against. The data of a secret, which
+// may be nil, is read once.
 func (f *Factory) trust(v *config.Validation, at string, secret *Secret) (_ *trust, err error) {
 	t := &trust{validation: v}
 	if t.sans, err = sanChecks(v.SANs, at); err != nil {
@@ -164,7 +163,7 @@ func (f *Factory) trust(v *config.Validation, at string, secret *Secret) (_ *tru
 	return t, nil
 }
 
-// authorities reads certificates that are trusted.
+// authorities reads trusted certificates.
 func (f *Factory) authorities(d config.Data, at string) (*authorities, error) {
 	list, err := f.certificates(d, at)
 	if err != nil {
@@ -177,7 +176,7 @@ func (f *Factory) authorities(d config.Data, at string) (*authorities, error) {
 	return &authorities{list, pool}, nil
 }
 
-// revocations reads lists of certificates that were taken back.
+// revocations reads certificate revocation lists.
 func (f *Factory) revocations(d config.Data, at string) ([]*revocationList, error) {
 	text, err := f.data(d, at)
 	if err != nil {
@@ -190,7 +189,7 @@ func (f *Factory) revocations(d config.Data, at string) ([]*revocationList, erro
 	return lists, nil
 }
 
-// checkCertificate refuses what a certificate cannot have here.
+// checkCertificate rejects unsupported settings of a certificate.
 func checkCertificate(c *config.Certificate, at string) error {
 	refuse := func(field, text string) error { return fmt.Errorf("%s.%s: %s", at, field, text) }
 	switch {
@@ -227,7 +226,7 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 	}
 	out := &identity{shown: certinfo.Describe(shownPath(c.Chain), list[0])}
 	if out.certificate, err = tls.X509KeyPair(chain, key); err != nil {
-		// The cause is left out: it may quote the key.
+		// The cause is omitted because it could quote the key.
 		return nil, fmt.Errorf("%s.private_key: %s: does not fit the certificate", at, where(c.PrivateKey))
 	}
 	if c.OCSPStaple.Kind != config.NoData {
@@ -244,7 +243,7 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 	return out, nil
 }
 
-// shownPath is the path of a certificate that is shown.
+// shownPath returns the path of a certificate for display.
 func shownPath(d config.Data) string {
 	if d.Kind != config.DataFile {
 		return certinfo.Inline
@@ -252,7 +251,7 @@ func shownPath(d config.Data) string {
 	return d.Name
 }
 
-// where names a piece of data without its content.
+// where describes the origin of data without its content.
 func where(d config.Data) string {
 	if d.Kind == config.DataFile {
 		return fmt.Sprintf("%q", d.Name)
@@ -260,15 +259,15 @@ func where(d config.Data) string {
 	return d.String()
 }
 
-// maxBytes bounds each piece of data.
+// maxBytes bounds each data source.
 const maxBytes = 16 << 20
 
-// ReadFile reads a file of certificates, keys and the like: a regular one of at most 16
-// MiB, so that nothing that a control plane names holds the process up or fills its
-// memory.
+// ReadFile reads a file of certificates, keys and the like. It must be a regular file
+// of at most 16 MiB, so that a name from a control plane can neither block the
+// process nor fill its memory.
 func ReadFile(name string) ([]byte, error) { return boundedfile.Read(name, maxBytes) }
 
-// data returns a piece of data.
+// data reads a data source.
 func (f *Factory) data(d config.Data, at string) ([]byte, error) {
 	var b []byte
 	switch d.Kind {
@@ -296,7 +295,7 @@ func (f *Factory) data(d config.Data, at string) ([]byte, error) {
 	return b, nil
 }
 
-// certificates returns the certificates of a piece of data, at least one.
+// certificates returns the certificates of a data source, at least one.
 func (f *Factory) certificates(d config.Data, at string) ([]*x509.Certificate, error) {
 	text, err := f.data(d, at)
 	if err != nil {

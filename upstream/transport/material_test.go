@@ -40,7 +40,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// eventually waits until f says want.
+// eventually waits until f returns want.
 func eventually(t *testing.T, want string, f func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); f() != want; time.Sleep(5 * time.Millisecond) {
@@ -50,7 +50,7 @@ func eventually(t *testing.T, want string, f func() string) {
 	}
 }
 
-// staple returns an OCSP response about one certificate.
+// staple returns an OCSP response for one certificate.
 func staple(t *testing.T, status asn1.Enumerated, this, next time.Time) string {
 	t.Helper()
 	type single struct {
@@ -212,7 +212,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// rotating is a cluster whose trusted authority is in a file.
+// rotating returns a cluster whose trusted authority is in a file.
 func rotating(t *testing.T, dir string, watched string) *config.Cluster {
 	t.Helper()
 	return cluster(&config.TLS{MaxSessionKeys: 1, TLSCommon: config.TLSCommon{Validation: &config.Validation{
@@ -241,7 +241,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("shown after the reload: %v, want the new authority", got)
 	}
 
-	// A bad file changes nothing.
+	// An invalid file changes nothing.
 	write(t, dir, "ca.pem", "nothing")
 	want := `transport: cluster "c": transport_socket.typed_config.common_tls_context.validation_context.trusted_ca: "` +
 		filepath.Join(dir, "ca.pem") + `": no certificate found`
@@ -250,7 +250,7 @@ func TestReload(t *testing.T) {
 	}
 	d.mustSay(t, h, transport.Options{})
 
-	// A session of before a reload is not used after it.
+	// A session from before a reload is not resumed after it.
 	write(t, dir, "ca.pem", ca.pem())
 	if err := f.Reload(); err != nil {
 		t.Fatal(err)
@@ -260,8 +260,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadPanics: certificates are read again when they change, after a
-// panic too.
+// TestReloadPanics: certificates are reloaded when they change, even after a panic.
 func TestReloadPanics(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
@@ -345,8 +344,8 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 	}
 }
 
-// TestFilesThatChangeWhileTheyAreReadFirst moves a file into place just after the
-// one before was read for a new dialer.
+// TestFilesThatChangeWhileTheyAreReadFirst moves a file into place just after its
+// predecessor was read for a new dialer.
 func TestFilesThatChangeWhileTheyAreReadFirst(t *testing.T) {
 	running, dir := t.TempDir(), t.TempDir()
 	for _, to := range []string{running, dir} {

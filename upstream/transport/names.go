@@ -49,7 +49,7 @@ func sanChecks(list []config.SAN, at string) ([]sanCheck, error) {
 	return out, nil
 }
 
-// match tells whether a certificate has the name.
+// match reports whether a certificate has the name.
 func (c *sanCheck) match(cert *x509.Certificate) bool {
 	if c.kind == config.AnySAN || c.kind == config.DNSSAN {
 		for _, name := range cert.DNSNames {
@@ -82,7 +82,7 @@ func (c *sanCheck) match(cert *x509.Certificate) bool {
 	return false
 }
 
-// hasName tells whether a certificate has a name of any kind.
+// hasName reports whether a certificate has any name.
 func hasName(cert *x509.Certificate, name string) bool {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		for _, have := range cert.IPAddresses {
@@ -105,8 +105,8 @@ func hasName(cert *x509.Certificate, name string) bool {
 	return false
 }
 
-// matchDNS tells whether the name in a certificate, which may begin with a
-// wildcard for one label, stands for name.
+// matchDNS reports whether the name in a certificate, which may start with a wildcard
+// for one label, matches name.
 func matchDNS(pattern, name string) bool {
 	if strings.EqualFold(pattern, name) {
 		return true

@@ -9,14 +9,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// cipher is a cipher suite of TLS 1.2 and older by the name that configurations
-// use.
+// cipher is a cipher suite of TLS 1.2 or older with its name in configurations.
 type cipher struct {
 	name string
 	id   uint16
 }
 
-// ciphers lists the suites that can be configured.
+// ciphers lists the configurable suites.
 func ciphers() []cipher {
 	return []cipher{
 		{"ECDHE-ECDSA-AES128-GCM-SHA256", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
@@ -25,7 +24,7 @@ func ciphers() []cipher {
 		{"ECDHE-RSA-CHACHA20-POLY1305", tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256},
 		{"ECDHE-ECDSA-AES256-GCM-SHA384", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
 		{"ECDHE-RSA-AES256-GCM-SHA384", tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384},
-		// Not offered unless they are asked for.
+		// Only offered on request.
 		{"ECDHE-ECDSA-AES128-SHA", tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA},
 		{"ECDHE-RSA-AES128-SHA", tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA},
 		{"AES128-GCM-SHA256", tls.TLS_RSA_WITH_AES_128_GCM_SHA256},
@@ -37,10 +36,10 @@ func ciphers() []cipher {
 	}
 }
 
-// offeredByDefault is how many of ciphers are offered without a configuration.
+// offeredByDefault is the number of ciphers offered by default.
 const offeredByDefault = 6
 
-// cipherName returns the name of a suite as it is configured and counted.
+// cipherName returns the name of a suite in configurations and statistics.
 func cipherName(id uint16) string {
 	for _, c := range ciphers() {
 		if c.id == id {
@@ -50,7 +49,7 @@ func cipherName(id uint16) string {
 	return tls.CipherSuiteName(id) // those of TLS 1.3
 }
 
-// curve is a group of key exchange by its name.
+// curve is a named group for the key exchange.
 type curve struct {
 	name string
 	id   tls.CurveID
@@ -72,13 +71,13 @@ func curveName(id tls.CurveID) string {
 	return id.String()
 }
 
-// baseConfig returns what all connections of a context have in common, without
-// anything that is read from files.
+// baseConfig returns the configuration that all connections of a context share,
+// without any data from files.
 func baseConfig(c *config.TLS, path string) (*tls.Config, error) {
 	at := path + ".common_tls_context.tls_params"
 	t := &tls.Config{
-		// The peer is checked in VerifyConnection, by the rules of the resource:
-		// those of crypto/tls would always want a matching name.
+		// VerifyConnection checks the peer by the rules of the resource, because
+		// crypto/tls would always require a matching name.
 		InsecureSkipVerify: true,
 		MinVersion:         version(c.MinVersion, tls.VersionTLS12),
 		MaxVersion:         version(c.MaxVersion, tls.VersionTLS13),
@@ -120,9 +119,9 @@ func version(v config.TLSVersion, auto uint16) uint16 {
 	return auto
 }
 
-// cipherSuites reads a list of suites. Entries may hold several, with ":"
-// between them, and groups of equal rank as [a|b]; which of the suites is used
-// is decided by what both sides can do best.
+// cipherSuites parses a list of suites. Entries can hold several suites separated by
+// ":", and groups of equal preference as [a|b]; both sides then choose the best
+// common suite.
 func cipherSuites(list []string, at string) ([]uint16, error) {
 	known := ciphers()
 	var out []uint16

@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// peerError tells that the peer is not whom it should be. It is counted already.
+// peerError means that the peer failed verification. It has been counted.
 type peerError struct{ err error }
 
 func (e *peerError) Error() string { return "certificate of the host: " + e.err.Error() }
@@ -28,7 +28,7 @@ type peer struct {
 	sans []string // instead of the configured ones; empty: none
 }
 
-// verify is called at the end of every handshake, also of resumed ones.
+// verify runs at the end of every handshake, including resumed ones.
 func (p *peer) verify(s tls.ConnectionState) error {
 	if len(s.PeerCertificates) == 0 {
 		p.t.stats.verifyNoCert.Inc()
@@ -59,7 +59,8 @@ func (p *peer) verify(s tls.ConnectionState) error {
 	return nil
 }
 
-// usage checks that an RSA key may be used as it is, if it says what it is for.
+// usage checks that the key usage of an RSA certificate, if present, permits this
+// use.
 func (p *peer) usage(leaf *x509.Certificate, s *tls.ConnectionState) error {
 	if _, ok := leaf.PublicKey.(*rsa.PublicKey); !ok || leaf.KeyUsage == 0 {
 		return nil
@@ -79,7 +80,7 @@ func (p *peer) usage(leaf *x509.Certificate, s *tls.ConnectionState) error {
 	return &peerError{fmt.Errorf("its key is not for %s", name)}
 }
 
-// chain checks that a trusted authority stands behind the certificates.
+// chain verifies the certificates against the trusted authorities.
 func (p *peer) chain(v *config.Validation, sent []*x509.Certificate) error {
 	leaf := sent[0]
 	between := x509.NewCertPool()
@@ -149,7 +150,7 @@ func (p *peer) pinned(leaf *x509.Certificate) error {
 	return errors.New("it is none of the known ones")
 }
 
-// pins reads the hashes of known certificates and keys.
+// pins parses the hashes of known certificates and keys.
 func pins(v *config.Validation, at string) (hashes, keys map[[32]byte]bool, err error) {
 	put := func(to *map[[32]byte]bool, b []byte) {
 		if *to == nil {

@@ -10,13 +10,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// attemptDelay is how long an address is tried alone before the next one is tried
-// beside it.
+// attemptDelay is the head start of an attempt over the next one.
 const attemptDelay = 300 * time.Millisecond
 
-// order returns addresses in the order in which they are to be tried: as many of
-// the first family as c says, then one of the other, and so on (RFC 8305, section 4).
-// A nil c prefers the family of the first address, by one.
+// order returns the addresses in connection order: as many of the first family as c
+// says, then alternating between the families (RFC 8305, section 4). A nil c prefers
+// the family of the first address by one.
 func order(list []config.Address, c *config.HappyEyeballs) []config.Address {
 	if len(list) < 2 {
 		return list
@@ -44,16 +43,16 @@ func order(list []config.Address, c *config.HappyEyeballs) []config.Address {
 	return out
 }
 
-// errPanic stands for an attempt that went wrong in a way that nobody thought of.
+// errPanic is the error of an attempt that panicked.
 var errPanic = errors.New("transport: panic")
 
 func is4(a config.Address) bool { return a.IP.Addr().Unmap().Is4() }
 
-// race connects to the addresses one after the other, each once the one before has
-// failed or attemptDelay after it, and returns the first connection that is made
-// (RFC 8305, section 5). The others are given up before it returns. If none is made
-// the error is that of the attempt that failed first, but for those that say nothing
-// of the host. An attempt that panics has failed, and g is told. list must not be empty.
+// race connects to the addresses in order. Each attempt starts when the previous one
+// has failed or after attemptDelay, and the first connection wins (RFC 8305, section
+// 5). The others are abandoned before race returns. If all fail, the result is the
+// first error, preferring errors that are about the host. A panic counts as a failure
+// and is reported to g. list must not be empty.
 func race(ctx context.Context, list []config.Address, dial func(context.Context, config.Address) (net.Conn, error), g guard.Guard) (net.Conn, error) {
 	if len(list) == 1 {
 		return dial(ctx, list[0])

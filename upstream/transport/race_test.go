@@ -59,7 +59,7 @@ func TestOrderOfAddresses(t *testing.T) {
 	}
 }
 
-// end is a connection to the address of that number, there only to be closed.
+// end is a connection to the address with that number, which can only be closed.
 type end struct {
 	net.Conn
 	number uint16
@@ -71,9 +71,8 @@ func (e end) Close() error {
 	return nil
 }
 
-// TestRace writes down when each address is tried, given up and closed. An address
-// takes so many milliseconds and then fails with an error, or stubbornly connects
-// though nobody waits for it any more.
+// TestRace records when each address is tried, abandoned and closed. An address takes
+// some milliseconds and then fails, or insists on connecting after it was abandoned.
 func TestRace(t *testing.T) {
 	type answer struct {
 		after    int
@@ -142,7 +141,7 @@ func TestRace(t *testing.T) {
 				for e := range events {
 					got = append(got, e)
 				}
-				// What happens at the same time happens in any order, but for the end.
+				// Simultaneous events can occur in any order, except for the end.
 				slices.SortFunc(got[:len(got)-1], func(a, b string) int {
 					var x, y int
 					_, _ = fmt.Sscan(a[:strings.Index(a, ":")], &x)
@@ -157,8 +156,8 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestAttemptsPanic: an attempt that panics has failed, and the next address
-// is tried.
+// TestAttemptsPanic: an attempt that panics has failed, and the next address is
+// tried.
 func TestAttemptsPanic(t *testing.T) {
 	list := addressesOf(t, "1.1.1.1 1.1.1.2")
 	for _, wild := range []int{1, 2} { // attempts that panic

@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// refusal returns the error for a cluster, and checks that it holds no secret.
+// refusal returns the error for a cluster, and checks that it contains no secret.
 func refusal(t *testing.T, c *config.Cluster) string {
 	t.Helper()
 	f := transport.New(transport.Config{

@@ -12,13 +12,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
-// revocationList is the certificates that an authority took back.
+// revocationList holds the certificates that an authority has revoked.
 type revocationList struct {
 	list   *x509.RevocationList
 	serial map[string]bool
 }
 
-// revocationLists reads lists in PEM form, at least one.
+// revocationLists parses PEM lists, at least one.
 func revocationLists(text []byte) ([]*revocationList, error) {
 	var out []*revocationList
 	for {
@@ -45,9 +45,9 @@ func revocationLists(text []byte) ([]*revocationList, error) {
 	return out, nil
 }
 
-// revoked returns an error unless no certificate of a chain, or only the first of
-// it, was taken back. With lists every authority in question must have a current
-// one; without any, nothing is revoked.
+// revoked returns an error if a certificate of a chain, or only its first one, has
+// been revoked. With lists, every involved authority must have a current one; without
+// any, nothing is revoked.
 func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time, leafOnly bool) error {
 	if len(lists) == 0 {
 		return nil
@@ -78,8 +78,7 @@ func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time, 
 	return nil
 }
 
-// stapleValidity returns the time in which an OCSP response (RFC 6960) in DER
-// form holds.
+// stapleValidity returns the validity of an OCSP response (RFC 6960) in DER form.
 func stapleValidity(der []byte) (certinfo.Validity, error) {
 	bad := func() (certinfo.Validity, error) { return certinfo.Validity{}, errors.New("not an OCSP response") }
 	var response struct {

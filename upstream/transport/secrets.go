@@ -9,34 +9,32 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Secrets delivers the secrets that TLS contexts name, from files and control
-// planes. It must be safe for concurrent use.
+// Secrets delivers secrets from files and control planes to TLS contexts. It must be
+// safe for concurrent use.
 type Secrets interface {
-	// Check tells why a secret cannot come from where its source says; nil if it
-	// can.
+	// Check returns an error if the source of a secret is unusable.
 	Check(*config.SecretSource) error
-	// Follow tells u of each version of a secret of that kind until stop is called,
-	// which may be at any time and does not wait for u.
+	// Follow passes each version of a secret of that kind to u until stop is called.
+	// stop can be called at any time and does not wait for u.
 	Follow(s *config.SecretSource, k config.SecretKind, u SecretUser) (stop func())
 }
 
-// SecretUser puts a secret in force. [Secrets] calls it.
+// SecretUser uses a secret. [Secrets] calls it.
 type SecretUser interface {
-	// Prepare reads what a secret refers to and checks it, without changing
-	// anything. What it returns puts the secret in force, for connections that are
-	// made from then on. It is also to be called, with a new [Secret], when files that
-	// a secret names have changed.
+	// Prepare reads and checks the data that a secret references, without side
+	// effects. The returned function activates the secret for new connections. It is
+	// called again, with a new [Secret], when files of the secret have changed.
 	Prepare(*Secret) (commit func(), err error)
-	// Answered is told once: after the first answer, good or bad, or when none came
-	// in time.
+	// Answered is called once: after the first answer, valid or not, or when the
+	// timeout expires.
 	Answered()
 }
 
-// errNoSecret is wrapped by errors of connections that cannot be made because a
-// secret was not delivered so far.
+// errNoSecret is wrapped by errors of connections that need a secret that has not
+// been delivered.
 var errNoSecret = errors.New("was not delivered so far")
 
-// secretID names a static secret.
+// secretID identifies a static secret.
 type secretID struct {
 	kind config.SecretKind
 	name string
@@ -50,9 +48,9 @@ func secretsByID(list []*config.Secret) map[secretID]*config.Secret {
 	return out
 }
 
-// Secret is a secret as it is read once for all its users of one factory: its data,
-// and the files that it names as they are when the first of them needs them. Make it
-// with [NewSecret]. It is safe for concurrent use.
+// Secret is a secret that is read once for all its users of one factory: its data,
+// and its files as of the first use. Create it with [NewSecret]. It is safe for
+// concurrent use.
 type Secret struct {
 	*config.Secret
 
@@ -61,18 +59,18 @@ type Secret struct {
 	revocations kept[[]*revocationList]
 }
 
-// NewSecret returns a secret of which nothing was read so far. s must not be changed
-// any more.
+// NewSecret returns a secret that has not been read yet. The caller must not modify s
+// afterwards.
 func NewSecret(s *config.Secret) *Secret { return &Secret{Secret: s} }
 
-// kept is what was read, for one factory: others may have other files and variables.
+// kept is the data read by one factory; others can have other files and variables.
 type kept[T any] struct {
 	mu    sync.Mutex // held while it is read
 	by    *Factory   // nil: nothing was
 	value T
 }
 
-// get returns what was read for f, or reads it.
+// get returns the data for f, reading it if necessary.
 func (k *kept[T]) get(f *Factory, read func() (T, error)) (T, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,7 +84,7 @@ func (k *kept[T]) get(f *Factory, read func() (T, error)) (T, error) {
 	return v, err
 }
 
-// slot is the place of a secret in a context.
+// slot is the reference to a secret in a context.
 type slot struct {
 	t      *tlsContext
 	source *config.SecretSource
@@ -100,8 +98,8 @@ type slot struct {
 	stop    func()         // guarded by t.loading; nil: not followed
 }
 
-// newSlots finds the static secrets of a context and checks that the others can
-// come.
+// newSlots resolves the static secrets of a context and checks the sources of the
+// others.
 func (t *tlsContext) newSlots() error {
 	const certificates = ".tls_certificate_sds_secret_configs"
 	if len(t.t.CertificateSecrets) > 0 && len(t.t.Certificates) > 0 {
@@ -148,12 +146,12 @@ func unreadSecret(s *config.Secret) error {
 	return nil
 }
 
-// secretPath is the path of a secret in error texts.
+// secretPath returns the path of a secret for error messages.
 func secretPath(s *config.Secret, field string) string {
 	return fmt.Sprintf("secret %q: %s", s.Name, field)
 }
 
-// follow begins to follow the secret. done is called once, when it was answered.
+// follow subscribes to the secret. done is called once, after its first answer.
 func (s *slot) follow(done func()) {
 	s.done = done
 	stop := s.t.f.c.Secrets.Follow(s.source, s.kind, s)
@@ -202,7 +200,7 @@ func (t *tlsContext) named(err error) error {
 	return fmt.Errorf("transport: cluster %q: %w", t.cluster, err)
 }
 
-// read reads what a secret refers to.
+// read reads the data that a secret references.
 func (s *slot) read(secret *Secret) (c content, err error) {
 	if s.kind == config.CertificateSecret {
 		own, err := secret.identity.get(s.t.f, func() (*identity, error) {
@@ -218,13 +216,12 @@ func (s *slot) read(secret *Secret) (c content, err error) {
 	return c, err
 }
 
-// validation returns the checks of the peer with a secret.
+// validation returns the checks of the peer, combined with a secret.
 func (s *slot) validation(secret *config.Secret) *config.Validation {
 	return s.t.t.Validation.Merge(secret.Validation)
 }
 
-// missingLocked returns the name of a secret that is not there, empty if all are.
-// t.loading is held.
+// missingLocked returns the name of a missing secret, or "". t.loading is held.
 func (t *tlsContext) missingLocked() (name string) {
 	for _, s := range t.slots {
 		if s.secret == nil {
@@ -234,7 +231,7 @@ func (t *tlsContext) missingLocked() (name string) {
 	return name
 }
 
-// await returns an error while a secret of the socket is missing, and counts it.
+// await returns an error if a secret of the socket is missing, and counts it.
 func (s *socket) await() error {
 	if s.tls == nil || s.tls.current.Load() != nil {
 		return nil
@@ -262,7 +259,7 @@ func (d *Dialer) contexts(yield func(*tlsContext)) {
 	}
 }
 
-// followed returns the places of the secrets that are not static.
+// followed returns the slots of the secrets that are not static.
 func (d *Dialer) followed() (list []*slot) {
 	d.contexts(func(t *tlsContext) {
 		for _, s := range t.slots {
@@ -274,10 +271,10 @@ func (d *Dialer) followed() (list []*slot) {
 	return list
 }
 
-// Follow begins to follow the secrets that the sockets name. It is to be called
-// once. The function ready is called once, from any goroutine, when all of them had
-// a first answer, good or bad, or when that did not come in time; at once if there
-// are none. Until a secret is there, connections that need it fail.
+// Follow subscribes to the secrets of the sockets. Call it once. It calls ready once,
+// from any goroutine, when all of them have had a first answer, valid or not, or have
+// timed out; immediately if there are none. Connections that need a missing secret
+// fail.
 func (d *Dialer) Follow(ready func()) {
 	list := d.followed()
 	var left atomic.Int64
@@ -293,8 +290,8 @@ func (d *Dialer) Follow(ready func()) {
 	done()
 }
 
-// Awaited returns the names of the secrets that had no first answer so far, in the
-// order of the configuration.
+// Awaited returns the names of the secrets without a first answer, in the order of
+// the configuration.
 func (d *Dialer) Awaited() (names []string) {
 	for _, s := range d.followed() {
 		if !s.answered.Load() {
@@ -304,8 +301,8 @@ func (d *Dialer) Awaited() (names []string) {
 	return names
 }
 
-// Dependent tells whether secrets come from a control plane, which is reached over
-// other clusters.
+// Dependent reports whether secrets come from a control plane, which is reached
+// through other clusters.
 func (d *Dialer) Dependent() bool {
 	for _, s := range d.followed() {
 		if s.source.Source.Kind != config.SourcePath {

@@ -22,7 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// deliverer hands out secrets as a test wants it.
+// deliverer delivers secrets on demand.
 type deliverer struct {
 	mu      sync.Mutex
 	users   map[transport.SecretUser]string
@@ -47,7 +47,7 @@ func (d *deliverer) Follow(s *config.SecretSource, k config.SecretKind, u transp
 	}
 }
 
-// following returns who follows a secret.
+// following returns the subscribers of a secret.
 func (d *deliverer) following(s *config.Secret) (list []transport.SecretUser) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *deliverer) following(s *config.Secret) (list []transport.SecretUser) {
 	return list
 }
 
-// deliver puts a secret in force unless somebody refuses it.
+// deliver activates a secret unless a subscriber rejects it.
 func (d *deliverer) deliver(s *config.Secret) error {
 	var commits []func()
 	shared := transport.NewSecret(s)
@@ -83,12 +83,12 @@ func (d *deliverer) mustDeliver(t *testing.T, s *config.Secret) {
 	}
 }
 
-// certSecret is the secret "cert" with what was issued.
+// certSecret returns the secret "cert" with a certificate.
 func certSecret(i *issued) *config.Secret {
 	return &config.Secret{Name: "cert", Kind: config.CertificateSecret, Certificate: &config.Certificate{Chain: inline(i.chain), PrivateKey: inline(i.pem)}}
 }
 
-// caSecret is the secret "ca" that trusts a.
+// caSecret returns the secret "ca" that trusts a.
 func caSecret(a *authority) *config.Secret {
 	return &config.Secret{Name: "ca", Kind: config.ValidationSecret, Validation: &config.Validation{TrustedCA: inline(a.pem()), MaxVerifyDepth: 100}}
 }
@@ -97,13 +97,13 @@ func remote(name string) config.SecretSource {
 	return config.SecretSource{Name: name, Source: &config.ConfigSource{Kind: config.SourceADS}}
 }
 
-// bySecrets is a client whose certificate and checks are secrets.
+// bySecrets returns a client whose certificate and checks are secrets.
 func bySecrets(c *config.TLS) {
 	ca := remote("ca")
 	c.Validation, c.CertificateSecrets, c.ValidationSecret = nil, []config.SecretSource{remote("cert")}, &ca
 }
 
-// secretFixture is a dialer with who delivers its secrets.
+// secretFixture is a dialer with its deliverer.
 type secretFixture struct {
 	*fixture
 	deliverer
@@ -123,10 +123,10 @@ func newSecretFixture(t *testing.T, change func(*transport.Config), c *config.TL
 	return f
 }
 
-// Follow tells the two methods of that name apart.
+// Follow resolves the ambiguity between the two methods of that name.
 func (f *secretFixture) Follow(ready func()) { f.Dialer.Follow(ready) }
 
-// shown lists the serial numbers of what is registered.
+// shown lists the registered serial numbers.
 func (f *secretFixture) shown() string {
 	var list []string
 	for _, m := range f.List() {
@@ -140,12 +140,12 @@ func (f *secretFixture) shown() string {
 	return strings.Join(list, ", ")
 }
 
-// asking is a server that wants certificates of its clients.
+// asking returns a server that requires client certificates.
 func asking(i *issued) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{i.tls()}, ClientAuth: tls.RequireAnyClientCert}
 }
 
-// serial is the certificate that a client showed.
+// serial returns the certificate of the client.
 func serial(x seen) string {
 	if len(x.state.PeerCertificates) == 0 {
 		return fmt.Sprint("none: ", x.err)
@@ -209,7 +209,7 @@ func TestSecretsComeLaterAndRotate(t *testing.T) {
 	}
 }
 
-// TestConnectionsSurviveRotation talks over a connection that was made before.
+// TestConnectionsSurviveRotation uses a connection from before the rotation.
 func TestConnectionsSurviveRotation(t *testing.T) {
 	ca, other := authorityFor(t, "one", 1, nil), authorityFor(t, "two", 2, nil)
 	cfg := asking(ca.issue(t, 10, nil))
@@ -375,8 +375,7 @@ func TestSecretsThatCannotCome(t *testing.T) {
 	}
 }
 
-// TestTwoSecretsAtOnce puts a secret in force while another one is on its way: none
-// is lost.
+// TestTwoSecretsAtOnce activates a secret while another one arrives: neither is lost.
 func TestTwoSecretsAtOnce(t *testing.T) {
 	ca, other := authorityFor(t, "one", 1, nil), authorityFor(t, "two", 2, nil)
 	s := serve(t, asking(other.issue(t, 10, nil)))
@@ -396,8 +395,8 @@ func TestTwoSecretsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSecretsAreReadOnceForAll counts how often files are read that a secret of many
-// contexts names, and that they are read again for its next version.
+// TestSecretsAreReadOnceForAll counts reads of the files of a secret shared by many
+// contexts. The next version reads them again.
 func TestSecretsAreReadOnceForAll(t *testing.T) {
 	ca := authorityFor(t, "ca", 1, nil)
 	leaf := ca.issue(t, 20, nil)
@@ -438,8 +437,8 @@ func TestSecretsAreReadOnceForAll(t *testing.T) {
 	}
 }
 
-// TestReadingIsNotSharedByFactories has two that find other data behind the same
-// variable.
+// TestReadingIsNotSharedByFactories uses two factories with different values of the
+// same variable.
 func TestReadingIsNotSharedByFactories(t *testing.T) {
 	var r certinfo.Registry
 	var d deliverer
@@ -463,8 +462,8 @@ func TestReadingIsNotSharedByFactories(t *testing.T) {
 	}
 }
 
-// TestSecretsDoNotNeedTheFilesOfOthers has files of one secret that cannot be read
-// while the other one comes.
+// TestSecretsDoNotNeedTheFilesOfOthers delivers one secret while the files of another
+// cannot be read.
 func TestSecretsDoNotNeedTheFilesOfOthers(t *testing.T) {
 	ca, other := authorityFor(t, "one", 1, nil), authorityFor(t, "two", 2, nil)
 	s := serve(t, asking(other.issue(t, 10, nil)))
@@ -527,7 +526,7 @@ func TestAnswersAndEndOfSecrets(t *testing.T) {
 	}
 }
 
-// TestRotationUnderLoad rotates while connections are made: each of them works.
+// TestRotationUnderLoad rotates while connections are made: each of them succeeds.
 func TestRotationUnderLoad(t *testing.T) {
 	ca := authorityFor(t, "ca", 1, nil)
 	s := serve(t, asking(ca.issue(t, 10, nil)))

@@ -30,7 +30,7 @@ func option(t *testing.T, conn net.Conn, level, name int) int {
 	return v
 }
 
-// dialPlain connects to a plain text server of its own.
+// dialPlain connects to a new plain text server.
 func dialPlain(t *testing.T, c *config.Cluster) (net.Conn, *server) {
 	t.Helper()
 	s := serve(t, nil)
@@ -92,7 +92,7 @@ func TestSourceAddress(t *testing.T) {
 		t.Errorf("the connection comes from %s, want that of the same family, 127.0.0.3", got)
 	}
 
-	// An empty address and port bind to nothing, and keep the default away.
+	// An empty address and port mean no binding and override the default.
 	f := transport.New(transport.Config{Bind: &config.Bind{Source: ip("127.0.0.4", 0)}})
 	for text, bind := range map[string]*config.Bind{"127.0.0.1": {Source: config.AddressSpec{Kind: config.SocketAddress}}, "127.0.0.4": nil} {
 		c.Bind = bind
@@ -168,7 +168,7 @@ func TestConnectTimeout(t *testing.T) {
 		t.Errorf("dial: %v, want a timeout of 10ms", err)
 	}
 
-	// A caller that gives up is no timeout.
+	// A canceled context is not a timeout.
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c.ConnectTimeout = time.Hour

@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// source says how sockets are made before they connect.
+// source configures sockets before they connect.
 type source struct {
 	addresses []netip.AddrPort // to bind to: the first of the family of the remote; empty: no bind
 	freebind  bool
@@ -21,7 +21,7 @@ type source struct {
 	keepalive *config.Keepalive
 }
 
-// bindError tells that the source address could not be had.
+// bindError means that binding to the source address failed.
 type bindError struct {
 	address netip.AddrPort
 	err     error
@@ -73,7 +73,8 @@ func newSource(b *config.Bind, k *config.Keepalive, at string) (*source, error) 
 	return s, nil
 }
 
-// address returns where to bind for a remote address; false: nowhere.
+// address returns the source address for a remote address, and false if there is
+// none.
 func (s *source) address(remote netip.Addr) (netip.AddrPort, bool) {
 	if len(s.addresses) == 0 {
 		return netip.AddrPort{}, false
@@ -112,8 +113,8 @@ func (s *source) dial(ctx context.Context, a config.Address) (net.Conn, error) {
 	return conn, nil
 }
 
-// keepalive returns the settings of the net package: what is not given stays as
-// the system has it.
+// keepalive returns the settings for the net package. Unset values keep the system
+// defaults.
 func keepalive(k *config.Keepalive) net.KeepAliveConfig {
 	given := func(d time.Duration) time.Duration {
 		if d <= 0 {
@@ -128,8 +129,8 @@ func keepalive(k *config.Keepalive) net.KeepAliveConfig {
 	return c
 }
 
-// plain takes the addresses off an error of the net package; they are said
-// already.
+// plain strips the addresses from an error of the net package, because the message
+// has them already.
 func plain(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {

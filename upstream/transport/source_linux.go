@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// supported tells whether everything asked for can be done on this system.
+// supported returns an error if a setting is not available on this system.
 func (s *source) supported(at string) error {
 	for i, o := range append(append([]config.SocketOption(nil), s.prebind...), s.bound...) {
 		if o.IsInt && o.Int != int64(int32(o.Int)) && o.Int != int64(uint32(o.Int)) {
@@ -41,8 +41,8 @@ func (s *source) bind(fd int, a netip.AddrPort, remote netip.Addr) error {
 		}
 	}
 	if a.Port() == 0 {
-		// The port is chosen at connect, so that many connections to different
-		// hosts can share it. Systems without this choose it at bind.
+		// The port is chosen at connect, so that many connections to different hosts
+		// can share it. Systems without this option choose it at bind.
 		_ = unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 	}
 	ip := a.Addr().Unmap()

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// supported tells whether everything asked for can be done on this system.
+// supported returns an error if a setting is not available on this system.
 func (s *source) supported(at string) error {
 	switch {
 	case len(s.addresses) > 0:
@@ -20,5 +20,5 @@ func (s *source) supported(at string) error {
 	return nil
 }
 
-// prepare has nothing to do here.
+// prepare does nothing on this system.
 func (s *source) prepare(int, netip.Addr) error { return nil }

@@ -19,7 +19,7 @@ type tlsStats struct {
 
 func newTLSStats(scope *store.Scope) *tlsStats {
 	c := func(name string) *store.Counter { return scope.Counter("ssl." + name) }
-	// These have no cause on this side of a connection, but are looked for.
+	// These never occur on the client side, but dashboards expect them.
 	for _, name := range []string{
 		"no_certificate", "ocsp_staple_failed", "ocsp_staple_omitted", "ocsp_staple_responses", "ocsp_staple_requests",
 	} {
@@ -35,7 +35,7 @@ func newTLSStats(scope *store.Scope) *tlsStats {
 	}
 }
 
-// handshake counts a connection that was made.
+// handshake counts an established connection.
 func (s *tlsStats) handshake(c tls.ConnectionState) {
 	s.handshakes.Inc()
 	if c.DidResume {

@@ -179,8 +179,8 @@ func TestMutualTLS(t *testing.T) {
 		t.Errorf("the server saw %d certificates, want the configured one", len(got))
 	}
 
-	// Without a certificate the server ends the connection; with TLS 1.2 that is
-	// part of the handshake.
+	// Without a certificate the server closes the connection; in TLS 1.2 that is part
+	// of the handshake.
 	d = dialer(t, cluster(trust(ca, func(c *config.TLS) { c.MaxVersion = config.TLS12 })))
 	if _, err := d.say(t, hostAt(s.address, nil), transport.Options{}); stageOf(err) != transport.Handshake || d.count("ssl.connection_error") != 1 {
 		t.Errorf("dial without a certificate: %v, %d errors counted; want a handshake error, 1", err, d.count("ssl.connection_error"))
