@@ -33,7 +33,7 @@ type Event struct {
 // Watcher reports changes in directories. Create it with [Start]. Its methods are
 // safe for concurrent use.
 type Watcher struct {
-	log  *slog.Logger
+	log    *slog.Logger
 	report func(Event)
 
 	stop, ended chan struct{}
