@@ -32,6 +32,11 @@ type Config struct {
 	// spellings are those that tools for it expect.
 	Product string
 
+	// PreferOpenMetrics answers scrapes in OpenMetrics if the client accepts it
+	// beside the text format. By default only clients that do not accept the
+	// text format get OpenMetrics.
+	PreferOpenMetrics bool
+
 	// Mode says how much of the interface exists. Default [ModeFull].
 	Mode Mode
 	// AllowPaths, unless empty, refuses requests whose path and query match

@@ -236,19 +236,19 @@ func TestExpositionNegotiation(t *testing.T) {
 		open   bool
 	}{
 		{"", false}, {"*/*", false}, {"text/plain", false}, {"application/openmetrics-text", true},
-		{"application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", true},
+		{"application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", false},
 		{"application/openmetrics-text;q=0.5, text/plain;q=0.7", false},
 		{"text/plain, application/openmetrics-text", false},
 		{"application/openmetrics-text, text/plain", false},
 		{"application/openmetrics-text;q=0", false},
 		{"APPLICATION/OpenMetrics-Text; Q=0.1", true},
 		{"application/openmetrics-text;q=x", false},
-		{"application/vnd.google.protobuf;q=0.6,application/openmetrics-text;q=0.5,text/plain;q=0.3", true},
+		{"application/vnd.google.protobuf;q=0.6,application/openmetrics-text;q=0.5,text/plain;q=0.3", false},
 		{"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
 	}
 	s := start(t, Config{Store: fixture()})
 	for _, tt := range tests {
-		for _, target := range []string{"/stats/metrics", "/stats?format=metrics"} {
+		for _, target := range []string{"/stats/metrics", "/stats/prometheus", "/metrics", "/stats?format=metrics"} {
 			a := get(t, s, target, "Accept: "+tt.accept)
 			want := render.FormatText.ContentType()
 			if tt.open {
@@ -258,6 +258,10 @@ func TestExpositionNegotiation(t *testing.T) {
 				t.Errorf("Accept %q: content-type %q, want %q", tt.accept, got, want)
 			}
 		}
+	}
+	preferring := start(t, Config{Store: fixture(), PreferOpenMetrics: true})
+	if a := get(t, preferring, "/metrics", "Accept: text/plain, application/openmetrics-text;q=0.1"); a.header.Get("content-type") != render.FormatOpenMetrics.ContentType() {
+		t.Errorf("OpenMetrics is not preferred: %v", a.header)
 	}
 	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 	if a := get(t, s, "/stats/metrics", "Accept: "+protobuf+";q=0.6,text/plain;q=0.3"); a.header.Get("content-type") != render.FormatProtobuf.ContentType() {

@@ -36,6 +36,7 @@ type statsQuery struct {
 func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 	out := &statsQuery{pattern: q.Value("filter")}
 	o := &out.options
+	o.PreferOpenMetrics = s.cfg.PreferOpenMetrics
 	o.UsedOnly, o.TextReadouts, out.protobuf = q.Has("usedonly"), q.Has("text_readouts"), q.Has("prom_protobuf")
 	if out.pattern != "" {
 		filter, err := s.filter(out.pattern)
@@ -78,7 +79,7 @@ func (q *statsQuery) negotiate(accept string) error {
 	if q.format != formatMetrics {
 		return nil
 	}
-	q.exposition, q.options.Escaping = render.Negotiate(accept)
+	q.exposition, q.options.Escaping = render.Negotiate(accept, &q.options)
 	if q.protobuf {
 		q.exposition = render.FormatProtobuf
 	}

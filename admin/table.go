@@ -45,7 +45,7 @@ func (s *Server) builtin() (*endpoints, error) {
 			Mutates: true, Role: RoleOperate, Serial: true, Serve: s.runtimeModify, OpenParams: true, pair: true},
 		{Path: "/server_info", Group: groupState, Help: "show version, state, options and uptime", critical: true, Serve: s.serverInfo},
 		{Path: "/stats", Group: groupStats, Help: "show stats", Heavy: true, CPUBound: true, metrics: true, neverDisabled: true, Serve: s.stats, Params: s.statsParams(true)},
-		{Path: "/stats/metrics", Group: groupStats, Aliases: []string{"/stats/prometheus"}, Help: "show stats in the text exposition format",
+		{Path: "/stats/metrics", Group: groupStats, Aliases: []string{"/stats/prometheus", "/metrics"}, Help: "show stats in the text exposition format",
 			Heavy: true, CPUBound: true, metrics: true, neverDisabled: true, Serve: s.statsMetrics, Params: s.statsParams(false)},
 		{Path: "/stats/recentlookups", Group: groupStats, Help: "show names of stats that were looked up lately", Serve: s.lookups},
 		{Path: "/stats/recentlookups/clear", Group: groupStats, Help: "forget the lookups and their number", Mutates: true, Role: RoleOperate, Serial: true, Serve: s.lookupsClear},
@@ -55,7 +55,7 @@ func (s *Server) builtin() (*endpoints, error) {
 	if s.product == "envoy" {
 		for i := range rows {
 			if rows[i].Path == "/stats/metrics" {
-				rows[i].Path, rows[i].Aliases = "/stats/prometheus", []string{"/stats/metrics"}
+				rows[i].Path, rows[i].Aliases = "/stats/prometheus", []string{"/stats/metrics", "/metrics"}
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func (a *AdminAuth) set(d *decoder, n *yaml.Node, path string) {
 		{"client_certificates", list(&a.ClientCertificates, func(c *AdminCertificate) setter { return c.set })},
 		{"unix_peers", list(&a.UnixPeers, func(p *AdminPeer) setter { return p.set })},
 		{"open_paths", list(&a.OpenPaths, func(s *string) setter {
-			return choice(s, "/ready", "/live", "/stats", "/stats/metrics", "/stats/prometheus")
+			return choice(s, "/ready", "/live", "/stats", "/stats/metrics", "/stats/prometheus", "/metrics")
 		})},
 	})
 	if n.Kind == yaml.MappingNode && seen["tokens_file"] == nil && len(a.Tokens)+len(a.ClientCertificates)+len(a.UnixPeers) == 0 {

@@ -67,6 +67,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	if err != nil {
 		return server.Config{}, err
 	}
+	adm.PreferOpenMetrics = c.StatsD.Exposition.OpenMetrics == "prefer"
 	cfg := server.Config{
 		Store:          store.New(opts),
 		Admin:          adm,

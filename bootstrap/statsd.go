@@ -148,6 +148,7 @@ type StatsDExposition struct {
 	TimerUnit     string // ms (default) or s
 	Observer      string // histogram (default) or summary
 	TypeConflict  string // suffix (default) or reject
+	OpenMetrics   string // fallback (default): for clients that accept no text format; or prefer
 	Compat        string // none (default) or statsd_exporter
 }
 
@@ -171,7 +172,7 @@ func defaultStatsD() StatsD {
 			Series: 1_000_000, SeriesPerFirstSegment: 200_000, SeriesPerName: 50_000, NewSeriesPerSecond: 50_000, Sets: 10_000, ValuesPerTagKey: -1,
 		},
 		Exposition: StatsDExposition{
-			CounterSuffix: "none", TimerUnit: "ms", Observer: "histogram", TypeConflict: "suffix", Compat: "none",
+			CounterSuffix: "none", TimerUnit: "ms", Observer: "histogram", TypeConflict: "suffix", OpenMetrics: "fallback", Compat: "none",
 		},
 		EventsKept: 100, ChecksKept: 1000, KeepRejected: true, SelfMetrics: "none",
 	}
@@ -411,6 +412,7 @@ func (e *StatsDExposition) set(d *decoder, n *yaml.Node, path string) {
 		{"counter_suffix", choice(&e.CounterSuffix, "none", "total")},
 		{"timer_unit", choice(&e.TimerUnit, "ms", "s")},
 		{"observer", choice(&e.Observer, "histogram", "summary")},
+		{"openmetrics", choice(&e.OpenMetrics, "fallback", "prefer")},
 		{"type_conflict", choice(&e.TypeConflict, "suffix", "reject")},
 		{"compat", choice(&e.Compat, "none", "statsd_exporter")},
 	})

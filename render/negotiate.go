@@ -31,26 +31,47 @@ func (f Format) ContentType() string {
 	}
 }
 
-// Negotiate returns the format that a request with the Accept header accept
-// wants: the one with the highest quality. Between equals, one that is named
-// precedes one that a wildcard stands for, and then the text format, OpenMetrics
-// and protobuf follow in this order. The text format is also the answer to an
-// empty header and to one that names nothing of what there is.
+// Negotiate returns the format for a request with the Accept header accept.
 //
-// The escaping is what the media range asks for that names the format.
-func Negotiate(accept string) (Format, Escaping) {
-	best, bestRank := FormatText, rank{}
-	for f := FormatText; f <= FormatText1; f++ {
-		r := f.rankIn(accept)
-		if r.quality > bestRank.quality || r.quality > 0 && r.quality == bestRank.quality && r.named > bestRank.named {
-			best, bestRank = f, r
+// The qualities decide only which formats are acceptable. Of the formats that
+// the header names, the text format precedes OpenMetrics, whose counters need
+// names with the suffix _total; o.PreferOpenMetrics reverses the two. Protobuf
+// precedes both if o.Buckets includes native histograms, otherwise it is the
+// last resort. Version 1.0.0 of the text format is chosen if the header asks for
+// an escaping of names with it, or for no other version. A header that names
+// none of the formats gets the first that its wildcards allow, in the order
+// text, OpenMetrics, protobuf, and the text format if there is none.
+//
+// The escaping is the one of the media range that names the format.
+func Negotiate(accept string, o *Options) (Format, Escaping) {
+	var ranks [FormatText1 + 1]rank
+	named := false
+	for f := range ranks {
+		ranks[f] = Format(f).rankIn(accept)
+		named = named || ranks[f].quality > 0 && ranks[f].named >= 2
+	}
+	order := []Format{FormatText, FormatText1, FormatOpenMetrics, FormatProtobuf}
+	if named {
+		if ranks[FormatText1].escaping != EscapingDefault {
+			order[0], order[1] = FormatText1, FormatText
+		}
+		if o.PreferOpenMetrics {
+			order = append([]Format{FormatOpenMetrics}, order...)
+		}
+		if o.Buckets == Default || o.Buckets == Native {
+			order = append([]Format{FormatProtobuf}, order...)
 		}
 	}
-	return best, bestRank.escaping
+	for _, f := range order {
+		if r := ranks[f]; r.quality > 0 && (!named || r.named >= 2) {
+			return f, r.escaping
+		}
+	}
+	return FormatText, EscapingDefault
 }
 
-// rank is how much a header wants a format: the quality, in thousandths, that
-// the range has which names it most closely.
+// rank is how a header accepts a format: the quality, in thousandths, of the most
+// specific media range that matches it.
 type rank struct {
 	quality  int
 	named    int // 3 with parameters, 2 without, 1 by text/*, 0 by */*
@@ -82,7 +103,7 @@ func (f Format) rankIn(accept string) rank {
 			}
 		}
 		if f == FormatProtobuf && named == 2 {
-			named = -1 // some protobuf message or other
+			named = -1 // an unknown protobuf message
 		}
 		if named > best.named || named >= 0 && named == best.named && quality > best.quality {
 			best = rank{quality, named, escaping}
@@ -91,7 +112,7 @@ func (f Format) rankIn(accept string) rank {
 	return best
 }
 
-// named returns how closely a media range names f, -1 if not at all.
+// named returns how specifically a media range names f, -1 if not at all.
 func (f Format) named(mediaRange string) int {
 	full, _, _ := strings.Cut(f.ContentType(), ";")
 	major, _, _ := strings.Cut(full, "/")
@@ -106,7 +127,7 @@ func (f Format) named(mediaRange string) int {
 	return -1
 }
 
-// takes reports whether f can have a parameter of a media range.
+// takes reports whether f has the parameter of a media range.
 func (f Format) takes(key, value string) bool {
 	switch f {
 	case FormatText:
@@ -118,7 +139,7 @@ func (f Format) takes(key, value string) bool {
 	}
 }
 
-// parseQuality returns a quality value in thousandths, 0 for what is none.
+// parseQuality returns a quality value in thousandths, 0 if s is not one.
 func parseQuality(s string) int {
 	q, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(q >= 0 && q <= 1) {

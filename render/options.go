@@ -52,6 +52,8 @@ type Options struct {
 	Endpoints func(yield func(*Endpoint) bool)
 	// Escaping says how the exposition formats write names.
 	Escaping Escaping
+	// PreferOpenMetrics makes Negotiate prefer OpenMetrics to the text format.
+	PreferOpenMetrics bool
 	// TextReadouts adds the text readouts to the exposition formats.
 	TextReadouts bool
 

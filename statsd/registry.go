@@ -473,7 +473,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	}
 	x, c := r.cells.take()
 	c.group, c.role, c.stat, c.text, c.identity = w.group, as, stat, w.text, w.identity
-	c.cost = uint32(min(r.cost(w), math.MaxUint32))
+	c.cost = uint32(min(r.cost(w), math.MaxInt32))
 	r.memory.charge(int(c.cost))
 	c.name = r.join(w)
 	c.exposed = r.exposure(w)
