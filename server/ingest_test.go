@@ -95,7 +95,7 @@ func TestIngestPages(t *testing.T) {
 		"bad\nx:0x10|c\n"+
 		"_e{6,4}:deploy|text|d:1700000000|h:web-1|t:error|#a:b\n"+
 		"_sc|db|2|d:1700000000|h:web-1|#a:b|m:down\n")
-	f.send(t, "unixgram", "p", strings.Repeat("hot:1|c\n", 510)+"hot:1|c\nhot:1|c|e:x\nhot:x|c\n")
+	f.send(t, "unixgram", "p", strings.Repeat("hot:1|c\n", 510)+"hot:1|c\nhot:1|c|z:x\nhot:x|c\n")
 	f.StatsD().Flush(ingestTime().Add(2 * time.Second))
 	f.Store().Flush(store.FlushOptions{}).Close()
 	for name, target := range map[string]string{

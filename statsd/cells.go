@@ -55,8 +55,8 @@ type cell struct {
 	name  uint32 // number of the family
 	cost  uint32 // bytes charged for it
 	first *segment
-	carry atomic.Uint64
-	stat  any // *store.Counter, *store.FloatGauge, *store.Histogram or *set; nil: the cell is free
+	carry atomic.Uint64 // of a counter: fractions; of a gauge: the newest timestamp, in unix seconds
+	stat  any           // *store.Counter, *store.FloatGauge, *store.Histogram or *set; nil: the cell is free
 
 	text     uint64 // hash of the full name
 	identity uint64 // hash of group, name and tags
@@ -202,5 +202,22 @@ func (ce *cell) count(x float64) {
 	}
 	if whole != 0 {
 		c.Add(whole)
+	}
+}
+
+// newest reports whether a value with that timestamp may replace the value of a
+// gauge: no newer one was set before. A value without timestamp, 0, always may.
+func (ce *cell) newest(t uint64) bool {
+	if t == 0 {
+		return true
+	}
+	for {
+		last := ce.carry.Load()
+		if t < last {
+			return false
+		}
+		if ce.carry.CompareAndSwap(last, t) {
+			return true
+		}
 	}
 }

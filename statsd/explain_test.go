@@ -66,6 +66,20 @@ func TestExplainedSeriesIsTheOneOfTheExposition(t *testing.T) {
 	}
 }
 
+// TestExplainNamesTheKindOfRejectedLines, also of those rejected first of all.
+func TestExplainNamesTheKindOfRejectedLines(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{LineBytes: 20}})
+	long := strings.Repeat("x", 30)
+	for in, want := range map[string]string{
+		long + ":1|c": "metric line_too_long", "\xff:1|c": "metric invalid_utf8", "_e{1,1}:\xff|b": "event invalid_utf8",
+		"_sc|" + long + "|0": "service_check line_too_long", " ": "blank ",
+	} {
+		if e := r.Explain([]byte(in)); e.Kind+" "+e.Reason != want {
+			t.Errorf("%q is %s %s, want %s", in, e.Kind, e.Reason, want)
+		}
+	}
+}
+
 func TestExplainTellsLimits(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Series: 1}})
 	r.send("a:1|c")

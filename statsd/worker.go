@@ -497,7 +497,7 @@ func (w *worker) applySample(c *cell, s *line.Sample) {
 		for _, v := range values {
 			if number, relative := w.change(s, v); relative {
 				_ = stat.Add(number) // see checkGauges
-			} else {
+			} else if c.newest(uint64(w.line.Time)) {
 				_ = stat.Set(number) // finite
 			}
 		}

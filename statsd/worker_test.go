@@ -230,10 +230,27 @@ func TestKnownSpellingChecksBytesOutsideItsKey(t *testing.T) {
 	}
 }
 
+// TestOlderTimestampsLoseAgainstNewerOnes sets gauges out of order.
+func TestOlderTimestampsLoseAgainstNewerOnes(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("g:10|g|T1800000000\ng:5|g|T1600000000")
+	r.want("g 10")
+	r.send("g:+1|g|T1600000000") // changes add up in any order
+	r.want("g 11")
+	r.send("g:7|g|T1800000000\nh:1:2|g|T5\nh:3|g|T4|#a\nh:4|g")
+	r.want("g 7", "h 4", "h.a 3")
+	r.send("g:8|g\ng:9|g|T1700000000")
+	r.want("g 8", "h 4", "h.a 3")
+	r.Forget(func(name string) bool { return name == "g" })
+	r.send("g:1|g|T3")
+	r.want("g 1", "h 4", "h.a 3")
+	r.conserved()
+}
+
 func TestTagErrorsCountPerLine(t *testing.T) {
 	r := newRig(t, Config{})
 	for range 3 {
-		r.send("a,x:1|c|e:1|:b\na:1|c|#:x,:y")
+		r.send("a,x:1|c|z:1|:b\na:1|c|#:x,:y")
 	}
 	l := r.Report().Listeners[0]
 	if l.TagErrors != 9 || l.UnknownFields != 6 {

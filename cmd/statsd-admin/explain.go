@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -181,10 +182,19 @@ func (e *explainer) line(name string, number int, line []byte) {
 	case x.Event != nil:
 		e.fact("event", x.Event.Title)
 		e.fact("text", x.Event.Text)
+		e.time(x.Event.Time)
+		e.optional("host", x.Event.Host)
+		e.optional("aggregation key", x.Event.Key)
+		e.fact("priority", x.Event.Priority)
+		e.optional("source type", x.Event.Source)
+		e.fact("alert type", x.Event.Alert)
 		e.tags(x.Event.Tags)
 	case x.Check != nil:
 		e.fact("service check", x.Check.Name)
 		e.fact("status", [...]string{"ok", "warning", "critical", "unknown"}[x.Check.Status])
+		e.time(x.Check.Time)
+		e.optional("host", x.Check.Host)
+		e.optional("message", x.Check.Message)
 		e.tags(x.Check.Tags)
 	default:
 		e.metric(&x)
@@ -232,6 +242,19 @@ func (e *explainer) sample(s *report.Sample) {
 func (e *explainer) tags(tags []string) {
 	for _, t := range tags {
 		e.fact("tag", t)
+	}
+}
+
+func (e *explainer) optional(name, value string) {
+	if value != "" {
+		e.fact(name, value)
+	}
+}
+
+// time writes a time in unix seconds; 0 means that there is none.
+func (e *explainer) time(unix int64) {
+	if unix != 0 {
+		e.fact("time", time.Unix(unix, 0).UTC().Format(time.RFC3339))
 	}
 }
 

@@ -30,8 +30,8 @@ func explainLines(stdin io.Reader, args ...string) (status int, stdout, stderr s
 
 // capture has lines of all kinds.
 const capture = "cart.items:3|c|@0.1\nrt:12.5:13|ms|#route:/a,canary\r\n\n  \t\nhits;zone=eu:+1|g\nq:-2:+4|g\nu:anna:x|s\nd:1e3:-7|h\n" +
-	"rt:1|ms:2|ms|@0.5:7|c\nhits,zone:1|c|#a:b\nx:1|c|T1700000000|c:ci-abc\n" +
-	"_e{6,0}:deploy||t:error|#a:b,c\n_sc|db|2|m:down|#a:b|x:y\n" +
+	"rt:1|ms:2|ms|@0.5:7|c\nhits,zone:1|c|#a:b\nx:1|c|T1700000000|c:ci-abc|z:1\n" +
+	"_e{6,0}:deploy||t:error|d:1700000000|h:web|k:agg|p:low|s:src|#a:b,c\n_sc|db|2|d:1700000000|h:web|m:down|#a:b|x:y\n" +
 	"a:x|zz\na|b:1|c\na:1\n a: 1|c\na:x|c\nb:x|c\nc:x|c\n_e{9,9}:a|b\n_sc|db|4\n\xff:1|c\n" +
 	"na\"me\\:1|c\n<script>:1|c\na\x1b[2Jb\rc:1|c\nlast:1|c"
 

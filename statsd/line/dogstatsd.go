@@ -69,7 +69,7 @@ func (p *Parser) ParseEvent(l *Line) (Event, Reason) {
 		case f[0] == '#':
 			tags.addField(f[1:])
 		case key == "d":
-			unixTime(&n.Time, value)
+			unixTime(&n.Time, []byte(value))
 		case key == "h":
 			n.Host = cleanString(value)
 		case key == "k":
@@ -80,7 +80,7 @@ func (p *Parser) ParseEvent(l *Line) (Event, Reason) {
 			n.Source = cleanString(value)
 		case key == "t":
 			oneOf(&n.Alert, value, "info", "error", "warning", "success")
-		case key == "c":
+		case key == "c", key == "e", key == "card":
 		default:
 			n.Unknown++
 		}
@@ -109,12 +109,12 @@ func (p *Parser) ParseServiceCheck(l *Line) (ServiceCheck, Reason) {
 		case f[0] == '#':
 			tags.addField(f[1:])
 		case key == "d":
-			unixTime(&s.Time, value)
+			unixTime(&s.Time, []byte(value))
 		case key == "h":
 			s.Host = cleanString(value)
 		case key == "m":
 			s.Message = strings.ReplaceAll(unescape([]byte(value)), `m\:`, "m:")
-		case key == "c":
+		case key == "c", key == "e", key == "card":
 		default:
 			s.Unknown++
 		}
@@ -191,9 +191,12 @@ func oneOf(dst *string, s string, allowed ...string) {
 	}
 }
 
-// unixTime sets *dst to the time that s writes, if it does.
-func unixTime(dst *int64, s string) {
-	if n, err := strconv.ParseUint(s, 10, 62); err == nil {
-		*dst = int64(n)
+// unixTime sets *dst to the unix time that b holds. It reports whether b is one.
+func unixTime(dst *int64, b []byte) bool {
+	n, err := strconv.ParseUint(text(b), 10, 62)
+	if err != nil {
+		return false
 	}
+	*dst = int64(n)
+	return true
 }

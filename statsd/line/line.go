@@ -85,6 +85,7 @@ type Line struct {
 	Samples   []Sample // at least one if Fields is OK
 	TagFields [][]byte // text of the tag options, without the first '#'
 	Container []byte   // text of the last container option, if it becomes a tag
+	Time      int64    // unix seconds of the last T option; 0 if there is none
 	Unknown   int      // options that are not known
 	Fields    Reason   // what is wrong with the fields; names are judged first
 
@@ -115,6 +116,7 @@ func (l *Line) reset(text []byte) {
 	l.Samples = l.Samples[:0]
 	l.TagFields = l.TagFields[:0]
 	l.Container = nil
+	l.Time = 0
 	l.Unknown = 0
 	l.Fields = OK
 	l.Name = nil

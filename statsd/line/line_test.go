@@ -75,7 +75,7 @@ var lineTests = []struct{ in, want string }{
 	{"hits,zone:1|c|#a:b", `"hits" "a"="b" c 1 tagerrors=1`},
 	{"hits,zone=eu:1|c|#:b", `"hits" "zone"="eu" c 1 tagerrors=1`},
 	{"hits,zone=eu:1|c|#,", `"hits" "zone"="eu" c 1`},
-	{"x:1|c|T1700000000|c:ci-abc", `"x" c 1 unknown=1`},
+	{"x:1|c|T1700000000|c:ci-abc", `"x" c 1`},
 	{"x:1e3|c", `"x" c 1000`},
 	{"x:0x10|c", "bad_value"},
 	{"x:1|c\r", `"x" c 1`},
@@ -102,7 +102,9 @@ var lineTests = []struct{ in, want string }{
 	{"a:0x1p4|c", "bad_value"},
 	{"a:1|h", `"a" h 1`},
 	{"a:1|d", `"a" d 1`},
-	{"a:1|c|T1700000000", `"a" c 1 unknown=1`},
+	{"a:1|c|T1700000000", `"a" c 1`},
+	{"a:1|c|T", `"a" c 1 unknown=1`},
+	{"a:1|c|T17x", `"a" c 1 unknown=1`},
 	{"n;t=b:1|c", `"n" "t"="b" c 1`},
 	{"a:1_000|c", "bad_value"},
 	{"a: 1|c", "bad_value"},
@@ -147,9 +149,9 @@ var lineTests = []struct{ in, want string }{
 	{"a:x|s", `"a" s "x"`},
 	{"a:1|c|c:id", `"a" c 1`},
 	{"a:1|c|#t:b|c:id", `"a" "t"="b" c 1`},
-	{"a:1|c|e:x", `"a" c 1 unknown=1`},
-	{"a:1|c|card:low", `"a" c 1 unknown=1`},
-	{"a:1|c|whatever|e:", `"a" c 1 unknown=2`},
+	{"a:1|c|e:x", `"a" c 1`},
+	{"a:1|c|card:low", `"a" c 1`},
+	{"a:1|c|whatever|e:", `"a" c 1 unknown=1`},
 	{"a:1|c|", `"a" c 1`},
 	{"a:1|c|||", `"a" c 1`},
 	{"a:1|c|#x", `"a" "x"="" c 1`},
@@ -236,7 +238,7 @@ var lineTests = []struct{ in, want string }{
 	{"_e{5,4}:title|text", `event {Title:title Text:text Time:0 Host: Key: Priority:normal Source: Alert:info Tags:[] Unknown:0}`},
 	{"_e{2,0}:ab|", `event {Title:ab Text: Time:0 Host: Key: Priority:normal Source: Alert:info Tags:[] Unknown:0}`},
 	{`_e{4,6}:a\nb|c|\nde|d:17|h:web|k:agg|p:low|s:src|t:error|#b,a:1|c:x|e:y|card:z`,
-		"event {Title:a\nb Text:c|\nde Time:17 Host:web Key:agg Priority:low Source:src Alert:error Tags:[a:1 b] Unknown:2}"},
+		"event {Title:a\nb Text:c|\nde Time:17 Host:web Key:agg Priority:low Source:src Alert:error Tags:[a:1 b] Unknown:0}"},
 	{"_e{2,2}:é|ab|d:x|p:high|t:fatal", `event {Title:é Text:ab Time:0 Host: Key: Priority:normal Source: Alert:info Tags:[] Unknown:0}`},
 	{"_e{2,1}:ab|c|t:success", `event {Title:ab Text:c Time:0 Host: Key: Priority:normal Source: Alert:success Tags:[] Unknown:0}`},
 	{"_e{2,1}:ab|c|h:a\x1fb|k:c\x7fd|s:\x00", `event {Title:ab Text:c Time:0 Host:a_b Key:c_d Priority:normal Source:_ Alert:info Tags:[] Unknown:0}`},
@@ -255,7 +257,7 @@ var lineTests = []struct{ in, want string }{
 	{"_e{5,99999999999999999999}:title|text", "bad_event"},
 	{"_e:1|c", `"_e" c 1`},
 	{"_sc|db|2", `check {Name:db Status:2 Time:0 Host: Message: Tags:[] Unknown:0}`},
-	{`_sc|db|0|d:5|h:web|#r:eu,x|m:a\nb m\: c|c:ci-1|e:x`, "check {Name:db Status:0 Time:5 Host:web Message:a\nb m: c Tags:[r:eu x] Unknown:1}"},
+	{`_sc|db|0|d:5|h:web|#r:eu,x|m:a\nb m\: c|c:ci-1|e:x`, "check {Name:db Status:0 Time:5 Host:web Message:a\nb m: c Tags:[r:eu x] Unknown:0}"},
 	{"_sc|a\x02b|3|h:c\x03", `check {Name:a_b Status:3 Time:0 Host:c_ Message: Tags:[] Unknown:0}`},
 	{"_sc|db", "bad_service_check"},
 	{"_sc||1", "bad_service_check"},
@@ -545,6 +547,9 @@ func checkLine(t *testing.T, cfg Config, text string) {
 	slices.Sort(tags)
 	if string(l.Name) != want.name || !slices.Equal(tags, refTags(want.tags)) {
 		t.Fatalf("%q: %q %q, reference says %q %q", text, l.Name, tags, want.name, refTags(want.tags))
+	}
+	if l.Time != want.time {
+		t.Fatalf("%q: time %d, reference says %d", text, l.Time, want.time)
 	}
 	if l.TagErrors != want.tagErrors || l.Unknown != want.unknown {
 		t.Fatalf("%q: %d tag errors, %d unknown, reference says %d, %d", text, l.TagErrors, l.Unknown, want.tagErrors, want.unknown)

@@ -27,6 +27,7 @@ type refLine struct {
 	tags      map[string]string
 	tagErrors int
 	unknown   int
+	time      int64
 	samples   []refSample
 }
 
@@ -141,7 +142,12 @@ func refParse(cfg Config, text string) (refLine, string) {
 			tagTexts = append(tagTexts, strings.Split(field[1:], ",")...)
 		case strings.HasPrefix(field, "c:"):
 			container, hasContainer = field[2:], true
+		case strings.HasPrefix(field, "e:"), strings.HasPrefix(field, "card:"):
 		default:
+			if n, err := strconv.ParseUint(strings.TrimPrefix(field, "T"), 10, 62); err == nil && field[0] == 'T' {
+				out.time = int64(n)
+				break
+			}
 			out.unknown++
 		}
 	}

@@ -44,23 +44,16 @@ func (p *Parser) Split(l *Line, text []byte) Reason {
 	if len(text) == 0 {
 		return OK
 	}
+	l.Kind = kindOf(text)
 	if len(text) > p.cfg.LineBytes {
 		return l.stop(p.cfg.LineBytes, LineTooLong)
 	}
 	if !ascii(text) && !utf8.Valid(text) {
 		return l.stop(firstInvalid(text), InvalidUTF8)
 	}
-	if text[0] == '_' {
-		if bytes.HasPrefix(text, eventPrefix) {
-			l.Kind = KindEvent
-			return OK
-		}
-		if bytes.HasPrefix(text, checkPrefix) {
-			l.Kind = KindServiceCheck
-			return OK
-		}
+	if l.Kind != KindMetric {
+		return OK
 	}
-	l.Kind = KindMetric
 	colon := p.sectionEnd(text)
 	if colon < 0 {
 		return l.stop(len(text), MissingColon)
@@ -78,6 +71,17 @@ func (p *Parser) Split(l *Line, text []byte) Reason {
 	}
 	l.Fields = p.fields(l, colon+1, colon+1+pipe)
 	return OK
+}
+
+// kindOf returns the kind of a line that is not blank.
+func kindOf(text []byte) Kind {
+	switch {
+	case bytes.HasPrefix(text, eventPrefix):
+		return KindEvent
+	case bytes.HasPrefix(text, checkPrefix):
+		return KindServiceCheck
+	}
+	return KindMetric
 }
 
 // sectionEnd returns the offset of the colon that ends the name section, -1 if
@@ -151,6 +155,8 @@ func (p *Parser) fields(l *Line, at, pipe int) Reason {
 			if p.cfg.TagContainer {
 				l.Container = field[2:]
 			}
+		case field[0] == 'T' && unixTime(&l.Time, field[1:]):
+		case ignored(field):
 		default:
 			l.Unknown++
 		}
@@ -163,6 +169,12 @@ func (p *Parser) fields(l *Line, at, pipe int) Reason {
 		return l.fieldStop(len(text), MissingPipe)
 	}
 	return OK
+}
+
+// ignored reports whether a field is known and has no meaning here: external
+// data and cardinality, which DogStatsD clients send for origin detection.
+func ignored(field []byte) bool {
+	return bytes.HasPrefix(field, []byte("e:")) || bytes.HasPrefix(field, []byte("card:"))
 }
 
 // minRate is the smallest sample rate.
