@@ -61,7 +61,7 @@ func BenchmarkClusters(b *testing.B) {
 	})
 }
 
-// quietClient is a client of an aggregated stream that does not run.
+// quietClient is a client whose aggregated stream does not run.
 func quietClient(b *testing.B) *Client {
 	st := store.New(store.Options{})
 	api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
@@ -75,8 +75,8 @@ func quietClient(b *testing.B) *Client {
 	return c
 }
 
-// BenchmarkHosts handles a response with the hosts of all clusters, ten each, of
-// which those of one cluster changed.
+// BenchmarkHosts handles a response with ten hosts for each cluster, of which one
+// cluster's hosts changed.
 func BenchmarkHosts(b *testing.B) {
 	const clusters = 1000
 	c := quietClient(b)
@@ -129,7 +129,7 @@ func BenchmarkHosts(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/clusters, "ns/cluster")
 }
 
-// followers counts those who follow hosts.
+// followers counts clusters that follow hosts.
 func (m *mux) followers() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

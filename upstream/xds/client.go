@@ -19,46 +19,44 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// DefaultMaxMessageBytes bounds a response, and a file, unless the
-// configuration says otherwise.
+// DefaultMaxMessageBytes is the default size limit of responses and files.
 const DefaultMaxMessageBytes = 64 << 20
 
-// Config says what to follow.
+// Config configures a [Client].
 type Config struct {
-	// Store takes the statistics. It must be set.
+	// Store holds the statistics. It must be set.
 	Store *store.Store
-	// Decoder reads clusters and load assignments. It must be set.
+	// Decoder decodes clusters, load assignments and secrets. It must be set.
 	Decoder *decode.Decoder
-	// Node is who asks.
+	// Node identifies this process to servers.
 	Node Node
 
-	// ADS is the server of the aggregated stream; nil: there is none.
+	// ADS is the server of the aggregated stream, nil if there is none.
 	ADS *config.APISource
-	// CDS is where clusters come from; nil: only those of the static
-	// configuration are there.
+	// CDS is the source of clusters. If nil, all clusters are static.
 	CDS *config.ConfigSource
-	// Layers are the runtime layers to follow, and SetLayer takes their values, by
-	// the name of the layer. An error of it refuses them.
+	// Layers are the runtime layers to follow. SetLayer receives the values of a
+	// layer by its name; an error refuses them.
 	Layers   []Layer
 	SetLayer func(name string, values map[string]any) error
 
-	// Credentials returns those for a target that is given by URI. Nil means
-	// plain text, and refuses targets that are given with credentials.
+	// Credentials returns the credentials for a target URI. If nil, connections are
+	// plain text and targets with credentials are refused.
 	Credentials func(config.GRPCService) (credentials.TransportCredentials, error)
 
-	// Product is the product name, told to servers; default "proxy".
+	// Product is the product name that servers see; default "proxy".
 	Product string
-	// MaxMessageBytes bounds a response and a file; 0 means
+	// MaxMessageBytes is the size limit of a response and of a file; 0 means
 	// [DefaultMaxMessageBytes].
 	MaxMessageBytes int
-	// Rand returns uniform random numbers for delays and is called concurrently;
-	// nil means those of math/rand/v2.
+	// Rand returns uniform random numbers for delays. It is called concurrently; nil
+	// means math/rand/v2.
 	Rand func() uint64
-	// Logger takes warnings; nil discards them.
+	// Logger receives warnings; nil discards them.
 	Logger *slog.Logger
 }
 
-// Node says who this process is.
+// Node identifies this process.
 type Node struct {
 	ID, Cluster    string
 	Locality       config.Locality
@@ -71,8 +69,8 @@ type Node struct {
 type Layer struct {
 	Name   string // of the resource
 	Source config.ConfigSource
-	// Layer is the name of the layer, as several may have the same resource of
-	// different sources; empty: Name.
+	// Layer is the name of the layer if it differs from that of the resource. Several
+	// layers can have one resource from different sources.
 	Layer string
 }
 
@@ -93,8 +91,8 @@ type Client struct {
 	layersReady   chan struct{}
 }
 
-// New returns a client that does nothing yet. An error says what of the
-// configuration cannot work.
+// New returns a client that does nothing yet. It fails if the configuration cannot
+// work.
 func New(o Config) (*Client, error) {
 	if o.Product == "" {
 		o.Product = "proxy"
@@ -154,7 +152,7 @@ func New(o Config) (*Client, error) {
 	return c, nil
 }
 
-// checkTarget tells what of the target of an API source cannot work here.
+// checkTarget returns an error if an API source has no usable target.
 func (c *Client) checkTarget(api *config.APISource) error {
 	if len(api.GRPC) != 1 {
 		return fmt.Errorf("grpc_services: %d services, exactly one is supported", len(api.GRPC))
@@ -168,7 +166,7 @@ func (c *Client) checkTarget(api *config.APISource) error {
 	return nil
 }
 
-// check tells what of a source cannot work here.
+// check returns an error if a source is not usable.
 func (c *Client) check(s *config.ConfigSource) error {
 	switch s.Kind {
 	case config.SourcePath:
@@ -206,9 +204,9 @@ func (c *Client) newMux(api *config.APISource, method string, delta bool, sc *st
 	}
 }
 
-// Attach says which manager gets clusters and has those of the control planes.
-// It must be called once, before the manager starts: the manager is then ready
-// only when the first clusters that are followed are ready too.
+// Attach connects the client with the manager whose clusters it follows. It must be
+// called once, before the manager starts. The manager is ready only after the first
+// clusters of the control plane are.
 func (c *Client) Attach(m *upstream.Manager) {
 	c.manager = m
 	if c.clusters != nil {
@@ -217,9 +215,9 @@ func (c *Client) Attach(m *upstream.Manager) {
 	close(c.attached)
 }
 
-// Check tells which clusters of control planes are missing, have hosts that would
-// come from a control plane themselves, or secrets that would come over themselves.
-// It is called once the static clusters are added.
+// Check returns an error if the cluster of a control plane is missing, or gets its
+// hosts or secrets from that control plane itself. Call it once the static clusters
+// are added.
 func (c *Client) Check() error {
 	var errs []error
 	check := func(where string, api *config.APISource) {
@@ -247,7 +245,7 @@ func (c *Client) Check() error {
 	return errors.Join(errs...)
 }
 
-// wait waits until there is a manager.
+// wait blocks until Attach was called.
 func (c *Client) wait(ctx context.Context) error {
 	select {
 	case <-c.attached:
@@ -257,9 +255,9 @@ func (c *Client) wait(ctx context.Context) error {
 	}
 }
 
-// Run follows secrets, clusters, once the static ones are ready, and runtime layers, once
-// those are ready that need no other cluster, and serves all that comes over the
-// aggregated stream. It returns nil when ctx is done and nothing runs any more.
+// Run follows everything that is configured until ctx is done: secrets at once,
+// clusters when the static ones are ready, and runtime layers when the clusters are
+// ready that need no other cluster. It returns nil after all goroutines have stopped.
 func (c *Client) Run(ctx context.Context) error {
 	if c.wait(ctx) != nil {
 		return nil
@@ -286,12 +284,12 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// LayersReady is closed when every runtime layer had a first answer, good or
-// bad, or waited for it long enough, or when Run ends.
+// LayersReady is closed when every runtime layer had a first response, good or bad,
+// or timed out, or when Run returns.
 func (c *Client) LayersReady() <-chan struct{} { return c.layersReady }
 
-// follow leads what src says of one resource, or of all, to a sink until ctx is
-// done. Statistics of a stream of its own are in sc.
+// follow delivers one resource of src, or all if name is empty, to a sink until ctx
+// is done. A stream of its own counts in sc.
 func (c *Client) follow(ctx context.Context, k kind, name string, src *config.ConfigSource, to sink, stats updateStats, sc *store.Scope) {
 	s := newSubscription(k, name, to, stats, src.InitialFetchTimeout, guard.New(c.o.Logger))
 	defer s.answered()

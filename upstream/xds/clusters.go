@@ -15,26 +15,27 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// Failure is what was wrong with a cluster that was refused last time. What was
-// in force of that name still is.
+// Failure describes the last refused update of a resource. The previous version stays
+// in force.
 type Failure struct {
 	Name    string
 	Version string
 	Details string
 	Attempt time.Time
-	// Config is the cluster as it came, nil if it was a text that is none.
+	// Config is the resource as received, nil if it was text that could not be
+	// parsed.
 	Config *anypb.Any
 }
 
-// clusters keeps the clusters of the manager as a server or a file wants them.
+// clusters applies cluster updates to the manager.
 type clusters struct {
 	c     *Client
 	scope *store.Scope
 	stats updateStats
-	done  func() // the first clusters are there
+	done  func() // called after the first response
 
-	// known are the clusters that were accepted, with a hash of their bytes; 0 if
-	// they came as text. Only updates touch it.
+	// known maps accepted clusters to a hash of their bytes, 0 for text. Only updates
+	// use it.
 	known map[string]uint64
 
 	mu       sync.Mutex // guards failures
@@ -52,13 +53,12 @@ func (s *clusters) run(ctx context.Context) {
 
 func (s *clusters) started() { s.done() }
 
-// apply applies each cluster on its own: a bad one does not keep the others from
-// being added, updated or removed.
+// apply applies each cluster for itself, so that a bad one does not block the others.
 func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 	m := s.c.manager
 	seen, nameless, changed, faults := s.setAll(u)
 	removed := u.removed
-	if u.full && !nameless { // what has no name may be any of those that seem to be missing
+	if u.full && !nameless { // a nameless one could be any of the missing ones
 		removed = nil
 		for name := range s.known {
 			if !seen[name] {
@@ -83,11 +83,11 @@ func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 	return changed, faults
 }
 
-// maxLogged bounds how many refused clusters of a response are logged one by one.
+// maxLogged limits the refused clusters of one response that are logged one by one.
 const maxLogged = 100
 
-// setAll adds or updates the clusters of an update. seen are their names; nameless
-// tells that some had none.
+// setAll adds or updates the clusters of an update. seen holds their names; nameless
+// reports whether one had no name.
 func (s *clusters) setAll(u *update) (seen map[string]bool, nameless, changed bool, faults []fault) {
 	seen = make(map[string]bool, len(u.resources))
 	refused := 0
@@ -144,7 +144,7 @@ func (s *clusters) set(r *decode.Resource) (changed bool, err error) {
 	return changed, err
 }
 
-// note keeps or drops the failure of a cluster.
+// note records or clears the failure of a cluster.
 func (s *clusters) note(r *decode.Resource, err error) {
 	if err == nil {
 		s.forget(r.Name)
@@ -164,15 +164,15 @@ func (s *clusters) forget(name string) {
 	delete(s.failures, name)
 }
 
-// keepFailures drops the failures of all clusters but those.
+// keepFailures drops the failures of all clusters except names.
 func (s *clusters) keepFailures(names map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.failures, func(name string, _ *Failure) bool { return !names[name] })
 }
 
-// Failures calls yield with each cluster whose last update was refused, in the
-// order of names. What it gets must not be changed.
+// Failures calls yield with each cluster whose last update was refused, in the order
+// of names. Callers must not change the failures.
 func (c *Client) Failures(yield func(*Failure) bool) {
 	s := c.clusters
 	if s == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// welcome tells newcomers what is known already.
+// welcome delivers known resources to new subscribers.
 func (m *mux) welcome() {
 	type visit struct {
 		s *subscription
@@ -40,9 +40,9 @@ func (m *mux) welcome() {
 	}
 }
 
-// handle puts a response in force and owes the server a reply.
+// handle applies a response and prepares the reply to it.
 func (m *mux) handle(r *response) error {
-	m.welcome() // or a newcomer might see nothing but a bad update
+	m.welcome() // new subscribers get the last good version before a bad update
 	if r.identifier != "" {
 		m.stats.identifier.Set(oneline.Clean(r.identifier))
 	}
@@ -55,7 +55,7 @@ func (m *mux) handle(r *response) error {
 	}
 	if t == nil || !t.opened {
 		m.mu.Unlock()
-		m.log.Debug("discovery response of a type that nobody asked for", "method", m.method, "type", r.typeURL)
+		m.log.Debug("discovery response of a type without subscribers", "method", m.method, "type", r.typeURL)
 		if m.alone {
 			return errors.New("xds: a response of another type on a stream for one type")
 		}
@@ -82,13 +82,14 @@ func (m *mux) handle(r *response) error {
 	return nil
 }
 
-// target is an update on its way to a subscription.
+// target is an update with its subscription.
 type target struct {
 	s *subscription
 	u update
 }
 
-// routeLocked finds out who is told what. m.mu is held.
+// routeLocked returns the updates that a response means for each subscription. m.mu
+// is held.
 func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault) {
 	if t.kind.service().wildcard {
 		if t.all != nil {
@@ -97,7 +98,7 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 		return list, nil
 	}
 	part := update{full: r.full, version: r.version}
-	tell := func(e *entry, u update) {
+	deliver := func(e *entry, u update) {
 		for _, s := range e.subscribers {
 			list = append(list, target{s, u})
 		}
@@ -118,12 +119,12 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 		default:
 			u := part
 			u.resources = r.resources[i : i+1]
-			tell(e, u)
+			deliver(e, u)
 		}
 		seen[x.Name] = true
 	}
 	if len(faults) > 0 && m.alone {
-		for _, e := range t.entries { // one subscription, which gets nothing of this
+		for _, e := range t.entries { // the subscription gets nothing of this response
 			for _, s := range e.subscribers {
 				if !slices.ContainsFunc(list, func(x target) bool { return x.s == s }) {
 					s.reject()
@@ -131,22 +132,22 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 			}
 		}
 	}
-	if r.full && len(r.resources) == 0 && t.kind != secretKind { // nobody can do with no secret, so they wait on
+	if r.full && len(r.resources) == 0 && t.kind != secretKind { // contexts keep waiting for a secret
 		for _, name := range sortedNames(t.entries) {
-			tell(t.entries[name], part)
+			deliver(t.entries[name], part)
 		}
 	}
 	for _, name := range r.removed {
 		if e := t.entries[name]; e != nil {
 			u := part
 			u.removed = []string{name}
-			tell(e, u)
+			deliver(e, u)
 		}
 	}
 	return list, faults
 }
 
-// rememberLocked keeps what was accepted. m.mu is held.
+// rememberLocked keeps the accepted resources. m.mu is held.
 func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 	bad := make(map[string]bool, len(faults))
 	for _, f := range faults {
@@ -155,7 +156,7 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 	wildcard := t.kind.service().wildcard
 	before := t.entries
 	if wildcard && r.full {
-		t.entries = make(map[string]*entry) // a full answer needs no memory of those before
+		t.entries = make(map[string]*entry) // a full response replaces all
 	}
 	defer m.expireNextLocked()
 	for i := range r.resources {
@@ -185,7 +186,7 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 			if e.latest == nil || e.latest.TypeURL != x.TypeURL || !bytes.Equal(e.latest.Bytes(), x.Bytes()) {
 				e.latest = keep(x)
 			}
-			m.newcomers = m.newcomers || len(e.fresh) > 0 // who came meanwhile
+			m.newcomers = m.newcomers || len(e.fresh) > 0 // subscribers came meanwhile
 		}
 	}
 	for _, name := range r.removed {
@@ -199,7 +200,7 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 	}
 }
 
-// keep returns a copy of r that does not hold on to the response it came in.
+// keep returns a copy of r that does not reference the response.
 func keep(r *decode.Resource) *decode.Resource {
 	c := decode.WireResource(strings.Clone(r.TypeURL), slices.Clone(r.Bytes()), r.Index)
 	c.Name, c.Version = r.Name, r.Version

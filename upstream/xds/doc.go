@@ -1,6 +1,6 @@
-// Package xds follows control planes: it keeps the clusters of a manager, the
-// hosts of its EDS clusters, the secrets of its TLS contexts and layers of runtime
-// values as a management server or a file wants them.
+// Package xds follows control planes and files. They configure the clusters of a
+// manager, the hosts of its EDS clusters, the secrets of its TLS contexts and layers
+// of runtime values.
 //
 //	x, err := xds.New(xds.Config{Store: st, Decoder: d, Node: node, ADS: ads, CDS: cds})
 //	if err != nil {
@@ -16,12 +16,12 @@
 //	go x.Run(ctx)
 //	m.Start()
 //
-// Servers are spoken to over gRPC, in the state-of-the-world and in the delta
-// variant, on one aggregated stream or on one stream per subscription. Files
-// hold one discovery response as YAML, JSON or, if their names end in .pb, as
-// wire bytes; they are read again when a file is moved into place.
+// The client speaks gRPC with servers, in the state-of-the-world and the delta
+// variant, over one aggregated stream or one stream per subscription. A file holds
+// one discovery response as YAML, JSON or, with the extension .pb, wire bytes. It is
+// read again when a file is moved into place.
 //
-// What is good in a response is put in force, what is bad is refused with an
-// error that names every mistake, and what was in force before stays. All of it
-// is safe for concurrent use.
+// Each resource of a response is accepted or refused for itself. A refusal reports
+// every error in it, and the last good version stays in force. All methods are safe
+// for concurrent use.
 package xds

@@ -14,8 +14,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// Source returns what finds the hosts of an EDS cluster, or says why nothing
-// here can. It is made for [upstream.Config].
+// Source returns the source of hosts of an EDS cluster, for [upstream.Config]. It
+// fails if the cluster names no usable source.
 func (c *Client) Source(cl *config.Cluster) (upstream.Source, error) {
 	if cl.Type != config.EDSDiscovery || cl.EDS == nil {
 		return nil, fmt.Errorf("xds: cluster %q is not of type EDS", cl.Name)
@@ -40,13 +40,13 @@ func (s *endpointSource) Run(ctx context.Context, cl *upstream.Cluster) {
 	s.c.follow(ctx, endpointKind, s.eds.ServiceName, &s.eds.Source, e, stats, cl.Scope())
 }
 
-// endpoints puts load assignments in force.
+// endpoints applies load assignments to a cluster.
 type endpoints struct {
 	c  *Client
 	cl *upstream.Cluster
 
-	mu     sync.Mutex // held while hosts are set
-	hash   uint64     // of the bytes of the assignment in force; 0: unknown
+	mu     sync.Mutex // held while hosts are updated
+	hash   uint64     // of the assignment in force; 0 if unknown
 	stale  time.Duration
 	expiry *time.Timer
 	closed bool
@@ -110,8 +110,8 @@ func (e *endpoints) set(r *decode.Resource) (changed bool, err error) {
 	return e.cl.UpdateHosts(0, a), nil
 }
 
-// same tells whether the assignment with that hash is in force, and takes it as
-// news that it still is.
+// same reports whether the assignment with that hash is in force. If so, its expiry
+// starts over.
 func (e *endpoints) same(hash uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +123,7 @@ func (e *endpoints) same(hash uint64) bool {
 	return true
 }
 
-// expireLocked lets the hosts go after d unless another assignment comes; 0 is
+// expireLocked removes all hosts after d unless another assignment arrives; 0 means
 // never. e.mu is held.
 func (e *endpoints) expireLocked(d time.Duration) {
 	if e.expiry != nil {
@@ -139,7 +139,7 @@ func (e *endpoints) expireLocked(d time.Duration) {
 	expire := func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.expiry != t { // stopped too late
+		if e.expiry != t { // replaced after it fired
 			return
 		}
 		e.expiry, e.hash = nil, 0

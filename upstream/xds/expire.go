@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ttlFeature tells servers that resources may be given for some time only.
+// ttlFeature announces that resources can have a TTL.
 const ttlFeature = "xds.config.supports-resource-ttl"
 
-// clientFeatures are those of the configuration and those of this package.
+// clientFeatures returns the configured features and ttlFeature.
 func clientFeatures(list []string) []string {
 	if slices.Contains(list, ttlFeature) {
 		return list
@@ -16,8 +16,7 @@ func clientFeatures(list []string) []string {
 	return append(slices.Clone(list), ttlFeature)
 }
 
-// goodFor lets the entry expire after d unless it is called again before; 0 is
-// never. The mux's mu is held.
+// goodFor sets the TTL of the entry; 0 means none. The mux's mu is held.
 func (e *entry) goodFor(d time.Duration) {
 	e.expires = time.Time{}
 	if d > 0 {
@@ -25,8 +24,8 @@ func (e *entry) goodFor(d time.Duration) {
 	}
 }
 
-// expireNextLocked sets the timer to the entry that expires next. m.mu is held, by
-// the goroutine of run.
+// expireNextLocked sets the timer to the entry that expires next. The goroutine of
+// run calls it with m.mu held.
 func (m *mux) expireNextLocked() {
 	if !m.expiring {
 		return
@@ -45,8 +44,7 @@ func (m *mux) expireNextLocked() {
 	}
 }
 
-// expire takes back what was given for a time that is over, as if the server had
-// removed it.
+// expire removes expired resources as if the server had removed them.
 func (m *mux) expire() {
 	var list []target
 	now := time.Now()

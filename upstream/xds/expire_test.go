@@ -13,9 +13,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// TestResourcesExpire gives clusters for ten seconds: one that the server says
-// nothing more of goes, one of which it says that it is still there goes later,
-// whether the stream is up or not.
+// TestResourcesExpire gives clusters a TTL of ten seconds. One without further
+// messages expires and one with a heartbeat expires later, whether the stream is up
+// or not.
 func TestResourcesExpire(t *testing.T) {
 	for _, v := range variants {
 		for state, broken := range map[string]bool{"up": false, "broken": true} {
@@ -59,8 +59,8 @@ func TestResourcesExpire(t *testing.T) {
 	}
 }
 
-// TestExpiryEndsWithAnAnswerWithoutOne: what comes again without a time stays, and
-// what expired comes back.
+// TestExpiryEndsWithAnAnswerWithoutOne checks that a resource sent again without a
+// TTL stays, and that an expired one can return.
 func TestExpiryEndsWithAnAnswerWithoutOne(t *testing.T) {
 	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
 		give := func(nonce string, ttl time.Duration) {
@@ -80,8 +80,8 @@ func TestExpiryEndsWithAnAnswerWithoutOne(t *testing.T) {
 	})
 }
 
-// TestExpiredAssignmentsAreNotHandedOn: hosts stay, but who asks later waits for
-// the server.
+// TestExpiredAssignmentsAreNotHandedOn checks that hosts stay, but that new
+// subscribers wait for the server.
 func TestExpiredAssignmentsAreNotHandedOn(t *testing.T) {
 	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
 		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})

@@ -12,8 +12,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// TestFilesThatAreNoneHoldNothingUp lets a server name a pipe that nobody writes to:
-// its cluster goes without hosts, and can be removed.
+// TestFilesThatAreNoneHoldNothingUp lets a server name a pipe without a writer: its
+// cluster has no hosts and can be removed.
 func TestFilesThatAreNoneHoldNothingUp(t *testing.T) {
 	dir := t.TempDir()
 	pipe, cds := filepath.Join(dir, "pipe"), filepath.Join(dir, "cds.yaml")
@@ -35,12 +35,12 @@ func TestFilesThatAreNoneHoldNothingUp(t *testing.T) {
 	}
 }
 
-// release lets those go who wait for a writer of the pipe.
+// release unblocks readers of the pipe.
 func release(t *testing.T, pipe string) {
 	fd, err := syscall.Open(pipe, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err == nil {
 		err = syscall.Close(fd)
-	} else if err == syscall.ENXIO { // nobody waits
+	} else if err == syscall.ENXIO { // no reader waits
 		err = nil
 	}
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// followFile leads what a file says to s until ctx is done: at once, and again
-// whenever a file is moved into its place, or anything is moved into the
-// directory to watch, or that directory is another one than before.
+// followFile delivers a file to s until ctx is done: at once, and again when a file
+// is moved to its path or into the watched directory, or when that directory is
+// replaced.
 func (c *Client) followFile(ctx context.Context, src *config.ConfigSource, s *subscription) {
 	w := &fileWatch{dir: filepath.Dir(src.Path), file: filepath.Base(src.Path), moved: make(chan struct{}, 1)}
 	if src.WatchedDirectory != "" {
 		w.dir, w.file = src.WatchedDirectory, ""
 	}
 	w.dir = filepath.Clean(w.dir)
-	if err := c.files.watch(w); err != nil { // the file may be there though its directory cannot be watched
+	if err := c.files.watch(w); err != nil { // the file can exist even if its directory cannot be watched
 		c.log.Warn("cannot watch directory yet", "directory", w.dir, "error", err.Error())
 	}
 	defer c.files.leave(w)
@@ -37,7 +37,7 @@ func (c *Client) followFile(ctx context.Context, src *config.ConfigSource, s *su
 	}
 }
 
-// readFile puts a file in force.
+// readFile applies the file.
 func (c *Client) readFile(path string, s *subscription) {
 	data, err := boundedfile.Read(path, c.o.MaxMessageBytes)
 	if err != nil {
@@ -69,29 +69,29 @@ func (c *Client) readFile(path string, s *subscription) {
 	s.update(u)
 }
 
-// fileWatch waits for moves in a directory.
+// fileWatch waits for moves into a directory.
 type fileWatch struct {
 	dir   string
-	file  string        // the name that counts; empty: any
-	moved chan struct{} // holds one note
+	file  string        // name to wait for; empty for any
+	moved chan struct{} // signals a move; capacity 1
 }
 
-// files watches directories for all who wait for moves in them.
+// files watches directories for all subscriptions.
 type files struct {
 	log *slog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	watcher *dirwatch.Watcher
 	waiting map[*fileWatch]struct{}
 }
 
-// watch begins to note moves; an error says that it begins later. While anybody
-// waits a goroutine runs.
+// watch starts to report moves. After an error it starts later, when the directory
+// appears. A goroutine runs while there are watches.
 func (f *files) watch(w *fileWatch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.watcher == nil {
-		f.watcher, f.waiting = dirwatch.Start(f.log, f.tell), make(map[*fileWatch]struct{})
+		f.watcher, f.waiting = dirwatch.Start(f.log, f.notify), make(map[*fileWatch]struct{})
 	}
 	f.waiting[w] = struct{}{}
 	return f.watcher.Add(w.dir)
@@ -112,8 +112,8 @@ func (f *files) leave(w *fileWatch) {
 	}
 }
 
-// tell notes a change for those who wait for it.
-func (f *files) tell(e dirwatch.Event) {
+// signal reports a change to w.
+func (f *files) notify(e dirwatch.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for w := range f.waiting {

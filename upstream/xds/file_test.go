@@ -76,7 +76,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// eventually waits until f says want.
+// eventually waits until f returns want.
 func eventually(t *testing.T, what, want string, f func() string) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -179,7 +179,7 @@ func TestWatchedDirectoryAndWireFile(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name, "cds.pb"), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// As mounted volumes do it: a link to a directory is replaced.
+		// Mounted volumes replace a link to a directory.
 		if err := os.Symlink(name, filepath.Join(dir, "next")); err != nil {
 			t.Fatal(err)
 		}
@@ -206,8 +206,8 @@ func TestWatchedDirectoryAndWireFile(t *testing.T) {
 	eventually(t, "version", "two", d.m.Version)
 }
 
-// TestDirectoryOfFilesIsMadeAgain removes the directory of a file, and makes it
-// again, with a file in it from the start and with one that is moved there.
+// TestDirectoryOfFilesIsMadeAgain removes and recreates the directory of a file, with
+// the file in it from the start or moved there later.
 func TestDirectoryOfFilesIsMadeAgain(t *testing.T) {
 	for name, watched := range map[string]bool{"parent": false, "watched": true} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestDirectoryOfFilesIsMadeAgain(t *testing.T) {
 				}
 				put(t, cds, "version_info: "+version+"\n")
 			}
-			d := newOnDisk(t, src, nil, dir) // there is no directory yet
+			d := newOnDisk(t, src, nil, dir) // the directory does not exist yet
 			eventually(t, "stats", "update_failure=1", func() string { return d.counts("cluster_manager.cds.update_failure") })
 			for _, version := range []string{"a", "b", "c"} {
 				again(version)

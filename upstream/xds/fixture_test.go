@@ -31,13 +31,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// variants are the two ways to speak.
+// variants are the two variants of the protocol.
 var variants = []struct {
 	name  string
 	delta bool
 }{{"sotw", false}, {"delta", true}}
 
-// rig is a client with its manager, and the far end of its streams.
+// rig is a client with its manager and the server side of its streams.
 type rig struct {
 	t       testing.TB
 	st      *store.Store
@@ -56,7 +56,7 @@ func newRig(t testing.TB, delta bool, change func(*Config)) *rig {
 	return newWildRig(t, delta, change, func(*Client) {})
 }
 
-// newWildRig is newRig with a client that is spoiled before it runs.
+// newWildRig is newRig with a client that change modifies before it runs.
 func newWildRig(t testing.TB, delta bool, change func(*Config), spoil func(*Client)) *rig {
 	r := &rig{t: t, st: store.New(store.Options{}), delta: delta, streams: make(chan *fakeStream, 100)}
 	api := &config.APISource{Type: config.APIGRPC, GRPC: []config.GRPCService{{ClusterName: "control"}}}
@@ -86,7 +86,7 @@ func newWildRig(t testing.TB, delta bool, change func(*Config), spoil func(*Clie
 	r.c = c
 	c.open = func(ctx context.Context, _ *config.APISource, delta bool, method string) (stream, error) {
 		if r.refuse.Load() {
-			return nil, errors.New("nobody is there")
+			return nil, errors.New("no server")
 		}
 		s := &fakeStream{method: method, delta: delta, ctx: ctx, requests: make(chan proto.Message, 100), responses: make(chan []byte), broken: make(chan struct{})}
 		r.streams <- s
@@ -134,7 +134,7 @@ func inVariants(t *testing.T, f func(t *testing.T, r *rig, s *fakeStream)) {
 	}
 }
 
-// open returns the stream that was opened.
+// open returns the next opened stream.
 func (r *rig) open() *fakeStream {
 	r.t.Helper()
 	synctest.Wait()
@@ -147,7 +147,7 @@ func (r *rig) open() *fakeStream {
 	}
 }
 
-// fakeStream is a stream whose far end is the test.
+// fakeStream is a stream whose server is the test.
 type fakeStream struct {
 	method    string
 	delta     bool
@@ -183,7 +183,7 @@ func (s *fakeStream) Recv() (*response, error) {
 
 func (s *fakeStream) Close() {}
 
-// says returns what was said since the last call, one line per request.
+// says returns the requests since the last call, one line each.
 func (s *fakeStream) says() string {
 	synctest.Wait()
 	time.Sleep(gatherTime)
@@ -252,14 +252,14 @@ func describe(m proto.Message) string {
 	return b.String()
 }
 
-// answer is what a server says, in either variant.
+// answer is a response in either variant.
 type answer struct {
 	kind           kind
 	version, nonce string
 	resources      []proto.Message
 	removed        []string // delta only
 	ttl            time.Duration
-	heartbeats     []string // names of resources that are only said to be there
+	heartbeats     []string // names of resources without content
 	raw            []*anypb.Any
 }
 
@@ -347,7 +347,7 @@ func edsCluster(name string, change ...func(*clusterv3.Cluster)) proto.Message {
 	return c
 }
 
-// named lets a cluster ask for another name.
+// named returns a cluster that requests another name.
 func named(service string) func(*clusterv3.Cluster) {
 	return func(c *clusterv3.Cluster) { c.EdsClusterConfig.ServiceName = service }
 }

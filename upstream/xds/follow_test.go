@@ -154,7 +154,7 @@ func TestStreamIsOpenedAgain(t *testing.T) {
 		synctest.Wait()
 		equal(t, "failures", r.counts("cluster.a.update_failure"), "update_failure=2")
 		r.refuse.Store(false)
-		time.Sleep(firstDelay) // of at most twice that
+		time.Sleep(firstDelay) // at most twice that
 		equal(t, "hello again", r.open().says(), hello[r.delta])
 		equal(t, "state", r.counts("control_plane.connected_state"), "connected_state=1")
 		equal(t, "hosts", r.hosts("a"), ":1")
@@ -331,7 +331,7 @@ func TestRefusalsHoldOnToNothing(t *testing.T) {
 		s := r.open()
 		s.says()
 		bad := edsCluster("bad", func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(-time.Second) })
-		for i := range 5 { // each time with another good one
+		for i := range 5 { // each time with a different good one
 			s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n", resources: []proto.Message{bad, edsCluster(fmt.Sprint("good-", i))}})
 		}
 		r.c.ads.mu.Lock()
@@ -351,7 +351,7 @@ func TestRefusalsHoldOnToNothing(t *testing.T) {
 			t.Fatalf("faults %v", faults)
 		}
 		want := bytes.Clone(u.resources[0].Bytes())
-		clear(data) // as if its memory served something else
+		clear(data) // as if the buffer was reused
 		for f := range r.c.Failures {
 			if !bytes.Equal(f.Config.GetValue(), want) {
 				t.Error("what is kept of a refused cluster is a part of the response")

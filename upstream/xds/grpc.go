@@ -19,11 +19,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// codec sends messages and hands over what comes as bytes, which are judged
-// before they are decoded.
+// codec sends messages and returns received bytes, which are checked before they are
+// decoded.
 type codec struct{}
 
-// Name returns the content subtype, that of protobuf.
+// Name returns the content subtype of protobuf.
 func (codec) Name() string { return "proto" }
 
 // Marshal encodes a message.
@@ -46,8 +46,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// grpcStream is a stream on a connection of its own, so that each try picks a
-// host anew.
+// grpcStream is a stream with its own connection, so that each attempt picks a host.
 type grpcStream struct {
 	grpc.ClientStream
 	conn  *grpc.ClientConn
@@ -82,7 +81,7 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 	creds := credentials.TransportCredentials(insecure.NewCredentials())
 	switch {
 	case target.ClusterName != "":
-		uri = "passthrough:///cluster" // a name has no room in a URI; the dialer knows it
+		uri = "passthrough:///cluster" // the dialer knows the cluster
 		authority := target.Authority
 		if authority == "" {
 			authority = target.ClusterName
@@ -95,7 +94,7 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 			o = append(o, grpc.WithKeepaliveParams(k))
 		}
 		o = append(o, grpc.WithAuthority(authority),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (conn net.Conn, err error) { // in a goroutine of the library
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (conn net.Conn, err error) { // runs in a goroutine of the gRPC library
 				if !guard.New(c.o.Logger).Run("connection to a control plane", func() { conn, err = c.dial(ctx, target.ClusterName) }) {
 					return nil, errPanic
 				}
@@ -122,8 +121,8 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 	return &grpcStream{s, conn, delta}, nil
 }
 
-// keepalives are the pings that find out that the other side is gone without a
-// word. There are none unless the cluster asks for them.
+// keepalives returns the pings that detect a dead connection. There are none unless
+// the cluster configures them.
 func keepalives(c *config.Cluster) (p keepalive.ClientParameters, ok bool) {
 	h := &c.HTTP.HTTP2Options
 	return keepalive.ClientParameters{Time: h.KeepaliveInterval, Timeout: h.KeepaliveTimeout}, h.KeepaliveInterval > 0
@@ -136,11 +135,10 @@ func (c *Client) control(name string) (*upstream.Cluster, error) {
 			return cl, nil
 		}
 	}
-	return nil, fmt.Errorf("xds: cluster %q of the control plane is not there", name)
+	return nil, fmt.Errorf("xds: there is no cluster %q for the control plane", name)
 }
 
-// dial connects to a host of a cluster of the manager, as its transport socket
-// wants it.
+// dial connects to a host of a cluster through its transport socket.
 func (c *Client) dial(ctx context.Context, name string) (net.Conn, error) {
 	cl, err := c.control(name)
 	if err != nil {

@@ -46,7 +46,7 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// badServer answers each stream with bytes of its own, whatever is asked.
+// badServer answers each stream with its own bytes, whatever the request.
 func badServer(t *testing.T, serve func(n int, s grpc.ServerStream) error) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,8 +70,8 @@ func badServer(t *testing.T, serve func(n int, s grpc.ServerStream) error) strin
 	return l.Addr().String()
 }
 
-// overGRPC runs a client whose control plane is a static cluster, with a line of
-// configuration for its transport socket.
+// overGRPC runs a client whose control plane is a static cluster; socket is a line
+// with its transport socket.
 func overGRPC(t *testing.T, address, socket string, change func(*Config)) *rig {
 	return overWildGRPC(t, address, socket, change, nil)
 }
@@ -299,7 +299,7 @@ xds: runtime layer "bad": there is no static cluster "egg"`
 	if err := c.Check(); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if _, err := c.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: cluster "nobody" of the control plane is not there` {
+	if _, err := c.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: there is no cluster "nobody" for the control plane` {
 		t.Errorf("error %v", err)
 	}
 }

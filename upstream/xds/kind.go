@@ -2,7 +2,7 @@ package xds
 
 import "strings"
 
-// kind is a type of resources that can be followed.
+// kind is a resource type.
 type kind uint8
 
 const (
@@ -14,12 +14,12 @@ const (
 
 const typePrefix = "type.googleapis.com/"
 
-// service says how a kind is asked for.
+// service describes how resources of a kind are requested.
 type service struct {
-	message  string // the type of the resources
-	name     string // the gRPC service of streams with this kind only
+	message  string // message type of the resources
+	name     string // gRPC service of a stream for this kind alone
 	method   string // what follows "Stream" or "Delta" in the names of its methods
-	wildcard bool   // all there are instead of some by name
+	wildcard bool   // requests all resources instead of names
 }
 
 func (k kind) service() service {
@@ -36,7 +36,7 @@ func (k kind) service() service {
 
 func (k kind) typeURL() string { return typePrefix + k.service().message }
 
-// method returns the full name of the method of a stream with k only.
+// method returns the full method name of a stream for k alone.
 func (k kind) method(delta bool) string {
 	s := k.service()
 	if delta {
@@ -45,7 +45,7 @@ func (k kind) method(delta bool) string {
 	return "/" + s.name + "/Stream" + s.method
 }
 
-// aggregatedMethod is the method of a stream with all kinds.
+// aggregatedMethod returns the full method name of the aggregated stream.
 func aggregatedMethod(delta bool) string {
 	if delta {
 		return "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
@@ -53,5 +53,5 @@ func aggregatedMethod(delta bool) string {
 	return "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 }
 
-// messageName returns the message that a type URL names.
+// messageName returns the message name in a type URL.
 func messageName(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '/')+1:] }

@@ -25,12 +25,12 @@ func (c *Client) runLayer(ctx context.Context, l *Layer) {
 	}
 }
 
-// layer puts the values of a runtime layer in force.
+// layer applies the values of a runtime layer.
 type layer struct {
 	c    *Client
-	name string // of the resource
+	name string // name of the resource
 	to   string // name of the layer
-	done func() // once
+	done func() // called once
 }
 
 func (l *layer) started() { l.done() }
@@ -66,7 +66,7 @@ func (l *layer) set(r *decode.Resource) error {
 
 func (l *layer) put(values map[string]any) error {
 	if l.c.o.SetLayer == nil {
-		return errors.New("xds: nothing here takes runtime layers")
+		return errors.New("xds: runtime layers are not supported by this program")
 	}
 	if err := l.c.o.SetLayer(l.to, values); err != nil {
 		return fmt.Errorf("xds: runtime layer %q: %w", l.name, err)

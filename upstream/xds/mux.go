@@ -13,14 +13,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// mux carries subscriptions over one stream, which it opens again whenever it
-// fails. One goroutine, that of run, speaks on the stream and hands out what
-// comes.
+// mux multiplexes subscriptions over one stream and reopens it when it fails. The
+// goroutine of run alone uses the stream and delivers responses.
 type mux struct {
 	method  string
 	delta   bool
-	alone   bool // the stream is for one kind only
-	nodeAll bool // requests carry the node, not only the first
+	alone   bool // the stream serves one kind
+	nodeAll bool // every request carries the node, not only the first
 	open    func(ctx context.Context) (stream, error)
 	node    *node
 	stats   controlStats
@@ -29,60 +28,60 @@ type mux struct {
 	log     *slog.Logger
 	guard   guard.Guard
 
-	wake   chan struct{} // holds one note that something is to be done
-	expiry *time.Timer   // of the entry that expires next; the goroutine of run has it
+	wake   chan struct{} // signals run; capacity 1
+	expiry *time.Timer   // of the entry that expires next; used by run alone
 
-	mu     sync.Mutex // guards what follows, and what topics hold; not held while updates are applied
-	topics []*topic   // in the order in which they were first asked for
+	mu     sync.Mutex // guards the fields below and the topics; not held while updates are applied
+	topics []*topic   // in the order of their first request
 
 	expiring  bool // some entry expires
-	newcomers bool // some entry has a latest that fresh followers were not told of
+	newcomers bool // some entry has fresh subscribers and a latest version
 }
 
-// stream is a stream that is open. Send and Recv may be called at once.
+// stream is an open stream. Send and Recv can be called concurrently.
 type stream interface {
 	Send(proto.Message) error
 	Recv() (*response, error)
-	Close() // waits until nothing of it runs any more
+	Close() // returns once its goroutines have stopped
 }
 
-// topic is what is asked for of one kind.
+// topic is the state of one kind on a stream.
 type topic struct {
 	kind    kind
-	entries map[string]*entry // by name; of a wildcard kind those that were delivered
-	all     *subscription     // of a wildcard kind; nil: nobody follows
-	version string            // of the last response that was accepted
+	entries map[string]*entry // by name; of a wildcard kind the delivered ones
+	all     *subscription     // subscriber of a wildcard kind; nil if there is none
+	version string            // of the last accepted response
 
-	changed bool // followers came or went since the topic was last looked at
-	settled bool // they did before that, and the server may have to know
+	changed bool // subscribers changed since the topic was last checked
+	settled bool // they changed before that, so a request can be due
 
-	// What the server knows on this stream.
+	// State of the current stream.
 	opened bool
 	nonce  string
 	asked  map[string]bool
-	reply  *reply // owed to the server; nil: none
+	reply  *reply // to be sent; nil if none is due
 
-	refused bool    // the last response was
-	pace    backoff // of refusals that follow each other
+	refused bool    // the last response was refused
+	pace    backoff // of consecutive refusals
 }
 
-// reply is the answer to a response.
+// reply acknowledges or refuses a response.
 type reply struct {
 	nonce   string
-	problem string // empty: accepted
+	problem string // error text; empty if accepted
 	after   time.Time
 }
 
 // entry is one resource.
 type entry struct {
 	subscribers []*subscription
-	fresh       []*subscription  // of them those that were not told of latest yet
-	latest      *decode.Resource // as accepted; nil: nothing came
-	version     string           // of the latest; empty: nothing came
-	expires     time.Time        // zero: never
+	fresh       []*subscription  // subscribers that have not received latest
+	latest      *decode.Resource // accepted version; nil if there is none
+	version     string           // of latest
+	expires     time.Time        // zero means never
 }
 
-// follow adds s until stop is called.
+// follow adds subscription s until stop is called.
 func (m *mux) follow(s *subscription) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +103,7 @@ func (m *mux) follow(s *subscription) (stop func()) {
 	return func() { m.leave(s) }
 }
 
-// leave takes s out. Its entry stays until the server was told.
+// leave removes s. Its entry stays until the server was notified.
 func (m *mux) leave(s *subscription) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +139,7 @@ func (m *mux) notify() {
 	}
 }
 
-// run follows until ctx is done. It connects once something is asked for.
+// run serves the subscriptions until ctx is done. It connects once there is one.
 func (m *mux) run(ctx context.Context) {
 	m.expiry = stoppedTimer()
 	defer m.expiry.Stop()
@@ -161,7 +160,7 @@ func (m *mux) run(ctx context.Context) {
 		}
 		m.guard.Run("failed discovery stream", func() { m.fail(err) })
 		if !m.guard.Run("pause after a discovery stream", func() { m.idle(ctx, m.backoff.next()) }) {
-			select { // not at once, whatever it is that panics
+			select { // a panic must not become a busy loop
 			case <-ctx.Done():
 			case <-time.After(lastDelay):
 			}
@@ -169,7 +168,7 @@ func (m *mux) run(ctx context.Context) {
 	}
 }
 
-// guarded is session, in which a panic is a failure.
+// guarded runs session and turns a panic into an error.
 func (m *mux) guarded(ctx context.Context) (answered bool, err error) {
 	if !m.guard.Run("discovery stream", func() { answered, err = m.session(ctx) }) {
 		err = errPanic
@@ -177,14 +176,14 @@ func (m *mux) guarded(ctx context.Context) (answered bool, err error) {
 	return answered, err
 }
 
-// wanted tells whether anything is asked for.
+// wanted reports whether any topic has subscribers.
 func (m *mux) wanted() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.topics, (*topic).wantedLocked)
 }
 
-// fail tells all subscriptions that the server could not be asked.
+// fail counts a failure of the stream in all subscriptions.
 func (m *mux) fail(err error) {
 	m.log.Warn("discovery stream failed", "method", m.method, "error", err.Error())
 	m.mu.Lock()
@@ -203,7 +202,7 @@ func (m *mux) fail(err error) {
 	}
 }
 
-// idle waits, and serves newcomers from what is known meanwhile.
+// idle waits for d and meanwhile serves new subscribers from memory.
 func (m *mux) idle(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -221,7 +220,7 @@ func (m *mux) idle(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wantedLocked tells whether anybody follows t. The mux's mu is held.
+// wantedLocked reports whether t has subscribers. The mux's mu is held.
 func (t *topic) wantedLocked() bool {
 	if t.kind.service().wildcard {
 		return t.all != nil
@@ -234,7 +233,7 @@ func (t *topic) wantedLocked() bool {
 	return false
 }
 
-// forgetLocked drops what nobody follows any more. The mux's mu is held.
+// forgetLocked drops entries without subscribers. The mux's mu is held.
 func (t *topic) forgetLocked() {
 	if t.kind.service().wildcard {
 		return

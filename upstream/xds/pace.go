@@ -10,17 +10,16 @@ import (
 const (
 	firstDelay = 500 * time.Millisecond
 	lastDelay  = 30 * time.Second
-	// lastRefusal is the longest time to the next refusal of what was refused
-	// before. Many servers answer a refusal with the same again, at once.
+	// lastRefusal is the longest delay between consecutive refusals. Many servers
+	// answer a refusal at once with the same response.
 	lastRefusal = 5 * time.Second
 )
 
-// backoff tells how long to wait before the next try: a random part of a time
-// that doubles from try to try.
+// backoff returns random delays from a range that doubles with each attempt.
 type backoff struct {
 	rand        func() uint64
-	first, last time.Duration // last is that beyond which it does not double
-	most        time.Duration // of the next delay; 0: first
+	first, last time.Duration // last limits the range
+	most        time.Duration // range of the next delay; 0 means first
 }
 
 func (b *backoff) next() time.Duration {
@@ -34,7 +33,7 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.most = 0 }
 
-// limiter is a bucket of tokens, one per request. The zero value does not limit.
+// limiter is a token bucket for requests. The zero value does not limit.
 type limiter struct {
 	size, perSecond float64
 	tokens          float64
@@ -49,7 +48,7 @@ func newLimiter(r *config.RateLimit) limiter {
 	return limiter{size: size, perSecond: max(r.FillRate, 0.05), tokens: size, last: time.Now()}
 }
 
-// take takes a token and returns 0, or returns how long to wait for one.
+// take takes a token and returns 0, or returns the time to wait for one.
 func (l *limiter) take() time.Duration {
 	if l.size == 0 {
 		return 0

@@ -26,7 +26,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// recovering lets a client tell a new collection of its panics.
+// recovering returns a client that reports its panics to a new collection.
 func recovering(t *testing.T) (*guardtest.Panics, func(*Config)) {
 	panics := guardtest.New(t)
 	return panics, func(c *Config) { c.CDS, c.Logger = nil, panics.Logger() }
@@ -47,7 +47,7 @@ func flags(t *testing.T, key string) []proto.Message {
 	return []proto.Message{&runtimev3.Runtime{Name: "flags", Layer: l}}
 }
 
-// inForce fails unless the layer that s brings gets in force.
+// inForce fails unless the layer that s delivers is applied.
 func (r *rig) inForce(t *testing.T, s *fakeStream) {
 	t.Helper()
 	s.says()
@@ -59,13 +59,13 @@ func (r *rig) inForce(t *testing.T, s *fakeStream) {
 	}
 }
 
-// wildStream panics when something is to be read from it.
+// wildStream panics in Recv.
 type wildStream struct{ stream }
 
 func (wildStream) Recv() (*response, error) { panic(guardtest.Canary) }
 
-// TestUpdatesPanic: an update that makes somebody panic is refused, a stream
-// that does is opened anew, and what follows is as always.
+// TestUpdatesPanic checks that an update whose handler panics is refused, that a
+// stream is reopened after a panic, and that later updates are applied.
 func TestUpdatesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
@@ -114,13 +114,14 @@ func (w *wildSink) apply(*update) (changed bool, faults []fault) {
 
 func (w *wildSink) started() { panic(guardtest.Canary) }
 
-// TestPanicsOfTheStartStayAlone: the updates that follow are as any other.
+// TestPanicsOfTheStartStayAlone checks that updates after a panic in started are
+// applied.
 func TestPanicsOfTheStartStayAlone(t *testing.T) {
-	var told guard.Guard
+	var panicking guard.Guard
 	w := new(wildSink)
-	s := newSubscription(endpointKind, "a", w, newUpdateStats(store.New(store.Options{}).Root()), 0, told)
+	s := newSubscription(endpointKind, "a", w, newUpdateStats(store.New(store.Options{}).Root()), 0, panicking)
 	for i, want := range []bool{false, true, true} {
-		if got := told.Run("update", func() { s.update(&update{}) }); got != want || w.updates != i+1 {
+		if got := panicking.Run("update", func() { s.update(&update{}) }); got != want || w.updates != i+1 {
 			t.Errorf("update %d: goes well %t, want %t; %d applied", i, got, want, w.updates)
 		}
 	}
@@ -144,17 +145,17 @@ func (u *wildUser) Answered() {
 	}
 }
 
-// TestPanicsOfOneContextStayAlone has contexts that panic among those that do not.
+// TestPanicsOfOneContextStayAlone mixes contexts that panic with others.
 func TestPanicsOfOneContextStayAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
 		r := newRig(t, false, change)
 		r.start()
 		src := &config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourceADS}}
-		var told guard.Guard
+		var panicking guard.Guard
 		follow := func(u *wildUser) (stop func()) {
 			stop = func() {}
-			told.Run("follow", func() { stop = r.c.Secrets().Follow(src, config.CertificateSecret, u) })
+			panicking.Run("follow", func() { stop = r.c.Secrets().Follow(src, config.CertificateSecret, u) })
 			return stop
 		}
 		var users [3]wildUser
@@ -195,8 +196,8 @@ func (wildLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestFailuresPanic: who panics when told that a stream has failed does not
-// keep another one from being opened.
+// TestFailuresPanic checks that a panic in the report of a failed stream does not
+// keep the next stream from being opened.
 func TestFailuresPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
@@ -209,7 +210,7 @@ func TestFailuresPanic(t *testing.T) {
 		r.c.open = func(ctx context.Context, a *config.APISource, delta bool, method string) (stream, error) {
 			if first {
 				first = false
-				return nil, errors.New("nobody there")
+				return nil, errors.New("no server")
 			}
 			return opened(ctx, a, delta, method)
 		}
@@ -221,8 +222,8 @@ func TestFailuresPanic(t *testing.T) {
 	})
 }
 
-// TestOpeningPanics: a stream that cannot be opened for a panic is tried
-// again, after a while even if it is the delay that panics.
+// TestOpeningPanics checks that a panic while a stream is opened is retried, with a
+// delay even if computing the delay panics.
 func TestOpeningPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
@@ -261,7 +262,8 @@ func TestOpeningPanics(t *testing.T) {
 	})
 }
 
-// TestPartsPanic: a part of the client that panics is over, and Run is not.
+// TestPartsPanic checks that a panic ends one part of the client and that Run goes
+// on.
 func TestPartsPanic(t *testing.T) {
 	spoiled := func(t *testing.T, change func(*Config), spoil func(*Client), f func(*rig, *guardtest.Panics)) {
 		t.Helper()
@@ -280,7 +282,7 @@ func TestPartsPanic(t *testing.T) {
 	spoiled(t, withLayer, func(c *Client) { c.secrets.feeds = map[string]*secretFeed{"x": nil} }, func(r *rig, panics *guardtest.Panics) {
 		panics.Caught("secrets")
 		layerWorks(r)
-		// Who asks for one waits, but nobody is held up.
+		// Followers of a secret wait, and nothing else does.
 		r.c.Secrets().Follow(&config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourceADS}}, config.CertificateSecret, new(wildUser))()
 	})
 	spoiled(t, func(c *Config) {
@@ -296,7 +298,7 @@ func TestPartsPanic(t *testing.T) {
 	}, func(c *Client) { c.o.Layers[1].Source = config.ConfigSource{Kind: config.SourceAPI} }, func(r *rig, panics *guardtest.Panics) {
 		panics.Caught("runtime layer")
 		layerWorks(r)
-		<-r.c.LayersReady() // it is not waited for
+		<-r.c.LayersReady() // does not wait for it
 	})
 	spoiled(t, withLayer, func(c *Client) { close(c.layersReady) }, func(r *rig, panics *guardtest.Panics) {
 		layerWorks(r)
@@ -304,8 +306,8 @@ func TestPartsPanic(t *testing.T) {
 	})
 }
 
-// TestLateDiscoveryPanics: nobody waits for the panic of who hears that the
-// first answer is late, and answers count.
+// TestLateDiscoveryPanics checks that a panic in started after a timeout blocks
+// nothing and that later responses count.
 func TestLateDiscoveryPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
@@ -319,8 +321,8 @@ func TestLateDiscoveryPanics(t *testing.T) {
 	})
 }
 
-// TestSecretFeedsPanic: what panics about one secret holds up neither those
-// who wait for it nor the others.
+// TestSecretFeedsPanic checks that a panic about one secret blocks neither its users
+// nor other secrets.
 func TestSecretFeedsPanic(t *testing.T) {
 	ads := &config.ConfigSource{Kind: config.SourceADS}
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +330,7 @@ func TestSecretFeedsPanic(t *testing.T) {
 		r := newRig(t, false, change)
 		r.start()
 		var wild, calm wildUser
-		// A source without an API is refused by Check, which nobody asked.
+		// Check refuses a source without an API; this test skips it.
 		leaveWild := r.c.Secrets().Follow(&config.SecretSource{Name: "wild", Source: &config.ConfigSource{Kind: config.SourceAPI}}, config.CertificateSecret, &wild)
 		panics.Caught("secret")
 		synctest.Wait()
@@ -367,7 +369,7 @@ func TestSecretFeedsPanic(t *testing.T) {
 		s.answer(t, answer{kind: secretKind, version: "1", nonce: "n1", resources: []proto.Message{certSecret(t, 1)}})
 		reload := func(wild bool) {
 			feed.mu.Lock()
-			feed.digest++ // as if its files were others
+			feed.digest++ // as if its files had changed
 			user.wild, user.prepared = wild, false
 			feed.mu.Unlock()
 			feed.watch <- struct{}{}
@@ -383,8 +385,8 @@ func TestSecretFeedsPanic(t *testing.T) {
 	})
 }
 
-// TestStaleAssignmentPanics: the next assignment counts all the same. It
-// panics because a counter is missing.
+// TestStaleAssignmentPanics lets an expiry panic because its cluster is missing and
+// checks that the next assignment is applied.
 func TestStaleAssignmentPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics, change := recovering(t)
@@ -396,11 +398,25 @@ func TestStaleAssignmentPanics(t *testing.T) {
 		r.start()
 		s := r.open()
 		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
-		r.m.Cluster("a").Current().Stats().AssignmentStale = nil // before there is anybody who reads it
 		a := endpointsOf("a", 1)
 		a.Policy = stale(time.Minute)
 		s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+		var e *endpoints
+		r.c.ads.mu.Lock()
+		for _, x := range r.c.ads.topics {
+			if a := x.entries["a"]; a != nil && x.kind == endpointKind {
+				e = a.subscribers[0].sink.(*endpoints)
+			}
+		}
+		r.c.ads.mu.Unlock()
+		e.mu.Lock()
+		cl := e.cl
+		e.cl = nil
+		e.mu.Unlock()
 		panics.Caught("stale assignment")
+		e.mu.Lock()
+		e.cl = cl
+		e.mu.Unlock()
 		s.answer(t, answer{kind: endpointKind, version: "e2", nonce: "n3", resources: []proto.Message{endpointsOf("a", 2)}})
 		equal(t, "hosts", r.hosts("a"), ":2")
 		r.stop()
@@ -410,7 +426,7 @@ func TestStaleAssignmentPanics(t *testing.T) {
 // missingLog panics once when a file is missing.
 type missingLog struct {
 	slog.Handler
-	told *int
+	panicking *int
 }
 
 func (missingLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -418,20 +434,20 @@ func (m missingLog) WithAttrs([]slog.Attr) slog.Handler     { return m }
 
 func (m missingLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == "cannot read discovery file" {
-		if *m.told++; *m.told == 1 {
+		if *m.panicking++; *m.panicking == 1 {
 			panic(guardtest.Canary)
 		}
 	}
 	return nil
 }
 
-// TestFilePanics: a file is read again when it changes, after a panic too.
+// TestFilePanics checks that a file is read again when it changes after a panic.
 func TestFilePanics(t *testing.T) {
 	panics := guardtest.New(t)
-	told, dir := 0, t.TempDir()
+	panicking, dir := 0, t.TempDir()
 	cds, eds := filepath.Join(dir, "cds.yaml"), filepath.Join(dir, "eds.json")
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, func(c *Config) {
-		c.Logger = panics.Observe(slog.New(missingLog{slog.DiscardHandler, &told}))
+		c.Logger = panics.Observe(slog.New(missingLog{slog.DiscardHandler, &panicking}))
 	}, dir)
 	panics.Caught("discovery file")
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 1))
@@ -439,8 +455,8 @@ func TestFilePanics(t *testing.T) {
 	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
 }
 
-// TestConnectingPanics: a panic while the library connects is a connection
-// that failed, and another one is tried.
+// TestConnectingPanics checks that a panic while the gRPC library connects counts as
+// a failed connection, and that another one is tried.
 func TestConnectingPanics(t *testing.T) {
 	good := (&answer{kind: clusterKind, version: "1", nonce: "n", resources: []proto.Message{edsCluster("a")}}).encode(t, false)
 	address := badServer(t, func(_ int, s grpc.ServerStream) error {
@@ -454,7 +470,7 @@ func TestConnectingPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	var first sync.Once
 	r := overWildGRPC(t, address, "lb_policy: RANDOM", func(c *Config) { c.Logger = panics.Logger() }, func() uint64 {
-		if bytes.Contains(debug.Stack(), []byte("xds.(*Client).dial(")) { // it is to pick the host of the control plane
+		if bytes.Contains(debug.Stack(), []byte("xds.(*Client).dial(")) { // the call that picks the host of the control plane
 			first.Do(func() { panic(guardtest.Canary) })
 		}
 		return 0

@@ -16,14 +16,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// node is the message that says who asks.
+// node is the message that identifies this process.
 type node = corev3.Node
 
-// maxProblem bounds the text that tells a server what is wrong, in bytes.
+// maxProblem is the length limit of the error text in a refusal, in bytes.
 const maxProblem = 16 << 10
 
-// due returns how many topics have something to say, and if there are none, how
-// long it takes until one has; 0 is for ever.
+// due returns the number of topics with a request to send. If there is none, it
+// returns the time until one is due; 0 means never.
 func (m *mux) due() (n int, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,15 +40,14 @@ func (m *mux) due() (n int, wait time.Duration) {
 	return n, wait
 }
 
-// dueLocked tells whether the server is to be told something now. The mux's mu
-// is held.
+// dueLocked reports whether a request is due. The mux's mu is held.
 func (t *topic) dueLocked(now time.Time) bool {
 	t.settled = t.settled && t.outdatedLocked()
 	return t.settled || t.reply != nil && !now.Before(t.reply.after)
 }
 
-// outdatedLocked tells whether the server knows something else than what is asked
-// for now. The mux's mu is held.
+// outdatedLocked reports whether the requested names differ from those that the
+// server knows. The mux's mu is held.
 func (t *topic) outdatedLocked() bool {
 	if !t.opened {
 		return t.wantedLocked()
@@ -67,8 +66,8 @@ func (t *topic) outdatedLocked() bool {
 	return asking != len(t.asked)
 }
 
-// next returns the first thing to say and takes it as said. Something is due.
-// first tells that nothing was sent yet on this stream.
+// next returns the first request that is due and marks it as sent. first marks the
+// first request of the stream.
 func (m *mux) next(first bool) proto.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +90,7 @@ func (m *mux) next(first bool) proto.Message {
 	return nil
 }
 
-// namesLocked returns the names that are asked for, sorted.
+// namesLocked returns the requested names, sorted.
 func (t *topic) namesLocked() []string {
 	if t.kind.service().wildcard {
 		return nil
@@ -150,17 +149,17 @@ func (m *mux) messageLocked(t *topic, first bool) proto.Message {
 	return q
 }
 
-// summary is the text that tells a server all that is wrong, each mistake once;
-// empty if nothing is.
+// summary returns the error text of a refusal with each error once; it is empty if
+// there is none.
 func summary(faults []fault) string {
 	var b strings.Builder
-	told := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, f := range faults {
 		text := f.err.Error()
-		if told[text] {
+		if seen[text] {
 			continue
 		}
-		told[text] = true
+		seen[text] = true
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}

@@ -12,23 +12,23 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// Bounds of one response beside its size in bytes.
+// Limits of one response beside its size in bytes.
 const (
-	maxResources = 1 << 20 // also of removed names
-	maxLabel     = 1 << 16 // bytes of a version, a nonce and the like
+	maxResources = 1 << 20 // removed names included
+	maxLabel     = 1 << 16 // bytes of a version, nonce, name or type URL
 )
 
-// update is what a subscription is told.
+// update is delivered to a subscription.
 type update struct {
-	full      bool // what is not in resources is gone
-	cached    bool // known since before the subscription
-	expired   bool // not the server says so, but the time that it gave is over
+	full      bool // resources that are not listed are gone
+	cached    bool // known before the subscription began
+	expired   bool // a TTL ended; the server did not send it
 	version   string
 	resources []decode.Resource // each with a version
 	removed   []string
 }
 
-// response is an update as it came over a stream.
+// response is an update as received.
 type response struct {
 	update
 	typeURL    string
@@ -36,7 +36,7 @@ type response struct {
 	identifier string // of the control plane
 }
 
-// fault is a mistake in a resource. name is empty if it cannot be told.
+// fault is an error in a resource. name is empty if it is unknown.
 type fault struct {
 	name string
 	err  error
@@ -44,9 +44,9 @@ type fault struct {
 
 var errMalformed = errors.New("xds: the bytes are not a discovery response")
 
-// decodeResponse reads the wire bytes of a response of either variant. It takes
-// only what is needed and copies no resource, so that no bytes, however odd,
-// make it take much more memory than they are long. The response keeps data.
+// decodeResponse decodes a response of either variant. It references data and copies
+// no resource, so its memory is proportional to the size of data whatever the bytes
+// are.
 func decodeResponse(data []byte, delta bool) (*response, error) {
 	plane, removed, wrapped := protowire.Number(6), protowire.Number(0), protowire.Number(0)
 	if delta {
@@ -97,7 +97,7 @@ func decodeResponse(data []byte, delta bool) (*response, error) {
 	return r, nil
 }
 
-// eachField calls yield with the fields that hold texts, bytes or messages.
+// eachField calls yield with each length-delimited field.
 func eachField(data []byte, yield func(number protowire.Number, value []byte) error) error {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
@@ -127,7 +127,7 @@ func label(value []byte) (string, error) {
 	return string(value), nil
 }
 
-// firstLabel returns the short text in the field with the number 1.
+// firstLabel returns the short text in field 1.
 func firstLabel(message []byte) (text string, err error) {
 	err = eachField(message, func(number protowire.Number, value []byte) (err error) {
 		if number == 1 {
@@ -138,7 +138,7 @@ func firstLabel(message []byte) (text string, err error) {
 	return text, err
 }
 
-// unpackAny returns a packed resource, taken out of its envelope if it has one.
+// unpackAny returns a packed resource without its envelope.
 func unpackAny(data []byte, index int, version string) (r decode.Resource, err error) {
 	var typeURL string
 	var content []byte
@@ -162,8 +162,8 @@ func unpackAny(data []byte, index int, version string) (r decode.Resource, err e
 	return r, nil
 }
 
-// unpackEnvelope returns the resource in an envelope. An envelope in an envelope
-// is a resource of a type that nobody asks for.
+// unpackEnvelope returns the resource in an envelope. A nested envelope is not
+// unpacked.
 func unpackEnvelope(data []byte, index int, version string) (r decode.Resource, err error) {
 	var name, own, typeURL string
 	var content []byte
@@ -205,5 +205,5 @@ func unpackEnvelope(data []byte, index int, version string) (r decode.Resource, 
 	return r, err
 }
 
-// heartbeat tells whether r only says that a resource is still there.
+// heartbeat reports whether r only confirms that a resource still exists.
 func heartbeat(r *decode.Resource) bool { return r.TypeURL == "" && r.Name != "" }

@@ -186,10 +186,9 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzResponse checks of any bytes from a server: they are read as the generated
-// type reads them, or refused; whatever is accepted or refused gets exactly one
-// reply, which can be encoded and echoes the nonce; a refusal names a reason and
-// leaves the version as it was.
+// FuzzResponse checks that any bytes of a server are decoded like the generated type
+// decodes them, or refused. Each response gets one reply that can be encoded and
+// echoes the nonce. A refusal states a reason and keeps the version.
 func FuzzResponse(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s, false)
@@ -201,7 +200,7 @@ func FuzzResponse(f *testing.F) {
 		got, err := decodeResponse(data, delta)
 		want, bad := oracle(data, delta)
 		if err != nil {
-			return // bounds are tighter than those of the type
+			return // limits are tighter than in the generated code
 		}
 		if bad == nil {
 			sameResponse(t, got, want)
@@ -254,7 +253,7 @@ func FuzzResponse(f *testing.F) {
 				}
 			}
 		} else if n != 0 {
-			t.Fatalf("%d replies to a type that nobody asked for", n)
+			t.Fatalf("%d replies to a type without subscribers", n)
 		}
 	})
 }
@@ -274,7 +273,7 @@ func testCluster(t testing.TB, d *decode.Decoder, st *store.Store) *upstream.Clu
 	return m.Cluster("a").Current()
 }
 
-// idle is a source that finds nothing.
+// idle is a source without hosts.
 type idle struct{}
 
 func (idle) Run(context.Context, *upstream.Cluster) {}

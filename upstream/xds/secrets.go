@@ -23,21 +23,21 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// SecretState is what is known of a secret that is followed.
+// SecretState is the state of a secret that is followed.
 type SecretState struct {
 	Name    string
-	Version string     // of the update that brought it; empty: there was none
-	Updated time.Time  // when the last update was accepted, or when it was first asked for
-	Message *anypb.Any // as it was given, keys and all; nil: there was no good update
-	Failure *Failure   // the last update, if it was refused; nil if not
+	Version string     // of the accepted update; empty if there was none
+	Updated time.Time  // time of the last accepted update or of the first request
+	Message *anypb.Any // as received, private keys included; nil if none was accepted
+	Failure *Failure   // of the last update; nil if it was accepted
 }
 
-// Secrets returns what delivers secrets to TLS contexts. All contexts that name the
-// same secret of the same source share one subscription.
+// Secrets returns the source of secrets for TLS contexts. Contexts that name the same
+// secret of the same source share a subscription.
 func (c *Client) Secrets() transport.Secrets { return &c.secrets }
 
-// SecretStates calls yield with each secret that is followed, in the order of names.
-// What it gets must not be changed.
+// SecretStates calls yield with each followed secret in the order of names. Callers
+// must not change the states.
 func (c *Client) SecretStates(yield func(*SecretState) bool) {
 	s := &c.secrets
 	s.mu.Lock()
@@ -54,18 +54,18 @@ func (c *Client) SecretStates(yield func(*SecretState) bool) {
 	}
 }
 
-// secrets are all that are followed.
+// secrets holds all followed secrets.
 type secrets struct {
 	c *Client
 
-	mu      sync.Mutex             // guards what follows, and uses, cancel and running of feeds; comes before the mu of feeds
+	mu      sync.Mutex             // guards the fields below, and uses, cancel and running of feeds; locked before the mu of feeds
 	feeds   map[string]*secretFeed // by source, kind and name
-	ctx     context.Context        // of Run; nil: it has not begun
-	ended   bool                   // Run is to end
+	ctx     context.Context        // of Run; nil before it
+	ended   bool                   // Run is stopping
 	running sync.WaitGroup
 }
 
-// run lets feeds run until ctx is done.
+// run runs feeds until ctx is done.
 func (s *secrets) run(ctx context.Context) {
 	s.begin(ctx)
 	<-ctx.Done()
@@ -75,7 +75,7 @@ func (s *secrets) run(ctx context.Context) {
 	s.running.Wait()
 }
 
-// begin starts the feeds there are; others start as they come.
+// begin starts the existing feeds; later ones start as they are added.
 func (s *secrets) begin(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,14 +97,14 @@ func (s *secrets) startLocked(f *secretFeed) {
 		cancel()
 		f.guard().Run("end of a secret", func() {
 			if !calm {
-				f.started() // nothing more will come
+				f.started() // no response will follow
 			}
 			s.stopped(f)
 		})
 	})
 }
 
-// stopped notes that f does not run any more.
+// stopped marks f as stopped.
 func (s *secrets) stopped(f *secretFeed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *secrets) Follow(src *config.SecretSource, k config.SecretKind, u transp
 	return sync.OnceFunc(func() { s.leave(key, f, u) })
 }
 
-// leave ends that u is told of a secret, and the subscription with the last one.
+// leave removes user u, and the subscription with the last user.
 func (s *secrets) leave(key string, f *secretFeed, u transport.SecretUser) {
 	s.mu.Lock()
 	if f.uses--; f.uses == 0 {
@@ -153,42 +153,42 @@ func (s *secrets) leave(key string, f *secretFeed, u transport.SecretUser) {
 		}
 	}
 	s.mu.Unlock()
-	f.using.Lock() // not mu: others may still read what a secret names
+	f.using.Lock() // not mu, which is held while other users read files
 	defer f.using.Unlock()
 	f.users = slices.DeleteFunc(f.users, func(x transport.SecretUser) bool { return x == u })
 }
 
-// feedKey is equal for equal kinds of secrets of equal names and sources.
+// feedKey identifies a secret by kind, name and source.
 func feedKey(src *config.SecretSource, k config.SecretKind) string {
 	key, err := json.Marshal(src)
-	if err != nil { // numbers that have no JSON form are not shared
+	if err != nil { // numbers without a JSON form are not shared
 		return fmt.Sprintf("%p", src)
 	}
 	return string(key) + " " + k.String()
 }
 
-// secretFeed follows one secret for all contexts that want it.
+// secretFeed follows one secret for all contexts that use it.
 type secretFeed struct {
 	c       *Client
 	source  *config.SecretSource
 	kind    config.SecretKind
 	scope   *store.Scope
 	stats   updateStats
-	rotated *store.Counter // files that changed and were refused
-	watch   chan struct{}  // holds one note that other files are to be watched
+	rotated *store.Counter // counts changed files that were refused
+	watch   chan struct{}  // signals that the watched files changed; capacity 1
 
 	uses    int
 	running bool
 	cancel  context.CancelFunc
 
-	using sync.Mutex // guards users, and is held for moments only; comes after mu
+	using sync.Mutex // guards users, held briefly; locked after mu
 	users []transport.SecretUser
 
-	mu       sync.Mutex           // held while a secret is put in force, and by those who join
-	current  *decode.ParsedSecret // nil: nothing good came so far
-	read     *transport.Secret    // of it, as it is in force
-	hash     uint64               // of its message
-	digest   uint64               // of the files it names
+	mu       sync.Mutex           // held while a secret is applied and while users join
+	current  *decode.ParsedSecret // nil before the first accepted update
+	read     *transport.Secret    // current with its files read
+	hash     uint64               // of the message
+	digest   uint64               // of the files that it names
 	version  string
 	updated  time.Time
 	failure  *Failure
@@ -204,7 +204,7 @@ func (c *Client) newSecretFeed(src *config.SecretSource, k config.SecretKind) *s
 	return f
 }
 
-// scopeName is a name in statistics. Names of secrets are often URIs.
+// scopeName returns a name for statistics. Names of secrets are often URIs.
 func scopeName(name string) string {
 	name = strings.NewReplacer("://", "_", ":/", "_", ":", "_").Replace(oneline.Clean(name))
 	return strings.Trim(name, ".")
@@ -216,20 +216,20 @@ func (f *secretFeed) run(ctx context.Context) {
 	defer rotation.Wait()
 	defer cancel()
 	rotation.Go(func() {
-		for !f.guard().Run("watch of the files of a secret", func() { f.rotate(ctx) }) { // it begins with a wait
+		for !f.guard().Run("watch of the files of a secret", func() { f.rotate(ctx) }) { // rotate waits first, so a panic is not a busy loop
 		}
 	})
 	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
 }
 
-// join tells u of the secret from now on.
+// join adds user u.
 func (f *secretFeed) join(u transport.SecretUser) {
 	if f.admit(u) {
 		u.Answered()
 	}
 }
 
-// admit makes u one of the users, and tells whether there was a first answer.
+// admit adds u to the users and reports whether there was a first response.
 func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -261,13 +261,13 @@ func (f *secretFeed) started() {
 	f.answered = true
 	users := f.list()
 	f.mu.Unlock()
-	for _, u := range users { // this may end clusters, and the use of secrets
+	for _, u := range users { // this can close clusters and end their use of secrets
 		f.guard().Run("answer about a secret", u.Answered)
 	}
 }
 
-// apply implements [sink]. What a server removes stays in force, as there is nothing
-// to put in its place.
+// apply implements [sink]. A removed secret stays in force because connections cannot
+// do without one.
 func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
 	switch {
 	case len(u.removed) > 0:
@@ -289,8 +289,8 @@ func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
 	return changed, nil
 }
 
-// refusedSecret returns a secret as it came, nil if it is none: in bytes that are no
-// secret nobody could tell the keys from the rest.
+// refusedSecret returns a secret as received, or nil if the bytes are no secret: then
+// private keys in them cannot be found and masked.
 func refusedSecret(r *decode.Resource) *anypb.Any {
 	a := r.Any()
 	switch a.MessageName() {
@@ -315,7 +315,7 @@ func (f *secretFeed) setLocked(r *decode.Resource) (changed bool, err error) {
 	}
 	hash := secretHash(p.TypeURL(), p.Any().GetValue())
 	if b := r.Bytes(); b != nil {
-		hash = secretHash(r.TypeURL, b) // which may be other bytes of the same message
+		hash = secretHash(r.TypeURL, b) // equal messages can have different bytes
 	} else if f.current != nil && f.hash == hash {
 		f.reloadLocked()
 		return false, nil
@@ -328,7 +328,7 @@ func (f *secretFeed) setLocked(r *decode.Resource) (changed bool, err error) {
 	case p.Secret.Kind != f.kind:
 		return false, fmt.Errorf("xds: secret %q holds a %s, not a %s", r.Name, p.Secret.Kind, f.kind)
 	}
-	digest := digestOf(p.Secret) // before they are read: what changes in between is looked at again
+	digest := digestOf(p.Secret) // before the files are read, so that later changes are noticed
 	if err := f.putLocked(p.Secret); err != nil {
 		return false, err
 	}
@@ -350,8 +350,8 @@ func secretHash(typeURL string, value []byte) uint64 {
 	return h.Sum64()
 }
 
-// putLocked puts a secret in force in all contexts, or in none if one refuses it.
-// f.mu is held.
+// putLocked applies a secret in all contexts, or in none if one refuses it. f.mu is
+// held.
 func (f *secretFeed) putLocked(s *config.Secret) error {
 	users, read := f.list(), transport.NewSecret(s)
 	commits := make([]func(), len(users))
@@ -368,8 +368,7 @@ func (f *secretFeed) putLocked(s *config.Secret) error {
 	return nil
 }
 
-// rotate reads the files that a secret names again when they change, until ctx is
-// done.
+// rotate rereads the files of a secret when they change, until ctx is done.
 func (f *secretFeed) rotate(ctx context.Context) {
 	moved := make(chan struct{}, 1)
 	var watches []*fileWatch
@@ -406,15 +405,14 @@ func (f *secretFeed) rotate(ctx context.Context) {
 
 func (f *secretFeed) guard() guard.Guard { return guard.New(f.c.o.Logger) }
 
-// reload puts the secret in force again if its files are others now.
+// reload applies the secret again if its files changed.
 func (f *secretFeed) reload() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reloadLocked()
 }
 
-// reloadLocked puts the secret in force again if its files are others now. f.mu is
-// held.
+// reloadLocked applies the secret again if its files changed. f.mu is held.
 func (f *secretFeed) reloadLocked() {
 	digest := digestOf(f.current.Secret)
 	if digest == f.digest {
@@ -446,15 +444,15 @@ func filesOf(s *config.Secret) (names []string) {
 	return names
 }
 
-// directories returns the directories to watch for the secret in force.
+// directories returns the directories to watch for the current secret.
 func (f *secretFeed) directories() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return directories(f.current.Secret)
 }
 
-// directories returns the directories to watch for a secret: the one that it names,
-// else those of its files.
+// directories returns the configured directories to watch for a secret, else the
+// directories of its files.
 func directories(s *config.Secret) (dirs []string) {
 	files := filesOf(s)
 	if len(files) == 0 {
@@ -474,7 +472,7 @@ func directories(s *config.Secret) (dirs []string) {
 	return dirs
 }
 
-// digestOf is equal as long as the files that a secret names hold the same.
+// digestOf returns a digest of the files that a secret names.
 func digestOf(s *config.Secret) uint64 {
 	h := xxhash.New()
 	for _, name := range filesOf(s) {
@@ -495,8 +493,8 @@ func (f *secretFeed) state() *SecretState {
 	return s
 }
 
-// needsItself tells whether a cluster needs secrets that come over itself, perhaps by
-// way of others.
+// needsItself reports whether a cluster needs secrets from its own control plane,
+// directly or through other clusters.
 func (c *Client) needsItself(of *config.Cluster) bool {
 	seen := make(map[string]bool)
 	var leads func(cl *config.Cluster) bool
@@ -519,8 +517,8 @@ func (c *Client) needsItself(of *config.Cluster) bool {
 	return leads(of)
 }
 
-// serverOf returns the cluster of the control plane that a source leads to, empty if
-// there is none.
+// serverOf returns the cluster of the control plane of a source, empty if there is
+// none.
 func (c *Client) serverOf(src *config.ConfigSource) string {
 	api := src.API
 	switch src.Kind {

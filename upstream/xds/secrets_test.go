@@ -35,8 +35,7 @@ func (r *rig) transport() *transport.Factory {
 	return transport.New(transport.Config{Secrets: r.c.Secrets(), Registry: &r.certs})
 }
 
-// inUse lists the serial numbers of the certificates in use, one context after the
-// other.
+// inUse lists the serial numbers of the certificates in use, by context.
 func (r *rig) inUse() string {
 	var list []string
 	for _, m := range r.certs.List() {
@@ -53,8 +52,7 @@ func (r *rig) inUse() string {
 	return strings.Join(list, "; ")
 }
 
-// states lists the secrets that are followed, with their versions and what is wrong
-// with them.
+// states lists the followed secrets with their versions and failures.
 func (r *rig) states() string {
 	var list []string
 	for s := range r.c.SecretStates {
@@ -113,7 +111,7 @@ func caSecret(t testing.TB, serial byte) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: "ca", Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(cert)}}}
 }
 
-// badSecret is one whose key does not fit.
+// badSecret returns a secret whose key does not fit its certificate.
 func badSecret(t testing.TB) *tlsv3.Secret {
 	cert, _ := keyPair(t, 100)
 	_, key := keyPair(t, 101)
@@ -128,14 +126,14 @@ func fromFile(path string) *corev3.ConfigSource {
 	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: path}}}
 }
 
-// fromPath is the older way to say it.
+// fromPath returns a config source in the older form.
 func fromPath(path string) *corev3.ConfigSource {
 	//lint:ignore SA1019 the field is still in use
 	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Path{Path: path}}
 }
 
-// secure makes a cluster STATIC with one host, which is spoken to by TLS with the
-// secrets "cert" and "ca" of those sources; nil leaves one out.
+// secure returns a STATIC cluster with one host that uses TLS with the secrets "cert"
+// and "ca" of those sources; nil omits one.
 func secure(t testing.TB, name string, cert, ca *corev3.ConfigSource) *clusterv3.Cluster {
 	t.Helper()
 	common := new(tlsv3.CommonTlsContext)
@@ -157,7 +155,7 @@ func secure(t testing.TB, name string, cert, ca *corev3.ConfigSource) *clusterv3
 	}
 }
 
-// ready tells whether the manager, and all clusters, are.
+// ready reports whether the manager and all clusters are ready.
 func (r *rig) ready() string {
 	var list []string
 	for _, c := range r.m.Unready() {
@@ -201,7 +199,7 @@ func TestSecretsOverTheAggregatedStream(t *testing.T) {
 				equal(t, "after the cluster", s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), fromADS())}}), tt.asked)
 				equal(t, "ready", r.ready(), "no, a:cert,ca")
 				equal(t, "states", r.states(), "ca=?; cert=?")
-				s.answer(t, answer{kind: secretKind, version: "s0", nonce: "n0"}) // none are there yet
+				s.answer(t, answer{kind: secretKind, version: "s0", nonce: "n0"}) // there are none yet
 				equal(t, "ready after no secret", r.ready(), "no, a:cert,ca")
 				equal(t, "in use", r.inUse(), "")
 
@@ -230,7 +228,7 @@ func TestSecretsOverTheAggregatedStream(t *testing.T) {
 	}
 }
 
-// readInline lets mistakes in certificates be found when secrets are decoded.
+// readInline makes the decoder check certificates.
 func readInline(c *Config) {
 	c.Decoder = decode.NewDecoder(decode.Options{ReadFile: os.ReadFile})
 }
@@ -240,13 +238,13 @@ func TestSecretsThatAreNoAnswer(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, v.delta, nil) // so that the contexts find what is wrong
+				r := newRig(t, v.delta, nil) // so that the contexts find the errors
 				r.start()
 				s := r.open()
 				s.says()
 				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{secure(t, "a", fromADS(), nil)}})
 				s.answer(t, answer{kind: secretKind, version: "1", nonce: "n", resources: []proto.Message{certSecret(t, 1)}})
-				// Each of these is refused, or not looked at, and changes nothing.
+				// Each of these is refused or ignored and changes nothing.
 				for i, tt := range []struct {
 					secret *tlsv3.Secret
 					want   string
@@ -256,7 +254,7 @@ func TestSecretsThatAreNoAnswer(t *testing.T) {
 					{&tlsv3.Secret{Name: "cert"}, `error="secret \"cert\": needs one of tls_certificate, session_ticket_keys, validation_context, generic_secret"`},
 					{other(certSecret(t, 2), "stranger"), ""},
 				} {
-					time.Sleep(time.Minute) // refusals that follow each other come late
+					time.Sleep(time.Minute) // consecutive refusals are delayed
 					got := s.answer(t, answer{kind: secretKind, version: fmt.Sprint("v", i), nonce: "n", resources: []proto.Message{tt.secret}})
 					time.Sleep(time.Minute)
 					got += s.says()
@@ -265,7 +263,7 @@ func TestSecretsThatAreNoAnswer(t *testing.T) {
 					}
 					equal(t, "in use", r.inUse(), "cert:1")
 				}
-				// What is gone stays in force.
+				// A removed secret stays in force.
 				none := answer{kind: secretKind, version: "5", nonce: "n"}
 				want := "Secret node=node version=5 names=cert nonce=n"
 				if v.delta {
@@ -279,7 +277,8 @@ func TestSecretsThatAreNoAnswer(t *testing.T) {
 	}
 }
 
-// TestRefusedBytesAreNotKept: in what is no secret, nobody can find the keys to hide.
+// TestRefusedBytesAreNotKept checks that bytes that are no secret are not shown,
+// because private keys in them cannot be found.
 func TestRefusedBytesAreNotKept(t *testing.T) {
 	broken := append([]byte("\x0a\x04cert\x12\x06"), "\x12\xffhush"...)
 	for _, tt := range []struct {
@@ -294,7 +293,7 @@ func TestRefusedBytesAreNotKept(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, true, nil) // envelopes name what has no name of its own
+				r := newRig(t, true, nil) // envelopes name resources without a name
 				r.start()
 				s := r.open()
 				s.says()
@@ -344,7 +343,7 @@ func TestSecretsDoNotHoldClustersUpForEver(t *testing.T) {
 	})
 }
 
-// TestContextsShareSecrets lets clusters come and go that want the same secret.
+// TestContextsShareSecrets adds and removes clusters that use the same secret.
 func TestContextsShareSecrets(t *testing.T) {
 	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
 		s.says()
@@ -353,7 +352,7 @@ func TestContextsShareSecrets(t *testing.T) {
 		equal(t, "in use", r.inUse(), "cert:1; cert:1")
 		equal(t, "stats", r.counts("sds.cert.update_success", "sds.cert.update_attempt"), "update_success=1 update_attempt=2")
 
-		// One that comes later, and a new version of one, have it at once.
+		// A later cluster and a new version of one have it at once.
 		changed := secure(t, "b", fromADS(), nil)
 		changed.ConnectTimeout = durationpb.New(2 * time.Second)
 		next := []proto.Message{secure(t, "a", fromADS(), nil), changed, secure(t, "c", fromADS(), nil)}
@@ -365,7 +364,7 @@ func TestContextsShareSecrets(t *testing.T) {
 		equal(t, "in use", r.inUse(), "cert:1; cert:1; cert:1")
 		equal(t, "timeout", r.m.Cluster("b").Current().Config().ConnectTimeout.String(), "2s")
 
-		// The last one that goes ends it.
+		// Removing the last user ends the subscription.
 		gone := answer{kind: clusterKind, version: "3", nonce: "n4", resources: []proto.Message{edsCluster("x")}}
 		want := "Secret node=node version=s1 nonce=n2"
 		if r.delta {
@@ -513,8 +512,8 @@ func TestSecretFiles(t *testing.T) {
 	d.mu.Unlock()
 }
 
-// TestSwappedDirectoryRotates changes a link that the files are reached over, as it is
-// done with mounted secrets.
+// TestSwappedDirectoryRotates replaces a link to the directory of the files, as
+// mounted secrets do.
 func TestSwappedDirectoryRotates(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprint("watched=", watched), func(t *testing.T) {
@@ -576,8 +575,8 @@ func TestSourcesOfSecrets(t *testing.T) {
 	}
 }
 
-// TestControlPlaneOverItself refuses a server whose connections need what only it can
-// deliver.
+// TestControlPlaneOverItself refuses a server whose connections need secrets that it
+// delivers itself.
 func TestControlPlaneOverItself(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -631,7 +630,7 @@ func TestScopeNames(t *testing.T) {
 	}
 }
 
-// slowUser prepares nothing before it is released.
+// slowUser blocks in Prepare until it is released.
 type slowUser struct{ begun, release chan struct{} }
 
 func (u *slowUser) Prepare(*transport.Secret) (commit func(), err error) {
@@ -642,8 +641,7 @@ func (u *slowUser) Prepare(*transport.Secret) (commit func(), err error) {
 
 func (*slowUser) Answered() {}
 
-// TestEndOfUseWaitsForNobody ends the use of a secret while another context still
-// reads it.
+// TestEndOfUseWaitsForNobody ends the use of a secret while another context reads it.
 func TestEndOfUseWaitsForNobody(t *testing.T) {
 	c, err := New(Config{Store: store.New(store.Options{}), Decoder: decode.NewDecoder(decode.Options{})})
 	if err != nil {

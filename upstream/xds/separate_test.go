@@ -20,7 +20,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// ownStream lets a cluster have a stream for its hosts alone.
+// ownStream returns a cluster with its own stream for hosts.
 func ownStream(delta bool) func(*clusterv3.Cluster) {
 	t := corev3.ApiConfigSource_GRPC
 	if delta {
@@ -69,7 +69,7 @@ func TestSeparateStreams(t *testing.T) {
 				equal(t, "stats", r.counts("cluster_manager.cds.control_plane.connected_state", "cluster.a.control_plane.connected_state", "control_plane.connected_state"),
 					"connected_state=1 connected_state=1 connected_state=none")
 
-				e.answer(t, answer{kind: clusterKind, version: "z", nonce: "n4"}) // not what the stream is for
+				e.answer(t, answer{kind: clusterKind, version: "z", nonce: "n4"}) // not the kind of the stream
 				if e.ctx.Err() == nil {
 					t.Error("the stream is still open after a response of another type")
 				}
@@ -127,7 +127,7 @@ func TestBadAssignmentKeepsHosts(t *testing.T) {
 		}
 		equal(t, "hosts", r.hosts("a")+" "+r.hosts("b"), ":1 :2")
 		equal(t, "stats", r.counts("cluster.a.update_rejected", "cluster.b.update_rejected"), "update_rejected=1 update_rejected=0")
-		// What a newcomer gets is the last good one.
+		// A new subscriber gets the last good version.
 		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n4", resources: []proto.Message{edsCluster("a", timeout(3*time.Second)), edsCluster("b")}})
 		equal(t, "hosts", r.hosts("a"), ":1")
 	})
@@ -155,12 +155,12 @@ func TestRefusalsInARowAreSpaced(t *testing.T) {
 		s.says()
 		bad := answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a", timeout(-1))}}
 		if s.answer(t, bad) == "" {
-			t.Error("the first refusal is not told at once")
+			t.Error("the first refusal is not sent at once")
 		}
 		equal(t, "second", s.answer(t, bad), "")
 		time.Sleep(firstDelay) // the largest random part of it
 		if s.says() == "" {
-			t.Error("the second refusal is never told")
+			t.Error("the second refusal is never sent")
 		}
 		equal(t, "third", s.answer(t, bad), "")
 		good := answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("a")}}
@@ -271,8 +271,8 @@ func TestSourcesThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestManyRefusedClustersAreLoggedOnce: a response can have a million resources that
-// are none, in few bytes.
+// TestManyRefusedClustersAreLoggedOnce sends a small response with many invalid
+// resources.
 func TestManyRefusedClustersAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(onDisk)

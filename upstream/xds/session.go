@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// gatherTime is how long changes of what is asked for are gathered, so that many
-// clusters that come together make one request.
+// gatherTime is how long changes of subscriptions are collected, so that many
+// clusters added together cause one request.
 const gatherTime = 10 * time.Millisecond
 
-// session is the life of one stream.
+// session is one open stream.
 type session struct {
 	m      *mux
 	st     stream
 	in     chan *response
-	broken chan error // why the stream failed
+	broken chan error // receives the error of the stream
 
-	spoken    bool        // something was sent
-	answered  bool        // something came
+	spoken    bool        // a request was sent
+	answered  bool        // a response was received
 	limited   bool        // requests wait for retry
-	retry     *time.Timer // when to look again whether there is something to say
-	gathering bool        // changes of what is asked for are gathered until gather fires
+	retry     *time.Timer // fires when a delayed request can be due
+	gathering bool        // subscription changes are collected until gather fires
 	gather    *time.Timer
 }
 
-// session opens a stream and speaks on it until it fails. answered tells whether
-// the server said anything.
+// session opens a stream and serves it until it fails. answered reports whether the
+// server sent a response.
 func (m *mux) session(ctx context.Context) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func stoppedTimer() *time.Timer {
 	return t
 }
 
-// read hands over what comes.
+// read receives responses until the stream fails.
 func (s *session) read(ctx context.Context) {
 	for {
 		r, err := s.st.Recv()
@@ -77,7 +77,7 @@ func (s *session) read(ctx context.Context) {
 	}
 }
 
-// speak says what is to be said and handles what comes, until the stream fails.
+// speak sends requests and handles responses until the stream fails.
 func (s *session) speak(ctx context.Context) error {
 	for {
 		s.m.welcome()
@@ -110,7 +110,7 @@ func (s *session) speak(ctx context.Context) error {
 	}
 }
 
-// say sends what is due as fast as that is allowed.
+// say sends the requests that are due, as fast as the rate limit permits.
 func (s *session) say(ctx context.Context) error {
 	m := s.m
 	for !s.limited {
@@ -130,7 +130,7 @@ func (s *session) say(ctx context.Context) error {
 		}
 		q := m.next(!s.spoken)
 		if q == nil {
-			return nil // whoever wanted it has left meanwhile
+			return nil // its subscribers have left meanwhile
 		}
 		if s.st.Send(q) != nil {
 			return s.reason(ctx)
@@ -140,7 +140,7 @@ func (s *session) say(ctx context.Context) error {
 	return nil
 }
 
-// reason waits for the reason why a stream failed, which its reader gets at last.
+// reason returns the error of a failed stream, which its reader receives.
 func (s *session) reason(ctx context.Context) error {
 	for {
 		select {
@@ -153,7 +153,7 @@ func (s *session) reason(ctx context.Context) error {
 	}
 }
 
-// settle lets the server know of the changes so far.
+// settle marks collected subscription changes as ready to send.
 func (m *mux) settle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +163,7 @@ func (m *mux) settle() {
 	}
 }
 
-// begin forgets what the server of another stream knew.
+// begin resets the state that belongs to the previous stream.
 func (m *mux) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

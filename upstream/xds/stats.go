@@ -12,9 +12,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// updateStats are the statistics of one subscription. An attempt is counted when
-// the subscription begins to wait for an answer: at its start and after each
-// outcome.
+// updateStats are the statistics of one subscription. An attempt is counted when the
+// subscription begins to wait for a response: at its start and after each outcome.
 type updateStats struct {
 	attempt, success, failure, rejected, initTimeout, reload *store.Counter
 
@@ -51,25 +50,25 @@ func newControlStats(sc *store.Scope) controlStats {
 	}
 }
 
-// sink takes what a subscription brings.
+// sink receives the updates of a subscription.
 type sink interface {
-	// apply puts in force what is good in u and tells what is not. changed tells
-	// whether anything is different now.
+	// apply applies the good resources of u and returns the errors of the others.
+	// changed reports whether anything is different now.
 	apply(u *update) (changed bool, faults []fault)
-	// started is told once: after the first answer, good or bad, or when it did
-	// not come in time.
+	// started is called once: after the first response, good or bad, or when it timed
+	// out.
 	started()
 }
 
-// subscription leads updates to a sink and counts them. Its methods are called
-// by one goroutine at a time, but for those of its timer.
+// subscription delivers updates to a sink and counts them. One goroutine calls its
+// methods; its timer runs in another one.
 type subscription struct {
 	kind  kind
-	name  string // empty: all there are
+	name  string // empty for all resources
 	sink  sink
 	stats updateStats
-	// polled says that nothing is awaited between two answers, as of a file:
-	// who reads it counts all attempts but the first.
+	// polled marks a subscription of a file, which is not waiting between two reads.
+	// The reader counts all attempts but the first.
 	polled bool
 
 	guard guard.Guard
@@ -77,7 +76,8 @@ type subscription struct {
 	timer *time.Timer
 }
 
-// newSubscription begins to wait for a first answer; a timeout of 0 is for ever.
+// newSubscription returns a subscription that waits for its first response. A timeout
+// of 0 never fires.
 func newSubscription(k kind, name string, to sink, stats updateStats, timeout time.Duration, g guard.Guard) *subscription {
 	s := &subscription{kind: k, name: name, sink: to, stats: stats, guard: g}
 	s.stats.attempt.Inc()
@@ -90,20 +90,20 @@ func newSubscription(k kind, name string, to sink, stats updateStats, timeout ti
 	return s
 }
 
-// start tells the sink once that it is started, even if that panics.
+// start calls the sink's started once, even if that panics.
 func (s *subscription) start() { s.once.Do(s.sink.started) }
 
-// answered stops waiting for a first answer.
+// answered stops waiting for a first response.
 func (s *subscription) answered() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
 }
 
-// errPanic stands for what went wrong in a way that nobody thought of.
+// errPanic is the error of an update or stream whose handler panicked.
 var errPanic = errors.New("xds: panic")
 
-// apply puts an update in force. A panic is a mistake in it.
+// apply applies an update. A panic counts as an error in it.
 func (s *subscription) apply(u *update) (changed bool, faults []fault) {
 	if !s.guard.Run("discovery update", func() { changed, faults = s.sink.apply(u) }) {
 		faults = []fault{{s.name, errPanic}}
@@ -133,21 +133,21 @@ func (s *subscription) update(u *update) []fault {
 	return faults
 }
 
-// expire puts an update in force that tells of nothing but what is over.
+// expire applies an update that only removes expired resources.
 func (s *subscription) expire(u *update) {
 	if changed, _ := s.apply(u); changed {
 		s.stats.reload.Inc()
 	}
 }
 
-// next counts the attempt that follows an answer.
+// next counts the attempt that follows a response.
 func (s *subscription) next() {
 	if !s.polled {
 		s.stats.attempt.Inc()
 	}
 }
 
-// reject counts an update that could not even be taken apart.
+// reject counts an update that could not be decoded.
 func (s *subscription) reject() {
 	s.answered()
 	s.stats.rejected.Inc()
@@ -155,7 +155,7 @@ func (s *subscription) reject() {
 	s.start()
 }
 
-// failed counts that a server could not be asked, or a file not be read.
+// failed counts a failure to reach the server or to read the file.
 func (s *subscription) failed() {
 	s.stats.failure.Inc()
 	s.next()

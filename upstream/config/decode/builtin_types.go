@@ -106,8 +106,8 @@ func (d *Decoder) builtinType(c *clusterv3.Cluster, x *extra, r *report) *cluste
 		out.DnsFailureRefreshRate = &clusterv3.Cluster_RefreshRate{BaseInterval: f.GetBaseInterval(), MaxInterval: f.GetMaxInterval()}
 	}
 	x.leastDNSRefresh = options.GetDnsMinRefreshRate()
-	before := r.author
-	r.author = func(path string) string {
+	before := r.originalPath
+	r.originalPath = func(path string) string {
 		for _, field := range dnsFields() {
 			if field.here && (path == string(field.name) || strings.HasPrefix(path, string(field.name)+".")) {
 				path = at + "." + path

@@ -62,7 +62,7 @@ type Options struct {
 type Decoder struct {
 	opts  Options
 	rules *ruleBook
-	twins map[protoreflect.FullName]protoreflect.MessageType // v2 name to v3 message; nil without V2
+	v3Types map[protoreflect.FullName]protoreflect.MessageType // v2 name to v3 message; nil without V2
 }
 
 // NewDecoder returns a decoder.
@@ -76,7 +76,7 @@ func NewDecoder(o Options) *Decoder {
 	o.TransportSockets = slices.Clone(o.TransportSockets)
 	d := &Decoder{opts: o, rules: newRuleBook()}
 	if o.V2 != nil {
-		d.twins = findTwins()
+		d.v3Types = findV3Types()
 	}
 	return d
 }
@@ -435,7 +435,7 @@ func nameOf(m proto.Message, k *resourceKind) string {
 
 // prepare runs the rules of the fields over m, lifts it to the v3 form and
 // packs it. m is kept. What is wrong is in r.
-func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
+func (d *Decoder) prepare(m proto.Message, r *report) (*upgraded, Original) {
 	c := fieldChecker{report: r, book: d.rules}
 	c.message(m.ProtoReflect(), false, 0)
 	o := Original{message: m}
@@ -445,7 +445,7 @@ func (d *Decoder) prepare(m proto.Message, r *report) (*lifted, Original) {
 		return nil, o
 	}
 	o.raw = &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
-	l := d.lift(m, value, r)
+	l := d.upgrade(m, value, r)
 	o.unknown = r.unknown + countUnknown(m.ProtoReflect())
 	if o.unknown > 0 && d.opts.Unknown != nil {
 		if err := d.opts.Unknown(r.resource, o.unknown); err != nil {

@@ -33,7 +33,7 @@ type Error struct {
 	Position Position
 	Kind     Kind
 	Resource string // `cluster "name"`, `cluster #3` or `load assignment "name"`; may be empty
-	Field    string // path in the names of the form the author used; empty for the whole message
+	Field    string // path in the names of the form the originalPath used; empty for the whole message
 	Message  string // names the value and what is allowed; sensitive values are masked
 }
 
@@ -99,7 +99,7 @@ type report struct {
 	resource string
 	source   Source
 	root     *yaml.Node               // the text; nil for bytes
-	author   func(path string) string // turns a path into the author's names; may be nil
+	originalPath   func(path string) string // turns a path into the originalPath's names; may be nil
 	hidden   int                      // above 0 inside a field of a text whose values are secrets
 
 	errs     []*Error
@@ -132,8 +132,8 @@ func (r *report) add(e *Error) {
 
 // said tells whether a mistake in the field at path was noted.
 func (r *report) said(path string) bool {
-	if r.author != nil {
-		path = r.author(path)
+	if r.originalPath != nil {
+		path = r.originalPath(path)
 	}
 	return slices.ContainsFunc(r.errs, func(e *Error) bool { return e.Field == path })
 }
@@ -149,11 +149,11 @@ func (r *report) warn(e *Error) {
 	}
 }
 
-// finish puts the resource, the author's names and a position into e.
+// finish puts the resource, the originalPath's names and a position into e.
 func (r *report) finish(e *Error) *Error {
 	e.Resource = r.resource
-	if r.author != nil {
-		e.Field = r.author(e.Field)
+	if r.originalPath != nil {
+		e.Field = r.originalPath(e.Field)
 	}
 	if e.Position == (Position{}) {
 		e.Position = r.position(e.Field)

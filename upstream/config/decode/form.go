@@ -144,7 +144,7 @@ func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report, budget
 	}
 	probe := detector{
 		left:     budget,
-		isV2Type: func(name protoreflect.FullName) bool { return d.twins[name] != nil },
+		isV2Type: func(name protoreflect.FullName) bool { return d.v3Types[name] != nil },
 		isV3Type: func(name protoreflect.FullName) bool { return strings.Contains(string(name), ".v3.") },
 	}
 	probe.message(n, kind.newV2(d).ProtoReflect().Descriptor(), kind.newV3().ProtoReflect().Descriptor(), "", 0)

@@ -35,7 +35,7 @@ type clusterCheck struct {
 
 // checkCluster checks c, which is in the v3 form, and compiles it if it is
 // sound so far.
-func (d *Decoder) checkCluster(c *clusterv3.Cluster, l *lifted, r *report) *config.Cluster {
+func (d *Decoder) checkCluster(c *clusterv3.Cluster, l *upgraded, r *report) *config.Cluster {
 	k := clusterCheck{report: r, d: d, c: c, x: l.extra}
 	k.name()
 	k.ranges()

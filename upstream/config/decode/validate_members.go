@@ -50,7 +50,7 @@ func (k *clusterCheck) members() {
 
 // checkAssignment checks a, which is in the v3 form, and compiles it if it is
 // sound.
-func (d *Decoder) checkAssignment(a *endpointv3.ClusterLoadAssignment, l *lifted, r *report) *config.Assignment {
+func (d *Decoder) checkAssignment(a *endpointv3.ClusterLoadAssignment, l *upgraded, r *report) *config.Assignment {
 	e := endpointCheck{report: r, strict: d.opts.Strict, typeName: "EDS", addresses: literal}
 	e.assignment(a)
 	if len(r.errs) > 0 {

@@ -28,15 +28,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// A message of the v2 form is lifted to v3 by reading its bytes as v3, which
+// A message of the v2 form is upgraded to v3 by reading its bytes as v3, which
 // keeps all fields whose numbers both forms share. What v3 dropped is left over
 // as unknown fields; a fix-up moves each of them to its place in v3.
 
 // tlsSocketName is the name that a socket made from tls_context gets.
 const tlsSocketName = "envoy.transport_sockets.tls"
 
-// lifted is a message in the v3 form and what the form cannot say.
-type lifted struct {
+// upgraded is a message in the v3 form and what the form cannot say.
+type upgraded struct {
 	form    config.Form
 	message proto.Message
 	extra   extra
@@ -56,9 +56,9 @@ type extra struct {
 
 var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)
 
-// author turns a path in the names of the v3 form into the names that the
-// author of a v2 message used.
-func (l *lifted) author(path string) string {
+// originalPath turns a path in the names of the v3 form into the names that the
+// originalPath of a v2 message used.
+func (l *upgraded) originalPath(path string) string {
 	if matcher, ok := strings.CutSuffix(path, ".safe_regex.regex"); ok && l.extra.regexes[matcher] {
 		path = matcher + ".regex"
 	}
@@ -78,57 +78,57 @@ func (l *lifted) author(path string) string {
 	return strings.Replace(path, ".http_health_check.receive[0]", ".http_health_check.receive", 1)
 }
 
-// findTwins maps the v2 name of every linked message to its v3 message.
-func findTwins() map[protoreflect.FullName]protoreflect.MessageType {
-	twins := make(map[protoreflect.FullName]protoreflect.MessageType)
+// findV3Types maps the v2 name of every linked message to its v3 message.
+func findV3Types() map[protoreflect.FullName]protoreflect.MessageType {
+	v3Types := make(map[protoreflect.FullName]protoreflect.MessageType)
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
 		name := string(mt.Descriptor().FullName())
 		if !strings.Contains(name, ".v3.") {
 			return true
 		}
 		if old := previousName(mt.Descriptor()); old != "" && !strings.Contains(string(old), ".v3.") {
-			twins[old] = mt
+			v3Types[old] = mt
 		}
 		return true
 	})
-	return twins
+	return v3Types
 }
 
-// lifter lifts one message.
-type lifter struct {
+// upgrader lifts one message.
+type upgrader struct {
 	*report
 	d   *Decoder
-	out *lifted
+	out *upgraded
 	at  trail
 }
 
 // lift returns the v3 form of m, whose bytes are value. nil means that it has
 // none; r says why.
-func (d *Decoder) lift(m proto.Message, value []byte, r *report) *lifted {
-	out := &lifted{form: config.FormV3, message: m}
-	l := &lifter{report: r, d: d, out: out}
+func (d *Decoder) upgrade(m proto.Message, value []byte, r *report) *upgraded {
+	out := &upgraded{form: config.FormV3, message: m}
+	l := &upgrader{report: r, d: d, out: out}
 	old := m.ProtoReflect().Type()
-	twin, isV2 := d.twins[old.Descriptor().FullName()]
+	v3Type, isV2 := d.v3Types[old.Descriptor().FullName()]
 	if !isV2 {
-		if d.twins != nil {
+		if d.v3Types != nil {
 			out.message = proto.Clone(m)
 			l.message(out.message.ProtoReflect(), false, 0)
 		}
 		return out
 	}
-	out.form, out.message = config.FormV2, l.reparse(old, twin, value)
+	out.form, out.message = config.FormV2, l.reparse(old, v3Type, value)
 	if out.message == nil {
 		r.errorf(Malformed, "", "cannot be read in the v3 form")
 		return nil
 	}
-	r.author = out.author
+	r.originalPath = out.originalPath
 	l.message(out.message.ProtoReflect(), true, 0)
 	return out
 }
 
-// reparse reads the bytes of a v2 message as its v3 twin. Fields that v2 does
+// reparse reads the bytes of a v2 message as its v3 v3Type. Fields that v2 does
 // not know are left out, as v3 could take them for fields of its own.
-func (l *lifter) reparse(old, twin protoreflect.MessageType, value []byte) proto.Message {
+func (l *upgrader) reparse(old, v3Type protoreflect.MessageType, value []byte) proto.Message {
 	m := old.New().Interface()
 	if (proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: conftree.MaxDepth}).Unmarshal(value, m) != nil {
 		return nil
@@ -137,7 +137,7 @@ func (l *lifter) reparse(old, twin protoreflect.MessageType, value []byte) proto
 	if err != nil {
 		return nil
 	}
-	v3 := twin.New().Interface()
+	v3 := v3Type.New().Interface()
 	if (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(known, v3) != nil {
 		return nil
 	}
@@ -179,8 +179,8 @@ func unknownFields(b protoreflect.RawFields) []unknownField {
 }
 
 // message fixes m and all below it. isV2 says that the unknown fields of m are
-// fields of its v2 twin.
-func (l *lifter) message(m protoreflect.Message, isV2 bool, depth int) {
+// fields of its v2 v3Type.
+func (l *upgrader) message(m protoreflect.Message, isV2 bool, depth int) {
 	if depth > conftree.MaxDepth {
 		return // the rules of the fields reported it
 	}
@@ -224,14 +224,14 @@ func (l *lifter) message(m protoreflect.Message, isV2 bool, depth int) {
 }
 
 // extension lifts what is inside an Any.
-func (l *lifter) extension(a *anypb.Any, depth int) {
+func (l *upgrader) extension(a *anypb.Any, depth int) {
 	name := a.MessageName()
-	if twin := l.d.twins[name]; twin != nil {
+	if v3Type := l.d.v3Types[name]; v3Type != nil {
 		old, err := protoregistry.GlobalTypes.FindMessageByName(name)
 		if err != nil {
 			return // not linked in: kept as it is
 		}
-		inner := l.reparse(old, twin, a.Value)
+		inner := l.reparse(old, v3Type, a.Value)
 		if inner == nil {
 			return // the rules of the fields reported it
 		}
@@ -270,7 +270,7 @@ func packed(m proto.Message) *anypb.Any {
 
 // fix moves the fields that v3 does not have. What has no place in v3 and is
 // not simply without effect is a mistake.
-func (l *lifter) fix(m protoreflect.Message, fields []unknownField) {
+func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
 	var left []unknownField
 	switch m := m.Interface().(type) {
 	case *clusterv3.Cluster:
@@ -373,7 +373,7 @@ func (l *lifter) fix(m protoreflect.Message, fields []unknownField) {
 
 // noPlace reports a v2 field that v3 has no place for. Like an unknown field it
 // is let pass on the wire and where unknown fields are allowed.
-func (l *lifter) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
+func (l *upgrader) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
 	if f.varint == 0 && len(f.bytes) == 0 {
 		return // says nothing
 	}
@@ -403,7 +403,7 @@ func asStruct(f unknownField, number protowire.Number) *structpb.Struct {
 
 // socketConfig turns the free-form configuration of a transport socket into
 // the message of that socket, if it is one of ours.
-func (l *lifter) socketConfig(name string, s *structpb.Struct) *anypb.Any {
+func (l *upgrader) socketConfig(name string, s *structpb.Struct) *anypb.Any {
 	if l.d.socketKind(name) != config.TLSSocket {
 		return packed(s)
 	}
@@ -430,7 +430,7 @@ func (l *lifter) socketConfig(name string, s *structpb.Struct) *anypb.Any {
 }
 
 // fixCluster moves hosts, tls_context and extension_protocol_options.
-func (l *lifter) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left []unknownField) {
+func (l *upgrader) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left []unknownField) {
 	var hosts []*corev3.Address
 	var context []byte
 	hasContext := false
