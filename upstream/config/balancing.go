@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// LoadBalancing tells how a host is picked.
+// LoadBalancing configures how a host is picked.
 type LoadBalancing struct {
 	Policy Policy
 
@@ -10,19 +10,19 @@ type LoadBalancing struct {
 	Maglev       Maglev       // in force when Policy is MaglevPolicy
 	LeastRequest LeastRequest // in force when Policy is LeastRequestPolicy
 	OriginalDst  OriginalDstOptions
-	SlowStart    *SlowStart // of round robin and least request; nil: none
-	Subset       *Subset    // nil: no subsets (also when there is no usable selector)
+	SlowStart    *SlowStart // for round robin and least request; nil means none
+	Subset       *Subset    // nil without a usable selector
 
-	PanicThreshold            uint32 // percent of healthy hosts below which all are used; 0: never
+	PanicThreshold            uint32 // percentage of healthy hosts below which all hosts are used; 0 means never
 	ZoneAware                 *ZoneAware
 	LocalityWeighted          bool          // ZoneAware is nil then
-	UpdateMergeWindow         time.Duration // 0: do not merge
+	UpdateMergeWindow         time.Duration // 0 disables merging
 	IgnoreNewHostsUntilHC     bool
 	CloseOnHostSetChange      bool
 	UseHostnameForHashing     bool
-	HashBalanceFactor         uint32 // percent, 0: load is not bounded
+	HashBalanceFactor         uint32 // percent; 0 means unbounded load
 	OverrideHostStatus        []HealthStatus
-	OverrideHostStatusDefined bool // OverrideHostStatus was given, possibly empty
+	OverrideHostStatusDefined bool // OverrideHostStatus is set, possibly empty
 
 	// PolicyExtensions is the list of a v3 load_balancing_policy, empty if
 	// there was none. The first known one is already translated into Policy and
@@ -75,14 +75,14 @@ type RuntimeDouble struct {
 	Key     string // empty: not overridable
 }
 
-// SlowStart says how traffic to new hosts grows.
+// SlowStart configures how traffic to new hosts grows.
 type SlowStart struct {
 	Window           time.Duration
 	Aggression       RuntimeDouble // default 1.0
 	MinWeightPercent float64       // default 10
 }
 
-// OriginalDstOptions say how the original destination is found.
+// OriginalDstOptions configure the source of the original destination.
 type OriginalDstOptions struct {
 	UseHTTPHeader bool
 	HeaderName    string // empty: x-<product>-original-dst-host
@@ -103,7 +103,7 @@ type ZoneAware struct {
 // ForceLocal keeps traffic in the local zone while it has enough hosts.
 type ForceLocal struct{ MinSize uint32 }
 
-// Fallback is what happens when no subset matches.
+// Fallback selects the hosts for requests without a matching subset.
 type Fallback uint8
 
 // The fallback policies. The first and the last are for selectors only.
@@ -134,5 +134,5 @@ type SubsetSelector struct {
 	Keys                []string // sorted, unique
 	Fallback            Fallback
 	FallbackKeys        []string // sorted, unique; only with FallbackKeysSubset
-	SingleHostPerSubset bool     // each subset is its first host; there is one key then
+	SingleHostPerSubset bool     // each subset is its first host; requires a single key
 }

@@ -2,79 +2,77 @@ package config
 
 import "time"
 
-// Cluster is the checked configuration of one upstream cluster with everything
-// in force written out: absent fields hold their effective defaults, percents
-// are cut to whole percent where the resource says so, and timers that were
-// given as something between 0 and one millisecond are one millisecond.
+// Cluster is the validated configuration of one upstream cluster with all defaults
+// filled in. Percentages are rounded down where Envoy rounds them, and timers
+// between 0 and one millisecond are one millisecond.
 //
-// A Cluster and all it points to is never changed after it was made and shares
-// no memory with the message it came from, so it may be read by any number of
-// goroutines. Readers must not change it either.
+// A Cluster shares no memory with the message it was decoded from. It is immutable,
+// so any number of goroutines can read it.
 type Cluster struct {
 	Form     Form   // the message form it was written in
 	Name     string // never empty
 	StatName string // the alternative name if given, else Name; ":" and control characters are replaced by "_"
-	// AltStatName is the alternative name as given, empty if there is none. It is
-	// shown; statistics have StatName.
+	// AltStatName is the alternative name as configured, empty if there is none. It
+	// is shown; statistics use StatName.
 	AltStatName string
 
 	Type       DiscoveryType
 	CustomType *CustomType // set only when Type is CustomDiscovery
 	EDS        *EDS        // set only when Type is EDS
 
-	Assignment *Assignment // nil when the cluster brings no endpoints of its own
+	Assignment *Assignment // nil without static endpoints
 
 	ConnectTimeout            time.Duration // > 0
 	BufferLimitBytes          uint32        // soft limit of the read and write buffers of a connection
-	BufferHighWatermarkWait   time.Duration // 0: wait for ever
+	BufferHighWatermarkWait   time.Duration // 0 means no limit
 	PerDownstreamConnection   bool          // one connection pool per downstream connection
 	WaitForWarmOnInit         bool          // default true
 	CloseOnHealthFailure      bool          // close all connections of a host that turns unhealthy
 	IgnoreHealthOnHostRemoval bool          // remove hosts at once, however healthy they are
-	CleanupInterval           time.Duration // ORIGINAL_DST: how long an unused host stays, at least
+	CleanupInterval           time.Duration // ORIGINAL_DST: minimum lifetime of an unused host
 
 	LB              LoadBalancing
 	HTTP            HTTPOptions
 	DNS             DNS
 	HealthChecks    []HealthCheck // at most one
-	Outlier         *Outlier      // nil: no outlier detection
+	Outlier         *Outlier      // nil disables outlier detection
 	CircuitBreakers CircuitBreakers
 	Sockets         Sockets
-	Bind            *Bind      // nil: no bind of its own
-	Keepalive       *Keepalive // nil: keepalive stays off
+	Bind            *Bind      // nil if the cluster does not bind
+	Keepalive       *Keepalive // nil disables keepalive
 	Preconnect      *Preconnect
 
 	SetLocalInterfaceName bool           // publish the name of the local interface of a connection
-	HappyEyeballs         *HappyEyeballs // nil: defaults of whoever dials
+	HappyEyeballs         *HappyEyeballs // nil means the dialer's defaults
 
 	Track    Track
 	Metadata Metadata
 	Filters  []Filter
 
-	// ExtensionOptions are the typed options of extensions by filter name, and
-	// UntypedExtensionOptions the free-form ones of the v2 form. At most one of
-	// the two has entries.
+	// ExtensionOptions are the typed options of extensions by filter name,
+	// UntypedExtensionOptions the free-form options of the v2 form. They are never
+	// both set.
 	ExtensionOptions        map[string]Any
 	UntypedExtensionOptions map[string]map[string]any
 
-	// Unread are the fields that were given and have no place here, for those who
-	// must not ignore them.
+	// Unread lists the configured fields that have no counterpart here, so that
+	// callers can reject them.
 	Unread []string
 }
 
-// Form tells in which of the two message forms a resource was written.
+// Form is a message form.
 type Form uint8
 
 // The message forms.
 const (
-	FormUnknown Form = iota // let the decoder find out
+	FormUnknown Form = iota // detected by the decoder
 	FormV3
 	FormV2
 )
 
-// Any is a message of an extension as it was given.
+// Any is the message of an extension as configured.
 type Any struct {
-	TypeURL string // empty: absent
+	TypeURL string // empty if absent
 	Value   string // wire bytes
 }
 
@@ -87,16 +85,16 @@ type Extension struct {
 	Config Any
 }
 
-// Metadata is a tree of free-form values by namespace. Values are those of
+// Metadata is a tree of free-form values by namespace. Values have the types of
 // JSON: nil, bool, float64, string, []any and map[string]any.
 //
-// In the metadata of endpoints and localities the namespaces that the cluster
-// itself reads always have the product's spelling: "<product>.lb" and
-// "<product>.transport_socket_match". What was written as "envoy.lb",
-// "envoy.transport_socket_match" or "<product>.transport_socket" is found there.
+// In the metadata of endpoints and localities, the namespaces that the cluster reads
+// always have the product's names: "<product>.lb" and
+// "<product>.transport_socket_match". They also hold the values of "envoy.lb",
+// "envoy.transport_socket_match" and "<product>.transport_socket".
 type Metadata map[string]map[string]any
 
-// DiscoveryType says where the members of a cluster come from.
+// DiscoveryType is the source of a cluster's hosts.
 type DiscoveryType uint8
 
 // The discovery types.
@@ -109,22 +107,20 @@ const (
 	CustomDiscovery // see Cluster.CustomType
 )
 
-// CustomType is a cluster type provided by an extension. The types
-// "envoy.cluster.dns", "envoy.cluster.strict_dns" and "envoy.cluster.logical_dns",
-// also with the product's name in front, are not among them: such clusters are
-// StrictDNS or LogicalDNS.
+// CustomType is a cluster type of an extension. Names of built-in types such as
+// "envoy.cluster.dns" are not custom types.
 type CustomType struct {
 	Name   string
 	Config Any
 }
 
-// EDS tells where assignments of an EDS cluster come from.
+// EDS configures the source of assignments of an EDS cluster.
 type EDS struct {
-	ServiceName string // the name to ask for; the cluster name if none was given
+	ServiceName string // defaults to the cluster name
 	Source      ConfigSource
 }
 
-// ConfigSourceKind is the way resources are fetched.
+// ConfigSourceKind is a way to fetch resources.
 type ConfigSourceKind uint8
 
 // The kinds of config sources.
@@ -136,13 +132,13 @@ const (
 	SourceSelf                   // the server that sent this configuration
 )
 
-// ConfigSource says where resources are fetched from.
+// ConfigSource is the source of resources.
 type ConfigSource struct {
 	Kind                ConfigSourceKind
 	Path                string // SourcePath
-	WatchedDirectory    string // SourcePath: directory whose moves trigger a reload; empty: the file's own
+	WatchedDirectory    string // SourcePath: directory whose moves trigger a reload; defaults to that of the file
 	API                 *APISource
-	InitialFetchTimeout time.Duration // default 15s; 0: wait for ever
+	InitialFetchTimeout time.Duration // default 15s; 0 means no limit
 }
 
 // APIType is the protocol spoken with an API server.
@@ -175,14 +171,14 @@ type GRPCService struct {
 	Authority   string
 	TargetURI   string // target by URI, for the other gRPC client
 	StatPrefix  string
-	Timeout     time.Duration // 0: none
+	Timeout     time.Duration // 0 means none
 
 	Metadata        []HeaderToAdd // sent with each call; values may be secret
-	MaxReceiveBytes uint32        // of one message; 0: not given
-	RetryBase       time.Duration // first delay after a stream failed; 0: not given
-	RetryMax        time.Duration // largest delay after it; 0: not given
-	// Credentials tells that a target by URI was given with channel or call
-	// credentials, or others.
+	MaxReceiveBytes uint32        // of one message; 0 if not set
+	RetryBase       time.Duration // first delay after a failed stream; 0 if not set
+	RetryMax        time.Duration // largest delay; 0 if not set
+	// Credentials reports whether a target URI has channel, call or other
+	// credentials.
 	Credentials bool
 }
 
@@ -198,15 +194,15 @@ type Filter struct {
 	Config Any
 }
 
-// Track tells which extra numbers are kept for the cluster.
+// Track selects optional statistics of the cluster.
 type Track struct {
 	TimeoutBudgets       bool
 	RequestResponseSizes bool
 	PerEndpointStats     bool
 }
 
-// Preconnect says how eagerly connections are opened ahead of need.
+// Preconnect configures connections that are opened ahead of need.
 type Preconnect struct {
-	PerUpstreamRatio float64 // 1 to 3; 1: none ahead
-	PredictiveRatio  float64 // 1 to 3; 0: unset
+	PerUpstreamRatio float64 // 1 to 3; 1 opens none ahead
+	PredictiveRatio  float64 // 1 to 3; 0 if not set
 }

@@ -10,7 +10,7 @@ type Assignment struct {
 	ClusterName            string
 	Localities             []LocalityEndpoints
 	OverprovisioningFactor uint32        // percent, default 140
-	EndpointStaleAfter     time.Duration // 0: never stale
+	EndpointStaleAfter     time.Duration // 0 means never
 	WeightedPriorityHealth bool
 	DropOverload           float64 // percent of requests to drop, 0 to 100
 	DropCategory           string
@@ -19,10 +19,10 @@ type Assignment struct {
 // LocalityEndpoints are the endpoints of one locality and priority.
 type LocalityEndpoints struct {
 	Locality  Locality
-	Weight    uint32 // 0: no traffic under locality weighting
-	HasWeight bool   // the weight was given
+	Weight    uint32 // 0 means no traffic with locality weighting
+	HasWeight bool   // Weight is set
 	Priority  uint32 // 0 to 128, 0 is used first
-	Proximity uint32 // 0: unknown
+	Proximity uint32 // 0 means unknown
 	Metadata  Metadata
 	Endpoints []Endpoint
 }
@@ -38,12 +38,12 @@ type Endpoint struct {
 	Canary            bool   // key "canary" of the load balancing metadata
 	Metadata          Metadata
 
-	HealthCheckAddress       AddressSpec // zero: the address itself
-	HealthCheckHostname      string      // empty: not given
+	HealthCheckAddress       AddressSpec // zero means Address
+	HealthCheckHostname      string      // empty if not set
 	DisableActiveHealthCheck bool
 }
 
-// HealthStatus is the health of an endpoint as its assignment states it.
+// HealthStatus is the health of an endpoint in its assignment.
 type HealthStatus uint8
 
 // The health states of an assignment.
@@ -97,15 +97,15 @@ func (a AddressSpec) AddrPort() (ap netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(a.IP, a.Port), a.Kind == SocketAddress && a.IP.IsValid()
 }
 
-// Bind says which local address new upstream connections use.
+// Bind is the local address of new upstream connections.
 type Bind struct {
-	Source     AddressSpec // zero: any
+	Source     AddressSpec // zero means any
 	Freebind   bool
 	Options    []SocketOption
 	Additional []AddressSpec
 }
 
-// SocketState is the moment at which a socket option is set.
+// SocketState is the time at which a socket option is set.
 type SocketState uint8
 
 // The states of a socket.
@@ -132,7 +132,7 @@ type Keepalive struct {
 	Interval time.Duration
 }
 
-// HappyEyeballs says in which order the addresses of a host are tried.
+// HappyEyeballs configures the order in which the addresses of a host are tried.
 type HappyEyeballs struct {
 	FirstFamilyV4    bool
 	FirstFamilyV6    bool

@@ -21,8 +21,8 @@ type HealthCheck struct {
 	TCP    TCPHealthCheck
 	GRPC   GRPCHealthCheck
 	Custom Extension
-	// CustomUntyped is the free-form configuration of a custom check in the v2
-	// form, when no typed one was given.
+	// CustomUntyped is the free-form configuration of a custom check in the v2 form
+	// without a typed one.
 	CustomUntyped map[string]any
 
 	Timeout, Interval                    time.Duration // > 0
@@ -37,11 +37,11 @@ type HealthCheck struct {
 	UnhealthyInterval                    time.Duration // default Interval
 	UnhealthyEdgeInterval                time.Duration // default UnhealthyInterval
 	HealthyEdgeInterval                  time.Duration // default Interval
-	EventLogs                            []string      // files that take events
-	EventSinks                           []Extension   // takers of events that are no files
+	EventLogs                            []string      // event log files
+	EventSinks                           []Extension   // other event sinks
 	AlwaysLogFailures, AlwaysLogSuccess  bool
 	ALPN                                 []string       // TLS protocols to offer; empty: those of the socket
-	TransportSocketMatch                 map[string]any // nil: the metadata of the endpoint decides
+	TransportSocketMatch                 map[string]any // nil means the metadata of the endpoint
 }
 
 // StatusRange is a half-open range of HTTP status codes.
@@ -54,14 +54,14 @@ type HTTPHealthCheck struct {
 	Method             string // default GET
 	Send               []byte
 	Receive            [][]byte
-	ResponseBufferSize uint64 // bytes of the body that are looked at, default 1024; 0: all
+	ResponseBufferSize uint64 // bytes of the body that are checked, default 1024; 0 means all
 	HeadersToAdd       []HeaderToAdd
 	HeadersToRemove    []string
 	Expected           []StatusRange // default [200,201)
 	Retriable          []StatusRange
 	HTTP2, HTTP3       bool
 	UseALPN            bool
-	ServiceName        *StringMatcher // nil: not checked
+	ServiceName        *StringMatcher // nil disables the check
 }
 
 // HeaderToAdd is a header that is added to a request.
@@ -71,7 +71,7 @@ type HeaderToAdd struct {
 	KeepEmpty   bool // add it even when the value is empty
 }
 
-// HeaderAppend says what happens when a header is already there.
+// HeaderAppend selects the effect on an existing header.
 type HeaderAppend uint8
 
 // The ways to add a header.
@@ -128,7 +128,7 @@ type Outlier struct {
 	ConsecutiveGatewayFailure uint32 // default 5
 	ConsecutiveLocalFailure   uint32 // default 5
 
-	// Percent of detected cases that lead to an ejection.
+	// Percentages of detected cases that lead to an ejection.
 	EnforcingConsecutive5xx            uint32 // default 100
 	EnforcingConsecutiveGatewayFailure uint32 // default 0
 	EnforcingConsecutiveLocalFailure   uint32 // default 100
@@ -146,20 +146,20 @@ type Outlier struct {
 	FailurePercentageRequestVolume uint32 // default 50
 
 	SplitLocalErrors  bool
-	UnejectOnCheck    bool // a passing active check brings a host back; default true, false in the v2 form
+	UnejectOnCheck    bool // a successful active check ends an ejection; default true, false in the v2 form
 	AlwaysEjectOne    bool // default false, true in the v2 form
 	DetectDegraded    bool
 	MonitorExtensions []Extension
 }
 
-// NoLimit is the maximum of a resource that is not bounded.
+// NoLimit is the maximum of an unbounded resource.
 const NoLimit uint64 = 1<<64 - 1
 
 // CircuitBreakers are the limits of both request priorities.
 type CircuitBreakers struct {
 	Default, High Thresholds
 	// PerHostMaxConnections bounds the connections to one host, by priority.
-	PerHostDefault, PerHostHigh uint64 // NoLimit unless given
+	PerHostDefault, PerHostHigh uint64 // default NoLimit
 }
 
 // Thresholds are the limits of one request priority.
@@ -167,7 +167,7 @@ type Thresholds struct {
 	MaxConnections     uint64 // default 1024
 	MaxPendingRequests uint64 // default 1024
 	MaxRequests        uint64 // default 1024
-	MaxRetries         uint64 // default 3; not in force with a RetryBudget
+	MaxRetries         uint64 // default 3; ignored with a RetryBudget
 	MaxConnectionPools uint64 // default NoLimit
 	RetryBudget        *RetryBudget
 	TrackRemaining     bool
@@ -177,5 +177,5 @@ type Thresholds struct {
 type RetryBudget struct {
 	BudgetPercent       float64       // default 20
 	MinRetryConcurrency uint32        // default 3
-	BudgetInterval      time.Duration // 0: only requests in flight count
+	BudgetInterval      time.Duration // 0 counts only requests in flight
 }

@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Protocol is how the HTTP version of upstream connections is chosen.
+// Protocol selects the HTTP version of upstream connections.
 type Protocol uint8
 
 // The protocol choices.
@@ -19,10 +19,10 @@ const (
 type HTTPOptions struct {
 	Protocol Protocol
 
-	MaxRequestsPerConnection uint32        // 0: no limit
-	IdleTimeout              time.Duration // default 1h; 0: never
-	MaxConnectionDuration    time.Duration // 0: no limit
-	MaxStreamDuration        time.Duration // 0: no limit
+	MaxRequestsPerConnection uint32        // 0 means no limit
+	IdleTimeout              time.Duration // default 1h; 0 means never
+	MaxConnectionDuration    time.Duration // 0 means no limit
+	MaxStreamDuration        time.Duration // 0 means no limit
 	MaxHeadersCount          uint32        // default 100
 	MaxResponseHeadersKB     uint32        // default 60
 	HeadersWithUnderscores   UnderscoreAction
@@ -35,7 +35,7 @@ type HTTPOptions struct {
 	HTTP2Options HTTP2Options
 }
 
-// UnderscoreAction says what happens to headers with an underscore.
+// UnderscoreAction selects the treatment of headers with an underscore.
 type UnderscoreAction uint8
 
 // The actions.
@@ -72,7 +72,7 @@ type HTTP2Options struct {
 	MaxInboundWindowUpdatesPerData      uint32 // default 10
 	StreamErrorOnBadMsg                 bool
 	Custom                              []HTTP2Setting
-	KeepaliveInterval, KeepaliveTimeout time.Duration // interval 0: off
+	KeepaliveInterval, KeepaliveTimeout time.Duration // an interval of 0 disables keepalive
 	KeepaliveJitterPercent              float64
 	KeepaliveIdleInterval               time.Duration
 }
@@ -80,7 +80,7 @@ type HTTP2Options struct {
 // HTTP2Setting is one further setting sent to the peer.
 type HTTP2Setting struct{ Identifier, Value uint32 }
 
-// LookupFamily says which addresses a name is looked up for.
+// LookupFamily selects the address families that are resolved.
 type LookupFamily uint8
 
 // The lookup families.
@@ -100,10 +100,10 @@ type DNS struct {
 	FailureMax        time.Duration // largest delay; equals FailureBase for a constant delay
 	HasFailureRate    bool          // failures back off between FailureBase and FailureMax
 	RespectTTL        bool
-	LeastRefresh      time.Duration // shortest delay that RespectTTL gives; 0: none
+	LeastRefresh      time.Duration // lower limit of delays with RespectTTL; 0 means none
 	Family            LookupFamily
-	Resolvers         []AddressSpec // literal IP addresses, port 53 if none was given; empty: those of the system
+	Resolvers         []AddressSpec // literal IP addresses, default port 53; empty means those of the system
 	UseTCP            bool
 	NoDefaultSearch   bool
-	ResolverExtension Extension // a resolver of another kind; no name: none
+	ResolverExtension Extension // custom resolver; none without a name
 }

@@ -2,17 +2,17 @@ package config
 
 import "slices"
 
-// SecretKind is what a secret holds.
+// SecretKind is the type of a secret.
 type SecretKind uint8
 
 // The kinds of secrets.
 const (
-	OtherSecret       SecretKind = iota // what no cluster uses: keys of session tickets and generic ones
+	OtherSecret       SecretKind = iota // session ticket keys and generic secrets, which no cluster uses
 	CertificateSecret                   // a certificate with its key
-	ValidationSecret                    // how the certificate of the peer is checked
+	ValidationSecret                    // settings for the verification of the peer's certificate
 )
 
-// String returns the field that holds such a secret.
+// String returns the name of the field that holds such a secret.
 func (k SecretKind) String() string {
 	switch k {
 	case CertificateSecret:
@@ -23,23 +23,22 @@ func (k SecretKind) String() string {
 	return "session_ticket_keys or generic_secret"
 }
 
-// Secret is what TLS contexts name instead of holding it themselves.
+// Secret is a secret that TLS contexts refer to by name.
 type Secret struct {
 	Name        string
 	Kind        SecretKind
 	Certificate *Certificate // of a CertificateSecret
 	Validation  *Validation  // of a ValidationSecret
-	// Unread are the paths of the fields that were given and have no place here.
+	// Unread lists the paths of the configured fields that have no counterpart here.
 	Unread []string
 }
 
-// Merge returns the checks of v with those of over on top, as a combined
-// validation context has them: single values of over replace those of v, lists are
-// joined, and what is switched on in one of both is on. Neither is changed; each
-// may be nil.
+// Merge combines v and over as a combined validation context does: single values of
+// over replace values of v, lists are concatenated, and a switch is on if it is on in
+// either. Both can be nil and are not changed.
 //
-// Names without a type count only if neither has names with one. The depth of over
-// counts unless it is the default.
+// Untyped names are ignored if there are typed ones. The depth of over applies unless
+// it is the default.
 func (v *Validation) Merge(over *Validation) *Validation {
 	switch {
 	case over == nil:

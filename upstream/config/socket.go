@@ -4,7 +4,7 @@ package config
 type Sockets struct {
 	Matches []SocketMatch // tried in order; the first that fits the endpoint is used
 	Default Socket        // used when none fits
-	Matcher bool          // a transport_socket_matcher was given, which is not supported here
+	Matcher bool          // there is a transport_socket_matcher, which is not supported
 }
 
 // SocketMatch selects a socket by the metadata of endpoints.
@@ -27,9 +27,9 @@ const (
 // Socket is a transport socket.
 type Socket struct {
 	Kind    SocketKind
-	Name    string         // as given; empty for the plain text default
+	Name    string         // as configured; empty for the default, plain text
 	TLS     *TLS           // set if Kind is TLSSocket
-	Config  Any            // the typed configuration as given
+	Config  Any            // typed configuration as received
 	Untyped map[string]any // free-form configuration of the v2 form
 }
 
@@ -54,12 +54,12 @@ type TLS struct {
 	MaxSessionKeys       uint32 // default 1
 	EnforceRSAKeyUsage   bool
 	TLSCommon
-	// Unread are the paths of the fields that were given and have no place here,
-	// below the context, for those who must not ignore them.
+	// Unread lists the paths of the configured fields below the context that have no
+	// counterpart here, so that callers can reject them.
 	Unread []string
 }
 
-// TLSCommon is what both sides of a TLS connection can set.
+// TLSCommon holds the settings that both sides of a TLS connection have.
 type TLSCommon struct {
 	MinVersion, MaxVersion TLSVersion
 	CipherSuites           []string
@@ -68,17 +68,17 @@ type TLSCommon struct {
 	ALPN                   []string
 	Certificates           []Certificate
 	CertificateSecrets     []SecretSource
-	Validation             *Validation   // nil: the peer is not checked
-	ValidationSecret       *SecretSource // the checks come from a secret, on top of Validation
+	Validation             *Validation   // nil disables verification
+	ValidationSecret       *SecretSource // secret with settings on top of Validation
 }
 
 // SecretSource names a secret that is delivered later.
 type SecretSource struct {
 	Name   string
-	Source *ConfigSource // nil: a static secret
+	Source *ConfigSource // nil for a static secret
 }
 
-// DataKind tells where data comes from.
+// DataKind is the kind of a data source.
 type DataKind uint8
 
 // The kinds of data sources.
@@ -89,14 +89,14 @@ const (
 	DataEnvironment
 )
 
-// Data is a piece of data or the place where it is found.
+// Data is a data source.
 type Data struct {
 	Kind   DataKind
 	Name   string // file name or name of the environment variable
 	Inline string // the bytes; may be secret, never printed
 }
 
-// String tells where the data comes from, never the data itself.
+// String describes the source without its data.
 func (d Data) String() string {
 	switch d.Kind {
 	case DataFile:
@@ -116,7 +116,7 @@ type Certificate struct {
 	PKCS12             Data
 	Password           Data
 	OCSPStaple         Data
-	PrivateKeyProvider string // empty: none
+	PrivateKeyProvider string // empty if there is none
 	WatchedDirectory   string
 }
 
@@ -139,7 +139,7 @@ const (
 	OtherNameSAN
 )
 
-// Validation says how the certificate of the peer is checked.
+// Validation configures the verification of the peer's certificate.
 type Validation struct {
 	TrustedCA        Data
 	CRL              Data

@@ -179,7 +179,7 @@ func TestProblemsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of one problem", len(huge))
 	}
 	if s := summary([]fault{{"", errMalformed}, {"a", errMalformed}}); s != errMalformed.Error() {
-		t.Errorf("%q, want the same mistake only once", s)
+		t.Errorf("%q, want the same error only once", s)
 	}
 	if s := summary(nil); s != "" {
 		t.Errorf("%q for no problem", s)

@@ -243,7 +243,7 @@ func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
 	if err == nil {
 		commit()
 	} else {
-		f.c.log.Warn("secret is not in force", "secret", f.source.Name, "error", err.Error())
+		f.c.log.Warn("secret cannot be used", "secret", f.source.Name, "error", err.Error())
 	}
 	return f.answered
 }
@@ -271,7 +271,7 @@ func (f *secretFeed) started() {
 func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
 	switch {
 	case len(u.removed) > 0:
-		f.c.log.Warn("secret was removed by its server, it stays in force", "secret", f.source.Name)
+		f.c.log.Warn("secret was removed by its server; the last version stays in use", "secret", f.source.Name)
 		return false, nil
 	case len(u.resources) != 1:
 		return false, []fault{{"", fmt.Errorf("xds: %d resources for secret %q, exactly one is allowed", len(u.resources), f.source.Name)}}
@@ -420,7 +420,7 @@ func (f *secretFeed) reloadLocked() {
 	}
 	if err := f.putLocked(f.current.Secret); err != nil {
 		f.rotated.Inc()
-		f.c.log.Warn("files of a secret are refused, what was in force stays", "secret", f.source.Name, "error", err.Error())
+		f.c.log.Warn("files of a secret refused; the last version stays in use", "secret", f.source.Name, "error", err.Error())
 		return
 	}
 	f.digest = digest

@@ -55,7 +55,7 @@ func (d *Decoder) knownTypes() []string {
 }
 
 // builtinType returns c with a type in place of a cluster_type that names a built-in
-// one, and c itself otherwise. The options of a DnsCluster replace those of the
+// type, and c itself otherwise. Options in a DnsCluster replace the DNS fields of the
 // cluster.
 func (d *Decoder) builtinType(c *clusterv3.Cluster, x *extra, r *report) *clusterv3.Cluster {
 	custom := c.GetClusterType()
@@ -101,7 +101,7 @@ func (d *Decoder) builtinType(c *clusterv3.Cluster, x *extra, r *report) *cluste
 	}
 	out.DnsRefreshRate, out.RespectDnsTtl, out.DnsJitter = options.GetDnsRefreshRate(), options.GetRespectDnsTtl(), options.GetDnsJitter()
 	out.TypedDnsResolverConfig = options.GetTypedDnsResolverConfig()
-	out.DnsLookupFamily = clusterv3.Cluster_DnsLookupFamily(max(options.GetDnsLookupFamily()-1, 0)) // this one's 0 is "not given"
+	out.DnsLookupFamily = clusterv3.Cluster_DnsLookupFamily(max(options.GetDnsLookupFamily()-1, 0)) // 0 means not set
 	if f := options.GetDnsFailureRefreshRate(); f != nil {
 		out.DnsFailureRefreshRate = &clusterv3.Cluster_RefreshRate{BaseInterval: f.GetBaseInterval(), MaxInterval: f.GetMaxInterval()}
 	}
@@ -127,10 +127,10 @@ func isEmpty(m proto.Message) bool {
 	return ok
 }
 
-// dnsField is a field of a cluster that is about DNS.
+// dnsField is a DNS field of a cluster.
 type dnsField struct {
 	name protoreflect.Name
-	here bool // a DnsCluster has it too
+	here bool // DnsCluster has the same field
 }
 
 func dnsFields() []dnsField {

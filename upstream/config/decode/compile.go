@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// cluster makes a Cluster of a checked message.
+// cluster compiles a validated message.
 func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *config.Cluster {
 	out := &config.Cluster{
 		Form:     c.form,
@@ -90,8 +90,8 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *config.Cluster {
 	return out
 }
 
-// statName is the name of a cluster in statistics. It holds no control characters,
-// with which a name could write lines of its own.
+// statName returns the name of a cluster in statistics, without control characters
+// that could start a line.
 func statName(m *clusterv3.Cluster) string {
 	name := m.GetAltStatName()
 	if name == "" {

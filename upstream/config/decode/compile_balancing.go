@@ -89,8 +89,7 @@ func runtimeDouble(r *corev3.RuntimeDouble, def float64) config.RuntimeDouble {
 	return config.RuntimeDouble{Default: r.GetDefaultValue(), Key: r.GetRuntimeKey()}
 }
 
-// slowStartMessage is a slow start configuration in either place it is
-// declared.
+// slowStartMessage is implemented by both slow start messages.
 type slowStartMessage interface {
 	GetAggression() *corev3.RuntimeDouble
 	GetMinWeightPercent() *typev3.Percent
@@ -164,7 +163,7 @@ func keySet(keys []string) []string {
 	return slices.Compact(keys)
 }
 
-// policyOf returns what a known policy extension means.
+// policyOf returns the policy of a known extension.
 func policyOf(e *corev3.TypedExtensionConfig) (config.Policy, proto.Message, bool) {
 	m, err := unpack(e.GetTypedConfig())
 	if err != nil {
@@ -187,7 +186,7 @@ func policyOf(e *corev3.TypedExtensionConfig) (config.Policy, proto.Message, boo
 	return 0, nil, false
 }
 
-// policyExtensions puts the first known policy of the list in force.
+// policyExtensions applies the first known policy of the list.
 func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config.LoadBalancing) {
 	known := false
 	for _, entry := range p.GetPolicies() {

@@ -14,13 +14,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// compiler makes our structs of a checked message.
+// compiler turns validated messages into values.
 type compiler struct {
 	product string
 	form    config.Form
 }
 
-// freeForm returns a copy of free-form values; nil for an absent or empty one.
+// freeForm returns a copy of free-form values, nil for an absent or empty one.
 func freeForm(s *structpb.Struct) map[string]any {
 	if len(s.GetFields()) == 0 {
 		return nil
@@ -39,8 +39,8 @@ func plainMetadata(m *corev3.Metadata) config.Metadata {
 	return out
 }
 
-// hostMetadata is metadata of endpoints and localities, in which the namespaces
-// that are read here get the product's spelling.
+// hostMetadata returns metadata of an endpoint or locality with the product's names
+// for the namespaces that this library reads.
 func (c *compiler) hostMetadata(m *corev3.Metadata) config.Metadata {
 	out := plainMetadata(m)
 	if out == nil {
@@ -137,7 +137,7 @@ func fractionalPercent(p *typev3.FractionalPercent) float64 {
 	return float64(p.GetNumerator()) / per * 100
 }
 
-// hostOf returns the host of an entry, also when it is given by name.
+// hostOf returns the host of an entry, which can be given by name.
 func hostOf(e *endpointv3.LbEndpoint, named map[string]*endpointv3.Endpoint) *endpointv3.Endpoint {
 	if e.GetEndpoint() != nil || e.GetEndpointName() == "" {
 		return e.GetEndpoint()

@@ -25,7 +25,7 @@ func extension(e *corev3.TypedExtensionConfig) config.Extension {
 	return config.Extension{Name: e.GetName(), Config: extensionAny(e.GetTypedConfig())}
 }
 
-// untyped returns free-form configuration that was kept as such.
+// untyped returns the free-form configuration in an Any.
 func untyped(a *anypb.Any) (map[string]any, bool) {
 	m, err := unpack(a)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *compiler) healthCheck(h *corev3.HealthCheck) config.HealthCheck {
 	return out
 }
 
-// eventSinks returns the files that take events of a check, and other takers.
+// eventSinks returns the event log files of a check and its other sinks.
 func eventSinks(h *corev3.HealthCheck) (files []string, others []config.Extension) {
 	if path := h.GetEventLogPath(); path != "" {
 		files = append(files, path)
@@ -146,7 +146,7 @@ func payload(p *corev3.HealthCheck_Payload) []byte {
 		return append([]byte{}, b...)
 	}
 	b, err := hex.DecodeString(p.GetText())
-	if err != nil { // has been checked
+	if err != nil { // already validated
 		return nil
 	}
 	return b
@@ -262,8 +262,7 @@ func (c *compiler) circuitBreakers(b *clusterv3.CircuitBreakers) config.CircuitB
 	return out
 }
 
-// firstThresholds returns the first entry for a priority, which is the one that
-// counts.
+// firstThresholds returns the first entry of a priority; later ones are ignored.
 func firstThresholds(list []*clusterv3.CircuitBreakers_Thresholds, p corev3.RoutingPriority) *clusterv3.CircuitBreakers_Thresholds {
 	for _, t := range list {
 		if t.GetPriority() == p {

@@ -27,8 +27,7 @@ func typedHTTP(options map[string]*anypb.Any) *httpv3.HttpProtocolOptions {
 	return h
 }
 
-// protocolMessages are the messages that say how to speak HTTP, wherever they
-// stand.
+// protocolMessages are the HTTP settings, which can be at several locations.
 type protocolMessages struct {
 	protocol config.Protocol
 	common   *corev3.HttpProtocolOptions
@@ -137,16 +136,16 @@ func (c *compiler) http2(h *corev3.Http2ProtocolOptions) config.HTTP2Options {
 	return out
 }
 
-// dnsMessages are the resolvers and their options, wherever they stand.
+// dnsMessages are the resolver settings, which can be at several locations.
 type dnsMessages struct {
 	path      string // of the resolvers
 	resolvers []*corev3.Address
 	options   *corev3.DnsResolverOptions
-	other     *corev3.TypedExtensionConfig // a resolver of another kind
+	other     *corev3.TypedExtensionConfig // custom resolver
 }
 
-// dnsOf picks the settings in force: a typed resolver before a resolution
-// config before the plain fields.
+// dnsOf returns the settings in effect: a typed resolver wins over a resolution
+// config, which wins over the plain fields.
 func dnsOf(m *clusterv3.Cluster) dnsMessages {
 	if t := m.GetTypedDnsResolverConfig(); t != nil {
 		if inner, err := unpack(t.GetTypedConfig()); err == nil {

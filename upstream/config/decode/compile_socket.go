@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// socketKind tells what a transport socket is by its name.
+// socketKind returns the kind of a transport socket from its name.
 func (d *Decoder) socketKind(name string) config.SocketKind {
 	return socketKindIn(d.opts.Product, name)
 }
@@ -157,7 +157,7 @@ func validation(v *tlsv3.CertificateValidationContext) *config.Validation {
 	for _, m := range v.GetMatchTypedSubjectAltNames() {
 		out.SANs = append(out.SANs, config.SAN{Type: config.SANType(m.GetSanType()), Matcher: stringMatcher(m.GetMatcher())})
 	}
-	if len(out.SANs) == 0 { // the untyped list counts only without the typed one
+	if len(out.SANs) == 0 { // the untyped list is ignored beside a typed one
 		out.UntypedSANs = len(v.GetMatchSubjectAltNames()) > 0
 		for _, m := range v.GetMatchSubjectAltNames() {
 			out.SANs = append(out.SANs, config.SAN{Matcher: stringMatcher(m)})

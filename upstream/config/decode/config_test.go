@@ -30,7 +30,7 @@ func options() decode.Options {
 // compare compares compiled values.
 var compare = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b })}
 
-// mustParse decodes a text that has no mistakes.
+// mustParse decodes a text without errors.
 func mustParse(t *testing.T, text string) *decode.ParsedCluster {
 	t.Helper()
 	p, err := newDecoder().ClusterText("", []byte(text), config.FormUnknown)
@@ -40,7 +40,7 @@ func mustParse(t *testing.T, text string) *decode.ParsedCluster {
 	return p
 }
 
-// faults returns the mistakes of an error without their places, as
+// faults returns the messages of an error without positions, as
 // "path: text".
 func faults(t *testing.T, err error) []string {
 	t.Helper()

@@ -23,45 +23,44 @@ import (
 // typePrefix begins every type URL.
 const typePrefix = "type.googleapis.com/"
 
-// V2 makes empty messages of the v2 form. The package v2form provides one;
-// without it the v2 form is refused.
+// V2 holds constructors of the v2 messages. Package v2form provides one; without it
+// the v2 form is refused.
 type V2 struct {
 	Cluster    func() proto.Message
 	Assignment func() proto.Message
 }
 
-// Options tell what a [Decoder] accepts. The zero value knows the v3 form and
-// nothing beyond what this package names.
+// Options configures a [Decoder]. The zero value accepts the v3 form and the
+// extensions that this package knows.
 type Options struct {
 	Product string // product name in identifiers; default "proxy"
-	V2      *V2    // nil: the v2 form is refused
+	V2      *V2    // nil refuses the v2 form
 
 	AllowUnknown bool // count unknown fields in texts instead of refusing them
 	Strict       bool // refuse host weights above 100 instead of warning
 
-	// Unknown decides on a resource, such as `cluster "a"`, with n > 0 fields that
-	// are not known: an error refuses it. Nil accepts all.
+	// Unknown is called for a resource, such as `cluster "a"`, with n > 0 unknown
+	// fields; an error refuses it. Nil accepts all.
 	Unknown func(resource string, n int) error
 
-	// ClusterTypes are the known custom cluster types; true says that the type
-	// brings its own load balancer.
+	// ClusterTypes are the known custom cluster types; true means that the type
+	// provides its own load balancer.
 	ClusterTypes map[string]bool
-	// ProtocolFilters are further filters that may have protocol options; false
-	// says that the filter exists but takes none.
+	// ProtocolFilters are further filters that can have protocol options; false means
+	// that the filter exists but has none.
 	ProtocolFilters  map[string]bool
 	HealthCheckers   []string // known custom health checkers
 	TransportSockets []string // known transport sockets beside TLS and plain text
 
-	// ReadFile reads certificates and keys that a TLS context refers to, so that
-	// missing and broken ones are found at load. nil: they are not looked at.
+	// ReadFile reads the certificates and keys of TLS contexts so that missing and
+	// broken files are reported by the decoder. If nil, files are not read.
 	ReadFile func(name string) ([]byte, error)
 }
 
-// Decoder turns messages into checked, immutable values. It may be used by any
-// number of goroutines.
+// Decoder decodes and validates messages. It is safe for concurrent use.
 type Decoder struct {
-	opts  Options
-	rules *ruleBook
+	opts    Options
+	rules   *ruleBook
 	v3Types map[protoreflect.FullName]protoreflect.MessageType // v2 name to v3 message; nil without V2
 }
 
@@ -88,13 +87,13 @@ func (d *Decoder) WithUnknown(decide func(resource string, n int) error) *Decode
 	return &other
 }
 
-// Source says where a tree of nodes comes from.
+// Source is the origin of a tree of nodes.
 type Source struct {
-	File string // name for error texts; may be empty
-	// Index is the place of the resource among its siblings, for error texts
-	// about a resource without a name.
+	File string // name for error texts; can be empty
+	// Index is the index of the resource in its list, for error texts about a
+	// resource without a name.
 	Index int
-	// Locate returns the place of a node; nil takes it from the node itself.
+	// Locate returns the position of a node; nil takes it from the node.
 	Locate func(*yaml.Node) Position
 }
 
@@ -105,7 +104,7 @@ func (s *Source) position(n *yaml.Node) Position {
 	return Position{File: s.File, Line: n.Line, Column: n.Column}
 }
 
-// Original is a message as it was given, beside what was made of it.
+// Original is a message as received.
 type Original struct {
 	message  proto.Message
 	raw      *anypb.Any
@@ -113,36 +112,36 @@ type Original struct {
 	warnings []*Error
 }
 
-// Message returns the message in the form it was given. It must not be changed.
+// Message returns the message in its original form. Callers must not change it.
 func (o *Original) Message() proto.Message { return o.message }
 
-// Any returns the message packed with its own type URL. It must not be changed.
+// Any returns the message packed with its own type URL. Callers must not change it.
 func (o *Original) Any() *anypb.Any { return o.raw }
 
 // TypeURL returns the type URL of the message.
 func (o *Original) TypeURL() string { return o.raw.GetTypeUrl() }
 
-// Hash returns a number that is equal for equal messages of one form, so that
-// an update that changes nothing can be told.
+// Hash returns a hash that is equal for equal messages of one form, so that updates
+// without changes can be detected.
 func (o *Original) Hash() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(o.raw.GetTypeUrl()))
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(o.message)
-	if err != nil { // a message that was decoded can be encoded
+	if err != nil { // decoded messages can be encoded
 		b = o.raw.GetValue()
 	}
 	h.Write(b)
 	return h.Sum64()
 }
 
-// UnknownFields returns how many fields of the message are not known. They are
-// kept in the message and otherwise ignored.
+// UnknownFields returns the number of unknown fields. They are kept in the message
+// and otherwise ignored.
 func (o *Original) UnknownFields() int { return o.unknown }
 
-// Warnings returns what works but deserves a line in the log.
+// Warnings returns problems that do not make the message invalid.
 func (o *Original) Warnings() []*Error { return slices.Clone(o.warnings) }
 
-// ParsedCluster is a checked cluster with the message it came from.
+// ParsedCluster is a validated cluster with its original message.
 type ParsedCluster struct {
 	Original
 	Cluster *config.Cluster
@@ -153,8 +152,8 @@ type ParsedCluster struct {
 // Config returns p.Cluster.
 func (p *ParsedCluster) Config() *config.Cluster { return p.Cluster }
 
-// Position returns where the name of the cluster stands, the zero value if that
-// is not known.
+// Position returns the position of the cluster's name, the zero value if it is
+// unknown.
 func (p *ParsedCluster) Position() Position { return p.namePosition }
 
 // Location returns Position as text, "" if it is not known.
@@ -165,13 +164,13 @@ func (p *ParsedCluster) Location() string {
 	return p.namePosition.String()
 }
 
-// ParsedAssignment is a checked load assignment with the message it came from.
+// ParsedAssignment is a validated load assignment with its original message.
 type ParsedAssignment struct {
 	Original
 	Assignment *config.Assignment
 }
 
-// resourceKind is one of the kinds of resources.
+// resourceKind describes a type of resources.
 type resourceKind struct {
 	noun           string
 	v2Name, v3Name protoreflect.FullName
@@ -198,7 +197,7 @@ func assignmentKind() *resourceKind {
 	}
 }
 
-// label names a resource in error texts.
+// label returns the name of a resource in error texts.
 func (k *resourceKind) label(name string, index int) string {
 	if name == "" {
 		return fmt.Sprintf("%s #%d", k.noun, index)
@@ -206,9 +205,8 @@ func (k *resourceKind) label(name string, index int) string {
 	return k.noun + " " + quote(name, false)
 }
 
-// ClusterText decodes one cluster in YAML or JSON. With FormUnknown the form is
-// found out: by "@type", else by the names that are used, else v3. The error is
-// an [*Errors].
+// ClusterText decodes one cluster in YAML or JSON. FormUnknown detects the form from
+// "@type" or the names in use and defaults to v3. The error is an [*Errors].
 func (d *Decoder) ClusterText(file string, text []byte, form config.Form) (*ParsedCluster, error) {
 	k := clusterKind()
 	n, err := d.tree(k, file, text)
@@ -218,8 +216,8 @@ func (d *Decoder) ClusterText(file string, text []byte, form config.Form) (*Pars
 	return d.clusterNode(n, Source{File: file}, form, conftree.NodeBudget(len(text)))
 }
 
-// ClusterNode decodes one cluster from a tree of YAML nodes, which is not
-// changed. See [Decoder.ClusterText].
+// ClusterNode decodes one cluster from a tree of nodes, which it does not change. See
+// [Decoder.ClusterText].
 func (d *Decoder) ClusterNode(n *yaml.Node, s Source, form config.Form) (*ParsedCluster, error) {
 	return d.clusterNode(n, s, form, conftree.MaxNodes)
 }
@@ -232,9 +230,9 @@ func (d *Decoder) clusterNode(n *yaml.Node, s Source, form config.Form, budget i
 	return d.cluster(m, r)
 }
 
-// Clusters decodes a list of clusters from a tree of YAML nodes. The error names
-// every mistake of every cluster, also names that are used twice; s.Index is
-// the index of the first cluster.
+// Clusters decodes a list of clusters from a tree of nodes. The error reports every
+// error of every cluster and duplicate names. s.Index is the index of the first
+// cluster.
 func (d *Decoder) Clusters(n *yaml.Node, s Source, form config.Form) ([]*ParsedCluster, error) {
 	n = dealias(n)
 	var out Errors
@@ -264,8 +262,8 @@ func (d *Decoder) Clusters(n *yaml.Node, s Source, form config.Form) ([]*ParsedC
 	return list, nil
 }
 
-// ClusterWire decodes one cluster from wire bytes with their type URL. index is
-// for error texts about a cluster without a name.
+// ClusterWire decodes one cluster from wire bytes with their type URL. index appears
+// in error texts about a cluster without a name.
 func (d *Decoder) ClusterWire(typeURL string, value []byte, index int) (*ParsedCluster, error) {
 	m, r := d.decodeWire(clusterKind(), typeURL, value, index)
 	if len(r.errs) > 0 {
@@ -274,14 +272,14 @@ func (d *Decoder) ClusterWire(typeURL string, value []byte, index int) (*ParsedC
 	return d.cluster(m, r)
 }
 
-// ClusterBytes decodes one cluster from wire bytes of that form; FormUnknown
-// means v3.
+// ClusterBytes decodes one cluster from wire bytes of that form; FormUnknown means
+// v3.
 func (d *Decoder) ClusterBytes(value []byte, form config.Form, index int) (*ParsedCluster, error) {
 	return d.ClusterWire(clusterKind().url(form), value, index)
 }
 
-// ClusterMessage checks a cluster message of either form. The message is not
-// changed and not kept.
+// ClusterMessage validates a message of either form, which it neither changes nor
+// keeps.
 func (d *Decoder) ClusterMessage(m proto.Message, index int) (*ParsedCluster, error) {
 	m, r := d.adopt(clusterKind(), m, index)
 	if len(r.errs) > 0 {
@@ -315,8 +313,8 @@ func (d *Decoder) AssignmentWire(typeURL string, value []byte, index int) (*Pars
 	return d.assignment(m, r)
 }
 
-// AssignmentMessage checks a load assignment message of either form. The
-// message is not changed and not kept.
+// AssignmentMessage validates a message of either form, which it neither changes nor
+// keeps.
 func (d *Decoder) AssignmentMessage(m proto.Message, index int) (*ParsedAssignment, error) {
 	m, r := d.adopt(assignmentKind(), m, index)
 	if len(r.errs) > 0 {
@@ -413,7 +411,7 @@ func (d *Decoder) decodeWire(k *resourceKind, typeURL string, value []byte, inde
 	return m, r
 }
 
-// adopt copies a message that a program made.
+// adopt copies a message that the caller built.
 func (d *Decoder) adopt(k *resourceKind, m proto.Message, index int) (proto.Message, *report) {
 	r := &report{resource: k.label("", index)}
 	if m == nil || !m.ProtoReflect().IsValid() {
@@ -433,8 +431,8 @@ func nameOf(m proto.Message, k *resourceKind) string {
 	return m.ProtoReflect().Get(fd).String()
 }
 
-// prepare runs the rules of the fields over m, lifts it to the v3 form and
-// packs it. m is kept. What is wrong is in r.
+// prepare checks the field rules of m, upgrades a copy to the v3 form and packs m.
+// Errors are added to r.
 func (d *Decoder) prepare(m proto.Message, r *report) (*upgraded, Original) {
 	c := fieldChecker{report: r, book: d.rules}
 	c.message(m.ProtoReflect(), false, 0)
@@ -455,8 +453,7 @@ func (d *Decoder) prepare(m proto.Message, r *report) (*upgraded, Original) {
 	return l, o
 }
 
-// countUnknown counts the unknown fields in m at any level, but not inside
-// extensions.
+// countUnknown counts the unknown fields in m at any level, extensions excluded.
 func countUnknown(m protoreflect.Message) int {
 	n := len(unknownFields(m.GetUnknown()))
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -481,7 +478,7 @@ func countUnknown(m protoreflect.Message) int {
 	return n
 }
 
-// cluster checks and compiles a decoded cluster.
+// cluster validates and compiles a decoded cluster.
 func (d *Decoder) cluster(m proto.Message, r *report) (*ParsedCluster, error) {
 	l, o := d.prepare(m, r)
 	if l == nil {
@@ -500,7 +497,7 @@ func (d *Decoder) cluster(m proto.Message, r *report) (*ParsedCluster, error) {
 	return &ParsedCluster{Original: o, Cluster: c, namePosition: r.position("name")}, nil
 }
 
-// assignment checks and compiles a decoded load assignment.
+// assignment validates and compiles a decoded load assignment.
 func (d *Decoder) assignment(m proto.Message, r *report) (*ParsedAssignment, error) {
 	l, o := d.prepare(m, r)
 	if l == nil {

@@ -79,7 +79,7 @@ func TestTextMistakesHavePositions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := newDecoder().ClusterText("f", []byte(tt.text), config.FormUnknown)
 			if diff := cmp.Diff(tt.want, positioned(err)); diff != "" {
-				t.Errorf("mistakes of\n%s\n(-want +got)\n%s", tt.text, diff)
+				t.Errorf("errors in\n%s\n(-want +got)\n%s", tt.text, diff)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// What is in force when a field is absent.
+// Defaults of absent fields.
 const (
 	defaultConnectTimeout  = 5 * time.Second
 	defaultBufferLimit     = 1 << 20
@@ -34,10 +34,10 @@ const (
 	defaultMaxEjectionTime = 300 * time.Second
 )
 
-// minTimer is the shortest timer: shorter ones that are not 0 are raised to it.
+// minTimer is the minimum duration of timers. Shorter ones except 0 are raised to it.
 const minTimer = time.Millisecond
 
-// timer returns a duration that a timer runs for, or def if it is absent.
+// timer returns the duration of a timer, def if it is absent.
 func timer(d *durationpb.Duration, def time.Duration) time.Duration {
 	if d == nil {
 		return def
@@ -70,8 +70,8 @@ func boolean(v *wrapperspb.BoolValue, def bool) bool {
 	return v.GetValue()
 }
 
-// wholePercent cuts a percentage to whole percent. It is floor of the value as
-// it is, not of a fraction computed from it: 29 stays 29.
+// wholePercent rounds a percentage down. It takes the floor of the value and not of a
+// fraction computed from it, so that 29 stays 29.
 func wholePercent(p *typev3.Percent, def uint32) uint32 {
 	if p == nil {
 		return def

@@ -7,10 +7,9 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// Deprecated returns the full names of the fields and enum values of the message
-// that their own types call deprecated, once for each time they are used, in the
-// order of their numbers. Messages inside of it, typed ones included, are looked
-// at too.
+// Deprecated returns the full names of the deprecated fields and enum values in the
+// message, once for each use, in the order of field numbers. It includes nested and
+// typed messages.
 func (o *Original) Deprecated() (names []string) {
 	use := func(p protopath.Values) error {
 		at := p.Index(-1)
@@ -43,7 +42,7 @@ func (o *Original) Deprecated() (names []string) {
 		}
 		return nil
 	}
-	// What cannot be looked into has nothing to tell.
+	// Messages that cannot be decoded have no known fields.
 	_ = protorange.Options{Stable: true}.Range(o.message.ProtoReflect(), use, nil)
 	return names
 }

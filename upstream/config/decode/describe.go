@@ -10,14 +10,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// redacted stands for a sensitive value in every text.
+// redacted replaces sensitive values in texts.
 const redacted = "[redacted]"
 
-// maxShown is how much of a value error texts show, in bytes.
+// maxShown is the length limit of values in error texts, in bytes.
 const maxShown = 80
 
-// quote returns a text as error texts show it: in quotes, cut, masked when it
-// is sensitive or looks like a secret.
+// quote returns a text for error texts: quoted, shortened, and redacted if it is
+// sensitive or looks like a secret.
 func quote(s string, secret bool) string {
 	if secret || looksSecret(s) {
 		return redacted
@@ -28,7 +28,7 @@ func quote(s string, secret bool) string {
 	return strconv.Quote(s)
 }
 
-// clip returns a bare word as error texts show it.
+// clip returns a bare word for error texts.
 func clip(s string) string {
 	if looksSecret(s) {
 		return redacted
@@ -39,13 +39,12 @@ func clip(s string) string {
 	return s
 }
 
-// looksSecret tells whether a value is a private key or a JSON web token,
-// wherever it stands.
+// looksSecret reports whether a value contains a private key or is a JSON web token.
 func looksSecret(s string) bool {
 	return strings.Contains(s, "PRIVATE KEY-----") || strings.HasPrefix(s, "eyJ") && strings.Count(s, ".") == 2
 }
 
-// isSensitive tells whether the values of a field are secrets.
+// isSensitive reports whether a field holds secrets.
 func isSensitive(fd protoreflect.FieldDescriptor) bool {
 	secret, ok := proto.GetExtension(fd.Options(), udpa.E_Sensitive).(bool)
 	return ok && secret
@@ -65,7 +64,7 @@ func shortName(d protoreflect.Descriptor) string {
 	return strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+".")
 }
 
-// enumNoun names what the values of an enum are.
+// enumNoun returns a noun for the values of an enum.
 func enumNoun(ed protoreflect.EnumDescriptor) string {
 	switch shortName(ed) {
 	case "Cluster.DiscoveryType":
@@ -82,8 +81,7 @@ func enumNoun(ed protoreflect.EnumDescriptor) string {
 	return ""
 }
 
-// enumText says what a value of an enum must be. Values in without are left
-// out.
+// enumText lists the allowed values of an enum except those in without.
 func enumText(ed protoreflect.EnumDescriptor, without ...int32) string {
 	var names []string
 	for i := range ed.Values().Len() {
@@ -108,7 +106,7 @@ func contains(list []int32, v int32) bool {
 	return false
 }
 
-// oneofConflict says what is wrong with two fields of a oneof being set in the
+// oneofConflict returns the error for two fields of a oneof that are both set in the
 // message at path.
 func oneofConflict(path string, a, b protoreflect.FieldDescriptor) (field, message string) {
 	if b.Number() < a.Number() {

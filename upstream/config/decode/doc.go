@@ -1,22 +1,21 @@
-// Package decode turns the messages that configure upstream clusters into
-// checked, immutable values.
+// Package decode decodes and validates the messages that configure upstream
+// clusters.
 //
 //	d := decode.NewDecoder(decode.Options{Product: "proxy", V2: v2form.Messages()})
 //	p, err := d.ClusterText("cluster.yaml", text, config.FormUnknown)
 //	if err != nil {
-//		return err // an *Errors: every mistake with file, line, column and field
+//		return err // an *Errors: every error with file, line, column and field
 //	}
 //	fmt.Println(p.Cluster.Name, p.Cluster.LB.Policy, p.TypeURL())
 //
-// Messages come as YAML or JSON texts, as trees of YAML nodes, as wire bytes or
-// as messages that a program built, in the v3 form or in the v2 form. Each goes
-// through the same steps: decode, check the fields by their own rules in the
-// names of the form it was written in, lift v2 to v3, check the fields against
-// each other and against what is loaded, write out what is in force.
+// A message is YAML or JSON text, a tree of YAML nodes, wire bytes or a message in
+// memory, in the v3 or the v2 form. The decoder checks the rules of each field in the
+// names of the original form, upgrades v2 to v3, checks the fields against each other
+// and against the known extensions, and fills in defaults.
 //
-// The result is a [config.Cluster] or an [config.Assignment] of plain Go values, and beside
-// it the message exactly as it was given, for those who show it. Nothing behind
-// this package needs to know the messages.
+// The result is a [config.Cluster], [config.Assignment] or [config.Secret] together
+// with the original message, which /config_dump shows. Packages that use the values
+// do not depend on message packages.
 //
-// A [Decoder] and all it returns may be used by any number of goroutines.
+// A [Decoder] and its results are safe for concurrent use.
 package decode

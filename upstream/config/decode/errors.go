@@ -10,17 +10,17 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// maxErrors bounds what one message reports.
+// maxErrors is the number of errors that one message reports.
 const maxErrors = 100
 
 // Position is a position in a text. Lines and columns count from 1; 0 means
 // unknown, as always for messages that came as bytes.
 type Position = conftree.Position
 
-// Kind sorts mistakes for those who count them.
+// Kind classifies errors, for statistics.
 type Kind uint8
 
-// The kinds of mistakes.
+// The kinds of errors.
 const (
 	Malformed    Kind = iota // not decodable: syntax, a wrong type, a limit of the format
 	UnknownField             // a field that the message does not have
@@ -28,16 +28,16 @@ const (
 	Conflict                 // fields do not go together, with each other or with what is loaded
 )
 
-// Error is one mistake in a message.
+// Error is one error in a message.
 type Error struct {
 	Position Position
 	Kind     Kind
-	Resource string // `cluster "name"`, `cluster #3` or `load assignment "name"`; may be empty
-	Field    string // path in the names of the form the originalPath used; empty for the whole message
-	Message  string // names the value and what is allowed; sensitive values are masked
+	Resource string // `cluster "name"`, `cluster #3` or `load assignment "name"`; can be empty
+	Field    string // path in the names of the original form; empty for the whole message
+	Message  string // includes the value, unless it is sensitive, and the allowed values
 }
 
-// Error returns the mistake on one line.
+// Error returns the error on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if p := e.Position.String(); p != "" {
@@ -56,13 +56,13 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors are all mistakes of one or several messages.
+// Errors are all errors of one or several messages.
 type Errors struct {
 	List    []*Error
-	Dropped int // mistakes beyond the first 100 of a message
+	Dropped int // errors beyond the first 100 of a message
 }
 
-// Error returns one line per mistake.
+// Error returns one line per error.
 func (e *Errors) Error() string {
 	lines := make([]string, len(e.List), len(e.List)+1)
 	for i, err := range e.List {
@@ -83,7 +83,7 @@ func (e *Errors) Unwrap() []error {
 	return list
 }
 
-// Count returns how many mistakes are of kind k.
+// Count returns the number of errors of kind k.
 func (e *Errors) Count(k Kind) int {
 	n := 0
 	for _, err := range e.List {
@@ -94,27 +94,26 @@ func (e *Errors) Count(k Kind) int {
 	return n
 }
 
-// report gathers what there is to say about one message.
+// report collects the errors and warnings of one message.
 type report struct {
-	resource string
-	source   Source
-	root     *yaml.Node               // the text; nil for bytes
-	originalPath   func(path string) string // turns a path into the originalPath's names; may be nil
-	hidden   int                      // above 0 inside a field of a text whose values are secrets
+	resource     string
+	source       Source
+	root         *yaml.Node               // the text; nil for bytes
+	originalPath func(path string) string // returns a path in the names of the original form; can be nil
+	hidden       int                      // above 0 inside a field with secrets
 
 	errs     []*Error
 	dropped  int
 	warnings []*Error
-	unknown  int // unknown fields that were let pass
+	unknown  int // number of accepted unknown fields
 }
 
-// errorf notes a mistake in the field at path.
+// errorf adds an error in the field at path.
 func (r *report) errorf(kind Kind, path, format string, args ...any) {
 	r.add(&Error{Kind: kind, Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// nodeErrorf is errorf for a field whose place is known. A nil report takes it
-// silently.
+// nodeErrorf adds an error with the position of a node. A nil report ignores it.
 func (r *report) nodeErrorf(kind Kind, n *yaml.Node, path, format string, args ...any) {
 	if r == nil {
 		return
@@ -130,7 +129,7 @@ func (r *report) add(e *Error) {
 	r.errs = append(r.errs, r.finish(e))
 }
 
-// said tells whether a mistake in the field at path was noted.
+// said reports whether there is an error in the field at path.
 func (r *report) said(path string) bool {
 	if r.originalPath != nil {
 		path = r.originalPath(path)
@@ -138,7 +137,7 @@ func (r *report) said(path string) bool {
 	return slices.ContainsFunc(r.errs, func(e *Error) bool { return e.Field == path })
 }
 
-// warnf notes something that works but deserves a line in the log.
+// warnf adds a warning.
 func (r *report) warnf(path, format string, args ...any) {
 	r.warn(&Error{Kind: BadValue, Field: path, Message: fmt.Sprintf(format, args...)})
 }
@@ -149,7 +148,7 @@ func (r *report) warn(e *Error) {
 	}
 }
 
-// finish puts the resource, the originalPath's names and a position into e.
+// finish sets the resource, the original field names and the position of e.
 func (r *report) finish(e *Error) *Error {
 	e.Resource = r.resource
 	if r.originalPath != nil {
@@ -161,7 +160,7 @@ func (r *report) finish(e *Error) *Error {
 	return e
 }
 
-// position finds the place of path or of the nearest field around it.
+// position returns the position of path or of the nearest enclosing field.
 func (r *report) position(path string) Position {
 	if r.root == nil {
 		return Position{File: r.source.File}
@@ -169,7 +168,7 @@ func (r *report) position(path string) Position {
 	return r.source.position(locate(r.root, path))
 }
 
-// err returns all mistakes, nil if there are none.
+// err returns all errors, nil if there are none.
 func (r *report) err() error {
 	if len(r.errs) == 0 {
 		return nil

@@ -21,7 +21,7 @@ type evidence struct {
 type detector struct {
 	v2, v3 *evidence // the first of each
 	left   int
-	// isV2Type and isV3Type tell the form of a message by its type.
+	// isV2Type and isV3Type report whether a message type belongs to the form.
 	isV2Type func(protoreflect.FullName) bool
 	isV3Type func(protoreflect.FullName) bool
 }
@@ -103,7 +103,7 @@ func (d *detector) single(n *yaml.Node, old, cur protoreflect.FieldDescriptor, p
 	}
 }
 
-// extension judges an Any by its type.
+// extension checks the type of an Any.
 func (d *detector) extension(n *yaml.Node, path string) {
 	url, _ := anyParts(n, &d.left)
 	if url == nil || url.Kind != yaml.ScalarNode {
@@ -118,12 +118,12 @@ func (d *detector) extension(n *yaml.Node, path string) {
 	}
 }
 
-// detectForm finds out the form of the tree n: by "@type" (taken off the tree
-// that is returned), else by what only one form has, else v3.
+// detectForm returns the form of the tree n from its "@type", which it removes from
+// the returned tree, else from names that only one form has. The default is v3.
 func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report, budget int) (config.Form, *yaml.Node, bool) {
 	n = dealias(n)
 	if n.Kind != yaml.MappingNode {
-		return config.FormV3, n, true // the walk reports it
+		return config.FormV3, n, true // the walker reports it
 	}
 	if url, _ := anyParts(n, &budget); url != nil {
 		name := protoreflect.FullName(url.Value[strings.LastIndexByte(url.Value, '/')+1:])

@@ -9,10 +9,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// ConfigSourceNode decodes a config source that stands outside a cluster, such
-// as the one that clusters themselves come from. It is checked like that of an
-// EDS cluster. The warnings are those of [Original.Warnings]; the error is an
-// [*Errors].
+// ConfigSourceNode decodes a config source outside a cluster, such as that of the
+// clusters, with the checks of an EDS cluster. Warnings are like [Original.Warnings];
+// the error is an [*Errors].
 func (d *Decoder) ConfigSourceNode(n *yaml.Node, s Source, form config.Form) (*config.ConfigSource, []*Error, error) {
 	c, warnings, err := d.fragment(n, s, form, "eds_cluster_config", "eds_config")
 	if err != nil {
@@ -21,8 +20,8 @@ func (d *Decoder) ConfigSourceNode(n *yaml.Node, s Source, form config.Form) (*c
 	return &c.EDS.Source, warnings, nil
 }
 
-// APISourceNode decodes an API server that stands outside a cluster, such as
-// that of the aggregated stream. See [Decoder.ConfigSourceNode].
+// APISourceNode decodes an API server outside a cluster, such as that of the
+// aggregated stream. See [Decoder.ConfigSourceNode].
 func (d *Decoder) APISourceNode(n *yaml.Node, s Source, form config.Form) (*config.APISource, []*Error, error) {
 	c, warnings, err := d.fragment(n, s, form, "eds_cluster_config", "eds_config", "api_config_source")
 	if err != nil {
@@ -31,9 +30,8 @@ func (d *Decoder) APISourceNode(n *yaml.Node, s Source, form config.Form) (*conf
 	return c.EDS.Source.API, warnings, nil
 }
 
-// BindNode decodes the binding of upstream connections that holds for clusters
-// without one of their own. It is nil if none is asked for. See
-// [Decoder.ConfigSourceNode].
+// BindNode decodes the default binding of upstream connections, nil if there is none.
+// See [Decoder.ConfigSourceNode].
 func (d *Decoder) BindNode(n *yaml.Node, s Source, form config.Form) (*config.Bind, []*Error, error) {
 	c, warnings, err := d.fragment(n, s, form, "upstream_bind_config")
 	if err != nil {
@@ -42,8 +40,8 @@ func (d *Decoder) BindNode(n *yaml.Node, s Source, form config.Form) (*config.Bi
 	return c.Bind, warnings, nil
 }
 
-// fragment decodes n as the field at path of an EDS cluster, which has all that
-// may also stand elsewhere. Errors name their fields below n.
+// fragment decodes n as the field at path of an EDS cluster. Errors have field paths
+// below n.
 func (d *Decoder) fragment(n *yaml.Node, s Source, form config.Form, path ...string) (*config.Cluster, []*Error, error) {
 	for i := len(path) - 1; i > 0; i-- {
 		n = mapping(n, path[i], n)
@@ -75,8 +73,8 @@ func (d *Decoder) fragment(n *yaml.Node, s Source, form config.Form, path ...str
 	return p.Cluster, warnings, nil
 }
 
-// mapping returns a mapping of one key, or of none if value is nil, that stands
-// where at does.
+// mapping returns a mapping of one key, or an empty one if value is nil, at the
+// position of at.
 func mapping(at *yaml.Node, key string, value *yaml.Node) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: at.Line, Column: at.Column}
 	if value != nil {

@@ -88,8 +88,9 @@ func checkRefused(t *testing.T, err error) {
 	}
 }
 
-// FuzzClusterYAML checks of any text: no panic, errors are typed and on one
-// line each, and what is accepted compiles to the same values from its bytes.
+// FuzzClusterYAML checks that no text causes a panic, that errors are typed and have
+// one line each, and that an accepted cluster compiles to the same values from its
+// wire bytes.
 func FuzzClusterYAML(f *testing.F) {
 	for _, s := range seedTexts() {
 		f.Add([]byte(s), uint8(0))

@@ -9,10 +9,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// locate finds the node that a path leads to: the key of a field or of a map
-// entry, or the element of a list. Where the path leaves the tree it returns
-// the last node on the way. Paths are only followed when there is a mistake to
-// report, so that a sound text pays nothing for it.
+// locate returns the node at path: the key of a field or map entry, or the element of
+// a list. Where the path leaves the tree it returns the last node on the way. It is
+// called only to report errors.
 func locate(root *yaml.Node, path string) *yaml.Node {
 	at, n := root, dealias(root)
 	for path != "" {
@@ -59,7 +58,7 @@ func locate(root *yaml.Node, path string) *yaml.Node {
 	return at
 }
 
-// find returns the first member of a mapping whose key fits.
+// find returns the first matching member of a mapping.
 func find(n *yaml.Node, fits func(key string) bool) (key, value *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -78,7 +77,7 @@ func find(n *yaml.Node, fits func(key string) bool) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// camel returns the JSON spelling of a field name.
+// camel returns the JSON name of a field.
 func camel(name string) string {
 	var b strings.Builder
 	up := false

@@ -21,13 +21,13 @@ import (
 // wire bytes, or a part of a text. It must not be changed.
 type Resource struct {
 	// Name is that of the envelope it came in, else what its message states. It
-	// is empty if it cannot be told without decoding the resource.
+	// is empty if it is unknown before the resource is decoded.
 	Name    string
 	Version string // of the envelope; empty if it had none
 	Index   int    // its place in the response
 	TypeURL string
-	// TTL is how long the resource is good for unless the server says so again; 0
-	// is for ever. It is that of the envelope, and only of one that came as bytes.
+	// TTL is the lifetime of the resource unless the server confirms it again; 0
+	// means unlimited. Only envelopes that were received as bytes have one.
 	TTL time.Duration
 
 	value []byte
@@ -143,7 +143,7 @@ func (d *Decoder) AssignmentResource(r *Resource) (*ParsedAssignment, error) {
 	return d.assignment(m, rep)
 }
 
-// resourceForm returns the form that the type of a text tells.
+// resourceForm returns the form of the type of a text.
 func (d *Decoder) resourceForm(k *resourceKind, r *Resource) (config.Form, error) {
 	switch name := messageName(r.TypeURL); name {
 	case k.v3Name:
@@ -237,8 +237,8 @@ func (r *report) text(n *yaml.Node, path string) string {
 	return n.Value
 }
 
-// unwrap fills r from a tree, which may be an envelope. What is wrong goes to
-// rep; the answer tells whether there is a resource.
+// unwrap fills r from a tree, which can be an envelope. It adds errors to rep and
+// reports whether there is a resource.
 func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
 	left := r.left
 	path := "resources"
@@ -253,7 +253,7 @@ func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
 	}
 	if messageName(url.Value) != envelope || r.node != nil {
 		r.TypeURL, r.node = url.Value, withoutType(n)
-		if len(r.node.Content) == len(n.Content) { // it is merged from elsewhere
+		if len(r.node.Content) == len(n.Content) { // "@type" comes from a merge key
 			r.node.Content = nil
 			for _, m := range members(n, rep, path, &left) {
 				if m.key.Value != "@type" {
@@ -270,7 +270,7 @@ func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
 		}
 		return true
 	}
-	r.node = n // an envelope in an envelope is not looked into
+	r.node = n // nested envelopes are not unpacked
 	inner := (*yaml.Node)(nil)
 	for _, m := range members(n, rep, path, &left) {
 		switch m.key.Value {

@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// ParsedSecret is a checked secret with the message it came from.
+// ParsedSecret is a validated secret with its original message.
 type ParsedSecret struct {
 	Original
 	Secret *config.Secret
@@ -27,7 +27,7 @@ func secretKind() *resourceKind {
 		newV3: func() proto.Message { return &tlsv3.Secret{} },
 		newV2: func(*Decoder) proto.Message {
 			if mt, err := protoregistry.GlobalTypes.FindMessageByName("envoy.api.v2.auth.Secret"); err == nil {
-				return mt.New().Interface() // what brings clusters of that form brings it too
+				return mt.New().Interface() // linked in together with the v2 clusters
 			}
 			return &tlsv3.Secret{}
 		},
@@ -79,8 +79,8 @@ func (d *Decoder) SecretResource(r *Resource) (*ParsedSecret, error) {
 	return d.secretNode(r.node, Source{File: r.file, Index: r.Index}, form, r.left)
 }
 
-// secret checks and compiles a decoded secret. Certificates and keys that it
-// names are read, if files are read at all.
+// secret validates and compiles a decoded secret and reads its files if the options
+// say so.
 func (d *Decoder) secret(m proto.Message, r *report) (*ParsedSecret, error) {
 	l, o := d.prepare(m, r)
 	if l == nil {
@@ -116,9 +116,8 @@ func (d *Decoder) secret(m proto.Message, r *report) (*ParsedSecret, error) {
 	return &ParsedSecret{Original: o, Secret: s, namePosition: r.position("name")}, nil
 }
 
-// CheckSecretNames returns an error for each secret whose name is already used by
-// one before it of the same kind. What it returns is an [*Errors], nil if there is
-// none.
+// CheckSecretNames returns an [*Errors] with an error for each secret whose name is
+// already used by a secret of the same kind, nil if names are unique.
 func CheckSecretNames(secrets []*ParsedSecret) error {
 	type id struct {
 		kind config.SecretKind

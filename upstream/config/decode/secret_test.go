@@ -203,8 +203,9 @@ func TestValidationsAreMerged(t *testing.T) {
 	}
 }
 
-// FuzzSecretProto checks of any bytes: no panic, errors are typed and show nothing
-// of inline data, and what is accepted compiles to the same values from its bytes.
+// FuzzSecretProto checks that no bytes cause a panic, that errors are typed and show
+// no inline data, and that an accepted secret compiles to the same values from its
+// wire bytes.
 func FuzzSecretProto(f *testing.F) {
 	d := newDecoder()
 	for _, s := range []string{

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// trail is where a walk over a message stands. Only a mistake turns it into
-// text. The zero trail is the whole message.
+// trail is the current path of a walk over a message. It becomes text only for an
+// error. The zero trail is the whole message.
 type trail struct{ steps []step }
 
 // step is a field, an entry of a map or an element of a list.
@@ -16,14 +16,14 @@ type step struct {
 	entry bool   // name is a key
 }
 
-// field steps into a field, item into an element of a list, key into an entry
-// of a map. Each is undone by back.
+// field enters a field, item an element of a list, key an entry of a map. back leaves
+// it.
 func (t *trail) field(name string) { t.steps = append(t.steps, step{name: name}) }
 func (t *trail) item(i int)        { t.steps = append(t.steps, step{index: i}) }
 func (t *trail) key(k string)      { t.steps = append(t.steps, step{name: k, entry: true}) }
 func (t *trail) back()             { t.steps = t.steps[:len(t.steps)-1] }
 
-// path returns the place as error texts show it, with further fields below it.
+// path returns the path as error texts show it, with further fields below it.
 func (t *trail) path(below ...string) string {
 	var b strings.Builder
 	for _, s := range t.steps {

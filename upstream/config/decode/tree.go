@@ -15,9 +15,9 @@ var (
 // member is one key of a mapping with its value.
 type member struct{ key, value *yaml.Node }
 
-// members lists what a mapping holds after merge keys (<<) are written out: own
-// keys win over merged ones, and earlier merged mappings over later ones. Each
-// merged key takes one from left; below 0 the rest is left out. r may be nil.
+// members returns the members of a mapping with merge keys (<<) applied: own keys win
+// over merged ones, and earlier merged mappings over later ones. Each merged key is
+// subtracted from left; below 0 the rest is omitted. r can be nil.
 func members(n *yaml.Node, r *report, path string, left *int) []member {
 	var merged []*yaml.Node
 	list := make([]member, 0, len(n.Content)/2)

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// tlsFields lists by message which fields a [TLS] or a [Secret] holds. Those that mean nothing
-// on the client side count as held.
+// tlsFields lists, by message, the fields that a [config.TLS] or [config.Secret]
+// holds. It includes fields without meaning for clients.
 func tlsFields() map[protoreflect.FullName][]protoreflect.Name {
 	name := func(m proto.Message) protoreflect.FullName { return m.ProtoReflect().Descriptor().FullName() }
 	return map[protoreflect.FullName][]protoreflect.Name{
@@ -42,8 +42,8 @@ func tlsFields() map[protoreflect.FullName][]protoreflect.Name {
 	}
 }
 
-// unread returns the paths of the fields of a TLS context or a secret that were
-// given and that a [TLS] or a [Secret] does not hold, in order.
+// unread returns the sorted paths of the set fields of a TLS context or a secret that
+// are not in tlsFields.
 func unread(t proto.Message) []string {
 	held := tlsFields()
 	var out []string
@@ -75,7 +75,7 @@ func unread(t proto.Message) []string {
 	return out
 }
 
-// isFalse tells whether v is a boolean that was given as false.
+// isFalse reports whether v is a boolean set to false.
 func isFalse(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 	if f.IsList() || f.Message() == nil {
 		return false
@@ -84,8 +84,8 @@ func isFalse(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 	return ok && !b.GetValue()
 }
 
-// unreadFields returns which fields of a cluster were given that a [Cluster] does
-// not hold, in the order of their numbers.
+// unreadFields returns the set fields of a cluster that a [config.Cluster] does not
+// hold, in the order of their numbers.
 func unreadFields(m *clusterv3.Cluster) []string {
 	p := protocolOf(m)
 	var out []string

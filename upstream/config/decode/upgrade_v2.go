@@ -28,36 +28,35 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// A message of the v2 form is upgraded to v3 by reading its bytes as v3, which
-// keeps all fields whose numbers both forms share. What v3 dropped is left over
-// as unknown fields; a fix-up moves each of them to its place in v3.
+// A v2 message is upgraded to v3 by parsing its bytes as v3, which keeps all fields
+// whose numbers both forms share. Fields that v3 dropped remain as unknown fields;
+// fix moves each of them to its v3 counterpart.
 
-// tlsSocketName is the name that a socket made from tls_context gets.
+// tlsSocketName is the name of a socket made from tls_context.
 const tlsSocketName = "envoy.transport_sockets.tls"
 
-// upgraded is a message in the v3 form and what the form cannot say.
+// upgraded is a message in the v3 form with the data that v3 has no field for.
 type upgraded struct {
 	form    config.Form
 	message proto.Message
 	extra   extra
 }
 
-// extra is what a cluster said that has no place in a v3 cluster, or none any more.
+// extra is data of a cluster that has no field in v3.
 type extra struct {
 	fromHosts     bool // load_assignment was made from hosts
 	fromTLS       bool // transport_socket was made from tls_context
 	originalDstLB bool // lb_policy was ORIGINAL_DST_LB
-	hostsGiven    bool // hosts were given, used or not
+	hostsGiven    bool // hosts was set, used or not
 	options       map[string]*structpb.Struct
-	// leastDNSRefresh is what a DnsCluster says of it; clusters have no field for it.
+	// leastDNSRefresh is from a DnsCluster; clusters have no such field.
 	leastDNSRefresh *durationpb.Duration
 	regexes         map[string]bool // paths of string matchers whose regex became a safe_regex
 }
 
 var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)
 
-// originalPath turns a path in the names of the v3 form into the names that the
-// originalPath of a v2 message used.
+// originalPath returns the name in the original v2 message for a path in v3 names.
 func (l *upgraded) originalPath(path string) string {
 	if matcher, ok := strings.CutSuffix(path, ".safe_regex.regex"); ok && l.extra.regexes[matcher] {
 		path = matcher + ".regex"
@@ -94,7 +93,7 @@ func findV3Types() map[protoreflect.FullName]protoreflect.MessageType {
 	return v3Types
 }
 
-// upgrader lifts one message.
+// upgrader upgrades one message.
 type upgrader struct {
 	*report
 	d   *Decoder
@@ -102,8 +101,7 @@ type upgrader struct {
 	at  trail
 }
 
-// lift returns the v3 form of m, whose bytes are value. nil means that it has
-// none; r says why.
+// upgrade returns the v3 form of m, whose bytes are value, or nil with an error in r.
 func (d *Decoder) upgrade(m proto.Message, value []byte, r *report) *upgraded {
 	out := &upgraded{form: config.FormV3, message: m}
 	l := &upgrader{report: r, d: d, out: out}
@@ -126,8 +124,8 @@ func (d *Decoder) upgrade(m proto.Message, value []byte, r *report) *upgraded {
 	return out
 }
 
-// reparse reads the bytes of a v2 message as its v3 v3Type. Fields that v2 does
-// not know are left out, as v3 could take them for fields of its own.
+// reparse parses the bytes of a v2 message as its v3 type. Fields that v2 does not
+// know are dropped, because their numbers can have another meaning in v3.
 func (l *upgrader) reparse(old, v3Type protoreflect.MessageType, value []byte) proto.Message {
 	m := old.New().Interface()
 	if (proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: conftree.MaxDepth}).Unmarshal(value, m) != nil {
@@ -144,14 +142,14 @@ func (l *upgrader) reparse(old, v3Type protoreflect.MessageType, value []byte) p
 	return v3
 }
 
-// unknownField is one field that a message does not know.
+// unknownField is a field that a message does not know.
 type unknownField struct {
 	number protowire.Number
 	varint uint64
 	bytes  []byte
 }
 
-// unknownFields splits the unknown part of a message into fields.
+// unknownFields returns the unknown fields of a message.
 func unknownFields(b protoreflect.RawFields) []unknownField {
 	var list []unknownField
 	for len(b) > 0 {
@@ -178,11 +176,11 @@ func unknownFields(b protoreflect.RawFields) []unknownField {
 	return list
 }
 
-// message fixes m and all below it. isV2 says that the unknown fields of m are
-// fields of its v2 v3Type.
+// message upgrades m and all messages in it. isV2 means that the unknown fields of m
+// are v2 fields.
 func (l *upgrader) message(m protoreflect.Message, isV2 bool, depth int) {
 	if depth > conftree.MaxDepth {
-		return // the rules of the fields reported it
+		return // reported by the field rules
 	}
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		l.extension(a, depth)
@@ -223,17 +221,17 @@ func (l *upgrader) message(m protoreflect.Message, isV2 bool, depth int) {
 	})
 }
 
-// extension lifts what is inside an Any.
+// extension upgrades the message in an Any.
 func (l *upgrader) extension(a *anypb.Any, depth int) {
 	name := a.MessageName()
 	if v3Type := l.d.v3Types[name]; v3Type != nil {
 		old, err := protoregistry.GlobalTypes.FindMessageByName(name)
 		if err != nil {
-			return // not linked in: kept as it is
+			return // not linked in, kept unchanged
 		}
 		inner := l.reparse(old, v3Type, a.Value)
 		if inner == nil {
-			return // the rules of the fields reported it
+			return // reported by the field rules
 		}
 		l.message(inner.ProtoReflect(), true, depth+1)
 		pack(a, inner)
@@ -257,7 +255,7 @@ func (l *upgrader) extension(a *anypb.Any, depth int) {
 func pack(a *anypb.Any, m proto.Message) {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		return // what was decoded can be encoded
+		return // decoded messages can be encoded
 	}
 	a.TypeUrl, a.Value = typePrefix+string(m.ProtoReflect().Descriptor().FullName()), value
 }
@@ -268,8 +266,8 @@ func packed(m proto.Message) *anypb.Any {
 	return a
 }
 
-// fix moves the fields that v3 does not have. What has no place in v3 and is
-// not simply without effect is a mistake.
+// fix moves the fields that v3 does not have. A field without a v3 counterpart is an
+// error unless it has no effect.
 func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
 	var left []unknownField
 	switch m := m.Interface().(type) {
@@ -367,15 +365,15 @@ func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
 		left = fields
 	}
 	for _, f := range left {
-		l.noPlace(m.Descriptor(), f)
+		l.noCounterpart(m.Descriptor(), f)
 	}
 }
 
-// noPlace reports a v2 field that v3 has no place for. Like an unknown field it
-// is let pass on the wire and where unknown fields are allowed.
-func (l *upgrader) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
+// noCounterpart reports a v2 field without a v3 counterpart. It is accepted like an
+// unknown field on the wire and where unknown fields are allowed.
+func (l *upgrader) noCounterpart(md protoreflect.MessageDescriptor, f unknownField) {
 	if f.varint == 0 && len(f.bytes) == 0 {
-		return // says nothing
+		return // a zero value has no effect
 	}
 	name := fmt.Sprintf("#%d", f.number)
 	if old, err := protoregistry.GlobalTypes.FindMessageByName(previousName(md)); err == nil {
@@ -392,7 +390,7 @@ func (l *upgrader) noPlace(md protoreflect.MessageDescriptor, f unknownField) {
 	l.add(e)
 }
 
-// asStruct returns the free-form configuration in f if it is field number.
+// asStruct returns the free-form configuration in f, nil if f is another field.
 func asStruct(f unknownField, number protowire.Number) *structpb.Struct {
 	s := &structpb.Struct{}
 	if f.number != number || proto.Unmarshal(f.bytes, s) != nil {
@@ -401,8 +399,8 @@ func asStruct(f unknownField, number protowire.Number) *structpb.Struct {
 	return s
 }
 
-// socketConfig turns the free-form configuration of a transport socket into
-// the message of that socket, if it is one of ours.
+// socketConfig converts the free-form configuration of a known transport socket into
+// its message.
 func (l *upgrader) socketConfig(name string, s *structpb.Struct) *anypb.Any {
 	if l.d.socketKind(name) != config.TLSSocket {
 		return packed(s)
@@ -441,7 +439,7 @@ func (l *upgrader) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left
 			if proto.Unmarshal(f.bytes, a) == nil {
 				hosts = append(hosts, a)
 			}
-		case 11: // given twice means merged, which is what joined bytes mean
+		case 11: // repeated messages are merged, which concatenated bytes express
 			context = append(slices.Clip(context), f.bytes...)
 			hasContext = true
 		case 35:
@@ -471,7 +469,7 @@ func (l *upgrader) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left
 	return left
 }
 
-// assignmentOf makes a load assignment of a plain list of hosts.
+// assignmentOf returns a load assignment of a plain list of hosts.
 func assignmentOf(hosts []*corev3.Address) *endpointv3.ClusterLoadAssignment {
 	locality := &endpointv3.LocalityLbEndpoints{LoadBalancingWeight: wrapperspb.UInt32(1)}
 	for _, a := range hosts {

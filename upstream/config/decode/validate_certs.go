@@ -12,9 +12,9 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// certificates reads what a TLS context refers to and checks that there are
-// certificates in it and that keys fit them. What an environment variable holds
-// or a secret brings later is not looked at.
+// certificates checks that the data sources of a TLS context hold certificates and
+// that keys match them. It skips environment variables and secrets that are delivered
+// later.
 func (k *clusterCheck) certificates(path string, t *tlsv3.CommonTlsContext) {
 	for i, c := range t.GetTlsCertificates() {
 		k.tlsCertificate(fmt.Sprintf("%s.tls_certificates[%d]", path, i), c)
@@ -47,7 +47,7 @@ func (k *clusterCheck) tlsCertificate(path string, c *tlsv3.TlsCertificate) {
 		return
 	}
 	if _, err := tls.X509KeyPair(chain, key); err != nil {
-		// The reason is left out: it may quote the key.
+		// The error text could quote the key.
 		k.conflict(path+".private_key", "%s: does not fit the certificate", sourceName(c.GetPrivateKey()))
 	}
 }
@@ -79,8 +79,8 @@ func (k *clusterCheck) certificate(path string, d *corev3.DataSource) ([]byte, b
 	return b, found
 }
 
-// content returns what a data source holds; false if it holds nothing to look
-// at, cannot be read, or nothing is to be looked at.
+// content returns the data of a data source, false if it is empty, cannot be read or
+// is not to be checked.
 func (k *clusterCheck) content(path string, d *corev3.DataSource) ([]byte, bool) {
 	if k.d.opts.ReadFile == nil {
 		return nil, false
@@ -92,7 +92,7 @@ func (k *clusterCheck) content(path string, d *corev3.DataSource) ([]byte, bool)
 		return []byte(s.InlineString), true
 	case *corev3.DataSource_Filename:
 		if s.Filename == "" {
-			return nil, false // the rules of the fields reported it
+			return nil, false // reported by the field rules
 		}
 		b, err := k.d.opts.ReadFile(s.Filename)
 		if err != nil {

@@ -17,15 +17,14 @@ import (
 
 // Limits on names.
 const (
-	longName   = 60 // warned about: what it makes of statistics is hard to read
+	longName   = 60 // longer names are hard to read in statistics and get a warning
 	maxName    = 1024
 	maxMaglev  = 5000011
-	maxWeight  = 100 // of a host, in the tables that show it
+	maxWeight  = 100 // of a host, as documented
 	maxWeights = 1<<32 - 1
 )
 
-// clusterCheck holds the rules that look at more than one field or at what is
-// loaded.
+// clusterCheck validates rules between fields and against the known extensions.
 type clusterCheck struct {
 	*report
 	d *Decoder
@@ -33,8 +32,8 @@ type clusterCheck struct {
 	x extra
 }
 
-// checkCluster checks c, which is in the v3 form, and compiles it if it is
-// sound so far.
+// checkCluster validates c, which is in the v3 form, and compiles it if there are no
+// errors so far.
 func (d *Decoder) checkCluster(c *clusterv3.Cluster, l *upgraded, r *report) *config.Cluster {
 	k := clusterCheck{report: r, d: d, c: c, x: l.extra}
 	k.name()
@@ -54,7 +53,7 @@ func (d *Decoder) checkCluster(c *clusterv3.Cluster, l *upgraded, r *report) *co
 	return (&compiler{product: d.opts.Product, form: l.form}).cluster(c, l.extra)
 }
 
-// conflict notes a rule that looks at more than one field.
+// conflict adds an error about several fields.
 func (k *clusterCheck) conflict(path, format string, args ...any) {
 	k.errorf(Conflict, path, format, args...)
 }
@@ -71,7 +70,7 @@ func (k *clusterCheck) name() {
 	}
 }
 
-// ranges are the rules of single fields that their own options cannot say.
+// ranges checks the rules of single fields that descriptors cannot express.
 func (k *clusterCheck) ranges() {
 	if n := len(k.c.GetHealthChecks()); n > 1 {
 		k.errorf(BadValue, "health_checks", "%d health checks, only one is supported", n)
@@ -117,7 +116,7 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// typeName is the discovery type as error texts show it.
+// typeName returns the discovery type for error texts.
 func (k *clusterCheck) typeName() string {
 	if t := k.c.GetClusterType(); t != nil {
 		return quote(t.GetName(), false)
@@ -125,12 +124,12 @@ func (k *clusterCheck) typeName() string {
 	return k.c.GetType().String()
 }
 
-// isType tells whether the cluster is of one of the built-in types.
+// isType reports whether the cluster has a built-in type in types.
 func (k *clusterCheck) isType(types ...clusterv3.Cluster_DiscoveryType) bool {
 	return k.c.GetClusterType() == nil && slices.Contains(types, k.c.GetType())
 }
 
-// policyName is the load balancing policy as error texts show it.
+// policyName returns the load balancing policy for error texts.
 func (k *clusterCheck) policyName() string {
 	if k.x.originalDstLB {
 		return "ORIGINAL_DST_LB"
@@ -138,7 +137,7 @@ func (k *clusterCheck) policyName() string {
 	return k.c.GetLbPolicy().String()
 }
 
-// provided tells whether the cluster is to bring its own load balancer.
+// provided reports whether the policy of the cluster is CLUSTER_PROVIDED.
 func (k *clusterCheck) provided() bool {
 	if p := k.c.GetLoadBalancingPolicy(); p != nil {
 		for _, entry := range p.GetPolicies() {
@@ -303,7 +302,7 @@ func (k *clusterCheck) dns() {
 	}
 }
 
-// hostText is the part of an address that says where, as error texts show it.
+// hostText returns the host of an address for error texts.
 func hostText(a config.AddressSpec) string {
 	switch a.Kind {
 	case config.PipeAddress:
@@ -331,7 +330,7 @@ func (k *clusterCheck) protocols() {
 	k.filterOptions("typed_extension_protocol_options", slices.Sorted(maps.Keys(typed)))
 }
 
-// filterOptions checks the filters that protocol options are for.
+// filterOptions checks the filters of protocol options.
 func (k *clusterCheck) filterOptions(field string, names []string) {
 	for _, name := range names {
 		takes, known := k.d.opts.ProtocolFilters[name]

@@ -16,12 +16,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// ruleBook holds the rules of the fields of messages. They are read from the
-// options in the descriptors, which both forms carry, so one checker serves
-// both and speaks in the names of the form it is given. Where the resource is
-// defined otherwise than the options say, adjust changes them.
+// ruleBook holds the rules of message fields. They come from the options in the
+// descriptors, which both forms have, so one checker serves both and reports the
+// names of the original form. adjust overrides rules that Envoy's own code relaxes or
+// tightens.
 //
-// A ruleBook may be used by any number of goroutines.
+// A ruleBook is safe for concurrent use.
 type ruleBook struct {
 	messages sync.Map             // protoreflect.FullName to *messageRules
 	free     *validate.FieldRules // the rules of a field without any
@@ -79,7 +79,7 @@ func (b *ruleBook) of(md protoreflect.MessageDescriptor) *messageRules {
 	return actual.(*messageRules)
 }
 
-// adjust returns the rules in force for a field.
+// adjust returns the effective rules of a field.
 func adjust(field string, rules *validate.FieldRules) *validate.FieldRules {
 	switch field {
 	case "Cluster.dns_refresh_rate", "DnsCluster.dns_refresh_rate":
@@ -101,13 +101,13 @@ type fieldChecker struct {
 	at   trail
 }
 
-// fault notes that the field at hand breaks its own rule.
+// fault adds an error about the current field.
 func (c *fieldChecker) fault(format string, args ...any) {
 	c.errorf(BadValue, c.at.path(), format, args...)
 }
 
-// message checks the fields of m in the order of their numbers. secret says
-// that everything in m is a secret.
+// message checks the fields of m in the order of their numbers. secret means that all
+// of m is secret.
 func (c *fieldChecker) message(m protoreflect.Message, secret bool, depth int) {
 	if depth > conftree.MaxDepth {
 		c.errorf(Malformed, c.at.path(), "nested deeper than %d levels", conftree.MaxDepth)
@@ -149,8 +149,8 @@ func oneofNames(od protoreflect.OneofDescriptor) string {
 	return names
 }
 
-// absent checks a field that is not set. Plain fields without presence hold
-// their zero value then, which must obey the rules too.
+// absent checks an unset field. A field without presence has its zero value then,
+// which must satisfy the rules.
 func (c *fieldChecker) absent(f *fieldRules) {
 	if od := f.fd.ContainingOneof(); od != nil && !od.IsSynthetic() {
 		return // another one of them may be set
@@ -286,13 +286,13 @@ func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescript
 			return
 		}
 		if fd.Name() == "source_address" && shortName(fd.ContainingMessage()) == "BindConfig" && isNowhere(v.Message()) {
-			return // which means not to bind, also where others would
+			return // an empty source address disables binding
 		}
 		c.message(v.Message(), secret, depth+1)
 	}
 }
 
-// isNowhere tells whether a socket address has neither an address nor a port.
+// isNowhere reports whether a socket address has neither an address nor a port.
 func isNowhere(m protoreflect.Message) bool {
 	fields := m.Descriptor().Fields()
 	for _, name := range []protoreflect.Name{"address", "port_value", "named_port"} {
@@ -305,8 +305,8 @@ func isNowhere(m protoreflect.Message) bool {
 	return true
 }
 
-// isJSON tells whether free-form values can be written as JSON, which knows
-// neither infinity nor NaN.
+// isJSON reports whether free-form values are valid JSON, which has neither infinity
+// nor NaN.
 func isJSON(m protoreflect.Message) bool {
 	ok := true
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -330,8 +330,7 @@ func isJSON(m protoreflect.Message) bool {
 	return ok
 }
 
-// percent checks a percentage, which is written as one value though it is a
-// message.
+// percent checks a Percent message, which is reported as one value.
 func (c *fieldChecker) percent(m protoreflect.Message) {
 	fd := m.Descriptor().Fields().ByName("value")
 	if fd == nil || fd.Kind() != protoreflect.DoubleKind {
@@ -400,7 +399,7 @@ func unpack(a *anypb.Any) (proto.Message, error) {
 	}
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(a.TypeUrl)
 	if err != nil {
-		return nil, nil // not linked in: kept as it is
+		return nil, nil // not linked in, kept unchanged
 	}
 	m := mt.New().Interface()
 	if err := (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(a.Value, m); err != nil {

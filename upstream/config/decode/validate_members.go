@@ -19,7 +19,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// members checks the endpoints that the cluster brings itself.
+// members checks the static endpoints of the cluster.
 func (k *clusterCheck) members() {
 	a := k.c.GetLoadAssignment()
 	n := 0
@@ -35,7 +35,7 @@ func (k *clusterCheck) members() {
 		k.warnf("load_assignment", "type %s without endpoints", k.typeName())
 	}
 	if k.isType(clusterv3.Cluster_EDS, clusterv3.Cluster_ORIGINAL_DST) {
-		return // what is given here is not used
+		return // the endpoints are not used
 	}
 	e := endpointCheck{report: k.report, strict: k.d.opts.Strict, typeName: k.typeName()}
 	switch {
@@ -48,8 +48,8 @@ func (k *clusterCheck) members() {
 	e.assignment(a)
 }
 
-// checkAssignment checks a, which is in the v3 form, and compiles it if it is
-// sound.
+// checkAssignment validates a, which is in the v3 form, and compiles it if there are
+// no errors.
 func (d *Decoder) checkAssignment(a *endpointv3.ClusterLoadAssignment, l *upgraded, r *report) *config.Assignment {
 	e := endpointCheck{report: r, strict: d.opts.Strict, typeName: "EDS", addresses: literal}
 	e.assignment(a)
@@ -59,7 +59,7 @@ func (d *Decoder) checkAssignment(a *endpointv3.ClusterLoadAssignment, l *upgrad
 	return (&compiler{product: d.opts.Product, form: l.form}).assignment(a)
 }
 
-// addressRule says what addresses endpoints may have.
+// addressRule is the kind of addresses that endpoints can have.
 type addressRule uint8
 
 const (
@@ -77,7 +77,7 @@ type endpointCheck struct {
 	at        trail
 }
 
-// fault notes a mistake in a field below the place at hand.
+// fault adds an error about a field below the current path.
 func (e *endpointCheck) fault(kind Kind, field, format string, args ...any) {
 	if field == "" {
 		e.errorf(kind, e.at.path(), format, args...)
@@ -243,8 +243,7 @@ func (k *clusterCheck) payload(p *corev3.HealthCheck_Payload, path string) {
 	}
 }
 
-// matcher checks that a regular expression is one, within the limits that hold
-// where it is used.
+// matcher checks that a regular expression is valid and within its limits.
 func (k *clusterCheck) matcher(m *matcherv3.StringMatcher, path string) {
 	re := m.GetSafeRegex().GetRegex()
 	if re == "" {
@@ -255,7 +254,7 @@ func (k *clusterCheck) matcher(m *matcherv3.StringMatcher, path string) {
 		k.errorf(BadValue, at, "%s is not a regular expression", quote(re, false))
 		return
 	}
-	if _, err := match.Compile(re); err == nil || k.said(at) { // the older form has a limit of its own
+	if _, err := match.Compile(re); err == nil || k.said(at) { // the v2 form has its own limit
 		return
 	}
 	if len(re) > match.MaxPatternBytes {
@@ -274,8 +273,8 @@ func (k *clusterCheck) sans(path string, v *tlsv3.CertificateValidationContext) 
 	}
 }
 
-// CheckNames returns an error for each cluster whose name is already used by
-// one before it. What it returns is an [*Errors], nil if there is none.
+// CheckNames returns an [*Errors] with an error for each cluster whose name an
+// earlier one has, nil if names are unique.
 func CheckNames(clusters []*ParsedCluster) error {
 	seen := make(map[string]bool, len(clusters))
 	var out Errors
@@ -295,8 +294,8 @@ func CheckNames(clusters []*ParsedCluster) error {
 	return &out
 }
 
-// CheckLocalCluster checks that the cluster this process belongs to is one of
-// the static ones and has endpoints of priority 0 only.
+// CheckLocalCluster checks that the local cluster is a static one whose endpoints all
+// have priority 0.
 func CheckLocalCluster(name string, static []*ParsedCluster) error {
 	if name == "" {
 		return nil
@@ -311,8 +310,8 @@ func CheckLocalCluster(name string, static []*ParsedCluster) error {
 	return CheckLocalAssignment(name, static[i].Cluster.Assignment)
 }
 
-// CheckLocalAssignment checks that all endpoints of the cluster that this
-// process belongs to are of priority 0.
+// CheckLocalAssignment checks that all endpoints of the local cluster have priority
+// 0.
 func CheckLocalAssignment(name string, a *config.Assignment) error {
 	if a == nil {
 		return nil

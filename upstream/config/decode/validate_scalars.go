@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// showValue returns a value as error texts print it.
+// showValue returns a value for error texts.
 func showValue(v protoreflect.Value, fd protoreflect.FieldDescriptor, secret bool) string {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
@@ -36,7 +36,7 @@ func showValue(v protoreflect.Value, fd protoreflect.FieldDescriptor, secret boo
 	return fmt.Sprint(v.Interface())
 }
 
-// scalarFaults returns what is wrong with a value by the rules of its field.
+// scalarFaults returns the violations of a field's rules by a value.
 func scalarFaults(v protoreflect.Value, fd protoreflect.FieldDescriptor, rules *validate.FieldRules, secret bool) []string {
 	show := func() string { return showValue(v, fd, secret) }
 	switch r := rules.GetType().(type) {
@@ -66,7 +66,7 @@ func scalarFaults(v protoreflect.Value, fd protoreflect.FieldDescriptor, rules *
 	return nil
 }
 
-// number is what the rules of all numeric kinds hold.
+// number is the constraint of all numeric kinds.
 type number interface {
 	~int32 | ~int64 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
@@ -83,8 +83,8 @@ type bounds[T number] interface {
 	GetGte() T
 }
 
-// numberFaults checks a number. r and set are the same rules: the first with
-// its values, the second to see which of them are given.
+// numberFaults checks a number. r and set are the same rules; r has the values, set
+// reports which are present.
 func numberFaults[T number](v T, r bounds[T], set interface{ ProtoReflect() protoreflect.Message }, show func() string, isNaN bool) []string {
 	if r.GetIgnoreEmpty() && v == 0 {
 		return nil
@@ -196,7 +196,7 @@ func textFaults(s string, r *validate.StringRules, show func() string) []string 
 	return faults
 }
 
-// wellKnownFault returns what s should be and is not.
+// wellKnownFault returns the expected format if s does not have it.
 func wellKnownFault(s string, r *validate.StringRules) string {
 	strict := r.GetStrict()
 	switch k := r.GetWellKnown().(type) {

@@ -12,8 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// ruleTest is a cluster named c with the fields in text, and what is wrong with
-// it.
+// ruleTest is a cluster named c with the fields in text and its errors.
 type ruleTest struct {
 	name string
 	form config.Form
@@ -35,7 +34,7 @@ func runRules(t *testing.T, tests []ruleTest) {
 			}
 			_, err := newDecoder().ClusterText("c.yaml", []byte(text), tt.form)
 			if diff := cmp.Diff(tt.want, faults(t, err)); diff != "" {
-				t.Errorf("mistakes of\n%s\n(-want +got)\n%s", text, diff)
+				t.Errorf("errors in\n%s\n(-want +got)\n%s", text, diff)
 			}
 		})
 	}

@@ -18,24 +18,22 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// walker turns a tree of nodes into the JSON form of a message, with one
-// newline per line of the text, so that what the JSON decoder says of a line
-// holds for the text too. On the way it checks every value against the
-// descriptor of its field, notes where each field stands, and writes out what
-// only people write: aliases, merge keys, enum names in lower case, numbers in
-// other bases.
+// walker converts a tree of nodes into the JSON form of a message with the same line
+// breaks, so that the JSON decoder reports lines of the text. It checks every value
+// against the descriptor of its field and resolves aliases, merge keys, enum names in
+// lower case and numbers in other bases.
 type walker struct {
 	*report
 	types        *protoregistry.Types
 	allowUnknown bool
 
 	out  bytes.Buffer
-	line int  // of the text that is written now
-	left int  // values that may still come; below 0 nothing more is read
-	over bool // it was reported that left ran out
+	line int  // of the text at the current output position
+	left int  // remaining values; reading stops below 0
+	over bool // exhaustion of left was reported
 }
 
-// decodeNode decodes the tree n into m. What is wrong goes to r.
+// decodeNode decodes the tree n into m and adds errors to r.
 func decodeNode(n *yaml.Node, m proto.Message, r *report, allowUnknown bool, budget int) {
 	w := &walker{report: r, types: protoregistry.GlobalTypes, allowUnknown: allowUnknown, line: 1, left: budget}
 	r.root = n
@@ -47,8 +45,8 @@ func decodeNode(n *yaml.Node, m proto.Message, r *report, allowUnknown bool, bud
 	if err == nil {
 		return
 	}
-	// Whatever the walk did not see coming. The words of the decoder are not
-	// stable and may quote a secret, so only its line is used.
+	// The walker missed an error. The decoder's text is not stable and can quote a
+	// secret, so only its line is used.
 	e := &Error{Position: r.source.position(n), Kind: Malformed, Message: "cannot be decoded as " + string(m.ProtoReflect().Descriptor().FullName())}
 	if at := decoderLine.FindStringSubmatch(err.Error()); at != nil {
 		e.Position.Line, _ = strconv.Atoi(at[1])
@@ -57,11 +55,11 @@ func decodeNode(n *yaml.Node, m proto.Message, r *report, allowUnknown bool, bud
 	r.add(e)
 }
 
-// decoderLine finds the line in a message of the JSON decoder.
+// decoderLine matches the line in an error of the JSON decoder.
 var decoderLine = regexp.MustCompile(`\(line.(\d+):\d+\)`)
 
-// seek writes newlines up to the line of n. Values that were written earlier in
-// the text (behind an alias) stay on the line where they are used.
+// seek writes newlines up to the line of n. A value behind an alias stays on the line
+// that uses it.
 func (w *walker) seek(n *yaml.Node) {
 	for w.line < n.Line {
 		w.out.WriteByte('\n')
@@ -69,8 +67,8 @@ func (w *walker) seek(n *yaml.Node) {
 	}
 }
 
-// enter follows aliases and counts a value. It returns nil if there are too
-// many or they are nested too deeply.
+// enter follows aliases and counts a value. It returns nil if there are too many
+// values or too many levels.
 func (w *walker) enter(n *yaml.Node, path string, depth int) *yaml.Node {
 	for hops := 0; n.Kind == yaml.AliasNode && n.Alias != nil; hops++ {
 		if hops > conftree.MaxDepth {
@@ -95,17 +93,17 @@ func (w *walker) enter(n *yaml.Node, path string, depth int) *yaml.Node {
 		known = scalarTags
 	}
 	if tag := n.ShortTag(); !slices.Contains(known, tag) {
-		w.nodeErrorf(Malformed, n, path, "tag %s is not known", quote(tag, w.hidden > 0)) // "!" may have been meant as a part of the text
+		w.nodeErrorf(Malformed, n, path, "tag %s is not known", quote(tag, w.hidden > 0)) // the tag can be a part of an unquoted secret
 		return nil
 	}
 	w.seek(n)
 	return n
 }
 
-// show returns a value as error texts print it, masked inside a secret.
+// show returns a value for error texts, redacted inside a secret.
 func (w *walker) show(n *yaml.Node) string { return show(n, w.hidden > 0) }
 
-// show returns a value as error texts print it.
+// show returns a value for error texts.
 func show(n *yaml.Node, secret bool) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
@@ -124,7 +122,7 @@ func show(n *yaml.Node, secret bool) string {
 	return clip(n.Value)
 }
 
-// findField looks a field up by its name or its JSON name.
+// findField finds a field by its name or its JSON name.
 func findField(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	if fd := md.Fields().ByName(protoreflect.Name(name)); fd != nil {
 		return fd
@@ -194,12 +192,12 @@ func (w *walker) fields(n *yaml.Node, md protoreflect.MessageDescriptor, path st
 	}
 }
 
-// takesNull tells whether null is a value of the field and not its absence.
+// takesNull reports whether null is a value of the field and not its absence.
 func takesNull(fd protoreflect.FieldDescriptor) bool {
 	return !fd.IsList() && !fd.IsMap() && fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Value"
 }
 
-// holdsSecrets tells whether a message has fields whose values are secrets.
+// holdsSecrets reports whether a message has fields with secrets.
 func holdsSecrets(md protoreflect.MessageDescriptor) bool {
 	for i, fields := 0, md.Fields(); i < fields.Len(); i++ {
 		if isSensitive(fields.Get(i)) {
@@ -209,8 +207,8 @@ func holdsSecrets(md protoreflect.MessageDescriptor) bool {
 	return false
 }
 
-// key returns a key as a part of a path. In a secret it is masked: without the blank
-// after a colon, what should be a value is a part of the key.
+// key returns a key as a part of a path. In a secret it is redacted: without a space
+// after a colon, the value is a part of the key.
 func (r *report) key(name string) string {
 	if r != nil && r.hidden > 0 {
 		return redacted
@@ -218,13 +216,13 @@ func (r *report) key(name string) string {
 	return clip(name)
 }
 
-// unknownField notes that the message at path has no such field.
+// unknownField reports an unknown field of the message at path.
 func (w *walker) unknownField(key *yaml.Node, path string, md protoreflect.MessageDescriptor) {
 	name := w.key(key.Value)
 	if f := md.Fields(); w.hidden > 0 {
 		for i := range f.Len() {
 			if strings.HasPrefix(string(f.Get(i).Name()), key.Value) {
-				name = key.Value // a field that is cut short says nothing
+				name = key.Value // a prefix of a field name is no secret
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// special returns the writer of a message whose JSON form is not that of its
-// fields, nil for all others.
+// special returns the writer of a message with a special JSON form, nil for other
+// messages.
 func special(name protoreflect.FullName) func(w *walker, n *yaml.Node, path string, depth int) {
 	switch name {
 	case "google.protobuf.Any":
@@ -144,8 +144,7 @@ func (w *walker) listValue(n *yaml.Node, path string, depth int) {
 	w.value(n, path, depth)
 }
 
-// any writes the mapping of an extension: its type in "@type", its fields
-// beside it.
+// any writes an extension: a mapping with its type in "@type".
 func (w *walker) any(n *yaml.Node, path string, depth int) {
 	if n = w.enter(n, path, depth); n == nil {
 		return
@@ -198,7 +197,7 @@ func (w *walker) any(n *yaml.Node, path string, depth int) {
 	w.out.WriteByte('}')
 }
 
-// anyParts finds the members that make up an Any.
+// anyParts returns the members of an Any.
 func anyParts(n *yaml.Node, left *int) (url, value *yaml.Node) {
 	for _, m := range members(n, nil, "", left) {
 		switch m.key.Value {

@@ -91,8 +91,7 @@ func boolOf(n *yaml.Node) (v, ok bool) {
 	return false, false
 }
 
-// floatOf reads a number; as everywhere in the JSON form of messages it may
-// stand in quotes.
+// floatOf returns a number, which can be in quotes as in the JSON form of messages.
 func floatOf(n *yaml.Node) (v float64, ok bool) {
 	switch n.ShortTag() {
 	case "!!bool", "!!null":
@@ -123,7 +122,7 @@ func floatOf(n *yaml.Node) (v float64, ok bool) {
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// wholeOf reads a whole number that fits kind and returns its decimal form.
+// wholeOf returns the decimal form of a whole number that fits kind.
 func wholeOf(n *yaml.Node, kind protoreflect.Kind) (string, bool) {
 	bits, signed := 64, true
 	switch kind {
@@ -192,8 +191,8 @@ func (w *walker) number(v float64) {
 	}
 }
 
-// enum writes an enum by name. Numbers pass as they are; whether they are
-// defined is a rule of the field.
+// enum writes an enum by name. Numbers are passed on; a field rule checks whether
+// they are defined.
 func (w *walker) enum(n *yaml.Node, fd protoreflect.FieldDescriptor, path string) {
 	if n.ShortTag() == "!!int" {
 		if v, ok := wholeOf(n, protoreflect.Int32Kind); ok {
@@ -217,8 +216,8 @@ func (w *walker) enum(n *yaml.Node, fd protoreflect.FieldDescriptor, path string
 	w.text(name)
 }
 
-// enumName returns the name of a value as it is declared, also for the name in
-// lower case; empty if there is none.
+// enumName returns the declared name of a value, also for the name in lower case,
+// empty if there is none.
 func enumName(ed protoreflect.EnumDescriptor, text string) string {
 	for _, name := range []string{text, strings.ToUpper(text)} {
 		if ed.Values().ByName(protoreflect.Name(name)) != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// Messages returns the messages of the v2 form.
+// Messages returns constructors of the v2 messages.
 func Messages() *decode.V2 {
 	return &decode.V2{
 		Cluster:    func() proto.Message { return &api.Cluster{} },
