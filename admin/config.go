@@ -154,6 +154,9 @@ type Limits struct {
 // all others are taken.
 const reservedConnections = 16
 
+// DefaultLimits returns the limits in effect when [Config.Limits] is zero.
+func DefaultLimits() Limits { return Limits{}.withDefaults() }
+
 func (l Limits) withDefaults() Limits {
 	ints := []struct {
 		field *int

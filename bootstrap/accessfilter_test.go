@@ -1,56 +1,69 @@
 package bootstrap
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/server/accesslog"
 )
 
-// accessFilter parses one filter of an access log.
-func accessFilter(filter string) (*AccessFilter, error) {
+// parseFilter parses one filter of an access log.
+func parseFilter(filter string) (*accesslog.Filter, error) {
 	const file = "typed_config: {'@type': type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: /l}"
 	c, err := Parse("a.yaml", []byte("admin:\n  address: {pipe: {path: /s}}\n  access_log:\n  - name: f\n    filter: "+filter+"\n    "+file+"\n"), Options{})
 	if err != nil {
 		return nil, err
 	}
-	return c.Admin.AccessLog[0].Filter, nil
+	return &c.Admin.AccessLog[0].Filter, nil
 }
 
 func TestAccessFilters(t *testing.T) {
-	header := func(h HeaderMatcher) AccessFilter { return AccessFilter{Header: &h} }
-	text := func(kind MatchKind, pattern string) *StringMatcher {
-		return &StringMatcher{Kind: kind, Pattern: pattern}
+	header := func(h accesslog.HeaderTest) accesslog.Filter { return accesslog.Filter{Header: &h} }
+	text := func(kind match.Kind, pattern string, ignoreCase ...bool) func(string) bool {
+		m, err := match.New(kind, pattern, len(ignoreCase) > 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Match
 	}
-	errs := AccessFilter{Status: &Comparison{Op: CompareGreaterOrEqual, Value: 400, RuntimeKey: "log.from"}}
-	for filter, want := range map[string]AccessFilter{
+	sameTest := cmp.Comparer(func(a, b func(string) bool) bool {
+		if a == nil || b == nil {
+			return (a == nil) == (b == nil)
+		}
+		return !slices.ContainsFunc([]string{"", "b", "bb", "B", "ab", "ba", "aba", "aBa", "/ready", "/ready/x", "x/ready"}, func(s string) bool { return a(s) != b(s) })
+	})
+	errs := accesslog.Filter{Status: &accesslog.Comparison{Op: accesslog.GreaterOrEqual, Value: 400, RuntimeKey: "log.from"}}
+	for filter, want := range map[string]accesslog.Filter{
 		"{status_code_filter: {comparison: {op: GE, value: {default_value: 400, runtime_key: log.from}}}}": errs,
 		"{statusCodeFilter: {comparison: {op: GE, value: {defaultValue: 400, runtimeKey: log.from}}}}":     errs,
-		"{duration_filter: {comparison: {value: {default_value: 9}}}}":                                     {Duration: &Comparison{Op: CompareEqual, Value: 9}},
+		"{duration_filter: {comparison: {value: {default_value: 9}}}}":                                     {Duration: &accesslog.Comparison{Op: accesslog.Equal, Value: 9}},
 		"{not_health_check_filter: {}}": {},
 		"{or_filter: {filters: [{not_health_check_filter: {}}, {duration_filter: {comparison: {op: NE, value: {}}}}]}}": {
-			Or: []AccessFilter{{}, {Duration: &Comparison{Op: CompareNotEqual}}}},
+			Or: []accesslog.Filter{{}, {Duration: &accesslog.Comparison{Op: accesslog.NotEqual}}}},
 		"{and_filter: {filters: [{duration_filter: {comparison: {op: LE, value: {default_value: 1}}}}, {not_health_check_filter: {}}]}}": {
-			And: []AccessFilter{{Duration: &Comparison{Op: CompareLessOrEqual, Value: 1}}, {}}},
-		"{header_filter: {header: {name: a}}}":                                                      header(HeaderMatcher{Name: "a"}),
-		"{header_filter: {header: {name: a, present_match: false, invert_match: true}}}":            header(HeaderMatcher{Name: "a", Absent: true, Invert: true}),
-		"{header_filter: {header: {name: a, present_match: true}}}":                                 header(HeaderMatcher{Name: "a"}),
-		"{header_filter: {header: {name: a, exact_match: b, treat_missing_header_as_empty: true}}}": header(HeaderMatcher{Name: "a", Match: text(MatchExact, "b"), MissingIsEmpty: true}),
-		"{header_filter: {header: {name: a, exact_match: ''}}}":                                     header(HeaderMatcher{Name: "a", Match: text(MatchExact, "")}),
-		"{header_filter: {header: {name: ':path', prefix_match: /ready}}}":                          header(HeaderMatcher{Name: ":path", Match: text(MatchPrefix, "/ready")}),
-		"{header_filter: {header: {name: a, suffix_match: b}}}":                                     header(HeaderMatcher{Name: "a", Match: text(MatchSuffix, "b")}),
-		"{header_filter: {header: {name: a, contains_match: b}}}":                                   header(HeaderMatcher{Name: "a", Match: text(MatchContains, "b")}),
-		"{header_filter: {header: {name: a, safe_regex_match: {regex: 'b+'}}}}":                     header(HeaderMatcher{Name: "a", Match: text(MatchRegex, "b+")}),
-		"{header_filter: {header: {name: a, regex_match: 'b+'}}}":                                   header(HeaderMatcher{Name: "a", Match: text(MatchRegex, "b+")}),
-		"{header_filter: {header: {name: a, string_match: {contains: B, ignore_case: true}, invert_match: true}}}": header(HeaderMatcher{Name: "a", Invert: true,
-			Match: &StringMatcher{Kind: MatchContains, Pattern: "B", IgnoreCase: true}}),
+			And: []accesslog.Filter{{Duration: &accesslog.Comparison{Op: accesslog.LessOrEqual, Value: 1}}, {}}},
+		"{header_filter: {header: {name: a}}}":                                                      header(accesslog.HeaderTest{Name: "a"}),
+		"{header_filter: {header: {name: a, present_match: false, invert_match: true}}}":            header(accesslog.HeaderTest{Name: "a", Absent: true, Invert: true}),
+		"{header_filter: {header: {name: a, present_match: true}}}":                                 header(accesslog.HeaderTest{Name: "a"}),
+		"{header_filter: {header: {name: a, exact_match: b, treat_missing_header_as_empty: true}}}": header(accesslog.HeaderTest{Name: "a", Match: text(match.KindExact, "b"), MissingIsEmpty: true}),
+		"{header_filter: {header: {name: a, exact_match: ''}}}":                                     header(accesslog.HeaderTest{Name: "a", Match: text(match.KindExact, "")}),
+		"{header_filter: {header: {name: ':path', prefix_match: /ready}}}":                          header(accesslog.HeaderTest{Name: ":path", Match: text(match.KindPrefix, "/ready")}),
+		"{header_filter: {header: {name: a, suffix_match: b}}}":                                     header(accesslog.HeaderTest{Name: "a", Match: text(match.KindSuffix, "b")}),
+		"{header_filter: {header: {name: a, contains_match: b}}}":                                   header(accesslog.HeaderTest{Name: "a", Match: text(match.KindContains, "b")}),
+		"{header_filter: {header: {name: a, safe_regex_match: {regex: 'b+'}}}}":                     header(accesslog.HeaderTest{Name: "a", Match: text(match.KindRegex, "b+")}),
+		"{header_filter: {header: {name: a, regex_match: 'b+'}}}":                                   header(accesslog.HeaderTest{Name: "a", Match: text(match.KindRegex, "b+")}),
+		"{header_filter: {header: {name: a, string_match: {contains: B, ignore_case: true}, invert_match: true}}}": header(accesslog.HeaderTest{Name: "a", Invert: true,
+			Match: text(match.KindContains, "B", true)}),
 	} {
-		got, err := accessFilter(filter)
+		got, err := parseFilter(filter)
 		if err != nil {
 			t.Errorf("%s: %v", filter, err)
 			continue
 		}
-		if d := cmp.Diff(&want, got); d != "" {
+		if d := cmp.Diff(&want, got, sameTest); d != "" {
 			t.Errorf("%s:\n%s", filter, d)
 		}
 	}
@@ -76,7 +89,7 @@ func TestAccessFilterErrors(t *testing.T) {
 		"{header_filter: {header: {name: a, string_match: {}}}}":                                           "header.string_match: ",
 		"{extension_filter: {name: a}, grpc_status_filter: {statuses: [OK]}, not_health_check_filter: {}}": "grpc_status_filter: known, but not available",
 	} {
-		_, err := accessFilter(filter)
+		_, err := parseFilter(filter)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", filter, err, want)
 		}

@@ -1,13 +1,17 @@
 package bootstrap
 
 import (
+	"encoding/base64"
 	"io/fs"
 	"net/netip"
 	"net/url"
 	"path"
 	"strconv"
-	"time"
 
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/server/accesslog"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -18,14 +22,14 @@ type Admin struct {
 	AccessLog   []AccessLog
 	ProfilePath string // output of the profilers; default /var/log/{product}/{product}.prof
 
-	SocketOptions         []SocketOption
+	SocketOptions         []admin.SocketOption
 	IgnoreGlobalConnLimit bool
-	AllowPaths            []StringMatcher // empty: all paths
+	AllowPaths            match.List // empty: all paths
 
-	Mode              AdminMode     // default full
-	HostCheck         HostCheckMode // default auto
-	AllowedHosts      []string      // names, or *.suffix
-	AllowedOrigins    []string      // scheme://host[:port]
+	Mode              admin.Mode
+	HostCheck         admin.HostMode
+	AllowedHosts      []string // names, or *.suffix
+	AllowedOrigins    []string // scheme://host[:port]
 	CORSReadOrigins   []string
 	CircuitStreamCORS CORSMode // default same
 	RedactUntyped     bool     // default true
@@ -33,8 +37,8 @@ type Admin struct {
 	SocketGroup       string // group of a unix socket; empty: the process' own
 	Limits            AdminLimits
 
-	Auth *AdminAuth // nil: everybody who reaches the port may do all
-	TLS  *AdminTLS  // nil: no TLS
+	Auth *AdminAuth   // nil: everybody who reaches the port may do all
+	TLS  *certs.Files // nil: no TLS
 }
 
 // Address is where a listener binds: an IP address and port, or a unix socket.
@@ -61,51 +65,9 @@ func (a Address) String() string {
 
 // AccessLog is one file that requests are logged to.
 type AccessLog struct {
-	Path   string
-	Format string // empty: the default line
-	// JSON, unless nil, are the members of a JSON line in place of Format.
-	// Values are formats, numbers, booleans, nil, and lists and objects of them.
-	JSON map[string]any
-	// Typed keeps numbers of the request as numbers, and shows what is missing
-	// as null. Else all formats give texts, with - for what is missing.
-	Typed bool
-	// OmitEmpty leaves out what is missing.
-	OmitEmpty bool
-	// Filter says which requests are logged. Nil: all.
-	Filter *AccessFilter
-	// Source is where it is configured; unset for access_log_path.
-	Source Raw
+	accesslog.Config
+	Source Raw // where it is configured; unset for access_log_path
 }
-
-// SocketOption is one option of the listening socket.
-type SocketOption struct {
-	Description string
-	Level       int
-	Name        int
-	IntValue    int
-	BufValue    string // as written
-	State       string // STATE_PREBIND, STATE_BOUND, STATE_LISTENING
-}
-
-// AdminMode says how much of the interface exists.
-type AdminMode string
-
-// The modes of the administration interface.
-const (
-	ModeFull        AdminMode = "full"
-	ModeReadOnly    AdminMode = "read_only"
-	ModeMetricsOnly AdminMode = "metrics_only"
-)
-
-// HostCheckMode says which Host headers are accepted.
-type HostCheckMode string
-
-// The modes of the host check.
-const (
-	HostCheckAuto   HostCheckMode = "auto"
-	HostCheckStrict HostCheckMode = "strict"
-	HostCheckOff    HostCheckMode = "off"
-)
 
 // CORSMode says which origins may read the circuit event stream.
 type CORSMode string
@@ -116,53 +78,18 @@ const (
 	CORSAny  CORSMode = "any"
 )
 
-// AdminLimits bounds what requests may cost. In each field -1 means no limit.
+// AdminLimits bounds the cost of requests. In each field -1 means no limit.
 type AdminLimits struct {
-	HeaderBytes     int // default 8 KiB
-	TargetBytes     int // default 8 KiB
-	BodyBytes       int // default 64 KiB
-	Headers         int // default 64
-	QueryParameters int // default 128
-	QueryValueBytes int // default 4 KiB
-
-	Connections           int           // default 1024
-	ConnectionsPerAddress int           // default 256; not on unix sockets
-	ReadTimeout           time.Duration // default 5s
-	IdleTimeout           time.Duration // default 60s
-	StreamStall           time.Duration // default 10s
-	ResponseTime          time.Duration // default 120s
-	ShutdownTime          time.Duration // for running requests at the end; default 5s
-
-	HeavyRunning int           // default 4
-	HeavyWaiting int           // default 16
-	HeavyWait    time.Duration // default 2s
-	Compressors  int           // default 4
-
-	RegexBytes    int           // default 1024
-	RegexProgram  int           // default 10000 instructions
-	RegexBudget   time.Duration // default 2s
-	RegexParallel int           // default 4
-
+	admin.Limits
 	CircuitStreams int // default 16
-	AuditEntries   int // default 1000
 }
 
 func defaultAdmin(product string) Admin {
 	return Admin{
 		ProfilePath:       path.Join("/var/log", product, product+".prof"),
-		Mode:              ModeFull,
-		HostCheck:         HostCheckAuto,
 		CircuitStreamCORS: CORSSame,
 		RedactUntyped:     true,
-		Limits: AdminLimits{
-			HeaderBytes: 8 << 10, TargetBytes: 8 << 10, BodyBytes: 64 << 10,
-			Headers: 64, QueryParameters: 128, QueryValueBytes: 4 << 10,
-			Connections: 1024, ConnectionsPerAddress: 256,
-			ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, StreamStall: 10 * time.Second, ResponseTime: 2 * time.Minute, ShutdownTime: 5 * time.Second,
-			HeavyRunning: 4, HeavyWaiting: 16, HeavyWait: 2 * time.Second, Compressors: 4,
-			RegexBytes: 1024, RegexProgram: 10000, RegexBudget: 2 * time.Second, RegexParallel: 4,
-			CircuitStreams: 16, AuditEntries: 1000,
-		},
+		Limits:            AdminLimits{admin.DefaultLimits(), 16},
 	}
 }
 
@@ -173,11 +100,11 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 		{"access_log_path", outputFile(&logPath)},
 		{"access_log", list(&a.AccessLog, func(l *AccessLog) setter { return l.set })},
 		{"profile_path", text(&a.ProfilePath)},
-		{"socket_options", list(&a.SocketOptions, func(o *SocketOption) setter { return o.set })},
+		{"socket_options", list(&a.SocketOptions, socketOption)},
 		{"ignore_global_conn_limit", boolean(&a.IgnoreGlobalConnLimit)},
-		{"allow_paths", list(&a.AllowPaths, func(m *StringMatcher) setter { return m.set })},
-		{"mode", choice(&a.Mode, ModeFull, ModeReadOnly, ModeMetricsOnly)},
-		{"host_check", choice(&a.HostCheck, HostCheckAuto, HostCheckStrict, HostCheckOff)},
+		{"allow_paths", list((*[]match.Matcher)(&a.AllowPaths), matcher)},
+		{"mode", enum(&a.Mode, "full, read_only, metrics_only", admin.ModeFull, admin.ModeReadOnly, admin.ModeMetricsOnly)},
+		{"host_check", enum(&a.HostCheck, "auto, strict, off", admin.HostAuto, admin.HostStrict, admin.HostOff)},
 		{"allowed_hosts", texts(&a.AllowedHosts)},
 		{"allowed_origins", list(&a.AllowedOrigins, origin)},
 		{"cors_read_origins", list(&a.CORSReadOrigins, origin)},
@@ -191,18 +118,18 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 			a.Auth.set(d, n, path)
 		}},
 		{"tls", func(d *decoder, n *yaml.Node, path string) {
-			a.TLS = new(AdminTLS)
-			a.TLS.set(d, n, path)
+			a.TLS = new(certs.Files)
+			setAdminTLS(a.TLS)(d, n, path)
 		}},
 	})
 	a.checkSecurity(d, seen, path)
 	if logPath != "" && logPath != "/dev/null" {
-		a.AccessLog = append([]AccessLog{{Path: logPath}}, a.AccessLog...)
+		a.AccessLog = append([]AccessLog{{Config: accesslog.Config{Path: logPath}}}, a.AccessLog...)
 	}
 	if n, ok := seen["socket_group"]; ok && a.Address.Pipe == "" {
 		d.errorf(n, join(path, "socket_group"), "only for an address of kind pipe")
 	}
-	if n, ok := seen["host_check"]; ok && a.HostCheck == HostCheckOff {
+	if n, ok := seen["host_check"]; ok && a.HostCheck == admin.HostOff {
 		d.warnf(n, join(path, "host_check"), "off: web pages may reach this server by a name that they control")
 	}
 }
@@ -290,19 +217,26 @@ func fileMode(to *int) setter {
 	}
 }
 
-func (o *SocketOption) set(d *decoder, n *yaml.Node, path string) {
-	seen := d.message(n, path, []field{
-		{"description", text(&o.Description)},
-		{"level", whole(&o.Level, 0, 1<<31-1)},
-		{"name", whole(&o.Name, 0, 1<<31-1)},
-		{"int_value", whole(&o.IntValue, -1<<31, 1<<31-1)},
-		{"buf_value", text(&o.BufValue)},
-		{"state", choice(&o.State, "STATE_PREBIND", "STATE_BOUND", "STATE_LISTENING")},
-		{"type", ignored},
-	})
-	d.oneOf(n, path, seen, true, "int_value", "buf_value")
-	if o.State == "" {
-		o.State = "STATE_PREBIND"
+// socketOption decodes one option of the listening socket.
+func socketOption(o *admin.SocketOption) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		var description, state string
+		seen := d.message(n, path, []field{
+			{"description", text(&description)},
+			{"level", whole(&o.Level, 0, 1<<31-1)},
+			{"name", whole(&o.Name, 0, 1<<31-1)},
+			{"int_value", whole(&o.Int, -1<<31, 1<<31-1)},
+			{"buf_value", func(d *decoder, n *yaml.Node, path string) {
+				var err error
+				if o.Bytes, err = base64.StdEncoding.DecodeString(n.Value); err != nil || n.Kind != yaml.ScalarNode {
+					d.errorf(n, path, "not base64")
+				}
+			}},
+			{"state", choice(&state, "STATE_PREBIND", "STATE_BOUND", "STATE_LISTENING")},
+			{"type", ignored},
+		})
+		d.oneOf(n, path, seen, true, "int_value", "buf_value")
+		o.Prebind = state == "" || state == "STATE_PREBIND"
 	}
 }
 
@@ -327,8 +261,7 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	seen := d.message(n, path, []field{
 		{"name", text(&name)},
 		{"filter", func(d *decoder, n *yaml.Node, path string) {
-			l.Filter = new(AccessFilter)
-			l.Filter.set(d, n, path)
+			accessFilter(&l.Filter)(d, n, path)
 		}},
 		{"typed_config", func(d *decoder, n *yaml.Node, path string) {
 			types := make(map[string][]field, len(accessLogTypes))
@@ -401,10 +334,10 @@ func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"target_bytes", limit(&l.TargetBytes)},
 		{"body_bytes", limit(&l.BodyBytes)},
 		{"headers", limit(&l.Headers)},
-		{"query_parameters", limit(&l.QueryParameters)},
-		{"query_value_bytes", limit(&l.QueryValueBytes)},
+		{"query_parameters", limit(&l.QueryParams)},
+		{"query_value_bytes", limit(&l.QueryValue)},
 		{"connections", limit(&l.Connections)},
-		{"connections_per_address", limit(&l.ConnectionsPerAddress)},
+		{"connections_per_address", limit(&l.ConnectionsPerPeer)},
 		{"read_timeout", timeLimit(&l.ReadTimeout)},
 		{"idle_timeout", timeLimit(&l.IdleTimeout)},
 		{"stream_stall", timeLimit(&l.StreamStall)},

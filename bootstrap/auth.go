@@ -1,137 +1,108 @@
 package bootstrap
 
 import (
+	"crypto/tls"
 	"encoding/hex"
 	"slices"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"go.yaml.in/yaml/v4"
 )
 
 // AdminAuth says who may do what on the administration port.
 type AdminAuth struct {
-	TokensFile         string // lines role:sha256:name
-	Tokens             []AdminToken
-	ClientCertificates []AdminCertificate
-	UnixPeers          []AdminPeer
-	OpenPaths          []string // that need no credentials
+	admin.Auth
+	TokensFile string // lines role:sha256:name
 }
 
-// AdminRole is what a caller may do.
-type AdminRole string
-
-// The roles, each of which may do what those before it may.
-const (
-	RoleMetrics AdminRole = "metrics"
-	RoleRead    AdminRole = "read"
-	RoleOperate AdminRole = "operate"
-	RoleAdmin   AdminRole = "admin"
-)
-
-// AdminToken is a token, of which the file has the digest only.
-type AdminToken struct {
-	Name   string
-	Role   AdminRole
-	SHA256 [32]byte
+func role(to *admin.Role) setter {
+	return enum(to, "metrics, read, operate, admin", admin.RoleMetrics, admin.RoleRead, admin.RoleOperate, admin.RoleAdmin)
 }
-
-// AdminCertificate gives a role to a name in certificates of clients.
-type AdminCertificate struct {
-	Name string // dns:host, uri:… or ip:address
-	Role AdminRole
-}
-
-// AdminPeer gives a role to a user, or to a group, on a unix socket.
-type AdminPeer struct {
-	Group bool // ID is a group
-	ID    uint32
-	Role  AdminRole
-}
-
-// AdminTLS is the material of an administration port that speaks TLS.
-type AdminTLS struct {
-	Chain          string // files, in PEM form
-	Key            string
-	ClientCA       string // empty: clients are asked for no certificate
-	OptionalClient bool   // clients without a certificate may come in
-	OCSPStaple     string // file with a response in DER form
-	MinVersion     string // TLSv1_2 (default) or TLSv1_3
-}
-
-func role(to *AdminRole) setter { return choice(to, RoleMetrics, RoleRead, RoleOperate, RoleAdmin) }
 
 func (a *AdminAuth) set(d *decoder, n *yaml.Node, path string) {
+	var tokens []admin.Token
 	seen := d.message(n, path, []field{
 		{"tokens_file", inputFile(&a.TokensFile)},
-		{"tokens", list(&a.Tokens, func(t *AdminToken) setter { return t.set })},
-		{"client_certificates", list(&a.ClientCertificates, func(c *AdminCertificate) setter { return c.set })},
-		{"unix_peers", list(&a.UnixPeers, func(p *AdminPeer) setter { return p.set })},
+		{"tokens", list(&tokens, authToken)},
+		{"client_certificates", list(&a.ClientCertificates, certificateRole)},
+		{"unix_peers", list(&a.UnixPeers, peerRole)},
 		{"open_paths", list(&a.OpenPaths, func(s *string) setter {
 			return choice(s, "/ready", "/live", "/stats", "/stats/metrics", "/stats/prometheus", "/metrics")
 		})},
 	})
-	if n.Kind == yaml.MappingNode && seen["tokens_file"] == nil && len(a.Tokens)+len(a.ClientCertificates)+len(a.UnixPeers) == 0 {
+	if n.Kind == yaml.MappingNode && seen["tokens_file"] == nil && len(tokens)+len(a.ClientCertificates)+len(a.UnixPeers) == 0 {
 		d.errorf(n, path, "nobody could do anything: set tokens_file, tokens, client_certificates or unix_peers")
+	}
+	a.Tokens = admin.NewTokens(tokens...)
+}
+
+func authToken(t *admin.Token) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		seen := d.message(n, path, []field{
+			{"name", nonEmpty(&t.Name)},
+			{"role", role(&t.Role)},
+			{"sha256", func(d *decoder, n *yaml.Node, path string) {
+				digest, err := hex.DecodeString(n.Value)
+				if n.Kind != yaml.ScalarNode || err != nil || len(digest) != len(t.Digest) {
+					// What stands there may be the token itself.
+					d.errorf(n, path, "not the SHA-256 digest of a token: 64 hexadecimal digits, as of printf %%s TOKEN | sha256sum")
+					return
+				}
+				t.Digest = [32]byte(digest)
+			}},
+		})
+		d.require(n, path, seen, "name", "role", "sha256")
 	}
 }
 
-func (t *AdminToken) set(d *decoder, n *yaml.Node, path string) {
-	seen := d.message(n, path, []field{
-		{"name", nonEmpty(&t.Name)},
-		{"role", role(&t.Role)},
-		{"sha256", func(d *decoder, n *yaml.Node, path string) {
-			digest, err := hex.DecodeString(n.Value)
-			if n.Kind != yaml.ScalarNode || err != nil || len(digest) != len(t.SHA256) {
-				// What stands there may be the token itself.
-				d.errorf(n, path, "not the SHA-256 digest of a token: 64 hexadecimal digits, as of printf %%s TOKEN | sha256sum")
-				return
-			}
-			t.SHA256 = [32]byte(digest)
-		}},
-	})
-	d.require(n, path, seen, "name", "role", "sha256")
+func certificateRole(c *admin.CertificateRole) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		seen := d.message(n, path, []field{
+			{"name", func(d *decoder, n *yaml.Node, path string) {
+				kind, rest, _ := strings.Cut(n.Value, ":")
+				if n.Kind != yaml.ScalarNode || rest == "" || !slices.Contains([]string{"dns", "uri", "ip"}, kind) {
+					d.errorf(n, path, "%s is not dns:name, uri:name or ip:address", d.show(n, path))
+					return
+				}
+				c.Name = n.Value
+			}},
+			{"role", role(&c.Role)},
+		})
+		d.require(n, path, seen, "name", "role")
+	}
 }
 
-func (c *AdminCertificate) set(d *decoder, n *yaml.Node, path string) {
-	seen := d.message(n, path, []field{
-		{"name", func(d *decoder, n *yaml.Node, path string) {
-			kind, rest, _ := strings.Cut(n.Value, ":")
-			if n.Kind != yaml.ScalarNode || rest == "" || !slices.Contains([]string{"dns", "uri", "ip"}, kind) {
-				d.errorf(n, path, "%s is not dns:name, uri:name or ip:address", d.show(n, path))
-				return
-			}
-			c.Name = n.Value
-		}},
-		{"role", role(&c.Role)},
-	})
-	d.require(n, path, seen, "name", "role")
+func peerRole(p *admin.PeerRole) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		const most = 1<<32 - 2 // the highest number means nobody
+		seen := d.message(n, path, []field{
+			{"uid", whole(&p.ID, 0, most)},
+			{"gid", whole(&p.ID, 0, most)},
+			{"role", role(&p.Role)},
+		})
+		p.Group = d.oneOf(n, path, seen, true, "uid", "gid") == "gid"
+		d.require(n, path, seen, "role")
+	}
 }
 
-func (p *AdminPeer) set(d *decoder, n *yaml.Node, path string) {
-	const most = 1<<32 - 2 // the highest number means nobody
-	seen := d.message(n, path, []field{
-		{"uid", whole(&p.ID, 0, most)},
-		{"gid", whole(&p.ID, 0, most)},
-		{"role", role(&p.Role)},
-	})
-	p.Group = d.oneOf(n, path, seen, true, "uid", "gid") == "gid"
-	d.require(n, path, seen, "role")
-}
-
-func (t *AdminTLS) set(d *decoder, n *yaml.Node, path string) {
-	required := true
-	seen := d.message(n, path, []field{
-		{"certificate_chain", inputFile(&t.Chain)},
-		{"private_key", inputFile(&t.Key)},
-		{"client_ca", inputFile(&t.ClientCA)},
-		{"require_client_certificate", boolean(&required)},
-		{"ocsp_staple", inputFile(&t.OCSPStaple)},
-		{"tls_minimum_protocol_version", choice(&t.MinVersion, "TLSv1_2", "TLSv1_3")},
-	})
-	t.OptionalClient = !required
-	d.require(n, path, seen, "certificate_chain", "private_key")
-	if at := seen["require_client_certificate"]; at != nil && required && t.ClientCA == "" {
-		d.errorf(at, join(path, "require_client_certificate"), "needs client_ca, the authorities that sign certificates of clients")
+func setAdminTLS(t *certs.Files) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		required := true
+		seen := d.message(n, path, []field{
+			{"certificate_chain", inputFile(&t.Chain)},
+			{"private_key", inputFile(&t.Key)},
+			{"client_ca", inputFile(&t.ClientCA)},
+			{"require_client_certificate", boolean(&required)},
+			{"ocsp_staple", inputFile(&t.OCSPStaple)},
+			{"tls_minimum_protocol_version", enum(&t.MinVersion, "TLSv1_2, TLSv1_3", tls.VersionTLS12, tls.VersionTLS13)},
+		})
+		t.OptionalClient = !required
+		d.require(n, path, seen, "certificate_chain", "private_key")
+		if at := seen["require_client_certificate"]; at != nil && required && t.ClientCA == "" {
+			d.errorf(at, join(path, "require_client_certificate"), "needs client_ca, the authorities that sign certificates of clients")
+		}
 	}
 }
 

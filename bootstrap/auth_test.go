@@ -1,12 +1,15 @@
 package bootstrap
 
 import (
+	"crypto/tls"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/server/accesslog"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 )
 
 const digest = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -30,17 +33,21 @@ func TestAdminSecurity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := AdminToken{Name: "prometheus", Role: RoleMetrics}
-	for i := range token.SHA256 {
-		token.SHA256[i] = byte(i % 16 * 0x11)
+	token := admin.Token{Name: "prometheus", Role: admin.RoleMetrics}
+	for i := range token.Digest {
+		token.Digest[i] = byte(i % 16 * 0x11)
 	}
-	wantAuth := &AdminAuth{
-		TokensFile: "/etc/tokens", Tokens: []AdminToken{token},
-		ClientCertificates: []AdminCertificate{{"uri:spiffe://x/ops", RoleOperate}, {"dns:a.b", RoleRead}, {"ip:::1", RoleAdmin}},
+	wantAuth := admin.Auth{
+		ClientCertificates: []admin.CertificateRole{{Name: "uri:spiffe://x/ops", Role: admin.RoleOperate}, {Name: "dns:a.b", Role: admin.RoleRead}, {Name: "ip:::1", Role: admin.RoleAdmin}},
 		OpenPaths:          []string{"/ready", "/live", "/stats/prometheus"},
 	}
-	wantTLS := &AdminTLS{Chain: "/c.pem", Key: "/k.pem", ClientCA: "/ca.pem", OptionalClient: true, OCSPStaple: "/c.ocsp", MinVersion: "TLSv1_3"}
-	if d := cmp.Diff(wantAuth, c.Admin.Auth); d != "" {
+	wantTLS := &certs.Files{Chain: "/c.pem", Key: "/k.pem", ClientCA: "/ca.pem", OptionalClient: true, OCSPStaple: "/c.ocsp", MinVersion: tls.VersionTLS13}
+	got := c.Admin.Auth
+	if d := cmp.Diff([]admin.Token{token}, got.Tokens.List()); d != "" || got.TokensFile != "/etc/tokens" {
+		t.Error(d, got.TokensFile)
+	}
+	got.Tokens = nil
+	if d := cmp.Diff(wantAuth, got.Auth); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(wantTLS, c.Admin.TLS); d != "" {
@@ -50,7 +57,7 @@ func TestAdminSecurity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]AdminPeer{{false, 0, RoleAdmin}, {true, 4294967294, RoleRead}}, c.Admin.Auth.UnixPeers); d != "" {
+	if d := cmp.Diff([]admin.PeerRole{{ID: 0, Role: admin.RoleAdmin}, {Group: true, ID: 4294967294, Role: admin.RoleRead}}, c.Admin.Auth.UnixPeers); d != "" {
 		t.Error(d)
 	}
 }
@@ -108,7 +115,7 @@ func TestAccessLogFormats(t *testing.T) {
 		}
 		return c.Admin.AccessLog[0], nil
 	}
-	for rest, want := range map[string]AccessLog{
+	for rest, want := range map[string]accesslog.Config{
 		"":                                      {Path: "/l"},
 		", format: x":                           {Path: "/l", Format: "x"},
 		", json_format: {a: '%PROTOCOL%'}":      {Path: "/l", JSON: map[string]any{"a": "%PROTOCOL%"}},
@@ -121,7 +128,7 @@ func TestAccessLogFormats(t *testing.T) {
 			t.Errorf("%s: %v", rest, err)
 			continue
 		}
-		if d := cmp.Diff(want, got, cmpopts.IgnoreTypes(Raw{})); d != "" {
+		if d := cmp.Diff(want, got.Config); d != "" {
 			t.Errorf("%s:\n%s", rest, d)
 		}
 		if got, want := got.Source.Error(errors.New("is wrong")).Error(), "a.yaml:1:75: admin.access_log[0].typed_config: is wrong"; got != want {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/server/layers"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -140,7 +141,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		}
 	}
 	if len(c.Runtime) == 0 {
-		c.Runtime = []RuntimeLayer{{Name: "admin", Kind: AdminLayer}}
+		c.Runtime = []RuntimeLayer{newLayer("admin", layers.Admin)}
 	}
 }
 

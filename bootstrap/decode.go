@@ -249,7 +249,7 @@ func boolean(to *bool) setter {
 
 // whole decodes a whole number in [lowest, highest]. As in the JSON form of
 // messages, a number may stand in quotes.
-func whole[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32](to *T, lowest, highest int64) setter {
+func whole[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64](to *T, lowest, highest int64) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		value, ok := int64(0), false
 		if n.Kind == yaml.ScalarNode && n.Tag != "!!bool" {
@@ -389,6 +389,19 @@ func choice[T ~string](to *T, allowed ...T) setter {
 			return
 		}
 		d.errorf(n, path, "%s is not one of %s", d.show(n, path), words(allowed))
+	}
+}
+
+// enum decodes one of the words, separated by ", ", each of which stands for the
+// value at its position.
+func enum[T any](to *T, words string, values ...T) setter {
+	allowed := strings.Split(words, ", ")
+	return func(d *decoder, n *yaml.Node, path string) {
+		var word string
+		choice(&word, allowed...)(d, n, path)
+		if i := slices.Index(allowed, word); i >= 0 {
+			*to = values[i]
+		}
 	}
 }
 

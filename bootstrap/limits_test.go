@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
@@ -18,7 +19,7 @@ func adminLimits(t *testing.T) []string {
 	}
 	_, allowed, _ := strings.Cut(err.Error(), "allowed: ")
 	names := strings.Split(allowed, ", ")
-	if want := reflect.TypeFor[AdminLimits]().NumField(); len(names) != want {
+	if want := reflect.TypeFor[admin.Limits]().NumField() + 1; len(names) != want {
 		t.Fatalf("%d names for %d limits: %q", len(names), want, names)
 	}
 	return names
@@ -37,7 +38,10 @@ func TestNegativeLimitsAreNone(t *testing.T) {
 		text += fmt.Sprintf("    %s: %s\n", name, value)
 	}
 	c := mustParse(t, text)
-	v := reflect.ValueOf(c.Admin.Limits)
+	if c.Admin.Limits.CircuitStreams != -1 {
+		t.Errorf("CircuitStreams is %d", c.Admin.Limits.CircuitStreams)
+	}
+	v := reflect.ValueOf(c.Admin.Limits.Limits)
 	for i := range v.NumField() {
 		if got := v.Field(i).Int(); got != -1 {
 			t.Errorf("%s is %d", v.Type().Field(i).Name, got)

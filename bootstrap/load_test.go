@@ -19,8 +19,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
@@ -52,7 +55,7 @@ func TestDefaultConfiguration(t *testing.T) {
 	if c.Stats.FlushInterval != 5*time.Second {
 		t.Errorf("flush interval %v", c.Stats.FlushInterval)
 	}
-	if diff := cmp.Diff([]RuntimeLayer{{Name: "admin", Kind: AdminLayer}}, c.Runtime, cmpopts.IgnoreUnexported(Raw{})); diff != "" {
+	if diff := cmp.Diff([]RuntimeLayer{newLayer("admin", layers.Admin)}, c.Runtime); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -60,10 +63,16 @@ func TestDefaultConfiguration(t *testing.T) {
 // TestDefaultFileSpellsOutDefaults: whoever copies the default file and deletes
 // the parts of the statsd section keeps the same values.
 func TestDefaultFileSpellsOutDefaults(t *testing.T) {
+	bytes := func(n int) int {
+		if n == 0 {
+			return 65535 // the default of package statsd
+		}
+		return n
+	}
 	written := mustParse(t, Default()).StatsD
 	short := mustParse(t, "statsd: {}").StatsD
 	if diff := cmp.Diff(short, written, cmp.Comparer(func(a, b StatsDListener) bool {
-		return a.Address == b.Address && a.MaxPacketBytes == b.MaxPacketBytes && a.Port == b.Port
+		return a.Address == b.Address && bytes(a.PacketBytes) == bytes(b.PacketBytes) && a.Port == b.Port
 	})); diff != "" {
 		t.Errorf("(-defaults +default.yaml)\n%s", diff)
 	}
@@ -77,9 +86,33 @@ func TestFullConfiguration(t *testing.T) {
 	golden.Check(t, "full", []byte(dump(c)))
 }
 
-// sameMessages compares clusters and secrets by their messages.
+// probes are names that matchers of tests are tried with.
+var probes = []string{"edge.x", "a.debug", "a.tmp.b", "other"}
+
+// passed returns the probes that match.
+func passed(match func(string) bool) (out []string) {
+	for _, name := range probes {
+		if match(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// sameMessages compares clusters and secrets by their messages, and matchers and
+// tokens by what they accept.
 func sameMessages() cmp.Option {
 	return cmp.Options{
+		cmp.Comparer(func(a, b match.Matcher) bool {
+			var texts [2]strings.Builder
+			dumpValue(&texts[0], "", reflect.ValueOf(a))
+			dumpValue(&texts[1], "", reflect.ValueOf(b))
+			return texts[0].String() == texts[1].String()
+		}),
+		cmp.Comparer(func(a, b func(string) bool) bool {
+			return (a == nil) == (b == nil) && (a == nil || slices.Equal(passed(a), passed(b)))
+		}),
+		cmp.Transformer("tokens", func(t *admin.Tokens) []admin.Token { return t.List() }),
 		cmp.Comparer(func(a, b *decode.ParsedCluster) bool { return a.Hash() == b.Hash() }),
 		cmp.Comparer(func(a, b *decode.ParsedSecret) bool { return a.Hash() == b.Hash() }),
 	}
@@ -110,6 +143,17 @@ func dumpValue(b *strings.Builder, path string, v reflect.Value) {
 	case config.AddressSpec:
 		if !value.IsZero() {
 			fmt.Fprintf(b, "%s = %v\n", path, value)
+		}
+		return
+	case match.Matcher:
+		fmt.Fprintf(b, "%s = %v %q ignore case %v\n", path, match.Kind(v.FieldByName("kind").Uint()), v.FieldByName("pattern").String(), v.FieldByName("fold").Bool())
+		return
+	case *admin.Tokens:
+		dumpValue(b, path, reflect.ValueOf(value.List()))
+		return
+	case func(string) bool:
+		if value != nil {
+			fmt.Fprintf(b, "%s = of %q: %q\n", path, probes, passed(value))
 		}
 		return
 	case Address, netip.Addr, netip.Prefix, time.Duration, fs.FileMode:
@@ -379,10 +423,10 @@ layered_runtime: {layers: [{name: admin, admin_layer: {}}]}
 	if diff := cmp.Diff([]string{"one", "two"}, c.Admin.AllowedHosts); diff != "" {
 		t.Error(diff)
 	}
-	if c.Stats.Matcher.RejectAll || len(c.Stats.Matcher.Inclusion) != 1 {
-		t.Errorf("matcher %+v", c.Stats.Matcher)
+	if reject := c.Stats.Reject; reject == nil || reject("e") || !reject("x") {
+		t.Errorf("the matcher is not the one of the overlay")
 	}
-	if len(c.Runtime) != 2 || c.Runtime[1].Kind != AdminLayer {
+	if len(c.Runtime) != 2 || c.Runtime[1].Kind != layers.Admin {
 		t.Errorf("layers %+v", c.Runtime)
 	}
 
@@ -561,8 +605,8 @@ func TestRuntimeForms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			for _, l := range mustParse(t, tt.text).Runtime {
-				line := l.Name + " " + string(l.Kind)
-				if l.Kind == DiskLayer {
+				line := l.Name + " " + map[layers.Kind]string{layers.Static: staticLayer, layers.Disk: diskLayer, layers.Admin: adminLayer}[l.Kind]
+				if l.Kind == layers.Disk {
 					line += " " + l.SymlinkRoot + " " + l.Subdirectory
 					if l.AppendServiceCluster {
 						line += " true"

@@ -9,46 +9,47 @@ import (
 	"github.com/statsd-admin/statsd-admin/match"
 )
 
-// MatchKind says how a [StringMatcher] compares.
-type MatchKind string
-
-// The kinds of string matchers. A regular expression must match the full text.
-const (
-	MatchExact    MatchKind = "exact"
-	MatchPrefix   MatchKind = "prefix"
-	MatchSuffix   MatchKind = "suffix"
-	MatchContains MatchKind = "contains"
-	MatchRegex    MatchKind = "safe_regex"
-)
-
-// StringMatcher describes a test of a text. Regular expressions have been
-// compiled once, so they are valid.
-type StringMatcher struct {
-	Kind       MatchKind
-	Pattern    string
-	IgnoreCase bool // never with MatchRegex
+// matchKinds maps the fields of a matcher to its kinds. A regular expression
+// must match the full text.
+var matchKinds = map[string]match.Kind{
+	"exact": match.KindExact, "prefix": match.KindPrefix, "suffix": match.KindSuffix, "contains": match.KindContains,
+	"safe_regex": match.KindRegex, "regex": match.KindRegex, // regex is the older name of safe_regex
 }
 
-func (m *StringMatcher) set(d *decoder, n *yaml.Node, path string) {
-	seen := d.message(n, path, []field{
-		{"exact", text(&m.Pattern)},
-		{"prefix", nonEmpty(&m.Pattern)},
-		{"suffix", nonEmpty(&m.Pattern)},
-		{"contains", nonEmpty(&m.Pattern)},
-		{"safe_regex", nested(
-			field{"regex", regex(&m.Pattern)},
-			field{"google_re2", ignored},
-		)},
-		{"regex", regex(&m.Pattern)}, // the older spelling of safe_regex
-		{"ignore_case", boolean(&m.IgnoreCase)},
-	})
-	kind := d.oneOf(n, path, seen, true, "exact", "prefix", "suffix", "contains", "safe_regex", "regex")
-	m.Kind = MatchKind(kind)
-	if kind == "regex" {
-		m.Kind = MatchRegex
+// matcher decodes a test of a text.
+func matcher(to *match.Matcher) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		var pattern string
+		var ignoreCase bool
+		before := len(d.errs)
+		seen := d.message(n, path, []field{
+			{"exact", text(&pattern)},
+			{"prefix", nonEmpty(&pattern)},
+			{"suffix", nonEmpty(&pattern)},
+			{"contains", nonEmpty(&pattern)},
+			{"safe_regex", nested(
+				field{"regex", regex(&pattern)},
+				field{"google_re2", ignored},
+			)},
+			{"regex", regex(&pattern)},
+			{"ignore_case", boolean(&ignoreCase)},
+		})
+		kind := matchKinds[d.oneOf(n, path, seen, true, "exact", "prefix", "suffix", "contains", "safe_regex", "regex")]
+		if at, ok := seen["ignore_case"]; ok && kind == match.KindRegex && ignoreCase {
+			d.errorf(at, join(path, "ignore_case"), "has no effect on a regular expression; write (?i) in it")
+		}
+		d.compile(to, kind, pattern, ignoreCase, n, path, before)
 	}
-	if at, ok := seen["ignore_case"]; ok && m.Kind == MatchRegex && m.IgnoreCase {
-		d.errorf(at, join(path, "ignore_case"), "has no effect on a regular expression; write (?i) in it")
+}
+
+// compile makes a matcher unless there were errors since before.
+func (d *decoder) compile(to *match.Matcher, kind match.Kind, pattern string, ignoreCase bool, n *yaml.Node, path string, before int) {
+	if len(d.errs) > before {
+		return
+	}
+	var err error
+	if *to, err = match.New(kind, pattern, ignoreCase); err != nil {
+		d.errorf(n, path, "%v", err)
 	}
 }
 

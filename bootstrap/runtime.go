@@ -5,34 +5,29 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// LayerKind says where the values of a runtime layer come from.
-type LayerKind string
-
-// The kinds of runtime layers.
+// The kinds of runtime layers, as the file names them.
 const (
-	StaticLayer LayerKind = "static_layer"
-	DiskLayer   LayerKind = "disk_layer"
-	AdminLayer  LayerKind = "admin_layer"
-	RTDSLayer   LayerKind = "rtds_layer"
+	staticLayer = "static_layer"
+	diskLayer   = "disk_layer"
+	adminLayer  = "admin_layer"
+	rtdsLayer   = "rtds_layer"
 )
 
 // RuntimeLayer is one layer of runtime values.
 type RuntimeLayer struct {
-	Name string
-	Kind LayerKind
-
-	Static map[string]any // values of a static layer: string, float64, bool or map[string]any
-
-	SymlinkRoot          string // disk layer: directory is SymlinkRoot/Subdirectory[/<service cluster>]
-	Subdirectory         string
-	AppendServiceCluster bool
+	layers.Layer
 
 	RTDSName   string               // resource name of an RTDS layer
 	RTDSSource *config.ConfigSource // where it comes from
+}
+
+func newLayer(name string, kind layers.Kind) RuntimeLayer {
+	return RuntimeLayer{Layer: layers.Layer{Name: name, Kind: kind}}
 }
 
 // maxNameBytes bounds names of things in a configuration; from longName on a
@@ -43,17 +38,17 @@ const (
 )
 
 func (c *Config) setLayeredRuntime(d *decoder, n *yaml.Node, path string) {
-	var layers []RuntimeLayer
+	var all []RuntimeLayer
 	seen := d.message(n, path, []field{
-		{"layers", list(&layers, func(l *RuntimeLayer) setter { return l.set })},
+		{"layers", list(&all, func(l *RuntimeLayer) setter { return l.set })},
 	})
-	c.Runtime = layers
-	if len(layers) == 0 {
-		c.Runtime = []RuntimeLayer{{Kind: AdminLayer}} // present but empty: one unnamed admin layer
+	c.Runtime = all
+	if len(all) == 0 {
+		c.Runtime = []RuntimeLayer{newLayer("", layers.Admin)} // present but empty: one unnamed admin layer
 		return
 	}
 	names, admins := make(map[string]bool), 0
-	for i, l := range layers {
+	for i, l := range all {
 		at := fmt.Sprintf("%s.layers[%d]", path, i)
 		node := seen["layers"].Content[i]
 		switch {
@@ -62,7 +57,7 @@ func (c *Config) setLayeredRuntime(d *decoder, n *yaml.Node, path string) {
 			d.errorf(node, at, "Duplicate layer name: %s", l.Name)
 		}
 		names[l.Name] = true
-		if l.Kind == AdminLayer {
+		if l.Kind == layers.Admin {
 			if admins++; admins == 2 {
 				d.errorf(node, at, "Too many admin layers specified in LayeredRuntime, at most one may be specified")
 			}
@@ -91,9 +86,9 @@ func (l *RuntimeLayer) set(d *decoder, n *yaml.Node, path string) {
 	if at, ok := seen["name"]; ok {
 		checkName(d, at, join(path, "name"), l.Name)
 	}
-	kinds := []string{string(StaticLayer), string(DiskLayer), string(AdminLayer), string(RTDSLayer)}
+	kinds := []string{staticLayer, diskLayer, adminLayer, rtdsLayer}
 	kind := d.oneOf(n, path, seen, false, kinds...)
-	l.Kind = LayerKind(kind)
+	l.Kind = map[string]layers.Kind{staticLayer: layers.Static, diskLayer: layers.Disk, adminLayer: layers.Admin, rtdsLayer: layers.RTDS}[kind]
 	for _, k := range kinds {
 		if _, ok := seen[k]; ok {
 			return
@@ -105,7 +100,7 @@ func (l *RuntimeLayer) set(d *decoder, n *yaml.Node, path string) {
 }
 
 func (l *RuntimeLayer) setStatic(d *decoder, n *yaml.Node, path string) {
-	structure(&l.Static)(d, n, path)
+	structure(&l.Values)(d, n, path)
 	checkRuntimeValues(d, n, path, "")
 }
 
@@ -128,7 +123,7 @@ func checkRuntimeValues(d *decoder, n *yaml.Node, path, prefix string) {
 // setRuntime reads the older form and translates it to layers.
 func (c *Config) setRuntime(d *decoder, n *yaml.Node, path string) {
 	var root, subdirectory, override string
-	base := RuntimeLayer{Name: "base", Kind: StaticLayer}
+	base := newLayer("base", layers.Static)
 	d.message(n, path, []field{
 		{"symlink_root", text(&root)},
 		{"subdirectory", text(&subdirectory)},
@@ -137,11 +132,12 @@ func (c *Config) setRuntime(d *decoder, n *yaml.Node, path string) {
 	})
 	c.Runtime = []RuntimeLayer{base}
 	if root != "" {
-		c.Runtime = append(c.Runtime,
-			RuntimeLayer{Name: "root", Kind: DiskLayer, SymlinkRoot: root, Subdirectory: subdirectory},
-			RuntimeLayer{Name: "override", Kind: DiskLayer, SymlinkRoot: root, Subdirectory: override, AppendServiceCluster: true})
+		tree, over := newLayer("root", layers.Disk), newLayer("override", layers.Disk)
+		tree.SymlinkRoot, tree.Subdirectory = root, subdirectory
+		over.SymlinkRoot, over.Subdirectory, over.AppendServiceCluster = root, override, true
+		c.Runtime = append(c.Runtime, tree, over)
 	}
-	c.Runtime = append(c.Runtime, RuntimeLayer{Name: "admin", Kind: AdminLayer})
+	c.Runtime = append(c.Runtime, newLayer("admin", layers.Admin))
 }
 
 // checkName reports a name that is too long.

@@ -2,8 +2,6 @@ package bootstrap
 
 import (
 	"cmp"
-	"crypto/tls"
-	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -12,7 +10,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
@@ -63,16 +60,10 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	if err != nil {
 		return server.Config{}, err
 	}
-	adm, err := adminConfig(&c.Admin, product)
-	if err != nil {
-		return server.Config{}, err
-	}
-	adm.PreferOpenMetrics = c.StatsD.Exposition.OpenMetrics == "prefer"
 	cfg := server.Config{
 		Store:          store.New(opts),
-		Admin:          adm,
+		Admin:          adminConfig(&c.Admin, product),
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
-		Layers:         runtimeLayers(c.Runtime),
 		Clusters:       clustersOf(c, o),
 		ProfilePath:    c.Admin.ProfilePath,
 		FilePlace:      c.FilePlace,
@@ -84,7 +75,11 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 			UserAgentName: product, ClientFeatures: c.Node.ClientTags,
 		},
 	}
+	cfg.Admin.PreferOpenMetrics = c.StatsD.Exposition.OpenMetrics == "prefer"
 	cfg.Node.MajorNumber, cfg.Node.MinorNumber, cfg.Node.Fix = buildNumbers(o.Version)
+	for _, l := range c.Runtime {
+		cfg.Layers = append(cfg.Layers, l.Layer)
+	}
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	o.apply(&cfg)
 	cfg.CircuitStream = circuitStream(c)
@@ -93,19 +88,14 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)
 	}
 	if c.StatsD.Enabled {
-		s, err := statsdConfig(&c.StatsD)
-		if err != nil {
-			return server.Config{}, err
-		}
+		s := statsdConfig(&c.StatsD)
 		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
 	}
 	if cfg.AccessLogs, err = accessLogs(c, o); err != nil {
 		return server.Config{}, err
 	}
 	cfg.HealthListeners = healthListeners(c, o, cfg.ServiceCluster)
-	if err := secureConfig(c, &cfg); err != nil {
-		return server.Config{}, err
-	}
+	secureConfig(c, &cfg)
 	addAPI(&cfg, c, o)
 	return cfg, nil
 }
@@ -179,75 +169,26 @@ func storeOptions(c *Config, product string, fixed []tags.Tag, fakeSymbols bool)
 	if c.StatsD.SelfMetrics == "statsd_exporter" {
 		o.Naming.Namespaces = append(o.Naming.Namespaces, statsd.ExporterNamespace)
 	}
-	specs := make([]tags.Spec, len(c.Stats.Tags))
-	for i, t := range c.Stats.Tags {
-		specs[i] = tags.Spec{Name: t.Name, Regex: t.Regex, Fixed: t.Fixed}
-	}
 	var err error
 	o.Tags, err = tags.New(tags.Config{
-		Product: product, UseDefaults: c.Stats.UseAllDefaultTags, Tags: specs,
+		Product: product, UseDefaults: c.Stats.UseAllDefaultTags, Tags: c.Stats.Tags,
 		CommandLine: fixed, AllowOverrides: c.Stats.TagOverrides,
 	})
 	if err != nil {
 		return o, fmt.Errorf("stats_config.stats_tags: %w", err)
 	}
-	if o.Reject, err = rejecter(c.Stats.Matcher); err != nil {
-		return o, err
-	}
+	o.Reject = c.Stats.Reject
 	for i, h := range c.Stats.Histograms {
-		m, err := matcher(h.Match)
-		if err != nil {
-			return o, err
-		}
-		set := store.HistogramSetting{Match: m.Match, Buckets: h.Buckets, SignificantDigits: h.SignificantDigits}
-		if err := set.Check(); err != nil {
+		if err := h.Check(); err != nil {
 			return o, fmt.Errorf("stats_config.histogram_bucket_settings[%d]: %w", i, err)
 		}
-		o.Histograms = append(o.Histograms, set)
+		o.Histograms = append(o.Histograms, h)
 	}
 	return o, nil
 }
 
-func matcher(m StringMatcher) (match.Matcher, error) {
-	kind := map[MatchKind]match.Kind{
-		MatchExact:    match.KindExact,
-		MatchPrefix:   match.KindPrefix,
-		MatchSuffix:   match.KindSuffix,
-		MatchContains: match.KindContains,
-		MatchRegex:    match.KindRegex,
-	}[m.Kind]
-	return match.New(kind, m.Pattern, m.IgnoreCase)
-}
-
-func matchers(ms []StringMatcher) (match.List, error) {
-	var list match.List
-	for _, m := range ms {
-		c, err := matcher(m)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, c)
-	}
-	return list, nil
-}
-
-// rejecter returns the stats matcher as a function, nil if it accepts all.
-func rejecter(m StatsMatcher) (func(string) bool, error) {
-	switch {
-	case m.RejectAll:
-		return func(string) bool { return true }, nil
-	case len(m.Exclusion) > 0:
-		list, err := matchers(m.Exclusion)
-		return list.Match, err
-	case len(m.Inclusion) > 0:
-		list, err := matchers(m.Inclusion)
-		return func(name string) bool { return !list.Match(name) }, err
-	}
-	return nil, nil
-}
-
 // statsdConfig returns the settings of the StatsD input.
-func statsdConfig(c *StatsD) (statsd.Config, error) {
+func statsdConfig(c *StatsD) statsd.Config {
 	cfg := statsd.Config{
 		Prefix:          oneline.Clean(c.Prefix),
 		ExtractTags:     c.ExtractTags,
@@ -257,25 +198,15 @@ func statsdConfig(c *StatsD) (statsd.Config, error) {
 		CheckGauges:     c.CheckGauges,
 		ForgetRejected:  !c.KeepRejected,
 		ExporterMetrics: c.SelfMetrics == "statsd_exporter",
-		TTL:             statsd.TTL{Counter: c.TTL.Counter, Gauge: c.TTL.Gauge, Histogram: c.TTL.Histogram, Set: c.TTL.Set},
+		TTL:             c.TTL,
+		Limits:          c.Limits,
 		Parse: statsd.ParseConfig{
 			AbsoluteGauges: c.Parse.GaugeSigns == SignsAbsolute,
 			TagContainer:   c.Parse.Container == ContainerTag,
 		},
-		Limits: statsd.Limits{
-			LineBytes: c.Limits.LineBytes, LinesPerPacket: c.Limits.LinesPerPacket, NameBytes: c.Limits.NameBytes,
-			Segments: c.Limits.Segments, Tags: c.Limits.Tags, TagKeyBytes: c.Limits.TagKeyBytes, TagValueBytes: c.Limits.TagValueBytes,
-			Series: c.Limits.Series, FirstSegment: c.Limits.SeriesPerFirstSegment, SeriesPerName: c.Limits.SeriesPerName,
-			NewPerSecond: c.Limits.NewSeriesPerSecond, Sets: c.Limits.Sets,
-			ValuesPerTagKey: c.Limits.ValuesPerTagKey, MemoryBytes: c.Limits.MemoryBytes,
-		},
-	}
-	falling, err := matchers(c.Parse.GaugeCounters)
-	if err != nil {
-		return cfg, fmt.Errorf("statsd.parse.gauge_counters: %w", err)
 	}
 	if c.Parse.NegativeCounters == NegativeGauge {
-		cfg.GaugeBacked = falling.Match
+		cfg.GaugeBacked = c.Parse.GaugeCounters.Match
 	}
 	for style, on := range map[line.Styles]bool{
 		line.DogStatsD: c.Parse.DogStatsD, line.Influx: c.Parse.Influx, line.Librato: c.Parse.Librato,
@@ -286,22 +217,17 @@ func statsdConfig(c *StatsD) (statsd.Config, error) {
 		}
 	}
 	for _, l := range c.Listeners {
-		cfg.Listeners = append(cfg.Listeners, statsd.ListenerConfig{
-			Address: l.Address, Name: l.Name,
-			Readers: l.Readers, RcvBuf: l.ReceiveBuffer, PacketBytes: l.MaxPacketBytes, Allowed: l.AllowedCIDRs,
-			Connections: l.MaxConnections, PerAddress: l.MaxPerAddress, IdleTimeout: l.IdleTimeout,
-			Mode: l.Mode, Owner: l.Owner, Group: l.Group,
-		})
+		cfg.Listeners = append(cfg.Listeners, l.ListenerConfig)
 	}
-	return cfg, nil
+	return cfg
 }
 
 // statsdTLS returns the files of the listeners that speak TLS, by their index.
 func statsdTLS(c *StatsD) map[int]certs.Files {
 	files := make(map[int]certs.Files)
 	for i, l := range c.Listeners {
-		if l.TLS != nil {
-			files[i] = certs.Files{Chain: l.TLS.Chain, Key: l.TLS.Key, ClientCA: l.TLS.ClientCA}
+		if l.Files != nil {
+			files[i] = *l.Files
 		}
 	}
 	return files
@@ -316,62 +242,21 @@ func kept(n int) int {
 	return n
 }
 
-// runtimeLayers returns the layers of runtime values.
-func runtimeLayers(ls []RuntimeLayer) []layers.Layer {
-	kinds := map[LayerKind]layers.Kind{
-		StaticLayer: layers.Static,
-		DiskLayer:   layers.Disk,
-		AdminLayer:  layers.Admin,
-		RTDSLayer:   layers.RTDS,
-	}
-	out := make([]layers.Layer, len(ls))
-	for i, l := range ls {
-		out[i] = layers.Layer{
-			Name: l.Name, Kind: kinds[l.Kind], Values: l.Static,
-			SymlinkRoot: l.SymlinkRoot, Subdirectory: l.Subdirectory, AppendServiceCluster: l.AppendServiceCluster,
-		}
-	}
-	return out
-}
-
 // adminConfig returns the settings of the administration server.
-func adminConfig(c *Admin, product string) (admin.Config, error) {
+func adminConfig(c *Admin, product string) admin.Config {
 	cfg := admin.Config{
-		Product: product,
-		Mode: map[AdminMode]admin.Mode{
-			ModeReadOnly: admin.ModeReadOnly, ModeMetricsOnly: admin.ModeMetricsOnly,
-		}[c.Mode],
-		HostCheck: map[HostCheckMode]admin.HostMode{
-			HostCheckStrict: admin.HostStrict, HostCheckOff: admin.HostOff,
-		}[c.HostCheck],
+		Product: product, Address: c.Address.String(), Mode: c.Mode, HostCheck: c.HostCheck,
 		AllowedHosts: c.AllowedHosts, AllowedOrigins: c.AllowedOrigins, ReadOrigins: c.CORSReadOrigins,
-		SocketMode: c.Address.Mode, SocketGroup: c.SocketGroup, ShowUntyped: !c.RedactUntyped,
+		SocketMode: c.Address.Mode, SocketGroup: c.SocketGroup, SocketOptions: c.SocketOptions,
+		ShowUntyped: !c.RedactUntyped, DebugEndpoints: c.DebugEndpoints, Limits: c.Limits.Limits,
 	}
-	switch {
-	case c.Address.Pipe != "":
+	if c.Address.Pipe != "" {
 		cfg.Address = "unix:" + c.Address.Pipe
-	default:
-		cfg.Address = c.Address.String()
 	}
 	for _, m := range c.AllowPaths {
-		compiled, err := matcher(m)
-		if err != nil {
-			return cfg, err
-		}
-		cfg.AllowPaths = append(cfg.AllowPaths, compiled)
+		cfg.AllowPaths = append(cfg.AllowPaths, m)
 	}
-	l := &c.Limits
-	cfg.Limits = admin.Limits{
-		HeaderBytes: l.HeaderBytes, TargetBytes: l.TargetBytes, BodyBytes: l.BodyBytes, Headers: l.Headers,
-		QueryParams: l.QueryParameters, QueryValue: l.QueryValueBytes,
-		Connections: l.Connections, ConnectionsPerPeer: l.ConnectionsPerAddress,
-		ReadTimeout: l.ReadTimeout, IdleTimeout: l.IdleTimeout, StreamStall: l.StreamStall, ResponseTime: l.ResponseTime,
-		ShutdownTime: l.ShutdownTime,
-		HeavyRunning: l.HeavyRunning, HeavyWaiting: l.HeavyWaiting, HeavyWait: l.HeavyWait, Compressors: l.Compressors,
-		RegexBytes: l.RegexBytes, RegexProgram: l.RegexProgram, RegexBudget: l.RegexBudget, RegexParallel: l.RegexParallel,
-		AuditEntries: l.AuditEntries,
-	}
-	return cfg, nil
+	return cfg
 }
 
 // accessLogs returns the access logs of a file. The error has the places of
@@ -383,18 +268,10 @@ func accessLogs(c *Config, boot Startup) ([]accesslog.Config, error) {
 	var out []accesslog.Config
 	var wrong Errors
 	for _, l := range c.Admin.AccessLog {
-		cfg := accesslog.Config{
-			Path: l.Path, Format: l.Format, JSON: l.JSON, Typed: l.Typed, OmitEmpty: l.OmitEmpty, HeaderPrefix: headerPrefix(c, boot),
-			FlushInterval: boot.CommandLine.FileFlushInterval, FlushBytes: int(boot.CommandLine.FileFlushMinSize) << 10,
-		}
-		var err error
-		if l.Filter != nil {
-			cfg.Filter, err = filterOf(l.Filter)
-		}
-		if err == nil {
-			err = accesslog.Check(cfg)
-		}
-		if err != nil {
+		cfg := l.Config
+		cfg.HeaderPrefix = headerPrefix(c, boot)
+		cfg.FlushInterval, cfg.FlushBytes = boot.CommandLine.FileFlushInterval, int(boot.CommandLine.FileFlushMinSize)<<10
+		if err := accesslog.Check(cfg); err != nil {
 			wrong.List = append(wrong.List, l.Source.Error(err))
 		}
 		out = append(out, cfg)
@@ -403,48 +280,6 @@ func accessLogs(c *Config, boot Startup) ([]accesslog.Config, error) {
 		return nil, &wrong
 	}
 	return out, nil
-}
-
-func filterOf(f *AccessFilter) (out accesslog.Filter, err error) {
-	out.Status, out.Duration = accessComparison(f.Status), accessComparison(f.Duration)
-	if h := f.Header; h != nil {
-		out.Header = &accesslog.HeaderTest{Name: h.Name, Absent: h.Absent, Invert: h.Invert, MissingIsEmpty: h.MissingIsEmpty}
-		if h.Match != nil {
-			m, err := matcher(*h.Match)
-			if err != nil {
-				return out, err
-			}
-			out.Header.Match = m.Match
-		}
-	}
-	if out.And, err = filtersOf(f.And); err != nil {
-		return out, err
-	}
-	out.Or, err = filtersOf(f.Or)
-	return out, err
-}
-
-func filtersOf(list []AccessFilter) ([]accesslog.Filter, error) {
-	var out []accesslog.Filter
-	for i := range list {
-		f, err := filterOf(&list[i])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, f)
-	}
-	return out, nil
-}
-
-func accessComparison(c *Comparison) *accesslog.Comparison {
-	if c == nil {
-		return nil
-	}
-	op := map[CompareOp]accesslog.Op{
-		CompareEqual: accesslog.Equal, CompareNotEqual: accesslog.NotEqual,
-		CompareGreaterOrEqual: accesslog.GreaterOrEqual, CompareLessOrEqual: accesslog.LessOrEqual,
-	}[c.Op]
-	return &accesslog.Comparison{Op: op, Value: uint64(c.Value), RuntimeKey: c.RuntimeKey}
 }
 
 // healthListeners returns the listeners for health checks that a file has.
@@ -462,48 +297,12 @@ func healthListeners(c *Config, boot Startup, cluster string) []server.HealthLis
 
 // secureConfig adds to cfg what a file says about the security of the admin
 // port.
-func secureConfig(c *Config, cfg *server.Config) error {
+func secureConfig(c *Config, cfg *server.Config) {
 	a := &c.Admin
-	cfg.IgnoreGlobalLimit = a.IgnoreGlobalConnLimit
-	cfg.Admin.DebugEndpoints = a.DebugEndpoints
-	for i, o := range a.SocketOptions {
-		option := admin.SocketOption{Level: o.Level, Name: o.Name, Int: o.IntValue, Prebind: o.State == "STATE_PREBIND"}
-		if o.BufValue != "" {
-			value, err := base64.StdEncoding.DecodeString(o.BufValue)
-			if err != nil {
-				return fmt.Errorf("admin.socket_options[%d].buf_value: not base64", i)
-			}
-			option.Bytes = value
-		}
-		cfg.Admin.SocketOptions = append(cfg.Admin.SocketOptions, option)
+	cfg.IgnoreGlobalLimit, cfg.AdminTLS = a.IgnoreGlobalConnLimit, a.TLS
+	if a.Auth != nil {
+		cfg.Admin.Auth, cfg.AdminTokens = &a.Auth.Auth, a.Auth.TokensFile
 	}
-	if t := a.TLS; t != nil {
-		cfg.AdminTLS = &certs.Files{Chain: t.Chain, Key: t.Key, ClientCA: t.ClientCA, OptionalClient: t.OptionalClient, OCSPStaple: t.OCSPStaple}
-		if t.MinVersion == "TLSv1_3" {
-			cfg.AdminTLS.MinVersion = tls.VersionTLS13
-		}
-	}
-	if a.Auth == nil {
-		return nil
-	}
-	auth := &admin.Auth{OpenPaths: a.Auth.OpenPaths}
-	roles := map[AdminRole]admin.Role{
-		RoleMetrics: admin.RoleMetrics, RoleRead: admin.RoleRead,
-		RoleOperate: admin.RoleOperate, RoleAdmin: admin.RoleAdmin,
-	}
-	var tokens []admin.Token
-	for _, t := range a.Auth.Tokens {
-		tokens = append(tokens, admin.Token{Name: t.Name, Role: roles[t.Role], Digest: t.SHA256})
-	}
-	auth.Tokens = admin.NewTokens(tokens...)
-	for _, p := range a.Auth.ClientCertificates {
-		auth.ClientCertificates = append(auth.ClientCertificates, admin.CertificateRole{Name: p.Name, Role: roles[p.Role]})
-	}
-	for _, p := range a.Auth.UnixPeers {
-		auth.UnixPeers = append(auth.UnixPeers, admin.PeerRole{Group: p.Group, ID: p.ID, Role: roles[p.Role]})
-	}
-	cfg.Admin.Auth, cfg.AdminTokens = auth, a.Auth.TokensFile
-	return nil
 }
 
 // headerPrefix returns what the names of own headers begin with.
@@ -532,7 +331,7 @@ func addAPI(cfg *server.Config, c *Config, boot Startup) {
 		}),
 	}
 	for _, l := range c.Runtime {
-		if l.Kind == RTDSLayer && l.RTDSSource != nil {
+		if l.Kind == layers.RTDS && l.RTDSSource != nil {
 			api.RTDS[l.Name] = xds.Layer{Name: l.RTDSName, Source: *l.RTDSSource}
 		}
 	}
@@ -587,10 +386,7 @@ func (c *Config) Explainer(o Startup) (func(line []byte) report.Explanation, err
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := statsdConfig(&c.StatsD)
-	if err != nil {
-		return nil, err
-	}
+	cfg := statsdConfig(&c.StatsD)
 	cfg.Store, cfg.Listeners = store.New(opts), nil
 	s, err := statsd.New(cfg)
 	if err != nil {

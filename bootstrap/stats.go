@@ -6,17 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 	"go.yaml.in/yaml/v4"
 )
 
 // Stats holds everything about the stats engine, its flush and its sinks.
 type Stats struct {
-	Tags              []StatsTag
-	UseAllDefaultTags bool // default true
-	TagOverrides      bool // configured tags go before default tags of the same name
-	UniqueSeries      bool // names that differ in replaced bytes only have metric names of their own
-	Matcher           StatsMatcher
-	Histograms        []HistogramSettings // the first match wins
+	Tags              []tags.Spec
+	UseAllDefaultTags bool                     // default true
+	TagOverrides      bool                     // configured tags go before default tags of the same name
+	UniqueSeries      bool                     // names that differ in replaced bytes only have metric names of their own
+	Reject            func(name string) bool   // nil: none
+	Histograms        []store.HistogramSetting // the first match wins
 
 	FlushInterval    time.Duration // default 5s; 0 with FlushOnAdmin
 	FlushOnAdmin     bool
@@ -25,29 +28,6 @@ type Stats struct {
 
 	ServerVersion    int64 // value of the gauge server.version
 	ServerVersionSet bool
-}
-
-// StatsTag is one rule of tag extraction. With neither Regex nor Fixed the
-// default rule of that name is meant.
-type StatsTag struct {
-	Name  string
-	Regex string
-	Fixed *string // nil when not set
-}
-
-// StatsMatcher says which stats exist. The zero value accepts all.
-type StatsMatcher struct {
-	RejectAll bool
-	Exclusion []StringMatcher // a stat that matches one of them is rejected
-	Inclusion []StringMatcher // when not empty: a stat that matches none of them is rejected
-}
-
-// HistogramSettings holds the settings of the histograms whose full name
-// matches.
-type HistogramSettings struct {
-	Match             StringMatcher
-	Buckets           []float64 // ascending; empty: the defaults
-	SignificantDigits int       // 1 to 5; 0: the default
 }
 
 // StatsSink names a sink for flushed stats.
@@ -70,12 +50,12 @@ const (
 
 func (s *Stats) setConfig(d *decoder, n *yaml.Node, path string) {
 	d.message(n, path, []field{
-		{"stats_tags", list(&s.Tags, func(t *StatsTag) setter { return t.set })},
+		{"stats_tags", list(&s.Tags, statsTag)},
 		{"use_all_default_tags", boolean(&s.UseAllDefaultTags)},
 		{"allow_default_tag_overrides", boolean(&s.TagOverrides)},
-		{"stats_matcher", s.Matcher.set},
+		{"stats_matcher", s.setMatcher},
 		{"unique_series", boolean(&s.UniqueSeries)},
-		{"histogram_bucket_settings", list(&s.Histograms, func(h *HistogramSettings) setter { return h.set })},
+		{"histogram_bucket_settings", list(&s.Histograms, histogramSetting)},
 	})
 }
 
@@ -114,41 +94,56 @@ func (s *Stats) check(d *decoder, seen map[string]*yaml.Node) {
 	}
 }
 
-func (t *StatsTag) set(d *decoder, n *yaml.Node, path string) {
-	var fixed string
-	seen := d.message(n, path, []field{
-		{"tag_name", text(&t.Name)},
-		{"regex", func(d *decoder, n *yaml.Node, path string) {
-			if n.Kind == yaml.ScalarNode && n.Value == "" {
-				return // as if it were absent: the default rule of this name
-			}
-			regex(&t.Regex)(d, n, path)
-		}},
-		{"fixed_value", text(&fixed)},
-	})
-	if d.oneOf(n, path, seen, false, "regex", "fixed_value") == "fixed_value" {
-		t.Fixed = &fixed
-	}
-	if t.Name == "" && n.Kind == yaml.MappingNode {
-		d.errorf(n, join(path, "tag_name"), "tag_name cannot be empty")
+// statsTag decodes one rule of tag extraction.
+func statsTag(t *tags.Spec) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		var fixed string
+		seen := d.message(n, path, []field{
+			{"tag_name", text(&t.Name)},
+			{"regex", func(d *decoder, n *yaml.Node, path string) {
+				if n.Kind == yaml.ScalarNode && n.Value == "" {
+					return // as if it were absent: the default rule of this name
+				}
+				regex(&t.Regex)(d, n, path)
+			}},
+			{"fixed_value", text(&fixed)},
+		})
+		if d.oneOf(n, path, seen, false, "regex", "fixed_value") == "fixed_value" {
+			t.Fixed = &fixed
+		}
+		if t.Name == "" && n.Kind == yaml.MappingNode {
+			d.errorf(n, join(path, "tag_name"), "tag_name cannot be empty")
+		}
 	}
 }
 
-func (m *StatsMatcher) set(d *decoder, n *yaml.Node, path string) {
-	patterns := func(to *[]StringMatcher) setter {
+// setMatcher reads which stats exist.
+func (s *Stats) setMatcher(d *decoder, n *yaml.Node, path string) {
+	patterns := func(to *match.List) setter {
 		return func(d *decoder, n *yaml.Node, path string) {
-			d.message(n, path, []field{{"patterns", list(to, func(m *StringMatcher) setter { return m.set })}})
+			d.message(n, path, []field{{"patterns", list((*[]match.Matcher)(to), matcher)}})
 			if len(*to) == 0 {
 				d.errorf(n, join(path, "patterns"), "at least one pattern must be set")
 			}
 		}
 	}
+	var all bool
+	var excluded, included match.List
 	seen := d.message(n, path, []field{
-		{"reject_all", boolean(&m.RejectAll)},
-		{"exclusion_list", patterns(&m.Exclusion)},
-		{"inclusion_list", patterns(&m.Inclusion)},
+		{"reject_all", boolean(&all)},
+		{"exclusion_list", patterns(&excluded)},
+		{"inclusion_list", patterns(&included)},
 	})
-	d.oneOf(n, path, seen, true, "reject_all", "exclusion_list", "inclusion_list")
+	switch d.oneOf(n, path, seen, true, "reject_all", "exclusion_list", "inclusion_list") {
+	case "reject_all":
+		if all {
+			s.Reject = func(string) bool { return true }
+		}
+	case "exclusion_list":
+		s.Reject = excluded.Match
+	case "inclusion_list":
+		s.Reject = func(name string) bool { return !included.Match(name) }
+	}
 }
 
 // maxBins is the largest number of bins to begin with that servers which set
@@ -163,24 +158,29 @@ func setBins(d *decoder, n *yaml.Node, path string) {
 	d.warnf(n, path, "accepted, but has no effect: bins are made as values come")
 }
 
-func (h *HistogramSettings) set(d *decoder, n *yaml.Node, path string) {
-	seen := d.message(n, path, []field{
-		{"match", h.Match.set},
-		{"buckets", list(&h.Buckets, func(to *float64) setter { return number(to, 0, 1e300) })},
-		{"bins", setBins},
-		{"significant_digits", whole(&h.SignificantDigits, 1, 5)},
-	})
-	d.require(n, path, seen, "match")
-	for i, bound := range h.Buckets {
-		at := fmt.Sprintf("%s.buckets[%d]", path, i)
-		switch {
-		case bound <= 0:
-			d.errorf(seen["buckets"].Content[i], at, "%v is not greater than 0", bound)
-		case slices.Index(h.Buckets, bound) < i:
-			d.errorf(seen["buckets"].Content[i], at, "%v comes twice", bound)
+// histogramSetting decodes the settings of the histograms whose name matches.
+func histogramSetting(h *store.HistogramSetting) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		var m match.Matcher
+		seen := d.message(n, path, []field{
+			{"match", matcher(&m)},
+			{"buckets", list(&h.Buckets, func(to *float64) setter { return number(to, 0, 1e300) })},
+			{"bins", setBins},
+			{"significant_digits", whole(&h.SignificantDigits, 1, 5)},
+		})
+		d.require(n, path, seen, "match")
+		for i, bound := range h.Buckets {
+			at := fmt.Sprintf("%s.buckets[%d]", path, i)
+			switch {
+			case bound <= 0:
+				d.errorf(seen["buckets"].Content[i], at, "%v is not greater than 0", bound)
+			case slices.Index(h.Buckets, bound) < i:
+				d.errorf(seen["buckets"].Content[i], at, "%v comes twice", bound)
+			}
 		}
+		slices.Sort(h.Buckets)
+		h.Match = m.Match
 	}
-	slices.Sort(h.Buckets)
 }
 
 func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/statsd"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -19,8 +22,8 @@ type StatsD struct {
 	Listeners []StatsDListener // default: udp and tcp on 127.0.0.1:8125
 
 	Parse        StatsDParse
-	Limits       StatsDLimits
-	TTL          StatsDTTL
+	Limits       statsd.Limits
+	TTL          statsd.TTL
 	Prefix       string // put in front of every name
 	ExtractTags  bool   // tag rules are for received names without tags too
 	Exposition   StatsDExposition
@@ -45,32 +48,13 @@ const (
 
 // StatsDListener is one socket that accepts StatsD lines.
 type StatsDListener struct {
-	Address string // as written, such as udp://:8125
-	Name    string // shown in stats; empty: the server names it after its address
+	statsd.ListenerConfig
 	Network StatsDNetwork
-	IP      string     // udp, tcp: "4" or "6" when the address asks for one of them only
-	Host    netip.Addr // udp, tcp; invalid: all addresses
-	Port    uint16
-	Path    string // unix sockets; @name is abstract
-
-	Readers        int // datagrams; 0: as many as the CPUs, four at most
-	ReceiveBuffer  int // SO_RCVBUF of datagrams; default 4 MiB
-	MaxPacketBytes int // default 65535
-	MaxConnections int // streams; default 1024, -1 no limit
-	MaxPerAddress  int // tcp; default 64, -1 no limit
-	IdleTimeout    time.Duration
-	AllowedCIDRs   []netip.Prefix // udp, tcp; empty: all
-	Mode           fs.FileMode    // unix sockets; default 0666
-	Owner          string
-	Group          string
-	TLS            *StatsDTLS // tcp; nil: plain
-}
-
-// StatsDTLS names the files of a TLS listener, all in PEM form.
-type StatsDTLS struct {
-	Chain    string // own certificate, then intermediate ones
-	Key      string
-	ClientCA string // authorities of clients; empty: clients need no certificate
+	IP      string       // udp, tcp: "4" or "6" when the address names one of them
+	Host    netip.Addr   // udp, tcp; invalid: all addresses
+	Port    uint16       // udp, tcp
+	Path    string       // unix sockets; @name is abstract
+	Files   *certs.Files // tcp: of TLS; nil: plain
 }
 
 // StatsDParse says which dialects of the line are understood.
@@ -83,7 +67,7 @@ type StatsDParse struct {
 
 	GaugeSigns       GaugeSigns       // default delta
 	NegativeCounters NegativeCounters // default reject
-	GaugeCounters    []StringMatcher  // with NegativeGauge: names of the counters that it is for
+	GaugeCounters    match.List       // with NegativeGauge: names of the counters that it is for
 	Container        ContainerField   // default drop
 }
 
@@ -114,33 +98,6 @@ const (
 	ContainerTag  ContainerField = "tag"
 )
 
-// StatsDLimits bounds lines and the series they make. In each field -1 means
-// no limit.
-type StatsDLimits struct {
-	LineBytes             int // default 8192
-	LinesPerPacket        int // default 4096
-	NameBytes             int // default 1024
-	Segments              int // default 32
-	Tags                  int // default 32
-	TagKeyBytes           int // default 128
-	TagValueBytes         int // default 512
-	Series                int // default 1000000
-	SeriesPerFirstSegment int // default 200000
-	SeriesPerName         int // default 50000
-	NewSeriesPerSecond    int // default 50000
-	Sets                  int // default 10000
-	ValuesPerTagKey       int // default -1
-	MemoryBytes           int // of received series; default a quarter of the memory of the container or machine, at least 64 MiB
-}
-
-// StatsDTTL says after which time without a sample a series goes. 0 is never.
-type StatsDTTL struct {
-	Counter   time.Duration
-	Gauge     time.Duration
-	Histogram time.Duration
-	Set       time.Duration
-}
-
 // StatsDExposition says how series look in the exposition format.
 type StatsDExposition struct {
 	Prefix        string
@@ -152,25 +109,13 @@ type StatsDExposition struct {
 	Compat        string // none (default) or statsd_exporter
 }
 
-// Default sizes of listeners.
-const (
-	defaultReceiveBuffer  = 4 << 20
-	defaultMaxPacketBytes = 65535
-	defaultConnections    = 1024
-	defaultPerAddress     = 64
-	defaultSocketMode     = 0o666
-)
-
 func defaultStatsD() StatsD {
 	return StatsD{
 		Parse: StatsDParse{
 			DogStatsD: true, Influx: true, Librato: true, SignalFX: true, Graphite: true,
 			GaugeSigns: SignsDelta, NegativeCounters: NegativeReject, Container: ContainerDrop,
 		},
-		Limits: StatsDLimits{
-			LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
-			Series: 1_000_000, SeriesPerFirstSegment: 200_000, SeriesPerName: 50_000, NewSeriesPerSecond: 50_000, Sets: 10_000, ValuesPerTagKey: -1,
-		},
+		Limits: statsd.DefaultLimits(),
 		Exposition: StatsDExposition{
 			CounterSuffix: "none", TimerUnit: "ms", Observer: "histogram", TypeConflict: "suffix", OpenMetrics: "fallback", Compat: "none",
 		},
@@ -183,7 +128,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	seen := d.message(n, path, []field{
 		{"listeners", list(&s.Listeners, func(l *StatsDListener) setter { return l.set })},
 		{"parse", s.Parse.set},
-		{"limits", s.Limits.set},
+		{"limits", statsdLimits(&s.Limits)},
 		{"ttl", nested(
 			field{"counter", period(&s.TTL.Counter, 0, forever)},
 			field{"gauge", period(&s.TTL.Gauge, 0, forever)},
@@ -207,8 +152,8 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	if !given && n.Kind == yaml.MappingNode {
 		port := uint16(8125)
 		for _, network := range []StatsDNetwork{NetworkUDP, NetworkTCP} {
-			l := StatsDListener{Address: string(network) + "://127.0.0.1:8125", Network: network, Host: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Port: port}
-			l.applyDefaults()
+			l := StatsDListener{Network: network, Host: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Port: port}
+			l.Address = string(network) + "://127.0.0.1:8125"
 			s.Listeners = append(s.Listeners, l)
 		}
 		return
@@ -236,21 +181,6 @@ func setNoMapping(d *decoder, n *yaml.Node, path string) {
 	})
 }
 
-func (l *StatsDListener) applyDefaults() {
-	if l.ReceiveBuffer == 0 {
-		l.ReceiveBuffer = defaultReceiveBuffer
-	}
-	if l.MaxPacketBytes == 0 {
-		l.MaxPacketBytes = defaultMaxPacketBytes
-	}
-	if l.MaxConnections == 0 {
-		l.MaxConnections = defaultConnections
-	}
-	if l.MaxPerAddress == 0 {
-		l.MaxPerAddress = defaultPerAddress
-	}
-}
-
 // listenerFields says which fields make sense on which transport.
 var listenerFields = map[string][]StatsDNetwork{
 	"readers":          {NetworkUDP, NetworkUnixgram},
@@ -267,23 +197,23 @@ var listenerFields = map[string][]StatsDNetwork{
 }
 
 func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
-	mode := defaultSocketMode
+	mode := 0
 	seen := d.message(n, path, []field{
 		{"address", l.setAddress},
 		{"name", nonEmpty(&l.Name)},
 		{"readers", whole(&l.Readers, 0, 256)},
-		{"rcvbuf", size(&l.ReceiveBuffer, 1<<10, 1<<30)},
-		{"max_packet_bytes", size(&l.MaxPacketBytes, 512, 1<<20)},
-		{"max_connections", limit(&l.MaxConnections)},
-		{"max_per_address", limit(&l.MaxPerAddress)},
+		{"rcvbuf", size(&l.RcvBuf, 1<<10, 1<<30)},
+		{"max_packet_bytes", size(&l.PacketBytes, 512, 1<<20)},
+		{"max_connections", limit(&l.Connections)},
+		{"max_per_address", limit(&l.PerAddress)},
 		{"idle_timeout", period(&l.IdleTimeout, 0, 24*time.Hour)},
-		{"allowed_cidrs", list(&l.AllowedCIDRs, cidr)},
+		{"allowed_cidrs", list(&l.Allowed, cidr)},
 		{"mode", fileMode(&mode)},
 		{"owner", text(&l.Owner)},
 		{"group", text(&l.Group)},
 		{"tls", func(d *decoder, n *yaml.Node, path string) {
-			l.TLS = new(StatsDTLS)
-			l.TLS.set(d, n, path)
+			l.Files = new(certs.Files)
+			setTLS(l.Files)(d, n, path)
 		}},
 	})
 	l.Mode = fs.FileMode(mode)
@@ -291,7 +221,7 @@ func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
 	if l.Network == "" {
 		return
 	}
-	if strings.HasPrefix(l.Address, "tls://") && l.TLS == nil {
+	if strings.HasPrefix(l.Address, "tls://") && l.Files == nil {
 		d.errorf(seen["address"], join(path, "address"), "tls:// needs the field tls: {certificate_chain, private_key}")
 	}
 	for name, networks := range listenerFields {
@@ -302,16 +232,18 @@ func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
 	if at, ok := seen["name"]; ok {
 		checkName(d, at, join(path, "name"), l.Name)
 	}
-	l.applyDefaults()
 }
 
-func (t *StatsDTLS) set(d *decoder, n *yaml.Node, path string) {
-	seen := d.message(n, path, []field{
-		{"certificate_chain", inputFile(&t.Chain)},
-		{"private_key", inputFile(&t.Key)},
-		{"client_ca", inputFile(&t.ClientCA)},
-	})
-	d.require(n, path, seen, "certificate_chain", "private_key")
+// setTLS reads the files of a TLS listener.
+func setTLS(t *certs.Files) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		seen := d.message(n, path, []field{
+			{"certificate_chain", inputFile(&t.Chain)},
+			{"private_key", inputFile(&t.Key)},
+			{"client_ca", inputFile(&t.ClientCA)},
+		})
+		d.require(n, path, seen, "certificate_chain", "private_key")
+	}
 }
 
 // setAddress reads network://host:port or network:///path.
@@ -376,7 +308,7 @@ func (p *StatsDParse) set(d *decoder, n *yaml.Node, path string) {
 		{"graphite", boolean(&p.Graphite)},
 		{"gauge_signs", choice(&p.GaugeSigns, SignsDelta, SignsAbsolute)},
 		{"negative_counters", choice(&p.NegativeCounters, NegativeReject, NegativeGauge)},
-		{"gauge_counters", list(&p.GaugeCounters, func(m *StringMatcher) setter { return m.set })},
+		{"gauge_counters", list((*[]match.Matcher)(&p.GaugeCounters), matcher)},
 		{"container", choice(&p.Container, ContainerDrop, ContainerTag)},
 	})
 	switch named := len(p.GaugeCounters) > 0; {
@@ -387,8 +319,9 @@ func (p *StatsDParse) set(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
-func (l *StatsDLimits) set(d *decoder, n *yaml.Node, path string) {
-	d.message(n, path, []field{
+// statsdLimits returns the table of the limits of senders.
+func statsdLimits(l *statsd.Limits) setter {
+	return nested([]field{
 		{"line_bytes", limit(&l.LineBytes)},
 		{"lines_per_packet", limit(&l.LinesPerPacket)},
 		{"name_bytes", limit(&l.NameBytes)},
@@ -397,13 +330,13 @@ func (l *StatsDLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"tag_key_bytes", limit(&l.TagKeyBytes)},
 		{"tag_value_bytes", limit(&l.TagValueBytes)},
 		{"series", limit(&l.Series)},
-		{"series_per_first_segment", limit(&l.SeriesPerFirstSegment)},
+		{"series_per_first_segment", limit(&l.FirstSegment)},
 		{"series_per_name", limit(&l.SeriesPerName)},
-		{"new_series_per_second", limit(&l.NewSeriesPerSecond)},
+		{"new_series_per_second", limit(&l.NewPerSecond)},
 		{"sets", limit(&l.Sets)},
 		{"values_per_tag_key", limit(&l.ValuesPerTagKey)},
 		{"memory_bytes", limitUpTo(&l.MemoryBytes, math.MaxInt)},
-	})
+	}...)
 }
 
 func (e *StatsDExposition) set(d *decoder, n *yaml.Node, path string) {

@@ -154,6 +154,16 @@ type Limits struct {
 	OverflowedNames int // names that get an overflow stat of their own; default 1000
 }
 
+// DefaultLimits returns the limits that replace zeros, -1 where there is none.
+// The default of CacheEntries follows from Series.
+func DefaultLimits() Limits {
+	return Limits{
+		LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
+		Series: 1_000_000, FirstSegment: 200_000, SeriesPerName: 50_000, NewPerSecond: 50_000, Sets: 10_000,
+		ValuesPerTagKey: -1, OverflowedNames: 1000,
+	}
+}
+
 // absent returns the names of the limits that are switched off.
 func (l Limits) absent() (names []string) {
 	for f, v := range reflect.ValueOf(l).Fields() {
@@ -225,22 +235,22 @@ func (c Config) withDefaults() (Config, error) {
 	if names := c.Limits.absent(); len(names) > 0 {
 		c.Logger.Warn("statsd: no limit: senders may cause as much as they like of " + strings.Join(names, ", "))
 	}
-	l := &c.Limits
-	orDefault(&l.LineBytes, 8192)
-	orDefault(&l.LinesPerPacket, 4096)
-	orDefault(&l.NameBytes, 1024)
-	orDefault(&l.Segments, 32)
-	orDefault(&l.Tags, 32)
-	orDefault(&l.TagKeyBytes, 128)
-	orDefault(&l.TagValueBytes, 512)
-	orDefault(&l.Series, 1_000_000)
-	orDefault(&l.FirstSegment, 200_000)
-	orDefault(&l.SeriesPerName, 50_000)
-	orDefault(&l.NewPerSecond, 50_000)
-	orDefault(&l.Sets, 10_000)
+	l, d := &c.Limits, DefaultLimits()
+	orDefault(&l.LineBytes, d.LineBytes)
+	orDefault(&l.LinesPerPacket, d.LinesPerPacket)
+	orDefault(&l.NameBytes, d.NameBytes)
+	orDefault(&l.Segments, d.Segments)
+	orDefault(&l.Tags, d.Tags)
+	orDefault(&l.TagKeyBytes, d.TagKeyBytes)
+	orDefault(&l.TagValueBytes, d.TagValueBytes)
+	orDefault(&l.Series, d.Series)
+	orDefault(&l.FirstSegment, d.FirstSegment)
+	orDefault(&l.SeriesPerName, d.SeriesPerName)
+	orDefault(&l.NewPerSecond, d.NewPerSecond)
+	orDefault(&l.Sets, d.Sets)
 	orDefault(&l.ValuesPerTagKey, unlimited)
 	orDefault(&l.CacheEntries, 4*min(l.Series, 1<<26))
-	orDefault(&l.OverflowedNames, 1000)
+	orDefault(&l.OverflowedNames, d.OverflowedNames)
 	if l.MemoryBytes == 0 {
 		l.MemoryBytes = int(min(max(minMemory, availableMemory()/4), math.MaxInt-1))
 	} else if l.MemoryBytes < 0 {
