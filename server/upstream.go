@@ -53,10 +53,10 @@ type Clusters struct {
 	// CustomCheck returns what makes the probers of a custom health check. Nil
 	// refuses such checks.
 	CustomCheck func(*config.Cluster) (func(*host.Host) health.Prober, error)
-	// Obeys are the fields of clusters that the program itself puts in force, Accept
+	// Supported are the fields of clusters that the program itself puts in force, Accept
 	// refuses clusters, and OriginalHosts limits the hosts of clusters of type
 	// ORIGINAL_DST, as [upstream.Config] says.
-	Obeys         []string
+	Supported         []string
 	Accept        func(*config.Cluster) error
 	OriginalHosts int
 	// Hooks are told of what happens to hosts and clusters.
@@ -102,7 +102,7 @@ func (s *Server) makeClusters() error {
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
 		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: discovery.New(discovery.Config{Resolver: c.Resolver, Types: c.Types, EDS: eds, Logger: log}).Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
-		Obeys: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Obeys...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
+		Supported: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Supported...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
 		Logs: s.events, Added: s.obsolete.note,
 	}
 	if c.OutlierLog != "" {

@@ -534,7 +534,7 @@ func TestProgramRefusesClusters(t *testing.T) {
 		t.Errorf("error %v, want filters to be refused", err)
 	}
 	cfg := fromText(t, text)
-	cfg.Clusters.Obeys = []string{"filters"}
+	cfg.Clusters.Supported = []string{"filters"}
 	if _, err := server.New(cfg); err != nil {
 		t.Errorf("refused though the program has filters: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Unsupported is a field of a cluster that asks for something nobody here does.
+// Unsupported is the error of a cluster field that nothing implements.
 type Unsupported struct {
 	Field  string // path in the names of the configuration
 	Reason string
@@ -17,17 +17,16 @@ type Unsupported struct {
 // Error returns the field and the reason.
 func (e *Unsupported) Error() string { return e.Field + ": " + e.Reason }
 
-// ask is a field that nothing in this library puts in force.
+// ask is a field that this library does not implement.
 type ask struct {
 	field  string
-	given  bool // other than what holds without it
-	refuse bool // the cluster is not to run without it; else a warning is enough
+	given  bool // its value differs from the default
+	refuse bool // reject the cluster instead of logging a warning
 	reason string
 }
 
-// asks lists what a proxy may do by itself. All else that is configured is in
-// force here, or handed to the proxy as a setting that every proxy has to obey, as
-// package config says.
+// asks lists the fields that a proxy can implement itself. Package config documents
+// where the other fields take effect.
 func asks(c *config.Cluster) []ask {
 	list := []ask{
 		{"filters", len(c.Filters) > 0, true, "no network filter runs on upstream connections here"},
@@ -43,7 +42,7 @@ func asks(c *config.Cluster) []ask {
 		{"load_assignment.endpoints.lb_endpoints.endpoint.additional_addresses", c.Type != config.Static && c.Type != config.EDSDiscovery && moreAddresses(c.Assignment), false, "it is for hosts that are not found by a name"},
 	}
 	for _, field := range c.Unread {
-		// These two say where connections come from and lead to.
+		// These two decide where connections come from and lead to.
 		refuse := field == "upstream_config" || field == "upstream_bind_config.local_address_selector"
 		list = append(list, ask{field, true, refuse, "has no effect here"})
 	}
@@ -56,13 +55,13 @@ func moreAddresses(a *config.Assignment) bool {
 	})
 }
 
-// accept refuses a cluster that asks for what nobody does, and warns of what can
-// be done without.
+// accept rejects a cluster that needs an unsupported field, and logs unsupported
+// fields that it can do without.
 func (m *Manager) accept(c *config.Cluster) error {
 	var refused []error
 	for _, a := range asks(c) {
 		switch {
-		case !a.given || slices.Contains(m.c.Obeys, a.field):
+		case !a.given || slices.Contains(m.c.Supported, a.field):
 		case a.refuse:
 			refused = append(refused, &Unsupported{a.field, a.reason})
 		default:

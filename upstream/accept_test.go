@@ -38,7 +38,7 @@ func asking() map[string]string {
 	}
 }
 
-func TestFieldsThatNobodyObeysAreRefusedOrWarnedOf(t *testing.T) {
+func TestUnsupportedFieldsAreRefusedOrLogged(t *testing.T) {
 	for _, a := range asks(parse(t, "name: c\n").Cluster) {
 		if a.given {
 			t.Errorf("%s: a cluster without it asks for it", a.field)
@@ -49,9 +49,9 @@ func TestFieldsThatNobodyObeysAreRefusedOrWarnedOf(t *testing.T) {
 	}
 	for field, text := range asking() {
 		var log bytes.Buffer
-		add := func(obeys ...string) error {
+		add := func(supported ...string) error {
 			log.Reset()
-			r := newRig(t, func(c *Config) { c.Logger, c.Obeys = slog.New(slog.NewTextHandler(&log, nil)), obeys })
+			r := newRig(t, func(c *Config) { c.Logger, c.Supported = slog.New(slog.NewTextHandler(&log, nil)), supported })
 			_, err := r.AddOrUpdate(parse(t, "name: c\n"+text+"\n"), "")
 			if err != nil && r.Cluster("c") != nil {
 				t.Errorf("%s: the refused cluster is there", field)
@@ -68,7 +68,7 @@ func TestFieldsThatNobodyObeysAreRefusedOrWarnedOf(t *testing.T) {
 			t.Errorf("%s: refused with %v", field, err)
 		}
 		if err := add(field); err != nil || strings.Contains(log.String(), field) {
-			t.Errorf("%s: the proxy obeys it: %v, logged %q", field, err, &log)
+			t.Errorf("%s: the proxy supported it: %v, logged %q", field, err, &log)
 		}
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// Assignment is all hosts that a source knows, by priority. Beside the hosts,
-// what it says holds for the cluster: of several groups, the last one to speak.
+// Assignment lists the hosts that a source knows, by priority. The other fields
+// apply to the whole cluster: if there are several groups, the latest update wins.
 type Assignment struct {
 	Priorities []PriorityHosts
 	// Overprovisioning is the factor in percent; 0 means 140.
 	Overprovisioning uint32
 	// WeightedHealth makes priority health count weights in place of hosts.
 	WeightedHealth bool
-	// DropOverload is the percentage of requests that the cluster asks to drop.
+	// DropOverload is the percentage of requests to drop.
 	DropOverload float64
 }
 
-// PriorityHosts is the hosts of one priority in the order they are shown.
+// PriorityHosts lists the hosts of one priority in display order.
 type PriorityHosts struct {
 	Hosts           []host.Spec
 	LocalityWeights map[config.Locality]uint32 // 0 or absent: no traffic under locality weighting
 }
 
-// ResolveAssignment turns a configured assignment, whose addresses must be
-// literal, into hosts.
+// ResolveAssignment returns the hosts of a configured assignment, whose addresses
+// must be literal.
 func ResolveAssignment(a *config.Assignment) (*Assignment, error) {
 	out := &Assignment{Overprovisioning: 140}
 	if a == nil {
@@ -84,9 +84,9 @@ func isLiteral(a config.AddressSpec) bool {
 	return ok
 }
 
-// EndpointSpec returns the host of a configured endpoint with everything but
-// its addresses, which the caller finds out. What the locality says about transport
-// sockets holds for endpoints that say nothing about them.
+// EndpointSpec returns the host of a configured endpoint without its addresses,
+// which the caller resolves. Endpoints without metadata for transport sockets
+// inherit it from the locality.
 func EndpointSpec(l *config.LocalityEndpoints, e *config.Endpoint) host.Spec {
 	s := host.Spec{
 		Hostname: e.Hostname,
@@ -130,7 +130,7 @@ func edsFlags(s config.HealthStatus) status.Flags {
 	return 0
 }
 
-// priority returns the hosts of priority p, made if need be.
+// priority returns the hosts of priority p, which it adds if necessary.
 func (a *Assignment) priority(p uint32) *PriorityHosts {
 	for uint32(len(a.Priorities)) <= p {
 		a.Priorities = append(a.Priorities, PriorityHosts{})

@@ -9,7 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Priority is the priority of a request: the two have breakers of their own.
+// Priority is the priority of a request. Each has its own circuit breakers.
 type Priority uint8
 
 // The request priorities.
@@ -18,7 +18,7 @@ const (
 	HighPriority
 )
 
-// String returns the priority as it is spelled in names of statistics.
+// String returns the priority as in the names of statistics.
 func (p Priority) String() string {
 	if p == HighPriority {
 		return "high"
@@ -26,17 +26,16 @@ func (p Priority) String() string {
 	return "default"
 }
 
-// Breakers are the circuit breakers of one request priority. Checking and
-// taking are two steps: see [Resource].
+// Breakers are the circuit breakers of one request priority.
 type Breakers struct {
 	Connections, Pending, Requests, Retries, Pools Resource
 }
 
-// Resource is something of which only so much may be in use. It is safe for
-// concurrent use and takes no lock unless it opens or closes.
+// Resource is a limited number of connections, requests, retries or pools. It is
+// safe for concurrent use and takes a lock only when it opens or closes.
 //
-// [Resource.CanTake] and [Resource.Take] are apart because some takers may go
-// beyond the maximum: a pool without a connection may always open one.
+// [Resource.CanTake] and [Resource.Take] are separate because a pool without a
+// connection can exceed the maximum.
 type Resource struct {
 	current atomic.Int64
 	limit   atomic.Uint64
@@ -49,14 +48,14 @@ type Resource struct {
 	track     func() *store.Gauge         // returns the gauge of the rest; nil unless it is tracked
 	remaining atomic.Pointer[store.Gauge] // nil as long as there was no limit
 	isOpen    atomic.Bool
-	shown     atomic.Bool // the gauges are those of this version of the cluster
-	mu        sync.Mutex  // held by those who change isOpen or shown
+	shown     atomic.Bool // the gauges belong to this version of the cluster
+	mu        sync.Mutex  // held while isOpen or shown changes
 
 	key        string // of the runtime value
 	configured uint64
 }
 
-// Max returns how much may be in use now.
+// Max returns the current limit.
 func (r *Resource) Max() uint64 {
 	if r.budget != nil {
 		return r.budget()
@@ -64,11 +63,11 @@ func (r *Resource) Max() uint64 {
 	return r.limit.Load()
 }
 
-// Current returns how much is in use, never below 0.
+// Current returns the number in use, at least 0.
 func (r *Resource) Current() uint64 { return uint64(max(r.current.Load(), 0)) }
 
-// CanTake tells whether less than the maximum is in use. If not, the overflow
-// is counted.
+// CanTake reports whether less than the maximum is in use. If not, it counts the
+// overflow.
 func (r *Resource) CanTake() bool {
 	if r.Current() < r.Max() {
 		return true
@@ -77,13 +76,13 @@ func (r *Resource) CanTake() bool {
 	return false
 }
 
-// Take takes one, whatever the maximum.
+// Take takes one regardless of the maximum.
 func (r *Resource) Take() {
 	r.current.Add(1)
 	r.show()
 }
 
-// TryTake takes one if that is allowed.
+// TryTake takes one if the maximum allows it, and reports whether it did.
 func (r *Resource) TryTake() bool {
 	if !r.CanTake() {
 		return false
@@ -98,7 +97,7 @@ func (r *Resource) Release() {
 	r.show()
 }
 
-// show brings the gauges in line.
+// show updates the gauges.
 func (r *Resource) show() {
 	limit, current := r.Max(), r.Current()
 	if r.shown.Load() {
@@ -126,9 +125,8 @@ func (r *Resource) showRemaining(limit, current uint64) {
 	g.Set(limit - min(current, limit))
 }
 
-// turn sets the open gauge. Whoever changes current looks at isOpen afterwards,
-// and turn looks at current after it has changed isOpen, so the last change is
-// never missed.
+// turn sets the open gauge. A change of current is followed by a look at isOpen,
+// and turn looks at current after it has changed isOpen, so no change is missed.
 func (r *Resource) turn() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +149,7 @@ func oneIf(yes bool) uint64 {
 	return 0
 }
 
-// reveal makes the gauges those of r, whosever they were.
+// reveal takes the gauges over from another version.
 func (r *Resource) reveal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +171,7 @@ func (b *Breakers) all() []*Resource {
 	return []*Resource{&b.Connections, &b.Pending, &b.Requests, &b.Retries, &b.Pools}
 }
 
-// newBreakers sets up b in place.
+// init sets up b in place.
 func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priority, t *config.Thresholds, rt *runtimeReader) {
 	prefix := "circuit_breakers." + p.String() + "."
 	key := "circuit_breakers." + cluster + "." + p.String() + "."
@@ -215,14 +213,14 @@ func (b *Breakers) refresh(rt *runtimeReader) {
 	}
 }
 
-// Runtime reads runtime values. ok is false for a key that is absent or no
-// number. It must be safe for concurrent use.
+// Runtime reads runtime values. ok is false if the key is absent or its value is
+// not a number. Implementations must be safe for concurrent use.
 type Runtime interface {
 	Uint(key string) (n uint64, ok bool)
 	Float(key string) (x float64, ok bool)
 }
 
-// runtimeReader reads from a Runtime that may be missing.
+// runtimeReader reads from a Runtime that can be nil.
 type runtimeReader struct{ r Runtime }
 
 func (r *runtimeReader) lookup(key string) (uint64, bool) {

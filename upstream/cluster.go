@@ -23,32 +23,32 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// ErrNoHost is returned by [Cluster.Pick] when no host is to be had. It is
-// counted already.
+// ErrNoHost is returned by [Cluster.Pick], which counts it, if no host is
+// available.
 var ErrNoHost = errors.New("upstream: no healthy host")
 
 // Source finds the hosts of a cluster.
 type Source interface {
-	// Run tells c of hosts by [Cluster.UpdateHosts] until ctx is done, and calls
-	// [Cluster.DiscoveryDone] after the first answer, good or bad.
+	// Run passes hosts to [Cluster.UpdateHosts] until ctx is done. It calls
+	// [Cluster.DiscoveryDone] after the first answer, even if that is an error.
 	Run(ctx context.Context, c *Cluster)
 }
 
-// A Provider is a [Source] that brings the balancer of its cluster.
+// A Provider is a [Source] that supplies the balancer of its cluster.
 type Provider interface {
 	Source
 	Balancer() lb.Balancer
 }
 
-// A Dependent is a [Source] that may need other clusters to find its hosts. If
-// Secondary is true at the start its cluster waits until those that need none are
-// ready. Sources of type EDS need not say so; for them the configuration tells.
+// A Dependent is a [Source] that can need other clusters to find its hosts. If
+// Secondary is true at the start, its cluster waits until the primary clusters are
+// ready. EDS sources need not implement it: their configuration decides.
 type Dependent interface {
 	Source
 	Secondary() bool
 }
 
-// environment is what all clusters of a manager share.
+// environment holds the state that all clusters of a manager share.
 type environment struct {
 	root       *store.Scope
 	product    string
@@ -73,26 +73,26 @@ type environment struct {
 	localChanged func()                   // rebalances all clusters but the local one
 }
 
-// Hooks are told of what happens. They are called without a lock that picks or
-// readers need, from any goroutine; nil ones are skipped. A hook must not change
-// hosts or clusters itself.
+// Hooks are called on changes of clusters and hosts, from any goroutine and without
+// a lock that picks or readers need. Nil hooks are skipped. A hook must not change
+// hosts or clusters.
 //
-// HostAdded and HostRemoved tell of changes of a running cluster. The hosts of a
-// version that goes, by removal or because a new one takes over, go with it.
+// HostAdded and HostRemoved report changes of a running cluster. They are not called
+// for the hosts of a version that is removed or replaced.
 type Hooks struct {
 	HostAdded, HostRemoved func(c *Cluster, h *host.Host)
-	// HealthChanged is told when the flags of a host changed by a check or by
-	// the outlier detector.
+	// HealthChanged is called when a check or the outlier detector has changed the
+	// flags of a host.
 	HealthChanged func(c *Cluster, h *host.Host)
-	// CloseConnections asks to close the connections to h (those of TCP proxying
-	// only), or, with h nil, to drain all connections of the cluster.
+	// CloseConnections asks to close the TCP tunnels to h or, if h is nil, to drain
+	// all connections of the cluster.
 	CloseConnections                             func(c *Cluster, h *host.Host)
 	ClusterReady, ClusterUpdated, ClusterRemoved func(c *Cluster)
 	OutlierEvent                                 func(c *Cluster, e outlier.Event)
 }
 
-// Cluster is one version of a cluster. It keeps its hosts for life; a change of
-// its configuration makes another Cluster.
+// Cluster is one version of a cluster. A change of its configuration makes another
+// Cluster.
 type Cluster struct {
 	config *config.Cluster
 	env    *environment
@@ -145,13 +145,13 @@ type Cluster struct {
 	onReady    []func()
 }
 
-// delivery is when a priority was last given to the balancer.
+// delivery records when a priority was last passed to the balancer.
 type delivery struct {
 	last  time.Time
 	timer *time.Timer // nil: none runs
 }
 
-// newCluster builds a cluster that does nothing yet.
+// newCluster builds a cluster without starting it.
 func newCluster(c *config.Cluster, env *environment, source Source, stats *store.Scope) (*Cluster, error) {
 	cl := &Cluster{config: c, env: env, source: source, scope: stats, maintenanceKey: "upstream.maintenance_mode." + c.Name}
 	cl.ctx, cl.cancel = context.WithCancel(context.Background())
@@ -191,7 +191,7 @@ func newCluster(c *config.Cluster, env *environment, source Source, stats *store
 	return cl, nil
 }
 
-// abandon ends a cluster that was refused: nothing of it is to be seen.
+// abandon closes a rejected cluster and removes its statistics.
 func (c *Cluster) abandon() {
 	c.cancel()
 	if c.dialer != nil {
@@ -333,8 +333,8 @@ func (c *Cluster) newBalancer() {
 	c.balancer = lb.New(o)
 }
 
-// bias returns what reads the bias of least request. A value that makes no sense
-// is logged once; the balancer takes it for 1.
+// bias returns the function that reads the bias of least request. An invalid value
+// is logged once; the balancer uses 1 instead.
 func (c *Cluster) bias(b config.RuntimeDouble) func() float64 {
 	var once sync.Once
 	return func() float64 {
@@ -348,7 +348,7 @@ func (c *Cluster) bias(b config.RuntimeDouble) func() float64 {
 	}
 }
 
-// readRuntime latches the runtime values that picks need.
+// readRuntime stores the runtime values that picks need.
 func (c *Cluster) readRuntime() {
 	c.panicThreshold.Store(uint32(min(c.env.rt.uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100)))
 	enabled := uint64(100)
@@ -367,26 +367,26 @@ func (c *Cluster) runtimeChanged() {
 	c.rebalance()
 }
 
-// Config returns the configuration, which must not be changed.
+// Config returns the configuration. The caller must not change it.
 func (c *Cluster) Config() *config.Cluster { return c.config }
 
-// Stats returns the statistics for a proxy to move.
+// Stats returns the statistics, some of which the proxy updates.
 func (c *Cluster) Stats() *Stats { return c.stats }
 
-// Scope returns the scope of the cluster's statistics.
+// Scope returns the scope of this version's statistics.
 func (c *Cluster) Scope() *store.Scope { return c.scope }
 
 // Breakers returns the circuit breakers for requests of a priority.
 func (c *Cluster) Breakers(p Priority) *Breakers { return &c.breakers[p&1] }
 
-// Dialer makes plain connections to hosts of the cluster, of which nothing is
-// counted here. [Cluster.Connect] is for those of requests.
+// Dialer returns the dialer of the cluster, which counts no connections. Use
+// [Cluster.Connect] to serve requests.
 func (c *Cluster) Dialer() *transport.Dialer { return c.dialer }
 
-// Sets returns the hosts by priority as of now. They are immutable.
+// Sets returns the current hosts by priority. The sets are immutable.
 func (c *Cluster) Sets() []*host.Set { return *c.sets.Load() }
 
-// Pick returns a host, or [ErrNoHost]. A nil context asks nothing special.
+// Pick returns a host, or [ErrNoHost]. A nil context is the zero [lb.Context].
 func (c *Cluster) Pick(ctx *lb.Context) (*host.Host, error) {
 	if h := c.balancer.Pick(ctx); h != nil {
 		return h, nil
@@ -395,8 +395,8 @@ func (c *Cluster) Pick(ctx *lb.Context) (*host.Host, error) {
 	return nil, ErrNoHost
 }
 
-// MaintenanceMode draws whether a request is to be refused because the cluster
-// is under maintenance, and counts it then.
+// MaintenanceMode decides at random whether to refuse a request because the cluster
+// is under maintenance, and counts the refusal.
 func (c *Cluster) MaintenanceMode() bool {
 	if c.env.rt.r == nil {
 		return false
@@ -409,17 +409,17 @@ func (c *Cluster) MaintenanceMode() bool {
 	return true
 }
 
-// ReportImmediateFailure is to be called when a normal answer of h carries the
-// header that asks for immediate health check failure.
+// ReportImmediateFailure marks h as failed. Call it when a response of h carries the
+// header for immediate health check failure.
 func (c *Cluster) ReportImmediateFailure(h *host.Host) {
 	if c.checker != nil {
 		c.checker.ReportImmediateFailure(h)
 	}
 }
 
-// start lets the cluster find its hosts, once the secrets are there that connections
-// to them need. done is called once it is ready. A cluster that was closed before does
-// nothing.
+// start lets the cluster find its hosts once the secrets for their connections have
+// arrived. It calls done once the cluster is ready, and does nothing if the cluster
+// is closed.
 func (c *Cluster) start(done func()) error {
 	var a *Assignment
 	if c.source == nil && c.original == nil {
@@ -434,7 +434,7 @@ func (c *Cluster) start(done func()) error {
 		return nil
 	}
 	c.onReady = append(c.onReady, done)
-	// close waits for what runs once it has set closed, so nothing may be added after.
+	// close waits for running once it has set closed, so nothing can be added later.
 	if c.detector != nil {
 		c.running.Go(func() {
 			for !c.env.guard.Run("outlier detection", func() { _ = c.detector.Run(c.ctx) }) {
@@ -450,7 +450,7 @@ func (c *Cluster) start(done func()) error {
 	return nil
 }
 
-// discover lets the cluster find its hosts. a is those of a STATIC one.
+// discover lets the cluster find its hosts. a holds those of a STATIC cluster.
 func (c *Cluster) discover(a *Assignment) {
 	c.mu.Lock()
 	if c.closed {
@@ -473,7 +473,7 @@ func (c *Cluster) discover(a *Assignment) {
 		})
 		c.mu.Unlock()
 	default:
-		c.running.Add(1) // until the hosts are told of
+		c.running.Add(1) // until the hosts are updated
 		c.mu.Unlock()
 		c.UpdateHosts(0, a)
 		c.running.Done()
@@ -481,7 +481,7 @@ func (c *Cluster) discover(a *Assignment) {
 	c.DiscoveryDone()
 }
 
-// close ends everything the cluster does and forgets its hosts.
+// close stops all activity of the cluster.
 func (c *Cluster) close() {
 	c.cancel()
 	c.mu.Lock()
@@ -516,18 +516,18 @@ func (c *Cluster) close() {
 	}
 }
 
-// AwaitedSecrets returns the names of the secrets that the cluster waits for before it
+// AwaitedSecrets returns the names of the secrets that the cluster awaits before it
 // looks for its hosts.
 func (c *Cluster) AwaitedSecrets() []string { return c.dialer.Awaited() }
 
-// Discovered tells whether the first answer about the hosts has come.
+// Discovered reports whether the first answer about the hosts has arrived.
 func (c *Cluster) Discovered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.discovered
 }
 
-// Ready tells whether the cluster has found its hosts and checked them once.
+// Ready reports whether the cluster has found its hosts and checked them once.
 func (c *Cluster) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,26 +17,23 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// ErrOverflow is wrapped by what [Cluster.Connect] returns when a circuit breaker
-// refuses a connection. It is counted already.
+// ErrOverflow is wrapped by the errors of [Cluster.Connect] if a circuit breaker
+// refuses the connection. The overflow is counted.
 var ErrOverflow = errors.New("circuit breaker is open")
 
-// Connect connects to h as the configuration of the cluster says, TLS handshake
-// included, within its connect timeout. It counts the connection, holds one of the
-// connections that the circuit breaker of the priority allows until the connection
-// is closed, and tells the outlier detector how it went, unless it was for a lack of
-// this machine that there is no connection (Local of [transport.Error]).
+// Connect connects to h as the cluster is configured, including the TLS handshake,
+// within the connect timeout. It counts the connection, holds a slot of the priority's
+// circuit breaker until the connection is closed, and reports the result to the
+// outlier detector, except for errors of this machine (Local of [transport.Error]).
 //
-// A pool without any connection may be given one though the breaker is open, or
-// requests might wait for ever. The connections that are made here for requests of a
-// priority to a host are a pool.
+// The connections to a host for requests of one priority are a pool. A pool without a
+// connection gets one even if the breaker is open, or requests could wait forever.
 func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {
 	return c.connect(ctx, h, p, &h.InPool[p&1], o)
 }
 
-// ConnectTunnel is like [Cluster.Connect] for a connection that is given to one
-// client for good, as that of a TCP proxy is, and never serves another one. Such
-// connections are a pool of their own.
+// ConnectTunnel is like [Cluster.Connect] for a connection that serves one client
+// only, such as that of a TCP proxy. Tunnels to a host are a separate pool.
 func (c *Cluster) ConnectTunnel(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {
 	return c.connect(ctx, h, p, &h.InPool[2+p&1], o)
 }
@@ -51,7 +48,7 @@ func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *h
 	c.ConnStarted(h)
 	returned := false
 	defer func() {
-		if !returned { // a panic, of the caller's context for one
+		if !returned { // a panic, for example of the caller's context
 			connections.Release()
 			pool.Dec()
 			c.countConnFailed(h, true)
@@ -76,9 +73,8 @@ func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *h
 	return &Conn{Conn: conn, cluster: c, host: h, breaker: connections, pool: pool, made: now}, nil
 }
 
-// Conn is a connection to a host. It counts the bytes that pass, and its own end.
-// Like any connection it may be read, written and closed at the same time; the
-// other methods are for whoever has it in use.
+// Conn is a connection to a host that counts bytes and its end. Read, Write and Close
+// can be called concurrently; the other methods are for the current user.
 type Conn struct {
 	net.Conn
 	cluster *Cluster
@@ -97,21 +93,21 @@ type Conn struct {
 // Host returns the host at the other end.
 func (c *Conn) Host() *host.Host { return c.host }
 
-// Cluster returns the cluster that the connection was made for.
+// Cluster returns the cluster of the connection.
 func (c *Conn) Cluster() *Cluster { return c.cluster }
 
-// Begin notes that a request is attached to the connection, and End that it has
-// left it.
+// Begin records that a request is attached to the connection. Each call must be
+// followed by one of [Conn.End].
 func (c *Conn) Begin() {
 	c.requests.Add(1)
 	c.active.Add(1)
 }
 
-// End notes that a request has left the connection. See [Conn.Begin].
+// End records that a request has left the connection.
 func (c *Conn) End() { c.active.Add(-1) }
 
-// Reusable tells whether the connection may take one more request by the limits of
-// its cluster. One that may not is to be closed; why is counted here.
+// Reusable reports whether the limits of the cluster allow another request on the
+// connection. If not, it counts the reason, and the caller closes the connection.
 func (c *Conn) Reusable() bool {
 	o := &c.cluster.config.HTTP
 	switch {
@@ -125,7 +121,7 @@ func (c *Conn) Reusable() bool {
 	return true
 }
 
-// Read counts what it reads.
+// Read reads from the connection and counts the bytes.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
@@ -135,7 +131,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write counts what it writes.
+// Write writes to the connection and counts the bytes.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if n > 0 {
@@ -145,16 +141,15 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// note notes who ended the connection.
+// note records whether the host ended the connection.
 func (c *Conn) note(err error) {
 	if err != nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
 		c.remote.Store(true)
 	}
 }
 
-// Alive tells whether an idle connection is still good, as far as one can tell
-// without waiting: the other side has neither closed it nor sent anything but what
-// TLS sends by itself.
+// Alive reports, without blocking, whether an idle connection is usable: the host has
+// neither closed it nor sent anything except TLS messages such as session tickets.
 func (c *Conn) Alive() bool {
 	if c.remote.Load() {
 		return false
@@ -170,26 +165,25 @@ func (c *Conn) Alive() bool {
 	return alive
 }
 
-// stillTLS is [Conn.Alive] for TLS: what came is read as far as it is none of the
-// application's, such as session tickets.
+// stillTLS is [Conn.Alive] for TLS. It consumes messages without application data.
 func (c *Conn) stillTLS(t *tls.Conn) bool {
 	defer func() { _ = t.SetReadDeadline(time.Time{}) }()
-	// Whatever is there can be read at once. Should nobody let us within the time
-	// there is more of it the next time.
+	// Received data can be read at once. If the scheduler does not get to it within
+	// the deadline, the next deadline is longer.
 	for wait := time.Millisecond; ; wait *= 2 {
 		if quiet, err := nothingCame(t.NetConn()); quiet || err != nil {
 			return err == nil
 		}
 		_ = t.SetReadDeadline(time.Now().Add(wait))
 		if _, err := t.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			c.remote.Store(true) // the end, or what nobody asked for
+			c.remote.Store(true) // the end, or unexpected data
 			return false
 		}
 	}
 }
 
-// nothingCame tells whether nothing at all is to be read from a connection, not
-// even its end. Of one that is no socket it says so always.
+// nothingCame reports whether there is nothing to read from a connection, not even
+// its end. It returns true for a connection that is not a socket.
 func nothingCame(conn net.Conn) (quietly bool, err error) {
 	s, ok := conn.(syscall.Conn)
 	if !ok {
@@ -203,8 +197,7 @@ func nothingCame(conn net.Conn) (quietly bool, err error) {
 	return quietly, err
 }
 
-// CloseWrite ends the sending side of a plain connection over TCP or a unix
-// socket, or of TLS.
+// CloseWrite closes the sending side of a TCP, unix or TLS connection.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -212,7 +205,7 @@ func (c *Conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// Close closes the connection and counts its end. A second call does nothing.
+// Close closes the connection and counts its end. Further calls do nothing.
 func (c *Conn) Close() error {
 	c.closing.Do(func() {
 		c.closeErr = c.Conn.Close()

@@ -7,9 +7,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// publishLocked makes a new set of priority p from its hosts, shows it, and
-// delivers it to the balancer at once or later. membership tells that hosts came
-// or went. c.mu is held.
+// publishLocked makes a new set of priority p from its hosts, publishes it, and
+// delivers it to the balancer now or later. membership means that hosts were added or
+// removed. c.mu must be held.
 func (c *Cluster) publishLocked(p int, membership bool) {
 	var hosts []*host.Host
 	shared := false
@@ -45,8 +45,7 @@ func (c *Cluster) publishLocked(p int, membership bool) {
 	c.scheduleLocked(p, membership)
 }
 
-// takeOver shows the hosts in place of those of the version that served before:
-// both have the same gauges.
+// takeOver sets the gauges, which the previous version has set until now.
 func (c *Cluster) takeOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,18 +54,18 @@ func (c *Cluster) takeOver() {
 	c.showHeaviest()
 	c.showBreakers()
 	if c.isLocal && c.ready && !c.closed {
-		c.balanceLocked() // the other one may have been the last to tell of its hosts
+		c.balanceLocked() // the other version may have been the last to publish its hosts
 	}
 }
 
-// showHeaviest sets the gauge of the heaviest host. c.mu is held.
+// showHeaviest sets the gauge of the heaviest host. c.mu must be held.
 func (c *Cluster) showHeaviest() {
 	if c.heaviest > 0 && !c.beside {
 		c.stats.MaxHostWeight.Set(c.heaviest)
 	}
 }
 
-// showBreakers makes the gauges of the breakers those of c.
+// showBreakers lets the breakers set their gauges.
 func (c *Cluster) showBreakers() {
 	for i := range c.breakers {
 		for _, r := range c.breakers[i].all() {
@@ -75,8 +74,8 @@ func (c *Cluster) showBreakers() {
 	}
 }
 
-// leaveLocal takes the hosts of a closed cluster away from those who compare
-// themselves with it, unless there is another version.
+// leaveLocal withdraws the hosts of a closed local cluster, unless another version
+// has replaced them.
 func (c *Cluster) leaveLocal() {
 	c.mu.Lock()
 	if !c.isLocal || len(c.delivered) == 0 {
@@ -90,7 +89,7 @@ func (c *Cluster) leaveLocal() {
 	}
 }
 
-// showMembership sets the gauges. c.mu is held.
+// showMembership sets the gauges. c.mu must be held.
 func (c *Cluster) showMembership(sets []*host.Set) {
 	var total, healthy, degraded, excluded int
 	for _, s := range sets {
@@ -105,9 +104,9 @@ func (c *Cluster) showMembership(sets []*host.Set) {
 	c.stats.MembershipExcluded.Set(uint64(excluded))
 }
 
-// scheduleLocked decides when the balancer gets priority p. Changes of
-// membership are delivered at once. Others are merged: the first one after a
-// quiet time goes through, those that follow wait until the window is over.
+// scheduleLocked decides when the balancer gets priority p. Changes of membership are
+// delivered at once. Other changes are merged: the first one after a quiet window is
+// delivered, later ones wait for the end of the window.
 func (c *Cluster) scheduleLocked(p int, membership bool) {
 	if !c.ready {
 		return
@@ -139,8 +138,8 @@ func (c *Cluster) scheduleLocked(p int, membership bool) {
 	c.deliverLocked(p)
 }
 
-// mergeLaterLocked delivers priority p as it is when the window is over. c.mu is
-// held.
+// mergeLaterLocked delivers the state of priority p at the end of the window. c.mu
+// must be held.
 func (c *Cluster) mergeLaterLocked(p int, window time.Duration) {
 	var t *time.Timer
 	deliver := func() {
@@ -159,7 +158,7 @@ func (c *Cluster) mergeLaterLocked(p int, window time.Duration) {
 	c.deliveries[p].timer = t
 }
 
-// deliverLocked gives the current set of p to the balancer.
+// deliverLocked passes the current set of p to the balancer. c.mu must be held.
 func (c *Cluster) deliverLocked(p int) {
 	sets := *c.sets.Load()
 	next := slices.Clone(c.delivered)
@@ -171,9 +170,9 @@ func (c *Cluster) deliverLocked(p int) {
 	c.balanceLocked()
 }
 
-// balanceLocked updates the balancer from what was delivered. The local cluster
-// is what all others compare themselves with; it does not route by zones itself.
-// A panic of the balancer, which may be one of the program, costs this update.
+// balanceLocked updates the balancer with the delivered sets. The other clusters
+// compare themselves with the local cluster, which has no zone-aware routing itself.
+// If the balancer panics, which can be code of the program, this update is lost.
 func (c *Cluster) balanceLocked() {
 	var local *host.Set
 	if !c.isLocal {
@@ -186,11 +185,11 @@ func (c *Cluster) balanceLocked() {
 	if len(c.delivered) > 0 {
 		c.env.localSet.Store(c.delivered[0])
 	}
-	// Takes the locks of other clusters, which never take this one's.
+	// This takes the locks of other clusters, which never take this one's.
 	c.env.localChanged()
 }
 
-// rebalance updates the balancer because something beside its hosts changed.
+// rebalance updates the balancer after a change other than of hosts.
 func (c *Cluster) rebalance() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ func documentedFields() []documented {
 		{"type", "0", []string{"type: DNS", `type: "DNS" is not a discovery type (STATIC, STRICT_DNS, LOGICAL_DNS, EDS, ORIGINAL_DST)`,
 			"{type: STATIC, cluster_type: {name: mine}}", "type: cannot be combined with cluster_type"}},
 		{"cluster_type.name", "", []string{"cluster_type: {}", "cluster_type.name: must not be empty",
-			"cluster_type: {name: other}", `cluster_type.name: "other" is not a known cluster type; known: mine`}},
+			"cluster_type: {name: other}", `cluster_type.name: "other" is not a known cluster type; known: mine, proxy.cluster.dns, proxy.cluster.eds, proxy.cluster.logical_dns, proxy.cluster.original_dst, proxy.cluster.static, proxy.cluster.strict_dns`}},
 		{"eds_cluster_config.eds_config", "{Kind:3 Path: WatchedDirectory: API:<nil> InitialFetchTimeout:15s}", []string{"eds_cluster_config: {eds_config: {ads: {}}}", "eds_cluster_config: only allowed for type EDS, got STATIC"}},
 		{"connect_timeout", "5s", []string{"connect_timeout: 0s", "connect_timeout: 0s must be greater than 0s"}},
 		{"per_connection_buffer_limit_bytes", "1048576", []string{"per_connection_buffer_limit_bytes: -1", "per_connection_buffer_limit_bytes: -1 is not a whole number between 0 and 4294967295"}},
@@ -248,7 +248,7 @@ func dumped(t *testing.T, p *decode.ParsedCluster) map[string]any {
 
 func noClusters(func(configdump.Cluster) bool) {}
 
-// leadsTo tells whether names lead to a value, through all elements of lists.
+// leadsTo reports whether names lead to a value, through all elements of lists.
 func leadsTo(v any, names []string) bool {
 	if len(names) == 0 {
 		return true

@@ -11,10 +11,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// UpdateHosts replaces the hosts of a group by those of a. A source has one
-// group, numbered 0, unless parts of its hosts change independently, as those of
-// several names do: hosts of different groups never replace each other. The
-// answer tells whether anything changed.
+// UpdateHosts replaces the hosts of a group by the hosts of a, and reports whether
+// anything changed. Hosts of different groups never replace each other: a source whose
+// hosts change independently, for example by name, uses several groups, others group 0.
 func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 	c.updating.Lock()
 	defer c.updating.Unlock()
@@ -64,10 +63,9 @@ func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 	return true
 }
 
-// MoveHost changes the address of a host that stands for a name, as that of a
-// LOGICAL_DNS cluster does: everything known about it stays. A zero healthCheck
-// means the same address. additional are further addresses of the host, to be tried
-// where to does not answer. Sources that move hosts do not replace them too.
+// MoveHost changes the address of a host that stands for a name, such as that of a
+// LOGICAL_DNS cluster, and keeps its state. A zero healthCheck means the same address.
+// additional are fallback addresses. Sources that move hosts must not replace them.
 func (c *Cluster) MoveHost(h *host.Host, to, healthCheck config.Address, additional ...config.Address) {
 	c.updating.Lock()
 	defer c.updating.Unlock()
@@ -88,17 +86,17 @@ func heaviest(hosts []*host.Host) uint64 {
 	return uint64(w)
 }
 
-// takeWeights keeps what an assignment says beside its hosts, and tells whether
-// that changed. c.mu is held.
+// takeWeights stores the weights and factors of an assignment, and reports whether
+// they changed. c.mu must be held.
 func (c *Cluster) takeWeights(a *Assignment) bool {
 	old := &c.assignment
 	changed := old.WeightedHealth != a.WeightedHealth ||
 		orDefault(old.Overprovisioning) != orDefault(a.Overprovisioning)
 	old.Overprovisioning, old.WeightedHealth = a.Overprovisioning, a.WeightedHealth
-	c.dropOverload.Store(math.Float64bits(a.DropOverload)) // [Cluster.DropRequest] looks
+	c.dropOverload.Store(math.Float64bits(a.DropOverload)) // for [Cluster.DropRequest]
 	for p := range a.Priorities {
 		to := old.priority(uint32(p))
-		var next map[config.Locality]uint32 // sets that were made keep the map they have
+		var next map[config.Locality]uint32 // published sets keep the old map
 		for l, w := range a.Priorities[p].LocalityWeights {
 			if was, ok := to.LocalityWeights[l]; ok && was == w {
 				continue
@@ -117,9 +115,9 @@ func (c *Cluster) takeWeights(a *Assignment) bool {
 	return changed
 }
 
-// dropWeightsLocked forgets the weights of localities that a does not name and
-// that have no hosts any more. Of several groups each names only its own, which are
-// those of the configuration. c.mu is held.
+// dropWeightsLocked removes the weights of localities that a does not name and that
+// have no hosts left. It does nothing with several groups, each of which names only
+// some of the configured localities. c.mu must be held.
 func (c *Cluster) dropWeightsLocked(a *Assignment) {
 	if len(c.groups) != 1 {
 		return
@@ -131,7 +129,7 @@ func (c *Cluster) dropWeightsLocked(a *Assignment) {
 			named = a.Priorities[p].LocalityWeights
 		}
 		if len(to.LocalityWeights) == len(named) {
-			continue // all there are
+			continue
 		}
 		next := make(map[config.Locality]uint32, len(named))
 		maps.Copy(next, named)
@@ -153,7 +151,8 @@ func orDefault(overprovisioning uint32) uint32 {
 	return overprovisioning
 }
 
-// hostsChanged tells everybody of hosts that came and went.
+// hostsChanged notifies the dialer, checker, detector and hooks of added and removed
+// hosts.
 func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 	for _, h := range removed {
 		c.dialer.Forget(h)
@@ -185,7 +184,7 @@ func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 	}
 }
 
-// checkDone takes the report of a health check.
+// checkDone handles the report of a health check.
 func (c *Cluster) checkDone(r health.Report) {
 	h := r.Host
 	if r.Transition == health.Changed {
@@ -201,7 +200,7 @@ func (c *Cluster) checkDone(r health.Report) {
 	}
 }
 
-// healthChanged rebuilds the lists that h is in.
+// healthChanged rebuilds the sets that contain h.
 func (c *Cluster) healthChanged(h *host.Host) {
 	p := int(h.Priority())
 	c.mu.Lock()
@@ -221,7 +220,7 @@ func (c *Cluster) healthChanged(h *host.Host) {
 	}
 }
 
-// classLocked returns what h is in the set of priority p. c.mu is held.
+// classLocked returns the health of h in the set of priority p. c.mu must be held.
 func (c *Cluster) classLocked(p int, h *host.Host) status.Health {
 	if sets := *c.sets.Load(); p < len(sets) {
 		switch s := sets[p]; {
@@ -234,7 +233,7 @@ func (c *Cluster) classLocked(p int, h *host.Host) status.Health {
 	return status.Unhealthy
 }
 
-// removeHosts takes hosts out.
+// removeHosts removes hosts.
 func (c *Cluster) removeHosts(gone ...*host.Host) {
 	c.updating.Lock()
 	defer c.updating.Unlock()
@@ -246,7 +245,7 @@ func (c *Cluster) removeHosts(gone ...*host.Host) {
 	}
 	for _, priorities := range c.groups {
 		for p, list := range priorities {
-			// Sets that were made keep the list they have.
+			// Published sets keep the old list.
 			kept := make([]*host.Host, 0, len(list))
 			for _, h := range list {
 				if goes[h] {
@@ -268,8 +267,8 @@ func (c *Cluster) removeHosts(gone ...*host.Host) {
 	}
 }
 
-// DiscoveryDone is called by a source after its first answer, good or bad. The
-// cluster is ready once all hosts it has then were checked.
+// DiscoveryDone is called by a source after its first answer, even if that is an error.
+// The cluster is ready once the hosts it has by then were checked.
 func (c *Cluster) DiscoveryDone() {
 	c.mu.Lock()
 	if c.discovered || c.closed {
@@ -281,7 +280,7 @@ func (c *Cluster) DiscoveryDone() {
 	if c.checker != nil {
 		for _, s := range *c.sets.Load() {
 			for _, h := range s.Hosts {
-				// A host that was checked before discovery ended is done.
+				// Hosts that were checked already are not awaited.
 				if c.checker.Awaited(h) {
 					c.unchecked[h] = true
 				}
@@ -292,8 +291,8 @@ func (c *Cluster) DiscoveryDone() {
 	c.firstCheckDone(nil)
 }
 
-// firstCheckDone notes that h needs no first check any more, and makes the
-// cluster ready if nobody does.
+// firstCheckDone records that the first check of h is not awaited any more, and makes
+// the cluster ready if none is.
 func (c *Cluster) firstCheckDone(h *host.Host) {
 	c.mu.Lock()
 	delete(c.unchecked, h)
@@ -303,7 +302,7 @@ func (c *Cluster) firstCheckDone(h *host.Host) {
 	}
 	c.ready = true
 	c.unchecked = nil
-	// From now on changes are delivered as they come.
+	// From now on changes are delivered.
 	c.delivered = slices.Clone(*c.sets.Load())
 	c.balanceLocked()
 	done := c.onReady

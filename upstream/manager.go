@@ -24,7 +24,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// Config says how to run clusters.
+// Config configures a [Manager].
 type Config struct {
 	// Store takes the statistics. It must be set.
 	Store *store.Store
@@ -37,50 +37,48 @@ type Config struct {
 	// Rand returns uniform random numbers and is called concurrently; nil means
 	// those of math/rand/v2.
 	Rand func() uint64
-	// Seed is where round robin starts. Processes that start together should have
-	// different ones, or they all begin with the same host. 0 begins with the
-	// first.
+	// Seed is the position at which round robin starts; 0 is the first host. Processes
+	// that start together should have different seeds, or all begin with the same host.
 	Seed uint64
-	// Local is where this process stands, nil if that is not known.
+	// Local is the locality of this process, nil if it is unknown.
 	Local *config.Locality
 	// Logger takes warnings; nil discards them.
 	Logger *slog.Logger
-	// LocalCluster is the name of the cluster this process belongs to, empty if
+	// LocalCluster is the name of the cluster that this process belongs to, empty if
 	// there is none. Zone-aware routing needs it.
 	LocalCluster string
-	// Source returns what finds the hosts of a cluster that is neither STATIC
-	// nor ORIGINAL_DST. Nil refuses such clusters.
+	// Source returns the source of hosts for a cluster that is neither STATIC nor
+	// ORIGINAL_DST. Nil rejects such clusters.
 	Source func(*config.Cluster) (Source, error)
-	// OriginalHosts is the number of hosts that a cluster of type ORIGINAL_DST may
-	// have at once; requests to further ones find no host and are counted in
-	// original_dst_host_overflow. 0 means 10,000, a negative number any number.
+	// OriginalHosts is the maximum number of hosts in a cluster of type ORIGINAL_DST.
+	// Requests to further hosts find none and are counted in
+	// original_dst_host_overflow. 0 means 10,000, a negative number no limit.
 	OriginalHosts int
-	// Obeys are the fields that the proxy itself puts in force, of those that this
-	// library does not: "filters", "connection_pool_per_downstream_connection",
-	// "preconnect_policy" and others. A cluster with another one is refused by an
-	// [*Unsupported], or logged where it can do without.
-	Obeys []string
-	// Accept is asked about each cluster and refuses what the proxy cannot do, best
-	// by an [*Unsupported]. Nil refuses nothing.
+	// Supported lists the optional cluster fields that the proxy implements itself,
+	// such as "filters", "connection_pool_per_downstream_connection" and
+	// "preconnect_policy". A cluster that uses any other optional field is rejected with
+	// an [*Unsupported], or the field is logged if the cluster can do without it.
+	Supported []string
+	// Accept returns an error, preferably an [*Unsupported], for a cluster that the
+	// proxy cannot serve. Nil accepts all.
 	Accept func(*config.Cluster) error
 	// Added is called for each cluster that is accepted, new versions included,
 	// before it serves. It can be called concurrently; nil is not called.
 	Added func(Parsed)
-	// Transport makes connections. Nil: one with defaults, which shows its
-	// certificates nowhere and does not reload them.
+	// Transport makes connections. If nil, the manager makes one that neither reports
+	// nor reloads its certificates.
 	Transport *transport.Factory
-	// Dial makes connections for health checks in place of Transport, if it is
-	// not nil.
+	// Dial replaces Transport for health checks if it is not nil.
 	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a config.Address) (net.Conn, error)
-	// CustomCheck returns what makes the probers of a custom health check. Nil
-	// refuses such checks.
+	// CustomCheck returns the function that makes the probers of a custom health check.
+	// Nil rejects such checks.
 	CustomCheck func(*config.Cluster) (func(*host.Host) health.Prober, error)
 
-	// Logs are the files to which health checks write events; somebody must run
-	// them. Nil refuses clusters that want such files.
+	// Logs holds the event logs of health checks; the caller runs it. Nil rejects
+	// clusters with event logs.
 	Logs *eventlog.Logs
-	// OutlierLog takes a line of JSON for each ejection and return of a host;
-	// it must not block. Nil: no log.
+	// OutlierLog gets a line of JSON for each ejection and return of a host. It must not
+	// block. Nil logs nothing.
 	OutlierLog io.Writer
 
 	Hooks Hooks
@@ -109,12 +107,12 @@ type Manager struct {
 	c   Config
 	env environment
 
-	active  roster
-	tracked roster // those of active whose hosts show statistics of their own
+	active  clusterIndex
+	tracked clusterIndex // the active clusters with statistics per host
 	version atomic.Pointer[string]
 
 	applying sync.Mutex // held while runtime values are applied; taken before mu
-	adding   sync.Mutex // held by those who add a cluster; taken before mu
+	adding   sync.Mutex // held while a cluster is added; taken before mu
 
 	mu          sync.Mutex
 	handles     map[string]*Handle // active or warming
@@ -132,14 +130,14 @@ type Manager struct {
 	allDone     chan struct{}
 }
 
-// Handle is one cluster name. It survives updates of the cluster.
+// Handle stands for a cluster name. It survives updates of the cluster.
 type Handle struct {
 	name    string
 	current atomic.Pointer[entry]
 	warming *entry // guarded by the manager's mu; nil: none
 }
 
-// entry is a cluster with where it came from.
+// entry is a cluster with its origin.
 type entry struct {
 	cluster *Cluster
 	parsed  Parsed
@@ -213,8 +211,8 @@ func New(c Config) *Manager {
 	return m
 }
 
-// Cluster returns the handle of an active cluster, nil if there is none of that
-// name. Keep the handle: it stays valid.
+// Cluster returns the handle of an active cluster, nil if there is none with that
+// name. The handle stays valid until the cluster is removed.
 func (m *Manager) Cluster(name string) *Handle {
 	return m.active.find(name)
 }
@@ -226,10 +224,9 @@ func (m *Manager) AddStatic(p Parsed) error {
 	return err
 }
 
-// AddOrUpdate adds a cluster or a new version of it. changed is false, and
-// nothing happens, if the cluster is the same already or belongs to the static
-// configuration. A new version serves as soon as it has found and checked its
-// hosts.
+// AddOrUpdate adds a cluster or a new version of it. It returns false and does nothing
+// if the cluster is unchanged or belongs to the static configuration. A new version
+// serves as soon as it has found and checked its hosts.
 func (m *Manager) AddOrUpdate(p Parsed, version string) (changed bool, err error) {
 	return m.add(p, version, true)
 }
@@ -262,9 +259,8 @@ func (m *Manager) add(p Parsed, version string, viaAPI bool) (bool, error) {
 	return true, nil
 }
 
-// put builds the cluster of e, unless there is no need for it, and gives it its
-// place. It returns the clusters that may start now, and the one to close that was
-// about to take that place.
+// put builds and registers the cluster of e if it is new. It returns the clusters that
+// can start now, and the warming cluster to close that it replaces.
 func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error) {
 	m.adding.Lock()
 	defer m.adding.Unlock()
@@ -274,8 +270,8 @@ func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error)
 	if !wanted {
 		return nil, nil, err
 	}
-	// This reads files, so it is not done under mu. As nobody else adds clusters,
-	// what is there of that name can only go meanwhile.
+	// build reads files, so it does not run under mu. Since adding is held, a cluster of
+	// that name can be removed meanwhile but not added.
 	cl, err := m.build(e.parsed.Config())
 	if err != nil {
 		return nil, nil, err
@@ -323,7 +319,7 @@ func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error)
 	return m.beginLocked(cl), replaced, nil
 }
 
-// wantedLocked tells whether the cluster of e is something new. m.mu is held.
+// wantedLocked reports whether the cluster of e is new. m.mu must be held.
 func (m *Manager) wantedLocked(e *entry) (bool, error) {
 	name := e.parsed.Config().Name
 	hd := m.handles[name]
@@ -342,7 +338,7 @@ func (m *Manager) wantedLocked(e *entry) (bool, error) {
 	return newest.viaAPI && newest.hash != e.hash, nil
 }
 
-// build makes a cluster that does nothing yet.
+// build makes a cluster without starting it.
 func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 	if err := m.accept(c); err != nil {
 		return nil, err
@@ -371,8 +367,8 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 	return cl, nil
 }
 
-// primary tells whether the cluster can find its hosts, and the secrets for
-// connections to them, without another one.
+// primary reports whether the cluster can find its hosts, and the secrets for their
+// connections, without another cluster.
 func (c *Cluster) primary() bool {
 	if c.dialer.Dependent() {
 		return false
@@ -383,7 +379,8 @@ func (c *Cluster) primary() bool {
 	return c.config.Type != config.EDSDiscovery || c.config.EDS == nil || c.config.EDS.Source.Kind == config.SourcePath
 }
 
-// beginLocked returns the cluster if it may start now. m.mu is held.
+// beginLocked returns the cluster if it can start now, else it queues it. m.mu must be
+// held.
 func (m *Manager) beginLocked(c *Cluster) []*Cluster {
 	if !m.started || !c.primary() && m.primaries > 0 {
 		m.waiting = append(m.waiting, c)
@@ -392,7 +389,7 @@ func (m *Manager) beginLocked(c *Cluster) []*Cluster {
 	return []*Cluster{c}
 }
 
-// warmLocked sets or clears the warming cluster of a handle. m.mu is held.
+// warmLocked sets or clears the warming cluster of a handle. m.mu must be held.
 func (m *Manager) warmLocked(hd *Handle, e *entry) {
 	if hd.warming != nil {
 		m.warming--
@@ -413,8 +410,8 @@ func (m *Manager) begin(list []*Cluster) error {
 	return errors.Join(errs...)
 }
 
-// Start lets all clusters find their hosts: first the primary ones, and when
-// those are ready the others.
+// Start lets all clusters find their hosts: first the primary ones and, when they are
+// ready, the others.
 func (m *Manager) Start() error {
 	m.mu.Lock()
 	if m.started || m.closed {
@@ -429,8 +426,7 @@ func (m *Manager) Start() error {
 	return err
 }
 
-// dueLocked takes the clusters off the waiting list that may start. m.mu is
-// held.
+// dueLocked removes and returns the waiting clusters that can start. m.mu must be held.
 func (m *Manager) dueLocked() []*Cluster {
 	busy := m.primaries > 0
 	var due []*Cluster
@@ -444,7 +440,8 @@ func (m *Manager) dueLocked() []*Cluster {
 	return due
 }
 
-// progress starts what may start now and notes what is done.
+// progress starts waiting clusters that are due and closes the channels of finished
+// stages.
 func (m *Manager) progress() {
 	m.mu.Lock()
 	if !m.started || m.primaries > 0 {
@@ -468,7 +465,7 @@ func (m *Manager) progress() {
 	}
 }
 
-// closeOnce closes c unless it is closed. The manager's mu is held.
+// closeOnce closes c unless it is closed. The manager's mu must be held.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -481,8 +478,8 @@ func closeOnce(c chan struct{}) {
 func (m *Manager) PrimaryReady() <-chan struct{} { return m.primaryDone }
 
 // Expect announces clusters that are added later but belong to the start:
-// [Manager.Ready] waits until done is called and they are ready. A call that
-// comes after that is without effect.
+// [Manager.Ready] waits until done is called and they are ready. Later calls have no
+// effect.
 func (m *Manager) Expect() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -495,21 +492,21 @@ func (m *Manager) Expect() (done func()) {
 	})
 }
 
-// StaticReady is closed when all clusters there are have been ready together for
-// the first time, whatever is expected.
+// StaticReady is closed when all present clusters are ready for the first time,
+// regardless of [Manager.Expect].
 func (m *Manager) StaticReady() <-chan struct{} { return m.staticDone }
 
 // Ready is closed when all clusters are ready for the first time.
 func (m *Manager) Ready() <-chan struct{} { return m.allDone }
 
-// Unready returns the clusters that are not ready yet, in the order of names.
+// Unready returns the clusters that are not ready yet, sorted by name.
 func (m *Manager) Unready() []*Cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(m.unready), func(a, b *Cluster) int { return strings.Compare(a.config.Name, b.config.Name) })
 }
 
-// clusterReady makes a cluster the active one of its name.
+// clusterReady activates a cluster.
 func (m *Manager) clusterReady(c *Cluster) {
 	m.mu.Lock()
 	if _, expected := m.unready[c]; !expected {
@@ -551,7 +548,7 @@ func (m *Manager) clusterReady(c *Cluster) {
 	m.progress()
 }
 
-// forgetLocked drops a cluster from the start sequence. m.mu is held.
+// forgetLocked removes a cluster from the start sequence. m.mu must be held.
 func (m *Manager) forgetLocked(c *Cluster) {
 	if m.unready[c] {
 		m.primaries--
@@ -560,14 +557,14 @@ func (m *Manager) forgetLocked(c *Cluster) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(x *Cluster) bool { return x == c })
 }
 
-// listLocked puts a handle among the active ones. m.mu is held.
+// listLocked adds a handle to the active ones. m.mu must be held.
 func (m *Manager) listLocked(hd *Handle) {
 	m.active.put(hd)
 	m.actives++
 }
 
-// trackLocked puts a handle among those whose hosts show statistics of their
-// own, or takes it out, as its active cluster says. m.mu is held.
+// trackLocked adds a handle to the tracked ones or removes it, as its active cluster is
+// configured. m.mu must be held.
 func (m *Manager) trackLocked(hd *Handle) {
 	if hd.current.Load().cluster.config.Track.PerEndpointStats {
 		m.tracked.put(hd)
@@ -576,8 +573,8 @@ func (m *Manager) trackLocked(hd *Handle) {
 	}
 }
 
-// Remove removes a cluster that was added by AddOrUpdate, active and warming,
-// and tells whether there was one.
+// Remove removes the active and the warming version of a cluster that was added by
+// AddOrUpdate, and reports whether there was one.
 func (m *Manager) Remove(name string) bool {
 	m.mu.Lock()
 	hd := m.handles[name]
@@ -620,16 +617,16 @@ func (m *Manager) Remove(name string) bool {
 	return true
 }
 
-// gaugesLocked counts the clusters. m.mu is held.
+// gaugesLocked sets the gauges. m.mu must be held.
 func (m *Manager) gaugesLocked() {
 	m.env.manager.active.Set(uint64(m.actives))
 	m.env.manager.warming.Set(uint64(m.warming))
 }
 
-// SetVersion notes the version of the last update of clusters.
+// SetVersion stores the version of the last update of clusters.
 func (m *Manager) SetVersion(v string) { m.version.Store(&v) }
 
-// Version returns what [Manager.SetVersion] noted, empty if there was no update.
+// Version returns the version of the last update, empty if there was none.
 func (m *Manager) Version() string { return *m.version.Load() }
 
 // RuntimeChanged applies changed runtime values to all clusters.
@@ -644,7 +641,7 @@ func (m *Manager) RuntimeChanged() {
 	}
 }
 
-// allLocked returns all clusters, active and warming. m.mu is held.
+// allLocked returns all clusters, active and warming. m.mu must be held.
 func (m *Manager) allLocked() []*Cluster {
 	var all []*Cluster
 	for _, h := range m.handles {
@@ -658,7 +655,7 @@ func (m *Manager) allLocked() []*Cluster {
 	return all
 }
 
-// localChanged rebalances all clusters but the local one.
+// localChanged rebalances all clusters except the local one.
 func (m *Manager) localChanged() {
 	for _, h := range m.active.list() {
 		if c := h.Current(); c != nil && !c.isLocal {
@@ -667,7 +664,7 @@ func (m *Manager) localChanged() {
 	}
 }
 
-// Close ends all clusters and waits until nothing runs any more.
+// Close closes all clusters and waits for their goroutines.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true

@@ -7,22 +7,23 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// originalsEvery is how often new original destinations are shown at most.
-// Clients may decide how many there are, and showing costs time for each.
+// originalsEvery is the minimum interval between publications of new original
+// destinations. Clients decide how many there are, and each publication costs time
+// for every host.
 const originalsEvery = 50 * time.Millisecond
 
-// defaultOriginalHosts is how many hosts an original destination cluster may have.
+// defaultOriginalHosts is the default limit of hosts in an original destination cluster.
 const defaultOriginalHosts = 10_000
 
-// originals says when the hosts of an original destination cluster were shown.
+// originals records when the hosts of an original destination cluster were published.
 // The cluster's mu guards it.
 type originals struct {
 	shown time.Time
-	timer *time.Timer // nil: nothing waits to be shown
+	timer *time.Timer // nil if nothing is to be published
 }
 
-// addOriginal takes a host that a pick made. It is checked and watched at once,
-// and shown at once too unless others were a moment ago.
+// addOriginal adds a host that a pick created. It is checked and watched at once, and
+// published at once unless others were just before.
 func (c *Cluster) addOriginal(h *host.Host) {
 	c.updating.Lock()
 	defer c.updating.Unlock()
@@ -35,7 +36,7 @@ func (c *Cluster) addOriginal(h *host.Host) {
 	if len(c.groups) == 0 {
 		c.groups = [][][]*host.Host{{nil}}
 	}
-	// Sets that were made do not look beyond the end they know.
+	// Published sets do not look beyond their end of the list.
 	c.groups[0][0] = append(c.groups[0][0], h)
 	o := &c.originals
 	if wait := originalsEvery - time.Since(o.shown); wait <= 0 {
@@ -47,7 +48,7 @@ func (c *Cluster) addOriginal(h *host.Host) {
 	c.hostsChanged([]*host.Host{h}, nil)
 }
 
-// showOriginals shows the hosts there are.
+// showOriginals publishes the current hosts.
 func (c *Cluster) showOriginals() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,14 +57,14 @@ func (c *Cluster) showOriginals() {
 	}
 }
 
-// showOriginalsLocked shows the hosts there are. c.mu is held.
+// showOriginalsLocked publishes the current hosts. c.mu must be held.
 func (c *Cluster) showOriginalsLocked() {
 	c.originals = originals{shown: time.Now()}
 	c.publishLocked(0, true)
 	c.stats.MembershipChange.Inc()
 }
 
-// sweep removes hosts of an original destination cluster that are not used.
+// sweep removes unused hosts of an original destination cluster.
 func (c *Cluster) sweep() {
 	t := time.NewTicker(max(c.config.CleanupInterval, time.Millisecond))
 	defer t.Stop()
@@ -79,9 +80,9 @@ func (c *Cluster) sweep() {
 	}
 }
 
-// OriginalDstMetadata returns where in the metadata of a request, below which key,
-// the text stands that belongs in DestinationMetadata of a pick's context. key is
-// empty if metadata may not say where requests to the cluster go.
+// OriginalDstMetadata returns the key and the path in the metadata of a request whose
+// value belongs in DestinationMetadata of a pick's context. The key is empty if
+// metadata does not select hosts of the cluster.
 func (c *Cluster) OriginalDstMetadata() (key string, path []string) {
 	if c.original == nil {
 		return "", nil

@@ -2,12 +2,12 @@ package upstream
 
 import "math"
 
-// DropOverload returns the percentage of requests that the last assignment asks
-// to drop, 0 to 100. [Cluster.DropRequest] draws them.
+// DropOverload returns the percentage of requests, 0 to 100, that
+// [Cluster.DropRequest] drops as the last assignment asks.
 func (c *Cluster) DropOverload() float64 { return math.Float64frombits(c.dropOverload.Load()) }
 
-// DropRequest draws whether a request is to be refused because the assignment of
-// the cluster asks to shed load, to the millionth, and counts it then.
+// DropRequest decides at random whether to refuse a request because the assignment
+// of the cluster asks to shed load, and counts the refusal.
 func (c *Cluster) DropRequest() bool {
 	percent := c.DropOverload()
 	if percent <= 0 || float64(c.env.rand()%1_000_000) >= percent*10_000 {
@@ -17,6 +17,6 @@ func (c *Cluster) DropRequest() bool {
 	return true
 }
 
-// DroppedRequests returns how many requests [Cluster.DropRequest] has refused. It
-// is for reports of load and no statistic.
+// DroppedRequests returns how many requests [Cluster.DropRequest] has refused, for
+// load reports.
 func (c *Cluster) DroppedRequests() uint64 { return c.dropped.Load() }

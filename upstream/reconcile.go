@@ -9,31 +9,31 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// rules says how hosts are compared.
+// rules control how hosts are compared.
 type rules struct {
 	checked      bool // the cluster has active health checks
-	ignoreNew    bool // new hosts are not counted until their first check
-	ignoreHealth bool // hosts that are gone go at once
-	// metadata is told of hosts whose metadata changed; nil: nobody is.
+	ignoreNew    bool // new hosts are excluded until their first check
+	ignoreHealth bool // missing hosts are removed at once
+	// metadata is called with each host whose metadata changed, unless it is nil.
 	metadata func(*host.Host)
 }
 
-// priorityChange is what an update does to one priority.
+// priorityChange is the effect of an update on one priority.
 type priorityChange struct {
 	hosts          []*host.Host
 	added, removed []*host.Host // as this priority sees it
 	changed        bool         // lists must be rebuilt
 }
 
-// change is what an update does to a cluster.
+// change is the effect of an update on a cluster.
 type change struct {
 	priorities     []priorityChange
-	added, removed []*host.Host // not those that moved to another priority
+	added, removed []*host.Host // without hosts that moved to another priority
 }
 
-// reconcile compares the hosts there are, by priority, with those there should
-// be. Hosts that stay keep their object, and are changed in place; a host is
-// known by its address.
+// reconcile compares the current hosts, by priority, with the wanted ones. A host is
+// identified by its address. Hosts that stay keep their object and are changed in
+// place.
 func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
 	type place struct {
 		host     *host.Host
@@ -110,7 +110,7 @@ func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
 	return c
 }
 
-// begin sets the flags of a host that nothing is known about.
+// begin sets the flags of a new host.
 func (r *rules) begin(h *host.Host) {
 	if !r.checked || h.DisableActiveHC() {
 		return
@@ -121,7 +121,7 @@ func (r *rules) begin(h *host.Host) {
 	}
 }
 
-// replaces tells whether h cannot become s in place.
+// replaces reports whether h must be replaced to become s.
 func (r *rules) replaces(h *host.Host, s *host.Spec) bool {
 	return h.Locality() != s.Locality || r.checked && !sameCheck(h, s)
 }
@@ -143,13 +143,13 @@ func (r *rules) replacement(h *host.Host, s host.Spec) *host.Host {
 	return n
 }
 
-// leaves tells whether a host that discovery no longer knows goes at once. One
-// that is healthy stays until a check says otherwise.
+// leaves reports whether a host that is gone from discovery is removed at once. A
+// healthy host stays until it fails a check.
 func (r *rules) leaves(h *host.Host) bool {
 	return !r.checked || r.ignoreHealth || h.DisableActiveHC() || h.Flags()&(status.FailedActiveHC|status.FailedEDSHealth) != 0
 }
 
-// inPlace makes h what s says and tells whether lists must be rebuilt.
+// inPlace changes h as s says and reports whether lists must be rebuilt.
 func (r *rules) inPlace(h *host.Host, s *host.Spec) bool {
 	before := h.PutFlags(status.EDSFlags|status.PendingDynamicRemoval, s.EDS)
 	after := before&^(status.EDSFlags|status.PendingDynamicRemoval) | s.EDS

@@ -13,8 +13,8 @@ import (
 )
 
 // OriginalDstHeader returns the name of the header whose first value belongs in
-// DestinationHeader of a pick's context. It is empty if no header may say where
-// requests to the cluster go.
+// DestinationHeader of a pick's context, empty if headers do not select hosts of the
+// cluster.
 func (c *Cluster) OriginalDstHeader() string {
 	o := &c.config.LB.OriginalDst
 	switch {
@@ -108,7 +108,7 @@ func (c *Cluster) RequestStarted(h *host.Host) {
 	h.Stats.RqActive.Inc()
 }
 
-// Origin says where a request came from.
+// Origin is the kind of client that sent a request.
 type Origin uint8
 
 // The origins.
@@ -118,17 +118,17 @@ const (
 	ExternalOrigin
 )
 
-// RequestEnd is what became of a request.
+// RequestEnd describes how a request ended.
 type RequestEnd struct {
-	// Status is the HTTP status that is counted, 0 if there was no answer.
+	// Status is the HTTP status to count, 0 without an answer.
 	Status int
-	// Failed tells that a request with a good status failed all the same, as
-	// gRPC requests do.
+	// Failed marks a request with a good HTTP status as failed, for example by its
+	// gRPC status.
 	Failed  bool
 	Took    time.Duration
 	Origin  Origin
-	Canary  bool // the answer says that it comes from a canary
-	Retried bool // the answer leads to a retry, so it is not the final one
+	Canary  bool // the answer comes from a canary
+	Retried bool // the answer is not final, a retry follows
 
 	// The reason why the host gave no answer, or no valid one. At most one is set.
 	Timeout        bool // the global timeout
@@ -148,7 +148,7 @@ func (c *Cluster) RequestFinished(h *host.Host, e RequestEnd) {
 	s := c.stats
 	s.RqActive.Dec()
 	h.Stats.RqActive.Dec()
-	failure := e.Status // of a host that began a good answer it is none
+	failure := e.Status // a good status is not that of the failure
 	if failure < 500 {
 		failure = 0
 	}
@@ -184,9 +184,9 @@ func (c *Cluster) RequestFinished(h *host.Host, e RequestEnd) {
 	c.countAnswer(h, &e, true)
 }
 
-// RequestRefused notes a request that was never attached to a connection: there
-// was no host for it, which is then nil, or none could be connected to, or a
-// circuit breaker was in the way. Of e only what is said of the answer counts.
+// RequestRefused records a request that was never attached to a connection: no host
+// was available, in which case h is nil, connecting failed, or a circuit breaker was
+// open. It uses only the fields of e about the answer.
 func (c *Cluster) RequestRefused(h *host.Host, e RequestEnd) {
 	if h != nil {
 		h.Stats.RqError.Inc()
@@ -194,7 +194,7 @@ func (c *Cluster) RequestRefused(h *host.Host, e RequestEnd) {
 	c.countAnswer(h, &e, false)
 }
 
-// countAnswer moves the statistics by status. h is nil if no host was found.
+// countAnswer updates the statistics by status. h is nil if no host was found.
 func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd, timed bool) {
 	if e.Status == 0 {
 		return
@@ -228,8 +228,8 @@ func (c *Cluster) countAnswer(h *host.Host, e *RequestEnd, timed bool) {
 	}
 }
 
-// TimeoutBudget records how much of the global timeout a request used, if that
-// is tracked. A timeout of 0 is infinite.
+// TimeoutBudget records how much of the global timeout a request used, if timeout
+// budgets are tracked. A timeout of 0 is infinite.
 func (c *Cluster) TimeoutBudget(elapsed, timeout time.Duration) {
 	recordBudget(c.stats.TimeoutBudget, elapsed, timeout)
 }
@@ -340,7 +340,7 @@ func (g *answerGroup) counter(p *atomic.Pointer[store.Counter], name string) *st
 	if c := p.Load(); c != nil {
 		return c
 	}
-	p.Store(g.scope.Counter(g.prefix + name)) // one name is one counter, whoever asks first
+	p.Store(g.scope.Counter(g.prefix + name)) // equal names share a counter
 	return p.Load()
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/outlier"
 )
 
-// Stats are the statistics of a cluster, named "cluster.<name>.…". The cluster
-// itself moves those of discovery, membership and balancing; a proxy moves the
-// others, best through [Cluster.RequestStarted] and its siblings.
+// Stats are the statistics of a cluster, named "cluster.<name>.…". The cluster updates
+// those of discovery, membership and balancing; a proxy updates the others, preferably
+// by [Cluster.RequestStarted] and related methods.
 type Stats struct {
 	// Discovery and membership.
 	UpdateAttempt, UpdateSuccess, UpdateFailure, UpdateEmpty, UpdateNoRebuild *store.Counter
@@ -109,7 +109,7 @@ func newStats(sc *store.Scope, track config.Track) *Stats {
 	return s
 }
 
-// balancerStats are created as far as the policy moves them.
+// balancerStats returns the statistics that the policy updates.
 func balancerStats(sc *store.Scope, c *config.LoadBalancing) lb.Stats {
 	s := lb.Stats{
 		HealthyPanic:              sc.Counter("lb_healthy_panic"),

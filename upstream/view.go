@@ -70,7 +70,7 @@ func (m *Manager) Statuses(yield func(*status.Cluster) bool) { m.active.statuses
 func (m *Manager) Tracked(yield func(*status.Cluster) bool) { m.tracked.statuses(yield) }
 
 // entries calls yield with the active entry of each handle.
-func (r *roster) entries(yield func(*entry) bool) {
+func (r *clusterIndex) entries(yield func(*entry) bool) {
 	for _, h := range r.list() {
 		if e := h.current.Load(); e != nil && !yield(e) {
 			return
@@ -78,7 +78,7 @@ func (r *roster) entries(yield func(*entry) bool) {
 	}
 }
 
-func (r *roster) statuses(yield func(*status.Cluster) bool) {
+func (r *clusterIndex) statuses(yield func(*status.Cluster) bool) {
 	v := newStatusView()
 	r.entries(func(e *entry) bool {
 		v.show(e)

@@ -88,7 +88,7 @@ type Config struct {
 	// Dial connects to a host, including TLS where the host wants it. Nil dials
 	// in plain text.
 	Dial func(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error)
-	// IsLocal tells whether an error of Dial is a lack of this machine, not of the
+	// IsLocal reports whether an error of Dial is a lack of this machine, not of the
 	// host. Nil means that none is.
 	IsLocal func(error) bool
 	// ProtocolError is told of each answer that is not of the protocol spoken. Nil
@@ -96,18 +96,18 @@ type Config struct {
 	ProtocolError func()
 	// Custom makes the probers of a custom check.
 	Custom func(h *host.Host) Prober
-	// Traffic tells whether the cluster ever had traffic; as long as it had none
+	// Traffic reports whether the cluster ever had traffic; as long as it had none
 	// checks are rarer. Nil means it had.
 	Traffic func() bool
 	// Runtime overrides numbers by key, "health_check.…". Nil overrides nothing.
 	Runtime func(key string) (uint64, bool)
-	// Rand returns uniform random numbers; nil means those of math/rand/v2.
+	// Rand returns uniform random numbers; nil means math/rand/v2.
 	Rand func() uint64
 	// Done is told of every completed check, without a lock held. Nil tells
 	// nobody.
 	Done func(Report)
 	// Log is told of what is worth a line in a log of events, in order and
-	// without a lock held. Nil tells nobody.
+	// without a lock held.
 	Log func(Event)
 	// Logger logs panics in checks, in Done and in Log. Such a check says nothing
 	// about its host. If nil, nothing is logged.
@@ -217,7 +217,7 @@ func (k *Checker) Add(h *host.Host) bool {
 	return true
 }
 
-// Awaited tells whether h is checked and no check of it was completed yet.
+// Awaited reports whether h is checked and no check of it was completed yet.
 func (k *Checker) Awaited(h *host.Host) bool {
 	k.mu.Lock()
 	s := k.sessions[h]
@@ -286,7 +286,7 @@ func (c *Config) broken(err error) Outcome {
 	return Outcome{Kind: Network}
 }
 
-// isProtocol tells whether err of net/http is about what the other side said. Its
+// isProtocol reports whether err of net/http is about what the other side said. Its
 // types are not exported, so it is known by its text.
 func isProtocol(err error) bool {
 	text := err.Error()

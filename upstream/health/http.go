@@ -199,7 +199,7 @@ func inRanges(list []config.StatusRange, status int) bool {
 	return false
 }
 
-// contains tells whether the payloads are in b, one after the other, with
+// contains reports whether the payloads are in b, one after the other, with
 // anything between them.
 func contains(b []byte, payloads [][]byte) bool {
 	for _, p := range payloads {

@@ -189,7 +189,7 @@ func (s *session) unchecked() []Event {
 	return []Event{{Kind: CheckFailed, Time: time.Now(), Host: s.host, Failure: Local, First: s.first}}
 }
 
-// passed applies a good check and tells whether a threshold is still to be
+// passed applies a good check and reports whether a threshold is still to be
 // reached.
 func (s *session) passed(o Outcome) (pending bool) {
 	s.k.c.Stats.Success.Inc()

@@ -127,7 +127,7 @@ func (h *Host) Hostname() string { return h.hostname }
 // was given.
 func (h *Host) HealthCheckHostname() string { return h.healthCheckHostname }
 
-// DisableActiveHC tells whether the host is not to be checked.
+// DisableActiveHC reports whether the host is not to be checked.
 func (h *Host) DisableActiveHC() bool { return h.disableActiveHC }
 
 // Locality returns where the host stands.
@@ -161,7 +161,7 @@ func (h *Host) Priority() uint32 { return h.priority.Load() }
 // SetPriority moves the host to another priority.
 func (h *Host) SetPriority(p uint32) { h.priority.Store(p) }
 
-// Canary tells whether the host is a canary.
+// Canary reports whether the host is a canary.
 func (h *Host) Canary() bool { return h.canary.Load() }
 
 // SetCanary makes the host a canary or not.

@@ -32,7 +32,7 @@ type Set struct {
 	Localities []LocalitySet
 	HasLocal   bool
 
-	// LocalityWeighted tells whether locality weights were given.
+	// LocalityWeighted reports whether locality weights were given.
 	LocalityWeighted bool
 	Overprovisioning uint32
 	WeightedHealth   bool

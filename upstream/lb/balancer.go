@@ -180,5 +180,5 @@ func newPlain(c Config) Balancer {
 	case config.MaglevPolicy:
 		return newHashed(c, func(e []entry) placer { return buildMaglev(e, c.MaglevTableSize, &c.Stats) })
 	}
-	return newSpread(c)
+	return newWeighted(c)
 }

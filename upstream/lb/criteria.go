@@ -67,7 +67,7 @@ func fallbacks(values map[string]any, list []any) []*Criteria {
 	return out
 }
 
-// has tells whether c has all keys, which must be sorted.
+// has reports whether c has all keys, which must be sorted.
 func (c *Criteria) has(keys []string) bool {
 	i := 0
 	for _, k := range c.keys {

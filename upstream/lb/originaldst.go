@@ -37,7 +37,7 @@ type OriginalDstConfig struct {
 	// found no host because there were as many as Limit allows. Nil counts nothing.
 	Invalid, Overflow *store.Counter
 	// Added is told of each new host before it is picked; it may be called
-	// concurrently. Nil tells nobody.
+	// concurrently.
 	Added func(*host.Host)
 }
 

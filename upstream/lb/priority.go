@@ -95,7 +95,7 @@ func distribute(l *Loads, health, degraded []uint32, total uint32) {
 	}
 }
 
-// panics tells whether too few hosts of s are available.
+// panics reports whether too few hosts of s are available.
 func panics(s *host.Set, threshold uint32) bool {
 	n := len(s.Hosts) - len(s.Excluded)
 	if n <= 0 {

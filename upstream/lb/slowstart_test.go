@@ -64,7 +64,7 @@ func TestNewHostsStartSlowly(t *testing.T) {
 			near(t, "over", shareOfLast(b, hosts, 1000), 500)
 			b.Update(priorities(hosts), nil)
 			if policy == config.RoundRobinPolicy {
-				if _, plain := b.(*spread).table.Load().priorities[0].healthy.picker.(*rotatePicker); !plain {
+				if _, plain := b.(*weighted).table.Load().priorities[0].healthy.picker.(*rotatePicker); !plain {
 					t.Error("hosts that are no longer new are still weighted")
 				}
 			}

@@ -34,13 +34,13 @@ type Config struct {
 	// Runtime overrides numbers by key, "outlier_detection.…". Nil overrides
 	// nothing. It is called concurrently.
 	Runtime func(key string) (uint64, bool)
-	// Rand returns uniform random numbers; nil means those of math/rand/v2.
+	// Rand returns uniform random numbers; nil means math/rand/v2.
 	Rand func() uint64
 	// Changed is told of hosts that were ejected or brought back. It is called
-	// without a lock held and may call the detector. Nil tells nobody.
+	// without a lock held and may call the detector.
 	Changed func(h *host.Host)
 	// Log is told of every ejection, enforced or not, and every return, without
-	// a lock held. Nil tells nobody.
+	// a lock held.
 	Log func(Event)
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// spread is the balancer of the policies that do not hash: round robin, least
+// weighted is the balancer of the policies that do not hash: round robin, least
 // request and random. It chooses a priority, a locality where localities
 // matter, and then a host of that list by the policy.
-type spread struct {
+type weighted struct {
 	c     Config
-	table atomic.Pointer[spreadTable]
+	table atomic.Pointer[weightedTable]
 
 	slow *slowStart // nil: no slow start; only Update touches it
 
@@ -39,7 +39,7 @@ const (
 	localityDegradedHosts
 )
 
-type spreadTable struct {
+type weightedTable struct {
 	choices    *choices
 	priorities []spreadPriority
 	zone       *zoneRouting // nil: none
@@ -61,8 +61,8 @@ type avail struct {
 // picker picks from one list; nil is a list without hosts.
 type picker interface{ pick() *host.Host }
 
-func newSpread(c Config) *spread {
-	b := &spread{c: c, indexes: make(map[listKey]*rotation)}
+func newWeighted(c Config) *weighted {
+	b := &weighted{c: c, indexes: make(map[listKey]*rotation)}
 	if c.SlowStart.Window > 0 && c.Policy != config.RandomPolicy {
 		b.slow = &slowStart{c: c.SlowStart}
 	}
@@ -70,12 +70,12 @@ func newSpread(c Config) *spread {
 }
 
 // Update implements [Balancer].
-func (b *spread) Update(sets []*host.Set, local *host.Set) {
+func (b *weighted) Update(sets []*host.Set, local *host.Set) {
 	if b.slow != nil {
 		b.slow.update(sets)
 	}
 	loads := ComputeLoads(sets, b.c.PanicThreshold())
-	t := &spreadTable{choices: loads.table(), priorities: make([]spreadPriority, len(sets))}
+	t := &weightedTable{choices: loads.table(), priorities: make([]spreadPriority, len(sets))}
 	if local != nil && !b.c.LocalityWeighted && len(sets) > 0 {
 		t.zone = b.c.routeZones(sets[0], local)
 	}
@@ -92,7 +92,7 @@ func (b *spread) Update(sets []*host.Set, local *host.Set) {
 
 // avail builds the lists of an availability. Those by locality are needed only
 // if localities are weighted or zones are routed.
-func (b *spread) avail(s *host.Set, p int, kind listKind, zoned bool) avail {
+func (b *weighted) avail(s *host.Set, p int, kind listKind, zoned bool) avail {
 	hosts, localityKind := s.Healthy, localityHealthyHosts
 	of := func(l *host.LocalitySet) []*host.Host { return l.Healthy }
 	if kind == degradedHosts {
@@ -136,7 +136,7 @@ func LocalityWeights(s *host.Set, eligible func(*host.LocalitySet) []*host.Host)
 }
 
 // list returns the picker for a list.
-func (b *spread) list(k listKey, hosts []*host.Host) picker {
+func (b *weighted) list(k listKey, hosts []*host.Host) picker {
 	if len(hosts) == 0 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func leastWeight(hosts []*host.Host, bias func() float64) func(uint32) float64 {
 }
 
 // Pick implements [Balancer].
-func (b *spread) Pick(ctx *Context) *host.Host {
+func (b *weighted) Pick(ctx *Context) *host.Host {
 	t := b.table.Load()
 	if t == nil {
 		return nil
@@ -214,7 +214,7 @@ func (b *spread) Pick(ctx *Context) *host.Host {
 }
 
 // once draws one candidate.
-func (b *spread) once(t *spreadTable, ctx *Context) *host.Host {
+func (b *weighted) once(t *weightedTable, ctx *Context) *host.Host {
 	p := b.source(t, ctx)
 	if p == nil {
 		return nil
@@ -223,7 +223,7 @@ func (b *spread) once(t *spreadTable, ctx *Context) *host.Host {
 }
 
 // source returns the list to pick from, nil if it is empty.
-func (b *spread) source(t *spreadTable, ctx *Context) picker {
+func (b *weighted) source(t *weightedTable, ctx *Context) picker {
 	x := b.c.Rand()
 	ch := t.choices[x%100]
 	if ctx != nil && ctx.Loads != nil {
@@ -254,7 +254,7 @@ func (b *spread) source(t *spreadTable, ctx *Context) picker {
 }
 
 // zoned returns the list of the locality that zone-aware routing chooses.
-func (b *spread) zoned(z *zoneRouting, a *avail) picker {
+func (b *weighted) zoned(z *zoneRouting, a *avail) picker {
 	if on := b.c.Zone.Enabled(); on < 100 && b.c.Rand()%100 >= uint64(on) {
 		return a.picker
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-func TestRosterIsSortedAfterEveryChange(t *testing.T) {
+func TestClusterIndexIsSortedAfterEveryChange(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var r roster
+	var r clusterIndex
 	var want []string
 	handles := map[string]*Handle{}
 	for i := range 500 {
@@ -44,8 +44,8 @@ func TestRosterIsSortedAfterEveryChange(t *testing.T) {
 	}
 }
 
-func TestRosterDropsOnlyWhatItHas(t *testing.T) {
-	var r roster
+func TestClusterIndexDropsOnlyWhatItHas(t *testing.T) {
+	var r clusterIndex
 	old, now := &Handle{name: "a"}, &Handle{name: "a"}
 	r.put(old)
 	r.put(now)
@@ -55,10 +55,10 @@ func TestRosterDropsOnlyWhatItHas(t *testing.T) {
 	}
 }
 
-// TestRosterShowsChangesToThoseWhoMadeThem has readers that could store old lists
+// TestClusterIndexShowsChangesToThoseWhoMadeThem has readers that could store old lists
 // over newer ones.
-func TestRosterShowsChangesToThoseWhoMadeThem(t *testing.T) {
-	var r roster
+func TestClusterIndexShowsChangesToThoseWhoMadeThem(t *testing.T) {
+	var r clusterIndex
 	var writers, readers sync.WaitGroup
 	stop := make(chan struct{})
 	for range 2 {

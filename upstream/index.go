@@ -7,47 +7,44 @@ import (
 	"sync/atomic"
 )
 
-// roster is the handles that have an active cluster, or those of some such
-// clusters. Readers take no lock.
+// clusterIndex holds handles of active clusters by name. Readers take no lock.
 //
-// The list in the order of names is made by the first who asks for it after a
-// change: keeping it up with every change would copy it whole each time, which
-// for n clusters that come one by one is n² pointers.
-type roster struct {
+// The sorted list is rebuilt by the first reader after a change. Rebuilding it with
+// every change would copy n² pointers for n clusters that are added one by one.
+type clusterIndex struct {
 	byName  sync.Map // name to *Handle
 	changes atomic.Uint64
-	sorted  atomic.Pointer[listing] // nil: never asked for
+	sorted  atomic.Pointer[listing] // nil until it is needed
 }
 
-// listing is the handles by name as they were after a number of changes. It never
-// changes.
+// listing is the immutable list of handles, sorted by name, after a number of changes.
 type listing struct {
 	changes uint64
 	handles []*Handle
 }
 
 // put adds a handle.
-func (r *roster) put(h *Handle) {
+func (r *clusterIndex) put(h *Handle) {
 	r.byName.Store(h.name, h)
 	r.changes.Add(1) // after the change: a list made before it counts as old
 }
 
-// drop takes a handle out, if it is there.
-func (r *roster) drop(h *Handle) {
+// drop removes a handle if it is present.
+func (r *clusterIndex) drop(h *Handle) {
 	if r.byName.CompareAndDelete(h.name, h) {
 		r.changes.Add(1)
 	}
 }
 
 // find returns the handle of a name, nil if there is none.
-func (r *roster) find(name string) *Handle {
+func (r *clusterIndex) find(name string) *Handle {
 	h, _ := r.byName.Load(name)
 	hd, _ := h.(*Handle)
 	return hd
 }
 
-// list returns the handles in the order of names. The slice must not be changed.
-func (r *roster) list() []*Handle {
+// list returns the handles sorted by name. The caller must not change the slice.
+func (r *clusterIndex) list() []*Handle {
 	changes := r.changes.Load()
 	old := r.sorted.Load()
 	if old != nil && old.changes == changes {
