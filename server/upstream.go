@@ -56,7 +56,7 @@ type Clusters struct {
 	// Supported are the fields of clusters that the program itself puts in force, Accept
 	// refuses clusters, and OriginalHosts limits the hosts of clusters of type
 	// ORIGINAL_DST, as [upstream.Config] says.
-	Supported         []string
+	Supported     []string
 	Accept        func(*config.Cluster) error
 	OriginalHosts int
 	// Hooks are told of what happens to hosts and clusters.
