@@ -188,7 +188,7 @@ func (e *exposer) beginEndpoints(name string, k store.Kind, taken map[string]boo
 	}
 	e.name = append(m, suffix...)
 	taken[string(e.name)] = true
-	e.network = false
+	e.network, e.description = false, store.Description{}
 	if !e.escaping.legacy() {
 		e.escape(false, k, suffix)
 	}

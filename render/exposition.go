@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
@@ -51,7 +52,7 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 	v := st.View()
 	defer v.Close()
 	o.Type = All
-	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection()}
+	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), descriptions: st.Descriptions(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection()}
 	for k := range store.KindHistogram + 1 {
 		v.ByFamily(k) // so that all metric names are settled
 	}
@@ -100,6 +101,9 @@ type exposer struct {
 
 	label   *store.Name // of the stat before, if it had just one
 	opening []byte      // what its label begins with
+
+	descriptions map[string]store.Description
+	description  store.Description // of the stat that is written
 
 	network bool // the stat that is written, or merged, came from network input
 	seconds bool // the histogram that is written is shown in seconds
@@ -163,6 +167,7 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 		return len(e.metric) > 0
 	}
 	e.family, e.network = f, c.Network()
+	e.describe(c)
 	e.name = e.name[:0]
 	if f != nil {
 		e.name = append(e.name, f.Derived(derivedMetric+int(k), func(f *store.Name) []byte {
@@ -213,6 +218,50 @@ func (e *exposer) underscored() []byte {
 	return e.under
 }
 
+// describe sets the description to that of the stat under c.
+func (e *exposer) describe(c *store.Cursor) {
+	if len(e.descriptions) == 0 {
+		return
+	}
+	e.description = store.Description{}
+	switch f := c.Family(); {
+	case c.Network():
+	case f != nil:
+		e.description = e.descriptions[f.String()]
+	default:
+		e.description = e.descriptions[c.Name()]
+	}
+}
+
+// comment writes a comment line about a family.
+func (e *exposer) comment(kind string, family []byte, text string) {
+	e.out.buf = append(append(append(e.out.buf, "# "...), kind...), ' ')
+	if e.quoted {
+		e.out.buf = appendQuoted(e.out.buf, family)
+	} else {
+		e.out.buf = append(e.out.buf, family...)
+	}
+	e.out.buf = append(append(append(e.out.buf, ' '), text...), '\n')
+}
+
+// helpText returns the help of the family, escaped for the text formats.
+func (e *exposer) helpText() string {
+	escapes := []string{`\`, `\\`, "\n", `\n`}
+	if e.dialect == dialectOpenMetrics {
+		escapes = append(escapes, `"`, `\"`)
+	}
+	return strings.NewReplacer(escapes...).Replace(strings.ToValidUTF8(e.description.Help, "\ufffd"))
+}
+
+// unit returns the unit of the family if its metric name ends with it, as the
+// formats demand.
+func (e *exposer) unit(family []byte) string {
+	if u := e.description.Unit; u != "" && bytes.HasSuffix(family, []byte("_"+u)) {
+		return u
+	}
+	return ""
+}
+
 // begin makes name the present metric name, which is under with underscores for
 // what it has not.
 func (e *exposer) begin(name, under []byte, k store.Kind) bool {
@@ -221,8 +270,12 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 		return len(name) > 0
 	}
 	e.metric = append(e.metric[:0], name...)
+	if k == store.KindGauge && e.description.Counter {
+		k = store.KindCounter
+	}
 	if e.dialect == dialectProtobuf {
-		e.proto.begin(e.out, e.metric, e.protoType(k))
+		unit := e.unit(bytes.TrimSuffix(e.metric, []byte(totalSuffix)))
+		e.proto.begin(e.out, e.metric, e.protoType(k), strings.ToValidUTF8(e.description.Help, "\ufffd"), unit)
 		return true
 	}
 	e.quoted = !e.escaping.legacy() && !legacyName(e.metric)
@@ -235,15 +288,13 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 			family = base
 		}
 	}
-	e.out.buf = append(e.out.buf, "# TYPE "...)
-	if e.quoted {
-		e.out.buf = appendQuoted(e.out.buf, family)
-	} else {
-		e.out.buf = append(e.out.buf, family...)
+	if e.description.Help != "" {
+		e.comment("HELP", family, e.helpText())
 	}
-	e.out.buf = append(e.out.buf, ' ')
-	e.out.buf = append(e.out.buf, e.typeName(k)...)
-	e.out.buf = append(e.out.buf, '\n')
+	e.comment("TYPE", family, e.typeName(k))
+	if unit := e.unit(family); unit != "" && e.dialect == dialectOpenMetrics {
+		e.comment("UNIT", family, unit)
+	}
 	return true
 }
 
@@ -307,6 +358,7 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 		}
 	}
 	e.network = c.Network()
+	e.describe(c)
 	if sp == nil || !sp.Merged {
 		e.begin(e.name, e.underscored(), k)
 	} else if len(e.name) > 0 {

@@ -16,13 +16,14 @@ import (
 // readouts the one that was made first counts. It is the one place where a
 // renderer keeps more than a buffer, and rare.
 type merged struct {
-	open    bool
-	metric  string // with underscores
-	kind    store.Kind
-	network bool
-	index   map[string]int
-	names   map[string]int // as they are shown, and which comes when
-	series  []mergedSeries
+	open      bool
+	metric    string // with underscores
+	kind      store.Kind
+	network   bool
+	described store.Description
+	index     map[string]int
+	names     map[string]int // as they are shown, and which comes when
+	series    []mergedSeries
 }
 
 type mergedSeries struct {
@@ -40,7 +41,7 @@ type mergedSeries struct {
 // add takes in the stat under c, which e has the names of.
 func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 	if !m.open {
-		*m = merged{open: true, metric: string(e.underscored()), kind: k, network: e.network, index: make(map[string]int), names: make(map[string]int)}
+		*m = merged{open: true, metric: string(e.underscored()), kind: k, network: e.network, described: e.description, index: make(map[string]int), names: make(map[string]int)}
 	}
 	name := string(e.name)
 	if _, known := m.names[name]; !known {
@@ -96,8 +97,8 @@ func (m *merged) close(e *exposer) {
 	slices.SortStableFunc(m.series, func(a, b mergedSeries) int {
 		return cmp.Compare(m.names[a.name], m.names[b.name])
 	})
-	defer func(network bool) { e.network = network }(e.network)
-	e.network = m.network
+	defer func(network bool, d store.Description) { e.network, e.description = network, d }(e.network, e.description)
+	e.network, e.description = m.network, m.described
 	for i := range m.series {
 		s := &m.series[i]
 		e.begin([]byte(s.name), []byte(m.metric), m.kind)

@@ -64,11 +64,17 @@ type protoFamily struct {
 }
 
 // begin ends the message before and starts another one.
-func (p *protoFamily) begin(out *output, name []byte, typ byte) {
+func (p *protoFamily) begin(out *output, name []byte, typ byte, help, unit string) {
 	p.emit(out)
 	p.typ = typ
 	p.head = appendProtoBytes(p.head[:0], 1, name)
+	if help != "" {
+		p.head = appendProtoBytes(p.head, 2, []byte(help))
+	}
 	p.head = append(p.head, 3<<3, typ)
+	if unit != "" {
+		p.head = appendProtoBytes(p.head, 5, []byte(unit))
+	}
 }
 
 // emit writes the message, if it has metrics.

@@ -239,6 +239,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.gauges.init(s.store.Scope("server"), cfg)
 	s.log = s.logger("main")
 	s.guard = guard.New(s.log)
+	s.store.SetLogger(s.log)
 	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
 			_ = s.release() // err says more

@@ -23,6 +23,7 @@ type FlushOptions struct {
 //
 // The caller must close the snapshot.
 func (s *Store) Flush(o FlushOptions) *Snapshot {
+	s.refresh()
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	now := s.opts.Now()

@@ -58,15 +58,17 @@ type Store struct {
 	symbols *symtab.Table
 	root    *Scope
 
-	lookup   lookup
-	hot      hotNames
-	names    nameTable                               // tag-extracted names and names of tags
-	blocks   atomic.Pointer[[]atomic.Pointer[block]] // by block index
-	null     *block                                  // holds the null stats
-	series   seriesIndex
-	collided atomic.Uint64
-	conflict atomic.Pointer[Collision] // the last one in collided
-	recycled atomic.Uint64             // incremented when ids become free for reuse
+	lookup     lookup
+	hot        hotNames
+	names      nameTable                               // tag-extracted names and names of tags
+	blocks     atomic.Pointer[[]atomic.Pointer[block]] // by block index
+	null       *block                                  // holds the null stats
+	series     seriesIndex
+	collided   atomic.Uint64
+	described  atomic.Pointer[map[string]Description] // see Describe; immutable
+	refreshers refreshers
+	conflict   atomic.Pointer[Collision] // the last one in collided
+	recycled   atomic.Uint64             // incremented when ids become free for reuse
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 

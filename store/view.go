@@ -41,6 +41,7 @@ type View struct {
 
 // View opens a view.
 func (s *Store) View() *View {
+	s.refresh()
 	s.purge()
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()

@@ -18,6 +18,9 @@ type Rules struct {
 	// Namespaces are first segments that are dropped from the names of the
 	// program's own stats, which then get no product in front.
 	Namespaces []string
+	// Bare are first segments of names of the program's own stats that get no
+	// product in front, such as "process".
+	Bare []string
 	// NetworkPrefix precedes names from network input. Default "".
 	NetworkPrefix string
 	// NetworkTotal appends "_total" to counters from network input.
@@ -57,12 +60,14 @@ func (r *Rules) AppendMetric(dst []byte, name string, network, counter bool) ([]
 			dst = appendAlphabet(dst, name)
 		}
 		return r.endNetwork(dst, at, counter), true
-	case r.namespaced(name):
+	case startsWith(name, r.Namespaces):
 		_, rest, _ := strings.Cut(name, ".")
 		if rest == "" || digit(rest[0]) {
 			return dst, false
 		}
 		return appendAlphabet(dst, rest), true
+	case startsWith(name, r.Bare):
+		return appendAlphabet(dst, name), true
 	default:
 		dst = appendAlphabet(dst, r.Product)
 		dst = append(dst, '_')
@@ -87,12 +92,13 @@ func (r *Rules) endNetwork(dst []byte, at int, counter bool) []byte {
 	return dst
 }
 
-func (r *Rules) namespaced(name string) bool {
-	if len(r.Namespaces) == 0 {
+// startsWith reports whether the first of several segments of name is in list.
+func startsWith(name string, list []string) bool {
+	if len(list) == 0 {
 		return false
 	}
 	first, _, more := strings.Cut(name, ".")
-	return more && slices.Contains(r.Namespaces, first)
+	return more && slices.Contains(list, first)
 }
 
 // AppendLabel appends the label name for a tag name. Label names that the

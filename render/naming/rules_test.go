@@ -16,6 +16,8 @@ func TestMetricNames(t *testing.T) {
 	}{
 		{naming.Rules{Product: "proxy"}, "edge.cache-hits@eu", false, false, "proxy_edge_cache_hits_eu"},
 		{naming.Rules{Product: "my-proxy"}, "9lives.Used", false, true, "my_proxy_9lives_Used"},
+		{naming.Rules{Product: "proxy", Bare: []string{"process"}}, "process.cpu-seconds", false, false, "process_cpu_seconds"},
+		{naming.Rules{Product: "proxy", Bare: []string{"process"}}, "process", false, false, "proxy_process"},
 		{naming.Rules{Product: "proxy"}, "", false, false, "proxy_"},
 		{naming.Rules{Product: "proxy", Namespaces: []string{"a", "plugin"}}, "plugin.Rate.limit-hits", false, false, "Rate_limit_hits"},
 		{naming.Rules{Product: "proxy", Namespaces: []string{"plugin"}}, "plugin.9lives", false, false, ""},

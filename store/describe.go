@@ -1,0 +1,35 @@
+package store
+
+import "maps"
+
+// Description documents a family of stats for the exposition formats.
+type Description struct {
+	// Help is the text of the HELP line.
+	Help string
+	// Unit is the unit, such as "seconds" or "bytes". OpenMetrics and protobuf
+	// show it if the metric name ends with it.
+	Unit string
+	// Counter shows gauges as counters. It is for fractional totals.
+	Counter bool
+}
+
+// Describe sets the description of the program's stats whose tag-extracted name
+// is family. The stats need not exist yet.
+func (s *Store) Describe(family string, d Description) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := maps.Clone(s.Descriptions())
+	if all == nil {
+		all = make(map[string]Description)
+	}
+	all[family] = d
+	s.described.Store(&all)
+}
+
+// Descriptions returns the descriptions by family. The map must not be modified.
+func (s *Store) Descriptions() map[string]Description {
+	if all := s.described.Load(); all != nil {
+		return *all
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// refreshers are functions to call before values are read.
+type refreshers struct {
+	mu    sync.Mutex // guards list, not the calls
+	list  []*refresher
+	calls sync.Mutex // held during calls
+	log   atomic.Pointer[slog.Logger]
+}
+
+type refresher struct{ f func() }
+
+// BeforeRead registers f to be called before each view is opened and each flush,
+// for example to set gauges. Calls do not overlap. f must not open a view or flush.
+// It returns a function that unregisters f.
+func (s *Store) BeforeRead(f func()) (remove func()) {
+	r := &refresher{f}
+	s.refreshers.mu.Lock()
+	defer s.refreshers.mu.Unlock()
+	s.refreshers.list = append(slices.Clip(s.refreshers.list), r)
+	return func() {
+		s.refreshers.mu.Lock()
+		defer s.refreshers.mu.Unlock()
+		s.refreshers.list = slices.DeleteFunc(slices.Clone(s.refreshers.list), func(o *refresher) bool { return o == r })
+	}
+}
+
+// refresh calls the registered functions. A panic of one is logged.
+func (s *Store) refresh() {
+	s.refreshers.mu.Lock()
+	list := s.refreshers.list
+	s.refreshers.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	s.refreshers.calls.Lock()
+	defer s.refreshers.calls.Unlock()
+	g := guard.New(s.refreshers.log.Load())
+	for _, r := range list {
+		g.Run("function before a read of stats", r.f)
+	}
+}
+
+// SetLogger sets the logger for panics of functions that the store calls. By
+// default, and if log is nil, they are not logged.
+func (s *Store) SetLogger(log *slog.Logger) { s.refreshers.log.Store(log) }
+
+// GaugeFunc makes the gauge called name show the result of f, which is called
+// before each view is opened and each flush, under the rules of
+// [Store.BeforeRead]. Values that are not finite are ignored. The error is that
+// of [Scope.TryFloatGauge]. f is no longer called once the gauge has ended.
+func (sc *Scope) GaugeFunc(name string, f func() float64, tgs ...tags.Tag) error {
+	g, err := sc.TryFloatGauge(name, tgs...)
+	if err != nil {
+		return err
+	}
+	b, i := g.w.home()
+	var remove func()
+	set := func() {
+		if !b.alive.has(i) {
+			remove()
+			return
+		}
+		_ = g.Set(f()) // keeps the last finite value
+	}
+	sc.store.refreshers.calls.Lock() // so that set sees remove
+	defer sc.store.refreshers.calls.Unlock()
+	remove = sc.store.BeforeRead(set)
+	return nil
+}
