@@ -27,6 +27,7 @@ func importTable() []importRow {
 		{"match", nil},
 		{"store", []string{"symtab", "histogram", "store/tags", "render/naming"}},
 		{"store/tags", nil},
+		{"store/process", []string{"store"}},
 		{"flush", []string{"store", "histogram"}},
 		{"flush/sinktest", []string{"flush", "store"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
