@@ -1,5 +1,5 @@
-// Package oneline keeps untrusted names and texts, such as those of a configuration
-// or a control plane, on one line in output without escapes.
+// Package oneline keeps untrusted names and texts, such as those from a
+// configuration or a control plane, on one line of an unescaped output.
 //
 //	fmt.Fprintf(w, "%s: %d\n", oneline.Clean(name), n)
 package oneline
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean returns text with "_" in place of each control character and of each byte
-// that is not UTF-8. It allocates only if there are any.
+// Clean returns text with "_" in place of each control character, line or
+// paragraph separator and invalid UTF-8 byte. It allocates only if there is one.
 func Clean(text string) string {
 	i := dirty(text)
 	if i < 0 {
@@ -29,13 +29,13 @@ func Clean(text string) string {
 	return b.String()
 }
 
-// dirty returns the index of the first character to replace, or -1.
+// dirty returns the index of the first character to replace, -1 if there is none.
 func dirty(text string) int {
 	for i, r := range text {
 		if r >= ' ' && r < 0x7f {
 			continue
 		}
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return i
 		}
 		if r == utf8.RuneError {
