@@ -27,7 +27,7 @@ func (s *Server) openAccessLogs() error {
 
 // lostLines is what access logs have lost. It is for the goroutine that flushes.
 type lostLines struct {
-	writes, lines *store.Counter // writes that failed, and lines that were dropped before; nil without access logs
+	writes, lines *store.Counter // lines that could not be written, and lines dropped before; nil without access logs
 	losing        bool           // since the last look
 
 	writesSeen, linesSeen uint64 // at the last look
@@ -49,7 +49,7 @@ func (s *Server) refreshLost() {
 	s.lost.lines.Add(lines)
 	losing := writes+lines > 0
 	if losing && !s.lost.losing {
-		s.log.Warn("access logs lose lines", "failed writes", writes, "dropped lines", lines)
+		s.log.Warn("access logs lose lines", "failed lines", writes, "dropped lines", lines)
 	}
 	s.lost.losing = losing
 }

@@ -92,7 +92,7 @@ func TestParsersTakeEveryExposition(t *testing.T) {
 	} {
 		header, text := request(t, d, "/stats/metrics", map[string]string{"accept": prometheus3(escaping)})
 		contentType := header.Get("content-type")
-		if contentType != "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping="+escaping {
+		if contentType != "text/plain; version=1.0.0; charset=utf-8; escaping="+escaping {
 			t.Errorf("%s: content type %q", escaping, contentType)
 		}
 		checkSeries(t, escaping, text, contentType)

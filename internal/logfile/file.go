@@ -1,6 +1,7 @@
 package logfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	if len(f.buffer)+len(p) > f.opts.MaxBytes {
 		f.mu.Unlock()
-		f.dropped.Add(1)
+		f.dropped.Add(lines(p))
 		return len(p), nil
 	}
 	f.buffer = append(f.buffer, p...)
@@ -128,7 +129,10 @@ func (f *File) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writeLocked writes to the file and counts failures. f.ioMu must be held.
+// lines returns the number of lines in p.
+func lines(p []byte) uint64 { return uint64(bytes.Count(p, []byte("\n"))) }
+
+// writeLocked writes to the file and counts the lines that it lost. f.ioMu must be held.
 func (f *File) writeLocked(p []byte) error {
 	if len(p) == 0 {
 		return nil
@@ -136,8 +140,8 @@ func (f *File) writeLocked(p []byte) error {
 	if f.out == nil {
 		return ErrClosed
 	}
-	if _, err := f.out.Write(p); err != nil {
-		f.failed.Add(1)
+	if n, err := f.out.Write(p); err != nil {
+		f.failed.Add(lines(p[n:]))
 		return fmt.Errorf("logfile: %w", err)
 	}
 	return nil
@@ -153,11 +157,11 @@ func (f *File) Flush() error {
 // flushLocked writes the buffer. f.ioMu must be held.
 func (f *File) flushLocked() error {
 	f.mu.Lock()
-	lines := f.buffer
+	full := f.buffer
 	f.buffer = f.spare[:0]
 	f.mu.Unlock()
-	f.spare = lines
-	return f.writeLocked(lines)
+	f.spare = full
+	return f.writeLocked(full)
 }
 
 // Run writes the buffer when it is full enough and at each interval. It returns nil
@@ -212,8 +216,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// Dropped returns the number of writes that did not fit in the buffer.
+// Dropped returns the number of lines that did not fit in the buffer.
 func (f *File) Dropped() uint64 { return f.dropped.Load() }
 
-// Failed returns the number of writes to the file that failed.
+// Failed returns the number of lines that could not be written to the file.
 func (f *File) Failed() uint64 { return f.failed.Load() }

@@ -195,6 +195,15 @@ func TestFailuresAreCounted(t *testing.T) {
 	if _, err := f.Write([]byte("x\n")); !errors.Is(err, syscall.ENOSPC) || f.Failed() != 1 {
 		t.Errorf("err %v, failed %d", err, f.Failed())
 	}
+	buffered := open(t, "/dev/full", Options{FlushBytes: 1 << 10})
+	for range 3 {
+		if _, err := buffered.Write([]byte("x\n")); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := buffered.Flush(); !errors.Is(err, syscall.ENOSPC) || buffered.Failed() != 3 {
+		t.Errorf("buffered: err %v, failed %d, want 3 lines", err, buffered.Failed())
+	}
 }
 
 // TestNoLineIsLostOrTorn writes from many goroutines while the file is rotated

@@ -134,5 +134,5 @@ func (l *Logger) Close() error { return l.file.Close() }
 // Dropped returns the number of lines that did not fit in the buffer.
 func (l *Logger) Dropped() uint64 { return l.file.Dropped() }
 
-// Failed returns the number of writes to the file that failed.
+// Failed returns the number of lines that could not be written to the file.
 func (l *Logger) Failed() uint64 { return l.file.Failed() }
