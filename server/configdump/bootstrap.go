@@ -21,11 +21,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
-// Bootstrap returns the section of the bootstrap file and that of the settings
-// in it that the message of the former has no fields for. file is the file as
-// plain values: map[string]any, []any, string, float64, bool and nil. Nothing is
-// added to what it says. The settings are without secrets already, since no
-// definition says which they are; without settings their section has no message.
+// Bootstrap returns the section of the bootstrap file and a section with the settings
+// that its message has no fields for. file is the file as plain values:
+// map[string]any, []any, string, float64, bool and nil. No defaults are added. The
+// settings are already redacted, because no definition marks their secrets; without
+// settings their section has no message.
 func Bootstrap(file map[string]any, read time.Time) (message, settings Section) {
 	m := &bootstrapv3.Bootstrap{}
 	md := m.ProtoReflect().Descriptor()
@@ -53,8 +53,8 @@ func Bootstrap(file map[string]any, read time.Time) (message, settings Section) 
 	return message, settings
 }
 
-// split parts a value into what a field can hold and the rest, each nil if there
-// is nothing. What is in a secret field has no rest.
+// split splits a value into the part that a field can hold and the rest. Either is
+// nil if it is empty. Secret fields have no rest.
 func split(v any, fd protoreflect.FieldDescriptor) (known, rest any) {
 	switch {
 	case v == nil:
@@ -80,7 +80,7 @@ func splitEntries(v any, fd protoreflect.FieldDescriptor) (known, rest any) {
 	return splitEach(entries, func(_ string, e any) (known, rest any) { return splitOne(e, fd) })
 }
 
-// splitEach parts each value. Keys without a rest are not in it.
+// splitEach splits each value. Keys without a rest are omitted.
 func splitEach(values map[string]any, part func(key string, v any) (known, rest any)) (known, rest any) {
 	out, left := make(map[string]any, len(values)), make(map[string]any)
 	for key, v := range values {
@@ -98,8 +98,8 @@ func splitEach(values map[string]any, part func(key string, v any) (known, rest 
 	return out, left
 }
 
-// splitList keeps the elements in their places: those without a rest are empty
-// there.
+// splitList splits the elements and keeps their positions: elements without a rest
+// are empty.
 func splitList(v any, fd protoreflect.FieldDescriptor) (known, rest any) {
 	list, ok := v.([]any)
 	if !ok {
@@ -161,8 +161,8 @@ func splitMessage(v any, md protoreflect.MessageDescriptor) (known, rest any) {
 	})
 }
 
-// splitAny returns a packed message. One of a type that is not known becomes
-// free-form settings that name the type.
+// splitAny returns a packed message. A message of unknown type becomes free-form
+// settings with the name of the type.
 func splitAny(v any) (known, rest any) {
 	fields, ok := v.(map[string]any)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Cluster is an upstream cluster as it was configured.
+// Cluster is an upstream cluster as configured.
 type Cluster struct {
 	Name    string
 	Version string     // of the update that brought it; not of static clusters
@@ -18,7 +18,7 @@ type Cluster struct {
 	Failure *Failure   // the last update, if it was refused; nil if not
 }
 
-// Failure is an update that was refused.
+// Failure is a rejected update.
 type Failure struct {
 	Message *anypb.Any // nil if it is not known
 	At      time.Time
@@ -26,9 +26,8 @@ type Failure struct {
 	Version string
 }
 
-// Clusters returns the section of the clusters: those of the static
-// configuration, and those that came later, by whether they are in use. Version
-// is that of the last update of the set.
+// Clusters returns the section of the clusters: static ones, active ones and warming
+// ones. Version is the version of the last update of the set.
 func Clusters(version string, static, active, warming iter.Seq[Cluster]) Section {
 	dynamic := func(list iter.Seq[Cluster]) iter.Seq2[string, proto.Message] {
 		return elements(list, func(c *Cluster) proto.Message {
@@ -59,7 +58,7 @@ func elements(list iter.Seq[Cluster], message func(*Cluster) proto.Message) iter
 	}
 }
 
-// shared returns a message of its own with the bytes of a.
+// shared returns a new message that shares the bytes of a.
 func shared(a *anypb.Any) *anypb.Any {
 	if a == nil {
 		return nil

@@ -25,7 +25,7 @@ import (
 
 func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 89_999_999, time.UTC) }
 
-// whole returns the message of a section with all lists in it.
+// whole returns the message of a section including all lists.
 func whole(s Section) proto.Message {
 	m := proto.Clone(s.Message)
 	for field, list := range s.Lists {
@@ -37,8 +37,8 @@ func whole(s Section) proto.Message {
 	return m
 }
 
-// render writes sections as a dump shows them, secrets and all, and expects that
-// they can be read.
+// render writes sections like a dump, secrets included, and checks that they can be
+// decoded.
 func render(t *testing.T, sections ...Section) []byte {
 	t.Helper()
 	var w wire.Writer
@@ -79,8 +79,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestElementsAreOwn changes what a section hands out: the next reader does not
-// see it.
+// TestElementsAreOwn modifies the elements of a section: the next reader does not see
+// it.
 func TestElementsAreOwn(t *testing.T) {
 	section := Clusters("", clusters(message("a")), clusters(), clusters())
 	for range 2 {
@@ -143,8 +143,7 @@ func TestUsualSections(t *testing.T) {
 	golden.Check(t, "usual", render(t, sections...))
 }
 
-// file is a bootstrap file with what the message knows, what it does not know,
-// and what is wrong.
+// file is a bootstrap file with known, unknown and invalid fields.
 func file() map[string]any {
 	object := func(pairs ...any) map[string]any {
 		m := make(map[string]any)
@@ -193,8 +192,8 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// FuzzBootstrap reads any JSON as a bootstrap file: the messages can be written
-// and read, and the settings hold nothing to take out any more.
+// FuzzBootstrap uses any JSON as a bootstrap file: the messages survive a round trip,
+// and the settings need no further redaction.
 func FuzzBootstrap(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"node":{"id":1}}`, `{"admin":{"own":{"token":"x"}}}`, `{"static_resources":{"clusters":[{"hosts":[]},null,3]}}`,
 		`{"stats_sinks":[{"typed_config":{"@type":"type.googleapis.com/google.protobuf.Duration","value":"1s"}}]}`,

@@ -1,6 +1,5 @@
-// Package configdump makes the messages of the configuration dump from plain
-// values: the bootstrap file, clusters, endpoints, listeners, and whatever a
-// proxy adds.
+// Package configdump builds the messages of the configuration dump from plain values:
+// the bootstrap file, clusters, endpoints, listeners, and the additions of a proxy.
 //
 //	r := configdump.New()
 //	r.Set("clusters", func() configdump.Section {
@@ -8,7 +7,6 @@
 //	})
 //	r.Sections(false)
 //
-// What there are many of comes one by one when the dump is written, so that it
-// never has to be in memory as a whole. Secrets are still in the messages: who
-// shows them redacts them.
+// Long lists are streamed while the dump is written, so that they are never in memory
+// as a whole. The messages still contain secrets, which the writer must redact.
 package configdump

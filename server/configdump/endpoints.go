@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Assignment is the endpoints of a cluster as they are known now.
+// Assignment holds the current endpoints of a cluster.
 type Assignment struct {
 	Name             string // of the service if it has one, else of the cluster
 	Overprovisioning uint32 // percent; 0 means 140
@@ -24,13 +24,13 @@ type Assignment struct {
 	Localities       []Locality // by priority; empty ones are left out
 }
 
-// Locality is endpoints of one place and priority.
+// Locality holds the endpoints of one locality and priority.
 type Locality struct {
 	Region, Zone, SubZone string
 	Priority              uint32
 	Weight                *uint32 // nil: localities have no weights
-	// Apart says that the cluster knows no localities: its endpoints are shown
-	// one by one, in none.
+	// Apart means that the cluster has no localities: its endpoints are listed
+	// separately.
 	Apart     bool
 	Endpoints []Endpoint
 }
@@ -38,7 +38,7 @@ type Locality struct {
 // Health is the health of an endpoint.
 type Health uint8
 
-// The kinds of health.
+// The health states.
 const (
 	Healthy Health = iota
 	Degraded
@@ -54,13 +54,12 @@ type Endpoint struct {
 	HealthCheckHostname string
 	Health              Health
 	Weight              uint32
-	// Metadata is by name space; its values are those of encoding/json.
+	// Metadata is keyed by namespace; its values are those of encoding/json.
 	Metadata map[string]map[string]any
 }
 
-// Endpoints returns the section of the endpoints: those of clusters of the
-// static configuration, and those of clusters that came later. There is none if
-// there are no assignments.
+// Endpoints returns the section of the endpoints of static and dynamic clusters. It
+// is empty if there are no assignments.
 func Endpoints(static, dynamic iter.Seq[Assignment]) Section {
 	if none(static) && none(dynamic) {
 		return Section{Key: EndpointKey}
@@ -171,8 +170,8 @@ func socketAddress(ip netip.AddrPort, p corev3.SocketAddress_Protocol) *corev3.A
 	}}}
 }
 
-// metadata returns the message of free-form values. What is no value of JSON is
-// left out.
+// metadata returns the message of free-form values. Values that are not JSON are
+// omitted.
 func metadata(spaces map[string]map[string]any) *corev3.Metadata {
 	m := &corev3.Metadata{}
 	for name, fields := range spaces {

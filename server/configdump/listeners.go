@@ -21,7 +21,7 @@ type Listener struct {
 	Outbound  bool
 }
 
-// Listeners returns the section of listeners that are there from the start.
+// Listeners returns the section of the static listeners.
 func Listeners(list []Listener, since time.Time) Section {
 	m := &adminv3.ListenersConfigDump{}
 	for i := range list {
@@ -54,8 +54,7 @@ func (l *Listener) message() *listenerv3.Listener {
 	return m
 }
 
-// packed returns m packed with its own type, the same bytes for equal messages.
-// What was made here can be packed.
+// packed returns m packed with its own type. Equal messages have equal bytes.
 func packed(m proto.Message) *anypb.Any {
 	a := &anypb.Any{}
 	if err := anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}); err != nil {

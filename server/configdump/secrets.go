@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Secret is a secret of TLS contexts as it was configured, keys and all: whoever shows
-// it takes them out.
+// Secret is a secret of TLS contexts as configured, keys included. The writer must
+// redact it.
 type Secret struct {
 	Name    string
 	Version string     // of the update that brought it; not of static secrets
@@ -20,11 +20,11 @@ type Secret struct {
 	Failure *Failure   // the last update, if it was refused; nil if not
 }
 
-// notInitialized is the version of a secret that did not come so far.
+// notInitialized is the version of a secret that has not arrived.
 const notInitialized = "uninitialized"
 
-// Secrets returns the section of the secrets: those of the static configuration, and
-// those that are delivered, by whether they have come.
+// Secrets returns the section of the secrets: static ones, and delivered ones by
+// whether they have arrived.
 func Secrets(static, active, warming []Secret) Section {
 	dynamic := func(list []Secret) iter.Seq2[string, proto.Message] {
 		return secrets(list, func(s *Secret) proto.Message {

@@ -14,7 +14,7 @@ type Section = admin.ConfigSection
 // EndpointKey is the key of the section of endpoints.
 const EndpointKey = "endpoint"
 
-// Usual returns the sections that every dump has, without content, by key.
+// Usual returns the sections that every dump has, empty, by key.
 func Usual() map[string]Section {
 	return map[string]Section{
 		"route_scopes": {Message: &adminv3.ScopedRoutesConfigDump{}},
@@ -23,7 +23,7 @@ func Usual() map[string]Section {
 	}
 }
 
-// millis returns a time as dumps show it, nil for the zero time.
+// millis returns a time with the precision of dumps, nil for the zero time.
 func millis(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

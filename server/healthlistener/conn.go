@@ -22,14 +22,14 @@ const (
 	requestBytes   = 8 << 10
 )
 
-// conn is a connection of a client.
+// conn is a client connection.
 type conn struct {
 	net.Conn
 	limit io.LimitedReader // what a request may have
 	r     *bufio.Reader
 
-	// waiting is since when no whole request has come, in nanoseconds; 0 while
-	// one is answered.
+	// waiting is the time since which no complete request has arrived, in
+	// nanoseconds; 0 while a request is answered.
 	waiting atomic.Int64
 
 	mu      sync.Mutex
@@ -42,10 +42,10 @@ func newConn(nc net.Conn) *conn {
 	return c
 }
 
-// wait notes that the connection waits for a request from now on.
+// wait marks the connection as waiting for a request.
 func (c *conn) wait() { c.waiting.Store(time.Now().UnixNano()) }
 
-// expect sets how long to wait for what comes next.
+// expect sets the deadline for the next read.
 func (c *conn) expect(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *conn) expect(d time.Duration) {
 	_ = c.SetReadDeadline(time.Now().Add(d)) // of a dead connection, which the read notices
 }
 
-// hurry ends the connection soon unless a request comes.
+// hurry closes the connection soon unless a request arrives.
 func (c *conn) hurry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,8 +63,7 @@ func (c *conn) hurry() {
 	_ = c.SetReadDeadline(time.Now().Add(partingTime)) // as in expect
 }
 
-// serve answers requests until the client has no more, or the listener has had
-// enough.
+// serve answers requests until the client disconnects or the listener stops.
 func (l *Listener) serve(c *conn) {
 	for {
 		if l.leaving() {
@@ -109,11 +108,11 @@ type answer struct {
 	closing bool // the connection ends
 }
 
-// answer decides on a check.
+// answer determines the answer to a check.
 func (l *Listener) answer(r *http.Request) answer {
 	l.cfg.Stats.Requests.Inc()
 	a := answer{bare: r.Method == http.MethodHead}
-	// What comes behind a body is not looked at: checks have none.
+	// Data after a body is ignored: checks have none.
 	a.closing = r.Close || r.ContentLength != 0 || l.cfg.Closing != nil && l.cfg.Closing()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		a.status, a.fields = http.StatusMethodNotAllowed, [][2]string{{"allow", "GET, HEAD"}}
@@ -134,7 +133,7 @@ func (l *Listener) answer(r *http.Request) answer {
 	return a
 }
 
-// append appends the answer as it is sent.
+// append appends the encoded answer.
 func (a *answer) append(dst []byte) []byte {
 	dst = append(dst, "HTTP/1.1 "...)
 	dst = strconv.AppendInt(dst, int64(a.status), 10)

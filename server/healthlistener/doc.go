@@ -1,6 +1,5 @@
-// Package healthlistener answers the health checks of load balancers and the
-// like on an address of their own, which may be open to more machines than the
-// administration port.
+// Package healthlistener answers health checks, such as those of load balancers, on a
+// separate address that can be open to more machines than the administration port.
 //
 //	l, err := healthlistener.New(healthlistener.Config{
 //		Name: "health", Address: "0.0.0.0:8080", State: func() (string, bool) { return "LIVE", true },
@@ -8,7 +7,6 @@
 //	err = l.Listen() // l.Addr() is known from here on
 //	err = l.Run(ctx)
 //
-// It answers every path alike: 200 while the server is healthy, 503 otherwise,
-// with the name of the state as the body. All methods are safe for concurrent
-// use.
+// It answers every path the same way: 200 while the server is healthy, 503 otherwise,
+// with the name of the state as the body. All methods are safe for concurrent use.
 package healthlistener

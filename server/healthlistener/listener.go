@@ -22,27 +22,27 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Config sets up a [Listener]. Name, Address and State are required.
+// Config configures a [Listener]. Name, Address and State are required.
 type Config struct {
 	Name string
 	// Address is ip:port, unix:path, or unix:@name for an abstract socket.
 	Address string
-	// Mode is that of a unix socket. Default 0600.
+	// Mode is the mode of a unix socket. The default is 0600.
 	Mode fs.FileMode
 
 	// State returns the state of the server and whether it is healthy.
 	State func() (name string, healthy bool)
-	// Closing reports whether the connection is to end with the answer that is
-	// being sent. Nil: it never is.
+	// Closing reports whether the connection should close after the current answer.
+	// If nil, it never should.
 	Closing func() bool
-	// HeaderPrefix is what the names of the header fields begin with that only
-	// this listener sends. Default "x-proxy".
+	// HeaderPrefix is the prefix of the header fields that only this listener sends.
+	// The default is "x-proxy".
 	HeaderPrefix string
-	// Cluster is the service cluster, which answers tell. Empty: they do not.
+	// Cluster is the service cluster, which answers include unless it is empty.
 	Cluster string
 
 	Stats Stats
-	// Log takes messages. Default: none.
+	// Logger receives log messages. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -53,7 +53,7 @@ type Stats struct {
 	Active                   *store.Gauge   // open connections
 }
 
-// Listener answers health checks. Make it with [New].
+// Listener answers health checks. Create it with [New].
 type Listener struct {
 	cfg     Config
 	stopped chan struct{} // closed by Stop
@@ -67,7 +67,7 @@ type Listener struct {
 	quiet     sync.Cond // signalled when a connection ends
 }
 
-// New checks cfg.
+// New checks cfg and returns a listener that is not bound yet.
 func New(cfg Config) (*Listener, error) {
 	if cfg.Name == "" || cfg.State == nil {
 		return nil, errors.New("healthlistener: a listener needs a name and a state")
@@ -92,12 +92,11 @@ func New(cfg Config) (*Listener, error) {
 // Name returns the name.
 func (l *Listener) Name() string { return l.cfg.Name }
 
-// Key tells the listener of a successor apart from others: it is the address as
-// it was configured.
+// Key identifies the listener across hot restarts. It is the configured address.
 func (l *Listener) Key() string { return "health " + l.cfg.Address }
 
-// Inherit makes Listen use a socket that another process has bound. It owns the
-// file from now on.
+// Inherit makes Listen use a socket that another process has bound. The listener
+// takes ownership of the file.
 func (l *Listener) Inherit(socket *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,8 +124,7 @@ func (l *Listener) Listen() error {
 	return nil
 }
 
-// bind binds the address, or takes the socket that was inherited. l.mu must be
-// held.
+// bind binds the address, or uses the inherited socket. l.mu must be held.
 func (l *Listener) bind() (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(l.cfg.Address, "unix:")
 	if file := l.inherited; file != nil {
@@ -150,8 +148,8 @@ func (l *Listener) bind() (net.Listener, error) {
 	return unixsock.Listen(path, l.cfg.Mode, "")
 }
 
-// inherit returns a listener that leaves the path to the other process that has
-// the socket, until KeepPath changes that.
+// inherit returns a listener that does not remove its path, which the other process
+// still uses, unless KeepPath changes that.
 func inherit(u *net.UnixListener, path string) (net.Listener, error) {
 	l, err := unixsock.Adopt(u, path)
 	if err != nil {
@@ -161,7 +159,7 @@ func inherit(u *net.UnixListener, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Addr returns where the listener listens, nil before Listen.
+// Addr returns the bound address, nil before Listen.
 func (l *Listener) Addr() net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,8 +179,8 @@ func (l *Listener) File() (*os.File, error) {
 	return l.ln.File()
 }
 
-// KeepPath sets whether the path of a unix socket is left to a successor when the
-// listener is closed.
+// KeepPath sets whether closing the listener leaves the path of a unix socket to a
+// successor.
 func (l *Listener) KeepPath(keep bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +193,7 @@ func (l *Listener) KeepPath(keep bool) {
 }
 
 // Pause stops accepting until [Listener.Resume], but keeps the socket open. Open
-// connections end as after Stop.
+// connections close as after Stop.
 func (l *Listener) Pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +216,8 @@ func (l *Listener) Resume() {
 	}
 }
 
-// Stop stops accepting. Open connections end with their next answer, and those
-// from which nothing comes after a moment.
+// Stop stops accepting. Open connections close with their next answer, or after a
+// moment if they are idle.
 func (l *Listener) Stop() {
 	l.stop.Do(func() {
 		l.mu.Lock()
@@ -234,8 +232,8 @@ func (l *Listener) Stop() {
 	})
 }
 
-// Run answers checks until ctx ends, after [Listener.Listen]. It returns when
-// all is quiet. Run once.
+// Run answers checks until ctx is done. Call it once, after [Listener.Listen]. It
+// returns when all connections are closed.
 func (l *Listener) Run(ctx context.Context) error {
 	l.mu.Lock()
 	ln := l.ln
@@ -264,8 +262,8 @@ func (l *Listener) Run(ctx context.Context) error {
 	return err
 }
 
-// wait waits until all connections have ended, which it helps with when they
-// take too long.
+// wait waits until all connections are closed, and closes them if that takes too
+// long.
 func (l *Listener) wait() {
 	late := time.AfterFunc(shutdownTime, func() {
 		l.mu.Lock()
@@ -298,7 +296,7 @@ func (l *Listener) accept(ln net.Listener) error {
 	}
 }
 
-// admit starts to serve a connection, or turns it away.
+// admit serves a connection or rejects it.
 func (l *Listener) admit(nc net.Conn) {
 	c := newConn(nc)
 	l.mu.Lock()
@@ -322,9 +320,9 @@ func (l *Listener) admit(nc net.Conn) {
 	}()
 }
 
-// makeRoom ends the connection that waits longest for a request, so that those
-// which send nothing keep no check out. It reports false if none waits. l.mu
-// must be held.
+// makeRoom closes the connection that has waited longest for a request, so that idle
+// clients cannot lock out checks. It reports false if none is waiting. l.mu must be
+// held.
 func (l *Listener) makeRoom() bool {
 	for {
 		var oldest *conn
@@ -344,7 +342,7 @@ func (l *Listener) makeRoom() bool {
 	}
 }
 
-// leave closes and forgets a connection.
+// leave closes and unregisters a connection.
 func (l *Listener) leave(c *conn) {
 	_ = c.Close()
 	l.mu.Lock()
@@ -354,7 +352,7 @@ func (l *Listener) leave(c *conn) {
 	l.cfg.Stats.Active.Dec()
 }
 
-// leaving reports whether connections should end with their next answer.
+// leaving reports whether connections should close with their next answer.
 func (l *Listener) leaving() bool { return l.paused.Load() || l.isStopped() }
 
 func (l *Listener) isStopped() bool {

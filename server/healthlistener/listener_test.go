@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a server as a listener sees it.
+// world is the server behind a listener.
 type world struct {
 	failing, closing atomic.Bool
 
@@ -158,7 +158,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestRequests sends what is no ordinary check.
+// TestRequests sends unusual requests.
 func TestRequests(t *testing.T) {
 	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
@@ -172,7 +172,7 @@ func TestRequests(t *testing.T) {
 		"nonsense" + tail:                                      "400 close",
 		"GET HTTP/1.1" + tail:                                  "400 close",
 		get + "X: " + strings.Repeat("x", requestBytes) + tail: "431 close",
-		// as long as can be
+		// the maximum length
 		get + "X: " + strings.Repeat("x", requestBytes-len(get+"X: "+tail)) + tail:   "200 ",
 		get + "X: " + strings.Repeat("x", requestBytes+1-len(get+"X: "+tail)) + tail: "431 close",
 		get: "",
@@ -200,7 +200,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// FuzzRequest sends anything: it is answered or not, and the next client is.
+// FuzzRequest sends arbitrary bytes: they may be answered or not, and the next client
+// is served.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
 	f.Add([]byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"))
@@ -224,8 +225,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestStop: who is connected still gets an answer to what was asked, nobody new
-// comes in.
+// TestStop: connected clients still get their answers, and new ones are rejected.
 func TestStop(t *testing.T) {
 	w := newWorld()
 	path := filepath.Join(t.TempDir(), "s")
@@ -248,8 +248,8 @@ func TestStop(t *testing.T) {
 	l.Stop()
 }
 
-// TestStopDuringARequest: what is asked when the listener stops is answered, and the
-// client is told that the connection ends.
+// TestStopDuringARequest: a request in flight when the listener stops is answered,
+// with the announcement that the connection closes.
 func TestStopDuringARequest(t *testing.T) {
 	w := newWorld()
 	cfg := w.config("127.0.0.1:0")
@@ -268,8 +268,8 @@ func TestStopDuringARequest(t *testing.T) {
 	}
 }
 
-// TestAllConnectionsBusy: a client that finds no place, since all others are being
-// answered, is turned away at once.
+// TestAllConnectionsBusy: a client is rejected at once while all other connections
+// are being answered.
 func TestAllConnectionsBusy(t *testing.T) {
 	w := newWorld()
 	cfg := w.config("127.0.0.1:0")
@@ -301,10 +301,10 @@ func TestAllConnectionsBusy(t *testing.T) {
 	}
 }
 
-// received returns a file as a process gets it that the socket is sent to. The
-// one that net makes puts the socket into blocking mode for a moment when a
-// listener is made of it, and the first listener then waits in its accept until
-// somebody connects.
+// received returns a file as if a process had received it over a socket. A file made
+// by package net puts the socket into blocking mode for a moment when a listener is
+// created from it, and the first listener then blocks in accept until a client
+// connects.
 func received(t *testing.T, file *os.File) *os.File {
 	t.Helper()
 	raw, err := file.SyscallConn()
@@ -318,8 +318,7 @@ func received(t *testing.T, file *os.File) *os.File {
 	return os.NewFile(uintptr(fd), "inherited")
 }
 
-// TestHandOver gives the socket to a second listener: no connection is refused
-// at any moment.
+// TestHandOver hands the socket to a second listener: no connection is ever refused.
 func TestHandOver(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s"), "unix:@healthlistener-test"} {
 		first, second := newWorld(), newWorld()
@@ -346,8 +345,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestTooManyConnections: connections that send nothing, or the beginning of a
-// request, do not keep a check out; those that wait longest go.
+// TestTooManyConnections: connections that send nothing, or part of a request, do not
+// lock out checks; the oldest ones are closed.
 func TestTooManyConnections(t *testing.T) {
 	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
@@ -413,7 +412,7 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
-// TestChecksPanic: what panics about a connection ends that alone.
+// TestChecksPanic: a panic of a connection closes only that connection.
 func TestChecksPanic(t *testing.T) {
 	w := newWorld()
 	panics := guardtest.New(t)
@@ -458,13 +457,12 @@ func (w wildLog) Enabled(context.Context, slog.Level) bool  { return true }
 func (w wildLog) WithAttrs([]slog.Attr) slog.Handler        { return w }
 func (w wildLog) Handle(context.Context, slog.Record) error { panic(guardtest.Canary) }
 
-// scarce is a listener that cannot accept for now.
+// scarce is a listener that temporarily cannot accept.
 type scarce struct{ net.Listener }
 
 func (scarce) Accept() (net.Conn, error) { return nil, syscall.EMFILE }
 
-// TestAcceptPanics: a panic that has to do with no connection is an error,
-// and nothing is left behind.
+// TestAcceptPanics: a panic outside of connections is an error, and nothing leaks.
 func TestAcceptPanics(t *testing.T) {
 	w := newWorld()
 	panics := guardtest.New(t)
@@ -488,8 +486,8 @@ func TestAcceptPanics(t *testing.T) {
 	}
 }
 
-// TestPause: a paused listener ends its connections, leaves new ones to wait, and
-// answers them when it resumes.
+// TestPause: a paused listener closes its connections, lets new ones wait, and
+// answers them after it resumes.
 func TestPause(t *testing.T) {
 	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestChanged counts how often those who want to know are told, and what they see
-// then.
+// TestChanged counts the notifications and checks the values visible in each.
 func TestChanged(t *testing.T) {
 	dir := t.TempDir()
 	var l *Loader

@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// Bounds of a tree on disk.
+// Limits for a tree on disk.
 const (
 	maxWalkDepth = 16
 	maxFileBytes = 1 << 20
 	maxFiles     = 100_000
 )
 
-// forbiddenRoots are no places for values, directly or through a link.
+// forbiddenRoots must not contain values, directly or through a link.
 var forbiddenRoots = []string{"/dev", "/proc", "/sys"}
 
-// readTree returns the values below root: directory names and file name,
-// joined with dots, are the key. exists is false, without an error, when root
-// is not a directory.
+// readTree returns the values below root. Keys are directory names and file name,
+// joined by dots. If root is not a directory, exists is false without an error.
 func readTree(root string) (cells map[string]cell, exists bool, err error) {
 	info, err := os.Stat(root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
@@ -35,7 +34,7 @@ func readTree(root string) (cells map[string]cell, exists bool, err error) {
 	return cells, true, walk(cells, root, "", 1)
 }
 
-// walk reads one directory; prefix is the key so far with its final dot.
+// walk reads one directory; prefix is the key so far with a trailing dot.
 func walk(cells map[string]cell, dir, prefix string, depth int) error {
 	if depth > maxWalkDepth {
 		return errTooDeep()
@@ -75,7 +74,7 @@ func walk(cells map[string]cell, dir, prefix string, depth int) error {
 	return nil
 }
 
-// checkPath refuses the forbidden roots, also behind links.
+// checkPath rejects the forbidden roots, also behind links.
 func checkPath(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -108,8 +107,8 @@ func readValue(path string) (string, error) {
 	return fileText(data), nil
 }
 
-// fileText returns what a file says: without lines that begin with #, and
-// without white space at the end. Inner line breaks stay.
+// fileText returns the content of a file without comment lines (#) and trailing white
+// space. Inner line breaks stay.
 func fileText(data []byte) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(string(data), "\n") {

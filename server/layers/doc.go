@@ -1,5 +1,5 @@
-// Package layers holds runtime values: settings that change while a server
-// runs, read from a stack of layers in which later ones win.
+// Package layers implements runtime values: settings that change while a server runs,
+// read from a stack of layers in which later ones win.
 //
 //	values, err := layers.New(layers.Config{Layers: []layers.Layer{
 //		{Name: "base", Kind: layers.Static, Values: map[string]any{"limits": map[string]any{"sessions": 200}}},
@@ -11,7 +11,7 @@
 //	now := values.Snapshot() // one consistent picture for the work at hand
 //	sessions := now.Int("limits.sessions", 100)
 //
-// Every change builds a new immutable [Snapshot]. Values are parsed when it is
-// built, so reading one is a map look-up without lock or allocation. A
-// [Loader] and its snapshots are safe for concurrent use.
+// Every change builds a new immutable [Snapshot]. Values are parsed at that time, so
+// reading one is a map lookup without lock or allocation. A [Loader] and its
+// snapshots are safe for concurrent use.
 package layers

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrNoAdminLayer is returned by [Loader.Modify] when no layer can be changed.
+// ErrNoAdminLayer is returned by [Loader.Modify] if there is no admin layer.
 var ErrNoAdminLayer = errors.New("No admin layer specified")
 
 func errDuplicateLayer(name string) error { return fmt.Errorf("Duplicate layer name: %s", name) }

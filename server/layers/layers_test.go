@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stat counts, and tells whoever listens.
+// stat counts and notifies a listener.
 type stat struct {
 	atomic.Uint64
 	changed chan struct{}
@@ -70,7 +70,7 @@ func dump(s *Snapshot) string {
 	return b.String()
 }
 
-// tree makes files below a new directory and returns it.
+// tree creates files below a new directory and returns it.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -443,8 +443,7 @@ func TestBrokenTreesAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestSymlinkSwap publishes trees by renaming a link into place, as the
-// documentation tells.
+// TestSymlinkSwap publishes trees by renaming a link into place, as documented.
 func TestSymlinkSwap(t *testing.T) {
 	one, two := tree(t, map[string]string{"k": "1"}), tree(t, map[string]string{"k": "2", "l": "new"})
 	dir := t.TempDir()
@@ -486,7 +485,7 @@ func TestSymlinkSwap(t *testing.T) {
 	if got, _ := l.Snapshot().Get("k"); got != "1" || l.Snapshot().Len() != 1 {
 		t.Errorf("k = %q, %d keys", got, l.Snapshot().Len())
 	}
-	// An edit in place is seen only by the next build, whatever causes it.
+	// An edit in place only shows in the next build, whatever causes it.
 	if err := os.WriteFile(filepath.Join(one, "k"), []byte("edited"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -503,7 +502,7 @@ func TestSymlinkSwap(t *testing.T) {
 	}
 }
 
-// TestChangesPanic: who panics when told of values is told of the next ones.
+// TestChangesPanic: a callback that panics is still called for the next values.
 func TestChangesPanic(t *testing.T) {
 	dir := t.TempDir()
 	current := filepath.Join(dir, "current")
@@ -549,8 +548,8 @@ func TestChangesPanic(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfTheLinkIsMadeAgain removes the directory that holds the link to
-// a tree, and makes it again with a link to another tree in it.
+// TestDirectoryOfTheLinkIsMadeAgain removes the directory that holds the link to a
+// tree, and recreates it with a link to another tree.
 func TestDirectoryOfTheLinkIsMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	current := filepath.Join(dir, "current")
@@ -591,7 +590,7 @@ func TestRunWithoutDiskReturns(t *testing.T) {
 	}
 }
 
-// TestChangesAndReads: every snapshot holds whole requests only.
+// TestChangesAndReads: every snapshot contains complete requests only.
 func TestChangesAndReads(t *testing.T) {
 	l := mustNew(t, Config{Layers: []Layer{{Name: "r", Kind: RTDS}, {Name: "a", Kind: Admin}}})
 	var writers, readers sync.WaitGroup
@@ -639,10 +638,9 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzRuntimeFile checks of any file: its text has no comment line at the
-// start, no white space at the end and does not change when it is written back; a
-// value that is a number reads the same from its decimal form; a fraction has
-// a known denominator.
+// FuzzRuntimeFile checks that the text of any file has no leading comment line and no
+// trailing white space, and survives a round trip; that a number equals its decimal
+// form; and that a fraction has a known denominator.
 func FuzzRuntimeFile(f *testing.F) {
 	for _, s := range []string{"", "5", "3.7\n", "# c\ntrue", "numerator: 5\ndenominator: HUNDRED\n", "{numerator: 1}", "-0", "1e308", "\xff#"} {
 		f.Add([]byte(s))

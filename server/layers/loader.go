@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 )
 
-// Kind says where the values of a layer come from.
+// Kind is the source of a layer's values.
 type Kind uint8
 
 // The kinds of layers.
@@ -29,8 +29,8 @@ type Layer struct {
 	Name string // unique
 	Kind Kind
 
-	// Values of a static layer: string, bool, numbers or map[string]any. They
-	// must not be changed afterwards.
+	// Values of a static layer: string, bool, numbers or map[string]any. The caller
+	// must not modify them afterwards.
 	Values map[string]any
 
 	// Disk layer: the directory SymlinkRoot/Subdirectory, with the service
@@ -41,19 +41,19 @@ type Layer struct {
 	AppendServiceCluster bool
 }
 
-// Config sets up a [Loader].
+// Config configures a [Loader].
 type Config struct {
 	Layers         []Layer
 	ServiceCluster string
 	Stats          Stats
 	Logger         *slog.Logger // nil: none
-	// Changed is called after every new snapshot but the first, without a lock
-	// held, possibly by several goroutines at a time. Nil: nobody wants to know.
+	// Changed, if not nil, is called after every new snapshot but the first, without
+	// holding a lock, possibly by several goroutines at once.
 	Changed func()
 }
 
-// Stats are where a loader counts; nil fields are left out. The names are
-// those of the stats below "runtime.".
+// Stats are the stats of a loader, named after those below "runtime.". Nil fields are
+// not counted.
 type Stats struct {
 	LoadSuccess          Counter // load_success, load_error: one of them for each snapshot
 	LoadError            Counter
@@ -71,7 +71,7 @@ type Counter interface{ Inc() }
 // Gauge is a value that is set, such as a gauge of the store.
 type Gauge interface{ Set(value uint64) }
 
-// Loader keeps the layers and builds a snapshot after every change.
+// Loader holds the layers and builds a snapshot after every change.
 type Loader struct {
 	cfg      Config
 	snapshot atomic.Pointer[Snapshot]
@@ -82,8 +82,8 @@ type Loader struct {
 	target map[string]string // where each symlink root pointed when it was read last
 }
 
-// New checks the layers and loads them once. A disk layer that cannot be read
-// is no error: it is left out, logged and counted.
+// New checks the layers and loads them. An unreadable disk layer is not an error: it
+// is skipped, logged and counted.
 func New(cfg Config) (*Loader, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -118,18 +118,17 @@ func New(cfg Config) (*Loader, error) {
 	return l, nil
 }
 
-// Snapshot returns the values as they are now. Use one snapshot for all
-// decisions that belong together.
+// Snapshot returns the current values. Use one snapshot for decisions that belong
+// together.
 func (l *Loader) Snapshot() *Snapshot { return l.snapshot.Load() }
 
-// Modify sets values of the admin layer, all in one snapshot; an empty value
-// removes what was set here before. Other layers never change. The error is
-// [ErrNoAdminLayer].
+// Modify sets values of the admin layer in one snapshot. An empty value removes a
+// previous override. Other layers never change. The error is [ErrNoAdminLayer].
 func (l *Loader) Modify(values map[string]string) error {
 	if l.admin < 0 {
 		return ErrNoAdminLayer
 	}
-	defer l.tell()
+	defer l.notify()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := maps.Clone(l.fixed[l.admin])
@@ -148,8 +147,8 @@ func (l *Loader) Modify(values map[string]string) error {
 	return nil
 }
 
-// SetLayer replaces all values of an RTDS layer. On an error the layer keeps
-// its previous values.
+// SetLayer replaces all values of an RTDS layer. On an error the layer keeps its
+// previous values.
 func (l *Loader) SetLayer(name string, values map[string]any) error {
 	cells, err := flatten(values)
 	if err != nil {
@@ -158,12 +157,12 @@ func (l *Loader) SetLayer(name string, values map[string]any) error {
 	if !l.setLayer(name, cells) {
 		return fmt.Errorf("layers: no RTDS layer named %q", name)
 	}
-	l.tell()
+	l.notify()
 	return nil
 }
 
-// setLayer replaces the cells of an RTDS layer and reports whether there is one
-// of that name.
+// setLayer replaces the cells of the RTDS layer with that name and reports whether it
+// exists.
 func (l *Loader) setLayer(name string, cells map[string]cell) bool {
 	i := slices.IndexFunc(l.cfg.Layers, func(layer Layer) bool { return layer.Name == name && layer.Kind == RTDS })
 	if i < 0 {
@@ -176,23 +175,22 @@ func (l *Loader) setLayer(name string, cells map[string]cell) bool {
 	return true
 }
 
-// Reload reads the disk layers again.
+// Reload reloads the disk layers.
 func (l *Loader) Reload() {
-	defer l.tell()
+	defer l.notify()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buildLocked()
 }
 
-// tell tells who wants to know that there is a new snapshot. l.mu must not be
-// held.
-func (l *Loader) tell() {
+// notify reports a new snapshot. l.mu must not be held.
+func (l *Loader) notify() {
 	if f := l.cfg.Changed; f != nil {
 		f()
 	}
 }
 
-// directory returns where a disk layer reads.
+// directory returns the directory of a disk layer.
 func (l *Loader) directory(layer Layer) string {
 	dir := filepath.Join(layer.SymlinkRoot, layer.Subdirectory)
 	if layer.AppendServiceCluster {
@@ -228,7 +226,7 @@ func (l *Loader) buildLocked() {
 	l.cfg.Stats.built(s, disks, failed, l.admin >= 0 && len(l.fixed[l.admin]) > 0)
 }
 
-// linkTarget returns where a link points, "" when it is none.
+// linkTarget returns the target of a link, or "".
 func linkTarget(path string) string {
 	target, err := os.Readlink(path)
 	if err != nil {

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Snapshot is one consistent, immutable picture of all runtime values. The
-// typed methods return the caller's default for a key that does not exist or
-// has no such meaning.
+// Snapshot is a consistent, immutable view of all runtime values. The typed methods
+// return the caller's default if the key does not exist or cannot be converted.
 type Snapshot struct {
 	layers  []string
 	entries map[string]*entry
@@ -47,15 +46,15 @@ func newSnapshot(stack []layerCells) *Snapshot {
 	return s
 }
 
-// Layers returns the names of the layers in order. Layers that could not be
-// loaded are not among them.
+// Layers returns the names of the layers in order, without those that could not be
+// loaded.
 func (s *Snapshot) Layers() []string { return s.layers }
 
 // Len returns the number of keys over all layers.
 func (s *Snapshot) Len() int { return len(s.keys) }
 
-// All visits the keys in byte order with the raw value in each layer, "" where
-// it has none, and the value that counts. The slice must not be changed.
+// All yields the keys in byte order with the raw value in each layer, "" where it has
+// none, and the final value. The caller must not modify the slice.
 func (s *Snapshot) All() iter.Seq2[string, Values] {
 	return func(yield func(string, Values) bool) {
 		for _, key := range s.keys {
@@ -73,7 +72,7 @@ type Values struct {
 	Final    string
 }
 
-// Get returns the raw value that counts, and whether the key exists.
+// Get returns the final raw value, and whether the key exists.
 func (s *Snapshot) Get(key string) (string, bool) {
 	if e := s.entries[key]; e != nil {
 		return e.final.raw, true
@@ -89,7 +88,7 @@ func (s *Snapshot) Bool(key string, byDefault bool) bool {
 	return byDefault
 }
 
-// Int returns a number that is not negative, rounded down.
+// Int returns a non-negative number, rounded down.
 func (s *Snapshot) Int(key string, byDefault uint64) uint64 {
 	if e := s.entries[key]; e != nil && e.final.value.isInteger {
 		return e.final.value.integer
@@ -105,8 +104,8 @@ func (s *Snapshot) Double(key string, byDefault float64) float64 {
 	return byDefault
 }
 
-// FractionalPercent returns a share: a fraction, or a whole number that means
-// percent, of which all above 100 means always.
+// FractionalPercent returns a fraction: a fraction value, or a whole number of
+// percent. Values above 100 mean always.
 func (s *Snapshot) FractionalPercent(key string, byDefault FractionalPercent) FractionalPercent {
 	if e := s.entries[key]; e != nil {
 		switch v := &e.final.value; {
@@ -119,8 +118,8 @@ func (s *Snapshot) FractionalPercent(key string, byDefault FractionalPercent) Fr
 	return byDefault
 }
 
-// FeatureEnabled decides one case with a random number from the caller. The
-// same number gives the same answer, which makes decisions sticky.
+// FeatureEnabled decides one case with a random number from the caller. Equal numbers
+// give equal answers, which makes decisions sticky.
 func (s *Snapshot) FeatureEnabled(key string, byDefault FractionalPercent, random uint64) bool {
 	return s.FractionalPercent(key, byDefault).Enabled(random)
 }

@@ -12,8 +12,8 @@ type cell struct {
 	value value
 }
 
-// flatten turns nested values into cells by dotted key. Values are string,
-// bool, numbers and map[string]any; anything else is refused.
+// flatten converts nested values into cells by dotted key. Values are string, bool,
+// numbers and map[string]any; others are errors.
 func flatten(values map[string]any) (map[string]cell, error) {
 	out := make(map[string]cell)
 	return out, flattenInto(out, "", values)
@@ -50,7 +50,7 @@ func flattenInto(out map[string]cell, prefix string, values map[string]any) erro
 	return nil
 }
 
-// isFractionValue reports whether a mapping is one value: it is empty or has a
+// isFractionValue reports whether a mapping is a single value: it is empty or has a
 // member of a fraction.
 func isFractionValue(m map[string]any) bool {
 	_, numerator := m["numerator"]
@@ -58,7 +58,7 @@ func isFractionValue(m map[string]any) bool {
 	return len(m) == 0 || numerator || denominator
 }
 
-// fractionCell keeps a mapping as compact JSON, and as a fraction if it is one.
+// fractionCell stores a mapping as compact JSON, and as a fraction if it is one.
 func fractionCell(m map[string]any) (cell, error) {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -86,7 +86,7 @@ func fractionCell(m map[string]any) (cell, error) {
 	return c, nil
 }
 
-// numberCell writes a number as %g does: at most six significant digits.
+// numberCell formats a number like %g: at most six significant digits.
 func numberCell(v any) (cell, bool) {
 	var f float64
 	exact, isExact := uint64(0), false
@@ -115,8 +115,7 @@ func numberCell(v any) (cell, bool) {
 	return c, c.value.isDouble
 }
 
-// sixDigits writes f with at most six significant digits and no zeros at the
-// end.
+// sixDigits formats f with at most six significant digits and no trailing zeros.
 func sixDigits(f float64) string {
 	digits, exponent, hasExponent := strings.Cut(strconv.FormatFloat(f, 'g', 6, 64), "e")
 	if strings.Contains(digits, ".") {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Denominator is what the numerator of a [FractionalPercent] is divided by.
+// Denominator is the denominator of a [FractionalPercent].
 type Denominator uint32
 
 // The denominators.
@@ -16,14 +16,14 @@ const (
 	Million     Denominator = 1_000_000
 )
 
-// FractionalPercent is a share of cases. A denominator of 0 stands for Hundred.
+// FractionalPercent is a fraction of cases. A denominator of 0 means Hundred.
 type FractionalPercent struct {
 	Numerator   uint32
 	Denominator Denominator
 }
 
-// Enabled decides one case: true for Numerator of each Denominator random
-// numbers. A numerator above the denominator is always true.
+// Enabled decides one case: it is true for Numerator out of Denominator random
+// numbers, and always if the numerator exceeds the denominator.
 func (f FractionalPercent) Enabled(random uint64) bool {
 	d := f.Denominator
 	if d == 0 {
@@ -32,7 +32,7 @@ func (f FractionalPercent) Enabled(random uint64) bool {
 	return random%uint64(d) < uint64(f.Numerator)
 }
 
-// value is what one text or number means in each type, found out once.
+// value holds the conversions of one text or number to each type.
 type value struct {
 	integer  uint64
 	double   float64
@@ -42,7 +42,7 @@ type value struct {
 	boolean                                 bool
 }
 
-// parseText reads a text from disk, the admin layer or a text field.
+// parseText parses a text from disk, the admin layer or a text field.
 func parseText(raw string) value {
 	text := strings.TrimSpace(raw)
 	if v, ok := parseNumber(text); ok {
@@ -60,8 +60,8 @@ func parseText(raw string) value {
 	return value{}
 }
 
-// parseNumber reads a decimal number; hexadecimal forms, infinities and
-// underscores are not numbers here.
+// parseNumber parses a decimal number. It rejects hexadecimal forms, infinities and
+// underscores.
 func parseNumber(text string) (value, bool) {
 	if text == "" || strings.ContainsAny(text, "xXpPiInN_") {
 		return value{}, false
@@ -77,8 +77,8 @@ func parseNumber(text string) (value, bool) {
 	return v, true
 }
 
-// numberValue returns the meanings of a number: any number is a double, one
-// that is not negative an integer (rounded down), a whole one a boolean.
+// numberValue returns the conversions of a number: any number is a double, a
+// non-negative one an integer (rounded down), a whole one a boolean.
 func numberValue(f float64) value {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return value{}
@@ -93,9 +93,9 @@ func numberValue(f float64) value {
 	return v
 }
 
-// parseFraction reads a mapping with the members numerator and denominator in
-// the YAML forms in which people write it: a line per member, or {a: b, c: d}
-// with or without quotes. Anything else in it makes it no fraction.
+// parseFraction parses a mapping with the members numerator and denominator in common
+// YAML forms: one member per line, or {a: b, c: d}, with or without quotes. Anything
+// else is not a fraction.
 func parseFraction(text string) (FractionalPercent, bool) {
 	f := FractionalPercent{Denominator: Hundred}
 	separators := "\n"
@@ -123,7 +123,7 @@ func parseFraction(text string) (FractionalPercent, bool) {
 	return f, true
 }
 
-// unquote takes blanks and one pair of quotes off.
+// unquote strips blanks and one pair of quotes.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
@@ -132,7 +132,7 @@ func unquote(s string) string {
 	return s
 }
 
-// set reads one member and reports whether there is such a member and value.
+// set parses one member and reports whether it is valid.
 func (f *FractionalPercent) set(name, val string) bool {
 	switch name {
 	case "numerator":
@@ -147,7 +147,7 @@ func (f *FractionalPercent) set(name, val string) bool {
 	return false
 }
 
-// denominators by name, and by the number of the enumeration.
+// denominators by name and by enumeration number.
 var denominators = map[string]Denominator{
 	"HUNDRED": Hundred, "TEN_THOUSAND": TenThousand, "MILLION": Million,
 	"0": Hundred, "1": TenThousand, "2": Million,

@@ -8,11 +8,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-// Run watches the symlink roots of disk layers and builds a new snapshot
-// whenever something is moved into the place of one of them, or the directory of
-// one is another one than before. Edits below a root are not noticed: a tree is
-// published by replacing the link. Run returns nil when ctx is done, at once when
-// there is no disk layer.
+// Run watches the symlink roots of disk layers. It builds a new snapshot when
+// something is moved into the place of a root, or when the directory of a root is
+// replaced. Edits below a root are not noticed: publish a tree by replacing the link.
+// Run returns nil when ctx is done, or at once if there is no disk layer.
 func (l *Loader) Run(ctx context.Context) error {
 	roots := make(map[string]bool)
 	for _, layer := range l.cfg.Layers {
@@ -50,7 +49,7 @@ func (l *Loader) Run(ctx context.Context) error {
 	}
 }
 
-// catchUp reloads when a symlink root points elsewhere than when it was read.
+// catchUp reloads if a symlink root has changed since it was read.
 func (l *Loader) catchUp() {
 	l.mu.Lock()
 	moved := false

@@ -2,19 +2,18 @@ package lifecycle
 
 import "time"
 
-// Strategy says when connections are told to close during a drain.
+// Strategy determines when connections are closed during a drain.
 type Strategy uint8
 
 // The strategies.
 const (
-	// Gradual closes with a probability that rises from 0 to 1 over the drain
-	// time.
+	// Gradual closes with a probability that rises from 0 to 1 over the drain time.
 	Gradual Strategy = iota
-	// Immediate closes at the first chance.
+	// Immediate closes at the first opportunity.
 	Immediate
 )
 
-// String returns the name of s as the server information shows it.
+// String returns the name of s in the server information.
 func (s Strategy) String() string {
 	if s == Immediate {
 		return "Immediate"
@@ -22,11 +21,10 @@ func (s Strategy) String() string {
 	return "Gradual"
 }
 
-// StartDrain begins a graceful drain of inbound traffic, or of all, and calls
-// done in its own goroutine when the drain time is over. done may be nil. A
-// drain that a running one covers is not started again: StartDrain returns
-// false and done is never called. One that is wider than the running one is
-// started; what drains already keeps its start.
+// StartDrain starts a graceful drain of inbound or all traffic and calls done, which
+// may be nil, in its own goroutine after the drain time. If a running drain covers
+// the new one, StartDrain returns false and never calls done. A wider drain is
+// started; traffic that is already draining keeps its start time.
 func (s *Server) StartDrain(inboundOnly bool, done func()) bool {
 	s.drainMu.Lock()
 	defer s.drainMu.Unlock()
@@ -44,8 +42,8 @@ func (s *Server) StartDrain(inboundOnly bool, done func()) bool {
 	return true
 }
 
-// EndDrain takes back all drains: connections are kept open again, and no
-// function of a running drain is called.
+// EndDrain cancels all drains: connections are kept open again, and no function of a
+// running drain is called.
 func (s *Server) EndDrain() {
 	s.drainMu.Lock()
 	defer s.drainMu.Unlock()
@@ -54,8 +52,8 @@ func (s *Server) EndDrain() {
 	s.outbound.Store(0)
 }
 
-// Draining reports whether a drain of that direction has begun. It stays true
-// after the drain time, until [Server.EndDrain].
+// Draining reports whether a drain of that direction has started. It stays true after
+// the drain time, until [Server.EndDrain].
 func (s *Server) Draining(inbound bool) bool { return s.drainStart(inbound) != 0 }
 
 func (s *Server) drainStart(inbound bool) int64 {
@@ -65,10 +63,10 @@ func (s *Server) drainStart(inbound bool) int64 {
 	return s.outbound.Load()
 }
 
-// ShouldClose reports whether a connection of that direction should be told to
-// close with the response that is being sent: always when the health check was
-// failed or the strategy is immediate, and with probability elapsed/drain time
-// when it is gradual. Two calls may differ.
+// ShouldClose reports whether a connection of that direction should close after the
+// current response: always if the health check has been failed or the strategy is
+// immediate, and with probability elapsed/drain time if it is gradual. Two calls can
+// differ.
 func (s *Server) ShouldClose(inbound bool) bool {
 	if s.failed.Load() {
 		return true
@@ -84,11 +82,11 @@ func (s *Server) ShouldClose(inbound bool) bool {
 	return elapsed > 0 && s.random()%uint64(s.drainTime) < uint64(elapsed)
 }
 
-// DrainTime returns how long a graceful drain takes.
+// DrainTime returns the duration of a graceful drain.
 func (s *Server) DrainTime() time.Duration { return s.drainTime }
 
-// Close cancels running drains, so that none of their functions is called
-// later, and refuses new ones. State and health can still be read.
+// Close cancels running drains, so that none of their functions is called, and
+// rejects new ones. State and health remain readable.
 func (s *Server) Close() {
 	s.drainMu.Lock()
 	defer s.drainMu.Unlock()

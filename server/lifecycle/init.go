@@ -8,8 +8,8 @@ import (
 // Listener is the component whose managers a dump of listeners shows.
 const Listener = "listener"
 
-// Manager waits for a group of targets, for instance all that one listener
-// needs before it may serve. Make it with [Server.NewManager].
+// Manager waits for a group of targets, such as everything that a listener needs
+// before it can serve. Create it with [Server.NewManager].
 type Manager struct {
 	server    *Server
 	component string
@@ -31,14 +31,14 @@ type Target struct {
 	ready bool // guarded by manager.mu
 }
 
-// Unready lists what one manager still waits for.
+// Unready lists the pending targets of one manager.
 type Unready struct {
 	Component string   // such as "listener"
 	Name      string   // "init manager <name>"
 	Targets   []string // "target <name>", in the order of their making
 }
 
-// NewManager returns a manager of a component. A manager made after
+// NewManager returns a manager of a component. A manager created after
 // [Server.Initialize] starts at once and does not change the server's state.
 func (s *Server) NewManager(component, name string) *Manager {
 	m := &Manager{server: s, component: component, name: name}
@@ -51,10 +51,9 @@ func (s *Server) NewManager(component, name string) *Manager {
 	return m
 }
 
-// Initialize ends the state PreInitializing: it starts all targets and moves
-// to Initializing, and to Live when every target is ready, at once if there is
-// none. done, which may be nil, is called after that move. A second call does
-// nothing.
+// Initialize ends the state PreInitializing: it starts all targets and moves to
+// Initializing, and to Live when every target is ready, at once if there is none.
+// done, which may be nil, is called after that. Further calls do nothing.
 func (s *Server) Initialize(done func()) {
 	s.managersMu.Lock()
 	if !s.move(PreInitializing, Initializing) {
@@ -93,8 +92,7 @@ func (s *Server) managerReady() {
 	golive()
 }
 
-// Unready lists the managers that wait for targets, in the order of their
-// making. Managers whose targets are all ready are left out.
+// Unready lists the managers with pending targets, in order of creation.
 func (s *Server) Unready() []Unready {
 	s.managersMu.Lock()
 	managers := slices.Clone(s.managers)
@@ -108,10 +106,10 @@ func (s *Server) Unready() []Unready {
 	return list
 }
 
-// Add returns a new target of m. start, which may be nil, is called once when
-// the server initialises, without a lock held; on a started manager it is
-// called at once. A target added to a manager that is ready already is shown
-// while it is not ready, but nothing waits for it.
+// Add returns a new target of m. start, which may be nil, is called once when the
+// server initializes, without holding a lock; on a started manager it is called at
+// once. A target added to a ready manager is shown while it is pending, but nothing
+// waits for it.
 func (m *Manager) Add(name string, start func()) *Target {
 	t := &Target{manager: m, name: name, start: start}
 	m.mu.Lock()
@@ -127,8 +125,8 @@ func (m *Manager) Add(name string, start func()) *Target {
 	return t
 }
 
-// Remove takes m out of the dump, for instance because its listener was
-// removed. Nothing waits for it any more.
+// Remove removes m from the dump, for example because its listener was removed.
+// Nothing waits for it any more.
 func (m *Manager) Remove() {
 	s := m.server
 	s.managersMu.Lock()
@@ -167,7 +165,7 @@ func (m *Manager) begin() {
 	m.check()
 }
 
-// check tells the server once when nothing is left to wait for.
+// check notifies the server once when no target is pending.
 func (m *Manager) check() {
 	m.mu.Lock()
 	first := m.started && !m.done && (m.removed || !slices.ContainsFunc(m.targets, func(t *Target) bool { return !t.ready }))

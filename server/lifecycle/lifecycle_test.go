@@ -161,8 +161,8 @@ func TestRemovedManagerIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestInitializeUnderLoad adds, readies and removes from many goroutines: the
-// server becomes live exactly once, and only when nothing is left.
+// TestInitializeUnderLoad adds, completes and removes targets from many goroutines:
+// the server becomes live exactly once, and only when none is pending.
 func TestInitializeUnderLoad(t *testing.T) {
 	s := New(Config{})
 	var outstanding, live atomic.Int64
@@ -329,8 +329,8 @@ func TestHealthSwitchUnderLoad(t *testing.T) {
 	}
 }
 
-// TestNoFlagsPath: without a directory of flags the one where the process runs is
-// not taken for it.
+// TestNoFlagsPath: without a directory of flags, the working directory is not used
+// instead.
 func TestNoFlagsPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("drain", nil, 0o600); err != nil {
@@ -341,7 +341,7 @@ func TestNoFlagsPath(t *testing.T) {
 	}
 }
 
-// TestDrainTime: 0 is the default, and less is no time at all.
+// TestDrainTime: 0 means the default, and a negative time none.
 func TestDrainTime(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, 1: 1, -1: 0, time.Hour: time.Hour} {
 		if got := New(Config{DrainTime: given}).DrainTime(); got != want {
@@ -365,8 +365,7 @@ func BenchmarkShouldClose(b *testing.B) {
 	}
 }
 
-// TestEndOfDrainPanics: a panic of what is called at the end of a drain is
-// told.
+// TestEndOfDrainPanics: a panic of a function called at the end of a drain is logged.
 func TestEndOfDrainPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	s := New(Config{DrainTime: -1, Logger: panics.Logger()})
@@ -377,8 +376,8 @@ func TestEndOfDrainPanics(t *testing.T) {
 	panics.Caught("end of a drain")
 }
 
-// TestCommitComesBeforeLive: the server is live only when the commit says so,
-// which begins when all targets are ready.
+// TestCommitComesBeforeLive: the server becomes live only when the commit allows it,
+// which starts when all targets are ready.
 func TestCommitComesBeforeLive(t *testing.T) {
 	var live func()
 	s := New(Config{Commit: func(f func()) { live = f }})
@@ -399,8 +398,8 @@ func TestCommitComesBeforeLive(t *testing.T) {
 	}
 }
 
-// TestEndDrain: a drain that is taken back closes no connections, calls nothing,
-// and can begin again.
+// TestEndDrain: a canceled drain closes no connections, calls nothing, and can start
+// again.
 func TestEndDrain(t *testing.T) {
 	stopped := 0
 	s := New(Config{Strategy: Immediate, Clock: Clock{AfterFunc: func(time.Duration, func()) func() bool {

@@ -13,15 +13,16 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Config sets up a [Server]. The zero value means all defaults.
+// Config configures a [Server]. The zero value means all defaults.
 type Config struct {
-	// FlagsPath is a directory; a file named "drain" in it makes the server
-	// start with its health check failed. Empty: none.
+	// FlagsPath is a directory. A file named "drain" in it makes the server start
+	// with a failed health check. If empty, there is none.
 	FlagsPath string
-	// DrainTime is how long a graceful drain takes; default 10 minutes.
-	// Negative means 0.
+	// DrainTime is the duration of a graceful drain. The default is 10 minutes;
+	// negative means 0.
 	DrainTime time.Duration
-	// Strategy says when connections are told to close; default Gradual.
+	// Strategy determines when connections close during a drain. The default is
+	// Gradual.
 	Strategy Strategy
 	// Live and State are the gauges server.live and server.state. New sets both.
 	// Live follows the health check, and State the initialization, at once; a
@@ -30,15 +31,15 @@ type Config struct {
 	// Commit is called when all targets are ready, before the server is live. It
 	// calls live, now or later, to make it so. If nil, the server is live at once.
 	Commit func(live func())
-	// Clock is the time; the zero value is the real one.
+	// Clock is the source of time. The zero value is the real one.
 	Clock Clock
-	// Random returns uniform random numbers; default math/rand/v2.
+	// Random returns uniform random numbers. The default is that of math/rand/v2.
 	Random func() uint64
 	// Logger logs panics in functions called at the end of a drain. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Clock is where the time comes from. Nil functions mean the real time.
+// Clock is a source of time. Nil functions mean the real time.
 type Clock struct {
 	Now func() time.Time
 	// AfterFunc calls f in its own goroutine after d, unless stop is called
@@ -56,7 +57,7 @@ func (c Clock) withDefaults() Clock {
 	return c
 }
 
-// Server is the life of one server. Make it with [New].
+// Server tracks the state of one server. Create it with [New].
 type Server struct {
 	clock    Clock
 	random   func() uint64
@@ -72,8 +73,8 @@ type Server struct {
 	phase  atomic.Uint32
 	failed atomic.Bool
 
-	// inbound and outbound hold when the drain of that direction began, in
-	// nanoseconds of Unix time; 0: not draining. Written under drainMu.
+	// inbound and outbound hold the start of the drain of that direction in
+	// nanoseconds of Unix time, 0 without a drain. Written under drainMu.
 	inbound, outbound atomic.Int64
 
 	healthMu sync.Mutex // makes the state and its gauges change together
@@ -124,14 +125,14 @@ func (s *Server) State() State {
 	return phase
 }
 
-// Initialized reports whether the server has finished initialising, whatever
-// its health.
+// Initialized reports whether the server has finished initializing, whatever its
+// health.
 func (s *Server) Initialized() bool { return State(s.phase.Load()) == Live }
 
 // FailHealth makes inbound health checks fail until [Server.RestoreHealth].
 func (s *Server) FailHealth() { s.setHealth(true) }
 
-// RestoreHealth takes FailHealth back.
+// RestoreHealth undoes FailHealth.
 func (s *Server) RestoreHealth() { s.setHealth(false) }
 
 // HealthFailed reports whether inbound health checks must fail.

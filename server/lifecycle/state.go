@@ -1,7 +1,6 @@
 package lifecycle
 
-// State is where a server is in its life. The numbers are those of the gauge
-// server.state.
+// State is the state of a server. The numbers are those of the gauge
 type State uint8
 
 // The states. Until a server is initialised, that it is not has precedence

@@ -7,8 +7,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// FromNet returns the address of a bound listener or packet connection. Other
-// kinds of addresses are kept as text in Pipe.
+// FromNet returns the address of a bound listener or packet connection. Addresses of
+// other kinds are stored as text in Pipe.
 func FromNet(addr net.Addr) config.Address {
 	switch addr := addr.(type) {
 	case *net.TCPAddr:
@@ -21,8 +21,7 @@ func FromNet(addr net.Addr) config.Address {
 	return config.Address{Pipe: addr.String()}
 }
 
-// unmapped shows an IPv4 address as one, though a socket may store it in the
-// form of IPv6.
+// unmapped converts an IPv4-mapped IPv6 address to IPv4.
 func unmapped(ap netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }

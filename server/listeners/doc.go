@@ -1,4 +1,4 @@
-// Package listeners knows which listeners a server has, where they listen, and
+// Package listeners keeps track of the listeners of a server: their addresses, and
 // how to stop them.
 //
 //	reg := listeners.New(listeners.Config{StartDrain: life.StartDrain})
@@ -9,6 +9,6 @@
 //	})
 //	reg.Drain(true) // stops inbound listeners; more of them are refused from here on
 //
-// A listener that was stopped stays in the list. All methods are safe for
-// concurrent use; the functions of listeners are called without a lock held.
+// A stopped listener stays in the list. All methods are safe for concurrent use; the
+// functions of listeners are called without holding a lock.
 package listeners

@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Direction says which way the traffic of a listener goes.
+// Direction is the traffic direction of a listener.
 type Direction uint8
 
 // The directions.
@@ -55,17 +55,17 @@ type Listener struct {
 	Addresses []config.Address // as bound, in order; not changed afterwards
 	Direction Direction
 	Protocol  Protocol
-	// Stop stops accepting and returns when that is done everywhere. It is
-	// called once at most. Nil: there is nothing to stop.
+	// Stop stops accepting and returns when that is complete. It is called at most
+	// once. It may be nil.
 	Stop func()
 }
 
-// Config sets up a [Registry]. The zero value works.
+// Config configures a [Registry]. The zero value is valid.
 type Config struct {
 	Stats Stats
-	// StartDrain begins a graceful drain and calls done when its time is over;
-	// it returns false when a running drain covers this one. nil: a graceful
-	// drain has no period.
+	// StartDrain starts a graceful drain and calls done after its time. It returns
+	// false if a running drain covers this one. If nil, a graceful drain stops
+	// listeners at once.
 	StartDrain func(inboundOnly bool, done func()) bool
 	// Logger logs a panic in a Stop function, which then counts as done. If nil,
 	// nothing is logged.
@@ -87,7 +87,7 @@ type Stats struct {
 	Draining *store.Gauge // total_listeners_draining: about to be stopped
 }
 
-// Registry holds the listeners. Make it with [New].
+// Registry holds the listeners. Create it with [New].
 type Registry struct {
 	cfg Config
 
@@ -98,7 +98,7 @@ type Registry struct {
 	draining       uint64
 }
 
-// entry is a listener and whether its Stop was taken to be called.
+// entry is a listener and whether its Stop has been scheduled.
 type entry struct {
 	Listener
 	stopped bool
@@ -110,8 +110,8 @@ func New(cfg Config) *Registry {
 	return &Registry{cfg: cfg}
 }
 
-// Add puts a listener at the end of the list. It is refused when the name is
-// taken or its direction was stopped; the caller then stops it himself.
+// Add appends a listener to the list. It fails if the name is taken or the direction
+// has been stopped; the caller must then stop the listener.
 func (r *Registry) Add(l Listener) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +130,8 @@ func (r *Registry) Add(l Listener) error {
 	return nil
 }
 
-// Replace puts l in the place of the listener of the same name and stops that
-// one. It is refused when there is none or the direction was stopped.
+// Replace replaces the listener of the same name with l and stops the old one. It
+// fails if there is none or the direction has been stopped.
 func (r *Registry) Replace(l Listener) error {
 	r.mu.Lock()
 	if err := r.refusedLocked(l); err != nil {
@@ -155,8 +155,7 @@ func (r *Registry) Replace(l Listener) error {
 	return nil
 }
 
-// Remove takes a listener out of the list and stops it. It reports whether
-// there was one.
+// Remove removes and stops a listener, and reports whether it existed.
 func (r *Registry) Remove(name string) bool {
 	r.mu.Lock()
 	i := r.findLocked(name)
@@ -174,8 +173,8 @@ func (r *Registry) Remove(name string) bool {
 	return true
 }
 
-// List returns all listeners in the order in which they were added, stopped
-// ones among them.
+// List returns all listeners, stopped ones included, in the order in which they were
+// added.
 func (r *Registry) List() []Listener {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,8 +185,7 @@ func (r *Registry) List() []Listener {
 	return list
 }
 
-// AppendText appends one line for each address of each listener:
-// name::address.
+// AppendText appends one line per address of each listener: name::address.
 func (r *Registry) AppendText(dst []byte) []byte {
 	for _, l := range r.List() {
 		for _, a := range l.Addresses {
@@ -197,9 +195,8 @@ func (r *Registry) AppendText(dst []byte) []byte {
 	return dst
 }
 
-// Drain stops all listeners, or those of inbound traffic, now, and returns
-// when they have stopped. From then on listeners of that direction can be
-// neither added nor replaced.
+// Drain stops all listeners, or those of inbound traffic, and returns when they have
+// stopped. Afterwards no listeners of that direction can be added or replaced.
 func (r *Registry) Drain(inboundOnly bool) {
 	r.mu.Lock()
 	r.inboundStopped = true
@@ -215,8 +212,8 @@ func (r *Registry) Drain(inboundOnly bool) {
 	r.stop(stops)
 }
 
-// DrainGracefully starts a drain and returns at once; listeners stop when the
-// drain time is over, or stay when skipExit is set.
+// DrainGracefully starts a drain and returns at once. Listeners stop after the drain
+// time, or stay if skipExit is set.
 func (r *Registry) DrainGracefully(inboundOnly, skipExit bool) {
 	done := func() { r.Drain(inboundOnly) }
 	if skipExit {
@@ -229,7 +226,7 @@ func (r *Registry) DrainGracefully(inboundOnly, skipExit bool) {
 	r.cfg.StartDrain(inboundOnly, done)
 }
 
-// refusedLocked says why a listener may not be added. r.mu must be held.
+// refusedLocked returns an error if a listener cannot be added. r.mu must be held.
 func (r *Registry) refusedLocked(l Listener) error {
 	switch {
 	case l.Name == "":
@@ -247,8 +244,8 @@ func (r *Registry) findLocked(name string) int {
 	return slices.IndexFunc(r.list, func(e *entry) bool { return e.Name == name })
 }
 
-// takeLocked marks entries as stopped and returns the functions that stop
-// those that were not. r.mu must be held.
+// takeLocked marks entries as stopped and returns the Stop functions of the ones that
+// were not. r.mu must be held.
 func (r *Registry) takeLocked(entries []*entry) []func() {
 	var stops []func()
 	for _, e := range entries {
@@ -265,8 +262,8 @@ func (r *Registry) takeLocked(entries []*entry) []func() {
 	return stops
 }
 
-// stop calls the functions side by side and counts each when it returns. No
-// lock may be held.
+// stop calls the functions concurrently and counts each when it returns. No lock may
+// be held.
 func (r *Registry) stop(stops []func()) {
 	r.addDraining(uint64(len(stops)))
 	var wg sync.WaitGroup
@@ -282,7 +279,7 @@ func (r *Registry) stop(stops []func()) {
 	wg.Wait()
 }
 
-// addDraining adds n to the number of listeners that are about to stop.
+// addDraining adds n to the number of stopping listeners.
 func (r *Registry) addDraining(n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -290,7 +287,7 @@ func (r *Registry) addDraining(n uint64) {
 	r.cfg.Stats.Draining.Set(r.draining)
 }
 
-// setActiveLocked shows the length of the list. r.mu must be held.
+// setActiveLocked publishes the length of the list. r.mu must be held.
 func (r *Registry) setActiveLocked() {
 	r.cfg.Stats.Active.Set(uint64(len(r.list)))
 }

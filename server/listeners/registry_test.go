@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a registry with its stats and a log of what was stopped.
+// fixture is a registry with its stats and a log of stopped listeners.
 type fixture struct {
 	*Registry
 	added, modified, removed, stopped, created, refused *store.Counter
@@ -256,8 +256,8 @@ func TestGracefulDrain(t *testing.T) {
 	at.check(t, "in", "1 0 0 1 1")
 }
 
-// TestDrainsWaitForAllStops: a slow listener does not hold up the others, and
-// Drain returns after the last one.
+// TestDrainsWaitForAllStops: a slow listener does not delay the others, and Drain
+// returns after the last one.
 func TestDrainsWaitForAllStops(t *testing.T) {
 	f := newFixture(nil)
 	release, quick := make(chan struct{}), make(chan struct{})
@@ -281,8 +281,8 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 	}
 }
 
-// TestStopPanics: a listener whose end panics counts as one that has
-// ended, and the others end.
+// TestStopPanics: a listener whose Stop panics counts as stopped, and the others
+// stop.
 func TestStopPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	sc := store.New(store.Options{}).Root()
@@ -301,7 +301,7 @@ func TestStopPanics(t *testing.T) {
 	}
 }
 
-// TestNothingToStop: a listener without anything to stop is stopped all the same.
+// TestNothingToStop: a listener without a Stop function counts as stopped.
 func TestNothingToStop(t *testing.T) {
 	panics := guardtest.New(t)
 	stopped := store.New(store.Options{}).Root().Counter("stopped")
