@@ -9,13 +9,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxTTL bounds how long an answer is believed, so that one wrong number does
-// not hold a name still for years.
+// maxTTL bounds the time to live of answers, so that one wrong number does not freeze a
+// name for years.
 const maxTTL = 7 * 24 * time.Hour
 
-// addresses returns the addresses that r has for the question q, following the
-// aliases in it. It returns [ErrNoAddress] if the answer says that there are
-// none, and another error if r is not a proper answer to q.
+// addresses returns the addresses in r for the question q, following aliases. It
+// returns [ErrNoAddress] if the answer says that there are none, and another error if r
+// is not a valid answer to q.
 func addresses(r *dns.Msg, q dns.Question) ([]Record, error) {
 	if !r.Response || len(r.Question) != 1 || !sameQuestion(r.Question[0], q) {
 		return nil, fmt.Errorf("discovery: the answer is not about %q", q.Name)
@@ -44,7 +44,7 @@ func addresses(r *dns.Msg, q dns.Question) ([]Record, error) {
 	return records, nil
 }
 
-// refusal is an answer by which a server says that it cannot help.
+// refusal is a response code by which a server refuses to answer.
 type refusal struct {
 	name string
 	code int
@@ -63,8 +63,8 @@ func sameQuestion(a, b dns.Question) bool {
 	return a.Qtype == b.Qtype && a.Qclass == b.Qclass && dns.CanonicalName(a.Name) == dns.CanonicalName(b.Name)
 }
 
-// canonical follows the aliases of name and returns the name they lead to, with
-// the smallest TTL on the way.
+// canonical follows the aliases of name. It returns the final name and the smallest TTL
+// on the way.
 func canonical(answer []dns.RR, name string) (string, time.Duration) {
 	ttl := maxTTL
 	var aliases map[string]*dns.CNAME
@@ -99,7 +99,7 @@ func addressOf(rr dns.RR) (netip.Addr, bool) {
 	return netip.AddrFromSlice(ip)
 }
 
-// ttlOf returns the TTL of a record. One with the highest bit set counts as 0.
+// ttlOf returns the TTL of a record, 0 if its highest bit is set.
 func ttlOf(h *dns.RR_Header) time.Duration {
 	if h.Ttl > 1<<31-1 {
 		return 0

@@ -13,33 +13,30 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// udpSize is the largest answer that is asked for over UDP, in bytes: it passes
-// nearly everywhere in one piece.
+// udpSize is the size of answers over UDP, in bytes, that most networks pass without
+// fragmentation.
 const udpSize = 1232
 
-// ClientConfig says how a [Client] works. The zero value does as the system says.
+// ClientConfig configures a [Client]. The zero value uses the settings of the system.
 type ClientConfig struct {
-	// ResolvConf is the path of the resolver configuration: servers, search
-	// list, and the options ndots, timeout and attempts. Default
-	// "/etc/resolv.conf". If it cannot be read servers of this machine are asked.
+	// ResolvConf is the path of the resolver configuration: servers, search list, and
+	// the options ndots, timeout and attempts. If it cannot be read, servers on this
+	// machine are used. Default "/etc/resolv.conf".
 	ResolvConf string
-	// Hosts is the path of the hosts file, which is consulted first. Default
-	// "/etc/hosts".
+	// Hosts is the path of the hosts file, which has precedence. Default "/etc/hosts".
 	Hosts string
-	// Lookups is how many lookups may be under way at once; others wait. Default
-	// 128.
+	// Lookups bounds the concurrent lookups; others wait. Default 128.
 	Lookups int
-	// Dial connects to a server; network is "udp" or "tcp". Nil means that of a
-	// zero net.Dialer.
+	// Dial connects to a server; network is "udp" or "tcp". Nil uses a zero net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Client is a [Resolver] that asks DNS servers. Both files are read again when
-// they have changed.
+// Client is a [Resolver] that queries DNS servers. It reads both files again when they
+// change.
 //
-// A server that does not answer in time, or cannot help, is followed by the next
-// one; when all have failed they are tried again, as often as the configuration
-// says. A truncated answer is asked for again over TCP.
+// If a server does not answer in time, or refuses, the client tries the next one. When
+// all have failed it tries them again, as often as configured. A truncated answer is
+// repeated over TCP.
 type Client struct {
 	c      ClientConfig
 	system *system
@@ -63,7 +60,7 @@ func NewClient(c ClientConfig) *Client {
 	return &Client{c: c, system: newSystem(c.ResolvConf, c.Hosts), slots: make(chan struct{}, c.Lookups)}
 }
 
-// request is one lookup with all that is known about it.
+// request is one lookup with its settings.
 type request struct {
 	Query
 	*settings
@@ -107,8 +104,8 @@ func (c *Client) Lookup(ctx context.Context, q Query) ([]Record, error) {
 	return nil, err2
 }
 
-// types returns the record types to ask for. The second one is asked for if the
-// first one yields nothing, or, with FamilyAll, anyway.
+// types returns the record types to query. The second one is queried if the first
+// yields nothing or if the family is FamilyAll.
 func types(f config.LookupFamily) (first, second uint16) {
 	switch f {
 	case config.FamilyV4Only:
@@ -121,7 +118,7 @@ func types(f config.LookupFamily) (first, second uint16) {
 	return dns.TypeAAAA, dns.TypeA
 }
 
-// ofType returns the addresses that records of that type can hold.
+// ofType returns the addresses that fit records of that type.
 func ofType(list []netip.Addr, rrtype uint16) []Record {
 	var records []Record
 	for _, a := range list {
@@ -132,8 +129,8 @@ func ofType(list []netip.Addr, rrtype uint16) []Record {
 	return records
 }
 
-// search tries the name with the search list. It goes on as long as a name has
-// no address or no server wants to tell.
+// search tries the name with the search list, until a name has addresses or a server
+// answers definitely.
 func (c *Client) search(ctx context.Context, r *request, rrtype uint16) ([]Record, error) {
 	err := fmt.Errorf("%w: %q is not a name that can be asked for", ErrNoAddress, r.Name)
 	var refused error
@@ -154,7 +151,7 @@ func (c *Client) search(ctx context.Context, r *request, rrtype uint16) ([]Recor
 	return nil, err
 }
 
-// ask asks the servers in turn until one gives an answer that counts.
+// ask queries the servers in turn until one gives a definite answer.
 func (c *Client) ask(ctx context.Context, r *request, name string, rrtype uint16) ([]Record, error) {
 	q := dns.Question{Name: name, Qtype: rrtype, Qclass: dns.ClassINET}
 	var err error
@@ -170,7 +167,7 @@ func (c *Client) ask(ctx context.Context, r *request, name string, rrtype uint16
 	return nil, err
 }
 
-// exchange asks one server.
+// exchange queries one server.
 func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort, q dns.Question) ([]Record, error) {
 	m := &dns.Msg{Question: []dns.Question{q}}
 	m.RecursionDesired = true
@@ -196,8 +193,8 @@ func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort
 	return addresses(answer, q)
 }
 
-// send sends m over a connection of its own and returns the answer. The
-// identifier and the port are new every time, so that answers are hard to forge.
+// send sends m over a new connection and returns the answer. The identifier and the
+// port are new each time, so that answers are hard to forge.
 func (c *Client) send(ctx context.Context, m *dns.Msg, network string, server netip.AddrPort, timeout time.Duration) (*dns.Msg, error) {
 	try, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -11,10 +11,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// logical has one host for its name, whose address is the first one of the last
-// good answer. Connections that were made before stay where they are. If both
-// families are asked for, the host has the other addresses too, to be tried where
-// the first one takes no connection.
+// logical has one host for its name, at the first address of the last good answer.
+// Existing connections stay. If both families are requested, the host has the other
+// addresses as fallbacks.
 type logical struct {
 	*name
 	host *host.Host // nil before the first answer; the goroutine of Run has it
@@ -44,8 +43,7 @@ func (l *logical) Run(ctx context.Context, c *upstream.Cluster) {
 	})
 }
 
-// move puts the host at the address of the first record. Its priority is 0, whatever
-// that of the endpoint is.
+// move moves the host to the address of the first record. Its priority is always 0.
 func (l *logical) move(c *upstream.Cluster, records []Record) {
 	var more []config.Address
 	if l.c.DNS.Family == config.FamilyAll {

@@ -15,7 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// names is what the names of one cluster share.
+// names holds the state that the names of one cluster share.
 type names struct {
 	s       *Sources
 	c       *config.Cluster
@@ -25,7 +25,7 @@ type names struct {
 	next time.Duration // bound of the delay after the next failure
 }
 
-// names checks what a cluster says about DNS.
+// names checks the DNS settings of a cluster.
 func (s *Sources) names(c *config.Cluster) (*names, error) {
 	if x := c.DNS.ResolverExtension.Name; x != "" {
 		return nil, fmt.Errorf("discovery: %q is not a known resolver", x)
@@ -92,8 +92,7 @@ func (n *names) name(l *config.LocalityEndpoints, e *config.Endpoint) (*name, er
 	return &name{names: n, locality: l, endpoint: e}, nil
 }
 
-// lookup returns at least one record or an error. An address that needs no
-// lookup is its own answer.
+// lookup returns at least one record or an error. A literal address is its own answer.
 func (n *name) lookup(ctx context.Context) ([]Record, error) {
 	a := &n.endpoint.Address
 	if a.IP.IsValid() {
@@ -113,8 +112,8 @@ func (n *name) log() *slog.Logger {
 	return n.s.c.Logger.With("cluster", n.c.Name, "name", n.endpoint.Address.Host)
 }
 
-// update looks the name up once, counts that, and gives a good answer to take, which returns
-// the TTL that counts.
+// update looks the name up once, counts the lookup, and passes a good answer to take,
+// which returns the effective TTL.
 func (n *name) update(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) (ttl time.Duration, err error) {
 	c.Stats().UpdateAttempt.Inc()
 	ok := guard.New(n.s.c.Logger).Run("look-up of a name", func() {
@@ -129,8 +128,8 @@ func (n *name) update(ctx context.Context, c *upstream.Cluster, take func([]Reco
 	return ttl, err
 }
 
-// follow looks the name up until ctx is done. take is given each good answer and
-// returns the TTL that counts.
+// follow looks the name up until ctx is done, and passes each good answer to take,
+// which returns the effective TTL.
 func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) {
 	failing := false
 	wait := time.NewTimer(0)
@@ -156,8 +155,8 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 	}
 }
 
-// judge counts and logs what came of a look-up, and returns when to make the
-// next. failing says whether they fail.
+// judge counts and logs the result of a lookup and returns the time of the next.
+// failing reports whether lookups fail.
 func (n *name) judge(stats *upstream.Stats, ttl time.Duration, err error, failing *bool) time.Duration {
 	was := *failing
 	if *failing = err != nil; *failing {
@@ -185,8 +184,8 @@ func (n *name) spec(a netip.Addr) host.Spec {
 	return s
 }
 
-// at returns where the host is that the name says is at a, and where it is
-// checked. The latter is zero if that is the same.
+// at returns the address of the host for a resolved address a, and its address for
+// health checks, zero if they are equal.
 func (n *name) at(a netip.Addr) (address, check config.Address) {
 	e := n.endpoint
 	address = config.Address{IP: netip.AddrPortFrom(a, e.Address.Port)}

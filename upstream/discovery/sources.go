@@ -12,20 +12,20 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// DefaultMaxHosts is how many hosts one name may have by default.
+// DefaultMaxHosts is the default limit of hosts per name.
 const DefaultMaxHosts = 1024
 
-// Config says what finds hosts. The zero value serves the DNS types.
+// Config configures [Sources]. The zero value serves the DNS types.
 type Config struct {
 	// Resolver looks up names; nil means a [Client] with its defaults.
 	Resolver Resolver
-	// EDS returns the source of a cluster of type EDS. Nil refuses such clusters.
+	// EDS returns the source of a cluster of type EDS. Nil rejects such clusters.
 	EDS func(*config.Cluster) (upstream.Source, error)
-	// Types are the custom cluster types by name. The map must not be changed
+	// Types are the custom cluster types by name. The caller must not change the map
 	// afterwards.
 	Types map[string]Type
-	// MaxHosts bounds the hosts of one name, whatever its answers say; those with
-	// the lowest addresses are kept. Default [DefaultMaxHosts].
+	// MaxHosts bounds the hosts per name; the lowest addresses are kept. Default
+	// [DefaultMaxHosts].
 	MaxHosts int
 	// Rand returns uniform random numbers and is called concurrently; nil means
 	// those of math/rand/v2.
@@ -37,13 +37,13 @@ type Config struct {
 
 // Type is a custom cluster type.
 type Type struct {
-	// New returns the source of a cluster. The message given with the type is
-	// at c.CustomType.Config. The source publishes hosts by
-	// [upstream.Cluster.UpdateHosts]; one that needs other clusters before it can
-	// do so says it as an [upstream.Dependent].
+	// New returns the source of a cluster. The message of the type is at
+	// c.CustomType.Config. The source publishes hosts by
+	// [upstream.Cluster.UpdateHosts]. A source that needs other clusters first is an
+	// [upstream.Dependent].
 	New func(c *config.Cluster) (upstream.Source, error)
-	// OwnBalancer says that the sources are an [upstream.Provider]. Clusters of
-	// the type must then have the policy CLUSTER_PROVIDED, others must not.
+	// OwnBalancer means that the sources are an [upstream.Provider]. The policy
+	// CLUSTER_PROVIDED is required for such types and refused for others.
 	OwnBalancer bool
 }
 
@@ -53,7 +53,7 @@ type Sources struct {
 	c Config
 }
 
-// New returns what c describes.
+// New returns the sources that c describes.
 func New(c Config) *Sources {
 	if c.Resolver == nil {
 		c.Resolver = NewClient(ClientConfig{})
@@ -70,8 +70,8 @@ func New(c Config) *Sources {
 	return &Sources{c: c}
 }
 
-// ClusterTypes returns the names of the custom types, as the decoder of
-// configurations wants them: true says that the type brings its balancer.
+// ClusterTypes returns the names of the custom types for the decoder of configurations,
+// with true for types that supply their balancer.
 func (s *Sources) ClusterTypes() map[string]bool {
 	types := make(map[string]bool, len(s.c.Types))
 	for name, t := range s.c.Types {
@@ -80,7 +80,7 @@ func (s *Sources) ClusterTypes() map[string]bool {
 	return types
 }
 
-// Source returns what finds the hosts of c. It fits upstream.Config.Source.
+// Source returns the source of hosts for c. It is an upstream.Config.Source.
 func (s *Sources) Source(c *config.Cluster) (upstream.Source, error) {
 	switch c.Type {
 	case config.StrictDNS:

@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// strict makes every address of every name a host. Each name has its own group
-// of hosts and its own time.
+// strict makes every address of every name a host. Each name has its own group of hosts
+// and its own schedule.
 type strict struct {
 	c     *config.Cluster
 	names []*name
@@ -57,9 +57,8 @@ func (s *strict) Run(ctx context.Context, c *upstream.Cluster) {
 	}
 }
 
-// hosts returns the assignment that the name's addresses make. It has no more
-// hosts than a name may have; who is left out does not depend on the order of
-// the answer.
+// hosts returns the assignment for the addresses of a name, up to the limit of hosts.
+// The selection does not depend on the order of the answer.
 func (n *name) hosts(records []Record) *upstream.Assignment {
 	if most := n.s.c.MaxHosts; len(records) > most {
 		records = slices.Clone(records)
@@ -77,7 +76,7 @@ func (n *name) hosts(records []Record) *upstream.Assignment {
 	return n.assignment(n.locality.Priority, list)
 }
 
-// assignment returns hosts of priority p with what holds for the cluster.
+// assignment returns hosts of priority p with the settings of the cluster.
 func (n *name) assignment(p uint32, hosts []host.Spec) *upstream.Assignment {
 	a := &upstream.Assignment{
 		Priorities:       make([]upstream.PriorityHosts, p+1),

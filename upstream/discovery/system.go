@@ -12,17 +12,17 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxSystemFile bounds what is read of a file of the system, in bytes.
+// maxSystemFile bounds the size of a system file, in bytes.
 const maxSystemFile = 16 << 20
 
-// systemFile is a file that is read again when it changed. The last good content
-// counts.
+// systemFile is a file that is read again when it changes. The last good content stays
+// in use.
 type systemFile struct {
 	path string
 	info os.FileInfo // of what was read last; nil: nothing was
 }
 
-// changed opens the file if there is something new in it. The caller closes it.
+// changed opens the file if it has changed. The caller closes it.
 func (f *systemFile) changed() (*os.File, bool) {
 	info, err := os.Stat(f.path)
 	if err != nil || f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) {
@@ -36,7 +36,7 @@ func (f *systemFile) changed() (*os.File, bool) {
 	return file, true
 }
 
-// system is what this machine says about names.
+// system is the DNS configuration of this machine.
 type system struct {
 	mu        sync.Mutex // guards the rest; what the values point to never changes
 	resolv    systemFile
@@ -45,7 +45,7 @@ type system struct {
 	addresses map[string][]netip.Addr // by name in lower case without the last dot
 }
 
-// settings say how to ask.
+// settings are the settings for queries.
 type settings struct {
 	servers  []netip.AddrPort // at least one
 	search   []string
@@ -60,7 +60,7 @@ func newSystem(resolv, hosts string) *system {
 	return s
 }
 
-// current returns what the files say now.
+// current returns the current content of the files.
 func (s *system) current() (*settings, map[string][]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +75,8 @@ func (s *system) current() (*settings, map[string][]netip.Addr) {
 	return s.settings, s.addresses
 }
 
-// readSettings reads a resolver configuration. What is wrong in it is skipped;
-// without a server the ones of this machine are asked.
+// readSettings reads a resolver configuration. It skips invalid lines. Without servers
+// it uses those of this machine.
 func readSettings(r io.Reader) *settings {
 	out := &settings{ndots: 1, timeout: 5 * time.Second, attempts: 2}
 	if c, err := dns.ClientConfigFromReader(r); err == nil {
@@ -114,7 +114,7 @@ func (s *settings) names(name string, noSearch bool) []string {
 	return valid(append(searched, list...))
 }
 
-// valid drops what cannot be asked for.
+// valid drops names that cannot be queried.
 func valid(names []string) []string {
 	kept := names[:0]
 	for _, n := range names {
@@ -125,7 +125,7 @@ func valid(names []string) []string {
 	return kept
 }
 
-// readHosts reads a hosts file. Lines that make no sense are skipped.
+// readHosts reads a hosts file. It skips invalid lines.
 func readHosts(r io.Reader) map[string][]netip.Addr {
 	out := make(map[string][]netip.Addr)
 	lines := bufio.NewScanner(r)

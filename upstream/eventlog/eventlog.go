@@ -20,11 +20,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
-// bufferBytes is how many bytes may wait for the disk. What does not fit is
+// bufferBytes bounds the bytes of a file that wait for the disk. Lines beyond it are
 // dropped.
 const bufferBytes = 1 << 20
 
-// interval is the time between two writes to the disk.
+// interval is the time between writes to the disk.
 const interval = time.Second
 
 // Logs is a set of open files. Make it with [New].
@@ -35,7 +35,7 @@ type Logs struct {
 	open map[string]*shared
 }
 
-// shared is a file with the number of those who have it open.
+// shared is a file with the number of its users.
 type shared struct {
 	file  *logfile.File
 	users int
@@ -44,11 +44,11 @@ type shared struct {
 // New returns an empty set.
 func New() *Logs { return &Logs{open: make(map[string]*shared)} }
 
-// Discard returns a set that opens no files and drops all lines, for those who
-// only check a configuration.
+// Discard returns a set that opens no files and drops all lines, for programs that only
+// check a configuration.
 func Discard() *Logs { return &Logs{discard: true} }
 
-// Open opens a file for appending, and makes it if need be.
+// Open opens a file for appending, and creates it if necessary.
 func (l *Logs) Open(path string) (*File, error) {
 	if l.discard {
 		return &File{}, nil
@@ -68,8 +68,8 @@ func (l *Logs) Open(path string) (*File, error) {
 	return &File{logs: l, shared: s}, nil
 }
 
-// Run writes what was logged to the files, once a second, until ctx is done, and
-// then the rest. It returns nil.
+// Run writes logged lines to the files once a second until ctx is done, and then the
+// rest. It returns nil.
 func (l *Logs) Run(ctx context.Context) error {
 	t := time.NewTicker(interval)
 	defer t.Stop()
@@ -84,8 +84,8 @@ func (l *Logs) Run(ctx context.Context) error {
 	}
 }
 
-// Reopen opens all names anew, as after a rotation. Where that fails the open
-// file stays in use.
+// Reopen opens all files by name again, for example after a rotation. If that fails for
+// a file, the open one stays in use.
 func (l *Logs) Reopen() error { return l.each((*logfile.File).Reopen) }
 
 func (l *Logs) each(do func(*logfile.File) error) error {
@@ -104,16 +104,14 @@ func (l *Logs) each(do func(*logfile.File) error) error {
 	return errors.Join(errs...)
 }
 
-// File is an open file of a [Logs]. The zero File, and a nil one, drop what is
-// written.
+// File is an open file of a [Logs]. The zero File and a nil File drop all lines.
 type File struct {
 	logs   *Logs
 	shared *shared
 	once   sync.Once
 }
 
-// Write appends one or more whole lines. It never fails: what finds no place is
-// dropped.
+// Write appends whole lines. It returns no error: lines that do not fit are dropped.
 func (f *File) Write(lines []byte) (int, error) {
 	if f != nil && f.shared != nil {
 		_, _ = f.shared.file.Write(lines)
@@ -121,7 +119,7 @@ func (f *File) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Close ends the use of the file. The last to close it writes what is left.
+// Close ends the use of the file. The last user writes the rest to disk.
 func (f *File) Close() error {
 	if f == nil || f.shared == nil {
 		return nil

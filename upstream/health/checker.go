@@ -27,7 +27,7 @@ type Stats struct {
 	Healthy, Degraded                                                        *store.Gauge
 }
 
-// Kind is how a check ended.
+// Kind is the kind of result of a check.
 type Kind uint8
 
 // The kinds of outcomes.
@@ -36,20 +36,20 @@ const (
 	Active       // a bad answer
 	Network      // no connection, or it broke
 	Timeout      // no answer in time
-	Passive      // a normal request was told that the host is to be taken as failed
-	// Local is a check that could not be made for a lack of this machine. It counts
-	// as a failed one but says nothing of the host, whose state stays as it is.
+	Passive      // the answer to a normal request asked for it
+	// Local is a check that could not be made because this machine lacks a resource. It
+	// counts as failed but leaves the state of the host alone.
 	Local
 )
 
-// Outcome is how a check ended.
+// Outcome is the result of a check.
 type Outcome struct {
 	Kind Kind
 	// Retriable makes an Active failure wait for the threshold.
 	Retriable bool
-	// Degraded tells that a Passed host calls itself degraded.
+	// Degraded marks a Passed host as degraded.
 	Degraded bool
-	// Exclude tells that a failed host asks not to be counted.
+	// Exclude marks a failed host as excluded from the number of hosts.
 	Exclude bool
 }
 
@@ -57,11 +57,11 @@ type Outcome struct {
 type Prober interface {
 	// Probe runs a check until ctx is done at the latest.
 	Probe(ctx context.Context) Outcome
-	// Close releases what is kept between checks.
+	// Close releases resources kept between checks.
 	Close()
 }
 
-// Transition is what a check did to the state of its host.
+// Transition is the effect of a check on the state of its host.
 type Transition uint8
 
 // The transitions.
@@ -78,36 +78,35 @@ type Report struct {
 	Transition Transition
 }
 
-// Config says how to check.
+// Config configures a [Checker].
 type Config struct {
 	Check   config.HealthCheck
 	Cluster string // host of requests that name no other
 	Product string // in header names; default "proxy"
 	Stats   Stats
 
-	// Dial connects to a host, including TLS where the host wants it. Nil dials
-	// in plain text.
+	// Dial connects to a host, with TLS if the host wants it. Nil dials in plain text.
 	Dial func(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error)
-	// IsLocal reports whether an error of Dial is a lack of this machine, not of the
+	// IsLocal reports whether an error of Dial is due to this machine rather than the
 	// host. Nil means that none is.
 	IsLocal func(error) bool
-	// ProtocolError is told of each answer that is not of the protocol spoken. Nil
-	// tells nobody.
+	// ProtocolError is called for each answer that violates the protocol, unless it is
+	// nil.
 	ProtocolError func()
 	// Custom makes the probers of a custom check.
 	Custom func(h *host.Host) Prober
-	// Traffic reports whether the cluster ever had traffic; as long as it had none
-	// checks are rarer. Nil means it had.
+	// Traffic reports whether the cluster ever had traffic. Without traffic checks are
+	// rarer. Nil means that it had.
 	Traffic func() bool
 	// Runtime overrides numbers by key, "health_check.…". Nil overrides nothing.
 	Runtime func(key string) (uint64, bool)
 	// Rand returns uniform random numbers; nil means math/rand/v2.
 	Rand func() uint64
-	// Done is told of every completed check, without a lock held. Nil tells
-	// nobody.
+	// Done is called with the report of each completed check, without a lock held,
+	// unless it is nil.
 	Done func(Report)
-	// Log is told of what is worth a line in a log of events, in order and
-	// without a lock held.
+	// Log is called with events for the event log, in order and without a lock held,
+	// unless it is nil.
 	Log func(Event)
 	// Logger logs panics in checks, in Done and in Log. Such a check says nothing
 	// about its host. If nil, nothing is logged.
@@ -128,7 +127,7 @@ type Checker struct {
 
 func (k *Checker) guard() guard.Guard { return guard.New(k.c.Logger) }
 
-// New returns a checker that checks nobody yet.
+// New returns a checker without hosts.
 func New(c Config) (*Checker, error) {
 	if c.Product == "" {
 		c.Product = "proxy"
@@ -200,8 +199,7 @@ func matcher(s *config.StringMatcher) (match.Matcher, error) {
 	return match.New(kind, s.Pattern, s.IgnoreCase)
 }
 
-// Add begins to check h. A host that is not to be checked is left alone, and
-// false returned.
+// Add starts to check h. It returns false if active checks are disabled for h.
 func (k *Checker) Add(h *host.Host) bool {
 	if h.DisableActiveHC() {
 		return false
@@ -217,7 +215,7 @@ func (k *Checker) Add(h *host.Host) bool {
 	return true
 }
 
-// Awaited reports whether h is checked and no check of it was completed yet.
+// Awaited reports whether the first check of h is awaited.
 func (k *Checker) Awaited(h *host.Host) bool {
 	k.mu.Lock()
 	s := k.sessions[h]
@@ -230,7 +228,7 @@ func (k *Checker) Awaited(h *host.Host) bool {
 	return !s.tried
 }
 
-// Remove ends to check h. A check under way is broken off and not reported.
+// Remove stops checking h. A running check is cancelled and not reported.
 func (k *Checker) Remove(h *host.Host) {
 	k.mu.Lock()
 	s := k.sessions[h]
@@ -241,8 +239,8 @@ func (k *Checker) Remove(h *host.Host) {
 	}
 }
 
-// Close ends all checks and waits until none is under way. It must not be
-// called from the Done callback.
+// Close stops all checks and waits for running ones. It must not be called from the
+// Done callback.
 func (k *Checker) Close() {
 	k.mu.Lock()
 	k.closed = true
@@ -255,9 +253,8 @@ func (k *Checker) Close() {
 	k.running.Wait()
 }
 
-// ReportImmediateFailure is to be called when a normal answer of h asks for it
-// by the immediate failure header: the host fails at once and is not counted
-// until it turns healthy again.
+// ReportImmediateFailure marks h as failed and excluded until it is healthy again. Call
+// it when a response of h carries the header for immediate failure.
 func (k *Checker) ReportImmediateFailure(h *host.Host) {
 	k.mu.Lock()
 	s := k.sessions[h]
@@ -267,10 +264,10 @@ func (k *Checker) ReportImmediateFailure(h *host.Host) {
 	}
 }
 
-// errPanic stands for what says nothing about a host.
+// errPanic stands for a panic, which says nothing about a host.
 var errPanic = errors.New("health: panic while connecting")
 
-// unreachable returns the outcome of a check that ended with an error.
+// unreachable returns the outcome of a check that failed to connect.
 func (c *Config) unreachable(err error) Outcome {
 	if errors.Is(err, errPanic) || c.IsLocal(err) {
 		return Outcome{Kind: Local}
@@ -278,7 +275,7 @@ func (c *Config) unreachable(err error) Outcome {
 	return c.broken(err)
 }
 
-// broken returns the outcome of a check whose connection broke by an error.
+// broken returns the outcome of a check whose connection broke.
 func (c *Config) broken(err error) Outcome {
 	if isProtocol(err) {
 		c.ProtocolError()
@@ -286,8 +283,8 @@ func (c *Config) broken(err error) Outcome {
 	return Outcome{Kind: Network}
 }
 
-// isProtocol reports whether err of net/http is about what the other side said. Its
-// types are not exported, so it is known by its text.
+// isProtocol reports whether err of net/http is a protocol error of the peer. The types
+// are not exported, so it looks at the text.
 func isProtocol(err error) bool {
 	text := err.Error()
 	return slices.ContainsFunc([]string{"malformed", "invalid byte in chunk length", "PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "COMPRESSION_ERROR"},

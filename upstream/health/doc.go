@@ -1,10 +1,8 @@
-// Package health checks hosts actively: by HTTP, by TCP and by the gRPC health
-// service.
+// Package health checks hosts actively: by HTTP, TCP and the gRPC health service.
 //
-// A [Checker] runs the checks of one cluster, one session per host. Sessions
-// sleep in timers; a goroutine exists only while a check is under way. What the
-// checks find out is written into the flags of the hosts and reported through
-// one callback.
+// A [Checker] runs the checks of one cluster, with one session per host. Sessions wait
+// in timers; a goroutine exists only while a check runs. Results change the flags of
+// the hosts and are reported to one callback.
 //
-// Checks use connections of their own, so they move no statistics of requests.
+// Checks use their own connections, so they do not change the statistics of requests.
 package health

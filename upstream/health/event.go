@@ -9,7 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// EventKind is what an [Event] tells.
+// EventKind is the kind of an [Event].
 type EventKind uint8
 
 // The kinds of events.
@@ -22,7 +22,7 @@ const (
 	NoLongerDegraded                  // it does so no more
 )
 
-// Event is something worth a line in a log.
+// Event is an entry of the event log.
 type Event struct {
 	Kind    EventKind
 	Time    time.Time
@@ -31,7 +31,7 @@ type Event struct {
 	First   bool // of Added and CheckFailed: it was the first check of the host
 }
 
-// events returns what an outcome is worth in the log. s.mu is held.
+// events returns the log entries of an outcome. s.mu must be held.
 func (s *session) events(o Outcome, before, after status.Flags, first bool) []Event {
 	var out []Event
 	add := func(k EventKind, failure Kind, first bool) {
@@ -61,7 +61,7 @@ func (s *session) events(o Outcome, before, after status.Flags, first bool) []Ev
 	return out
 }
 
-// loggedEvent is an event in the log, in the order in which it is written.
+// loggedEvent is an event in the order of the log.
 type loggedEvent struct {
 	Type      string         `json:"health_checker_type"`
 	Host      any            `json:"host"`
@@ -107,8 +107,8 @@ type loggedPipe struct {
 	} `json:"pipe"`
 }
 
-// AppendJSON appends e as one line of the log of events: a JSON object and a
-// newline. kind is that of the check.
+// AppendJSON appends e as one line of the event log: a JSON object and a newline. kind
+// is the kind of check.
 func (e *Event) AppendJSON(dst []byte, cluster string, kind config.HealthCheckKind) []byte {
 	l := loggedEvent{
 		Type: [...]string{"HTTP", "TCP", "GRPC", "CUSTOM"}[kind], Host: loggedAddress(e.Host.Address()), Cluster: cluster,
@@ -153,7 +153,7 @@ func loggedAddress(a config.Address) any {
 	return &s
 }
 
-// failureType is the kind of a failure as it is spelled in the log of events.
+// failureType is the kind of a failure as in the event log.
 func (k Kind) failureType() string {
 	switch k {
 	case Passive:

@@ -84,8 +84,8 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 	return Outcome{Kind: Passed}
 }
 
-// servingStatus reads field 1 of a framed HealthCheckResponse; 0 is unknown,
-// also for anything that is not such a message.
+// servingStatus reads field 1 of a framed HealthCheckResponse. It returns 0, unknown,
+// for any other message.
 func servingStatus(frame []byte) uint64 {
 	if len(frame) < 5 || frame[0] != 0 || uint64(binary.BigEndian.Uint32(frame[1:])) != uint64(len(frame)-5) {
 		return 0

@@ -15,17 +15,17 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// idempotent is the header by which net/http knows that a request may be made twice.
+// idempotent is the header that allows net/http to repeat a request.
 const idempotent = "Idempotency-Key"
 
-// maxDrain is how much of an unread body is skipped to use a connection again.
+// maxDrain bounds the unread body that is skipped to reuse a connection.
 const maxDrain = 64 << 10
 
 // newTransport returns a transport whose connections all lead to h. http2 means
 // HTTP/2 by prior knowledge.
 func newTransport(c *Config, h *host.Host, http2 bool) *http.Transport {
 	t := &http.Transport{
-		// The transport calls it in a goroutine of its own.
+		// The transport calls it in its own goroutine.
 		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
 			if !guard.New(c.Logger).Run("connection of a health check", func() { conn, err = c.Dial(ctx, h, h.HealthCheckAddress()) }) {
 				return nil, errPanic
@@ -76,8 +76,8 @@ func (p *httpProber) Probe(ctx context.Context) Outcome {
 	defer resp.Body.Close()
 	o, err := p.judge(resp)
 	if err == nil {
-		// The answer must end in time, and be read for the connection to be used
-		// again; one that is too long just costs the connection.
+		// The answer must end in time, and must be read before the connection can be
+		// reused. If it is too long, the connection is closed.
 		_, err = io.CopyN(io.Discard, resp.Body, maxDrain)
 	}
 	if err != nil && err != io.EOF {
@@ -100,7 +100,7 @@ func (p *httpProber) request(ctx context.Context) *http.Request {
 	}
 	r = r.WithContext(ctx)
 	if len(hc.Send) > 0 {
-		// Given again if the kept connection turns out to be closed.
+		// Sent again if the kept connection turns out to be closed.
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(hc.Send)), nil }
 		r.Body, _ = r.GetBody()
 		r.ContentLength = int64(len(hc.Send))
@@ -151,8 +151,8 @@ func addHeaders(r *http.Request, list []config.HeaderToAdd) {
 	}
 }
 
-// judge decides on an answer: the body first, then the status, then the name of
-// the service. An error means that the body broke off.
+// judge evaluates an answer: first the body, then the status, then the service name. It
+// returns an error if the body ends early.
 func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 	hc := &p.c.Check.HTTP
 	prefix := "X-" + p.c.Product + "-"
@@ -184,7 +184,7 @@ func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 	return Outcome{Kind: Passed, Degraded: has("degraded")}, nil
 }
 
-// verify draws whether the name of the service is looked at.
+// verify decides at random whether to verify the service name.
 func (p *httpProber) verify() bool {
 	percent, ok := p.c.Runtime("health_check.verify_cluster")
 	return !ok || p.c.Rand()%100 < percent
@@ -199,8 +199,8 @@ func inRanges(list []config.StatusRange, status int) bool {
 	return false
 }
 
-// contains reports whether the payloads are in b, one after the other, with
-// anything between them.
+// contains reports whether the payloads occur in b in order, with anything between
+// them.
 func contains(b []byte, payloads [][]byte) bool {
 	for _, p := range payloads {
 		i := bytes.Index(b, p)

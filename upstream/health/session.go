@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// session is the checks of one host.
+// session runs the checks of one host.
 type session struct {
 	k      *Checker
 	host   *host.Host
@@ -28,7 +28,7 @@ type session struct {
 	countedHealthy, countedDegraded bool // in the gauges
 }
 
-// start arranges the first check.
+// start schedules the first check.
 func (s *session) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *session) start() {
 	s.timer = time.AfterFunc(wait, s.check)
 }
 
-// stop ends the session. A check under way is cancelled.
+// stop ends the session and cancels a running check.
 func (s *session) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -62,8 +62,7 @@ func (s *session) stop() {
 	}
 }
 
-// check runs one check. It is the body of the timer, so there is never more
-// than one.
+// check runs one check. The timer calls it, so checks do not overlap.
 func (s *session) check() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.k.c.Check.Timeout)
 	defer cancel()
@@ -81,7 +80,7 @@ func (s *session) check() {
 	}
 }
 
-// arrange arranges the next check, unless there shall be none.
+// arrange schedules the next check, unless the session has ended.
 func (s *session) arrange(wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +92,7 @@ func (s *session) arrange(wait time.Duration) {
 	s.timer.Reset(wait)
 }
 
-// round makes one check, tells of it and arranges the next one.
+// round makes one check, reports it and schedules the next one.
 func (s *session) round(ctx context.Context) {
 	s.k.c.Stats.Attempt.Inc()
 	o := Outcome{Kind: Local}
@@ -107,8 +106,8 @@ func (s *session) round(ctx context.Context) {
 		s.close()
 		return
 	}
-	// Told before the next check is arranged, so that reports come in order.
-	s.tell(Report{s.host, o, t}, events)
+	// Reported before the next check is scheduled, so reports are in order.
+	s.report(Report{s.host, o, t}, events)
 	passed := o.Kind == Passed
 	if o.Kind == Local {
 		passed = s.host.Flags()&status.FailedActiveHC == 0 // as if it had found what is known
@@ -127,19 +126,19 @@ func (s *session) judge(o Outcome) (t Transition, events []Event, ok bool) {
 	return t, events, true
 }
 
-// passive notes a failure that was not found by a check.
+// passive records a failure that was not found by a check.
 func (s *session) passive() {
 	o := Outcome{Kind: Passive, Exclude: true}
 	if t, events, ok := s.judge(o); ok {
-		s.tell(Report{s.host, o, t}, events)
+		s.report(Report{s.host, o, t}, events)
 	}
 }
 
 // close closes the prober.
 func (s *session) close() { s.k.guard().Run("end of health checks", s.prober.Close) }
 
-// tell tells everybody of a completed check.
-func (s *session) tell(r Report, events []Event) {
+// report reports a completed check to the callbacks.
+func (s *session) report(r Report, events []Event) {
 	s.k.guard().Run("what follows a health check", func() {
 		s.k.c.Done(r)
 		for _, e := range events {
@@ -148,7 +147,7 @@ func (s *session) tell(r Report, events []Event) {
 	})
 }
 
-// apply changes counts and flags by an outcome. s.mu is held.
+// apply updates counts and flags with an outcome. s.mu must be held.
 func (s *session) apply(o Outcome) (Transition, []Event) {
 	s.tried = true
 	if o.Kind == Local {
@@ -179,7 +178,7 @@ func (s *session) apply(o Outcome) (Transition, []Event) {
 	return Unchanged, events
 }
 
-// unchecked counts a check that could not be made. s.mu is held.
+// unchecked counts a check that could not be made. s.mu must be held.
 func (s *session) unchecked() []Event {
 	s.k.c.Stats.Failure.Inc()
 	s.k.c.Stats.NetworkFailure.Inc()
@@ -189,8 +188,7 @@ func (s *session) unchecked() []Event {
 	return []Event{{Kind: CheckFailed, Time: time.Now(), Host: s.host, Failure: Local, First: s.first}}
 }
 
-// passed applies a good check and reports whether a threshold is still to be
-// reached.
+// passed applies a good check and reports whether its threshold is not reached yet.
 func (s *session) passed(o Outcome) (pending bool) {
 	s.k.c.Stats.Success.Inc()
 	s.fails = 0
@@ -245,7 +243,7 @@ func (s *session) failed(o Outcome) (pending bool) {
 	return pending
 }
 
-// gauges brings the gauges in line with the flags. s.mu is held.
+// gauges updates the gauges from the flags. s.mu must be held.
 func (s *session) gauges() {
 	if s.stopped {
 		return

@@ -10,10 +10,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// maxReceived bounds what is kept of the bytes that a TCP check looks through.
+// maxReceived bounds the received bytes that a TCP check keeps.
 const maxReceived = 1 << 20
 
-// tcpProber checks by a connection, or by what comes back on it.
+// tcpProber checks by connecting, or by the bytes it receives.
 type tcpProber struct {
 	c    *Config
 	host *host.Host
@@ -57,7 +57,7 @@ func (p *tcpProber) Probe(ctx context.Context) Outcome {
 	return Outcome{Kind: Passed}
 }
 
-// exchange sends and reads until the payloads have come.
+// exchange sends, and reads until the payloads have arrived.
 func (p *tcpProber) exchange(ctx context.Context, send []byte, receive [][]byte) error {
 	conn := p.conn
 	// A past deadline ends reads and writes at once when ctx is done.

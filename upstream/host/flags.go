@@ -10,7 +10,7 @@ import (
 // inherits them.
 const activeHCFlags = status.FailedActiveHC | status.DegradedActiveHC | status.PendingActiveHC | status.ActiveHCTimeout
 
-// flagWord is the live flags of a host.
+// flagWord holds the current flags of a host.
 type flagWord struct{ w atomic.Uint32 }
 
 func (f *flagWord) load() status.Flags                { return status.Flags(f.w.Load()) }

@@ -8,12 +8,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// Spec is what discovery knows about a host.
+// Spec describes a host as discovery knows it.
 type Spec struct {
 	Address config.Address
-	// Additional are further addresses of the same host, in the order of preference
-	// after Address. The host is known by Address alone, and checked by
-	// HealthCheckAddress alone.
+	// Additional lists fallback addresses in order of preference. Only Address
+	// identifies the host, and only HealthCheckAddress is checked.
 	Additional []config.Address
 
 	Hostname string
@@ -29,7 +28,7 @@ type Spec struct {
 	DisableActiveHC     bool           // no active checks for this host
 }
 
-// Host is one upstream host. Any number of goroutines may use it.
+// Host is one upstream host. It is safe for concurrent use.
 type Host struct {
 	hostname            string
 	locality            config.Locality
@@ -47,12 +46,11 @@ type Host struct {
 	successRate      atomic.Uint64 // float64 bits, written by the outlier detector
 	localSuccessRate atomic.Uint64
 
-	// InPool is the number of connections in each pool there is of the host. Who
-	// makes connections says what the numbers of the pools mean.
+	// InPool counts the connections in each pool of the host. The code that makes
+	// connections defines the meaning of the indexes.
 	InPool [4]Gauge
 
-	// Stats are the counts of this host. They start at 0 with the host object
-	// and vanish with it.
+	// Stats are the statistics of this host object. They start at 0.
 	Stats Stats
 }
 
@@ -64,7 +62,7 @@ type addresses struct {
 	healthCheck config.Address
 }
 
-// New returns a healthy host but for the flags in s.EDS.
+// New returns a host that is healthy except for the flags in s.EDS.
 func New(s Spec) *Host {
 	h := &Host{
 		hostname:            s.Hostname,
@@ -85,8 +83,8 @@ func New(s Spec) *Host {
 	return h
 }
 
-// Replace returns a new host for s in the place of old. Its stats start at 0.
-// If inherit is set it takes over what active checks found out about old.
+// Replace returns a new host for s that replaces old. Its stats start at 0. If inherit
+// is set, it keeps the results of active checks.
 func Replace(old *Host, s Spec, inherit bool) *Host {
 	h := New(s)
 	if inherit {
@@ -95,27 +93,27 @@ func Replace(old *Host, s Spec, inherit bool) *Host {
 	return h
 }
 
-// Address returns where the host listens.
+// Address returns the address of the host.
 func (h *Host) Address() config.Address { return h.addr.Load().all[0] }
 
-// Addresses returns all addresses of the host, [Host.Address] first. The slice must
-// not be changed.
+// Addresses returns all addresses of the host, [Host.Address] first. The caller must
+// not change the slice.
 func (h *Host) Addresses() []config.Address { return h.addr.Load().all }
 
-// AddressText returns the address as it is shown and hashed.
+// AddressText returns the address as text.
 func (h *Host) AddressText() string { return h.addr.Load().text }
 
-// HealthCheckAddress returns where the host is checked.
+// HealthCheckAddress returns the address for health checks.
 func (h *Host) HealthCheckAddress() config.Address { return h.addr.Load().healthCheck }
 
 // SetAddress moves the host and replaces its additional addresses. Only a host that
-// stands for a name moves; for all others the first address is their identity.
+// stands for a name can move; the address of any other host is its identity.
 func (h *Host) SetAddress(a, healthCheck config.Address, additional ...config.Address) {
 	if healthCheck.IsZero() {
 		healthCheck = a
 	}
 	now := &addresses{first: [1]config.Address{a}, text: a.String(), healthCheck: healthCheck}
-	// Without room for more in it, what is appended goes elsewhere.
+	// The array has no room for more, so append copies it.
 	now.all = append(now.first[:], additional...)
 	h.addr.Store(now)
 }
@@ -123,27 +121,25 @@ func (h *Host) SetAddress(a, healthCheck config.Address, additional ...config.Ad
 // Hostname returns the name of the host, empty if it has none.
 func (h *Host) Hostname() string { return h.hostname }
 
-// HealthCheckHostname returns the host name to use in checks, empty if none
-// was given.
+// HealthCheckHostname returns the host name for checks, empty if none is configured.
 func (h *Host) HealthCheckHostname() string { return h.healthCheckHostname }
 
-// DisableActiveHC reports whether the host is not to be checked.
+// DisableActiveHC reports whether active checks are disabled for the host.
 func (h *Host) DisableActiveHC() bool { return h.disableActiveHC }
 
-// Locality returns where the host stands.
+// Locality returns the locality of the host.
 func (h *Host) Locality() config.Locality { return h.locality }
 
 // Flags returns the current flags.
 func (h *Host) Flags() status.Flags { return h.flags.load() }
 
-// SetFlags sets the flags f and returns what was set before.
+// SetFlags sets the flags f and returns the previous flags.
 func (h *Host) SetFlags(f status.Flags) status.Flags { return h.flags.set(f) }
 
-// ClearFlags clears the flags f and returns what was set before.
+// ClearFlags clears the flags f and returns the previous flags.
 func (h *Host) ClearFlags(f status.Flags) status.Flags { return h.flags.clear(f) }
 
-// PutFlags makes the flags under mask equal to bits and returns what was set
-// before.
+// PutFlags sets the flags under mask to bits and returns the previous flags.
 func (h *Host) PutFlags(mask, bits status.Flags) status.Flags { return h.flags.put(mask, bits) }
 
 // Health returns the coarse health by the current flags.
@@ -155,7 +151,7 @@ func (h *Host) Weight() uint32 { return h.weight.Load() }
 // SetWeight changes the weight; 0 means 1.
 func (h *Host) SetWeight(w uint32) { h.weight.Store(max(w, 1)) }
 
-// Priority returns the priority the host belongs to.
+// Priority returns the priority of the host.
 func (h *Host) Priority() uint32 { return h.priority.Load() }
 
 // SetPriority moves the host to another priority.
@@ -164,10 +160,10 @@ func (h *Host) SetPriority(p uint32) { h.priority.Store(p) }
 // Canary reports whether the host is a canary.
 func (h *Host) Canary() bool { return h.canary.Load() }
 
-// SetCanary makes the host a canary or not.
+// SetCanary marks the host as a canary or clears the mark.
 func (h *Host) SetCanary(c bool) { h.canary.Store(c) }
 
-// Metadata returns the metadata, which must not be changed.
+// Metadata returns the metadata. The caller must not change it.
 func (h *Host) Metadata() config.Metadata {
 	if m := h.metadata.Load(); m != nil {
 		return *m
@@ -178,12 +174,12 @@ func (h *Host) Metadata() config.Metadata {
 // SetMetadata replaces the metadata. The caller must not change m afterwards.
 func (h *Host) SetMetadata(m config.Metadata) { h.metadata.Store(&m) }
 
-// SuccessRate returns the success rate of the last interval in percent, or -1
-// if there were too few requests to tell.
+// SuccessRate returns the success rate of the last interval in percent, or -1 if there
+// were too few requests.
 func (h *Host) SuccessRate() float64 { return math.Float64frombits(h.successRate.Load()) }
 
-// LocalOriginSuccessRate is like [Host.SuccessRate] for results that the proxy
-// itself caused: connections made and failed.
+// LocalOriginSuccessRate is like [Host.SuccessRate] for events of local origin:
+// connections that succeeded or failed.
 func (h *Host) LocalOriginSuccessRate() float64 {
 	return math.Float64frombits(h.localSuccessRate.Load())
 }
@@ -194,7 +190,7 @@ func (h *Host) SetSuccessRates(external, local float64) {
 	h.localSuccessRate.Store(math.Float64bits(local))
 }
 
-// Result is what became of a request as the proxy itself saw it.
+// Result is the result of a request as seen by the proxy.
 type Result uint8
 
 // The results a proxy reports.
@@ -210,14 +206,14 @@ const (
 // Monitor takes the results of requests to one host. It must be safe for
 // concurrent use and must not block.
 type Monitor interface {
-	// PutCode notes an answer with that HTTP status.
+	// PutCode records an answer with an HTTP status.
 	PutCode(status int)
-	// PutResult notes a result; status is the HTTP status that goes with it, 0
-	// if there is none.
+	// PutResult records a result. status is the HTTP status of the result, 0 if there
+	// is none.
 	PutResult(r Result, status int)
 }
 
-// SetMonitor makes m the taker of results of the host; nil removes it.
+// SetMonitor sets the monitor of the host; nil removes it.
 func (h *Host) SetMonitor(m Monitor) {
 	if m == nil {
 		h.monitor.Store(nil)
@@ -226,23 +222,22 @@ func (h *Host) SetMonitor(m Monitor) {
 	h.monitor.Store(&m)
 }
 
-// ReportCode tells the outlier detector, if there is one, of an answer with
-// that HTTP status.
+// ReportCode reports an answer with an HTTP status to the monitor, if there is one.
 func (h *Host) ReportCode(status int) {
 	if m := h.monitor.Load(); m != nil {
 		(*m).PutCode(status)
 	}
 }
 
-// ReportResult tells the outlier detector, if there is one, of a result. status
-// is the HTTP status that goes with it, 0 if there is none.
+// ReportResult reports a result to the monitor, if there is one. status is the HTTP
+// status of the result, 0 if there is none.
 func (h *Host) ReportResult(r Result, status int) {
 	if m := h.monitor.Load(); m != nil {
 		(*m).PutResult(r, status)
 	}
 }
 
-// Stats are the counts of one host. The proxy counts on them directly.
+// Stats are the statistics of one host. The proxy updates them directly.
 type Stats struct {
 	CxActive      Gauge
 	CxConnectFail Counter
@@ -254,7 +249,7 @@ type Stats struct {
 	RqTotal       Counter
 }
 
-// All returns the values in the order of their names.
+// All returns the values sorted by name.
 func (s *Stats) All() [8]status.HostStat {
 	return [8]status.HostStat{
 		{Name: "cx_active", Gauge: true, Value: s.CxActive.Value()},
@@ -268,7 +263,7 @@ func (s *Stats) All() [8]status.HostStat {
 	}
 }
 
-// Counter is a count of a host. It is shown with its host only.
+// Counter is a counter of a host.
 type Counter struct{ n atomic.Uint64 }
 
 // Inc adds one.
@@ -277,14 +272,14 @@ func (c *Counter) Inc() { c.n.Add(1) }
 // Value returns the count.
 func (c *Counter) Value() uint64 { return c.n.Load() }
 
-// Gauge is a number of things going on at a host.
+// Gauge is a gauge of a host.
 type Gauge struct{ n atomic.Int64 }
 
 // Inc adds one.
 func (g *Gauge) Inc() { g.n.Add(1) }
 
-// Dec takes one away.
+// Dec subtracts one.
 func (g *Gauge) Dec() { g.n.Add(-1) }
 
-// Value returns the number, never below 0.
+// Value returns the number, at least 0.
 func (g *Gauge) Value() uint64 { return uint64(max(g.n.Load(), 0)) }

@@ -7,28 +7,28 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// SetOptions says how the hosts of a priority are looked at. The zero value
-// has no local locality, no locality weights and the default factor.
+// SetOptions are the options of a [Set]. The zero value has no local locality, no
+// locality weights and the default factor.
 type SetOptions struct {
-	// Local is the locality of this process. If KnowLocal is set and hosts of
-	// it are present they come first.
+	// Local is the locality of this process. If KnowLocal is set, its hosts come first.
 	Local     config.Locality
 	KnowLocal bool
-	// LocalityWeights are the configured weights, nil if there are none. A
-	// locality that is missing has weight 0.
+	// LocalityWeights are the configured weights, nil if there are none. A missing
+	// locality has weight 0.
 	LocalityWeights map[config.Locality]uint32
 	// Overprovisioning is the factor in percent; 0 means 140.
 	Overprovisioning uint32
-	// WeightedHealth makes priority health count host weights, not hosts.
+	// WeightedHealth makes priority health use host weights instead of numbers of
+	// hosts.
 	WeightedHealth bool
 }
 
-// Set is the hosts of one priority at one moment. It is immutable: no slice in
-// it may be changed.
+// Set holds the hosts of one priority at one moment. It is immutable, and so are its
+// slices.
 type Set struct {
 	Priority                           uint32
 	Hosts, Healthy, Degraded, Excluded []*Host
-	// Localities are in order: the local one first if HasLocal, then by name.
+	// Localities are sorted by name, after the local one if HasLocal.
 	Localities []LocalitySet
 	HasLocal   bool
 
@@ -41,21 +41,20 @@ type Set struct {
 	classes []class // of Hosts
 }
 
-// LocalitySet is the hosts of one locality of a [Set].
+// LocalitySet holds the hosts of one locality of a [Set].
 type LocalitySet struct {
 	Locality                           config.Locality
 	Weight                             uint32
 	Hosts, Healthy, Degraded, Excluded []*Host
 }
 
-// class is what the flags of a host were when its set was made.
+// class is the state of a host when its set was made.
 type class struct {
 	health   status.Health
 	excluded bool
 }
 
-// NewSet returns the set of hosts, sorted by their flags of this moment. The
-// set keeps the slice.
+// NewSet returns the set of hosts, sorted by their current flags. It keeps the slice.
 func NewSet(priority uint32, hosts []*Host, o SetOptions) *Set {
 	classes := make([]class, len(hosts))
 	for i, h := range hosts {
@@ -65,9 +64,9 @@ func NewSet(priority uint32, hosts []*Host, o SetOptions) *Set {
 	return build(priority, hosts, classes, o)
 }
 
-// Subset returns a set of the hosts at the ascending indexes, as this set saw
-// them. With weights nil it has no locality weights, else weights[l] is that of
-// locality l of this set.
+// Subset returns a set of the hosts at the ascending indexes, with their state in s. If
+// weights is nil it has no locality weights, else weights returns that of each
+// locality.
 func (s *Set) Subset(indexes []int, weights func(l config.Locality, hosts int) uint32) *Set {
 	hosts := make([]*Host, len(indexes))
 	classes := make([]class, len(indexes))
@@ -89,7 +88,7 @@ func (s *Set) Subset(indexes []int, weights func(l config.Locality, hosts int) u
 	return build(s.Priority, hosts, classes, o)
 }
 
-// Weight sums the weights of hosts.
+// Weight returns the sum of the weights of hosts.
 func Weight(hosts []*Host) uint64 {
 	var sum uint64
 	for _, h := range hosts {
@@ -111,8 +110,7 @@ func build(priority uint32, hosts []*Host, classes []class, o SetOptions) *Set {
 	return s
 }
 
-// sortOut returns the lists of a set or a locality. All of them may share
-// memory with hosts.
+// sortOut returns the lists of a set or a locality. They can share memory with hosts.
 func sortOut(hosts []*Host, classes []class) (all, healthy, degraded, excluded []*Host) {
 	return hosts,
 		keep(hosts, classes, func(c class) bool { return c.health == status.Healthy }),
@@ -120,7 +118,7 @@ func sortOut(hosts []*Host, classes []class) (all, healthy, degraded, excluded [
 		keep(hosts, classes, func(c class) bool { return c.excluded })
 }
 
-// keep returns the hosts whose class is wanted: hosts itself if that is all.
+// keep returns the hosts whose class is wanted. It returns hosts itself if all are.
 func keep(hosts []*Host, classes []class, want func(class) bool) []*Host {
 	n := 0
 	for _, c := range classes {

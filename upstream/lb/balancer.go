@@ -8,58 +8,56 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// A Balancer picks hosts. Pick may be called from any number of goroutines at
-// any time; Update calls must not overlap each other.
+// A Balancer picks hosts. Pick is safe for concurrent use; calls of Update must not
+// overlap.
 type Balancer interface {
-	// Pick returns a host, or nil if there is none to be had.
+	// Pick returns a host, or nil if none is available.
 	Pick(ctx *Context) *host.Host
-	// Update changes what is balanced over: the set of each priority, indexed
-	// by priority, and the first set of the cluster this process belongs to,
-	// nil if that is not known.
+	// Update sets the hosts: the set of each priority, and the first set of the cluster
+	// that this process belongs to, nil if that is unknown.
 	Update(sets []*host.Set, local *host.Set)
 }
 
-// Context is what one request asks of a pick. The zero value asks nothing.
+// Context holds the parameters of a pick. The zero value has none.
 type Context struct {
-	// Hash places the request for the hash policies, if HasHash.
+	// Hash selects the host for the hash policies if HasHash is set.
 	Hash    uint64
 	HasHash bool
 	// Criteria select a subset; nil means none.
 	Criteria *Criteria
-	// Reject is asked about each candidate. As long as it says true and no more
-	// than Retries further candidates were drawn, another one is drawn. The last
-	// one is returned even if refused. Nil refuses nothing.
+	// Reject reports whether to draw another candidate in place of the given one. At
+	// most Retries further candidates are drawn, and the last one is returned even if
+	// it is rejected. Nil rejects none.
 	Reject  func(*host.Host) bool
 	Retries int
 	// Loads replace the loads of the priorities; nil keeps them.
 	Loads *Loads
-	// Destination is where the connection was going, for [OriginalDst].
+	// Destination is the original destination of the connection, for [OriginalDst].
 	Destination config.Address
 	// DestinationHeader is the value of the header that overrides Destination.
 	// HasDestinationHeader is set if the request has that header: an empty value is
 	// then an invalid address like any other.
 	DestinationHeader    string
 	HasDestinationHeader bool
-	// DestinationMetadata is the value of the metadata that overrides Destination
-	// where the header does not, empty if there is none.
+	// DestinationMetadata is the metadata value that overrides Destination if the
+	// header does not, empty if there is none.
 	DestinationMetadata string
-	// DestinationOverride is what the proxy itself decided; it goes before all.
+	// DestinationOverride has precedence over the other destinations.
 	DestinationOverride config.Address
 }
 
-// Config says how to balance. The zero value is a round robin with all
-// defaults.
+// Config configures a [Balancer]. The zero value is round robin with defaults.
 type Config struct {
 	Policy config.Policy  // any but ClusterProvidedPolicy
 	Subset *config.Subset // nil: no subsets
 	Stats  Stats
 	// Rand returns uniform random numbers and is called concurrently. Nil means
-	// those of math/rand/v2.
+	// math/rand/v2.
 	Rand func() uint64
 
-	// PanicThreshold in percent; it is asked at every update. Nil means 50.
+	// PanicThreshold returns the threshold in percent at each update. Nil means 50.
 	PanicThreshold func() uint32
-	// FailOnPanic finds no host in a priority that panics.
+	// FailOnPanic makes picks fail in a priority that panics.
 	FailOnPanic bool
 
 	// LocalityWeighted spreads load over localities by their weights.
@@ -67,49 +65,48 @@ type Config struct {
 	// Zone is for zone-aware routing, which needs a local set.
 	Zone ZoneConfig
 
-	// Seed is where round robin starts and how many picks weighted schedules
-	// skip, so that processes started together do not run in step.
+	// Seed is the position at which round robin starts, and the number of picks that
+	// weighted schedules skip, so that processes that start together do not run in
+	// step.
 	Seed uint64
 
 	// ChoiceCount is the number of candidates of least request; 0 means 2.
 	ChoiceCount int
-	// ActiveRequestBias is asked when least request needs it; nil means 1.
+	// ActiveRequestBias returns the bias of least request; nil means 1.
 	ActiveRequestBias func() float64
 
 	// SlowStart is for round robin and least request.
 	SlowStart SlowStart
 
-	// Ring is for RingHash, MaglevTableSize (a prime; 0 means 65537) for Maglev.
+	// Ring configures RingHash, MaglevTableSize (a prime; 0 means 65537) Maglev.
 	Ring            config.RingHash
 	MaglevTableSize uint64
-	// UseHostname hashes host names in place of addresses.
+	// UseHostname hashes host names instead of addresses.
 	UseHostname bool
-	// HashBalanceFactor bounds the load of each host of the hash policies, in
-	// percent of the average; 0 means no bound. ActiveRequests is the number of
-	// requests that all hosts have, asked at picks; it must be set with a factor.
+	// HashBalanceFactor bounds the load of each host of the hash policies, in percent
+	// of the average; 0 means no bound. ActiveRequests returns the active requests of
+	// all hosts; it must be set with a factor.
 	HashBalanceFactor uint32
 	ActiveRequests    func() uint64
-	// MetadataNamespace holds hash keys and subset values of hosts, such as
-	// "proxy.lb". AltNamespace is read where a host has none of the first.
+	// MetadataNamespace holds hash keys and subset values of hosts, such as "proxy.lb".
+	// AltNamespace is the fallback for hosts without it.
 	MetadataNamespace, AltNamespace string
 
-	// Slots is the number of scheduler slots that get a weighted schedule of
-	// their own. Negative means none: all share one, behind a lock, whose order
-	// is deterministic. 0 means one for each slot there is now.
+	// Slots is the number of scheduler slots with their own weighted schedule. A
+	// negative number means none: all share one schedule, behind a lock and in
+	// deterministic order. 0 means one for each current slot.
 	Slots int
 }
 
-// ZoneConfig is for zone-aware routing.
+// ZoneConfig configures zone-aware routing.
 type ZoneConfig struct {
-	// Enabled is the percentage of picks to consider, asked at every pick. Nil
-	// means 100.
+	// Enabled returns the percentage of picks to route by zone. Nil means 100.
 	Enabled func() uint32
-	// ForceLocal is the number of healthy hosts in the own zone from which on all
-	// traffic stays there, however much that is for them. 0 means that only what
-	// is their share stays.
+	// ForceLocal is the number of healthy hosts in the local zone from which on all
+	// traffic stays local. 0 means that only the share of the local zone does.
 	ForceLocal uint32
-	// MinClusterSize is the number of healthy hosts below which there is no
-	// zone-aware routing, asked at every update. Nil means 6.
+	// MinClusterSize returns the number of healthy hosts below which there is no
+	// zone-aware routing, at each update. Nil means 6.
 	MinClusterSize func() uint64
 }
 
@@ -128,8 +125,8 @@ type Stats struct {
 	RingSize, RingMinHashes, RingMaxHashes *store.Gauge
 	MaglevMinEntries, MaglevMaxEntries     *store.Gauge
 
-	// SubsetsDuplicates is the number of hosts that are in no subset because theirs
-	// have one host only.
+	// SubsetsDuplicates is the number of hosts outside of all subsets because their
+	// subsets have one host only.
 	SubsetsActive, SubsetsDuplicates                       *store.Gauge
 	SubsetsCreated, SubsetsRemoved                         *store.Counter
 	SubsetsSelected, SubsetsFallback, SubsetsFallbackPanic *store.Counter
@@ -163,7 +160,7 @@ func (c *Config) complete() {
 	}
 }
 
-// New returns a balancer. It finds no host before its first Update.
+// New returns a balancer without hosts.
 func New(c Config) Balancer {
 	c.complete()
 	if c.Subset != nil && len(c.Subset.Selectors) > 0 {

@@ -6,10 +6,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// bounded keeps the hosts of a table from getting more than their share of the
-// active requests (Mirrokni et al., "Consistent Hashing with Bounded Loads",
-// 2016). Where a host has more, others are tried in an order that depends on
-// the hash alone.
+// bounded keeps hosts of a table from exceeding their share of the active requests
+// (Mirrokni et al., "Consistent Hashing with Bounded Loads", 2016). Instead of an
+// overloaded host it tries others, in an order that depends on the hash alone.
 type bounded struct {
 	percent uint64 // of the average load that a host may have
 	active  func() uint64
@@ -29,23 +28,22 @@ func (c *Config) bound(entries []entry) *bounded {
 	return b
 }
 
-// load returns how full e is: above 1 it has too much. slots is the number of
-// requests that all hosts together may have.
+// load returns the load of e: above 1 it is overloaded. slots is the number of requests
+// that all hosts together can have.
 func (e *entry) load(slots uint64) float64 {
 	own := max(math.Ceil(float64(slots)*e.weight), 1)
 	return float64(e.host.Stats.RqActive.Value()) / own
 }
 
-// choose returns h, or if that has too much the first host that has not. If all
-// have, it is the one that has the least.
+// choose returns h, or the first host that is not overloaded. If all are, it returns
+// the least loaded one.
 func (b *bounded) choose(h *host.Host, hash uint64) *host.Host {
 	slots := ((b.active()+1)*b.percent + 99) / 100
 	least := b.entries[b.index[h]].load(slots)
 	if least <= 1 {
 		return h
 	}
-	// Steps that have no divisor in common with the number of hosts come to
-	// every host once.
+	// Steps without a common divisor with the number of hosts reach every host once.
 	n := uint64(len(b.entries))
 	hash = mix(hash)
 	at, step := hash%n, hash>>32%n

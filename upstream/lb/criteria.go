@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Criteria are the keys and values that a request demands of a subset. They
-// are compiled once, usually per route, and may then be used by any number of
-// picks of any cluster.
+// Criteria are the keys and values of the subset that a request selects. They are
+// compiled once, usually per route, and are safe for use by any number of picks of any
+// cluster.
 type Criteria struct {
 	keys   []string // sorted
 	values map[string]any
@@ -18,22 +18,20 @@ type Criteria struct {
 	keyID string // of the set of keys
 	id    string // of keys and values
 
-	// fallbacks are the criteria to try in turn where a list of them is allowed;
-	// nil unless there is a value named fallbackList. One of them is nil if it
-	// demands nothing.
+	// fallbacks are the criteria to try in order if a list of them is allowed, nil
+	// without a value named fallbackList. An element is nil if it requires nothing.
 	fallbacks []*Criteria
 
-	// reduced caches the criteria cut down to fewer keys, as selectors that
-	// fall back to other keys need them. The list is replaced, never changed.
+	// reduced caches the criteria reduced to fewer keys, for selectors that fall back
+	// to other keys. The list is replaced, never changed.
 	reduced atomic.Pointer[[]*Criteria]
 }
 
-// fallbackList is the key of a list of objects. Where a cluster allows it, the
-// other values are tried together with those of each object, which win.
+// fallbackList is the key of a list of objects. If a cluster allows it, the other
+// values are tried together with the values of each object, which have precedence.
 const fallbackList = "fallback_list"
 
-// NewCriteria returns the criteria for values, which are those of JSON. It is
-// nil if there are none.
+// NewCriteria returns the criteria for JSON values, nil if there are none.
 func NewCriteria(values map[string]any) *Criteria {
 	if len(values) == 0 {
 		return nil
@@ -51,7 +49,7 @@ func NewCriteria(values map[string]any) *Criteria {
 	return c
 }
 
-// fallbacks returns the criteria that a list makes of values.
+// fallbacks returns the criteria of a fallback list.
 func fallbacks(values map[string]any, list []any) []*Criteria {
 	if len(list) == 0 {
 		list = []any{nil}
@@ -78,7 +76,7 @@ func (c *Criteria) has(keys []string) bool {
 	return i == len(keys)
 }
 
-// only returns c cut down to keys, which must be a sorted part of its own.
+// only returns c reduced to keys, which must be a sorted subset of its keys.
 func (c *Criteria) only(keys []string) *Criteria {
 	for {
 		p := c.reduced.Load()

@@ -7,10 +7,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/percpu"
 )
 
-// edf is an earliest-deadline-first schedule over items 0 to n-1. The item
-// with the smallest deadline is next, of equal ones that inserted first; then it
-// is inserted again, 1/weight after the current time. Over time each item is
-// picked in proportion to its weight.
+// edf is an earliest-deadline-first schedule over items 0 to n-1. It picks the item
+// with the smallest deadline, or among equal ones the first inserted, and inserts it
+// again 1/weight after the current time. Over time each item is picked in proportion to
+// its weight.
 type edf struct {
 	heap []slot
 	now  float64
@@ -27,7 +27,7 @@ func (a slot) before(b slot) bool {
 	return a.deadline < b.deadline || a.deadline == b.deadline && a.seq < b.seq
 }
 
-// newEDF inserts n items at time 0 in order. Items without weight are left out.
+// newEDF inserts n items at time 0 in order, except items without weight.
 func newEDF(n int, weight func(item uint32) float64) *edf {
 	e := &edf{heap: make([]slot, 0, n)}
 	for i := range n {
@@ -48,7 +48,7 @@ func (e *edf) clone() *edf {
 	return &c
 }
 
-// next returns the item that is due. The schedule must not be empty.
+// next returns the next item. The schedule must not be empty.
 func (e *edf) next(weight func(item uint32) float64) uint32 {
 	top := &e.heap[0]
 	item := top.item
@@ -80,10 +80,9 @@ func (e *edf) down(i int) {
 	h[i] = moving
 }
 
-// schedule is an edf for any number of goroutines. Every scheduler slot has its
-// own copy, so that a pick takes no lock and shares no memory. Slots that came
-// later share one behind a lock, and so does everybody where slots cannot be
-// owned.
+// schedule is an edf for concurrent use. Every scheduler slot has its own copy, so that
+// a pick takes no lock and shares no memory. Slots that were added later share one copy
+// behind a lock, and so do all slots on platforms without pinning.
 type schedule struct {
 	weight func(item uint32) float64
 	owned  []paddedEDF // touched only while pinned to that slot
@@ -97,9 +96,9 @@ type paddedEDF struct {
 	_ [64]byte // the schedule of the next slot changes all the time
 }
 
-// newSchedule returns a schedule over the n items, nil if none has weight. Skip
-// is how many picks to leave out at the start; the copy of each slot leaves out
-// one more than the one before, so that they do not run in step.
+// newSchedule returns a schedule over the n items, nil if none has weight. The first
+// copy skips skip picks and each further copy one more, so that they do not run in
+// step.
 func newSchedule(n int, weight func(item uint32) float64, slots int, skip uint64) *schedule {
 	first := newEDF(n, weight)
 	if len(first.heap) == 0 {
@@ -122,7 +121,7 @@ func newSchedule(n int, weight func(item uint32) float64, slots int, skip uint64
 	return s
 }
 
-// next returns the item that is due.
+// next returns the next item.
 func (s *schedule) next() uint32 {
 	if percpu.Enabled {
 		if p := percpu.Pin(); p < len(s.owned) {

@@ -6,8 +6,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// hashed is the balancer of the policies that place hosts by hash: one table
-// for each priority, over its healthy hosts, or over all of them in panic.
+// hashed is the balancer of the hash policies: one table for each priority, over its
+// healthy hosts or, in panic, over all of them.
 type hashed struct {
 	c     Config
 	build func([]entry) placer
@@ -33,7 +33,7 @@ type entry struct {
 	weight float64 // all of a table sum up to 1
 }
 
-// placer finds the host for a hash; further attempts go elsewhere.
+// placer maps a hash to a host; further attempts yield other hosts.
 type placer interface {
 	place(hash uint64, attempt int) *host.Host
 }
@@ -42,8 +42,8 @@ func newHashed(c Config, build func([]entry) placer) *hashed {
 	return &hashed{c: c, build: build}
 }
 
-// Update implements [Balancer]. A table whose hosts, keys and weights are what
-// they were is kept.
+// Update implements [Balancer]. It keeps tables whose hosts, keys and weights are
+// unchanged.
 func (b *hashed) Update(sets []*host.Set, _ *host.Set) {
 	loads := ComputeLoads(sets, b.c.PanicThreshold())
 	old := b.table.Load()
@@ -75,7 +75,7 @@ func sameEntries(a, b []entry) bool {
 	return true
 }
 
-// entries returns the hosts to place with their normalised weights.
+// entries returns the hosts with normalised weights.
 func (b *hashed) entries(s *host.Set, all bool) []entry {
 	if !b.c.LocalityWeighted || !s.LocalityWeighted {
 		hosts := s.Healthy
@@ -111,7 +111,7 @@ func (b *hashed) appendEntries(dst []entry, hosts []*host.Host, share float64) [
 	return dst
 }
 
-// key returns what stands for h in a table.
+// key returns the text that is hashed for h.
 func (b *hashed) key(h *host.Host) string {
 	if k, ok := b.c.hostValues(h)["hash_key"].(string); ok && k != "" {
 		return k

@@ -9,8 +9,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// maglev is the look-up table of Maglev hashing (Eisenbud et al., "Maglev: A
-// Fast and Reliable Software Network Load Balancer", 2016), with weights.
+// maglev is the lookup table of Maglev hashing (Eisenbud et al., "Maglev: A Fast and
+// Reliable Software Network Load Balancer", 2016), with weights.
 type maglev struct {
 	owners []*host.Host
 	table  []uint32 // slot to index in owners
@@ -81,7 +81,7 @@ func seededHash(s string, seed uint64) uint64 {
 	return d.Sum64()
 }
 
-// place implements placer. A further attempt turns the bits of the hash.
+// place implements placer. A further attempt inverts the bits of the hash.
 func (m *maglev) place(hash uint64, attempt int) *host.Host {
 	if attempt > 0 {
 		hash ^= -uint64(attempt)

@@ -12,9 +12,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// OriginalDst sends a connection where it was going before it was redirected.
-// Hosts are made on demand and live between one and two intervals after their
-// last use: call [OriginalDst.Sweep] once per interval.
+// OriginalDst balances to the original destination of each connection. Hosts are
+// created on demand and live between one and two intervals after their last use: call
+// [OriginalDst.Sweep] once per interval.
 type OriginalDst struct {
 	c      OriginalDstConfig
 	seed   maphash.Seed
@@ -22,22 +22,21 @@ type OriginalDst struct {
 	made   atomic.Int64 // hosts there are, and those about to be made
 }
 
-// OriginalDstConfig are the options of an [OriginalDst].
+// OriginalDstConfig configures an [OriginalDst].
 type OriginalDstConfig struct {
 	// UseHeader lets Context.DestinationHeader override the destination.
 	UseHeader bool
 	// Port replaces the port of the destination if it is not 0.
 	Port uint16
-	// ClusterName begins the names of the hosts.
+	// ClusterName is the prefix of host names.
 	ClusterName string
-	// Limit is the number of hosts there may be at once; 0 means no limit. Clients
-	// may decide how many there are.
+	// Limit bounds the number of hosts, which clients decide; 0 means no limit.
 	Limit int
-	// Invalid counts headers and metadata that are no address, Overflow picks that
-	// found no host because there were as many as Limit allows. Nil counts nothing.
+	// Invalid counts headers and metadata that are not an address, Overflow picks
+	// without a host because of Limit. They can be nil.
 	Invalid, Overflow *store.Counter
-	// Added is told of each new host before it is picked; it may be called
-	// concurrently.
+	// Added is called with each new host before it is picked, possibly concurrently,
+	// unless it is nil.
 	Added func(*host.Host)
 }
 
@@ -47,9 +46,9 @@ type originalShard struct {
 }
 
 type originalHost struct {
-	host *host.Host
-	used atomic.Bool
-	told atomic.Bool // Added has returned; before that nobody is told that it goes
+	host  *host.Host
+	used  atomic.Bool
+	added atomic.Bool // Added has returned; Sweep skips the host before that
 }
 
 // NewOriginalDst returns a balancer without hosts.
@@ -98,7 +97,7 @@ func (b *OriginalDst) Pick(ctx *Context) *host.Host {
 	return b.create(s, to)
 }
 
-// parse parses an address, and counts it if it is invalid.
+// parse parses an address, and counts an invalid one.
 func (b *OriginalDst) parse(text string) netip.AddrPort {
 	a, err := netip.ParseAddrPort(text)
 	if err != nil {
@@ -107,7 +106,7 @@ func (b *OriginalDst) parse(text string) netip.AddrPort {
 	return a
 }
 
-// create makes a host, or returns nil if there are too many.
+// create creates a host. It returns nil if there are too many.
 func (b *OriginalDst) create(s *originalShard, to netip.AddrPort) *host.Host {
 	s.mu.Lock()
 	old := *s.hosts.Load()
@@ -131,12 +130,11 @@ func (b *OriginalDst) create(s *originalShard, to netip.AddrPort) *host.Host {
 	s.hosts.Store(&hosts)
 	s.mu.Unlock()
 	b.c.Added(o.host)
-	o.told.Store(true)
+	o.added.Store(true)
 	return o.host
 }
 
-// Sweep removes the hosts that were not used since the last Sweep and returns
-// them.
+// Sweep removes and returns the hosts that were not used since the last Sweep.
 func (b *OriginalDst) Sweep() []*host.Host {
 	var removed []*host.Host
 	for i := range b.shards {
@@ -144,7 +142,7 @@ func (b *OriginalDst) Sweep() []*host.Host {
 		s.mu.Lock()
 		keep := make(map[netip.AddrPort]*originalHost)
 		for a, o := range *s.hosts.Load() {
-			if !o.told.Load() || o.used.Swap(false) {
+			if !o.added.Load() || o.used.Swap(false) {
 				keep[a] = o
 			} else {
 				removed = append(removed, o.host)

@@ -2,18 +2,17 @@ package lb
 
 import "github.com/statsd-admin/statsd-admin/upstream/host"
 
-// Loads is the share of traffic in percent that each priority gets, over its
-// healthy and over its degraded hosts. All of them sum up to 100, but for a
-// cluster that is to find no host.
+// Loads is the share of traffic in percent of each priority, for its healthy and its
+// degraded hosts. The sum is 100, or 0 if the cluster must not find a host.
 type Loads struct {
 	Healthy, Degraded []uint32
-	// Panic tells for each priority whether its health is not to be trusted:
-	// all its hosts are eligible then.
+	// Panic reports for each priority whether it ignores health and all its hosts are
+	// eligible.
 	Panic []bool
 }
 
-// ComputeLoads derives the loads from the health of the priorities. threshold
-// is the panic threshold in percent; 0 means that nobody ever panics.
+// ComputeLoads derives the loads from the health of the priorities. threshold is the
+// panic threshold in percent; 0 disables panic.
 func ComputeLoads(sets []*host.Set, threshold uint32) Loads {
 	n := len(sets)
 	l := Loads{Healthy: make([]uint32, n), Degraded: make([]uint32, n), Panic: make([]bool, n)}
@@ -66,8 +65,8 @@ func setHealth(s *host.Set) (healthy, degraded uint32) {
 	return part(count(s.Healthy)), part(count(s.Degraded))
 }
 
-// distribute shares out 100 percent: healthy hosts first, then degraded ones,
-// and what rounding leaves to the first priority that has any.
+// distribute distributes 100 percent, first to healthy hosts, then to degraded ones.
+// The rounding error goes to the first priority with a share.
 func distribute(l *Loads, health, degraded []uint32, total uint32) {
 	rest := uint32(100)
 	give := func(loads, avail []uint32) {
@@ -105,7 +104,7 @@ func panics(s *host.Set, threshold uint32) bool {
 	return have < float64(threshold)
 }
 
-// byCount shares out the load by number of hosts, whatever their health.
+// byCount distributes the load by the number of hosts, regardless of health.
 func byCount(l *Loads, sets []*host.Set) {
 	clear(l.Healthy)
 	clear(l.Degraded)
@@ -131,7 +130,7 @@ func byCount(l *Loads, sets []*host.Set) {
 	l.Healthy[first] += rest
 }
 
-// choice is a priority and which of its loads was hit.
+// choice is a priority and one of its two loads.
 type choice struct {
 	priority uint16
 	degraded bool
@@ -155,7 +154,7 @@ func (l *Loads) choose(hash uint64) choice {
 	return choice{}
 }
 
-// choices is what [Loads.choose] says to each remainder of a hash by 100.
+// choices holds the result of [Loads.choose] for each remainder of a hash by 100.
 type choices [100]choice
 
 func (l *Loads) table() *choices {

@@ -16,25 +16,25 @@ import (
 // Hosts that are all equally new share traffic as ever. The zero value is off.
 type SlowStart struct {
 	Window time.Duration
-	// Aggression is asked at picks; above 1 hosts get more in the beginning. Nil,
-	// or an answer that is not above 0, means 1.
+	// Aggression is read at picks. Above 1, hosts get more traffic in the beginning.
+	// Nil or a value that is not above 0 means 1.
 	Aggression func() float64
-	// MinWeight is the least factor, of 1.
+	// MinWeight is the minimum factor, of 1.
 	MinWeight float64
 }
 
-// leastFactor keeps weights from vanishing: a host without any would never be
-// asked again how old it is.
+// leastFactor keeps weights above 0: a host without weight would never be picked and
+// never age.
 const leastFactor = 0.001
 
-// slowStart remembers when hosts turned healthy. Only Update changes it.
+// slowStart records when hosts turned healthy. Only Update changes it.
 type slowStart struct {
 	c     SlowStart
 	since map[*host.Host]time.Time // of healthy hosts; replaced, never changed
 	now   time.Time                // of the update
 }
 
-// update notes which hosts are healthy now.
+// update records the hosts that are healthy now.
 func (s *slowStart) update(sets []*host.Set) {
 	s.now = time.Now()
 	since := make(map[*host.Host]time.Time)
@@ -50,8 +50,7 @@ func (s *slowStart) update(sets []*host.Set) {
 	s.since = since
 }
 
-// slows returns weight with the factors of slow start, and whether one of the
-// hosts is in its window at all.
+// slows returns weight scaled by slow start, and whether any host is in its window.
 func (s *slowStart) slows(hosts []*host.Host, weight func(uint32) float64) (func(uint32) float64, bool) {
 	since := make([]time.Time, len(hosts)) // zero: long ago
 	var last time.Time
@@ -81,7 +80,7 @@ func (s *slowStart) slows(hosts []*host.Host, weight func(uint32) float64) (func
 	}, true
 }
 
-// factor returns the part of its weight that a host of that age gets.
+// factor returns the factor for the weight of a host of that age.
 func (s *SlowStart) factor(age time.Duration) float64 {
 	if age >= s.Window {
 		return 1

@@ -9,9 +9,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// subset divides the hosts by their metadata. Each combination of the values
-// of a selector's keys is a balancer of its own over a filtered view, with its
-// own priorities, panic and round robin state.
+// subset divides the hosts by their metadata. Each combination of values of a
+// selector's keys has its own balancer over a filtered view, with its own priorities,
+// panic and round robin state.
 type subset struct {
 	c     Config
 	s     *config.Subset
@@ -37,8 +37,7 @@ type subsetTable struct {
 	subsets map[string]*subsetEntry
 }
 
-// subsetEntry is one subset. The members other than balancer are of the
-// updating side.
+// subsetEntry is one subset. Only Update uses members other than balancer.
 type subsetEntry struct {
 	balancer Balancer
 	indexes  [][]int // of the hosts, by priority
@@ -73,8 +72,7 @@ func newSubset(c Config) *subset {
 	return b
 }
 
-// Update implements [Balancer]. New subsets are made before those that have
-// lost all hosts go.
+// Update implements [Balancer]. It adds new subsets before it removes empty ones.
 func (b *subset) Update(sets []*host.Set, local *host.Set) {
 	b.all.Update(sets, local)
 	if b.deflt != nil {
@@ -112,8 +110,8 @@ func (b *subset) Update(sets []*host.Set, local *host.Set) {
 	b.c.Stats.SubsetsDuplicates.Set(uint64(duplicates))
 }
 
-// divide finds the subsets and their hosts. A subset that may have one host only
-// has the first one; duplicates counts the others.
+// divide finds the subsets and their hosts. A subset with a single host gets the first
+// one; duplicates counts the others.
 func (b *subset) divide(sets []*host.Set) (subsets map[string]*subsetEntry, duplicates int) {
 	subsets = make(map[string]*subsetEntry)
 	for p, s := range sets {
@@ -135,7 +133,7 @@ func (b *subset) divide(sets []*host.Set) (subsets map[string]*subsetEntry, dupl
 						return
 					}
 					e.alias = e.alias && alias
-					// A list may hold a value twice.
+					// A list can hold a value twice.
 					if x := e.indexes[p]; len(x) == 0 || x[len(x)-1] != i {
 						e.indexes[p] = append(x, i)
 					}
@@ -146,9 +144,8 @@ func (b *subset) divide(sets []*host.Set) (subsets map[string]*subsetEntry, dupl
 	return subsets, duplicates
 }
 
-// combine calls yield with the encoded values of keys, once for each
-// combination that lists give if any of their elements will do. A host that
-// lacks a key gives none.
+// combine calls yield with the encoded values of keys, once for each combination if
+// lists match by any element. It skips a host that lacks a key.
 func combine(values map[string]any, keys []string, listAsAny bool, yield func(encoded []string, alias bool)) {
 	encoded := make([]string, len(keys))
 	var fill func(i int, alias bool)
@@ -207,7 +204,7 @@ func (b *subset) defaults(sets []*host.Set) [][]int {
 	return indexes
 }
 
-// view returns the sets cut down to the hosts at indexes.
+// view returns the sets reduced to the hosts at indexes.
 func (b *subset) view(sets []*host.Set, indexes [][]int) []*host.Set {
 	out := make([]*host.Set, len(sets))
 	for p, s := range sets {
@@ -281,8 +278,8 @@ func (b *subset) once(t *subsetTable, ctx *Context) *host.Host {
 	return nil
 }
 
-// find returns the subset of c. If redundant keys are allowed it is that of the
-// selector with the most keys that c has too.
+// find returns the subset of c. If redundant keys are allowed, the selector with the
+// most keys in c decides.
 func (b *subset) find(t *subsetTable, c *Criteria) *subsetEntry {
 	for _, sel := range b.widest {
 		if c.has(sel.keys) {
@@ -294,9 +291,8 @@ func (b *subset) find(t *subsetTable, c *Criteria) *subsetEntry {
 	return t.subsets[c.id]
 }
 
-// bySelector looks for the subset of the criteria, and then for what the
-// selector of these keys falls back to. It is not final if the top-level policy
-// decides.
+// bySelector returns the subset of the criteria, or the fallback of the selector with
+// these keys. The result is not final if the top-level policy decides.
 func (b *subset) bySelector(t *subsetTable, ctx *Context) (h *host.Host, final bool) {
 	// Each round has fewer keys than the one before.
 	for c := ctx.Criteria; c != nil; {

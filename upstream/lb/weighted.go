@@ -8,21 +8,21 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// weighted is the balancer of the policies that do not hash: round robin, least
-// request and random. It chooses a priority, a locality where localities
-// matter, and then a host of that list by the policy.
+// weighted is the balancer of the policies without hashing: round robin, least request
+// and random. It chooses a priority, a locality if localities matter, and then a host
+// by the policy.
 type weighted struct {
 	c     Config
 	table atomic.Pointer[weightedTable]
 
 	slow *slowStart // nil: no slow start; only Update touches it
 
-	// indexes are the positions of round robin by list. They survive updates.
-	// Only Update touches the map.
+	// indexes are the round robin positions by list. They survive updates. Only Update
+	// touches the map.
 	indexes map[listKey]*rotation
 }
 
-// listKey names one list of hosts of a priority.
+// listKey identifies a list of hosts of a priority.
 type listKey struct {
 	priority int
 	kind     listKind
@@ -51,7 +51,7 @@ type spreadPriority struct {
 	healthy, degraded avail
 }
 
-// avail is the hosts of one availability in a priority.
+// avail holds the hosts of one availability in a priority.
 type avail struct {
 	picker    picker    // over all localities
 	locality  []picker  // by locality; nil unless localities matter
@@ -90,8 +90,8 @@ func (b *weighted) Update(sets []*host.Set, local *host.Set) {
 	b.table.Store(t)
 }
 
-// avail builds the lists of an availability. Those by locality are needed only
-// if localities are weighted or zones are routed.
+// avail builds the lists of an availability. Lists by locality are built only if
+// localities are weighted or zones are routed.
 func (b *weighted) avail(s *host.Set, p int, kind listKind, zoned bool) avail {
 	hosts, localityKind := s.Healthy, localityHealthyHosts
 	of := func(l *host.LocalitySet) []*host.Host { return l.Healthy }
@@ -118,9 +118,8 @@ func (b *weighted) avail(s *host.Set, p int, kind listKind, zoned bool) avail {
 	return a
 }
 
-// LocalityWeights returns the effective weight of each locality of s: its
-// configured weight, lowered as far as the hosts that eligible selects do not
-// make up for those missing.
+// LocalityWeights returns the effective weight of each locality of s: its configured
+// weight, reduced if the eligible hosts cannot make up for missing ones.
 func LocalityWeights(s *host.Set, eligible func(*host.LocalitySet) []*host.Host) []float64 {
 	weights := make([]float64, len(s.Localities))
 	for i := range s.Localities {
@@ -175,8 +174,8 @@ func sameWeight(hosts []*host.Host) bool {
 	return true
 }
 
-// leastWeight is the weight of a host that counts what it is doing: weight /
-// (active requests + 1)^bias.
+// leastWeight is the weight of a host by its active requests: weight / (active requests
+// + 1)^bias.
 func leastWeight(hosts []*host.Host, bias func() float64) func(uint32) float64 {
 	return func(i uint32) float64 {
 		h := hosts[i]
@@ -271,14 +270,14 @@ func (b *weighted) zoned(z *zoneRouting, a *avail) picker {
 	return a.picker // nobody there, of degraded hosts for instance
 }
 
-// rotatePicker takes one host after the other.
+// rotatePicker picks hosts in turn.
 type rotatePicker struct {
 	hosts []*host.Host
 	index *rotation // shared with the pickers before and after an update
 }
 
-// rotation is a position in a list. It is padded because every pick writes it,
-// and what lay beside it would be slow to read.
+// rotation is a position in a list. It is padded because every pick writes it, which
+// would slow down reads of neighbours.
 type rotation struct {
 	_    [64]byte
 	next atomic.Uint64
@@ -292,7 +291,7 @@ func (p *rotatePicker) pick() *host.Host {
 	return p.hosts[(p.index.next.Add(1)-1)%uint64(len(p.hosts))]
 }
 
-// weightedPicker takes hosts as a schedule says.
+// weightedPicker picks hosts by a schedule.
 type weightedPicker struct {
 	hosts    []*host.Host
 	schedule *schedule
@@ -300,7 +299,7 @@ type weightedPicker struct {
 
 func (p *weightedPicker) pick() *host.Host { return p.hosts[p.schedule.next()] }
 
-// leastPicker takes the least busy one of a few hosts drawn at random.
+// leastPicker picks the least busy of a few random hosts.
 type leastPicker struct {
 	hosts   []*host.Host
 	rand    func() uint64
@@ -319,7 +318,7 @@ func (p *leastPicker) pick() *host.Host {
 	return best
 }
 
-// randomPicker takes any host.
+// randomPicker picks a random host.
 type randomPicker struct {
 	hosts []*host.Host
 	rand  func() uint64

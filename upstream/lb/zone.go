@@ -5,8 +5,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// zoneRouting says how much traffic of the first priority stays in the own
-// locality and where the rest goes.
+// zoneRouting is the share of traffic of the first priority that stays in the local
+// locality, and the distribution of the rest.
 type zoneRouting struct {
 	localPanics bool // the own cluster panics: route normally
 	direct      bool // everything stays
@@ -14,8 +14,8 @@ type zoneRouting struct {
 	residual    []uint64 // accumulated by locality, of 10000
 }
 
-// routeZones derives the routing from the healthy hosts of the first priority
-// of the upstream cluster and of the local one. Nil means there is none.
+// routeZones derives the routing from the healthy hosts of the first priority of the
+// upstream cluster and of the local one. It returns nil if there is none.
 func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
 	c.Stats.RecalculateZoneStructures.Inc()
 	if len(up.Localities) < 2 || len(local.Localities) < 2 {
@@ -55,7 +55,7 @@ func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
 	var sum uint64
 	for i := range up.Localities {
 		l := &up.Localities[i]
-		// The own locality has less than its share here, so it adds nothing.
+		// The local locality has less than its share here, so it adds nothing.
 		if u, s := share(l.Healthy, up.Healthy), shares[l.Locality]; u > s {
 			sum += u - s
 		}
@@ -64,7 +64,7 @@ func (c *Config) routeZones(up, local *host.Set) *zoneRouting {
 	return z
 }
 
-// share returns how many ten-thousandths of all hosts are in part.
+// share returns the part of all hosts in ten-thousandths.
 func share(part, all []*host.Host) uint64 {
 	if len(all) == 0 {
 		return 0
@@ -72,7 +72,7 @@ func share(part, all []*host.Host) uint64 {
 	return 10000 * uint64(len(part)) / uint64(len(all))
 }
 
-// choose returns the locality for a pick; 0 is the own one.
+// choose returns the locality for a pick; 0 is the local one.
 func (z *zoneRouting) choose(c *Config) int {
 	if z.direct {
 		c.Stats.ZoneRoutingAllDirectly.Inc()

@@ -27,20 +27,20 @@ type Stats struct {
 	EjectionsSuccessRateSeen *store.Counter
 }
 
-// Config says how to detect.
+// Config configures a [Detector].
 type Config struct {
 	Settings *config.Outlier
 	Stats    Stats
-	// Runtime overrides numbers by key, "outlier_detection.…". Nil overrides
-	// nothing. It is called concurrently.
+	// Runtime overrides numbers by key, "outlier_detection.…". It is called
+	// concurrently. Nil overrides nothing.
 	Runtime func(key string) (uint64, bool)
 	// Rand returns uniform random numbers; nil means math/rand/v2.
 	Rand func() uint64
-	// Changed is told of hosts that were ejected or brought back. It is called
-	// without a lock held and may call the detector.
+	// Changed is called with each host that is ejected or returns, unless it is nil. No
+	// lock is held, so it can call the detector.
 	Changed func(h *host.Host)
-	// Log is told of every ejection, enforced or not, and every return, without
-	// a lock held.
+	// Log is called for each return and each ejection, enforced or not, without a lock
+	// held, unless it is nil.
 	Log func(Event)
 }
 
@@ -52,14 +52,13 @@ type Event struct {
 	Kind      Kind // of an ejection
 	Enforced  bool // false: an ejection was only noted
 	Ejections uint64
-	// SinceLast is the time since the last event of the other sort; negative if
+	// SinceLast is the time since the last event of the opposite kind, negative if
 	// there was none.
 	SinceLast time.Duration
 
-	// Rate is the success rate of the host in percent, Average that of the hosts
-	// it was compared with, and Threshold what it had to reach. Rate is set with
-	// the kinds of success rate and failure percentage, the others with those of
-	// success rate.
+	// Rate is the success rate of the host in percent, Average that of all compared
+	// hosts, and Threshold the rate below which hosts are ejected. Rate is set for
+	// success rate and failure percentage, the others for success rate.
 	Rate, Average, Threshold float64
 }
 
@@ -75,7 +74,7 @@ type Detector struct {
 	active   int // ejected ones
 }
 
-// New returns a detector that watches nobody yet.
+// New returns a detector without hosts.
 func New(c Config) *Detector {
 	if c.Rand == nil {
 		c.Rand = rand.Uint64
@@ -97,7 +96,7 @@ func New(c Config) *Detector {
 // Rates returns the success rates of the last interval.
 func (d *Detector) Rates() status.OutlierRates { return *d.rates.Load() }
 
-// number returns a setting as it is in force now.
+// number returns the value of a setting, including the runtime.
 func (d *Detector) number(s setting) uint64 {
 	if n, ok := d.c.Runtime("outlier_detection." + s.key); ok {
 		return n
@@ -110,10 +109,10 @@ func (d *Detector) duration(s setting) time.Duration {
 	return time.Duration(min(d.number(s), math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
 }
 
-// Interval returns the time between two calls of [Detector.Tick].
+// Interval returns the time between calls of [Detector.Tick].
 func (d *Detector) Interval() time.Duration { return max(d.duration(intervalMS), time.Millisecond) }
 
-// Run judges once per interval until ctx is done.
+// Run calls [Detector.Tick] once per interval until ctx is done.
 func (d *Detector) Run(ctx context.Context) error {
 	t := time.NewTimer(d.Interval())
 	defer t.Stop()
@@ -128,7 +127,7 @@ func (d *Detector) Run(ctx context.Context) error {
 	}
 }
 
-// Add begins to watch h.
+// Add starts to watch h.
 func (d *Detector) Add(h *host.Host) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,7 +140,7 @@ func (d *Detector) Add(h *host.Host) {
 	h.SetMonitor(m)
 }
 
-// Remove ends to watch h.
+// Remove stops watching h. Late results do not eject it.
 func (d *Detector) Remove(h *host.Host) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +158,7 @@ func (d *Detector) Remove(h *host.Host) {
 	}
 }
 
-// Close ends to watch everybody.
+// Close stops watching all hosts.
 func (d *Detector) Close() {
 	d.mu.Lock()
 	all := slices.Clone(d.monitors)
@@ -169,13 +168,13 @@ func (d *Detector) Close() {
 	}
 }
 
-// after is what to tell others once the lock is released.
+// after collects notifications to send once the lock is released.
 type after struct {
 	events  []Event
 	changed []*host.Host
 }
 
-func (d *Detector) tell(a after) {
+func (d *Detector) notify(a after) {
 	for _, h := range a.changed {
 		d.c.Changed(h)
 	}
@@ -187,7 +186,7 @@ func (d *Detector) tell(a after) {
 // fire handles a run of errors that has reached its limit.
 func (d *Detector) fire(m *monitor, k Kind, run *atomic.Uint64) {
 	var a after
-	defer func() { d.tell(a) }()
+	defer func() { d.notify(a) }()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if m.ejected || m.removed {
@@ -197,8 +196,8 @@ func (d *Detector) fire(m *monitor, k Kind, run *atomic.Uint64) {
 	d.detect(m, Event{Time: time.Now(), Kind: k}, &a)
 }
 
-// detect counts a detection and ejects the host if that is allowed and
-// enforced. e says when, by what and by which rates. d.mu is held.
+// detect counts a detection and ejects the host if that is allowed and enforced. e
+// holds the time, kind and rates. d.mu must be held.
 func (d *Detector) detect(m *monitor, e Event, a *after) {
 	s, k, now := &d.c.Stats, e.Kind, e.Time
 	s.EjectionsDetected[k].Inc()
@@ -261,7 +260,7 @@ func saturatingAdd(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// release brings m back. d.mu is held.
+// release returns m to service. d.mu must be held.
 func (d *Detector) release(m *monitor, now time.Time, a *after) {
 	m.ejected = false
 	d.active--
@@ -275,15 +274,14 @@ func (d *Detector) release(m *monitor, now time.Time, a *after) {
 	a.events = append(a.events, Event{Time: now, Host: m.host, Ejections: m.ejections, SinceLast: now.Sub(m.ejectedAt)})
 }
 
-// CheckPassed is to be called when an active check of h passed. It brings an
-// ejected host back at once unless that is switched off or the host still fails
-// active checks.
+// CheckPassed returns an ejected host to service, unless that is disabled or the host
+// still fails active checks. Call it when an active check of h has passed.
 func (d *Detector) CheckPassed(h *host.Host) {
 	if !d.c.Settings.UnejectOnCheck || h.Flags()&(status.FailedOutlierCheck|status.FailedActiveHC) != status.FailedOutlierCheck {
 		return
 	}
 	var a after
-	defer func() { d.tell(a) }()
+	defer func() { d.notify(a) }()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if m := d.byHost[h]; m != nil && m.ejected {
@@ -291,11 +289,11 @@ func (d *Detector) CheckPassed(h *host.Host) {
 	}
 }
 
-// Tick judges an interval that ends now: hosts that have served their time come
-// back, then rates are compared, then the memory of past ejections fades.
+// Tick ends an interval: hosts whose ejection time is over return, then rates are
+// compared, then the backoff of healthy hosts decreases.
 func (d *Detector) Tick(now time.Time) {
 	var a after
-	defer func() { d.tell(a) }()
+	defer func() { d.notify(a) }()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	base, longest := d.duration(baseMS), d.duration(maxMS)
@@ -321,7 +319,7 @@ func (d *Detector) Tick(now time.Time) {
 	}
 }
 
-// verdict is what judge found out.
+// verdict is the result of judge.
 type verdict struct {
 	average, threshold float64
 	hosts              []float64 // by monitor; nil: nothing computed
@@ -334,7 +332,7 @@ func (v *verdict) host(i int) float64 {
 	return v.hosts[i]
 }
 
-// judge compares the rates of the last interval. d.mu is held.
+// judge compares the rates of the last interval. d.mu must be held.
 func (d *Detector) judge(of func(*monitor) *stream, rateKind, failureKind Kind, now time.Time, a *after) verdict {
 	v := verdict{average: -1, threshold: -1}
 	n := uint64(len(d.monitors))

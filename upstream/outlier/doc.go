@@ -1,9 +1,9 @@
-// Package outlier ejects hosts that behave worse than they should.
+// Package outlier ejects hosts that fail more often than others.
 //
-// A [Detector] watches the hosts of one cluster. The proxy reports results on
-// the hosts ([host.Host.ReportCode], [host.Host.ReportResult]); runs of errors
-// are found at once, rates are judged once per interval. An ejected host
-// carries [status.FailedOutlierCheck] until it has served its time.
+// A [Detector] watches the hosts of one cluster. The proxy reports results on the hosts
+// ([host.Host.ReportCode], [host.Host.ReportResult]). Consecutive errors are detected
+// at once, rates are compared once per interval. An ejected host carries
+// [status.FailedOutlierCheck] until its ejection time is over.
 //
 // Reporting takes no lock unless a limit is reached.
 package outlier

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// eventType is the kind as it is spelled in the log of events.
+// eventType is the kind as in the event log.
 func (k Kind) eventType() string {
 	return [...]string{
 		"CONSECUTIVE_5XX", "CONSECUTIVE_GATEWAY_FAILURE", "SUCCESS_RATE", "FAILURE_PERCENTAGE",
@@ -14,7 +14,7 @@ func (k Kind) eventType() string {
 	}[k]
 }
 
-// loggedEvent is an event in the log, in the order in which it is written.
+// loggedEvent is an event in the order of the log.
 type loggedEvent struct {
 	Type         string       `json:"type"`
 	Timestamp    time.Time    `json:"timestamp"`
@@ -40,8 +40,8 @@ type loggedRates struct {
 	Threshold uint32 `json:"cluster_success_rate_ejection_threshold"`
 }
 
-// AppendJSON appends e as one line of the log of events: a JSON object and a
-// newline. A return has the type of no ejection, which is spelled as the first.
+// AppendJSON appends e as one line of the event log: a JSON object and a newline. A
+// return has no kind, which the log writes as the first one.
 func (e *Event) AppendJSON(dst []byte, cluster string) []byte {
 	l := loggedEvent{
 		Type: e.Kind.eventType(), Timestamp: e.Time.UTC().Truncate(time.Millisecond), Cluster: cluster, Upstream: e.Host.AddressText(),
@@ -69,7 +69,7 @@ func (e *Event) AppendJSON(dst []byte, cluster string) []byte {
 	return append(append(dst, b...), '\n')
 }
 
-// percent cuts a rate to whole percent; the threshold may be below 0.
+// percent truncates a rate to whole percent; thresholds can be below 0.
 func percent(rate float64) uint32 {
 	if !(rate > 0) {
 		return 0

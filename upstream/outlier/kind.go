@@ -2,10 +2,10 @@ package outlier
 
 import "github.com/statsd-admin/statsd-admin/upstream/config"
 
-// Kind is what a host was found out by.
+// Kind is the kind of a detection.
 type Kind uint8
 
-// The kinds of detection.
+// The kinds of detections.
 const (
 	Consecutive5xx Kind = iota
 	ConsecutiveGatewayFailure
@@ -26,7 +26,7 @@ func Kinds() []Kind {
 	return all
 }
 
-// String returns the kind as it is spelled in the names of statistics.
+// String returns the kind as in the names of statistics.
 func (k Kind) String() string {
 	return [...]string{
 		"consecutive_5xx", "consecutive_gateway_failure", "success_rate", "failure_percentage",
@@ -34,13 +34,13 @@ func (k Kind) String() string {
 	}[k]
 }
 
-// setting is a number of the configuration that a runtime value may override.
+// setting is a configured number that a runtime value can override.
 type setting struct {
 	key string
 	get func(*config.Outlier) uint64
 }
 
-// The settings, by what they are for.
+// The settings.
 var (
 	intervalMS   = setting{"interval_ms", func(c *config.Outlier) uint64 { return uint64(c.Interval.Milliseconds()) }}
 	baseMS       = setting{"base_ejection_time_ms", func(c *config.Outlier) uint64 { return uint64(c.BaseEjectionTime.Milliseconds()) }}
@@ -59,7 +59,7 @@ var (
 	failVolume   = setting{"failure_percentage_request_volume", func(c *config.Outlier) uint64 { return uint64(c.FailurePercentageRequestVolume) }}
 )
 
-// enforcing are the percentages of detected cases that lead to an ejection.
+// enforcing are the percentages of detections that lead to an ejection.
 var enforcing = [numKinds]setting{
 	Consecutive5xx:                {"enforcing_consecutive_5xx", func(c *config.Outlier) uint64 { return uint64(c.EnforcingConsecutive5xx) }},
 	ConsecutiveGatewayFailure:     {"enforcing_consecutive_gateway_failure", func(c *config.Outlier) uint64 { return uint64(c.EnforcingConsecutiveGatewayFailure) }},

@@ -7,7 +7,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// monitor takes the results of one host.
+// monitor collects the results of one host.
 type monitor struct {
 	d    *Detector
 	host *host.Host
@@ -26,8 +26,8 @@ type monitor struct {
 	removed    bool
 }
 
-// stream counts results. The counts only rise; an interval is the difference to
-// what they were when it began.
+// stream counts results. The counts only increase; an interval is the difference to the
+// counts at its start.
 type stream struct {
 	total, success         atomic.Uint64
 	totalSeen, successSeen uint64 // guarded by the detector's mu
@@ -36,7 +36,7 @@ type stream struct {
 // interval returns the success rate in percent and the volume since the last
 // call.
 func (s *stream) interval() (rate float64, volume uint64) {
-	// Success first: it must not exceed the total.
+	// Load success first, so that it does not exceed the total.
 	success, total := s.success.Load(), s.total.Load()
 	volume = total - s.totalSeen
 	if volume > 0 {
@@ -65,15 +65,14 @@ func (m *monitor) PutCode(status int) {
 	m.count(&m.errors5xx, limit5xx, Consecutive5xx)
 }
 
-// reset writes only if it must: healthy hosts are not to be written to by
-// everybody.
+// reset avoids writes to the shared memory of healthy hosts.
 func reset(n *atomic.Uint64) {
 	if n.Load() != 0 {
 		n.Store(0)
 	}
 }
 
-// count adds one to a run; the one that completes it fires.
+// count adds one to a run of errors and fires at the limit.
 func (m *monitor) count(n *atomic.Uint64, limit setting, k Kind) {
 	if n.Add(1) == m.d.number(limit) {
 		m.d.fire(m, k, n)
@@ -103,7 +102,7 @@ func (m *monitor) PutResult(r host.Result, status int) {
 	m.PutCode(status)
 }
 
-// putSplit keeps what the proxy itself saw apart from what the host answered.
+// putSplit separates errors of local origin from answers of the host.
 func (m *monitor) putSplit(r host.Result, status int) {
 	switch r {
 	case host.ConnectTimeout, host.ConnectFailed, host.RequestTimeout:
