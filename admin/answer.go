@@ -16,7 +16,7 @@ func (s *Server) answer(w *Response, r *Request, foreign bool) error {
 }
 
 func (s *Server) route(w *Response, r *Request, foreign bool) error {
-	if foreign || !s.hosts.accepts(r.host, r.listener) {
+	if foreign || !r.withoutHost() && !s.hosts.accepts(r.host, r.listener) {
 		s.metrics.host.Inc()
 		return w.text(403, "this host name is not served; if it is yours, add it to allowed_hosts in the admin settings\n")
 	}
@@ -32,7 +32,7 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 		return s.challenge(w, r)
 	}
 	if !s.allowed(r.target) {
-		return w.text(403, "request to path "+r.path+" not allowed\n")
+		return w.text(403, "request to path "+r.target+" not allowed\n")
 	}
 	e := s.table.Load().byPath[r.path]
 	if need := e.needs(); r.principal.Role < need {
@@ -83,6 +83,13 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 		w.transport.hangUp()
 		return w.text(400, "too many parameters, or a value that is too long\n")
 	}
+	unknown := e.unknownParams(r.query)
+	if len(unknown) > 0 {
+		s.metrics.unknown.Inc()
+		if !e.Mutates {
+			w.SetHeader("x-unknown-parameters", unknownField(unknown))
+		}
+	}
 	if e.Heavy {
 		if !s.heavy.enter(s.session()) {
 			s.metrics.busy.Inc()
@@ -99,7 +106,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 		w.varyBy("origin")
 	}
 	if e.Mutates {
-		return s.mutate(e, w, r)
+		return s.mutate(e, w, r, unknown)
 	}
 	return s.call(e, w, r)
 }
@@ -107,12 +114,17 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 // mutate runs the handler of a mutation and writes the audit line. Mutations
 // that note what they changed run one after the other, so that the audit log
 // has them in the order in which they took effect.
-func (s *Server) mutate(e *Endpoint, w *Response, r *Request) error {
+func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) error {
 	if e.Serial {
 		s.mutating.Lock()
 		defer s.mutating.Unlock()
 	}
-	err := s.call(e, w, r)
+	var err error
+	if len(unknown) > 0 {
+		err = e.refuseUnknown(unknown[0])
+	} else {
+		err = s.call(e, w, r)
+	}
 	status, reason := w.status, ""
 	if err != nil {
 		status, reason = 500, "failed"

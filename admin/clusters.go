@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"iter"
 	"math"
 	"strconv"
 
@@ -14,6 +15,7 @@ func (s *Server) configRows() []Endpoint {
 	return []Endpoint{
 		{Path: "/clusters", Group: groupClusters, Help: "show upstream clusters and the state of their hosts", Heavy: true, CPUBound: true, Serve: s.clusters, Params: []Param{
 			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
+			{Name: "filter", Help: "regular expression that a part of the cluster's name matches"},
 		}},
 		{Path: "/config_dump", Group: groupConfig, Help: "show the loaded configuration, without secrets", Heavy: true, CPUBound: true, Serve: s.configDump, Params: []Param{
 			{Name: "resource", Help: "repeated field of a section to show, such as static_clusters; all sections if empty"},
@@ -25,18 +27,27 @@ func (s *Server) configRows() []Endpoint {
 }
 
 func (s *Server) clusters(w *Response, r *Request) error {
-	if r.query.Value("format") == "json" {
-		return s.clustersJSON(w)
-	}
+	return s.withFilter(w, r, func(f *partFilter) error {
+		each := func(yield func(*status.Cluster) bool) {
+			if c := s.src.Clusters; c != nil {
+				c.Statuses(func(c *status.Cluster) bool { return f.err == nil && (!f.match(c.Name) || yield(c)) })
+			}
+		}
+		if r.query.Value("format") == "json" {
+			return s.clustersJSON(w, each)
+		}
+		return s.clustersText(w, each)
+	})
+}
+
+func (s *Server) clustersText(w *Response, each iter.Seq[*status.Cluster]) error {
 	t := clusterText{w: w, buf: make([]byte, 0, responseBuffer)}
 	version := "static"
 	if c := s.src.Clusters; c != nil {
 		version = orDefault(c.Version(), version)
 	}
 	t.line("version_info", version)
-	if c := s.src.Clusters; c != nil {
-		c.Statuses(t.cluster)
-	}
+	each(t.cluster)
 	return t.finish()
 }
 
@@ -164,23 +175,21 @@ func (t *clusterText) finish() error {
 	return t.err
 }
 
-func (s *Server) clustersJSON(w *Response) error {
+func (s *Server) clustersJSON(w *Response, each iter.Seq[*status.Cluster]) error {
 	w.SetType(typeJSON)
 	j := clusterJSON{Writer: wire.To(w)}
 	j.BeginObject()
-	if c := s.src.Clusters; c != nil {
-		some := false
-		c.Statuses(func(c *status.Cluster) bool {
-			if !some {
-				j.Key("cluster_statuses").BeginList()
-				some = true
-			}
-			j.cluster(c)
-			return j.Err() == nil
-		})
-		if some {
-			j.EndList()
+	some := false
+	each(func(c *status.Cluster) bool {
+		if !some {
+			j.Key("cluster_statuses").BeginList()
+			some = true
 		}
+		j.cluster(c)
+		return j.Err() == nil
+	})
+	if some {
+		j.EndList()
 	}
 	j.EndObject()
 	return j.Finish()

@@ -148,7 +148,7 @@ func (s *connections) enter(c *conn) bool {
 		return false
 	}
 	crowded := !c.listener.unix && over(s.perPeer[c.peer]+1, s.limits.ConnectionsPerPeer)
-	if crowded || over(s.general+1, s.limits.Connections) {
+	if c.reserved || crowded || over(s.general+1, s.limits.Connections) {
 		c.reserved = true
 		if len(s.reserved) >= reservedConnections && !s.evictLocked() {
 			return false

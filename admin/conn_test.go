@@ -459,7 +459,7 @@ func TestAcceptSurvivesLackOfFiles(t *testing.T) {
 	log := new(logBuffer)
 	s := newServer(t, Config{Logger: log.logger()})
 	ln := &flakyListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), last: io.ErrUnexpectedEOF}
-	ln.errs.Store(2)
+	ln.errs.Store(4) // every other one is retried with the descriptor in reserve
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := s.Serve(ln); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
 	"strconv"
@@ -29,16 +30,35 @@ func (s *Server) debugRows() []Endpoint {
 	}
 	for _, name := range debugProfiles {
 		rows = append(rows, Endpoint{Path: "/debug/pprof/" + name, Group: groupDebug, Help: "download the " + name + " profile of the runtime",
-			Serve: func(w *Response, _ *Request) error {
-				w.SetType(typeBinary)
-				w.encodings = nil // profiles are compressed
-				return pprof.Lookup(name).WriteTo(w, 0)
-			}})
+			Params: []Param{{Name: "debug", Help: "1 or 2: as text"}, {Name: "gc", Help: "with heap: collect garbage first", Kind: ParamFlag}},
+			Serve:  func(w *Response, r *Request) error { return lookup(w, r, name) }})
 	}
 	for i := range rows {
 		rows[i].Role, rows[i].Fixed = RoleAdmin, true
 	}
 	return rows
+}
+
+// lookup answers with a profile of the runtime, as net/http/pprof does.
+func lookup(w *Response, r *Request, name string) error {
+	if r.query.Has("seconds") {
+		return badRequest("seconds is not supported: take two profiles and compare them with go tool pprof -diff_base\n")
+	}
+	debug := 0
+	if text := r.query.Value("debug"); text != "" {
+		var err error
+		if debug, err = strconv.Atoi(text); err != nil || debug < 0 {
+			return badRequest("debug is not a number\n")
+		}
+	}
+	if name == "heap" && r.query.Has("gc") {
+		runtime.GC()
+	}
+	if debug == 0 {
+		w.SetType(typeBinary)
+		w.encodings = nil // the profile is compressed
+	}
+	return pprof.Lookup(name).WriteTo(w, debug)
 }
 
 // How long a recording takes.

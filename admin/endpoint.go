@@ -27,9 +27,10 @@ type Endpoint struct {
 	Params  []Param // shown by /help and on the home page
 	Serve   Handler
 
-	// OpenParams accepts parameters that Params does not list. Without it an
-	// unknown parameter of a mutation is answered with 400, and one of a read is
-	// named in a response header.
+	// OpenParams accepts parameters that Params does not list, as an endpoint
+	// without Params does unless it is Fixed. Elsewhere a mutation with an unknown
+	// parameter is answered with 400, and the response to a read names it in the
+	// header field x-unknown-parameters.
 	OpenParams bool
 	// Heavy is for large responses. Limits.HeavyRunning of them run at once.
 	Heavy bool
@@ -54,7 +55,8 @@ type Endpoint struct {
 	neverDisabled bool // stays on after repeated panics
 	pair          bool // the home page has fields for the name and the value of a parameter
 
-	maxValue int // bytes of a parameter value; 0 means Limits.QueryValue
+	also     []string // further parameters, not listed
+	maxValue int      // bytes of a parameter value; 0 means Limits.QueryValue
 }
 
 // Param describes a parameter of an endpoint.

@@ -191,8 +191,12 @@ func TestNegativeLimitsAreNone(t *testing.T) {
 	s := start(t, Config{Limits: Limits{HeaderBytes: -1, TargetBytes: -1, Headers: -1, QueryParams: -1, QueryValue: -1,
 		BodyBytes: -1, Connections: -1, ConnectionsPerPeer: -1, ReadTimeout: -1, IdleTimeout: -1, StreamStall: -1,
 		ResponseTime: -1, HeavyRunning: -1, HeavyWaiting: -1, HeavyWait: -1, Compressors: -1, RegexParallel: -1, AuditEntries: -1}})
+	err := s.Handle(Endpoint{Path: "/any", Mutates: true, Serve: func(*Response, *Request) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	long := strings.Repeat("x", 20<<10)
-	raw := "POST /reset_counters?" + strings.Repeat("a&", 500) + "b=" + long + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
+	raw := "POST /any?" + strings.Repeat("a&", 500) + "b=" + long + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
 		"Content-Length: 100000\r\n" + strings.Repeat("X: y\r\n", 100) + "X: " + long + "\r\n\r\n" + strings.Repeat("z", 100000)
 	answers := parseAnswers(t, talk(t, s, raw))
 	if len(answers) != 1 || answers[0].status != 200 {

@@ -127,7 +127,7 @@ func TestRefusalHasNoEffect(t *testing.T) {
 	c.Inc()
 	for _, raw := range []string{
 		"GET /ready HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n",
-		"GET /ready HTTP/1.0\r\n\r\n",
+		"GET /ready HTTP/1.0\r\nHost:\r\n\r\n",
 		"POST /reset_counters HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n",
 		"POST http://evil.test/reset_counters HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
 		"POST http://localhost/reset_counters HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n",

@@ -130,9 +130,7 @@ func (n *Node) write(j *wire.Writer, r wire.Redactor) {
 	j.BeginObject()
 	j.Key("id").String(n.ID)
 	j.Key("cluster").String(n.Cluster)
-	if n.Metadata != nil {
-		j.Key("metadata").Value(redactedFields(n.Metadata, r))
-	}
+	j.Key("metadata").Value(redactedFields(n.Metadata, r))
 	if n.Region != "" || n.Zone != "" || n.SubZone != "" {
 		j.Key("locality").BeginObject()
 		j.Key("region").String(n.Region)

@@ -1,6 +1,10 @@
 package admin
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
 
 // lookups shows the names of stats that were looked up as text.
 func (s *Server) lookups(w *Response, _ *Request) error {
@@ -33,7 +37,20 @@ func (s *Server) lookupsClear(w *Response, _ *Request) error {
 	return w.text(200, "OK\n")
 }
 
-func (s *Server) resetCounters(w *Response, _ *Request) error {
-	s.store.ResetCounters()
-	return w.text(200, "OK\n")
+// resetCounters resets all counters, or those that a filter selects.
+func (s *Server) resetCounters(w *Response, r *Request) error {
+	return s.withFilter(w, r, func(f *partFilter) error {
+		if f.filter == nil {
+			s.store.ResetCounters()
+			return w.text(200, "OK\n")
+		}
+		v := s.store.View()
+		defer v.Close()
+		for c := v.ByName(store.Scalars); f.err == nil && c.Next(); {
+			if c.Kind() == store.KindCounter && f.match(c.Name()) {
+				c.ResetCounter()
+			}
+		}
+		return w.text(200, "OK\n")
+	})
 }

@@ -11,6 +11,7 @@ type selfMetrics struct {
 	running               *store.Gauge
 	classes               [5]*store.Counter // by hundreds of the status
 	csrf, host, busy      *store.Counter
+	unknown               *store.Counter // requests with unknown parameters
 	panics                *store.Counter
 
 	unauthenticated, denied     *store.Counter
@@ -31,6 +32,7 @@ func newMetrics(st *store.Store) *selfMetrics {
 		csrf:           admin.Counter("csrf_rejected"),
 		host:           admin.Counter("host_rejected"),
 		busy:           admin.Counter("busy_rejected"),
+		unknown:        admin.Counter("unknown_parameters"),
 
 		unauthenticated: admin.Counter("auth_rejected"),
 		denied:          admin.Counter("role_rejected"),

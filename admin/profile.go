@@ -1,6 +1,11 @@
 package admin
 
-import "runtime/pprof"
+import (
+	"errors"
+	"runtime/pprof"
+
+	"github.com/statsd-admin/statsd-admin/server/profiler"
+)
 
 // profilerUsage is the answer to wrong parameters of the profilers.
 const profilerUsage = "?enable=<y|n>\n"
@@ -22,7 +27,11 @@ func (s *Server) cpuProfiler(w *Response, r *Request) error {
 		if p == nil {
 			return &Error{Status: 500, Msg: "failure to start the profiler"}
 		}
-		if _, err := p.Start(); err != nil {
+		_, err := p.Start()
+		if errors.Is(err, profiler.ErrBusy) {
+			return badRequest("the heap profiler is running, and both write to the same file\n")
+		}
+		if err != nil {
 			return &Error{Status: 500, Msg: "failure to start the profiler", Err: err}
 		}
 		return w.text(200, "OK\n")
@@ -46,6 +55,9 @@ func (s *Server) heapProfiler(w *Response, r *Request) error {
 		return badRequest(profilerUsage)
 	case on:
 		started, err := p.Start()
+		if errors.Is(err, profiler.ErrBusy) {
+			return badRequest("Fail to start heap profiler: the CPU profiler is running, and both write to the same file")
+		}
 		if err != nil {
 			return &Error{Status: 500, Msg: "Fail to start the heap profiler", Err: err}
 		}

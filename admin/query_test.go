@@ -71,7 +71,8 @@ func TestFormIsUsedWithoutQuery(t *testing.T) {
 		header             []Field
 		want               string
 	}{
-		{"form", "/echo", "a=%41+b", []Field{form}, "a=A+b"},
+		{"form", "/echo", "a=%41+b%2Bc", []Field{form}, "a=A b+c"},
+		{"plus-in-query", "/echo?a=b+c", "", nil, "a=b+c"},
 		{"query-wins", "/echo?c=d", "a=b", []Field{form}, "c=d"},
 		{"empty-query", "/echo?", "a=b", []Field{form}, "a=b"},
 		{"other-type", "/echo", "a=b", []Field{{"Content-Type", "text/plain"}}, ""},

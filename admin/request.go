@@ -79,6 +79,12 @@ func (r *Request) Changed(what, before, after string) {
 	r.changes = append(r.changes, Change{what, before, after})
 }
 
+// withoutHost reports whether r is of HTTP/1.0 and names no host. No browser
+// sends such requests, so a foreign page cannot cause one.
+func (r *Request) withoutHost() bool {
+	return r.proto == "HTTP/1.0" && r.host == "" && len(r.headers("host")) == 0
+}
+
 // formType is the content type of a form. Nothing may follow it.
 const formType = "application/x-www-form-urlencoded"
 
@@ -87,7 +93,7 @@ const formType = "application/x-www-form-urlencoded"
 func (r *Request) parseParams(l *Limits) bool {
 	_, text, _ := strings.Cut(r.target, "?")
 	if text == "" && r.Header("content-type") == formType {
-		text = string(r.body)
+		text = strings.ReplaceAll(string(r.body), "+", " ") // %2B stays a plus
 	}
 	longest := l.QueryValue
 	if longest >= 0 {

@@ -14,8 +14,12 @@ func (s *Server) runtime(w *Response, _ *Request) error {
 		j.Key("entries").BeginObject()
 		for key, v := range snapshot.All() {
 			j.Key(key).BeginObject()
-			j.Key("layer_values").Strings(v.PerLayer)
-			j.Key("final_value").String(v.Final)
+			j.Key("layer_values").BeginList()
+			for _, value := range v.PerLayer {
+				j.String(masked(key, value))
+			}
+			j.EndList()
+			j.Key("final_value").String(masked(key, v.Final))
 			j.EndObject()
 		}
 	}
@@ -49,7 +53,16 @@ func (s *Server) runtimeModify(w *Response, r *Request) error {
 	for _, p := range pairs {
 		was, _ := before.Get(p.Name)
 		is, _ := after.Get(p.Name)
-		r.Changed(p.Name, was, is)
+		r.Changed(p.Name, masked(p.Name, was), masked(p.Name, is))
 	}
 	return w.text(200, "OK\n")
+}
+
+// masked returns a runtime value as it is shown: hidden if the key says that it
+// is a secret.
+func masked(key, value string) string {
+	if value != "" && wire.SecretKey(key) {
+		return wire.Redacted
+	}
+	return value
 }

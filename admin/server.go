@@ -50,6 +50,7 @@ type Server struct {
 	connections *connections
 	metrics     *selfMetrics
 	audit       *auditLog
+	spare       spare
 	guard       guard.Guard // counts and logs panics
 	panics      panicLog
 	buffers     sync.Pool // of *[]byte with responseBuffer bytes
@@ -313,16 +314,22 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 	s.mu.Unlock()
 
+	s.spare.fill()
+	defer s.spare.release()
 	at := kindOf(ln.Addr())
 	if s.cfg.Mode == ModeFull && at.open && s.auth == nil && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
 		s.metrics.exposed.Set(1)
 		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
 	}
 	for {
-		nc, err := accept.Next(ln.Accept, accept.Transient, s.closing, s.logger)
+		last := false
+		nc, err := accept.Next(func() (nc net.Conn, err error) {
+			nc, last, err = s.spare.accept(ln)
+			return nc, err
+		}, accept.Transient, s.closing, s.logger)
 		switch {
 		case err == nil:
-			if !s.guard.Run("accepted connection", func() { s.admit(nc, at) }) {
+			if !s.guard.Run("accepted connection", func() { s.admit(nc, at, last) }) {
 				_ = nc.Close()
 			}
 		case isClosed(s.closing):
@@ -334,13 +341,14 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 // admit starts to serve a connection, or turns it away.
-func (s *Server) admit(nc net.Conn, at listenerKind) {
+func (s *Server) admit(nc net.Conn, at listenerKind, last bool) {
 	if s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()) {
 		s.metrics.globalOverflow.Inc()
 		_ = nc.Close()
 		return
 	}
 	c := s.wrap(nc, at)
+	c.reserved = last
 	s.metrics.connections.Inc()
 	if !s.connections.enter(c) {
 		s.metrics.rejected.Inc()
@@ -357,6 +365,7 @@ func (s *Server) admit(nc net.Conn, at listenerKind) {
 func (s *Server) attend(c *conn) {
 	defer func() {
 		s.connections.leave(c)
+		s.spare.fill()
 		s.metrics.active.Dec()
 	}()
 	returned := false

@@ -30,7 +30,7 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	if err := q.negotiate(strings.Join(r.headers("accept"), ",")); err != nil {
 		return err
 	}
-	if s.cfg.Flusher != nil {
+	if s.cfg.Flusher != nil && r.method != "HEAD" {
 		s.cfg.Flusher.FlushForAdmin()
 	}
 	if s.src.Clusters != nil {

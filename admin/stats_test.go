@@ -180,7 +180,7 @@ func TestFilterEngine(t *testing.T) {
 func TestFiltersAreKept(t *testing.T) {
 	s := newServer(t, Config{})
 	get := func(pattern string) *render.Filter {
-		f, err := s.filter(pattern)
+		f, err := s.filter(pattern, false)
 		if err != nil {
 			t.Fatal(err)
 		}

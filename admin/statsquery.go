@@ -38,8 +38,11 @@ func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 	o := &out.options
 	o.PreferOpenMetrics = s.cfg.PreferOpenMetrics
 	o.UsedOnly, o.TextReadouts, out.protobuf = q.Has("usedonly"), q.Has("text_readouts"), q.Has("prom_protobuf")
+	if q.Has("invert_filter") && out.pattern == "" {
+		return nil, badRequest("invert_filter requires filter\n")
+	}
 	if out.pattern != "" {
-		filter, err := s.filter(out.pattern)
+		filter, err := s.filter(out.pattern, q.Has("invert_filter"))
 		if err != nil {
 			return nil, err
 		}
@@ -115,6 +118,7 @@ func (s *Server) statsParams(formats bool) []Param {
 	params := []Param{
 		{Name: "usedonly", Help: "only stats that were updated", Kind: ParamFlag},
 		{Name: "filter", Help: "regular expression that a part of the name matches"},
+		{Name: "invert_filter", Help: "show the stats that the filter does not match", Kind: ParamFlag},
 	}
 	if formats {
 		params = append(params,
@@ -135,12 +139,12 @@ func (s *Server) engineKey() string {
 }
 
 // filter compiles the pattern of a filter, or takes it from those kept.
-func (s *Server) filter(pattern string) (*render.Filter, error) {
+func (s *Server) filter(pattern string, invert bool) (*render.Filter, error) {
 	engine := render.RE2
 	if s.src.Runtime != nil && !s.src.Runtime.Snapshot().Bool(s.engineKey(), true) {
 		engine = render.ECMAScript
 	}
-	f, err := s.filters.get(filterKey{engine, pattern})
+	f, err := s.filters.get(filterKey{engine, pattern, invert})
 	switch {
 	case err == nil:
 		return f, nil
@@ -164,6 +168,7 @@ type filterCache struct {
 type filterKey struct {
 	engine  render.Engine
 	pattern string
+	invert  bool
 }
 
 type filterEntry struct {
@@ -178,7 +183,11 @@ func (c *filterCache) get(key filterKey) (*render.Filter, error) {
 	if f := c.take(key, nil); f != nil {
 		return f, nil
 	}
-	f, err := render.NewFilter(key.engine, key.pattern, c.limits)
+	compile := render.NewFilter
+	if key.invert {
+		compile = render.NewInvertedFilter
+	}
+	f, err := compile(key.engine, key.pattern, c.limits)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type Admin struct {
 	CircuitStreamCORS CORSMode // default same
 	RedactUntyped     bool     // default true
 	DebugEndpoints    bool
+	Tap               bool   // whether /tap exists
 	SocketGroup       string // group of a unix socket; empty: the process' own
 	Limits            AdminLimits
 
@@ -111,6 +112,10 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 		{"circuit_stream_cors", choice(&a.CircuitStreamCORS, CORSSame, CORSAny)},
 		{"redact_untyped", boolean(&a.RedactUntyped)},
 		{"debug_endpoints", boolean(&a.DebugEndpoints)},
+		{"tap", func(d *decoder, n *yaml.Node, path string) {
+			a.Tap = true
+			d.message(n, path, nil)
+		}},
 		{"socket_group", text(&a.SocketGroup)},
 		{"limits", a.Limits.set},
 		{"auth", func(d *decoder, n *yaml.Node, path string) {

@@ -336,7 +336,9 @@ func addAPI(cfg *server.Config, c *Config, boot Startup) {
 		}
 	}
 	envoyapi.Add(cfg, api)
-	envoyapi.AddTap(cfg)
+	if c.Admin.Tap {
+		envoyapi.AddTap(cfg)
+	}
 }
 
 // circuitStream returns the settings that a file has for the stream, nil if it

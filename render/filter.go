@@ -72,6 +72,7 @@ var (
 // is for one store and may be used by any number of goroutines.
 type Filter struct {
 	limits  FilterLimits
+	invert  bool
 	match   func(name []byte) (bool, error)
 	perLook int          // names between two looks at the clock, at most
 	prog    *syntax.Prog // of an RE2 pattern that an automaton can decide, else nil
@@ -201,8 +202,22 @@ func (f *Filter) compileECMAScript(pattern string) error {
 	return nil
 }
 
-// Match reports whether the filter matches a name, without remembering it.
-func (f *Filter) Match(name string) (bool, error) { return f.match([]byte(name)) }
+// NewInvertedFilter is [NewFilter] for a filter that selects all other stats.
+func NewInvertedFilter(e Engine, pattern string, l FilterLimits) (*Filter, error) {
+	f, err := NewFilter(e, pattern, l)
+	if err == nil {
+		f.invert = true
+	}
+	return f, err
+}
+
+// Match reports whether the filter selects a name, without remembering it.
+func (f *Filter) Match(name string) (bool, error) { return f.selects([]byte(name)) }
+
+func (f *Filter) selects(name []byte) (bool, error) {
+	hit, err := f.match(name)
+	return hit != f.invert && err == nil, err
+}
 
 // filterRun is a filter at work in one call of a renderer.
 type filterRun struct {
@@ -263,7 +278,7 @@ func (r *filterRun) judgeName(name []byte) (bool, error) {
 		}
 	}
 	r.name = name
-	return r.f.match(name)
+	return r.f.selects(name)
 }
 
 // judge reports whether the filter matches the name of the stat under c.
@@ -281,10 +296,10 @@ func (r *filterRun) judge(c *store.Cursor) (bool, error) {
 	}
 	if r.auto != nil {
 		if hit, ok := r.auto.match(c); ok {
-			return hit, nil
+			return hit != r.f.invert, nil
 		}
 		r.auto, r.plain = nil, true
 	}
 	r.name = c.AppendName(r.name[:0])
-	return r.f.match(r.name)
+	return r.f.selects(r.name)
 }

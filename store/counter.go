@@ -83,3 +83,18 @@ func (b *block) reset() {
 	}
 	b.base.Store(base)
 }
+
+// ResetCounter sets the counter under c to zero, as [Store.ResetCounters] does.
+func (c *Cursor) ResetCounter() {
+	if c.b.variant != variantCounter {
+		return
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	base := c.b.base.Load()
+	if base == nil {
+		base = new([slotsPerBlock]atomic.Uint64)
+	}
+	base[c.i].Store(c.b.pg.total(c.i))
+	c.b.base.Store(base)
+}

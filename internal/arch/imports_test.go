@@ -55,7 +55,7 @@ func importTable() []importRow {
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"server/certs", []string{"certinfo", "store", "own/..."}},
 		{"admin", []string{"certinfo", "symtab", "store", "histogram", "flush", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/wire", "internal/unixsock",
-			"upstream/config", "server/layers", "server/lifecycle", "server/listeners", "server/logctl"}},
+			"upstream/config", "server/layers", "server/lifecycle", "server/listeners", "server/logctl", "server/profiler"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
 		{"server", []string{

@@ -228,6 +228,9 @@ var (
 	signedToken  = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 )
 
+// SecretKey reports whether the name of a setting says that its value is secret.
+func SecretKey(name string) bool { return secretKey.MatchString(name) }
+
 // looksSecret reports whether a text holds a private key or a signed token.
 func looksSecret(s string) bool {
 	return strings.Contains(s, "PRIVATE KEY-----") && privateKey.MatchString(s) ||

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/pprof"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,8 +25,10 @@ const (
 // errTooLarge ends a profile that grew over maxBytes.
 var errTooLarge = errors.New("profiler: profile over 256 MiB")
 
-// New returns profilers that write to the same file. A profile replaces the one
-// before when it is complete, whichever was started first.
+// ErrBusy is returned by Start while the other profiler of the same file runs.
+var ErrBusy = errors.New("profiler: the other profiler is running, which writes to the same file")
+
+// New returns profilers that write to the same file, one at a time.
 func New(path string) (*CPU, *Heap) {
 	o := &output{path: path, limit: maxBytes}
 	return &CPU{out: o, after: time.AfterFunc}, &Heap{out: o}
@@ -56,8 +59,12 @@ func (p *CPU) Start() (bool, error) {
 	if err := p.out.check(); err != nil {
 		return false, err
 	}
+	if !p.out.running.CompareAndSwap(false, true) {
+		return false, ErrBusy
+	}
 	next := &profile{limit: p.out.limit}
 	if err := pprof.StartCPUProfile(next); err != nil {
+		p.out.running.Store(false)
 		return false, fmt.Errorf("profiler: %w", err)
 	}
 	p.profile = next
@@ -79,6 +86,7 @@ func (p *CPU) stop(one *profile) (bool, error) {
 	p.timer.Stop()
 	pprof.StopCPUProfile() // which says nothing of what it could not write
 	p.profile = nil
+	defer p.out.running.Store(false)
 	return true, p.out.replace(ended)
 }
 
@@ -106,6 +114,9 @@ func (p *Heap) Start() (bool, error) {
 	if err := p.out.check(); err != nil {
 		return false, err
 	}
+	if !p.out.running.CompareAndSwap(false, true) {
+		return false, ErrBusy
+	}
 	p.started = true
 	return true, nil
 }
@@ -118,6 +129,7 @@ func (p *Heap) Stop() (bool, error) {
 		return false, nil
 	}
 	p.started = false
+	defer p.out.running.Store(false)
 	heap := &profile{limit: p.out.limit}
 	if err := pprof.Lookup("heap").WriteTo(heap, 0); err != nil {
 		return true, err
@@ -150,6 +162,8 @@ type output struct {
 	path  string
 	limit int        // bytes of a profile
 	mu    sync.Mutex // held while a profile is written
+
+	running atomic.Bool // a profiler was started and not stopped
 }
 
 // check reports why the file cannot be written. What is in it stays.

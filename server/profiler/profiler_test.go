@@ -152,9 +152,9 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestProfilesShareAFile: profiles that overlap do not mix, the file is a whole
-// one at any time.
-func TestProfilesShareAFile(t *testing.T) {
+// TestOneProfilerAtATime: the profilers share a file, so the second one is
+// refused until the first has written its profile.
+func TestOneProfilerAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "both.prof")
 	cpu, heap := New(path)
 	kind := func(want string) {
@@ -171,17 +171,22 @@ func TestProfilesShareAFile(t *testing.T) {
 			t.Fatalf("%v, %v", ok, err)
 		}
 	}
+	busy := func(f func() (bool, error)) {
+		t.Helper()
+		if ok, err := f(); ok || !errors.Is(err, ErrBusy) {
+			t.Errorf("%v, %v, want ErrBusy", ok, err)
+		}
+	}
 	run(cpu.Start)
-	run(heap.Start)
-	run(heap.Stop)
-	kind("inuse_space")
-	run(cpu.Stop) // a short one, over a longer one
+	busy(heap.Start)
+	run(cpu.Stop)
 	kind("cpu/nanoseconds")
 	run(heap.Start)
+	busy(cpu.Start)
 	kind("cpu/nanoseconds")
-	run(cpu.Start)
 	run(heap.Stop)
 	kind("inuse_space")
+	run(cpu.Start)
 	run(cpu.Stop)
 	kind("cpu/nanoseconds")
 }

@@ -1,0 +1,238 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/server/profiler"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+func TestInvertedFilter(t *testing.T) {
+	s := newServer(t, Config{Store: fixture()})
+	lines := func(query string) []string {
+		r := s.Request("GET", "/stats?"+query, nil)
+		if r.Status != 200 {
+			t.Fatalf("%s: %d %s", query, r.Status, r.Body)
+		}
+		return strings.Split(strings.TrimSuffix(string(r.Body), "\n"), "\n")
+	}
+	all, some, others := lines(""), lines("filter=^cluster"), lines("filter=^cluster&invert_filter")
+	if len(some) == 0 || len(others) == 0 || len(some)+len(others) != len(all) {
+		t.Errorf("%d lines match, %d do not, %d in all", len(some), len(others), len(all))
+	}
+	for _, line := range others {
+		if strings.HasPrefix(line, "cluster") {
+			t.Errorf("the filter matches %s", line)
+		}
+	}
+	if again := lines("filter=^cluster"); len(again) != len(some) {
+		t.Errorf("the plain filter has %d lines, then %d", len(some), len(again))
+	}
+	if r := s.Request("GET", "/stats?invert_filter", nil); r.Status != 400 {
+		t.Errorf("without a filter: %d", r.Status)
+	}
+}
+
+func TestClustersFilter(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	for _, format := range []string{"", "&format=json"} {
+		all := string(s.Request("GET", "/clusters?filter="+format, nil).Body)
+		name := usualClusters()[0].Name
+		some := string(s.Request("GET", "/clusters?filter=^"+name+"$"+format, nil).Body)
+		none := string(s.Request("GET", "/clusters?filter=nothing"+format, nil).Body)
+		if len(some) >= len(all) || len(none) >= len(some) || !strings.Contains(some, name) || strings.Contains(none, name) {
+			t.Errorf("%q: %d bytes in all, %d of one cluster, %d of none", format, len(all), len(some), len(none))
+		}
+	}
+	if r := s.Request("GET", "/clusters?filter=(", nil); r.Status != 400 {
+		t.Errorf("bad expression: %d", r.Status)
+	}
+}
+
+func TestScopedReset(t *testing.T) {
+	st := store.New(store.Options{})
+	s := newServer(t, Config{Store: st})
+	a, b := st.Scope("a").Counter("n"), st.Scope("b").Counter("n")
+	a.Add(5)
+	b.Add(7)
+	values := func() string { return fmt.Sprint(a.Value(), b.Value()) }
+	for _, step := range []struct{ query, want string }{{"?filter=nothing", "5 7"}, {"?filter=^a", "0 7"}, {"", "0 0"}} {
+		post(t, s, "/reset_counters"+step.query)
+		if got := values(); got != step.want {
+			t.Errorf("after %q: %s, want %s", step.query, got, step.want)
+		}
+	}
+	a.Add(2)
+	if got := values(); got != "2 0" {
+		t.Errorf("after the resets: %s", got)
+	}
+}
+
+func TestUnknownParameters(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	for target, want := range map[string]string{
+		"/reset_counters?filtr=x":       "unknown parameter filtr, did you mean filter?\n",
+		"/drain_listeners?inboundOnly":  "unknown parameter inboundOnly, did you mean inboundonly?\n",
+		"/healthcheck/fail?x=1":         "unknown parameter x: this path has no parameters\n",
+		"/reopen_logs?a%0Ab=1":          "unknown parameter \"a\\nb\": this path has no parameters\n",
+		"/ingest/forget?nam=a&prefix=b": "unknown parameter nam, did you mean name?\n",
+	} {
+		before := s.metrics.unknown.Value()
+		if r := s.Request("POST", target, nil); r.Status != 400 || string(r.Body) != want || s.metrics.unknown.Value() != before+1 {
+			t.Errorf("POST %s: %d %q", target, r.Status, r.Body)
+		}
+		if e := s.Audit(1)[0]; e.Status != 400 {
+			t.Errorf("POST %s: audit %+v", target, e)
+		}
+	}
+	plain := s.Request("GET", "/stats?usedonly", nil)
+	r := s.Request("GET", "/stats?usedonly&filte=x&a%0d%0ab", nil)
+	if r.Status != 200 || r.Get("x-unknown-parameters") != "filte, a%0D%0Ab" || string(plain.Body) == "" || plain.Get("x-unknown-parameters") != "" {
+		t.Errorf("%d %v", r.Status, r.Header)
+	}
+	for _, target := range []string{"/runtime?format=json", "/stats/prometheus?format=prometheus&type=All", "/stats?prom_protobuf&format=metrics", "/stats?"} {
+		if r := s.Request("GET", target, nil); r.Status != 200 || r.Get("x-unknown-parameters") != "" {
+			t.Errorf("%s: %d %v", target, r.Status, r.Header)
+		}
+	}
+}
+
+// countingFlusher counts flushes.
+type countingFlusher struct{ n int }
+
+func (f *countingFlusher) FlushForAdmin() { f.n++ }
+
+func TestHeadDoesNotFlush(t *testing.T) {
+	f := new(countingFlusher)
+	s := newServer(t, Config{Flusher: f})
+	for method, want := range map[string]int{"HEAD": 0, "GET": 1} {
+		f.n = 0
+		if s.Request(method, "/stats", nil); f.n != want {
+			t.Errorf("%s flushes %d times, want %d", method, f.n, want)
+		}
+	}
+}
+
+func TestHTTP10WithoutHost(t *testing.T) {
+	s := start(t, Config{})
+	for raw, want := range map[string]int{
+		"GET /ready HTTP/1.0\r\n\r\n":                                    200,
+		"GET /ready HTTP/1.0\r\nHost: evil.test\r\n\r\n":                 403,
+		"GET /ready HTTP/1.0\r\nHost:\r\n\r\n":                           403,
+		"GET http://evil.test/ready HTTP/1.0\r\n\r\n":                    403,
+		"POST /reset_counters HTTP/1.0\r\nOrigin: http://x.test\r\n\r\n": 403,
+	} {
+		if a := parseAnswers(t, talk(t, s, raw)); len(a) != 1 || a[0].status != want {
+			t.Errorf("%q: %+v, want %d", raw, a, want)
+		}
+	}
+}
+
+func TestSecretRuntimeValuesAreMasked(t *testing.T) {
+	log, world := new(logBuffer), newWorld()
+	s := newServer(t, Config{Sources: world.sources(), Logger: log.logger()})
+	post(t, s, "/runtime_modify?upstream.api_key=hush&plain=shown")
+	shown := string(s.Request("GET", "/runtime", nil).Body) + log.String() + fmt.Sprint(s.Audit(1))
+	if strings.Contains(shown, "hush") || !strings.Contains(shown, "shown") || !strings.Contains(shown, "[redacted]") {
+		t.Errorf("%s", shown)
+	}
+	if got := world.overrides()["upstream.api_key"]; got != "hush" {
+		t.Errorf("the value is %q", got)
+	}
+}
+
+// TestMetadataIsShown also when it is empty.
+func TestMetadataIsShown(t *testing.T) {
+	s := newServer(t, Config{Sources: Sources{Info: func() ServerInfo { return ServerInfo{Node: new(Node)} }}})
+	if body := string(s.Request("GET", "/server_info", nil).Body); !strings.Contains(body, `"metadata": {}`) {
+		t.Error(body)
+	}
+}
+
+func TestRefusalNamesTheQuery(t *testing.T) {
+	s := newServer(t, Config{AllowPaths: []Matcher{exact("/stats?usedonly")}})
+	if r := s.Request("GET", "/stats?filter=x", nil); r.Status != 403 || string(r.Body) != "request to path /stats?filter=x not allowed\n" {
+		t.Errorf("%d %q", r.Status, r.Body)
+	}
+}
+
+func TestProfilersDoNotOverlap(t *testing.T) {
+	cpu, heap := profiler.New(t.TempDir() + "/p")
+	s := newServer(t, Config{Sources: Sources{CPUProfiler: cpu, HeapProfiler: heap}})
+	post(t, s, "/heapprofiler?enable=y")
+	if r := s.Request("POST", "/cpuprofiler?enable=y", nil); r.Status != 400 || !strings.Contains(string(r.Body), "heap profiler is running") {
+		t.Errorf("%d %q", r.Status, r.Body)
+	}
+	post(t, s, "/heapprofiler?enable=n")
+}
+
+func TestProfileParameters(t *testing.T) {
+	s := newServer(t, Config{DebugEndpoints: true})
+	if r := s.Request("GET", "/debug/pprof/goroutine?debug=1", nil); r.Status != 200 || r.Get("content-type") != typeText || !strings.HasPrefix(string(r.Body), "goroutine profile: total ") {
+		t.Errorf("%d %v %.40s", r.Status, r.Header, r.Body)
+	}
+	for _, query := range []string{"?seconds=2", "?debug=x", "?debug=-1"} {
+		if r := s.Request("GET", "/debug/pprof/heap"+query, nil); r.Status != 400 {
+			t.Errorf("%s: %d", query, r.Status)
+		}
+	}
+}
+
+// fullListener has no descriptor for a connection unless the spare one is free.
+type fullListener struct {
+	net.Listener
+	s       *spare
+	pending net.Conn
+}
+
+func (l *fullListener) Accept() (nc net.Conn, err error) {
+	if l.pending == nil {
+		if l.pending, err = l.Listener.Accept(); err != nil {
+			return nil, err
+		}
+	}
+	if l.s.held() {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	nc, l.pending = l.pending, nil
+	return nc, nil
+}
+
+func (s *spare) held() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.file != nil
+}
+
+// TestReadyWithoutDescriptors expects a process that has used up its descriptors
+// to answer probes on new connections, one after the other, and nothing else.
+func TestReadyWithoutDescriptors(t *testing.T) {
+	s := newServer(t, Config{})
+	ln := &fullListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), s: &s.spare}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ln) }()
+	waitFor(t, "the address", func() bool { return s.Addr() != nil })
+	for range 3 {
+		for path, want := range map[string]int{"/ready": 200, "/help": 503} {
+			waitFor(t, "the descriptor in reserve", s.spare.held)
+			if a := get(t, s, path); a.status != want {
+				t.Errorf("%s: %+v", path, a)
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if s.spare.file != nil {
+		t.Error("the descriptor in reserve is still open")
+	}
+}

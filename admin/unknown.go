@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// unknownParams returns the distinct parameters that e does not have.
+func (e *Endpoint) unknownParams(q Query) []string {
+	if e.OpenParams || !e.Fixed && len(e.Params) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(q.Keys(), func(name string) bool {
+		return name == "" || slices.Contains(e.also, name) || slices.ContainsFunc(e.Params, func(p Param) bool { return p.Name == name })
+	})
+}
+
+// nearestParam returns the parameter of e that is spelled most like name, "" if
+// none is close.
+func (e *Endpoint) nearestParam(name string) string {
+	best, least := "", len(name)/2+1
+	for _, p := range e.Params {
+		if d := distance(strings.ToLower(name), p.Name); d < least {
+			best, least = p.Name, d
+		}
+	}
+	return best
+}
+
+// distance returns the number of bytes to insert, delete or replace to make b of
+// a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Limits of what is repeated of unknown parameters.
+const (
+	unknownShown = 8
+	unknownBytes = 64
+)
+
+// refuseUnknown answers a mutation with parameters that it does not have.
+func (e *Endpoint) refuseUnknown(name string) error {
+	name = name[:min(len(name), unknownBytes)]
+	text := "unknown parameter " + quoted(name)
+	if near := e.nearestParam(name); near != "" {
+		text += ", did you mean " + near + "?"
+	} else if len(e.Params) == 0 {
+		text += ": this path has no parameters"
+	}
+	return badRequest(text + "\n")
+}
+
+// unknownField is the value of the header field that names unknown parameters.
+func unknownField(names []string) string {
+	var out []string
+	for _, name := range names[:min(len(names), unknownShown)] {
+		out = append(out, url.QueryEscape(name[:min(len(name), unknownBytes)]))
+	}
+	return strings.Join(out, ", ")
+}
