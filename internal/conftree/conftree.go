@@ -53,7 +53,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // ErrorPosition returns the position of err in file, which is that of the file
-// itself unless err is one of this package.
+// itself unless err comes from this package.
 func ErrorPosition(file string, err error) Position {
 	p := Position{File: file}
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -49,6 +49,11 @@ type Config struct {
 	// MaxMessageBytes is the size limit of a response and of a file; 0 means
 	// [DefaultMaxMessageBytes].
 	MaxMessageBytes int
+	// MaxResources and MaxResourceBytes limit the resources of all control planes and
+	// files together: their number and their encoded size. A resource beyond a limit is
+	// refused and counted in xds.resource_overflow. 0 means [DefaultMaxResources] and
+	// [DefaultMaxResourceBytes], a negative value no limit.
+	MaxResources, MaxResourceBytes int
 	// Rand returns uniform random numbers for delays. It is called concurrently; nil
 	// means math/rand/v2.
 	Rand func() uint64
@@ -79,6 +84,7 @@ type Client struct {
 	o        Config
 	log      *slog.Logger
 	node     *node
+	kept     *budget
 	manager  *upstream.Manager
 	attached chan struct{} // closed once manager is set
 	ads      *mux          // nil: none
@@ -107,7 +113,7 @@ func New(o Config) (*Client, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{o: o, log: o.Logger, attached: make(chan struct{}), layersReady: make(chan struct{})}
-	c.files.log, c.open, c.secrets.c = o.Logger, c.openGRPC, c
+	c.files.log, c.open, c.secrets.c, c.kept = o.Logger, c.openGRPC, c, newBudget(&o)
 	meta, err := structpb.NewStruct(o.Node.Metadata)
 	if err != nil {
 		return nil, fmt.Errorf("xds: metadata of the node: %w", err)
@@ -140,7 +146,7 @@ func New(o Config) (*Client, error) {
 		if err := c.check(o.CDS); err != nil {
 			return nil, fmt.Errorf("xds: cds_config: %w", err)
 		}
-		c.clusters = &clusters{c: c, scope: o.Store.Scope("cluster_manager.cds"), known: make(map[string]uint64), failures: make(map[string]*Failure)}
+		c.clusters = &clusters{c: c, scope: o.Store.Scope("cluster_manager.cds"), known: make(map[string]*knownCluster), failures: make(map[string]*Failure)}
 		c.clusters.stats = newUpdateStats(c.clusters.scope)
 	}
 	for _, l := range o.Layers {
@@ -192,7 +198,7 @@ func (c *Client) newMux(api *config.APISource, method string, delta bool, sc *st
 		pace.first, pace.last = g.RetryBase, g.RetryMax
 	}
 	return &mux{
-		method: method, delta: delta, nodeAll: !delta && !api.SetNodeOnFirstMessageOnly,
+		method: method, delta: delta, kept: c.kept, nodeAll: !delta && !api.SetNodeOnFirstMessageOnly,
 		node: c.node, guard: guard.New(c.o.Logger), stats: newControlStats(sc), limit: newLimiter(api.RateLimit),
 		backoff: pace, log: c.log, wake: make(chan struct{}, 1),
 		open: func(ctx context.Context) (stream, error) {

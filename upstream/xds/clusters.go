@@ -34,12 +34,16 @@ type clusters struct {
 	stats updateStats
 	done  func() // called after the first response
 
-	// known maps accepted clusters to a hash of their bytes, 0 for text. Only updates
-	// use it.
-	known map[string]uint64
+	known map[string]*knownCluster // accepted clusters; only updates use it
 
 	mu       sync.Mutex // guards failures
 	failures map[string]*Failure
+}
+
+// knownCluster is an accepted cluster.
+type knownCluster struct {
+	hash   uint64 // of the bytes; 0 for text
+	charge charge
 }
 
 func (s *clusters) run(ctx context.Context) {
@@ -68,8 +72,9 @@ func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 	}
 	slices.Sort(removed)
 	for _, name := range removed {
-		if _, ok := s.known[name]; ok {
+		if k, ok := s.known[name]; ok {
 			changed = m.Remove(name) || changed
+			s.c.kept.restore(&k.charge, charge{})
 			delete(s.known, name)
 		}
 		s.forget(name)
@@ -85,6 +90,9 @@ func (s *clusters) apply(u *update) (changed bool, faults []fault) {
 
 // maxLogged limits the refused clusters of one response that are logged one by one.
 const maxLogged = 100
+
+// maxFailures limits the refused clusters that are kept for the configuration dump.
+const maxFailures = 1000
 
 // setAll adds or updates the clusters of an update. seen holds their names; nameless
 // reports whether one had no name.
@@ -124,9 +132,21 @@ func (s *clusters) set(r *decode.Resource) (changed bool, err error) {
 	if b := r.Bytes(); b != nil {
 		hash = xxhash.Sum64(b) | 1
 	}
-	if old, ok := s.known[r.Name]; ok && hash != 0 && old == hash {
+	k := s.known[r.Name]
+	if k == nil {
+		k = new(knownCluster)
+	} else if hash != 0 && k.hash == hash {
 		return false, nil
 	}
+	former := k.charge
+	if err := s.c.kept.replace(&k.charge, r.Name, len(r.Bytes())); err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			s.c.kept.restore(&k.charge, former)
+		}
+	}()
 	p, err := s.c.o.Decoder.ClusterResource(r)
 	if err != nil {
 		return false, err
@@ -136,7 +156,8 @@ func (s *clusters) set(r *decode.Resource) (changed bool, err error) {
 	}
 	changed, err = s.c.manager.AddOrUpdate(p, oneline.Clean(r.Version))
 	if err == nil {
-		s.known[r.Name] = hash
+		k.hash = hash
+		s.known[r.Name] = k
 		for _, w := range p.Warnings() {
 			s.c.log.Warn(w.Error())
 		}
@@ -155,6 +176,9 @@ func (s *clusters) note(r *decode.Resource, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.failures[r.Name] == nil && len(s.failures) == maxFailures {
+		return
+	}
 	s.failures[r.Name] = &Failure{Name: r.Name, Version: oneline.Clean(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
 }
 

@@ -64,6 +64,10 @@ func (m *mux) handle(r *response) error {
 	targets, faults := m.routeLocked(t, r)
 	m.mu.Unlock()
 	for _, x := range targets {
+		if x.refused {
+			x.s.reject()
+			continue
+		}
 		faults = append(faults, x.s.update(&x.u)...)
 	}
 	m.mu.Lock()
@@ -84,8 +88,9 @@ func (m *mux) handle(r *response) error {
 
 // target is an update with its subscription.
 type target struct {
-	s *subscription
-	u update
+	s       *subscription
+	u       update
+	refused bool // the resource does not fit into the budget
 }
 
 // routeLocked returns the updates that a response means for each subscription. m.mu
@@ -93,14 +98,14 @@ type target struct {
 func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault) {
 	if t.kind.service().wildcard {
 		if t.all != nil {
-			list = append(list, target{t.all, r.update})
+			list = append(list, target{s: t.all, u: r.update})
 		}
 		return list, nil
 	}
 	part := update{full: r.full, version: r.version}
 	deliver := func(e *entry, u update) {
 		for _, s := range e.subscribers {
-			list = append(list, target{s, u})
+			list = append(list, target{s: s, u: u})
 		}
 		e.fresh = nil
 	}
@@ -117,6 +122,13 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 			faults = append(faults, fault{x.Name, unasked(x)})
 		case e == nil, heartbeat(x):
 		default:
+			if err := m.kept.replace(&e.charge, x.Name, len(x.Bytes())); err != nil {
+				faults = append(faults, fault{x.Name, err})
+				for _, s := range e.subscribers {
+					list = append(list, target{s: s, refused: true})
+				}
+				break
+			}
 			u := part
 			u.resources = r.resources[i : i+1]
 			deliver(e, u)
@@ -162,6 +174,9 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 	for i := range r.resources {
 		x := &r.resources[i]
 		if bad[x.Name] || x.Name == "" {
+			if e := t.entries[x.Name]; e != nil && !wildcard {
+				m.kept.restore(&e.charge, chargeOf(e.latest))
+			}
 			continue
 		}
 		m.expiring = m.expiring || x.TTL > 0
@@ -196,8 +211,17 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 			delete(t.entries, name)
 		default:
 			e.version, e.latest = "", nil
+			m.kept.restore(&e.charge, charge{})
 		}
 	}
+}
+
+// chargeOf returns the charge of a kept resource.
+func chargeOf(r *decode.Resource) charge {
+	if r == nil {
+		return charge{}
+	}
+	return charge{true, len(r.Bytes())}
 }
 
 // keep returns a copy of r that does not reference the response.

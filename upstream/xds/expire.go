@@ -57,16 +57,17 @@ func (m *mux) expire() {
 			}
 			u := update{expired: true, version: e.version, removed: []string{name}}
 			for _, s := range e.subscribers {
-				list = append(list, target{s, u})
+				list = append(list, target{s: s, u: u})
 			}
 			e.latest, e.version, e.expires = nil, "", time.Time{}
+			m.kept.restore(&e.charge, charge{})
 			if t.kind.service().wildcard {
 				if t.all != nil {
-					list = append(list, target{t.all, u})
+					list = append(list, target{s: t.all, u: u})
 				}
 				delete(t.entries, name)
 			}
-			m.log.Info("discovery resource is good no more, its server did not renew it", "type", t.kind.typeURL(), "resource", name)
+			m.log.Info("discovery resource expired because its server did not renew it", "type", t.kind.typeURL(), "resource", name)
 		}
 	}
 	m.expireNextLocked()

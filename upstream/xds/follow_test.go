@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -359,4 +360,54 @@ func TestRefusalsHoldOnToNothing(t *testing.T) {
 		}
 		r.stop()
 	})
+}
+
+// TestResourcesAreLimited lets a control plane send more clusters, and larger load
+// assignments, than the client keeps.
+func TestResourcesAreLimited(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, func(c *Config) { c.MaxResources, c.MaxResourceBytes = 3, 2000 })
+				r.start()
+				s := r.open()
+				reply := s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{
+					edsCluster("a"), edsCluster("b"), edsCluster("c"), edsCluster("d"),
+				}})
+				if want := `xds: resource \"d\" exceeds the limit of 3 resources`; !strings.Contains(reply, want) {
+					t.Errorf("four clusters: %s, want %s", reply, want)
+				}
+				equal(t, "stats", r.counts("xds.resources", "xds.resource_overflow", "cluster_manager.cluster_added"), "resources=3 resource_overflow=1 cluster_added=3")
+
+				less := answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("a")}}
+				if v.delta {
+					less.resources, less.removed = nil, []string{"b", "c"}
+				}
+				s.answer(t, less)
+				s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n3", resources: []proto.Message{endpointsOf("a", 1)}})
+				equal(t, "stats", r.counts("xds.resources", "xds.resource_overflow"), "resources=2 resource_overflow=1")
+				ports := make([]uint32, 500)
+				for i := range ports {
+					ports[i] = uint32(i + 1)
+				}
+				reply = s.answer(t, answer{kind: endpointKind, version: "e2", nonce: "n4", resources: []proto.Message{endpointsOf("a", ports...)}})
+				if want := `xds: resource \"a\" exceeds the limit of 2000 bytes of all resources`; !strings.Contains(reply, want) {
+					t.Errorf("500 hosts: %s, want %s", reply, want)
+				}
+				equal(t, "hosts", r.hosts("a"), ":1")
+				equal(t, "stats", r.counts("xds.resources", "xds.resource_overflow", "cluster.a.update_rejected"), "resources=2 resource_overflow=2 update_rejected=1")
+
+				none := answer{kind: clusterKind, version: "3", nonce: "n5"}
+				if v.delta {
+					none.removed = []string{"a"}
+				}
+				s.answer(t, none)
+				time.Sleep(time.Second)
+				s.answer(t, answer{kind: clusterKind, version: "4", nonce: "n6", resources: []proto.Message{edsCluster("e")}})
+				time.Sleep(time.Second)
+				equal(t, "stats", r.counts("xds.resources"), "resources=1")
+				r.stop()
+			})
+		})
+	}
 }

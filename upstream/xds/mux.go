@@ -24,6 +24,7 @@ type mux struct {
 	node    *node
 	stats   controlStats
 	limit   limiter
+	kept    *budget
 	backoff backoff
 	log     *slog.Logger
 	guard   guard.Guard
@@ -48,6 +49,7 @@ type stream interface {
 // topic is the state of one kind on a stream.
 type topic struct {
 	kind    kind
+	kept    *budget
 	entries map[string]*entry // by name; of a wildcard kind the delivered ones
 	all     *subscription     // subscriber of a wildcard kind; nil if there is none
 	version string            // of the last accepted response
@@ -77,6 +79,7 @@ type entry struct {
 	subscribers []*subscription
 	fresh       []*subscription  // subscribers that have not received latest
 	latest      *decode.Resource // accepted version; nil if there is none
+	charge      charge           // of latest, or of an update that is being applied
 	version     string           // of latest
 	expires     time.Time        // zero means never
 }
@@ -127,7 +130,7 @@ func (m *mux) topicLocked(k kind) *topic {
 			return t
 		}
 	}
-	t := &topic{kind: k, entries: make(map[string]*entry), pace: backoff{rand: m.backoff.rand, first: firstDelay, last: lastRefusal}}
+	t := &topic{kind: k, kept: m.kept, entries: make(map[string]*entry), pace: backoff{rand: m.backoff.rand, first: firstDelay, last: lastRefusal}}
 	m.topics = append(m.topics, t)
 	return t
 }
@@ -240,6 +243,7 @@ func (t *topic) forgetLocked() {
 	}
 	for name, e := range t.entries {
 		if len(e.subscribers) == 0 {
+			t.kept.restore(&e.charge, charge{})
 			delete(t.entries, name)
 		}
 	}

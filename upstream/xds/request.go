@@ -46,8 +46,8 @@ func (t *topic) dueLocked(now time.Time) bool {
 	return t.settled || t.reply != nil && !now.Before(t.reply.after)
 }
 
-// outdatedLocked reports whether the requested names differ from those that the
-// server knows. The mux's mu is held.
+// outdatedLocked reports whether the requested names differ from the names known to
+// the server. The mux's mu is held.
 func (t *topic) outdatedLocked() bool {
 	if !t.opened {
 		return t.wantedLocked()
