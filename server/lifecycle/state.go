@@ -1,9 +1,9 @@
 package lifecycle
 
-// State is the state of a server. The numbers are those of the gauge
+// State is the state of a server. The numbers are the values of the gauge server.state.
 type State uint8
 
-// The states. Until a server is initialised, that it is not has precedence
+// The states. While a server is not initialized, that state takes precedence
 // over a failed health check.
 const (
 	Live            State = 0 // initialised, health check not failed
