@@ -1,6 +1,11 @@
 package admin
 
-import "github.com/statsd-admin/statsd-admin/internal/wire"
+import (
+	"errors"
+
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/server/layers"
+)
 
 func (s *Server) runtime(w *Response, _ *Request) error {
 	var j wire.Writer
@@ -46,7 +51,10 @@ func (s *Server) runtimeModify(w *Response, r *Request) error {
 		values[p.Name] = p.Value
 	}
 	before := rt.Snapshot()
-	if err := rt.Modify(values); err != nil {
+	var limit *layers.LimitError
+	if err := rt.Modify(values); errors.As(err, &limit) {
+		return &Error{Status: 400, Msg: err.Error()}
+	} else if err != nil {
 		return &Error{Status: 503, Msg: err.Error()}
 	}
 	after := rt.Snapshot()

@@ -284,6 +284,7 @@ func (s *Server) makeRuntime() (err error) {
 			LoadSuccess: sc.Counter("load_success"), LoadError: sc.Counter("load_error"),
 			OverrideDirExists:    sc.Counter("override_dir_exists"),
 			OverrideDirNotExists: sc.Counter("override_dir_not_exists"),
+			OverridesRefused:     sc.Counter("admin_overrides_refused"),
 			AdminOverridesActive: sc.GaugeWithMode("admin_overrides_active", store.NeverImport),
 			NumKeys:              sc.GaugeWithMode("num_keys", store.NeverImport),
 			NumLayers:            sc.GaugeWithMode("num_layers", store.NeverImport),

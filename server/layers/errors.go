@@ -23,3 +23,15 @@ func errInvalidValue(key string) error {
 func errInvalidPath(path string) error { return fmt.Errorf("Invalid path: %s", path) }
 
 func errTooDeep() error { return fmt.Errorf("Walk recursion depth exceeded %d", maxWalkDepth) }
+
+// LimitError is returned by [Loader.Modify] when the admin layer would hold too
+// much.
+type LimitError struct {
+	What  string // "entries" or "bytes"
+	Limit int
+}
+
+// Error names the limit.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("runtime overrides would exceed the limit of %d %s; remove some with an empty value", e.Limit, e.What)
+}

@@ -42,7 +42,10 @@ type allStats struct{ success, failure, override, noOverride, active, keys, laye
 
 func newStats() (*allStats, Stats) {
 	a := &allStats{newStat(), newStat(), newStat(), newStat(), newStat(), newStat(), newStat()}
-	return a, Stats{a.success, a.failure, a.override, a.noOverride, a.active, a.keys, a.layers}
+	return a, Stats{
+		LoadSuccess: a.success, LoadError: a.failure, OverrideDirExists: a.override, OverrideDirNotExists: a.noOverride,
+		AdminOverridesActive: a.active, NumKeys: a.keys, NumLayers: a.layers,
+	}
 }
 
 // line prints the stats in the order success, error, override, no override,
@@ -704,4 +707,35 @@ func BenchmarkRead(b *testing.B) {
 			l.Snapshot().Int("no.such.key", 0)
 		}
 	})
+}
+
+func TestOverridesAreBounded(t *testing.T) {
+	refused := newStat()
+	l := mustNew(t, Config{
+		Layers: []Layer{{Name: "admin", Kind: Admin}}, Stats: Stats{OverridesRefused: refused}, MaxOverrides: 2, MaxOverrideBytes: 10,
+	})
+	for _, step := range []struct {
+		values  map[string]string
+		limit   string // exceeded
+		entries int    // afterwards
+	}{
+		{map[string]string{"a": "1", "b": "2"}, "", 2},
+		{map[string]string{"c": "3"}, "entries", 2},
+		{map[string]string{"a": "", "c": "3"}, "", 2},
+		{map[string]string{"c": "123456789"}, "bytes", 2},
+		{map[string]string{"c": "1234567"}, "", 2},
+		{map[string]string{"b": ""}, "", 1},
+	} {
+		err := l.Modify(step.values)
+		var limit *LimitError
+		if errors.As(err, &limit) != (step.limit != "") || limit != nil && limit.What != step.limit {
+			t.Errorf("%v: %v, want a limit of %q", step.values, err, step.limit)
+		}
+		if n := l.Snapshot().Len(); n != step.entries {
+			t.Errorf("%v: %d entries, want %d", step.values, n, step.entries)
+		}
+	}
+	if n := refused.Load(); n != 2 {
+		t.Errorf("%d refusals counted", n)
+	}
 }

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,19 +47,24 @@ type Config struct {
 	Layers         []Layer
 	ServiceCluster string
 	Stats          Stats
-	Logger         *slog.Logger // nil: none
-	// Changed, if not nil, is called after every new snapshot but the first, without
-	// holding a lock, possibly by several goroutines at once.
+	// MaxOverrides and MaxOverrideBytes bound the entries of the admin layer, and
+	// the size of their keys and values. Defaults 10,000 and 1 MiB.
+	MaxOverrides, MaxOverrideBytes int
+	Logger                         *slog.Logger // nil: none
+	// Changed is called after every new snapshot but the first, without a lock
+	// held, possibly by several goroutines at once. Nil disables it.
 	Changed func()
 }
 
-// Stats are the stats of a loader, named after those below "runtime.". Nil fields are
-// not counted.
+// Stats are the counters and gauges of a loader, named below "runtime.". Nil
+// fields are skipped.
 type Stats struct {
 	LoadSuccess          Counter // load_success, load_error: one of them for each snapshot
 	LoadError            Counter
 	OverrideDirExists    Counter // override_dir_exists: more than one disk layer was loaded
 	OverrideDirNotExists Counter // override_dir_not_exists: none or one
+
+	OverridesRefused Counter // admin_overrides_refused: changes beyond a limit
 
 	AdminOverridesActive Gauge // admin_overrides_active: 1 when the admin layer has a key
 	NumKeys              Gauge // num_keys over all layers
@@ -88,6 +94,8 @@ func New(cfg Config) (*Loader, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	cfg.MaxOverrides = cmp.Or(cfg.MaxOverrides, 10_000)
+	cfg.MaxOverrideBytes = cmp.Or(cfg.MaxOverrideBytes, 1<<20)
 	l := &Loader{cfg: cfg, admin: -1, fixed: make([]map[string]cell, len(cfg.Layers))}
 	names := make(map[string]bool)
 	for i, layer := range cfg.Layers {
@@ -122,13 +130,19 @@ func New(cfg Config) (*Loader, error) {
 // together.
 func (l *Loader) Snapshot() *Snapshot { return l.snapshot.Load() }
 
-// Modify sets values of the admin layer in one snapshot. An empty value removes a
-// previous override. Other layers never change. The error is [ErrNoAdminLayer].
+// Modify sets values of the admin layer, all in one snapshot. An empty value
+// removes an override. Other layers never change. The error is [ErrNoAdminLayer],
+// or a [*LimitError] if the overrides would exceed a limit; then nothing changes.
 func (l *Loader) Modify(values map[string]string) error {
 	if l.admin < 0 {
 		return ErrNoAdminLayer
 	}
-	defer l.notify()
+	changed := false
+	defer func() {
+		if changed {
+			l.notify()
+		}
+	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := maps.Clone(l.fixed[l.admin])
@@ -142,13 +156,44 @@ func (l *Loader) Modify(values map[string]string) error {
 			next[key] = cell{raw, parseText(raw)}
 		}
 	}
+	if err := l.checkOverrides(next, l.fixed[l.admin]); err != nil {
+		return err
+	}
 	l.fixed[l.admin] = next
+	changed = true
 	l.buildLocked()
 	return nil
 }
 
-// SetLayer replaces all values of an RTDS layer. On an error the layer keeps its
-// previous values.
+// checkOverrides compares the overrides with the limits. Overrides that do not
+// grow are accepted.
+func (l *Loader) checkOverrides(next, before map[string]cell) error {
+	entries, size := len(next), overrideBytes(next)
+	err := &LimitError{}
+	switch {
+	case entries > l.cfg.MaxOverrides && entries > len(before):
+		err.What, err.Limit = "entries", l.cfg.MaxOverrides
+	case size > l.cfg.MaxOverrideBytes && size > overrideBytes(before):
+		err.What, err.Limit = "bytes", l.cfg.MaxOverrideBytes
+	default:
+		return nil
+	}
+	if c := l.cfg.Stats.OverridesRefused; c != nil {
+		c.Inc()
+	}
+	return err
+}
+
+// overrideBytes returns the size of the keys and values.
+func overrideBytes(cells map[string]cell) (n int) {
+	for key, c := range cells {
+		n += len(key) + len(c.raw)
+	}
+	return n
+}
+
+// SetLayer replaces all values of an RTDS layer. On an error the layer keeps
+// its previous values.
 func (l *Loader) SetLayer(name string, values map[string]any) error {
 	cells, err := flatten(values)
 	if err != nil {
@@ -183,7 +228,7 @@ func (l *Loader) Reload() {
 	l.buildLocked()
 }
 
-// notify reports a new snapshot. l.mu must not be held.
+// notify calls Changed after a new snapshot. l.mu must not be held.
 func (l *Loader) notify() {
 	if f := l.cfg.Changed; f != nil {
 		f()
