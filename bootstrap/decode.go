@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"net/netip"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -123,11 +124,14 @@ func printable(key string) string {
 	return key
 }
 
-// fieldNames lists the names of a table for an error text.
+// fieldNames lists the names of a table for an error text, without those that
+// are always refused.
 func fieldNames(fields []field) string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.name
+	var names []string
+	for _, f := range fields {
+		if reflect.ValueOf(f.set).Pointer() != reflect.ValueOf(absent).Pointer() {
+			names = append(names, f.name)
+		}
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")

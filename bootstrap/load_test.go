@@ -643,3 +643,11 @@ func TestProductNames(t *testing.T) {
 		t.Errorf("warnings %q, want %q: who relies on a sink is to know", c.Warnings, want)
 	}
 }
+
+func TestRefusedFieldsAreNotOffered(t *testing.T) {
+	_, err := Parse("a.yaml", []byte("statsd: {relays: {}}"), Options{})
+	_, allowed, _ := strings.Cut(fmt.Sprint(err), "allowed: ")
+	if allowed == "" || slices.Contains(strings.Split(allowed, ", "), "relay") {
+		t.Errorf("%v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -471,6 +472,11 @@ func (s *Server) listen() (err error) {
 	}()
 	if err := s.hot.join(); err != nil {
 		return err
+	}
+	if o := &s.cfg.CommandLine; s.hot == nil && o.BaseIDPath != "" {
+		if err := writeFile(o.BaseIDPath, strconv.FormatUint(o.BaseID, 10)); err != nil {
+			return fmt.Errorf("server: file for the base id: %w", err)
+		}
 	}
 	if s.statsd != nil {
 		if err := s.statsd.Listen(); err != nil {

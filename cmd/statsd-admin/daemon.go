@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
@@ -58,11 +61,14 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	return c.Server(boot)
 }
 
-// check tells what would keep the daemon from starting, as far as that can be
-// known without touching anything. Warnings go to stderr.
+// check reports the errors that a start would meet, as far as they can be found
+// without changing anything. Warnings go to stderr.
 func check(o *Options, c *bootstrap.Config, stderr io.Writer) error {
 	cfg, err := serverConfig(o, c)
 	if err != nil {
+		return err
+	}
+	if err := checkLogPath(o.LogPath); err != nil {
 		return err
 	}
 	toStderr := *o
@@ -74,6 +80,31 @@ func check(o *Options, c *bootstrap.Config, stderr io.Writer) error {
 		return err
 	}
 	return server.Check(cfg)
+}
+
+// checkLogPath reports a log file that cannot be written. It creates nothing.
+func checkLogPath(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		err = errors.New("it is a directory")
+	case err == nil && info.Mode().IsRegular():
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+			err = f.Close()
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		if info, err = os.Stat(filepath.Dir(path)); err == nil && !info.IsDir() {
+			err = errors.New("its parent is not a directory")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("error: log path %q: %w", path, err)
+	}
+	return nil
 }
 
 // newLoggers returns the loggers that the options and the file ask for.

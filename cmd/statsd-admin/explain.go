@@ -49,7 +49,7 @@ func (p *program) explain(args []string) int {
 	var o Options
 	var r rawOptions
 	fs := explainFlags(&o, &r)
-	if err := flagError(fs.Parse(args)); err != nil {
+	if err := flagError(fs, fs.Parse(args)); err != nil {
 		return p.fail(err)
 	}
 	if r.help {

@@ -237,7 +237,7 @@ func parseOptions(args []string, hardware int) (*Options, request, error) {
 
 // parseFlags runs the parser on flags that nothing else may stand between.
 func parseFlags(fs *pflag.FlagSet, args []string) error {
-	if err := flagError(fs.Parse(args)); err != nil {
+	if err := flagError(fs, fs.Parse(args)); err != nil {
 		return err
 	}
 	rest := fs.Args()
@@ -250,8 +250,8 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 	return nil
 }
 
-// flagError puts an error of the parser in our words.
-func flagError(err error) error {
+// flagError returns an error of the parser with the text that users expect.
+func flagError(fs *pflag.FlagSet, err error) error {
 	var (
 		unknown  *pflag.NotExistError
 		noValue  *pflag.ValueRequiredError
@@ -263,6 +263,9 @@ func flagError(err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			return fmt.Errorf("error: Couldn't find match for argument: -%s", short)
 		}
+		if near := nearestFlag(fs, name); near != "" {
+			return fmt.Errorf("error: Couldn't find match for argument: --%s; did you mean --%s?", name, near)
+		}
 		return fmt.Errorf("error: Couldn't find match for argument: --%s", name)
 	case errors.As(err, &noValue):
 		return fmt.Errorf("error: Missing a value for this argument: --%s", noValue.GetFlag().Name)
@@ -272,6 +275,40 @@ func flagError(err error) error {
 		return fmt.Errorf("error: %w", err)
 	}
 	return nil
+}
+
+// nearestFlag returns the flag with the fewest changed letters, "" if more than a
+// third of the name would have to change.
+func nearestFlag(fs *pflag.FlagSet, name string) (near string) {
+	fewest := len(name)/3 + 1
+	fs.VisitAll(func(f *pflag.Flag) {
+		if n := distance(name, f.Name); n < fewest {
+			near, fewest = f.Name, n
+		}
+	})
+	return near
+}
+
+// distance returns how many bytes have to be inserted, removed or replaced to
+// turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 func (o *Options) setMode(r rawOptions) error {
@@ -339,7 +376,7 @@ func (o *Options) setLogging(r rawOptions) error {
 
 func parseComponentLevel(piece string) (ComponentLevel, error) {
 	name, levelName, _ := strings.Cut(piece, ":")
-	if strings.Count(piece, ":") != 1 || name == "" || levelName == "" {
+	if strings.Count(piece, ":") != 1 {
 		return ComponentLevel{}, fmt.Errorf("error: component log level not correctly specified '%s'", piece)
 	}
 	level, err := parseLevel(levelName)
