@@ -28,8 +28,9 @@ type Config struct {
 	SocketGroup string
 
 	// Product is the name in the server header, in titles and where the
-	// interface has it in an identifier. Default "proxy". With "envoy" the
-	// spellings are those that tools for it expect.
+	// interface has it in an identifier. Default and only valid value: the
+	// product name of Store, or any name if Store is nil. With "envoy" the
+	// server is a drop-in for tools made for it.
 	Product string
 
 	// PreferOpenMetrics answers scrapes in OpenMetrics if the client accepts it

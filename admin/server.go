@@ -79,14 +79,17 @@ type Server struct {
 
 // New checks cfg and returns a server that does not listen yet.
 func New(cfg Config) (*Server, error) {
+	if cfg.Store == nil {
+		cfg.Store = store.New(store.Options{Product: cfg.Product})
+	}
 	if cfg.Product == "" {
-		cfg.Product = "proxy"
+		cfg.Product = cfg.Store.Product()
+	}
+	if p := cfg.Store.Product(); p != cfg.Product {
+		return nil, fmt.Errorf("admin: product name %q differs from that of the store, %q", cfg.Product, p)
 	}
 	if !validProduct(cfg.Product) {
 		return nil, fmt.Errorf("admin: product name %q is not made of letters, digits, '-', '_' and '.'", cfg.Product)
-	}
-	if cfg.Store == nil {
-		cfg.Store = store.New(store.Options{Product: cfg.Product})
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
