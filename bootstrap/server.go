@@ -22,6 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/process"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
@@ -156,6 +157,7 @@ func storeOptions(c *Config, product string, fixed []tags.Tag, fakeSymbols bool)
 		Product: product,
 		Symbols: symtab.Options{Fake: fakeSymbols},
 		Naming: naming.Rules{
+			Bare:           process.Segments(),
 			NetworkPrefix:  c.StatsD.Exposition.Prefix,
 			NetworkTotal:   c.StatsD.Exposition.CounterSuffix == "total",
 			NetworkSeconds: c.StatsD.Exposition.TimerUnit == "s",

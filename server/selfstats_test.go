@@ -106,3 +106,23 @@ func TestUniqueSeriesIsASetting(t *testing.T) {
 		}
 	}
 }
+
+func TestProductIsThatOfTheStore(t *testing.T) {
+	st := store.New(store.Options{Product: "edge"})
+	r := start(t, server.Config{Admin: anyPort(), Store: st})
+	if got := r.get(t, "/stats/metrics?filter=^server.live$"); !strings.Contains(got, "edge_server_live{}") {
+		t.Errorf("metrics %q", got)
+	}
+	cfg := server.Config{Admin: anyPort(), Store: store.New(store.Options{Product: "edge"})}
+	cfg.Admin.Product = "proxy"
+	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), `"proxy" differs from that of the store, "edge"`) {
+		t.Errorf("error %v for two product names", err)
+	}
+}
+
+func TestProcessStatsAreASetting(t *testing.T) {
+	r := start(t, server.Config{Admin: anyPort(), ProcessStats: true})
+	if got := r.get(t, "/stats?filter=^go.goroutines$"); !strings.HasPrefix(got, "go.goroutines: ") {
+		t.Errorf("got %q", got)
+	}
+}

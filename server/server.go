@@ -28,6 +28,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/process"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/eventlog"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -107,6 +108,8 @@ type Config struct {
 	// runtime has one such profile for the whole process; who sets this
 	// switches it on.
 	TraceMutexes bool
+	// ProcessStats adds the metrics of package store/process to the store.
+	ProcessStats bool
 	// Version is what /server_info calls the build.
 	Version string
 	// StatsVersion is the value of the gauge server.version.
@@ -224,12 +227,20 @@ func (s *Server) release() (err error) {
 
 // assemble puts a server together, with files for the events of hosts.
 func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
+	if cfg.Store != nil && cfg.Admin.Product == "" {
+		cfg.Admin.Product = cfg.Store.Product()
+	}
 	s := &Server{
 		cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, events: events,
 		serving: make(chan struct{}), live: make(chan struct{}), quit: make(chan struct{}),
 	}
 	if s.store == nil {
 		s.store = store.New(store.Options{Product: cfg.Admin.Product})
+	}
+	if cfg.ProcessStats {
+		if _, err := process.Register(s.store); err != nil {
+			return nil, err
+		}
 	}
 	if s.loggers == nil {
 		var err error

@@ -58,7 +58,9 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	for _, t := range o.StatsTags {
 		boot.Tags = append(boot.Tags, tags.Tag{Name: t.Name, Value: t.Value})
 	}
-	return c.Server(boot)
+	cfg, err := c.Server(boot)
+	cfg.ProcessStats = true
+	return cfg, err
 }
 
 // check reports the errors that a start would meet, as far as they can be found

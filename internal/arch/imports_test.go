@@ -59,12 +59,12 @@ func importTable() []importRow {
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
 		{"server", []string{
-			"certinfo", "symtab", "histogram", "store", "store/tags", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
+			"certinfo", "symtab", "histogram", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 			"upstream", "upstream/...", "server/...", "admin", "admin/...", "internal/wire",
 		}},
 		{"bootstrap", []string{
 			"internal/conftree",
-			"symtab", "store", "store/tags", "flush", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
+			"symtab", "store", "store/tags", "store/process", "flush", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
 			"internal/wire",
 		}},
 		{"cmd/...", []string{"bootstrap", "server", "store/tags", "statsd/report", "cmd/..."}},
@@ -108,7 +108,7 @@ func testOnly() []string {
 // public lists the packages that users of the module can import.
 func public() []string {
 	return []string{
-		"certinfo", "symtab", "histogram", "match", "store", "store/tags", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
+		"certinfo", "symtab", "histogram", "match", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 		"upstream", "upstream/...", "server", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "bench/...",
 	}
 }

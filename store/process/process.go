@@ -66,7 +66,7 @@ const (
 func runtimeMetrics() []string {
 	return []string{
 		heapObjects, heapUnused, heapFree, heapReleased, tinyAllocs,
-		"/sched/goroutines:goroutines", "/sched/gomaxprocs:threads", "/gc/gogc:percent", "/gc/gomemlimit:bytes",
+		"/sched/goroutines:goroutines", "/sched/gomaxprocs:threads", "/gc/gomemlimit:bytes",
 		"/gc/cycles/total:gc-cycles", "/gc/heap/allocs:bytes", "/gc/heap/allocs:objects", "/gc/heap/frees:objects",
 		"/gc/heap/objects:objects", "/gc/heap/goal:bytes", "/memory/classes/total:bytes", "/memory/classes/heap/stacks:bytes",
 	}
@@ -86,7 +86,6 @@ func rows() []row {
 
 		{"go.goroutines", "Number of goroutines that currently exist.", "", false, sum("/sched/goroutines:goroutines")},
 		{"go.sched.gomaxprocs_threads", "The current GOMAXPROCS setting.", "threads", false, sum("/sched/gomaxprocs:threads")},
-		{"go.gc.gogc_percent", "Heap size target percentage configured by the user, 100 by default.", "percent", false, sum("/gc/gogc:percent")},
 		{"go.gc.gomemlimit_bytes", "Go runtime memory limit configured by the user.", "bytes", false, sum("/gc/gomemlimit:bytes")},
 		{"go.gc.cycles_total", "Count of completed garbage collection cycles.", "", true, sum("/gc/cycles/total:gc-cycles")},
 		{"go.memstats.alloc_bytes", "Bytes of allocated heap objects that are in use.", "bytes", false, sum(heapObjects)},
