@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// framing is how lines are packed into what a socket delivers.
+// framing is how a socket delivers lines.
 type framing uint8
 
 const (
-	datagrams framing = iota // one packet, lines in it
+	datagrams framing = iota // packets of lines
 	lines                    // a stream of lines
-	frames                   // a stream of packets, each behind its length
+	frames                   // a stream of packets with length prefixes
 )
 
-// protocols lists what may stand before "://" in an address.
+// protocols lists the prefixes of addresses.
 var protocols = []struct {
 	scheme  string
 	network string
@@ -38,14 +38,14 @@ var protocols = []struct {
 
 // address is a parsed listener address.
 type address struct {
-	scheme  string
-	network string // as package net spells it
-	framing framing
-	place   string // host:port, path, or "@" and an abstract name
+	scheme   string
+	network  string // for package net
+	framing  framing
+	location string // host:port, path, or "@" and an abstract name
 }
 
 func (a address) unix() bool     { return strings.HasPrefix(a.network, "unix") }
-func (a address) abstract() bool { return a.unix() && strings.HasPrefix(a.place, "@") }
+func (a address) abstract() bool { return a.unix() && strings.HasPrefix(a.location, "@") }
 
 // parseAddress reads the address of a listener.
 func parseAddress(s string) (address, error) {
@@ -68,7 +68,7 @@ func parseAddress(s string) (address, error) {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil {
 			return a, fmt.Errorf("statsd: address %q: port %q not in [0,65535]", s, port)
 		} else if n == 0 {
-			a.place = strings.TrimSuffix(place, port) + "0"
+			a.location = strings.TrimSuffix(place, port) + "0"
 		}
 		return a, nil
 	}
@@ -79,27 +79,28 @@ func parseAddress(s string) (address, error) {
 	return address{}, fmt.Errorf("statsd: address %q: protocol %q is not one of %s", s, scheme, strings.Join(names, ", "))
 }
 
-// maxPath is the longest path of a unix socket on Linux; others have less.
+// maxPath is the longest path of a unix socket on Linux. Other systems allow
+// less.
 const maxPath = 107
 
 func checkPath(s string, a address) error {
 	switch {
-	case len(a.place) < 2 || len(a.place) > maxPath:
+	case len(a.location) < 2 || len(a.location) > maxPath:
 		return fmt.Errorf("statsd: address %q: a socket path has 2 to %d bytes", s, maxPath)
-	case strings.IndexByte(a.place, 0) >= 0:
+	case strings.IndexByte(a.location, 0) >= 0:
 		return fmt.Errorf("statsd: address %q: NUL in the path", s)
 	case a.abstract() && runtime.GOOS != "linux":
 		return fmt.Errorf("statsd: address %q: abstract sockets exist on Linux only", s)
-	case !a.abstract() && !filepath.IsAbs(a.place):
+	case !a.abstract() && !filepath.IsAbs(a.location):
 		return fmt.Errorf("statsd: address %q: the path is not absolute", s)
 	}
 	return nil
 }
 
-// bound returns the address with the place that the kernel gave.
+// bound returns the address with the port or path that the kernel assigned.
 func (a address) bound(local net.Addr) string {
 	if a.unix() {
-		return a.scheme + "://" + a.place
+		return a.scheme + "://" + a.location
 	}
 	return a.scheme + "://" + local.String()
 }

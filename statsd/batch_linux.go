@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batchSize datagrams are read with one call.
+// batchSize is the number of datagrams that one system call reads.
 const batchSize = 32
 
 const (
@@ -28,7 +28,7 @@ type mmsghdr struct {
 }
 
 // batch reads datagrams with recvmmsg(2). It belongs to one goroutine. Its
-// buffers are pages that cost nothing until a datagram touches them.
+// buffers take no memory until a datagram touches them.
 type batch struct {
 	conn     syscall.RawConn
 	hdrs     [batchSize]mmsghdr
@@ -44,7 +44,7 @@ type batch struct {
 	errno syscall.Errno
 }
 
-// newBatch prepares reading from c datagrams of up to size bytes.
+// newBatch returns a batch that reads datagrams of up to size bytes from c.
 func newBatch(c packetConn, size int) (*batch, error) {
 	conn, err := c.SyscallConn()
 	if err != nil {
@@ -87,8 +87,8 @@ func (b *batch) recv(fd uintptr) {
 	}
 }
 
-// read waits for datagrams and returns how many came, at least one unless
-// there is an error.
+// read waits for datagrams and returns their number, at least one unless there
+// is an error.
 func (b *batch) read() (int, error) {
 	if err := b.conn.Read(b.try); err != nil {
 		return 0, err
@@ -99,7 +99,7 @@ func (b *batch) read() (int, error) {
 	return b.n, nil
 }
 
-// poll is read without waiting: 0 if nothing is there.
+// poll is read without waiting. It returns 0 if no datagram is queued.
 func (b *batch) poll() (int, error) {
 	if err := b.conn.Control(b.tryNo); err != nil {
 		return 0, err
@@ -110,14 +110,14 @@ func (b *batch) poll() (int, error) {
 	return b.n, nil
 }
 
-// packet returns datagram i of the last read and whether it was cut because
-// the buffer is too small.
+// packet returns datagram i of the last read and reports whether it was
+// truncated because the buffer is too small.
 func (b *batch) packet(i int) (p []byte, cut bool) {
 	h := &b.hdrs[i]
 	return b.buf[i*b.size : i*b.size+int(h.n)], h.hdr.Flags&unix.MSG_TRUNC != 0
 }
 
-// sender returns the address that datagram i came from, if it has one.
+// sender returns the source address of datagram i, if it has one.
 func (b *batch) sender(i int) netip.AddrPort {
 	name := &b.names[i]
 	n := b.hdrs[i].hdr.Namelen
@@ -136,9 +136,9 @@ func (b *batch) sender(i int) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// dropped returns the kernel's 32-bit count of datagrams that it dropped on
-// this socket, as of the last datagram of the last read. ok is false if none
-// was dropped so far or the kernel does not tell.
+// dropped returns the kernel's 32-bit count of datagrams dropped on this
+// socket, as of the last datagram of the last read. ok is false if the kernel
+// has not reported a drop.
 func (b *batch) dropped() (count uint32, ok bool) {
 	if b.n == 0 {
 		return 0, false
@@ -159,7 +159,7 @@ func (b *batch) dropped() (count uint32, ok bool) {
 	return 0, false
 }
 
-// packetConn is what *net.UDPConn and *net.UnixConn have in common.
+// packetConn is the common part of *net.UDPConn and *net.UnixConn.
 type packetConn interface {
 	net.PacketConn
 	syscall.Conn

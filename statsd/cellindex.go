@@ -1,8 +1,8 @@
 package statsd
 
-// cellIndex finds cells by one of their hashes: open addressing with linear
-// probing over cell numbers, which takes a tenth of the memory of a map for a
-// million series. registry.mu guards it.
+// cellIndex finds cells by one of their hashes. It is an open addressing table
+// of cell numbers with linear probing, which takes a tenth of the memory of a
+// map for a million series. registry.mu guards it.
 type cellIndex struct {
 	cells *cells
 	hash  func(*cell) uint64
@@ -25,7 +25,7 @@ func (x *cellIndex) find(h uint64) (number uint32, ok bool) {
 	return 0, false
 }
 
-// insert adds a cell whose hash is set and not in x.
+// insert adds a cell whose hash is set and not yet in x.
 func (x *cellIndex) insert(number uint32) {
 	if x.used++; x.used*4 > len(x.slots)*3 {
 		x.resize(2 * len(x.slots))
@@ -52,7 +52,8 @@ func (x *cellIndex) place(s uint32) {
 	x.slots[i] = s
 }
 
-// remove takes out a cell, if it is in x, and moves up what was displaced by it.
+// remove removes a cell, if it is in x, and moves up the entries that it
+// displaced.
 func (x *cellIndex) remove(number uint32) {
 	mask := uint64(len(x.slots) - 1)
 	i := x.hash(x.cells.at(number)) & mask
@@ -66,7 +67,7 @@ func (x *cellIndex) remove(number uint32) {
 		if x.slots[j] == 0 {
 			break
 		}
-		// The one at j may move to i unless its own place lies between.
+		// The entry at j can move to i unless its home lies between.
 		home := x.hash(x.cells.at(x.slots[j]-1)) & mask
 		if (j-home)&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]

@@ -9,7 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// group is a kind of stat as senders see it: one name has one group.
+// group is the kind of a stat to senders. Each name has one group.
 type group uint8
 
 const (
@@ -21,15 +21,15 @@ const (
 	groups = 4
 )
 
-// String returns the word that metrics and suffixes use.
+// String returns the word for g in metrics and suffixes.
 func (g group) String() string { return [groups]string{"counter", "gauge", "histogram", "set"}[g] }
 
-// storeKind returns what stats of a group are to the store.
+// storeKind returns the store's kind for the stats of a group.
 func storeKind(g group) store.Kind {
 	return [groups]store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram, store.KindGauge}[g]
 }
 
-// groupOf returns the group that samples of type t belong to.
+// groupOf returns the group of samples of type t.
 func groupOf(t line.Type) group {
 	switch t {
 	case line.Counter:
@@ -43,11 +43,13 @@ func groupOf(t line.Type) group {
 	}
 }
 
-// cell is one series. Workers reach it by its number, which their tables keep
-// together with the generation: a cell whose series ended has another one.
+// cell is one series. Workers reach it by its number, which their caches keep
+// together with the generation of the cell. The generation changes when the
+// series ends.
 //
 // All fields but gen and carry are written under registry.mu while no worker
-// knows the number, and read by workers after they learned it under that lock.
+// knows the number. Workers read them after they got the number under that
+// lock.
 type cell struct {
 	gen   atomic.Uint32
 	group group
@@ -63,21 +65,21 @@ type cell struct {
 	exposed  uint64 // hash of what the exposition would show
 }
 
-// role tells what a series is for.
+// role is the purpose of a series.
 type role uint8
 
 const (
 	ordinary      role = iota
-	overflowBare       // takes what limits keep out
-	overflowNamed      // the same, of one name
+	overflowBare       // receives samples over a limit
+	overflowNamed      // the same for one name
 )
 
 const cellsPerChunk = 1024
 
 type cellChunk [cellsPerChunk]cell
 
-// cells are all cells, by number. The list of chunks is replaced when it grows,
-// so that workers need no lock.
+// cells holds all cells by number. The list of chunks is replaced when it
+// changes, so that workers need no lock.
 type cells struct {
 	chunks atomic.Pointer[[]*cellChunk]
 
@@ -170,15 +172,15 @@ func (c *cells) shrink() {
 	c.chunks.Store(&list)
 }
 
-// retire ends the use of cell x: no worker finds it from here on, but one that
-// found it may still be at it. registry.mu must be held.
+// retire ends the use of cell x. Cached numbers no longer lead to it, but a
+// worker that found it before can still use it. registry.mu must be held.
 func (c *cells) retire(x uint32) {
 	c.at(x).gen.Add(1)
 	c.retired = append(c.retired, x)
 }
 
-// recycle makes cells free that were retired, and that no worker is at any more.
-// registry.mu must be held.
+// recycle frees retired cells that no worker uses any more. registry.mu must be
+// held.
 func (c *cells) recycle(xs []uint32) {
 	for _, x := range xs {
 		ce := c.at(x)
@@ -188,15 +190,15 @@ func (c *cells) recycle(xs []uint32) {
 	c.free = append(c.free, xs...)
 }
 
-// count adds x, which is not negative and at most 2^53, to a counter. Fractions
-// are collected, rounded up to multiples of 2^-32, and counted when they reach
-// a whole number: 0.7/0.1 counts 7 although its float64 is a little less.
+// count adds x, which is between 0 and 2^53, to a counter. Fractions are
+// collected, rounded up to multiples of 2^-32, and counted when they reach a
+// whole number: 0.7/0.1 counts 7 although its float64 is a little less.
 func (ce *cell) count(x float64) {
 	c := ce.stat.(*store.Counter)
 	whole := uint64(x)
 	if part := x - float64(whole); part != 0 {
 		f := uint64(math.Ceil(part * (1 << 32)))
-		// In 32 bits, so that the collected fractions may wrap.
+		// In 32 bits, so that the collected fractions can wrap.
 		now := ce.carry.Add(f)
 		whole += uint64(uint32(now>>32) - uint32((now-f)>>32))
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Config are the settings of a [Server]. Zero values mean the defaults; a
-// negative limit means no limit, and [New] warns of those in Limits.
+// Config configures a [Server]. Zero values mean the defaults. A negative limit
+// means no limit; [New] logs a warning about each one in Limits.
 type Config struct {
-	// Store takes the stats: those that arrive, in a name space of their own,
-	// and the server's own under "ingest.". Required.
+	// Store receives the stats from the network, in a separate name space, and
+	// the self-metrics of the server under "ingest.". Required.
 	Store *store.Store
 
 	Listeners []ListenerConfig
@@ -30,105 +30,105 @@ type Config struct {
 	Limits    Limits
 	TTL       TTL
 
-	// Prefix is put in front of every received name, with a dot. Default none.
+	// Prefix and a dot are prepended to every received name. Default none.
 	Prefix string
-	// ExtractTags lets the store's tag rules have names that come without tags.
-	// Default: they are for the program's own names, and a received one that
-	// looks like one of those is not.
+	// ExtractTags applies the store's tag rules to received names without tags.
+	// Default off: the rules are meant for the names of the program.
 	ExtractTags bool
-	// GaugeBacked, given the name of a counter as it is received, without tags,
-	// reports whether it may fall: it is then a gauge from the beginning, which
-	// its samples change, and takes negative ones. Default: none may.
+	// GaugeBacked reports whether the counter with a received name, without
+	// tags, is kept as a gauge, so that negative samples can decrease it.
+	// Default: none is.
 	GaugeBacked func(name string) bool
-	// RejectConflicts rejects samples whose name belongs to a stat of another
-	// kind. Default: the later kind gets a suffix, such as "_histogram".
+	// RejectConflicts rejects samples for a name that belongs to a stat of
+	// another kind. Default: the later kind gets a suffix, such as
+	// "_histogram".
 	RejectConflicts bool
-	// Events is how many events are kept. Default 100, negative none.
+	// Events is the number of events to keep. Default 100; negative for none.
 	Events int
-	// Checks is how many states of service checks are kept. Default 1000,
-	// negative none.
+	// Checks is the number of service checks to keep. Default 1000; negative
+	// for none.
 	Checks int
-	// CheckGauges makes each service check a gauge too, with its name and
+	// CheckGauges also makes a gauge of each service check, with its name and
 	// tags and the status as value. Default off.
 	CheckGauges bool
-	// ForgetRejected turns off keeping the last rejected lines. Default: the
-	// last 20 of each reason are kept.
+	// ForgetRejected disables keeping rejected lines. Default: the last 20 of
+	// each reason are kept.
 	ForgetRejected bool
 
-	// ExporterMetrics publishes the metrics of the server also under the names
-	// that statsd_exporter has for its own, behind [ExporterNamespace], as of
-	// the last flush. Default off.
+	// ExporterMetrics also publishes the self-metrics under the names that
+	// statsd_exporter uses, below [ExporterNamespace], as of the last flush.
+	// Default off.
 	ExporterMetrics bool
 
-	// Tap, asked once for each batch of lines, returns who is to get a copy of
-	// each accepted one, nil if nobody. Neither may block or call the server.
-	// Default: nobody is asked.
+	// Tap is called once for each batch of lines. It returns the receiver of a
+	// copy of each accepted line, or nil. Neither function may block or call
+	// the server. Default: no lines are copied.
 	Tap func() func(Tapped)
 
-	// Logger takes messages; those about rejected lines are limited to one per
-	// second and reason. Default: none are written.
+	// Logger receives messages; those about rejected lines are limited to one
+	// per second and reason. If nil, nothing is logged.
 	Logger *slog.Logger
-	// Now tells the time. Default time.Now.
+	// Now returns the current time. Default time.Now.
 	Now func() time.Time
 }
 
 // Tapped is an accepted line.
 type Tapped struct {
-	Listener string // its name
-	Local    string // its address, with the real port
-	Sender   string // address of the other end, "" if it has none
+	Listener string // name of the listener
+	Local    string // address of the listener, with the real port
+	Sender   string // address of the client, or ""
 	Line     []byte // valid during the call
 }
 
-// ListenerConfig describes one address to listen on. Fields that do not belong
+// ListenerConfig describes one address to listen on. Fields that do not apply
 // to its protocol are ignored.
 type ListenerConfig struct {
-	// Address is protocol://place: udp://, udp4://, udp6://, tcp://, tcp4://,
-	// tcp6://, tls:// with host:port; unixgram://, unixstream:// (frames with a
-	// length), unixlines:// with an absolute path, or "@name" for an abstract
-	// socket. An empty host means all addresses, port 0 any free port.
+	// Address is protocol://location: udp://, udp4://, udp6://, tcp://,
+	// tcp4://, tcp6:// and tls:// with host:port; unixgram://, unixstream://
+	// (length-prefixed frames) and unixlines:// with an absolute path, or
+	// "@name" for an abstract socket. An empty host means all addresses, port 0
+	// any free port.
 	Address string
-	// Name is what metrics and pages call the listener. Default: the address,
-	// with the real port.
+	// Name identifies the listener in metrics and on pages. Default: the
+	// address, with the real port.
 	Name string
 
 	// Datagrams.
 
 	Readers     int            // UDP sockets that share the port; default min(4, CPUs)
-	RcvBuf      int            // receive buffer to ask for, in bytes; default 4 MiB
+	RcvBuf      int            // receive buffer to request, in bytes; default 4 MiB
 	PacketBytes int            // longest datagram or frame; default 65535
-	Allowed     []netip.Prefix // senders to listen to; default all
-	// ShareUDP lets other processes hold the port at the same time, as a
-	// successor does. Default: a held port is an error.
+	Allowed     []netip.Prefix // accepted senders; default all
+	// ShareUDP allows other processes, such as a successor, to bind the port at
+	// the same time. Default: a port in use is an error.
 	ShareUDP bool
 
 	// Streams.
 
-	Connections int           // most connections at a time; default 1024
-	PerAddress  int           // most connections of one address; default 64
+	Connections int           // open connections; default 1024
+	PerAddress  int           // open connections per client address; default 64
 	IdleTimeout time.Duration // 0: 60 s, but only while more than half of Connections are in use; negative: never
-	TLS         *tls.Config   // nil: plain; tls:// needs it
+	TLS         *tls.Config   // nil for plain TCP; required by tls://
 
 	// Unix sockets.
 
-	Mode  fs.FileMode // of the socket; default 0666: the directory's rights decide
+	Mode  fs.FileMode // of the socket; default 0666, so that the directory decides who can connect
 	Owner string      // user name or number; default unchanged
 	Group string      // group name or number; default unchanged
 
 	// Sockets are inherited sockets to use instead of binding Address, which
-	// then only tells the protocol. For UDP each gets a reader. The server
-	// closes them.
+	// then only determines the protocol. Each UDP socket gets a reader. The
+	// server closes them.
 	Sockets []*os.File
-	// TakePath says that the path of an inherited unix socket is inherited
-	// too: the server removes it in the end, once it ran. Default: somebody
-	// else does.
+	// TakePath transfers the ownership of the path of an inherited unix socket:
+	// the server removes it at the end of Run. Default off.
 	TakePath bool
 }
 
-// ParseConfig says which dialects are understood.
+// ParseConfig selects the dialects.
 type ParseConfig struct {
-	Off            line.Styles // tag styles that are switched off
-	AbsoluteGauges bool        // a sign makes a gauge's value negative, not relative
+	Off            line.Styles // disabled tag styles
+	AbsoluteGauges bool        // a signed gauge value is absolute, not relative
 	TagContainer   bool        // the container option becomes a tag
 }
 
@@ -141,21 +141,21 @@ type Limits struct {
 	Tags            int // default 32
 	TagKeyBytes     int // default 128
 	TagValueBytes   int // default 512
-	Series          int // stats at a time; default 1,000,000
-	FirstSegment    int // stats whose names begin with the same segment; default 200,000
-	SeriesPerName   int // combinations of tags of one name; default 50,000
-	NewPerSecond    int // stats made in one second; default 50,000
-	Sets            int // sets at a time; default 10,000
-	ValuesPerTagKey int // different values of a tag, over all names; default no limit
+	Series          int // live stats; default 1,000,000
+	FirstSegment    int // stats whose names share the first segment; default 200,000
+	SeriesPerName   int // tag combinations of one name; default 50,000
+	NewPerSecond    int // stats created per second; default 50,000
+	Sets            int // live sets; default 10,000
+	ValuesPerTagKey int // different values of a tag key, over all names; default no limit
 	CacheEntries    int // cached line keys per reader; default 4 × Series
-	// MemoryBytes bounds the memory of received series, estimated. Default: a
+	// MemoryBytes bounds the estimated memory of received series. Default: a
 	// quarter of the memory of the container or machine, at least 64 MiB.
 	MemoryBytes     int
-	OverflowedNames int // names that get an overflow stat of their own; default 1000
+	OverflowedNames int // names with an overflow stat each; default 1000
 }
 
-// DefaultLimits returns the limits that replace zeros, -1 where there is none.
-// The default of CacheEntries follows from Series.
+// DefaultLimits returns the limits that replace zeros; -1 means no limit. The
+// defaults of CacheEntries and MemoryBytes depend on Series and the machine.
 func DefaultLimits() Limits {
 	return Limits{
 		LineBytes: 8192, LinesPerPacket: 4096, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512,
@@ -164,17 +164,17 @@ func DefaultLimits() Limits {
 	}
 }
 
-// absent returns the names of the limits that are switched off.
+// absent returns the names of the disabled limits.
 func (l Limits) absent() (names []string) {
 	for f, v := range reflect.ValueOf(l).Fields() {
-		if v.Int() < 0 && f.Name != "ValuesPerTagKey" { // there is none of those by default
+		if v.Int() < 0 && f.Name != "ValuesPerTagKey" { // unlimited by default
 			names = append(names, f.Name)
 		}
 	}
 	return names
 }
 
-// TTL is how long stats live without an update. Default: for ever.
+// TTL is how long stats live without an update. Default: forever.
 type TTL struct {
 	Counter, Gauge, Histogram, Set time.Duration
 }
@@ -209,7 +209,7 @@ func orDefault(v *int, def int) {
 	}
 }
 
-// withDefaults checks c and returns it with the defaults filled in.
+// withDefaults validates c and returns it with the defaults filled in.
 func (c Config) withDefaults() (Config, error) {
 	if c.Store == nil {
 		return c, errors.New("statsd: no store")
@@ -233,7 +233,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Events, c.Checks = max(c.Events, 0), max(c.Checks, 0)
 	if names := c.Limits.absent(); len(names) > 0 {
-		c.Logger.Warn("statsd: no limit: senders may cause as much as they like of " + strings.Join(names, ", "))
+		c.Logger.Warn("statsd: unlimited, so that senders can cause any amount: " + strings.Join(names, ", "))
 	}
 	l, d := &c.Limits, DefaultLimits()
 	orDefault(&l.LineBytes, d.LineBytes)

@@ -8,40 +8,39 @@ import (
 	"time"
 )
 
-// Clients that make a connection for each line can have many before the server
-// gets to the first. So one that is too many waits, up to placePatience, while
-// the accepter goes on; so many may wait at a time that only a flood fills the
-// room, and then the accepter waits too.
+// A client that opens a connection for each line can open many before the
+// server has accepted the first. So a connection over the limit waits for up to
+// slotWait while the accepter goes on. At most maxWaiting connections wait;
+// only then does the accepter wait as well.
 const (
-	placePatience = 500 * time.Millisecond
-	waitingRoom   = 512
+	slotWait   = 500 * time.Millisecond
+	maxWaiting = 512
 )
 
-// connSet are the connections of a listener: those that are served, and those
-// that wait for a place.
+// connSet holds the connections of a listener: the served ones, and those
+// waiting for a slot.
 type connSet struct {
-	total, perAddr int           // most that are served, and most of them from one address
-	room           int           // most that wait
-	patience       time.Duration // how long one waits
+	total, perAddr int           // limits on served connections: in total, and per client address
+	room           int           // limit on waiting connections
+	patience       time.Duration // how long a connection waits
 
-	// draining is set when the server stops: see stream.arm.
+	// draining is set when the server stops; see stream.arm.
 	draining atomic.Bool
-	// taker gets the connections that wait for input, nil unless they are to
-	// be handed over.
+	// taker receives idle connections during a handoff. It is nil otherwise.
 	taker atomic.Pointer[func(*stream) bool]
 
-	left chan struct{} // holds something when somebody left the room since it was looked at
+	left chan struct{} // has a value after a waiting connection left
 
 	mu      sync.Mutex // guards the rest
 	conns   map[*stream]struct{}
 	from    map[netip.Addr]int
-	waiting []*waiter // in the order they came; there is a place for none of them
-	// lasting are the addresses, the invalid one for all, for whose places it
-	// is no use to wait: somebody did, and since then none was freed.
+	waiting []*waiter // in order of arrival
+	// lasting holds the addresses, the invalid one for all, whose slots stay
+	// taken: a connection waited in vain, and no slot was freed since.
 	lasting map[netip.Addr]bool
 }
 
-// waiter is a connection that waits for a place.
+// waiter is a connection that waits for a slot.
 type waiter struct {
 	st       *stream
 	patience *time.Timer
@@ -49,15 +48,15 @@ type waiter struct {
 }
 
 func (c *connSet) init() {
-	c.room, c.patience = waitingRoom, placePatience
+	c.room, c.patience = maxWaiting, slotWait
 	c.left = make(chan struct{}, 1)
 	c.conns = make(map[*stream]struct{})
 	c.from = make(map[netip.Addr]int)
 	c.lasting = make(map[netip.Addr]bool)
 }
 
-// limitLocked says which limit keeps st out, and whose places are taken; ""
-// if there is a place. c.mu must be held.
+// limitLocked returns the limit that st exceeds and the address that it applies
+// to, or "" if there is a slot. c.mu must be held.
 func (c *connSet) limitLocked(st *stream) (limit string, whose netip.Addr) {
 	if len(c.conns) >= c.total {
 		return "connections", netip.Addr{}
@@ -68,7 +67,7 @@ func (c *connSet) limitLocked(st *stream) (limit string, whose netip.Addr) {
 	return "", netip.Addr{}
 }
 
-// take takes in st, even if that is too many.
+// take adds st even if that exceeds a limit.
 func (c *connSet) take(st *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,18 +82,18 @@ func (c *connSet) takeLocked(st *stream) {
 	c.conns[st] = struct{}{}
 }
 
-// await takes in st as soon as there is a place, and calls done with "". It
-// calls done with the limit if there is no place for some time, or if somebody
-// waited in vain and none was freed since. done is called once, before await
-// returns or later, with no lock held. Only a full room makes await itself
-// wait; only one goroutine may call it.
+// await adds st as soon as there is a slot and calls done with "". It calls
+// done with the limit if no slot gets free in time, or if another connection
+// waited in vain and no slot was freed since. done is called once, before await
+// returns or later, with no lock held. await itself blocks only if maxWaiting
+// connections wait; only one goroutine may call it.
 func (c *connSet) await(st *stream, done func(limit string)) {
 	if limit, waits := c.enter(st, done); !waits {
 		done(limit)
 	}
 }
 
-// enter takes in st, says which limit keeps it out, or lets it wait.
+// enter adds st, returns the limit that it exceeds, or lets it wait.
 func (c *connSet) enter(st *stream, done func(limit string)) (limit string, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,15 +119,15 @@ func (c *connSet) enter(st *stream, done func(limit string)) (limit string, wait
 	return "", true
 }
 
-// leaveLocked takes the i-th of those that wait out of the room.
+// leaveLocked removes the i-th waiting connection. c.mu must be held.
 func (c *connSet) leaveLocked(i int) {
 	c.waiting[i].patience.Stop()
 	c.waiting = slices.Delete(c.waiting, i, i+1)
-	c.toldLocked()
+	c.wakeLocked()
 }
 
-// toldLocked wakes the one who waits for room.
-func (c *connSet) toldLocked() {
+// wakeLocked wakes an await that is blocked. c.mu must be held.
+func (c *connSet) wakeLocked() {
 	select {
 	case c.left <- struct{}{}:
 	default:
@@ -150,7 +149,7 @@ func (c *connSet) giveUp(w *waiter) {
 	w.done(limit)
 }
 
-// takeWaiting takes in all that wait, even if that is too many.
+// takeWaiting adds all waiting connections even if that exceeds a limit.
 func (c *connSet) takeWaiting() {
 	c.mu.Lock()
 	all := c.waiting
@@ -159,22 +158,22 @@ func (c *connSet) takeWaiting() {
 		w.patience.Stop()
 		c.takeLocked(w.st)
 	}
-	c.toldLocked()
+	c.wakeLocked()
 	c.mu.Unlock()
 	for _, w := range all {
 		w.done("")
 	}
 }
 
-// remove gives the place of st to the first that waits for one such as that.
+// remove frees the slot of st, for the first waiting connection that can use
+// it.
 func (c *connSet) remove(st *stream) {
 	if next := c.freed(st); next != nil {
 		next.done("")
 	}
 }
 
-// freed frees the place of st and returns who has it now, nil if nobody wants
-// it.
+// freed frees the slot of st and returns the waiter that got it, or nil.
 func (c *connSet) freed(st *stream) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,14 +195,14 @@ func (c *connSet) freed(st *stream) *waiter {
 	return nil
 }
 
-// crowded reports whether more than half of the places are taken.
+// crowded reports whether more than half of the slots are taken.
 func (c *connSet) crowded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.conns) > c.total/2
 }
 
-// rearm makes every connection look again how long it may wait.
+// rearm makes every connection compute its read deadline again.
 func (c *connSet) rearm() {
 	c.mu.Lock()
 	all := make([]*stream, 0, len(c.conns))
@@ -216,7 +215,7 @@ func (c *connSet) rearm() {
 	}
 }
 
-// drain lets the connections read what is there and end.
+// drain makes the connections read the remaining input and close.
 func (c *connSet) drain() {
 	c.draining.Store(true)
 	c.rearm()

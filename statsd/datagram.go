@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Times of the end of a server.
+// Timeouts while a server stops.
 const (
-	drainTotal = 250 * time.Millisecond // what sockets hold is read for so long
-	drainIdle  = 20 * time.Millisecond  // a connection that is silent for so long has nothing
+	drainTotal = 250 * time.Millisecond // limit on reading the input that sockets hold
+	drainIdle  = 20 * time.Millisecond  // a connection without input for this long is closed
 )
 
-// retryPause is how long a reader waits after an error that may go away.
+// retryPause is the delay of a reader after a temporary error.
 const retryPause = time.Millisecond
 
-// source says where a packet or line came from. It is kept as cheap as
-// possible: hardly anybody asks.
+// source identifies the sender of a packet or line. It is cheap to create
+// because it is rarely needed.
 type source struct {
-	batch *batch // nil: a stream
+	batch *batch // nil for a stream
 	index int    // of the packet in batch
-	name  string // of a stream's other end
+	name  string // address of a stream's client
 }
 
-// String returns the sender's address, "" if it has none.
+// String returns the sender's address, or "".
 func (s source) String() string {
 	if s.batch == nil {
 		return s.name
@@ -36,8 +36,8 @@ func (s source) String() string {
 	return ""
 }
 
-// readPackets takes in what arrives at a socket until the server stops, then
-// what the socket still holds.
+// readPackets receives datagrams from a socket until the listener stops, then
+// reads the datagrams that are still queued.
 func (s *Server) readPackets(l *listener, so *socket) {
 	for !l.stopping() {
 		if l.wait() {
@@ -66,7 +66,7 @@ func (s *Server) readPackets(l *listener, so *socket) {
 	s.watchQueue(l, so)
 }
 
-// watchQueue reads what the kernel knows about a socket's queue.
+// watchQueue reads the state of a socket's receive queue and counts new drops.
 func (s *Server) watchQueue(l *listener, so *socket) (used, size int) {
 	q, ok := queue(so.raw)
 	if !ok {
@@ -76,7 +76,7 @@ func (s *Server) watchQueue(l *listener, so *socket) (used, size int) {
 	return q.used, q.size
 }
 
-// allowed reports whether addr may send.
+// allowed reports whether addr is an accepted sender.
 func (l *listener) allowed(addr netip.Addr) bool {
 	if len(l.cfg.Allowed) == 0 || l.addr.unix() {
 		return true

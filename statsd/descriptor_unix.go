@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// duplicateFD returns another descriptor of what fd stands for.
+// duplicateFD duplicates fd.
 func duplicateFD(fd uintptr) (int, error) {
 	return unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// waits reports whether a socket has something to accept or to read, be it the
-// end.
+// waits reports whether a socket has a connection to accept or input to read,
+// end of file included.
 func waits(c syscall.Conn) (ok bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

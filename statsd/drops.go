@@ -3,20 +3,21 @@ package statsd
 import "sync"
 
 // dropCount follows the kernel's count of datagrams dropped on a socket. The
-// kernel's counter has 32 bits, wraps, and is told by two ways that may
+// counter has 32 bits, wraps, and is read in two ways whose readings can
 // overtake each other.
 type dropCount struct {
 	mu   sync.Mutex
 	last uint32
 }
 
-// observe takes a reading and returns how many drops it is the first to tell.
+// observe records a reading and returns the number of drops since the newest
+// one so far.
 func (d *dropCount) observe(v uint32) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := int32(v - d.last)
 	if n <= 0 {
-		return 0 // an older reading
+		return 0 // older than the last reading
 	}
 	d.last = v
 	return uint64(n)

@@ -55,7 +55,7 @@ func (l *eventLog) check(c line.ServiceCheck, now time.Time) {
 }
 
 func checkKey(c *line.ServiceCheck) string {
-	// None of the parts holds a control byte.
+	// The parts hold no control bytes.
 	return c.Name + "\x00" + c.Host + "\x00" + strings.Join(c.Tags, "\x00")
 }
 

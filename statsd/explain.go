@@ -13,7 +13,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// Explain says what would become of a line, without applying it.
+// Explain describes what would happen to a line, without applying it. It is
+// safe for concurrent use.
 func (s *Server) Explain(text []byte) report.Explanation {
 	if i := slices.Index(text, '\n'); i >= 0 {
 		text = text[:i]
@@ -86,7 +87,8 @@ func number(v line.Value, relative bool) string {
 	return text
 }
 
-// explain fills in where a sample of l would go, after the ones before it.
+// explain fills in the stat of a sample of l that follows the samples in
+// before.
 func (r *registry) explain(l *line.Line, typ line.Type, x *report.Sample, before []report.Sample) line.Reason {
 	w := r.want(l.Name, l.Tags, typ)
 	x.Kind = w.group.String()
@@ -105,7 +107,7 @@ func (r *registry) explain(l *line.Line, typ line.Type, x *report.Sample, before
 	x.Stat = r.fullName(&w)
 	for _, b := range before {
 		if b.Stat == x.Stat && b.Kind != x.Kind {
-			// The sample before it would make the name one of another kind.
+			// The earlier sample would give the name another kind.
 			w.name += "_" + w.group.String()
 			x.Stat = r.fullName(&w)
 		}
@@ -130,7 +132,7 @@ func (r *registry) fullName(w *wanted) string {
 	return string(b)
 }
 
-// series returns w as the exposition writes it.
+// series returns the series of w in the exposition.
 func (r *registry) series(w *wanted) string {
 	metric, labels := r.shown(w.name, w.tags)
 	if w.group == counters && r.naming.NetworkTotal {
@@ -148,7 +150,7 @@ func (r *registry) series(w *wanted) string {
 	return b.String()
 }
 
-// labels returns the labels that the exposition makes of tags, in their order.
+// labels returns the labels that the exposition makes of tags, in its order.
 func (r *registry) labels(tgs []tags.Tag) []tags.Tag {
 	out := make([]tags.Tag, 0, len(tgs))
 	var room [64]byte

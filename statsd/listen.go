@@ -115,7 +115,7 @@ func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 func bindError(text string, a address, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && !a.unix():
-		_, port, _ := net.SplitHostPort(a.place)
+		_, port, _ := net.SplitHostPort(a.location)
 		flags := "-lntp"
 		if a.framing == datagrams {
 			flags = "-lnup"
@@ -158,7 +158,7 @@ func (l *listener) addSocket(c packetConn) {
 
 // bindUDP opens as many sockets on one port as l has readers.
 func (l *listener) bindUDP() error {
-	place := l.addr.place
+	place := l.addr.location
 	share := l.cfg.Readers > 1 || l.cfg.ShareUDP
 	if share && !l.cfg.ShareUDP {
 		// Sockets that share a port do not notice strangers that share it
@@ -199,7 +199,7 @@ func (l *listener) bindUnixgram() error {
 			return err
 		}
 	}
-	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: l.addr.place, Net: "unixgram"})
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: l.addr.location, Net: "unixgram"})
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (l *listener) bindStream() (err error) {
 				return err
 			}
 		}
-		u, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.addr.place, Net: "unix"})
+		u, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.addr.location, Net: "unix"})
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (l *listener) bindStream() (err error) {
 		}
 	default:
 		lc := net.ListenConfig{KeepAlive: time.Minute}
-		if l.accept, err = lc.Listen(context.Background(), l.addr.network, l.addr.place); err != nil {
+		if l.accept, err = lc.Listen(context.Background(), l.addr.network, l.addr.location); err != nil {
 			return err
 		}
 	}
@@ -252,12 +252,12 @@ func (l *listener) claim() error {
 	if l.addr.abstract() {
 		return nil
 	}
-	p, err := claimPath(l.addr.place)
+	p, err := claimPath(l.addr.location)
 	if err != nil {
 		return err
 	}
 	l.path.Store(p)
-	return setRights(l.addr.place, &l.cfg)
+	return setRights(l.addr.location, &l.cfg)
 }
 
 // takePath makes the path of an inherited socket l's to remove. A server that
@@ -266,7 +266,7 @@ func (l *listener) takePath() {
 	if !l.addr.unix() || l.addr.abstract() || !l.cfg.TakePath || len(l.cfg.Sockets) == 0 {
 		return
 	}
-	if p, err := claimPath(l.addr.place); err == nil { // else there is nothing to remove
+	if p, err := claimPath(l.addr.location); err == nil { // else there is nothing to remove
 		l.path.Store(p)
 	}
 }

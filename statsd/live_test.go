@@ -90,7 +90,7 @@ func (l *live) dial(i int) net.Conn {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	c, err := net.Dial(strings.TrimRight(a.network, "46"), a.place)
+	c, err := net.Dial(strings.TrimRight(a.network, "46"), a.location)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// clearPath makes way for a unix socket at a.place: it removes a socket that
+// clearPath makes way for a unix socket at a.location: it removes a socket that
 // nobody answers on, and nothing else.
 func clearPath(a address) error {
-	fi, err := os.Lstat(a.place)
+	fi, err := os.Lstat(a.location)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -22,17 +22,17 @@ func clearPath(a address) error {
 		return err
 	}
 	if fi.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is in the way: it is not a socket", a.place)
+		return fmt.Errorf("%s is in the way: it is not a socket", a.location)
 	}
-	c, err := net.Dial(a.network, a.place)
+	c, err := net.Dial(a.network, a.location)
 	if err == nil {
 		_ = c.Close() // nothing was sent
-		return fmt.Errorf("%w: a process answers on %s", syscall.EADDRINUSE, a.place)
+		return fmt.Errorf("%w: a process answers on %s", syscall.EADDRINUSE, a.location)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s is in the way: %w", a.place, err)
+		return fmt.Errorf("%s is in the way: %w", a.location, err)
 	}
-	return os.Remove(a.place)
+	return os.Remove(a.location)
 }
 
 // setRights applies the configured mode, owner and group to a socket's path.
