@@ -23,7 +23,7 @@ type Ingest interface {
 	Forget(match func(name string) bool) int
 }
 
-// ingestRows returns the rows about StatsD input.
+// ingestRows returns the endpoints about StatsD input.
 func (s *Server) ingestRows() []Endpoint {
 	if s.src.Ingest == nil {
 		return nil
@@ -44,10 +44,10 @@ func (s *Server) ingestRows() []Endpoint {
 	}
 }
 
-// maxExplained is the longest line that is explained.
+// maxExplained is the longest line that /ingest/explain accepts.
 const maxExplained = 8 << 10
 
-// listLimit reads the parameter limit.
+// listLimit returns the limit parameter.
 func listLimit(q Query) (int, error) {
 	text := q.Value("limit")
 	if text == "" {
@@ -62,7 +62,7 @@ func listLimit(q Query) (int, error) {
 
 func head[T any](list []T, n int) []T { return list[:min(n, len(list))] }
 
-// tail returns up to n elements from the end, the last one first.
+// tail returns the last n elements in reverse order.
 func tail[T any](list []T, n int) []T {
 	out := slices.Clone(list[max(0, len(list)-n):])
 	slices.Reverse(out)
@@ -124,7 +124,7 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	return p.send(w)
 }
 
-// top writes the lists of names that stand out.
+// top writes the lists of outstanding names.
 func (p *facts) top(rep *report.Report, which string, limit int) {
 	if which == "" || which == "series" {
 		listOf(p, "top_series", head(rep.TopSeries, limit), p.count)
@@ -211,8 +211,8 @@ func (p *facts) counts(name string, counts map[string]uint64) {
 	})
 }
 
-// rejected writes a reason and its last lines, the latest first, of one listener
-// if a name is given.
+// rejected writes a reason and its last lines, the latest first. If listener is
+// set, only lines of that listener are written.
 func (p *facts) rejected(x report.Rejected, listener string, limit int) {
 	p.string("reason", x.Reason)
 	p.number("count", x.Count)
@@ -322,7 +322,7 @@ func (p *facts) sample(x report.Sample) {
 	p.optional("limit", x.Limit)
 }
 
-// ingestForget ends the received stats of a name or prefix.
+// ingestForget removes the received stats of a name or prefix.
 func (s *Server) ingestForget(w *Response, r *Request) error {
 	name, prefix := r.query.Value("name"), r.query.Value("prefix")
 	if (name == "") == (prefix == "") {

@@ -293,9 +293,9 @@ func TestIngestOfTheProgramStays(t *testing.T) {
 	}
 }
 
-// TestExplainTellsTheTruth compares what is said of lines with what becomes of
-// them.
-func TestExplainTellsTheTruth(t *testing.T) {
+// TestExplanationsMatchTheStats compares the explanations of lines with the
+// stats that they create.
+func TestExplanationsMatchTheStats(t *testing.T) {
 	f := feed(t, statsd.Limits{})
 	for _, line := range []string{
 		"cart.items:3|c", "temp,room=a b:-1.5|g", "rt:5|ms|#route:/a,canary", "a-b[k=v].c:1|c", "cart.items:1|g", "users:anna|s",
@@ -331,7 +331,7 @@ func TestExplainTellsTheTruth(t *testing.T) {
 }
 
 // TestExplainerFollowsTheConfiguration explains lines under settings that
-// change what they mean.
+// change their meaning.
 func TestExplainerFollowsTheConfiguration(t *testing.T) {
 	for _, tt := range []struct{ yaml, line, reason, stat, series, values string }{
 		{"{}", "a,k=v:-1|g", "", "a.k.v", `a{k="v"}`, "-1"},

@@ -22,7 +22,7 @@ func patient(l *live) *live {
 // TestShortConnectionsWait makes many connections from one address before the
 // server takes in any, as clients do with one connection per line when the
 // server is busy or being replaced. They are more than may be open at a time,
-// but each has said all it has to: none may be lost.
+// but each has logs all it has to: none may be lost.
 func TestShortConnectionsWait(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -62,8 +62,8 @@ func TestShortConnectionsWait(t *testing.T) {
 	}
 }
 
-// TestStopTakesBacklog ends a server while connections wait to be accepted:
-// what they hold is what the socket holds, and it is taken in.
+// TestStopTakesBacklog stops a server while connections wait to be accepted:
+// their input is applied.
 func TestStopTakesBacklog(t *testing.T) {
 	for i := range 20 {
 		l := patient(newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}))
@@ -142,8 +142,8 @@ func TestHandOverUnderShortConnections(t *testing.T) {
 		server.stop()
 		total += server.counter("a")
 		ended = append(ended, server.report(0).Ended)
-		if said := server.log.String(); strings.Contains(said, "panic") {
-			t.Error(said)
+		if logs := server.log.String(); strings.Contains(logs, "panic") {
+			t.Error(logs)
 		}
 		server = next
 	}
@@ -161,8 +161,8 @@ func TestHandOverUnderShortConnections(t *testing.T) {
 	}
 }
 
-// TestAdoptOfConnectionThatWasReset takes over a connection whose other end is
-// gone for good: it has no address any more, but what it sent still counts.
+// TestAdoptOfConnectionThatWasReset adopts a connection whose client is gone:
+// it has no address any more, but its input still counts.
 func TestAdoptOfConnectionThatWasReset(t *testing.T) {
 	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}).run()
 	other, err := net.Listen("tcp", "127.0.0.1:0")

@@ -31,9 +31,9 @@ func openBatch(t *testing.T, network, host string, rcvbuf int) (*batch, *net.UDP
 	return b, c, out
 }
 
-// TestBatchTellsDrops compares what comes with a datagram with what the socket
-// says.
-func TestBatchTellsDrops(t *testing.T) {
+// TestBatchReportsDrops compares the drop count of a datagram with that of the
+// socket.
+func TestBatchReportsDrops(t *testing.T) {
 	for _, network := range []string{"udp4", "udp6"} {
 		host := map[string]string{"udp4": "127.0.0.1", "udp6": "::1"}[network]
 		b, c, out := openBatch(t, network, host, 4096)
@@ -67,7 +67,7 @@ func TestBatchTellsDrops(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		if v, ok := b.dropped(); !ok || v != q.dropped {
-			t.Errorf("%s: a datagram tells of %d drops, %v; the socket of %d", network, v, ok, q.dropped)
+			t.Errorf("%s: a datagram reports %d drops, %v; the socket %d", network, v, ok, q.dropped)
 		}
 		if n, err := b.poll(); n != 0 || err != nil {
 			t.Errorf("%s: polling an empty socket: %d, %v", network, n, err)

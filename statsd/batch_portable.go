@@ -13,16 +13,16 @@ import (
 
 const batchSize = 1
 
-// batch reads datagrams one at a time. It belongs to one goroutine.
+// batch reads one datagram at a time. It belongs to one goroutine.
 type batch struct {
 	conn packetConn
-	buf  []byte // one byte longer than a datagram may be, to see that one is
+	buf  []byte // one byte longer than the limit, to detect longer datagrams
 	size int
 	n    int
 	from netip.AddrPort
 }
 
-// packetConn is what *net.UDPConn and *net.UnixConn have in common.
+// packetConn is the common part of *net.UDPConn and *net.UnixConn.
 type packetConn interface {
 	net.PacketConn
 	syscall.Conn
@@ -30,7 +30,7 @@ type packetConn interface {
 	Read(b []byte) (int, error)
 }
 
-// newBatch prepares reading from c datagrams of up to size bytes.
+// newBatch returns a batch that reads datagrams of up to size bytes from c.
 func newBatch(c packetConn, size int) (*batch, error) {
 	return &batch{conn: c, buf: make([]byte, size+1), size: size}, nil
 }
@@ -50,7 +50,7 @@ func (b *batch) read() (int, error) {
 	return 1, nil
 }
 
-// poll is read that waits a moment only: 0 if nothing is there.
+// poll is read with a short timeout. It returns 0 if no datagram is queued.
 func (b *batch) poll() (int, error) {
 	if err := b.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
 		return 0, err
@@ -62,16 +62,16 @@ func (b *batch) poll() (int, error) {
 	return n, err
 }
 
-// packet returns datagram i of the last read and whether it was cut because
-// the buffer is too small.
+// packet returns datagram i of the last read and reports whether it was
+// truncated because the buffer is too small.
 func (b *batch) packet(int) (p []byte, cut bool) {
 	return b.buf[:min(b.n, b.size)], b.n > b.size
 }
 
-// sender returns the address that datagram i came from, if it has one.
+// sender returns the source address of datagram i, if it has one.
 func (b *batch) sender(int) netip.AddrPort {
 	return netip.AddrPortFrom(b.from.Addr().Unmap(), b.from.Port())
 }
 
-// dropped would return the kernel's count of dropped datagrams.
+// dropped has no count on this system.
 func (b *batch) dropped() (count uint32, ok bool) { return 0, false }

@@ -1,8 +1,8 @@
 package statsd
 
-// cellIndex finds cells by one of their hashes. It is an open addressing table
-// of cell numbers with linear probing, which takes a tenth of the memory of a
-// map for a million series. registry.mu guards it.
+// cellIndex finds cells by a hash. It is an open addressing table of cell
+// numbers with linear probing, which takes a tenth of the memory of a map for a
+// million series. registry.mu guards it.
 type cellIndex struct {
 	cells *cells
 	hash  func(*cell) uint64

@@ -129,14 +129,14 @@ func TestNegativeIsNoLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := cfg.Limits.CacheEntries; got != want {
-			t.Errorf("with %d series: %d spellings, want %d", series, got, want)
+			t.Errorf("with %d series: %d cached keys, want %d", series, got, want)
 		}
 	}
 }
 
-// TestSettingsAtTheirEnds has for each setting of a listener what is just
-// allowed and what is not.
-func TestSettingsAtTheirEnds(t *testing.T) {
+// TestSettingsAtTheirLimits checks the largest and smallest valid value of each
+// setting of a listener, and the values just beyond.
+func TestSettingsAtTheirLimits(t *testing.T) {
 	st := store.New(store.Options{})
 	for _, tt := range []struct {
 		good, bad ListenerConfig

@@ -14,7 +14,7 @@ import (
 // seat is a connection of a test that has asked for a place.
 type seat struct {
 	*stream
-	said []string // what it was told; "" means a place
+	logs []string // what it was told; "" means a place
 }
 
 // seats are connections of one set.
@@ -34,7 +34,7 @@ func newSeats(total, perAddr int) *seats {
 func (s *seats) ask(from byte) *seat {
 	p := &seat{stream: &stream{addr: netip.AddrFrom4([4]byte{10, 0, 0, from})}}
 	s.all = append(s.all, p)
-	s.await(p.stream, func(limit string) { p.said = append(p.said, limit) })
+	s.await(p.stream, func(limit string) { p.logs = append(p.logs, limit) })
 	return p
 }
 
@@ -48,16 +48,17 @@ func (s *seats) lose(p *seat) {
 	}
 }
 
-// state shows what each was told, in the order they asked: - for nothing yet.
+// state shows the answer to each connection in order of arrival: - for none
+// yet.
 func (s *seats) state() (out string) {
 	for _, p := range s.all {
 		switch {
-		case len(p.said) == 0:
+		case len(p.logs) == 0:
 			out += "- "
-		case len(p.said) == 1 && p.said[0] == "":
+		case len(p.logs) == 1 && p.logs[0] == "":
 			out += "+ "
 		default:
-			out += fmt.Sprint(p.said, " ")
+			out += fmt.Sprint(p.logs, " ")
 		}
 	}
 	return out
@@ -122,9 +123,9 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestAllWhoWaitAreTakenInAtTheEnd, however many: their places are counted as
-// those of others are.
-func TestAllWhoWaitAreTakenInAtTheEnd(t *testing.T) {
+// TestWaitingConnectionsAreAcceptedAtTheEnd checks that their slots are counted
+// like all others.
+func TestWaitingConnectionsAreAcceptedAtTheEnd(t *testing.T) {
 	s := newSeats(2, 1)
 	for range 3 {
 		s.ask(1)
@@ -187,9 +188,9 @@ func TestFullRoom(t *testing.T) {
 	}
 }
 
-// TestWaitingHoldsUpNobody has one address want more connections than it may
-// have: those of others are served meanwhile.
-func TestWaitingHoldsUpNobody(t *testing.T) {
+// TestWaitingConnectionsBlockNoOthers has one address open more connections
+// than allowed: connections of other addresses are served meanwhile.
+func TestWaitingConnectionsBlockNoOthers(t *testing.T) {
 	l := patient(newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0", PerAddress: 2}}})).run()
 	var greedy []net.Conn
 	for range 5 {
@@ -208,7 +209,7 @@ func TestWaitingHoldsUpNobody(t *testing.T) {
 	until(t, "the line of another address", func() bool { return l.counter("other") == 1 })
 	_ = greedy[0].Close()
 	until(t, "the third has a place", func() bool { return l.counter("greedy") == 3 })
-	l.stop() // what waits then has said something too
+	l.stop() // what waits then has logs something too
 	if got := l.counter("greedy"); got != 5 {
 		t.Errorf("%d lines of 5; connections ended: %v", got, l.report(0).Ended)
 	}

@@ -31,8 +31,8 @@ func TestEventsAreKept(t *testing.T) {
 	r.conserved()
 }
 
-// TestNoticesAreCounted by what they say.
-func TestNoticesAreCounted(t *testing.T) {
+// TestEventsAreCounted by alert type and status.
+func TestEventsAreCounted(t *testing.T) {
 	r := newRig(t, Config{})
 	for i, alert := range []string{"info", "error", "warning", "success"} {
 		for range i + 1 {
@@ -170,7 +170,7 @@ func TestLimitsAreLoggedRarely(t *testing.T) {
 	r.send("a:1|c\nb\x1b:1|c\nc:1|c\nd:1|c")
 	r.now = r.now.Add(time.Minute)
 	r.send("e:1|c\nf:1|c")
-	if got, want := strings.Count(log.String(), `level=WARN msg="statsd: a limit keeps stats from being made" limit=series name=`), 2; got != want {
+	if got, want := strings.Count(log.String(), `level=WARN msg="statsd: a limit prevents new stats" limit=series name=`), 2; got != want {
 		t.Errorf("%d messages, want %d:\n%s", got, want, &log)
 	}
 }

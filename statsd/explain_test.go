@@ -80,7 +80,7 @@ func TestExplainNamesTheKindOfRejectedLines(t *testing.T) {
 	}
 }
 
-func TestExplainTellsLimits(t *testing.T) {
+func TestExplainNamesLimits(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Series: 1}})
 	r.send("a:1|c")
 	if s := r.Explain([]byte("a:1|c")).Samples[0]; !s.Known || s.Limit != "" {

@@ -9,49 +9,49 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// ExporterNamespace is the first segment of the names that
-// [Config.ExporterMetrics] asks for. A store that has it among the namespaces of
-// its naming shows them without it, as statsd_exporter does.
+// ExporterNamespace is the first segment of the names behind
+// [Config.ExporterMetrics]. A store that lists it among the namespaces of its
+// naming shows the names without it, as statsd_exporter does.
 const ExporterNamespace = "compat"
 
-// exporterMetrics are the metrics that statsd_exporter publishes about itself,
-// made of the server's own. Dashboards and alerts made for it find them.
+// exporterMetrics mirrors the self-metrics under the names of statsd_exporter,
+// for dashboards and alerts written for it.
 //
-// It has a queue of events, mapping rules and relays, the server has not: a
-// batch of lines counts as one flush of the queue, the table of spellings is
-// the cache of mappings, all events are unmapped, and there are no relays.
+// statsd_exporter has an event queue, mapping rules and relays, which this
+// server lacks. A batch of lines counts as a flush of the queue, the series
+// cache as the mapping cache, and all events are unmapped.
 type exporterMetrics struct {
 	scope  *store.Scope
 	totals map[string]*exporterTotal
 }
 
-// exporterTotal is a counter and what was added to it.
+// exporterTotal is a counter with the total it was set to.
 type exporterTotal struct {
 	counter *store.Counter
 	added   uint64
 }
 
-// conflictedMetric is a metric that samples of another type were meant for.
+// conflictedMetric is a metric that got samples of another type.
 type conflictedMetric struct {
 	typ, metric string
 }
 
 const (
-	conflictsTold = 1000    // of them that have series of their own
-	otherMetrics  = "other" // stands for those that come later
+	maxConflicted = 1000    // metrics with a series each
+	otherMetrics  = "other" // all further metrics
 )
 
 // noteConflict counts a conflict of kinds. r.mu must be held.
 func (r *registry) noteConflict(cl report.Conflict) {
 	metric, _ := r.shown(cl.Name, nil)
 	c := conflictedMetric{exporterType(cl.Group), metric}
-	if _, ok := r.conflicted[c]; !ok && len(r.conflicted) >= conflictsTold {
+	if _, ok := r.conflicted[c]; !ok && len(r.conflicted) >= maxConflicted {
 		c.metric = otherMetrics
 	}
 	r.conflicted[c]++
 }
 
-// exporterType returns the type of event that makes series of a group.
+// exporterType returns the event type for a group.
 func exporterType(group string) string {
 	if group == histograms.String() {
 		return "observer"
@@ -59,7 +59,7 @@ func exporterType(group string) string {
 	return group
 }
 
-// exporterReason returns the reason that statsd_exporter would give.
+// exporterReason returns the reason for r in statsd_exporter.
 func exporterReason(r line.Reason) string {
 	switch r {
 	case line.BadValue:
@@ -80,7 +80,7 @@ func newExporterMetrics(st *store.Store) *exporterMetrics {
 	return &exporterMetrics{scope: st.Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
 }
 
-// total makes n the total of a counter. A label is given by name and value.
+// total sets the total of a counter to n. labels alternate names and values.
 func (e *exporterMetrics) total(n uint64, name string, labels ...string) {
 	key := name + "\x00" + strings.Join(labels, "\x00")
 	t := e.totals[key]
@@ -103,7 +103,7 @@ func exporterTags(labels []string) (out []tags.Tag) {
 	return out
 }
 
-// update brings all to what s counted until now.
+// update copies the current self-metrics of s.
 func (e *exporterMetrics) update(s *Server) {
 	e.updateListeners(s.snapshotListeners())
 	f := s.metrics
@@ -135,7 +135,7 @@ func (e *exporterMetrics) update(s *Server) {
 	e.total(f.hits.Total(), "statsd_metric_mapper_cache_hits_total")
 }
 
-// updateSeries tells about the series that exist.
+// updateSeries copies the numbers of series.
 func (e *exporterMetrics) updateSeries(r *registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (e *exporterMetrics) updateSeries(r *registry) {
 	}
 }
 
-// updateListeners sums up what the listeners counted.
+// updateListeners copies the sums over all listeners.
 func (e *exporterMetrics) updateListeners(all []*listener) {
 	var udpPackets, udpDrops, connections, connectionErrors, longLines, unixPackets uint64
 	var lines, samples, tgs, tagErrors uint64
@@ -205,7 +205,8 @@ func (e *exporterMetrics) updateListeners(all []*listener) {
 	e.total(rejected[line.EmptyName], "statsd_exporter_events_error_total", "reason", "empty_metric_name")
 }
 
-// endedTotal returns how many connections ended like that, such as "closed eof".
+// endedTotal returns the number of connections with an outcome such as "closed
+// eof".
 func (f *listenerMetrics) endedTotal(how string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,7 +216,7 @@ func (f *listenerMetrics) endedTotal(how string) uint64 {
 	return 0
 }
 
-// batches returns how many batches of lines w took in.
+// batches returns the number of batches that w received.
 func (w *worker) batches() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,7 @@ func TestExporterMetrics(t *testing.T) {
 		l.metrics = newListenerMetrics(r.store.Root(), l.name, l.addr)
 		r.listeners = append(r.listeners, l)
 	}
-	// One of each: a reason for every word that statsd_exporter has.
+	// A line for every reason of statsd_exporter.
 	r.send("hits:1|c|#a:b,c,:d\nhits:2|c|#a:b,c,:d\nrt:1:2|ms|#a:b\nsize:3|d\nuser:x|s\nlevel:4|g\n" +
 		"hits:1|g\nhits:2|g\n" + // of another kind
 		"a:x|c\na:1|c|@2\na,b=c:1|c|#d:e\nnothing\na:1|zz\na:-1|c\n:1|c\na::|c\n_e{1,1}:a|b|#x\n")
@@ -68,12 +68,12 @@ func TestExporterMetrics(t *testing.T) {
 // TestExporterConflictsAreBounded has more names in conflict than get a series.
 func TestExporterConflictsAreBounded(t *testing.T) {
 	r := newRig(t, Config{ExporterMetrics: true})
-	for i := range conflictsTold + 10 {
+	for i := range maxConflicted + 10 {
 		r.send(fmt.Sprintf("n%d:1|c\nn%d:1|ms", i, i))
 	}
 	r.flush()
 	got := exporterStats(r)
-	if n := strings.Count(got, "events_conflict_total"); n != conflictsTold+1 {
+	if n := strings.Count(got, "events_conflict_total"); n != maxConflicted+1 {
 		t.Errorf("%d series of conflicts", n)
 	}
 	if want := "events_conflict_total.type.observer.metric_name.other 10\n"; !strings.Contains(got, want) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGaugeBackedCounters has counters that may fall, in all the ways that a line
-// can say so, and others that may not.
+// TestGaugeBackedCounters sends negative counters in all forms that a line
+// allows.
 func TestGaugeBackedCounters(t *testing.T) {
 	gaugeBacked := func(name string) bool { return strings.HasPrefix(name, "jobs.") }
 	for _, tt := range []struct {
@@ -47,8 +47,8 @@ func TestGaugeBackedCounters(t *testing.T) {
 	}
 }
 
-// TestGaugeBackedCountersOverLimit checks that a limit keeps them out as it does
-// gauges, and that what is wrong with the value is told in spite of it.
+// TestGaugeBackedCountersOverLimit checks that a limit applies to them as to
+// gauges, and that invalid values are still rejected.
 func TestGaugeBackedCountersOverLimit(t *testing.T) {
 	r := newRig(t, Config{GaugeBacked: func(name string) bool { return name == "down" }, Limits: Limits{Series: 1}})
 	r.send("first:1|c\ndown:-1|c\ndown:-1|c\nup:2|c\nup:-1|c\nup:-1|c")

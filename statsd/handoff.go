@@ -15,20 +15,21 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// A server can be followed by another process without a gap. The successor
-// gets duplicates of the sockets (Sockets), so that both read what arrives,
-// each datagram and each connection one of them. Then the old server lets go
-// of them (HandOver); it goes on with the connections that it has, until it
-// gives these away too (TakeConnections) or ends.
+// A successor process can replace a server without a gap. It gets duplicates of
+// the sockets (Sockets), so that both processes read input, each datagram and
+// each connection going to one of them. Then the old server stops using them
+// (HandOver). It keeps its open connections until it gives them away too
+// (TakeConnections) or stops.
 
-// ListenerSockets are the sockets of one listener.
+// ListenerSockets holds the sockets of one listener.
 type ListenerSockets struct {
 	Address string // as configured
 	Files   []*os.File
 }
 
 // Sockets returns duplicates of the sockets of all listeners that were not
-// stopped, in the order of the configuration. The caller closes them.
+// stopped, in the order of the configuration. The caller closes them. From then
+// on the server leaves the paths of its unix sockets to the successor.
 func (s *Server) Sockets() (all []ListenerSockets, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,13 +158,13 @@ func (s *Server) HandOver() {
 type Connection struct {
 	Address string   // of the listener, as configured
 	File    *os.File // the connection
-	Read    []byte   // what was read of it and not taken in: part of a line or frame
+	Read    []byte   // input that was read but not applied: part of a line or frame
 }
 
-// TakeConnections gives away all open connections, but for those with TLS, and
-// returns when none is left. take is called by many goroutines at a time; it
-// owns what it gets, and the server does not read from it any more. If take
-// returns false, or the system refuses, the connection stays and goes on.
+// TakeConnections gives away all open connections without TLS and returns when
+// none is left. take is called concurrently; it owns its argument, and the
+// server no longer reads from that connection. If take returns false, or the
+// system refuses, the server keeps the connection.
 func (s *Server) TakeConnections(take func(Connection) bool) {
 	give := func(st *stream) bool {
 		c, ok := st.conn.(syscall.Conn)
@@ -190,7 +191,7 @@ func (s *Server) TakeConnections(take func(Connection) bool) {
 	}
 }
 
-// leaving reports whether a connection has not been asked to leave yet.
+// leaving reports whether a connection was not offered yet.
 func (c *connSet) leaving() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +206,7 @@ func (c *connSet) leaving() bool {
 	return false
 }
 
-// handOver gives st away if that is asked for. It reports whether st is gone.
+// handOver gives st away if that is requested, and reports whether it did.
 func (st *stream) handOver() bool {
 	give := st.l.conns.taker.Load()
 	st.mu.Lock()
@@ -219,13 +220,13 @@ func (st *stream) handOver() bool {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.kept, st.armed = true, true // so that the deadline is taken back
+	st.kept, st.armed = true, true // so that the deadline is cleared
 	return false
 }
 
-// Adopt goes on with a connection that another server gave away. The file is
-// closed. An error says that no stream listener has its address any more; the
-// connection is closed then.
+// Adopt serves a connection that another server gave away, and closes the file.
+// If no stream listener has its address, Adopt closes the connection and
+// returns an error.
 func (s *Server) Adopt(c Connection) error {
 	conn, err := net.FileConn(c.File)
 	_ = c.File.Close() // conn is a duplicate of it
@@ -237,12 +238,12 @@ func (s *Server) Adopt(c Connection) error {
 			return nil
 		}
 	}
-	_ = conn.Close() // nobody reads it
+	_ = conn.Close() // unread
 	return fmt.Errorf("statsd: connection of %q: no listener takes it", c.Address)
 }
 
-// adopt serves conn as one of l's unless l is to end. It was admitted before, so
-// that no limit forbids it.
+// adopt serves conn as a connection of l unless l is stopping. It was admitted
+// before, so no limit applies.
 func (s *Server) adopt(l *listener, conn net.Conn, read []byte) bool {
 	l.adopting.Lock()
 	defer l.adopting.Unlock()
@@ -255,7 +256,7 @@ func (s *Server) adopt(l *listener, conn net.Conn, read []byte) bool {
 	return true
 }
 
-// Connections returns how many connections are open.
+// Connections returns the number of open connections.
 func (s *Server) Connections() (n int) {
 	for _, l := range s.snapshotListeners() {
 		l.conns.mu.Lock()
@@ -265,9 +266,9 @@ func (s *Server) Connections() (n int) {
 	return n
 }
 
-// handed returns what a stat that another server hands over is to this one.
-// It reports false if it cannot be one of this server's.
-func (s *Server) handed(h *store.ExportedStat) (w wanted, ok bool) {
+// imported returns the series of a stat that another server exports. It returns
+// false if that is not a received stat.
+func (s *Server) imported(h *store.ExportedStat) (w wanted, ok bool) {
 	w = wanted{name: h.Name, tags: slices.Clone(h.Tags)}
 	if p := s.registry.scope.Prefix(); p != "" {
 		if w.name, ok = strings.CutPrefix(w.name, p+"."); !ok {
@@ -277,10 +278,10 @@ func (s *Server) handed(h *store.ExportedStat) (w wanted, ok bool) {
 	return w, h.Network && w.name != ""
 }
 
-// IsSet reports whether a gauge that is to be handed over is the count of a
-// set. Its elements are not handed over, so the count should not be either.
+// IsSet reports whether an exported gauge is the count of a set. The members
+// are not exported, so the count should not be either.
 func (s *Server) IsSet(h *store.ExportedStat) bool {
-	w, ok := s.handed(h)
+	w, ok := s.imported(h)
 	if !ok {
 		return false
 	}
@@ -293,10 +294,10 @@ func (s *Server) IsSet(h *store.ExportedStat) bool {
 }
 
 // Import returns the *store.Counter or *store.FloatGauge for a received stat
-// that another server hands over, as a sample would make it. It returns nil if
-// there can be none.
+// that another server exports, creating it as a sample would. It returns nil if
+// the stat cannot exist here.
 func (s *Server) Import(h *store.ExportedStat) any {
-	w, ok := s.handed(h)
+	w, ok := s.imported(h)
 	switch {
 	case !ok:
 		return nil
@@ -312,7 +313,7 @@ func (s *Server) Import(h *store.ExportedStat) any {
 	defer r.mu.Unlock()
 	x, known, reason := r.place(&w, func(*store.Counter, report.Conflict) {})
 	if reason != line.OK || w.name != name {
-		return nil // the name is that of something else here
+		return nil // the name belongs to another kind here
 	}
 	if !known {
 		if r.live >= r.cfg.Limits.Series {
@@ -328,10 +329,9 @@ func (s *Server) Import(h *store.ExportedStat) any {
 	return r.cells.at(x).stat
 }
 
-// Inherit gives the server the sockets that another one had, before Listen. A
-// listener without sockets of its own takes those of the first entry with its
-// address; what nobody takes is closed. It returns how many listeners were
-// served.
+// Inherit gives the server the sockets of a predecessor, before Listen. A
+// listener without sockets uses the first entry with its address; unused
+// sockets are closed. Inherit returns the number of listeners that got sockets.
 func (s *Server) Inherit(all []ListenerSockets) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

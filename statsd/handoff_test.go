@@ -137,7 +137,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestKeptConnections gives away connections that nobody takes: they go on.
+// TestKeptConnections offers connections that the receiver refuses: they stay
+// open.
 func TestKeptConnections(t *testing.T) {
 	cfg := Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}
 	l := newLive(t, cfg).run()

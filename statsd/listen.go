@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/accept"
 )
 
-// socket is one datagram socket with its reader's state.
+// socket is a datagram socket with the state of its reader.
 type socket struct {
 	conn    packetConn
 	raw     syscall.RawConn
@@ -27,24 +27,24 @@ type socket struct {
 	drops dropCount
 }
 
-// listener is one configured address, bound.
+// listener is a bound address.
 type listener struct {
 	cfg     ListenerConfig
 	addr    address
-	name    string // what metrics call it
+	name    string // in metrics
 	local   string // the address with the real port
 	sockets []*socket
 	accept  net.Listener
 	plain   net.Listener             // accept without TLS
 	gate    *accept.Gate             // between the two
-	path    atomic.Pointer[unixPath] // that is removed in the end
+	path    atomic.Pointer[unixPath] // removed when the listener closes
 	metrics *listenerMetrics
 	conns   connSet
 
-	stop   chan struct{} // closed when the listener is to end
-	linger time.Duration // how long what is there is taken in, at the end
-	// acceptUntil is when it accepts no more connections; set before stop is
-	// closed.
+	stop   chan struct{} // closed to stop the listener
+	linger time.Duration // how long pending input is still read while stopping
+	// acceptUntil is when a stopping listener accepts its last connections; set
+	// before stop is closed.
 	acceptUntil time.Time
 	halting     sync.Once
 	paused      atomic.Pointer[pause]
@@ -56,12 +56,11 @@ type listener struct {
 	closing     sync.Once
 }
 
-// goodUnixQueue is how many datagrams should be able to wait in a unix socket.
+// goodUnixQueue is the recommended queue length of a unix socket, in datagrams.
 const goodUnixQueue = 512
 
-// bind opens the sockets of one listener. What the log should hear about it is
-// added to said.
-func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
+// bind opens the sockets of one listener. It appends messages to log to logs.
+func bind(cfg ListenerConfig, logs *[]message) (l *listener, err error) {
 	addr, err := parseAddress(cfg.Address)
 	if err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 		l.name = l.local
 	}
 	if n := unixQueue(); addr.network == "unixgram" && n > 0 && n < goodUnixQueue {
-		*said = append(*said, message{slog.LevelInfo, "statsd: few datagrams may wait in a unix socket before senders block", []any{
+		*logs = append(*logs, message{slog.LevelInfo, "statsd: few datagrams may wait in a unix socket before senders block", []any{
 			"listener", l.name, "datagrams", n, "hint", fmt.Sprint("before the start: sysctl -w net.unix.max_dgram_qlen=", goodUnixQueue)}})
 	}
 	for _, so := range l.sockets {
@@ -97,21 +96,21 @@ func bind(cfg ListenerConfig, said *[]message) (l *listener, err error) {
 			return l, err
 		}
 		if q, ok := queue(so.raw); ok {
-			so.drops.last = q.dropped // of an inherited socket: counted by who had it before
+			so.drops.last = q.dropped // of an inherited socket: counted by its previous owner
 		}
 		if so.batch, err = newBatch(so.conn, cfg.PacketBytes); err != nil {
 			return l, err
 		}
 		if so.granted < cfg.RcvBuf {
-			*said = append(*said, message{slog.LevelWarn, "statsd: the receive buffer is smaller than asked for; bursts may be lost", []any{
+			*logs = append(*logs, message{slog.LevelWarn, "statsd: the receive buffer is smaller than asked for; bursts may be lost", []any{
 				"listener", l.name, "asked", cfg.RcvBuf, "granted", so.granted, "hint", fmt.Sprint(rcvbufHint, cfg.RcvBuf)}})
-			said = new([]message) // once for all sockets of a listener
+			logs = new([]message) // once for all sockets of a listener
 		}
 	}
 	return l, nil
 }
 
-// bindError explains why an address cannot be had.
+// bindError explains why an address cannot be bound.
 func bindError(text string, a address, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && !a.unix():
@@ -156,13 +155,13 @@ func (l *listener) addSocket(c packetConn) {
 	l.sockets = append(l.sockets, &socket{conn: c})
 }
 
-// bindUDP opens as many sockets on one port as l has readers.
+// bindUDP opens one socket per reader on the same port.
 func (l *listener) bindUDP() error {
 	place := l.addr.location
 	share := l.cfg.Readers > 1 || l.cfg.ShareUDP
 	if share && !l.cfg.ShareUDP {
-		// Sockets that share a port do not notice strangers that share it
-		// too. One that does not share does.
+		// A socket that shares its port does not detect other processes that
+		// share it too, so first bind a socket that does not share.
 		c, err := net.ListenPacket(l.addr.network, place)
 		if err != nil {
 			return err
@@ -247,7 +246,7 @@ func (l *listener) bindStream() (err error) {
 	return nil
 }
 
-// claim gives the socket at l's path its rights and remembers it.
+// claim sets the permissions of the socket at l's path and records it.
 func (l *listener) claim() error {
 	if l.addr.abstract() {
 		return nil
@@ -260,23 +259,23 @@ func (l *listener) claim() error {
 	return setRights(l.addr.location, &l.cfg)
 }
 
-// takePath makes the path of an inherited socket l's to remove. A server that
-// does not get to run leaves it to the one that goes on.
+// takePath takes ownership of the path of an inherited socket. A server that
+// does not reach Run leaves the path to its predecessor.
 func (l *listener) takePath() {
 	if !l.addr.unix() || l.addr.abstract() || !l.cfg.TakePath || len(l.cfg.Sockets) == 0 {
 		return
 	}
-	if p, err := claimPath(l.addr.location); err == nil { // else there is nothing to remove
+	if p, err := claimPath(l.addr.location); err == nil { // otherwise there is nothing to remove
 		l.path.Store(p)
 	}
 }
 
-// close closes what l has open and removes its path.
+// close closes the sockets of l and removes its path.
 func (l *listener) close() { l.closing.Do(l.closeAll) }
 
 func (l *listener) closeAll() {
 	for _, so := range l.sockets {
-		_ = so.conn.Close() // there is nothing to lose: nothing was written
+		_ = so.conn.Close() // nothing was written
 	}
 	if l.accept != nil {
 		_ = l.accept.Close()
@@ -284,5 +283,5 @@ func (l *listener) closeAll() {
 	for _, f := range l.cfg.Sockets {
 		_ = f.Close()
 	}
-	_ = l.path.Load().remove() // a path that stays is cleared at the next start
+	_ = l.path.Load().remove() // the next start clears a path that remains
 }

@@ -302,7 +302,7 @@ func procDrops(t *testing.T, address string) (drops uint64, ok bool) {
 	return 0, false
 }
 
-func TestStartTellsThatSeriesStay(t *testing.T) {
+func TestStartLogsThatSeriesStay(t *testing.T) {
 	for ttl, want := range map[TTL]bool{{}: true, {Gauge: time.Hour}: false} {
 		l := newLive(t, Config{TTL: ttl})
 		if got := strings.Contains(l.log.String(), "no time to live is set"); got != want {

@@ -14,9 +14,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestNothingIsLostUnderStorms lets several workers take in all sorts of lines
-// while stats expire, are forgotten and are flushed. Every line is accounted
-// for, and what counters hold and held is what was sent to them.
+// TestNothingIsLostUnderStorms sends lines from many clients while stats
+// expire, are forgotten and are flushed. Every line is accounted for, and the
+// counters, live and ended, add up to the samples sent.
 func TestNothingIsLostUnderStorms(t *testing.T) {
 	rounds := 300
 	if testing.Short() {
@@ -116,8 +116,8 @@ func TestNothingIsLostUnderStorms(t *testing.T) {
 
 func overflowed(r *rig) uint64 { return r.Scope().Counter("overflow.counter").Total() }
 
-// TestSweepLosesNoSample sends to a counter that expires again and again. What
-// its lives held together is what was sent.
+// TestSweepLosesNoSample sends to a counter that expires again and again. Its
+// values add up to the samples sent.
 func TestSweepLosesNoSample(t *testing.T) {
 	r := newRig(t, Config{})
 	total := uint64(0)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// logBuffer keeps what is logged.
+// logBuffer collects log output.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

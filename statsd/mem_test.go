@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMemoryPerSeries makes many series with three tags and weighs what is
-// kept of each by everybody together: store, registry and one worker.
+// TestMemoryPerSeries creates many series with three tags and measures the heap
+// of each in the store, the registry and one worker together.
 func TestMemoryPerSeries(t *testing.T) {
 	n := 200_000
 	if testing.Short() {

@@ -7,8 +7,8 @@ import (
 
 // memory accounts for the bytes that received series hold. A series is charged
 // when it is created and returns the same amount when it ends; sets and
-// histograms are also charged for what they grow by. The charges are estimates
-// that follow the heap of the worst inputs known (see amplification_test.go).
+// histograms are charged again as they grow. The charges are estimates that
+// follow the heap of the worst known inputs.
 type memory struct {
 	max    int64 // of used
 	used   atomic.Int64
@@ -53,7 +53,7 @@ func (m *memory) limit() int64 {
 	return -1
 }
 
-// total returns the bytes in use, those of caches included.
+// total returns the bytes in use, caches included.
 func (m *memory) total() int64 { return m.used.Load() + m.caches.used.Load() }
 
 // The parts of what a series is charged.

@@ -7,8 +7,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestMetricsOfTransports sends the same over each sort of transport, one packet
-// as long as allowed, and looks at what is counted of packets and bytes.
+// TestMetricsOfTransports sends the same input over each kind of transport,
+// with one packet of the maximum size, and checks the counts of packets and
+// bytes.
 func TestMetricsOfTransports(t *testing.T) {
 	dir := t.TempDir()
 	packets := []string{

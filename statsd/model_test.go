@@ -215,7 +215,7 @@ func modelConfig() Config {
 
 // FuzzDatagram sends a datagram three times, so that its lines are new, known
 // and known again, and compares with the model. Half of the tables are so small
-// that spellings are evicted all the time.
+// that cached keys are evicted all the time.
 func FuzzDatagram(f *testing.F) {
 	for _, s := range []string{
 		"a:1|c\nb:2:3|ms|@0.1|#x:1\nbad\na:1|g\na:+2:-1|g\nu:x|s\nu:y|s",

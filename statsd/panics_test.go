@@ -49,7 +49,8 @@ func (c wildConn) Close() error {
 	return err
 }
 
-// wildLog is a log that panics when its fuse is lit, unless it is told of that.
+// wildLog is a log handler that panics when its fuse is lit, except for
+// messages about panics.
 type wildLog struct {
 	slog.Handler
 	guardtest.Fuse
@@ -133,7 +134,7 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// TestPanics: whatever panics, lines are taken in afterwards as before.
+// TestPanics checks that the server keeps receiving lines after each panic.
 func TestPanics(t *testing.T) {
 	w := newWildServer(t)
 	for i := range 2 {
@@ -216,7 +217,7 @@ func TestEndOfAListenerPanics(t *testing.T) {
 	w.stop()
 	w.panics.Caught("end of a listener")
 	if got := w.counter("a"); got != 1 {
-		t.Errorf("%d lines are taken in", got)
+		t.Errorf("%d lines were received", got)
 	}
 	if c, err := net.Dial("tcp", w.stream.Addr().String()); err == nil {
 		_ = c.Close()

@@ -18,8 +18,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// registry knows all series that senders made. Workers ask it for those that
-// their own tables do not know: the cold path.
+// registry holds all received series. Workers use it for series that their own
+// caches do not know: the slow path.
 //
 // Locks are taken in the order worker.mu, registry.mu, the store's.
 type registry struct {
@@ -32,15 +32,15 @@ type registry struct {
 	idSeed   maphash.Seed
 	cells    cells
 
-	// era grows when limits may judge otherwise than before: at flushes and
-	// when series end. What workers remember of a limit is of one era.
+	// era changes when limits may decide otherwise than before: at flushes and
+	// when series end. Cached decisions of limits are valid for one era.
 	era atomic.Uint32
 
 	memory memory
 
 	mu       sync.Mutex // guards the rest
-	texts    cellIndex  // by the full name
-	exposed  cellIndex  // by the exposition's series
+	texts    cellIndex  // by full name
+	exposed  cellIndex  // by series of the exposition
 	setCells map[uint32]*set
 	// histogramBytes is what histograms are charged beyond histogramMin.
 	histogramBytes map[uint32]int
@@ -52,37 +52,37 @@ type registry struct {
 	recycled       int                   // cells, since the last shrink
 	live           int                   // series; overflow stats do not count
 	perGroup       [groups]int
-	crowded        [limits]int // first segments and names that have nearly all they may have
+	crowded        [limits]int // first segments and names that have reached four fifths of their limit
 	rate           perSecond
 	overflowed     int // names with an overflow stat of their own
 	tagKeys        map[string]*tagKey
-	values         tagValues // empty unless their number is limited
+	values         tagValues // empty if unlimited
 	newest         ring[report.NewSeries]
 	conflicts      ring[report.Conflict]
-	conflicted     map[conflictedMetric]uint64 // times, for exporterMetrics; nil if nobody asks
-	told           [limits]time.Time           // when the log last heard of a limit
+	conflicted     map[conflictedMetric]uint64 // times, for exporterMetrics; nil if disabled
+	limitLogged    [limits]time.Time           // when a limit was last logged
 
 	pending atomic.Bool // ended is not empty
 
-	endedMu sync.Mutex // taken after mu and after the store's locks
+	endedMu sync.Mutex // taken after mu and the store's locks
 	ended   []uint64   // full names of series that ended, hashed
 }
 
-// family is what series of one name have in common.
+// family is the common part of all series of one name.
 type family struct {
-	name   string // as it came; for names that the exposition shows alike, the first
+	name   string // as received; the first of the names that the exposition shows alike
 	print  uint64 // hash of the metric name; 0: the number is free
 	series int32
 	group  group
 }
 
-// segment counts the series whose names begin with the same segment.
+// segment counts the series whose names share the first segment.
 type segment struct {
 	name   string
 	series int32
 }
 
-// tagKey counts the different values of a tag key: exactly while they are few,
+// tagKey counts the different values of a tag key: exactly up to fewValues,
 // then by an estimate.
 type tagKey struct {
 	few       []uint64 // hashes of the values, at most fewValues
@@ -151,18 +151,18 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	return r
 }
 
-// found is what the registry says about a series.
+// found is the answer of the registry about a series.
 type found struct {
-	cell   *cell // nil: the sample goes nowhere
+	cell   *cell // nil if the sample is dropped
 	number uint32
 	gen    uint32
-	limit  limit       // why cell is not the series' own
-	reason line.Reason // why the line is rejected
-	brief  bool        // the answer is not to be remembered
-	said   *message    // to be logged
+	limit  limit       // why cell is not the series itself
+	reason line.Reason // why the line is rejected, or OK
+	brief  bool        // the answer must not be cached
+	logs   *message    // to log
 }
 
-// wanted is a series that is asked for.
+// wanted describes the series of a sample.
 type wanted struct {
 	group group
 	typ   line.Type
@@ -174,7 +174,7 @@ type wanted struct {
 	labels         []tags.Tag // what the exposition makes labels of
 }
 
-// want puts together what a sample asks for. The arguments are not kept.
+// want returns the series of a sample. It does not keep the arguments.
 func (r *registry) want(name []byte, lineTags []line.Tag, typ line.Type) wanted {
 	w := wanted{group: groupOf(typ), typ: typ, name: string(name)}
 	if typ == line.Counter && r.gaugeBacked(name) {
@@ -191,8 +191,8 @@ func (r *registry) gaugeBacked(name []byte) bool {
 	return r.cfg.GaugeBacked != nil && r.cfg.GaugeBacked(string(name))
 }
 
-// resolve returns the series for a sample, and makes it if it is new. The
-// arguments are not kept.
+// resolve returns the series of a sample and creates it if it is new. It does
+// not keep the arguments.
 func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) found {
 	w := r.want(name, lineTags, typ)
 	r.mu.Lock()
@@ -208,7 +208,7 @@ func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) foun
 	return r.create(&w)
 }
 
-// lookup returns the cell of a series that exists, nil if it does not.
+// lookup returns the cell of an existing series, or nil.
 func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell {
 	w := r.want(name, lineTags, typ)
 	r.mu.Lock()
@@ -219,9 +219,9 @@ func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell
 	return nil
 }
 
-// place decides under which name w is kept: its own, unless that belongs to
-// something else. It returns the series' cell if it exists. What is in the way
-// is told to note.
+// place chooses the name of w: its own, unless that belongs to another series
+// or kind. It returns the cell if the series exists. Conflicts are passed to
+// note.
 func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) (x uint32, known bool, reason line.Reason) {
 	plain := w.name
 	suffixed := plain + naming.Suffix(w.group.String())
@@ -259,7 +259,7 @@ func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) 
 	return 0, false, line.TypeConflict
 }
 
-// hash fills in what w is found by.
+// hash fills in the fields that identify w.
 func (r *registry) hash(w *wanted) {
 	var text, id maphash.Hash
 	text.SetSeed(r.textSeed)
@@ -284,8 +284,9 @@ func put(h *maphash.Hash, sep byte, s string) {
 	_, _ = h.WriteString(s)
 }
 
-// shown returns the metric name, kinds apart, and the tags that the exposition
-// has of a stat: its own, or those that the store's rules find in its name.
+// shown returns the metric name in the exposition, without suffixes of kinds,
+// and the tags that become labels: the given ones, or the tags that the store's
+// rules extract from the name.
 func (r *registry) shown(name string, tgs []tags.Tag) (metric string, labels []tags.Tag) {
 	name = r.full(name)
 	if len(tgs) == 0 && r.cfg.ExtractTags {
@@ -299,7 +300,7 @@ func (r *registry) shown(name string, tgs []tags.Tag) (metric string, labels []t
 	return string(m), tgs
 }
 
-// full returns a name with the prefix that all have.
+// full returns a name with the configured prefix.
 func (r *registry) full(name string) string {
 	if p := r.scope.Prefix(); p != "" {
 		return p + "." + name
@@ -307,14 +308,14 @@ func (r *registry) full(name string) string {
 	return name
 }
 
-// known reports whether a stat of that name and some tags exists.
+// known reports whether a stat of that name exists, with any tags.
 func (r *registry) known(name string) bool {
 	metric, _ := r.shown(name, nil)
 	_, ok := r.familyNamed(metric)
 	return ok
 }
 
-// familyNamed returns the family that has a metric name.
+// familyNamed returns the family with a metric name.
 func (r *registry) familyNamed(metric string) (x uint32, ok bool) {
 	x, ok = r.owners.Find(metric, false)
 	return x, ok && r.families[x].print == r.print(metric)
@@ -332,8 +333,8 @@ func (r *registry) metricOf(x uint32) string {
 	return metric
 }
 
-// conflict reports whether the metric name of w, or the name of one of its
-// samples, belongs to another family, and returns the name of that.
+// conflict reports whether another family owns the metric name of w or a name
+// of its samples, and returns the name of that family.
 func (r *registry) conflict(w *wanted) (other string, ok bool) {
 	x, ok := r.owners.Find(w.metric, w.group == histograms)
 	if !ok {
@@ -343,7 +344,7 @@ func (r *registry) conflict(w *wanted) (other string, ok bool) {
 	return f.name, f.group != w.group || f.print != r.print(w.metric)
 }
 
-// addConflict counts and keeps cl.
+// addConflict counts and records cl.
 func (r *registry) addConflict(c *store.Counter, cl report.Conflict) {
 	c.Inc()
 	if r.conflicted != nil && c == r.metrics.conflicts {
@@ -353,7 +354,7 @@ func (r *registry) addConflict(c *store.Counter, cl report.Conflict) {
 	r.conflicts.add(cl)
 }
 
-// exceeded returns the limit that forbids to make w.
+// exceeded returns the limit that prevents the creation of w.
 func (r *registry) exceeded(w *wanted, now time.Time) limit {
 	l := &r.cfg.Limits
 	switch {
@@ -379,8 +380,7 @@ func (r *registry) exceeded(w *wanted, now time.Time) limit {
 	return noLimit
 }
 
-// segmentOf returns the first segment of name, which is a new one if no series
-// has it.
+// segmentOf returns the first segment of name, a new one if no series has it.
 func (r *registry) segmentOf(name string) *segment {
 	first, _, _ := strings.Cut(name, ".")
 	if s := r.firsts[first]; s != nil {
@@ -389,19 +389,19 @@ func (r *registry) segmentOf(name string) *segment {
 	return &segment{name: first}
 }
 
-// create makes the series w unless a limit forbids it.
+// create creates the series w unless a limit prevents it.
 func (r *registry) create(w *wanted) found {
 	now := r.cfg.Now()
 	if lim := r.exceeded(w, now); lim != noLimit {
 		r.cfg.Store.Root().Counter("server.stats_overflow." + storeKind(w.group).String()).Inc()
 		f := r.overflow(w, lim)
-		f.said = r.tell(lim, now, "name", strconv.QuoteToASCII(w.name))
+		f.logs = r.limitMessage(lim, now, "name", strconv.QuoteToASCII(w.name))
 		return f
 	}
 	f, err := r.make(w, ordinary)
 	if err != nil {
 		f = found{limit: limitStore, number: noCell, gen: r.era.Load()}
-		f.said = r.tell(limitStore, now, "error", err.Error())
+		f.logs = r.limitMessage(limitStore, now, "error", err.Error())
 		return f
 	}
 	r.rate.done++
@@ -414,18 +414,19 @@ func (r *registry) create(w *wanted) found {
 	return f
 }
 
-// tell returns a message about a limit, at most one a minute of each.
-func (r *registry) tell(lim limit, now time.Time, key string, value any) *message {
-	if t := r.told[lim]; !t.IsZero() && now.Sub(t) < time.Minute {
+// limitMessage returns a message about a limit, at most one per minute and
+// limit.
+func (r *registry) limitMessage(lim limit, now time.Time, key string, value any) *message {
+	if t := r.limitLogged[lim]; !t.IsZero() && now.Sub(t) < time.Minute {
 		return nil
 	}
-	r.told[lim] = now
-	return &message{slog.LevelWarn, "statsd: a limit keeps stats from being made", []any{"limit", lim.String(), key, value}}
+	r.limitLogged[lim] = now
+	return &message{slog.LevelWarn, "statsd: a limit prevents new stats", []any{"limit", lim.String(), key, value}}
 }
 
-// overflow returns where samples go whose series must not be made: counts and
-// observations to an overflow stat, of the name if that is known; others
-// nowhere, since their sum means nothing.
+// overflow returns the target of samples over a limit. Counts and observations
+// go to an overflow stat, that of the name if the name is known. Others are
+// dropped, because adding them up means nothing.
 func (r *registry) overflow(w *wanted, lim limit) found {
 	f := found{limit: lim, number: noCell, gen: r.era.Load(), brief: lim == limitRate}
 	if w.group != counters && w.group != histograms {
@@ -465,7 +466,7 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 	return f
 }
 
-// make makes the stat and the cell of w.
+// make creates the stat and the cell of w.
 func (r *registry) make(w *wanted, as role) (found, error) {
 	stat, err := r.stat(w)
 	if err != nil {
@@ -478,7 +479,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	c.name = r.join(w)
 	c.exposed = r.exposure(w)
 	if other, taken := r.exposed.find(c.exposed); taken {
-		// Equal but for bytes that the exposition cannot show.
+		// They differ only in bytes that the exposition cannot show.
 		r.addConflict(r.metrics.collisions, report.Conflict{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
 	} else {
 		r.exposed.insert(x)
@@ -503,7 +504,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	return found{cell: c, number: x, gen: c.gen.Load()}, nil
 }
 
-// stat asks the store for the stat of w.
+// stat gets the stat of w from the store.
 func (r *registry) stat(w *wanted) (any, error) {
 	switch w.group {
 	case counters:
@@ -527,7 +528,7 @@ func (r *registry) stat(w *wanted) (any, error) {
 	return r.scope.TryHistogram(w.name, unit, w.tags...)
 }
 
-// join adds one series to the family of w and returns the family's number.
+// join adds a series to the family of w and returns the number of the family.
 func (r *registry) join(w *wanted) uint32 {
 	x, ok := r.familyNamed(w.metric)
 	if !ok {
@@ -548,8 +549,8 @@ func (r *registry) join(w *wanted) uint32 {
 	return x
 }
 
-// grow changes a number of series that has the limit most, and counts those
-// that are near it.
+// grow changes a number of series with a limit, and counts the numbers that are
+// near it.
 func (r *registry) grow(series *int32, by int32, lim limit, most int) {
 	was := nearly(int(*series), most)
 	*series += by
@@ -561,7 +562,7 @@ func (r *registry) grow(series *int32, by int32, lim limit, most int) {
 	}
 }
 
-// exposure hashes what the exposition shows of w.
+// exposure returns a hash of the series of w in the exposition.
 func (r *registry) exposure(w *wanted) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.idSeed)
@@ -573,8 +574,8 @@ func (r *registry) exposure(w *wanted) uint64 {
 	return h.Sum64()
 }
 
-// watchTags notes the values of tags, for the page that lists the keys with
-// the most of them.
+// watchTags records the values of tags for the list of keys with the most
+// values.
 func (r *registry) watchTags(tgs []tags.Tag) {
 	for _, t := range tgs {
 		k := r.tagKeys[t.Name]
@@ -589,7 +590,7 @@ func (r *registry) watchTags(tgs []tags.Tag) {
 	}
 }
 
-// dropEnded retires the cells of the series that the store ended.
+// dropEnded retires the cells of series that the store removed.
 func (r *registry) dropEnded() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -640,7 +641,7 @@ func (r *registry) dropEnded() {
 	r.era.Add(1)
 }
 
-// trimFamilies gives back the memory of families when few of many are left.
+// trimFamilies frees memory when most families are unused.
 func (r *registry) trimFamilies() {
 	if len(r.families) < 1024 || len(r.free) < len(r.families)/4*3 {
 		return
@@ -659,8 +660,8 @@ func (r *registry) trimFamilies() {
 	r.free = free
 }
 
-// takeRetired returns the cells of ended series. Once every worker has been
-// outside of a line since, recycle may have them.
+// takeRetired returns the cells of ended series. They can be recycled once
+// every worker has been idle since.
 func (r *registry) takeRetired() []uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

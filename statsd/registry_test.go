@@ -40,7 +40,7 @@ func TestKindConflicts(t *testing.T) {
 				r := newRig(t, Config{Prefix: prefix})
 				for range 2 {
 					if prefix == "" {
-						r.send(tt.in[0]) // a known spelling changes nothing
+						r.send(tt.in[0]) // a cached key changes nothing
 						r.Forget(func(string) bool { return true })
 					}
 				}
@@ -68,8 +68,8 @@ func TestKindConflicts(t *testing.T) {
 	}
 }
 
-// TestKindConflictsOfExtractedNames has names that differ in what is extracted
-// from them only: the exposition knows them by one name, so they are of one kind.
+// TestKindConflictsOfExtractedNames sends names that differ only in their
+// extracted tags: they share a name in the exposition and so a kind.
 func TestKindConflictsOfExtractedNames(t *testing.T) {
 	for _, extract := range []bool{true, false} {
 		r := newRig(t, Config{ExtractTags: extract})
@@ -186,7 +186,7 @@ func TestLimits(t *testing.T) {
 					t.Errorf("limit %s kept out %d lines, want %d", l.Name, l.Limited, want)
 				}
 			}
-			// Existing series stay exact, and what was kept out stays so.
+			// Existing series stay exact, and series over the limit stay out.
 			r.send(tt.in)
 			r.conserved()
 		})
@@ -289,7 +289,7 @@ func TestExpiry(t *testing.T) {
 	r.want("c 1", "g 1", "h count=1 sum=1", "s 1")
 	step(11 * time.Second)
 	r.want("g 1", "h count=1 sum=1", "s 0") // the set changed to 0: at 16 s
-	r.send("c:1|c\nc:1|c")                  // a known spelling of a stat that ended: a new one
+	r.send("c:1|c\nc:1|c")                  // a cached key of a stat that ended: a new stat
 	r.want("c 2", "g 1", "h count=1 sum=1", "s 0")
 	step(5 * time.Second) // 21 s
 	step(5 * time.Second) // 26 s: the gauge is too old
@@ -311,8 +311,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestHistogramsExpire: one that is told of in time stays, also if that was
-// between a flush and the sweep behind it.
+// TestHistogramsExpire checks that a sample between a flush and the following
+// sweep keeps a histogram alive.
 func TestHistogramsExpire(t *testing.T) {
 	r := newRig(t, Config{TTL: TTL{Histogram: 10 * time.Second}})
 	r.send("h:1|ms\nc:1|c\ng:1|g\ns:x|s")

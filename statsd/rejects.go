@@ -16,14 +16,15 @@ const (
 	loggedBytes   = 200
 )
 
-// message is something to log once no lock is held.
+// message is a log message, kept until no lock is held.
 type message struct {
 	level slog.Level
 	text  string
 	args  []any
 }
 
-// rejects remembers the last rejected lines of each reason and says which to log.
+// rejects keeps the last rejected lines of each reason and limits how many are
+// logged.
 type rejects struct {
 	now  func() time.Time
 	keep bool
@@ -34,7 +35,7 @@ type rejects struct {
 	suppressed [line.Reasons]uint64
 }
 
-// keptLine is a report.RejectedLine whose memory is used again and again.
+// keptLine is a report.RejectedLine with reusable memory.
 type keptLine struct {
 	time     time.Time
 	listener string
@@ -50,8 +51,8 @@ func newRejects(cfg *Config) *rejects {
 	return r
 }
 
-// note remembers a line, and returns what to log about it: nothing if a line of
-// the same reason was logged less than a second ago.
+// note records a line and returns the message to log, if no line of the same
+// reason was logged in the last second.
 func (r *rejects) note(listener string, reason line.Reason, text []byte, from source) (m message, ok bool) {
 	now := r.now()
 	r.mu.Lock()

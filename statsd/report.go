@@ -9,8 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Listeners returns the listeners that are bound, in the order of the
-// configuration.
+// Listeners returns the bound listeners in the order of the configuration.
 func (s *Server) Listeners() []report.ListenerInfo {
 	var out []report.ListenerInfo
 	for _, l := range s.snapshotListeners() {
@@ -27,13 +26,13 @@ func (l *listener) info() report.ListenerInfo {
 
 const topKept = 20
 
-// flush refreshes the gauges about series and ends the interval of sets.
+// flush updates the gauges about series and ends the interval of sets.
 func (r *registry) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.era.Add(1)
 	for _, s := range r.setCells {
-		// A set without members that shows 0 already is not written: it ages.
+		// A set that stays at 0 is not written, so that it can expire.
 		if n := s.flush(); n != 0 || s.gauge.Value() != 0 {
 			_ = s.gauge.Set(n) // finite
 		}
@@ -62,7 +61,7 @@ func (r *registry) flush() {
 // near reports whether a limit is nearly reached. r.mu must be held.
 func (r *registry) near(lim limit) bool {
 	switch lim {
-	case limitFirstSegment, limitPerName: // there may be very many of them
+	case limitFirstSegment, limitPerName: // too many to visit
 		return r.crowded[lim] > 0
 	}
 	if lim == limitMemory {
@@ -72,7 +71,7 @@ func (r *registry) near(lim limit) bool {
 	return most >= 0 && nearly(use, most)
 }
 
-// named returns counts of families by their names.
+// named converts counts of families to counts of names.
 func (r *registry) named(counts map[uint32]uint64) map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +175,7 @@ func (s *Server) reportListener(l *listener) report.Listener {
 	return r
 }
 
-// quantiles summarizes all that h recorded.
+// quantiles summarizes all values of h.
 func quantiles(h *store.Histogram) *report.Quantiles {
 	st := h.Snapshot().Cumulative
 	if st == nil || st.Count() == 0 {
@@ -210,8 +209,7 @@ func (r *registry) report(out *report.Report) {
 	out.Conflicts, out.Newest = r.conflicts.list(), r.newest.list()
 }
 
-// use returns what a limit is, -1 if there is none, and how much of it is used.
-// r.mu must be held.
+// use returns the value of a limit, or -1, and its use. r.mu must be held.
 func (r *registry) use(lim limit) (most, use int) {
 	l := &r.cfg.Limits
 	switch lim {
@@ -247,9 +245,9 @@ func (r *registry) use(lim limit) (most, use int) {
 	return most, use
 }
 
-// insertTop puts c into list, which holds the largest counts, largest first.
-// It is cheap for the many that are too small: the list of names may be long
-// and the registry is locked.
+// insertTop inserts c into list, which holds the largest counts in descending
+// order. It is cheap for small counts, since the list of names can be long and
+// the registry is locked.
 func insertTop(list []report.NameCount, c report.NameCount) []report.NameCount {
 	less := func(a, b report.NameCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))

@@ -1,10 +1,10 @@
 package statsd
 
-// ring keeps the last items that were added to it.
+// ring keeps the last max items.
 type ring[T any] struct {
 	items []T
 	max   int
-	next  int // where the next one goes once the ring is full
+	next  int // index of the oldest item once the ring is full
 }
 
 func newRing[T any](max int) ring[T] { return ring[T]{max: max} }
@@ -26,7 +26,7 @@ func (r *ring[T]) list() []T {
 	return append(append(out, r.items[r.next:]...), r.items[:r.next]...)
 }
 
-// oldest returns the item that the next add will drop, the zero value if none.
+// oldest returns the item that the next add replaces, or the zero value.
 func (r *ring[T]) oldest() (v T) {
 	if len(r.items) == r.max && r.max > 0 {
 		return r.items[r.next]

@@ -17,8 +17,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Server takes in lines. Make one with [New], then Listen, then Run. Its other
-// methods may be called at any time from any goroutine.
+// Server receives lines. Create one with [New], then call Listen, then Run. The
+// other methods are safe for concurrent use at any time.
 type Server struct {
 	cfg      Config
 	parser   *line.Parser
@@ -37,15 +37,15 @@ type Server struct {
 	mu        sync.Mutex // guards the rest
 	state     state
 	listeners []*listener
-	workers   []*worker // all: those of stream connections and of sockets
+	workers   []*worker // of stream connections and of sockets
 
 	flushMu sync.Mutex // serializes Flush and guards the rest
 	flushed time.Time
 	recent  topWindow
-	peer    *exporterMetrics // nil unless they are asked for
+	peer    *exporterMetrics // nil if disabled
 }
 
-// state is how far a server has come.
+// state is the stage of a server's life.
 type state uint8
 
 const (
@@ -55,8 +55,8 @@ const (
 	ended
 )
 
-// New checks cfg and returns a server. Nothing is bound before Listen. A store
-// has one server.
+// New validates cfg and returns a server. Nothing is bound before Listen. A
+// store can have one server.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -92,8 +92,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// newWorker adds a worker; reader is its name in metrics. s.mu must be held, or s
-// not be shared yet.
+// newWorker adds a worker; reader is its name in metrics. s.mu must be held, or
+// s not shared yet.
 func (s *Server) newWorker(reader string) *worker {
 	w := &worker{
 		server:   s,
@@ -111,16 +111,16 @@ func (s *Server) nextStreamWorker() *worker {
 	return s.streamWorkers[int(s.nextWorker.Add(1))%len(s.streamWorkers)]
 }
 
-// Listen binds all listeners. If one cannot be bound none is, and the error
-// says why. What arrives from then on waits until Run.
+// Listen binds all listeners. If one fails, none stays bound. Input waits in
+// the sockets until Run.
 func (s *Server) Listen() error {
-	var said []message
-	err := s.listen(&said)
-	s.say(said)
+	var logs []message
+	err := s.listen(&logs)
+	s.logAll(logs)
 	return err
 }
 
-func (s *Server) listen(said *[]message) error {
+func (s *Server) listen(logs *[]message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != made {
@@ -128,7 +128,7 @@ func (s *Server) listen(said *[]message) error {
 	}
 	var bound []*listener
 	for _, cfg := range s.cfg.Listeners {
-		l, err := bind(cfg, said)
+		l, err := bind(cfg, logs)
 		if err != nil {
 			for _, b := range bound {
 				b.close()
@@ -140,7 +140,7 @@ func (s *Server) listen(said *[]message) error {
 	names := make(map[string]bool)
 	for _, l := range bound {
 		for base, n := l.name, 2; names[l.name]; n++ {
-			l.name = fmt.Sprint(base, "#", n) // metrics of two listeners must not mix
+			l.name = fmt.Sprint(base, "#", n) // two listeners must not share metrics
 		}
 		names[l.name] = true
 		l.metrics = newListenerMetrics(s.cfg.Store.Root(), l.name, l.addr)
@@ -156,15 +156,15 @@ func (s *Server) listen(said *[]message) error {
 		}
 	}
 	if s.cfg.TTL == (TTL{}) {
-		*said = append(*said, message{slog.LevelInfo, "statsd: series stay until they are forgotten or the process ends, since no time to live is set; gauges show the last value for ever", nil})
+		*logs = append(*logs, message{slog.LevelInfo, "statsd: no time to live is set: series stay until they are forgotten or the process exits, and gauges keep their last value", nil})
 	}
 	s.listeners, s.state = bound, listening
 	return nil
 }
 
-// Run takes in lines until ctx ends. Then it stops accepting connections,
-// reads for up to 250 ms what sockets hold, closes them, and returns. Listen
-// must have been called; Run once.
+// Run receives lines until ctx ends. Then it stops accepting connections, reads
+// pending input for up to 250 ms, closes the sockets, and returns. Run can be
+// called once, after Listen.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state != listening {
@@ -195,9 +195,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// StopListener ends one listener of a running server as Run ends all of them,
-// and returns when that is done. The others go on. It reports false if there
-// is no listener of that name.
+// StopListener stops one listener of a running server as Run stops all of them,
+// and returns when it has stopped. The others continue. It reports false if no
+// listener has that name.
 func (s *Server) StopListener(name string) bool {
 	for _, l := range s.snapshotListeners() {
 		if l.name == name {
@@ -208,9 +208,8 @@ func (s *Server) StopListener(name string) bool {
 	return false
 }
 
-// end lets the accepter, readers and connections take in what is there, and
-// closes the listener. It returns when that is done, also to those who come
-// second.
+// end reads the pending input and closes the listener. It returns when that is
+// done; concurrent calls wait too.
 func (l *listener) end() {
 	l.ending.Do(func() {
 		l.halt(true)
@@ -222,8 +221,9 @@ func (l *listener) end() {
 	})
 }
 
-// halt ends accepting, of connections that wait already only after some time if
-// linger is set, and reading of datagrams. It does not wait for that.
+// halt stops reading datagrams and accepting connections. If linger is set,
+// connections that wait already are still accepted for some time. It does not
+// wait for the goroutines.
 func (l *listener) halt(linger bool) {
 	l.halting.Do(func() {
 		l.adopting.Lock()
@@ -249,7 +249,7 @@ func (l *listener) acceptBefore(t time.Time) {
 	_ = l.plain.(interface{ SetDeadline(time.Time) error }).SetDeadline(t) // fails only when it is closed
 }
 
-// acceptsMore reports whether a listener that is to end should accept once more.
+// acceptsMore reports whether a stopping listener should accept once more.
 func (l *listener) acceptsMore() bool {
 	now := time.Now()
 	if c, ok := l.plain.(syscall.Conn); !ok || !now.Before(l.acceptUntil) || !waits(c) {
@@ -259,7 +259,7 @@ func (l *listener) acceptsMore() bool {
 	return true
 }
 
-// stopping reports whether the listener is to end.
+// stopping reports whether the listener is stopping.
 func (l *listener) stopping() bool {
 	select {
 	case <-l.stop:
@@ -269,8 +269,8 @@ func (l *listener) stopping() bool {
 	}
 }
 
-// Close closes what Listen bound. It is for servers that do not get to Run,
-// which does it in the end.
+// Close closes the sockets that Listen bound. It is only needed if Run is not
+// called.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +284,7 @@ func (s *Server) Close() {
 	s.cfg.Store.OnNetworkEnd(nil)
 }
 
-// pause waits for d or the end.
+// pause waits for d or until the server stops.
 func (s *Server) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -301,16 +301,16 @@ func (s *Server) keep(where string, f func()) {
 	}
 }
 
-// say logs messages. No lock may be held.
-func (s *Server) say(said []message) {
+// logAll logs messages. No lock may be held.
+func (s *Server) logAll(logs []message) {
 	s.guard.Run("log", func() {
-		for _, m := range said {
+		for _, m := range logs {
 			s.cfg.Logger.Log(context.Background(), m.level, m.text, m.args...)
 		}
 	})
 }
 
-// snapshotListeners returns the listeners as of now.
+// snapshotListeners returns the current listeners.
 func (s *Server) snapshotListeners() []*listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,9 +323,9 @@ func (s *Server) allWorkers() []*worker {
 	return s.workers
 }
 
-// Flush prepares a flush of the store at the time now: sets show the count of
-// the interval that ends and begin anew, gauges about the server are
-// refreshed, and limits look again at what they kept out.
+// Flush prepares a flush of the store at the time now: it publishes the counts
+// of sets and starts their next interval, updates the gauges about the server,
+// and makes limits decide again about series over a limit.
 func (s *Server) Flush(now time.Time) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
@@ -358,20 +358,20 @@ func (s *Server) Flush(now time.Time) {
 	}
 }
 
-// Sweep ends the stats that have outlived their time, as [store.Store.Sweep]
-// does, while no sample is under way: none goes into a stat that ends.
+// Sweep removes expired stats as [store.Store.Sweep] does, while no sample is
+// being applied, so that no sample is lost.
 func (s *Server) Sweep(evict bool) {
 	s.holdAll(func() { s.cfg.Store.Sweep(evict) })
 }
 
-// Forget ends the received stats whose full name satisfies match and returns
-// how many they were. A sample that comes later begins a new one.
+// Forget removes the received stats whose full name satisfies match and returns
+// their number. A later sample creates a new stat.
 func (s *Server) Forget(match func(name string) bool) (n int) {
 	s.holdAll(func() { n = s.cfg.Store.RemoveNetwork(match) })
 	return n
 }
 
-// holdAll calls f while no worker is at work.
+// holdAll calls f while all workers are idle.
 func (s *Server) holdAll(f func()) {
 	workers := s.allWorkers()
 	for _, w := range workers {
@@ -399,5 +399,5 @@ func (s *Server) holdAll(f func()) {
 	}
 }
 
-// Scope returns the scope that received stats are made in.
+// Scope returns the scope of received stats.
 func (s *Server) Scope() *store.Scope { return s.registry.scope }

@@ -9,20 +9,20 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// set counts the different members that were seen in the current interval:
-// exactly up to setExact of them, then with HyperLogLog (Flajolet, Fusy,
-// Gandouet, Meunier 2007, with linear counting for small numbers) in 2^14
-// registers, whose standard error is 0.8 %. It takes at most 64 KiB, or 16 KiB
-// once it estimates. Members are kept as 64-bit seeded hashes.
+// set counts the different members of the current interval: exactly up to
+// setExact of them, then with HyperLogLog (Flajolet, Fusy, Gandouet, Meunier
+// 2007, with linear counting for small numbers) in 2^14 registers, whose
+// standard error is 0.8 %. It takes at most 64 KiB, or 16 KiB once it
+// estimates. Members are kept as 64-bit seeded hashes.
 type set struct {
-	gauge  *store.FloatGauge // shows the count of the last finished interval
+	gauge  *store.FloatGauge // the count of the last finished interval
 	memory *memory
 
 	mu        sync.Mutex // guards the rest
 	charged   int        // bytes, beyond setReserve
 	hashes    []uint64   // open addressing table; 0 is empty
 	n         int        // of hashes in use
-	registers []uint8    // nil: counting exactly
+	registers []uint8    // nil while counting exactly
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 	setMaxSlots = 2 * setExact
 )
 
-// add puts a member into s.
+// add adds a member to s.
 func (s *set) add(seed maphash.Seed, member []byte) {
 	h := mix(maphash.Bytes(seed, member))
 	if h == 0 {
@@ -72,8 +72,8 @@ func (s *set) add(seed maphash.Seed, member []byte) {
 	s.insert(h)
 }
 
-// full reports whether s must estimate to count one more member: it counts as
-// many as it may exactly, or a larger table would exceed the memory budget.
+// full reports whether s must estimate to count one more member: it holds
+// setExact members, or a larger table would exceed the memory budget.
 func (s *set) full() bool {
 	if s.n == setExact {
 		return true
@@ -84,8 +84,8 @@ func (s *set) full() bool {
 	return !s.charge(8 * max(setFirst, 2*len(s.hashes)))
 }
 
-// charge makes s pay for a table of that many bytes. It reports false if the
-// budget does not allow it.
+// charge sets the size of the table that s is charged for. It reports false if
+// the budget does not allow it.
 func (s *set) charge(bytes int) bool {
 	more := max(bytes-setReserve, 0) - s.charged
 	if more > 0 && !s.memory.reserve(more) {
@@ -132,17 +132,17 @@ func (s *set) estimate(h uint64) {
 	*r = max(*r, rank(h<<setBits))
 }
 
-// rank is the place of the highest bit of h, counted from 1 at the top.
+// rank returns the position of the highest bit of h, counted from 1 at the top.
 func rank(h uint64) uint8 { return uint8(min(bits.LeadingZeros64(h)+1, 50)) }
 
-// flush ends the interval: it returns how many members were seen and empties s.
+// flush ends the interval: it returns the number of members and empties s.
 func (s *set) flush() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.registers == nil {
 		n := s.n
 		if len(s.hashes) > 4*max(setFirst, n) {
-			s.hashes = nil // it was larger once
+			s.hashes = nil // it was larger in an earlier interval
 			s.charge(0)
 		}
 		clear(s.hashes)
@@ -154,7 +154,7 @@ func (s *set) flush() float64 {
 	return math.Round(n)
 }
 
-// cardinality is the HyperLogLog estimate.
+// cardinality returns the HyperLogLog estimate.
 func cardinality(registers []uint8) float64 {
 	m := float64(len(registers))
 	sum, zeros := 0.0, 0

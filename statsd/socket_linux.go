@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharePort lets several sockets be bound to one UDP port.
+// sharePort allows several sockets on one UDP port.
 func sharePort(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 }
 
-// tuneSocket asks for a receive buffer, beyond the system's limit if the
-// process may, and for the count of dropped datagrams. It returns the size
-// that the kernel granted.
+// tuneSocket requests a receive buffer, beyond the system limit if the process
+// has the privilege, and the count of dropped datagrams. It returns the granted
+// size.
 func tuneSocket(c packetConn, rcvbuf int) (granted int, err error) {
 	conn, err := c.SyscallConn()
 	if err != nil {
@@ -43,10 +43,10 @@ func tuneSocket(c packetConn, rcvbuf int) (granted int, err error) {
 
 const rcvbufHint = "set net.core.rmem_max to allow more: sysctl -w net.core.rmem_max="
 
-// queueState is what the kernel tells about a socket's receive queue.
+// queueState is the kernel's state of a socket's receive queue.
 type queueState struct {
-	used    int    // bytes of memory that waiting datagrams take
-	size    int    // bytes of memory that they may take
+	used    int    // memory of waiting datagrams, in bytes
+	size    int    // limit of used
 	dropped uint32 // datagrams dropped since the socket was made; wraps
 }
 
@@ -67,7 +67,8 @@ func queue(c syscall.RawConn) (q queueState, ok bool) {
 	return queueState{int(mem[meminfoRmem]), int(mem[meminfoRcvbuf]), mem[meminfoDrops]}, ok && err == nil
 }
 
-// unixQueue returns how many datagrams may wait in a unix socket.
+// unixQueue returns how many datagrams can wait in a unix socket, or 0 if
+// unknown.
 func unixQueue() int {
 	b, err := os.ReadFile("/proc/sys/net/unix/max_dgram_qlen")
 	if err != nil {

@@ -19,7 +19,7 @@ func tuneSocket(c packetConn, rcvbuf int) (granted int, err error) {
 
 const rcvbufHint = "the system allows no more than "
 
-// queueState is what the kernel tells about a socket's receive queue.
+// queueState is the kernel's state of a socket's receive queue.
 type queueState struct {
 	used, size int
 	dropped    uint32

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestStopListener ends listeners one by one: what was sent before is applied,
-// the place is free afterwards, and the others go on.
+// TestStopListener stops listeners one by one: earlier input is applied, the
+// address is free afterwards, and the others continue.
 func TestStopListener(t *testing.T) {
 	l := newLive(t, Config{Listeners: []ListenerConfig{
 		{Address: "tcp://127.0.0.1:0"}, {Address: "udp://127.0.0.1:0", Readers: 2}, {Address: "tcp://127.0.0.1:0", Name: "other"},
@@ -67,7 +67,7 @@ func TestStopListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	count(15)
-	if l.StopListener("nobody") {
+	if l.StopListener("unknown") {
 		t.Error("an unknown listener was stopped")
 	}
 }

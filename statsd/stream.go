@@ -19,8 +19,8 @@ import (
 
 const (
 	streamBuffer  = 64 << 10
-	lineSlack     = 64 << 10  // beyond the longest line, before a stream without line ends is given up
-	fairShare     = 256 << 10 // bytes of one connection before others get a turn
+	lineSlack     = 64 << 10  // beyond the longest line, before a stream without line feeds is closed
+	fairShare     = 256 << 10 // bytes that a connection reads before it yields
 	crowdedIdle   = 60 * time.Second
 	lengthPrefix  = 4
 	acceptedPause = 5 * time.Millisecond // after an error of accept, such as too many open files
@@ -31,20 +31,20 @@ type stream struct {
 	server *Server
 	l      *listener
 	conn   net.Conn
-	addr   netip.Addr // of the other end, if it has one
+	addr   netip.Addr // of the client, if it has one
 	from   source
 	worker *worker
 	buf    []byte
 	n      int // bytes of buf in use
-	share  int // bytes read since others got a turn
+	share  int // bytes read since the last yield
 
 	mu    sync.Mutex // orders changes of the read deadline
 	armed bool       // a deadline is set
-	kept  bool       // cannot be handed over
+	kept  bool       // cannot be handed off
 	end   time.Time  // of draining
 }
 
-// arm sets how long the next read, or the one that is under way, may wait.
+// arm sets the deadline of the current or next read.
 func (st *stream) arm() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -70,10 +70,10 @@ func (st *stream) arm() {
 		return
 	}
 	st.armed = !until.IsZero()
-	_ = st.conn.SetReadDeadline(until) // fails only when the connection is closed, which Read says
+	_ = st.conn.SetReadDeadline(until) // fails only on a closed connection, which Read reports
 }
 
-// idled reports whether a read that timed out ends the connection.
+// idled returns why a read that timed out ends the connection, or "".
 func (st *stream) idled() (why string) {
 	switch {
 	case st.l.conns.draining.Load():
@@ -87,7 +87,7 @@ func (st *stream) idled() (why string) {
 	return ""
 }
 
-// more reports whether st, which has not read for some time, could.
+// more reports whether st, which was idle, has input.
 func (st *stream) more() bool {
 	conn := st.conn
 	if t, ok := conn.(*tls.Conn); ok {
@@ -100,8 +100,8 @@ func (st *stream) more() bool {
 	return ok && !ended && waits(c)
 }
 
-// acceptStreams takes in connections until the listener is closed, or is to end
-// and none waits.
+// acceptStreams accepts connections until the listener is closed, or is
+// stopping and none waits.
 func (s *Server) acceptStreams(l *listener) {
 	for {
 		c, err := l.accept.Accept()
@@ -123,12 +123,13 @@ func (s *Server) acceptStreams(l *listener) {
 	}
 }
 
-// newStream returns the stream of c. What was read from c before is in read.
+// newStream returns the stream of c. read holds the input that was already read
+// from c.
 func (s *Server) newStream(l *listener, c net.Conn, read []byte) *stream {
 	l.metrics.connections.Inc()
 	st := &stream{server: s, l: l, conn: c, worker: s.nextStreamWorker(), buf: read, n: len(read)}
 	from := c.RemoteAddr()
-	if from == nil || l.addr.unix() { // nil if it was adopted and the other end is gone; what it sent is there
+	if from == nil || l.addr.unix() { // nil if c was adopted and the client is gone; its input remains
 		return st
 	}
 	if a, err := netip.ParseAddrPort(from.String()); err == nil {
@@ -138,14 +139,14 @@ func (s *Server) newStream(l *listener, c net.Conn, read []byte) *stream {
 	return st
 }
 
-// admit serves c or refuses it, perhaps later.
+// admit serves c or refuses it, now or later.
 func (s *Server) admit(l *listener, c net.Conn) {
 	st := s.newStream(l, c, nil)
 	if st.addr.IsValid() && !l.allowed(st.addr) {
 		st.refuse("address")
 		return
 	}
-	l.accepter.Add(1) // who waits for the accepter waits for those that it let wait
+	l.accepter.Add(1) // the accepter has finished when its waiting connections have
 	l.conns.await(st, func(limit string) {
 		defer l.accepter.Done()
 		s.guard.Run("admission", func() {
@@ -158,13 +159,13 @@ func (s *Server) admit(l *listener, c net.Conn) {
 	})
 }
 
-// refuse ends st, which has no place.
+// refuse closes st, which got no slot.
 func (st *stream) refuse(why string) {
 	st.l.metrics.end("refused", why)
 	_ = st.conn.Close()
 }
 
-// start serves st, which has a place, in a goroutine of its own.
+// start serves st in a new goroutine.
 func (st *stream) start() {
 	s, l, c := st.server, st.l, st.conn
 	l.metrics.active.Inc()
@@ -187,7 +188,7 @@ func (st *stream) start() {
 	}()
 }
 
-// serve reads st to its end and says why it ended.
+// serve reads st until it ends and returns the reason.
 func (st *stream) serve() (why string) {
 	st.buf = append(make([]byte, 0, max(streamBuffer, 2*st.n)), st.buf...)
 	st.buf = st.buf[:cap(st.buf)]
@@ -226,8 +227,7 @@ func (st *stream) serve() (why string) {
 	}
 }
 
-// takeLines applies the complete lines of st.buf, of which the last n bytes
-// are new.
+// takeLines applies the complete lines of st.buf, whose last n bytes are new.
 func (st *stream) takeLines(n int) (why string) {
 	end := bytes.LastIndexByte(st.buf[st.n-n:st.n], '\n') + 1
 	if end > 0 {
@@ -238,7 +238,7 @@ func (st *stream) takeLines(n int) (why string) {
 	if st.n < len(st.buf) {
 		return ""
 	}
-	// A full buffer without a line end.
+	// The buffer is full and has no line feed.
 	most := st.server.cfg.Limits.LineBytes + lineSlack
 	if len(st.buf) < most {
 		st.buf = append(make([]byte, 0, most), st.buf...)[:most]
@@ -267,8 +267,8 @@ func (st *stream) takeFrames(int) (why string) {
 	return ""
 }
 
-// finish deals with what is left when no more bytes come. A last line needs no
-// line end if the client said that it was complete by closing.
+// finish handles the rest of the input. A last line needs no line feed if the
+// client closed the connection in an orderly way.
 func (st *stream) finish(complete bool) {
 	rest := st.buf[:st.n]
 	switch {
@@ -282,8 +282,8 @@ func (st *stream) finish(complete bool) {
 	}
 }
 
-// nextFrame looks at the frame that b begins with: its length with the prefix,
-// 0 if b is too short to tell.
+// nextFrame returns the length of the frame that b starts with, prefix
+// included, or 0 if b is too short.
 func nextFrame(b []byte) int {
 	if len(b) < lengthPrefix {
 		return 0

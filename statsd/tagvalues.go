@@ -2,15 +2,14 @@ package statsd
 
 import "github.com/statsd-admin/statsd-admin/store/tags"
 
-// tagValues counts the different values that tags have, by key. Its zero value
-// has none.
+// tagValues counts the different values of tags by key. The zero value is
+// empty.
 type tagValues struct {
 	series map[uint32][]tags.Tag     // by number of their cell
 	uses   map[string]map[string]int // by key and value: how many series
 }
 
-// full reports whether one of tgs would be a further value of a key that has
-// most of them.
+// full reports whether tgs would add a value to a key that has most already.
 func (v *tagValues) full(tgs []tags.Tag, most int) bool {
 	for _, t := range tgs {
 		if values := v.uses[t.Name]; len(values) >= most && values[t.Value] == 0 {
@@ -20,7 +19,7 @@ func (v *tagValues) full(tgs []tags.Tag, most int) bool {
 	return false
 }
 
-// hold notes the tags of a series.
+// hold records the tags of a series.
 func (v *tagValues) hold(cell uint32, tgs []tags.Tag) {
 	if len(tgs) == 0 {
 		return
@@ -39,7 +38,7 @@ func (v *tagValues) hold(cell uint32, tgs []tags.Tag) {
 	}
 }
 
-// release forgets the tags of a series that ended.
+// release removes the tags of a series that ended.
 func (v *tagValues) release(cell uint32) {
 	for _, t := range v.series[cell] {
 		values := v.uses[t.Name]
@@ -53,7 +52,7 @@ func (v *tagValues) release(cell uint32) {
 	delete(v.series, cell)
 }
 
-// most returns how many values the key has that has most.
+// most returns the largest number of values of a key.
 func (v *tagValues) most() (n int) {
 	for _, values := range v.uses {
 		n = max(n, len(values))

@@ -14,29 +14,29 @@ type topCount struct {
 	count uint64
 }
 
-// topSketch finds the items that occur most often (space saving, Metwally,
-// Agrawal, El Abbadi 2005): counts are too high by at most the total divided
-// by the number of places.
+// topSketch finds the most frequent items (space saving, Metwally, Agrawal, El
+// Abbadi 2005). Counts are too high by at most the total divided by the number
+// of slots.
 //
-// It looks at the first lines of an interval all, then at one in topEvery on
-// average, at random: what comes in a regular order must not hide.
+// It samples every line at the start of an interval, then one in topEvery at
+// random, so that regular patterns are found.
 type topSketch struct {
 	places [64]topCount
 	n      int
 
-	wait   int    // lines until the next look
-	stands uint64 // lines that the next look stands for; 0 is 1
-	looks  int    // since the last take
+	wait   int    // lines until the next sample
+	stands uint64 // lines that the next sample represents; 0 is 1
+	looks  int    // samples since the last take
 	random uint64
 }
 
 const (
 	topEvery = 64
-	topExact = 1024 // lines that are all looked at
+	topExact = 1024 // lines that are all sampled
 )
 
-// look counts item, which the line is about that it is time to look at and that
-// has weight samples, and says when to look again.
+// look counts item, the name of the sampled line with weight samples, and
+// chooses the next line to sample.
 func (t *topSketch) look(item uint32, weight uint64) {
 	t.add(item, weight*max(t.stands, 1))
 	t.wait, t.stands = 1, 1
@@ -69,7 +69,7 @@ func (t *topSketch) add(item uint32, weight uint64) {
 	p.count += weight
 }
 
-// take adds what t found to counts and empties t.
+// take adds the counts of t to counts and empties t.
 func (t *topSketch) take(counts map[uint32]uint64) {
 	for _, p := range t.places[:t.n] {
 		counts[p.item] += p.count
@@ -77,8 +77,8 @@ func (t *topSketch) take(counts map[uint32]uint64) {
 	t.n, t.looks, t.wait, t.stands = 0, 0, 0, 0
 }
 
-// topWindow keeps what was found in the intervals of the last minute, one of
-// them at least. Its zero value is empty.
+// topWindow keeps the counts of the intervals of the last minute, at least one.
+// The zero value is empty.
 type topWindow struct{ intervals []topInterval }
 
 type topInterval struct {
@@ -88,7 +88,7 @@ type topInterval struct {
 
 const (
 	topTime      = time.Minute
-	topIntervals = 60 // at most, however short
+	topIntervals = 60 // at most
 )
 
 // add adds the latest interval.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// clearPath makes way for a unix socket at a.location: it removes a socket that
-// nobody answers on, and nothing else.
+// clearPath removes an unused socket at a.location. It returns an error for
+// anything else.
 func clearPath(a address) error {
 	fi, err := os.Lstat(a.location)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,8 @@ func clearPath(a address) error {
 	return os.Remove(a.location)
 }
 
-// setRights applies the configured mode, owner and group to a socket's path.
+// setRights applies the configured mode, owner and group to the path of a
+// socket.
 func setRights(path string, c *ListenerConfig) error {
 	uid, gid := -1, -1
 	if c.Owner != "" {
@@ -82,7 +83,7 @@ func groupID(name string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// unixPath is a socket's path that is removed in the end, if it still is that
+// unixPath is the path of a socket, removed at the end if it still is that
 // socket.
 type unixPath struct {
 	path string
@@ -97,7 +98,7 @@ func claimPath(path string) (*unixPath, error) {
 	return &unixPath{path, fi}, nil
 }
 
-// remove unlinks the socket unless another one took its place.
+// remove unlinks the socket unless another file took its path.
 func (u *unixPath) remove() error {
 	if u == nil {
 		return nil

@@ -37,7 +37,7 @@ func TestUnixSocketPaths(t *testing.T) {
 			}
 			_ = os.Remove(path)
 
-			// A socket that nobody reads goes.
+			// An unused socket is removed.
 			stale(t, scheme, path)
 			s, err := listen()
 			if err != nil {
@@ -47,7 +47,7 @@ func TestUnixSocketPaths(t *testing.T) {
 			if err != nil || fi.Mode().Perm() != 0o620 {
 				t.Errorf("mode %v, %v; want 0620", fi.Mode(), err)
 			}
-			// One that somebody reads stays.
+			// A socket in use stays.
 			if other, err := listen(); err == nil || !strings.Contains(err.Error(), "answers") {
 				other.Close()
 				t.Errorf("a socket in use: %v", err)
@@ -71,7 +71,7 @@ func TestUnixSocketPaths(t *testing.T) {
 	}
 }
 
-// stale leaves a socket that nobody answers on.
+// stale leaves an unused socket at path.
 func stale(t *testing.T, scheme, path string) {
 	t.Helper()
 	if scheme == "unixgram" {

@@ -10,9 +10,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// worker parses and applies lines. A datagram socket has a worker of its own,
-// stream connections share some. Whoever holds mu may use it; the one who holds
-// the mu of all workers knows that no sample is under way.
+// worker parses and applies lines. A datagram socket has one worker, stream
+// connections share some. mu must be held to use it; holding the mu of all
+// workers guarantees that no sample is being applied.
 type worker struct {
 	server   *Server
 	registry *registry
@@ -21,29 +21,29 @@ type worker struct {
 	mu      sync.Mutex // guards the rest
 	line    line.Line
 	cache   *seriesCache
-	targets []target // of the line's samples
+	targets []target // of the samples of line
 	tally   tally
 	top     topSketch
-	visits  uint64    // times that w was entered; every busyEvery-th is timed
-	entered time.Time // zero: this visit is not timed
+	visits  uint64    // calls of enter; every busyEvery-th is timed
+	entered time.Time // zero if this visit is not timed
 
 	busy  *busyTime
-	said  []message    // to log when w is left
-	tap   func(Tapped) // gets accepted lines, nil if nobody does
+	logs  []message    // to log on leave
+	tap   func(Tapped) // receives accepted lines; may be nil
 	gauge func() *cell // targetGauge, bound once
 }
 
-// target is where a sample goes.
+// target is the destination of a sample.
 type target struct {
-	cell  *cell // nil: nowhere
-	limit limit // that keeps it from its own series
+	cell  *cell // nil to drop it
+	limit limit // that it exceeds
 }
 
 // enter locks w.
 func (w *worker) enter() {
 	var tap func(Tapped)
 	if asked := w.server.cfg.Tap; asked != nil {
-		tap = asked() // before w is locked, since it may panic
+		tap = asked() // before w is locked, since it can panic
 	}
 	w.mu.Lock()
 	w.tap = tap
@@ -55,30 +55,30 @@ func (w *worker) enter() {
 	}
 }
 
-// leave unlocks w after publishing what was counted for l, also after a
-// panic, which ends here.
+// leave publishes the counts for l and unlocks w, also after a panic, which it
+// recovers.
 func (w *worker) leave(l *listener) {
 	p := recover()
 	if p != nil {
-		w.cache.clear() // it may be half changed
+		w.cache.clear() // it can be inconsistent
 	}
 	w.tally.publish(l.metrics, w.server.metrics)
 	if !w.entered.IsZero() {
 		w.busy.add(w.entered)
 		w.entered = time.Time{}
 	}
-	said := w.said
-	w.said = nil
+	logs := w.logs
+	w.logs = nil
 	w.mu.Unlock()
 	if p != nil {
 		w.server.guard.Report("worker", p)
 	}
-	if said != nil {
-		w.server.say(said)
+	if logs != nil {
+		w.server.logAll(logs)
 	}
 }
 
-// batch takes in the first n datagrams that were read from so.
+// batch applies the first n datagrams that so read.
 func (w *worker) batch(l *listener, so *socket, n int) {
 	w.enter()
 	defer w.leave(l)
@@ -100,8 +100,8 @@ func (w *worker) batch(l *listener, so *socket, n int) {
 	}
 }
 
-// packet takes in the lines of one datagram or frame and returns how many they
-// were. cut says that the end of the datagram is missing.
+// packet applies the lines of one datagram or frame and returns their number.
+// cut means that the end of the datagram is missing.
 func (w *worker) packet(l *listener, p []byte, cut bool, from source) (n int) {
 	most := w.server.cfg.Limits.LinesPerPacket
 	for len(p) > 0 {
@@ -132,7 +132,7 @@ func (w *worker) packet(l *listener, p []byte, cut bool, from source) (n int) {
 	return n
 }
 
-// chunk takes in complete lines of a stream.
+// chunk applies complete lines of a stream.
 func (w *worker) chunk(l *listener, p []byte, from source) {
 	w.enter()
 	defer w.leave(l)
@@ -148,9 +148,9 @@ func (w *worker) chunk(l *listener, p []byte, from source) {
 	}
 }
 
-// frames takes in the complete frames that p begins with. It returns how many
-// bytes they were, and how many the next frame needs if that is known. bad says
-// that a frame is longer than allowed, so that nothing after it can be found.
+// frames applies the complete frames at the start of p. It returns their
+// length, and the length of the next frame if known. bad means that a frame is
+// longer than allowed, so that the following ones cannot be found.
 func (w *worker) frames(l *listener, p []byte, from source) (used, need int, bad bool) {
 	w.enter()
 	defer w.leave(l)
@@ -174,8 +174,8 @@ func (w *worker) frames(l *listener, p []byte, from source) (used, need int, bad
 	}
 }
 
-// reject counts something that is not a line of its own right, such as what is
-// left of a stream that broke, as a rejected line.
+// reject counts input that is not a complete line, such as the rest of a broken
+// stream, as a rejected line.
 func (w *worker) reject(l *listener, r line.Reason, text []byte, from source) {
 	w.enter()
 	defer w.leave(l)
@@ -183,21 +183,21 @@ func (w *worker) reject(l *listener, r line.Reason, text []byte, from source) {
 	w.rejectLine(l, r, text, from)
 }
 
-// rejectLine counts one line and its reason. w.mu must be held.
+// rejectLine counts a line and its reason. w.mu must be held.
 func (w *worker) rejectLine(l *listener, r line.Reason, text []byte, from source) {
 	w.tally.lines++
 	w.refuse(l, r, text, from)
 }
 
-// refuse counts why a line that was counted already is rejected.
+// refuse counts the reason of a rejected line that was counted already.
 func (w *worker) refuse(l *listener, r line.Reason, text []byte, from source) {
 	l.metrics.reject(r)
 	if m, ok := w.server.rejects.note(l.name, r, text, from); ok {
-		w.said = append(w.said, m)
+		w.logs = append(w.logs, m)
 	}
 }
 
-// take applies one line. It reports whether there was one: a blank line is none.
+// take applies one line. It reports false for a blank line.
 func (w *worker) take(l *listener, text []byte, from source) bool {
 	r := w.parser.Split(&w.line, text)
 	if r == line.OK {
@@ -221,11 +221,11 @@ func (w *worker) take(l *listener, text []byte, from source) bool {
 	return true
 }
 
-// metric applies the metric in w.line, all of it or nothing.
+// metric applies the metric in w.line completely or not at all.
 func (w *worker) metric() line.Reason {
 	li := &w.line
 	if li.Fields != line.OK {
-		return w.parser.Identify(li) // the name may be what is wrong first
+		return w.parser.Identify(li) // errors of the name come first
 	}
 	key := w.cache.keyOf(li)
 	w.targets = w.targets[:0]
@@ -268,8 +268,8 @@ func (w *worker) metric() line.Reason {
 	return line.OK
 }
 
-// tagCount counts the tags of a line: those that it has, and those that are left
-// out because they are malformed.
+// tagCount counts the tags of a line: the valid ones, and the malformed ones
+// that are ignored.
 type tagCount struct{ well, ill uint16 }
 
 func tagsOf(li *line.Line) tagCount {
@@ -277,8 +277,8 @@ func tagsOf(li *line.Line) tagCount {
 	return tagCount{uint16(min(len(li.Tags), most)), uint16(min(li.TagErrors, most))}
 }
 
-// recall looks a spelling up in the worker's table. ok is false if it is not
-// there, or what it says is out of date.
+// recall returns the cached target of a key. ok is false if none is cached or
+// it is out of date.
 func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reason line.Reason, ok bool) {
 	s := w.cache.find(key, typ)
 	if s == nil {
@@ -306,7 +306,7 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 	return t, s.tags, line.OK, true
 }
 
-// valid reports whether a cached entry still means what it says.
+// valid reports whether a cached entry is up to date.
 func (w *worker) valid(s *cacheEntry) bool {
 	switch {
 	case s.reason != line.OK:
@@ -317,8 +317,8 @@ func (w *worker) valid(s *cacheEntry) bool {
 	return w.registry.cells.at(s.cell).gen.Load() == s.gen
 }
 
-// learn finds or makes the series of the line, whose spelling is new, unless
-// anything about the line is wrong.
+// learn finds or creates the series of a line that is not cached, unless the
+// line is invalid.
 func (w *worker) learn(key *lineKey) line.Reason {
 	li := &w.line
 	if r := w.parser.Identify(li); r != line.OK {
@@ -347,11 +347,11 @@ func (w *worker) learn(key *lineKey) line.Reason {
 	return line.OK
 }
 
-// resolve asks the registry for the series of a sample of the line.
+// resolve returns the series of a sample of the line.
 func (w *worker) resolve(typ line.Type) found {
 	f := w.registry.resolve(w.line.Name, w.line.Tags, typ)
-	if f.said != nil {
-		w.said = append(w.said, *f.said)
+	if f.logs != nil {
+		w.logs = append(w.logs, *f.logs)
 	}
 	return f
 }
@@ -362,7 +362,7 @@ func (w *worker) remember(key *lineKey, typ line.Type, s cacheEntry) {
 	}
 }
 
-// judgeSigned sets w.line.SignedCounters for a line whose targets are known.
+// judgeSigned sets w.line.SignedCounters for a line with cached targets.
 func (w *worker) judgeSigned() line.Reason {
 	if w.server.cfg.GaugeBacked == nil {
 		return line.OK
@@ -376,7 +376,7 @@ func (w *worker) judgeSigned() line.Reason {
 			li.SignedCounters = t.cell.group == gauges
 			return line.OK
 		}
-		// A limit keeps it from having a series, and no spelling tells the name.
+		// Over a limit there is no series that the name could be read from.
 		if r := w.parser.Identify(li); r != line.OK {
 			return r
 		}
@@ -386,9 +386,9 @@ func (w *worker) judgeSigned() line.Reason {
 	return line.OK
 }
 
-// change returns what a value of s does to a gauge: it is added if relative,
-// else it replaces what was there. Samples of counters that are kept as gauges
-// are relative.
+// change returns the effect of a value of s on a gauge: it is added if
+// relative, and replaces the old value otherwise. Samples of gauge-backed
+// counters are relative.
 func (w *worker) change(s *line.Sample, v line.Value) (number float64, relative bool) {
 	if s.Type == line.Counter {
 		return v.Number / s.Rate, true
@@ -399,11 +399,11 @@ func (w *worker) change(s *line.Sample, v line.Value) (number float64, relative 
 // relative reports whether v changes a gauge instead of setting it.
 func (s *Server) relative(v line.Value) bool { return v.Signed && !s.cfg.Parse.AbsoluteGauges }
 
-// checkGauges tries the line's gauge samples on the value of their gauge: no
-// result may leave the finite numbers. All gauge samples of a line are of one
-// gauge; nil stands for one that does not exist yet. Another worker may change it
-// before they are applied; then the gauge refuses what would be too much, and
-// keeps its value.
+// checkGauges applies the line's gauge samples to a copy of the gauge's value:
+// no result may be infinite. All gauge samples of a line belong to one gauge,
+// or to none that exists yet (nil). Another worker can change it before they
+// are applied; then the gauge itself refuses an infinite result and keeps its
+// value.
 func (w *worker) checkGauges(gauge func() *cell) line.Reason {
 	value, loaded := 0.0, false
 	for i := range w.line.Samples {
@@ -431,7 +431,7 @@ func (w *worker) checkGauges(gauge func() *cell) line.Reason {
 	return line.OK
 }
 
-// gauges reports whether the line's samples of type t are of a gauge.
+// gauges reports whether samples of type t of the line belong to a gauge.
 func (w *worker) gauges(t line.Type) bool {
 	return t == line.Gauge || t == line.Counter && w.line.SignedCounters
 }
@@ -446,11 +446,10 @@ func (w *worker) targetGauge() *cell {
 	return nil
 }
 
-// knownGauge returns the cell that the line's gauge samples will get, if the
-// gauge exists.
+// knownGauge returns the cell of the line's gauge samples if the gauge exists.
 func (w *worker) knownGauge() *cell { return w.registry.lookup(w.line.Name, w.line.Tags, line.Gauge) }
 
-// apply adds the line's samples to their targets.
+// apply applies the samples of the line to their targets.
 func (w *worker) apply() {
 	limited, samples := noLimit, uint64(0)
 	for i, t := range w.targets {
@@ -513,7 +512,7 @@ func (w *worker) applySample(c *cell, s *line.Sample) {
 	}
 }
 
-// event keeps the event in w.line.
+// event records the event in w.line.
 func (w *worker) event() line.Reason {
 	n, r := w.parser.ParseEvent(&w.line)
 	if r != line.OK {
@@ -525,7 +524,7 @@ func (w *worker) event() line.Reason {
 	return line.OK
 }
 
-// check keeps the state of the service check in w.line.
+// check records the state of the service check in w.line.
 func (w *worker) check() line.Reason {
 	c, r := w.parser.ParseServiceCheck(&w.line)
 	if r != line.OK {
@@ -553,8 +552,8 @@ func (w *worker) countEvent(unknown int) {
 	w.tally.tagErrors += uint64(w.line.TagErrors)
 }
 
-// takeTop adds what w saw most to counts and begins anew. It returns how many
-// spellings w knows.
+// takeTop moves the top counts of w to counts. It returns the number of cached
+// keys.
 func (w *worker) takeTop(counts map[uint32]uint64) (entries int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

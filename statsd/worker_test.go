@@ -179,9 +179,8 @@ func TestRejectedLineAppliesNothing(t *testing.T) {
 	}
 }
 
-// TestSmallAndLargeObservations: clients that measure in seconds send small
-// fractions, whose microseconds count; what no histogram holds counts as the
-// most that it does, and is told.
+// TestSmallAndLargeObservations records fractions to the microsecond; larger
+// values than a histogram holds are recorded as its largest value and counted.
 func TestSmallAndLargeObservations(t *testing.T) {
 	r := newRig(t, Config{})
 	r.send("s:0.000345:0.000347:0.000001|d\nm:9.2e12:-9.2e12|h\nx:1e13:-1e300|h|@0.5\nx:1|ms")
@@ -201,9 +200,9 @@ func TestAbsoluteGauges(t *testing.T) {
 	r.want("g 5", "h -3")
 }
 
-// TestKnownSpellingKeepsPrecedence sends a line whose tags are rejected until
-// the worker knows it, then with what is judged before tags wrong too.
-func TestKnownSpellingKeepsPrecedence(t *testing.T) {
+// TestCachedKeyKeepsPrecedence sends a line whose tags are rejected until it is
+// cached, then adds errors that come before the tags.
+func TestCachedKeyKeepsPrecedence(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, in := range []string{"a,b=c:1|c|#d:e", "a,b=c:1|c|#d:e", "a,b=c:x|c|#d:e"} {
 		r.send(in)
@@ -222,7 +221,7 @@ func TestKnownSpellingKeepsPrecedence(t *testing.T) {
 	r.conserved()
 }
 
-func TestKnownSpellingChecksBytesOutsideItsKey(t *testing.T) {
+func TestCachedKeyChecksOtherBytes(t *testing.T) {
 	r := newRig(t, Config{})
 	r.send("s:x|s\ns:\xff|s\na:1|c\na:1|c|c:\xff\na:1|c|zz\xff")
 	if got := r.rejected()["invalid_utf8"]; got != 3 {
@@ -258,13 +257,13 @@ func TestTagErrorsCountPerLine(t *testing.T) {
 	}
 }
 
-func TestContainerOptionMakesNoSpellings(t *testing.T) {
+func TestContainerOptionIsNotPartOfTheKey(t *testing.T) {
 	r := newRig(t, Config{})
 	for i := range 10 {
 		r.send(fmt.Sprintf("a:1|c|c:ci-%d", i))
 	}
 	if n := r.streamWorkers[0].cache.used; n != 1 {
-		t.Errorf("%d spellings, want 1", n)
+		t.Errorf("%d keys, want 1", n)
 	}
 	r = newRig(t, Config{Parse: ParseConfig{TagContainer: true}})
 	for range 3 {
@@ -273,8 +272,8 @@ func TestContainerOptionMakesNoSpellings(t *testing.T) {
 	r.want("a 3", "a.container_id.x 3", "a.container_id.y 3")
 }
 
-// TestEvictedSpellingsAreCounted, and cost no sample.
-func TestEvictedSpellingsAreCounted(t *testing.T) {
+// TestEvictedKeysAreCounted checks that evictions are counted and lose no sample.
+func TestEvictedKeysAreCounted(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{CacheEntries: 4}})
 	for i := range 100 {
 		r.send(fmt.Sprintf("a:1|c|#x:%d", i%10))

@@ -21,10 +21,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
-// explains reports whether a command line asks to explain lines.
+// explains reports whether a command line is for the explain command.
 func explains(args []string) bool { return len(args) > 0 && args[0] == "explain" }
 
-// explainFlags returns the flags of the daemon that matter for explaining.
+// explainFlags returns the flags of the daemon that affect the explanation of
+// lines.
 func explainFlags(o *Options, r *rawOptions) *pflag.FlagSet {
 	all := flagSet(o, r)
 	fs := pflag.NewFlagSet("statsd-admin explain", pflag.ContinueOnError)
@@ -94,11 +95,11 @@ func (p *program) explainFile(e *explainer, name string) error {
 	return errors.Join(e.read(name, f), f.Close())
 }
 
-// explainer writes what lines mean.
+// explainer writes explanations of lines.
 type explainer struct {
 	out     *bufio.Writer
 	explain func(line []byte) report.Explanation
-	longest int // bytes of a line that are looked at
+	longest int // bytes of a line that are parsed
 
 	accepted, blank, rejected int
 	reasons                   map[string]int
@@ -117,8 +118,8 @@ func newExplainer(w io.Writer, c *bootstrap.Config, product string) (*explainer,
 	return e, nil
 }
 
-// read explains all lines of r. What is known is written before it waits for
-// more.
+// read explains all lines of r. Output is flushed before it waits for more
+// input.
 func (e *explainer) read(name string, r io.Reader) error {
 	in := bufio.NewReader(r)
 	var line []byte
@@ -142,8 +143,8 @@ func (e *explainer) read(name string, r io.Reader) error {
 	}
 }
 
-// readLine appends a line without its line feed to dst, of a longer one no more
-// than the first longest bytes. With the last line comes [io.EOF].
+// readLine appends a line without its line feed to dst, truncated to longest
+// bytes. It returns [io.EOF] with the last line.
 func readLine(r *bufio.Reader, dst []byte, longest int) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -266,15 +267,15 @@ func (e *explainer) fact(name, value string) {
 	fmt.Fprintf(e.out, "    %-17s%s\n", name+":", escaped(value))
 }
 
-// escaped returns text that may come from anybody as one line that shows what
-// it is: backslashes and what cannot be seen are escaped.
+// escaped returns untrusted text as one visible line: backslashes and invisible
+// characters are escaped.
 func escaped(text string) string {
 	q := strconv.Quote(text)
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// summary writes how many lines there were, and the reasons, the most frequent
-// ones first.
+// summary writes the number of lines and the reasons in descending order of
+// frequency.
 func (e *explainer) summary() error {
 	if e.accepted+e.rejected > 0 {
 		fmt.Fprintln(e.out)

@@ -106,7 +106,7 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("disk is full") }
 
-func TestExplainTellsOfFailures(t *testing.T) {
+func TestExplainReportsFailures(t *testing.T) {
 	var stderr bytes.Buffer
 	p := program{stdin: strings.NewReader("a:1|c\n"), stdout: failing{}, stderr: &stderr}
 	if status := p.run(context.Background(), []string{"explain"}); status != 1 || stderr.String() != "error: disk is full\n" {

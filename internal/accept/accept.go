@@ -1,6 +1,6 @@
-// Package accept takes connections from a listener through times in which there
-// are none to be had: a process that has no file descriptors left, or a machine
-// without memory, must not lose its listeners.
+// Package accept accepts connections across temporary failures: a process
+// without free file descriptors, or a machine without free memory, must not
+// lose its listeners.
 package accept
 
 import (
@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// How long to wait before the next attempt: at first, and at most.
+// Delays before the next attempt: the first, and the longest.
 const (
 	firstPause = 5 * time.Millisecond
 	mostPause  = time.Second
 )
 
-// Next returns the next connection that accept gives. While that fails with an
-// error that passes according to passing, it logs to log, waits a moment, twice
-// as long each time up to a second, and tries again. Any other error is
-// returned, and so is the last one once stop is closed; a nil stop never is.
+// Next returns the next connection from accept. While accept fails with an
+// error for which passing returns true, Next logs it, waits, twice as long each
+// time up to a second, and tries again. Any other error is returned, and so is
+// the last one after stop is closed; stop may be nil.
 func Next(accept func() (net.Conn, error), passing func(error) bool, stop <-chan struct{}, log *slog.Logger) (net.Conn, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		c, err := accept()
@@ -44,10 +44,10 @@ func Next(accept func() (net.Conn, error), passing func(error) bool, stop <-chan
 	}
 }
 
-// Transient reports whether accepting may work again in a moment: something ran
-// out, or it was the connection that failed. Linux reports what happened to a
-// connection before it was accepted, and what a firewall does with it, as an
-// error of accept (accept(2), "Error handling").
+// Transient reports whether accepting can succeed again soon: a resource ran
+// out, or the connection itself failed. Linux reports earlier errors of a
+// connection, and decisions of a firewall, as errors of accept (accept(2),
+// "Error handling").
 func Transient(err error) bool {
 	for _, e := range []error{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR,
@@ -61,6 +61,6 @@ func Transient(err error) bool {
 	return false
 }
 
-// Open reports whether the listener that gave err is still open. To a
-// [Next] that passes all else, nothing but closing the listener is an end.
+// Open reports whether the listener that returned err is still open. A [Next]
+// with Open retries until the listener is closed.
 func Open(err error) bool { return !errors.Is(err, net.ErrClosed) }

@@ -12,14 +12,15 @@ const (
 	Graphite                     // name;k=v;k=v:1|c
 )
 
-// Config says what a [Parser] accepts. The zero value means all defaults.
+// Config configures a [Parser]. The zero value means all defaults.
 type Config struct {
-	// Off lists the tag styles that are not recognized; their characters are
-	// then ordinary ones. Default: none, all styles are on.
+	// Off lists the disabled tag styles. Their special characters then have no
+	// meaning. Default: none.
 	Off Styles
 
-	// TagContainer makes a container option (c:) the tag container_id.
-	// Default: the option is dropped, since every restart makes new series.
+	// TagContainer turns a container option (c:) into the tag container_id.
+	// Default: the option is ignored, since every restart of a container would
+	// create new series.
 	TagContainer bool
 
 	LineBytes     int // longest line; default 8192
@@ -49,14 +50,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Parser takes lines apart. Make one with [New]; it may be shared by any
-// number of goroutines.
+// Parser parses lines. Create one with [New]. It is safe for concurrent use.
 type Parser struct{ cfg Config }
 
-// New returns a parser for cfg.
+// New returns a parser with the configuration cfg.
 func New(cfg Config) *Parser { return &Parser{cfg: cfg.withDefaults()} }
 
-// Config returns the configuration in force, with the defaults filled in.
+// Config returns the configuration with the defaults filled in.
 func (p *Parser) Config() Config { return p.cfg }
 
 func (p *Parser) on(s Styles) bool { return p.cfg.Off&s == 0 }

@@ -11,7 +11,7 @@ var (
 	checkPrefix = []byte("_sc|")
 )
 
-// Notice is an event: something that happened, told in words.
+// Event is a DogStatsD event.
 type Event struct {
 	Title, Text string   // may hold newlines; the title is not empty
 	Time        int64    // unix seconds; 0 if not given
@@ -21,10 +21,10 @@ type Event struct {
 	Source      string   //
 	Alert       string   // info, error, warning or success
 	Tags        []string // key:value or key, as given, in byte order of the keys
-	Unknown     int      // fields that are not known
+	Unknown     int      // unknown fields
 }
 
-// State is the state of a service check.
+// ServiceCheck is the state of a service check.
 type ServiceCheck struct {
 	Name    string
 	Status  int   // 0 OK, 1 warning, 2 critical, 3 unknown
@@ -35,8 +35,8 @@ type ServiceCheck struct {
 	Unknown int
 }
 
-// ParseEvent reads l, which must be of kind Event, as an event. Its answer is
-// OK or BadEvent. The result holds no memory of l.
+// ParseEvent parses l, which must be of kind KindEvent. It returns OK or
+// BadEvent. The result shares no memory with l.
 func (p *Parser) ParseEvent(l *Line) (Event, Reason) {
 	b := l.Text[len(eventPrefix):]
 	titleLen, b, ok := length(b, ',')
@@ -89,8 +89,8 @@ func (p *Parser) ParseEvent(l *Line) (Event, Reason) {
 	return n, OK
 }
 
-// ParseCheck reads l, which must be of kind Check, as a service check. Its
-// answer is OK or BadServiceCheck. The result holds no memory of l.
+// ParseServiceCheck parses l, which must be of kind KindServiceCheck. It
+// returns OK or BadServiceCheck. The result shares no memory with l.
 func (p *Parser) ParseServiceCheck(l *Line) (ServiceCheck, Reason) {
 	name, rest, ok := bytes.Cut(l.Text[len(checkPrefix):], []byte{'|'})
 	if !ok || len(name) == 0 {
@@ -123,8 +123,9 @@ func (p *Parser) ParseServiceCheck(l *Line) (ServiceCheck, Reason) {
 	return s, OK
 }
 
-// IdentifyCheck makes the name and the tags of the service check that was just
-// read from l those of a metric, if they are fit for one.
+// IdentifyCheck gives l the name and tags of the service check just parsed from
+// it, as for a metric. It returns the reason if they are not valid for a
+// metric.
 func (p *Parser) IdentifyCheck(l *Line, s *ServiceCheck) Reason {
 	if r := p.checkName(l, []byte(s.Name)); r != OK {
 		return r
@@ -132,8 +133,8 @@ func (p *Parser) IdentifyCheck(l *Line, s *ServiceCheck) Reason {
 	return p.checkTags(l)
 }
 
-// eventTags returns an empty set of tags. Tags beyond the limit are left out:
-// an event is no series, so they do no harm.
+// eventTags returns an empty set of tags. Tags beyond the limit are dropped,
+// since an event creates no series.
 func (p *Parser) eventTags(l *Line) *tagSet {
 	l.buf = l.buf[:0]
 	l.Tags = l.Tags[:0]
@@ -154,11 +155,11 @@ func (l *Line) tagStrings() []string {
 	return out
 }
 
-// length reads decimal digits up to end and returns what follows it.
+// length reads decimal digits up to end and returns the rest.
 func length(b []byte, end byte) (n int, rest []byte, ok bool) {
 	i := 0
 	for i < len(b) && b[i]-'0' <= 9 {
-		if n < 1<<30 { // longer than any line, whatever digits follow
+		if n < 1<<30 { // already longer than any line
 			n = n*10 + int(b[i]-'0')
 		}
 		i++
@@ -169,7 +170,7 @@ func length(b []byte, end byte) (n int, rest []byte, ok bool) {
 	return n, b[i+1:], true
 }
 
-// after returns the fields behind the first n bytes of b and their separator.
+// after returns the fields of b after the first n bytes and a separator.
 func after(b []byte, n int) []byte {
 	if len(b) == n {
 		return nil
@@ -177,12 +178,12 @@ func after(b []byte, n int) []byte {
 	return b[n+1:]
 }
 
-// unescape returns b with each \n, two characters, made a newline.
+// unescape returns b with each \n, two characters, replaced by a newline.
 func unescape(b []byte) string { return strings.ReplaceAll(string(b), `\n`, "\n") }
 
 func cleanString(s string) string { return string(clean([]byte(s))) }
 
-// oneOf sets *dst to s if it is one of the allowed words.
+// oneOf sets *dst to s if s is an allowed word.
 func oneOf(dst *string, s string, allowed ...string) {
 	for _, a := range allowed {
 		if s == a {

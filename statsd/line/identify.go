@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Identify checks and cleans what tells which stat l means: its name and its
-// tags. Split must have returned OK for a metric. If the fields are wrong,
-// Identify says so unless the name is.
+// Identify checks and cleans the name and the tags of l. Split must have
+// returned OK for a metric. If the fields are invalid, Identify returns that
+// reason unless the name is invalid.
 func (p *Parser) Identify(l *Line) Reason {
 	l.buf = l.buf[:0]
 	l.Tags = l.Tags[:0]
@@ -37,7 +37,7 @@ func (p *Parser) Identify(l *Line) Reason {
 	return p.checkTags(l)
 }
 
-// checkName makes name, which is clean, l's name.
+// checkName sets the name of l to name, which is clean.
 func (p *Parser) checkName(l *Line, name []byte) Reason {
 	for n := len(name); n > 0 && name[n-1] == '.'; n-- {
 		name = name[:n-1]
@@ -55,7 +55,7 @@ func (p *Parser) checkName(l *Line, name []byte) Reason {
 	return OK
 }
 
-// checkTags judges the length of l's tags.
+// checkTags checks the lengths of the tags of l.
 func (p *Parser) checkTags(l *Line) Reason {
 	for _, t := range l.Tags {
 		if len(t.Key) > p.cfg.TagKeyBytes || len(t.Value) > p.cfg.TagValueBytes {
@@ -69,7 +69,7 @@ func sortTags(tags []Tag) {
 	slices.SortFunc(tags, func(a, b Tag) int { return bytes.Compare(a.Key, b.Key) })
 }
 
-// nameTags takes the tags out of the name section and returns the name with
+// nameTags extracts the tags from the name section and returns the name with
 // its control bytes replaced.
 func (p *Parser) nameTags(l *Line, tags *tagSet) []byte {
 	s := l.Section
@@ -101,7 +101,7 @@ func (p *Parser) nameTags(l *Line, tags *tagSet) []byte {
 
 var containerKey = []byte("container_id")
 
-// containerID returns what of a container option names the container.
+// containerID returns the id in a container option.
 func containerID(b []byte) []byte {
 	for _, prefix := range []string{"ci-", "cid-"} {
 		if bytes.HasPrefix(b, []byte(prefix)) {
@@ -111,7 +111,7 @@ func containerID(b []byte) []byte {
 	return b
 }
 
-// tagSet gathers the tags of a line. Of equal keys the last one wins.
+// tagSet collects the tags of a line. The last of equal keys wins.
 type tagSet struct {
 	l        *Line
 	max      int
@@ -119,7 +119,7 @@ type tagSet struct {
 	overflow bool
 }
 
-// addPairs adds "key=value" pairs. Those without a key or a value are tag
+// addPairs adds "key=value" pairs. Pairs without a key or a value are tag
 // errors.
 func (t *tagSet) addPairs(b []byte, sep byte) {
 	for len(b) > 0 {
@@ -178,7 +178,7 @@ func (t *tagSet) add(key, value []byte) {
 
 func (t *tagSet) put(key, value []byte) {
 	if t.overflow {
-		return // nobody will look at them
+		return // the line is rejected anyway
 	}
 	key, value = t.l.clean(key), t.l.clean(value)
 	for i := range t.l.Tags {
@@ -194,7 +194,7 @@ func (t *tagSet) put(key, value []byte) {
 	t.l.Tags = append(t.l.Tags, Tag{key, value})
 }
 
-// clean returns b with control bytes replaced, b itself if it has none.
+// clean returns b with control bytes replaced, or b itself if it has none.
 func (l *Line) clean(b []byte) []byte {
 	if !slices.ContainsFunc(b, control) {
 		return b

@@ -1,6 +1,6 @@
 package line
 
-// Kind tells what a line is.
+// Kind is the kind of a line.
 type Kind uint8
 
 // The kinds of lines.
@@ -26,10 +26,10 @@ const (
 	Types = 6
 )
 
-// String returns the type as a line spells it.
+// String returns the type as written in lines.
 func (t Type) String() string { return [Types]string{"c", "g", "ms", "h", "d", "s"}[t] }
 
-// parseType returns the type that b spells.
+// parseType parses a type.
 func parseType(b []byte) (Type, bool) {
 	switch len(b) {
 	case 1:
@@ -53,11 +53,11 @@ func parseType(b []byte) (Type, bool) {
 	return 0, false
 }
 
-// Sample is one "value|type" of a line with the sample rate that belongs to it.
+// Sample is one "value|type" of a line with its sample rate.
 type Sample struct {
 	Type Type
-	Rate float64 // 1 when none was given; 1e-6..1
-	Text []byte  // the value as it came; a set's member
+	Rate float64 // 1 if not given; 1e-6..1
+	Text []byte  // the value as received; the member of a set
 
 	// Values are Line.Values[From:To]. Empty for a set, and before Numbers.
 	From, To int
@@ -66,49 +66,48 @@ type Sample struct {
 // Value is one number of a sample.
 type Value struct {
 	Number float64 // finite; never negative zero
-	Signed bool    // it was written with a sign: relative, for a gauge
+	Signed bool    // written with a sign; relative for a gauge
 }
 
-// Tag is a key and its value. An empty value means that the tag has none,
-// which differs from every value.
+// Tag is a key and its value. A tag without a value has an empty one.
 type Tag struct{ Key, Value []byte }
 
-// Line holds the parts of one line. The slices point into the text that was
-// parsed or into memory of the Line; both are overwritten by the next use. Its
-// zero value is ready to use. It must not be used by two goroutines at once.
+// Line holds the parts of one line. The slices point into the parsed text or
+// into memory of the Line; the next use overwrites both. The zero value is
+// ready to use. A Line is not safe for concurrent use.
 type Line struct {
 	Kind Kind
 	Text []byte // the line without line end and surrounding white space
 
 	// Set by Split, for a metric.
-	Section   []byte   // everything before the colon: the name, and perhaps tags
+	Section   []byte   // text before the colon: the name and possibly tags
 	Samples   []Sample // at least one if Fields is OK
 	TagFields [][]byte // text of the tag options, without the first '#'
-	Container []byte   // text of the last container option, if it becomes a tag
+	Container []byte   // text of the last container option, if configured
 	Time      int64    // unix seconds of the last T option; 0 if there is none
-	Unknown   int      // options that are not known
-	Fields    Reason   // what is wrong with the fields; names are judged first
+	Unknown   int      // unknown options
+	Fields    Reason   // reason of invalid fields; see Identify
 
 	// Set by Identify.
 	Name      []byte // without tags, control bytes and trailing dots; not empty
 	Tags      []Tag  // in byte order of their different keys
-	TagErrors int    // tags left out because they are malformed
+	TagErrors int    // malformed tags, which are ignored
 
-	// SignedCounters says that its counters may be negative. The caller sets it before
-	// Numbers; it is of no other use.
+	// SignedCounters allows negative counters. The caller sets it before
+	// Numbers.
 	SignedCounters bool
 
 	// Set by Numbers.
 	Values []Value
 
-	// At is the offset in Text where parsing stopped, when there is a reason.
+	// At is the offset in Text where parsing stopped, if there is a reason.
 	At int
 
 	fieldsAt int
 	buf      []byte
 }
 
-// reset forgets what l held but keeps its memory.
+// reset empties l but keeps its memory.
 func (l *Line) reset(text []byte) {
 	l.Kind = KindBlank
 	l.Text = text

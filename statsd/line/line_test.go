@@ -60,7 +60,7 @@ func show(p *Parser, text string) string {
 	return b.String()
 }
 
-// lineTests are lines and what they mean. They seed the fuzzing.
+// lineTests holds lines with their expected parts. They seed the fuzzing.
 var lineTests = []struct{ in, want string }{
 	// Every kind of value, tag and option.
 	{"cart.items:1|c", `"cart.items" c 1`},

@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// maxCount is the most that one counter sample may add, sample rate included:
-// up to here float64 holds all whole numbers.
+// maxCount is the largest value of a counter sample divided by its rate:
+// float64 holds all whole numbers up to here.
 const maxCount = 1 << 53
 
-// Numbers reads the values of l's samples. Split must have returned OK for a
-// metric whose fields are right.
+// Numbers reads the values of the samples. Split must have returned OK for a
+// metric with valid fields.
 func (p *Parser) Numbers(l *Line) Reason {
 	l.Values = l.Values[:0]
 	for i := range l.Samples {
@@ -47,11 +47,11 @@ func (p *Parser) Numbers(l *Line) Reason {
 	return OK
 }
 
-// offset returns where part, a piece of l.Text, begins.
+// offset returns the offset of part in l.Text.
 func (l *Line) offset(part []byte) int { return cap(l.Text) - cap(part) }
 
-// value reads one number and checks it against what the type allows; signed
-// says that counters may be negative.
+// value parses one number and checks it against its type; signed allows
+// negative counters.
 func (s *Sample) value(part []byte, signed bool) (float64, Reason) {
 	v, r := parseNumber(part)
 	if r != OK {
@@ -75,10 +75,10 @@ func (s *Sample) value(part []byte, signed bool) (float64, Reason) {
 
 var pow10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// parseNumber reads all of b as a decimal number: BadValue if it is none,
-// NotFinite if it has no finite value. It rounds as strconv does: up to 15
-// digits both the digits and the power of ten are exact, and so is the
-// rounding of their quotient.
+// parseNumber parses all of b as a decimal number. It returns BadValue if b is
+// not a number and NotFinite if its value is not finite. It rounds as strconv
+// does: up to 15 digits, the digits and the power of ten are exact, and so is
+// the rounding of their quotient.
 func parseNumber(b []byte) (float64, Reason) {
 	i := 0
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -118,8 +118,8 @@ func parseNumber(b []byte) (float64, Reason) {
 	return v, OK
 }
 
-// parseLong is parseNumber for numbers with many digits or an exponent, which
-// would begin at b[i].
+// parseLong is parseNumber for numbers with many digits or with an exponent at
+// b[i].
 func parseLong(b []byte, i int) (float64, Reason) {
 	if i < len(b) {
 		if b[i]|0x20 != 'e' {
@@ -145,7 +145,7 @@ func parseLong(b []byte, i int) (float64, Reason) {
 	return v + 0, OK
 }
 
-// notNumber tells the spellings of what is not finite from mere nonsense.
+// notNumber distinguishes infinities and NaN from other text.
 func notNumber(b []byte) Reason {
 	for _, word := range []string{"nan", "inf", "infinity"} {
 		if len(b) == len(word) && equalFold(b, word) {

@@ -1,10 +1,11 @@
 package line
 
-// Reason says why a line was rejected. Its zero value, OK, says it was not.
+// Reason is why a line is rejected. The zero value, OK, means that it is not.
 type Reason uint8
 
-// The reasons. Those after OutOfRange are not found in the text of one line:
-// packet and stream readers, and the one who applies lines, give them.
+// The reasons. Those after OutOfRange do not depend on the text of one line
+// alone; they are reported by the readers of packets and streams and by the
+// code that applies lines.
 const (
 	OK Reason = iota
 	LineTooLong
@@ -64,7 +65,7 @@ var reasonNames = [Reasons]string{
 	TypeConflict:    "type_conflict",
 }
 
-// String returns the word for r that metrics and messages use.
+// String returns the word for r in metrics and messages.
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
 		return reasonNames[r]

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Trim takes one trailing carriage return off b, then spaces and tabs at both
-// ends.
+// Trim removes one trailing carriage return from b, then spaces and tabs at
+// both ends.
 func Trim(b []byte) []byte {
 	if n := len(b); n > 0 && b[n-1] == '\r' {
 		b = b[:n-1]
@@ -21,9 +21,9 @@ func Trim(b []byte) []byte {
 	return b
 }
 
-// Parse takes text, one line with or without its line feed cut off, apart as
-// far as its kind goes: a metric completely; of an event or a service check
-// only the kind, see [ParseEvent] and [ParseCheck].
+// Parse parses text, one line without its line feed. A metric is parsed
+// completely; for an event or a service check only the kind is determined, see
+// [Parser.ParseEvent] and [Parser.ParseServiceCheck].
 func (p *Parser) Parse(l *Line, text []byte) Reason {
 	if r := p.Split(l, text); r != OK || l.Kind != KindMetric {
 		return r
@@ -35,9 +35,9 @@ func (p *Parser) Parse(l *Line, text []byte) Reason {
 }
 
 // Split finds the parts of text, which must not contain a line feed. It does
-// the steps that need no look at the name: a metric may still be wrong in its
-// fields, which l.Fields says and [Parser.Identify] returns at its place in
-// the order of steps.
+// the steps that do not depend on the name. Errors in the fields of a metric
+// are kept in l.Fields, since errors in the name come first; [Parser.Identify]
+// returns them.
 func (p *Parser) Split(l *Line, text []byte) Reason {
 	text = Trim(text)
 	l.reset(text)
@@ -84,8 +84,8 @@ func kindOf(text []byte) Kind {
 	return KindMetric
 }
 
-// sectionEnd returns the offset of the colon that ends the name section, -1 if
-// there is none. A colon between brackets that hold tags does not end it.
+// sectionEnd returns the offset of the colon that ends the name section, or -1.
+// A colon inside brackets with tags does not end it.
 func (p *Parser) sectionEnd(text []byte) int {
 	colon := bytes.IndexByte(text, ':')
 	if colon < 0 || !p.on(SignalFX) {
@@ -109,8 +109,8 @@ func (p *Parser) sectionEnd(text []byte) int {
 	return -1
 }
 
-// fields reads what follows the name section: the first value is
-// text[at:pipe], the first field begins after pipe.
+// fields parses the part after the name section: the first value is
+// text[at:pipe], the first field starts after pipe.
 func (p *Parser) fields(l *Line, at, pipe int) Reason {
 	text := l.Text
 	value := text[at:pipe]
@@ -122,7 +122,7 @@ func (p *Parser) fields(l *Line, at, pipe int) Reason {
 			pipe = at + i
 		}
 		field := text[at:pipe]
-		next := -1 // offset in field of a further sample's value
+		next := -1 // offset in field of the value of another sample
 		switch {
 		case wantType:
 			next = bytes.IndexByte(field, ':')
@@ -137,7 +137,7 @@ func (p *Parser) fields(l *Line, at, pipe int) Reason {
 			l.Samples = append(l.Samples, Sample{Type: t, Rate: 1, Text: value})
 			wantType = false
 		case len(field) == 0:
-			// An empty option means nothing.
+			// An empty option has no meaning.
 		case field[0] == '@':
 			next = bytes.IndexByte(field, ':')
 			word := field[1:]
