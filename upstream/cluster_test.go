@@ -89,7 +89,7 @@ func TestMembership(t *testing.T) {
 		t.Error("the same hosts are a change")
 	}
 	r.check("cluster.c.", map[string]uint64{"update_no_rebuild": 1, "membership_change": 1})
-	// A host that moves counts in both priorities and is told to nobody.
+	// A host that moves counts in both priorities and causes no notification.
 	c.UpdateHosts(0, &Assignment{Priorities: []PriorityHosts{{Hosts: []host.Spec{spec(1)}}, {Hosts: []host.Spec{spec(2), spec(3)}}}})
 	r.check("cluster.c.", map[string]uint64{"membership_change": 3, "membership_total": 3, "membership_healthy": 3})
 	if got := shown(c); got != "0:1 1:2 1:3" || r.events() != "" {
@@ -441,8 +441,8 @@ func TestZoneAwareWithALocalCluster(t *testing.T) {
 	}
 }
 
-// TestLocalClusterGoes replaces the local cluster and then removes it. Nobody is to
-// compare itself with hosts of a cluster that is gone.
+// TestLocalClusterGoes replaces the local cluster and then removes it. Other clusters
+// must not compare themselves with hosts of a removed cluster.
 func TestLocalClusterGoes(t *testing.T) {
 	zone := config.Locality{Zone: "a"}
 	r := newRig(t, func(c *Config) { c.Local, c.LocalCluster = &zone, "me" })

@@ -144,8 +144,8 @@ func TestBindErrorsAreCountedOnce(t *testing.T) {
 	r.check("cluster.c.", map[string]uint64{"bind_errors": 1, "upstream_cx_connect_fail": 1})
 }
 
-// TestLackOfThisMachineEjectsNoHost fails to connect once for want of a source
-// address, and once because nobody listens.
+// TestLackOfThisMachineEjectsNoHost fails to connect once without a source address, and
+// once because the port is closed.
 func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -187,8 +187,8 @@ func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
 	}
 }
 
-// TestLackOfThisMachineFailsNoCheck checks a host once for want of a source
-// address, and once though nobody listens. A cluster gets ready in both cases.
+// TestLackOfThisMachineFailsNoCheck checks a host once without a source address, and
+// once with a closed port. The cluster becomes ready in both cases.
 func TestLackOfThisMachineFailsNoCheck(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -218,8 +218,8 @@ health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unheal
 	}
 }
 
-// TestChecksAreNoTraffic checks a host that takes connections and one that does not.
-// Nothing of it is to be seen where traffic is counted.
+// TestChecksAreNoTraffic checks hosts that accept and refuse connections. The checks
+// must not change the statistics of traffic.
 func TestChecksAreNoTraffic(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 // documented is a field of the tables that describe the cluster resource.
 type documented struct {
 	field string // of a row of fieldCases; of those that only group others, the first below it
-	// absent is what is in force without it, beside what it cannot stand without.
+	// absent is the value without the field, if only required fields are set.
 	absent string
-	// mistakes are texts that are refused, each followed by what is said of it.
+	// mistakes are rejected texts, each followed by the expected error.
 	mistakes []string
 }
 
@@ -155,9 +155,9 @@ func clusterOf(fields string) []byte {
 	return []byte("name: c\n" + fields + "\n")
 }
 
-// TestDocumentedFields walks the documented fields in both forms: what is in force
-// without them, what is refused, and that the configuration dump shows them in the
-// form they were given in. [TestEveryFieldOfClustersIsInForce] tells what they do.
+// TestDocumentedFields checks the documented fields in both forms: their defaults,
+// rejected values, and that the configuration dump shows them in the form they were
+// given in. [TestEveryFieldOfClustersIsInForce] checks their effect.
 func TestDocumentedFields(t *testing.T) {
 	d := documentDecoder()
 	cases := map[string]fieldCase{}
@@ -221,8 +221,8 @@ func shownValue(v any) string {
 	return fmt.Sprintf("%+v", v)
 }
 
-// dumped returns the cluster in the configuration dump as plain values. It
-// expects that the dump reads back as what was given.
+// dumped returns the cluster in the configuration dump as plain values. It expects that
+// the dump reads back as the given message.
 func dumped(t *testing.T, p *decode.ParsedCluster) map[string]any {
 	t.Helper()
 	section := configdump.Clusters("", func(yield func(configdump.Cluster) bool) {

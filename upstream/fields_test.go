@@ -210,8 +210,7 @@ func unreadCases() map[string]string {
 	}
 }
 
-// leaves returns the fields of a cluster message, those of messages that are part
-// of its description included.
+// leaves returns the fields of a cluster message, including nested messages.
 func leaves(prefix string, m protoreflect.MessageDescriptor, out map[string]bool) {
 	for i := range m.Fields().Len() {
 		f := m.Fields().Get(i)

@@ -44,7 +44,7 @@ func byEDS(name, more string) string {
 	return fmt.Sprintf("name: %s\nconnect_timeout: 1s\ntype: EDS\neds_cluster_config: {service_name: %s-service, eds_config: {ads: {}}}\n%s\n", name, name, more)
 }
 
-// rig is a manager with its store and what its hooks were told.
+// rig is a manager with its store and the recorded calls of hooks.
 type rig struct {
 	*Manager
 	t  testing.TB
@@ -103,7 +103,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	return r
 }
 
-// events returns what the hooks were told since the last call.
+// events returns the calls of hooks since the last call.
 func (r *rig) events() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,7 +35,7 @@ type Config struct {
 	// [Manager.RuntimeChanged] when its values change.
 	Runtime Runtime
 	// Rand returns uniform random numbers and is called concurrently; nil means
-	// those of math/rand/v2.
+	// math/rand/v2.
 	Rand func() uint64
 	// Seed is the position at which round robin starts; 0 is the first host. Processes
 	// that start together should have different seeds, or all begin with the same host.

@@ -87,7 +87,7 @@ func TestSecondaryAddedWhilePrimariesWait(t *testing.T) {
 	if len(r.Manager.waiting) != 1 {
 		t.Errorf("%d clusters wait, want 1", len(r.Manager.waiting))
 	}
-	// One that goes while it waits is never started.
+	// A cluster that is removed while it waits is never started.
 	r.add(byEDS("third", ""))
 	r.Remove("third")
 	first.DiscoveryDone()
@@ -531,7 +531,7 @@ func TestBuildingHoldsUpNobody(t *testing.T) {
 		<-building
 	}
 
-	// Everybody else goes on, and what they change holds for the new version too.
+	// Other goroutines continue, and their changes apply to the new version too.
 	add(byEDS("c", customCheck))
 	if names(r.Manager) != "c" || len(r.Unready()) != 0 || !r.Remove("c") {
 		t.Error("the version that serves cannot be removed")
@@ -552,7 +552,7 @@ func TestBuildingHoldsUpNobody(t *testing.T) {
 	}
 	r.check("cluster_manager.", map[string]uint64{"cluster_added": 2, "cluster_modified": 0, "cluster_removed": 1, "active_clusters": 1, "warming_clusters": 0})
 
-	// What comes too late is not added.
+	// Late clusters are not added.
 	add(byEDS("late", customCheck))
 	r.Close()
 	goOn <- struct{}{}

@@ -18,9 +18,8 @@ type sourceFunc func(ctx context.Context, c *Cluster)
 
 func (f sourceFunc) Run(ctx context.Context, c *Cluster) { f(ctx, c) }
 
-// TestSourcePanics: a source of hosts that panics has said all that it
-// will, so that nobody waits for it, and the process goes on, even if those panic
-// who are told of that.
+// TestSourcePanics panics in a source of hosts, and in the hooks that follow. The
+// cluster must not be awaited forever, and the process goes on.
 func TestSourcePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
@@ -95,7 +94,7 @@ func TestBalancerPanics(t *testing.T) {
 	})
 }
 
-// wildRuntime panics as often as it is told to.
+// wildRuntime panics a given number of times.
 type wildRuntime struct{ left atomic.Int32 }
 
 func (w *wildRuntime) Uint(string) (uint64, bool) {
@@ -141,8 +140,7 @@ func TestOutlierDetectionPanics(t *testing.T) {
 	})
 }
 
-// TestRemovalPanics: hosts that are not used go though those panic who are
-// told of the first.
+// TestRemovalPanics removes unused hosts although a hook panics at the first.
 func TestRemovalPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)

@@ -100,7 +100,7 @@ func TestCustomCheck(t *testing.T) {
 	}
 	r.check("cluster.c.", map[string]uint64{"membership_healthy": 1, "membership_degraded": 1, "health_check.degraded": 1})
 
-	// Nobody knows the check: the cluster is refused, nothing of it is left.
+	// The check is unknown: the cluster is rejected and leaves no trace.
 	r = newRig(t, nil)
 	r.Start()
 	if _, err := r.AddOrUpdate(p, ""); err == nil || !strings.Contains(err.Error(), `"ping"`) {

@@ -113,8 +113,8 @@ func TestReconcileMovesBetweenPriorities(t *testing.T) {
 	}
 }
 
-// TestReconcileProperties: without checks the hosts are exactly those wanted,
-// in their order, and those that stay keep their object.
+// TestReconcileProperties: without checks the hosts are exactly the wanted ones, in
+// their order, and remaining hosts keep their object.
 func TestReconcileProperties(t *testing.T) {
 	list := rapid.Custom(func(t *rapid.T) []host.Spec {
 		var out []host.Spec
@@ -146,4 +146,18 @@ func TestReconcileProperties(t *testing.T) {
 			old = got
 		}
 	})
+}
+
+// TestUpdatesChangeCanaries: a host that stays becomes a canary, and no longer is.
+func TestUpdatesChangeCanaries(t *testing.T) {
+	_, c := started(t, nil, static("c", 1, ""))
+	for _, want := range []bool{true, false} {
+		s := spec(1)
+		s.Canary = want
+		before := c.Sets()[0].Hosts[0]
+		c.UpdateHosts(0, hosts(s))
+		if h := c.Sets()[0].Hosts[0]; h != before || h.Canary() != want {
+			t.Errorf("same host %t, canary %t; want canary %t", h == before, h.Canary(), want)
+		}
+	}
 }

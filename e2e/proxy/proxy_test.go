@@ -90,7 +90,7 @@ func (p *plane) publish(version string, timeout time.Duration, host net.Addr) {
 	}
 }
 
-// backend counts what comes and says its name.
+// backend is a host that counts requests and answers with its name.
 type backend struct {
 	address  net.Addr
 	requests atomic.Int64

@@ -15,7 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
-// rude is a backend that reads requests and says what it wants.
+// rude is a backend that reads requests and writes arbitrary bytes.
 type rude struct {
 	net.Listener
 	mu   sync.Mutex
@@ -66,8 +66,8 @@ func (r *rude) does(says func(net.Conn)) {
 	r.says = says
 }
 
-// TestNothingIsHeldAfterFailures lets a host fail in every way there is and looks
-// whether all that a request takes is given back.
+// TestNothingIsHeldAfterFailures lets a host fail in every way, and checks that all
+// resources of a request are released.
 func TestNothingIsHeldAfterFailures(t *testing.T) {
 	b := newRude(t)
 	ends := func(text string) func(net.Conn) {
@@ -138,8 +138,8 @@ func TestNothingIsHeldAfterFailures(t *testing.T) {
 	}
 }
 
-// TestHeadersThatConnectionNamesStay sends them both ways: each is about one
-// connection only.
+// TestHeadersThatConnectionNamesStay sends hop-by-hop headers in both directions, which
+// must not be forwarded.
 func TestHeadersThatConnectionNamesStay(t *testing.T) {
 	b := newBackend(t, "127.0.0.1:0")
 	b.does(func(w http.ResponseWriter, r *http.Request) {
@@ -165,8 +165,8 @@ func TestHeadersThatConnectionNamesStay(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentIsNotDoneTwice lets tries of each method fail in each way, and
-// counts how often a host was asked.
+// TestWhatWasSentIsNotDoneTwice lets tries of each method fail in each way, and counts
+// the requests that reach the host.
 func TestWhatWasSentIsNotDoneTwice(t *testing.T) {
 	var asked atomic.Int64
 	b := newRude(t)

@@ -1,12 +1,13 @@
-// Command reverse-proxy is a reverse proxy for HTTP and TCP on top of the library:
-// clusters come from a bootstrap file or a control plane, are checked, balanced,
-// broken and counted, and the administration port shows all of it.
+// Command reverse-proxy is a reverse proxy for HTTP and TCP built on the library.
+// Clusters come from a bootstrap file or a control plane. Health checks, balancing,
+// circuit breakers and statistics are the library's, and the administration port shows
+// them.
 //
 //	go run ./examples/reverse-proxy --config bootstrap.yaml --listeners listeners.json
 //	curl 127.0.0.1:8080/hello
 //	curl 127.0.0.1:9901/clusters
 //
-// listeners.json says where to listen and what becomes of it; see the type Route:
+// listeners.json lists the listeners; see the type Route:
 //
 //	[{"name": "web", "address": "127.0.0.1:8080", "cluster": "backend", "timeout": "15s", "retries": 2},
 //	 {"name": "db", "protocol": "tcp", "address": "127.0.0.1:5432", "cluster": "db"}]
@@ -35,11 +36,11 @@ func main() {
 	listeners := flag.String("listeners", "listeners.json", "`file` of listeners")
 	var line server.CommandLine
 	flag.StringVar(&line.AdminAddressPath, "admin-address-path", "", "`file` to write the address of the administration port to")
-	flag.StringVar(&line.SocketPath, "socket-path", "", "begin of the `names` of sockets for hot restarts; empty: none")
-	flag.Uint64Var(&line.BaseID, "base-id", 0, "`number` that tells proxies apart which run side by side")
+	flag.StringVar(&line.SocketPath, "socket-path", "", "prefix of the `names` of sockets for hot restarts; empty: none")
+	flag.Uint64Var(&line.BaseID, "base-id", 0, "`number` that distinguishes proxies on one machine")
 	epoch := flag.Uint("restart-epoch", 0, "0 for the first process, one more for each that follows")
-	flag.DurationVar(&line.DrainTime, "drain-time", 10*time.Minute, "`time` over which clients are asked to close connections")
-	flag.DurationVar(&line.ParentShutdownTime, "parent-shutdown-time", 15*time.Minute, "`time` after which the process before is ended")
+	flag.DurationVar(&line.DrainTime, "drain-time", 10*time.Minute, "`time` over which connections of clients are drained")
+	flag.DurationVar(&line.ParentShutdownTime, "parent-shutdown-time", 15*time.Minute, "`time` after which the previous process is stopped")
 	flag.Parse()
 	line.RestartEpoch, line.SocketMode = uint32(*epoch), 0o600
 

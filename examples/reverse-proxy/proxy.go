@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/httptransport"
 )
 
-// Route is a listener and what becomes of its traffic.
+// Route configures a listener and the destination of its traffic.
 type Route struct {
 	Name     string `json:"name"`
 	Address  string `json:"address"`
@@ -21,17 +21,17 @@ type Route struct {
 
 	// HTTP.
 	Timeout       Duration `json:"timeout"`         // of a request with its retries; default 15 s
-	PerTryTimeout Duration `json:"per_try_timeout"` // default: none of its own
+	PerTryTimeout Duration `json:"per_try_timeout"` // default: Timeout alone
 	Retries       int      `json:"retries"`         // after connect failures and 5xx; if idempotent or not sent, after resets and timeouts of a try
-	HashHeader    string   `json:"hash_header"`     // places requests for RING_HASH and MAGLEV
-	ReadTimeout   Duration `json:"read_timeout"`    // until a request has come from the client, body included; default 1 min
-	WriteTimeout  Duration `json:"write_timeout"`   // until the client has taken an answer; default 1 min
+	HashHeader    string   `json:"hash_header"`     // selects hosts with RING_HASH and MAGLEV
+	ReadTimeout   Duration `json:"read_timeout"`    // for reading a request with its body; default 1 min
+	WriteTimeout  Duration `json:"write_timeout"`   // for each write to the client; default 1 min
 
 	// TCP.
 	ConnectAttempts int `json:"connect_attempts"` // default 1
 
-	// IdleTimeout is how long a connection of a client may do nothing: between
-	// requests, default 1 min; for TCP both ways, default 1 h.
+	// IdleTimeout bounds the idle time of a client connection: between requests,
+	// default 1 min; for TCP in both directions, default 1 h.
 	IdleTimeout Duration `json:"idle_timeout"`
 }
 
@@ -48,7 +48,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// or returns d, or what holds if it was not given.
+// or returns d, or the default if d is 0.
 func (d Duration) or(otherwise time.Duration) time.Duration {
 	if d == 0 {
 		return otherwise
@@ -56,7 +56,7 @@ func (d Duration) or(otherwise time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// proxy is a server with listeners that pass on what they get.
+// proxy is a server with listeners that forward traffic.
 type proxy struct {
 	server *server.Server
 	http   []*httpRoute
@@ -64,7 +64,7 @@ type proxy struct {
 	pools  *httptransport.Pools
 }
 
-// newProxy puts a proxy together. Nothing is bound before it runs.
+// newProxy assembles a proxy. Nothing is bound before it runs.
 func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
 	p := &proxy{pools: new(httptransport.Pools)}
 	for _, r := range routes {

@@ -26,8 +26,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// TestMain finds goroutines that are left, but for those that the HTTP server lets
-// run out.
+// TestMain finds leaked goroutines.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
-// backend is a real server that counts what comes.
+// backend is a real server that counts requests.
 type backend struct {
 	http.Server
 	listener net.Listener
@@ -45,7 +44,7 @@ type backend struct {
 	answer   atomic.Pointer[http.HandlerFunc]
 }
 
-// newBackend starts one that answers 200 until told otherwise.
+// newBackend starts a backend that answers 200 by default.
 func newBackend(t *testing.T, address string) *backend {
 	t.Helper()
 	b := &backend{}
@@ -204,8 +203,8 @@ func (r *running) stat(name string) int {
 	return n
 }
 
-// want compares stats below "cluster.backend." with what they must be; the others
-// may be anything.
+// want compares stats below "cluster.backend." with the given values and ignores the
+// others.
 func (r *running) want(stats map[string]int) {
 	r.t.Helper()
 	for name, want := range stats {

@@ -8,9 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// accept refuses clusters that requests go to and that want what this proxy cannot
-// do. What it can is done where connections are made and requests passed on.
-// Clusters of other use, such as those of control planes, are not its business.
+// accept rejects clusters of HTTP listeners that need features this proxy lacks. It
+// ignores other clusters, such as those of control planes.
 func (p *proxy) accept(c *config.Cluster) error {
 	if !slices.ContainsFunc(p.http, func(r *httpRoute) bool { return r.Cluster == c.Name }) {
 		return nil
@@ -37,8 +36,8 @@ func (p *proxy) accept(c *config.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// bufferSize returns the size of a buffer of a connection: so much as is wanted,
-// but no more than the cluster allows.
+// bufferSize returns the size of a buffer of a connection: the wanted size, or the
+// limit of the cluster if that is less.
 func bufferSize(c *upstream.Cluster, wanted int) int {
 	return max(1, min(wanted, int(min(c.Config().BufferLimitBytes, 1<<30))))
 }

@@ -22,7 +22,7 @@ const (
 	tunnelBuffer       = 32 << 10 // bytes under way in each direction, at most
 )
 
-// tcpRoute passes on the connections of a listener.
+// tcpRoute forwards the connections of a listener.
 type tcpRoute struct {
 	Route
 	proxy *proxy
@@ -31,7 +31,7 @@ type tcpRoute struct {
 	open map[*tunnel]bool
 }
 
-// tunnel is a connection of a client with that to a host.
+// tunnel is a client connection with its connection to a host.
 type tunnel struct {
 	client   net.Conn
 	upstream *upstream.Conn // nil while it is being made; guarded by the route's mu
@@ -97,8 +97,8 @@ func (r *tcpRoute) handle(ctx context.Context, c net.Conn) {
 	back.Wait()
 }
 
-// connect connects to a host, as often as the route says. It returns nil if there
-// is none.
+// connect connects to a host, with as many attempts as configured. It returns nil if
+// none succeeds.
 func (r *tcpRoute) connect(ctx context.Context) *upstream.Conn {
 	cl := r.proxy.cluster(&r.Route)
 	if cl == nil {
@@ -125,16 +125,16 @@ func (r *tcpRoute) connect(ctx context.Context) *upstream.Conn {
 	return nil
 }
 
-// half is a connection whose sending side can be ended alone.
+// half is a connection whose sending side can be closed alone.
 type half interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// copyUntilIdle copies until the end of from, which it passes on, or until nothing
-// came either way for a while, to does not take what came for as long, or something
-// is wrong, which ends both. last is when
-// something came, in nanoseconds of Unix time.
+// copyUntilIdle copies until from ends, and then closes the sending side of to. If
+// neither direction moves for the idle time, to does not accept data for as long, or an
+// error occurs, it closes both. last is the time of the last data, in nanoseconds of
+// Unix time.
 func copyUntilIdle(to half, from net.Conn, size int, idle time.Duration, last *atomic.Int64) {
 	buffer := make([]byte, size)
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// book is a resolver that answers what is written in it.
+// book is a resolver with fixed answers.
 type book struct {
 	began time.Time
 

@@ -38,8 +38,8 @@ func TestResolverPanics(t *testing.T) {
 	})
 }
 
-// TestReadyPanics: who panics when told that the hosts are known does not
-// keep the name from being looked up again.
+// TestReadyPanics panics in the callback for known hosts. The name must still be looked
+// up again.
 func TestReadyPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()

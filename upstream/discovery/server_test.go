@@ -80,7 +80,7 @@ func (s *nameServer) a(name string, addrs ...string) {
 	s.put(name+" A", reply{records: list})
 }
 
-// asked returns what was asked since the last call.
+// asked returns the queries since the last call.
 func (s *nameServer) asked() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,7 +28,7 @@ type Config struct {
 	// [DefaultMaxHosts].
 	MaxHosts int
 	// Rand returns uniform random numbers and is called concurrently; nil means
-	// those of math/rand/v2.
+	// math/rand/v2.
 	Rand func() uint64
 	// Logger takes warnings about names that cannot be resolved; nil discards
 	// them.

@@ -1,5 +1,5 @@
-// Package eventlog keeps the files to which clusters write what happens to their
-// hosts, one line for each event.
+// Package eventlog keeps the files to which clusters write events of their hosts,
+// one line each.
 //
 //	logs := eventlog.New()
 //	go logs.Run(ctx)
@@ -7,8 +7,8 @@
 //	defer f.Close()
 //	f.Write(line)
 //
-// Clusters that name the same file share it. A write goes to memory, so that a
-// slow disk holds up nobody; all is safe for concurrent use.
+// Clusters that name the same file share it. Writes go to memory, so a slow disk
+// blocks no caller. All types are safe for concurrent use.
 package eventlog
 
 import (

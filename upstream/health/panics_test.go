@@ -21,8 +21,8 @@ type wild struct{}
 func (wild) Probe(context.Context) Outcome { panic(guardtest.Canary) }
 func (wild) Close()                        { panic(guardtest.Canary) }
 
-// TestChecksPanic: checks that panic say nothing about their host, those
-// who are told of checks and panic change nothing, and further checks are made.
+// TestChecksPanic panics in checks and in callbacks. Neither changes the host, and
+// further checks run.
 func TestChecksPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts

@@ -425,7 +425,7 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// TestGRPCRequest looks at what is sent.
+// TestGRPCRequest checks the bytes of a request.
 func TestGRPCRequest(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -570,8 +570,8 @@ func untilRequest(c net.Conn, http2 bool) {
 	}
 }
 
-// TestProtocolErrorsAreTold answers checks with what is no answer.
-func TestProtocolErrorsAreTold(t *testing.T) {
+// TestProtocolErrorsAreReported answers checks with invalid answers.
+func TestProtocolErrorsAreReported(t *testing.T) {
 	h1, h2 := config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/"}}, config.HealthCheck{Kind: config.HTTPCheck, HTTP: config.HTTPHealthCheck{Path: "/", HTTP2: true}}
 	const frame = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	for _, tt := range []struct {

@@ -142,3 +142,15 @@ func TestSetWithOneLocality(t *testing.T) {
 		t.Errorf("empty: %+v", s)
 	}
 }
+
+func TestCanaryChanges(t *testing.T) {
+	h := testHost(1, func(s *Spec) { s.Canary = true })
+	for _, want := range []bool{true, false, true} {
+		if h.SetCanary(want); h.Canary() != want {
+			t.Errorf("canary %t, want %t", h.Canary(), want)
+		}
+	}
+	if testHost(1).Canary() {
+		t.Error("a host is a canary by default")
+	}
+}

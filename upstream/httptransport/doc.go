@@ -18,7 +18,7 @@
 // those of the host, and reports results to the outlier detector. Bodies are
 // streamed in both directions.
 //
-// Hosts are charged for what they do: refused and lost connections, timeouts,
+// Hosts are charged for their failures: refused and lost connections, timeouts,
 // errors by status, and answers that are not HTTP or exceed the cluster's limits
 // of headers. Invalid requests are refused with status 400 before a host is picked,
 // and a client that goes away or breaks off its body charges no host.

@@ -33,7 +33,7 @@ type client struct {
 	sent  atomic.Bool // some of the request has left
 
 	// While headers are awaited limit is the number of bytes that can be read, and
-	// head what was read; else limit is negative. lost is the error that ended reading.
+	// head holds the bytes read; else limit is negative. lost is the error that ended reading.
 	limit int
 	head  []byte
 	lost  error
@@ -271,7 +271,7 @@ func bufferSize(c *upstream.Cluster, wanted int) int {
 	return max(1, min(wanted, int(min(c.Config().BufferLimitBytes, 1<<30))))
 }
 
-// leave ends the wait of turn, and passes on what it got already.
+// leave ends the wait of turn, and passes on a connection it already got.
 func (p *pool) leave(turn chan *client) {
 	p.mu.Lock()
 	for i, w := range p.waiting {

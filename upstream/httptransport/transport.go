@@ -176,6 +176,11 @@ func (x *exchange) run() (*http.Response, error) {
 	if t.Hash != nil {
 		x.pick.Hash, x.pick.HasHash = t.Hash(x.r)
 	}
+	if name := cl.OriginalDstHeader(); name != "" {
+		if v, ok := x.r.Header[http.CanonicalHeaderKey(name)]; ok && len(v) > 0 {
+			x.pick.DestinationHeader, x.pick.HasDestinationHeader = v[0], true
+		}
+	}
 	retries := &cl.Breakers(t.Priority).Retries
 	for n := 0; ; n++ {
 		a := x.try()
@@ -442,7 +447,7 @@ func (a *try) giveUp() {
 	a.finish(nil)
 }
 
-// finish ends the try: it gives back what it holds and counts it.
+// finish ends the try: it releases its resources and counts it.
 func (a *try) finish(err error) {
 	x := a.x
 	cl, retried := x.cluster, a.end.Retried

@@ -356,3 +356,26 @@ func TestPanicOfABody(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic(guardtest.Canary) }
+
+// TestOriginalDestinations follows the header, and counts an empty one as invalid.
+func TestOriginalDestinations(t *testing.T) {
+	a := serve(t, func(http.ResponseWriter, *http.Request) {})
+	r := newRig(t, "", a)
+	r.m.Remove("c")
+	r.put("name: c\nconnect_timeout: 5s\ntype: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\noriginal_dst_lb_config: {use_http_header: true}")
+	for value, want := range map[string]int{a: 200, "": 503, "nowhere": 503} {
+		req := request(t, "GET", "")
+		req.Header.Set("X-Proxy-Original-Dst-Host", value)
+		resp, err := r.RoundTrip(req)
+		got := 200
+		if e := (*Error)(nil); errors.As(err, &e) {
+			got = e.Status
+		} else {
+			resp.Body.Close()
+		}
+		if got != want {
+			t.Errorf("%q: %d, want %d (%v)", value, got, want, err)
+		}
+	}
+	r.check(map[string]int{"original_dst_host_invalid": 2})
+}

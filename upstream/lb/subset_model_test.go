@@ -97,8 +97,8 @@ func (m *subsetModel) pick(criteria map[string]any) []*host.Host {
 	return hosts
 }
 
-// TestSubsetsFollowTheModel compares who is picked, and what is counted, with the
-// model, for any hosts, selectors and criteria, and again after another update.
+// TestSubsetsFollowTheModel compares picks and counts with the model, for any hosts,
+// selectors and criteria, and again after another update.
 func TestSubsetsFollowTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := []string{"a", "b", "c"}

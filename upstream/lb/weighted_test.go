@@ -299,7 +299,7 @@ func TestZoneRouting(t *testing.T) {
 	if z = c.routeZones(in("b", "b", "b", "b", "b", "b"), local); z != nil {
 		t.Errorf("one locality: %+v", z)
 	}
-	// Nobody else has capacity to spare.
+	// No other locality has spare capacity.
 	z = &zoneRouting{residual: []uint64{0, 0}}
 	if z.choose(&c); none.get() != 1 {
 		t.Errorf("no_capacity_left = %d, want 1", none.get())

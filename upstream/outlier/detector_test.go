@@ -496,7 +496,7 @@ func TestRemovedHosts(t *testing.T) {
 	if r.detected[Consecutive5xx].get() != 1 {
 		t.Error("a removed host is still watched")
 	}
-	// It does not take anybody's place among those that may be ejected.
+	// It does not count among the hosts that can be ejected.
 	r2 := newRig(3, func(s *config.Outlier) { s.MaxEjectionPercent = 50 }, nil)
 	codes(r2.hosts[0], 500, 500, 500, 500, 500)
 	r2.d.Remove(r2.hosts[0])

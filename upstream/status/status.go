@@ -2,7 +2,7 @@
 // hosts, as /clusters and the statistics per endpoint show them.
 //
 // The values are snapshots without locks. Producers may reuse one variable for all
-// clusters and one for all hosts of a walk, so a reader copies what it keeps.
+// clusters and one for all hosts of a walk, so a reader must copy values to keep them.
 package status
 
 import "net/netip"
