@@ -1,6 +1,5 @@
-// Package histogram counts values in bins of bounded relative error, from any
-// number of goroutines without a lock, and shows what was counted in the last
-// interval and since the start.
+// Package histogram counts values in bins of bounded relative error, without
+// locks, and summarizes the last interval and the time since the start.
 //
 //	layout, err := histogram.NewLayout(histogram.Config{Unit: histogram.Milliseconds})
 //	h := histogram.New(layout)
@@ -8,10 +7,10 @@
 //	h.Merge()                          // once per flush
 //	p99 := h.Snapshot().Interval.Quantile(0.99)
 //
-// Bins are those of HdrHistogram (unit magnitude 0, lowest discernible value
-// 1): log-linear, so that any value differs from the others of its bin by less
-// than one part in 10^digits. Count, sum, minimum, maximum and the number of
-// values at or below each configured bound are exact.
+// The bins are the log-linear bins of HdrHistogram (unit magnitude 0, lowest
+// discernible value 1): the values of a bin differ by less than one part in
+// 10^digits. Count, sum, minimum, maximum and the number of values at or below
+// each configured bound are exact.
 //
 // Record, RecordFloat and Snapshot can be called at any time from any
 // goroutine. Merge calls of one histogram must not overlap. A value recorded

@@ -31,7 +31,7 @@ func Example() {
 	// at or below [10 100 1000] are [2 5 6]
 }
 
-// A sampled value stands for as many values as its weight tells.
+// A sampled value counts as often as its weight.
 func ExampleHistogram_RecordFloat() {
 	layout, _ := histogram.NewLayout(histogram.Config{Scale: 1000, Signed: true})
 	h := histogram.New(layout)

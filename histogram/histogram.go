@@ -8,8 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
-// Histogram counts values. Make one with [New]; it must not be copied. See the
-// package comment for what may be called when.
+// Histogram counts values. Create it with [New]; it must not be copied. The
+// package comment describes concurrent use.
 type Histogram struct {
 	_ noCopy
 
@@ -39,14 +39,15 @@ func New(l *Layout) *Histogram {
 // Layout returns what New was called with.
 func (h *Histogram) Layout() *Layout { return h.layout }
 
-// Snapshot returns the result of the last Merge. Before a Merge that found
-// something, it is unused and empty, never nil. It costs one atomic load.
+// Snapshot returns the result of the last Merge: before the first value an
+// unused, empty snapshot, never nil. It costs one atomic load.
 func (h *Histogram) Snapshot() *Snapshot { return h.snapshot.Load() }
 
 // Record counts v once. Values whose fixed-point form exceeds 2^63-1 count as
 // that largest value.
 //
-// It takes no lock and allocates only when v falls where nothing fell before.
+// It takes no lock and allocates only for a value in a range without earlier
+// values.
 func (h *Histogram) Record(v uint64) {
 	if h.layout.scale != 1 {
 		h.recordScaled(v)
@@ -148,7 +149,7 @@ func (h *Histogram) recordShared(v int64, n uint64) *shard {
 	return s
 }
 
-// countIn adds n to bin i of s and makes the memory for it if need be.
+// countIn adds n to bin i of s, allocating memory if necessary.
 func (h *Histogram) countIn(s *shard, i int, n uint64) {
 	for {
 		what := s.count(i, n)
@@ -159,7 +160,7 @@ func (h *Histogram) countIn(s *shard, i int, n uint64) {
 	}
 }
 
-// sharedShard returns the shared shard and makes it if need be.
+// sharedShard returns the shared shard, creating it if necessary.
 func (h *Histogram) sharedShard() *shard {
 	if s := h.shared.Load(); s != nil {
 		return s

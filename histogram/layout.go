@@ -13,16 +13,16 @@ type Config struct {
 	// SignificantDigits is the precision of the bins: 1 to 5 decimal digits,
 	// 0 means 2. With 2, a quantile is at most 1 % above the value it stands for.
 	//
-	// Memory is made for 64 neighbouring bins at a time, and each digit makes
-	// bins about ten times as many: latencies between 10 and 100,000 take about
-	// 3 KB of bins with two digits, and 16 KB with three. On top come 8 bytes for
-	// each 64 bins between the least and the greatest value, which is at most
-	// 1 KB with two digits and 800 KB with five.
+	// Memory is allocated for 64 adjacent bins, and each digit multiplies the
+	// number of bins by ten: latencies between 10 and 100,000 take about 3 KB of
+	// bins with two digits and 16 KB with three. In addition, each 64 bins between
+	// the least and the greatest value take 8 bytes, at most 1 KB with two digits
+	// and 800 KB with five.
 	SignificantDigits int
 
-	// Scale is the fixed point: value × Scale, rounded to the nearest whole
-	// number, is what is counted, and everything shown is divided by it. 0
-	// means 1; 1000 keeps three decimals.
+	// Scale is the fixed point: values are multiplied by Scale and rounded to the
+	// nearest integer before they are counted, and all results are divided by it.
+	// 0 means 1; 1000 keeps three decimals.
 	Scale int64
 
 	// Bounds are the upper bounds of the cumulative bucket counts, in shown
@@ -32,8 +32,8 @@ type Config struct {
 
 	Unit Unit
 
-	// Signed keeps negative values in bins of their own. Without it, a
-	// negative value counts as 0.
+	// Signed counts negative values in separate bins. Without it, a negative value
+	// counts as 0.
 	Signed bool
 }
 
@@ -78,14 +78,14 @@ type split struct {
 	limit uint64
 }
 
-// limit tells how to count the values up to a bound: all bins below bin, and
-// of that bin the splits from firstSplit up to and without endSplit.
+// limit selects the values up to a bound: all bins below bin, and of that bin
+// the splits in [firstSplit, endSplit).
 type limit struct {
 	bin, firstSplit, endSplit int
 }
 
-// NewLayout checks c and compiles it. The error names the setting and what is
-// allowed.
+// NewLayout checks and compiles c. The error names the setting and its allowed
+// values.
 func NewLayout(c Config) (*Layout, error) {
 	if c.SignificantDigits == 0 {
 		c.SignificantDigits = 2

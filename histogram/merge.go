@@ -11,16 +11,16 @@ type merged struct {
 	sums [2]wide128 // as last read
 	span span       // of the cumulative bins
 
-	// owed is how much the sums grew beyond the sums of the intervals. It is
-	// not 0 while a record is halfway: its count is in one interval and its sum
-	// arrives for the next. A quiet interval forgives it.
+	// owed is the growth of the sums beyond the sums of the intervals. It is not 0
+	// while a record is unfinished: its count is in one interval and its sum
+	// arrives for the next. A quiet interval resets it.
 	owed wide128
 
 	least, greatest uint64    // extremes since the start
 	late            [2]uint64 // extremes whose counts have not arrived
 }
 
-// scratch is memory that Merge needs while it runs.
+// scratch is temporary memory of Merge.
 type scratch struct {
 	interval, cumulative packer
 	splits               []uint64
@@ -28,10 +28,10 @@ type scratch struct {
 	bounds, deltas       []uint64
 }
 
-// Merge takes what was recorded since the last call into a new interval, adds
-// it to the cumulative figures and returns the new snapshot, which is also what
-// [Histogram.Snapshot] returns from then on. Without new values the interval
-// becomes empty. A histogram that never got a value keeps its unused snapshot.
+// Merge makes a new interval of the values recorded since the last call, adds
+// it to the cumulative summary and returns the new snapshot, which
+// [Histogram.Snapshot] returns from then on. Without new values the interval is
+// empty. A histogram without any value keeps its unused snapshot.
 //
 // Calls must not overlap. Calling it for an idle histogram costs a few loads.
 func (h *Histogram) Merge() *Snapshot {
@@ -64,8 +64,8 @@ func (h *Histogram) Merge() *Snapshot {
 	return next
 }
 
-// Pending reports whether a value was recorded that no Merge took yet. One
-// whose record is under way may be missed.
+// Pending reports whether a value was recorded since the last Merge. It can
+// miss a value that is being recorded.
 func (h *Histogram) Pending() bool {
 	shared := h.shared.Load()
 	if shared == nil {
@@ -357,8 +357,8 @@ func (s *Stats) setEnds(first, last int, least, greatest [2]uint64) {
 }
 
 // setSum sets the sum of s, whose count and extremes are set, to the possible
-// sum nearest to v. v is impossible if it lacks the value of a record that is
-// halfway, or contains one of an earlier interval.
+// sum nearest to v. v is impossible if it lacks the value of an unfinished
+// record or includes a value of an earlier interval.
 func (s *Stats) setSum(v wide128, bins span, first, last int) {
 	if s.count == 1 {
 		s.sum = times(s.least, 1)

@@ -26,7 +26,7 @@ const (
 	allBins  = 1<<pageBins - 1
 )
 
-// packed holds counts in the form told above. Its zero value has none.
+// packed holds counts in the format above. Its zero value is empty.
 type packed struct {
 	words       []uint64
 	pages       uint32
@@ -250,7 +250,7 @@ func (pg *packerPage) size(k *packed) uint {
 	return n
 }
 
-// write writes what comes before the counts of the page.
+// write writes the header of the page, which precedes its counts.
 func (pg *packerPage) write(w *bitWriter, k *packed) {
 	head := uint64(pg.width) << 2
 	if pg.following {

@@ -12,13 +12,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
-// This file and record_portable.go are twins: how a value gets into a shard.
+// This file and record_portable.go are alternatives that add a value to a
+// shard.
 //
 // A histogram starts with one shard that all goroutines change with atomics,
-// which is the smallest form. Once it gets many values between two merges, the
-// scheduler slots ("Ps") that record them get shards of their own, one by one,
-// and change those without atomics, pinned to the slot. Nobody else writes an
-// owned shard, except that making its pages is done under Histogram.mu, and
+// which takes the least memory. Once it gets many values between two merges,
+// the scheduler slots ("Ps") that record them get their own shards, one by one,
+// and change them without atomics while pinned to the slot. Only the owner
+// writes an owned shard, except that pages are added under Histogram.mu and
 // that Merge takes touched and ends.
 //
 // Merge reads owned shards with atomic loads. Stores become visible in program
@@ -29,12 +30,12 @@ const (
 	// the slot of the last of them gets a shard of its own.
 	hotRecords = 1 << 18
 
-	// warmRecords do it for further slots of a histogram that is hot already.
+	// warmRecords do the same for further slots of a hot histogram.
 	warmRecords = 1 << 13
 )
 
-// owners holds the owned shards by slot. n is written after slots, so that who
-// sees it sees them.
+// owners holds the owned shards by slot. n is written after slots, so a reader
+// that sees n sees slots.
 type owners struct {
 	slots unsafe.Pointer // *[n]unsafe.Pointer, each nil or *ownedShard
 	n     int
@@ -221,7 +222,7 @@ func (s *sum) ownAdd(v, n uint64) {
 	*plain(&s.high) += high
 }
 
-// ownSlot gives the slot a shard of its own.
+// ownSlot gives the slot its own shard.
 func (h *Histogram) ownSlot(slot int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -244,5 +245,5 @@ func (h *Histogram) ownSlot(slot int) {
 	}
 }
 
-// cool begins a new measurement of how hot the histogram is.
+// cool restarts the measurement of heat.
 func (s *shard) cool() { s.heat = 0 }

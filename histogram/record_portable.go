@@ -2,18 +2,18 @@
 
 package histogram
 
-// This file is the twin of record_fast.go, with nothing but atomics: for the
-// race detector and the sanitizers, for other processors and for builds with
-// the tag purego.
+// This file is the portable alternative to record_fast.go and uses only
+// atomics. It serves other processors and Go releases, the race detector, the
+// sanitizers and builds with the tag purego.
 
 func (h *Histogram) record(v int64) { h.recordShared(v, 1) }
 
 func (h *Histogram) recordMany(v int64, n uint64) { h.recordShared(v, n) }
 
-// owners would be the shards owned by scheduler slots; here there are none.
+// owners is empty: no shard is owned by a scheduler slot.
 type owners struct{}
 
 func (*owners) appendTo(dst []*shard) []*shard { return dst }
 
-// cool would begin a new measurement of how hot the histogram is.
+// cool does nothing, because heat is not measured.
 func (s *shard) cool() {}

@@ -51,8 +51,8 @@ func TestNegativesCountAsZeroUnlessSigned(t *testing.T) {
 	}
 }
 
-// TestFractionalWeightsAddUp: what is a whole number on paper is a whole number
-// of values, although 1/0.3 is not exact in binary.
+// TestFractionalWeightsAddUp checks that weights with a whole sum count a whole
+// number of values, although 1/0.3 is not exact in binary.
 func TestFractionalWeightsAddUp(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -85,8 +85,8 @@ func TestFractionalWeightsAddUp(t *testing.T) {
 	}
 }
 
-// TestWholeRatesAreExact: n samples at a rate that divides n stand for exactly
-// n / rate values.
+// TestWholeRatesAreExact checks that n samples at a rate that divides n count
+// exactly n / rate values.
 func TestWholeRatesAreExact(t *testing.T) {
 	l := newLayout(t, histogram.Config{})
 	for milli := 1; milli <= 1000; milli++ {

@@ -13,8 +13,8 @@ import (
 
 var preemptions = flag.Int("preemptions", 2, "explore schedules with up to so many preemptions")
 
-// schedules lists the concurrent programs that are explored. Each step of a
-// program is one of the functions below.
+// schedules lists the explored concurrent programs. The steps of a program are
+// the functions below.
 var schedules = []struct {
 	name     string
 	config   Config

@@ -7,10 +7,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
-// shard is one set of counters. Each histogram that was ever used has one that
-// all goroutines share and change with atomics; a hot one may have more, each
-// owned by one scheduler slot (see record_fast.go). What a histogram has
-// counted is the sum of its shards.
+// shard is one set of counters. Every used histogram has a shard that all
+// goroutines change with atomics; a hot histogram can have more, each owned by
+// one scheduler slot (see record_fast.go). The counts of a histogram are the
+// sums over its shards.
 //
 // All counters only ever grow. A recorder changes, in this order, a bin or a
 // split, the sum, the extremes, and then touched: a reader that finds touched
@@ -34,7 +34,7 @@ type shard struct {
 // it in between sees a total that shrank and knows that a carry is under way.
 type sum struct{ low, high atomic.Uint64 }
 
-// extremes are kept as keys whose maximum is wanted, so that 0 means none.
+// extremes are keys of which the maximum counts; 0 means none.
 type extremes struct{ least, greatest atomic.Uint64 }
 
 // endKey maps values above -2^63 to keys above 0 in the same order. Negating a
@@ -50,7 +50,7 @@ func newShard(l *Layout) *shard {
 	return s
 }
 
-// need tells what memory must be made before a count is possible.
+// need is the memory that is missing for a count.
 type need uint8
 
 const (
@@ -59,7 +59,7 @@ const (
 	wideNeeded
 )
 
-// count adds n to bin i. Unless it returns nothing, it did nothing.
+// count adds n to bin i. If memory is missing, it changes nothing.
 func (s *shard) count(i int, n uint64) need {
 	if n >= laneLimit {
 		high := s.wide.page(pageOf(i))
@@ -95,10 +95,9 @@ func (s *shard) count(i int, n uint64) need {
 	}
 }
 
-// addPage adds what s has counted on page n to counts and reports whether there
-// is such a page. It may miss counts that are on their way from a narrow to a
-// wide counter, and never invents any: the wide counter, which is written last,
-// is read first.
+// addPage adds the counts of page n to counts and reports whether the page
+// exists. It can miss counts that are moving from a narrow to a wide counter
+// and never counts them twice: the wide counter is written last and read first.
 func (s *shard) addPage(n int, counts *[pageBins]uint64) bool {
 	high, pg := s.wide.page(n), (*narrowPage)(nil)
 	if high != nil {
@@ -151,7 +150,7 @@ func raise(w *atomic.Uint64, key uint64) {
 	}
 }
 
-// take empties e and returns what it held.
+// take empties e and returns its previous keys.
 func (e *extremes) take() (least, greatest uint64) {
 	if e.greatest.Load() == 0 && e.least.Load() == 0 {
 		return 0, 0
@@ -161,7 +160,7 @@ func (e *extremes) take() (least, greatest uint64) {
 	return least, e.greatest.Swap(0)
 }
 
-// touch notes, after a record, that there is something to read.
+// touch marks s as changed, at the end of a record.
 func (s *shard) touch() {
 	if s.touched.Load() == 0 {
 		schedule.Point()

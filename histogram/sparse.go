@@ -13,7 +13,7 @@ const pageBins = 64
 // stays below laneLimit: what would reach it moves laneLimit to the widePage.
 type narrowPage [pageBins / 4]atomic.Uint64
 
-// widePage holds what the counters of a page have outgrown.
+// widePage holds the overflow of the counters of a page.
 type widePage [pageBins]atomic.Uint64
 
 const (
@@ -55,7 +55,7 @@ func (w *window[P]) page(n int) *P {
 	return nil
 }
 
-// need makes page n if it does not exist. Calls must not overlap.
+// need creates page n if it does not exist. Calls must not overlap.
 func (s *sparse[P]) need(n int) {
 	w := s.window.Load()
 	if w == nil || n < w.base || n >= w.base+len(w.pages) {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Snapshot is what a Merge saw. It never changes.
+// Snapshot is the immutable result of a Merge.
 type Snapshot struct {
 	Used       bool   // a value was merged, now or earlier
 	Interval   *Stats // since the Merge before; empty if nothing was recorded

@@ -98,8 +98,8 @@ func TestTwoIntervals(t *testing.T) {
 	}
 }
 
-// TestBoundsInFixedPoint: 1.001 × 1000 is a little less than 1001 in binary, and
-// means 1001 all the same; what is really less does not.
+// TestBoundsInFixedPoint checks that 1.001 × 1000, which is slightly below 1001
+// in binary, means 1001, and that a bound that is really below 1001 does not.
 func TestBoundsInFixedPoint(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -1,6 +1,6 @@
 package histogram
 
-// Unit tells what recorded values measure.
+// Unit is the unit of recorded values.
 type Unit uint8
 
 const (

@@ -53,8 +53,8 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestTokenCost holds the memory of a token and that there is no object per
-// token.
+// TestTokenCost bounds the memory of a token and checks that tokens are no heap
+// objects.
 func TestTokenCost(t *testing.T) {
 	const n, length = 100_000, 12
 	before := heap()

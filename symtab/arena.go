@@ -8,7 +8,7 @@ import (
 
 const (
 	blockSize = 1 << 16
-	// bigToken is the length from which a token gets a chunk of its own.
+	// bigToken is the length from which a token gets a separate chunk.
 	bigToken = blockSize / 4
 	// sparse is the number of live bytes below which a full block is emptied.
 	sparse = blockSize / 4
@@ -16,8 +16,8 @@ const (
 	chunksPerGroup = 256
 )
 
-// place says where a token's bytes are: chunk number, offset in the chunk's
-// block, length. A chunk made for one big token is marked by the length alone.
+// place is the location of a token's bytes: chunk number, offset in the chunk's
+// block, length. The length alone identifies a chunk with one big token.
 type place uint64
 
 const wholeChunk = math.MaxUint16
@@ -31,11 +31,11 @@ func (p place) offset() int   { return int(p >> 16 & math.MaxUint16) }
 func (p place) length() int   { return int(p & math.MaxUint16) }
 
 // arena keeps the bytes of tokens in numbered chunks. Bytes are written once,
-// before their place is published, and chunk numbers are not used twice, so a
-// reader with an outdated place either finds the old bytes or no chunk.
+// before their place is published, and chunk numbers are not reused, so a
+// reader with an outdated place finds either the old bytes or no chunk.
 //
-// In a block each token follows its symbol and its length as varints, so that
-// the living tokens of a block can be found and moved.
+// In a block, each token follows its symbol and its length as varints, so the
+// live tokens of a block can be found and moved.
 type arena struct {
 	groups directory[chunkGroup] // changed under tokens.mu
 
@@ -58,7 +58,7 @@ type chunkGroup struct {
 	chunks int                   // chunks of the group that are there
 }
 
-// bytes returns the bytes at a place, not ok if the chunk is gone.
+// bytes returns the bytes at a place; ok is false if the chunk is gone.
 func (a *arena) bytes(at place) (b []byte, ok bool) {
 	g := a.group(at.chunk())
 	if g == nil {
@@ -100,7 +100,7 @@ func (a *arena) newChunk() (chunk uint32, g *chunkGroup) {
 	return a.last, g
 }
 
-// dropChunk gives a chunk back to the collector. tokens.mu must be held.
+// dropChunk releases a chunk to the collector. tokens.mu must be held.
 func (a *arena) dropChunk(chunk uint32) {
 	g := a.group(chunk)
 	g.blocks[chunk%chunksPerGroup].Store(nil)
@@ -111,8 +111,8 @@ func (a *arena) dropChunk(chunk uint32) {
 	}
 }
 
-// dropGroupIfEmpty gives back a group that gets no more chunks and has none.
-// tokens.mu must be held.
+// dropGroupIfEmpty releases an empty group that gets no more chunks. tokens.mu
+// must be held.
 func (a *arena) dropGroupIfEmpty(i int) {
 	if g := a.groups.at(i); g != nil && g.chunks == 0 {
 		a.groups.put(i, nil)
@@ -150,8 +150,8 @@ func (k *tokens) add(sym Symbol, token string) place {
 	return placeAt(a.current, offset, len(token))
 }
 
-// remove forgets the bytes of a token that is at a place no longer published.
-// k.mu must be held.
+// remove frees the bytes of a token whose place is no longer published. k.mu
+// must be held.
 func (k *tokens) remove(sym Symbol, at place) {
 	chunk := at.chunk()
 	if at.length() == wholeChunk {
@@ -166,8 +166,8 @@ func (k *tokens) remove(sym Symbol, at place) {
 	}
 }
 
-// emptyIfSparse moves the tokens of a full block to the current one and drops
-// the block, if it is mostly dead. k.mu must be held.
+// emptyIfSparse moves the tokens of a full but mostly dead block to the current
+// one and drops the block. k.mu must be held.
 func (k *tokens) emptyIfSparse(chunk uint32) {
 	g, i := k.arena.group(chunk), chunk%chunksPerGroup
 	if g.live[i] >= sparse {
@@ -189,7 +189,7 @@ func (k *tokens) emptyIfSparse(chunk uint32) {
 	k.arena.dropChunk(chunk)
 }
 
-// whereOf returns the word that says where a symbol's bytes are, nil if its
+// whereOf returns the word with the location of a symbol's bytes, or nil if its
 // page is gone.
 func (k *tokens) whereOf(sym Symbol) *atomic.Uint64 {
 	if p := k.page(sym); p != nil {

@@ -2,8 +2,8 @@ package symtab
 
 import "testing"
 
-// checkTable compares everything the table knows twice. Nobody else may use
-// the table meanwhile.
+// checkTable compares the redundant parts of the table. The table must not be
+// in use.
 func checkTable(t *testing.T, tab *Table) {
 	t.Helper()
 	k := &tab.tokens

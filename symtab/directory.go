@@ -2,13 +2,13 @@ package symtab
 
 import "sync/atomic"
 
-// directory is a growing array of pages that are read without a lock and
-// changed by one writer at a time. The zero value is empty.
+// directory is a growing array of pages. Reads take no lock; writes must not
+// overlap. The zero value is empty.
 type directory[T any] struct {
 	pages atomic.Pointer[[]atomic.Pointer[T]]
 }
 
-// at returns page i, nil if there is none.
+// at returns page i, or nil.
 func (d *directory[T]) at(i int) *T {
 	if pages := d.pages.Load(); pages != nil && i < len(*pages) {
 		return (*pages)[i].Load()
@@ -16,7 +16,7 @@ func (d *directory[T]) at(i int) *T {
 	return nil
 }
 
-// put sets page i. Callers of put exclude each other.
+// put sets page i. Calls must not overlap.
 func (d *directory[T]) put(i int, page *T) {
 	pages := d.pages.Load()
 	if pages == nil || i >= len(*pages) {
@@ -25,8 +25,8 @@ func (d *directory[T]) put(i int, page *T) {
 	(*pages)[i].Store(page)
 }
 
-// grow publishes a copy with room for index i. Readers of the old one miss
-// later changes; whoever relies on a page got to know of it after that.
+// grow publishes a copy with room for index i. Readers of the old array miss
+// later changes, but a reader that needs a page learned of it after the change.
 func (d *directory[T]) grow(i int) *[]atomic.Pointer[T] {
 	var old []atomic.Pointer[T]
 	if pages := d.pages.Load(); pages != nil {

@@ -5,20 +5,20 @@ import (
 	"iter"
 )
 
-// Size returns how many bytes the encoded name at the start of b takes, its
-// length included. Functions that take an encoded name read no further than
-// that, so a name may be passed as the tail of a larger buffer.
+// Size returns the number of bytes of the encoded name at the start of b,
+// including its length prefix. Functions that take an encoded name read no
+// further, so a name can be followed by other bytes.
 func Size(b []byte) int {
 	n, w := uvarint(b)
 	return min(w+int(min(n, uint64(len(b)))), len(b))
 }
 
-// IsEmpty tells whether enc is the empty name.
+// IsEmpty reports whether enc is the empty name.
 func IsEmpty(enc []byte) bool { return len(payload(enc)) == 0 }
 
-// AppendLiteral appends an encoded name that consists of one literal segment:
-// s as it is, dots included. It takes no lock and holds no reference. The
-// empty string gives the empty name.
+// AppendLiteral appends an encoded name with s, including its dots, as a single
+// literal segment. It takes no lock and holds no reference. The empty string
+// yields the empty name.
 func (t *Table) AppendLiteral(dst []byte, s string) []byte {
 	start := len(dst)
 	dst = append(dst, 0)
@@ -28,9 +28,9 @@ func (t *Table) AppendLiteral(dst []byte, s string) []byte {
 	return setLength(appendLiteralSegment(dst, s), start)
 }
 
-// AppendJoin appends the encoded name made of the given encoded names, one
-// after the other. Empty ones are skipped. It takes no lock and no reference:
-// the result lives as long as its parts are held, see Retain.
+// AppendJoin appends the concatenation of encoded names, skipping empty ones.
+// It takes no lock and no reference: the result is valid as long as its parts
+// are held, see Retain.
 func (t *Table) AppendJoin(dst []byte, parts ...[]byte) []byte {
 	n := 0
 	for _, p := range parts {
@@ -43,7 +43,7 @@ func (t *Table) AppendJoin(dst []byte, parts ...[]byte) []byte {
 	return dst
 }
 
-// Symbols yields the symbols of enc in order, literal segments left out.
+// Symbols yields the symbols of enc in order, without literal segments.
 func Symbols(enc []byte) iter.Seq[Symbol] {
 	return func(yield func(Symbol) bool) {
 		for rest := payload(enc); len(rest) > 0; {
@@ -70,7 +70,7 @@ type Cursor struct {
 // Segments returns a cursor before the first segment of enc.
 func (t *Table) Segments(enc []byte) Cursor { return Cursor{t: t, rest: payload(enc)} }
 
-// Next moves to the next segment and tells whether there is one.
+// Next moves to the next segment and reports whether there is one.
 func (c *Cursor) Next() bool {
 	if len(c.rest) == 0 {
 		return false
@@ -86,7 +86,7 @@ func (c *Cursor) Symbol() Symbol { return c.symbol }
 // They are part of the encoded name.
 func (c *Cursor) Literal() []byte { return c.literal }
 
-// Text returns the bytes of the current segment of either sort. They must not
+// Text returns the bytes of the current segment, literal or not. They must not
 // be changed.
 func (c *Cursor) Text() []byte {
 	if c.symbol == 0 {
@@ -105,8 +105,8 @@ func payload(enc []byte) []byte {
 	return enc
 }
 
-// segment splits the first segment off a payload that is not empty. Whatever
-// the bytes are, rest is shorter than the payload.
+// segment splits the first segment off a non-empty payload. For any bytes, rest
+// is shorter than the payload.
 func segment(payload []byte) (sym Symbol, literal, rest []byte) {
 	if b := payload[0]; b != 0 && b < 0x80 {
 		return Symbol(b), nil, payload[1:]

@@ -9,14 +9,14 @@ import (
 
 // keyedHash is xxHash64 over words that secret keys have scrambled first.
 //
-// Giving xxHash64 a seed is not enough against chosen names. A change of one
-// word that flips only the top bit of the state can be undone by the next word,
-// whatever the state is: short names pair up under every seed, and long names
-// made of n such spots fall into groups that grow exponentially with n. Such
-// tricks need to know the difference that enters the function. So the input
-// goes in by 16 bytes, as the product of two words that are masked by a key
-// each, high and low half folded together; what a change of the input does to
-// that cannot be told without the keys.
+// A seed does not protect xxHash64 from chosen names. A change of one word that
+// flips only the top bit of the state can be undone by the next word,
+// independent of the state: short names collide in pairs under every seed, and
+// long names with n such positions form groups that grow exponentially with n.
+// Such attacks depend on knowing the difference that enters the function.
+// Therefore each 16 bytes of input enter as the folded product of two words,
+// each masked by a key, and the effect of a change is unpredictable without the
+// keys.
 type keyedHash struct{ maskA, maskB, start uint64 }
 
 func newKeyedHash(seed uint64) keyedHash {
@@ -31,7 +31,7 @@ func newKeyedHash(seed uint64) keyedHash {
 	return keyedHash{maskA: next(), maskB: next(), start: next()}
 }
 
-// hashBlock is how many bytes of input go into one call of xxHash64.
+// hashBlock is the number of input bytes for one call of xxHash64.
 const hashBlock = 64
 
 // sum hashes s. Each round hashes the state so far, which begins with the

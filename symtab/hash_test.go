@@ -19,7 +19,7 @@ const (
 	prime5 = 2870177450012600261
 )
 
-// inverse returns the number that multiplied with odd p gives 1.
+// inverse returns the multiplicative inverse of odd p.
 func inverse(p uint64) uint64 {
 	x := p
 	for range 6 {
@@ -28,7 +28,8 @@ func inverse(p uint64) uint64 {
 	return x
 }
 
-// xxRound is how xxHash64 prepares a word of a short input; unRound undoes it.
+// xxRound prepares a word of a short input as xxHash64 does; unRound inverts
+// it.
 func xxRound(w uint64) uint64 { return bits.RotateLeft64(w*prime2, 31) * prime1 }
 func unRound(k uint64) uint64 {
 	return bits.RotateLeft64(k*inverse(prime1), -31) * inverse(prime2)
@@ -81,7 +82,7 @@ func longNames(n int) []string {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	stripes := (n + 3) / 4 * 2
 	base := make([]uint64, stripes*4)
-	// The state of each lane tells which way the difference goes.
+	// The sign of the difference depends on the state of each lane.
 	step := func(v, w uint64) uint64 { return bits.RotateLeft64(v+w*prime2, 31) * prime1 }
 	p1, p2 := uint64(prime1), uint64(prime2)
 	lanes := [4]uint64{p1 + p2, p2, 0, -p1}
@@ -146,8 +147,8 @@ func seededXX(seed uint64, s string) uint64 {
 	return d.Sum64()
 }
 
-// TestHashFlooding interns names made to collide under unseeded xxHash64. They
-// have to spread like random ones.
+// TestHashFlooding interns names that collide under unseeded xxHash64 and
+// checks that they spread like random ones.
 func TestHashFlooding(t *testing.T) {
 	const n = 200_000
 	colliding := solvedNames(n)

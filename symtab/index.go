@@ -13,8 +13,8 @@ const (
 
 // shard is one part of the index from token to symbol: a table with linear
 // probing. A slot holds the low 32 bits of the token's hash above its symbol,
-// or 0. Slots are changed under mu and read by anybody: a reader may miss an
-// entry that is being moved, and then has to look again under mu.
+// or 0. Slots are changed under mu and read without it. A reader can miss an
+// entry that is being moved and then looks again under mu.
 type shard struct {
 	mu   sync.Mutex
 	used int // slots in use; guarded by mu
@@ -24,11 +24,11 @@ type shard struct {
 	_ [40]byte // keeps the next shard's mu off this cache line
 }
 
-// shardOf takes other bits of the hash than home, so that filling one shard
-// does not take choosing a bucket as well.
+// shardOf uses other bits of the hash than home, so the buckets of a shard fill
+// evenly.
 func shardOf(h uint64) uint64 { return h >> (64 - shardBits) }
 
-// home is the slot where the probe for a tag begins in a table of n slots.
+// home is the first slot of the probe sequence for a tag in a table of n slots.
 func home(tag uint32, n int) int { return int(uint64(tag) * uint64(n) >> 32) }
 
 // findLocked returns the symbol stored under tag that match accepts, or 0.
@@ -49,7 +49,7 @@ func (s *shard) findLocked(tag uint32, match func(Symbol) bool) Symbol {
 	}
 }
 
-// insertLocked adds a symbol that is not there yet.
+// insertLocked adds a symbol that is absent.
 func (s *shard) insertLocked(tag uint32, sym Symbol) {
 	p := s.slots.Load()
 	if p == nil || (s.used+1)*5 > len(*p)*4 {
@@ -59,8 +59,8 @@ func (s *shard) insertLocked(tag uint32, sym Symbol) {
 	put(*p, uint64(tag)<<32|uint64(sym))
 }
 
-// removeLocked takes out a symbol that is there, and closes the gap so that
-// probes stay short without tombstones.
+// removeLocked removes a symbol that is present. It closes the gap, so probes
+// stay short without tombstones.
 func (s *shard) removeLocked(tag uint32, sym Symbol) {
 	slots := *s.slots.Load()
 	want := uint64(tag)<<32 | uint64(sym)

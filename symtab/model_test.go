@@ -156,8 +156,8 @@ func tokensOf(h held) []string {
 }
 
 // TestConcurrent encodes, reads and releases names of a small vocabulary, so
-// that tokens come and go all the time, while others read encodings that
-// nobody holds any more.
+// tokens come and go constantly, while other goroutines read encodings that
+// have been released.
 func TestConcurrent(t *testing.T) {
 	const goroutines, rounds = 6, 4000
 	tab := New(Options{})
@@ -258,7 +258,8 @@ func TestOneTokenContended(t *testing.T) {
 }
 
 // TestNumberContended lets goroutines pass one number between several tokens.
-// More scheduler slots than cores make the system interrupt them anywhere.
+// With more scheduler slots than cores, the operating system interrupts them at
+// any instruction.
 func TestNumberContended(t *testing.T) {
 	const goroutines, rounds = 16, 100_000
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
@@ -361,9 +362,9 @@ func TestReadingTakesNoLock(t *testing.T) {
 	}
 }
 
-// FuzzEncode checks of any name: it survives the round trip, it costs no
-// symbols after its release, and whatever bytes are read as an encoding, no
-// reader panics.
+// FuzzEncode checks that any name survives the round trip and leaves no symbols
+// after its release, and that reading arbitrary bytes as an encoding does not
+// panic.
 func FuzzEncode(f *testing.F) {
 	for _, s := range []string{"", ".", "...", "a", "a.b", ".a", "a..b", "a.b.", "\x00\xff. ,$%", strings.Repeat("ab.", 100)} {
 		f.Add(s, s)

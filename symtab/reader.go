@@ -1,13 +1,13 @@
 package symtab
 
-// Reader turns many encodings into text, for one goroutine. It pays off where
-// names come in order: the text of all but the last segment of a name is kept
-// for the next one, and so are the texts of some symbols that were last. Its
-// zero value is not usable; see [Table.NewReader].
+// Reader decodes many encodings on one goroutine. It is efficient for names in
+// order, because it reuses the text of all but the last segment of the previous
+// name and caches the texts of some last segments. Create it with
+// [Table.NewReader].
 //
-// The caller holds references to all tokens of an encoding when it is read, as
-// for [Table.AppendText]; and what was read must not be given away to another
-// token as long as the reader is used.
+// The caller must hold references to the tokens of an encoding while reading
+// it, as for [Table.AppendText]. Their symbols must not be reused for other
+// tokens as long as the reader is in use.
 type Reader struct {
 	table *Table
 
@@ -22,7 +22,7 @@ type Reader struct {
 
 const lastSymbols = 256
 
-// NewReader returns a reader that has read nothing yet.
+// NewReader returns a new reader.
 func (t *Table) NewReader() *Reader { return &Reader{table: t} }
 
 // AppendText appends the dotted text of enc, as [Table.AppendText] does.
@@ -40,7 +40,7 @@ func (r *Reader) AppendText(dst, enc []byte) []byte {
 	return r.read(dst, p)
 }
 
-// token returns the text of a symbol that is the last of a name.
+// token returns the text of the last symbol of a name.
 func (r *Reader) token(symbol Symbol) []byte {
 	l := &r.last[symbol%lastSymbols]
 	if l.symbol != symbol {

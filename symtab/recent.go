@@ -13,7 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/percpu"
 )
 
-// recentCapacity is how many distinct names the list of recent lookups keeps.
+// recentCapacity is the number of distinct names in the list of recent lookups.
 const recentCapacity = 100
 
 // Lookup is one row of the list of recent lookups.
@@ -22,8 +22,7 @@ type Lookup struct {
 	Count uint64 // lookups since the name entered the list
 }
 
-// recent counts lookups and, while it is on, remembers which names they asked
-// for.
+// recent counts lookups and, while enabled, records their names.
 type recent struct {
 	mode    atomic.Uint32
 	stripes []stripe // fixed by init
@@ -74,8 +73,8 @@ func (t *Table) CountLookup(name string) {
 	}
 }
 
-// CountUntracked counts a look-up of a name that is not empty, if tracking is
-// off, and reports whether it did. If not it is up to [Table.CountLookup].
+// CountUntracked counts a lookup of a non-empty name if tracking is off and
+// reports whether it did. If it did not, call [Table.CountLookup].
 func (t *Table) CountUntracked() bool {
 	if t.recent.mode.Load() != recentOff {
 		return false
@@ -127,8 +126,7 @@ func (r *recent) note(name string) {
 	r.byName[l.Name] = r.order.PushFront(l)
 }
 
-// EnableRecent starts keeping the list. The list, if there is one, and the
-// total stay.
+// EnableRecent starts keeping the list. An existing list and the total stay.
 func (t *Table) EnableRecent() {
 	r := &t.recent
 	r.mu.Lock()
@@ -164,7 +162,7 @@ func (r *recent) emptyLocked() {
 	r.byName, r.order = make(map[string]*list.Element, recentCapacity), list.New()
 }
 
-// RecentEnabled tells whether the list is kept.
+// RecentEnabled reports whether the list is kept.
 func (t *Table) RecentEnabled() bool { return t.recent.mode.Load() == recentOn }
 
 // RecentTotal returns the number of lookups since the start or since

@@ -33,7 +33,7 @@ func TestCountLookup(t *testing.T) {
 	}
 }
 
-// TestNothingElseCounts holds that encoding, joining, printing and literals
+// TestNothingElseCounts checks that encoding, joining, printing and literals
 // are no lookups.
 func TestNothingElseCounts(t *testing.T) {
 	tab := New(Options{})

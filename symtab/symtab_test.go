@@ -10,7 +10,7 @@ import (
 
 func text(t *Table, enc []byte) string { return string(t.AppendText(nil, enc)) }
 
-// TestRoundTrip holds the text rules: only trailing dots are lost.
+// TestRoundTrip checks that only trailing dots are lost.
 func TestRoundTrip(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"", ""},
@@ -111,8 +111,8 @@ func TestEncodingLayout(t *testing.T) {
 	}
 }
 
-// TestNumberReuse holds the life of a number: stable while held, reused before
-// a new one is issued.
+// TestNumberReuse checks that a number is stable while held and reused before a
+// new one is issued.
 func TestNumberReuse(t *testing.T) {
 	tab := New(Options{})
 	number := func(token string) (Symbol, []byte) {
@@ -249,7 +249,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// encodeMixed encodes pieces separated by "|": those that begin with "=" as
+// encodeMixed encodes parts separated by "|": parts with the prefix "=" as
 // literal segments, the others as symbols.
 func encodeMixed(tab *Table, s string) []byte {
 	var parts [][]byte
@@ -358,7 +358,7 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestLiterals holds that literal segments leave no trace in the table.
+// TestLiterals checks that literal segments leave no trace in the table.
 func TestLiterals(t *testing.T) {
 	tab := New(Options{})
 	for _, s := range []string{"", "x", "a.b.c", ".", "a..", "\x00\xff", strings.Repeat("l", 100_000)} {
@@ -421,7 +421,7 @@ func TestNoNumbersLeft(t *testing.T) {
 	}
 }
 
-// TestPinnedCount lets a reference count reach its end: the token stays.
+// TestPinnedCount lets a reference count saturate: the token stays.
 func TestPinnedCount(t *testing.T) {
 	tab := New(Options{})
 	enc := tab.AppendEncode(nil, "a")
@@ -439,8 +439,8 @@ func TestPinnedCount(t *testing.T) {
 	}
 }
 
-// TestIndexIsNotTrusted lets the index name a wrong symbol, as it may for a
-// token with the same hash, or when a number was given away since it was read.
+// TestIndexIsNotTrusted makes the index return a wrong symbol, as happens for a
+// token with the same hash or a number reused since it was read.
 func TestIndexIsNotTrusted(t *testing.T) {
 	tab := New(Options{})
 	tab.AppendEncode(nil, "b") // symbol 1

@@ -1,10 +1,10 @@
 // Package symtab turns dotted stat names into short byte strings of shared
 // numbers, and back.
 //
-// A name is cut at its dots. Each token ("cluster", "upstream_rq") is stored
-// once and known by a [Symbol], a small number that is counted by reference:
-// it stays the same while anybody holds it and is given to another token
-// afterwards. An encoded name is
+// A name is split at its dots. Each token ("cluster", "upstream_rq") is stored
+// once and identified by a [Symbol], a small reference-counted number. It is
+// stable while references exist and reused for another token afterwards. An
+// encoded name is
 //
 //	varint(length of the rest) varint(symbol) varint(symbol) ...
 //
@@ -24,10 +24,9 @@
 // # Memory
 //
 // Tokens live in large blocks of bytes, their numbers in pages of plain words,
-// and the index in flat arrays, so the garbage collector sees a few objects
-// however many tokens there are. What tokens leave behind is given back: a
-// block that is mostly dead is emptied into the current one, unused pages are
-// dropped, index arrays shrink.
+// and the index in flat arrays, so the garbage collector sees only a few
+// objects. Memory of released tokens is reclaimed: a mostly dead block is moved
+// into the current one, unused pages are dropped, index arrays shrink.
 package symtab
 
 import (
@@ -42,12 +41,12 @@ type Symbol uint32
 
 // Options configures a Table. The zero value means all defaults.
 type Options struct {
-	// Seed keys the hash, so that nobody outside can choose names that
-	// collide. 0 picks a random one.
+	// Seed keys the hash, so that clients cannot choose names that collide. 0
+	// selects a random seed.
 	Seed uint64
 
-	// Fake switches the list of recent lookups off for good: enabling,
-	// disabling and clearing it have no effect, and the total stays 0.
+	// Fake disables the list of recent lookups permanently: enabling, disabling
+	// and clearing it have no effect, and the total stays 0.
 	Fake bool
 }
 
@@ -71,7 +70,7 @@ func New(o Options) *Table {
 	return t
 }
 
-// TrimName returns name as the table understands it: without trailing dots.
+// TrimName returns name without trailing dots, which the table ignores.
 func TrimName(name string) string {
 	for len(name) > 0 && name[len(name)-1] == '.' {
 		name = name[:len(name)-1]
@@ -87,10 +86,10 @@ func (t *Table) Hash(s string) uint64 { return t.hash.sum(s) }
 // NumSymbols returns how many distinct tokens are held.
 func (t *Table) NumSymbols() int { return int(t.tokens.live.Load()) }
 
-// AppendEncode appends the encoding of name to dst and takes one reference
-// per token, to be given back with Release. Trailing dots are dropped; empty
-// tokens elsewhere are kept; a name of dots only is the empty name. Names may
-// have any length and any bytes. It does not count as a lookup.
+// AppendEncode appends the encoding of name to dst and takes one reference per
+// token; return them with Release. Trailing dots are dropped, empty tokens
+// elsewhere are kept, and a name of only dots is the empty name. Names can have
+// any length and any bytes. The call does not count as a lookup.
 func (t *Table) AppendEncode(dst []byte, name string) []byte {
 	name = TrimName(name)
 	start := len(dst)
@@ -116,14 +115,14 @@ func (t *Table) AppendEncode(dst []byte, name string) []byte {
 	}
 }
 
-// AppendEncodeBytes is AppendEncode for a name held as bytes, which it does
-// not keep.
+// AppendEncodeBytes is like AppendEncode for a name in bytes. It does not
+// retain name.
 func (t *Table) AppendEncodeBytes(dst, name []byte) []byte {
 	return t.AppendEncode(dst, view(name))
 }
 
-// Retain takes one more reference to each token of enc, which must be held
-// already: a joined name that outlives its parts needs its own.
+// Retain takes another reference to each token of enc, which must be held. A
+// joined name that outlives its parts needs it.
 func (t *Table) Retain(enc []byte) {
 	for rest := payload(enc); len(rest) > 0; {
 		var sym Symbol
@@ -133,8 +132,8 @@ func (t *Table) Retain(enc []byte) {
 	}
 }
 
-// Release gives back the references that AppendEncode or Retain took for enc.
-// Releasing what is not held corrupts the counts of other holders.
+// Release returns the references that AppendEncode or Retain took for enc.
+// Releasing a name that is not held corrupts the counts of other holders.
 func (t *Table) Release(enc []byte) {
 	for rest := payload(enc); len(rest) > 0; {
 		var sym Symbol
@@ -144,8 +143,8 @@ func (t *Table) Release(enc []byte) {
 	}
 }
 
-// intern returns the symbol of token with a reference taken, or 0 if there are
-// no numbers left and the token has to be stored as a literal.
+// intern takes a reference to token and returns its symbol, or 0 if no numbers
+// are left and the token must be stored as a literal.
 func (t *Table) intern(token string) Symbol {
 	h := t.hash.sum(token)
 	s := &t.shards[shardOf(h)]
@@ -177,8 +176,7 @@ func (t *Table) intern(token string) Symbol {
 	return t.internSlow(s, h, token)
 }
 
-// internSlow is intern under the shard's lock, where what the index says is
-// exact.
+// internSlow is intern under the lock of the shard, where the index is exact.
 func (t *Table) internSlow(s *shard, h uint64, token string) Symbol {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,10 +198,10 @@ func (t *Table) release(sym Symbol) {
 	if !t.tokens.drop(sym) {
 		return
 	}
-	// Before the lock is held, somebody may revive the token, or revive and
-	// remove it and give its number away. Whoever drops the last reference
-	// comes by here later than that, so finding the number absent or in use
-	// means there is nothing left to do.
+	// Until the lock is held, another goroutine can revive the token, or revive
+	// and remove it so that its number is reused. The goroutine that drops the
+	// last reference arrives here after that, so if the number is absent or in
+	// use, there is nothing left to do.
 	h := t.hash.sum(view(t.tokens.get(sym)))
 	s := &t.shards[shardOf(h)]
 	s.mu.Lock()

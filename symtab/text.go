@@ -2,12 +2,12 @@ package symtab
 
 import "bytes"
 
-// Token returns the bytes of a symbol, or nil if nobody holds it. They must
-// not be changed; they stay as they are even after the symbol is released.
+// Token returns the bytes of a symbol, or nil if it is not held. They must not
+// be changed and stay valid after the symbol is released.
 func (t *Table) Token(sym Symbol) []byte { return t.tokens.get(sym) }
 
-// AppendText appends the dotted text of enc. The caller holds references to
-// its tokens; if not, the result is any text.
+// AppendText appends the dotted text of enc. The caller must hold references to
+// its tokens, otherwise the result is arbitrary text.
 func (t *Table) AppendText(dst []byte, enc []byte) []byte {
 	for rest, first := payload(enc), true; len(rest) > 0; first = false {
 		if !first {
@@ -23,10 +23,9 @@ func (t *Table) AppendText(dst []byte, enc []byte) []byte {
 	return dst
 }
 
-// EqualText tells whether enc reads back as text, byte for byte: unlike
-// AppendEncode it gives trailing dots a meaning. It may be called on an
-// encoding whose tokens have been released and given away meanwhile; then the
-// result is either.
+// EqualText reports whether enc decodes to text, byte for byte; unlike in
+// AppendEncode, trailing dots count. If the tokens of enc have been released,
+// the result is arbitrary.
 func (t *Table) EqualText(enc []byte, text string) bool {
 	rest := payload(enc)
 	for len(rest) > 0 {
@@ -74,8 +73,8 @@ func (t *Table) Compare(a, b []byte) int {
 	}
 }
 
-// HasPrefix tells whether the tokens of enc begin with those of prefix. The
-// empty name is a prefix of all.
+// HasPrefix reports whether the tokens of enc begin with the tokens of prefix.
+// The empty name is a prefix of every name.
 func (t *Table) HasPrefix(enc, prefix []byte) bool {
 	te, tp := tokenCursor{rest: payload(enc)}, tokenCursor{rest: payload(prefix)}
 	for tp.next() {

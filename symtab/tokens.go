@@ -11,21 +11,20 @@ const (
 	pageBits = 10
 	pageSize = 1 << pageBits
 
-	// pinned is a reference count that has run out of bits: it no longer
-	// changes and the token stays for good.
+	// pinned is a saturated reference count: it no longer changes and the token is
+	// never removed.
 	pinned = math.MaxUint32
 )
 
-// page holds what is known about pageSize consecutive symbols.
+// page holds the state of pageSize consecutive symbols.
 type page struct {
-	// where tells where the token's bytes are (see arena). In a free slot it
-	// is the index of the next free one, which no place of bytes can equal.
-	// Written under tokens.mu, read by anybody.
+	// where is the location of the token's bytes (see arena). In a free slot it is
+	// the index of the next free slot, which differs from every location. Written
+	// under tokens.mu, read without it.
 	where [pageSize]atomic.Uint64
 
-	// refs goes from 0 up under the lock of the token's shard only, so that a
-	// token seen at 0 under that lock can be removed. Otherwise it is changed
-	// and read by anybody.
+	// refs leaves 0 only under the lock of the token's shard, so a token seen at 0
+	// under that lock can be removed. All other accesses need no lock.
 	refs [pageSize]atomic.Uint32
 
 	// Guarded by tokens.mu.
@@ -56,12 +55,12 @@ func (k *tokens) init() {
 	k.maxPages = 1 << (32 - pageBits)
 }
 
-// page returns the page of a symbol, nil if there is none.
+// page returns the page of a symbol, or nil.
 func (k *tokens) page(sym Symbol) *page {
 	return k.pages.at(int(sym >> pageBits))
 }
 
-// get returns the bytes of a symbol, nil if it is not in use. They never
+// get returns the bytes of a symbol, or nil if it is not in use. They never
 // change.
 func (k *tokens) get(sym Symbol) []byte {
 	if p := k.page(sym); p != nil {
@@ -79,7 +78,7 @@ func (k *tokens) get(sym Symbol) []byte {
 	return nil
 }
 
-// getSlow is get for tokens that have a chunk of their own or move right now.
+// getSlow is get for tokens that have a separate chunk or are being moved.
 func (k *tokens) getSlow(sym Symbol) []byte {
 	where := k.whereOf(sym)
 	if where == nil {
@@ -93,12 +92,12 @@ func (k *tokens) getSlow(sym Symbol) []byte {
 		if b, ok := k.arena.bytes(at); ok {
 			return b
 		}
-		// The chunk went away after the place was read, so the token has
-		// moved or gone. Look again.
+		// The chunk was dropped after the location was read, so the token has moved
+		// or gone. Look again.
 	}
 }
 
-// tryRetain takes a reference if there is one already.
+// tryRetain takes a reference unless the count is 0.
 func (k *tokens) tryRetain(sym Symbol) bool {
 	p := k.page(sym)
 	if p == nil {
@@ -116,7 +115,7 @@ func (k *tokens) tryRetain(sym Symbol) bool {
 	}
 }
 
-// retain takes a reference, also the first. The lock of the token's shard must
+// retain takes a reference, even the first. The lock of the token's shard must
 // be held.
 func (k *tokens) retain(sym Symbol) {
 	if !k.tryRetain(sym) {
@@ -124,7 +123,7 @@ func (k *tokens) retain(sym Symbol) {
 	}
 }
 
-// drop gives back a reference and tells whether it was the last.
+// drop returns a reference and reports whether it was the last.
 func (k *tokens) drop(sym Symbol) bool {
 	p := k.page(sym)
 	if p == nil {
@@ -142,15 +141,14 @@ func (k *tokens) drop(sym Symbol) bool {
 	}
 }
 
-// held tells whether there are references to a symbol.
+// held reports whether there are references to a symbol.
 func (k *tokens) held(sym Symbol) bool {
 	p := k.page(sym)
 	return p != nil && p.refs[sym%pageSize].Load() != 0
 }
 
-// create stores a token under a number that is not in use, one that was freed
-// if there is any, with one reference. It returns 0 if there is no number
-// left.
+// create stores a token with one reference under an unused number, preferably a
+// freed one. It returns 0 if no number is left.
 func (k *tokens) create(token string) Symbol {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -211,7 +209,7 @@ func (k *tokens) takeNumber() (Symbol, *page) {
 	return Symbol(i<<pageBits) + Symbol(slot), p
 }
 
-// makePage returns page i and makes it if need be. k.mu must be held.
+// makePage returns page i, creating it if necessary. k.mu must be held.
 func (k *tokens) makePage(i int) *page {
 	p := k.pages.at(i)
 	if p == nil {
@@ -225,8 +223,8 @@ func (k *tokens) makePage(i int) *page {
 	return p
 }
 
-// giveNumber puts a number back. A page without any symbol goes away if
-// another page's worth of numbers is free without it. k.mu must be held.
+// giveNumber frees a number. A page without symbols is dropped if another
+// page's worth of numbers is free. k.mu must be held.
 func (k *tokens) giveNumber(sym Symbol) {
 	i, slot := int(sym>>pageBits), uint32(sym%pageSize)
 	p := k.pages.at(i)
