@@ -9,16 +9,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// automaton decides a pattern name by name, but not byte by byte: the tokens
-// of a million names are some thousands, so it remembers for each of its states
-// and each token which state comes next. A step costs one look-up in a small
-// table; only what is not there is worked out from the bytes of the token.
+// automaton matches a pattern token by token. A million names have only some
+// thousand tokens, so it caches the next state for each state and token. A step
+// costs one lookup in a small table; on a miss the state is computed from the
+// bytes of the token.
 //
 // A state is the set of instructions of the compiled pattern that wait for a
 // rune, as in the simulation of a nondeterministic automaton (Thompson 1968).
-// The search is not anchored, so the start is added to each set. What ends a
-// search is a state of its own: stateYes when a match was found, stateNo when
-// none can follow.
+// The search is not anchored, so the start is added to each set. Two states end
+// a search: stateYes after a match, stateNo if no match can follow.
 //
 // An automaton belongs to one walk.
 type automaton struct {
@@ -55,13 +54,13 @@ const (
 
 	tableBits = 14
 
-	// largeProgram is from how many instructions on working out a step costs
+	// largeProgram is the number of instructions from which computing a step costs
 	// too much.
 	largeProgram = 500
 )
 
-// newAutomaton returns an automaton for prog, nil if it looks at more than the
-// runes and the ends of a name, or is large.
+// newAutomaton returns an automaton for prog, or nil if prog is large or has
+// assertions other than the ends of a name.
 func newAutomaton(prog *syntax.Prog) *automaton {
 	if !tokenwise(prog) {
 		return nil
@@ -93,8 +92,8 @@ func tokenwise(prog *syntax.Prog) bool {
 	return true
 }
 
-// match reports whether the name of the stat under c matches. It gives up, and
-// reports ok false, when there are too many states.
+// match reports whether the name of the stat under c matches. ok is false if
+// there are too many states.
 func (a *automaton) match(c *store.Cursor) (hit, ok bool) {
 	// Neighbours mostly differ in their last segment.
 	if sym, ok := c.SymbolAfter(a.before); ok {
@@ -177,7 +176,7 @@ func (a *automaton) step(from uint16, token []byte, first bool) (to uint16, ok b
 	return a.state()
 }
 
-// rune makes a.set what it is after r. It reports whether there is a match.
+// rune advances a.set by r and reports whether there is a match.
 func (a *automaton) rune(r rune) bool {
 	a.begin()
 	for _, pc := range a.set {
@@ -191,13 +190,13 @@ func (a *automaton) rune(r rune) bool {
 	return a.matched
 }
 
-// begin makes a.next the empty set.
+// begin empties a.next.
 func (a *automaton) begin() {
 	a.round++
 	a.next, a.matched = a.next[:0], false
 }
 
-// add puts into a.next what is reached from pc without a rune.
+// add adds the instructions reachable from pc without a rune to a.next.
 func (a *automaton) add(pc uint32, at syntax.EmptyOp) {
 	a.stack = append(a.stack[:0], pc)
 	for len(a.stack) > 0 {

@@ -3,12 +3,11 @@
 //
 //	err := render.Text(w, st, render.Options{UsedOnly: true})
 //
-// Output is streamed: a renderer walks the ordered names, appends to one
-// buffer of bounded size and hands that to the writer when it is full. Nothing
-// grows with the number of stats, and no lock is held while the writer works,
-// so a reader may be as slow as it likes. Values are read as they are when
-// their line is written.
+// Output is streamed: a renderer walks the ordered names, appends to one buffer
+// of bounded size and hands that to the writer when it is full. Memory does not
+// grow with the number of stats, and no lock is held during a write, so a slow
+// reader blocks nothing. Values are read when their line is written.
 //
-// The renderers know no HTTP. They may be used from any number of goroutines;
-// a single call writes from the goroutine that made it.
+// The renderers are independent of HTTP and safe for concurrent use. A call
+// writes on the goroutine of its caller.
 package render

@@ -10,8 +10,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Endpoint is a host of an upstream cluster with statistics of its own, which
-// are kept outside of a store.
+// Endpoint is a host of an upstream cluster whose statistics are kept outside
+// of the store.
 type Endpoint struct {
 	Cluster string // name of the cluster for statistics
 	Address string // of the host, with its port, or a path
@@ -38,9 +38,8 @@ type endpoint struct {
 	stats            []EndpointStat // counters before gauges, each in order
 }
 
-// endpoints returns the hosts that o shows, by the names of their statistics. No
-// name is in it twice: values that have one are added up. It costs a copy of
-// all of them.
+// endpoints returns a copy of the hosts that o selects, ordered by the names of
+// their statistics. Values with the same name are added up.
 func (s *selection) endpoints() ([]endpoint, error) {
 	o := s.o
 	if o.Endpoints == nil || !o.wants(Counters) && !o.wants(Gauges) || o.Hidden == HiddenOnly {
@@ -62,7 +61,7 @@ func (s *selection) endpoints() ([]endpoint, error) {
 	return united(all), err
 }
 
-// appendShown appends those of stats that are shown to dst, which is empty.
+// appendShown appends the selected stats to dst, which is empty.
 func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []EndpointStat) ([]EndpointStat, error) {
 	// The gauges of a host have moved if its counters have.
 	moved := slices.ContainsFunc(stats, func(st EndpointStat) bool { return !st.Gauge && st.Value != 0 })
@@ -97,7 +96,7 @@ func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []Endpo
 	return dst, nil
 }
 
-// united makes neighbours with one prefix one.
+// united merges adjacent hosts with the same prefix.
 func united(all []endpoint) []endpoint {
 	kept := all[:0]
 	for _, e := range all {
@@ -110,7 +109,7 @@ func united(all []endpoint) []endpoint {
 	return kept
 }
 
-// add adds the values of more to those of the same name and kind.
+// add adds the values of more to the values with the same name and kind.
 func (e *endpoint) add(more []EndpointStat) {
 	for _, m := range more {
 		i := slices.IndexFunc(e.stats, func(s EndpointStat) bool { return s.Name == m.Name && s.Gauge == m.Gauge })
@@ -122,8 +121,8 @@ func (e *endpoint) add(more []EndpointStat) {
 	}
 }
 
-// asSegment is name as it stands inside of the names of stats: as the prefix of
-// a scope does.
+// asSegment returns name as it appears inside the names of stats, like the
+// prefix of a scope.
 func asSegment(name string) string {
 	name = strings.TrimPrefix(strings.TrimSuffix(name, "."), ".")
 	return strings.ReplaceAll(strings.ReplaceAll(name, ":", "_"), "\x00", "_")
@@ -174,8 +173,8 @@ func endpointFamilies(all []endpoint, gauges bool) (names []string) {
 	return names
 }
 
-// beginEndpoints begins a family. If its metric name is taken by a family of the
-// store, or by another one of hosts, its kind is put behind.
+// beginEndpoints begins a family. If its metric name is taken by a family of
+// the store or of other hosts, its kind is appended.
 func (e *exposer) beginEndpoints(name string, k store.Kind, taken map[string]bool) bool {
 	e.full = append(append(e.full[:0], "cluster.endpoint."...), name...)
 	m, ok := e.naming.AppendMetricBytes(e.name[:0], e.full, false, k == store.KindCounter)
@@ -196,7 +195,7 @@ func (e *exposer) beginEndpoints(name string, k store.Kind, taken map[string]boo
 	return e.begin(e.name, e.underscored(), k)
 }
 
-// number writes the line of a counter or gauge that is no stat of the store.
+// number writes the line of a counter or gauge from outside the store.
 func (e *exposer) number(labels []byte, n uint64) {
 	if e.dialect == dialectProtobuf {
 		e.proto.scalar(e.out, labels, float64(n))

@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// hosts are those of two clusters and a half, handed out as one variable.
+// hosts yields the hosts of three clusters, reusing one variable.
 func hosts(yield func(*Endpoint) bool) {
 	stats := func(n uint64) []EndpointStat {
 		return []EndpointStat{{"rq_active", true, 0}, {"cx_total", false, n}, {"cx_active", true, n / 2}, {"rq_error", false, 0}}
@@ -66,8 +66,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatMeetStats: what came from the network has the metric name that
-// statistics of hosts would have, and none of both is lost.
+// TestEndpointsThatMeetStats has received stats with the metric names of host
+// statistics: both are shown.
 func TestEndpointsThatMeetStats(t *testing.T) {
 	st := store.New(store.Options{})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
@@ -85,8 +85,8 @@ func TestEndpointsThatMeetStats(t *testing.T) {
 	checkExposition(t, b.String(), plainMetric)
 }
 
-// TestEndpointsEndWithTheBudget: the filter looks at names of hosts under the
-// limits that hold for all names.
+// TestEndpointsEndWithTheBudget checks that the budget of a filter includes the
+// names of hosts.
 func TestEndpointsEndWithTheBudget(t *testing.T) {
 	now := time.Unix(0, 0)
 	limits := FilterLimits{Budget: time.Second, Now: func() time.Time { now = now.Add(300 * time.Millisecond); return now }}

@@ -5,14 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Escaping says what becomes of the characters of names that the alphabet of
-// the text formats, letters, digits and underscores, did not have before UTF-8
-// was allowed. Only names from network input have any: those of the program's
-// own stats are made of that alphabet.
+// Escaping is the treatment of characters other than letters, digits and
+// underscores, which the text formats did not allow before they allowed UTF-8.
+// Only received names contain such characters.
 type Escaping uint8
 
-// The escapings. What EscapeUnderscores tells apart, all of them do, so that no
-// series is written twice in any of them.
+// The escapings. Names that differ under EscapeUnderscores differ under all of
+// them, so none writes a series twice.
 const (
 	EscapingDefault   Escaping = iota // as EscapeUnderscores, and not named in the content type
 	EscapeUnderscores                 // each byte becomes an underscore
@@ -36,8 +35,8 @@ func (e Escaping) Parameter() string {
 	return "; escaping=" + e.String()
 }
 
-// parseEscaping returns the escaping that a parameter's value asks for. What is
-// unknown asks for nothing.
+// parseEscaping returns the escaping for the value of a parameter,
+// EscapingDefault if it is unknown.
 func parseEscaping(s string) Escaping {
 	for e, name := range escapings {
 		if name == s {
@@ -47,12 +46,12 @@ func parseEscaping(s string) Escaping {
 	return EscapingDefault
 }
 
-// legacy reports whether names are to be in the old alphabet, with underscores
-// for what it has not.
+// legacy reports whether e replaces all characters outside the old alphabet
+// with underscores.
 func (e Escaping) legacy() bool { return e <= EscapeUnderscores }
 
-// appendName appends a name, which may have any character, as e wants it. It
-// must not be called if e.legacy().
+// appendName appends a name with arbitrary characters, escaped by e. It must
+// not be called if e.legacy().
 func (e Escaping) appendName(dst, name []byte) []byte {
 	switch e {
 	case EscapeDots:
@@ -64,8 +63,8 @@ func (e Escaping) appendName(dst, name []byte) []byte {
 	}
 }
 
-// appendDots keeps apart what EscapeUnderscores does, which is why it goes by
-// bytes, and why a digit in front stays.
+// appendDots keeps names distinct that EscapeUnderscores keeps distinct;
+// therefore it works on bytes and keeps a leading digit.
 func appendDots(dst, name []byte) []byte {
 	for i, c := range name {
 		switch {
@@ -82,7 +81,7 @@ func appendDots(dst, name []byte) []byte {
 	return dst
 }
 
-// escapedValue is what names begin with that EscapeValues changed.
+// escapedValue is the prefix of names that EscapeValues changed.
 const escapedValue = "U__"
 
 func appendValues(dst, name []byte) []byte {
@@ -107,8 +106,8 @@ func appendValues(dst, name []byte) []byte {
 	return dst
 }
 
-// legacyByte reports whether metric names could always have c, apart from
-// their beginning.
+// legacyByte reports whether c was always allowed in metric names after the
+// first byte.
 func legacyByte(c byte) bool {
 	return c == '_' || c == ':' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }

@@ -31,15 +31,15 @@ func Exposition(w io.Writer, st *store.Store, o Options) error {
 // OpenMetrics writes the OpenMetrics text format, version 1.0, with the
 // content of [Exposition].
 //
-// A series has the same name in all formats. OpenMetrics wants samples of
-// counters to end in _total and leaves that out of the name of the family, so
-// a counter whose name does not end so, or whose family would have the name of
-// another one, is written with the type unknown.
+// A series has the same name in all formats. OpenMetrics requires the suffix
+// _total for samples of counters and omits it from the name of the family, so a
+// counter without the suffix, or whose family name would be taken, is written
+// with the type unknown.
 func OpenMetrics(w io.Writer, st *store.Store, o Options) error {
 	return exposition(w, st, o, dialectOpenMetrics)
 }
 
-// dialect tells the text formats apart.
+// dialect selects a text format.
 type dialect uint8
 
 const (
@@ -159,8 +159,8 @@ func (e *exposer) kind(v *store.View, k store.Kind) error {
 	return e.out.spill()
 }
 
-// enter makes the family of the stat under c the present one, with a TYPE line
-// if its metric name is a new one. It reports whether the stat can be shown.
+// enter makes the family of the stat under c current and writes a TYPE line if
+// its metric name is new. It reports whether the stat can be shown.
 func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 	f := c.Family()
 	if f != nil && f == e.family {
@@ -198,8 +198,8 @@ const (
 	derivedLabelUTF8 = 5
 )
 
-// escape turns e.name, which has underscores, into the name that e.escaping
-// wants for the family e.full, and keeps what it was.
+// escape replaces e.name, which has underscores, with the name of the family
+// e.full under e.escaping, and saves the old name.
 func (e *exposer) escape(network bool, k store.Kind, suffix string) {
 	e.under = append(e.under[:0], e.name...)
 	if len(e.name) == 0 || e.escaping == AllowUTF8 && !network {
@@ -210,7 +210,8 @@ func (e *exposer) escape(network bool, k store.Kind, suffix string) {
 	e.name = e.escaping.appendName(e.name[:0], e.raw)
 }
 
-// underscored returns e.name with underscores for what it has not.
+// underscored returns e.name in the old alphabet, with underscores for all
+// other characters.
 func (e *exposer) underscored() []byte {
 	if e.escaping.legacy() {
 		return e.name
@@ -262,8 +263,8 @@ func (e *exposer) unit(family []byte) string {
 	return ""
 }
 
-// begin makes name the present metric name, which is under with underscores for
-// what it has not.
+// begin makes name the current metric name; under is the name in the old
+// alphabet.
 func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 	if len(name) == 0 || bytes.Equal(name, e.metric) {
 		e.metric = append(e.metric[:0], name...)
@@ -298,7 +299,7 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 	return true
 }
 
-// totalSuffix is what OpenMetrics wants counters to end in.
+// totalSuffix is the suffix of counters in OpenMetrics.
 const totalSuffix = "_total"
 
 func (e *exposer) typeName(k store.Kind) string {
@@ -328,7 +329,7 @@ func (e *exposer) running() bool {
 	return e.form == Default && e.network && e.naming.NetworkSummaries
 }
 
-// special handles a stat whose metric name is not what its name alone gives.
+// special handles a stat whose metric name does not follow from its name alone.
 func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error {
 	e.family = nil
 	e.name = e.name[:0]
@@ -368,9 +369,8 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 	return nil
 }
 
-// simple writes the line of a counter or gauge of the program's own with one
-// plain label, as most are, and reports whether it was one. It writes what the
-// long way would.
+// simple is a fast path for counters and gauges of the program with one plain
+// label, the most frequent case. It reports whether the stat was one.
 func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
 	if k != store.KindCounter && k != store.KindGauge || e.dialect == dialectProtobuf || c.Network() || !c.Plain() {
 		return false
@@ -525,8 +525,8 @@ func (e *exposer) seriesKey() []byte {
 	return key
 }
 
-// appendLabelValue appends v with backslash, newline and quote escaped.
-// Invalid UTF-8 becomes U+FFFD: no parser takes it.
+// appendLabelValue appends v with backslash, newline and quote escaped. Invalid
+// UTF-8, which no parser accepts, becomes U+FFFD.
 func appendLabelValue[T string | []byte](dst []byte, v T) []byte {
 	for i := 0; i < len(v); {
 		switch c := v[i]; {
@@ -646,8 +646,8 @@ func (e *exposer) shown(x float64) float64 {
 	return x
 }
 
-// seconds returns milliseconds in seconds. What has six decimals or less, as all
-// that was recorded, is rounded once, so that 102.236159 is 0.102236159.
+// seconds converts milliseconds to seconds. A value with up to six decimals, as
+// all recorded values have, is rounded once, so 102.236159 becomes 0.102236159.
 func seconds(ms float64) float64 {
 	if n := math.Round(ms * 1e6); n/1e6 == ms {
 		return n / 1e9
@@ -655,10 +655,10 @@ func seconds(ms float64) float64 {
 	return ms / 1000
 }
 
-// appendNumber appends a bound or a sum: as C's %.32g; for OpenMetrics as the
-// shortest decimal, with a point as that format wants it for le; and what is
-// turned into seconds as the shortest decimal, since hardly any bound in seconds
-// is exact and 0.005 is what its reader looks for.
+// appendNumber appends a bound or a sum like C's %.32g. OpenMetrics gets the
+// shortest decimal with a point, which it requires for le. Seconds are also
+// written as the shortest decimal, because few bounds in seconds are exact and
+// users look for 0.005.
 func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 	if e.dialect == dialectOpenMetrics {
 		at := len(dst)

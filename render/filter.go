@@ -23,14 +23,14 @@ const (
 	ECMAScript               // backtracking, with the syntax of ECMAScript
 )
 
-// FilterLimits bound what a filter may cost. A zero field means its default.
+// FilterLimits bound the cost of a filter. A zero field means its default.
 type FilterLimits struct {
 	Length  int           // of the pattern, in bytes: 1,024
 	Program int           // instructions of the compiled pattern: 10,000
 	Budget  time.Duration // of one walk, matching and all: 2 s
 	Match   time.Duration // of one name, ECMAScript only: 50 ms
 	Stack   int           // backtracking slots, ECMAScript only: 100,000
-	// Now tells the time for Budget. Nil means time.Now.
+	// Now is the clock for Budget. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -62,14 +62,14 @@ var (
 	ErrSyntax = errors.New("render: invalid regular expression")
 	// ErrTooComplex is wrapped when a pattern is over a limit.
 	ErrTooComplex = errors.New("render: regular expression over the limit")
-	// ErrTooExpensive ends a walk that used up the budget of its filter.
+	// ErrTooExpensive ends a walk that exceeded the budget of its filter.
 	ErrTooExpensive = errors.New("render: filter too expensive")
 )
 
 // Filter selects stats whose full name a regular expression matches, anywhere
-// in the name unless it is anchored. It remembers what it found out about the
-// names of one store, so a filter that is kept judges only new ones. A filter
-// is for one store and may be used by any number of goroutines.
+// in the name unless it is anchored. It caches its results for the names of one
+// store, so a reused filter tests only new names. A filter must be used with
+// one store only and is safe for concurrent use.
 type Filter struct {
 	limits  FilterLimits
 	invert  bool
@@ -137,15 +137,16 @@ func (f *Filter) compileRE2(pattern string) error {
 	return nil
 }
 
-// What compiling may cost besides the program: a class like \pL is three bytes
-// long in a pattern, has more than a thousand bounds and takes a page in print.
+// Limits on the cost of compiling besides the program: a class like \pL takes
+// three bytes in a pattern, but has more than a thousand bounds and prints as a
+// page of text.
 const (
 	maxClassRunes = 64 << 10
 	maxPrinted    = 16 << 10 // bytes; longer patterns keep the text they came in
 )
 
-// classRunes returns how many bounds of ranges the character classes of a tree
-// have.
+// classRunes returns the number of range bounds in the character classes of a
+// tree.
 func classRunes(re *syntax.Regexp) int {
 	n := 0
 	if re.Op == syntax.OpCharClass {
@@ -157,12 +158,11 @@ func classRunes(re *syntax.Regexp) int {
 	return n
 }
 
-// maxNested is how deep the groups of a pattern for the backtracking engine may
-// be nested: compiling it takes time by the cube of that.
+// maxNested is the maximum nesting depth of groups for the backtracking engine,
+// whose compile time grows with its cube.
 const maxNested = 100
 
-// nested returns how deep the groups of a pattern are nested, as far as it is a
-// valid one.
+// nested returns the nesting depth of the groups of a valid pattern.
 func nested(pattern string) int {
 	deepest, depth, class := 0, 0, false
 	for i := 0; i < len(pattern); i++ {
@@ -211,7 +211,7 @@ func NewInvertedFilter(e Engine, pattern string, l FilterLimits) (*Filter, error
 	return f, err
 }
 
-// Match reports whether the filter selects a name, without remembering it.
+// Match reports whether the filter selects a name, without caching the result.
 func (f *Filter) Match(name string) (bool, error) { return f.selects([]byte(name)) }
 
 func (f *Filter) selects(name []byte) (bool, error) {
@@ -219,7 +219,7 @@ func (f *Filter) selects(name []byte) (bool, error) {
 	return hit != f.invert && err == nil, err
 }
 
-// filterRun is a filter at work in one call of a renderer.
+// filterRun is the state of a filter during one call of a renderer.
 type filterRun struct {
 	f      *Filter
 	until  time.Time
@@ -244,17 +244,17 @@ func (f *Filter) run() *filterRun {
 	}
 }
 
-// A backtracking engine may take its whole time for any name, so the clock is
-// looked at after each. The time of the other one hardly differs from name to
-// name: there the clock is looked at after the first name, then after twice as
-// many as before, up to namesPerLook, while a look costs less than half of
-// slowLook; after fewer when it costs more than slowLook.
+// A backtracking engine can use its whole time limit for any name, so the clock
+// is read after each. RE2 takes about the same time for every name: there the
+// clock is read after the first name, then after twice as many names as before,
+// up to namesPerLook, as long as the names between take less than half of
+// slowLook, and after fewer if they take more than slowLook.
 const (
 	namesPerLook = 256
 	slowLook     = 20 * time.Millisecond
 )
 
-// look looks at the clock.
+// look reads the clock.
 func (r *filterRun) look() error {
 	now := r.f.limits.Now()
 	if now.After(r.until) {
@@ -270,7 +270,8 @@ func (r *filterRun) look() error {
 	return nil
 }
 
-// judgeName reports whether the filter matches a name that no cursor has.
+// judgeName reports whether the filter matches a name that is not under a
+// cursor.
 func (r *filterRun) judgeName(name []byte) (bool, error) {
 	if r.n++; r.n == r.due {
 		if err := r.look(); err != nil {
@@ -287,7 +288,7 @@ func (r *filterRun) judge(c *store.Cursor) (bool, error) {
 		if err := r.look(); err != nil {
 			return false, err
 		}
-		// An automaton is for many names whose tokens come again.
+		// An automaton pays off for many names with recurring tokens.
 		if r.auto == nil && !r.plain && r.n >= namesPerLook {
 			r.auto = newAutomaton(r.f.prog)
 		} else if r.auto != nil && r.auto.misses > r.n {

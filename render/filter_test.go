@@ -73,8 +73,8 @@ func TestDefaultFilterLimits(t *testing.T) {
 	}
 }
 
-// TestCompilingIsCheap compiles short patterns that would be large if they were
-// written out, or that an engine takes long for.
+// TestCompilingIsCheap compiles short patterns that expand to large ones or
+// that an engine compiles slowly.
 func TestCompilingIsCheap(t *testing.T) {
 	for _, pattern := range []string{
 		strings.Repeat(`\pL{1000}`, 9), strings.Repeat(`(?i:\pL){1000}`, 9), strings.Repeat(`\pL{1000}`, 113), strings.Repeat(`(\pL|\pN){100}`, 20),
@@ -93,7 +93,7 @@ func TestCompilingIsCheap(t *testing.T) {
 	}
 }
 
-// fakeClock advances with each look at it.
+// fakeClock advances with each reading.
 type fakeClock struct {
 	now   time.Time
 	step  time.Duration
@@ -156,9 +156,9 @@ func TestFilterRepeatedIsFree(t *testing.T) {
 	}
 }
 
-// TestSlowMatchesEndInTime lets names take their time, some of them much more
-// than those before: the walk must end soon after its budget, although the
-// clock is not looked at after each name.
+// TestSlowMatchesEndInTime makes some names much slower than the names before
+// them: the walk must end soon after its budget, although the clock is not read
+// after each name.
 func TestSlowMatchesEndInTime(t *testing.T) {
 	st := store.New(store.Options{})
 	for i := range 5000 {
@@ -348,8 +348,8 @@ func TestEnginesAgree(t *testing.T) {
 	}
 }
 
-// TestTrim: what may be there or not at either end is dropped, so that a literal is
-// left of many a pattern; what has to be there is not.
+// TestTrim checks that optional text at the ends of a pattern is dropped, which
+// often leaves a literal, and that required text is not.
 func TestTrim(t *testing.T) {
 	for pattern, want := range map[string]string{
 		".*ab.*": "ab", ".*ab": "ab", "ab.*": "ab", "(?s).*ab(?s:.*)": "ab", ".*.*ab": "ab", "a.*b": "a.*b",
@@ -432,8 +432,8 @@ func TestShortcutsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestKeptFilterEqualsNewOne lets names come and go while filters are kept:
-// they must show what filters show that know nothing yet.
+// TestKeptFilterEqualsNewOne adds and removes names while filters are reused:
+// they must select the same names as new filters.
 func TestKeptFilterEqualsNewOne(t *testing.T) {
 	for seed := range uint64(cases(3)) {
 		r := rand.New(rand.NewPCG(seed, 9))

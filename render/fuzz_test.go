@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// FuzzJSON checks that encoding/json reads the output and finds the names and
-// values that went in, with U+FFFD for what is no UTF-8.
+// FuzzJSON checks that encoding/json reads the output and finds the original
+// names and values, with U+FFFD for invalid UTF-8.
 func FuzzJSON(f *testing.F) {
 	for _, s := range nasty() {
 		f.Add(s, s)
@@ -55,8 +55,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// FuzzTextStats checks that network input cannot forge lines: what cleaning on
-// entry leaves of a name makes one line.
+// FuzzTextStats checks that network input cannot forge lines: a name cleaned on
+// entry makes one line.
 func FuzzTextStats(f *testing.F) {
 	for _, s := range nasty() {
 		f.Add(s, s, s)
@@ -79,8 +79,7 @@ func FuzzTextStats(f *testing.F) {
 	})
 }
 
-// entry cleans what comes from the network, as its readers do before it gets
-// to the store.
+// entry cleans a received name as statsd does before it reaches the store.
 func entry(s string) string {
 	b := []byte(strings.ToValidUTF8(s, "_"))
 	for i, c := range b {
@@ -91,9 +90,9 @@ func entry(s string) string {
 	return string(b)
 }
 
-// FuzzExposition reads the expositions back with a small reader that knows no
-// more than the formats: no series twice, one TYPE line for each metric, and
-// nothing but what the alphabets allow.
+// FuzzExposition reads the expositions back with a small reader of the formats:
+// no duplicate series, one TYPE line for each metric, and only allowed
+// characters.
 func FuzzExposition(f *testing.F) {
 	for i, s := range nasty() {
 		f.Add(uint64(i), s, s)
@@ -130,8 +129,8 @@ func FuzzExposition(f *testing.F) {
 	})
 }
 
-// unquoted returns the name that a piece of a line is, if it stands there as it
-// has to: between quotes if it is not plain.
+// unquoted returns the name in a part of a line. A name that is not plain must
+// be quoted.
 func unquoted(s string) (name string, ok bool) {
 	inner, quoted := strings.CutPrefix(s, `"`)
 	if !quoted {

@@ -8,9 +8,8 @@ import (
 )
 
 // HTMLLines writes what an HTML page shows inside <pre>: the lines of [Text]
-// with names and values of text readouts escaped. For each group of stats that
-// was asked for and is empty it says so in italics. The page around the lines
-// is the caller's.
+// with names and values of text readouts escaped. An empty group of selected
+// stats is noted in italics. The caller writes the page around the lines.
 func HTMLLines(w io.Writer, st *store.Store, o Options) error {
 	v := st.View()
 	defer v.Close()

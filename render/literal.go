@@ -7,13 +7,13 @@ import (
 	"github.com/grafana/regexp/syntax"
 )
 
-// A search that may match anywhere need not try what any text satisfies, and
-// a pattern that is only a literal needs no engine.
+// An unanchored search can skip parts that any text satisfies, and a pattern
+// that is only a literal needs no engine.
 
-// trimDotStar drops a leading and a trailing .* of a pattern that is searched
-// for: whether it is there makes no difference to the answer. The dot does not
-// match a newline, so this holds for the ends of the pattern only if the match
-// may begin and end anywhere, which an anchor would forbid.
+// trimDotStar drops a leading and a trailing .* of an unanchored pattern, which
+// do not affect the result. The dot does not match a newline, so this holds for
+// the ends of the pattern only if the match may begin and end anywhere, which
+// an anchor would forbid.
 func trimDotStar(re *syntax.Regexp) *syntax.Regexp {
 	if re.Op == syntax.OpConcat {
 		for len(re.Sub) > 1 && dotStar(re.Sub[0]) {

@@ -10,11 +10,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// merged collects the members of families that share a metric name, and of
-// those whose tags come to the same labels, since some of them may be one
-// series: counters and histograms are then added up, of gauges and text
-// readouts the one that was made first counts. It is the one place where a
-// renderer keeps more than a buffer, and rare.
+// merged collects the members of families that share a metric name or whose
+// tags map to the same labels, since some can be the same series. Counters and
+// histograms are then added up; of gauges and text readouts the oldest counts.
+// This rare case is the only one in which a renderer keeps more than a buffer.
 type merged struct {
 	open      bool
 	metric    string // with underscores
@@ -38,7 +37,7 @@ type mergedSeries struct {
 	snapshot *histogram.Snapshot
 }
 
-// add takes in the stat under c, which e has the names of.
+// add adds the stat under c, whose names are in e.
 func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 	if !m.open {
 		*m = merged{open: true, metric: string(e.underscored()), kind: k, network: e.network, described: e.description, index: make(map[string]int), names: make(map[string]int)}
@@ -89,7 +88,7 @@ func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 	}
 }
 
-// close writes what was collected.
+// close writes the collected members.
 func (m *merged) close(e *exposer) {
 	if !m.open {
 		return

@@ -10,9 +10,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// TestOneSeriesOfSeveralStats has names, and tags, that the exposition cannot
-// tell apart: counts are added up, and the gauge that was made first is shown,
-// whichever name comes first in the order of names.
+// TestOneSeriesOfSeveralStats has names and tags that the exposition cannot
+// distinguish: counts are added up, and the oldest gauge is shown, independent
+// of the order of names.
 func TestOneSeriesOfSeveralStats(t *testing.T) {
 	for _, names := range [][2]string{{"a-b", "a.b"}, {"a.b", "a-b"}} {
 		st := store.New(store.Options{})
@@ -41,7 +41,7 @@ func TestOneSeriesOfSeveralStats(t *testing.T) {
 }
 
 // TestSharedSeriesEnd ends stats that share a metric name one by one, in many
-// orders: what is left is always shown as if the others had never been.
+// orders: the others are shown as if the ended ones had never existed.
 func TestSharedSeriesEnd(t *testing.T) {
 	type stat struct {
 		name string
@@ -100,9 +100,9 @@ func TestSharedSeriesEnd(t *testing.T) {
 	permute(nil, order)
 }
 
-// TestSuffixesEnd lets a family with a suffix, whose name nobody else has any
-// more, come in its other form too: it keeps the suffix, and when all of it has
-// ended the name is free.
+// TestSuffixesEnd adds the other form of a family with a suffix after its rival
+// has ended: the family keeps the suffix, and the name is free once all of its
+// stats have ended.
 func TestSuffixesEnd(t *testing.T) {
 	for _, taggedFirst := range []bool{true, false} {
 		st := store.New(store.Options{})

@@ -42,7 +42,7 @@ func (f Format) ContentType() string {
 // none of the formats gets the first that its wildcards allow, in the order
 // text, OpenMetrics, protobuf, and the text format if there is none.
 //
-// The escaping is the one of the media range that names the format.
+// The escaping comes from the media range that names the format.
 func Negotiate(accept string, o *Options) (Format, Escaping) {
 	var ranks [FormatText1 + 1]rank
 	named := false

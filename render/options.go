@@ -14,7 +14,7 @@ const (
 	TextReadouts
 )
 
-// Hidden says what becomes of hidden gauges.
+// Hidden selects the treatment of hidden gauges.
 type Hidden uint8
 
 // The ways to treat hidden gauges.
@@ -37,7 +37,7 @@ const (
 	Native                    // native histograms alone in Protobuf; elsewhere as Default
 )
 
-// Options select what is shown and how. The zero value shows everything.
+// Options select stats and their form. The zero value shows everything.
 type Options struct {
 	Type     Type
 	UsedOnly bool
@@ -45,12 +45,12 @@ type Options struct {
 	Buckets  Buckets
 	// Filter shows only stats whose full name it matches. Nil matches all.
 	Filter *Filter
-	// Endpoints calls yield with each host of clusters that has statistics of
-	// its own, until it returns false. What yield is given is valid until it
-	// returns. They are shown behind the counters and gauges of the store, in
-	// the expositions behind all. Nil: there are none.
+	// Endpoints calls yield with each cluster host that has statistics, until
+	// yield returns false. The argument is valid until yield returns. Hosts follow
+	// the counters and gauges of the store, in the expositions all of its stats.
+	// Nil means no hosts.
 	Endpoints func(yield func(*Endpoint) bool)
-	// Escaping says how the exposition formats write names.
+	// Escaping is the form of names in the exposition formats.
 	Escaping Escaping
 	// PreferOpenMetrics makes Negotiate prefer OpenMetrics to the text format.
 	PreferOpenMetrics bool
@@ -107,8 +107,8 @@ func (s *selection) byFamily(v *store.View, k store.Kind) store.Cursor {
 	return c
 }
 
-// shows reports whether the stat under c, of a cursor that byName or byFamily
-// returned, is to be shown.
+// shows reports whether the stat under c is selected. c comes from byName or
+// byFamily.
 func (s *selection) shows(c *store.Cursor) bool {
 	switch s.o.Hidden {
 	case HiddenExclude:

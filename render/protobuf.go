@@ -18,14 +18,14 @@ import (
 // Histograms have their bounds as buckets and a native histogram; with
 // Options.Buckets Native only the latter, with Cumulative only the former.
 //
-// The length comes before the message, so a family has to be in memory as a
-// whole. To keep that bounded a large one is written as several messages with
-// the same name and type, as if there were several families.
+// Each message follows its length, so it must be complete in memory. To bound
+// it, a large family is written as several messages with the same name and
+// type.
 func Protobuf(w io.Writer, st *store.Store, o Options) error {
 	return exposition(w, st, o, dialectProtobuf)
 }
 
-// protoPiece bytes of metrics, and what one more adds, are in a message at most.
+// protoPiece is the size of metrics from which a message is complete.
 const protoPiece = 256 << 10
 
 // The values of MetricType.
@@ -63,7 +63,7 @@ type protoFamily struct {
 	sparse sparse
 }
 
-// begin ends the message before and starts another one.
+// begin ends the previous message and starts a new one.
 func (p *protoFamily) begin(out *output, name []byte, typ byte, help, unit string) {
 	p.emit(out)
 	p.typ = typ
@@ -279,9 +279,9 @@ func nativeSchema(digits int) int {
 	return schema
 }
 
-// fill takes the bins of st. A bin belongs to the bucket of its lower end,
-// which for bins of one unit is where all its values are; others are no wider
-// than the precision, and the error is at most that. Values are shown in unit.
+// fill assigns the bins of st to buckets by their lower ends. That is exact for
+// bins of one unit; the error of wider bins is at most the precision. Values
+// are divided by unit.
 func (s *sparse) fill(st *histogram.Stats, schema int, unit float64) {
 	s.zero, s.negative, s.positive = 0, s.negative[:0], s.positive[:0]
 	st.Bins(func(lower, _ float64, count uint64) bool {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestUvarintLen: a length that is told wrongly spoils all that follows, and only
-// values of more than 16 KiB have one of three bytes.
+// TestUvarintLen checks lengths around each width. A wrong length corrupts all
+// following messages, and only values above 16 KiB have a length of three
+// bytes.
 func TestUvarintLen(t *testing.T) {
 	for shift := range 31 {
 		for _, n := range []int{1<<shift - 1, 1 << shift} {

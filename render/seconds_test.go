@@ -68,7 +68,8 @@ func TestNetworkSummaries(t *testing.T) {
 	}
 }
 
-// TestSecondsAreRoundedOnce: dividing by 1000 what was rounded before shows.
+// TestSecondsAreRoundedOnce checks that a rounded value is not divided by 1000,
+// which would show.
 func TestSecondsAreRoundedOnce(t *testing.T) {
 	for ms, want := range map[float64]float64{
 		102.236159: 0.102236159, 0.000345: 0.000000345, 5: 0.005, 0.1: 0.0001, -12.5: -0.0125, 0: 0,

@@ -22,7 +22,7 @@ func Text(w io.Writer, st *store.Store, o Options) error {
 	return out.flush()
 }
 
-// textLines writes the lines of plain text, which the HTML form shows too.
+// textLines writes the lines of plain text, also for the HTML form.
 type textLines struct {
 	out       *output
 	html      bool // escape names and the values of text readouts
@@ -201,7 +201,7 @@ func (t *textLines) buckets(dst []byte, bounds []float64, s *histogram.Snapshot,
 }
 
 // bucketCounts returns the counts per bound of both views, in the given form.
-// room is reused from call to call.
+// room is reused between calls.
 func bucketCounts(room *[2][]uint64, s *histogram.Snapshot, form Buckets) (interval, cumulative []uint64) {
 	for i, st := range []*histogram.Stats{s.Interval, s.Cumulative} {
 		counts := st.AppendCumulative(room[i][:0])

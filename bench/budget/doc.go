@@ -12,8 +12,8 @@
 // [Meter] lets a benchmark report processor time, which other load on the machine
 // hardly affects, for bounds on cpu-ns/op.
 //
-// Names are printed by go test, without the number of CPUs at the end. Units include
-// those of b.ReportMetric.
+// Names are printed by go test, without the number of CPUs at the end. Units
+// include the units of b.ReportMetric.
 //
 // There are two ways to check a budget. The command measures the benchmarks of
 // a package:
