@@ -164,7 +164,7 @@ func isSecret(n *yaml.Node) bool {
 	return false
 }
 
-// hasSecret reports whether a value below n is one that error texts mask.
+// hasSecret reports whether n contains a value that error texts mask.
 func hasSecret(n *yaml.Node) bool {
 	if n.Kind == yaml.ScalarNode {
 		return looksSecret(n.Value)

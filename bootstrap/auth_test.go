@@ -93,8 +93,8 @@ func TestAdminSecurityErrors(t *testing.T) {
 	}
 }
 
-// TestSettingsWithoutAddress: without an address there is no port, and what is
-// set for it is said to have no effect.
+// TestSettingsWithoutAddress expects a warning for each setting of a port that has
+// no address.
 func TestSettingsWithoutAddress(t *testing.T) {
 	c, err := Parse("a.yaml", []byte("admin: {access_log_path: /l, profile_path: /p, tls: {certificate_chain: a, private_key: b}}"), Options{})
 	if err != nil {

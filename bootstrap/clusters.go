@@ -91,8 +91,8 @@ func (c *Clusters) setSecrets(x *messages, n *yaml.Node, path string) {
 	x.faults(decode.CheckSecretNames(c.Secrets), path, n)
 }
 
-// decodeList decodes a list of messages. All mistakes of all of them are
-// reported; those that are sound are returned.
+// decodeList decodes a list of messages. It reports the errors of all and returns
+// the valid ones.
 func decodeList[P interface{ Warnings() []*decode.Error }](x *messages, n *yaml.Node, path string, decode func(*yaml.Node, decode.Source, config.Form) (P, error)) (sound []P) {
 	if n.Kind != yaml.SequenceNode {
 		x.d.errorf(n, path, "%s is not a list", x.d.show(n, path))
@@ -170,7 +170,7 @@ func (x *messages) warnings(list []*decode.Error, path string) {
 	}
 }
 
-// convert turns a mistake in the message at path into one of the file.
+// convert adds the path of the message and its position in the file to an error.
 func (x *messages) convert(f *decode.Error, path string) *Error {
 	e := &Error{Position: f.Position, Field: path, Message: f.Message}
 	if f.Field != "" {

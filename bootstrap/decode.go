@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A setter decodes one value into the place it was made for. Mistakes go to
-// the decoder, which continues, so that one run finds them all.
+// A setter decodes one value into its destination. Errors go to the decoder, which
+// continues, so that one run finds all of them.
 type setter func(d *decoder, n *yaml.Node, path string)
 
 // field is one row of a message's table: the name as it is written in the
@@ -26,7 +26,7 @@ type field struct {
 	set  setter
 }
 
-// decoder walks a document once and keeps what it has to say about it.
+// decoder walks a document once and collects errors and warnings.
 type decoder struct {
 	doc          *document
 	product      string
@@ -39,12 +39,12 @@ type decoder struct {
 	warnings []string
 }
 
-// errorf notes a mistake in the value n of the field path.
+// errorf adds an error in the value n of the field path.
 func (d *decoder) errorf(n *yaml.Node, path, format string, args ...any) {
 	d.errs = append(d.errs, &Error{Position: d.doc.position(n), Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// warnf notes something that works but deserves a line in the log.
+// warnf adds a warning about the value n of the field path.
 func (d *decoder) warnf(n *yaml.Node, path, format string, args ...any) {
 	d.warnings = append(d.warnings, (&Error{Position: d.doc.position(n), Field: path, Message: fmt.Sprintf(format, args...)}).Error())
 }
@@ -124,8 +124,8 @@ func printable(key string) string {
 	return key
 }
 
-// fieldNames lists the names of a table for an error text, without those that
-// are always refused.
+// fieldNames lists the names of a table for an error text, except fields that are
+// always refused.
 func fieldNames(fields []field) string {
 	var names []string
 	for _, f := range fields {
@@ -137,8 +137,8 @@ func fieldNames(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// oneOf reports a mistake when more than one of names was set, or none though
-// one is required. It returns the name that was set.
+// oneOf adds an error if more than one of names is set, or none although one is
+// required. It returns the name in use.
 func (d *decoder) oneOf(n *yaml.Node, path string, seen map[string]*yaml.Node, required bool, names ...string) string {
 	var set []string
 	for _, name := range names {
@@ -284,9 +284,8 @@ func number(to *float64, lowest, highest float64) setter {
 	}
 }
 
-// limit decodes one of our limits: a positive number, or a negative one for no
-// limit at all, which is worth a warning. 0 is refused: it would be read as
-// "unlimited" by some and as "nothing" by others.
+// limit decodes a limit: a positive number, or a negative number for no limit,
+// which adds a warning. 0 is refused because it could mean either.
 func limit(to *int) setter { return limitUpTo(to, math.MaxInt32) }
 
 // limitUpTo is limit for numbers up to most.
@@ -349,7 +348,7 @@ func timeLimit(to *time.Duration) setter {
 	}
 }
 
-// span tells the allowed range of a duration.
+// span returns the allowed range of a duration as text.
 func span(lowest, highest time.Duration) string {
 	if highest == forever {
 		return fmt.Sprintf(" of at least %s", lowest)
@@ -384,8 +383,7 @@ func size(to *int, lowest, highest int64) setter {
 	}
 }
 
-// choice decodes one of a set of words. Enumerations of messages are written
-// in capitals; any letter case is not accepted, as nowhere in the format.
+// choice decodes one word of a set. Case matters.
 func choice[T ~string](to *T, allowed ...T) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		if n.Kind == yaml.ScalarNode && slices.Contains(allowed, T(n.Value)) {
@@ -396,8 +394,8 @@ func choice[T ~string](to *T, allowed ...T) setter {
 	}
 }
 
-// enum decodes one of the words, separated by ", ", each of which stands for the
-// value at its position.
+// enum decodes a word of the list, which is separated by ", ", to the value at the
+// same index.
 func enum[T any](to *T, words string, values ...T) setter {
 	allowed := strings.Split(words, ", ")
 	return func(d *decoder, n *yaml.Node, path string) {

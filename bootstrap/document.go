@@ -80,9 +80,9 @@ func parseTree(name string, data []byte, parse func([]byte) (*yaml.Node, error))
 // extent is what a tree would measure with all aliases written out.
 type extent struct{ nodes, depth int }
 
-// resolver replaces aliases by what they stand for, writes out merge keys and
+// resolver replaces aliases by their targets, expands merge keys and
 // refuses duplicate and structured keys. Resolved nodes are shared, so a small
-// text stays small in memory; sizes knows what it would be written out.
+// text stays small in memory. sizes holds the size of each node after expansion.
 type resolver struct {
 	name   string
 	errs   []*Error

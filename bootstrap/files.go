@@ -40,9 +40,9 @@ func outputFile(to *string) setter {
 
 // CheckFiles reports which files of the administration port and of StatsD
 // listeners cannot be opened to read them, and which logs have no directory,
-// with their places in the configuration: all in one *[Errors]. What is in the
-// files is not looked at. Nothing is made or changed. Files that Load has read
-// itself, those of clusters, are not among them.
+// with their places in the configuration: all in one *[Errors]. It does not
+// read the files and creates nothing. Files that Load reads itself, such as the
+// certificates of clusters, are not checked.
 func (c *Config) CheckFiles() error {
 	if c.Root.doc == nil {
 		return nil // it was not read from a document

@@ -60,7 +60,7 @@ cluster_manager: {outlier_detection: {event_log_path: %[1]s/new}}
 	}
 }
 
-// TestCheckFilesInUse: what has no effect is not looked for.
+// TestCheckFilesInUse checks that files of unused settings need not exist.
 func TestCheckFilesInUse(t *testing.T) {
 	for _, text := range []string{
 		"admin: {access_log_path: /no/such/dir/log, auth: {tokens_file: /no/such/file}}",

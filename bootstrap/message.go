@@ -27,7 +27,7 @@ func parseWire(name string, data []byte) (*yaml.Node, []*Error) {
 }
 
 // plain returns the text of an error of the message parsers with ordinary spaces:
-// they put others in so that nobody relies on their words.
+// the parsers vary their spaces so that no program relies on the text.
 func plain(err error) string { return strings.ReplaceAll(err.Error(), "\u00a0", " ") }
 
 // tree returns the nodes of the same configuration as JSON.
@@ -52,8 +52,8 @@ func tree(name string, m *bootstrapv3.Bootstrap) (*yaml.Node, []*Error) {
 	return root, errs
 }
 
-// addUnknown adds a field that is not known for each one that m has, at any
-// level that is not packed, so that they are treated as those of other files.
+// addUnknown adds a node for each unknown field of m, at any level that is not
+// packed, so that it is handled like an unknown field of a YAML file.
 func addUnknown(n *yaml.Node, m protoreflect.Message) {
 	if n.Kind != yaml.MappingNode {
 		return

@@ -99,8 +99,7 @@ func TestMessagesAndYAMLAgree(t *testing.T) {
 	}
 }
 
-// TestWrongMessages tells the same mistakes as of other files, as far as it can
-// without places.
+// TestWrongMessages expects the same errors as for other files, without positions.
 func TestWrongMessages(t *testing.T) {
 	extra := protowire.AppendVarint(protowire.AppendTag(nil, 5000, protowire.VarintType), 1)
 	unknown := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}, Admin: &bootstrapv3.Admin{ProfilePath: "/p"}}

@@ -48,8 +48,8 @@ func TestMistakesInSecrets(t *testing.T) {
 	}
 }
 
-// TestMistakesShowNoPartOfASecret writes what was meant to be a secret
-// where a key, a tag, an anchor or a word stands.
+// TestMistakesShowNoPartOfASecret puts a secret in the position of a key, a tag, an
+// anchor or a word.
 func TestMistakesShowNoPartOfASecret(t *testing.T) {
 	const (
 		yamlText = "static_resources: {secrets: [{name: a, tls_certificate: {private_key: %s}}]}"

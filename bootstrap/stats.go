@@ -150,8 +150,8 @@ func (s *Stats) setMatcher(d *decoder, n *yaml.Node, path string) {
 // them aside allow.
 const maxBins = 46082
 
-// setBins checks the number of bins that a histogram begins with. Here one has
-// those that values fell into.
+// setBins checks the initial number of bins of a histogram. It has no effect: bins
+// are added as values arrive.
 func setBins(d *decoder, n *yaml.Node, path string) {
 	var bins int
 	whole(&bins, 1, maxBins)(d, n, path)

@@ -39,7 +39,7 @@ func textMistake(name string, err error) *Error {
 
 // parseTextLeniently is parseText for a file that may have fields that are not
 // known. The package that reads the text form skips them without a word, or stops
-// at the first; so what it stops at is blanked, one field after the other, and
+// at the first; so each field at which it stops is blanked, and
 // stands in the tree as fields of the top that are not known. More than 100 of
 // them are a mistake.
 func parseTextLeniently(name string, data []byte) (*yaml.Node, []*Error) {

@@ -54,7 +54,7 @@ func (s *Server) refreshLost() {
 	s.lost.losing = losing
 }
 
-// logAccess tells the access logs about a request.
+// logAccess writes a request to the access logs.
 func (s *Server) logAccess(a admin.Access) {
 	e := accesslog.Entry{
 		Start: a.Time, Duration: a.Duration, Method: a.Method, Target: a.Target, Authority: a.Host,

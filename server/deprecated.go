@@ -9,7 +9,7 @@ import (
 )
 
 // deprecations counts the uses of what the types of clusters call deprecated,
-// and logs the first one of each.
+// and logs the first use of each.
 type deprecations struct {
 	uses *store.Counter
 	seen *store.Gauge // by this process: it is not handed over

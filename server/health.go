@@ -26,7 +26,7 @@ type HealthListener struct {
 	// HeaderPrefix is what the names of own header fields begin with. Default
 	// "x-proxy".
 	HeaderPrefix string
-	// Cluster is told to who checks. Empty: it is not.
+	// Cluster is sent to clients in a header. Empty omits it.
 	Cluster string
 }
 

@@ -123,7 +123,7 @@ func (s *Server) runPort(ctx context.Context, p *port) error {
 	return nil
 }
 
-// key tells listeners apart when they are handed over.
+// key identifies a listener in a handoff.
 func (p *port) key() string { return portPrefix + p.cfg.Name + " " + p.cfg.Address }
 
 // portPrefix begins the addresses of handed over sockets that are no StatsD

@@ -11,10 +11,11 @@ import (
 )
 
 // globalLimitKey is the runtime value that limits how many connections the
-// server accepts, those of the admin port among them.
+// server accepts, including those of the admin port.
 const globalLimitKey = "overload.global_downstream_max_connections"
 
-// secureAdmin adds to the settings of the admin port what comes from files.
+// secureAdmin adds tokens and certificates from files to the settings of the admin
+// port.
 func (s *Server) secureAdmin(cfg *admin.Config) error {
 	if files := s.cfg.AdminTLS; files != nil {
 		t, err := s.loadTLS(*files)
@@ -85,7 +86,7 @@ func (f *tokenFile) read() error {
 }
 
 // reloadSecrets reads tokens and certificates again. Files that are wrong are
-// logged, and what was read before stays.
+// logged, and the previous contents stay in use.
 func (s *Server) reloadSecrets() {
 	if s.tokens != nil {
 		if err := s.tokens.read(); err != nil {

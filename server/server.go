@@ -51,8 +51,8 @@ type Config struct {
 	// by /certs, and read again by Reload and when they change. Nil: what
 	// Admin.TLS says.
 	AdminTLS *certs.Files
-	// FilePlace tells where the configuration names a file, for errors about what
-	// is in it; "" if it does not say. Nil stands for one that never does.
+	// FilePlace returns the position at which the configuration names a file, for
+	// errors about its contents, "" if unknown. Optional.
 	FilePlace func(path string) string
 	// AdminTokens is a file of tokens, in the form of [admin.ParseTokens], that
 	// are accepted besides those of Admin.Auth. It is read again by Reload and
@@ -66,8 +66,8 @@ type Config struct {
 	// Flush is the schedule of flushes. Its Store and Logger are filled in;
 	// what Before and Initialized hold is kept and added to.
 	Flush flush.Config
-	// HotRestart makes the server one of a line of processes that follow each
-	// other. Nil: it stands alone.
+	// HotRestart lets a successor process take over from the server, and the server
+	// from its predecessor. Default: off.
 	HotRestart *HotRestart
 	// CircuitStream is the event stream for circuit breaker dashboards. Nil:
 	// none.
@@ -84,9 +84,9 @@ type Config struct {
 	Layers []layers.Layer
 	// Clusters are the upstream clusters.
 	Clusters Clusters
-	// Listeners are those of the program around the server, such as a proxy.
+	// Listeners are the listeners of the embedding program, such as a proxy.
 	Listeners []Listener
-	// Loggers are the loggers that /logging shows. Nil: those of package
+	// Loggers holds the loggers that /logging shows. Default: the loggers of package
 	// logctl, at level info, on standard error.
 	Loggers *logctl.Registry
 	// LogFile is reopened with the access logs. Nil: nothing to reopen.
@@ -452,7 +452,7 @@ func (s *Server) ReopenLogs() error {
 
 // Reload reads again what may change while the server runs: the disk layers of
 // the runtime values, and the files of certificates and tokens. Files that are wrong are
-// logged, and what was read before stays.
+// logged, and the previous contents stay in use.
 func (s *Server) Reload() {
 	s.runtime.Reload()
 	s.reloadSecrets()

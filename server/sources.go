@@ -13,7 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// fillSources connects the admin port with the rooms that own what it shows.
+// fillSources connects the admin port with the packages that own its data.
 // What the program around the server brought along stays.
 func (s *Server) fillSources(src *admin.Sources) {
 	if src.State == nil {

@@ -26,7 +26,7 @@ type Clusters struct {
 	// Static are the clusters of the static configuration. They are there for
 	// the whole life of the server, which is live once all are ready.
 	Static []upstream.Parsed
-	// Secrets are those that TLS contexts name without a source.
+	// Secrets holds the secrets that TLS contexts name without a source.
 	Secrets []*config.Secret
 	// Local is the name of the static cluster that this server belongs to,
 	// empty if there is none. Zone-aware routing needs it.
@@ -59,7 +59,7 @@ type Clusters struct {
 	Supported     []string
 	Accept        func(*config.Cluster) error
 	OriginalHosts int
-	// Hooks are told of what happens to hosts and clusters.
+	// Hooks are called on events of hosts and clusters.
 	Hooks upstream.Hooks
 }
 
@@ -180,7 +180,8 @@ func (s *Server) layersReady() <-chan struct{} {
 	return s.control.LayersReady()
 }
 
-// clusterHooks log what happens and tell those who asked to be told.
+// clusterHooks returns hooks that log events and call the hooks of the
+// configuration.
 func (s *Server) clusterHooks() upstream.Hooks {
 	h := s.cfg.Clusters.Hooks
 	checks, log := s.loggers.Logger("hc"), s.loggers.Logger("upstream")

@@ -77,7 +77,7 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 	}
 }
 
-// stamps returns what changes when one of the files does.
+// stamps returns a text that differs after any of the files changed.
 func stamps(files []string) string {
 	var out []byte
 	for _, file := range files {

@@ -16,7 +16,7 @@ import (
 // A service manager can open sockets before it starts the program, and keep
 // them while the program is replaced. It says so in three variables:
 // LISTEN_FDS is how many there are, from descriptor 3 on, LISTEN_PID which
-// process they are for, and LISTEN_FDNAMES what they are called.
+// process they are for, and LISTEN_FDNAMES their names.
 
 // adminSocket is the name that a socket for the administration port has.
 const adminSocket = "admin"
@@ -80,8 +80,8 @@ func (s *passedSocket) inspect() error {
 	return c.Close()
 }
 
-// activate gives the sockets to those that the configuration has for them: to
-// the administration port or a StatsD listener by name, otherwise by address.
+// activate assigns the sockets to the administration port and the StatsD listeners,
+// by name or else by address.
 func activate(cfg *server.Config, c *bootstrap.Config, sockets []passedSocket) error {
 	for _, s := range sockets {
 		ok := s.toAdmin(cfg, c, s.name == adminSocket)
@@ -109,7 +109,7 @@ func (s *passedSocket) toAdmin(cfg *server.Config, c *bootstrap.Config, named bo
 }
 
 // toListener gives s to the first StatsD listener that is meant and can have
-// it. Only those of datagrams can have several.
+// it. Only datagram listeners can have several.
 func (s *passedSocket) toListener(cfg *server.Config, c *bootstrap.Config, meant func(*bootstrap.StatsDListener) bool) bool {
 	if cfg.StatsD == nil {
 		return false

@@ -134,7 +134,8 @@ func TestOptionsTakeEffect(t *testing.T) {
 	}
 }
 
-// TestDrainOptions: how long a drain lasts and when connections are told to close.
+// TestDrainOptions checks the length of a drain and when connections are asked to
+// close.
 func TestDrainOptions(t *testing.T) {
 	const config = `{"admin":{"address":{"socket_address":{"address":"127.0.0.1","port_value":0}}}}`
 	for args, want := range map[string]bool{

@@ -27,7 +27,7 @@ func startEpoch(t *testing.T, bin, dir string, n int, args ...string) *epochtest
 
 // TestHotRestartOfProcesses lets real processes follow each other while lines
 // come in over all kinds of sockets. The first one ends when its time is over,
-// the second one when it is told to.
+// the second one on a signal.
 func TestHotRestartOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")

@@ -97,7 +97,7 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// fakeDaemon runs until it is told to stop and counts what it was asked.
+// fakeDaemon runs until its context is done and counts calls.
 type fakeDaemon struct {
 	calls chan string
 	hang  chan struct{} // closed: Run may return after its context is done

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// limitMemory tells the garbage collector to keep below 90 % of what the
-// process may have, unless the environment says what the limit is.
+// limitMemory sets the memory limit of the garbage collector to 90 % of the memory
+// of the process, unless the environment sets one.
 func limitMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -27,8 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
-// loggingDaemon logs what it is asked to do, and says on standard output when
-// it has done so.
+// loggingDaemon logs each call and reports on standard output when it is done.
 type loggingDaemon struct {
 	logs *logctl.Registry
 	log  *slog.Logger

@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// reopenSignal has the daemon reopen its logs. Nobody can send it here.
+// reopenSignal makes the daemon reopen its logs. This system has no such signal.
 const reopenSignal = syscall.Signal(-1)

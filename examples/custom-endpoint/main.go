@@ -50,14 +50,14 @@ func newServer(adminAddress string) (*server.Server, error) {
 	return srv, nil
 }
 
-// limit is how many sessions there may be at a time. Endpoints are called by
-// many goroutines at once.
+// limit bounds the number of concurrent sessions. Endpoints are called
+// concurrently.
 type limit struct {
 	most  atomic.Uint64
 	gauge *store.Gauge
 }
 
-// set changes the limit and returns what it was.
+// set changes the limit and returns the previous one.
 func (l *limit) set(n uint64) uint64 {
 	l.gauge.Set(n)
 	return l.most.Swap(n)

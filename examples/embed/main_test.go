@@ -24,8 +24,7 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-// TestService runs the service and reads on its administration port what was
-// asked of it.
+// TestService runs the service and reads its counts on the administration port.
 func TestService(t *testing.T) {
 	s, err := newService("127.0.0.1:0", "127.0.0.1:0")
 	if err != nil {

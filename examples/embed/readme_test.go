@@ -17,7 +17,7 @@ func read(t *testing.T, path string) string {
 }
 
 // TestReadmeShowsTheExample keeps the code in README.md the same as the body of
-// Example, apart from the port, and what it prints the same as its output.
+// Example, apart from the port, and the printed lines equal to its output.
 func TestReadmeShowsTheExample(t *testing.T) {
 	_, rest, _ := strings.Cut(read(t, "example_test.go"), "func Example() {\n")
 	code, output, ok := strings.Cut(rest, "\t// Output:\n")

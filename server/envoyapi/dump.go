@@ -28,9 +28,9 @@ func dumpListeners(s *server.Server) configdump.Section {
 	return configdump.Listeners(list, s.Started())
 }
 
-// dumpClusters shows the clusters of a manager as they were given, with what was
-// wrong with those that were refused. A cluster that was refused and has no
-// version in force is among the warming ones.
+// dumpClusters shows the original messages of the clusters of a manager, with the
+// errors of refused ones. A refused cluster without a version in use is listed as
+// warming.
 func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) bool)) configdump.Section {
 	type views = func(func(*upstream.View) bool)
 	pick := func(viaAPI bool, failures map[string]*configdump.Failure, all views) iter.Seq[configdump.Cluster] {
@@ -68,8 +68,8 @@ func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) boo
 	})
 }
 
-// assignments shows the hosts of the active clusters of a manager, those that
-// came by updates or the others.
+// assignments shows the hosts of the active clusters of a manager: either dynamic
+// or static clusters.
 func assignments(m *upstream.Manager, viaAPI bool) iter.Seq[configdump.Assignment] {
 	return func(yield func(configdump.Assignment) bool) {
 		m.Clusters(func(v *upstream.View) bool { return v.AddedViaAPI != viaAPI || yield(assignment(v)) })
@@ -112,8 +112,8 @@ func endpoint(h *host.Host) configdump.Endpoint {
 	}
 }
 
-// dumpSecrets shows the static secrets and those that are followed. The ones of which
-// nothing good came so far are the warming ones.
+// dumpSecrets shows the static and the dynamic secrets. Secrets without a valid
+// version are listed as warming.
 func dumpSecrets(static []*decode.ParsedSecret, read time.Time, followed iter.Seq[*xds.SecretState]) configdump.Section {
 	var given, active, warming []configdump.Secret
 	for _, s := range static {

@@ -28,7 +28,7 @@ type Config struct {
 	// Decoder reads the resources of control planes. Default: one with its
 	// defaults.
 	Decoder *decode.Decoder
-	// Secrets are those that TLS contexts name without a source.
+	// Secrets holds the secrets that TLS contexts name without a source.
 	Secrets []*decode.ParsedSecret
 	// Bootstrap is the bootstrap file as plain values, shown by /config_dump.
 	Bootstrap map[string]any
