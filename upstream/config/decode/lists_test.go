@@ -1,0 +1,90 @@
+package decode_test
+
+import (
+	"encoding/pem"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
+)
+
+// TestElementsBehindASpecialOne puts the element that is treated differently first in
+// each list and checks that those behind it are compiled.
+func TestElementsBehindASpecialOne(t *testing.T) {
+	c := mustParse(t, `name: c
+lb_subset_config: {subset_selectors: [{keys: []}, {keys: [b, a]}, {keys: [c]}]}
+load_assignment:
+  cluster_name: c
+  endpoints:
+  - {locality: {zone: a}, lb_endpoints: [{endpoint: {address: {pipe: {path: /a}}}}]}
+  - {locality: {zone: b}, load_balancing_weight: 3, lb_endpoints: [{endpoint: {address: {pipe: {path: /b}}}}, {load_balancing_weight: 7, endpoint: {address: {pipe: {path: /c}}}}]}
+`).Cluster
+	var keys [][]string
+	for _, s := range c.LB.Subset.Selectors {
+		keys = append(keys, s.Keys)
+	}
+	if diff := cmp.Diff([][]string{{"a", "b"}, {"c"}}, keys); diff != "" {
+		t.Errorf("selectors behind one without keys (-want +got)\n%s", diff)
+	}
+	a, b := c.Assignment.Localities[0], c.Assignment.Localities[1]
+	if a.HasWeight || a.Weight != 0 || !b.HasWeight || b.Weight != 3 {
+		t.Errorf("weights of localities: %v %d, %v %d", a.HasWeight, a.Weight, b.HasWeight, b.Weight)
+	}
+	if len(b.Endpoints) != 2 || b.Endpoints[0].Weight != 1 || b.Endpoints[1].Weight != 7 {
+		t.Errorf("endpoints behind one without a weight: %+v", b.Endpoints)
+	}
+
+	const policy = "{typed_extension_config: {name: %, typed_config: {'@type': type.googleapis.com/envoy.extensions.load_balancing_policies.%}}}"
+	one := func(name, message string) string {
+		return strings.Replace(strings.Replace(policy, "%", name, 1), "%", message, 1)
+	}
+	unknown := "{typed_extension_config: {name: x, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}}"
+	lb := mustParse(t, "name: c\nload_balancing_policy: {policies: ["+unknown+", "+one("r", "random.v3.Random")+", "+one("m", "maglev.v3.Maglev")+"]}\n").Cluster.LB
+	if lb.Policy != config.RandomPolicy || len(lb.PolicyExtensions) != 3 {
+		t.Errorf("policy %d of %d, want the first known one, %d of 3", lb.Policy, len(lb.PolicyExtensions), config.RandomPolicy)
+	}
+}
+
+// TestCertificateBehindAnotherBlock reads a bundle whose first PEM block is no
+// certificate, and one whose second certificate is broken.
+func TestCertificateBehindAnotherBlock(t *testing.T) {
+	other := string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: []byte("x")}))
+	broken := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}))
+	good, _ := pair(t)
+	for content, want := range map[string]string{
+		other + string(good):  "",
+		other:                 "no certificate found",
+		string(good) + broken: "not a certificate",
+		other + broken:        "not a certificate",
+	} {
+		o := options()
+		o.ReadFile = func(string) ([]byte, error) { return []byte(content), nil }
+		_, err := decode.NewDecoder(o).ClusterText("", []byte("name: c\ntype: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\ntransport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, "+
+			"common_tls_context: {validation_context: {trusted_ca: {filename: /ca}}}}}\n"), v3)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", content[:20], err, want)
+		}
+	}
+}
+
+// TestHTTP2DefaultsOfTheForms checks the limits without HTTP/2 options in both forms.
+func TestHTTP2DefaultsOfTheForms(t *testing.T) {
+	for form, want := range map[config.Form][3]uint32{
+		v2: {1<<31 - 1, 256 << 20, 256 << 20},
+		v3: {1024, 16 << 20, 24 << 20},
+	} {
+		for _, text := range []string{"name: c\nconnect_timeout: 1s\n", "name: c\nconnect_timeout: 1s\nhttp2_protocol_options: {}\n"} {
+			p, err := newDecoder().ClusterText("", []byte(text), form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := p.Cluster.HTTP.HTTP2Options
+			if got := [3]uint32{o.MaxConcurrentStreams, o.InitialStreamWindow, o.InitialConnectionWindow}; got != want {
+				t.Errorf("form %d: %d, want %d", form, got, want)
+			}
+		}
+	}
+}
