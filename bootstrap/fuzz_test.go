@@ -21,7 +21,7 @@ func jsonText(t *testing.T, v any) []byte {
 }
 
 // FuzzBootstrapYAML checks three things of any text: reading it does not
-// panic; every refusal says where; and what is accepted reads the same after
+// panic; every refusal says where; and an accepted text reads the same after
 // it was written out as JSON, so neither aliases nor merge keys nor spellings
 // change a meaning.
 func FuzzBootstrapYAML(f *testing.F) {

@@ -33,8 +33,8 @@ type lostLines struct {
 	writesSeen, linesSeen uint64 // at the last look
 }
 
-// refreshLost counts what access logs have lost since the last look, and says
-// when that begins: else nobody would know before the server ends.
+// refreshLost counts the lines that access logs lost since the last call, and logs
+// when the loss begins.
 func (s *Server) refreshLost() {
 	if len(s.access) == 0 {
 		return

@@ -20,7 +20,7 @@ import (
 )
 
 // TestLostLinesAreShown: an access log that cannot be written is counted and
-// told of while the server runs.
+// logged while the server runs.
 func TestLostLinesAreShown(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no device that is always full")
@@ -67,8 +67,8 @@ func TestLostLinesAreShown(t *testing.T) {
 	}
 }
 
-// TestFilteredAccessLog: filters of a file decide what is logged, and runtime
-// values change that while the server runs.
+// TestFilteredAccessLog applies the filters of a file, and runtime values that
+// change them while the server runs.
 func TestFilteredAccessLog(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, fromYAML(t, dir, `
@@ -100,8 +100,8 @@ admin:
 	}
 }
 
-// TestCutAnswersAreFlagged: an answer that did not reach its client as a whole is told
-// apart in the access log.
+// TestCutAnswersAreFlagged checks the flag of a truncated response in the access
+// log.
 func TestCutAnswersAreFlagged(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, fromYAML(t, dir, `
@@ -143,8 +143,8 @@ admin:
 	logged("/long 200 -\n/long 200 DC\n")
 }
 
-// TestWrongAccessLogsAreNamed: what is wrong with formats and filters is told
-// with its place, all at once.
+// TestWrongAccessLogsAreNamed checks that all errors in formats and filters are
+// reported at once, with their positions.
 func TestWrongAccessLogsAreNamed(t *testing.T) {
 	c, err := bootstrap.Parse("a.yaml", []byte(`admin:
   address: {socket_address: {address: 127.0.0.1, port_value: 0}}

@@ -14,7 +14,7 @@ type collisionLog struct {
 	at   time.Time
 }
 
-// look logs what is new. It is called before each flush and is not safe for concurrent use.
+// look logs new collisions. It is called before each flush and is not safe for concurrent use.
 func (l *collisionLog) look(st *store.Store, now time.Time, log *slog.Logger) {
 	n := st.Collisions()
 	if n == l.told || !l.at.IsZero() && now.Sub(l.at) < time.Minute {

@@ -35,7 +35,7 @@ func (d *ConfigDump) Set(key string, source func() admin.ConfigSection) {
 	d.sources[key] = source
 }
 
-// Sections returns the sections in the order of their keys, with the one of
+// Sections returns the sections in the order of their keys, and the section of
 // endpoints on request.
 func (d *ConfigDump) Sections(endpoints bool) []admin.ConfigSection {
 	d.mu.Lock()

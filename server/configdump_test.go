@@ -156,8 +156,8 @@ func ask(t *testing.T, s *server.Server, target string) []byte {
 	return certificates.ReplaceAll(body, []byte(`"certificate"`))
 }
 
-// addByAPI adds clusters as an update of clusters does: one that serves, one in
-// the place of another, and one that is not ready.
+// addByAPI adds clusters like an update from a control plane: a ready one, a
+// replacement, and one that is not ready.
 func addByAPI(t *testing.T, s *server.Server) {
 	t.Helper()
 	m := s.Clusters()
@@ -306,7 +306,7 @@ load_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {a
 }
 
 // TestRefusedClusters follows a file of clusters of which some become wrong, and
-// shows what is in force and what was wrong.
+// shows the versions in use and the errors.
 func TestRefusedClusters(t *testing.T) {
 	dir := t.TempDir()
 	put := func(version, clusters string) {

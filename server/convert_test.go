@@ -11,7 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
-// TestLimitsOfAFile: each limit of the file is the one of that name of the server.
+// TestLimitsOfAFile checks that each limit of the file sets the same limit of the
+// server.
 func TestLimitsOfAFile(t *testing.T) {
 	load := func(limits string) server.Config {
 		b, err := bootstrap.Parse("a.yaml", []byte(`

@@ -15,7 +15,7 @@ import (
 
 // HealthListener is an address at which health checks are answered: as /ready
 // does, for callers that have no business at the admin port. While inbound
-// traffic drains, connections are told to close; when inbound listeners are
+// traffic drains, clients are asked to close connections; when inbound listeners are
 // stopped, so is this one.
 type HealthListener struct {
 	Name string // among the listeners of the server; default "health"

@@ -114,8 +114,8 @@ func TestLogsCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestFailedHandshakes: what is sent to a port with TLS that is no TLS, or no
-// handshake that succeeds, is in no log.
+// TestFailedHandshakes checks that failed handshakes and plain text on a TLS port
+// are not logged.
 func TestFailedHandshakes(t *testing.T) {
 	dir := t.TempDir()
 	pair(t, dir, 1, time.Now().Add(time.Hour))
@@ -283,7 +283,7 @@ func TestPanicsOfOthers(t *testing.T) {
 }
 
 // TestPanicOfAPart: a part that panics is over, the others go on, and the
-// end of the server tells of it.
+// error of Run names it.
 func TestPanicOfAPart(t *testing.T) {
 	log := new(panicLog)
 	flushed := new(counting)
@@ -349,8 +349,8 @@ func TestPanicOfAPart(t *testing.T) {
 	log.expect(t, "listener")
 }
 
-// TestPanicsAroundAFlush: what is called before each flush may panic, and
-// is called again before the next.
+// TestPanicsAroundAFlush lets a function panic before a flush. It is called again
+// before the next one.
 func TestPanicsAroundAFlush(t *testing.T) {
 	log := new(panicLog)
 	var calls atomic.Int32

@@ -9,7 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
-// lines takes what is logged.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -29,8 +29,8 @@ type Listener struct {
 	Direction listeners.Direction
 	// Serve accepts connections once the server is initialized, until l is
 	// closed, and goes on with those it has until ctx is done; then it ends them,
-	// in reasonable time, and returns. What it has counted by then is in the last
-	// flush, and with the process that follows. An error ends the server.
+	// in reasonable time, and returns. Its counts up to then are in the last flush
+	// and in the successor. An error ends the server.
 	//
 	// While [lifecycle.Server.ShouldClose] says so it should ask its clients to
 	// close their connections.

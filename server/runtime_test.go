@@ -23,7 +23,7 @@ func runtimeStats(t *testing.T, r *running, names ...string) string {
 }
 
 // TestRuntimeOfAFile has runtime values from a file in the older form, follows them
-// through /runtime_modify and a move of the directory, and looks at what is counted.
+// through /runtime_modify and a move of the directory, and checks the stats.
 func TestRuntimeOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	for path, value := range map[string]string{"v1/proxy/limits/sessions": "200\n", "v1/over/edge/limits/sessions": "# c\n300 \n", "v2/proxy/limits/sessions": "9"} {
@@ -81,8 +81,8 @@ func TestRuntimeWithoutAdminLayer(t *testing.T) {
 	}
 }
 
-// TestUnwritableAddressFile: a server that cannot tell its address in a file says so
-// and goes on.
+// TestUnwritableAddressFile checks that a server that cannot write its address file
+// logs that and continues.
 func TestUnwritableAddressFile(t *testing.T) {
 	dir := t.TempDir()
 	logFile, path := filepath.Join(dir, "log"), filepath.Join(dir, "nowhere", "address")

@@ -82,7 +82,7 @@ func TestServerShowsSecrets(t *testing.T) {
 		t.Errorf("certificates %s, want one chain and one authority that no file holds", got)
 	}
 
-	// What is refused is shown beside what is in force.
+	// The refused version is shown next to the one in use.
 	put(`"tls_certificate": {"private_key": {"inline_string": "kanarienvogel"}}`)
 	eventually(t, "the refusal is counted", func() bool { return strings.Contains(r.get(t, "/stats"), "sds.late.update_rejected: 1\n") })
 	attempt := regexp.MustCompile(`"last_update_attempt": "[^"]+"`)

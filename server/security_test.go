@@ -142,7 +142,7 @@ admin:
 	if got := r.Admin().Audit(1)[0].Principal; got != (admin.Principal{Name: "own", Role: admin.RoleOperate}) {
 		t.Errorf("the audit log names %+v", got)
 	}
-	// A file that is wrong changes nothing; one that is right does, by itself.
+	// An invalid file changes nothing; a valid one takes effect without a signal.
 	writeFile(t, file, []byte("nonsense"))
 	r.Reload()
 	if got := ask("/help", first); got != 200 {
@@ -353,7 +353,7 @@ func TestExpiryIsAGauge(t *testing.T) {
 }
 
 // TestRotatedAccessLog renames the files under a server that is at work: each
-// request is in one of them, once.
+// request appears once.
 func TestRotatedAccessLog(t *testing.T) {
 	dir := t.TempDir()
 	cfg := fromYAML(t, dir, `
@@ -412,7 +412,7 @@ admin:
 }
 
 // TestGlobalLimitOfConnections: past the limit the admin port accepts nothing,
-// unless it is told to ignore it.
+// unless it ignores the limit.
 func TestGlobalLimitOfConnections(t *testing.T) {
 	for _, ignore := range []bool{false, true} {
 		cfg := server.Config{Admin: anyPort(), IgnoreGlobalLimit: ignore}

@@ -183,8 +183,8 @@ func (s *Server) logger(name string) *slog.Logger {
 	})
 }
 
-// onPanic reports a panic to the program. Those of the admin port and of the StatsD
-// input are counted there.
+// onPanic reports a panic to the program. The admin port and the StatsD input count
+// their own.
 func (s *Server) onPanic(where string, value any) {
 	if s.cfg.OnPanic != nil {
 		s.cfg.OnPanic(where, value)
@@ -533,8 +533,8 @@ func (s *Server) writeAddress() {
 
 // Run serves until ctx ends or [Server.Quit] is called. Then it stops to accept
 // StatsD input and applies what has arrived, flushes a last time, closes the
-// admin port, and returns. The error is nil after a shutdown in good order.
-// Run once.
+// admin port, and returns. The error is nil after a clean shutdown.
+// Run may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(); err != nil {
 		return err
@@ -621,8 +621,7 @@ func (s *Server) whenServing(run func(context.Context) error, otherwise func()) 
 	}
 }
 
-// initialize ends the initialization of the server, as soon as nobody needs it
-// any more.
+// initialize ends the initialization of the server once all init targets are ready.
 func (s *Server) initialize() {
 	s.life.Initialize(func() {
 		s.gauges.initialized.Record(uint64(time.Since(s.start).Milliseconds()))

@@ -76,8 +76,7 @@ func (s *Server) fillSources(src *admin.Sources) {
 	}
 }
 
-// endProfile writes the CPU profile that is under way: nobody can ask for it any
-// more.
+// endProfile writes a running CPU profile at shutdown.
 func (s *Server) endProfile() {
 	if s.cpu == nil {
 		return

@@ -72,7 +72,7 @@ func startUDP(t *testing.T, yaml string) (*running, net.Conn) {
 }
 
 // TestExplainedSeriesAreScraped compares the series and stats that explanations
-// announce with those that exist once the lines arrived.
+// announce with the existing ones after the lines arrived.
 func TestExplainedSeriesAreScraped(t *testing.T) {
 	lines := []string{
 		"plain:1|c", "9-lives.a b:1|c", "bare:1|c|#canary", "order:1|c|#b:1,a1:2,a:3", "same:1|c|#a-b:1,a.b:2", "own:1|c|#le:5,__x:6",

@@ -12,9 +12,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
-// TestUnknownFieldsOfUpdates: fields that an update has and nobody knows are
-// counted and logged, refuse the update, or are passed over, as the command line
-// says.
+// TestUnknownFieldsOfUpdates checks that unknown fields of an update are counted and
+// logged, refused, or ignored, depending on the command line.
 func TestUnknownFieldsOfUpdates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clusters.yaml")
 	const resource = `resources:

@@ -81,8 +81,8 @@ func run(t *testing.T, cfg server.Config) *running {
 	return &running{Server: s}
 }
 
-// TestAwaitedControlPlanes has control planes of clusters and layers that nobody
-// answers for: what the server waits for is shown until it gives up.
+// TestAwaitedControlPlanes uses control planes of clusters and layers that do not
+// answer. The server shows its init targets until it gives up.
 func TestAwaitedControlPlanes(t *testing.T) {
 	entry := func(name, target string) string {
 		return "\n  {\n   \"name\": \"init manager " + name + "\",\n   \"target_names\": [\n    \"target " + target + "\"\n   ]\n  }"
@@ -596,7 +596,7 @@ static_resources:
 }
 
 // TestStatsOfHosts: a cluster that asks for it shows what its hosts count among
-// the stats, and nobody is warned that the field has no effect.
+// the stats, and no warning says that the field has no effect.
 func TestStatsOfHosts(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	const hosts = "load_assignment: {cluster_name: x, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 7}}}}]}]}"
