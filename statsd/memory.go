@@ -63,6 +63,7 @@ const (
 	familyCost   = 130 // on top of the name
 	segmentCost  = 150 // on top of the name
 	tagValueCost = 100 // on top of key and value
+	rareKeyCost  = 300 // tag key beyond the first maxTagKeys: the store keeps a record of each key
 	histogramMin = 1200
 	setReserve   = 16 << 10 // as much as the estimate needs, so that a set can always count
 )
@@ -79,6 +80,9 @@ func (r *registry) cost(w *wanted) int {
 	for _, t := range w.tags {
 		n += len(t.Name) + len(t.Value) + 2
 		tokens += 2
+		if len(r.tagKeys) >= maxTagKeys && r.tagKeys[t.Name] == nil {
+			n += rareKeyCost
+		}
 		if r.cfg.Limits.ValuesPerTagKey != unlimited {
 			n += len(t.Name) + len(t.Value) + tagValueCost
 		}
