@@ -416,6 +416,9 @@ func (h *hotRestart) run(ctx context.Context) error {
 	defer watch.Stop()
 	live, err := h.warm(ctx, watch.C)
 	if live == nil {
+		if err != nil && !h.stop() {
+			h.abandon()
+		}
 		return err
 	}
 	live()

@@ -35,7 +35,7 @@ func (c Config) withDefaults() Config {
 		c.Mode = 0o600
 	}
 	if c.Timeout <= 0 {
-		c.Timeout = 10 * time.Second
+		c.Timeout = defaultTimeout
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -49,6 +49,16 @@ func (l *link) send(k kind, payload []byte, files ...*os.File) error {
 	l.point(k, "sending")
 	l.sent++
 	b := append(head{k, uint32(len(payload)), uint32(len(files)), l.sent}.append(make([]byte, 0, headBytes+len(payload))), payload...)
+	for _, b := range l.copies(k, b) {
+		if err := l.write(b, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the message b.
+func (l *link) write(b []byte, files []*os.File) error {
 	if len(files) == 0 {
 		_, err := l.conn.Write(b)
 		return err
@@ -59,16 +69,17 @@ func (l *link) send(k kind, payload []byte, files ...*os.File) error {
 		if err != nil {
 			return err
 		}
-		// Not Fd: it would take the socket, which others use, out of its mode.
+		// Fd would set the socket, which others use, to blocking mode.
 		if err := raw.Control(func(fd uintptr) { fds[i] = int(fd) }); err != nil {
 			return err
 		}
 	}
 	// The files go with the head, so that they cannot be overlooked.
-	if _, _, err := l.conn.WriteMsgUnix(b[:headBytes], rights(fds), nil); err != nil {
+	head := min(headBytes, len(b))
+	if _, _, err := l.conn.WriteMsgUnix(b[:head], rights(fds), nil); err != nil {
 		return err
 	}
-	_, err := l.conn.Write(b[headBytes:])
+	_, err := l.conn.Write(b[head:])
 	return err
 }
 

@@ -69,6 +69,7 @@ type Parent struct {
 	with      hello
 	committed bool
 	left      bool          // Part was called
+	finished  bool          // and the last batch was sent
 	batch     uint64        // of stats, the last that was sent
 	acked     uint64        // the last that was acknowledged
 	quiet     chan struct{} // closed when all batches are acknowledged after Part, or the link is closed
@@ -230,7 +231,7 @@ func (p *Parent) answer(l *link, m *message, process Process) error {
 		process.Acknowledged()
 	}
 	if p.left { // the answer to all questions has been sent
-		if p.acked == p.batch && p.batch > 0 {
+		if p.finished && p.acked == p.batch {
 			return errEnd
 		}
 		return nil
@@ -353,6 +354,7 @@ func (t *Handoff) Finish(process Process) error {
 		t.link.point(answerBye, "asked")
 		t.err = t.link.send(answerBye, process.Figures().append(binary.AppendUvarint(nil, p.batch)))
 	}
+	p.finished = true
 	p.mu.Unlock()
 	_ = t.link.conn.CloseWrite() // the successor may be gone
 	if t.err != nil || !p.with.stats {
