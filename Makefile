@@ -61,6 +61,9 @@ soak: ## hostile input, scrapes and mutations for SOAKTIME
 proof: ## what slow clients, half requests, expensive filters and canaries do to the daemon: takes minutes
 	@./scripts/proof
 
+matrix: ## break hot restarts at every step of the protocol: takes minutes
+	@./scripts/matrix
+
 cross: ## compile for the systems that the tests do not run on
 	@./scripts/cross
 
@@ -70,4 +73,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak proof cross bench bench-peers
+.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak proof matrix cross bench bench-peers

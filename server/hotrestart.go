@@ -143,6 +143,10 @@ func (h *hotRestart) join() (err error) {
 	if errors.Is(err, hotrestart.ErrNoParent) {
 		return fmt.Errorf("%w; start with --restart-epoch 0, or with --skip-hot-restart-on-no-parent", err)
 	}
+	if parentEnded(err) {
+		h.s.log.Warn("hot restart: the server before is gone; starting without it", "error", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

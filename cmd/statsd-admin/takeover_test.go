@@ -36,12 +36,16 @@ func (c cell) old() bool { return strings.HasPrefix(c.point, "old.") }
 // exact reports whether every line must be counted: no process that has accepted
 // lines was killed, or was left for dead because it did not answer in time.
 func (c cell) exact() bool {
-	late := strings.Contains(c.point, ".drain.") || strings.Contains(c.point, ".terminate.") || c.point == "new.commit.answered"
+	late := c.served() || c.point == "new.commit.answered"
 	switch c.action {
 	case "kill-old":
 		return false
-	case "kill-new", "hang":
+	case "kill-new":
 		return !late
+	case "hang":
+		return !late && c.point != "old.commit.answered"
+	case "term-old":
+		return !strings.Contains(c.point, ".hello.") && !strings.Contains(c.point, ".sockets.")
 	case "truncate":
 		return c.point == "new.hello.sending" || c.point == "new.sockets.sending" || c.point == "new.stats.sending" || c.point == "old.welcome.sending"
 	}
@@ -110,6 +114,7 @@ type takeOver struct {
 	*testing.T
 	cell
 	bin, dir, admin string
+	ports           [2]int           // that a successor can bind, too
 	sent            [3]atomic.Uint64 // by protocol
 	stop            chan struct{}
 	senders         sync.WaitGroup
@@ -147,14 +152,24 @@ func newTakeOver(t *testing.T, bin string, c cell) *takeOver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return &takeOver{T: t, cell: c, bin: bin, dir: dir, stop: make(chan struct{})}
+	m := &takeOver{T: t, cell: c, bin: bin, dir: dir, stop: make(chan struct{})}
+	for i := range m.ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		m.ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return m
 }
 
 // start starts the process of an epoch.
 func (m *takeOver) start(epoch int, failpoint string, args ...string) *life {
 	m.Helper()
-	config := fmt.Sprintf(`{admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}, stats_flush_interval: 0.05s, `+
-		`statsd: {listeners: [{name: u, address: "udp://127.0.0.1:0"}, {name: t, address: "tcp://127.0.0.1:0"}, {name: l, address: "unixlines://%s/l"}]}}`, m.dir)
+	config := fmt.Sprintf(`{admin: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}}, stats_flush_interval: 0.05s, `+
+		`statsd: {listeners: [{name: u, address: "udp://127.0.0.1:%[2]d"}, {name: t, address: "tcp://127.0.0.1:%[3]d"}, {name: l, address: "unixlines://%[1]s/l"}]}}`,
+		m.dir, m.ports[0], m.ports[1])
 	log, err := os.Create(filepath.Join(m.dir, fmt.Sprint("log-", len(m.processes))))
 	if err != nil {
 		m.Fatal(err)
@@ -307,11 +322,11 @@ func (m *takeOver) run() {
 		stopped.signal(syscall.SIGCONT)
 	}
 	begin := time.Now()
-	m.settle(first, second)
+	live := m.settle(first, second)
 	if d := time.Since(begin); d > 15*time.Second {
 		m.Errorf("one server is live only after %v", d)
 	}
-	if m.termEndsAll(second) {
+	if !live {
 		return
 	}
 	m.check()
@@ -331,25 +346,40 @@ func (m *takeOver) run() {
 	m.check()
 }
 
-// termEndsAll reports whether the new server ended in good order after it had
-// taken over, and the old one with it, as a server that is stopped does.
-func (m *takeOver) termEndsAll(second *life) bool {
-	return m.action == "term-new" && m.processes[0].ended() && second.ended()
+// served reports whether the new server is live at the point.
+func (c cell) served() bool {
+	return strings.Contains(c.point, ".drain.") || strings.Contains(c.point, ".terminate.")
 }
 
-// settle waits until exactly one process runs and is live.
-func (m *takeOver) settle(first, second *life) {
+// settle waits until exactly one process runs and is live. It reports false if
+// there is none because the new server, which was live, was stopped.
+func (m *takeOver) settle(first, second *life) bool {
 	m.Helper()
-	m.until("exactly one server is live", func() bool {
-		if m.termEndsAll(second) {
-			served := strings.Contains(m.point, ".drain.") || strings.Contains(m.point, ".terminate.") || m.point == "new.commit.answered"
-			if !served {
-				m.Fatal("a successor that never served ended the server before it")
+	if m.action == "term-new" {
+		m.until("the new server has ended", second.ended)
+		if m.served() {
+			m.until("the old server ends with it", first.ended)
+			return false
+		}
+		if m.point == "new.commit.answered" { // the signal comes before or after it is live
+			time.Sleep(time.Second)
+			if first.ended() {
+				return false
 			}
+		}
+	}
+	bothEnd := m.action == "kill-new" && strings.HasPrefix(m.point, "old.terminate.") || // the old one was ending
+		m.action == "term-old" && strings.HasPrefix(m.point, "old.hello.") // the new one was refused
+	m.until("exactly one server is live", func() bool {
+		if bothEnd && first.ended() && second.ended() {
 			return true
+		}
+		if first.ended() && second.ended() {
+			m.Fatal("both servers have ended")
 		}
 		return first.ended() != second.ended() && m.get("/ready") == "LIVE\n"
 	})
+	return !first.ended() || !second.ended()
 }
 
 // check compares what is shown with what was sent.

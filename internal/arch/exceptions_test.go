@@ -33,6 +33,8 @@ func exceptions() []exception {
 		{"panics", "server", "hotrestart.go Lost", "closes a channel, once"},
 		{"panics", "server", "port.go runPort", "closes a socket"},
 		{"panics", "server", "server.go Run", "waits for a channel and cancels a context"},
+		{"environment", "server/hotrestart", "os.Getenv", "failpoints, in a file that only the build tag failpoint includes"},
+		{"environment", "server/hotrestart", "os.Unsetenv", "failpoints, in a file that only the build tag failpoint includes"},
 		{"panics", "server/healthlistener", "listener.go wait", "closes connections"},
 		{"panics", "server/hotrestart", "parent.go Run", "closes a socket, once"},
 		{"panics", "server/hotrestart", "parent.go Run 2", "ends reading from a socket"},

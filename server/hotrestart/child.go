@@ -78,6 +78,9 @@ func (c *Child) greet() error {
 		return err
 	}
 	m, err := c.link.call(askHello, hello{uint64(c.cfg.Epoch), c.to.Stat != nil}.append(nil))
+	if err != nil && lost(err) && !c.cfg.alive(c.cfg.Epoch-1, true) {
+		return ErrDied
+	}
 	if err != nil {
 		return err
 	}

@@ -204,8 +204,11 @@ func (p *Parent) admit(l *link, with hello, process Process) error {
 	if want := uint64(p.cfg.Epoch) + 1; with.epoch != want {
 		return fmt.Errorf("the running server has epoch %d; its successor has epoch %d, not %d", p.cfg.Epoch, want, with.epoch)
 	}
-	if p.link != nil || p.left {
+	switch {
+	case p.link != nil:
 		return errors.New("the running server has a successor already")
+	case p.left:
+		return errors.New("the running server is ending")
 	}
 	if err := process.Ready(); err != nil {
 		return err
@@ -320,6 +323,7 @@ func (p *Parent) Part() *Handoff {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.left {
+		p.left = true
 		return nil
 	}
 	p.left = true
