@@ -29,7 +29,7 @@ type HotRestart struct {
 	SocketPath string
 	// SocketMode is the mode of sockets in the file system. Default 0600.
 	SocketMode fs.FileMode
-	// BaseID tells apart servers that run side by side. With 0 and epoch 0, a
+	// BaseID distinguishes servers that run side by side. With 0 and epoch 0, a
 	// server that finds it taken runs without hot restarts; otherwise that is
 	// an error.
 	BaseID uint32
@@ -154,6 +154,7 @@ func (h *hotRestart) join() (err error) {
 	sockets, err := before.Sockets()
 	if parentEnded(err) {
 		before.Close()
+		before.AwaitEnd() // its addresses are free then
 		h.s.log.Warn("hot restart: the server before is gone; starting without it", "error", err)
 		return nil
 	}
@@ -484,7 +485,7 @@ func (h *hotRestart) warm(ctx context.Context, watch <-chan time.Time) (live fun
 }
 
 // takeOver gets the stats of the process before, first a copy of all while it
-// goes on, and then, with the duty to flush them, what has changed meanwhile.
+// goes on, and then the changes since, together with the duty to flush them.
 func (h *hotRestart) takeOver() error {
 	if h.imports != nil {
 		if err := h.before.Stats(); err != nil {

@@ -302,3 +302,37 @@ func withLoggers(t *testing.T, cfg server.Config) server.Config {
 	cfg.Loggers = quiet(t)
 	return cfg
 }
+
+// TestInheritedSocketsOfMissingListeners takes over from a server with listeners
+// that the successor does not have: nothing keeps their sockets open.
+func TestInheritedSocketsOfMissingListeners(t *testing.T) {
+	l := newLine(t)
+	cfg := l.config(0, 0)
+	cfg.HealthListeners = []server.HealthListener{{Address: "unix:" + filepath.Join(l.dir, "health")}}
+	first := start(t, cfg)
+	var gone []string
+	for _, a := range first.StatsD().Listeners() {
+		if strings.HasPrefix(a.Address, "tcp://") {
+			gone = append(gone, strings.TrimPrefix(a.Address, "tcp://"))
+		}
+	}
+	cfg = l.config(1, 0)
+	cfg.StatsD = statsdOn("unixlines://" + filepath.Join(l.dir, "s"))
+	second := start(t, cfg)
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+	for _, a := range gone {
+		if c, err := net.Dial("tcp", a); err == nil {
+			c.Close()
+			t.Errorf("%s is still open", a)
+		}
+	}
+	if c, err := net.Dial("unix", filepath.Join(l.dir, "health")); err == nil {
+		c.Close()
+		t.Error("the health listener is still open")
+	}
+	if err := second.stop(); err != nil {
+		t.Error(err)
+	}
+}

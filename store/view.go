@@ -71,6 +71,17 @@ func (v *View) Close() {
 	s.release(ended)
 }
 
+// OpenViews returns how many views, including those of snapshots, are open. One
+// that is never closed keeps the memory of stats that have ended.
+func (s *Store) OpenViews() (n int) {
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	for _, open := range s.views {
+		n += int(open)
+	}
+	return n
+}
+
 // Store returns the store of v.
 func (v *View) Store() *Store { return v.s }
 

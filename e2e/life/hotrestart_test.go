@@ -155,8 +155,8 @@ health_listeners:
 	close(stop)
 	checks.Wait()
 	for _, c := range checkers {
-		// One that is closed may come to the same daemon once more, which was
-		// about to accept it.
+		// A checker whose connection was closed can reach the same daemon once
+		// more, if that daemon is about to accept.
 		if n := c.dialed.Load(); c.keep && n > 8 {
 			t.Errorf("%s: %d connections for four daemons", c.address, n)
 		}

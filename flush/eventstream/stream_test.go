@@ -76,11 +76,14 @@ func newWorld(t *testing.T, cfg eventstream.Config) *world {
 func (w *world) flush() {
 	w.t.Helper()
 	snap := w.store.Flush(store.FlushOptions{})
-	defer snap.Close()
 	if err := w.stream.Flush(snap); err != nil {
 		w.t.Error(err)
 	}
 	synctest.Wait()
+	snap.Close()
+	if n := w.store.OpenViews(); n != 0 {
+		w.t.Errorf("%d views are open after a flush", n)
+	}
 }
 
 // listen connects a client; end disconnects it and returns what Serve did.

@@ -178,7 +178,7 @@ func TestMessagesReadBack(t *testing.T) {
 	})
 }
 
-// TestDefaultsLikeTheStandardWriter compares the members with those of protojson.
+// TestDefaultsLikeTheStandardWriter compares the members with the output of protojson.
 func TestDefaultsLikeTheStandardWriter(t *testing.T) {
 	for _, m := range []proto.Message{&adminv3.ServerInfo{}, &adminv3.CommandLineOptions{}, &adminv3.Memory{}, &clusterv3.Cluster{}, dump(t).StaticClusters[1]} {
 		for d, options := range map[Defaults]protojson.MarshalOptions{

@@ -20,7 +20,7 @@ type Config struct {
 	Path string
 	// Mode is that of sockets in the file system. Default 0600.
 	Mode fs.FileMode
-	// BaseID tells lines of processes apart that run side by side.
+	// BaseID distinguishes lines of processes that run side by side.
 	BaseID uint32
 	// Epoch is the number of this process in its line, from 0.
 	Epoch uint32

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -120,9 +121,9 @@ func (c *Child) Sockets() (all []Socket, err error) {
 // Before Commit they are copies, and the parent goes on flushing them.
 func (c *Child) Stats() error { return c.ask(askStats, nil) }
 
-// Commit makes this process the one that flushes the stats. The parent flushes a
-// last time and sends what has changed since Stats. It serves until Drain, and
-// becomes whole again if this process dies.
+// Commit moves the duty to flush the stats to this process. The parent flushes a
+// last time and sends the changes since Stats. It serves until Drain, and becomes
+// whole again if this process dies.
 func (c *Child) Commit() error { return c.ask(askCommit, nil) }
 
 // Watch takes what a parent that ends has left, and its figures. It must be
@@ -163,6 +164,18 @@ func (c *Child) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave(errLeft)
+}
+
+// AwaitEnd waits until the process of the parent has closed its sockets, for as
+// long as it waits for an answer.
+func (c *Child) AwaitEnd() {
+	for end := time.Now().Add(c.cfg.Timeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		conn, err := net.DialUnix("unix", nil, c.cfg.address(c.cfg.Epoch-1))
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
 }
 
 // errLeft is why a parent is gone whose connection this process has closed.

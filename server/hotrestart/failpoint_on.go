@@ -42,7 +42,7 @@ func (l *link) point(k kind, step string) {
 	}
 }
 
-// copies returns what is written of the message b.
+// copies returns the byte sequences that are written for the message b.
 func (l *link) copies(k kind, b []byte) [][]byte {
 	switch {
 	case l.at(k, "sending", "truncate"):

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a process that notes what it is asked to do.
+// fake is a process that records its calls.
 type fake struct {
 	mu      sync.Mutex
 	asked   []string
@@ -372,10 +372,16 @@ func TestLost(t *testing.T) {
 		if got := <-w.process.lost; got != tt.want {
 			t.Errorf("%s: replaced %t, want %t", tt.name, got, tt.want)
 		}
+		w.dial(Successor{}).Close() // a second attempt
+		<-w.process.lost
 		if w.Part() != nil {
 			t.Errorf("%s: a handoff without a successor", tt.name)
 		}
-		w.dial(Successor{}) // a second attempt
+		next := w.cfg
+		next.Epoch = 1
+		if _, err := Dial(next, Successor{}); err == nil || !strings.Contains(err.Error(), "is ending") {
+			t.Errorf("%s: a successor of a server that ends: %v", tt.name, err)
+		}
 	}
 }
 
@@ -439,7 +445,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("twice, abstract: %v", err)
 	}
 	abstract.Close()
-	// One that another server has put in the place stays.
+	// The socket of another server at the same path stays.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -453,7 +459,7 @@ func TestNames(t *testing.T) {
 	if _, err := os.Lstat(path); err != nil {
 		t.Error("a server removed the socket of another one")
 	}
-	// What is too long for a successor is told at once.
+	// A name that is too long for a successor is refused at once.
 	for _, path := range []string{filepath.Join(dir, strings.Repeat("h", 100)), "@" + strings.Repeat("h", 100)} {
 		if _, err := Listen(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "more than the 107 of an address") {
 			t.Errorf("%s: %v", path, err)
@@ -517,7 +523,7 @@ func TestBrokenSuccessor(t *testing.T) {
 	}
 }
 
-// TestSilentPeers makes sure that nobody waits for ever.
+// TestSilentPeers: a peer that does not answer is left after the time limit.
 func TestSilentPeers(t *testing.T) {
 	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Timeout: 30 * time.Millisecond}
 	ln, err := net.ListenUnix("unix", cfg.address(0))
@@ -630,7 +636,7 @@ func FuzzStats(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was read reads the same when it is written again.
+		// Stats that were read and written again read the same.
 		var third []byte
 		if err := parseStats(again, func(h *store.ExportedStat) { third = appendStat(third, h) }); err != nil || !bytes.Equal(again, third) {
 			t.Errorf("%x\nreads as\n%x\nthen as\n%x, %v", b, again, third, err)

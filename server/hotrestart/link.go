@@ -22,14 +22,14 @@ type link struct {
 	sent, received uint32 // numbers of the last messages
 }
 
-// message is what was received. Its files belong to the receiver.
+// message is a received message. The receiver owns its files.
 type message struct {
 	kind    kind
 	payload []byte
 	files   []*os.File
 }
 
-// close closes the files of a message that nobody wants.
+// close closes the files of a message that is not used.
 func (m *message) close() { closeAll(m.files) }
 
 func closeAll(files []*os.File) {
@@ -213,7 +213,7 @@ func lost(err error) bool {
 }
 
 // alive reports whether the process of an epoch lives: whether it answers on its
-// socket. One that has closed its link, but is too busy to answer, is dying.
+// socket. A process that has closed its link and does not answer is dying.
 func (c Config) alive(epoch uint32, closed bool) bool {
 	conn, err := net.DialUnix("unix", nil, c.address(epoch))
 	if err != nil {

@@ -265,7 +265,7 @@ func (p *Parent) answer(l *link, m *message, process Process) error {
 	return l.send(answerDone, process.Figures().append(binary.AppendUvarint(nil, p.batch)))
 }
 
-// commit makes the successor the one that flushes the stats, if it wants them.
+// commit moves the duty to flush the stats to the successor, if it wants them.
 // p.mu must be held.
 func (p *Parent) commit(process Process) {
 	if p.with.stats && !p.committed {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// There are no files in messages on this system, and nobody to send them to.
+// Messages carry no files on this system.
 
 func rights([]int) []byte { return nil }
 

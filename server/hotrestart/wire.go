@@ -10,8 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// The version of the protocol: what is said, and how many bytes the head of a
-// message has. Processes with different versions cannot follow each other.
+// The version of the protocol, and the length of a message's head in bytes. Processes with different versions cannot follow each other.
 const (
 	protocol  = 2
 	headBytes = 20
@@ -20,7 +19,7 @@ const (
 )
 
 // Version is the version of the protocol as users see it, "disabled" where the
-// system does not have what it takes.
+// system does not support hot restarts.
 func Version() string {
 	if !available {
 		return "disabled"
@@ -28,7 +27,7 @@ func Version() string {
 	return fmt.Sprintf("%d.%d", protocol, headBytes)
 }
 
-// kind says what a message is.
+// kind is the kind of a message.
 type kind uint16
 
 const (
@@ -52,7 +51,7 @@ const (
 	answerBye                          // batch and figures: the process ends
 )
 
-// Limits of a message. One with a connection carries what was read of a frame.
+// Limits of a message. A connection comes with the part of a frame that was read.
 const (
 	maxPayload = 17 << 20
 	maxFiles   = 128
@@ -95,7 +94,7 @@ func parseHead(b []byte) (h head, err error) {
 	return h, nil
 }
 
-// reader takes a payload apart. After the first mistake all it returns is zero.
+// reader takes a payload apart. After the first error it returns zeros.
 type reader struct {
 	b   []byte
 	bad bool
@@ -122,7 +121,7 @@ func (r *reader) text() string {
 	return s
 }
 
-// done reports what is wrong with a payload that must end here.
+// done returns an error if the payload is malformed or does not end here.
 func (r *reader) done() error {
 	if r.bad || len(r.b) > 0 {
 		return errMalformed
@@ -134,7 +133,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// hello is what a successor says first.
+// hello is the first message of a successor.
 type hello struct {
 	epoch uint64
 	stats bool // it wants them
@@ -173,7 +172,7 @@ func parseOrigin(b []byte) (Origin, error) {
 	return o, r.done()
 }
 
-// Figures are what a process tells of itself besides its stats.
+// Figures describe a process, besides its stats.
 type Figures struct {
 	Memory      uint64 // allocated bytes
 	Connections uint64 // open ones
@@ -209,7 +208,7 @@ func appendStat(dst []byte, h *store.ExportedStat) []byte {
 	return binary.AppendUvarint(dst, h.Reset)
 }
 
-// parseStats visits the stats of a payload. Those before a mistake are visited.
+// parseStats visits the stats of a payload. Stats before an error are visited.
 func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 	r := reader{b: b}
 	var h store.ExportedStat
