@@ -112,7 +112,7 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 }
 
 // mutate runs the handler of a mutation and writes the audit line. Mutations
-// that note what they changed run one after the other, so that the audit log
+// that record changes run one after the other, so that the audit log
 // has them in the order in which they took effect.
 func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) error {
 	if e.Serial {
@@ -138,7 +138,7 @@ func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) 
 	return err
 }
 
-// Access is what the access log is told about a request.
+// Access is the record of a request for the access log.
 type Access struct {
 	Time     time.Time // when the request had arrived
 	Duration time.Duration

@@ -38,7 +38,7 @@ type CertificateRole struct {
 	Role Role
 }
 
-// PeerRole is the role of the processes of a user, or of those that have a
+// PeerRole is the role of the processes of a user, or of processes that have a
 // group as their own.
 type PeerRole struct {
 	Group bool // ID is a group
@@ -180,7 +180,7 @@ func (a *authCheck) authenticate(r *Request) bool {
 }
 
 // challenge answers a caller that has not proved who it is. Which part of the
-// credentials is wrong is not told.
+// credentials is wrong is kept secret.
 func (s *Server) challenge(w *Response, r *Request) error {
 	s.metrics.unauthenticated.Inc()
 	if !s.auth.failures.note(r.from, s.now()) {
@@ -221,7 +221,7 @@ type failures struct {
 }
 
 // note counts a failure and reports whether it is within the limit. With very
-// many addresses in one second, those that come late share a count.
+// many addresses in one second, the latecomers share a count.
 func (f *failures) note(from netip.Addr, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

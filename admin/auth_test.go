@@ -161,7 +161,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// effects tells all that requests have changed, but for the end of the program,
+// effects returns everything that requests have changed, except the end of the program,
 // which begins some time after the answer.
 func effects(w *world) string {
 	return strings.ReplaceAll(strings.ReplaceAll(w.String(), "quit", ""), " ", "")
@@ -338,7 +338,7 @@ func TestFailuresAreLimited(t *testing.T) {
 }
 
 // TestReloadRace exchanges tokens while they are used: at each moment the
-// old or the new ones hold, and one that is in both always does.
+// old or the new ones hold, and a token in both always does.
 func TestReloadRace(t *testing.T) {
 	tokens := testTokens(t)
 	old := *tokens.list.Load()
@@ -454,7 +454,7 @@ func TestWrongAuthIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseTokens: what is accepted has a role and survives being written again.
+// FuzzParseTokens checks that accepted tokens have a role and survive being written again.
 func FuzzParseTokens(f *testing.F) {
 	f.Add([]byte("read:" + strings.Repeat("0f", 32) + ":name\n#\n\nadmin:x:"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// configRows are the endpoints that show what is configured.
+// configRows are the endpoints that show the configuration.
 func (s *Server) configRows() []Endpoint {
 	return []Endpoint{
 		{Path: "/clusters", Group: groupClusters, Help: "show upstream clusters and the state of their hosts", Heavy: true, CPUBound: true, Serve: s.clusters, Params: []Param{
@@ -156,7 +156,7 @@ func (t *clusterText) rate(name string, f float64, digits int) {
 	t.buf = append(strconv.AppendFloat(t.buf, f, 'g', digits, 64), '\n')
 }
 
-// spill sends what was collected once that is worth it.
+// spill sends the collected text once there is enough of it.
 func (t *clusterText) spill() {
 	if len(t.buf) >= clusterPiece {
 		t.send()
@@ -195,7 +195,7 @@ func (s *Server) clustersJSON(w *Response, each iter.Seq[*status.Cluster]) error
 	return j.Finish()
 }
 
-// clusterJSON writes clusters as the message Clusters, without what has its
+// clusterJSON writes clusters as the message Clusters, without fields that have their
 // default value.
 type clusterJSON struct{ *wire.Writer }
 

@@ -121,7 +121,7 @@ func TestClustersJSONIsTheMessage(t *testing.T) {
 	}
 }
 
-// TestClustersWithoutThreshold: a threshold that ejects nobody is left out of the
+// TestClustersWithoutThreshold: a threshold that ejects no host is left out of the
 // JSON form, each of the two by itself.
 func TestClustersWithoutThreshold(t *testing.T) {
 	for want, found := range map[string]*status.OutlierRates{
@@ -225,7 +225,7 @@ func (d *discard) body(a, b []byte) error {
 }
 
 // TestClustersStopWhenTheClientIsGone expects that clusters are not asked for
-// when nobody reads on.
+// after the client stops reading.
 func TestClustersStopWhenTheClientIsGone(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		source := &manyClusters{clusters: 1000, hosts: 10}

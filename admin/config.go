@@ -11,13 +11,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Config are the settings of a [Server]. The zero value of each field means
-// its default.
+// Config configures a [Server]. The zero value of each field means its default.
 type Config struct {
 	// Address is where [Server.Listen] binds: "127.0.0.1:9901", "[::1]:0",
 	// "unix:/run/admin.sock" or "unix:@name" for an abstract socket. Host
-	// names are not looked up. Empty: Listen fails, [Server.Serve] and
-	// [Server.Request] work.
+	// names are not resolved. If empty, Listen fails; [Server.Serve],
+	// [Server.ServeHTTP] and [Server.Request] work.
 	Address string
 	// Socket is a listening socket to use instead of binding Address; the path
 	// of a unix one stays. [Server.Listen] closes it.
@@ -54,18 +53,17 @@ type Config struct {
 	// endpoints without side effects.
 	ReadOrigins []string
 
-	// Auth says who may do what. Nil: everybody who reaches the server may do
-	// all.
+	// Auth configures authentication. If nil, every client may do everything.
 	Auth *Auth
-	// TLS, unless nil, are the settings of connections over TCP. Versions
-	// below 1.2 are not spoken. Where GetConfigForClient decides on
-	// certificates of clients, ClientAuth should say the same.
+	// TLS, unless nil, configures connections over TCP. The lowest version is
+	// 1.2. If GetConfigForClient decides on client certificates, set ClientAuth
+	// to the same.
 	TLS *tls.Config
 
 	// SocketOptions are set on the listening socket of Address.
 	SocketOptions []SocketOption
-	// Admit reports whether a new connection may come in; open is how many
-	// there are. Nil: what Limits say counts alone.
+	// Admit reports whether to accept a new connection; open is the number of
+	// open ones. If nil, only Limits count.
 	Admit func(open int) bool
 
 	// DebugEndpoints adds /debug/pprof/profile, /debug/pprof/trace and those
@@ -75,7 +73,7 @@ type Config struct {
 	// Limits bound what requests may cost.
 	Limits Limits
 
-	// ShowUntyped leaves in /config_dump what is secret by its name or its look
+	// ShowUntyped leaves values in /config_dump that are secret by name or look
 	// only: entries of free-form settings called password, token and so on,
 	// values of headers such as authorization, texts with private keys or signed
 	// tokens. What the definition of a message calls secret is never shown.
@@ -84,22 +82,22 @@ type Config struct {
 	// Sources are what the endpoints read and change.
 	Sources Sources
 
-	// Store holds the stats to show, and those of the server itself. Default:
+	// Store holds the stats to show, including the server's own. Default:
 	// an own, empty one.
 	Store *store.Store
 	// Flusher flushes the stats before they are shown, if the settings say
 	// so. Default: none does.
 	Flusher Flusher
 
-	// AccessLog is told of each request. Default: nobody is.
+	// AccessLog is called after each request. If nil, requests are not logged.
 	AccessLog func(Access)
-	// Logger gets what the server has to say. Default: nothing is logged.
+	// Logger receives the log of the server. If nil, nothing is logged.
 	Logger *slog.Logger
-	// Now tells the time that is shown. Default time.Now.
+	// Now returns the time for responses and logs. Default time.Now.
 	Now func() time.Time
 }
 
-// Mode says how much of the interface exists.
+// Mode selects how much of the interface exists.
 type Mode uint8
 
 // The modes.
@@ -109,7 +107,7 @@ const (
 	ModeMetricsOnly      // only the stats, /ready and /live exist
 )
 
-// Matcher decides on the path and query of a request.
+// Matcher matches the path and query of a request.
 type Matcher interface{ Match(target string) bool }
 
 // Flusher ends the interval of the stats before they are shown.
@@ -119,8 +117,8 @@ type Flusher interface {
 	FlushForAdmin()
 }
 
-// Limits bound what requests may cost. In each field 0 means the default, and
-// a value below 0 no limit, of which [New] warns.
+// Limits bounds the cost of requests. In each field 0 means the default, and a
+// negative value no limit, which [New] logs as a warning.
 type Limits struct {
 	HeaderBytes int // of all header fields; default 8 KiB
 	TargetBytes int // of the request target; default 8 KiB
@@ -192,7 +190,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// absent returns the names of the limits that there are not.
+// absent returns the names of the limits that are off.
 func (l Limits) absent() (names []string) {
 	for f, v := range reflect.ValueOf(l).Fields() {
 		if v.Int() < 0 && f.Name != "Compressors" { // without those nothing is compressed
@@ -202,8 +200,8 @@ func (l Limits) absent() (names []string) {
 	return names
 }
 
-// bound returns a limit for those who know no other way to say that there is
-// none: without is what stands for that.
+// bound returns a limit for code that has no notion of "no limit": without
+// stands for that.
 func bound[T int | time.Duration](limit, without T) T {
 	if limit < 0 {
 		return without

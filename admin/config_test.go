@@ -42,7 +42,7 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsThatThereAreNot are told, each by its name, and those that there are
+// TestLimitsThatThereAreNot expects a warning that names each limit that is off; limits in force
 // are not.
 func TestLimitsThatThereAreNot(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Limits]()) {
@@ -51,14 +51,14 @@ func TestLimitsThatThereAreNot(t *testing.T) {
 			reflect.ValueOf(&cfg.Limits).Elem().FieldByIndex(f.Index).SetInt(value)
 			cfg.Logger = log.logger()
 			newServer(t, cfg)
-			if got := strings.Contains(log.String(), "no limit: requests may cost as much as they like of "+f.Name+"\""); got != warned {
+			if got := strings.Contains(log.String(), "unlimited by configuration: "+f.Name+"\""); got != warned {
 				t.Errorf("%s of %d: the log is %q", f.Name, value, log)
 			}
 		}
 	}
 	log := new(logBuffer)
 	newServer(t, Config{Logger: log.logger(), Limits: Limits{Headers: -1, RegexBudget: -1}})
-	if !strings.Contains(log.String(), "of Headers, RegexBudget") {
+	if !strings.Contains(log.String(), "unlimited by configuration: Headers, RegexBudget") {
 		t.Errorf("the log is %q", log)
 	}
 }

@@ -26,7 +26,7 @@ func (w *Response) plain(status int, body string) error {
 	return w.text(status, body)
 }
 
-// redactor takes secrets out of what is shown.
+// redactor removes secrets from responses.
 func (s *Server) redactor() wire.Redactor { return wire.Redactor{Untyped: !s.cfg.ShowUntyped} }
 
 func (s *Server) configDump(w *Response, r *Request) error {
@@ -96,7 +96,7 @@ func (d *configDump) finish() error {
 	return d.out.Finish()
 }
 
-// all writes the sections. Those that the mask does not fit are left out.
+// all writes the sections that the mask fits.
 func (d *configDump) all(w *Response) error {
 	masked := len(d.mask.Paths()) > 0
 	if masked {
@@ -313,7 +313,7 @@ func newNameFilter(expr string, l render.FilterLimits) (*nameFilter, error) {
 		text := strings.TrimPrefix(err.Error(), "render: ")
 		return errors.New(strings.TrimPrefix(text, "invalid regular expression: "))
 	}
-	// By itself first: what is no expression could become one in brackets.
+	// By itself first: an invalid expression could become valid in brackets.
 	if _, err := render.NewFilter(render.RE2, expr, l); err != nil {
 		return nil, reason(err)
 	}

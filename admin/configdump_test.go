@@ -173,7 +173,7 @@ func configQueries() []string {
 }
 
 // TestConfigDumpShowsNoSecret asks for everything in every way: what
-// comes is the message or one of the known errors, and never holds a secret.
+// comes is the message or a known error, and never holds a secret.
 func TestConfigDumpShowsNoSecret(t *testing.T) {
 	world := newWorld()
 	s := newServer(t, Config{Sources: world.sources()})
@@ -304,7 +304,7 @@ func TestExpressionsWithoutLimits(t *testing.T) {
 }
 
 // TestConfigIsStreamed expects that elements are made while the answer is under
-// way, and no more of them when nobody reads.
+// way, and no more of them when the client stops reading.
 func TestConfigIsStreamed(t *testing.T) {
 	made := 0
 	big := strings.Repeat("x", 10_000)

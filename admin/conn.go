@@ -22,8 +22,8 @@ type conn struct {
 	peer      netip.Addr // of TCP
 	principal Principal  // as far as the connection tells
 
-	// Of TLS, else nil: what it stands on, the connection itself, and a buffer
-	// for what is written, since each write to it becomes a record.
+	// With TLS: the TCP connection, the TLS connection, and a buffer for writes,
+	// since each write becomes a record. Else nil.
 	raw net.Conn
 	tls *tls.Conn
 	out *bufio.Writer
@@ -41,7 +41,7 @@ type conn struct {
 // Write drops p; see conn.
 func (c *conn) Write(p []byte) (int, error) { return len(p), nil }
 
-// Read notes what has arrived, for errors to be told apart.
+// Read records whether a byte and a line have arrived, to classify errors.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.bytes = c.bytes || n > 0
@@ -49,8 +49,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reset makes the kernel drop what is not sent and tell the client. On TLS the
-// client is not told that the stream ended in good order.
+// reset discards unsent data and resets the TCP connection. On TLS it sends no
+// close_notify, so the client sees a truncated stream.
 func (c *conn) reset() {
 	below := c.Conn
 	if c.raw != nil {
@@ -64,8 +64,8 @@ func (c *conn) reset() {
 	}
 }
 
-// cut closes the connection at once. On TLS the client is not told that the
-// stream ended in good order: it might not read, and closing would wait.
+// cut closes the connection at once. On TLS it sends no close_notify: the client
+// might not read, and closing would block.
 func (c *conn) cut() {
 	below := c.Conn
 	if t, ok := below.(*tls.Conn); ok {
@@ -89,7 +89,7 @@ func (c *conn) send(pieces net.Buffers) error {
 }
 
 // Close closes the connection. If a request was refused before it was read, it
-// first tells that nothing more will come, and reads on for a moment: closing at
+// first closes the sending side and reads on for a moment: closing at
 // once would reset the connection, and the client might lose the answer.
 func (c *conn) Close() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); c.linger && ok {
@@ -214,7 +214,7 @@ func (s *connections) endIdleLocked() {
 	}
 }
 
-// cutLocked cuts those of the connections that are open. s.mu must be held.
+// cutLocked cuts all open connections. s.mu must be held.
 func (s *connections) cutLocked(which map[*conn]struct{}) {
 	for c := range which {
 		if _, open := s.all[c]; open {

@@ -110,7 +110,7 @@ func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 }
 
 // TestClosingWaitsForNoClient closes TLS connections whose clients do not read,
-// not even that the connection is closed: nobody else waits for that, and it
+// not even that the connection is closed: nothing else waits for that, and it
 // ends when the time for it is up.
 func TestClosingWaitsForNoClient(t *testing.T) {
 	ca := newAuthority(t)

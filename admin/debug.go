@@ -67,7 +67,7 @@ const (
 	maxRecording     = 10 * time.Minute
 )
 
-// record answers with what is recorded for as long as the request asks.
+// record streams a recording of the requested length.
 func (s *Server) record(w *Response, r *Request, start func(io.Writer) error, stop func()) error {
 	duration := defaultRecording
 	if text := r.query.Value("seconds"); text != "" {

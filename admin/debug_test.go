@@ -64,7 +64,7 @@ func TestDebugEndpoints(t *testing.T) {
 	}
 }
 
-// TestOneRecordingAtATime: who comes second is told so, and a recording ends
+// TestOneRecordingAtATime: a second request gets an error, and a recording ends
 // with the server.
 func TestOneRecordingAtATime(t *testing.T) {
 	for path, other := range map[string]struct {

@@ -176,7 +176,7 @@ func (r yieldingRuntime) Modify(values map[string]string) error {
 }
 
 // TestAuditIsComplete sends mutations at the same time: each has an entry
-// and a line in the log, in one order, and for each key they tell the history of
+// and a log line, in one order, and for each key they show the history of
 // its value.
 func TestAuditIsComplete(t *testing.T) {
 	const workers, each = 8, 1250
@@ -256,7 +256,7 @@ func quoteEmpty(text string) string {
 	return text
 }
 
-// TestAuditLine shows all that is noted of a mutation: when, what, what it
+// TestAuditLine shows the audit record of a mutation: time, path, keys, the values it
 // changed, from where, by whom, and how it ended.
 func TestAuditLine(t *testing.T) {
 	log := new(logBuffer)
@@ -409,7 +409,7 @@ func TestRefusedMutationsKeepTheirValues(t *testing.T) {
 }
 
 // TestNoForeignBytes asks with canaries from many connections: no answer
-// has one of somebody else.
+// has a credential of another caller.
 func TestNoForeignBytes(t *testing.T) {
 	s := start(t, Config{Sources: newWorld().sources()})
 	s.Handle(Endpoint{Path: "/echo", Serve: func(w *Response, r *Request) error {

@@ -12,7 +12,7 @@ import (
 // Handler answers a request. It writes to w or returns an error: an [Error]
 // becomes a response with its status, any other error a 500 and a log line. Once
 // part of a large response is sent, an error cuts the connection, so that the
-// client cannot take what it got for a complete response.
+// client cannot mistake a part for the complete response.
 type Handler func(w *Response, r *Request) error
 
 // Endpoint is one path of the interface. The rows of [Server.Endpoints] are the
@@ -119,7 +119,7 @@ func newEndpoints(rows []*Endpoint) *endpoints {
 	return e
 }
 
-// checkPath reports what is wrong with the path of a new endpoint.
+// checkPath returns an error if path cannot be the path of a new endpoint.
 func checkPath(path string) error {
 	if at := strings.IndexAny(path, `&"'<>?:`); at >= 0 {
 		return fmt.Errorf("filter %q contains invalid character '%c'", path, path[at])

@@ -126,7 +126,7 @@ func (x *exchange) end() error {
 	return x.sendAll(net.Buffers{x.head, lastChunk})
 }
 
-// abort ends the connection. Without chunks only a reset tells the client that
+// abort ends the connection. Without chunks only a reset shows the client that
 // something is missing.
 func (x *exchange) abort() {
 	x.closing = true

@@ -32,7 +32,7 @@ func newFacts(r *Request) *facts {
 	return p
 }
 
-// send answers with what was written.
+// send sends the response.
 func (p *facts) send(w *Response) error {
 	if p.json {
 		p.w.EndObject()
@@ -56,7 +56,7 @@ func (p *facts) line(name string) {
 	p.text = append(append(p.text, name...), ':')
 }
 
-// fact writes a name and what one of the functions makes of its value.
+// fact writes a name with its value, as text or as JSON.
 func (p *facts) fact(name, text string, value func(*wire.Writer)) {
 	if p.json {
 		value(p.w.Key(name))

@@ -43,7 +43,7 @@ func values(fields []Field, name string) []string {
 	return out
 }
 
-// hasToken reports whether one of the comma-separated values holds token, in
+// hasToken reports whether any of the comma-separated values holds token, in
 // any case.
 func hasToken(list []string, token string) bool {
 	for _, value := range list {
@@ -65,7 +65,7 @@ type refusal struct {
 }
 
 // checkFrame returns why a request is refused for the way it is put together,
-// nil if it is not. What it lets pass has one reading only: a method that is
+// nil if it is not. An accepted request has one reading only: a method that is
 // known, a target within the limit, fields on lines of their own, and a body,
 // if any, of stated length.
 func checkFrame(method, proto, target string, fieldBytes int, fields []Field, ok bool, l *Limits) *refusal {
@@ -113,7 +113,7 @@ func (l *Limits) bodyTooLarge() *refusal {
 // over reports whether n exceeds a limit. A limit below 0 is none.
 func over(n, limit int) bool { return limit >= 0 && n > limit }
 
-// knownMethod reports whether a method is one that a path may be asked with.
+// knownMethod reports whether requests can have a method.
 func knownMethod(method string) bool {
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS":

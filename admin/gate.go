@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// gate lets a few requests run at a time and some more wait for their turn.
+// gate lets a few requests run at once and queues some more.
 type gate struct {
-	slots   chan struct{} // nil: no limit
+	slots   chan struct{} // nil: unlimited
 	waiting atomic.Int64
 	queue   int // below 0: any number may wait
 	wait    time.Duration
@@ -21,8 +21,8 @@ func newGate(running, waiting int, wait time.Duration) *gate {
 	return g
 }
 
-// enter reports whether the caller may go on; it must then call leave. It waits
-// no longer than the gate's time, and not at all once stop is closed.
+// enter reports whether the caller got a slot, which it must release with leave.
+// It waits at most the gate's time, and not at all once stop is closed.
 func (g *gate) enter(stop <-chan struct{}) bool {
 	if g.slots == nil {
 		return true

@@ -7,15 +7,15 @@ import (
 )
 
 // HostMode says which host names a request may be addressed to. A web page can
-// make its own name point at this server (DNS rebinding); what it cannot do is
-// make the browser send another name.
+// make its own name point at this server (DNS rebinding); it cannot
+// make the browser send another name in Host.
 type HostMode uint8
 
 // The modes of the host check. In all of them but HostOff, IP addresses,
 // localhost, names under .localhost and the allowed names are accepted.
 const (
 	// HostAuto is HostStrict on loopback addresses and unix sockets. On other
-	// addresses it also accepts names that nobody can own in the public DNS:
+	// addresses it also accepts names that cannot be owned in the public DNS:
 	// those without a dot, and those under .local, .internal, .lan,
 	// .home.arpa, .svc and .cluster.local.
 	HostAuto HostMode = iota
@@ -89,7 +89,7 @@ func (h *hostCheck) accepts(hostport string, p listenerKind) bool {
 	return !strings.Contains(name, ".") || hasSuffix(name, privateSuffixes[:])
 }
 
-// hasSuffix reports whether name ends in one of the suffixes and has something
+// hasSuffix reports whether name ends in any of the suffixes and has something
 // in front of it.
 func hasSuffix(name string, suffixes []string) bool {
 	for _, suffix := range suffixes {

@@ -42,7 +42,7 @@ var hostRows = []struct {
 	{"A.Wild.Example.Com.", true, true, true, true, true},
 	{"single", true, true, true, true, true}, // allowed by name
 
-	// Names nobody can own in the public DNS.
+	// Names that cannot be owned in the public DNS.
 	{"proxy", false, true, false, false, false},
 	{"proxy:9901", false, true, false, false, false},
 	{"PROXY.", false, true, false, false, false},
@@ -75,7 +75,7 @@ var hostRows = []struct {
 	{host: "exact.example.com.evil.com"}, {host: "notexact.example.com"}, {host: "example.com"}, {host: "wild.example.com"},
 	{host: "awild.example.com"}, {host: "a.wild.example.com.evil.com"}, {host: "xexact.example.com"},
 
-	// What is not a host.
+	// Not a host.
 	{host: ":80"}, {host: "localhost:"}, {host: "localhost:x"}, {host: "localhost:80:80"}, {host: "localhost:65536"},
 	{host: "localhost:-1"}, {host: "localhost:+80"}, {host: "localhost:080000"}, {host: "localhost :80"}, {host: " localhost"},
 	{host: "localhost "}, {host: "localhost\t"}, {host: "localhost/"}, {host: "localhost/x"}, {host: "localhost?"},

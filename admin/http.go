@@ -37,7 +37,7 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // headerReceived runs before the body is read. A request that will be refused
-// for its framing gets no body, since there is no telling where it would end.
+// for its framing gets no body, since its end is unknown.
 func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if s.frame(h) != nil {
 		h.Del("Transfer-Encoding")

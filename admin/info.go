@@ -164,8 +164,8 @@ func (n *Node) write(j *wire.Writer, r wire.Redactor) {
 	j.EndObject()
 }
 
-// redactedFields returns free-form values without secrets. What is no value of
-// JSON cannot be looked at and is left out.
+// redactedFields returns free-form values without secrets. Values that are not
+// JSON cannot be checked and are left out.
 func redactedFields(fields map[string]any, r wire.Redactor) map[string]any {
 	s, err := structpb.NewStruct(fields)
 	if err != nil {

@@ -149,7 +149,7 @@ func TestFavicon(t *testing.T) {
 }
 
 // TestHomePageGroups expects the groups in their order, with sorted paths, and
-// those of the program behind ours.
+// groups of the program after the built-in ones.
 func TestHomePageGroups(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources()})
 	for path, group := range map[string]string{"/zz": "Sessions", "/aa": ""} {

@@ -37,7 +37,7 @@ func ProcessMemory() Memory {
 }
 
 // residentBytes returns the resident set size, or the estimate where the system
-// does not tell.
+// does not report it.
 func residentBytes(estimate uint64) uint64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

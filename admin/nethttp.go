@@ -261,7 +261,7 @@ type httpWriter struct {
 
 func (h *httpWriter) Header() http.Header { return h.header }
 
-// WriteHeader takes the fields over, except those that frame the response.
+// WriteHeader copies the fields, except fields that frame the response.
 func (h *httpWriter) WriteHeader(status int) {
 	if h.wrote || status < 200 {
 		return
@@ -307,7 +307,7 @@ func (h *httpWriter) Write(p []byte) (int, error) {
 	return h.w.Write(p)
 }
 
-// FlushError sends what was written. It is what [http.ResponseController] calls.
+// FlushError sends the buffered part. [http.ResponseController] calls it.
 func (h *httpWriter) FlushError() error {
 	if !h.wrote {
 		h.WriteHeader(http.StatusOK)

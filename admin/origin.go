@@ -26,7 +26,7 @@ func (o *originCheck) allows(origin string) bool {
 	return false
 }
 
-// refuses returns the name of the header that tells that a request with side
+// refuses returns the name of the header that shows that a request with side
 // effects comes from a foreign page, "" if none does. A request with neither
 // header does not come from a browser. Browsers leave out Sec-Fetch-Site on
 // plain HTTP outside of loopback, and another port of the same host is

@@ -213,7 +213,7 @@ func TestEndPanics(t *testing.T) {
 }
 
 // TestWhatIsSwitchedOff has each built-in endpoint panic again and again: after
-// three panics within a minute it is switched off for good, but for those that tell
+// three panics within a minute it is switched off for good, except for the endpoints that report
 // how the server is.
 func TestWhatIsSwitchedOff(t *testing.T) {
 	now := testTime()

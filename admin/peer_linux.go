@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peersKnown says whether the system tells who is at the other end of a unix
+// peersKnown reports whether the system identifies the peer of a unix
 // socket.
 const peersKnown = true
 

@@ -110,7 +110,7 @@ func TestTooManyFailuresHangUp(t *testing.T) {
 }
 
 // TestFailuresOfManyAddresses: however many addresses there are, few are
-// remembered, and those that come late share a count.
+// remembered, and the latecomers share a count.
 func TestFailuresOfManyAddresses(t *testing.T) {
 	var f failures
 	address := netip.MustParseAddr("10.0.0.0")
@@ -129,7 +129,7 @@ func TestFailuresOfManyAddresses(t *testing.T) {
 	}
 }
 
-// TestRolesAreNamed: who may not do something is told what it takes.
+// TestRolesAreNamed: a refusal names the role that the request needs.
 func TestRolesAreNamed(t *testing.T) {
 	s := newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}})
 	for _, tt := range []struct {

@@ -38,8 +38,8 @@ func (r *Request) Path() string { return r.path }
 // Target returns the path and the query as they were sent.
 func (r *Request) Target() string { return r.target }
 
-// Query returns the parameters: those of the query, or if it has none those of
-// a form in the body.
+// Query returns the parameters of the query, or of a form in the body if there
+// is no query.
 func (r *Request) Query() Query { return r.query }
 
 // Header returns the first value of a header field, "" if there is none. The
@@ -68,7 +68,7 @@ func (r *Request) Peer() string { return r.peer }
 func (r *Request) Principal() Principal { return r.principal }
 
 // Closing returns a channel that is closed when the server shuts down. See
-// [Response.Endless] for one that tells when the client is gone, too.
+// [Response.Endless] for a channel that is also closed when the client is gone.
 func (r *Request) Closing() <-chan struct{} { return r.closing }
 
 // After makes f run once the answer was sent or could not be.

@@ -46,8 +46,8 @@ type transport interface {
 	watch(guard.Guard) <-chan struct{}
 }
 
-// Response is an answer in the making. Handlers set its status and fields
-// before they write. It is for the goroutine of the handler alone.
+// Response is the response to one request. Handlers set its status and header
+// fields before they write. It must only be used by the handler's goroutine.
 type Response struct {
 	server    *Server
 	transport transport
@@ -98,7 +98,7 @@ func (w *Response) SetHeader(name, value string) {
 	w.fields = append(w.fields, Field{name, value})
 }
 
-// varyBy tells that the answer depends on a field of the request.
+// varyBy adds a field of the request to Vary.
 func (w *Response) varyBy(name string) {
 	for i := range w.fields {
 		if f := &w.fields[i]; f.Name == "vary" {
@@ -109,9 +109,8 @@ func (w *Response) varyBy(name string) {
 	w.SetHeader("vary", name)
 }
 
-// Endless makes the answer one without an end: it is sent as it is, neither
-// compressed nor in chunks, each Flush at once, and may take any time as long
-// as the client reads. The handler must end when the channel is closed, which
+// Endless makes the response a stream: it is neither compressed nor chunked, each
+// Flush sends at once, and it can take any time as long as the client reads. The handler must end when the channel is closed, which
 // happens when the server shuts down, or when the client ends the connection or
 // its side of it.
 func (w *Response) Endless() <-chan struct{} {
@@ -135,8 +134,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	// Large answers keep the processors busy for long; who waits for a small
-	// one should not have to wait until the scheduler interrupts them.
+	// Large responses keep the processors busy; a small one should not have to
+	// wait until the scheduler preempts them.
 	if len(p) >= responseBuffer/2 {
 		runtime.Gosched()
 	}
@@ -152,7 +151,7 @@ func (w *Response) WriteString(s string) (int, error) {
 	return w.Write([]byte(s))
 }
 
-// Flush sends what was written so far. After the first flush the answer cannot
+// Flush sends everything written so far. After the first flush the answer cannot
 // become an error any more.
 func (w *Response) Flush() error {
 	if w.stage == stageBuffer {
@@ -249,7 +248,7 @@ func (w *Response) send(p []byte) {
 	}
 }
 
-// drain sends what is in the buffer.
+// drain sends the buffer.
 func (w *Response) drain() {
 	if len(w.buf) > 0 {
 		w.transmit(w.buf, nil)
@@ -270,10 +269,9 @@ func (w *Response) transmit(a, b []byte) {
 	}
 }
 
-// turns are for the making of large answers: one processor is left to everybody
-// else, so that who waits for a small answer, or sends lines to be counted,
-// does not wait for all of the scrapes. An answer gives its turn away while it
-// is sent, so a client that does not read holds none.
+// slots limits how many large responses are rendered at once. One processor stays
+// free for small responses and for StatsD input. A response gives its slot up
+// while a piece is sent, so a client that does not read holds none.
 type slots chan struct{}
 
 func newSlots(processors int) slots { return make(slots, max(1, processors-1)) }
@@ -285,8 +283,8 @@ func (w *Response) releaseSlot() {
 	}
 }
 
-// finish completes the answer of a handler that returned err. The result is
-// what is to be logged.
+// finish completes the response of a handler that returned err. It returns the
+// error to log.
 func (w *Response) finish(err error) error {
 	defer w.release()
 	if w.stage == stageStream {
@@ -339,7 +337,7 @@ func (w *Response) finishStream(err error) error {
 	return errors.Join(err, w.err)
 }
 
-// fault replaces the answer by one that tells of err.
+// fault replaces the response by the one for err.
 func (w *Response) fault(err error) {
 	w.buf, w.contentType, w.status, w.endless = w.buf[:0], typeText, 500, false
 	w.fields = w.fields[:0]
@@ -390,7 +388,7 @@ var _ io.StringWriter = (*Response)(nil)
 
 // appendHead appends the head of an answer. http10 and closing describe the
 // connection; length is -1 if it is not known, and then chunked says how the
-// end is told.
+// end is marked.
 func (w *Response) appendHead(dst []byte, length int, http10, chunked, closing bool) []byte {
 	dst = append(dst, "HTTP/1.1 "...)
 	dst = strconv.AppendInt(dst, int64(w.status), 10)

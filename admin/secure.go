@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// secured returns the TLS settings of the server from those of its user, nil if
-// it has none. Only HTTP/1.1 is offered, and at least TLS 1.2, also by settings
+// secured returns the TLS settings of the server, made from the user's, nil if
+// there are none. Only HTTP/1.1 is offered, and at least TLS 1.2, also by settings
 // that depend on the client.
 func secured(cfg *tls.Config) *tls.Config {
 	if cfg == nil {
@@ -72,7 +72,7 @@ func (s *Server) greet(c *conn) bool {
 	return true
 }
 
-// answerPlain tells a client that spoke HTTP without TLS what is wrong.
+// answerPlain answers a client that spoke HTTP without TLS.
 func (s *Server) answerPlain(c *conn, err error) {
 	var header tls.RecordHeaderError
 	if !errors.As(err, &header) || !looksLikeHTTP(header.RecordHeader) {
@@ -88,8 +88,8 @@ func (s *Server) answerPlain(c *conn, err error) {
 	_ = plain.Close()
 }
 
-// looksLikeHTTP reports whether what came in place of the head of a TLS record
-// is the beginning of a request.
+// looksLikeHTTP reports whether the first bytes, which should be a TLS record,
+// are the beginning of an HTTP request.
 func looksLikeHTTP(head [5]byte) bool {
 	for _, method := range [...]string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "PATCH", "OPTIO"} {
 		if strings.EqualFold(string(head[:]), method) {

@@ -154,10 +154,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.table.Store(table)
 	if names := limits.absent(); len(names) > 0 {
-		s.logger.Warn("no limit: requests may cost as much as they like of " + strings.Join(names, ", "))
+		s.logger.Warn("unlimited by configuration: " + strings.Join(names, ", "))
 	}
 	if cfg.HostCheck == HostOff {
-		s.logger.Warn("host check is off: web pages may reach this server by a name that they control")
+		s.logger.Warn("host check is off: web pages can reach this server by a name that they control")
 	}
 	return s, nil
 }
@@ -172,7 +172,7 @@ func validProduct(name string) bool {
 }
 
 // Handle adds an endpoint. It returns an error if the path is taken, does not
-// begin with '/', or contains one of & " ' < > ? :, a space or a byte that is
+// begin with '/', or contains any of & " ' < > ? :, a space or a byte that is
 // not printable ASCII. Use [HTTPHandler] to serve an http.Handler.
 func (s *Server) Handle(e Endpoint) error {
 	s.tableMu.Lock()
@@ -212,7 +212,7 @@ func (s *Server) Endpoints() []Endpoint {
 }
 
 // Addr returns the address that the server listens on, nil before Listen or
-// Serve. Where the port was 0 it has the one that was given.
+// Serve. If the configured port was 0, it has the port that the system chose.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +222,8 @@ func (s *Server) Addr() net.Addr {
 // ErrClosed is returned by Serve and Run of a server that was shut down.
 var ErrClosed = errors.New("admin: server closed")
 
-// Listen binds the address of the configuration. The error wraps
-// [ErrAddressInUse] if another program has it.
+// Listen binds the configured address. The error wraps [ErrAddressInUse] if
+// another program uses it.
 func (s *Server) Listen() error {
 	if s.cfg.Address == "" {
 		return errors.New("admin: no address configured")
@@ -242,7 +242,7 @@ func (s *Server) Listen() error {
 		if s.closed {
 			return ErrClosed
 		}
-		return errors.New("admin: listens already")
+		return errors.New("admin: already listening")
 	}
 	s.listener, s.addr = accept.NewGate(ln), ln.Addr()
 	s.logger.Info("admin address: " + ln.Addr().String())
@@ -250,8 +250,8 @@ func (s *Server) Listen() error {
 }
 
 // Run listens, unless [Server.Listen] has, and serves until ctx ends. It then
-// lets running requests finish, up to Limits.ShutdownTime, and returns when all
-// is quiet; see [Server.Close]. Run once.
+// lets running requests finish, for up to Limits.ShutdownTime, and returns when
+// all have ended; see [Server.Close]. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	ln := s.listener
@@ -274,9 +274,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Close ends the server as the end of Run's context does and returns when all is
-// quiet. The error says how many handlers did not come back; they are left
-// behind.
+// Close shuts the server down, as the end of Run's context does, and waits for
+// running requests. The error has the number of handlers that did not return.
 func (s *Server) Close() error {
 	s.stopListening()
 	if n := s.connections.close(s.limits.ShutdownTime); n > 0 {
@@ -285,7 +284,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// stopListening ends all listeners, and keeps others from being served.
+// stopListening closes all listeners and prevents new ones.
 func (s *Server) stopListening() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,7 +302,7 @@ func (s *Server) stopListening() {
 }
 
 // Serve accepts connections from ln until the server is shut down, and returns
-// [ErrClosed] then. It closes ln. Several listeners may be served at a time.
+// [ErrClosed] then. It closes ln. Several listeners can be served at once.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()

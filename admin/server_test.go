@@ -122,7 +122,7 @@ type answer struct {
 	err    error // of reading the body
 }
 
-// parseAnswers splits what a connection brought. The methods are those of the
+// parseAnswers splits the bytes of a connection into responses. The methods belong to the
 // requests; past their end GET is assumed.
 func parseAnswers(t testing.TB, raw string, methods ...string) []answer {
 	t.Helper()

@@ -86,7 +86,7 @@ type ConfigSection struct {
 	// instead of in Message: with each element the name that name_regex is
 	// compared with. They are read while the answer is on its way, so they must
 	// not hold locks, and may be read twice. The elements belong to who reads.
-	// What is in Message has the name of its field "name" or of the message
+	// Elements in Message are named by their field "name" or by the message
 	// packed in it.
 	Lists map[string]iter.Seq2[string, proto.Message]
 }
@@ -99,7 +99,7 @@ type Health interface {
 
 // Drains stops listeners.
 type Drains interface {
-	// Drain stops all listeners, or those of inbound traffic, now.
+	// Drain stops all listeners, or only inbound ones, now.
 	Drain(inboundOnly bool)
 	// DrainGracefully starts a drain and returns at once. When it is over the
 	// listeners stop, unless skipExit is set.
@@ -202,7 +202,7 @@ type CommandLine struct {
 	LogStacktraceSingleEntry   bool
 }
 
-// Node tells who the server is.
+// Node identifies the server.
 type Node struct {
 	ID, Cluster                   string
 	Metadata                      map[string]any // as of encoding/json; nil: none

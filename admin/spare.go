@@ -36,7 +36,7 @@ func (s *spare) release() bool {
 	return true
 }
 
-// accept accepts a connection. last is set for one that has the descriptor in
+// accept accepts a connection. last is set for a connection that uses the descriptor in
 // reserve.
 func (s *spare) accept(ln net.Listener) (nc net.Conn, last bool, err error) {
 	nc, err = ln.Accept()

@@ -208,7 +208,7 @@ func TestFiltersAreKept(t *testing.T) {
 	}
 }
 
-// flushes counts what it is asked to do.
+// flushes counts its calls.
 type flushes struct{ n atomic.Int32 }
 
 func (f *flushes) FlushForAdmin() { f.n.Add(1) }

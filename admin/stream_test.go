@@ -152,7 +152,7 @@ func TestCompressorsAreLimited(t *testing.T) {
 }
 
 // TestErrorsOfHandlers: an error before the first byte becomes an answer, one
-// behind it cuts the connection so that nobody takes the rest for complete.
+// behind it cuts the connection so that no client takes the rest for complete.
 func TestErrorsOfHandlers(t *testing.T) {
 	log := new(logBuffer)
 	s := start(t, Config{Logger: log.logger()})
@@ -184,7 +184,7 @@ func TestErrorsOfHandlers(t *testing.T) {
 			t.Errorf("cut stream (%s): %d answers, %v, ends in %q", encoding, len(a), a[0].err, raw[len(raw)-20:])
 		}
 	}
-	// Without chunks only a reset can tell.
+	// Without chunks only a reset shows the cut.
 	c := dial(t, s)
 	io.WriteString(c, request("GET /late HTTP/1.0"))
 	if _, err := io.ReadAll(c); err == nil {
@@ -293,7 +293,7 @@ func endlessLines(ended chan<- error) Handler {
 	}
 }
 
-// endsGone waits for a handler to be told that its client is gone.
+// endsGone waits until a handler learns that its client is gone.
 func endsGone(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -316,7 +316,7 @@ func TestStalledReaderIsDropped(t *testing.T) {
 }
 
 // TestLargeAnswersTakeTurns makes large answers for several clients, one
-// of whom does not read: one of them is made at a time, and all others end.
+// of which does not read: one of them is made at a time, and all others end.
 func TestLargeAnswersTakeTurns(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Minute, HeavyRunning: 8}})
 	s.slots = newSlots(2)
@@ -514,7 +514,7 @@ func TestEndlessAnswers(t *testing.T) {
 	<-gone
 }
 
-// TestEndlessAnswersEndWithTheirClient: the handler is told that the client is gone,
+// TestEndlessAnswersEndWithTheirClient: the handler learns that the client is gone,
 // or will say nothing more, though it writes nothing.
 func TestEndlessAnswersEndWithTheirClient(t *testing.T) {
 	ca := newAuthority(t)
@@ -670,7 +670,7 @@ func (p *pieceWatcher) body(a, b []byte) error {
 }
 
 // TestPiecesAreSmall: however much is written at once, and although it cannot
-// be compressed, what has to leave within one time for a piece is 64 KiB.
+// be compressed, the part that has to leave within one deadline is 64 KiB.
 func TestPiecesAreSmall(t *testing.T) {
 	s := newServer(t, Config{})
 	noise := make([]byte, 1<<20)
@@ -691,7 +691,7 @@ func TestPiecesAreSmall(t *testing.T) {
 	}
 }
 
-// deadlineConn notes what is set and sent.
+// deadlineConn records deadlines and writes.
 type deadlineConn struct {
 	net.Conn
 	until  time.Time

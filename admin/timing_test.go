@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// BenchmarkTokenTiming asks whether the time that a refusal takes tells anything
+// BenchmarkTokenTiming checks whether the time of a refusal reveals anything
 // about the tokens. Two kinds of attempts take turns in random order, 10,000 of
 // each, and Welch's t-test compares how long they take: p is how likely such a
 // difference is if there is none. A p below 0.01, again and again, is a leak:
@@ -17,7 +17,7 @@ import (
 //		go test ./admin -run '^$' -bench TokenTiming -benchtime 1x -count 5
 //
 //	  - secret: a wrong secret differs from a right one in its first or its last byte.
-//	  - digest: its digest differs from those of the tokens in its first or last byte.
+//	  - digest: its digest differs from the tokens' digests in the first or last byte.
 //	  - listener: a right secret is that of the first or the last token.
 func BenchmarkTokenTiming(b *testing.B) {
 	const many = 200

@@ -90,7 +90,7 @@ func (a *authority) named(uri string) tls.Certificate {
 	return a.issue(&x509.Certificate{URIs: []*url.URL{u}, DNSNames: []string{"client.test"}})
 }
 
-// settings are those of a server that asks for certificates of clients.
+// settings returns the TLS settings of a server that asks for client certificates.
 func (a *authority) settings(clients tls.ClientAuthType) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{a.server()}, ClientAuth: clients, ClientCAs: a.pool(), Time: testTime}
 }
@@ -214,7 +214,7 @@ func TestPlainHTTPGetsALine(t *testing.T) {
 }
 
 // TestTLSAnswersAreTheSame asks for answers of all sizes, in one piece and in
-// chunks, and for one that is cut.
+// chunks, and for a response that is cut.
 func TestTLSAnswersAreTheSame(t *testing.T) {
 	ca := newAuthority(t)
 	s := start(t, Config{TLS: ca.settings(tls.NoClientCert), Store: fixture()})

@@ -59,7 +59,7 @@ func (t *Tokens) List() []Token {
 
 // find returns the token of a secret. The digest is compared with that of each
 // token in constant time and without an early end, so that how long it takes
-// tells nothing about any of them.
+// reveals nothing about any of them.
 func (t *Tokens) find(secret string) (found Token, ok bool) {
 	list := t.List()
 	digest := sha256.Sum256([]byte(secret))
@@ -78,7 +78,7 @@ func (t *Tokens) find(secret string) (found Token, ok bool) {
 const maxTokensBytes = 1 << 20
 
 // ParseTokens reads lines role:digest:name, where digest is the SHA-256 of the
-// secret in hexadecimal. Empty lines and those that begin with # are skipped.
+// secret in hexadecimal. Empty lines and comments, which begin with #, are skipped.
 // Errors name the line and show nothing of it but the role.
 func ParseTokens(text []byte) ([]Token, error) {
 	var list []Token

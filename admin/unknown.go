@@ -50,7 +50,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Limits of what is repeated of unknown parameters.
+// Limits for naming unknown parameters in responses.
 const (
 	unknownShown = 8
 	unknownBytes = 64

@@ -39,7 +39,7 @@ func newWorld() *world {
 		levels: []logctl.LoggerLevel{{Name: "admin", Level: logctl.Info}, {Name: "main", Level: logctl.Debug}, {Name: "stats", Level: logctl.Info}}}
 }
 
-// String tells all that endpoints can change.
+// String returns everything that endpoints can change.
 func (w *world) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

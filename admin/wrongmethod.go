@@ -18,7 +18,7 @@ type wrongMethod struct {
 }
 
 // note counts a request to a path and reports whether to log it, which is so
-// once a second, and how many were left out since the last one that was.
+// once a second, and how many were left out since the last log line.
 func (m *wrongMethods) note(path string, now time.Time) (suppressed uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,7 +36,7 @@ func (m *wrongMethods) note(path string, now time.Time) (suppressed uint64, ok b
 }
 
 // refuseMethod answers a mutation that was not sent as POST. Anybody who may
-// reach the server can send them, so few are logged: one of each path in a second.
+// reach the server can send them, so each path is logged once per second.
 func (s *Server) refuseMethod(e *Endpoint, w *Response, r *Request) error {
 	if suppressed, ok := s.badMethods.note(e.Path, s.now()); ok {
 		s.logger.Error(`admin path "`+e.Path+`" mutates state, method=`+r.method+` rather than POST`, "suppressed", suppressed)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Filter says which requests are logged: those that pass all that is set. The
+// Filter selects the requests to log: they must pass every test that is set. The
 // zero value lets all pass.
 type Filter struct {
 	Status   *Comparison // of the status of the answer
@@ -55,8 +55,8 @@ func (c *Comparison) passes(n uint64, runtime runtimeValue) bool {
 	return n == value
 }
 
-// HeaderTest tests a header field. A field that is empty is one that is not
-// there.
+// HeaderTest tests a header field. An empty field counts as
+// missing.
 type HeaderTest struct {
 	// Name is that of the field, or :method, :path, :authority or :scheme.
 	Name string

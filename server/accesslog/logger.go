@@ -17,8 +17,8 @@ type Config struct {
 	// JSON, unless nil, makes lines of JSON in place of Format. Members are
 	// formats, numbers, booleans, nil, and lists and objects of them.
 	JSON map[string]any
-	// Typed, for JSON, has values that are numbers as numbers and those that
-	// are missing as null. Else all formats give texts, with - for what is
+	// Typed, for JSON, writes numbers as numbers and missing values as null.
+	// Otherwise every value is a text, and - stands for values that are
 	// missing.
 	Typed bool
 	// OmitEmpty, for JSON, leaves out members whose values are missing.
@@ -46,7 +46,7 @@ type Logger struct {
 	lines  sync.Pool // *[]byte
 }
 
-// Check says what is wrong with the format or the filter, if anything is.
+// Check returns an error if the format or the filter is not valid.
 func Check(cfg Config) error {
 	_, err := prepare(&cfg)
 	return err
@@ -65,7 +65,7 @@ func prepare(cfg *Config) (l *Logger, err error) {
 	return l, err
 }
 
-// New opens the file. The error says what is wrong with the path, the format or
+// New opens the file. The error names the problem with the path, the format or
 // the filter.
 func New(cfg Config) (*Logger, error) {
 	if cfg.FlushBytes <= 0 {

@@ -123,7 +123,7 @@ func handshake(t *testing.T, server, client *tls.Config) tls.ConnectionState {
 	return c.ConnectionState()
 }
 
-// FuzzOCSP: no response breaks the parser, and one that is accepted holds for
+// FuzzOCSP: no response breaks the parser, and an accepted one holds for
 // some time.
 func FuzzOCSP(f *testing.F) {
 	from := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -16,8 +16,8 @@ import (
 // DefaultFormat is the pattern of log lines when none is configured.
 const DefaultFormat = "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v"
 
-// Errors of changes. Their texts are part of the interface. Nothing has changed
-// when one of them is returned.
+// Errors of changes. Their texts are part of the interface. No level has changed
+// when they are returned.
 var (
 	ErrUnknownLevel  = errors.New("unknown logger level")
 	ErrUnknownLogger = errors.New("unknown logger name")

@@ -2,5 +2,5 @@
 
 package logctl
 
-// threadID returns 0: this system does not tell the thread.
+// threadID returns 0: this system does not identify threads.
 func threadID() int { return 0 }

@@ -91,8 +91,8 @@ func (p *CPU) stop(one *profile) (bool, error) {
 }
 
 // Heap writes a heap profile when it is stopped. Use [New]. It is safe for
-// concurrent use. The runtime samples the heap all the time; starting only marks from
-// where on somebody is interested.
+// concurrent use. The runtime samples the heap all the time; starting only
+// reserves the file.
 type Heap struct {
 	out *output
 
@@ -166,7 +166,7 @@ type output struct {
 	running atomic.Bool // a profiler was started and not stopped
 }
 
-// check reports why the file cannot be written. What is in it stays.
+// check returns an error if the file cannot be written. It keeps its content.
 func (o *output) check() error {
 	f, err := o.open(0)
 	if err != nil {

@@ -122,8 +122,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a profile ends at its limit, and what is there of it is not
-// written. The file keeps what it had.
+// TestTooLarge: a profile ends at its limit, and no part of it is
+// written. The file keeps its content.
 func TestTooLarge(t *testing.T) {
 	l := &profile{limit: 10}
 	for _, size := range []int{6, 4} { // the limit to the byte
@@ -191,7 +191,7 @@ func TestOneProfilerAtATime(t *testing.T) {
 	kind("cpu/nanoseconds")
 }
 
-// TestEndsByItself: a CPU profile that nobody stops ends after 10 minutes.
+// TestEndsByItself: a CPU profile ends after 10 minutes on its own.
 func TestEndsByItself(t *testing.T) {
 	p, _ := New(filepath.Join(t.TempDir(), "cpu.prof"))
 	var over func()

@@ -50,7 +50,7 @@ func parse(body []byte) (*settings, error) {
 }
 
 // plain returns an error of the message parser with ordinary spaces: it puts
-// others in so that nobody relies on its words.
+// others in so that no client relies on its words.
 func plain(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " ")) }
 
 // toJSON returns JSON for a JSON or YAML text.

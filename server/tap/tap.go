@@ -13,12 +13,12 @@ type Config struct {
 	// QueueBytes is how much may wait for a client, its own bookkeeping
 	// included. Default 1 MiB.
 	QueueBytes int
-	// Dropped counts traces that did not fit. Default: nobody counts.
+	// Dropped counts traces that did not fit. If nil, they are not counted.
 	Dropped interface{ Inc() }
 	// Heartbeat is after how long without a trace a client of JSON gets an
 	// empty line, which shows whether it is still there. Default 5 s.
 	Heartbeat time.Duration
-	// Now tells the time of traces. Default time.Now.
+	// Now returns the time for traces. Default time.Now.
 	Now func() time.Time
 }
 
@@ -70,7 +70,7 @@ func (t *Tap) Register(id string) *Source {
 }
 
 // Attach begins a stream as the body of a request asks for. The text of the
-// error is what the client is told. Close the session when its client is gone.
+// error is for the client. Close the session when its client is gone.
 func (t *Tap) Attach(body []byte) (*Session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Session) offer(t trace) {
 	}
 }
 
-// take returns what is queued.
+// take returns the queue.
 func (s *Session) take() []trace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func (s *Session) take() []trace {
 // Writer takes the bytes of a stream.
 type Writer interface {
 	io.Writer
-	// Flush sends what was written.
+	// Flush sends everything written so far.
 	Flush() error
 }
 

@@ -53,7 +53,7 @@ func (t *trace) size() (n int) {
 	return n
 }
 
-// Socket takes in what came over a socket. It does not wait.
+// Socket records data that came over a socket. It does not block.
 func (s *Session) Socket(r Read) {
 	if !s.settings.match(&event{received: r.Data}) {
 		return
@@ -108,7 +108,7 @@ func (s *Session) append(dst []byte, t *trace) []byte {
 	return dst
 }
 
-// messages returns the messages that tell of a trace: one, or with streaming
+// messages returns the messages of a trace: one, or with streaming
 // one for each piece.
 func (s *Session) messages(t *trace) []*datav3.TraceWrapper {
 	if t.read != nil {
