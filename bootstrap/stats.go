@@ -106,9 +106,15 @@ func statsTag(t *tags.Spec) setter {
 				}
 				regex(&t.Regex)(d, n, path)
 			}},
+			{"tokens", func(d *decoder, n *yaml.Node, path string) {
+				text(&t.Tokens)(d, n, path)
+				if err := tags.CheckTokens(t.Tokens); err != nil {
+					d.errorf(n, path, "%v", err)
+				}
+			}},
 			{"fixed_value", text(&fixed)},
 		})
-		if d.oneOf(n, path, seen, false, "regex", "fixed_value") == "fixed_value" {
+		if d.oneOf(n, path, seen, false, "regex", "tokens", "fixed_value") == "fixed_value" {
 			t.Fixed = &fixed
 		}
 		if t.Name == "" && n.Kind == yaml.MappingNode {

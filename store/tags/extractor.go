@@ -44,6 +44,11 @@ type Spec struct {
 	// never yields a tag.
 	Regex string
 
+	// Tokens is a pattern of dot-separated tokens that the whole name must
+	// match: "*" is one token, "**" any number, at least one at the end, and
+	// "$" the token that is the value, which is removed from the name.
+	Tokens string
+
 	// Fixed is the value every name gets. It may point to an empty text.
 	Fixed *string
 }
@@ -109,6 +114,13 @@ func (s Spec) rules(defaults []rule) ([]rule, error) {
 		return nil, errNoName
 	case s.Fixed != nil && s.Regex != "":
 		return nil, fmt.Errorf("tags: tag %q has a regex and a fixed value, only one of them is allowed", s.Name)
+	case s.Tokens != "" && (s.Fixed != nil || s.Regex != ""):
+		return nil, fmt.Errorf("tags: tag %q has tokens and a regex or fixed value, only one of them is allowed", s.Name)
+	case s.Tokens != "":
+		if err := CheckTokens(s.Tokens); err != nil {
+			return nil, fmt.Errorf("tags: tag %q: %w", s.Name, err)
+		}
+		return []rule{tokenRule(s.Name, s.Tokens)}, nil
 	case s.Fixed != nil:
 		return []rule{fixedRule(s.Name, *s.Fixed)}, nil
 	case s.Regex != "":

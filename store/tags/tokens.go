@@ -1,6 +1,9 @@
 package tags
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // boundsOnStack is the size of the array that callers keep for
 // [appendBounds]; a name with more tokens makes it allocate.
@@ -80,6 +83,28 @@ func parsePattern(s string) pattern {
 		p = append(p, t)
 	}
 	return p
+}
+
+// Limits of configured patterns. Each "**" multiplies the positions to try.
+const (
+	maxPatternTokens = 64
+	maxPatternSome   = 3
+)
+
+// CheckTokens returns an error if a pattern for [Spec.Tokens] is invalid.
+func CheckTokens(s string) error {
+	count := make(map[patternKind]int)
+	p := parsePattern(s)
+	for _, t := range p {
+		count[t.kind]++
+	}
+	switch {
+	case count[value] != 1:
+		return fmt.Errorf("token pattern %q has %d tokens \"$\", want 1", s, count[value])
+	case len(p) > maxPatternTokens || count[some] > maxPatternSome:
+		return fmt.Errorf("token pattern %q has more than %d tokens or %d \"**\"", s, maxPatternTokens, maxPatternSome)
+	}
+	return nil
 }
 
 // find compares all tokens of n with p.
