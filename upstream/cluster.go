@@ -450,7 +450,7 @@ func (c *Cluster) start(done func()) error {
 	return nil
 }
 
-// discover lets the cluster find its hosts. a holds those of a STATIC cluster.
+// discover lets the cluster find its hosts. a holds the hosts of a STATIC cluster.
 func (c *Cluster) discover(a *Assignment) {
 	c.mu.Lock()
 	if c.closed {

@@ -97,7 +97,7 @@ func (c *Conn) Host() *host.Host { return c.host }
 func (c *Conn) Cluster() *Cluster { return c.cluster }
 
 // Begin records that a request is attached to the connection. Each call must be
-// followed by one of [Conn.End].
+// followed by a call of [Conn.End].
 func (c *Conn) Begin() {
 	c.requests.Add(1)
 	c.active.Add(1)

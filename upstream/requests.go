@@ -27,7 +27,7 @@ func (c *Cluster) OriginalDstHeader() string {
 }
 
 // ConnStarted records that a pool begins to connect to h. Each call must be
-// followed by one of [Cluster.ConnFailed] or [Cluster.ConnClosed].
+// followed by a call of [Cluster.ConnFailed] or [Cluster.ConnClosed].
 func (c *Cluster) ConnStarted(h *host.Host) {
 	c.hold()
 	c.stats.CxTotal.Inc()
@@ -99,7 +99,7 @@ func (c *Cluster) ConnClosed(h *host.Host, e ConnEnd) {
 }
 
 // RequestStarted records that a request was attached to a connection to h. Each
-// call must be followed by one of [Cluster.RequestFinished].
+// call must be followed by a call of [Cluster.RequestFinished].
 func (c *Cluster) RequestStarted(h *host.Host) {
 	c.hold()
 	c.stats.RqTotal.Inc()

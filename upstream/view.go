@@ -86,8 +86,7 @@ func (r *clusterIndex) statuses(yield func(*status.Cluster) bool) {
 	})
 }
 
-// statusView holds the status of one cluster and of one of its hosts, so that a
-// walk allocates nothing per cluster or host.
+// statusView holds the status of a cluster and a host, so that a walk allocates nothing per cluster or host.
 type statusView struct {
 	view    View
 	cluster status.Cluster

@@ -14,8 +14,8 @@
 // For each request a transport picks a host, takes a connection from the host's
 // pool or makes one, and retries on another host as configured. Circuit breakers
 // of the cluster bound connections, pools, waiting requests, requests and retries.
-// The transport keeps the statistics upstream_cx_*, upstream_rq_*, retry.* and
-// those of the host, and reports results to the outlier detector. Bodies are
+// The transport updates upstream_cx_*, upstream_rq_*, retry.* and the statistics of
+// the host, and reports results to the outlier detector. Bodies are
 // streamed in both directions.
 //
 // Hosts are charged for their failures: refused and lost connections, timeouts,

@@ -81,8 +81,8 @@ func (c *client) connectionNames(yield func(string)) {
 	}
 }
 
-// Pools holds the connections of any number of transports, so that a connection
-// one of them leaves idle serves the others. The zero value is ready for use. Give
+// Pools holds the connections of any number of transports, so that an idle
+// connection serves all of them. The zero value is ready for use. Give
 // [Pools.Hooks] to the cluster manager.
 type Pools struct {
 	// Logger takes panics of bodies of requests; nil logs nothing.
@@ -156,7 +156,7 @@ func (ps *Pools) of(hd *upstream.Handle, c *upstream.Cluster, h *host.Host, p up
 	return v.(*pool), nil
 }
 
-// serves reports whether c is the active cluster, and h one of its hosts.
+// serves reports whether c is the active cluster, and h a host of it.
 func serves(hd *upstream.Handle, c *upstream.Cluster, h *host.Host) bool {
 	return hd.Current() == c && slices.ContainsFunc(c.Sets(), func(s *host.Set) bool { return slices.Contains(s.Hosts, h) })
 }
@@ -304,8 +304,8 @@ func (p *pool) takeIdle() *client {
 	}
 }
 
-// put takes back a connection after a request, and closes one that cannot be used
-// again.
+// put takes back a connection after a request, and closes it if it cannot be
+// reused.
 func (p *pool) put(c *client, reusable bool) {
 	defer p.use(-1)
 	if !reusable || !c.Reusable() {
