@@ -56,12 +56,22 @@ func (h *Histogram) Record(v uint64) {
 	h.record(int64(min(v, maxValue)))
 }
 
-func (h *Histogram) recordScaled(v uint64) {
-	high, low := bits.Mul64(v, h.layout.scale)
-	if high != 0 || low > maxValue {
-		low = maxValue
+func (h *Histogram) recordScaled(v uint64) { h.record(h.layout.scaled(v)) }
+
+// RecordN counts v n times, at the cost of one Record.
+func (h *Histogram) RecordN(v, n uint64) {
+	if n != 0 {
+		h.recordMany(h.layout.scaled(v), n)
 	}
-	h.record(int64(low))
+}
+
+// scaled returns v in fixed point.
+func (l *Layout) scaled(v uint64) int64 {
+	high, low := bits.Mul64(v, l.scale)
+	if high != 0 || low > maxValue {
+		return maxValue
+	}
+	return int64(low)
 }
 
 // RecordFloat counts v with a weight, which is 1 divided by the sample rate:

@@ -154,6 +154,26 @@ func TestSumsBeyond64Bits(t *testing.T) {
 	}
 }
 
+func TestRecordN(t *testing.T) {
+	for _, owned := range []bool{false, true} {
+		h := histogram.New(newLayout(t, histogram.Config{Scale: 10, Bounds: []float64{10}}))
+		if owned {
+			histogram.OwnAll(h)
+		}
+		h.RecordN(5, 0)
+		if s := h.Merge(); s.Used {
+			t.Errorf("owned %t: no values make the histogram used", owned)
+		}
+		h.RecordN(10, 100_000)
+		h.RecordN(2000, 3)
+		s := h.Merge().Interval
+		checkCounts(t, "RecordN", s, 100_000)
+		if s.Count() != 100_003 || s.Sum() != 1_006_000 || s.Min() != 10 || s.Max() != 2000 {
+			t.Errorf("owned %t: count %d, sum %v, %v to %v", owned, s.Count(), s.Sum(), s.Min(), s.Max())
+		}
+	}
+}
+
 func TestBinsOutgrowNarrowCounters(t *testing.T) {
 	h := histogram.New(newLayout(t, histogram.Config{Bounds: []float64{10}}))
 	const n = 200_000
