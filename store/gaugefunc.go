@@ -57,8 +57,8 @@ func (s *Store) SetLogger(log *slog.Logger) { s.refreshers.log.Store(log) }
 
 // GaugeFunc makes the gauge called name show the result of f, which is called
 // before each view is opened and each flush, under the rules of
-// [Store.BeforeRead]. Values that are not finite are ignored. The error is that
-// of [Scope.TryFloatGauge]. f is no longer called once the gauge has ended.
+// [Store.BeforeRead]. Values that are not finite are ignored. It fails like
+// [Scope.TryFloatGauge]. f is no longer called once the gauge has ended.
 func (sc *Scope) GaugeFunc(name string, f func() float64, tgs ...tags.Tag) error {
 	g, err := sc.TryFloatGauge(name, tgs...)
 	if err != nil {

@@ -3,7 +3,7 @@
 //	st := store.New(store.Options{Naming: naming.Rules{Bare: process.Segments()}})
 //	remove, err := process.Register(st)
 //
-// Names are those of Prometheus' client libraries with a dot after the first
+// Names are as in Prometheus' client libraries with a dot after the first
 // word, such as process.cpu_seconds_total and go.memstats.alloc_bytes. The
 // exposition shows process_cpu_seconds_total and go_memstats_alloc_bytes if the
 // store's naming has [Segments] in Bare. Values are read whenever a view is

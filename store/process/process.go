@@ -105,8 +105,8 @@ func rows() []row {
 }
 
 // Register creates the metrics in st and keeps them up to date until remove is
-// called. Metrics that the system does not provide are absent. The error is that
-// of the first metric that st refuses for a reason other than its stats matcher.
+// called. Metrics that the system does not provide are absent. The error is due to
+// the first metric that st refuses for a reason other than its stats matcher.
 func Register(st *store.Store) (remove func(), err error) {
 	r := &reader{index: make(map[string]int)}
 	for i, name := range runtimeMetrics() {
