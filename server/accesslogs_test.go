@@ -165,7 +165,7 @@ func TestWrongAccessLogsAreNamed(t *testing.T) {
 	}
 	for i, want := range []string{
 		`a.yaml:4:29: admin.access_log[0].typed_config: accesslog: format: operator "NO" is not one of `,
-		`a.yaml:8:19: admin.access_log[2].typed_config: accesslog: filter: header "Cookie" is never looked at`,
+		`a.yaml:8:19: admin.access_log[2].typed_config: accesslog: filter: header "Cookie" is secret and cannot be used`,
 	} {
 		if got := all.List[i].Error(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)

@@ -25,7 +25,7 @@ func request() *Entry {
 	}
 }
 
-// logged returns what a logger with that format writes for entries.
+// logged returns the output of a logger with the given format.
 func logged(t *testing.T, format string, entries ...*Entry) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.log")
@@ -79,12 +79,12 @@ func TestOperators(t *testing.T) {
 
 func TestFormatErrors(t *testing.T) {
 	tests := []struct{ format, want string }{
-		{"%START", `accesslog: format: no % closes "%START"`},
+		{"%START", `accesslog: format: missing closing % in "%START"`},
 		{"%NOPE%", `accesslog: format: operator "NOPE" is not one of BYTES_RECEIVED, BYTES_SENT, DOWNSTREAM_REMOTE_ADDRESS, DURATION, PRINCIPAL, PROTOCOL, RESPONSE_CODE, RESPONSE_FLAGS, START_TIME, UPSTREAM_HOST, REQ(header), RESP(header)`},
 		{"%REQ(A%", `operator "REQ(A" is not one of`}, {"%REQ()%", `"REQ()" names no header`}, {"%REQ(A?)%", `"REQ(A?)" names no header`},
-		{"%REQ(A):0%", `length ":0" is not a number above 0`}, {"%REQ(A)5%", `length "5" is not a number above 0`},
-		{"%REQ(Authorization)%", `header "Authorization" is never logged`}, {"%REQ(A?COOKIE)%", `header "COOKIE" is never logged`},
-		{"%RESP(SET-COOKIE)%", `header "SET-COOKIE" is never logged`},
+		{"%REQ(A):0%", `length ":0" is not a positive number`}, {"%REQ(A)5%", `length "5" is not a positive number`},
+		{"%REQ(Authorization)%", `header "Authorization" is secret and cannot be logged`}, {"%REQ(A?COOKIE)%", `header "COOKIE" is secret and cannot be logged`},
+		{"%RESP(SET-COOKIE)%", `header "SET-COOKIE" is secret and cannot be logged`},
 	}
 	for _, tt := range tests {
 		_, err := New(Config{Path: filepath.Join(t.TempDir(), "a"), Format: tt.format})
@@ -108,8 +108,8 @@ func TestHiddenValues(t *testing.T) {
 	}
 }
 
-// TestOneLinePerRequest: no request can write a second line or a control
-// character, whatever its bytes.
+// TestOneLinePerRequest checks that no request, whatever its bytes, can write a
+// second line or a control character.
 func TestOneLinePerRequest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noise := func() string {
@@ -183,7 +183,7 @@ func TestFullBufferDrops(t *testing.T) {
 	}
 	defer l.Close()
 	e := &Entry{Target: strings.Repeat("x", 8000)}
-	for range 200 { // nobody runs the flush
+	for range 200 { // without a flush
 		l.Log(e)
 	}
 	if l.Dropped() == 0 {
@@ -197,8 +197,8 @@ func TestFullBufferDrops(t *testing.T) {
 	}
 }
 
-// FuzzFormat checks of any format that compiling it does not panic, and that
-// what compiles writes one line per request when it has one line itself.
+// FuzzFormat checks that compiling a format never panics, and that a format of one
+// line writes one line per request.
 func FuzzFormat(f *testing.F) {
 	for _, s := range []string{DefaultFormat("x-envoy"), "%", "%%", "%REQ(A?B):5%", "%%REQ(A)%%"} {
 		f.Add(s)

@@ -5,8 +5,7 @@
 //	log.Log(&accesslog.Entry{Start: start, Method: "GET", Target: "/stats", Status: 200})
 //	log.Reopen() // after the file was rotated
 //
-// The line is made by a format of operators such as %RESPONSE_CODE%. Whatever a
-// request carries is escaped, so that one request is one line. Lines are
-// buffered; logging never waits for the disk. All methods are safe for
-// concurrent use.
+// A format of operators such as %RESPONSE_CODE% defines the line. Request values are
+// escaped, so each request is exactly one line. Lines are buffered; logging never
+// waits for the disk. All methods are safe for concurrent use.
 package accesslog

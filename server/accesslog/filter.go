@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// Filter selects the requests to log: they must pass every test that is set. The
-// zero value lets all pass.
+// Filter selects the requests to log. A request must pass every test that is set; the
+// zero value passes all requests.
 type Filter struct {
-	Status   *Comparison // of the status of the answer
-	Duration *Comparison // of the milliseconds that the answer took
-	Header   *HeaderTest // of the request
-	And      []Filter    // all of them
-	Or       []Filter    // any of them; none are no test
+	Status   *Comparison // response status
+	Duration *Comparison // response time in milliseconds
+	Header   *HeaderTest // request header
+	And      []Filter    // all must pass
+	Or       []Filter    // one must pass, unless empty
 }
 
 // runtimeValue returns the runtime value of a key.
 type runtimeValue = func(key string, byDefault uint64) uint64
 
-// Comparison compares a number with Value, or with the runtime value of a key if
-// there is one when a request is logged.
+// Comparison compares a number with Value, or with the runtime value of a key if one
+// is set when the request is logged.
 type Comparison struct {
 	Op         Op
 	Value      uint64
-	RuntimeKey string // empty: none
+	RuntimeKey string // optional
 }
 
-// Op says how numbers are compared.
+// Op is a comparison operator.
 type Op uint8
 
-// The comparisons.
+// The comparison operators.
 const (
 	Equal Op = iota
 	GreaterOrEqual
@@ -38,7 +38,7 @@ const (
 	NotEqual
 )
 
-// passes compares n.
+// passes reports whether n satisfies the comparison.
 func (c *Comparison) passes(n uint64, runtime runtimeValue) bool {
 	value := c.Value
 	if c.RuntimeKey != "" && runtime != nil {
@@ -55,16 +55,14 @@ func (c *Comparison) passes(n uint64, runtime runtimeValue) bool {
 	return n == value
 }
 
-// HeaderTest tests a header field. An empty field counts as
-// missing.
+// HeaderTest tests a header field. An empty field counts as absent.
 type HeaderTest struct {
-	// Name is that of the field, or :method, :path, :authority or :scheme.
+	// Name is the field name, or :method, :path, :authority or :scheme.
 	Name string
-	// Match tests the value; nil: only whether the field is there counts. A
-	// field that is not there does not pass, whatever Invert says, unless
-	// MissingIsEmpty is set.
+	// Match tests the value. If nil, only the presence of the field is tested. An
+	// absent field does not pass, regardless of Invert, unless MissingIsEmpty is set.
 	Match          func(value string) bool
-	Absent         bool // without Match: the field must not be there
+	Absent         bool // without Match: the field must be absent
 	Invert         bool
 	MissingIsEmpty bool
 }
@@ -79,8 +77,7 @@ func (h *HeaderTest) passes(value string) bool {
 	return h.Match(value) != h.Invert
 }
 
-// compile returns f as a function. The error names a header that is never
-// looked at.
+// compile returns f as a function. It fails if a filter names a secret header.
 func (f *Filter) compile(runtime runtimeValue) (func(e *Entry) bool, error) {
 	var tests []func(e *Entry) bool
 	if c := f.Status; c != nil {
@@ -91,7 +88,7 @@ func (f *Filter) compile(runtime runtimeValue) (func(e *Entry) bool, error) {
 	}
 	if h := f.Header; h != nil {
 		if slices.Contains(secretHeaders, strings.ToLower(h.Name)) {
-			return nil, fmt.Errorf("accesslog: filter: header %q is never looked at", h.Name)
+			return nil, fmt.Errorf("accesslog: filter: header %q is secret and cannot be used", h.Name)
 		}
 		value := header(h.Name, false)
 		tests = append(tests, func(e *Entry) bool { return h.passes(value(e)) })

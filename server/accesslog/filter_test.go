@@ -85,7 +85,7 @@ func TestFilterDoesNotLookAtSecrets(t *testing.T) {
 		{And: []Filter{{}, {Header: &HeaderTest{Name: "cookie"}}}},
 		{Or: []Filter{{Header: &HeaderTest{Name: "x-api-key"}}, {}}},
 	} {
-		if err := Check(Config{Filter: f}); err == nil || !strings.Contains(err.Error(), "is never looked at") {
+		if err := Check(Config{Filter: f}); err == nil || !strings.Contains(err.Error(), "is secret and cannot be used") {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}

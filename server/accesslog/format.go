@@ -11,13 +11,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
-// Entry is one request and its answer.
+// Entry is one request and its response.
 type Entry struct {
 	Start    time.Time
 	Duration time.Duration
 
 	Method    string
-	Target    string // path and query as they came
+	Target    string // path and query as received
 	Authority string // host header
 	Scheme    string
 	Protocol  string // such as HTTP/1.1
@@ -28,20 +28,20 @@ type Entry struct {
 	BytesSent     uint64
 	UpstreamHost  string
 	Remote        string // address of the client
-	Principal     string // who sent the request, as far as that is known
+	Principal     string // client identity, if known
 
-	// HideValues shows only the names of query parameters, for requests whose
-	// parameters are data.
+	// HideValues logs only the names of query parameters, for requests whose
+	// parameters carry data.
 	HideValues bool
 
-	// RequestHeader and ResponseHeader return the value of a header by its
-	// name in lower case, "" if there is none; nil stands for no headers. They
-	// are called during Log only.
+	// RequestHeader and ResponseHeader return the value of the header with the given
+	// lower-case name, or "" if it is absent. If nil, there are no headers. They are
+	// called only during Log.
 	RequestHeader, ResponseHeader func(name string) string
 }
 
-// DefaultFormat returns the format that is used when none is configured.
-// prefix is what the names of own headers begin with, such as x-proxy.
+// DefaultFormat returns the default format. prefix is the prefix of the product's own
+// headers, such as x-proxy.
 func DefaultFormat(prefix string) string {
 	prefix = strings.ToUpper(prefix)
 	return `[%START_TIME%] "%REQ(:METHOD)% %REQ(` + prefix + `-ORIGINAL-PATH?:PATH)% %PROTOCOL%" ` +
@@ -50,15 +50,16 @@ func DefaultFormat(prefix string) string {
 		`"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"` + "\n"
 }
 
-// operator is one value of a request: a text, which may hold any bytes and is
-// empty when the value is missing, or digits and the like that need no escaping.
+// operator formats one value of a request. text may return arbitrary bytes, and an
+// empty string for a missing value; safe appends values that need no escaping, such
+// as numbers.
 type operator struct {
 	text   func(e *Entry) string
-	safe   func(dst []byte, e *Entry) []byte // if text is nil
+	safe   func(dst []byte, e *Entry) []byte // used if text is nil
 	number bool                              // safe appends a number
 }
 
-// appendLine appends the value for a line of text; nothing if it is missing.
+// appendLine appends the value to a line of text, and nothing if it is missing.
 func (o *operator) appendLine(dst []byte, e *Entry) []byte {
 	if o.text == nil {
 		return o.safe(dst, e)
@@ -66,7 +67,7 @@ func (o *operator) appendLine(dst []byte, e *Entry) []byte {
 	return logfile.AppendInQuotes(dst, o.text(e))
 }
 
-// plainOperators take no argument.
+// plainOperators are the operators without an argument.
 func plainOperators() map[string]operator {
 	text := func(f func(e *Entry) string) operator { return operator{text: f} }
 	unsigned := func(f func(e *Entry) uint64) operator {
@@ -89,8 +90,8 @@ func plainOperators() map[string]operator {
 	}
 }
 
-// header returns a function that reads a header, or a part of the request line
-// by its name with a colon.
+// header returns a function that reads a header, or the part of the request line that
+// a name starting with a colon refers to.
 func header(name string, response bool) func(e *Entry) string {
 	name = strings.ToLower(name)
 	if response {
@@ -140,13 +141,13 @@ func (e *Entry) shownTarget() string {
 // secretHeaders are never logged.
 var secretHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
 
-// piece is fixed text or an operator.
+// piece is either literal text or an operator.
 type piece struct {
 	text  string
 	value *operator
 }
 
-// compile reads a format.
+// compile parses a format.
 func compile(format string) ([]piece, error) {
 	var pieces []piece
 	for rest := format; rest != ""; {
@@ -164,7 +165,7 @@ func compile(format string) ([]piece, error) {
 		}
 		command, next, ok := strings.Cut(after, "%")
 		if !ok {
-			return nil, fmt.Errorf("accesslog: format: no %% closes %q", "%"+after)
+			return nil, fmt.Errorf("accesslog: format: missing closing %% in %q", "%"+after)
 		}
 		value, err := compileOperator(command)
 		if err != nil {
@@ -176,8 +177,7 @@ func compile(format string) ([]piece, error) {
 	return pieces, nil
 }
 
-// compileOperator reads NAME, or REQ(FIRST?SECOND):LENGTH and the same with
-// RESP.
+// compileOperator parses NAME, REQ(FIRST?SECOND):LENGTH or RESP(FIRST?SECOND):LENGTH.
 func compileOperator(command string) (*operator, error) {
 	plain := plainOperators()
 	if value, ok := plain[command]; ok {
@@ -193,7 +193,7 @@ func compileOperator(command string) (*operator, error) {
 	if length != "" {
 		var err error
 		if limit, err = strconv.Atoi(strings.TrimPrefix(length, ":")); err != nil || limit <= 0 || length[0] != ':' {
-			return nil, fmt.Errorf("accesslog: format: %q: length %q is not a number above 0", command, length)
+			return nil, fmt.Errorf("accesslog: format: %q: length %q is not a positive number", command, length)
 		}
 	}
 	main, alternative, hasAlternative := strings.Cut(argument, "?")
@@ -207,7 +207,7 @@ func compileOperator(command string) (*operator, error) {
 			return nil, fmt.Errorf("accesslog: format: %q names no header", command)
 		}
 		if slices.Contains(secretHeaders, strings.ToLower(n)) {
-			return nil, fmt.Errorf("accesslog: format: header %q is never logged", n)
+			return nil, fmt.Errorf("accesslog: format: header %q is secret and cannot be logged", n)
 		}
 		sources[i] = header(n, name == "RESP")
 	}

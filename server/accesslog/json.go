@@ -12,8 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
-// node is a part of a JSON line: an object, a list, fixed JSON text, or a
-// format.
+// node is a part of a JSON line: an object, a list, literal JSON text, or a format.
 type node struct {
 	members   []member // of an object, in byte order of their names
 	elements  []*node  // of a list
@@ -38,8 +37,7 @@ type member struct {
 	value *node
 }
 
-// compileJSON reads the members of a JSON line. It returns nil if there are
-// none to read.
+// compileJSON compiles the members of a JSON line. It returns nil if there are none.
 func compileJSON(cfg *Config) (*node, error) {
 	if cfg.JSON == nil {
 		return nil, nil
@@ -63,7 +61,7 @@ func compileNode(cfg *Config, value any) (*node, error) {
 		n.fixed = strconv.FormatBool(v)
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("accesslog: json format: %v is not a number of JSON", v)
+			return nil, fmt.Errorf("accesslog: json format: %v is not a valid JSON number", v)
 		}
 		n.fixed = strconv.FormatFloat(v, 'g', -1, 64)
 	case string:
@@ -92,13 +90,13 @@ func compileNode(cfg *Config, value any) (*node, error) {
 			n.members = append(n.members, member{string(quoted), child})
 		}
 	default:
-		return nil, fmt.Errorf("accesslog: json format: %T is not a value of JSON", value)
+		return nil, fmt.Errorf("accesslog: json format: %T is not a valid JSON value", value)
 	}
 	return n, nil
 }
 
-// appendLine appends a whole line. If it would be too long, texts are cut to
-// the same length until it fits.
+// appendLine appends a whole line. If the line would be too long, its texts are
+// truncated to a common length at which it fits.
 func (n *node) appendLine(dst []byte, e *Entry) []byte {
 	begin := len(dst)
 	for limit := logfile.MaxLineBytes; ; limit /= 4 {
@@ -109,7 +107,7 @@ func (n *node) appendLine(dst []byte, e *Entry) []byte {
 	}
 }
 
-// append appends n, with no text of the request longer than limit bytes.
+// append appends n, truncating each request value to limit bytes.
 func (n *node) append(dst []byte, e *Entry, limit int) []byte {
 	switch n.kind {
 	case formatNode:
@@ -141,7 +139,7 @@ func (n *node) append(dst []byte, e *Entry, limit int) []byte {
 	return append(dst, n.fixed...)
 }
 
-// missing reports whether n is one value that the request does not have.
+// missing reports whether n is a single operator whose value the request lacks.
 func (n *node) missing(e *Entry) bool {
 	return n.kind == formatNode && len(n.format) == 1 && n.format[0].value != nil &&
 		n.format[0].value.text != nil && n.format[0].value.text(e) == ""
@@ -174,10 +172,10 @@ func (n *node) appendFormat(dst []byte, e *Entry, limit int) []byte {
 	return append(dst, '"')
 }
 
-// appendJSON appends text as it stands between the quotes of JSON. Besides what
-// must be escaped, it escapes what would show as something else than it is: all
-// controls, and characters that change the direction of writing or end a line.
-// Bytes that are not UTF-8 become U+FFFD.
+// appendJSON appends text escaped for a JSON string. In addition to the required
+// escapes, it escapes characters that could disguise the text: all control
+// characters, line separators, and characters that change the writing direction.
+// Invalid UTF-8 becomes U+FFFD.
 func appendJSON(dst []byte, text string) []byte {
 	for _, r := range text {
 		switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
-// loggedJSON returns the lines that cfg makes of entries.
+// loggedJSON returns the lines that a logger with cfg writes for entries.
 func loggedJSON(t testing.TB, cfg Config, entries ...*Entry) string {
 	t.Helper()
 	cfg.Path = filepath.Join(t.TempDir(), "a.log")
@@ -74,11 +74,11 @@ func TestJSONLine(t *testing.T) {
 
 func TestJSONErrors(t *testing.T) {
 	for want, members := range map[string]map[string]any{
-		`operator "NOPE"`:                       {"a": "%NOPE%"},
-		`header "cookie" is never logged`:       {"a": map[string]any{"b": []any{"%REQ(cookie)%"}}},
-		"int is not a value of JSON":            {"a": 1},
-		"NaN is not a number of JSON":           {"a": math.NaN()},
-		"a line without values has 5008 bytes,": {"a": strings.Repeat("x", 5000)},
+		`operator "NOPE"`: {"a": "%NOPE%"},
+		`header "cookie" is secret and cannot be logged`: {"a": map[string]any{"b": []any{"%REQ(cookie)%"}}},
+		"int is not a valid JSON value":                  {"a": 1},
+		"NaN is not a valid JSON number":                 {"a": math.NaN()},
+		"a line without values has 5008 bytes,":          {"a": strings.Repeat("x", 5000)},
 	} {
 		_, err := New(Config{Path: "/dev/stdout", JSON: members})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -87,8 +87,8 @@ func TestJSONErrors(t *testing.T) {
 	}
 }
 
-// FuzzJSONLine: whatever a request carries, its line is one line of valid JSON
-// that is not too long, and shows what it can of the text.
+// FuzzJSONLine checks that every request is logged as one line of valid JSON within
+// the size limit, with as much of the text as possible.
 func FuzzJSONLine(f *testing.F) {
 	f.Add("/a\"b\\\n\x00\xff", "x\u202ey\u2028")
 	f.Add(strings.Repeat("\x01", 9000), strings.Repeat("ä", 9000))

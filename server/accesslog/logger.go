@@ -10,43 +10,41 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
-// Config sets up a [Logger].
+// Config configures a [Logger].
 type Config struct {
-	Path   string // file; /dev/stdout and /dev/stderr mean the streams of the process
+	Path   string // file; /dev/stdout and /dev/stderr are the streams of the process
 	Format string // default DefaultFormat(HeaderPrefix)
-	// JSON, unless nil, makes lines of JSON in place of Format. Members are
-	// formats, numbers, booleans, nil, and lists and objects of them.
+	// JSON, unless nil, selects JSON lines and replaces Format. Members are formats,
+	// numbers, booleans, nil, and lists and objects of these.
 	JSON map[string]any
-	// Typed, for JSON, writes numbers as numbers and missing values as null.
-	// Otherwise every value is a text, and - stands for values that are
-	// missing.
+	// Typed, for JSON, keeps numbers as numbers and renders missing values as null.
+	// Otherwise every format renders as a string, with - for missing values.
 	Typed bool
-	// OmitEmpty, for JSON, leaves out members whose values are missing.
+	// OmitEmpty, for JSON, omits members whose values are missing.
 	OmitEmpty bool
-	// Filter says which requests are logged.
+	// Filter selects the requests to log.
 	Filter Filter
-	// Runtime returns runtime values for Filter. Nil: there are none.
+	// Runtime returns runtime values for Filter. If nil, no runtime values are set.
 	Runtime func(key string, byDefault uint64) uint64
-	// HeaderPrefix is what the names of own headers begin with; default
-	// "x-proxy".
+	// HeaderPrefix is the prefix of the product's own headers. Default "x-proxy".
 	HeaderPrefix string
 
-	FlushBytes    int           // default 64 KiB: lines are written when so much is waiting
-	FlushInterval time.Duration // default 10s: and at this interval
+	FlushBytes    int           // lines are written when this many bytes are buffered; default 64 KiB
+	FlushInterval time.Duration // and at this interval; default 10s
 }
 
 const defaultFlushBytes = 64 << 10
 
-// Logger writes to one file. Make it with [New].
+// Logger writes to one file. Use [New].
 type Logger struct {
 	pieces []piece
-	json   *node // in place of pieces
+	json   *node // if set, replaces pieces
 	keep   func(e *Entry) bool
 	file   *logfile.File
 	lines  sync.Pool // *[]byte
 }
 
-// Check returns an error if the format or the filter is not valid.
+// Check returns the error of the format or the filter, if any.
 func Check(cfg Config) error {
 	_, err := prepare(&cfg)
 	return err
@@ -65,8 +63,7 @@ func prepare(cfg *Config) (l *Logger, err error) {
 	return l, err
 }
 
-// New opens the file. The error names the problem with the path, the format or
-// the filter.
+// New opens the file. It fails if the path, the format or the filter is invalid.
 func New(cfg Config) (*Logger, error) {
 	if cfg.FlushBytes <= 0 {
 		cfg.FlushBytes = defaultFlushBytes
@@ -83,9 +80,9 @@ func New(cfg Config) (*Logger, error) {
 	return l, nil
 }
 
-// Log writes one line of at most 8 KiB if the filter lets e pass. A line that
-// finds the buffer full, as behind a disk that hangs, is dropped and counted. e is
-// not kept.
+// Log writes one line of at most 8 KiB if e passes the filter. If the buffer is full,
+// for example because the disk hangs, the line is dropped and counted. Log does not
+// retain e.
 func (l *Logger) Log(e *Entry) {
 	if !l.keep(e) {
 		return
@@ -98,7 +95,7 @@ func (l *Logger) Log(e *Entry) {
 		line = appendText(line, l.pieces, e)
 	}
 	line = append(line, '\n')
-	_, _ = l.file.Write(line) // a buffered file counts what it drops
+	_, _ = l.file.Write(line) // the file counts dropped lines
 	*buffer = line
 	l.lines.Put(buffer)
 }
@@ -118,14 +115,15 @@ func appendText(line []byte, pieces []piece, e *Entry) []byte {
 	return logfile.Cut(bytes.TrimRight(line, "\n"), logfile.MaxLineBytes)
 }
 
-// Run writes buffered lines to the file until ctx is done, and then the rest.
+// Run writes buffered lines to the file until ctx is done, and then writes the
+// remaining ones.
 func (l *Logger) Run(ctx context.Context) error { return l.file.Run(ctx) }
 
 // Flush writes buffered lines to the file now.
 func (l *Logger) Flush() error { return l.file.Flush() }
 
-// Reopen opens the path again, after buffered lines went to the file that was
-// open. When that fails the open file stays in use.
+// Reopen writes buffered lines to the current file and opens the path again. On
+// failure the current file stays in use.
 func (l *Logger) Reopen() error { return l.file.Reopen() }
 
 // Close writes buffered lines and closes the file.

@@ -11,9 +11,8 @@ import (
 // maxPEMBytes is the limit for one file or inline text.
 const maxPEMBytes = 16 << 20
 
-// Parse describes the certificates of a PEM text in order and skips its other
-// blocks. An empty path stands for [certinfo.Inline]. The error never quotes the
-// text.
+// Parse describes the certificates in a PEM text, in order, and skips other blocks.
+// An empty path stands for [certinfo.Inline]. Errors never quote the text.
 func Parse(path string, text []byte) ([]certinfo.Certificate, error) {
 	if path == "" {
 		path = certinfo.Inline

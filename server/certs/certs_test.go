@@ -31,7 +31,7 @@ type issued struct {
 	pem, priv []byte
 }
 
-// issue makes a certificate signed by ca, or by itself when ca is nil.
+// issue makes a certificate signed by ca, or a self-signed one if ca is nil.
 func issue(t *testing.T, template *x509.Certificate, ca *issued) *issued {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -118,14 +118,14 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// pki is a server's files on disk, with an authority for it and its clients.
+// pki holds a server's files on disk, and an authority for it and its clients.
 type pki struct {
 	dir    string
 	ca     *issued
 	files  Files
 	client *issued
 
-	resumed bool // the last connection took up an earlier one
+	resumed bool // the last connection was resumed
 }
 
 func newPKI(t *testing.T) *pki {
@@ -146,10 +146,10 @@ func (p *pki) rotate(t *testing.T, serial int64) {
 	write(t, p.files.Key, s.priv)
 }
 
-// shake makes a TLS connection and returns the serial number that the server
-// shows.
+// shake makes a TLS connection and returns the serial number of the server's
+// certificate.
 func (p *pki) shake(server *tls.Config, client *tls.Config) (int64, error) {
-	// Not a pipe: both ends may write at the same time.
+	// Not net.Pipe: both ends may write at the same time.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -252,8 +252,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestResumedClientsAreCheckedAgain: a client that takes up an earlier
-// connection is let in as long as its authority is trusted, and no longer.
+// TestResumedClientsAreCheckedAgain checks that a client can resume a connection only
+// as long as its authority is trusted.
 func TestResumedClientsAreCheckedAgain(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, optional := range []bool{false, true} {

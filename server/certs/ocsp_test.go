@@ -13,7 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
-// staple returns a response about a serial number. status 0 is good, 1 revoked.
+// staple returns a response for a serial number. Status 0 is good, 1 revoked.
 func staple(t testing.TB, serial int64, status int, from, until time.Time) []byte {
 	t.Helper()
 	marshal := func(v any) []byte {
@@ -57,7 +57,7 @@ func staple(t testing.TB, serial int64, status int, from, until time.Time) []byt
 	}{0, answer{asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}, marshal(basic)}})
 }
 
-// TestStaple shows a client the response, and when it runs out.
+// TestStaple checks the response that a client receives, and its expiry.
 func TestStaple(t *testing.T) {
 	dir := t.TempDir()
 	from, until := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 3, 1, 1, 0, 0, 0, time.UTC)
@@ -101,7 +101,7 @@ func TestStaple(t *testing.T) {
 	}
 }
 
-// handshake returns what a client sees of a server.
+// handshake returns the connection state of a client.
 func handshake(t *testing.T, server, client *tls.Config) tls.ConnectionState {
 	t.Helper()
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", server)
@@ -111,7 +111,7 @@ func handshake(t *testing.T, server, client *tls.Config) tls.ConnectionState {
 	defer ln.Close()
 	go func() {
 		if c, err := ln.Accept(); err == nil {
-			_ = c.(*tls.Conn).Handshake() // the client reports what is wrong
+			_ = c.(*tls.Conn).Handshake() // the client reports the error
 			c.Close()
 		}
 	}()
@@ -123,8 +123,8 @@ func handshake(t *testing.T, server, client *tls.Config) tls.ConnectionState {
 	return c.ConnectionState()
 }
 
-// FuzzOCSP: no response breaks the parser, and an accepted one holds for
-// some time.
+// FuzzOCSP checks that no response panics the parser, and that accepted ones have a
+// validity period.
 func FuzzOCSP(f *testing.F) {
 	from := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
 	f.Add(staple(f, 7, 0, from, from.Add(time.Hour)))

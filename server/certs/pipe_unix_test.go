@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCertificatesInAPipeAreRefused would wait for ever if a pipe was opened as a
-// file is.
+// TestCertificatesInAPipeAreRefused would hang if a pipe were opened like a regular
+// file.
 func TestCertificatesInAPipeAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "cert.pem")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

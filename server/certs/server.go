@@ -34,8 +34,7 @@ type Server struct {
 	current atomic.Pointer[tls.Config]
 }
 
-// Load reads the files and adds their certificates to registry, which can be
-// nil.
+// Load reads the files and adds their certificates to registry, which can be nil.
 func Load(registry *certinfo.Registry, files Files) (*Server, error) {
 	config, context, err := loadServer(files)
 	if err != nil {
@@ -57,8 +56,8 @@ func (s *Server) Config() *tls.Config {
 	}
 }
 
-// Reload reads the files again. Open connections are not affected. If there is
-// an error, the previous certificates stay in use.
+// Reload reads the files again. Open connections are not affected. On error, the
+// previous certificates stay in use.
 func (s *Server) Reload() error {
 	config, context, err := loadServer(s.files)
 	if err != nil {

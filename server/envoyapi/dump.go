@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
-// dumpListeners shows the listeners of a server.
+// dumpListeners returns the listeners section.
 func dumpListeners(s *server.Server) configdump.Section {
 	var list []configdump.Listener
 	for _, l := range s.Listeners().List() {
@@ -28,9 +28,8 @@ func dumpListeners(s *server.Server) configdump.Section {
 	return configdump.Listeners(list, s.Started())
 }
 
-// dumpClusters shows the original messages of the clusters of a manager, with the
-// errors of refused ones. A refused cluster without a version in use is listed as
-// warming.
+// dumpClusters returns the original messages of a manager's clusters, with the errors
+// of rejected ones. A rejected cluster without a version in use is listed as warming.
 func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) bool)) configdump.Section {
 	type views = func(func(*upstream.View) bool)
 	pick := func(viaAPI bool, failures map[string]*configdump.Failure, all views) iter.Seq[configdump.Cluster] {
@@ -68,8 +67,8 @@ func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) boo
 	})
 }
 
-// assignments shows the hosts of the active clusters of a manager: either dynamic
-// or static clusters.
+// assignments returns the hosts of a manager's active clusters, either the dynamic or
+// the static ones.
 func assignments(m *upstream.Manager, viaAPI bool) iter.Seq[configdump.Assignment] {
 	return func(yield func(configdump.Assignment) bool) {
 		m.Clusters(func(v *upstream.View) bool { return v.AddedViaAPI != viaAPI || yield(assignment(v)) })
@@ -112,8 +111,8 @@ func endpoint(h *host.Host) configdump.Endpoint {
 	}
 }
 
-// dumpSecrets shows the static and the dynamic secrets. Secrets without a valid
-// version are listed as warming.
+// dumpSecrets returns the static and dynamic secrets. Secrets without a valid version
+// are listed as warming.
 func dumpSecrets(static []*decode.ParsedSecret, read time.Time, followed iter.Seq[*xds.SecretState]) configdump.Section {
 	var given, active, warming []configdump.Secret
 	for _, s := range static {

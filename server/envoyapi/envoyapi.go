@@ -1,6 +1,6 @@
-// Package envoyapi adds to a server the parts that speak Envoy's messages:
-// control planes (xDS), the sections of /config_dump, and /tap. A program that
-// does not import it links neither gRPC nor these messages.
+// Package envoyapi adds to a server the parts that use Envoy's messages: control
+// planes (xDS), the sections of /config_dump, and /tap. A program that does not
+// import it links neither gRPC nor these messages.
 package envoyapi
 
 import (
@@ -16,19 +16,18 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
 
-// Config describes what to add. The zero value follows no control plane.
+// Config lists the parts to add. The zero value uses no control plane.
 type Config struct {
-	// CDS is the source of further clusters, and ADS the server of the
-	// aggregated stream. Default: none.
+	// CDS is the source of dynamic clusters, and ADS the server of the aggregated
+	// stream. If nil, there is none.
 	CDS *config.ConfigSource
 	ADS *config.APISource
-	// RTDS holds the sources of the runtime layers of kind RTDS, by the name of
-	// the layer.
+	// RTDS maps the names of runtime layers of kind RTDS to their sources.
 	RTDS map[string]xds.Layer
-	// Decoder reads the resources of control planes. Default: one with its
-	// defaults.
+	// Decoder decodes the resources of control planes. The default is a decoder with
+	// default settings.
 	Decoder *decode.Decoder
-	// Secrets holds the secrets that TLS contexts name without a source.
+	// Secrets holds the secrets that TLS contexts refer to by name alone.
 	Secrets []*decode.ParsedSecret
 	// Bootstrap is the bootstrap file as plain values, shown by /config_dump.
 	Bootstrap map[string]any
@@ -51,7 +50,7 @@ func Add(cfg *server.Config, c Config) {
 	})
 }
 
-// control is the client of control planes of a server.
+// control is the xDS client of a server.
 type control struct {
 	*xds.Client
 	clusters bool
@@ -60,7 +59,7 @@ type control struct {
 // FollowsClusters implements [server.Control].
 func (c control) FollowsClusters() bool { return c.clusters }
 
-// client returns the client for a server.
+// client returns the xDS client for a server.
 func (c *Config) client(s *server.Server) (*xds.Client, error) {
 	of := s.Config()
 	product := of.Admin.Product
@@ -97,7 +96,7 @@ func (c *Config) addSections(s *server.Server, client *xds.Client) {
 	}
 	file, settings := configdump.Bootstrap(c.Bootstrap, s.Started())
 	set("bootstrap", file)
-	if s.Config().Admin.Product != "envoy" { // whose dump has no such section
+	if s.Config().Admin.Product != "envoy" { // Envoy's dump has no such section
 		set("settings", settings)
 	}
 	dump.Set("listeners", func() configdump.Section { return dumpListeners(s) })

@@ -10,14 +10,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// The ids that requests to /tap name.
+// The source IDs for requests to /tap.
 const (
 	tapStatsD = "statsd" // accepted lines
 	tapAdmin  = "admin"  // requests to the admin port
 )
 
-// AddTap adds /tap to a server, which shows accepted StatsD lines and admin
-// requests. A proxy adds its own sources to the tap that it returns.
+// AddTap adds /tap to a server, with accepted StatsD lines and admin requests as
+// sources. A proxy adds its own sources to the returned tap.
 func AddTap(cfg *server.Config) *tap.Tap {
 	if cfg.Store == nil {
 		cfg.Store = store.New(store.Options{Product: cfg.Admin.Product})
@@ -46,8 +46,8 @@ func AddTap(cfg *server.Config) *tap.Tap {
 		}
 	}
 	cfg.Endpoints = append(cfg.Endpoints, admin.Endpoint{
-		Path: "/tap", Group: "Clusters and listeners", Help: "stream the traffic that the body of the request selects", Mutates: true, Fixed: true,
-		Params: []admin.Param{{Name: "config", Help: "selection as YAML or JSON, if it is not the body itself", Kind: admin.ParamLines}},
+		Path: "/tap", Group: "Clusters and listeners", Help: "stream the traffic selected by the request body", Mutates: true, Fixed: true,
+		Params: []admin.Param{{Name: "config", Help: "selection as YAML or JSON, as an alternative to the body", Kind: admin.ParamLines}},
 		Serve: func(w *admin.Response, r *admin.Request) error {
 			body := r.Body()
 			if text := r.Query().Value("config"); text != "" {
@@ -64,8 +64,8 @@ func AddTap(cfg *server.Config) *tap.Tap {
 	return t
 }
 
-// exchangeOf returns what a tap shows of a request. Fields that may hold
-// secrets are left out.
+// exchangeOf returns the trace of a request. Fields that can hold secrets are left
+// out.
 func exchangeOf(a *admin.Access) tap.Exchange {
 	x := tap.Exchange{
 		Time: a.Time, Remote: a.Peer,

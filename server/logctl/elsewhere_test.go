@@ -2,7 +2,7 @@ package logctl
 
 import "log/slog"
 
-// logElsewhere logs from a source file of its own.
+// logElsewhere logs from another source file.
 func logElsewhere(log *slog.Logger) {
 	log.Debug("t")
 	log.Warn("t")

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// rule gives source files a level. In named mode the pattern is a logger's
-// name.
+// rule assigns a level to source files. In named mode the pattern is the name of a
+// logger.
 type rule struct {
 	pattern string
 	level   Level
 }
 
-// match reports whether the rule is for a source file: by its whole path, by
-// its base name without extension, or by a glob in which * stands for any run
-// of characters and ? for one. A glob with a slash is tried on the path, one
-// without on the base name.
+// match reports whether the rule applies to a source file: by its full path, by its
+// base name without extension, or by a glob in which * matches any run of characters
+// and ? matches one. A glob with a slash matches the path, any other the base name.
 func (r rule) match(file string) bool {
 	if r.pattern == file {
 		return true
@@ -28,8 +27,8 @@ func (r rule) match(file string) bool {
 	return glob(r.pattern, base)
 }
 
-// glob matches in linear time for one star and never worse than the product
-// of both lengths: after a mismatch only the last star is tried again.
+// glob takes linear time for one star and at worst the product of both lengths: after
+// a mismatch it retries only the last star.
 func glob(pattern, text string) bool {
 	p, t, star, mark := 0, 0, -1, 0
 	for t < len(text) {
@@ -81,6 +80,6 @@ func (r *Registry) fileLogger(pc uintptr) *logger {
 	r.mu.Lock()
 	l := r.addLocked(file)
 	r.mu.Unlock()
-	r.files.Store(pc, l) // bounded by the number of call sites in the program
+	r.files.Store(pc, l) // bounded by the number of call sites
 	return l
 }

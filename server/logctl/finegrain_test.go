@@ -65,7 +65,7 @@ func TestFineGrained(t *testing.T) {
 		if err := s.change(); err != nil {
 			t.Fatal(err)
 		}
-		out.Reset() // what reports the change
+		out.Reset() // discard the message about the change
 		both()
 		if got := lines(); got != s.want {
 			t.Errorf("%s: got %s; want %s", s.name, got, s.want)

@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
-// event is all that a line can show.
+// event holds the values that a line can show.
 type event struct {
 	time    time.Time
 	level   Level
@@ -22,16 +22,16 @@ type event struct {
 // format is a compiled pattern.
 type format struct {
 	pieces []piece
-	source bool // some flag needs the frame
+	source bool // a flag needs the source location
 }
 
-// piece is fixed text, or one flag.
+// piece is either literal text or a flag.
 type piece struct {
 	text  string
-	write func(dst []byte, e *event) []byte // nil: text
+	write func(dst []byte, e *event) []byte // nil for literal text
 }
 
-// flags says how each flag is written.
+// flags maps each flag to the function that writes it.
 func flags() map[byte]func(dst []byte, e *event) []byte {
 	clock := func(layout string) func([]byte, *event) []byte {
 		return func(dst []byte, e *event) []byte { return e.time.AppendFormat(dst, layout) }
@@ -44,7 +44,7 @@ func flags() map[byte]func(dst []byte, e *event) []byte {
 	message := func(dst []byte, e *event) []byte { return append(dst, e.message...) }
 	return map[byte]func([]byte, *event) []byte{
 		'v': message,
-		'_': message, // line breaks never survive in a message
+		'_': message, // messages never contain line breaks
 		'j': func(dst []byte, e *event) []byte { return appendJSON(dst, e.message) },
 		't': func(dst []byte, _ *event) []byte { return strconv.AppendInt(dst, int64(threadID()), 10) },
 		'P': func(dst []byte, _ *event) []byte { return strconv.AppendInt(dst, int64(os.Getpid()), 10) },
@@ -75,7 +75,7 @@ func flags() map[byte]func(dst []byte, e *event) []byte {
 
 const sourceFlags = "@sg#!"
 
-// compileFormat reads a pattern. A flag that does not exist is text.
+// compileFormat parses a pattern. Unknown flags are literal text.
 func compileFormat(pattern string) format {
 	var f format
 	known := flags()
@@ -104,7 +104,7 @@ func compileFormat(pattern string) format {
 	}
 }
 
-// append writes one line without its end.
+// append appends one line without the line end.
 func (f *format) append(dst []byte, e *event) []byte {
 	for _, p := range f.pieces {
 		if p.write == nil {
@@ -116,7 +116,7 @@ func (f *format) append(dst []byte, e *event) []byte {
 	return dst
 }
 
-// appendPadded appends n in at least that many digits.
+// appendPadded appends n, zero-padded to the given number of digits.
 func appendPadded(dst []byte, n, digits int) []byte {
 	limit := 1
 	for range digits - 1 {
@@ -128,8 +128,8 @@ func appendPadded(dst []byte, n, digits int) []byte {
 	return strconv.AppendInt(dst, int64(n), 10)
 }
 
-// appendJSON escapes text for the inside of a JSON string. The text is UTF-8
-// without control characters.
+// appendJSON escapes text for a JSON string. The text must be UTF-8 without control
+// characters.
 func appendJSON(dst, text []byte) []byte {
 	for _, c := range text {
 		if c == '"' || c == '\\' {

@@ -13,9 +13,10 @@ import (
 type handler struct {
 	r *Registry
 	l *logger
-	// attrs are attributes given with With, as they stand behind a message.
+	// attrs are the attributes added by WithAttrs, formatted as they follow a
+	// message.
 	attrs string
-	// group is put before the keys of further attributes: "a.b." or "".
+	// group is the prefix of the keys of later attributes: "a.b." or "".
 	group string
 }
 
@@ -25,7 +26,7 @@ var _ slog.Handler = (*handler)(nil)
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool {
 	lowest := &h.l.level
 	if h.r.fineGrain {
-		lowest = &h.r.lowest // the file is not known yet
+		lowest = &h.r.lowest // the file is not yet known
 	}
 	return levelOf(level) >= Level(lowest.Load())
 }
@@ -45,15 +46,15 @@ func (h *handler) Handle(_ context.Context, rec slog.Record) error {
 	start := len(whole)
 	whole = h.r.format.append(whole, &event)
 	err := h.r.write(append(logfile.Cut(whole[start:], logfile.MaxLineBytes), '\n'))
-	if cap(whole) <= 4*logfile.MaxLineBytes { // a rare giant does not stay
+	if cap(whole) <= 4*logfile.MaxLineBytes { // do not pool large buffers
 		*buffer = whole[:0]
 		h.r.lines.Put(buffer)
 	}
 	return err
 }
 
-// maxMessageBytes leaves room for the rest of a line, so that what follows a
-// long message in the pattern is not cut off.
+// maxMessageBytes leaves space for the rest of a line, so that a long message does
+// not cut off the flags that follow it in the pattern.
 const maxMessageBytes = logfile.MaxLineBytes - 1024
 
 // appendMessage appends the message and its attributes, escaped.
@@ -88,8 +89,8 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// appendAttr appends " key=value"; a group becomes its members, with its name
-// in front of their keys.
+// appendAttr appends " key=value". A group is flattened into its members, with its
+// name as key prefix.
 func appendAttr(dst []byte, prefix string, a slog.Attr) []byte {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {

@@ -8,7 +8,7 @@ import (
 // Level is the lowest severity that a logger writes.
 type Level int8
 
-// The levels, in rising order. A logger at Off writes nothing.
+// The levels, in ascending order. A logger at Off writes nothing.
 const (
 	Trace Level = iota
 	Debug
@@ -21,7 +21,7 @@ const (
 
 var levelNames = [...]string{"trace", "debug", "info", "warning", "error", "critical", "off"}
 
-// Levels returns the names of all levels in rising order.
+// Levels returns the names of all levels in ascending order.
 func Levels() []string { return levelNames[:] }
 
 // String returns the name of l.
@@ -32,8 +32,8 @@ func (l Level) String() string {
 	return levelNames[l]
 }
 
-// ParseLevel returns the level of that name. Names are lower case and exact:
-// "warn" is not a level.
+// ParseLevel returns the level with the given name. Names are case-sensitive, and
+// aliases such as "warn" are not accepted.
 func ParseLevel(name string) (Level, bool) {
 	for i, n := range levelNames {
 		if n == name {
@@ -43,13 +43,13 @@ func ParseLevel(name string) (Level, bool) {
 	return Off, false
 }
 
-// The slog levels that have no name there.
+// The slog levels without a name in package slog.
 const (
 	SlogTrace    = slog.Level(-8)
 	SlogCritical = slog.Level(12)
 )
 
-// Slog returns the slog level of l.
+// Slog returns the corresponding slog level.
 func (l Level) Slog() slog.Level {
 	switch l {
 	case Trace:
@@ -68,7 +68,7 @@ func (l Level) Slog() slog.Level {
 	return slog.Level(math.MaxInt)
 }
 
-// levelOf returns the level that a record of a slog level belongs to.
+// levelOf returns the level for a slog level.
 func levelOf(l slog.Level) Level {
 	switch {
 	case l < slog.LevelDebug:

@@ -87,8 +87,8 @@ func TestLevelsDecideWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestComponentsAreNoFiles: with names of components, what counts is the level of the
-// component, and files that log do not come into the list.
+// TestComponentsAreNoFiles checks that in named mode the level of the component
+// applies, and that source files that log are not listed.
 func TestComponentsAreNoFiles(t *testing.T) {
 	r, out := mustNew(t, Config{Names: []string{"a", "b"}, Level: Error, Levels: map[string]Level{"a": Debug}, Format: "%n %v"})
 	r.Logger("a").Debug("one")
@@ -254,7 +254,7 @@ type valuer struct{}
 
 func (valuer) LogValue() slog.Value { return slog.StringValue("resolved") }
 
-// TestNoRecordForgesLines: whatever a record carries, it is one printable line.
+// TestNoRecordForgesLines checks that every record is one printable line.
 func TestNoRecordForgesLines(t *testing.T) {
 	r, out := mustNew(t, Config{Format: "[%n] %v"})
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -286,7 +286,7 @@ func TestLinesAreBounded(t *testing.T) {
 	if line := out.String(); len(line) > logfile.MaxLineBytes+1 || !strings.HasSuffix(line, "…|main\n") || !utf8.ValidString(line) {
 		t.Errorf("%d bytes ending in %q", len(line), line[len(line)-20:])
 	}
-	// What the pattern adds, or escapes once more, is bounded, too.
+	// Text added or escaped by the pattern is limited, too.
 	for _, pattern := range []string{strings.Repeat("x", 2<<10) + "%v", "%j"} {
 		r, out := mustNew(t, Config{Format: pattern})
 		r.Logger("main").Info(strings.Repeat(`"`, 1<<20))
@@ -337,8 +337,8 @@ func TestDisabledRecordsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestChangesUnderLoad logs and changes levels at once; each change is one
-// step, so a reader of the list never sees half of one.
+// TestChangesUnderLoad logs and changes levels concurrently. Each change is atomic:
+// readers of the list never see half of one.
 func TestChangesUnderLoad(t *testing.T) {
 	r, _ := mustNew(t, Config{Names: []string{"a", "b"}, Level: Critical})
 	var wg sync.WaitGroup

@@ -1,7 +1,6 @@
 package logctl
 
-// Names returns the loggers of the daemon in the order in which they are
-// listed.
+// Names returns the names of the daemon's loggers in listing order.
 func Names() []string {
 	return []string{
 		"admin", "assert", "config", "connection", "file", "filter", "hc", "http", "init", "io",

@@ -16,73 +16,71 @@ import (
 // DefaultFormat is the pattern of log lines when none is configured.
 const DefaultFormat = "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v"
 
-// Errors of changes. Their texts are part of the interface. No level has changed
-// when they are returned.
+// Errors returned by changes of levels, which then have no effect. Their texts are
+// part of the admin interface.
 var (
 	ErrUnknownLevel  = errors.New("unknown logger level")
 	ErrUnknownLogger = errors.New("unknown logger name")
 	ErrEmptyName     = errors.New("empty logger name or empty logger level")
 )
 
-// Config sets up a [Registry]. The zero value logs at trace level to standard
+// Config configures a [Registry]. The zero value logs at trace level to standard
 // error.
 type Config struct {
-	// Names are the loggers in the order in which they are listed; default
-	// Names().
+	// Names lists the loggers in listing order. Default Names().
 	Names []string
-	// Level is the level of every logger at first.
+	// Level is the initial level of every logger.
 	Level Level
-	// Levels are the levels of single loggers; unknown names are an error.
+	// Levels overrides the level of single loggers. Unknown names are an error.
 	Levels map[string]Level
-	// Format is the pattern of a line; default DefaultFormat. Flags: %v message
-	// with attributes, %_ the same, %j the same for use in a JSON string, %n
-	// logger, %l level, %L its first letter in upper case, %t thread id, %P
-	// process id, %% percent; of the source: %@ file:line, %s base name, %g
-	// path, %# line, %! function; of the time: %a %A weekday, %b %B month, %c
-	// date and time, %C year in 2 digits, %Y in 4, %D %x MM/DD/YY, %m %d %H %I
-	// %M %S, %e milliseconds, %f microseconds, %F nanoseconds, %p AM or PM, %r
-	// 12-hour clock, %R HH:MM, %T %X HH:MM:SS, %z offset from UTC. Others stay
-	// as they are.
+	// Format is the pattern of a line; default DefaultFormat. Flags: %v message with
+	// attributes, %_ the same, %j the same for use in a JSON string, %n logger, %l
+	// level, %L its first letter in upper case, %t thread id, %P process id, %%
+	// percent; of the source: %@ file:line, %s base name, %g path, %# line, %!
+	// function; of the time: %a %A weekday, %b %B month, %c date and time, %C year in
+	// 2 digits, %Y in 4, %D %x MM/DD/YY, %m %d %H %I %M %S, %e milliseconds, %f
+	// microseconds, %F nanoseconds, %p AM or PM, %r 12-hour clock, %R HH:MM, %T %X
+	// HH:MM:SS, %z offset from UTC. Unknown flags are kept verbatim.
 	Format string
-	// Path is a file to write to, see [Registry.Reopen]; empty: Output.
+	// Path is the log file, see [Registry.Reopen]. If empty, Output is used.
 	Path string
-	// Output takes one call of Write per line; default os.Stderr.
+	// Output receives one Write call per line. Default os.Stderr.
 	Output io.Writer
-	// FineGrain names loggers by source file; Names and Levels are not used.
+	// FineGrain names loggers by source file. Names and Levels are ignored.
 	FineGrain bool
 }
 
-// Registry holds loggers and their levels. Make it with [New].
+// Registry holds loggers and their levels. Use [New].
 type Registry struct {
 	format    format
 	fineGrain bool
 	lines     sync.Pool // *[]byte
 
-	file  *logfile.File // of Config.Path; nil without
+	file  *logfile.File // Config.Path; nil if empty
 	outMu sync.Mutex
 	out   io.Writer
 
-	// lowest is the lowest level of any file in fine-grained mode. Written
+	// lowest is the lowest level of any file in fine-grained mode. It is written
 	// under mu.
 	lowest atomic.Int32
 	files  sync.Map // program counter (uintptr) to *logger, in fine-grained mode
 
-	// mu guards what follows and makes each change one step. Levels are read
+	// mu guards the fields below and makes each change atomic. Levels are read
 	// without it.
 	mu       sync.Mutex
 	byName   map[string]*logger
-	order    []*logger // as listed
+	order    []*logger // in listing order
 	standard Level     // level of new loggers, and of files without a rule
 	rules    []rule    // fine-grained mode: the first match wins
 }
 
-// logger is one name with its level.
+// logger is a named logger and its level.
 type logger struct {
 	name  string
 	level atomic.Int32
 }
 
-// LoggerLevel is one row of the list of loggers.
+// LoggerLevel is one row of the logger list.
 type LoggerLevel struct {
 	Name  string
 	Level Level
@@ -127,8 +125,8 @@ func New(cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Reopen opens the log file again, after it was rotated; without a file it does
-// nothing. When it fails the file that is open stays in use.
+// Reopen opens the log file again after a rotation, and does nothing without a log
+// file. On failure the current file stays in use.
 func (r *Registry) Reopen() error {
 	if r.file == nil {
 		return nil
@@ -144,8 +142,8 @@ func (r *Registry) Close() error {
 	return r.file.Close()
 }
 
-// addLocked returns the logger of that name and makes it if need be. r.mu must
-// be held, or r be new.
+// addLocked returns the logger with the given name, creating it if necessary. The
+// caller holds r.mu or has exclusive access to r.
 func (r *Registry) addLocked(name string) *logger {
 	if l := r.byName[name]; l != nil {
 		return l
@@ -157,7 +155,7 @@ func (r *Registry) addLocked(name string) *logger {
 	return l
 }
 
-// levelOfLocked returns the level that a new logger has. r.mu must be held.
+// levelOfLocked returns the initial level of a new logger. r.mu must be held.
 func (r *Registry) levelOfLocked(name string) Level {
 	for _, rule := range r.rules {
 		if rule.match(name) {
@@ -167,9 +165,9 @@ func (r *Registry) levelOfLocked(name string) Level {
 	return r.standard
 }
 
-// Logger returns the logger of that name. A new name is added to the list, with
-// the level that was last set for all. In fine-grained mode the name is only
-// what %n shows.
+// Logger returns the logger with the given name. A new logger is added to the list
+// with the level last set for all loggers. In fine-grained mode the name is used only
+// for %n.
 func (r *Registry) Logger(name string) *slog.Logger {
 	if r.fineGrain {
 		return slog.New(&handler{r: r, l: &logger{name: name}})
@@ -179,8 +177,8 @@ func (r *Registry) Logger(name string) *slog.Logger {
 	return slog.New(&handler{r: r, l: r.addLocked(name)})
 }
 
-// List returns all loggers: in the order in which they were made, or, in
-// fine-grained mode, the source files that have logged, by path.
+// List returns all loggers in creation order. In fine-grained mode it returns the
+// source files that have logged, sorted by path.
 func (r *Registry) List() []LoggerLevel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +192,7 @@ func (r *Registry) List() []LoggerLevel {
 	return list
 }
 
-// SetAll sets the level of all loggers, also of those made later.
+// SetAll sets the level of all existing and future loggers.
 func (r *Registry) SetAll(level string) error {
 	l, ok := ParseLevel(level)
 	if !ok {
@@ -210,8 +208,8 @@ func (r *Registry) SetAll(level string) error {
 	return nil
 }
 
-// Set sets the level of one logger. In fine-grained mode it replaces all rules
-// by this one.
+// Set sets the level of one logger. In fine-grained mode it replaces all rules with
+// this one.
 func (r *Registry) Set(name, level string) error {
 	l, ok := ParseLevel(level)
 	if !ok {
@@ -220,9 +218,9 @@ func (r *Registry) Set(name, level string) error {
 	return r.apply([]rule{{name, l}})
 }
 
-// SetPaths sets several levels at once: name:level or name=level, separated by
-// commas; blank pieces are skipped. In fine-grained mode they replace all
-// rules, names may be globs, and unknown ones are no error.
+// SetPaths sets several levels from a comma-separated list of name:level or
+// name=level; blank elements are skipped. In fine-grained mode the list replaces all
+// rules, names can be globs, and unknown names are not an error.
 func (r *Registry) SetPaths(paths string) error {
 	var rules []rule
 	for piece := range strings.SplitSeq(paths, ",") {
@@ -245,7 +243,7 @@ func (r *Registry) SetPaths(paths string) error {
 	return r.apply(rules)
 }
 
-// apply makes a change of several levels, or none of them.
+// apply changes several levels, or none of them.
 func (r *Registry) apply(rules []rule) error {
 	if r.fineGrain {
 		r.applyRules(rules)
@@ -264,7 +262,7 @@ func (r *Registry) apply(rules []rule) error {
 	return nil
 }
 
-// write passes one line on.
+// write writes one line to the output.
 func (r *Registry) write(line []byte) error {
 	r.outMu.Lock()
 	defer r.outMu.Unlock()

@@ -2,6 +2,5 @@ package logctl
 
 import "syscall"
 
-// threadID returns the number of the operating system's thread that runs the
-// caller.
+// threadID returns the ID of the operating system thread of the caller.
 func threadID() int { return syscall.Gettid() }

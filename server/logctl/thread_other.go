@@ -2,5 +2,5 @@
 
 package logctl
 
-// threadID returns 0: this system does not identify threads.
+// threadID returns 0, since this system does not expose thread IDs.
 func threadID() int { return 0 }

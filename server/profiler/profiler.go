@@ -1,6 +1,6 @@
-// Package profiler writes profiles of the process to a file, on and off at
-// will, in the format that go tool pprof reads. The Go runtime has one CPU
-// profiler, so a process should have one [CPU].
+// Package profiler writes profiles of the process to a file on demand, in the format
+// of go tool pprof. The Go runtime has a single CPU profiler, so a process should
+// have one [CPU].
 package profiler
 
 import (
@@ -18,17 +18,18 @@ import (
 
 // Limits of a profile.
 const (
-	maxDuration = 10 * time.Minute // after which a CPU profile ends by itself
+	maxDuration = 10 * time.Minute // CPU profiles stop after this time
 	maxBytes    = 256 << 20
 )
 
-// errTooLarge ends a profile that grew over maxBytes.
+// errTooLarge is returned for a profile over maxBytes.
 var errTooLarge = errors.New("profiler: profile over 256 MiB")
 
-// ErrBusy is returned by Start while the other profiler of the same file runs.
-var ErrBusy = errors.New("profiler: the other profiler is running, which writes to the same file")
+// ErrBusy is returned by Start while the other profiler of the same file is running.
+var ErrBusy = errors.New("profiler: the other profiler, which writes to the same file, is running")
 
-// New returns profilers that write to the same file, one at a time.
+// New returns profilers that write to the same file. They cannot run at the same
+// time.
 func New(path string) (*CPU, *Heap) {
 	o := &output{path: path, limit: maxBytes}
 	return &CPU{out: o, after: time.AfterFunc}, &Heap{out: o}
@@ -37,19 +38,19 @@ func New(path string) (*CPU, *Heap) {
 // CPU is the CPU profiler. Use [New]. It is safe for concurrent use.
 type CPU struct {
 	out   *output
-	after func(time.Duration, func()) *time.Timer // time.AfterFunc, but for tests
+	after func(time.Duration, func()) *time.Timer // time.AfterFunc, replaced in tests
 
 	mu      sync.Mutex
-	profile *profile // the one under way; nil: none
+	profile *profile // running profile or nil
 	timer   *time.Timer
 }
 
 // Path returns the output file.
 func (p *CPU) Path() string { return p.out.path }
 
-// Start begins a profile, which ends by itself after 10 minutes. It reports
-// false if one is under way. It fails if the file cannot be written; a link is
-// not followed.
+// Start starts a profile, which stops automatically after 10 minutes. It reports
+// false if a profile is already running. It fails if the file cannot be written or is
+// a symbolic link.
 func (p *CPU) Start() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,10 +73,10 @@ func (p *CPU) Start() (bool, error) {
 	return true, nil
 }
 
-// Stop ends the profile and writes it. It reports false if none is under way.
+// Stop stops the profile and writes it. It reports false if no profile is running.
 func (p *CPU) Stop() (bool, error) { return p.stop(nil) }
 
-// stop ends one profile, any if it is nil.
+// stop stops the given profile, or any profile if it is nil.
 func (p *CPU) stop(one *profile) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,15 +85,14 @@ func (p *CPU) stop(one *profile) (bool, error) {
 		return false, nil
 	}
 	p.timer.Stop()
-	pprof.StopCPUProfile() // which says nothing of what it could not write
+	pprof.StopCPUProfile() // does not report write errors
 	p.profile = nil
 	defer p.out.running.Store(false)
 	return true, p.out.replace(ended)
 }
 
-// Heap writes a heap profile when it is stopped. Use [New]. It is safe for
-// concurrent use. The runtime samples the heap all the time; starting only
-// reserves the file.
+// Heap writes a heap profile when it is stopped. Use [New]. It is safe for concurrent
+// use. The runtime samples the heap continuously; Start only reserves the file.
 type Heap struct {
 	out *output
 
@@ -103,8 +103,8 @@ type Heap struct {
 // Path returns the output file.
 func (p *Heap) Path() string { return p.out.path }
 
-// Start reports false if the profiler was started already. It fails if the
-// file cannot be written.
+// Start reports false if the profiler is already running. It fails if the file cannot
+// be written.
 func (p *Heap) Start() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Heap) Start() (bool, error) {
 	return true, nil
 }
 
-// Stop writes the profile. It reports false if the profiler was not started.
+// Stop writes the profile. It reports false if the profiler is not running.
 func (p *Heap) Stop() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,12 +137,12 @@ func (p *Heap) Stop() (bool, error) {
 	return true, p.out.replace(heap)
 }
 
-// profile is one in the making, which takes so many bytes and no more. The
-// runtime hands a profile out at its end, compressed, so it is small.
+// profile buffers a profile up to a size limit. The runtime writes a profile at its
+// end, compressed, so it is small.
 type profile struct {
 	data  []byte
 	limit int
-	err   error // it is incomplete
+	err   error // set if the profile is incomplete
 }
 
 // Write implements [io.Writer].
@@ -157,16 +157,16 @@ func (p *profile) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// output is the file that profiles are written to.
+// output is the file for profiles.
 type output struct {
 	path  string
-	limit int        // bytes of a profile
+	limit int        // maximum size of a profile
 	mu    sync.Mutex // held while a profile is written
 
-	running atomic.Bool // a profiler was started and not stopped
+	running atomic.Bool // a profiler is running
 }
 
-// check returns an error if the file cannot be written. It keeps its content.
+// check returns an error if the file cannot be written. It keeps the file's contents.
 func (o *output) check() error {
 	f, err := o.open(0)
 	if err != nil {
@@ -175,8 +175,8 @@ func (o *output) check() error {
 	return f.Close()
 }
 
-// replace makes the file hold a profile and nothing else. If there is no room for
-// all of it, nothing is left: a part of a profile is of no use, and takes room.
+// replace replaces the file's contents with a profile. If the disk has too little
+// space, the file is left empty, since a partial profile is useless.
 func (o *output) replace(p *profile) error {
 	if p.err != nil {
 		return p.err
@@ -188,13 +188,13 @@ func (o *output) replace(p *profile) error {
 		return err
 	}
 	if _, err = f.Write(p.data); err != nil {
-		_ = f.Truncate(0) // what cannot be truncated keeps nothing, as a device
+		_ = f.Truncate(0) // fails for devices, which keep no data
 	}
 	return errors.Join(err, f.Close())
 }
 
-// open opens the file for its owner alone. It does not wait for the other end of
-// a pipe.
+// open opens the file with owner-only permissions. It does not block on a pipe
+// without a reader.
 func (o *output) open(flags int) (*os.File, error) {
 	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|nofollow.Flag|syscall.O_NONBLOCK|flags, 0o600)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNoPartIsLeft: a profile for which there is no room leaves no part of
-// itself behind, and the next one is written once there is.
+// TestNoPartIsLeft checks that a profile that does not fit on the disk leaves nothing
+// behind, and that the next one is written once there is space.
 func TestNoPartIsLeft(t *testing.T) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
@@ -50,7 +50,7 @@ func TestNoPartIsLeft(t *testing.T) {
 	}
 }
 
-// TestPipesAreRefused would wait for ever if a pipe was opened as a file is.
+// TestPipesAreRefused would hang if a pipe were opened like a regular file.
 func TestPipesAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// readable checks a profile with the tool that users read it with.
+// readable checks a profile with go tool pprof.
 func readable(t *testing.T, path string) {
 	t.Helper()
 	out, err := exec.Command("go", "tool", "pprof", "-raw", path).CombinedOutput()
@@ -97,8 +97,8 @@ func TestUnwritablePath(t *testing.T) {
 	}
 }
 
-// TestDiskFull writes to a device that is always full: the end of the
-// profile says so, and the next one can be started.
+// TestDiskFull writes to a device that is always full. Stop returns the error, and
+// the next profile can be started.
 func TestDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no device that is always full")
@@ -122,11 +122,11 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a profile ends at its limit, and no part of it is
-// written. The file keeps its content.
+// TestTooLarge checks that a profile over the limit is discarded, and that the file
+// keeps its contents.
 func TestTooLarge(t *testing.T) {
 	l := &profile{limit: 10}
-	for _, size := range []int{6, 4} { // the limit to the byte
+	for _, size := range []int{6, 4} { // exactly the limit
 		if n, err := l.Write(make([]byte, size)); n != size || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -152,8 +152,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestOneProfilerAtATime: the profilers share a file, so the second one is
-// refused until the first has written its profile.
+// TestOneProfilerAtATime checks that the second profiler of a file is refused until
+// the first has written its profile.
 func TestOneProfilerAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "both.prof")
 	cpu, heap := New(path)
@@ -191,7 +191,7 @@ func TestOneProfilerAtATime(t *testing.T) {
 	kind("cpu/nanoseconds")
 }
 
-// TestEndsByItself: a CPU profile ends after 10 minutes on its own.
+// TestEndsByItself checks that a CPU profile stops after 10 minutes.
 func TestEndsByItself(t *testing.T) {
 	p, _ := New(filepath.Join(t.TempDir(), "cpu.prof"))
 	var over func()
@@ -217,11 +217,11 @@ func TestEndsByItself(t *testing.T) {
 	if ok, err := p.Stop(); !ok || err != nil {
 		t.Errorf("Stop: %v, %v", ok, err)
 	}
-	late() // a timer that fires too late ends nothing
+	late() // a late timer has no effect
 	if ok, err := p.Start(); !ok || err != nil {
 		t.Errorf("one more: %v, %v", ok, err)
 	}
-	late() // not even a profile that was begun since
+	late() // not even on a profile started since
 	if ok, err := p.Stop(); !ok || err != nil {
 		t.Errorf("it was ended by the timer of another one: %v, %v", ok, err)
 	}

@@ -1,5 +1,5 @@
-// Package tap shows what a server takes in while somebody looks: one stream at
-// a time, set up by a request, fed by the sources that are registered.
+// Package tap streams the traffic of registered sources to a client. One stream,
+// configured by a request, can be attached at a time.
 //
 //	t := tap.New(tap.Config{})
 //	lines := t.Register("statsd")
@@ -8,6 +8,7 @@
 //		s.Socket(tap.Read{Data: line})
 //	}
 //
-// Sources never wait: what does not fit in the bounded queue of the stream is
-// dropped and counted. Traces are the messages that tools for taps know.
+// Sources never wait: traces that do not fit in the bounded queue of the stream are
+// dropped and counted. Traces are Envoy's tap messages, so existing tools can read
+// them.
 package tap

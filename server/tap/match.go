@@ -14,10 +14,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/match"
 )
 
-// event is what matchers look at.
+// event is the input of matchers.
 type event struct {
 	received          []byte
-	request, response func(name string) (value string, ok bool) // header fields; nil if there are none
+	request, response func(name string) (value string, ok bool) // header fields; nil without headers
 }
 
 // matcher selects events.
@@ -96,11 +96,11 @@ func predicate(m *commonv3.MatchPredicate, depth int) (matcher, error) {
 	case *commonv3.MatchPredicate_HttpRequestGenericBodyMatch:
 		return body(r.HttpRequestGenericBodyMatch), nil
 	}
-	return nil, fmt.Errorf("tap_config.match: %T is known, but not available here; use any_match, or_match, and_match, not_match, "+
+	return nil, fmt.Errorf("tap_config.match: %T is not supported; use any_match, or_match, and_match, not_match, "+
 		"http_request_headers_match, http_response_headers_match or http_request_generic_body_match", m.GetRule())
 }
 
-// body matches a body that holds all patterns.
+// body matches a body that contains all patterns.
 func body(m *commonv3.HttpGenericBodyMatch) matcher {
 	var patterns [][]byte
 	for _, p := range m.GetPatterns() {
@@ -127,7 +127,7 @@ func body(m *commonv3.HttpGenericBodyMatch) matcher {
 
 type fields func(name string) (string, bool)
 
-// headers matches fields that satisfy all of some matchers.
+// headers matches header fields that satisfy all matchers.
 func headers(all []*routev3.HeaderMatcher) (func(fields) bool, error) {
 	var tests []func(fields) bool
 	for _, h := range all {
@@ -172,10 +172,10 @@ func header(h *routev3.HeaderMatcher) (func(fields) bool, error) {
 		case *typev3.StringMatcher_SafeRegex:
 			kind, pattern = match.KindRegex, p.SafeRegex.GetRegex()
 		default:
-			return nil, fmt.Errorf("tap_config.match: header %q: %T is known, but not available here", name, p)
+			return nil, fmt.Errorf("tap_config.match: header %q: %T is not supported", name, p)
 		}
 	default:
-		return nil, fmt.Errorf("tap_config.match: header %q: %T is known, but not available here; use string_match or present_match", name, m)
+		return nil, fmt.Errorf("tap_config.match: header %q: %T is not supported; use string_match or present_match", name, m)
 	}
 	compiled, err := match.New(kind, pattern, fold)
 	if err != nil {

@@ -19,21 +19,21 @@ const (
 	maxBodyBytes     = 1 << 20
 )
 
-// settings are a request, compiled.
+// settings is a compiled request.
 type settings struct {
 	id        string
 	format    tapv3.OutputSink_Format
 	match     matcher
-	streaming bool // pieces of traces instead of whole ones
-	received  int  // bytes of a received body that are kept
+	streaming bool // send parts of traces as they arrive
+	received  int  // maximum bytes of a received body
 	sent      int
 
-	buffered bool          // all traces at once, at the end
-	traces   uint64        // that end a buffered stream
-	timeout  time.Duration // of a buffered stream; 0: none
+	buffered bool          // send all traces at the end
+	traces   uint64        // number of traces that completes a buffered stream
+	timeout  time.Duration // of a buffered stream; 0 for none
 }
 
-// parse reads a request, which is JSON or YAML.
+// parse parses a request, which is JSON or YAML.
 func parse(body []byte) (*settings, error) {
 	text, err := toJSON(body)
 	if err != nil {
@@ -49,17 +49,17 @@ func parse(body []byte) (*settings, error) {
 	return compile(&m)
 }
 
-// plain returns an error of the message parser with ordinary spaces: it puts
-// others in so that no client relies on its words.
+// plain replaces the non-breaking spaces that protobuf puts into its error texts to
+// keep callers from depending on them.
 func plain(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " ")) }
 
-// toJSON returns JSON for a JSON or YAML text.
+// toJSON converts JSON or YAML to JSON.
 func toJSON(body []byte) (text []byte, err error) {
 	if json.Valid(body) {
 		return body, nil
 	}
 	defer func() {
-		if r := recover(); r != nil { // whatever the text is, the answer is an error
+		if r := recover(); r != nil { // report parser panics as errors
 			text, err = nil, fmt.Errorf("not valid YAML: %v", r)
 		}
 	}()
@@ -80,7 +80,8 @@ func toJSON(body []byte) (text []byte, err error) {
 	return text, nil
 }
 
-// tree refuses what could make a small text large, and what nests too deep.
+// tree rejects aliases, which could expand a small text into a large one, and deep
+// nesting.
 func tree(n *yaml.Node, depth int) error {
 	const deepest = 64
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
@@ -97,7 +98,7 @@ func tree(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// compile checks what the message's own rules do not.
+// compile checks the constraints that the message's own validation does not cover.
 func compile(m *adminv3.TapRequest) (*settings, error) {
 	c := m.GetTapConfig()
 	out := c.GetOutputConfig()

@@ -10,23 +10,24 @@ import (
 
 // Config are the settings of a [Tap]. The zero value means all defaults.
 type Config struct {
-	// QueueBytes is how much may wait for a client, its own bookkeeping
-	// included. Default 1 MiB.
+	// QueueBytes is the size of the queue for a slow client, including overhead.
+	// Default 1 MiB.
 	QueueBytes int
-	// Dropped counts traces that did not fit. If nil, they are not counted.
+	// Dropped counts traces that did not fit in the queue. If nil, they are not
+	// counted.
 	Dropped interface{ Inc() }
-	// Heartbeat is after how long without a trace a client of JSON gets an
-	// empty line, which shows whether it is still there. Default 5 s.
+	// Heartbeat is the interval after which a JSON client without traces is sent an
+	// empty line, which detects disconnected clients. Default 5 s.
 	Heartbeat time.Duration
-	// Now returns the time for traces. Default time.Now.
+	// Now returns the time of traces. Default time.Now.
 	Now func() time.Time
 }
 
-// bufferedBytes is how much a buffered stream collects at most.
+// bufferedBytes limits the size of a buffered stream.
 const bufferedBytes = 8 << 20
 
-// Tap knows the sources and the one stream that may be attached. Make it with
-// [New]; its methods are safe for concurrent use.
+// Tap holds the sources and the attached stream, if any. Use [New]. Its methods are
+// safe for concurrent use.
 type Tap struct {
 	cfg Config
 
@@ -49,15 +50,15 @@ func New(cfg Config) *Tap {
 	return &Tap{cfg: cfg, sources: make(map[string]*Source)}
 }
 
-// Source is something that can be tapped.
+// Source is a source of traces.
 type Source struct{ session atomic.Pointer[Session] }
 
-// Session returns the stream that taps the source, nil if none does. It costs
-// one atomic load.
+// Session returns the stream attached to the source, or nil. It costs one atomic
+// load.
 func (s *Source) Session() *Session { return s.session.Load() }
 
-// Register returns the source with an id, which requests name. One that is
-// registered again is the same: a stream that is attached goes on.
+// Register returns the source with the given ID, which requests refer to. Registering
+// an ID again returns the same source, so an attached stream continues.
 func (t *Tap) Register(id string) *Source {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,8 +70,8 @@ func (t *Tap) Register(id string) *Source {
 	return s
 }
 
-// Attach begins a stream as the body of a request asks for. The text of the
-// error is for the client. Close the session when its client is gone.
+// Attach starts the stream that a request body describes. The error text is sent to
+// the client. The caller must close the session when the client is gone.
 func (t *Tap) Attach(body []byte) (*Session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,16 +101,16 @@ type Session struct {
 	tap      *Tap
 	source   *Source
 	settings *settings
-	more     chan struct{} // something was queued
+	more     chan struct{} // signals that a trace was queued
 	last     atomic.Uint64 // number of the last trace
 
 	mu     sync.Mutex // guards the rest
 	queue  []trace
-	bytes  int // in queue
+	bytes  int // size of queue
 	closed bool
 }
 
-// Close ends the session: the source is not tapped any more.
+// Close detaches the session from its source.
 func (s *Session) Close() {
 	t := s.tap
 	t.mu.Lock()
@@ -123,7 +124,7 @@ func (s *Session) Close() {
 	s.closed, s.queue = true, nil
 }
 
-// traceBytes is what a trace takes besides its texts, roughly.
+// traceBytes is the approximate overhead of a trace.
 const traceBytes = 256
 
 // offer queues a trace or drops it.
@@ -148,7 +149,7 @@ func (s *Session) offer(t trace) {
 	}
 }
 
-// take returns the queue.
+// take returns the queued traces.
 func (s *Session) take() []trace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,20 +158,20 @@ func (s *Session) take() []trace {
 	return q
 }
 
-// Writer takes the bytes of a stream.
+// Writer receives the bytes of a stream.
 type Writer interface {
 	io.Writer
-	// Flush sends everything written so far.
+	// Flush sends the written bytes.
 	Flush() error
 }
 
-// Serve writes traces to w until closing is closed, or a buffered stream is
-// complete; then it returns nil. An error is that of w.
+// Serve writes traces to w until closing is closed or a buffered stream is complete,
+// and then returns nil. Any error it returns is from w.
 func (s *Session) Serve(w Writer, closing <-chan struct{}) error {
 	if s.settings.buffered {
 		return s.serveBuffered(w, closing)
 	}
-	if err := w.Flush(); err != nil { // the head, so that the client knows that it listens
+	if err := w.Flush(); err != nil { // send the headers, so that the client knows it is attached
 		return err
 	}
 	beat := time.NewTimer(s.tap.cfg.Heartbeat)

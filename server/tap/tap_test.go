@@ -21,7 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 )
 
-// page is a client's side of a stream.
+// page is the client side of a stream.
 type page struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -93,7 +93,7 @@ func TestFormats(t *testing.T) {
 				b = s.append(b, &tr)
 			}
 			golden.Check(t, strings.ToLower(format)+"-"+name, b)
-			// Each document is the message that it claims to be.
+			// Each document must be a valid message.
 			for doc := range strings.SplitAfterSeq(string(b), "\n}\n") {
 				if err := protojson.Unmarshal([]byte(doc), new(datav3.TraceWrapper)); doc != "" && err != nil {
 					t.Errorf("%v in %s", err, doc)
@@ -138,7 +138,7 @@ func TestLengthDelimited(t *testing.T) {
 	}
 }
 
-// nested returns a rule that denies the rule that anything matches so many times.
+// nested returns a match-anything rule negated n times.
 func nested(times int) string {
 	return strings.Repeat(`{"not_match": `, times) + `{"any_match": true}` + strings.Repeat("}", times)
 }
@@ -170,8 +170,8 @@ func TestRefusals(t *testing.T) {
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"streaming_admin": {}, "format": "PROTO_TEXT"}]}}`):                                                          "PROTO_TEXT cannot be streamed",
 		body("statsd", `{`+anyMatch+`, "output_config": {"max_buffered_rx_bytes": 2000000, "sinks": [`+sink+`]}}`):                                                               "not in [0, 1048576]",
 		body("statsd", `{"match": `+nested(33)+`, "output_config": {"sinks": [`+sink+`]}}`):                                                                                      "tap_config.match: nested deeper than 32 levels",
-		body("statsd", `{"match": {"http_request_trailers_match": {}}, "output_config": {"sinks": [`+sink+`]}}`):                                                                 "not available here",
-		body("statsd", `{"match": {"http_request_headers_match": {"headers": [{"name": "a", "range_match": {"start": 1, "end": 2}}]}}, "output_config": {"sinks": [`+sink+`]}}`): "not available here",
+		body("statsd", `{"match": {"http_request_trailers_match": {}}, "output_config": {"sinks": [`+sink+`]}}`):                                                                 "is not supported",
+		body("statsd", `{"match": {"http_request_headers_match": {"headers": [{"name": "a", "range_match": {"start": 1, "end": 2}}]}}, "output_config": {"sinks": [`+sink+`]}}`): "is not supported",
 	} {
 		s, err := tp.Attach([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\u00a0") {
@@ -219,7 +219,7 @@ func TestMatch(t *testing.T) {
 		nested(32): "a:1|c b:1|c ab:1|ms GET POST",
 		`{"http_request_headers_match": {"headers": [{"name": "accept", "string_match": {"contains": "js"}}]}}`: "POST",
 	} {
-		for _, field := range []string{"match", "match_config"} { // the older one means the same
+		for _, field := range []string{"match", "match_config"} { // the deprecated field means the same
 			tp, _ := newTap(Config{})
 			s := attach(t, tp, []byte(`{"config_id": "statsd", "tap_config": {"`+field+`": `+match+`, "output_config": {"sinks": [{"streaming_admin": {}}]}}}`))
 			for _, l := range lines {
@@ -314,14 +314,15 @@ func TestBuffered(t *testing.T) {
 				t.Errorf("%d signs of life in %v, want %d", got, wantTook, want)
 			}
 		}
-		run(2, time.Second, 2, 2*time.Second) // as many as were asked for
-		run(1, time.Second, 1, 3*time.Second) // the time is over
+		run(2, time.Second, 2, 2*time.Second) // complete
+		run(1, time.Second, 1, 3*time.Second) // timed out
 		run(0, 0, 0, 3*time.Second)
 	})
 }
 
-// TestBufferedAtOnce: no more traces are sent than were asked for, though more came at
-// a time; and without a timeout all are waited for.
+// TestBufferedAtOnce checks that no more than the requested number of traces are
+// sent, even if more arrive at once, and that without a timeout the stream waits for
+// all of them.
 func TestBufferedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, _ := newTap(Config{})

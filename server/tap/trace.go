@@ -18,23 +18,23 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
-// Read is something that came in over a socket.
+// Read is data received from a socket.
 type Read struct {
-	Local, Remote string // addresses: ip:port or the path of a socket, protocol:// in front or not
-	Data          []byte // not kept
+	Local, Remote string // ip:port or socket path, optionally with protocol://
+	Data          []byte // not retained
 }
 
 // Field is a header field.
 type Field struct{ Name, Value string }
 
-// Exchange is a request and its answer.
+// Exchange is a request and its response.
 type Exchange struct {
 	Time              time.Time // of the request
 	Remote            string
 	Request, Response []Field
 }
 
-// trace is an event that waits to be written: a Read or an Exchange.
+// trace is a queued event: a Read or an Exchange.
 type trace struct {
 	id        uint64
 	time      time.Time
@@ -53,7 +53,7 @@ func (t *trace) size() (n int) {
 	return n
 }
 
-// Socket records data that came over a socket. It does not block.
+// Socket offers a Read to the stream. It does not block.
 func (s *Session) Socket(r Read) {
 	if !s.settings.match(&event{received: r.Data}) {
 		return
@@ -64,7 +64,7 @@ func (s *Session) Socket(r Read) {
 	s.offer(t)
 }
 
-// HTTP takes in a request with its answer, which are kept. It does not wait.
+// HTTP offers an Exchange to the stream, which retains it. It does not block.
 func (s *Session) HTTP(x Exchange) {
 	lookup := func(all []Field) func(string) (string, bool) {
 		return func(name string) (string, bool) {
@@ -81,8 +81,7 @@ func (s *Session) HTTP(x Exchange) {
 	}
 }
 
-// blank is what a client gets that no trace comes for: nothing that changes
-// what the stream says.
+// blank is the heartbeat: a line without meaning in the format.
 func (s *Session) blank() string {
 	if s.settings.format == tapv3.OutputSink_PROTO_BINARY_LENGTH_DELIMITED {
 		return ""
@@ -95,7 +94,7 @@ func (s *Session) append(dst []byte, t *trace) []byte {
 	for _, m := range s.messages(t) {
 		if s.settings.format == tapv3.OutputSink_PROTO_BINARY_LENGTH_DELIMITED {
 			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-			if err != nil { // only text that is not UTF-8 can do that, and there is none
+			if err != nil { // only invalid UTF-8 fails, and there is none
 				continue
 			}
 			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
@@ -108,8 +107,8 @@ func (s *Session) append(dst []byte, t *trace) []byte {
 	return dst
 }
 
-// messages returns the messages of a trace: one, or with streaming
-// one for each piece.
+// messages returns the messages for a trace: one for a whole trace, or one per part
+// when streaming.
 func (s *Session) messages(t *trace) []*datav3.TraceWrapper {
 	if t.read != nil {
 		udp := strings.HasPrefix(t.read.Local, "udp")
@@ -153,7 +152,7 @@ func (s *Session) messages(t *trace) []*datav3.TraceWrapper {
 	}
 }
 
-// body returns bytes as the format wants them.
+// body returns bytes in the representation of the format.
 func (s *Session) body(b []byte, truncated bool) *datav3.Body {
 	if s.settings.format == tapv3.OutputSink_JSON_BODY_AS_STRING {
 		return &datav3.Body{BodyType: &datav3.Body_AsString{AsString: text(string(b))}, Truncated: truncated}
@@ -161,7 +160,7 @@ func (s *Session) body(b []byte, truncated bool) *datav3.Body {
 	return &datav3.Body{BodyType: &datav3.Body_AsBytes{AsBytes: b}, Truncated: truncated}
 }
 
-// text returns s as messages can carry it.
+// text returns s as valid UTF-8, which messages require.
 func text(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -176,7 +175,7 @@ func headerValues(all []Field) (out []*corev3.HeaderValue) {
 	return out
 }
 
-// address returns the message for an address, nil if there is none.
+// address returns the message for an address, or nil if there is none.
 func address(s string, udp bool) *corev3.Address {
 	_, place, ok := strings.Cut(s, "://")
 	if !ok {
