@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -48,6 +49,10 @@ func TestListenersDoNotStarveEachOther(t *testing.T) {
 			resp, err := r.client.Get("http://" + r.address(name))
 			if err != nil {
 				t.Fatal(err)
+			}
+			// A response that is abandoned costs the connection.
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Error(err)
 			}
 			_ = resp.Body.Close()
 			if resp.StatusCode != 200 {
