@@ -65,6 +65,25 @@ func (h *Histogram) RecordN(v, n uint64) {
 	}
 }
 
+// RecordFixed counts a value that is already in fixed point n times. On a layout
+// that is not signed, a negative value counts as 0.
+func (h *Histogram) RecordFixed(v int64, n uint64) {
+	if n != 0 {
+		h.recordMany(h.layout.within(v), n)
+	}
+}
+
+// within returns the countable value nearest to v.
+func (l *Layout) within(v int64) int64 {
+	if v >= 0 {
+		return v
+	}
+	if !l.signed {
+		return 0
+	}
+	return max(v, -maxValue)
+}
+
 // scaled returns v in fixed point.
 func (l *Layout) scaled(v uint64) int64 {
 	high, low := bits.Mul64(v, l.scale)

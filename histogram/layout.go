@@ -208,5 +208,9 @@ func (l *Layout) Bounds() []float64 { return l.bounds }
 // Unit returns what the values measure.
 func (l *Layout) Unit() Unit { return l.unit }
 
+// Divisor returns how many fixed-point units make one shown unit: Scale, and for
+// Percent 1,000,000 times as many.
+func (l *Layout) Divisor() float64 { return l.divide }
+
 // SignificantDigits returns the precision of the bins, 1 to 5.
 func (l *Layout) SignificantDigits() int { return l.digits }

@@ -153,14 +153,22 @@ func (s *Stats) AppendCumulative(dst []uint64) []uint64 {
 // returns false. The bin holds the values from lower up to and without
 // lower+width.
 func (s *Stats) Bins(yield func(lower, width float64, count uint64) bool) {
-	l := s.layout
+	divide := s.layout.divide
+	s.FixedBins(func(lowest, highest int64, n uint64) bool {
+		return yield(float64(lowest)/divide, float64(uint64(highest-lowest)+1)/divide, n)
+	})
+}
+
+// FixedBins is like [Stats.Bins] but yields the lowest and the highest value of
+// each bin in fixed point. [Layout.Divisor] converts them to shown units.
+func (s *Stats) FixedBins(yield func(lowest, highest int64, count uint64) bool) {
 	for r := s.packed.reader(); r.next(); {
 		at := r.at
 		for u := r.used; u != 0; u &= u - 1 {
-			lo, hi := l.signedSpan(r.number*pageBins + bits.TrailingZeros64(u))
+			lo, hi := s.layout.signedSpan(r.number*pageBins + bits.TrailingZeros64(u))
 			n := r.least + field(r.words, at, r.width)
 			at += r.width
-			if !yield(float64(lo)/l.divide, float64(uint64(hi-lo)+1)/l.divide, n) {
+			if !yield(lo, hi, n) {
 				return
 			}
 		}

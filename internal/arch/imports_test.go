@@ -24,6 +24,7 @@ func importTable() []importRow {
 		{"certinfo", nil},
 		{"symtab", nil},
 		{"histogram", nil},
+		{"histogram/hdr", []string{"histogram"}},
 		{"match", nil},
 		{"store", []string{"symtab", "histogram", "store/tags", "render/naming"}},
 		{"store/tags", nil},
@@ -54,7 +55,7 @@ func importTable() []importRow {
 		{"server/hotrestart", []string{"store", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"server/certs", []string{"certinfo", "store", "own/..."}},
-		{"admin", []string{"certinfo", "symtab", "store", "histogram", "flush", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/wire", "internal/unixsock",
+		{"admin", []string{"certinfo", "symtab", "store", "histogram", "histogram/hdr", "flush", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/wire", "internal/unixsock",
 			"upstream/config", "server/layers", "server/lifecycle", "server/listeners", "server/logctl", "server/profiler"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
@@ -108,7 +109,7 @@ func testOnly() []string {
 // public lists the packages that users of the module can import.
 func public() []string {
 	return []string{
-		"certinfo", "symtab", "histogram", "match", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
+		"certinfo", "symtab", "histogram", "histogram/hdr", "match", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 		"upstream", "upstream/...", "server", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "bench/...",
 	}
 }
