@@ -127,9 +127,10 @@ func printable(key string) string {
 // fieldNames lists the names of a table for an error text, except fields that are
 // always refused.
 func fieldNames(fields []field) string {
+	refused := []uintptr{reflect.ValueOf(absent).Pointer(), reflect.ValueOf(setNoMapping).Pointer()}
 	var names []string
 	for _, f := range fields {
-		if reflect.ValueOf(f.set).Pointer() != reflect.ValueOf(absent).Pointer() {
+		if !slices.Contains(refused, reflect.ValueOf(f.set).Pointer()) {
 			names = append(names, f.name)
 		}
 	}
