@@ -131,8 +131,13 @@ func (s *Scheduler) OnAdmin() bool { return s.cfg.OnAdmin }
 // up to Config.Linger. It returns an error if they do not finish. Call it once.
 func (s *Scheduler) Run(ctx context.Context) error {
 	var sinks sync.WaitGroup
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	for _, w := range s.workers {
 		sinks.Go(w.run)
+		if r, ok := w.sink.(Runner); ok {
+			sinks.Go(func() { w.send(sending, r) })
+		}
 	}
 	s.tick(ctx)
 	s.flush(true)

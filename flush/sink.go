@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,17 @@ type Sink interface {
 type Totaler interface {
 	Sink
 	NeedsTotals() bool
+}
+
+// Runner is a [Sink] that sends from a goroutine of its own.
+//
+// [Scheduler.Run] calls Run once, in a new goroutine. After the last snapshot it
+// calls Close: Run then sends what is queued and returns, and returns at once
+// when ctx ends.
+type Runner interface {
+	Sink
+	Run(ctx context.Context)
+	Close()
 }
 
 // shared is a snapshot that several sinks read.
@@ -101,6 +113,9 @@ func (w *worker) run() {
 		}
 		if len(w.queue) == 0 {
 			w.mu.Unlock()
+			if r, ok := w.sink.(Runner); ok {
+				w.guard.Run("close of a sink", r.Close)
+			}
 			return
 		}
 		s := w.queue[0]
@@ -134,6 +149,11 @@ func (w *worker) flush(s *store.Snapshot) (err error) {
 		err = fmt.Errorf("flush: sink %q panicked", w.sink.Name())
 	}
 	return err
+}
+
+// send runs the sender of a [Runner].
+func (w *worker) send(ctx context.Context, r Runner) {
+	w.guard.Run("sender of a sink", func() { r.Run(ctx) })
 }
 
 func (w *worker) close() {
