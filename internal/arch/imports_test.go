@@ -31,6 +31,7 @@ func importTable() []importRow {
 		{"store/process", []string{"store"}},
 		{"flush", []string{"store", "histogram"}},
 		{"flush/sinktest", []string{"flush", "store"}},
+		{"flush/sinkqueue", []string{"store"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "render/naming"}},
 		{"render/naming", nil},

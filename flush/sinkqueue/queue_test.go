@@ -1,0 +1,324 @@
+package sinkqueue_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// target is a destination that can fail. Packets are lines of key:increment.
+type target struct {
+	mu   sync.Mutex
+	err  error
+	sent int // bytes that count as sent in spite of err
+	got  []string
+	at   []time.Time // of attempts
+}
+
+func (r *target) send(_ context.Context, data []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = append(r.at, time.Now())
+	if r.err != nil {
+		r.got = append(r.got, string(data[:r.sent]))
+		return r.sent, r.err
+	}
+	r.got = append(r.got, string(data))
+	return len(data), nil
+}
+
+func (r *target) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *target) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.got, "|")
+}
+
+func increments(data []byte, yield func([]byte, uint64)) {
+	for line := range bytes.Lines(data) {
+		key, n, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(":"))
+		v, err := strconv.ParseUint(string(n), 10, 64)
+		if err == nil {
+			yield(key, v)
+		}
+	}
+}
+
+// queue returns a running queue, and a function that closes it and waits.
+func queue(t *testing.T, r *target, change func(*sinkqueue.Config)) (*sinkqueue.Queue, func(name string) uint64, func()) {
+	t.Helper()
+	st := store.New(store.Options{})
+	cfg := sinkqueue.Config{Name: "out", Store: st, Send: r.send, Increments: increments}
+	if change != nil {
+		change(&cfg)
+	}
+	q := sinkqueue.New(cfg)
+	var done sync.WaitGroup
+	done.Go(func() { q.Run(t.Context()) })
+	metric := func(name string) uint64 {
+		v := st.View()
+		defer v.Close()
+		c := v.ByName(store.Scalars)
+		for c.Next() {
+			if strings.HasPrefix(c.Name(), "sink."+name) {
+				return c.Uint()
+			}
+		}
+		t.Errorf("no metric %s", name)
+		return 0
+	}
+	return q, metric, func() { q.Close(); done.Wait() }
+}
+
+var errDown = errors.New("down")
+
+func TestRetriesBackOffAndKeepTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &target{err: errDown}
+		q, metric, stop := queue(t, r, nil)
+		q.Add([]byte("a:1\n"), 1)
+		q.Add([]byte("b:2\n"), 1)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if s := q.Status(); s.Packets != 2 || s.Bytes != 8 || s.LastError != errDown || !s.NextRetry.After(time.Now()) {
+			t.Errorf("%+v", s)
+		}
+		for i := 1; i < len(r.at); i++ {
+			base := min(sinkqueue.MinRetry<<(i-1), sinkqueue.MaxRetry)
+			if d := r.at[i].Sub(r.at[i-1]); d < base*8/10 || d > base*12/10 {
+				t.Errorf("attempt %d after %v, want %v and a fifth either way", i, d, base)
+			}
+		}
+		r.fail(nil)
+		time.Sleep(time.Minute)
+		stop()
+		if got := strings.TrimLeft(r.text(), "|"); got != "a:1\n|b:2\n" {
+			t.Errorf("sent %q", got)
+		}
+		if metric("packets") != 2 || metric("metrics") != 2 || metric("bytes") != 8 || metric("retries") == 0 || metric("queue_bytes") != 0 {
+			t.Error("metrics are wrong")
+		}
+	})
+}
+
+func TestDroppedIncrementsAreOwed(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*sinkqueue.Config)
+		want   map[string]uint64
+		lost   uint64
+	}{
+		{"bytes", func(c *sinkqueue.Config) { c.Bytes = 9 }, map[string]uint64{"a": 1}, 0},
+		{"age", func(c *sinkqueue.Config) { c.Age = time.Minute }, map[string]uint64{"a": 4, "b": 2}, 0},
+		{"series", func(c *sinkqueue.Config) { c.Age, c.Series = time.Minute, 1 }, map[string]uint64{"a": 4}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &target{err: errDown}
+				q, metric, stop := queue(t, r, tt.change)
+				for _, p := range []string{"a:1\n", "b:2\n", "a:3\n"} {
+					q.Add([]byte(p), 1)
+					synctest.Wait()
+				}
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				if got := fmt.Sprint(q.Owed()); got != fmt.Sprint(tt.want) {
+					t.Errorf("owed %s, want %v", got, tt.want)
+				}
+				if q.Owed() != nil {
+					t.Error("owed twice")
+				}
+				if got := metric("lost_increments"); got != tt.lost {
+					t.Errorf("%d increments lost, want %d", got, tt.lost)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+func TestAmbiguousPacketsAreCounted(t *testing.T) {
+	for _, resend := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &target{err: fmt.Errorf("timeout: %w", sinkqueue.ErrAmbiguous), sent: 4}
+			q, metric, stop := queue(t, r, func(c *sinkqueue.Config) { c.Resend = resend })
+			q.Add([]byte("a:1\nb:2\n"), 2)
+			synctest.Wait()
+			r.fail(nil)
+			time.Sleep(time.Second)
+			stop()
+			want := "a:1\n"
+			if resend {
+				want = "a:1\n|b:2\n"
+			}
+			if r.text() != want || metric("ambiguous_packets") != 1 || q.Owed() != nil {
+				t.Errorf("resend %t: sent %q, %d ambiguous", resend, r.text(), metric("ambiguous_packets"))
+			}
+		})
+	}
+}
+
+func TestRefusedPacketsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &target{err: sinkqueue.ErrRefused}
+		q, metric, stop := queue(t, r, nil)
+		q.Add([]byte("a:5\n"), 1)
+		stop()
+		if metric("lost_packets") != 1 || metric("lost_increments") != 5 || q.Owed() != nil {
+			t.Error("a refused packet was not counted as lost")
+		}
+	})
+}
+
+func TestRestOfAPartlySentPacketIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &target{err: errDown, sent: 4}
+		q, _, stop := queue(t, r, nil)
+		q.Add([]byte("a:1\nb:2\n"), 2)
+		synctest.Wait()
+		r.fail(nil)
+		time.Sleep(time.Second)
+		stop()
+		if r.text() != "a:1\n|b:2\n" {
+			t.Errorf("sent %q", r.text())
+		}
+	})
+}
+
+func TestCloseSendsTheRestAndGivesUpAtAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := &target{}
+		q, _, stop := queue(t, r, nil)
+		q.Add([]byte("a:1\n"), 1)
+		q.Add([]byte("b:1\n"), 1)
+		stop()
+		if r.text() != "a:1\n|b:1\n" {
+			t.Errorf("sent %q", r.text())
+		}
+		down := &target{err: errDown}
+		q, metric, stop := queue(t, down, nil)
+		q.Add([]byte("a:1\n"), 1)
+		stop()
+		if d := time.Since(began); d > time.Second || metric("dropped_packets") != 1 || q.Owed()["a"] != 1 {
+			t.Errorf("closed after %v with %d packets dropped", d, metric("dropped_packets"))
+		}
+	})
+}
+
+func TestPanicOfTheSenderIsAmbiguous(t *testing.T) {
+	panics := guardtest.New(t)
+	var fuse guardtest.Fuse
+	fuse.Light(1)
+	r := &target{}
+	q, metric, stop := queue(t, r, func(c *sinkqueue.Config) {
+		c.Logger = panics.Logger()
+		c.Send = func(ctx context.Context, data []byte) (int, error) {
+			fuse.Burn()
+			return r.send(ctx, data)
+		}
+	})
+	q.Add([]byte("a:1\n"), 1)
+	panics.Caught("send of a sink")
+	q.Add([]byte("b:1\n"), 1)
+	stop()
+	if r.text() != "b:1\n" || metric("ambiguous_packets") != 1 {
+		t.Errorf("sent %q, %d ambiguous", r.text(), metric("ambiguous_packets"))
+	}
+}
+
+// TestNothingIsLostWhileTheTargetFlaps adds increments from several goroutines while
+// sends fail at random, and adds what is owed again.
+func TestNothingIsLostWhileTheTargetFlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &target{}
+		var n atomic.Int64
+		q, _, stop := queue(t, r, func(c *sinkqueue.Config) {
+			c.Bytes = 64
+			c.Send = func(ctx context.Context, data []byte) (int, error) {
+				if n.Add(1)%3 != 0 {
+					return 0, errDown
+				}
+				return r.send(ctx, data)
+			}
+		})
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 500 {
+					q.Add([]byte("a:1\n"), 1)
+					for key, n := range q.Owed() {
+						q.Add(fmt.Appendf(nil, "%s:%d\n", key, n), 1)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		all.Wait()
+		stop()
+		total := q.Owed()["a"]
+		increments([]byte(strings.Join(r.got, "")), func(_ []byte, n uint64) { total += n })
+		if total != 2000 {
+			t.Errorf("%d increments arrived or are owed, want 2000", total)
+		}
+	})
+}
+
+func TestFilter(t *testing.T) {
+	f := sinkqueue.Filter{
+		Include: match.List{match.Prefix("api.")}, Exclude: match.List{match.Suffix(".debug")}, Kinds: []store.Kind{store.KindCounter},
+	}
+	for _, tt := range []struct {
+		kind store.Kind
+		name string
+		want bool
+	}{
+		{store.KindCounter, "api.hits", true},
+		{store.KindCounter, "api.debug", false},
+		{store.KindCounter, "db.hits", false},
+		{store.KindGauge, "api.hits", false},
+	} {
+		if got := f.Allows(tt.kind, tt.name); got != tt.want {
+			t.Errorf("%v %s: %t", tt.kind, tt.name, got)
+		}
+	}
+	if all := (&sinkqueue.Filter{}); !all.Allows(store.KindGauge, "x") || all.NeedsName() || !f.NeedsName() {
+		t.Error("the zero filter does not allow all")
+	}
+}
+
+func ExampleQueue() {
+	q := sinkqueue.New(sinkqueue.Config{
+		Name: "printer", Store: store.New(store.Options{}),
+		Send: func(_ context.Context, data []byte) (int, error) {
+			fmt.Printf("%s", data)
+			return len(data), nil
+		},
+	})
+	q.Add([]byte("orders:3|c\n"), 1)
+	q.Close()
+	q.Run(context.Background())
+	// Output: orders:3|c
+}
