@@ -59,9 +59,9 @@ func (c *Config) CheckFiles() error {
 	return newErrors(list, 0)
 }
 
-// FilePlace returns where the configuration names a file first, as
+// FilePosition returns where the configuration names a file first, as
 // file:line:column: field, "" if nowhere.
-func (c *Config) FilePlace(path string) string {
+func (c *Config) FilePosition(path string) string {
 	if c.Root.doc == nil {
 		return ""
 	}

@@ -67,7 +67,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
 		Clusters:       clustersOf(c, o),
 		ProfilePath:    c.Admin.ProfilePath,
-		FilePlace:      c.FilePlace,
+		FilePosition:   c.FilePosition,
 		UnknownFields:  uint64(len(c.UnknownFields)),
 		ServiceCluster: c.Node.Cluster,
 		Node: &admin.Node{

@@ -25,16 +25,17 @@ func (s *Server) openAccessLogs() error {
 	return nil
 }
 
-// lostLines is what access logs have lost. It is for the goroutine that flushes.
+// lostLines tracks the lines lost by access logs. Only the flushing goroutine uses
+// it.
 type lostLines struct {
-	writes, lines *store.Counter // lines that could not be written, and lines dropped before; nil without access logs
-	losing        bool           // since the last look
+	writes, lines *store.Counter // failed and dropped lines; nil without access logs
+	losing        bool           // whether lines were lost at the last refresh
 
-	writesSeen, linesSeen uint64 // at the last look
+	writesSeen, linesSeen uint64 // totals at the last refresh
 }
 
-// refreshLost counts the lines that access logs lost since the last call, and logs
-// when the loss begins.
+// refreshLost counts the lines that access logs lost since the last call, and logs a
+// warning when the loss begins.
 func (s *Server) refreshLost() {
 	if len(s.access) == 0 {
 		return
@@ -49,7 +50,7 @@ func (s *Server) refreshLost() {
 	s.lost.lines.Add(lines)
 	losing := writes+lines > 0
 	if losing && !s.lost.losing {
-		s.log.Warn("access logs lose lines", "failed lines", writes, "dropped lines", lines)
+		s.log.Warn("access logs are losing lines", "failed lines", writes, "dropped lines", lines)
 	}
 	s.lost.losing = losing
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
-// TestLostLinesAreShown: an access log that cannot be written is counted and
-// logged while the server runs.
+// TestLostLinesAreShown checks that lines lost by an unwritable access log are
+// counted and logged while the server runs.
 func TestLostLinesAreShown(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no device that is always full")
@@ -62,13 +62,13 @@ func TestLostLinesAreShown(t *testing.T) {
 			return failed() != before
 		})
 	}
-	if n := out.count("access logs lose lines"); n == 0 || !strings.Contains(failed(), "write_dropped: 0\n") {
+	if n := out.count("access logs are losing lines"); n == 0 || !strings.Contains(failed(), "write_dropped: 0\n") {
 		t.Errorf("%d lines of the log tell of it; %s", n, failed())
 	}
 }
 
-// TestFilteredAccessLog applies the filters of a file, and runtime values that
-// change them while the server runs.
+// TestFilteredAccessLog applies filters from a file, and runtime values that change
+// them while the server runs.
 func TestFilteredAccessLog(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, fromYAML(t, dir, `

@@ -12,8 +12,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestCollisionsAreNamed: that stats have one metric name is counted at once
-// and said once a minute, with a name.
+// TestCollisionsAreNamed checks that stats that map to the same metric name are
+// counted immediately, and logged once a minute with a name.
 func TestCollisionsAreNamed(t *testing.T) {
 	st := store.New(store.Options{Product: "proxy"})
 	var out bytes.Buffer

@@ -8,20 +8,19 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 )
 
-// endpointKey is the key of the section of /config_dump that is shown only on
-// request.
+// endpointKey is the key of the endpoints section of /config_dump, which is shown
+// only on request.
 const endpointKey = "endpoint"
 
-// ConfigDump holds the sections of /config_dump. Its methods are safe for
-// concurrent use.
+// ConfigDump holds the sections of /config_dump. It is safe for concurrent use.
 type ConfigDump struct {
 	mu      sync.Mutex // guards sources
 	sources map[string]func() admin.ConfigSection
 }
 
-// Set sets the source of a section and replaces the one before. The source is
-// called for each dump, without a lock held, and need not set Key. A source that
-// returns no message leaves its section out. Nil removes the section.
+// Set sets the source of a section, replacing any earlier one; nil removes the
+// section. The source is called for each dump without a lock held, and need not set
+// Key. If it returns no message, the section is omitted.
 func (d *ConfigDump) Set(key string, source func() admin.ConfigSection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,8 +34,8 @@ func (d *ConfigDump) Set(key string, source func() admin.ConfigSection) {
 	d.sources[key] = source
 }
 
-// Sections returns the sections in the order of their keys, and the section of
-// endpoints on request.
+// Sections returns the sections in key order, and the endpoints section only on
+// request.
 func (d *ConfigDump) Sections(endpoints bool) []admin.ConfigSection {
 	d.mu.Lock()
 	sources := maps.Clone(d.sources)
@@ -54,6 +53,6 @@ func (d *ConfigDump) Sections(endpoints bool) []admin.ConfigSection {
 	return out
 }
 
-// ConfigDump returns the sections of /config_dump, to which a proxy adds its
-// listeners and routes. Keys and passwords are masked when they are shown.
+// ConfigDump returns the sections of /config_dump. A proxy adds its listeners and
+// routes to them. Keys and passwords are masked in the output.
 func (s *Server) ConfigDump() *ConfigDump { return &s.dump }

@@ -31,10 +31,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
 
-// canary is a secret that must not be seen.
+// canary is a secret that must not be shown.
 const canary = "kanarienvogel"
 
-// dumpFile is a bootstrap file with a secret wherever one can be.
+// dumpFile is a bootstrap file with a secret in every possible place.
 const dumpFile = `
 node: {id: n-17, cluster: edge, metadata: {build_token: kanarienvogel, team: edge}}
 admin:
@@ -85,7 +85,7 @@ static_resources:
     hosts: [{socket_address: {address: 10.20.0.9, port_value: 80}}]
 `
 
-// dumping is a server of dumpFile that has not started to listen.
+// dumping returns a server for dumpFile that does not listen yet.
 func dumping(t *testing.T) *server.Server {
 	t.Helper()
 	chain, key := certificate(t)
@@ -136,13 +136,13 @@ func parsed(t *testing.T, text string) *decode.ParsedCluster {
 	return p
 }
 
-// What differs from run to run.
+// Parts that differ between runs.
 var (
 	updated      = regexp.MustCompile(`"last_updated": "[^"]+"`)
 	certificates = regexp.MustCompile(`"-----BEGIN CERTIFICATE-----[^"]*"`)
 )
 
-// ask returns the body of an answer without what differs from run to run.
+// ask returns the body of a response without the parts that differ between runs.
 func ask(t *testing.T, s *server.Server, target string) []byte {
 	t.Helper()
 	reply := s.Admin().Request("GET", target, nil)
@@ -156,8 +156,8 @@ func ask(t *testing.T, s *server.Server, target string) []byte {
 	return certificates.ReplaceAll(body, []byte(`"certificate"`))
 }
 
-// addByAPI adds clusters like an update from a control plane: a ready one, a
-// replacement, and one that is not ready.
+// addByAPI adds clusters as a control plane update does: a ready one, a replacement,
+// and one that is not ready.
 func addByAPI(t *testing.T, s *server.Server) {
 	t.Helper()
 	m := s.Clusters()
@@ -205,7 +205,7 @@ func TestConfigDumpOfTheServer(t *testing.T) {
 	}
 }
 
-// TestUntypedSecretsOnDemand turns off the search for what only looks secret.
+// TestUntypedSecretsOnDemand disables the detection of secrets by name and look.
 func TestUntypedSecretsOnDemand(t *testing.T) {
 	c, err := bootstrap.Load(bootstrap.Source{YAML: `
 node: {id: n, metadata: {build_token: shown}}
@@ -230,7 +230,7 @@ statsd: {listeners: []}`}, bootstrap.Options{})
 	}
 }
 
-// TestOriginalDestinationsAreDumpedOneByOne: their cluster knows no localities.
+// TestOriginalDestinationsAreDumpedOneByOne checks a cluster without localities.
 func TestOriginalDestinationsAreDumpedOneByOne(t *testing.T) {
 	s := dumping(t)
 	addByAPI(t, s)
@@ -263,11 +263,13 @@ func TestOriginalDestinationsAreDumpedOneByOne(t *testing.T) {
 	}
 }
 
-// TestWarmingClusters shows a cluster that waits for its hosts where it belongs.
+// TestWarmingClusters checks that a cluster that waits for its hosts is listed as
+// warming.
 func TestWarmingClusters(t *testing.T) {
 	s := dumping(t)
 	addByAPI(t, s)
-	// The host takes connections and never answers, so its check is awaited.
+	// The host accepts connections and never responds, so its health check stays
+	// pending.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -305,8 +307,8 @@ load_assignment: {cluster_name: added, endpoints: [{lb_endpoints: [{endpoint: {a
 	}
 }
 
-// TestRefusedClusters follows a file of clusters of which some become wrong, and
-// shows the versions in use and the errors.
+// TestRefusedClusters watches a file of clusters, some of which become invalid, and
+// checks the versions in use and the errors.
 func TestRefusedClusters(t *testing.T) {
 	dir := t.TempDir()
 	put := func(version, clusters string) {
@@ -371,7 +373,7 @@ dynamic_resources: {cds_config: {path: ` + dir + `/cds.json}}`}, bootstrap.Optio
 	wait("changing@v1(@ false) | |")
 }
 
-// TestListenersAreDumped shows where StatsD input is taken.
+// TestListenersAreDumped checks the addresses of the StatsD input.
 func TestListenersAreDumped(t *testing.T) {
 	cfg := server.Config{Admin: anyPort(), StatsD: statsdOn("udp://127.0.0.1:0", "tcp://127.0.0.1:0")}
 	envoyapi.Add(&cfg, envoyapi.Config{})
@@ -402,7 +404,7 @@ func TestListenersAreDumped(t *testing.T) {
 	}
 }
 
-// TestOwnSections adds a section and takes one away, as a proxy does.
+// TestOwnSections adds and removes a section as a proxy does.
 func TestOwnSections(t *testing.T) {
 	s := dumping(t)
 	s.ConfigDump().Set("listeners", func() configdump.Section {
@@ -417,9 +419,9 @@ func TestOwnSections(t *testing.T) {
 	}
 }
 
-// TestPicksGoOnWhileClustersAreShown stops to read in the midst of an answer and
-// picks hosts and changes clusters then: nothing waits for the reader, and the
-// answer is about the clusters that there were at its beginning.
+// TestPicksGoOnWhileClustersAreShown stops reading in the middle of a response, and
+// then picks hosts and changes clusters. Nothing waits for the reader, and the
+// response shows the clusters at its start.
 func TestPicksGoOnWhileClustersAreShown(t *testing.T) {
 	const clusters, hosts = 400, 20
 	s := start(t, server.Config{Admin: admin.Config{Address: "127.0.0.1:0", Limits: admin.Limits{StreamStall: time.Hour, ResponseTime: time.Hour}}})

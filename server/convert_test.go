@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
-// TestLimitsOfAFile checks that each limit of the file sets the same limit of the
-// server.
+// TestLimitsOfAFile checks that each limit of the file sets the corresponding limit
+// of the server.
 func TestLimitsOfAFile(t *testing.T) {
 	load := func(limits string) server.Config {
 		b, err := bootstrap.Parse("a.yaml", []byte(`
@@ -51,7 +51,7 @@ admin:
 	}
 }
 
-// TestAddressesOfAFile: the administration port listens where the file says.
+// TestAddressesOfAFile checks that the admin port listens on the address in the file.
 func TestAddressesOfAFile(t *testing.T) {
 	for text, want := range map[string]admin.Config{
 		"{socket_address: {address: 127.0.0.1, port_value: 19}}": {Address: "127.0.0.1:19"},

@@ -8,12 +8,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
-// deprecations counts the uses of what the types of clusters call deprecated,
-// and logs the first use of each.
+// deprecations counts uses of deprecated cluster options and logs the first use of
+// each.
 type deprecations struct {
 	uses *store.Counter
-	seen *store.Gauge // by this process: it is not handed over
-	log  *slog.Logger // nil: nothing is logged
+	seen *store.Gauge // of this process; not handed over
+	log  *slog.Logger // nil disables logging
 
 	logged sync.Map // names
 }
@@ -27,7 +27,7 @@ func (d *deprecations) init(sc *store.Scope, log *slog.Logger, quiet bool) {
 	}
 }
 
-// note looks at a cluster that was added. It may be called concurrently.
+// note checks an added cluster. It is safe for concurrent use.
 func (d *deprecations) note(p upstream.Parsed) {
 	message, ok := p.(interface{ Deprecated() []string })
 	if !ok {
@@ -40,7 +40,7 @@ func (d *deprecations) note(p upstream.Parsed) {
 			continue
 		}
 		if _, before := d.logged.LoadOrStore(name, true); !before {
-			d.log.Warn("deprecated, and may not be read for ever; further uses are only counted", "option", name, "cluster", p.Config().Name)
+			d.log.Warn("deprecated option, to be removed in a future version; further uses are only counted", "option", name, "cluster", p.Config().Name)
 		}
 	}
 }

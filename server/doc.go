@@ -1,13 +1,13 @@
-// Package server puts a server together: a store, its flushes, StatsD input,
-// runtime values, loggers, the life cycle, and the admin port that shows and
-// changes all of it.
+// Package server assembles a server: a store and its flushes, StatsD input, runtime
+// values, loggers, the life cycle, and the admin port that shows and changes all of
+// them.
 //
 //	st := store.New(store.Options{})
 //	srv, err := server.New(server.Config{Store: st, Admin: admin.Config{Address: "127.0.0.1:9901"}})
 //	...
 //	err = srv.Run(ctx) // until ctx ends or somebody asks it to quit
 //
-// A proxy that embeds it brings its own listeners, clusters and endpoints
-// through the fields of [Config]. Nothing is global: any number of servers can
-// run in one process.
+// A proxy embeds it and adds its own listeners, clusters and endpoints through the
+// fields of [Config]. There is no global state: any number of servers can run in one
+// process.
 package server

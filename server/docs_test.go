@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
-// TestDocs keeps docs/endpoints.md equal to the table of a server with all
+// TestDocs keeps docs/endpoints.md equal to the endpoint table of a server with all
 // endpoints.
 func TestDocs(t *testing.T) {
 	const path = "../docs/endpoints.md"

@@ -10,19 +10,19 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 )
 
-// CircuitStream are the settings of the event stream for circuit breaker
-// dashboards, /circuit_event_stream.
+// CircuitStream configures the event stream for circuit breaker dashboards,
+// /circuit_event_stream.
 type CircuitStream struct {
-	// Buckets is how many flushes the rolling window has. Default 10.
+	// Buckets is the number of flushes in the rolling window. Default 10.
 	Buckets int
-	// Clients is how many may listen at a time. Default 16, negative any number.
+	// Clients is the maximum number of clients. Default 16; negative means no limit.
 	Clients int
-	// AnyOrigin lets pages of all origins read the stream. Default: only
-	// callers without an Origin header, and the read origins of the admin port.
+	// AnyOrigin lets pages of all origins read the stream. By default only callers
+	// without an Origin header and the read origins of the admin port can.
 	AnyOrigin bool
-	// MaxPending returns how many requests to a cluster may be pending at the
-	// default priority. Default: what the clusters of the server say, and 1024
-	// for others.
+	// MaxPending returns the limit of pending requests to a cluster at the default
+	// priority. The default uses the limits of the server's clusters, and 1024 for
+	// others.
 	MaxPending func(cluster string) uint64
 }
 
@@ -43,8 +43,8 @@ func (s *Server) makeCircuitStream() error {
 	return nil
 }
 
-// addCircuitStream adds the endpoint. Without a stream it only says what would
-// turn it on, and a program with a stream of its own may remove it.
+// addCircuitStream adds the endpoint. Without a stream, the endpoint only explains
+// how to enable it, and a program with its own stream can remove it.
 func (s *Server) addCircuitStream() error {
 	e := admin.Endpoint{
 		Path: "/circuit_event_stream", Group: "Stats", Aliases: []string{"/hystrix_event_stream"},
@@ -57,11 +57,11 @@ func (s *Server) addCircuitStream() error {
 	return s.admin.Handle(e)
 }
 
-// circuitStreamOff is the answer of a server without the stream.
+// circuitStreamOff is the response of a server without the stream.
 const circuitStreamOff = "the circuit event stream is off; an entry {name: circuit_stream} in stats_sinks turns it on\n"
 
-// lastEventIDBytes is how long a Last-Event-ID may be. Events of the stream
-// have no id, so it has no effect.
+// lastEventIDBytes limits the length of Last-Event-ID. Events of the stream have no
+// ID, so the header has no effect.
 const lastEventIDBytes = 64
 
 func (s *Server) serveCircuitStream(w *admin.Response, r *admin.Request) error {
@@ -88,8 +88,8 @@ func (s *Server) serveCircuitStream(w *admin.Response, r *admin.Request) error {
 	return client.Serve(w, w.Endless())
 }
 
-// readsCircuitStream reports whether pages of an origin may read the stream.
-// Callers that are no pages have none.
+// readsCircuitStream reports whether pages of an origin can read the stream. Clients
+// other than browsers send no origin.
 func (s *Server) readsCircuitStream(origin string) bool {
 	return origin == "" || s.cfg.CircuitStream.AnyOrigin ||
 		slices.ContainsFunc(s.cfg.Admin.ReadOrigins, func(o string) bool {

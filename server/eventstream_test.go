@@ -16,8 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// eventSource is a client of the stream that reads bytes, as no library
-// changes them.
+// eventSource is a client of the stream that reads raw bytes.
 type eventSource struct {
 	t    *testing.T
 	conn net.Conn
@@ -25,7 +24,7 @@ type eventSource struct {
 	head map[string]string
 }
 
-// listen asks for the stream and reads the head of the answer.
+// listen requests the stream and reads the response headers.
 func listen(t *testing.T, r *running, path, extra string) *eventSource {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Admin().Addr().String())

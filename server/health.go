@@ -13,24 +13,23 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// HealthListener is an address at which health checks are answered: as /ready
-// does, for callers that have no business at the admin port. While inbound
-// traffic drains, clients are asked to close connections; when inbound listeners are
-// stopped, so is this one.
+// HealthListener is a listener that answers health checks as /ready does, for clients
+// without access to the admin port. While inbound traffic drains, it asks clients to
+// close their connections; it stops together with the inbound listeners.
 type HealthListener struct {
-	Name string // among the listeners of the server; default "health"
+	Name string // listener name; default "health"
 	// Address is ip:port, unix:path or unix:@name.
 	Address string
-	// Mode is that of a unix socket. Default 0600.
+	// Mode is the file mode of a unix socket. Default 0600.
 	Mode fs.FileMode
-	// HeaderPrefix is what the names of own header fields begin with. Default
+	// HeaderPrefix is the prefix of the product's own header fields. Default
 	// "x-proxy".
 	HeaderPrefix string
-	// Cluster is sent to clients in a header. Empty omits it.
+	// Cluster is sent to clients in a header, unless empty.
 	Cluster string
 }
 
-// makeHealth prepares the listeners for health checks.
+// makeHealth creates the health listeners.
 func (s *Server) makeHealth() error {
 	for _, h := range s.cfg.HealthListeners {
 		if h.Name == "" {
@@ -60,10 +59,10 @@ func (s *Server) makeHealth() error {
 	return nil
 }
 
-// HealthListeners returns the listeners for health checks.
+// HealthListeners returns the health listeners.
 func (s *Server) HealthListeners() []*healthlistener.Listener { return s.health }
 
-// listenHealth binds the listeners for health checks.
+// listenHealth binds the health listeners.
 func (s *Server) listenHealth() error {
 	for _, l := range s.health {
 		if err := l.Listen(); err != nil {
@@ -75,21 +74,21 @@ func (s *Server) listenHealth() error {
 			Addresses: []config.Address{listeners.FromNet(l.Addr())},
 		})
 		if err != nil {
-			s.log.Warn("listener is not shown", "name", l.Name(), "error", err)
+			s.log.Warn("listener cannot be listed", "name", l.Name(), "error", err)
 		}
 	}
 	return nil
 }
 
-// stopHealth stops the listeners for health checks.
+// stopHealth stops the health listeners.
 func (s *Server) stopHealth() {
 	for _, l := range s.health {
 		l.Stop()
 	}
 }
 
-// runHealth answers health checks until the group ends. While a server takes
-// over, the one before answers.
+// runHealth answers health checks until the group ends. During a handoff the
+// predecessor answers them.
 func (s *Server) runHealth(g *group, failed func()) {
 	for _, l := range s.health {
 		g.run("health listener", failed, s.whenServing(l.Run, l.Stop))
@@ -101,15 +100,14 @@ func (s *Server) healthSockets() (all []hotrestart.Socket) {
 	for _, l := range s.health {
 		file, err := l.File()
 		if err != nil {
-			continue // it was stopped, or is not bound
+			continue // stopped or not bound
 		}
 		all = append(all, hotrestart.Socket{Address: l.Key(), Files: []*os.File{file}})
 	}
 	return all
 }
 
-// inheritHealth takes the sockets that belong to listeners for health checks,
-// and returns the others.
+// inheritHealth takes the sockets of the health listeners and returns the others.
 func (s *Server) inheritHealth(sockets []hotrestart.Socket) (rest []hotrestart.Socket) {
 next:
 	for _, socket := range sockets {

@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 )
 
-// check asks a listener for health checks over a new connection.
+// check requests a health check over a new connection.
 func check(t *testing.T, addr string) (*http.Response, string) {
 	t.Helper()
 	tr := &http.Transport{}
@@ -33,8 +33,8 @@ func check(t *testing.T, addr string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// TestHealthListener follows the health switch and is drained as the listeners
-// of inbound traffic are.
+// TestHealthListener checks that the listener follows the health switch and is
+// drained like inbound listeners.
 func TestHealthListener(t *testing.T) {
 	dir := t.TempDir()
 	cfg := fromYAML(t, dir, `
@@ -64,7 +64,7 @@ health_listeners:
 	if resp, body = check(t, addr); resp.StatusCode != 200 || body != "LIVE\n" || resp.Close {
 		t.Errorf("after ok: %d, %q", resp.StatusCode, body)
 	}
-	// A graceful drain leaves the answer as it is, and ends connections.
+	// A graceful drain keeps the answer and closes connections.
 	r.post(t, "/drain_listeners?graceful&inboundonly")
 	if resp, body = check(t, addr); resp.StatusCode != 200 || body != "LIVE\n" || !resp.Close {
 		t.Errorf("while draining: %d, %q, closing %t", resp.StatusCode, body, resp.Close)
@@ -86,8 +86,8 @@ health_listeners:
 	}
 }
 
-// TestHealthListenerTaken: a port that another program has stops the start, and
-// leaves nothing behind.
+// TestHealthListenerTaken checks that a port in use by another program prevents the
+// start and leaks nothing.
 func TestHealthListenerTaken(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -107,8 +107,8 @@ func TestHealthListenerTaken(t *testing.T) {
 	}
 }
 
-// TestHealthListenerIsHandedOver checks all the time while servers follow each
-// other: no check is refused.
+// TestHealthListenerIsHandedOver sends health checks continuously during hot
+// restarts. None of them is refused.
 func TestHealthListenerIsHandedOver(t *testing.T) {
 	for _, withStatsD := range []bool{true, false} {
 		l := newLine(t)

@@ -31,9 +31,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
-// TestLogsCannotBeForged sends requests with control bytes everywhere, and
-// secrets where none belong: each request is one line of the access log, and no
-// log has a control byte or a secret.
+// TestLogsCannotBeForged sends requests with control bytes everywhere and secrets in
+// unusual places. Each request is one line of the access log, and no log has a
+// control byte or a secret.
 func TestLogsCannotBeForged(t *testing.T) {
 	dir := t.TempDir()
 	paths := []string{filepath.Join(dir, "app.log"), filepath.Join(dir, "text.log"), filepath.Join(dir, "json.log")}
@@ -114,8 +114,8 @@ func TestLogsCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestFailedHandshakes checks that failed handshakes and plain text on a TLS port
-// are not logged.
+// TestFailedHandshakes checks that failed handshakes and plain text on a TLS port are
+// not logged.
 func TestFailedHandshakes(t *testing.T) {
 	dir := t.TempDir()
 	pair(t, dir, 1, time.Now().Add(time.Hour))
@@ -174,8 +174,8 @@ admin:
 	}
 }
 
-// TestLinksAreNotFollowed: whoever can put a link where a file is to be
-// written cannot have another file written.
+// TestLinksAreNotFollowed checks that a symbolic link at an output path cannot
+// redirect writes to another file.
 func TestLinksAreNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	victim, link := filepath.Join(dir, "victim"), filepath.Join(dir, "link")
@@ -218,8 +218,8 @@ func TestLinksAreNotFollowed(t *testing.T) {
 // panicLog is the log of a server in which something panics.
 type panicLog struct{ lines }
 
-// expect fails unless there is one line with a stack for each place, in any order,
-// and none shows what panicked.
+// expect fails unless there is one line with a stack for each guard, in any order,
+// and none shows the panic value.
 func (l *panicLog) expect(t *testing.T, places ...string) {
 	t.Helper()
 	l.mu.Lock()
@@ -257,8 +257,8 @@ func loggedTo(t *testing.T, l *panicLog) *logctl.Registry {
 	return r
 }
 
-// TestPanicsOfOthers: what the program around the server brings along may
-// panic. That is counted and logged, and the rest goes on.
+// TestPanicsOfOthers checks that panics of the embedding program's code are counted
+// and logged, and everything else continues.
 func TestPanicsOfOthers(t *testing.T) {
 	log := new(panicLog)
 	r := start(t, server.Config{Admin: anyPort(), Loggers: loggedTo(t, log), Flush: flush.Config{Interval: time.Minute}})
@@ -282,7 +282,7 @@ func TestPanicsOfOthers(t *testing.T) {
 	log.expect(t, "/panics", "end of a listener")
 }
 
-// TestPanicOfAPart: a part that panics is over, the others go on, and the
+// TestPanicOfAPart checks that a part that panics stops, the others continue, and the
 // error of Run names it.
 func TestPanicOfAPart(t *testing.T) {
 	log := new(panicLog)
@@ -340,7 +340,7 @@ func TestPanicOfAPart(t *testing.T) {
 	default:
 	}
 	cancel()
-	if err := <-done; err == nil || err.Error() != "listener: ended by a panic" {
+	if err := <-done; err == nil || err.Error() != "listener: stopped by a panic" {
 		t.Errorf("Run: %v", err)
 	}
 	if flushed.sum != 1 {
@@ -349,8 +349,8 @@ func TestPanicOfAPart(t *testing.T) {
 	log.expect(t, "listener")
 }
 
-// TestPanicsAroundAFlush lets a function panic before a flush. It is called again
-// before the next one.
+// TestPanicsAroundAFlush checks that a function that panics before a flush is called
+// again before the next one.
 func TestPanicsAroundAFlush(t *testing.T) {
 	log := new(panicLog)
 	var calls atomic.Int32
@@ -368,8 +368,8 @@ func TestPanicsAroundAFlush(t *testing.T) {
 	log.expect(t, "before a flush")
 }
 
-// TestConfigurationForgesNoLines puts line ends into all names and texts of
-// the configuration that get into text outputs: none of them begins a line there.
+// TestConfigurationForgesNoLines puts line breaks into all names and texts of the
+// configuration that appear in text outputs. None of them starts a line there.
 func TestConfigurationForgesNoLines(t *testing.T) {
 	runtime := filepath.Join(t.TempDir(), "runtime.yaml")
 	const bad = `a\nforged: 1\nforged::1\r\x1b\x7f`
@@ -426,8 +426,8 @@ type wildSink struct{}
 func (wildSink) Name() string                { return "wild" }
 func (wildSink) Flush(*store.Snapshot) error { panic("canary") }
 
-// TestPanicsOfSinks: a sink that panics is called again at the next flush,
-// and each time counts.
+// TestPanicsOfSinks checks that a sink that panics is called again at the next flush,
+// and that each panic is counted.
 func TestPanicsOfSinks(t *testing.T) {
 	r := start(t, server.Config{Admin: anyPort(), Flush: flush.Config{Interval: flush.MinInterval, Sinks: []flush.Sink{wildSink{}}}})
 	panics := r.Store().Scope("server").Counter("recovered_panics")

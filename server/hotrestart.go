@@ -20,74 +20,74 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// HotRestart are the settings of hot restarts: a new process takes over the
-// sockets, connections and counters of a running one. The fields have the names
-// of the command line options.
+// HotRestart configures hot restarts: a new process takes over the sockets,
+// connections and counters of a running one. The fields are named after the command
+// line options.
 type HotRestart struct {
-	// SocketPath is what the names of the sockets begin with that the
-	// processes meet at; @ in front makes them abstract. Required.
+	// SocketPath is the prefix of the names of the sockets over which the processes
+	// communicate. A leading @ makes them abstract. Required.
 	SocketPath string
 	// SocketMode is the mode of sockets in the file system. Default 0600.
 	SocketMode fs.FileMode
-	// BaseID distinguishes servers that run side by side. With 0 and epoch 0, a
-	// server that finds it taken runs without hot restarts; otherwise that is
+	// BaseID distinguishes servers that run side by side. If ID 0 is taken and the
+	// epoch is 0, the server runs without hot restarts; any other ID that is taken is
 	// an error.
 	BaseID uint32
-	// UseDynamicBaseID picks a base id that is free.
+	// UseDynamicBaseID picks a free base ID.
 	UseDynamicBaseID bool
-	// BaseIDPath is a file that the base id is written to.
+	// BaseIDPath is the file to write the base ID to.
 	BaseIDPath string
-	// RestartEpoch is 0 for the first process, and one more for each that
-	// follows.
+	// RestartEpoch is 0 for the first process, and incremented for each successor.
 	RestartEpoch uint32
-	// SkipOnNoParent starts afresh when there is no process to follow.
+	// SkipOnNoParent starts from scratch if there is no predecessor.
 	SkipOnNoParent bool
-	// SkipParentStats leaves the stats of the process before alone.
+	// SkipParentStats does not take over the stats of the predecessor.
 	SkipParentStats bool
-	// ParentShutdownTime is after how long the process before is ended.
+	// ParentShutdownTime is the time after which the predecessor is shut down.
 	ParentShutdownTime time.Duration
 }
 
-// HotRestartVersion returns the version of the hot restart protocol, "disabled"
-// if the system cannot do it.
+// HotRestartVersion returns the version of the hot restart protocol, or "disabled" if
+// the system does not support it.
 func HotRestartVersion() string { return hotrestart.Version() }
 
-// hotRestart is the part of a server in a line of processes. A nil one stands
-// alone.
+// hotRestart links a server to its predecessor and successor. It is nil for a server
+// without hot restarts.
 type hotRestart struct {
 	s      *Server
 	cfg    HotRestart
 	baseID atomic.Uint32
 
-	ports   map[string]*os.File // inherited, by their keys
-	next    *hotrestart.Parent  // where a successor connects; nil: there can be none
-	before  *hotrestart.Child   // the process before; nil: there was none
-	parent  sync.Once           // ends the process before
-	ready   chan func()         // gets the function that makes the server live once it could be
-	imports *store.Import       // of the stats of the process before
+	ports   map[string]*os.File // inherited sockets by key
+	next    *hotrestart.Parent  // accepts the successor; nil if none is possible
+	before  *hotrestart.Child   // connection to the predecessor or nil
+	parent  sync.Once           // shuts down the predecessor
+	ready   chan func()         // receives the function that makes the server live
+	imports *store.Import       // imports the predecessor's stats
 
-	// Of the successor; guarded by the order of its questions.
-	export    *store.Export // nil before it asks for stats
-	committed bool          // it flushes the stats
-	drained   atomic.Bool   // it serves
+	// State of the successor. Its requests arrive one at a time, so no lock is
+	// needed.
+	export    *store.Export // nil until it requests stats
+	committed bool          // it has taken over flushing
+	drained   atomic.Bool   // it has taken over serving
 
 	mu       sync.Mutex              // guards the rest
-	origin   hotrestart.Origin       // of the line, with the own generation
-	serving  bool                    // this process serves: it has none before or has taken over
-	stopped  bool                    // it ends without ever having served
-	early    []hotrestart.Connection // that came before it served
-	replaced bool                    // a successor serves that this process has lost
-	alone    *time.Timer             // ends a process that is replaced
+	origin   hotrestart.Origin       // start of the first process, and this generation
+	serving  bool                    // this process serves
+	stopped  bool                    // stopped before it served
+	early    []hotrestart.Connection // received before it served
+	replaced bool                    // the successor serves, but its connection is lost
+	alone    *time.Timer             // shuts down a replaced process
 }
 
-// makeHotRestart prepares for a place in a line of processes.
+// makeHotRestart prepares hot restarts.
 func (s *Server) makeHotRestart() error {
 	c := s.cfg.HotRestart
 	if c == nil {
 		return nil
 	}
 	if c.SocketPath == "" {
-		return errors.New("server: hot restart needs a socket path")
+		return errors.New("server: hot restart requires a socket path")
 	}
 	if c.UseDynamicBaseID && c.RestartEpoch > 0 {
 		return fmt.Errorf("server: restart epoch %d cannot be used with a dynamic base id", c.RestartEpoch)
@@ -105,8 +105,8 @@ func (h *hotRestart) at() hotrestart.Config {
 	}
 }
 
-// join takes the place of this process in the line: it binds the socket for the
-// next one, and gets the sockets of the one before.
+// join connects this process to its neighbors: it binds the socket for the successor
+// and receives the sockets of the predecessor.
 func (h *hotRestart) join() (err error) {
 	if h == nil {
 		return nil
@@ -116,7 +116,7 @@ func (h *hotRestart) join() (err error) {
 	}
 	if h.cfg.BaseIDPath != "" {
 		if err := writeFile(h.cfg.BaseIDPath, strconv.FormatUint(uint64(h.baseID.Load()), 10)); err != nil {
-			return fmt.Errorf("server: file for the base id: %w", err)
+			return fmt.Errorf("server: base id file: %w", err)
 		}
 	}
 	if h.cfg.RestartEpoch == 0 {
@@ -131,20 +131,20 @@ func (h *hotRestart) join() (err error) {
 		h.imports = h.s.store.NewImport(find)
 		to.Stat = func(stat *store.ExportedStat) {
 			if err := h.imports.Add(stat); err != nil {
-				h.s.log.Debug("hot restart: stat is not imported", "error", err)
+				h.s.log.Debug("hot restart: cannot import stat", "error", err)
 			}
 		}
 	}
 	before, err := hotrestart.Dial(h.at(), to)
 	if errors.Is(err, hotrestart.ErrNoParent) && h.cfg.SkipOnNoParent {
-		h.s.log.Warn("hot restart: there is no server to follow; starting afresh", "epoch", h.cfg.RestartEpoch)
+		h.s.log.Warn("hot restart: no running server to take over from; starting from scratch", "epoch", h.cfg.RestartEpoch)
 		return nil
 	}
 	if errors.Is(err, hotrestart.ErrNoParent) {
 		return fmt.Errorf("%w; start with --restart-epoch 0, or with --skip-hot-restart-on-no-parent", err)
 	}
 	if parentEnded(err) {
-		h.s.log.Warn("hot restart: the server before is gone; starting without it", "error", err)
+		h.s.log.Warn("hot restart: the previous server is gone; continuing without it", "error", err)
 		return nil
 	}
 	if err != nil {
@@ -154,8 +154,8 @@ func (h *hotRestart) join() (err error) {
 	sockets, err := before.Sockets()
 	if parentEnded(err) {
 		before.Close()
-		before.AwaitEnd() // its addresses are free then
-		h.s.log.Warn("hot restart: the server before is gone; starting without it", "error", err)
+		before.AwaitEnd() // then its addresses are free
+		h.s.log.Warn("hot restart: the previous server is gone; continuing without it", "error", err)
 		return nil
 	}
 	if err != nil {
@@ -167,14 +167,14 @@ func (h *hotRestart) join() (err error) {
 	return nil
 }
 
-// parentEnded reports whether an error means that the process before has ended,
-// so that this one goes on alone.
+// parentEnded reports whether an error means that the predecessor has ended, so that
+// this process continues without it.
 func parentEnded(err error) bool {
 	return errors.Is(err, hotrestart.ErrEnded) || errors.Is(err, hotrestart.ErrDied)
 }
 
-// distribute gives each listener its inherited sockets, and closes the sockets
-// of listeners that the configuration does not have any more.
+// distribute gives each listener its inherited sockets, and closes those of listeners
+// that are no longer configured.
 func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 	var lines []statsd.ListenerSockets
 	h.ports = make(map[string]*os.File)
@@ -199,8 +199,7 @@ func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 	h.s.log.Info("hot restart: sockets taken over", "statsd listeners", n, "other listeners", len(h.ports))
 }
 
-// adminPrefix begins the address of the admin port's socket, in front of the
-// configured one.
+// adminPrefix precedes the configured address in the key of the admin port's socket.
 const adminPrefix = "admin "
 
 // takePorts returns the inherited sockets of ports. The caller owns them.
@@ -213,7 +212,7 @@ func (h *hotRestart) takePorts() map[string]*os.File {
 	return taken
 }
 
-// setOrigin notes where the line began.
+// setOrigin sets the start time and the generation.
 func (h *hotRestart) setOrigin(o hotrestart.Origin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,7 +220,7 @@ func (h *hotRestart) setOrigin(o hotrestart.Origin) {
 	h.s.gauges.generation.Set(o.Generation)
 }
 
-// began returns when the first process of the line was started.
+// began returns the start time of the first process.
 func (s *Server) began() time.Time {
 	if s.hot == nil {
 		return s.start
@@ -231,7 +230,7 @@ func (s *Server) began() time.Time {
 	return s.hot.origin.Start
 }
 
-// listen binds the socket for the next process.
+// listen binds the socket for the successor.
 func (h *hotRestart) listen() (*hotrestart.Parent, error) {
 	const tries = 100
 	for range tries {
@@ -246,15 +245,15 @@ func (h *hotRestart) listen() (*hotrestart.Parent, error) {
 		case taken && h.cfg.UseDynamicBaseID:
 			continue
 		case taken && h.cfg.BaseID == 0 && h.cfg.RestartEpoch == 0:
-			h.s.log.Warn("hot restart is not available: another server has base id 0; give this one a --base-id of its own, or --use-dynamic-base-id")
+			h.s.log.Warn("hot restart is not available: another server uses base id 0; set a different --base-id or --use-dynamic-base-id")
 			return nil, nil
 		}
 		return nil, err
 	}
-	return nil, fmt.Errorf("server: no free base id in %d tries", tries)
+	return nil, fmt.Errorf("server: no free base id after %d attempts", tries)
 }
 
-// writeFile writes a file that must not be a link.
+// writeFile writes a file. It fails for a symbolic link.
 func writeFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|nofollow.Flag, 0o600)
 	if err != nil {
@@ -264,7 +263,7 @@ func writeFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// close undoes join, for servers that do not get to run.
+// close undoes join, for a server that does not run.
 func (h *hotRestart) close() {
 	if h == nil {
 		return
@@ -275,11 +274,11 @@ func (h *hotRestart) close() {
 	}
 }
 
-// abandon ends the part of a process that has not served. The one before goes on
-// as if there had been none.
+// abandon withdraws a process that has not served. The predecessor continues as
+// before.
 func (h *hotRestart) abandon() {
 	if h.next != nil {
-		h.next.Close() // before the connection: it is the sign that this process lives
+		h.next.Close() // first, since it shows that this process is alive
 	}
 	if h.before != nil {
 		h.before.Close()
@@ -292,8 +291,7 @@ func (h *hotRestart) abandon() {
 	h.early = nil
 }
 
-// adopt goes on with a connection of the process before, as soon as this one
-// serves.
+// adopt takes over a connection of the predecessor as soon as this process serves.
 func (h *hotRestart) adopt(c hotrestart.Connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -310,12 +308,12 @@ func (h *hotRestart) adopt(c hotrestart.Connection) {
 
 func (h *hotRestart) adoptNow(c hotrestart.Connection) {
 	if err := h.s.statsd.Adopt(statsd.Connection(c)); err != nil {
-		h.s.log.Warn("hot restart: connection is not taken over", "error", err)
+		h.s.log.Warn("hot restart: cannot take over connection", "error", err)
 	}
 }
 
-// begin makes the server accept and flush, once. It reports false if the server
-// is ending.
+// begin starts accepting and flushing, once. It reports false if the server is
+// shutting down.
 func (h *hotRestart) begin() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -335,7 +333,7 @@ func (h *hotRestart) begin() bool {
 	return true
 }
 
-// stop reports whether the server has served. If it has not, it never will.
+// stop reports whether the server has served. If not, it never will.
 func (h *hotRestart) stop() (served bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -343,8 +341,8 @@ func (h *hotRestart) stop() (served bool) {
 	return h.serving
 }
 
-// keepPaths sets whether the paths of unix sockets are left to another process
-// when they are closed.
+// keepPaths sets whether the paths of unix sockets are kept for another process when
+// the sockets are closed.
 func (s *Server) keepPaths(keep bool) {
 	for _, l := range s.health {
 		l.KeepPath(keep)
@@ -354,8 +352,8 @@ func (s *Server) keepPaths(keep bool) {
 	}
 }
 
-// runAdmin serves the admin port. After a successor has taken over, requests that
-// do not end are no error.
+// runAdmin serves the admin port. After a handoff, requests that do not end in time
+// are not an error.
 func (s *Server) runAdmin(ctx context.Context) error {
 	if !s.hasAdminPort() {
 		<-ctx.Done()
@@ -370,8 +368,7 @@ func (s *Server) runAdmin(ctx context.Context) error {
 	return err
 }
 
-// askStats fetches what changed in the stats of the process before. It runs
-// before each flush.
+// askStats fetches the changed stats of the predecessor. It runs before each flush.
 func (h *hotRestart) askStats(time.Time) {
 	if h.before == nil || h.imports == nil {
 		return
@@ -381,8 +378,8 @@ func (h *hotRestart) askStats(time.Time) {
 	}
 }
 
-// endParent ends the process before, which hands over its connections and last
-// stats. It returns when that is done; only the first call does it.
+// endParent shuts down the predecessor and waits until it has handed over its
+// connections and last stats. Only the first call has an effect.
 func (h *hotRestart) endParent() {
 	if h == nil || h.before == nil {
 		return
@@ -393,15 +390,15 @@ func (h *hotRestart) endParent() {
 		if h.imports != nil {
 			h.imports.Close()
 		}
-		h.s.log.Info("hot restart: the server before has ended", "epoch", h.cfg.RestartEpoch-1)
+		h.s.log.Info("hot restart: the previous server has shut down", "epoch", h.cfg.RestartEpoch-1)
 		if err != nil && !errors.Is(err, hotrestart.ErrGone) {
-			h.s.log.Warn("hot restart: the server before did not end in good order", "error", err)
+			h.s.log.Warn("hot restart: the previous server did not shut down cleanly", "error", err)
 		}
 	})
 }
 
-// run runs while the server does: it takes over from the process before, ends
-// that one when its time has expired, and answers the process that comes next.
+// run takes over from the predecessor, shuts it down when its time has expired, and
+// serves the successor, until the server ends.
 func (h *hotRestart) run(ctx context.Context) error {
 	var next sync.WaitGroup
 	defer next.Wait()
@@ -409,7 +406,7 @@ func (h *hotRestart) run(ctx context.Context) error {
 		next.Go(func() {
 			h.s.guard.Run("hot restart", func() {
 				if err := h.next.Run(ctx, (*followed)(h)); err != nil {
-					h.s.log.Error("hot restart: no process can follow this server", "error", err)
+					h.s.log.Error("hot restart: cannot accept a successor", "error", err)
 				}
 			})
 		})
@@ -451,9 +448,9 @@ func (h *hotRestart) run(ctx context.Context) error {
 	}
 }
 
-// warm waits until the server could be live, and takes over. It returns the
-// function that makes it live, nil if it ends instead. With that, an error means
-// that there is no process before any more.
+// warm waits until the server is ready to go live, and takes over. It returns the
+// function that makes the server live, or nil if the server is shutting down instead;
+// then an error means that there is no predecessor any more.
 func (h *hotRestart) warm(ctx context.Context, watch <-chan time.Time) (live func(), err error) {
 	for {
 		select {
@@ -470,7 +467,7 @@ func (h *hotRestart) warm(ctx context.Context, watch <-chan time.Time) (live fun
 			return nil, nil
 		}
 		if err != nil && !parentEnded(err) {
-			return nil, fmt.Errorf("server: the running server does not hand over: %w", err)
+			return nil, fmt.Errorf("server: the running server refused the handoff: %w", err)
 		}
 		if err != nil {
 			h.endParent()
@@ -484,8 +481,8 @@ func (h *hotRestart) warm(ctx context.Context, watch <-chan time.Time) (live fun
 	}
 }
 
-// takeOver gets the stats of the process before, first a copy of all while it
-// goes on, and then the changes since, together with the duty to flush them.
+// takeOver receives the stats of the predecessor: first a full copy while it keeps
+// running, then the changes since, together with the duty to flush them.
 func (h *hotRestart) takeOver() error {
 	if h.imports != nil {
 		if err := h.before.Stats(); err != nil {
@@ -495,12 +492,12 @@ func (h *hotRestart) takeOver() error {
 	return h.before.Commit()
 }
 
-// watchEvery is how often to look whether the process before has ended by
-// itself: its connections wait meanwhile.
+// watchEvery is the interval of checks whether the predecessor has ended on its own.
+// Its connections wait meanwhile.
 const watchEvery = 200 * time.Millisecond
 
-// commit makes a server live that is ready for it, after it has taken over if it
-// follows another one.
+// commit makes a ready server live, after it has taken over from its predecessor, if
+// any.
 func (s *Server) commit(live func()) {
 	if s.hot == nil || s.hot.before == nil {
 		live()
@@ -509,8 +506,8 @@ func (s *Server) commit(live func()) {
 	s.hot.ready <- live
 }
 
-// part hands over the open connections at the end of the server. The function
-// that it returns hands over the last stats, after all input has ended.
+// part hands over the open connections at shutdown. The returned function hands over
+// the last stats once all input has ended.
 func (h *hotRestart) part() (finish func() error) {
 	nothing := func() error { return nil }
 	if h == nil {
@@ -542,15 +539,15 @@ func (h *hotRestart) part() (finish func() error) {
 	}
 	return func() error {
 		if err := handoff.Finish((*followed)(h)); err != nil {
-			h.s.log.Warn("hot restart: not all could be handed over", "error", err)
-			h.s.flusher.Resume() // which flushes the rest
+			h.s.log.Warn("hot restart: incomplete handoff", "error", err)
+			h.s.flusher.Resume() // flushes what was not handed over
 		}
 		return nil
 	}
 }
 
-// stopTimer prevents the end of a process that is replaced, and reports whether
-// it is.
+// stopTimer cancels the shutdown of a replaced process, and reports whether the
+// process is replaced.
 func (h *hotRestart) stopTimer() (replaced bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -560,7 +557,7 @@ func (h *hotRestart) stopTimer() (replaced bool) {
 	return h.replaced
 }
 
-// refresh brings the gauges about the line up to date, before a flush.
+// refresh updates the gauges about restarts before a flush.
 func (h *hotRestart) refresh(g *selfStats, own uint64) {
 	var of uint64
 	if h != nil && h.before != nil {
@@ -570,7 +567,7 @@ func (h *hotRestart) refresh(g *selfStats, own uint64) {
 	g.totalConnections.Set(own + of)
 }
 
-// connections returns how many connections of listeners are open.
+// connections returns the number of open connections of listeners.
 func (s *Server) connections() uint64 {
 	n := int64(0)
 	for _, p := range s.ports {
@@ -582,7 +579,7 @@ func (s *Server) connections() uint64 {
 	return uint64(max(n, 0))
 }
 
-// version is what /hot_restart_version shows.
+// version returns the body of /hot_restart_version.
 func (h *hotRestart) version() string {
 	if h == nil || h.next == nil {
 		return "disabled"
@@ -590,7 +587,7 @@ func (h *hotRestart) version() string {
 	return hotrestart.Version()
 }
 
-// followed is the side of a server that a successor sees.
+// followed is the server as its successor sees it.
 type followed hotRestart
 
 var _ hotrestart.Process = (*followed)(nil)
@@ -602,7 +599,7 @@ func (f *followed) Ready() error {
 	case !f.s.life.Initialized():
 		return errors.New("the running server is still initializing")
 	case f.replaced:
-		return errors.New("the running server is replaced by another one")
+		return errors.New("the running server is already being replaced")
 	}
 	return nil
 }
@@ -619,7 +616,7 @@ func (f *followed) Origin() hotrestart.Origin {
 	return f.origin
 }
 
-// Sockets also ends the process before this one: a line has two processes at the
+// Sockets also shuts down the predecessor, since at most two processes run at the
 // same time.
 func (f *followed) Sockets() ([]hotrestart.Socket, error) {
 	(*hotRestart)(f).endParent()
@@ -659,7 +656,7 @@ func (f *followed) Stats(yield func(*store.ExportedStat) bool) {
 		f.export.Next(yield)
 		return
 	}
-	if f.committed { // there is no flush that would do it
+	if f.committed { // no flush does it any more
 		now := time.Now()
 		f.s.refresh(now)
 		f.s.statsd.Flush(now)
@@ -701,13 +698,12 @@ func (f *followed) Drain() {
 	if f.s.admin != nil {
 		f.s.admin.Pause()
 	}
-	f.s.log.Info("hot restart: the next server has taken over")
+	f.s.log.Info("hot restart: the successor has taken over")
 }
 
 func (f *followed) Terminate() { f.s.Quit() }
 
-// Lost makes the server whole again, or ends it if its successor goes on without
-// it.
+// Lost resumes the server, or shuts it down if its successor continues without it.
 func (f *followed) Lost(replaced bool) {
 	committed := f.committed
 	f.export, f.committed = nil, false
@@ -718,7 +714,7 @@ func (f *followed) Lost(replaced bool) {
 		if !f.drained.Load() {
 			f.Drain()
 		}
-		f.s.log.Error("hot restart: the next server has taken over and left; this one ends after the parent shutdown time",
+		f.s.log.Error("hot restart: the successor has taken over and disconnected; shutting down after the parent shutdown time",
 			"time", f.cfg.ParentShutdownTime)
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -741,5 +737,5 @@ func (f *followed) Lost(replaced bool) {
 			f.s.admin.Resume()
 		}
 	}
-	f.s.log.Error("hot restart: the next server went away; this one goes on", "committed", committed)
+	f.s.log.Error("hot restart: the successor is gone; resuming", "committed", committed)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// line makes the servers of a line of processes.
+// line creates the servers of a chain of hot restarts.
 type line struct {
 	t    *testing.T
 	dir  string
@@ -50,8 +50,8 @@ func (l *line) config(epoch uint32, parentShutdown time.Duration) server.Config 
 	}
 }
 
-// TestHotRestart sends lines over all sockets while three servers follow each
-// other. The last one shows all of them, and the sink got each of them once.
+// TestHotRestart sends lines over all sockets across two hot restarts. The last
+// server shows all of them, and the sink receives each exactly once.
 func TestHotRestart(t *testing.T) {
 	l := newLine(t)
 	first := start(t, l.config(0, time.Minute))
@@ -147,8 +147,8 @@ func TestHotRestart(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestParentKeepsItsStats takes over without the stats: the server before goes
-// on flushing to its own sinks, so that they still get each line once.
+// TestParentKeepsItsStats takes over without the stats. The predecessor keeps
+// flushing to its own sinks, so they receive each line exactly once.
 func TestParentKeepsItsStats(t *testing.T) {
 	l := newLine(t)
 	parent := start(t, l.config(0, time.Minute))
@@ -181,12 +181,12 @@ func TestParentKeepsItsStats(t *testing.T) {
 	}
 }
 
-// received returns the total of a counter that s has received.
+// received returns the received total of a counter of s.
 func received(s *running, name string) uint64 { return s.StatsD().Scope().Counter(name).Total() }
 
-// TestLostSuccessor has successors die at every step up to the one that ends the
-// first server. It becomes whole again each time: it answers, accepts, flushes,
-// and its sinks get each line once.
+// TestLostSuccessor lets successors die at every step up to the shutdown of the first
+// server. Each time the first server recovers: it answers, accepts, flushes, and its
+// sinks receive each line exactly once.
 func TestLostSuccessor(t *testing.T) {
 	l := newLine(t)
 	first := start(t, l.config(0, time.Minute))
@@ -260,8 +260,8 @@ func TestLostSuccessor(t *testing.T) {
 	}
 }
 
-// TestFailedSuccessor starts a second server that cannot listen: the first one
-// goes on as if nothing had happened.
+// TestFailedSuccessor starts a second server that cannot listen. The first one is not
+// affected.
 func TestFailedSuccessor(t *testing.T) {
 	l := newLine(t)
 	first := start(t, l.config(0, time.Minute))

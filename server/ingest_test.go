@@ -23,7 +23,7 @@ import (
 
 func ingestTime() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC) }
 
-// fed is a running server with two listeners: lines takes a stream, packets
+// fed is a running server with two listeners: lines for streams and packets for
 // datagrams.
 type fed struct {
 	*running
@@ -47,8 +47,8 @@ func feed(t *testing.T, limits statsd.Limits) *fed {
 	return f
 }
 
-// send gives the text to the listener of that network and waits until all its
-// lines are counted.
+// send sends the text to the listener of that network and waits until all its lines
+// are counted.
 func (f *fed) send(t *testing.T, network, socket, text string) {
 	t.Helper()
 	lines := func() (n uint64) {
@@ -70,7 +70,7 @@ func (f *fed) send(t *testing.T, network, socket, text string) {
 	eventually(t, "the connection is closed", func() bool { return f.StatsD().Report().Listeners[0].Connections == 0 })
 }
 
-// machine is what differs between runs and machines.
+// machine matches the parts that differ between runs and machines.
 var machine = regexp.MustCompile(`("?(?:rcvbuf_bytes|queue_limit_bytes|unix_queue_datagrams|[a-z_]*busy_seconds)"?: )[0-9.e+-]+`)
 
 func (f *fed) page(t *testing.T, target string) []byte {
@@ -83,7 +83,7 @@ func (f *fed) page(t *testing.T, target string) []byte {
 	return []byte(machine.ReplaceAllString(text, "${1}0"))
 }
 
-// TestIngestPages feeds a server and looks at what its pages say about it.
+// TestIngestPages sends input to a server and checks the pages about it.
 func TestIngestPages(t *testing.T) {
 	f := feed(t, statsd.Limits{SeriesPerName: 2})
 	f.StatsD().Flush(ingestTime()) // the interval begins
@@ -156,7 +156,7 @@ func TestIngestParameters(t *testing.T) {
 	}
 }
 
-// TestForgetEndsReceivedStatsOnly forgets by name, by prefix and everything.
+// TestForgetEndsReceivedStatsOnly removes stats by name, by prefix, and all of them.
 func TestForgetEndsReceivedStatsOnly(t *testing.T) {
 	f := feed(t, statsd.Limits{})
 	f.Store().Root().Counter("web.own").Add(7)
@@ -190,21 +190,20 @@ func TestForgetEndsReceivedStatsOnly(t *testing.T) {
 	}
 }
 
-// encoded percent-encodes a value of a query, where a plus is a plus.
+// encoded percent-encodes a query value, in which a plus is literal.
 func encoded(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// hostile are names that try to leave the place where they are shown.
+// hostile are names that try to break out of their context in the output.
 var hostile = []string{
 	"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, `say "hi"`, `"quoted"`, "a\x1b[2Jb", "a\rb", "nul\x00",
 	"\u202egnp.exe", "line\u2028sep", "nb\u00a0sp", "back\\slash\\n", "{{.}}${x}", "listeners", "x - name", "é",
 }
 
-// factLine is how every line of the text pages looks.
+// factLine is the format of every line of the text pages.
 var factLine = regexp.MustCompile(`^ *(- )?[a-z0-9_ ]+:( .*)?$`)
 
-// TestHostileNames sends hostile names, tags, events and rejected lines: each
-// fact stays one printable line of text, and the JSON holds the texts as they
-// are in the server.
+// TestHostileNames sends hostile names, tags, events and rejected lines. Each fact
+// stays one printable line of text, and the JSON has the exact texts.
 func TestHostileNames(t *testing.T) {
 	f := feed(t, statsd.Limits{})
 	var text strings.Builder
@@ -255,7 +254,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// texts returns all strings in a value of JSON.
+// texts returns all strings in a JSON value.
 func texts(v any) (out []string) {
 	switch v := v.(type) {
 	case string:
@@ -279,7 +278,7 @@ func TestIngestNeedsInput(t *testing.T) {
 	}
 }
 
-// ownIngest is the input of a program that has its own.
+// ownIngest is an input implemented by the program.
 type ownIngest struct{ admin.Ingest }
 
 func (ownIngest) Report() report.Report { return report.Report{Collisions: 42} }
@@ -293,8 +292,8 @@ func TestIngestOfTheProgramStays(t *testing.T) {
 	}
 }
 
-// TestExplanationsMatchTheStats compares the explanations of lines with the
-// stats that they create.
+// TestExplanationsMatchTheStats compares explanations of lines with the stats that
+// the lines create.
 func TestExplanationsMatchTheStats(t *testing.T) {
 	f := feed(t, statsd.Limits{})
 	for _, line := range []string{
@@ -330,8 +329,8 @@ func TestExplanationsMatchTheStats(t *testing.T) {
 	}
 }
 
-// TestExplainerFollowsTheConfiguration explains lines under settings that
-// change their meaning.
+// TestExplainerFollowsTheConfiguration explains lines under settings that change
+// their meaning.
 func TestExplainerFollowsTheConfiguration(t *testing.T) {
 	for _, tt := range []struct{ yaml, line, reason, stat, series, values string }{
 		{"{}", "a,k=v:-1|g", "", "a.k.v", `a{k="v"}`, "-1"},

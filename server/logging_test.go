@@ -27,8 +27,8 @@ func (l *lines) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// TestChangesOfLevelsAreLoggedOnce: a change of a log level has one line, and what
-// stays as it is has none.
+// TestChangesOfLevelsAreLoggedOnce checks that a level change is logged once, and an
+// unchanged level is not.
 func TestChangesOfLevelsAreLoggedOnce(t *testing.T) {
 	var out lines
 	loggers, err := logctl.New(logctl.Config{Level: logctl.Info, Output: &out})

@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// TestStatsMatcher shows which stats exist under each form of stats_matcher.
+// TestStatsMatcher checks which stats exist under each form of stats_matcher.
 func TestStatsMatcher(t *testing.T) {
 	names := []string{"cluster.a.rq", "Cluster.b.rq", "edge.rq", "edge.rq_total", "rq.zone.eu"}
 	for _, tt := range []struct {
@@ -46,8 +46,8 @@ func TestStatsMatcher(t *testing.T) {
 	}
 }
 
-// TestTagWithoutRule: a tag that names no default rule and has none of its own
-// keeps the server from starting.
+// TestTagWithoutRule checks that a tag with neither a rule nor the name of a default
+// rule prevents the start.
 func TestTagWithoutRule(t *testing.T) {
 	c, err := bootstrap.Parse("boot.yaml", []byte("stats_config: {stats_tags: [{tag_name: shoe_size}]}\n"), bootstrap.Options{})
 	if err != nil {

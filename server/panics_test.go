@@ -15,7 +15,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd"
 )
 
-// TestHotRestartPanics: a server goes on when waiting for a successor panics.
+// TestHotRestartPanics checks that a server survives a panic while it waits for a
+// successor.
 func TestHotRestartPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
@@ -30,8 +31,8 @@ func TestHotRestartPanics(t *testing.T) {
 	})
 }
 
-// TestTokensPanic: tokens are read again when their file changes, also if that
-// panicked the last time. Here there is nowhere to put them.
+// TestTokensPanic checks that tokens are reloaded when their file changes, even if
+// the previous reload panicked. Here the panic is a nil admin server.
 func TestTokensPanic(t *testing.T) {
 	panics := guardtest.New(t)
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -59,7 +60,7 @@ func TestTokensPanic(t *testing.T) {
 	}
 }
 
-// TestPanicsAreReportedOnce: a panic of any component is counted once and
+// TestPanicsAreReportedOnce checks that a panic of any component is counted once and
 // reported to the program once.
 func TestPanicsAreReportedOnce(t *testing.T) {
 	var where []string

@@ -19,32 +19,32 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Listener is a TCP listener of the program around the server. The server binds
-// it, or takes it over from the process before; shows it; stops it when listeners
-// are drained; and hands it over to the process that follows.
+// Listener is a TCP listener of the embedding program. The server binds it or
+// inherits it from its predecessor, lists it, stops it when listeners are drained,
+// and hands it over to its successor.
 type Listener struct {
 	Name string // unique
-	// Address is what to listen on, such as "127.0.0.1:8080" or ":0".
+	// Address is the address to listen on, such as "127.0.0.1:8080" or ":0".
 	Address   string
 	Direction listeners.Direction
-	// Serve accepts connections once the server is initialized, until l is
-	// closed, and goes on with those it has until ctx is done; then it ends them,
-	// in reasonable time, and returns. Its counts up to then are in the last flush
-	// and in the successor. An error ends the server.
+	// Serve accepts connections once the server is initialized, until l is closed. It
+	// serves open connections until ctx is done, then closes them within a reasonable
+	// time and returns. Everything it counts before it returns is part of the last
+	// flush and of the handoff. An error shuts the server down.
 	//
-	// While [lifecycle.Server.ShouldClose] says so it should ask its clients to
-	// close their connections.
+	// While [lifecycle.Server.ShouldClose] is true, Serve should ask clients to close
+	// their connections.
 	Serve func(ctx context.Context, l net.Listener) error
 }
 
-// port is a bound listener of the program around the server.
+// port is a bound listener of the embedding program.
 type port struct {
 	cfg  Listener
 	tcp  *net.TCPListener
 	once sync.Once
 	err  error
 
-	gate *accept.Gate // in front of tcp
+	gate *accept.Gate // wraps tcp
 	log  *slog.Logger
 
 	open   atomic.Int64 // connections
@@ -54,17 +54,17 @@ type port struct {
 
 var _ net.Listener = (*port)(nil)
 
-// bindPorts binds the listeners of the program around the server, all or none.
+// bindPorts binds the listeners of the embedding program, all or none.
 func (s *Server) bindPorts() error {
 	inherited := s.hot.takePorts()
 	defer func() {
-		for _, f := range inherited { // of listeners that are gone
+		for _, f := range inherited { // of removed listeners
 			_ = f.Close()
 		}
 	}()
 	for _, l := range s.cfg.Listeners {
 		if slices.ContainsFunc(s.ports, func(p *port) bool { return p.cfg.Name == l.Name }) {
-			return fmt.Errorf("server: second listener named %q", l.Name)
+			return fmt.Errorf("server: duplicate listener name %q", l.Name)
 		}
 		p := &port{cfg: l}
 		if f := inherited[p.key()]; f != nil {
@@ -95,12 +95,12 @@ func (s *Server) bindPorts() error {
 	return nil
 }
 
-// statPart returns an address as it stands in names of stats.
+// statPart returns an address in the form used in stat names.
 func statPart(address string) string {
 	return strings.ReplaceAll(oneline.Clean(address), ":", "_")
 }
 
-// closePorts closes all, as at a start that fails.
+// closePorts closes all listeners after a failed start.
 func (s *Server) closePorts() {
 	for _, p := range s.ports {
 		_ = p.Close()
@@ -111,7 +111,7 @@ func (s *Server) closePorts() {
 func (s *Server) runPort(ctx context.Context, p *port) error {
 	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
 	defer stop()
-	defer p.Close() // also when Serve panics
+	defer p.Close() // even if Serve panics
 	select {
 	case <-s.live:
 	case <-ctx.Done():
@@ -126,11 +126,11 @@ func (s *Server) runPort(ctx context.Context, p *port) error {
 // key identifies a listener in a handoff.
 func (p *port) key() string { return portPrefix + p.cfg.Name + " " + p.cfg.Address }
 
-// portPrefix begins the addresses of handed over sockets that are no StatsD
+// portPrefix marks the addresses of handed-over sockets that are not StatsD
 // listeners.
 const portPrefix = "listener "
 
-// adopt goes on with a socket of the process before.
+// adopt takes over a socket of the predecessor.
 func (p *port) adopt(f *os.File) error {
 	l, err := net.FileListener(f)
 	_ = f.Close() // l is a duplicate
@@ -140,14 +140,13 @@ func (p *port) adopt(f *os.File) error {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
 		_ = l.Close()
-		return fmt.Errorf("%T was handed over", l)
+		return fmt.Errorf("unexpected inherited %T", l)
 	}
 	p.tcp = tcp
 	return nil
 }
 
-// socket returns a duplicate for the process that follows. A port that is closed
-// has none.
+// socket returns a duplicate for the successor, or nil if the port is closed.
 func (p *port) socket() (hotrestart.Socket, bool) {
 	f, err := p.tcp.File()
 	if err != nil {
@@ -156,9 +155,9 @@ func (p *port) socket() (hotrestart.Socket, bool) {
 	return hotrestart.Socket{Address: p.key(), Files: []*os.File{f}}, true
 }
 
-// Accept implements [net.Listener]. It waits for better times when there are no
-// file descriptors left or the like, and fails only once the listener is closed:
-// clients must not be able to end the server.
+// Accept implements [net.Listener]. On temporary errors, such as a lack of file
+// descriptors, it retries. It fails only once the listener is closed, so that clients
+// cannot shut the server down.
 func (p *port) Accept() (net.Conn, error) {
 	c, err := accept.Next(p.gate.Accept, accept.Open, nil, p.log)
 	if err != nil {
@@ -173,7 +172,7 @@ func (p *port) Accept() (net.Conn, error) {
 // Addr implements [net.Listener].
 func (p *port) Addr() net.Addr { return p.tcp.Addr() }
 
-// Close stops accepting. Connections go on.
+// Close stops accepting. Open connections are not affected.
 func (p *port) Close() error {
 	p.once.Do(func() { p.err = p.gate.Close() })
 	return p.err
@@ -197,5 +196,5 @@ func (c *portConn) Close() error {
 	return c.err
 }
 
-// CloseWrite ends the sending side.
+// CloseWrite closes the sending side.
 func (c *portConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }

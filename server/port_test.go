@@ -12,14 +12,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// listenerFunc is a listener that accepts what the function returns.
+// listenerFunc is a listener whose Accept calls the function.
 type listenerFunc func() (net.Conn, error)
 
 func (f listenerFunc) Accept() (net.Conn, error) { return f() }
 func (f listenerFunc) Close() error              { return nil }
 func (f listenerFunc) Addr() net.Addr            { return nil }
 
-// TestPortsSurviveALackOfFileDescriptors lets accepting fail for a while.
+// TestPortsSurviveALackOfFileDescriptors makes Accept fail for some time.
 func TestPortsSurviveALackOfFileDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := store.New(store.Options{}).Scope("listener.x")

@@ -13,8 +13,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
-// TestProfileOutlivesTheServer: a CPU profile that is under way when the server
-// ends is written, and does not go on in the program around the server.
+// TestProfileOutlivesTheServer checks that a CPU profile that is running at shutdown
+// is written and stopped.
 func TestProfileOutlivesTheServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.prof")
 	for range 2 {
@@ -29,8 +29,8 @@ func TestProfileOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// isProfile checks with the tool that users have that a file is a profile with
-// such samples.
+// isProfile checks with go tool pprof that a file is a profile with the given sample
+// types.
 func isProfile(t *testing.T, path, samples string) {
 	t.Helper()
 	out, err := exec.Command("go", "tool", "pprof", "-raw", path).CombinedOutput()
@@ -39,7 +39,7 @@ func isProfile(t *testing.T, path, samples string) {
 	}
 }
 
-// TestProfilesCanBeRead takes all profiles that the admin port offers.
+// TestProfilesCanBeRead takes every profile that the admin port offers.
 func TestProfilesCanBeRead(t *testing.T) {
 	path, dump := filepath.Join(t.TempDir(), "p.prof"), filepath.Join(t.TempDir(), "dump")
 	s := start(t, server.Config{Admin: anyPort(), ProfilePath: path})
@@ -64,7 +64,8 @@ func TestProfilesCanBeRead(t *testing.T) {
 	isProfile(t, dump, "inuse_space")
 }
 
-// TestConcurrentEnable: of many who start a profiler at once, one does.
+// TestConcurrentEnable checks that exactly one of many concurrent starts of a
+// profiler succeeds.
 func TestConcurrentEnable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.prof")
 	s := start(t, server.Config{Admin: anyPort(), ProfilePath: path})
@@ -102,8 +103,8 @@ func TestConcurrentEnable(t *testing.T) {
 	}
 }
 
-// TestProfilesThatCannotBeWritten: the answer says so and nothing of the
-// file system, and nothing is under way afterwards.
+// TestProfilesThatCannotBeWritten checks that the response reports the failure
+// without details of the file system, and that no profiler is left running.
 func TestProfilesThatCannotBeWritten(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none", "p.prof")
 	for path, steps := range map[string][]string{

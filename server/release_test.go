@@ -16,8 +16,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/layers"
 )
 
-// TestFailedNewLeavesNothingOpen makes each step of New and Check fail and
-// counts descriptors and goroutines.
+// TestFailedNewLeavesNothingOpen makes each step of New and Check fail, and counts
+// descriptors and goroutines.
 func TestFailedNewLeavesNothingOpen(t *testing.T) {
 	const calls = 5
 	steps := map[string]func(*server.Config){
@@ -82,7 +82,7 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 	}
 }
 
-// open counts descriptors and goroutines.
+// open counts open descriptors and goroutines.
 func open(t *testing.T) [2]int {
 	t.Helper()
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", os.Getpid()))

@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
-// runtimeStats returns the values of runtime.<name> for some names.
+// runtimeStats returns the values of runtime.<name> for the given names.
 func runtimeStats(t *testing.T, r *running, names ...string) string {
 	t.Helper()
 	var out []string
@@ -22,8 +22,8 @@ func runtimeStats(t *testing.T, r *running, names ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestRuntimeOfAFile has runtime values from a file in the older form, follows them
-// through /runtime_modify and a move of the directory, and checks the stats.
+// TestRuntimeOfAFile reads runtime values from a v2 file, follows them through
+// /runtime_modify and a move of the directory, and checks the stats.
 func TestRuntimeOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	for path, value := range map[string]string{"v1/proxy/limits/sessions": "200\n", "v1/over/edge/limits/sessions": "# c\n300 \n", "v2/proxy/limits/sessions": "9"} {
@@ -70,7 +70,8 @@ func TestRuntimeOfAFile(t *testing.T) {
 	}
 }
 
-// TestRuntimeWithoutAdminLayer: there is nothing to change then, and nothing is.
+// TestRuntimeWithoutAdminLayer checks that nothing can be changed without an admin
+// layer.
 func TestRuntimeWithoutAdminLayer(t *testing.T) {
 	r := start(t, fromText(t, "layered_runtime: {layers: [{name: s, static_layer: {a: 1}}]}\n"))
 	if reply := r.post(t, "/runtime_modify?a=2"); reply.Status != 503 || string(reply.Body) != "No admin layer specified" {
@@ -82,7 +83,7 @@ func TestRuntimeWithoutAdminLayer(t *testing.T) {
 }
 
 // TestUnwritableAddressFile checks that a server that cannot write its address file
-// logs that and continues.
+// logs the error and continues.
 func TestUnwritableAddressFile(t *testing.T) {
 	dir := t.TempDir()
 	logFile, path := filepath.Join(dir, "log"), filepath.Join(dir, "nowhere", "address")

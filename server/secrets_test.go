@@ -35,7 +35,7 @@ static_resources:
 
 const lateSecret = `{"version_info": "1", "resources": [{"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret", "name": "late", %s}]}`
 
-// secretServer is a server of secretsFile.
+// secretServer returns a server for secretsFile.
 func secretServer(t *testing.T, source string) *running {
 	t.Helper()
 	chain, key := certificate(t)
@@ -45,7 +45,7 @@ func secretServer(t *testing.T, source string) *running {
 
 const onlySecrets = "/config_dump?mask=static_secrets,dynamic_active_secrets,dynamic_warming_secrets"
 
-// TestServerWaitsForSecrets has a control plane that does not answer.
+// TestServerWaitsForSecrets uses a control plane that does not respond.
 func TestServerWaitsForSecrets(t *testing.T) {
 	r := secretServer(t, "{initial_fetch_timeout: 0s, api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: control}}]}}")
 	const dump = "{\n \"unready_targets_dumps\": [\n  {\n   \"name\": \"init manager Cluster secure\",\n   \"target_names\": [\n    \"target SdsApi late\"\n   ]\n  }\n ]\n}\n"
@@ -60,7 +60,7 @@ func TestServerWaitsForSecrets(t *testing.T) {
 	}
 }
 
-// TestServerShowsSecrets shows what there is of secrets, but no keys.
+// TestServerShowsSecrets checks that secrets are listed without their keys.
 func TestServerShowsSecrets(t *testing.T) {
 	late := filepath.Join(t.TempDir(), "late.json")
 	put := func(content string) {
@@ -92,7 +92,7 @@ func TestServerShowsSecrets(t *testing.T) {
 	}
 }
 
-// example returns the first example of docs/clusters.md that begins with a line.
+// example returns the first example of docs/clusters.md that starts with a line.
 func example(t *testing.T, first string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/clusters.md")
@@ -114,7 +114,7 @@ func example(t *testing.T, first string) string {
 	return text
 }
 
-// TestSecretsOfTheDocumentation runs the example of the documentation.
+// TestSecretsOfTheDocumentation runs the example in the documentation.
 func TestSecretsOfTheDocumentation(t *testing.T) {
 	dir := t.TempDir()
 	chain, key := certificate(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/certs"
 )
 
-// globalLimitKey is the runtime value that limits how many connections the
-// server accepts, including those of the admin port.
+// globalLimitKey is the runtime key of the limit of connections that the server
+// accepts, including those of the admin port.
 const globalLimitKey = "overload.global_downstream_max_connections"
 
 // secureAdmin adds tokens and certificates from files to the settings of the admin
@@ -40,7 +40,7 @@ func (s *Server) secureAdmin(cfg *admin.Config) error {
 	return s.placed(s.tokens.read(), s.tokens.path)
 }
 
-// loadTLS loads certificates, which are read again when their files change.
+// loadTLS loads certificates, which are reloaded when their files change.
 func (s *Server) loadTLS(files certs.Files) (*certs.Server, error) {
 	t, err := certs.Load(s.certs, files)
 	if err != nil {
@@ -50,29 +50,29 @@ func (s *Server) loadTLS(files certs.Files) (*certs.Server, error) {
 	return t, nil
 }
 
-// placed adds to an error about files where the configuration names the first one
-// that it is about.
+// placed prefixes an error about files with the position in the configuration of the
+// first file that it mentions.
 func (s *Server) placed(err error, files ...string) error {
-	if err == nil || s.cfg.FilePlace == nil {
+	if err == nil || s.cfg.FilePosition == nil {
 		return err
 	}
 	for _, file := range files {
-		if place := s.cfg.FilePlace(file); place != "" && strings.Contains(err.Error(), file) {
-			return fmt.Errorf("%s: %w", place, err)
+		if position := s.cfg.FilePosition(file); position != "" && strings.Contains(err.Error(), file) {
+			return fmt.Errorf("%s: %w", position, err)
 		}
 	}
 	return err
 }
 
-// admitAdmin reports whether there is room for one more connection.
+// admitAdmin reports whether another connection is within the limit.
 func (s *Server) admitAdmin(open int) bool {
 	return uint64(open)+s.connections() < s.runtime.Snapshot().Int(globalLimitKey, math.MaxUint64)
 }
 
-// tokenFile is a file of tokens that is read again when it changes.
+// tokenFile is a file of tokens that is reloaded when it changes.
 type tokenFile struct {
 	path   string
-	fixed  []admin.Token // those that do not come from the file
+	fixed  []admin.Token // from the configuration
 	tokens *admin.Tokens
 }
 
@@ -85,19 +85,19 @@ func (f *tokenFile) read() error {
 	return nil
 }
 
-// reloadSecrets reads tokens and certificates again. Files that are wrong are
-// logged, and the previous contents stay in use.
+// reloadSecrets reloads tokens and certificates. If a file is invalid, the error is
+// logged and the previous contents stay in use.
 func (s *Server) reloadSecrets() {
 	if s.tokens != nil {
 		if err := s.tokens.read(); err != nil {
-			s.log.Error("tokens stay as they are", "error", err)
+			s.log.Error("cannot reload tokens; keeping the current ones", "error", err)
 		} else {
-			s.log.Info("tokens were read", "file", s.tokens.path)
+			s.log.Info("tokens reloaded", "file", s.tokens.path)
 		}
 	}
 	for _, t := range s.tls {
 		if err := t.Reload(); err != nil {
-			s.log.Error("certificates stay as they are", "error", err)
+			s.log.Error("cannot reload certificates; keeping the current ones", "error", err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/certs"
 )
 
-// fromYAML returns the settings of a bootstrap text; $DIR in it is dir.
+// fromYAML returns the settings of a bootstrap text, in which $DIR stands for dir.
 func fromYAML(t *testing.T, dir, text string) server.Config {
 	t.Helper()
 	c, err := bootstrap.Parse("a.yaml", []byte(strings.ReplaceAll(text, "$DIR", dir)), bootstrap.Options{})
@@ -47,7 +47,7 @@ func fromYAML(t *testing.T, dir, text string) server.Config {
 	return cfg
 }
 
-// writeFile writes a file for its owner alone, in one step.
+// writeFile atomically writes a file with owner-only permissions.
 func writeFile(t *testing.T, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
@@ -60,7 +60,8 @@ func writeFile(t *testing.T, path string, text []byte) {
 
 func digest(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }
 
-// status asks with a token, "" for none, and returns the status of the answer.
+// status sends a request with a token, unless empty, and returns the status of the
+// response.
 func status(t *testing.T, c *http.Client, method, url, token string) int {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)
@@ -81,8 +82,8 @@ func status(t *testing.T, c *http.Client, method, url, token string) int {
 	return resp.StatusCode
 }
 
-// TestTokensFileInBusyDirectory: a file of tokens is read even if something else
-// happens all the time in the directory that it is in.
+// TestTokensFileInBusyDirectory checks that a token file is reloaded despite constant
+// other changes in its directory.
 func TestTokensFileInBusyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	const first, second = "token-in-the-first-file-", "token-in-the-second-file"
@@ -111,8 +112,8 @@ admin:
 	eventually(t, "the new file is read", func() bool { return status(t, http.DefaultClient, "GET", r.url+"/help", second) == 200 })
 }
 
-// TestTokensFile starts with tokens of a file and of the configuration,
-// and exchanges the file.
+// TestTokensFile starts with tokens from a file and from the configuration, and
+// replaces the file.
 func TestTokensFile(t *testing.T) {
 	dir := t.TempDir()
 	const own, first, second = "token-in-the-configuration", "token-in-the-first-file-", "token-in-the-second-file"
@@ -164,9 +165,9 @@ admin:
 	}
 }
 
-// TestMistakesInSecretFilesHaveAPlace puts nonsense into the files that a
-// configuration names: the error says where it names them.
-func TestMistakesInSecretFilesHaveAPlace(t *testing.T) {
+// TestErrorsInSecretFilesHaveAPosition puts garbage into the files that a
+// configuration names. The error has the position of the name.
+func TestErrorsInSecretFilesHaveAPosition(t *testing.T) {
 	dir := t.TempDir()
 	pair(t, dir, 1, time.Now().Add(time.Hour))
 	writeFile(t, filepath.Join(dir, "wrong"), []byte("hush\n"))
@@ -184,7 +185,7 @@ func TestMistakesInSecretFilesHaveAPlace(t *testing.T) {
 	}
 }
 
-// pair writes a certificate, signed by itself, and its key.
+// pair writes a self-signed certificate and its key.
 func pair(t *testing.T, dir string, serial int64, until time.Time) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -213,8 +214,8 @@ func pair(t *testing.T, dir string, serial int64, until time.Time) *x509.Certifi
 	return cert
 }
 
-// TestAdminOverTLS serves the port with certificates from files, shows
-// them, and follows when they are exchanged.
+// TestAdminOverTLS serves the port with certificates from files, lists them, and
+// replaces them.
 func TestAdminOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	first := pair(t, dir, 0xa1, time.Now().Add(10*24*time.Hour+time.Hour))
@@ -314,7 +315,7 @@ admin:
 	}
 }
 
-// TestEachFileIsFollowed exchanges one file at a time.
+// TestEachFileIsFollowed replaces one file at a time.
 func TestEachFileIsFollowed(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	read := func(dir string) []byte {
@@ -352,8 +353,8 @@ func TestExpiryIsAGauge(t *testing.T) {
 	}
 }
 
-// TestRotatedAccessLog renames the files under a server that is at work: each
-// request appears once.
+// TestRotatedAccessLog renames the files while the server handles requests. Each
+// request is logged exactly once.
 func TestRotatedAccessLog(t *testing.T) {
 	dir := t.TempDir()
 	cfg := fromYAML(t, dir, `
@@ -411,8 +412,8 @@ admin:
 	}
 }
 
-// TestGlobalLimitOfConnections: past the limit the admin port accepts nothing,
-// unless it ignores the limit.
+// TestGlobalLimitOfConnections checks that the admin port accepts no connections past
+// the limit unless it ignores the limit.
 func TestGlobalLimitOfConnections(t *testing.T) {
 	for _, ignore := range []bool{false, true} {
 		cfg := server.Config{Admin: anyPort(), IgnoreGlobalLimit: ignore}
@@ -485,7 +486,7 @@ admin:
 	}
 }
 
-// TestWrongFilesStopTheStart: a port is never opened without what protects it.
+// TestWrongFilesStopTheStart checks that no port is opened without its protection.
 func TestWrongFilesStopTheStart(t *testing.T) {
 	for _, cfg := range []server.Config{
 		{Admin: anyPort(), AdminTLS: &certs.Files{Chain: "/nowhere/c", Key: "/nowhere/k"}},

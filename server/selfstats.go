@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// selfStats are what the server publishes about itself, under "server.".
+// selfStats are the server's own stats, under "server.".
 type selfStats struct {
 	live        *store.Gauge
 	initialized *store.Histogram
@@ -21,8 +21,8 @@ type selfStats struct {
 }
 
 func (g *selfStats) init(sc *store.Scope, cfg Config) {
-	// Of the gauges that are about all processes of a line the last one sets the
-	// whole value, so what a parent hands over is not to be added to it.
+	// These gauges cover all processes of a chain of restarts. Each process sets the
+	// whole value, so the parent's value must not be added.
 	own := func(name string) *store.Gauge { return sc.GaugeWithMode(name, store.NeverImport) }
 	summed := func(name string) *store.Gauge { return sc.Gauge(name) }
 	product := cfg.Admin.Product
@@ -54,7 +54,7 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 	g.staticUnknown.Add(cfg.UnknownFields)
 }
 
-// refresh brings the gauges up to date, before a flush.
+// refresh updates the gauges before a flush.
 func (s *Server) refresh(now time.Time) {
 	g := &s.gauges
 	m := admin.ProcessMemory()
@@ -66,7 +66,7 @@ func (s *Server) refresh(now time.Time) {
 	g.state.Set(uint64(s.life.State()))
 	g.recentLookups.Set(s.store.Symbols().RecentTotal())
 	g.collisions.Set(s.store.Collisions())
-	s.clashes.look(s.store, now, s.log)
+	s.collision.look(s.store, now, s.log)
 	s.refreshLost()
 	days, _ := s.certs.DaysUntilFirstExpiring()
 	g.daysUntilCertExpires.Set(days)

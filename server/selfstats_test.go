@@ -14,8 +14,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestSelfStats shows what a server publishes about itself: all of it with its
-// kind after the first flush, and what changes without one.
+// TestSelfStats checks the server's own stats: all of them, with their kinds, after
+// the first flush, and the ones that change without a flush.
 func TestSelfStats(t *testing.T) {
 	r := start(t, server.Config{
 		Admin: anyPort(), Flush: flush.Config{Interval: time.Minute}, CommandLine: server.CommandLine{Concurrency: 3}, StatsVersion: 77, UnknownFields: 2,
@@ -60,7 +60,7 @@ func TestSelfStats(t *testing.T) {
 	}
 }
 
-// TestVersionNumber is about the gauge server.version.
+// TestVersionNumber checks the gauge server.version.
 func TestVersionNumber(t *testing.T) {
 	for _, tt := range []struct {
 		version, file string
@@ -89,7 +89,8 @@ func TestVersionNumber(t *testing.T) {
 	}
 }
 
-// TestUniqueSeriesIsASetting: with it names that would share a series do not.
+// TestUniqueSeriesIsASetting checks that the setting separates names that would share
+// a series.
 func TestUniqueSeriesIsASetting(t *testing.T) {
 	for setting, want := range map[string]string{
 		"{}":                    "# TYPE proxy_same_name counter\nproxy_same_name{} 3\n",

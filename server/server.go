@@ -34,102 +34,99 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// CommandLine holds the command line options in effect, as /server_info shows
-// them.
+// CommandLine holds the command line options shown by /server_info.
 type CommandLine = admin.CommandLine
 
-// Config says what a server is made of. The zero value is a server that
-// flushes a store and has no port.
+// Config configures a [Server]. The zero value is a server that flushes a store and
+// has no port.
 type Config struct {
-	// Store holds the stats. Nil: an own one.
+	// Store holds the stats. If nil, the server creates one.
 	Store *store.Store
-	// Admin configures the admin server. Without an address it has no port and
-	// is reached through [admin.Server.ServeHTTP] and [admin.Server.Request]. Its
-	// store, its flusher and the sources that are nil are filled in.
+	// Admin configures the admin server. Without an address it has no port, but works
+	// through [admin.Server.ServeHTTP] and [admin.Server.Request]. The server sets
+	// its store, its flusher and the sources that are nil.
 	Admin admin.Config
-	// AdminTLS are the files of an admin port that speaks TLS. They are shown
-	// by /certs, and read again by Reload and when they change. Nil: what
-	// Admin.TLS says.
+	// AdminTLS holds the certificate files of an admin port with TLS. They are shown
+	// by /certs, and reloaded by Reload and when they change. If nil, Admin.TLS
+	// applies.
 	AdminTLS *certs.Files
-	// FilePlace returns the position at which the configuration names a file, for
-	// errors about its contents, "" if unknown. Optional.
-	FilePlace func(path string) string
-	// AdminTokens is a file of tokens, in the form of [admin.ParseTokens], that
-	// are accepted besides those of Admin.Auth. It is read again by Reload and
-	// when it changes. Empty: none.
+	// FilePosition returns the position in the configuration that names a file, for
+	// errors about its contents, or "" if unknown. Optional.
+	FilePosition func(path string) string
+	// AdminTokens is a file of tokens in the format of [admin.ParseTokens], accepted
+	// in addition to those of Admin.Auth. It is reloaded by Reload and when it
+	// changes. Optional.
 	AdminTokens string
-	// IgnoreGlobalLimit lets the admin port accept connections past the limit
-	// of the runtime value overload.global_downstream_max_connections.
+	// IgnoreGlobalLimit exempts the admin port from the runtime value
+	// overload.global_downstream_max_connections.
 	IgnoreGlobalLimit bool
-	// AdminAddressPath is a file that the bound address is written to.
+	// AdminAddressPath is a file to write the bound address to.
 	AdminAddressPath string
-	// Flush is the schedule of flushes. Its Store and Logger are filled in;
-	// what Before and Initialized hold is kept and added to.
+	// Flush is the schedule of flushes. The server sets its Store and Logger, and
+	// extends Before and Initialized.
 	Flush flush.Config
 	// HotRestart lets a successor process take over from the server, and the server
 	// from its predecessor. Default: off.
 	HotRestart *HotRestart
-	// CircuitStream is the event stream for circuit breaker dashboards. Nil:
-	// none.
+	// CircuitStream configures the event stream for circuit breaker dashboards. If
+	// nil, there is none.
 	CircuitStream *CircuitStream
-	// HealthListeners answer health checks.
+	// HealthListeners are the listeners that answer health checks.
 	HealthListeners []HealthListener
-	// StatsD is the StatsD input. Nil: none. Its store is filled in.
+	// StatsD configures the StatsD input; the server sets its store. If nil, there is
+	// none.
 	StatsD *statsd.Config
-	// StatsDTLS are the certificates of StatsD listeners, by their index in
-	// StatsD.Listeners. They are shown by /certs and read again by Reload.
+	// StatsDTLS maps indexes of StatsD.Listeners to certificate files. They are shown
+	// by /certs and reloaded by Reload.
 	StatsDTLS map[int]certs.Files
-	// Layers are the layers of runtime values, later ones win. Nil: one layer
-	// called admin, which /runtime_modify changes.
+	// Layers are the layers of runtime values; later ones take precedence. If nil,
+	// there is one layer named admin, which /runtime_modify changes.
 	Layers []layers.Layer
 	// Clusters are the upstream clusters.
 	Clusters Clusters
 	// Listeners are the listeners of the embedding program, such as a proxy.
 	Listeners []Listener
-	// Loggers holds the loggers that /logging shows. Default: the loggers of package
-	// logctl, at level info, on standard error.
+	// Loggers holds the loggers that /logging shows. By default they are those of
+	// package logctl, at level info, and write to standard error.
 	Loggers *logctl.Registry
-	// LogFile is reopened with the access logs. Nil: nothing to reopen.
+	// LogFile is reopened together with the access logs. Optional.
 	LogFile interface{ Reopen() error }
-	// AccessLogs are files that admin requests are logged to.
+	// AccessLogs are the access logs of admin requests.
 	AccessLogs []accesslog.Config
-	// Lifecycle configures drains and the health switch. Its gauge and Logger are
-	// filled in.
+	// Lifecycle configures drains and the health switch. The server sets its gauge
+	// and Logger.
 	Lifecycle lifecycle.Config
 
-	// ProfilePath is where /cpuprofiler and /heapprofiler write.
+	// ProfilePath is the output file of /cpuprofiler and /heapprofiler.
 	ProfilePath string
-	// OnPanic, if set, is called for every panic that the server recovers from, with
-	// the name of the place and the value of the panic. Panics are logged, and
-	// counted by server.recovered_panics, in any case. It may be called from
-	// several goroutines at once.
+	// OnPanic, if set, is called for every recovered panic with the name of the guard
+	// and the panic value. Panics are always logged and counted in
+	// server.recovered_panics. It must be safe for concurrent use.
 	OnPanic func(where string, value any)
-	// TraceMutexes makes /contention report the waits for mutexes. The Go
-	// runtime has one such profile for the whole process; who sets this
-	// switches it on.
+	// TraceMutexes makes /contention report mutex wait times. It enables the mutex
+	// profile of the Go runtime, which is global to the process.
 	TraceMutexes bool
 	// ProcessStats adds the metrics of package store/process to the store.
 	ProcessStats bool
-	// Version is what /server_info calls the build.
+	// Version is the build version shown by /server_info.
 	Version string
 	// StatsVersion is the value of the gauge server.version.
 	StatsVersion uint64
-	// UnknownFields is how many fields of the configuration were skipped.
+	// UnknownFields is the number of unknown configuration fields that were skipped.
 	UnknownFields uint64
-	// ServiceCluster selects subdirectories of disk layers of runtime values.
+	// ServiceCluster selects the subdirectories of disk layers of runtime values.
 	ServiceCluster string
 	// Endpoints are added to the admin port.
 	Endpoints []admin.Endpoint
-	// Extend are called at the end of [New], in order. An error of one is that of
-	// New.
+	// Extend holds functions that [New] calls last, in order. New returns their
+	// errors.
 	Extend []func(*Server) error
 	// CommandLine and Node are shown by /server_info.
 	CommandLine admin.CommandLine
 	Node        *admin.Node
 }
 
-// Server is a running server. Make it with New; its methods are safe for
-// concurrent use.
+// Server is a server. Use [New]. Its methods are safe for concurrent use.
 type Server struct {
 	cfg   Config
 	start time.Time
@@ -140,10 +137,10 @@ type Server struct {
 	life      *lifecycle.Server
 	runtime   *layers.Loader
 	clusters  *upstream.Manager
-	transport *transport.Factory // of the clusters
+	transport *transport.Factory // for clusters
 	control   Control            // nil without control planes
-	events    *eventlog.Logs     // of clusters
-	outliers  *eventlog.File     // one of events; nil without one
+	events    *eventlog.Logs     // for clusters
+	outliers  *eventlog.File     // part of events; optional
 	dump      ConfigDump
 	listeners *listeners.Registry
 	ports     []*port
@@ -152,19 +149,19 @@ type Server struct {
 	admin     *admin.Server  // nil without an admin port
 	flusher   *flush.Scheduler
 	access    []*accesslog.Logger
-	lost      lostLines // by access
+	lost      lostLines // lost by access
 	tls       []*certs.Server
-	tokens    *tokenFile // nil without one
+	tokens    *tokenFile // optional
 	health    []*healthlistener.Listener
-	circuit   *eventstream.Stream // nil without one
+	circuit   *eventstream.Stream // optional
 	gauges    selfStats
-	clashes   collisionLog // of metric names
-	guard     guard.Guard  // reports panics to panicked
+	collision collisionLog
+	guard     guard.Guard // reports panics to onPanic
 	obsolete  deprecations
-	hot       *hotRestart   // nil if the server stands alone
-	cpu       *profiler.CPU // of the admin port; nil without one
+	hot       *hotRestart   // nil without hot restarts
+	cpu       *profiler.CPU // of the admin port; optional
 
-	unknownLogged atomic.Int64 // nanoseconds of Unix time; see NoteUnknownFields
+	unknownLogged atomic.Int64 // Unix time in nanoseconds; see NoteUnknownFields
 
 	serving  chan struct{} // closed when the server accepts and flushes
 	live     chan struct{} // closed once the server is initialized
@@ -184,20 +181,19 @@ func (s *Server) logger(name string) *slog.Logger {
 }
 
 // onPanic reports a panic to the program. The admin port and the StatsD input count
-// their own.
+// their own panics.
 func (s *Server) onPanic(where string, value any) {
 	if s.cfg.OnPanic != nil {
 		s.cfg.OnPanic(where, value)
 	}
 }
 
-// New puts a server together. Nothing is bound and nothing runs before
-// [Server.Listen] or [Server.Run].
+// New returns a server for cfg. It binds and starts nothing; see [Server.Listen] and
+// [Server.Run].
 func New(cfg Config) (*Server, error) { return assemble(cfg, eventlog.New()) }
 
-// Check reports the errors that [New] would return. It opens no file for
-// writing and starts nothing, so it does not find errors of Listen, such as an
-// address in use.
+// Check returns the error that [New] would return. It opens no file for writing and
+// starts nothing, so it does not detect errors of Listen, such as an address in use.
 func Check(cfg Config) error {
 	cfg.AccessLogs = slices.Clone(cfg.AccessLogs)
 	for i := range cfg.AccessLogs {
@@ -210,7 +206,7 @@ func Check(cfg Config) error {
 	return s.release()
 }
 
-// release closes what New opened, for a server that does not run.
+// release closes the files opened by New, for a server that does not run.
 func (s *Server) release() (err error) {
 	if s.life != nil {
 		s.life.Close()
@@ -225,7 +221,7 @@ func (s *Server) release() (err error) {
 	return err
 }
 
-// assemble puts a server together, with files for the events of hosts.
+// assemble builds a server, with files for host events.
 func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	if cfg.Store != nil && cfg.Admin.Product == "" {
 		cfg.Admin.Product = cfg.Store.Product()
@@ -254,7 +250,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.store.SetLogger(s.log)
 	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
-			_ = s.release() // err says more
+			_ = s.release() // err is the original cause
 			return nil, err
 		}
 	}
@@ -393,33 +389,32 @@ func (s *Server) extend() error {
 	return nil
 }
 
-// Started returns when the server was made.
+// Started returns the time at which the server was created.
 func (s *Server) Started() time.Time { return s.start }
 
-// Config returns the configuration that the server was made with.
+// Config returns the configuration of the server.
 func (s *Server) Config() Config { return s.cfg }
 
 // Store returns the stats.
 func (s *Server) Store() *store.Store { return s.store }
 
-// hasAdminPort reports whether the admin server listens. Without an address it
-// answers [admin.Server.Request] and [admin.Server.ServeHTTP] alone.
+// hasAdminPort reports whether the admin server listens. Without an address it serves
+// only [admin.Server.Request] and [admin.Server.ServeHTTP].
 func (s *Server) hasAdminPort() bool { return s.cfg.Admin.Address != "" }
 
 // Admin returns the admin server.
 func (s *Server) Admin() *admin.Server { return s.admin }
 
-// StatsD returns the StatsD input, nil if there is none.
+// StatsD returns the StatsD input, or nil if there is none.
 func (s *Server) StatsD() *statsd.Server { return s.statsd }
 
-// Lifecycle returns the state of the server, its init targets and its health
-// switch.
+// Lifecycle returns the state of the server, its init targets and its health switch.
 func (s *Server) Lifecycle() *lifecycle.Server { return s.life }
 
 // Runtime returns the runtime values.
 func (s *Server) Runtime() *layers.Loader { return s.runtime }
 
-// Listeners returns the registry of listeners, to which a proxy adds its own.
+// Listeners returns the registry of listeners. A proxy adds its own listeners to it.
 func (s *Server) Listeners() *listeners.Registry { return s.listeners }
 
 // Certificates returns the registry of loaded certificates.
@@ -434,11 +429,11 @@ func (s *Server) Loggers() *logctl.Registry { return s.loggers }
 // Flusher returns the schedule of flushes.
 func (s *Server) Flusher() *flush.Scheduler { return s.flusher }
 
-// Quit makes Run return after a shutdown in good order. It does not wait.
+// Quit starts a clean shutdown, after which Run returns. It does not wait.
 func (s *Server) Quit() { s.quitOnce.Do(func() { close(s.quit) }) }
 
-// ReopenLogs opens the log, the access logs and the logs of what happens to hosts
-// anew, as after a rotation.
+// ReopenLogs reopens the log, the access logs and the host event logs after a
+// rotation.
 func (s *Server) ReopenLogs() error {
 	var errs []error
 	if s.cfg.LogFile != nil {
@@ -450,19 +445,19 @@ func (s *Server) ReopenLogs() error {
 	return errors.Join(append(errs, s.events.Reopen())...)
 }
 
-// Reload reads again what may change while the server runs: the disk layers of
-// the runtime values, and the files of certificates and tokens. Files that are wrong are
-// logged, and the previous contents stay in use.
+// Reload reloads the disk layers of runtime values and the files of certificates and
+// tokens. If a file is invalid, the error is logged and the previous contents stay in
+// use.
 func (s *Server) Reload() {
 	s.runtime.Reload()
 	s.reloadSecrets()
 	if err := s.transport.Reload(); err != nil {
-		s.log.Error("certificates of clusters stay as they are", "error", err)
+		s.log.Error("cannot reload cluster certificates; keeping the current ones", "error", err)
 	}
 }
 
-// Listen binds the admin port and the StatsD listeners, all or none. Run does
-// it if it was not done before.
+// Listen binds the admin port and the StatsD listeners, all or none. Run calls it if
+// necessary.
 func (s *Server) Listen() error {
 	s.bound.Do(func() { s.bindErr = s.listen() })
 	return s.bindErr
@@ -479,14 +474,14 @@ func (s *Server) listen() (err error) {
 		s.closePorts()
 		s.stopHealth()
 		s.hot.close()
-		_ = s.release() // err says more
+		_ = s.release() // err is the original cause
 	}()
 	if err := s.hot.join(); err != nil {
 		return err
 	}
 	if o := &s.cfg.CommandLine; s.hot == nil && o.BaseIDPath != "" {
 		if err := writeFile(o.BaseIDPath, strconv.FormatUint(o.BaseID, 10)); err != nil {
-			return fmt.Errorf("server: file for the base id: %w", err)
+			return fmt.Errorf("server: base id file: %w", err)
 		}
 	}
 	if s.statsd != nil {
@@ -496,7 +491,7 @@ func (s *Server) listen() (err error) {
 		for _, l := range s.statsd.Listeners() {
 			s.log.Info(fmt.Sprintf("statsd listener %s on %s", l.Name, l.Address))
 			if err := s.listeners.Add(s.statsdListener(l)); err != nil {
-				s.log.Warn("listener is not shown", "name", l.Name, "error", err)
+				s.log.Warn("listener cannot be listed", "name", l.Name, "error", err)
 			}
 		}
 	}
@@ -519,7 +514,7 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// writeAddress writes the bound admin address to the file for it.
+// writeAddress writes the bound admin address to AdminAddressPath.
 func (s *Server) writeAddress() {
 	path := s.cfg.AdminAddressPath
 	if path == "" {
@@ -531,10 +526,9 @@ func (s *Server) writeAddress() {
 	}
 }
 
-// Run serves until ctx ends or [Server.Quit] is called. Then it stops to accept
-// StatsD input and applies what has arrived, flushes a last time, closes the
-// admin port, and returns. The error is nil after a clean shutdown.
-// Run may be called once.
+// Run serves until ctx is done or [Server.Quit] is called. Then it stops accepting
+// StatsD input, applies the input already received, flushes a last time, closes the
+// admin port, and returns. The error is nil after a clean shutdown. Call Run once.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(); err != nil {
 		return err
@@ -549,7 +543,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}()
 
-	// What ends later is given a context of its own, and ended in order.
+	// Parts that must stop later get their own context and are stopped in order.
 	var inputs, checks, background, port group
 	ending := context.WithoutCancel(ctx)
 	for _, g := range []*group{&inputs, &checks, &background, &port} {
@@ -591,10 +585,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.life.Close()
 	handOver := s.hot.part()
-	// Whatever counts ends before the last stats are handed over and flushed.
+	// Stop everything that updates stats before the last handoff and flush.
 	err := errors.Join(inputs.wait(), checks.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
 	s.endProfile()
-	s.clusters.Close() // not before: their stats go with them
+	s.clusters.Close() // last, since closing removes their stats
 	err = errors.Join(err, s.outliers.Close())
 	for _, l := range s.access {
 		err = errors.Join(err, l.Close())
@@ -605,8 +599,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// whenServing returns a function that calls run when the server serves, or
-// otherwise, if that never happens, which may be nil.
+// whenServing returns a function that calls run once the server serves. If it never
+// serves, the function calls otherwise, which can be nil.
 func (s *Server) whenServing(run func(context.Context) error, otherwise func()) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -621,7 +615,7 @@ func (s *Server) whenServing(run func(context.Context) error, otherwise func()) 
 	}
 }
 
-// initialize ends the initialization of the server once all init targets are ready.
+// initialize makes the server live once all init targets are ready.
 func (s *Server) initialize() {
 	s.life.Initialize(func() {
 		s.gauges.initialized.Record(uint64(time.Since(s.start).Milliseconds()))
@@ -630,12 +624,12 @@ func (s *Server) initialize() {
 	})
 }
 
-// Initialized is closed once all clusters, and all else that was registered with
-// Lifecycle, are ready for the first time: the server is live, and listeners of
-// the program around it are served.
+// Initialized is closed once all clusters and all other init targets registered with
+// Lifecycle have become ready. The server is then live, and the listeners of the
+// embedding program are served.
 func (s *Server) Initialized() <-chan struct{} { return s.live }
 
-// group runs parts of the server that end together.
+// group runs parts of the server that are stopped together.
 type group struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -648,8 +642,8 @@ type group struct {
 
 func (g *group) start() { g.ctx, g.cancel = context.WithCancel(g.ctx) }
 
-// run starts a part. If it fails, failed is called. A panic ends it too, but not
-// the others; wait returns it as an error.
+// run starts a part. If the part fails, failed is called. A panic stops the part but
+// not the others; wait returns it as an error.
 func (g *group) run(name string, failed func(), f func(context.Context) error) {
 	g.done.Go(func() { g.serve(name, failed, f) })
 }
@@ -657,7 +651,7 @@ func (g *group) run(name string, failed func(), f func(context.Context) error) {
 func (g *group) serve(where string, failed func(), f func(context.Context) error) {
 	var err error
 	if !g.guard.Run(where, func() { err = f(g.ctx) }) {
-		g.note(where, errors.New("ended by a panic"))
+		g.note(where, errors.New("stopped by a panic"))
 		return
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -666,14 +660,14 @@ func (g *group) serve(where string, failed func(), f func(context.Context) error
 	}
 }
 
-// note keeps an error of a part for wait.
+// note records an error of a part for wait.
 func (g *group) note(where string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.errs = append(g.errs, fmt.Errorf("%s: %w", where, err))
 }
 
-// wait ends the parts and returns what went wrong.
+// wait stops the parts and returns their errors.
 func (g *group) wait() error {
 	g.cancel()
 	g.done.Wait()

@@ -28,13 +28,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// The regular expression engine with backtracking keeps a clock of its own
-// going for some time after the last match.
+// The timer goroutine of the backtracking regular expression engine outlives the last
+// match for some time.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"))
 }
 
-// running is a server that runs until the test ends or stop is called.
+// running is a server that runs until stop is called or the test ends.
 type running struct {
 	*server.Server
 	url  string
@@ -118,7 +118,7 @@ func statsdOn(addresses ...string) *statsd.Config {
 	return c
 }
 
-// counting is a sink that adds up a counter.
+// counting is a sink that sums up a counter.
 type counting struct {
 	mu  sync.Mutex
 	sum uint64
@@ -137,8 +137,8 @@ func (c *counting) Flush(s *store.Snapshot) error {
 	return nil
 }
 
-// TestLinesReachEveryReader sends lines over TCP and ends the server at once:
-// all of them must be on the page and in the sink.
+// TestLinesReachEveryReader sends lines over TCP and shuts the server down
+// immediately. The page and the sink must have all of them.
 func TestLinesReachEveryReader(t *testing.T) {
 	sink := &counting{}
 	st := store.New(store.Options{})
@@ -296,8 +296,8 @@ func TestListenersAndAddressFile(t *testing.T) {
 	}
 }
 
-// TestDefaultConfiguration builds the server that the daemon runs without a
-// file, on ports of its own.
+// TestDefaultConfiguration builds the server that the daemon runs without a file, on
+// other ports.
 func TestDefaultConfiguration(t *testing.T) {
 	c, err := bootstrap.Parse("test.yaml", []byte(`
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
@@ -332,8 +332,8 @@ statsd: {listeners: [{address: "tcp://127.0.0.1:0"}]}
 	}
 }
 
-// TestAdminWithoutAPort asks a server without an admin address in process,
-// before it runs, while it does, and through net/http.
+// TestAdminWithoutAPort sends in-process and net/http requests to a server without an
+// admin address, before and while it runs.
 func TestAdminWithoutAPort(t *testing.T) {
 	s, err := server.New(server.Config{Loggers: quiet(t)})
 	if err != nil {

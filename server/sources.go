@@ -13,8 +13,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// fillSources connects the admin port with the packages that own its data.
-// What the program around the server brought along stays.
+// fillSources connects the admin port with the packages that own its data. It keeps
+// the sources set by the embedding program.
 func (s *Server) fillSources(src *admin.Sources) {
 	if src.State == nil {
 		src.State = func() string { return s.life.State().String() }
@@ -82,11 +82,12 @@ func (s *Server) endProfile() {
 		return
 	}
 	if _, err := s.cpu.Stop(); err != nil {
-		s.log.Error("the CPU profile is lost", "error", err)
+		s.log.Error("cannot write the CPU profile", "error", err)
 	}
 }
 
-// Info returns what /server_info shows, but for the state, which Lifecycle has.
+// Info returns the contents of /server_info except for the state, which Lifecycle
+// has.
 func (s *Server) Info() admin.ServerInfo {
 	line := s.cfg.CommandLine
 	if s.hot != nil {
@@ -102,7 +103,7 @@ func (s *Server) Info() admin.ServerInfo {
 	}
 }
 
-// statsdListener describes a StatsD listener to the registry.
+// statsdListener returns the registry entry of a StatsD listener.
 func (s *Server) statsdListener(l report.ListenerInfo) listeners.Listener {
 	out := listeners.Listener{
 		Name:      l.Name,
@@ -125,9 +126,9 @@ func (s *Server) statsdListener(l report.ListenerInfo) listeners.Listener {
 	return out
 }
 
-// Contention returns how long goroutines of the process have waited for mutexes,
-// and false unless Config.TraceMutexes is set. The waits of the place with the
-// longest average stand for the current ones.
+// Contention returns how long goroutines of the process have waited for mutexes, and
+// false unless Config.TraceMutexes is set. The current wait is approximated by the
+// call site with the longest average wait.
 func (s *Server) Contention() (admin.Contention, bool) {
 	if !s.cfg.TraceMutexes {
 		return admin.Contention{}, false

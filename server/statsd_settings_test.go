@@ -12,8 +12,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
-// TestSettingsOfInput reads settings of the StatsD input from a file and looks
-// for their effect where users do.
+// TestSettingsOfInput reads settings of the StatsD input from a file and checks their
+// visible effects.
 func TestSettingsOfInput(t *testing.T) {
 	const common = "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_on_admin: true\n" +
 		"statsd: {listeners: [{name: in, address: 'udp://127.0.0.1:0'}], "
@@ -50,8 +50,8 @@ func TestSettingsOfInput(t *testing.T) {
 	}
 }
 
-// startUDP starts a server with this configuration, whose first listener for
-// StatsD is a UDP one, and connects to that.
+// startUDP starts a server with this configuration and connects to its first StatsD
+// listener, which uses UDP.
 func startUDP(t *testing.T, yaml string) (*running, net.Conn) {
 	t.Helper()
 	c, err := bootstrap.Parse("test.yaml", []byte(yaml), bootstrap.Options{})
@@ -71,8 +71,8 @@ func startUDP(t *testing.T, yaml string) (*running, net.Conn) {
 	return s, conn
 }
 
-// TestExplainedSeriesAreScraped compares the series and stats that explanations
-// announce with the existing ones after the lines arrived.
+// TestExplainedSeriesAreScraped compares the series and stats in explanations with
+// the real ones after the lines have arrived.
 func TestExplainedSeriesAreScraped(t *testing.T) {
 	lines := []string{
 		"plain:1|c", "9-lives.a b:1|c", "bare:1|c|#canary", "order:1|c|#b:1,a1:2,a:3", "same:1|c|#a-b:1,a.b:2", "own:1|c|#le:5,__x:6",
@@ -116,7 +116,7 @@ func TestExplainedSeriesAreScraped(t *testing.T) {
 	}
 }
 
-// TestStatsDOverTLS sends a line by TLS to listeners that are spelled both ways.
+// TestStatsDOverTLS sends a line over TLS to listeners in both notations.
 func TestStatsDOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	root := x509.NewCertPool()

@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/envoyapi"
 )
 
-// openTap posts a request to /tap and returns the answer after its status line.
+// openTap posts a request to /tap and returns the response after its status line.
 func openTap(t *testing.T, r *running, body string) (status string, conn net.Conn, in *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Admin().Addr().String())
@@ -31,7 +31,7 @@ func openTap(t *testing.T, r *running, body string) (status string, conn net.Con
 	return strings.TrimSpace(status), conn, in
 }
 
-// expect reads lines until one holds text.
+// expect reads lines until one contains text.
 func expect(t *testing.T, in *bufio.Reader, text string) {
 	t.Helper()
 	for {
@@ -102,8 +102,8 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestSilentTapEndsWithItsClient: a client that goes leaves its place to the next one,
-// though there is nothing that could be sent to it.
+// TestSilentTapEndsWithItsClient checks that a disconnected client is detected even
+// if there are no traces to send.
 func TestSilentTapEndsWithItsClient(t *testing.T) {
 	r := start(t, withTap(server.Config{Admin: anyPort(), StatsD: statsdOn("tcp://127.0.0.1:0")}))
 	body := strings.Replace(tapBody("statsd"), "JSON_BODY_AS_STRING", "PROTO_BINARY_LENGTH_DELIMITED", 1)

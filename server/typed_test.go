@@ -10,8 +10,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestAnswersAsCalls: what the admin port shows of a server can be had without
-// it, and a server without one has it, too.
+// TestAnswersAsCalls checks that the contents of the admin port are available as
+// method calls, also without an admin port.
 func TestAnswersAsCalls(t *testing.T) {
 	s := start(t, server.Config{
 		Admin: anyPort(), TraceMutexes: true, Version: "a/1.2.3/Clean/RELEASE/go", StatsD: statsdOn("udp://127.0.0.1:0"),

@@ -13,7 +13,7 @@ import (
 )
 
 // TestUnknownFieldsOfUpdates checks that unknown fields of an update are counted and
-// logged, refused, or ignored, depending on the command line.
+// logged, rejected, or ignored, depending on the command line.
 func TestUnknownFieldsOfUpdates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clusters.yaml")
 	const resource = `resources:

@@ -20,46 +20,45 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// Clusters are the upstream clusters of a server and how they run. The zero
-// value is none; more can be added by [Server.Clusters].
+// Clusters configures the upstream clusters of a server. The zero value has none;
+// clusters can be added with [Server.Clusters].
 type Clusters struct {
-	// Static are the clusters of the static configuration. They are there for
-	// the whole life of the server, which is live once all are ready.
+	// Static are the clusters of the static configuration. They are never removed,
+	// and the server goes live once all of them are ready.
 	Static []upstream.Parsed
-	// Secrets holds the secrets that TLS contexts name without a source.
+	// Secrets holds the secrets that TLS contexts refer to by name alone.
 	Secrets []*config.Secret
-	// Local is the name of the static cluster that this server belongs to,
-	// empty if there is none. Zone-aware routing needs it.
+	// Local is the name of the static cluster that this server belongs to. Zone-aware
+	// routing requires it. Optional.
 	Local string
-	// Bind is the local address of connections of clusters that name none. Nil:
-	// any.
+	// Bind is the local address of connections of clusters that set none. If nil, any
+	// address is used.
 	Bind *config.Bind
-	// OutlierLog is a file that ejections of hosts are written to, and their
-	// ends, as lines of JSON. Empty: none.
+	// OutlierLog is a file for ejections and unejections of hosts, as lines of JSON.
+	// Optional.
 	OutlierLog string
 
-	// Control makes the client of control planes. If nil, clusters and secrets
-	// that come from control planes or files are refused. Package
-	// server/envoyapi sets it.
+	// Control creates the control plane client. If nil, clusters and secrets from
+	// control planes or files are rejected. Package server/envoyapi sets it.
 	Control func(*Server) (Control, error)
-	// Environment looks up variables that hold certificates and keys. Nil
-	// refuses them.
+	// Environment looks up environment variables that hold certificates and keys. If
+	// nil, they are rejected.
 	Environment func(name string) (value string, ok bool)
 
-	// Resolver looks up host names. Nil: what the system says.
+	// Resolver resolves host names. If nil, the system's resolver is used.
 	Resolver discovery.Resolver
-	// Types are further cluster types by name.
+	// Types maps names to additional cluster types.
 	Types map[string]discovery.Type
-	// CustomCheck returns what makes the probers of a custom health check. Nil
-	// refuses such checks.
+	// CustomCheck returns the factory of the probers of a custom health check. If
+	// nil, such checks are rejected.
 	CustomCheck func(*config.Cluster) (func(*host.Host) health.Prober, error)
-	// Supported are the fields of clusters that the program itself puts in force, Accept
-	// refuses clusters, and OriginalHosts limits the hosts of clusters of type
-	// ORIGINAL_DST, as [upstream.Config] says.
+	// Supported lists the cluster fields that the program itself implements, Accept
+	// can reject clusters, and OriginalHosts limits the hosts of ORIGINAL_DST
+	// clusters; see [upstream.Config].
 	Supported     []string
 	Accept        func(*config.Cluster) error
 	OriginalHosts int
-	// Hooks are called on events of hosts and clusters.
+	// Hooks are called for host and cluster events.
 	Hooks upstream.Hooks
 }
 
@@ -67,21 +66,21 @@ type Clusters struct {
 type Control interface {
 	// Source finds the hosts of a cluster of type EDS.
 	Source(*config.Cluster) (upstream.Source, error)
-	// Secrets delivers the secrets that TLS contexts name with a source.
+	// Secrets delivers the secrets of TLS contexts that name a source.
 	Secrets() transport.Secrets
-	// Attach sets the manager that clusters are added to, and Check reports
-	// control planes that it cannot reach.
+	// Attach sets the manager of the clusters. Check returns an error for control
+	// planes that cannot be reached.
 	Attach(*upstream.Manager)
 	Check() error
 	// Run follows the control planes until ctx is done.
 	Run(ctx context.Context) error
-	// FollowsClusters reports whether clusters come from a control plane.
+	// FollowsClusters reports whether a control plane delivers clusters.
 	FollowsClusters() bool
-	// LayersReady is closed once each runtime layer got its first answer.
+	// LayersReady is closed once every runtime layer has received its first response.
 	LayersReady() <-chan struct{}
 }
 
-// makeClusters makes the manager of clusters and gives it the static ones.
+// makeClusters creates the cluster manager and adds the static clusters.
 func (s *Server) makeClusters() error {
 	c := &s.cfg.Clusters
 	log := s.logger("upstream")
@@ -133,27 +132,27 @@ func (s *Server) makeClusters() error {
 	return s.control.Check()
 }
 
-// NoteUnknownFields handles a resource of a control plane with n unknown fields
-// as the command line demands: it refuses the resource, or counts the fields and
-// logs them at most once a minute.
+// NoteUnknownFields handles a control plane resource with n unknown fields according
+// to the command line: it rejects the resource, or counts the fields and logs them at
+// most once a minute.
 func (s *Server) NoteUnknownFields(resource string, n int) error {
 	o := &s.cfg.CommandLine
 	switch {
 	case o.RejectUnknownDynamicFields:
-		return fmt.Errorf("%d fields are not known", n)
+		return fmt.Errorf("%d unknown fields", n)
 	case o.IgnoreUnknownDynamicFields:
 		return nil
 	}
 	s.gauges.dynamicUnknown.Add(uint64(n))
 	now, before := time.Now().UnixNano(), s.unknownLogged.Load()
 	if (before == 0 || now-before >= int64(time.Minute)) && s.unknownLogged.CompareAndSwap(before, now) {
-		s.logger("upstream").Warn("a control plane sends fields that are not known; server.dynamic_unknown_fields counts all of them", "resource", resource, "fields", n)
+		s.logger("upstream").Warn("a control plane sends unknown fields; server.dynamic_unknown_fields counts all of them", "resource", resource, "fields", n)
 	}
 	return nil
 }
 
-// runClusters lets clusters find their hosts and makes the server live once they
-// have.
+// runClusters starts host discovery and makes the server live once the clusters are
+// ready.
 func (s *Server) runClusters(ctx context.Context) error {
 	if err := s.clusters.Start(); err != nil {
 		return err
@@ -169,8 +168,8 @@ func (s *Server) runClusters(ctx context.Context) error {
 	return nil
 }
 
-// layersReady is closed once each runtime layer of a control plane got its first
-// answer.
+// layersReady is closed once every runtime layer of a control plane has received its
+// first response.
 func (s *Server) layersReady() <-chan struct{} {
 	if s.control == nil {
 		ready := make(chan struct{})
@@ -207,11 +206,10 @@ func (s *Server) clusterHooks() upstream.Hooks {
 	return h
 }
 
-// Clusters returns the manager of clusters, to which a proxy may add its own.
+// Clusters returns the cluster manager. A proxy can add its own clusters to it.
 func (s *Server) Clusters() *upstream.Manager { return s.clusters }
 
-// unready lists what the server, and clusters that are being changed, still wait
-// for.
+// unready lists the pending init targets of the server and of warming clusters.
 func (s *Server) unready() []lifecycle.Unready {
 	out := s.life.Unready()
 	unready := s.clusters.Unready()
@@ -223,8 +221,8 @@ func (s *Server) unready() []lifecycle.Unready {
 	return append(out, s.unanswered(len(unready) == 0)...)
 }
 
-// unanswered lists the first answers of control planes that the server still waits
-// for. Further clusters are asked for when all there are are ready.
+// unanswered lists the control planes whose first response is pending. Dynamic
+// clusters are requested once all existing clusters are ready.
 func (s *Server) unanswered(allReady bool) (out []lifecycle.Unready) {
 	waits := func(ready <-chan struct{}) bool {
 		select {
@@ -243,8 +241,8 @@ func (s *Server) unanswered(allReady bool) (out []lifecycle.Unready) {
 	return out
 }
 
-// targets are what a cluster waits for: first the secrets of its connections, then its
-// hosts, then their checks.
+// targets lists the pending init targets of a cluster: first the secrets of its
+// connections, then its hosts, then their health checks.
 func targets(c *upstream.Cluster) (list []string) {
 	for _, secret := range c.AwaitedSecrets() {
 		list = append(list, "target SdsApi "+secret)
@@ -260,10 +258,10 @@ func targets(c *upstream.Cluster) (list []string) {
 	return list
 }
 
-// clusterComponent is the mask of /init_dump that shows clusters.
+// clusterComponent is the mask that selects clusters in /init_dump.
 const clusterComponent = "cluster"
 
-// discoveryName says how a cluster finds its hosts.
+// discoveryName returns the name of a cluster's discovery type.
 func discoveryName(c *config.Cluster) string {
 	switch c.Type {
 	case config.StrictDNS, config.LogicalDNS:
@@ -273,11 +271,11 @@ func discoveryName(c *config.Cluster) string {
 	case config.CustomDiscovery:
 		return c.CustomType.Name
 	}
-	return "start" // nothing but the start of the server is awaited
+	return "start" // the only pending target is the start of the server
 }
 
-// maxPending returns how many requests may be pending at the default priority of
-// the cluster whose statistics have that name.
+// maxPending returns the limit of pending requests at the default priority for the
+// cluster with the given stat name.
 func (s *Server) maxPending(statName string) uint64 {
 	var found *upstream.Cluster
 	if h := s.clusters.Cluster(statName); h != nil {
@@ -300,7 +298,8 @@ func (s *Server) maxPending(statName string) uint64 {
 	return found.Breakers(upstream.DefaultPriority).Pending.Max()
 }
 
-// absent stands for a value that is not there, though it may be one too.
+// absent is the default passed to detect missing values, though it is also a valid
+// value.
 const absent = 1<<53 - 1
 
 // clusterRuntime reads runtime values for clusters.

@@ -25,8 +25,7 @@ import (
 	hosts "github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// fromText returns the configuration for a bootstrap text, with an administration
-// port.
+// fromText returns the configuration for a bootstrap text, with an admin port.
 func fromText(t *testing.T, text string) server.Config {
 	t.Helper()
 	b, err := bootstrap.Parse("boot.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+text), bootstrap.Options{})
@@ -41,7 +40,7 @@ func fromText(t *testing.T, text string) server.Config {
 	return cfg
 }
 
-// serveOK serves 200 for each request, once release is closed.
+// serveOK answers every request with 200 once release is closed.
 func serveOK(t *testing.T, release <-chan struct{}) *net.TCPAddr {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -81,8 +80,8 @@ func run(t *testing.T, cfg server.Config) *running {
 	return &running{Server: s}
 }
 
-// TestAwaitedControlPlanes uses control planes of clusters and layers that do not
-// answer. The server shows its init targets until it gives up.
+// TestAwaitedControlPlanes uses clusters and layers whose control planes do not
+// respond. The server lists its init targets until it gives up.
 func TestAwaitedControlPlanes(t *testing.T) {
 	entry := func(name, target string) string {
 		return "\n  {\n   \"name\": \"init manager " + name + "\",\n   \"target_names\": [\n    \"target " + target + "\"\n   ]\n  }"
@@ -118,8 +117,8 @@ layered_runtime: {layers: [{name: remote, rtds_layer: {name: flags, rtds_config:
 	}
 }
 
-// TestWaitsForClusters holds back the first health check: the server is not live
-// before it, and does not serve its listeners.
+// TestWaitsForClusters delays the first health check. Until it completes, the server
+// is not live and does not serve its listeners.
 func TestWaitsForClusters(t *testing.T) {
 	release := make(chan struct{})
 	at := serveOK(t, release)
@@ -193,9 +192,8 @@ func TestWaitsForClusters(t *testing.T) {
 	}
 }
 
-// TestRuntimeReachesClusters changes numbers of clusters while the server runs.
-// TestLayersOfOneName has two layers whose resources of different sources have the
-// same name.
+// TestLayersOfOneName has two layers with resources of the same name from different
+// sources.
 func TestLayersOfOneName(t *testing.T) {
 	dir := t.TempDir()
 	text := "layered_runtime:\n  layers:\n"
@@ -216,6 +214,7 @@ func TestLayersOfOneName(t *testing.T) {
 	}
 }
 
+// TestRuntimeReachesClusters changes cluster settings while the server runs.
 func TestRuntimeReachesClusters(t *testing.T) {
 	cfg := fromText(t, `node: {id: n, cluster: c, locality: {region: r, zone: here}}
 stats_sinks: [{name: envoy.stat_sinks.hystrix}]
@@ -262,7 +261,7 @@ static_resources:
 	}
 }
 
-// TestCircuitStreamShowsClusters looks for the limit of a cluster in the stream.
+// TestCircuitStreamShowsClusters checks that the stream has the limit of a cluster.
 func TestCircuitStreamShowsClusters(t *testing.T) {
 	cfg := fromText(t, `stats_sinks: [{name: envoy.stat_sinks.hystrix}]
 stats_flush_interval: 0.05s
@@ -322,7 +321,7 @@ func TestClustersThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestFileOfClusters follows a file of clusters.
+// TestFileOfClusters watches a file of clusters.
 func TestFileOfClusters(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "clusters.yaml")
@@ -454,8 +453,8 @@ func TestListenerThatFailsEndsTheServer(t *testing.T) {
 	}
 }
 
-// TestSuccessorIsReadyFirst lets a server follow another one while its clusters
-// are not ready: until they are, the one before serves, over the same socket.
+// TestSuccessorIsReadyFirst starts a successor whose clusters are not ready. Until
+// they are, the predecessor serves over the same socket.
 func TestSuccessorIsReadyFirst(t *testing.T) {
 	says := func(name string) func(context.Context, net.Listener) error {
 		return func(ctx context.Context, l net.Listener) error {
@@ -525,7 +524,7 @@ func TestSuccessorIsReadyFirst(t *testing.T) {
 	})
 }
 
-// TestProgramRefusesClusters hands what a program says of clusters to their manager.
+// TestProgramRefusesClusters checks that the program can reject clusters.
 func TestProgramRefusesClusters(t *testing.T) {
 	text := "static_resources:\n  clusters:\n  - {name: c, filters: [{name: f}]}\n"
 	_, err := server.New(fromText(t, text))
@@ -544,8 +543,8 @@ func TestProgramRefusesClusters(t *testing.T) {
 	}
 }
 
-// TestEventsOfHostsAreLogged lets a host fail and recover, while both logs of
-// such events are rotated.
+// TestEventsOfHostsAreLogged lets a host fail and recover while both event logs are
+// rotated.
 func TestEventsOfHostsAreLogged(t *testing.T) {
 	var healthy atomic.Bool
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -595,8 +594,8 @@ static_resources:
 	}
 }
 
-// TestStatsOfHosts: a cluster that asks for it shows what its hosts count among
-// the stats, and no warning says that the field has no effect.
+// TestStatsOfHosts checks that a cluster with per-host stats enabled shows them among
+// the stats, and that no warning calls the field unsupported.
 func TestStatsOfHosts(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	const hosts = "load_assignment: {cluster_name: x, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 7}}}}]}]}"
@@ -630,8 +629,8 @@ cluster.shown_so.endpoint.127.0.0.1_7.rq_active: 0
 	}
 }
 
-// TestDeprecatedOptions counts the uses of deprecated fields, and logs the first
-// of each unless that is not wanted.
+// TestDeprecatedOptions counts uses of deprecated fields, and logs the first use of
+// each unless disabled.
 func TestDeprecatedOptions(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		log := filepath.Join(t.TempDir(), "log")

@@ -6,7 +6,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 )
 
-// TestBuildNumbers: the node that /server_info shows has the numbers of the build.
+// TestBuildNumbers checks that the node in /server_info has the version numbers of
+// the build.
 func TestBuildNumbers(t *testing.T) {
 	c, err := bootstrap.Parse("a.yaml", []byte("node: {id: a}"), bootstrap.Options{})
 	if err != nil {

@@ -10,27 +10,27 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/dirwatch"
 )
 
-// settleTime is how long files must be left alone before they are read:
-// programs that write a certificate and its key write two files.
+// settleTime is how long files must be unchanged before they are read: programs that
+// write a certificate and its key write two files.
 const settleTime = 200 * time.Millisecond
 
-// watching returns a watch of files without which the server goes on: systems
-// have few places for watches, and all may be taken.
+// watching returns a function that runs a file watch and logs its error: systems limit
+// the number of watches, and the server works without them.
 func (s *Server) watching(what string, watch func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := watch(ctx); err != nil {
-			s.log.Warn("cannot watch files; signal HUP reads them again", "what", what, "error", err)
+			s.log.Warn("cannot watch files; send SIGHUP to reload them", "what", what, "error", err)
 		}
 		return nil
 	}
 }
 
-// mostUnsettled is for how long changes one after the other put off reading.
+// mostUnsettled limits how long repeated changes can delay reading.
 const mostUnsettled = 2 * time.Second
 
-// watchSecrets reads tokens and certificates again when their files change, be
-// it in place, by a new file of the same name, or by a link that points
-// elsewhere. It returns nil when ctx ends, at once if there are no files.
+// watchSecrets reloads tokens and certificates when their files change, whether in
+// place, by replacement, or by a link that points elsewhere. It returns nil when ctx
+// is done, or immediately if there are no files.
 func (s *Server) watchSecrets(ctx context.Context) error {
 	files := s.secretFiles()
 	if len(files) == 0 {
@@ -46,19 +46,19 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 	defer watcher.Close()
 	for _, file := range files {
 		if err := watcher.Add(filepath.Dir(file)); err != nil {
-			s.log.Warn("cannot watch directory yet; signal HUP reads files again", "directory", filepath.Dir(file), "error", err)
+			s.log.Warn("cannot watch directory yet; send SIGHUP to reload its files", "directory", filepath.Dir(file), "error", err)
 		}
 	}
-	seen := "" // files may have changed since they were read
+	seen := "" // files can have changed since they were read
 	settled := time.NewTimer(0)
 	defer settled.Stop()
-	var since time.Time // of the first change that was not looked at
+	var since time.Time // first change not yet handled
 	wait := func() {
 		now := time.Now()
 		if since.IsZero() {
 			since = now
 		}
-		// The directory may be one in which something happens all the time.
+		// The directory can be one with constant unrelated changes.
 		settled.Reset(min(settleTime, max(0, since.Add(mostUnsettled).Sub(now))))
 	}
 	for {
@@ -77,7 +77,7 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 	}
 }
 
-// stamps returns a text that differs after any of the files changed.
+// stamps returns a string that changes whenever any of the files does.
 func stamps(files []string) string {
 	var out []byte
 	for _, file := range files {

@@ -168,7 +168,7 @@ func TestHotRestartRefusals(t *testing.T) {
 	afresh := startEpoch(t, bin, dir, 1, "--skip-hot-restart-on-no-parent", "--base-id", "7")
 	run("the base id is in use by another server", "--restart-epoch", "1", "--base-id", "7")
 	run("its successor has epoch 2, not 5", "--restart-epoch", "5", "--base-id", "7")
-	run("server: file for the base id: open "+filepath.Join(dir, "no", "base-id"), "--base-id-path", filepath.Join(dir, "no", "base-id"))
+	run("server: base id file: open "+filepath.Join(dir, "no", "base-id"), "--base-id-path", filepath.Join(dir, "no", "base-id"))
 	idFile := filepath.Join(dir, "base-id")
 	other := exec.Command(bin, "--socket-path", filepath.Join(dir, "hot"), "--use-dynamic-base-id", "--base-id-path", idFile,
 		"--config-yaml", `{admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}, statsd: {listeners: []}}`)

@@ -249,7 +249,7 @@ statsd:
 	send(old)
 	counted(first)
 	second := follow(t, dir, yaml, 1, "--parent-shutdown-time-s", "900")
-	first.Until("the first daemon to stop accepting", func() bool { return strings.Contains(first.Output(), "the next server has taken over") })
+	first.Until("the first daemon to stop accepting", func() bool { return strings.Contains(first.Output(), "the successor has taken over") })
 	young := dial()
 	for range 100 {
 		send(old)
