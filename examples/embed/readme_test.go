@@ -27,6 +27,10 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	code = regexp.MustCompile(`(?m)^\t`).ReplaceAllString(code, "")
 	code = strings.ReplaceAll(code, "127.0.0.1:0", "127.0.0.1:9901")
 	output = strings.ReplaceAll(strings.TrimSuffix(output, "}\n"), "\t// ", "    ")
+	setup, _, _ := strings.Cut(code, "total.Inc()")
+	if n := len(regexp.MustCompile(`(?m)^.+$`).FindAllString(setup, -1)); n > 10 || strings.Contains(code, "panic(") {
+		t.Errorf("the example has %d lines of setup, want at most 10, and no panic", n)
+	}
 	readme := read(t, "../../README.md")
 	for _, want := range []string{"```go\n" + code + "```", "prints\n\n" + output} {
 		if !strings.Contains(readme, want) {
