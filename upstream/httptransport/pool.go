@@ -20,7 +20,8 @@ import (
 const (
 	readBuffer  = 4 << 10
 	writeBuffer = 4 << 10
-	tendEvery   = time.Second // between looks at idle connections
+	tendEvery   = time.Second            // between looks at idle connections
+	lookEvery   = 100 * time.Millisecond // of a waiter at the circuit breaker
 )
 
 // client is a connection to a host with its buffers. It serves one request at a
@@ -253,14 +254,34 @@ func (p *pool) take(ctx context.Context) (*client, error) {
 		if c := p.takeIdle(); c != nil { // came back before the wait began
 			p.give(c)
 		}
-		select {
-		case c := <-turn:
-			if c != nil {
-				return c, nil
-			}
-		case <-ctx.Done():
+		c, err := p.wait(ctx, turn)
+		if c != nil {
+			return c, nil
+		}
+		if err != nil {
 			p.leave(turn)
 			stats.RqCancelled.Inc()
+			return nil, err
+		}
+	}
+}
+
+// wait waits for turn. A connection that was closed before the wait began, or that
+// belongs to an earlier pool of the host, wakes no waiter of p, so it also looks
+// whether the breaker allows a connection now.
+func (p *pool) wait(ctx context.Context, turn chan *client) (*client, error) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	limit := &p.cluster.Breakers(p.priority).Connections
+	for {
+		select {
+		case c := <-turn:
+			return c, nil
+		case <-look.C:
+			if limit.Current() < limit.Max() || p.host.InPool[p.priority&1].Value() == 0 {
+				p.give(nil)
+			}
+		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}

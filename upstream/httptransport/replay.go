@@ -18,6 +18,8 @@ type replay struct {
 	ended  atomic.Bool  // it was read to its end
 	broken atomic.Bool  // reading failed
 	closed atomic.Bool
+
+	reading atomic.Bool // a Read goes on
 }
 
 func newReplay(r *http.Request, keep bool) *replay {
@@ -29,8 +31,13 @@ func newReplay(r *http.Request, keep bool) *replay {
 
 // Read implements [io.Reader].
 func (b *replay) Read(p []byte) (int, error) {
+	b.reading.Store(true)
+	defer b.reading.Store(false)
 	if b.again.Len() > 0 {
 		return b.again.Read(p)
+	}
+	if b.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.in.Read(p)
 	if b.keep && len(b.kept)+n <= maxReplay {
@@ -47,12 +54,17 @@ func (b *replay) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body, once the request needs it no more.
-func (b *replay) Close() error {
+// Close closes the body, once the request needs it no more. It does not wait for a
+// Read in progress, as Close of the body of a server's request does.
+func (b *replay) Close() {
 	if b == nil || b.closed.Swap(true) {
-		return nil
+		return
 	}
-	return b.in.Close()
+	if b.reading.Load() {
+		go func() { _ = b.in.Close() }()
+		return
+	}
+	_ = b.in.Close()
 }
 
 // rewind starts over, and reports whether that is possible.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -155,6 +156,7 @@ type try struct {
 	err     error
 	retry   bool          // worth another try
 	written chan struct{} // closed once the request is written; nil if it is
+	partly  bool          // not all of it could be written; set before written is closed
 	stop    func() bool
 	free    bool // the connection can serve another request
 }
@@ -341,7 +343,8 @@ func (a *try) exchange() (*http.Response, error) {
 		a.written = written
 		go func() {
 			defer close(written)
-			if !guard.New(a.x.t.Pools.Logger).Run("body of a request", func() { _ = write(r) }) {
+			a.partly = true
+			if !guard.New(a.x.t.Pools.Logger).Run("body of a request", func() { a.partly = write(r) != nil }) {
 				a.x.body.broken.Store(true)
 			}
 			if a.x.body.failed() {
@@ -453,7 +456,7 @@ func (a *try) finish(err error) {
 	cl, retried := x.cluster, a.end.Retried
 	if a.client != nil {
 		a.end.Took = time.Since(a.begin)
-		reusable := a.stop() && err == nil && a.free && a.requestDone() && !a.resp.Close && a.client.in.Buffered() == 0 &&
+		reusable := a.stop() && err == nil && a.free && a.requestDone() && !a.partly && !a.resp.Close && a.client.in.Buffered() == 0 &&
 			x.handle.Current() == cl // a connection of a replaced cluster serves no more
 		cl.Breakers(x.t.Priority).Requests.Release()
 		if err != nil { // counted as closed under the request
@@ -502,22 +505,23 @@ func (a *try) attachBody() {
 
 // answer is the body of an answer.
 type answer struct {
-	try  *try
-	in   io.ReadCloser
-	done bool
-	err  error // after done
+	try *try
+	in  io.ReadCloser
+	end atomic.Pointer[error] // what ended it; nil before
 }
 
 // Read implements [io.Reader].
 func (b *answer) Read(p []byte) (int, error) {
-	if b.done {
-		return 0, b.err
+	if end := b.end.Load(); end != nil {
+		return 0, *end
 	}
 	n, err := b.in.Read(p)
 	if err == nil {
 		return n, nil
 	}
-	b.done, b.err = true, err
+	if !b.end.CompareAndSwap(nil, &err) { // closed meanwhile
+		return n, *b.end.Load()
+	}
 	if err == io.EOF {
 		b.try.free = true
 		b.try.finish(nil)
@@ -530,11 +534,10 @@ func (b *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer]. A body that is closed before its end costs the
-// connection.
+// Close implements [io.Closer], and ends a Read in progress. A body that is closed
+// before its end costs the connection.
 func (b *answer) Close() error {
-	if !b.done {
-		b.done, b.err = true, http.ErrBodyReadAfterClose
+	if b.end.CompareAndSwap(nil, &http.ErrBodyReadAfterClose) {
 		b.try.end.LocalReset = true
 		b.try.finish(http.ErrBodyReadAfterClose)
 	}

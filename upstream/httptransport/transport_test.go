@@ -1,11 +1,13 @@
 package httptransport
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -378,4 +380,178 @@ func TestOriginalDestinations(t *testing.T) {
 		}
 	}
 	r.check(map[string]int{"original_dst_host_invalid": 2})
+}
+
+// lockedBody is a body like that of a server's request: Close waits for Read.
+type lockedBody struct {
+	mu   sync.Mutex
+	more chan struct{} // closed to end the body
+}
+
+func (b *lockedBody) Read([]byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	<-b.more
+	return 0, io.EOF
+}
+
+func (b *lockedBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return nil
+}
+
+// TestStalledBodyDelaysNoAnswer: a client that stops sending must not hold up the
+// answer of the host, or the timeout.
+func TestStalledBodyDelaysNoAnswer(t *testing.T) {
+	early := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })
+	mute := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })
+	for name, tt := range map[string]struct {
+		host   string
+		status int
+	}{"early answer": {early, 413}, "timeout": {mute, 504}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "", tt.host)
+			r.Timeout = time.Minute
+			if tt.status == 504 {
+				r.Timeout = 50 * time.Millisecond
+			}
+			body := &lockedBody{more: make(chan struct{})}
+			defer close(body.more)
+			req := request(t, "POST", "")
+			req.Body, req.ContentLength = body, 1<<20
+			got := make(chan int, 1)
+			go func() {
+				resp, err := r.RoundTrip(req)
+				if e := (*Error)(nil); errors.As(err, &e) {
+					got <- e.Status
+					return
+				}
+				_ = resp.Body.Close()
+				got <- resp.StatusCode
+			}()
+			select {
+			case status := <-got:
+				if status != tt.status {
+					t.Errorf("status %d, want %d", status, tt.status)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("the stalled body holds up RoundTrip")
+			}
+		})
+	}
+}
+
+// TestConnectionOfAnUnfinishedRequestIsNotReused: the host would take the next
+// request for the rest of the body.
+func TestConnectionOfAnUnfinishedRequestIsNotReused(t *testing.T) {
+	for name, rest := range map[string]io.Reader{"short": strings.NewReader(""), "broken": failing{}} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer c.Close()
+						in := bufio.NewReader(c)
+						for {
+							if _, err := http.ReadRequest(in); err != nil {
+								return
+							}
+							_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+						}
+					}()
+				}
+			}()
+			r := newRig(t, "", l.Addr().String())
+			answered := make(chan struct{})
+			req := request(t, "POST", "")
+			req.Body, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", 8<<10)), gated{answered}, rest)), 1<<20
+			resp, err := r.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(answered)
+			time.Sleep(50 * time.Millisecond) // the request breaks off
+			if got, err := io.ReadAll(resp.Body); string(got) != "ok" || err != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+			eventually(t, "no connection", func() bool { return r.value("upstream_cx_active") == 0 })
+		})
+	}
+}
+
+// gated is an empty reader that waits for its channel.
+type gated struct{ open chan struct{} }
+
+func (g gated) Read([]byte) (int, error) {
+	<-g.open
+	return 0, io.EOF
+}
+
+// TestBodyClosedWhileItIsRead counts the end of the request once.
+func TestBodyClosedWhileItIsRead(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	r := newRig(t, "", serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "x")
+		_ = http.NewResponseController(w).Flush()
+		<-release
+	}))
+	for range 20 {
+		resp, err := r.RoundTrip(request(t, "GET", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			_, _ = io.ReadAll(resp.Body)
+		}()
+		time.Sleep(time.Millisecond)
+		_ = resp.Body.Close()
+		<-read
+	}
+	r.check(map[string]int{"upstream_rq_active": 0, "upstream_rq_total": 20, "upstream_rq_completed": 20, "upstream_cx_active": 0})
+	if n := r.m.Cluster("c").Current().Breakers(upstream.DefaultPriority).Requests.Current(); n != 0 {
+		t.Errorf("%d requests are held by the circuit breaker", int64(n))
+	}
+}
+
+// TestWaitersGetSlotsOfDrainedPools: a request that waits for a connection must
+// learn that one of an earlier pool of the host was closed.
+func TestWaitersGetSlotsOfDrainedPools(t *testing.T) {
+	r := newRig(t, "circuit_breakers: {thresholds: [{max_connections: 1}]}", serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "x")
+	}))
+	first, err := r.RoundTrip(request(t, "GET", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Pools.Drain(nil, nil)
+	second := make(chan error, 1)
+	go func() {
+		resp, err := r.RoundTrip(request(t, "GET", ""))
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		second <- err
+	}()
+	eventually(t, "a waiting request", func() bool { return r.value("upstream_rq_pending_active") == 1 })
+	_ = first.Body.Close()
+	select {
+	case err := <-second:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the second request waits for ever")
+	}
 }
