@@ -4,6 +4,7 @@ package histogram_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 )
@@ -36,6 +37,7 @@ func TestAllocations(t *testing.T) {
 		{"Record-cold", 0, func() { cold.Record(12) }},
 		{"Record-hot", 0, func() { hot.Record(12) }},
 		{"Record-bound", 0, func() { hot.Record(500) }},
+		{"RecordDuration", 0, func() { hot.RecordDuration(12 * time.Millisecond) }},
 		{"RecordFloat", 0, func() { hot.RecordFloat(-12.5, 1) }},
 		{"RecordFloat-weight", 0, func() { hot.RecordFloat(12.5, 1e6) }},
 		{"RecordFloat-fraction", 0, func() { hot.RecordFloat(12.5, 1/0.3) }},

@@ -2,6 +2,7 @@ package histogram_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 )
@@ -39,4 +40,14 @@ func ExampleHistogram_RecordFloat() {
 	s := h.Merge().Cumulative
 	fmt.Println(s.Count(), s.Sum())
 	// Output: 10 125
+}
+
+func ExampleHistogram_RecordDuration() {
+	layout, _ := histogram.NewLayout(histogram.Config{Unit: histogram.Milliseconds, Scale: 1000})
+	h := histogram.New(layout)
+	h.RecordDuration(1500 * time.Microsecond)
+	h.RecordDuration(2 * time.Second)
+	s := h.Merge().Cumulative
+	fmt.Println(s.Min(), s.Max())
+	// Output: 1.5 2000
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
@@ -63,6 +64,35 @@ func (h *Histogram) RecordN(v, n uint64) {
 	if n != 0 {
 		h.recordMany(h.layout.scaled(v), n)
 	}
+}
+
+// RecordDuration counts d once, at the cost of one Record: in microseconds on a
+// layout of Microseconds, in milliseconds on any other. The fraction is kept as
+// far as Scale allows and rounded to nearest. On a layout that is not signed, a
+// negative duration counts as 0.
+func (h *Histogram) RecordDuration(d time.Duration) { h.record(h.layout.duration(d)) }
+
+// duration returns d in fixed point.
+func (l *Layout) duration(d time.Duration) int64 {
+	unit := uint64(time.Millisecond)
+	if l.unit == Microseconds {
+		unit = uint64(time.Microsecond)
+	}
+	n := uint64(d)
+	if d < 0 {
+		n = -n
+	}
+	high, low := bits.Mul64(n, l.scale)
+	low, carry := bits.Add64(low, unit/2, 0)
+	if high += carry; high >= unit {
+		high, low = unit-1, 0 // beyond maxValue in any case
+	}
+	n, _ = bits.Div64(high, low, unit)
+	v := int64(min(n, maxValue))
+	if d < 0 {
+		return l.within(-v)
+	}
+	return v
 }
 
 // RecordFixed counts a value that is already in fixed point n times. On a layout

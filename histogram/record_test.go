@@ -3,6 +3,7 @@ package histogram_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 )
@@ -170,6 +171,36 @@ func TestRecordN(t *testing.T) {
 		checkCounts(t, "RecordN", s, 100_000)
 		if s.Count() != 100_003 || s.Sum() != 1_006_000 || s.Min() != 10 || s.Max() != 2000 {
 			t.Errorf("owned %t: count %d, sum %v, %v to %v", owned, s.Count(), s.Sum(), s.Min(), s.Max())
+		}
+	}
+}
+
+func TestRecordDuration(t *testing.T) {
+	for _, tt := range []struct {
+		config histogram.Config
+		d      time.Duration
+		want   float64
+	}{
+		{histogram.Config{Unit: histogram.Milliseconds}, 12 * time.Millisecond, 12},
+		{histogram.Config{Unit: histogram.Milliseconds}, 12_499_999, 12},
+		{histogram.Config{Unit: histogram.Milliseconds}, 12_500_000, 13},
+		{histogram.Config{Unit: histogram.Milliseconds, Scale: 1000}, 12_345_678, 12.346},
+		{histogram.Config{Unit: histogram.Microseconds}, 12 * time.Millisecond, 12_000},
+		{histogram.Config{Unit: histogram.Microseconds, Scale: 1000}, 1, 0.001},
+		{histogram.Config{}, time.Second, 1000},
+		{histogram.Config{Unit: histogram.Percent}, time.Second, 0.001},
+		{histogram.Config{}, -time.Second, 0},
+		{histogram.Config{Signed: true}, -1_500_000, -2},
+		{histogram.Config{Signed: true, Scale: 10}, -1_500_000, -1.5},
+		{histogram.Config{}, math.MaxInt64, 9223372036855},
+		{histogram.Config{Signed: true}, math.MinInt64, -9223372036855},
+		{histogram.Config{Scale: math.MaxInt64}, math.MaxInt64, 1},
+		{histogram.Config{Scale: math.MaxInt64, Signed: true}, math.MinInt64, -1},
+	} {
+		h := histogram.New(newLayout(t, tt.config))
+		h.RecordDuration(tt.d)
+		if got := h.Merge().Cumulative; got.Count() != 1 || got.Max() != tt.want {
+			t.Errorf("%+v: %d ns counts as %v, want %v", tt.config, tt.d, got.Max(), tt.want)
 		}
 	}
 }
