@@ -2,9 +2,12 @@ package render
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -68,6 +71,40 @@ func TestPercent(t *testing.T) {
 	st.Flush(store.FlushOptions{}).Close()
 	for name, form := range map[string]Buckets{"quantiles": Default, "cumulative": Cumulative, "detailed": Detailed, "summary": Summary} {
 		t.Run(name, func(t *testing.T) { checkForms(t, "percent/"+name, st, Options{Buckets: form}) })
+	}
+}
+
+// TestHDR shows the form with an encoder that writes counts.
+func TestHDR(t *testing.T) {
+	st := store.New(store.Options{})
+	h := st.Root().Histogram("edge.rq_ms", store.Milliseconds)
+	st.Root().Histogram("edge.unused_ms", store.Milliseconds)
+	h.RecordN(12, 5)
+	st.Flush(store.FlushOptions{}).Close()
+	h.Record(13)
+	st.Flush(store.FlushOptions{}).Close()
+	o := Options{Buckets: HDR, HDR: func(dst []byte, s *histogram.Stats) ([]byte, error) {
+		return fmt.Appendf(dst, "count%d", s.Count()), nil
+	}}
+	for _, form := range []string{"text", "json", "html"} {
+		var b bytes.Buffer
+		if err := forms()[form](&b, st, o); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, "hdr/"+form, b.Bytes())
+	}
+
+	broken := errors.New("broken")
+	o.HDR = func(dst []byte, s *histogram.Stats) ([]byte, error) {
+		if s.Count() > 1 {
+			return dst, broken
+		}
+		return dst, nil
+	}
+	for _, write := range []func(io.Writer, *store.Store, Options) error{Text, JSON} {
+		if err := write(io.Discard, st, o); err != broken {
+			t.Errorf("error of the encoder: got %v", err)
+		}
 	}
 }
 

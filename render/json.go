@@ -131,10 +131,17 @@ func (j *jsonWriter) histograms(v *store.View, o *Options) error {
 	}
 	var head, tail string
 	var each func(dst []byte, h *store.Histogram) []byte
+	var err error // of each
 	switch o.Buckets {
 	case Cumulative, Disjoint:
 		head, tail = `{"histograms":[`, `]}`
 		each = func(dst []byte, h *store.Histogram) []byte { return j.buckets(dst, h, o.Buckets) }
+	case HDR:
+		head, tail = `{"histograms":[`, `]}`
+		each = func(dst []byte, h *store.Histogram) []byte {
+			dst, err = o.appendHDR(append(dst, `,"interval":"`...), h.Snapshot(), `","cumulative":"`)
+			return append(dst, '"')
+		}
 	case Detailed:
 		head, tail = `{"histograms":{"supported_percentiles":`+jsonQuantileList+`,"details":[`, `]}}`
 		each = j.details
@@ -164,6 +171,9 @@ func (j *jsonWriter) histograms(v *store.View, o *Options) error {
 		j.out.buf = j.appendName(j.out.buf, &c)
 		j.out.buf = append(j.out.buf, '"')
 		j.out.buf = each(j.out.buf, c.Histogram())
+		if err != nil {
+			return err
+		}
 		j.out.buf = append(j.out.buf, '}')
 		if err := j.out.spill(); err != nil {
 			return err

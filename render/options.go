@@ -1,6 +1,9 @@
 package render
 
-import "github.com/statsd-admin/statsd-admin/store"
+import (
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
 
 // Type selects the kinds of stats that are shown.
 type Type uint8
@@ -34,6 +37,7 @@ const (
 	Disjoint                  // per bound, the values above the bound before it
 	Detailed                  // every bin
 	Summary                   // quantiles, also in the exposition
+	HDR                       // in the compressed form of Options.HDR; as Default in the exposition
 	Native                    // native histograms alone in Protobuf; elsewhere as Default
 )
 
@@ -43,6 +47,10 @@ type Options struct {
 	UsedOnly bool
 	Hidden   Hidden
 	Buckets  Buckets
+	// HDR appends a histogram in the V2 compressed form of HdrHistogram, in base64;
+	// see [github.com/statsd-admin/statsd-admin/histogram/hdr.Encoder]. The form
+	// [HDR] requires it.
+	HDR func(dst []byte, s *histogram.Stats) ([]byte, error)
 	// Filter shows only stats whose full name it matches. Nil matches all.
 	Filter *Filter
 	// Endpoints calls yield with each cluster host that has statistics, until

@@ -124,7 +124,9 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 		}
 		n++
 		t.name(&c)
-		out.buf = t.histogram(out.buf, c.Histogram(), o.Buckets)
+		if out.buf, err = t.histogram(out.buf, c.Histogram(), o); err != nil {
+			return n, err
+		}
 		if err := out.spill(); err != nil {
 			return n, err
 		}
@@ -142,15 +144,20 @@ func (t *textLines) name(c *store.Cursor) {
 }
 
 // histogram appends what follows the name of a histogram.
-func (t *textLines) histogram(dst []byte, h *store.Histogram, form Buckets) []byte {
+func (t *textLines) histogram(dst []byte, h *store.Histogram, o *Options) (_ []byte, err error) {
 	s := h.Snapshot()
 	if !s.Used {
-		return append(dst, ": No recorded values\n"...)
+		return append(dst, ": No recorded values\n"...), nil
 	}
-	switch form {
+	switch o.Buckets {
 	case Cumulative, Disjoint:
 		dst = append(dst, ": "...)
-		dst = t.buckets(dst, h.Layout().Bounds(), s, form)
+		dst = t.buckets(dst, h.Layout().Bounds(), s, o.Buckets)
+	case HDR:
+		if dst, err = o.appendHDR(append(dst, ": HDR("...), s, ","); err != nil {
+			return dst, err
+		}
+		dst = append(dst, ')')
 	case Detailed:
 		dst = append(dst, ":\n  totals="...)
 		dst = appendBins(dst, s.Cumulative)
@@ -162,7 +169,16 @@ func (t *textLines) histogram(dst []byte, h *store.Histogram, form Buckets) []by
 		dst = append(dst, ": "...)
 		dst = t.summary(dst, s)
 	}
-	return append(dst, '\n')
+	return append(dst, '\n'), nil
+}
+
+// appendHDR appends both views of s with a separator between them.
+func (o *Options) appendHDR(dst []byte, s *histogram.Snapshot, separator string) ([]byte, error) {
+	dst, err := o.HDR(dst, s.Interval)
+	if err != nil {
+		return dst, err
+	}
+	return o.HDR(append(dst, separator...), s.Cumulative)
 }
 
 func (t *textLines) summary(dst []byte, s *histogram.Snapshot) []byte {
