@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/histogram/hdr"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -35,6 +36,9 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	}
 	if s.src.Clusters != nil {
 		q.options.Endpoints = s.endpoints
+	}
+	if q.options.Buckets == render.HDR {
+		q.options.HDR = new(hdr.Encoder).Append
 	}
 	if err := s.render(w, r, q); !errors.Is(err, render.ErrTooExpensive) {
 		return err

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -71,6 +74,7 @@ func TestStatsParameters(t *testing.T) {
 		{"histogram_buckets=detailed", false, want{options: render.Options{Buckets: render.Detailed}}},
 		{"histogram_buckets=summary", false, want{options: render.Options{Buckets: render.Summary}}},
 		{"histogram_buckets=prometheusnative", false, want{options: render.Options{Buckets: render.Native}}},
+		{"histogram_buckets=hdr", false, want{options: render.Options{Buckets: render.HDR}}},
 		{"histogram_buckets=none", false, want{options: render.Options{Buckets: render.Summary}}},
 		{"format=metrics&histogram_buckets=none&usedonly&type=Gauges", false, want{format: formatMetrics,
 			options: render.Options{Buckets: render.Summary, UsedOnly: true, Type: render.Gauges}}},
@@ -101,6 +105,7 @@ func TestStatsParameters(t *testing.T) {
 		{"format=metrics&histogram_buckets=disjoint", false, want{err: badMode}},
 		{"format=prometheus&histogram_buckets=detailed", false, want{err: badMode}},
 		{"histogram_buckets=disjoint", true, want{err: badMode}},
+		{"format=metrics&histogram_buckets=hdr", false, want{err: badMode}},
 		{"histogram_buckets=detailed&format=json", true, want{err: badMode}},
 		{"filter=" + strings.Repeat("a", 1025), false, want{err: "regular expression over the limit: 1025 bytes, 1024 are allowed\n"}},
 
@@ -284,6 +289,65 @@ func TestExpositionNegotiation(t *testing.T) {
 	}
 	if a := get(t, s, "/stats", "Accept: application/openmetrics-text"); a.header.Get("content-type") != typeText {
 		t.Errorf("/stats without a format negotiates: %v", a.header)
+	}
+}
+
+// TestStatsAsHDR decodes both views of a histogram with hdrhistogram-go, from
+// text and from JSON.
+func TestStatsAsHDR(t *testing.T) {
+	st := store.New(store.Options{})
+	h := st.Root().Histogram("rq.time", store.Milliseconds)
+	st.Root().Histogram("rq.unused", store.Milliseconds)
+	for i := range uint64(2000) {
+		h.Record(i * i)
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	for i := range uint64(500) {
+		h.Record(3 * i)
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	s := start(t, Config{Store: st})
+
+	check := func(what, text string, want *histogram.Stats) {
+		t.Helper()
+		got, err := hdrhistogram.Decode([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if uint64(got.TotalCount()) != want.Count() {
+			t.Errorf("%s: %d values, want %d", what, got.TotalCount(), want.Count())
+		}
+		for q := 0.5; q < 100; q++ {
+			if v := min(float64(got.ValueAtQuantile(q)), want.Max()); v != want.Quantile(q/100) {
+				t.Errorf("%s: %v %% is %v, want %v", what, q, v, want.Quantile(q/100))
+			}
+		}
+	}
+	snapshot := h.Snapshot()
+	a := get(t, s, "/stats?filter=^rq&histogram_buckets=hdr")
+	first, second, _ := strings.Cut(a.body, "\n")
+	views, ok := strings.CutPrefix(first, "rq.time: HDR(")
+	interval, cumulative, _ := strings.Cut(strings.TrimSuffix(views, ")"), ",")
+	if !ok || second != "rq.unused: No recorded values\n" {
+		t.Fatalf("text is %q", a.body)
+	}
+	check("interval as text", interval, snapshot.Interval)
+	check("cumulative as text", cumulative, snapshot.Cumulative)
+
+	var page struct {
+		Stats []struct {
+			Histograms []struct{ Name, Interval, Cumulative string }
+		}
+	}
+	a = get(t, s, "/stats?filter=^rq&histogram_buckets=hdr&format=json")
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Stats) != 1 || len(page.Stats[0].Histograms) != 2 {
+		t.Fatalf("JSON is %q: %v", a.body, err)
+	}
+	used, unused := page.Stats[0].Histograms[0], page.Stats[0].Histograms[1]
+	check("interval in JSON", used.Interval, snapshot.Interval)
+	check("cumulative in JSON", used.Cumulative, snapshot.Cumulative)
+	if empty, err := hdrhistogram.Decode([]byte(unused.Cumulative)); err != nil || empty.TotalCount() != 0 || unused.Interval != unused.Cumulative {
+		t.Errorf("the unused histogram is %+v: %v", unused, err)
 	}
 }
 

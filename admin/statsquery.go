@@ -49,7 +49,7 @@ func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 		o.Filter = filter
 	}
 	if !choose(q.Value("histogram_buckets"), &o.Buckets, map[string]render.Buckets{"": render.Default,
-		"cumulative": render.Cumulative, "disjoint": render.Disjoint, "detailed": render.Detailed,
+		"cumulative": render.Cumulative, "disjoint": render.Disjoint, "detailed": render.Detailed, "hdr": render.HDR,
 		"summary": render.Summary, "none": render.Summary, "prometheusnative": render.Native}) {
 		return nil, badRequest("usage: /stats?histogram_buckets=(cumulative|disjoint|detailed|summary)\n")
 	}
@@ -69,7 +69,7 @@ func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 		out.format = formatMetrics
 	}
 	switch {
-	case out.format == formatMetrics && (o.Buckets == render.Disjoint || o.Buckets == render.Detailed):
+	case out.format == formatMetrics && (o.Buckets == render.Disjoint || o.Buckets == render.Detailed || o.Buckets == render.HDR):
 		return nil, badRequest("unsupported prometheus histogram bucket mode")
 	case out.format == formatActiveHTML:
 		return nil, badRequest("active-html is not supported, use format=html\n")
@@ -124,7 +124,7 @@ func (s *Server) statsParams(formats bool) []Param {
 		params = append(params,
 			Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json", "html", s.metricsFormat()}},
 			choice("type", "kind of stats", "All", "Counters", "Gauges", "Histograms", "TextReadouts"),
-			choice("histogram_buckets", "form of histograms; quantiles if empty", "cumulative", "disjoint", "detailed", "summary"))
+			choice("histogram_buckets", "form of histograms; quantiles if empty", "cumulative", "disjoint", "detailed", "summary", "hdr"))
 	} else {
 		params = append(params, choice("histogram_buckets", "form of histograms", "cumulative", "summary"))
 	}
