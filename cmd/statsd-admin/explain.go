@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,17 +22,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
-// explains reports whether a command line is for the explain command.
-func explains(args []string) bool { return len(args) > 0 && args[0] == "explain" }
-
 // explainFlags returns the flags of the daemon that affect the explanation of
 // lines.
 func explainFlags(o *Options, r *rawOptions) *pflag.FlagSet {
 	all := flagSet(o, r)
-	fs := pflag.NewFlagSet("statsd-admin explain", pflag.ContinueOnError)
-	fs.SortFlags = false
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
+	fs := newFlagSet("explain")
 	for _, name := range []string{"config-path", "config-yaml", "allow-unknown-static-fields", "product-name", "help"} {
 		fs.AddFlag(all.Lookup(name))
 	}
@@ -46,7 +41,7 @@ func explainUsage(fs *pflag.FlagSet) string {
 }
 
 // explain explains the lines of files and returns the exit status.
-func (p *program) explain(args []string) int {
+func (p *program) explain(_ context.Context, args []string) int {
 	var o Options
 	var r rawOptions
 	fs := explainFlags(&o, &r)

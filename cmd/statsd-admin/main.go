@@ -42,7 +42,7 @@ func main() {
 		}
 		return newInstance(o, c, sockets)
 	}
-	if !explains(os.Args[1:]) { // signals end that at once
+	if p.subcommand(os.Args[1:]) == nil { // signals end subcommands at once
 		p.signals = notify()
 	}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
@@ -68,8 +68,8 @@ type program struct {
 
 // run does what args ask for and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
-	if explains(args) {
-		return p.explain(args[1:])
+	if command := p.subcommand(args); command != nil {
+		return command(ctx, args[1:])
 	}
 	o, request, err := parseOptions(args, p.hardware)
 	if err != nil {
@@ -111,6 +111,24 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.fail(err)
 	}
 	return 0
+}
+
+// subcommand returns the subcommand that args name, or nil.
+func (p *program) subcommand(args []string) func(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		return nil
+	}
+	switch args[0] {
+	case "explain":
+		return p.explain
+	case "get":
+		return p.get
+	case "healthcheck":
+		return p.healthcheck
+	case "send":
+		return p.send
+	}
+	return nil
 }
 
 func (p *program) fail(err error) int {

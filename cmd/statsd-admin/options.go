@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -143,10 +142,7 @@ type rawOptions struct {
 
 // flagSet defines every flag once; parsing and --help both read it.
 func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
-	fs := pflag.NewFlagSet("statsd-admin", pflag.ContinueOnError)
-	fs.SortFlags = false
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
+	fs := newFlagSet("")
 
 	fs.StringVarP(&o.ConfigPath, "config-path", "c", "", "configuration `file`: .yaml, .yml, .pb, .pb_text, or else JSON; without it and --config-yaml an embedded default is used")
 	fs.StringVar(&o.ConfigYAML, "config-yaml", "", "YAML or JSON `text` merged over the file")
@@ -509,5 +505,10 @@ func usage() string {
 	fs := flagSet(&o, &r)
 	return "statsd-admin: statistics engine and administration interface of network proxies\n\n" +
 		"usage: statsd-admin [flags]\n" +
-		"       statsd-admin explain [flags] [file ...]   say what lines of StatsD mean\n\n" + fs.FlagUsages()
+		"       statsd-admin explain [flags] [file ...]      say what lines of StatsD mean\n" +
+		"       statsd-admin get [flags] path                print an answer of the administration interface\n" +
+		"       statsd-admin healthcheck [flags]             exit with status 0 if a server is ready\n" +
+		"       statsd-admin send [flags] [line ...]         send lines of StatsD to a listener\n\n" +
+		"The exit status is 0 after a clean stop and 1 after any error. Each subcommand has a\n" +
+		"--help, which lists its own.\n\n" + fs.FlagUsages()
 }

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
+)
+
+// Exit statuses of healthcheck, get and send.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+const (
+	defaultAdmin = "http://127.0.0.1:9901"
+	maxFile      = 1 << 20 // bytes of a token or CA file
+)
+
+// client is a client of the administration interface.
+type client struct {
+	address, ca, cert, key, tokenFile string
+	timeout                           time.Duration
+	help                              bool
+}
+
+// newFlagSet returns an empty set of flags for a subcommand, or the program if name is "".
+func newFlagSet(name string) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(strings.TrimSpace("statsd-admin "+name), pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	return fs
+}
+
+func (c *client) flags(name string, timeout time.Duration) *pflag.FlagSet {
+	fs := newFlagSet(name)
+	fs.StringVarP(&c.address, "address", "a", defaultAdmin, "`URL` of the server: http://host:port, https://host:port, unix:PATH or unix:@NAME")
+	fs.StringVar(&c.tokenFile, "token-file", "", "`file` with the bearer token to send")
+	fs.StringVar(&c.ca, "ca", "", "`file` of certificates that can sign the server's, in PEM form; default: those of the system")
+	fs.StringVar(&c.cert, "cert", "", "`file` of the client certificate, in PEM form; needs --key")
+	fs.StringVar(&c.key, "key", "", "`file` of its private key, in PEM form")
+	fs.DurationVar(&c.timeout, "timeout", timeout, "`time` limit of the request; 0s means none")
+	fs.BoolVarP(&c.help, "help", "h", false, "print this help and exit")
+	return fs
+}
+
+// healthcheck reports by its exit status whether a server is ready.
+func (p *program) healthcheck(ctx context.Context, args []string) int {
+	var c client
+	fs := c.flags("healthcheck", 2*time.Second)
+	if status, done := p.parseCommand(fs, args, &c.help, 0, healthcheckUsage); done {
+		return status
+	}
+	resp, err := c.get(ctx, "/ready")
+	if err != nil {
+		return p.failCommand(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return p.failCommand(fmt.Errorf("error: not ready: %s", responseError(resp)))
+	}
+	return 0
+}
+
+const healthcheckUsage = "usage: statsd-admin healthcheck [flags]\n\n" +
+	"Requests /ready. The exit status is 0 if the answer is 200, 1 if it is another or\n" +
+	"there is none in time, and 2 for a wrong command line.\n\n"
+
+// get prints the answer to a GET request.
+func (p *program) get(ctx context.Context, args []string) int {
+	var c client
+	fs := c.flags("get", 30*time.Second)
+	if status, done := p.parseCommand(fs, args, &c.help, 1, getUsage); done {
+		return status
+	}
+	if fs.NArg() == 0 {
+		return p.failCommand(usageError{errors.New("error: get needs a path, such as /stats")})
+	}
+	resp, err := c.get(ctx, fs.Arg(0))
+	if err != nil {
+		return p.failCommand(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 400 {
+		return p.failCommand(fmt.Errorf("error: GET %s: %s", fs.Arg(0), responseError(resp)))
+	}
+	if _, err := io.Copy(p.stdout, resp.Body); err != nil {
+		return p.failCommand(fmt.Errorf("error: %w", err))
+	}
+	return 0
+}
+
+const getUsage = "usage: statsd-admin get [flags] path\n\n" +
+	"Requests a path of the administration interface, such as /stats?filter=^cluster,\n" +
+	"and prints the body. The exit status is 0 if the answer has a status below 400,\n" +
+	"1 if it has another or there is none in time, and 2 for a wrong command line.\n\n"
+
+// usageError is an error of the command line.
+type usageError struct{ error }
+
+// failCommand prints err and returns the exit status for it.
+func (p *program) failCommand(err error) int {
+	p.fail(err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// parseCommand parses the flags of a subcommand that takes up to arguments
+// arguments, any number if it is negative. If done, the subcommand exits with
+// status: the flags are wrong, or the help text was printed.
+func (p *program) parseCommand(fs *pflag.FlagSet, args []string, help *bool, arguments int, usage string) (status int, done bool) {
+	if err := flagError(fs, fs.Parse(args)); err != nil {
+		return p.failCommand(usageError{err}), true
+	}
+	if *help {
+		fmt.Fprint(p.stdout, usage+fs.FlagUsages())
+		return 0, true
+	}
+	if rest := fs.Args(); arguments >= 0 && len(rest) > arguments {
+		return p.failCommand(usageError{fmt.Errorf("error: Couldn't find match for argument: %s", rest[arguments])}), true
+	}
+	return 0, false
+}
+
+// get requests a path. The caller closes the body.
+func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
+	base, transport, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(path, "/") {
+		return nil, usageError{fmt.Errorf("error: path '%s' does not begin with /", path)}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("error: %w", err)}
+	}
+	if c.tokenFile != "" {
+		b, err := boundedfile.Read(c.tokenFile, maxFile)
+		if err != nil {
+			return nil, fmt.Errorf("error: %w", err)
+		}
+		token := strings.TrimSpace(string(b))
+		if token == "" || strings.ContainsAny(token, " \t\r\n") {
+			return nil, fmt.Errorf("error: %s does not have exactly one token", c.tokenFile)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	h := http.Client{Transport: transport, Timeout: c.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := h.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("error: %w", err)
+	}
+	return resp, nil
+}
+
+// transport returns the URL in front of a path, and how to reach it. Proxies of
+// the environment are not used.
+func (c *client) transport() (base string, t *http.Transport, err error) {
+	t = &http.Transport{DisableKeepAlives: true}
+	scheme, rest, _ := strings.Cut(c.address, ":")
+	switch scheme {
+	case "http", "https":
+		host := strings.TrimSuffix(strings.TrimPrefix(rest, "//"), "/")
+		if !strings.HasPrefix(rest, "//") || host == "" || strings.ContainsAny(host, "/?#@") {
+			return "", nil, usageError{fmt.Errorf("error: address '%s' is not %s://host:port", c.address, scheme)}
+		}
+		base = scheme + "://" + host
+	case "unix":
+		path := strings.TrimPrefix(rest, "//")
+		if path == "" {
+			return "", nil, usageError{fmt.Errorf("error: address '%s' has no path", c.address)}
+		}
+		base = "http://localhost"
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		}
+	default:
+		return "", nil, usageError{fmt.Errorf("error: address '%s' is not http://host:port, https://host:port or unix:PATH", c.address)}
+	}
+	if scheme != "https" && cmp.Or(c.ca, c.cert, c.key) != "" {
+		return "", nil, usageError{errors.New("error: --ca, --cert and --key need an address that begins with https://")}
+	}
+	t.TLSClientConfig, err = clientTLS(c.ca, c.cert, c.key)
+	return base, t, err
+}
+
+// clientTLS returns the configuration for files that may be missing: "".
+func clientTLS(ca, cert, key string) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if (cert == "") != (key == "") {
+		return nil, usageError{errors.New("error: --cert and --key need each other")}
+	}
+	if ca != "" {
+		pem, err := boundedfile.Read(ca, maxFile)
+		if err != nil {
+			return nil, fmt.Errorf("error: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("error: %s has no certificate in PEM form", ca)
+		}
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("error: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}
+
+// responseError describes an answer in one line: its status and the beginning of its body.
+func responseError(r *http.Response) string {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, shownBytes)) // best effort
+	if text := strings.TrimSpace(string(body)); text != "" {
+		return r.Status + ": " + escaped(text)
+	}
+	return r.Status
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+)
+
+// command runs the program with a command line.
+func command(stdin io.Reader, args ...string) (status int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	p := program{stdin: stdin, stdout: &out, stderr: &err, hardware: 2}
+	status = p.run(context.Background(), args)
+	return status, out.String(), err.String()
+}
+
+// running returns a daemon that serves a configuration until the test ends.
+func running(t *testing.T, config string) instance {
+	t.Helper()
+	d, _ := instanceOf(t, t.TempDir(), []string{"--disable-hot-restart", "--config-yaml", config})
+	if err := d.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-d.Initialized()
+	return d
+}
+
+// shortDir returns a directory whose name is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// selfSigned writes a certificate for 127.0.0.1 and its key to dir.
+func selfSigned(t *testing.T, dir string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+const onLoopback = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
+
+func TestHelpOfSubcommands(t *testing.T) {
+	for _, name := range []string{"get", "healthcheck", "send"} {
+		status, stdout, stderr := command(nil, name, "--help")
+		if status != 0 || stderr != "" {
+			t.Errorf("%s: status %d, %q", name, status, stderr)
+		}
+		golden.Check(t, name+"-help", []byte(stdout))
+	}
+}
+
+func TestUsageErrorsOfSubcommands(t *testing.T) {
+	for args, want := range map[string]string{
+		"healthcheck now":                                   "error: Couldn't find match for argument: now\n",
+		"healthcheck --adress x":                            "error: Couldn't find match for argument: --adress; did you mean --address?\n",
+		"healthcheck --timeout x":                           "error: Couldn't read argument value: --timeout: ",
+		"healthcheck --address 127.0.0.1:1":                 "error: address '127.0.0.1:1' is not http://host:port, https://host:port or unix:PATH\n",
+		"healthcheck --address http://a/b":                  "error: address 'http://a/b' is not http://host:port\n",
+		"healthcheck --address unix:":                       "error: address 'unix:' has no path\n",
+		"healthcheck --ca x":                                "error: --ca, --cert and --key need an address that begins with https://\n",
+		"healthcheck --address https://127.0.0.1:1 --key x": "error: --cert and --key need each other\n",
+		"get":                               "error: get needs a path, such as /stats\n",
+		"get stats":                         "error: path 'stats' does not begin with /\n",
+		"get /a /b":                         "error: Couldn't find match for argument: /b\n",
+		"get /%zz":                          "error: parse ",
+		"send --address 127.0.0.1:8125":     "error: address '127.0.0.1:8125' is not udp://host:port",
+		"send --address udp:127.0.0.1:8125": "error: address 'udp:127.0.0.1:8125' has no location\n",
+		"send --address unixgram:":          "error: address 'unixgram:' has no location\n",
+		"send --ca x":                       "error: --ca needs an address that begins with tls://\n",
+		"send --packet-bytes -1":            "error: Couldn't read argument value: --packet-bytes: ",
+	} {
+		status, stdout, stderr := command(strings.NewReader(""), strings.Fields(args)...)
+		if status != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {
+			t.Errorf("%s: status %d, %q, %q; want %q", args, status, stdout, stderr, want)
+		}
+	}
+}
+
+// TestClientOfAServer runs healthcheck and get against real servers, over TCP,
+// TLS and a unix socket.
+func TestClientOfAServer(t *testing.T) {
+	dir := shortDir(t)
+	cert, key := selfSigned(t, dir)
+	const token = "0123456789abcdefghijkl"
+	tokenFile, wrongToken, twoTokens := write(t, "token", token+"\n"), write(t, "wrong", strings.Repeat("x", 22)), write(t, "two", "a\nb\n")
+	auth := fmt.Sprintf("auth: {tokens: [{name: a, role: read, sha256: %x}], open_paths: [/ready]}", sha256.Sum256([]byte(token)))
+	tcp := "http://" + running(t, "admin: {"+onLoopback+"}").Admin().Addr().String()
+	secured := "http://" + running(t, "admin: {"+onLoopback+", "+auth+"}").Admin().Addr().String()
+	tls := "https://" + running(t, "admin: {"+onLoopback+", tls: {certificate_chain: "+cert+", private_key: "+key+", client_ca: "+cert+"}}").Admin().Addr().String()
+	running(t, "admin: {address: {pipe: {path: "+dir+"/s}}}")
+	const live = "LIVE\n"
+	for args, want := range map[string]struct {
+		status         int
+		stdout, stderr string // the latter: a part
+	}{
+		"healthcheck --address " + tcp:                                                        {},
+		"healthcheck --address unix:" + dir + "/s":                                            {},
+		"healthcheck --address unix://" + dir + "/s":                                          {},
+		"healthcheck --address " + secured:                                                    {},
+		"healthcheck --address unix:" + dir + "/no":                                           {1, "", "no such file or directory"},
+		"healthcheck --address " + strings.Replace(tls, "https", "http", 1):                   {1, "", "error: not ready: 400 "},
+		"get /ready --address " + tcp:                                                         {0, live, ""},
+		"get /ready --address unix:" + dir + "/s":                                             {0, live, ""},
+		"get --address " + tcp + " /stats?filter=^server.live$":                               {0, "server.live: 1\n", ""},
+		"get /nowhere --address " + tcp:                                                       {1, "", "error: GET /nowhere: 404 Not Found: invalid path."},
+		"get /stats --address " + secured:                                                     {1, "", "error: GET /stats: 401 "},
+		"get /stats --address " + secured + " --token-file " + wrongToken:                     {1, "", "error: GET /stats: 401 "},
+		"get /stats --address " + secured + " --token-file " + twoTokens:                      {1, "", "does not have exactly one token"},
+		"get /stats --address " + secured + " --token-file /nowhere":                          {1, "", "no such file or directory"},
+		"get /stats?filter=^server.live$ --address " + secured + " --token-file " + tokenFile: {0, "server.live: 1\n", ""},
+		"get /ready --address " + tls + " --ca " + cert + " --cert " + cert + " --key " + key: {0, live, ""},
+		"get /ready --address " + tls + " --ca " + cert:                                       {1, "", "certificate required"},
+		"get /ready --address " + tls:                                                         {1, "", "x509: "},
+		"get /ready --address " + tls + " --ca " + key:                                        {1, "", "has no certificate in PEM form"},
+	} {
+		status, stdout, stderr := command(nil, strings.Fields(args)...)
+		if status != want.status || stdout != want.stdout || !strings.Contains(stderr, want.stderr) || (stderr == "") != (status == 0) {
+			t.Errorf("%s: status %d, %q, %q; want %+v", args, status, stdout, stderr, want)
+		}
+	}
+}
+
+// TestHealthcheckOfAServerThatIsNotReady checks the status of a server that fails its
+// health checks, and of one that does not answer.
+func TestHealthcheckOfAServerThatIsNotReady(t *testing.T) {
+	d := running(t, "admin: {"+onLoopback+"}")
+	if reply := d.Admin().Request("POST", "/healthcheck/fail", nil); reply.Status != 200 {
+		t.Fatalf("%d %s", reply.Status, reply.Body)
+	}
+	status, _, stderr := command(nil, "healthcheck", "--address", "http://"+d.Admin().Addr().String())
+	if want := "error: not ready: 503 Service Unavailable: DRAINING\n"; status != 1 || stderr != want {
+		t.Errorf("status %d, %q, want %q", status, stderr, want)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	status, _, stderr = command(nil, "healthcheck", "--timeout", "20ms", "--address", "http://"+silent.Addr().String())
+	if status != 1 || !strings.Contains(stderr, "Client.Timeout") {
+		t.Errorf("a silent server: status %d, %q", status, stderr)
+	}
+}
+
+func TestGetReportsFailures(t *testing.T) {
+	d := running(t, "admin: {"+onLoopback+"}")
+	var stderr bytes.Buffer
+	p := program{stdout: failing{}, stderr: &stderr}
+	status := p.run(context.Background(), []string{"get", "/ready", "--address", "http://" + d.Admin().Addr().String()})
+	if status != 1 || stderr.String() != "error: disk is full\n" {
+		t.Errorf("status %d, %q", status, stderr.String())
+	}
+}

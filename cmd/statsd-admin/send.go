@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	maxSentLine = 65507                 // bytes, those of the largest UDP packet over IPv4
+	refusalWait = 10 * time.Millisecond // for the answer to the last packet
+	streamBatch = 64 << 10              // bytes written at once to a stream
+)
+
+// sendOptions are the flags of the send command.
+type sendOptions struct {
+	address, ca string
+	packetBytes uint32Value
+	timeout     time.Duration
+	help        bool
+}
+
+func (o *sendOptions) flags() *pflag.FlagSet {
+	fs := newFlagSet("send")
+	fs.StringVarP(&o.address, "address", "a", "udp://127.0.0.1:8125", "`address` of the listener: udp://host:port, tcp://host:port, tls://host:port, unixgram:PATH, unixlines:PATH or unixstream:PATH")
+	fs.StringVar(&o.ca, "ca", "", "`file` of certificates that can sign the one of a tls listener, in PEM form; default: those of the system")
+	o.packetBytes = 1432
+	fs.Var(&o.packetBytes, "packet-bytes", "most `bytes` of several lines in one packet; a longer line gets a packet of its own")
+	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "`time` limit of connecting and of each write")
+	fs.BoolVarP(&o.help, "help", "h", false, "print this help and exit")
+	return fs
+}
+
+const sendUsage = "usage: statsd-admin send [flags] [line ...]\n\n" +
+	"Sends lines of StatsD, the arguments or else those of standard input, to a listener.\n" +
+	"Empty lines are skipped, and packets filled with as many lines as fit. Lines that\n" +
+	"arrive slowly are sent at once. The exit status is 0 if all lines were sent, 1 if\n" +
+	"any was not, and 2 for a wrong command line. A server does not acknowledge lines:\n" +
+	"use explain to see what one makes of them.\n\n"
+
+// send sends lines to a listener.
+func (p *program) send(ctx context.Context, args []string) int {
+	var o sendOptions
+	fs := o.flags()
+	if status, done := p.parseCommand(fs, args, &o.help, -1, sendUsage); done {
+		return status
+	}
+	s, err := o.connect(ctx)
+	if err != nil {
+		return p.failCommand(err)
+	}
+	input := p.stdin
+	if fs.NArg() > 0 {
+		input = strings.NewReader(strings.Join(fs.Args(), "\n"))
+	}
+	if err := errors.Join(s.sendAll(input, func(number int) {
+		fmt.Fprintf(p.stderr, "error: line %d is longer than %d bytes\n", number, maxSentLine)
+	}), s.close()); err != nil {
+		return p.failCommand(err)
+	}
+	return min(exitFailed, s.skipped)
+}
+
+// sender sends lines over a connection.
+type sender struct {
+	conn      net.Conn
+	timeout   time.Duration
+	datagrams bool
+	frames    bool // the length precedes each batch
+	limit     int  // bytes of a batch
+	batch     []byte
+	skipped   int // lines
+}
+
+// connect connects to the listener.
+func (o *sendOptions) connect(ctx context.Context) (*sender, error) {
+	scheme, rest, _ := strings.Cut(o.address, ":")
+	s := &sender{timeout: o.timeout, limit: streamBatch}
+	network := scheme
+	switch scheme {
+	case "udp", "udp4", "udp6", "unixgram":
+		s.datagrams, s.limit = true, int(o.packetBytes)
+	case "tcp", "tcp4", "tcp6":
+	case "tls":
+		network = "tcp"
+	case "unixstream":
+		network, s.frames, s.limit = "unix", true, int(o.packetBytes)
+	case "unixlines":
+		network = "unix"
+	default:
+		return nil, usageError{fmt.Errorf("error: address '%s' is not udp://host:port, tcp://host:port, tls://host:port, unixgram:PATH, unixlines:PATH or unixstream:PATH", o.address)}
+	}
+	place := strings.TrimPrefix(rest, "//")
+	if place == "" || !strings.HasPrefix(network, "unix") && !strings.HasPrefix(rest, "//") {
+		return nil, usageError{fmt.Errorf("error: address '%s' has no location", o.address)}
+	}
+	if o.ca != "" && scheme != "tls" {
+		return nil, usageError{errors.New("error: --ca needs an address that begins with tls://")}
+	}
+	d := net.Dialer{Timeout: o.timeout}
+	var err error
+	if scheme == "tls" {
+		var cfg *tls.Config
+		if cfg, err = clientTLS(o.ca, "", ""); err != nil {
+			return nil, err
+		}
+		s.conn, err = (&tls.Dialer{NetDialer: &d, Config: cfg}).DialContext(ctx, network, place)
+	} else {
+		s.conn, err = d.DialContext(ctx, network, place)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("error: %w", err)
+	}
+	return s, nil
+}
+
+// sendAll sends the lines of r. A batch is sent before it waits for more input.
+// Lines that are too long are passed to tooLong and skipped.
+func (s *sender) sendAll(r io.Reader, tooLong func(number int)) error {
+	in := bufio.NewReaderSize(r, streamBatch)
+	var line []byte
+	for number := 1; ; number++ {
+		var err error
+		line, err = readLine(in, line[:0], maxSentLine+1)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return errors.Join(fmt.Errorf("error: %w", err), s.flush())
+		}
+		switch {
+		case len(line) > maxSentLine:
+			tooLong(number)
+			s.skipped++
+		case len(line) > 0:
+			if err := s.add(line); err != nil {
+				return err
+			}
+		}
+		if in.Buffered() == 0 || err != nil {
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// add adds a line to the batch, which is sent first if the line does not fit.
+func (s *sender) add(line []byte) error {
+	if len(s.batch) > 0 && len(s.batch)+len(line)+1 > s.limit {
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	s.batch = append(append(s.batch, line...), '\n')
+	return nil
+}
+
+// flush sends the batch. The last line of a packet or frame ends without a line feed.
+func (s *sender) flush() error {
+	if len(s.batch) == 0 {
+		return nil
+	}
+	b := s.batch
+	if s.datagrams || s.frames {
+		b = b[:len(b)-1]
+	}
+	if s.frames {
+		b = append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
+	}
+	s.batch = s.batch[:0]
+	if s.timeout > 0 {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
+			return fmt.Errorf("error: %w", err)
+		}
+	}
+	if _, err := s.conn.Write(b); err != nil {
+		return fmt.Errorf("error: %w", err)
+	}
+	return nil
+}
+
+// close closes the connection. Of a packet that nothing receives, it reports
+// the refusal.
+func (s *sender) close() error {
+	var refused error
+	if s.datagrams {
+		var b [1]byte
+		if err := s.conn.SetReadDeadline(time.Now().Add(refusalWait)); err == nil {
+			if _, err = s.conn.Read(b[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+				refused = fmt.Errorf("error: %w", err)
+			}
+		}
+	}
+	if err := s.conn.Close(); err != nil {
+		return fmt.Errorf("error: %w", err)
+	}
+	return refused
+}
