@@ -32,6 +32,7 @@ func importTable() []importRow {
 		{"flush", []string{"store", "histogram"}},
 		{"flush/sinktest", []string{"flush", "store"}},
 		{"flush/sinkqueue", []string{"store"}},
+		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "render/naming"}},
 		{"render/naming", nil},

@@ -1,0 +1,197 @@
+package statsdsink
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// series is how the lines of a stat begin and end, around ":value|type".
+type series struct{ head, tail []byte }
+
+// describe returns the series of the stat under c. It returns false if nothing is
+// left of its name.
+func (s *Sink) describe(c *store.Cursor) (series, bool) {
+	name := s.name[:0]
+	family := c.Family()
+	if s.cfg.Format == Plain || family == nil {
+		name = c.AppendName(name)
+	} else {
+		name = append(name, family.String()...)
+	}
+	s.name = name
+	if len(name) == 0 {
+		return series{}, false
+	}
+	head, tail := s.head[:0], s.tail[:0]
+	if s.cfg.Prefix != "" {
+		head = append(append(head, s.cfg.Prefix...), '.')
+	}
+	head = s.clean(append(head, name...), 0)
+	if s.cfg.Format != Plain {
+		for i, t := range s.cfg.Tags {
+			head, tail = s.appendTag(head, tail, i == 0, t.Name, t.Value)
+		}
+		for i, l := range c.Labels() {
+			head, tail = s.appendTag(head, tail, i+len(s.cfg.Tags) == 0, l.Name.String(), string(l.Value))
+		}
+	}
+	s.head, s.tail = head, tail
+	return series{head, tail}, true
+}
+
+func (s *Sink) appendTag(head, tail []byte, first bool, name, value string) ([]byte, []byte) {
+	if s.cfg.Format == Graphite {
+		if value == "" {
+			value = "true" // Graphite has no tags without value
+		}
+		head = append(head, ';')
+		head = s.clean(append(head, name...), len(head))
+		head = append(head, '=')
+		return s.clean(append(head, value...), len(head)), tail
+	}
+	if first {
+		tail = append(tail, "|#"...)
+	} else {
+		tail = append(tail, ',')
+	}
+	tail = s.clean(append(tail, name...), len(tail))
+	if value == "" {
+		return head, tail
+	}
+	tail = append(tail, ':')
+	from := len(tail)
+	tail = append(tail, value...)
+	for i := from; i < len(tail); i++ {
+		if b := tail[i]; b < ' ' || b == 0x7f || b == '|' || b == ',' {
+			tail[i] = '_'
+		}
+	}
+	return head, tail
+}
+
+// clean replaces the bytes of b from index from on that the format does not allow
+// in names.
+func (s *Sink) clean(b []byte, from int) []byte {
+	for i := from; i < len(b); i++ {
+		c := b[i]
+		switch {
+		case s.cfg.Format != Graphite:
+			if c < ' ' || c == 0x7f || strings.IndexByte(":|@#,", c) >= 0 {
+				b[i] = '_'
+			}
+		case c == '/':
+			b[i] = '-'
+		case (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("_-.", c) < 0:
+			b[i] = '_'
+		}
+	}
+	return b
+}
+
+// appendCounter appends the line of an increment.
+func appendCounter(dst []byte, sr series, n uint64) []byte {
+	dst = append(append(dst, sr.head...), ':')
+	dst = strconv.AppendUint(dst, n, 10)
+	return append(append(dst, "|c"...), sr.tail...)
+}
+
+// appendGauge appends the line of a gauge. Receivers take a sign for a change, so a
+// negative value needs a line before it that sets the gauge to 0.
+func (s *Sink) appendGauge(dst []byte, sr series, value []byte) []byte {
+	if value[0] == '-' && !s.cfg.AbsoluteGauges {
+		dst = append(append(append(append(dst, sr.head...), ":0|g"...), sr.tail...), '\n')
+	}
+	dst = append(append(dst, sr.head...), ':')
+	return append(append(append(dst, value...), "|g"...), sr.tail...)
+}
+
+// appendTimer appends the line of count values in a bin.
+func appendTimer(dst []byte, sr series, value float64, unit store.Unit, count uint64) []byte {
+	dst = append(append(dst, sr.head...), ':')
+	dst = strconv.AppendFloat(dst, value, 'f', -1, 64)
+	if unit == store.Percent {
+		dst = append(dst, "|h"...)
+	} else {
+		dst = append(dst, "|ms"...)
+	}
+	if count > 1 {
+		dst = appendRate(append(dst, "|@"...), count)
+	}
+	return append(dst, sr.tail...)
+}
+
+// appendRate appends a sample rate r whose inverse, rounded down, is count, as
+// some receivers do. The inverse is close enough to count for receivers that do
+// not.
+func appendRate(dst []byte, count uint64) []byte {
+	n := float64(count)
+	start := len(dst)
+	for digits := 1; digits <= 17; digits++ {
+		r, _ := strconv.ParseFloat(strconv.FormatFloat(1/n, 'e', digits-1, 64), 64)
+		for range 2 {
+			dst = strconv.AppendFloat(dst[:start], r, 'f', -1, 64)
+			if inverse := 1 / r; inverse >= n && inverse-n < max(1e-9, n*1e-15) {
+				return dst
+			}
+			r -= math.Pow10(int(math.Floor(math.Log10(r))) - digits + 1) // the next lower decimal
+			r, _ = strconv.ParseFloat(strconv.FormatFloat(r, 'e', digits-1, 64), 64)
+		}
+	}
+	return dst
+}
+
+// bins calls yield with a value and a count for each bin of the interval.
+func bins(h *histogram.Stats, yield func(value float64, count uint64)) {
+	low, high := h.Min(), h.Max()
+	h.Bins(func(lower, width float64, count uint64) bool {
+		value := lower
+		if layout := h.Layout(); width > unitWidth(layout.Unit()) {
+			value = lower + width/2
+		}
+		yield(min(max(value, low), high), count)
+		return true
+	})
+}
+
+// unitWidth is the width of bins that hold a single value.
+func unitWidth(u store.Unit) float64 {
+	if u == store.Percent {
+		return 1e-6
+	}
+	return 1
+}
+
+// increments calls yield for each counter line in data. The key of a series is its
+// line without the value, which a line feed replaces.
+func increments(data []byte, yield func(key []byte, n uint64)) {
+	var key []byte
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		head, rest, ok := bytes.Cut(line, []byte(":"))
+		value, tail, ok2 := bytes.Cut(rest, []byte("|"))
+		if !ok || !ok2 || len(tail) == 0 || tail[0] != 'c' {
+			continue
+		}
+		n, err := strconv.ParseUint(string(value), 10, 64)
+		if err != nil || n == 0 {
+			continue
+		}
+		key = append(append(append(key[:0], head...), '\n'), tail[1:]...)
+		yield(key, n)
+	}
+}
+
+// keyOf appends the key of a series, in the form of increments.
+func keyOf(dst []byte, sr series) []byte {
+	return append(append(append(dst, sr.head...), '\n'), sr.tail...)
+}
+
+// seriesOf is the inverse of keyOf.
+func seriesOf(key string) series {
+	head, tail, _ := strings.Cut(key, "\n")
+	return series{[]byte(head), []byte(tail)}
+}

@@ -1,0 +1,194 @@
+package statsdsink
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// lines returns what a sink with cfg queues for one flush of st.
+func lines(t *testing.T, cfg Config, st *store.Store) []string {
+	t.Helper()
+	cfg.Store, cfg.Address = st, "127.0.0.1:1"
+	cfg.Filter.Exclude = append(cfg.Filter.Exclude, ownMetrics)
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	var packets []string
+	s.counters(snap)
+	s.gauges(snap)
+	if !cfg.NoTimers {
+		s.timers(snap)
+	}
+	if len(s.packet) > 0 {
+		packets = strings.Split(string(s.packet), "\n")
+	}
+	return packets
+}
+
+func TestLines(t *testing.T) {
+	region := tags.Tag{Name: "region", Value: "eu"}
+	fill := func(st *store.Store) {
+		st.Root().Counter("edge.hits", region).Add(3)
+		st.Root().Gauge("edge.active").Set(7)
+		st.Root().Histogram("edge.rt", store.Milliseconds).Record(12)
+		st.Root().Text("edge.text").Set("x")
+	}
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+		fill func(*store.Store)
+		want string
+	}{
+		{"plain", Config{Prefix: "proxy"}, fill, "proxy.edge.hits.region.eu:3|c proxy.edge.active:7|g proxy.edge.rt:12|ms"},
+		{"dogstatsd", Config{Format: DogStatsD}, fill, "edge.hits:3|c|#region:eu edge.active:7|g edge.rt:12|ms"},
+		{"graphite", Config{Format: Graphite}, fill, "edge.hits;region=eu:3|c edge.active:7|g edge.rt:12|ms"},
+		{"constant tags", Config{Format: DogStatsD, NoTimers: true, Tags: []tags.Tag{{Name: "dc", Value: "x,|y"}}}, fill,
+			"edge.hits:3|c|#dc:x__y,region:eu edge.active:7|g|#dc:x__y"},
+		{"constant tags of graphite", Config{Format: Graphite, NoTimers: true, Tags: []tags.Tag{{Name: "d c", Value: "x;/"}}}, fill,
+			"edge.hits;d_c=x_-;region=eu:3|c edge.active;d_c=x_-:7|g"},
+		{"kinds", func() Config {
+			var c Config
+			c.Filter.Kinds = []store.Kind{store.KindGauge}
+			return c
+		}(), fill, "edge.active:7|g"},
+		{"negative gauge", Config{}, func(st *store.Store) { st.Root().FloatGauge("t").Set(-1.5) }, "t:0|g t:-1.5|g"},
+		{"absolute gauge", Config{AbsoluteGauges: true}, func(st *store.Store) { st.Root().FloatGauge("t").Set(-1.5) }, "t:-1.5|g"},
+		{"percent", Config{}, func(st *store.Store) { st.Root().Histogram("p", store.Percent).Record(500000) }, "p:0.5|h"},
+		{"bytes not allowed", Config{}, func(st *store.Store) { st.Root().Counter("a:b|c@d#e,f\ng").Inc() }, "a_b_c_d_e_f_g:1|c"},
+		{"bin", Config{}, func(st *store.Store) { st.Root().Histogram("h", store.Milliseconds).RecordN(12, 100) }, "h:12|ms|@0.01"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := store.New(store.Options{})
+			tt.fill(st)
+			if got := strings.Join(lines(t, tt.cfg, st), " "); got != tt.want {
+				t.Errorf("%s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestZeroDeltas(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("a").Inc()
+	st.Root().Counter("unused")
+	st.Flush(store.FlushOptions{}).Close()
+	st.Root().Counter("b").Inc()
+	if got := strings.Join(lines(t, Config{ZeroDeltas: true}, st), " "); got != "b:1|c a:0|c" {
+		t.Errorf("%s, want b:1|c a:0|c", got)
+	}
+}
+
+// TestRates: receivers get the count both if they round 1 / rate down and if they
+// add it up.
+func TestRates(t *testing.T) {
+	check := func(n uint64) {
+		text := string(appendRate(nil, n))
+		r, err := strconv.ParseFloat(text, 64)
+		if err != nil || strings.ContainsAny(text, "eE") || uint64(1/r) != n || math.Abs(1/r-float64(n)) > max(1e-9, float64(n)*1e-14) {
+			t.Errorf("rate %s of %d gives %v", text, n, 1/r)
+		}
+	}
+	for n := uint64(2); n < 20000; n++ {
+		check(n)
+	}
+	for n := uint64(1 << 20); n < 1<<50; n = n*7/3 + 1 {
+		check(n)
+	}
+	for _, tt := range []struct {
+		n    uint64
+		want string
+	}{{2, "0.5"}, {100, "0.01"}, {1000, "0.001"}} {
+		if got := string(appendRate(nil, tt.n)); got != tt.want {
+			t.Errorf("rate of %d is %s, want %s", tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestPacking(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		network Network
+		newline bool
+		size    int
+		want    []string
+	}{
+		{"exact fit", UDP, false, 11, []string{"a:1|c\nb:1|c", "c:1|c"}},
+		{"one byte short", UDP, false, 10, []string{"a:1|c", "b:1|c", "c:1|c"}},
+		{"one line each", UDP, false, 1, []string{"a:1|c", "b:1|c", "c:1|c"}},
+		{"final newline", UDP, true, 12, []string{"a:1|c\nb:1|c\n", "c:1|c\n"}},
+		{"stream", TCP, false, 18, []string{"a:1|c\nb:1|c\nc:1|c\n"}},
+	} {
+		s, err := New(Config{
+			Store: store.New(store.Options{}), Address: "127.0.0.1:1", Network: tt.network, PacketBytes: tt.size, FinalNewline: tt.newline,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var packets []string
+		for _, name := range []string{"a", "b", "c"} {
+			before := s.Status().Packets
+			s.line = append(s.line[:0], name+":1|c"...)
+			packet := string(s.packet)
+			s.put()
+			if s.Status().Packets > before {
+				if tt.newline || tt.network.stream() {
+					packet += "\n"
+				}
+				packets = append(packets, packet)
+			}
+		}
+		last := string(s.packet)
+		if tt.newline || tt.network.stream() {
+			last += "\n"
+		}
+		if got := strings.Join(append(packets, last), "|"); got != strings.Join(tt.want, "|") {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestCutKeepsLinesAndPairsWhole(t *testing.T) {
+	for _, tt := range []struct {
+		data  string
+		limit int
+		want  int
+	}{
+		{"a:1|c\nb:1|c\nc:1|c", 11, 11},
+		{"a:1|c\nb:1|c\nc:1|c", 5, 5},
+		{"a:1|c\nb:1|c\nc:1|c", 3, 5},
+		{"\na:1|c\nb:1|c", 6, 6},
+		{"a:0|g\na:-3|g\nb:1|c", 6, 12},
+		{"a:1|c", 3, 5},
+	} {
+		if got := cut([]byte(tt.data), tt.limit); got != tt.want {
+			t.Errorf("%q cut at %d, want %d", tt.data, got, tt.want)
+		}
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, cfg := range []Config{
+		{Address: "a:1"},
+		{Store: st, Address: "nowhere"},
+		{Store: st, Network: Unixgram, Address: "relative"},
+		{Store: st, Network: "sctp", Address: "a:1"},
+		{Store: st, Address: "a:1", Tags: []tags.Tag{{Name: "a"}}},
+	} {
+		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "statsdsink: ") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// ownMetrics keeps the metrics of sinks out of the lines.
+var ownMetrics = match.Prefix("sink.")

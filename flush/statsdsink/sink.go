@@ -1,0 +1,332 @@
+// Package statsdsink sends stats as StatsD lines over UDP, TCP and unix sockets.
+//
+// Counters are sent as increments, gauges as values, and histograms as one line
+// for each bin with a sample rate that stands for the count. Text readouts are not
+// sent. Lines are packed into packets; package sinkqueue describes what happens
+// to increments while the receiver is down.
+package statsdsink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Network is how packets travel.
+type Network string
+
+// The networks.
+const (
+	UDP        Network = "udp"
+	TCP        Network = "tcp"
+	Unixgram   Network = "unixgram"
+	Unixstream Network = "unixstream" // packets with a length of 4 bytes before each
+	Unixlines  Network = "unixlines"  // lines
+)
+
+func (n Network) stream() bool { return n == TCP || n == Unixstream || n == Unixlines }
+
+// Format is the form of tags in lines.
+type Format string
+
+// The formats.
+const (
+	Plain     Format = "plain"     // no tags; names contain them
+	DogStatsD Format = "dogstatsd" // |#name:value after the type
+	Graphite  Format = "graphite"  // ;name=value after the name
+)
+
+// Default sizes of packets.
+const (
+	DefaultUDPBytes  = 1432
+	DefaultUnixBytes = 8192
+	DefaultTCPBytes  = 64 << 10
+)
+
+// Config are the settings of a [Sink].
+type Config struct {
+	// Name of the sink in metrics and logs. Default "statsd".
+	Name string
+	// Store is the store that is flushed. Required.
+	Store *store.Store
+	// Network is how packets travel. Default UDP.
+	Network Network
+	// Address is host:port, or the path of a unix socket, where a leading @
+	// means an abstract one. Required.
+	Address string
+	// Format is the form of tags. Default Plain.
+	Format Format
+	// Prefix and a dot are prepended to every name.
+	Prefix string
+	// Tags are added to every line. Not for Plain.
+	Tags []tags.Tag
+	// Filter selects the stats to send.
+	Filter sinkqueue.Filter
+	// PacketBytes limits the size of a packet; a longer line is sent alone. 1
+	// means one line per packet. Default 1432 for UDP, 8192 for unix sockets,
+	// 64 KiB for TCP.
+	PacketBytes int
+	// FinalNewline ends datagrams with a line feed too.
+	FinalNewline bool
+	// ChangedGauges sends only gauges that were written in the interval.
+	// Default: all that were ever set.
+	ChangedGauges bool
+	// ZeroDeltas sends used counters even if they did not grow.
+	ZeroDeltas bool
+	// AbsoluteGauges sends a negative gauge as one line, for receivers that do not
+	// take the sign for a change.
+	AbsoluteGauges bool
+	// NoTimers leaves out histograms.
+	NoTimers bool
+	// QueueBytes and QueueAge limit the queue; see [sinkqueue.Config].
+	QueueBytes int
+	QueueAge   time.Duration
+	// Resend sends packets again whose delivery is unknown.
+	Resend bool
+	// Timeout limits an attempt to connect or send. Default 2 s.
+	Timeout time.Duration
+	// Logger logs outages and panics. If nil, nothing is logged.
+	Logger *slog.Logger
+}
+
+// Sink is a [flush.Sink] that sends StatsD lines. Create it with [New].
+type Sink struct {
+	cfg     Config
+	queue   *sinkqueue.Queue
+	skipped *store.Counter
+	conn    *conn
+
+	// Of Flush.
+	packet           []byte
+	lines            int
+	name, head, tail []byte
+	line, key        []byte
+}
+
+var _ flush.Runner = (*Sink)(nil)
+
+// New checks cfg and returns a sink. Nothing is sent before Run.
+func New(cfg Config) (*Sink, error) {
+	if cfg.Name == "" {
+		cfg.Name = "statsd"
+	}
+	if cfg.Network == "" {
+		cfg.Network = UDP
+	}
+	if cfg.Format == "" {
+		cfg.Format = Plain
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 2 * time.Second
+	}
+	if cfg.Store == nil {
+		return nil, errors.New("statsdsink: no store")
+	}
+	if cfg.Format == Plain && len(cfg.Tags) > 0 {
+		return nil, errors.New("statsdsink: lines of the plain format have no tags")
+	}
+	size := DefaultUnixBytes
+	switch cfg.Network {
+	case UDP, TCP:
+		if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
+			return nil, fmt.Errorf("statsdsink: address %q is not host:port", cfg.Address)
+		}
+		size = DefaultUDPBytes
+		if cfg.Network == TCP {
+			size = DefaultTCPBytes
+		}
+	case Unixgram, Unixstream, Unixlines:
+		if !strings.HasPrefix(cfg.Address, "/") && !strings.HasPrefix(cfg.Address, "@") {
+			return nil, fmt.Errorf("statsdsink: address %q is neither an absolute path nor an abstract socket", cfg.Address)
+		}
+	default:
+		return nil, fmt.Errorf("statsdsink: network %q is not one of udp, tcp, unixgram, unixstream, unixlines", cfg.Network)
+	}
+	if cfg.PacketBytes <= 0 {
+		cfg.PacketBytes = size
+	}
+	s := &Sink{cfg: cfg}
+	s.conn = &conn{network: cfg.Network, address: cfg.Address, timeout: cfg.Timeout, limit: cfg.PacketBytes}
+	s.queue = sinkqueue.New(sinkqueue.Config{
+		Name: cfg.Name, Store: cfg.Store, Bytes: cfg.QueueBytes, Age: cfg.QueueAge, Resend: cfg.Resend,
+		Send: s.conn.send, Increments: increments, Logger: cfg.Logger,
+	})
+	s.conn.lost = s.queue.Lost
+	s.skipped = cfg.Store.Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name})
+	return s, nil
+}
+
+// Name is the name of the sink.
+func (s *Sink) Name() string { return s.cfg.Name }
+
+// Status returns the state of the queue.
+func (s *Sink) Status() sinkqueue.Status { return s.queue.Status() }
+
+// Run sends what Flush queues until ctx ends, or until everything is sent after
+// Close.
+func (s *Sink) Run(ctx context.Context) {
+	defer s.conn.close()
+	s.queue.Run(ctx)
+}
+
+// Close makes Run send the rest and return.
+func (s *Sink) Close() { s.queue.Close() }
+
+// Flush queues the lines of a flush. It does not wait for the network.
+func (s *Sink) Flush(snap *store.Snapshot) error {
+	s.counters(snap)
+	s.gauges(snap)
+	if !s.cfg.NoTimers {
+		s.timers(snap)
+	}
+	s.end()
+	return nil
+}
+
+// allowed returns the series of the stat under c, if it is to be sent.
+func (s *Sink) allowed(kind store.Kind, c *store.Cursor) (series, bool) {
+	name := ""
+	if s.cfg.Filter.NeedsName() {
+		name = c.Name()
+	}
+	if !s.cfg.Filter.Allows(kind, name) {
+		return series{}, false
+	}
+	sr, ok := s.describe(c)
+	if !ok {
+		s.skipped.Inc()
+	}
+	return sr, ok
+}
+
+func (s *Sink) counters(snap *store.Snapshot) {
+	owed := s.queue.Owed()
+	var sent map[string]struct{}
+	if s.cfg.ZeroDeltas {
+		sent = map[string]struct{}{}
+	}
+	snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
+		sr, ok := s.allowed(store.KindCounter, c)
+		if !ok {
+			return true
+		}
+		if owed != nil || sent != nil {
+			s.key = keyOf(s.key[:0], sr)
+			if n, ok := owed[string(s.key)]; ok {
+				delta += n
+				delete(owed, string(s.key))
+			}
+			if sent != nil {
+				sent[string(s.key)] = struct{}{}
+			}
+		}
+		s.line = appendCounter(s.line[:0], sr, delta)
+		s.put()
+		return true
+	})
+	for key, n := range owed {
+		s.line = appendCounter(s.line[:0], seriesOf(key), n)
+		s.put()
+	}
+	if sent == nil {
+		return
+	}
+	v := s.cfg.Store.View()
+	defer v.Close()
+	c := v.ByFamily(store.KindCounter)
+	for c.Next() {
+		if !c.Used() {
+			continue
+		}
+		sr, ok := s.allowed(store.KindCounter, &c)
+		if !ok {
+			continue
+		}
+		s.key = keyOf(s.key[:0], sr)
+		_, sentNow := sent[string(s.key)]
+		_, wasOwed := owed[string(s.key)]
+		if !sentNow && !wasOwed {
+			s.line = appendCounter(s.line[:0], sr, 0)
+			s.put()
+		}
+	}
+}
+
+func (s *Sink) gauges(snap *store.Snapshot) {
+	gauge := func(c *store.Cursor) bool {
+		if sr, ok := s.allowed(store.KindGauge, c); ok {
+			s.name = c.AppendValue(s.name[:0])
+			s.line = s.appendGauge(s.line[:0], sr, s.name)
+			s.put()
+		}
+		return true
+	}
+	if s.cfg.ChangedGauges {
+		snap.GaugeChanges(gauge)
+		return
+	}
+	v := s.cfg.Store.View()
+	defer v.Close()
+	c := v.ByFamily(store.KindGauge)
+	for c.Next() {
+		if c.Used() && !c.Hidden() {
+			gauge(&c)
+		}
+	}
+}
+
+func (s *Sink) timers(snap *store.Snapshot) {
+	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
+		sr, ok := s.allowed(store.KindHistogram, c)
+		if !ok {
+			return true
+		}
+		unit := h.Interval.Layout().Unit()
+		bins(h.Interval, func(value float64, count uint64) {
+			s.line = appendTimer(s.line[:0], sr, value, unit, count)
+			s.put()
+		})
+		return true
+	})
+}
+
+// put adds s.line to the packet, which is queued first if the line does not fit.
+func (s *Sink) put() {
+	extra := len(s.line)
+	if len(s.packet) > 0 {
+		extra++ // the line feed between
+	}
+	if s.cfg.FinalNewline || s.cfg.Network.stream() {
+		extra++
+	}
+	if len(s.packet) > 0 && len(s.packet)+extra > s.cfg.PacketBytes {
+		s.end()
+	}
+	if len(s.packet) > 0 {
+		s.packet = append(s.packet, '\n')
+	}
+	s.packet = append(s.packet, s.line...)
+	s.lines++
+}
+
+// end queues the packet.
+func (s *Sink) end() {
+	if len(s.packet) == 0 {
+		return
+	}
+	if s.cfg.FinalNewline || s.cfg.Network.stream() {
+		s.packet = append(s.packet, '\n')
+	}
+	s.queue.Add(append([]byte(nil), s.packet...), s.lines)
+	s.packet, s.lines = s.packet[:0], 0
+}

@@ -1,0 +1,377 @@
+package statsdsink_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// receiver is a StatsD server and its store.
+type receiver struct {
+	t     *testing.T
+	st    *store.Store
+	srv   *statsd.Server
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func receive(t *testing.T, st *store.Store, address string) *receiver {
+	t.Helper()
+	srv, err := statsd.New(statsd.Config{Store: st, Listeners: []statsd.ListenerConfig{{Address: address}}, Limits: statsd.Limits{NewPerSecond: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &receiver{t, st, srv, stop, make(chan error, 1)}
+	go func() { r.ended <- srv.Run(ctx) }()
+	return r
+}
+
+// end stops the server, which applies what it received.
+func (r *receiver) end() {
+	r.stop()
+	if err := <-r.ended; err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *receiver) address() string {
+	_, address, _ := strings.Cut(r.srv.Listeners()[0].Address, "://")
+	return address
+}
+
+// value returns a counter or gauge from the network, 0 if there is none.
+func value(st *store.Store, name string) float64 {
+	v := st.View()
+	defer v.Close()
+	for c := v.ByName(store.Scalars); c.Next(); {
+		if c.Network() && c.Name() == name {
+			return c.Float()
+		}
+	}
+	return 0
+}
+
+func own(st *store.Store, name string) uint64 {
+	v := st.View()
+	defer v.Close()
+	for c := v.ByName(store.Scalars); c.Next(); {
+		if strings.HasPrefix(c.Name(), "sink."+name) {
+			return c.Uint()
+		}
+	}
+	return 0
+}
+
+// await waits until ok, which network input makes true.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// noOwn keeps the metrics of sinks and the server out of what a test sends.
+var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
+
+// flushing starts a scheduler with the sink. flush flushes now, stop ends both.
+func flushing(t *testing.T, st *store.Store, cfg statsdsink.Config) (sink *statsdsink.Sink, flushNow, stop func()) {
+	t.Helper()
+	cfg.Store, cfg.Filter = st, noOwn
+	sink, err := statsdsink.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := flush.New(flush.Config{Store: st, OnAdmin: true, Sinks: []flush.Sink{sink}, Queue: 1024, Linger: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return sink, s.FlushNow, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestReceiverGetsExactValues(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		network statsdsink.Network
+		listen  string
+	}{
+		{statsdsink.UDP, "udp://127.0.0.1:0"},
+		{statsdsink.TCP, "tcp://127.0.0.1:0"},
+		{statsdsink.Unixgram, "unixgram://" + filepath.Join(dir, "g")},
+		{statsdsink.Unixstream, "unixstream://" + filepath.Join(dir, "s")},
+		{statsdsink.Unixlines, "unixlines://" + filepath.Join(dir, "l")},
+	} {
+		for _, format := range []statsdsink.Format{statsdsink.Plain, statsdsink.DogStatsD, statsdsink.Graphite} {
+			t.Run(string(tt.network)+" "+string(format), func(t *testing.T) {
+				r := receive(t, store.New(store.Options{}), tt.listen)
+				st := store.New(store.Options{})
+				sink, _, stop := flushing(t, st, statsdsink.Config{Network: tt.network, Address: r.address(), Format: format, Prefix: "p"})
+				const series = 300
+				for i := range series {
+					st.Root().Counter(fmt.Sprint("c", i)).Add(uint64(i) + 1)
+					st.Root().FloatGauge(fmt.Sprint("g", i)).Set(float64(i)/4 - 10)
+				}
+				h := st.Root().Histogram("h", store.Milliseconds)
+				for i := range uint64(1000) {
+					h.Record(i % 100)
+				}
+				stop()
+				if s := sink.Status(); s.LastError != nil || s.Packets != 0 {
+					t.Errorf("%+v", s)
+				}
+				await(t, "the last lines", func() bool { return r.srv.Report().Listeners[0].Applied >= own(st, "metrics") })
+				r.end()
+				for i := range series {
+					if c, g := value(r.st, fmt.Sprint("p.c", i)), value(r.st, fmt.Sprint("p.g", i)); c != float64(i)+1 || g != float64(i)/4-10 {
+						t.Errorf("c%d is %v, g%d is %v", i, c, i, g)
+					}
+				}
+				r.st.Flush(store.FlushOptions{}).Close()
+				v := r.st.View()
+				defer v.Close()
+				hc, ok := v.Find("p.h")
+				if !ok {
+					t.Fatal("no histogram")
+				}
+				if got := hc.Histogram().Snapshot().Cumulative; got.Count() != 1000 || got.Sum() != 49500 || got.Max() != 99 {
+					t.Errorf("%d values, sum %v, max %v", got.Count(), got.Sum(), got.Max())
+				}
+			})
+		}
+	}
+}
+
+// TestTCPLosesNothingWhileTheReceiverIsDown restarts the receiver twice on the same
+// port while counters grow and flushes go on.
+func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
+	got := store.New(store.Options{})
+	r := receive(t, got, "tcp://127.0.0.1:0")
+	address := r.address()
+	st := store.New(store.Options{})
+	// The queue holds a few packets only, so that increments are owed as well.
+	_, flushNow, stop := flushing(t, st, statsdsink.Config{Network: statsdsink.TCP, Address: address, QueueBytes: 40})
+	var want float64
+	grow := func(times int) {
+		for range times {
+			st.Root().Counter("a").Add(3)
+			st.Root().Counter("b").Inc()
+			want += 3
+			flushNow()
+		}
+	}
+	for range 2 {
+		grow(5)
+		await(t, "what was sent before the outage", func() bool {
+			flushNow() // sends what is owed
+			r.srv.Flush(time.Now())
+			return own(st, "queue_bytes") == 0 && value(got, "a") == want
+		})
+		r.end()
+		failed := own(st, "send_errors")
+		grow(20)
+		await(t, "a failed attempt", func() bool { return own(st, "send_errors") > failed })
+		r = receive(t, got, "tcp://"+address)
+		await(t, "the end of the outage", func() bool { return own(st, "queue_bytes") == 0 })
+	}
+	stop()
+	await(t, "the rest", func() bool {
+		r.srv.Flush(time.Now())
+		return value(got, "a") == want && value(got, "b") == want/3
+	})
+	r.end()
+	if own(st, "dropped_packets") == 0 || own(st, "lost_increments") != 0 || own(st, "ambiguous_packets") != 0 {
+		t.Errorf("%d packets dropped, %d increments lost, %d packets ambiguous",
+			own(st, "dropped_packets"), own(st, "lost_increments"), own(st, "ambiguous_packets"))
+	}
+}
+
+// TestUDPCountsWhatADownReceiverMisses closes the port and opens it again.
+func TestUDPCountsWhatADownReceiverMisses(t *testing.T) {
+	listen := func(address string) *net.UDPConn {
+		a, err := net.ResolveUDPAddr("udp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.ListenUDP("udp", a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := listen("127.0.0.1:0")
+	address := l.LocalAddr().String()
+	st := store.New(store.Options{})
+	_, flushNow, stop := flushing(t, st, statsdsink.Config{Address: address})
+	sent := 0
+	grow := func(times int) {
+		for range times {
+			st.Root().Counter("a").Inc()
+			flushNow()
+			sent++
+			await(t, "a packet to leave", func() bool { return own(st, "packets") == uint64(sent) })
+		}
+	}
+	received := 0
+	count := func(l *net.UDPConn, n int) {
+		buf := make([]byte, 100)
+		_ = l.SetReadDeadline(time.Now().Add(20 * time.Second))
+		for range n {
+			k, err := l.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(buf[:k]) != "a:1|c" {
+				t.Errorf("received %q", buf[:k])
+			}
+			received++
+		}
+	}
+	grow(3)
+	count(l, 3)
+	_ = l.Close()
+	grow(10)
+	l = listen(address)
+	grow(4)
+	count(l, 4)
+	stop()
+	_ = l.Close()
+	if lost := int(own(st, "lost_packets")); received+lost != sent || lost != 10 {
+		t.Errorf("%d packets sent, %d received, %d counted as lost", sent, received, lost)
+	}
+}
+
+// TestLongPacketsAreSplit sends packets that exceed the longest datagram.
+func TestLongPacketsAreSplit(t *testing.T) {
+	r := receive(t, store.New(store.Options{}), "udp://127.0.0.1:0")
+	st := store.New(store.Options{})
+	_, _, stop := flushing(t, st, statsdsink.Config{Address: r.address(), PacketBytes: 200 << 10})
+	for i := range 8000 {
+		st.Root().Counter(fmt.Sprint("counter.with.a.long.name.", i)).Inc()
+	}
+	stop()
+	await(t, "all lines", func() bool { return r.srv.Report().Listeners[0].Applied == 8000 })
+	r.end()
+}
+
+func TestSinkKeepsTheContract(t *testing.T) {
+	for _, network := range []statsdsink.Network{statsdsink.TCP, statsdsink.Unixstream} {
+		t.Run(string(network), func(t *testing.T) {
+			sinktest.Run(t, func(t *testing.T) sinktest.Receiver { return collect(t, network) })
+		})
+	}
+}
+
+// collect returns a sink whose lines are collected as they are.
+func collect(t *testing.T, network statsdsink.Network) sinktest.Receiver {
+	kind, at := "tcp", "127.0.0.1:0"
+	if network == statsdsink.Unixstream {
+		kind, at = "unix", filepath.Join(t.TempDir(), "s")
+	}
+	l, err := net.Listen(kind, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var got bytes.Buffer
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var b bytes.Buffer
+			_, _ = b.ReadFrom(c)
+			_ = c.Close()
+			mu.Lock()
+			for network == statsdsink.Unixstream && b.Len() > 0 {
+				got.Write(b.Next(int(binary.LittleEndian.Uint32(b.Next(4)))))
+			}
+			got.Write(b.Bytes())
+			mu.Unlock()
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	s, err := statsdsink.New(statsdsink.Config{Store: store.New(store.Options{}), Network: network, Address: l.Addr().String(), ChangedGauges: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sinktest.Receiver{Sink: s, Received: func(name string) (sum uint64) {
+		_ = l.Close()
+		all.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		for line := range strings.Lines(got.String()) {
+			if n, ok := strings.CutPrefix(strings.TrimSuffix(line, "|c\n"), name+":"); ok {
+				v, _ := strconv.ParseUint(n, 10, 64)
+				sum += v
+			}
+		}
+		return sum
+	}}
+}
+
+func ExampleNew() {
+	l, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer l.Close()
+	st := store.New(store.Options{})
+	sink, err := statsdsink.New(statsdsink.Config{
+		Store: st, Address: l.LocalAddr().String(), Prefix: "shop", Filter: sinkqueue.Filter{Include: match.List{match.Exact("orders")}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := flush.New(flush.Config{Store: st, Sinks: []flush.Sink{sink}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st.Root().Counter("orders").Add(3)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // Run flushes a last time
+	if err := s.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	buf := make([]byte, 100)
+	n, _, err := l.ReadFrom(buf)
+	fmt.Println(string(buf[:n]), err)
+	// Output: shop.orders:3|c <nil>
+}
