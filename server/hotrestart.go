@@ -523,6 +523,9 @@ func (h *hotRestart) part() (finish func() error) {
 		return nothing
 	}
 	handoff := h.next.Part()
+	if handoff == nil && h.committed { // the successor was lost after it had ended this server
+		h.s.flusher.Resume()
+	}
 	if handoff == nil && !replaced {
 		return nothing
 	}

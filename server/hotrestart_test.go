@@ -18,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -257,6 +258,61 @@ func TestLostSuccessor(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(l.dir); len(left) != 0 {
 		t.Errorf("files stay: %v", left)
+	}
+}
+
+// slowEnd is the output of a log that is held up at the end of the server.
+type slowEnd struct{ begun, goOn chan struct{} }
+
+func (s slowEnd) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "shutting down") {
+		close(s.begun)
+		<-s.goOn
+	}
+	return len(p), nil
+}
+
+// TestSuccessorLostWhileTheServerEnds: the increments that a successor has not
+// acknowledged reach the sinks of the server that it has told to end.
+func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
+	l := newLine(t)
+	cfg := l.config(0, time.Minute)
+	out := slowEnd{make(chan struct{}), make(chan struct{})}
+	var err error
+	if cfg.Loggers, err = logctl.New(logctl.Config{Output: out}); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, cfg)
+	conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1},
+		hotrestart.Successor{Stat: func(*store.ExportedStat) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, strings.Repeat("hits:1|c\n", 10))
+	eventually(t, "10 lines are counted", func() bool { return received(first, "hits") == 10 })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = child.Terminate() // it fails
+	}()
+	<-out.begun
+	child.Close()
+	<-ended
+	time.Sleep(200 * time.Millisecond) // the server notices
+	close(out.goOn)
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+	if l.sink.sum != 10 {
+		t.Errorf("the sink got %d lines, 10 were sent", l.sink.sum)
 	}
 }
 
