@@ -21,6 +21,7 @@ type importRow struct {
 // import store/tags too, because the store's answers contain its Tag.
 func importTable() []importRow {
 	return []importRow{
+		{".", nil}, // documentation only
 		{"certinfo", nil},
 		{"symtab", nil},
 		{"histogram", nil},

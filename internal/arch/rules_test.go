@@ -234,7 +234,7 @@ func checkNames(p *pkg) []finding {
 		if slices.Contains(vague, name) {
 			return []finding{p.find(f.ast.Name.Pos(), name, "%s", hint)}
 		}
-		if name != "main" && name != path.Base(p.dir) {
+		if name != "main" && p.dir != "." && name != path.Base(p.dir) {
 			return []finding{p.find(f.ast.Name.Pos(), name, "package %s lives in directory %s: give both one name", name, p.dir)}
 		}
 	}
