@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
@@ -74,6 +75,7 @@ type Scheduler struct {
 	totals  bool
 	workers []*worker
 	dropped *store.Counter
+	ended   atomic.Uint64 // see Ended
 
 	flushing  sync.Mutex // held during a flush; guards the rest
 	count     uint64     // flushes so far
@@ -211,6 +213,11 @@ func (s *Scheduler) Resume() {
 	s.suspended = false
 }
 
+// Ended returns how many flushes have ended so far, including those that did
+// nothing because flushes are suspended. A watchdog compares it to see whether
+// the timer still flushes.
+func (s *Scheduler) Ended() uint64 { return s.ended.Load() }
+
 // flush takes a snapshot and passes it to the sinks. If wait is false and
 // another flush is in progress, it only counts a dropped one.
 func (s *Scheduler) flush(wait bool) {
@@ -224,6 +231,7 @@ func (s *Scheduler) flush(wait bool) {
 	if !s.suspended {
 		s.flushLocked()
 	}
+	s.ended.Add(1)
 }
 
 // flushLocked is flush with s.flushing held.

@@ -364,3 +364,23 @@ func TestSinkKit(t *testing.T) {
 		}, Counter: "c"}
 	})
 }
+
+// TestEndedCountsFlushes: suspended flushes count, and one in progress does not.
+func TestEndedCountsFlushes(t *testing.T) {
+	st := store.New(store.Options{})
+	var s *flush.Scheduler
+	during := uint64(99)
+	s, err := flush.New(flush.Config{Store: st, After: []func(*store.Snapshot){func(*store.Snapshot) { during = s.Ended() }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.FlushNow()
+	if s.Ended() != 1 || during != 0 {
+		t.Errorf("%d flushes have ended, %d during the first one", s.Ended(), during)
+	}
+	s.Suspend()
+	s.FlushNow()
+	if s.Ended() != 2 {
+		t.Errorf("%d flushes have ended after a suspended one, want 2", s.Ended())
+	}
+}
