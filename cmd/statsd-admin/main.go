@@ -40,7 +40,15 @@ func main() {
 		if w := prepare(o); w != "" {
 			o.warn(w)
 		}
-		return newInstance(o, c, sockets)
+		manager, err := newServiceManager(os.Getenv, os.Getpid())
+		if err != nil {
+			o.warn(err.Error())
+		}
+		d, err := newInstance(o, c, sockets)
+		if err != nil || manager == nil {
+			return d, err
+		}
+		return manager.supervise(d.(instance)), nil
 	}
 	if p.subcommand(os.Args[1:]) == nil { // signals end subcommands at once
 		p.signals = notify()

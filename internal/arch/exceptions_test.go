@@ -28,6 +28,7 @@ func exceptions() []exception {
 		{"panics", "admin", "conn.go close", "sets a flag and wakes who waits for it"},
 		{"panics", "admin", "nethttp.go watch", "cancels a context"},
 		{"panics", "cmd/statsd-admin", "daemon.go Run", "waits for a channel and cancels a context"},
+		{"panics", "cmd/statsd-admin", "notify.go Run", "only sends datagrams to the service manager, and without them that restarts the process"},
 		{"panics", "cmd/statsd-admin", "serve.go serve", "is the whole program: nothing is left that could go on without it"},
 		{"panics", "flush", "scheduler.go Run", "waits for goroutines that are guarded and closes a channel"},
 		{"panics", "server", "hotrestart.go Lost", "closes a channel, once"},

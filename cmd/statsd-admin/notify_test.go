@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// notifySocket is the socket of a service manager.
+type notifySocket struct {
+	*testing.T
+	net.PacketConn
+	path string
+}
+
+func newNotifySocket(t *testing.T) notifySocket {
+	t.Helper()
+	path := shortDir(t) + "/notify"
+	c, err := net.ListenPacket("unixgram", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return notifySocket{t, c, path}
+}
+
+// next returns the next message, "" if none comes within limit.
+func (s notifySocket) next(limit time.Duration) string {
+	s.Helper()
+	if err := s.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		s.Fatal(err)
+	}
+	b := make([]byte, 1024)
+	n, _, err := s.ReadFrom(b)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		s.Fatal(err)
+	}
+	return string(b[:n])
+}
+
+func (s notifySocket) expect(want ...string) {
+	s.Helper()
+	for _, w := range want {
+		if got := s.next(10 * time.Second); got != w {
+			s.Fatalf("the service manager got %q, want %q", got, w)
+		}
+	}
+}
+
+func (s notifySocket) env(more map[string]string) func(string) string {
+	return func(name string) string {
+		if name == "NOTIFY_SOCKET" {
+			return s.path
+		}
+		return more[name]
+	}
+}
+
+// TestServiceManagerSeesStates runs a real server through its states.
+func TestServiceManagerSeesStates(t *testing.T) {
+	s := newNotifySocket(t)
+	m, err := newServiceManager(s.env(nil), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, _ := instanceOf(t, t.TempDir(), []string{"--disable-hot-restart", "--config-yaml", "admin: {" + onLoopback + "}"})
+	d := m.supervise(i)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	s.expect("STATUS=initializing", "READY=1\nSTATUS=live")
+	for !d.ready.Load() { // it follows the message
+		time.Sleep(time.Millisecond)
+	}
+	d.Reload()
+	s.expect("RELOADING=1\nSTATUS=reloading", "READY=1\nSTATUS=live")
+	stop()
+	s.expect("STOPPING=1\nSTATUS=stopping")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReloadBeforeReady: a reload does not report a server that is not live as ready.
+func TestReloadBeforeReady(t *testing.T) {
+	s := newNotifySocket(t)
+	m, err := newServiceManager(s.env(nil), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeDaemon{calls: make(chan string, 1)}
+	d := &supervised{daemon: f, manager: m}
+	d.Reload()
+	if got := <-f.calls; got != "reload" {
+		t.Error(got)
+	}
+	if got := s.next(20 * time.Millisecond); got != "" {
+		t.Errorf("the service manager got %q", got)
+	}
+}
+
+// TestWatchdogFollowsFlushes: signs come while flushes go on, and stop with them.
+func TestWatchdogFollowsFlushes(t *testing.T) {
+	s := newNotifySocket(t)
+	m, err := newServiceManager(s.env(map[string]string{"WATCHDOG_USEC": "200000", "WATCHDOG_PID": "7"}), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeDaemon{calls: make(chan string, 1), hang: make(chan struct{})}
+	close(f.hang)
+	live := make(chan struct{})
+	close(live)
+	var stuck atomic.Bool
+	var n atomic.Uint64
+	d := &supervised{daemon: f, manager: m, live: live, interval: 10 * time.Millisecond, flushes: func() uint64 {
+		if stuck.Load() {
+			return n.Load()
+		}
+		return n.Add(1)
+	}}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	s.expect("STATUS=initializing", "READY=1\nSTATUS=live", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
+	stuck.Store(true)
+	for end := time.Now().Add(10 * time.Second); s.next(500*time.Millisecond) != ""; {
+		if time.Now().After(end) {
+			t.Fatal("the watchdog still gets signs when no flush ends")
+		}
+	}
+	stop()
+	s.expect("STOPPING=1\nSTATUS=stopping")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServiceManagerOfTheEnvironment(t *testing.T) {
+	s := newNotifySocket(t)
+	if m, err := newServiceManager(func(string) string { return "" }, 1); m != nil || err != nil {
+		t.Errorf("without a socket: %v, %v", m, err)
+	}
+	if m, err := newServiceManager(func(string) string { return "/nowhere/s" }, 1); m != nil || err == nil {
+		t.Errorf("a missing socket: %v, %v", m, err)
+	}
+	for _, tt := range []struct {
+		usec, pid string
+		want      time.Duration
+	}{{"", "", 0}, {"30000000", "", 30 * time.Second}, {"30000000", strconv.Itoa(5), 30 * time.Second}, {"30000000", "6", 0}, {"x", "", 0}, {"-1", "", 0}} {
+		m, err := newServiceManager(s.env(map[string]string{"WATCHDOG_USEC": tt.usec, "WATCHDOG_PID": tt.pid}), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.watchdog != tt.want {
+			t.Errorf("%+v: watchdog %v", tt, m.watchdog)
+		}
+		_ = m.conn.Close()
+	}
+}
