@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// answer takes a well-framed request through the checks to its handler, and
-// completes the answer. foreign is set if the request names a second host that
-// is not accepted.
+// answer runs the checks and the handler for a well-framed request, and completes the
+// response. foreign is set if the request names a second host that is not accepted.
 func (s *Server) answer(w *Response, r *Request, foreign bool) error {
 	s.metrics.running.Inc()
 	defer s.metrics.running.Dec()
@@ -49,7 +48,7 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 	return s.dispatch(e, w, r)
 }
 
-// allowed reports whether the allow list, if there is one, has a target.
+// allowed reports whether the allow list, if any, permits a target.
 func (s *Server) allowed(target string) bool {
 	for _, m := range s.cfg.AllowPaths {
 		if m.Match(target) {
@@ -59,10 +58,10 @@ func (s *Server) allowed(target string) bool {
 	return len(s.cfg.AllowPaths) == 0
 }
 
-// exists reports whether the server's mode has an endpoint.
+// exists reports whether an endpoint exists in the server's mode.
 func (s *Server) exists(e *Endpoint) bool { return s.cfg.Mode != ModeMetricsOnly || e.metrics }
 
-// dispatch runs the handler of a path if mode, method and parameters allow it.
+// dispatch runs the handler of a path if mode, method and parameters permit it.
 func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 	r.endpoint = e
 	if e.Mutates && s.cfg.Mode == ModeReadOnly {
@@ -111,9 +110,9 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 	return s.call(e, w, r)
 }
 
-// mutate runs the handler of a mutation and writes the audit line. Mutations
-// that record changes run one after the other, so that the audit log
-// has them in the order in which they took effect.
+// mutate runs the handler of a mutation and writes the audit record. Mutations that
+// record changes run one at a time, so that the audit log has the changes in the
+// order in which they took effect.
 func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) error {
 	if e.Serial {
 		s.mutating.Lock()
@@ -147,20 +146,20 @@ type Access struct {
 	Protocol string
 	Host     string
 	Peer     string
-	// Principal is who sent the request, as far as that is known.
+	// Principal is the identity of the client, if known.
 	Principal Principal
 	TLS       bool
 	Status    int
 	Received  int64 // bytes of the request's body
 	Sent      int64 // bytes of the answer's body
 	Err       error // why the answer was cut, nil if it was not
-	// RequestHeader and ResponseHeader return fields by their names. They must
-	// not be called later. Credentials and cookies are not shown.
+	// RequestHeader and ResponseHeader return header fields by name. They must not be
+	// called after the callback returns. Credentials and cookies are hidden.
 	RequestHeader, ResponseHeader func(name string) string
 }
 
-// done counts and logs an answer and runs what waited for it. err is what
-// finish returned.
+// done counts and logs a response and runs the functions deferred until then. err is
+// the result of finish.
 func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 	for _, f := range r.after {
 		f()
@@ -192,7 +191,7 @@ func (r *Request) loggedHeader(name string) string {
 	return r.Header(name)
 }
 
-// logFailure logs an error of a handler. Clients that go are no news.
+// logFailure logs the error of a handler, except for disconnected clients.
 func (s *Server) logFailure(r *Request, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.Err == nil || errors.Is(err, ErrGone) {
@@ -205,8 +204,8 @@ func (s *Server) logFailure(r *Request, err error) {
 	s.logger.Error("request failed", "path", path, "error", err)
 }
 
-// loggedTarget returns the target of r for logs. What a mutation sets may be
-// secret, also when the request was refused before it got to its endpoint.
+// loggedTarget returns the target of r for logs. Parameters of mutations can be
+// secret, even if the request was refused before it reached its endpoint.
 func (s *Server) loggedTarget(r *Request) string {
 	if e := s.table.Load().byPath[r.path]; e == nil || !e.Mutates {
 		return r.target
@@ -223,13 +222,13 @@ func (s *Server) loggedTarget(r *Request) string {
 	return r.path + "?" + strings.Join(keys, "&")
 }
 
-// loggedHost returns a host for logs, without the credentials that some clients
-// put in front of it. No such host is served.
+// loggedHost returns a host for logs without credentials in front of it. Such hosts
+// are never served.
 func loggedHost(host string) string { return host[strings.LastIndexByte(host, '@')+1:] }
 
-// Request answers a request that the program itself makes, as a request to
-// localhost is answered over the socket. The answer is kept in memory as a
-// whole, so only those should be asked for that end.
+// Request answers a request of the program itself, as if it had been sent to
+// localhost. The response is kept in memory as a whole, so do not request endless
+// ones.
 func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Field) *Reply {
 	start := s.now()
 	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.session(),

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Change is one thing that a request changed.
+// Change is one change made by a request.
 type Change struct{ What, Before, After string }
 
-// AuditEntry is one request that changed something or tried to.
+// AuditEntry is a request that changed something or tried to.
 type AuditEntry struct {
 	Seq     uint64 // from 1, without gaps
 	Time    time.Time
@@ -20,13 +20,13 @@ type AuditEntry struct {
 	Keys    []string // of the parameters; their values may be secrets
 	Changes []Change
 	Peer    string
-	// Principal is who sent the request, as far as that is known.
+	// Principal is the identity of the client, if known.
 	Principal Principal
 	Status    int
 	Reason    string // why it was refused, "" if it was not
 }
 
-// auditLog keeps the last entries.
+// auditLog keeps the most recent entries.
 type auditLog struct {
 	logger *slog.Logger
 
@@ -40,7 +40,7 @@ func newAuditLog(size int, logger *slog.Logger) *auditLog {
 	return &auditLog{size: size, logger: logger}
 }
 
-// add numbers e and keeps it.
+// add assigns e a sequence number and stores it.
 func (a *auditLog) add(e AuditEntry) {
 	a.mu.Lock()
 	a.seq++
@@ -63,9 +63,8 @@ func (a *auditLog) add(e AuditEntry) {
 	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "audit", attrs...)
 }
 
-// auditRefusal notes that a mutation is answered with 403. Of each address only
-// some in a second are noted, or a caller that may do nothing could push all
-// other entries out.
+// auditRefusal records a mutation refused with 403. It limits the rate per address,
+// so that a caller without permissions cannot evict all other entries.
 func (s *Server) auditRefusal(r *Request, reason string) {
 	now := s.now()
 	if s.refusals.note(r.from, now) {
@@ -73,7 +72,7 @@ func (s *Server) auditRefusal(r *Request, reason string) {
 	}
 }
 
-// last returns up to n entries, the newest first.
+// last returns up to n entries, newest first.
 func (a *auditLog) last(n int) []AuditEntry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,6 +84,5 @@ func (a *auditLog) last(n int) []AuditEntry {
 	return out
 }
 
-// Audit returns up to n of the requests that changed something or tried to, the
-// newest first.
+// Audit returns up to n requests that changed something or tried to, newest first.
 func (s *Server) Audit(n int) []AuditEntry { return s.audit.last(n) }

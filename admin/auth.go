@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// Auth says who may do what. A caller proves who it is with a token, the
-// certificate of its TLS connection, or by the user that it runs as on a unix
-// socket. A token that is sent counts even if there is a certificate.
+// Auth configures authentication and authorization. A client authenticates with a
+// token, its TLS certificate, or its user on a unix socket. A token takes precedence
+// over a certificate.
 type Auth struct {
-	// Tokens are accepted as Authorization: Bearer, and as the password of
-	// Basic with any user name. Nil: none are.
+	// Tokens are accepted as Authorization: Bearer, and as the password of Basic with
+	// any user name. Optional.
 	Tokens *Tokens
-	// ClientCertificates give roles to the names in certificates of clients.
-	// The first row that fits counts. TLS must ask for certificates.
+	// ClientCertificates assigns roles to names in client certificates. The first
+	// matching row applies. TLS must request certificates.
 	ClientCertificates []CertificateRole
-	// UnixPeers give roles to users and groups. The first row that fits
-	// counts. Only on Linux.
+	// UnixPeers assigns roles to users and groups. The first matching row applies.
+	// Linux only.
 	UnixPeers []PeerRole
-	// OpenPaths need no credentials. They may be /ready, /live and the paths
-	// of the stats.
+	// OpenPaths need no credentials. Only /ready, /live and the paths of the stats
+	// are allowed.
 	OpenPaths []string
 }
 
@@ -38,23 +38,22 @@ type CertificateRole struct {
 	Role Role
 }
 
-// PeerRole is the role of the processes of a user, or of processes that have a
-// group as their own.
+// PeerRole is the role of processes with the given user or primary group.
 type PeerRole struct {
 	Group bool // ID is a group
 	ID    uint32
 	Role  Role
 }
 
-// How wrong credentials are answered. So many requests that are refused for other
-// reasons have an entry in the audit log, too.
+// Limits for requests with invalid credentials. The same rate limits the audit
+// entries for requests refused for other reasons.
 const (
 	failureDelay   = 100 * time.Millisecond
 	failuresPerSec = 20 // from one address; further ones are turned away
 	failureEntries = 4096
 )
 
-// authCheck holds what an Auth says. Nil means that everybody may do all.
+// authCheck is a compiled Auth. If nil, every client has all permissions.
 type authCheck struct {
 	cfg      Auth
 	delay    time.Duration
@@ -72,12 +71,12 @@ func newAuthCheck(cfg *Auth) (*authCheck, error) {
 		}
 	}
 	if len(cfg.UnixPeers) > 0 && !peersKnown {
-		return nil, errors.New("admin: this system does not tell who is at the other end of a unix socket")
+		return nil, errors.New("admin: this system cannot identify the peer of a unix socket")
 	}
 	return a, nil
 }
 
-// checkOpen reports an open path that must not be one.
+// checkOpen returns an error for a path that cannot be open.
 func (a *authCheck) checkOpen(table *endpoints) error {
 	if a == nil {
 		return nil
@@ -90,7 +89,7 @@ func (a *authCheck) checkOpen(table *endpoints) error {
 	return nil
 }
 
-// certificate returns who a verified certificate stands for.
+// certificate returns the principal of a verified certificate.
 func (a *authCheck) certificate(cert *x509.Certificate) Principal {
 	var names []string
 	for _, name := range cert.DNSNames {
@@ -121,7 +120,7 @@ func (a *authCheck) certificate(cert *x509.Certificate) Principal {
 	return Principal{first, RoleNone}
 }
 
-// peer returns who the process at the other end of a unix socket runs as.
+// peer returns the principal of the process at the other end of a unix socket.
 func (a *authCheck) peer(uid, gid uint32) Principal {
 	p := Principal{Name: fmt.Sprintf("uid %d", uid), Role: RoleAdmin}
 	if a == nil {
@@ -153,8 +152,8 @@ func credential(header string) string {
 	return ""
 }
 
-// authenticate finds out who sends r, and reports false if it must be refused.
-// The credentials are taken out of the request: no handler and no log sees them.
+// authenticate sets the principal of r, and reports false if r must be refused. It
+// removes the credentials from the request, so that no handler and no log sees them.
 func (a *authCheck) authenticate(r *Request) bool {
 	if a == nil {
 		r.principal.Role = RoleAdmin
@@ -179,8 +178,8 @@ func (a *authCheck) authenticate(r *Request) bool {
 	return false
 }
 
-// challenge answers a caller that has not proved who it is. Which part of the
-// credentials is wrong is kept secret.
+// challenge answers an unauthenticated client. The response does not reveal which
+// part of the credentials is wrong.
 func (s *Server) challenge(w *Response, r *Request) error {
 	s.metrics.unauthenticated.Inc()
 	if !s.auth.failures.note(r.from, s.now()) {
@@ -204,7 +203,7 @@ func (s *Server) challenge(w *Response, r *Request) error {
 		"or a client certificate or user that has a role here\n")
 }
 
-// deny answers a caller whose role does not allow a path.
+// deny answers a client whose role does not permit a path.
 func (s *Server) deny(w *Response, r *Request, need Role) error {
 	s.metrics.denied.Inc()
 	if r.method != "GET" && r.method != "HEAD" {
@@ -220,8 +219,8 @@ type failures struct {
 	counts map[netip.Addr]int
 }
 
-// note counts a failure and reports whether it is within the limit. With very
-// many addresses in one second, the latecomers share a count.
+// note counts a failure and reports whether it is within the limit. If very many
+// addresses fail within one second, the last of them share a counter.
 func (f *failures) note(from netip.Addr, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

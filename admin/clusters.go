@@ -15,13 +15,13 @@ func (s *Server) configRows() []Endpoint {
 	return []Endpoint{
 		{Path: "/clusters", Group: groupClusters, Help: "show upstream clusters and the state of their hosts", Heavy: true, CPUBound: true, Serve: s.clusters, Params: []Param{
 			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
-			{Name: "filter", Help: "regular expression that a part of the cluster's name matches"},
+			{Name: "filter", Help: "regular expression that matches part of the cluster name"},
 		}},
 		{Path: "/config_dump", Group: groupConfig, Help: "show the loaded configuration, without secrets", Heavy: true, CPUBound: true, Serve: s.configDump, Params: []Param{
-			{Name: "resource", Help: "repeated field of a section to show, such as static_clusters; all sections if empty"},
-			{Name: "mask", Help: "fields to show of each section, or of each element of the resource: field.field,field"},
-			{Name: "name_regex", Help: "regular expression that the whole name of a resource matches"},
-			{Name: "include_eds", Help: "show endpoints, too", Kind: ParamFlag},
+			{Name: "resource", Help: "repeated field to show, such as static_clusters; all sections if empty"},
+			{Name: "mask", Help: "fields to show of each section or resource: field.field,field"},
+			{Name: "name_regex", Help: "regular expression that matches the full resource name"},
+			{Name: "include_eds", Help: "include endpoints", Kind: ParamFlag},
 		}},
 	}
 }
@@ -51,11 +51,11 @@ func (s *Server) clustersText(w *Response, each iter.Seq[*status.Cluster]) error
 	return t.finish()
 }
 
-// breakerNames are the priorities in the text, by their index.
+// breakerNames are the names of the priorities in the text format.
 var breakerNames = [2]string{"default_priority::", "high_priority::"}
 
-// clusterText writes clusters as lines of text: the prefix of the cluster or
-// host, a name, "::" and a value.
+// clusterText writes clusters as lines of text: the prefix of the cluster or host, a
+// name, "::" and a value.
 type clusterText struct {
 	w      *Response
 	buf    []byte
@@ -63,8 +63,8 @@ type clusterText struct {
 	err    error
 }
 
-// clusterPiece is how much text is collected before it is sent on. A host's
-// lines fit behind it, unless its names are very long.
+// clusterPiece is the amount of text to buffer before it is sent. The buffer has
+// space for the lines of one more host, unless its names are very long.
 const clusterPiece = responseBuffer - 4<<10
 
 func (t *clusterText) cluster(c *status.Cluster) bool {
@@ -149,14 +149,14 @@ func (t *clusterText) bool(name string, b bool) {
 	t.buf = append(strconv.AppendBool(t.buf, b), '\n')
 }
 
-// rate writes a number with that many significant digits, or with as many as it
-// takes if there are less than 0.
+// rate writes a number with the given significant digits, or with the shortest exact
+// representation if negative.
 func (t *clusterText) rate(name string, f float64, digits int) {
 	t.name(name)
 	t.buf = append(strconv.AppendFloat(t.buf, f, 'g', digits, 64), '\n')
 }
 
-// spill sends the collected text once there is enough of it.
+// spill sends the buffered text once there is enough of it.
 func (t *clusterText) spill() {
 	if len(t.buf) >= clusterPiece {
 		t.send()
@@ -195,8 +195,7 @@ func (s *Server) clustersJSON(w *Response, each iter.Seq[*status.Cluster]) error
 	return j.Finish()
 }
 
-// clusterJSON writes clusters as the message Clusters, without fields that have their
-// default value.
+// clusterJSON writes clusters as the Clusters message, omitting default values.
 type clusterJSON struct{ *wire.Writer }
 
 func (j clusterJSON) cluster(c *status.Cluster) {
@@ -344,7 +343,7 @@ func (j clusterJSON) flag(name string, b bool) {
 	}
 }
 
-// percent writes a message Percent, whose value 0 is the default.
+// percent writes a Percent message, omitted if 0.
 func (j clusterJSON) percent(name string, f float64) {
 	j.Key(name).BeginObject()
 	if f != 0 {
@@ -353,7 +352,7 @@ func (j clusterJSON) percent(name string, f float64) {
 	j.EndObject()
 }
 
-// limit writes a number that has 32 bits in the message.
+// limit writes a field of type uint32.
 func (j clusterJSON) limit(name string, n uint64) {
 	j.Key(name).Uint32(uint32(min(n, math.MaxUint32)))
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// compressor is what the encoders have in common.
+// compressor is the common interface of the encoders.
 type compressor interface {
 	io.WriteCloser
 	Flush() error
 	Reset(io.Writer)
 }
 
-// compressors hands out a limited number of encoders and keeps them for the
-// next answer.
+// compressors is a pool of a limited number of encoders.
 type compressors struct {
 	slots chan struct{}
 	gzip  sync.Pool
@@ -46,7 +45,7 @@ func (c *compressors) pool(encoding string) *sync.Pool {
 	return &c.gzip
 }
 
-// take returns an encoder that writes to w, nil if all are in use.
+// take returns an encoder that writes to w, or nil if all are in use.
 func (c *compressors) take(encoding string, w io.Writer) compressor {
 	select {
 	case c.slots <- struct{}{}:
@@ -58,15 +57,15 @@ func (c *compressors) take(encoding string, w io.Writer) compressor {
 	return enc
 }
 
-// give takes an encoder back.
+// give returns an encoder to the pool.
 func (c *compressors) give(encoding string, enc compressor) {
 	enc.Reset(nil)
 	c.pool(encoding).Put(enc)
 	<-c.slots
 }
 
-// chooseEncoding returns the encoding of an answer, "" for none, from the
-// values of Accept-Encoding: the one with the highest weight, zstd before gzip.
+// chooseEncoding returns the encoding of a response for the given Accept-Encoding
+// values, "" for none: the one with the highest weight, preferring zstd over gzip.
 func chooseEncoding(accept []string) string {
 	best, bestWeight := "", 0.0
 	for _, value := range accept {
@@ -85,7 +84,7 @@ func chooseEncoding(accept []string) string {
 	return best
 }
 
-// parseWeight reads "q=0.5". Nothing means 1.
+// parseWeight parses "q=0.5". An empty weight is 1.
 func parseWeight(parameters string) (float64, bool) {
 	parameters = strings.Trim(parameters, " \t")
 	if parameters == "" {
@@ -96,7 +95,7 @@ func parseWeight(parameters string) (float64, bool) {
 	return q, strings.EqualFold(strings.Trim(name, " \t"), "q") && err == nil && q >= 0 && q <= 1
 }
 
-// compressible reports whether answers of a content type get smaller.
+// compressible reports whether responses of a content type are worth compressing.
 func compressible(contentType string) bool {
 	return strings.HasPrefix(contentType, "text/") && contentType != typeEvents ||
 		strings.HasPrefix(contentType, "application/json") ||

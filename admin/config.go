@@ -18,39 +18,39 @@ type Config struct {
 	// names are not resolved. If empty, Listen fails; [Server.Serve],
 	// [Server.ServeHTTP] and [Server.Request] work.
 	Address string
-	// Socket is a listening socket to use instead of binding Address; the path
-	// of a unix one stays. [Server.Listen] closes it.
+	// Socket is a listening socket to use instead of binding Address. [Server.Listen]
+	// closes it, but keeps the path of a unix socket.
 	Socket *os.File
 	// SocketMode and SocketGroup are the permissions of a unix socket.
 	// Default 0600 and the group of the process.
 	SocketMode  fs.FileMode
 	SocketGroup string
 
-	// Product is the name in the server header, in titles and where the
-	// interface has it in an identifier. Default and only valid value: the
-	// product name of Store, or any name if Store is nil. With "envoy" the
-	// server is a drop-in for tools made for it.
+	// Product is the name in the server header, in titles and in identifiers of the
+	// interface. It defaults to the product name of Store and must equal it; without
+	// a Store any name is valid. With "envoy" the server is a drop-in replacement for
+	// Envoy's admin server.
 	Product string
 
-	// PreferOpenMetrics answers scrapes in OpenMetrics if the client accepts it
-	// beside the text format. By default only clients that do not accept the
-	// text format get OpenMetrics.
+	// PreferOpenMetrics answers scrapes in OpenMetrics if the client accepts both it
+	// and the text format. By default only clients that do not accept the text format
+	// get OpenMetrics.
 	PreferOpenMetrics bool
 
-	// Mode says how much of the interface exists. Default [ModeFull].
+	// Mode selects the available part of the interface. Default [ModeFull].
 	Mode Mode
-	// AllowPaths, unless empty, refuses requests whose path and query match
-	// none of the matchers.
+	// AllowPaths, unless empty, refuses requests whose path and query match none of
+	// the matchers.
 	AllowPaths []Matcher
-	// HostCheck and AllowedHosts say which host names requests may be
-	// addressed to. An allowed host is a name, or *.suffix.
+	// HostCheck and AllowedHosts restrict the host names in requests. An allowed host
+	// is a name or *.suffix.
 	HostCheck    HostMode
 	AllowedHosts []string
-	// AllowedOrigins are the web origins, scheme://host[:port], whose pages
-	// may send requests with side effects.
+	// AllowedOrigins are the web origins, scheme://host[:port], whose pages can send
+	// requests with side effects.
 	AllowedOrigins []string
-	// ReadOrigins are the web origins whose scripts may read the answers of
-	// endpoints without side effects.
+	// ReadOrigins are the web origins whose scripts can read responses of endpoints
+	// without side effects.
 	ReadOrigins []string
 
 	// Auth configures authentication. If nil, every client may do everything.
@@ -66,27 +66,26 @@ type Config struct {
 	// open ones. If nil, only Limits count.
 	Admit func(open int) bool
 
-	// DebugEndpoints adds /debug/pprof/profile, /debug/pprof/trace and those
-	// of the runtime's profiles, for callers with RoleAdmin.
+	// DebugEndpoints adds /debug/pprof/profile, /debug/pprof/trace and the profiles
+	// of the Go runtime, for clients with RoleAdmin.
 	DebugEndpoints bool
 
-	// Limits bound what requests may cost.
+	// Limits bounds the cost of requests.
 	Limits Limits
 
-	// ShowUntyped leaves values in /config_dump that are secret by name or look
-	// only: entries of free-form settings called password, token and so on,
-	// values of headers such as authorization, texts with private keys or signed
-	// tokens. What the definition of a message calls secret is never shown.
+	// ShowUntyped shows values in /config_dump that only look secret: free-form
+	// settings with names such as password or token, headers such as authorization,
+	// and texts with private keys or signed tokens. Fields that a message definition
+	// marks as sensitive are always hidden.
 	ShowUntyped bool
 
-	// Sources are what the endpoints read and change.
+	// Sources are the data that the endpoints read and change.
 	Sources Sources
 
-	// Store holds the stats to show, including the server's own. Default:
-	// an own, empty one.
+	// Store holds the stats to show, including the server's own. If nil, the server
+	// creates one.
 	Store *store.Store
-	// Flusher flushes the stats before they are shown, if the settings say
-	// so. Default: none does.
+	// Flusher flushes the stats before they are shown, if so configured. Optional.
 	Flusher Flusher
 
 	// AccessLog is called after each request. If nil, requests are not logged.
@@ -97,7 +96,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Mode selects how much of the interface exists.
+// Mode selects the available part of the interface.
 type Mode uint8
 
 // The modes.
@@ -110,10 +109,10 @@ const (
 // Matcher matches the path and query of a request.
 type Matcher interface{ Match(target string) bool }
 
-// Flusher ends the interval of the stats before they are shown.
+// Flusher ends the current interval before the stats are shown.
 type Flusher interface {
-	// FlushForAdmin flushes if stats are to be flushed when they are asked
-	// for, and does nothing otherwise.
+	// FlushForAdmin flushes if flushing on request is configured, and otherwise does
+	// nothing.
 	FlushForAdmin()
 }
 
@@ -149,8 +148,8 @@ type Limits struct {
 	AuditEntries int // kept in memory; default 1000
 }
 
-// reservedConnections are kept free for /ready, /live and /server_info when
-// all others are taken.
+// reservedConnections is the number of connections reserved for /ready, /live and
+// /server_info once all others are taken.
 const reservedConnections = 16
 
 // DefaultLimits returns the limits in effect when [Config.Limits] is zero.
@@ -190,7 +189,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// absent returns the names of the limits that are off.
+// absent returns the names of the disabled limits.
 func (l Limits) absent() (names []string) {
 	for f, v := range reflect.ValueOf(l).Fields() {
 		if v.Int() < 0 && f.Name != "Compressors" { // without those nothing is compressed
@@ -200,8 +199,8 @@ func (l Limits) absent() (names []string) {
 	return names
 }
 
-// bound returns a limit for code that has no notion of "no limit": without
-// stands for that.
+// bound returns a limit for code that cannot represent "no limit"; without is
+// returned in that case.
 func bound[T int | time.Duration](limit, without T) T {
 	if limit < 0 {
 		return without

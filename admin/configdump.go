@@ -17,10 +17,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/render"
 )
 
-// typePlain is the type of the errors of /config_dump.
+// typePlain is the content type of /config_dump errors.
 const typePlain = "text/plain"
 
-// plain answers with an error of /config_dump.
+// plain answers with a /config_dump error.
 func (w *Response) plain(status int, body string) error {
 	w.SetType(typePlain)
 	return w.text(status, body)
@@ -60,7 +60,7 @@ func (s *Server) configDump(w *Response, r *Request) error {
 	return err
 }
 
-// configDump is one answer of /config_dump in the making.
+// configDump writes one /config_dump response.
 type configDump struct {
 	server   *Server
 	redactor wire.Redactor
@@ -73,14 +73,14 @@ type configDump struct {
 	opened bool // "configs" was begun
 }
 
-// begin begins the answer.
+// begin starts the response.
 func (d *configDump) begin(w *Response) {
 	w.SetType(typeJSON)
 	d.out = wire.To(w)
 	d.out.BeginObject()
 }
 
-// config begins the list of configs, unless that was done.
+// config starts the list of configs, if it has not yet been started.
 func (d *configDump) config() {
 	if !d.opened {
 		d.out.Key("configs").BeginList()
@@ -96,7 +96,7 @@ func (d *configDump) finish() error {
 	return d.out.Finish()
 }
 
-// all writes the sections that the mask fits.
+// all writes the sections that match the mask.
 func (d *configDump) all(w *Response) error {
 	masked := len(d.mask.Paths()) > 0
 	if masked {
@@ -117,8 +117,8 @@ func (d *configDump) all(w *Response) error {
 	return d.finish()
 }
 
-// section writes one section: lists of messages element by element, and before,
-// between and after them the other fields.
+// section writes one section: its lists of messages element by element, in between
+// the other fields.
 func (d *configDump) section(s *ConfigSection, masked bool) error {
 	rest := withoutLists(s.Message)
 	if masked {
@@ -148,8 +148,8 @@ func (d *configDump) section(s *ConfigSection, masked bool) error {
 	return failed
 }
 
-// withoutLists returns a message with the fields of m that are no lists of
-// messages. It shares their values.
+// withoutLists returns a message with the fields of m except lists of messages. It
+// shares their values.
 func withoutLists(m proto.Message) proto.Message {
 	from := m.ProtoReflect()
 	to := from.New()
@@ -174,7 +174,7 @@ func hasMessageLists(m proto.Message) bool {
 
 func isMessageList(fd protoreflect.FieldDescriptor) bool { return fd.IsList() && fd.Message() != nil }
 
-// list writes a field with its elements, nothing if there are none.
+// list writes a field with its elements, or nothing if there are none.
 func (d *configDump) list(s *ConfigSection, fd protoreflect.FieldDescriptor) error {
 	some := false
 	for name, element := range s.elements(fd) {
@@ -214,8 +214,8 @@ func (s *ConfigSection) elements(fd protoreflect.FieldDescriptor) iter.Seq2[stri
 	}
 }
 
-// configName returns the name of a message of the configuration, or of the
-// first one packed in it that has a name.
+// configName returns the name of a configuration message, or of the first message
+// packed in it that has a name.
 func configName(m proto.Message) string {
 	r := m.ProtoReflect()
 	fields := r.Descriptor().Fields()
@@ -288,8 +288,8 @@ func (d *configDump) elements(w *Response, s *ConfigSection, fd protoreflect.Fie
 	return d.finish()
 }
 
-// unfit says that the mask leads to fields that there are not. It shows the
-// mask as the text form of its message.
+// unfit returns the error for a mask with unknown fields. It shows the mask in the
+// text format of its message.
 func (d *configDump) unfit() string {
 	var text strings.Builder
 	for _, path := range d.mask.Paths() {
@@ -298,8 +298,8 @@ func (d *configDump) unfit() string {
 	return "FieldMask " + text.String() + " could not be successfully used."
 }
 
-// nameFilter selects names that an expression matches as a whole. It is for
-// one request, whose budget it guards. Nil selects all.
+// nameFilter selects names that an expression matches as a whole. It serves one
+// request and enforces its budget. If nil, it selects all names.
 type nameFilter struct {
 	filter *render.Filter
 	now    func() time.Time
@@ -307,13 +307,13 @@ type nameFilter struct {
 	bound  bool          // there is a budget
 }
 
-// newNameFilter compiles an expression. The error is the reason alone.
+// newNameFilter compiles an expression. The error text is only the reason.
 func newNameFilter(expr string, l render.FilterLimits) (*nameFilter, error) {
 	reason := func(err error) error {
 		text := strings.TrimPrefix(err.Error(), "render: ")
 		return errors.New(strings.TrimPrefix(text, "invalid regular expression: "))
 	}
-	// By itself first: an invalid expression could become valid in brackets.
+	// Compile it alone first: an invalid expression could become valid in brackets.
 	if _, err := render.NewFilter(render.RE2, expr, l); err != nil {
 		return nil, reason(err)
 	}

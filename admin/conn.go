@@ -13,9 +13,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-// conn is a connection to the server. The HTTP library reads requests from it.
-// What the library writes is dropped: the answer was written by an exchange
-// before the library got to its own, which is always an empty one.
+// conn is a connection to the server. The HTTP library reads requests from it. Writes
+// of the library are dropped: an exchange has already written the response, and the
+// library's own is always empty.
 type conn struct {
 	net.Conn
 	listener  listenerKind
@@ -28,8 +28,8 @@ type conn struct {
 	tls *tls.Conn
 	out *bufio.Writer
 
-	// reserved: all other connections were taken when this one came. It gets
-	// one answer, from the few endpoints that must always work.
+	// reserved is set if all other connections were taken. The connection gets one
+	// response, from the few critical endpoints.
 	reserved bool
 
 	busy   atomic.Bool // a handler runs
@@ -74,7 +74,7 @@ func (c *conn) cut() {
 	_ = below.Close()
 }
 
-// send writes pieces of an answer.
+// send writes chunks of a response.
 func (c *conn) send(pieces net.Buffers) error {
 	if c.out == nil {
 		_, err := pieces.WriteTo(c.Conn)
@@ -88,9 +88,9 @@ func (c *conn) send(pieces net.Buffers) error {
 	return c.out.Flush()
 }
 
-// Close closes the connection. If a request was refused before it was read, it
-// first closes the sending side and reads on for a moment: closing at
-// once would reset the connection, and the client might lose the answer.
+// Close closes the connection. If a request was refused before it was read, Close
+// first closes the sending side and keeps reading for a moment: closing at once would
+// reset the connection, and the client might lose the response.
 func (c *conn) Close() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); c.linger && ok {
 		c.linger = false
@@ -108,17 +108,16 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// How long and how much is read from a client whose request was refused.
+// Limits for reading from a client whose request was refused.
 const (
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 256 << 10
 )
 
-// returnTime is how long handlers get to come back after the connections that
-// they write to were closed.
+// returnTime is how long handlers have to return after their connections were closed.
 const returnTime = time.Second
 
-// connections counts the connections of a server and decides which may come in.
+// connections tracks the connections of a server and decides which to accept.
 type connections struct {
 	limits *Limits
 	guard  guard.Guard
@@ -138,9 +137,9 @@ func newConnections(l *Limits, g guard.Guard) *connections {
 	return c
 }
 
-// enter admits c, or reports false. Past the limits it takes a reserved place;
-// if those are taken too, the oldest of them that is not being served goes, so
-// that connections which send nothing cannot keep them.
+// enter admits c, or reports false. Past the limits c takes a reserved slot. If those
+// are taken too, it evicts the oldest one without a running request, so that silent
+// connections cannot hold them.
 func (s *connections) enter(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +161,8 @@ func (s *connections) enter(c *conn) bool {
 	return true
 }
 
-// evictLocked closes the oldest reserved connection that waits for a request.
-// s.mu must be held.
+// evictLocked closes the oldest reserved connection that waits for a request. s.mu
+// must be held.
 func (s *connections) evictLocked() bool {
 	for i, old := range s.reserved {
 		if !old.busy.Load() {
@@ -175,7 +174,7 @@ func (s *connections) evictLocked() bool {
 	return false
 }
 
-// leave forgets c.
+// leave removes c.
 func (s *connections) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +197,8 @@ func (s *connections) leave(c *conn) {
 	}
 }
 
-// endIdleLocked ends the connections without a request, and makes the others
-// end with their request. s.mu must be held.
+// endIdleLocked closes idle connections, and makes the others close after their
+// request. s.mu must be held.
 func (s *connections) endIdleLocked() {
 	for c := range s.all {
 		go func() { // closing TLS waits for a client that does not read
@@ -223,17 +222,16 @@ func (s *connections) cutLocked(which map[*conn]struct{}) {
 	}
 }
 
-// count returns how many connections there are.
+// count returns the number of open connections.
 func (s *connections) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.all)
 }
 
-// close refuses new connections, ends those without a request at once and the
-// others when their requests are answered, but no later than after grace. It
-// returns how many handlers had still not come back a while later; without
-// grace it waits for them.
+// close refuses new connections, closes idle ones at once and the others after their
+// current request, but no later than after grace. It returns the number of handlers
+// that had still not returned shortly after that. Without grace it waits for them.
 func (s *connections) close(grace time.Duration) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

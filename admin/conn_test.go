@@ -535,7 +535,7 @@ func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	waitFor(t, "the address", func() bool { return s.Addr() != nil })
 	io.WriteString(dial(t, s), request("GET /stuck HTTP/1.1"))
 	<-begun
-	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "1 requests did not end") {
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "1 requests did not finish") {
 		t.Errorf("Close: %v", err)
 	}
 	if err := <-ended; err != ErrClosed {

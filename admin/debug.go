@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// debugProfiles are the profiles of the runtime that have a path of their own.
+// debugProfiles are the runtime profiles with an endpoint.
 var debugProfiles = [...]string{"allocs", "block", "goroutine", "heap", "mutex", "threadcreate"}
 
-// debugRows are the endpoints of Config.DebugEndpoints.
+// debugRows returns the endpoints of Config.DebugEndpoints.
 func (s *Server) debugRows() []Endpoint {
 	if !s.cfg.DebugEndpoints {
 		return nil
 	}
-	seconds := []Param{{Name: "seconds", Help: "how long to record; default 30, at most 600"}}
+	seconds := []Param{{Name: "seconds", Help: "seconds to record; default 30, at most 600"}}
 	rows := []Endpoint{
 		{Path: "/debug/pprof/profile", Group: groupDebug, Help: "record and download a CPU profile", Params: seconds,
 			Serve: func(w *Response, r *Request) error {
@@ -39,7 +39,7 @@ func (s *Server) debugRows() []Endpoint {
 	return rows
 }
 
-// lookup answers with a profile of the runtime, as net/http/pprof does.
+// lookup serves a runtime profile, as net/http/pprof does.
 func lookup(w *Response, r *Request, name string) error {
 	if r.query.Has("seconds") {
 		return badRequest("seconds is not supported: take two profiles and compare them with go tool pprof -diff_base\n")
@@ -61,7 +61,7 @@ func lookup(w *Response, r *Request, name string) error {
 	return pprof.Lookup(name).WriteTo(w, debug)
 }
 
-// How long a recording takes.
+// Durations of a recording.
 const (
 	defaultRecording = 30 * time.Second
 	maxRecording     = 10 * time.Minute
@@ -92,7 +92,7 @@ func (s *Server) record(w *Response, r *Request, start func(io.Writer) error, st
 	case <-ended:
 		stop()
 		if isClosed(r.closing) {
-			return errors.New("admin: the server shuts down")
+			return errors.New("admin: the server is shutting down")
 		}
 		return ErrGone
 	}

@@ -1,5 +1,5 @@
-// Package admin is the administration server: an endpoint table, the HTTP
-// server that serves it, and the checks that stand in front of it.
+// Package admin implements the administration server: an endpoint table, an HTTP
+// server, and the checks that every request has to pass.
 //
 //	srv, err := admin.New(admin.Config{Address: "127.0.0.1:9901", Store: st})
 //	if err != nil { ... }
@@ -13,12 +13,11 @@
 //
 // # Requests
 //
-// A request passes, in this order: framing and limits, the host check, the
-// cross-site check (all methods but GET and HEAD), authentication if there is
-// any, the allow list of paths, the lookup of the path, the role that it needs,
-// the mode, the method, its parameters, and for endpoints with large answers a
-// gate that lets few of them run at once. The path is the raw request target
-// up to the first question mark, compared byte for byte.
+// A request passes these checks in order: framing and limits, the host check, the
+// cross-site check (all methods but GET and HEAD), authentication if configured, the
+// allow list of paths, the path lookup, the required role, the mode, the method, its
+// parameters, and for large responses a gate that runs only a few at once. The path
+// is the raw request target up to the first question mark, compared byte for byte.
 //
 // # Concurrency
 //

@@ -2,8 +2,8 @@ package admin
 
 import "errors"
 
-// Error is a failure of a request that knows which status it deserves.
-// Handlers return it; its message is the body of the answer, as plain text.
+// Error is a request failure with an HTTP status. Handlers return it; its message is
+// the response body, as plain text.
 type Error struct {
 	Status int    // 0 means 500
 	Msg    string // sent to the client as it is
@@ -21,18 +21,18 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// badRequest returns an error of status 400 with that body.
+// badRequest returns an error with status 400 and the given body.
 func badRequest(body string) *Error { return &Error{Status: 400, Msg: body} }
 
 var (
-	// ErrGone is what writing to an answer returns when its client went away,
-	// stopped reading or took too long. A handler returns it.
+	// ErrGone is returned by writes of a response whose client disconnected, stopped
+	// reading or took too long. Handlers return it.
 	ErrGone = errors.New("admin: the client is gone")
 
-	// errHeadDone ends a handler whose answer needs no body.
+	// errHeadDone stops a handler whose response needs no body.
 	errHeadDone = errors.New("admin: the request asked for no body")
 
-	// ErrAddressInUse is wrapped by what [Server.Listen] returns when another
-	// program has the address.
+	// ErrAddressInUse is wrapped by the error of [Server.Listen] when another program
+	// uses the address.
 	ErrAddressInUse = errors.New("address already in use")
 )

@@ -8,9 +8,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-// exchange carries one answer over a connection. It writes to the connection
-// itself, past the HTTP library, so that each byte on the wire is ours: names
-// in lower case, a deadline for each piece, a stream that can be cut.
+// exchange sends one response over a connection. It bypasses the HTTP library, so
+// that it controls every byte on the wire: lower-case header names, a deadline for
+// each chunk, a stream that can be cut.
 type exchange struct {
 	conn    *conn
 	limits  *Limits
@@ -43,7 +43,7 @@ func (x *exchange) begin(w *Response, length int) error {
 
 func (x *exchange) hangUp() { x.closing = true }
 
-// watch drops whatever the client still sends.
+// watch discards further input of the client.
 func (x *exchange) watch(g guard.Guard) <-chan struct{} {
 	x.closing = true
 	ended := make(chan struct{})
@@ -54,8 +54,8 @@ func (x *exchange) watch(g guard.Guard) <-chan struct{} {
 	return ended
 }
 
-// awaitEnd reads until there is nothing more to read. At a shutdown stop is closed
-// first, and then a deadline in the past is set, so it is noticed in any order.
+// awaitEnd reads until the input ends. At shutdown stop is closed before a deadline
+// in the past is set, so either order of events is noticed.
 func (x *exchange) awaitEnd() {
 	if x.conn.SetReadDeadline(time.Time{}) != nil || isClosed(x.stop) {
 		return
@@ -79,7 +79,7 @@ func isClosed(c <-chan struct{}) bool {
 
 func (x *exchange) body(a, b []byte) error { return x.write(a, b) }
 
-// write sends the head, if it is still there, and a piece of the body.
+// write sends the head, if still pending, and a chunk of the body.
 func (x *exchange) write(a, b []byte) error {
 	bufs := net.Buffers(x.parts[:0])
 	if len(x.head) > 0 {
@@ -126,8 +126,8 @@ func (x *exchange) end() error {
 	return x.sendAll(net.Buffers{x.head, lastChunk})
 }
 
-// abort ends the connection. Without chunks only a reset shows the client that
-// something is missing.
+// abort ends the connection. Without chunked encoding, only a reset shows the client
+// that the response is incomplete.
 func (x *exchange) abort() {
 	x.closing = true
 	_ = x.write(nil, nil) // the head, if it was kept; the connection ends either way
@@ -136,8 +136,8 @@ func (x *exchange) abort() {
 	}
 }
 
-// pieceDeadline returns by when the next piece of an answer must have left that
-// has to be complete by limit. Zero is any time.
+// pieceDeadline returns the deadline for the next chunk of a response that has to be
+// complete by limit. Zero means no limit.
 func (l *Limits) pieceDeadline(now, limit time.Time) time.Time {
 	var deadline time.Time
 	if l.StreamStall > 0 {
@@ -149,17 +149,17 @@ func (l *Limits) pieceDeadline(now, limit time.Time) time.Time {
 	return deadline
 }
 
-// Reply is the answer to [Server.Request].
+// Reply is the response to [Server.Request].
 type Reply struct {
 	Status int
 	Header []Field
 	Body   []byte
-	// Err is set if the answer was cut: Body is then incomplete.
+	// Err is set if the response was cut, so that Body is incomplete.
 	Err error
 }
 
-// Get returns the value of a header field, "" if there is none. Names are in
-// lower case.
+// Get returns the value of a header field, or "" if it is absent. Names are lower
+// case.
 func (r *Reply) Get(name string) string {
 	for _, f := range r.Header {
 		if f.Name == name {

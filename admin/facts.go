@@ -15,7 +15,7 @@ import (
 //	  - name: udp://127.0.0.1:8125
 //	    packets: 12
 //
-// A name is given to all but the elements of lists.
+// Everything except list elements has a name.
 type facts struct {
 	json  bool
 	w     wire.Writer
@@ -42,7 +42,7 @@ func (p *facts) send(w *Response) error {
 	return err
 }
 
-// line begins a line of text.
+// line starts a line of text.
 func (p *facts) line(name string) {
 	indent := 2 * p.depth
 	if p.first {
@@ -56,7 +56,7 @@ func (p *facts) line(name string) {
 	p.text = append(append(p.text, name...), ':')
 }
 
-// fact writes a name with its value, as text or as JSON.
+// fact writes a name and its value, as text or as JSON.
 func (p *facts) fact(name, text string, value func(*wire.Writer)) {
 	if p.json {
 		value(p.w.Key(name))
@@ -105,7 +105,7 @@ func (p *facts) strings(name string, list []string) {
 	p.fact(name, strings.Join(text, ", "), func(w *wire.Writer) { w.Strings(list) })
 }
 
-// object writes the facts that body writes under a name.
+// object writes a named object whose contents body writes.
 func (p *facts) object(name string, body func()) {
 	if p.json {
 		p.w.Key(name).BeginObject()
@@ -147,8 +147,8 @@ func listOf[T any](p *facts, name string, list []T, body func(T)) {
 	p.depth -= 2
 }
 
-// quoted returns s as it is if it is a line of printable text without outer
-// blanks or quotes, and quoted if not.
+// quoted returns s unchanged if it is a line of printable text without surrounding
+// blanks or quotes, and quoted otherwise.
 func quoted(s string) string {
 	odd := func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }
 	if s == "" || s[0] == '"' || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {

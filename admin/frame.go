@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Field is one header field of a request or an answer.
+// Field is a header field of a request or a response.
 type Field struct{ Name, Value string }
 
 // parseFields splits the raw block of header fields, which ends in an empty
@@ -32,7 +32,7 @@ func parseFields(raw string) ([]Field, bool) {
 	return fields, true
 }
 
-// values returns the values of all fields of a name, which is in lower case.
+// values returns the values of all fields with the given lower-case name.
 func values(fields []Field, name string) []string {
 	var out []string
 	for _, f := range fields {
@@ -43,8 +43,8 @@ func values(fields []Field, name string) []string {
 	return out
 }
 
-// hasToken reports whether any of the comma-separated values holds token, in
-// any case.
+// hasToken reports whether any of the comma-separated values contains token, ignoring
+// case.
 func hasToken(list []string, token string) bool {
 	for _, value := range list {
 		for item := range strings.SplitSeq(value, ",") {
@@ -56,18 +56,16 @@ func hasToken(list []string, token string) bool {
 	return false
 }
 
-// refusal is an answer to a request that is not worth a look at its path. The
-// connection is closed behind it, since what follows on it may not be a
-// request.
+// refusal is the response to a request refused because of its framing. It closes the
+// connection, since the following bytes need not be a request.
 type refusal struct {
 	status int
 	reason string
 }
 
-// checkFrame returns why a request is refused for the way it is put together,
-// nil if it is not. An accepted request has one reading only: a method that is
-// known, a target within the limit, fields on lines of their own, and a body,
-// if any, of stated length.
+// checkFrame returns the refusal for a badly framed request, or nil. An accepted
+// request is unambiguous: it has a known method, a target within the limit, fields on
+// separate lines, and a body, if any, of stated length.
 func checkFrame(method, proto, target string, fieldBytes int, fields []Field, ok bool, l *Limits) *refusal {
 	refuse := func(status int, format string, args ...any) *refusal {
 		return &refusal{status, fmt.Sprintf(format, args...) + "\n"}
@@ -110,10 +108,10 @@ func (l *Limits) bodyTooLarge() *refusal {
 	return &refusal{413, "request body over " + strconv.Itoa(l.BodyBytes) + " bytes\n"}
 }
 
-// over reports whether n exceeds a limit. A limit below 0 is none.
+// over reports whether n exceeds a limit. A negative limit is unlimited.
 func over(n, limit int) bool { return limit >= 0 && n > limit }
 
-// knownMethod reports whether requests can have a method.
+// knownMethod reports whether the server accepts a method.
 func knownMethod(method string) bool {
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS":
@@ -122,8 +120,8 @@ func knownMethod(method string) bool {
 	return false
 }
 
-// splitTarget returns the path and query of a request target, and its authority
-// if the target is in absolute form.
+// splitTarget returns the path and query of a request target, and its authority if
+// the target is in absolute form.
 func splitTarget(target string) (authority, pathAndQuery string, ok bool) {
 	if strings.HasPrefix(target, "/") || target == "*" {
 		return "", target, true

@@ -10,8 +10,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
-// Inherit makes Listen use the socket of the process that ran before, which
-// had the same address. The server owns the file.
+// Inherit makes Listen use the socket of the predecessor, which had the same address.
+// The server owns the file.
 func (s *Server) Inherit(socket *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,8 +21,7 @@ func (s *Server) Inherit(socket *os.File) {
 	s.inherited = socket
 }
 
-// inheritedListener returns the listener of the socket that was inherited, nil
-// if there is none.
+// inheritedListener returns the listener of the inherited socket, or nil.
 func (s *Server) inheritedListener() (net.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +45,7 @@ func (s *Server) inheritedListener() (net.Listener, error) {
 	return ln, nil
 }
 
-// File returns a duplicate of the socket that Listen has bound, for the process
-// that follows.
+// File returns a duplicate of the socket bound by Listen, for the successor.
 func (s *Server) File() (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +55,7 @@ func (s *Server) File() (*os.File, error) {
 	return s.listener.File()
 }
 
-// KeepPath makes Close leave the path of a unix socket to the process that
-// follows.
+// KeepPath makes Close keep the path of a unix socket for the successor.
 func (s *Server) KeepPath(keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,9 +67,8 @@ func (s *Server) KeepPath(keep bool) {
 	}
 }
 
-// Pause stops accepting, closes idle connections and lets the others end with
-// their request, as Close does. The socket stays open, and Resume goes on with
-// it. Pause does not wait.
+// Pause stops accepting, closes idle connections and lets the others finish their
+// request, as Close does. The socket stays open until Resume. Pause does not wait.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +92,7 @@ func (s *Server) Resume() {
 	}
 }
 
-// session returns a channel that is closed when requests that have begun now
-// should end.
+// session returns a channel that is closed when requests that start now should end.
 func (s *Server) session() <-chan struct{} { return *s.sessions.Load() }
 
 func (s *Server) newSession() {
@@ -112,8 +107,8 @@ func (s *Server) endSessionLocked() {
 	}
 }
 
-// hurry ends the connections without a request at once, the others when their
-// requests are answered, but no later than after grace. It does not wait.
+// hurry closes idle connections at once and the others after their current request,
+// but no later than after grace. It does not wait.
 func (s *connections) hurry(grace time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,13 +35,13 @@ func (s *Server) appendHelp(dst []byte) []byte {
 	return dst
 }
 
-// capital returns a name with a capital letter.
+// capital returns a name with its first letter in upper case.
 func capital(name string) string {
 	r, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToUpper(r)) + name[size:]
 }
 
-// asset answers with a file that never changes under its name.
+// asset serves a file whose contents never change under its name.
 func (w *Response) asset(a *ui.Asset) error {
 	w.SetType(a.ContentType)
 	w.SetHeader("cache-control", "public, max-age=31536000, immutable")

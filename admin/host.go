@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// HostMode says which host names a request may be addressed to. A web page can
-// make its own name point at this server (DNS rebinding); it cannot
-// make the browser send another name in Host.
+// HostMode selects the host names that requests can use. A web page can make its own
+// name resolve to this server (DNS rebinding), but it cannot make the browser send
+// another name in Host.
 type HostMode uint8
 
 // The modes of the host check. In all of them but HostOff, IP addresses,
@@ -26,7 +26,7 @@ const (
 // privateSuffixes are names that HostAuto accepts on open addresses.
 var privateSuffixes = [...]string{".local", ".internal", ".lan", ".home.arpa", ".svc", ".cluster.local"}
 
-// hostCheck decides on the hosts of requests. It is immutable.
+// hostCheck checks the hosts of requests. It is immutable.
 type hostCheck struct {
 	mode     HostMode
 	exact    []string
@@ -52,8 +52,8 @@ type listenerKind struct {
 	open bool // neither a unix socket nor a loopback address
 }
 
-// accepts reports whether hostport, a Host header or the authority of a
-// request target, may be served at p.
+// accepts reports whether hostport, a Host header or the authority of a request
+// target, is accepted at p.
 func (h *hostCheck) accepts(hostport string, p listenerKind) bool {
 	if h.mode == HostOff {
 		return true
@@ -89,8 +89,7 @@ func (h *hostCheck) accepts(hostport string, p listenerKind) bool {
 	return !strings.Contains(name, ".") || hasSuffix(name, privateSuffixes[:])
 }
 
-// hasSuffix reports whether name ends in any of the suffixes and has something
-// in front of it.
+// hasSuffix reports whether name ends in one of the suffixes and is longer than it.
 func hasSuffix(name string, suffixes []string) bool {
 	for _, suffix := range suffixes {
 		if len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
@@ -100,8 +99,8 @@ func hasSuffix(name string, suffixes []string) bool {
 	return false
 }
 
-// splitHostPort takes host[:port] apart. The host of an IPv6 address comes
-// without its brackets, and only an address may have them.
+// splitHostPort splits host[:port]. An IPv6 address is returned without its brackets;
+// only addresses can have them.
 func splitHostPort(hostport string) (host, port string, ok bool) {
 	if rest, bracketed := strings.CutPrefix(hostport, "["); bracketed {
 		host, port, ok = strings.Cut(rest, "]")
@@ -122,8 +121,8 @@ func splitHostPort(hostport string) (host, port string, ok bool) {
 	return host, port, host != "" && validPort(port)
 }
 
-// validZone reports whether zone has only what RFC 6874 allows without
-// percent-encoding. Names of interfaces have nothing else.
+// validZone reports whether zone contains only characters that RFC 6874 allows
+// without percent-encoding, as interface names do.
 func validZone(zone string) bool {
 	return strings.Trim(zone, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") == ""
 }
@@ -133,9 +132,9 @@ func validPort(port string) bool {
 	return err == nil && port[0] != '+' && n <= 65535
 }
 
-// validHostName reports whether a lower-case name without a trailing dot looks
-// like a DNS name. The last label of one is never a number: that would be an
-// odd way to write an IP address.
+// validHostName reports whether a lower-case name without a trailing dot looks like a
+// DNS name. The last label is never a number, since that would be an unusual notation
+// of an IP address.
 func validHostName(name string) bool {
 	if len(name) > 253 {
 		return false

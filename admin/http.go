@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// newHTTP sets up the library that reads requests.
+// newHTTP configures the library that reads requests.
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.serveHTTP,
@@ -31,13 +31,13 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	}
 }
 
-// silent takes the library's log: it has nothing to say that is not said here.
+// silent discards the library's log, which has nothing to add to ours.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// headerReceived runs before the body is read. A request that will be refused
-// for its framing gets no body, since its end is unknown.
+// headerReceived runs before the body is read. The body of a request that will be
+// refused for its framing is not read, since its end is unknown.
 func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if s.frame(h) != nil {
 		h.Del("Transfer-Encoding")
@@ -53,7 +53,7 @@ func (s *Server) frame(h *fasthttp.RequestHeader) *refusal {
 	return checkFrame(string(h.Method()), string(h.Protocol()), string(h.RequestURI()), len(raw), fields, ok, &s.limits)
 }
 
-// serveHTTP answers a request that the library could read.
+// serveHTTP answers a request that the library has read.
 func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	c, ok := ctx.Conn().(*conn)
 	if !ok {
@@ -99,7 +99,7 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// exchange prepares to answer r.
+// exchange prepares the response to r.
 func (s *Server) exchange(c *conn, r *Request) *exchange {
 	x := &exchange{conn: c, limits: &s.limits, stop: s.session(), http10: r.proto == "HTTP/1.0"}
 	options := r.headers("connection")
@@ -110,8 +110,8 @@ func (s *Server) exchange(c *conn, r *Request) *exchange {
 	return x
 }
 
-// scrapeTimeout returns the time for an answer to a scraper that waits for so
-// many seconds.
+// scrapeTimeout returns the response time for a scraper with a timeout of the given
+// seconds.
 func scrapeTimeout(seconds string, limit time.Duration) time.Duration {
 	f, err := strconv.ParseFloat(seconds, 64)
 	if err != nil || !(f > 0) || f >= limit.Seconds() {
@@ -120,8 +120,8 @@ func scrapeTimeout(seconds string, limit time.Duration) time.Duration {
 	return time.Duration(f * float64(time.Second))
 }
 
-// response returns an empty answer to r that goes to t, and a function that
-// takes its buffer back.
+// response returns an empty response to r that is sent with t, and a function that
+// releases its buffer.
 func (s *Server) response(t transport, r *Request) (*Response, func()) {
 	buf, _ := s.buffers.Get().(*[]byte)
 	w := &Response{
@@ -131,8 +131,8 @@ func (s *Server) response(t transport, r *Request) (*Response, func()) {
 	return w, func() { s.buffers.Put(buf) }
 }
 
-// unreadable answers what the library could not read as a request. It closes
-// the connection behind it.
+// unreadable answers input that the library could not parse as a request, and closes
+// the connection.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	c, ok := ctx.Conn().(*conn)
 	if !ok || !c.bytes {
@@ -140,8 +140,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	}
 	start := s.now()
 	h := &ctx.Request.Header
-	// The method is left open: what could not be read has none, and the library
-	// would say GET.
+	// The method is unknown: the library would report GET.
 	r := &Request{proto: string(h.Protocol()), peer: peerName(c), listener: c.listener, closing: s.session()}
 	status, reason := 400, "malformed request\n"
 	var small *fasthttp.ErrSmallBuffer
@@ -167,8 +166,8 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.done(w, r, start, w.finish(w.text(status, reason)))
 }
 
-// rejectConnection answers a connection that there is no room for. On TLS there is no
-// answer without a handshake, for which there is no room either.
+// rejectConnection answers a connection over the limit. With TLS there is no
+// response, since the handshake is skipped, too.
 func (s *Server) rejectConnection(c *conn) {
 	if c.raw != nil {
 		_ = c.raw.Close()

@@ -23,23 +23,23 @@ type Ingest interface {
 	Forget(match func(name string) bool) int
 }
 
-// ingestRows returns the endpoints about StatsD input.
+// ingestRows returns the endpoints for StatsD input.
 func (s *Server) ingestRows() []Endpoint {
 	if s.src.Ingest == nil {
 		return nil
 	}
 	format := Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}}
-	limit := Param{Name: "limit", Help: "how many to show of each list; 20 if empty"}
+	limit := Param{Name: "limit", Help: "number of entries to show of each list; 20 if empty"}
 	return []Endpoint{
-		{Path: "/ingest", Group: groupStatsD, Help: "show what arrives as StatsD lines and what becomes of it", Serve: s.ingest, Params: []Param{
+		{Path: "/ingest", Group: groupStatsD, Help: "show the StatsD input: listeners, limits, rejected lines", Serve: s.ingest, Params: []Param{
 			format, {Name: "top", Help: "names to show; all lists if empty", Kind: ParamChoice, Choices: []string{"", "series", "samples", "new"}},
 			limit, {Name: "listener", Help: "only this listener"},
 		}},
 		{Path: "/ingest/events", Group: groupStatsD, Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{format, limit}},
-		{Path: "/ingest/explain", Group: groupStatsD, Help: "say what would become of a StatsD line", Serve: s.ingestExplain, maxValue: maxExplained,
+		{Path: "/ingest/explain", Group: groupStatsD, Help: "explain how a StatsD line is interpreted", Serve: s.ingestExplain, maxValue: maxExplained,
 			Params: []Param{{Name: "line", Help: "the line"}, format}},
-		{Path: "/ingest/forget", Group: groupStatsD, Help: "end received stats by name or prefix", Mutates: true, Serial: true, Serve: s.ingestForget, Params: []Param{
-			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "what the names of stats begin with"},
+		{Path: "/ingest/forget", Group: groupStatsD, Help: "remove received stats by name or prefix", Mutates: true, Serial: true, Serve: s.ingestForget, Params: []Param{
+			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "prefix of the names of stats"},
 		}},
 	}
 }
@@ -124,7 +124,7 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	return p.send(w)
 }
 
-// top writes the lists of outstanding names.
+// top writes the lists of top names.
 func (p *facts) top(rep *report.Report, which string, limit int) {
 	if which == "" || which == "series" {
 		listOf(p, "top_series", head(rep.TopSeries, limit), p.count)
@@ -202,7 +202,7 @@ func (p *facts) listener(l report.Listener) {
 	}
 }
 
-// counts writes named numbers in byte order of their names.
+// counts writes named numbers sorted by name.
 func (p *facts) counts(name string, counts map[string]uint64) {
 	p.object(name, func() {
 		for _, key := range slices.Sorted(maps.Keys(counts)) {
@@ -211,7 +211,7 @@ func (p *facts) counts(name string, counts map[string]uint64) {
 	})
 }
 
-// rejected writes a reason and its last lines, the latest first. If listener is
+// rejected writes a reason and its most recent lines, newest first. If listener is
 // set, only lines of that listener are written.
 func (p *facts) rejected(x report.Rejected, listener string, limit int) {
 	p.string("reason", x.Reason)
@@ -257,7 +257,7 @@ func (p *facts) event(e *line.Event) {
 	p.strings("tags", e.Tags)
 }
 
-// checkStatus names the states of service checks.
+// checkStatus are the names of service check states.
 var checkStatus = [...]string{"ok", "warning", "critical", "unknown"}
 
 func (p *facts) check(c *line.ServiceCheck) {
@@ -322,7 +322,7 @@ func (p *facts) sample(x report.Sample) {
 	p.optional("limit", x.Limit)
 }
 
-// ingestForget removes the received stats of a name or prefix.
+// ingestForget removes received stats by name or prefix.
 func (s *Server) ingestForget(w *Response, r *Request) error {
 	name, prefix := r.query.Value("name"), r.query.Value("prefix")
 	if (name == "") == (prefix == "") {

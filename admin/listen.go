@@ -66,7 +66,7 @@ func listen(cfg *Config) (net.Listener, error) {
 	return ln, nil
 }
 
-// inherited returns the listener of a socket that somebody else bound.
+// inherited returns the listener of a socket bound by another process.
 func inherited(f *os.File) (net.Listener, error) {
 	ln, err := net.FileListener(f)
 	_ = f.Close() // ln has a duplicate

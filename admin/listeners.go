@@ -61,7 +61,7 @@ func listenersJSON(list []listeners.Listener) []byte {
 	return j.Bytes()
 }
 
-// writeAddress writes an address and leaves out default values.
+// writeAddress writes an address, omitting default values.
 func writeAddress(j *wire.Writer, a config.Address, p listeners.Protocol) {
 	j.BeginObject()
 	defer j.EndObject()

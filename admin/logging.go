@@ -37,8 +37,8 @@ func (s *Server) logging(w *Response, r *Request) error {
 	return err
 }
 
-// changeLevels does what the parameters say and returns why it cannot, "" if it
-// can. Without parameters nothing changes.
+// changeLevels applies the parameters and returns an error text, or "" on success.
+// Without parameters nothing changes.
 func changeLevels(loggers Loggers, q Query) string {
 	var left []Pair
 	for _, p := range q.Distinct() {
@@ -67,7 +67,7 @@ func changeLevels(loggers Loggers, q Query) string {
 	return ""
 }
 
-// noteLevels notes and logs the levels that differ.
+// noteLevels records and logs the changed levels.
 func (s *Server) noteLevels(r *Request, before, after []logctl.LoggerLevel) {
 	old := make(map[string]logctl.Level, len(before))
 	for _, l := range before {

@@ -6,7 +6,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// lookups shows the names of stats that were looked up as text.
+// lookups lists the names of stats that were looked up by name.
 func (s *Server) lookups(w *Response, _ *Request) error {
 	symbols := s.store.Symbols()
 	var out []byte
@@ -37,7 +37,7 @@ func (s *Server) lookupsClear(w *Response, _ *Request) error {
 	return w.text(200, "OK\n")
 }
 
-// resetCounters resets all counters, or the counters that a filter selects.
+// resetCounters resets all counters, or those that a filter selects.
 func (s *Server) resetCounters(w *Response, r *Request) error {
 	return s.withFilter(w, r, func(f *partFilter) error {
 		if f.filter == nil {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// markup is HTML. Only constants are converted to it, as a test checks, so
-// nothing that comes from elsewhere can be markup.
+// markup is HTML. A test checks that only constants are converted to it, so that
+// external input can never become markup.
 type markup string
 
 // page builds a web page.
 type page struct{ b []byte }
 
-// put appends markup as it is and strings escaped. An escaped string is text
-// between tags and in quoted attributes; put has no other use for strings.
+// put appends markup unchanged and escapes strings. Use strings only for text between
+// tags and in quoted attributes.
 func (p *page) put(parts ...any) {
 	for _, part := range parts {
 		switch part := part.(type) {
@@ -25,7 +25,7 @@ func (p *page) put(parts ...any) {
 	}
 }
 
-// input puts a form field for a parameter. An empty id or form is left out.
+// input appends a form field for a parameter. An empty id or form is omitted.
 func (p *page) input(param *Param, id, form, value string, set bool) {
 	attributes := func() {
 		p.put(markup(" name='"), param.Name, markup("'"))

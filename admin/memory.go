@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ProcessMemory reads the memory of this process without stopping it.
+// ProcessMemory returns the memory of this process without stopping it.
 func ProcessMemory() Memory {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},
@@ -36,8 +36,8 @@ func ProcessMemory() Memory {
 	}
 }
 
-// residentBytes returns the resident set size, or the estimate where the system
-// does not report it.
+// residentBytes returns the resident set size, or an estimate if the system does not
+// report it.
 func residentBytes(estimate uint64) uint64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

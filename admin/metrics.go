@@ -2,7 +2,7 @@ package admin
 
 import "github.com/statsd-admin/statsd-admin/store"
 
-// selfMetrics are the stats of the server itself.
+// selfMetrics are the server's own stats.
 type selfMetrics struct {
 	connections, rejected *store.Counter
 	globalOverflow        *store.Counter
@@ -48,7 +48,7 @@ func newMetrics(st *store.Store) *selfMetrics {
 	return f
 }
 
-// answered counts an answer.
+// answered counts a response.
 func (f *selfMetrics) answered(status int) {
 	f.requests.Inc()
 	if class := status/100 - 1; 0 <= class && class < len(f.classes) {

@@ -20,15 +20,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-// ServeHTTP implements [http.Handler], so that a program can serve the interface
-// from its own server, under a prefix too:
+// ServeHTTP implements [http.Handler], so that a program can serve the interface from
+// its own server, also under a prefix:
 //
 //	mux.Handle("/admin/", http.StripPrefix("/admin", srv))
 //
-// Requests pass the same checks as on the port of [Server.Listen] and get the
-// same bodies. Limits on connections are up to the program's server. Without
-// the address of the listener in the request's context the host check is as
-// strict as on a loopback address.
+// Requests pass the same checks as on the port of [Server.Listen] and get the same
+// bodies. Limits on connections are up to the program's server. If the request
+// context lacks the listener's address, the host check is as strict as on a loopback
+// address.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 	start := s.now()
 	r := s.fromHTTP(hr)
@@ -92,8 +92,8 @@ func (s *Server) fromHTTP(hr *http.Request) *Request {
 	return r
 }
 
-// protocol returns the protocol for checkFrame. The program's server has framed
-// requests over HTTP/2 and later already.
+// protocol returns the protocol for checkFrame. The program's server has already
+// framed requests over HTTP/2 and later.
 func protocol(hr *http.Request) string {
 	if hr.ProtoMajor >= 2 {
 		return "HTTP/1.1"
@@ -218,7 +218,7 @@ func HTTPHandler(h http.Handler) Handler {
 	}
 }
 
-// toHTTP returns r as net/http has it.
+// toHTTP converts r to a net/http request.
 func (r *Request) toHTTP() *http.Request {
 	path, query, hasQuery := strings.Cut(r.target, "?")
 	hr := &http.Request{
@@ -287,7 +287,7 @@ func (h *httpWriter) WriteHeader(status int) {
 	}
 }
 
-// isToken reports whether s can be the name of a header field.
+// isToken reports whether s is a valid header field name.
 func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("()<>@,;:\\\"/[]?={}", c) >= 0 {

@@ -2,8 +2,8 @@ package admin
 
 import "strings"
 
-// originCheck refuses requests that a browser sends on behalf of a foreign web
-// page. It is immutable.
+// originCheck refuses requests that a browser sends on behalf of another site's page.
+// It is immutable.
 type originCheck struct {
 	allowed []string // scheme://host[:port], lower case
 }
@@ -26,11 +26,10 @@ func (o *originCheck) allows(origin string) bool {
 	return false
 }
 
-// refuses returns the name of the header that shows that a request with side
-// effects comes from a foreign page, "" if none does. A request with neither
-// header does not come from a browser. Browsers leave out Sec-Fetch-Site on
-// plain HTTP outside of loopback, and another port of the same host is
-// "same-site" for them, which is as foreign as any other.
+// refuses returns the name of the header that identifies a request with side effects
+// as cross-site, or "". A request with neither header does not come from a browser.
+// Browsers omit Sec-Fetch-Site over plain HTTP except on loopback, and call another
+// port of the same host "same-site", which is refused, too.
 func (o *originCheck) refuses(r *Request) (header string) {
 	sites, origins := r.headers("sec-fetch-site"), r.headers("origin")
 	if len(sites) > 1 {
@@ -54,8 +53,7 @@ func (o *originCheck) refuses(r *Request) (header string) {
 	return "origin"
 }
 
-// sameOrigin reports whether origin is a page of the server that is addressed
-// by hostport.
+// sameOrigin reports whether origin is the origin of the server at hostport.
 func sameOrigin(origin, hostport string) bool {
 	var standard string
 	rest, ok := strings.CutPrefix(strings.ToLower(origin), "http://")

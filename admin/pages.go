@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The headings of the home page, in its order.
+// The headings of the home page, in order.
 const (
 	groupState    = "State and life cycle"
 	groupStats    = "Stats"
@@ -24,7 +24,7 @@ func groups() []string {
 	return []string{groupState, groupStats, groupStatsD, groupClusters, groupConfig, groupLogging, groupDebug}
 }
 
-// newPage begins a page with a title, which is its heading too.
+// newPage starts a page whose title is also its heading.
 func (s *Server) newPage(title string, script bool) *page {
 	p := new(page)
 	p.put(markup("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"+
@@ -38,15 +38,14 @@ func (s *Server) newPage(title string, script bool) *page {
 	return p
 }
 
-// assetLink returns the path of an asset, relative so that pages work below a
-// prefix.
+// assetLink returns the path of an asset, relative so that pages work under a prefix.
 func (s *Server) assetLink(name string) string { return strings.TrimPrefix(s.assets.Path(name), "/") }
 
 func (p *page) end() { p.put(markup("</main>\n</body>\n</html>\n")) }
 
-// showHome answers /. The page works without scripts: a mutation is a button in
-// a form that posts, never a link. It leaves out what the caller's role or the
-// mode of the server does not allow.
+// showHome serves the home page, which works without scripts: every mutation is a
+// button in a form that posts, never a link. It omits endpoints that the client's
+// role or the server's mode does not permit.
 func (s *Server) showHome(w *Response, r *Request) error {
 	byGroup := make(map[string][]Endpoint)
 	count := 0
@@ -93,7 +92,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 	return err
 }
 
-// homeFacts puts the strip of facts about the server and returns the id of its
+// homeFacts appends the strip of facts about the server and returns the ID of its
 // node.
 func (s *Server) homeFacts(p *page) (node string) {
 	p.put(markup("<dl class='facts'>"))
@@ -117,7 +116,7 @@ func (s *Server) homeFacts(p *page) (node string) {
 	return node
 }
 
-// command puts the rows of an endpoint.
+// command appends the rows of an endpoint.
 func (p *page) command(e *Endpoint, node string) {
 	link := e.Path[1:]
 	form := "form-" + strings.ReplaceAll(link, "/", "-")
@@ -167,7 +166,7 @@ func (p *page) command(e *Endpoint, node string) {
 	p.put(markup("</tbody>\n"))
 }
 
-// favicon answers the path that browsers ask for on their own.
+// favicon serves the path that browsers request on their own.
 func (s *Server) favicon(w *Response, _ *Request) error {
 	icon := s.assets.Find(s.assets.Path("icon.svg"))
 	if icon == nil {

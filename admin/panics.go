@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// panicLog remembers when handlers panicked.
+// panicLog records the times of handler panics.
 type panicLog struct {
 	mu     sync.Mutex
 	recent map[string][]time.Time
 	off    map[string]bool
 }
 
-// A handler that panics this often within this time is switched off.
+// A handler that panics this often within this time is disabled.
 const (
 	panicLimit  = 3
 	panicWindow = time.Minute
 )
 
-// note records a panic of the handler of path and reports whether the handler
-// is to be switched off now.
+// note records a panic of the handler of path and reports whether to disable the
+// handler.
 func (p *panicLog) note(path string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,16 +40,16 @@ func (p *panicLog) note(path string, now time.Time) bool {
 	return true
 }
 
-// disabled reports whether the handler of path was switched off.
+// disabled reports whether the handler of path is disabled.
 func (p *panicLog) disabled(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.off[path]
 }
 
-// call runs the handler of an endpoint. A panic becomes an error; after some of
-// them within a minute the endpoint answers with 500 until the server is
-// restarted, /ready, /live and the stats excepted.
+// call runs the handler of an endpoint. A panic becomes an error. After repeated
+// panics within a minute the endpoint answers with 500 until the server restarts,
+// except for /ready, /live and the stats.
 func (s *Server) call(e *Endpoint, w *Response, r *Request) (err error) {
 	if !e.neverDisabled && s.panics.disabled(e.Path) {
 		return &Error{Status: 500, Msg: "this endpoint failed repeatedly and is switched off until the server is restarted\n"}

@@ -164,7 +164,7 @@ func TestConnectionsThatDoNotClose(t *testing.T) {
 	c := w.dialWild()
 	waitFor(t, "a connection", func() bool { return w.connections.count() == 1 })
 	w.wild.close.Light(4)
-	if err := w.stop(); err == nil || err.Error() != "admin: 1 requests did not end in time" {
+	if err := w.stop(); err == nil || err.Error() != "admin: 1 requests did not finish in time" {
 		t.Errorf("Run: %v", err)
 	}
 	for range 2 { // Run closes once more what the end of its context has closed

@@ -6,15 +6,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/render"
 )
 
-// partFilter is the parameter filter of an endpoint that does not show stats.
-// The zero value matches all names.
+// partFilter is the filter parameter of an endpoint other than the stats. The zero
+// value matches all names.
 type partFilter struct {
 	filter *render.Filter
 	until  time.Time // end of the budget; zero: none
 	err    error     // once set, nothing matches
 }
 
-// withFilter calls f with the filter of a request, in its turn.
+// withFilter calls f with the filter of a request, once a slot is free.
 func (s *Server) withFilter(w *Response, r *Request, f func(*partFilter) error) error {
 	n := new(partFilter)
 	pattern := r.query.Value("filter")

@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peersKnown reports whether the system identifies the peer of a unix
-// socket.
+// peersKnown reports whether the system can identify the peer of a unix socket.
 const peersKnown = true
 
-// peerUser returns the user and the group that the process at the other end of
-// a unix socket had when it connected.
+// peerUser returns the user and the group of the process at the other end of a unix
+// socket at the time it connected.
 func peerUser(c net.Conn) (uid, gid uint32, ok bool) {
 	u, isUnix := c.(*net.UnixConn)
 	if !isUnix {

@@ -7,11 +7,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 )
 
-// profilerUsage is the answer to wrong parameters of the profilers.
+// profilerUsage is the response to invalid parameters of the profilers.
 const profilerUsage = "?enable=<y|n>\n"
 
-// parseEnable returns what the only parameter says. It reports false for
-// anything but exactly one enable=y or enable=n.
+// parseEnable returns the value of the only parameter. It reports false for anything
+// but exactly one enable=y or enable=n.
 func parseEnable(q Query) (on, ok bool) {
 	v := q.Value("enable")
 	return v == "y", len(q.Keys()) == 1 && (v == "y" || v == "n")
@@ -76,8 +76,7 @@ func (s *Server) heapProfiler(w *Response, r *Request) error {
 	return w.text(200, "Heap profiler stopped and data written to "+p.Path()+".")
 }
 
-// heapDump answers with a profile of the heap as of the last collection, in the
-// format of pprof.
+// heapDump serves a heap profile as of the last garbage collection, in pprof format.
 func (s *Server) heapDump(w *Response, _ *Request) error {
 	w.encodings = nil // the profile is compressed
 	return pprof.Lookup("heap").WriteTo(w, 0)

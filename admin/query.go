@@ -8,8 +8,8 @@ import (
 // Pair is one parameter of a request. Name and value are percent-decoded.
 type Pair struct{ Name, Value string }
 
-// Query is the parameters of a request in the order in which they came. Where
-// a name occurs twice the first one counts.
+// Query holds the parameters of a request in order of appearance. If a name occurs
+// more than once, the first one counts.
 type Query []Pair
 
 // Has reports whether a parameter occurs, with or without a value.
@@ -17,8 +17,7 @@ func (q Query) Has(name string) bool {
 	return slices.ContainsFunc(q, func(p Pair) bool { return p.Name == name })
 }
 
-// Value returns the first value of a parameter, "" if it does not occur: an
-// empty value and none are the same.
+// Value returns the first value of a parameter, or "" if it is absent or empty.
 func (q Query) Value(name string) string {
 	for _, p := range q {
 		if p.Name == name {
@@ -28,7 +27,7 @@ func (q Query) Value(name string) string {
 	return ""
 }
 
-// Distinct returns the parameters without those whose name came before.
+// Distinct returns the first occurrence of each parameter.
 func (q Query) Distinct() Query {
 	var out Query
 	for _, p := range q {
@@ -39,7 +38,7 @@ func (q Query) Distinct() Query {
 	return out
 }
 
-// Keys returns the distinct names in the order in which they came.
+// Keys returns the distinct names in order of appearance.
 func (q Query) Keys() []string {
 	var keys []string
 	for _, p := range q.Distinct() {
@@ -48,11 +47,10 @@ func (q Query) Keys() []string {
 	return keys
 }
 
-// parseQuery splits text at '&' and each piece at its first '='. '+' is not a
-// space and a malformed escape stays as it is. An empty piece is a parameter
-// with an empty name, except at the end. It reports false if there are more
-// than maxParams pieces or a value is longer than maxValue bytes; a limit below
-// 0 is none.
+// parseQuery splits text at '&' and each part at its first '='. '+' is not a space,
+// and malformed escapes are kept. An empty part is a parameter with an empty name,
+// except at the end. It reports false if there are more than maxParams parts or a
+// value is longer than maxValue bytes; a negative limit is unlimited.
 func parseQuery(text string, maxParams, maxValue int) (Query, bool) {
 	var q Query
 	for len(text) > 0 {
@@ -68,7 +66,7 @@ func parseQuery(text string, maxParams, maxValue int) (Query, bool) {
 	return q, true
 }
 
-// unescape decodes the escapes %XX of s that are well formed.
+// unescape decodes the well-formed %XX escapes of s.
 func unescape(s string) string {
 	at := strings.IndexByte(s, '%')
 	if at < 0 {
@@ -89,7 +87,7 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// unhex returns the value of a hex digit, -1 for any other byte.
+// unhex returns the value of a hex digit, or -1.
 func unhex(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Request is a request whose path is known and whose framing, host and origin
-// were checked. It is valid until its handler returns.
+// Request is a request to a known path whose framing, host and origin have been
+// checked. It is valid until its handler returns.
 type Request struct {
 	method   string
 	target   string // path and query
@@ -35,15 +35,15 @@ func (r *Request) Method() string { return r.method }
 // Path returns the request target up to the first question mark.
 func (r *Request) Path() string { return r.path }
 
-// Target returns the path and the query as they were sent.
+// Target returns the path and the query as sent.
 func (r *Request) Target() string { return r.target }
 
-// Query returns the parameters of the query, or of a form in the body if there
-// is no query.
+// Query returns the parameters of the query, or of a form in the body if there is no
+// query.
 func (r *Request) Query() Query { return r.query }
 
-// Header returns the first value of a header field, "" if there is none. The
-// name is compared without case.
+// Header returns the first value of a header field, or "" if it is absent. The name
+// is case-insensitive.
 func (r *Request) Header(name string) string {
 	for _, f := range r.fields {
 		if strings.EqualFold(f.Name, name) {
@@ -55,41 +55,39 @@ func (r *Request) Header(name string) string {
 
 func (r *Request) headers(name string) []string { return values(r.fields, name) }
 
-// Body returns the body. The handler must not keep it.
+// Body returns the body. The handler must not retain it.
 func (r *Request) Body() []byte { return r.body }
 
-// Peer returns the address that the request came from, "unix" for a unix
-// socket and "" for one made by the program itself.
+// Peer returns the client's address, "unix" for a unix socket and "" for a request of
+// the program itself.
 func (r *Request) Peer() string { return r.peer }
 
-// Principal returns who sent the request. Without authentication its role is
-// always RoleAdmin. Credentials that were checked are not among the header
-// fields any more.
+// Principal returns the identity of the client. Without authentication its role is
+// always RoleAdmin. Verified credentials are removed from the header fields.
 func (r *Request) Principal() Principal { return r.principal }
 
 // Closing returns a channel that is closed when the server shuts down. See
 // [Response.Endless] for a channel that is also closed when the client is gone.
 func (r *Request) Closing() <-chan struct{} { return r.closing }
 
-// After makes f run once the answer was sent or could not be.
+// After registers f to run once the response was sent or has failed.
 func (r *Request) After(f func()) { r.after = append(r.after, f) }
 
-// Changed notes for the audit log what the request changed.
+// Changed records a change for the audit log.
 func (r *Request) Changed(what, before, after string) {
 	r.changes = append(r.changes, Change{what, before, after})
 }
 
-// withoutHost reports whether r is of HTTP/1.0 and names no host. No browser
-// sends such requests, so a foreign page cannot cause one.
+// withoutHost reports whether r uses HTTP/1.0 and names no host. Browsers never send
+// such requests, so a foreign page cannot cause one.
 func (r *Request) withoutHost() bool {
 	return r.proto == "HTTP/1.0" && r.host == "" && len(r.headers("host")) == 0
 }
 
-// formType is the content type of a form. Nothing may follow it.
+// formType is the exact content type of a form, without parameters.
 const formType = "application/x-www-form-urlencoded"
 
-// parseParams fills in the parameters. It reports false if they are over a
-// limit.
+// parseParams sets the parameters. It reports false if they exceed a limit.
 func (r *Request) parseParams(l *Limits) bool {
 	_, text, _ := strings.Cut(r.target, "?")
 	if text == "" && r.Header("content-type") == formType {

@@ -19,35 +19,35 @@ const (
 	typeEvents = "text/event-stream"
 )
 
-// responseBuffer is how much of an answer is kept back before it is sent. What
-// fits is sent with its length, and can still become an error.
+// responseBuffer is the number of bytes of a response to buffer before sending. A
+// response that fits is sent with its length and can still be replaced by an error.
 const responseBuffer = 64 << 10
 
-// compressFrom is the size from which on an answer is worth compressing.
+// compressFrom is the minimum size of responses to compress.
 const compressFrom = 1 << 10
 
-// transport carries one answer to its client.
+// transport sends one response to its client.
 type transport interface {
-	// begin sends or keeps the head. length is that of the body, -1 if it is
-	// not known; until end it is followed by bodies.
+	// begin sends or buffers the head. length is the length of the body, or -1 if
+	// unknown; the body follows in calls of body until end.
 	begin(w *Response, length int) error
-	// body sends a piece of the body, a and then b, and the head if that was
-	// kept. It does not keep them.
+	// body sends a chunk of the body, a followed by b, after the head if that was
+	// buffered. It does not retain them.
 	body(a, b []byte) error
-	// end marks the answer as complete.
+	// end completes the response.
 	end() error
-	// abort ends the response so that the client cannot take it for complete.
+	// abort ends the response so that the client sees that it is incomplete.
 	abort()
-	// hangUp makes the connection end after the response.
+	// hangUp closes the connection after the response.
 	hangUp()
-	// watch returns a channel that is closed when the client closes the
-	// connection or its side of it, or when the server shuts down. It can make
-	// the connection end after the response.
+	// watch returns a channel that is closed when the client closes the connection or
+	// its sending side, or when the server shuts down. It can cause the connection to
+	// close after the response.
 	watch(guard.Guard) <-chan struct{}
 }
 
-// Response is the response to one request. Handlers set its status and header
-// fields before they write. It must only be used by the handler's goroutine.
+// Response is the response to a request. Handlers set its status and header fields
+// before they write. It must only be used by the handler's goroutine.
 type Response struct {
 	server    *Server
 	transport transport
@@ -80,14 +80,14 @@ const (
 	stageDone
 )
 
-// SetStatus sets the status; default 200.
+// SetStatus sets the status. Default 200.
 func (w *Response) SetStatus(status int) { w.status = status }
 
-// SetType sets the content type; default plain text.
+// SetType sets the content type. Default plain text.
 func (w *Response) SetType(contentType string) { w.contentType = contentType }
 
-// SetHeader sets a field of the head. Names are in lower case. The value must
-// not come from a request.
+// SetHeader sets a header field. Names are lower case. The value must not come from a
+// request.
 func (w *Response) SetHeader(name, value string) {
 	for i := range w.fields {
 		if w.fields[i].Name == name {
@@ -98,7 +98,7 @@ func (w *Response) SetHeader(name, value string) {
 	w.fields = append(w.fields, Field{name, value})
 }
 
-// varyBy adds a field of the request to Vary.
+// varyBy adds a request header to Vary.
 func (w *Response) varyBy(name string) {
 	for i := range w.fields {
 		if f := &w.fields[i]; f.Name == "vary" {
@@ -110,9 +110,9 @@ func (w *Response) varyBy(name string) {
 }
 
 // Endless makes the response a stream: it is neither compressed nor chunked, each
-// Flush sends at once, and it can take any time as long as the client reads. The handler must end when the channel is closed, which
-// happens when the server shuts down, or when the client ends the connection or
-// its side of it.
+// Flush sends immediately, and there is no time limit as long as the client reads.
+// The handler must return when the channel is closed, which happens when the server
+// shuts down, or when the client closes the connection or its sending side.
 func (w *Response) Endless() <-chan struct{} {
 	if w.ended == nil {
 		w.endless, w.ended = true, w.transport.watch(w.server.guard)
@@ -120,8 +120,8 @@ func (w *Response) Endless() <-chan struct{} {
 	return w.ended
 }
 
-// Write adds to the body. The error is ErrGone when the client is; the handler
-// should then return it.
+// Write appends to the body. It returns ErrGone if the client is gone; the handler
+// should then return that error.
 func (w *Response) Write(p []byte) (int, error) {
 	if w.stage == stageBuffer {
 		if len(w.buf)+len(p) <= cap(w.buf) {
@@ -134,8 +134,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	// Large responses keep the processors busy; a small one should not have to
-	// wait until the scheduler preempts them.
+	// Large responses keep the processors busy. Yield, so that small ones do not wait
+	// until the scheduler preempts this one.
 	if len(p) >= responseBuffer/2 {
 		runtime.Gosched()
 	}
@@ -151,8 +151,8 @@ func (w *Response) WriteString(s string) (int, error) {
 	return w.Write([]byte(s))
 }
 
-// Flush sends everything written so far. After the first flush the answer cannot
-// become an error any more.
+// Flush sends everything written so far. After the first flush the response can no
+// longer be replaced by an error.
 func (w *Response) Flush() error {
 	if w.stage == stageBuffer {
 		w.commit()
@@ -166,28 +166,28 @@ func (w *Response) Flush() error {
 	return w.err
 }
 
-// text answers with a plain text.
+// text sends plain text.
 func (w *Response) text(status int, body string) error {
 	w.SetStatus(status)
 	_, err := w.WriteString(body)
 	return err
 }
 
-// json answers with a JSON document.
+// json sends a JSON document.
 func (w *Response) json(body []byte) error {
 	w.SetType(typeJSON)
 	_, err := w.Write(body)
 	return err
 }
 
-// fail notes the first error of the transport.
+// fail records the first error of the transport.
 func (w *Response) fail(err error) {
 	if w.err == nil && err != nil {
 		w.err = err
 	}
 }
 
-// commit sends the head of an answer of unknown length.
+// commit sends the head of a response of unknown length.
 func (w *Response) commit() {
 	pending := w.buf
 	w.stage = stageStream
@@ -205,8 +205,8 @@ func (w *Response) commit() {
 	}
 }
 
-// encode takes an encoder if the client and the answer, of at least that size,
-// want one.
+// encode acquires an encoder if the client accepts one and the response, of at least
+// that size, is worth compressing.
 func (w *Response) encode(size int) {
 	if size < compressFrom || !compressible(w.contentType) {
 		return
@@ -223,7 +223,7 @@ func (w *Response) encode(size int) {
 	}
 }
 
-// put sends p on its way once the head is out.
+// put sends p once the head is sent.
 func (w *Response) put(p []byte) {
 	switch {
 	case w.err != nil:
@@ -235,8 +235,8 @@ func (w *Response) put(p []byte) {
 	}
 }
 
-// send adds p to the buffer and hands full pieces to the transport, which gives
-// each its own deadline.
+// send appends p to the buffer and passes full chunks to the transport, each with its
+// own deadline.
 func (w *Response) send(p []byte) {
 	for len(w.buf)+len(p) >= responseBuffer && w.err == nil {
 		n := responseBuffer - len(w.buf)
@@ -269,9 +269,9 @@ func (w *Response) transmit(a, b []byte) {
 	}
 }
 
-// slots limits how many large responses are rendered at once. One processor stays
-// free for small responses and for StatsD input. A response gives its slot up
-// while a piece is sent, so a client that does not read holds none.
+// slots limits the number of large responses rendered at once. One processor stays
+// free for small responses and for StatsD input. A response releases its slot while a
+// chunk is sent, so that slow clients hold none.
 type slots chan struct{}
 
 func newSlots(processors int) slots { return make(slots, max(1, processors-1)) }
@@ -337,7 +337,7 @@ func (w *Response) finishStream(err error) error {
 	return errors.Join(err, w.err)
 }
 
-// fault replaces the response by the one for err.
+// fault replaces the response with the one for err.
 func (w *Response) fault(err error) {
 	w.buf, w.contentType, w.status, w.endless = w.buf[:0], typeText, 500, false
 	w.fields = w.fields[:0]
@@ -352,7 +352,7 @@ func (w *Response) fault(err error) {
 	w.buf = append(w.buf, e.Msg[:min(len(e.Msg), cap(w.buf))]...)
 }
 
-// release gives back what the answer borrowed.
+// release returns the response's buffers and encoder.
 func (w *Response) release() {
 	w.releaseSlot()
 	if w.encoder != nil {
@@ -360,8 +360,8 @@ func (w *Response) release() {
 	}
 }
 
-// packer takes what the encoder makes. It collects pieces worth sending, or
-// all of a small answer.
+// packer receives the output of the encoder. It collects chunks worth sending, or the
+// whole of a small response.
 type packer struct {
 	w    *Response
 	buf  []byte
@@ -386,9 +386,9 @@ func (p *packer) flush() {
 
 var _ io.StringWriter = (*Response)(nil)
 
-// appendHead appends the head of an answer. http10 and closing describe the
-// connection; length is -1 if it is not known, and then chunked says how the
-// end is marked.
+// appendHead appends the head of a response. http10 and closing describe the
+// connection. If length is -1, it is unknown and chunked selects how the end is
+// marked.
 func (w *Response) appendHead(dst []byte, length int, http10, chunked, closing bool) []byte {
 	dst = append(dst, "HTTP/1.1 "...)
 	dst = strconv.AppendInt(dst, int64(w.status), 10)
@@ -412,7 +412,7 @@ func (w *Response) appendHead(dst []byte, length int, http10, chunked, closing b
 	return append(dst, "\r\n"...)
 }
 
-// pagePolicy are the fields of answers that are web pages.
+// pagePolicy are the header fields of web pages.
 var pagePolicy = [...]Field{
 	{"x-frame-options", "DENY"},
 	{"cross-origin-opener-policy", "same-origin"},
@@ -423,7 +423,7 @@ var pagePolicy = [...]Field{
 		"require-trusted-types-for 'script'; trusted-types 'none'"},
 }
 
-// visitHead visits the fields of the head that do not depend on the connection.
+// visitHead visits the header fields that do not depend on the connection.
 func (w *Response) visitHead(visit func(name, value string)) {
 	visit("content-type", w.contentType)
 	if !w.has("cache-control") {
@@ -443,7 +443,7 @@ func (w *Response) visitHead(visit func(name, value string)) {
 	visit("date", w.server.now().UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
 }
 
-// header returns a field of the head, "" if there is none.
+// header returns a header field, or "" if it is absent.
 func (w *Response) header(name string) (found string) {
 	w.visitHead(func(n, value string) {
 		if n == name {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Role says what a caller may do. Each role may do what those before it may.
+// Role is a set of permissions. Each role includes the permissions of the ones before
+// it.
 type Role uint8
 
 // The roles.
@@ -17,7 +18,7 @@ const (
 	RoleAdmin               // everything
 )
 
-// roleNames are the roles as settings spell them.
+// roleNames are the names of the roles in settings.
 var roleNames = [...]string{"none", "metrics", "read", "operate", "admin"}
 
 // String returns the name of r.
@@ -28,7 +29,7 @@ func (r Role) String() string {
 	return fmt.Sprintf("Role(%d)", uint8(r))
 }
 
-// ParseRole returns the role of a name: metrics, read, operate or admin.
+// ParseRole returns the role with the given name: metrics, read, operate or admin.
 func ParseRole(name string) (Role, error) {
 	for r, n := range roleNames {
 		if n == name && Role(r) != RoleNone {
@@ -38,8 +39,7 @@ func ParseRole(name string) (Role, error) {
 	return RoleNone, fmt.Errorf("admin: role %q is not one of %s", name, strings.Join(roleNames[1:], ", "))
 }
 
-// needs returns the role that a caller of e must have. Nil stands for paths
-// that are no endpoint.
+// needs returns the role that e requires. A nil e stands for unknown paths.
 func (e *Endpoint) needs() Role {
 	switch {
 	case e == nil:
@@ -54,7 +54,7 @@ func (e *Endpoint) needs() Role {
 	return RoleRead
 }
 
-// Principal is who sends a request.
+// Principal is the identity of a client.
 type Principal struct {
 	Name string // of the token, "dns:host" or the like of a certificate, "uid 1000" of a unix socket; "": unknown
 	Role Role

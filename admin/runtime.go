@@ -66,8 +66,7 @@ func (s *Server) runtimeModify(w *Response, r *Request) error {
 	return w.text(200, "OK\n")
 }
 
-// masked returns a runtime value as it is shown: hidden if the key says that it
-// is a secret.
+// masked returns a runtime value for display, hidden if the key looks secret.
 func masked(key, value string) string {
 	if value != "" && wire.SecretKey(key) {
 		return wire.Redacted

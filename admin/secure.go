@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// secured returns the TLS settings of the server, made from the user's, nil if
-// there are none. Only HTTP/1.1 is offered, and at least TLS 1.2, also by settings
-// that depend on the client.
+// secured returns the server's TLS settings based on the user's, or nil without TLS.
+// It offers only HTTP/1.1 and at least TLS 1.2, also in settings that depend on the
+// client.
 func secured(cfg *tls.Config) *tls.Config {
 	if cfg == nil {
 		return nil
@@ -31,7 +31,7 @@ func secured(cfg *tls.Config) *tls.Config {
 	return cfg
 }
 
-// wrap returns the connection to serve on nc, which came in at p.
+// wrap returns the connection to serve for nc, which was accepted at p.
 func (s *Server) wrap(nc net.Conn, p listenerKind) *conn {
 	c := &conn{Conn: nc, listener: p, peer: peerOf(nc)}
 	if s.tls != nil && !p.unix {
@@ -41,12 +41,12 @@ func (s *Server) wrap(nc net.Conn, p listenerKind) *conn {
 	return c
 }
 
-// recordBytes is how much a TLS record holds.
+// recordBytes is the payload size of a TLS record.
 const recordBytes = 16 << 10
 
-// greet gets a connection ready for requests: it completes the TLS handshake
-// within the time for a request, and notes who is at the other end. It reports
-// false if there is nothing to be served.
+// greet prepares a connection for requests: it completes the TLS handshake within the
+// read timeout and records the client's identity. It reports false if the connection
+// is not to be served.
 func (s *Server) greet(c *conn) bool {
 	if c.tls == nil {
 		if uid, gid, ok := peerUser(c.Conn); ok {
@@ -72,7 +72,7 @@ func (s *Server) greet(c *conn) bool {
 	return true
 }
 
-// answerPlain answers a client that spoke HTTP without TLS.
+// answerPlain answers a client that sent HTTP without TLS.
 func (s *Server) answerPlain(c *conn, err error) {
 	var header tls.RecordHeaderError
 	if !errors.As(err, &header) || !looksLikeHTTP(header.RecordHeader) {
@@ -88,8 +88,8 @@ func (s *Server) answerPlain(c *conn, err error) {
 	_ = plain.Close()
 }
 
-// looksLikeHTTP reports whether the first bytes, which should be a TLS record,
-// are the beginning of an HTTP request.
+// looksLikeHTTP reports whether the first bytes, which should be a TLS record, are
+// the start of an HTTP request.
 func looksLikeHTTP(head [5]byte) bool {
 	for _, method := range [...]string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "PATCH", "OPTIO"} {
 		if strings.EqualFold(string(head[:]), method) {

@@ -25,8 +25,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Server is an administration server. Make it with [New]. Its methods are safe
-// for concurrent use.
+// Server is an administration server. Use [New]. Its methods are safe for concurrent
+// use.
 type Server struct {
 	cfg         Config
 	product     string
@@ -171,9 +171,9 @@ func validProduct(name string) bool {
 	return true
 }
 
-// Handle adds an endpoint. It returns an error if the path is taken, does not
-// begin with '/', or contains any of & " ' < > ? :, a space or a byte that is
-// not printable ASCII. Use [HTTPHandler] to serve an http.Handler.
+// Handle adds an endpoint. It returns an error if the path is taken, does not start
+// with '/', or contains any of & " ' < > ? :, a space or a byte that is not printable
+// ASCII. Use [HTTPHandler] to serve an http.Handler.
 func (s *Server) Handle(e Endpoint) error {
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
@@ -199,8 +199,8 @@ func (s *Server) Remove(path string) bool {
 	return true
 }
 
-// Endpoints returns the rows of the table in byte order of their paths, as far
-// as they exist in the server's mode and are not hidden.
+// Endpoints returns the rows of the table in byte order of their paths, except rows
+// that are hidden or do not exist in the server's mode.
 func (s *Server) Endpoints() []Endpoint {
 	var rows []Endpoint
 	for _, e := range s.table.Load().rows {
@@ -211,8 +211,8 @@ func (s *Server) Endpoints() []Endpoint {
 	return rows
 }
 
-// Addr returns the address that the server listens on, nil before Listen or
-// Serve. If the configured port was 0, it has the port that the system chose.
+// Addr returns the address that the server listens on, or nil before Listen or Serve.
+// If the configured port was 0, it has the actual port.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +222,8 @@ func (s *Server) Addr() net.Addr {
 // ErrClosed is returned by Serve and Run of a server that was shut down.
 var ErrClosed = errors.New("admin: server closed")
 
-// Listen binds the configured address. The error wraps [ErrAddressInUse] if
-// another program uses it.
+// Listen binds the configured address. The error wraps [ErrAddressInUse] if another
+// program uses it.
 func (s *Server) Listen() error {
 	if s.cfg.Address == "" {
 		return errors.New("admin: no address configured")
@@ -249,8 +249,8 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Run listens, unless [Server.Listen] has, and serves until ctx ends. It then
-// lets running requests finish, for up to Limits.ShutdownTime, and returns when
+// Run listens, unless [Server.Listen] was called, and serves until ctx is done. It
+// then lets running requests finish, for up to Limits.ShutdownTime, and returns when
 // all have ended; see [Server.Close]. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
@@ -279,7 +279,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) Close() error {
 	s.stopListening()
 	if n := s.connections.close(s.limits.ShutdownTime); n > 0 {
-		return fmt.Errorf("admin: %d requests did not end in time", n)
+		return fmt.Errorf("admin: %d requests did not finish in time", n)
 	}
 	return nil
 }
@@ -301,8 +301,8 @@ func (s *Server) stopListening() {
 	}
 }
 
-// Serve accepts connections from ln until the server is shut down, and returns
-// [ErrClosed] then. It closes ln. Several listeners can be served at once.
+// Serve accepts connections from ln until the server is shut down, and then returns
+// [ErrClosed]. It closes ln. Several listeners can be served at once.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()
@@ -342,7 +342,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 }
 
-// admit starts to serve a connection, or turns it away.
+// admit starts serving a connection, or rejects it.
 func (s *Server) admit(nc net.Conn, at listenerKind, last bool) {
 	if s.cfg.Admit != nil && !s.cfg.Admit(s.connections.count()) {
 		s.metrics.globalOverflow.Inc()
@@ -363,7 +363,7 @@ func (s *Server) admit(nc net.Conn, at listenerKind, last bool) {
 	}()
 }
 
-// attend serves a connection to its end.
+// attend serves a connection until it ends.
 func (s *Server) attend(c *conn) {
 	defer func() {
 		s.connections.leave(c)
@@ -382,7 +382,7 @@ func (s *Server) attend(c *conn) {
 	returned = true
 }
 
-// peerOf returns the address of the other end, the zero one on unix sockets.
+// peerOf returns the client's address, or the zero address on unix sockets.
 func peerOf(c net.Conn) netip.Addr {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap()

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// SocketOption is an option of a listening socket, as setsockopt takes it.
+// SocketOption is an option of a listening socket, as passed to setsockopt.
 type SocketOption struct {
 	Level, Name int
 	Int         int
 	Bytes       []byte // in place of Int, unless nil
-	// Prebind sets the option before the socket is bound. Else it is set once
-	// the socket listens.
+	// Prebind sets the option before the socket is bound. Otherwise it is set once
+	// the socket is listening.
 	Prebind bool
 }
 
@@ -33,8 +33,8 @@ func listenTCP(addr string, options []SocketOption) (net.Listener, error) {
 	return ln, nil
 }
 
-// setAllOptions sets the options of a socket that listens already. It closes it
-// if that fails.
+// setAllOptions sets the options of a listening socket. On error it closes the
+// socket.
 func setAllOptions(ln net.Listener, options []SocketOption) error {
 	socket, ok := ln.(syscall.Conn)
 	if !ok || len(options) == 0 {
@@ -50,7 +50,7 @@ func setAllOptions(ln net.Listener, options []SocketOption) error {
 	return err
 }
 
-// setOptions sets the options whose time it is.
+// setOptions sets the options for the given phase.
 func setOptions(raw syscall.RawConn, options []SocketOption, prebind bool) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {

@@ -14,37 +14,36 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// Sources are what the endpoints read and change. All are optional; an endpoint
-// whose source is missing says so. They are called by many goroutines at a
-// time.
+// Sources are the data that the endpoints read and change. All are optional; an
+// endpoint without its source reports that. Sources must be safe for concurrent use.
 type Sources struct {
-	// State names the state of the server: LIVE, DRAINING, PRE_INITIALIZING or
+	// State returns the state of the server: LIVE, DRAINING, PRE_INITIALIZING or
 	// INITIALIZING. Default: always LIVE.
 	State func() string
-	// Info is what /server_info shows; its State is that of State.
+	// Info returns the contents of /server_info, with the State filled in by State.
 	Info func() ServerInfo
-	// HotRestartVersion is the version of the hot restart protocol. Default
+	// HotRestartVersion returns the version of the hot restart protocol. Default
 	// "disabled".
 	HotRestartVersion func() string
-	// Memory is what /memory shows. Default: that of the process.
+	// Memory returns the contents of /memory. Default: the memory of the process.
 	Memory func() Memory
-	// Contention reports how long goroutines waited for mutexes, and false if
-	// that is not traced. Default: it is not.
+	// Contention returns the wait times for mutexes, and false if they are not
+	// traced. Default: not traced.
 	Contention func() (Contention, bool)
-	// Quit begins the shutdown of the program. It is called after the answer
-	// was sent and must not wait for the server to end.
+	// Quit starts the shutdown of the program. It is called after the response was
+	// sent, and must not wait for the server to end.
 	Quit func()
 
 	Health       Health
 	Listeners    func() []listeners.Listener
 	Drains       Drains
 	Certificates func() []certinfo.Context
-	// Unready lists the targets that the server waits for before it is live.
+	// Unready returns the pending init targets.
 	Unready func() []lifecycle.Unready
 
 	Runtime Runtime
 	Loggers Loggers
-	// ReopenLogs opens all log files anew.
+	// ReopenLogs reopens all log files.
 	ReopenLogs func() error
 
 	CPUProfiler  Profiler
@@ -53,45 +52,42 @@ type Sources struct {
 	Ingest Ingest
 
 	Clusters Clusters
-	// ConfigDump returns the sections of /config_dump, with endpoints if they
-	// are asked for. The order does not matter.
+	// ConfigDump returns the sections of /config_dump in any order, with endpoints if
+	// requested.
 	ConfigDump func(endpoints bool) []ConfigSection
 }
 
-// Clusters are the upstream clusters of a proxy, which /clusters shows.
+// Clusters is the source of /clusters.
 type Clusters interface {
-	// Version is that of the last update of the set of clusters, "" if there
-	// was none.
+	// Version returns the version of the last update of the set of clusters, or "".
 	Version() string
 	// Statuses calls yield with each active cluster, in byte order of the names,
-	// until it returns false. It is called while a response is being sent, so it
-	// must not hold a lock. The value is valid until yield returns, so one variable
-	// can serve all clusters, and one all hosts.
+	// until it returns false. It must not hold a lock, since the response is being
+	// sent meanwhile. The value is valid until yield returns, so an implementation
+	// can reuse one variable for all clusters and one for all hosts.
 	Statuses(yield func(*status.Cluster) bool)
-	// Tracked is like Statuses for the clusters that show the statistics of each of
-	// their hosts among the stats. It is called for each request for stats, so it
-	// should not visit other clusters. A method that does nothing shows none.
+	// Tracked is like Statuses, but visits only clusters that show per-host
+	// statistics among the stats. It is called for each request for stats. A method
+	// that does nothing shows none.
 	Tracked(yield func(*status.Cluster) bool)
 }
 
 // ConfigSection is one message of /config_dump.
 type ConfigSection struct {
-	// Key is the place of the section: they come in byte order of their keys.
-	// Usual are "bootstrap", "clusters", "endpoint", "listeners",
-	// "route_scopes", "routes" and "secrets".
+	// Key is the sort key of the section. The usual keys are "bootstrap", "clusters",
+	// "endpoint", "listeners", "route_scopes", "routes" and "secrets".
 	Key string
-	// Message is the message, such as a ClustersConfigDump. It is not changed.
+	// Message is the message, such as a ClustersConfigDump. It is not modified.
 	Message proto.Message
-	// Lists are repeated fields of Message, by name, that come one by one
-	// instead of in Message: with each element the name that name_regex is
-	// compared with. They are read while the answer is on its way, so they must
-	// not hold locks, and may be read twice. The elements belong to who reads.
-	// Elements in Message are named by their field "name" or by the message
-	// packed in it.
+	// Lists maps repeated fields of Message to sequences that replace them: each
+	// yields an element and the name that name_regex is matched against. They are
+	// read while the response is being sent, possibly twice, and must not hold locks.
+	// The caller owns the elements. Elements in Message are named by their field
+	// "name" or by the message packed in it.
 	Lists map[string]iter.Seq2[string, proto.Message]
 }
 
-// Health is the switch of the inbound health checks.
+// Health switches the inbound health checks.
 type Health interface {
 	FailHealth()
 	RestoreHealth()
@@ -101,41 +97,41 @@ type Health interface {
 type Drains interface {
 	// Drain stops all listeners, or only inbound ones, now.
 	Drain(inboundOnly bool)
-	// DrainGracefully starts a drain and returns at once. When it is over the
+	// DrainGracefully starts a drain and returns immediately. At its end the
 	// listeners stop, unless skipExit is set.
 	DrainGracefully(inboundOnly, skipExit bool)
 }
 
 // Profiler writes a profile to a file.
 type Profiler interface {
-	// Start reports false if the profiler runs already.
+	// Start reports false if the profiler is already running.
 	Start() (bool, error)
-	// Stop reports false if the profiler does not run.
+	// Stop reports false if the profiler is not running.
 	Stop() (bool, error)
-	// Path is the file.
+	// Path returns the output file.
 	Path() string
 }
 
 // Runtime holds the runtime values of the server.
 type Runtime interface {
 	Snapshot() *layers.Snapshot
-	// Modify sets values of the admin layer, all in one step. An empty value
-	// removes an earlier override. The client sees the text of the error.
+	// Modify atomically sets values of the admin layer. An empty value removes an
+	// earlier override. The error text is sent to the client.
 	Modify(values map[string]string) error
 }
 
-// Loggers holds the loggers of the server. Clients see the texts of errors;
-// after an error no level has changed.
+// Loggers holds the loggers of the server. Error texts are sent to clients; after an
+// error no level has changed.
 type Loggers interface {
 	List() []logctl.LoggerLevel
 	Set(name, level string) error
 	SetAll(level string) error
-	// SetPaths sets several levels: name:level or name=level, separated by
-	// commas.
+	// SetPaths sets several levels from a comma-separated list of name:level or
+	// name=level.
 	SetPaths(paths string) error
 }
 
-// Contention is how often and how long goroutines waited for mutexes.
+// Contention describes how often and how long goroutines waited for mutexes.
 type Contention struct{ Contentions, CurrentWaitCycles, LifetimeWaitCycles uint64 }
 
 // Memory is the memory of the process in bytes.
@@ -148,7 +144,7 @@ type Memory struct {
 	TotalPhysicalBytes uint64
 }
 
-// ServerInfo is what /server_info shows.
+// ServerInfo holds the contents of /server_info.
 type ServerInfo struct {
 	Version                string
 	UptimeCurrentEpoch     time.Duration
@@ -158,7 +154,7 @@ type ServerInfo struct {
 	HotRestartInitializing bool
 }
 
-// CommandLine is the command line options in effect.
+// CommandLine holds the command line options in effect.
 type CommandLine struct {
 	BaseID                     uint64
 	Concurrency                uint32

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// spare holds a file descriptor in reserve, so that a connection can be accepted
-// when the process has no other left.
+// spare holds a file descriptor in reserve, so that a connection can be accepted when
+// the process has no other left.
 type spare struct {
 	mu   sync.Mutex
 	file *os.File // nil while a connection has its descriptor
@@ -36,8 +36,8 @@ func (s *spare) release() bool {
 	return true
 }
 
-// accept accepts a connection. last is set for a connection that uses the descriptor in
-// reserve.
+// accept accepts a connection. last is set if the connection uses the reserved
+// descriptor.
 func (s *spare) accept(ln net.Listener) (nc net.Conn, last bool, err error) {
 	nc, err = ln.Accept()
 	if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && s.release() {

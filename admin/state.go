@@ -1,6 +1,6 @@
 package admin
 
-// stateLive is the state of a server that serves.
+// stateLive is the state of an initialized server.
 const stateLive = "LIVE"
 
 func (s *Server) state() string {
@@ -21,7 +21,7 @@ func (s *Server) ready(w *Response, _ *Request) error {
 
 func (s *Server) live(w *Response, _ *Request) error { return w.text(200, "OK\n") }
 
-// missing is the answer of an endpoint that has nothing to work on.
+// missing is the response of an endpoint without its source.
 func missing(what string) error { return &Error{Status: 501, Msg: what + "\n"} }
 
 func (s *Server) healthcheckFail(w *Response, r *Request) error {

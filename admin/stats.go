@@ -46,15 +46,14 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	return badRequest("filter too expensive\n")
 }
 
-// noFilter answers a request with an expression that there is no place for.
+// noFilter answers a request whose expression got no slot.
 func (s *Server) noFilter(w *Response) error {
 	s.metrics.busy.Inc()
 	w.SetHeader("retry-after", "1")
 	return w.text(503, "too many filters are at work\n")
 }
 
-// endpoints calls yield with the hosts of the clusters that show the statistics
-// of each.
+// endpoints calls yield with the hosts of clusters that show per-host statistics.
 func (s *Server) endpoints(yield func(*render.Endpoint) bool) {
 	var e render.Endpoint
 	s.src.Clusters.Tracked(func(c *status.Cluster) bool {

@@ -2,8 +2,8 @@ package admin
 
 import "github.com/statsd-admin/statsd-admin/render"
 
-// statsPage answers /stats?format=html: a form for the parameters above the
-// lines of the plain text.
+// statsPage serves /stats?format=html: a form for the parameters above the lines of
+// the plain text.
 func (s *Server) statsPage(w *Response, r *Request, q *statsQuery) error {
 	p := s.statsForm(r)
 	p.put(markup("<pre>\n"))
@@ -20,8 +20,7 @@ func (s *Server) statsPage(w *Response, r *Request, q *statsQuery) error {
 	return err
 }
 
-// badStatsPage answers a request with wrong parameters by the form that sent
-// them and the reason.
+// badStatsPage answers a request with invalid parameters with the form and the error.
 func (s *Server) badStatsPage(w *Response, r *Request, e *Error) error {
 	p := s.statsForm(r)
 	p.put(markup("<p class='bad' role='alert'>"), e.Msg, markup("</p>\n"))
@@ -32,7 +31,7 @@ func (s *Server) badStatsPage(w *Response, r *Request, e *Error) error {
 	return err
 }
 
-// statsForm begins the page with the form and its present values.
+// statsForm starts the page with the form and its current values.
 func (s *Server) statsForm(r *Request) *page {
 	p := s.newPage(capital(s.product)+" Stats", false)
 	p.put(markup("<form action='stats' method='get' class='options'>"))

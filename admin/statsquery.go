@@ -19,7 +19,7 @@ const (
 	formatMetrics
 )
 
-// statsQuery is what the parameters of /stats say.
+// statsQuery holds the parsed parameters of /stats.
 type statsQuery struct {
 	format     statsFormat
 	exposition render.Format // with formatMetrics; see negotiate
@@ -28,11 +28,10 @@ type statsQuery struct {
 	options    render.Options
 }
 
-// parseStats reads the parameters of /stats. Only the value that a parameter
-// has first counts, and an empty one is as good as none; flags are set by their
-// name. The first failure, in the order of the checks, is the answer.
-// metricsOnly is set for the path that has one format: what a format parameter
-// says there is checked and then ignored.
+// parseStats parses the parameters of /stats. Only the first value of a parameter
+// counts, and an empty one is ignored; flags are set by their name alone. The first
+// error, in the order of the checks, is returned. metricsOnly is set for the path
+// that has one format; there a format parameter is validated but ignored.
 func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 	out := &statsQuery{pattern: q.Value("filter")}
 	o := &out.options
@@ -117,7 +116,7 @@ func (s *Server) statsParams(formats bool) []Param {
 	}
 	params := []Param{
 		{Name: "usedonly", Help: "only stats that were updated", Kind: ParamFlag},
-		{Name: "filter", Help: "regular expression that a part of the name matches"},
+		{Name: "filter", Help: "regular expression that matches part of the name"},
 		{Name: "invert_filter", Help: "show the stats that the filter does not match", Kind: ParamFlag},
 	}
 	if formats {
