@@ -21,7 +21,7 @@ type selfMetrics struct {
 }
 
 func newMetrics(st *store.Store) *selfMetrics {
-	listener, http, admin := st.Scope("listener.admin"), st.Scope("http.admin"), st.Scope("admin")
+	listener, http, admin := st.Own().Scope("listener.admin"), st.Own().Scope("http.admin"), st.Own().Scope("admin")
 	f := &selfMetrics{
 		connections:    listener.Counter("downstream_cx_total"),
 		rejected:       listener.Counter("downstream_cx_overflow"),
@@ -39,8 +39,8 @@ func newMetrics(st *store.Store) *selfMetrics {
 		handshakes:      listener.Counter("ssl.handshake"),
 		handshakeErrors: listener.Counter("ssl.connection_error"),
 
-		panics:  st.Scope("server").Counter("recovered_panics"),
-		exposed: st.Scope("server").GaugeWithMode("admin_exposed", store.NeverImport),
+		panics:  st.Own().Scope("server").Counter("recovered_panics"),
+		exposed: st.Own().Scope("server").GaugeWithMode("admin_exposed", store.NeverImport),
 	}
 	for i, name := range [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
 		f.classes[i] = http.Counter("downstream_rq_" + name)

@@ -113,7 +113,7 @@ func New(cfg Config) (*Scheduler, error) {
 		cfg.OnError = func(string, error) {}
 	}
 	cfg.Store.KeepEnded()
-	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Root().Counter("server.dropped_stat_flushes")}
+	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Own().Counter("server.dropped_stat_flushes")}
 	for _, sink := range cfg.Sinks {
 		s.workers = append(s.workers, newWorker(sink, &cfg))
 		if t, ok := sink.(Totaler); ok && t.NeedsTotals() {

@@ -72,7 +72,7 @@ type worker struct {
 
 func newWorker(sink Sink, c *Config) *worker {
 	tag := tags.Tag{Name: "sink", Value: sink.Name()}
-	sc := c.Store.Scope("sink")
+	sc := c.Store.Own().Scope("sink")
 	w := &worker{
 		sink: sink, limit: c.Queue, onErr: c.OnError, guard: guard.New(c.Logger),
 		flushes:     sc.Counter("flushes", tag),

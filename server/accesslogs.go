@@ -19,7 +19,7 @@ func (s *Server) openAccessLogs() error {
 		s.access = append(s.access, opened)
 	}
 	if len(s.access) > 0 {
-		sc := s.store.Scope("filesystem")
+		sc := s.store.Own().Scope("filesystem")
 		s.lost.writes, s.lost.lines = sc.Counter("write_failed"), sc.Counter("write_dropped")
 	}
 	return nil

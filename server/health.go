@@ -36,7 +36,7 @@ func (s *Server) makeHealth() error {
 			h.Name = "health"
 		}
 		name := oneline.Clean(h.Name)
-		check, port := s.store.Scope("http."+name+".health_check"), s.store.Scope("listener."+name)
+		check, port := s.store.Own().Scope("http."+name+".health_check"), s.store.Own().Scope("listener."+name)
 		l, err := healthlistener.New(healthlistener.Config{
 			Name: h.Name, Address: h.Address, Mode: h.Mode, HeaderPrefix: h.HeaderPrefix, Cluster: h.Cluster,
 			State: func() (string, bool) {

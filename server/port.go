@@ -82,7 +82,7 @@ func (s *Server) bindPorts() error {
 		p.gate, p.log = accept.NewGate(p.tcp), s.log.With("listener", l.Name)
 		s.ports = append(s.ports, p)
 		at := listeners.FromNet(p.Addr())
-		sc := s.store.Scope("listener." + statPart(at.String()))
+		sc := s.store.Own().Scope("listener." + statPart(at.String()))
 		p.total, p.active = sc.Counter("downstream_cx_total"), sc.Gauge("downstream_cx_active")
 		err := s.listeners.Add(listeners.Listener{
 			Name: l.Name, Direction: l.Direction, Addresses: []config.Address{at}, Stop: func() { _ = p.Close() },

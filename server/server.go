@@ -244,7 +244,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.gauges.init(s.store.Scope("server"), cfg)
+	s.gauges.init(s.store.Own().Scope("server"), cfg)
 	s.log = s.logger("main")
 	s.guard = guard.New(s.log)
 	s.store.SetLogger(s.log)
@@ -263,7 +263,7 @@ func (s *Server) makeLife() error {
 	life.Live, life.State, life.Logger = s.gauges.live, s.gauges.state, s.log
 	s.life = lifecycle.New(life)
 	s.certs = &certinfo.Registry{}
-	sc := s.store.Scope("listener_manager")
+	sc := s.store.Own().Scope("listener_manager")
 	s.listeners = listeners.New(listeners.Config{
 		StartDrain: s.life.StartDrain,
 		Logger:     s.log,
@@ -283,7 +283,7 @@ func (s *Server) makeRuntime() (err error) {
 	if ls == nil {
 		ls = []layers.Layer{{Name: "admin", Kind: layers.Admin}}
 	}
-	sc := s.store.Scope("runtime")
+	sc := s.store.Own().Scope("runtime")
 	s.obsolete.init(sc, s.loggers.Logger("config"), s.cfg.CommandLine.SkipDeprecatedLogs)
 	s.runtime, err = layers.New(layers.Config{
 		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Logger: s.logger("runtime"),

@@ -393,7 +393,7 @@ func (r *registry) segmentOf(name string) *segment {
 func (r *registry) create(w *wanted) found {
 	now := r.cfg.Now()
 	if lim := r.exceeded(w, now); lim != noLimit {
-		r.cfg.Store.Root().Counter("server.stats_overflow." + storeKind(w.group).String()).Inc()
+		r.cfg.Store.Own().Counter("server.stats_overflow." + storeKind(w.group).String()).Inc()
 		f := r.overflow(w, lim)
 		f.logs = r.limitMessage(lim, now, "name", strconv.QuoteToASCII(w.name))
 		return f

@@ -74,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:     cfg,
 		parser:  line.New(cfg.lineConfig()),
-		metrics: newServerMetrics(cfg.Store.Root()),
+		metrics: newServerMetrics(cfg.Store.Own()),
 		rejects: newRejects(&cfg),
 		events:  newEventLog(cfg.Events, cfg.Checks),
 		setSeed: maphash.MakeSeed(),
@@ -100,7 +100,7 @@ func (s *Server) newWorker(reader string) *worker {
 		registry: s.registry,
 		parser:   s.parser,
 		cache:    newSeriesCache(s.cfg.Limits.CacheEntries, &s.registry.memory.caches),
-		busy:     newBusyTime(s.cfg.Store.Root(), reader),
+		busy:     newBusyTime(s.cfg.Store.Own(), reader),
 	}
 	w.gauge = w.targetGauge
 	s.workers = append(s.workers, w)
@@ -143,7 +143,7 @@ func (s *Server) listen(logs *[]message) error {
 			l.name = fmt.Sprint(base, "#", n) // two listeners must not share metrics
 		}
 		names[l.name] = true
-		l.metrics = newListenerMetrics(s.cfg.Store.Root(), l.name, l.addr)
+		l.metrics = newListenerMetrics(s.cfg.Store.Own(), l.name, l.addr)
 		l.conns.total, l.conns.perAddr = l.cfg.Connections, l.cfg.PerAddress
 		l.conns.init()
 		granted := 0

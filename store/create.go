@@ -277,14 +277,14 @@ func (s *Store) takeMode(b *block, i int, mode ImportMode) error {
 func (s *Store) overflowed(k Kind) error {
 	c := s.overflow[k]
 	if c == nil {
-		full := "server.stats_overflow." + k.word()
+		full := joinName(s.own.prefix, "server.stats_overflow."+k.word())
 		if s.reject != nil && s.reject(full) {
 			return ErrLimit
 		}
 		h := s.lookup.hash(false, full)
 		b, i, ok := s.find(h, false, full)
 		if !ok {
-			b, i = s.create(s.root, h, variantCounter, Accumulate, 0, full, full, nil)
+			b, i = s.create(s.own, h, variantCounter, Accumulate, 0, full, full, nil)
 		}
 		if b.variant != variantCounter {
 			return ErrLimit

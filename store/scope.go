@@ -130,7 +130,7 @@ func (sc *Scope) Store() *Store { return sc.store }
 func (sc *Scope) Close() {
 	s := sc.store
 	s.mu.Lock()
-	if sc.closed.Load() || sc == s.root {
+	if sc.closed.Load() || sc == s.root || sc == s.own {
 		s.mu.Unlock()
 		return
 	}

@@ -30,6 +30,9 @@ type Options struct {
 	MaxStats int
 	// Naming are the rules for names in the exposition formats.
 	Naming naming.Rules
+	// OwnPrefix is put before the names of the stats that the packages of this
+	// module create about themselves; see [Store.Own]. Default: none.
+	OwnPrefix string
 	// Symbols are the settings of the symbol table.
 	Symbols symtab.Options
 	// Now returns the time. Default time.Now.
@@ -57,6 +60,7 @@ type Store struct {
 	opts    Options
 	symbols *symtab.Table
 	root    *Scope
+	own     *Scope // see Own
 
 	lookup     lookup
 	hot        hotNames
@@ -138,6 +142,10 @@ func New(opts Options) *Store {
 	}
 	s.null = newNull()
 	s.root = s.newScope("", s.classFor(ScopeOptions{}), ScopeOptions{})
+	s.own = s.root
+	if p := sanitizePrefix(opts.OwnPrefix); p != "" {
+		s.own = s.newScope(p, s.root.cls, ScopeOptions{})
+	}
 	return s
 }
 
@@ -152,6 +160,12 @@ func (s *Store) FixedTags() []tags.Tag { return s.opts.Tags.Fixed() }
 
 // Root returns the scope with the empty prefix. It cannot be closed.
 func (s *Store) Root() *Scope { return s.root }
+
+// Own returns the scope for the stats that the store, flush, admin, statsd and
+// server create about themselves, such as "server.live": the root, or the scope
+// of Options.OwnPrefix. It cannot be closed. The stats of upstream clusters are
+// not among them.
+func (s *Store) Own() *Scope { return s.own }
 
 // Scope returns a new scope; see [Scope.Scope].
 func (s *Store) Scope(prefix string) *Scope { return s.root.Scope(prefix) }

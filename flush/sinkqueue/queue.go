@@ -114,7 +114,7 @@ func New(cfg Config) *Queue {
 		cfg.Series = DefaultSeries
 	}
 	tag := tags.Tag{Name: "sink", Value: cfg.Name}
-	sc := cfg.Store.Scope("sink")
+	sc := cfg.Store.Own().Scope("sink")
 	return &Queue{
 		cfg:         cfg,
 		packets:     sc.Counter("packets", tag),

@@ -22,7 +22,7 @@ func AddTap(cfg *server.Config) *tap.Tap {
 	if cfg.Store == nil {
 		cfg.Store = store.New(store.Options{Product: cfg.Admin.Product})
 	}
-	t := tap.New(tap.Config{Dropped: cfg.Store.Root().Counter("tap.traces_dropped")})
+	t := tap.New(tap.Config{Dropped: cfg.Store.Own().Counter("tap.traces_dropped")})
 	if cfg.StatsD != nil {
 		source, input := t.Register(tapStatsD), *cfg.StatsD
 		input.Tap = func() func(statsd.Tapped) {
