@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"go.yaml.in/yaml/v4"
 )
@@ -132,7 +133,7 @@ func (a *Admin) checkSecurity(d *decoder, seen map[string]*yaml.Node, path strin
 }
 
 // Shown returns a configuration text as it may be shown: text itself, or
-// <redacted> if it holds a secret anywhere.
+// [redacted] if it holds a secret anywhere.
 func Shown(text string) string {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil || hasSecret(&root) {
@@ -167,7 +168,7 @@ func isSecret(n *yaml.Node) bool {
 // hasSecret reports whether n contains a value that error texts mask.
 func hasSecret(n *yaml.Node) bool {
 	if n.Kind == yaml.ScalarNode {
-		return looksSecret(n.Value)
+		return redact.LooksSecret(n.Value)
 	}
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && sensitive(snakeCase(n.Content[i-1].Value)) && isSecret(child) {

@@ -164,7 +164,7 @@ func TestShown(t *testing.T) {
 		"x: &a canary\npassword: *a":                                               false,
 		"a: [":                                                                     false,
 	} {
-		want := "<redacted>"
+		want := "[redacted]"
 		if shown {
 			want = text
 		}

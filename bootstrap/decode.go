@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // A setter decodes one value into its destination. Errors go to the decoder, which
@@ -58,7 +60,7 @@ func (d *decoder) show(n *yaml.Node, path string) string {
 		return "a list"
 	case isNull(n):
 		return "null"
-	case sensitive(path), looksSecret(n.Value):
+	case sensitive(path), redact.LooksSecret(n.Value):
 		return redacted
 	case len(n.Value) > 80:
 		return strconv.Quote(n.Value[:80]) + "…"

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // mergeBytes is the size of a text for each key that its merge keys can copy.
@@ -98,7 +99,7 @@ func (r *resolver) errorf(n *yaml.Node, format string, args ...any) {
 // quoteKey returns a key, tag or anchor as error texts print it. In a secret it
 // may be a part of that: the blank after a colon is easily forgotten.
 func quoteKey(name string, secret bool) string {
-	if secret || looksSecret(name) {
+	if secret || redact.LooksSecret(name) {
 		return redacted
 	}
 	return strconv.Quote(name)

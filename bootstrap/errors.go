@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // maxErrors bounds what one load reports; a file with more mistakes than this
@@ -98,7 +99,7 @@ func newErrors(list []*Error, dropped int) error {
 }
 
 // redacted stands in error texts for what may be a secret or a part of one.
-const redacted = "<redacted>"
+const redacted = redact.Mark
 
 // sensitiveFields are names whose values never appear in an error text.
 var sensitiveFields = []string{
@@ -118,13 +119,4 @@ func sensitive(path string) bool {
 		}
 	}
 	return false
-}
-
-// looksSecret reports whether a value is a private key or a JSON web token,
-// wherever it stands.
-func looksSecret(value string) bool {
-	if strings.Contains(value, "PRIVATE KEY-----") {
-		return true
-	}
-	return strings.HasPrefix(value, "eyJ") && strings.Count(value, ".") == 2
 }

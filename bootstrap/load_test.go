@@ -281,7 +281,7 @@ func TestSingleErrors(t *testing.T) {
 		{"sinks", "a.yaml", "sinks: [{statsd: {}}]\n", "a.yaml:1:8: sinks: known, but not available in this build; remove it"},
 		{"control-ads", "a.yaml", "dynamic_resources:\n  ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}\n", `a.yaml:2:15: dynamic_resources.ads_config: "a" is not a static cluster`},
 		{"control-cds", "a.yaml", "dynamic_resources: {cds_config: {api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}}}\n", `a.yaml:1:33: dynamic_resources.cds_config: "a" is not a static cluster`},
-		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: <redacted> is not one of full, read_only, metrics_only"},
+		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: [redacted] is not one of full, read_only, metrics_only"},
 		{"secret-field", "a.yaml", "admin: {limits: hunter2, auth: {token: hunter2}}", `admin.limits: "hunter2" is not a mapping`},
 	}
 	for _, tt := range tests {
@@ -360,7 +360,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		whole(&whole32, 0, 1)(d, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "canary"}, path)
 	}
 	for _, e := range d.errs {
-		if strings.Contains(e.Error(), "canary") || !strings.Contains(e.Error(), "<redacted>") {
+		if strings.Contains(e.Error(), "canary") || !strings.Contains(e.Error(), "[redacted]") {
 			t.Errorf("not masked: %v", e)
 		}
 	}

@@ -16,8 +16,8 @@ func TestOptionsShowNoSecrets(t *testing.T) {
 		"":              "",
 		"node: {id: a}": "node: {id: a}",
 		"admin: {auth: {tokens_file: /etc/tokens}}":                                                "admin: {auth: {tokens_file: /etc/tokens}}",
-		"admin: {auth: {tokens: [{name: a, role: read, sha256: x}]}}":                              "<redacted>",
-		"static_resources: {secrets: [{tls_certificate: {private_key: {inline_string: canary}}}]}": "<redacted>",
+		"admin: {auth: {tokens: [{name: a, role: read, sha256: x}]}}":                              "[redacted]",
+		"static_resources: {secrets: [{tls_certificate: {private_key: {inline_string: canary}}}]}": "[redacted]",
 	} {
 		if got := shownOptions(&Options{ConfigYAML: text}).ConfigYAML; got != want {
 			t.Errorf("%s is shown as %q", text, got)

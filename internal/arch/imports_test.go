@@ -93,6 +93,7 @@ func importTable() []importRow {
 		{"internal/oneline", nil},
 		{"internal/percpu", nil},
 		{"internal/prefetch", nil},
+		{"internal/redact", nil},
 		{"internal/schedule", nil},
 		{"internal/unixsock", nil},
 		{"internal/wire", nil},
@@ -101,7 +102,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/schedule", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "match"}
 }
 
 // testOnly lists the packages that only test files import.

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"regexp"
-	"strings"
 
 	udpa "github.com/cncf/xds/go/udpa/annotations"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -12,10 +11,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // Redacted replaces a secret.
-const Redacted = "[redacted]"
+const Redacted = redact.Mark
 
 // Redactor redacts secrets in messages. It is immutable.
 type Redactor struct {
@@ -56,7 +57,7 @@ func (w *Writer) Redact(r Redactor, fd protoreflect.FieldDescriptor, m proto.Mes
 // Text returns [Redacted] for a text of settings, in any notation, that seems to
 // contain a secret, and otherwise the text.
 func Text(s string) string {
-	if looksSecret(s) || secretKey.MatchString(s) || inlineData.MatchString(s) {
+	if redact.LooksSecret(s) || secretKey.MatchString(s) || inlineData.MatchString(s) {
 		return Redacted
 	}
 	return s
@@ -107,9 +108,9 @@ func (r Redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor,
 func (r Redactor) scalar(fd protoreflect.FieldDescriptor, v protoreflect.Value, hide bool) (protoreflect.Value, bool) {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
-		return protoreflect.ValueOfString(Redacted), hide || r.Untyped && looksSecret(v.String())
+		return protoreflect.ValueOfString(Redacted), hide || r.Untyped && redact.LooksSecret(v.String())
 	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes([]byte(Redacted)), hide || r.Untyped && looksSecret(string(v.Bytes()))
+		return protoreflect.ValueOfBytes([]byte(Redacted)), hide || r.Untyped && redact.LooksSecret(string(v.Bytes()))
 	}
 	return v, false
 }
@@ -224,18 +225,10 @@ var (
 	secretKey    = regexp.MustCompile(`(?i)password|passwd|secret|token|private_?key|api_?key|authorization|cookie|credential`)
 	inlineData   = regexp.MustCompile(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
 	secretHeader = regexp.MustCompile(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
-	privateKey   = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----`)
-	signedToken  = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 )
 
 // SecretKey reports whether the name of a setting says that its value is secret.
 func SecretKey(name string) bool { return secretKey.MatchString(name) }
-
-// looksSecret reports whether a text holds a private key or a signed token.
-func looksSecret(s string) bool {
-	return strings.Contains(s, "PRIVATE KEY-----") && privateKey.MatchString(s) ||
-		strings.Contains(s, "eyJ") && signedToken.MatchString(s)
-}
 
 // isSecretHeader reports whether m is a header whose name implies a secret value.
 func isSecretHeader(m protoreflect.Message) bool {

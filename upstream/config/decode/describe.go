@@ -8,10 +8,12 @@ import (
 	udpa "github.com/cncf/xds/go/udpa/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // redacted replaces sensitive values in texts.
-const redacted = "[redacted]"
+const redacted = redact.Mark
 
 // maxShown is the length limit of values in error texts, in bytes.
 const maxShown = 80
@@ -19,7 +21,7 @@ const maxShown = 80
 // quote returns a text for error texts: quoted, shortened, and redacted if it is
 // sensitive or looks like a secret.
 func quote(s string, secret bool) string {
-	if secret || looksSecret(s) {
+	if secret || redact.LooksSecret(s) {
 		return redacted
 	}
 	if len(s) > maxShown {
@@ -30,18 +32,13 @@ func quote(s string, secret bool) string {
 
 // clip returns a bare word for error texts.
 func clip(s string) string {
-	if looksSecret(s) {
+	if redact.LooksSecret(s) {
 		return redacted
 	}
 	if q := strconv.Quote(s); q != `"`+s+`"` || len(s) > maxShown {
 		return quote(s, false)
 	}
 	return s
-}
-
-// looksSecret reports whether a value contains a private key or is a JSON web token.
-func looksSecret(s string) bool {
-	return strings.Contains(s, "PRIVATE KEY-----") || strings.HasPrefix(s, "eyJ") && strings.Count(s, ".") == 2
 }
 
 // isSensitive reports whether a field holds secrets.
