@@ -439,7 +439,13 @@ func TestReference(t *testing.T) {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
-		switch k := all[path]; {
+		k := all[path]
+		if strings.HasPrefix(k.kind, "a duration") && !k.noLimit {
+			if _, errs := try(path, "-1s"); errs == nil {
+				t.Errorf("%s can be negative", path)
+			}
+		}
+		switch {
 		case meanings[path] != "" || strings.HasSuffix(path, "[]"):
 		case k.ignored:
 			ignored = append(ignored, path)
