@@ -325,13 +325,17 @@ func collect(t *testing.T, network statsdsink.Network) sinktest.Receiver {
 		}
 	})
 	t.Cleanup(func() { _ = l.Close(); all.Wait() })
-	s, err := statsdsink.New(statsdsink.Config{Store: store.New(store.Options{}), Network: network, Address: l.Addr().String(), ChangedGauges: true})
+	st := store.New(store.Options{})
+	s, err := statsdsink.New(statsdsink.Config{Store: st, Network: network, Address: l.Addr().String(), ChangedGauges: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return sinktest.Receiver{Sink: s, Received: func(name string) (sum uint64) {
-		_ = l.Close()
-		all.Wait()
+		await(t, "all bytes", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return uint64(got.Len()) == own(st, "bytes")
+		})
 		mu.Lock()
 		defer mu.Unlock()
 		for line := range strings.Lines(got.String()) {
