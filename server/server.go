@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
+	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -71,6 +72,9 @@ type Config struct {
 	// CircuitStream configures the event stream for circuit breaker dashboards. If
 	// nil, there is none.
 	CircuitStream *CircuitStream
+	// StatsDSinks send the flushed stats as StatsD lines. Their Store and Logger
+	// are filled in.
+	StatsDSinks []statsdsink.Config
 	// HealthListeners are the listeners that answer health checks.
 	HealthListeners []HealthListener
 	// StatsD configures the StatsD input; the server sets its store. If nil, there is
@@ -337,6 +341,14 @@ func (s *Server) makeFlusher() (err error) {
 	if s.statsd != nil {
 		cfg.Before = append(cfg.Before, s.statsd.Flush)
 		cfg.Sweep = s.statsd.Sweep
+	}
+	for _, c := range s.cfg.StatsDSinks {
+		c.Store, c.Logger = s.store, s.logger("stats")
+		sink, err := statsdsink.New(c)
+		if err != nil {
+			return err
+		}
+		cfg.Sinks = append(slices.Clip(cfg.Sinks), sink)
 	}
 	initialized := cfg.Initialized
 	cfg.Initialized = func() bool { return s.life.Initialized() && (initialized == nil || initialized()) }
