@@ -16,6 +16,7 @@ type Config struct {
 	Node    Node
 	Admin   Admin
 	Stats   Stats
+	Sinks   []Sink
 	Runtime []RuntimeLayer // in order, later ones win; never empty
 	StatsD  StatsD
 
@@ -125,7 +126,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		{"default_regex_engine", setRegexEngine},
 		{"statsd", c.StatsD.set},
 		{"health_listeners", c.setHealthListeners},
-		{"sinks", absent},
+		{"sinks", list(&c.Sinks, func(s *Sink) setter { return s.set })},
 	}
 	for _, name := range withoutEffect {
 		fields = append(fields, field{name, ignored})

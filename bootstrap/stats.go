@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -35,7 +36,8 @@ type StatsSink struct {
 	Kind   string // one of the known names, without product prefix: statsd, dog_statsd, …
 	Config Raw    // typed_config; unset when absent
 
-	Buckets int // of the circuit event stream; 0: the default
+	Buckets int                // of the circuit event stream; 0: the default
+	Out     *statsdsink.Config // of a sink that sends StatsD lines, else nil
 }
 
 // sinkKinds are the sinks that exist by name.
@@ -210,7 +212,10 @@ func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
 		d.errorf(at, join(path, "name"), "%s is not a known sink; known: %s, with or without %s.stat_sinks. in front",
 			d.show(at, path), strings.Join(sinkKinds, ", "), d.product)
 	}
-	if slices.Contains(sinkKinds, s.Kind) && !s.CircuitStream() {
+	if format, ok := statsdFormats[s.Kind]; ok {
+		s.setStatsD(d, format)
+	}
+	if slices.Contains(sinkKinds, s.Kind) && !s.CircuitStream() && s.Out == nil {
 		d.warnf(at, join(path, "name"), "accepted, but nothing is sent: there is no such sink in this build")
 	}
 	if s.CircuitStream() && s.Config.Node != nil {

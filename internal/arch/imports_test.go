@@ -68,7 +68,7 @@ func importTable() []importRow {
 		}},
 		{"bootstrap", []string{
 			"internal/conftree",
-			"symtab", "store", "store/tags", "store/process", "flush", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
+			"symtab", "store", "store/tags", "store/process", "flush", "flush/statsdsink", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
 			"internal/wire",
 		}},
 		{"cmd/...", []string{"bootstrap", "server", "store/tags", "statsd/report", "cmd/..."}},
