@@ -139,10 +139,10 @@ func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) 
 
 // Access is the record of a request for the access log.
 type Access struct {
-	Time     time.Time // when the request had arrived
+	Time     time.Time // when the request was received
 	Duration time.Duration
 	Method   string
-	Target   string // of mutations without the values of parameters
+	Target   string // for mutations without parameter values
 	Protocol string
 	Host     string
 	Peer     string
@@ -152,7 +152,7 @@ type Access struct {
 	Status    int
 	Received  int64 // bytes of the request's body
 	Sent      int64 // bytes of the answer's body
-	Err       error // why the answer was cut, nil if it was not
+	Err       error // why the response was cut, or nil
 	// RequestHeader and ResponseHeader return header fields by name. They must not be
 	// called after the callback returns. Credentials and cookies are hidden.
 	RequestHeader, ResponseHeader func(name string) string

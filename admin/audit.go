@@ -17,13 +17,13 @@ type AuditEntry struct {
 	Time    time.Time
 	Method  string
 	Path    string
-	Keys    []string // of the parameters; their values may be secrets
+	Keys    []string // parameter names; values can be secret
 	Changes []Change
 	Peer    string
 	// Principal is the identity of the client, if known.
 	Principal Principal
 	Status    int
-	Reason    string // why it was refused, "" if it was not
+	Reason    string // why it was refused, or ""
 }
 
 // auditLog keeps the most recent entries.

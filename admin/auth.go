@@ -49,7 +49,7 @@ type PeerRole struct {
 // entries for requests refused for other reasons.
 const (
 	failureDelay   = 100 * time.Millisecond
-	failuresPerSec = 20 // from one address; further ones are turned away
+	failuresPerSec = 20 // per address; further ones are refused
 	failureEntries = 4096
 )
 

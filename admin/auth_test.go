@@ -30,7 +30,7 @@ func basic(user, password string) Field {
 	return Field{"authorization", "basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}
 }
 
-// roles are all that a caller may have.
+// roles are all possible roles.
 func roles() []Role { return []Role{RoleMetrics, RoleRead, RoleOperate, RoleAdmin} }
 
 func testTokens(t testing.TB) *Tokens {
@@ -46,19 +46,19 @@ func testTokens(t testing.TB) *Tokens {
 	return NewTokens(list...)
 }
 
-// later returns a clock that moves on by a second each time it is read.
+// later returns a clock that advances by a second on each call.
 func later() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return testTime().Add(time.Duration(n.Add(1)) * time.Second) }
 }
 
-// impatient makes a server answer wrong credentials at once.
+// impatient makes a server answer invalid credentials without delay.
 func impatient(s *Server) *Server {
 	s.auth.delay = 0
 	return s
 }
 
-// caller is a way to show who one is.
+// caller is a kind of credentials.
 type caller struct {
 	name   string
 	client *http.Client
@@ -93,7 +93,7 @@ func callers(t *testing.T, world *world) []caller {
 	return out
 }
 
-// unixClient returns a client of a server that gives the own user a role.
+// unixClient returns a client of a server that assigns a role to the current user.
 func unixClient(t *testing.T, world *world, role Role) *http.Client {
 	path := filepath.Join(t.TempDir(), "s")
 	peer := PeerRole{ID: uint32(os.Getuid()), Role: role}
@@ -110,7 +110,7 @@ func unixClient(t *testing.T, world *world, role Role) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// TestMatrix asks for every path with every kind of credential, over real
+// TestMatrix requests every path with every kind of credentials over real
 // connections.
 func TestMatrix(t *testing.T) {
 	world := newWorld()
@@ -161,8 +161,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// effects returns everything that requests have changed, except the end of the program,
-// which begins some time after the answer.
+// effects returns all changes made by requests except the shutdown, which starts some
+// time after the response.
 func effects(w *world) string {
 	return strings.ReplaceAll(strings.ReplaceAll(w.String(), "quit", ""), " ", "")
 }
@@ -203,8 +203,8 @@ func TestCredentials(t *testing.T) {
 		{401, []Field{{"Proxy-Authorization", "Bearer " + right}}},
 		{401, []Field{{"Cookie", "token=" + right}}},
 	} {
-		// Over the program's own call the sender is the program, unless it
-		// sends credentials; so the cases without any go over a socket below.
+		// In an in-process call the sender is the program unless it sends
+		// credentials, so the cases without credentials use a socket below.
 		if !slices.ContainsFunc(tt.fields, func(f Field) bool { return strings.EqualFold(f.Name, "authorization") }) {
 			continue
 		}
@@ -241,8 +241,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestSecretsStaySecret plants tokens in everything that a log or an
-// answer could show.
+// TestSecretsStaySecret puts tokens into everything that a log or a response could
+// show.
 func TestSecretsStaySecret(t *testing.T) {
 	log := new(logBuffer)
 	shown := new(logBuffer)
@@ -311,8 +311,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// TestFailuresAreLimited: of the wrong credentials of one second, the
-// first get an answer about credentials, the others none.
+// TestFailuresAreLimited checks that within one second only the first requests with
+// invalid credentials get a 401.
 func TestFailuresAreLimited(t *testing.T) {
 	now := testTime()
 	s := impatient(newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}, Now: func() time.Time { return now }}))
@@ -337,8 +337,8 @@ func TestFailuresAreLimited(t *testing.T) {
 	}
 }
 
-// TestReloadRace exchanges tokens while they are used: at each moment the
-// old or the new ones hold, and a token in both always does.
+// TestReloadRace replaces tokens in use: at any moment either the old or the new ones
+// are valid, and a token in both always is.
 func TestReloadRace(t *testing.T) {
 	tokens := testTokens(t)
 	old := *tokens.list.Load()
@@ -454,7 +454,7 @@ func TestWrongAuthIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseTokens checks that accepted tokens have a role and survive being written again.
+// FuzzParseTokens checks that accepted tokens have a role and survive a round trip.
 func FuzzParseTokens(f *testing.F) {
 	f.Add([]byte("read:" + strings.Repeat("0f", 32) + ":name\n#\n\nadmin:x:"))
 	f.Fuzz(func(t *testing.T, text []byte) {

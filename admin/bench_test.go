@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// BenchmarkReady asks on one connection that is kept.
+// BenchmarkReady sends requests over one kept-alive connection.
 func BenchmarkReady(b *testing.B) {
 	s := start(b, Config{})
 	c, err := net.Dial("tcp", s.Addr().String())

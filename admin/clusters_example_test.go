@@ -9,8 +9,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// ownManager is the cluster manager of a proxy: it replaces its list of
-// upstreams as a whole, so that readers need no lock.
+// ownManager is the cluster manager of a proxy. It replaces its list of upstreams as
+// a whole, so readers need no lock.
 type ownManager struct{ upstreams []upstream }
 
 type upstream struct {
@@ -21,11 +21,11 @@ type upstream struct {
 // Version implements admin.Clusters.
 func (m *ownManager) Version() string { return "" }
 
-// Tracked implements admin.Clusters: no hosts have statistics of their own.
+// Tracked implements admin.Clusters. No cluster has per-host statistics.
 func (m *ownManager) Tracked(func(*status.Cluster) bool) {}
 
-// Statuses implements admin.Clusters with one variable for all clusters and one for
-// all hosts.
+// Statuses implements admin.Clusters, reusing one variable for all clusters and one
+// for all hosts.
 func (m *ownManager) Statuses(yield func(*status.Cluster) bool) {
 	var c status.Cluster
 	var h status.Host
@@ -44,7 +44,7 @@ func (m *ownManager) Statuses(yield func(*status.Cluster) bool) {
 	}
 }
 
-// A proxy with a cluster manager of its own shows its clusters.
+// A proxy shows the clusters of its own cluster manager.
 func ExampleClusters() {
 	m := &ownManager{[]upstream{{"checkout", []netip.AddrPort{netip.MustParseAddrPort("10.20.0.7:8080")}}}}
 	s, err := admin.New(admin.Config{Sources: admin.Sources{Clusters: m}})

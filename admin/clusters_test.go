@@ -29,8 +29,8 @@ type worldClusters world
 
 func (c *worldClusters) Version() string { return c.clusterVersion }
 
-// Statuses hands out one variable for all clusters and one for all hosts, as a
-// server may.
+// Statuses reuses one variable for all clusters and one for all hosts, as
+// implementations can.
 func (c *worldClusters) Statuses(yield func(*status.Cluster) bool) { c.show(c.clusters, yield) }
 
 func (c *worldClusters) Tracked(yield func(*status.Cluster) bool) {
@@ -105,8 +105,8 @@ func usualClusters() []worldCluster {
 	}
 }
 
-// TestClustersJSONIsTheMessage reads the answer as the message that it claims
-// to be, and writes that by its definition.
+// TestClustersJSONIsTheMessage decodes the response as a Clusters message and
+// compares it with its canonical encoding.
 func TestClustersJSONIsTheMessage(t *testing.T) {
 	worlds := map[string][]worldCluster{"none": nil, "usual": usualClusters(), "no-names": {{}}}
 	for bit := range 10 {
@@ -121,8 +121,8 @@ func TestClustersJSONIsTheMessage(t *testing.T) {
 	}
 }
 
-// TestClustersWithoutThreshold: a threshold that ejects no host is left out of the
-// JSON form, each of the two by itself.
+// TestClustersWithoutThreshold checks that each unset ejection threshold is omitted
+// from the JSON.
 func TestClustersWithoutThreshold(t *testing.T) {
 	for want, found := range map[string]*status.OutlierRates{
 		"success_rate_ejection_threshold":              rates(50, 12.5, 50, 0),
@@ -137,7 +137,7 @@ func TestClustersWithoutThreshold(t *testing.T) {
 	}
 }
 
-// manyClusters makes up clusters one after the other.
+// manyClusters generates clusters one by one.
 type manyClusters struct {
 	clusters, hosts int
 	seen            int // clusters handed out
@@ -170,8 +170,8 @@ func (c *manyClusters) Statuses(yield func(*status.Cluster) bool) {
 	}
 }
 
-// TestClustersAreStreamed watches how much memory answers of very
-// different sizes take.
+// TestClustersAreStreamed compares the memory use of responses of very different
+// sizes.
 func TestClustersAreStreamed(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		measure := func(clusters int) (allocs float64, bytes int64) {
@@ -196,14 +196,14 @@ func TestClustersAreStreamed(t *testing.T) {
 		if large < 40*small {
 			t.Fatalf("%s: %d and %d bytes", format, small, large)
 		}
-		// The source makes two objects for the name of each cluster.
+		// The source allocates two objects for each cluster name.
 		if perHost := (many - few - 2*500) / 5000; perHost > 0.5 && format == "text" || perHost > 1.5 {
 			t.Errorf("%s: %.2f allocations for each host", format, perHost)
 		}
 	}
 }
 
-// discard is a transport that counts.
+// discard is a transport that counts and discards bytes.
 type discard struct {
 	n       int64
 	longest int
@@ -224,8 +224,8 @@ func (d *discard) body(a, b []byte) error {
 	return nil
 }
 
-// TestClustersStopWhenTheClientIsGone expects that clusters are not asked for
-// after the client stops reading.
+// TestClustersStopWhenTheClientIsGone checks that no more clusters are visited after
+// the client stops reading.
 func TestClustersStopWhenTheClientIsGone(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		source := &manyClusters{clusters: 1000, hosts: 10}
@@ -244,8 +244,8 @@ func TestClustersStopWhenTheClientIsGone(t *testing.T) {
 
 var _ io.Writer = (*Response)(nil)
 
-// TestStatsDoNotWalkClusters: only clusters whose hosts have statistics cost a
-// request for stats anything.
+// TestStatsDoNotWalkClusters checks that a request for stats visits only clusters
+// with per-host statistics.
 func TestStatsDoNotWalkClusters(t *testing.T) {
 	source := &manyClusters{clusters: 1000, hosts: 10}
 	s := newServer(t, Config{Sources: Sources{Clusters: source}})

@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// TestCompressionIsFast compares with what the encoders make at their
-// fastest level: processor time is what a scraper takes from the program.
+// TestCompressionIsFast compares the speed with the encoders' fastest level, since
+// scrapes take processor time from the program.
 func TestCompressionIsFast(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 5000 {

@@ -131,19 +131,19 @@ type Limits struct {
 
 	ReadTimeout  time.Duration // for a request to arrive; default 5 s
 	IdleTimeout  time.Duration // between requests; default 60 s
-	StreamStall  time.Duration // for 64 KiB of an answer to leave; default 10 s
-	ResponseTime time.Duration // for a whole answer; default 120 s
-	ShutdownTime time.Duration // for running requests at the end; default 5 s
+	StreamStall  time.Duration // to send 64 KiB of a response; default 10 s
+	ResponseTime time.Duration // for a whole response; default 120 s
+	ShutdownTime time.Duration // for running requests at shutdown; default 5 s
 
-	HeavyRunning int           // large answers at a time; default 4
-	HeavyWaiting int           // that may wait for their turn; default 16
-	HeavyWait    time.Duration // how long; default 2 s
-	Compressors  int           // default 4; below 0 none
+	HeavyRunning int           // concurrent large responses; default 4
+	HeavyWaiting int           // queued large responses; default 16
+	HeavyWait    time.Duration // maximum wait in the queue; default 2 s
+	Compressors  int           // default 4; negative disables compression
 
 	RegexBytes    int           // of a filter; default 1024
 	RegexProgram  int           // instructions of a filter; default 10,000
 	RegexBudget   time.Duration // of a request with a filter; default 2 s
-	RegexParallel int           // requests with a filter at a time; default 4
+	RegexParallel int           // concurrent requests with a filter; default 4
 
 	AuditEntries int // kept in memory; default 1000
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestDefaultLimits: a limit that is 0 is the default, one below 0 stays.
+// TestDefaultLimits checks that a limit of 0 becomes the default, and a negative one
+// is kept.
 func TestDefaultLimits(t *testing.T) {
 	want := Limits{
 		HeaderBytes: 8192, TargetBytes: 8192, BodyBytes: 65536, Headers: 64, QueryParams: 128, QueryValue: 4096,
@@ -42,9 +43,9 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsThatThereAreNot expects a warning that names each limit that is off; limits in force
-// are not.
-func TestLimitsThatThereAreNot(t *testing.T) {
+// TestDisabledLimitsAreLogged checks that a warning names each disabled limit and no
+// other.
+func TestDisabledLimitsAreLogged(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Limits]()) {
 		for value, warned := range map[int64]bool{-1: f.Name != "Compressors", 0: false, 1: false} {
 			log, cfg := new(logBuffer), Config{}

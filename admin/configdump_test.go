@@ -76,14 +76,14 @@ func packed(m proto.Message) *anypb.Any {
 	return a
 }
 
-// canary is a secret that must not be seen.
+// canary is a secret that must not be shown.
 const canary = "kanarienvogel"
 
 func inline(s string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: s}}
 }
 
-// tlsSocket is a socket with two secrets: by definition and by name.
+// tlsSocket is a socket with two secrets: one by definition and one by name.
 func tlsSocket() *corev3.TransportSocket {
 	return &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(&tlsv3.UpstreamTlsContext{
 		Sni: "a.example.net",
@@ -112,7 +112,7 @@ func usualConfig() []ConfigSection {
 	}
 	bearer := []*corev3.HeaderValue{{Key: "Authorization", Value: "Bearer " + canary}, {Key: "x-team", Value: "edge"}}
 	own := freeForm(map[string]any{"mode": "full", "token": canary})
-	// In no order, and some lists one by one.
+	// Unsorted, with some lists as sequences.
 	return []ConfigSection{
 		{Key: "settings", Message: own},
 		{Key: "nothing"},
@@ -156,7 +156,7 @@ func usualConfig() []ConfigSection {
 	}
 }
 
-// configQueries are all combinations of what the parameters can be.
+// configQueries returns all combinations of parameter values.
 func configQueries() []string {
 	var out []string
 	for _, mask := range []string{"", "bootstrap", "bootstrap.node", "static_clusters", "cluster", "cluster.transport_socket", "cluster.metadata,last_updated",
@@ -172,8 +172,8 @@ func configQueries() []string {
 	return out
 }
 
-// TestConfigDumpShowsNoSecret asks for everything in every way: what
-// comes is the message or a known error, and never holds a secret.
+// TestConfigDumpShowsNoSecret sends all combinations of parameters. Each response is
+// the message or a known error, and never contains a secret.
 func TestConfigDumpShowsNoSecret(t *testing.T) {
 	world := newWorld()
 	s := newServer(t, Config{Sources: world.sources()})
@@ -194,7 +194,7 @@ func TestConfigDumpShowsNoSecret(t *testing.T) {
 	}
 }
 
-// checkConfigReply expects an answer of /config_dump as they all are.
+// checkConfigReply checks a /config_dump response.
 func checkConfigReply(t *testing.T, target string, reply *Reply) {
 	t.Helper()
 	body := string(reply.Body)
@@ -237,8 +237,8 @@ func (r *Reply) header(name string) string {
 	return ""
 }
 
-// TestShowUntyped shows what only looks secret if that is asked for, and what is
-// defined as secret never.
+// TestShowUntyped checks that values that only look secret are shown on request, and
+// values defined as secret never are.
 func TestShowUntyped(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources(), ShowUntyped: true})
 	body := string(s.Request("GET", "/config_dump?mask=bootstrap", nil).Body)
@@ -254,7 +254,7 @@ func TestShowUntyped(t *testing.T) {
 	}
 }
 
-// TestServerInfoShowsNoSecret asks for the options and the node.
+// TestServerInfoShowsNoSecret checks the options and the node.
 func TestServerInfoShowsNoSecret(t *testing.T) {
 	src := newWorld().sources()
 	src.Info = func() ServerInfo {
@@ -270,7 +270,7 @@ func TestServerInfoShowsNoSecret(t *testing.T) {
 	}
 }
 
-// TestConfigBudget lets a clock run that takes much time for each name.
+// TestConfigBudget uses a clock that advances for each name.
 func TestConfigBudget(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources()})
 	now := testTime()
@@ -288,7 +288,7 @@ func TestConfigBudget(t *testing.T) {
 	}
 }
 
-// TestExpressionsWithoutLimits takes away the limits of expressions.
+// TestExpressionsWithoutLimits disables the limits of expressions.
 func TestExpressionsWithoutLimits(t *testing.T) {
 	long := strings.Repeat("(backend_a)?", 1000)
 	for _, target := range []string{"/stats?filter=" + long, "/config_dump?resource=static_clusters&name_regex=" + long} {
@@ -303,8 +303,8 @@ func TestExpressionsWithoutLimits(t *testing.T) {
 	}
 }
 
-// TestConfigIsStreamed expects that elements are made while the answer is under
-// way, and no more of them when the client stops reading.
+// TestConfigIsStreamed checks that elements are produced while the response is sent,
+// and no more once the client stops reading.
 func TestConfigIsStreamed(t *testing.T) {
 	made := 0
 	big := strings.Repeat("x", 10_000)
@@ -336,7 +336,7 @@ func TestConfigIsStreamed(t *testing.T) {
 	}
 }
 
-// FuzzConfigQuery asks for the configuration with any parameters.
+// FuzzConfigQuery requests the configuration with arbitrary parameters.
 func FuzzConfigQuery(f *testing.F) {
 	for _, row := range configRows {
 		_, query, _ := strings.Cut(row.target, "?")

@@ -23,8 +23,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-// TestReservedConnections fills the server with silent connections: what
-// must always work still does, and nothing else.
+// TestReservedConnections fills the server with silent connections: only the critical
+// endpoints still work.
 func TestReservedConnections(t *testing.T) {
 	for name, limits := range map[string]Limits{"all": {Connections: 20}, "peer": {ConnectionsPerPeer: 20}} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,8 @@ func TestReservedConnections(t *testing.T) {
 				if a := get(t, s, "/help"); a.status != 503 || a.header.Get("retry-after") != "1" {
 					t.Errorf("/help: %+v", a)
 				}
-				// A connection past the limit has one answer, even if it asks for more.
+				// A connection past the limit gets one response, even if it sends
+				// more requests.
 				if a := parseAnswers(t, talk(t, s, request("GET /ready HTTP/1.1")+probe)); len(a) != 1 || a[0].status != 200 {
 					t.Errorf("two requests: %+v", a)
 				}
@@ -73,8 +74,7 @@ func TestConnectionsAreFreedAgain(t *testing.T) {
 	}
 }
 
-// TestBusyConnectionsAreNotEvicted fills all reserved places with requests that
-// are being answered.
+// TestBusyConnectionsAreNotEvicted fills all reserved slots with running requests.
 func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	l := Limits{Connections: 1}.withDefaults()
 	cs := newConnections(&l, guard.Guard{})
@@ -109,9 +109,8 @@ func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	}
 }
 
-// TestClosingWaitsForNoClient closes TLS connections whose clients do not read,
-// not even that the connection is closed: nothing else waits for that, and it
-// ends when the time for it is up.
+// TestClosingWaitsForNoClient closes TLS connections whose clients read nothing, not
+// even the close. Nothing else waits for that, and it ends at its deadline.
 func TestClosingWaitsForNoClient(t *testing.T) {
 	ca := newAuthority(t)
 	settings := ca.settings(tls.NoClientCert)
@@ -187,7 +186,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	}
 }
 
-// TestUnixConnectionsHaveNoPeer opens more of them than one address may have.
+// TestUnixConnectionsHaveNoPeer opens more of them than allowed for one address.
 func TestUnixConnectionsHaveNoPeer(t *testing.T) {
 	s := start(t, Config{Address: "unix:" + filepath.Join(t.TempDir(), "s"), Limits: Limits{ConnectionsPerPeer: 1}})
 	dial(t, s)
@@ -198,8 +197,8 @@ func TestUnixConnectionsHaveNoPeer(t *testing.T) {
 	}
 }
 
-// TestRefusedBodiesAreTaken sends a large body that is refused before it is read:
-// the connection ends in good order, so that the answer is not lost.
+// TestRefusedBodiesAreTaken sends a large body that is refused before it is read. The
+// connection is closed cleanly, so that the response is not lost.
 func TestRefusedBodiesAreTaken(t *testing.T) {
 	s := start(t, Config{})
 	c := dial(t, s)
@@ -212,7 +211,7 @@ func TestRefusedBodiesAreTaken(t *testing.T) {
 	}
 }
 
-// TestKeepAlive sends requests one after the other on one connection.
+// TestKeepAlive sends several requests over one connection.
 func TestKeepAlive(t *testing.T) {
 	s := start(t, Config{})
 	c := dial(t, s)
@@ -303,8 +302,8 @@ func TestShutdownEndsStuckRequests(t *testing.T) {
 	}
 }
 
-// TestQuitAnswersFirst: the end begins when the client has its answer, and
-// not before.
+// TestQuitAnswersFirst checks that the shutdown starts only after the client has its
+// response.
 func TestQuitAnswersFirst(t *testing.T) {
 	answered, quit := make(chan bool), make(chan bool)
 	var s *Server
@@ -396,7 +395,7 @@ func TestUnixSocket(t *testing.T) {
 			t.Errorf("the socket is still there: %v", err)
 		}
 	}
-	// A stale socket is replaced, anything else is not.
+	// Only a stale socket is replaced.
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -410,7 +409,7 @@ func TestUnixSocket(t *testing.T) {
 	if info, err := os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("without a mode: %v, %v", info.Mode(), err)
 	}
-	// A socket that another server has put in its place is not removed.
+	// A socket put in its place by another server is not removed.
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Fatal(err)
 	}
@@ -439,7 +438,7 @@ func TestAbstractSocket(t *testing.T) {
 	}
 }
 
-// flakyListener fails some times before it listens.
+// flakyListener fails a few times before it works.
 type flakyListener struct {
 	net.Listener
 	errs atomic.Int32
@@ -520,7 +519,8 @@ func TestExposureIsShown(t *testing.T) {
 	}
 }
 
-// TestShutdownLeavesStuckHandlersBehind waits for no handler for ever.
+// TestShutdownLeavesStuckHandlersBehind checks that no handler can block the shutdown
+// forever.
 func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	s := newServer(t, Config{Limits: Limits{ShutdownTime: 10 * time.Millisecond}})
 	begun, goOn, back := make(chan bool), make(chan bool), make(chan bool)
@@ -548,8 +548,8 @@ func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	}
 }
 
-// TestFlood opens far more connections than there are places and leaves
-// a part of a request on each.
+// TestFlood opens far more connections than allowed and sends a part of a request on
+// each.
 func TestFlood(t *testing.T) {
 	const flood = 1000
 	s := start(t, Config{Limits: Limits{ReadTimeout: 2 * time.Second}})
@@ -573,7 +573,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// memoryInUse returns the bytes of heap and stacks after a collection.
+// memoryInUse returns the bytes of heap and stacks after a garbage collection.
 func memoryInUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestDebugEndpoints: without the setting there are none; with it each
-// answers with a profile.
+// TestDebugEndpoints checks that the endpoints exist only with the setting, and that
+// each serves a profile.
 func TestDebugEndpoints(t *testing.T) {
 	off := newServer(t, Config{})
 	on := newServer(t, Config{DebugEndpoints: true})
@@ -64,8 +64,8 @@ func TestDebugEndpoints(t *testing.T) {
 	}
 }
 
-// TestOneRecordingAtATime: a second request gets an error, and a recording ends
-// with the server.
+// TestOneRecordingAtATime checks that a second recording is refused, and that a
+// recording stops with the server.
 func TestOneRecordingAtATime(t *testing.T) {
 	for path, other := range map[string]struct {
 		start func(io.Writer) error

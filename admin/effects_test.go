@@ -166,7 +166,7 @@ func TestProcessMemory(t *testing.T) {
 	}
 }
 
-// yieldingRuntime lets others run before and after each change.
+// yieldingRuntime yields the processor before and after each change.
 type yieldingRuntime struct{ Runtime }
 
 func (r yieldingRuntime) Modify(values map[string]string) error {
@@ -175,9 +175,8 @@ func (r yieldingRuntime) Modify(values map[string]string) error {
 	return r.Runtime.Modify(values)
 }
 
-// TestAuditIsComplete sends mutations at the same time: each has an entry
-// and a log line, in one order, and for each key they show the history of
-// its value.
+// TestAuditIsComplete sends concurrent mutations. Each has an entry and a log line,
+// in the same order, and they contain the full history of each key.
 func TestAuditIsComplete(t *testing.T) {
 	const workers, each = 8, 1250
 	world, log := newWorld(), new(logBuffer)
@@ -248,7 +247,7 @@ func TestAuditIsComplete(t *testing.T) {
 	}
 }
 
-// quoteEmpty returns text as the log shows it.
+// quoteEmpty returns text as shown in the log.
 func quoteEmpty(text string) string {
 	if text == "" {
 		return `""`
@@ -256,8 +255,8 @@ func quoteEmpty(text string) string {
 	return text
 }
 
-// TestAuditLine shows the audit record of a mutation: time, path, keys, the values it
-// changed, from where, by whom, and how it ended.
+// TestAuditLine checks the audit record of a mutation: time, path, keys, changed
+// values, address, principal, and result.
 func TestAuditLine(t *testing.T) {
 	log := new(logBuffer)
 	world := newWorld()
@@ -366,8 +365,8 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// TestRefusedMutationsKeepTheirValues: what a mutation was to set is not in
-// the access log either if it was refused, whatever for.
+// TestRefusedMutationsKeepTheirValues checks that the access log hides the values of
+// refused mutations, too.
 func TestRefusedMutationsKeepTheirValues(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
@@ -408,8 +407,8 @@ func TestRefusedMutationsKeepTheirValues(t *testing.T) {
 	}
 }
 
-// TestNoForeignBytes asks with canaries from many connections: no answer
-// has a credential of another caller.
+// TestNoForeignBytes sends canaries over many connections. No response contains the
+// credentials of another client.
 func TestNoForeignBytes(t *testing.T) {
 	s := start(t, Config{Sources: newWorld().sources()})
 	s.Handle(Endpoint{Path: "/echo", Serve: func(w *Response, r *Request) error {
@@ -445,7 +444,7 @@ func TestNoForeignBytes(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLongLinesCanBeExplained: a line may be longer than other values.
+// TestLongLinesCanBeExplained checks that a line can be longer than other values.
 func TestLongLinesCanBeExplained(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources()})
 	form := Field{"content-type", formType}

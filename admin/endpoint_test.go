@@ -121,9 +121,8 @@ func TestMutationsWantPost(t *testing.T) {
 	}
 }
 
-// TestWrongMethodsDoNotFillTheLog: of many requests with a wrong method the first
-// to each path is logged, and a second later the next, with how many were left
-// out between them.
+// TestWrongMethodsDoNotFillTheLog checks that wrong methods are logged once per path
+// and second, with the number of suppressed lines.
 func TestWrongMethodsDoNotFillTheLog(t *testing.T) {
 	now, log := testTime(), new(logBuffer)
 	s := newServer(t, Config{Now: func() time.Time { return now }, Logger: log.logger()})

@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// A program adds an endpoint of its own and asks without a socket.
+// A program adds an endpoint and sends requests without a socket.
 func Example() {
 	st := store.New(store.Options{})
 	st.Scope("edge").Counter("restarts").Inc()

@@ -19,8 +19,8 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// FuzzQuoted checks that any text becomes one line of printable text from which
-// it can be read back.
+// FuzzQuoted checks that any text becomes one line of printable text that can be
+// unquoted.
 func FuzzQuoted(f *testing.F) {
 	for in := range quotedSeeds {
 		f.Add(in)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBuffersAreNotShared makes many answers at a time, each in pieces and
-// with a word of its own.
+// TestBuffersAreNotShared sends many responses concurrently, each in chunks of a
+// distinct word.
 func TestBuffersAreNotShared(t *testing.T) {
 	s := newServer(t, Config{})
 	s.Handle(Endpoint{Path: "/pieces", Serve: func(w *Response, r *Request) error {
@@ -37,8 +37,8 @@ func TestBuffersAreNotShared(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLargeAnswersAreHeavy lists the paths whose answers grow with what the
-// server holds: they go through the gate.
+// TestLargeAnswersAreHeavy lists the paths with responses that grow with the server's
+// contents. They go through the gate.
 func TestLargeAnswersAreHeavy(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources()})
 	for _, path := range []string{"/stats", "/stats/metrics", "/stats/prometheus", "/config_dump", "/clusters", "/heap_dump"} {

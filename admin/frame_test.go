@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// request is a whole request with some more header fields.
+// request returns a complete request with additional header fields.
 func request(first string, fields ...string) string {
 	raw := first + "\r\nHost: localhost\r\n"
 	for _, f := range fields {
@@ -108,9 +108,9 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// TestSmugglingCorpus sends requests whose end can be misread, each with
-// a request behind it. That one must be answered once, or the connection must
-// end before it.
+// TestSmugglingCorpus sends requests with an ambiguous end, each followed by a second
+// request. The second one must be answered once, or the connection must be closed
+// before it.
 func TestSmugglingCorpus(t *testing.T) {
 	s := start(t, Config{})
 	codings := []string{
@@ -152,8 +152,8 @@ func TestSmugglingCorpus(t *testing.T) {
 	}
 }
 
-// TestRefusedBodiesAreNotAwaited sends heads of requests that are refused, and
-// never the bodies they promise.
+// TestRefusedBodiesAreNotAwaited sends heads of refused requests without the promised
+// bodies.
 func TestRefusedBodiesAreNotAwaited(t *testing.T) {
 	s := start(t, Config{Limits: Limits{ReadTimeout: time.Hour}})
 	for _, fields := range [][]string{

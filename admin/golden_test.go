@@ -28,7 +28,7 @@ func fixture() *store.Store {
 	return st
 }
 
-// goldenRow is a request whose answer, head and body, is a golden file.
+// goldenRow is a request whose response, head and body, is a golden file.
 type goldenRow struct {
 	name, method, target string
 	body                 string // of a form
@@ -155,7 +155,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 
-			// The same below a prefix of a mux of net/http.
+			// The same under a prefix of a net/http mux.
 			mounted := newServer(t, Config{Sources: rerun(row.with).sources(), Store: fixture()})
 			mounted.store.Symbols().ClearRecent()
 			got := askMounted(t, mounted, row.method, row.target, row.body)
@@ -179,7 +179,7 @@ func rerun(with func(*world)) *world {
 	return w
 }
 
-// TestGoldenWithoutSources asks a server whose program has set nothing.
+// TestGoldenWithoutSources sends requests to a server without sources.
 func TestGoldenWithoutSources(t *testing.T) {
 	s := newServer(t, Config{})
 	var out strings.Builder
@@ -206,7 +206,7 @@ func TestGoldenWithoutSources(t *testing.T) {
 	golden.Check(t, "without-sources", []byte(out.String()))
 }
 
-// TestGoldenChecks shows the answers of the checks in front of the handlers.
+// TestGoldenChecks records the responses of the checks that run before the handlers.
 func TestGoldenChecks(t *testing.T) {
 	for name, raw := range map[string]string{
 		"check-foreign-host":   "GET /ready HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n",

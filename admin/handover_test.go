@@ -15,8 +15,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestPause: a paused server ends idle connections and streams, leaves new
-// connections to wait, and answers them when it resumes.
+// TestPause checks that a paused server closes idle connections and streams, keeps
+// new connections waiting, and answers them when it resumes.
 func TestPause(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "s")} {
 		s, err := New(Config{Store: store.New(store.Options{}), Address: address})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// hostRows says for each host whether it is accepted at a loopback address, at
-// an open address, and at a unix socket, in the modes auto and strict.
+// hostRows lists for each host whether it is accepted at a loopback address, at an
+// open address, and at a unix socket, in the modes auto and strict.
 var hostRows = []struct {
 	host                                                 string
 	loopAuto, openAuto, unixAuto, loopStrict, openStrict bool
@@ -146,7 +146,8 @@ func TestRefusalHasNoEffect(t *testing.T) {
 	}
 }
 
-// TestOff: without the check any name is served, and the log warns of that.
+// TestOff checks that without the host check any name is served, and that the log
+// warns about that.
 func TestOff(t *testing.T) {
 	for mode, want := range map[HostMode]int{HostAuto: 403, HostStrict: 403, HostOff: 200} {
 		log := new(logBuffer)
@@ -161,9 +162,9 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// FuzzHost checks that whatever the strict check accepts is an IP address,
-// localhost or below it, or an allowed name, and that case, a trailing dot and
-// a port make no difference.
+// FuzzHost checks that every host accepted in strict mode is an IP address, localhost
+// or a name under it, or an allowed name, and that case, a trailing dot and a port
+// make no difference.
 func FuzzHost(f *testing.F) {
 	for _, row := range hostRows {
 		f.Add(row.host)

@@ -12,11 +12,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
-// ownMembers are what the interface has and the messages have not.
+// ownMembers are members of the interface that the messages lack.
 var ownMembers = regexp.MustCompile(`(?m)^ {2}"hot_restart_version": (true|false),\n`)
 
-// TestJSONIsTheMessage reads every answer that is a message as that message, and
-// expects that the message, written by its definition, is the answer.
+// TestJSONIsTheMessage decodes every response that is a message, and compares it with
+// the canonical encoding of the message.
 func TestJSONIsTheMessage(t *testing.T) {
 	tests := []struct {
 		target   string
@@ -51,8 +51,8 @@ func TestJSONIsTheMessage(t *testing.T) {
 	}
 }
 
-// checkMessage reads a JSON document as a message and expects that the message
-// is written as the same document.
+// checkMessage decodes a JSON document as a message and checks that encoding it
+// yields the same document.
 func checkMessage(t *testing.T, name string, body []byte, m proto.Message, d wire.Defaults) {
 	t.Helper()
 	if err := protojson.Unmarshal(body, m); err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// mount serves s below /admin/ of a mux and returns the address of the prefix.
+// mount serves s under /admin/ of a mux and returns the address of the prefix.
 func mount(t testing.TB, s *Server) string {
 	t.Helper()
 	mux := http.NewServeMux()

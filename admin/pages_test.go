@@ -39,8 +39,7 @@ func TestAssetsAreServed(t *testing.T) {
 	}
 }
 
-// TestNamesAreTextInPages plants markup wherever a page shows something
-// that is not ours.
+// TestNamesAreTextInPages puts markup into every external text that a page shows.
 func TestNamesAreTextInPages(t *testing.T) {
 	const evil = `<script>alert(1)</script><img src=x onerror='a'>"'&`
 	st := store.New(store.Options{})
@@ -68,8 +67,9 @@ func TestNamesAreTextInPages(t *testing.T) {
 	}
 }
 
-// TestPagesShowWhatMayBeDone: controls that would be refused are not there.
-func TestPagesShowWhatMayBeDone(t *testing.T) {
+// TestPagesShowPermittedControlsOnly checks that pages omit controls that would be
+// refused.
+func TestPagesShowPermittedControlsOnly(t *testing.T) {
 	if page := string(newServer(t, Config{Mode: ModeReadOnly}).Request("GET", "/", nil).Body); strings.Contains(page, "method='post'") || !strings.Contains(page, "action='stats'") {
 		t.Error("the page of a server that is read only has controls that change something, or lacks others")
 	}

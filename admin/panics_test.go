@@ -105,8 +105,8 @@ func (w *wildServer) closed(c net.Conn, least int) {
 	}
 }
 
-// works fails unless both listeners are served, nothing is left of what
-// panicked, and that is counted.
+// works fails unless both listeners are served, the panics left nothing behind, and
+// they are counted.
 func (w *wildServer) works() {
 	w.t.Helper()
 	if a := get(w.t, w.Server, "/ready"); a.status != 200 {
@@ -124,8 +124,8 @@ func (w *wildServer) works() {
 	}
 }
 
-// TestPanicsOfConnections: whatever panics about a connection ends that
-// one alone, and the server ends in good order.
+// TestPanicsOfConnections checks that a panic ends only its own connection, and that
+// the server still shuts down cleanly.
 func TestPanicsOfConnections(t *testing.T) {
 	w := newWildServer(t)
 	w.admit.Light(1)
@@ -157,8 +157,8 @@ func TestPanicsOfConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatDoNotClose: a connection that cannot be closed is left
-// behind, as is one whose handler does not come back.
+// TestConnectionsThatDoNotClose checks that the shutdown abandons connections that
+// cannot be closed and handlers that do not return.
 func TestConnectionsThatDoNotClose(t *testing.T) {
 	w := newWildServer(t)
 	c := w.dialWild()
@@ -178,7 +178,8 @@ func TestConnectionsThatDoNotClose(t *testing.T) {
 	waitFor(t, "the end of the connection", func() bool { return w.connections.count() == 0 })
 }
 
-// TestEndPanics: a server whose end panics serves on, and can be ended again.
+// TestEndPanics checks that a server whose shutdown panics keeps serving, and can be
+// shut down again.
 func TestEndPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	s := newServer(t, Config{Address: "127.0.0.1:0", Logger: panics.Logger()})
@@ -212,10 +213,10 @@ func TestEndPanics(t *testing.T) {
 	}
 }
 
-// TestWhatIsSwitchedOff has each built-in endpoint panic again and again: after
-// three panics within a minute it is switched off for good, except for the endpoints that report
-// how the server is.
-func TestWhatIsSwitchedOff(t *testing.T) {
+// TestRepeatedPanicsDisableEndpoints lets each built-in endpoint panic repeatedly:
+// three panics within a minute disable it permanently, except for endpoints that
+// report the server's health.
+func TestRepeatedPanicsDisableEndpoints(t *testing.T) {
 	now := testTime()
 	s := newServer(t, Config{Sources: newWorld().sources(), Now: func() time.Time { return now }})
 	var neverDisabled []string

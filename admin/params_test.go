@@ -147,7 +147,7 @@ func TestSecretRuntimeValuesAreMasked(t *testing.T) {
 	}
 }
 
-// TestMetadataIsShown also when it is empty.
+// TestMetadataIsShown checks that metadata is shown even if it is empty.
 func TestMetadataIsShown(t *testing.T) {
 	s := newServer(t, Config{Sources: Sources{Info: func() ServerInfo { return ServerInfo{Node: new(Node)} }}})
 	if body := string(s.Request("GET", "/server_info", nil).Body); !strings.Contains(body, `"metadata": {}`) {
@@ -210,8 +210,8 @@ func (s *spare) held() bool {
 	return s.file != nil
 }
 
-// TestReadyWithoutDescriptors expects a process that has used up its descriptors
-// to answer probes on new connections, one after the other, and nothing else.
+// TestReadyWithoutDescriptors checks that a process without free descriptors still
+// answers probes on new connections, one after the other, and nothing else.
 func TestReadyWithoutDescriptors(t *testing.T) {
 	s := newServer(t, Config{})
 	ln := &fullListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), s: &s.spare}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pathRows are spellings that other servers take for a registered path.
+// pathRows are paths that other servers would normalize to a registered path.
 func pathRows() []string {
 	var rows []string
 	for _, path := range []string{"/config_dump", "/quitquitquit", "/certs", "/runtime", "/logging", "/server_info", "/stats", "/help", "/memory"} {
@@ -81,7 +81,7 @@ func TestSplitTarget(t *testing.T) {
 	}
 }
 
-// FuzzPath checks that a request finds an endpoint only by spelling its path.
+// FuzzPath checks that only the exact path finds an endpoint.
 func FuzzPath(f *testing.F) {
 	for _, target := range pathRows() {
 		f.Add(target)

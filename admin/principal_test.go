@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestCertificatesStandForNames: the first row that fits counts, whatever the
-// order of the names in the certificate. Without a row a certificate has a name,
-// but no role.
+// TestCertificatesStandForNames checks that the first matching row applies,
+// regardless of the order of names in the certificate. Without a matching row a
+// certificate has a name but no role.
 func TestCertificatesStandForNames(t *testing.T) {
 	uri := func(text string) *url.URL { return must(url.Parse(text)) }
 	a := must(newAuthCheck(&Auth{ClientCertificates: []CertificateRole{
@@ -66,8 +66,8 @@ func TestUnixPeersHaveRoles(t *testing.T) {
 	}
 }
 
-// TestFailuresTakeTime: an answer to wrong credentials takes a tenth of a
-// second, unless the server ends meanwhile.
+// TestFailuresTakeTime checks that responses to invalid credentials are delayed by
+// 100 ms unless the server shuts down.
 func TestFailuresTakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}})
@@ -91,8 +91,8 @@ func TestFailuresTakeTime(t *testing.T) {
 	})
 }
 
-// TestTooManyFailuresHangUp sends wrong credentials one after the other on
-// one connection, which is closed when there are too many of them.
+// TestTooManyFailuresHangUp sends invalid credentials repeatedly over one connection,
+// which is closed after too many failures.
 func TestTooManyFailuresHangUp(t *testing.T) {
 	s := impatient(start(t, Config{Auth: &Auth{Tokens: testTokens(t)}}))
 	answers := parseAnswers(t, talk(t, s, strings.Repeat(request("GET /help HTTP/1.1", "Authorization: Bearer wrong"), 2*failuresPerSec)))
@@ -109,8 +109,8 @@ func TestTooManyFailuresHangUp(t *testing.T) {
 	}
 }
 
-// TestFailuresOfManyAddresses: however many addresses there are, few are
-// remembered, and the latecomers share a count.
+// TestFailuresOfManyAddresses checks that the number of tracked addresses is bounded,
+// and that the last ones share a counter.
 func TestFailuresOfManyAddresses(t *testing.T) {
 	var f failures
 	address := netip.MustParseAddr("10.0.0.0")
@@ -129,7 +129,7 @@ func TestFailuresOfManyAddresses(t *testing.T) {
 	}
 }
 
-// TestRolesAreNamed: a refusal names the role that the request needs.
+// TestRolesAreNamed checks that a refusal names the required role.
 func TestRolesAreNamed(t *testing.T) {
 	s := newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}})
 	for _, tt := range []struct {
@@ -147,7 +147,7 @@ func TestRolesAreNamed(t *testing.T) {
 	}
 }
 
-// TestOpenPathsGiveTheLeastRole: credentials are not even looked at there.
+// TestOpenPathsGiveTheLeastRole checks that open paths ignore credentials.
 func TestOpenPathsGiveTheLeastRole(t *testing.T) {
 	s := newServer(t, Config{Auth: &Auth{Tokens: testTokens(t), OpenPaths: []string{"/ready"}}})
 	for _, fields := range [][]Field{nil, {bearer("wrong")}, {bearer(secret(RoleAdmin))}} {

@@ -96,7 +96,7 @@ func TestFormIsUsedWithoutQuery(t *testing.T) {
 	}
 }
 
-// slowQuery is the rule of parseQuery, spelled out with regular expressions.
+// slowQuery is a reference implementation of parseQuery with regular expressions.
 func slowQuery(text string) Query {
 	escape := regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 	decode := func(s string) string {

@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// FuzzRawHTTP sends any bytes to a server over loopback, then ends its side.
-// Whatever comes back must be a sequence of whole answers with the fields that
-// every answer has, no panic may have been recovered from, and the server must
-// go on answering.
+// FuzzRawHTTP sends arbitrary bytes to a server over loopback and closes the sending
+// side. The output must be a sequence of complete responses with the mandatory
+// fields, nothing may have panicked, and the server must keep working.
 func FuzzRawHTTP(f *testing.F) {
 	for _, seed := range []string{
 		"", "\r\n", "\n\n\n", probe, probe + probe, "GET", "GET /ready", "GET /ready HTTP/1.1", "GET /ready HTTP/1.1\r\n\r\n",
@@ -63,8 +62,8 @@ func FuzzRawHTTP(f *testing.F) {
 	})
 }
 
-// checkAnswers reads answers to requests whose methods are not known: where an
-// answer has a length and no body, its request was a HEAD.
+// checkAnswers parses responses to requests with unknown methods. If a response has a
+// length and no body, its request was a HEAD.
 func checkAnswers(t *testing.T, raw []byte, out string) {
 	for out != "" {
 		head, rest, ok := strings.Cut(out, "\r\n\r\n")

@@ -40,8 +40,8 @@ type Server struct {
 	readers     *originCheck
 	refusals    failures // of mutations that have an entry in audit
 	badMethods  wrongMethods
-	auth        *authCheck  // nil: everybody may do all
-	tls         *tls.Config // nil: no TLS
+	auth        *authCheck  // nil permits everything
+	tls         *tls.Config // nil disables TLS
 	heavy       *gate
 	slots       slots
 	regexes     *gate // for requests with a filter
@@ -60,7 +60,7 @@ type Server struct {
 	tableMu sync.Mutex // held while a new table is made
 	table   atomic.Pointer[endpoints]
 
-	mutating sync.Mutex // held by mutations that note what they change
+	mutating sync.Mutex // held by mutations that record changes
 
 	ctx     context.Context // canceled when the server shuts down
 	cancel  context.CancelFunc
@@ -377,7 +377,7 @@ func (s *Server) attend(c *conn) {
 		}
 	}()
 	if s.greet(c) {
-		_ = s.http.ServeConn(c) // an error is that of a client that went
+		_ = s.http.ServeConn(c) // fails only if the client is gone
 	}
 	returned = true
 }

@@ -18,14 +18,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The clock of that package ends by itself, somewhat later.
+	// That package's clock goroutine stops on its own some time later.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"))
 }
 
-// testTime is what servers under test take for now.
+// testTime is the current time for servers under test.
 func testTime() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC) }
 
-// logBuffer is a log that a test reads.
+// logBuffer is a log for tests to read.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -60,7 +60,7 @@ func newServer(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// start returns a server on a loopback port that ends with the test.
+// start returns a server on a loopback port that is shut down at the end of the test.
 func start(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	if cfg.Address == "" {
@@ -82,8 +82,7 @@ func start(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// dial connects to s. Whatever goes wrong on the connection ends within the
-// deadline.
+// dial connects to s, with a deadline on the connection.
 func dial(t testing.TB, s *Server) net.Conn {
 	t.Helper()
 	c, err := net.Dial(s.Addr().Network(), s.Addr().String())
@@ -97,7 +96,8 @@ func dial(t testing.TB, s *Server) net.Conn {
 	return c
 }
 
-// talk sends raw bytes and returns all that comes back until the server closes.
+// talk sends raw bytes and returns everything received until the server closes the
+// connection.
 func talk(t testing.TB, s *Server, raw string) string {
 	t.Helper()
 	c := dial(t, s)
@@ -114,7 +114,7 @@ func talk(t testing.TB, s *Server, raw string) string {
 // probe is a request that closes its connection.
 const probe = "GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
-// answer is a parsed answer.
+// answer is a parsed response.
 type answer struct {
 	status int
 	header http.Header
@@ -145,7 +145,7 @@ func parseAnswers(t testing.TB, raw string, methods ...string) []answer {
 	}
 }
 
-// get asks over a connection of its own.
+// get sends a request over a new connection.
 func get(t testing.TB, s *Server, path string, header ...string) answer {
 	t.Helper()
 	raw := "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"

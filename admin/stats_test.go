@@ -152,7 +152,7 @@ func TestStatsParameters(t *testing.T) {
 	}
 }
 
-// TestFilterEngine switches to the other engine with a runtime value.
+// TestFilterEngine selects the other regular expression engine with a runtime value.
 func TestFilterEngine(t *testing.T) {
 	for _, product := range []string{"proxy", "envoy"} {
 		world := newWorld()
@@ -351,8 +351,8 @@ func TestStatsAsHDR(t *testing.T) {
 	}
 }
 
-// TestExpensiveFilter: the budget ends the request with an error as long as
-// nothing was sent.
+// TestExpensiveFilter checks that exceeding the budget yields an error if nothing was
+// sent yet.
 func TestExpensiveFilter(t *testing.T) {
 	st := store.New(store.Options{})
 	sc := st.Scope("a")
@@ -371,7 +371,7 @@ func TestFiltersTakeTurns(t *testing.T) {
 	if !s.regexes.enter(s.closing) {
 		t.Fatal("the gate is shut")
 	}
-	// An expression is not even compiled out of turn.
+	// Without a slot, an expression is not even compiled.
 	for _, target := range []string{"/stats?filter=a", "/stats/metrics?filter=(", "/config_dump?name_regex=a", "/config_dump?name_regex=("} {
 		if r := s.Request("GET", target, nil); r.Status != 503 || r.Get("retry-after") != "1" {
 			t.Errorf("%s while another filter is at work: %d", target, r.Status)
@@ -440,7 +440,8 @@ func TestRecentLookups(t *testing.T) {
 	}
 }
 
-// TestFakeSymbolTable: with it the mutations are answered and have no effect.
+// TestFakeSymbolTable checks that with this option the mutations are accepted but
+// have no effect.
 func TestFakeSymbolTable(t *testing.T) {
 	st := store.New(store.Options{Symbols: symtab.Options{Fake: true}})
 	s := newServer(t, Config{Store: st})
@@ -481,8 +482,8 @@ func TestResetCounters(t *testing.T) {
 	}
 }
 
-// TestEndpointStats: clusters that ask for it show the statistics of each host
-// among the stats, in all forms.
+// TestEndpointStats checks that clusters with per-host statistics show them among the
+// stats in all formats.
 func TestEndpointStats(t *testing.T) {
 	w := newWorld()
 	w.clusters = usualClusters()

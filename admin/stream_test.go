@@ -23,7 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
-// lines writes n numbered lines of 100 bytes in pieces of that many.
+// lines writes n numbered lines of 100 bytes in chunks of the given number of lines.
 func lines(w io.Writer, n, piece int) error {
 	var buf []byte
 	for i := range n {
@@ -46,8 +46,8 @@ func linesText(n int) string {
 	return b.String()
 }
 
-// TestStreamsArriveWhole sends answers of sizes around the buffer in pieces of
-// sizes around it, plain and compressed, over HTTP/1.1 and 1.0.
+// TestStreamsArriveWhole sends responses with sizes around the buffer size in chunks
+// with sizes around it, plain and compressed, over HTTP/1.1 and 1.0.
 func TestStreamsArriveWhole(t *testing.T) {
 	s := start(t, Config{})
 	for _, n := range []int{0, 1, 9, 11, 655, 656, 700, 5000, 20000} {
@@ -83,7 +83,7 @@ func TestStreamsArriveWhole(t *testing.T) {
 	}
 }
 
-// unpack undoes the content encoding of an answer.
+// unpack decodes the content encoding of a response.
 func unpack(t *testing.T, a answer) string {
 	t.Helper()
 	var r io.Reader = strings.NewReader(a.body)
@@ -123,7 +123,7 @@ func TestChooseEncoding(t *testing.T) {
 	}
 }
 
-// TestCompressorsAreLimited holds all compressors and asks once more.
+// TestCompressorsAreLimited sends a request while all compressors are in use.
 func TestCompressorsAreLimited(t *testing.T) {
 	s := start(t, Config{Limits: Limits{Compressors: 1}})
 	running, goOn := make(chan bool), make(chan bool)
@@ -151,8 +151,9 @@ func TestCompressorsAreLimited(t *testing.T) {
 	}
 }
 
-// TestErrorsOfHandlers: an error before the first byte becomes an answer, one
-// behind it cuts the connection so that no client takes the rest for complete.
+// TestErrorsOfHandlers checks that an error before the first byte becomes a response,
+// and a later one cuts the connection so that no client takes the response for
+// complete.
 func TestErrorsOfHandlers(t *testing.T) {
 	log := new(logBuffer)
 	s := start(t, Config{Logger: log.logger()})
@@ -184,7 +185,7 @@ func TestErrorsOfHandlers(t *testing.T) {
 			t.Errorf("cut stream (%s): %d answers, %v, ends in %q", encoding, len(a), a[0].err, raw[len(raw)-20:])
 		}
 	}
-	// Without chunks only a reset shows the cut.
+	// Without chunked encoding, only a reset shows that the response was cut.
 	c := dial(t, s)
 	io.WriteString(c, request("GET /late HTTP/1.0"))
 	if _, err := io.ReadAll(c); err == nil {
@@ -281,7 +282,7 @@ func stalled(t *testing.T, s *Server, path string) net.Conn {
 	return c
 }
 
-// endlessLines is a handler that only stops when it is stopped.
+// endlessLines is a handler that writes until it is stopped.
 func endlessLines(ended chan<- error) Handler {
 	return func(w *Response, _ *Request) error {
 		for {
@@ -293,7 +294,7 @@ func endlessLines(ended chan<- error) Handler {
 	}
 }
 
-// endsGone waits until a handler learns that its client is gone.
+// endsGone waits until a handler is notified that its client is gone.
 func endsGone(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -315,8 +316,8 @@ func TestStalledReaderIsDropped(t *testing.T) {
 	waitFor(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
 }
 
-// TestLargeAnswersTakeTurns makes large answers for several clients, one
-// of which does not read: one of them is made at a time, and all others end.
+// TestLargeAnswersTakeTurns sends large responses to several clients, one of which
+// does not read. They are rendered one at a time, and all others complete.
 func TestLargeAnswersTakeTurns(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Minute, HeavyRunning: 8}})
 	s.slots = newSlots(2)
@@ -381,8 +382,8 @@ func TestScrapeTimeoutLowersTheLimit(t *testing.T) {
 	}
 }
 
-// TestScrapeTimeout: an answer is cut when its scraper waits no longer, be
-// it read or not, far below the limits of the server.
+// TestScrapeTimeout checks that a response is cut at the scraper's timeout, read or
+// unread, far below the limits of the server.
 func TestScrapeTimeout(t *testing.T) {
 	s := start(t, Config{Limits: Limits{ResponseTime: time.Hour, StreamStall: time.Hour}})
 	ended := make(chan error, 1)
@@ -399,8 +400,8 @@ func TestScrapeTimeout(t *testing.T) {
 	}
 }
 
-// TestGateAndReady stalls as many large answers as may run: the next
-// ones wait and are turned away, and /ready, /live and /server_info answer.
+// TestGateAndReady stalls the maximum number of large responses: further ones wait
+// and are refused, and /ready, /live and /server_info still work.
 func TestGateAndReady(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Hour, ResponseTime: time.Hour, HeavyWait: 30 * time.Millisecond, ShutdownTime: time.Millisecond}})
 	ended := make(chan error, 4)
@@ -514,8 +515,8 @@ func TestEndlessAnswers(t *testing.T) {
 	<-gone
 }
 
-// TestEndlessAnswersEndWithTheirClient: the handler learns that the client is gone,
-// or will say nothing more, though it writes nothing.
+// TestEndlessAnswersEndWithTheirClient checks that the handler is notified when the
+// client is gone or closes its sending side, even if the handler writes nothing.
 func TestEndlessAnswersEndWithTheirClient(t *testing.T) {
 	ca := newAuthority(t)
 	for name, cfg := range map[string]Config{
@@ -567,8 +568,8 @@ func TestEndlessAnswersEndWithTheirClient(t *testing.T) {
 	}
 }
 
-// TestMoreRequestsEndNoAnswer: the watch of a client goes on reading, whatever is
-// said, until there is nothing more to read.
+// TestMoreRequestsEndNoAnswer checks that the watch of a client reads and discards
+// further input until its end.
 func TestMoreRequestsEndNoAnswer(t *testing.T) {
 	server, client := net.Pipe() // a write reslots when all of it was read
 	x := &exchange{conn: &conn{Conn: server}, stop: make(chan struct{})}
@@ -595,8 +596,7 @@ func (panickingConn) SetReadDeadline(time.Time) error { return nil }
 
 func (panickingConn) Read([]byte) (int, error) { panic(guardtest.Canary) }
 
-// TestWatchPanics: if the watch of a client ends, the answer ends, and nothing
-// else does.
+// TestWatchPanics checks that a panic of the watch ends only its own response.
 func TestWatchPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	x := &exchange{conn: &conn{Conn: panickingConn{}}, stop: make(chan struct{})}
@@ -623,7 +623,7 @@ func run(t *testing.T, s *Server) {
 	})
 }
 
-// turnWatcher notes whether an answer had its turn when the end of it was sent.
+// turnWatcher records whether a response held a slot when its end was sent.
 type turnWatcher struct {
 	memory
 	slots slots
@@ -634,8 +634,8 @@ func (t *turnWatcher) end() error { t.held += len(t.slots); return nil }
 
 func (t *turnWatcher) abort() { t.held += len(t.slots) }
 
-// TestNoTurnWhileTheEndIsSent: an answer whose last piece was a full one
-// holds up no other one until its client has taken the end.
+// TestNoTurnWhileTheEndIsSent checks that a response whose last chunk was full does
+// not block others while its end is sent.
 func TestNoTurnWhileTheEndIsSent(t *testing.T) {
 	s := newServer(t, Config{})
 	for _, err := range []error{nil, ErrGone} {
@@ -658,7 +658,7 @@ func TestNoTurnWhileTheEndIsSent(t *testing.T) {
 	}
 }
 
-// pieceWatcher notes how large the pieces of an answer are.
+// pieceWatcher records the sizes of the chunks of a response.
 type pieceWatcher struct {
 	memory
 	sizes []int
@@ -669,8 +669,8 @@ func (p *pieceWatcher) body(a, b []byte) error {
 	return nil
 }
 
-// TestPiecesAreSmall: however much is written at once, and although it cannot
-// be compressed, the part that has to leave within one deadline is 64 KiB.
+// TestPiecesAreSmall checks that the chunks sent within one deadline are 64 KiB,
+// regardless of the sizes of writes, even for incompressible data.
 func TestPiecesAreSmall(t *testing.T) {
 	s := newServer(t, Config{})
 	noise := make([]byte, 1<<20)
@@ -708,8 +708,8 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestEachPieceHasItsTime: the time for a piece begins with it, and ends no
-// later than that of the whole answer.
+// TestEachPieceHasItsTime checks that the deadline of a chunk starts with the chunk,
+// and is no later than the deadline of the response.
 func TestEachPieceHasItsTime(t *testing.T) {
 	out := new(deadlineConn)
 	x := &exchange{conn: &conn{Conn: out}, limits: &Limits{StreamStall: time.Hour}}

@@ -76,9 +76,9 @@ func BenchmarkTokenTiming(b *testing.B) {
 	}
 }
 
-// compare measures two kinds of attempts and returns Welch's t and, as there are
-// many of them, the p that it has in a normal distribution. The slowest tenth of
-// each kind is left out: those met something else that ran.
+// compare measures two kinds of attempts and returns Welch's t, and p under a normal
+// distribution, since the samples are large. It discards the slowest tenth of each
+// kind, which was disturbed by other work.
 func compare(n int, attempt func(first bool) time.Duration) (t, p float64) {
 	times := map[bool][]float64{}
 	for range n {

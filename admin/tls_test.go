@@ -38,8 +38,8 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue fills in and signs a certificate. Unless it says otherwise, it holds for
-// a year around testTime.
+// issue completes and signs a certificate. By default it is valid for a year around
+// testTime.
 func (a *authority) issue(template *x509.Certificate) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -95,14 +95,14 @@ func (a *authority) settings(clients tls.ClientAuthType) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{a.server()}, ClientAuth: clients, ClientCAs: a.pool(), Time: testTime}
 }
 
-// client returns a client that trusts a and shows certificates.
+// client returns a client that trusts a and presents certificates.
 func (a *authority) client(certs ...tls.Certificate) *http.Client {
 	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool(), Certificates: certs, Time: testTime}}
 	a.t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr}
 }
 
-// ask returns status and body of an answer.
+// ask returns the status and body of a response.
 func ask(t testing.TB, c *http.Client, method, url string, fields ...Field) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)
@@ -147,7 +147,7 @@ func TestVersions(t *testing.T) {
 	if st := c.ConnectionState(); st.Version != tls.VersionTLS13 || st.NegotiatedProtocol != "http/1.1" {
 		t.Errorf("version %x and protocol %q", st.Version, st.NegotiatedProtocol)
 	}
-	// The client knows of the failure before the server has counted it.
+	// The client notices the failure before the server counts it.
 	waitFor(t, "two failed handshakes", func() bool { return s.metrics.handshakeErrors.Value() >= 2 })
 	if got := s.metrics.handshakeErrors.Value(); got != 2 {
 		t.Errorf("%d failed handshakes are counted, want 2", got)
@@ -161,8 +161,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestSettingsOfUsersAreBounded: neither settings that allow more nor those
-// that depend on the client make the server speak old versions or another protocol.
+// TestSettingsOfUsersAreBounded checks that user settings, including client-dependent
+// ones, cannot enable old TLS versions or another protocol.
 func TestSettingsOfUsersAreBounded(t *testing.T) {
 	ca := newAuthority(t)
 	lax := ca.settings(tls.NoClientCert)
@@ -198,7 +198,7 @@ func TestSettingsOfUsersAreBounded(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPGetsALine speaks HTTP to a port with TLS.
+// TestPlainHTTPGetsALine sends HTTP to a port with TLS.
 func TestPlainHTTPGetsALine(t *testing.T) {
 	ca := newAuthority(t)
 	s := start(t, Config{TLS: ca.settings(tls.NoClientCert)})
@@ -213,8 +213,8 @@ func TestPlainHTTPGetsALine(t *testing.T) {
 	}
 }
 
-// TestTLSAnswersAreTheSame asks for answers of all sizes, in one piece and in
-// chunks, and for a response that is cut.
+// TestTLSAnswersAreTheSame requests responses of all sizes, whole and in chunks, and
+// one that is cut.
 func TestTLSAnswersAreTheSame(t *testing.T) {
 	ca := newAuthority(t)
 	s := start(t, Config{TLS: ca.settings(tls.NoClientCert), Store: fixture()})
@@ -287,8 +287,8 @@ func TestHalfOpenHandshakesEnd(t *testing.T) {
 	waitFor(t, "the connections to end", func() bool { return s.metrics.handshakeErrors.Value() == 20 && s.connections.count() == 0 })
 }
 
-// TestRotation exchanges the certificate while requests run on new and
-// old connections.
+// TestRotation replaces the certificate while requests run on new and old
+// connections.
 func TestRotation(t *testing.T) {
 	ca := newAuthority(t)
 	var current atomic.Pointer[tls.Certificate]
@@ -328,7 +328,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestWrongClients shows certificates that must not be accepted.
+// TestWrongClients presents certificates that must not be accepted.
 func TestWrongClients(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	expired := ca.issue(&x509.Certificate{DNSNames: []string{"ops.test"}, NotBefore: testTime().AddDate(-1, 0, 0), NotAfter: testTime().Add(-time.Second)})
@@ -355,8 +355,8 @@ func TestWrongClients(t *testing.T) {
 	}
 }
 
-// TestUnverifiedCertificatesGiveNoRole: where certificates are asked for,
-// but not verified, they say nothing about their owners.
+// TestUnverifiedCertificatesGiveNoRole checks that certificates that are requested
+// but not verified identify no one.
 func TestUnverifiedCertificatesGiveNoRole(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	forged := other.issue(&x509.Certificate{DNSNames: []string{"ops.test"}})
@@ -372,7 +372,7 @@ func TestUnverifiedCertificatesGiveNoRole(t *testing.T) {
 	}
 }
 
-// TestTLSIsNotOnUnixSockets: there are no foreigners to be kept out.
+// TestTLSIsNotOnUnixSockets checks that unix sockets do not use TLS.
 func TestTLSIsNotOnUnixSockets(t *testing.T) {
 	s := start(t, Config{Address: "unix:" + t.TempDir() + "/s", TLS: newAuthority(t).settings(tls.NoClientCert)})
 	if a := parseAnswers(t, talk(t, s, probe)); len(a) != 1 || a[0].body != "LIVE\n" {

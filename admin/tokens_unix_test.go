@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTokensInAPipeAreRefused would wait for ever if a pipe was opened as a file is.
+// TestTokensInAPipeAreRefused would hang if a pipe were opened like a regular file.
 func TestTokensInAPipeAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "tokens")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// world is a program around a server: it holds all that endpoints can change.
+// world is a program with a server. It holds everything that endpoints can change.
 type world struct {
 	mu       sync.Mutex
 	state    string
@@ -118,8 +118,8 @@ func (d *worldDrains) DrainGracefully(inboundOnly, skipExit bool) {
 	(*world)(d).note("drain gracefully inbound=%t skip=%t", inboundOnly, skipExit)
 }
 
-// runtimeLayers returns layers of which the one called admin, if any, can be
-// changed, and the first one has a value.
+// runtimeLayers returns layers with a value in the first one. The layer named admin,
+// if any, can be changed.
 func runtimeLayers(names ...string) *layers.Loader {
 	var cfg layers.Config
 	for i, name := range names {

@@ -1,6 +1,5 @@
-// Package ui holds the assets of the pages of the admin server. They are served
-// under names with a hash of their content, so that a browser can cache them
-// forever.
+// Package ui holds the assets of the admin server's pages. Their names contain a hash
+// of their content, so browsers can cache them forever.
 package ui
 
 import (
@@ -20,16 +19,16 @@ import (
 //go:embed assets
 var files embed.FS
 
-// Prefix is the beginning of the paths of all assets.
+// Prefix is the path prefix of all assets.
 const Prefix = "/ui/assets/"
 
-// Asset is one file. Its bytes must not be changed.
+// Asset is a file. Its bytes must not be modified.
 type Asset struct {
 	Path        string // as requested
 	ContentType string
 	Raw         []byte
-	// Gzip and Zstd compress Raw on the first call. They return nil if that
-	// does not make it smaller.
+	// Gzip and Zstd compress Raw on the first call. They return nil if that does not
+	// make it smaller.
 	Gzip, Zstd func() []byte
 }
 
@@ -106,10 +105,10 @@ func smaller(packed, raw []byte) []byte {
 	return nil
 }
 
-// Find returns the asset for a request path, nil if there is none.
+// Find returns the asset for a request path, or nil.
 func (a *Assets) Find(path string) *Asset { return a.byPath[path] }
 
-// Path returns the request path of the asset called name, "" if there is none.
+// Path returns the request path of the asset with the given name, or "".
 func (a *Assets) Path(name string) string {
 	if asset := a.byName[name]; asset != nil {
 		return asset.Path

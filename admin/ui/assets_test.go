@@ -53,8 +53,8 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestPagesKeepThePolicy looks for what the content security policy of the
-// pages forbids, and for ways to put text into a page as markup.
+// TestPagesKeepThePolicy searches for content forbidden by the pages' content
+// security policy, and for ways to insert text as markup.
 func TestPagesKeepThePolicy(t *testing.T) {
 	forbidden := regexp.MustCompile(`(?i)<style|\sstyle\s*=|\son[a-z]+\s*=|javascript:|innerHTML|outerHTML|insertAdjacentHTML|` +
 		`document\.write|\beval\(|new Function|https?://|template\.HTML|<script(?:[^>]*)>[^<]`)
