@@ -93,6 +93,10 @@ func (e *Export) Ack() {
 func (e *Export) Next(yield func(*ExportedStat) bool) {
 	v := e.s.View()
 	defer v.Close()
+	var unsent map[uint32]*bitset
+	if e.cut {
+		unsent = e.s.unsentByBlock()
+	}
 	e.s.mu.Lock()
 	blocks := e.s.eachBlock()
 	ns := make([]int, len(blocks))
@@ -103,6 +107,7 @@ func (e *Export) Next(yield func(*ExportedStat) bool) {
 	before := e.done
 	e.done = make(map[*block]*exportedBlock, len(before)) // forgets blocks that are gone
 	c, h := v.cursor(nil), new(ExportedStat)
+	c.step = &c.next[0]
 	for k, b := range blocks {
 		if b.variant != variantCounter && b.variant != variantGauge && b.variant != variantFloat {
 			continue
@@ -112,13 +117,25 @@ func (e *Export) Next(yield func(*ExportedStat) bool) {
 			x = new(exportedBlock)
 		}
 		e.done[b] = x
-		latch := e.latches(b, x)
+		latch, ended := e.latches(b, x), unsent[b.index]
 		for i := range ns[k] {
-			if b.alive.has(i) && e.changed(h, b, i, x, latch) && c.stand(makeID(b.index, i)) && h.describe(&c) && !yield(h) {
+			if !b.alive.has(i) && (ended == nil || !ended.has(i)) || !e.changed(h, b, i, x, latch) {
+				continue
+			}
+			// The stat can end meanwhile, but not while v is open be released.
+			c.read(makeID(b.index, i), 0)
+			if h.describe(&c) && !yield(h) {
 				return
 			}
 		}
 	}
+}
+
+// unsentByBlock returns the slots in Store.unsent, by block index.
+func (s *Store) unsentByBlock() map[uint32]*bitset {
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	return bitsByBlock(s.unsent)
 }
 
 // latches returns a copy of the latch of a block of counters, the first time

@@ -112,6 +112,47 @@ func TestCounterThatWasReset(t *testing.T) {
 	}
 }
 
+// TestEndedCountersAreHandedOver: after the cut nothing else reports the last
+// increments of counters that end.
+func TestEndedCountersAreHandedOver(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	child.KeepEnded()
+	sc := parent.Scope("a")
+	known, fresh := sc.Counter("known"), sc.Counter("fresh")
+	known.Add(1)
+	if got := deltas(parent); got != "a.known+1 " {
+		t.Fatalf("the sinks of the parent get %q", got)
+	}
+	e, im := parent.NewExport(), child.NewImport(nil)
+	handOver(t, e, im)
+	e.Cut()
+	other := parent.Scope("b")
+	other.Counter("before").Add(2) // ends before the first export after the cut
+	other.Close()
+	handOver(t, e, im)
+	known.Add(3)
+	fresh.Add(4)
+	sc.Close()
+	handOver(t, e, im)
+	if n := handOver(t, e, im); n != 0 {
+		t.Errorf("%d ended counters are handed over twice", n)
+	}
+	if got := sorted(deltas(child)); got != "a.fresh+4 a.known+3 b.before+2" {
+		t.Errorf("the sinks of the child get %q", got)
+	}
+	e.Ack()
+	if got := deltas(parent); got != "" {
+		t.Errorf("the sinks of the parent get %q again", got)
+	}
+}
+
+// sorted sorts the words of text.
+func sorted(text string) string {
+	words := strings.Fields(text)
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
 // TestExportThatIsDropped: a successor that fails at any time before it has
 // acknowledged leaves no trace, whatever was exported to it.
 func TestExportThatIsDropped(t *testing.T) {
