@@ -148,7 +148,7 @@ func (q *Queue) Add(data []byte, metrics int) {
 	}
 }
 
-// Owed returns the increments of packets that were dropped undelivered, by the key
+// Owed returns the increments of undelivered packets that were dropped, by the key
 // of the series. They belong to the caller from then on.
 func (q *Queue) Owed() map[string]uint64 {
 	q.mu.Lock()

@@ -250,7 +250,7 @@ func TestPanicOfTheSenderIsAmbiguous(t *testing.T) {
 }
 
 // TestNothingIsLostWhileTheTargetFlaps adds increments from several goroutines while
-// sends fail at random, and adds what is owed again.
+// sends fail, and adds owed increments again.
 func TestNothingIsLostWhileTheTargetFlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &target{}

@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// lines returns what a sink with cfg queues for one flush of st.
+// lines returns the lines that a sink with cfg makes of one flush of st.
 func lines(t *testing.T, cfg Config, st *store.Store) []string {
 	t.Helper()
 	cfg.Store, cfg.Address = st, "127.0.0.1:1"

@@ -172,7 +172,7 @@ func (s *Sink) Name() string { return s.cfg.Name }
 // Status returns the state of the queue.
 func (s *Sink) Status() sinkqueue.Status { return s.queue.Status() }
 
-// Run sends what Flush queues until ctx ends, or until everything is sent after
+// Run sends queued packets until ctx ends, or until the queue is empty after
 // Close.
 func (s *Sink) Run(ctx context.Context) {
 	defer s.conn.close()

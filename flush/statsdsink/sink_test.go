@@ -181,7 +181,7 @@ func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
 	r := receive(t, got, "tcp://127.0.0.1:0")
 	address := r.address()
 	st := store.New(store.Options{})
-	// The queue holds a few packets only, so that increments are owed as well.
+	// The queue is small, so that increments are owed as well.
 	_, flushNow, stop := flushing(t, st, statsdsink.Config{Network: statsdsink.TCP, Address: address, QueueBytes: 40})
 	var want float64
 	grow := func(times int) {
@@ -218,8 +218,8 @@ func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
 	}
 }
 
-// TestUDPCountsWhatADownReceiverMisses closes the port and opens it again.
-func TestUDPCountsWhatADownReceiverMisses(t *testing.T) {
+// TestUDPCountsPacketsLostInAnOutage closes the port and opens it again.
+func TestUDPCountsPacketsLostInAnOutage(t *testing.T) {
 	listen := func(address string) *net.UDPConn {
 		a, err := net.ResolveUDPAddr("udp", address)
 		if err != nil {
