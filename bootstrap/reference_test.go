@@ -274,6 +274,9 @@ func (k key) schema(all map[string]key, meanings map[string]string) map[string]a
 		return s
 	}
 	k.body(s, all, meanings)
+	if strings.HasPrefix(k.path, "stats_sinks[].") {
+		delete(s, "additionalProperties") // each kind of sink has other keys
+	}
 	return s
 }
 
@@ -543,19 +546,20 @@ func TestExamplesFollowTheSchema(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"statd: {}":                             "statd: unknown key",
-		"statsd: {keep_rejected: 1}":            "statsd.keep_rejected: not of type [boolean null]",
-		"statsd: {limits: {series: 0}}":         "statsd.limits.series: excluded value",
-		"statsd: {events: {keep: 100001}}":      "statsd.events.keep: out of range",
-		"admin: {mode: fast}":                   "admin.mode: not a listed value",
-		"admin: {allow_paths: [{exakt: a}]}":    "admin.allow_paths[0].exakt: unknown key",
-		"health_listeners: [{name: a}]":         "health_listeners[0].address: missing",
-		"stats_flush_interval: 5":               "stats_flush_interval: not of type [string null]",
-		"stats_flush_interval: 5m":              "stats_flush_interval: does not match",
-		"statsd: {ttl: null, parse: {}}":        "",
-		"admin: {limits: {headers: -1}}":        "",
-		"node: {metadata: {a: {b: [1]}}}":       "",
-		"static_resources: {clusters: [{}, 1]}": "",
+		"statd: {}":                                                  "statd: unknown key",
+		"statsd: {keep_rejected: 1}":                                 "statsd.keep_rejected: not of type [boolean null]",
+		"statsd: {limits: {series: 0}}":                              "statsd.limits.series: excluded value",
+		"statsd: {events: {keep: 100001}}":                           "statsd.events.keep: out of range",
+		"admin: {mode: fast}":                                        "admin.mode: not a listed value",
+		"admin: {allow_paths: [{exakt: a}]}":                         "admin.allow_paths[0].exakt: unknown key",
+		"health_listeners: [{name: a}]":                              "health_listeners[0].address: missing",
+		"stats_flush_interval: 5":                                    "stats_flush_interval: not of type [string null]",
+		"stats_flush_interval: 5m":                                   "stats_flush_interval: does not match",
+		"statsd: {ttl: null, parse: {}}":                             "",
+		"stats_sinks: [{name: statsd, typed_config: {address: {}}}]": "",
+		"admin: {limits: {headers: -1}}":                             "",
+		"node: {metadata: {a: {b: [1]}}}":                            "",
+		"static_resources: {clusters: [{}, 1]}":                      "",
 	} {
 		if got := strings.Join(validate(root, root, parsed(t, text), ""), "; "); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -609,7 +613,7 @@ func validate(root, schema map[string]any, v any, path string) (faults []string)
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		properties, closed := schema["properties"].(map[string]any)
+		properties, _ := schema["properties"].(map[string]any)
 		needed, _ := schema["required"].([]any)
 		for _, name := range needed {
 			if _, ok := v[name.(string)]; !ok {
@@ -619,7 +623,7 @@ func validate(root, schema map[string]any, v any, path string) (faults []string)
 		for name, value := range v {
 			if child, ok := properties[name].(map[string]any); ok {
 				faults = append(faults, validate(root, child, value, path+"."+name)...)
-			} else if closed {
+			} else if schema["additionalProperties"] == false {
 				faults = append(faults, strings.TrimPrefix(path+"."+name, ".")+": unknown key")
 			}
 		}
