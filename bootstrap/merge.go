@@ -8,7 +8,7 @@ import (
 
 // exclusive lists groups of fields of which a message holds one at most, by
 // the name of the field that holds the message. When the text merged over the
-// file sets one of a group, it takes the place of the others.
+// file sets a member of a group, it takes the place of the others.
 var exclusive = map[string][][]string{
 	"address":        {{"socket_address", "pipe"}},
 	"stats_matcher":  {{"reject_all", "exclusion_list", "inclusion_list"}},

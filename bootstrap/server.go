@@ -40,7 +40,7 @@ type Startup struct {
 	// FakeSymbols disables recent lookups for the life of the process.
 	FakeSymbols bool
 	// CommandLine holds the command line options. Its node fields override
-	// those of the file. The drain time and strategy, the flush settings of
+	// the ones in the file. The drain time and strategy, the flush settings of
 	// logs, mutex tracing and the admin address file take effect.
 	CommandLine server.CommandLine
 	// Version is the build version that /server_info shows.

@@ -157,7 +157,7 @@ func ask(t *testing.T, s *server.Server, target string) []byte {
 }
 
 // addByAPI adds clusters as a control plane update does: a ready one, a replacement,
-// and one that is not ready.
+// and a target that is not ready.
 func addByAPI(t *testing.T, s *server.Server) {
 	t.Helper()
 	m := s.Clusters()

@@ -11,7 +11,7 @@ import (
 )
 
 // globalLimitKey is the runtime key of the limit of connections that the server
-// accepts, including those of the admin port.
+// accepts, including connections of the admin port.
 const globalLimitKey = "overload.global_downstream_max_connections"
 
 // secureAdmin adds tokens and certificates from files to the settings of the admin

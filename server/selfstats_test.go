@@ -15,7 +15,7 @@ import (
 )
 
 // TestSelfStats checks the server's own stats: all of them, with their kinds, after
-// the first flush, and the ones that change without a flush.
+// the first flush, and gauges that change without a flush.
 func TestSelfStats(t *testing.T) {
 	r := start(t, server.Config{
 		Admin: anyPort(), Flush: flush.Config{Interval: time.Minute}, CommandLine: server.CommandLine{Concurrency: 3}, StatsVersion: 77, UnknownFields: 2,

@@ -90,7 +90,7 @@ type Config struct {
 	Clusters Clusters
 	// Listeners are the listeners of the embedding program, such as a proxy.
 	Listeners []Listener
-	// Loggers holds the loggers that /logging shows. By default they are those of
+	// Loggers holds the loggers that /logging shows. By default they come from
 	// package logctl, at level info, and write to standard error.
 	Loggers *logctl.Registry
 	// LogFile is reopened together with the access logs. Optional.

@@ -17,7 +17,7 @@ import (
 
 // A successor process can replace a server without a gap. It gets duplicates of
 // the sockets (Sockets), so that both processes read input, each datagram and
-// each connection going to one of them. Then the old server stops using them
+// each connection going to a single worker. Then the old server stops using them
 // (HandOver). It keeps its open connections until it gives them away too
 // (TakeConnections) or stops.
 

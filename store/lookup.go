@@ -127,7 +127,7 @@ func (sh *lookupShard) grow() *lookupTable {
 	return sh.resize(size)
 }
 
-// resize replaces the table by one of that size, without the deleted entries.
+// resize replaces the table by a table of that size, without the deleted entries.
 func (sh *lookupShard) resize(size int) *lookupTable {
 	old := sh.table.Load()
 	t := &lookupTable{make([]atomic.Uint64, size)}

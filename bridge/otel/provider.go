@@ -23,7 +23,7 @@ import (
 //
 //   - Counters become counters; the fractions of float counters are carried over.
 //   - Up-down counters and gauges become gauges.
-//   - Histograms become histograms with six decimals; boundaries are those of the store.
+//   - Histograms become histograms with six decimals; with the boundaries of the store.
 //   - Observable instruments are read by [MeterProvider.Refresh].
 //
 // Negative increments of counters and values that are not finite are ignored. A

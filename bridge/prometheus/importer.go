@@ -31,7 +31,7 @@ type Importer struct {
 	err      error
 }
 
-// imported is a counter that follows one of the gatherer.
+// imported is a counter that follows a counter of the gatherer.
 type imported struct {
 	counter *store.Counter
 	last    uint64

@@ -175,7 +175,7 @@ func TestClientOfAServer(t *testing.T) {
 }
 
 // TestHealthcheckOfAServerThatIsNotReady checks the status of a server that fails its
-// health checks, and of one that does not answer.
+// health checks, and of a server that does not answer.
 func TestHealthcheckOfAServerThatIsNotReady(t *testing.T) {
 	d := running(t, "admin: {"+onLoopback+"}")
 	if reply := d.Admin().Request("POST", "/healthcheck/fail", nil); reply.Status != 200 {

@@ -30,7 +30,7 @@ type cell struct {
 
 func (c cell) String() string { return c.point + "/" + c.action }
 
-// old reports whether the old server is the one that the failpoint is in.
+// old reports whether the failpoint is in the old server.
 func (c cell) old() bool { return strings.HasPrefix(c.point, "old.") }
 
 // exact reports whether every line must be counted: no process that has accepted

@@ -9,7 +9,7 @@ import (
 )
 
 // accept rejects clusters of HTTP listeners that need features this proxy lacks. It
-// ignores other clusters, such as those of control planes.
+// ignores other clusters, such as clusters of control planes.
 func (p *proxy) accept(c *config.Cluster) error {
 	if !slices.ContainsFunc(p.http, func(r *httpRoute) bool { return r.Cluster == c.Name }) {
 		return nil

@@ -3,7 +3,7 @@
 //
 // A queue is bounded in bytes and in age, and drops its oldest packets first. The
 // counter increments of packets that were surely not delivered return to the
-// sink, which adds them to those of a later flush, so an outage delays increments
+// sink, which adds them to a later flush, so an outage delays increments
 // but does not lose them. A packet whose delivery is unknown is counted and, by
 // default, not sent again, so that nothing is counted twice.
 package sinkqueue

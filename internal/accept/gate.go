@@ -17,7 +17,7 @@ type Gate struct {
 	shuts int           // how often it was shut
 }
 
-// NewGate returns an open gate. The listener must have deadlines, as those of
+// NewGate returns an open gate. The listener must have deadlines, like listeners of
 // package net do.
 func NewGate(l net.Listener) *Gate { return &Gate{Listener: l} }
 

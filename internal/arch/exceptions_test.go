@@ -43,6 +43,7 @@ func exceptions() []exception {
 		{"panics", "statsd", "conns.go enter", "what is called in the end is guarded by Server.admit"},
 		{"panics", "upstream/discovery", "client.go send", "closes a connection"},
 		{"panics", "upstream/health", "tcp.go exchange", "sets the deadline of a connection"},
+		{"panics", "upstream/httptransport", "replay.go Close", "closes the body of a request"},
 		{"panics", "upstream/httptransport", "pool.go tendLater", "closes idle connections"},
 		{"panics", "upstream/httptransport", "transport.go connect", "sets the deadline of a connection"},
 		{"panics", "upstream/httptransport", "transport.go exchange", "sets a deadline and closes a channel after the guarded part"},

@@ -86,7 +86,7 @@ func TestMapComparesAllBits(t *testing.T) {
 	})
 }
 
-// TestMapIsReadWhileItIsWritten: a reader sees a key with one of its values, or not
+// TestMapIsReadWhileItIsWritten: a reader sees a key with a current or former value, or not
 // at all.
 func TestMapIsReadWhileItIsWritten(t *testing.T) {
 	eachForm(t, func(t *testing.T, k *Keys) {

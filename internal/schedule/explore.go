@@ -15,7 +15,7 @@ import (
 // time, on goroutines that hand over to each other.
 var current *program
 
-// program is one of the concurrent programs of a trial.
+// program is a concurrent program of a trial.
 type program struct {
 	number    int
 	processor int

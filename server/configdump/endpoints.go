@@ -54,7 +54,7 @@ type Endpoint struct {
 	HealthCheckHostname string
 	Health              Health
 	Weight              uint32
-	// Metadata is keyed by namespace; its values are those of encoding/json.
+	// Metadata is keyed by namespace; its values have the types of encoding/json.
 	Metadata map[string]map[string]any
 }
 

@@ -1,4 +1,4 @@
-// Package healthlistener answers health checks, such as those of load balancers, on a
+// Package healthlistener answers health checks, for example by load balancers, on a
 // separate address that can be open to more machines than the administration port.
 //
 //	l, err := healthlistener.New(healthlistener.Config{

@@ -46,7 +46,7 @@ func newSnapshot(stack []layerCells) *Snapshot {
 	return s
 }
 
-// Layers returns the names of the layers in order, without those that could not be
+// Layers returns the names of the layers in order, except layers that could not be
 // loaded.
 func (s *Snapshot) Layers() []string { return s.layers }
 

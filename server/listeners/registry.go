@@ -195,7 +195,7 @@ func (r *Registry) AppendText(dst []byte) []byte {
 	return dst
 }
 
-// Drain stops all listeners, or those of inbound traffic, and returns when they have
+// Drain stops all listeners, or inbound ones, and returns when they have
 // stopped. Afterwards no listeners of that direction can be added or replaced.
 func (r *Registry) Drain(inboundOnly bool) {
 	r.mu.Lock()

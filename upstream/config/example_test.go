@@ -16,7 +16,7 @@ func ExampleAddress() {
 	// unix
 }
 
-// Merge applies the settings of a delivered secret on top of those of a cluster.
+// Merge applies the settings of a delivered secret on top of the settings of a cluster.
 func ExampleValidation_Merge() {
 	cluster := &config.Validation{SPKI: []string{"a"}, MaxVerifyDepth: config.DefaultVerifyDepth}
 	secret := &config.Validation{TrustedCA: config.Data{Kind: config.DataFile, Name: "/etc/ca.pem"}, SPKI: []string{"b"}, MaxVerifyDepth: 2}

@@ -76,7 +76,7 @@ func (s *system) current() (*settings, map[string][]netip.Addr) {
 }
 
 // readSettings reads a resolver configuration. It skips invalid lines. Without servers
-// it uses those of this machine.
+// it uses the settings of this machine.
 func readSettings(r io.Reader) *settings {
 	out := &settings{ndots: 1, timeout: 5 * time.Second, attempts: 2}
 	if c, err := dns.ClientConfigFromReader(r); err == nil {

@@ -526,7 +526,7 @@ func TestBodyClosedWhileItIsRead(t *testing.T) {
 }
 
 // TestWaitersGetSlotsOfDrainedPools: a request that waits for a connection must
-// learn that one of an earlier pool of the host was closed.
+// learn that a connection of an earlier pool of the host was closed.
 func TestWaitersGetSlotsOfDrainedPools(t *testing.T) {
 	r := newRig(t, "circuit_breakers: {thresholds: [{max_connections: 1}]}", serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "x")

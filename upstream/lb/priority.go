@@ -130,7 +130,7 @@ func byCount(l *Loads, sets []*host.Set) {
 	l.Healthy[first] += rest
 }
 
-// choice is a priority and one of its two loads.
+// choice is a priority and which of its two loads applies.
 type choice struct {
 	priority uint16
 	degraded bool

@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkRotation delivers new versions of a secret that 1,000 contexts share, next
-// to a second one that stays.
+// to a second secret, which stays.
 func BenchmarkRotation(b *testing.B) {
 	const contexts = 1000
 	ca := authorityFor(b, "ca", 1, nil)
