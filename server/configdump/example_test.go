@@ -8,7 +8,7 @@ import (
 
 // Every dump has the usual sections, even if they are empty.
 func ExampleUsual() {
-	_, has := configdump.Usual()["clusters"]
+	_, has := configdump.Usual()["routes"]
 	fmt.Println(has)
 	// Output: true
 }
