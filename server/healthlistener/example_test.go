@@ -23,6 +23,7 @@ func ExampleListener() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	done := make(chan error)
 	go func() { done <- l.Run(ctx) }()
 
