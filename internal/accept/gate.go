@@ -12,9 +12,10 @@ import (
 // stays open and connections wait in its queue. Make one with [NewGate].
 type Gate struct {
 	net.Listener
-	mu    sync.Mutex    // guards the rest
-	shut  chan struct{} // nil while the gate is open; closed when it opens again
-	shuts int           // how often it was shut
+	mu     sync.Mutex    // guards the rest
+	shut   chan struct{} // nil while the gate is open; closed when it opens again
+	shuts  int           // how often it was shut
+	closed bool
 }
 
 // NewGate returns an open gate. The listener must have deadlines, like listeners of
@@ -46,7 +47,7 @@ func (g *Gate) state() (shut chan struct{}, shuts int) {
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.shut == nil {
+	if g.shut == nil && !g.closed {
 		g.shut = make(chan struct{})
 		g.shuts++
 		g.deadline(time.Unix(1, 0)) // wakes Accept
@@ -75,6 +76,9 @@ func (g *Gate) deadline(t time.Time) {
 // Close closes the listener, also while the gate is shut.
 func (g *Gate) Close() error {
 	err := g.Listener.Close()
+	g.mu.Lock()
+	g.closed = true // a Shut from now on would make Accept wait for ever
+	g.mu.Unlock()
 	g.Open()
 	return err
 }

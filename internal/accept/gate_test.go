@@ -94,3 +94,29 @@ func TestGatePassesErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestShutAfterClose: Accept must not wait for a listener that is closed.
+func TestShutAfterClose(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := NewGate(l)
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.Shut()
+	done := make(chan error, 1)
+	go func() {
+		_, err := g.Accept()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("Accept waits")
+	}
+}
