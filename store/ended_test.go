@@ -41,10 +41,10 @@ func TestSnapshotKeepsChangesOfStatsThatEndLater(t *testing.T) {
 		{"evict", func(st *store.Store, _ *store.Scope) { st.Sweep(true); st.Sweep(true); st.Sweep(true) }},
 	} {
 		for _, before := range []bool{false, true} {
+			if before && end.name == "evict" {
+				continue // stats with changes are not evicted
+			}
 			t.Run(fmt.Sprintf("%s/before=%t", end.name, before), func(t *testing.T) {
-				if before && end.name == "evict" {
-					t.Skip("stats with changes are not evicted")
-				}
 				st := store.New(store.Options{})
 				st.KeepEnded()
 				symbols := st.Symbols().NumSymbols()
