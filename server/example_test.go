@@ -21,11 +21,12 @@ func ExampleServer_Run() {
 	done := make(chan error)
 	go func() { done <- srv.Run(ctx) }()
 
+	<-srv.Initialized()
 	fmt.Println(srv.Admin().Request("GET", "/ready", nil).Status)
 	stop()
 	fmt.Println(<-done)
 	// Output:
-	// 503
+	// 200
 	// <nil>
 }
 
