@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
 
 // unknownParams returns the distinct parameters that e does not have.
@@ -19,35 +21,13 @@ func (e *Endpoint) unknownParams(q Query) []string {
 // nearestParam returns the parameter of e that is spelled most like name, "" if
 // none is close.
 func (e *Endpoint) nearestParam(name string) string {
-	best, least := "", len(name)/2+1
-	for _, p := range e.Params {
-		if d := distance(strings.ToLower(name), p.Name); d < least {
-			best, least = p.Name, d
-		}
-	}
-	return best
-}
-
-// distance returns the number of bytes to insert, delete or replace to make b of
-// a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
+	return spelling.Nearest(strings.ToLower(name), func(yield func(string) bool) {
+		for _, p := range e.Params {
+			if !yield(p.Name) {
+				return
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
 		}
-	}
-	return row[len(b)]
+	}, len(name)/2)
 }
 
 // Limits for naming unknown parameters in responses.

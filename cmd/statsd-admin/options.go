@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/statsd-admin/statsd-admin/internal/spelling"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
@@ -275,36 +276,10 @@ func flagError(fs *pflag.FlagSet, err error) error {
 
 // nearestFlag returns the flag with the fewest changed letters, "" if more than a
 // third of the name would have to change.
-func nearestFlag(fs *pflag.FlagSet, name string) (near string) {
-	fewest := len(name)/3 + 1
-	fs.VisitAll(func(f *pflag.Flag) {
-		if n := distance(name, f.Name); n < fewest {
-			near, fewest = f.Name, n
-		}
-	})
-	return near
-}
-
-// distance returns how many bytes have to be inserted, removed or replaced to
-// turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+func nearestFlag(fs *pflag.FlagSet, name string) string {
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return spelling.Nearest(name, slices.Values(names), len(name)/3)
 }
 
 func (o *Options) setMode(r rawOptions) error {

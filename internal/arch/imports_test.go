@@ -95,6 +95,7 @@ func importTable() []importRow {
 		{"internal/prefetch", nil},
 		{"internal/redact", nil},
 		{"internal/schedule", nil},
+		{"internal/spelling", nil},
 		{"internal/unixsock", nil},
 		{"internal/wire", nil},
 	}
@@ -102,7 +103,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/spelling", "match"}
 }
 
 // testOnly lists the packages that only test files import.
