@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/envoyapi"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
@@ -36,7 +37,9 @@ func showing(b *testing.B, clusters, hosts int) *http.Client {
 		b.Fatal(err)
 	}
 	path := filepath.Join(b.TempDir(), "admin.sock")
-	s, err := server.New(server.Config{Admin: admin.Config{Address: "unix:" + path}, Loggers: loggers})
+	cfg := server.Config{Admin: admin.Config{Address: "unix:" + path}, Loggers: loggers}
+	envoyapi.Add(&cfg, envoyapi.Config{}) // for /config_dump
+	s, err := server.New(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
