@@ -80,6 +80,7 @@ func importTable() []importRow {
 		{"internal/arch", nil},
 		{"internal/boundedfile", nil},
 		{"internal/cacheline", nil},
+		{"internal/closedport", nil},
 		{"internal/conftree", nil},
 		{"internal/dirwatch", nil},
 		{"internal/epochtest", nil},
@@ -108,7 +109,7 @@ func foundation() []string {
 
 // testOnly lists the packages that only test files import.
 func testOnly() []string {
-	return []string{"internal/golden", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest"}
+	return []string{"internal/closedport", "internal/golden", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest"}
 }
 
 // public lists the packages that users of the module can import.
