@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
 )
 
 // TestSendToAServer sends lines to listeners of all kinds of a real server.
@@ -104,27 +106,19 @@ func TestSendFillsPackets(t *testing.T) {
 }
 
 func TestSendReportsFailures(t *testing.T) {
-	closed, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refusing := closed.LocalAddr().String()
 	open, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
 	to := "udp://" + open.LocalAddr().String()
 	for _, tt := range []struct {
 		stdin   io.Reader
 		address string
 		want    string
 	}{
-		{strings.NewReader("a:1|c"), "udp://" + refusing, "connection refused\n"},
-		{strings.NewReader("a:1|c"), "tcp://" + refusing, "connection refused\n"},
+		{strings.NewReader("a:1|c"), "udp://" + closedport.UDP(t).String(), "connection refused\n"},
+		{strings.NewReader("a:1|c"), "tcp://" + closedport.TCP(t).String(), "connection refused\n"},
 		{strings.NewReader("a:1|c"), "unixgram:/nowhere/s", "no such file or directory\n"},
 		{strings.NewReader("a:1|c\n" + strings.Repeat("x", 1<<20) + "\n"), to, "error: line 2 is longer than 65507 bytes\n"},
 		{iotest.ErrReader(errors.New("unplugged")), to, "error: unplugged\n"},
