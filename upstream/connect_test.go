@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -139,12 +140,7 @@ func TestConnectKeepsTheBreaker(t *testing.T) {
 // and which loses the good one by an update that replaces no host.
 func TestAdditionalAddressesAreTried(t *testing.T) {
 	good := listener(t, nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bad := l.Addr().(*net.TCPAddr)
-	_ = l.Close()
+	bad := closedport.TCP(t)
 	socket := func(a *net.TCPAddr) string {
 		return fmt.Sprintf("address: {socket_address: {address: %s, port_value: %d}}", a.IP, a.Port)
 	}

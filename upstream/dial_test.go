@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -147,12 +148,7 @@ func TestBindErrorsAreCountedOnce(t *testing.T) {
 // TestLackOfThisMachineEjectsNoHost fails to connect once without a source address, and
 // once because the port is closed.
 func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := l.Addr().(*net.TCPAddr)
-	_ = l.Close()
+	a := closedport.TCP(t)
 	const strict = "outlier_detection: {consecutive_5xx: 1, max_ejection_percent: 100}\n"
 	for more, local := range map[string]bool{
 		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": true, "": false,
@@ -190,12 +186,7 @@ func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
 // TestLackOfThisMachineFailsNoCheck checks a host once without a source address, and
 // once with a closed port. The cluster becomes ready in both cases.
 func TestLackOfThisMachineFailsNoCheck(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := l.Addr().(*net.TCPAddr)
-	_ = l.Close()
+	a := closedport.TCP(t)
 	const checked = `common_lb_config: {ignore_new_hosts_until_first_hc: true}
 health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
 `
@@ -221,12 +212,7 @@ health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unheal
 // TestChecksAreNoTraffic checks hosts that accept and refuse connections. The checks
 // must not change the statistics of traffic.
 func TestChecksAreNoTraffic(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bad := l.Addr().(*net.TCPAddr)
-	_ = l.Close()
+	bad := closedport.TCP(t)
 	for a, passed := range map[*net.TCPAddr]bool{listener(t, nil): true, bad: false} {
 		r := newRig(t, nil)
 		r.add(at(a, "outlier_detection: {consecutive_5xx: 1, max_ejection_percent: 100}\n"+

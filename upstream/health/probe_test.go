@@ -21,6 +21,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -382,10 +383,7 @@ func TestTCP(t *testing.T) {
 			}
 		})
 	}
-	ln, _ := net.Listen("tcp", "127.0.0.1:0")
-	addr := ln.Addr().String()
-	ln.Close()
-	p := proberFor(t, Config{Check: config.HealthCheck{Kind: config.TCPCheck}}, hostAt(addr))
+	p := proberFor(t, Config{Check: config.HealthCheck{Kind: config.TCPCheck}}, hostAt(closedport.TCP(t).String()))
 	if o := probe(t, p); o.Kind != Network {
 		t.Errorf("nobody there: %+v", o)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -179,11 +180,10 @@ func TestConnectTimeout(t *testing.T) {
 }
 
 func TestRefusedConnection(t *testing.T) {
-	ln := listen(t, "tcp", "127.0.0.1:0")
-	ln.Close()
+	closed := closedport.TCP(t)
 	d := dialer(t, cluster(nil))
-	_, err := d.Dial(context.Background(), hostAt(config.Address{IP: ln.Addr().(*net.TCPAddr).AddrPort()}, nil), transport.Options{})
-	want := `transport: cluster "c": host ` + ln.Addr().String() + ": connect: connect: connection refused"
+	_, err := d.Dial(context.Background(), hostAt(config.Address{IP: closed.AddrPort()}, nil), transport.Options{})
+	want := `transport: cluster "c": host ` + closed.String() + ": connect: connect: connection refused"
 	if err == nil || err.Error() != want || stageOf(err) != transport.Connect {
 		t.Errorf("dial: %v, want %s", err, want)
 	}
