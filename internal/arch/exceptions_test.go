@@ -21,7 +21,6 @@ func exceptions() []exception {
 		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestPanics has some that panic"},
 		{"failpoints", "internal/schedule", "explore.go run", "makes a test failure of a panic; exists only with the tag schedule"},
 		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
-		{"failpoints", "server/tap", "request.go toJSON", "makes an error of a panic of the YAML parser"},
 		{"failpoints", "statsd", "worker.go leave", "recovers and unlocks at once; it is the place worker"},
 		{"failpoints", "internal/conftree", "conftree.go ParseYAML", "makes an error of a panic of the YAML parser"},
 

@@ -53,7 +53,7 @@ func importTable() []importRow {
 		{"server/envoyapi", []string{
 			"store", "statsd", "admin", "server", "server/configdump", "server/listeners", "server/tap", "upstream", "upstream/...",
 		}},
-		{"server/tap", []string{"internal/wire"}},
+		{"server/tap", []string{"internal/wire", "upstream/config/decode"}},
 		{"server/healthlistener", []string{"store", "internal/unixsock"}},
 		{"server/hotrestart", []string{"store", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},

@@ -33,6 +33,10 @@ func TestRulesFindWhatTheyShould(t *testing.T) {
 		{"modules", "upstream/config", head + `import "google.golang.org/protobuf/proto"`, "google.golang.org/protobuf/proto"},
 		{"modules", "upstream/config/decode", head + `import "google.golang.org/protobuf/proto"`, ""},
 
+		{"deadcode", "server/tap", head + `import v3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"; func f(m *v3.TapRequest) { m.Validate() }`, "Validate"},
+		{"deadcode", "server/tap", head + `func f(m interface{ Validate() }) { m.Validate() }`, ""},
+		{"deadcode", "admin", head + `import "text/template"`, "text/template"},
+
 		{"flags", "store", head + `import "flag"`, "flag"},
 		{"flags", "server", head + `import "github.com/spf13/pflag"`, "github.com/spf13/pflag"},
 		{"flags", "cmd/statsd-admin", head + `import "flag"`, ""},

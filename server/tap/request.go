@@ -1,16 +1,14 @@
 package tap
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	tapv3 "github.com/envoyproxy/go-control-plane/envoy/config/tap/v3"
-	"go.yaml.in/yaml/v4"
-	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // Defaults and limits of a request.
@@ -35,70 +33,14 @@ type settings struct {
 
 // parse parses a request, which is JSON or YAML.
 func parse(body []byte) (*settings, error) {
-	text, err := toJSON(body)
-	if err != nil {
-		return nil, err
-	}
 	var m adminv3.TapRequest
-	if err := protojson.Unmarshal(text, &m); err != nil {
-		return nil, plain(err)
-	}
-	if err := m.Validate(); err != nil {
+	if err := decode.NewDecoder(decode.Options{}).MessageText("request", body, &m); err != nil {
 		return nil, err
 	}
 	return compile(&m)
 }
 
-// plain replaces the non-breaking spaces that protobuf puts into its error texts to
-// keep callers from depending on them.
-func plain(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " ")) }
-
-// toJSON converts JSON or YAML to JSON.
-func toJSON(body []byte) (text []byte, err error) {
-	if json.Valid(body) {
-		return body, nil
-	}
-	defer func() {
-		if r := recover(); r != nil { // report parser panics as errors
-			text, err = nil, fmt.Errorf("not valid YAML: %v", r)
-		}
-	}()
-	var n yaml.Node
-	if err := yaml.Load(body, &n); err != nil {
-		return nil, fmt.Errorf("not valid YAML: %w", err)
-	}
-	if err := tree(&n, 0); err != nil {
-		return nil, err
-	}
-	var v any
-	if err := n.Decode(&v); err != nil {
-		return nil, fmt.Errorf("not valid YAML: %w", err)
-	}
-	if text, err = json.Marshal(v); err != nil {
-		return nil, fmt.Errorf("not valid YAML: %w", err)
-	}
-	return text, nil
-}
-
-// tree rejects aliases, which could expand a small text into a large one, and deep
-// nesting.
-func tree(n *yaml.Node, depth int) error {
-	const deepest = 64
-	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		return fmt.Errorf("line %d: anchors and aliases are not allowed", n.Line)
-	}
-	if depth > deepest {
-		return fmt.Errorf("line %d: nested deeper than %d levels", n.Line, deepest)
-	}
-	for _, c := range n.Content {
-		if err := tree(c, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compile checks the constraints that the message's own validation does not cover.
+// compile checks the constraints beyond the rules of single fields.
 func compile(m *adminv3.TapRequest) (*settings, error) {
 	c := m.GetTapConfig()
 	out := c.GetOutputConfig()

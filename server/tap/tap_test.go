@@ -143,6 +143,15 @@ func nested(times int) string {
 	return strings.Repeat(`{"not_match": `, times) + `{"any_match": true}` + strings.Repeat("}", times)
 }
 
+// bomb returns a request in which each level holds the one before ten times.
+func bomb(levels int) string {
+	text := "x0: &a0 {any_match: true}\n"
+	for i := range levels {
+		text += fmt.Sprintf("x%d: &a%d {or_match: {rules: [%s]}}\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 10))
+	}
+	return text + fmt.Sprintf("config_id: statsd\ntap_config: {match: *a%d}\n", levels)
+}
+
 func TestRefusals(t *testing.T) {
 	tp, source := newTap(Config{})
 	body := func(id, tap string) string { return `{"config_id": "` + id + `", "tap_config": ` + tap + `}` }
@@ -152,20 +161,20 @@ func TestRefusals(t *testing.T) {
 		"":                                "/tap requires a JSON/YAML body",
 		"]":                               "not valid YAML",
 		"a: *b":                           "",
-		"a: &b [1]\nc: *b":                "anchors and aliases are not allowed",
-		"a: &b [1]\n":                     "anchors and aliases are not allowed",
+		"a: &b [1]\nc: *b":                "request:2:1: c: unknown field of TapRequest",
+		bomb(6):                           "too many values once aliases are written out",
 		strings.Repeat("[", 100):          "not valid YAML",
-		`{"config_id": "statsd", "x": 1}`: `unknown field "x"`,
-		body("", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`]}}`): "ConfigId",
-		`{"config_id": "statsd"}`:                                                                                                                                                "TapConfig",
-		body("statsd", `{`+anyMatch+`}`):                                                                                                                                         "OutputConfig",
-		body("statsd", `{`+anyMatch+`, "output_config": {}}`):                                                                                                                    "Sinks",
+		`{"config_id": "statsd", "x": 1}`: "request:1:25: x: unknown field of TapRequest",
+		body("", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`]}}`): "request:1:2: config_id: must not be empty",
+		`{"config_id": "statsd"}`:                                                                                                                                                "request:1:1: tap_config: must be set",
+		body("statsd", `{`+anyMatch+`}`):                                                                                                                                         "tap_config.output_config: must be set",
+		body("statsd", `{`+anyMatch+`, "output_config": {}}`):                                                                                                                    "tap_config.output_config.sinks: must not be empty",
 		body("statsd", `{"output_config": {"sinks": [`+sink+`]}}`):                                                                                                               "one of match and match_config",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{}]}}`):                                                                                                       "",
 		body("nobody", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`]}}`):                                                                                                 "Unknown config id 'nobody'. No extension has registered with this id.",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`,`+sink+`]}}`):                                                                                        "",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"file_per_tap": {"path_prefix": "/tmp/x"}}]}}`):                                                              "only streaming_admin and buffered_admin",
-		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {}}]}}`):                                                                                   "MaxTraces",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {}}]}}`):                                                                                   "buffered_admin.max_traces: 0 must be greater than 0",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {"max_traces": 1, "timeout": "-1s"}}]}}`):                                                  "",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"streaming_admin": {}, "format": "PROTO_TEXT"}]}}`):                                                          "PROTO_TEXT cannot be streamed",
 		body("statsd", `{`+anyMatch+`, "output_config": {"max_buffered_rx_bytes": 2000000, "sinks": [`+sink+`]}}`):                                                               "not in [0, 1048576]",

@@ -177,11 +177,29 @@ func (d *Decoder) MessageResource(r *Resource, m proto.Message) error {
 			rep.errorf(Malformed, "", "the bytes are not a %s", want)
 		}
 	}
-	if len(rep.errs) == 0 {
-		c := fieldChecker{report: rep, book: d.rules}
+	return d.checkFields(m, rep)
+}
+
+// MessageText decodes a message of any type in YAML or JSON into m and checks the
+// fields by their rules. The error is an [*Errors].
+func (d *Decoder) MessageText(file string, text []byte, m proto.Message) error {
+	rep := &report{source: Source{File: file}}
+	n, err := conftree.Parse(text)
+	if err != nil {
+		rep.add(&Error{Position: conftree.ErrorPosition(file, err), Kind: Malformed, Message: err.Error()})
+		return rep.err()
+	}
+	decodeNode(n, m, rep, d.opts.AllowUnknown, conftree.NodeBudget(len(text)))
+	return d.checkFields(m, rep)
+}
+
+// checkFields checks a decoded message by the rules of its fields.
+func (d *Decoder) checkFields(m proto.Message, r *report) error {
+	if len(r.errs) == 0 {
+		c := fieldChecker{report: r, book: d.rules}
 		c.message(m.ProtoReflect(), false, 0)
 	}
-	return rep.err()
+	return r.err()
 }
 
 // ResponseText splits a discovery response in YAML or JSON into its resources,
