@@ -18,12 +18,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
-// Exit statuses of healthcheck, get and send.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
-
 const (
 	defaultAdmin = "http://127.0.0.1:9901"
 	maxFile      = 1 << 20 // bytes of a token or CA file
@@ -33,7 +27,6 @@ const (
 type client struct {
 	address, ca, cert, key, tokenFile string
 	timeout                           time.Duration
-	help                              bool
 }
 
 // newFlagSet returns an empty set of flags for a subcommand, or the program if name is "".
@@ -53,89 +46,67 @@ func (c *client) flags(name string, timeout time.Duration) *pflag.FlagSet {
 	fs.StringVar(&c.cert, "cert", "", "`file` of the client certificate, in PEM form; needs --key")
 	fs.StringVar(&c.key, "key", "", "`file` of its private key, in PEM form")
 	fs.DurationVar(&c.timeout, "timeout", timeout, "`time` limit of the request; 0s means none")
-	fs.BoolVarP(&c.help, "help", "h", false, "print this help and exit")
+	helpFlag(fs)
 	return fs
 }
 
-// healthcheck reports by its exit status whether a server is ready.
-func (p *program) healthcheck(ctx context.Context, args []string) int {
+// healthcheckCommand reports by its exit status whether a server is ready.
+func (p *program) healthcheckCommand() *command {
 	var c client
-	fs := c.flags("healthcheck", 2*time.Second)
-	if status, done := p.parseCommand(fs, args, &c.help, 0, healthcheckUsage); done {
-		return status
+	return &command{
+		name:    "healthcheck",
+		summary: "exit with status 0 if a server is ready",
+		details: "Requests /ready. The exit status is 0 if the answer is 200, 1 if it is another or\n" +
+			"there is none in time, and 2 for a wrong command line.\n",
+		flags: c.flags("healthcheck", 2*time.Second),
+		run: func(ctx context.Context) int {
+			resp, err := c.get(ctx, "/ready")
+			if err != nil {
+				return p.failCommand(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				return p.failCommand(fmt.Errorf("error: not ready: %s", responseError(resp)))
+			}
+			return 0
+		},
 	}
-	resp, err := c.get(ctx, "/ready")
-	if err != nil {
-		return p.failCommand(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return p.failCommand(fmt.Errorf("error: not ready: %s", responseError(resp)))
-	}
-	return 0
 }
 
-const healthcheckUsage = "usage: statsd-admin healthcheck [flags]\n\n" +
-	"Requests /ready. The exit status is 0 if the answer is 200, 1 if it is another or\n" +
-	"there is none in time, and 2 for a wrong command line.\n\n"
-
-// get prints the answer to a GET request.
-func (p *program) get(ctx context.Context, args []string) int {
+// getCommand prints the answer to a GET request.
+func (p *program) getCommand() *command {
 	var c client
 	fs := c.flags("get", 30*time.Second)
-	if status, done := p.parseCommand(fs, args, &c.help, 1, getUsage); done {
-		return status
+	return &command{
+		name:      "get",
+		arguments: "path",
+		most:      1,
+		summary:   "print an answer of the administration interface",
+		details: "Requests a path of the administration interface, such as /stats?filter=^cluster,\n" +
+			"and prints the body. The exit status is 0 if the answer has a status below 400,\n" +
+			"1 if it has another or there is none in time, and 2 for a wrong command line.\n",
+		flags: fs,
+		words: []string{"/certs", "/clusters", "/config_dump", "/help", "/listeners", "/logging", "/memory", "/metrics", "/ready", "/runtime", "/server_info", "/stats", "/stats/prometheus"},
+		run:   func(ctx context.Context) int { return p.get(ctx, &c, fs.Args()) },
 	}
-	if fs.NArg() == 0 {
+}
+
+func (p *program) get(ctx context.Context, c *client, args []string) int {
+	if len(args) == 0 {
 		return p.failCommand(usageError{errors.New("error: get needs a path, such as /stats")})
 	}
-	resp, err := c.get(ctx, fs.Arg(0))
+	resp, err := c.get(ctx, args[0])
 	if err != nil {
 		return p.failCommand(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 400 {
-		return p.failCommand(fmt.Errorf("error: GET %s: %s", fs.Arg(0), responseError(resp)))
+		return p.failCommand(fmt.Errorf("error: GET %s: %s", args[0], responseError(resp)))
 	}
 	if _, err := io.Copy(p.stdout, resp.Body); err != nil {
 		return p.failCommand(fmt.Errorf("error: %w", err))
 	}
 	return 0
-}
-
-const getUsage = "usage: statsd-admin get [flags] path\n\n" +
-	"Requests a path of the administration interface, such as /stats?filter=^cluster,\n" +
-	"and prints the body. The exit status is 0 if the answer has a status below 400,\n" +
-	"1 if it has another or there is none in time, and 2 for a wrong command line.\n\n"
-
-// usageError is an error of the command line.
-type usageError struct{ error }
-
-// failCommand prints err and returns the exit status for it.
-func (p *program) failCommand(err error) int {
-	p.fail(err)
-	var usage usageError
-	if errors.As(err, &usage) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// parseCommand parses the flags of a subcommand that takes up to arguments
-// arguments, any number if it is negative. If done, the subcommand exits with
-// status: the flags are wrong, or the help text was printed.
-func (p *program) parseCommand(fs *pflag.FlagSet, args []string, help *bool, arguments int, usage string) (status int, done bool) {
-	if err := flagError(fs, fs.Parse(args)); err != nil {
-		return p.failCommand(usageError{err}), true
-	}
-	if *help {
-		fmt.Fprint(p.stdout, usage+fs.FlagUsages())
-		return 0, true
-	}
-	if rest := fs.Args(); arguments >= 0 && len(rest) > arguments {
-		return p.failCommand(usageError{fmt.Errorf("error: Couldn't find match for argument: %s", rest[arguments])}), true
-	}
-	return 0, false
 }
 
 // get requests a path. The caller closes the body.

@@ -22,8 +22,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 )
 
-// command runs the program with a command line.
-func command(stdin io.Reader, args ...string) (status int, stdout, stderr string) {
+// invoke runs the program with a command line.
+func invoke(stdin io.Reader, args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	p := program{stdin: stdin, stdout: &out, stderr: &err, hardware: 2}
 	status = p.run(context.Background(), args)
@@ -94,8 +94,8 @@ func selfSigned(t *testing.T, dir string) (cert, key string) {
 const onLoopback = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
 
 func TestHelpOfSubcommands(t *testing.T) {
-	for _, name := range []string{"get", "healthcheck", "send"} {
-		status, stdout, stderr := command(nil, name, "--help")
+	for _, name := range []string{"completion", "get", "healthcheck", "man", "send"} {
+		status, stdout, stderr := invoke(nil, name, "--help")
 		if status != 0 || stderr != "" {
 			t.Errorf("%s: status %d, %q", name, status, stderr)
 		}
@@ -123,7 +123,7 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"send --ca x":                       "error: --ca needs an address that begins with tls://\n",
 		"send --packet-bytes -1":            "error: Couldn't read argument value: --packet-bytes: ",
 	} {
-		status, stdout, stderr := command(strings.NewReader(""), strings.Fields(args)...)
+		status, stdout, stderr := invoke(strings.NewReader(""), strings.Fields(args)...)
 		if status != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {
 			t.Errorf("%s: status %d, %q, %q; want %q", args, status, stdout, stderr, want)
 		}
@@ -167,7 +167,7 @@ func TestClientOfAServer(t *testing.T) {
 		"get /ready --address " + tls:                                                         {1, "", "x509: "},
 		"get /ready --address " + tls + " --ca " + key:                                        {1, "", "has no certificate in PEM form"},
 	} {
-		status, stdout, stderr := command(nil, strings.Fields(args)...)
+		status, stdout, stderr := invoke(nil, strings.Fields(args)...)
 		if status != want.status || stdout != want.stdout || !strings.Contains(stderr, want.stderr) || (stderr == "") != (status == 0) {
 			t.Errorf("%s: status %d, %q, %q; want %+v", args, status, stdout, stderr, want)
 		}
@@ -181,7 +181,7 @@ func TestHealthcheckOfAServerThatIsNotReady(t *testing.T) {
 	if reply := d.Admin().Request("POST", "/healthcheck/fail", nil); reply.Status != 200 {
 		t.Fatalf("%d %s", reply.Status, reply.Body)
 	}
-	status, _, stderr := command(nil, "healthcheck", "--address", "http://"+d.Admin().Addr().String())
+	status, _, stderr := invoke(nil, "healthcheck", "--address", "http://"+d.Admin().Addr().String())
 	if want := "error: not ready: 503 Service Unavailable: DRAINING\n"; status != 1 || stderr != want {
 		t.Errorf("status %d, %q, want %q", status, stderr, want)
 	}
@@ -190,7 +190,7 @@ func TestHealthcheckOfAServerThatIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	status, _, stderr = command(nil, "healthcheck", "--timeout", "20ms", "--address", "http://"+silent.Addr().String())
+	status, _, stderr = invoke(nil, "healthcheck", "--timeout", "20ms", "--address", "http://"+silent.Addr().String())
 	if status != 1 || !strings.Contains(stderr, "Client.Timeout") {
 		t.Errorf("a silent server: status %d, %q", status, stderr)
 	}

@@ -33,29 +33,30 @@ func explainFlags(o *Options, r *rawOptions) *pflag.FlagSet {
 	return fs
 }
 
-func explainUsage(fs *pflag.FlagSet) string {
-	return "usage: statsd-admin explain [flags] [file ...]\n\n" +
-		"Says of each line of StatsD in the files, or on standard input, what a server with\n" +
-		"this configuration would make of it, or why it would reject it and where. Each line\n" +
-		"is explained as if it were the first one. The exit status is 1 if any is rejected.\n\n" + fs.FlagUsages()
-}
-
-// explain explains the lines of files and returns the exit status.
-func (p *program) explain(_ context.Context, args []string) int {
+// explainCommand explains the lines of files.
+func (p *program) explainCommand() *command {
 	var o Options
 	var r rawOptions
 	fs := explainFlags(&o, &r)
-	if err := flagError(fs, fs.Parse(args)); err != nil {
-		return p.fail(err)
+	return &command{
+		name:      "explain",
+		arguments: "[file ...]",
+		most:      -1,
+		summary:   "say what lines of StatsD mean",
+		details: "Says of each line of StatsD in the files, or on standard input, what a server with\n" +
+			"this configuration would make of it, or why it would reject it and where. Each line\n" +
+			"is explained as if it were the first one. The exit status is 1 if any is rejected,\n" +
+			"and 2 for a wrong command line.\n",
+		flags: fs,
+		run:   func(context.Context) int { return p.explain(&o, &r, fs.Args()) },
 	}
-	if r.help {
-		fmt.Fprint(p.stdout, explainUsage(fs))
-		return 0
+}
+
+func (p *program) explain(o *Options, r *rawOptions, files []string) int {
+	if err := o.setMode(*r); err != nil {
+		return p.failCommand(usageError{err})
 	}
-	if err := o.setMode(r); err != nil {
-		return p.fail(err)
-	}
-	cfg, err := loadConfig(&o)
+	cfg, err := loadConfig(o)
 	if err != nil {
 		return p.fail(err)
 	}
@@ -63,7 +64,6 @@ func (p *program) explain(_ context.Context, args []string) int {
 	if err != nil {
 		return p.fail(err)
 	}
-	files := fs.Args()
 	if len(files) == 0 {
 		files = []string{"-"}
 	}

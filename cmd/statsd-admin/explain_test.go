@@ -72,9 +72,9 @@ func TestExplainStatus(t *testing.T) {
 		{"config-yaml", "aa:1|c\n", []string{"--config-yaml", "statsd: {limits: {name_bytes: 1}}"}, 1, []string{"name_too_long at byte "}, nil},
 		{"bad-config", "a:1|c\n", []string{"-c", wrong}, 1, nil, []string{wrong + ":1:17: statsd.parse: "}},
 		{"no-config", "", []string{"-c", "/nowhere.yaml"}, 1, nil, []string{"bootstrap: open /nowhere.yaml: no such file or directory\n"}},
-		{"unknown-flag", "", []string{"--mode", "validate"}, 1, nil, []string{"error: Couldn't find match for argument: --mode\n"}},
-		{"no-value", "", []string{"-c"}, 1, nil, []string{"error: Missing a value for this argument: --config-path\n"}},
-		{"bad-product", "", []string{"--product-name", "a b"}, 1, nil, []string{"error: invalid product-name 'a b'"}},
+		{"unknown-flag", "", []string{"--mode", "validate"}, 2, nil, []string{"error: Couldn't find match for argument: --mode\n"}},
+		{"no-value", "", []string{"-c"}, 2, nil, []string{"error: Missing a value for this argument: --config-path\n"}},
+		{"bad-product", "", []string{"--product-name", "a b"}, 2, nil, []string{"error: invalid product-name 'a b'"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -76,8 +76,8 @@ type program struct {
 
 // run does what args ask for and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
-	if command := p.subcommand(args); command != nil {
-		return command(ctx, args[1:])
+	if c := p.subcommand(args); c != nil {
+		return p.runCommand(ctx, c, args[1:])
 	}
 	o, request, err := parseOptions(args, p.hardware)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	switch request {
 	case showHelp:
-		fmt.Fprint(p.stdout, usage())
+		fmt.Fprint(p.stdout, p.usage())
 		return 0
 	case showVersion:
 		fmt.Fprintf(p.stdout, "statsd-admin  version: %s\n", buildVersion())
@@ -119,24 +119,6 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.fail(err)
 	}
 	return 0
-}
-
-// subcommand returns the subcommand that args name, or nil.
-func (p *program) subcommand(args []string) func(ctx context.Context, args []string) int {
-	if len(args) == 0 {
-		return nil
-	}
-	switch args[0] {
-	case "explain":
-		return p.explain
-	case "get":
-		return p.get
-	case "healthcheck":
-		return p.healthcheck
-	case "send":
-		return p.send
-	}
-	return nil
 }
 
 func (p *program) fail(err error) int {

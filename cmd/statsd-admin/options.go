@@ -147,10 +147,10 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 
 	fs.StringVarP(&o.ConfigPath, "config-path", "c", "", "configuration `file`: .yaml, .yml, .pb, .pb_text, or else JSON; without it and --config-yaml an embedded default is used")
 	fs.StringVar(&o.ConfigYAML, "config-yaml", "", "YAML or JSON `text` merged over the file")
-	fs.StringVar(&r.mode, "mode", "serve", "serve; validate: check the configuration and exit; init_only: initialise and exit")
+	fs.StringVar(&r.mode, "mode", "serve", "what to do: serve; validate: check the configuration and exit; init_only: initialise and exit")
 	fs.StringVar(&o.Product, "product-name", "proxy", "`name` used in metric prefixes, tags, headers and paths; envoy makes a drop-in for tools made for it")
 	fs.StringVar(&o.AdminAddressPath, "admin-address-path", "", "`file` to which the bound administration address is written")
-	fs.StringVar(&o.LocalAddressIPVersion, "local-address-ip-version", "v4", "v4 or v6; shown, has no effect: nothing here asks for an address of this machine")
+	fs.StringVar(&o.LocalAddressIPVersion, "local-address-ip-version", "v4", "IP version shown by the server, v4 or v6; it has no other effect")
 	r.baseID = uint32Value(o.BaseID)
 	fs.Var(&r.baseID, "base-id", "hot restart `number`: servers with different ones can run side by side")
 	fs.BoolVar(&o.UseDynamicBaseID, "use-dynamic-base-id", false, "pick a free base id")
@@ -175,7 +175,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.Var(&r.flushKB, "file-flush-min-size-kb", "`kilobytes` from which on access logs are written at once")
 	r.drainSeconds, r.parentShutdownSeconds = 600, 900
 	fs.Var(&r.drainSeconds, "drain-time-s", "`seconds` of a graceful drain")
-	fs.StringVar(&r.drainStrategy, "drain-strategy", "gradual", "gradual or immediate: when connections are told to close during a drain")
+	fs.StringVar(&r.drainStrategy, "drain-strategy", "gradual", "when connections are closed during a drain: gradual or immediate")
 	fs.Var(&r.parentShutdownSeconds, "parent-shutdown-time-s", "`seconds` after which the parent process is ended in a hot restart")
 	fs.BoolVar(&o.DisableHotRestart, "disable-hot-restart", false, "no hot restart")
 	fs.BoolVar(&o.EnableMutexTracing, "enable-mutex-tracing", false, "trace waits for locks, shown by /contention")
@@ -195,6 +195,10 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	r.maxStats, r.maxNameLength = 16384, 60
 	fs.Var(&r.maxStats, "max-stats", "accepted, has no effect: `number` of stats")
 	fs.Var(&r.maxNameLength, "max-obj-name-len", "accepted, has no effect: `bytes` of a name")
+	choices(fs, "mode", "serve", "validate", "init_only")
+	choices(fs, "local-address-ip-version", "v4", "v6")
+	choices(fs, "log-level", "trace", "debug", "info", "warning", "error", "critical", "off")
+	choices(fs, "drain-strategy", "gradual", "immediate")
 	fs.BoolVar(&r.version, "version", false, "print the version and exit")
 	fs.BoolVarP(&r.help, "help", "h", false, "print this help and exit")
 	return fs
@@ -472,18 +476,3 @@ func parseStatsTag(tag string) (StatsTag, error) {
 }
 
 func (o *Options) warn(line string) { o.Warnings = append(o.Warnings, line) }
-
-// usage is the text of --help.
-func usage() string {
-	var o Options
-	var r rawOptions
-	fs := flagSet(&o, &r)
-	return "statsd-admin: statistics engine and administration interface of network proxies\n\n" +
-		"usage: statsd-admin [flags]\n" +
-		"       statsd-admin explain [flags] [file ...]      say what lines of StatsD mean\n" +
-		"       statsd-admin get [flags] path                print an answer of the administration interface\n" +
-		"       statsd-admin healthcheck [flags]             exit with status 0 if a server is ready\n" +
-		"       statsd-admin send [flags] [line ...]         send lines of StatsD to a listener\n\n" +
-		"The exit status is 0 after a clean stop and 1 after any error. Each subcommand has a\n" +
-		"--help, which lists its own.\n\n" + fs.FlagUsages()
-}

@@ -199,7 +199,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestHelpText(t *testing.T) {
-	text := usage()
+	text := new(program).usage()
 	if !strings.Contains(text, "[trace][debug][info][warning|warn][error][critical][off]") {
 		t.Error("the levels are not listed")
 	}

@@ -27,7 +27,6 @@ type sendOptions struct {
 	address, ca string
 	packetBytes uint32Value
 	timeout     time.Duration
-	help        bool
 }
 
 func (o *sendOptions) flags() *pflag.FlagSet {
@@ -37,31 +36,37 @@ func (o *sendOptions) flags() *pflag.FlagSet {
 	o.packetBytes = 1432
 	fs.Var(&o.packetBytes, "packet-bytes", "most `bytes` of several lines in one packet; a longer line gets a packet of its own")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "`time` limit of connecting and of each write")
-	fs.BoolVarP(&o.help, "help", "h", false, "print this help and exit")
+	helpFlag(fs)
 	return fs
 }
 
-const sendUsage = "usage: statsd-admin send [flags] [line ...]\n\n" +
-	"Sends lines of StatsD, the arguments or else those of standard input, to a listener.\n" +
-	"Empty lines are skipped, and packets filled with as many lines as fit. Lines that\n" +
-	"arrive slowly are sent at once. The exit status is 0 if all lines were sent, 1 if\n" +
-	"any was not, and 2 for a wrong command line. A server does not acknowledge lines:\n" +
-	"use explain to see what one makes of them.\n\n"
-
-// send sends lines to a listener.
-func (p *program) send(ctx context.Context, args []string) int {
+// sendCommand sends lines to a listener.
+func (p *program) sendCommand() *command {
 	var o sendOptions
 	fs := o.flags()
-	if status, done := p.parseCommand(fs, args, &o.help, -1, sendUsage); done {
-		return status
+	return &command{
+		name:      "send",
+		arguments: "[line ...]",
+		most:      -1,
+		summary:   "send lines of StatsD to a listener",
+		details: "Sends lines of StatsD, the arguments or else those of standard input, to a listener.\n" +
+			"Empty lines are skipped, and packets filled with as many lines as fit. Lines that\n" +
+			"arrive slowly are sent at once. The exit status is 0 if all lines were sent, 1 if\n" +
+			"any was not, and 2 for a wrong command line. A server does not acknowledge lines:\n" +
+			"use explain to see what one makes of them.\n",
+		flags: fs,
+		run:   func(ctx context.Context) int { return p.send(ctx, &o, fs.Args()) },
 	}
+}
+
+func (p *program) send(ctx context.Context, o *sendOptions, lines []string) int {
 	s, err := o.connect(ctx)
 	if err != nil {
 		return p.failCommand(err)
 	}
 	input := p.stdin
-	if fs.NArg() > 0 {
-		input = strings.NewReader(strings.Join(fs.Args(), "\n"))
+	if len(lines) > 0 {
+		input = strings.NewReader(strings.Join(lines, "\n"))
 	}
 	if err := errors.Join(s.sendAll(input, func(number int) {
 		fmt.Fprintf(p.stderr, "error: line %d is longer than %d bytes\n", number, maxSentLine)

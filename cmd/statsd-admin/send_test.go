@@ -42,7 +42,7 @@ statsd:
 			stdin string
 			args  []string
 		}{{"", []string{l.Name + ".args:2|c", l.Name + ".args:3|c"}}, {strings.Repeat(line+"\n", lines) + strings.TrimSpace(line), nil}} {
-			status, stdout, stderr := command(strings.NewReader(run.stdin), append(args, run.args...)...)
+			status, stdout, stderr := invoke(strings.NewReader(run.stdin), append(args, run.args...)...)
 			if status != 0 || stdout != "" || stderr != "" {
 				t.Errorf("%s: status %d, %q, %q", address, status, stdout, stderr)
 			}
@@ -50,7 +50,7 @@ statsd:
 		want := fmt.Sprintf("%s.args: 5\n%[1]s.piped: %d\n", l.Name, lines+1)
 		var got string
 		for end := time.Now().Add(10 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			_, got, _ = command(nil, "get", "--address", admin, "/stats?filter=^"+l.Name+`\.(args|piped)$`)
+			_, got, _ = invoke(nil, "get", "--address", admin, "/stats?filter=^"+l.Name+`\.(args|piped)$`)
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
@@ -80,7 +80,7 @@ func TestSendFillsPackets(t *testing.T) {
 		}
 	}
 	args := []string{"send", "--address", "udp://" + c.LocalAddr().String(), "--packet-bytes", "12"}
-	if status, _, stderr := command(nil, append(args, "a:1|c", "b:1|c", "", "c:1|c\nd:1|c", "long.line:1|c", "e:1|c")...); status != 0 {
+	if status, _, stderr := invoke(nil, append(args, "a:1|c", "b:1|c", "", "c:1|c\nd:1|c", "long.line:1|c", "e:1|c")...); status != 0 {
 		t.Fatal(stderr)
 	}
 	expect("a:1|c\nb:1|c", "c:1|c\nd:1|c", "long.line:1|c", "e:1|c")
@@ -88,7 +88,7 @@ func TestSendFillsPackets(t *testing.T) {
 	r, w := io.Pipe()
 	done := make(chan string)
 	go func() {
-		_, _, stderr := command(r, args...)
+		_, _, stderr := invoke(r, args...)
 		done <- stderr
 	}()
 	for _, line := range []string{"a:1|c", "b:1|c"} {
@@ -123,7 +123,7 @@ func TestSendReportsFailures(t *testing.T) {
 		{strings.NewReader("a:1|c\n" + strings.Repeat("x", 1<<20) + "\n"), to, "error: line 2 is longer than 65507 bytes\n"},
 		{iotest.ErrReader(errors.New("unplugged")), to, "error: unplugged\n"},
 	} {
-		status, _, stderr := command(tt.stdin, "send", "--address", tt.address)
+		status, _, stderr := invoke(tt.stdin, "send", "--address", tt.address)
 		if status != 1 || !strings.HasSuffix(stderr, tt.want) {
 			t.Errorf("%s: status %d, %q, want %q", tt.address, status, stderr, tt.want)
 		}
