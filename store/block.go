@@ -121,9 +121,11 @@ type block struct {
 	arena atomic.Pointer[arena] // records, see record.go
 	hists atomic.Pointer[[]*histogram.Histogram]
 	texts atomic.Pointer[[]*TextReadout]
-	latch *[slotsPerBlock]uint64                       // totals as of the last flush; guarded by Store.flushMu
-	base  atomic.Pointer[[slotsPerBlock]atomic.Uint64] // totals at the last reset; nil: never reset
-	modes *[slotsPerBlock]atomic.Uint32                // import modes of gauges
+	latch *[slotsPerBlock]uint64                    // totals as of the last flush; guarded by Store.flushMu
+	base  atomic.Pointer[[slotsPerBlock]resetPoint] // of counters; nil: never reset
+	born  atomic.Pointer[[]birth]                   // see born.go
+	older atomic.Pointer[atomicBits]                // counters that continue those of a parent process; nil: none
+	modes *[slotsPerBlock]atomic.Uint32             // import modes of gauges
 
 	parents atomic.Pointer[parents]       // of gauges; nil: there is no parent process
 	active  *[slotsPerBlock]atomic.Uint32 // second of the last update, for stats that expire

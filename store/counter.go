@@ -67,21 +67,34 @@ func (c *Counter) Total() uint64 {
 func (b *block) value(i int) uint64 {
 	var from uint64
 	if base := b.base.Load(); base != nil {
-		from = base[i].Load()
+		from = base[i].total.Load()
 	}
 	return b.pg.total(i) - from
 }
 
-// reset makes values count from the present totals. Store.mu must be held.
-func (b *block) reset() {
+// resetPoint is the state of a counter at its last reset. Zero: it had none.
+type resetPoint struct {
+	total atomic.Uint64
+	at    atomic.Int64 // Unix time in milliseconds
+}
+
+// resetsLocked returns the reset points of b. Store.mu must be held.
+func (b *block) resetsLocked() *[slotsPerBlock]resetPoint {
 	base := b.base.Load()
 	if base == nil {
-		base = new([slotsPerBlock]atomic.Uint64)
+		base = new([slotsPerBlock]resetPoint)
+		b.base.Store(base)
 	}
+	return base
+}
+
+// reset makes values count from the present totals. Store.mu must be held.
+func (b *block) reset(now int64) {
+	base := b.resetsLocked()
 	for i := range b.n {
-		base[i].Store(b.pg.total(i))
+		base[i].at.Store(now)
+		base[i].total.Store(b.pg.total(i))
 	}
-	b.base.Store(base)
 }
 
 // ResetCounter sets the counter under c to zero, as [Store.ResetCounters] does.
@@ -89,12 +102,10 @@ func (c *Cursor) ResetCounter() {
 	if c.b.variant != variantCounter {
 		return
 	}
+	now := c.s.opts.Now().UnixMilli()
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	base := c.b.base.Load()
-	if base == nil {
-		base = new([slotsPerBlock]atomic.Uint64)
-	}
-	base[c.i].Store(c.b.pg.total(c.i))
-	c.b.base.Store(base)
+	p := &c.b.resetsLocked()[c.i]
+	p.at.Store(now)
+	p.total.Store(c.b.pg.total(c.i))
 }

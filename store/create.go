@@ -317,8 +317,10 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	case variantHistogram:
 		appendShared(&b.hists, histogram.New(s.layoutFor(full, unit, sc.cls.network)))
 	}
+	now := s.opts.Now()
+	b.noteBirth(i, now.UnixMilli())
 	if b.active != nil {
-		b.active[i].Store(uint32(s.opts.Now().Unix()))
+		b.active[i].Store(uint32(now.Unix()))
 		b.asked.set(i)
 	}
 	b.n++

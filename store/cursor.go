@@ -227,7 +227,7 @@ func (c *Cursor) Uint() uint64 {
 		return c.raw
 	}
 	if base := c.b.base.Load(); base != nil {
-		if from := base[c.i].Load(); from <= c.raw {
+		if from := base[c.i].total.Load(); from <= c.raw {
 			return c.raw - from
 		}
 		return 0 // reset since the batch was taken

@@ -13,6 +13,9 @@ type FlushOptions struct {
 	// Totals adds the values of all stats, changed or not, to the snapshot. It
 	// costs a copy of them.
 	Totals bool
+	// Last tells the readers of the snapshot that no flush follows and the stats
+	// end with the process.
+	Last bool
 }
 
 // Flush ends an interval: it merges histograms and returns the increments of
@@ -32,10 +35,11 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		Seq:      s.flushSeq,
 		Time:     now,
 		Interval: now.Sub(s.flushed),
+		Last:     o.Last,
 		totals:   o.Totals,
 	}
 	var ended []id
-	snap.view, ended = s.viewOfFlush()
+	snap.view, ended, snap.ended = s.viewOfFlush()
 	endedOf := bitsByBlock(ended)
 	s.flushed = now
 	seconds := uint32(now.Unix())
@@ -191,10 +195,11 @@ func (b *block) note(changed *bitset, seconds uint32) {
 // lookups. Earlier increments still reach the sinks at the next flush, and
 // counters stay used.
 func (s *Store) ResetCounters() {
+	now := s.opts.Now().UnixMilli()
 	s.mu.Lock()
 	for _, b := range s.eachBlock() {
 		if b.variant == variantCounter {
-			b.reset()
+			b.reset(now)
 		}
 	}
 	s.mu.Unlock()

@@ -165,7 +165,7 @@ func (e *Export) changed(h *ExportedStat, b *block, i int, x *exportedBlock, lat
 		return true
 	}
 	if bases := b.base.Load(); bases != nil {
-		base := bases[i].Load() // before the total, which is never less
+		base := bases[i].total.Load() // before the total, which is never less
 		h.Reset, x.bases[i] = base-x.bases[i], base
 	}
 	total := b.pg.total(i)
@@ -310,6 +310,9 @@ func (im *Import) counter(h *ExportedStat) (err error) {
 			return err
 		}
 	}
+	if b, i := c.w.home(); !b.null {
+		b.inherit(i)
+	}
 	if h.Settled != 0 {
 		im.s.settle(c, h.Settled)
 	}
@@ -340,10 +343,7 @@ func (s *Store) hide(c *Counter, n uint64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.base.Load() == nil {
-		b.base.Store(new([slotsPerBlock]atomic.Uint64))
-	}
-	b.base.Load()[i].Add(n)
+	b.resetsLocked()[i].total.Add(n)
 }
 
 func (im *Import) float(h *ExportedStat) (err error) {

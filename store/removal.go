@@ -102,6 +102,9 @@ func (s *Store) purge() {
 		s.orderMu.Unlock()
 		return
 	}
+	if s.naming {
+		s.named = append(s.named, dead...)
+	}
 	gone := s.keepUnsent(dead)
 	isDead := func(x id) bool {
 		b, i := s.at(x)
@@ -146,11 +149,23 @@ func (s *Store) purge() {
 			s.byFamily[k].drop(isDead)
 		}
 	}
-	s.removed = append(s.removed, removed{s.epoch, gone})
-	s.epoch++
+	if s.naming {
+		s.settled = append(s.settled, gone...)
+	} else {
+		s.removed = append(s.removed, removed{s.epoch, gone})
+		s.epoch++
+	}
 	ended := s.endedLocked()
 	s.orderMu.Unlock()
 	s.release(ended)
+}
+
+// KeepNames makes snapshots list the stats that have ended; see [Snapshot.Ended].
+// It is for programs that flush: without flushes ended stats pile up.
+func (s *Store) KeepNames() {
+	s.orderMu.Lock()
+	defer s.orderMu.Unlock()
+	s.naming = true
 }
 
 // KeepEnded makes the store keep the increments of counters and histograms that
@@ -191,19 +206,23 @@ func (b *block) unsent(i int) bool {
 	return false
 }
 
-// viewOfFlush opens the view of a snapshot and returns the dead stats that the
-// snapshot has to report. They stay readable until the view is closed.
-func (s *Store) viewOfFlush() (v *View, ended []id) {
+// viewOfFlush opens the view of a snapshot and returns the dead stats with
+// increments that the snapshot has to report, and, under KeepNames, all that ended
+// since the last flush. They stay readable until the view is closed.
+func (s *Store) viewOfFlush() (v *View, ended, named []id) {
 	s.purge()
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
 	s.keeping = true
 	v = s.viewLocked()
-	if ended, s.unsent = s.unsent, nil; len(ended) > 0 {
-		s.removed = append(s.removed, removed{s.epoch, ended})
+	ended, s.unsent = s.unsent, nil
+	gone := append(s.settled, ended...)
+	named, s.named, s.settled = s.named, nil, nil
+	if len(gone) > 0 {
+		s.removed = append(s.removed, removed{s.epoch, gone})
 		s.epoch++
 	}
-	return v, ended
+	return v, ended, named
 }
 
 // endedLocked returns the dead stats that no open view can have. Store.orderMu

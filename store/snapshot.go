@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
@@ -13,6 +14,7 @@ type Snapshot struct {
 	Seq      uint64        // number of the flush, from 1
 	Time     time.Time     // of the flush
 	Interval time.Duration // since the flush before
+	Last     bool          // FlushOptions.Last was set
 
 	view       *View
 	totals     bool
@@ -21,6 +23,7 @@ type Snapshot struct {
 	histograms []histogramChange
 	texts      []textValue
 	kept       map[uint32]*keptBlock
+	ended      []id // since the flush before; see KeepNames
 }
 
 type counterChange struct {
@@ -104,6 +107,18 @@ func (snap *Snapshot) HistogramChanges(yield func(c *Cursor, h *histogram.Snapsh
 	}
 }
 
+// Ended calls yield with each stat that ended since the flush before, until yield
+// returns false. Without [Store.KeepNames] there are none. Only methods of the cursor
+// that concern the name or the times of the stat are useful.
+func (snap *Snapshot) Ended(yield func(c *Cursor) bool) {
+	c := snap.cursor()
+	for _, x := range snap.ended {
+		if !yield(c.read(x, 0)) {
+			return
+		}
+	}
+}
+
 // Changed returns how many counters, gauges and histograms changed.
 func (snap *Snapshot) Changed() (counters, gauges, histograms int) {
 	return len(snap.counters), len(snap.gauges), len(snap.histograms)
@@ -164,6 +179,21 @@ func (snap *Snapshot) Total(c *Cursor) (word uint64, ok bool) {
 		return k.words[c.i], true
 	}
 	return 0, false
+}
+
+// Value returns the value as of the flush of the counter or gauge at c as a number:
+// for a counter the sum of all increments. See [Snapshot.Total] for ok.
+func (snap *Snapshot) Value(c *Cursor) (x float64, ok bool) {
+	word, ok := snap.Total(c)
+	switch {
+	case !ok:
+		return 0, false
+	case c.b.variant == variantFloat:
+		return math.Float64frombits(word), true
+	case c.b.variant == variantGauge && int64(word) < 0:
+		return float64(int64(word)), true
+	}
+	return float64(word), true
 }
 
 // Histogram returns the histogram at c as of the flush; see [Snapshot.Total] for

@@ -88,6 +88,9 @@ type Store struct {
 	removed  []removed      // dead stats that views can still have
 	keeping  bool           // see KeepEnded
 	unsent   []id           // dead stats with changes for the next flush
+	naming   bool           // see KeepNames
+	named    []id           // dead stats that the next snapshot lists
+	settled  []id           // those of named that are not in unsent
 
 	mu         sync.Mutex // guards creation and removal of stats and scopes
 	reject     func(name string) bool

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"sort"
+	"time"
+)
+
+// birth is the start of a run of slots whose stats were created at about the same
+// time. A block hands out its slots in order, so a few runs describe all of them.
+type birth struct {
+	slot uint32 // first of the run
+	at   int64  // creation of its stat, Unix time in milliseconds
+}
+
+// birthRun is how much younger than its first stat the stats of a run can be, in
+// milliseconds.
+const birthRun = 100
+
+// noteBirth records when the stat in slot i, the highest so far, was created.
+// Store.mu must be held.
+func (b *block) noteBirth(i int, now int64) {
+	var runs []birth
+	if p := b.born.Load(); p != nil {
+		runs = *p
+	}
+	if n := len(runs); n == 0 || now-runs[n-1].at >= birthRun || now < runs[n-1].at {
+		runs = append(runs, birth{uint32(i), now}) // readers of the shorter slice do not see it
+		b.born.Store(&runs)
+	}
+}
+
+// inherit records that counter i is older than this process.
+func (b *block) inherit(i int) {
+	for b.older.Load() == nil {
+		b.older.CompareAndSwap(nil, new(atomicBits))
+	}
+	b.older.Load().set(i)
+}
+
+// Created returns when the stat was created, up to a tenth of a second too early. It
+// returns the zero time for a counter that continues that of a parent process.
+func (c *Cursor) Created() time.Time {
+	if older := c.b.older.Load(); older != nil && older.has(c.i) {
+		return time.Time{}
+	}
+	runs := *c.b.born.Load()
+	n := sort.Search(len(runs), func(n int) bool { return int(runs[n].slot) > c.i })
+	return time.UnixMilli(runs[n-1].at)
+}
+
+// Since returns when the stat was created or, if that is later and it is a counter,
+// last reset: the time from which [Cursor.Uint] counts. The zero time means that it is
+// unknown, as in [Cursor.Created].
+func (c *Cursor) Since() time.Time {
+	created := c.Created()
+	if base := c.b.base.Load(); base != nil {
+		if at := time.UnixMilli(base[c.i].at.Load()); at.After(created) {
+			return at
+		}
+	}
+	return created
+}

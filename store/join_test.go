@@ -1,0 +1,171 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// contents lists the changes of a snapshot.
+func contents(snap *store.Snapshot) (lines []string) {
+	snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
+		lines = append(lines, fmt.Sprintf("%s +%d", c.Name(), delta))
+		return true
+	})
+	snap.GaugeChanges(func(c *store.Cursor) bool {
+		lines = append(lines, fmt.Sprintf("%s =%v", c.Name(), c.Float()))
+		return true
+	})
+	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
+		lines = append(lines, fmt.Sprintf("%s %d %v", c.Name(), h.Interval.Count(), h.Interval.Sum()))
+		return true
+	})
+	snap.Ended(func(c *store.Cursor) bool {
+		lines = append(lines, c.Name()+" ended")
+		return true
+	})
+	slices.Sort(lines)
+	return lines
+}
+
+// TestJoinIsOneFlush writes the same to two stores and flushes one of them more often.
+func TestJoinIsOneFlush(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	often, once := store.New(store.Options{}), store.New(store.Options{})
+	often.KeepNames()
+	often.KeepEnded()
+	once.KeepNames()
+	once.KeepEnded()
+	for round := range 20 {
+		var first, last, joined *store.Snapshot
+		for flush := range 5 {
+			scopes := [2]*store.Scope{often.Scope("s"), once.Scope("s")}
+			for range r.IntN(50) {
+				name, v := fmt.Sprint("x", r.IntN(30)), uint64(r.IntN(9)+1)
+				for i, st := range []*store.Store{often, once} {
+					st.Root().Counter("c" + name).Add(v)
+					st.Root().Gauge("g" + name).Set(v)
+					st.Root().Histogram("h"+name, store.Bytes).Record(v)
+					scopes[i].Counter(fmt.Sprint("gone", flush, name)).Add(v)
+				}
+			}
+			scopes[0].Close()
+			scopes[1].Close()
+			snap := often.Flush(store.FlushOptions{})
+			if joined == nil {
+				first, joined = snap, snap
+				continue
+			}
+			if joined = joined.Join(snap); last != nil {
+				last.Close()
+			}
+			last = snap
+		}
+		single := once.Flush(store.FlushOptions{})
+		if got, want := contents(joined), contents(single); !slices.Equal(got, want) || len(want) == 0 {
+			t.Fatalf("round %d:\n%q, want\n%q", round, got, want)
+		}
+		single.Close()
+		first.Close()
+		last.Close()
+	}
+	if n := often.OpenViews(); n != 0 {
+		t.Errorf("%d views are open", n)
+	}
+}
+
+// TestEndedStatsAreListedOnce ends stats with and without unflushed changes.
+func TestEndedStatsAreListedOnce(t *testing.T) {
+	st := store.New(store.Options{})
+	st.KeepNames()
+	symbols := st.Symbols().NumSymbols()
+	sc := st.Scope("s")
+	sc.Counter("flushed").Inc()
+	sc.Gauge("g").Set(1)
+	st.Flush(store.FlushOptions{}).Close()
+	sc.Counter("unflushed").Inc()
+	sc.Close()
+	snap := st.Flush(store.FlushOptions{})
+	if got, want := contents(snap), []string{"s.flushed ended", "s.g ended", "s.unflushed +1", "s.unflushed ended"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	snap.Close()
+	snap = st.Flush(store.FlushOptions{})
+	if got := contents(snap); len(got) != 0 {
+		t.Errorf("%q after the end", got)
+	}
+	snap.Close()
+	if n := st.Symbols().NumSymbols(); n != symbols {
+		t.Errorf("%d symbols, %d before", n, symbols)
+	}
+}
+
+func TestCreated(t *testing.T) {
+	now := time.Unix(1000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	times := func(name string) (created, since float64) {
+		v := st.View()
+		defer v.Close()
+		c, ok := v.Find(name)
+		if !ok {
+			t.Fatalf("no %s", name)
+		}
+		return float64(c.Created().UnixMilli()) / 1000, float64(c.Since().UnixMilli()) / 1000
+	}
+	check := func(name string, created, since float64) {
+		t.Helper()
+		if c, s := times(name); c != created || s != since {
+			t.Errorf("%s: created %v, since %v; want %v and %v", name, c, s, created, since)
+		}
+	}
+	st.Root().Counter("a")
+	now = now.Add(99 * time.Millisecond)
+	st.Root().Counter("b")
+	now = now.Add(time.Millisecond)
+	st.Root().Counter("c")
+	sc := st.Scope("")
+	now = time.Unix(2000, 0)
+	sc.Gauge("g")
+	sc.Histogram("h", store.Bytes)
+	check("a", 1000, 1000)
+	check("b", 1000, 1000)
+	check("c", 1000.1, 1000.1)
+	check("g", 2000, 2000)
+	check("h", 2000, 2000)
+	now = time.Unix(3000, 0)
+	st.ResetCounters()
+	check("c", 1000.1, 3000)
+	check("g", 2000, 2000)
+	now = time.Unix(4000, 0)
+	st.Root().Counter("d")
+	check("d", 4000, 4000)
+	v := st.View()
+	c, _ := v.Find("a")
+	now = time.Unix(5000, 0)
+	c.ResetCounter()
+	v.Close()
+	check("a", 1000, 5000)
+	check("b", 1000, 3000)
+	sc.Close()
+	now = time.Unix(6000, 0)
+	st.Root().Gauge("g")
+	check("g", 6000, 6000)
+
+	im := st.NewImport(nil)
+	if err := im.Add(&store.ExportedStat{Name: "a", Settled: 7}); err != nil {
+		t.Fatal(err)
+	}
+	v = st.View()
+	defer v.Close()
+	if c, _ := v.Find("a"); !c.Created().IsZero() {
+		t.Errorf("a counter of the parent process was created at %v", c.Created())
+	}
+	if c, _ := v.Find("b"); c.Created().IsZero() {
+		t.Error("its neighbor lost its time")
+	}
+}
