@@ -115,7 +115,14 @@ func New(cfg Config) (*Scheduler, error) {
 	cfg.Store.KeepEnded()
 	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Own().Counter("server.dropped_stat_flushes")}
 	for _, sink := range cfg.Sinks {
-		s.workers = append(s.workers, newWorker(sink, &cfg))
+		w, err := newWorker(sink, &cfg)
+		if err != nil {
+			return nil, err
+		}
+		s.workers = append(s.workers, w)
+		if m, ok := sink.(Mourner); ok && m.NeedsEnded() {
+			cfg.Store.KeepNames()
+		}
 		if t, ok := sink.(Totaler); ok && t.NeedsTotals() {
 			s.totals = true
 		}
@@ -142,7 +149,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 	}
 	s.tick(ctx)
-	s.flush(true)
+	s.last()
 	for _, w := range s.workers {
 		w.close()
 	}
@@ -201,7 +208,7 @@ func (s *Scheduler) Suspend() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	if !s.suspended {
-		s.flushLocked()
+		s.flushLocked(false)
 		s.suspended = true
 	}
 }
@@ -229,13 +236,23 @@ func (s *Scheduler) flush(wait bool) {
 	}
 	defer s.flushing.Unlock()
 	if !s.suspended {
-		s.flushLocked()
+		s.flushLocked(false)
 	}
 	s.ended.Add(1)
 }
 
-// flushLocked is flush with s.flushing held.
-func (s *Scheduler) flushLocked() {
+// last is the flush at the end of Run.
+func (s *Scheduler) last() {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	if !s.suspended {
+		s.flushLocked(true)
+	}
+	s.ended.Add(1)
+}
+
+// flushLocked is flush with s.flushing held. last is set for the last flush.
+func (s *Scheduler) flushLocked(last bool) {
 	now := time.Now()
 	recovered := guard.New(s.cfg.Logger)
 	for _, f := range s.cfg.Before {
@@ -244,6 +261,7 @@ func (s *Scheduler) flushLocked() {
 	snap := &shared{Snapshot: s.cfg.Store.Flush(store.FlushOptions{
 		SkipHistograms: s.cfg.Initialized != nil && !s.cfg.Initialized(),
 		Totals:         s.totals,
+		Last:           last,
 	})}
 	for _, f := range s.cfg.After {
 		recovered.Run("after a flush", func() { f(snap.Snapshot) })

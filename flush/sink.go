@@ -30,6 +30,21 @@ type Totaler interface {
 	NeedsTotals() bool
 }
 
+// Paced is a [Sink] that is to be called once per Interval, a multiple of the
+// scheduler's, with the changes of that time as one snapshot. The last snapshot
+// before the end can cover less. 0 means every flush.
+type Paced interface {
+	Sink
+	Interval() time.Duration
+}
+
+// Mourner is a [Sink] that needs snapshots which list ended stats; see
+// [store.Snapshot.Ended].
+type Mourner interface {
+	Sink
+	NeedsEnded() bool
+}
+
 // Runner is a [Sink] that sends from a goroutine of its own.
 //
 // [Scheduler.Run] calls Run once, in a new goroutine. After the last snapshot it
@@ -57,8 +72,11 @@ func (s *shared) release() {
 type worker struct {
 	sink  Sink
 	limit int
+	every time.Duration // between two calls of the sink
+	slack time.Duration // how much less is enough
 	onErr func(sink string, err error)
 	guard guard.Guard
+	held  held // used by run alone
 
 	flushes, errors, dropped *store.Counter
 	queued, lastSuccess      *store.Gauge
@@ -70,11 +88,22 @@ type worker struct {
 	more   sync.Cond // signaled when a snapshot is queued or closed is set
 }
 
-func newWorker(sink Sink, c *Config) *worker {
+func newWorker(sink Sink, c *Config) (*worker, error) {
+	every := c.Interval
+	if p, ok := sink.(Paced); ok && p.Interval() != 0 {
+		every = p.Interval()
+	}
+	switch {
+	case every == c.Interval:
+	case c.OnAdmin:
+		return nil, fmt.Errorf("flush: sink %q: an interval of %v cannot be used with stats_flush_on_admin", sink.Name(), every)
+	case every < c.Interval || every%c.Interval != 0:
+		return nil, fmt.Errorf("flush: sink %q: interval %v is not a multiple of stats_flush_interval %v", sink.Name(), every, c.Interval)
+	}
 	tag := tags.Tag{Name: "sink", Value: sink.Name()}
 	sc := c.Store.Own().Scope("sink")
 	w := &worker{
-		sink: sink, limit: c.Queue, onErr: c.OnError, guard: guard.New(c.Logger),
+		sink: sink, limit: c.Queue, every: every, slack: c.Interval / 4, onErr: c.OnError, guard: guard.New(c.Logger),
 		flushes:     sc.Counter("flushes", tag),
 		errors:      sc.Counter("errors", tag),
 		dropped:     sc.Counter("dropped", tag),
@@ -82,8 +111,11 @@ func newWorker(sink Sink, c *Config) *worker {
 		lastSuccess: sc.GaugeWithMode("last_success_seconds", store.NeverImport, tag),
 		took:        sc.Histogram("flush_ms", store.Milliseconds, tag),
 	}
+	if every == c.Interval {
+		w.slack = every // off the schedule too
+	}
 	w.more.L = &w.mu
-	return w
+	return w, nil
 }
 
 // put queues a snapshot. If the queue is full it drops and counts the oldest
@@ -113,6 +145,7 @@ func (w *worker) run() {
 		}
 		if len(w.queue) == 0 {
 			w.mu.Unlock()
+			w.takeHeld()
 			if r, ok := w.sink.(Runner); ok {
 				w.guard.Run("close of a sink", r.Close)
 			}
@@ -123,9 +156,46 @@ func (w *worker) run() {
 		w.queued.Set(uint64(len(w.queue)))
 		w.mu.Unlock()
 
-		w.guard.Run("report of a sink", func() { w.take(s.Snapshot) })
-		s.release()
+		w.held.add(s)
+		if w.held.joined.Last || w.held.joined.Interval >= w.every-w.slack {
+			w.takeHeld()
+		}
 	}
+}
+
+// takeHeld passes the held snapshots to the sink, if there are any.
+func (w *worker) takeHeld() {
+	if w.held.joined == nil {
+		return
+	}
+	w.guard.Run("report of a sink", func() { w.take(w.held.joined) })
+	w.held.release()
+}
+
+// held are snapshots that wait for the end of the sink's interval.
+type held struct {
+	joined      *store.Snapshot // their changes; nil if there are none
+	first, last *shared         // what joined needs; last is nil for a single snapshot
+}
+
+func (h *held) add(s *shared) {
+	if h.joined == nil {
+		h.joined, h.first = s.Snapshot, s
+		return
+	}
+	h.joined = h.joined.Join(s.Snapshot)
+	if h.last != nil {
+		h.last.release()
+	}
+	h.last = s
+}
+
+func (h *held) release() {
+	h.first.release()
+	if h.last != nil {
+		h.last.release()
+	}
+	*h = held{}
 }
 
 // take passes s to the sink and counts the result.

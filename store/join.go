@@ -2,8 +2,8 @@ package store
 
 import "github.com/statsd-admin/statsd-admin/histogram"
 
-// Join returns the changes of two snapshots of one store as those of one interval:
-// counters with the sum of their increments, gauges with their last value,
+// Join returns the changes of two snapshots of one store as one interval: counters
+// with the sum of their increments, gauges with their last value,
 // histograms with the sum of their intervals. next is the snapshot of a flush after
 // the last one in snap.
 //
