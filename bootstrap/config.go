@@ -134,6 +134,9 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 	seen := d.message(root, "", fields)
 	c.Clusters.decode(d, c.StaticResources, c.DynamicResources, c.ClusterManager)
 	c.Stats.check(d, seen)
+	for i := range c.Sinks {
+		c.Sinks[i].check(d, c.Stats.FlushInterval)
+	}
 	d.oneOf(root, "", seen, false, "runtime", "layered_runtime")
 	d.oneOf(root, "", seen, false, "watchdog", "watchdogs")
 	for _, name := range []string{"watchdog", "watchdogs"} {

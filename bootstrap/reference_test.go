@@ -169,6 +169,8 @@ var shared = map[string]string{
 	"stats_config.stats_matcher.exclusion_list.patterns[]":        "Matchers",
 	"stats_config.stats_matcher.inclusion_list.patterns[]":        "Matchers",
 	"stats_config.histogram_bucket_settings[].match":              "Matchers",
+	"sinks[].filters.include[]":                                   "Matchers",
+	"sinks[].filters.exclude[]":                                   "Matchers",
 	"statsd.parse.gauge_counters[]":                               "Matchers",
 
 	"admin.access_log[].filter":                      "Access log filters",

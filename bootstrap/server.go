@@ -84,7 +84,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	cfg.Lifecycle.FlagsPath = c.FlagsPath
 	o.apply(&cfg)
 	cfg.CircuitStream = circuitStream(c)
-	cfg.StatsDSinks = statsdSinks(c)
+	cfg.Sinks = newSinks(c)
 	cfg.StatsVersion = versionNumber(o.Version)
 	if c.Stats.ServerVersionSet {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)

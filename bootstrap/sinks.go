@@ -1,27 +1,130 @@
 package bootstrap
 
 import (
-	"cmp"
 	"fmt"
+	"log/slog"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 	"go.yaml.in/yaml/v4"
 )
 
-// Sink is an entry of the list sinks.
+// Sink is an entry of the list sinks, of exactly one kind.
 type Sink struct {
-	Name   string // default statsd
+	Options sinkqueue.Options // the name is empty if it is not set
+
 	StatsD *statsdsink.Config
+
+	interval *yaml.Node // of Options.Interval
+	path     string     // of interval
+}
+
+// sinkKinds are the keys of which a sink has one.
+var sinkKinds = []string{"statsd"}
+
+// kind returns the kind of s.
+func (s *Sink) kind() string {
+	if s.StatsD != nil {
+		return "statsd"
+	}
+	return ""
+}
+
+// create makes the sink with the options o.
+func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
+	switch s.kind() {
+	case "statsd":
+		c := *s.StatsD
+		c.Options = o
+		return created(statsdsink.New(c))
+	}
+	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
+}
+
+// created returns a sink as the interface, nil if there is an error.
+func created[S flush.Sink](sink S, err error) (flush.Sink, error) {
+	if err != nil {
+		return nil, err
+	}
+	return sink, nil
 }
 
 func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
-	seen := d.message(n, path, []field{
-		{"name", text(&s.Name)},
+	o := &s.Options
+	fields := []field{
+		{"name", nonEmpty(&o.Name)},
+		{"filters", s.setFilters},
+		{"prefix", text(&o.Prefix)},
+		{"tags", s.setTags},
+		{"interval", func(d *decoder, n *yaml.Node, path string) {
+			period(&o.Interval, time.Millisecond, 24*time.Hour)(d, n, path)
+			s.interval, s.path = n, path
+		}},
+		{"queue", nested(
+			field{"max_bytes", size(&o.QueueBytes, 64<<10, 64<<30)},
+			field{"max_age", period(&o.QueueAge, time.Second, 30*24*time.Hour)},
+		)},
+		{"on_ambiguous", enum(&o.Resend, "drop, resend", false, true)},
 		{"statsd", s.setStatsD},
+	}
+	seen := d.message(n, path, fields)
+	kind := d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
+	if at, ok := seen["tags"]; ok && kind == "statsd" && s.StatsD.Format == statsdsink.Plain && len(o.Tags) > 0 {
+		d.errorf(at, join(path, "tags"), "the format plain has no tags; use the format dogstatsd or graphite")
+	}
+}
+
+// check reports an interval that is not a multiple of that of flushes, which is 0 if
+// requests flush.
+func (s *Sink) check(d *decoder, flushes time.Duration) {
+	switch {
+	case s.interval == nil || s.Options.Interval == 0:
+	case flushes == 0:
+		d.errorf(s.interval, s.path, "cannot be used with stats_flush_on_admin")
+	case s.Options.Interval%flushes != 0:
+		d.errorf(s.interval, s.path, "%s is not a multiple of the flush interval %s", s.Options.Interval, flushes)
+	}
+}
+
+func (s *Sink) setFilters(d *decoder, n *yaml.Node, path string) {
+	f := &s.Options.Filter
+	var kinds []store.Kind
+	d.message(n, path, []field{
+		{"include", list((*[]match.Matcher)(&f.Include), matcher)},
+		{"exclude", list((*[]match.Matcher)(&f.Exclude), matcher)},
+		{"kinds", list(&kinds, func(k *store.Kind) setter {
+			return enum(k, "counter, gauge, histogram", store.KindCounter, store.KindGauge, store.KindHistogram)
+		})},
 	})
-	d.require(n, path, seen, "statsd")
+	f.Kinds = kinds
+}
+
+// setTags reads a mapping of tag names to values, in the order of names.
+func (s *Sink) setTags(d *decoder, n *yaml.Node, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.errorf(n, path, "%s is not a mapping of names to values", d.show(n, path))
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		t := tags.Tag{Name: n.Content[i].Value}
+		at := join(path, printable(t.Name))
+		text(&t.Value)(d, n.Content[i+1], at)
+		if t.Name == "" {
+			d.errorf(n.Content[i], path, "the name of a tag is empty")
+		}
+		s.Options.Tags = append(s.Options.Tags, t)
+	}
+	slices.SortFunc(s.Options.Tags, func(a, b tags.Tag) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
@@ -31,7 +134,6 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 		{"protocol", choice(&c.Network, statsdsink.UDP, statsdsink.TCP, statsdsink.Unixgram, statsdsink.Unixstream, statsdsink.Unixlines)},
 		{"address", text(&c.Address)},
 		{"format", choice(&c.Format, statsdsink.Plain, statsdsink.DogStatsD, statsdsink.Graphite)},
-		{"prefix", text(&c.Prefix)},
 		{"max_packet_bytes", size(&c.PacketBytes, 1, 16<<20)},
 	})
 	d.require(n, path, seen, "address")
@@ -43,9 +145,14 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 		checkSocketPath(d, at, join(path, "address"), c.Address)
 		return
 	}
-	host, port, err := net.SplitHostPort(c.Address)
+	checkHostPort(d, at, join(path, "address"), c.Address, "127.0.0.1:8125")
+}
+
+// checkHostPort reports an address that is not host:port.
+func checkHostPort(d *decoder, n *yaml.Node, path, address, example string) {
+	host, port, err := net.SplitHostPort(address)
 	if number, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || number == 0 || host == "" {
-		d.errorf(at, join(path, "address"), "%s is not host:port, such as 127.0.0.1:8125", d.show(at, path))
+		d.errorf(n, path, "%s is not host:port, such as %s", d.show(n, path), example)
 	}
 }
 
@@ -61,12 +168,13 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 	if s.Config.Node == nil {
 		return
 	}
-	c := statsdsink.Config{Format: format, Prefix: d.product, ZeroDeltas: true, PacketBytes: 1}
+	c := statsdsink.Config{Format: format, ZeroDeltas: true, PacketBytes: 1}
+	prefix := d.product
 	var address Address
 	fields := []field{
 		{"@type", accepted},
 		{"address", address.set},
-		{"prefix", text(&c.Prefix)},
+		{"prefix", text(&prefix)},
 	}
 	if format == statsdsink.Plain {
 		fields = append(fields, field{"tcp_cluster_name", accepted})
@@ -74,8 +182,8 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 		fields = append(fields, field{"max_bytes_per_datagram", whole(&c.PacketBytes, 1, 1<<20)})
 	}
 	d.message(s.Config.Node, s.Config.Path, fields)
-	if c.Prefix == "" {
-		c.Prefix = d.product
+	if prefix == "" {
+		prefix = d.product
 	}
 	switch {
 	case address.Pipe != "":
@@ -85,30 +193,43 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 	default:
 		return
 	}
-	s.Out = &c
+	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind, Prefix: prefix}, StatsD: &c}
 }
 
-// statsdSinks returns the sinks of the file that send StatsD lines, with unique
-// names.
-func statsdSinks(c *Config) (all []statsdsink.Config) {
+// sinksOf returns the sinks of the file, with unique names.
+func sinksOf(c *Config) (all []*Sink) {
+	for i := range c.Sinks {
+		all = append(all, &c.Sinks[i])
+	}
+	for i := range c.Stats.Sinks {
+		if out := c.Stats.Sinks[i].Out; out != nil {
+			all = append(all, out)
+		}
+	}
 	used := map[string]int{}
-	add := func(name string, cfg statsdsink.Config) {
+	for i, s := range all {
+		named := *s
+		if named.Options.Name == "" {
+			named.Options.Name = named.kind()
+		}
+		name := named.Options.Name
 		used[name]++
 		if n := used[name]; n > 1 {
-			name = fmt.Sprintf("%s_%d", name, n)
+			named.Options.Name = fmt.Sprintf("%s_%d", name, n)
 		}
-		cfg.Name = name
-		all = append(all, cfg)
+		all[i] = &named
 	}
-	for _, s := range c.Sinks {
-		if s.StatsD != nil {
-			add(cmp.Or(s.Name, "statsd"), *s.StatsD)
-		}
-	}
-	for _, s := range c.Stats.Sinks {
-		if s.Out != nil {
-			add(s.Kind, *s.Out)
-		}
+	return all
+}
+
+// newSinks returns the functions that make the sinks of the file.
+func newSinks(c *Config) (all []server.NewSink) {
+	for _, s := range sinksOf(c) {
+		all = append(all, func(st *store.Store, log *slog.Logger) (flush.Sink, error) {
+			o := s.Options
+			o.Store, o.Logger = st, log
+			return s.create(o)
+		})
 	}
 	return all
 }

@@ -3,15 +3,20 @@ package bootstrap
 import (
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 func TestStatsDSinks(t *testing.T) {
 	c, err := Parse("a.yaml", []byte(`
 sinks:
 - statsd: {address: "localhost:8125"}
-- {name: local, statsd: {protocol: unixgram, address: /run/s, format: dogstatsd, prefix: edge, max_packet_bytes: 4KiB}}
+- {name: local, statsd: {protocol: unixgram, address: /run/s, format: dogstatsd, max_packet_bytes: 4KiB}, prefix: edge, interval: 10s, queue: {max_bytes: 1MiB, max_age: 1m}, on_ambiguous: resend, tags: {zone: b, dc: a}, filters: {include: [{prefix: a}], exclude: [{exact: ab}], kinds: [counter]}}
 stats_sinks:
 - name: envoy.stat_sinks.statsd
   typed_config: {"@type": type.googleapis.com/envoy.config.metrics.v3.StatsdSink, address: {socket_address: {address: 127.0.0.1, port_value: 9125}}}
@@ -25,17 +30,27 @@ stats_sinks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []statsdsink.Config{
-		{Name: "statsd", Network: statsdsink.UDP, Address: "localhost:8125", Format: statsdsink.Plain},
-		{Name: "local", Network: statsdsink.Unixgram, Address: "/run/s", Format: statsdsink.DogStatsD, Prefix: "edge", PacketBytes: 4096},
-		{Name: "statsd_2", Network: statsdsink.UDP, Address: "127.0.0.1:9125", Format: statsdsink.Plain, Prefix: "edge", ZeroDeltas: true, PacketBytes: 1},
-		{Name: "dog_statsd", Network: statsdsink.Unixgram, Address: "/run/d", Format: statsdsink.DogStatsD, Prefix: "p", ZeroDeltas: true, PacketBytes: 1400},
-		{Name: "graphite_statsd", Network: statsdsink.UDP, Address: "[::1]:1", Format: statsdsink.Graphite, Prefix: "edge", ZeroDeltas: true, PacketBytes: 1},
+	want := []Sink{
+		{Options: sinkqueue.Options{Name: "statsd"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "localhost:8125", Format: statsdsink.Plain}},
+		{
+			Options: sinkqueue.Options{
+				Name: "local", Prefix: "edge", Interval: 10 * time.Second, QueueBytes: 1 << 20, QueueAge: time.Minute, Resend: true,
+				Tags:   []tags.Tag{{Name: "dc", Value: "a"}, {Name: "zone", Value: "b"}},
+				Filter: sinkqueue.Filter{Include: match.List{match.Prefix("a")}, Exclude: match.List{match.Exact("ab")}, Kinds: []store.Kind{store.KindCounter}},
+			},
+			StatsD: &statsdsink.Config{Network: statsdsink.Unixgram, Address: "/run/s", Format: statsdsink.DogStatsD, PacketBytes: 4096},
+		},
+		{Options: sinkqueue.Options{Name: "statsd_2", Prefix: "edge"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "127.0.0.1:9125", Format: statsdsink.Plain, ZeroDeltas: true, PacketBytes: 1}},
+		{Options: sinkqueue.Options{Name: "dog_statsd", Prefix: "p"}, StatsD: &statsdsink.Config{Network: statsdsink.Unixgram, Address: "/run/d", Format: statsdsink.DogStatsD, ZeroDeltas: true, PacketBytes: 1400}},
+		{Options: sinkqueue.Options{Name: "graphite_statsd", Prefix: "edge"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "[::1]:1", Format: statsdsink.Graphite, ZeroDeltas: true, PacketBytes: 1}},
 	}
-	got := statsdSinks(c)
-	for i := range max(len(got), len(want)) {
-		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {
-			t.Errorf("sink %d: got %+v\nwant %+v", i, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
+	got := sinksOf(c)
+	if len(got) != len(want) {
+		t.Fatalf("%d sinks, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if g := *got[i]; !reflect.DeepEqual(g.Options, want[i].Options) || !reflect.DeepEqual(g.StatsD, want[i].StatsD) {
+			t.Errorf("sink %d: got %+v %+v\nwant %+v %+v", i, g.Options, g.StatsD, want[i].Options, want[i].StatsD)
 		}
 	}
 	if len(c.Warnings) != 1 {

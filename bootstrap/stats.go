@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -36,12 +35,12 @@ type StatsSink struct {
 	Kind   string // one of the known names, without product prefix: statsd, dog_statsd, …
 	Config Raw    // typed_config; unset when absent
 
-	Buckets int                // of the circuit event stream; 0: the default
-	Out     *statsdsink.Config // of a sink that sends StatsD lines, else nil
+	Buckets int   // of the circuit event stream; 0: the default
+	Out     *Sink // a sink that sends, else nil
 }
 
-// sinkKinds are the sinks that exist by name.
-var sinkKinds = []string{
+// statsSinkKinds are the sinks that exist by name.
+var statsSinkKinds = []string{
 	"statsd", "dog_statsd", "graphite_statsd", "metrics_service", "hystrix", "circuit_stream", "open_telemetry", "wasm",
 }
 
@@ -208,14 +207,14 @@ func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
 		s.Kind = strings.TrimPrefix(s.Kind, prefix)
 	}
 	s.Kind = strings.TrimPrefix(s.Kind, "stat_sinks.")
-	if !slices.Contains(sinkKinds, s.Kind) {
+	if !slices.Contains(statsSinkKinds, s.Kind) {
 		d.errorf(at, join(path, "name"), "%s is not a known sink; known: %s, with or without %s.stat_sinks. in front",
-			d.show(at, path), strings.Join(sinkKinds, ", "), d.product)
+			d.show(at, path), strings.Join(statsSinkKinds, ", "), d.product)
 	}
 	if format, ok := statsdFormats[s.Kind]; ok {
 		s.setStatsD(d, format)
 	}
-	if slices.Contains(sinkKinds, s.Kind) && !s.CircuitStream() && s.Out == nil {
+	if slices.Contains(statsSinkKinds, s.Kind) && !s.CircuitStream() && s.Out == nil {
 		d.warnf(at, join(path, "name"), "accepted, but nothing is sent: there is no such sink in this build")
 	}
 	if s.CircuitStream() && s.Config.Node != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
-	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -72,9 +71,9 @@ type Config struct {
 	// CircuitStream configures the event stream for circuit breaker dashboards. If
 	// nil, there is none.
 	CircuitStream *CircuitStream
-	// StatsDSinks send the flushed stats as StatsD lines. Their Store and Logger
-	// are filled in.
-	StatsDSinks []statsdsink.Config
+	// Sinks make sinks of flushed stats, in addition to Flush.Sinks, for the store
+	// of the server and with a logger.
+	Sinks []NewSink
 	// HealthListeners are the listeners that answer health checks.
 	HealthListeners []HealthListener
 	// StatsD configures the StatsD input; the server sets its store. If nil, there is
@@ -129,6 +128,9 @@ type Config struct {
 	CommandLine admin.CommandLine
 	Node        *admin.Node
 }
+
+// NewSink makes a sink of the stats in a store.
+type NewSink func(*store.Store, *slog.Logger) (flush.Sink, error)
 
 // Server is a server. Use [New]. Its methods are safe for concurrent use.
 type Server struct {
@@ -342,9 +344,8 @@ func (s *Server) makeFlusher() (err error) {
 		cfg.Before = append(cfg.Before, s.statsd.Flush)
 		cfg.Sweep = s.statsd.Sweep
 	}
-	for _, c := range s.cfg.StatsDSinks {
-		c.Store, c.Logger = s.store, s.logger("stats")
-		sink, err := statsdsink.New(c)
+	for _, newSink := range s.cfg.Sinks {
+		sink, err := newSink(s.store, s.logger("stats"))
 		if err != nil {
 			return err
 		}

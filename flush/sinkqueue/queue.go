@@ -6,16 +6,19 @@
 // sink, which adds them to a later flush, so an outage delays increments
 // but does not lose them. A packet whose delivery is unknown is counted and, by
 // default, not sent again, so that nothing is counted twice.
+//
+// A queue has one or more lanes. Each has its own order and its own sender, so
+// packets of different lanes travel at the same time.
 package sinkqueue
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -39,155 +42,201 @@ var (
 	ErrRefused = errors.New("cannot be sent")
 )
 
+// Wait is an error of a receiver that asks for a pause before the next attempt.
+type Wait struct {
+	After time.Duration
+	Err   error
+}
+
+func (w *Wait) Error() string { return w.Err.Error() }
+
+func (w *Wait) Unwrap() error { return w.Err }
+
 // Config are the settings of a [Queue].
 type Config struct {
-	// Name is the name of the sink, which tags its metrics. Required.
-	Name string
-	// Store gets the metrics of the sink. Required.
-	Store *store.Store
-	// Bytes limits the queued bytes. Default 16 MiB.
-	Bytes int
-	// Age is how long a packet can wait. Default 10 minutes.
-	Age time.Duration
+	// Options are the settings of the sink.
+	Options
+	// Kind and Target are shown by [Queue.Delivery]. Target must not contain
+	// secrets.
+	Kind, Target string
+	// Lanes is the number of lanes. Default 1.
+	Lanes int
 	// Series limits the series that keep undelivered increments outside the
 	// queue. Increments of further series are lost and counted. Default 1 Mi.
 	Series int
 	// Send sends a packet and returns how many of its bytes, in whole lines, are
 	// sent. After an error the rest was surely not delivered and is tried
-	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Required.
+	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Lanes call
+	// it at the same time. Required.
 	Send func(ctx context.Context, data []byte) (sent int, err error)
 	// Increments calls yield for each counter increment in a packet, with a key
 	// of the series. Nil means that packets have none.
 	Increments func(data []byte, yield func(key []byte, n uint64))
-	// Resend sends ambiguous packets again.
-	Resend bool
-	// Logger logs the begin and end of outages, and panics. If nil, nothing is
-	// logged.
-	Logger *slog.Logger
+	// Observations returns how many values of histograms a packet reports. Nil
+	// means none.
+	Observations func(data []byte) uint64
 }
 
-// Status describes the state of a queue.
-type Status struct {
-	Packets, Bytes int       // queued
-	Series         int       // with undelivered increments outside the queue
-	LastError      error     // nil if no attempt failed
-	LastErrorAt    time.Time // of LastError
-	NextRetry      time.Time // zero unless the queue waits after an error
-}
-
-type packet struct {
-	data    []byte
-	metrics int
-	queued  time.Time
-}
-
-// Queue sends packets in order from one goroutine. Create it with [New]; its
-// methods are safe for concurrent use.
+// Queue sends packets in order, from one goroutine per lane. Create it with [New];
+// its methods are safe for concurrent use.
 type Queue struct {
-	cfg Config
+	cfg   Config
+	lanes []*lane
 
-	packets, metrics, bytes, errs, retries  *store.Counter
-	dropped, ambiguous, lostPackets, lostIn *store.Counter
-	queueBytes, lastSent                    *store.Gauge
+	packets, metrics, bytes, errs, retries    *store.Counter
+	dropped, ambiguous, lostPackets, lostIn   *store.Counter
+	ambiguousIn, ambiguousValues, lostValues  *store.Counter
+	queueBytes, queueAge, lastSent, owedGauge *store.Gauge
 
-	more   chan struct{} // has an element if packets may be queued
 	closed chan struct{}
 	once   sync.Once
 
-	mu      sync.Mutex // guards the rest
-	queue   []packet
-	sending int // bytes of the packet that is being sent
-	size    int // bytes of queue
+	mu      sync.Mutex // guards the rest and the queues of lanes
+	size    int        // bytes queued or being sent
 	owed    map[string]uint64
-	status  Status
+	lastErr error
+	errAt   time.Time
 }
 
 // New returns an empty queue. Nothing is sent before Run.
 func New(cfg Config) *Queue {
-	if cfg.Bytes <= 0 {
-		cfg.Bytes = DefaultBytes
+	if cfg.QueueBytes <= 0 {
+		cfg.QueueBytes = DefaultBytes
 	}
-	if cfg.Age <= 0 {
-		cfg.Age = DefaultAge
+	if cfg.QueueAge <= 0 {
+		cfg.QueueAge = DefaultAge
 	}
 	if cfg.Series <= 0 {
 		cfg.Series = DefaultSeries
 	}
 	tag := tags.Tag{Name: "sink", Value: cfg.Name}
 	sc := cfg.Store.Own().Scope("sink")
-	return &Queue{
-		cfg:         cfg,
-		packets:     sc.Counter("packets", tag),
-		metrics:     sc.Counter("metrics", tag),
-		bytes:       sc.Counter("bytes", tag),
-		errs:        sc.Counter("send_errors", tag),
-		retries:     sc.Counter("retries", tag),
-		dropped:     sc.Counter("dropped_packets", tag),
-		ambiguous:   sc.Counter("ambiguous_packets", tag),
-		lostPackets: sc.Counter("lost_packets", tag),
-		lostIn:      sc.Counter("lost_increments", tag),
-		queueBytes:  sc.GaugeWithMode("queue_bytes", store.NeverImport, tag),
-		lastSent:    sc.GaugeWithMode("last_sent_seconds", store.NeverImport, tag),
-		more:        make(chan struct{}, 1),
-		closed:      make(chan struct{}),
-		owed:        map[string]uint64{},
+	q := &Queue{
+		cfg:             cfg,
+		packets:         sc.Counter("packets", tag),
+		metrics:         sc.Counter("metrics", tag),
+		bytes:           sc.Counter("bytes", tag),
+		errs:            sc.Counter("send_errors", tag),
+		retries:         sc.Counter("retries", tag),
+		dropped:         sc.Counter("dropped_packets", tag),
+		ambiguous:       sc.Counter("ambiguous_packets", tag),
+		ambiguousIn:     sc.Counter("ambiguous_increments", tag),
+		ambiguousValues: sc.Counter("ambiguous_values", tag),
+		lostPackets:     sc.Counter("lost_packets", tag),
+		lostIn:          sc.Counter("lost_increments", tag),
+		lostValues:      sc.Counter("lost_values", tag),
+		queueBytes:      sc.GaugeWithMode("queue_bytes", store.NeverImport, tag),
+		queueAge:        sc.GaugeWithMode("queue_age_seconds", store.NeverImport, tag),
+		lastSent:        sc.GaugeWithMode("last_sent_seconds", store.NeverImport, tag),
+		owedGauge:       sc.GaugeWithMode("owed_series", store.NeverImport, tag),
+		closed:          make(chan struct{}),
+		owed:            map[string]uint64{},
 	}
+	for range max(cfg.Lanes, 1) {
+		q.lanes = append(q.lanes, &lane{q: q, more: make(chan struct{}, 1)})
+	}
+	return q
 }
 
-// Add queues a packet with a number of metrics and returns at once. The queue keeps
-// data.
-func (q *Queue) Add(data []byte, metrics int) {
+// Add queues a packet with a number of metrics on the first lane and returns at
+// once. The queue keeps data.
+func (q *Queue) Add(data []byte, metrics int) { q.AddTo(0, data, metrics) }
+
+// AddTo is Add for a lane.
+func (q *Queue) AddTo(n int, data []byte, metrics int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.queue = append(q.queue, packet{data, metrics, time.Now()})
+	l := q.lanes[n]
+	l.queue = append(l.queue, packet{data, metrics, time.Now()})
 	q.size += len(data)
 	q.trim()
 	select {
-	case q.more <- struct{}{}:
+	case l.more <- struct{}{}:
 	default:
 	}
 }
+
+// Lanes returns the number of lanes.
+func (q *Queue) Lanes() int { return len(q.lanes) }
 
 // Owed returns the increments of undelivered packets that were dropped, by the key
 // of the series. They belong to the caller from then on.
 func (q *Queue) Owed() map[string]uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.trim()
 	if len(q.owed) == 0 {
 		return nil
 	}
 	owed := q.owed
 	q.owed = map[string]uint64{}
+	q.owedGauge.Set(0)
 	return owed
 }
 
 // Lost counts packets that were sent and, as an error shows later, not received.
 func (q *Queue) Lost(packets int) { q.lostPackets.Add(uint64(packets)) }
 
-// Status returns the state of the queue.
-func (q *Queue) Status() Status {
+// LostValues counts values of histograms that cannot be delivered.
+func (q *Queue) LostValues(n uint64) { q.lostValues.Add(n) }
+
+// Delivery returns the state of the queue.
+func (q *Queue) Delivery() flush.SinkDelivery {
+	d := flush.SinkDelivery{
+		Kind: q.cfg.Kind, Target: q.cfg.Target, LimitBytes: q.cfg.QueueBytes,
+		Sent: q.packets.Total(), SentMetrics: q.metrics.Total(), SentBytes: q.bytes.Total(),
+		Failed: q.errs.Total(), Retries: q.retries.Total(), Dropped: q.dropped.Total(),
+		Ambiguous: q.ambiguous.Total(), Lost: q.lostPackets.Total(), LostCounts: q.lostIn.Total(),
+	}
+	if s := q.lastSent.Value(); s != 0 {
+		d.LastSent = time.Unix(int64(s), 0)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := q.status
-	s.Packets, s.Bytes, s.Series = len(q.queue), q.size+q.sending, len(q.owed)
-	return s
+	d.Bytes, d.Owed, d.LastError, d.LastErrorAt = q.size, len(q.owed), q.lastErr, q.errAt
+	now := time.Now()
+	for _, l := range q.lanes {
+		d.Packets += len(l.queue)
+		if at := l.oldest(); !at.IsZero() {
+			d.Age = max(d.Age, now.Sub(at))
+		}
+		if l.retry.After(now) && (d.NextRetry.IsZero() || l.retry.Before(d.NextRetry)) {
+			d.NextRetry = l.retry
+		}
+	}
+	return d
 }
 
 // trim drops packets that exceed the limits, oldest first. The caller holds q.mu.
 func (q *Queue) trim() {
-	for len(q.queue) > 0 && (q.size+q.sending > q.cfg.Bytes || time.Since(q.queue[0].queued) > q.cfg.Age) {
-		q.drop()
+	now := time.Now()
+	for {
+		var oldest *lane
+		for _, l := range q.lanes {
+			if len(l.queue) > 0 && (oldest == nil || l.queue[0].queued.Before(oldest.queue[0].queued)) {
+				oldest = l
+			}
+		}
+		if oldest == nil || q.size <= q.cfg.QueueBytes && now.Sub(oldest.queue[0].queued) <= q.cfg.QueueAge {
+			break
+		}
+		q.drop(oldest.pop())
 	}
-	q.queueBytes.Set(uint64(q.size + q.sending))
+	var age time.Duration
+	for _, l := range q.lanes {
+		if at := l.oldest(); !at.IsZero() {
+			age = max(age, now.Sub(at))
+		}
+	}
+	q.queueBytes.Set(uint64(q.size))
+	q.queueAge.Set(uint64(age / time.Second))
 }
 
-// drop drops the oldest packet and keeps its increments. The caller holds q.mu.
-func (q *Queue) drop() {
-	p := q.queue[0]
-	q.queue[0] = packet{}
-	q.queue = q.queue[1:]
+// drop drops a packet and keeps its increments. The caller holds q.mu.
+func (q *Queue) drop(p packet) {
 	q.size -= len(p.data)
 	q.dropped.Inc()
+	q.lostValues.Add(q.observations(p.data))
 	q.increments(p.data, func(key []byte, n uint64) {
 		if _, ok := q.owed[string(key)]; !ok && len(q.owed) >= q.cfg.Series {
 			q.lostIn.Add(n)
@@ -195,6 +244,7 @@ func (q *Queue) drop() {
 		}
 		q.owed[string(key)] += n
 	})
+	q.owedGauge.Set(uint64(len(q.owed)))
 }
 
 func (q *Queue) increments(data []byte, yield func(key []byte, n uint64)) {
@@ -203,37 +253,11 @@ func (q *Queue) increments(data []byte, yield func(key []byte, n uint64)) {
 	}
 }
 
-// take removes the oldest packet.
-func (q *Queue) take() (p packet, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.trim()
-	if len(q.queue) == 0 {
-		return packet{}, false
+func (q *Queue) observations(data []byte) uint64 {
+	if q.cfg.Observations == nil {
+		return 0
 	}
-	p = q.queue[0]
-	q.queue[0] = packet{}
-	q.queue = q.queue[1:]
-	q.size -= len(p.data)
-	q.sending = len(p.data)
-	return p, true
-}
-
-// settle ends the attempt to send p. If back is set it queues p again, as the
-// oldest packet.
-func (q *Queue) settle(p packet, back bool, err error, retry time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.sending = 0
-	if back {
-		q.queue = append([]packet{p}, q.queue...)
-		q.size += len(p.data)
-	}
-	q.status.NextRetry = retry
-	if err != nil {
-		q.status.LastError, q.status.LastErrorAt = err, time.Now()
-	}
-	q.trim()
+	return q.cfg.Observations(data)
 }
 
 // Close makes Run return once everything is sent, or at the next error. Packets
@@ -252,94 +276,22 @@ func (q *Queue) closing() bool {
 // Run sends packets until ctx ends or the queue is closed and empty. Call it once.
 func (q *Queue) Run(ctx context.Context) {
 	defer q.abandon()
-	pause := MinRetry
-	var failing time.Time // start of the outage
-	for {
-		closing := q.closing() // before take, so that nothing queued before Close is left
-		p, ok := q.take()
-		if !ok {
-			if closing {
-				return
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-q.closed:
-			case <-q.more:
-			}
-			continue
-		}
-		if !failing.IsZero() {
-			q.retries.Inc()
-		}
-		err := q.send(ctx, &p)
-		again := err != nil && !errors.Is(err, ErrRefused) && (q.cfg.Resend || !errors.Is(err, ErrAmbiguous))
-		if err == nil || !again {
-			q.settle(packet{}, false, err, time.Time{})
-			if err == nil {
-				if !failing.IsZero() {
-					q.log(slog.LevelInfo, "sink sends again", "after", time.Since(failing))
-				}
-				failing, pause = time.Time{}, MinRetry
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			continue
-		}
-		if failing.IsZero() {
-			failing = time.Now()
-			q.log(slog.LevelWarn, "sink cannot send", "error", err)
-		}
-		wait := time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))
-		q.settle(p, true, err, time.Now().Add(wait))
-		if closing || ctx.Err() != nil {
-			return
-		}
-		pause = min(2*pause, MaxRetry)
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-q.closed:
-		case <-timer.C:
-		}
-		timer.Stop()
+	var all sync.WaitGroup
+	for _, l := range q.lanes[1:] {
+		all.Go(func() { guard.New(q.cfg.Logger).Run("lane of a sink", func() { l.run(ctx) }) })
 	}
-}
-
-// send makes one attempt to send p, counts the result, and leaves the rest in p.
-func (q *Queue) send(ctx context.Context, p *packet) error {
-	var sent int
-	err := errors.Join(ErrAmbiguous, errors.New("the sender panicked"))
-	guard.New(q.cfg.Logger).Run("send of a sink", func() { sent, err = q.cfg.Send(ctx, p.data) })
-	if err == nil {
-		sent = len(p.data)
-	}
-	q.bytes.Add(uint64(sent))
-	if err == nil {
-		q.packets.Inc()
-		q.metrics.Add(uint64(p.metrics))
-		q.lastSent.Set(uint64(time.Now().Unix()))
-		return nil
-	}
-	p.data = p.data[sent:]
-	q.errs.Inc()
-	switch {
-	case errors.Is(err, ErrAmbiguous):
-		q.ambiguous.Inc()
-	case errors.Is(err, ErrRefused):
-		q.lostPackets.Inc()
-		q.increments(p.data, func(_ []byte, n uint64) { q.lostIn.Add(n) })
-	}
-	return err
+	q.lanes[0].run(ctx)
+	all.Wait()
 }
 
 // abandon drops what is left when Run returns.
 func (q *Queue) abandon() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.queue) > 0 {
-		q.drop()
+	for _, l := range q.lanes {
+		for len(l.queue) > 0 {
+			q.drop(l.pop())
+		}
 	}
 	q.trim()
 }

@@ -70,7 +70,7 @@ func increments(data []byte, yield func([]byte, uint64)) {
 func queue(t *testing.T, r *target, change func(*sinkqueue.Config)) (*sinkqueue.Queue, func(name string) uint64, func()) {
 	t.Helper()
 	st := store.New(store.Options{})
-	cfg := sinkqueue.Config{Name: "out", Store: st, Send: r.send, Increments: increments}
+	cfg := sinkqueue.Config{Options: sinkqueue.Options{Name: "out", Store: st}, Send: r.send, Increments: increments}
 	if change != nil {
 		change(&cfg)
 	}
@@ -102,7 +102,7 @@ func TestRetriesBackOffAndKeepTheOrder(t *testing.T) {
 		q.Add([]byte("b:2\n"), 1)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if s := q.Status(); s.Packets != 2 || s.Bytes != 8 || s.LastError != errDown || !s.NextRetry.After(time.Now()) {
+		if s := q.Delivery(); s.Packets != 2 || s.Bytes != 8 || s.LastError != errDown || !s.NextRetry.After(time.Now()) {
 			t.Errorf("%+v", s)
 		}
 		for i := 1; i < len(r.at); i++ {
@@ -130,9 +130,9 @@ func TestDroppedIncrementsAreOwed(t *testing.T) {
 		want   map[string]uint64
 		lost   uint64
 	}{
-		{"bytes", func(c *sinkqueue.Config) { c.Bytes = 9 }, map[string]uint64{"a": 1}, 0},
-		{"age", func(c *sinkqueue.Config) { c.Age = time.Minute }, map[string]uint64{"a": 4, "b": 2}, 0},
-		{"series", func(c *sinkqueue.Config) { c.Age, c.Series = time.Minute, 1 }, map[string]uint64{"a": 4}, 2},
+		{"bytes", func(c *sinkqueue.Config) { c.QueueBytes = 9 }, map[string]uint64{"a": 1}, 0},
+		{"age", func(c *sinkqueue.Config) { c.QueueAge = time.Minute }, map[string]uint64{"a": 4, "b": 2}, 0},
+		{"series", func(c *sinkqueue.Config) { c.QueueAge, c.Series = time.Minute, 1 }, map[string]uint64{"a": 4}, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestNothingIsLostWhileTheTargetFlaps(t *testing.T) {
 		r := &target{}
 		var n atomic.Int64
 		q, _, stop := queue(t, r, func(c *sinkqueue.Config) {
-			c.Bytes = 64
+			c.QueueBytes = 64
 			c.Send = func(ctx context.Context, data []byte) (int, error) {
 				if n.Add(1)%3 != 0 {
 					return 0, errDown
@@ -311,7 +311,7 @@ func TestFilter(t *testing.T) {
 
 func ExampleQueue() {
 	q := sinkqueue.New(sinkqueue.Config{
-		Name: "printer", Store: store.New(store.Options{}),
+		Options: sinkqueue.Options{Name: "printer", Store: store.New(store.Options{})},
 		Send: func(_ context.Context, data []byte) (int, error) {
 			fmt.Printf("%s", data)
 			return len(data), nil

@@ -185,6 +185,26 @@ func increments(data []byte, yield func(key []byte, n uint64)) {
 	}
 }
 
+// observations returns the number of values that the timer lines in data stand for.
+func observations(data []byte) (n uint64) {
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		head, rest, _ := bytes.Cut(line, []byte("|"))
+		kind, rest, _ := bytes.Cut(rest, []byte("|"))
+		if len(head) == 0 || string(kind) != "ms" && string(kind) != "h" {
+			continue
+		}
+		rate, _, _ := bytes.Cut(rest, []byte("|"))
+		if len(rate) == 0 || rate[0] != '@' {
+			n++
+			continue
+		}
+		if r, err := strconv.ParseFloat(string(rate[1:]), 64); err == nil && r > 0 {
+			n += uint64(1 / r)
+		}
+	}
+	return n
+}
+
 // keyOf appends the key of a series, in the form of increments.
 func keyOf(dst []byte, sr series) []byte {
 	return append(append(append(dst, sr.head...), '\n'), sr.tail...)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -48,12 +49,12 @@ func TestLines(t *testing.T) {
 		fill func(*store.Store)
 		want string
 	}{
-		{"plain", Config{Prefix: "proxy"}, fill, "proxy.edge.hits.region.eu:3|c proxy.edge.active:7|g proxy.edge.rt:12|ms"},
+		{"plain", Config{Options: sinkqueue.Options{Prefix: "proxy"}}, fill, "proxy.edge.hits.region.eu:3|c proxy.edge.active:7|g proxy.edge.rt:12|ms"},
 		{"dogstatsd", Config{Format: DogStatsD}, fill, "edge.hits:3|c|#region:eu edge.active:7|g edge.rt:12|ms"},
 		{"graphite", Config{Format: Graphite}, fill, "edge.hits;region=eu:3|c edge.active:7|g edge.rt:12|ms"},
-		{"constant tags", Config{Format: DogStatsD, NoTimers: true, Tags: []tags.Tag{{Name: "dc", Value: "x,|y"}}}, fill,
+		{"constant tags", Config{Format: DogStatsD, NoTimers: true, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "dc", Value: "x,|y"}}}}, fill,
 			"edge.hits:3|c|#dc:x__y,region:eu edge.active:7|g|#dc:x__y"},
-		{"constant tags of graphite", Config{Format: Graphite, NoTimers: true, Tags: []tags.Tag{{Name: "d c", Value: "x;/"}}}, fill,
+		{"constant tags of graphite", Config{Format: Graphite, NoTimers: true, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "d c", Value: "x;/"}}}}, fill,
 			"edge.hits;d_c=x_-;region=eu:3|c edge.active;d_c=x_-:7|g"},
 		{"kinds", func() Config {
 			var c Config
@@ -128,18 +129,18 @@ func TestPacking(t *testing.T) {
 		{"stream", TCP, false, 18, []string{"a:1|c\nb:1|c\nc:1|c\n"}},
 	} {
 		s, err := New(Config{
-			Store: store.New(store.Options{}), Address: "127.0.0.1:1", Network: tt.network, PacketBytes: tt.size, FinalNewline: tt.newline,
+			Options: sinkqueue.Options{Store: store.New(store.Options{})}, Address: "127.0.0.1:1", Network: tt.network, PacketBytes: tt.size, FinalNewline: tt.newline,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var packets []string
 		for _, name := range []string{"a", "b", "c"} {
-			before := s.Status().Packets
+			before := s.Delivery().Packets
 			s.line = append(s.line[:0], name+":1|c"...)
 			packet := string(s.packet)
 			s.put()
-			if s.Status().Packets > before {
+			if s.Delivery().Packets > before {
 				if tt.newline || tt.network.stream() {
 					packet += "\n"
 				}
@@ -177,12 +178,14 @@ func TestCutKeepsLinesAndPairsWhole(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	st := store.New(store.Options{})
+	with := sinkqueue.Options{Store: st}
 	for _, cfg := range []Config{
 		{Address: "a:1"},
-		{Store: st, Address: "nowhere"},
-		{Store: st, Network: Unixgram, Address: "relative"},
-		{Store: st, Network: "sctp", Address: "a:1"},
-		{Store: st, Address: "a:1", Tags: []tags.Tag{{Name: "a"}}},
+		{Options: with, Address: "nowhere"},
+		{Options: with, Network: Unixgram, Address: "relative"},
+		{Options: with, Network: "sctp", Address: "a:1"},
+		{Options: sinkqueue.Options{Store: st, Tags: []tags.Tag{{Name: "a"}}}, Address: "a:1"},
+		{Options: sinkqueue.Options{Store: st, Interval: -1}, Address: "a:1"},
 	} {
 		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "statsdsink: ") {
 			t.Errorf("%+v: %v", cfg, err)

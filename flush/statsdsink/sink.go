@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -55,10 +54,9 @@ const (
 
 // Config are the settings of a [Sink].
 type Config struct {
-	// Name of the sink in metrics and logs. Default "statsd".
-	Name string
-	// Store is the store that is flushed. Required.
-	Store *store.Store
+	// Options are the settings that all sinks share. The default name is
+	// "statsd". Plain lines cannot have Tags.
+	sinkqueue.Options
 	// Network is how packets travel. Default UDP.
 	Network Network
 	// Address is host:port, or the path of a unix socket, where a leading @
@@ -66,12 +64,6 @@ type Config struct {
 	Address string
 	// Format is the form of tags. Default Plain.
 	Format Format
-	// Prefix and a dot are prepended to every name.
-	Prefix string
-	// Tags are added to every line. Not for Plain.
-	Tags []tags.Tag
-	// Filter selects the stats to send.
-	Filter sinkqueue.Filter
 	// PacketBytes limits the size of a packet; a longer line is sent alone. 1
 	// means one line per packet. Default 1432 for UDP, 8192 for unix sockets,
 	// 64 KiB for TCP.
@@ -88,15 +80,8 @@ type Config struct {
 	AbsoluteGauges bool
 	// NoTimers leaves out histograms.
 	NoTimers bool
-	// QueueBytes and QueueAge limit the queue; see [sinkqueue.Config].
-	QueueBytes int
-	QueueAge   time.Duration
-	// Resend sends packets again whose delivery is unknown.
-	Resend bool
 	// Timeout limits an attempt to connect or send. Default 2 s.
 	Timeout time.Duration
-	// Logger logs outages and panics. If nil, nothing is logged.
-	Logger *slog.Logger
 }
 
 // Sink is a [flush.Sink] that sends StatsD lines. Create it with [New].
@@ -113,12 +98,16 @@ type Sink struct {
 	line, key        []byte
 }
 
-var _ flush.Runner = (*Sink)(nil)
+var (
+	_ flush.Runner   = (*Sink)(nil)
+	_ flush.Paced    = (*Sink)(nil)
+	_ flush.Reporter = (*Sink)(nil)
+)
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
 func New(cfg Config) (*Sink, error) {
-	if cfg.Name == "" {
-		cfg.Name = "statsd"
+	if err := cfg.Check("statsdsink", "statsd"); err != nil {
+		return nil, err
 	}
 	if cfg.Network == "" {
 		cfg.Network = UDP
@@ -128,9 +117,6 @@ func New(cfg Config) (*Sink, error) {
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Second
-	}
-	if cfg.Store == nil {
-		return nil, errors.New("statsdsink: no store")
 	}
 	if cfg.Format == Plain && len(cfg.Tags) > 0 {
 		return nil, errors.New("statsdsink: lines of the plain format have no tags")
@@ -158,19 +144,22 @@ func New(cfg Config) (*Sink, error) {
 	s := &Sink{cfg: cfg}
 	s.conn = &conn{network: cfg.Network, address: cfg.Address, timeout: cfg.Timeout, limit: cfg.PacketBytes}
 	s.queue = sinkqueue.New(sinkqueue.Config{
-		Name: cfg.Name, Store: cfg.Store, Bytes: cfg.QueueBytes, Age: cfg.QueueAge, Resend: cfg.Resend,
-		Send: s.conn.send, Increments: increments, Logger: cfg.Logger,
+		Options: cfg.Options, Kind: "statsd", Target: string(cfg.Network) + "://" + cfg.Address,
+		Send: s.conn.send, Increments: increments, Observations: observations,
 	})
 	s.conn.lost = s.queue.Lost
-	s.skipped = cfg.Store.Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name})
+	s.skipped = cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name})
 	return s, nil
 }
 
 // Name is the name of the sink.
 func (s *Sink) Name() string { return s.cfg.Name }
 
-// Status returns the state of the queue.
-func (s *Sink) Status() sinkqueue.Status { return s.queue.Status() }
+// Interval is how often the sink sends; 0 means every flush.
+func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
+
+// Delivery returns the state of the queue.
+func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
 
 // Run sends queued packets until ctx ends, or until the queue is empty after
 // Close.
@@ -195,11 +184,7 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 
 // allowed returns the series of the stat under c, if it is to be sent.
 func (s *Sink) allowed(kind store.Kind, c *store.Cursor) (series, bool) {
-	name := ""
-	if s.cfg.Filter.NeedsName() {
-		name = c.Name()
-	}
-	if !s.cfg.Filter.Allows(kind, name) {
+	if !s.cfg.Filter.AllowsStat(kind, c) {
 		return series{}, false
 	}
 	sr, ok := s.describe(c)

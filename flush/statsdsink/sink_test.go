@@ -138,7 +138,7 @@ func TestReceiverGetsExactValues(t *testing.T) {
 			t.Run(string(tt.network)+" "+string(format), func(t *testing.T) {
 				r := receive(t, store.New(store.Options{}), tt.listen)
 				st := store.New(store.Options{})
-				sink, _, stop := flushing(t, st, statsdsink.Config{Network: tt.network, Address: r.address(), Format: format, Prefix: "p"})
+				sink, _, stop := flushing(t, st, statsdsink.Config{Network: tt.network, Address: r.address(), Format: format, Options: sinkqueue.Options{Prefix: "p"}})
 				const series = 300
 				for i := range series {
 					st.Root().Counter(fmt.Sprint("c", i)).Add(uint64(i) + 1)
@@ -149,7 +149,7 @@ func TestReceiverGetsExactValues(t *testing.T) {
 					h.Record(i % 100)
 				}
 				stop()
-				if s := sink.Status(); s.LastError != nil || s.Packets != 0 {
+				if s := sink.Delivery(); s.LastError != nil || s.Packets != 0 {
 					t.Errorf("%+v", s)
 				}
 				await(t, "the last lines", func() bool { return r.srv.Report().Listeners[0].Applied >= own(st, "metrics") })
@@ -182,7 +182,7 @@ func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
 	address := r.address()
 	st := store.New(store.Options{})
 	// The queue is small, so that increments are owed as well.
-	_, flushNow, stop := flushing(t, st, statsdsink.Config{Network: statsdsink.TCP, Address: address, QueueBytes: 40})
+	_, flushNow, stop := flushing(t, st, statsdsink.Config{Network: statsdsink.TCP, Address: address, Options: sinkqueue.Options{QueueBytes: 40}})
 	var want float64
 	grow := func(times int) {
 		for range times {
@@ -326,7 +326,7 @@ func collect(t *testing.T, network statsdsink.Network) sinktest.Receiver {
 	})
 	t.Cleanup(func() { _ = l.Close(); all.Wait() })
 	st := store.New(store.Options{})
-	s, err := statsdsink.New(statsdsink.Config{Store: st, Network: network, Address: l.Addr().String(), ChangedGauges: true})
+	s, err := statsdsink.New(statsdsink.Config{Options: sinkqueue.Options{Store: st}, Network: network, Address: l.Addr().String(), ChangedGauges: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,10 @@ func ExampleNew() {
 	defer l.Close()
 	st := store.New(store.Options{})
 	sink, err := statsdsink.New(statsdsink.Config{
-		Store: st, Address: l.LocalAddr().String(), Prefix: "shop", Filter: sinkqueue.Filter{Include: match.List{match.Exact("orders")}},
+		Options: sinkqueue.Options{
+			Store: st, Prefix: "shop", Filter: sinkqueue.Filter{Include: match.List{match.Exact("orders")}},
+		},
+		Address: l.LocalAddr().String(),
 	})
 	if err != nil {
 		fmt.Println(err)

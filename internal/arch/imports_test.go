@@ -32,7 +32,7 @@ func importTable() []importRow {
 		{"store/process", []string{"store"}},
 		{"flush", []string{"store", "histogram"}},
 		{"flush/sinktest", []string{"flush", "store"}},
-		{"flush/sinkqueue", []string{"store"}},
+		{"flush/sinkqueue", []string{"flush", "store"}},
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "render/naming"}},
@@ -68,7 +68,7 @@ func importTable() []importRow {
 		}},
 		{"bootstrap", []string{
 			"internal/conftree",
-			"symtab", "store", "store/tags", "store/process", "flush", "flush/statsdsink", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
+			"symtab", "store", "store/tags", "store/process", "flush", "flush/sinkqueue", "flush/statsdsink", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
 			"internal/wire",
 		}},
 		{"cmd/...", []string{"bootstrap", "server", "store/tags", "statsd/report", "cmd/..."}},

@@ -1,0 +1,167 @@
+package sinkqueue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
+)
+
+type packet struct {
+	data    []byte
+	metrics int
+	queued  time.Time
+}
+
+// lane sends its packets one after the other. Queue.mu guards the fields below it.
+type lane struct {
+	q    *Queue
+	more chan struct{} // has an element if packets may be queued
+
+	queue   []packet
+	sending time.Time // when the packet that is being sent was queued; zero: none is
+	retry   time.Time // of the next attempt after an error, or zero
+}
+
+// oldest returns when the oldest packet was queued, zero if there is none.
+func (l *lane) oldest() time.Time {
+	if l.sending.IsZero() && len(l.queue) > 0 {
+		return l.queue[0].queued
+	}
+	return l.sending
+}
+
+// pop removes the oldest packet. The caller holds Queue.mu.
+func (l *lane) pop() packet {
+	p := l.queue[0]
+	l.queue[0] = packet{}
+	l.queue = l.queue[1:]
+	return p
+}
+
+// take removes the oldest packet in order to send it.
+func (l *lane) take() (p packet, ok bool) {
+	l.q.mu.Lock()
+	defer l.q.mu.Unlock()
+	l.q.trim()
+	if len(l.queue) == 0 {
+		return packet{}, false
+	}
+	p = l.pop()
+	l.sending = p.queued
+	return p, true
+}
+
+// settle ends the attempt to send p, which had a number of bytes at its begin. If
+// back is set it queues the rest again, as the oldest packet.
+func (l *lane) settle(p packet, size int, back bool, err error, retry time.Time) {
+	q := l.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.sending, l.retry = time.Time{}, retry
+	q.size -= size
+	if back {
+		l.queue = append([]packet{p}, l.queue...)
+		q.size += len(p.data)
+	}
+	if err != nil {
+		q.lastErr, q.errAt = err, time.Now()
+	}
+	q.trim()
+}
+
+// run sends packets until ctx ends or the queue is closed and the lane is empty.
+func (l *lane) run(ctx context.Context) {
+	q := l.q
+	pause := MinRetry
+	var failing time.Time // start of the outage
+	for {
+		closing := q.closing() // before take, so that nothing queued before Close is left
+		p, ok := l.take()
+		if !ok {
+			if closing {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-q.closed:
+			case <-l.more:
+			}
+			continue
+		}
+		if !failing.IsZero() {
+			q.retries.Inc()
+		}
+		size := len(p.data)
+		err := l.send(ctx, &p)
+		again := err != nil && !errors.Is(err, ErrRefused) && (q.cfg.Resend || !errors.Is(err, ErrAmbiguous))
+		if err == nil || !again {
+			l.settle(p, size, false, err, time.Time{})
+			if err == nil {
+				if !failing.IsZero() {
+					q.log(slog.LevelInfo, "sink sends again", "after", time.Since(failing))
+				}
+				failing, pause = time.Time{}, MinRetry
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			continue
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+			q.log(slog.LevelWarn, "sink cannot send", "error", err)
+		}
+		wait := time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))
+		if asked := (*Wait)(nil); errors.As(err, &asked) {
+			wait = max(wait, min(asked.After, q.cfg.QueueAge))
+		}
+		l.settle(p, size, true, err, time.Now().Add(wait))
+		if closing || ctx.Err() != nil {
+			return
+		}
+		pause = min(2*pause, MaxRetry)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-q.closed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// send makes one attempt to send p, counts the result, and leaves the rest in p.
+func (l *lane) send(ctx context.Context, p *packet) error {
+	q := l.q
+	var sent int
+	err := errors.Join(ErrAmbiguous, errors.New("the sender panicked"))
+	guard.New(q.cfg.Logger).Run("send of a sink", func() { sent, err = q.cfg.Send(ctx, p.data) })
+	if err == nil {
+		sent = len(p.data)
+	}
+	q.bytes.Add(uint64(sent))
+	if err == nil {
+		q.packets.Inc()
+		q.metrics.Add(uint64(p.metrics))
+		q.lastSent.Set(uint64(time.Now().Unix()))
+		return nil
+	}
+	p.data = p.data[sent:]
+	q.errs.Inc()
+	switch {
+	case errors.Is(err, ErrAmbiguous):
+		q.ambiguous.Inc()
+		q.increments(p.data, func(_ []byte, n uint64) { q.ambiguousIn.Add(n) })
+		q.ambiguousValues.Add(q.observations(p.data))
+	case errors.Is(err, ErrRefused):
+		q.lostPackets.Inc()
+		q.increments(p.data, func(_ []byte, n uint64) { q.lostIn.Add(n) })
+		q.lostValues.Add(q.observations(p.data))
+	}
+	return err
+}
