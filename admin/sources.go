@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -50,6 +51,9 @@ type Sources struct {
 	HeapProfiler Profiler
 
 	Ingest Ingest
+	// Sinks returns the states of the sinks of flushed stats. If nil, there is no
+	// endpoint for them.
+	Sinks func() []flush.SinkStatus
 
 	Clusters Clusters
 	// ConfigDump returns the sections of /config_dump in any order, with endpoints if

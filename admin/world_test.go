@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -78,6 +80,7 @@ func (w *world) sources() Sources {
 		CPUProfiler:  worldProfiler{w, "cpu"},
 		HeapProfiler: worldProfiler{w, "heap"},
 		Ingest:       (*worldIngest)(w),
+		Sinks:        w.sinks,
 		Clusters:     (*worldClusters)(w),
 		ConfigDump:   w.configDump,
 		Listeners: func() []listeners.Listener {
@@ -220,6 +223,27 @@ func (p worldProfiler) Stop() (bool, error) {
 func (p worldProfiler) Path() string { return "/var/log/proxy/proxy.prof" }
 
 type worldIngest world
+
+// sinks returns one sink of each sort: failing, without packets, not used yet.
+func (w *world) sinks() []flush.SinkStatus {
+	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	return []flush.SinkStatus{
+		{
+			Name: "prometheus", Interval: 15 * time.Second, Flushes: 40, Errors: 1, Skipped: 2, Snapshots: 3,
+			Delivery: &flush.SinkDelivery{
+				Kind: "remote_write", Target: "https://metrics.example.com/api/v1/write",
+				Packets: 4, Bytes: 5000, LimitBytes: 16 << 20, Age: 42500 * time.Millisecond, Owed: 6,
+				Sent: 70, SentMetrics: 8000, SentBytes: 900000, Failed: 10, Retries: 11, Dropped: 12, Ambiguous: 13, Lost: 14, LostCounts: 15,
+				LastSent: at, LastError: errors.New("status 503: \"try\nlater\""), LastErrorAt: at.Add(time.Second), NextRetry: at.Add(4 * time.Second),
+			},
+		},
+		{Name: "own", Flushes: 41},
+		{Name: "agent", Interval: 5 * time.Second, Delivery: &flush.SinkDelivery{
+			Kind: "statsd", Target: "udp://127.0.0.1:8125", LimitBytes: 16 << 20,
+			LastError: errors.New("token -----BEGIN PRIVATE KEY-----"), LastErrorAt: at,
+		}},
+	}
+}
 
 func (g *worldIngest) Report() report.Report {
 	at := testTime()

@@ -2,11 +2,20 @@ package server_test
 
 import (
 	"flag"
+	"log/slog"
 	"os"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/store"
 )
+
+// idleSink is a sink that does nothing.
+type idleSink struct{}
+
+func (idleSink) Name() string                { return "idle" }
+func (idleSink) Flush(*store.Snapshot) error { return nil }
 
 // TestDocs keeps docs/endpoints.md equal to the endpoint table of a server with all
 // endpoints.
@@ -15,6 +24,7 @@ func TestDocs(t *testing.T) {
 	cfg := server.Config{Admin: anyPort(), CircuitStream: &server.CircuitStream{}, StatsD: statsdOn("udp://127.0.0.1:0"), Loggers: quiet(t)}
 	cfg.Admin.DebugEndpoints = true
 	cfg = withTap(cfg)
+	cfg.Sinks = []server.NewSink{func(*store.Store, *slog.Logger) (flush.Sink, error) { return idleSink{}, nil }}
 	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)

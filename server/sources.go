@@ -65,6 +65,9 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.Ingest == nil && s.statsd != nil {
 		src.Ingest = s.statsd
 	}
+	if src.Sinks == nil && len(s.cfg.Sinks)+len(s.cfg.Flush.Sinks) > 0 {
+		src.Sinks = s.flusher.Sinks
+	}
 	if path := s.cfg.ProfilePath; path != "" {
 		cpu, heap := profiler.New(path)
 		if src.CPUProfiler == nil {
