@@ -18,6 +18,9 @@ func (h *Histogram) Bytes() int {
 		}
 	}
 	snap := h.Snapshot()
+	for _, w := range snap.window {
+		n += w.stats.bytes()
+	}
 	return n + snap.Interval.bytes() + snap.Cumulative.bytes()
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Config describes the histograms of a [Layout]. Its zero value means all
@@ -35,6 +36,19 @@ type Config struct {
 	// Signed counts negative values in separate bins. Without it, a negative value
 	// counts as 0.
 	Signed bool
+
+	// Quantiles makes expositions show a summary of these quantiles, from 0 to 1
+	// and ascending, instead of buckets. nil means buckets.
+	Quantiles []float64
+	// Window is the time that [Snapshot.Window] covers, in Steps steps. 0 means
+	// the interval since the last Merge. Steps must be 1 to 100, 0 means 5.
+	Window time.Duration
+	Steps  int
+	// NativeFactor is the largest growth from one bucket of a native histogram
+	// to the next, and NativeBuckets how many buckets there can be before they
+	// become wider. 0 means the resolution of the bins and no limit.
+	NativeFactor  float64
+	NativeBuckets int
 }
 
 // DefaultBounds returns the bounds of a Config that has none.
@@ -64,6 +78,12 @@ type Layout struct {
 	divide float64 // fixed point to shown units
 	digits int
 	unit   Unit
+
+	quantiles     []float64
+	window        time.Duration
+	steps         int
+	nativeFactor  float64
+	nativeBuckets int
 
 	empty  *Stats
 	unused *Snapshot
@@ -117,6 +137,9 @@ func NewLayout(c Config) (*Layout, error) {
 			return nil, fmt.Errorf("histogram: bound %v not unique", b)
 		}
 	}
+	if err := c.checkShown(); err != nil {
+		return nil, err
+	}
 	l := &Layout{
 		geometry: newGeometry(c.SignificantDigits),
 		scale:    uint64(c.Scale),
@@ -125,6 +148,9 @@ func NewLayout(c Config) (*Layout, error) {
 		divide:   float64(c.Scale),
 		digits:   c.SignificantDigits,
 		unit:     c.Unit,
+
+		quantiles: slices.Clone(c.Quantiles), window: c.Window, steps: c.Steps,
+		nativeFactor: c.NativeFactor, nativeBuckets: c.NativeBuckets,
 	}
 	if c.Unit == Percent {
 		l.divide *= percentUnits
@@ -134,6 +160,31 @@ func NewLayout(c Config) (*Layout, error) {
 	l.unused = &Snapshot{Interval: l.empty, Cumulative: l.empty}
 	l.scratch.New = func() any { return new(scratch) }
 	return l, nil
+}
+
+// checkShown checks the settings that do not affect how values are counted.
+func (c *Config) checkShown() error {
+	for i, q := range c.Quantiles {
+		if !(q >= 0 && q <= 1) {
+			return fmt.Errorf("histogram: quantile %v not in [0,1]", q)
+		}
+		if i > 0 && c.Quantiles[i-1] >= q {
+			return fmt.Errorf("histogram: quantile %v not greater than the one before it", q)
+		}
+	}
+	if c.Steps == 0 {
+		c.Steps = 5
+	}
+	if c.Steps < 1 || c.Steps > 100 {
+		return fmt.Errorf("histogram: steps %d not in [1,100]", c.Steps)
+	}
+	if c.Window != 0 && c.Window < time.Duration(c.Steps)*time.Millisecond {
+		return fmt.Errorf("histogram: window %v shorter than a millisecond a step", c.Window)
+	}
+	if c.NativeFactor != 0 && !(c.NativeFactor >= 1 && c.NativeFactor < math.Inf(1)) || c.NativeBuckets < 0 {
+		return fmt.Errorf("histogram: native histogram with factor %v and %d buckets, want at least 1 and 0", c.NativeFactor, c.NativeBuckets)
+	}
+	return nil
 }
 
 // setLimits finds the bins that straddle a bound.

@@ -2,6 +2,7 @@ package histogram
 
 import (
 	"slices"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
@@ -34,7 +35,10 @@ type scratch struct {
 // empty. A histogram without any value keeps its unused snapshot.
 //
 // Calls must not overlap. Calling it for an idle histogram costs a few loads.
-func (h *Histogram) Merge() *Snapshot {
+func (h *Histogram) Merge() *Snapshot { return h.MergeAt(time.Time{}) }
+
+// MergeAt is [Histogram.Merge] for a histogram with a window, at the time now.
+func (h *Histogram) MergeAt(now time.Time) *Snapshot {
 	prev := h.snapshot.Load()
 	shared := h.shared.Load()
 	if shared == nil {
@@ -55,9 +59,12 @@ func (h *Histogram) Merge() *Snapshot {
 		next = h.mergeTouched(prev, shards)
 	} else if prev.Interval.count != 0 {
 		h.merged.owed = wide128{}
-		next = &Snapshot{prev.Used, h.layout.empty, prev.Cumulative}
+		next = &Snapshot{Used: prev.Used, Interval: h.layout.empty, Cumulative: prev.Cumulative}
 	}
 	if next != prev {
+		if h.layout.window != 0 {
+			next.window = h.layout.slide(prev.window, next.Interval, now)
+		}
 		schedule.Point()
 		h.snapshot.Store(next)
 	}
@@ -134,7 +141,7 @@ func (h *Histogram) mergeTouched(prev *Snapshot, shards []*shard) *Snapshot {
 	} else if !prev.Used {
 		interval = cumulative
 	}
-	return &Snapshot{prev.Used || cumulative.count != 0, interval, cumulative}
+	return &Snapshot{Used: prev.Used || cumulative.count != 0, Interval: interval, Cumulative: cumulative}
 }
 
 // takeEnds takes the extremes of the running interval from the shards and

@@ -10,6 +10,8 @@ type Snapshot struct {
 	Used       bool   // a value was merged, now or earlier
 	Interval   *Stats // since the Merge before; empty if nothing was recorded
 	Cumulative *Stats // since the start
+
+	window []windowStep // ascending; empty without a window
 }
 
 // Stats is an immutable summary of recorded values. All values are in shown
