@@ -315,7 +315,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	case variantText:
 		appendShared(&b.texts, new(TextReadout))
 	case variantHistogram:
-		appendShared(&b.hists, histogram.New(s.layoutFor(full, unit, sc.cls.network)))
+		appendShared(&b.hists, histogram.New(s.layoutFor(full, unit, sc.cls.network, sc.form)))
 	}
 	now := s.opts.Now()
 	b.noteBirth(i, now.UnixMilli())

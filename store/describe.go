@@ -33,3 +33,20 @@ func (s *Store) Descriptions() map[string]Description {
 	}
 	return nil
 }
+
+// DescribeNetwork registers a function that returns the description of the stats
+// from network input whose tag-extracted name is family. Expositions call it
+// once for each family, so it must be quick, and it must not call the store. It
+// must be safe for concurrent use. Nil unregisters.
+func (s *Store) DescribeNetwork(describe func(family string) Description) {
+	s.networkDescribed.Store(&describe)
+}
+
+// NetworkDescription returns the description of a family of stats from network
+// input.
+func (s *Store) NetworkDescription(family string) Description {
+	if f := s.networkDescribed.Load(); f != nil && *f != nil {
+		return (*f)(family)
+	}
+	return Description{}
+}

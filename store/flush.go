@@ -155,7 +155,7 @@ func (b *block) mergeHistograms(snap *Snapshot, changed, final, ended *bitset, n
 		if final.has(i) || skip && (ended == nil || !ended.has(i)) {
 			continue
 		}
-		if m := h.Merge(); m.Interval.Count() != 0 {
+		if m := h.MergeAt(snap.Time); m.Interval.Count() != 0 {
 			changed.set(i)
 			snap.histograms = append(snap.histograms, histogramChange{makeID(b.index, i), m})
 		}

@@ -11,6 +11,7 @@ type layoutKey struct {
 	setting int // index in Options.Histograms, -1 for none
 	unit    Unit
 	network bool
+	form    *HistogramForm
 }
 
 // networkScale keeps six decimals of values from network input, as clients send
@@ -23,8 +24,8 @@ const NetworkMax = float64(math.MaxInt64) / networkScale
 
 // layoutFor returns the layout for a histogram that is being created.
 // Store.mu must be held.
-func (s *Store) layoutFor(name string, unit Unit, network bool) *histogram.Layout {
-	k := layoutKey{-1, unit, network}
+func (s *Store) layoutFor(name string, unit Unit, network bool, form *HistogramForm) *histogram.Layout {
+	k := layoutKey{-1, unit, network, form}
 	for i, set := range s.opts.Histograms {
 		if set.Match != nil && set.Match(name) {
 			k.setting = i
@@ -39,6 +40,9 @@ func (s *Store) layoutFor(name string, unit Unit, network bool) *histogram.Layou
 		cfg.Bounds = s.opts.Histograms[k.setting].Buckets
 		cfg.SignificantDigits = s.opts.Histograms[k.setting].SignificantDigits
 	}
+	if form != nil {
+		form.apply(&cfg)
+	}
 	if network {
 		cfg.Scale, cfg.Signed = networkScale, true
 	}
@@ -46,7 +50,7 @@ func (s *Store) layoutFor(name string, unit Unit, network bool) *histogram.Layou
 	if err != nil {
 		// HistogramSetting.Check reports invalid settings. Values must not be
 		// lost because of one.
-		cfg.Bounds, cfg.SignificantDigits = nil, 0
+		cfg = histogram.Config{Unit: cfg.Unit, Scale: cfg.Scale, Signed: cfg.Signed}
 		if l, err = histogram.NewLayout(cfg); err != nil {
 			l = defaultLayout()
 		}

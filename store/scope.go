@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/fingerprint"
 )
 
@@ -30,6 +31,40 @@ type ScopeOptions struct {
 	// ExtractTags applies the tag rules to names without tags of a Network
 	// scope too. They always apply to other scopes.
 	ExtractTags bool
+	// Histograms is the form of the histograms that the scope creates. Nil means
+	// buckets as in Options.Histograms. Scopes inside it do not inherit it. It
+	// must not be changed.
+	Histograms *HistogramForm
+}
+
+// HistogramForm says how expositions show histograms; see [histogram.Config]
+// for the fields. Histograms of one form share a layout, so callers should use
+// one pointer for equal forms.
+type HistogramForm struct {
+	Buckets       []float64 // nil: as in Options.Histograms
+	Quantiles     []float64
+	Window        time.Duration
+	Steps         int
+	NativeFactor  float64
+	NativeBuckets int
+}
+
+// Check returns an error if the form is invalid. A store ignores an invalid
+// form.
+func (f *HistogramForm) Check() error {
+	c := histogram.Config{}
+	f.apply(&c)
+	_, err := histogram.NewLayout(c)
+	return err
+}
+
+// apply sets the fields of c.
+func (f *HistogramForm) apply(c *histogram.Config) {
+	if f.Buckets != nil {
+		c.Bounds = f.Buckets
+	}
+	c.Quantiles, c.Window, c.Steps = f.Quantiles, f.Window, f.Steps
+	c.NativeFactor, c.NativeBuckets = f.NativeFactor, f.NativeBuckets
 }
 
 // TTL holds a time for each kind of stat.
@@ -59,6 +94,7 @@ type Scope struct {
 	cls    *class
 	tagged bool // tag rules apply to its names
 	limits [kinds]*int
+	form   *HistogramForm // nil: the default
 
 	closed atomic.Bool
 	held   []id       // guarded by Store.mu
@@ -87,6 +123,7 @@ func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
 	s.lastScope++
 	sc := &Scope{store: s, prefix: prefix, id: s.lastScope, salt: s.hot.salt(s.lastScope), cls: c}
 	sc.tagged = !c.network || o.ExtractTags
+	sc.form = o.Histograms
 	sc.limits[KindCounter] = o.MaxCounters
 	sc.limits[KindGauge] = o.MaxGauges
 	sc.limits[KindHistogram] = o.MaxHistograms

@@ -62,14 +62,17 @@ type Store struct {
 	root    *Scope
 	own     *Scope // see Own
 
-	lookup     lookup
-	hot        hotNames
-	names      nameTable                               // tag-extracted names and names of tags
-	blocks     atomic.Pointer[[]atomic.Pointer[block]] // by block index
-	null       *block                                  // holds the null stats
-	series     seriesIndex
-	collided   atomic.Uint64
-	described  atomic.Pointer[map[string]Description] // see Describe; immutable
+	lookup    lookup
+	hot       hotNames
+	names     nameTable                               // tag-extracted names and names of tags
+	blocks    atomic.Pointer[[]atomic.Pointer[block]] // by block index
+	null      *block                                  // holds the null stats
+	series    seriesIndex
+	collided  atomic.Uint64
+	described atomic.Pointer[map[string]Description] // see Describe; immutable
+
+	networkDescribed atomic.Pointer[func(family string) Description]
+
 	refreshers refreshers
 	conflict   atomic.Pointer[Collision] // the last one in collided
 	recycled   atomic.Uint64             // incremented when ids become free for reuse
