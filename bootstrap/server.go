@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -164,8 +165,6 @@ func storeOptions(c *Config, product string, fixed []tags.Tag, fakeSymbols bool)
 			NetworkSeconds: c.StatsD.Exposition.TimerUnit == "s",
 			NetworkRunes:   c.StatsD.Exposition.Compat == "statsd_exporter",
 
-			NetworkSummaries: c.StatsD.Exposition.Observer == "summary",
-
 			Unique: c.Stats.UniqueSeries,
 		},
 	}
@@ -207,6 +206,9 @@ func statsdConfig(c *StatsD) statsd.Config {
 			AbsoluteGauges: c.Parse.GaugeSigns == SignsAbsolute,
 			TagContainer:   c.Parse.Container == ContainerTag,
 		},
+	}
+	if c.Exposition.Observer == "summary" {
+		cfg.Histograms = &store.HistogramForm{Quantiles: []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}, Window: 10 * time.Minute}
 	}
 	if c.Parse.NegativeCounters == NegativeGauge {
 		cfg.GaugeBacked = c.Parse.GaugeCounters.Match

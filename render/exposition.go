@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
@@ -52,7 +53,7 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 	v := st.View()
 	defer v.Close()
 	o.Type = All
-	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), descriptions: st.Descriptions(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection()}
+	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), descriptions: st.Descriptions(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection(), now: st.LastFlush()}
 	for k := range store.KindHistogram + 1 {
 		v.ByFamily(k) // so that all metric names are settled
 	}
@@ -105,8 +106,10 @@ type exposer struct {
 	descriptions map[string]store.Description
 	description  store.Description // of the stat that is written
 
-	network bool // the stat that is written, or merged, came from network input
-	seconds bool // the histogram that is written is shown in seconds
+	network   bool      // the stat that is written, or merged, came from network input
+	summaries bool      // histograms of the family are shown as summaries
+	now       time.Time // the end of windows
+	seconds   bool      // the histogram that is written is shown in seconds
 
 	family *store.Name // of the stat before, if it has a shared name
 	metric []byte      // its metric name; empty: it is not shown
@@ -121,7 +124,7 @@ type exposer struct {
 	seen   [][]byte    // label names of the stat, where one must be told from another
 	spans  []labelSpan // where they are in labels
 	counts []uint64
-	values [len(summaryQuantiles)]float64
+	values []float64 // scratch: quantiles of a summary
 	merged merged
 }
 
@@ -168,6 +171,7 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 	}
 	e.family, e.network = f, c.Network()
 	e.describe(c)
+	e.shape(c, k)
 	e.name = e.name[:0]
 	if f != nil {
 		e.name = append(e.name, f.Derived(derivedMetric+int(k), func(f *store.Name) []byte {
@@ -219,18 +223,28 @@ func (e *exposer) underscored() []byte {
 	return e.under
 }
 
+// shape sets whether histograms like that under c are shown as summaries. All
+// of a family are shown alike, as the first one asks for.
+func (e *exposer) shape(c *store.Cursor, k store.Kind) {
+	e.summaries = e.form == Summary || e.form == Default && k == store.KindHistogram && len(c.Histogram().Layout().Quantiles()) > 0
+}
+
 // describe sets the description to that of the stat under c.
 func (e *exposer) describe(c *store.Cursor) {
-	if len(e.descriptions) == 0 {
+	if len(e.descriptions) == 0 && !c.Network() {
+		e.description = store.Description{}
 		return
 	}
-	e.description = store.Description{}
-	switch f := c.Family(); {
-	case c.Network():
-	case f != nil:
-		e.description = e.descriptions[f.String()]
-	default:
-		e.description = e.descriptions[c.Name()]
+	family := ""
+	if f := c.Family(); f != nil {
+		family = f.String()
+	} else {
+		family = c.Name()
+	}
+	if c.Network() {
+		e.description = e.st.NetworkDescription(family)
+	} else {
+		e.description = e.descriptions[family]
 	}
 }
 
@@ -310,23 +324,13 @@ func (e *exposer) typeName(k store.Kind) string {
 		}
 		return "counter"
 	case store.KindHistogram:
-		if e.summaries() {
+		if e.summaries {
 			return "summary"
 		}
 		return "histogram"
 	default:
 		return "gauge"
 	}
-}
-
-// summaries reports whether histograms like the present one are shown as
-// summaries.
-func (e *exposer) summaries() bool { return e.form == Summary || e.running() }
-
-// running reports whether the sums and counts of summaries are those since the
-// start.
-func (e *exposer) running() bool {
-	return e.form == Default && e.network && e.naming.NetworkSummaries
 }
 
 // special handles a stat whose metric name does not follow from its name alone.
@@ -361,6 +365,7 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 	e.network = c.Network()
 	e.describe(c)
 	if sp == nil || !sp.Merged {
+		e.shape(c, k)
 		e.begin(e.name, e.underscored(), k)
 	} else if len(e.name) > 0 {
 		e.appendLabels(c, k)
@@ -568,23 +573,26 @@ func (e *exposer) text(labels []byte, value string) {
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
 	e.seconds = e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds
 	defer func() { e.seconds = false }()
-	totals := s.Interval // of a summary
-	if e.running() {
-		totals = s.Cumulative
+	quantiles, window, totals := summaryQuantiles[:], s.Interval, s.Interval // of a summary
+	if e.summaries && e.form == Default {
+		if qs := l.Quantiles(); len(qs) > 0 {
+			quantiles = qs
+		}
+		window, totals = s.Window(e.now), s.Cumulative
 	}
 	e.proto.unit = 1
 	if e.seconds {
 		e.proto.unit = 1000
 	}
 	switch {
-	case e.dialect == dialectProtobuf && e.summaries():
-		e.proto.summary(e.out, labels, s.Interval, totals)
+	case e.dialect == dialectProtobuf && e.summaries:
+		e.proto.summary(e.out, labels, quantiles, window, totals)
 		return
 	case e.dialect == dialectProtobuf:
 		e.proto.histogram(e.out, labels, l, s.Cumulative, e.form)
 		return
-	case e.summaries():
-		e.summary(labels, s.Interval, totals)
+	case e.summaries:
+		e.summary(labels, quantiles, window, totals)
 		return
 	}
 	st := s.Cumulative
@@ -611,11 +619,12 @@ func (e *exposer) bucket(labels []byte, bound float64) {
 	e.out.buf = append(b, '"', '}', ' ')
 }
 
-// summary writes the quantiles of st, and the sum and count of totals.
-func (e *exposer) summary(labels []byte, st, totals *histogram.Stats) {
-	for i, x := range st.Quantiles(e.values[:0], summaryQuantiles[:]) {
+// summary writes quantiles of st, and the sum and count of totals.
+func (e *exposer) summary(labels []byte, quantiles []float64, st, totals *histogram.Stats) {
+	e.values = st.Quantiles(e.values[:0], quantiles)
+	for i, x := range e.values {
 		e.last = append(e.last[:0], `quantile="`...)
-		e.last = appendFloat(e.last, summaryQuantiles[i])
+		e.last = appendFloat(e.last, quantiles[i])
 		e.last = append(e.last, '"')
 		e.sample("", labels, string(e.last))
 		if e.dialect == dialectOpenMetrics && x != x {

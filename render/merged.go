@@ -19,6 +19,7 @@ type merged struct {
 	metric    string // with underscores
 	kind      store.Kind
 	network   bool
+	summaries bool // the histograms are shown as summaries
 	described store.Description
 	index     map[string]int
 	names     map[string]int // as they are shown, and which comes when
@@ -40,7 +41,8 @@ type mergedSeries struct {
 // add adds the stat under c, whose names are in e.
 func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 	if !m.open {
-		*m = merged{open: true, metric: string(e.underscored()), kind: k, network: e.network, described: e.description, index: make(map[string]int), names: make(map[string]int)}
+		e.shape(c, k)
+		*m = merged{open: true, metric: string(e.underscored()), kind: k, network: e.network, summaries: e.summaries, described: e.description, index: make(map[string]int), names: make(map[string]int)}
 	}
 	name := string(e.name)
 	if _, known := m.names[name]; !known {
@@ -70,12 +72,7 @@ func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 		if !again {
 			s.layout, s.snapshot = h.Layout(), h.Snapshot()
 		} else if h.Layout() == s.layout {
-			other := h.Snapshot()
-			s.snapshot = &histogram.Snapshot{
-				Used:       s.snapshot.Used || other.Used,
-				Interval:   histogram.MergeStats(s.snapshot.Interval, other.Interval),
-				Cumulative: histogram.MergeStats(s.snapshot.Cumulative, other.Cumulative),
-			}
+			s.snapshot = histogram.MergeSnapshots(s.snapshot, h.Snapshot())
 		}
 	case store.KindText:
 		if first {
@@ -96,8 +93,10 @@ func (m *merged) close(e *exposer) {
 	slices.SortStableFunc(m.series, func(a, b mergedSeries) int {
 		return cmp.Compare(m.names[a.name], m.names[b.name])
 	})
-	defer func(network bool, d store.Description) { e.network, e.description = network, d }(e.network, e.description)
-	e.network, e.description = m.network, m.described
+	defer func(network, summaries bool, d store.Description) {
+		e.network, e.summaries, e.description = network, summaries, d
+	}(e.network, e.summaries, e.description)
+	e.network, e.summaries, e.description = m.network, m.summaries, m.described
 	for i := range m.series {
 		s := &m.series[i]
 		e.begin([]byte(s.name), []byte(m.metric), m.kind)

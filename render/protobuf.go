@@ -41,7 +41,7 @@ func (e *exposer) protoType(k store.Kind) byte {
 	case store.KindCounter:
 		return protoCounter
 	case store.KindHistogram:
-		if e.summaries() {
+		if e.summaries {
 			return protoSummary
 		}
 		return protoHistogram
@@ -109,13 +109,12 @@ func (p *protoFamily) scalar(out *output, labels []byte, x float64) {
 	p.metric(out, labels, field)
 }
 
-// summary adds a summary with the quantiles of st, and the sum and count of
-// totals.
-func (p *protoFamily) summary(out *output, labels []byte, st, totals *histogram.Stats) {
+// summary adds a summary with quantiles of st, and the sum and count of totals.
+func (p *protoFamily) summary(out *output, labels []byte, quantiles []float64, st, totals *histogram.Stats) {
 	p.countAndSum(totals)
-	var values [len(summaryQuantiles)]float64
-	for i, x := range st.Quantiles(values[:0], summaryQuantiles[:]) {
-		p.part = appendProtoDouble(p.part[:0], 1, summaryQuantiles[i])
+	var room [len(summaryQuantiles)]float64
+	for i, x := range st.Quantiles(room[:0], quantiles) {
+		p.part = appendProtoDouble(p.part[:0], 1, quantiles[i])
 		p.part = appendProtoDouble(p.part, 2, x/p.unit)
 		p.value = appendProtoBytes(p.value, 3, p.part)
 	}
@@ -151,8 +150,14 @@ func (p *protoFamily) bucket(count uint64, bound float64) {
 
 // native adds the fields of a native histogram to p.value.
 func (p *protoFamily) native(l *histogram.Layout, st *histogram.Stats) {
-	schema := nativeSchema(l.SignificantDigits())
+	schema, most, ok := l.NativeSchema()
+	if !ok {
+		schema = nativeSchema(l.SignificantDigits())
+	}
 	p.sparse.fill(st, schema, p.unit)
+	for ; most > 0 && len(p.sparse.negative)+len(p.sparse.positive) > most && schema > minNativeSchema; schema-- {
+		p.sparse.fill(st, schema-1, p.unit)
+	}
 	p.value = appendProtoSint(p.value, 5, int64(schema))
 	p.value = appendProtoDouble(p.value, 6, zeroThreshold)
 	p.value = appendProtoUint(p.value, 7, p.sparse.zero)
@@ -267,6 +272,9 @@ type nativeBucket struct {
 // zeroThreshold is the breadth of the bucket around zero.
 const zeroThreshold = 0x1p-128
 
+// minNativeSchema is the coarsest schema there is.
+const minNativeSchema = -4
+
 // nativeSchema returns the coarsest schema whose buckets are not wider than
 // the precision of the bins, at most 8, the finest there is. Bucket i of schema
 // s ends at, and includes, 2^(i/2^s).
@@ -309,5 +317,8 @@ func addNative(b []nativeBucket, index int32, count uint64) []nativeBucket {
 // nativeIndex returns the bucket that holds x > 0.
 func nativeIndex(x float64, schema int) int32 {
 	frac, exp := math.Frexp(x)
+	if schema < 0 {
+		return int32(math.Ceil(math.Ldexp(float64(exp)+math.Log2(frac), schema)))
+	}
 	return int32(exp<<schema) + int32(math.Ceil(math.Ldexp(math.Log2(frac), schema)))
 }

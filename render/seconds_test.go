@@ -44,12 +44,12 @@ func TestTimersInSeconds(t *testing.T) {
 // summaries, unless a form is asked for.
 func TestNetworkSummaries(t *testing.T) {
 	st := store.New(store.Options{
-		Naming: naming.Rules{NetworkSummaries: true, NetworkSeconds: true},
+		Naming: naming.Rules{NetworkSeconds: true},
 		Histograms: []store.HistogramSetting{{
 			Match: func(string) bool { return true }, Buckets: []float64{5, 500},
 		}},
 	})
-	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true, Histograms: &store.HistogramForm{Quantiles: summaryQuantiles[:]}})
 	timers := []*store.Histogram{
 		net.Histogram("rt", store.Milliseconds), net.Histogram("a.b", store.Unspecified), net.Histogram("a-b", store.Unspecified),
 		st.Root().Histogram("own", store.Milliseconds),

@@ -39,6 +39,8 @@ type Config struct {
 	// tags, is kept as a gauge, so that negative samples can decrease it.
 	// Default: none is.
 	GaugeBacked func(name string) bool
+	// Histograms is the form of timers and histograms. Default: buckets.
+	Histograms *store.HistogramForm
 	// RejectConflicts rejects samples for a name that belongs to a stat of
 	// another kind. Default: the later kind gets a suffix, such as
 	// "_histogram".

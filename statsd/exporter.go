@@ -140,7 +140,7 @@ func (e *exporterMetrics) updateSeries(r *registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	observers, others := "histogram", "summary"
-	if r.naming.NetworkSummaries {
+	if f := r.cfg.Histograms; f != nil && len(f.Quantiles) > 0 {
 		observers, others = others, observers
 	}
 	e.gauge(r.perGroup[counters], "statsd_exporter_metrics_total", "type", "counter")

@@ -115,7 +115,7 @@ const (
 
 func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	opts := func(t TTL, gauge time.Duration) store.ScopeOptions {
-		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}}
+		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}, Histograms: cfg.Histograms}
 	}
 	r := &registry{
 		cfg:            cfg,

@@ -32,10 +32,6 @@ type Rules struct {
 	// NetworkSeconds shows timers from network input, which are kept in
 	// milliseconds, in seconds.
 	NetworkSeconds bool
-	// NetworkSummaries shows histograms from network input as summaries unless
-	// the request asks for a form: quantiles of the last interval, with sum and
-	// count since the start, so that their rates are meaningful.
-	NetworkSummaries bool
 	// Unique gives each family its own metric name. Of families whose names
 	// differ only in replaced bytes, the second gets its kind as a suffix and
 	// the others a digest of their name as well. If false, such families share

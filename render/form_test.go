@@ -1,0 +1,81 @@
+package render
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/render/naming"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// TestForms shows histograms of scopes with forms: summaries over a window with
+// their own quantiles, buckets, native histograms with fewer buckets, and help
+// texts of network input.
+func TestForms(t *testing.T) {
+	now := time.Unix(1_700_000_400, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }, Naming: naming.Rules{NetworkSeconds: true}})
+	st.DescribeNetwork(func(family string) store.Description {
+		if family == "rt" {
+			return store.Description{Help: "Time until the\nanswer."}
+		}
+		return store.Description{}
+	})
+	scope := func(f *store.HistogramForm) *store.Scope {
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		return st.ScopeWith("", store.ScopeOptions{Network: true, Histograms: f})
+	}
+	summary := scope(&store.HistogramForm{Quantiles: []float64{0.5, 0.99}, Window: 10 * time.Minute})
+	rt := []*store.Histogram{summary.Histogram("rt", store.Milliseconds), summary.Histogram("a.b", store.Unspecified), summary.Histogram("a-b", store.Unspecified)}
+	size := scope(&store.HistogramForm{Buckets: []float64{100, 200}, NativeFactor: 4, NativeBuckets: 3}).Histogram("size", store.Unspecified)
+	scope(&store.HistogramForm{Quantiles: []float64{0.5}}).Histogram("idle", store.Unspecified)
+	for interval := range 3 {
+		for v := range uint64(10) {
+			for _, h := range rt {
+				h.Record(1000*uint64(interval) + v)
+			}
+			size.Record(7 * v * v * v)
+		}
+		st.Flush(store.FlushOptions{}).Close()
+		now = now.Add(6 * time.Minute)
+	}
+	st.Flush(store.FlushOptions{}).Close() // 6 minutes after the last values
+	for name, form := range map[string]Buckets{"default": Default, "summary": Summary} {
+		for _, write := range []struct {
+			name string
+			f    func(io.Writer, *store.Store, Options) error
+		}{{"exposition", Exposition}, {"openmetrics", OpenMetrics}, {"text", Text}} {
+			t.Run(name+"/"+write.name, func(t *testing.T) {
+				var b bytes.Buffer
+				if err := write.f(&b, st, Options{Buckets: form}); err != nil {
+					t.Fatal(err)
+				}
+				golden.Check(t, "forms/"+name+"/"+write.name, b.Bytes())
+			})
+		}
+	}
+	var p protoFamily
+	p.unit = 1
+	p.native(size.Layout(), size.Snapshot().Cumulative)
+	// 7 to 5103 are 6 buckets whose bounds grow by 4, 4 by 16, and 2 by 256.
+	if got := len(p.sparse.positive); got != 2 || p.sparse.zero != 3 {
+		t.Errorf("native histogram: %d buckets and %d zeros, want 2 and 3", got, p.sparse.zero)
+	}
+}
+
+// TestNativeIndex compares the bucket of schemas below 0 with their bounds.
+func TestNativeIndex(t *testing.T) {
+	for _, tt := range []struct {
+		x      float64
+		schema int
+		want   int32
+	}{{1, 0, 0}, {1.5, 0, 1}, {2, 0, 1}, {4, -1, 1}, {4.1, -1, 2}, {16, -2, 1}, {17, -2, 2}, {1, -4, 0}, {0.5, -1, 0}, {0.25, -1, -1}} {
+		if got := nativeIndex(tt.x, tt.schema); got != tt.want {
+			t.Errorf("%v in schema %d: got %d, want %d", tt.x, tt.schema, got, tt.want)
+		}
+	}
+}
