@@ -10,7 +10,7 @@ import (
 func (s *Server) openAccessLogs() error {
 	for _, cfg := range s.cfg.AccessLogs {
 		if cfg.Runtime == nil {
-			cfg.Runtime = func(key string, byDefault uint64) uint64 { return s.runtime.Snapshot().Int(key, byDefault) }
+			cfg.Runtime = s.runtime
 		}
 		opened, err := accesslog.New(cfg)
 		if err != nil {

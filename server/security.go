@@ -66,7 +66,7 @@ func (s *Server) placed(err error, files ...string) error {
 
 // admitAdmin reports whether another connection is within the limit.
 func (s *Server) admitAdmin(open int) bool {
-	return uint64(open)+s.connections() < s.runtime.Snapshot().Int(globalLimitKey, math.MaxUint64)
+	return uint64(open)+s.connections() < s.runtime.Uint(globalLimitKey, math.MaxUint64)
 }
 
 // tokenFile is a file of tokens that is reloaded when it changes.

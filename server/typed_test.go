@@ -50,7 +50,7 @@ func TestAnswersAsCalls(t *testing.T) {
 	if err := s.Runtime().Modify(map[string]string{"a": "7"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.get(t, "/runtime"); s.Runtime().Snapshot().Int("a", 0) != 7 || !strings.Contains(got, `"final_value": "`+strconv.Itoa(7)+`"`) {
+	if got := s.get(t, "/runtime"); s.Runtime().Snapshot().Uint("a", 0) != 7 || !strings.Contains(got, `"final_value": "`+strconv.Itoa(7)+`"`) {
 		t.Errorf("runtime: shown is %s", got)
 	}
 	s.Lifecycle().FailHealth()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
-	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -99,7 +98,7 @@ func (s *Server) makeClusters() error {
 	})
 	cfg := upstream.Config{
 		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
-		Runtime: clusterRuntime{s.runtime}, Seed: rand.Uint64(), LocalCluster: c.Local,
+		Runtime: s.runtime, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: discovery.New(discovery.Config{Resolver: c.Resolver, Types: c.Types, EDS: eds, Logger: log}).Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 		Supported: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Supported...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,
 		Logs: s.events, Added: s.obsolete.note,
@@ -296,25 +295,4 @@ func (s *Server) maxPending(statName string) uint64 {
 		return eventstream.DefaultMaxPending
 	}
 	return found.Breakers(upstream.DefaultPriority).Pending.Max()
-}
-
-// absent is the default passed to detect missing values, though it is also a valid
-// value.
-const absent = 1<<53 - 1
-
-// clusterRuntime reads runtime values for clusters.
-type clusterRuntime struct{ l *layers.Loader }
-
-// Uint implements [upstream.Runtime].
-func (r clusterRuntime) Uint(key string) (uint64, bool) {
-	v := r.l.Snapshot()
-	n := v.Int(key, absent)
-	return n, n != absent || v.Int(key, 0) == absent
-}
-
-// Float implements [upstream.Runtime].
-func (r clusterRuntime) Float(key string) (float64, bool) {
-	v := r.l.Snapshot()
-	x := v.Double(key, absent)
-	return x, x != absent || v.Double(key, 0) == absent
 }

@@ -172,12 +172,12 @@ func (b *Breakers) all() []*Resource {
 }
 
 // init sets up b in place.
-func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priority, t *config.Thresholds, rt *runtimeReader) {
+func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priority, t *config.Thresholds, rt config.Runtime) {
 	prefix := "circuit_breakers." + p.String() + "."
 	key := "circuit_breakers." + cluster + "." + p.String() + "."
 	set := func(r *Resource, name, openName, leftName string, configured uint64, overflow *store.Counter) {
 		r.key, r.configured, r.overflow = key+name, configured, overflow
-		r.limit.Store(rt.uint(r.key, configured))
+		r.limit.Store(rt.Uint(r.key, configured))
 		r.open = sc.Gauge(prefix + openName)
 		if t.TrackRemaining {
 			r.track = func() *store.Gauge { return sc.Gauge(prefix + leftName) }
@@ -194,55 +194,21 @@ func (b *Breakers) init(sc *store.Scope, stats *Stats, cluster string, p Priorit
 	}
 	percentKey, least := key+"retry_budget.budget_percent", key+"retry_budget.min_retry_concurrency"
 	b.Retries.budget = func() uint64 {
-		percent := rt.float(percentKey, budget.BudgetPercent)
+		percent := rt.Float(percentKey, budget.BudgetPercent)
 		if !(percent > 0) { // also if it is no number
 			percent = 0
 		}
 		busy := float64(b.Requests.Current() + b.Pending.Current())
 		// Multiplied first: 29/100*100 would be less than 29.
-		return max(uint64(min(percent, 100)*busy/100), rt.uint(least, uint64(budget.MinRetryConcurrency)))
+		return max(uint64(min(percent, 100)*busy/100), rt.Uint(least, uint64(budget.MinRetryConcurrency)))
 	}
 }
 
 // refresh reads the runtime values again.
-func (b *Breakers) refresh(rt *runtimeReader) {
+func (b *Breakers) refresh(rt config.Runtime) {
 	for _, r := range b.all() {
-		if limit := rt.uint(r.key, r.configured); r.limit.Swap(limit) != limit {
+		if limit := rt.Uint(r.key, r.configured); r.limit.Swap(limit) != limit {
 			r.show()
 		}
 	}
-}
-
-// Runtime reads runtime values. ok is false if the key is absent or its value is
-// not a number. Implementations must be safe for concurrent use.
-type Runtime interface {
-	Uint(key string) (n uint64, ok bool)
-	Float(key string) (x float64, ok bool)
-}
-
-// runtimeReader reads from a Runtime that can be nil.
-type runtimeReader struct{ r Runtime }
-
-func (r *runtimeReader) lookup(key string) (uint64, bool) {
-	if r.r == nil {
-		return 0, false
-	}
-	return r.r.Uint(key)
-}
-
-func (r *runtimeReader) uint(key string, otherwise uint64) uint64 {
-	if n, ok := r.lookup(key); ok {
-		return n
-	}
-	return otherwise
-}
-
-func (r *runtimeReader) float(key string, otherwise float64) float64 {
-	if r.r == nil || key == "" {
-		return otherwise
-	}
-	if x, ok := r.r.Float(key); ok {
-		return x
-	}
-	return otherwise
 }

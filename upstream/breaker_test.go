@@ -26,16 +26,17 @@ func (v *values) set(key string, x float64) {
 	v.m[key] = x
 }
 
-func (v *values) Float(key string) (float64, bool) {
+func (v *values) Float(key string, otherwise float64) float64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	x, ok := v.m[key]
-	return x, ok
+	if x, ok := v.m[key]; ok {
+		return x
+	}
+	return otherwise
 }
 
-func (v *values) Uint(key string) (uint64, bool) {
-	x, ok := v.Float(key)
-	return uint64(x), ok
+func (v *values) Uint(key string, otherwise uint64) uint64 {
+	return uint64(v.Float(key, float64(otherwise)))
 }
 
 func TestBreakers(t *testing.T) {

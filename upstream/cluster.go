@@ -52,7 +52,7 @@ type Dependent interface {
 type environment struct {
 	root       *store.Scope
 	product    string
-	rt         runtimeReader
+	rt         config.Runtime
 	rand       func() uint64
 	local      config.Locality
 	knowLocal  bool
@@ -163,14 +163,14 @@ func newCluster(c *config.Cluster, env *environment, source Source, stats *store
 		return nil, err
 	}
 	cl.stats = newStats(cl.scope, c.Track)
-	cl.breakers[DefaultPriority].init(cl.scope, cl.stats, c.Name, DefaultPriority, &c.CircuitBreakers.Default, &env.rt)
-	cl.breakers[HighPriority].init(cl.scope, cl.stats, c.Name, HighPriority, &c.CircuitBreakers.High, &env.rt)
+	cl.breakers[DefaultPriority].init(cl.scope, cl.stats, c.Name, DefaultPriority, &c.CircuitBreakers.Default, env.rt)
+	cl.breakers[HighPriority].init(cl.scope, cl.stats, c.Name, HighPriority, &c.CircuitBreakers.High, env.rt)
 	cl.sets.Store(new([]*host.Set))
 	cl.readRuntime()
 	cl.newBalancer()
 	if o := c.Outlier; o != nil {
 		cl.detector = outlier.New(outlier.Config{
-			Settings: o, Stats: outlierStats(cl.scope), Runtime: env.rt.lookup, Rand: env.rand,
+			Settings: o, Stats: outlierStats(cl.scope), Runtime: env.rt, Rand: env.rand,
 			Changed: cl.healthChanged,
 			Log: func(e outlier.Event) {
 				if env.outlierLog != nil {
@@ -247,7 +247,7 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 	o := health.Config{
 		Check: *hc, Cluster: c.config.Name, Product: c.env.product, Stats: healthStats(c.scope),
 		Traffic: func() bool { return c.stats.CxTotal.Total() > 0 },
-		Runtime: c.env.rt.lookup, Rand: c.env.rand, Done: c.checkDone, Logger: c.env.log,
+		Runtime: c.env.rt, Rand: c.env.rand, Done: c.checkDone, Logger: c.env.log,
 		ProtocolError: c.stats.CxProtocolError.Inc,
 		IsLocal: func(err error) bool {
 			var failed *transport.Error
@@ -318,7 +318,7 @@ func (c *Cluster) newBalancer() {
 	if slow := l.SlowStart; slow != nil {
 		o.SlowStart = lb.SlowStart{Window: slow.Window, MinWeight: slow.MinWeightPercent / 100}
 		if a := slow.Aggression; a.Key != "" || a.Default != 1 {
-			o.SlowStart.Aggression = func() float64 { return c.env.rt.float(a.Key, a.Default) }
+			o.SlowStart.Aggression = func() float64 { return a.Value(c.env.rt) }
 		}
 	}
 	least := uint64(6)
@@ -329,7 +329,7 @@ func (c *Cluster) newBalancer() {
 			o.Zone.ForceLocal = max(f.MinSize, 1)
 		}
 	}
-	o.Zone.MinClusterSize = func() uint64 { return c.env.rt.uint("upstream.zone_routing.min_cluster_size", least) }
+	o.Zone.MinClusterSize = func() uint64 { return c.env.rt.Uint("upstream.zone_routing.min_cluster_size", least) }
 	c.balancer = lb.New(o)
 }
 
@@ -338,7 +338,7 @@ func (c *Cluster) newBalancer() {
 func (c *Cluster) bias(b config.RuntimeDouble) func() float64 {
 	var once sync.Once
 	return func() float64 {
-		x := c.env.rt.float(b.Key, b.Default)
+		x := b.Value(c.env.rt)
 		if !(x >= 0) { // also if it is no number
 			once.Do(func() {
 				c.env.log.Warn("active request bias must be at least 0, using 1", "cluster", c.config.Name, "key", b.Key, "value", x)
@@ -350,19 +350,19 @@ func (c *Cluster) bias(b config.RuntimeDouble) func() float64 {
 
 // readRuntime stores the runtime values that picks need.
 func (c *Cluster) readRuntime() {
-	c.panicThreshold.Store(uint32(min(c.env.rt.uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100)))
+	c.panicThreshold.Store(uint32(min(c.env.rt.Uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100)))
 	enabled := uint64(100)
 	if z := c.config.LB.ZoneAware; z != nil {
 		enabled = uint64(z.RoutingEnabled)
 	}
-	c.zoneEnabled.Store(uint32(min(c.env.rt.uint("upstream.zone_routing.enabled", enabled), 100)))
+	c.zoneEnabled.Store(uint32(min(c.env.rt.Uint("upstream.zone_routing.enabled", enabled), 100)))
 }
 
 // runtimeChanged applies changed runtime values.
 func (c *Cluster) runtimeChanged() {
 	c.readRuntime()
 	for i := range c.breakers {
-		c.breakers[i].refresh(&c.env.rt)
+		c.breakers[i].refresh(c.env.rt)
 	}
 	c.rebalance()
 }
@@ -398,11 +398,8 @@ func (c *Cluster) Pick(ctx *lb.Context) (*host.Host, error) {
 // MaintenanceMode decides at random whether to refuse a request because the cluster
 // is under maintenance, and counts the refusal.
 func (c *Cluster) MaintenanceMode() bool {
-	if c.env.rt.r == nil {
-		return false
-	}
-	percent, ok := c.env.rt.lookup(c.maintenanceKey)
-	if !ok || percent == 0 || c.env.rand()%100 >= percent {
+	percent := c.env.rt.Uint(c.maintenanceKey, 0)
+	if percent == 0 || c.env.rand()%100 >= percent {
 		return false
 	}
 	c.stats.RqMaintenanceMode.Inc()

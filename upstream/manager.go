@@ -33,7 +33,7 @@ type Config struct {
 	Product string
 	// Runtime overrides numbers; nil overrides nothing. Call
 	// [Manager.RuntimeChanged] when its values change.
-	Runtime Runtime
+	Runtime config.Runtime
 	// Rand returns uniform random numbers and is called concurrently; nil means
 	// math/rand/v2.
 	Rand func() uint64
@@ -175,6 +175,9 @@ func New(c Config) *Manager {
 	if c.Product == "" {
 		c.Product = "proxy"
 	}
+	if c.Runtime == nil {
+		c.Runtime = config.NoRuntime{}
+	}
 	if c.Rand == nil {
 		c.Rand = rand.Uint64
 	}
@@ -190,7 +193,7 @@ func New(c Config) *Manager {
 		primaryDone: make(chan struct{}), staticDone: make(chan struct{}), allDone: make(chan struct{}),
 	}
 	m.env.root = c.Store.Root()
-	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, runtimeReader{c.Runtime}, c.Rand, c.Hooks
+	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, c.Runtime, c.Rand, c.Hooks
 	m.env.transport = c.Transport
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
 	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog

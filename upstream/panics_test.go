@@ -97,14 +97,14 @@ func TestBalancerPanics(t *testing.T) {
 // wildRuntime panics a given number of times.
 type wildRuntime struct{ left atomic.Int32 }
 
-func (w *wildRuntime) Uint(string) (uint64, bool) {
+func (w *wildRuntime) Uint(_ string, otherwise uint64) uint64 {
 	if w.left.Add(-1) >= 0 {
 		panic(guardtest.Canary)
 	}
-	return 0, false
+	return otherwise
 }
 
-func (w *wildRuntime) Float(string) (float64, bool) { return 0, false }
+func (w *wildRuntime) Float(_ string, otherwise float64) float64 { return otherwise }
 
 // TestOutlierDetectionPanics: after a panic hosts are judged again, without
 // haste when it panics each time.

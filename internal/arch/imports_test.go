@@ -50,6 +50,7 @@ func importTable() []importRow {
 		{"upstream/xds", []string{"store", "upstream", "upstream/...", "certinfo"}},
 		{"server/configdump", []string{"store", "own/...", "internal/wire", "upstream/config", "admin"}},
 		{"server/listeners", []string{"store", "upstream/config"}},
+		{"server/accesslog", []string{"internal/logfile", "upstream/config"}},
 		{"server/envoyapi", []string{
 			"store", "statsd", "admin", "server", "server/configdump", "server/listeners", "server/tap", "upstream", "upstream/...",
 		}},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Filter selects the requests to log. A request must pass every test that is set; the
@@ -15,9 +17,6 @@ type Filter struct {
 	And      []Filter    // all must pass
 	Or       []Filter    // one must pass, unless empty
 }
-
-// runtimeValue returns the runtime value of a key.
-type runtimeValue = func(key string, byDefault uint64) uint64
 
 // Comparison compares a number with Value, or with the runtime value of a key if one
 // is set when the request is logged.
@@ -39,10 +38,10 @@ const (
 )
 
 // passes reports whether n satisfies the comparison.
-func (c *Comparison) passes(n uint64, runtime runtimeValue) bool {
+func (c *Comparison) passes(n uint64, rt config.Runtime) bool {
 	value := c.Value
-	if c.RuntimeKey != "" && runtime != nil {
-		value = runtime(c.RuntimeKey, value)
+	if c.RuntimeKey != "" {
+		value = rt.Uint(c.RuntimeKey, value)
 	}
 	switch c.Op {
 	case GreaterOrEqual:
@@ -78,13 +77,13 @@ func (h *HeaderTest) passes(value string) bool {
 }
 
 // compile returns f as a function. It fails if a filter names a secret header.
-func (f *Filter) compile(runtime runtimeValue) (func(e *Entry) bool, error) {
+func (f *Filter) compile(rt config.Runtime) (func(e *Entry) bool, error) {
 	var tests []func(e *Entry) bool
 	if c := f.Status; c != nil {
-		tests = append(tests, func(e *Entry) bool { return c.passes(uint64(max(e.Status, 0)), runtime) })
+		tests = append(tests, func(e *Entry) bool { return c.passes(uint64(max(e.Status, 0)), rt) })
 	}
 	if c := f.Duration; c != nil {
-		tests = append(tests, func(e *Entry) bool { return c.passes(uint64(max(e.Duration.Milliseconds(), 0)), runtime) })
+		tests = append(tests, func(e *Entry) bool { return c.passes(uint64(max(e.Duration.Milliseconds(), 0)), rt) })
 	}
 	if h := f.Header; h != nil {
 		if slices.Contains(secretHeaders, strings.ToLower(h.Name)) {
@@ -94,7 +93,7 @@ func (f *Filter) compile(runtime runtimeValue) (func(e *Entry) bool, error) {
 		tests = append(tests, func(e *Entry) bool { return h.passes(value(e)) })
 	}
 	for i := range f.And {
-		test, err := f.And[i].compile(runtime)
+		test, err := f.And[i].compile(rt)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +101,7 @@ func (f *Filter) compile(runtime runtimeValue) (func(e *Entry) bool, error) {
 	}
 	var either []func(e *Entry) bool
 	for i := range f.Or {
-		test, err := f.Or[i].compile(runtime)
+		test, err := f.Or[i].compile(rt)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Config configures a [Logger].
@@ -24,8 +25,8 @@ type Config struct {
 	OmitEmpty bool
 	// Filter selects the requests to log.
 	Filter Filter
-	// Runtime returns runtime values for Filter. If nil, no runtime values are set.
-	Runtime func(key string, byDefault uint64) uint64
+	// Runtime has the runtime values for Filter; nil has none.
+	Runtime config.Runtime
 	// HeaderPrefix is the prefix of the product's own headers. Default "x-proxy".
 	HeaderPrefix string
 
@@ -58,6 +59,9 @@ func prepare(cfg *Config) (l *Logger, err error) {
 	}
 	if l.json, err = compileJSON(cfg); err != nil {
 		return nil, err
+	}
+	if cfg.Runtime == nil {
+		cfg.Runtime = config.NoRuntime{}
 	}
 	l.keep, err = cfg.Filter.compile(cfg.Runtime)
 	return l, err

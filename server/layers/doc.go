@@ -9,7 +9,7 @@
 //	go values.Run(ctx) // follows changes on disk
 //
 //	now := values.Snapshot() // one consistent picture for the work at hand
-//	sessions := now.Int("limits.sessions", 100)
+//	sessions := now.Uint("limits.sessions", 100)
 //
 // Every change builds a new immutable [Snapshot]. Values are parsed at that time, so
 // reading one is a map lookup without lock or allocation. A [Loader] and its

@@ -20,7 +20,7 @@ func Example() {
 		return
 	}
 	s := l.Snapshot()
-	fmt.Println(s.Int("queue.size", 10), s.Bool("queue.strict", false), s.Int("queue.wait", 5))
+	fmt.Println(s.Uint("queue.size", 10), s.Bool("queue.strict", false), s.Uint("queue.wait", 5))
 	// Output: 250 true 5
 }
 

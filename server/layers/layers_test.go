@@ -136,7 +136,7 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 	if err := l.Modify(map[string]string{"k": "1"}); err != nil {
 		t.Fatal(err)
 	}
-	if before.Int("k", 9) != 9 || l.Snapshot().Int("k", 9) != 1 {
+	if before.Uint("k", 9) != 9 || l.Snapshot().Uint("k", 9) != 1 {
 		t.Error("a snapshot changed, or the new one did not")
 	}
 }
@@ -285,10 +285,10 @@ func TestTextValues(t *testing.T) {
 			if tt.isInteger {
 				wantInt = tt.integer
 			}
-			if got := s.Int("k", 99); got != wantInt {
+			if got := s.Uint("k", 99); got != wantInt {
 				t.Errorf("Int = %d, want %d", got, wantInt)
 			}
-			if got := s.Double("k", missing); got != tt.double {
+			if got := s.Float("k", missing); got != tt.double {
 				t.Errorf("Double = %v, want %v", got, tt.double)
 			}
 			wantFraction := fallback
@@ -335,7 +335,7 @@ yes: ["true"] = "true"
 	if diff := cmp.Diff(want, dump(s)); diff != "" {
 		t.Error(diff)
 	}
-	if s.Int("long", 0) != 1234567 || s.Int("big", 0) != math.MaxUint64 || s.Double("third", 0) != 1.0/3 {
+	if s.Uint("long", 0) != 1234567 || s.Uint("big", 0) != math.MaxUint64 || s.Float("third", 0) != 1.0/3 {
 		t.Error("numbers lost digits that only the text loses")
 	}
 	other := FractionalPercent{1, Million}
@@ -602,7 +602,7 @@ func TestChangesAndReads(t *testing.T) {
 		readers.Go(func() {
 			for !stop.Load() {
 				s := l.Snapshot()
-				if x, y := s.Int("x", 0), s.Int("y", 0); x != y {
+				if x, y := s.Uint("x", 0), s.Uint("y", 0); x != y {
 					t.Errorf("x %d, y %d in one snapshot", x, y)
 					return
 				}
@@ -632,7 +632,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	l := mustNew(t, Config{Layers: []Layer{{Name: "s", Kind: Static, Values: map[string]any{"i": 5.0, "b": true}}}})
 	n := testing.AllocsPerRun(100, func() {
 		s := l.Snapshot()
-		if !s.Bool("b", false) || s.Int("i", 0) != 5 || s.Double("none", 1) != 1 || s.FeatureEnabled("i", FractionalPercent{}, 7) {
+		if !s.Bool("b", false) || s.Uint("i", 0) != 5 || s.Float("none", 1) != 1 || s.FeatureEnabled("i", FractionalPercent{}, 7) {
 			t.Error("wrong values")
 		}
 	})
@@ -689,7 +689,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("what=int", func(b *testing.B) {
 		for b.Loop() {
-			l.Snapshot().Int(key, 0)
+			l.Snapshot().Uint(key, 0)
 		}
 	})
 	b.Run("what=bool", func(b *testing.B) {
@@ -704,7 +704,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("what=missing", func(b *testing.B) {
 		for b.Loop() {
-			l.Snapshot().Int("no.such.key", 0)
+			l.Snapshot().Uint("no.such.key", 0)
 		}
 	})
 }

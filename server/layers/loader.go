@@ -130,6 +130,14 @@ func New(cfg Config) (*Loader, error) {
 // together.
 func (l *Loader) Snapshot() *Snapshot { return l.snapshot.Load() }
 
+// Uint reads one number from the current values, see [Snapshot.Uint].
+func (l *Loader) Uint(key string, byDefault uint64) uint64 { return l.Snapshot().Uint(key, byDefault) }
+
+// Float reads one number from the current values, see [Snapshot.Float].
+func (l *Loader) Float(key string, byDefault float64) float64 {
+	return l.Snapshot().Float(key, byDefault)
+}
+
 // Modify sets values of the admin layer, all in one snapshot. An empty value
 // removes an override. Other layers never change. The error is [ErrNoAdminLayer],
 // or a [*LimitError] if the overrides would exceed a limit; then nothing changes.

@@ -88,16 +88,16 @@ func (s *Snapshot) Bool(key string, byDefault bool) bool {
 	return byDefault
 }
 
-// Int returns a non-negative number, rounded down.
-func (s *Snapshot) Int(key string, byDefault uint64) uint64 {
+// Uint returns a non-negative number, rounded down.
+func (s *Snapshot) Uint(key string, byDefault uint64) uint64 {
 	if e := s.entries[key]; e != nil && e.final.value.isInteger {
 		return e.final.value.integer
 	}
 	return byDefault
 }
 
-// Double returns any number.
-func (s *Snapshot) Double(key string, byDefault float64) float64 {
+// Float returns any number.
+func (s *Snapshot) Float(key string, byDefault float64) float64 {
 	if e := s.entries[key]; e != nil && e.final.value.isDouble {
 		return e.final.value.double
 	}

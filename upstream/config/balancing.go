@@ -69,12 +69,6 @@ type LeastRequest struct {
 	Bias        RuntimeDouble // default 1.0
 }
 
-// RuntimeDouble is a number that a runtime value may override.
-type RuntimeDouble struct {
-	Default float64
-	Key     string // empty: not overridable
-}
-
 // SlowStart configures how traffic to new hosts grows.
 type SlowStart struct {
 	Window           time.Duration

@@ -99,7 +99,7 @@ type Config struct {
 	// rarer. Nil means that it had.
 	Traffic func() bool
 	// Runtime overrides numbers by key, "health_check.…". Nil overrides nothing.
-	Runtime func(key string) (uint64, bool)
+	Runtime config.Runtime
 	// Rand returns uniform random numbers; nil means math/rand/v2.
 	Rand func() uint64
 	// Done is called with the report of each completed check, without a lock held,
@@ -136,7 +136,7 @@ func New(c Config) (*Checker, error) {
 		c.Rand = rand.Uint64
 	}
 	if c.Runtime == nil {
-		c.Runtime = func(string) (uint64, bool) { return 0, false }
+		c.Runtime = config.NoRuntime{}
 	}
 	if c.Traffic == nil {
 		c.Traffic = func() bool { return true }
@@ -325,12 +325,10 @@ func (k *Checker) random(d time.Duration) time.Duration {
 
 // clamp applies the bounds of the runtime.
 func (k *Checker) clamp(d time.Duration) time.Duration {
-	bound := func(key string, d time.Duration) time.Duration {
-		if n, ok := k.c.Runtime(key); ok {
-			return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
-		}
-		return d
+	const longest = math.MaxInt64 / uint64(time.Millisecond)
+	bound := func(key string, ms uint64) time.Duration {
+		return time.Duration(min(k.c.Runtime.Uint(key, ms), longest)) * time.Millisecond
 	}
-	d = min(d, bound("health_check.max_interval", math.MaxInt64))
+	d = min(d, bound("health_check.max_interval", longest))
 	return max(d, bound("health_check.min_interval", 0), time.Millisecond)
 }

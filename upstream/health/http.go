@@ -186,8 +186,8 @@ func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 
 // verify decides at random whether to verify the service name.
 func (p *httpProber) verify() bool {
-	percent, ok := p.c.Runtime("health_check.verify_cluster")
-	return !ok || p.c.Rand()%100 < percent
+	percent := p.c.Runtime.Uint("health_check.verify_cluster", 100)
+	return percent >= 100 || p.c.Rand()%100 < percent
 }
 
 func inRanges(list []config.StatusRange, status int) bool {

@@ -185,7 +185,7 @@ func TestVerifyClusterIsDrawn(t *testing.T) {
 	defer srv.Close()
 	c := Config{
 		Check:   config.HealthCheck{ReuseConnection: true, HTTP: config.HTTPHealthCheck{Path: "/", ServiceName: &config.StringMatcher{Pattern: "x"}}},
-		Runtime: func(string) (uint64, bool) { return 30, true },
+		Runtime: runtimeValues{"health_check.verify_cluster": 30},
 	}
 	for x, want := range map[uint64]Kind{29: Active, 30: Passed} {
 		c.Rand = func() uint64 { return x }

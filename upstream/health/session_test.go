@@ -319,7 +319,7 @@ func TestDelay(t *testing.T) {
 	run := map[string]uint64{}
 	s := settings()
 	k, err := New(Config{Check: s, Custom: func(*host.Host) Prober { return nil }, Traffic: func() bool { return traffic },
-		Runtime: func(key string) (uint64, bool) { v, ok := run[key]; return v, ok }, Rand: func() uint64 { return uint64(700*time.Millisecond) + uint64(time.Hour) }})
+		Runtime: runtimeValues(run), Rand: func() uint64 { return uint64(700*time.Millisecond) + uint64(time.Hour) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestFirstCheckAfterItsJitter(t *testing.T) {
 			p := &script{steps: []*Outcome{ok}}
 			k, _ := New(Config{
 				Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Rand: func() uint64 { return uint64(3 * time.Second) },
-				Runtime: func(key string) (uint64, bool) { v, ok := tt.runtime[key]; return v, ok },
+				Runtime: runtimeValues(tt.runtime),
 			})
 			start := time.Now()
 			k.Add(testHost())
@@ -443,3 +443,15 @@ func TestUnknownCustomCheck(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+// runtimeValues is a runtime for tests.
+type runtimeValues map[string]uint64
+
+func (r runtimeValues) Uint(key string, otherwise uint64) uint64 {
+	if n, ok := r[key]; ok {
+		return n
+	}
+	return otherwise
+}
+
+func (r runtimeValues) Float(_ string, otherwise float64) float64 { return otherwise }

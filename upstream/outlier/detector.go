@@ -33,7 +33,7 @@ type Config struct {
 	Stats    Stats
 	// Runtime overrides numbers by key, "outlier_detection.…". It is called
 	// concurrently. Nil overrides nothing.
-	Runtime func(key string) (uint64, bool)
+	Runtime config.Runtime
 	// Rand returns uniform random numbers; nil means math/rand/v2.
 	Rand func() uint64
 	// Changed is called with each host that is ejected or returns, unless it is nil. No
@@ -80,7 +80,7 @@ func New(c Config) *Detector {
 		c.Rand = rand.Uint64
 	}
 	if c.Runtime == nil {
-		c.Runtime = func(string) (uint64, bool) { return 0, false }
+		c.Runtime = config.NoRuntime{}
 	}
 	if c.Changed == nil {
 		c.Changed = func(*host.Host) {}
@@ -98,10 +98,7 @@ func (d *Detector) Rates() status.OutlierRates { return *d.rates.Load() }
 
 // number returns the value of a setting, including the runtime.
 func (d *Detector) number(s setting) uint64 {
-	if n, ok := d.c.Runtime("outlier_detection." + s.key); ok {
-		return n
-	}
-	return s.get(d.c.Settings)
+	return d.c.Runtime.Uint("outlier_detection."+s.key, s.get(d.c.Settings))
 }
 
 // duration returns a setting in milliseconds as a duration.

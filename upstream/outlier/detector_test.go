@@ -73,7 +73,7 @@ func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
 	}
 	r.d = New(Config{
 		Settings: &s, Stats: st, Rand: rnd,
-		Runtime: func(k string) (uint64, bool) { v, ok := r.runtime[k]; return v, ok },
+		Runtime: runtimeValues(r.runtime),
 		Changed: func(h *host.Host) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -472,7 +472,7 @@ func TestEverySettingIsByRuntimeToo(t *testing.T) {
 		{"failure_percentage_threshold", failPercent}, {"failure_percentage_minimum_hosts", failureHosts}, {"failure_percentage_request_volume", failVolume},
 	}
 	runtime := map[string]uint64{}
-	d := New(Config{Settings: &c, Runtime: func(k string) (uint64, bool) { v, ok := runtime[k]; return v, ok }})
+	d := New(Config{Settings: &c, Runtime: runtimeValues(runtime)})
 	for i, tt := range settings {
 		if got, want := d.number(tt.s), uint64(i+1); got != want {
 			t.Errorf("%s: %d by the configuration, want %d", tt.key, got, want)
@@ -668,3 +668,15 @@ func TestLateResultsEjectNoRemovedHost(t *testing.T) {
 			h.Flags(), r.active.get(), r.detected[Consecutive5xx].get(), r.enforcedTotal.get())
 	}
 }
+
+// runtimeValues is a runtime for tests.
+type runtimeValues map[string]uint64
+
+func (r runtimeValues) Uint(key string, otherwise uint64) uint64 {
+	if n, ok := r[key]; ok {
+		return n
+	}
+	return otherwise
+}
+
+func (r runtimeValues) Float(_ string, otherwise float64) float64 { return otherwise }
