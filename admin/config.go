@@ -26,12 +26,6 @@ type Config struct {
 	SocketMode  fs.FileMode
 	SocketGroup string
 
-	// Product is the name in the server header, in titles and in identifiers of the
-	// interface. It defaults to the product name of Store and must equal it; without
-	// a Store any name is valid. With "envoy" the server is a drop-in replacement for
-	// Envoy's admin server.
-	Product string
-
 	// PreferOpenMetrics answers scrapes in OpenMetrics if the client accepts both it
 	// and the text format. By default only clients that do not accept the text format
 	// get OpenMetrics.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 func TestEveryEndpointIsListed(t *testing.T) {
@@ -220,7 +221,7 @@ func TestHandleAndRemove(t *testing.T) {
 
 func TestProductSpelling(t *testing.T) {
 	for product, want := range map[string][2]string{"proxy": {"/stats/metrics", "/stats/prometheus"}, "envoy": {"/stats/prometheus", "/stats/metrics"}} {
-		s := newServer(t, Config{Product: product})
+		s := newServer(t, Config{Store: store.New(store.Options{Product: product})})
 		help := string(s.Request("GET", "/help", nil).Body)
 		if !strings.Contains(help, "  "+want[0]+":") || strings.Contains(help, "  "+want[1]+":") {
 			t.Errorf("%s: /help does not list %s alone", product, want[0])
@@ -234,7 +235,7 @@ func TestProductSpelling(t *testing.T) {
 			t.Errorf("%s: wrong title", product)
 		}
 	}
-	if _, err := New(Config{Product: "a\r\nb"}); err == nil {
+	if _, err := New(Config{Store: store.New(store.Options{Product: "a\r\nb"})}); err == nil {
 		t.Error("a product name with a line break is accepted")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // mount serves s under /admin/ of a mux and returns the address of the prefix.
@@ -271,7 +273,7 @@ func TestHTTPHandlerAsEndpoint(t *testing.T) {
 }
 
 func ExampleServer_ServeHTTP() {
-	srv, err := New(Config{Product: "shop"})
+	srv, err := New(Config{Store: store.New(store.Options{Product: "shop"})})
 	if err != nil {
 		fmt.Println(err)
 		return

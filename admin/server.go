@@ -80,16 +80,11 @@ type Server struct {
 // New checks cfg and returns a server that does not listen yet.
 func New(cfg Config) (*Server, error) {
 	if cfg.Store == nil {
-		cfg.Store = store.New(store.Options{Product: cfg.Product})
+		cfg.Store = store.New(store.Options{})
 	}
-	if cfg.Product == "" {
-		cfg.Product = cfg.Store.Product()
-	}
-	if p := cfg.Store.Product(); p != cfg.Product {
-		return nil, fmt.Errorf("admin: product name %q differs from that of the store, %q", cfg.Product, p)
-	}
-	if !validProduct(cfg.Product) {
-		return nil, fmt.Errorf("admin: product name %q is not made of letters, digits, '-', '_' and '.'", cfg.Product)
+	product := cfg.Store.Product()
+	if !validProduct(product) {
+		return nil, fmt.Errorf("admin: product name %q is not made of letters, digits, '-', '_' and '.'", product)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -109,7 +104,7 @@ func New(cfg Config) (*Server, error) {
 	limits := cfg.Limits.withDefaults()
 	s := &Server{
 		cfg:     cfg,
-		product: cfg.Product,
+		product: product,
 		limits:  limits,
 		src:     cfg.Sources,
 		store:   cfg.Store,

@@ -146,7 +146,7 @@ func TestStatsParameters(t *testing.T) {
 			}
 		})
 	}
-	envoy := newServer(t, Config{Product: "envoy"})
+	envoy := newServer(t, Config{Store: store.New(store.Options{Product: "envoy"})})
 	if got, want := string(envoy.Request("GET", "/stats?format=x", nil).Body), strings.Replace(badFormat, "metrics", "prometheus", 1); got != want {
 		t.Errorf("envoy: %q, want %q", got, want)
 	}
@@ -159,7 +159,7 @@ func TestFilterEngine(t *testing.T) {
 		st := store.New(store.Options{Product: product})
 		st.Scope("a").Counter("foo.bar").Inc()
 		st.Scope("a").Counter("foo.baz").Inc()
-		s := newServer(t, Config{Product: product, Sources: world.sources(), Store: st})
+		s := newServer(t, Config{Sources: world.sources(), Store: st})
 		const lookahead = "/stats?filter=foo%5C.(%3F=bar)"
 		if r := s.Request("GET", lookahead, nil); r.Status != 400 || string(r.Body) != badFilter {
 			t.Errorf("RE2: %d %q", r.Status, r.Body)

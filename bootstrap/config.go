@@ -36,6 +36,8 @@ type Config struct {
 
 	UnknownFields []string // position and path of each field that was skipped (AllowUnknownFields)
 	Warnings      []string // one line each, for the log
+
+	product string // of Options
 }
 
 // Raw is a part of the document that is read elsewhere. Its nodes hold no
@@ -91,6 +93,7 @@ const forever = time.Duration(math.MaxInt64)
 func defaults(product string) *Config {
 	watchdog := Watchdog{Miss: 200 * time.Millisecond, MegaMiss: time.Second}
 	return &Config{
+		product:   product,
 		Admin:     defaultAdmin(product),
 		Stats:     Stats{FlushInterval: 5 * time.Second, UseAllDefaultTags: true},
 		StatsD:    defaultStatsD(),

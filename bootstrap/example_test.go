@@ -41,7 +41,7 @@ func ExampleConfig_Server() {
 		fmt.Println(err)
 		return
 	}
-	cfg, err := c.Server(bootstrap.Startup{Product: "example"})
+	cfg, err := c.Server(bootstrap.Startup{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -29,7 +29,7 @@ type Source struct {
 
 // Options changes how a configuration is read. The zero value is the default.
 type Options struct {
-	Product            string // prefix of extension names and paths; default "proxy"
+	Product            string // product name; default "proxy"
 	AllowUnknownFields bool   // skip fields that are not known and list them in Config.UnknownFields
 }
 

@@ -34,8 +34,6 @@ import (
 
 // Startup holds the settings that a program adds to its bootstrap file.
 type Startup struct {
-	// Product is the product name. Default "proxy".
-	Product string
 	// Tags are added to every stat.
 	Tags []tags.Tag
 	// FakeSymbols disables recent lookups for the life of the process.
@@ -57,14 +55,13 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	if err := c.CheckFiles(); err != nil {
 		return server.Config{}, err
 	}
-	product := o.Product
-	opts, err := storeOptions(c, product, o.Tags, o.FakeSymbols)
+	opts, err := storeOptions(c, o.Tags, o.FakeSymbols)
 	if err != nil {
 		return server.Config{}, err
 	}
 	cfg := server.Config{
 		Store:          store.New(opts),
-		Admin:          adminConfig(&c.Admin, product),
+		Admin:          adminConfig(&c.Admin),
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
 		Clusters:       clustersOf(c, o),
 		ProfilePath:    c.Admin.ProfilePath,
@@ -74,7 +71,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 		Node: &admin.Node{
 			ID: c.Node.ID, Cluster: c.Node.Cluster, Metadata: c.Node.Metadata,
 			Region: c.Node.Region, Zone: c.Node.Zone, SubZone: c.Node.SubZone,
-			UserAgentName: product, ClientFeatures: c.Node.ClientTags,
+			UserAgentName: opts.Tags.Product(), ClientFeatures: c.Node.ClientTags,
 		},
 	}
 	cfg.Admin.PreferOpenMetrics = c.StatsD.Exposition.OpenMetrics == "prefer"
@@ -97,7 +94,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	if cfg.AccessLogs, err = accessLogs(c, o); err != nil {
 		return server.Config{}, err
 	}
-	cfg.HealthListeners = healthListeners(c, o, cfg.ServiceCluster)
+	cfg.HealthListeners = healthListeners(c, cfg.ServiceCluster)
 	secureConfig(c, &cfg)
 	addAPI(&cfg, c, o)
 	return cfg, nil
@@ -154,9 +151,8 @@ func buildNumbers(version string) (major, minor, fix uint32) {
 
 // storeOptions returns the options of a store for a bootstrap configuration.
 // fixed are tags that every stat gets.
-func storeOptions(c *Config, product string, fixed []tags.Tag, fakeSymbols bool) (store.Options, error) {
+func storeOptions(c *Config, fixed []tags.Tag, fakeSymbols bool) (store.Options, error) {
 	o := store.Options{
-		Product: product,
 		Symbols: symtab.Options{Fake: fakeSymbols},
 		Naming: naming.Rules{
 			Bare:           process.Segments(),
@@ -173,7 +169,7 @@ func storeOptions(c *Config, product string, fixed []tags.Tag, fakeSymbols bool)
 	}
 	var err error
 	o.Tags, err = tags.New(tags.Config{
-		Product: product, UseDefaults: c.Stats.UseAllDefaultTags, Tags: c.Stats.Tags,
+		Product: c.product, UseDefaults: c.Stats.UseAllDefaultTags, Tags: c.Stats.Tags,
 		CommandLine: fixed, AllowOverrides: c.Stats.TagOverrides,
 	})
 	if err != nil {
@@ -248,9 +244,9 @@ func kept(n int) int {
 }
 
 // adminConfig returns the settings of the administration server.
-func adminConfig(c *Admin, product string) admin.Config {
+func adminConfig(c *Admin) admin.Config {
 	cfg := admin.Config{
-		Product: product, Address: c.Address.String(), Mode: c.Mode, HostCheck: c.HostCheck,
+		Address: c.Address.String(), Mode: c.Mode, HostCheck: c.HostCheck,
 		AllowedHosts: c.AllowedHosts, AllowedOrigins: c.AllowedOrigins, ReadOrigins: c.CORSReadOrigins,
 		SocketMode: c.Address.Mode, SocketGroup: c.SocketGroup, SocketOptions: c.SocketOptions,
 		ShowUntyped: !c.RedactUntyped, DebugEndpoints: c.DebugEndpoints, Limits: c.Limits.Limits,
@@ -274,7 +270,7 @@ func accessLogs(c *Config, boot Startup) ([]accesslog.Config, error) {
 	var wrong Errors
 	for _, l := range c.Admin.AccessLog {
 		cfg := l.Config
-		cfg.HeaderPrefix = headerPrefix(c, boot)
+		cfg.HeaderPrefix = headerPrefix(c)
 		cfg.FlushInterval, cfg.FlushBytes = boot.CommandLine.FileFlushInterval, int(boot.CommandLine.FileFlushMinSize)<<10
 		if err := accesslog.Check(cfg); err != nil {
 			wrong.List = append(wrong.List, l.Source.Error(err))
@@ -288,10 +284,10 @@ func accessLogs(c *Config, boot Startup) ([]accesslog.Config, error) {
 }
 
 // healthListeners returns the listeners for health checks that a file has.
-func healthListeners(c *Config, boot Startup, cluster string) []server.HealthListener {
+func healthListeners(c *Config, cluster string) []server.HealthListener {
 	var out []server.HealthListener
 	for _, h := range c.HealthListeners {
-		l := server.HealthListener{Name: h.Name, Address: h.Address.String(), Mode: h.Address.Mode, HeaderPrefix: headerPrefix(c, boot), Cluster: cluster}
+		l := server.HealthListener{Name: h.Name, Address: h.Address.String(), Mode: h.Address.Mode, HeaderPrefix: headerPrefix(c), Cluster: cluster}
 		if h.Address.Pipe != "" {
 			l.Address = "unix:" + h.Address.Pipe
 		}
@@ -311,8 +307,8 @@ func secureConfig(c *Config, cfg *server.Config) {
 }
 
 // headerPrefix returns what the names of own headers begin with.
-func headerPrefix(c *Config, boot Startup) string {
-	return cmp.Or(c.HeaderPrefix, "x-"+cmp.Or(boot.Product, "proxy"))
+func headerPrefix(c *Config) string {
+	return cmp.Or(c.HeaderPrefix, "x-"+cmp.Or(c.product, tags.DefaultProduct))
 }
 
 // clustersOf returns the static clusters of a file.
@@ -331,7 +327,7 @@ func addAPI(cfg *server.Config, c *Config, boot Startup) {
 	api := envoyapi.Config{
 		CDS: c.Clusters.CDS, ADS: c.Clusters.ADS, RTDS: make(map[string]xds.Layer), Secrets: c.Clusters.Secrets, Bootstrap: file,
 		Decoder: decode.NewDecoder(decode.Options{
-			Product: boot.Product, V2: v2form.Messages(), ReadFile: transport.ReadFile,
+			Product: c.product, V2: v2form.Messages(), ReadFile: transport.ReadFile,
 			AllowUnknown: !boot.CommandLine.RejectUnknownDynamicFields,
 		}),
 	}
@@ -389,7 +385,7 @@ func versionNumber(build string) uint64 {
 // nothing. Without a statsd section the defaults hold. The function is safe for
 // concurrent use.
 func (c *Config) Explainer(o Startup) (func(line []byte) report.Explanation, error) {
-	opts, err := storeOptions(c, o.Product, o.Tags, o.FakeSymbols)
+	opts, err := storeOptions(c, o.Tags, o.FakeSymbols)
 	if err != nil {
 		return nil, err
 	}

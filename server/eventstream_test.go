@@ -173,7 +173,7 @@ func TestCircuitStreamNeedsItsSink(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.sinks, err)
 		}
-		cfg, err := c.Server(bootstrap.Startup{Product: "proxy"})
+		cfg, err := c.Server(bootstrap.Startup{})
 		if err != nil {
 			t.Fatal(err)
 		}

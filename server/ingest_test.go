@@ -346,7 +346,7 @@ func TestExplainerFollowsTheConfiguration(t *testing.T) {
 			t.Errorf("%s: %v", tt.yaml, err)
 			continue
 		}
-		explain, err := c.Explainer(bootstrap.Startup{Product: "proxy"})
+		explain, err := c.Explainer(bootstrap.Startup{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/layers"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // TestFailedNewLeavesNothingOpen makes each step of New and Check fail, and counts
@@ -35,7 +36,7 @@ func TestFailedNewLeavesNothingOpen(t *testing.T) {
 			c.AccessLogs = append(c.AccessLogs, accesslog.Config{Path: t.TempDir(), Format: "%X"})
 		},
 		"tokens": func(c *server.Config) { c.AdminTokens = "/none" },
-		"admin":  func(c *server.Config) { c.Admin.Product = "not a product" },
+		"admin":  func(c *server.Config) { c.Store = store.New(store.Options{Product: "not a product"}) },
 		"extension": func(c *server.Config) {
 			c.Extend = []func(*server.Server) error{func(*server.Server) error { return errors.New("no") }}
 		},

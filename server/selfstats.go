@@ -25,10 +25,7 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 	// whole value, so the parent's value must not be added.
 	own := func(name string) *store.Gauge { return sc.GaugeWithMode(name, store.NeverImport) }
 	summed := func(name string) *store.Gauge { return sc.Gauge(name) }
-	product := cfg.Admin.Product
-	if product == "" {
-		product = "proxy"
-	}
+	product := sc.Store().Product()
 	*g = selfStats{
 		live: own("live"), initialized: sc.Histogram("initialization_time_ms", store.Milliseconds),
 		uptime: own("uptime"), concurrency: own("concurrency"), allocated: summed("memory_allocated"),

@@ -114,11 +114,6 @@ func TestProductIsThatOfTheStore(t *testing.T) {
 	if got := r.get(t, "/stats/metrics?filter=^server.live$"); !strings.Contains(got, "edge_server_live{}") {
 		t.Errorf("metrics %q", got)
 	}
-	cfg := server.Config{Admin: anyPort(), Store: store.New(store.Options{Product: "edge"})}
-	cfg.Admin.Product = "proxy"
-	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), `"proxy" differs from that of the store, "edge"`) {
-		t.Errorf("error %v for two product names", err)
-	}
 }
 
 func TestProcessStatsAreASetting(t *testing.T) {

@@ -229,15 +229,12 @@ func (s *Server) release() (err error) {
 
 // assemble builds a server, with files for host events.
 func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
-	if cfg.Store != nil && cfg.Admin.Product == "" {
-		cfg.Admin.Product = cfg.Store.Product()
-	}
 	s := &Server{
 		cfg: cfg, start: time.Now(), store: cfg.Store, loggers: cfg.Loggers, events: events,
 		serving: make(chan struct{}), live: make(chan struct{}), quit: make(chan struct{}),
 	}
 	if s.store == nil {
-		s.store = store.New(store.Options{Product: cfg.Admin.Product})
+		s.store = store.New(store.Options{})
 	}
 	if cfg.ProcessStats {
 		if _, err := process.Register(s.store); err != nil {

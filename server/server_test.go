@@ -310,7 +310,7 @@ statsd: {listeners: [{address: "tcp://127.0.0.1:0"}]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := c.Server(bootstrap.Startup{Product: "proxy", Tags: []tags.Tag{{Name: "site", Value: "a"}}})
+	cfg, err := c.Server(bootstrap.Startup{Tags: []tags.Tag{{Name: "site", Value: "a"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,11 +93,11 @@ func (s *Server) makeClusters() error {
 		secrets, eds = s.control.Secrets(), s.control.Source
 	}
 	s.transport = transport.New(transport.Config{
-		Product: s.cfg.Admin.Product, Bind: c.Bind, Environment: c.Environment, Registry: s.certs, Logger: log,
+		Bind: c.Bind, Environment: c.Environment, Registry: s.certs, Logger: log,
 		StaticSecrets: c.Secrets, Secrets: secrets,
 	})
 	cfg := upstream.Config{
-		Store: s.store, Product: s.cfg.Admin.Product, Logger: log, Transport: s.transport,
+		Store: s.store, Logger: log, Transport: s.transport,
 		Runtime: s.runtime, Seed: rand.Uint64(), LocalCluster: c.Local,
 		Source: discovery.New(discovery.Config{Resolver: c.Resolver, Types: c.Types, EDS: eds, Logger: log}).Source, CustomCheck: c.CustomCheck, Hooks: s.clusterHooks(),
 		Supported: append([]string{"track_cluster_stats.per_endpoint_stats"}, c.Supported...), Accept: c.Accept, OriginalHosts: c.OriginalHosts,

@@ -15,7 +15,9 @@ import (
 
 // Options are the settings of a [Store]. The zero value means all defaults.
 type Options struct {
-	// Product is the product name in the names of default tags. Default "proxy".
+	// Product is the product name: in the names of default tags and metrics, and in
+	// the identifiers of servers that show the store. Default "proxy". With Tags it
+	// is unused, because the rules have a product name; see [Store.Product].
 	Product string
 	// Tags splits names into a base name and labels. Default: the default
 	// rules for Product.
@@ -113,12 +115,11 @@ type Store struct {
 
 // New returns an empty store.
 func New(opts Options) *Store {
-	if opts.Product == "" {
-		opts.Product = "proxy"
-	}
 	if opts.Tags == nil {
 		opts.Tags = defaultTags(opts.Product)
 	}
+	opts.Product = opts.Tags.Product()
+	opts.Naming.Product = opts.Product
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -132,9 +133,6 @@ func New(opts Options) *Store {
 		sharers: make(map[id][]uint32),
 		layouts: make(map[layoutKey]*histogram.Layout),
 		flushed: opts.Now(),
-	}
-	if s.opts.Naming.Product == "" {
-		s.opts.Naming.Product = opts.Product
 	}
 	s.lookup.init()
 	s.hot.init()
@@ -158,7 +156,8 @@ func New(opts Options) *Store {
 // Symbols returns the symbol table of the names.
 func (s *Store) Symbols() *symtab.Table { return s.symbols }
 
-// Product returns the product name in the names of default tags.
+// Product returns the product name. Whatever serves or fills the store takes the name
+// from here: metric names, default tags, headers, metadata and runtime keys agree.
 func (s *Store) Product() string { return s.opts.Product }
 
 // FixedTags returns the tags that all of the program's stats have.

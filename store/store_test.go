@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -308,8 +309,23 @@ func TestLimitOfTheStore(t *testing.T) {
 // TestProduct: the product's name is in the names of default tags and in front
 // of metrics.
 func TestProduct(t *testing.T) {
-	for product, want := range map[string]string{"": "proxy", "envoy": "envoy"} {
-		st := store.New(store.Options{Product: product})
+	ofShop, err := tags.New(tags.Config{Product: "shop", UseDefaults: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for product, tt := range map[string]struct {
+		options store.Options
+		want    string
+	}{
+		"default": {store.Options{}, "proxy"},
+		"envoy":   {store.Options{Product: "envoy"}, "envoy"},
+		"rules":   {store.Options{Tags: ofShop}, "shop"},
+		// Several names never disagree: one wins everywhere.
+		"several": {store.Options{Product: "a", Tags: ofShop, Naming: naming.Rules{Product: "b"}}, "shop"},
+		"naming":  {store.Options{Product: "a", Naming: naming.Rules{Product: "b"}}, "a"},
+	} {
+		want := tt.want
+		st := store.New(tt.options)
 		st.Root().Counter("cluster.a.x")
 		v := st.View()
 		c, ok := v.Find("cluster.a.x")

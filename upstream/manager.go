@@ -28,9 +28,6 @@ import (
 type Config struct {
 	// Store takes the statistics. It must be set.
 	Store *store.Store
-	// Product is the product name in metadata, headers and so on; default
-	// "proxy".
-	Product string
 	// Runtime overrides numbers; nil overrides nothing. Call
 	// [Manager.RuntimeChanged] when its values change.
 	Runtime config.Runtime
@@ -172,9 +169,6 @@ func (h *Handle) Acquire() *Cluster {
 
 // New returns a manager without clusters.
 func New(c Config) *Manager {
-	if c.Product == "" {
-		c.Product = "proxy"
-	}
 	if c.Runtime == nil {
 		c.Runtime = config.NoRuntime{}
 	}
@@ -185,7 +179,7 @@ func New(c Config) *Manager {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Transport == nil {
-		c.Transport = transport.New(transport.Config{Product: c.Product, Logger: c.Logger})
+		c.Transport = transport.New(transport.Config{Logger: c.Logger})
 	}
 	sc := c.Store.Scope("cluster_manager")
 	m := &Manager{
@@ -193,7 +187,7 @@ func New(c Config) *Manager {
 		primaryDone: make(chan struct{}), staticDone: make(chan struct{}), allDone: make(chan struct{}),
 	}
 	m.env.root = c.Store.Root()
-	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Product, c.Runtime, c.Rand, c.Hooks
+	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Store.Product(), c.Runtime, c.Rand, c.Hooks
 	m.env.transport = c.Transport
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
 	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog

@@ -52,7 +52,7 @@ func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemo
 // serverConfig returns the configuration of the server, without loggers.
 func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	boot := bootstrap.Startup{
-		Product: o.Product, FakeSymbols: o.UseFakeSymbolTable,
+		FakeSymbols: o.UseFakeSymbolTable,
 		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
 	}
 	for _, t := range o.StatsTags {

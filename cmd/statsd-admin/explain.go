@@ -60,7 +60,7 @@ func (p *program) explain(o *Options, r *rawOptions, files []string) int {
 	if err != nil {
 		return p.fail(err)
 	}
-	e, err := newExplainer(p.stdout, cfg, o.Product)
+	e, err := newExplainer(p.stdout, cfg)
 	if err != nil {
 		return p.fail(err)
 	}
@@ -100,8 +100,8 @@ type explainer struct {
 	reasons                   map[string]int
 }
 
-func newExplainer(w io.Writer, c *bootstrap.Config, product string) (*explainer, error) {
-	explain, err := c.Explainer(bootstrap.Startup{Product: product})
+func newExplainer(w io.Writer, c *bootstrap.Config) (*explainer, error) {
+	explain, err := c.Explainer(bootstrap.Startup{})
 	if err != nil {
 		return nil, err
 	}

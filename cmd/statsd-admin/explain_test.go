@@ -171,7 +171,7 @@ func FuzzExplain(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	made, err := newExplainer(io.Discard, cfg, "proxy")
+	made, err := newExplainer(io.Discard, cfg)
 	if err != nil {
 		f.Fatal(err)
 	}

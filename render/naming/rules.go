@@ -13,7 +13,7 @@ import (
 // own names.
 type Rules struct {
 	// Product and an underscore precede the names of the program's own stats.
-	// A store sets it to its own product name if it is empty.
+	// A store sets it to its own product name.
 	Product string
 	// Namespaces are first segments that are dropped from the names of the
 	// program's own stats, which then get no product in front.

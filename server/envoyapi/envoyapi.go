@@ -62,13 +62,12 @@ func (c control) FollowsClusters() bool { return c.clusters }
 // client returns the xDS client for a server.
 func (c *Config) client(s *server.Server) (*xds.Client, error) {
 	of := s.Config()
-	product := of.Admin.Product
 	cfg := xds.Config{
 		Store: s.Store(), Decoder: c.Decoder, ADS: c.ADS, CDS: c.CDS,
-		Product: product, Logger: s.Logger("upstream"), SetLayer: s.Runtime().SetLayer,
+		Logger: s.Logger("upstream"), SetLayer: s.Runtime().SetLayer,
 	}
 	if cfg.Decoder == nil {
-		cfg.Decoder = decode.NewDecoder(decode.Options{Product: product, V2: v2form.Messages(), ReadFile: transport.ReadFile})
+		cfg.Decoder = decode.NewDecoder(decode.Options{Product: s.Store().Product(), V2: v2form.Messages(), ReadFile: transport.ReadFile})
 	}
 	cfg.Decoder = cfg.Decoder.WithUnknown(s.NoteUnknownFields)
 	if n := of.Node; n != nil {
@@ -96,7 +95,7 @@ func (c *Config) addSections(s *server.Server, client *xds.Client) {
 	}
 	file, settings := configdump.Bootstrap(c.Bootstrap, s.Started())
 	set("bootstrap", file)
-	if s.Config().Admin.Product != "envoy" { // Envoy's dump has no such section
+	if s.Store().Product() != "envoy" { // Envoy's dump has no such section
 		set("settings", settings)
 	}
 	dump.Set("listeners", func() configdump.Section { return dumpListeners(s) })

@@ -20,7 +20,7 @@ const (
 // sources. A proxy adds its own sources to the returned tap.
 func AddTap(cfg *server.Config) *tap.Tap {
 	if cfg.Store == nil {
-		cfg.Store = store.New(store.Options{Product: cfg.Admin.Product})
+		cfg.Store = store.New(store.Options{})
 	}
 	t := tap.New(tap.Config{Dropped: cfg.Store.Own().Counter("tap.traces_dropped")})
 	if cfg.StatsD != nil {

@@ -60,7 +60,11 @@ type Extractor struct {
 	// or without a dot.
 	programs map[string]*program
 	other    *program
+	product  string
 }
+
+// Product returns the product name in the names of default tags.
+func (e *Extractor) Product() string { return e.product }
 
 // program holds the rules for names with one first token. Guards are separate
 // from rules because most rules fail at their guard: a name costs a walk over a
@@ -102,7 +106,9 @@ func New(c Config) (*Extractor, error) {
 	}
 	all = append(all, configured...)
 	markShared(all)
-	return compile(all), nil
+	e := compile(all)
+	e.product = product
+	return e, nil
 }
 
 // errNoName has the wording that users of such configurations know.

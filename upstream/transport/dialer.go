@@ -82,7 +82,7 @@ type socket struct {
 }
 
 func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, err error) {
-	d := &Dialer{f: f, cluster: c, scope: scope, namespace: f.c.Product + ".transport_socket_match"}
+	d := &Dialer{f: f, cluster: c, scope: scope, namespace: scope.Store().Product() + ".transport_socket_match"}
 	defer func() {
 		if err != nil {
 			d.Close()

@@ -17,8 +17,6 @@ import (
 
 // Config is shared by all dialers of a process. The zero value is valid.
 type Config struct {
-	// Product is the product name in metadata; default "proxy".
-	Product string
 	// Bind applies to clusters without their own binding. It may be nil.
 	Bind *config.Bind
 	// ReadFile reads certificates, keys and revocation lists. The default is
@@ -55,9 +53,6 @@ type Factory struct {
 
 // New returns a factory.
 func New(c Config) *Factory {
-	if c.Product == "" {
-		c.Product = "proxy"
-	}
 	if c.ReadFile == nil {
 		c.ReadFile = ReadFile
 	}

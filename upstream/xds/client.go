@@ -44,8 +44,6 @@ type Config struct {
 	// plain text and targets with credentials are refused.
 	Credentials func(config.GRPCService) (credentials.TransportCredentials, error)
 
-	// Product is the product name that servers see; default "proxy".
-	Product string
 	// MaxMessageBytes is the size limit of a response and of a file; 0 means
 	// [DefaultMaxMessageBytes].
 	MaxMessageBytes int
@@ -100,9 +98,6 @@ type Client struct {
 // New returns a client that does nothing yet. It fails if the configuration cannot
 // work.
 func New(o Config) (*Client, error) {
-	if o.Product == "" {
-		o.Product = "proxy"
-	}
 	if o.MaxMessageBytes <= 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
 	}
@@ -123,7 +118,7 @@ func New(o Config) (*Client, error) {
 	}
 	c.node = &corev3.Node{
 		Id: o.Node.ID, Cluster: o.Node.Cluster, Metadata: meta, ClientFeatures: clientFeatures(o.Node.ClientFeatures),
-		UserAgentName: o.Product, UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: o.Node.Version},
+		UserAgentName: o.Store.Product(), UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: o.Node.Version},
 	}
 	if l := o.Node.Locality; l != (config.Locality{}) {
 		c.node.Locality = &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}

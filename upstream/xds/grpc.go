@@ -75,7 +75,7 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 	o := []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most), grpc.ForceCodecV2(codec{})),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(),
-		grpc.WithUserAgent(c.o.Product),
+		grpc.WithUserAgent(c.o.Store.Product()),
 	}
 	uri := target.TargetURI
 	creds := credentials.TransportCredentials(insecure.NewCredentials())
