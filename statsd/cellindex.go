@@ -1,24 +1,23 @@
 package statsd
 
-// cellIndex finds cells by a hash. It is an open addressing table of cell
+// cellIndex finds cells by the hash in cell.exposed. It is an open addressing table of cell
 // numbers with linear probing, which takes a tenth of the memory of a map for a
 // million series. registry.mu guards it.
 type cellIndex struct {
 	cells *cells
-	hash  func(*cell) uint64
 	slots []uint32 // cell number + 1; 0: empty. A power of two
 	used  int
 }
 
-func newCellIndex(c *cells, hash func(*cell) uint64) cellIndex {
-	return cellIndex{cells: c, hash: hash, slots: make([]uint32, 64)}
+func newCellIndex(c *cells) cellIndex {
+	return cellIndex{cells: c, slots: make([]uint32, 64)}
 }
 
 // find returns the cell whose hash is h.
 func (x *cellIndex) find(h uint64) (number uint32, ok bool) {
 	mask := uint64(len(x.slots) - 1)
 	for i := h & mask; x.slots[i] != 0; i = (i + 1) & mask {
-		if n := x.slots[i] - 1; x.hash(x.cells.at(n)) == h {
+		if n := x.slots[i] - 1; x.cells.at(n).exposed == h {
 			return n, true
 		}
 	}
@@ -45,7 +44,7 @@ func (x *cellIndex) resize(size int) {
 
 func (x *cellIndex) place(s uint32) {
 	mask := uint64(len(x.slots) - 1)
-	i := x.hash(x.cells.at(s-1)) & mask
+	i := x.cells.at(s-1).exposed & mask
 	for x.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
@@ -56,7 +55,7 @@ func (x *cellIndex) place(s uint32) {
 // displaced.
 func (x *cellIndex) remove(number uint32) {
 	mask := uint64(len(x.slots) - 1)
-	i := x.hash(x.cells.at(number)) & mask
+	i := x.cells.at(number).exposed & mask
 	for ; x.slots[i] != number+1; i = (i + 1) & mask {
 		if x.slots[i] == 0 {
 			return
@@ -68,7 +67,7 @@ func (x *cellIndex) remove(number uint32) {
 			break
 		}
 		// The entry at j can move to i unless its home lies between.
-		home := x.hash(x.cells.at(x.slots[j]-1)) & mask
+		home := x.cells.at(x.slots[j]-1).exposed & mask
 		if (j-home)&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]
 			i = j

@@ -10,7 +10,7 @@ import (
 func TestCellIndexAgainstMap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var c cells
-	x := newCellIndex(&c, func(c *cell) uint64 { return c.text })
+	x := newCellIndex(&c)
 	model := map[uint64]uint32{}
 	for range 20_000 {
 		h := uint64(rnd.IntN(300))<<rnd.IntN(3) | uint64(rnd.IntN(2))<<40
@@ -22,7 +22,7 @@ func TestCellIndexAgainstMap(t *testing.T) {
 		switch {
 		case !ok:
 			n, ce := c.take()
-			ce.text = h
+			ce.exposed = h
 			x.insert(n)
 			model[h] = n
 		case rnd.IntN(2) == 0:

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -51,18 +52,39 @@ func groupOf(t line.Type) group {
 // knows the number. Workers read them after they got the number under that
 // lock.
 type cell struct {
-	gen   atomic.Uint32
-	group group
-	role  role
-	name  uint32 // number of the family
-	cost  uint32 // bytes charged for it
-	first *segment
-	carry atomic.Uint64 // of a counter: fractions; of a gauge: the newest timestamp, in unix seconds
-	stat  any           // *store.Counter, *store.FloatGauge, *store.Histogram or *set; nil: the cell is free
+	gen     atomic.Uint32
+	group   group
+	role    role
+	cost    uint16        // charged for it, in units of costUnit
+	family  uint32        // number
+	first   uint32        // number of the segment
+	exposed uint64        // hash of the labels in the exposition; see registry.expose
+	carry   atomic.Uint64 // of a counter: fractions; of a gauge: the newest timestamp, in unix seconds
 
-	text     uint64 // hash of the full name
-	identity uint64 // hash of group, name and tags
-	exposed  uint64 // hash of what the exposition would show
+	// stat is the stat or the set. Its type follows from the group, which saves the
+	// word that an interface needs for it. Nil: the cell is free.
+	stat unsafe.Pointer
+}
+
+// The stat of a cell by its group.
+
+func (ce *cell) counter() *store.Counter     { return (*store.Counter)(ce.stat) }
+func (ce *cell) gauge() *store.FloatGauge    { return (*store.FloatGauge)(ce.stat) }
+func (ce *cell) histogram() *store.Histogram { return (*store.Histogram)(ce.stat) }
+func (ce *cell) set() *set                   { return (*set)(ce.stat) }
+
+// handle returns the stat that keeps the name of the series in the store. A
+// histogram has none.
+func (ce *cell) handle() store.Handle {
+	switch ce.group {
+	case counters:
+		return ce.counter()
+	case gauges:
+		return ce.gauge()
+	case sets:
+		return ce.set().gauge
+	}
+	return nil
 }
 
 // role is the purpose of a series.
@@ -97,6 +119,21 @@ type goneChunk struct{ index, gen uint32 }
 // at returns cell number x.
 func (c *cells) at(x uint32) *cell {
 	return &(*c.chunks.Load())[x/cellsPerChunk][x%cellsPerChunk]
+}
+
+// each calls f with the cells that are not free.
+func (c *cells) each(f func(x uint32, ce *cell)) {
+	p := c.chunks.Load()
+	if p == nil {
+		return
+	}
+	for i, chunk := range *p {
+		for j := 0; chunk != nil && j < cellsPerChunk; j++ {
+			if ce := &chunk[j]; ce.stat != nil {
+				f(uint32(i*cellsPerChunk+j), ce)
+			}
+		}
+	}
 }
 
 // count returns the number of cells that there is memory for.
@@ -184,7 +221,7 @@ func (c *cells) retire(x uint32) {
 func (c *cells) recycle(xs []uint32) {
 	for _, x := range xs {
 		ce := c.at(x)
-		ce.stat, ce.first = nil, nil
+		ce.stat = nil
 		ce.carry.Store(0)
 	}
 	c.free = append(c.free, xs...)
@@ -194,7 +231,7 @@ func (c *cells) recycle(xs []uint32) {
 // collected, rounded up to multiples of 2^-32, and counted when they reach a
 // whole number: 0.7/0.1 counts 7 although its float64 is a little less.
 func (ce *cell) count(x float64) {
-	c := ce.stat.(*store.Counter)
+	c := ce.counter()
 	whole := uint64(x)
 	if part := x - float64(whole); part != 0 {
 		f := uint64(math.Ceil(part * (1 << 32)))

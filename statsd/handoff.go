@@ -288,9 +288,8 @@ func (s *Server) IsSet(h *store.ExportedStat) bool {
 	r := s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.hash(&w)
-	x, ok := r.texts.find(w.text)
-	return ok && r.cells.at(x).group == sets
+	mark, _ := r.scope.Marked(w.name, w.tags...)
+	return mark != 0 && r.cells.at(mark-1).group == sets
 }
 
 // Import returns the *store.Counter or *store.FloatGauge for a received stat
@@ -326,7 +325,11 @@ func (s *Server) Import(h *store.ExportedStat) any {
 		r.live++
 		x = f.number
 	}
-	return r.cells.at(x).stat
+	if c := r.cells.at(x); c.group == counters {
+		return c.counter()
+	} else {
+		return c.gauge()
+	}
 }
 
 // Inherit gives the server the sockets of a predecessor, before Listen. A

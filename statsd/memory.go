@@ -58,9 +58,10 @@ func (m *memory) total() int64 { return m.used.Load() + m.caches.used.Load() }
 
 // The parts of what a series is charged.
 const (
-	cellCost     = 200 // cell, its index entries and the stat
+	costUnit     = 32  // charges for a series are rounded up to multiples of it
+	cellCost     = 140 // cell, its index entries and the stat
 	tokenCost    = 20  // segment of a name, key or value of a tag, on top of its text
-	familyCost   = 130 // on top of the name
+	familyCost   = 60
 	segmentCost  = 150 // on top of the name
 	tagValueCost = 100 // on top of key and value
 	rareKeyCost  = 300 // tag key beyond the first maxTagKeys: the store keeps a record of each key
@@ -68,7 +69,8 @@ const (
 	setReserve   = 16 << 10 // as much as the estimate needs, so that a set can always count
 )
 
-// cost returns what the series w is charged when it is created.
+// cost returns the charge for the series w when it is created: a multiple of
+// costUnit that fits into cell.cost.
 func (r *registry) cost(w *wanted) int {
 	n := cellCost + len(w.name)
 	tokens := 1
@@ -94,5 +96,5 @@ func (r *registry) cost(w *wanted) int {
 	case sets:
 		n += setReserve
 	}
-	return n
+	return min(n/costUnit+1, math.MaxUint16) * costUnit
 }

@@ -129,8 +129,8 @@ func TestMemoryComesBack(t *testing.T) {
 		r.Forget(func(string) bool { return true })
 		r.flush()
 		g := r.registry
-		if g.cells.count() != 0 || len(g.families) != 0 || len(g.texts.slots) > 64 || len(g.exposed.slots) > 64 {
-			t.Fatalf("%d cells, %d families, %d and %d slots stay", g.cells.count(), len(g.families), len(g.texts.slots), len(g.exposed.slots))
+		if g.cells.count() != 0 || len(g.families.list) != 0 || g.families.owners.Len() != 0 || len(g.exposed.slots) > 64 {
+			t.Fatalf("%d cells, %d families, %d owners and %d slots stay", g.cells.count(), len(g.families.list), g.families.owners.Len(), len(g.exposed.slots))
 		}
 		if n := r.streamWorkers[0].cache; n.used != 0 || len(n.slots) >= 2*cacheFirst {
 			t.Fatalf("%d entries in %d slots stay cached", n.used, len(n.slots))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -155,7 +156,7 @@ func (m *model) compare(t *testing.T, r *rig) {
 	}
 	before := r.registry.live
 	r.store.Flush(store.FlushOptions{}).Close()
-	seen := map[any]bool{}
+	seen := map[unsafe.Pointer]bool{}
 	for id, s := range m.series {
 		f := r.registry.resolve([]byte(s.name), s.tags, s.typ)
 		if f.cell == nil || seen[f.cell.stat] {
@@ -163,17 +164,21 @@ func (m *model) compare(t *testing.T, r *rig) {
 		}
 		seen[f.cell.stat] = true
 		got, want := 0.0, s.sum
-		switch stat := f.cell.stat.(type) {
-		case *store.Counter:
+		switch f.cell.group {
+		case counters:
+			stat := f.cell.counter()
 			got = float64(stat.Total())
-		case *store.Histogram:
+		case histograms:
+			stat := f.cell.histogram()
 			got = float64(stat.Snapshot().Cumulative.Count())
-		case *store.FloatGauge:
+		case gauges:
+			stat := f.cell.gauge()
 			if stat.Value() != s.gauge {
 				t.Errorf("%q is %v, the model says %v", id, stat.Value(), s.gauge)
 			}
 			continue
-		case *set:
+		case sets:
+			stat := f.cell.set()
 			if n := stat.flush(); n != float64(len(s.members)) {
 				t.Errorf("%q has %v members, the model says %d", id, n, len(s.members))
 			}

@@ -1,15 +1,16 @@
 package statsd
 
 import (
+	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -28,7 +29,6 @@ type registry struct {
 	scope    *store.Scope // of counters, gauges and histograms
 	setScope *store.Scope // of sets, which are gauges to the store
 	naming   *naming.Rules
-	textSeed maphash.Seed
 	idSeed   maphash.Seed
 	cells    cells
 
@@ -39,18 +39,14 @@ type registry struct {
 	memory memory
 
 	mu       sync.Mutex // guards the rest
-	texts    cellIndex  // by full name
-	exposed  cellIndex  // by series of the exposition
+	exposed  cellIndex  // series with labels, by what the exposition shows
 	setCells map[uint32]*set
 	// histogramBytes is what histograms are charged beyond histogramMin.
 	histogramBytes map[uint32]int
-	families       []family
-	owners         naming.Owners[uint32] // families by metric name
-	oddMetrics     map[uint32]string     // metric names of families that do not follow from their names
-	free           []uint32              // families
-	firsts         map[string]*segment   // by first segment of the name
-	recycled       int                   // cells, since the last shrink
-	live           int                   // series; overflow stats do not count
+	families       families
+	segments       segments
+	recycled       int // cells, since the last shrink
+	live           int // series; overflow stats do not count
 	perGroup       [groups]int
 	crowded        [limits]int // first segments and names that have reached four fifths of their limit
 	rate           perSecond
@@ -65,21 +61,7 @@ type registry struct {
 	pending atomic.Bool // ended is not empty
 
 	endedMu sync.Mutex // taken after mu and the store's locks
-	ended   []uint64   // full names of series that ended, hashed
-}
-
-// family is the common part of all series of one name.
-type family struct {
-	name   string // as received; the first of the names that the exposition shows alike
-	print  uint64 // hash of the metric name; 0: the number is free
-	series int32
-	group  group
-}
-
-// segment counts the series whose names share the first segment.
-type segment struct {
-	name   string
-	series int32
+	ended   []uint32   // cells of series that ended
 }
 
 // tagKey counts the different values of a tag key: exactly up to fewValues,
@@ -124,13 +106,10 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 		scope:          cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
 		setScope:       cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
 		naming:         cfg.Store.Naming(),
-		textSeed:       maphash.MakeSeed(),
 		idSeed:         maphash.MakeSeed(),
 		setCells:       make(map[uint32]*set),
 		histogramBytes: make(map[uint32]int),
-		oddMetrics:     make(map[uint32]string),
-		owners:         naming.NewOwners[uint32](),
-		firsts:         make(map[string]*segment),
+		segments:       segments{numbers: make(map[string]uint32)},
 		rate:           perSecond{max: cfg.Limits.NewPerSecond},
 		tagKeys:        make(map[string]*tagKey),
 		newest:         newRing[report.NewSeries](newestKept),
@@ -139,12 +118,11 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	if cfg.ExporterMetrics {
 		r.conflicted = make(map[conflictedMetric]uint64)
 	}
-	r.texts = newCellIndex(&r.cells, func(c *cell) uint64 { return c.text })
-	r.exposed = newCellIndex(&r.cells, func(c *cell) uint64 { return c.exposed })
-	cfg.Store.OnNetworkEnd(func(name []byte) {
-		h := maphash.Bytes(r.textSeed, name)
+	r.exposed = newCellIndex(&r.cells)
+	r.families.owners = naming.NewOwners(r.ownsMetric)
+	cfg.Store.OnNetworkEnd(func(mark uint32) {
 		r.endedMu.Lock()
-		r.ended = append(r.ended, h)
+		r.ended = append(r.ended, mark-1)
 		r.pending.Store(true)
 		r.endedMu.Unlock()
 	})
@@ -169,9 +147,8 @@ type wanted struct {
 	name  string
 	tags  []tags.Tag // in byte order of the keys
 
-	text, identity uint64
-	metric         string
-	labels         []tags.Tag // what the exposition makes labels of
+	metric string
+	labels []tags.Tag // what the exposition makes labels of
 }
 
 // want returns the series of a sample. It does not keep the arguments.
@@ -232,51 +209,33 @@ func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) 
 				w.name += "_" + strconv.Itoa(attempt)
 			}
 		}
-		r.hash(w)
-		other, ok := r.conflict(w)
-		if x, taken := r.texts.find(w.text); taken {
+		mark, same := r.scope.Marked(w.name, w.tags...)
+		x = mark - 1
+		if mark != 0 && same && r.cells.at(x).group == w.group {
+			return x, true, line.OK
+		}
+		w.metric, w.labels = r.shown(w.name, w.tags)
+		other, conflict := r.conflict(w)
+		if mark != 0 {
 			c := r.cells.at(x)
-			if c.identity == w.identity {
-				return x, true, line.OK
-			}
-			other, ok = r.families[c.name].name, true
+			other, conflict = c.family, true
 			if c.group == w.group {
 				// Dots inside tags: another name and other tags read the same.
-				note(r.metrics.collisions, report.Conflict{Name: w.name, Other: other, What: "full name", Group: w.group.String()})
+				note(r.metrics.collisions, report.Conflict{Name: w.name, Other: r.nameOf(other), What: "full name", Group: w.group.String()})
 				continue
 			}
 		}
-		if !ok {
+		if !conflict {
 			return 0, false, line.OK
 		}
 		if r.cfg.RejectConflicts {
 			return 0, false, line.TypeConflict
 		}
 		if attempt == 0 && !r.known(suffixed) {
-			note(r.metrics.conflicts, report.Conflict{Name: plain, Other: other, What: "kind", Group: w.group.String()})
+			note(r.metrics.conflicts, report.Conflict{Name: plain, Other: r.nameOf(other), What: "kind", Group: w.group.String()})
 		}
 	}
 	return 0, false, line.TypeConflict
-}
-
-// hash fills in the fields that identify w.
-func (r *registry) hash(w *wanted) {
-	var text, id maphash.Hash
-	text.SetSeed(r.textSeed)
-	id.SetSeed(r.idSeed)
-	_, _ = text.WriteString(r.full(w.name)) // a hash takes everything
-	put(&id, byte(w.group), w.name)
-	for _, t := range w.tags {
-		// Names and tags hold no control bytes.
-		put(&id, 0, t.Name)
-		put(&text, '.', t.Name)
-		if t.Value != "" {
-			put(&id, 1, t.Value)
-			put(&text, '.', t.Value)
-		}
-	}
-	w.text, w.identity = text.Sum64(), id.Sum64()
-	w.metric, w.labels = r.shown(w.name, w.tags)
 }
 
 func put(h *maphash.Hash, sep byte, s string) {
@@ -315,35 +274,6 @@ func (r *registry) known(name string) bool {
 	return ok
 }
 
-// familyNamed returns the family with a metric name.
-func (r *registry) familyNamed(metric string) (x uint32, ok bool) {
-	x, ok = r.owners.Find(metric, false)
-	return x, ok && r.families[x].print == r.print(metric)
-}
-
-// print returns a hash of a metric name that is not 0.
-func (r *registry) print(metric string) uint64 { return maphash.String(r.textSeed, metric) | 1 }
-
-// metricOf returns the metric name of family x.
-func (r *registry) metricOf(x uint32) string {
-	if metric, ok := r.oddMetrics[x]; ok {
-		return metric
-	}
-	metric, _ := r.shown(r.families[x].name, nil)
-	return metric
-}
-
-// conflict reports whether another family owns the metric name of w or a name
-// of its samples, and returns the name of that family.
-func (r *registry) conflict(w *wanted) (other string, ok bool) {
-	x, ok := r.owners.Find(w.metric, w.group == histograms)
-	if !ok {
-		return "", false
-	}
-	f := &r.families[x]
-	return f.name, f.group != w.group || f.print != r.print(w.metric)
-}
-
 // addConflict counts and records cl.
 func (r *registry) addConflict(c *store.Counter, cl report.Conflict) {
 	c.Inc()
@@ -360,12 +290,12 @@ func (r *registry) exceeded(w *wanted, now time.Time) limit {
 	switch {
 	case r.live >= l.Series:
 		return limitSeries
-	case int(r.segmentOf(w.name).series) >= l.FirstSegment:
+	case r.segments.series(w.name) >= l.FirstSegment:
 		return limitFirstSegment
 	case w.group == sets && r.perGroup[sets] >= l.Sets:
 		return limitSets
 	}
-	if x, ok := r.familyNamed(w.metric); ok && int(r.families[x].series) >= l.SeriesPerName {
+	if x, ok := r.familyNamed(w.metric); ok && int(r.families.list[x].series) >= l.SeriesPerName {
 		return limitPerName
 	}
 	if !r.memory.fits(r.cost(w)) {
@@ -378,15 +308,6 @@ func (r *registry) exceeded(w *wanted, now time.Time) limit {
 		return limitTagValues
 	}
 	return noLimit
-}
-
-// segmentOf returns the first segment of name, a new one if no series has it.
-func (r *registry) segmentOf(name string) *segment {
-	first, _, _ := strings.Cut(name, ".")
-	if s := r.firsts[first]; s != nil {
-		return s
-	}
-	return &segment{name: first}
 }
 
 // create creates the series w unless a limit prevents it.
@@ -435,19 +356,17 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 	o := wanted{group: w.group, typ: w.typ, name: "overflow." + w.group.String()}
 	if r.known(w.name) {
 		o.tags = []tags.Tag{{Name: "metric", Value: w.name}}
-		r.hash(&o)
-		if _, ok := r.texts.find(o.text); !ok && r.overflowed >= r.cfg.Limits.OverflowedNames {
+		if mark, _ := r.scope.Marked(o.name, o.tags...); mark == 0 && r.overflowed >= r.cfg.Limits.OverflowedNames {
 			o.tags = nil
 		}
 	}
-	r.hash(&o)
-	if x, ok := r.texts.find(o.text); ok {
-		c := r.cells.at(x)
-		if c.identity == o.identity {
-			f.cell, f.number = c, x
+	if mark, same := r.scope.Marked(o.name, o.tags...); mark != 0 {
+		if c := r.cells.at(mark - 1); same && c.group == o.group {
+			f.cell, f.number = c, mark-1
 		}
 		return f
 	}
+	o.metric, o.labels = r.shown(o.name, o.tags)
 	if _, ok := r.conflict(&o); ok {
 		return f
 	}
@@ -472,45 +391,45 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	r.dropEndedLocked() // a series of this name can have ended
 	x, c := r.cells.take()
-	c.group, c.role, c.stat, c.text, c.identity = w.group, as, stat, w.text, w.identity
-	c.cost = uint32(min(r.cost(w), math.MaxInt32))
-	r.memory.charge(int(c.cost))
-	c.name = r.join(w)
-	c.exposed = r.exposure(w)
-	if other, taken := r.exposed.find(c.exposed); taken {
+	if !r.scope.Mark(x+1, w.name, w.tags...) {
+		r.cells.free = append(r.cells.free, x)
+		return found{}, fmt.Errorf("statsd: %q ended while it was created", w.name)
+	}
+	c.group, c.role, c.stat = w.group, as, stat
+	c.cost = uint16(r.cost(w) / costUnit)
+	r.memory.charge(int(c.cost) * costUnit)
+	c.family = r.join(w, x)
+	if other, taken := r.expose(w, x); taken {
 		// They differ only in bytes that the exposition cannot show.
-		r.addConflict(r.metrics.collisions, report.Conflict{Name: w.name, Other: r.families[r.cells.at(other).name].name, What: "exposition", Group: w.group.String()})
-	} else {
-		r.exposed.insert(x)
+		r.addConflict(r.metrics.collisions, report.Conflict{Name: w.name, Other: r.nameOf(other), What: "exposition", Group: w.group.String()})
 	}
 	if full := r.fullName(w); r.cfg.Store.Has(false, full) {
 		r.conflicts.add(report.Conflict{Time: r.cfg.Now(), Name: w.name, Group: w.group.String(), Other: full, What: "own stat"})
 	}
-	r.texts.insert(x)
-	if c.first = r.segmentOf(w.name); c.first.series == 0 {
-		r.memory.charge(segmentCost + len(c.first.name))
-	}
-	r.grow(&c.first.series, 1, limitFirstSegment, r.cfg.Limits.FirstSegment)
-	r.firsts[c.first.name] = c.first
+	c.first = r.segments.enter(w.name, &r.memory)
+	r.grow(&r.segments.list[c.first].series, 1, limitFirstSegment, r.cfg.Limits.FirstSegment)
 	r.perGroup[w.group]++
 	r.metrics.created[w.group].Inc()
-	switch s := stat.(type) {
-	case *set:
-		r.setCells[x] = s
-	case *store.Histogram:
+	switch w.group {
+	case sets:
+		r.setCells[x] = c.set()
+	case histograms:
 		r.histogramBytes[x] = 0
 	}
 	return found{cell: c, number: x, gen: c.gen.Load()}, nil
 }
 
-// stat gets the stat of w from the store.
-func (r *registry) stat(w *wanted) (any, error) {
+// stat gets the stat of w from the store; see [cell.stat].
+func (r *registry) stat(w *wanted) (unsafe.Pointer, error) {
 	switch w.group {
 	case counters:
-		return r.scope.TryCounter(w.name, w.tags...)
+		c, err := r.scope.TryCounter(w.name, w.tags...)
+		return unsafe.Pointer(c), err
 	case gauges:
-		return r.scope.TryFloatGauge(w.name, w.tags...)
+		g, err := r.scope.TryFloatGauge(w.name, w.tags...)
+		return unsafe.Pointer(g), err
 	case sets:
 		g, err := r.setScope.TryFloatGauge(w.name, w.tags...)
 		if err != nil {
@@ -519,34 +438,14 @@ func (r *registry) stat(w *wanted) (any, error) {
 		if err := g.Set(0); err != nil { // nothing was flushed yet
 			return nil, err
 		}
-		return &set{gauge: g, memory: &r.memory}, nil
+		return unsafe.Pointer(&set{gauge: g, memory: &r.memory}), nil
 	}
 	unit := store.Unspecified
 	if w.typ == line.Timer {
 		unit = store.Milliseconds
 	}
-	return r.scope.TryHistogram(w.name, unit, w.tags...)
-}
-
-// join adds a series to the family of w and returns the number of the family.
-func (r *registry) join(w *wanted) uint32 {
-	x, ok := r.familyNamed(w.metric)
-	if !ok {
-		x = uint32(len(r.families))
-		if n := len(r.free); n > 0 {
-			x, r.free = r.free[n-1], r.free[:n-1]
-		} else {
-			r.families = append(r.families, family{})
-		}
-		r.families[x] = family{name: w.name, print: r.print(w.metric), group: w.group}
-		if metric, _ := r.shown(w.name, nil); metric != w.metric {
-			r.oddMetrics[x] = w.metric
-		}
-		r.memory.charge(familyCost + len(w.name))
-		r.owners.Set(w.metric, w.group == histograms, x)
-	}
-	r.grow(&r.families[x].series, 1, limitPerName, r.cfg.Limits.SeriesPerName)
-	return x
+	h, err := r.scope.TryHistogram(w.name, unit, w.tags...)
+	return unsafe.Pointer(h), err
 }
 
 // grow changes a number of series with a limit, and counts the numbers that are
@@ -562,8 +461,21 @@ func (r *registry) grow(series *int32, by int32, lim limit, most int) {
 	}
 }
 
-// exposure returns a hash of the series of w in the exposition.
-func (r *registry) exposure(w *wanted) uint64 {
+// expose notes the series that the exposition shows of cell x. If another cell has
+// the same, taken is true and other is its family. A series without labels is the
+// only one of its family; others are found by a hash.
+func (r *registry) expose(w *wanted, x uint32) (other uint32, taken bool) {
+	c := r.cells.at(x)
+	c.exposed = 0
+	if len(w.labels) == 0 {
+		if f := &r.families.list[c.family]; f.print&hasPlain != 0 {
+			return c.family, true
+		} else {
+			f.print |= hasPlain
+		}
+		c.exposed = exposedPlain
+		return 0, false
+	}
 	var h maphash.Hash
 	h.SetSeed(r.idSeed)
 	put(&h, byte(w.group), w.metric)
@@ -571,8 +483,19 @@ func (r *registry) exposure(w *wanted) uint64 {
 		put(&h, 0, l.Name)
 		put(&h, 1, l.Value)
 	}
-	return h.Sum64()
+	c.exposed = h.Sum64() | exposedLabels
+	if x, taken := r.exposed.find(c.exposed); taken {
+		return r.cells.at(x).family, true
+	}
+	r.exposed.insert(x)
+	return 0, false
 }
+
+// Values of cell.exposed besides 0, which stands for nothing.
+const (
+	exposedPlain  = 1 // the series without labels of its family
+	exposedLabels = 2 // set in hashes
+)
 
 // watchTags records the values of tags for the list of keys with the most
 // values.
@@ -594,70 +517,47 @@ func (r *registry) watchTags(tgs []tags.Tag) {
 func (r *registry) dropEnded() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.dropEndedLocked()
+}
+
+func (r *registry) dropEndedLocked() {
+	if !r.pending.Load() {
+		return
+	}
 	r.endedMu.Lock()
 	ended := r.ended
 	r.ended = nil
 	r.pending.Store(false)
 	r.endedMu.Unlock()
-	for _, h := range ended {
-		x, ok := r.texts.find(h)
-		if !ok {
-			continue
-		}
+	for _, x := range ended {
 		c := r.cells.at(x)
-		f := &r.families[c.name]
-		r.texts.remove(x)
 		r.values.release(x)
-		r.memory.charge(-int(c.cost))
-		if s := r.setCells[x]; s != nil {
-			s.release()
+		r.memory.charge(-int(c.cost) * costUnit)
+		if c.group == sets {
+			c.set().release()
 			delete(r.setCells, x)
 		}
 		r.memory.charge(-r.histogramBytes[x])
 		delete(r.histogramBytes, x)
-		r.exposed.remove(x)
+		if c.exposed&exposedLabels != 0 {
+			r.exposed.remove(x)
+		}
 		r.perGroup[c.group]--
 		r.metrics.expired[c.group].Inc()
-		if r.grow(&c.first.series, -1, limitFirstSegment, r.cfg.Limits.FirstSegment); c.first.series == 0 {
-			delete(r.firsts, c.first.name)
-			r.memory.charge(-segmentCost - len(c.first.name))
-		}
+		r.grow(&r.segments.list[c.first].series, -1, limitFirstSegment, r.cfg.Limits.FirstSegment)
+		r.segments.leave(c.first, &r.memory)
 		switch c.role {
 		case ordinary:
 			r.live--
 		case overflowNamed:
 			r.overflowed--
 		}
-		if r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName); f.series == 0 {
-			r.owners.Delete(r.metricOf(c.name), f.group == histograms, c.name)
-			delete(r.oddMetrics, c.name)
-			r.memory.charge(-familyCost - len(f.name))
-			*f = family{}
-			r.free = append(r.free, c.name)
-		}
+		r.leave(x)
 		r.cells.retire(x)
 	}
-	r.trimFamilies()
+	r.families.trim()
+	r.segments.trim()
 	r.era.Add(1)
-}
-
-// trimFamilies frees memory when most families are unused.
-func (r *registry) trimFamilies() {
-	if len(r.families) < 1024 || len(r.free) < len(r.families)/4*3 {
-		return
-	}
-	n := len(r.families)
-	for n > 0 && r.families[n-1].print == 0 {
-		n--
-	}
-	r.families = slices.Clone(r.families[:n])
-	free := make([]uint32, 0, n)
-	for _, x := range r.free {
-		if int(x) < n {
-			free = append(free, x)
-		}
-	}
-	r.free = free
 }
 
 // takeRetired returns the cells of ended series. They can be recycled once

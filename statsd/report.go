@@ -24,7 +24,10 @@ func (l *listener) info() report.ListenerInfo {
 	}
 }
 
-const topKept = 20
+const (
+	topKept = 20
+	topTies = 10_000 // names that are compared because their counts are equal
+)
 
 // flush updates the gauges about series and ends the interval of sets.
 func (r *registry) flush() {
@@ -38,7 +41,7 @@ func (r *registry) flush() {
 		}
 	}
 	for x, charged := range r.histogramBytes {
-		n := max(r.cells.at(x).stat.(*store.Histogram).Bytes()-histogramMin, 0)
+		n := max(r.cells.at(x).histogram().Bytes()-histogramMin, 0)
 		r.memory.charge(n - charged)
 		r.histogramBytes[x] = n
 	}
@@ -78,8 +81,8 @@ func (r *registry) named(counts map[uint32]uint64) map[string]uint64 {
 	out := make(map[string]uint64, len(counts))
 	for x, n := range counts {
 		// It can have ended meanwhile.
-		if int(x) < len(r.families) && r.families[x].print != 0 {
-			out[r.families[x].name] += n
+		if int(x) < len(r.families.list) && r.families.list[x].print != 0 {
+			out[r.nameOf(x)] += n
 		}
 	}
 	return out
@@ -188,11 +191,22 @@ func (r *registry) report(out *report.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.metrics
-	for _, fam := range r.families {
+	ties := topTies
+	for x, fam := range r.families.list {
+		n := uint64(fam.series)
 		if fam.print == 0 {
 			continue
 		}
-		out.TopSeries = insertTop(out.TopSeries, report.NameCount{Name: fam.name, Count: uint64(fam.series)})
+		if len(out.TopSeries) == topKept {
+			last := out.TopSeries[topKept-1].Count
+			if n < last || n == last && ties == 0 {
+				continue
+			}
+			if n == last {
+				ties--
+			}
+		}
+		out.TopSeries = insertTop(out.TopSeries, report.NameCount{Name: r.nameOf(uint32(x)), Count: n})
 	}
 	for key, k := range r.tagKeys {
 		out.TopTags = insertTop(out.TopTags, report.NameCount{Name: key, Count: k.count()})
@@ -217,12 +231,12 @@ func (r *registry) use(lim limit) (most, use int) {
 		most, use = l.Series, r.live
 	case limitFirstSegment:
 		most = l.FirstSegment
-		for _, s := range r.firsts {
+		for _, s := range r.segments.list {
 			use = max(use, int(s.series))
 		}
 	case limitPerName:
 		most = l.SeriesPerName
-		for _, f := range r.families {
+		for _, f := range r.families.list {
 			use = max(use, int(f.series))
 		}
 	case limitRate:

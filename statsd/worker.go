@@ -419,7 +419,7 @@ func (w *worker) checkGauges(gauge func() *cell) line.Reason {
 			}
 			if !loaded {
 				if c := gauge(); c != nil {
-					value = c.stat.(*store.FloatGauge).Value()
+					value = c.gauge().Value()
 				}
 				loaded = true
 			}
@@ -469,7 +469,7 @@ func (w *worker) apply() {
 	}
 	w.tally.samples += samples
 	if w.top.wait--; w.top.wait < 1 && w.targets[0].cell != nil {
-		w.top.look(w.targets[0].cell.name, samples)
+		w.top.look(w.targets[0].cell.family, samples)
 	}
 	if limited != noLimit {
 		w.tally.limited++
@@ -481,8 +481,8 @@ func (w *worker) apply() {
 
 func (w *worker) applySample(c *cell, s *line.Sample) {
 	values := w.line.Values[s.From:s.To]
-	switch stat := c.stat.(type) {
-	case *store.Counter:
+	switch c.group {
+	case counters:
 		if s.Rate == 1 {
 			for _, v := range values {
 				c.count(v.Number)
@@ -492,7 +492,8 @@ func (w *worker) applySample(c *cell, s *line.Sample) {
 		for _, v := range values {
 			c.count(v.Number / s.Rate)
 		}
-	case *store.FloatGauge:
+	case gauges:
+		stat := c.gauge()
 		for _, v := range values {
 			if number, relative := w.change(s, v); relative {
 				_ = stat.Add(number) // see checkGauges
@@ -500,15 +501,16 @@ func (w *worker) applySample(c *cell, s *line.Sample) {
 				_ = stat.Set(number) // finite
 			}
 		}
-	case *store.Histogram:
+	case histograms:
+		stat := c.histogram()
 		for _, v := range values {
 			if math.Abs(v.Number) > store.NetworkMax {
 				w.tally.beyond++
 			}
 			stat.RecordFloat(v.Number, 1/s.Rate)
 		}
-	case *set:
-		stat.add(w.server.setSeed, s.Text)
+	case sets:
+		c.set().add(w.server.setSeed, s.Text)
 	}
 }
 
@@ -538,7 +540,7 @@ func (w *worker) check() line.Reason {
 		if f.limit != noLimit {
 			w.server.metrics.limited[f.limit].Inc()
 		} else if f.cell != nil {
-			_ = f.cell.stat.(*store.FloatGauge).Set(float64(c.Status)) // finite
+			_ = f.cell.gauge().Set(float64(c.Status)) // finite
 		}
 	}
 	return line.OK

@@ -129,6 +129,7 @@ type block struct {
 
 	parents atomic.Pointer[parents]       // of gauges; nil: there is no parent process
 	active  *[slotsPerBlock]atomic.Uint32 // second of the last update, for stats that expire
+	marks   *[slotsPerBlock]atomic.Uint32 // of stats from network input; see Scope.Mark
 
 	hotMu sync.Mutex // serializes page.own
 

@@ -338,10 +338,10 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	s.byKind[k]++
 	sc.held = append(sc.held, x)
 	sc.counts[k]++
-	o := &s.byName[setOf(k)]
-	o.pending = append(o.pending, x)
-	if o = &s.byFamily[k]; o.asked {
-		o.pending = append(o.pending, x)
+	for _, o := range [...]*order{&s.byName[setOf(k)], &s.byFamily[k]} {
+		if o.asked {
+			o.pending = append(o.pending, x)
+		}
 	}
 	return b, i
 }
@@ -379,6 +379,9 @@ func (s *Store) openBlock(c *class, v variant) *block {
 	}
 	if c.expires(v.kind()) {
 		b.active = new([slotsPerBlock]atomic.Uint32)
+	}
+	if c.network {
+		b.marks = new([slotsPerBlock]atomic.Uint32)
 	}
 	if n := len(s.freeBlocks); n > 0 {
 		b.index, s.freeBlocks = s.freeBlocks[n-1], s.freeBlocks[:n-1]

@@ -26,21 +26,32 @@ func (s *Store) kill(b *block, i int, x id) {
 	k := b.variant.kind()
 	b.live--
 	s.stats--
-	if b.cls.network && s.ended != nil {
-		s.ended(full)
+	if b.marks != nil && s.ended != nil {
+		if mark := b.marks[i].Load(); mark != 0 {
+			s.ended(mark)
+		}
 	}
 	s.byKind[k]--
 	s.dead = append(s.dead, x)
 }
 
-// OnNetworkEnd registers f to be called with the full name of each ending stat
-// that network input created. Holders of handles of such stats must look them up
-// again, since writes to an ended stat have no effect. f must be quick, and must
-// neither keep name nor call the store, which is locked. Nil unregisters.
-func (s *Store) OnNetworkEnd(f func(name []byte)) {
+// OnNetworkEnd registers f to be called with the mark of each ending stat of
+// network input that has one; see [Scope.Mark]. Holders of handles of such stats
+// must look them up again, since writes to an ended stat have no effect. f must be
+// quick and must not call the store, which is locked. Nil unregisters. Each call
+// removes all marks.
+func (s *Store) OnNetworkEnd(f func(mark uint32)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = f
+	for _, b := range s.eachBlock() {
+		if b.marks == nil {
+			continue
+		}
+		for i := range b.marks {
+			b.marks[i].Store(0)
+		}
+	}
 }
 
 // SetReject replaces the stats matcher. Existing stats that it rejects end,

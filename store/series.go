@@ -38,7 +38,7 @@ type family struct {
 // It belongs to the store because the order of families depends on it.
 type seriesIndex struct {
 	mu     sync.Mutex
-	owners naming.Owners[metricOwner]
+	owners naming.Owners
 	seed   maphash.Seed // of shapes
 	shared map[uint32]*sharedMetric
 	shares uint32 // numbers of shared that were handed out
@@ -64,6 +64,49 @@ const (
 	ownerName
 	ownerShared
 )
+
+// packed returns o as the series index keeps it.
+func (o metricOwner) packed() naming.Owner {
+	return naming.Owner(o.form)<<34 | naming.Owner(o.kind)<<32 | naming.Owner(o.ref)
+}
+
+func unpackOwner(p naming.Owner) metricOwner {
+	return metricOwner{ref: uint32(p), kind: Kind(p >> 32 & 3), form: ownerForm(p >> 34)}
+}
+
+var _ [4 - kinds]struct{} // a kind takes two bits
+
+// findOwner returns the owner of a metric name; see [naming.Owners.Find].
+func (x *seriesIndex) findOwner(metric string, histogram bool) (o metricOwner, ok bool) {
+	p, ok := x.owners.Find(metric, histogram)
+	return unpackOwner(p), ok
+}
+
+func (x *seriesIndex) setOwner(metric string, o metricOwner) {
+	x.owners.Set(metric, o.kind == KindHistogram, o.packed())
+}
+
+func (x *seriesIndex) dropOwner(metric string, o metricOwner) {
+	x.owners.Delete(metric, o.kind == KindHistogram, o.packed())
+}
+
+// ownsMetric reports whether a metric name belongs to an owner in the index.
+// seriesIndex.mu must be held.
+func (s *Store) ownsMetric(p naming.Owner, name string) bool {
+	o := unpackOwner(p)
+	var metric []byte
+	if o.form == ownerShared {
+		sm := s.series.shared[o.ref]
+		metric = append(append(metric, sm.base...), sm.suffix...)
+	} else {
+		f := s.ownerFamily(o)
+		metric, _ = s.appendMetric(nil, f)
+		if sp := s.series.of(f); sp != nil {
+			metric = append(metric, sp.Suffix...)
+		}
+	}
+	return naming.Owns(string(metric), o.kind == KindHistogram, name)
+}
 
 // sharedMetric is a metric name with several owners: families whose names differ
 // only in replaced bytes, or a family in both forms, with and without tags.
@@ -219,7 +262,7 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		metric = append(metric, old.Suffix...)
 	}
 	for {
-		o, taken := idx.owners.Find(string(metric), f.kind == KindHistogram)
+		o, taken := idx.findOwner(string(metric), f.kind == KindHistogram)
 		if !taken {
 			break
 		}
@@ -244,7 +287,7 @@ func (s *Store) claimMetric(f family, owner metricOwner) {
 		sp.Suffix = string(metric[base:])
 		s.noteSpecial(f, sp)
 	}
-	idx.owners.Set(string(metric), f.kind == KindHistogram, owner)
+	idx.setOwner(string(metric), owner)
 }
 
 // appendDigest appends a digest that distinguishes a name from others that differ
@@ -262,7 +305,7 @@ func (s *Store) displace(o metricOwner) bool {
 	if !sm.network {
 		return false
 	}
-	idx.owners.Delete(sm.base+sm.suffix, o.kind == KindHistogram, o)
+	idx.dropOwner(sm.base+sm.suffix, o)
 	if o.form != ownerShared {
 		s.collide(sm.lead, sm.base)
 	}
@@ -270,9 +313,9 @@ func (s *Store) displace(o metricOwner) bool {
 	// change.
 	for taken := true; taken; {
 		sm.suffix += o.kind.suffix()
-		_, taken = idx.owners.Find(sm.base+sm.suffix, o.kind == KindHistogram)
+		_, taken = idx.findOwner(sm.base+sm.suffix, o.kind == KindHistogram)
 	}
-	idx.owners.Set(sm.base+sm.suffix, o.kind == KindHistogram, o)
+	idx.setOwner(sm.base+sm.suffix, o)
 	for _, name := range sm.members {
 		f := family{true, o.kind, name}
 		sp := Series{lead: sm.lead}
@@ -312,7 +355,7 @@ func (s *Store) joinMetric(o metricOwner, sm *sharedMetric, f family, owner metr
 		for idx.shares++; idx.shared[idx.shares] != nil; idx.shares++ {
 		}
 		idx.shared[idx.shares] = sm
-		idx.owners.Set(sm.base+sm.suffix, f.kind == KindHistogram, metricOwner{idx.shares, f.kind, ownerShared})
+		idx.setOwner(sm.base+sm.suffix, metricOwner{idx.shares, f.kind, ownerShared})
 	}
 	known := sm.has(f.name)
 	sm.add(owner, f.name)
@@ -371,7 +414,7 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	if sp := idx.of(f); sp != nil {
 		metric = append(metric, sp.Suffix...)
 	}
-	o, taken := idx.owners.Find(string(metric), false)
+	o, taken := idx.findOwner(string(metric), false)
 	if !taken {
 		return
 	}
@@ -398,7 +441,7 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	if more {
 		return
 	}
-	idx.owners.Delete(string(metric), f.kind == KindHistogram, o)
+	idx.dropOwner(string(metric), o)
 }
 
 // Collision is a conflict of two families over a metric name.

@@ -110,7 +110,7 @@ type Store struct {
 	dead       []id            // killed since the last purge
 	layouts    map[layoutKey]*histogram.Layout
 	overflow   [kinds]*Counter
-	ended      func(name []byte) // see OnNetworkEnd
+	ended      func(mark uint32) // see OnNetworkEnd
 }
 
 // New returns an empty store.
@@ -136,7 +136,7 @@ func New(opts Options) *Store {
 	}
 	s.lookup.init()
 	s.hot.init()
-	s.series.owners, s.series.seed = naming.NewOwners[metricOwner](), maphash.MakeSeed()
+	s.series.owners, s.series.seed = naming.NewOwners(s.ownsMetric), maphash.MakeSeed()
 	s.blocks.Store(new([]atomic.Pointer[block]))
 	for i := range s.byName {
 		s.byName[i].key = textKey

@@ -122,7 +122,8 @@ func (v *View) Find(name string) (Cursor, bool) {
 	return c, false
 }
 
-// namesOf returns the up-to-date order of a set.
+// namesOf returns the up-to-date order of a set, which is maintained from the
+// first call on.
 func (s *Store) namesOf(set NameSet) [][]id {
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
@@ -130,6 +131,10 @@ func (s *Store) namesOf(set NameSet) [][]id {
 	s.mu.Lock()
 	ids := o.pending
 	o.pending = nil
+	if !o.asked {
+		o.asked = true
+		ids = s.idsOf(func(k Kind) bool { return setOf(k) == set })
+	}
 	s.mu.Unlock()
 	o.update(s, ids)
 	return o.chunks
@@ -146,7 +151,7 @@ func (s *Store) familiesOf(k Kind) [][]id {
 	o.pending = nil
 	if !o.asked {
 		o.asked = true
-		ids = s.idsOf(k)
+		ids = s.idsOf(func(other Kind) bool { return other == k })
 	}
 	s.mu.Unlock()
 	for _, x := range ids {
@@ -156,11 +161,17 @@ func (s *Store) familiesOf(k Kind) [][]id {
 	return o.chunks
 }
 
-// idsOf returns the ids of all stats of a kind. Store.mu must be held.
-func (s *Store) idsOf(k Kind) []id {
-	ids := make([]id, 0, s.byKind[k])
+// idsOf returns the ids of all stats of some kinds. Store.mu must be held.
+func (s *Store) idsOf(wanted func(Kind) bool) []id {
+	n := 0
+	for k, have := range s.byKind {
+		if wanted(Kind(k)) {
+			n += have
+		}
+	}
+	ids := make([]id, 0, n)
 	for _, b := range s.eachBlock() {
-		if b.variant.kind() != k {
+		if !wanted(b.variant.kind()) {
 			continue
 		}
 		for i := range b.n {

@@ -1,0 +1,261 @@
+package statsd
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/render/naming"
+)
+
+// families holds the families of received series: the series of one metric name.
+// Their names are not kept, but read from a stat. registry.mu guards it.
+type families struct {
+	list   []family
+	free   []uint32
+	owners naming.Owners // families by metric name
+	// named has the histograms, which own more than one metric name and whose
+	// stats have no name.
+	named map[uint32]familyName
+}
+
+// family is the common part of all series of one metric name.
+type family struct {
+	// print is the hash of the metric name, with the group and hasPlain in place of
+	// the low bits. 0: the number is free.
+	print  uint64
+	series int32
+	cell   uint32 // a series of the family, or noCell
+}
+
+const (
+	groupBits = 3
+	hasPlain  = 4 // a series without labels
+	inUse     = 8
+	printBits = ^uint64(groupBits | hasPlain)
+)
+
+func (f *family) group() group { return group(f.print & groupBits) }
+
+// familyName is the name of a family as received, the first of those that the
+// exposition shows alike, and its metric name.
+type familyName struct{ received, metric string }
+
+func (n familyName) cost() int { return 100 + len(n.received) + len(n.metric) }
+
+// printOf returns the bits of a metric name in the print of its family.
+func (fs *families) printOf(metric string) uint64 {
+	return (fs.owners.Hash(metric) | inUse) & printBits
+}
+
+// ownsMetric reports whether a metric name is that of a family or, if it is a
+// histogram, of its samples.
+func (r *registry) ownsMetric(o naming.Owner, metric string) bool {
+	if n, ok := r.families.named[uint32(o)]; ok {
+		return naming.Owns(n.metric, true, metric)
+	}
+	return r.families.list[o].print&printBits == r.families.printOf(metric)
+}
+
+// familyNamed returns the family with a metric name.
+func (r *registry) familyNamed(metric string) (x uint32, ok bool) {
+	fs := &r.families
+	o, ok := fs.owners.Find(metric, false)
+	return uint32(o), ok && fs.list[o].print&printBits == fs.printOf(metric)
+}
+
+// conflict reports whether another family owns the metric name of w or a name
+// of its samples, and returns that family.
+func (r *registry) conflict(w *wanted) (other uint32, ok bool) {
+	fs := &r.families
+	o, ok := fs.owners.Find(w.metric, w.group == histograms)
+	if !ok {
+		return 0, false
+	}
+	f := &fs.list[o]
+	return uint32(o), f.group() != w.group || f.print&printBits != fs.printOf(w.metric)
+}
+
+// join adds the series in cell c to the family of w and returns the number of the
+// family.
+func (r *registry) join(w *wanted, c uint32) uint32 {
+	fs := &r.families
+	x, ok := r.familyNamed(w.metric)
+	if !ok {
+		x = uint32(len(fs.list))
+		if n := len(fs.free); n > 0 {
+			x, fs.free = fs.free[n-1], fs.free[:n-1]
+		} else {
+			fs.list = append(fs.list, family{})
+		}
+		fs.list[x] = family{print: fs.printOf(w.metric) | uint64(w.group), cell: c}
+		r.memory.charge(familyCost)
+		if w.group == histograms {
+			n := familyName{w.name, w.metric}
+			if fs.named == nil {
+				fs.named = make(map[uint32]familyName)
+			}
+			fs.named[x] = n
+			r.memory.charge(n.cost())
+		}
+		fs.owners.Set(w.metric, w.group == histograms, naming.Owner(x))
+	}
+	f := &fs.list[x]
+	if f.cell == noCell {
+		f.cell = c
+	}
+	r.grow(&f.series, 1, limitPerName, r.cfg.Limits.SeriesPerName)
+	return x
+}
+
+// leave removes the series in cell c from its family.
+func (r *registry) leave(c uint32) {
+	fs, x := &r.families, r.cells.at(c).family
+	f := &fs.list[x]
+	if r.cells.at(c).exposed == exposedPlain {
+		f.print &^= hasPlain
+	}
+	if f.cell == c {
+		f.cell = noCell
+	}
+	if r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName); f.series > 0 {
+		return
+	}
+	if n, ok := fs.named[x]; ok {
+		fs.owners.Delete(n.metric, true, naming.Owner(x))
+		delete(fs.named, x)
+		r.memory.charge(-n.cost())
+	} else {
+		fs.owners.DeleteHash(f.print, naming.Owner(x))
+	}
+	r.memory.charge(-familyCost)
+	*f = family{}
+	fs.free = append(fs.free, x)
+}
+
+// nameOf returns the name of a family as received, "" if its series have just
+// ended.
+func (r *registry) nameOf(x uint32) string {
+	if n, ok := r.families.named[x]; ok {
+		return n.received
+	}
+	f := &r.families.list[x]
+	if f.cell == noCell {
+		r.adopt()
+	}
+	if f.cell == noCell {
+		return ""
+	}
+	name := r.cfg.Store.NameOf(r.cells.at(f.cell).handle())
+	if p := r.scope.Prefix(); p != "" {
+		name = strings.TrimPrefix(name, p+".")
+	}
+	return name
+}
+
+// adopt finds a series for each family that lost the one that it was named after.
+func (r *registry) adopt() {
+	r.cells.each(func(x uint32, c *cell) {
+		if int(c.family) >= len(r.families.list) || c.group == histograms {
+			return
+		}
+		f := &r.families.list[c.family]
+		if f.cell == noCell && r.cfg.Store.NameOf(c.handle()) != "" { // not ended
+			f.cell = x
+		}
+	})
+}
+
+// trim frees memory when most families are unused.
+func (fs *families) trim() {
+	fs.list, fs.free = trimUnused(fs.list, fs.free, func(f *family) bool { return f.print == 0 })
+}
+
+// trimUnused drops the unused elements at the end of list, whose other unused ones
+// are in free, if that is worth it.
+func trimUnused[T any](list []T, free []uint32, unused func(*T) bool) ([]T, []uint32) {
+	n := len(list)
+	if n < 1024 || len(free) < n/4*3 {
+		return list, free
+	}
+	for n > 0 && unused(&list[n-1]) {
+		n--
+	}
+	kept := make([]uint32, 0, len(free)-(len(list)-n))
+	for _, x := range free {
+		if int(x) < n {
+			kept = append(kept, x)
+		}
+	}
+	return slices.Clone(list[:n]), kept
+}
+
+// segments counts the series whose names share the first segment. registry.mu
+// guards it.
+type segments struct {
+	list    []segment
+	free    []uint32
+	numbers map[string]uint32
+	peak    int // largest size of numbers, which keeps the memory for it
+}
+
+type segment struct {
+	name   string
+	series int32
+}
+
+func firstSegment(name string) string {
+	first, _, _ := strings.Cut(name, ".")
+	return first
+}
+
+// series returns the number of series that share the first segment of name.
+func (ss *segments) series(name string) int {
+	if x, ok := ss.numbers[firstSegment(name)]; ok {
+		return int(ss.list[x].series)
+	}
+	return 0
+}
+
+// enter returns the number of the first segment of name.
+func (ss *segments) enter(name string, m *memory) uint32 {
+	first := firstSegment(name)
+	if x, ok := ss.numbers[first]; ok {
+		return x
+	}
+	first = strings.Clone(first)
+	x := uint32(len(ss.list))
+	if n := len(ss.free); n > 0 {
+		x, ss.free = ss.free[n-1], ss.free[:n-1]
+	} else {
+		ss.list = append(ss.list, segment{})
+	}
+	ss.list[x].name = first
+	ss.numbers[first] = x
+	ss.peak = max(ss.peak, len(ss.numbers))
+	m.charge(segmentCost + len(first))
+	return x
+}
+
+// leave frees segment x if it has no series.
+func (ss *segments) leave(x uint32, m *memory) {
+	s := &ss.list[x]
+	if s.series > 0 {
+		return
+	}
+	m.charge(-segmentCost - len(s.name))
+	delete(ss.numbers, s.name)
+	*s = segment{}
+	ss.free = append(ss.free, x)
+}
+
+// trim frees memory when most segments are unused.
+func (ss *segments) trim() {
+	ss.list, ss.free = trimUnused(ss.list, ss.free, func(s *segment) bool { return s.series == 0 })
+	if n := len(ss.numbers); ss.peak > 1024 && n < ss.peak/8 {
+		numbers := make(map[string]uint32, n)
+		for name, x := range ss.numbers {
+			numbers[name] = x
+		}
+		ss.numbers, ss.peak = numbers, n
+	}
+}

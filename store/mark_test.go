@@ -1,0 +1,87 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+func TestMarksLeadFromNamesToStats(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.ScopeWith("in", store.ScopeOptions{Network: true})
+	var ended []uint32
+	st.OnNetworkEnd(func(mark uint32) { ended = append(ended, mark) })
+	kept := []tags.Tag{{Name: "k", Value: "v.w"}, {Name: "bare"}}
+	for i, tt := range []struct {
+		name string
+		tags []tags.Tag
+	}{{"a.b", nil}, {"a", kept}, {"", nil}} {
+		mark := uint32(i + 1)
+		if m, _ := sc.Marked(tt.name, tt.tags...); m != 0 {
+			t.Errorf("%q has the mark %d before it exists", tt.name, m)
+		}
+		if sc.Mark(mark, tt.name, tt.tags...) {
+			t.Errorf("%q is marked before it exists", tt.name)
+		}
+		c := sc.Counter(tt.name, tt.tags...)
+		if m, same := sc.Marked(tt.name, tt.tags...); m != 0 || !same {
+			t.Errorf("%q has the mark %d, same %t, before it gets one", tt.name, m, same)
+		}
+		if !sc.Mark(mark, tt.name, tt.tags...) {
+			t.Errorf("%q is not marked", tt.name)
+		}
+		if m, same := sc.Marked(tt.name, tt.tags...); m != mark || !same {
+			t.Errorf("%q has the mark %d, same %t; want %d", tt.name, m, same, mark)
+		}
+		want := "in"
+		if tt.name != "" {
+			want += "." + tt.name
+		}
+		if got := st.NameOf(c); got != want {
+			t.Errorf("the name is %q, want %q", got, want)
+		}
+	}
+	for _, other := range [][]tags.Tag{
+		{{Name: "k", Value: "v"}, {Name: "w", Value: "bare"}},
+		{{Name: "k.v.w", Value: "bare"}},
+		{{Name: "k", Value: "v.w.bare"}},
+		nil,
+	} {
+		name := "a"
+		if other == nil {
+			name = "a.k.v.w.bare"
+		}
+		if m, same := sc.Marked(name, other...); m != 2 || same {
+			t.Errorf("%s %v: mark %d, same %t; want 2 of another stat", name, other, m, same)
+		}
+	}
+	if m, same := sc.Marked("a.b", kept...); m != 0 || same {
+		t.Errorf("an unknown stat has the mark %d", m)
+	}
+	c := sc.Counter("a.b")
+	sc.Counter("unmarked")
+	st.RemoveNetwork(func(name string) bool { return name != "in" })
+	slices.Sort(ended)
+	if !slices.Equal(ended, []uint32{1, 2}) {
+		t.Errorf("the ends of %v were reported, want 1 and 2", ended)
+	}
+	if got := st.NameOf(c); got != "" {
+		t.Errorf("an ended stat is called %q", got)
+	}
+	if sc.Mark(9, "a.b") {
+		t.Error("an ended stat was marked")
+	}
+	sc.Counter("left")
+	sc.Mark(8, "left")
+	st.OnNetworkEnd(nil)
+	if m, _ := sc.Marked("left"); m != 0 {
+		t.Errorf("the mark %d is left of a former input", m)
+	}
+	own := st.Scope("own")
+	own.Counter("c")
+	if own.Mark(1, "c") {
+		t.Error("a stat of the program was marked")
+	}
+}
