@@ -128,7 +128,8 @@ type connections struct {
 	perPeer  map[netip.Addr]int
 	reserved []*conn // oldest first
 	closed   bool
-	idle     sync.Cond // signalled when all becomes empty
+	hurried  []map[*conn]struct{} // to be cut at the end of a grace period: see hurry
+	idle     sync.Cond            // signalled when all becomes empty
 }
 
 func newConnections(l *Limits, g guard.Guard) *connections {

@@ -86,6 +86,7 @@ func (s *Server) Resume() {
 	if s.closed || !isClosed(s.session()) {
 		return
 	}
+	s.connections.calm()
 	s.newSession()
 	if s.listener != nil {
 		s.listener.Open()
@@ -115,10 +116,21 @@ func (s *connections) hurry(grace time.Duration) {
 	s.endIdleLocked()
 	late := maps.Clone(s.all)
 	if grace > 0 && len(late) > 0 {
+		s.hurried = append(s.hurried, late)
 		time.AfterFunc(grace, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.cutLocked(late)
 		})
 	}
+}
+
+// calm ends a hurry: requests that have not ended are not cut any more.
+func (s *connections) calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, late := range s.hurried {
+		clear(late)
+	}
+	s.hurried = nil
 }

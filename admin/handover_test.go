@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -125,5 +127,34 @@ func TestPause(t *testing.T) {
 		if _, err := net.Dial(next.Addr().Network(), next.Addr().String()); err == nil {
 			t.Error("the socket is still open")
 		}
+	}
+}
+
+// TestResumeEndsTheHurry: a request that runs since before a pause is cut when its
+// time is over, unless the server has resumed by then.
+func TestResumeEndsTheHurry(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			all := newConnections(&Limits{}, guard.Guard{})
+			client, server := net.Pipe()
+			defer client.Close()
+			c := &conn{Conn: server}
+			c.busy.Store(true)
+			if !all.enter(c) {
+				t.Fatal("the connection is refused")
+			}
+			all.hurry(time.Second)
+			if resumed {
+				all.calm()
+			}
+			if err := client.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := client.Read(make([]byte, 1))
+			if cut := err == io.EOF; cut == resumed {
+				t.Errorf("resumed %t, cut %t: %v", resumed, cut, err)
+			}
+			all.leave(c)
+		})
 	}
 }
