@@ -517,15 +517,12 @@ func (h *hotRestart) part() (finish func() error) {
 		h.abandon()
 		return nothing
 	}
-	replaced := h.stopTimer()
 	h.endParent()
 	if h.next == nil {
 		return nothing
 	}
 	handoff := h.next.Part()
-	if handoff == nil && h.committed { // the successor was lost after it had ended this server
-		h.s.flusher.Resume()
-	}
+	replaced := h.stopTimer() // a successor is not lost any more after Part
 	if handoff == nil && !replaced {
 		return nothing
 	}

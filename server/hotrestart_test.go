@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -265,7 +266,7 @@ func TestLostSuccessor(t *testing.T) {
 type slowEnd struct{ begun, goOn chan struct{} }
 
 func (s slowEnd) Write(p []byte) (int, error) {
-	if strings.Contains(string(p), "shutting down") {
+	if strings.HasSuffix(strings.TrimSpace(string(p)), "shutting down") {
 		close(s.begun)
 		<-s.goOn
 	}
@@ -313,6 +314,68 @@ func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 	}
 	if l.sink.sum != 10 {
 		t.Errorf("the sink got %d lines, 10 were sent", l.sink.sum)
+	}
+}
+
+// neighbor is a process of the test that follows a server.
+type neighbor struct {
+	hotrestart.Process
+	asked chan struct{} // whether it serves
+}
+
+func (n neighbor) Serving() bool {
+	close(n.asked)
+	return true
+}
+
+// TestSuccessorThatLeavesTheServerEnding: a live successor that has waited in vain
+// for the end of the server before it keeps the paths of the sockets that it serves.
+func TestSuccessorThatLeavesTheServerEnding(t *testing.T) {
+	l := newLine(t)
+	cfg := l.config(0, time.Minute)
+	out := slowEnd{make(chan struct{}), make(chan struct{})}
+	var err error
+	if cfg.Loggers, err = logctl.New(logctl.Config{Output: out}); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, cfg)
+	own := hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1}
+	next, err := hotrestart.Listen(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	process := neighbor{asked: make(chan struct{})}
+	go func() { done <- next.Run(ctx, process) }()
+	child, err := hotrestart.Dial(own, hotrestart.Successor{Stat: func(*store.ExportedStat) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func() error{child.Commit, child.Drain} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = child.Terminate() // it fails
+	}()
+	<-out.begun
+	child.Close()
+	<-ended
+	<-process.asked // the server has noticed
+	close(out.goOn)
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Join(l.dir, "s")); err != nil {
+		t.Errorf("the path of a socket that the successor serves: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -38,9 +38,10 @@ type Process interface {
 	Drain()
 	// Terminate begins the end of the server and does not wait for it.
 	Terminate()
-	// Lost reports that the successor went away without having ended the server.
-	// If it is replaced, the successor is alive and has committed: the server must
-	// end. Otherwise it must be as it was before there was a successor.
+	// Lost reports that the successor went away before Part. If the server is
+	// replaced, the successor is alive and has committed: the server must end.
+	// Otherwise it must be as it was before there was a successor, unless it was
+	// terminated.
 	Lost(replaced bool)
 }
 
@@ -163,9 +164,8 @@ func (p *Parent) serve(l *link, process Process) error {
 	if err := p.admit(l, with, process); err != nil {
 		return errors.Join(err, l.send(answerRefused, []byte(err.Error())))
 	}
-	terminated := false
 	err = errors.New("a panic")
-	defer func() { p.leave(l, process, err, terminated) }()
+	defer func() { p.leave(l, process, err) }()
 	for {
 		l.point(m.kind, "answered")
 		if m, err = l.receive(0); err != nil {
@@ -173,7 +173,6 @@ func (p *Parent) serve(l *link, process Process) error {
 		}
 		m.close()
 		l.point(m.kind, "asked")
-		terminated = terminated || m.kind == askTerminate
 		if err = p.answer(l, &m, process); err != nil {
 			return err
 		}
@@ -182,12 +181,12 @@ func (p *Parent) serve(l *link, process Process) error {
 
 // leave ends the link to a successor after an error. Another one is admitted
 // when that is done.
-func (p *Parent) leave(l *link, process Process, err error, terminated bool) {
+func (p *Parent) leave(l *link, process Process, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.link = nil
 	close(p.quiet)
-	if p.left || terminated {
+	if p.left {
 		return
 	}
 	if !lost(err) { // the successor may be waiting
