@@ -10,6 +10,9 @@ type FlushOptions struct {
 	// SkipHistograms leaves histograms unmerged, for servers that are not
 	// fully initialized.
 	SkipHistograms bool
+	// HistogramsOnly leaves all other stats to the successor that an [Export]
+	// hands them over to.
+	HistogramsOnly bool
 	// Totals adds the values of all stats, changed or not, to the snapshot. It
 	// costs a copy of them.
 	Totals bool
@@ -39,7 +42,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		totals:   o.Totals,
 	}
 	var ended []id
-	snap.view, ended, snap.ended = s.viewOfFlush()
+	snap.view, ended, snap.ended = s.viewOfFlush(o.HistogramsOnly)
 	endedOf := bitsByBlock(ended)
 	s.flushed = now
 	seconds := uint32(now.Unix())
@@ -52,6 +55,9 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	}
 	s.mu.Unlock()
 	for i, b := range blocks {
+		if o.HistogramsOnly && b.variant != variantHistogram {
+			continue
+		}
 		// Final is read before marks are taken: see keepUnsent.
 		final, ended := b.final.copy(), endedOf[b.index]
 		var changed bitset

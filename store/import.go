@@ -76,7 +76,8 @@ func (s *Store) NewExport() *Export { return &Export{s: s, done: make(map[*block
 // time.
 func (e *Export) Cut() { e.cut = true }
 
-// Ack marks all increments that Next has exported since Cut as flushed.
+// Ack marks all increments that Next has exported since Cut as flushed, and
+// releases the counters among them that have ended.
 func (e *Export) Ack() {
 	e.s.flushMu.Lock()
 	defer e.s.flushMu.Unlock()
@@ -84,6 +85,9 @@ func (e *Export) Ack() {
 		t.b.latch[t.i] = t.total
 	}
 	e.sent = nil
+	if e.cut {
+		e.s.releaseSent()
+	}
 }
 
 // Next calls yield for each counter and gauge that has changed since the call

@@ -146,6 +146,88 @@ func TestEndedCountersAreHandedOver(t *testing.T) {
 	}
 }
 
+// TestAcknowledgedCountersAreReleased creates and ends counters while a successor
+// flushes: they are released when it has acknowledged their increments, and not
+// before.
+func TestAcknowledgedCountersAreReleased(t *testing.T) {
+	parent := New(Options{})
+	parent.KeepEnded()
+	e, im := parent.NewExport(), New(Options{}).NewImport(nil)
+	e.Cut()
+	handOver(t, e, im)
+	e.Ack()
+	for i := range 10 * slotsPerBlock {
+		sc := parent.Scope("a")
+		sc.Counter(fmt.Sprint("c", i)).Inc()
+		if i%2 == 0 {
+			sc.Histogram("h", Unspecified).Record(1)
+		}
+		sc.Close()
+		if i%100 == 99 {
+			handOver(t, e, im)
+		}
+	}
+	handOver(t, e, im)
+	if n := len(parent.unsent); n != 15*slotsPerBlock {
+		t.Fatalf("%d ended stats wait, want %d", n, 15*slotsPerBlock)
+	}
+	e.Ack()
+	if n := len(parent.unsent); n != 5*slotsPerBlock {
+		t.Errorf("%d ended stats wait after the acknowledgement, want the %d histograms", n, 5*slotsPerBlock)
+	}
+	snap := parent.Flush(FlushOptions{HistogramsOnly: true})
+	if c, g, h := snap.Changed(); c != 0 || g != 0 || h != 5*slotsPerBlock {
+		t.Errorf("%d counters, %d gauges, %d histograms", c, g, h)
+	}
+	snap.Close()
+	parent.Root().Counter("last").Inc()
+	parent.Root().Gauge("g").Set(1)
+	snap = parent.Flush(FlushOptions{HistogramsOnly: true, Totals: true})
+	if c, g, h := snap.Changed(); c+g+h != 0 {
+		t.Errorf("%d counters, %d gauges, %d histograms", c, g, h)
+	}
+	v := snap.View()
+	for cur := v.ByName(Scalars); cur.Next(); {
+		if n, ok := snap.Total(&cur); ok {
+			t.Errorf("the total of %s is %d in a snapshot of histograms", cur.Name(), n)
+		}
+	}
+	snap.Close()
+	if got := deltas(parent); got != "last+1 " {
+		t.Errorf("the sinks of the parent get %q", got)
+	}
+	if n := parent.BlocksInUse(); n > 6 {
+		t.Errorf("%d blocks are in use", n)
+	}
+}
+
+// TestEndedNamesWhileASuccessorFlushes: a counter that ends is listed by a snapshot
+// when the successor has its increments, once.
+func TestEndedNamesWhileASuccessorFlushes(t *testing.T) {
+	parent := New(Options{})
+	parent.KeepNames()
+	parent.KeepEnded()
+	e, im := parent.NewExport(), New(Options{}).NewImport(nil)
+	e.Cut()
+	sc := parent.Scope("a")
+	sc.Counter("c").Inc()
+	sc.Histogram("h", Unspecified).Record(1)
+	sc.Close()
+	for i, want := range []string{"a.h", "", "a.c", ""} {
+		if i == 2 {
+			handOver(t, e, im)
+			e.Ack()
+		}
+		snap := parent.Flush(FlushOptions{HistogramsOnly: true})
+		var got []string
+		snap.Ended(func(c *Cursor) bool { got = append(got, c.Name()); return true })
+		if strings.Join(got, " ") != want {
+			t.Errorf("snapshot %d lists %q, want %q", i, got, want)
+		}
+		snap.Close()
+	}
+}
+
 // sorted sorts the words of text.
 func sorted(text string) string {
 	words := strings.Fields(text)

@@ -160,12 +160,7 @@ func (s *Store) purge() {
 			s.byFamily[k].drop(isDead)
 		}
 	}
-	if s.naming {
-		s.settled = append(s.settled, gone...)
-	} else {
-		s.removed = append(s.removed, removed{s.epoch, gone})
-		s.epoch++
-	}
+	s.settleLocked(gone)
 	ended := s.endedLocked()
 	s.orderMu.Unlock()
 	s.release(ended)
@@ -219,21 +214,75 @@ func (b *block) unsent(i int) bool {
 
 // viewOfFlush opens the view of a snapshot and returns the dead stats with
 // increments that the snapshot has to report, and, under KeepNames, all that ended
-// since the last flush. They stay readable until the view is closed.
-func (s *Store) viewOfFlush() (v *View, ended, named []id) {
+// since the last flush. They stay readable until the view is closed. With
+// histogramsOnly, counters with such increments wait for another snapshot.
+func (s *Store) viewOfFlush(histogramsOnly bool) (v *View, ended, named []id) {
 	s.purge()
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
 	s.keeping = true
 	v = s.viewLocked()
-	ended, s.unsent = s.unsent, nil
+	ended = s.takeUnsentLocked(func(b *block, _ int) bool { return !histogramsOnly || b.variant == variantHistogram })
 	gone := append(s.settled, ended...)
 	named, s.named, s.settled = s.named, nil, nil
+	if len(s.unsent) > 0 && len(named) > 0 {
+		waiting := bitsByBlock(s.unsent)
+		named = slices.DeleteFunc(named, func(x id) bool {
+			b, i := s.at(x)
+			if w := waiting[b.index]; w == nil || !w.has(i) {
+				return false
+			}
+			s.named = append(s.named, x)
+			return true
+		})
+	}
 	if len(gone) > 0 {
 		s.removed = append(s.removed, removed{s.epoch, gone})
 		s.epoch++
 	}
 	return v, ended, named
+}
+
+// takeUnsentLocked removes the stats for which sent returns true from Store.unsent
+// and returns them. Store.orderMu must be held.
+func (s *Store) takeUnsentLocked(sent func(b *block, i int) bool) (taken []id) {
+	s.unsent = slices.DeleteFunc(s.unsent, func(x id) bool {
+		b, i := s.at(x)
+		if !sent(b, i) {
+			return false
+		}
+		taken = append(taken, x)
+		return true
+	})
+	return taken
+}
+
+// releaseSent releases the ended counters whose increments have all been
+// acknowledged by a successor. Store.flushMu must be held.
+func (s *Store) releaseSent() {
+	s.orderMu.Lock()
+	s.settleLocked(s.takeUnsentLocked(func(b *block, i int) bool {
+		sent := b.variant == variantCounter && b.pg.total(i) == b.latch[i]
+		if sent {
+			b.final.set(i)
+		}
+		return sent
+	}))
+	ended := s.endedLocked()
+	s.orderMu.Unlock()
+	s.release(ended)
+}
+
+// settleLocked lets dead stats without unsent increments be released when no view
+// has them, and under KeepNames a snapshot has listed them. Store.orderMu must be
+// held.
+func (s *Store) settleLocked(gone []id) {
+	if s.naming {
+		s.settled = append(s.settled, gone...)
+		return
+	}
+	s.removed = append(s.removed, removed{s.epoch, gone})
+	s.epoch++
 }
 
 // endedLocked returns the dead stats that no open view can have. Store.orderMu
