@@ -201,9 +201,10 @@ func (s *Scheduler) FlushForAdmin() {
 // FlushNow flushes outside the schedule, after any flush in progress.
 func (s *Scheduler) FlushNow() { s.flush(true) }
 
-// Suspend flushes a last time and prevents flushes until [Scheduler.Resume],
-// including the last one of Run. The sinks keep running. If flushes are suspended
-// already it does nothing.
+// Suspend flushes a last time and leaves all stats but histograms to a successor
+// until [Scheduler.Resume]: flushes, including the last one of Run, report only
+// histograms, which are not handed over. If flushes are suspended already it does
+// nothing.
 func (s *Scheduler) Suspend() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
@@ -213,16 +214,15 @@ func (s *Scheduler) Suspend() {
 	}
 }
 
-// Resume allows flushes again.
+// Resume ends a Suspend.
 func (s *Scheduler) Resume() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.suspended = false
 }
 
-// Ended returns how many flushes have ended so far, including those that did
-// nothing because flushes are suspended. A watchdog compares it to see whether
-// the timer still flushes.
+// Ended returns how many flushes have ended so far, including those while flushes
+// are suspended. A watchdog compares it to see whether the timer still flushes.
 func (s *Scheduler) Ended() uint64 { return s.ended.Load() }
 
 // flush takes a snapshot and passes it to the sinks. If wait is false and
@@ -235,9 +235,7 @@ func (s *Scheduler) flush(wait bool) {
 		return
 	}
 	defer s.flushing.Unlock()
-	if !s.suspended {
-		s.flushLocked(false)
-	}
+	s.flushOrReport(false)
 	s.ended.Add(1)
 }
 
@@ -245,10 +243,18 @@ func (s *Scheduler) flush(wait bool) {
 func (s *Scheduler) last() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
-	if !s.suspended {
-		s.flushLocked(true)
-	}
+	s.flushOrReport(true)
 	s.ended.Add(1)
+}
+
+// flushOrReport flushes, or reports only histograms while flushes are suspended.
+// s.flushing must be held. last is set for the last flush.
+func (s *Scheduler) flushOrReport(last bool) {
+	if s.suspended { // not even the end of Run is the end of stats that a successor has
+		s.report(store.FlushOptions{HistogramsOnly: true, Totals: s.totals})
+		return
+	}
+	s.flushLocked(last)
 }
 
 // flushLocked is flush with s.flushing held. last is set for the last flush.
@@ -258,20 +264,25 @@ func (s *Scheduler) flushLocked(last bool) {
 	for _, f := range s.cfg.Before {
 		recovered.Run("before a flush", func() { f(now) })
 	}
-	snap := &shared{Snapshot: s.cfg.Store.Flush(store.FlushOptions{
+	s.report(store.FlushOptions{
 		SkipHistograms: s.cfg.Initialized != nil && !s.cfg.Initialized(),
 		Totals:         s.totals,
 		Last:           last,
-	})}
+	})
+	s.count++
+	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)
+	recovered.Run("sweep", func() { s.cfg.Sweep(every != 0 && s.count%every == 0) })
+}
+
+// report takes a snapshot and queues it for the sinks. s.flushing must be held.
+func (s *Scheduler) report(o store.FlushOptions) {
+	snap := &shared{Snapshot: s.cfg.Store.Flush(o)}
 	for _, f := range s.cfg.After {
-		recovered.Run("after a flush", func() { f(snap.Snapshot) })
+		guard.New(s.cfg.Logger).Run("after a flush", func() { f(snap.Snapshot) })
 	}
 	snap.holders.Store(int32(len(s.workers)) + 1)
 	for _, w := range s.workers {
 		w.put(snap)
 	}
 	snap.release()
-	s.count++
-	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)
-	recovered.Run("sweep", func() { s.cfg.Sweep(every != 0 && s.count%every == 0) })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -383,4 +384,60 @@ func TestEndedCountsFlushes(t *testing.T) {
 	if s.Ended() != 2 {
 		t.Errorf("%d flushes have ended after a suspended one, want 2", s.Ended())
 	}
+}
+
+// TestSuspendedFlushesReportHistograms: a successor gets counters and gauges, and the
+// sinks of the suspended server get the histograms, which are not handed over.
+func TestSuspendedFlushesReportHistograms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		c, h := st.Root().Counter("c"), st.Root().Histogram("h", store.Milliseconds)
+		var counted, recorded, gauges uint64
+		s, err := flush.New(flush.Config{Store: st, Interval: time.Second, After: []func(*store.Snapshot){func(snap *store.Snapshot) {
+			snap.CounterChanges(func(cur *store.Cursor, d uint64) bool {
+				if cur.Name() == "c" {
+					counted += d
+				}
+				return true
+			})
+			snap.GaugeChanges(func(*store.Cursor) bool { gauges++; return true })
+			snap.HistogramChanges(func(_ *store.Cursor, h *histogram.Snapshot) bool {
+				recorded += h.Interval.Count()
+				return true
+			})
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		expect := func(count, records uint64) {
+			t.Helper()
+			if counted != count || recorded != records || gauges != 0 {
+				t.Errorf("counted %d, want %d; recorded %d, want %d; %d gauges", counted, count, recorded, records, gauges)
+			}
+		}
+		c.Inc()
+		h.Record(1)
+		s.Suspend()
+		expect(1, 1)
+		c.Inc()
+		st.Root().Gauge("g").Set(1)
+		h.Record(2)
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		expect(1, 2)
+		h.Record(3)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		expect(1, 3)
+		s.Resume()
+		s.FlushNow()
+		if counted != 2 || gauges != 1 {
+			t.Errorf("after the resumption: counted %d, %d gauges", counted, gauges)
+		}
+	})
 }
