@@ -262,6 +262,48 @@ func TestLostSuccessor(t *testing.T) {
 	}
 }
 
+// TestTimersOfADrainingServer: the samples of histograms are not handed over, so they
+// reach the sinks of the server that received them, until its end.
+func TestTimersOfADrainingServer(t *testing.T) {
+	l := newLine(t)
+	first := start(t, l.config(0, time.Minute))
+	conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1},
+		hotrestart.Successor{Stat: func(*store.ExportedStat) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := func() uint64 {
+		l.sink.mu.Lock()
+		defer l.sink.mu.Unlock()
+		return l.sink.samples
+	}
+	fmt.Fprint(conn, "took:1|ms\n")
+	eventually(t, "a sample reaches the sinks", func() bool { return samples() == 1 })
+	for _, step := range []func() error{child.Stats, child.Commit, child.Drain} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Fprint(conn, strings.Repeat("took:1|ms\n", 5))
+	eventually(t, "the samples of a draining server reach the sinks", func() bool { return samples() == 6 })
+	fmt.Fprint(conn, strings.Repeat("took:1|ms\n", 4)+"hits:1|c\n")
+	eventually(t, "the last line is read", func() bool { return received(first, "hits") == 1 })
+	if err := child.Terminate(); err != nil {
+		t.Error(err)
+	}
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+	if l.sink.sum != 0 || samples() != 10 {
+		t.Errorf("the sink got %d lines and %d samples, want 0 and 10", l.sink.sum, samples())
+	}
+}
+
 // slowEnd is the output of a log that is held up at the end of the server.
 type slowEnd struct{ begun, goOn chan struct{} }
 

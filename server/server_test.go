@@ -21,6 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd"
@@ -120,8 +121,9 @@ func statsdOn(addresses ...string) *statsd.Config {
 
 // counting is a sink that sums up a counter.
 type counting struct {
-	mu  sync.Mutex
-	sum uint64
+	mu      sync.Mutex
+	sum     uint64
+	samples uint64 // of the received histogram "took"
 }
 
 func (c *counting) Name() string { return "counting" }
@@ -131,6 +133,12 @@ func (c *counting) Flush(s *store.Snapshot) error {
 	s.CounterChanges(func(cur *store.Cursor, d uint64) bool {
 		if cur.Network() && cur.Name() == "hits" {
 			c.sum += d
+		}
+		return true
+	})
+	s.HistogramChanges(func(cur *store.Cursor, h *histogram.Snapshot) bool {
+		if cur.Network() && cur.Name() == "took" {
+			c.samples += h.Interval.Count()
 		}
 		return true
 	})
