@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -517,21 +518,14 @@ func compareFile(t *testing.T, path string, got []byte) {
 // TestExamplesFollowTheSchema validates the shipped configurations against the
 // schema, and loads them without a warning about a deprecated key.
 func TestExamplesFollowTheSchema(t *testing.T) {
-	text, err := os.ReadFile("../docs/bootstrap.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var root map[string]any
-	if err := json.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
+	root := jsonschema.Load(t, "../docs/bootstrap.schema.json")
 	files, _ := filepath.Glob("../examples/bootstrap/*.yaml")
 	for _, path := range append(files, "default.yaml") {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, fault := range validate(root, root, parsed(t, string(data)), "") {
+		for _, fault := range jsonschema.Validate(root, parsed(t, string(data))) {
 			t.Errorf("%s: %s", path, fault)
 		}
 		c, err := Parse(path, data, Options{Product: "statsd-admin"})
@@ -563,7 +557,7 @@ func TestExamplesFollowTheSchema(t *testing.T) {
 		"node: {metadata: {a: {b: [1]}}}":                            "",
 		"static_resources: {clusters: [{}, 1]}":                      "",
 	} {
-		if got := strings.Join(validate(root, root, parsed(t, text), ""), "; "); got != want {
+		if got := strings.Join(jsonschema.Validate(root, parsed(t, text)), "; "); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
@@ -584,68 +578,4 @@ func parsed(t *testing.T, text string) any {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// validate returns the faults of v by schema. It knows the keywords that the
-// schema of the bootstrap has.
-func validate(root, schema map[string]any, v any, path string) (faults []string) {
-	fault := func(format string, args ...any) {
-		faults = append(faults, strings.TrimPrefix(path, ".")+": "+fmt.Sprintf(format, args...))
-	}
-	for word := range schema {
-		if !slices.Contains([]string{"$schema", "title", "$defs", "$ref", "description", "type", "properties", "additionalProperties",
-			"required", "items", "enum", "minimum", "maximum", "not", "pattern"}, word) {
-			fault("unknown keyword %q", word)
-		}
-	}
-	if ref, ok := schema["$ref"].(string); ok {
-		defs := root["$defs"].(map[string]any)
-		return validate(root, defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any), v, path)
-	}
-	kind := map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string", reflect.Bool: "boolean", reflect.Float64: "number"}[reflect.ValueOf(v).Kind()]
-	if v == nil {
-		kind = "null"
-	}
-	if types, ok := schema["type"].([]any); ok && !slices.Contains(types, any(kind)) && (kind != "number" || !slices.Contains(types, any("integer"))) {
-		fault("not of type %v", types)
-		return faults
-	}
-	if words, ok := schema["enum"].([]any); ok && !slices.Contains(words, v) {
-		fault("not a listed value")
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		properties, _ := schema["properties"].(map[string]any)
-		needed, _ := schema["required"].([]any)
-		for _, name := range needed {
-			if _, ok := v[name.(string)]; !ok {
-				faults = append(faults, strings.TrimPrefix(path+"."+name.(string), ".")+": missing")
-			}
-		}
-		for name, value := range v {
-			if child, ok := properties[name].(map[string]any); ok {
-				faults = append(faults, validate(root, child, value, path+"."+name)...)
-			} else if schema["additionalProperties"] == false {
-				faults = append(faults, strings.TrimPrefix(path+"."+name, ".")+": unknown key")
-			}
-		}
-	case []any:
-		for i, value := range v {
-			if items, ok := schema["items"].(map[string]any); ok {
-				faults = append(faults, validate(root, items, value, fmt.Sprintf("%s[%d]", path, i))...)
-			}
-		}
-	case string:
-		if pattern, ok := schema["pattern"].(string); ok && !regexp.MustCompile(pattern).MatchString(v) {
-			fault("does not match")
-		}
-	case float64:
-		if lowest, ok := schema["minimum"].(float64); ok && (v < lowest || v > schema["maximum"].(float64)) {
-			fault("out of range")
-		}
-		if schema["not"] != nil && v == 0 {
-			fault("excluded value")
-		}
-	}
-	return faults
 }
