@@ -107,6 +107,9 @@ type class struct {
 
 type ttls [kinds]uint32
 
+// freeBlock is a block index without a block.
+type freeBlock struct{ index, reuse uint32 }
+
 func (c *class) expires(k Kind) bool { return c.evict || c.ttl[k] != 0 }
 
 // block is the memory of up to slotsPerBlock stats of one variant and class.
@@ -134,6 +137,7 @@ type block struct {
 	hotMu sync.Mutex // serializes page.own
 
 	index   uint32
+	reuse   uint32 // blocks that had the index before
 	variant variant
 	null    bool // holds the null stats
 
@@ -146,6 +150,7 @@ type block struct {
 	special atomic.Pointer[atomicBits]   // stats without tags that may have a Series; nil: none
 	used    atomicBits                   // gauges: written before the last flush, or by a parent process
 	final   atomicBits                   // ended stats of which no flush reports anything further
+	carried atomic.Pointer[atomicBits]   // marks that a Watch took, for the next flush; nil: none yet
 	asked   atomicBits                   // looked up by name since the last sweep, of stats that expire
 	ending  atomicBits                   // about to end: a lookup by name has to wait for Store.mu
 	fresh   bitset                       // updated since the last sweep, for eviction; guarded by Store.flushMu

@@ -108,4 +108,5 @@ func (c *Cursor) ResetCounter() {
 	p := &c.b.resetsLocked()[c.i]
 	p.at.Store(now)
 	p.total.Store(c.b.pg.total(c.i))
+	c.s.resets.Add(1)
 }

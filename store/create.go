@@ -338,7 +338,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	s.byKind[k]++
 	sc.held = append(sc.held, x)
 	sc.counts[k]++
-	for _, o := range [...]*order{&s.byName[setOf(k)], &s.byFamily[k]} {
+	for _, o := range [...]*order{&s.byName[SetOf(k)], &s.byFamily[k]} {
 		if o.asked {
 			o.pending = append(o.pending, x)
 		}
@@ -384,7 +384,8 @@ func (s *Store) openBlock(c *class, v variant) *block {
 		b.marks = new([slotsPerBlock]atomic.Uint32)
 	}
 	if n := len(s.freeBlocks); n > 0 {
-		b.index, s.freeBlocks = s.freeBlocks[n-1], s.freeBlocks[:n-1]
+		free := s.freeBlocks[n-1]
+		b.index, b.reuse, s.freeBlocks = free.index, free.reuse, s.freeBlocks[:n-1]
 	} else {
 		b.index = s.blockCount
 		s.blockCount++

@@ -64,6 +64,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		switch b.variant {
 		case variantCounter:
 			b.pg.takeTouched(&changed, ns[i])
+			b.takeCarried(&changed)
 			changed.setAll(ended)
 			changed.clearAll(&final)
 			b.latchCounters(snap, &changed)
@@ -78,6 +79,9 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		}
 		b.final.setAll(ended)
 		b.note(&changed, seconds)
+		for _, w := range s.watches {
+			w.of(b).pending.setAll(&changed)
+		}
 		if o.Totals {
 			snap.keep(b, ns[i])
 		}
@@ -128,6 +132,8 @@ func (b *block) takeGauges(changed, final *bitset, n int) {
 		b.used.setAll(changed)
 		b.pg.dropTouched(changed)
 	}
+	b.takeCarried(changed)
+	changed.clearAll(final)
 	if p := b.parents.Load(); p != nil {
 		p.take(changed)
 		changed.clearAll(final)
@@ -208,6 +214,7 @@ func (s *Store) ResetCounters() {
 			b.reset(now)
 		}
 	}
+	s.resets.Add(1)
 	s.mu.Unlock()
 	s.symbols.ClearRecent()
 }
@@ -290,7 +297,7 @@ func (b *block) pending(i int) bool {
 		return (*b.hists.Load())[i].Pending()
 	case variantGauge, variantFloat:
 		p := b.parents.Load()
-		return b.pg.touched(i) || p != nil && p.changed.has(i)
+		return b.pg.touched(i) || b.carries(i) || p != nil && p.changed.has(i)
 	}
 	return false
 }

@@ -149,18 +149,21 @@ func (s *Store) purge() {
 	}
 	for k := range Kind(kinds) {
 		if touched[k] {
-			s.byName[setOf(k)].dropPending(isDead)
+			s.byName[SetOf(k)].dropPending(isDead)
 			s.byFamily[k].dropPending(isDead)
 		}
 	}
 	s.mu.Unlock()
 	for k := range Kind(kinds) {
 		if touched[k] {
-			s.byName[setOf(k)].drop(isDead)
+			s.byName[SetOf(k)].drop(isDead)
 			s.byFamily[k].drop(isDead)
 		}
 	}
 	s.settleLocked(gone)
+	for _, w := range s.enders {
+		w.end(s, dead)
+	}
 	ended := s.endedLocked()
 	s.orderMu.Unlock()
 	s.release(ended)
@@ -205,7 +208,7 @@ func (s *Store) keepUnsent(dead []id) (gone []id) {
 func (b *block) unsent(i int) bool {
 	switch b.variant {
 	case variantCounter:
-		return b.pg.written(i)
+		return b.pg.written(i) || b.carries(i) // in the order in which Poll moves marks
 	case variantHistogram:
 		return (*b.hists.Load())[i].Pending()
 	}
@@ -321,7 +324,7 @@ func (s *Store) release(ids []id) {
 			(*s.blocks.Load())[b.index].Store(nil)
 			s.hot.forget(b)
 			s.recycled.Add(1)
-			s.freeBlocks = append(s.freeBlocks, b.index)
+			s.freeBlocks = append(s.freeBlocks, freeBlock{b.index, b.reuse + 1})
 		}
 	}
 }

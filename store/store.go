@@ -84,6 +84,8 @@ type Store struct {
 	flushMu  sync.Mutex
 	flushSeq uint64
 	flushed  time.Time // of the last flush
+	watches  []*Watch
+	resets   atomic.Uint64 // resets of counters; written under mu
 
 	orderMu  sync.Mutex
 	byName   [nameSets]order
@@ -96,12 +98,13 @@ type Store struct {
 	naming   bool           // see KeepNames
 	named    []id           // dead stats that the next snapshot lists
 	settled  []id           // those of named that are not in unsent
+	enders   []*Watch       // watches; like Store.watches, but guarded by orderMu
 
 	mu         sync.Mutex // guards creation and removal of stats and scopes
 	reject     func(name string) bool
 	classes    map[classKey]*class
 	blockCount uint32 // block indexes handed out so far, free ones included
-	freeBlocks []uint32
+	freeBlocks []freeBlock
 	stats      int // alive
 	byKind     [kinds]int
 	scopes     map[uint32]*Scope

@@ -12,7 +12,8 @@ const (
 	nameSets = 3
 )
 
-func setOf(k Kind) NameSet {
+// SetOf returns the set that a kind is in.
+func SetOf(k Kind) NameSet {
 	switch k {
 	case KindText:
 		return Texts
@@ -133,7 +134,7 @@ func (s *Store) namesOf(set NameSet) [][]id {
 	o.pending = nil
 	if !o.asked {
 		o.asked = true
-		ids = s.idsOf(func(k Kind) bool { return setOf(k) == set })
+		ids = s.idsOf(func(k Kind) bool { return SetOf(k) == set })
 	}
 	s.mu.Unlock()
 	o.update(s, ids)

@@ -221,20 +221,38 @@ func scatter(bits uint64) uint64 {
 	return (each + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101
 }
 
-// dropTouched clears the marks of the words in which. It is for pages of gauges.
+// dropTouched clears the marks of the words in which.
 func (p *page) dropTouched(which *bitset) {
-	for i := 0; i < slotsPerBlock; i += 8 {
-		if m := which[i/64] >> (i % 64) & 0xff; m != 0 {
-			atomic.AndUint64((*uint64)(unsafe.Pointer(&p.touch[i])), ^scatter(m))
+	dropTouched(&p.touch, which)
+	for s := range p.nslots {
+		if sp := p.slot(s); sp != nil {
+			dropTouched(&sp.touch, which)
 		}
 	}
 }
 
-// eachTouched is takeTouched without clearing marks. It reads only the shared
-// words, which gauges use.
+func dropTouched(touch *[slotsPerBlock]uint8, which *bitset) {
+	for i := 0; i < slotsPerBlock; i += 8 {
+		if m := which[i/64] >> (i % 64) & 0xff; m != 0 {
+			atomic.AndUint64((*uint64)(unsafe.Pointer(&touch[i])), ^scatter(m))
+		}
+	}
+}
+
+// eachTouched is takeTouched without clearing marks.
 func (p *page) eachTouched(dst *bitset, n int) (any bool) {
+	any = eachTouched(&p.touch, dst, n)
+	for s := range p.nslots {
+		if sp := p.slot(s); sp != nil && eachTouched(&sp.touch, dst, n) {
+			any = true
+		}
+	}
+	return any
+}
+
+func eachTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
 	for i := 0; i < n; i += 8 {
-		if b := atomic.LoadUint64((*uint64)(unsafe.Pointer(&p.touch[i]))); b != 0 {
+		if b := atomic.LoadUint64((*uint64)(unsafe.Pointer(&touch[i]))); b != 0 {
 			dst[i/64] |= gather(b) << (i % 64)
 			any = true
 		}

@@ -67,7 +67,7 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	return any
 }
 
-// dropTouched clears the marks of the words in which. It is for pages of gauges.
+// dropTouched clears the marks of the words in which.
 func (p *page) dropTouched(which *bitset) {
 	for i := range p.words {
 		if which.has(i) {

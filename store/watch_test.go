@@ -1,0 +1,260 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// changed returns the names and values in ch, as "name=value+delta".
+func changed(ch *store.Changes) string {
+	var list []string
+	ch.Each(func(c *store.Cursor, delta uint64) bool {
+		var value string
+		switch c.Kind() {
+		case store.KindText:
+			value = c.Text()
+		case store.KindHistogram:
+			value = fmt.Sprint(c.Histogram().Snapshot().Cumulative.Count())
+		default:
+			value = string(c.AppendValue(nil))
+		}
+		c.Locate()
+		list = append(list, fmt.Sprintf("%s=%s+%d", c.Name(), value, delta))
+		return true
+	})
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+func TestWatchReportsEachChangeOnce(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.Root()
+	a, idle := sc.Counter("a"), sc.Counter("idle")
+	g, f, h, text := sc.Gauge("g"), sc.FloatGauge("f"), sc.Histogram("h", store.Unspecified), sc.Text("t")
+	a.Add(5)
+	idle.Inc()
+	w := st.Watch()
+	defer w.Close()
+	steps := []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"nothing", func() {}, ""},
+		{"counter", func() { a.Add(2) }, "a=7+2"},
+		{"not again", func() {}, ""},
+		{"flush takes the marks", func() { a.Inc(); st.Flush(store.FlushOptions{}).Close() }, "a=8+1"},
+		{"nor after a flush", func() { st.Flush(store.FlushOptions{}).Close() }, ""},
+		{"gauges", func() { g.Set(3); _ = f.Set(-1.5) }, "f=-1.5+0 g=3+0"},
+		{"the same value", func() { g.Set(3) }, ""},
+		{"there and back", func() { g.Set(4); g.Set(3) }, ""},
+		{"text", func() { text.Set("x") }, "t=x+0"},
+		{"histogram before the flush", func() { h.Record(1) }, ""},
+		{"histogram", func() { st.Flush(store.FlushOptions{}).Close() }, "h=1+1"},
+		{"new stats", func() { sc.Counter("new"); sc.Gauge("unset") }, "new=0+0 unset=0+0"},
+	}
+	for _, s := range steps {
+		s.do()
+		if got := changed(w.Poll()); got != s.want {
+			t.Errorf("%s: changed %q, want %q", s.name, got, s.want)
+		}
+	}
+}
+
+// TestWatchLeavesChangesToFlush: the marks that a watch takes are reported by
+// the next flush all the same, also of stats that end in between.
+func TestWatchLeavesChangesToFlush(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.Scope("x")
+	a, g := st.Root().Counter("a"), st.Root().Gauge("g")
+	ending := sc.Counter("ending")
+	st.Flush(store.FlushOptions{}).Close()
+	first, second := st.Watch(), st.Watch()
+	defer first.Close()
+	defer second.Close()
+	a.Inc()
+	g.Set(1)
+	ending.Add(3)
+	for _, w := range []*store.Watch{first, second} {
+		if got, want := changed(w.Poll()), "a=1+1 g=1+0 x.ending=3+3"; got != want {
+			t.Errorf("changed %q, want %q", got, want)
+		}
+	}
+	sc.Close()
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	var got []string
+	snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
+		got = append(got, fmt.Sprintf("%s+%d", c.Name(), delta))
+		return true
+	})
+	snap.GaugeChanges(func(c *store.Cursor) bool {
+		got = append(got, c.Name())
+		return true
+	})
+	slices.Sort(got)
+	if want := []string{"a+1", "g", "x.ending+3"}; !slices.Equal(got, want) {
+		t.Errorf("the flush reports %q, want %q", got, want)
+	}
+}
+
+func TestWatchReportsEndedStats(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.Scope("x")
+	sc.Counter("a")
+	v := st.View()
+	c, ok := v.Find("x.a")
+	if !ok {
+		t.Fatal("x.a is not there")
+	}
+	ref := c.Ref()
+	if found, ok := v.FindRef(ref); !ok || found.Name() != "x.a" {
+		t.Errorf("FindRef(%d) finds nothing", ref)
+	}
+	v.Close()
+	w := st.Watch()
+	defer w.Close()
+	sc.Close()
+	ch := w.Poll()
+	if !slices.Equal(ch.Ended, []uint64{ref}) || ch.Lost {
+		t.Errorf("ended %v, lost %t, want %d", ch.Ended, ch.Lost, ref)
+	}
+	v = st.View()
+	defer v.Close()
+	if _, ok := v.FindRef(ref); ok {
+		t.Errorf("FindRef(%d) finds a stat that ended", ref)
+	}
+	for _, wrong := range []uint64{1 << 40, ref + 1<<32, 1023, 1 << 60} {
+		if _, ok := v.FindRef(wrong); ok {
+			t.Errorf("FindRef(%d) finds a stat", wrong)
+		}
+	}
+}
+
+// TestRefsAreNotReused makes blocks end and be used again.
+func TestRefsAreNotReused(t *testing.T) {
+	st := store.New(store.Options{})
+	seen := make(map[uint64]string)
+	for round := range 3 {
+		sc := st.Scope("x")
+		v := st.View()
+		for i := range 2000 {
+			name := fmt.Sprintf("r%d.n%d", round, i)
+			sc.Counter(name)
+			c, ok := v.Find("x." + name)
+			if !ok {
+				t.Fatalf("%s is not there", name)
+			}
+			if old, ok := seen[c.Ref()]; ok {
+				t.Fatalf("%s has the reference of %s", name, old)
+			}
+			seen[c.Ref()] = name
+		}
+		v.Close()
+		sc.Close()
+		st.View().Close()
+	}
+}
+
+func TestWatchNoticesResets(t *testing.T) {
+	st := store.New(store.Options{})
+	a := st.Root().Counter("a")
+	a.Inc()
+	w := st.Watch()
+	defer w.Close()
+	if w.Poll().Reset {
+		t.Error("reset before any")
+	}
+	st.ResetCounters()
+	if !w.Poll().Reset || w.Poll().Reset {
+		t.Error("a reset must be in one poll")
+	}
+	v := st.View()
+	c, _ := v.Find("a")
+	c.ResetCounter()
+	v.Close()
+	if !w.Poll().Reset {
+		t.Error("the reset of one counter is not noticed")
+	}
+}
+
+func TestMergedChangesAddUp(t *testing.T) {
+	now := time.Unix(0, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	a, b := st.Root().Counter("a"), st.Root().Gauge("b")
+	w := st.Watch()
+	defer w.Close()
+	var list []*store.Changes
+	for i := range 3 {
+		now = now.Add(time.Second)
+		a.Add(2)
+		if i == 1 {
+			b.Set(9)
+		}
+		list = append(list, w.Poll())
+	}
+	m := store.MergeChanges(list)
+	if got, want := changed(m), "a=6+6 b=9+0"; got != want {
+		t.Errorf("merged %q, want %q", got, want)
+	}
+	if m.Interval != 3*time.Second || !m.Time.Equal(now) || m.Len() != 2 {
+		t.Errorf("merged interval %v, time %v, len %d", m.Interval, m.Time, m.Len())
+	}
+}
+
+// TestWatchLosesNothing: writers, flushes and polls at the same time; the growth
+// that polls report, and that flushes report, is all there is.
+func TestWatchLosesNothing(t *testing.T) {
+	st := store.New(store.Options{})
+	const stats, rounds = 50, 3000
+	counters := make([]*store.Counter, stats)
+	for i := range counters {
+		counters[i] = st.Root().Counter(fmt.Sprint("c", i))
+	}
+	w := st.Watch()
+	defer w.Close()
+	var writers, readers sync.WaitGroup
+	done := make(chan struct{})
+	var polled, flushed uint64
+	poll := func() {
+		w.Poll().Each(func(_ *store.Cursor, delta uint64) bool { polled += delta; return true })
+	}
+	take := func() {
+		snap := st.Flush(store.FlushOptions{})
+		defer snap.Close()
+		snap.CounterChanges(func(_ *store.Cursor, delta uint64) bool { flushed += delta; return true })
+	}
+	for _, f := range []func(){poll, take} {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					f()
+				}
+			}
+		})
+	}
+	for g := range 4 {
+		writers.Go(func() {
+			for i := range rounds {
+				counters[(i*7+g)%stats].Inc()
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+	poll()
+	take()
+	if want := uint64(4 * rounds); polled != want || flushed != want {
+		t.Errorf("polls report %d, flushes %d, want %d", polled, flushed, want)
+	}
+}
