@@ -256,7 +256,7 @@ func TestNumbers(t *testing.T) {
 		{"smaller", shortest, 0.00009, "9e-05"},
 		{"negative", shortest, -1.5, "-1.5"},
 		{"text-nan", appendTextFloat, nan(), "nan"},
-		{"json-nan", appendJSONFloat, nan(), "null"},
+		{"json-nan", AppendJSONFloat, nan(), "null"},
 		{"label-99.9", g(6), 99.9, "99.9"},
 		{"label-100", g(6), 100, "100"},
 		{"label-300000", g(6), 300000, "300000"},

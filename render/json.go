@@ -62,7 +62,7 @@ func (j *jsonWriter) appendName(dst []byte, c *store.Cursor) []byte {
 		return c.AppendName(dst)
 	}
 	j.name = c.AppendName(j.name[:0])
-	return appendJSONText(dst, j.name)
+	return AppendJSONText(dst, j.name)
 }
 
 func (j *jsonWriter) texts(v *store.View, o *Options) error {
@@ -77,7 +77,7 @@ func (j *jsonWriter) texts(v *store.View, o *Options) error {
 		}
 		j.open(&c)
 		j.out.buf = append(j.out.buf, `","value":"`...)
-		j.out.buf = appendJSONText(j.out.buf, c.Text())
+		j.out.buf = AppendJSONText(j.out.buf, c.Text())
 		j.out.buf = append(j.out.buf, `"}`...)
 		if err := j.out.spill(); err != nil {
 			return err
@@ -111,8 +111,8 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 	for i := range hosts {
 		for _, s := range hosts[i].stats {
 			j.next()
-			j.out.buf = appendJSONText(j.out.buf, hosts[i].prefix)
-			j.out.buf = appendJSONText(j.out.buf, s.Name)
+			j.out.buf = AppendJSONText(j.out.buf, hosts[i].prefix)
+			j.out.buf = AppendJSONText(j.out.buf, s.Name)
 			j.out.buf = append(j.out.buf, `","value":`...)
 			j.out.buf = strconv.AppendUint(j.out.buf, s.Value, 10)
 			j.out.buf = append(j.out.buf, '}')
@@ -195,9 +195,9 @@ func (j *jsonWriter) values(dst []byte, s *histogram.Snapshot) []byte {
 	for i := range jsonQuantiles {
 		dst = append(dst, "[,"[min(i, 1)])
 		dst = append(dst, `{"cumulative":`...)
-		dst = appendJSONFloat(dst, cumulative[i])
+		dst = AppendJSONFloat(dst, cumulative[i])
 		dst = append(dst, `,"interval":`...)
-		dst = appendJSONFloat(dst, interval[i])
+		dst = AppendJSONFloat(dst, interval[i])
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
@@ -211,7 +211,7 @@ func (j *jsonWriter) buckets(dst []byte, h *store.Histogram, form Buckets) []byt
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"upper_bound":`...)
-		dst = appendJSONFloat(dst, b)
+		dst = AppendJSONFloat(dst, b)
 		dst = append(dst, `,"interval":`...)
 		dst = strconv.AppendUint(dst, interval[i], 10)
 		dst = append(dst, `,"cumulative":`...)
@@ -240,9 +240,9 @@ func appendJSONBins(dst []byte, s *histogram.Stats) []byte {
 		}
 		first = false
 		dst = append(dst, `{"lower_bound":`...)
-		dst = appendJSONFloat(dst, lower)
+		dst = AppendJSONFloat(dst, lower)
 		dst = append(dst, `,"width":`...)
-		dst = appendJSONFloat(dst, width)
+		dst = AppendJSONFloat(dst, width)
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendUint(dst, count, 10)
 		dst = append(dst, '}')
@@ -253,11 +253,11 @@ func appendJSONBins(dst []byte, s *histogram.Stats) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendJSONText appends s as the inside of a JSON string. Besides what JSON
+// AppendJSONText appends s as the inside of a JSON string. Besides what JSON
 // demands it escapes '<' and '>', so that no HTML parser finds a tag in it,
 // and the two line separators that JavaScript does not allow. Invalid UTF-8
 // becomes U+FFFD.
-func appendJSONText[T string | []byte](dst []byte, s T) []byte {
+func AppendJSONText[T string | []byte](dst []byte, s T) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		switch {

@@ -26,8 +26,8 @@ func appendTextFloat(dst []byte, x float64) []byte {
 	return appendFloat(dst, x)
 }
 
-// appendJSONFloat is appendFloat for JSON, where not a number is null.
-func appendJSONFloat(dst []byte, x float64) []byte {
+// AppendJSONFloat is appendFloat for JSON, where not a number is null.
+func AppendJSONFloat(dst []byte, x float64) []byte {
 	if math.IsNaN(x) {
 		return append(dst, "null"...)
 	}
