@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -139,6 +140,8 @@ type Limits struct {
 	RegexBudget   time.Duration // of a request with a filter; default 2 s
 	RegexParallel int           // concurrent requests with a filter; default 4
 
+	StatsStreams int // concurrent streams of stats; default 64
+
 	AuditEntries int // kept in memory; default 1000
 }
 
@@ -159,7 +162,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.Connections, 1024}, {&l.ConnectionsPerPeer, 256},
 		{&l.HeavyRunning, 4}, {&l.HeavyWaiting, 16}, {&l.Compressors, 4},
 		{&l.RegexBytes, 1024}, {&l.RegexProgram, 10_000}, {&l.RegexParallel, 4},
-		{&l.AuditEntries, 1000},
+		{&l.StatsStreams, deltastream.DefaultClients}, {&l.AuditEntries, 1000},
 	}
 	for _, i := range ints {
 		if *i.field == 0 {

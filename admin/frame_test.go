@@ -190,7 +190,7 @@ func TestQueryLimits(t *testing.T) {
 func TestNegativeLimitsAreNone(t *testing.T) {
 	s := start(t, Config{Limits: Limits{HeaderBytes: -1, TargetBytes: -1, Headers: -1, QueryParams: -1, QueryValue: -1,
 		BodyBytes: -1, Connections: -1, ConnectionsPerPeer: -1, ReadTimeout: -1, IdleTimeout: -1, StreamStall: -1,
-		ResponseTime: -1, HeavyRunning: -1, HeavyWaiting: -1, HeavyWait: -1, Compressors: -1, RegexParallel: -1, AuditEntries: -1}})
+		ResponseTime: -1, HeavyRunning: -1, HeavyWaiting: -1, HeavyWait: -1, Compressors: -1, RegexParallel: -1, StatsStreams: -1, AuditEntries: -1}})
 	err := s.Handle(Endpoint{Path: "/any", Mutates: true, Serve: func(*Response, *Request) error { return nil }})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -54,6 +55,9 @@ type Sources struct {
 	// Sinks returns the states of the sinks of flushed stats. If nil, there is no
 	// endpoint for them.
 	Sinks func() []flush.SinkStatus
+
+	// StatsStream is the source of /stats/stream.
+	StatsStream *deltastream.Stream
 
 	Clusters Clusters
 	// ConfigDump returns the sections of /config_dump in any order, with endpoints if

@@ -62,7 +62,7 @@ func (s *Server) builtin() (*endpoints, error) {
 	}
 	home := &Endpoint{Path: "/", Help: "home page", Serve: s.showHome, Fixed: true}
 	table := newEndpoints([]*Endpoint{home})
-	for _, row := range slices.Concat(rows, s.ingestRows(), s.sinkRows(), s.configRows(), s.debugRows()) {
+	for _, row := range slices.Concat(rows, s.liveRows(), s.ingestRows(), s.sinkRows(), s.configRows(), s.debugRows()) {
 		row.Fixed = true
 		var err error
 		if table, err = table.with(row); err != nil {

@@ -357,6 +357,7 @@ func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"regex_budget", timeLimit(&l.RegexBudget)},
 		{"regex_parallel", limit(&l.RegexParallel)},
 		{"circuit_streams", limit(&l.CircuitStreams)},
+		{"stats_streams", limit(&l.StatsStreams)},
 		{"audit_entries", limit(&l.AuditEntries)},
 	})
 }

@@ -140,6 +140,7 @@ var reference = []section{
 		{"regex_budget", "2s", "Time of a request with a filter."},
 		{"regex_parallel", "4", "Requests with a filter in parallel."},
 		{"circuit_streams", "16", "Clients of the circuit event stream."},
+		{"stats_streams", "64", "Clients of `/stats/stream`."},
 		{"audit_entries", "1000", "Mutations kept in memory for the audit log."},
 	}},
 	{"Admin authentication", "admin.auth", "At least one of `tokens_file`, `tokens`, `client_certificates` and `unix_peers` is required.", []row{

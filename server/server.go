@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
@@ -160,6 +161,7 @@ type Server struct {
 	tokens    *tokenFile // optional
 	health    []*healthlistener.Listener
 	circuit   *eventstream.Stream // optional
+	deltas    *deltastream.Stream
 	gauges    selfStats
 	collision collisionLog
 	guard     guard.Guard // reports panics to onPanic
@@ -251,7 +253,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.log = s.logger("main")
 	s.guard = guard.New(s.log)
 	s.store.SetLogger(s.log)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.extend} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeStatsStream, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
 			_ = s.release() // err is the original cause
 			return nil, err
@@ -585,6 +587,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.control != nil {
 		background.run("control planes", stop, s.control.Run)
 	}
+	background.run("stats stream", stop, s.deltas.Run)
 	background.run("clusters", stop, s.runClusters)
 	background.run("event logs", stop, s.events.Run)
 
@@ -593,6 +596,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.circuit != nil {
 		s.circuit.Close()
 	}
+	s.deltas.Close()
 	s.life.Close()
 	handOver := s.hot.part()
 	// Stop everything that updates stats before the last handoff and flush.

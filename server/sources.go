@@ -62,6 +62,9 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.Loggers == nil {
 		src.Loggers = s.loggers
 	}
+	if src.StatsStream == nil {
+		src.StatsStream = s.deltas
+	}
 	if src.Ingest == nil && s.statsd != nil {
 		src.Ingest = s.statsd
 	}

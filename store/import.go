@@ -348,6 +348,7 @@ func (s *Store) hide(c *Counter, n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.resetsLocked()[i].total.Add(n)
+	s.resets.Add(1)
 }
 
 func (im *Import) float(h *ExportedStat) (err error) {

@@ -34,6 +34,7 @@ func importTable() []importRow {
 		{"flush/sinktest", []string{"flush", "store"}},
 		{"flush/sinkqueue", []string{"flush", "store"}},
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
+		{"flush/deltastream", []string{"store", "histogram", "render"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "render/naming"}},
 		{"render/naming", nil},
@@ -59,7 +60,7 @@ func importTable() []importRow {
 		{"server/hotrestart", []string{"store", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"server/certs", []string{"certinfo", "store", "own/..."}},
-		{"admin", []string{"certinfo", "symtab", "store", "histogram", "histogram/hdr", "flush", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/wire", "internal/unixsock",
+		{"admin", []string{"certinfo", "symtab", "store", "histogram", "histogram/hdr", "flush", "flush/deltastream", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/wire", "internal/unixsock",
 			"upstream/config", "server/layers", "server/lifecycle", "server/listeners", "server/logctl", "server/profiler"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
@@ -90,6 +91,7 @@ func importTable() []importRow {
 		{"internal/guard", nil},
 		{"internal/guard/guardtest", nil},
 		{"internal/invariants", nil},
+		{"internal/jsonschema", nil},
 		{"internal/logfile", nil},
 		{"internal/nofollow", nil},
 		{"internal/oneline", nil},
@@ -110,7 +112,7 @@ func foundation() []string {
 
 // testOnly lists the packages that only test files import.
 func testOnly() []string {
-	return []string{"internal/closedport", "internal/golden", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest"}
+	return []string{"internal/closedport", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest"}
 }
 
 // public lists the packages that users of the module can import.

@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
+)
+
+// liveRows returns the rows of live stats.
+func (s *Server) liveRows() []Endpoint { return []Endpoint{s.streamRow()} }
+
+// streamRow is the row of /stats/stream.
+func (s *Server) streamRow() Endpoint {
+	params := []Param{}
+	for _, p := range s.statsParams(true) {
+		switch p.Name {
+		case "usedonly", "filter", "invert_filter", "type", "hidden":
+			params = append(params, p)
+		}
+	}
+	return Endpoint{Path: "/stats/stream", Group: groupStats, Help: "stream the stats that change, as server-sent events", Serve: s.statsStream,
+		Params: append(params,
+			Param{Name: "ids", Help: "only stats with these ids of the stream: 17,2048"},
+			Param{Name: "interval_ms", Help: "least time between two events, 1000 to 30000"},
+			Param{Name: "initial", Help: "0 leaves out the values at the beginning", Kind: ParamChoice, Choices: []string{"", "1", "0"}},
+		)}
+}
+
+func (s *Server) statsStream(w *Response, r *Request) error {
+	if s.src.StatsStream == nil {
+		return w.text(404, "this server has no stream of stats\n")
+	}
+	filtering := r.query.Value("filter") != ""
+	if filtering {
+		// The slot is for the names that are there already; later there are few.
+		if !s.regexes.enter(s.session()) {
+			return s.noFilter(w)
+		}
+	}
+	leave := func() {
+		if filtering {
+			filtering = false
+			s.regexes.leave()
+		}
+	}
+	defer leave()
+	req, err := s.parseStream(r)
+	if err != nil {
+		return err
+	}
+	req.Began = leave
+	client, err := s.src.StatsStream.Subscribe(*req)
+	var full *deltastream.FullError
+	switch {
+	case errors.As(err, &full):
+		s.metrics.busy.Inc()
+		w.SetHeader("retry-after", "5")
+		return w.text(503, fmt.Sprintf("%d streams of stats are open, which is the limit\n", full.Clients))
+	case errors.Is(err, deltastream.ErrLastEventID):
+		return badRequest(strings.TrimPrefix(err.Error(), "deltastream: ") + "\n")
+	case err != nil:
+		return err
+	}
+	defer client.Close()
+	w.SetType("text/event-stream")
+	w.SetHeader("cache-control", "no-cache")
+	if r.method == "HEAD" {
+		return nil
+	}
+	return client.Serve(w, w.Endless())
+}
+
+// maxIDs limits the ids of a request.
+const maxIDs = 1000
+
+// parseStream parses the parameters of /stats/stream.
+func (s *Server) parseStream(r *Request) (*deltastream.Request, error) {
+	q, err := s.parseStats(r.query, false)
+	if err != nil {
+		return nil, err
+	}
+	req := &deltastream.Request{Options: q.options, LastEventID: r.Header("last-event-id")}
+	if text := r.query.Value("ids"); text != "" {
+		for word := range strings.SplitSeq(text, ",") {
+			n, err := strconv.ParseUint(word, 10, 53)
+			if err != nil || len(req.Refs) == maxIDs {
+				return nil, badRequest(fmt.Sprintf("ids: %.40q is not a whole number below 2^53, or there are more than %d\n", word, maxIDs))
+			}
+			req.Refs = append(req.Refs, n)
+		}
+	}
+	least, most := s.src.StatsStream.Interval(), deltastream.MaxRequestInterval
+	if text := r.query.Value("interval_ms"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		req.Interval = time.Duration(n) * time.Millisecond
+		if err != nil || req.Interval < least || req.Interval > most {
+			return nil, badRequest(fmt.Sprintf("interval_ms: %.40q is not a whole number from %d to %d\n", text, least.Milliseconds(), most.Milliseconds()))
+		}
+	}
+	switch text := r.query.Value("initial"); text {
+	case "", "1":
+	case "0":
+		req.ChangesOnly = true
+	default:
+		return nil, badRequest(fmt.Sprintf("initial: %.40q is neither 0 nor 1\n", text))
+	}
+	return req, nil
+}

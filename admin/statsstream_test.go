@@ -1,0 +1,97 @@
+package admin
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// streaming returns a server with a stream of stats.
+func streaming(t *testing.T, cfg deltastream.Config) (*Server, *store.Store, *deltastream.Stream) {
+	t.Helper()
+	st := store.New(store.Options{})
+	cfg.Store = st
+	stream := deltastream.New(cfg)
+	return start(t, Config{Store: st, Sources: Sources{StatsStream: stream}}), st, stream
+}
+
+func TestStatsStreamParameters(t *testing.T) {
+	s, _, stream := streaming(t, deltastream.Config{Clients: 1})
+	for target, want := range map[string]string{
+		"?filter=[":           "Invalid re2 regex",
+		"?type=Many":          "invalid &type= param",
+		"?ids=1,x":            "ids: \"x\" is not a whole number below 2^53, or there are more than 1000\n",
+		"?ids=-1":             "ids: \"-1\" is not a whole number below 2^53, or there are more than 1000\n",
+		"?interval_ms=999":    "interval_ms: \"999\" is not a whole number from 1000 to 30000\n",
+		"?interval_ms=30001":  "interval_ms: \"30001\" is not a whole number from 1000 to 30000\n",
+		"?interval_ms=second": "interval_ms: \"second\" is not a whole number from 1000 to 30000\n",
+		"?initial=2":          "initial: \"2\" is neither 0 nor 1\n",
+	} {
+		if r := s.Request("GET", "/stats/stream"+target, nil); r.Status != 400 || string(r.Body) != want {
+			t.Errorf("%s: %d %q, want %q", target, r.Status, r.Body, want)
+		}
+	}
+	if r := s.Request("GET", "/stats/stream", nil, Field{"last-event-id", "nine"}); r.Status != 400 || !strings.HasPrefix(string(r.Body), `malformed Last-Event-ID: "nine"`) {
+		t.Errorf("last-event-id: %d %q", r.Status, r.Body)
+	}
+	if r := s.Request("HEAD", "/stats/stream?filter=x", nil); r.Status != 200 || stream.Clients() != 0 {
+		t.Errorf("HEAD: %d, %d clients", r.Status, stream.Clients())
+	}
+	client, err := stream.Subscribe(deltastream.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if r := s.Request("GET", "/stats/stream", nil); r.Status != 503 || string(r.Body) != "1 streams of stats are open, which is the limit\n" {
+		t.Errorf("over the limit: %d %q", r.Status, r.Body)
+	}
+	if r := newServer(t, Config{}).Request("GET", "/stats/stream", nil); r.Status != 404 {
+		t.Errorf("without a source: %d %q", r.Status, r.Body)
+	}
+}
+
+// TestStatsStreamOverHTTP follows a counter, and more clients with filters than
+// there are slots for filters.
+func TestStatsStreamOverHTTP(t *testing.T) {
+	s, st, stream := streaming(t, deltastream.Config{})
+	a := st.Root().Counter("cart.a")
+	st.Root().Counter("other").Inc()
+	var clients []*bufio.Reader
+	for range 8 {
+		c := dial(t, s)
+		fmt.Fprint(c, "GET /stats/stream?filter=%5Ecart HTTP/1.1\r\nhost: localhost\r\n\r\n")
+		clients = append(clients, bufio.NewReader(c))
+	}
+	until := func(r *bufio.Reader, want string) {
+		t.Helper()
+		var read strings.Builder
+		for !strings.Contains(read.String(), want) {
+			l, err := r.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%v after %q, want %q", err, read.String(), want)
+			}
+			read.WriteString(l)
+		}
+		if strings.Contains(read.String(), "other") {
+			t.Errorf("a stat that the filter does not match is there: %q", read.String())
+		}
+	}
+	for _, r := range clients {
+		until(r, "content-type: text/event-stream")
+		until(r, `"counter","cart.a"]],"rows":[[`)
+	}
+	a.Add(41)
+	deadline := time.Now().Add(30 * time.Second)
+	for stream.Clients() < 8 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	stream.Tick()
+	for _, r := range clients {
+		until(r, ",41,")
+	}
+}

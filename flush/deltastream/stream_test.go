@@ -1,0 +1,543 @@
+package deltastream_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// page is the client side of a stream, which reads or stalls.
+type page struct {
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	stuck chan struct{} // nil: takes everything at once
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	stuck := p.stuck
+	p.mu.Unlock()
+	if stuck != nil {
+		<-stuck
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.buf.Write(b)
+}
+
+func (p *page) Flush() error { return nil }
+
+// take returns the bytes received since the last call.
+func (p *page) take() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.buf.String()
+	p.buf.Reset()
+	return s
+}
+
+func (p *page) stall(c chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stuck = c
+}
+
+// world is a store with a stream. Use it in a bubble of synctest.
+type world struct {
+	t      *testing.T
+	store  *store.Store
+	stream *deltastream.Stream
+}
+
+func newWorld(t *testing.T, cfg deltastream.Config) *world {
+	st := store.New(store.Options{})
+	cfg.Store = st
+	if cfg.Epoch == 0 {
+		cfg.Epoch = 7
+	}
+	return &world{t, st, deltastream.New(cfg)}
+}
+
+// tick lets a second pass and looks at the store.
+func (w *world) tick() {
+	w.t.Helper()
+	time.Sleep(time.Second)
+	w.stream.Tick()
+	synctest.Wait()
+}
+
+// listen connects a client; end disconnects it and returns what Serve did.
+func (w *world) listen(p *page, r deltastream.Request) (end func() error) {
+	w.t.Helper()
+	c, err := w.stream.Subscribe(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- c.Serve(p, stop) }()
+	synctest.Wait()
+	return func() error {
+		c.Close()
+		close(stop)
+		return <-done
+	}
+}
+
+// data is the body of an event.
+type data struct {
+	V        int
+	Seq      uint64
+	T        int64
+	Interval int64 `json:"interval_ms"`
+	More     bool
+	New      [][]any
+	Rows     [][]any
+	Gone     []uint64
+	Skipped  int
+	Reason   string
+}
+
+// table is a client that keeps the rows, as the documentation describes it.
+type table struct {
+	t      *testing.T
+	names  map[uint64]string
+	rows   map[string]string
+	resets []string
+	lastID string
+	count  int // of rows received
+	skips  int
+}
+
+func newTable(t *testing.T) *table {
+	return &table{t: t, names: make(map[uint64]string), rows: make(map[string]string)}
+}
+
+// read applies events.
+func (tb *table) read(text string) *table {
+	tb.t.Helper()
+	for block := range strings.SplitSeq(text, "\n\n") {
+		var kind, body string
+		for line := range strings.SplitSeq(block, "\n") {
+			switch name, value, _ := strings.Cut(line, ": "); name {
+			case "event":
+				kind = value
+			case "id":
+				tb.lastID = value
+			case "data":
+				body = value
+			}
+		}
+		if body == "" {
+			continue
+		}
+		jsonschema.Check(tb.t, "../../docs/schema/stats-stream.schema.json", []byte(body))
+		var d data
+		dec := json.NewDecoder(strings.NewReader(body))
+		dec.UseNumber()
+		if err := dec.Decode(&d); err != nil || d.V != 1 {
+			tb.t.Fatalf("%v in %q", err, body)
+		}
+		if kind == "reset" {
+			tb.resets = append(tb.resets, d.Reason)
+			clear(tb.names)
+			clear(tb.rows)
+		}
+		for _, n := range d.New {
+			tb.names[ref(n)] = n[2].(string)
+		}
+		for _, id := range d.Gone {
+			delete(tb.rows, tb.names[id])
+			delete(tb.names, id)
+		}
+		for _, r := range d.Rows {
+			name, ok := tb.names[ref(r)]
+			if !ok {
+				tb.t.Fatalf("row %v has no name", r)
+			}
+			tb.rows[name] = strings.TrimSuffix(fmt.Sprintln(r[1:]...), "\n")
+			tb.count++
+		}
+		tb.skips += d.Skipped
+	}
+	return tb
+}
+
+func ref(row []any) uint64 {
+	n, _ := row[0].(json.Number).Int64()
+	return uint64(n)
+}
+
+func (tb *table) String() string {
+	var out []string
+	for name, row := range tb.rows {
+		out = append(out, name+"="+row)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func TestEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		root := w.store.Root()
+		a, big := root.Counter("a"), root.Counter("big")
+		g, f := root.Gauge("g"), root.FloatGauge(`f"<b>`)
+		h, text := root.Histogram("h", store.Milliseconds), root.Text("t")
+		a.Add(5)
+		big.Add(1<<53 - 1)
+		g.Set(1 << 60)
+		p := &page{}
+		defer w.listen(p, deltastream.Request{})()
+		check := func(name string) {
+			t.Helper()
+			text := p.take()
+			golden.Check(t, name, []byte(text))
+			newTable(t).read(text)
+		}
+		check("start")
+		a.Add(7)
+		big.Inc()
+		_ = f.Set(-2.25)
+		text.Set("x\n\"y\"")
+		for v := range uint64(100) {
+			h.Record(v)
+		}
+		w.store.Flush(store.FlushOptions{}).Close()
+		w.tick()
+		golden.Check(t, "changes", []byte(p.take()))
+		w.tick()
+		if got := p.take(); got != "" {
+			t.Errorf("nothing changed, but there is %q", got)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		golden.Check(t, "heartbeat", []byte(p.take()))
+		w.store.ResetCounters()
+		w.tick()
+		check("counters")
+	})
+}
+
+// TestOnlyChangesAreSent: an event has the stats that changed, are selected, and
+// no other.
+func TestOnlyChangesAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		root := w.store.Root()
+		for i := range 2000 {
+			root.Counter(fmt.Sprint("idle", i)).Inc()
+		}
+		a, b := root.Counter("ab"), root.Counter("bb")
+		filter, err := render.NewFilter(render.RE2, "^a", render.FilterLimits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, some := &page{}, &page{}
+		defer w.listen(all, deltastream.Request{})()
+		defer w.listen(some, deltastream.Request{Options: render.Options{Filter: filter, UsedOnly: true}})()
+		ta, ts := newTable(t).read(all.take()), newTable(t).read(some.take())
+		if len(ta.rows) != 2002 || len(ts.rows) != 0 {
+			t.Fatalf("%d rows at first, %d of the filter", len(ta.rows), len(ts.rows))
+		}
+		ta.count = 0
+		a.Add(3)
+		b.Inc()
+		root.Counter("ax")
+		root.Counter("ay").Inc()
+		w.tick()
+		if ta.read(all.take()); ta.count != 4 {
+			t.Errorf("%d rows, want 4", ta.count)
+		}
+		if got, want := ts.read(some.take()).String(), "ab=3 3 ay=1 1"; got != want {
+			t.Errorf("with a filter: %s, want %s", got, want)
+		}
+	})
+}
+
+func TestRefsAndKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		a, b := w.store.Root().Counter("a"), w.store.Root().Counter("b")
+		g := w.store.Root().Gauge("g")
+		v := w.store.View()
+		cur, _ := v.Find("b")
+		r := cur.Ref()
+		v.Close()
+		p, q := &page{}, &page{}
+		defer w.listen(p, deltastream.Request{Refs: []uint64{r, 1 << 40}})()
+		defer w.listen(q, deltastream.Request{Options: render.Options{Type: render.Gauges}, ChangesOnly: true})()
+		if got := q.take(); strings.Contains(got, "rows") {
+			t.Errorf("the values at the beginning are there: %q", got)
+		}
+		a.Inc()
+		b.Inc()
+		g.Set(4)
+		w.tick()
+		if got := newTable(t).read(p.take()).String(); got != "b=1 1" {
+			t.Errorf("by reference: %s", got)
+		}
+		if got := newTable(t).read(q.take()).String(); got != "g=4 0" {
+			t.Errorf("gauges: %s", got)
+		}
+	})
+}
+
+func TestEndedStatsAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		sc := w.store.Scope("x")
+		sc.Counter("a").Inc()
+		w.store.Root().Counter("b").Inc()
+		p := &page{}
+		defer w.listen(p, deltastream.Request{})()
+		tb := newTable(t).read(p.take())
+		sc.Close()
+		w.tick()
+		if got := tb.read(p.take()).String(); got != "b=1 0" {
+			t.Errorf("%s", got)
+		}
+		sc = w.store.Scope("x")
+		sc.Counter("a").Add(2) // another stat
+		w.tick()
+		if got := tb.read(p.take()).String(); got != "b=1 0 x.a=2 2" {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{Linger: 5 * time.Second})
+		sc := w.store.Scope("x")
+		sc.Counter("y").Inc()
+		a := w.store.Root().Counter("a")
+		w.store.Root().Counter("idle").Inc()
+		p := &page{}
+		end := w.listen(p, deltastream.Request{})
+		a.Inc()
+		w.tick()
+		tb := newTable(t).read(p.take())
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		a.Add(2)
+		w.tick()
+		sc.Close()
+		a.Add(3)
+		w.tick()
+		end = w.listen(p, deltastream.Request{LastEventID: tb.lastID})
+		w.tick()
+		tb.count = 0
+		if got := tb.read(p.take()).String(); got != "a=6 2.5 idle=1 0" || len(tb.resets) != 1 || tb.count != 1 {
+			t.Errorf("resumed: %s, resets %v, %d rows", got, tb.resets, tb.count)
+		}
+		_ = end()
+		for _, tt := range []struct{ id, reason string }{{"6.1", "restart"}, {"7.900", "expired"}, {"", "start"}} {
+			end := w.listen(p, deltastream.Request{LastEventID: tt.id})
+			if tb := newTable(t).read(p.take()); len(tb.resets) != 1 || tb.resets[0] != tt.reason || tb.rows["a"] != "6 0" {
+				t.Errorf("id %q: resets %v, rows %s", tt.id, tb.resets, tb)
+			}
+			_ = end()
+		}
+		for w.stream.Tick() { // until the stream stops to collect
+		}
+		end = w.listen(p, deltastream.Request{LastEventID: tb.lastID})
+		if tb := newTable(t).read(p.take()); len(tb.resets) != 1 || tb.resets[0] != "expired" {
+			t.Errorf("after the linger: resets %v", tb.resets)
+		}
+		_ = end()
+		for _, id := range []string{"x", "7", "7.", ".7", "7.1.1", "-1.2"} {
+			if _, err := w.stream.Subscribe(deltastream.Request{LastEventID: id}); !errors.Is(err, deltastream.ErrLastEventID) {
+				t.Errorf("id %q: %v", id, err)
+			}
+		}
+	})
+}
+
+// TestSlowClient: a client that stalls gets merged changes, or a reset if the ring
+// no longer has them, and costs the others nothing.
+func TestSlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{RingBytes: 20 << 10})
+		a := w.store.Root().Counter("a")
+		slow, quick := &page{}, &page{}
+		defer w.listen(slow, deltastream.Request{})()
+		defer w.listen(quick, deltastream.Request{})()
+		ts, tq := newTable(t).read(slow.take()), newTable(t).read(quick.take())
+		go1 := make(chan struct{})
+		slow.stall(go1)
+		for range 10 {
+			a.Inc()
+			w.tick()
+		}
+		if tq.read(quick.take()); tq.rows["a"] != "10 1" || tq.count != 11 {
+			t.Errorf("the other client has %s after %d rows", tq, tq.count)
+		}
+		slow.stall(nil)
+		close(go1)
+		synctest.Wait()
+		if ts.read(slow.take()); ts.rows["a"] != "10 1" || ts.count != 3 || ts.skips != 8 || len(ts.resets) != 1 {
+			t.Errorf("merged: %s after %d rows, %d skipped, resets %v", ts, ts.count, ts.skips, ts.resets)
+		}
+		go2 := make(chan struct{})
+		slow.stall(go2)
+		for i := range 60 {
+			a.Inc()
+			for j := range 20 {
+				w.store.Root().Counter(fmt.Sprint("n", i, ".", j)).Inc()
+			}
+			w.tick()
+		}
+		slow.stall(nil)
+		close(go2)
+		synctest.Wait()
+		ts.read(slow.take())
+		if tq.read(quick.take()); ts.String() == "" || len(ts.rows) != len(tq.rows) || ts.rows["a"] != "70 0" {
+			t.Errorf("after a reset: %d rows, want %d; a is %s", len(ts.rows), len(tq.rows), ts.rows["a"])
+		}
+		if want := []string{"start", "slow"}; !slices.Equal(ts.resets, want) {
+			t.Errorf("resets %v, want %v", ts.resets, want)
+		}
+		if len(tq.resets) != 1 {
+			t.Errorf("the other client has resets %v", tq.resets)
+		}
+	})
+}
+
+// TestLongEvents: an event in parts has its id at the end, and nothing is lost if
+// the memory of the client is short.
+func TestLongEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{ClientBytes: 1000})
+		var counters []*store.Counter
+		for i := range 10000 {
+			counters = append(counters, w.store.Root().Counter(fmt.Sprintf("counter.number.%05d", i)))
+		}
+		p := &page{}
+		defer w.listen(p, deltastream.Request{})()
+		text := p.take()
+		tb := newTable(t).read(text)
+		if len(tb.rows) != len(counters) {
+			t.Fatalf("%d rows", len(tb.rows))
+		}
+		if parts, ids := strings.Count(text, "event: delta"), strings.Count(text, "\nid: "); parts < 10 || ids != 2 {
+			t.Errorf("%d parts, %d ids", parts, ids)
+		}
+		for _, c := range counters {
+			c.Inc()
+		}
+		w.tick()
+		tb.read(p.take())
+		for i := range counters {
+			if name := fmt.Sprintf("counter.number.%05d", i); tb.rows[name] != "1 1" {
+				t.Fatalf("%s is %q", name, tb.rows[name])
+			}
+		}
+	})
+}
+
+func TestInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		a := w.store.Root().Counter("a")
+		p := &page{}
+		defer w.listen(p, deltastream.Request{Interval: 3 * time.Second, ChangesOnly: true})()
+		tb := newTable(t).read(p.take())
+		for i := range 6 {
+			a.Add(3)
+			w.tick()
+			tb.count = 0
+			tb.read(p.take())
+			if due := i%3 == 2; due != (tb.count == 1) || due && (tb.rows["a"] != fmt.Sprint(3*(i+1))+" 3" || tb.skips != 0) {
+				t.Errorf("second %d: %d rows, %s, %d skipped", i, tb.count, tb, tb.skips)
+			}
+		}
+	})
+}
+
+func TestLimitOfClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{Clients: 1})
+		end := w.listen(&page{}, deltastream.Request{})
+		var full *deltastream.FullError
+		if _, err := w.stream.Subscribe(deltastream.Request{}); !errors.As(err, &full) || full.Clients != 1 {
+			t.Errorf("%v", err)
+		}
+		_ = end()
+		end = w.listen(&page{}, deltastream.Request{})
+		_ = end()
+	})
+}
+
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{Linger: 3 * time.Second})
+		done := make(chan error, 1)
+		ctx := t.Context()
+		go func() { done <- w.stream.Run(ctx) }()
+		a := w.store.Root().Counter("a")
+		for range 2 { // the second client comes after the stream went idle
+			p := &page{}
+			end := w.listen(p, deltastream.Request{ChangesOnly: true})
+			p.take()
+			a.Inc()
+			time.Sleep(1500 * time.Millisecond)
+			synctest.Wait()
+			if tb := newTable(t).read(p.take()); tb.count != 1 {
+				t.Errorf("%d rows in 1.5 s", tb.count)
+			}
+			_ = end()
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if w.stream.Tick() {
+				t.Error("the stream still looks at the store without clients")
+			}
+		}
+	})
+}
+
+func TestTooExpensiveFilter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		w.store.Root().Counter("a").Inc()
+		filter, err := render.NewFilter(render.RE2, "a+b*", render.FilterLimits{Now: func() func() time.Time {
+			at := time.Now()
+			return func() time.Time { at = at.Add(time.Hour); return at }
+		}()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &page{}
+		began := 0
+		end := w.listen(p, deltastream.Request{Options: render.Options{Filter: filter}, Began: func() { began++ }})
+		golden.Check(t, "expensive", []byte(p.take()))
+		if err := end(); err != nil || began != 1 {
+			t.Errorf("%v, began %d", err, began)
+		}
+	})
+}
+
+func TestClosedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		end := w.listen(&page{}, deltastream.Request{})
+		w.stream.Close()
+		w.stream.Close()
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
