@@ -56,7 +56,7 @@ type Sources struct {
 	// endpoint for them.
 	Sinks func() []flush.SinkStatus
 
-	// StatsStream is the source of /stats/stream.
+	// StatsStream is the source of /stats/stream. If nil, there is no such endpoint.
 	StatsStream *deltastream.Stream
 
 	Clusters Clusters

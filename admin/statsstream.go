@@ -10,8 +10,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/deltastream"
 )
 
-// liveRows returns the rows of live stats.
-func (s *Server) liveRows() []Endpoint { return []Endpoint{s.streamRow()} }
+// liveRows returns the rows of live stats that have a source.
+func (s *Server) liveRows() (rows []Endpoint) {
+	if s.src.StatsStream != nil {
+		rows = append(rows, s.streamRow())
+	}
+	return rows
+}
 
 // streamRow is the row of /stats/stream.
 func (s *Server) streamRow() Endpoint {
@@ -31,9 +36,6 @@ func (s *Server) streamRow() Endpoint {
 }
 
 func (s *Server) statsStream(w *Response, r *Request) error {
-	if s.src.StatsStream == nil {
-		return w.text(404, "this server has no stream of stats\n")
-	}
 	filtering := r.query.Value("filter") != ""
 	if filtering {
 		// The slot is for the names that are there already; later there are few.

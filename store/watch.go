@@ -132,7 +132,7 @@ func (v *View) FindRef(ref uint64) (Cursor, bool) {
 }
 
 // carry moves the marks of the first n words to carried, for the next flush, and
-// adds them to changed. A mark is always in one of the two places. Store.flushMu
+// adds them to changed. A mark is always in either place. Store.flushMu
 // must be held.
 func (b *block) carry(changed *bitset, n int) {
 	var marked bitset
@@ -348,8 +348,8 @@ func (c *Cursor) Locate() {
 	}
 }
 
-// MergeChanges returns the changes of several consecutive polls of one watch as
-// those of one. There must be at least one.
+// MergeChanges joins the changes of consecutive polls of a watch, of which there
+// must be at least one.
 func MergeChanges(list []*Changes) *Changes {
 	if len(list) == 1 {
 		return list[0]

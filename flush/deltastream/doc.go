@@ -9,8 +9,8 @@
 //
 // All clients share one watch of the store and one ring of recent changes, in a
 // budget of bytes; a client is a position in the ring. A slow client gets several
-// changes merged into one event, and one that falls out of the ring gets an event
-// "reset" and starts again, so it delays and costs others nothing. Without clients
+// changes merged into one event, and a client behind the ring gets an event "reset"
+// and starts again, so it delays and costs others nothing. Without clients
 // nothing runs.
 //
 // docs/live.md has the format of the events.

@@ -45,7 +45,7 @@ type Config struct {
 	// Linger is how long changes are collected after the last client left, so that
 	// it can resume. Default 30 s.
 	Linger time.Duration
-	// Epoch distinguishes the events of this stream from those of other processes.
+	// Epoch distinguishes the event ids of this stream and of other processes.
 	// Default: the time of New in milliseconds.
 	Epoch uint64
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// keywords are the known keywords, with those that do not restrict values.
+// keywords are the known keywords, including ones without effect on values.
 const keywords = " $schema $id title $defs $ref description type properties additionalProperties required" +
 	" items prefixItems minItems enum const anyOf minimum maximum not pattern "
 
