@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -309,8 +310,8 @@ func (l *AccessLog) setTyped(d *decoder, n *yaml.Node, path string) {
 func (l *AccessLog) checkFormats(d *decoder, n *yaml.Node, path string) {
 	seen := make(map[string]*yaml.Node)
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if !isNull(n.Content[i+1]) {
-			seen[snakeCase(n.Content[i].Value)] = n.Content[i+1]
+		if !conftree.IsNull(n.Content[i+1]) {
+			seen[conftree.SnakeCase(n.Content[i].Value)] = n.Content[i+1]
 		}
 	}
 	d.oneOf(n, path, seen, false, "format", "json_format", "typed_json_format", "log_format")

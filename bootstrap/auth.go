@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"go.yaml.in/yaml/v4"
@@ -137,7 +138,7 @@ func (a *Admin) checkSecurity(d *decoder, seen map[string]*yaml.Node, path strin
 func Shown(text string) string {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil || hasSecret(&root) {
-		return redacted
+		return redact.Mark
 	}
 	return text
 }
@@ -154,7 +155,7 @@ func isSecret(n *yaml.Node) bool {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode {
 			place := []string{"filename", "environment_variable", "watched_directory"}
-			if i%2 == 0 || slices.Contains(place, snakeCase(n.Content[i-1].Value)) {
+			if i%2 == 0 || slices.Contains(place, conftree.SnakeCase(n.Content[i-1].Value)) {
 				continue
 			}
 		}
@@ -171,7 +172,7 @@ func hasSecret(n *yaml.Node) bool {
 		return redact.LooksSecret(n.Value)
 	}
 	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && sensitive(snakeCase(n.Content[i-1].Value)) && isSecret(child) {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && redact.Path(conftree.SnakeCase(n.Content[i-1].Value)) && isSecret(child) {
 			return true
 		}
 		if hasSecret(child) {

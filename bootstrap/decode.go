@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
@@ -53,19 +54,7 @@ func (d *decoder) warnf(n *yaml.Node, path, format string, args ...any) {
 
 // show returns a value as error texts print it: quoted, cut, masked.
 func (d *decoder) show(n *yaml.Node, path string) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "a mapping"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case isNull(n):
-		return "null"
-	case sensitive(path), redact.LooksSecret(n.Value):
-		return redacted
-	case len(n.Value) > 80:
-		return strconv.Quote(n.Value[:80]) + "…"
-	}
-	return strconv.Quote(n.Value)
+	return conftree.Show(n, redact.Path(path))
 }
 
 // message decodes a mapping by its table of fields and returns the values of
@@ -78,7 +67,7 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		name := snakeCase(key.Value)
+		name := conftree.SnakeCase(key.Value)
 		at := join(path, name)
 		if _, dup := seen[name]; dup {
 			d.errorf(key, at, "set twice, as %q and in another spelling", key.Value)
@@ -89,7 +78,7 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 			d.unknownField(key, path, fields)
 			continue
 		}
-		if isNull(value) {
+		if conftree.IsNull(value) {
 			continue
 		}
 		seen[name] = value
@@ -101,29 +90,13 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 // unknownField notes a key of the mapping at path that is not among its fields.
 // In a secret it is not shown, unless it is a name of one or only cut short.
 func (d *decoder) unknownField(key *yaml.Node, path string, fields []field) {
-	name := printable(key.Value)
 	cutShort := func(f field) bool { return strings.HasPrefix(f.name, key.Value) }
-	if sensitive(path) && !slices.Contains(sensitiveFields, key.Value) && !slices.ContainsFunc(fields, cutShort) {
-		name = redacted
-	}
-	path = join(path, name)
+	path = join(path, conftree.Key(key.Value, redact.Path(path) && !redact.Path(key.Value) && !slices.ContainsFunc(fields, cutShort)))
 	if d.allowUnknown {
 		d.unknown = append(d.unknown, d.doc.position(key).String()+": "+path)
 		return
 	}
 	d.errorf(key, path, "unknown field; allowed: %s", fieldNames(fields))
-}
-
-// printable returns a key as it may stand in a path: on one line and not
-// endless.
-func printable(key string) string {
-	if len(key) > 80 {
-		key = key[:80] + "…"
-	}
-	if quoted := strconv.Quote(key); quoted != `"`+key+`"` {
-		return quoted
-	}
-	return key
 }
 
 // fieldNames lists the names of a table for an error text, except fields that are
@@ -204,7 +177,7 @@ func absent(d *decoder, n *yaml.Node, path string) {
 
 func empty(n *yaml.Node) bool {
 	if n.Kind == yaml.ScalarNode {
-		return isNull(n) || n.Value == "" || n.Value == "false"
+		return conftree.IsNull(n) || n.Value == "" || n.Value == "false"
 	}
 	return len(n.Content) == 0
 }

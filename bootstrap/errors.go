@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
-	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // maxErrors bounds what one load reports; a file with more mistakes than this
@@ -96,27 +95,4 @@ func newErrors(list []*Error, dropped int) error {
 		list = list[:maxErrors]
 	}
 	return &Errors{List: list, Dropped: dropped}
-}
-
-// redacted stands in error texts for what may be a secret or a part of one.
-const redacted = redact.Mark
-
-// sensitiveFields are names whose values never appear in an error text.
-var sensitiveFields = []string{
-	"private_key", "password", "passwd", "pkcs12", "secret", "secrets", "token", "tokens", "backend_token", "api_key",
-	"authorization", "cookie", "credential", "credentials", "keys", "session_token", "secret_access_key", "secret_data",
-}
-
-// sensitive reports whether any part of a field path names a secret.
-func sensitive(path string) bool {
-	for part := range strings.SplitSeq(path, ".") {
-		part, _, _ = strings.Cut(part, "[")
-		part = strings.ToLower(part)
-		for _, name := range sensitiveFields {
-			if part == name || strings.HasSuffix(part, "_"+name) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -116,7 +116,7 @@ func parse(name string, data []byte, parser parser, overlay string, opts Options
 	if len(errs) > 0 {
 		return nil, newErrors(errs, 0)
 	}
-	if isNull(root) {
+	if conftree.IsNull(root) {
 		root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: root.Line, Column: root.Column}
 	}
 	doc.root = root

@@ -21,6 +21,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/server/layers"
@@ -263,7 +264,7 @@ func TestSingleErrors(t *testing.T) {
 		{"listener-no-port", "a.yaml", "statsd: {listeners: [{address: 'udp://127.0.0.1'}]}\n", "is not a listener address: no host:port"},
 		{"listener-list", "a.yaml", "statsd: {listeners: [{address: []}]}\n", "a list is not a listener address: not text"},
 		{"json-format", "a.yaml", "application_log_config: {log_format: {}}\n", "one of text_format, json_format must be set"},
-		{"merge-key", "a.yaml", "node:\n  <<: text\n", "a.yaml:2:7: a merge key (<<) wants a mapping"},
+		{"merge-key", "a.yaml", "node:\n  <<: text\n", "a.yaml:2:7: a merge key (<<) needs a mapping"},
 		{"nested-deep", "a.yaml", "node: {metadata: " + strings.Repeat("{a: ", 120) + "1" + strings.Repeat("}", 120) + "}", "nested deeper than 100 levels"},
 		{"nested-deep-json", "a.json", `{"node": ` + strings.Repeat(`{"a": `, 120) + "1" + strings.Repeat("}", 120) + "}", "nested deeper than 100 levels"},
 		{"flush-both", "a.yaml", "stats_flush_interval: 1s\nstats_flush_on_admin: true\n", "a.yaml:2:23: stats_flush_on_admin: Only one of stats_flush_interval or stats_flush_on_admin should be set!"},
@@ -378,7 +379,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	if len(d.errs) != 14 {
 		t.Errorf("%d errors, want 14", len(d.errs))
 	}
-	if sensitive("admin.tokens_per_second") || sensitive("statsd.listeners[0].address") {
+	if redact.Path("admin.tokens_per_second") || redact.Path("statsd.listeners[0].address") {
 		t.Error("a harmless field counts as sensitive")
 	}
 }

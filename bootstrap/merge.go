@@ -1,9 +1,9 @@
 package bootstrap
 
 import (
-	"strings"
-
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
 // exclusive lists groups of fields of which a message holds one at most, by
@@ -25,7 +25,7 @@ var configSourceKinds = []string{"path", "path_config_source", "api_config_sourc
 // name is the field that holds them.
 func mergeNodes(name string, base, over *yaml.Node) *yaml.Node {
 	switch {
-	case isNull(over):
+	case conftree.IsNull(over):
 		return base
 	case base.Kind == yaml.MappingNode && over.Kind == yaml.MappingNode:
 		return mergeMappings(name, base, over)
@@ -44,7 +44,7 @@ func mergeMappings(name string, base, over *yaml.Node) *yaml.Node {
 	index := make(map[string]int)
 	replaced := ousted(name, over)
 	for i := 0; i+1 < len(base.Content); i += 2 {
-		key := snakeCase(base.Content[i].Value)
+		key := conftree.SnakeCase(base.Content[i].Value)
 		if replaced[key] {
 			continue
 		}
@@ -52,7 +52,7 @@ func mergeMappings(name string, base, over *yaml.Node) *yaml.Node {
 		merged.Content = append(merged.Content, base.Content[i], base.Content[i+1])
 	}
 	for i := 0; i+1 < len(over.Content); i += 2 {
-		key := snakeCase(over.Content[i].Value)
+		key := conftree.SnakeCase(over.Content[i].Value)
 		if at, ok := index[key]; ok {
 			merged.Content[at] = mergeNodes(key, merged.Content[at], over.Content[i+1])
 			continue
@@ -69,7 +69,7 @@ func ousted(name string, over *yaml.Node) map[string]bool {
 		var set string
 		for i := 0; i+1 < len(over.Content); i += 2 {
 			for _, member := range group {
-				if snakeCase(over.Content[i].Value) == member && !isNull(over.Content[i+1]) {
+				if conftree.SnakeCase(over.Content[i].Value) == member && !conftree.IsNull(over.Content[i+1]) {
 					set = member
 				}
 			}
@@ -82,26 +82,6 @@ func ousted(name string, over *yaml.Node) map[string]bool {
 		}
 	}
 	return out
-}
-
-// isNull reports whether n stands for an unset field.
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
-// snakeCase turns the lowerCamelCase spelling of a field into snake_case; the
-// latter is returned as it is.
-func snakeCase(name string) string {
-	if strings.ToLower(name) == name {
-		return name
-	}
-	var b strings.Builder
-	for _, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			b.WriteByte('_')
-			c += 'a' - 'A'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
 }
 
 // collect adds every node of a tree to set. The tree may share nodes.

@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
@@ -110,11 +111,11 @@ func checkRuntimeValues(d *decoder, n *yaml.Node, path, prefix string) {
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := join(prefix, printable(n.Content[i].Value)), n.Content[i+1]
+		key, value := join(prefix, conftree.Key(n.Content[i].Value, false)), n.Content[i+1]
 		switch {
 		case value.Kind == yaml.MappingNode:
 			checkRuntimeValues(d, value, path, key)
-		case value.Kind == yaml.SequenceNode, isNull(value):
+		case value.Kind == yaml.SequenceNode, conftree.IsNull(value):
 			d.errorf(value, join(path, key), "Invalid runtime entry value for %s", key)
 		}
 	}

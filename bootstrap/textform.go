@@ -10,6 +10,8 @@ import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/prototext"
+
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // parseText parses a bootstrap message in text form. Mistakes that are found
@@ -33,7 +35,7 @@ func textMistake(name string, err error) *Error {
 	e.Position.Line, _ = strconv.Atoi(match[1])
 	e.Position.Column, _ = strconv.Atoi(match[2])
 	message, _, _ := strings.Cut(match[3], ": ")
-	e.Message = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|'.*|\[.*`).ReplaceAllString(message, redacted)
+	e.Message = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|'.*|\[.*`).ReplaceAllString(message, redact.Mark)
 	return e
 }
 

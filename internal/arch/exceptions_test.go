@@ -22,7 +22,7 @@ func exceptions() []exception {
 		{"failpoints", "internal/schedule", "explore.go run", "makes a test failure of a panic; exists only with the tag schedule"},
 		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
 		{"failpoints", "statsd", "worker.go leave", "recovers and unlocks at once; it is the place worker"},
-		{"failpoints", "internal/conftree", "conftree.go ParseYAML", "makes an error of a panic of the YAML parser"},
+		{"failpoints", "internal/conftree", "conftree.go parseYAML", "makes an error of a panic of the YAML parser"},
 
 		{"panics", "admin", "conn.go close", "sets a flag and wakes who waits for it"},
 		{"panics", "admin", "nethttp.go watch", "cancels a context"},

@@ -1,9 +1,12 @@
-// Package conftree parses configuration texts. YAML and JSON become the same trees
-// of nodes with positions, and every failure, a panic of a parser included, is an
-// [Error] with a position that quotes no part of the text, as that can be a secret.
+// Package conftree is the front end of all configuration texts. YAML and JSON become
+// the same trees of nodes with positions, in which aliases and merge keys are
+// written out within a budget. Every failure, a panic of a parser included, is an
+// [Error] with a position that shows no secret.
 package conftree
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,9 +24,9 @@ const (
 	minNodeBudget = 1000 // small texts can use aliases freely
 )
 
-// NodeBudget returns the number of values that a text of size bytes can stand for
+// nodeBudget returns the number of values that a text of size bytes can stand for
 // once all aliases are written out.
-func NodeBudget(size int) int {
+func nodeBudget(size int) int {
 	return min(MaxNodes, max(minNodeBudget, nodesPerByte*size))
 }
 
@@ -42,36 +45,58 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Error reports a text that cannot be parsed. Line and Column are 0 if they are
-// unknown.
+// Error is one error in a text.
 type Error struct {
-	Line, Column int
+	Line, Column int        // 0 if unknown
+	Node         *yaml.Node // nil if the text cannot be parsed
+	Field        string     // path of the value; empty for the whole text
 	Message      string
 }
 
-// Error returns the message without the position.
+// Error returns the message without field and position.
 func (e *Error) Error() string { return e.Message }
 
-// ErrorPosition returns the position of err in file, which is that of the file
-// itself unless err comes from this package.
-func ErrorPosition(file string, err error) Position {
-	p := Position{File: file}
-	if e, ok := errors.AsType[*Error](err); ok {
-		p.Line, p.Column = e.Line, e.Column
-	} else if errors.Is(err, ErrNoDocument) {
-		p.Line, p.Column = 1, 1
+// In returns the position of e in a file.
+func (e *Error) In(file string) Position { return Position{file, e.Line, e.Column} }
+
+// NoDocument is the message about a YAML text without values.
+const NoDocument = "not valid YAML: no document"
+
+// Format is the format of a text.
+type Format uint8
+
+// The formats.
+const (
+	Detect Format = iota // valid JSON in braces is JSON, whose escapes YAML does not know
+	YAML
+	JSON
+)
+
+// Parse parses a text with one value into a tree without aliases and merge keys. See
+// [Resolve].
+func Parse(data []byte, f Format) (*yaml.Node, []*Error) {
+	if len(data) > MaxBytes {
+		return nil, []*Error{{Message: fmt.Sprintf("%d bytes are more than the limit of %d", len(data), MaxBytes)}}
 	}
-	return p
+	if f == Detect {
+		f = YAML
+		if t := bytes.TrimLeft(data, " \t\r\n"); len(t) > 0 && t[0] == '{' && json.Valid(data) {
+			f = JSON
+		}
+	}
+	parse := parseYAML
+	if f == JSON {
+		parse = parseJSON
+	}
+	root, err := parse(data)
+	if err != nil {
+		return nil, []*Error{err}
+	}
+	return Resolve(root, len(data))
 }
 
-// ErrNoDocument is returned by [ParseYAML] for a text without values.
-var ErrNoDocument = errors.New("not valid YAML: no document")
-
-// ParseYAML parses one YAML document. The tree can hold aliases and merge keys.
-func ParseYAML(data []byte) (root *yaml.Node, err error) {
-	if err := checkSize(data); err != nil {
-		return nil, err
-	}
+// parseYAML parses one YAML document. The tree can hold aliases and merge keys.
+func parseYAML(data []byte) (root *yaml.Node, err *Error) {
 	defer func() {
 		if r := recover(); r != nil {
 			root, err = nil, &Error{Message: fmt.Sprintf("not valid YAML: parser gave up: %v", r)}
@@ -82,22 +107,15 @@ func ParseYAML(data []byte) (root *yaml.Node, err error) {
 		return nil, yamlError(err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return nil, ErrNoDocument
+		return nil, &Error{Line: 1, Column: 1, Message: NoDocument}
 	}
 	return doc.Content[0], nil
 }
 
-func checkSize(data []byte) error {
-	if len(data) > MaxBytes {
-		return &Error{Message: fmt.Sprintf("%d bytes are more than the limit of %d", len(data), MaxBytes)}
-	}
-	return nil
-}
-
 // yamlError returns an error of the YAML parser with its position.
-func yamlError(err error) error {
+func yamlError(err error) *Error {
 	if list, ok := errors.AsType[*yaml.LoadErrors](err); ok && len(list.Errors) == 1 && strings.Contains(list.Errors[0].Message, "no documents in stream") {
-		return ErrNoDocument
+		return &Error{Line: 1, Column: 1, Message: NoDocument}
 	}
 	syntax, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
@@ -110,5 +128,5 @@ func yamlError(err error) error {
 	if syntax.ContextMsg != "" {
 		message += " " + syntax.ContextMsg
 	}
-	return &Error{syntax.Mark.Line, max(syntax.Mark.Column, 1), "not valid YAML: " + strings.TrimPrefix(message, "yaml: ")}
+	return &Error{Line: syntax.Mark.Line, Column: max(syntax.Mark.Column, 1), Message: "not valid YAML: " + strings.TrimPrefix(message, "yaml: ")}
 }

@@ -2,14 +2,13 @@ package conftree
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 )
 
 func TestNodeBudget(t *testing.T) {
 	for size, want := range map[int]int{0: 1000, 100: 1000, 101: 1010, 499_999: 4_999_990, 500_000: 5_000_000, 64 << 20: 5_000_000} {
-		if got := NodeBudget(size); got != want {
+		if got := nodeBudget(size); got != want {
 			t.Errorf("%d bytes: %d values, want %d", size, got, want)
 		}
 	}
@@ -30,14 +29,14 @@ func TestErrorPosition(t *testing.T) {
 		{"{\"a\": [1,\n 2}\n}\n", "f:2:3", "f:2:3"},
 		{"{\"a\": 1}\n{\"b\": 2}\n", "f:2:1", "f:2:1"},
 	} {
-		if _, err := ParseJSON([]byte(tt.text)); err == nil || ErrorPosition("f", err).String() != tt.json {
-			t.Errorf("JSON %q: %s: %v, want %s", tt.text, ErrorPosition("f", err), err, tt.json)
+		if _, errs := Parse([]byte(tt.text), JSON); len(errs) != 1 || errs[0].In("f").String() != tt.json {
+			t.Errorf("JSON %q: %v, want %s", tt.text, errs, tt.json)
 		}
-		if _, err := ParseYAML([]byte(tt.text)); err == nil || ErrorPosition("f", err).String() != tt.yaml {
-			t.Errorf("YAML %q: %s: %v, want %s", tt.text, ErrorPosition("f", err), err, tt.yaml)
+		if _, errs := Parse([]byte(tt.text), YAML); len(errs) != 1 || errs[0].In("f").String() != tt.yaml {
+			t.Errorf("YAML %q: %v, want %s", tt.text, errs, tt.yaml)
 		}
 	}
-	if _, err := ParseYAML([]byte("# nothing\n")); !errors.Is(err, ErrNoDocument) {
-		t.Errorf("a comment alone: %v", err)
+	if _, errs := Parse([]byte("# nothing\n"), YAML); len(errs) != 1 || errs[0].Message != NoDocument {
+		t.Errorf("a comment alone: %v", errs)
 	}
 }

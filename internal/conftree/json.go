@@ -12,12 +12,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// ParseJSON parses one JSON value into the tree that [ParseYAML] returns for it.
-// Keys can occur twice.
-func ParseJSON(data []byte) (*yaml.Node, error) {
-	if err := checkSize(data); err != nil {
-		return nil, err
-	}
+// parseJSON parses one JSON value into the tree that parseYAML returns for it. Keys
+// can occur twice.
+func parseJSON(data []byte) (*yaml.Node, *Error) {
 	p := jsonParser{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	p.dec.UseNumber()
 	for i, c := range data {
@@ -36,8 +33,8 @@ func ParseJSON(data []byte) (*yaml.Node, error) {
 			return root, nil
 		}
 	}
-	if _, ok := errors.AsType[*Error](err); ok {
-		return nil, err
+	if own, ok := errors.AsType[*Error](err); ok {
+		return nil, own
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, p.errorf(len(data), "not valid JSON: unexpected end of file")
@@ -59,9 +56,9 @@ type jsonParser struct {
 	nodes    int
 }
 
-func (p *jsonParser) errorf(offset int, format string, args ...any) error {
+func (p *jsonParser) errorf(offset int, format string, args ...any) *Error {
 	line, column := p.position(offset)
-	return &Error{line, column, fmt.Sprintf(format, args...)}
+	return &Error{Line: line, Column: column, Message: fmt.Sprintf(format, args...)}
 }
 
 // position turns a byte offset into line and column.
@@ -126,13 +123,4 @@ func (p *jsonParser) value(depth int) (*yaml.Node, error) {
 		n.Tag, n.Value = "!!null", "null"
 	}
 	return n, nil
-}
-
-// Parse parses a text of either kind. Valid JSON in braces is parsed as JSON, whose
-// escapes YAML does not know.
-func Parse(data []byte) (*yaml.Node, error) {
-	if t := bytes.TrimLeft(data, " \t\r\n"); len(t) > 0 && len(data) <= MaxBytes && t[0] == '{' && json.Valid(data) {
-		return ParseJSON(data)
-	}
-	return ParseYAML(data)
 }

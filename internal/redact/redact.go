@@ -22,3 +22,24 @@ func LooksSecret(s string) bool {
 		strings.HasPrefix(s, "eyJ") && strings.Count(s, ".") == 2 ||
 		strings.Contains(s, "eyJ") && signedToken.MatchString(s)
 }
+
+// Fields are the names of fields whose values are secrets, alone or behind an
+// underscore.
+var fields = []string{
+	"private_key", "password", "passwd", "pkcs12", "secret", "secrets", "token", "tokens", "backend_token", "api_key",
+	"authorization", "cookie", "credential", "credentials", "keys", "session_token", "secret_access_key", "secret_data",
+}
+
+// Path reports whether a part of a field path is the name of a secret.
+func Path(path string) bool {
+	for part := range strings.SplitSeq(path, ".") {
+		part, _, _ = strings.Cut(part, "[")
+		part = strings.ToLower(part)
+		for _, name := range fields {
+			if part == name || strings.HasSuffix(part, "_"+name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -2,12 +2,11 @@ package decode
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -208,68 +207,19 @@ func (k *resourceKind) label(name string, index int) string {
 // ClusterText decodes one cluster in YAML or JSON. FormUnknown detects the form from
 // "@type" or the names in use and defaults to v3. The error is an [*Errors].
 func (d *Decoder) ClusterText(file string, text []byte, form config.Form) (*ParsedCluster, error) {
-	k := clusterKind()
-	n, err := d.tree(k, file, text)
-	if err != nil {
-		return nil, err
-	}
-	return d.clusterNode(n, Source{File: file}, form, conftree.NodeBudget(len(text)))
+	return d.cluster(d.decodeText(clusterKind(), file, text, form))
 }
 
 // ClusterNode decodes one cluster from a tree of nodes, which it does not change. See
 // [Decoder.ClusterText].
 func (d *Decoder) ClusterNode(n *yaml.Node, s Source, form config.Form) (*ParsedCluster, error) {
-	return d.clusterNode(n, s, form, conftree.MaxNodes)
-}
-
-func (d *Decoder) clusterNode(n *yaml.Node, s Source, form config.Form, budget int) (*ParsedCluster, error) {
-	m, r := d.decodeTree(clusterKind(), n, s, form, budget)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.cluster(m, r)
-}
-
-// Clusters decodes a list of clusters from a tree of nodes. The error reports every
-// error of every cluster and duplicate names. s.Index is the index of the first
-// cluster.
-func (d *Decoder) Clusters(n *yaml.Node, s Source, form config.Form) ([]*ParsedCluster, error) {
-	n = dealias(n)
-	var out Errors
-	if n.Kind != yaml.SequenceNode && !isNull(n) {
-		out.List = append(out.List, &Error{Position: s.position(n), Kind: Malformed, Field: "clusters", Message: show(n, false) + " is not a list"})
-		return nil, &out
-	}
-	var list []*ParsedCluster
-	for _, child := range n.Content {
-		p, err := d.clusterNode(child, s, form, conftree.MaxNodes)
-		s.Index++
-		var faults *Errors
-		if errors.As(err, &faults) {
-			out.List = append(out.List, faults.List...)
-			out.Dropped += faults.Dropped
-			continue
-		}
-		list = append(list, p)
-	}
-	var faults *Errors
-	if errors.As(CheckNames(list), &faults) {
-		out.List = append(out.List, faults.List...)
-	}
-	if len(out.List) > 0 {
-		return nil, &out
-	}
-	return list, nil
+	return d.cluster(d.decodeNode(clusterKind(), n, s, form))
 }
 
 // ClusterWire decodes one cluster from wire bytes with their type URL. index appears
 // in error texts about a cluster without a name.
 func (d *Decoder) ClusterWire(typeURL string, value []byte, index int) (*ParsedCluster, error) {
-	m, r := d.decodeWire(clusterKind(), typeURL, value, index)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.cluster(m, r)
+	return d.cluster(d.decodeWire(clusterKind(), typeURL, value, index))
 }
 
 // ClusterBytes decodes one cluster from wire bytes of that form; FormUnknown means
@@ -281,46 +231,35 @@ func (d *Decoder) ClusterBytes(value []byte, form config.Form, index int) (*Pars
 // ClusterMessage validates a message of either form, which it neither changes nor
 // keeps.
 func (d *Decoder) ClusterMessage(m proto.Message, index int) (*ParsedCluster, error) {
-	m, r := d.adopt(clusterKind(), m, index)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.cluster(m, r)
+	return d.cluster(d.adopt(clusterKind(), m, index))
+}
+
+// ClusterResource decodes a cluster. See [Decoder.ClusterText].
+func (d *Decoder) ClusterResource(r *Resource) (*ParsedCluster, error) {
+	return d.cluster(d.decodeResource(clusterKind(), r))
 }
 
 // AssignmentText decodes one load assignment in YAML or JSON. See
 // [Decoder.ClusterText].
 func (d *Decoder) AssignmentText(file string, text []byte, form config.Form) (*ParsedAssignment, error) {
-	k := assignmentKind()
-	n, err := d.tree(k, file, text)
-	if err != nil {
-		return nil, err
-	}
-	m, r := d.decodeTree(k, n, Source{File: file}, form, conftree.NodeBudget(len(text)))
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.assignment(m, r)
+	return d.assignment(d.decodeText(assignmentKind(), file, text, form))
 }
 
 // AssignmentWire decodes one load assignment from wire bytes with their type
 // URL. See [Decoder.ClusterWire].
 func (d *Decoder) AssignmentWire(typeURL string, value []byte, index int) (*ParsedAssignment, error) {
-	m, r := d.decodeWire(assignmentKind(), typeURL, value, index)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.assignment(m, r)
+	return d.assignment(d.decodeWire(assignmentKind(), typeURL, value, index))
 }
 
 // AssignmentMessage validates a message of either form, which it neither changes nor
 // keeps.
 func (d *Decoder) AssignmentMessage(m proto.Message, index int) (*ParsedAssignment, error) {
-	m, r := d.adopt(assignmentKind(), m, index)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.assignment(m, r)
+	return d.assignment(d.adopt(assignmentKind(), m, index))
+}
+
+// AssignmentResource decodes a load assignment. See [Decoder.ClusterText].
+func (d *Decoder) AssignmentResource(r *Resource) (*ParsedAssignment, error) {
+	return d.assignment(d.decodeResource(assignmentKind(), r))
 }
 
 // url returns the type URL of the kind in that form.
@@ -331,29 +270,37 @@ func (k *resourceKind) url(form config.Form) string {
 	return typePrefix + string(k.v3Name)
 }
 
-// tree parses a text.
-func (d *Decoder) tree(k *resourceKind, file string, text []byte) (*yaml.Node, error) {
-	n, err := conftree.Parse(text)
-	if err != nil {
-		return nil, &Errors{List: []*Error{{Position: conftree.ErrorPosition(file, err), Kind: Malformed, Resource: k.label("", 0), Message: err.Error()}}}
-	}
-	return n, nil
+// decodeText decodes a text into a message.
+func (d *Decoder) decodeText(k *resourceKind, file string, text []byte, form config.Form) (proto.Message, *report) {
+	n, errs := conftree.Parse(text, conftree.Detect)
+	return d.decodeTree(k, n, errs, Source{File: file}, form)
 }
 
-// decodeTree decodes a tree into a message of its form.
-func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, s Source, form config.Form, budget int) (proto.Message, *report) {
-	r := &report{resource: k.label(nameIn(n, string(k.nameField), budget), s.Index), source: s}
+// decodeNode decodes a tree that can hold aliases into a message.
+func (d *Decoder) decodeNode(k *resourceKind, n *yaml.Node, s Source, form config.Form) (proto.Message, *report) {
+	n, errs := conftree.Resolve(n, conftree.MaxBytes)
+	return d.decodeTree(k, n, errs, s, form)
+}
+
+// decodeTree decodes a tree into a message of its form. errs are the errors of the
+// text.
+func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, errs []*conftree.Error, s Source, form config.Form) (proto.Message, *report) {
+	r := &report{resource: k.label(nameIn(n, string(k.nameField)), s.Index), source: s}
+	r.parsed(errs)
+	if n == nil {
+		return nil, r
+	}
 	if s.File == "" && s.Locate != nil {
 		r.source.File = s.Locate(n).File
 	}
 	if form == config.FormUnknown {
-		found, rest, ok := d.detectForm(n, k, r, budget)
+		found, rest, ok := d.detectForm(n, k, r)
 		if !ok {
 			return nil, r
 		}
 		form, n = found, rest
-	} else if url, _ := anyParts(dealias(n), &budget); url != nil {
-		n = withoutType(dealias(n))
+	} else if member(n, "@type") != nil {
+		n = withoutType(n)
 	}
 	var m proto.Message
 	switch {
@@ -365,29 +312,32 @@ func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, s Source, form confi
 	default:
 		m = k.newV2(d)
 	}
-	decodeNode(n, m, r, d.opts.AllowUnknown, budget)
+	fill(n, m, r, d.opts.AllowUnknown)
+	if len(errs) > 0 { // of the text and of its values
+		slices.SortStableFunc(r.errs, func(a, b *Error) int {
+			return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+		})
+	}
 	return m, r
 }
 
 // nameIn returns the text under a key of a mapping.
-func nameIn(n *yaml.Node, key string, budget int) string {
-	n = dealias(n)
-	if n.Kind != yaml.MappingNode {
+func nameIn(n *yaml.Node, key string) string {
+	if n == nil {
 		return ""
 	}
-	for _, m := range members(n, nil, "", &budget) {
-		if v := dealias(m.value); m.key.Value == key && v.Kind == yaml.ScalarNode && !isNull(v) {
-			return v.Value
-		}
+	_, v := find(n, func(k string) bool { return conftree.SnakeCase(k) == key })
+	if v == nil || v.Kind != yaml.ScalarNode || conftree.IsNull(v) {
+		return ""
 	}
-	return ""
+	return v.Value
 }
 
 // decodeWire decodes wire bytes into a message of their type.
 func (d *Decoder) decodeWire(k *resourceKind, typeURL string, value []byte, index int) (proto.Message, *report) {
 	r := &report{resource: k.label("", index)}
 	var m proto.Message
-	switch name := protoreflect.FullName(typeURL[strings.LastIndexByte(typeURL, '/')+1:]); {
+	switch name := messageName(typeURL); {
 	case name == k.v3Name:
 		m = k.newV3()
 	case name == k.v2Name && d.opts.V2 != nil:
@@ -434,6 +384,9 @@ func nameOf(m proto.Message, k *resourceKind) string {
 // prepare checks the field rules of m, upgrades a copy to the v3 form and packs m.
 // Errors are added to r.
 func (d *Decoder) prepare(m proto.Message, r *report) (*upgraded, Original) {
+	if len(r.errs) > 0 {
+		return nil, Original{}
+	}
 	c := fieldChecker{report: r, book: d.rules}
 	c.message(m.ProtoReflect(), false, 0)
 	o := Original{message: m}

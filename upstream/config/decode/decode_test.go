@@ -61,8 +61,8 @@ func TestTextMistakesHavePositions(t *testing.T) {
 		{"list-for-message", "name: c\ncommon_lb_config: []", one(`f:2:19: cluster "c": common_lb_config: a list is not a mapping with fields of Cluster.CommonLbConfig`)},
 		{"message-for-list", "name: c\nhealth_checks: {}", one(`f:2:16: cluster "c": health_checks: a mapping is not a list`)},
 		{"null-element", "name: c\nhealth_checks: [null]", one(`f:2:17: cluster "c": health_checks[0]: null is not an element`)},
-		{"tag", "name: !mine c", one(`f:1:7: cluster "c": name: tag "!mine" is not known`)},
-		{"binary-tag", "name: !!binary Yw==", one(`f:1:7: cluster "Yw==": name: tag "!!binary" is not known`)},
+		{"tag", "name: !mine c", one(`f:1:7: cluster "c": name: tag "!mine" is not supported; values have no tags here`)},
+		{"binary-tag", "name: !!binary Yw==", one(`f:1:7: cluster "Yw==": name: tag "!!binary" is not supported; values have no tags here`)},
 		{"key-of-list", "name: c\n? [a]\n: b", one(`f:2:3: cluster "c": a key must be text, not a list or a mapping`)},
 		{"merge-of-text", "name: c\n<<: b", one(`f:2:5: cluster "c": a merge key (<<) needs a mapping or a list of mappings`)},
 		{"any-without-type", "name: c\ntransport_socket: {name: tls, typed_config: {sni: x}}", one(`f:2:45: cluster "c": transport_socket.typed_config: needs @type with the name of the message`)},
@@ -85,11 +85,11 @@ func TestTextMistakesHavePositions(t *testing.T) {
 	}
 }
 
-// TestDecoderErrorsKeepTheirLine uses a value that only the last step refuses.
-func TestDecoderErrorsKeepTheirLine(t *testing.T) {
+// TestTimesHaveARange uses a time of the right form that no message can hold.
+func TestTimesHaveARange(t *testing.T) {
 	text := "name: &n c\n\n# a comment\nfilters:\n- name: *n\n  typed_config:\n    '@type': type.googleapis.com/google.protobuf.Timestamp\n    value: 0000-01-01T00:00:00Z\n"
 	_, err := newDecoder().ClusterText("f", []byte(text), v3)
-	if diff := cmp.Diff(one(`f:8:1: cluster "c": cannot be decoded as envoy.config.cluster.v3.Cluster`), positioned(err)); diff != "" {
+	if diff := cmp.Diff(one(`f:8:12: cluster "c": filters[0].typed_config.value: "0000-01-01T00:00:00Z" is not a time, written like 2025-03-04T05:06:07Z`), positioned(err)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -651,22 +651,23 @@ func TestListOfClusters(t *testing.T) {
 	locate := func(n *yaml.Node) decode.Position {
 		return decode.Position{File: "boot", Line: n.Line + 100, Column: n.Column}
 	}
-	_, err := newDecoder().Clusters(doc.Content[0], decode.Source{Locate: locate}, config.FormUnknown)
+	var list []*decode.ParsedCluster
+	var got []string
+	for i, n := range doc.Content[0].Content {
+		p, err := newDecoder().ClusterNode(n, decode.Source{Locate: locate, Index: i}, config.FormUnknown)
+		if err != nil {
+			got = append(got, positioned(err)...)
+			continue
+		}
+		list = append(list, p)
+	}
+	got = append(got, positioned(decode.CheckNames(list))...)
 	want := []string{
 		`boot:102:3: cluster "b": eds_cluster_config: must be set for type EDS`,
 		`boot:104:3: cluster #2: name: must not be empty`,
 		`boot:105:3: cluster "a": name: "a" is already used by another cluster`,
 	}
-	if diff := cmp.Diff(want, positioned(err)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	doc.Content[0].Content = doc.Content[0].Content[:1]
-	list, err := newDecoder().Clusters(doc.Content[0], decode.Source{}, config.FormUnknown)
-	if err != nil || len(list) != 1 || list[0].Cluster.Name != "a" {
-		t.Errorf("Clusters = %v, %v", list, err)
-	}
-	_, err = newDecoder().Clusters(doc.Content[0].Content[0], decode.Source{File: "f"}, config.FormUnknown)
-	if diff := cmp.Diff(one("f:1:3: clusters: a mapping is not a list"), positioned(err)); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -2,44 +2,22 @@ package decode
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	udpa "github.com/cncf/xds/go/udpa/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // redacted replaces sensitive values in texts.
 const redacted = redact.Mark
 
-// maxShown is the length limit of values in error texts, in bytes.
-const maxShown = 80
-
-// quote returns a text for error texts: quoted, shortened, and redacted if it is
-// sensitive or looks like a secret.
-func quote(s string, secret bool) string {
-	if secret || redact.LooksSecret(s) {
-		return redacted
-	}
-	if len(s) > maxShown {
-		return strconv.Quote(strings.ToValidUTF8(s[:maxShown], "")) + "…"
-	}
-	return strconv.Quote(s)
-}
-
-// clip returns a bare word for error texts.
-func clip(s string) string {
-	if redact.LooksSecret(s) {
-		return redacted
-	}
-	if q := strconv.Quote(s); q != `"`+s+`"` || len(s) > maxShown {
-		return quote(s, false)
-	}
-	return s
-}
+// quote returns a text for error texts. See [conftree.Quote].
+func quote(s string, secret bool) string { return conftree.Quote(s, secret) }
 
 // isSensitive reports whether a field holds secrets.
 func isSensitive(fd protoreflect.FieldDescriptor) bool {
@@ -83,7 +61,7 @@ func enumText(ed protoreflect.EnumDescriptor, without ...int32) string {
 	var names []string
 	for i := range ed.Values().Len() {
 		v := ed.Values().Get(i)
-		if !contains(without, int32(v.Number())) {
+		if !slices.Contains(without, int32(v.Number())) {
 			names = append(names, string(v.Name()))
 		}
 	}
@@ -92,15 +70,6 @@ func enumText(ed protoreflect.EnumDescriptor, without ...int32) string {
 		return noun + " (" + list + ")"
 	}
 	return "one of " + list
-}
-
-func contains(list []int32, v int32) bool {
-	for _, x := range list {
-		if x == v {
-			return true
-		}
-	}
-	return false
 }
 
 // oneofConflict returns the error for two fields of a oneof that are both set in the

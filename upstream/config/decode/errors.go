@@ -113,11 +113,8 @@ func (r *report) errorf(kind Kind, path, format string, args ...any) {
 	r.add(&Error{Kind: kind, Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// nodeErrorf adds an error with the position of a node. A nil report ignores it.
+// nodeErrorf adds an error with the position of a node.
 func (r *report) nodeErrorf(kind Kind, n *yaml.Node, path, format string, args ...any) {
-	if r == nil {
-		return
-	}
 	r.add(&Error{Position: r.source.position(n), Kind: kind, Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -127,6 +124,17 @@ func (r *report) add(e *Error) {
 		return
 	}
 	r.errs = append(r.errs, r.finish(e))
+}
+
+// parsed adds the errors of a text or a tree.
+func (r *report) parsed(errs []*conftree.Error) {
+	for _, e := range errs {
+		at := e.In(r.source.File)
+		if e.Node != nil {
+			at = r.source.position(e.Node)
+		}
+		r.add(&Error{Position: at, Kind: Malformed, Field: e.Field, Message: e.Message})
+	}
 }
 
 // said reports whether there is an error in the field at path.

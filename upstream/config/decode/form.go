@@ -20,7 +20,6 @@ type evidence struct {
 // detector looks for names that only one form has.
 type detector struct {
 	v2, v3 *evidence // the first of each
-	left   int
 	// isV2Type and isV3Type report whether a message type belongs to the form.
 	isV2Type func(protoreflect.FullName) bool
 	isV3Type func(protoreflect.FullName) bool
@@ -33,9 +32,8 @@ func (d *detector) note(at **evidence, n *yaml.Node, path, name string) {
 }
 
 // message compares the mapping n with the two forms of one message.
-func (d *detector) message(n *yaml.Node, old, cur protoreflect.MessageDescriptor, path string, depth int) {
-	n = dealias(n)
-	if d.left--; d.left < 0 || depth > conftree.MaxDepth || n.Kind != yaml.MappingNode {
+func (d *detector) message(n *yaml.Node, old, cur protoreflect.MessageDescriptor, path string) {
+	if n.Kind != yaml.MappingNode {
 		return
 	}
 	if old.FullName() == cur.FullName() { // the same message serves both forms
@@ -44,22 +42,21 @@ func (d *detector) message(n *yaml.Node, old, cur protoreflect.MessageDescriptor
 		}
 		return
 	}
-	for _, m := range members(n, nil, path, &d.left) {
-		before, now := findField(old, m.key.Value), findField(cur, m.key.Value)
+	for key, value := range conftree.Pairs(n) {
+		before, now := findField(old, key.Value), findField(cur, key.Value)
 		switch {
 		case before == nil && now == nil:
 		case now == nil:
-			d.note(&d.v2, m.key, path, string(before.Name()))
+			d.note(&d.v2, key, path, string(before.Name()))
 		case before == nil:
-			d.note(&d.v3, m.key, path, string(now.Name()))
+			d.note(&d.v3, key, path, string(now.Name()))
 		default:
-			d.field(m.value, before, now, join(path, string(now.Name())), depth+1)
+			d.field(value, before, now, join(path, string(now.Name())))
 		}
 	}
 }
 
-func (d *detector) field(n *yaml.Node, old, cur protoreflect.FieldDescriptor, path string, depth int) {
-	n = dealias(n)
+func (d *detector) field(n *yaml.Node, old, cur protoreflect.FieldDescriptor, path string) {
 	isList := n.Kind == yaml.SequenceNode
 	if cur.IsList() != old.IsList() {
 		if isList == old.IsList() {
@@ -71,25 +68,24 @@ func (d *detector) field(n *yaml.Node, old, cur protoreflect.FieldDescriptor, pa
 	switch {
 	case cur.IsMap():
 		if n.Kind == yaml.MappingNode && cur.MapValue().Message() != nil && old.IsMap() {
-			for _, m := range members(n, nil, path, &d.left) {
-				d.message(m.value, old.MapValue().Message(), cur.MapValue().Message(), path+"["+quote(m.key.Value, false)+"]", depth+1)
+			for key, value := range conftree.Pairs(n) {
+				d.message(value, old.MapValue().Message(), cur.MapValue().Message(), path+"["+quote(key.Value, false)+"]")
 			}
 		}
 	case isList:
 		for _, child := range n.Content {
-			d.single(child, old, cur, path, depth+1)
+			d.single(child, old, cur, path)
 		}
 	default:
-		d.single(n, old, cur, path, depth)
+		d.single(n, old, cur, path)
 	}
 }
 
-func (d *detector) single(n *yaml.Node, old, cur protoreflect.FieldDescriptor, path string, depth int) {
+func (d *detector) single(n *yaml.Node, old, cur protoreflect.FieldDescriptor, path string) {
 	switch {
 	case cur.Message() != nil && old.Message() != nil:
-		d.message(n, old.Message(), cur.Message(), path, depth)
+		d.message(n, old.Message(), cur.Message(), path)
 	case cur.Enum() != nil && old.Enum() != nil:
-		n = dealias(n)
 		if n.Kind != yaml.ScalarNode {
 			return
 		}
@@ -105,11 +101,11 @@ func (d *detector) single(n *yaml.Node, old, cur protoreflect.FieldDescriptor, p
 
 // extension checks the type of an Any.
 func (d *detector) extension(n *yaml.Node, path string) {
-	url, _ := anyParts(n, &d.left)
+	url := member(n, "@type")
 	if url == nil || url.Kind != yaml.ScalarNode {
 		return
 	}
-	name := protoreflect.FullName(url.Value[strings.LastIndexByte(url.Value, '/')+1:])
+	name := messageName(url.Value)
 	switch {
 	case d.isV2Type(name):
 		d.note(&d.v2, url, path, string(name))
@@ -120,13 +116,9 @@ func (d *detector) extension(n *yaml.Node, path string) {
 
 // detectForm returns the form of the tree n from its "@type", which it removes from
 // the returned tree, else from names that only one form has. The default is v3.
-func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report, budget int) (config.Form, *yaml.Node, bool) {
-	n = dealias(n)
-	if n.Kind != yaml.MappingNode {
-		return config.FormV3, n, true // the walker reports it
-	}
-	if url, _ := anyParts(n, &budget); url != nil {
-		name := protoreflect.FullName(url.Value[strings.LastIndexByte(url.Value, '/')+1:])
+func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report) (config.Form, *yaml.Node, bool) {
+	if url := member(n, "@type"); url != nil {
+		name := messageName(url.Value)
 		switch {
 		case name == kind.v3Name:
 			return config.FormV3, withoutType(n), true
@@ -143,11 +135,10 @@ func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report, budget
 		return config.FormV3, n, true
 	}
 	probe := detector{
-		left:     budget,
 		isV2Type: func(name protoreflect.FullName) bool { return d.v3Types[name] != nil },
 		isV3Type: func(name protoreflect.FullName) bool { return strings.Contains(string(name), ".v3.") },
 	}
-	probe.message(n, kind.newV2(d).ProtoReflect().Descriptor(), kind.newV3().ProtoReflect().Descriptor(), "", 0)
+	probe.message(n, kind.newV2(d).ProtoReflect().Descriptor(), kind.newV3().ProtoReflect().Descriptor(), "")
 	switch {
 	case probe.v2 != nil && probe.v3 != nil:
 		r.nodeErrorf(Malformed, probe.v3.node, probe.v3.path,
@@ -163,11 +154,10 @@ func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report, budget
 func withoutType(n *yaml.Node) *yaml.Node {
 	c := *n
 	c.Content = nil
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if k := dealias(n.Content[i]); k.Kind == yaml.ScalarNode && k.Value == "@type" {
-			continue
+	for key, value := range conftree.Pairs(n) {
+		if key.Value != "@type" {
+			c.Content = append(c.Content, key, value)
 		}
-		c.Content = append(c.Content, n.Content[i], n.Content[i+1])
 	}
 	return &c
 }

@@ -13,7 +13,7 @@ import (
 // a list. Where the path leaves the tree it returns the last node on the way. It is
 // called only to report errors.
 func locate(root *yaml.Node, path string) *yaml.Node {
-	at, n := root, dealias(root)
+	at, n := root, root
 	for path != "" {
 		var key, value *yaml.Node
 		switch {
@@ -43,12 +43,12 @@ func locate(root *yaml.Node, path string) *yaml.Node {
 			}
 			name := path[:end]
 			path = path[end:]
-			key, value = find(n, func(k string) bool { return k == name || k == camel(name) })
+			key, value = find(n, func(k string) bool { return conftree.SnakeCase(k) == name })
 		}
 		if key == nil {
 			return at
 		}
-		at, n = key, dealias(value)
+		at, n = key, value
 	}
 	if n.Kind == yaml.MappingNode { // a value that is written as a message
 		if key, _ := find(n, func(k string) bool { return k == "value" }); key != nil && len(n.Content) == 2 {
@@ -60,37 +60,12 @@ func locate(root *yaml.Node, path string) *yaml.Node {
 
 // find returns the first matching member of a mapping.
 func find(n *yaml.Node, fits func(key string) bool) (key, value *yaml.Node) {
-	if n.Kind != yaml.MappingNode {
-		return nil, nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key := dealias(n.Content[i]); key.Kind == yaml.ScalarNode && fits(key.Value) {
-			return key, n.Content[i+1]
-		}
-	}
-	budget := conftree.NodeBudget(0)
-	for _, m := range members(n, nil, "", &budget) { // perhaps merged
-		if fits(m.key.Value) {
-			return m.key, m.value
+	if n.Kind == yaml.MappingNode {
+		for key, value := range conftree.Pairs(n) {
+			if fits(key.Value) {
+				return key, value
+			}
 		}
 	}
 	return nil, nil
-}
-
-// camel returns the JSON name of a field.
-func camel(name string) string {
-	var b strings.Builder
-	up := false
-	for _, c := range []byte(name) {
-		switch {
-		case c == '_':
-			up = true
-			continue
-		case up && 'a' <= c && c <= 'z':
-			c -= 'a' - 'A'
-		}
-		up = false
-		b.WriteByte(c)
-	}
-	return b.String()
 }

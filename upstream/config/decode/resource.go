@@ -33,7 +33,6 @@ type Resource struct {
 	value []byte
 	node  *yaml.Node // nil: wire bytes
 	file  string
-	left  int // values that node may stand for
 }
 
 // envelope is the message that may stand around a resource.
@@ -103,7 +102,7 @@ func (r *Resource) Any() *anypb.Any {
 	}
 	m := mt.New().Interface()
 	var faults report
-	decodeNode(r.node, m, &faults, true, r.left)
+	fill(r.node, m, &faults, true)
 	if len(faults.errs) > 0 {
 		return nil
 	}
@@ -114,46 +113,22 @@ func (r *Resource) Any() *anypb.Any {
 	return &anypb.Any{TypeUrl: r.TypeURL, Value: value}
 }
 
-// ClusterResource decodes a cluster. See [Decoder.ClusterText].
-func (d *Decoder) ClusterResource(r *Resource) (*ParsedCluster, error) {
+// decodeResource decodes a resource of the form of its type into a message.
+func (d *Decoder) decodeResource(k *resourceKind, r *Resource) (proto.Message, *report) {
 	if r.node == nil {
-		return d.ClusterWire(r.TypeURL, r.value, r.Index)
+		return d.decodeWire(k, r.TypeURL, r.value, r.Index)
 	}
-	form, err := d.resourceForm(clusterKind(), r)
-	if err != nil {
-		return nil, err
-	}
-	return d.clusterNode(r.node, Source{File: r.file, Index: r.Index}, form, r.left)
-}
-
-// AssignmentResource decodes a load assignment. See [Decoder.ClusterText].
-func (d *Decoder) AssignmentResource(r *Resource) (*ParsedAssignment, error) {
-	if r.node == nil {
-		return d.AssignmentWire(r.TypeURL, r.value, r.Index)
-	}
-	k := assignmentKind()
-	form, err := d.resourceForm(k, r)
-	if err != nil {
-		return nil, err
-	}
-	m, rep := d.decodeTree(k, r.node, Source{File: r.file, Index: r.Index}, form, r.left)
-	if len(rep.errs) > 0 {
-		return nil, rep.err()
-	}
-	return d.assignment(m, rep)
-}
-
-// resourceForm returns the form of the type of a text.
-func (d *Decoder) resourceForm(k *resourceKind, r *Resource) (config.Form, error) {
-	switch name := messageName(r.TypeURL); name {
+	form := config.FormV3
+	switch messageName(r.TypeURL) {
 	case k.v3Name:
-		return config.FormV3, nil
 	case k.v2Name:
-		return config.FormV2, nil
+		form = config.FormV2
+	default:
+		rep := r.report(k.label(r.Name, r.Index))
+		rep.nodeErrorf(Malformed, r.node, "@type", "%s is not %s or %s", quote(r.TypeURL, false), k.v3Name, k.v2Name)
+		return nil, rep
 	}
-	rep := r.report(k.label(r.Name, r.Index))
-	rep.nodeErrorf(Malformed, r.node, "@type", "%s is not %s or %s", quote(r.TypeURL, false), k.v3Name, k.v2Name)
-	return config.FormUnknown, rep.err()
+	return d.decodeTree(k, r.node, nil, Source{File: r.file, Index: r.Index}, form)
 }
 
 func (r *Resource) report(resource string) *report {
@@ -171,7 +146,7 @@ func (d *Decoder) MessageResource(r *Resource, m proto.Message) error {
 	case messageName(r.TypeURL) != want:
 		rep.errorf(Malformed, "", "type URL %s is not %s", quote(r.TypeURL, false), want)
 	case r.node != nil:
-		decodeNode(r.node, m, rep, d.opts.AllowUnknown, r.left)
+		fill(r.node, m, rep, d.opts.AllowUnknown)
 	default:
 		if err := (proto.UnmarshalOptions{RecursionLimit: conftree.MaxDepth}).Unmarshal(r.value, m); err != nil {
 			rep.errorf(Malformed, "", "the bytes are not a %s", want)
@@ -184,12 +159,11 @@ func (d *Decoder) MessageResource(r *Resource, m proto.Message) error {
 // fields by their rules. The error is an [*Errors].
 func (d *Decoder) MessageText(file string, text []byte, m proto.Message) error {
 	rep := &report{source: Source{File: file}}
-	n, err := conftree.Parse(text)
-	if err != nil {
-		rep.add(&Error{Position: conftree.ErrorPosition(file, err), Kind: Malformed, Message: err.Error()})
-		return rep.err()
+	n, errs := conftree.Parse(text, conftree.Detect)
+	rep.parsed(errs)
+	if n != nil {
+		fill(n, m, rep, d.opts.AllowUnknown)
 	}
-	decodeNode(n, m, rep, d.opts.AllowUnknown, conftree.NodeBudget(len(text)))
 	return d.checkFields(m, rep)
 }
 
@@ -206,20 +180,17 @@ func (d *Decoder) checkFields(m proto.Message, r *report) error {
 // each of which states its type by "@type". The error is an [*Errors].
 func (d *Decoder) ResponseText(file string, text []byte) (version string, list []Resource, err error) {
 	rep := &report{resource: "discovery response", source: Source{File: file}}
-	root, err := conftree.Parse(text)
-	if err != nil {
-		rep.add(&Error{Position: conftree.ErrorPosition(file, err), Kind: Malformed, Message: err.Error()})
+	root, errs := conftree.Parse(text, conftree.Detect)
+	rep.parsed(errs)
+	if root == nil {
 		return "", nil, rep.err()
 	}
-	root = dealias(root)
 	if root.Kind != yaml.MappingNode {
 		rep.nodeErrorf(Malformed, root, "", "%s is not a discovery response", show(root, false))
 		return "", nil, rep.err()
 	}
-	left := conftree.NodeBudget(len(text))
-	for _, m := range members(root, rep, "", &left) {
-		value := dealias(m.value)
-		switch m.key.Value {
+	for key, value := range conftree.Pairs(root) {
+		switch key.Value {
 		case "version_info", "versionInfo":
 			version = rep.text(value, "version_info")
 		case "resources":
@@ -228,15 +199,15 @@ func (d *Decoder) ResponseText(file string, text []byte) (version string, list [
 				continue
 			}
 			for i, child := range value.Content {
-				r := Resource{Index: i, file: file, left: conftree.NodeBudget(len(text))}
-				if r.unwrap(dealias(child), rep) {
+				r := Resource{Index: i, file: file}
+				if r.unwrap(child, rep) {
 					list = append(list, r)
 				}
 			}
 		case "@type", "type_url", "typeUrl", "nonce", "canary", "control_plane", "controlPlane":
 		default:
 			if !d.opts.AllowUnknown {
-				rep.nodeErrorf(UnknownField, m.key, m.key.Value, "unknown field, known are version_info, resources, type_url, nonce, canary and control_plane")
+				rep.nodeErrorf(UnknownField, key, key.Value, "unknown field, known are version_info, resources, type_url, nonce, canary and control_plane")
 			}
 		}
 	}
@@ -258,48 +229,31 @@ func (r *report) text(n *yaml.Node, path string) string {
 // unwrap fills r from a tree, which can be an envelope. It adds errors to rep and
 // reports whether there is a resource.
 func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
-	left := r.left
-	path := "resources"
+	const path = "resources"
 	if n.Kind != yaml.MappingNode {
 		rep.nodeErrorf(Malformed, n, path, "%s is not a mapping", show(n, false))
 		return false
 	}
-	url, _ := anyParts(n, &left)
+	url := member(n, "@type")
 	if url == nil {
 		rep.nodeErrorf(Malformed, n, path, "a resource needs \"@type\"")
 		return false
 	}
 	if messageName(url.Value) != envelope || r.node != nil {
 		r.TypeURL, r.node = url.Value, withoutType(n)
-		if len(r.node.Content) == len(n.Content) { // "@type" comes from a merge key
-			r.node.Content = nil
-			for _, m := range members(n, rep, path, &left) {
-				if m.key.Value != "@type" {
-					r.node.Content = append(r.node.Content, m.key, m.value)
-				}
-			}
-		}
-		if r.Name == "" {
-			if f := nameField(r.TypeURL); f != "" {
-				if r.Name = nameIn(n, f, r.left); r.Name == "" {
-					r.Name = nameIn(n, camel(f), r.left)
-				}
-			}
+		if f := nameField(r.TypeURL); r.Name == "" && f != "" {
+			r.Name = nameIn(n, f)
 		}
 		return true
 	}
 	r.node = n // nested envelopes are not unpacked
-	inner := (*yaml.Node)(nil)
-	for _, m := range members(n, rep, path, &left) {
-		switch m.key.Value {
-		case "name":
-			r.Name = rep.text(dealias(m.value), path+".name")
-		case "version":
-			r.Version = rep.text(dealias(m.value), path+".version")
-		case "resource":
-			inner = dealias(m.value)
-		}
+	if name := member(n, "name"); name != nil {
+		r.Name = rep.text(name, path+".name")
 	}
+	if version := member(n, "version"); version != nil {
+		r.Version = rep.text(version, path+".version")
+	}
+	inner := member(n, "resource")
 	if inner == nil {
 		rep.nodeErrorf(Malformed, n, path, "the envelope of a resource needs \"resource\"")
 		return false

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -36,47 +35,24 @@ func secretKind() *resourceKind {
 
 // SecretText decodes one secret in YAML or JSON. See [Decoder.ClusterText].
 func (d *Decoder) SecretText(file string, text []byte, form config.Form) (*ParsedSecret, error) {
-	n, err := d.tree(secretKind(), file, text)
-	if err != nil {
-		return nil, err
-	}
-	return d.secretNode(n, Source{File: file}, form, conftree.NodeBudget(len(text)))
+	return d.secret(d.decodeText(secretKind(), file, text, form))
 }
 
 // SecretNode decodes one secret from a tree of YAML nodes. See
-// [Decoder.ClusterText].
+// [Decoder.ClusterNode].
 func (d *Decoder) SecretNode(n *yaml.Node, s Source, form config.Form) (*ParsedSecret, error) {
-	return d.secretNode(n, s, form, conftree.MaxNodes)
-}
-
-func (d *Decoder) secretNode(n *yaml.Node, s Source, form config.Form, budget int) (*ParsedSecret, error) {
-	m, r := d.decodeTree(secretKind(), n, s, form, budget)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.secret(m, r)
+	return d.secret(d.decodeNode(secretKind(), n, s, form))
 }
 
 // SecretWire decodes one secret from wire bytes with their type URL. See
 // [Decoder.ClusterWire].
 func (d *Decoder) SecretWire(typeURL string, value []byte, index int) (*ParsedSecret, error) {
-	m, r := d.decodeWire(secretKind(), typeURL, value, index)
-	if len(r.errs) > 0 {
-		return nil, r.err()
-	}
-	return d.secret(m, r)
+	return d.secret(d.decodeWire(secretKind(), typeURL, value, index))
 }
 
 // SecretResource decodes a secret. See [Decoder.ClusterText].
 func (d *Decoder) SecretResource(r *Resource) (*ParsedSecret, error) {
-	if r.node == nil {
-		return d.SecretWire(r.TypeURL, r.value, r.Index)
-	}
-	form, err := d.resourceForm(secretKind(), r)
-	if err != nil {
-		return nil, err
-	}
-	return d.secretNode(r.node, Source{File: r.file, Index: r.Index}, form, r.left)
+	return d.secret(d.decodeResource(secretKind(), r))
 }
 
 // secret validates and compiles a decoded secret and reads its files if the options

@@ -2,210 +2,156 @@ package decode
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"strconv"
-	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// special returns the writer of a message with a special JSON form, nil for other
-// messages.
-func special(name protoreflect.FullName) func(w *walker, n *yaml.Node, path string, depth int) {
-	switch name {
-	case "google.protobuf.Any":
-		return (*walker).any
-	case "google.protobuf.Duration":
-		return (*walker).duration
-	case "google.protobuf.Timestamp":
-		return (*walker).timestamp
-	case "google.protobuf.FieldMask":
-		return (*walker).fieldMask
-	case "google.protobuf.Value":
-		return (*walker).value
-	case "google.protobuf.Struct":
-		return (*walker).structure
-	case "google.protobuf.ListValue":
-		return (*walker).listValue
-	}
-	return nil
-}
-
-var durationForm = regexp.MustCompile(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`)
-
-func (w *walker) duration(n *yaml.Node, path string, depth int) {
-	if n = w.enter(n, path, depth); n == nil {
-		return
-	}
-	if n.Kind == yaml.ScalarNode && durationForm.MatchString(n.Value) {
-		whole, _, _ := strings.Cut(strings.Trim(n.Value, "-s"), ".")
-		if v, err := strconv.ParseInt(whole, 10, 64); err == nil && v < 315_576_000_000 {
-			w.text(n.Value)
-			return
+// known decodes n into a message with a JSON form of its own. It returns false for
+// other messages.
+func (w *walker) known(n *yaml.Node, m protoreflect.Message, path string) bool {
+	switch m := m.Interface().(type) {
+	case *anypb.Any:
+		w.any(n, m, path)
+	case *structpb.Struct:
+		if n.Kind != yaml.MappingNode {
+			w.nodeErrorf(Malformed, n, path, "%s is not a mapping", show(n, true))
+			return true
 		}
+		m.Fields = w.value(n, path).GetStructValue().GetFields()
+	case *structpb.ListValue:
+		if n.Kind != yaml.SequenceNode {
+			w.nodeErrorf(Malformed, n, path, "%s is not a list", show(n, true))
+			return true
+		}
+		m.Values = w.value(n, path).GetListValue().GetValues()
+	case *structpb.Value:
+		m.Kind = w.value(n, path).GetKind()
+	default:
+		form, ok := textForms[m.ProtoReflect().Descriptor().FullName()]
+		if ok && (n.Kind != yaml.ScalarNode || !form.pattern.MatchString(n.Value) || protojson.Unmarshal([]byte(strconv.Quote(n.Value)), m) != nil) {
+			w.refuse(n, path, form.want)
+		}
+		return ok
 	}
-	w.nodeErrorf(Malformed, n, path, "%s is not a duration in seconds, written like 5s or 0.25s", w.show(n))
+	return true
 }
 
-func (w *walker) timestamp(n *yaml.Node, path string, depth int) {
-	if n = w.enter(n, path, depth); n == nil {
-		return
-	}
-	if _, err := time.Parse(time.RFC3339Nano, n.Value); n.Kind != yaml.ScalarNode || err != nil {
-		w.nodeErrorf(Malformed, n, path, "%s is not a time, written like 2025-03-04T05:06:07Z", w.show(n))
-		return
-	}
-	w.text(n.Value)
+// textForms are the messages that JSON has as text.
+var textForms = map[protoreflect.FullName]struct {
+	pattern *regexp.Regexp
+	want    string
+}{
+	"google.protobuf.Duration":  {regexp.MustCompile(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`), "a duration in seconds, written like 5s or 0.25s"},
+	"google.protobuf.Timestamp": {regexp.MustCompile(`^[-+0-9:.TZ]+$`), "a time, written like 2025-03-04T05:06:07Z"},
+	"google.protobuf.FieldMask": {regexp.MustCompile(`^[\w.,]*$`), "a list of field names separated by commas"},
 }
 
-func (w *walker) fieldMask(n *yaml.Node, path string, depth int) {
-	if n = w.enter(n, path, depth); n == nil {
-		return
-	}
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
-		w.nodeErrorf(Malformed, n, path, "%s is not a list of field names separated by commas", w.show(n))
-		return
-	}
-	w.text(n.Value)
-}
-
-// value writes a free-form value.
-func (w *walker) value(n *yaml.Node, path string, depth int) {
-	if n = w.enter(n, path, depth); n == nil {
-		return
-	}
+// value decodes a free-form value.
+func (w *walker) value(n *yaml.Node, path string) *structpb.Value {
 	switch n.Kind {
 	case yaml.MappingNode:
-		w.out.WriteByte('{')
-		for i, m := range members(n, w.report, path, &w.left) {
-			if i > 0 {
-				w.out.WriteByte(',')
-			}
-			w.seek(m.key)
-			w.text(m.key.Value)
-			w.out.WriteByte(':')
-			w.value(m.value, path, depth+1)
-			if w.left < 0 {
-				return
-			}
+		s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(n.Content)/2)}
+		for key, value := range conftree.Pairs(n) {
+			s.Fields[key.Value] = w.value(value, path)
 		}
-		w.out.WriteByte('}')
-		return
+		return structpb.NewStructValue(s)
 	case yaml.SequenceNode:
-		w.out.WriteByte('[')
-		for i, child := range n.Content {
-			if i > 0 {
-				w.out.WriteByte(',')
-			}
-			w.value(child, path, depth+1)
-			if w.left < 0 {
-				return
-			}
+		l := &structpb.ListValue{}
+		for _, child := range n.Content {
+			l.Values = append(l.Values, w.value(child, path))
 		}
-		w.out.WriteByte(']')
-		return
+		return structpb.NewListValue(l)
 	}
 	switch n.ShortTag() {
 	case "!!null":
-		w.out.WriteString("null")
+		return structpb.NewNullValue()
 	case "!!bool":
 		v, _ := boolOf(n)
-		fmt.Fprint(&w.out, v)
+		return structpb.NewBoolValue(v)
 	case "!!int", "!!float":
 		v, ok := floatOf(n)
 		if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
-			w.nodeErrorf(Malformed, n, path, "%s is not a number that JSON can hold", w.show(n))
-			return
+			w.refuse(n, path, "a number that JSON can hold")
 		}
-		w.number(v)
-	default:
-		w.text(n.Value)
+		return structpb.NewNumberValue(v)
 	}
+	return structpb.NewStringValue(n.Value)
 }
 
-func (w *walker) structure(n *yaml.Node, path string, depth int) {
-	if dealias(n).Kind != yaml.MappingNode {
-		w.nodeErrorf(Malformed, n, path, "%s is not a mapping", show(dealias(n), true))
-		return
-	}
-	w.value(n, path, depth)
-}
-
-func (w *walker) listValue(n *yaml.Node, path string, depth int) {
-	if dealias(n).Kind != yaml.SequenceNode {
-		w.nodeErrorf(Malformed, n, path, "%s is not a list", show(dealias(n), true))
-		return
-	}
-	w.value(n, path, depth)
-}
-
-// any writes an extension: a mapping with its type in "@type".
-func (w *walker) any(n *yaml.Node, path string, depth int) {
-	if n = w.enter(n, path, depth); n == nil {
-		return
-	}
+// any decodes an extension: a mapping with its type in "@type".
+func (w *walker) any(n *yaml.Node, m *anypb.Any, path string) {
 	if n.Kind != yaml.MappingNode {
-		w.nodeErrorf(Malformed, n, path, "%s is not a mapping with @type", w.show(n))
+		w.refuse(n, path, "a mapping with @type")
 		return
 	}
-	url, value := anyParts(n, &w.left)
+	url, value := member(n, "@type"), member(n, "value")
 	switch {
 	case len(n.Content) == 0:
-		w.out.WriteString("{}")
 		return
 	case url == nil || url.Kind != yaml.ScalarNode || url.ShortTag() != "!!str":
 		w.nodeErrorf(Malformed, n, path, "needs @type with the name of the message")
 		return
 	}
-	mt, err := w.types.FindMessageByURL(url.Value)
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(url.Value)
 	if err != nil {
+		want := "the name of a message"
 		if errors.Is(err, protoregistry.NotFound) {
-			w.nodeErrorf(Malformed, url, path, "@type %s is not a known message", quote(url.Value, w.hidden > 0))
-		} else {
-			w.nodeErrorf(Malformed, url, path, "@type %s is not the name of a message", quote(url.Value, w.hidden > 0))
+			want = "a known message"
 		}
+		w.nodeErrorf(Malformed, url, path, "@type %s is not %s", quote(url.Value, w.hidden > 0), want)
 		return
 	}
-	md := mt.Descriptor()
-	w.out.WriteString(`{"@type":`)
-	w.text(url.Value)
-	if special(md.FullName()) == nil && wrappedField(md) == nil {
-		w.fields(n, md, path, depth, "@type")
-		w.out.WriteByte('}')
-		return
-	}
-	for _, m := range members(n, w.report, path, &w.left) {
-		if m.key.Value != "@type" && m.key.Value != "value" {
-			w.unknownField(m.key, path, md)
-		}
-	}
-	if value == nil {
-		w.nodeErrorf(Malformed, n, path, "needs value beside @type %s", quote(url.Value, w.hidden > 0))
-		return
-	}
-	w.out.WriteString(`,"value":`)
-	if wrapped := wrappedField(md); wrapped != nil {
-		w.scalar(value, wrapped, join(path, "value"), depth+1)
+	inner := mt.New()
+	_, isText := textForms[mt.Descriptor().FullName()]
+	if !isText && wrappedField(mt.Descriptor()) == nil && !isFree(mt.Descriptor()) {
+		w.fields(n, inner, path, "@type")
 	} else {
-		w.message(value, md, join(path, "value"), depth+1)
+		for key := range conftree.Pairs(n) {
+			if key.Value != "@type" && key.Value != "value" {
+				w.unknownField(key, path, mt.Descriptor())
+			}
+		}
+		if value == nil {
+			w.nodeErrorf(Malformed, n, path, "needs value beside @type %s", quote(url.Value, w.hidden > 0))
+			return
+		}
+		w.message(value, inner, join(path, "value"))
 	}
-	w.out.WriteByte('}')
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(inner.Interface())
+	if err != nil { // text that is not UTF-8
+		w.nodeErrorf(Malformed, n, path, "cannot be encoded as %s", mt.Descriptor().FullName())
+	}
+	m.TypeUrl, m.Value = url.Value, b
 }
 
-// anyParts returns the members of an Any.
-func anyParts(n *yaml.Node, left *int) (url, value *yaml.Node) {
-	for _, m := range members(n, nil, "", left) {
-		switch m.key.Value {
-		case "@type":
-			url = dealias(m.value)
-		case "value":
-			value = m.value
+// isFree reports whether a message holds free-form values or another message.
+func isFree(md protoreflect.MessageDescriptor) bool {
+	switch md.FullName() {
+	case "google.protobuf.Any", "google.protobuf.Struct", "google.protobuf.ListValue", "google.protobuf.Value":
+		return true
+	}
+	return false
+}
+
+// member returns a value of a mapping, nil if there is none.
+func member(n *yaml.Node, name string) *yaml.Node {
+	if n.Kind == yaml.MappingNode {
+		for key, value := range conftree.Pairs(n) {
+			if key.Value == name {
+				return value
+			}
 		}
 	}
-	return url, value
+	return nil
 }

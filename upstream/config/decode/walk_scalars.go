@@ -2,7 +2,6 @@ package decode
 
 import (
 	"encoding/base64"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -11,53 +10,48 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path string, depth int) {
-	n = w.enter(n, path, depth)
-	if n == nil {
-		return
+// scalar decodes a value that is no message. It is invalid after an error.
+func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path string) protoreflect.Value {
+	want := kindText(fd)
+	if n.Kind == yaml.ScalarNode {
+		tag := n.ShortTag()
+		isText := tag == "!!str" || tag == "!!timestamp" || tag == "!!merge"
+		switch kind := fd.Kind(); kind {
+		case protoreflect.StringKind:
+			if isText {
+				return protoreflect.ValueOfString(n.Value)
+			}
+			want = "text; put it in quotes"
+		case protoreflect.BytesKind:
+			b, ok := fromBase64(n.Value)
+			if isText && ok {
+				return protoreflect.ValueOfBytes(b)
+			}
+			if want = "base64"; !isText {
+				want = "text; put it in quotes"
+			}
+		case protoreflect.BoolKind:
+			if v, ok := boolOf(n); ok {
+				return protoreflect.ValueOfBool(v)
+			}
+		case protoreflect.EnumKind:
+			return w.enum(n, fd, path)
+		case protoreflect.FloatKind, protoreflect.DoubleKind:
+			v, ok := floatOf(n)
+			switch {
+			case ok && kind == protoreflect.DoubleKind:
+				return protoreflect.ValueOfFloat64(v)
+			case ok && (math.Abs(v) <= math.MaxFloat32 || math.IsInf(v, 0) || math.IsNaN(v)):
+				return protoreflect.ValueOfFloat32(float32(v))
+			}
+		default:
+			if v := wholeOf(n, kind); v.IsValid() {
+				return v
+			}
+		}
 	}
-	refuse := func(want string) {
-		w.nodeErrorf(Malformed, n, path, "%s is not %s", w.show(n), want)
-	}
-	if n.Kind != yaml.ScalarNode {
-		refuse(kindText(fd))
-		return
-	}
-	switch fd.Kind() {
-	case protoreflect.StringKind, protoreflect.BytesKind:
-		if n.ShortTag() != "!!str" && n.ShortTag() != "!!timestamp" && n.ShortTag() != "!!merge" {
-			refuse("text; put it in quotes")
-			return
-		}
-		if fd.Kind() == protoreflect.BytesKind && !isBase64(n.Value) {
-			refuse("base64")
-			return
-		}
-		w.text(n.Value)
-	case protoreflect.BoolKind:
-		v, ok := boolOf(n)
-		if !ok {
-			refuse("true or false")
-			return
-		}
-		fmt.Fprint(&w.out, v)
-	case protoreflect.EnumKind:
-		w.enum(n, fd, path)
-	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		v, ok := floatOf(n)
-		if !ok || fd.Kind() == protoreflect.FloatKind && math.Abs(v) > math.MaxFloat32 && !math.IsInf(v, 0) {
-			refuse("a number")
-			return
-		}
-		w.number(v)
-	default:
-		v, ok := wholeOf(n, fd.Kind())
-		if !ok {
-			refuse(kindText(fd))
-			return
-		}
-		fmt.Fprintf(&w.out, `"%s"`, v)
-	}
+	w.refuse(n, path, want)
+	return protoreflect.Value{}
 }
 
 func kindText(fd protoreflect.FieldDescriptor) string {
@@ -122,50 +116,59 @@ func floatOf(n *yaml.Node) (v float64, ok bool) {
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// wholeOf returns the decimal form of a whole number that fits kind.
-func wholeOf(n *yaml.Node, kind protoreflect.Kind) (string, bool) {
-	bits, signed := 64, true
-	switch kind {
-	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
-		bits = 32
-	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		bits, signed = 32, false
-	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		signed = false
-	}
+// wholeOf returns a whole number that fits kind, else an invalid value.
+func wholeOf(n *yaml.Node, kind protoreflect.Kind) protoreflect.Value {
 	if n.ShortTag() == "!!bool" || n.ShortTag() == "!!null" {
-		return "", false
+		return protoreflect.Value{}
 	}
 	base := 10
 	if n.ShortTag() == "!!int" {
 		base = 0
 	}
 	text := strings.TrimPrefix(n.Value, "+")
-	if signed {
-		if v, err := strconv.ParseInt(text, base, bits); err == nil {
-			return strconv.FormatInt(v, 10), true
-		}
-	} else if v, err := strconv.ParseUint(text, base, bits); err == nil {
-		return strconv.FormatUint(v, 10), true
+	if v := parseWhole(text, base, kind); v.IsValid() {
+		return v
 	}
 	// 1e3 and 5.0 are whole numbers too.
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 || !strings.ContainsAny(text, ".eE") || strings.ContainsAny(text, "xXpP") {
-		return "", false
+		return protoreflect.Value{}
 	}
-	text = strconv.FormatFloat(f, 'f', -1, 64)
-	if text == "-0" {
-		text = "0"
-	}
-	if signed {
-		_, err = strconv.ParseInt(text, 10, bits)
-	} else {
-		_, err = strconv.ParseUint(text, 10, bits)
-	}
-	return text, err == nil
+	return parseWhole(strconv.FormatFloat(f+0, 'f', -1, 64), 10, kind) // +0 removes the sign of -0
 }
 
-func isBase64(s string) bool {
+func parseWhole(text string, base int, kind protoreflect.Kind) protoreflect.Value {
+	signed := func(bits int) (int64, bool) {
+		v, err := strconv.ParseInt(text, base, bits)
+		return v, err == nil
+	}
+	unsigned := func(bits int) (uint64, bool) {
+		v, err := strconv.ParseUint(text, base, bits)
+		return v, err == nil
+	}
+	switch kind {
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		if v, ok := signed(32); ok {
+			return protoreflect.ValueOfInt32(int32(v))
+		}
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		if v, ok := unsigned(32); ok {
+			return protoreflect.ValueOfUint32(uint32(v))
+		}
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		if v, ok := unsigned(64); ok {
+			return protoreflect.ValueOfUint64(v)
+		}
+	default:
+		if v, ok := signed(64); ok {
+			return protoreflect.ValueOfInt64(v)
+		}
+	}
+	return protoreflect.Value{}
+}
+
+// fromBase64 decodes the standard and the URL alphabet, with padding or without.
+func fromBase64(s string) ([]byte, bool) {
 	enc := base64.StdEncoding
 	if strings.ContainsAny(s, "-_") {
 		enc = base64.URLEncoding
@@ -173,47 +176,27 @@ func isBase64(s string) bool {
 	if len(s)%4 != 0 {
 		enc = enc.WithPadding(base64.NoPadding)
 	}
-	_, err := enc.DecodeString(s)
-	return err == nil && !strings.ContainsAny(s, "\r\n")
+	b, err := enc.DecodeString(s)
+	return b, err == nil && !strings.ContainsAny(s, "\r\n")
 }
 
-// number writes a floating point value.
-func (w *walker) number(v float64) {
-	switch {
-	case math.IsNaN(v):
-		w.out.WriteString(`"NaN"`)
-	case math.IsInf(v, 1):
-		w.out.WriteString(`"Infinity"`)
-	case math.IsInf(v, -1):
-		w.out.WriteString(`"-Infinity"`)
-	default:
-		w.out.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
-	}
-}
-
-// enum writes an enum by name. Numbers are passed on; a field rule checks whether
+// enum decodes an enum by name. Numbers are passed on; a field rule checks whether
 // they are defined.
-func (w *walker) enum(n *yaml.Node, fd protoreflect.FieldDescriptor, path string) {
-	if n.ShortTag() == "!!int" {
-		if v, ok := wholeOf(n, protoreflect.Int32Kind); ok {
-			w.out.WriteString(v)
-			return
+func (w *walker) enum(n *yaml.Node, fd protoreflect.FieldDescriptor, path string) protoreflect.Value {
+	switch n.ShortTag() {
+	case "!!null":
+		return protoreflect.ValueOfEnum(0)
+	case "!!int":
+		if v := wholeOf(n, protoreflect.Int32Kind); v.IsValid() {
+			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(v.Int()))
 		}
-	}
-	if n.ShortTag() == "!!null" && fd.Enum().FullName() == "google.protobuf.NullValue" {
-		w.out.WriteString("null")
-		return
-	}
-	if n.ShortTag() == "!!null" {
-		w.out.WriteString("0")
-		return
 	}
 	name := enumName(fd.Enum(), n.Value)
 	if name == "" {
-		w.nodeErrorf(BadValue, n, path, "%s is not %s", w.show(n), enumText(fd.Enum()))
-		return
+		w.nodeErrorf(BadValue, n, path, "%s is not %s", show(n, w.hidden > 0), enumText(fd.Enum()))
+		return protoreflect.Value{}
 	}
-	w.text(name)
+	return protoreflect.ValueOfEnum(fd.Enum().Values().ByName(protoreflect.Name(name)).Number())
 }
 
 // enumName returns the declared name of a value, also for the name in lower case,

@@ -1,0 +1,47 @@
+package conftree
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/internal/redact"
+)
+
+// maxShown is the length limit of values in error texts, in bytes.
+const maxShown = 80
+
+// Quote returns a text for error texts: quoted, shortened, and redacted if it is
+// secret or looks like a secret.
+func Quote(s string, secret bool) string {
+	if secret || redact.LooksSecret(s) {
+		return redact.Mark
+	}
+	if len(s) > maxShown {
+		return strconv.Quote(strings.ToValidUTF8(s[:maxShown], "")) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// Key returns a key or word for error texts, which is quoted only if it is long or
+// not on one line.
+func Key(s string, secret bool) string {
+	if q := Quote(s, secret); q != `"`+s+`"` {
+		return q
+	}
+	return s
+}
+
+// Show returns a value for error texts.
+func Show(n *yaml.Node, secret bool) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case IsNull(n):
+		return "null"
+	}
+	return Quote(n.Value, secret)
+}
