@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -117,7 +118,7 @@ func (s *Sink) setTags(d *decoder, n *yaml.Node, path string) {
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		t := tags.Tag{Name: n.Content[i].Value}
-		at := join(path, printable(t.Name))
+		at := join(path, conftree.Key(t.Name, false))
 		text(&t.Value)(d, n.Content[i+1], at)
 		if t.Name == "" {
 			d.errorf(n.Content[i], path, "the name of a tag is empty")
