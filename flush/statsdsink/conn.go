@@ -66,9 +66,7 @@ func ended(n net.Conn) bool {
 	}
 	var end bool
 	err = raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		end = n == 0 && err == nil || err != nil && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+		end = atEnd(fd)
 		return true
 	})
 	return err != nil || end
