@@ -124,7 +124,7 @@ func TestSignals(t *testing.T) {
 	}{
 		{"term", []os.Signal{syscall.SIGTERM}, "stop", false, 0, ""},
 		{"interrupt", []os.Signal{syscall.SIGINT}, "stop", false, 0, ""},
-		{"all", []os.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM}, "reopen reload reopen stop", false, 0, ""},
+		{"all", []os.Signal{reopenSignal, syscall.SIGHUP, reopenSignal, syscall.SIGTERM}, "reopen reload reopen stop", false, 0, ""},
 		{"twice", []os.Signal{syscall.SIGTERM, syscall.SIGINT}, "stop", true, 1, errForced.Error() + "\n"},
 	}
 	for _, tt := range tests {

@@ -92,7 +92,7 @@ func TestSignalsOfAProcess(t *testing.T) {
 		for _, step := range []struct {
 			signal syscall.Signal
 			want   string
-		}{{syscall.SIGUSR1, "reopened"}, {syscall.SIGHUP, "reloaded"}, {last, "stopped"}} {
+		}{{reopenSignal, "reopened"}, {syscall.SIGHUP, "reloaded"}, {last, "stopped"}} {
 			if err := cmd.Process.Signal(step.signal); err != nil {
 				t.Fatal(err)
 			}
