@@ -153,7 +153,8 @@ func buildNumbers(version string) (major, minor, fix uint32) {
 // fixed are tags that every stat gets.
 func storeOptions(c *Config, fixed []tags.Tag, fakeSymbols bool) (store.Options, error) {
 	o := store.Options{
-		Symbols: symtab.Options{Fake: fakeSymbols},
+		OwnPrefix: c.Stats.OwnPrefix,
+		Symbols:   symtab.Options{Fake: fakeSymbols},
 		Naming: naming.Rules{
 			Bare:           process.Segments(),
 			NetworkPrefix:  c.StatsD.Exposition.Prefix,

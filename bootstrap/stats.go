@@ -17,6 +17,7 @@ type Stats struct {
 	Tags              []tags.Spec
 	UseAllDefaultTags bool                     // default true
 	TagOverrides      bool                     // configured tags go before default tags of the same name
+	OwnPrefix         string                   // of the server's own stats
 	UniqueSeries      bool                     // names that differ in replaced bytes only have metric names of their own
 	Reject            func(name string) bool   // nil: none
 	Histograms        []store.HistogramSetting // the first match wins
@@ -56,6 +57,7 @@ func (s *Stats) setConfig(d *decoder, n *yaml.Node, path string) {
 		{"allow_default_tag_overrides", boolean(&s.TagOverrides)},
 		{"stats_matcher", s.setMatcher},
 		{"unique_series", boolean(&s.UniqueSeries)},
+		{"own_prefix", s.setOwnPrefix},
 		{"histogram_bucket_settings", list(&s.Histograms, histogramSetting)},
 	})
 }
@@ -74,6 +76,25 @@ func (s *Stats) setFlushOnAdmin(d *decoder, n *yaml.Node, path string) {
 func (s *Stats) setServerVersion(d *decoder, n *yaml.Node, path string) {
 	whole(&s.ServerVersion, 0, 1<<63-1)(d, n, path)
 	s.ServerVersionSet = true
+}
+
+// setOwnPrefix accepts segments with dots between.
+func (s *Stats) setOwnPrefix(d *decoder, n *yaml.Node, path string) {
+	before := len(d.errs)
+	nonEmpty(&s.OwnPrefix)(d, n, path)
+	if len(d.errs) > before {
+		return
+	}
+	for segment := range strings.SplitSeq(s.OwnPrefix, ".") {
+		odd := strings.IndexFunc(segment, func(r rune) bool {
+			return r != '_' && r != '-' && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z') && !('0' <= r && r <= '9')
+		})
+		if segment == "" || odd >= 0 {
+			d.errorf(n, path, "%q is not a prefix of names; want letters, digits, '_' and '-', with single dots between", s.OwnPrefix)
+			s.OwnPrefix = ""
+			return
+		}
+	}
 }
 
 // check looks at the fields that depend on each other.

@@ -40,7 +40,7 @@ type endpoint struct {
 
 // endpoints returns a copy of the hosts that o selects, ordered by the names of
 // their statistics. Values with the same name are added up.
-func (s *selection) endpoints() ([]endpoint, error) {
+func (s *selection) endpoints(st *store.Store) ([]endpoint, error) {
 	o := s.o
 	if o.Endpoints == nil || !o.wants(Counters) && !o.wants(Gauges) || o.Hidden == HiddenOnly {
 		return nil, nil
@@ -50,7 +50,7 @@ func (s *selection) endpoints() ([]endpoint, error) {
 	var err error
 	o.Endpoints(func(e *Endpoint) bool {
 		cluster := asSegment(e.Cluster)
-		shown := endpoint{prefix: "cluster." + cluster + ".endpoint." + asSegment(e.Address) + ".", cluster: cluster, address: e.Address}
+		shown := endpoint{prefix: st.Own().FullName("cluster." + cluster + ".endpoint." + asSegment(e.Address) + "."), cluster: cluster, address: e.Address}
 		if scratch, err = s.appendShown(scratch[:0], shown.prefix, e.Stats); len(scratch) > 0 {
 			shown.stats = slices.Clone(scratch)
 			all = append(all, shown)
@@ -131,7 +131,7 @@ func asSegment(name string) string {
 // endpoints writes the blocks of counters and gauges of hosts: families by name,
 // and in each of them the hosts.
 func (e *exposer) endpoints() error {
-	all, err := e.sel.endpoints()
+	all, err := e.sel.endpoints(e.st)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -176,7 +176,7 @@ func endpointFamilies(all []endpoint, gauges bool) (names []string) {
 // beginEndpoints begins a family. If its metric name is taken by a family of
 // the store or of other hosts, its kind is appended.
 func (e *exposer) beginEndpoints(name string, k store.Kind, taken map[string]bool) bool {
-	e.full = append(append(e.full[:0], "cluster.endpoint."...), name...)
+	e.full = append(append(e.full[:0], e.st.Own().FullName("cluster.endpoint.")...), name...)
 	m, ok := e.naming.AppendMetricBytes(e.name[:0], e.full, false, k == store.KindCounter)
 	if !ok {
 		return false

@@ -107,7 +107,7 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	hosts, err := sel.endpoints()
+	hosts, err := sel.endpoints(v.Store())
 	for i := range hosts {
 		for _, s := range hosts[i].stats {
 			j.next()

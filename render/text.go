@@ -93,7 +93,7 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 	if err := c.Err(); err != nil {
 		return n, err
 	}
-	hosts, err := sel.endpoints()
+	hosts, err := sel.endpoints(v.Store())
 	for i := range hosts {
 		for _, s := range hosts[i].stats {
 			n++

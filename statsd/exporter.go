@@ -77,7 +77,7 @@ func exporterReason(r line.Reason) string {
 }
 
 func newExporterMetrics(st *store.Store) *exporterMetrics {
-	return &exporterMetrics{scope: st.Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
+	return &exporterMetrics{scope: st.Own().Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
 }
 
 // total sets the total of a counter to n. labels alternate names and values.

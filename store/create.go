@@ -296,11 +296,22 @@ func (s *Store) overflowed(k Kind) error {
 	return ErrLimit
 }
 
+// extract returns the tag-extracted name and the tags of a name. The rules do not see
+// the prefix of the engine's own stats.
+func (s *Store) extract(full string, network bool) (base string, tgs []tags.Tag) {
+	prefix := s.own.prefix
+	if network || prefix == "" || len(full) <= len(prefix) || full[len(prefix)] != '.' || full[:len(prefix)] != prefix {
+		return s.opts.Tags.Extract(full, nil)
+	}
+	base, tgs = s.opts.Tags.Extract(full[len(prefix)+1:], nil)
+	return joinName(prefix, base), tgs
+}
+
 // create creates a stat that does not exist. Store.mu must be held.
 func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Unit, full, base string, tgs []tags.Tag) (*block, int) {
 	explicit := len(tgs) > 0
 	if !explicit && sc.tagged {
-		base, tgs = s.opts.Tags.Extract(full, nil)
+		base, tgs = s.extract(full, sc.cls.network)
 	}
 	var room [512]byte
 	rec := s.appendRecord(room[:0], sc.cls.network, full, base, tgs, explicit)

@@ -158,6 +158,18 @@ func (sc *Scope) inside(prefix string, c *class, o ScopeOptions) *Scope {
 // Prefix returns the prefix of the names of sc's stats, without a trailing dot.
 func (sc *Scope) Prefix() string { return sc.prefix }
 
+// FullName returns the full name of the stat that the scope has by name.
+func (sc *Scope) FullName(name string) string { return joinName(sc.prefix, name) }
+
+// withFullNames returns names, and then their full names.
+func (sc *Scope) withFullNames(names []string) []string {
+	all := slices.Clone(names)
+	for _, name := range names {
+		all = append(all, sc.FullName(name))
+	}
+	return all
+}
+
 // Store returns the store that sc belongs to.
 func (sc *Scope) Store() *Store { return sc.store }
 

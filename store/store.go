@@ -33,7 +33,8 @@ type Options struct {
 	// Naming are the rules for names in the exposition formats.
 	Naming naming.Rules
 	// OwnPrefix is put before the names of the stats that the packages of this
-	// module create about themselves; see [Store.Own]. Default: none.
+	// module create about themselves; see [Store.Own]. Tag rules do not see it, and
+	// the namespaces of Naming hold below it too. Default: none.
 	OwnPrefix string
 	// Symbols are the settings of the symbol table.
 	Symbols symtab.Options
@@ -152,6 +153,8 @@ func New(opts Options) *Store {
 	s.own = s.root
 	if p := sanitizePrefix(opts.OwnPrefix); p != "" {
 		s.own = s.newScope(p, s.root.cls, ScopeOptions{})
+		s.opts.Naming.Namespaces = s.own.withFullNames(opts.Naming.Namespaces)
+		s.opts.Naming.Bare = s.own.withFullNames(opts.Naming.Bare)
 	}
 	return s
 }
@@ -169,10 +172,9 @@ func (s *Store) FixedTags() []tags.Tag { return s.opts.Tags.Fixed() }
 // Root returns the scope with the empty prefix. It cannot be closed.
 func (s *Store) Root() *Scope { return s.root }
 
-// Own returns the scope for the stats that the store, flush, admin, statsd and
-// server create about themselves, such as "server.live": the root, or the scope
-// of Options.OwnPrefix. It cannot be closed. The stats of upstream clusters are
-// not among them.
+// Own returns the scope for the stats that the packages of this module create, such
+// as "server.live" and those of clusters: the root, or the scope of
+// Options.OwnPrefix. It cannot be closed.
 func (s *Store) Own() *Scope { return s.own }
 
 // Scope returns a new scope; see [Scope.Scope].

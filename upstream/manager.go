@@ -181,12 +181,12 @@ func New(c Config) *Manager {
 	if c.Transport == nil {
 		c.Transport = transport.New(transport.Config{Logger: c.Logger})
 	}
-	sc := c.Store.Scope("cluster_manager")
+	sc := c.Store.Own().Scope("cluster_manager")
 	m := &Manager{
 		c: c, handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
 		primaryDone: make(chan struct{}), staticDone: make(chan struct{}), allDone: make(chan struct{}),
 	}
-	m.env.root = c.Store.Root()
+	m.env.root = c.Store.Own()
 	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Store.Product(), c.Runtime, c.Rand, c.Hooks
 	m.env.transport = c.Transport
 	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged

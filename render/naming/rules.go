@@ -15,11 +15,12 @@ type Rules struct {
 	// Product and an underscore precede the names of the program's own stats.
 	// A store sets it to its own product name.
 	Product string
-	// Namespaces are first segments that are dropped from the names of the
-	// program's own stats, which then get no product in front.
+	// Namespaces are first segments, or several with dots between, that are
+	// dropped from the names of the program's own stats, which then get no
+	// product in front.
 	Namespaces []string
-	// Bare are first segments of names of the program's own stats that get no
-	// product in front, such as "process".
+	// Bare are first segments, or several with dots between, of names of the
+	// program's own stats that get no product in front, such as "process".
 	Bare []string
 	// NetworkPrefix precedes names from network input. Default "".
 	NetworkPrefix string
@@ -44,8 +45,7 @@ type Rules struct {
 // follows its namespace, or a digit does.
 func (r *Rules) AppendMetric(dst []byte, name string, network, counter bool) ([]byte, bool) {
 	at := len(dst)
-	switch {
-	case network:
+	if network {
 		dst = append(dst, r.NetworkPrefix...)
 		if at == len(dst) && name != "" && digit(name[0]) {
 			dst = append(dst, '_')
@@ -56,19 +56,18 @@ func (r *Rules) AppendMetric(dst []byte, name string, network, counter bool) ([]
 			dst = appendAlphabet(dst, name)
 		}
 		return r.endNetwork(dst, at, counter), true
-	case startsWith(name, r.Namespaces):
-		_, rest, _ := strings.Cut(name, ".")
+	}
+	if rest, ok := below(name, r.Namespaces); ok {
 		if rest == "" || digit(rest[0]) {
 			return dst, false
 		}
 		return appendAlphabet(dst, rest), true
-	case startsWith(name, r.Bare):
-		return appendAlphabet(dst, name), true
-	default:
+	}
+	if _, ok := below(name, r.Bare); !ok {
 		dst = appendAlphabet(dst, r.Product)
 		dst = append(dst, '_')
-		return appendAlphabet(dst, name), true
 	}
+	return appendAlphabet(dst, name), true
 }
 
 // AppendMetricBytes is [Rules.AppendMetric] for a name held as bytes, which it
@@ -88,13 +87,15 @@ func (r *Rules) endNetwork(dst []byte, at int, counter bool) []byte {
 	return dst
 }
 
-// startsWith reports whether the first of several segments of name is in list.
-func startsWith(name string, list []string) bool {
-	if len(list) == 0 {
-		return false
+// below returns what follows the first prefix of list that name begins with, and its
+// dot.
+func below(name string, list []string) (rest string, ok bool) {
+	for _, prefix := range list {
+		if rest, ok = strings.CutPrefix(name, prefix); ok && strings.HasPrefix(rest, ".") {
+			return rest[1:], true
+		}
 	}
-	first, _, more := strings.Cut(name, ".")
-	return more && slices.Contains(list, first)
+	return "", false
 }
 
 // AppendLabel appends the label name for a tag name. Label names that the

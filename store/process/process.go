@@ -114,7 +114,7 @@ func Register(st *store.Store) (remove func(), err error) {
 		r.index[name] = i
 	}
 	r.read()
-	sc := st.ScopeWith("", store.ScopeOptions{})
+	sc := st.Own().ScopeWith("", store.ScopeOptions{})
 	type gauge struct {
 		*store.FloatGauge
 		read func(*reader) (float64, bool)
@@ -124,7 +124,7 @@ func Register(st *store.Store) (remove func(), err error) {
 		if _, ok := row.read(r); !ok {
 			continue
 		}
-		st.Describe(row.name, store.Description{Help: row.help, Unit: row.unit, Counter: row.counter})
+		st.Describe(sc.FullName(row.name), store.Description{Help: row.help, Unit: row.unit, Counter: row.counter})
 		g, err := sc.TryFloatGauge(row.name)
 		if err != nil && !errors.Is(err, store.ErrRejected) {
 			sc.Close()
@@ -132,7 +132,7 @@ func Register(st *store.Store) (remove func(), err error) {
 		}
 		gauges = append(gauges, gauge{g, row.read})
 	}
-	st.Describe("go.info", store.Description{Help: "Information about the Go environment."})
+	st.Describe(sc.FullName("go.info"), store.Description{Help: "Information about the Go environment."})
 	_ = sc.FloatGauge("go.info", tags.Tag{Name: "version", Value: runtime.Version()}).Set(1)
 	unregister := st.BeforeRead(func() {
 		r.read()

@@ -32,7 +32,7 @@ func newBudget(o *Config) *budget {
 	if b.maxBytes == 0 {
 		b.maxBytes = DefaultMaxResourceBytes
 	}
-	sc := o.Store.Scope("xds")
+	sc := o.Store.Own().Scope("xds")
 	b.overflow = sc.Counter("resource_overflow")
 	b.countNow = sc.GaugeWithMode("resources", store.NeverImport)
 	b.sizeIs = sc.GaugeWithMode("resource_bytes", store.NeverImport)

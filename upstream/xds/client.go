@@ -135,13 +135,13 @@ func New(o Config) (*Client, error) {
 		if err := c.checkTarget(o.ADS); err != nil {
 			return nil, fmt.Errorf("xds: ads_config: %w", err)
 		}
-		c.ads = c.newMux(o.ADS, aggregatedMethod(delta), delta, o.Store.Root())
+		c.ads = c.newMux(o.ADS, aggregatedMethod(delta), delta, o.Store.Own())
 	}
 	if o.CDS != nil {
 		if err := c.check(o.CDS); err != nil {
 			return nil, fmt.Errorf("xds: cds_config: %w", err)
 		}
-		c.clusters = &clusters{c: c, scope: o.Store.Scope("cluster_manager.cds"), known: make(map[string]*knownCluster), failures: make(map[string]*Failure)}
+		c.clusters = &clusters{c: c, scope: o.Store.Own().Scope("cluster_manager.cds"), known: make(map[string]*knownCluster), failures: make(map[string]*Failure)}
 		c.clusters.stats = newUpdateStats(c.clusters.scope)
 	}
 	for _, l := range o.Layers {

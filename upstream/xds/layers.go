@@ -19,7 +19,7 @@ func (c *Client) runLayer(ctx context.Context, l *Layer) {
 	defer to.started()
 	select {
 	case <-c.manager.PrimaryReady():
-		sc := c.o.Store.Scope("runtime." + oneline.Clean(l.Name))
+		sc := c.o.Store.Own().Scope("runtime." + oneline.Clean(l.Name))
 		c.follow(ctx, layerKind, l.Name, &l.Source, to, newUpdateStats(sc), sc)
 	case <-ctx.Done():
 	}

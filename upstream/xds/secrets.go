@@ -198,7 +198,7 @@ type secretFeed struct {
 func (c *Client) newSecretFeed(src *config.SecretSource, k config.SecretKind) *secretFeed {
 	f := &secretFeed{
 		c: c, source: src, kind: k, updated: time.Now(), watch: make(chan struct{}, 1),
-		scope: c.o.Store.Scope("sds." + scopeName(src.Name)),
+		scope: c.o.Store.Own().Scope("sds." + scopeName(src.Name)),
 	}
 	f.stats, f.rotated = newUpdateStats(f.scope), f.scope.Counter("key_rotation_failed")
 	return f
