@@ -665,8 +665,8 @@ func seconds(ms float64) float64 {
 }
 
 // appendNumber appends a bound or a sum like C's %.32g. OpenMetrics gets the
-// shortest decimal with a point, which it requires for le. Seconds are also
-// written as the shortest decimal, because few bounds in seconds are exact and
+// shortest decimal with a point, which it requires for le. So does
+// network input shown in seconds, because few bounds in seconds are exact and
 // users look for 0.005.
 func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 	if e.dialect == dialectOpenMetrics {
@@ -677,7 +677,7 @@ func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 		}
 		return dst
 	}
-	if e.seconds {
+	if e.network && e.naming.NetworkSeconds {
 		return appendTextFloat(dst, x)
 	}
 	return appendG(dst, x, 32)
