@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -30,6 +31,8 @@ type Config struct {
 	Limits    Limits
 	TTL       TTL
 
+	// Rules map received names; see [Server.SetRules]. Default none.
+	Rules *mapping.Rules
 	// Prefix and a dot are prepended to every received name. Default none.
 	Prefix string
 	// ExtractTags applies the store's tag rules to received names without tags.

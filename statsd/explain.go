@@ -90,8 +90,13 @@ func number(v line.Value, relative bool) string {
 // explain fills in the stat of a sample of l that follows the samples in
 // before.
 func (r *registry) explain(l *line.Line, typ line.Type, x *report.Sample, before []report.Sample) line.Reason {
-	w := r.want(l.Name, l.Tags, typ)
+	rules := r.rules.Load()
+	w := r.want(rules, l.Name, l.Tags, typ)
 	x.Kind = w.group.String()
+	x.Rule, x.Dropped = rules.describe(w.rule), w.dropped
+	if w.dropped || w.reason != line.OK {
+		return w.reason
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, known, reason := r.place(&w, func(*store.Counter, report.Conflict) {})

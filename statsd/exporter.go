@@ -17,9 +17,8 @@ const ExporterNamespace = "compat"
 // exporterMetrics mirrors the self-metrics under the names of statsd_exporter,
 // for dashboards and alerts written for it.
 //
-// statsd_exporter has an event queue, mapping rules and relays, which this
-// server lacks. A batch of lines counts as a flush of the queue, the series
-// cache as the mapping cache, and all events are unmapped.
+// statsd_exporter has an event queue, which this server lacks: a batch of lines
+// counts as a flush of the queue. The series cache counts as the mapping cache.
 type exporterMetrics struct {
 	scope  *store.Scope
 	totals map[string]*exporterTotal
@@ -116,19 +115,19 @@ func (e *exporterMetrics) update(s *Server) {
 		e.total(n, "statsd_exporter_events_total", "type", typ)
 		sum += n
 	}
-	e.total(sum, "statsd_exporter_events_unmapped_total")
+	mapped, dropped := f.actions[0].Total(), f.actions[1].Total()
+	e.total(sum-min(sum, mapped+dropped), "statsd_exporter_events_unmapped_total")
 	batches := uint64(0)
 	for _, w := range s.allWorkers() {
 		batches += w.batches()
 	}
 	e.total(batches, "statsd_exporter_event_queue_flushed_total")
-	for _, outcome := range []string{"success", "failure"} {
-		e.total(0, "statsd_exporter_config_reloads_total", "outcome", outcome)
+	for i, outcome := range []string{"success", "failure"} {
+		e.total(f.reloads[i].Total(), "statsd_exporter_config_reloads_total", "outcome", outcome)
 	}
-	e.gauge(0, "statsd_exporter_loaded_mappings")
-	for _, action := range []string{"map", "drop"} {
-		e.total(0, "statsd_exporter_events_actions_total", "action", action)
-	}
+	e.gauge(int(f.rules.Value()), "statsd_exporter_loaded_mappings")
+	e.total(mapped, "statsd_exporter_events_actions_total", "action", "map")
+	e.total(dropped, "statsd_exporter_events_actions_total", "action", "drop")
 	e.updateSeries(s.registry)
 	e.gauge(int(f.cacheEntries.Value()), "statsd_metric_mapper_cache_length")
 	e.total(f.hits.Total()+f.misses.Total(), "statsd_metric_mapper_cache_gets_total")

@@ -37,8 +37,13 @@ const (
 func (f *family) group() group { return group(f.print & groupBits) }
 
 // familyName is the name of a family as received, the first of those that the
-// exposition shows alike, and its metric name.
-type familyName struct{ received, metric string }
+// exposition shows alike, and its metric name. summary tells whether its
+// histograms are shown as summaries, and era which rules said so.
+type familyName struct {
+	received, metric string
+	summary          bool
+	era              uint16
+}
 
 func (n familyName) cost() int { return 100 + len(n.received) + len(n.metric) }
 
@@ -72,7 +77,10 @@ func (r *registry) conflict(w *wanted) (other uint32, ok bool) {
 		return 0, false
 	}
 	f := &fs.list[o]
-	return uint32(o), f.group() != w.group || f.print&printBits != fs.printOf(w.metric)
+	// Histograms in the form of older rules are about to be replaced.
+	n := fs.named[uint32(o)]
+	otherForm := w.group == histograms && n.summary != w.kept.summary && n.era == w.era
+	return uint32(o), f.group() != w.group || f.print&printBits != fs.printOf(w.metric) || otherForm
 }
 
 // join adds the series in cell c to the family of w and returns the number of the
@@ -90,7 +98,7 @@ func (r *registry) join(w *wanted, c uint32) uint32 {
 		fs.list[x] = family{print: fs.printOf(w.metric) | uint64(w.group), cell: c}
 		r.memory.charge(familyCost)
 		if w.group == histograms {
-			n := familyName{w.name, w.metric}
+			n := familyName{w.name, w.metric, w.kept.summary, w.era}
 			if fs.named == nil {
 				fs.named = make(map[uint32]familyName)
 			}
@@ -128,6 +136,8 @@ func (r *registry) leave(c uint32) {
 		fs.owners.DeleteHash(f.print, naming.Owner(x))
 	}
 	r.memory.charge(-familyCost)
+	r.help.stale.Store(true)
+	delete(r.ruled.reshaped, x)
 	*f = family{}
 	fs.free = append(fs.free, x)
 }

@@ -269,7 +269,7 @@ func (s *Server) Connections() (n int) {
 // imported returns the series of a stat that another server exports. It returns
 // false if that is not a received stat.
 func (s *Server) imported(h *store.ExportedStat) (w wanted, ok bool) {
-	w = wanted{name: h.Name, tags: slices.Clone(h.Tags)}
+	w = wanted{name: h.Name, tags: slices.Clone(h.Tags), kept: s.registry.unruled}
 	if p := s.registry.scope.Prefix(); p != "" {
 		if w.name, ok = strings.CutPrefix(w.name, p+"."); !ok {
 			return w, false

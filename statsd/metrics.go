@@ -26,6 +26,7 @@ type listenerMetrics struct {
 
 	applied, limited, events atomic.Uint64 // lines; events are events and checks, part of applied
 	tags                     atomic.Uint64
+	dropped                  *store.Counter // by mapping rules
 
 	mu       sync.Mutex // guards the making of counters that only rarely exist
 	rejected [line.Reasons]atomic.Pointer[store.Counter]
@@ -46,6 +47,7 @@ func newListenerMetrics(root *store.Scope, listener string, a address) *listener
 		unknown:    root.Counter("ingest.unknown_fields", t),
 		beyond:     root.Counter("ingest.values_out_of_range", t),
 		readErrors: root.Counter("ingest.read_errors", t),
+		dropped:    root.Counter("ingest.dropped_by_rule", t),
 		ended:      make(map[string]*store.Counter),
 	}
 	if a.framing != lines {
@@ -120,6 +122,7 @@ func (b *busyTime) value() float64 { return float64(b.nanos.Load()) / float64(ti
 type tally struct {
 	packets, bytes, lines, samples uint64
 	applied, limited, events       uint64
+	dropped                        uint64 // lines, by mapping rules
 	tags, tagErrors, unknown       uint64
 	beyond                         uint64 // observations that histograms cannot hold
 	truncated, refused             uint64
@@ -143,6 +146,7 @@ func (t *tally) publish(f *listenerMetrics, s *serverMetrics) {
 	add(f.beyond, t.beyond)
 	add(f.truncated, t.truncated)
 	add(f.refused, t.refused)
+	add(f.dropped, t.dropped)
 	for i, n := range t.byType {
 		add(s.byType[i], n)
 	}
@@ -179,6 +183,9 @@ type serverMetrics struct {
 	events                map[string]*store.Counter // by alert type
 	checks                [4]*store.Counter         // by status
 	panics                *store.Counter
+	actions               [2]*store.Counter // samples that rules map, and that they drop
+	rules                 *store.Gauge
+	reloads               [2]*store.Counter // of rules: successful, failed
 }
 
 func newServerMetrics(root *store.Scope) *serverMetrics {
@@ -193,6 +200,13 @@ func newServerMetrics(root *store.Scope) *serverMetrics {
 		conflicts:    root.Counter("ingest.type_conflicts"),
 		events:       make(map[string]*store.Counter),
 		panics:       root.Counter("server.recovered_panics"),
+	}
+	for i, action := range []string{"map", "drop"} {
+		s.actions[i] = root.Counter("ingest.mapping.samples", tags.Tag{Name: "action", Value: action})
+	}
+	s.rules = root.GaugeWithMode("ingest.mapping.rules", store.NeverImport)
+	for i, outcome := range []string{"success", "failure"} {
+		s.reloads[i] = root.Counter("ingest.mapping.reloads", tags.Tag{Name: "outcome", Value: outcome})
 	}
 	for t := range s.byType {
 		s.byType[t] = root.Counter("ingest.samples_by_type", tags.Tag{Name: "type", Value: line.Type(t).String()})

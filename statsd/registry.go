@@ -38,8 +38,14 @@ type registry struct {
 
 	memory memory
 
+	rulesMu sync.Mutex // serializes changes of rules
+	rules   atomic.Pointer[ruleset]
+	unruled keeping // of series that no rule is for
+	help    helpTexts
+
 	mu       sync.Mutex // guards the rest
-	exposed  cellIndex  // series with labels, by what the exposition shows
+	ruled    ruled
+	exposed  cellIndex // series with labels, by what the exposition shows
 	setCells map[uint32]*set
 	// histogramBytes is what histograms are charged beyond histogramMin.
 	histogramBytes map[uint32]int
@@ -118,6 +124,8 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	if cfg.ExporterMetrics {
 		r.conflicted = make(map[conflictedMetric]uint64)
 	}
+	r.unruled = keeping{form: cfg.Histograms, timers: cfg.Histograms, summary: summarizes(cfg.Histograms)}
+	cfg.Store.DescribeNetwork(r.help.describe)
 	r.exposed = newCellIndex(&r.cells)
 	r.families.owners = naming.NewOwners(r.ownsMetric)
 	cfg.Store.OnNetworkEnd(func(mark uint32) {
@@ -134,7 +142,9 @@ type found struct {
 	cell   *cell // nil if the sample is dropped
 	number uint32
 	gen    uint32
-	limit  limit       // why cell is not the series itself
+	limit  limit // why cell is not the series itself
+	rule   ruleNumber
+	drops  bool        // rule drops the sample
 	reason line.Reason // why the line is rejected, or OK
 	brief  bool        // the answer must not be cached
 	logs   *message    // to log
@@ -147,12 +157,20 @@ type wanted struct {
 	name  string
 	tags  []tags.Tag // in byte order of the keys
 
+	rule    ruleNumber
+	era     uint16 // of the rules
+	kept    keeping
+	help    string
+	dropped bool        // by the rule
+	reason  line.Reason // why the rule cannot be applied, or OK
+
 	metric string
 	labels []tags.Tag // what the exposition makes labels of
 }
 
-// want returns the series of a sample. It does not keep the arguments.
-func (r *registry) want(name []byte, lineTags []line.Tag, typ line.Type) wanted {
+// want returns the series of a sample under rules. It does not keep name and
+// lineTags.
+func (r *registry) want(rules *ruleset, name []byte, lineTags []line.Tag, typ line.Type) wanted {
 	w := wanted{group: groupOf(typ), typ: typ, name: string(name)}
 	if typ == line.Counter && r.gaugeBacked(name) {
 		w.group = gauges
@@ -160,6 +178,7 @@ func (r *registry) want(name []byte, lineTags []line.Tag, typ line.Type) wanted 
 	for _, t := range lineTags {
 		w.tags = append(w.tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
 	}
+	r.mapName(&w, rules)
 	return w
 }
 
@@ -171,23 +190,44 @@ func (r *registry) gaugeBacked(name []byte) bool {
 // resolve returns the series of a sample and creates it if it is new. It does
 // not keep the arguments.
 func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) found {
-	w := r.want(name, lineTags, typ)
+	w := r.want(r.rules.Load(), name, lineTags, typ)
+	return r.resolveWanted(&w)
+}
+
+// resolveWanted is resolve for a series that want returned.
+func (r *registry) resolveWanted(w *wanted) (f found) {
+	switch {
+	case w.dropped:
+		return found{number: noCell, rule: w.rule, drops: true}
+	case w.reason != line.OK:
+		return found{reason: w.reason}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x, known, reason := r.place(&w, r.addConflict)
-	switch {
-	case reason != line.OK:
+	x, known, reason := r.place(w, r.addConflict)
+	if reason != line.OK {
 		return found{reason: reason}
-	case known:
-		c := r.cells.at(x)
-		return found{cell: c, number: x, gen: c.gen.Load()}
 	}
-	return r.create(&w)
+	r.checkForm(w, x, known)
+	if known {
+		c := r.cells.at(x)
+		f = found{cell: c, number: x, gen: c.gen.Load()}
+	} else {
+		f = r.create(w)
+	}
+	if w.help != "" && f.limit == noLimit {
+		r.help.set(r.full(w.name), w.help)
+	}
+	f.rule = w.rule
+	return f
 }
 
 // lookup returns the cell of an existing series, or nil.
-func (r *registry) lookup(name []byte, lineTags []line.Tag, typ line.Type) *cell {
-	w := r.want(name, lineTags, typ)
+func (r *registry) lookup(rules *ruleset, name []byte, lineTags []line.Tag, typ line.Type) *cell {
+	w := r.want(rules, name, lineTags, typ)
+	if w.dropped {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x, known, _ := r.place(&w, func(*store.Counter, report.Conflict) {}); known {
@@ -353,7 +393,7 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 	if w.group != counters && w.group != histograms {
 		return f
 	}
-	o := wanted{group: w.group, typ: w.typ, name: "overflow." + w.group.String()}
+	o := wanted{group: w.group, typ: w.typ, name: "overflow." + w.group.String(), kept: r.unruled, era: w.era}
 	if r.known(w.name) {
 		o.tags = []tags.Tag{{Name: "metric", Value: w.name}}
 		if mark, _ := r.scope.Marked(o.name, o.tags...); mark == 0 && r.overflowed >= r.cfg.Limits.OverflowedNames {
@@ -417,21 +457,23 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 		r.setCells[x] = c.set()
 	case histograms:
 		r.histogramBytes[x] = 0
+		r.ruled.note(x, w.form(), r.cfg.Histograms)
 	}
 	return found{cell: c, number: x, gen: c.gen.Load()}, nil
 }
 
 // stat gets the stat of w from the store; see [cell.stat].
 func (r *registry) stat(w *wanted) (unsafe.Pointer, error) {
+	scope := r.scopeOf(w)
 	switch w.group {
 	case counters:
-		c, err := r.scope.TryCounter(w.name, w.tags...)
+		c, err := scope.TryCounter(w.name, w.tags...)
 		return unsafe.Pointer(c), err
 	case gauges:
-		g, err := r.scope.TryFloatGauge(w.name, w.tags...)
+		g, err := scope.TryFloatGauge(w.name, w.tags...)
 		return unsafe.Pointer(g), err
 	case sets:
-		g, err := r.setScope.TryFloatGauge(w.name, w.tags...)
+		g, err := scope.TryFloatGauge(w.name, w.tags...)
 		if err != nil {
 			return nil, err
 		}
@@ -444,7 +486,7 @@ func (r *registry) stat(w *wanted) (unsafe.Pointer, error) {
 	if w.typ == line.Timer {
 		unit = store.Milliseconds
 	}
-	h, err := r.scope.TryHistogram(w.name, unit, w.tags...)
+	h, err := scope.TryHistogram(w.name, unit, w.tags...)
 	return unsafe.Pointer(h), err
 }
 
@@ -539,6 +581,7 @@ func (r *registry) dropEndedLocked() {
 		}
 		r.memory.charge(-r.histogramBytes[x])
 		delete(r.histogramBytes, x)
+		delete(r.ruled.odd, x)
 		if c.exposed&exposedLabels != 0 {
 			r.exposed.remove(x)
 		}

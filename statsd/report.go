@@ -140,6 +140,7 @@ func (s *Server) reportListener(l *listener) report.Listener {
 		Applied:       f.applied.Load(),
 		Events:        f.events.Load(),
 		Limited:       f.limited.Load(),
+		Dropped:       f.dropped.Total(),
 		Rejected:      make(map[string]uint64),
 		TagErrors:     f.tagErrors.Total(),
 		UnknownFields: f.unknown.Total(),

@@ -29,9 +29,10 @@ type seriesCache struct {
 // cacheEntry is what a cache knows about one key.
 type cacheEntry struct {
 	print   [3]uint32 // print[0] is 0 if the slot is empty
-	cell    uint32    // of the series, unless reason or limit say otherwise
+	cell    uint32    // of the series, unless reason or limit say otherwise; noCell without them: rule drops the samples
 	gen     uint32    // of the cell, or the era of a limit, when the entry was made
 	tags    tagCount
+	rule    ruleNumber // that maps or drops the samples
 	typ     line.Type
 	reason  line.Reason // not OK: such lines are rejected
 	limit   limit       // not noLimit: such lines exceed a limit

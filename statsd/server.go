@@ -29,6 +29,8 @@ type Server struct {
 	events   *eventLog
 	setSeed  maphash.Seed
 
+	lastReload atomic.Pointer[reload]
+
 	streamWorkers []*worker // shared by stream connections
 	nextWorker    atomic.Uint32
 
@@ -83,6 +85,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
 	s.registry = newRegistry(&s.cfg, s.metrics)
+	if cfg.Rules != nil {
+		s.SetRules(cfg.Rules)
+	}
 	if cfg.ExporterMetrics {
 		s.peer = newExporterMetrics(cfg.Store)
 	}
@@ -343,6 +348,8 @@ func (s *Server) Flush(now time.Time) {
 	if s.registry.pending.Load() {
 		s.registry.dropEnded()
 	}
+	s.replaceReshaped()
+	s.registry.dropHelp()
 	retired := s.registry.takeRetired()
 	entries, counts := 0, make(map[uint32]uint64)
 	for _, w := range s.allWorkers() {

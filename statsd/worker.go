@@ -31,12 +31,19 @@ type worker struct {
 	logs  []message    // to log on leave
 	tap   func(Tapped) // receives accepted lines; may be nil
 	gauge func() *cell // targetGauge, bound once
+
+	rules   *ruleset     // of cache; nil before the first
+	matches []uint32     // of the batch, by rule
+	matched []ruleNumber // rules with matches
+	wants   []wanted     // of the samples of a line that is not cached
 }
 
 // target is the destination of a sample.
 type target struct {
 	cell  *cell // nil to drop it
 	limit limit // that it exceeds
+	drops bool  // rule drops it
+	rule  ruleNumber
 }
 
 // enter locks w.
@@ -53,6 +60,9 @@ func (w *worker) enter() {
 	if w.registry.pending.Load() {
 		w.registry.dropEnded()
 	}
+	if rules := w.registry.rules.Load(); rules != w.rules {
+		w.useRules(rules)
+	}
 }
 
 // leave publishes the counts for l and unlocks w, also after a panic, which it
@@ -63,6 +73,7 @@ func (w *worker) leave(l *listener) {
 		w.cache.clear() // it can be inconsistent
 	}
 	w.tally.publish(l.metrics, w.server.metrics)
+	w.publishMatches()
 	if !w.entered.IsZero() {
 		w.busy.add(w.entered)
 		w.entered = time.Time{}
@@ -251,6 +262,13 @@ func (w *worker) metric() line.Reason {
 		if r := w.parser.Numbers(li); r != line.OK {
 			return r
 		}
+		if w.rules != nil {
+			for i, t := range w.targets {
+				if r := w.scale(t.rule, &li.Samples[i]); r != line.OK {
+					return r
+				}
+			}
+		}
 		if r := w.checkGauges(w.gauge); r != line.OK {
 			return r
 		}
@@ -270,11 +288,12 @@ func (w *worker) metric() line.Reason {
 
 // tagCount counts the tags of a line: the valid ones, and the malformed ones
 // that are ignored.
-type tagCount struct{ well, ill uint16 }
+type tagCount struct{ well, ill uint8 }
+
+const mostTags = 1<<8 - 1 // of a line that is cached
 
 func tagsOf(li *line.Line) tagCount {
-	const most = 1<<16 - 1
-	return tagCount{uint16(min(len(li.Tags), most)), uint16(min(li.TagErrors, most))}
+	return tagCount{uint8(min(len(li.Tags), mostTags)), uint8(min(li.TagErrors, mostTags))}
 }
 
 // recall returns the cached target of a key. ok is false if none is cached or
@@ -292,10 +311,15 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 			w.cache.forget(s)
 			return target{}, tagCount{}, line.OK, false
 		}
-		t.limit = s.limit
+		t.limit, t.rule = s.limit, s.rule
 		if s.cell != noCell {
 			t.cell = w.registry.cells.at(s.cell)
 		}
+		return t, s.tags, line.OK, true
+	}
+	t.rule = s.rule
+	if s.cell == noCell {
+		t.drops = true
 		return t, s.tags, line.OK, true
 	}
 	t.cell = w.registry.cells.at(s.cell)
@@ -313,6 +337,8 @@ func (w *worker) valid(s *cacheEntry) bool {
 		return true
 	case s.limit != noLimit:
 		return s.gen == w.registry.era.Load()
+	case s.cell == noCell:
+		return true // a rule drops the samples
 	}
 	return w.registry.cells.at(s.cell).gen.Load() == s.gen
 }
@@ -329,27 +355,35 @@ func (w *worker) learn(key *lineKey) line.Reason {
 	if r := w.parser.Numbers(li); r != line.OK {
 		return r
 	}
+	w.wants = w.wants[:0]
+	for i := range li.Samples {
+		s := &li.Samples[i]
+		w.wants = append(w.wants, w.registry.want(w.rules, li.Name, li.Tags, s.Type))
+		if r := w.scale(w.wants[i].rule, s); r != line.OK {
+			return r
+		}
+	}
 	if r := w.checkGauges(w.knownGauge); r != line.OK {
 		return r
 	}
 	w.targets = w.targets[:0]
-	for i := range li.Samples {
+	for i := range w.wants {
 		typ := li.Samples[i].Type
-		f := w.resolve(typ)
+		f := w.resolve(&w.wants[i])
 		if f.reason != line.OK {
 			return f.reason
 		}
-		w.targets = append(w.targets, target{f.cell, f.limit})
-		if !f.brief {
-			w.remember(key, typ, cacheEntry{cell: f.number, gen: f.gen, limit: f.limit, tags: tagsOf(li)})
+		w.targets = append(w.targets, target{f.cell, f.limit, f.drops, f.rule})
+		if !f.brief && max(len(li.Tags), li.TagErrors) <= mostTags {
+			w.remember(key, typ, cacheEntry{cell: f.number, gen: f.gen, limit: f.limit, rule: f.rule, tags: tagsOf(li)})
 		}
 	}
 	return line.OK
 }
 
-// resolve returns the series of a sample of the line.
-func (w *worker) resolve(typ line.Type) found {
-	f := w.registry.resolve(w.line.Name, w.line.Tags, typ)
+// resolve returns the series of a sample.
+func (w *worker) resolve(wanted *wanted) found {
+	f := w.registry.resolveWanted(wanted)
 	if f.logs != nil {
 		w.logs = append(w.logs, *f.logs)
 	}
@@ -447,11 +481,13 @@ func (w *worker) targetGauge() *cell {
 }
 
 // knownGauge returns the cell of the line's gauge samples if the gauge exists.
-func (w *worker) knownGauge() *cell { return w.registry.lookup(w.line.Name, w.line.Tags, line.Gauge) }
+func (w *worker) knownGauge() *cell {
+	return w.registry.lookup(w.rules, w.line.Name, w.line.Tags, line.Gauge)
+}
 
 // apply applies the samples of the line to their targets.
 func (w *worker) apply() {
-	limited, samples := noLimit, uint64(0)
+	limited, samples, dropped := noLimit, uint64(0), 0
 	for i, t := range w.targets {
 		s := &w.line.Samples[i]
 		n := uint64(1)
@@ -462,6 +498,12 @@ func (w *worker) apply() {
 		w.tally.byType[s.Type] += n
 		if t.limit != noLimit && limited == noLimit {
 			limited = t.limit
+		}
+		if t.rule != noRule {
+			w.match(t.rule, n)
+		}
+		if t.drops {
+			dropped++
 		}
 		if t.cell != nil {
 			w.applySample(t.cell, s)
@@ -474,6 +516,10 @@ func (w *worker) apply() {
 	if limited != noLimit {
 		w.tally.limited++
 		w.server.metrics.limited[limited].Inc()
+		return
+	}
+	if dropped == len(w.targets) {
+		w.tally.dropped++
 		return
 	}
 	w.tally.applied++
@@ -536,7 +582,8 @@ func (w *worker) check() line.Reason {
 	w.server.events.check(c, w.server.cfg.Now())
 	w.server.metrics.checks[c.Status].Inc()
 	if w.server.cfg.CheckGauges && w.parser.IdentifyCheck(&w.line, &c) == line.OK {
-		f := w.resolve(line.Gauge)
+		wanted := w.registry.want(w.rules, w.line.Name, w.line.Tags, line.Gauge)
+		f := w.resolve(&wanted)
 		if f.limit != noLimit {
 			w.server.metrics.limited[f.limit].Inc()
 		} else if f.cell != nil {

@@ -95,12 +95,12 @@ func (r *rig) rejected() map[string]uint64 {
 func (r *rig) conserved() {
 	r.t.Helper()
 	for _, l := range r.Report().Listeners {
-		sum := l.Applied + l.Limited
+		sum := l.Applied + l.Dropped + l.Limited
 		for _, n := range l.Rejected {
 			sum += n
 		}
 		if sum != l.Lines {
-			r.t.Errorf("%s: %d lines, but %d applied + %d limited + rejected %v", l.Name, l.Lines, l.Applied, l.Limited, l.Rejected)
+			r.t.Errorf("%s: %d lines, but %d applied + %d dropped + %d limited + rejected %v", l.Name, l.Lines, l.Applied, l.Dropped, l.Limited, l.Rejected)
 		}
 	}
 }

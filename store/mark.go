@@ -110,3 +110,19 @@ func (s *Store) NameOf(h Handle) string {
 	}
 	return name
 }
+
+// RemoveMarked ends the stats with a mark that satisfies match, and returns their
+// number. match must not call the store.
+func (s *Store) RemoveMarked(match func(mark uint32) bool) int {
+	s.mu.Lock()
+	n := s.killWhere(func(b *block, i int, _ func() string) bool {
+		if b.marks == nil {
+			return false
+		}
+		mark := b.marks[i].Load()
+		return mark != 0 && match(mark)
+	})
+	s.mu.Unlock()
+	s.purge()
+	return n
+}

@@ -85,3 +85,22 @@ func TestMarksLeadFromNamesToStats(t *testing.T) {
 		t.Error("a stat of the program was marked")
 	}
 }
+
+func TestRemoveMarked(t *testing.T) {
+	st := New(Options{})
+	net := st.ScopeWith("", ScopeOptions{Network: true})
+	for i, name := range []string{"a", "b", "c"} {
+		net.Counter(name)
+		if i < 2 && !net.Mark(uint32(i+1), name) {
+			t.Fatalf("%s cannot be marked", name)
+		}
+	}
+	if n := st.RemoveMarked(func(mark uint32) bool { return mark != 1 }); n != 1 {
+		t.Errorf("%d stats ended, want 1", n)
+	}
+	for name, want := range map[string]bool{"a": true, "b": false, "c": true} {
+		if got := st.Has(true, name); got != want {
+			t.Errorf("%s exists: %t, want %t", name, got, want)
+		}
+	}
+}

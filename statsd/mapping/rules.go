@@ -57,12 +57,11 @@ type Rule struct {
 	// Scale multiplies values. 0 means 1; [Rule.Zero] makes them 0.
 	Scale float64
 	Zero  bool
-	// TTL ends series that got no sample for that long. 0 means the default of
-	// their kind.
+	// TTL ends series that got no sample for that long. 0 means Config.TTL.
 	TTL time.Duration
 	// Help is the help text of the metric.
 	Help string
-	// Observe configures the metrics of observers. Nil: the default.
+	// Observe configures the metrics of observers. Nil means Config.Observe.
 	Observe *Observe
 	// SetAge is the window of sets. 0 means the default.
 	SetAge time.Duration
@@ -106,10 +105,11 @@ type Config struct {
 	// DropUnmatched drops samples that no rule matches. Default: they keep their
 	// name.
 	DropUnmatched bool
-	// TTL is for samples that no rule matches. 0 means the default of their
-	// kind.
+	// TTL is for rules without one, and for samples that no rule matches. 0 means
+	// the default of their kind.
 	TTL time.Duration
-	// Observe is for samples that no rule matches. Nil: the default.
+	// Observe is for rules without one, and for samples that no rule matches.
+	// Nil: the default of the server.
 	Observe *Observe
 }
 

@@ -55,13 +55,14 @@ type ListenerInfo struct {
 
 // Listener counts the input of one listener since its start.
 //
-// Lines = Applied + Limited + the sum of Rejected. On loopback, Packets +
+// Lines = Applied + Dropped + Limited + the sum of Rejected. On loopback, Packets +
 // KernelDrops is the number of datagrams sent.
 type Listener struct {
 	ListenerInfo
 	Packets, Bytes, Lines, Samples uint64
 	Applied                        uint64 // lines, events and service checks included
 	Events                         uint64 // events and service checks
+	Dropped                        uint64 // lines whose samples mapping rules drop
 	Limited                        uint64 // lines that a limit kept from a series of their own
 	Rejected                       map[string]uint64
 	TagErrors, UnknownFields       uint64
@@ -182,4 +183,38 @@ type Sample struct {
 	Series string   // in the exposition
 	Known  bool     // the stat exists
 	Limit  string   // that would prevent a new stat, or ""
+
+	Rule    *Rule // mapping rule that applies, or nil
+	Dropped bool  // by Rule, or because no rule applies
+}
+
+// Rule identifies a mapping rule.
+type Rule struct {
+	Number   int    // in the file, from 1
+	Match    string // as written
+	Position string // file:line:column, or "" if unknown
+}
+
+// RuleUse is a mapping rule and its use.
+type RuleUse struct {
+	Rule
+	Regex      bool
+	Kind       string // of the samples that it is for; "" for all
+	Name       string // of the metric, as written
+	Drops      bool
+	Matches    uint64
+	Last       time.Time // of the last match; zero if there was none
+	ShadowedBy int       // number of an earlier rule that leaves nothing to this one, or 0
+}
+
+// Mapping describes the mapping rules and their use.
+type Mapping struct {
+	Rules         []RuleUse
+	MostLiteral   bool
+	DropUnmatched bool
+
+	Mapped, Dropped        uint64    // samples since the start
+	Reloads, FailedReloads uint64    // since the start
+	Reloaded               time.Time // last reload; zero if there was none
+	Error                  string    // why the last reload failed, or ""
 }
