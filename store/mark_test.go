@@ -87,8 +87,8 @@ func TestMarksLeadFromNamesToStats(t *testing.T) {
 }
 
 func TestRemoveMarked(t *testing.T) {
-	st := New(Options{})
-	net := st.ScopeWith("", ScopeOptions{Network: true})
+	st := store.New(store.Options{})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for i, name := range []string{"a", "b", "c"} {
 		net.Counter(name)
 		if i < 2 && !net.Mark(uint32(i+1), name) {

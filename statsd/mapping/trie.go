@@ -209,7 +209,7 @@ func (e *partialEdge) match(segment string, captures []string) ([]string, bool) 
 	return append(captures, end), ok
 }
 
-// covering returns the first rule before the given one that matches every name
+// covering returns the first earlier rule whose pattern matches every name
 // that a glob matches, for all kinds of it. With mostLiteral only an equal glob
 // leaves nothing to another one.
 func (t *trie) covering(match string, k Kind, rule int) (by int, ok bool) {
