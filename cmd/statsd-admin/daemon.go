@@ -20,6 +20,7 @@ import (
 type instance struct {
 	*server.Server
 	initOnly bool
+	upgrader *upgrader
 }
 
 // newInstance puts the daemon together from options, configuration and sockets
@@ -46,7 +47,7 @@ func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemo
 	for _, f := range c.UnknownFields {
 		s.Logger("config").Warn("skipped unknown field: " + f)
 	}
-	return instance{s, o.Mode == ModeInitOnly}, nil
+	return instance{s, o.Mode == ModeInitOnly, newUpgrader(o, s.Logger("main"))}, nil
 }
 
 // serverConfig returns the configuration of the server, without loggers.
@@ -147,6 +148,9 @@ func (i instance) ReopenLogs() {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
+
+// Upgrade starts the program again, to take over by hot restart.
+func (i instance) Upgrade() { i.upgrader.upgrade() }
 
 // shownOptions is what /server_info shows of the options.
 func shownOptions(o *Options) server.CommandLine {

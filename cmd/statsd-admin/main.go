@@ -59,7 +59,7 @@ func main() {
 // notify returns the signals of this process that [serve] handles.
 func notify() <-chan os.Signal {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, reopenSignal, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, reopenSignal, upgradeSignal, syscall.SIGHUP)
 	return signals
 }
 

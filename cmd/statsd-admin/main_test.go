@@ -112,6 +112,7 @@ func (f *fakeDaemon) Run(ctx context.Context) error {
 }
 func (f *fakeDaemon) ReopenLogs() { f.calls <- "reopen" }
 func (f *fakeDaemon) Reload()     { f.calls <- "reload" }
+func (f *fakeDaemon) Upgrade()    { f.calls <- "upgrade" }
 
 func TestSignals(t *testing.T) {
 	tests := []struct {

@@ -47,7 +47,7 @@ func (p *program) manual() string {
 		manFlags(&b, c.flags)
 	}
 	b.WriteString(".SH SIGNALS\n.TP\n.BR SIGTERM \", \" SIGINT\nEnd the server after a last flush.\n" +
-		".TP\n.B SIGHUP\nRead certificates, tokens and runtime layers again.\n.TP\n.B SIGUSR1\nOpen the log files again.\n" +
+		".TP\n.B SIGHUP\nRead certificates, tokens and runtime layers again.\n.TP\n.B SIGUSR1\nOpen the log files again.\n.TP\n.B SIGUSR2\nStart the program again, which takes over by hot restart.\n" +
 		".SH FILES\n.TP\n.I /etc/statsd\\-admin/statsd\\-admin.yaml\nThe configuration of the packaged service.\n")
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,7 +98,8 @@ func (d *supervised) report(ctx context.Context, stopped <-chan struct{}) {
 	for {
 		select {
 		case <-live:
-			d.manager.notify("READY=1", "STATUS=live")
+			// After a hot restart, this is the main process from now on.
+			d.manager.notify("READY=1", "STATUS=live", fmt.Sprintf("MAINPID=%d", os.Getpid()))
 			d.ready.Store(true)
 			live = nil
 		case <-stopping:

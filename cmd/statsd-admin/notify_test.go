@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -73,7 +74,7 @@ func TestServiceManagerSeesStates(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
-	s.expect("STATUS=initializing", "READY=1\nSTATUS=live")
+	s.expect("STATUS=initializing", fmt.Sprintf("READY=1\nSTATUS=live\nMAINPID=%d", os.Getpid()))
 	for !d.ready.Load() { // it follows the message
 		time.Sleep(time.Millisecond)
 	}
@@ -126,7 +127,7 @@ func TestWatchdogFollowsFlushes(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
-	s.expect("STATUS=initializing", "READY=1\nSTATUS=live", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
+	s.expect("STATUS=initializing", fmt.Sprintf("READY=1\nSTATUS=live\nMAINPID=%d", os.Getpid()), "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
 	stuck.Store(true)
 	for end := time.Now().Add(10 * time.Second); s.next(500*time.Millisecond) != ""; {
 		if time.Now().After(end) {

@@ -73,6 +73,8 @@ type Options struct {
 	DisabledExtensions []string
 	StatsTags          []StatsTag
 
+	// Args are the arguments that were parsed, without the program's name.
+	Args []string
 	// Warnings are lines to log once logging works.
 	Warnings []string
 }
@@ -221,6 +223,10 @@ func parseOptions(args []string, hardware int) (*Options, request, error) {
 		return o, showVersion, nil
 	}
 	o.LogFormatSet = fs.Changed("log-format")
+	o.Args = args
+	if dash := fs.ArgsLenAtDash(); dash >= 0 {
+		o.Args = args[:len(args)-fs.NArg()-1]
+	}
 	if err := errors.Join(
 		o.setMode(r),
 		o.setLogging(r),

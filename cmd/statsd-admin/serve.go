@@ -16,13 +16,16 @@ type daemon interface {
 	ReopenLogs()
 	// Reload reads again what can change while the server runs.
 	Reload()
+	// Upgrade starts the program again, to take over by hot restart.
+	Upgrade()
 }
 
 // errForced ends the process when a clean stop takes too long for somebody.
 var errForced = errors.New("error: second signal to stop: exiting at once")
 
 // serve runs d until it ends or a signal asks it to: TERM and INT stop it, the
-// second of them without waiting; USR1 reopens logs; HUP reloads.
+// second of them without waiting; USR1 reopens logs; USR2
+// upgrades; HUP reloads.
 func serve(ctx context.Context, d daemon, signals <-chan os.Signal) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -37,6 +40,8 @@ func serve(ctx context.Context, d daemon, signals <-chan os.Signal) error {
 			switch s {
 			case reopenSignal:
 				d.ReopenLogs()
+			case upgradeSignal:
+				d.Upgrade()
 			case syscall.SIGHUP:
 				d.Reload()
 			default:

@@ -60,10 +60,12 @@ func (d *loggingDaemon) ReopenLogs() {
 	d.say("reopened")
 }
 
-func (d *loggingDaemon) Reload() { d.say("reloaded") }
+func (d *loggingDaemon) Reload()  { d.say("reloaded") }
+func (d *loggingDaemon) Upgrade() { d.say("upgraded") }
 
 // TestSignalsOfAProcess sends real signals to a real process: USR1 moves its
-// log to a new file, HUP reloads, TERM ends it cleanly.
+// log to a new file, HUP reloads, USR2 upgrades, TERM ends it
+// cleanly.
 func TestSignalsOfAProcess(t *testing.T) {
 	for _, last := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		path := filepath.Join(t.TempDir(), "app.log")
@@ -92,7 +94,7 @@ func TestSignalsOfAProcess(t *testing.T) {
 		for _, step := range []struct {
 			signal syscall.Signal
 			want   string
-		}{{reopenSignal, "reopened"}, {syscall.SIGHUP, "reloaded"}, {last, "stopped"}} {
+		}{{reopenSignal, "reopened"}, {syscall.SIGHUP, "reloaded"}, {upgradeSignal, "upgraded"}, {last, "stopped"}} {
 			if err := cmd.Process.Signal(step.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +103,7 @@ func TestSignalsOfAProcess(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%v: exit %v", last, err)
 		}
-		for name, want := range map[string]string{path + ".1": "running\n", path: "reopened\nreloaded\nstopped\n"} {
+		for name, want := range map[string]string{path + ".1": "running\n", path: "reopened\nreloaded\nupgraded\nstopped\n"} {
 			if got, err := os.ReadFile(name); err != nil || string(got) != want {
 				t.Errorf("%s: %q, %v; want %q", filepath.Base(name), got, err, want)
 			}

@@ -3,7 +3,6 @@
 package epochtest
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,7 +21,7 @@ type Process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	admin  string
-	log    bytes.Buffer
+	log    string        // path of its standard error; a pipe would keep Wait waiting for its children
 	exited chan struct{} // closed when the process has ended
 	err    error         // how; for who has seen that
 }
@@ -35,7 +34,13 @@ func Start(t testing.TB, bin, dir string, epoch int, args ...string) *Process {
 	file := filepath.Join(dir, fmt.Sprint("address-", epoch))
 	p.cmd = exec.Command(bin, append([]string{"--admin-address-path", file,
 		"--socket-path", filepath.Join(dir, "hot"), "--restart-epoch", fmt.Sprint(epoch)}, args...)...)
-	p.cmd.Stderr = &p.log
+	p.log = filepath.Join(t.TempDir(), "log")
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd.Stderr = log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +70,7 @@ func (p *Process) Eventually(what string, ok func() bool) {
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.kill()
-			p.t.Fatalf("the process never %s; it says\n%s", what, p.log.String())
+			p.t.Fatalf("the process never %s; it says\n%s", what, p.Log())
 		}
 	}
 }
@@ -100,13 +105,19 @@ func (p *Process) End() {
 	select {
 	case <-p.exited:
 		if p.err != nil {
-			p.t.Errorf("the process ends with %v; it says\n%s", p.err, p.log.String())
+			p.t.Errorf("the process ends with %v; it says\n%s", p.err, p.Log())
 		}
 	case <-time.After(patience):
 		p.kill()
-		p.t.Fatalf("the process does not end; it says\n%s", p.log.String())
+		p.t.Fatalf("the process does not end; it says\n%s", p.Log())
 	}
 }
 
-// Log returns the log of an exited process.
-func (p *Process) Log() string { return p.log.String() }
+// Log returns the log of the process and of its children.
+func (p *Process) Log() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
