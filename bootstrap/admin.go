@@ -23,23 +23,14 @@ type Admin struct {
 	AccessLog   []AccessLog
 	ProfilePath string // output of the profilers; default /var/log/{product}/{product}.prof
 
-	SocketOptions         []admin.SocketOption
-	IgnoreGlobalConnLimit bool
+	admin.Config                     // without what is here
 	AllowPaths            match.List // empty: all paths
+	IgnoreGlobalConnLimit bool
+	CircuitStreamAny      bool // the circuit event stream is for all origins, not only allowed ones
+	Tap                   bool // whether /tap exists
+	Limits                AdminLimits
 
-	Mode              admin.Mode
-	HostCheck         admin.HostMode
-	AllowedHosts      []string // names, or *.suffix
-	AllowedOrigins    []string // scheme://host[:port]
-	CORSReadOrigins   []string
-	CircuitStreamCORS CORSMode // default same
-	RedactUntyped     bool     // default true
-	DebugEndpoints    bool
-	Tap               bool   // whether /tap exists
-	SocketGroup       string // group of a unix socket; empty: the process' own
-	Limits            AdminLimits
-
-	Auth *AdminAuth   // nil: everybody who reaches the port may do all
+	Auth *AdminAuth   // nil: every client may do all
 	TLS  *certs.Files // nil: no TLS
 }
 
@@ -65,20 +56,19 @@ func (a Address) String() string {
 	return ""
 }
 
+// endpoint returns the address as other packages take it.
+func (a Address) endpoint() string {
+	if a.Pipe != "" {
+		return "unix:" + a.Pipe
+	}
+	return a.String()
+}
+
 // AccessLog is one file that requests are logged to.
 type AccessLog struct {
 	accesslog.Config
 	Source Raw // where it is configured; unset for access_log_path
 }
-
-// CORSMode says which origins may read the circuit event stream.
-type CORSMode string
-
-// The modes of the event stream's access control.
-const (
-	CORSSame CORSMode = "same" // callers without Origin, and allowed origins
-	CORSAny  CORSMode = "any"
-)
 
 // AdminLimits bounds the cost of requests. In each field -1 means no limit.
 type AdminLimits struct {
@@ -88,10 +78,8 @@ type AdminLimits struct {
 
 func defaultAdmin(product string) Admin {
 	return Admin{
-		ProfilePath:       path.Join("/var/log", product, product+".prof"),
-		CircuitStreamCORS: CORSSame,
-		RedactUntyped:     true,
-		Limits:            AdminLimits{admin.DefaultLimits(), 16},
+		ProfilePath: path.Join("/var/log", product, product+".prof"),
+		Limits:      AdminLimits{admin.DefaultLimits(), 16},
 	}
 }
 
@@ -109,9 +97,9 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 		{"host_check", enum(&a.HostCheck, "auto, strict, off", admin.HostAuto, admin.HostStrict, admin.HostOff)},
 		{"allowed_hosts", texts(&a.AllowedHosts)},
 		{"allowed_origins", list(&a.AllowedOrigins, origin)},
-		{"cors_read_origins", list(&a.CORSReadOrigins, origin)},
-		{"circuit_stream_cors", choice(&a.CircuitStreamCORS, CORSSame, CORSAny)},
-		{"redact_untyped", boolean(&a.RedactUntyped)},
+		{"cors_read_origins", list(&a.ReadOrigins, origin)},
+		{"circuit_stream_cors", enum(&a.CircuitStreamAny, "same, any", false, true)},
+		{"redact_untyped", not(&a.ShowUntyped)},
 		{"debug_endpoints", boolean(&a.DebugEndpoints)},
 		{"tap", func(d *decoder, n *yaml.Node, path string) {
 			a.Tap = true

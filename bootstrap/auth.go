@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// AdminAuth says who may do what on the administration port.
+// AdminAuth holds the roles of clients of the administration port.
 type AdminAuth struct {
 	admin.Auth
 	TokensFile string // lines role:sha256:name

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"go.yaml.in/yaml/v4"
 )
@@ -13,18 +15,17 @@ import (
 // Config is a checked configuration with all defaults applied. It must not be
 // changed.
 type Config struct {
-	Node    Node
+	Node    admin.Node
 	Admin   Admin
 	Stats   Stats
 	Sinks   []Sink
 	Runtime []RuntimeLayer // in order, later ones win; never empty
 	StatsD  StatsD
 
-	HealthListeners []HealthListener
+	HealthListeners []server.HealthListener
 
 	Clusters Clusters
 
-	Watchdogs    Watchdogs
 	FlagsPath    string // directory of flag files such as "drain"; empty for none
 	HeaderPrefix string // replaces "x-{product}" in header names; empty for the default
 	LogFormat    string // pattern of application_log_config; empty when not set
@@ -58,46 +59,14 @@ func (r Raw) Position(n *yaml.Node) Position {
 	return r.doc.position(n)
 }
 
-// Node says who this server is.
-type Node struct {
-	ID         string
-	Cluster    string
-	Region     string // locality
-	Zone       string
-	SubZone    string
-	Metadata   map[string]any // plain values: string, float64, bool, nil, []any, map[string]any
-	ClientTags []string       // client_features
-	Raw        Raw            // all of it, also what is only shown
-}
-
-// Watchdogs holds the settings of both watchdogs. They are checked, and have no
-// effect.
-type Watchdogs struct {
-	Main   Watchdog
-	Worker Watchdog
-}
-
-// Watchdog says when a thread that does not respond is counted and when the
-// process ends because of it. A kill time of 0 means never.
-type Watchdog struct {
-	Miss               time.Duration // default 200ms
-	MegaMiss           time.Duration // default 1s
-	Kill               time.Duration
-	Multikill          time.Duration
-	MultikillThreshold float64 // percent of threads
-	MaxKillJitter      time.Duration
-}
-
 const forever = time.Duration(math.MaxInt64)
 
 func defaults(product string) *Config {
-	watchdog := Watchdog{Miss: 200 * time.Millisecond, MegaMiss: time.Second}
 	return &Config{
-		product:   product,
-		Admin:     defaultAdmin(product),
-		Stats:     Stats{FlushInterval: 5 * time.Second, UseAllDefaultTags: true},
-		StatsD:    defaultStatsD(),
-		Watchdogs: Watchdogs{Main: watchdog, Worker: watchdog},
+		product: product,
+		Admin:   defaultAdmin(product),
+		Stats:   Stats{FlushInterval: 5 * time.Second, UseAllDefaultTags: true},
+		StatsD:  defaultStatsD(),
 	}
 }
 
@@ -105,7 +74,7 @@ func defaults(product string) *Config {
 func (c *Config) decode(d *decoder, root *yaml.Node) {
 	c.Root = Raw{Node: root, doc: d.doc}
 	fields := []field{
-		{"node", c.Node.set},
+		{"node", nodeFields(&c.Node)},
 		{"admin", c.Admin.set},
 		{"stats_config", c.Stats.setConfig},
 		{"stats_flush_interval", c.Stats.setFlushInterval},
@@ -119,11 +88,8 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		{"dynamic_resources", raw(&c.DynamicResources)},
 		{"cluster_manager", raw(&c.ClusterManager)},
 		{"flags_path", text(&c.FlagsPath)},
-		{"watchdog", c.setSharedWatchdog},
-		{"watchdogs", nested(
-			field{"main_thread_watchdog", c.Watchdogs.Main.set},
-			field{"worker_watchdog", c.Watchdogs.Worker.set},
-		)},
+		{"watchdog", watchdog},
+		{"watchdogs", nested(field{"main_thread_watchdog", watchdog}, field{"worker_watchdog", watchdog})},
 		{"header_prefix", text(&c.HeaderPrefix)},
 		{"application_log_config", nested(field{"log_format", c.setLogFormat})},
 		{"default_regex_engine", setRegexEngine},
@@ -162,44 +128,40 @@ var withoutEffect = []string{
 	"xds_config_tracker_extension", "listener_manager", "grpc_async_client_manager_config", "node_context_params",
 }
 
-func (n *Node) set(d *decoder, node *yaml.Node, path string) {
-	n.Raw = Raw{Node: node, Path: path, doc: d.doc}
-	d.message(node, path, []field{
-		{"id", text(&n.ID)},
-		{"cluster", text(&n.Cluster)},
-		{"locality", nested(
+func nodeFields(n *admin.Node) setter {
+	return nested(
+		field{"id", text(&n.ID)},
+		field{"cluster", text(&n.Cluster)},
+		field{"locality", nested(
 			field{"region", text(&n.Region)},
 			field{"zone", text(&n.Zone)},
 			field{"sub_zone", text(&n.SubZone)},
 		)},
-		{"metadata", structure(&n.Metadata)},
-		{"client_features", texts(&n.ClientTags)},
-		{"dynamic_parameters", accepted},
-		{"listening_addresses", accepted},
-		{"user_agent_name", accepted},
-		{"user_agent_version", accepted},
-		{"user_agent_build_version", accepted},
-		{"build_version", accepted},
-		{"extensions", accepted},
-	})
+		field{"metadata", structure(&n.Metadata)},
+		field{"client_features", texts(&n.ClientFeatures)},
+		field{"dynamic_parameters", accepted},
+		field{"listening_addresses", accepted},
+		field{"user_agent_name", accepted},
+		field{"user_agent_version", accepted},
+		field{"user_agent_build_version", accepted},
+		field{"build_version", accepted},
+		field{"extensions", accepted},
+	)
 }
 
-func (w *Watchdog) set(d *decoder, n *yaml.Node, path string) {
+// watchdog checks the settings of a watchdog, which have no effect.
+func watchdog(d *decoder, n *yaml.Node, path string) {
+	var timeout time.Duration
+	var percent float64
 	d.message(n, path, []field{
-		{"miss_timeout", duration(&w.Miss, 0, forever)},
-		{"megamiss_timeout", duration(&w.MegaMiss, 0, forever)},
-		{"kill_timeout", duration(&w.Kill, 0, forever)},
-		{"multikill_timeout", duration(&w.Multikill, 0, forever)},
-		{"multikill_threshold", nested(field{"value", number(&w.MultikillThreshold, 0, 100)})},
-		{"max_kill_timeout_jitter", duration(&w.MaxKillJitter, 0, forever)},
+		{"miss_timeout", duration(&timeout, 0, forever)},
+		{"megamiss_timeout", duration(&timeout, 0, forever)},
+		{"kill_timeout", duration(&timeout, 0, forever)},
+		{"multikill_timeout", duration(&timeout, 0, forever)},
+		{"multikill_threshold", nested(field{"value", number(&percent, 0, 100)})},
+		{"max_kill_timeout_jitter", duration(&timeout, 0, forever)},
 		{"actions", ignored},
 	})
-}
-
-// setSharedWatchdog reads the older single section, which holds for both.
-func (c *Config) setSharedWatchdog(d *decoder, n *yaml.Node, path string) {
-	c.Watchdogs.Main.set(d, n, path)
-	c.Watchdogs.Worker = c.Watchdogs.Main
 }
 
 // setLogFormat reads a text pattern, or a mapping that becomes a JSON pattern.

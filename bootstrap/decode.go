@@ -227,6 +227,15 @@ func boolean(to *bool) setter {
 	}
 }
 
+// not decodes the opposite of a boolean.
+func not(to *bool) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		v := !*to
+		boolean(&v)(d, n, path)
+		*to = !v
+	}
+}
+
 // whole decodes a whole number in [lowest, highest]. As in the JSON form of
 // messages, a number may stand in quotes.
 func whole[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64](to *T, lowest, highest int64) setter {

@@ -4,29 +4,31 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
-// HealthListener answers health checks on an address of its own.
-type HealthListener struct {
-	Name    string // default "health"
-	Address Address
-}
-
-func (h *HealthListener) set(d *decoder, n *yaml.Node, path string) {
-	h.Name = "health"
-	seen := d.message(n, path, []field{
-		{"name", nonEmpty(&h.Name)},
-		{"address", h.Address.set},
-	})
-	d.require(n, path, seen, "address")
-	if at, ok := seen["name"]; ok {
-		checkName(d, at, join(path, "name"), h.Name)
+// healthListener decodes a listener that answers health checks on an address of its
+// own.
+func healthListener(h *server.HealthListener) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		var address Address
+		h.Name = "health"
+		seen := d.message(n, path, []field{
+			{"name", nonEmpty(&h.Name)},
+			{"address", address.set},
+		})
+		d.require(n, path, seen, "address")
+		if at, ok := seen["name"]; ok {
+			checkName(d, at, join(path, "name"), h.Name)
+		}
+		h.Address, h.Mode = address.endpoint(), address.Mode
 	}
 }
 
 // setHealthListeners reads the list and reports names that are there twice.
 func (c *Config) setHealthListeners(d *decoder, n *yaml.Node, path string) {
-	list(&c.HealthListeners, func(h *HealthListener) setter { return h.set })(d, n, path)
+	list(&c.HealthListeners, healthListener)(d, n, path)
 	names := make(map[string]bool)
 	for i, h := range c.HealthListeners {
 		if names[h.Name] {

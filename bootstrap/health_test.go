@@ -1,12 +1,12 @@
 package bootstrap
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
 func TestHealthListeners(t *testing.T) {
@@ -17,11 +17,8 @@ func TestHealthListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []HealthListener{
-		{"health", Address{IP: netip.IPv4Unspecified()}},
-		{"local", Address{Pipe: "/run/h", Mode: 0o666}},
-	}
-	if d := cmp.Diff(want, c.HealthListeners, cmpopts.EquateComparable(netip.Addr{})); d != "" {
+	want := []server.HealthListener{{Name: "health", Address: "0.0.0.0:0"}, {Name: "local", Address: "unix:/run/h", Mode: 0o666}}
+	if d := cmp.Diff(want, c.HealthListeners); d != "" {
 		t.Error(d)
 	}
 	for text, want := range map[string]string{

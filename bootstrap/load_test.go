@@ -88,7 +88,7 @@ func TestFullConfiguration(t *testing.T) {
 }
 
 // probes are names that matchers of tests are tried with.
-var probes = []string{"edge.x", "a.debug", "a.tmp.b", "other"}
+var probes = []string{"edge.x", "a.debug", "a.tmp.b", "other", "jobs.running", "pool.a"}
 
 // passed returns the probes that match.
 func passed(match func(string) bool) (out []string) {
@@ -520,13 +520,14 @@ func TestLowerCamelCase(t *testing.T) {
 
 func TestAliasesAndMergeKeys(t *testing.T) {
 	c := mustParse(t, `
-node: &n {id: a, cluster: c, metadata: {list: &l [1, 2]}}
-watchdogs:
-  main_thread_watchdog: &w {miss_timeout: 1s, kill_timeout: 5s}
-  worker_watchdog: {<<: *w, miss_timeout: 2s}
+node: &n {id: a, cluster: c, metadata: {limit: &l 5}}
+layered_runtime:
+  layers:
+  - {name: a, static_layer: &w {miss: 1, kill: *l}}
+  - {name: b, static_layer: {<<: *w, miss: 2}}
 `)
-	if c.Watchdogs.Worker.Miss != 2*time.Second || c.Watchdogs.Worker.Kill != 5*time.Second {
-		t.Errorf("worker %+v", c.Watchdogs.Worker)
+	if diff := cmp.Diff(map[string]any{"miss": 2.0, "kill": 5.0}, c.Runtime[1].Values); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

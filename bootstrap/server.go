@@ -6,12 +6,9 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
-	"github.com/statsd-admin/statsd-admin/internal/oneline"
-	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -20,7 +17,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/statsd"
-	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/process"
@@ -63,19 +59,20 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 		Store:          store.New(opts),
 		Admin:          adminConfig(&c.Admin),
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
-		Clusters:       clustersOf(c, o),
+		Clusters:       server.Clusters{Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, Environment: o.Environment},
 		ProfilePath:    c.Admin.ProfilePath,
 		FilePosition:   c.FilePosition,
 		UnknownFields:  uint64(len(c.UnknownFields)),
 		ServiceCluster: c.Node.Cluster,
-		Node: &admin.Node{
-			ID: c.Node.ID, Cluster: c.Node.Cluster, Metadata: c.Node.Metadata,
-			Region: c.Node.Region, Zone: c.Node.Zone, SubZone: c.Node.SubZone,
-			UserAgentName: opts.Tags.Product(), ClientFeatures: c.Node.ClientTags,
-		},
 	}
-	cfg.Admin.PreferOpenMetrics = c.StatsD.Exposition.OpenMetrics == "prefer"
-	cfg.Node.MajorNumber, cfg.Node.MinorNumber, cfg.Node.Fix = buildNumbers(o.Version)
+	node := c.Node
+	node.UserAgentName = opts.Tags.Product()
+	node.MajorNumber, node.MinorNumber, node.Fix = buildNumbers(o.Version)
+	cfg.Node = &node
+	cfg.Admin.PreferOpenMetrics = c.StatsD.PreferOpenMetrics
+	for _, p := range c.Clusters.Static {
+		cfg.Clusters.Static = append(cfg.Clusters.Static, p)
+	}
 	for _, l := range c.Runtime {
 		cfg.Layers = append(cfg.Layers, l.Layer)
 	}
@@ -88,14 +85,26 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 		cfg.StatsVersion = uint64(c.Stats.ServerVersion)
 	}
 	if c.StatsD.Enabled {
-		s := statsdConfig(&c.StatsD)
-		cfg.StatsD, cfg.StatsDTLS = &s, statsdTLS(&c.StatsD)
+		input, files := c.StatsD.Config, make(map[int]certs.Files)
+		for i, l := range c.StatsD.Listeners {
+			input.Listeners = append(input.Listeners, l.ListenerConfig)
+			if l.Files != nil {
+				files[i] = *l.Files
+			}
+		}
+		cfg.StatsD, cfg.StatsDTLS = &input, files
 	}
 	if cfg.AccessLogs, err = accessLogs(c, o); err != nil {
 		return server.Config{}, err
 	}
-	cfg.HealthListeners = healthListeners(c, cfg.ServiceCluster)
-	secureConfig(c, &cfg)
+	for _, l := range c.HealthListeners {
+		l.HeaderPrefix, l.Cluster = headerPrefix(c), cfg.ServiceCluster
+		cfg.HealthListeners = append(cfg.HealthListeners, l)
+	}
+	cfg.IgnoreGlobalLimit, cfg.AdminTLS = c.Admin.IgnoreGlobalConnLimit, c.Admin.TLS
+	if c.Admin.Auth != nil {
+		cfg.AdminTokens = c.Admin.Auth.TokensFile
+	}
 	addAPI(&cfg, c, o)
 	return cfg, nil
 }
@@ -152,22 +161,8 @@ func buildNumbers(version string) (major, minor, fix uint32) {
 // storeOptions returns the options of a store for a bootstrap configuration.
 // fixed are tags that every stat gets.
 func storeOptions(c *Config, fixed []tags.Tag, fakeSymbols bool) (store.Options, error) {
-	o := store.Options{
-		OwnPrefix: c.Stats.OwnPrefix,
-		Symbols:   symtab.Options{Fake: fakeSymbols},
-		Naming: naming.Rules{
-			Bare:           process.Segments(),
-			NetworkPrefix:  c.StatsD.Exposition.Prefix,
-			NetworkTotal:   c.StatsD.Exposition.CounterSuffix == "total",
-			NetworkSeconds: c.StatsD.Exposition.TimerUnit == "s",
-			NetworkRunes:   c.StatsD.Exposition.Compat == "statsd_exporter",
-
-			Unique: c.Stats.UniqueSeries,
-		},
-	}
-	if c.StatsD.SelfMetrics == "statsd_exporter" {
-		o.Naming.Namespaces = append(o.Naming.Namespaces, statsd.ExporterNamespace)
-	}
+	o := store.Options{OwnPrefix: c.Stats.OwnPrefix, Symbols: symtab.Options{Fake: fakeSymbols}, Naming: c.StatsD.Naming}
+	o.Naming.Bare, o.Naming.Unique = process.Segments(), c.Stats.UniqueSeries
 	var err error
 	o.Tags, err = tags.New(tags.Config{
 		Product: c.product, UseDefaults: c.Stats.UseAllDefaultTags, Tags: c.Stats.Tags,
@@ -186,74 +181,13 @@ func storeOptions(c *Config, fixed []tags.Tag, fakeSymbols bool) (store.Options,
 	return o, nil
 }
 
-// statsdConfig returns the settings of the StatsD input.
-func statsdConfig(c *StatsD) statsd.Config {
-	cfg := statsd.Config{
-		Prefix:          oneline.Clean(c.Prefix),
-		ExtractTags:     c.ExtractTags,
-		RejectConflicts: c.Exposition.TypeConflict == "reject",
-		Events:          kept(c.EventsKept),
-		Checks:          kept(c.ChecksKept),
-		CheckGauges:     c.CheckGauges,
-		ForgetRejected:  !c.KeepRejected,
-		ExporterMetrics: c.SelfMetrics == "statsd_exporter",
-		TTL:             c.TTL,
-		Limits:          c.Limits,
-		Parse: statsd.ParseConfig{
-			AbsoluteGauges: c.Parse.GaugeSigns == SignsAbsolute,
-			TagContainer:   c.Parse.Container == ContainerTag,
-		},
-	}
-	if c.Exposition.Observer == "summary" {
-		cfg.Histograms = &store.HistogramForm{Quantiles: []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}, Window: 10 * time.Minute}
-	}
-	if c.Parse.NegativeCounters == NegativeGauge {
-		cfg.GaugeBacked = c.Parse.GaugeCounters.Match
-	}
-	for style, on := range map[line.Styles]bool{
-		line.DogStatsD: c.Parse.DogStatsD, line.Influx: c.Parse.Influx, line.Librato: c.Parse.Librato,
-		line.SignalFX: c.Parse.SignalFX, line.Graphite: c.Parse.Graphite,
-	} {
-		if !on {
-			cfg.Parse.Off |= style
-		}
-	}
-	for _, l := range c.Listeners {
-		cfg.Listeners = append(cfg.Listeners, l.ListenerConfig)
-	}
-	return cfg
-}
-
-// statsdTLS returns the files of the listeners that speak TLS, by their index.
-func statsdTLS(c *StatsD) map[int]certs.Files {
-	files := make(map[int]certs.Files)
-	for i, l := range c.Listeners {
-		if l.Files != nil {
-			files[i] = *l.Files
-		}
-	}
-	return files
-}
-
-// kept turns a number of things to keep into that of a package where 0 means
-// the default and a negative number none.
-func kept(n int) int {
-	if n == 0 {
-		return -1
-	}
-	return n
-}
-
 // adminConfig returns the settings of the administration server.
 func adminConfig(c *Admin) admin.Config {
-	cfg := admin.Config{
-		Address: c.Address.String(), Mode: c.Mode, HostCheck: c.HostCheck,
-		AllowedHosts: c.AllowedHosts, AllowedOrigins: c.AllowedOrigins, ReadOrigins: c.CORSReadOrigins,
-		SocketMode: c.Address.Mode, SocketGroup: c.SocketGroup, SocketOptions: c.SocketOptions,
-		ShowUntyped: !c.RedactUntyped, DebugEndpoints: c.DebugEndpoints, Limits: c.Limits.Limits,
-	}
-	if c.Address.Pipe != "" {
-		cfg.Address = "unix:" + c.Address.Pipe
+	cfg := c.Config
+	cfg.Address, cfg.SocketMode = c.Address.endpoint(), c.Address.Mode
+	cfg.Limits = c.Limits.Limits
+	if c.Auth != nil {
+		cfg.Auth = &c.Auth.Auth
 	}
 	for _, m := range c.AllowPaths {
 		cfg.AllowPaths = append(cfg.AllowPaths, m)
@@ -284,41 +218,9 @@ func accessLogs(c *Config, boot Startup) ([]accesslog.Config, error) {
 	return out, nil
 }
 
-// healthListeners returns the listeners for health checks that a file has.
-func healthListeners(c *Config, cluster string) []server.HealthListener {
-	var out []server.HealthListener
-	for _, h := range c.HealthListeners {
-		l := server.HealthListener{Name: h.Name, Address: h.Address.String(), Mode: h.Address.Mode, HeaderPrefix: headerPrefix(c), Cluster: cluster}
-		if h.Address.Pipe != "" {
-			l.Address = "unix:" + h.Address.Pipe
-		}
-		out = append(out, l)
-	}
-	return out
-}
-
-// secureConfig adds to cfg what a file says about the security of the admin
-// port.
-func secureConfig(c *Config, cfg *server.Config) {
-	a := &c.Admin
-	cfg.IgnoreGlobalLimit, cfg.AdminTLS = a.IgnoreGlobalConnLimit, a.TLS
-	if a.Auth != nil {
-		cfg.Admin.Auth, cfg.AdminTokens = &a.Auth.Auth, a.Auth.TokensFile
-	}
-}
-
 // headerPrefix returns what the names of own headers begin with.
 func headerPrefix(c *Config) string {
 	return cmp.Or(c.HeaderPrefix, "x-"+cmp.Or(c.product, tags.DefaultProduct))
-}
-
-// clustersOf returns the static clusters of a file.
-func clustersOf(c *Config, boot Startup) server.Clusters {
-	out := server.Clusters{Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, Environment: boot.Environment}
-	for _, p := range c.Clusters.Static {
-		out.Static = append(out.Static, p)
-	}
-	return out
 }
 
 // addAPI adds to cfg what the file has for control planes and what
@@ -349,7 +251,7 @@ func circuitStream(c *Config) *server.CircuitStream {
 	for _, sink := range c.Stats.Sinks {
 		if sink.CircuitStream() {
 			return &server.CircuitStream{
-				AnyOrigin: c.Admin.CircuitStreamCORS == CORSAny, Clients: c.Admin.Limits.CircuitStreams, Buckets: sink.Buckets,
+				AnyOrigin: c.Admin.CircuitStreamAny, Clients: c.Admin.Limits.CircuitStreams, Buckets: sink.Buckets,
 			}
 		}
 	}
@@ -390,8 +292,8 @@ func (c *Config) Explainer(o Startup) (func(line []byte) report.Explanation, err
 	if err != nil {
 		return nil, err
 	}
-	cfg := statsdConfig(&c.StatsD)
-	cfg.Store, cfg.Listeners = store.New(opts), nil
+	cfg := c.StatsD.Config
+	cfg.Store = store.New(opts)
 	s, err := statsd.New(cfg)
 	if err != nil {
 		return nil, err

@@ -10,9 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/store"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -21,17 +25,10 @@ type StatsD struct {
 	Enabled   bool             // the section is present
 	Listeners []StatsDListener // default: udp and tcp on 127.0.0.1:8125
 
-	Parse        StatsDParse
-	Limits       statsd.Limits
-	TTL          statsd.TTL
-	Prefix       string // put in front of every name
-	ExtractTags  bool   // tag rules are for received names without tags too
-	Exposition   StatsDExposition
-	EventsKept   int    // default 100
-	ChecksKept   int    // default 1000
-	CheckGauges  bool   // service checks also as gauges
-	KeepRejected bool   // default true: the last rejected lines can be seen
-	SelfMetrics  string // none (default) or statsd_exporter: whose names the figures about the input have besides their own
+	statsd.Config // without store and listeners
+
+	Naming            naming.Rules // metric names of received stats
+	PreferOpenMetrics bool         // also for clients that accept a text format
 }
 
 // StatsDNetwork is the transport of a listener.
@@ -57,77 +54,15 @@ type StatsDListener struct {
 	Files   *certs.Files // tcp: of TLS; nil: plain
 }
 
-// StatsDParse says which dialects of the line are understood.
-type StatsDParse struct {
-	DogStatsD bool // all dialects default to true
-	Influx    bool
-	Librato   bool
-	SignalFX  bool
-	Graphite  bool
-
-	GaugeSigns       GaugeSigns       // default delta
-	NegativeCounters NegativeCounters // default reject
-	GaugeCounters    match.List       // with NegativeGauge: names of the counters that it is for
-	Container        ContainerField   // default drop
-}
-
-// GaugeSigns says what +5 and -5 do to a gauge.
-type GaugeSigns string
-
-// The meanings of a signed gauge value.
-const (
-	SignsDelta    GaugeSigns = "delta"
-	SignsAbsolute GaugeSigns = "absolute"
-)
-
-// NegativeCounters says what happens to a negative counter value.
-type NegativeCounters string
-
-// The treatments of negative counter values.
-const (
-	NegativeReject NegativeCounters = "reject"
-	NegativeGauge  NegativeCounters = "gauge" // series that are named are gauges from the beginning
-)
-
-// ContainerField says what happens to the container field of a line.
-type ContainerField string
-
-// The treatments of the container field.
-const (
-	ContainerDrop ContainerField = "drop"
-	ContainerTag  ContainerField = "tag"
-)
-
-// StatsDExposition says how series look in the exposition format.
-type StatsDExposition struct {
-	Prefix        string
-	CounterSuffix string // none (default) or total
-	TimerUnit     string // ms (default) or s
-	Observer      string // histogram (default) or summary
-	TypeConflict  string // suffix (default) or reject
-	OpenMetrics   string // fallback (default): for clients that accept no text format; or prefer
-	Compat        string // none (default) or statsd_exporter
-}
-
 func defaultStatsD() StatsD {
-	return StatsD{
-		Parse: StatsDParse{
-			DogStatsD: true, Influx: true, Librato: true, SignalFX: true, Graphite: true,
-			GaugeSigns: SignsDelta, NegativeCounters: NegativeReject, Container: ContainerDrop,
-		},
-		Limits: statsd.DefaultLimits(),
-		Exposition: StatsDExposition{
-			CounterSuffix: "none", TimerUnit: "ms", Observer: "histogram", TypeConflict: "suffix", OpenMetrics: "fallback", Compat: "none",
-		},
-		EventsKept: 100, ChecksKept: 1000, KeepRejected: true, SelfMetrics: "none",
-	}
+	return StatsD{Config: statsd.Config{Limits: statsd.DefaultLimits(), Events: 100, Checks: 1000}}
 }
 
 func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	s.Enabled = true
 	seen := d.message(n, path, []field{
 		{"listeners", list(&s.Listeners, func(l *StatsDListener) setter { return l.set })},
-		{"parse", s.Parse.set},
+		{"parse", s.setParse},
 		{"limits", statsdLimits(&s.Limits)},
 		{"ttl", nested(
 			field{"counter", period(&s.TTL.Counter, 0, forever)},
@@ -137,17 +72,26 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 		)},
 		{"prefix", text(&s.Prefix)},
 		{"extract_tags", boolean(&s.ExtractTags)},
-		{"exposition", s.Exposition.set},
-		{"events", nested(field{"keep", whole(&s.EventsKept, 0, 100_000)})},
+		{"exposition", s.setExposition},
+		{"events", nested(field{"keep", whole(&s.Events, 0, 100_000)})},
 		{"service_checks", nested(
-			field{"keep", whole(&s.ChecksKept, 0, 100_000)},
+			field{"keep", whole(&s.Checks, 0, 100_000)},
 			field{"gauge", boolean(&s.CheckGauges)},
 		)},
-		{"keep_rejected", boolean(&s.KeepRejected)},
+		{"keep_rejected", not(&s.ForgetRejected)},
 		{"mapping", setNoMapping},
 		{"relay", absent},
-		{"self_metrics", choice(&s.SelfMetrics, "none", "statsd_exporter")},
+		{"self_metrics", enum(&s.ExporterMetrics, "none, statsd_exporter", false, true)},
 	})
+	s.Prefix = oneline.Clean(s.Prefix)
+	for _, kept := range []*int{&s.Events, &s.Checks} {
+		if *kept == 0 {
+			*kept = -1 // none; 0 would be the default
+		}
+	}
+	if s.ExporterMetrics {
+		s.Naming.Namespaces = append(s.Naming.Namespaces, statsd.ExporterNamespace)
+	}
 	_, given := seen["listeners"]
 	if !given && n.Kind == yaml.MappingNode {
 		port := uint16(8125)
@@ -299,23 +243,37 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
-func (p *StatsDParse) set(d *decoder, n *yaml.Node, path string) {
+func (s *StatsD) setParse(d *decoder, n *yaml.Node, path string) {
+	p := &s.Parse
+	style := func(bits line.Styles) setter {
+		return func(d *decoder, n *yaml.Node, path string) {
+			on := p.Off&bits == 0
+			boolean(&on)(d, n, path)
+			if p.Off |= bits; on {
+				p.Off &^= bits
+			}
+		}
+	}
+	var gauges bool
+	var counters match.List
 	seen := d.message(n, path, []field{
-		{"dogstatsd", boolean(&p.DogStatsD)},
-		{"influx", boolean(&p.Influx)},
-		{"librato", boolean(&p.Librato)},
-		{"signalfx", boolean(&p.SignalFX)},
-		{"graphite", boolean(&p.Graphite)},
-		{"gauge_signs", choice(&p.GaugeSigns, SignsDelta, SignsAbsolute)},
-		{"negative_counters", choice(&p.NegativeCounters, NegativeReject, NegativeGauge)},
-		{"gauge_counters", list((*[]match.Matcher)(&p.GaugeCounters), matcher)},
-		{"container", choice(&p.Container, ContainerDrop, ContainerTag)},
+		{"dogstatsd", style(line.DogStatsD)},
+		{"influx", style(line.Influx)},
+		{"librato", style(line.Librato)},
+		{"signalfx", style(line.SignalFX)},
+		{"graphite", style(line.Graphite)},
+		{"gauge_signs", enum(&p.AbsoluteGauges, "delta, absolute", false, true)},
+		{"negative_counters", enum(&gauges, "reject, gauge", false, true)},
+		{"gauge_counters", list((*[]match.Matcher)(&counters), matcher)},
+		{"container", enum(&p.TagContainer, "drop, tag", false, true)},
 	})
-	switch named := len(p.GaugeCounters) > 0; {
-	case p.NegativeCounters == NegativeGauge && !named:
+	switch named := len(counters) > 0; {
+	case gauges && !named:
 		d.errorf(seen["negative_counters"], join(path, "negative_counters"), "gauge is only for the counters that gauge_counters names, and it names none")
-	case p.NegativeCounters == NegativeReject && named:
+	case !gauges && named:
 		d.errorf(seen["gauge_counters"], join(path, "gauge_counters"), "has no effect unless negative_counters is gauge")
+	case gauges:
+		s.GaugeBacked = counters.Match
 	}
 }
 
@@ -339,14 +297,16 @@ func statsdLimits(l *statsd.Limits) setter {
 	}...)
 }
 
-func (e *StatsDExposition) set(d *decoder, n *yaml.Node, path string) {
+func (s *StatsD) setExposition(d *decoder, n *yaml.Node, path string) {
+	// Quantiles with a sliding window, as the exposition shows summaries.
+	summaries := &store.HistogramForm{Quantiles: []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}, Window: 10 * time.Minute}
 	d.message(n, path, []field{
-		{"prefix", text(&e.Prefix)},
-		{"counter_suffix", choice(&e.CounterSuffix, "none", "total")},
-		{"timer_unit", choice(&e.TimerUnit, "ms", "s")},
-		{"observer", choice(&e.Observer, "histogram", "summary")},
-		{"openmetrics", choice(&e.OpenMetrics, "fallback", "prefer")},
-		{"type_conflict", choice(&e.TypeConflict, "suffix", "reject")},
-		{"compat", choice(&e.Compat, "none", "statsd_exporter")},
+		{"prefix", text(&s.Naming.NetworkPrefix)},
+		{"counter_suffix", enum(&s.Naming.NetworkTotal, "none, total", false, true)},
+		{"timer_unit", enum(&s.Naming.NetworkSeconds, "ms, s", false, true)},
+		{"observer", enum(&s.Histograms, "histogram, summary", nil, summaries)},
+		{"openmetrics", enum(&s.PreferOpenMetrics, "fallback, prefer", false, true)},
+		{"type_conflict", enum(&s.RejectConflicts, "suffix, reject", false, true)},
+		{"compat", enum(&s.Naming.NetworkRunes, "none, statsd_exporter", false, true)},
 	})
 }

@@ -40,7 +40,7 @@ type HealthCheck struct {
 	EventLogs                            []string      // event log files
 	EventSinks                           []Extension   // other event sinks
 	AlwaysLogFailures, AlwaysLogSuccess  bool
-	ALPN                                 []string       // TLS protocols to offer; empty: those of the socket
+	ALPN                                 []string       // TLS protocols to offer; empty: the protocols of the socket
 	TransportSocketMatch                 map[string]any // nil means the metadata of the endpoint
 }
 

@@ -102,7 +102,7 @@ type DNS struct {
 	RespectTTL        bool
 	LeastRefresh      time.Duration // lower limit of delays with RespectTTL; 0 means none
 	Family            LookupFamily
-	Resolvers         []AddressSpec // literal IP addresses, default port 53; empty means those of the system
+	Resolvers         []AddressSpec // literal IP addresses, default port 53; empty means the resolvers of the system
 	UseTCP            bool
 	NoDefaultSearch   bool
 	ResolverExtension Extension // custom resolver; none without a name

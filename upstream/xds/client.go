@@ -63,7 +63,7 @@ type Config struct {
 type Node struct {
 	ID, Cluster    string
 	Locality       config.Locality
-	Metadata       map[string]any // values as those of JSON
+	Metadata       map[string]any // of the types of JSON
 	ClientFeatures []string
 	Version        string // of the program
 }

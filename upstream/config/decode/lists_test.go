@@ -12,7 +12,7 @@ import (
 )
 
 // TestElementsBehindASpecialOne puts the element that is treated differently first in
-// each list and checks that those behind it are compiled.
+// each list and checks that the elements behind it are compiled.
 func TestElementsBehindASpecialOne(t *testing.T) {
 	c := mustParse(t, `name: c
 lb_subset_config: {subset_selectors: [{keys: []}, {keys: [b, a]}, {keys: [c]}]}
