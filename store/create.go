@@ -347,8 +347,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	k := v.kind()
 	s.stats++
 	s.byKind[k]++
-	sc.held = append(sc.held, x)
-	sc.counts[k]++
+	sc.add(k, x)
 	for _, o := range [...]*order{&s.byName[SetOf(k)], &s.byFamily[k]} {
 		if o.asked {
 			o.pending = append(o.pending, x)

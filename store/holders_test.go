@@ -25,8 +25,8 @@ func TestAllHoldersLetGoOfEndedStats(t *testing.T) {
 			t.Fatalf("round %d: %d counters ended, want %d", round, n, limit)
 		}
 		for _, sc := range []*Scope{maker, sharer} {
-			if len(sc.held) != 0 || sc.counts != [kinds]int{} {
-				t.Fatalf("round %d: a scope holds %d stats and counts %v", round, len(sc.held), sc.counts)
+			if len(sc.stats()) != 0 || sc.counts != [kinds]int{} {
+				t.Fatalf("round %d: a scope holds %d stats and counts %v", round, len(sc.stats()), sc.counts)
 			}
 		}
 		sharer.Counter(fmt.Sprint("own", round))
@@ -52,7 +52,7 @@ func checkHolders(t *testing.T, st *Store) {
 	defer st.mu.Unlock()
 	for _, sc := range st.scopes {
 		var counts [kinds]int
-		for _, x := range sc.held {
+		for _, x := range sc.stats() {
 			b, i := st.at(x)
 			if b == nil || !b.alive.has(i) {
 				t.Fatalf("a scope with prefix %q holds a stat that ended", sc.prefix)

@@ -29,8 +29,8 @@ type lookupShard struct {
 	live  int
 }
 
-// lookupTable has a power of two of entries: the upper half of the hash above
-// the id plus 2. 0 is empty, 1 was deleted.
+// lookupTable has entries of the upper half of the hash above the id plus 2. 0 is
+// empty, 1 was deleted.
 type lookupTable struct{ entries []atomic.Uint64 }
 
 const (
@@ -122,7 +122,7 @@ func (l *lookup) remove(h uint64, x id) {
 func (sh *lookupShard) grow() *lookupTable {
 	size := len(sh.table.Load().entries)
 	if sh.live*2 >= size {
-		size *= 2
+		size += size / 4
 	}
 	return sh.resize(size)
 }
@@ -143,9 +143,16 @@ func (sh *lookupShard) resize(size int) *lookupTable {
 
 // start returns the index at which the search for hash h begins. It uses the
 // half of the hash that entries keep, without the bits that select the shard.
-func (t *lookupTable) start(h uint64) uint64 { return h >> 32 & uint64(len(t.entries)-1) }
+func (t *lookupTable) start(h uint64) uint64 {
+	return uint64(uint32(h>>32)<<lookupShardBits) * uint64(len(t.entries)) >> 32
+}
 
-func (t *lookupTable) next(i uint64) uint64 { return (i + 1) & uint64(len(t.entries)-1) }
+func (t *lookupTable) next(i uint64) uint64 {
+	if i++; i == uint64(len(t.entries)) {
+		return 0
+	}
+	return i
+}
 
 // put writes e to its first empty entry.
 func (t *lookupTable) put(e uint64) {

@@ -122,30 +122,27 @@ func (s *Store) purge() {
 		return !b.alive.has(i)
 	}
 	holders := make(map[*Scope]bool)
-	note := func(holder uint32) {
+	note := func(holder uint32, k Kind) {
 		if sc := s.scopes[holder]; sc != nil {
-			holders[sc] = true
+			sc.counts[k]--
+			holders[sc] = !sc.cls.network
 		}
 	}
 	var touched [kinds]bool
 	for _, x := range dead {
 		b, i := s.at(x)
-		touched[b.variant.kind()] = true
-		note(b.owner[i].Load())
+		k := b.variant.kind()
+		touched[k] = true
+		note(b.owner[i].Load(), k)
 		for _, holder := range s.sharers[x] {
-			note(holder)
+			note(holder, k)
 		}
 		delete(s.sharers, x)
 	}
-	for sc := range holders {
-		sc.held = slices.DeleteFunc(sc.held, func(x id) bool {
-			if !isDead(x) {
-				return false
-			}
-			b, _ := s.at(x)
-			sc.counts[b.variant.kind()]--
-			return true
-		})
+	for sc, listed := range holders {
+		if listed {
+			sc.held = slices.DeleteFunc(sc.held, isDead)
+		}
 	}
 	for k := range Kind(kinds) {
 		if touched[k] {

@@ -97,8 +97,8 @@ type Scope struct {
 	form   *HistogramForm // nil: the default
 
 	closed atomic.Bool
-	held   []id       // guarded by Store.mu
-	counts [kinds]int // of held; guarded by Store.mu
+	held   []id       // stats, empty in network scopes, see Scope.stats; guarded by Store.mu
+	counts [kinds]int // of stats; guarded by Store.mu
 }
 
 type classKey struct {
@@ -185,7 +185,7 @@ func (sc *Scope) Close() {
 	}
 	sc.closed.Store(true)
 	delete(s.scopes, sc.id)
-	for _, x := range sc.held {
+	for _, x := range sc.stats() {
 		s.unhold(sc, x)
 	}
 	sc.held = nil
@@ -211,9 +211,34 @@ func (s *Store) hold(sc *Scope, b *block, slot int, x id) error {
 		return s.overflowed(k)
 	}
 	s.sharers[x] = append(s.sharers[x], sc.id)
-	sc.held = append(sc.held, x)
-	sc.counts[k]++
+	sc.add(k, x)
 	return nil
+}
+
+// add counts a stat that sc holds. Store.mu must be held.
+func (sc *Scope) add(k Kind, x id) {
+	sc.counts[k]++
+	if !sc.cls.network { // which can hold millions
+		sc.held = append(sc.held, x)
+	}
+}
+
+// stats returns the stats that sc holds. A network scope visits all stats of the
+// store for it. Store.mu must be held.
+func (sc *Scope) stats() []id {
+	if !sc.cls.network {
+		return sc.held
+	}
+	s, held := sc.store, []id(nil)
+	for _, b := range s.eachBlock() {
+		for i := range b.n {
+			x := makeID(b.index, i)
+			if b.alive.has(i) && (b.owner[i].Load() == sc.id || slices.Contains(s.sharers[x], sc.id)) {
+				held = append(held, x)
+			}
+		}
+	}
+	return held
 }
 
 // unhold removes x from sc. Store.mu must be held.
