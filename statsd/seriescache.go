@@ -9,7 +9,7 @@ import (
 
 // seriesCache maps the part of a line that identifies a series, exactly as a
 // client writes it, to the series. It belongs to one worker, holds no pointers,
-// and keeps 95-bit fingerprints under a random seed instead of text.
+// and keeps 79-bit fingerprints under a random seed instead of text.
 //
 // It is an open addressing table with linear probing. Removing an entry closes
 // the gap, so a probe ends at the first empty slot. A full cache evicts by the
@@ -28,20 +28,25 @@ type seriesCache struct {
 
 // cacheEntry is what a cache knows about one key.
 type cacheEntry struct {
-	print   [3]uint32 // print[0] is 0 if the slot is empty
-	cell    uint32    // of the series, unless reason or limit say otherwise; noCell without them: rule drops the samples
-	gen     uint32    // of the cell, or the era of a limit, when the entry was made
-	tags    tagCount
-	rule    ruleNumber // that maps or drops the samples
-	typ     line.Type
-	reason  line.Reason // not OK: such lines are rejected
-	limit   limit       // not noLimit: such lines exceed a limit
-	visited bool
+	print  [2]uint32  // print[0] is 0 if the slot is empty
+	more   uint16     // of the fingerprint
+	rule   ruleNumber // that maps or drops the samples
+	cell   uint32     // of the series, unless reason or limit say otherwise; noCell without them: rule drops the samples
+	gen    uint32     // of the cell, or the era of a limit, when the entry was made
+	tags   tagCount
+	reason line.Reason // not OK: such lines are rejected
+	state  uint8       // a limit that such lines exceed, or noLimit, and visited
 }
+
+// visited is set in the state of an entry that was used since the clock hand
+// passed it.
+const visited = 0x80
+
+func (s *cacheEntry) limit() limit { return limit(s.state &^ visited) }
 
 const (
 	cacheFirst = 256 // slots of a new cache
-	entryBytes = 28
+	entryBytes = 24
 )
 
 // noCell stands for no cell: samples over a limit that have no overflow stat.
@@ -101,9 +106,9 @@ func (t *seriesCache) keyOf(l *line.Line) (k lineKey) {
 }
 
 // print returns the fingerprint of k with a type.
-func (k *lineKey) print(typ line.Type) [3]uint32 {
+func (k *lineKey) print(typ line.Type) (print [2]uint32, more uint16) {
 	a := mix(k[0] + uint64(typ+1)*0x9e3779b97f4a7c15)
-	return [3]uint32{uint32(a>>32) | 1, uint32(a), uint32(k[1])}
+	return [2]uint32{uint32(a>>32) | 1, uint32(a)}, uint16(k[1])
 }
 
 // home returns the slot where the probe for a fingerprint starts.
@@ -121,12 +126,12 @@ func (t *seriesCache) after(i int) int {
 // find returns the entry of a key, or nil. The entry is valid until the next
 // put or forget.
 func (t *seriesCache) find(k *lineKey, typ line.Type) *cacheEntry {
-	p := k.print(typ)
+	p, more := k.print(typ)
 	for i := t.home(p[0]); ; i = t.after(i) {
 		s := &t.slots[i]
-		if s.print == p {
-			if !s.visited {
-				s.visited = true
+		if s.print == p && s.more == more {
+			if s.state&visited == 0 {
+				s.state |= visited
 			}
 			return s
 		}
@@ -143,11 +148,11 @@ func (t *seriesCache) put(k *lineKey, typ line.Type, v cacheEntry) (evicted bool
 	if negative && t.negative >= t.max/4 {
 		return false
 	}
-	if t.used >= t.max || (t.used+1)*4 > len(t.slots)*3 && !t.resize(len(t.slots)*3/2) {
+	if t.used >= t.max || (t.used+1)*5 > len(t.slots)*4 && !t.resize(len(t.slots)*5/4) {
 		t.evict()
 		evicted = true
 	}
-	v.print, v.typ = k.print(typ), typ
+	v.print, v.more = k.print(typ)
 	t.insert(v)
 	t.used++
 	if negative {
@@ -227,11 +232,11 @@ func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
 func (t *seriesCache) evict() {
 	for {
 		s := &t.slots[t.hand]
-		if s.print[0] != 0 && !s.visited {
+		if s.print[0] != 0 && s.state&visited == 0 {
 			t.remove(t.hand)
 			return
 		}
-		s.visited = false
+		s.state &^= visited
 		t.hand = t.after(t.hand)
 	}
 }

@@ -137,3 +137,25 @@ func TestLineKeysDiffer(t *testing.T) {
 		tab.put(&k, line.Counter, cacheEntry{cell: uint32(i)})
 	}
 }
+
+// TestManyTagsAreNotCached sends more tags than a cached entry can count.
+func TestManyTagsAreNotCached(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Tags: 1000}})
+	for _, n := range []int{255, 256, 300} {
+		var tags []string
+		for i := range n {
+			tags = append(tags, fmt.Sprintf("k%d:v", i))
+		}
+		used := r.streamWorkers[0].cache.used
+		before := r.l.metrics.tags.Load()
+		for range 3 {
+			r.send(fmt.Sprintf("n%d:1|c|#%s", n, strings.Join(tags, ",")))
+		}
+		if got := r.l.metrics.tags.Load() - before; got != uint64(3*n) {
+			t.Errorf("%d tags are counted of 3 lines with %d", got, n)
+		}
+		if cached := r.streamWorkers[0].cache.used > used; cached != (n == 255) {
+			t.Errorf("a line with %d tags is cached: %t", n, cached)
+		}
+	}
+}

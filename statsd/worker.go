@@ -277,10 +277,13 @@ func (w *worker) metric() line.Reason {
 		if r := w.learn(&key); r != line.OK {
 			return r
 		}
-		tags = tagsOf(li)
 	}
-	w.tally.tags += uint64(tags.well)
-	w.tally.tagErrors += uint64(tags.ill)
+	well, ill := int(tags.well), int(tags.ill)
+	if !known {
+		well, ill = len(li.Tags), li.TagErrors
+	}
+	w.tally.tags += uint64(well)
+	w.tally.tagErrors += uint64(ill)
 	w.tally.unknown += uint64(li.Unknown)
 	w.apply()
 	return line.OK
@@ -290,10 +293,11 @@ func (w *worker) metric() line.Reason {
 // that are ignored.
 type tagCount struct{ well, ill uint8 }
 
-const mostTags = 1<<8 - 1 // of a line that is cached
-
-func tagsOf(li *line.Line) tagCount {
-	return tagCount{uint8(min(len(li.Tags), mostTags)), uint8(min(li.TagErrors, mostTags))}
+// tagsOf returns the tag count of a line. ok is false if there are too many for
+// it; such lines are not cached.
+func tagsOf(li *line.Line) (n tagCount, ok bool) {
+	n = tagCount{uint8(len(li.Tags)), uint8(li.TagErrors)}
+	return n, int(n.well) == len(li.Tags) && int(n.ill) == li.TagErrors
 }
 
 // recall returns the cached target of a key. ok is false if none is cached or
@@ -306,12 +310,12 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 	if s.reason != line.OK {
 		return target{}, tagCount{}, s.reason, false
 	}
-	if s.limit != noLimit {
+	if limit := s.limit(); limit != noLimit {
 		if s.gen != w.registry.era.Load() {
 			w.cache.forget(s)
 			return target{}, tagCount{}, line.OK, false
 		}
-		t.limit, t.rule = s.limit, s.rule
+		t.limit, t.rule = limit, s.rule
 		if s.cell != noCell {
 			t.cell = w.registry.cells.at(s.cell)
 		}
@@ -335,7 +339,7 @@ func (w *worker) valid(s *cacheEntry) bool {
 	switch {
 	case s.reason != line.OK:
 		return true
-	case s.limit != noLimit:
+	case s.limit() != noLimit:
 		return s.gen == w.registry.era.Load()
 	case s.cell == noCell:
 		return true // a rule drops the samples
@@ -374,8 +378,8 @@ func (w *worker) learn(key *lineKey) line.Reason {
 			return f.reason
 		}
 		w.targets = append(w.targets, target{f.cell, f.limit, f.drops, f.rule})
-		if !f.brief && max(len(li.Tags), li.TagErrors) <= mostTags {
-			w.remember(key, typ, cacheEntry{cell: f.number, gen: f.gen, limit: f.limit, rule: f.rule, tags: tagsOf(li)})
+		if tags, ok := tagsOf(li); ok && !f.brief {
+			w.remember(key, typ, cacheEntry{cell: f.number, gen: f.gen, state: uint8(f.limit), rule: f.rule, tags: tags})
 		}
 	}
 	return line.OK
