@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
@@ -127,15 +128,17 @@ func newLoggers(o *Options, c *bootstrap.Config) (*logctl.Registry, error) {
 
 // Run serves, or with --mode init_only initialises and ends.
 func (i instance) Run(ctx context.Context) error {
-	if !i.initOnly {
-		return i.Server.Run(ctx)
-	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		select {
 		case <-i.Initialized():
-			stop()
+			if i.initOnly {
+				stop()
+				return
+			}
+			debug.FreeOSMemory()
+			dropStartPages()
 		case <-ctx.Done():
 		}
 	}()

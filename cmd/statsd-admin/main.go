@@ -37,6 +37,7 @@ func main() {
 			return nil, err
 		}
 		limitMemory()
+		paceCollector(os.Getenv)
 		if w := prepare(o); w != "" {
 			o.warn(w)
 		}
