@@ -1,6 +1,6 @@
 package statsd
 
-// cellIndex finds cells by the hash in cell.exposed. It is an open addressing table of cell
+// cellIndex finds cells by cells.hashOf. It is an open addressing table of cell
 // numbers with linear probing, which takes a tenth of the memory of a map for a
 // million series. registry.mu guards it.
 type cellIndex struct {
@@ -17,7 +17,7 @@ func newCellIndex(c *cells) cellIndex {
 func (x *cellIndex) find(h uint64) (number uint32, ok bool) {
 	mask := uint64(len(x.slots) - 1)
 	for i := h & mask; x.slots[i] != 0; i = (i + 1) & mask {
-		if n := x.slots[i] - 1; x.cells.at(n).exposed == h {
+		if n := x.slots[i] - 1; x.cells.hashOf(n) == h {
 			return n, true
 		}
 	}
@@ -44,7 +44,7 @@ func (x *cellIndex) resize(size int) {
 
 func (x *cellIndex) place(s uint32) {
 	mask := uint64(len(x.slots) - 1)
-	i := x.cells.at(s-1).exposed & mask
+	i := x.cells.hashOf(s-1) & mask
 	for x.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
@@ -55,7 +55,7 @@ func (x *cellIndex) place(s uint32) {
 // displaced.
 func (x *cellIndex) remove(number uint32) {
 	mask := uint64(len(x.slots) - 1)
-	i := x.cells.at(number).exposed & mask
+	i := x.cells.hashOf(number) & mask
 	for ; x.slots[i] != number+1; i = (i + 1) & mask {
 		if x.slots[i] == 0 {
 			return
@@ -67,7 +67,7 @@ func (x *cellIndex) remove(number uint32) {
 			break
 		}
 		// The entry at j can move to i unless its home lies between.
-		home := x.cells.at(x.slots[j]-1).exposed & mask
+		home := x.cells.hashOf(x.slots[j]-1) & mask
 		if (j-home)&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]
 			i = j

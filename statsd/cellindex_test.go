@@ -21,8 +21,8 @@ func TestCellIndexAgainstMap(t *testing.T) {
 		}
 		switch {
 		case !ok:
-			n, ce := c.take()
-			ce.exposed = h
+			n, _ := c.take()
+			c.setHash(n, h)
 			x.insert(n)
 			model[h] = n
 		case rnd.IntN(2) == 0:

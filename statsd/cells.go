@@ -52,14 +52,13 @@ func groupOf(t line.Type) group {
 // knows the number. Workers read them after they got the number under that
 // lock.
 type cell struct {
-	gen     atomic.Uint32
-	group   group
-	role    role
-	cost    uint16        // charged for it, in units of costUnit
-	family  uint32        // number
-	first   uint32        // number of the segment
-	exposed uint64        // hash of the labels in the exposition; see registry.expose
-	carry   atomic.Uint64 // of a counter: fractions; of a gauge: the newest timestamp, in unix seconds
+	gen    atomic.Uint32
+	group  group
+	role   role
+	cost   uint16        // charged for it, in units of costUnit
+	family uint32        // number
+	first  uint32        // number of the segment
+	carry  atomic.Uint64 // of a counter: fractions; of a gauge: the newest timestamp, in unix seconds
 
 	// stat is the stat or the set. Its type follows from the group, which saves the
 	// word that an interface needs for it. Nil: the cell is free.
@@ -87,13 +86,16 @@ func (ce *cell) handle() store.Handle {
 	return nil
 }
 
-// role is the purpose of a series.
+// role is the purpose of a series, and bare.
 type role uint8
 
 const (
 	ordinary      role = iota
 	overflowBare       // receives samples over a limit
 	overflowNamed      // the same for one name
+
+	// bare marks the series without labels of its family in the exposition.
+	bare role = 0x80
 )
 
 const cellsPerChunk = 1024
@@ -110,6 +112,30 @@ type cells struct {
 	free    []uint32
 	retired []uint32
 	gone    []goneChunk
+	exposed []*[cellsPerChunk]uint64 // see hashOf, by chunk; nil or missing: all are 0
+}
+
+// hashOf returns the hash of what the exposition shows of cell x, 0 if it has no
+// labels or another cell has the same. registry.mu must be held.
+func (c *cells) hashOf(x uint32) uint64 {
+	if i := int(x / cellsPerChunk); i < len(c.exposed) && c.exposed[i] != nil {
+		return c.exposed[i][x%cellsPerChunk]
+	}
+	return 0
+}
+
+func (c *cells) setHash(x uint32, h uint64) {
+	i := int(x / cellsPerChunk)
+	if h == 0 && (i >= len(c.exposed) || c.exposed[i] == nil) {
+		return
+	}
+	for len(c.exposed) <= i {
+		c.exposed = append(c.exposed, nil)
+	}
+	if c.exposed[i] == nil {
+		c.exposed[i] = new([cellsPerChunk]uint64)
+	}
+	c.exposed[i][x%cellsPerChunk] = h
 }
 
 // goneChunk is a chunk whose memory was freed. Its cells get higher generations
@@ -203,6 +229,9 @@ func (c *cells) shrink() {
 			gen = max(gen, list[i][j].gen.Load())
 		}
 		list[i] = nil
+		if i < len(c.exposed) {
+			c.exposed[i] = nil
+		}
 		c.gone = append(c.gone, goneChunk{uint32(i), gen + 1})
 	}
 	c.free = kept

@@ -36,8 +36,8 @@ const (
 
 func (f *family) group() group { return group(f.print & groupBits) }
 
-// familyName is the name of a family as received, the first of those that the
-// exposition shows alike, and its metric name. summary tells whether its
+// familyName is the name of a family as received, the first one if the exposition
+// shows several alike, and its metric name. summary tells whether its
 // histograms are shown as summaries, and era which rules said so.
 type familyName struct {
 	received, metric string
@@ -119,7 +119,7 @@ func (r *registry) join(w *wanted, c uint32) uint32 {
 func (r *registry) leave(c uint32) {
 	fs, x := &r.families, r.cells.at(c).family
 	f := &fs.list[x]
-	if r.cells.at(c).exposed == exposedPlain {
+	if r.cells.at(c).role&bare != 0 {
 		f.print &^= hasPlain
 	}
 	if f.cell == c {
@@ -162,7 +162,7 @@ func (r *registry) nameOf(x uint32) string {
 	return name
 }
 
-// adopt finds a series for each family that lost the one that it was named after.
+// adopt names families after another series if theirs has ended.
 func (r *registry) adopt() {
 	r.cells.each(func(x uint32, c *cell) {
 		if int(c.family) >= len(r.families.list) || c.group == histograms {

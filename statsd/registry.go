@@ -508,14 +508,13 @@ func (r *registry) grow(series *int32, by int32, lim limit, most int) {
 // only one of its family; others are found by a hash.
 func (r *registry) expose(w *wanted, x uint32) (other uint32, taken bool) {
 	c := r.cells.at(x)
-	c.exposed = 0
 	if len(w.labels) == 0 {
-		if f := &r.families.list[c.family]; f.print&hasPlain != 0 {
+		f := &r.families.list[c.family]
+		if f.print&hasPlain != 0 {
 			return c.family, true
-		} else {
-			f.print |= hasPlain
 		}
-		c.exposed = exposedPlain
+		f.print |= hasPlain
+		c.role |= bare
 		return 0, false
 	}
 	var h maphash.Hash
@@ -525,19 +524,14 @@ func (r *registry) expose(w *wanted, x uint32) (other uint32, taken bool) {
 		put(&h, 0, l.Name)
 		put(&h, 1, l.Value)
 	}
-	c.exposed = h.Sum64() | exposedLabels
-	if x, taken := r.exposed.find(c.exposed); taken {
+	hash := max(h.Sum64(), 1)
+	if x, taken := r.exposed.find(hash); taken {
 		return r.cells.at(x).family, true
 	}
+	r.cells.setHash(x, hash)
 	r.exposed.insert(x)
 	return 0, false
 }
-
-// Values of cell.exposed besides 0, which stands for nothing.
-const (
-	exposedPlain  = 1 // the series without labels of its family
-	exposedLabels = 2 // set in hashes
-)
 
 // watchTags records the values of tags for the list of keys with the most
 // values.
@@ -582,14 +576,15 @@ func (r *registry) dropEndedLocked() {
 		r.memory.charge(-r.histogramBytes[x])
 		delete(r.histogramBytes, x)
 		delete(r.ruled.odd, x)
-		if c.exposed&exposedLabels != 0 {
+		if r.cells.hashOf(x) != 0 {
 			r.exposed.remove(x)
+			r.cells.setHash(x, 0)
 		}
 		r.perGroup[c.group]--
 		r.metrics.expired[c.group].Inc()
 		r.grow(&r.segments.list[c.first].series, -1, limitFirstSegment, r.cfg.Limits.FirstSegment)
 		r.segments.leave(c.first, &r.memory)
-		switch c.role {
+		switch c.role &^ bare {
 		case ordinary:
 			r.live--
 		case overflowNamed:

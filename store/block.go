@@ -147,15 +147,52 @@ type block struct {
 	released int // slots whose symbols were released; guarded by Store.mu
 
 	alive   atomicBits
-	special atomic.Pointer[atomicBits]   // stats without tags that may have a Series; nil: none
-	used    atomicBits                   // gauges: written before the last flush, or by a parent process
-	final   atomicBits                   // ended stats of which no flush reports anything further
-	carried atomic.Pointer[atomicBits]   // marks that a Watch took, for the next flush; nil: none yet
-	asked   atomicBits                   // looked up by name since the last sweep, of stats that expire
-	ending  atomicBits                   // about to end: a lookup by name has to wait for Store.mu
-	fresh   bitset                       // updated since the last sweep, for eviction; guarded by Store.flushMu
-	offset  [slotsPerBlock]uint32        // of the record in arena
-	owner   [slotsPerBlock]atomic.Uint32 // scope that holds the stat
+	special atomic.Pointer[atomicBits] // stats without tags that may have a Series; nil: none
+	used    atomicBits                 // gauges: written before the last flush, or by a parent process
+	final   atomicBits                 // ended stats of which no flush reports anything further
+	carried atomic.Pointer[atomicBits] // marks that a Watch took, for the next flush; nil: none yet
+	asked   atomicBits                 // looked up by name since the last sweep, of stats that expire
+	ending  atomicBits                 // about to end: a lookup by name has to wait for Store.mu
+	fresh   bitset                     // updated since the last sweep, for eviction; guarded by Store.flushMu
+	offset  [slotsPerBlock]uint32      // of the record in arena
+	owners  owners                     // scopes that hold the stats
+}
+
+// owners has the scope of each stat of a block. Mostly all have the same.
+type owners struct {
+	first atomic.Uint32                                // of all stats if each is nil
+	each  atomic.Pointer[[slotsPerBlock]atomic.Uint32] // written under Store.mu
+}
+
+// owner returns the scope that holds stat i.
+func (b *block) owner(i int) uint32 {
+	if each := b.owners.each.Load(); each != nil {
+		return each[i].Load()
+	}
+	return b.owners.first.Load()
+}
+
+// setOwner sets the scope that holds stat i. Store.mu must be held.
+func (b *block) setOwner(i int, scope uint32) {
+	each := b.owners.each.Load()
+	if each == nil {
+		first := b.owners.first.Load()
+		switch {
+		case first == scope:
+			return
+		case b.n == 0:
+			b.owners.first.Store(scope)
+			return
+		}
+		each = new([slotsPerBlock]atomic.Uint32)
+		for j := range b.n {
+			each[j].Store(first)
+		}
+		each[i].Store(scope)
+		b.owners.each.Store(each)
+		return
+	}
+	each[i].Store(scope)
 }
 
 // arena is a block's memory for records. Written bytes never change; growing

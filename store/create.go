@@ -184,7 +184,7 @@ func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []t
 	s.symbols.CountLookup(full)
 	h := s.lookup.hash(sc.cls.network, full)
 	b, i, existed := s.find(h, sc.cls.network, full)
-	if !existed || b.owner[i].Load() != sc.id || !b.offers(v, mode, i) || !b.lease(i) {
+	if !existed || b.owner(i) != sc.id || !b.offers(v, mode, i) || !b.lease(i) {
 		kept := strings.Clone(full) // keeps room on the stack
 		var err error
 		if b, i, err = sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs); err != nil {
@@ -319,7 +319,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	b := s.openBlock(sc.cls, v)
 	i := b.n
 	b.offset[i] = b.append(rec)
-	b.owner[i].Store(sc.id)
+	b.setOwner(i, sc.id)
 	switch v {
 	case variantGauge:
 		b.modes[i].Store(uint32(mode))

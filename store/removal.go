@@ -133,7 +133,7 @@ func (s *Store) purge() {
 		b, i := s.at(x)
 		k := b.variant.kind()
 		touched[k] = true
-		note(b.owner[i].Load(), k)
+		note(b.owner(i), k)
 		for _, holder := range s.sharers[x] {
 			note(holder, k)
 		}

@@ -203,7 +203,7 @@ const purgeAfter = 4096
 
 // hold makes sc a holder of the existing stat x. Store.mu must be held.
 func (s *Store) hold(sc *Scope, b *block, slot int, x id) error {
-	if b.owner[slot].Load() == sc.id || slices.Contains(s.sharers[x], sc.id) {
+	if b.owner(slot) == sc.id || slices.Contains(s.sharers[x], sc.id) {
 		return nil
 	}
 	k := b.variant.kind()
@@ -233,7 +233,7 @@ func (sc *Scope) stats() []id {
 	for _, b := range s.eachBlock() {
 		for i := range b.n {
 			x := makeID(b.index, i)
-			if b.alive.has(i) && (b.owner[i].Load() == sc.id || slices.Contains(s.sharers[x], sc.id)) {
+			if b.alive.has(i) && (b.owner(i) == sc.id || slices.Contains(s.sharers[x], sc.id)) {
 				held = append(held, x)
 			}
 		}
@@ -249,10 +249,10 @@ func (s *Store) unhold(sc *Scope, x id) {
 	}
 	others := s.sharers[x]
 	switch {
-	case b.owner[slot].Load() != sc.id:
+	case b.owner(slot) != sc.id:
 		others = slices.DeleteFunc(others, func(o uint32) bool { return o == sc.id })
 	case len(others) > 0:
-		b.owner[slot].Store(others[0])
+		b.setOwner(slot, others[0])
 		others = others[1:]
 	default:
 		s.kill(b, slot, x)
