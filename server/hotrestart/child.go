@@ -49,6 +49,8 @@ type Child struct {
 	mu      sync.Mutex // held during a question; guards the rest
 	gone    error      // why there is no parent any more
 	applied uint64     // the last batch of stats that was taken
+	whole   bool       // batches are applied as a whole: Commit was asked for
+	parts   [][]byte   // of a batch that is not complete
 	figures Figures
 }
 
@@ -181,9 +183,11 @@ func (c *Child) AwaitEnd() {
 // errLeft is why a parent is gone whose connection this process has closed.
 var errLeft = errors.New("this process has left it")
 
-// leave ends the connection. c.mu must be held.
+// leave ends the connection. c.mu must be held. The part of a batch that has arrived
+// is dropped, since the parent, unless it is dead, flushes it.
 func (c *Child) leave(why error) {
 	if c.gone == nil {
+		c.parts = nil
 		if why == nil {
 			why = errLeft
 		}
@@ -200,9 +204,14 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 	if c.gone != nil {
 		return fmt.Errorf("%w: %w", ErrGone, c.gone)
 	}
+	c.whole = c.whole || k == askCommit
 	sent := c.link.send(k, binary.AppendUvarint(nil, c.applied)) // the last words of a parent that has ended can still be read
+	wait := c.link.timeout
+	if k == askSockets { // the parent first ends its own, and may wait as long for that
+		wait *= 2
+	}
 	for c.gone == nil {
-		m, err := c.link.receive(c.link.timeout)
+		m, err := c.link.receive(wait)
 		if err != nil {
 			if lost(err) && !c.cfg.alive(c.cfg.Epoch-1, true) {
 				err = ErrDied
@@ -226,6 +235,17 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 	return nil
 }
 
+// apply takes the stats of a complete batch.
+func (c *Child) apply() error {
+	for _, part := range c.parts {
+		if err := parseStats(part, c.to.Stat); err != nil {
+			return err
+		}
+	}
+	c.parts = nil
+	return nil
+}
+
 // take takes one message and reports whether it completes the answer.
 func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 	r := reader{b: m.payload}
@@ -236,9 +256,14 @@ func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 		if c.figures = r.figures(); r.done() != nil {
 			return true, errMalformed
 		}
-		c.applied = batch
+		if err := c.apply(); err != nil {
+			return true, err
+		}
+		if batch != c.applied { // before this process flushes, and may be killed
+			c.applied = batch
+			_ = c.link.send(tellAck, binary.AppendUvarint(nil, c.applied)) // the next question repeats it
+		}
 		if m.kind == answerBye {
-			_ = c.link.send(askFigures, binary.AppendUvarint(nil, c.applied)) // acknowledges; it may be too late
 			c.leave(ErrEnded)
 		}
 		return true, nil
@@ -246,6 +271,10 @@ func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 		return true, refusal(m.payload)
 	case m.kind == answerStats && c.to.Stat != nil:
 		m.close()
+		if c.whole {
+			c.parts = append(c.parts, m.payload)
+			return false, nil
+		}
 		return false, parseStats(m.payload, c.to.Stat)
 	case m.kind == answerSocket && socket != nil:
 		s := Socket{Address: r.text(), Files: m.files}

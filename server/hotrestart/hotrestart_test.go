@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -574,6 +575,95 @@ func TestSilentPeers(t *testing.T) {
 		if err := c.Stats(); !errors.Is(err, ErrGone) {
 			t.Errorf("answer %q: %v", answer, err)
 		}
+	}
+}
+
+// TestHalfABatch: of a batch that breaks off after the commit nothing is applied,
+// because the parent still has it to flush.
+func TestHalfABatch(t *testing.T) {
+	for _, commits := range []bool{false, true} {
+		cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Timeout: time.Minute}
+		ln, err := net.ListenUnix("unix", cfg.address(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		go func() {
+			c, err := ln.AcceptUnix()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			l := &link{conn: c, timeout: time.Minute}
+			_ = l.send(answerHello, Origin{time.Unix(0, 0), 1}.append(nil))
+			for range 2 { // the greeting and the question
+				if m, err := l.receive(0); err != nil || m.kind == 0 {
+					return
+				}
+			}
+			_ = l.send(answerStats, appendStat(nil, &samples()[0]))
+		}()
+		cfg.Epoch = 1
+		n := 0
+		c, err := Dial(cfg, Successor{Stat: func(*store.ExportedStat) { n++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask, want := c.Stats, 1
+		if commits {
+			ask, want = c.Commit, 0
+		}
+		ln.Close()
+		if err := ask(); !errors.Is(err, ErrDied) || n != want {
+			t.Errorf("commit %t: %d stats, want %d; %v", commits, n, want, err)
+		}
+	}
+}
+
+// TestLastAcknowledgement: without it the last stats are still to be flushed if the
+// successor has left, and not if it can still read them.
+func TestLastAcknowledgement(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		w := newWorld(t)
+		c := w.dial(Successor{Stat: func(*store.ExportedStat) {}})
+		w.process.has(samples()...)
+		h := w.Part()
+		if leaves {
+			c.Close()
+		} else {
+			h.link.timeout = 50 * time.Millisecond
+		}
+		if err := h.Finish(w.process); (err != nil) != leaves {
+			t.Errorf("successor leaves: %t, error %v", leaves, err)
+		}
+	}
+}
+
+// TestLateReader reads a message whose deadline passes before the read begins, as
+// after a suspension.
+func TestLateReader(t *testing.T) {
+	w := newWorld(t)
+	c := w.dial(Successor{})
+	if err := c.link.send(askFigures, []byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	var b [1]byte
+	raw, err := c.link.conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Read(func(fd uintptr) bool { // the answer has arrived
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+		return err == nil && n == 1
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.link.receive(1)
+	if err != nil || m.kind != answerDone {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if _, err := c.link.receive(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("nothing has arrived: %v", err)
 	}
 }
 

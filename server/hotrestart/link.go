@@ -110,6 +110,9 @@ func (l *link) receive(wait time.Duration) (message, error) {
 	}
 }
 
+// lateRead is the time for a read whose deadline passed before it began.
+const lateRead = 100 * time.Millisecond
+
 // next reads the next message and its number.
 func (l *link) next(wait time.Duration) (m message, number uint32, err error) {
 	defer func() {
@@ -122,14 +125,24 @@ func (l *link) next(wait time.Duration) (m message, number uint32, err error) {
 	if wait > 0 {
 		until = time.Now().Add(wait)
 	}
+	late := false
+	read := func(b []byte) (int, error) {
+		n, err := l.read(&m, b, until)
+		if errors.Is(err, os.ErrDeadlineExceeded) && !late && !l.stopped.Load() {
+			// This process may have been suspended: what has arrived counts.
+			late, until = true, time.Now().Add(lateRead)
+			n, err = l.read(&m, b, until)
+		}
+		return n, err
+	}
 	var room [headBytes]byte
-	n, err := l.read(&m, room[:], until)
+	n, err := read(room[:])
 	if err != nil {
 		return m, 0, err
 	}
 	until = time.Now().Add(l.timeout)
 	for n < headBytes {
-		k, err := l.read(&m, room[n:], until)
+		k, err := read(room[n:])
 		if err != nil {
 			return m, 0, unexpected(err)
 		}
@@ -145,7 +158,7 @@ func (l *link) next(wait time.Duration) (m message, number uint32, err error) {
 	for len(m.payload) < int(h.length) {
 		at := len(m.payload)
 		m.payload = append(m.payload, make([]byte, min(step, int(h.length)-at))...)
-		k, err := l.read(&m, m.payload[at:], until)
+		k, err := read(m.payload[at:])
 		if err != nil {
 			return m, 0, unexpected(err)
 		}

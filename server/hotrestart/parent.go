@@ -254,6 +254,8 @@ func (p *Parent) answer(l *link, m *message, process Process) error {
 		}
 	case askDrain:
 		process.Drain()
+	case tellAck: // see above
+		return nil
 	case askFigures: // are part of every answer
 	case askTerminate:
 		process.Terminate() // Part sends the answer
@@ -343,7 +345,8 @@ func (t *Handoff) Connection(c Connection) bool {
 
 // Finish sends the last stats, if the successor wants them, and ends the
 // connection when the successor has acknowledged them. If it returns an error
-// they are still to be flushed.
+// they are still to be flushed. A successor that keeps the connection open and
+// says nothing still has them to read: it may be suspended.
 func (t *Handoff) Finish(process Process) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -371,7 +374,7 @@ func (t *Handoff) Finish(process Process) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.acked < p.batch {
+	if p.acked < p.batch && p.link == nil {
 		t.err = errors.New("hotrestart: the successor did not acknowledge the last stats")
 	}
 	return t.err

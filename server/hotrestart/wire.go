@@ -40,6 +40,7 @@ const (
 	askTerminate
 	askFigures
 	askAlive // instead of a greeting: is there a process?
+	tellAck  // has no answer: a batch was applied
 
 	// Answered.
 	answerRefused    kind = iota + 100 // a text; the connection ends
