@@ -76,6 +76,10 @@ func TestMarksLeadFromNamesToStats(t *testing.T) {
 	sc.Counter("left")
 	sc.Mark(8, "left")
 	st.OnNetworkEnd(nil)
+	if m, _ := sc.Marked("left"); m != 8 {
+		t.Errorf("the mark is %d after the end of the input, want 8", m)
+	}
+	st.OnNetworkEnd(func(uint32) {})
 	if m, _ := sc.Marked("left"); m != 0 {
 		t.Errorf("the mark %d is left of a former input", m)
 	}

@@ -38,12 +38,15 @@ func (s *Store) kill(b *block, i int, x id) {
 // OnNetworkEnd registers f to be called with the mark of each ending stat of
 // network input that has one; see [Scope.Mark]. Holders of handles of such stats
 // must look them up again, since writes to an ended stat have no effect. f must be
-// quick and must not call the store, which is locked. Nil unregisters. Each call
-// removes all marks.
+// quick and must not call the store, which is locked. It removes all marks. Nil
+// unregisters, and the marks stay until the next function is registered.
 func (s *Store) OnNetworkEnd(f func(mark uint32)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = f
+	if f == nil {
+		return
+	}
 	for _, b := range s.eachBlock() {
 		if b.marks == nil {
 			continue
