@@ -261,3 +261,28 @@ func TestPause(t *testing.T) {
 		t.Errorf("a paused server that ends leaves %v", left)
 	}
 }
+
+// TestSetsOfAnEndedServer: the last stats are exported when the input has ended, and
+// the counts of sets are not among them.
+func TestSetsOfAnEndedServer(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}).run()
+	c := l.dial(0)
+	write(t, c, "who:a|s\nlevel:1|g\n")
+	until(t, "the lines are applied", func() bool {
+		v := l.store.View()
+		defer v.Close()
+		_, ok := v.Find("level")
+		return ok
+	})
+	l.stop()
+	var got []string
+	l.store.NewExport().Next(func(h *store.ExportedStat) bool {
+		if h.Network && !l.IsSet(h) {
+			got = append(got, h.Name)
+		}
+		return true
+	})
+	if !slices.Equal(got, []string{"level"}) {
+		t.Errorf("exported are %q, want level alone", got)
+	}
+}
