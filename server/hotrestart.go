@@ -144,7 +144,7 @@ func (h *hotRestart) join() (err error) {
 		return fmt.Errorf("%w; start with --restart-epoch 0, or with --skip-hot-restart-on-no-parent", err)
 	}
 	if parentEnded(err) {
-		h.s.log.Warn("hot restart: the previous server is gone; continuing without it", "error", err)
+		h.goOnAlone(err)
 		return nil
 	}
 	if err != nil {
@@ -154,8 +154,7 @@ func (h *hotRestart) join() (err error) {
 	sockets, err := before.Sockets()
 	if parentEnded(err) {
 		before.Close()
-		before.AwaitEnd() // then its addresses are free
-		h.s.log.Warn("hot restart: the previous server is gone; continuing without it", "error", err)
+		h.goOnAlone(err)
 		return nil
 	}
 	if err != nil {
@@ -165,6 +164,12 @@ func (h *hotRestart) join() (err error) {
 	h.before = before
 	h.distribute(sockets)
 	return nil
+}
+
+// goOnAlone waits until the addresses of a predecessor that is ending are free.
+func (h *hotRestart) goOnAlone(why error) {
+	hotrestart.AwaitEnd(h.at())
+	h.s.log.Warn("hot restart: the previous server is gone; continuing without it", "error", why)
 }
 
 // parentEnded reports whether an error means that the predecessor has ended, so that

@@ -21,8 +21,8 @@ var ErrNoParent = errors.New("no server of the epoch before answers")
 var (
 	// ErrGone means that the parent does not answer any more.
 	ErrGone = errors.New("hotrestart: the parent is gone")
-	// ErrEnded means that the parent has ended in good order and has handed over
-	// everything.
+	// ErrEnded means that the parent has ended in good order. It has handed over
+	// everything, unless it was ending when this process came.
 	ErrEnded = errors.New("it has ended")
 	// ErrDied means that the process of the parent is dead.
 	ErrDied = errors.New("it has died")
@@ -55,7 +55,7 @@ type Child struct {
 }
 
 // Dial connects to the server of the epoch before that of cfg. The error wraps
-// [ErrNoParent] if there is none.
+// [ErrNoParent] if there is none, and [ErrEnded] if it is ending.
 func Dial(cfg Config, to Successor) (*Child, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Epoch == 0 {
@@ -89,6 +89,8 @@ func (c *Child) greet() error {
 	}
 	m.close()
 	switch m.kind {
+	case answerBye:
+		return ErrEnded
 	case answerRefused:
 		return refusal(m.payload)
 	case answerHello:
@@ -168,11 +170,12 @@ func (c *Child) Close() {
 	c.leave(errLeft)
 }
 
-// AwaitEnd waits until the process of the parent has closed its sockets, for as
-// long as it waits for an answer.
-func (c *Child) AwaitEnd() {
-	for end := time.Now().Add(c.cfg.Timeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		conn, err := net.DialUnix("unix", nil, c.cfg.address(c.cfg.Epoch-1))
+// AwaitEnd waits until the process of the parent of cfg has closed its sockets, for
+// as long as [Child] waits for an answer.
+func AwaitEnd(cfg Config) {
+	cfg = cfg.withDefaults()
+	for end := time.Now().Add(cfg.Timeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		conn, err := net.DialUnix("unix", nil, cfg.address(cfg.Epoch-1))
 		if err != nil {
 			return
 		}

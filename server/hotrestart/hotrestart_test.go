@@ -380,7 +380,7 @@ func TestLost(t *testing.T) {
 		}
 		next := w.cfg
 		next.Epoch = 1
-		if _, err := Dial(next, Successor{}); err == nil || !strings.Contains(err.Error(), "is ending") {
+		if _, err := Dial(next, Successor{}); !errors.Is(err, ErrEnded) {
 			t.Errorf("%s: a successor of a server that ends: %v", tt.name, err)
 		}
 	}

@@ -161,7 +161,11 @@ func (p *Parent) serve(l *link, process Process) error {
 		return fmt.Errorf("%w: no greeting", errMalformed)
 	}
 	l.point(m.kind, "asked")
-	if err := p.admit(l, with, process); err != nil {
+	err = p.admit(l, with, process)
+	if errors.Is(err, errEnding) {
+		return l.send(answerBye, nil)
+	}
+	if err != nil {
 		return errors.Join(err, l.send(answerRefused, []byte(err.Error())))
 	}
 	err = errors.New("a panic")
@@ -193,8 +197,13 @@ func (p *Parent) leave(l *link, process Process, err error) {
 		_ = l.send(answerRefused, []byte("the running server cannot go on: "+err.Error()))
 	}
 	_ = l.conn.Close()
-	process.Lost(p.committed && p.cfg.alive(p.cfg.Epoch+1, lost(err)))
+	// The successor may have been replaced itself while this process was suspended.
+	next := p.cfg.Epoch + 1
+	process.Lost(p.committed && (p.cfg.alive(next, lost(err)) || p.cfg.alive(next+1, true)))
 }
+
+// errEnding is why a server that ends admits no successor.
+var errEnding = errors.New("the running server is ending")
 
 // admit makes l the link to the successor, or returns why it is not.
 func (p *Parent) admit(l *link, with hello, process Process) error {
@@ -207,7 +216,7 @@ func (p *Parent) admit(l *link, with hello, process Process) error {
 	case p.link != nil:
 		return errors.New("the running server has a successor already")
 	case p.left:
-		return errors.New("the running server is ending")
+		return errEnding
 	}
 	if err := process.Ready(); err != nil {
 		return err
