@@ -1,0 +1,276 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// life is a process.
+type life struct {
+	cmd    *exec.Cmd
+	log    *os.File
+	gone   chan struct{}
+	failed bool // its status is not 0; to be read when it has ended
+}
+
+func (l *life) ended() bool {
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *life) signal(s syscall.Signal) { _ = l.cmd.Process.Signal(s) } // it may have ended
+
+// stopped reports whether the process has stopped itself.
+func (l *life) stopped() bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.cmd.Process.Pid))
+	i := strings.LastIndexByte(string(b), ')')
+	return err == nil && i > 0 && strings.HasPrefix(string(b[i:]), ") T")
+}
+
+// logged reports whether the log has the text.
+func (l *life) logged(text string) bool {
+	b, err := os.ReadFile(l.log.Name())
+	return err == nil && strings.Contains(string(b), text)
+}
+
+// limitDescriptors limits the descriptors that the process can have open.
+func (l *life) limitDescriptors(t *testing.T, n uint64) {
+	limit := syscall.Rlimit{Cur: n, Max: n}
+	_, _, errno := syscall.Syscall6(syscall.SYS_PRLIMIT64, uintptr(l.cmd.Process.Pid), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	if errno != 0 && !l.ended() {
+		t.Errorf("no limit: %v", errno)
+	}
+}
+
+// start starts the process of an epoch.
+func (m *takeOver) start(epoch int, failpoint string, args ...string) *life {
+	m.Helper()
+	config := fmt.Sprintf(`{admin: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}}, stats_flush_interval: 0.05s, `+
+		`sinks: [{statsd: {protocol: unixlines, address: %[1]s/sink}}], `+
+		`statsd: {listeners: [{name: u, address: "udp://127.0.0.1:%[2]d"}, {name: t, address: "tcp://127.0.0.1:%[3]d"}, {name: l, address: "unixlines://%[1]s/l"}]}}`,
+		m.dir, m.ports[0], m.ports[1])
+	log, err := os.Create(filepath.Join(m.dir, fmt.Sprint("log-", len(m.processes))))
+	if err != nil {
+		m.Fatal(err)
+	}
+	l := &life{log: log, gone: make(chan struct{})}
+	l.cmd = exec.Command(m.bin, append([]string{"--config-yaml", config, "--socket-path", m.dir + "/hot", "--restart-epoch", fmt.Sprint(epoch),
+		"--parent-shutdown-time-s", "1", "--admin-address-path", m.dir + "/address"}, args...)...)
+	l.cmd.Env = append(os.Environ(), "STATSD_ADMIN_FAILPOINT="+failpoint)
+	l.cmd.Stderr = log
+	if err := l.cmd.Start(); err != nil {
+		m.Fatal(err)
+	}
+	m.processes = append(m.processes, l)
+	go func() {
+		l.failed = l.cmd.Wait() != nil
+		close(l.gone)
+	}()
+	m.Cleanup(func() {
+		l.signal(syscall.SIGKILL)
+		<-l.gone
+		if b, err := os.ReadFile(log.Name()); m.Failed() && err == nil {
+			m.Logf("epoch %d:\n%s", epoch, b)
+		}
+		_ = log.Close()
+	})
+	return l
+}
+
+func (m *takeOver) until(what string, ok func() bool) {
+	m.Helper()
+	for end := time.Now().Add(*matrixPatience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			m.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// get returns the answer of the admin port, "" without one.
+func (m *takeOver) get(path string) string {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	resp, err := c.Get("http://" + m.admin + path)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// find returns the number after prefix on a line of text.
+func find(text, prefix string) (n uint64, ok bool) {
+	for line := range strings.Lines(text) {
+		if rest, found := strings.CutPrefix(line, prefix); found {
+			n, err := strconv.ParseUint(strings.TrimSpace(rest), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// send sends text over a TCP connection of its own.
+func (m *takeOver) send(text string) {
+	m.Helper()
+	c, err := net.Dial("tcp", m.listening["t"])
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, text); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// load starts the senders of a phase, with connections of their own.
+func (m *takeOver) load(p *phase) {
+	p.stop = make(chan struct{})
+	p.senders.Go(func() { p.send(0, "udp", m.listening["u"], 20*time.Millisecond) })
+	p.senders.Go(func() { p.send(1, "tcp", m.listening["t"], time.Millisecond) })
+	p.senders.Go(func() { p.send(2, "unix", m.dir+"/l", time.Millisecond) })
+	m.Cleanup(p.end)
+}
+
+// end stops the senders and closes their connections.
+func (p *phase) end() {
+	select {
+	case <-p.stop:
+	default:
+		close(p.stop)
+	}
+	p.senders.Wait()
+}
+
+// send sends lines over one protocol until the end of the phase.
+func (p *phase) send(i int, network, address string, pause time.Duration) {
+	var c net.Conn
+	for {
+		select {
+		case <-p.stop:
+			if c != nil {
+				c.Close()
+			}
+			return
+		case <-time.After(pause):
+		}
+		if c == nil {
+			var err error
+			if c, err = net.Dial(network, address); err != nil {
+				c = nil
+				continue // the check of the counts says whether that was right
+			}
+		}
+		if _, err := fmt.Fprintf(c, "%[1]s%[2]d:1|c\nwho:%[2]d|s\ntook.%[1]s:1|ms\n", p.name, i); err != nil {
+			p.doubt[i].Add(1)
+			c.Close()
+			c = nil
+			continue
+		}
+		p.sent[i].Add(1)
+	}
+}
+
+// atLeast reports whether each sender has sent n lines.
+func (p *phase) atLeast(n uint64) bool {
+	for i := range p.sent {
+		if p.sent[i].Load() < n {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *phase) total() (n uint64) {
+	for i := range p.sent {
+		n += p.sent[i].Load()
+	}
+	return n
+}
+
+// lineSink collects what the sinks of all servers send.
+type lineSink struct {
+	ln      net.Listener
+	readers sync.WaitGroup
+
+	mu   sync.Mutex
+	sums map[string]float64 // of counters, and the samples of histograms
+}
+
+func newLineSink(t *testing.T, path string) *lineSink {
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &lineSink{ln: ln, sums: make(map[string]float64)}
+	s.readers.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.readers.Go(func() { s.read(c) })
+		}
+	})
+	t.Cleanup(func() { ln.Close() }) // connections end with their servers
+	return s
+}
+
+func (s *lineSink) read(c net.Conn) {
+	defer c.Close()
+	for in := bufio.NewScanner(c); in.Scan(); {
+		name, rest, _ := strings.Cut(in.Text(), ":")
+		fields := strings.Split(rest, "|")
+		if len(fields) < 2 {
+			continue
+		}
+		n, err := strconv.ParseFloat(fields[0], 64)
+		switch {
+		case err != nil || fields[1] != "c" && fields[1] != "ms":
+			continue
+		case fields[1] == "ms": // the sample rate stands for the count
+			n = 1
+			if len(fields) > 2 {
+				rate, err := strconv.ParseFloat(strings.TrimPrefix(fields[2], "@"), 64)
+				if err != nil {
+					continue
+				}
+				n = math.Round(1 / rate)
+			}
+		}
+		s.mu.Lock()
+		s.sums[name] += n
+		s.mu.Unlock()
+	}
+}
+
+// sum returns what the servers have sent for a name. They must have ended.
+func (s *lineSink) sum(name string) uint64 {
+	s.ln.Close()
+	s.readers.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uint64(s.sums[name])
+}
