@@ -1,71 +1,54 @@
 package admin
 
-import (
-	"html"
-	"strings"
-)
+import "github.com/statsd-admin/statsd-admin/internal/markup"
 
-// markup is HTML. A test checks that only constants are converted to it, so that
-// external input can never become markup.
-type markup string
+// h is short for constant markup.
+type h = markup.HTML
 
-// page builds a web page.
-type page struct{ b []byte }
-
-// put appends markup unchanged and escapes strings. Use strings only for text between
-// tags and in quoted attributes.
-func (p *page) put(parts ...any) {
-	for _, part := range parts {
-		switch part := part.(type) {
-		case markup:
-			p.b = append(p.b, part...)
-		case string:
-			p.b = append(p.b, html.EscapeString(strings.ReplaceAll(part, "\x00", "\uFFFD"))...)
-		}
-	}
-}
+// page is a web page under construction.
+type page struct{ markup.Page }
 
 // input appends a form field for a parameter. An empty id or form is omitted.
 func (p *page) input(param *Param, id, form, value string, set bool) {
 	attributes := func() {
-		p.put(markup(" name='"), param.Name, markup("'"))
+		p.Put(h(" name='"), param.Name, h("'"))
 		if id != "" {
-			p.put(markup(" id='"), id, markup("'"))
+			p.Put(h(" id='"), id, h("'"))
 		}
 		if form != "" {
-			p.put(markup(" form='"), form, markup("'"))
+			p.Put(h(" form='"), form, h("'"))
 		}
 	}
 	switch param.Kind {
 	case ParamFlag:
-		p.put(markup("<input type='checkbox'"))
+		p.Put(h("<input type='checkbox'"))
 		attributes()
 		if set {
-			p.put(markup(" checked"))
+			p.Put(h(" checked"))
 		}
-		p.put(markup(">"))
+		p.Put(h(">"))
 	case ParamChoice:
-		p.put(markup("<select"))
+		p.Put(h("<select"))
 		attributes()
-		p.put(markup(">"))
+		p.Put(h(">"))
 		for _, choice := range param.Choices {
-			p.put(markup("<option value='"), choice, markup("'"))
+			p.Put(h("<option value='"), choice, h("'"))
 			if choice == value && value != "" {
-				p.put(markup(" selected"))
+				p.Put(h(" selected"))
 			}
-			p.put(markup(">"), choice, markup("</option>"))
+			p.Put(h(">"), choice, h("</option>"))
 		}
-		p.put(markup("</select>"))
+		p.Put(h("</select>"))
 	case ParamLines:
-		p.put(markup("<textarea rows='6'"))
+		p.Put(h("<textarea rows='6'"))
 		attributes()
-		p.put(markup(">\n"), value, markup("</textarea>"))
+		p.Put(h(">\n"), value, h("</textarea>"))
 	default:
-		p.put(markup("<input type='text'"))
+		p.Put(h("<input type='text'"))
 		attributes()
 		if value != "" {
-			p.put(markup(" value='"), value, markup("'"))
+			p.Put(h(" value='"), value, h("'"))
 		}
-		p.put(markup(">"))
+		p.Put(h(">"))
 	}
 }

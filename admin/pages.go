@@ -27,21 +27,21 @@ func groups() []string {
 // newPage starts a page whose title is also its heading.
 func (s *Server) newPage(title string, script bool) *page {
 	p := new(page)
-	p.put(markup("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"+
-		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>"), title, markup("</title>\n"+
-		"<link rel='stylesheet' href='"), s.assetLink("admin.css"), markup("'>\n"+
-		"<link rel='icon' href='"), s.assetLink("icon.svg"), markup("' type='image/svg+xml'>\n"))
+	p.Put(h("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"+
+		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>"), title, h("</title>\n"+
+		"<link rel='stylesheet' href='"), s.assetLink("admin.css"), h("'>\n"+
+		"<link rel='icon' href='"), s.assetLink("icon.svg"), h("' type='image/svg+xml'>\n"))
 	if script {
-		p.put(markup("<script type='module' src='"), s.assetLink("home.js"), markup("'></script>\n"))
+		p.Put(h("<script type='module' src='"), s.assetLink("home.js"), h("'></script>\n"))
 	}
-	p.put(markup("</head>\n<body>\n<main>\n<h1>"), title, markup("</h1>\n"))
+	p.Put(h("</head>\n<body>\n<main>\n<h1>"), title, h("</h1>\n"))
 	return p
 }
 
 // assetLink returns the path of an asset, relative so that pages work under a prefix.
 func (s *Server) assetLink(name string) string { return strings.TrimPrefix(s.assets.Path(name), "/") }
 
-func (p *page) end() { p.put(markup("</main>\n</body>\n</html>\n")) }
+func (p *page) end() { p.Put(h("</main>\n</body>\n</html>\n")) }
 
 // showHome serves the home page, which works without scripts: every mutation is a
 // button in a form that posts, never a link. It omits endpoints that the client's
@@ -68,37 +68,37 @@ func (s *Server) showHome(w *Response, r *Request) error {
 	order = append(order, groupOther)
 	p := s.newPage(capital(s.product)+" Admin", true)
 	node := s.homeFacts(p)
-	p.put(markup("<p class='groups'><span class='quiet'>"), fmt.Sprint(count), markup(" commands:</span>"))
+	p.Put(h("<p class='groups'><span class='quiet'>"), fmt.Sprint(count), h(" commands:</span>"))
 	for i, group := range order {
 		if len(byGroup[group]) > 0 {
-			p.put(markup(" <a href='#group-"), fmt.Sprint(i), markup("'>"), group, markup("</a>"))
+			p.Put(h(" <a href='#group-"), fmt.Sprint(i), h("'>"), group, h("</a>"))
 		}
 	}
-	p.put(markup("</p>\n<table>\n<thead><tr><th scope='col'>Command</th><th scope='col'>Description</th></tr></thead>\n"))
+	p.Put(h("</p>\n<table>\n<thead><tr><th scope='col'>Command</th><th scope='col'>Description</th></tr></thead>\n"))
 	for i, group := range order {
 		if len(byGroup[group]) == 0 {
 			continue
 		}
-		p.put(markup("<tbody class='group' id='group-"), fmt.Sprint(i), markup("'><tr><th colspan='2' scope='rowgroup'>"), group, markup("</th></tr></tbody>\n"))
+		p.Put(h("<tbody class='group' id='group-"), fmt.Sprint(i), h("'><tr><th colspan='2' scope='rowgroup'>"), group, h("</th></tr></tbody>\n"))
 		for _, e := range byGroup[group] {
 			p.command(&e, node)
 		}
 	}
-	p.put(markup("</table>\n<p class='quiet'>Blue opens a page. A command with a border changes the server and is sent as POST. " +
+	p.Put(h("</table>\n<p class='quiet'>Blue opens a page. A command with a border changes the server and is sent as POST. " +
 		"Red stops traffic or the server.</p>\n"))
 	p.end()
 	w.SetType(typeHTML)
-	_, err := w.Write(p.b)
+	_, err := w.Write(p.Bytes())
 	return err
 }
 
 // homeFacts appends the strip of facts about the server and returns the ID of its
 // node.
 func (s *Server) homeFacts(p *page) (node string) {
-	p.put(markup("<dl class='facts'>"))
+	p.Put(h("<dl class='facts'>"))
 	fact := func(name, value string) {
 		if value != "" {
-			p.put(markup("<div><dt>"), name, markup("</dt><dd>"), value, markup("</dd></div>"))
+			p.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
 		}
 	}
 	fact("State", s.state())
@@ -112,7 +112,7 @@ func (s *Server) homeFacts(p *page) (node string) {
 			fact("Cluster", n.Cluster)
 		}
 	}
-	p.put(markup("</dl>\n"))
+	p.Put(h("</dl>\n"))
 	return node
 }
 
@@ -120,37 +120,37 @@ func (s *Server) homeFacts(p *page) (node string) {
 func (p *page) command(e *Endpoint, node string) {
 	link := e.Path[1:]
 	form := "form-" + strings.ReplaceAll(link, "/", "-")
-	p.put(markup("<tbody>\n<tr class='command'>\n<td>"))
+	p.Put(h("<tbody>\n<tr class='command'>\n<td>"))
 	if !e.Mutates && len(e.Params) == 0 {
-		p.put(markup("<a href='"), link, markup("'>"), link, markup("</a>"))
+		p.Put(h("<a href='"), link, h("'>"), link, h("</a>"))
 	} else {
-		p.put(markup("<form action='"), link, markup("' method='"))
-		class := markup("'><button type='submit'>")
+		p.Put(h("<form action='"), link, h("' method='"))
+		class := h("'><button type='submit'>")
 		if e.Mutates {
-			p.put(markup("post' id='"), form)
-			class = markup("'><button type='submit' class='mutation'>")
+			p.Put(h("post' id='"), form)
+			class = h("'><button type='submit' class='mutation'>")
 		} else {
-			p.put(markup("get' id='"), form)
+			p.Put(h("get' id='"), form)
 		}
 		if e.Destructive {
-			p.put(markup("' data-word='"), link, markup("' data-node='"), node)
-			class = markup("'><button type='submit' class='mutation destructive'>")
+			p.Put(h("' data-word='"), link, h("' data-node='"), node)
+			class = h("'><button type='submit' class='mutation destructive'>")
 		}
-		p.put(class, link, markup("</button></form>"))
+		p.Put(class, link, h("</button></form>"))
 	}
-	p.put(markup("</td>\n<td>"))
+	p.Put(h("</td>\n<td>"))
 	if len(e.Params) > 0 || e.pair {
-		p.put(markup("<label class='opts'><input type='checkbox'> options</label>"))
+		p.Put(h("<label class='opts'><input type='checkbox'> options</label>"))
 	}
-	p.put(e.Help)
+	p.Put(e.Help)
 	if e.Destructive {
-		p.put(markup(" <span class='bad'>cannot be undone</span>"))
+		p.Put(h(" <span class='bad'>cannot be undone</span>"))
 	}
-	p.put(markup("</td>\n</tr>\n"))
+	p.Put(h("</td>\n</tr>\n"))
 	field := func(id, label, help string, input func()) {
-		p.put(markup("<tr class='param'>\n<td><label for='"), id, markup("'>"), label, markup("</label></td>\n<td>"))
+		p.Put(h("<tr class='param'>\n<td><label for='"), id, h("'>"), label, h("</label></td>\n<td>"))
 		input()
-		p.put(markup(" <span class='quiet'>"), help, markup("</span></td>\n</tr>\n"))
+		p.Put(h(" <span class='quiet'>"), help, h("</span></td>\n</tr>\n"))
 	}
 	for i := range e.Params {
 		param := &e.Params[i]
@@ -159,11 +159,11 @@ func (p *page) command(e *Endpoint, node string) {
 	if e.pair {
 		for _, name := range [...]string{"key", "value"} {
 			field(form+"-"+name, name, "", func() {
-				p.put(markup("<input type='text' id='"), form+"-"+name, markup("' form='"), form, markup("' data-pair='"), name, markup("'>"))
+				p.Put(h("<input type='text' id='"), form+"-"+name, h("' form='"), form, h("' data-pair='"), name, h("'>"))
 			})
 		}
 	}
-	p.put(markup("</tbody>\n"))
+	p.Put(h("</tbody>\n"))
 }
 
 // favicon serves the path that browsers request on their own.
