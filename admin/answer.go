@@ -132,8 +132,11 @@ func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) 
 			status = max(e.Status, 400)
 		}
 	}
-	s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Keys: r.query.Keys(),
+	seq := s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Keys: r.query.Keys(),
 		Changes: r.changes, Peer: r.peer, Principal: r.principal, Status: status, Reason: reason})
+	if err == nil {
+		w.backToPage(r, seq)
+	}
 	return err
 }
 

@@ -40,8 +40,8 @@ func newAuditLog(size int, logger *slog.Logger) *auditLog {
 	return &auditLog{size: size, logger: logger}
 }
 
-// add assigns e a sequence number and stores it.
-func (a *auditLog) add(e AuditEntry) {
+// add assigns e a sequence number, stores it and returns the number.
+func (a *auditLog) add(e AuditEntry) uint64 {
 	a.mu.Lock()
 	a.seq++
 	e.Seq = a.seq
@@ -61,6 +61,7 @@ func (a *auditLog) add(e AuditEntry) {
 		attrs = append(attrs, slog.Group(c.What, slog.String("before", c.Before), slog.String("after", c.After)))
 	}
 	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "audit", attrs...)
+	return e.Seq
 }
 
 // auditRefusal records a mutation refused with 403. It limits the rate per address,

@@ -50,7 +50,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 	byGroup := make(map[string][]Endpoint)
 	count := 0
 	for _, e := range s.Endpoints() {
-		if e.Path == "/" || r.principal.Role < e.needs() || e.Mutates && s.cfg.Mode == ModeReadOnly {
+		if e.Path == "/" || !s.permits(r, &e) {
 			continue
 		}
 		count++

@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin/ui"
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Sources returns the data behind the endpoints. Changes belong to the endpoints,
+// which check and record them.
+func (s *Server) Sources() Sources { return s.src }
+
+// Store returns the stats that the server shows.
+func (s *Server) Store() *store.Store { return s.store }
+
+// Product returns the product name.
+func (s *Server) Product() string { return s.product }
+
+// Mode returns the available part of the interface.
+func (s *Server) Mode() Mode { return s.cfg.Mode }
+
+// State returns the state that /ready shows.
+func (s *Server) State() string { return s.state() }
+
+// Now returns the time of the server's clock.
+func (s *Server) Now() time.Time { return s.now() }
+
+// Assets returns the assets of the pages.
+func (s *Server) Assets() *ui.Assets { return s.assets }
+
+// Permits reports whether path is an endpoint that the client of r may use in the
+// server's mode.
+func (s *Server) Permits(r *Request, path string) bool {
+	e := s.table.Load().byPath[path]
+	return e != nil && s.exists(e) && s.permits(r, e)
+}
+
+func (s *Server) permits(r *Request, e *Endpoint) bool {
+	return r.principal.Role >= e.needs() && (!e.Mutates || s.cfg.Mode != ModeReadOnly)
+}
+
+// Filtered calls f with the compiled filter that a pattern means to /stats, or with
+// nil if the pattern is empty, once one of Limits.RegexParallel slots is free. An
+// invalid pattern is an [*Error] with status 400, no slot one with status 503.
+// f returns [render.ErrTooExpensive] if the filter exceeded its budget.
+func (s *Server) Filtered(pattern string, f func(*render.Filter) error) error {
+	if pattern == "" {
+		return f(nil)
+	}
+	if !s.regexes.enter(s.session()) {
+		s.metrics.busy.Inc()
+		return &Error{Status: 503, Msg: "too many filters are at work"}
+	}
+	defer s.regexes.leave()
+	filter, err := s.filter(pattern, false)
+	if err != nil {
+		return err
+	}
+	return f(filter)
+}
