@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// backToPage turns the response to a form of one of the live pages into a redirect
-// back to the page. The parameter "done" of its location is the number of the audit
+// backToPage turns the response to a form of a live page into a redirect back to the
+// page. The parameter "done" of its location is the number of the audit
 // entry, from which the page shows the change. Only browsers accept text/html, so
 // programs get the plain response.
 func (w *Response) backToPage(r *Request, seq uint64) {

@@ -177,7 +177,7 @@ func isMessageList(fd protoreflect.FieldDescriptor) bool { return fd.IsList() &&
 // list writes a field with its elements, or nothing if there are none.
 func (d *configDump) list(s *ConfigSection, fd protoreflect.FieldDescriptor) error {
 	some := false
-	for name, element := range s.elements(fd) {
+	for name, element := range s.Elements(fd) {
 		if ok, err := d.names.match(name); err != nil {
 			return err
 		} else if !ok {
@@ -198,8 +198,9 @@ func (d *configDump) list(s *ConfigSection, fd protoreflect.FieldDescriptor) err
 	return nil
 }
 
-// elements returns the elements of a list of messages with their names.
-func (s *ConfigSection) elements(fd protoreflect.FieldDescriptor) iter.Seq2[string, proto.Message] {
+// Elements returns the elements of a repeated field of messages with their names. The
+// caller owns the elements.
+func (s *ConfigSection) Elements(fd protoreflect.FieldDescriptor) iter.Seq2[string, proto.Message] {
 	if list := s.Lists[string(fd.Name())]; list != nil {
 		return list
 	}
@@ -261,7 +262,7 @@ func (d *configDump) resource(w *Response, name string) error {
 func (d *configDump) elements(w *Response, s *ConfigSection, fd protoreflect.FieldDescriptor) error {
 	masked := len(d.mask.Paths()) > 0
 	if masked { // an answer under way cannot become an error
-		for name, element := range s.elements(fd) {
+		for name, element := range s.Elements(fd) {
 			if ok, err := d.names.match(name); err != nil {
 				return err
 			} else if ok && d.mask.FitsPacked(element) != nil {
@@ -270,7 +271,7 @@ func (d *configDump) elements(w *Response, s *ConfigSection, fd protoreflect.Fie
 		}
 	}
 	d.begin(w)
-	for name, element := range s.elements(fd) {
+	for name, element := range s.Elements(fd) {
 		if ok, err := d.names.match(name); err != nil {
 			return err
 		} else if !ok {

@@ -51,8 +51,11 @@ func TestNamesAreTextInPages(t *testing.T) {
 	for _, page := range []string{"/", "/stats?format=html", "/stats?format=html&filter=" + strings.ReplaceAll(`[<]script[>]"'`, `"`, "%22"), "/stats?format=html&type="} {
 		r := s.Request("GET", page, nil)
 		body := string(r.Body)
-		if page == "/" { // it has a script of its own, which is linked
-			own := "<script type='module' src='" + s.assets.Path("home.js")[1:] + "'></script>"
+		scripts := []string{"<script src='" + s.assets.Path("theme.js")[1:] + "'></script>"} // its own, which are linked
+		if page == "/" {
+			scripts = append(scripts, "<script type='module' src='"+s.assets.Path("admin.js")[1:]+"'></script>")
+		}
+		for _, own := range scripts {
 			if !strings.Contains(body, own) {
 				t.Errorf("%s lacks %s", page, own)
 			}

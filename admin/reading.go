@@ -42,8 +42,8 @@ func (s *Server) permits(r *Request, e *Endpoint) bool {
 }
 
 // Filtered calls f with the compiled filter that a pattern means to /stats, or with
-// nil if the pattern is empty, once one of Limits.RegexParallel slots is free. An
-// invalid pattern is an [*Error] with status 400, no slot one with status 503.
+// nil if the pattern is empty, once a slot of Limits.RegexParallel is free. The error
+// is an [*Error]: status 400 for an invalid pattern, 503 without a slot.
 // f returns [render.ErrTooExpensive] if the filter exceeded its budget.
 func (s *Server) Filtered(pattern string, f func(*render.Filter) error) error {
 	if pattern == "" {

@@ -1,0 +1,359 @@
+// All pages work without scripts. With them, forms leave out fields that are empty
+// or have their default, requests that change the server are confirmed, filters work
+// while they are typed, and the keyboard reaches everything.
+
+const words = {
+  ask: (request) => `Send POST ${request}?`,
+  type: (allowed) => `This cannot be undone. Type ${allowed.join(' or ')} to continue.`,
+  cancel: 'Cancel',
+  send: 'Send',
+  close: 'Close',
+  copied: 'Copied',
+  shortcuts: 'Keyboard shortcuts',
+  keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog'], ['j k', 'next and previous row'], ['Enter', 'open the row'],
+    ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column'], ['c', 'copy the table'], ['n', 'refresh'], ['?', 'this help']],
+  goTo: (page) => `go to ${page}`,
+  off: 'Shortcuts are on',
+};
+
+const root = document.documentElement;
+const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+const element = (name, properties = {}, ...children) => {
+  const e = document.createElement(name);
+  Object.assign(e, properties);
+  e.append(...children);
+  return e;
+};
+const stored = (name, value) => {
+  try {
+    if (value === undefined) {
+      return localStorage.getItem(name);
+    }
+    localStorage.setItem(name, value);
+  } catch { /* storage is off: the choice lasts as long as the page */ }
+  return null;
+};
+
+// show opens a dialog and returns it. It is removed when it closes.
+function show(id, title, content, focused) {
+  const heading = element('h2', { id: `${id}-title`, textContent: title });
+  const dialog = element('dialog', { id }, content);
+  content.prepend(heading);
+  dialog.setAttribute('aria-labelledby', heading.id);
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  focused.focus();
+  return dialog;
+}
+
+// confirmed resolves to whether the user agrees to a request. effects are sentences
+// about it. Where some words are allowed, one of them must be typed.
+function confirmed(request, effects, allowed) {
+  return new Promise((resolve) => {
+    const cancel = element('button', { type: 'button', textContent: words.cancel });
+    const send = element('button', { type: 'submit', textContent: words.send, className: 'mutation' });
+    const form = element('form', { method: 'dialog' });
+    if (effects.length > 0) {
+      form.append(element('ul', {}, ...effects.map((textContent) => element('li', { textContent }))));
+    }
+    let input = null;
+    if (allowed.length > 0) {
+      send.classList.add('destructive');
+      input = element('input', { type: 'text', id: 'confirm-word', autocomplete: 'off' });
+      form.append(element('label', { htmlFor: input.id, textContent: words.type(allowed) }), input);
+      send.disabled = true;
+      input.addEventListener('input', () => { send.disabled = !allowed.includes(input.value); });
+    }
+    form.append(element('div', { className: 'choices' }, cancel, send));
+    let agreed = false;
+    const dialog = show('confirm', words.ask(request), form, input ?? cancel);
+    cancel.addEventListener('click', () => dialog.close());
+    form.addEventListener('submit', (event) => {
+      if (input !== null && !allowed.includes(input.value)) {
+        event.preventDefault();
+        return;
+      }
+      agreed = true;
+    });
+    dialog.addEventListener('close', () => resolve(agreed));
+  });
+}
+
+// described returns the request of a form and what it and its options do, in words.
+function described(form) {
+  const path = form.getAttribute('action').replace(/^(\.\.\/)+/, '');
+  const set = [...new FormData(form)].map(([name, value]) => {
+    const field = [...form.elements].find((e) => e.name === name);
+    return field && field.type === 'checkbox' ? name : `${name}=${value}`;
+  });
+  const effects = form.dataset.effect ? [form.dataset.effect] : [];
+  for (const e of form.elements) {
+    if (e.type === 'checkbox' && e.checked) {
+      const help = (e.closest('label') ?? e.parentElement).querySelector('.quiet');
+      effects.push(`${e.name}: ${help ? help.textContent.trim() : ''}`);
+    }
+  }
+  return [set.length > 0 ? `${path}?${set.join('&')}` : path, effects];
+}
+
+function prepare(form) {
+  const posts = form.getAttribute('method') === 'post';
+  form.addEventListener('formdata', (event) => {
+    for (const e of form.elements) {
+      const initial = !posts && e.localName === 'select' ? e.options[0].value : '';
+      const data = posts && form.dataset.effect && e.type !== 'checkbox';
+      if (e.name && !data && (e.value === '' || e.value === initial)) {
+        event.formData.delete(e.name);
+      }
+    }
+    // A parameter whose name is typed: its value counts even if it is empty.
+    const [key, value] = ['key', 'value'].map((part) => [...form.elements].find((e) => e.dataset.pair === part));
+    if (key && key.value !== '') {
+      event.formData.append(key.value, value.value);
+    }
+  });
+  if (!posts) {
+    return;
+  }
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const opener = event.submitter;
+    const allowed = [form.dataset.word, form.dataset.node].filter((word) => word);
+    if (await confirmed(...described(form), form.dataset.word ? allowed : [])) {
+      form.submit();
+    } else if (opener !== null) {
+      opener.focus();
+    }
+  });
+  if (form.dataset.submit === 'change') {
+    form.querySelector('button').hidden = true;
+    const select = form.querySelector('select');
+    const before = select.value;
+    select.addEventListener('change', async () => {
+      if (await confirmed(...described(form), [])) {
+        form.submit();
+      } else {
+        select.value = before;
+        select.focus();
+      }
+    });
+  }
+}
+
+// localTimes shows times in the time zone of the browser; UTC stays in the title.
+function localTimes(from) {
+  const two = (n) => String(n).padStart(2, '0');
+  for (const e of all('time[datetime]', from)) {
+    const t = new Date(e.dateTime);
+    e.textContent = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+  }
+}
+
+// page fetches a view as a document. Documents of XMLHttpRequest run no scripts.
+function page(url) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.responseType = 'document';
+    request.addEventListener('load', () => resolve(request.response));
+    request.addEventListener('error', () => reject(new Error('no answer')));
+    request.open('GET', url);
+    request.send();
+  });
+}
+
+// replace shows a part of the view at url in place of the present one.
+async function replace(id, url) {
+  const old = document.getElementById(id);
+  old.setAttribute('aria-busy', 'true');
+  try {
+    const fresh = (await page(url))?.getElementById(id);
+    if (fresh) {
+      const part = document.importNode(fresh, true);
+      document.getElementById(id).replaceWith(part);
+      enliven(part);
+    }
+  } catch {
+    old.removeAttribute('aria-busy'); // the old values stay
+  }
+}
+
+// live makes a filter form work while it is used.
+function live(form) {
+  const id = form.dataset.live;
+  let timer = 0;
+  let latest = 0;
+  const update = () => {
+    const query = new URLSearchParams(new FormData(form));
+    const url = `${form.getAttribute('action')}?${query}`;
+    history.replaceState(null, '', url);
+    latest += 1;
+    const mine = latest;
+    return mine === latest ? replace(id, url) : undefined;
+  };
+  form.addEventListener('input', (event) => {
+    clearTimeout(timer);
+    timer = setTimeout(update, event.target.type === 'search' ? 120 : 0);
+  });
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    clearTimeout(timer);
+    update();
+  });
+}
+
+// enliven prepares a part of the page.
+function enliven(from) {
+  for (const form of all('form', from)) {
+    prepare(form);
+    if (form.dataset.live) {
+      live(form);
+    }
+  }
+  localTimes(from);
+  for (const link of all('[data-copy]', from)) {
+    link.addEventListener('click', async (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || !navigator.clipboard) {
+        return;
+      }
+      event.preventDefault();
+      await navigator.clipboard.writeText(await (await fetch(link.href)).text());
+      const label = link.textContent;
+      link.textContent = words.copied;
+      setTimeout(() => { link.textContent = label; }, 1500);
+    });
+  }
+  for (const plot of all('svg.plot[data-bins]', from)) {
+    walkBins(plot);
+  }
+}
+
+// walkBins lets the arrow keys walk over the bins of a plot and reads them out.
+function walkBins(plot) {
+  const rows = all(`#${plot.dataset.bins} tbody tr`);
+  const heads = all(`#${plot.dataset.bins} thead th`).map((e) => e.textContent);
+  let at = -1;
+  plot.addEventListener('keydown', (event) => {
+    const steps = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: rows.length - 1 };
+    if (!(event.key in steps) || rows.length === 0) {
+      return;
+    }
+    event.preventDefault();
+    at = Math.min(Math.max(steps[event.key], 0), rows.length - 1);
+    for (const row of rows) {
+      row.classList.toggle('sel', row === rows[at]);
+    }
+    document.getElementById('bin').textContent = [...rows[at].cells].map((c, i) => `${heads[i]} ${c.textContent}`).join(', ');
+  });
+}
+
+// circuits fills the tiles from the event stream.
+function circuits() {
+  const tiles = document.getElementById('tiles');
+  if (!tiles?.dataset.stream) {
+    return;
+  }
+  const byName = new Map(all('.tile', tiles).map((tile) => [tile.dataset.cluster, tile]));
+  let source = null;
+  const open = () => {
+    source = new EventSource(tiles.dataset.stream);
+    source.addEventListener('message', (event) => {
+      const data = JSON.parse(event.data);
+      const tile = byName.get(data.name);
+      if (!tile || data.type !== 'HystrixCommand') {
+        return;
+      }
+      for (const e of all('[data-c]', tile)) {
+        const value = e.dataset.c === 'p99' ? data.latencyExecute?.['99'] : data[e.dataset.c];
+        if (value !== undefined) {
+          const unit = { p99: '\u202Fms', errorPercentage: '\u202F%' }[e.dataset.c] ?? '';
+          e.textContent = Number(value).toLocaleString('en') + unit;
+        }
+      }
+    });
+  };
+  const toggle = () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+    } else if (source === null) {
+      open();
+    }
+  };
+  document.addEventListener('visibilitychange', toggle);
+  toggle();
+}
+
+// Theme
+for (const input of all('input[name="theme"]')) {
+  input.checked = input.value === (stored('theme') ?? 'auto');
+  input.addEventListener('change', () => {
+    stored('theme', input.value);
+    if (input.value === 'auto') {
+      delete root.dataset.theme;
+    } else {
+      root.dataset.theme = input.value;
+    }
+  });
+}
+
+// Keyboard
+function help() {
+  const on = element('input', { type: 'checkbox', checked: stored('shortcuts') !== 'off' });
+  on.addEventListener('change', () => stored('shortcuts', on.checked ? 'on' : 'off'));
+  const list = element('dl');
+  const pages = all('nav a[data-key]').map((a) => [`g ${a.dataset.key}`, words.goTo(a.firstChild.textContent)]);
+  for (const [key, what] of [...words.keys, ...pages]) {
+    list.append(element('dt', {}, element('kbd', { textContent: key })), element('dd', { textContent: what }));
+  }
+  const close = element('button', { type: 'submit', textContent: words.close });
+  const form = element('form', { method: 'dialog' }, list, element('label', { className: 'check' }, on, ` ${words.off}`), element('div', { className: 'choices' }, close));
+  const opener = document.activeElement;
+  show('help', words.shortcuts, form, close).addEventListener('close', () => opener?.focus());
+}
+document.getElementById('help-button')?.addEventListener('click', help);
+
+const links = () => all('main tbody tr :is(th, td):first-child a, .list a, .pick li a');
+let going = false;
+const actions = {
+  '/': () => document.querySelector('main input[type="search"]')?.focus(),
+  '?': help,
+  j: () => step(1),
+  k: () => step(-1),
+  n: () => location.reload(),
+  c: () => document.querySelector('main [data-copy]')?.click(),
+  '[': () => document.querySelector('a[rel="prev"]')?.click(),
+  ']': () => document.querySelector('a[rel="next"]')?.click(),
+};
+function step(by) {
+  const list = links();
+  list[Math.min(Math.max(list.indexOf(document.activeElement) + by, 0), list.length - 1)]?.focus();
+}
+document.addEventListener('keydown', (event) => {
+  const typing = event.target.closest?.('input:not([type="checkbox"], [type="radio"]), select, textarea, dialog');
+  if (event.key === 'Escape' && typing && !event.target.closest('dialog')) {
+    event.target.blur();
+  }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || stored('shortcuts') === 'off') {
+    return;
+  }
+  if (going) {
+    going = false;
+    document.querySelector(`nav a[data-key="${CSS.escape(event.key)}"]`)?.click();
+    return;
+  }
+  if (event.key === 'g') {
+    going = true;
+    return;
+  }
+  const column = Number(event.key);
+  const action = column > 0 ? () => all('main thead th')[column - 1]?.querySelector('a')?.click() : actions[event.key];
+  if (action) {
+    event.preventDefault();
+    action();
+  }
+});
+
+enliven(document);
+circuits();
+root.dataset.ready = 'yes';
