@@ -1,0 +1,96 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+)
+
+func showAudit(v *view) error {
+	entries := v.site.srv.Audit(1000)
+	wanted := v.query.Value("filter")
+	v.Put(h("<form class='panel pad row' method='get' action='audit'><label class='grow'><span class='vh'>Filter by path, client or key</span><input type='search' name='filter' class='find' placeholder='Filter by path, client or key' value='"),
+		wanted, h("'></label><button type='submit' class='primary'>Filter</button></form>\n"))
+	if wanted != "" {
+		kept := entries[:0]
+		for _, e := range entries {
+			if mentions(&e, wanted) {
+				kept = append(kept, e)
+			}
+		}
+		entries = kept
+	}
+	v.summary = plural(len(entries), "entry")
+	if len(entries) != 1 {
+		v.summary = count(len(entries)) + " entries"
+	}
+	v.panel("log", "Changes, newest first", func() { v.actions("audit-log", "/server_info") }, func() { v.auditTable("audit-log", entries) })
+	return nil
+}
+
+// mentions reports whether a field of an entry contains a text.
+func mentions(e *admin.AuditEntry, text string) bool {
+	fields := []string{e.Path, e.Peer, e.Principal.Name, e.Reason, strings.Join(e.Keys, " ")}
+	for _, c := range e.Changes {
+		fields = append(fields, c.What)
+	}
+	for _, f := range fields {
+		if strings.Contains(strings.ToLower(f), strings.ToLower(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// auditTable appends entries of the audit log.
+func (v *view) auditTable(id string, entries []admin.AuditEntry) {
+	if len(entries) == 0 {
+		v.empty("No changes since the start.")
+		return
+	}
+	g := v.grid(id, "Audit log", "cards", order{}, column{head: "Time"}, column{head: "Who"}, column{head: "Request"}, column{head: "Change"}, column{head: "Result", class: "num"})
+	for i := range entries {
+		e := &entries[i]
+		g.row("")
+		g.cell(isoTime(e.Time), func() { v.when(e.Time) })
+		who := e.Principal.Name
+		if who == "" {
+			who = e.Peer
+		}
+		if who == "" {
+			who = "the program"
+		}
+		g.cell(who, nil)
+		g.cell(e.Method+" "+e.Path, v.text(h("<code class='wrap'>"), e.Path, h("</code>")))
+		var changes []string
+		for _, c := range e.Changes {
+			changes = append(changes, c.What+" "+c.Before+" > "+c.After)
+		}
+		g.cell(strings.Join(changes, ", "), func() { v.changes(e) })
+		g.cell(fmt.Sprint(e.Status), func() {
+			class := "quiet"
+			if e.Status >= 400 {
+				class = "bad"
+			}
+			v.Put(h("<span class='"), class, h("'>"), e.Status, " ", e.Reason, h("</span>"))
+		})
+	}
+	g.end()
+}
+
+// changes appends the changes of an entry, or the names of its parameters.
+func (v *view) changes(e *admin.AuditEntry) {
+	if len(e.Changes) == 0 {
+		v.Put(h("<span class='quiet'>"), strings.Join(e.Keys, ", "), h("</span>"))
+		return
+	}
+	const most = 20
+	for _, c := range e.Changes[:min(most, len(e.Changes))] {
+		v.change(c)
+		v.Put(" ")
+	}
+	if more := len(e.Changes) - most; more > 0 {
+		v.Put(fmt.Sprintf("and %d more", more))
+	}
+}

@@ -1,0 +1,123 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+// circuit holds the numbers of the tile of a cluster, since the start.
+type circuit struct {
+	name                                         string
+	requests, errors, timeouts, overflow, active float64
+	p99                                          string
+}
+
+// share is the share of errors, 0 without requests.
+func (c *circuit) share() float64 {
+	if c.requests == 0 {
+		return 0
+	}
+	return c.errors / c.requests
+}
+
+// mostTiles is how many clusters the page shows.
+const mostTiles = 200
+
+func showCircuits(v *view) error {
+	var list []circuit
+	if v.src.Clusters != nil {
+		v.stats(func(stats *store.View) {
+			v.src.Clusters.Statuses(func(c *status.Cluster) bool {
+				prefix := "cluster." + c.ObservabilityName + "."
+				value := func(name string) float64 {
+					x, _ := number(stats, prefix+name)
+					return x
+				}
+				_, p99 := v.p99(stats, prefix+"upstream_rq_time")
+				list = append(list, circuit{c.Name, value("upstream_rq_total"), value("upstream_rq_5xx"), value("upstream_rq_timeout"),
+					value("upstream_rq_pending_overflow"), value("upstream_rq_active"), p99})
+				return true
+			})
+		})
+	}
+	v.summary = plural(len(list), "cluster")
+	v.streamNote()
+	if len(list) == 0 {
+		v.panel("none", "Circuits", nil, func() { v.empty("No clusters are configured.") })
+		return nil
+	}
+	by := v.choice("sort", "errors", "name")
+	slices.SortStableFunc(list, func(a, b circuit) int {
+		if by == "name" {
+			return strings.Compare(a.name, b.name)
+		}
+		return cmp.Or(cmp.Compare(b.share(), a.share()), cmp.Compare(b.requests, a.requests), strings.Compare(a.name, b.name))
+	})
+	v.Put(h("<div class='row'>"))
+	v.segments("Order", "sort", "errors", "Errors first", "name", "By name")
+	v.Put(h("</div>\n<ul class='tiles' id='tiles'"))
+	if v.permits("/circuit_event_stream") {
+		v.Put(h(" data-stream='../circuit_event_stream'"))
+	}
+	v.Put(h(">"))
+	for i := range list[:min(mostTiles, len(list))] {
+		v.tile(&list[i])
+	}
+	v.Put(h("</ul>\n"))
+	if more := len(list) - mostTiles; more > 0 {
+		v.empty(fmt.Sprintf("and %d more; the ", more), h("<a href='clusters'>board of clusters</a> has all of them"))
+	}
+	v.Put(h("<p class='quiet'>Numbers are since the start, with the event stream those of the last window. The breaker is always “forced closed” and " +
+		"nothing is short-circuited: limits reject requests before a breaker would. Rejected requests are those over a limit (<code>upstream_rq_pending_overflow</code>).</p>\n"))
+	return nil
+}
+
+// streamNote says where the event stream is, or how to get one.
+func (v *view) streamNote() {
+	if v.permits("/circuit_event_stream") {
+		v.Put(h("<div class='row'><span>Event stream for a Hystrix dashboard:</span> <code class='wrap'>http://"), v.r.Header("host"), h("/circuit_event_stream</code></div>\n"))
+		return
+	}
+	v.note("info", "no-stream", func() {
+		v.Put("The event stream is off. The stats sink ", h("<code>"), v.site.srv.Product(), h(".stat_sinks.hystrix</code>"), " turns it on and makes this page live.")
+	})
+}
+
+// tile appends the numbers of a cluster.
+func (v *view) tile(c *circuit) {
+	meaning := "ok"
+	switch {
+	case c.requests == 0:
+		meaning = "info"
+	case c.share() >= 0.05:
+		meaning = "bad"
+	case c.share() >= 0.01 || c.overflow > 0:
+		meaning = "warn"
+	}
+	v.Put(h("<li class='panel tile' data-cluster='"), c.name, h("'><h2><a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a></h2><p class='big' data-c='errorPercentage'>"),
+		trimmed(c.share()*100, 2), thin, h("%</p><p>"))
+	switch {
+	case c.requests == 0:
+		v.word(meaning, "no requests")
+	case meaning == "ok":
+		v.word(meaning, "errors low")
+	default:
+		v.word(meaning, "errors")
+	}
+	v.Put(h("</p><dl class='pairs'>"))
+	for _, x := range [...]struct {
+		name, field string
+		value       float64
+	}{
+		{"Requests", "requestCount", c.requests}, {"Errors", "errorCount", c.errors}, {"Timeouts", "rollingCountTimeout", c.timeouts},
+		{"Rejected", "rollingCountThreadPoolRejected", c.overflow}, {"Short-circuited", "", 0}, {"Active", "currentConcurrentExecutionCount", c.active},
+	} {
+		v.Put(h("<dt>"), x.name, h("</dt><dd class='num' data-c='"), x.field, h("'>"), grouped(fmt.Sprintf("%.0f", x.value)), h("</dd>"))
+	}
+	v.Put(h("<dt>p99</dt><dd class='num' data-c='p99'>"), c.p99, h("</dd><dt>Mean</dt><dd class='num quiet'>"), none, h("</dd></dl></li>\n"))
+}

@@ -1,0 +1,377 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+// clusterRow is what the board shows of a cluster.
+type clusterRow struct {
+	name, observability          string
+	api                          bool
+	healthy, degraded, unhealthy int
+	reasons                      map[status.Flags]int // hosts by flag; nil if all are healthy
+	breakers                     [2]status.BreakerLimits
+	outlier                      *status.OutlierRates
+}
+
+func (c *clusterRow) hosts() int { return c.healthy + c.degraded + c.unhealthy }
+
+// summarize counts the hosts of a cluster by their health.
+func summarize(c *status.Cluster) clusterRow {
+	out := clusterRow{name: c.Name, observability: c.ObservabilityName, api: c.AddedViaAPI, breakers: c.Breakers}
+	if c.Outlier != nil {
+		rates := *c.Outlier
+		out.outlier = &rates
+	}
+	if c.Hosts == nil {
+		return out
+	}
+	c.Hosts(func(host *status.Host) bool {
+		switch host.Health.Health() {
+		case status.Healthy:
+			out.healthy++
+		case status.Degraded:
+			out.degraded++
+		default:
+			out.unhealthy++
+		}
+		for flag := status.Flags(1); host.Health >= flag; flag <<= 1 {
+			if host.Health&flag != 0 {
+				if out.reasons == nil {
+					out.reasons = make(map[status.Flags]int)
+				}
+				out.reasons[flag]++
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// flagWords explain the health flags, in their order.
+var flagWords = [...]struct {
+	flag status.Flags
+	word string
+	help string
+}{
+	{status.FailedActiveHC, "failed active health check", "the host fails the health checks of the server, or is new and was not checked yet"},
+	{status.FailedOutlierCheck, "ejected as outlier", "the outlier detector took the host out because of its errors"},
+	{status.FailedEDSHealth, "unhealthy by discovery", "the assignment says UNHEALTHY or TIMEOUT"},
+	{status.DegradedActiveHC, "degraded by health check", "the last passed health check said that the host is degraded"},
+	{status.DegradedEDSHealth, "degraded by discovery", "the assignment says DEGRADED"},
+	{status.PendingDynamicRemoval, "gone from discovery", "discovery no longer has the host; it stays until it fails a health check"},
+	{status.PendingActiveHC, "waiting for first check", "the host is new and gets no traffic before its first health check"},
+	{status.ExcludedViaImmediateHCFail, "excluded on request", "the host asked to be excluded at once"},
+	{status.ActiveHCTimeout, "health check timed out", "the last failed health check was a timeout"},
+	{status.EDSStatusDraining, "draining by discovery", "the assignment says DRAINING"},
+}
+
+// why words the reasons, the most frequent first.
+func (c *clusterRow) why() string {
+	type reason struct {
+		n    int
+		word string
+	}
+	var list []reason
+	for _, f := range flagWords {
+		if n := c.reasons[f.flag]; n > 0 {
+			list = append(list, reason{n, f.word})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b reason) int { return cmp.Compare(b.n, a.n) })
+	var words []string
+	for _, r := range list {
+		words = append(words, count(r.n)+" "+r.word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// sortClusters sorts the rows of the board. The order "health" has the clusters with
+// the greatest share of unhealthy hosts first, then those with degraded ones.
+func sortClusters(rows []clusterRow, o order) {
+	share := func(n int, c *clusterRow) float64 { return float64(n) / float64(max(c.hosts(), 1)) }
+	slices.SortStableFunc(rows, func(a, b clusterRow) int {
+		r := 0
+		switch o.by {
+		case "health":
+			r = cmp.Or(cmp.Compare(share(a.unhealthy, &a), share(b.unhealthy, &b)), cmp.Compare(a.unhealthy, b.unhealthy), cmp.Compare(share(a.degraded, &a), share(b.degraded, &b)))
+		case "hosts":
+			r = cmp.Compare(a.hosts(), b.hosts())
+		case "name":
+			r = strings.Compare(a.name, b.name)
+		}
+		if o.desc {
+			r = -r
+		}
+		return cmp.Or(r, strings.Compare(a.name, b.name))
+	})
+}
+
+func showClusters(v *view) error {
+	if name := v.query.Value("cluster"); name != "" {
+		return v.oneCluster(name)
+	}
+	pattern, only := v.query.Value("filter"), v.query.Has("unhealthy")
+	v.Put(h("<form class='panel pad row' method='get' action='clusters' data-live='board'><label class='grow'><span class='vh'>Filter by name, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter by name (regular expression)' value='"),
+		pattern, h("'></label>"))
+	v.chip("unhealthy", "Unhealthy only", only)
+	v.keep("sort", "dir", "rows")
+	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n"))
+	n := v.healthNow()
+	v.summary = plural(n.clusters, "cluster") + ", all hosts healthy"
+	if n.clusters == 0 {
+		v.summary = ""
+	}
+	if n.unhealthy > 0 {
+		v.summary = count(n.unhealthy) + " unhealthy of " + plural(n.clusters, "cluster")
+	}
+	v.Put(h("<div id='board'>\n"))
+	defer v.Put(h("</div>\n"))
+	if v.src.Clusters == nil || n.clusters == 0 {
+		v.panel("none", "Clusters", nil, func() { v.empty("No clusters are configured.") })
+		return nil
+	}
+	var rows []clusterRow
+	err := v.site.srv.Filtered(pattern, func(f *render.Filter) error {
+		var err error
+		v.src.Clusters.Statuses(func(c *status.Cluster) bool {
+			matches := true
+			if f != nil {
+				matches, err = f.Match(c.Name)
+			}
+			if err == nil && matches {
+				if r := summarize(c); !only || r.unhealthy+r.degraded > 0 {
+					rows = append(rows, r)
+				}
+			}
+			return err == nil
+		})
+		return err
+	})
+	if err != nil {
+		return v.problem(err)
+	}
+	v.board(rows)
+	return nil
+}
+
+// chip appends a checkbox that looks like a chip.
+func (v *view) chip(name, label string, set bool) {
+	v.Put(h("<label class='chip'><input type='checkbox' name='"), name, h("' value='1'"))
+	if set {
+		v.Put(h(" checked"))
+	}
+	v.Put(h(">"), label, h("</label>"))
+}
+
+// board appends the table of clusters.
+func (v *view) board(rows []clusterRow) {
+	o := v.sorted("-health", "name", "-hosts")
+	sortClusters(rows, o)
+	offset, limit := v.window("100", "200", "25")
+	if offset >= len(rows) {
+		offset = 0
+	}
+	shown := rows[offset:min(offset+limit, len(rows))]
+	v.panel("clusters-head", "Clusters, what is unhealthy first", func() {
+		v.actions("clusters", url("/clusters", "format", "json", "filter", v.query.Value("filter")))
+	}, func() {
+		if len(rows) == 0 {
+			v.empty("No cluster matches.")
+			return
+		}
+		g := v.grid("clusters", "Clusters", "cards clusters", o,
+			column{head: "Cluster", sort: "name"}, column{head: "Hosts", sort: "health"}, column{head: "Why"},
+			column{head: "Connections", class: "num"}, column{head: "Active rq", class: "num"}, column{head: "Requests", class: "num"},
+			column{head: "p99", class: "num"}, column{head: "Circuit breakers, requests"}, column{head: "Outlier"})
+		v.stats(func(list *store.View) {
+			for i := range shown {
+				v.clusterRow(g, list, &shown[i])
+			}
+		})
+		g.end()
+		v.pager(offset, len(shown), len(rows), limit, "")
+	})
+}
+
+// hostWords appends the counts of hosts in words.
+func (v *view) hostWords(c *clusterRow) {
+	v.Put(h("<span class='words'><b>"), count(c.healthy), h("</b> of "), count(c.hosts()), " healthy")
+	if c.unhealthy > 0 {
+		v.Put(h(" <span class='bad'>"), count(c.unhealthy), h(" unhealthy</span>"))
+	}
+	if c.degraded > 0 {
+		v.Put(h(" <span class='warn'>"), count(c.degraded), h(" degraded</span>"))
+	}
+	v.Put(h("</span>"))
+}
+
+func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
+	stat := func(name string) (float64, bool) { return number(list, "cluster."+c.observability+"."+name) }
+	figure := func(name string) {
+		if x, ok := stat(name); ok {
+			g.num(fmt.Sprintf("%.0f", x))
+		} else {
+			g.shown("", none)
+		}
+	}
+	g.row("")
+	g.head(c.name, func() {
+		v.Put(h("<a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a><span class='sub'>"))
+		if c.api {
+			v.Put(h("added by API</span>"))
+		} else {
+			v.Put(h("static</span>"))
+		}
+	})
+	g.cell(fmt.Sprintf("%d/%d", c.healthy, c.hosts()), func() {
+		if c.hosts() == 0 {
+			v.word("warn", "no hosts")
+			return
+		}
+		v.cells(c.healthy, c.degraded, c.unhealthy)
+		v.hostWords(c)
+	})
+	why := c.why()
+	g.cell(why, func() {
+		switch {
+		case c.unhealthy > 0:
+			v.word("bad", why)
+		case why != "":
+			v.word("warn", why)
+		default:
+			v.Put(h("<span class='quiet'>"), none, h("</span>"))
+		}
+	})
+	figure("upstream_cx_active")
+	figure("upstream_rq_active")
+	figure("upstream_rq_total")
+	g.shown(v.p99(list, "cluster."+c.observability+".upstream_rq_time"))
+	active, _ := stat("upstream_rq_active")
+	g.cell(fmt.Sprintf("%.0f/%d", active, c.breakers[0].MaxRequests), func() { v.breakers(c, active) })
+	v.outlier(g, c.outlier)
+}
+
+// p99 returns the 99th percentile of a histogram since the start.
+func (v *view) p99(list *store.View, name string) (value, text string) {
+	c, ok := list.Find(name)
+	if !ok || c.Kind() != store.KindHistogram {
+		return "", none
+	}
+	hist := c.Histogram()
+	s := hist.Snapshot()
+	if !s.Used {
+		return "", none
+	}
+	x := s.Cumulative.Quantile(0.99)
+	return fmt.Sprint(x), measuredText(x, hist.Layout().Unit())
+}
+
+// breakers appends the use of the circuit breakers by requests.
+func (v *view) breakers(c *clusterRow, active float64) {
+	limit := c.breakers[0].MaxRequests
+	share := active / float64(max(limit, 1))
+	v.Put(h("<span class='cb'>"))
+	v.bar(share, nearLimit(share))
+	v.Put(h("<span class='sub'>"), grouped(fmt.Sprintf("%.0f", active)), " of ", limitText(limit), h("</span></span>"))
+}
+
+// limitText words a limit; the greatest number means none.
+func limitText(limit uint64) string {
+	if limit >= 1<<32-1 {
+		return "no limit"
+	}
+	return count(limit)
+}
+
+func (v *view) outlier(g *grid, o *status.OutlierRates) {
+	switch {
+	case o == nil:
+		g.cell("", v.text(h("<span class='quiet'>off</span>")))
+	case o.Average < 0:
+		g.cell("-1", v.text(h("<span class='quiet'>not enough data</span>")))
+	default:
+		g.cell(fmt.Sprint(o.Average), func() {
+			v.Put(h("<b>"), figures(o.Average), thin, h("%</b>"))
+			if o.Threshold >= 0 {
+				v.Put(h("<span class='sub'>ejects under "), figures(o.Threshold), h("</span>"))
+			}
+		})
+	}
+}
+
+// oneCluster shows the hosts of a cluster.
+func (v *view) oneCluster(name string) error {
+	v.title = name
+	found := false
+	if v.src.Clusters != nil {
+		v.src.Clusters.Statuses(func(c *status.Cluster) bool {
+			if c.Name != name {
+				return true
+			}
+			found = true
+			v.clusterPage(c)
+			return false
+		})
+	}
+	if !found {
+		v.status = 404
+		v.title = "Clusters"
+		v.note("bad", "", func() {
+			v.Put("There is no cluster ", h("<code>"), name, h("</code>. <a href='clusters'>All clusters</a>"))
+		})
+	}
+	return nil
+}
+
+func (v *view) clusterPage(c *status.Cluster) {
+	sum := summarize(c)
+	v.summary = fmt.Sprintf("%s of %s healthy", count(sum.healthy), plural(sum.hosts(), "host"))
+	v.Put(h("<p class='crumbs'><a href='clusters'>Clusters</a> / "), c.Name, h("</p>\n<dl class='panel pad strip'>"))
+	fact := func(name, value string) {
+		if value != "" {
+			v.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
+		}
+	}
+	if sum.api {
+		fact("Added", "by API")
+	} else {
+		fact("Added", "static")
+	}
+	if c.ObservabilityName != c.Name {
+		fact("Name in stats", c.ObservabilityName)
+	}
+	fact("EDS service", c.EDSServiceName)
+	for i, priority := range [...]string{"default", "high"} {
+		b := c.Breakers[i]
+		fact("Limits, "+priority, fmt.Sprintf("%s cx, %s pending, %s rq, %s retries", limitText(b.MaxConnections), limitText(b.MaxPendingRequests), limitText(b.MaxRequests), limitText(b.MaxRetries)))
+	}
+	if o := c.Outlier; o != nil {
+		value := "not enough data"
+		if o.Average >= 0 {
+			value = figures(o.Average) + thin + "%"
+		}
+		fact("Success rate", value)
+		if o.Threshold >= 0 {
+			fact("Ejects under", figures(o.Threshold)+thin+"%")
+		}
+	}
+	v.Put(h("</dl>\n"))
+	v.panel("hosts-head", "Hosts", func() {
+		v.Put(h("<a class='btn' href='"), url("stats", "filter", "^cluster\\."+quoteMeta(c.ObservabilityName)+"\\."), h("'>Stats</a>"))
+		v.actions("hosts", url("/clusters", "format", "json", "filter", "^"+quoteMeta(c.Name)+"$"))
+	}, func() {
+		if sum.hosts() == 0 {
+			v.empty("The cluster has no hosts.")
+			return
+		}
+		v.hosts(c, sum.hosts())
+	})
+}

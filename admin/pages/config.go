@@ -1,0 +1,242 @@
+package pages
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+)
+
+// resource is a list of the configuration dump.
+type resource struct {
+	section, field string
+	names          []string // of the page that is shown
+	total          int
+}
+
+// mostShown is how much of a dump the page shows, in bytes of JSON. A tree of it has
+// about twenty times as many.
+const mostShown = 256 << 10
+
+func showConfig(v *view) error {
+	if v.src.ConfigDump == nil {
+		v.panel("none", "Configuration", nil, func() { v.empty("The server has no configuration dump.") })
+		return nil
+	}
+	field, name := v.query.Value("resource"), v.query.Value("name")
+	wanted := v.query.Value("filter")
+	eds := v.query.Has("include_eds")
+	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource</span><input type='search' name='filter' class='find' placeholder='Filter by name' value='"),
+		wanted, h("'></label>"))
+	v.keep("resource")
+	v.chip("include_eds", "Endpoints", eds)
+	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n<div class='cols split'>\n<div class='stack'>\n"))
+	sections := slices.Clone(v.src.ConfigDump(eds))
+	slices.SortStableFunc(sections, func(a, b admin.ConfigSection) int { return strings.Compare(a.Key, b.Key) })
+	total := 0
+	for i := range sections {
+		total += v.section(&sections[i], field, name, strings.ToLower(wanted))
+	}
+	v.summary = plural(total, "resource")
+	v.Put(h("</div>\n<div class='stack'>\n"))
+	v.dump(sections, field, name, eds)
+	v.Put(h("</div>\n</div>\n"))
+	return nil
+}
+
+// section appends a section with the names of its resources, and returns how many it
+// has.
+func (v *view) section(s *admin.ConfigSection, field, name, wanted string) (total int) {
+	if s.Message == nil {
+		return 0
+	}
+	id := "section-" + s.Key
+	v.panel(id, capital(s.Key), func() {
+		if settings(s) != "" {
+			v.Put(h("<a href='"), v.here("resource", "", "name", "", "section", s.Key), h("'>Fields</a>"))
+		}
+	}, func() {
+		some := false
+		fields := s.Message.ProtoReflect().Descriptor().Fields()
+		for i := range fields.Len() {
+			fd := fields.Get(i)
+			if !fd.IsList() || fd.Message() == nil {
+				continue
+			}
+			r := list(s, fd, wanted)
+			if r.total == 0 {
+				continue
+			}
+			some = true
+			total += r.total
+			v.Put(h("<h3 class='pad'><a href='"), v.here("resource", r.field, "name", "", "section", ""), h("'>"), r.field, h("</a> <span class='quiet'>"), count(r.total), h("</span></h3><ul class='names'>"))
+			for _, n := range r.names {
+				v.Put(h("<li><a class='wrap mono' href='"), v.here("resource", r.field, "name", n, "section", ""), h("'"))
+				if n == name && r.field == field {
+					v.Put(h(" aria-current='true'"))
+				}
+				v.Put(h(">"), n, h("</a></li>"))
+			}
+			if more := r.total - len(r.names); more > 0 {
+				v.Put(h("<li class='quiet'>and "), count(more), h(" more: filter by name</li>"))
+			}
+			v.Put(h("</ul>\n"))
+		}
+		if !some {
+			v.Put(h("<p class='pad quiet'>no resources</p>\n"))
+		}
+	})
+	return total
+}
+
+// settings returns the mask of the fields of a section that are no lists of
+// resources.
+func settings(s *admin.ConfigSection) string {
+	var names []string
+	fields := s.Message.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if fd := fields.Get(i); !fd.IsList() || fd.Message() == nil {
+			names = append(names, string(fd.Name()))
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// list returns the names of the resources in a field that contain a text.
+func list(s *admin.ConfigSection, fd protoreflect.FieldDescriptor, wanted string) resource {
+	const most = 50
+	r := resource{section: s.Key, field: string(fd.Name())}
+	for name := range s.Elements(fd) {
+		if wanted != "" && !strings.Contains(strings.ToLower(name), wanted) {
+			continue
+		}
+		r.total++
+		if len(r.names) < most && name != "" {
+			r.names = append(r.names, name)
+		}
+	}
+	return r
+}
+
+// dump appends the tree of what is chosen: a resource, all of a field, or the settings
+// of a section.
+func (v *view) dump(sections []admin.ConfigSection, field, name string, eds bool) {
+	section := v.query.Value("section")
+	if field == "" && section == "" {
+		section = "bootstrap"
+	}
+	pairs := []string{"resource", field}
+	title := field
+	switch {
+	case name != "":
+		pairs = append(pairs, "name_regex", quoteMeta(name))
+		title = name
+	case field == "":
+		title = capital(section)
+	}
+	if eds {
+		pairs = append(pairs, "include_eds", "1")
+	}
+	request := url("/config_dump", pairs...)
+	if field == "" {
+		mask := ""
+		for i := range sections {
+			if sections[i].Key == section && sections[i].Message != nil {
+				mask = settings(&sections[i])
+			}
+		}
+		request = url("/config_dump", "mask", mask)
+	}
+	reply := v.site.srv.Request("GET", request, nil)
+	v.panel("dump", title, func() {
+		v.Put(h("<a class='btn' href='.."), request, h("' download='config.json'>JSON</a>"))
+		v.request(request)
+	}, func() {
+		if reply.Status != 200 {
+			v.empty(strings.TrimSpace(string(reply.Body)))
+			return
+		}
+		if len(reply.Body) > mostShown {
+			v.empty(fmt.Sprintf("%s are too much to show at once: choose a resource, or download the file.", sizeText(float64(len(reply.Body)))))
+			return
+		}
+		v.Put(h("<div class='pad tree scroll' tabindex='0'>"))
+		if !v.tree(reply.Body) {
+			v.Put(h("<pre>"), string(reply.Body), h("</pre>"))
+		}
+		v.Put(h("</div>\n"))
+	})
+}
+
+// tree appends a JSON document as a tree that can be folded. It reports whether the
+// document is valid; nesting deeper than 100 levels is not.
+func (v *view) tree(document []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber()
+	if !json.Valid(document) {
+		return false
+	}
+	return v.node(d, "", 0)
+}
+
+// node appends the next value of a document.
+func (v *view) node(d *json.Decoder, key string, depth int) bool {
+	token, err := d.Token()
+	if err != nil || depth > 100 {
+		return false
+	}
+	open, nested := token.(json.Delim)
+	if !nested {
+		v.leaf(key, token)
+		return true
+	}
+	v.Put(h("<details"))
+	if depth < 4 {
+		v.Put(h(" open"))
+	}
+	v.Put(h("><summary><span class='key'>"), key, h("</span> <span class='quiet'>"), open.String(), h("</span></summary>"))
+	for i := 0; d.More(); i++ {
+		next := fmt.Sprint(i)
+		if open == '{' {
+			name, err := d.Token()
+			if err != nil {
+				return false
+			}
+			next = fmt.Sprint(name)
+		}
+		if !v.node(d, next, depth+1) {
+			return false
+		}
+	}
+	_, err = d.Token()
+	v.Put(h("</details>\n"))
+	return err == nil
+}
+
+func (v *view) leaf(key string, token json.Token) {
+	v.Put(h("<div class='leaf'><span class='key'>"), key, h("</span> "))
+	text := fmt.Sprint(token)
+	switch {
+	case text == wire.Redacted:
+		v.Put(h("<span class='badge warn' title='The value is secret, or its name looks like that of a secret'>redacted</span>"))
+	case token == nil:
+		v.Put(h("<span class='quiet'>null</span>"))
+	default:
+		v.Put(h("<span class='wrap'>"), text, h("</span>"))
+	}
+	v.Put(h("</div>\n"))
+}
+
+// capital returns s with a capital first letter.
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + strings.ReplaceAll(s[1:], "_", " ")
+}

@@ -1,0 +1,222 @@
+package pages
+
+import (
+	"strings"
+)
+
+// export collects the rows of the table that the client wants as tab-separated
+// values.
+type export struct {
+	id    string // of the table; "" for the page itself
+	found bool
+	rows  []byte
+}
+
+// column is a column of a table.
+type column struct {
+	head  string
+	class string // "num" aligns numbers
+	sort  string // value of the parameter sort; "" for columns that cannot be sorted by
+}
+
+// grid is a table. Its cells are written in order; each has an exact value, which is
+// exported, and may show something else.
+type grid struct {
+	v       *view
+	columns []column
+	at      int
+	export  bool
+}
+
+// order is the order of a table.
+type order struct {
+	by   string
+	desc bool
+}
+
+// sorted reads the order from the parameters. by lists the columns that can be sorted
+// by, the default first. A minus in front means descending at first.
+func (v *view) sorted(by ...string) order {
+	got := v.query.Value("sort")
+	for i, name := range by {
+		name, desc := strings.CutPrefix(name, "-")
+		if got == name || i == 0 && got == "" {
+			switch v.query.Value("dir") {
+			case "asc":
+				desc = false
+			case "desc":
+				desc = true
+			}
+			return order{name, desc}
+		}
+	}
+	name, desc := strings.CutPrefix(by[0], "-")
+	return order{name, desc}
+}
+
+// grid starts a table. class can be "cards", which makes a card of each row on narrow
+// screens.
+func (v *view) grid(id, caption, class string, o order, columns ...column) *grid {
+	g := &grid{v: v, columns: columns, export: v.tsv.id == id}
+	v.Put(h("<div class='scroll' tabindex='0' role='region' aria-label='"), caption, h("'><table id='"), id, h("' class='"), class,
+		h("'><caption class='vh'>"), caption, h("</caption><thead><tr>"))
+	for i, c := range columns {
+		v.Put(h("<th scope='col'"))
+		if c.class != "" {
+			v.Put(h(" class='"), c.class, h("'"))
+		}
+		if c.sort == "" {
+			v.Put(h(">"), c.head, h("</th>"))
+		} else {
+			v.sortHead(c, o)
+		}
+		if g.export {
+			v.tsv.found = true
+			g.value(i, c.head)
+		}
+	}
+	v.Put(h("</tr></thead>\n<tbody>"))
+	return g
+}
+
+// sortHead appends a head that sorts by its column, or reverses the order.
+func (v *view) sortHead(c column, o order) {
+	dir := "desc"
+	if c.class != "num" {
+		dir = "asc"
+	}
+	if o.by != c.sort {
+		v.Put(h("><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("'>"), c.head, h("</a></th>"))
+		return
+	}
+	dir, state, arrow := "desc", "ascending", " ↑"
+	if o.desc {
+		dir, state, arrow = "asc", "descending", " ↓"
+	}
+	v.Put(h(" aria-sort='"), state, h("'><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("'>"), c.head,
+		h("<span aria-hidden='true'>"), arrow, h("</span></a></th>"))
+}
+
+// value exports a value.
+func (g *grid) value(i int, value string) {
+	if !g.export {
+		return
+	}
+	if i > 0 {
+		g.v.tsv.rows = append(g.v.tsv.rows, '\t')
+	}
+	g.v.tsv.rows = append(g.v.tsv.rows, oneLine.Replace(value)...)
+}
+
+// oneLine keeps a value in its cell.
+var oneLine = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
+
+// row starts a row.
+func (g *grid) row(class string) {
+	g.endRow()
+	g.v.Put(h("<tr"))
+	if class != "" {
+		g.v.Put(h(" class='"), class, h("'"))
+	}
+	g.v.Put(h(">"))
+}
+
+func (g *grid) endRow() {
+	if g.export {
+		g.v.tsv.rows = append(g.v.tsv.rows, '\n')
+	}
+	if g.at > 0 {
+		g.v.Put(h("</tr>\n"))
+	}
+	g.at = 0
+}
+
+// head appends the cell that names the row.
+func (g *grid) head(value string, show func()) {
+	g.value(g.at, value)
+	g.v.Put(h("<th scope='row' class='"), g.columns[g.at].class, h("'>"))
+	g.at++
+	if show == nil {
+		g.v.Put(value)
+	} else {
+		show()
+	}
+	g.v.Put(h("</th>"))
+}
+
+// cell appends a cell with an exact value. If show is nil, the value is shown.
+func (g *grid) cell(value string, show func()) {
+	g.value(g.at, value)
+	c := g.columns[g.at]
+	g.at++
+	g.v.Put(h("<td data-l='"), c.head, h("'"))
+	if c.class != "" {
+		g.v.Put(h(" class='"), c.class, h("'"))
+	}
+	if c.class == "num" {
+		g.v.Put(h(" data-value='"), value, h("'"))
+	}
+	g.v.Put(h(">"))
+	if show == nil {
+		g.v.Put(value)
+	} else {
+		show()
+	}
+	g.v.Put(h("</td>"))
+}
+
+// num appends a cell with a number. Zero is quiet.
+func (g *grid) num(value string) { g.shown(value, grouped(value)) }
+
+// shown appends a cell with a number and how it is shown.
+func (g *grid) shown(value, text string) {
+	g.cell(value, func() {
+		if value == "0" || text == none {
+			g.v.Put(h("<span class='quiet'>"), text, h("</span>"))
+			return
+		}
+		g.v.Put(text)
+	})
+}
+
+// wide appends a row with one cell for all columns. It is not exported.
+func (g *grid) wide(class string, show func()) {
+	if g.at > 0 {
+		g.v.Put(h("</tr>\n"))
+	}
+	g.v.Put(h("<tr class='"), class, h("'><td colspan='"), len(g.columns), h("'>"))
+	show()
+	g.v.Put(h("</td></tr>\n"))
+	g.at = 0
+}
+
+// end ends the table.
+func (g *grid) end() {
+	g.endRow()
+	g.v.Put(h("</tbody></table></div>\n"))
+}
+
+// pager appends links to the pages of a list.
+func (v *view) pager(offset, shown, total, limit int, more string) {
+	v.Put(h("<div class='pad row line pager'><span>"))
+	if total == 0 {
+		v.Put("0 of 0")
+	} else {
+		v.Put(count(offset+1), " to ", count(offset+shown), " of ", count(total))
+	}
+	v.Put(more, h("</span><span class='row end'>"))
+	step := func(label, rel string, to int, active bool) {
+		if !active {
+			v.Put(h("<span class='btn off' aria-disabled='true'>"), label, h("</span>"))
+			return
+		}
+		value := ""
+		if to > 0 {
+			value = count(to)
+		}
+		v.Put(h("<a class='btn' rel='"), rel, h("' href='"), v.here("offset", strings.ReplaceAll(value, ",", "")), h("'>"), label, h("</a>"))
+	}
+	step("Previous", "prev", max(0, offset-limit), offset > 0)
+	step("Next", "next", offset+limit, offset+shown < total)
+	v.Put(h("</span></div>\n"))
+}

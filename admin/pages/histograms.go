@@ -1,0 +1,256 @@
+package pages
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// picked is how many histograms the list beside the picture shows at once.
+const picked = 25
+
+func showHistograms(v *view) error {
+	pattern, name := v.query.Value("filter"), v.query.Value("name")
+	var page selected
+	var chosen *store.Histogram
+	offset := atoi(v.query.Value("offset"), 1<<30)
+	err := v.site.srv.Filtered(pattern, func(f *render.Filter) (err error) {
+		v.stats(func(list *store.View) {
+			o := render.Options{Type: render.Histograms, UsedOnly: !v.query.Has("unused"), Filter: f}
+			if page, err = selectStats(list, o, order{by: "name"}, false, offset, picked); err != nil {
+				return
+			}
+			if name == "" {
+				name = firstUsed(page.rows)
+			}
+			if c, ok := list.Find(name); ok && c.Kind() == store.KindHistogram {
+				chosen = c.Histogram()
+			}
+		})
+		return err
+	})
+	v.summary = plural(page.total, "histogram")
+	v.Put(h("<div class='cols split'>\n"))
+	v.Put(h("<section class='panel pick' aria-label='Histograms'><form class='pad row' method='get' action='histograms' data-live='picklist'><label class='grow'><span class='vh'>Filter, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter' value='"),
+		pattern, h("'></label><button type='submit' class='unscripted'>Filter</button> "))
+	v.chip("unused", "Unused too", v.query.Has("unused"))
+	v.Put(h("</form>\n<div id='picklist'>"))
+	if err != nil {
+		if err = v.problem(err); err != nil {
+			return err
+		}
+	} else {
+		v.pickList(&page, name)
+	}
+	v.Put(h("</div></section>\n<div class='stack'>\n"))
+	switch {
+	case chosen != nil:
+		v.histogram(name, chosen)
+	case name == "":
+		v.panel("none", "Histograms", nil, func() { v.empty("No histogram has values. Timings such as ", h("<code>a:12|ms</code>"), " make one.") })
+	default:
+		v.status = 404
+		v.note("bad", "", func() { v.Put("There is no histogram ", h("<code>"), name, h("</code>.")) })
+	}
+	v.Put(h("</div>\n</div>\n"))
+	return nil
+}
+
+// firstUsed returns the first histogram with values, or else the first.
+func firstUsed(rows []statRow) string {
+	for _, r := range rows {
+		if r.histogram.Snapshot().Used {
+			return r.name
+		}
+	}
+	if len(rows) > 0 {
+		return rows[0].name
+	}
+	return ""
+}
+
+// pickList appends the list of histograms to choose from.
+func (v *view) pickList(page *selected, chosen string) {
+	if len(page.rows) == 0 {
+		v.empty("No histogram matches.")
+		return
+	}
+	v.Put(h("<ul>"))
+	above := ""
+	for i := range page.rows {
+		r := &page.rows[i]
+		v.Put(h("<li><a href='"), v.here("name", r.name), h("'"))
+		if r.name == chosen {
+			v.Put(h(" aria-current='true'"))
+		}
+		at := shared(above, r.name)
+		above = r.name
+		v.Put(h("><span class='mono wrap'><i>"))
+		v.dotted(r.name[:at])
+		v.Put(h("</i><wbr>"))
+		v.dotted(r.name[at:])
+		v.Put(h("</span>"))
+		s := r.histogram.Snapshot()
+		if s.Used {
+			v.miniHistogram(s.Cumulative)
+			v.Put(h("<span class='small'>p99 <b>"), measuredText(s.Cumulative.Quantile(0.99), r.histogram.Layout().Unit()), h("</b></span>"))
+		} else {
+			v.Put(h("<span class='quiet small'>No recorded values</span>"))
+		}
+		v.Put(h("</a></li>\n"))
+	}
+	v.Put(h("</ul>\n"))
+	if page.total > picked || page.offset > 0 {
+		v.pager(page.offset, len(page.rows), page.total, picked, "")
+	}
+}
+
+// histogram appends everything about one histogram.
+func (v *view) histogram(name string, hist *store.Histogram) {
+	s := hist.Snapshot()
+	unit := hist.Layout().Unit()
+	v.Put(h("<section class='panel' aria-labelledby='histogram'><div class='head'><h2 id='histogram' class='mono wrap'>"), name, h("</h2><div class='row end'>"))
+	v.request(url("/stats", "filter", "^"+quoteMeta(name)+"$", "format", "json"))
+	v.Put(h("</div></div>\n"))
+	if !s.Used {
+		v.empty("No recorded values")
+		v.Put(h("</section>\n"))
+		return
+	}
+	v.histogramFacts(s, unit)
+	log, shares, cdf := v.choice("x", "log", "linear") == "log", v.choice("y", "share", "count") == "share", v.choice("view", "bars", "cdf") == "cdf"
+	a := newAxis(s.Cumulative, log)
+	list := bins(s, a, binCount(s.Cumulative, a, 60))
+	v.Put(h("<div class='pad row'>"))
+	v.segments("Picture", "view", "bars", "Bars", "cdf", "CDF")
+	v.segments("Axis of values", "x", "log", "Log", "linear", "Linear")
+	if !cdf {
+		v.segments("Height", "y", "share", "Share", "count", "Count")
+	}
+	v.Put(h("</div>\n<div class='pad'>"))
+	if cdf {
+		v.cdf(s, a, list)
+	} else {
+		v.plot(s, a, list, shares)
+	}
+	v.Put(h("<p id='bin' class='quiet' aria-live='polite'></p></div></section>\n<div class='cols'>\n"))
+	v.panel("quantiles-head", "Quantiles", func() { v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", "quantiles"), h("'>TSV</a>")) }, func() { v.quantileTable(s, unit) })
+	v.panel("bins-head", "Buckets", func() { v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", "bins"), h("'>TSV</a>")) }, func() { v.binTable(s, unit, list) })
+	v.Put(h("</div>\n"))
+}
+
+// histogramFacts appends the numbers above the picture.
+func (v *view) histogramFacts(s *histogram.Snapshot, unit store.Unit) {
+	v.Put(h("<dl class='pad strip'>"))
+	fact := func(name, value, symbol, exact string) {
+		v.Put(h("<div><dt>"), name, h("</dt><dd data-value='"), exact, h("'>"), value)
+		if symbol != "" {
+			v.Put(h(" <small>"), symbol, h("</small>"))
+		}
+		v.Put(h("</dd></div>"))
+	}
+	amount := func(name string, x float64) {
+		value, symbol := measured(x, unit)
+		fact(name, value, symbol, fmt.Sprint(x))
+	}
+	all := s.Cumulative
+	fact("Interval", count(s.Interval.Count()), "values", fmt.Sprint(s.Interval.Count()))
+	fact("Since the start", count(all.Count()), "values", fmt.Sprint(all.Count()))
+	amount("Mean", all.Sum()/float64(max(all.Count(), 1)))
+	amount("Min", all.Min())
+	amount("Max", all.Max())
+	amount("Sum", all.Sum())
+	fact("Error bound", trimmed(100*math.Pow(10, -float64(all.Layout().SignificantDigits()-0)), 4), "%", "")
+	fact("Unit", unit.String(), "", unit.String())
+	v.Put(h("</dl>\n"))
+}
+
+// segments appends links of which one is chosen: a parameter, and values with labels
+// in turn. The first value is the default.
+func (v *view) segments(label, name string, values ...string) {
+	v.Put(h("<span class='seg' role='group' aria-label='"), label, h("'>"))
+	got := values[0]
+	for i := 0; i < len(values); i += 2 {
+		if v.query.Value(name) == values[i] {
+			got = values[i]
+		}
+	}
+	for i := 0; i < len(values); i += 2 {
+		value := values[i]
+		if i == 0 {
+			value = ""
+		}
+		v.Put(h("<a href='"), v.here(name, value), h("'"))
+		if values[i] == got {
+			v.Put(h(" aria-current='true'"))
+		}
+		v.Put(h(">"), values[i+1], h("</a>"))
+	}
+	v.Put(h("</span>"))
+}
+
+// quantileTable appends the quantiles of both views, and the quantile q.
+func (v *view) quantileTable(s *histogram.Snapshot, unit store.Unit) {
+	list := append([]float64(nil), quantiles[:]...)
+	any, err := strconv.ParseFloat(v.query.Value("q"), 64)
+	valid := err == nil && any >= 0 && any <= 100
+	if valid {
+		list = append(list, any/100)
+	}
+	g := v.grid("quantiles", "Quantiles", "", order{}, column{head: "Quantile"}, column{head: "interval", class: "num"}, column{head: "since the start", class: "num"})
+	for i, q := range list {
+		class := ""
+		if i == len(quantiles) {
+			class = "sel"
+		}
+		g.row(class)
+		g.head(quantileName(q), nil)
+		for _, x := range [...]float64{s.Interval.Quantile(q), s.Cumulative.Quantile(q)} {
+			exact := ""
+			if !math.IsNaN(x) {
+				exact = strconv.FormatFloat(x, 'g', -1, 64)
+			}
+			g.shown(exact, measuredText(x, unit))
+		}
+	}
+	g.end()
+	v.Put(h("<form class='pad row line' method='get' action='"), v.page.path, h("'>"))
+	v.keep("name", "filter", "x", "y", "view", "offset")
+	v.Put(h("<label>Any quantile, in percent <input type='text' class='short' name='q' inputmode='decimal' value='"), v.query.Value("q"), h("'"))
+	if v.query.Value("q") != "" && !valid {
+		v.Put(h(" aria-invalid='true' aria-describedby='q-error'"))
+	}
+	v.Put(h("></label><button type='submit'>Show</button>"))
+	if v.query.Value("q") != "" && !valid {
+		v.Put(h("<span id='q-error' class='bad'>not a number from 0 to 100</span>"))
+	}
+	v.Put(h("</form>\n"))
+}
+
+// binTable appends the bins of the picture as numbers.
+func (v *view) binTable(s *histogram.Snapshot, unit store.Unit, list []bin) {
+	g := v.grid("bins", "Buckets", "", order{}, column{head: "from", class: "num"}, column{head: "to", class: "num"}, column{head: "interval", class: "num"},
+		column{head: "%", class: "num"}, column{head: "since the start", class: "num"}, column{head: "% up to", class: "num"})
+	var sum uint64
+	exact := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+	for _, b := range list {
+		sum += b.cumulative
+		if b.interval == 0 && b.cumulative == 0 {
+			continue
+		}
+		g.row("")
+		g.shown(exact(b.low), measuredText(b.low, unit))
+		g.shown(exact(b.high), measuredText(b.high, unit))
+		g.num(fmt.Sprint(b.interval))
+		share := 100 * float64(b.interval) / float64(max(s.Interval.Count(), 1))
+		g.shown(exact(share), strconv.FormatFloat(share, 'f', 2, 64))
+		g.num(fmt.Sprint(b.cumulative))
+		upTo := 100 * float64(sum) / float64(max(s.Cumulative.Count(), 1))
+		g.shown(exact(upTo), strconv.FormatFloat(upTo, 'f', 2, 64))
+	}
+	g.end()
+}

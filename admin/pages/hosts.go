@@ -1,0 +1,117 @@
+package pages
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+// hostColumns are the statistics of hosts that the table shows.
+var hostColumns = [...]struct{ stat, head string }{
+	{"cx_active", "cx active"}, {"cx_total", "cx total"}, {"cx_connect_fail", "cx failed"},
+	{"rq_active", "rq active"}, {"rq_total", "rq total"}, {"rq_error", "rq errors"}, {"rq_timeout", "rq timeouts"},
+}
+
+// hosts appends the hosts of a cluster, the unhealthy ones first.
+func (v *view) hosts(c *status.Cluster, total int) {
+	offset, limit := v.window("250", "1000", "50")
+	if offset >= total {
+		offset = 0
+	}
+	columns := []column{{head: "Host"}, {head: "Health"}, {head: "Weight", class: "num"}, {head: "Zone"}, {head: "Canary"}}
+	for _, h := range hostColumns {
+		columns = append(columns, column{head: h.head, class: "num"})
+	}
+	columns = append(columns, column{head: "success", class: "num"})
+	g := v.grid("hosts", "Hosts of "+c.Name, "cards", order{}, columns...)
+	at, shown := 0, 0
+	for _, wanted := range [...]status.Health{status.Unhealthy, status.Degraded, status.Healthy} {
+		c.Hosts(func(host *status.Host) bool {
+			if host.Health.Health() != wanted {
+				return true
+			}
+			if at >= offset && shown < limit {
+				v.host(g, host)
+				shown++
+			}
+			at++
+			return shown < limit
+		})
+	}
+	g.end()
+	v.pager(offset, shown, total, limit, "")
+}
+
+func (v *view) host(g *grid, host *status.Host) {
+	address := host.Pipe
+	if host.Address.IsValid() {
+		address = host.Address.String()
+	}
+	g.row("")
+	g.head(address, func() {
+		v.Put(h("<code class='wrap'>"), address, h("</code>"))
+		if host.Hostname != "" && host.Hostname != host.Address.Addr().String() {
+			v.Put(h("<span class='sub'>"), host.Hostname, h("</span>"))
+		}
+	})
+	g.cell(host.Health.String(), func() { v.flags(host.Health) })
+	g.num(fmt.Sprint(host.Weight))
+	zone := host.Zone
+	if host.Region != "" {
+		zone = host.Region + "/" + zone
+	}
+	if host.SubZone != "" {
+		zone += "/" + host.SubZone
+	}
+	g.cell(zone, func() { v.orNone(zone) })
+	canary := "no"
+	if host.Canary {
+		canary = "yes"
+	}
+	g.cell(canary, nil)
+	for _, column := range hostColumns {
+		at := slices.IndexFunc(host.Stats, func(s status.HostStat) bool { return s.Name == column.stat })
+		if at < 0 {
+			g.shown("", none)
+			continue
+		}
+		g.num(fmt.Sprint(host.Stats[at].Value))
+	}
+	if host.SuccessRate < 0 {
+		g.shown("-1", none)
+	} else {
+		g.shown(fmt.Sprint(host.SuccessRate), figures(host.SuccessRate)+thin+"%")
+	}
+}
+
+// orNone appends text, or a dash if it is empty.
+func (v *view) orNone(text string) {
+	if text == "" {
+		v.Put(h("<span class='quiet'>"), none, h("</span>"))
+		return
+	}
+	v.Put(text)
+}
+
+// flags appends the health of a host in words, each with the flag of the interface.
+func (v *view) flags(flags status.Flags) {
+	if flags == 0 {
+		v.word("ok", "healthy")
+		return
+	}
+	meaning := "info"
+	switch flags.Health() {
+	case status.Unhealthy:
+		meaning = "bad"
+	case status.Degraded:
+		meaning = "warn"
+	}
+	for _, f := range flagWords {
+		if flags&f.flag != 0 {
+			v.Put(h("<span class='block' title='"), f.help, h("'>"))
+			v.word(meaning, f.word)
+			v.Put(h(" <code class='quiet'>"), f.flag.String(), h("</code></span>"))
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package pages
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/statsd/report"
+)
+
+func showIngest(v *view) error {
+	if v.src.Ingest == nil {
+		v.panel("none", "StatsD", nil, func() {
+			v.empty("This server receives no StatsD lines. The section ", h("<code>statsd</code>"), " of the configuration adds listeners.")
+		})
+		return nil
+	}
+	rep := v.src.Ingest.Report()
+	var lines, dropped uint64
+	for _, l := range rep.Listeners {
+		lines += l.Lines
+		dropped += l.KernelDrops
+	}
+	v.summary = plural(lines, "line")
+	if dropped > 0 {
+		v.summary = plural(dropped, "packet") + " dropped"
+	}
+	v.explainForm()
+	v.panel("in-head", "Listeners", func() { v.actions("ingest-listeners", "/ingest?format=json") }, func() { v.ingestListeners(rep.Listeners) })
+	v.panel("rejects-head", "Rejected lines", func() { v.actions("rejects", "/ingest?format=json") }, func() { v.rejects(rep.Rejected) })
+	v.Put(h("<div class='cols'>\n"))
+	v.panel("limits-head", "Limits", nil, func() {
+		v.Put(h("<dl class='pad pairs'>"))
+		for _, x := range rep.Limits {
+			v.limit(x)
+		}
+		v.Put(h("</dl>\n"))
+		if rep.Expiry != "" {
+			v.Put(h("<p class='pad quiet'>"), rep.Expiry, h("</p>\n"))
+		}
+	})
+	v.panel("kinds-head", "Received series", nil, func() {
+		g := v.grid("kinds", "Received series by kind", "", order{}, column{head: "Kind"}, column{head: "series", class: "num"}, column{head: "created", class: "num"}, column{head: "expired", class: "num"})
+		for _, k := range rep.Series {
+			g.row("")
+			g.head(k.Kind, nil)
+			g.num(fmt.Sprint(k.Series))
+			g.num(fmt.Sprint(k.Created))
+			g.num(fmt.Sprint(k.Expired))
+		}
+		g.end()
+	})
+	v.tops(&rep)
+	v.Put(h("</div>\n"))
+	if len(rep.Conflicts) > 0 {
+		v.conflicts(rep.Conflicts)
+	}
+	return nil
+}
+
+// explainForm appends a field for a line and, if there is one, how it is interpreted.
+func (v *view) explainForm() {
+	if !v.permits("/ingest/explain") {
+		return
+	}
+	line := v.query.Value("line")
+	v.Put(h("<form class='panel pad row' method='get' action='ingest'><label class='grow'><span class='vh'>A StatsD line to explain</span>"+
+		"<input type='text' name='line' class='find' placeholder='Explain a line, such as page.views:1|c|#site:de' autocomplete='off' value='"), line, h("'></label><button type='submit' class='primary'>Explain</button></form>\n"))
+	if line == "" {
+		return
+	}
+	x := v.src.Ingest.Explain([]byte(line))
+	if x.Reason != "" {
+		v.note("bad", "explained", func() {
+			at := min(max(x.Offset, 0), len(line))
+			v.Put("Rejected: ", x.Reason, h("<br><code class='wrap'>"), line[:at], h("<mark>"), line[at:], h("</mark></code>"))
+		})
+		return
+	}
+	v.note("ok", "explained", func() {
+		v.Put("Accepted as ", x.Kind)
+		for _, s := range x.Samples {
+			v.Put(h("<br>"), s.Kind, " ", h("<a href='"), url("stat", "name", s.Stat), h("'><code class='wrap'>"), s.Stat, h("</code></a>"))
+			switch {
+			case s.Limit != "":
+				v.Put(h(" <span class='warn'>held back by the limit "), s.Limit, h("</span>"))
+			case !s.Known:
+				v.Put(h(" <span class='quiet'>would be new</span>"))
+			}
+			if s.Series != "" {
+				v.Put(h("<br><code class='wrap quiet'>"), s.Series, h("</code>"))
+			}
+		}
+	})
+}
+
+func (v *view) ingestListeners(list []report.Listener) {
+	if len(list) == 0 {
+		v.empty("There are no StatsD listeners.")
+		return
+	}
+	g := v.grid("ingest-listeners", "StatsD listeners", "cards", order{}, column{head: "Listener"}, column{head: "Packets", class: "num"}, column{head: "Bytes", class: "num"}, column{head: "Lines", class: "num"},
+		column{head: "Samples", class: "num"}, column{head: "Rejected", class: "num"}, column{head: "Limited", class: "num"}, column{head: "Dropped by the kernel", class: "num"},
+		column{head: "Connections", class: "num"}, column{head: "Queue"})
+	for i := range list {
+		l := &list[i]
+		var rejected uint64
+		for _, n := range l.Rejected {
+			rejected += n
+		}
+		g.row("")
+		g.head(l.Name, func() {
+			v.Put(h("<span class='wrap'>"), l.Name, h("</span>"))
+			if l.Address != l.Name {
+				v.Put(h("<code class='sub wrap'>"), l.Address, h("</code>"))
+			}
+			if l.TLS {
+				v.Put(h("<span class='sub'>TLS</span>"))
+			}
+		})
+		datagrams := l.Readers > 0
+		if datagrams {
+			g.num(fmt.Sprint(l.Packets))
+		} else {
+			g.shown("", none)
+		}
+		g.shown(fmt.Sprint(l.Bytes), sizeText(float64(l.Bytes)))
+		g.num(fmt.Sprint(l.Lines))
+		g.num(fmt.Sprint(l.Samples))
+		g.cell(fmt.Sprint(rejected), func() { v.counted(rejected, "info") })
+		g.cell(fmt.Sprint(l.Limited), func() { v.counted(l.Limited, "warn") })
+		if datagrams {
+			g.cell(fmt.Sprint(l.KernelDrops), func() { v.counted(l.KernelDrops, "warn") })
+			g.shown("", none)
+		} else {
+			g.shown("", none)
+			g.cell(fmt.Sprint(l.Connections), v.text(count(l.Connections), h("<span class='sub'>of "), count(l.ConnectionsTotal), h("</span>")))
+		}
+		g.cell(fmt.Sprint(l.QueueBytes), func() {
+			if l.QueueLimit == 0 {
+				v.orNone("")
+				return
+			}
+			share := float64(l.QueueBytes) / float64(l.QueueLimit)
+			v.bar(share, nearLimit(share))
+			v.Put(h("<span class='sub'>"), sizeText(float64(l.QueueBytes)), " of ", sizeText(float64(l.QueueLimit)), h("</span>"))
+		})
+	}
+	g.end()
+}
+
+// counted appends a number that has a meaning unless it is zero.
+func (v *view) counted(n uint64, meaning string) {
+	if n == 0 {
+		v.Put(h("<span class='quiet'>0</span>"))
+		return
+	}
+	v.Put(h("<span class='"), meaning, h("'>"), count(n), h("</span>"))
+}
+
+// rejects appends the reasons with the last lines of each.
+func (v *view) rejects(list []report.Rejected) {
+	if len(list) == 0 {
+		v.Put(h("<p class='pad'>"))
+		v.word("ok", "No line was rejected")
+		v.Put(h("</p>\n"))
+		return
+	}
+	g := v.grid("rejects", "Rejected lines", "cards", order{}, column{head: "Reason", class: "reason"}, column{head: "Time"}, column{head: "Listener"}, column{head: "Sender"}, column{head: "Line"})
+	for _, r := range list {
+		g.wide("group", v.text(h("<b>"), r.Reason, h("</b> <span class='quiet'>"), plural(r.Count, "line"), h("</span>")))
+		last := slices.Clone(r.Last)
+		slices.Reverse(last)
+		for _, l := range last[:min(10, len(last))] {
+			g.row("")
+			g.cell(r.Reason, v.text(h("<span class='vh'>"), r.Reason, h("</span>")))
+			g.cell(isoTime(l.Time), func() { v.when(l.Time) })
+			g.cell(l.Listener, v.text(h("<span class='wrap'>"), l.Listener, h("</span>")))
+			g.cell(l.Source, func() { v.orNone(l.Source) })
+			g.cell(l.Line, v.text(h("<a class='mono wrap' href='"), url("ingest", "line", l.Line), h("' title='Explain this line'>"), visible(l.Line), h("</a>")))
+		}
+	}
+	g.end()
+}
+
+// visible returns a line with its control characters as symbols.
+func visible(line string) string {
+	if line == "" {
+		return "(empty)"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < 0x20:
+			return 0x2400 + r
+		case r == 0x7f:
+			return 0x2421
+		}
+		return r
+	}, line)
+}
+
+// tops appends the names and tags with the most series, and the newest series.
+func (v *view) tops(rep *report.Report) {
+	counts := func(id, title, head string, list []report.NameCount) {
+		if len(list) == 0 {
+			return
+		}
+		v.panel(id+"-head", title, nil, func() {
+			g := v.grid(id, title, "", order{}, column{head: head, class: "name"}, column{head: "count", class: "num"})
+			for _, x := range list[:min(10, len(list))] {
+				g.row("")
+				g.head(x.Name, v.text(h("<span>"), x.Name, h("</span>")))
+				g.num(fmt.Sprint(x.Count))
+			}
+			g.end()
+		})
+	}
+	counts("top-series", "Names with the most series", "Name", rep.TopSeries)
+	counts("top-tags", "Tags with the most values", "Tag", rep.TopTags)
+	if len(rep.Newest) == 0 {
+		return
+	}
+	v.panel("newest-head", "Newest series", nil, func() {
+		g := v.grid("newest", "Newest series", "", order{}, column{head: "Name", class: "name"}, column{head: "Kind"}, column{head: "Time"})
+		last := slices.Clone(rep.Newest[max(0, len(rep.Newest)-10):])
+		slices.Reverse(last)
+		for _, x := range last {
+			g.row("")
+			g.head(x.Name, v.text(h("<span>"), x.Name, h("</span><span class='sub'>"), x.Tags, h("</span>")))
+			g.cell(x.Kind, nil)
+			g.cell(isoTime(x.Time), func() { v.when(x.Time) })
+		}
+		g.end()
+	})
+}
+
+func (v *view) conflicts(list []report.Conflict) {
+	v.panel("conflicts-head", "Conflicts of names", func() { v.actions("conflicts", "/ingest?format=json") }, func() {
+		g := v.grid("conflicts", "Conflicts of names", "cards", order{}, column{head: "Name"}, column{head: "Kind"}, column{head: "Shares"}, column{head: "With"}, column{head: "Time"})
+		for _, x := range list[:min(20, len(list))] {
+			g.row("")
+			g.head(x.Name, v.text(h("<span class='wrap'>"), x.Name, h("</span>")))
+			g.cell(x.Group, nil)
+			g.cell(x.What, nil)
+			g.cell(x.Other, func() { v.orNone(x.Other) })
+			g.cell(isoTime(x.Time), func() { v.when(x.Time) })
+		}
+		g.end()
+	})
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

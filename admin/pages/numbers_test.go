@@ -1,0 +1,164 @@
+package pages
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+func TestNumbers(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{grouped("0"), "0"}, {grouped("999"), "999"}, {grouped("1000"), "1,000"}, {grouped("-1234567.125"), "\u22121,234,567.125"}, {grouped("18446744073709551615"), "18,446,744,073,709,551,615"},
+		{grouped("text"), "text"}, {grouped(""), ""}, {grouped("1e+21"), "1e+21"},
+		{figures(0.012345), "0.0123"}, {figures(12.345), "12.3"}, {figures(123456), "123,456"}, {figures(-2.5), "\u22122.5"}, {figures(math.NaN()), none}, {figures(1e300), "1e+300"},
+		{sizeText(1536), "1.5" + thin + "KiB"}, {sizeText(0), "0" + thin + "B"},
+		{measuredText(8.21, store.Milliseconds), "8.21" + thin + "ms"}, {measuredText(250, store.Microseconds), "250" + thin + "µs"}, {measuredText(90000, store.Milliseconds), "90" + thin + "s"},
+		{measuredText(0.5, store.Percent), "50" + thin + "%"}, {measuredText(math.NaN(), store.Bytes), none}, {measuredText(7, store.Unspecified), "7"},
+		{rate(9999.94), "9,999.9"}, {rate(0), "0"}, {rate(12345.6), "12,346"},
+		{span(50 * time.Hour), "2 d 2 h"}, {span(61 * time.Second), "1 min 1 s"}, {span(-time.Second), "\u22121 s"},
+		{plural(1, "host"), "1 host"}, {plural(1200, "host"), "1,200 hosts"},
+		{quantileName(0.999), "P99.9"}, {quantileName(0.9995), "P99.95"},
+		{url("stats", "filter", "a&b c", "type", ""), "stats?filter=a%26b%20c"}, {url(""), "./"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		left    time.Duration
+		meaning string
+		text    string
+	}{
+		{-day, "bad", "expired 1 day ago"}, {-time.Hour, "bad", "expired today"}, {time.Hour, "bad", "expires in less than a day"}, {6 * day, "bad", "6 days left"},
+		{7 * day, "warn", "7 days left"}, {29 * day, "warn", "29 days left"}, {30 * day, "ok", "30 days left"},
+	} {
+		if meaning, text := expiry(testNow.Add(tt.left), testNow); meaning != tt.meaning || text != tt.text {
+			t.Errorf("%v: %s, %s", tt.left, meaning, text)
+		}
+	}
+}
+
+// TestBinsKeepCounts expects the bins of a picture to have exactly the counts of the
+// histogram, whatever its shape.
+func TestBinsKeepCounts(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		layout, err := histogram.NewLayout(histogram.Config{Scale: 1000, Signed: random.IntN(4) == 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hist := histogram.New(layout)
+		n := 1 + random.IntN(500)
+		mean, spread := random.Float64()*8, random.Float64()*3
+		for range n {
+			x := math.Exp(mean + spread*random.NormFloat64())
+			if random.IntN(3) == 0 {
+				x = -x
+			}
+			hist.RecordFloat(x, 1)
+		}
+		s := hist.Merge()
+		for _, log := range []bool{true, false} {
+			a := newAxis(s.Cumulative, log)
+			list := bins(s, a, binCount(s.Cumulative, a, 60))
+			var interval, cumulative uint64
+			for i, b := range list {
+				interval += b.interval
+				cumulative += b.cumulative
+				if i > 0 && math.Abs(b.low-list[i-1].high) > 1e-6*math.Abs(b.low)+1e-9 || b.low >= b.high {
+					t.Errorf("bin %d from %v to %v behind %v", i, b.low, b.high, list[max(i-1, 0)].high)
+				}
+			}
+			if interval != s.Interval.Count() || cumulative != s.Cumulative.Count() || len(list) > 60 {
+				t.Errorf("%d and %d in %d bins, want %d", interval, cumulative, len(list), n)
+			}
+			if ticks := a.ticks(); len(ticks) == 0 || len(ticks) > 20 {
+				t.Errorf("%d ticks from %v to %v", len(ticks), a.low, a.high)
+			}
+		}
+	}
+}
+
+// TestLabelsDoNotTouch places labels at random and expects them apart, and the major
+// ones to have their places.
+func TestLabelsDoNotTouch(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		list := make([]label, len(quantiles))
+		for i := range list {
+			list[i] = label{text: "P99.9 1,321 ms"[:4+random.IntN(10)], x: random.Float64() * 100 * float64(random.IntN(2)), major: major(quantiles[i])}
+		}
+		placeLabels(list)
+		extent := func(l label) (from, to float64) {
+			width := letter * float64(len(l.text))
+			switch l.anchor {
+			case "start":
+				return l.x, l.x + width
+			case "end":
+				return l.x - width, l.x
+			}
+			return l.x - width/2, l.x + width/2
+		}
+		for i, a := range list {
+			if a.major && a.level < 0 {
+				t.Errorf("no place for the major label %+v", a)
+			}
+			for _, b := range list[:i] {
+				if from, to := extent(a); a.level >= 0 && a.level == b.level {
+					if f, e := extent(b); to > f && from < e {
+						t.Errorf("%+v touches %+v", a, b)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSelectStats compares pages of a random store with what sorting all of it gives.
+func TestSelectStats(t *testing.T) {
+	st := store.New(store.Options{})
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		st.Scope("c").Counter(string(rune('a'+i%26)) + string(rune('a'+i/26))).Add(uint64(random.IntN(40)))
+	}
+	st.Scope("c").Text("text").Set("x")
+	list := st.View()
+	defer list.Close()
+	for _, by := range []order{{"name", false}, {"value", true}, {"value", false}} {
+		for _, nonzero := range []bool{false, true} {
+			all, err := selectStats(list, render.Options{}, by, nonzero, 0, 1000)
+			if err != nil || all.total != len(all.rows) {
+				t.Fatalf("%d of %d, %v", len(all.rows), all.total, err)
+			}
+			for i, r := range all.rows {
+				if nonzero && r.key == 0 {
+					t.Errorf("a zero: %s", r.name)
+				}
+				if i > 0 && (by.by == "value" && r.key != all.rows[i-1].key && (r.key > all.rows[i-1].key) == by.desc || by.by == "name" && r.name <= all.rows[i-1].name) {
+					t.Errorf("%s behind %s", r.name, all.rows[i-1].name)
+				}
+			}
+			for offset := 0; offset < all.total+20; offset += 37 {
+				page, err := selectStats(list, render.Options{}, by, nonzero, offset, 20)
+				want := all.rows[min(offset, all.total):min(offset+20, all.total)]
+				if err != nil || page.total != all.total || len(page.rows) != len(want) {
+					t.Fatalf("from %d: %d rows of %d, %v", offset, len(page.rows), page.total, err)
+				}
+				for i := range want {
+					if page.rows[i].name != want[i].name {
+						t.Errorf("%v from %d: row %d is %s, want %s", by, offset, i, page.rows[i].name, want[i].name)
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+func showOverview(v *view) error {
+	var input *report.Report
+	if v.src.Ingest != nil && v.permits("/ingest") {
+		rep := v.src.Ingest.Report()
+		input = &rep
+	}
+	sick := v.worst(5)
+	found := v.findings(input, sick)
+	v.needsAttention(found)
+	v.stats(func(list *store.View) { v.keyFigures(list, input) })
+	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
+	if input != nil {
+		v.topNames(input)
+	}
+	v.stats(v.adminPort)
+	v.lastChanges()
+	v.Put(h("</div>\n<div class='stack'>\n"))
+	v.sickClusters(sick)
+	if input != nil {
+		v.limits(input)
+	}
+	v.Put(h("</div>\n</div>\n"))
+	return nil
+}
+
+// finding is something that needs attention.
+type finding struct {
+	meaning string
+	what    string // bold
+	detail  string
+	page    string
+	link    string
+}
+
+// findings returns what needs attention, the worst first.
+func (v *view) findings(input *report.Report, sick []clusterRow) (found []finding) {
+	if n := v.healthNow(); n.unhealthy > 0 {
+		for _, c := range sick {
+			if c.unhealthy > 0 {
+				found = append(found, finding{"bad", fmt.Sprintf("Cluster %s: %d of %s unhealthy", c.name, c.unhealthy, plural(c.hosts(), "host")),
+					c.why(), url("clusters", "cluster", c.name), "Cluster"})
+			}
+		}
+	}
+	for _, c := range v.certificates() {
+		if meaning, text := expiry(c.until, v.now); meaning == "bad" || meaning == "warn" {
+			found = append(found, finding{meaning, "Certificate " + c.title() + ": " + text, c.path, "certs", "Certs"})
+		}
+	}
+	if input != nil {
+		found = append(found, inputFindings(input)...)
+	}
+	v.stats(func(list *store.View) {
+		if x, ok := number(list, "server.admin_exposed"); ok && x > 0 {
+			found = append(found, finding{"warn", "The administration port is open to other machines without authentication", "bind it to loopback, or set admin.auth", "server", "Server"})
+		}
+		if x, ok := number(list, "stats.flush_overruns"); ok && x > 0 {
+			found = append(found, finding{"warn", plural(uint64(x), "flush") + " took longer than the interval", "", url("stats", "filter", "flush"), "Stats"})
+		}
+	})
+	if v.src.Unready != nil {
+		for _, u := range v.src.Unready() {
+			found = append(found, finding{"info", "Not ready: " + u.Name, strings.Join(u.Targets, ", "), "server", "Server"})
+		}
+	}
+	order := func(meaning string) (out []finding) {
+		for _, f := range found {
+			if f.meaning == meaning {
+				out = append(out, f)
+			}
+		}
+		return out
+	}
+	return append(append(order("bad"), order("warn")...), order("info")...)
+}
+
+// inputFindings returns what needs attention in the StatsD input.
+func inputFindings(input *report.Report) (found []finding) {
+	for _, l := range input.Listeners {
+		if l.KernelDrops > 0 {
+			found = append(found, finding{"warn", "The kernel dropped " + plural(l.KernelDrops, "packet"), l.Name + ", receive buffer full", "ingest", "Ingest"})
+		}
+	}
+	for _, x := range input.Limits {
+		if x.Max > 0 {
+			if meaning := nearLimit(float64(x.Use) / float64(x.Max)); meaning != "" {
+				found = append(found, finding{meaning, fmt.Sprintf("Limit %s at %d %%", x.Name, x.Use*100/x.Max), count(x.Use) + " of " + count(x.Max), "ingest", "Ingest"})
+				continue
+			}
+		}
+		if x.Limited > 0 {
+			found = append(found, finding{"warn", "Limit " + x.Name + " held back " + plural(x.Limited, "line"), "", "ingest", "Ingest"})
+		}
+	}
+	for _, r := range input.Rejected {
+		found = append(found, finding{"info", plural(r.Count, "line") + " rejected: " + r.Reason, "", "ingest", "Ingest"})
+	}
+	return found
+}
+
+func (v *view) needsAttention(found []finding) {
+	counts := map[string]int{}
+	for _, f := range found {
+		counts[f.meaning]++
+	}
+	switch {
+	case counts["bad"] > 0:
+		v.summary = count(counts["bad"]) + " critical"
+	case counts["warn"] > 0:
+		v.summary = plural(counts["warn"], "warning")
+	}
+	v.panel("attention", "Needs attention", nil, func() {
+		if len(found) == 0 {
+			v.Put(h("<p class='pad'>"))
+			v.word("ok", "Nothing: no unhealthy host, no certificate near its end, no drops, no limit near")
+			v.Put(h("</p>\n"))
+			return
+		}
+		const most = 12
+		v.Put(h("<ul class='list'>"))
+		for _, f := range found[:min(most, len(found))] {
+			v.Put(h("<li class='"), f.meaning, h("'>"))
+			v.icon(f.meaning)
+			v.Put(h("<b>"), f.what, h("</b> <span class='quiet'>"), f.detail, h("</span><a class='end' href='"), f.page, h("'>"), f.link, h("</a></li>\n"))
+		}
+		v.Put(h("</ul>\n"))
+		if more := len(found) - most; more > 0 {
+			v.Put(h("<p class='pad line quiet'>and "), count(more), h(" more</p>\n"))
+		}
+	})
+}
+
+// keyFigures appends the strip of the most important numbers.
+func (v *view) keyFigures(list *store.View, input *report.Report) {
+	v.Put(h("<dl class='panel kpis' aria-label='Key figures'>"))
+	figure := func(name, value, unit, note, stat string) {
+		v.Put(h("<div><dt>"), name, h("</dt><dd><span class='big'"))
+		if stat != "" {
+			v.Put(h(" data-stat='"), stat, h("'"))
+		}
+		v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd></div>\n"))
+	}
+	if input != nil {
+		var samples, lines, rejected, drops uint64
+		for _, l := range input.Listeners {
+			samples += l.Samples
+			lines += l.Lines
+			drops += l.KernelDrops
+			for _, n := range l.Rejected {
+				rejected += n
+			}
+		}
+		figure("StatsD samples", count(samples), "", plural(lines, "line"), "")
+		figure("Rejected lines", count(rejected), "", plural(len(input.Rejected), "reason"), "")
+		figure("Kernel drops", count(drops), "packets", "", "")
+	}
+	n := v.healthNow()
+	if n.clusters > 0 {
+		figure("Unhealthy hosts", count(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
+	}
+	var kinds [4]int
+	for i, set := range [...]store.NameSet{store.Scalars, store.Histograms, store.Texts} {
+		for c := list.ByName(set); c.Next(); {
+			switch {
+			case set == store.Histograms:
+				kinds[2]++
+			case set == store.Texts:
+				kinds[3]++
+			case c.Kind() == store.KindCounter:
+				kinds[0]++
+			default:
+				kinds[i+1]++
+			}
+		}
+	}
+	figure("Stats", count(kinds[0]+kinds[1]+kinds[2]+kinds[3]), "", fmt.Sprintf("%s, %s, %s", plural(kinds[0], "counter"), plural(kinds[1], "gauge"), plural(kinds[2], "histogram")), "")
+	read := v.src.Memory
+	if read == nil {
+		read = admin.ProcessMemory
+	}
+	memory := read()
+	value, unit := size(float64(memory.TotalPhysicalBytes))
+	figure("Memory", value, unit, sizeText(float64(memory.Allocated))+" in use", "process.resident_memory_bytes")
+	v.Put(h("</dl>\n"))
+}
+
+// topNames appends the received names with the most samples.
+func (v *view) topNames(input *report.Report) {
+	v.panel("top", "Top received names", func() {
+		v.Put(h("<a href='"), url("stats", "sort", "value"), h("'>Stats by value</a>"))
+	}, func() {
+		if len(input.TopSamples) == 0 {
+			v.noTraffic(input)
+			return
+		}
+		g := v.grid("top-names", "Ten names with the most samples", "", order{}, column{head: "Name", class: "name"}, column{head: "per second", class: "num"})
+		for _, x := range input.TopSamples[:min(10, len(input.TopSamples))] {
+			g.row("")
+			g.head(x.Name, func() {
+				v.Put(h("<a href='"), url("stats", "filter", "^"+quoteMeta(x.Name)), h("'><span>"), x.Name, h("</span></a>"))
+			})
+			g.shown(fmt.Sprint(x.PerSecond), rate(x.PerSecond))
+		}
+		g.end()
+	})
+}
+
+// noTraffic says how to send a first sample.
+func (v *view) noTraffic(input *report.Report) {
+	for _, l := range input.Listeners {
+		if host, port, ok := hostPort(l.Address); ok && l.Protocol == "udp" {
+			v.empty("No StatsD traffic yet. Send some: ", h("<code>echo 'a:1|c' | nc -u -w0 "), host, " ", port, h("</code>"))
+			return
+		}
+	}
+	v.empty("No samples in the last minute.")
+}
+
+// hostPort splits the address of a listener for nc.
+func hostPort(address string) (host, port string, ok bool) {
+	_, place, _ := strings.Cut(address, "://")
+	at := strings.LastIndexByte(place, ':')
+	if at < 0 {
+		return "", "", false
+	}
+	host = strings.Trim(place[:at], "[]")
+	if host == "" || host == "0.0.0.0" || host == "::" {
+		host = "127.0.0.1"
+	}
+	return host, place[at+1:], true
+}
+
+// lastChanges appends the latest entries of the audit log.
+func (v *view) lastChanges() {
+	v.panel("changes", "Last changes", func() { v.Put(h("<a href='audit'>Audit</a>")) }, func() { v.auditTable("last-changes", v.site.srv.Audit(5)) })
+}
+
+// sickClusters appends the clusters with the most unhealthy hosts.
+func (v *view) sickClusters(sick []clusterRow) {
+	n := v.healthNow()
+	if n.clusters == 0 {
+		return
+	}
+	v.panel("sick", "Clusters with unhealthy hosts", func() {
+		v.Put(h("<a href='clusters'>All "), plural(n.clusters, "cluster"), h("</a>"))
+	}, func() {
+		if len(sick) == 0 {
+			v.Put(h("<p class='pad'>"))
+			v.word("ok", "All "+plural(n.hosts, "host")+" of "+plural(n.clusters, "cluster")+" are healthy")
+			v.Put(h("</p>\n"))
+			return
+		}
+		v.Put(h("<ul class='list'>"))
+		for _, c := range sick {
+			v.Put(h("<li><a class='grow' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a>"))
+			v.cells(c.healthy, c.degraded, c.unhealthy)
+			v.hostWords(&c)
+			v.Put(h("</li>\n"))
+		}
+		v.Put(h("</ul>\n"))
+	})
+}
+
+// limits appends the limits of the StatsD input with bars.
+func (v *view) limits(input *report.Report) {
+	v.panel("limits", "Limits of received stats", func() { v.Put(h("<a href='ingest'>Ingest</a>")) }, func() {
+		v.Put(h("<dl class='pad pairs'>"))
+		for _, x := range input.Limits {
+			v.limit(x)
+		}
+		v.Put(h("</dl>\n"))
+	})
+}
+
+// limit appends a limit and its use as a pair with a bar.
+func (v *view) limit(x report.Limit) {
+	show := func(n int) string {
+		if strings.HasSuffix(x.Name, "_bytes") {
+			return sizeText(float64(n))
+		}
+		return count(n)
+	}
+	v.Put(h("<dt>"), strings.ReplaceAll(x.Name, "_", " "), h("</dt><dd class='num'>"))
+	if x.Max < 0 {
+		v.Put(show(x.Use), h("</dd>"))
+		return
+	}
+	share := float64(x.Use) / float64(max(x.Max, 1))
+	v.Put(show(x.Use), " of ", show(x.Max))
+	if x.Limited > 0 {
+		v.Put(h(" <span class='warn'>"), count(x.Limited), h(" lines limited</span>"))
+	}
+	v.Put(h("</dd><dd class='wide'>"))
+	v.bar(share, nearLimit(share))
+	v.Put(h("</dd>"))
+}
+
+// adminPort appends the use of the administration port.
+func (v *view) adminPort(list *store.View) {
+	v.panel("port", "Administration port", nil, func() {
+		v.pairs(func(pair func(string, func())) {
+			for _, x := range [...][2]string{
+				{"Requests", "http.admin.downstream_rq_total"}, {"Requests running", "http.admin.downstream_rq_active"},
+				{"Connections", "listener.admin.downstream_cx_active"}, {"Refused: busy", "admin.busy_rejected"},
+				{"Refused: foreign pages", "admin.csrf_rejected"}, {"Refused: unknown host", "admin.host_rejected"},
+			} {
+				if value, ok := number(list, x[1]); ok {
+					pair(x[0], v.text(h("<span data-stat='"), x[1], h("'>"), grouped(fmt.Sprintf("%.0f", value)), h("</span>")))
+				}
+			}
+		})
+	})
+}
+
+// worst returns up to n clusters with unhealthy or degraded hosts, the worst first.
+func (v *view) worst(n int) []clusterRow {
+	if v.src.Clusters == nil || v.healthNow().unhealthy+v.healthNow().degraded == 0 {
+		return nil
+	}
+	var rows []clusterRow
+	v.src.Clusters.Statuses(func(c *status.Cluster) bool {
+		if r := summarize(c); r.unhealthy+r.degraded > 0 {
+			rows = append(rows, r)
+		}
+		return true
+	})
+	sortClusters(rows, order{by: "health", desc: true})
+	return rows[:min(n, len(rows))]
+}

@@ -1,0 +1,360 @@
+package pages
+
+import (
+	"bytes"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/server/layers"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+var testNow = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+
+// world is a server whose every name is text.
+func world(t testing.TB, text string, change func(*admin.Config)) *admin.Server {
+	t.Helper()
+	st := store.New(store.Options{Now: func() time.Time { return testNow }})
+	sc := st.Scope("x")
+	sc.Counter(text).Add(7)
+	sc.Counter("unused")
+	sc.Gauge("gauge").Set(3)
+	sc.Text("text").Set(text)
+	hist := sc.Histogram("time", store.Milliseconds)
+	for i := range uint64(200) {
+		hist.Record(i*i/40 + 3)
+	}
+	sc.Histogram("idle", store.Milliseconds)
+	st.Scope("cluster." + text).Counter("upstream_rq_total").Add(100)
+	st.Scope("cluster." + text).Counter("upstream_rq_5xx").Add(10)
+	st.Flush(store.FlushOptions{}).Close()
+	st.Symbols().EnableRecent()
+	loggers, err := logctl.New(logctl.Config{Names: []string{"main"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime, err := layers.New(layers.Config{Layers: []layers.Layer{{Name: "base", Kind: layers.Static, Values: map[string]any{"key": text, "api_token": "planted-secret"}}, {Name: "admin", Kind: layers.Admin}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := admin.Config{Store: st, Now: func() time.Time { return testNow }, Sources: admin.Sources{
+		Info: func() admin.ServerInfo {
+			return admin.ServerInfo{Version: text, UptimeCurrentEpoch: 90 * time.Second, Node: &admin.Node{ID: text, Cluster: text}, CommandLine: admin.CommandLine{LogPath: text}}
+		},
+		Clusters:     fakeClusters{text},
+		Loggers:      loggers,
+		Runtime:      runtime,
+		Ingest:       fakeIngest{text},
+		Drains:       fakeDrains{},
+		Health:       fakeDrains{},
+		ReopenLogs:   func() error { return nil },
+		Certificates: func() []certinfo.Context { return testCertificates(text) },
+		Listeners: func() []listeners.Listener {
+			return []listeners.Listener{{Name: text, Addresses: []config.Address{{Pipe: text}}}}
+		},
+	}}
+	if change != nil {
+		change(&cfg)
+	}
+	srv, err := admin.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	return srv
+}
+
+type fakeDrains struct{}
+
+func (fakeDrains) Drain(bool)                 {}
+func (fakeDrains) DrainGracefully(bool, bool) {}
+func (fakeDrains) FailHealth()                {}
+func (fakeDrains) RestoreHealth()             {}
+
+func testCertificates(text string) []certinfo.Context {
+	at := func(days int) time.Time { return testNow.Add(time.Duration(days) * 24 * time.Hour) }
+	names := []certinfo.AltName{{Kind: "dns", Value: text}, {Kind: "dns", Value: "b"}, {Kind: "dns", Value: "c"}, {Kind: "dns", Value: "d" + text}}
+	return []certinfo.Context{{Chain: []certinfo.Certificate{{Path: text, AltNames: names, SerialNumber: text, From: at(-9), Until: at(6), OCSP: &certinfo.Validity{}}, {Until: at(300)}},
+		CA: []certinfo.Certificate{{Until: at(-1), OCSP: &certinfo.Validity{Until: at(1)}}}}}
+}
+
+type fakeClusters struct{ name string }
+
+func (f fakeClusters) Version() string                    { return "" }
+func (f fakeClusters) Tracked(func(*status.Cluster) bool) {}
+func (f fakeClusters) Statuses(yield func(*status.Cluster) bool) {
+	hosts := func(flags ...status.Flags) func(func(*status.Host) bool) {
+		return func(yield func(*status.Host) bool) {
+			for i, flag := range flags {
+				host := status.Host{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80), Hostname: f.name, Zone: f.name, Health: flag, Weight: 1, SuccessRate: -1,
+					Stats: []status.HostStat{{Name: "cx_active", Gauge: true, Value: 4}}}
+				if !yield(&host) {
+					return
+				}
+			}
+		}
+	}
+	_ = yield(&status.Cluster{Name: "good", ObservabilityName: "good", Hosts: hosts(0, 0)}) &&
+		yield(&status.Cluster{Name: f.name, ObservabilityName: f.name, AddedViaAPI: true, Outlier: &status.OutlierRates{Average: 98.5, Threshold: 90},
+			Hosts: hosts(status.FailedActiveHC, status.DegradedActiveHC, 0, status.FailedActiveHC|status.FailedOutlierCheck)}) &&
+		yield(&status.Cluster{Name: "none", ObservabilityName: "none", Outlier: &status.OutlierRates{Average: -1}})
+}
+
+type fakeIngest struct{ text string }
+
+func (f fakeIngest) Report() report.Report {
+	name := []report.NameCount{{Name: f.text, Count: 3}}
+	return report.Report{
+		Listeners: []report.Listener{{ListenerInfo: report.ListenerInfo{Name: f.text, Protocol: "udp", Address: "udp://127.0.0.1:8125", Readers: 1}, Lines: 9, KernelDrops: 2, Rejected: map[string]uint64{"x": 1}, QueueLimit: 10, QueueBytes: 8},
+			{ListenerInfo: report.ListenerInfo{Name: "tcp", Protocol: "tcp", Address: f.text}, Connections: 1}},
+		Rejected: []report.Rejected{{Reason: f.text, Count: 2, Last: []report.RejectedLine{{Time: testNow, Listener: f.text, Source: f.text, Line: f.text}, {Line: ""}}}},
+		Limits:   []report.Limit{{Name: f.text, Max: 100, Use: 80, Limited: 1}, {Name: "series", Max: -1}},
+		Series:   []report.Kind{{Kind: f.text, Series: 1}}, Expiry: f.text, TopSeries: name, TopTags: name, TopSamples: []report.NameRate{{Name: f.text, PerSecond: 2}},
+		Newest:    []report.NewSeries{{Time: testNow, Name: f.text, Kind: "counter", Tags: f.text}},
+		Conflicts: []report.Conflict{{Name: f.text, Group: f.text, Other: f.text, What: f.text}},
+	}
+}
+
+func (f fakeIngest) Explain(line []byte) report.Explanation {
+	if bytes.HasPrefix(line, []byte("bad")) {
+		return report.Explanation{Kind: "metric", Reason: f.text, Offset: 2}
+	}
+	return report.Explanation{Kind: "metric", Samples: []report.Sample{{Kind: "counter", Stat: f.text, Series: f.text, Limit: f.text}}}
+}
+
+func (f fakeIngest) Forget(func(string) bool) int { return 0 }
+
+// targets are views of all pages; %s is a name of the world.
+var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "stats?type=histogram", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s",
+	"histograms", "histograms?name=x.time&q=99.95", "histograms?name=x.time&x=linear&y=count", "histograms?name=x.time&view=cdf", "histograms?name=x.idle", "histograms?filter=%s",
+	"clusters", "clusters?cluster=%s", "clusters?cluster=gone%s", "clusters?unhealthy=1", "clusters?filter=^%s", "listeners", "ingest", "ingest?line=bad%s", "ingest?line=%s",
+	"runtime", "runtime?key=key", "runtime?key=new%s", "runtime?filter=%s", "logging", "logging?filter=%s", "config", "certs", "circuits", "circuits?sort=name", "audit", "audit?filter=%s", "server"}
+
+func request(srv *admin.Server, target, text string) *admin.Reply {
+	var escaped strings.Builder
+	escapeQuery(&escaped, text)
+	return srv.Request("GET", Prefix+strings.ReplaceAll(target, "%s", escaped.String()), nil, admin.Field{Name: "host", Value: text})
+}
+
+// TestPages renders every page and checks what holds for all: one heading, unique
+// ids, labels for fields, alternatives for pictures, links to pages that exist.
+func TestPages(t *testing.T) {
+	srv := world(t, "plain", nil)
+	for _, target := range targets {
+		t.Run(target, func(t *testing.T) {
+			r := request(srv, target, "plain")
+			want := 200
+			if strings.Contains(target, "nothing") || strings.Contains(target, "gone") {
+				want = 404
+			}
+			if r.Status != want || r.Get("content-type") != typeHTML || !strings.Contains(r.Get("content-security-policy"), "require-trusted-types-for 'script'") {
+				t.Fatalf("%d %v\n%s", r.Status, r.Header, r.Body)
+			}
+			checkPage(t, srv, r.Body)
+		})
+	}
+}
+
+// checkPage checks a page's structure.
+func checkPage(t *testing.T, srv *admin.Server, body []byte) {
+	t.Helper()
+	root, err := html.Parse(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	count := map[string]int{}
+	var refs []string
+	var walk func(n *html.Node, labelled, hidden bool)
+	walk = func(n *html.Node, labelled, hidden bool) {
+		attr := map[string]string{}
+		for _, a := range n.Attr {
+			attr[a.Key] = a.Val
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+				t.Errorf("<%s> has %s", n.Data, a.Key)
+			}
+		}
+		if n.Type == html.ElementNode {
+			count[n.Data]++
+			if id := attr["id"]; id != "" {
+				if ids[id] {
+					t.Errorf("the id %q occurs twice", id)
+				}
+				ids[id] = true
+			}
+			refs = append(refs, strings.Fields(attr["aria-labelledby"]+" "+attr["aria-describedby"])...)
+			switch n.Data {
+			case "input", "select", "textarea":
+				if attr["type"] != "hidden" && !labelled {
+					if attr["id"] == "" || !bytes.Contains(body, []byte("for='"+attr["id"]+"'")) {
+						t.Errorf("a field %q has no label", attr["name"])
+					}
+				}
+			case "svg":
+				if !hidden && attr["aria-hidden"] != "true" && (attr["role"] != "img" || attr["aria-label"] == "") {
+					t.Error("a picture has no alternative")
+				}
+			case "a":
+				checkLink(t, srv, attr["href"])
+			case "form":
+				if attr["method"] == "post" && attr["data-effect"] == "" {
+					t.Errorf("the form for %s does not say what it does", attr["action"])
+				}
+			}
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			walk(c, labelled || n.Data == "label", hidden || n.Data == "svg")
+		}
+	}
+	walk(root, false, false)
+	for _, name := range []string{"h1", "main", "nav", "header", "footer", "title"} {
+		if count[name] != 1 {
+			t.Errorf("the page has %d <%s>", count[name], name)
+		}
+	}
+	for _, id := range refs {
+		if !ids[id] {
+			t.Errorf("nothing has the id %q", id)
+		}
+	}
+	if strings.Contains(string(body), "planted-secret") {
+		t.Error("the page shows a secret")
+	}
+}
+
+// checkLink expects a relative link to a path that the server knows.
+func checkLink(t *testing.T, srv *admin.Server, link string) {
+	t.Helper()
+	path, _, _ := strings.Cut(link, "?")
+	switch {
+	case strings.HasPrefix(path, "#"), path == "../":
+		return
+	case strings.HasPrefix(path, "../"):
+		path = path[2:]
+	default:
+		path = Prefix + strings.TrimPrefix(path, "./")
+	}
+	if reply := srv.Request("HEAD", path, nil); reply.Status == 404 && path != "/ui/stat" {
+		t.Errorf("the link %q leads nowhere", link)
+	}
+}
+
+// shapes counts the elements of a page by their name and the names of their
+// attributes.
+func shapes(body []byte) map[string]int {
+	out := map[string]int{}
+	for z := html.NewTokenizer(bytes.NewReader(body)); ; {
+		switch kind := z.Next(); kind {
+		case html.ErrorToken:
+			return out
+		case html.CommentToken:
+			out["comment"]++
+		case html.StartTagToken, html.SelfClosingTagToken:
+			token := z.Token()
+			element := token.Data
+			for _, a := range token.Attr {
+				element += " " + a.Key
+			}
+			out[element]++
+		}
+	}
+}
+
+// hostile returns texts that try to become markup.
+func hostile() []string {
+	return []string{`<script>alert(1)</script>`, `<img src=x onerror='a'>"'&`, `' onfocus='alert(1)' autofocus x='`, `" onfocus="alert(1)`, "`onload=alert(1)`",
+		`</title><script>x</script>`, `</svg><script>x</script>`, `</textarea><b>`, `</option></select><b>`, `</a></td></table><b>`, `javascript:alert(1)`, `&lt;b&gt;`, `<!--`, `]]>`,
+		"\x00<b\x00>", "\xff<script>\xc0\xbc", "\u2028<b>", "\u202e<b>", "x\ty\rz", `{{.}}`, `${x}`, `<base href=//evil.test>`, strings.Repeat("<", 600)}
+}
+
+// TestHostileTextStaysText expects only elements that plain names give too, and as many
+// forms and scripts. Where names sort and break differs.
+func TestHostileTextStaysText(t *testing.T) {
+	allowed := map[string]bool{"wbr": true, "i": true, "mark": true}
+	plain := map[string]map[string]int{}
+	srv := world(t, "plain", nil)
+	for _, target := range targets {
+		plain[target] = shapes(request(srv, target, "plain").Body)
+		for element := range plain[target] {
+			allowed[element] = true
+		}
+	}
+	for _, text := range hostile() {
+		srv := world(t, text, nil)
+		for _, target := range targets {
+			got := shapes(request(srv, target, text).Body)
+			for element, n := range got {
+				if !allowed[element] {
+					t.Errorf("%s: %q becomes <%s>", target, text, element)
+				}
+				if acts := strings.Fields(element)[0]; (acts == "script" || acts == "form" || acts == "link" || acts == "meta") && n != plain[target][element] && !strings.Contains(target, "filter=") {
+					t.Errorf("%s: %q gives %d of <%s> instead of %d", target, text, n, element, plain[target][element])
+				}
+			}
+		}
+	}
+}
+
+// TestTSV expects every table of every page as tab-separated values, with one cell
+// for each column.
+func TestTSV(t *testing.T) {
+	srv := world(t, "a\tb\nc", nil)
+	table := regexp.MustCompile(`<table id='([a-z-]+)'`)
+	seen := 0
+	for _, target := range targets {
+		for _, m := range table.FindAllStringSubmatch(string(request(srv, target, "a\tb\nc").Body), -1) {
+			separator := "?"
+			if strings.Contains(target, "?") {
+				separator = "&"
+			}
+			r := request(srv, target+separator+"tsv="+m[1], "a\tb\nc")
+			if r.Status != 200 && !strings.Contains(target, "gone") || r.Get("content-type") != typeTSV {
+				t.Fatalf("%s of %s: %d %v", m[1], target, r.Status, r.Header)
+			}
+			lines := strings.Split(strings.TrimSuffix(string(r.Body), "\n"), "\n")
+			for _, line := range lines {
+				if strings.Count(line, "\t") != strings.Count(lines[0], "\t") {
+					t.Errorf("%s of %s: %q does not fit the head %q", m[1], target, line, lines[0])
+				}
+			}
+			seen++
+		}
+	}
+	if seen < 30 {
+		t.Errorf("%d tables", seen)
+	}
+	if r := request(srv, "stats?tsv=other", ""); r.Status != 404 {
+		t.Errorf("an unknown table: %d", r.Status)
+	}
+}
+
+// TestReadOnly expects no form that changes something where nothing can be changed.
+func TestReadOnly(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) { c.Mode = admin.ModeReadOnly })
+	forms := 0
+	for _, target := range targets {
+		if strings.Contains(string(request(srv, target, "plain").Body), "method='post'") {
+			t.Errorf("%s has a form that changes something", target)
+		}
+		if strings.Contains(string(request(world(t, "plain", nil), target, "plain").Body), "method='post'") {
+			forms++
+		}
+	}
+	if forms < 5 {
+		t.Errorf("%d pages have forms without the mode", forms)
+	}
+}

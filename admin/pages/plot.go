@@ -1,0 +1,186 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+)
+
+// quantiles are the quantiles of the JSON form of stats.
+var quantiles = [...]float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
+
+// quantileName returns the usual name, such as P99.9.
+func quantileName(q float64) string { return "P" + trimmed(q*100, 4) }
+
+// major reports whether a quantile is marked by a solid line.
+func major(q float64) bool { return q == 0.5 || q == 0.9 || q == 0.99 }
+
+// The rows of the plot in pixels: three levels of labels, the bars, the axis.
+const (
+	labelRow  = 14.0
+	plotTop   = 3*labelRow + 6
+	plotTall  = 190.0
+	plotFloor = plotTop + plotTall
+	plotAll   = plotFloor + 22
+)
+
+// label is the label of a quantile mark.
+type label struct {
+	text   string
+	x      float64 // percent
+	level  int     // row; -1: no room
+	anchor string  // start, middle or end
+	major  bool
+}
+
+// letter is the estimated width of a character of a label, in percent of the plot of
+// a narrow window.
+const letter = 1.0
+
+// placeLabels gives each label a row where it does not touch another one; major ones
+// choose first.
+func placeLabels(list []label) {
+	type extent struct{ from, to float64 }
+	taken := make([][]extent, 3)
+	place := func(l *label) {
+		width := letter*float64(len(l.text)) + 1
+		e := extent{l.x - width/2, l.x + width/2}
+		l.anchor = "middle"
+		switch {
+		case e.from < 0:
+			e, l.anchor = extent{l.x, l.x + width}, "start"
+		case e.to > 100:
+			e, l.anchor = extent{l.x - width, l.x}, "end"
+		}
+		for level := range taken {
+			free := true
+			for _, t := range taken[level] {
+				free = free && (e.to < t.from || e.from > t.to)
+			}
+			if free {
+				taken[level] = append(taken[level], e)
+				l.level = level
+				return
+			}
+		}
+		l.level = -1
+	}
+	for _, first := range [...]bool{true, false} {
+		for i := range list {
+			if list[i].major == first {
+				place(&list[i])
+			}
+		}
+	}
+}
+
+// plot appends the picture of a histogram: bars of the interval, the outline of all
+// values since the start, marks of the quantiles.
+func (v *view) plot(s *histogram.Snapshot, a axis, list []bin, shares bool) {
+	unit := s.Cumulative.Layout().Unit()
+	marked, whole := s.Cumulative, "since the start"
+	if s.Interval.Count() > 0 {
+		marked, whole = s.Interval, "in the last interval"
+	}
+	values := marked.Quantiles(nil, quantiles[:])
+	summary := fmt.Sprintf("%s values %s, median %s, 90th percentile %s, 99th percentile %s, greatest %s.", count(marked.Count()), whole,
+		measuredText(values[2], unit), measuredText(values[4], unit), measuredText(values[6], unit), measuredText(values[8], unit))
+	height := func(n, total uint64) float64 {
+		if total == 0 {
+			return 0
+		}
+		if shares {
+			return float64(n) / float64(total)
+		}
+		return float64(n)
+	}
+	top := 0.0
+	for _, b := range list {
+		top = max(top, height(b.interval, s.Interval.Count()), height(b.cumulative, s.Cumulative.Count()))
+	}
+	top = max(top, 1e-9)
+	v.scale(3, func(i int) string {
+		if shares {
+			return figures(top*100*float64(i)/3) + thin + "%"
+		}
+		return figures(top * float64(i) / 3)
+	})
+	v.Put(h("<svg class='plot' role='img' tabindex='0' height='"), plotAll, h("' aria-label='"), summary, h("' data-bins='bins'>"))
+	v.rules(3)
+	width := 100 / float64(len(list))
+	var outline strings.Builder
+	for i, b := range list {
+		x := float64(i) * width
+		if n := height(b.interval, s.Interval.Count()) / top * plotTall; n > 0 {
+			n = max(n, 1)
+			v.Put(h("<rect class='f' x='"), x+width*.06, h("%' width='"), width*.88, h("%' y='"), plotFloor-n, h("' height='"), n, h("'/>"))
+		}
+		n := height(b.cumulative, s.Cumulative.Count()) / top * plotTall
+		if n > 0 {
+			n = max(n, 1)
+		}
+		fmt.Fprintf(&outline, "%c%.2f %.1fH%.2f", "ML"[min(i, 1)], x, plotFloor-n, x+width)
+	}
+	v.Put(h("<svg viewBox='0 0 100 "), plotAll, h("' width='100%' height='"), plotAll, h("' preserveAspectRatio='none'><path class='step' d='"), outline.String(), h("'/></svg>"))
+	for _, x := range a.ticks() {
+		at := a.at(x)
+		v.Put(h("<line class='rule' x1='"), at, h("%' x2='"), at, h("%' y1='"), plotFloor, h("' y2='"), plotFloor+4, h("'/><text class='"))
+		switch {
+		case at < 3:
+			v.Put(h("start"))
+		case at > 97:
+			v.Put(h("end"))
+		}
+		v.Put(h("' x='"), at, h("%' y='"), plotFloor+17, h("'>"), measuredText(x, unit), h("</text>"))
+	}
+	v.marks(values, a, func(x float64) string { return measuredText(x, unit) })
+	v.Put(h("</svg></div>\n<p class='legend'><span><svg class='key' aria-hidden='true'><rect class='f' width='14' height='10'/></svg> interval</span>"+
+		"<span><svg class='key' aria-hidden='true'><rect class='step' x='.5' y='.5' width='13' height='9'/></svg> since the start</span><span>Marks: quantiles "),
+		whole, h("</span></p>\n"))
+}
+
+// scale starts a plot with the labels of n+1 heights, which stand in a column of their
+// own.
+func (v *view) scale(n int, text func(int) string) {
+	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' width='52' height='"), plotAll, h("'>"))
+	for i := range n + 1 {
+		v.Put(h("<text class='end' x='46' y='"), plotFloor-plotTall*float64(i)/float64(n)+4, h("'>"), text(i), h("</text>"))
+	}
+	v.Put(h("</svg>"))
+}
+
+// rules appends a line at each height of the scale.
+func (v *view) rules(n int) {
+	for i := range n + 1 {
+		y := plotFloor - plotTall*float64(i)/float64(n)
+		class := h("rule")
+		if i == 0 {
+			class = "base"
+		}
+		v.Put(h("<line class='"), class, h("' x2='100%' y1='"), y, h("' y2='"), y, h("'/>"))
+	}
+}
+
+// marks appends the lines of the quantiles with their labels.
+func (v *view) marks(values []float64, a axis, text func(float64) string) {
+	list := make([]label, len(values))
+	for i, x := range values {
+		list[i] = label{text: quantileName(quantiles[i]) + " " + text(x), x: a.at(x), major: major(quantiles[i])}
+	}
+	placeLabels(list)
+	for _, l := range list {
+		class := h("mark minor")
+		if l.major {
+			class = "mark"
+		}
+		y := plotTop - 4.0
+		if l.level >= 0 {
+			y = plotTop - 6 - labelRow*float64(2-l.level)
+		}
+		v.Put(h("<line class='"), class, h("' x1='"), l.x, h("%' x2='"), l.x, h("%' y1='"), y+3, h("' y2='"), plotFloor, h("'/>"))
+		if l.level >= 0 {
+			v.Put(h("<text class='"), class, " ", l.anchor, h("' x='"), l.x, h("%' y='"), y, h("'>"), l.text, h("</text>"))
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package pages
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+)
+
+func showServer(v *view) error {
+	v.summary = v.site.srv.State()
+	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
+	v.panel("info", "Server", func() { v.request("/server_info") }, v.serverFacts)
+	v.panel("memory", "Memory", func() { v.request("/memory") }, v.memory)
+	v.unready()
+	v.diagnostics()
+	v.lookups()
+	v.Put(h("</div>\n<div class='stack'>\n"))
+	v.panel("options", "Command line options", func() { v.request("/server_info") }, v.options)
+	v.Put(h("</div>\n</div>\n"))
+	return nil
+}
+
+func (v *view) serverFacts() {
+	v.pairs(func(pair func(string, func())) {
+		pair("State", func() { v.word(stateMeaning(v.site.srv.State()), v.site.srv.State()) })
+		if v.src.Info == nil {
+			return
+		}
+		info := v.src.Info()
+		pair("Version", v.text(info.Version))
+		pair("Uptime", v.text(span(info.UptimeCurrentEpoch)))
+		pair("Uptime of all epochs", v.text(span(info.UptimeAllEpochs)))
+		hot := "disabled"
+		if v.src.HotRestartVersion != nil {
+			hot = v.src.HotRestartVersion()
+		}
+		pair("Hot restart", v.text(hot))
+		if n := info.Node; n != nil {
+			pair("Node", v.text(n.ID))
+			pair("Cluster", v.text(n.Cluster))
+			var place []string
+			for _, s := range [...]string{n.Region, n.Zone, n.SubZone} {
+				if s != "" {
+					place = append(place, s)
+				}
+			}
+			if len(place) > 0 {
+				pair("Locality", v.text(strings.Join(place, "/")))
+			}
+			pair("User agent", v.text(fmt.Sprintf("%s %d.%d.%d", n.UserAgentName, n.MajorNumber, n.MinorNumber, n.Fix)))
+		}
+	})
+}
+
+func (v *view) memory() {
+	read := v.src.Memory
+	if read == nil {
+		read = admin.ProcessMemory
+	}
+	m := read()
+	v.pairs(func(pair func(string, func())) {
+		for _, x := range [...]struct {
+			name  string
+			bytes uint64
+		}{{"Resident", m.TotalPhysicalBytes}, {"In use", m.Allocated}, {"Heap", m.HeapSize}, {"Free", m.PageheapFree}, {"Returned to the system", m.PageheapUnmapped}, {"Caches of threads", m.TotalThreadCache}} {
+			pair(x.name, v.text(h("<span data-value='"), x.bytes, h("'>"), sizeText(float64(x.bytes)), h("</span>")))
+		}
+	})
+}
+
+// unready appends the targets that the initialization waits for.
+func (v *view) unready() {
+	if v.src.Unready == nil {
+		return
+	}
+	list := v.src.Unready()
+	v.panel("init", "Initialization", func() { v.request("/init_dump") }, func() {
+		if len(list) == 0 {
+			v.Put(h("<p class='pad'>"))
+			v.word("ok", "Complete: nothing is waited for")
+			v.Put(h("</p>\n"))
+			return
+		}
+		v.pairs(func(pair func(string, func())) {
+			for _, u := range list {
+				pair(u.Name, v.text(strings.Join(u.Targets, ", ")))
+			}
+		})
+	})
+}
+
+// options appends the command line options of /server_info; those without a value are
+// quiet.
+func (v *view) options() {
+	reply := v.site.srv.Request("GET", "/server_info", nil)
+	var info struct {
+		Options map[string]any `json:"command_line_options"`
+	}
+	if reply.Status != 200 || json.Unmarshal(reply.Body, &info) != nil {
+		v.empty("The options cannot be read.")
+		return
+	}
+	v.pairs(func(pair func(string, func())) {
+		for _, name := range sortedKeys(info.Options) {
+			value := fmt.Sprint(info.Options[name])
+			if value == "" || value == "false" || value == "0" || value == "[]" || value == "0s" {
+				if value == "" {
+					value = none
+				}
+				pair(name, v.text(h("<span class='quiet'>"), value, h("</span>")))
+				continue
+			}
+			pair(name, v.text(h("<span class='wrap'>"), value, h("</span>")))
+		}
+	})
+}
+
+// diagnostics appends the profilers, and what else changes the server as a whole.
+func (v *view) diagnostics() {
+	if !v.permits("/cpuprofiler") && !v.permits("/reset_counters") {
+		return
+	}
+	v.panel("diagnostics", "Diagnostics", func() { v.request("/contention") }, func() {
+		v.Put(h("<div class='pad row'>"))
+		profiler := func(p admin.Profiler, path, name string) {
+			if p == nil || !v.permits(path) {
+				return
+			}
+			v.Put(h("<form class='row' method='post' action='.."), path, h("' data-effect='The profile is written to "), p.Path(), h("'><label>"), name,
+				h(" <select name='enable'><option value='y'>start</option><option value='n'>stop</option></select></label><button type='submit'>Send</button></form>"))
+		}
+		profiler(v.src.CPUProfiler, "/cpuprofiler", "CPU profiler")
+		profiler(v.src.HeapProfiler, "/heapprofiler", "Heap profiler")
+		if v.permits("/heap_dump") {
+			v.Put(h("<a class='btn' href='../heap_dump'>Download heap profile</a>"))
+		}
+		if v.permits("/reset_counters") {
+			v.button("../reset_counters", "Reset counters", "All counters become zero here. Stats sinks are not affected.")
+		}
+		v.Put(h("</div>\n"))
+		if v.src.CPUProfiler == nil {
+			v.Put(h("<p class='pad quiet'>The profilers write files only with <code>admin.profile_path</code>.</p>\n"))
+		}
+	})
+}
+
+// lookups appends the recent lookups of stat names.
+func (v *view) lookups() {
+	symbols := v.site.srv.Store().Symbols()
+	v.panel("lookups", "Recent lookups of stat names", func() { v.request("/stats/recentlookups") }, func() {
+		v.Put(h("<div class='pad row'><span>"), plural(symbols.RecentTotal(), "lookup"), h(" in total</span>"))
+		if v.permits("/stats/recentlookups/enable") {
+			v.button("../stats/recentlookups/enable", "Record", "Lookups are recorded; each gets 40 to 100 ns slower.")
+			v.button("../stats/recentlookups/disable", "Stop", "Recording stops and the list is cleared.")
+			v.button("../stats/recentlookups/clear", "Clear", "The list and the count are cleared.")
+		}
+		v.Put(h("</div>\n"))
+		if !symbols.RecentEnabled() {
+			return
+		}
+		list := symbols.Recent()
+		g := v.grid("recent-lookups", "Recent lookups", "", order{}, column{head: "Name", class: "name"}, column{head: "count", class: "num"})
+		for _, l := range list[:min(50, len(list))] {
+			g.row("")
+			g.head(l.Name, v.text(h("<span>"), l.Name, h("</span>")))
+			g.num(fmt.Sprint(l.Count))
+		}
+		g.end()
+	})
+}

@@ -1,0 +1,205 @@
+package pages
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/markup"
+)
+
+// The content types of the pages.
+const (
+	typeHTML = "text/html; charset=UTF-8"
+	typeTSV  = "text/tab-separated-values; charset=UTF-8"
+)
+
+// send sends the page, or the table of it that was asked for.
+func (v *view) send(w *admin.Response, start time.Time) error {
+	w.SetStatus(v.status)
+	if v.tsv.id != "" && v.status == 200 {
+		if !v.tsv.found {
+			return &admin.Error{Status: 404, Msg: "the page has no such table\n"}
+		}
+		w.SetType(typeTSV)
+		_, err := w.Write(v.tsv.rows)
+		return err
+	}
+	w.SetType(typeHTML)
+	main := v.Page
+	v.Page = markup.Page{}
+	v.top()
+	if _, err := w.Write(v.Bytes()); err != nil {
+		return err
+	}
+	if _, err := w.Write(main.Bytes()); err != nil {
+		return err
+	}
+	n := v.Len() + main.Len()
+	v.Page = markup.Page{}
+	v.bottom(n, time.Since(start))
+	_, err := w.Write(v.Bytes())
+	return err
+}
+
+// asset returns the path of an asset relative to the pages.
+func (v *view) asset(name string) string {
+	return strings.TrimPrefix(v.site.srv.Assets().Path(name), Prefix)
+}
+
+// top appends everything above the content of the page.
+func (v *view) top() {
+	product := v.site.srv.Product()
+	v.Put(h("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n" +
+		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<meta name='color-scheme' content='light dark'>\n<title>"))
+	if v.summary != "" {
+		v.Put(v.summary, " · ")
+	}
+	v.Put(v.title, " · ", product, h("</title>\n<link rel='stylesheet' href='"), v.asset("admin.css"),
+		h("'>\n<link rel='icon' href='"), v.asset("icon.svg"), h("' type='image/svg+xml'>\n<script src='"), v.asset("theme.js"),
+		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n</head>\n<body>\n"+
+			"<a class='skip' href='#main'>Skip to content</a>\n"))
+	v.symbols()
+	v.header(product)
+	v.navigation()
+	v.Put(h("<main id='main' tabindex='-1'>\n<div class='head title'><h1>"), v.title, h("</h1><span class='quiet'>"), v.summary, h("</span></div>\n"))
+	v.done()
+	if state := v.site.srv.State(); state == "DRAINING" {
+		v.note("warn", "draining", func() { v.Put("The server is draining: it accepts no new traffic.") })
+	}
+}
+
+// stateMeaning is the meaning of the state of the server.
+func stateMeaning(state string) string {
+	switch state {
+	case "LIVE":
+		return "ok"
+	case "DRAINING":
+		return "warn"
+	}
+	return "info"
+}
+
+// header appends the product, the state and the identity of the server.
+func (v *view) header(product string) {
+	state := v.site.srv.State()
+	v.Put(h("<header class='top'>\n<a class='brand' href='./'><svg viewBox='0 0 18 18' aria-hidden='true'><path d='M1 17v-6h3v6zM5.5 17V5h3v12zM10 17V1h3v16zM14.5 17V8h3v9z'/></svg>"),
+		product, h("</a>\n<span id='state' class='badge "), stateMeaning(state), h("'>"))
+	v.icon(stateMeaning(state))
+	v.Put(state, h("</span>\n<dl class='facts'>"))
+	fact := func(name, value string) {
+		if value != "" {
+			v.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
+		}
+	}
+	if v.src.Info != nil {
+		info := v.src.Info()
+		if info.Node != nil {
+			fact("Node", info.Node.ID)
+			fact("Cluster", info.Node.Cluster)
+		}
+		fact("Version", info.Version)
+		fact("Up", span(info.UptimeCurrentEpoch))
+	}
+	if who := v.r.Principal(); who.Name != "" || who.Role != admin.RoleAdmin {
+		fact("Role", who.Role.String())
+	}
+	if v.site.srv.Mode() == admin.ModeReadOnly {
+		fact("Mode", "read only")
+	}
+	v.Put(h("</dl>\n<div class='tools scripted'><fieldset class='seg'><legend class='vh'>Theme</legend>"))
+	for _, theme := range [...]string{"auto", "light", "dark"} {
+		v.Put(h("<label><input type='radio' name='theme' value='"), theme, h("'>"), strings.ToUpper(theme[:1])+theme[1:], h("</label>"))
+	}
+	v.Put(h("</fieldset><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))
+}
+
+// navigation appends the links to the pages that the client may open.
+func (v *view) navigation() {
+	v.Put(h("<nav aria-label='Pages'><ul><li><a href='../' data-key='e'>Home</a></li>"))
+	for i := range v.site.rows {
+		page := &v.site.rows[i]
+		if page.nav == "" || !v.permits(page.needs) {
+			continue
+		}
+		v.Put(h("<li><a href='"), url(page.path), h("' data-key='"), page.key, h("'"))
+		if page == v.page {
+			v.Put(h(" aria-current='page'"))
+		}
+		v.Put(h(">"), page.nav)
+		v.attention(page.path)
+		v.Put(h("</a></li>"))
+	}
+	v.Put(h("</ul></nav>\n"))
+}
+
+// attention appends the number of things on a page that need attention.
+func (v *view) attention(page string) {
+	badge := func(n int, meaning, what string) {
+		if n > 0 {
+			v.Put(h(" <span class='badge "), meaning, h("'>"), count(n), h("<span class='vh'> "), what, h("</span></span>"))
+		}
+	}
+	switch page {
+	case "clusters":
+		sick := v.healthNow()
+		badge(sick.unhealthy, "bad", "unhealthy")
+	case "certs":
+		soon, meaning := v.expiring()
+		badge(soon, meaning, "expire soon")
+	}
+}
+
+// done shows the change that brought the client back to the page.
+func (v *view) done() {
+	seq, err := strconv.ParseUint(v.query.Value("done"), 10, 64)
+	if err != nil {
+		return
+	}
+	for _, e := range v.site.srv.Audit(100) {
+		if e.Seq != seq {
+			continue
+		}
+		v.note("ok", "done", func() {
+			v.Put("Done: ", h("<code>"), e.Path, h("</code>"))
+			for i, c := range e.Changes {
+				if i == 3 {
+					v.Put(fmt.Sprintf(", and %d more", len(e.Changes)-i))
+					break
+				}
+				if i == 0 {
+					v.Put(": ")
+				} else {
+					v.Put(", ")
+				}
+				v.change(c)
+			}
+			v.Put(h(" <a href='audit'>Audit</a>"))
+		})
+	}
+}
+
+// change appends what changed from what to what.
+func (v *view) change(c admin.Change) {
+	text := func(s string) string {
+		if s == "" {
+			return "(none)"
+		}
+		return s
+	}
+	v.Put(h("<span class='change'><code>"), c.What, h("</code> "), text(c.Before), " → ", text(c.After), h("</span>"))
+}
+
+// bottom appends everything below the content of the page.
+func (v *view) bottom(bytes int, took time.Duration) {
+	v.Put(h("</main>\n<footer><span>"), v.site.srv.Product())
+	if v.src.Info != nil {
+		v.Put(" ", v.src.Info().Version)
+	}
+	number, unit := seconds(took.Seconds())
+	v.Put(h("</span><span>rendered at "))
+	v.when(v.now)
+	v.Put(" in ", number+thin+unit, h("</span><span>"), sizeText(float64(bytes)), h("</span></footer>\n</body>\n</html>\n"))
+}

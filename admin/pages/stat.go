@@ -1,0 +1,149 @@
+package pages
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+func showStat(v *view) error {
+	name := v.query.Value("name")
+	v.title = name
+	found := false
+	var r statRow
+	var labels []tags.Tag
+	family, network, hidden := "", false, false
+	v.stats(func(list *store.View) {
+		c, ok := list.Find(name)
+		if !ok {
+			return
+		}
+		found = true
+		r = readStat(&c)
+		labels = c.AppendTags(nil)
+		network, hidden = c.Network(), c.Hidden()
+		if f := c.Family(); f != nil {
+			family = f.String()
+		}
+	})
+	if !found {
+		v.noStat(name)
+		return nil
+	}
+	v.Put(h("<p class='crumbs'><a href='stats'>Stats</a> / "))
+	parts := strings.Split(name, ".")
+	if len(parts) > 1 && len(parts) < 12 {
+		for i := 1; i < len(parts); i++ {
+			prefix := strings.Join(parts[:i], ".") + "."
+			v.Put(h("<a href='"), url("stats", "filter", "^"+quoteMeta(prefix)), h("'>"), parts[i-1], h("</a>."))
+		}
+	}
+	v.Put(parts[len(parts)-1], h("</p>\n"))
+	if r.histogram == nil {
+		v.panel("value", "Value", func() { v.request(url("/stats", "filter", "^"+quoteMeta(name)+"$")) }, func() {
+			v.Put(h("<p class='pad'>"))
+			if r.kind == store.KindText {
+				v.Put(h("<span class='big wrap'>"), r.text, h("</span>"))
+			} else {
+				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span>"))
+			}
+			v.Put(h("</p>\n"))
+		})
+	} else {
+		v.histogram(name, r.histogram)
+	}
+	v.panel("about", "About", nil, func() {
+		v.pairs(func(pair func(string, func())) {
+			pair("Type", v.text(r.kind.String()))
+			origin := "the program"
+			if network {
+				origin = "StatsD input"
+			}
+			pair("Created by", v.text(origin))
+			used := "no"
+			if r.used {
+				used = "yes"
+			}
+			pair("Ever updated", v.text(used))
+			if hidden {
+				pair("Hidden", v.text("shown only with hidden=include"))
+			}
+			if family != "" && family != name {
+				pair("Name without tags", v.text(h("<code class='wrap'>"), family, h("</code>")))
+			}
+			for _, l := range labels {
+				pair("Tag "+l.Name, v.text(h("<code class='wrap'>"), l.Value, h("</code>")))
+			}
+		})
+	})
+	v.exposition(name)
+	return nil
+}
+
+// noStat answers for a name that does not exist, with links to names that begin alike.
+func (v *view) noStat(name string) {
+	v.status = 404
+	v.title = "No such stat"
+	v.note("bad", "", func() { v.Put("There is no stat ", h("<code class='wrap'>"), name, h("</code>.")) })
+	parent := name
+	for range 20 {
+		at := strings.LastIndexByte(parent, '.')
+		if at < 0 {
+			break
+		}
+		parent = parent[:at]
+		filter := "^" + quoteMeta(parent+".")
+		total := 0
+		err := v.site.srv.Filtered(filter, func(f *render.Filter) (err error) {
+			v.stats(func(list *store.View) {
+				w := render.NewWalk(list, render.Options{Filter: f})
+				total, err = w.Rest(), w.Err()
+			})
+			return err
+		})
+		if err == nil && total > 0 {
+			v.Put(h("<p><a href='"), url("stats", "filter", filter), h("'>"), plural(total, "stat"), " under ", parent, h("</a></p>\n"))
+			return
+		}
+	}
+	v.Put(h("<p><a href='stats'>All stats</a></p>\n"))
+}
+
+// exposed is how many bytes of the exposition of a stat the page shows.
+const exposed = 16 << 10
+
+// exposition appends the lines of the stat as a scrape gets them.
+func (v *view) exposition(name string) {
+	var lines capped
+	err := v.site.srv.Filtered("^"+quoteMeta(name)+"$", func(f *render.Filter) error {
+		return render.Exposition(&lines, v.site.srv.Store(), render.Options{Filter: f, TextReadouts: true})
+	})
+	if err != nil || lines.Len() == 0 {
+		return
+	}
+	v.panel("exposition", "As a scrape sees it", func() { v.request(url("/stats/metrics", "filter", "^"+quoteMeta(name)+"$", "text_readouts", "1")) }, func() {
+		v.Put(h("<pre class='pad scroll' tabindex='0'>"), lines.String(), h("</pre>\n"))
+		if lines.cut {
+			v.empty(fmt.Sprintf("Only the first %d KiB are shown.", exposed>>10))
+		}
+	})
+}
+
+// capped keeps the first bytes written to it.
+type capped struct {
+	bytes.Buffer
+	cut bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if room := exposed - c.Len(); len(p) > room {
+		c.cut = true
+		c.Buffer.Write(p[:room])
+		return len(p), nil
+	}
+	return c.Buffer.Write(p)
+}

@@ -1,0 +1,200 @@
+package pages
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/markup"
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// view renders one page for one request. The embedded page is its main part.
+type view struct {
+	markup.Page
+
+	site   *site
+	page   *row
+	r      *admin.Request
+	query  admin.Query
+	src    admin.Sources
+	now    time.Time
+	status int
+
+	title   string // heading
+	summary string // beside the heading, and in front of the title of the window
+	tsv     export
+}
+
+// permits reports whether the client may use an endpoint.
+func (v *view) permits(path string) bool { return v.site.srv.Permits(v.r, path) }
+
+// url returns a relative link to a page with parameters, given as name and value in
+// turn. Empty values are left out; flags have the value "1".
+func url(page string, pairs ...string) string {
+	var b strings.Builder
+	b.WriteString(page)
+	if page == "" {
+		b.WriteString("./")
+	}
+	mark := byte('?')
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		b.WriteByte(mark)
+		mark = '&'
+		escapeQuery(&b, pairs[i])
+		b.WriteByte('=')
+		escapeQuery(&b, pairs[i+1])
+	}
+	return b.String()
+}
+
+// escapeQuery appends s with each byte escaped that is not unreserved.
+func escapeQuery(b *strings.Builder, s string) {
+	const digits = "0123456789ABCDEF"
+	for i := range len(s) {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(digits[c>>4])
+		b.WriteByte(digits[c&15])
+	}
+}
+
+// here returns a link to the current view with some parameters changed; an empty value
+// removes a parameter.
+func (v *view) here(pairs ...string) string {
+	var all []string
+	for _, p := range v.query.Distinct() {
+		if p.Name == "done" || p.Name == "tsv" {
+			continue
+		}
+		value := p.Value
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == p.Name {
+				value = pairs[i+1]
+			}
+		}
+		all = append(all, p.Name, value)
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if !v.query.Has(pairs[i]) {
+			all = append(all, pairs[i], pairs[i+1])
+		}
+	}
+	return url(v.page.path, all...)
+}
+
+// keep appends hidden fields that make a form keep parameters.
+func (v *view) keep(names ...string) {
+	for _, name := range names {
+		if value := v.query.Value(name); value != "" {
+			v.Put(h("<input type='hidden' name='"), name, h("' value='"), value, h("'>"))
+		}
+	}
+}
+
+// choice returns the value of a parameter if it is allowed, otherwise the first allowed
+// value.
+func (v *view) choice(name string, allowed ...string) string {
+	got := v.query.Value(name)
+	for _, a := range allowed {
+		if got == a {
+			return a
+		}
+	}
+	return allowed[0]
+}
+
+// problem shows an error of the client's input and sets the status. Other errors are
+// returned.
+func (v *view) problem(err error) error {
+	var e *admin.Error
+	switch {
+	case errors.Is(err, render.ErrTooExpensive):
+		v.status = 400
+		v.note("bad", "filter-error", func() {
+			v.Put("The filter takes too long. Anchor it with ", h("<code>^</code>"), " or use fewer alternatives.")
+		})
+	case errors.As(err, &e) && (e.Status == 400 || e.Status == 503):
+		v.status = e.Status
+		v.note("bad", "filter-error", func() { v.Put(strings.TrimSpace(e.Msg)) })
+	default:
+		return err
+	}
+	return nil
+}
+
+// note appends a line with a meaning: ok, info, warn or bad.
+func (v *view) note(meaning, id string, body func()) {
+	v.Put(h("<div class='note "), meaning, h("'"))
+	if meaning == "bad" || meaning == "warn" {
+		v.Put(h(" role='alert'"))
+	} else {
+		v.Put(h(" role='status'"))
+	}
+	if id != "" {
+		v.Put(h(" id='"), id, h("'"))
+	}
+	v.Put(h(">"))
+	v.icon(meaning)
+	v.Put(h("<p>"))
+	body()
+	v.Put(h("</p></div>\n"))
+}
+
+// empty appends what a page shows instead of a table without rows.
+func (v *view) empty(parts ...any) {
+	v.Put(h("<p class='empty'>"))
+	v.Put(parts...)
+	v.Put(h("</p>\n"))
+}
+
+// panel appends a titled part of the page. actions, if not nil, appends to the right
+// end of its head.
+func (v *view) panel(id, title string, actions, body func()) {
+	v.Put(h("<section class='panel' aria-labelledby='"), id, h("'><div class='head'><h2 id='"), id, h("'>"), title, h("</h2>"))
+	if actions != nil {
+		v.Put(h("<div class='row end'>"))
+		actions()
+		v.Put(h("</div>"))
+	}
+	v.Put(h("</div>\n"))
+	body()
+	v.Put(h("</section>\n"))
+}
+
+// actions appends the links that every table has: its values as TSV, and the request
+// that returns the data, which is relative to the root.
+func (v *view) actions(table, request string) {
+	v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", table), h("'>TSV</a>"))
+	v.request(request)
+}
+
+// request appends the command that fetches the data of the page. More words are
+// arguments of curl, in quotes.
+func (v *view) request(path string, arguments ...string) {
+	host := v.r.Header("host")
+	if host == "" {
+		host = "localhost"
+	}
+	v.Put(h("<details class='req'><summary class='btn'>Request</summary><code class='wrap'>curl -s "))
+	for _, a := range arguments {
+		v.Put(a, " ")
+	}
+	v.Put("'http://", host, strings.ReplaceAll(path, "'", "%27"), h("'</code></details>"))
+}
+
+// stats calls f with a view of the store.
+func (v *view) stats(f func(*store.View)) {
+	list := v.site.srv.Store().View()
+	defer list.Close()
+	f(list)
+}
