@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/admin/pages"
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/deltastream"
@@ -382,8 +383,10 @@ func (s *Server) makeAdmin() (err error) {
 		return err
 	}
 	s.fillSources(&cfg.Sources)
-	s.admin, err = admin.New(cfg)
-	return err
+	if s.admin, err = admin.New(cfg); err != nil {
+		return err
+	}
+	return pages.Add(s.admin)
 }
 
 // extend adds the endpoints of the configuration and calls its extensions.
