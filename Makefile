@@ -64,6 +64,12 @@ proof: ## what slow clients, half requests, expensive filters and canaries do to
 matrix: ## break hot restarts at every step of the protocol: takes minutes
 	@./scripts/matrix
 
+packages: ## build archives, Debian and RPM packages, an OCI image and bills of materials into dist/
+	@./scripts/packages
+
+packages-test: ## build packages twice, install and upgrade them under systemd, run the image: takes minutes, needs root
+	@./scripts/packages-test
+
 cross: ## compile for the systems that the tests do not run on
 	@./scripts/cross
 
@@ -73,4 +79,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak proof matrix cross bench bench-peers
+.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak proof matrix packages packages-test cross bench bench-peers

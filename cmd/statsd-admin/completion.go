@@ -88,7 +88,7 @@ func choices(fs *pflag.FlagSet, flag string, values ...string) {
 	f.Annotations = map[string][]string{choicesOf: values}
 }
 
-// scopes returns the program's scope and those of its subcommands.
+// scopes returns the scopes of the program and of its subcommands.
 func (p *program) scopes() []scope {
 	all := []scope{{flags: completedFlags(daemonFlags())}}
 	for _, c := range p.commands() {

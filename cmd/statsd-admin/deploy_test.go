@@ -58,7 +58,7 @@ func TestUnits(t *testing.T) {
 	}
 	service, socket := read(dir+"statsd-admin.service"), read(dir+"statsd-admin.socket")
 	run := unit(t, service)
-	for key, want := range map[string]string{"Type": "notify", "ExecReload": "/bin/kill -HUP $MAINPID", "RuntimeDirectory": "statsd-admin", "User": "statsd-admin"} {
+	for key, want := range map[string]string{"Type": "notify", "ExecReload": "/bin/sh -c 'kill -HUP $MAINPID'", "RuntimeDirectory": "statsd-admin", "User": "statsd-admin"} {
 		if got := run["Service."+key]; got != want {
 			t.Errorf("%s=%s, want %s", key, got, want)
 		}

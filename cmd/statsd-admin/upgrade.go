@@ -75,7 +75,7 @@ func (u *upgrader) upgrade() {
 	}
 	u.logger.Info(fmt.Sprintf("upgrade: started process %d", cmd.Process.Pid))
 	u.running = true
-	go guard.New(u.logger).Run("upgrade", func() { u.wait(cmd) })
+	go func() { guard.New(u.logger).Run("upgrade", func() { u.wait(cmd) }) }()
 }
 
 // wait reaps the successor, so that another can be started.

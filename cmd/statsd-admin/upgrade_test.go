@@ -16,8 +16,8 @@ import (
 )
 
 // TestUpgradeOfAProcess installs other programs at the path of a running one and
-// sends USR2: a program that fails changes nothing, and one that works takes
-// over with all stats and connections.
+// sends USR2: a program that fails changes nothing, and a working program
+// takes over with all stats and connections.
 func TestUpgradeOfAProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// nonRoot is the user of the image.
+const nonRoot = "65532:65532"
+
+// imageConfig is the configuration in the image. It is reachable from outside the container.
+const imageConfig = `admin:
+  address: {socket_address: {address: 0.0.0.0, port_value: 9901}}
+stats_flush_interval: 5s
+statsd:
+  listeners:
+  - {name: packets, address: "udp://0.0.0.0:8125"}
+  - {name: lines, address: "tcp://0.0.0.0:8125"}
+`
+
+// images writes one OCI archive with an image for each Linux target.
+func (r *release) images() error {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	found := false
+	for _, t := range r.targets {
+		if t.os != "linux" {
+			continue
+		}
+		found = true
+		image, err := r.image(t)
+		if err != nil {
+			return err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: t.os, Architecture: t.arch}},
+		})
+	}
+	if !found {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "statsd-admin-image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := layout.Write(dir, index); err != nil {
+		return err
+	}
+	return r.tarDirectory(dir, "statsd-admin_"+strings.TrimPrefix(r.version, "v")+"_oci.tar")
+}
+
+// image returns the image of a target: the program, its configuration and nothing else.
+func (r *release) image(t target) (v1.Image, error) {
+	program, err := os.ReadFile(filepath.Join(r.out, "bin", t.String(), "statsd-admin"))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := writeTar(&b, "", []file{
+		{name: "etc/", mode: 0o755},
+		{name: "etc/passwd", mode: 0o644, data: []byte("nonroot:x:65532:65532::/:/sbin/nologin\n")},
+		{name: "etc/statsd-admin/", mode: 0o755},
+		{name: "etc/statsd-admin/statsd-admin.yaml", mode: 0o644, data: []byte(imageConfig)},
+		{name: "usr/", mode: 0o755},
+		{name: "usr/bin/", mode: 0o755},
+		{name: "usr/bin/statsd-admin", mode: 0o755, data: program},
+	}, r.time); err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	created := v1.Time{Time: r.time}
+	if image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: created, CreatedBy: "statsd-admin " + r.version}}); err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Created = t.os, t.arch, created
+	file.Config = v1.Config{
+		User:         nonRoot,
+		Entrypoint:   []string{"/usr/bin/statsd-admin"},
+		Cmd:          []string{"--config-path", "/etc/statsd-admin/statsd-admin.yaml", "--disable-hot-restart"},
+		ExposedPorts: map[string]struct{}{"8125/tcp": {}, "8125/udp": {}, "9901/tcp": {}},
+		StopSignal:   "SIGTERM",
+		Healthcheck: &v1.HealthConfig{
+			Test:     []string{"CMD", "/usr/bin/statsd-admin", "healthcheck"},
+			Interval: 10 * time.Second, Timeout: 3 * time.Second, StartPeriod: 5 * time.Second, Retries: 3,
+		},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    "statsd-admin",
+			"org.opencontainers.image.version":  r.version,
+			"org.opencontainers.image.revision": r.revision,
+			"org.opencontainers.image.licenses": "Apache-2.0",
+			"org.opencontainers.image.source":   "https://github.com/statsd-admin/statsd-admin",
+		},
+	}
+	return mutate.ConfigFile(image, file)
+}
+
+// tarDirectory writes the files of a directory, in the order of their names.
+func (r *release) tarDirectory(dir, name string) error {
+	out, err := os.Create(filepath.Join(r.out, name))
+	if err != nil {
+		return err
+	}
+	tw := tar.NewWriter(out)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: rel + "/", Mode: 0o755, ModTime: r.time, Format: tar.FormatPAX})
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: rel, Mode: 0o644, Size: int64(len(data)), ModTime: r.time, Format: tar.FormatPAX}); err != nil {
+			return err
+		}
+		_, err = tw.Write(data)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := tw.Close(); err != nil {
+		return err
+	}
+	return out.Close()
+}
