@@ -26,6 +26,7 @@ func importTable() []importRow {
 		{"symtab", nil},
 		{"histogram", nil},
 		{"histogram/hdr", []string{"histogram"}},
+		{"histogram/exponential", []string{"histogram"}},
 		{"match", nil},
 		{"store", []string{"symtab", "histogram", "store/tags", "render/naming"}},
 		{"store/tags", nil},
@@ -36,7 +37,7 @@ func importTable() []importRow {
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
 		{"flush/deltastream", []string{"store", "histogram", "render"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
-		{"render", []string{"store", "histogram", "render/naming"}},
+		{"render", []string{"store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"render/naming", nil},
 		{"statsd", []string{"store", "statsd/...", "render/naming"}},
 		{"statsd/...", []string{"store", "statsd/..."}},
@@ -99,6 +100,7 @@ func importTable() []importRow {
 		{"internal/oneline", nil},
 		{"internal/percpu", nil},
 		{"internal/prefetch", nil},
+		{"internal/protobuf", nil},
 		{"internal/redact", nil},
 		{"internal/schedule", nil},
 		{"internal/spelling", nil},
@@ -120,7 +122,7 @@ func testOnly() []string {
 // public lists the packages that users of the module can import.
 func public() []string {
 	return []string{
-		"certinfo", "symtab", "histogram", "histogram/hdr", "match", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
+		"certinfo", "symtab", "histogram", "histogram/...", "match", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 		"upstream", "upstream/...", "server", "server/...", "admin", "admin/...", "bootstrap", "bootstrap/...", "bench/...",
 	}
 }

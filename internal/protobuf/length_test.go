@@ -1,4 +1,4 @@
-package render
+package protobuf
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 func TestUvarintLen(t *testing.T) {
 	for shift := range 31 {
 		for _, n := range []int{1<<shift - 1, 1 << shift} {
-			if got, want := uvarintLen(n), len(binary.AppendUvarint(nil, uint64(n))); got != want {
+			if got, want := UvarintLen(n), len(binary.AppendUvarint(nil, uint64(n))); got != want {
 				t.Errorf("%d takes %d bytes, want %d", n, got, want)
 			}
 		}

@@ -1,0 +1,106 @@
+// Package protobuf appends fields of protobuf messages to a buffer, for encoders that
+// have no message in memory, and reads them.
+package protobuf
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// The wire types of fields.
+const (
+	Varint  = 0
+	Fixed64 = 1
+	Bytes   = 2
+	Fixed32 = 5
+)
+
+// AppendTag appends the number and the wire type of a field.
+func AppendTag(dst []byte, field, wireType int) []byte {
+	return binary.AppendUvarint(dst, uint64(field<<3|wireType))
+}
+
+// AppendUint appends a field of an unsigned or enumeration type.
+func AppendUint(dst []byte, field int, v uint64) []byte {
+	return binary.AppendUvarint(AppendTag(dst, field, Varint), v)
+}
+
+// AppendInt appends a field of type int32 or int64.
+func AppendInt(dst []byte, field int, v int64) []byte { return AppendUint(dst, field, uint64(v)) }
+
+// AppendSint appends a field of type sint32 or sint64.
+func AppendSint(dst []byte, field int, v int64) []byte {
+	return binary.AppendVarint(AppendTag(dst, field, Varint), v)
+}
+
+// AppendDouble appends a field of type double.
+func AppendDouble(dst []byte, field int, x float64) []byte {
+	return AppendFixed64(dst, field, math.Float64bits(x))
+}
+
+// AppendFixed64 appends a field of type fixed64 or sfixed64.
+func AppendFixed64(dst []byte, field int, v uint64) []byte {
+	return binary.LittleEndian.AppendUint64(AppendTag(dst, field, Fixed64), v)
+}
+
+// AppendBytes appends a field of type string or bytes, or an encoded message.
+func AppendBytes[T string | []byte](dst []byte, field int, b T) []byte {
+	dst = binary.AppendUvarint(AppendTag(dst, field, Bytes), uint64(len(b)))
+	return append(dst, b...)
+}
+
+// UvarintLen returns how many bytes n takes as a varint.
+func UvarintLen(n int) int {
+	w := 1
+	for ; n >= 0x80; n >>= 7 {
+		w++
+	}
+	return w
+}
+
+// Field is a field of an encoded message.
+type Field struct {
+	Number int
+	Type   int    // wire type
+	Value  uint64 // of numbers
+	Bytes  []byte // of strings, bytes and messages; shares memory with the message
+}
+
+var errMalformed = errors.New("protobuf: malformed message")
+
+// Next returns the first field of msg and what follows it.
+func Next(msg []byte) (f Field, rest []byte, err error) {
+	tag, n := binary.Uvarint(msg)
+	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
+		return f, nil, errMalformed
+	}
+	f.Number, f.Type = int(tag>>3), int(tag&7)
+	rest = msg[n:]
+	switch f.Type {
+	case Varint:
+		if f.Value, n = binary.Uvarint(rest); n <= 0 {
+			return f, nil, errMalformed
+		}
+	case Fixed64:
+		if n = 8; len(rest) < n {
+			return f, nil, errMalformed
+		}
+		f.Value = binary.LittleEndian.Uint64(rest)
+	case Fixed32:
+		if n = 4; len(rest) < n {
+			return f, nil, errMalformed
+		}
+		f.Value = uint64(binary.LittleEndian.Uint32(rest))
+	case Bytes:
+		size, w := binary.Uvarint(rest)
+		if w <= 0 || size > uint64(len(rest)-w) {
+			return f, nil, errMalformed
+		}
+		n = w + int(size)
+		f.Bytes = rest[w:n]
+	default:
+		return f, nil, errMalformed
+	}
+	return f, rest[n:], nil
+}
