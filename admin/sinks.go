@@ -71,6 +71,7 @@ func (p *facts) sink(x flush.SinkStatus) {
 	p.number("dropped", d.Dropped)
 	p.number("ambiguous", d.Ambiguous)
 	p.number("lost", d.Lost)
+	p.number("rejected_metrics", d.Rejected)
 	p.number("lost_increments", d.LostCounts)
 	if d.LastError == nil {
 		return

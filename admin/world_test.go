@@ -233,7 +233,7 @@ func (w *world) sinks() []flush.SinkStatus {
 			Delivery: &flush.SinkDelivery{
 				Kind: "remote_write", Target: "https://metrics.example.com/api/v1/write",
 				Packets: 4, Bytes: 5000, LimitBytes: 16 << 20, Age: 42500 * time.Millisecond, Owed: 6,
-				Sent: 70, SentMetrics: 8000, SentBytes: 900000, Failed: 10, Retries: 11, Dropped: 12, Ambiguous: 13, Lost: 14, LostCounts: 15,
+				Sent: 70, SentMetrics: 8000, SentBytes: 900000, Failed: 10, Retries: 11, Dropped: 12, Ambiguous: 13, Lost: 14, LostCounts: 15, Rejected: 16,
 				LastSent: at, LastError: errors.New("status 503: \"try\nlater\""), LastErrorAt: at.Add(time.Second), NextRetry: at.Add(4 * time.Second),
 			},
 		},

@@ -33,6 +33,7 @@ type SinkDelivery struct {
 	Dropped     uint64 // packets that exceeded a limit of the queue
 	Ambiguous   uint64 // packets whose delivery is unknown
 	Lost        uint64 // packets that cannot be delivered
+	Rejected    uint64 // metrics that the receiver did not accept
 	LostCounts  uint64 // counter increments that cannot be delivered
 
 	LastSent    time.Time // zero if nothing was sent

@@ -174,7 +174,7 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 	e.shape(c, k)
 	e.name = e.name[:0]
 	if f != nil {
-		e.name = append(e.name, f.Derived(derivedMetric+int(k), func(f *store.Name) []byte {
+		e.name = append(e.name, f.Derived(naming.SlotMetric+int(k), func(f *store.Name) []byte {
 			m, _ := e.naming.AppendMetric(nil, f.String(), f.Network(), k == store.KindCounter)
 			return m
 		})...)
@@ -194,13 +194,6 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 	}
 	return e.begin(e.name, e.underscored(), k)
 }
-
-// Slots of store.Name.Derived.
-const (
-	derivedMetric    = 0 // and one for each kind of stat
-	derivedLabel     = 4
-	derivedLabelUTF8 = 5
-)
 
 // escape replaces e.name, which has underscores, with the name of the family
 // e.full under e.escaping, and saves the old name.
@@ -400,9 +393,9 @@ func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
 func (e *exposer) labelName(n *store.Name, network bool) []byte {
 	switch {
 	case e.escaping.legacy() || e.escaping == AllowUTF8 && !network:
-		return n.Derived(derivedLabel, func(n *store.Name) []byte { return e.naming.AppendLabel(nil, n.String()) })
+		return n.Derived(naming.SlotLabel, func(n *store.Name) []byte { return e.naming.AppendLabel(nil, n.String()) })
 	case e.escaping == AllowUTF8:
-		return n.Derived(derivedLabelUTF8, func(n *store.Name) []byte { return e.naming.AppendLabelUTF8(nil, n.String(), true) })
+		return n.Derived(naming.SlotLabelUTF8, func(n *store.Name) []byte { return e.naming.AppendLabelUTF8(nil, n.String(), true) })
 	}
 	escaped := e.escaping.appendName(nil, e.naming.AppendLabelUTF8(nil, n.String(), network))
 	return naming.AppendUnreserved(nil, string(escaped))

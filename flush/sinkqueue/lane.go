@@ -160,6 +160,7 @@ func (l *lane) send(ctx context.Context, p *packet) error {
 		q.ambiguousValues.Add(q.observations(p.data))
 	case errors.Is(err, ErrRefused):
 		q.lostPackets.Inc()
+		q.rejected.Add(uint64(p.metrics))
 		q.increments(p.data, func(_ []byte, n uint64) { q.lostIn.Add(n) })
 		q.lostValues.Add(q.observations(p.data))
 	}

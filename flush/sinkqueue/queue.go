@@ -86,6 +86,7 @@ type Queue struct {
 	packets, metrics, bytes, errs, retries    *store.Counter
 	dropped, ambiguous, lostPackets, lostIn   *store.Counter
 	ambiguousIn, ambiguousValues, lostValues  *store.Counter
+	rejected, droppedMetrics                  *store.Counter
 	queueBytes, queueAge, lastSent, owedGauge *store.Gauge
 
 	closed chan struct{}
@@ -123,6 +124,8 @@ func New(cfg Config) *Queue {
 		ambiguousIn:     sc.Counter("ambiguous_increments", tag),
 		ambiguousValues: sc.Counter("ambiguous_values", tag),
 		lostPackets:     sc.Counter("lost_packets", tag),
+		droppedMetrics:  sc.Counter("dropped_metrics", tag),
+		rejected:        sc.Counter("rejected_metrics", tag),
 		lostIn:          sc.Counter("lost_increments", tag),
 		lostValues:      sc.Counter("lost_values", tag),
 		queueBytes:      sc.GaugeWithMode("queue_bytes", store.NeverImport, tag),
@@ -177,6 +180,9 @@ func (q *Queue) Owed() map[string]uint64 {
 // Lost counts packets that were sent and, as an error shows later, not received.
 func (q *Queue) Lost(packets int) { q.lostPackets.Add(uint64(packets)) }
 
+// Rejected counts metrics of sent packets that the receiver did not accept.
+func (q *Queue) Rejected(metrics int) { q.rejected.Add(uint64(metrics)) }
+
 // LostValues counts values of histograms that cannot be delivered.
 func (q *Queue) LostValues(n uint64) { q.lostValues.Add(n) }
 
@@ -186,7 +192,7 @@ func (q *Queue) Delivery() flush.SinkDelivery {
 		Kind: q.cfg.Kind, Target: q.cfg.Target, LimitBytes: q.cfg.QueueBytes,
 		Sent: q.packets.Total(), SentMetrics: q.metrics.Total(), SentBytes: q.bytes.Total(),
 		Failed: q.errs.Total(), Retries: q.retries.Total(), Dropped: q.dropped.Total(),
-		Ambiguous: q.ambiguous.Total(), Lost: q.lostPackets.Total(), LostCounts: q.lostIn.Total(),
+		Ambiguous: q.ambiguous.Total(), Lost: q.lostPackets.Total(), Rejected: q.rejected.Total(), LostCounts: q.lostIn.Total(),
 	}
 	if s := q.lastSent.Value(); s != 0 {
 		d.LastSent = time.Unix(int64(s), 0)
@@ -236,6 +242,7 @@ func (q *Queue) trim() {
 func (q *Queue) drop(p packet) {
 	q.size -= len(p.data)
 	q.dropped.Inc()
+	q.droppedMetrics.Add(uint64(p.metrics))
 	q.lostValues.Add(q.observations(p.data))
 	q.increments(p.data, func(key []byte, n uint64) {
 		if _, ok := q.owed[string(key)]; !ok && len(q.owed) >= q.cfg.Series {

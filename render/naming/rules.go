@@ -109,6 +109,14 @@ func (r *Rules) AppendLabel(dst []byte, name string) []byte {
 	return AppendUnreserved(dst[:at], string(dst[at:]))
 }
 
+// Slots of the derived names that the store keeps with a name, so that all writers of
+// expositions share them.
+const (
+	SlotMetric    = 0 // metric name of a family; one slot for each kind of stat
+	SlotLabel     = 4 // label name
+	SlotLabelUTF8 = 5 // label name in a format that allows any UTF-8
+)
+
 // TextLabel is the label that holds the value of a text readout.
 const TextLabel = "text_value"
 

@@ -1,0 +1,182 @@
+// Package sinkhttp posts the packets of sinks over HTTP and says what an error means
+// for a packet: surely not delivered, perhaps delivered, or refused for good.
+package sinkhttp
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
+)
+
+// Config are the settings of a [Client].
+type Config struct {
+	// URL is where packets are posted: http or https, without user information.
+	// Required.
+	URL string
+	// Headers are added to each request.
+	Headers map[string]string
+	// BearerTokenFile holds a token for the Authorization header. It is read for
+	// each request, so that a token can be replaced. Default: none.
+	BearerTokenFile string
+	// TLS are the settings of https. Default: the system's authorities.
+	TLS *tls.Config
+	// Timeout limits an attempt. Default 10 s.
+	Timeout time.Duration
+	// UserAgent is the header of that name. Default "statsd-admin".
+	UserAgent string
+	// Connections limits the connections to the receiver. Default 1.
+	Connections int
+}
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 64 << 10
+
+// maxShown is how much of the text of an answer an error contains.
+const maxShown = 512
+
+// Client posts packets. Its methods are safe for concurrent use.
+type Client struct {
+	cfg    Config
+	url    *url.URL
+	client http.Client
+}
+
+// New checks cfg and returns a client. It opens no connection.
+func New(cfg Config) (*Client, error) {
+	u, err := CheckURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "statsd-admin"
+	}
+	c := &Client{cfg: cfg, url: u}
+	c.client = http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig: cfg.TLS, MaxConnsPerHost: max(cfg.Connections, 1), MaxIdleConnsPerHost: max(cfg.Connections, 1),
+			IdleConnTimeout: 5 * time.Minute, MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       cfg.Timeout,
+	}
+	return c, nil
+}
+
+// CheckURL parses the address of a receiver. The error does not contain secrets.
+func CheckURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("not a URL")
+	case u.User != nil:
+		return nil, errors.New("the URL has user information; use a header")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("%q is not http://host or https://host", u.Redacted())
+	}
+	return u, nil
+}
+
+// Target returns the URL without its query, which can have secrets.
+func (c *Client) Target() string { return c.url.Scheme + "://" + c.url.Host + c.url.Path }
+
+// Close closes idle connections.
+func (c *Client) Close() { c.client.CloseIdleConnections() }
+
+// Answer is what a receiver answered.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte // at most 64 KiB of it
+}
+
+// Post posts body with a header and returns the answer, whatever its status. An error
+// wraps [sinkqueue.ErrAmbiguous] if the receiver may have got all of the request.
+func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*Answer, error) {
+	var whole atomic.Bool // the request left completely
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) { whole.Store(i.Err == nil) },
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused)
+	}
+	req.GetBody = nil // never sent twice unnoticed
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	for name, value := range c.cfg.Headers {
+		req.Header.Set(name, value)
+	}
+	if path := c.cfg.BearerTokenFile; path != "" {
+		token, err := boundedfile.Read(path, 64<<10)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", "Bearer "+string(bytes.TrimSpace(token)))
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		if u := (*url.Error)(nil); errors.As(err, &u) {
+			err = u.Err // without the URL, which can have secrets
+		}
+		if whole.Load() {
+			err = fmt.Errorf("%w: %w", err, sinkqueue.ErrAmbiguous)
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header}
+	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough
+	return a, nil
+}
+
+// Err returns the error for the status of an answer: nil for 2xx. 429, 502, 503 and 504
+// can be tried again, after the time in Retry-After; the receiver has not taken the
+// packet if it is 429 or 503, and perhaps if it is another. All others below 500 are
+// refusals, and all others from 500 on are tried again if every5xx is set.
+func (a *Answer) Err(every5xx bool) error {
+	if a.Status/100 == 2 {
+		return nil
+	}
+	text := strings.ToValidUTF8(string(a.Body[:min(len(a.Body), maxShown)]), "\ufffd")
+	err := fmt.Errorf("status %d: %s", a.Status, strings.TrimSpace(text))
+	switch {
+	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable:
+	case a.Status == http.StatusBadGateway || a.Status == http.StatusGatewayTimeout || every5xx && a.Status >= 500:
+		err = fmt.Errorf("%w: %w", err, sinkqueue.ErrAmbiguous)
+	default:
+		return fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused)
+	}
+	if after := retryAfter(a.Header.Get("Retry-After"), time.Now()); after > 0 {
+		return &sinkqueue.Wait{After: after, Err: err}
+	}
+	return err
+}
+
+// retryAfter returns the time that a header asks for, as seconds or as a date.
+func retryAfter(text string, now time.Time) time.Duration {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}

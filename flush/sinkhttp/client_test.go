@@ -1,0 +1,194 @@
+package sinkhttp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func post(t *testing.T, cfg Config, body string) (*Answer, error) {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.Post(t.Context(), http.Header{"Content-Type": {"text/x"}}, []byte(body))
+}
+
+func TestRequest(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s %q %q %q %q", r.Method, r.URL, body, r.Header["Content-Type"], r.Header["Authorization"], r.Header["X-Scope-Orgid"], r.Header["User-Agent"])
+	}))
+	defer srv.Close()
+	a, err := post(t, Config{URL: srv.URL + "/w?a=b", Headers: map[string]string{"X-Scope-OrgID": "7"}, BearerTokenFile: token}, "body")
+	want := `POST /w?a=b body ["text/x"] ["Bearer s3cret"] ["7"] ["statsd-admin"]`
+	if err != nil || a.Status != 200 || string(a.Body) != want || a.Err(false) != nil {
+		t.Errorf("%v %+v\nwant %s", err, a, want)
+	}
+	_, err = post(t, Config{URL: srv.URL, BearerTokenFile: token + "x"}, "")
+	if err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) || errors.Is(err, sinkqueue.ErrRefused) {
+		t.Errorf("without a token: %v", err)
+	}
+}
+
+// raw answers each connection with f.
+func raw(t *testing.T, f func(net.Conn, *bufio.Reader)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			f(c, bufio.NewReader(c))
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return "http://" + l.Addr().String()
+}
+
+// TestFaults: what each failure says about the delivery.
+func TestFaults(t *testing.T) {
+	long := strings.Repeat("x", 32<<20) // more than the system buffers
+	whole := func(r *bufio.Reader) {
+		req, err := http.ReadRequest(r)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, req.Body)
+		}
+	}
+	held, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts, and the kernel answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for _, tt := range []struct {
+		name, url, body string
+		ambiguous       bool
+	}{
+		{"no such host", "http://nothing.invalid", "a", false},
+		{"no answer", "http://" + held.Addr().String(), "a", true},
+		{"closed at once", raw(t, func(net.Conn, *bufio.Reader) {}), long, false},
+		{"closed in the middle", raw(t, func(_ net.Conn, r *bufio.Reader) { _, _ = r.Discard(1000) }), long, false},
+		{"closed without an answer", raw(t, func(_ net.Conn, r *bufio.Reader) { whole(r) }), "a", true},
+		{"half an answer", raw(t, func(c net.Conn, r *bufio.Reader) { whole(r); _, _ = io.WriteString(c, "HTTP/1.1 20") }), "a", true},
+		{"not HTTP", raw(t, func(c net.Conn, r *bufio.Reader) { whole(r); _, _ = io.WriteString(c, "SSH-2.0\r\n\r\n") }), "a", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			timeout := 30 * time.Second
+			if tt.name == "no answer" {
+				timeout = 50 * time.Millisecond
+			}
+			_, err := post(t, Config{URL: tt.url + "/?key=s3cret", Timeout: timeout}, tt.body)
+			if err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) != tt.ambiguous || errors.Is(err, sinkqueue.ErrRefused) {
+				t.Errorf("%v, want ambiguous: %t", err, tt.ambiguous)
+			}
+			if strings.Contains(fmt.Sprint(err), "s3cret") {
+				t.Errorf("the error shows a secret: %v", err)
+			}
+		})
+	}
+}
+
+// TestStatus: what each status says about the delivery.
+func TestStatus(t *testing.T) {
+	for _, tt := range []struct {
+		status             int
+		every5xx           bool
+		ambiguous, refused bool
+		after              string
+		wait               time.Duration
+	}{
+		{status: 204},
+		{status: 302, refused: true},
+		{status: 400, refused: true, after: "5"},
+		{status: 429, after: "5", wait: 5 * time.Second},
+		{status: 429, after: "soon"},
+		{status: 500, refused: true},
+		{status: 500, every5xx: true, ambiguous: true},
+		{status: 502, ambiguous: true},
+		{status: 503, after: "7", wait: 7 * time.Second},
+		{status: 504, every5xx: true, ambiguous: true, after: "1", wait: time.Second},
+	} {
+		a := Answer{Status: tt.status, Header: http.Header{"Retry-After": {tt.after}}, Body: []byte(strings.Repeat("no ", 1000))}
+		err := a.Err(tt.every5xx)
+		if (err == nil) != (tt.status == 204) || errors.Is(err, sinkqueue.ErrAmbiguous) != tt.ambiguous || errors.Is(err, sinkqueue.ErrRefused) != tt.refused {
+			t.Errorf("%d: %v", tt.status, err)
+		}
+		var w *sinkqueue.Wait
+		if errors.As(err, &w) != (tt.wait > 0) || w != nil && w.After != tt.wait {
+			t.Errorf("%d, Retry-After %q: %+v, want %v", tt.status, tt.after, w, tt.wait)
+		}
+		if err != nil && len(err.Error()) > 600 {
+			t.Errorf("%d: an error of %d bytes", tt.status, len(err.Error()))
+		}
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if d := retryAfter("Fri, 02 Jan 2026 03:04:35 GMT", now); d != 30*time.Second {
+		t.Errorf("a date half a minute ahead asks for %v", d)
+	}
+	if d := retryAfter("Fri, 02 Jan 2026 03:00:00 GMT", now); d != 0 {
+		t.Errorf("a date in the past asks for %v", d)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for _, bad := range []string{"", "::", "host:9090", "ftp://a", "http://", "http://u:s3cret@a/"} {
+		if _, err := New(Config{URL: bad}); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	c, err := New(Config{URL: "https://a.example:8443/w?key=s3cret"})
+	if err != nil || c.Target() != "https://a.example:8443/w" {
+		t.Errorf("%v, target %s", err, c.Target())
+	}
+}
+
+func ExampleClient_Post() {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer srv.Close()
+	c, err := New(Config{URL: srv.URL})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	answer, err := c.Post(context.Background(), nil, []byte("packet"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var wait *sinkqueue.Wait
+	fmt.Println(answer.Status, errors.As(answer.Err(false), &wait), wait.After)
+	// Output: 429 true 30s
+}
