@@ -47,11 +47,13 @@ var siblings = map[string]string{
 	"layered_runtime.layers[]":          "name: a, admin_layer: {}",
 	"admin.allow_paths[].safe_regex":    "regex: a",
 	"admin.access_log[].filter.header_filter.header.safe_regex_match": "regex: a",
-	"statsd.listeners[]":        "address: 'tcp://:1'",
-	"stats_config.stats_tags[]": "tag_name: a",
-	"sinks[]":                   "statsd: {address: '127.0.0.1:1'}",
-	"sinks[].statsd":            "address: '127.0.0.1:1'",
-	"stats_sinks[]":             "name: circuit_stream",
+	"statsd.listeners[]":                       "address: 'tcp://:1'",
+	"stats_config.stats_tags[]":                "tag_name: a",
+	"sinks[]":                                  "statsd: {address: '127.0.0.1:1'}",
+	"sinks[].statsd":                           "address: '127.0.0.1:1'",
+	"sinks[].remote_write":                     "url: 'http://127.0.0.1:1'",
+	"sinks[].remote_write.tls":                 "certificate_chain: c, private_key: k",
+	"stats_sinks[]":                            "name: circuit_stream",
 	"stats_config.histogram_bucket_settings[]": "match: {exact: a}",
 
 	"admin.access_log[].typed_config.log_format":              "text_format: a",
@@ -90,7 +92,7 @@ func documentWith(path, value string) string {
 func excludes(a, b string) bool {
 	for _, group := range [][]string{
 		{"typed_config", "config"}, {"int_value", "buf_value"}, {"exact", "prefix", "suffix", "contains", "safe_regex", "regex"},
-		{"static_layer", "disk_layer", "admin_layer", "rtds_layer"}, {"text_format", "text_format_source", "json_format"}, {"socket_address", "pipe"},
+		{"static_layer", "disk_layer", "admin_layer", "rtds_layer"}, {"text_format", "text_format_source", "json_format"}, {"socket_address", "pipe"}, sinkKinds,
 	} {
 		if slices.Contains(group, a) && slices.Contains(group, b) {
 			return true

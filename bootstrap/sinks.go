@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
@@ -24,19 +25,24 @@ import (
 type Sink struct {
 	Options sinkqueue.Options // the name is empty if it is not set
 
-	StatsD *statsdsink.Config
+	StatsD      *statsdsink.Config
+	RemoteWrite *remotewrite.Config
 
+	tls      sinkTLS    // of sinks over HTTP and gRPC
 	interval *yaml.Node // of Options.Interval
 	path     string     // of interval
 }
 
 // sinkKinds are the keys of which a sink has one.
-var sinkKinds = []string{"statsd"}
+var sinkKinds = []string{"statsd", "remote_write"}
 
 // kind returns the kind of s.
 func (s *Sink) kind() string {
-	if s.StatsD != nil {
+	switch {
+	case s.StatsD != nil:
 		return "statsd"
+	case s.RemoteWrite != nil:
+		return "remote_write"
 	}
 	return ""
 }
@@ -48,6 +54,14 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 		c := *s.StatsD
 		c.Options = o
 		return created(statsdsink.New(c))
+	case "remote_write":
+		c := *s.RemoteWrite
+		c.Options = o
+		var err error
+		if c.HTTP.TLS, err = s.tls.config(); err != nil {
+			return nil, err
+		}
+		return created(remotewrite.New(c))
 	}
 	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
 }
@@ -77,9 +91,13 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		)},
 		{"on_ambiguous", enum(&o.Resend, "drop, resend", false, true)},
 		{"statsd", s.setStatsD},
+		{"remote_write", s.setRemoteWrite},
 	}
 	seen := d.message(n, path, fields)
 	kind := d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
+	if _, ok := seen["remote_write"]; ok && !slices.ContainsFunc(o.Tags, func(t tags.Tag) bool { return t.Name == "instance" }) {
+		d.warnf(seen["remote_write"], join(path, "tags"), "without a tag instance, two servers would write the same series")
+	}
 	if at, ok := seen["tags"]; ok && kind == "statsd" && s.StatsD.Format == statsdsink.Plain && len(o.Tags) > 0 {
 		d.errorf(at, join(path, "tags"), "the format plain has no tags; use the format dogstatsd or graphite")
 	}

@@ -60,22 +60,9 @@ func TestForms(t *testing.T) {
 	}
 	var p protoFamily
 	p.unit = 1
-	p.native(size.Layout(), size.Snapshot().Cumulative)
+	p.native(size.Snapshot().Cumulative)
 	// 7 to 5103 are 6 buckets whose bounds grow by 4, 4 by 16, and 2 by 256.
-	if got := len(p.sparse.positive); got != 2 || p.sparse.zero != 3 {
-		t.Errorf("native histogram: %d buckets and %d zeros, want 2 and 3", got, p.sparse.zero)
-	}
-}
-
-// TestNativeIndex compares the bucket of schemas below 0 with their bounds.
-func TestNativeIndex(t *testing.T) {
-	for _, tt := range []struct {
-		x      float64
-		schema int
-		want   int32
-	}{{1, 0, 0}, {1.5, 0, 1}, {2, 0, 1}, {4, -1, 1}, {4.1, -1, 2}, {16, -2, 1}, {17, -2, 2}, {1, -4, 0}, {0.5, -1, 0}, {0.25, -1, -1}} {
-		if got := nativeIndex(tt.x, tt.schema); got != tt.want {
-			t.Errorf("%v in schema %d: got %d, want %d", tt.x, tt.schema, got, tt.want)
-		}
+	if got := len(p.sparse.Positive); got != 2 || p.sparse.Zero != 3 {
+		t.Errorf("native histogram: %d buckets and %d zeros, want 2 and 3", got, p.sparse.Zero)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // birth is the start of a run of slots whose stats were created at about the same
-// time. A block hands out its slots in order, so a few runs describe all of them.
+// time, with no flush in between. A block hands out its slots in order, so a few runs describe all of them.
 type birth struct {
 	slot uint32 // first of the run
 	at   int64  // creation of its stat, Unix time in milliseconds
@@ -16,14 +16,14 @@ type birth struct {
 // milliseconds.
 const birthRun = 100
 
-// noteBirth records when the stat in slot i, the highest so far, was created.
-// Store.mu must be held.
-func (b *block) noteBirth(i int, now int64) {
+// noteBirth records that the stat in slot i, the highest so far, was created now, and
+// the last flush began at flushed, in Unix milliseconds. Store.mu must be held.
+func (b *block) noteBirth(i int, now, flushed int64) {
 	var runs []birth
 	if p := b.born.Load(); p != nil {
 		runs = *p
 	}
-	if n := len(runs); n == 0 || now-runs[n-1].at >= birthRun || now < runs[n-1].at {
+	if n := len(runs); n == 0 || now-runs[n-1].at >= birthRun || now < runs[n-1].at || runs[n-1].at < flushed {
 		runs = append(runs, birth{uint32(i), now}) // readers of the shorter slice do not see it
 		b.born.Store(&runs)
 	}
@@ -37,8 +37,8 @@ func (b *block) inherit(i int) {
 	b.older.Load().set(i)
 }
 
-// Created returns when the stat was created, up to a tenth of a second too early. It
-// returns the zero time for a counter that continues that of a parent process.
+// Created returns when the stat was created, up to a tenth of a second too early, but
+// not before a flush that preceded it. It returns the zero time for a counter that continues that of a parent process.
 func (c *Cursor) Created() time.Time {
 	if older := c.b.older.Load(); older != nil && older.has(c.i) {
 		return time.Time{}

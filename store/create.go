@@ -329,7 +329,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 		appendShared(&b.hists, histogram.New(s.layoutFor(full, unit, sc.cls.network, sc.form)))
 	}
 	now := s.opts.Now()
-	b.noteBirth(i, now.UnixMilli())
+	b.noteBirth(i, now.UnixMilli(), s.flushBegan.Load())
 	if b.active != nil {
 		b.active[i].Store(uint32(now.Unix()))
 		b.asked.set(i)

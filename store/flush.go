@@ -45,6 +45,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	snap.view, ended, snap.ended = s.viewOfFlush(o.HistogramsOnly)
 	endedOf := bitsByBlock(ended)
 	s.flushed = now
+	s.flushBegan.Store(now.UnixMilli())
 	seconds := uint32(now.Unix())
 
 	s.mu.Lock()

@@ -22,8 +22,8 @@ type Snapshot struct {
 	gauges     []gaugeChange
 	histograms []histogramChange
 	texts      []textValue
-	kept       map[uint32]*keptBlock
-	ended      []id // since the flush before; see KeepNames
+	kept       []*keptBlock // by block index; see FlushOptions.Totals
+	ended      []id         // since the flush before; see KeepNames
 }
 
 type counterChange struct {
@@ -165,17 +165,25 @@ func (snap *Snapshot) keep(b *block, n int) {
 	default:
 		return
 	}
-	if snap.kept == nil {
-		snap.kept = make(map[uint32]*keptBlock)
+	if n := int(b.index) + 1 - len(snap.kept); n > 0 {
+		snap.kept = append(snap.kept, make([]*keptBlock, n)...)
 	}
 	snap.kept[b.index] = k
+}
+
+// keptOf returns the values of b as of the flush, nil if there are none.
+func (snap *Snapshot) keptOf(b *block) *keptBlock {
+	if int(b.index) < len(snap.kept) {
+		return snap.kept[b.index]
+	}
+	return nil
 }
 
 // Total returns the value as of the flush of the counter or gauge at c; for a
 // counter it is the sum of all increments. ok is false if the stat is younger
 // than the snapshot or FlushOptions.Totals was not set.
 func (snap *Snapshot) Total(c *Cursor) (word uint64, ok bool) {
-	if k := snap.kept[c.b.index]; k != nil && c.i < len(k.words) {
+	if k := snap.keptOf(c.b); k != nil && c.i < len(k.words) {
 		return k.words[c.i], true
 	}
 	return 0, false
@@ -199,7 +207,7 @@ func (snap *Snapshot) Value(c *Cursor) (x float64, ok bool) {
 // Histogram returns the histogram at c as of the flush; see [Snapshot.Total] for
 // ok.
 func (snap *Snapshot) Histogram(c *Cursor) (h *histogram.Snapshot, ok bool) {
-	if k := snap.kept[c.b.index]; k != nil && c.i < len(k.hists) {
+	if k := snap.keptOf(c.b); k != nil && c.i < len(k.hists) {
 		return k.hists[c.i], true
 	}
 	return nil, false

@@ -88,6 +88,8 @@ type Store struct {
 	watches  []*Watch
 	resets   atomic.Uint64 // resets of counters; written under mu
 
+	flushBegan atomic.Int64 // time of the last flush in Unix milliseconds
+
 	orderMu  sync.Mutex
 	byName   [nameSets]order
 	byFamily [kinds]order

@@ -3,10 +3,10 @@
 // histograms.
 //
 // Bucket i of schema s covers the values above 2^((i-1)/2^s) and up to 2^(i/2^s).
-// The schema is the coarsest one whose buckets are no wider than the precision of the
-// histogram's bins, at most 8. A bin is assigned to the bucket of its lowest value,
+// Unless the layout of the histogram has a schema, it is the coarsest one whose buckets
+// are no wider than the precision of the bins, at most 8. A bin is assigned to the bucket of its lowest value,
 // which is exact for bins that hold a single value. Any other value is at most one bin
-// above its bucket: with two significant digits, a quantile that a reader computes from
+// above its bucket. So with two significant digits, a quantile that a reader computes from
 // the buckets is at most 1.6 % off, with three at most 0.4 %.
 package exponential
 

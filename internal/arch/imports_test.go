@@ -34,6 +34,8 @@ func importTable() []importRow {
 		{"flush", []string{"store", "histogram"}},
 		{"flush/sinktest", []string{"flush", "store"}},
 		{"flush/sinkqueue", []string{"flush", "store"}},
+		{"flush/sinkhttp", []string{"flush/sinkqueue"}},
+		{"flush/remotewrite", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
 		{"flush/deltastream", []string{"store", "histogram", "render"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
@@ -72,7 +74,7 @@ func importTable() []importRow {
 		}},
 		{"bootstrap", []string{
 			"internal/conftree",
-			"symtab", "store", "store/tags", "store/process", "flush", "flush/sinkqueue", "flush/statsdsink", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
+			"symtab", "store", "store/tags", "store/process", "flush", "flush/...", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
 			"internal/wire",
 		}},
 		{"cmd/...", []string{"bootstrap", "server", "store/tags", "statsd/report", "cmd/..."}},

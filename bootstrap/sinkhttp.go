@@ -1,0 +1,130 @@
+package bootstrap
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"go.yaml.in/yaml/v4"
+)
+
+// sinkTLS are the TLS settings of a sink.
+type sinkTLS struct {
+	set        bool
+	ca         string
+	chain, key string
+	serverName string
+}
+
+func (t *sinkTLS) decode(d *decoder, n *yaml.Node, path string) {
+	t.set = true
+	seen := d.message(n, path, []field{
+		{"ca", inputFile(&t.ca)},
+		{"certificate_chain", inputFile(&t.chain)},
+		{"private_key", inputFile(&t.key)},
+		{"server_name", nonEmpty(&t.serverName)},
+	})
+	if (seen["certificate_chain"] == nil) != (seen["private_key"] == nil) {
+		d.errorf(n, path, "certificate_chain and private_key need each other")
+	}
+}
+
+// maxPEM is the largest file of certificates.
+const maxPEM = 4 << 20
+
+// config returns the settings, nil for the defaults. The certificate is read for each
+// connection, so that it can be replaced.
+func (t *sinkTLS) config() (*tls.Config, error) {
+	if !t.set {
+		return nil, nil
+	}
+	c := &tls.Config{ServerName: t.serverName, MinVersion: tls.VersionTLS12}
+	if t.ca != "" {
+		pem, err := boundedfile.Read(t.ca, maxPEM)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("bootstrap: no certificate in %s", t.ca)
+		}
+	}
+	if t.chain == "" {
+		return c, nil
+	}
+	load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		chain, err := boundedfile.Read(t.chain, maxPEM)
+		key, kerr := boundedfile.Read(t.key, maxPEM)
+		if err = errors.Join(err, kerr); err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(chain, key)
+		return &pair, err
+	}
+	if _, err := load(nil); err != nil {
+		return nil, err
+	}
+	c.GetClientCertificate = load
+	return c, nil
+}
+
+// httpFields returns the fields of a sink that posts to a URL.
+func (s *Sink) httpFields(c *sinkhttp.Config) []field {
+	return []field{
+		{"url", func(d *decoder, n *yaml.Node, path string) {
+			if !d.scalar(n, path, "a URL") {
+				return
+			}
+			if _, err := sinkhttp.CheckURL(n.Value); err != nil {
+				d.errorf(n, path, "%v", err)
+				return
+			}
+			c.URL = n.Value
+		}},
+		{"headers", headers(&c.Headers)},
+		{"bearer_token_file", inputFile(&c.BearerTokenFile)},
+		{"tls", s.tls.decode},
+		{"timeout", period(&c.Timeout, time.Millisecond, time.Hour)},
+	}
+}
+
+// headers decodes a mapping of header names to values. Errors do not show values.
+func headers(to *map[string]string) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind != yaml.MappingNode {
+			d.errorf(n, path, "%s is not a mapping of names to values", d.show(n, path))
+			return
+		}
+		*to = map[string]string{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name, value := n.Content[i], n.Content[i+1]
+			if !httpguts.ValidHeaderFieldName(name.Value) || value.Kind != yaml.ScalarNode || !httpguts.ValidHeaderFieldValue(value.Value) {
+				d.errorf(name, join(path, conftree.Key(name.Value, false)), "not a header with a value on one line")
+				continue
+			}
+			(*to)[http.CanonicalHeaderKey(name.Value)] = value.Value
+		}
+	}
+}
+
+func (s *Sink) setRemoteWrite(d *decoder, n *yaml.Node, path string) {
+	c := &remotewrite.Config{Shards: remotewrite.DefaultShards, Batch: remotewrite.DefaultBatch, Refresh: remotewrite.DefaultRefresh}
+	s.RemoteWrite = c
+	seen := d.message(n, path, append(s.httpFields(&c.HTTP),
+		field{"version", enum(&c.Version, "auto, 1.0, 2.0", remotewrite.Newest, remotewrite.Version1, remotewrite.Version2)},
+		field{"histograms", enum(&c.Histograms, "auto, native, classic, both", remotewrite.ByVersion, remotewrite.Native, remotewrite.Classic, remotewrite.Both)},
+		field{"shards", whole(&c.Shards, 1, remotewrite.MaxShards)},
+		field{"batch_samples", whole(&c.Batch, 1, 100_000)},
+		field{"refresh", period(&c.Refresh, time.Millisecond, time.Hour)},
+	))
+	d.require(n, path, seen, "url")
+}

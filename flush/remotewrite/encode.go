@@ -1,0 +1,341 @@
+package remotewrite
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/histogram/exponential"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// The types of metrics in metadata.
+const (
+	typeCounter   = 1
+	typeGauge     = 2
+	typeHistogram = 3
+)
+
+// metadata describes the series of a family. Version 1.0 sends none.
+type metadata struct {
+	typ        uint64
+	help, unit string
+}
+
+// sample is a value at a time, in Unix milliseconds. start is when it was 0, or 0 if
+// that is unknown or does not apply.
+type sample struct {
+	value     float64
+	at, start int64
+}
+
+// batch collects the series of a request. Version 2.0 has a table of strings, version
+// 1.0 repeats them.
+type batch struct {
+	version Version
+	since   int64 // when the report before was; see add
+	samples int   // histograms included
+
+	symbols map[string]uint64
+	table   []byte // encoded symbols
+	series  []byte // encoded series
+
+	msg, part []byte
+	packed    []byte
+	sparse    exponential.Histogram
+}
+
+func (b *batch) reset(v Version, since int64) {
+	b.version, b.since, b.samples = v, since, 0
+	b.table, b.series = b.table[:0], b.series[:0]
+	if v == Version2 {
+		if b.symbols == nil {
+			b.symbols = map[string]uint64{}
+		}
+		clear(b.symbols)
+		b.symbol("")
+	}
+}
+
+// size returns the bytes of the request so far.
+func (b *batch) size() int { return len(b.table) + len(b.series) }
+
+func (b *batch) symbol(s string) uint64 {
+	if ref, ok := b.symbols[s]; ok {
+		return ref
+	}
+	return b.newSymbol(s)
+}
+
+func (b *batch) symbolBytes(s []byte) uint64 {
+	if ref, ok := b.symbols[string(s)]; ok {
+		return ref
+	}
+	return b.newSymbol(string(s))
+}
+
+func (b *batch) newSymbol(s string) uint64 {
+	ref := uint64(len(b.symbols))
+	b.symbols[s] = ref
+	b.table = protobuf.AppendBytes(b.table, 4, s)
+	return ref
+}
+
+// begin starts a series with its labels in b.msg.
+func (b *batch) begin(labels []label) {
+	b.msg = b.msg[:0]
+	if b.version == Version2 {
+		b.part = b.part[:0]
+		for _, l := range labels {
+			b.part = binary.AppendUvarint(b.part, b.symbolBytes(l.name))
+			b.part = binary.AppendUvarint(b.part, b.symbolBytes(l.value))
+		}
+		b.msg = protobuf.AppendBytes(b.msg, 1, b.part)
+		return
+	}
+	for _, l := range labels {
+		n := 2 + protobuf.UvarintLen(len(l.name)) + len(l.name) + protobuf.UvarintLen(len(l.value)) + len(l.value)
+		b.msg = binary.AppendUvarint(protobuf.AppendTag(b.msg, 1, protobuf.Bytes), uint64(n))
+		b.msg = protobuf.AppendBytes(b.msg, 1, l.name)
+		b.msg = protobuf.AppendBytes(b.msg, 2, l.value)
+	}
+}
+
+// end adds the series in b.msg.
+func (b *batch) end(m metadata) {
+	if b.version == Version2 {
+		b.part = protobuf.AppendUint(b.part[:0], 1, m.typ)
+		if m.help != "" {
+			b.part = protobuf.AppendUint(b.part, 3, b.symbol(m.help))
+		}
+		if m.unit != "" {
+			b.part = protobuf.AppendUint(b.part, 4, b.symbol(m.unit))
+		}
+		b.msg = protobuf.AppendBytes(b.msg, 5, b.part)
+		b.series = protobuf.AppendBytes(b.series, 5, b.msg)
+		return
+	}
+	b.series = protobuf.AppendBytes(b.series, 1, b.msg)
+}
+
+// add adds a series with one sample.
+func (b *batch) add(labels []label, m metadata, s sample) {
+	b.begin(labels)
+	b.sample(s)
+	b.end(m)
+}
+
+// sample adds a sample to the series in b.msg. A request of version 1.0 has no start
+// times, so there a 0 precedes the first sample of a series that began after the
+// report before.
+func (b *batch) sample(s sample) {
+	if b.version == Version1 {
+		if start := s.start; start > b.since && start < s.at {
+			b.sample(sample{at: start})
+		}
+		s.start = 0
+	}
+	b.part = protobuf.AppendDouble(b.part[:0], 1, s.value)
+	b.part = protobuf.AppendInt(b.part, 2, s.at)
+	if s.start != 0 {
+		b.part = protobuf.AppendInt(b.part, 3, s.start)
+	}
+	b.msg = protobuf.AppendBytes(b.msg, 2, b.part)
+	b.samples++
+}
+
+// addNative adds a series with one native histogram: st with its values divided by
+// unit, or a stale marker if st is nil.
+func (b *batch) addNative(labels []label, m metadata, st *histogram.Stats, unit float64, at, start int64) {
+	b.begin(labels)
+	h := b.part[:0]
+	if st == nil {
+		h = protobuf.AppendUint(h, 1, 0)
+		h = protobuf.AppendDouble(h, 3, staleMarker())
+	} else {
+		b.sparse.Fill(st, unit)
+		h = protobuf.AppendUint(h, 1, st.Count())
+		h = protobuf.AppendDouble(h, 3, st.Sum()/unit)
+		h = protobuf.AppendSint(h, 4, int64(b.sparse.Schema))
+		h = protobuf.AppendDouble(h, 5, exponential.ZeroThreshold)
+		h = protobuf.AppendUint(h, 6, b.sparse.Zero)
+		h = b.side(h, 8, b.sparse.Negative)
+		h = b.side(h, 11, b.sparse.Positive)
+	}
+	h = protobuf.AppendInt(h, 15, at)
+	field := 4
+	if b.version == Version2 {
+		field = 3
+		if start != 0 && st != nil {
+			h = protobuf.AppendInt(h, 17, start)
+		}
+	}
+	b.part = h
+	b.msg = protobuf.AppendBytes(b.msg, field, h)
+	b.samples++
+	b.end(m)
+}
+
+// side appends the buckets of one sign: field has the spans, the next one the
+// differences of the counts.
+func (b *batch) side(dst []byte, field int, buckets []exponential.Bucket) []byte {
+	if len(buckets) == 0 {
+		return dst
+	}
+	b.packed = b.packed[:0]
+	exponential.Spans(buckets, func(offset int32, length uint32) {
+		var span [2 + 2*binary.MaxVarintLen64]byte
+		s := protobuf.AppendSint(span[:0], 1, int64(offset))
+		dst = protobuf.AppendBytes(dst, field, protobuf.AppendUint(s, 2, uint64(length)))
+	}, func(delta int64) { b.packed = binary.AppendVarint(b.packed, delta) })
+	return protobuf.AppendBytes(dst, field+1, b.packed)
+}
+
+// packet returns the batch as a packet of the queue: the version, the number of samples
+// and the time of the report before, as varints, and the compressed request.
+func (b *batch) packet() []byte {
+	body := append(b.table, b.series...)
+	b.table = body[:0]
+	head := append(make([]byte, 0, 32), byte(b.version))
+	head = binary.AppendVarint(binary.AppendUvarint(head, uint64(b.samples)), b.since)
+	data := make([]byte, len(head)+s2.MaxEncodedLen(len(body)))
+	copy(data, head)
+	n := len(s2.EncodeSnappy(data[len(head):], body))
+	return append([]byte(nil), data[:len(head)+n]...) // the queue counts what it holds
+}
+
+var errPacket = errors.New("remotewrite: malformed packet")
+
+// packet is a packet of the queue in parts.
+type packet struct {
+	version Version
+	samples int
+	since   int64
+	body    []byte // compressed
+}
+
+func unpack(data []byte) (p packet, err error) {
+	if len(data) == 0 {
+		return p, errPacket
+	}
+	samples, n := binary.Uvarint(data[1:])
+	if n <= 0 {
+		return p, errPacket
+	}
+	since, w := binary.Varint(data[1+n:])
+	if w <= 0 {
+		return p, errPacket
+	}
+	return packet{Version(data[0]), int(samples), since, data[1+n+w:]}, nil
+}
+
+// downgrade converts a request of version 2.0 to version 1.0, without metadata and
+// without native histograms unless native is set.
+func downgrade(p packet, native bool) (packet, error) {
+	body, err := s2.Decode(nil, p.body)
+	if err != nil {
+		return p, err
+	}
+	var symbols [][]byte
+	var b batch
+	b.reset(Version1, p.since)
+	for len(body) > 0 {
+		f, rest, err := protobuf.Next(body)
+		if err != nil {
+			return p, err
+		}
+		body = rest
+		switch f.Number {
+		case 4:
+			symbols = append(symbols, f.Bytes)
+		case 5:
+			if err := b.downgradeSeries(f.Bytes, symbols, native); err != nil {
+				return p, err
+			}
+		}
+	}
+	return unpack(b.packet())
+}
+
+func (b *batch) downgradeSeries(msg []byte, symbols [][]byte, native bool) error {
+	before := b.samples
+	for len(msg) > 0 {
+		f, rest, err := protobuf.Next(msg)
+		if err != nil {
+			return err
+		}
+		msg = rest
+		switch {
+		case f.Number == 1:
+			labels, err := resolve(f.Bytes, symbols)
+			if err != nil {
+				return err
+			}
+			b.begin(labels)
+		case f.Number == 2:
+			s, err := parseSample(f.Bytes)
+			if err != nil {
+				return err
+			}
+			b.sample(s)
+		case f.Number == 3 && native: // the start time is a field that version 1.0 skips
+			b.msg = protobuf.AppendBytes(b.msg, 4, f.Bytes)
+			b.samples++
+		}
+	}
+	if b.samples > before {
+		b.end(metadata{})
+	}
+	return nil
+}
+
+// resolve returns the labels for a list of references to symbols.
+func resolve(refs []byte, symbols [][]byte) (labels []label, err error) {
+	for len(refs) > 0 {
+		name, n := binary.Uvarint(refs)
+		if n <= 0 {
+			return nil, errPacket
+		}
+		value, w := binary.Uvarint(refs[n:])
+		if w <= 0 || name >= uint64(len(symbols)) || value >= uint64(len(symbols)) {
+			return nil, errPacket
+		}
+		refs = refs[n+w:]
+		labels = append(labels, label{symbols[name], symbols[value]})
+	}
+	return labels, nil
+}
+
+func parseSample(msg []byte) (s sample, err error) {
+	for len(msg) > 0 {
+		f, rest, err := protobuf.Next(msg)
+		if err != nil {
+			return s, err
+		}
+		msg = rest
+		switch f.Number {
+		case 1:
+			s.value = math.Float64frombits(f.Value)
+		case 2:
+			s.at = int64(f.Value)
+		case 3:
+			s.start = int64(f.Value)
+		}
+	}
+	return s, nil
+}
+
+// kindType returns the type of a stat in metadata.
+func kindType(k store.Kind, d store.Description) uint64 {
+	switch {
+	case k == store.KindCounter || d.Counter:
+		return typeCounter
+	case k == store.KindHistogram:
+		return typeHistogram
+	}
+	return typeGauge
+}

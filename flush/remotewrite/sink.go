@@ -1,0 +1,490 @@
+// Package remotewrite sends stats to a Prometheus, or to anything else that accepts
+// its remote write protocol.
+//
+// Version 2.0 of the protocol is tried first: it has native histograms, start times
+// and metadata. A receiver that does not know it gets version 1.0, with histograms as
+// series of cumulative buckets, and a 0 at its start in front of a new counter.
+//
+// Names and labels are as in the exposition formats. Values are totals, so a
+// request that is repeated or lost falsifies nothing. A series that ends, and all
+// series at the end of the program, get a stale marker.
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Version is a version of the protocol.
+type Version uint8
+
+// The versions.
+const (
+	Newest   Version = 0 // 2.0 until the receiver turns out not to know it
+	Version1 Version = 1
+	Version2 Version = 2
+)
+
+// Histograms is the form of histograms.
+type Histograms uint8
+
+// The forms of histograms.
+const (
+	ByVersion Histograms = iota // Native in version 2.0, Classic in 1.0
+	Native                      // one series with exponential buckets
+	Classic                     // a series for each bound
+	Both
+)
+
+// Limits and defaults of [Config].
+const (
+	DefaultShards  = 4
+	MaxShards      = 64
+	DefaultBatch   = 2000
+	DefaultRefresh = time.Minute
+)
+
+// maxBody is the size from which a request is complete.
+const maxBody = 1 << 20
+
+// Config are the settings of a [Sink].
+type Config struct {
+	// Options are the settings that all sinks share. The default name is
+	// "remote_write". Tags become labels of every series, unless a stat has a tag
+	// of the name.
+	sinkqueue.Options
+	// HTTP is the receiver and how to reach it.
+	HTTP sinkhttp.Config
+	// Version is the version of the protocol. Default Newest.
+	Version Version
+	// Histograms is the form of histograms. Default ByVersion.
+	Histograms Histograms
+	// Shards is how many requests are under way at a time, 1 to 64; a series
+	// belongs to one shard. Default 4.
+	Shards int
+	// Batch is the number of samples in a request. Default 2000.
+	Batch int
+	// Refresh is how often series without changes are sent. Default 1 minute;
+	// negative means at each report.
+	Refresh time.Duration
+}
+
+// Sink is a [flush.Sink] that writes remotely. Create it with [New].
+type Sink struct {
+	cfg     Config
+	queue   *sinkqueue.Queue
+	client  *sinkhttp.Client
+	skipped *store.Counter
+	version atomic.Uint32 // that is in use
+	again   atomic.Bool   // histograms were left out, so the next report has all series
+
+	// Of Flush.
+	names     *namer
+	batches   []batch // by lane
+	at        int64   // of the report, Unix time in milliseconds
+	before    int64   // of the report before
+	refreshed time.Time
+	snap      *store.Snapshot
+	st        *store.Store    // of snap
+	replaced  map[uint32]bool // see replacements
+	counts    []uint64
+}
+
+var (
+	_ flush.Runner   = (*Sink)(nil)
+	_ flush.Paced    = (*Sink)(nil)
+	_ flush.Totaler  = (*Sink)(nil)
+	_ flush.Mourner  = (*Sink)(nil)
+	_ flush.Reporter = (*Sink)(nil)
+)
+
+// New checks cfg and returns a sink. Nothing is sent before Run.
+func New(cfg Config) (*Sink, error) {
+	if err := cfg.Check("remotewrite", "remote_write"); err != nil {
+		return nil, err
+	}
+	if cfg.Shards == 0 {
+		cfg.Shards = DefaultShards
+	}
+	if cfg.Batch == 0 {
+		cfg.Batch = DefaultBatch
+	}
+	if cfg.Refresh == 0 {
+		cfg.Refresh = DefaultRefresh
+	}
+	switch {
+	case cfg.Shards < 1 || cfg.Shards > MaxShards:
+		return nil, fmt.Errorf("remotewrite: %d shards, want 1 to %d", cfg.Shards, MaxShards)
+	case cfg.Batch < 1:
+		return nil, fmt.Errorf("remotewrite: a batch of %d samples", cfg.Batch)
+	}
+	cfg.HTTP.Connections = cfg.Shards
+	client, err := sinkhttp.New(cfg.HTTP)
+	if err != nil {
+		return nil, fmt.Errorf("remotewrite: %w", err)
+	}
+	cfg.Resend = true // totals can be written twice
+	s := &Sink{
+		cfg: cfg, client: client, names: newNamer(cfg.Store, cfg.Prefix, cfg.Tags), batches: make([]batch, cfg.Shards),
+		skipped: cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name}),
+	}
+	s.version.Store(uint32(cfg.Version))
+	if cfg.Version == Newest {
+		s.version.Store(uint32(Version2))
+	}
+	s.queue = sinkqueue.New(sinkqueue.Config{
+		Options: cfg.Options, Kind: "remote_write", Target: client.Target(), Lanes: cfg.Shards, Send: s.send,
+	})
+	return s, nil
+}
+
+// Name is the name of the sink.
+func (s *Sink) Name() string { return s.cfg.Name }
+
+// Interval is how often the sink sends; 0 means every flush.
+func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
+
+// NeedsTotals reports that the sink sends totals.
+func (s *Sink) NeedsTotals() bool { return true }
+
+// NeedsEnded reports that the sink marks series that end.
+func (s *Sink) NeedsEnded() bool { return true }
+
+// Delivery returns the state of the queue.
+func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
+
+// Version returns the version of the protocol that is in use.
+func (s *Sink) Version() Version { return Version(s.version.Load()) }
+
+// Run sends queued requests until ctx ends, or until the queue is empty after Close.
+func (s *Sink) Run(ctx context.Context) {
+	defer s.client.Close()
+	s.queue.Run(ctx)
+}
+
+// Close makes Run send the rest and return.
+func (s *Sink) Close() { s.queue.Close() }
+
+// Flush queues the samples of a flush. It does not wait for the network.
+func (s *Sink) Flush(snap *store.Snapshot) error {
+	s.at = max(snap.Time.UnixMilli(), s.at+2) // behind the stale markers of the report before
+	for i := range s.batches {
+		s.batches[i].reset(s.Version(), s.before)
+	}
+	s.snap, s.st = snap, snap.View().Store()
+	s.names.descriptions = s.st.Descriptions()
+	v := s.st.View()
+	defer v.Close()
+	for k := range store.KindHistogram + 1 {
+		v.ByFamily(k) // so that all metric names are settled
+	}
+	s.replaced = s.replacements(v)
+	// Half of an interval is for a clock that is not exact.
+	full := s.again.Swap(false) || s.refreshed.IsZero() || snap.Last || snap.Time.Sub(s.refreshed)+snap.Interval/2 >= s.cfg.Refresh
+	if full {
+		s.refreshed = snap.Time
+		s.all(v, s.write)
+	} else {
+		s.changes()
+	}
+	snap.Ended(func(c *store.Cursor) bool {
+		k := c.Kind()
+		if !s.sends(c, k) || s.replaced[c.ID()] {
+			return true
+		}
+		if full {
+			s.write(c, k)
+		}
+		s.end(c, k)
+		return true
+	})
+	if snap.Last {
+		s.all(v, s.end)
+	}
+	for i := range s.batches {
+		s.queueBatch(i)
+	}
+	s.before = s.at
+	s.snap, s.st = nil, nil
+	return nil
+}
+
+// sends reports whether the sink sends the stat under c.
+func (s *Sink) sends(c *store.Cursor, k store.Kind) bool {
+	return k != store.KindText && !c.Hidden() && c.Used() && s.cfg.Filter.AllowsStat(k, c)
+}
+
+// replacements returns the stats that ended and have a successor of their name. It
+// writes their last values at the time before the successor, whose series continues
+// theirs.
+func (s *Sink) replacements(v *store.View) map[uint32]bool {
+	var replaced map[uint32]bool
+	s.snap.Ended(func(c *store.Cursor) bool {
+		k := c.Kind()
+		if !s.sends(c, k) {
+			return true
+		}
+		next, ok := v.Find(c.Name())
+		if !ok || next.Network() != c.Network() || next.Kind() != k {
+			return true
+		}
+		if at := s.at; s.before < next.Created().UnixMilli()-1 && next.Created().UnixMilli() <= at {
+			s.at = next.Created().UnixMilli() - 1
+			s.write(c, k)
+			s.at = at
+		}
+		if replaced == nil {
+			replaced = map[uint32]bool{}
+		}
+		replaced[c.ID()] = true
+		return true
+	})
+	return replaced
+}
+
+// all calls f for each used stat that the sink sends.
+func (s *Sink) all(v *store.View, f func(*store.Cursor, store.Kind)) {
+	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram} {
+		if !s.cfg.Filter.AllowsKind(k) {
+			continue
+		}
+		c := v.ByFamily(k)
+		c.UsedOnly()
+		for c.Next() {
+			if !c.Hidden() && s.cfg.Filter.AllowsStat(k, &c) {
+				f(&c, k)
+			}
+		}
+	}
+}
+
+// changes writes the stats that changed.
+func (s *Sink) changes() {
+	snap := s.snap
+	write := func(c *store.Cursor, k store.Kind) bool {
+		if s.cfg.Filter.AllowsStat(k, c) && !s.replaced[c.ID()] {
+			s.write(c, k)
+		}
+		return true
+	}
+	snap.CounterChanges(func(c *store.Cursor, _ uint64) bool { return write(c, store.KindCounter) })
+	snap.GaugeChanges(func(c *store.Cursor) bool { return write(c, store.KindGauge) })
+	snap.HistogramChanges(func(c *store.Cursor, _ *histogram.Snapshot) bool { return write(c, store.KindHistogram) })
+}
+
+// write adds the series of the stat under c with its value as of the flush. It does
+// nothing for a stat that is younger.
+func (s *Sink) write(c *store.Cursor, k store.Kind) {
+	if k == store.KindHistogram {
+		if h, ok := s.snap.Histogram(c); ok && h.Used {
+			s.histogram(c, h.Cumulative)
+		}
+		return
+	}
+	value, ok := s.snap.Value(c)
+	if !ok || !s.read(c, k) {
+		return
+	}
+	d := s.names.description(c)
+	out := sample{value: value, at: s.at}
+	if k == store.KindCounter {
+		out.start = s.start(c)
+	}
+	lane := s.names.lane(len(s.batches))
+	s.batches[lane].add(s.names.all("", ""), metadata{kindType(k, d), d.Help, d.Unit}, out)
+	s.full(lane)
+}
+
+// read makes the series of the stat under c current.
+func (s *Sink) read(c *store.Cursor, k store.Kind) bool {
+	if s.names.read(c, k) {
+		return true
+	}
+	s.skipped.Inc()
+	return false
+}
+
+// start returns when the stat under c was 0, 0 if that is not before the report.
+func (s *Sink) start(c *store.Cursor) int64 {
+	if t := c.Created(); !t.IsZero() && t.UnixMilli() < s.at {
+		return t.UnixMilli()
+	}
+	return 0
+}
+
+// forms reports in which forms a batch has histograms.
+func (s *Sink) forms(b *batch) (native, classic bool) {
+	switch s.cfg.Histograms {
+	case Native:
+		return true, false
+	case Classic:
+		return false, true
+	case Both:
+		return true, true
+	}
+	return b.version == Version2, b.version != Version2
+}
+
+// unit returns what values of the histogram under c are divided by.
+func (s *Sink) unit(c *store.Cursor) float64 {
+	if c.Network() && s.names.rules.NetworkSeconds && c.Histogram().Layout().Unit() == histogram.Milliseconds {
+		return 1000
+	}
+	return 1
+}
+
+// histogram adds the series of the histogram under c, which are stale markers if st is
+// nil.
+func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats) {
+	if !s.read(c, store.KindHistogram) {
+		return
+	}
+	d := s.names.description(c)
+	m := metadata{typeHistogram, d.Help, d.Unit}
+	at, start := s.at, s.start(c)
+	if st == nil {
+		at, start = s.at+1, 0
+	}
+	lane := s.names.lane(len(s.batches))
+	b := &s.batches[lane]
+	native, classic := s.forms(b)
+	unit := s.unit(c)
+	if native {
+		b.addNative(s.names.all("", ""), m, st, unit, at, start)
+	}
+	if classic {
+		value := func(x float64) sample {
+			if st == nil {
+				x = staleMarker()
+			}
+			return sample{x, at, start}
+		}
+		bounds := c.Histogram().Layout().Bounds()
+		s.counts = s.counts[:0]
+		var sum, count float64
+		if st != nil {
+			s.counts = st.AppendCumulative(s.counts)
+			sum, count = st.Sum()/unit, float64(st.Count())
+		}
+		for i, bound := range bounds {
+			x := 0.0
+			if st != nil {
+				x = float64(s.counts[i])
+			}
+			b.add(s.names.all("_bucket", strconv.FormatFloat(bound/unit, 'g', -1, 64)), m, value(x))
+		}
+		b.add(s.names.all("_bucket", "+Inf"), m, value(count))
+		b.add(s.names.all("_sum", ""), m, value(sum))
+		b.add(s.names.all("_count", ""), m, value(count))
+	}
+	s.full(lane)
+}
+
+// end adds a stale marker to the series of the stat under c.
+func (s *Sink) end(c *store.Cursor, k store.Kind) {
+	if k == store.KindHistogram {
+		s.histogram(c, nil)
+		return
+	}
+	if !s.read(c, k) {
+		return
+	}
+	d := s.names.description(c)
+	lane := s.names.lane(len(s.batches))
+	s.batches[lane].add(s.names.all("", ""), metadata{kindType(k, d), d.Help, d.Unit}, sample{value: staleMarker(), at: s.at + 1})
+	s.full(lane)
+}
+
+// staleMarker returns the NaN that ends a series.
+func staleMarker() float64 { return math.Float64frombits(0x7ff0000000000002) }
+
+// full queues the batch of a lane if it is complete.
+func (s *Sink) full(lane int) {
+	if b := &s.batches[lane]; b.samples >= s.cfg.Batch || b.size() >= maxBody {
+		s.queueBatch(lane)
+	}
+}
+
+func (s *Sink) queueBatch(lane int) {
+	b := &s.batches[lane]
+	if b.samples == 0 {
+		return
+	}
+	s.queue.AddTo(lane, b.packet(), b.samples)
+	b.reset(b.version, b.since)
+}
+
+// send makes one attempt to send a packet; see [sinkqueue.Config].
+func (s *Sink) send(ctx context.Context, data []byte) (int, error) {
+	p, err := unpack(data)
+	if err != nil {
+		return 0, errors.Join(err, sinkqueue.ErrRefused)
+	}
+	for {
+		if p.version == Version2 && s.Version() == Version1 {
+			if p, err = downgrade(p, s.cfg.Histograms == Native || s.cfg.Histograms == Both); err != nil {
+				return 0, errors.Join(err, sinkqueue.ErrRefused)
+			}
+			s.again.Store(true)
+		}
+		answer, err := s.client.Post(ctx, headers(p.version), p.body)
+		if err != nil {
+			return 0, err
+		}
+		if p.version == Version2 && s.cfg.Version == Newest && unknown(answer) {
+			s.version.Store(uint32(Version1))
+			continue
+		}
+		if err := answer.Err(true); err != nil {
+			return 0, err
+		}
+		if p.version == Version2 {
+			s.queue.Rejected(max(0, p.samples-written(answer)))
+		}
+		return len(data), nil
+	}
+}
+
+func headers(v Version) http.Header {
+	h := http.Header{
+		"Content-Encoding": {"snappy"}, "Content-Type": {"application/x-protobuf"}, versionHeader: {"0.1.0"},
+	}
+	if v == Version2 {
+		h["Content-Type"] = []string{"application/x-protobuf;proto=io.prometheus.write.v2.Request"}
+		h[versionHeader] = []string{"2.0.0"}
+	}
+	return h
+}
+
+const (
+	versionHeader    = "X-Prometheus-Remote-Write-Version"
+	samplesHeader    = "X-Prometheus-Remote-Write-Samples-Written"
+	histogramsHeader = "X-Prometheus-Remote-Write-Histograms-Written"
+)
+
+// unknown reports whether the answer to a request of version 2.0 shows that the
+// receiver knows only version 1.0: its status says so, or it lacks the count of written
+// samples.
+func unknown(a *sinkhttp.Answer) bool {
+	return a.Status == http.StatusUnsupportedMediaType || a.Status/100 == 2 && a.Header.Get(samplesHeader) == ""
+}
+
+// written returns how many samples and histograms the receiver has written.
+func written(a *sinkhttp.Answer) int {
+	n, _ := strconv.Atoi(a.Header.Get(samplesHeader))
+	h, _ := strconv.Atoi(a.Header.Get(histogramsHeader))
+	return n + h
+}

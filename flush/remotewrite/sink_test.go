@@ -1,0 +1,347 @@
+package remotewrite
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/render/naming"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fill writes one stat of each sort.
+func fill(st *store.Store) {
+	st.Describe("requests", store.Description{Help: "Requests so far.", Unit: "requests"})
+	st.Root().Counter("requests", tags.Tag{Name: "zone", Value: "b"}, tags.Tag{Name: "code", Value: "200"}).Add(7)
+	st.Root().Gauge("unused")
+	n := st.ScopeWith("", store.ScopeOptions{Network: true})
+	n.FloatGauge("shop.temp", tags.Tag{Name: "job", Value: "own"}, tags.Tag{Name: "bad\xff"}).Set(-2.5)
+	h := n.Histogram("shop.rt", store.Milliseconds)
+	h.RecordN(100, 3)
+	h.Record(3_000_000)
+	_ = st.Root().FloatGauge("half").Set(0.5)
+}
+
+func TestSeries(t *testing.T) {
+	external := []tags.Tag{{Name: "instance", Value: "a:1"}, {Name: "job", Value: "statsd"}}
+	for _, tt := range []struct {
+		version Version
+		form    Histograms
+		want    []string
+	}{
+		{Version2, ByVersion, []string{
+			"edge_proxy_half instance=a:1 job=statsd: 0.5@11000 [2]",
+			"edge_proxy_requests code=200 instance=a:1 job=statsd zone=b: 1000>7@11000 [1 Requests so far. requests]",
+			"edge_shop_rt instance=a:1 job=statsd: 1000>4@11000 [3]",
+			"edge_shop_temp bad_=true instance=a:1 job=own: -2.5@11000 [2]",
+		}},
+		{Version1, ByVersion, []string{
+			"edge_proxy_half instance=a:1 job=statsd: 0.5@11000 []",
+			"edge_proxy_requests code=200 instance=a:1 job=statsd zone=b: 0@1000 7@11000 []",
+			"edge_shop_rt_bucket instance=a:1 job=statsd le=+Inf: 0@1000 4@11000 []",
+			"edge_shop_rt_bucket instance=a:1 job=statsd le=0.05: 0@1000 0@11000 []",
+			"edge_shop_rt_bucket instance=a:1 job=statsd le=0.1: 0@1000 3@11000 []",
+			"edge_shop_rt_count instance=a:1 job=statsd: 0@1000 4@11000 []",
+			"edge_shop_rt_sum instance=a:1 job=statsd: 0@1000 3000.3@11000 []",
+			"edge_shop_temp bad_=true instance=a:1 job=own: -2.5@11000 []",
+		}},
+		{Version2, Both, []string{"edge_shop_rt instance=a:1 job=statsd: 1000>4@11000 [3]", "edge_shop_rt_count instance=a:1 job=statsd: 1000>4@11000 [3]"}},
+		{Version1, Native, []string{"edge_shop_rt instance=a:1 job=statsd: 4@11000 []"}},
+	} {
+		t.Run(fmt.Sprint(tt.version, tt.form), func(t *testing.T) {
+			r := receive(t, Version2)
+			w := write(t, Config{
+				Options: sinkqueue.Options{Prefix: "edge", Tags: external}, HTTP: to(r.url), Version: tt.version, Histograms: tt.form,
+			}, store.Options{
+				Naming:     naming.Rules{NetworkSeconds: true},
+				Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{50, 100}}},
+			})
+			w.now = time.UnixMilli(1000)
+			fill(w.st)
+			w.tick()
+			w.stop()
+			var got []string
+			for _, name := range r.names() {
+				got = append(got, fmt.Sprintf("%s: %s [%s]", name, r.list(name), r.metas[name]))
+			}
+			for _, line := range tt.want {
+				if !slices.Contains(got, line) {
+					t.Errorf("no %s in\n%s", line, strings.Join(got, "\n"))
+				}
+			}
+			if tt.form == ByVersion && len(got) != len(tt.want) {
+				t.Errorf("%d series, want %d:\n%s", len(got), len(tt.want), strings.Join(got, "\n"))
+			}
+		})
+	}
+}
+
+// TestUnchangedSeriesAreRefreshed counts points over three minutes.
+func TestUnchangedSeriesAreRefreshed(t *testing.T) {
+	r := receive(t, Version2)
+	w := write(t, Config{HTTP: to(r.url), Shards: 1}, store.Options{})
+	w.st.Root().Counter("idle").Inc()
+	busy := w.st.Root().Counter("busy")
+	for range 18 {
+		busy.Inc()
+		w.tick()
+	}
+	w.stop()
+	if got := r.list("proxy_idle"); got != "1000000>1@1010000 1000000>1@1070000 1000000>1@1130000" {
+		t.Errorf("idle: %s", got)
+	}
+	if got := len(strings.Fields(r.list("proxy_busy"))); got != 18 {
+		t.Errorf("busy has %d points, want 18", got)
+	}
+}
+
+// TestEndsAreMarked: expired, removed and created again, and the end of the program.
+func TestEndsAreMarked(t *testing.T) {
+	for _, v := range []Version{Version1, Version2} {
+		r := receive(t, Version2)
+		w := write(t, Config{HTTP: to(r.url), Version: v}, store.Options{})
+		sc := w.st.Scope("s")
+		sc.Counter("gone").Inc()
+		sc.Counter("back").Inc()
+		sc.Histogram("h", store.Bytes).Record(5)
+		w.st.Root().Counter("stays").Inc()
+		w.tick()
+		sc.Counter("gone").Add(2) // no flush before its end
+		sc.Counter("back").Add(2)
+		sc.Close()
+		w.now = w.now.Add(5 * time.Second)
+		w.st.Root().Counter("s.back").Inc()
+		w.now = w.now.Add(-5 * time.Second)
+		w.tick()
+		w.now = w.now.Add(time.Second)
+		w.flush(true)
+		w.stop()
+		check := func(series, v1, v2 string) {
+			t.Helper()
+			want := v1
+			if v == Version2 {
+				want = v2
+			}
+			if got := r.list(series); got != want {
+				t.Errorf("version %d, %s: %s, want %s", v, series, got, want)
+			}
+		}
+		check("proxy_s_gone", "0@1000000 1@1010000 3@1020000 stale@1020001", "1000000>1@1010000 1000000>3@1020000 stale@1020001")
+		check("proxy_stays", "0@1000000 1@1010000 1@1021000 stale@1021001", "1000000>1@1010000 1000000>1@1021000 stale@1021001")
+		if v == Version2 {
+			check("proxy_s_h", "", "1000000>1@1010000 stale@1020001")
+		} else {
+			check("proxy_s_h_count", "0@1000000 1@1010000 stale@1020001", "")
+			check("proxy_s_h_bucket le=+Inf", "0@1000000 1@1010000 stale@1020001", "")
+		}
+		check("proxy_s_back", "0@1000000 1@1010000 3@1014999 0@1015000 1@1020000 1@1021000 stale@1021001",
+			"1000000>1@1010000 1000000>3@1014999 1015000>1@1020000 1015000>1@1021000 stale@1021001")
+	}
+}
+
+// TestFallBack: a receiver refuses version 2.0, or reads it as 1.0. Requests that were
+// queued while it was down are converted.
+func TestFallBack(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		r := receive(t, Version1)
+		down := true
+		r.fault = func(w http.ResponseWriter, _ int) bool {
+			if down {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			return down
+		}
+		srv := silently(r)
+		defer srv.Close()
+		url := r.url
+		if silent {
+			url = srv.URL
+		}
+		w := write(t, Config{HTTP: to(url), Shards: 1}, store.Options{})
+		w.st.Root().Counter("c").Add(3)
+		w.st.Root().Histogram("h", store.Bytes).Record(5)
+		w.tick()
+		w.st.Root().Counter("c").Add(4)
+		w.tick()
+		r.mu.Lock()
+		down = false
+		r.mu.Unlock()
+		w.sent()
+		if w.sink.Version() != Version1 {
+			t.Errorf("version %d", w.sink.Version())
+		}
+		w.tick()
+		w.sent()
+		w.stop()
+		if got, want := r.list("proxy_c"), "0@1000000 3@1010000 7@1020000 7@1030000"; got != want {
+			t.Errorf("silent %t: %s, want %s", silent, got, want)
+		}
+		if got := r.last("proxy_h_count"); got != 1 {
+			t.Errorf("silent %t: the histogram has %v values", silent, got)
+		}
+	}
+	r := receive(t, Version1)
+	w := write(t, Config{HTTP: to(r.url), Version: Version2}, store.Options{})
+	w.st.Root().Counter("c").Inc()
+	w.tick()
+	w.sent()
+	w.stop()
+	if w.own("rejected_metrics") != 1 || w.own("lost_packets") != 1 {
+		t.Error("a fixed version fell back")
+	}
+}
+
+// TestFaults: whatever happens to requests, the receiver has the exact totals in the end,
+// and each sample is accounted for.
+func TestFaults(t *testing.T) {
+	status := func(code int, header ...string) func(http.ResponseWriter, int) bool {
+		return func(w http.ResponseWriter, n int) bool {
+			if n%4 != 1 {
+				return false
+			}
+			if len(header) > 0 {
+				w.Header().Set(header[0], header[1])
+			}
+			w.WriteHeader(code)
+			return true
+		}
+	}
+	for _, tt := range []struct {
+		name      string
+		fault     func(http.ResponseWriter, int) bool
+		after     bool
+		ambiguous bool
+	}{
+		{"500", status(500), false, true},
+		{"503", status(503), false, false},
+		{"429", status(429), false, false},
+		{"429 with Retry-After", status(429, "Retry-After", "0"), false, false},
+		{"duplicate acknowledgement", status(500), true, true},
+		{"hang up", func(w http.ResponseWriter, n int) bool {
+			if n%4 == 1 {
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		}, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := receive(t, Version2)
+			r.fault, r.after = tt.fault, tt.after
+			w := write(t, Config{HTTP: to(r.url), Shards: 2, Batch: 50}, store.Options{})
+			for i := range 5 {
+				for j := range 20 {
+					w.st.Root().Counter(fmt.Sprint("c", j)).Add(uint64(i + j))
+				}
+				w.tick()
+			}
+			w.sent()
+			w.stop()
+			for j := range 20 {
+				if got, want := r.last(fmt.Sprint("proxy_c", j)), float64(10+5*j); got != want {
+					t.Errorf("c%d is %v, want %v", j, got, want)
+				}
+			}
+			if sent := w.own("metrics"); sent != 99 { // c0 is not used at first
+				t.Errorf("%d of 99 samples sent", sent)
+			}
+			if (w.own("ambiguous_packets") > 0) != tt.ambiguous || w.own("send_errors") == 0 || w.own("rejected_metrics")+w.own("dropped_metrics") != 0 {
+				t.Errorf("%d ambiguous, %d errors, %d rejected, %d dropped",
+					w.own("ambiguous_packets"), w.own("send_errors"), w.own("rejected_metrics"), w.own("dropped_metrics"))
+			}
+		})
+	}
+}
+
+// TestNothingIsUncounted: samples sent, rejected and dropped add up while the receiver
+// refuses some and accepts only a part of others.
+func TestNothingIsUncounted(t *testing.T) {
+	r := receive(t, Version2)
+	partial := 0
+	r.fault = func(w http.ResponseWriter, n int) bool {
+		switch n % 4 {
+		case 0:
+			http.Error(w, "out of bounds", http.StatusBadRequest)
+		case 1:
+			w.Header().Set(samplesHeader, "2")
+			w.WriteHeader(http.StatusNoContent)
+			partial++
+		case 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			return false
+		}
+		return true
+	}
+	w := write(t, Config{Options: sinkqueue.Options{QueueBytes: 600}, HTTP: to(r.url), Shards: 1, Batch: 10}, store.Options{})
+	added := 0
+	for range 10 {
+		for j := range 40 {
+			w.st.Root().Counter(fmt.Sprint("c", j)).Inc()
+			added++
+		}
+		w.tick()
+	}
+	w.sent()
+	w.stop()
+	accepted := 0
+	for _, name := range r.names() {
+		accepted += len(r.points[name])
+	}
+	accepted += 2 * partial
+	if got := accepted + int(w.own("rejected_metrics")+w.own("dropped_metrics")); got != added {
+		t.Errorf("%d samples accepted, %d rejected, %d dropped: %d, want %d", accepted, w.own("rejected_metrics"), w.own("dropped_metrics"), got, added)
+	}
+	if w.own("dropped_metrics") == 0 || w.own("rejected_metrics") == 0 {
+		t.Error("the test drops and rejects nothing")
+	}
+}
+
+// TestSharedNames: stats of one metric name and labels stay apart.
+func TestSharedNames(t *testing.T) {
+	r := receive(t, Version2)
+	w := write(t, Config{HTTP: to(r.url)}, store.Options{})
+	w.st.Root().Counter("a-b").Add(1)
+	w.st.Root().Counter("a+b").Add(2)
+	w.tick()
+	w.stop()
+	if got := strings.Join(r.names(), ", "); got != "proxy_a_b stat_name=a+b, proxy_a_b stat_name=a-b" || r.last("proxy_a_b stat_name=a+b") != 2 {
+		t.Errorf("series %s", got)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, cfg := range []Config{
+		{HTTP: to("http://a")},
+		{Options: sinkqueue.Options{Store: st}},
+		{Options: sinkqueue.Options{Store: st}, HTTP: to("http://a"), Shards: 65},
+		{Options: sinkqueue.Options{Store: st}, HTTP: to("http://a"), Batch: -1},
+	} {
+		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "remotewrite: ") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+func TestSinkKeepsTheContract(t *testing.T) {
+	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
+		r := receive(t, Version2)
+		s, err := New(Config{Options: sinkqueue.Options{Store: store.New(store.Options{})}, HTTP: to(r.url)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sinktest.Receiver{Sink: s, Received: func(name string) uint64 {
+			return uint64(r.last("proxy_" + strings.ReplaceAll(name, ".", "_")))
+		}}
+	})
+}
