@@ -32,7 +32,9 @@ func BenchmarkFlush(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			samples := func() uint64 { return st.Own().Scope("sink").Counter("dropped_metrics", tags.Tag{Name: "sink", Value: "remote_write"}).Value() }
+			samples := func() uint64 {
+				return st.Own().Scope("sink").Counter("dropped_metrics", tags.Tag{Name: "sink", Value: "remote_write"}).Value()
+			}
 			flush := func() {
 				now = now.Add(10 * time.Second)
 				snap := st.Flush(store.FlushOptions{Totals: true})
