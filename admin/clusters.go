@@ -63,9 +63,9 @@ type clusterText struct {
 	err    error
 }
 
-// clusterPiece is the amount of text to buffer before it is sent. The buffer has
+// clusterChunk is the amount of text to buffer before it is sent. The buffer has
 // space for the lines of one more host, unless its names are very long.
-const clusterPiece = responseBuffer - 4<<10
+const clusterChunk = responseBuffer - 4<<10
 
 func (t *clusterText) cluster(c *status.Cluster) bool {
 	t.prefix = append(append(t.prefix[:0], oneline.Clean(c.Name)...), "::"...)
@@ -158,7 +158,7 @@ func (t *clusterText) rate(name string, f float64, digits int) {
 
 // spill sends the buffered text once there is enough of it.
 func (t *clusterText) spill() {
-	if len(t.buf) >= clusterPiece {
+	if len(t.buf) >= clusterChunk {
 		t.send()
 	}
 }

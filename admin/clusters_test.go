@@ -185,7 +185,7 @@ func TestClustersAreStreamed(t *testing.T) {
 				}
 				bytes = sink.n
 				if sink.longest > 2*responseBuffer {
-					t.Errorf("%s: a piece of %d bytes", format, sink.longest)
+					t.Errorf("%s: a chunk of %d bytes", format, sink.longest)
 				}
 				release()
 			})

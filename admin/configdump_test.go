@@ -330,7 +330,7 @@ func TestConfigIsStreamed(t *testing.T) {
 			case gone && (err == nil || made > 50):
 				t.Errorf("%v: %d elements for a client that is gone, %v", query, made, err)
 			case !gone && (err != nil || made != 1000 || sink.n < 10_000_000 || sink.longest > 2*responseBuffer):
-				t.Errorf("%v: %d elements, %d bytes in pieces of up to %d, %v", query, made, sink.n, sink.longest, err)
+				t.Errorf("%v: %d elements, %d bytes in chunks of up to %d, %v", query, made, sink.n, sink.longest, err)
 			}
 		}
 	}

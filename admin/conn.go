@@ -75,12 +75,12 @@ func (c *conn) cut() {
 }
 
 // send writes chunks of a response.
-func (c *conn) send(pieces net.Buffers) error {
+func (c *conn) send(chunks net.Buffers) error {
 	if c.out == nil {
-		_, err := pieces.WriteTo(c.Conn)
+		_, err := chunks.WriteTo(c.Conn)
 		return err
 	}
-	for _, p := range pieces {
+	for _, p := range chunks {
 		if _, err := c.out.Write(p); err != nil {
 			return err
 		}

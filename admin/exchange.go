@@ -20,7 +20,7 @@ type exchange struct {
 	closing bool // the connection ends with this answer
 	chunked bool
 
-	head  []byte // not sent yet; goes out with the first piece of the body
+	head  []byte // not sent yet; goes out with the first chunk of the body
 	size  [18]byte
 	parts [5][]byte
 }
@@ -110,7 +110,7 @@ func (x *exchange) sendAll(bufs net.Buffers) error {
 	if !x.limit.IsZero() && now.After(x.limit) {
 		return ErrGone
 	}
-	if err := x.conn.SetWriteDeadline(x.limits.pieceDeadline(now, x.limit)); err != nil {
+	if err := x.conn.SetWriteDeadline(x.limits.chunkDeadline(now, x.limit)); err != nil {
 		return ErrGone
 	}
 	if err := x.conn.send(bufs); err != nil {
@@ -136,9 +136,9 @@ func (x *exchange) abort() {
 	}
 }
 
-// pieceDeadline returns the deadline for the next chunk of a response that has to be
+// chunkDeadline returns the deadline for the next chunk of a response that has to be
 // complete by limit. Zero means no limit.
-func (l *Limits) pieceDeadline(now, limit time.Time) time.Time {
+func (l *Limits) chunkDeadline(now, limit time.Time) time.Time {
 	var deadline time.Time
 	if l.StreamStall > 0 {
 		deadline = now.Add(l.StreamStall)

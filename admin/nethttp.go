@@ -164,7 +164,7 @@ func (t *httpTransport) body(a, b []byte) error {
 	if !t.limit.IsZero() && now.After(t.limit) {
 		return ErrGone
 	}
-	_ = t.control.SetWriteDeadline(t.limits.pieceDeadline(now, t.limit)) // not every server has deadlines
+	_ = t.control.SetWriteDeadline(t.limits.chunkDeadline(now, t.limit)) // not every server has deadlines
 	for _, p := range [...][]byte{a, b} {
 		if len(p) == 0 {
 			continue

@@ -66,9 +66,9 @@ func TestUnixPeersHaveRoles(t *testing.T) {
 	}
 }
 
-// TestFailuresTakeTime checks that responses to invalid credentials are delayed by
+// TestFailuresAreDelayed checks that responses to invalid credentials are delayed by
 // 100 ms unless the server shuts down.
-func TestFailuresTakeTime(t *testing.T) {
+func TestFailuresAreDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{Auth: &Auth{Tokens: testTokens(t)}})
 		ask := func(token string) (int, time.Duration) {

@@ -378,8 +378,8 @@ func (p *packer) Write(b []byte) (int, error) {
 }
 
 func (p *packer) flush() {
-	for piece := range slices.Chunk(p.buf, responseBuffer) {
-		p.w.transmit(piece, nil)
+	for chunk := range slices.Chunk(p.buf, responseBuffer) {
+		p.w.transmit(chunk, nil)
 	}
 	p.buf = p.buf[:0]
 }

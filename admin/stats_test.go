@@ -365,7 +365,7 @@ func TestExpensiveFilter(t *testing.T) {
 	}
 }
 
-func TestFiltersTakeTurns(t *testing.T) {
+func TestFiltersWaitForTheGate(t *testing.T) {
 	s := newServer(t, Config{Limits: Limits{RegexParallel: 1}})
 	s.regexes.wait = time.Millisecond
 	if !s.regexes.enter(s.closing) {

@@ -258,7 +258,7 @@ func TestPanicsAreForgotten(t *testing.T) {
 	}
 }
 
-func TestSteadyEndpointsStayOn(t *testing.T) {
+func TestEndpointsWithoutPanicsStayOn(t *testing.T) {
 	broken := newWorld().sources()
 	broken.State = func() string { panic("no state") }
 	s := newServer(t, Config{Sources: broken})
@@ -316,16 +316,16 @@ func TestStalledReaderIsDropped(t *testing.T) {
 	waitFor(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
 }
 
-// TestLargeAnswersTakeTurns sends large responses to several clients, one of which
+// TestCPUBoundResponsesAreSerialized sends large responses to several clients, one of which
 // does not read. They are rendered one at a time, and all others complete.
-func TestLargeAnswersTakeTurns(t *testing.T) {
+func TestCPUBoundResponsesAreSerialized(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Minute, HeavyRunning: 8}})
 	s.slots = newSlots(2)
 	var inside, most atomic.Int64
 	s.Handle(Endpoint{Path: "/large", Heavy: true, CPUBound: true, Serve: func(w *Response, _ *Request) error {
 		piece := make([]byte, responseBuffer)
 		for i := range 200 {
-			if i > 1 { // it has taken a turn
+			if i > 1 { // it holds a slot
 				if n := inside.Add(1); n > most.Load() {
 					most.Store(n)
 				}
@@ -579,7 +579,7 @@ func TestMoreRequestsEndNoAnswer(t *testing.T) {
 	}
 	for i := range 3 {
 		if _, err := client.Write(make([]byte, 1000)); err != nil {
-			t.Fatalf("piece %d is not read: %v", i, err)
+			t.Fatalf("chunk %d is not read: %v", i, err)
 		}
 	}
 	if isClosed(ended) {
@@ -623,23 +623,23 @@ func run(t *testing.T, s *Server) {
 	})
 }
 
-// turnWatcher records whether a response held a slot when its end was sent.
-type turnWatcher struct {
+// slotRecorder records whether a response held a slot when its end was sent.
+type slotRecorder struct {
 	memory
 	slots slots
 	held  int
 }
 
-func (t *turnWatcher) end() error { t.held += len(t.slots); return nil }
+func (t *slotRecorder) end() error { t.held += len(t.slots); return nil }
 
-func (t *turnWatcher) abort() { t.held += len(t.slots) }
+func (t *slotRecorder) abort() { t.held += len(t.slots) }
 
-// TestNoTurnWhileTheEndIsSent checks that a response whose last chunk was full does
+// TestNoSlotIsHeldWhileTheEndIsSent checks that a response whose last chunk was full does
 // not block others while its end is sent.
-func TestNoTurnWhileTheEndIsSent(t *testing.T) {
+func TestNoSlotIsHeldWhileTheEndIsSent(t *testing.T) {
 	s := newServer(t, Config{})
 	for _, err := range []error{nil, ErrGone} {
-		watcher := &turnWatcher{memory: memory{reply: new(Reply)}, slots: newSlots(2)}
+		watcher := &slotRecorder{memory: memory{reply: new(Reply)}, slots: newSlots(2)}
 		w, release := s.response(watcher, &Request{method: "GET"})
 		w.slots = watcher.slots
 		for range 2 {
@@ -648,7 +648,7 @@ func TestNoTurnWhileTheEndIsSent(t *testing.T) {
 			}
 		}
 		if len(watcher.slots) != 1 {
-			t.Error("the answer has no turn while it is made")
+			t.Error("the response holds no slot while it is rendered")
 		}
 		_ = w.finish(err)
 		release()
@@ -658,25 +658,25 @@ func TestNoTurnWhileTheEndIsSent(t *testing.T) {
 	}
 }
 
-// pieceWatcher records the sizes of the chunks of a response.
-type pieceWatcher struct {
+// chunkRecorder records the sizes of the chunks of a response.
+type chunkRecorder struct {
 	memory
 	sizes []int
 }
 
-func (p *pieceWatcher) body(a, b []byte) error {
+func (p *chunkRecorder) body(a, b []byte) error {
 	p.sizes = append(p.sizes, len(a)+len(b))
 	return nil
 }
 
-// TestPiecesAreSmall checks that the chunks sent within one deadline are 64 KiB,
+// TestChunksAreSmall checks that the chunks sent within one deadline are 64 KiB,
 // regardless of the sizes of writes, even for incompressible data.
-func TestPiecesAreSmall(t *testing.T) {
+func TestChunksAreSmall(t *testing.T) {
 	s := newServer(t, Config{})
 	noise := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{}).Read(noise)
 	for _, encoding := range []string{"", "gzip", "zstd"} {
-		watcher := &pieceWatcher{memory: memory{reply: new(Reply)}}
+		watcher := &chunkRecorder{memory: memory{reply: new(Reply)}}
 		w, release := s.response(watcher, &Request{method: "GET", fields: []Field{{"accept-encoding", encoding}}})
 		if _, err := w.Write(noise); err != nil {
 			t.Fatal(err)
@@ -686,7 +686,7 @@ func TestPiecesAreSmall(t *testing.T) {
 		}
 		release()
 		if got := slices.Max(watcher.sizes); got > 64<<10 || len(watcher.sizes) < 16 {
-			t.Errorf("%q: %d pieces of up to %d bytes", encoding, len(watcher.sizes), got)
+			t.Errorf("%q: %d chunks of up to %d bytes", encoding, len(watcher.sizes), got)
 		}
 	}
 }
@@ -695,22 +695,22 @@ func TestPiecesAreSmall(t *testing.T) {
 type deadlineConn struct {
 	net.Conn
 	until  time.Time
-	pieces []time.Time // by when each had to leave
+	chunks []time.Time // by when each had to leave
 }
 
 func (c *deadlineConn) SetWriteDeadline(t time.Time) error { c.until = t; return nil }
 
 func (c *deadlineConn) Write(p []byte) (int, error) {
 	if !c.until.IsZero() {
-		c.pieces = append(c.pieces, c.until)
+		c.chunks = append(c.chunks, c.until)
 	}
 	c.until = time.Time{}
 	return len(p), nil
 }
 
-// TestEachPieceHasItsTime checks that the deadline of a chunk starts with the chunk,
+// TestEachChunkHasItsDeadline checks that the deadline of a chunk starts with the chunk,
 // and is no later than the deadline of the response.
-func TestEachPieceHasItsTime(t *testing.T) {
+func TestEachChunkHasItsDeadline(t *testing.T) {
 	out := new(deadlineConn)
 	x := &exchange{conn: &conn{Conn: out}, limits: &Limits{StreamStall: time.Hour}}
 	for i := range 3 {
@@ -718,12 +718,12 @@ func TestEachPieceHasItsTime(t *testing.T) {
 		if err := x.body([]byte("piece"), nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(out.pieces) != i+1 || out.pieces[i].Before(begin.Add(time.Hour)) {
-			t.Fatalf("piece %d has to leave by %v, an hour from %v", i, out.pieces, begin)
+		if len(out.chunks) != i+1 || out.chunks[i].Before(begin.Add(time.Hour)) {
+			t.Fatalf("chunk %d has to leave by %v, an hour from %v", i, out.chunks, begin)
 		}
 	}
 	x.limit = time.Now().Add(time.Minute)
-	if err := x.body([]byte("piece"), nil); err != nil || !out.pieces[3].Equal(x.limit) {
-		t.Errorf("by %v, want the end of the whole answer %v, %v", out.pieces[3], x.limit, err)
+	if err := x.body([]byte("piece"), nil); err != nil || !out.chunks[3].Equal(x.limit) {
+		t.Errorf("by %v, want the end of the whole answer %v, %v", out.chunks[3], x.limit, err)
 	}
 }
