@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -35,6 +36,10 @@ type Listener struct {
 	// While [lifecycle.Server.ShouldClose] is true, Serve should ask clients to close
 	// their connections.
 	Serve func(ctx context.Context, l net.Listener) error
+	// Handle serves one connection, in a goroutine of its own; set it instead of Serve.
+	// The server accepts the connections, closes them after Handle returns or once ctx
+	// is done, and recovers panics of Handle. Connections have a CloseWrite method.
+	Handle func(ctx context.Context, c net.Conn)
 }
 
 // port is a bound listener of the embedding program.
@@ -65,6 +70,9 @@ func (s *Server) bindPorts() error {
 	for _, l := range s.cfg.Listeners {
 		if slices.ContainsFunc(s.ports, func(p *port) bool { return p.cfg.Name == l.Name }) {
 			return fmt.Errorf("server: duplicate listener name %q", l.Name)
+		}
+		if (l.Serve == nil) == (l.Handle == nil) {
+			return fmt.Errorf("server: listener %q needs either Serve or Handle", l.Name)
 		}
 		p := &port{cfg: l}
 		if f := inherited[p.key()]; f != nil {
@@ -117,10 +125,39 @@ func (s *Server) runPort(ctx context.Context, p *port) error {
 	case <-ctx.Done():
 		return nil
 	}
-	if err := p.cfg.Serve(ctx, p); err != nil {
+	serve := p.cfg.Serve
+	if serve == nil {
+		serve = s.handleConns(p)
+	}
+	if err := serve(ctx, p); err != nil {
 		return fmt.Errorf("listener %q: %w", p.cfg.Name, err)
 	}
 	return nil
+}
+
+// handleConns returns the Serve of a listener with a Handle.
+func (s *Server) handleConns(p *port) func(context.Context, net.Listener) error {
+	return func(ctx context.Context, l net.Listener) error {
+		var running sync.WaitGroup
+		defer running.Wait()
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			running.Go(func() { s.guard.Run("connection of a listener", func() { p.handle(ctx, c) }) })
+		}
+	}
+}
+
+// handle serves one connection, which ends with ctx.
+func (p *port) handle(ctx context.Context, c net.Conn) {
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	p.cfg.Handle(ctx, c)
 }
 
 // key identifies a listener in a handoff.

@@ -420,11 +420,12 @@ func TestListenersThatCannotBe(t *testing.T) {
 	}
 	free := probe.Addr().String()
 	_ = probe.Close()
+	serve := func(context.Context, net.Listener) error { return nil }
 	for name, second := range map[string]server.Listener{
-		"taken": {Name: "b", Address: taken.Addr().String()},
-		"twice": {Name: "a", Address: "127.0.0.1:0"},
+		"taken": {Name: "b", Address: taken.Addr().String(), Serve: serve},
+		"twice": {Name: "a", Address: "127.0.0.1:0", Serve: serve},
 	} {
-		s, err := server.New(server.Config{Loggers: quiet(t), Listeners: []server.Listener{{Name: "a", Address: free}, second}})
+		s, err := server.New(server.Config{Loggers: quiet(t), Listeners: []server.Listener{{Name: "a", Address: free, Serve: serve}, second}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func fieldCases() []fieldCase {
 		{"eds_cluster_config.eds_config", library, "EDS.Source", "type: EDS\neds_cluster_config: {eds_config: {ads: {}}}", "type: EDS\neds_cluster_config: {eds_config: {path: /x}}"},
 		{"eds_cluster_config.service_name", library, "EDS.ServiceName", "type: EDS\neds_cluster_config: {eds_config: {ads: {}}}", "type: EDS\neds_cluster_config: {eds_config: {ads: {}}, service_name: s}"},
 		simple(library, "ConnectTimeout", "connect_timeout", "7s"),
-		simple(program, "BufferLimitBytes", "per_connection_buffer_limit_bytes", "7"),
+		simple(library, "BufferLimitBytes", "per_connection_buffer_limit_bytes", "7"),
 		simple(library, "LB.Policy", "lb_policy", "RANDOM"),
 		{"hosts", library, "Assignment", "", "hosts: [{socket_address: {address: 10.0.0.1, port_value: 1}}]"},
 		{"load_assignment", library, "Assignment", "", member},

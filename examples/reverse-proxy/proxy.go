@@ -77,7 +77,7 @@ func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
 		case "tcp":
 			t := &tcpRoute{Route: r, proxy: p, open: make(map[*tunnel]bool)}
 			p.tcp = append(p.tcp, t)
-			l.Serve = t.serve
+			l.Handle = t.handle
 		default:
 			return nil, fmt.Errorf("listener %q: protocol %q is not one of http, tcp", r.Name, r.Protocol)
 		}

@@ -35,9 +35,3 @@ func (p *proxy) accept(c *config.Cluster) error {
 	}
 	return errors.Join(errs...)
 }
-
-// bufferSize returns the size of a buffer of a connection: the wanted size, or the
-// limit of the cluster if that is less.
-func bufferSize(c *upstream.Cluster, wanted int) int {
-	return max(1, min(wanted, int(min(c.Config().BufferLimitBytes, 1<<30))))
-}

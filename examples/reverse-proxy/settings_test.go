@@ -88,7 +88,7 @@ func TestSmallBuffersPassEverything(t *testing.T) {
 		_, _ = w.Write(body)
 	})
 	r := start(t, static("per_connection_buffer_limit_bytes: 1", b), web(Route{}), Route{Name: "tcp", Protocol: "tcp", Cluster: "backend"})
-	if n := bufferSize(r.cluster(), (4 << 10)); n != 1 {
+	if n := r.cluster().BufferSize(4 << 10); n != 1 {
 		t.Errorf("buffers of %d bytes, want 1", n)
 	}
 	sent := strings.Repeat("0123456789", 1000)

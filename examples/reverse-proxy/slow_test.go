@@ -1,13 +1,11 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,27 +94,3 @@ func TestSlowClientsAreLetGo(t *testing.T) {
 		})
 	}
 }
-
-// TestTunnelEndsIfNothingIsTaken lets one side take nothing while the other sends.
-func TestTunnelEndsIfNothingIsTaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begin := time.Now()
-		client, from := net.Pipe()
-		to, stuck := net.Pipe() // never read
-		defer stuck.Close()
-		go func() { _, _ = client.Write([]byte("hello")) }()
-		var last atomic.Int64
-		copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last)
-		if took := time.Since(begin); took != time.Minute {
-			t.Errorf("ended after %v, want 1m", took)
-		}
-		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("the client sees %v, want the end", err)
-		}
-	})
-}
-
-// halfPipe is a pipe as one end of a tunnel.
-type halfPipe struct{ net.Conn }
-
-func (halfPipe) CloseWrite() error { return nil }

@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
-	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream"
@@ -17,10 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-const (
-	defaultIdleTimeout = time.Hour
-	tunnelBuffer       = 32 << 10 // bytes under way in each direction, at most
-)
+const defaultIdleTimeout = time.Hour
 
 // tcpRoute forwards the connections of a listener.
 type tcpRoute struct {
@@ -37,39 +31,19 @@ type tunnel struct {
 	upstream *upstream.Conn // nil while it is being made; guarded by the route's mu
 }
 
-// serve implements the Serve of a listener.
-func (r *tcpRoute) serve(ctx context.Context, l net.Listener) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	for {
-		c, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		running.Go(func() { r.handle(ctx, c) })
-	}
-	<-ctx.Done() // connections go on
-	r.close(nil)
-	return nil
-}
-
-// close closes the connections to a host, or all if h is nil.
+// close closes the connections to a host.
 func (r *tcpRoute) close(h *host.Host) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for t := range r.open {
-		if h == nil || t.upstream != nil && t.upstream.Host() == h {
+		if t.upstream != nil && t.upstream.Host() == h {
 			_ = t.client.Close() // the copies end, and close the other
 		}
 	}
 }
 
-// handle serves one connection.
+// handle implements the Handle of a listener.
 func (r *tcpRoute) handle(ctx context.Context, c net.Conn) {
-	defer c.Close()
 	t := &tunnel{client: c}
 	r.mu.Lock()
 	r.open[t] = true
@@ -88,13 +62,7 @@ func (r *tcpRoute) handle(ctx context.Context, c net.Conn) {
 	t.upstream = up
 	r.mu.Unlock()
 
-	idle := r.IdleTimeout.or(defaultIdleTimeout)
-	size := bufferSize(up.Cluster(), tunnelBuffer)
-	var back sync.WaitGroup
-	var last atomic.Int64
-	back.Go(func() { copyUntilIdle(c.(half), up, size, idle, &last) })
-	copyUntilIdle(up, c, size, idle, &last)
-	back.Wait()
+	up.Tunnel(ctx, c, r.IdleTimeout.or(defaultIdleTimeout))
 }
 
 // connect connects to a host, with as many attempts as configured. It returns nil if
@@ -123,42 +91,4 @@ func (r *tcpRoute) connect(ctx context.Context) *upstream.Conn {
 	}
 	cl.Stats().CxConnectAttemptsExceeded.Inc()
 	return nil
-}
-
-// half is a connection whose sending side can be closed alone.
-type half interface {
-	net.Conn
-	CloseWrite() error
-}
-
-// copyUntilIdle copies until from ends, and then closes the sending side of to. If
-// neither direction moves for the idle time, to does not accept data for as long, or an
-// error occurs, it closes both. last is the time of the last data, in nanoseconds of
-// Unix time.
-func copyUntilIdle(to half, from net.Conn, size int, idle time.Duration, last *atomic.Int64) {
-	buffer := make([]byte, size)
-	for {
-		_ = from.SetReadDeadline(time.Now().Add(idle)) // a closed one shows it in Read
-		n, err := from.Read(buffer)
-		if n > 0 {
-			last.Store(time.Now().UnixNano())
-			_ = to.SetWriteDeadline(time.Now().Add(idle)) // a closed one shows it in Write
-			if _, werr := to.Write(buffer[:n]); werr != nil {
-				_, _ = to.Close(), from.Close() // part of it may have gone
-				return
-			}
-		}
-		if err == io.EOF {
-			_ = to.CloseWrite()
-			return
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, last.Load())) < idle {
-			continue // the other way is busy
-		}
-		if err != nil {
-			_ = to.Close()
-			_ = from.Close()
-			return
-		}
-	}
 }

@@ -238,8 +238,8 @@ func (p *pool) take(ctx context.Context) (*client, error) {
 		if err == nil {
 			stats.CxHTTP1Total.Inc()
 			c := &client{Conn: conn, limit: -1}
-			c.in = bufio.NewReaderSize(c, bufferSize(p.cluster, readBuffer))
-			c.out = bufio.NewWriterSize(c, bufferSize(p.cluster, writeBuffer))
+			c.in = bufio.NewReaderSize(c, p.cluster.BufferSize(readBuffer))
+			c.out = bufio.NewWriterSize(c, p.cluster.BufferSize(writeBuffer))
 			return c, nil
 		}
 		if !errors.Is(err, upstream.ErrOverflow) {
@@ -285,11 +285,6 @@ func (p *pool) wait(ctx context.Context, turn chan *client) (*client, error) {
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// bufferSize returns the size of a buffer within the limit of the cluster.
-func bufferSize(c *upstream.Cluster, wanted int) int {
-	return max(1, min(wanted, int(min(c.Config().BufferLimitBytes, 1<<30))))
 }
 
 // leave ends the wait of turn, and passes on a connection it already got.

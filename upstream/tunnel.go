@@ -1,0 +1,87 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// tunnelBuffer limits the bytes in transit in each direction of a tunnel.
+const tunnelBuffer = 32 << 10
+
+// Tunnel copies between client and the host until both have ended their sending side,
+// either fails, nothing has moved for the idle time, or ctx is done. Then it closes
+// both. An end is passed on if the other connection has a CloseWrite method;
+// otherwise it ends the tunnel. If idle is 0, there is no limit. The buffers are at
+// most as large as the cluster's buffer limit.
+func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) {
+	defer c.Close()
+	defer client.Close()
+	defer context.AfterFunc(ctx, func() { _, _ = client.Close(), c.Close() })()
+	size := c.cluster.BufferSize(tunnelBuffer)
+	var back sync.WaitGroup
+	var last atomic.Int64
+	back.Go(func() {
+		c.cluster.env.guard.Run("tunnel", func() {
+			ended := false
+			defer func() {
+				if !ended { // by a panic of client
+					_ = client.Close()
+				}
+			}()
+			copyUntilIdle(client, c, size, idle, &last)
+			ended = true
+		})
+	})
+	copyUntilIdle(c, client, size, idle, &last)
+	back.Wait()
+}
+
+// BufferSize returns the size of a buffer of a connection: the wanted size, or the
+// buffer limit of the cluster if that is less.
+func (c *Cluster) BufferSize(wanted int) int {
+	return max(1, min(wanted, int(min(c.config.BufferLimitBytes, 1<<30))))
+}
+
+// copyUntilIdle copies until from ends, and then closes the sending side of to. If
+// neither direction moves for the idle time, to does not accept data for as long, or an
+// error occurs, it closes both. last is the time of the last data, in nanoseconds of
+// Unix time.
+func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, last *atomic.Int64) {
+	deadline := func() time.Time {
+		if idle <= 0 {
+			return time.Time{}
+		}
+		return time.Now().Add(idle)
+	}
+	buffer := make([]byte, size)
+	for {
+		_ = from.SetReadDeadline(deadline()) // a closed one shows it in Read
+		n, err := from.Read(buffer)
+		if n > 0 {
+			last.Store(time.Now().UnixNano())
+			_ = to.SetWriteDeadline(deadline()) // a closed one shows it in Write
+			if _, werr := to.Write(buffer[:n]); werr != nil {
+				_, _ = to.Close(), from.Close() // part of it may have gone
+				return
+			}
+		}
+		if err == io.EOF {
+			if half, ok := to.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+				return
+			}
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, last.Load())) < idle {
+			continue // the other direction is busy
+		}
+		if err != nil {
+			_, _ = to.Close(), from.Close()
+			return
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
+)
+
+// TestTunnelEndsIfNothingIsTaken lets one side take nothing while the other sends.
+func TestTunnelEndsIfNothingIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		client, from := net.Pipe()
+		to, stuck := net.Pipe() // never read
+		defer stuck.Close()
+		go func() { _, _ = client.Write([]byte("hello")) }()
+		var last atomic.Int64
+		copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last)
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("ended after %v, want 1m", took)
+		}
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the client sees %v, want the end", err)
+		}
+	})
+}
+
+// wildConn panics when it is written to.
+type wildConn struct{ net.Conn }
+
+func (wildConn) Write([]byte) (int, error) { panic(guardtest.Canary) }
+
+// halfPipe is a pipe as one end of a tunnel.
+type halfPipe struct{ net.Conn }
+
+func (halfPipe) CloseWrite() error { return nil }
+
+// TestTunnel passes data and ends on in both directions, and closes both connections
+// when the context is done.
+func TestTunnel(t *testing.T) {
+	panics := guardtest.New(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // echoes, and ends with its client
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	}()
+	r, _ := started(t, func(o *Config) { o.Logger = panics.Logger() }, `{name: c, connect_timeout: 30s, per_connection_buffer_limit_bytes: 3, load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: `+strconv.Itoa(l.Addr().(*net.TCPAddr).Port)+`}}}}]}]}}`)
+	cl := r.Cluster("c").Acquire()
+	defer cl.Release()
+	tunnel := func(ctx context.Context, wrap func(net.Conn) net.Conn) (client *net.TCPConn, ended chan struct{}) {
+		h, err := cl.Pick(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up, err := cl.ConnectTunnel(t.Context(), h, DefaultPriority, transport.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Close()
+		dialed, err := net.Dial("tcp", at.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted, err := at.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = make(chan struct{})
+		go func() {
+			defer close(ended)
+			up.Tunnel(ctx, wrap(accepted), 0)
+		}()
+		return dialed.(*net.TCPConn), ended
+	}
+
+	plain := func(c net.Conn) net.Conn { return c }
+	client, ended := tunnel(t.Context(), plain)
+	if _, err := client.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(client); string(got) != "hello" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	<-ended
+	client.Close()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	client, ended = tunnel(ctx, plain)
+	defer client.Close()
+	cancel()
+	<-ended
+
+	client, ended = tunnel(t.Context(), func(c net.Conn) net.Conn { return wildConn{c} })
+	defer client.Close()
+	if _, err := client.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	panics.Caught("tunnel")
+	<-ended
+	if n := cl.Stats().CxActive.Value(); n != 0 {
+		t.Errorf("%d connections are open", n)
+	}
+}
