@@ -175,7 +175,7 @@ func (s *Store) FixedTags() []tags.Tag { return s.opts.Tags.Fixed() }
 func (s *Store) Root() *Scope { return s.root }
 
 // Own returns the scope for the stats that the packages of this module create, such
-// as "server.live" and those of clusters: the root, or the scope of
+// as "server.live" and the stats of clusters: the root, or the scope of
 // Options.OwnPrefix. It cannot be closed.
 func (s *Store) Own() *Scope { return s.own }
 

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+)
+
+// echo starts a host that sends back what it receives, up to its end.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestProxy sends connections through the proxy and reads its stats.
+func TestProxy(t *testing.T) {
+	srv, err := newProxy("127.0.0.1:0", "127.0.0.1:0", echo(t), echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	at := srv.Listeners().List()[0].Addresses[0].String()
+	dial := func() *net.TCPConn {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*net.TCPConn)
+	}
+	sent := strings.Repeat("hello ", 100_000)
+	for range 4 {
+		c := dial()
+		go func() {
+			_, _ = io.WriteString(c, sent)
+			_ = c.CloseWrite()
+		}()
+		if got, err := io.ReadAll(c); string(got) != sent || err != nil {
+			t.Errorf("%d of %d bytes came back, %v", len(got), len(sent), err)
+		}
+		c.Close()
+	}
+	if got := string(srv.Admin().Request("GET", "/stats?filter=^cluster.backend.upstream_cx_total", nil).Body); got != "cluster.backend.upstream_cx_total: 4\n" {
+		t.Errorf("stats: %q", got)
+	}
+	hosts := string(srv.Admin().Request("GET", "/clusters", nil).Body)
+	if n := strings.Count(hosts, "::cx_total::2\n"); n != 2 {
+		t.Errorf("%d hosts had two connections, want 2:\n%s", n, hosts)
+	}
+
+	idle := dial() // open until the end
+	defer idle.Close()
+	if _, err := idle.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(idle, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n, err := idle.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes after the end", n)
+	}
+}
+
+func TestWrongHosts(t *testing.T) {
+	if _, err := newProxy("127.0.0.1:0", "127.0.0.1:0", "nowhere"); err == nil || !strings.Contains(err.Error(), `"nowhere"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestShort keeps the example at what a reader grasps at once.
+func TestShort(t *testing.T) {
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
+			lines++
+		}
+	}
+	if lines >= 60 {
+		t.Errorf("the example has %d lines of code, want fewer than 60", lines)
+	}
+}
