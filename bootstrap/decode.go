@@ -113,7 +113,7 @@ func fieldNames(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// oneOf adds an error if more than one of names is set, or none although one is
+// oneOf adds an error if several of names are set, or none although that is
 // required. It returns the name in use.
 func (d *decoder) oneOf(n *yaml.Node, path string, seen map[string]*yaml.Node, required bool, names ...string) string {
 	var set []string

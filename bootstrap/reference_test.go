@@ -29,7 +29,7 @@ type key struct {
 	names    []string
 }
 
-// siblings holds the keys that a mapping needs before one of its other keys can be tried.
+// siblings holds the keys that a mapping needs before its other keys can be tried.
 var siblings = map[string]string{
 	"admin":                             "address: {socket_address: {address: 127.0.0.1, port_value: 1}}",
 	"admin.access_log[]":                "typed_config: {'@type': FileAccessLog, path: /f}",
@@ -339,8 +339,8 @@ func (k key) object(s map[string]any, all map[string]key, meanings map[string]st
 	}
 }
 
-// standard returns the default of a key: the one of its row, which must make the
-// same configuration as no value, or one that was found by trying.
+// standard returns the default of a key: the value of its row, which must make the
+// same configuration as no value, or a value found by trying.
 func standard(t *testing.T, k key, row row) string {
 	if k.required {
 		return "required"
