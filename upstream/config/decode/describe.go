@@ -2,7 +2,6 @@ package decode
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	udpa "github.com/cncf/xds/go/udpa/annotations"
@@ -56,12 +55,12 @@ func enumNoun(ed protoreflect.EnumDescriptor) string {
 	return ""
 }
 
-// enumText lists the allowed values of an enum except those in without.
-func enumText(ed protoreflect.EnumDescriptor, without ...int32) string {
+// enumText lists the values of an enum that are allowed.
+func enumText(ed protoreflect.EnumDescriptor, allowed func(int32) bool) string {
 	var names []string
 	for i := range ed.Values().Len() {
 		v := ed.Values().Get(i)
-		if !slices.Contains(without, int32(v.Number())) {
+		if allowed(int32(v.Number())) {
 			names = append(names, string(v.Name()))
 		}
 	}

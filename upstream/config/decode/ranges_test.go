@@ -63,7 +63,7 @@ func faultsOf(m protoreflect.Message, fd protoreflect.FieldDescriptor, v protore
 	r := &report{}
 	(&fieldChecker{report: r, book: newRuleBook()}).message(m, false, 0)
 	for _, e := range r.errs {
-		if e.Field == string(fd.Name()) {
+		if name, _, _ := strings.Cut(e.Field, "["); name == string(fd.Name()) {
 			messages = append(messages, e.Message)
 		}
 	}
@@ -120,5 +120,49 @@ func TestPercentages(t *testing.T) {
 	})
 	if n < 30 {
 		t.Errorf("only %d percentages were tried", n)
+	}
+}
+
+// TestEnumsAreDefined sets each enum of both forms to a number without a name.
+func TestEnumsAreDefined(t *testing.T) {
+	n := 0
+	fieldsBelow(func(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
+		if fd.Kind() != protoreflect.EnumKind || fd.IsMap() || fd.Enum().FullName() == "google.protobuf.NullValue" {
+			return
+		}
+		n++
+		v := protoreflect.ValueOfEnum(9999)
+		if fd.IsList() {
+			l := m.NewField(fd).List()
+			l.Append(v)
+			v = protoreflect.ValueOfList(l)
+		}
+		if len(faultsOf(m, fd, v)) == 0 {
+			t.Errorf("%s accepts 9999", fd.FullName())
+		}
+	})
+	if n < 20 {
+		t.Errorf("only %d enums were found", n)
+	}
+}
+
+// TestPorts sets each port above the highest one.
+func TestPorts(t *testing.T) {
+	n := 0
+	fieldsBelow(func(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
+		if !strings.HasSuffix(string(fd.Name()), "port_value") && !strings.HasSuffix(string(fd.Name()), "port_override") {
+			return
+		}
+		n++
+		v := protoreflect.ValueOfUint32(65536)
+		if fd.Message() != nil {
+			v = protoreflect.ValueOfMessage(wrapperspb.UInt32(65536).ProtoReflect())
+		}
+		if len(faultsOf(m, fd, v)) == 0 {
+			t.Errorf("%s accepts 65536", fd.FullName())
+		}
+	})
+	if n < 5 {
+		t.Errorf("only %d ports were found", n)
 	}
 }

@@ -177,7 +177,7 @@ func (c *fieldChecker) list(l protoreflect.List, f *fieldRules, secret bool, dep
 	if items == nil {
 		items = c.book.free
 	}
-	if items == c.book.free && f.fd.Message() == nil && !rules.GetUnique() {
+	if items == c.book.free && f.fd.Message() == nil && f.fd.Kind() != protoreflect.EnumKind && !rules.GetUnique() {
 		return // plain values without rules
 	}
 	var seen map[any]bool

@@ -60,8 +60,9 @@ func scalarFaults(v protoreflect.Value, fd protoreflect.FieldDescriptor, rules *
 		return textFaults(v.String(), r.String_, show)
 	case *validate.FieldRules_Bytes:
 		return bytesFaults(v.Bytes(), r.Bytes, show)
-	case *validate.FieldRules_Enum:
-		return enumFaults(v.Enum(), fd, r.Enum, show)
+	}
+	if fd.Kind() == protoreflect.EnumKind {
+		return enumFaults(v.Enum(), fd, rules.GetEnum(), show)
 	}
 	return nil
 }
@@ -116,22 +117,15 @@ func numberFaults[T number](v T, r bounds[T], set interface{ ProtoReflect() prot
 	return nil
 }
 
+// enumFaults refuses numbers without a name in all fields, whatever their rules.
 func enumFaults(v protoreflect.EnumNumber, fd protoreflect.FieldDescriptor, r *validate.EnumRules, show func() string) []string {
-	bad := r.GetDefinedOnly() && fd.Enum().Values().ByNumber(v) == nil ||
-		r.Const != nil && *r.Const != int32(v) ||
-		len(r.In) > 0 && !slices.Contains(r.In, int32(v)) ||
-		slices.Contains(r.NotIn, int32(v))
-	if !bad {
+	allowed := func(n int32) bool {
+		return (len(r.GetIn()) == 0 || slices.Contains(r.In, n)) && (r == nil || r.Const == nil || *r.Const == n) && !slices.Contains(r.GetNotIn(), n)
+	}
+	if fd.Enum().Values().ByNumber(v) != nil && allowed(int32(v)) {
 		return nil
 	}
-	without := r.NotIn
-	for i := range fd.Enum().Values().Len() {
-		n := int32(fd.Enum().Values().Get(i).Number())
-		if len(r.In) > 0 && !slices.Contains(r.In, n) || r.Const != nil && *r.Const != n {
-			without = append(without[:len(without):len(without)], n)
-		}
-	}
-	return []string{show() + " is not " + enumText(fd.Enum(), without...)}
+	return []string{show() + " is not " + enumText(fd.Enum(), allowed)}
 }
 
 // The legal forms of header names and values; the loose ones for fields that

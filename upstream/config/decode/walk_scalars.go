@@ -54,6 +54,9 @@ func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path stri
 	return protoreflect.Value{}
 }
 
+// anyValue allows all values of an enum.
+func anyValue(int32) bool { return true }
+
 func kindText(fd protoreflect.FieldDescriptor) string {
 	switch fd.Kind() {
 	case protoreflect.StringKind, protoreflect.BytesKind:
@@ -61,7 +64,7 @@ func kindText(fd protoreflect.FieldDescriptor) string {
 	case protoreflect.BoolKind:
 		return "true or false"
 	case protoreflect.EnumKind:
-		return enumText(fd.Enum())
+		return enumText(fd.Enum(), anyValue)
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
 		return "a number"
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
@@ -193,7 +196,7 @@ func (w *walker) enum(n *yaml.Node, fd protoreflect.FieldDescriptor, path string
 	}
 	name := enumName(fd.Enum(), n.Value)
 	if name == "" {
-		w.nodeErrorf(BadValue, n, path, "%s is not %s", show(n, w.hidden > 0), enumText(fd.Enum()))
+		w.nodeErrorf(BadValue, n, path, "%s is not %s", show(n, w.hidden > 0), enumText(fd.Enum(), anyValue))
 		return protoreflect.Value{}
 	}
 	return protoreflect.ValueOfEnum(fd.Enum().Values().ByName(protoreflect.Name(name)).Number())
