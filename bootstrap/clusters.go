@@ -170,9 +170,9 @@ func (x *messages) warnings(list []*decode.Error, path string) {
 	}
 }
 
-// convert adds the path of the message and its position in the file to an error.
-func (x *messages) convert(f *decode.Error, path string) *Error {
-	e := &Error{Position: f.Position, Field: path, Message: f.Message}
+// convert adds the path of the message to an error, and the resource to its text.
+func (x *messages) convert(f *Error, path string) *Error {
+	e := &Error{Position: f.Position, Kind: f.Kind, Field: path, Message: f.Message}
 	if f.Field != "" {
 		e.Field = join(path, f.Field)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 // maxErrors bounds what one load reports; a file with more mistakes than this
@@ -17,25 +18,8 @@ const maxErrors = 100
 // 0 means unknown.
 type Position = conftree.Position
 
-// Error is one mistake in a configuration.
-type Error struct {
-	Position Position
-	Field    string // dotted path with list indexes: admin.access_log[0].name; empty for the whole document
-	Message  string // names the value and what is allowed; sensitive values are masked
-}
-
-// Error returns the mistake on one line.
-func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Position.String())
-	b.WriteString(": ")
-	if e.Field != "" {
-		b.WriteString(e.Field)
-		b.WriteString(": ")
-	}
-	b.WriteString(e.Message)
-	return b.String()
-}
+// Error is one error in a configuration. Its resource is empty.
+type Error = decode.Error
 
 // Errors holds every mistake that one [Load] found, in the order of the file.
 type Errors struct {
