@@ -104,6 +104,9 @@ type limit struct {
 	bin, firstSplit, endSplit int
 }
 
+// Empty returns the summary of no values.
+func (l *Layout) Empty() *Stats { return l.empty }
+
 // NewLayout checks and compiles c. The error names the setting and its allowed
 // values.
 func NewLayout(c Config) (*Layout, error) {
