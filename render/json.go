@@ -98,7 +98,7 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 		}
 		j.open(&c)
 		j.out.buf = append(j.out.buf, `","value":`...)
-		j.out.buf = c.AppendValue(j.out.buf)
+		j.out.buf = o.appendValue(j.out.buf, &c)
 		j.out.buf = append(j.out.buf, '}')
 		if err := j.out.spill(); err != nil {
 			return err
@@ -130,16 +130,18 @@ func (j *jsonWriter) histograms(v *store.View, o *Options) error {
 		return nil
 	}
 	var head, tail string
-	var each func(dst []byte, h *store.Histogram) []byte
+	var each func(dst []byte, l *histogram.Layout, s *histogram.Snapshot) []byte
 	var err error // of each
 	switch o.Buckets {
 	case Cumulative, Disjoint:
 		head, tail = `{"histograms":[`, `]}`
-		each = func(dst []byte, h *store.Histogram) []byte { return j.buckets(dst, h, o.Buckets) }
+		each = func(dst []byte, l *histogram.Layout, s *histogram.Snapshot) []byte {
+			return j.buckets(dst, l, s, o.Buckets)
+		}
 	case HDR:
 		head, tail = `{"histograms":[`, `]}`
-		each = func(dst []byte, h *store.Histogram) []byte {
-			dst, err = o.appendHDR(append(dst, `,"interval":"`...), h.Snapshot(), `","cumulative":"`)
+		each = func(dst []byte, _ *histogram.Layout, s *histogram.Snapshot) []byte {
+			dst, err = o.appendHDR(append(dst, `,"interval":"`...), s, `","cumulative":"`)
 			return append(dst, '"')
 		}
 	case Detailed:
@@ -147,8 +149,8 @@ func (j *jsonWriter) histograms(v *store.View, o *Options) error {
 		each = j.details
 	default:
 		head, tail = `{"histograms":{"supported_quantiles":`+jsonQuantileList+`,"computed_quantiles":[`, `]}}`
-		each = func(dst []byte, h *store.Histogram) []byte {
-			return j.values(append(dst, `,"values":`...), h.Snapshot())
+		each = func(dst []byte, _ *histogram.Layout, s *histogram.Snapshot) []byte {
+			return j.values(append(dst, `,"values":`...), s)
 		}
 	}
 	sel := o.selection()
@@ -170,7 +172,7 @@ func (j *jsonWriter) histograms(v *store.View, o *Options) error {
 		j.out.buf = append(j.out.buf, `{"name":"`...)
 		j.out.buf = j.appendName(j.out.buf, &c)
 		j.out.buf = append(j.out.buf, '"')
-		j.out.buf = each(j.out.buf, c.Histogram())
+		j.out.buf = each(j.out.buf, c.Histogram().Layout(), o.snapshot(&c))
 		if err != nil {
 			return err
 		}
@@ -203,10 +205,10 @@ func (j *jsonWriter) values(dst []byte, s *histogram.Snapshot) []byte {
 	return append(dst, ']')
 }
 
-func (j *jsonWriter) buckets(dst []byte, h *store.Histogram, form Buckets) []byte {
-	interval, cumulative := bucketCounts(&j.counts, h.Snapshot(), form)
+func (j *jsonWriter) buckets(dst []byte, l *histogram.Layout, s *histogram.Snapshot, form Buckets) []byte {
+	interval, cumulative := bucketCounts(&j.counts, s, form)
 	dst = append(dst, `,"buckets":[`...)
-	for i, b := range h.Layout().Bounds() {
+	for i, b := range l.Bounds() {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -221,8 +223,7 @@ func (j *jsonWriter) buckets(dst []byte, h *store.Histogram, form Buckets) []byt
 	return append(dst, ']')
 }
 
-func (j *jsonWriter) details(dst []byte, h *store.Histogram) []byte {
-	s := h.Snapshot()
+func (j *jsonWriter) details(dst []byte, _ *histogram.Layout, s *histogram.Snapshot) []byte {
 	dst = append(dst, `,"totals":`...)
 	dst = appendJSONBins(dst, s.Cumulative)
 	dst = append(dst, `,"intervals":`...)

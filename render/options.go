@@ -51,6 +51,9 @@ type Options struct {
 	// see [github.com/statsd-admin/statsd-admin/histogram/hdr.Encoder]. The form
 	// [HDR] requires it.
 	HDR func(dst []byte, s *histogram.Stats) ([]byte, error)
+	// Past replaces the values in plain text and JSON. Text readouts and hosts, which
+	// have no past, are then left out. Nil means present values.
+	Past Past
 	// Filter shows only stats whose full name it matches. Nil matches all.
 	Filter *Filter
 	// Endpoints calls yield with each cluster host that has statistics, until
@@ -68,9 +71,35 @@ type Options struct {
 	run *filterRun // of the call, made by selection
 }
 
+// Past has other values than the present ones, such as the values of an earlier moment.
+type Past interface {
+	// Has reports whether the stat is shown.
+	Has(c *store.Cursor) bool
+	// AppendValue appends the value of a counter or gauge.
+	AppendValue(dst []byte, c *store.Cursor) []byte
+	// Histogram returns the summaries of a histogram.
+	Histogram(c *store.Cursor) *histogram.Snapshot
+}
+
+// appendValue appends the value of the counter or gauge under c.
+func (o *Options) appendValue(dst []byte, c *store.Cursor) []byte {
+	if o.Past != nil {
+		return o.Past.AppendValue(dst, c)
+	}
+	return c.AppendValue(dst)
+}
+
+// snapshot returns the summaries of the histogram under c.
+func (o *Options) snapshot(c *store.Cursor) *histogram.Snapshot {
+	if o.Past != nil {
+		return o.Past.Histogram(c)
+	}
+	return c.Histogram().Snapshot()
+}
+
 // wants reports whether stats of a kind can be shown at all.
 func (o *Options) wants(t Type) bool {
-	if o.Hidden == HiddenOnly && t != Gauges {
+	if o.Hidden == HiddenOnly && t != Gauges || o.Past != nil && t == TextReadouts {
 		return false
 	}
 	return o.Type == All || o.Type == t
@@ -118,6 +147,9 @@ func (s *selection) byFamily(v *store.View, k store.Kind) store.Cursor {
 // shows reports whether the stat under c is selected. c comes from byName or
 // byFamily.
 func (s *selection) shows(c *store.Cursor) bool {
+	if s.o.Past != nil && !s.o.Past.Has(c) {
+		return false
+	}
 	switch s.o.Hidden {
 	case HiddenExclude:
 		return !c.Hidden()

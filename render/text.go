@@ -82,7 +82,7 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 		n++
 		t.name(&c)
 		out.buf = append(out.buf, ':', ' ')
-		out.buf = c.AppendValue(out.buf)
+		out.buf = o.appendValue(out.buf, &c)
 		out.buf = append(out.buf, '\n')
 		if len(out.buf) >= bufferSize {
 			if err := out.flush(); err != nil {
@@ -124,7 +124,7 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 		}
 		n++
 		t.name(&c)
-		if out.buf, err = t.histogram(out.buf, c.Histogram(), o); err != nil {
+		if out.buf, err = t.histogram(out.buf, c.Histogram().Layout(), o.snapshot(&c), o); err != nil {
 			return n, err
 		}
 		if err := out.spill(); err != nil {
@@ -144,15 +144,14 @@ func (t *textLines) name(c *store.Cursor) {
 }
 
 // histogram appends what follows the name of a histogram.
-func (t *textLines) histogram(dst []byte, h *store.Histogram, o *Options) (_ []byte, err error) {
-	s := h.Snapshot()
+func (t *textLines) histogram(dst []byte, l *histogram.Layout, s *histogram.Snapshot, o *Options) (_ []byte, err error) {
 	if !s.Used {
 		return append(dst, ": No recorded values\n"...), nil
 	}
 	switch o.Buckets {
 	case Cumulative, Disjoint:
 		dst = append(dst, ": "...)
-		dst = t.buckets(dst, h.Layout().Bounds(), s, o.Buckets)
+		dst = t.buckets(dst, l.Bounds(), s, o.Buckets)
 	case HDR:
 		if dst, err = o.appendHDR(append(dst, ": HDR("...), s, ","); err != nil {
 			return dst, err
