@@ -9,6 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/deltastream"
+	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -58,6 +59,9 @@ type Sources struct {
 
 	// StatsStream is the source of /stats/stream. If nil, there is no such endpoint.
 	StatsStream *deltastream.Stream
+	// History is the source of /stats/history and of the parameters at, since and
+	// rate of /stats. If nil, there are none.
+	History *history.History
 
 	Clusters Clusters
 	// ConfigDump returns the sections of /config_dump in any order, with endpoints if

@@ -34,7 +34,19 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	if s.cfg.Flusher != nil && r.method != "HEAD" {
 		s.cfg.Flusher.FlushForAdmin()
 	}
-	if s.src.Clusters != nil {
+	if !metricsOnly {
+		values, err := s.parsePast(w, r.query)
+		if err != nil {
+			return err
+		}
+		if values != nil {
+			if q.format != formatText && q.format != formatJSON {
+				return badRequest("at, since and rate need format=text or format=json\n")
+			}
+			q.options.Past = values
+		}
+	}
+	if s.src.Clusters != nil && q.options.Past == nil {
 		q.options.Endpoints = s.endpoints
 	}
 	if q.options.Buckets == render.HDR {

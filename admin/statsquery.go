@@ -127,6 +127,9 @@ func (s *Server) statsParams(formats bool) []Param {
 	} else {
 		params = append(params, choice("histogram_buckets", "form of histograms", "cumulative", "summary"))
 	}
+	if formats && s.src.History != nil {
+		params = append(params, pastParams()...)
+	}
 	return append(params,
 		choice("hidden", "what becomes of hidden stats", "include", "only", "exclude"),
 		Param{Name: "text_readouts", Help: "with format=" + s.metricsFormat() + ": show text readouts", Kind: ParamFlag})

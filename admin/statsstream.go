@@ -15,6 +15,9 @@ func (s *Server) liveRows() (rows []Endpoint) {
 	if s.src.StatsStream != nil {
 		rows = append(rows, s.streamRow())
 	}
+	if s.src.History != nil {
+		rows = append(rows, s.historyRow())
+	}
 	return rows
 }
 

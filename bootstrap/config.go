@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"go.yaml.in/yaml/v4"
@@ -65,7 +66,7 @@ func defaults(product string) *Config {
 	return &Config{
 		product: product,
 		Admin:   defaultAdmin(product),
-		Stats:   Stats{FlushInterval: 5 * time.Second, UseAllDefaultTags: true},
+		Stats:   Stats{FlushInterval: 5 * time.Second, UseAllDefaultTags: true, HistoryBytes: history.DefaultBytes},
 		StatsD:  defaultStatsD(),
 	}
 }

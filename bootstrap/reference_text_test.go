@@ -340,6 +340,7 @@ var reference = []section{
 		{"stats_matcher.inclusion_list.patterns", "", "One or more matchers of names."},
 		{"unique_series", "", "Keep stats apart whose names differ only in bytes that Prometheus does not allow; see [exposition.md](exposition.md)."},
 		{"own_prefix", "(none)", "Prefix of the names of the server's own stats, those of clusters and of the process included, such as `telemetry` for `telemetry.server.live`. Tag rules do not see it."},
+		{"history_bytes", "67108864", "Memory for earlier values of stats; see [live.md](live.md). 0 turns the history off."},
 		{"histogram_bucket_settings", "", "Settings of histograms; the first match applies."},
 		{"histogram_bucket_settings[].match", "", "Matcher of names."},
 		{"histogram_bucket_settings[].buckets", "(Envoy's buckets)", "Upper bounds, each above 0."},

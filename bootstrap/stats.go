@@ -22,6 +22,8 @@ type Stats struct {
 	Reject            func(name string) bool   // nil: none
 	Histograms        []store.HistogramSetting // the first match wins
 
+	HistoryBytes int // of the history of stats, default 64 MiB; 0: none
+
 	FlushInterval    time.Duration // default 5s; 0 with FlushOnAdmin
 	FlushOnAdmin     bool
 	EvictionInterval time.Duration // 0: never
@@ -58,6 +60,7 @@ func (s *Stats) setConfig(d *decoder, n *yaml.Node, path string) {
 		{"stats_matcher", s.setMatcher},
 		{"unique_series", boolean(&s.UniqueSeries)},
 		{"own_prefix", s.setOwnPrefix},
+		{"history_bytes", whole(&s.HistoryBytes, 0, 1<<40)},
 		{"histogram_bucket_settings", list(&s.Histograms, histogramSetting)},
 	})
 }

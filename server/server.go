@@ -19,6 +19,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/deltastream"
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
+	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -67,6 +68,9 @@ type Config struct {
 	// Flush is the schedule of flushes. The server sets its Store and Logger, and
 	// extends Before and Initialized.
 	Flush flush.Config
+	// HistoryBytes limits the memory of the history of stats. Default 64 MiB; negative
+	// means no history.
+	HistoryBytes int
 	// HotRestart lets a successor process take over from the server, and the server
 	// from its predecessor. Default: off.
 	HotRestart *HotRestart
@@ -163,6 +167,7 @@ type Server struct {
 	health    []*healthlistener.Listener
 	circuit   *eventstream.Stream // optional
 	deltas    *deltastream.Stream
+	history   *history.History // nil: off
 	gauges    selfStats
 	collision collisionLog
 	guard     guard.Guard // reports panics to onPanic
@@ -336,6 +341,10 @@ func (s *Server) makeStatsD() (err error) {
 func (s *Server) makeFlusher() (err error) {
 	cfg := s.cfg.Flush
 	cfg.Store, cfg.Logger = s.store, s.logger("stats")
+	if s.cfg.HistoryBytes >= 0 {
+		s.history = history.New(history.Config{Store: s.store, Bytes: s.cfg.HistoryBytes})
+		cfg.After = append(slices.Clip(cfg.After), s.history.Add)
+	}
 	cfg.Before = append([]func(time.Time){s.refresh}, cfg.Before...)
 	if s.hot != nil {
 		cfg.Before = append([]func(time.Time){s.hot.askStats}, cfg.Before...)

@@ -65,6 +65,9 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.StatsStream == nil {
 		src.StatsStream = s.deltas
 	}
+	if src.History == nil {
+		src.History = s.history
+	}
 	if src.Ingest == nil && s.statsd != nil {
 		src.Ingest = s.statsd
 	}

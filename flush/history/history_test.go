@@ -1,0 +1,413 @@
+package history_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// world is a store with a history and a clock.
+type world struct {
+	store *store.Store
+	h     *history.History
+	now   time.Time
+}
+
+func newWorld(bytes int) *world {
+	w := &world{now: time.Unix(1_700_000_000, 0)}
+	w.store = store.New(store.Options{Now: func() time.Time { return w.now }})
+	w.h = history.New(history.Config{Store: w.store, Bytes: bytes})
+	return w
+}
+
+// flush lets time pass and flushes.
+func (w *world) flush(d time.Duration) {
+	w.now = w.now.Add(d)
+	snap := w.store.Flush(store.FlushOptions{})
+	w.h.Add(snap)
+	snap.Close()
+}
+
+// find calls f with a cursor at a stat.
+func (w *world) find(t *testing.T, name string, f func(c *store.Cursor)) {
+	t.Helper()
+	v := w.store.View()
+	defer v.Close()
+	c, ok := v.Find(name)
+	if !ok {
+		t.Fatalf("%s is not there", name)
+	}
+	f(&c)
+}
+
+// value returns a counter or gauge at a moment.
+func (w *world) value(t *testing.T, m *history.Moment, name string) (text string) {
+	t.Helper()
+	w.find(t, name, func(c *store.Cursor) {
+		c.SetRaw(m.Raw(c))
+		text = string(c.AppendValue(nil))
+	})
+	return text
+}
+
+func (w *world) at(t *testing.T, at time.Time) *history.Moment {
+	t.Helper()
+	m, err := w.h.At(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestEveryMomentIsKept compares the history with a log of values, over more than a
+// day, in all steps: counters, gauges of both kinds, histograms.
+func TestEveryMomentIsKept(t *testing.T) {
+	w := newWorld(0)
+	root := w.store.Root()
+	early := root.Counter("early")
+	early.Add(1 << 40) // before the history begins
+	w.store.Flush(store.FlushOptions{}).Close()
+	w.h = history.New(history.Config{Store: w.store})
+	rnd := rand.New(rand.NewPCG(3, 4))
+	c, g, f, h := root.Counter("c"), root.Gauge("g"), root.FloatGauge("f"), root.Histogram("h", store.Unspecified)
+	var many []*store.Counter
+	for i := range 3000 {
+		many = append(many, root.Counter(fmt.Sprint("many", i)))
+	}
+	type entry struct {
+		at                    time.Time
+		c, g, f, early, other string
+		count                 uint64
+	}
+	var log []entry
+	var value entry
+	for range 100_000 / 30 {
+		if rnd.IntN(3) > 0 {
+			c.Add(rnd.Uint64N(1000))
+			g.Set(rnd.Uint64N(100))
+			_ = f.Set(rnd.NormFloat64())
+			h.Record(rnd.Uint64N(500))
+		}
+		many[rnd.IntN(len(many))].Inc()
+		if rnd.IntN(100) == 0 {
+			early.Inc()
+		}
+		w.flush(30 * time.Second)
+		value = entry{at: w.now, count: h.Snapshot().Cumulative.Count()}
+		for name, to := range map[string]*string{"c": &value.c, "g": &value.g, "f": &value.f, "early": &value.early, "many7": &value.other} {
+			w.find(t, name, func(c *store.Cursor) { *to = string(c.AppendValue(nil)) })
+		}
+		log = append(log, value)
+	}
+	since := w.h.Since()
+	if d := w.now.Sub(since); d < 24*time.Hour || d > 24*time.Hour+20*time.Minute {
+		t.Errorf("complete since %v, want a day", d)
+	}
+	moments := 0
+	var last time.Time
+	for _, want := range log {
+		if want.at.Before(since) {
+			if _, err := w.h.At(want.at); !errors.Is(err, history.ErrTooOld) {
+				t.Fatalf("%v: %v", want.at, err)
+			}
+			continue
+		}
+		m := w.at(t, want.at)
+		if m.Time().After(want.at) || m.Time().Before(last) {
+			t.Fatalf("the moment for %v is %v, the one before %v", want.at, m.Time(), last)
+		}
+		last = m.Time()
+		if !m.Time().Equal(want.at) {
+			continue // inside of a coarser step
+		}
+		moments++
+		got := entry{at: m.Time(), c: w.value(t, m, "c"), g: w.value(t, m, "g"), f: w.value(t, m, "f"), early: w.value(t, m, "early"), other: w.value(t, m, "many7")}
+		w.find(t, "h", func(c *store.Cursor) { got.count = m.Histogram(c).Cumulative.Count() })
+		if got != want {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+	}
+	// 60 flushes of half a minute, 30 minutes, and the rest of a day by ten minutes.
+	if moments < 60+25+130 || moments > 60+60+146 {
+		t.Errorf("%d moments", moments)
+	}
+	w.find(t, "c", func(cur *store.Cursor) {
+		points, complete := w.h.Series(cur, time.Time{})
+		if !complete.Equal(since) || len(points) < 200 {
+			t.Errorf("%d points, complete since %v", len(points), complete)
+		}
+		for i, p := range points {
+			if i > 0 && (!p.Start.Equal(points[i-1].End) || p.Raw != points[i-1].Raw+p.Delta) {
+				t.Fatalf("point %d is %+v after %+v", i, p, points[i-1])
+			}
+		}
+		if n := points[len(points)-1].Raw; n != cur.Raw() {
+			t.Errorf("the last point is %d, want %d", n, cur.Raw())
+		}
+	})
+	w.find(t, "h", func(cur *store.Cursor) {
+		points, _ := w.h.Series(cur, w.now.Add(-10*time.Minute))
+		var n uint64
+		for _, p := range points {
+			if p.Stats != nil {
+				n += p.Stats.Count()
+			}
+		}
+		before := w.at(t, w.now.Add(-10*time.Minute)).Histogram(cur).Cumulative.Count()
+		if len(points) != 20 || n+before != cur.Histogram().Snapshot().Cumulative.Count() {
+			t.Errorf("%d points with %d values after %d", len(points), n, before)
+		}
+	})
+}
+
+// TestFrequentFlushes: with 60 flushes in less than a minute nothing is missing
+// between the flushes and the last whole minute.
+func TestFrequentFlushes(t *testing.T) {
+	w := newWorld(0)
+	c := w.store.Root().Counter("c")
+	start := w.now
+	for range 5000 {
+		c.Inc()
+		w.flush(100 * time.Millisecond)
+	}
+	if since := w.h.Since(); !since.Equal(start) {
+		t.Errorf("complete since %v, want %v", since, start)
+	}
+	for d := time.Duration(0); d < 8*time.Minute; d += time.Second {
+		m := w.at(t, w.now.Add(-d))
+		if want := fmt.Sprint(m.Time().Sub(start).Milliseconds() / 100); w.value(t, m, "c") != want {
+			t.Errorf("%v ago, at %v: %s, want %s", d, m.Time(), w.value(t, m, "c"), want)
+		}
+		if off := w.now.Add(-d).Sub(m.Time()); off < 0 || off > 10*time.Minute {
+			t.Errorf("%v ago is off by %v", d, off)
+		} else if d < 6*time.Second && off > 0 {
+			t.Errorf("%v ago is off by %v, although there are 60 flushes", d, off)
+		}
+	}
+}
+
+// TestMomentIsImmutable: flushes after At do not change its answers.
+func TestMomentIsImmutable(t *testing.T) {
+	w := newWorld(0)
+	c, fresh := w.store.Root().Counter("c"), w.store.ScopeWith("x", store.ScopeOptions{}).Gauge("fresh")
+	c.Add(5)
+	w.flush(time.Second)
+	m := w.at(t, w.now)
+	c.Add(7)
+	fresh.Set(3)
+	w.flush(time.Second)
+	if got, want := w.value(t, m, "c")+" "+w.value(t, m, "x.fresh"), "5 0"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestBudget: the memory stays within the limit, the coarsest steps go first, and
+// whatever is left is right.
+func TestBudget(t *testing.T) {
+	const limit = 400 << 10
+	w := newWorld(limit)
+	rnd := rand.New(rand.NewPCG(5, 6))
+	var counters []*store.Counter
+	for i := range 5000 {
+		counters = append(counters, w.store.Root().Counter(fmt.Sprint("c", i)))
+	}
+	h := w.store.Root().Histogram("h", store.Unspecified)
+	values := map[time.Time]string{}
+	for range 3000 {
+		for range 1000 {
+			counters[rnd.IntN(len(counters))].Inc()
+			h.Record(rnd.Uint64N(1 << 40))
+		}
+		w.flush(5 * time.Second)
+		w.find(t, "c9", func(c *store.Cursor) { values[w.now] = string(c.AppendValue(nil)) })
+		if used, most := w.h.Bytes(); used > most || most != limit {
+			t.Fatalf("%d bytes in use, %d allowed", used, most)
+		}
+	}
+	since := w.h.Since()
+	if d := w.now.Sub(since); d < 2*time.Minute || d > 30*time.Minute {
+		t.Errorf("complete since %v", d)
+	}
+	for at, want := range values {
+		m, err := w.h.At(at)
+		if at.Before(since) != errors.Is(err, history.ErrTooOld) {
+			t.Fatalf("%v with history since %v: %v", at, since, err)
+		}
+		if err == nil && m.Time().Equal(at) && w.value(t, m, "c9") != want {
+			t.Errorf("at %v: %s, want %s", at, w.value(t, m, "c9"), want)
+		}
+	}
+}
+
+// TestTinyBudget: without room for the values of the last flush, the history says
+// that it has nothing.
+func TestTinyBudget(t *testing.T) {
+	w := newWorld(10_000)
+	a := w.store.Root().Counter("a")
+	for range 100 {
+		a.Inc()
+		w.flush(time.Second)
+	}
+	if used, most := w.h.Bytes(); used > most {
+		t.Errorf("%d bytes of %d", used, most)
+	}
+	if !w.h.Since().Equal(w.now) {
+		t.Errorf("complete since %v, want %v", w.h.Since(), w.now)
+	}
+	if _, err := w.h.At(w.now.Add(-time.Second)); !errors.Is(err, history.ErrTooOld) {
+		t.Error(err)
+	}
+}
+
+// TestBytesPerChange is the target of three bytes for a counter that changed.
+func TestBytesPerChange(t *testing.T) {
+	w := newWorld(0)
+	var counters []*store.Counter
+	for i := range 100_000 {
+		counters = append(counters, w.store.Root().Counter(fmt.Sprint("c", i)))
+	}
+	rnd := rand.New(rand.NewPCG(7, 8))
+	step := func() (changed int) {
+		for i := range counters {
+			if rnd.IntN(100) == 0 {
+				counters[i].Add(1 + rnd.Uint64N(100))
+				changed++
+			}
+		}
+		w.flush(time.Second)
+		return changed
+	}
+	for range 5 {
+		step()
+	}
+	before, _ := w.h.Bytes()
+	changed := 0
+	for range 20 {
+		changed += step()
+	}
+	after, _ := w.h.Bytes()
+	per := float64(after-before) / float64(changed)
+	t.Logf("%.2f bytes a change", per)
+	if per > 3 {
+		t.Errorf("%.2f bytes a change, want at most 3", per)
+	}
+}
+
+// TestEndedStats: a stat that ends and comes back is another one, and the memory for
+// the first is released.
+func TestEndedStats(t *testing.T) {
+	w := newWorld(0)
+	for round := range 200 {
+		w.now = w.now.Add(time.Second)
+		sc := w.store.Scope("x")
+		for i := range 2000 {
+			sc.Counter(fmt.Sprint("a", i)).Add(uint64(round) + 1)
+		}
+		w.flush(10 * time.Second)
+		w.find(t, "x.a5", func(c *store.Cursor) {
+			points, _ := w.h.Series(c, time.Time{})
+			if p := points[len(points)-1]; p.Raw != uint64(round)+1 || p.Delta != p.Raw {
+				t.Fatalf("round %d: %+v", round, p)
+			}
+			if n := len(points); n > 1 && points[n-2].Raw != 0 {
+				t.Fatalf("round %d: it has the history of another stat", round)
+			}
+			if m := w.at(t, w.now.Add(-10*time.Second)); round > 0 && m.Has(c) {
+				t.Fatalf("round %d: it is there before its creation", round)
+			}
+		})
+		sc.Close()
+	}
+	if used, _ := w.h.Bytes(); used > 3<<20 {
+		t.Errorf("%d bytes in use", used)
+	}
+}
+
+func TestReset(t *testing.T) {
+	w := newWorld(0)
+	a := w.store.Root().Counter("a")
+	a.Add(10)
+	w.flush(time.Second)
+	w.store.ResetCounters()
+	a.Add(3)
+	w.flush(time.Second)
+	w.find(t, "a", func(c *store.Cursor) {
+		points, _ := w.h.Series(c, time.Time{})
+		if len(points) != 2 || points[0].Delta != 10 || points[1].Delta != 3 {
+			t.Errorf("%+v", points)
+		}
+	})
+}
+
+func TestHistogramAtAMoment(t *testing.T) {
+	w := newWorld(0)
+	h := w.store.Root().Histogram("h", store.Unspecified)
+	h.Record(1)
+	w.flush(time.Second)
+	first := w.now
+	h.Record(100)
+	h.Record(200)
+	w.flush(time.Second)
+	h.Record(1000)
+	w.flush(time.Second)
+	w.find(t, "h", func(c *store.Cursor) {
+		s := w.at(t, first.Add(time.Second)).Histogram(c)
+		if s.Cumulative.Count() != 3 || s.Interval.Count() != 2 || s.Interval.Max() != 200 || math.Abs(s.Cumulative.Max()-200) > 2 {
+			t.Errorf("%d values up to %v, %d in the interval", s.Cumulative.Count(), s.Cumulative.Max(), s.Interval.Count())
+		}
+		if s := w.at(t, first.Add(-time.Second)).Histogram(c); s.Used || s.Cumulative.Count() != 0 {
+			t.Errorf("before the first flush there are %d values", s.Cumulative.Count())
+		}
+	})
+}
+
+// TestConcurrentUse reads while flushes add, for the race detector.
+func TestConcurrentUse(t *testing.T) {
+	st := store.New(store.Options{})
+	h := history.New(history.Config{Store: st, Bytes: 1 << 20})
+	a, hist := st.Root().Counter("a"), st.Root().Histogram("h", store.Unspecified)
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				m, err := h.At(time.Now())
+				if err != nil {
+					continue
+				}
+				v := st.View()
+				for _, name := range []string{"a", "h"} {
+					c, _ := v.Find(name)
+					h.Series(&c, time.Time{})
+					if name == "a" {
+						m.Raw(&c)
+					} else {
+						m.Histogram(&c)
+					}
+				}
+				v.Close()
+			}
+		})
+	}
+	for range 300 {
+		a.Inc()
+		hist.Record(5)
+		snap := st.Flush(store.FlushOptions{})
+		h.Add(snap)
+		snap.Close()
+	}
+	close(done)
+	wg.Wait()
+}

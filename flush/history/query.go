@@ -1,0 +1,194 @@
+package history
+
+import (
+	"slices"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Point is one step of a series: from a flush to a later one.
+type Point struct {
+	Start, End time.Time
+	// Raw is the value at the end of a counter or gauge, in the form of
+	// [store.Cursor.SetRaw], and Delta its growth modulo 2^64.
+	Raw, Delta uint64
+	// Stats are the values recorded to a histogram, nil if there are none.
+	Stats *histogram.Stats
+}
+
+// Series returns the steps of the stat at c that end after since, oldest first, and
+// the time from which on they are complete. Steps are flushes at the end, and
+// minutes and ten minutes before. A step in which nothing changed has no delta.
+func (h *History) Series(c *store.Cursor, since time.Time) (points []Point, complete time.Time) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	list := h.timeline()
+	complete = h.sinceLocked(list)
+	list = list[firstAfter(list, since):]
+	ref, kind := c.Ref(), c.Kind()
+	if kind == store.KindText {
+		return nil, h.last
+	}
+	points = make([]Point, len(list))
+	raw := h.rawLocked(c)
+	for i := len(list) - 1; i >= 0; i-- {
+		f, p := list[i], &points[i]
+		p.Start, p.End = f.start, f.end
+		if kind == store.KindHistogram {
+			p.Stats = f.histogram(ref)
+			continue
+		}
+		p.Delta = f.change(kind, ref)
+		p.Raw = raw
+		raw -= p.Delta
+	}
+	return points, complete
+}
+
+// firstAfter returns the index of the first frame that ends after t.
+func firstAfter(list []*frame, t time.Time) int {
+	n := slices.IndexFunc(list, func(f *frame) bool { return f.end.After(t) })
+	if n < 0 {
+		return len(list)
+	}
+	return n
+}
+
+// rawLocked returns the value of a counter or gauge as of the last flush. History.mu
+// must be held.
+func (h *History) rawLocked(c *store.Cursor) uint64 {
+	block, slot := split(c.Ref())
+	if b := h.base[block]; b != nil {
+		return b[slot]
+	}
+	return c.Flushed() // nothing in the block has changed since the history began
+}
+
+// change returns the growth of a counter or gauge in f, modulo 2^64.
+func (f *frame) change(k store.Kind, ref uint64) uint64 {
+	if k == store.KindCounter {
+		return f.counters.find(ref)
+	}
+	return f.gauges.find(ref)
+}
+
+// histogram returns the values recorded to a histogram in f, nil if there are none.
+func (f *frame) histogram(ref uint64) *histogram.Stats {
+	n, ok := slices.BinarySearchFunc(f.hists, ref, func(x interval, ref uint64) int { return compare(x.ref, ref) })
+	if !ok {
+		return nil
+	}
+	return f.hists[n].stats
+}
+
+// Moment is the state of a store at a flush in the past. It is immutable.
+type Moment struct {
+	h       *History
+	last    time.Time // flush when the moment was made
+	time    time.Time
+	start   time.Time // of the step that ends at time
+	changes map[blockOf]*sums
+	after   []*frame // newest last
+	step    *frame   // nil: the moment is the beginning of the history
+	values  map[blockOf]*[1024]uint64
+	totals  map[uint64]*histogram.Stats
+}
+
+// At returns the state at the last flush, or end of a coarser step, that is not after
+// t. The error wraps [ErrTooOld].
+func (h *History) At(t time.Time) (*Moment, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	list := h.timeline()
+	since := h.sinceLocked(list)
+	if t.Before(since) {
+		return nil, tooOld(t, since)
+	}
+	n := firstAfter(list, t)
+	m := &Moment{h: h, last: h.last, time: since, start: since, after: list[n:], changes: make(map[blockOf]*sums)}
+	if n > 0 {
+		m.step = list[n-1]
+		m.time, m.start = m.step.end, m.step.start
+	}
+	for _, f := range m.after {
+		for _, s := range []section{f.counters, f.gauges} {
+			for r := s.reader(); r.next(); {
+				b := m.changes[r.block]
+				if b == nil {
+					b = new(sums)
+					m.changes[r.block] = b
+				}
+				b.add(&r)
+			}
+		}
+	}
+	m.values = make(map[blockOf]*[1024]uint64, len(h.base))
+	for block, b := range h.base {
+		values := *b
+		m.values[block] = &values
+	}
+	m.totals = make(map[uint64]*histogram.Stats)
+	for _, f := range m.after {
+		for _, x := range f.hists {
+			m.totals[x.ref] = h.hists[x.ref]
+		}
+	}
+	return m, nil
+}
+
+// Time returns the time of the moment, and Start that of the step before.
+func (m *Moment) Time() time.Time { return m.time }
+
+// Start returns the beginning of the step that ends at the moment.
+func (m *Moment) Start() time.Time { return m.start }
+
+// Has reports whether the stat existed at the moment.
+func (m *Moment) Has(c *store.Cursor) bool { return !c.Created().After(m.time) }
+
+// Raw returns the value of a counter or gauge at the moment, in the form of
+// [store.Cursor.SetRaw].
+func (m *Moment) Raw(c *store.Cursor) uint64 {
+	ref := c.Ref()
+	block, slot := split(ref)
+	if v := m.values[block]; v != nil {
+		if s := m.changes[block]; s != nil {
+			return v[slot] - s.diff[slot]
+		}
+		return v[slot]
+	}
+	// Nothing in the block had changed when the moment was made.
+	m.h.mu.RLock()
+	defer m.h.mu.RUnlock()
+	raw := m.h.rawLocked(c)
+	for _, f := range m.h.levels[0] {
+		if !f.start.Before(m.last) {
+			raw -= f.change(c.Kind(), ref)
+		}
+	}
+	return raw
+}
+
+// Histogram returns the summaries of a histogram at the moment: the values of the
+// step before it, and all until then.
+func (m *Moment) Histogram(c *store.Cursor) *histogram.Snapshot {
+	ref := c.Ref()
+	now := c.Histogram().Snapshot()
+	total := m.totals[ref]
+	if total == nil {
+		total = now.Cumulative // it has not changed since
+	}
+	var later *histogram.Stats
+	for _, f := range m.after {
+		later = histogram.MergeStats(later, f.histogram(ref))
+	}
+	out := &histogram.Snapshot{Interval: c.Histogram().Layout().Empty(), Cumulative: histogram.SubtractStats(total, later)}
+	if m.step != nil {
+		if s := m.step.histogram(ref); s != nil {
+			out.Interval = s
+		}
+	}
+	out.Used = out.Cumulative.Count() != 0
+	return out
+}
