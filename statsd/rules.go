@@ -388,7 +388,7 @@ func (s *Server) SetRules(rules *mapping.Rules) {
 	s.metrics.rules.Set(uint64(rules.Len()))
 }
 
-// ReloadRules replaces the mapping rules by those that load returns. If it
+// ReloadRules replaces the mapping rules by what load returns. If it
 // fails, the rules stay and the error is returned. The outcome is counted, and
 // part of what Mapping returns.
 func (s *Server) ReloadRules(load func() (*mapping.Rules, error)) error {

@@ -76,3 +76,11 @@ func checkSegment(segment string, first, partial bool) error {
 	}
 	return nil
 }
+
+// CheckRegex returns an error if match is not a regular expression.
+func CheckRegex(match string) error {
+	if _, err := regexp.Compile(match); err != nil {
+		return fmt.Errorf("%q is not a regular expression: %w", match, err)
+	}
+	return nil
+}
