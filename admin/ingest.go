@@ -21,6 +21,8 @@ type Ingest interface {
 	// Forget removes the received stats whose full name satisfies match and
 	// returns their number.
 	Forget(match func(name string) bool) int
+	// Mapping describes the mapping rules and their use.
+	Mapping() report.Mapping
 }
 
 // ingestRows returns the endpoints for StatsD input.
@@ -30,7 +32,7 @@ func (s *Server) ingestRows() []Endpoint {
 	}
 	format := Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}}
 	limit := Param{Name: "limit", Help: "number of entries to show of each list; 20 if empty"}
-	return []Endpoint{
+	rows := []Endpoint{
 		{Path: "/ingest", Group: groupStatsD, Help: "show the StatsD input: listeners, limits, rejected lines", Serve: s.ingest, Params: []Param{
 			format, {Name: "top", Help: "names to show; all lists if empty", Kind: ParamChoice, Choices: []string{"", "series", "samples", "new"}},
 			limit, {Name: "listener", Help: "only this listener"},
@@ -41,7 +43,14 @@ func (s *Server) ingestRows() []Endpoint {
 		{Path: "/ingest/forget", Group: groupStatsD, Help: "remove received stats by name or prefix", Mutates: true, Serial: true, Serve: s.ingestForget, Params: []Param{
 			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "prefix of the names of stats"},
 		}},
+		{Path: "/ingest/mapping", Group: groupStatsD, Help: "show the mapping rules and their matches", Serve: s.ingestMapping, Params: []Param{
+			format, {Name: "show", Help: "rules to show", Kind: ParamChoice, Choices: []string{"all", "unused", "shadowed"}},
+		}},
 	}
+	if s.src.ReloadMapping != nil {
+		rows = append(rows, Endpoint{Path: "/ingest/reload", Group: groupStatsD, Help: "reload the mapping rules", Mutates: true, Role: RoleOperate, Serial: true, Serve: s.ingestReload})
+	}
+	return rows
 }
 
 // maxExplained is the longest line that /ingest/explain accepts.
@@ -170,6 +179,7 @@ func (p *facts) listener(l report.Listener) {
 	p.number("applied", l.Applied)
 	p.number("events_and_checks", l.Events)
 	p.number("limited", l.Limited)
+	p.number("dropped_by_rule", l.Dropped)
 	p.counts("rejected", l.Rejected)
 	p.number("tag_errors", l.TagErrors)
 	p.number("unknown_fields", l.UnknownFields)
@@ -316,10 +326,88 @@ func (p *facts) sample(x report.Sample) {
 		p.strings("values", x.Values)
 	}
 	p.float("rate", x.Rate)
-	p.string("stat", x.Stat)
+	p.optional("stat", x.Stat)
 	p.optional("series", x.Series)
 	p.bool("known", x.Known)
 	p.optional("limit", x.Limit)
+	if x.Rule != nil {
+		p.object("rule", func() { p.rule(x.Rule) })
+	}
+	if x.Dropped {
+		p.bool("dropped", true)
+	}
+}
+
+func (p *facts) rule(r *report.Rule) {
+	p.number("number", uint64(max(r.Number, 0)))
+	p.string("match", r.Match)
+	p.optional("position", r.Position)
+}
+
+// ingestMapping shows the mapping rules.
+func (s *Server) ingestMapping(w *Response, r *Request) error {
+	show := r.query.Value("show")
+	if show != "" && show != "all" && show != "unused" && show != "shadowed" {
+		return badRequest("usage: /ingest/mapping?show=(all|unused|shadowed)\n")
+	}
+	m := s.src.Ingest.Mapping()
+	p := newFacts(r)
+	p.number("rules", uint64(len(m.Rules)))
+	p.number("samples_mapped", m.Mapped)
+	p.number("samples_dropped", m.Dropped)
+	p.number("reloads", m.Reloads)
+	p.number("failed_reloads", m.FailedReloads)
+	if !m.Reloaded.IsZero() {
+		p.time("last_reload", m.Reloaded)
+	}
+	p.optional("error", m.Error)
+	order := "first_in_file"
+	if m.MostLiteral {
+		order = "most_literal"
+	}
+	p.string("globs", order)
+	unmatched := "keep"
+	if m.DropUnmatched {
+		unmatched = "drop"
+	}
+	p.string("unmatched", unmatched)
+	rules := slices.DeleteFunc(m.Rules, func(u report.RuleUse) bool {
+		return show == "unused" && u.Matches > 0 || show == "shadowed" && u.ShadowedBy == 0
+	})
+	listOf(p, "mappings", rules, func(u report.RuleUse) {
+		p.rule(&u.Rule)
+		if u.Regex {
+			p.string("match_type", "regex")
+		}
+		p.optional("match_metric_type", u.Kind)
+		if u.Drops {
+			p.string("action", "drop")
+		} else {
+			p.string("name", u.Name)
+		}
+		p.number("matches", u.Matches)
+		switch {
+		case u.ShadowedBy > 0:
+			p.number("shadowed_by", uint64(u.ShadowedBy))
+		case u.Matches == 0:
+			p.bool("unused", true)
+		}
+		if !u.Last.IsZero() {
+			p.time("last_match", u.Last)
+		}
+	})
+	return p.send(w)
+}
+
+// ingestReload reloads the mapping rules.
+func (s *Server) ingestReload(w *Response, r *Request) error {
+	before := s.src.Ingest.Mapping()
+	if err := s.src.ReloadMapping(); err != nil {
+		return &Error{Status: 400, Msg: "the current mapping rules stay: " + err.Error() + "\n"}
+	}
+	after := len(s.src.Ingest.Mapping().Rules)
+	r.Changed("mapping rules", strconv.Itoa(len(before.Rules)), strconv.Itoa(after))
+	return w.text(200, fmt.Sprintf("OK, %d mapping rules\n", after))
 }
 
 // ingestForget removes received stats by name or prefix.

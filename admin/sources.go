@@ -53,6 +53,9 @@ type Sources struct {
 	HeapProfiler Profiler
 
 	Ingest Ingest
+	// ReloadMapping reloads the mapping rules of Ingest. If nil, there is no endpoint
+	// for that.
+	ReloadMapping func() error
 	// Sinks returns the states of the sinks of flushed stats. If nil, there is no
 	// endpoint for them.
 	Sinks func() []flush.SinkStatus

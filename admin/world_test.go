@@ -70,19 +70,20 @@ func (w *world) sources() Sources {
 		Memory: func() Memory {
 			return Memory{41943040, 67108864, 1048576, 8388608, 65536, 71303168}
 		},
-		Contention:   func() (Contention, bool) { return Contention{3, 250, 1 << 60}, true },
-		Quit:         func() { w.note("quit") },
-		Health:       (*worldHealth)(w),
-		Drains:       (*worldDrains)(w),
-		Runtime:      w.runtime,
-		Loggers:      (*worldLoggers)(w),
-		ReopenLogs:   func() error { w.note("reopen"); return w.failing },
-		CPUProfiler:  worldProfiler{w, "cpu"},
-		HeapProfiler: worldProfiler{w, "heap"},
-		Ingest:       (*worldIngest)(w),
-		Sinks:        w.sinks,
-		Clusters:     (*worldClusters)(w),
-		ConfigDump:   w.configDump,
+		Contention:    func() (Contention, bool) { return Contention{3, 250, 1 << 60}, true },
+		Quit:          func() { w.note("quit") },
+		Health:        (*worldHealth)(w),
+		Drains:        (*worldDrains)(w),
+		Runtime:       w.runtime,
+		Loggers:       (*worldLoggers)(w),
+		ReopenLogs:    func() error { w.note("reopen"); return w.failing },
+		CPUProfiler:   worldProfiler{w, "cpu"},
+		HeapProfiler:  worldProfiler{w, "heap"},
+		Ingest:        (*worldIngest)(w),
+		ReloadMapping: func() error { w.note("reload"); return w.failing },
+		Sinks:         w.sinks,
+		Clusters:      (*worldClusters)(w),
+		ConfigDump:    w.configDump,
 		Listeners: func() []listeners.Listener {
 			ip := func(text string) config.Address { return config.Address{IP: netip.MustParseAddrPort(text)} }
 			return []listeners.Listener{
@@ -289,6 +290,10 @@ func (g *worldIngest) Explain(text []byte) report.Explanation {
 			{Type: "s", Kind: "set", Rate: 0.5, Member: "anna", Stat: "rt_set", Limit: "series"}}}
 	}
 	return report.Explanation{Kind: "metric", Reason: "bad_value", Offset: 2}
+}
+
+func (g *worldIngest) Mapping() report.Mapping {
+	return report.Mapping{Rules: []report.RuleUse{{Rule: report.Rule{Number: 1, Match: "a.*"}, Name: "a"}}}
 }
 
 func (g *worldIngest) Forget(match func(string) bool) int {

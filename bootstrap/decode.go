@@ -102,10 +102,10 @@ func (d *decoder) unknownField(key *yaml.Node, path string, fields []field) {
 // fieldNames lists the names of a table for an error text, except fields that are
 // always refused.
 func fieldNames(fields []field) string {
-	refused := []uintptr{reflect.ValueOf(absent).Pointer(), reflect.ValueOf(setNoMapping).Pointer()}
+	refused := reflect.ValueOf(absent).Pointer()
 	var names []string
 	for _, f := range fields {
-		if !slices.Contains(refused, reflect.ValueOf(f.set).Pointer()) {
+		if reflect.ValueOf(f.set).Pointer() != refused {
 			names = append(names, f.name)
 		}
 	}

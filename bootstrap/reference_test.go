@@ -186,7 +186,7 @@ var shared = map[string]string{
 }
 
 // elsewhere are keys that other packages read.
-var elsewhere = []string{"static_resources", "dynamic_resources", "cluster_manager", "layered_runtime.layers[].rtds_layer.rtds_config"}
+var elsewhere = []string{"static_resources", "dynamic_resources", "cluster_manager", "layered_runtime.layers[].rtds_layer.rtds_config", "statsd.mapping.rules"}
 
 // keys returns all keys that the decoder knows, by path.
 func keys(t *testing.T) map[string]key {

@@ -94,6 +94,9 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 			}
 		}
 		cfg.StatsD, cfg.StatsDTLS = &input, files
+		if m := &c.StatsD.Mapping; m.Given() {
+			cfg.StatsDRules = &server.RulesSource{File: m.File, Watch: m.Watch, Load: m.Load}
+		}
 	}
 	if cfg.AccessLogs, err = accessLogs(c, o); err != nil {
 		return server.Config{}, err
@@ -303,6 +306,11 @@ func (c *Config) Explainer(o Startup) (func(line []byte) report.Explanation, err
 	}
 	cfg := c.StatsD.Config
 	cfg.Store = store.New(opts)
+	if c.StatsD.Mapping.Given() {
+		if cfg.Rules, _, err = c.StatsD.Mapping.Load(); err != nil {
+			return nil, err
+		}
+	}
 	s, err := statsd.New(cfg)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/render/naming"
@@ -25,7 +26,9 @@ type StatsD struct {
 	Enabled   bool             // the section is present
 	Listeners []StatsDListener // default: udp and tcp on 127.0.0.1:8125
 
-	statsd.Config // without store and listeners
+	statsd.Config // without store, listeners and rules
+
+	Mapping StatsDMapping
 
 	Naming            naming.Rules // metric names of received stats
 	PreferOpenMetrics bool         // also for clients that accept a text format
@@ -79,7 +82,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 			field{"gauge", boolean(&s.CheckGauges)},
 		)},
 		{"keep_rejected", not(&s.ForgetRejected)},
-		{"mapping", setNoMapping},
+		{"mapping", s.Mapping.set},
 		{"relay", absent},
 		{"self_metrics", enum(&s.ExporterMetrics, "none, statsd_exporter", false, true)},
 	})
@@ -88,6 +91,9 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 		if *kept == 0 {
 			*kept = -1 // none; 0 would be the default
 		}
+	}
+	if s.Mapping.Given() && !hasField(seen["exposition"], "timer_unit") {
+		s.Naming.NetworkSeconds = true // as users of mapping files expect
 	}
 	if s.ExporterMetrics {
 		s.Naming.Namespaces = append(s.Naming.Namespaces, statsd.ExporterNamespace)
@@ -112,17 +118,17 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
-// setNoMapping accepts a mapping section that maps nothing.
-func setNoMapping(d *decoder, n *yaml.Node, path string) {
-	d.message(n, path, []field{
-		{"file", absent},
-		{"watch", absent},
-		{"unmatched", func(d *decoder, n *yaml.Node, path string) {
-			if n.Kind != yaml.ScalarNode || n.Value != "keep" {
-				absent(d, n, path)
-			}
-		}},
-	})
+// hasField reports whether a mapping, or nil, has a field.
+func hasField(n *yaml.Node, name string) bool {
+	if n == nil {
+		return false
+	}
+	for key, value := range conftree.Pairs(n) {
+		if conftree.SnakeCase(key.Value) == name && !conftree.IsNull(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // listenerFields says which fields make sense on which transport.

@@ -141,7 +141,7 @@ func TestIngestParameters(t *testing.T) {
 		{"GET", "/ingest/explain?lines=a", 400, explain},
 		{"GET", "/ingest/explain?line=", 200, "kind: blank\n"},
 		{"GET", "/ingest/explain?line=" + strings.Repeat("x", 9<<10), 414, ""},
-		{"GET", "/ingest/mapping", 404, "invalid path"},
+		{"GET", "/ingest/mappings", 404, "invalid path"},
 		{"POST", "/ingest/forget", 400, forget},
 		{"POST", "/ingest/forget?name=&prefix=", 400, forget},
 		{"POST", "/ingest/forget?name=web.a&prefix=web", 400, forget},

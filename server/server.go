@@ -88,6 +88,9 @@ type Config struct {
 	// StatsDTLS maps indexes of StatsD.Listeners to certificate files. They are shown
 	// by /certs and reloaded by Reload.
 	StatsDTLS map[int]certs.Files
+	// StatsDRules is the source of the mapping rules of StatsD, in place of
+	// StatsD.Rules. Optional.
+	StatsDRules *RulesSource
 	// Layers are the layers of runtime values; later ones take precedence. If nil,
 	// there is one layer named admin, which /runtime_modify changes.
 	Layers []layers.Layer
@@ -173,6 +176,8 @@ type Server struct {
 	guard     guard.Guard // reports panics to onPanic
 	obsolete  deprecations
 	hot       *hotRestart   // nil without hot restarts
+	rulesMu   sync.Mutex    // serializes reloads of mapping rules
+	rulesSeen string        // stamps of the file of mapping rules at the start
 	cpu       *profiler.CPU // of the admin port; optional
 
 	unknownLogged atomic.Int64 // Unix time in nanoseconds; see NoteUnknownFields
@@ -334,6 +339,9 @@ func (s *Server) makeStatsD() (err error) {
 		}
 		cfg.Listeners[i].TLS = t.Config()
 	}
+	if cfg.Rules, err = s.loadRules(); err != nil {
+		return err
+	}
 	s.statsd, err = statsd.New(cfg)
 	return err
 }
@@ -469,12 +477,15 @@ func (s *Server) ReopenLogs() error {
 	return errors.Join(append(errs, s.events.Reopen())...)
 }
 
-// Reload reloads the disk layers of runtime values and the files of certificates and
-// tokens. If a file is invalid, the error is logged and the previous contents stay in
+// Reload reloads the disk layers of runtime values, the mapping rules of the StatsD
+// input, and the files of certificates and tokens. If a file is invalid, the error is logged and the previous contents stay in
 // use.
 func (s *Server) Reload() {
 	s.runtime.Reload()
 	s.reloadSecrets()
+	if s.hasRules() {
+		_ = s.reloadRules() // logged
+	}
 	if err := s.transport.Reload(); err != nil {
 		s.log.Error("cannot reload cluster certificates; keeping the current ones", "error", err)
 	}
@@ -583,6 +594,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.runHealth(&checks, stop)
 	background.run("runtime", stop, s.watching("runtime values", s.runtime.Run))
+	background.run("mapping rules", stop, s.watching("mapping rules", s.watchRules))
 	background.run("files", stop, s.watching("certificates and tokens", s.watchSecrets))
 	for _, l := range s.access {
 		background.run("accesslog", stop, l.Run)

@@ -71,6 +71,9 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.Ingest == nil && s.statsd != nil {
 		src.Ingest = s.statsd
 	}
+	if src.ReloadMapping == nil && s.hasRules() {
+		src.ReloadMapping = s.reloadRules
+	}
 	if src.Sinks == nil && len(s.cfg.Sinks)+len(s.cfg.Flush.Sinks) > 0 {
 		src.Sinks = s.flusher.Sinks
 	}

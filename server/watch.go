@@ -32,7 +32,13 @@ const mostUnsettled = 2 * time.Second
 // place, by replacement, or by a link that points elsewhere. It returns nil when ctx
 // is done, or immediately if there are no files.
 func (s *Server) watchSecrets(ctx context.Context) error {
-	files := s.secretFiles()
+	// The files can have changed since they were read.
+	return s.watchFiles(ctx, "tokens and certificates", s.secretFiles(), "", s.reloadSecrets)
+}
+
+// watchFiles calls reload when any of the files differs from seen, its stamps. It
+// returns nil when ctx is done, or immediately if there are no files.
+func (s *Server) watchFiles(ctx context.Context, what string, files []string, seen string, reload func()) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -49,7 +55,6 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 			s.log.Warn("cannot watch directory yet; send SIGHUP to reload its files", "directory", filepath.Dir(file), "error", err)
 		}
 	}
-	seen := "" // files can have changed since they were read
 	settled := time.NewTimer(0)
 	defer settled.Stop()
 	var since time.Time // first change not yet handled
@@ -71,7 +76,7 @@ func (s *Server) watchSecrets(ctx context.Context) error {
 			since = time.Time{}
 			if now := stamps(files); now != seen {
 				seen = now
-				s.guard.Run("tokens and certificates", s.reloadSecrets)
+				s.guard.Run(what, reload)
 			}
 		}
 	}

@@ -228,6 +228,13 @@ func (e *explainer) sample(s *report.Sample) {
 	if s.Rate != 1 {
 		e.fact("  rate", strconv.FormatFloat(s.Rate, 'g', -1, 64))
 	}
+	if s.Rule != nil {
+		e.fact("  rule", strings.TrimSuffix(fmt.Sprintf("%d (%s) at %s", s.Rule.Number, s.Rule.Match, s.Rule.Position), " at "))
+	}
+	if s.Dropped {
+		e.fact("  dropped", "by the mapping rules")
+		return
+	}
 	e.fact("  stat", s.Stat)
 	e.fact("  series", s.Series)
 	if s.Limit != "" {
