@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"github.com/statsd-admin/statsd-admin/internal/shrinkmap"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ type families struct {
 	owners naming.Owners // families by metric name
 	// named has the histograms, which own more than one metric name and whose
 	// stats have no name.
-	named map[uint32]familyName
+	named shrinkmap.Map[uint32, familyName]
 }
 
 // family is the common part of all series of one metric name.
@@ -55,7 +56,7 @@ func (fs *families) printOf(metric string) uint64 {
 // ownsMetric reports whether a metric name is that of a family or, if it is a
 // histogram, of its samples.
 func (r *registry) ownsMetric(o naming.Owner, metric string) bool {
-	if n, ok := r.families.named[uint32(o)]; ok {
+	if n, ok := r.families.named.Get(uint32(o)); ok {
 		return naming.Owns(n.metric, true, metric)
 	}
 	return r.families.list[o].print&printBits == r.families.printOf(metric)
@@ -78,7 +79,7 @@ func (r *registry) conflict(w *wanted) (other uint32, ok bool) {
 	}
 	f := &fs.list[o]
 	// Histograms in the form of older rules are about to be replaced.
-	n := fs.named[uint32(o)]
+	n := fs.named.At(uint32(o))
 	otherForm := w.group == histograms && n.summary != w.kept.summary && n.era == w.era
 	return uint32(o), f.group() != w.group || f.print&printBits != fs.printOf(w.metric) || otherForm
 }
@@ -99,10 +100,7 @@ func (r *registry) join(w *wanted, c uint32) uint32 {
 		r.memory.charge(familyCost)
 		if w.group == histograms {
 			n := familyName{w.name, w.metric, w.kept.summary, w.era}
-			if fs.named == nil {
-				fs.named = make(map[uint32]familyName)
-			}
-			fs.named[x] = n
+			fs.named.Set(x, n)
 			r.memory.charge(n.cost())
 		}
 		fs.owners.Set(w.metric, w.group == histograms, naming.Owner(x))
@@ -128,9 +126,9 @@ func (r *registry) leave(c uint32) {
 	if r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName); f.series > 0 {
 		return
 	}
-	if n, ok := fs.named[x]; ok {
+	if n, ok := fs.named.Get(x); ok {
 		fs.owners.Delete(n.metric, true, naming.Owner(x))
-		delete(fs.named, x)
+		fs.named.Delete(x)
 		r.memory.charge(-n.cost())
 	} else {
 		fs.owners.DeleteHash(f.print, naming.Owner(x))
@@ -145,7 +143,7 @@ func (r *registry) leave(c uint32) {
 // nameOf returns the name of a family as received, "" if its series have just
 // ended.
 func (r *registry) nameOf(x uint32) string {
-	if n, ok := r.families.named[x]; ok {
+	if n, ok := r.families.named.Get(x); ok {
 		return n.received
 	}
 	f := &r.families.list[x]
@@ -204,8 +202,7 @@ func trimUnused[T any](list []T, free []uint32, unused func(*T) bool) ([]T, []ui
 type segments struct {
 	list    []segment
 	free    []uint32
-	numbers map[string]uint32
-	peak    int // largest size of numbers, which keeps the memory for it
+	numbers shrinkmap.Map[string, uint32]
 }
 
 type segment struct {
@@ -220,7 +217,7 @@ func firstSegment(name string) string {
 
 // series returns the number of series that share the first segment of name.
 func (ss *segments) series(name string) int {
-	if x, ok := ss.numbers[firstSegment(name)]; ok {
+	if x, ok := ss.numbers.Get(firstSegment(name)); ok {
 		return int(ss.list[x].series)
 	}
 	return 0
@@ -229,7 +226,7 @@ func (ss *segments) series(name string) int {
 // enter returns the number of the first segment of name.
 func (ss *segments) enter(name string, m *memory) uint32 {
 	first := firstSegment(name)
-	if x, ok := ss.numbers[first]; ok {
+	if x, ok := ss.numbers.Get(first); ok {
 		return x
 	}
 	first = strings.Clone(first)
@@ -240,8 +237,7 @@ func (ss *segments) enter(name string, m *memory) uint32 {
 		ss.list = append(ss.list, segment{})
 	}
 	ss.list[x].name = first
-	ss.numbers[first] = x
-	ss.peak = max(ss.peak, len(ss.numbers))
+	ss.numbers.Set(first, x)
 	m.charge(segmentCost + len(first))
 	return x
 }
@@ -253,7 +249,7 @@ func (ss *segments) leave(x uint32, m *memory) {
 		return
 	}
 	m.charge(-segmentCost - len(s.name))
-	delete(ss.numbers, s.name)
+	ss.numbers.Delete(s.name)
 	*s = segment{}
 	ss.free = append(ss.free, x)
 }
@@ -261,11 +257,4 @@ func (ss *segments) leave(x uint32, m *memory) {
 // trim frees memory when most segments are unused.
 func (ss *segments) trim() {
 	ss.list, ss.free = trimUnused(ss.list, ss.free, func(s *segment) bool { return s.series == 0 })
-	if n := len(ss.numbers); ss.peak > 1024 && n < ss.peak/8 {
-		numbers := make(map[string]uint32, n)
-		for name, x := range ss.numbers {
-			numbers[name] = x
-		}
-		ss.numbers, ss.peak = numbers, n
-	}
 }

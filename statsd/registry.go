@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/statsd-admin/statsd-admin/internal/shrinkmap"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -46,9 +47,9 @@ type registry struct {
 	mu       sync.Mutex // guards the rest
 	ruled    ruled
 	exposed  cellIndex // series with labels, by what the exposition shows
-	setCells map[uint32]*set
+	setCells shrinkmap.Map[uint32, *set]
 	// histogramBytes is what histograms are charged beyond histogramMin.
-	histogramBytes map[uint32]int
+	histogramBytes shrinkmap.Map[uint32, int]
 	families       families
 	segments       segments
 	recycled       int // cells, since the last shrink
@@ -106,20 +107,17 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}, Histograms: cfg.Histograms}
 	}
 	r := &registry{
-		cfg:            cfg,
-		metrics:        f,
-		memory:         newMemory(int64(cfg.Limits.MemoryBytes)),
-		scope:          cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
-		setScope:       cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
-		naming:         cfg.Store.Naming(),
-		idSeed:         maphash.MakeSeed(),
-		setCells:       make(map[uint32]*set),
-		histogramBytes: make(map[uint32]int),
-		segments:       segments{numbers: make(map[string]uint32)},
-		rate:           perSecond{max: cfg.Limits.NewPerSecond},
-		tagKeys:        make(map[string]*tagKey),
-		newest:         newRing[report.NewSeries](newestKept),
-		conflicts:      newRing[report.Conflict](conflictsKept),
+		cfg:       cfg,
+		metrics:   f,
+		memory:    newMemory(int64(cfg.Limits.MemoryBytes)),
+		scope:     cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
+		setScope:  cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
+		naming:    cfg.Store.Naming(),
+		idSeed:    maphash.MakeSeed(),
+		rate:      perSecond{max: cfg.Limits.NewPerSecond},
+		tagKeys:   make(map[string]*tagKey),
+		newest:    newRing[report.NewSeries](newestKept),
+		conflicts: newRing[report.Conflict](conflictsKept),
 	}
 	if cfg.ExporterMetrics {
 		r.conflicted = make(map[conflictedMetric]uint64)
@@ -454,9 +452,9 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	r.metrics.created[w.group].Inc()
 	switch w.group {
 	case sets:
-		r.setCells[x] = c.set()
+		r.setCells.Set(x, c.set())
 	case histograms:
-		r.histogramBytes[x] = 0
+		r.histogramBytes.Set(x, 0)
 		r.ruled.note(x, w.form(), r.cfg.Histograms)
 	}
 	return found{cell: c, number: x, gen: c.gen.Load()}, nil
@@ -571,10 +569,10 @@ func (r *registry) dropEndedLocked() {
 		r.memory.charge(-int(c.cost) * costUnit)
 		if c.group == sets {
 			c.set().release()
-			delete(r.setCells, x)
+			r.setCells.Delete(x)
 		}
-		r.memory.charge(-r.histogramBytes[x])
-		delete(r.histogramBytes, x)
+		r.memory.charge(-r.histogramBytes.At(x))
+		r.histogramBytes.Delete(x)
 		delete(r.ruled.odd, x)
 		if r.cells.hashOf(x) != 0 {
 			r.exposed.remove(x)

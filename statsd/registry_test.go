@@ -358,7 +358,7 @@ func TestFamiliesEnd(t *testing.T) {
 		r.send("a.b:1|c|#x:1\na.b:1|c|#x:2\na.b:1|c|#x:3\na-b:1|c|#x:1\nc:1|ms\nc:x|s")
 		r.Forget(func(string) bool { return true })
 		g := r.registry
-		if g.exposed.used+len(g.setCells)+g.families.owners.Len()+len(g.families.named)+len(g.segments.numbers)+g.live+g.overflowed+g.perGroup[counters]+int(g.memory.used.Load()) != 0 {
+		if g.exposed.used+g.setCells.Len()+g.families.owners.Len()+g.families.named.Len()+g.segments.numbers.Len()+g.live+g.overflowed+g.perGroup[counters]+int(g.memory.used.Load()) != 0 {
 			t.Fatalf("left: %+v", g)
 		}
 	}

@@ -34,16 +34,16 @@ func (r *registry) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.era.Add(1)
-	for _, s := range r.setCells {
+	for _, s := range r.setCells.All() {
 		// A set that stays at 0 is not written, so that it can expire.
 		if n := s.flush(); n != 0 || s.gauge.Value() != 0 {
 			_ = s.gauge.Set(n) // finite
 		}
 	}
-	for x, charged := range r.histogramBytes {
+	for x, charged := range r.histogramBytes.All() {
 		n := max(r.cells.at(x).histogram().Bytes()-histogramMin, 0)
 		r.memory.charge(n - charged)
-		r.histogramBytes[x] = n
+		r.histogramBytes.Set(x, n)
 	}
 	for g, n := range r.perGroup {
 		r.metrics.series[g].Set(uint64(n))

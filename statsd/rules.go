@@ -302,7 +302,7 @@ func (r *registry) checkForm(w *wanted, x uint32, known bool) {
 	if !ok {
 		return
 	}
-	n := r.families.named[number]
+	n := r.families.named.At(number)
 	switch {
 	case n.era == w.era:
 	case n.summary != w.kept.summary, known && r.formOf(x) != w.form():
@@ -312,7 +312,7 @@ func (r *registry) checkForm(w *wanted, x uint32, known bool) {
 		r.ruled.reshaped[number] = true
 	case known:
 		n.era = w.era
-		r.families.named[number] = n
+		r.families.named.Set(number, n)
 	}
 }
 
@@ -332,7 +332,7 @@ func (r *registry) takeReshaped() map[uint32]bool {
 		return nil
 	}
 	cells := make(map[uint32]bool)
-	for x := range r.histogramBytes {
+	for x := range r.histogramBytes.All() {
 		if r.ruled.reshaped[r.cells.at(x).family] {
 			cells[x] = true
 		}

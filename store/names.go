@@ -3,6 +3,8 @@ package store
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/shrinkmap"
 )
 
 // Name is a name that stats share: a tag-extracted name, whose stats form a
@@ -46,7 +48,7 @@ func (n *Name) Derived(slot int, make func(*Name) []byte) []byte {
 // zero value is an empty table.
 type nameTable struct {
 	mu    sync.Mutex
-	byKey map[nameKey]*Name
+	byKey shrinkmap.Map[nameKey, *Name]
 	free  []uint32
 	n     uint32 // numbers handed out so far, free ones included
 
@@ -57,7 +59,7 @@ type nameTable struct {
 func (t *nameTable) hold(k nameKey) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.byKey[k]; n != nil {
+	if n := t.byKey.At(k); n != nil {
 		n.holders++
 		return n.num
 	}
@@ -70,25 +72,15 @@ func (t *nameTable) hold(k nameKey) uint32 {
 	}
 	list := t.list.Load()
 	if list == nil || int(n.num) >= len(*list) {
-		grown := make([]atomic.Pointer[Name], max(64, 2*int(n.num)))
-		if list != nil {
-			for i := range *list {
-				grown[i].Store((*list)[i].Load())
-			}
-		}
-		t.list.Store(&grown)
-		list = &grown
+		list = t.resize(max(64, 2*int(n.num)))
 	}
 	(*list)[n.num].Store(n)
-	if t.byKey == nil {
-		t.byKey = make(map[nameKey]*Name)
-	}
-	t.byKey[k] = n
+	t.byKey.Set(k, n)
 	return n.num
 }
 
 // release removes a holder of the name with the number num and returns the name
-// if that was the last one.
+// if that was the last one. The caller passes it to forget before it holds others.
 func (t *nameTable) release(num uint32) *Name {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,16 +88,61 @@ func (t *nameTable) release(num uint32) *Name {
 	if n.holders--; n.holders > 0 {
 		return nil
 	}
-	delete(t.byKey, n.key)
-	t.free = append(t.free, num)
 	return n
+}
+
+// forget drops a name without holders.
+func (t *nameTable) forget(n *Name) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byKey.Delete(n.key)
+	(*t.list.Load())[n.num].Store(nil)
+	t.free = append(t.free, n.num)
+}
+
+// trim drops the numbers at the end of the table if most of them have no name.
+func (t *nameTable) trim() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n < 1024 || t.byKey.Len() > int(t.n)/8 {
+		return
+	}
+	list := *t.list.Load()
+	end := t.n
+	for end > 0 && list[end-1].Load() == nil {
+		end--
+	}
+	if end > t.n/2 {
+		return
+	}
+	t.n = end
+	kept := make([]uint32, 0, int(end)-t.byKey.Len())
+	for _, num := range t.free {
+		if num < end {
+			kept = append(kept, num)
+		}
+	}
+	t.free = kept
+	t.resize(int(end) + 64)
+}
+
+// resize replaces the list by one of n elements.
+func (t *nameTable) resize(n int) *[]atomic.Pointer[Name] {
+	next := make([]atomic.Pointer[Name], n)
+	if list := t.list.Load(); list != nil {
+		for i := range min(n, len(*list)) {
+			next[i].Store((*list)[i].Load())
+		}
+	}
+	t.list.Store(&next)
+	return &next
 }
 
 // byText returns the name k, nil if it has no holders.
 func (t *nameTable) byText(k nameKey) *Name {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.byKey[k]
+	return t.byKey.At(k)
 }
 
 // at returns the name with the number num, nil if there has been none.

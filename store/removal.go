@@ -327,6 +327,7 @@ func (s *Store) release(ids []id) {
 			s.freeBlocks = append(s.freeBlocks, freeBlock{b.index, b.reuse + 1})
 		}
 	}
+	s.names.trim()
 }
 
 // releaseTags releases the family and the tag names of a record.
@@ -338,9 +339,12 @@ func (s *Store) releaseTags(rest []byte) {
 	}
 	if n := s.names.release(uint32(uvarint())); n != nil {
 		s.leaveNamed(n)
+		s.names.forget(n)
 	}
 	for range uvarint() {
-		s.names.release(uint32(uvarint()))
+		if n := s.names.release(uint32(uvarint())); n != nil {
+			s.names.forget(n)
+		}
 		if uvarint() == 0 {
 			n := uvarint()
 			rest = rest[n:]

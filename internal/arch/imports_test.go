@@ -105,6 +105,7 @@ func importTable() []importRow {
 		{"internal/protobuf", nil},
 		{"internal/redact", nil},
 		{"internal/schedule", nil},
+		{"internal/shrinkmap", nil},
 		{"internal/spelling", nil},
 		{"internal/unixsock", nil},
 		{"internal/wire", nil},
@@ -113,7 +114,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/spelling", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
 }
 
 // testOnly lists the packages that only test files import.
