@@ -166,9 +166,15 @@ func (d *Daemon) waitReady() {
 // Until waits for a condition and fails the test if it does not become true.
 func (d *Daemon) Until(what string, ok func() bool) {
 	d.t.Helper()
+	Until(d.t, what, ok)
+}
+
+// Until waits for a condition and fails the test if it does not become true.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
 	for end := time.Now().Add(Patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			d.t.Fatalf("waited %v for %s", Patience, what)
+			t.Fatalf("waited %v for %s", Patience, what)
 		}
 	}
 }

@@ -25,13 +25,13 @@ const scrape = `
 scrape_configs:
 - job_name: daemon
   metrics_path: /stats/metrics
-  static_configs: [{targets: ["%s"]}]
+  static_configs: [{targets: %s}]
 `
 
 // Config configures a server.
 type Config struct {
-	Target string   // host:port that is scraped; empty: none
-	Args   []string // further arguments
+	Targets []string // host:port of each server that is scraped
+	Args    []string // further arguments
 }
 
 // Server is a running server.
@@ -48,8 +48,12 @@ func Start(t testing.TB, c Config) *Server {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	text := head
-	if c.Target != "" {
-		text += fmt.Sprintf(scrape, c.Target)
+	if len(c.Targets) > 0 {
+		targets, err := json.Marshal(c.Targets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf(scrape, targets)
 	}
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func TestPrometheusServer(t *testing.T) {
 	need.Program(t, "prometheus")
 	d := daemon.Start(t, daemon.Config{})
 	populate(t, d)
-	p := promserver.Start(t, promserver.Config{Target: d.Admin})
+	p := promserver.Start(t, promserver.Config{Targets: []string{d.Admin}})
 	p.Expect(`up{job="daemon"}`, promserver.Is(1))
 	p.Expect(`sum({__name__=~"shop_orders(_total)?"})`, promserver.Is(100))
 	send(t, d, "shop.orders:17|c|#host:h1", "shop.level:12|g|#floor:1,room:a\\b\"c")
