@@ -46,8 +46,8 @@ schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS pre
 	$(GO) test -tags schedule -short ./internal/schedule
 	$(GO) test -tags schedule -run '^TestSchedules$$' ./histogram -preemptions $(PREEMPTIONS)
 
-seeded: ## check that the exploration finds seeded bugs
-	$(GO) test -tags schedule -run '^TestSeededBugs$$' -timeout 30m ./histogram -seeded
+seeded: ## check that the exploration and the matrix find seeded faults
+	@./scripts/seeded
 
 e2e: ## the real binary against programs that we did not write
 	@./scripts/e2e
@@ -58,8 +58,11 @@ fuzz: ## run each fuzz target for FUZZTIME
 soak: ## hostile input, scrapes and mutations for SOAKTIME
 	@./scripts/soak $(SOAKTIME)
 
-proof: ## what slow clients, half requests, expensive filters and canaries do to the daemon: takes minutes
-	@./scripts/proof
+slow: ## what slow clients, half requests, expensive filters and canaries do to the daemon: takes minutes
+	@./scripts/slow
+
+proof: ## run the long proofs and write docs/proofs.md: takes hours, unless SOAKTIME and FUZZTIME are given
+	@$(if $(filter file,$(origin SOAKTIME)),,SOAKTIME=$(SOAKTIME)) $(if $(filter file,$(origin FUZZTIME)),,FUZZTIME=$(FUZZTIME)) PREEMPTIONS=$(PREEMPTIONS) ./scripts/proof $(PARTS)
 
 matrix: ## break hot restarts at every step of the protocol: takes minutes
 	@./scripts/matrix
@@ -79,4 +82,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak proof matrix packages packages-test cross bench bench-peers
+.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak slow proof matrix packages packages-test cross bench bench-peers

@@ -371,6 +371,9 @@ func (m *takeOver) check(p *phase, exact bool) {
 			if shown > sent+doubt {
 				m.Fatalf("%s%d: %d lines are shown, %d were sent, %d perhaps", p.name, i, shown, sent, doubt)
 			}
+			if exact && doubt > 0 {
+				m.Fatalf("%d connections of %s%d broke", doubt, p.name, i)
+			}
 			if shown < sent {
 				low += fmt.Sprintf("%s%d: %d lines are shown, %d were sent; ", p.name, i, shown, sent)
 			}

@@ -1,6 +1,6 @@
 //go:build proof
 
-// The proofs take minutes each, so they need the build tag proof, which `make proof`
+// The proofs take minutes each, so they need the build tag proof, which `make slow`
 // sets. They print measurements and leave the judgment of times to the reader,
 // because the machine may be busy.
 
