@@ -202,8 +202,8 @@ func (s *Scheduler) FlushForAdmin() {
 func (s *Scheduler) FlushNow() { s.flush(true) }
 
 // Suspend flushes a last time and leaves all stats but histograms to a successor
-// until [Scheduler.Resume]: flushes, including the last one of Run, report only
-// histograms, which are not handed over. If flushes are suspended already it does
+// until [Scheduler.Resume]: flushes report only histograms, which are not handed
+// over, also at the end of Run. If flushes are suspended already it does
 // nothing.
 func (s *Scheduler) Suspend() {
 	s.flushing.Lock()

@@ -1,8 +1,11 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -70,16 +73,85 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 			for range calls {
 				attempt()
 			}
-			for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				now := open(t)
-				if now[0] <= before[0] && now[1] <= before[1] {
-					return
-				}
-				if time.Now().After(end) {
-					t.Fatalf("after %d calls: %v descriptors and goroutines, %v before", calls, now, before)
+			noMoreOpen(t, before)
+		})
+	}
+}
+
+// TestRunLeavesNothingOpen runs servers with everything that they can open, and takes
+// over from them with servers that have other listeners, and counts descriptors,
+// goroutines and views.
+func TestRunLeavesNothingOpen(t *testing.T) {
+	round := func() {
+		l := newLine(t)
+		config := func(epoch uint32) server.Config {
+			cfg := fromYAML(t, l.dir, `
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}, access_log_path: $DIR/access}
+static_resources: {clusters: [{name: a, connect_timeout: 1s, type: STATIC, load_assignment: {cluster_name: a, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}}]}]}}]}
+cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
+`)
+			like := l.config(epoch, 0)
+			cfg.Store, cfg.StatsD, cfg.Flush, cfg.HotRestart, cfg.Admin.Address = like.Store, like.StatsD, like.Flush, like.HotRestart, l.port
+			if epoch == 1 { // lacks all listeners of the first but one
+				cfg.StatsD = statsdOn("unixlines://"+filepath.Join(l.dir, "s"), "unixgram://"+filepath.Join(l.dir, "g"))
+				return cfg
+			}
+			cfg.HealthListeners = []server.HealthListener{{Address: "127.0.0.1:0"}, {Name: "local", Address: "unix:" + filepath.Join(l.dir, "h")}}
+			cfg.Listeners = []server.Listener{{Name: "http", Address: "127.0.0.1:0", Serve: func(ctx context.Context, ln net.Listener) error {
+				<-ctx.Done()
+				return ln.Close()
+			}}}
+			return cfg
+		}
+		var views []*store.Store
+		var before *running
+		for epoch := range uint32(3) {
+			cfg := config(epoch)
+			s := start(t, cfg)
+			views = append(views, s.Store())
+			c, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(c, "hits:1|c\n")
+			eventually(t, "the line is counted", func() bool { return s.get(t, "/stats?filter=^hits$") == fmt.Sprintf("hits: %d\n", epoch+1) })
+			c.Close()
+			if before != nil {
+				if err := before.stop(); err != nil {
+					t.Error(err)
 				}
 			}
-		})
+			before = s
+		}
+		if err := before.stop(); err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		for i, st := range views {
+			if n := st.OpenViews(); n != 0 {
+				t.Errorf("server %d leaves %d views open", i, n)
+			}
+		}
+	}
+	round()
+	before := open(t)
+	for range 3 {
+		round()
+	}
+	noMoreOpen(t, before)
+}
+
+// noMoreOpen waits until no more descriptors and goroutines are open than before.
+func noMoreOpen(t *testing.T, before [2]int) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		now := open(t)
+		if now[0] <= before[0] && now[1] <= before[1] {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%v descriptors and goroutines, %v before", now, before)
+		}
 	}
 }
 

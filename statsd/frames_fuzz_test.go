@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzFrames reads a stream of frames in pieces of any size. The stats are those of
-// the same payloads as packets, up to the first frame that is too long.
+// FuzzFrames reads a stream of frames in pieces of any size. Its stats equal what the
+// same payloads give as packets, up to the first frame that is too long.
 func FuzzFrames(f *testing.F) {
 	frame := func(p string) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(len(p)))) + p }
 	for _, s := range []string{
