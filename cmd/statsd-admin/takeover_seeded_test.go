@@ -35,7 +35,6 @@ func faults() []fault {
 		{"connections-not-handed-over", hot, "return handoff.Connection(hotrestart.Connection(c))", "return false", "none/none"},
 		{"sets-exported", hot, "f.s.statsd.IsSet(h) || yield(h)", "yield(h)", "none/none"},
 		{"gauges-not-exported", hot, "f.s.statsd.IsSet(h) || yield(h)", "f.s.statsd.IsSet(h) || h.Kind == store.KindGauge || yield(h)", "none/none"},
-		{"serves-before-commit", "server/server.go", "} else if s.hot.before == nil {", "} else {", "new.commit.sending/term-new"},
 		{"refusal-ignored", hot, "if err != nil && !parentEnded(err) {\n			return nil,", "if false {\n			return nil,", "old.commit.asked/hang"},
 		{"stopped-before-it-serves", hot, "	if !h.stop() {\n		h.abandon()\n		return nothing\n	}\n", "	h.stop()\n", "new.stats.sending/term-new"},
 		{"old-not-ended", hot, "		case <-expired.C:\n			h.endParent()\n", "		case <-expired.C:\n", "none/none"},
