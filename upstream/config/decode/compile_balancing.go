@@ -16,6 +16,7 @@ import (
 	roundv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -40,19 +41,10 @@ func (c *compiler) loadBalancing(m *clusterv3.Cluster) config.LoadBalancing {
 	if m.GetRingHashLbConfig().GetHashFunction() == clusterv3.Cluster_RingHashLbConfig_MURMUR_HASH_2 {
 		lb.RingHash.Function = config.MurmurHash2
 	}
-	if s := m.GetLeastRequestLbConfig().GetSlowStartConfig(); s != nil {
-		lb.SlowStart = slowStart(s)
-	}
-	if s := m.GetRoundRobinLbConfig().GetSlowStartConfig(); s != nil {
-		lb.SlowStart = slowStart(s)
-	}
+	lb.SlowStart = slowStart(m.GetLeastRequestLbConfig().GetSlowStartConfig(), nil)
+	lb.SlowStart = slowStart(m.GetRoundRobinLbConfig().GetSlowStartConfig(), lb.SlowStart)
 	if !lb.LocalityWeighted {
-		z := common.GetZoneAwareLbConfig()
-		lb.ZoneAware = &config.ZoneAware{
-			RoutingEnabled:     wholePercent(z.GetRoutingEnabled(), defaultZoneRouting),
-			MinClusterSize:     u64(z.GetMinClusterSize(), defaultMinClusterSize),
-			FailTrafficOnPanic: z.GetFailTrafficOnPanic(),
-		}
+		lb.ZoneAware = zoneAware(common.GetZoneAwareLbConfig())
 	}
 	if h := common.GetOverrideHostStatus(); h != nil {
 		lb.OverrideHostStatusDefined = true
@@ -89,23 +81,30 @@ func runtimeDouble(r *corev3.RuntimeDouble, def float64) config.RuntimeDouble {
 	return config.RuntimeDouble{Default: r.GetDefaultValue(), Key: r.GetRuntimeKey()}
 }
 
-// slowStartMessage is implemented by both slow start messages.
-type slowStartMessage interface {
-	GetAggression() *corev3.RuntimeDouble
-	GetMinWeightPercent() *typev3.Percent
+// zoneAware returns the settings of either message of zone aware routing.
+func zoneAware(z interface {
+	GetRoutingEnabled() *typev3.Percent
+	GetMinClusterSize() *wrapperspb.UInt64Value
+	GetFailTrafficOnPanic() bool
+}) *config.ZoneAware {
+	return &config.ZoneAware{
+		RoutingEnabled:     wholePercent(z.GetRoutingEnabled(), defaultZoneRouting),
+		MinClusterSize:     u64(z.GetMinClusterSize(), defaultMinClusterSize),
+		FailTrafficOnPanic: z.GetFailTrafficOnPanic(),
+	}
 }
 
+// slowStart returns the settings of either message of slow start, def if it is absent.
 func slowStart(s interface {
 	proto.Message
-	slowStartMessage
-}) *config.SlowStart {
-	out := &config.SlowStart{Aggression: runtimeDouble(s.GetAggression(), 1), MinWeightPercent: 10}
-	switch s := s.(type) {
-	case *clusterv3.Cluster_SlowStartConfig:
-		out.Window = timer(s.GetSlowStartWindow(), 0)
-	case *commonv3.SlowStartConfig:
-		out.Window = timer(s.GetSlowStartWindow(), 0)
+	GetSlowStartWindow() *durationpb.Duration
+	GetAggression() *corev3.RuntimeDouble
+	GetMinWeightPercent() *typev3.Percent
+}, def *config.SlowStart) *config.SlowStart {
+	if !s.ProtoReflect().IsValid() {
+		return def
 	}
+	out := &config.SlowStart{Window: timer(s.GetSlowStartWindow(), 0), Aggression: runtimeDouble(s.GetAggression(), 1), MinWeightPercent: 10}
 	if p := s.GetMinWeightPercent(); p != nil {
 		out.MinWeightPercent = p.GetValue()
 	}
@@ -201,17 +200,13 @@ func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config
 		switch m := m.(type) {
 		case *roundv3.RoundRobin:
 			setLocality(lb, m.GetLocalityLbConfig())
-			if s := m.GetSlowStartConfig(); s != nil {
-				lb.SlowStart = slowStart(s)
-			}
+			lb.SlowStart = slowStart(m.GetSlowStartConfig(), lb.SlowStart)
 		case *randomv3.Random:
 			setLocality(lb, m.GetLocalityLbConfig())
 		case *leastv3.LeastRequest:
 			lb.LeastRequest = config.LeastRequest{ChoiceCount: u32(m.GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetActiveRequestBias(), 1)}
 			setLocality(lb, m.GetLocalityLbConfig())
-			if s := m.GetSlowStartConfig(); s != nil {
-				lb.SlowStart = slowStart(s)
-			}
+			lb.SlowStart = slowStart(m.GetSlowStartConfig(), lb.SlowStart)
 		case *ringv3.RingHash:
 			lb.RingHash = ringHash(m.GetMinimumRingSize(), m.GetMaximumRingSize())
 			if m.GetHashFunction() == ringv3.RingHash_MURMUR_HASH_2 {
@@ -243,11 +238,7 @@ func setLocality(lb *config.LoadBalancing, l *commonv3.LocalityLbConfig) {
 		lb.LocalityWeighted, lb.ZoneAware = true, nil
 	case l.GetZoneAwareLbConfig() != nil:
 		z := l.GetZoneAwareLbConfig()
-		lb.ZoneAware = &config.ZoneAware{
-			RoutingEnabled:     wholePercent(z.GetRoutingEnabled(), defaultZoneRouting),
-			MinClusterSize:     u64(z.GetMinClusterSize(), defaultMinClusterSize),
-			FailTrafficOnPanic: z.GetFailTrafficOnPanic(),
-		}
+		lb.ZoneAware = zoneAware(z)
 		if f := z.GetForceLocalZone(); f != nil {
 			lb.ZoneAware.ForceLocal = &config.ForceLocal{MinSize: u32(f.GetMinSize(), 1)}
 		}

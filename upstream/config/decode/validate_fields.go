@@ -3,6 +3,7 @@ package decode
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,14 +140,11 @@ func (c *fieldChecker) message(m protoreflect.Message, secret bool, depth int) {
 
 // oneofNames lists the fields of a oneof that a user should set.
 func oneofNames(od protoreflect.OneofDescriptor) string {
-	names := ""
+	var names []string
 	for i := range od.Fields().Len() {
-		if i > 0 {
-			names += ", "
-		}
-		names += string(od.Fields().Get(i).Name())
+		names = append(names, string(od.Fields().Get(i).Name()))
 	}
-	return names
+	return strings.Join(names, ", ")
 }
 
 // absent checks an unset field. A field without presence has its zero value then,
@@ -228,7 +226,7 @@ func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, secret bool, d
 		keys = append(keys, k)
 		return true
 	})
-	slices.SortFunc(keys, func(a, b protoreflect.MapKey) int { return compareText(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b protoreflect.MapKey) int { return strings.Compare(a.String(), b.String()) })
 	for _, k := range keys {
 		c.at.key(k.String())
 		if r := rules.GetKeys(); r != nil {
@@ -241,16 +239,6 @@ func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, secret bool, d
 		c.value(m.Get(k), f.fd.MapValue(), r, secret, depth+1)
 		c.at.back()
 	}
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // value checks one value of the kind of fd.
