@@ -33,7 +33,7 @@ func contents(snap *store.Snapshot) (lines []string) {
 	return lines
 }
 
-// TestJoinIsOneFlush writes the same to two stores and flushes one of them more often.
+// TestJoinIsOneFlush writes the same to two stores and flushes the first more often.
 func TestJoinIsOneFlush(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	often, once := store.New(store.Options{}), store.New(store.Options{})

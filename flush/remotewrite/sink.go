@@ -23,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/totals"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -92,15 +93,10 @@ type Sink struct {
 	again   atomic.Bool   // histograms were left out, so the next report has all series
 
 	// Of Flush.
-	names     *namer
-	batches   []batch // by lane
-	at        int64   // of the report, Unix time in milliseconds
-	before    int64   // of the report before
-	refreshed time.Time
-	snap      *store.Snapshot
-	st        *store.Store    // of snap
-	replaced  map[uint32]bool // see replacements
-	counts    []uint64
+	names   *namer
+	batches []batch // by lane
+	walk    totals.Walk
+	counts  []uint64
 }
 
 var (
@@ -138,7 +134,7 @@ func New(cfg Config) (*Sink, error) {
 	}
 	cfg.Resend = true // totals can be written twice
 	s := &Sink{
-		cfg: cfg, client: client, names: newNamer(cfg.Store, cfg.Prefix, cfg.Tags), batches: make([]batch, cfg.Shards),
+		cfg: cfg, client: client, walk: totals.Walk{Filter: cfg.Filter, Refresh: cfg.Refresh}, names: newNamer(cfg.Store, cfg.Prefix, cfg.Tags), batches: make([]batch, cfg.Shards),
 		skipped: cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name}),
 	}
 	s.version.Store(uint32(cfg.Version))
@@ -180,129 +176,58 @@ func (s *Sink) Close() { s.queue.Close() }
 
 // Flush queues the samples of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
-	s.at = max(snap.Time.UnixMilli(), s.at+2) // behind the stale markers of the report before
 	for i := range s.batches {
-		s.batches[i].reset(s.Version(), s.before)
+		s.batches[i].reset(s.Version(), s.walk.Before())
 	}
-	s.snap, s.st = snap, snap.View().Store()
-	s.names.descriptions = s.st.Descriptions()
-	v := s.st.View()
-	defer v.Close()
-	for k := range store.KindHistogram + 1 {
-		v.ByFamily(k) // so that all metric names are settled
+	s.names.descriptions = snap.View().Store().Descriptions()
+	if s.again.Swap(false) {
+		s.walk.Again()
 	}
-	s.replaced = s.replacements(v)
-	// Half of an interval is for a clock that is not exact.
-	full := s.again.Swap(false) || s.refreshed.IsZero() || snap.Last || snap.Time.Sub(s.refreshed)+snap.Interval/2 >= s.cfg.Refresh
-	if full {
-		s.refreshed = snap.Time
-		s.all(v, s.write)
-	} else {
-		s.changes()
-	}
-	snap.Ended(func(c *store.Cursor) bool {
-		k := c.Kind()
-		if !s.sends(c, k) || s.replaced[c.ID()] {
-			return true
-		}
-		if full {
-			s.write(c, k)
-		}
-		s.end(c, k)
-		return true
-	})
-	if snap.Last {
-		s.all(v, s.end)
-	}
+	s.walk.Flush(snap, visitor{s})
 	for i := range s.batches {
 		s.queueBatch(i)
 	}
-	s.before = s.at
-	s.snap, s.st = nil, nil
 	return nil
 }
 
-// sends reports whether the sink sends the stat under c.
-func (s *Sink) sends(c *store.Cursor, k store.Kind) bool {
-	return k != store.KindText && !c.Hidden() && c.Used() && s.cfg.Filter.AllowsStat(k, c)
-}
+// visitor adds the series of stats to the batches of a sink.
+type visitor struct{ *Sink }
 
-// replacements returns the stats that ended and have a successor of their name. It
-// writes their last values at the time before the successor, whose series continues
-// theirs.
-func (s *Sink) replacements(v *store.View) map[uint32]bool {
-	var replaced map[uint32]bool
-	s.snap.Ended(func(c *store.Cursor) bool {
-		k := c.Kind()
-		if !s.sends(c, k) {
-			return true
-		}
-		next, ok := v.Find(c.Name())
-		if !ok || next.Network() != c.Network() || next.Kind() != k {
-			return true
-		}
-		if at := s.at; s.before < next.Created().UnixMilli()-1 && next.Created().UnixMilli() <= at {
-			s.at = next.Created().UnixMilli() - 1
-			s.write(c, k)
-			s.at = at
-		}
-		if replaced == nil {
-			replaced = map[uint32]bool{}
-		}
-		replaced[c.ID()] = true
-		return true
-	})
-	return replaced
-}
-
-// all calls f for each used stat that the sink sends.
-func (s *Sink) all(v *store.View, f func(*store.Cursor, store.Kind)) {
-	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram} {
-		if !s.cfg.Filter.AllowsKind(k) {
-			continue
-		}
-		c := v.ByFamily(k)
-		c.UsedOnly()
-		for c.Next() {
-			if !c.Hidden() && s.cfg.Filter.AllowsStat(k, &c) {
-				f(&c, k)
-			}
-		}
-	}
-}
-
-// changes writes the stats that changed.
-func (s *Sink) changes() {
-	snap := s.snap
-	write := func(c *store.Cursor, k store.Kind) bool {
-		if s.cfg.Filter.AllowsStat(k, c) && !s.replaced[c.ID()] {
-			s.write(c, k)
-		}
-		return true
-	}
-	snap.CounterChanges(func(c *store.Cursor, _ uint64) bool { return write(c, store.KindCounter) })
-	snap.GaugeChanges(func(c *store.Cursor) bool { return write(c, store.KindGauge) })
-	snap.HistogramChanges(func(c *store.Cursor, _ *histogram.Snapshot) bool { return write(c, store.KindHistogram) })
-}
-
-// write adds the series of the stat under c with its value as of the flush. It does
+// Write adds the series of the stat under c with its value as of the flush. It does
 // nothing for a stat that is younger.
-func (s *Sink) write(c *store.Cursor, k store.Kind) {
+func (s visitor) Write(snap *store.Snapshot, c *store.Cursor, k store.Kind, at int64) {
 	if k == store.KindHistogram {
-		if h, ok := s.snap.Histogram(c); ok && h.Used {
-			s.histogram(c, h.Cumulative)
+		if h, ok := snap.Histogram(c); ok && h.Used {
+			s.histogram(c, h.Cumulative, at)
 		}
 		return
 	}
-	value, ok := s.snap.Value(c)
-	if !ok || !s.read(c, k) {
+	value, ok := snap.Value(c)
+	if !ok {
+		return
+	}
+	out := sample{value: value, at: at}
+	if k == store.KindCounter {
+		out.start = totals.Start(c, at)
+	}
+	s.scalar(c, k, out)
+}
+
+// End adds a stale marker to the series of the stat under c.
+func (s visitor) End(c *store.Cursor, k store.Kind, at int64) {
+	if k == store.KindHistogram {
+		s.histogram(c, nil, at)
+		return
+	}
+	s.scalar(c, k, sample{value: staleMarker(), at: at})
+}
+
+// scalar adds a sample of the counter or gauge under c.
+func (s *Sink) scalar(c *store.Cursor, k store.Kind, out sample) {
+	if !s.read(c, k) {
 		return
 	}
 	d := s.names.description(c)
-	out := sample{value: value, at: s.at}
-	if k == store.KindCounter {
-		out.start = s.start(c)
-	}
 	lane := s.names.lane(len(s.batches))
 	s.batches[lane].add(s.names.all("", ""), metadata{kindType(k, d), d.Help, d.Unit}, out)
 	s.full(lane)
@@ -315,14 +240,6 @@ func (s *Sink) read(c *store.Cursor, k store.Kind) bool {
 	}
 	s.skipped.Inc()
 	return false
-}
-
-// start returns when the stat under c was 0, 0 if that is not before the report.
-func (s *Sink) start(c *store.Cursor) int64 {
-	if t := c.Created(); !t.IsZero() && t.UnixMilli() < s.at {
-		return t.UnixMilli()
-	}
-	return 0
 }
 
 // forms reports in which forms a batch has histograms.
@@ -348,15 +265,15 @@ func (s *Sink) unit(c *store.Cursor) float64 {
 
 // histogram adds the series of the histogram under c, which are stale markers if st is
 // nil.
-func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats) {
+func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, at int64) {
 	if !s.read(c, store.KindHistogram) {
 		return
 	}
 	d := s.names.description(c)
 	m := metadata{typeHistogram, d.Help, d.Unit}
-	at, start := s.at, s.start(c)
-	if st == nil {
-		at, start = s.at+1, 0
+	var start int64
+	if st != nil {
+		start = totals.Start(c, at)
 	}
 	lane := s.names.lane(len(s.batches))
 	b := &s.batches[lane]
@@ -390,21 +307,6 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats) {
 		b.add(s.names.all("_sum", ""), m, value(sum))
 		b.add(s.names.all("_count", ""), m, value(count))
 	}
-	s.full(lane)
-}
-
-// end adds a stale marker to the series of the stat under c.
-func (s *Sink) end(c *store.Cursor, k store.Kind) {
-	if k == store.KindHistogram {
-		s.histogram(c, nil)
-		return
-	}
-	if !s.read(c, k) {
-		return
-	}
-	d := s.names.description(c)
-	lane := s.names.lane(len(s.batches))
-	s.batches[lane].add(s.names.all("", ""), metadata{kindType(k, d), d.Help, d.Unit}, sample{value: staleMarker(), at: s.at + 1})
 	s.full(lane)
 }
 

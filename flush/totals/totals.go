@@ -1,0 +1,145 @@
+// Package totals visits the stats that a sink of totals has to send at a flush: the
+// changed ones at each, all of them from time to time, and ended ones a last time.
+package totals
+
+import (
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Visitor is called with stats. Times are in Unix milliseconds. The cursor is valid
+// during the call.
+type Visitor interface {
+	// Write sends the value that the stat has in the snapshot.
+	Write(snap *store.Snapshot, c *store.Cursor, k store.Kind, at int64)
+	// End says that the stat has ended, or ends with the program.
+	End(c *store.Cursor, k store.Kind, at int64)
+}
+
+// Walk visits the stats of one flush after the other. One goroutine uses it.
+type Walk struct {
+	// Filter selects the stats.
+	Filter sinkqueue.Filter
+	// Refresh is how often stats without changes are visited; negative means at
+	// each flush.
+	Refresh time.Duration
+
+	at        int64 // of the flush
+	before    int64 // of the flush before
+	refreshed time.Time
+}
+
+// Before returns the time of the last flush, 0 before the first.
+func (w *Walk) Before() int64 { return w.before }
+
+// Again makes the next flush visit all stats.
+func (w *Walk) Again() { w.refreshed = time.Time{} }
+
+// Start returns when the stat at c was 0, or 0 if that is unknown or not before at.
+func Start(c *store.Cursor, at int64) int64 {
+	if t := c.Created(); !t.IsZero() && t.UnixMilli() < at {
+		return t.UnixMilli()
+	}
+	return 0
+}
+
+// Flush visits the stats of snap, which must have totals. Metric names are settled.
+func (w *Walk) Flush(snap *store.Snapshot, to Visitor) {
+	w.at = max(snap.Time.UnixMilli(), w.at+2) // behind the ends of the flush before
+	v := snap.View().Store().View()
+	defer v.Close()
+	for k := range store.KindHistogram + 1 {
+		v.ByFamily(k) // so that all metric names are settled
+	}
+	replaced := w.replacements(snap, v, to)
+	// Half of an interval is for a clock that is not exact.
+	full := w.refreshed.IsZero() || snap.Last || snap.Time.Sub(w.refreshed)+snap.Interval/2 >= w.Refresh
+	if full {
+		w.refreshed = snap.Time
+		w.all(v, func(c *store.Cursor, k store.Kind) { to.Write(snap, c, k, w.at) })
+	} else {
+		w.changes(snap, func(c *store.Cursor, k store.Kind) {
+			if !replaced[c.ID()] {
+				to.Write(snap, c, k, w.at)
+			}
+		})
+	}
+	snap.Ended(func(c *store.Cursor) bool {
+		k := c.Kind()
+		if !w.sends(c, k) || replaced[c.ID()] {
+			return true
+		}
+		if full {
+			to.Write(snap, c, k, w.at)
+		}
+		to.End(c, k, w.at+1)
+		return true
+	})
+	if snap.Last {
+		w.all(v, func(c *store.Cursor, k store.Kind) { to.End(c, k, w.at+1) })
+	}
+	w.before = w.at
+}
+
+// sends reports whether the sink sends the stat under c.
+func (w *Walk) sends(c *store.Cursor, k store.Kind) bool {
+	return k != store.KindText && !c.Hidden() && c.Used() && w.Filter.AllowsStat(k, c)
+}
+
+// replacements returns the stats that ended and have a successor of their name. It
+// writes their last values at the time before the successor, whose series continues
+// theirs.
+func (w *Walk) replacements(snap *store.Snapshot, v *store.View, to Visitor) map[uint32]bool {
+	var replaced map[uint32]bool
+	snap.Ended(func(c *store.Cursor) bool {
+		k := c.Kind()
+		if !w.sends(c, k) {
+			return true
+		}
+		next, ok := v.Find(c.Name())
+		if !ok || next.Network() != c.Network() || next.Kind() != k {
+			return true
+		}
+		if created := next.Created().UnixMilli(); w.before < created-1 && created <= w.at {
+			to.Write(snap, c, k, created-1)
+		}
+		if replaced == nil {
+			replaced = map[uint32]bool{}
+		}
+		replaced[c.ID()] = true
+		return true
+	})
+	return replaced
+}
+
+// all calls f for each used stat that the sink sends.
+func (w *Walk) all(v *store.View, f func(*store.Cursor, store.Kind)) {
+	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram} {
+		if !w.Filter.AllowsKind(k) {
+			continue
+		}
+		c := v.ByFamily(k)
+		c.UsedOnly()
+		for c.Next() {
+			if !c.Hidden() && w.Filter.AllowsStat(k, &c) {
+				f(&c, k)
+			}
+		}
+	}
+}
+
+// changes calls f for each stat that changed and that the sink sends.
+func (w *Walk) changes(snap *store.Snapshot, f func(*store.Cursor, store.Kind)) {
+	visit := func(c *store.Cursor, k store.Kind) bool {
+		if w.Filter.AllowsStat(k, c) {
+			f(c, k)
+		}
+		return true
+	}
+	snap.CounterChanges(func(c *store.Cursor, _ uint64) bool { return visit(c, store.KindCounter) })
+	snap.GaugeChanges(func(c *store.Cursor) bool { return visit(c, store.KindGauge) })
+	snap.HistogramChanges(func(c *store.Cursor, _ *histogram.Snapshot) bool { return visit(c, store.KindHistogram) })
+}
