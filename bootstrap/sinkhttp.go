@@ -10,8 +10,10 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"go.yaml.in/yaml/v4"
@@ -127,4 +129,53 @@ func (s *Sink) setRemoteWrite(d *decoder, n *yaml.Node, path string) {
 		field{"refresh", period(&c.Refresh, time.Millisecond, time.Hour)},
 	))
 	d.require(n, path, seen, "url")
+}
+
+func (s *Sink) setOTLP(d *decoder, n *yaml.Node, path string) {
+	c := &otlp.Config{Batch: otlp.DefaultBatch, Refresh: otlp.DefaultRefresh}
+	s.OTLP = c
+	seen := d.message(n, path, append(s.httpFields(&c.HTTP),
+		field{"temporality", enum(&c.Delta, "cumulative, delta", false, true)},
+		field{"histograms", enum(&c.Explicit, "exponential, explicit", false, true)},
+		field{"resource", tagMap(&c.Resource)},
+		field{"batch_points", whole(&c.Batch, 1, 100_000)},
+		field{"refresh", period(&c.Refresh, time.Millisecond, time.Hour)},
+	))
+	d.require(n, path, seen, "url")
+}
+
+// setOpenTelemetry reads the typed_config of Envoy's sink. Without http_service, Out
+// stays nil.
+func (s *StatsSink) setOpenTelemetry(d *decoder) {
+	if s.Config.Node == nil {
+		return
+	}
+	c := otlp.Config{Explicit: true, Batch: otlp.DefaultBatch, Refresh: -1}
+	out := &Sink{Options: sinkqueue.Options{Name: s.Kind}, OTLP: &c}
+	var histograms bool
+	seen := d.message(s.Config.Node, s.Config.Path, []field{
+		{"@type", accepted},
+		{"grpc_service", accepted},
+		{"http_service", nested(field{"http_uri", nested(
+			field{"uri", func(d *decoder, n *yaml.Node, path string) {
+				text(&c.HTTP.URL)(d, n, path)
+				if _, err := sinkhttp.CheckURL(c.HTTP.URL); err != nil {
+					d.errorf(n, path, "%v", err)
+				}
+			}},
+			field{"cluster", accepted},
+			field{"timeout", duration(&c.HTTP.Timeout, time.Millisecond, time.Hour)},
+		)})},
+		{"report_counters_as_deltas", boolean(&c.Delta)},
+		{"report_histograms_as_deltas", boolean(&histograms)},
+		{"emit_tags_as_attributes", accepted},
+		{"use_tag_extracted_name", accepted},
+		{"prefix", text(&out.Options.Prefix)},
+	})
+	if histograms != c.Delta {
+		d.warnf(s.Config.Node, s.Config.Path, "report_histograms_as_deltas is that of counters")
+	}
+	if _, ok := seen["http_service"]; ok && c.HTTP.URL != "" {
+		s.Out = out
+	}
 }

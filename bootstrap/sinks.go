@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
@@ -27,6 +28,7 @@ type Sink struct {
 
 	StatsD      *statsdsink.Config
 	RemoteWrite *remotewrite.Config
+	OTLP        *otlp.Config
 
 	tls      sinkTLS    // of sinks over HTTP and gRPC
 	interval *yaml.Node // of Options.Interval
@@ -34,7 +36,7 @@ type Sink struct {
 }
 
 // sinkKinds are the keys of which a sink has one.
-var sinkKinds = []string{"statsd", "remote_write"}
+var sinkKinds = []string{"statsd", "remote_write", "otlp"}
 
 // kind returns the kind of s.
 func (s *Sink) kind() string {
@@ -43,6 +45,8 @@ func (s *Sink) kind() string {
 		return "statsd"
 	case s.RemoteWrite != nil:
 		return "remote_write"
+	case s.OTLP != nil:
+		return "otlp"
 	}
 	return ""
 }
@@ -62,6 +66,14 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 			return nil, err
 		}
 		return created(remotewrite.New(c))
+	case "otlp":
+		c := *s.OTLP
+		c.Options = o
+		var err error
+		if c.HTTP.TLS, err = s.tls.config(); err != nil {
+			return nil, err
+		}
+		return created(otlp.New(c))
 	}
 	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
 }
@@ -80,7 +92,7 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		{"name", nonEmpty(&o.Name)},
 		{"filters", s.setFilters},
 		{"prefix", text(&o.Prefix)},
-		{"tags", s.setTags},
+		{"tags", tagMap(&o.Tags)},
 		{"interval", func(d *decoder, n *yaml.Node, path string) {
 			period(&o.Interval, time.Millisecond, 24*time.Hour)(d, n, path)
 			s.interval, s.path = n, path
@@ -92,6 +104,7 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		{"on_ambiguous", enum(&o.Resend, "drop, resend", false, true)},
 		{"statsd", s.setStatsD},
 		{"remote_write", s.setRemoteWrite},
+		{"otlp", s.setOTLP},
 	}
 	seen := d.message(n, path, fields)
 	kind := d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
@@ -128,22 +141,24 @@ func (s *Sink) setFilters(d *decoder, n *yaml.Node, path string) {
 	f.Kinds = kinds
 }
 
-// setTags reads a mapping of tag names to values, in the order of names.
-func (s *Sink) setTags(d *decoder, n *yaml.Node, path string) {
-	if n.Kind != yaml.MappingNode {
-		d.errorf(n, path, "%s is not a mapping of names to values", d.show(n, path))
-		return
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		t := tags.Tag{Name: n.Content[i].Value}
-		at := join(path, conftree.Key(t.Name, false))
-		text(&t.Value)(d, n.Content[i+1], at)
-		if t.Name == "" {
-			d.errorf(n.Content[i], path, "the name of a tag is empty")
+// tagMap reads a mapping of tag names to values, in the order of names.
+func tagMap(to *[]tags.Tag) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		if n.Kind != yaml.MappingNode {
+			d.errorf(n, path, "%s is not a mapping of names to values", d.show(n, path))
+			return
 		}
-		s.Options.Tags = append(s.Options.Tags, t)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			t := tags.Tag{Name: n.Content[i].Value}
+			at := join(path, conftree.Key(t.Name, false))
+			text(&t.Value)(d, n.Content[i+1], at)
+			if t.Name == "" {
+				d.errorf(n.Content[i], path, "the name of a tag is empty")
+			}
+			*to = append(*to, t)
+		}
+		slices.SortFunc(*to, func(a, b tags.Tag) int { return strings.Compare(a.Name, b.Name) })
 	}
-	slices.SortFunc(s.Options.Tags, func(a, b tags.Tag) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {

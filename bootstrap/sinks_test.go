@@ -5,12 +5,47 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush/otlp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
+
+func TestOpenTelemetrySink(t *testing.T) {
+	c, err := Parse("a.yaml", []byte(`
+sinks:
+- otlp: {url: "http://a:4318", temporality: delta, histograms: explicit, resource: {b: x, a: y}, headers: {x-key: v}, refresh: 2m}
+stats_sinks:
+- name: envoy.stat_sinks.open_telemetry
+  typed_config: {http_service: {http_uri: {uri: "http://b:4318/v1/metrics", cluster: c, timeout: 3s}}, report_counters_as_deltas: true, report_histograms_as_deltas: true, prefix: p}
+- name: envoy.stat_sinks.open_telemetry
+  typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}
+`), Options{Product: "edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sinksOf(c)
+	if len(got) != 2 || len(c.Warnings) != 1 {
+		t.Fatalf("%d sinks, warnings %q", len(got), c.Warnings)
+	}
+	want := []Sink{
+		{Options: sinkqueue.Options{Name: "otlp"}, OTLP: &otlp.Config{
+			HTTP: sinkhttp.Config{URL: "http://a:4318", Headers: map[string]string{"X-Key": "v"}}, Delta: true, Explicit: true,
+			Resource: []tags.Tag{{Name: "a", Value: "y"}, {Name: "b", Value: "x"}}, Batch: otlp.DefaultBatch, Refresh: 2 * time.Minute,
+		}},
+		{Options: sinkqueue.Options{Name: "open_telemetry", Prefix: "p"}, OTLP: &otlp.Config{
+			HTTP: sinkhttp.Config{URL: "http://b:4318/v1/metrics", Timeout: 3 * time.Second}, Delta: true, Explicit: true, Batch: otlp.DefaultBatch, Refresh: -1,
+		}},
+	}
+	for i := range want {
+		if g := *got[i]; !reflect.DeepEqual(g.Options, want[i].Options) || !reflect.DeepEqual(g.OTLP, want[i].OTLP) {
+			t.Errorf("sink %d: got %+v %+v\nwant %+v %+v", i, g.Options, g.OTLP, want[i].Options, want[i].OTLP)
+		}
+	}
+}
 
 func TestStatsDSinks(t *testing.T) {
 	c, err := Parse("a.yaml", []byte(`

@@ -238,6 +238,9 @@ func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
 	if format, ok := statsdFormats[s.Kind]; ok {
 		s.setStatsD(d, format)
 	}
+	if s.Kind == "open_telemetry" {
+		s.setOpenTelemetry(d)
+	}
 	if slices.Contains(statsSinkKinds, s.Kind) && !s.CircuitStream() && s.Out == nil {
 		d.warnf(at, join(path, "name"), "accepted, but nothing is sent: there is no such sink in this build")
 	}

@@ -127,3 +127,17 @@ func Spans(buckets []Bucket, span func(offset int32, length uint32), delta func(
 		}
 	}
 }
+
+// Halve merges each two neighboring buckets into one of the next coarser schema.
+func (h *Histogram) Halve() {
+	h.Schema--
+	h.Negative, h.Positive = halve(h.Negative), halve(h.Positive)
+}
+
+func halve(list []Bucket) []Bucket {
+	out := list[:0]
+	for _, b := range list {
+		out = add(out, (b.Index+1)>>1, b.Count)
+	}
+	return out
+}

@@ -1,0 +1,424 @@
+// Package otlp exports stats as OpenTelemetry metrics over HTTP, or over any other
+// [Transport].
+//
+// Counters are monotonic sums, gauges are gauges, histograms are exponential histograms
+// made of the bins, or histograms with explicit bounds. Values are cumulative, or
+// increments since the last report. Names keep their dots, and tags are attributes.
+package otlp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/totals"
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Defaults of [Config].
+const (
+	DefaultBatch   = 2000
+	DefaultRefresh = time.Minute
+)
+
+// maxBody is the size from which a request is complete.
+const maxBody = 1 << 20
+
+// Transport carries requests to a receiver.
+type Transport interface {
+	// Export sends an encoded ExportMetricsServiceRequest and returns the encoded
+	// response. Errors are those of [sinkqueue.Config].
+	Export(ctx context.Context, request []byte) (response []byte, err error)
+	// Target is where requests go, without secrets.
+	Target() string
+	Close()
+}
+
+// Config are the settings of a [Sink].
+type Config struct {
+	// Options are the settings that all sinks share. The default name is "otlp".
+	// Tags become attributes of every point.
+	sinkqueue.Options
+	// HTTP is the receiver and how to reach it, if Transport is nil. A URL without
+	// a path gets /v1/metrics.
+	HTTP sinkhttp.Config
+	// Transport carries the requests. Default: HTTP.
+	Transport Transport
+	// Delta sends increments since the last report. Default: cumulative values.
+	Delta bool
+	// Explicit sends histograms with the bounds of their layouts. Default:
+	// exponential histograms.
+	Explicit bool
+	// Resource are the attributes of the resource. Default: service.name, the
+	// product name of the store. It is added unless it is set.
+	Resource []tags.Tag
+	// Batch is the number of points in a request. Default 2000.
+	Batch int
+	// Refresh is how often cumulative values without changes are sent. Default 1
+	// minute; negative means at each report.
+	Refresh time.Duration
+}
+
+// Sink is a [flush.Sink] that exports metrics. Create it with [New].
+type Sink struct {
+	cfg       Config
+	queue     *sinkqueue.Queue
+	transport Transport
+	skipped   *store.Counter
+
+	// Of Flush.
+	walk   totals.Walk
+	batch  batch
+	began  int64 // of the interval, Unix time in milliseconds
+	name   []byte
+	attrs  []byte // encoded, in a field that depends on the type of the point
+	key    []byte
+	extra  []tags.Tag // constant attributes
+	owed   map[string]uint64
+	labels [][]byte // names of the attributes of the stat
+}
+
+var (
+	_ flush.Runner   = (*Sink)(nil)
+	_ flush.Paced    = (*Sink)(nil)
+	_ flush.Totaler  = (*Sink)(nil)
+	_ flush.Mourner  = (*Sink)(nil)
+	_ flush.Reporter = (*Sink)(nil)
+)
+
+// New checks cfg and returns a sink. Nothing is sent before Run.
+func New(cfg Config) (*Sink, error) {
+	if err := cfg.Check("otlp", "otlp"); err != nil {
+		return nil, err
+	}
+	if cfg.Batch <= 0 {
+		cfg.Batch = DefaultBatch
+	}
+	if cfg.Refresh == 0 {
+		cfg.Refresh = DefaultRefresh
+	}
+	if cfg.Transport == nil {
+		t, err := newHTTP(cfg.HTTP)
+		if err != nil {
+			return nil, fmt.Errorf("otlp: %w", err)
+		}
+		cfg.Transport = t
+	}
+	if !slices.ContainsFunc(cfg.Resource, func(t tags.Tag) bool { return t.Name == "service.name" }) {
+		cfg.Resource = append([]tags.Tag{{Name: "service.name", Value: cfg.Store.Product()}}, cfg.Resource...)
+	}
+	cfg.Resend = cfg.Resend || !cfg.Delta // totals can be sent twice
+	s := &Sink{
+		cfg: cfg, transport: cfg.Transport, walk: totals.Walk{Filter: cfg.Filter, Refresh: cfg.Refresh},
+		skipped: cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name}),
+		began:   cfg.Store.LastFlush().UnixMilli(),
+	}
+	s.batch = batch{head: resource(cfg.Resource), scope: protobuf.AppendBytes(nil, 1, "statsd-admin"), delta: cfg.Delta}
+	q := sinkqueue.Config{Options: cfg.Options, Kind: "otlp", Target: s.transport.Target(), Send: s.send}
+	if cfg.Delta {
+		q.Increments, q.Observations = increments, observations
+	}
+	s.queue = sinkqueue.New(q)
+	return s, nil
+}
+
+// Name is the name of the sink.
+func (s *Sink) Name() string { return s.cfg.Name }
+
+// Interval is how often the sink sends; 0 means every flush.
+func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
+
+// NeedsTotals reports whether the sink sends totals.
+func (s *Sink) NeedsTotals() bool { return !s.cfg.Delta }
+
+// NeedsEnded reports whether the sink marks series that end.
+func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
+
+// Delivery returns the state of the queue.
+func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
+
+// Run sends queued requests until ctx ends, or until the queue is empty after Close.
+func (s *Sink) Run(ctx context.Context) {
+	defer s.transport.Close()
+	s.queue.Run(ctx)
+}
+
+// Close makes Run send the rest and return.
+func (s *Sink) Close() { s.queue.Close() }
+
+// Flush queues the points of a flush. It does not wait for the network.
+func (s *Sink) Flush(snap *store.Snapshot) error {
+	if s.cfg.Delta {
+		s.deltas(snap)
+	} else {
+		s.walk.Flush(snap, visitor{s})
+	}
+	s.queueBatch()
+	return nil
+}
+
+// deltas adds what happened since the last report.
+func (s *Sink) deltas(snap *store.Snapshot) {
+	at := max(snap.Time.UnixMilli(), s.began+1)
+	f := &s.cfg.Filter
+	s.owed = s.queue.Owed()
+	snap.CounterChanges(func(c *store.Cursor, n uint64) bool {
+		if f.AllowsStat(store.KindCounter, c) && s.read(c, 7) {
+			if s.owed != nil {
+				s.key = append(append(append(s.key[:0], s.name...), 0), s.attrs...)
+				n += s.owed[string(s.key)]
+				delete(s.owed, string(s.key))
+			}
+			d := s.description(c)
+			s.batch.open(s.name, d.Help, d.Unit, fieldSum)
+			s.batch.number(s.attrs, s.began, at, func(b []byte) []byte { return whole(b, n) })
+			s.full()
+		}
+		return true
+	})
+	for key, n := range s.owed {
+		name, attrs, _ := bytes.Cut([]byte(key), []byte{0})
+		s.batch.open(name, "", "", fieldSum)
+		s.batch.number(attrs, s.began, at, func(b []byte) []byte { return whole(b, n) })
+		s.full()
+	}
+	s.owed = nil
+	snap.GaugeChanges(func(c *store.Cursor) bool {
+		if f.AllowsStat(store.KindGauge, c) {
+			s.gauge(c, at, func(b []byte) []byte { return double(b, c.Float()) })
+		}
+		return true
+	})
+	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
+		if f.AllowsStat(store.KindHistogram, c) {
+			s.histogram(c, h.Interval, s.began, at)
+		}
+		return true
+	})
+	s.began = at
+}
+
+// visitor adds cumulative points.
+type visitor struct{ *Sink }
+
+// Write adds the point of the stat under c as of the flush. It does nothing for a stat
+// that is younger.
+func (s visitor) Write(snap *store.Snapshot, c *store.Cursor, k store.Kind, at int64) {
+	switch k {
+	case store.KindHistogram:
+		if h, ok := snap.Histogram(c); ok && h.Used {
+			s.histogram(c, h.Cumulative, totals.Start(c, at), at)
+		}
+	case store.KindCounter:
+		if n, ok := snap.Total(c); ok {
+			s.sum(c, totals.Start(c, at), at, func(b []byte) []byte { return whole(b, n) })
+		}
+	default:
+		if x, ok := snap.Value(c); ok {
+			s.gauge(c, at, func(b []byte) []byte { return double(b, x) })
+		}
+	}
+}
+
+// End adds a point without a value.
+func (s visitor) End(c *store.Cursor, k store.Kind, at int64) {
+	switch k {
+	case store.KindHistogram:
+		s.histogram(c, nil, 0, at)
+	case store.KindCounter:
+		s.sum(c, 0, at, nothing)
+	default:
+		s.gauge(c, at, nothing)
+	}
+}
+
+func (s *Sink) sum(c *store.Cursor, start, at int64, value func([]byte) []byte) {
+	if !s.read(c, 7) {
+		return
+	}
+	d := s.description(c)
+	s.batch.open(s.name, d.Help, d.Unit, fieldSum)
+	s.batch.number(s.attrs, start, at, value)
+	s.full()
+}
+
+func (s *Sink) gauge(c *store.Cursor, at int64, value func([]byte) []byte) {
+	if !s.read(c, 7) {
+		return
+	}
+	d := s.description(c)
+	s.batch.open(s.name, d.Help, d.Unit, fieldGauge)
+	s.batch.number(s.attrs, 0, at, value)
+	s.full()
+}
+
+// histogram adds a point of the histogram under c, without a value if st is nil.
+func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, start, at int64) {
+	attributes, field := 1, fieldExponential
+	if s.cfg.Explicit {
+		attributes, field = 9, fieldHistogram
+	}
+	if !s.read(c, attributes) {
+		return
+	}
+	d := s.description(c)
+	if d.Unit == "" {
+		d.Unit = units[c.Histogram().Layout().Unit()]
+	}
+	s.batch.open(s.name, d.Help, d.Unit, field)
+	if s.cfg.Explicit {
+		s.batch.explicit(s.attrs, st, start, at)
+	} else {
+		s.batch.exponential(s.attrs, st, start, at)
+	}
+	s.full()
+}
+
+// units are the codes of UCUM for the units of histograms.
+var units = map[histogram.Unit]string{
+	histogram.Bytes: "By", histogram.Microseconds: "us", histogram.Milliseconds: "ms", histogram.Percent: "1",
+}
+
+// read encodes the name and the attributes of the stat under c, the latter in a field.
+// It returns false if nothing is left of the name.
+func (s *Sink) read(c *store.Cursor, field int) bool {
+	s.name = s.name[:0]
+	if p := s.cfg.Prefix; p != "" {
+		s.name = append(append(s.name, p...), '.')
+	}
+	at := len(s.name)
+	if f := c.Family(); f != nil {
+		s.name = append(s.name, f.String()...)
+	} else {
+		s.name = c.AppendName(s.name)
+	}
+	if len(s.name) == at {
+		s.skipped.Inc()
+		return false
+	}
+	s.name = bytes.ReplaceAll(valid(s.name), []byte{0}, []byte("_"))
+	s.attrs, s.labels = s.attrs[:0], s.labels[:0]
+	for _, l := range c.Labels() {
+		name := []byte(l.Name.String())
+		if slices.ContainsFunc(s.labels, func(b []byte) bool { return bytes.Equal(b, name) }) {
+			continue
+		}
+		s.labels = append(s.labels, name)
+		s.attrs = attribute(s.attrs, field, valid(name), valid(l.Value))
+	}
+	for _, t := range s.cfg.Tags {
+		if !slices.ContainsFunc(s.labels, func(b []byte) bool { return string(b) == t.Name }) {
+			s.attrs = attribute(s.attrs, field, []byte(t.Name), []byte(t.Value))
+		}
+	}
+	return true
+}
+
+// description returns the description of the stat under c.
+func (s *Sink) description(c *store.Cursor) store.Description {
+	all := s.cfg.Store.Descriptions()
+	if len(all) == 0 || c.Network() {
+		return store.Description{}
+	}
+	if f := c.Family(); f != nil {
+		return all[f.String()]
+	}
+	return all[c.Name()]
+}
+
+// full queues the batch if it is complete.
+func (s *Sink) full() {
+	if s.batch.points >= s.cfg.Batch || s.batch.size() >= maxBody {
+		s.queueBatch()
+	}
+}
+
+func (s *Sink) queueBatch() {
+	if n := s.batch.points; n > 0 {
+		s.queue.Add(s.batch.request(), n)
+	}
+}
+
+// send makes one attempt to send a request; see [sinkqueue.Config].
+func (s *Sink) send(ctx context.Context, request []byte) (int, error) {
+	response, err := s.transport.Export(ctx, request)
+	if err != nil {
+		return 0, err
+	}
+	each(response, 1, func(partial []byte) { // partial_success
+		var rejected uint64
+		var text []byte
+		fields(partial, func(f protobuf.Field) {
+			switch f.Number {
+			case 1:
+				rejected = f.Value
+			case 2:
+				text = f.Bytes
+			}
+		})
+		s.queue.Rejected(int(min(rejected, 1<<31)))
+		if s.cfg.Logger != nil {
+			s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "sink: the receiver accepted a part", slog.String("sink", s.cfg.Name),
+				slog.Uint64("rejected", rejected), slog.String("message", string(valid(text[:min(len(text), 512)]))))
+		}
+	})
+	return len(request), nil
+}
+
+// increments calls yield for each increment in a request.
+func increments(request []byte, yield func(key []byte, n uint64)) {
+	var key []byte
+	visit(request, func(name, attrs []byte, n uint64) {
+		if n > 0 {
+			key = append(append(append(key[:0], name...), 0), attrs...)
+			yield(key, n)
+		}
+	}, func(uint64) {})
+}
+
+// observations returns the number of values that the histograms of a request have.
+func observations(request []byte) (n uint64) {
+	visit(request, func(_, _ []byte, _ uint64) {}, func(count uint64) { n += count })
+	return n
+}
+
+// overHTTP carries requests over HTTP.
+type overHTTP struct{ *sinkhttp.Client }
+
+func newHTTP(cfg sinkhttp.Config) (Transport, error) {
+	u, err := sinkhttp.CheckURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/v1/metrics"
+		cfg.URL = u.String()
+	}
+	c, err := sinkhttp.New(cfg)
+	return overHTTP{c}, err
+}
+
+// Export posts a request.
+func (h overHTTP) Export(ctx context.Context, request []byte) ([]byte, error) {
+	answer, err := h.Post(ctx, http.Header{"Content-Type": {"application/x-protobuf"}}, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := answer.Err(false); err != nil {
+		return nil, err
+	}
+	if len(answer.Body) > 0 && answer.Header.Get("Content-Type") != "application/x-protobuf" {
+		return nil, nil
+	}
+	return answer.Body, nil
+}

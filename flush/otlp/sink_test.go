@@ -1,0 +1,274 @@
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// receiver is a transport that keeps the sums it gets. Fail decides on each request.
+type receiver struct {
+	mu     sync.Mutex
+	n      int
+	fail   func(n int) (err error, applied bool)
+	delta  bool
+	sums   map[string]uint64
+	values uint64 // of histograms, of delta temporality
+	answer []byte
+}
+
+func (r *receiver) Export(_ context.Context, request []byte) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n++
+	var err error
+	if r.fail != nil {
+		var applied bool
+		if err, applied = r.fail(r.n); err != nil && !applied {
+			return nil, err
+		}
+	}
+	visit(request, func(name, _ []byte, n uint64) {
+		if r.delta {
+			n += r.sums[string(name)]
+		}
+		r.sums[string(name)] = max(n, r.sums[string(name)])
+	}, func(n uint64) { r.values += n })
+	return r.answer, err
+}
+
+func (*receiver) Target() string { return "test" }
+func (*receiver) Close()         {}
+
+func (r *receiver) sum(name string) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sums[name]
+}
+
+var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
+
+// exporting returns a store, its running sink, and a function that stops it.
+func exporting(t *testing.T, cfg Config) (*store.Store, *Sink, func()) {
+	t.Helper()
+	cfg.Store = store.New(store.Options{})
+	cfg.Store.KeepNames()
+	cfg.Filter = noOwn
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Go(func() { s.Run(context.Background()) })
+	return cfg.Store, s, func() { s.Close(); done.Wait() }
+}
+
+func tick(t *testing.T, st *store.Store, s *Sink) {
+	t.Helper()
+	snap := st.Flush(store.FlushOptions{Totals: s.NeedsTotals()})
+	defer snap.Close()
+	if err := s.Flush(snap); err != nil {
+		t.Error(err)
+	}
+}
+
+func drain(t *testing.T, s *Sink) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); s.Delivery().Bytes > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the queue is not empty: %+v", s.Delivery())
+		}
+	}
+}
+
+func own(st *store.Store, name string) uint64 {
+	return st.Own().Scope("sink").Counter(name, tags.Tag{Name: "sink", Value: "otlp"}).Value()
+}
+
+func TestSinkKeepsTheContract(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		t.Run(fmt.Sprint(delta), func(t *testing.T) {
+			sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
+				r := &receiver{sums: map[string]uint64{}, delta: delta}
+				s, err := New(Config{Options: sinkqueue.Options{Store: store.New(store.Options{})}, Transport: r, Delta: delta})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return sinktest.Receiver{Sink: s, Received: r.sum}
+			})
+		})
+	}
+}
+
+var errDown = errors.New("down")
+
+// TestFaults: increments that arrived, or may have, or are lost, add up to all; totals
+// are exact in the end.
+func TestFaults(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		err     error
+		applied bool
+		delta   bool
+	}{
+		{"down", errDown, false, true},
+		{"refused", fmt.Errorf("status 400: %w", sinkqueue.ErrRefused), false, true},
+		{"doubtful", fmt.Errorf("timeout: %w", sinkqueue.ErrAmbiguous), false, true},
+		{"duplicate", fmt.Errorf("timeout: %w", sinkqueue.ErrAmbiguous), true, true},
+		{"down, totals", errDown, false, false},
+		{"duplicate, totals", fmt.Errorf("timeout: %w", sinkqueue.ErrAmbiguous), true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &receiver{sums: map[string]uint64{}, delta: tt.delta, fail: func(n int) (error, bool) {
+				if n%3 == 1 {
+					return tt.err, tt.applied
+				}
+				return nil, false
+			}}
+			st, s, stop := exporting(t, Config{Options: sinkqueue.Options{QueueBytes: 2000}, Transport: r, Delta: tt.delta, Batch: 4})
+			added, values := uint64(0), uint64(0)
+			for i := range 10 {
+				for j := range 10 {
+					st.Root().Counter(fmt.Sprint("c", j)).Add(uint64(i + j))
+					added += uint64(i + j)
+				}
+				st.Root().Histogram("h", store.Bytes).Record(5)
+				values++
+				tick(t, st, s)
+			}
+			drain(t, s)
+			tick(t, st, s) // sends what is owed
+			drain(t, s)
+			tick(t, st, s)
+			drain(t, s)
+			stop()
+			if !tt.delta {
+				for j := range 10 {
+					if got, want := r.sum(fmt.Sprint("c", j)), uint64(45+10*j); got != want {
+						t.Errorf("c%d is %d, want %d", j, got, want)
+					}
+				}
+				return
+			}
+			sum := uint64(0)
+			for _, n := range r.sums {
+				sum += n
+			}
+			other := own(st, "lost_increments") + own(st, "ambiguous_increments")
+			otherValues := own(st, "lost_values") + own(st, "ambiguous_values")
+			if tt.applied { // what was doubtful arrived
+				other, otherValues = own(st, "lost_increments"), own(st, "lost_values")
+			}
+			if d := s.Delivery(); sum+other != added || r.values+otherValues != values || d.Owed != 0 {
+				t.Errorf("%d increments and %d values arrived, %d and %d are counted as lost or doubtful; want %d and %d; %d series owed",
+					sum, r.values, other, otherValues, added, values, d.Owed)
+			}
+		})
+	}
+}
+
+func TestPartialSuccess(t *testing.T) {
+	partial := protobuf.AppendBytes(protobuf.AppendUint(nil, 1, 3), 2, "too old")
+	r := &receiver{sums: map[string]uint64{}, answer: protobuf.AppendBytes(nil, 1, partial)}
+	st, s, stop := exporting(t, Config{Transport: r})
+	st.Root().Counter("c").Inc()
+	tick(t, st, s)
+	stop()
+	if own(st, "rejected_metrics") != 3 || own(st, "packets") != 1 || r.n != 1 {
+		t.Errorf("%d rejected, %d packets in %d requests", own(st, "rejected_metrics"), own(st, "packets"), r.n)
+	}
+}
+
+func TestOverHTTP(t *testing.T) {
+	var got string
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = fmt.Sprint(r.URL.Path, " ", r.Header.Get("Content-Type"), " ", strings.Contains(string(body), "service.name"))
+	}))
+	defer srv.Close()
+	st, s, stop := exporting(t, Config{HTTP: sinkhttp.Config{URL: srv.URL}})
+	st.Root().Counter("c").Inc()
+	tick(t, st, s)
+	stop()
+	if want := "/v1/metrics application/x-protobuf true"; got != want || s.Delivery().Target != srv.URL+"/v1/metrics" {
+		t.Errorf("%s to %s, want %s", got, s.Delivery().Target, want)
+	}
+	for _, cfg := range []Config{{}, {Options: sinkqueue.Options{Store: st}}} {
+		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "otlp: ") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func BenchmarkFlush(b *testing.B) {
+	const series = 100_000
+	st := store.New(store.Options{})
+	counters := make([]*store.Counter, series)
+	sc := st.ScopeWith("", store.ScopeOptions{Network: true})
+	for i := range counters {
+		counters[i] = sc.Counter(fmt.Sprint("shop.requests.", i%100), tags.Tag{Name: "host", Value: fmt.Sprint("h", i/100)}, tags.Tag{Name: "route", Value: fmt.Sprint("/r", i%7)})
+		counters[i].Inc()
+	}
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, QueueBytes: 1}, Transport: &receiver{}, Refresh: 1000 * time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range b.N + 1 {
+		for j := i % 100; j < series; j += 100 {
+			counters[j].Inc()
+		}
+		snap := st.Flush(store.FlushOptions{Totals: true})
+		b.StartTimer()
+		if err := s.Flush(snap); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		snap.Close()
+		if i == 0 {
+			b.ResetTimer() // it had all series
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*series/100), "ns/point")
+}
+
+func Example() {
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fmt.Println(r.Method, r.URL.Path) }))
+	defer collector.Close()
+	st := store.New(store.Options{})
+	sink, err := New(Config{
+		Options: sinkqueue.Options{Store: st}, HTTP: sinkhttp.Config{URL: collector.URL},
+		Resource: []tags.Tag{{Name: "service.name", Value: "shop"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st.Root().Counter("orders").Add(3)
+	snap := st.Flush(store.FlushOptions{Totals: true}) // flush.Scheduler does this
+	if err := sink.Flush(snap); err != nil {
+		fmt.Println(err)
+	}
+	snap.Close()
+	sink.Close()
+	sink.Run(context.Background())
+	// Output: POST /v1/metrics
+}
