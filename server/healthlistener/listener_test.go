@@ -511,3 +511,47 @@ func TestPause(t *testing.T) {
 		t.Errorf("after the pause: %d, %q, closed %t", resp.StatusCode, body, resp.Close)
 	}
 }
+
+// lateConn is a connection whose first read begins after its deadline.
+type lateConn struct {
+	net.Conn
+	late atomic.Bool
+}
+
+func (c *lateConn) Read(b []byte) (int, error) {
+	if !c.late.Swap(true) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.Conn.Read(b)
+}
+
+// TestLateRead: a check that has arrived is answered although the listener was busy
+// until the deadline of a connection that is to close.
+func TestLateRead(t *testing.T) {
+	l, err := New(newWorld().config("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("unix", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(client, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	l.serve(newConn(&lateConn{Conn: server}))
+	server.Close()
+	if got, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200 ") {
+		t.Errorf("the answer is %q, %v", got, err)
+	}
+}
