@@ -277,7 +277,10 @@ func (m *takeOver) disturb(first, second *life, failpoint string) {
 // old one was ending when the new one died.
 func (m *takeOver) settle(first, second *life) bool {
 	m.Helper()
-	bothEnd := m.action == "kill-new" && strings.HasPrefix(m.point, "old.terminate.")
+	if m.action == "kill-new" && strings.HasPrefix(m.point, "old.terminate.") {
+		m.until("both servers have ended", func() bool { return first.ended() && second.ended() })
+		return false
+	}
 	if m.action == "term-new" {
 		m.until("the new server has ended", second.ended)
 		if second.logged("server is live") { // it ends the old one, too
@@ -290,14 +293,11 @@ func (m *takeOver) settle(first, second *life) bool {
 	}
 	m.until("exactly one server is live", func() bool {
 		if first.ended() && second.ended() {
-			if !bothEnd {
-				m.Fatal("both servers have ended")
-			}
-			return true
+			m.Fatal("both servers have ended")
 		}
 		return first.ended() != second.ended() && m.get("/ready") == "LIVE\n"
 	})
-	return !first.ended() || !second.ended()
+	return true
 }
 
 // next starts a second load over new connections and lets a third server take over

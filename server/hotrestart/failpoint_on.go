@@ -1,10 +1,11 @@
-//go:build failpoint
+//go:build failpoint && linux
 
 package hotrestart
 
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -37,8 +38,10 @@ func (l *link) at(k kind, step, action string) bool {
 func (l *link) point(k kind, step string) {
 	if l.at(k, step, "stop") {
 		_ = os.Unsetenv("STATSD_ADMIN_FAILPOINT") // once
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(5 * time.Millisecond) // the signal may take a moment
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		// A signal to the process could be left to another thread, and this one go on.
+		_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(syscall.SIGSTOP))
 	}
 }
 
