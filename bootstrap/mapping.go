@@ -89,10 +89,9 @@ func ParseMapping(name string, data []byte) (rules *mapping.Rules, warnings []st
 type mappingFile struct {
 	cfg mapping.Config
 
-	regex    bool   // of rules without match_type
-	observer string // of rules without observer_type
-	partial  bool   // of rules without partial_globs
-	setAge   time.Duration
+	regex    bool            // of rules without match_type
+	observer string          // of rules without observer_type
+	partial  bool            // of rules without partial_globs
 	summary  mapping.Observe // of rules with summaries
 	buckets  mapping.Observe // of rules with histograms
 	rules    []*yaml.Node
@@ -145,14 +144,12 @@ func (f *mappingFile) set(d *decoder, n *yaml.Node, path string) {
 		{"x-statsd-admin", nested(
 			field{"unmatched", enum(&f.cfg.DropUnmatched, "keep, drop", false, true)},
 			field{"partial_globs", boolean(&f.partial)},
-			field{"set_max_age", period(&f.setAge, time.Second, 24*time.Hour)},
 		)},
 	})
 	f.cfg.Observe = &f.summary
 	if f.observer == "histogram" {
 		f.cfg.Observe = &f.buckets
 	}
-	f.cfg.SetAge = f.setAge
 	if rules != nil {
 		if rules.Kind == yaml.SequenceNode {
 			f.rules = rules.Content
@@ -209,7 +206,7 @@ func timeToLive(to *time.Duration) setter { return period(to, 0, forever) }
 // rule decodes a rule.
 func (f *mappingFile) rule(r *mapping.Rule) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		r.Regex, r.Partial, r.SetAge = f.regex, f.partial, f.setAge
+		r.Regex, r.Partial = f.regex, f.partial
 		r.Position = d.doc.position(n).String()
 		var observer, action string
 		summary, buckets := f.summary, f.buckets
@@ -234,7 +231,6 @@ func (f *mappingFile) rule(r *mapping.Rule) setter {
 			{"action", choiceOrEmpty(&action, "map", "drop")},
 			{"x-statsd-admin", nested(
 				field{"partial_globs", boolean(&r.Partial)},
-				field{"set_max_age", period(&r.SetAge, time.Second, 24*time.Hour)},
 			)},
 		})
 		d.require(n, path, seen, "match", "name")

@@ -63,8 +63,6 @@ type Rule struct {
 	Help string
 	// Observe configures the metrics of observers. Nil means Config.Observe.
 	Observe *Observe
-	// SetAge is the window of sets. 0 means Config.SetAge.
-	SetAge time.Duration
 
 	// Position is where the rule was written, as file:line:column. Optional.
 	Position string
@@ -111,9 +109,6 @@ type Config struct {
 	// Observe is for rules without one, and for samples that no rule matches.
 	// Nil: the default of the server.
 	Observe *Observe
-	// SetAge is the window of sets for rules without one, and for sets that no
-	// rule matches. 0 means the default of the server.
-	SetAge time.Duration
 }
 
 // MaxRules is the largest number of rules.
