@@ -68,6 +68,9 @@ func (s *Server) showHome(w *Response, r *Request) error {
 	order = append(order, groupOther)
 	p := s.newPage(capital(s.product)+" Admin", true)
 	node := s.homeFacts(p)
+	if s.Permits(r, livePages) {
+		p.Put(h("<p><a class='btn primary' href='ui/'>Open live pages</a> <a class='btn' href='help'>Help as text</a></p>\n"))
+	}
 	p.Put(h("<p class='groups'><span class='quiet'>"), fmt.Sprint(count), h(" commands:</span>"))
 	for i, group := range order {
 		if len(byGroup[group]) > 0 {
@@ -127,7 +130,7 @@ func (p *page) command(e *Endpoint, node string) {
 		p.Put(h("<form action='"), link, h("' method='"))
 		class := h("'><button type='submit'>")
 		if e.Mutates {
-			p.Put(h("post' id='"), form)
+			p.Put(h("post' data-effect='"), e.Help, h("' id='"), form)
 			class = h("'><button type='submit' class='mutation'>")
 		} else {
 			p.Put(h("get' id='"), form)

@@ -92,8 +92,6 @@ func (v *view) streamNote() {
 func (v *view) tile(c *circuit) {
 	meaning := "ok"
 	switch {
-	case c.requests == 0:
-		meaning = "info"
 	case c.share() >= 0.05:
 		meaning = "bad"
 	case c.share() >= 0.01 || c.overflow > 0:
@@ -103,7 +101,7 @@ func (v *view) tile(c *circuit) {
 		trimmed(c.share()*100, 2), thin, h("%</p><p>"))
 	switch {
 	case c.requests == 0:
-		v.word(meaning, "no requests")
+		v.Put(h("<span class='quiet'>no requests</span>"))
 	case meaning == "ok":
 		v.word(meaning, "errors low")
 	default:

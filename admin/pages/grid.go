@@ -17,6 +17,8 @@ type column struct {
 	head  string
 	class string // "num" aligns numbers
 	sort  string // value of the parameter sort; "" for columns that cannot be sorted by
+
+	unlisted bool // not exported
 }
 
 // grid is a table. Its cells are written in order; each has an exact value, which is
@@ -99,7 +101,7 @@ func (v *view) sortHead(c column, o order) {
 
 // value exports a value.
 func (g *grid) value(i int, value string) {
-	if !g.export {
+	if !g.export || g.columns[i].unlisted {
 		return
 	}
 	if i > 0 {

@@ -145,12 +145,17 @@ func (v *view) needsAttention(found []finding) {
 // keyFigures appends the strip of the most important numbers.
 func (v *view) keyFigures(list *store.View, input *report.Report) {
 	v.Put(h("<dl class='panel kpis' aria-label='Key figures'>"))
-	figure := func(name, value, unit, note, stat string) {
+	live := v.stream("filter", `^(ingest\.(samples|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.)`)
+	figure := func(name, value, unit, note, sum string) {
 		v.Put(h("<div><dt>"), name, h("</dt><dd><span class='big'"))
-		if stat != "" {
-			v.Put(h(" data-stat='"), stat, h("'"))
+		if sum != "" {
+			v.Put(h(" data-sum='"), sum, h("'"))
 		}
-		v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd></div>\n"))
+		v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd>"))
+		if live && sum != "" {
+			v.Put(h("<dd class='sub persecond scripted'></dd><dd class='spark scripted'></dd>"))
+		}
+		v.Put(h("</div>\n"))
 	}
 	if input != nil {
 		var samples, lines, rejected, drops uint64
@@ -162,9 +167,9 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 				rejected += n
 			}
 		}
-		figure("StatsD samples", count(samples), "", plural(lines, "line"), "")
+		figure("StatsD samples", count(samples), "", plural(lines, "line"), "ingest.samples.listener.")
 		figure("Rejected lines", count(rejected), "", plural(len(input.Rejected), "reason"), "")
-		figure("Kernel drops", count(drops), "packets", "", "")
+		figure("Kernel drops", count(drops), "packets", "", "ingest.kernel_drops.listener.")
 	}
 	n := v.healthNow()
 	if n.clusters > 0 {
@@ -192,7 +197,7 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 	}
 	memory := read()
 	value, unit := size(float64(memory.TotalPhysicalBytes))
-	figure("Memory", value, unit, sizeText(float64(memory.Allocated))+" in use", "process.resident_memory_bytes")
+	figure("Memory", value, unit, sizeText(float64(memory.Allocated))+" in use", "")
 	v.Put(h("</dl>\n"))
 }
 

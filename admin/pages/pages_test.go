@@ -137,6 +137,7 @@ func (f fakeIngest) Explain(line []byte) report.Explanation {
 }
 
 func (f fakeIngest) Forget(func(string) bool) int { return 0 }
+func (f fakeIngest) Mapping() report.Mapping      { return report.Mapping{} }
 
 // targets are views of all pages; %s is a name of the world.
 var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "stats?type=histogram", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s",

@@ -123,7 +123,7 @@ func (v *view) plot(s *histogram.Snapshot, a axis, list []bin, shares bool) {
 		fmt.Fprintf(&outline, "%c%.2f %.1fH%.2f", "ML"[min(i, 1)], x, plotFloor-n, x+width)
 	}
 	v.Put(h("<svg viewBox='0 0 100 "), plotAll, h("' width='100%' height='"), plotAll, h("' preserveAspectRatio='none'><path class='step' d='"), outline.String(), h("'/></svg>"))
-	for _, x := range a.ticks() {
+	for i, x := range a.ticks() {
 		at := a.at(x)
 		v.Put(h("<line class='rule' x1='"), at, h("%' x2='"), at, h("%' y1='"), plotFloor, h("' y2='"), plotFloor+4, h("'/><text class='"))
 		switch {
@@ -131,6 +131,9 @@ func (v *view) plot(s *histogram.Snapshot, a axis, list []bin, shares bool) {
 			v.Put(h("start"))
 		case at > 97:
 			v.Put(h("end"))
+		}
+		if i%3 > 0 {
+			v.Put(h(" spare"))
 		}
 		v.Put(h("' x='"), at, h("%' y='"), plotFloor+17, h("'>"), measuredText(x, unit), h("</text>"))
 	}

@@ -53,7 +53,7 @@ func (v *view) editForm(values *layers.Snapshot) {
 			return
 		}
 		value, known := values.Get(key)
-		v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-effect='The value takes effect at once.'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
+		v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-keep data-effect='The value takes effect at once.'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
 		if known {
 			v.Put(h(" <span class='quiet'>now "), shown(masked(key, value)), h("</span>"))
 		} else {
@@ -65,7 +65,7 @@ func (v *view) editForm(values *layers.Snapshot) {
 		}
 		v.Put(h("'><button type='submit' class='primary'>Set value</button><a class='btn' href='"), v.here("key", ""), h("'>Cancel</a></div></form>\n"))
 		if v.overridden(values, key) {
-			v.Put(h("<form class='pad row line' method='post' action='../runtime_modify' data-effect='The value of the lower layers applies again.'><input type='hidden' name='"), key,
+			v.Put(h("<form class='pad row line' method='post' action='../runtime_modify' data-keep data-effect='The value of the lower layers applies again.'><input type='hidden' name='"), key,
 				h("' value=''><button type='submit'>Remove override</button><span class='quiet'>The value of the lower layers applies again.</span></form>\n"))
 		} else if known {
 			v.Put(h("<p class='pad quiet line'>The value comes from a layer below. It can be overridden, not deleted.</p>\n"))

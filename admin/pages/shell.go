@@ -65,6 +65,9 @@ func (v *view) top() {
 	v.header(product)
 	v.navigation()
 	v.Put(h("<main id='main' tabindex='-1'>\n<div class='head title'><h1>"), v.title, h("</h1><span class='quiet'>"), v.summary, h("</span></div>\n"))
+	v.Put(h("<div class='note warn' id='connection' role='status' hidden>"))
+	v.icon("warn")
+	v.Put(h("<p></p></div>\n"))
 	v.done()
 	if state := v.site.srv.State(); state == "DRAINING" {
 		v.note("warn", "draining", func() { v.Put("The server is draining: it accepts no new traffic.") })
@@ -100,7 +103,7 @@ func (v *view) header(product string) {
 			fact("Node", info.Node.ID)
 			fact("Cluster", info.Node.Cluster)
 		}
-		fact("Version", info.Version)
+		fact("Version", shortVersion(info.Version))
 		fact("Up", span(info.UptimeCurrentEpoch))
 	}
 	if who := v.r.Principal(); who.Name != "" || who.Role != admin.RoleAdmin {
@@ -113,7 +116,16 @@ func (v *view) header(product string) {
 	for _, theme := range [...]string{"auto", "light", "dark"} {
 		v.Put(h("<label><input type='radio' name='theme' value='"), theme, h("'>"), strings.ToUpper(theme[:1])+theme[1:], h("</label>"))
 	}
-	v.Put(h("</fieldset><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))
+	v.Put(h("</fieldset><button type='button' id='pause' hidden aria-pressed='false'>Pause</button><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))
+}
+
+// shortVersion returns the version out of an identifier such as
+// revision/version/status/type/library.
+func shortVersion(id string) string {
+	if parts := strings.Split(id, "/"); len(parts) == 5 {
+		return parts[1]
+	}
+	return id
 }
 
 // navigation appends the links to the pages that the client may open.
@@ -196,7 +208,7 @@ func (v *view) change(c admin.Change) {
 func (v *view) bottom(bytes int, took time.Duration) {
 	v.Put(h("</main>\n<footer><span>"), v.site.srv.Product())
 	if v.src.Info != nil {
-		v.Put(" ", v.src.Info().Version)
+		v.Put(" ", shortVersion(v.src.Info().Version))
 	}
 	number, unit := seconds(took.Seconds())
 	v.Put(h("</span><span>rendered at "))

@@ -43,13 +43,14 @@ func showStat(v *view) error {
 		}
 	}
 	v.Put(parts[len(parts)-1], h("</p>\n"))
+	v.stream("filter", "^"+quoteMeta(name)+"$", "initial", "0")
 	if r.histogram == nil {
 		v.panel("value", "Value", func() { v.request(url("/stats", "filter", "^"+quoteMeta(name)+"$")) }, func() {
 			v.Put(h("<p class='pad'>"))
 			if r.kind == store.KindText {
 				v.Put(h("<span class='big wrap'>"), r.text, h("</span>"))
 			} else {
-				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span>"))
+				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span> <span class='scripted quiet'><span data-rate='"), name, h("'></span> <span class='spark' data-spark='"), name, h("'></span></span>"))
 			}
 			v.Put(h("</p>\n"))
 		})

@@ -171,12 +171,17 @@ func showStats(v *view) error {
 	if used {
 		request = url("/stats", "usedonly", "1", "filter", pattern, "type", endpointType)
 	}
+	usedOnly := ""
+	if used {
+		usedOnly = "1"
+	}
+	live := v.stream("filter", pattern, "type", endpointType, "usedonly", usedOnly, "initial", "0")
 	v.panel("stats-head", plural(page.total, "stat"), func() { v.actions("stats", request) }, func() {
 		if len(page.rows) == 0 {
 			v.noStats(pattern, used || nonzero)
 			return
 		}
-		v.statTable(&page, by, highlighter(pattern))
+		v.statTable(&page, by, highlighter(pattern), live)
 		v.pager(page.offset, len(page.rows), page.total, limit, "")
 	})
 	return nil
@@ -224,9 +229,12 @@ func (v *view) noStats(pattern string, narrowed bool) {
 }
 
 // statTable appends the rows of a page.
-func (v *view) statTable(page *selected, by order, mark *regexp.Regexp) {
-	g := v.grid("stats", "Stats", "cards stats", by, column{head: "Name", class: "name", sort: "name"}, column{head: "Type", class: "type"},
-		column{head: "Value", class: "num", sort: "value"}, column{head: "Distribution", class: "trend"})
+func (v *view) statTable(page *selected, by order, mark *regexp.Regexp, live bool) {
+	columns := []column{{head: "Name", class: "name", sort: "name"}, {head: "Type", class: "type"}, {head: "Value", class: "num", sort: "value"}}
+	if live {
+		columns = append(columns, column{head: "per second", class: "num scripted", unlisted: true})
+	}
+	g := v.grid("stats", "Stats", "cards stats", by, append(columns, column{head: "Distribution", class: "trend"})...)
 	above := ""
 	for i := range page.rows {
 		r := &page.rows[i]
@@ -242,6 +250,9 @@ func (v *view) statTable(page *selected, by order, mark *regexp.Regexp) {
 			g.cell(r.text, v.text(h("<span class='wrap' data-stat='"), r.name, h("'>"), r.text, h("</span>")))
 		} else {
 			g.cell(r.value, func() { v.statValue(r) })
+		}
+		if live {
+			g.cell("", v.text(h("<span class='quiet' data-rate='"), r.name, h("'>"), none, h("</span>")))
 		}
 		v.trend(g, r)
 	}
@@ -311,7 +322,7 @@ func highlighter(pattern string) *regexp.Regexp {
 // trend appends the cell that shows the distribution of a histogram.
 func (v *view) trend(g *grid, r *statRow) {
 	if r.histogram == nil {
-		g.cell("", func() {})
+		g.cell("", v.text(h("<span data-spark='"), r.name, h("'></span>")))
 		return
 	}
 	s := r.histogram.Snapshot()

@@ -92,6 +92,19 @@ func (v *view) here(pairs ...string) string {
 	return url(v.page.path, all...)
 }
 
+// stream appends the address of the stream of changes that the script reads, with the
+// given parameters of /stats/stream. It reports whether there is one.
+func (v *view) stream(pairs ...string) bool {
+	if !v.permits(streamPath) {
+		return false
+	}
+	v.Put(h("<div hidden data-stream-filter='"), ".."+url(streamPath, pairs...), h("'></div>"))
+	return true
+}
+
+// streamPath is the endpoint that streams changes of stats.
+const streamPath = "/stats/stream"
+
 // keep appends hidden fields that make a form keep parameters.
 func (v *view) keep(names ...string) {
 	for _, name := range names {

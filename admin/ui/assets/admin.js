@@ -11,9 +11,12 @@ const words = {
   copied: 'Copied',
   shortcuts: 'Keyboard shortcuts',
   keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog'], ['j k', 'next and previous row'], ['Enter', 'open the row'],
-    ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column'], ['c', 'copy the table'], ['n', 'refresh'], ['?', 'this help']],
+    ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column'], ['c', 'copy the table'], ['n', 'refresh'], ['p', 'pause or go live'], ['?', 'this help']],
   goTo: (page) => `go to ${page}`,
   off: 'Shortcuts are on',
+  pause: 'Pause',
+  live: 'Go live',
+  stale: (age) => `No update for ${age} s. The values are old; the connection is tried again.`,
 };
 
 const root = document.documentElement;
@@ -102,7 +105,7 @@ function prepare(form) {
   form.addEventListener('formdata', (event) => {
     for (const e of form.elements) {
       const initial = !posts && e.localName === 'select' ? e.options[0].value : '';
-      const data = posts && form.dataset.effect && e.type !== 'checkbox';
+      const data = 'keep' in form.dataset; // an empty value means something
       if (e.name && !data && (e.value === '' || e.value === initial)) {
         event.formData.delete(e.name);
       }
@@ -163,15 +166,18 @@ function page(url) {
 }
 
 // replace shows a part of the view at url in place of the present one.
+let latest = '';
 async function replace(id, url) {
   const old = document.getElementById(id);
+  latest = url;
   old.setAttribute('aria-busy', 'true');
   try {
     const fresh = (await page(url))?.getElementById(id);
-    if (fresh) {
+    if (fresh && latest === url) {
       const part = document.importNode(fresh, true);
       document.getElementById(id).replaceWith(part);
       enliven(part);
+      document.dispatchEvent(new Event('replaced'));
     }
   } catch {
     old.removeAttribute('aria-busy'); // the old values stay
@@ -182,14 +188,11 @@ async function replace(id, url) {
 function live(form) {
   const id = form.dataset.live;
   let timer = 0;
-  let latest = 0;
   const update = () => {
-    const query = new URLSearchParams(new FormData(form));
-    const url = `${form.getAttribute('action')}?${query}`;
+    const query = [...new FormData(form)].map((pair) => pair.map(encodeURIComponent).join('=')).join('&');
+    const url = form.getAttribute('action') + (query ? `?${query}` : '');
     history.replaceState(null, '', url);
-    latest += 1;
-    const mine = latest;
-    return mine === latest ? replace(id, url) : undefined;
+    replace(id, url);
   };
   form.addEventListener('input', (event) => {
     clearTimeout(timer);
@@ -284,6 +287,183 @@ function circuits() {
   toggle();
 }
 
+// Stats that move. The stream names each stat once and then sends what changed.
+const svg = (name, attributes, ...children) => {
+  const e = document.createElementNS(document.querySelector('svg').namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) {
+    e.setAttribute(key, value);
+  }
+  e.append(...children);
+  return e;
+};
+const grouped = (n) => {
+  const text = String(n).replace('-', '\u2212');
+  const [whole, rest] = text.split(/(?=[.e])/);
+  return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (rest ?? '');
+};
+const perSecond = (x) => (x === 0 || x >= 10000 ? grouped(Math.round(x)) : grouped(x.toFixed(1)));
+const points = 60;
+
+// sparkline draws values with the time between them. Counters start at zero, gauges
+// span their range, but at least a tenth of the value, so that noise stays flat.
+function sparkline(values, fromZero) {
+  const high = Math.max(...values);
+  let low = fromZero ? 0 : Math.min(...values);
+  const span = Math.max(high - low, fromZero ? 1e-9 : Math.abs(high) * 0.1, 1e-9);
+  low = fromZero ? 0 : (high + low) / 2 - span / 2;
+  const at = (v, i) => `${(96 - (values.length - 1 - i) * (96 / (points - 1))).toFixed(1)},${(18.5 - ((v - low) / span) * 17).toFixed(1)}`;
+  return svg('svg', { class: 's', viewBox: '0 0 96 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('polyline', { class: 'ln', points: values.map(at).join(' ') }));
+}
+
+class Live {
+  constructor(main) {
+    this.main = main;
+    this.button = document.getElementById('pause');
+    this.bar = document.getElementById('connection');
+    this.series = new Map(); // by name: kind, value, rate, history
+    this.names = new Map(); // by id
+    this.source = null;
+    this.paused = false;
+    this.last = 0;
+    this.interval = 1000;
+    this.button.hidden = false;
+    this.button.addEventListener('click', () => this.pause(!this.paused));
+    document.addEventListener('visibilitychange', () => this.toggle());
+    document.addEventListener('replaced', () => { this.series.clear(); this.names.clear(); this.close(); this.toggle(); });
+    setInterval(() => this.check(), 1000);
+    this.toggle();
+  }
+
+  pause(paused) {
+    this.paused = paused;
+    this.button.textContent = paused ? words.live : words.pause;
+    this.button.setAttribute('aria-pressed', String(paused));
+    this.toggle();
+  }
+
+  toggle() {
+    if (document.hidden || this.paused) {
+      this.close();
+    } else if (this.source === null) {
+      this.open();
+    }
+  }
+
+  close() {
+    this.source?.close();
+    this.source = null;
+    this.bar.hidden = true;
+  }
+
+  open() {
+    // What changed while nothing was read is not sent again, so begin with all values.
+    this.names.clear();
+    this.last = Date.now();
+    this.source = new EventSource(document.querySelector('[data-stream-filter]').dataset.streamFilter);
+    this.source.addEventListener('reset', () => this.heard());
+    this.source.addEventListener('delta', (event) => this.delta(JSON.parse(event.data)));
+  }
+
+  heard() {
+    this.last = Date.now();
+    this.bar.hidden = true;
+    this.main.classList.remove('stale');
+  }
+
+  // check says how old the values are once three events are missing. Nothing is sent
+  // while no stat changes, so only a broken connection counts.
+  check() {
+    if (this.source === null || this.source.readyState === EventSource.OPEN) {
+      return;
+    }
+    const age = Math.round((Date.now() - this.last) / 1000);
+    if (age >= 3) {
+      this.bar.hidden = false;
+      this.bar.querySelector('p').textContent = words.stale(age);
+      this.main.classList.add('stale');
+    }
+    if (this.source.readyState === EventSource.CLOSED && age % 5 === 0) {
+      this.source = null;
+      const { last } = this;
+      this.open();
+      this.last = last;
+    }
+  }
+
+  delta(data) {
+    this.heard();
+    for (const [id, kind, name] of data.new ?? []) {
+      this.names.set(id, name);
+      if (!this.series.has(name)) {
+        this.series.set(name, { kind, value: 0, rate: 0, history: [], seq: 0 });
+      }
+    }
+    for (const [id, value, rate, quantiles] of data.rows ?? []) {
+      const s = this.series.get(this.names.get(id));
+      if (s) {
+        Object.assign(s, { value, rate: data.interval_ms > 0 ? rate : s.rate, quantiles, seq: data.seq });
+      }
+    }
+    if (data.more) {
+      return;
+    }
+    for (const s of this.series.values()) {
+      if (s.seq !== data.seq) {
+        s.rate = 0;
+      }
+      if (data.interval_ms > 0 && s.kind !== 'text') {
+        s.history.push(s.kind === 'gauge' ? Number(s.value) : s.rate);
+        if (s.history.length > points) {
+          s.history.shift();
+        }
+      }
+    }
+    this.paint(data.seq);
+  }
+
+  paint(seq) {
+    for (const e of all('[data-stat]', this.main)) {
+      const s = this.series.get(e.dataset.stat);
+      if (s && s.seq === seq) {
+        const text = s.kind === 'text' ? s.value : e.dataset.unit === 'MiB' ? (s.value / 2 ** 20).toFixed(1) : grouped(s.value);
+        if (e.textContent !== text) {
+          e.textContent = text;
+          e.classList.remove('quiet');
+          e.closest('[data-value]')?.setAttribute('data-value', s.value);
+        }
+      }
+    }
+    for (const e of all('[data-rate]', this.main)) {
+      const s = this.series.get(e.dataset.rate);
+      if (s && s.kind !== 'gauge' && s.kind !== 'text') {
+        e.textContent = perSecond(s.rate);
+      }
+    }
+    for (const e of all('[data-spark]', this.main)) {
+      const s = this.series.get(e.dataset.spark);
+      if (s && s.kind !== 'histogram' && s.history.length > 1) {
+        e.replaceChildren(sparkline(s.history, s.kind === 'counter'));
+      }
+    }
+    // Sums over all stats whose names begin alike: the value, the rate, a line.
+    for (const e of all('[data-sum]', this.main)) {
+      const list = [...this.series].filter(([name]) => name.startsWith(e.dataset.sum)).map(([, s]) => s);
+      if (list.length === 0) {
+        continue;
+      }
+      e.textContent = grouped(list.reduce((sum, s) => sum + Number(s.value), 0));
+      const rate = list.reduce((sum, s) => sum + s.rate, 0);
+      const box = e.closest('div');
+      const length = Math.max(...list.map((s) => s.history.length));
+      const history = Array.from({ length }, (_, i) => list.reduce((sum, s) => sum + (s.history[s.history.length - length + i] ?? 0), 0));
+      box.querySelector('.persecond').textContent = `${perSecond(rate)} /s`;
+      if (history.length > 1) {
+        box.querySelector('.spark').replaceChildren(sparkline(history, true));
+      }
+    }
+  }
+}
+
 // Theme
 for (const input of all('input[name="theme"]')) {
   input.checked = input.value === (stored('theme') ?? 'auto');
@@ -321,6 +501,7 @@ const actions = {
   j: () => step(1),
   k: () => step(-1),
   n: () => location.reload(),
+  p: () => document.querySelector('#pause:not([hidden])')?.click(),
   c: () => document.querySelector('main [data-copy]')?.click(),
   '[': () => document.querySelector('a[rel="prev"]')?.click(),
   ']': () => document.querySelector('a[rel="next"]')?.click(),
@@ -354,6 +535,10 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
+document.querySelector('nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 enliven(document);
 circuits();
+if (document.querySelector('[data-stream-filter]')) {
+  new Live(document.getElementById('main'));
+}
 root.dataset.ready = 'yes';
