@@ -66,13 +66,9 @@ func payloads() []string {
 	return list
 }
 
-// TestNamesAreText sends hostile names and tags as StatsD lines and opens all pages.
-// No script runs, no request is made, and the page has no unexpected elements.
-func TestNamesAreText(t *testing.T) {
-	d := start(t)
-	p := open(t)
-	p.visit(base(d) + "/stats?format=html")
-	elements := eval[float64](p, "document.querySelectorAll('*').length")
+// plant sends hostile names and tags as StatsD lines.
+func plant(t *testing.T, d *daemon.Daemon) {
+	t.Helper()
 	c, err := net.Dial("tcp", d.Address("tcp"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +84,16 @@ func TestNamesAreText(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Wait("all lines", func(s daemon.Stats) bool { return s["planted.last"] == "1" })
+}
+
+// TestNamesAreText sends hostile names and tags as StatsD lines and opens all pages.
+// No script runs, no request is made, and the page has no unexpected elements.
+func TestNamesAreText(t *testing.T) {
+	d := start(t)
+	p := open(t)
+	p.visit(base(d) + "/stats?format=html")
+	elements := eval[float64](p, "document.querySelectorAll('*').length")
+	plant(t, d)
 	for _, path := range pages {
 		p := open(t)
 		p.visit(base(d) + path)

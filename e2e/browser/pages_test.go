@@ -1,0 +1,214 @@
+package browser
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/e2e/need"
+)
+
+// livePages are the pages below /ui/, each once.
+var livePages = []string{"/ui/", "/ui/stats", "/ui/stat?name=server.live", "/ui/histograms", "/ui/clusters", "/ui/clusters?cluster=backend", "/ui/listeners", "/ui/ingest", "/ui/ingest?line=a:x|c",
+	"/ui/runtime?key=planted", "/ui/logging", "/ui/config", "/ui/certs", "/ui/circuits", "/ui/audit", "/ui/server"}
+
+// size sets the size of the window and the color scheme.
+func (p *tab) size(width int64, scheme string) {
+	p.t.Helper()
+	_, err := chromedp.Call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1})
+	p.must("the size", err)
+	_, err = chromedp.Call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	p.must("the color scheme", err)
+}
+
+// ready opens a page and waits for its script.
+func (p *tab) ready(url string) {
+	p.t.Helper()
+	p.visit(url)
+	p.until("document.documentElement.dataset.ready")
+}
+
+// flaws returns what is wrong with the layout of a page: content wider than the
+// window, controls that are too small to hit.
+const flaws = `(() => {
+  const found = [];
+  if (document.documentElement.scrollWidth > innerWidth) {
+    const wide = [...document.querySelectorAll('body *')].find((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, nav ul, .chips, .pick ul'));
+    found.push('the page is ' + document.documentElement.scrollWidth + ' wide in ' + innerWidth + ': ' + (wide ? wide.outerHTML.slice(0, 120) : 'unknown'));
+  }
+  for (const e of document.querySelectorAll('button, select, input, .btn, .chip, .seg a, summary.btn')) {
+    const box = (e.closest('label') ?? e).getBoundingClientRect();
+    if (box.width > 0 && (box.width < 24 || box.height < 23.5)) {
+      found.push(Math.round(box.width) + ' x ' + Math.round(box.height) + ': ' + e.outerHTML.slice(0, 120));
+    }
+  }
+  return found;
+})()`
+
+// axe returns the violations of some rules that axe finds with impact serious or
+// critical.
+const axe = `axe.run(document, {resultTypes: ['violations'], runOnly: [%s]}).then((r) =>
+  r.violations.filter((v) => v.impact === 'serious' || v.impact === 'critical').map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 150) + ' ' + n.failureSummary).slice(0, 3).join(' | ')))`
+
+// TestLivePages opens every page with hostile names on it, at all widths and in both
+// themes.
+func TestLivePages(t *testing.T) {
+	script, err := os.ReadFile("../npm/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		need.Missing(t, "axe-core is not installed: "+err.Error())
+	}
+	d := start(t)
+	plant(t, d)
+	d.Post("/runtime_modify?planted=" + url.QueryEscape(`<img src=x onerror=canary()>`))
+	p := open(t)
+	for _, path := range append([]string{"/", "/stats?format=html"}, livePages...) {
+		p.size(1280, "light")
+		p.visit(base(d) + path)
+		p.do(chromedp.Evaluate[chromedp.Void](string(script)))
+		for scheme, rules := range map[string]string{"light": "'wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'", "dark": "'color-contrast'"} {
+			p.size(1280, scheme)
+			for _, flaw := range eval[[]string](p, fmt.Sprintf(axe, rules)) {
+				t.Errorf("%s, %s: %s", path, scheme, flaw)
+			}
+		}
+		for _, width := range []int64{1280, 390, 320} {
+			p.size(width, "light")
+			for _, flaw := range eval[[]string](p, flaws) {
+				t.Errorf("%s at %d: %s", path, width, flaw)
+			}
+		}
+		if got := eval[float64](p, "document.querySelectorAll('img, iframe, base, body style').length"); got != 0 {
+			t.Errorf("%s: %v planted elements", path, got)
+		}
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestStatsMove sends samples while the page is open, and expects the number to move
+// without a reload, to stop while it is paused, and to catch up.
+func TestStatsMove(t *testing.T) {
+	d := start(t)
+	hits(t, d, "1234")
+	p := open(t)
+	p.ready(base(d) + "/ui/stats?filter=^hits$")
+	const shown = `document.querySelector('[data-stat="hits"]').textContent`
+	p.until(shown + " === '1,234'")
+	more := func() {
+		c, err := net.Dial("tcp", d.Address("tcp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "hits:766|c\n")
+	}
+	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
+	more()
+	p.until(shown + " === '2,000' && window.same")
+	p.press("#pause")
+	more()
+	d.Wait("hits: 2766", func(s daemon.Stats) bool { return s["hits"] == "2766" })
+	if got := eval[string](p, shown); got != "2,000" {
+		t.Errorf("while paused the page shows %s", got)
+	}
+	p.press("#pause")
+	p.until(shown + " === '2,766'")
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestFilterWhileTyping types into the filter and expects other rows without a
+// reload, an error for a bad expression, and rows again once it is valid.
+func TestFilterWhileTyping(t *testing.T) {
+	d := start(t)
+	p := open(t)
+	p.ready(base(d) + "/ui/stats")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
+	p.key("/")
+	p.until("document.activeElement.name === 'filter'")
+	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''"))
+	p.key("^server.live$")
+	p.until("document.querySelectorAll('#stats tbody tr').length === 1 && window.same")
+	p.key("(")
+	p.until("document.querySelector('#filter-error')?.textContent.includes('Invalid re2 regex')")
+	p.key(kb.Backspace)
+	p.until("document.querySelectorAll('#stats tbody tr').length === 1")
+	if got := eval[string](p, "location.search"); !strings.Contains(got, "filter=%5Eserver.live%24") {
+		t.Errorf("the address has %q", got)
+	}
+	p.key(kb.Escape)
+	p.key("gc")
+	p.until("location.pathname === '/ui/clusters' && document.documentElement.dataset.ready")
+	p.key("?")
+	p.until("document.querySelector('dialog#help')?.open")
+	p.key(kb.Escape)
+	p.until("!document.querySelector('dialog')")
+}
+
+// TestChangesWithoutScripts changes a log level and runtime values, and expects the
+// page to come back with the change.
+func TestChangesWithoutScripts(t *testing.T) {
+	d := start(t)
+	p := open(t)
+	_, err := chromedp.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	p.must("switching scripts off", err)
+	text := func(url string) string {
+		d.Until(url, func() bool { return strings.Contains(eval[string](p, "location.pathname + location.search"), url) })
+		return p.text()
+	}
+	p.visit(base(d) + "/ui/logging")
+	p.do(chromedp.SetValue(`form[action="../logging"] select[name="main"]`, "error"))
+	p.press(`tr:has(select[name="main"]) button`)
+	if got := text("/ui/logging?done="); !strings.Contains(got, "Done: /logging: main info → error") {
+		t.Errorf("after a change of the level the page shows %s", got)
+	}
+	p.visit(base(d) + "/ui/runtime")
+	p.do(chromedp.SendKeys(`input[name="key"]`, "a.b"))
+	p.press(`form:has(input[name="key"]) button`)
+	text("/ui/runtime?key=a.b")
+	p.do(chromedp.SendKeys("#value", "17"))
+	p.press(`form:has(#value) button`)
+	if got := text("done="); !strings.Contains(got, "a.b (none) → 17") {
+		t.Errorf("after a new value the page shows %s", got)
+	}
+	p.press(`form:has(input[type="hidden"][name="a.b"]) button`)
+	d.Until("the end of the override", func() bool { return !strings.Contains(d.Get("/runtime"), "a.b") })
+}
+
+// TestDrainNamesItsEffect expects the dialog to name the request with its options and
+// what they do, and to be on the screen of a phone.
+func TestDrainNamesItsEffect(t *testing.T) {
+	d := start(t)
+	p := open(t)
+	p.size(390, "light")
+	for page, words := range map[string][]string{
+		"/ui/listeners": {"drain_listeners?graceful&inboundonly", "Listeners stop accepting", "wait for the drain time", "node-17"},
+		"/":             {"drain_listeners?graceful&inboundonly", "stop listeners", "wait for the drain time", "node-17"},
+	} {
+		p.ready(base(d) + page)
+		p.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('tr:has(form[action$="drain_listeners"]) .opts input')?.click();
+			for (const name of ['graceful', 'inboundonly']) document.querySelector('form[action$="drain_listeners"]').elements[name].checked = true`))
+		p.press(`form[action$="drain_listeners"] button`)
+		p.until("document.activeElement.id === 'confirm-word'")
+		text := eval[string](p, "document.querySelector('dialog').innerText")
+		for _, w := range words {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: the dialog lacks %q: %s", page, w, text)
+			}
+		}
+		if !eval[bool](p, `(() => { const b = document.querySelector('dialog').getBoundingClientRect(); return b.left >= 0 && b.right <= innerWidth && b.top >= 0 && b.bottom <= innerHeight; })()`) {
+			t.Errorf("%s: the dialog is not on the screen", page)
+		}
+		p.key(kb.Escape)
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
