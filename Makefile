@@ -73,6 +73,9 @@ packages: ## build archives, Debian and RPM packages, an OCI image and bills of 
 packages-test: ## build packages twice, install and upgrade them under systemd, run the image: takes minutes, needs root
 	@./scripts/packages-test
 
+pictures: ## take the pictures of all pages into docs/images
+	@./scripts/pictures docs/images
+
 cross: ## compile for the systems that the tests do not run on
 	@./scripts/cross
 
@@ -82,4 +85,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak slow proof matrix packages packages-test cross bench bench-peers
+.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak slow proof matrix packages packages-test pictures cross bench bench-peers
