@@ -71,5 +71,5 @@ func (p *pacer) adjust() {
 func pace(live, other int64) (percent int, memory int64) {
 	growth := max(live/16, minGrowth)
 	need := live + growth + other
-	return int(min(100, growth*100/max(live, 1)+1)), need + need/32 + minGrowth/2
+	return int(min(100, growth*100/max(live, 1)+1)), need + need/64 + minGrowth/2
 }
