@@ -128,13 +128,14 @@ func (r Redactor) list(m protoreflect.Message, fd protoreflect.FieldDescriptor, 
 	}
 }
 
-// entries redacts the values of a map. Its keys stay.
+// entries redacts the values of a map. Its keys stay. Every header of requests can
+// authenticate, so all of a mapping of headers is secret.
 func (r Redactor) entries(fd protoreflect.FieldDescriptor, entries protoreflect.Map, hide bool, depth int) {
 	value := fd.MapValue()
 	untyped := value.Kind() == protoreflect.StringKind || value.Kind() == protoreflect.BytesKind ||
 		value.Message() != nil && (value.Message().FullName() == "google.protobuf.Value" || value.Message().FullName() == "google.protobuf.Struct")
 	for _, key := range sortedKeys(entries) {
-		hide := hide || r.Untyped && untyped && secretKey.MatchString(key.String())
+		hide := hide || r.Untyped && untyped && (secretKey.MatchString(key.String()) || key.String() == "headers")
 		v := entries.Get(key)
 		if value.Message() != nil {
 			r.message(v.Message(), hide, depth+1)
@@ -222,7 +223,7 @@ func Sensitive(fd protoreflect.FieldDescriptor) bool {
 }
 
 var (
-	secretKey    = regexp.MustCompile(`(?i)password|passwd|secret|token|private_?key|api_?key|authorization|cookie|credential`)
+	secretKey    = regexp.MustCompile(`(?i)password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential`)
 	inlineData   = regexp.MustCompile(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
 	secretHeader = regexp.MustCompile(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
 )
