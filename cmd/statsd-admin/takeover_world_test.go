@@ -183,6 +183,7 @@ func (p *phase) send(i int, network, address string, pause time.Duration) {
 				continue // the check of the counts says whether that was right
 			}
 		}
+		_ = c.SetWriteDeadline(time.Now().Add(*matrixPatience)) // fails with a server that does not read for ever
 		if _, err := fmt.Fprintf(c, "%[1]s%[2]d:1|c\nwho:%[2]d|s\ntook.%[1]s:1|ms\n", p.name, i); err != nil {
 			p.doubt[i].Add(1)
 			c.Close()
