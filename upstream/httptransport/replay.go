@@ -18,8 +18,6 @@ type replay struct {
 	ended  atomic.Bool  // it was read to its end
 	broken atomic.Bool  // reading failed
 	closed atomic.Bool
-
-	reading atomic.Bool // a Read goes on
 }
 
 func newReplay(r *http.Request, keep bool) *replay {
@@ -31,8 +29,6 @@ func newReplay(r *http.Request, keep bool) *replay {
 
 // Read implements [io.Reader].
 func (b *replay) Read(p []byte) (int, error) {
-	b.reading.Store(true)
-	defer b.reading.Store(false)
 	if b.again.Len() > 0 {
 		return b.again.Read(p)
 	}
@@ -54,13 +50,14 @@ func (b *replay) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body, once the request needs it no more. It does not wait for a
-// Read in progress, as Close of the body of a server's request does.
+// Close closes the body, once the request needs it no more. It does not wait, unlike
+// Close of the body of a server's request, which waits for a Read in progress and
+// reads what the client has yet to send.
 func (b *replay) Close() {
 	if b == nil || b.closed.Swap(true) {
 		return
 	}
-	if b.reading.Load() {
+	if !b.ended.Load() {
 		go func() { _ = b.in.Close() }()
 		return
 	}

@@ -22,10 +22,11 @@ import (
 
 const (
 	defaultTimeout = 15 * time.Second
-	retryBackoff   = 25 * time.Millisecond // before the first retry, at most; doubled for each further one
-	maxReplay      = 64 << 10              // of a request's body, kept for retries
-	maxDiscard     = 64 << 10              // of an answer that is retried
-	maxInterim     = 10                    // answers with status 1xx before the final one
+	retryBackoff   = 25 * time.Millisecond  // before the first retry, at most; doubled for each further one
+	maxReplay      = 64 << 10               // of a request's body, kept for retries
+	maxDiscard     = 64 << 10               // of an answer that is retried
+	discardTime    = 100 * time.Millisecond // to receive the rest of an answer that is retried
+	maxInterim     = 10                     // answers with status 1xx before the final one
 )
 
 // Transport is an [http.RoundTripper] that sends requests to the hosts of a
@@ -105,6 +106,9 @@ func Check(r *http.Request) error {
 // of type [*Error]. The body of the answer must be closed.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := &exchange{t: t, r: r, start: time.Now(), body: newReplay(r, t.Retries > 0)}
+	if t.Hash != nil { // it can panic: nothing is acquired yet
+		x.pick.Hash, x.pick.HasHash = t.Hash(r)
+	}
 	if err := Check(r); err != nil {
 		x.body.Close()
 		return nil, err
@@ -174,9 +178,6 @@ func (x *exchange) run() (*http.Response, error) {
 	}
 	if x.timeout > 0 {
 		x.deadline = x.start.Add(x.timeout)
-	}
-	if t.Hash != nil {
-		x.pick.Hash, x.pick.HasHash = t.Hash(x.r)
 	}
 	if name := cl.OriginalDstHeader(); name != "" {
 		if v, ok := x.r.Header[http.CanonicalHeaderKey(name)]; ok && len(v) > 0 {
@@ -442,6 +443,9 @@ func (a *try) giveUp() {
 		a.end.Status = 0 // the client never sees it
 		a.finish(a.err)
 		return
+	}
+	if soon := time.Now().Add(discardTime); a.until.IsZero() || soon.Before(a.until) {
+		_ = a.client.SetReadDeadline(soon) // a broken connection shows it in Read
 	}
 	n, err := io.CopyN(io.Discard, a.resp.Body, maxDiscard)
 	if n < maxDiscard && err == io.EOF {

@@ -1,0 +1,105 @@
+package httptransport
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// within fails the test if f does not return.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s did not end", what)
+	}
+}
+
+// TestStalledAnswerDelaysNoRetry has a host stop in the middle of an answer that is
+// retried, in a request without a timeout.
+func TestStalledAnswerDelaysNoRetry(t *testing.T) {
+	var requests atomic.Int32
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) > 1 {
+			return
+		}
+		w.Header().Set("Content-Length", "10")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	r := newRig(t, "", host)
+	r.Timeout, r.Retries = -1, 1
+	within(t, "the request", func() {
+		resp, err := r.RoundTrip(request(t, "GET", ""))
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("got %v, %v", resp, err)
+			return
+		}
+		resp.Body.Close()
+	})
+}
+
+// TestPanicOfHashKeepsNoCluster removes the cluster after a panic: its stats end with
+// the last request.
+func TestPanicOfHashKeepsNoCluster(t *testing.T) {
+	r := newRig(t, "", "127.0.0.1:1")
+	r.Hash = func(*http.Request) (uint64, bool) { panic("hash") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was caught")
+			}
+		}()
+		_, _ = r.RoundTrip(request(t, "GET", ""))
+	}()
+	r.m.Remove("c")
+	eventually(t, "the stats of the cluster are gone", func() bool {
+		v := r.st.View()
+		defer v.Close()
+		for c := v.ByName(store.Scalars); c.Next(); {
+			if strings.HasPrefix(string(c.AppendName(nil)), "cluster.c.") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// stuckBody is a body whose Close waits, as of a server's request of a client that
+// sends slowly.
+type stuckBody struct {
+	io.Reader
+	release chan struct{}
+}
+
+func (b stuckBody) Close() error { <-b.release; return nil }
+
+func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
+	r := newRig(t, "", "127.0.0.1:1")
+	release := make(chan struct{})
+	defer close(release)
+	send := func(method string) {
+		within(t, method, func() {
+			req := request(t, method, "")
+			req.Body, req.ContentLength = stuckBody{strings.NewReader("x"), release}, -1
+			if _, err := r.RoundTrip(req); err == nil {
+				t.Errorf("%s: no error", method)
+			}
+		})
+	}
+	send(http.MethodConnect)
+	r.m.Remove("c")
+	send(http.MethodPost)
+}
