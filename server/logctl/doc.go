@@ -6,6 +6,10 @@
 //	log.Info("listener bound", "address", addr)
 //	err = logs.SetPaths("admin:debug,main=error")
 //
+// A program that has a [slog.Handler] keeps it, with a level that /logging changes:
+//
+//	log := slog.New(logs.Handler("jobs", slog.NewJSONHandler(os.Stdout, nil)))
+//
 // The line format is a pattern of percent flags, see [Config.Format]. Text in a
 // record is escaped, so each record is one line of at most 8 KiB. In fine-grained
 // mode the loggers are source files instead of names.

@@ -23,23 +23,30 @@ type handler struct {
 var _ slog.Handler = (*handler)(nil)
 
 // Enabled implements [slog.Handler].
-func (h *handler) Enabled(_ context.Context, level slog.Level) bool {
-	lowest := &h.l.level
-	if h.r.fineGrain {
-		lowest = &h.r.lowest // the file is not yet known
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return h.r.enabled(h.l, level) }
+
+// enabled reports whether a record of the level can pass.
+func (r *Registry) enabled(l *logger, level slog.Level) bool {
+	lowest := &l.level
+	if r.fineGrain {
+		lowest = &r.lowest // the file is not yet known
 	}
 	return levelOf(level) >= Level(lowest.Load())
 }
 
+// passes reports whether an enabled record passes.
+func (r *Registry) passes(rec *slog.Record) bool {
+	return !r.fineGrain || levelOf(rec.Level) >= Level(r.fileLogger(rec.PC).level.Load())
+}
+
 // Handle implements [slog.Handler].
 func (h *handler) Handle(_ context.Context, rec slog.Record) error {
-	level := levelOf(rec.Level)
-	if h.r.fineGrain && level < Level(h.r.fileLogger(rec.PC).level.Load()) {
+	if !h.r.passes(&rec) {
 		return nil
 	}
 	buffer := h.r.lines.Get().(*[]byte)
 	whole := logfile.Cut(h.appendMessage((*buffer)[:0], rec), maxMessageBytes)
-	event := event{time: rec.Time, level: level, logger: h.l.name, message: whole}
+	event := event{time: rec.Time, level: levelOf(rec.Level), logger: h.l.name, message: whole}
 	if h.r.format.source {
 		event.frame, _ = runtime.CallersFrames([]uintptr{rec.PC}).Next()
 	}

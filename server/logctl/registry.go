@@ -177,6 +177,23 @@ func (r *Registry) Logger(name string) *slog.Logger {
 	return slog.New(&handler{r: r, l: r.addLocked(name)})
 }
 
+// Handler returns next with the adjustable level of the logger with the given name: a
+// record below that level is dropped, and the others go to next if it is enabled for
+// them. The logger is added to the list as by [Registry.Logger]. In fine-grained mode
+// the level is the one of the source file.
+//
+// It is for programs with a handler of their own, such as slog.JSONHandler, whose
+// levels are to change at run time; give that handler the lowest level.
+func (r *Registry) Handler(name string, next slog.Handler) slog.Handler {
+	l := &logger{name: name}
+	if !r.fineGrain {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		l = r.addLocked(name)
+	}
+	return &leveled{r, l, next}
+}
+
 // List returns all loggers in creation order. In fine-grained mode it returns the
 // source files that have logged, sorted by path.
 func (r *Registry) List() []LoggerLevel {
