@@ -70,6 +70,9 @@ func (s *Server) serverInfo(w *Response, _ *Request) error {
 		info.Node.write(&j, s.redactor())
 	}
 	j.Key("hot_restart_initializing").Bool(info.HotRestartInitializing)
+	if info.PortableCounters {
+		j.Key("portable_counters").Bool(true)
+	}
 	j.EndObject()
 	return w.json(j.Bytes())
 }

@@ -155,6 +155,15 @@ func TestMetadataIsShown(t *testing.T) {
 	}
 }
 
+func TestPortableCountersAreShown(t *testing.T) {
+	for portable, want := range map[bool]int{true: 1, false: 0} {
+		s := newServer(t, Config{Sources: Sources{Info: func() ServerInfo { return ServerInfo{PortableCounters: portable} }}})
+		if body := string(s.Request("GET", "/server_info", nil).Body); strings.Count(body, `"portable_counters": true`) != want {
+			t.Errorf("%t: %s", portable, body)
+		}
+	}
+}
+
 func TestRefusalNamesTheQuery(t *testing.T) {
 	s := newServer(t, Config{AllowPaths: []Matcher{exact("/stats?usedonly")}})
 	if r := s.Request("GET", "/stats?filter=x", nil); r.Status != 403 || string(r.Body) != "request to path /stats?filter=x not allowed\n" {

@@ -167,6 +167,9 @@ type ServerInfo struct {
 	CommandLine            CommandLine
 	Node                   *Node
 	HotRestartInitializing bool
+	// PortableCounters is set if counters use atomics only, instead of words for each
+	// processor. It is shown only if it is set.
+	PortableCounters bool
 }
 
 // CommandLine holds the command line options in effect.
