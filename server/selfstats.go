@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"runtime"
 	"time"
 
@@ -69,5 +70,13 @@ func (s *Server) refresh(now time.Time) {
 	g.daysUntilCertExpires.Set(days)
 	if seconds, known := s.certs.SecondsUntilFirstOCSPExpiring(); known {
 		g.secondsUntilOCSPExpires.Set(seconds)
+	}
+}
+
+// notePortable logs that increments are slower than they can be.
+func notePortable(log *slog.Logger, perProcessor bool) {
+	if !perProcessor {
+		log.Info("counters use atomics only: the words for each processor are not verified on this build",
+			"go", runtime.Version(), "arch", runtime.GOARCH)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/percpu"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/healthlistener"
@@ -264,6 +265,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.log = s.logger("main")
 	s.guard = guard.New(s.log)
 	s.store.SetLogger(s.log)
+	notePortable(s.log, percpu.Enabled)
 	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeStatsStream, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
 			_ = s.release() // err is the original cause

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/percpu"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -112,6 +113,7 @@ func (s *Server) Info() admin.ServerInfo {
 		CommandLine:            line,
 		Node:                   s.cfg.Node,
 		HotRestartInitializing: s.hot != nil && s.hot.cfg.RestartEpoch > 0 && !s.life.Initialized(),
+		PortableCounters:       !percpu.Enabled,
 	}
 }
 
