@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -175,22 +176,8 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 	if n.clusters > 0 {
 		figure("Unhealthy hosts", count(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
 	}
-	var kinds [4]int
-	for i, set := range [...]store.NameSet{store.Scalars, store.Histograms, store.Texts} {
-		for c := list.ByName(set); c.Next(); {
-			switch {
-			case set == store.Histograms:
-				kinds[2]++
-			case set == store.Texts:
-				kinds[3]++
-			case c.Kind() == store.KindCounter:
-				kinds[0]++
-			default:
-				kinds[i+1]++
-			}
-		}
-	}
-	figure("Stats", count(kinds[0]+kinds[1]+kinds[2]+kinds[3]), "", fmt.Sprintf("%s, %s, %s", plural(kinds[0], "counter"), plural(kinds[1], "gauge"), plural(kinds[2], "histogram")), "")
+	counted := func(kind render.Type) int { return render.NewWalk(list, render.Options{Type: kind}).Rest() }
+	figure("Stats", count(counted(render.All)), "", plural(counted(render.Histograms), "histogram")+", "+plural(counted(render.TextReadouts), "text"), "")
 	read := v.src.Memory
 	if read == nil {
 		read = admin.ProcessMemory
