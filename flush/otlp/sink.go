@@ -83,7 +83,6 @@ type Sink struct {
 	name   []byte
 	attrs  []byte // encoded, in a field that depends on the type of the point
 	key    []byte
-	extra  []tags.Tag // constant attributes
 	owed   map[string]uint64
 	labels [][]byte // names of the attributes of the stat
 }
