@@ -1,10 +1,9 @@
-//go:build linux
+//go:build linux && seeded
 
 package main
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"testing"
 )
-
-var seededFaults = flag.Bool("seeded", false, "check that the take-over matrix finds seeded faults: builds the program for each of them")
 
 // fault is a change of the sources that a cell of the matrix must find.
 type fault struct {
@@ -53,11 +50,8 @@ func faults() []fault {
 }
 
 // TestSeededFaults puts faults into the program, one by one, and checks that the
-// take-over matrix finds each of them, and nothing without them.
+// take-over matrix finds each of them, and nothing without them. It builds the program for each.
 func TestSeededFaults(t *testing.T) {
-	if !*seededFaults {
-		t.Skip("without -seeded")
-	}
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
