@@ -43,9 +43,11 @@ func TestLanesKeepTheirOrder(t *testing.T) {
 			}
 		}
 		synctest.Wait()
+		mu.Lock()
 		if len(got["0"]) != 10 || len(got["3"]) != 10 || len(got["2"]) != 0 {
 			t.Errorf("lanes wait for each other: %v", got)
 		}
+		mu.Unlock()
 		if d := q.Delivery(); d.Packets != 19 || d.Bytes != 60 {
 			t.Errorf("%d packets and %d bytes wait, want 19 besides the one being sent, and 60", d.Packets, d.Bytes)
 		}
