@@ -337,14 +337,16 @@ func (s *Store) releaseTags(rest []byte) {
 		rest = rest[w:]
 		return v
 	}
-	if n := s.names.release(uint32(uvarint())); n != nil {
-		s.leaveNamed(n)
-		s.names.forget(n)
-	}
-	for range uvarint() {
+	// A name can be that of a family and of a tag, so each can be its last holder.
+	release := func() {
 		if n := s.names.release(uint32(uvarint())); n != nil {
+			s.leaveNamed(n)
 			s.names.forget(n)
 		}
+	}
+	release()
+	for range uvarint() {
+		release()
 		if uvarint() == 0 {
 			n := uvarint()
 			rest = rest[n:]
