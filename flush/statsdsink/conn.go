@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/internal/streamend"
 )
 
 // conn is a connection that is opened again after errors. One goroutine uses it.
@@ -35,7 +36,7 @@ func (c *conn) close() {
 // dial opens the connection unless it is open. It opens a stream again whose other
 // end was closed, since the system would accept data for it.
 func (c *conn) dial(ctx context.Context) error {
-	if c.Conn != nil && c.network.stream() && ended(c.Conn) {
+	if c.Conn != nil && c.network.stream() && streamend.Closed(c.Conn) {
 		c.close()
 	}
 	if c.Conn != nil {
@@ -52,24 +53,6 @@ func (c *conn) dial(ctx context.Context) error {
 	}
 	c.Conn = opened
 	return nil
-}
-
-// ended reports whether the other end of a stream was closed.
-func ended(n net.Conn) bool {
-	s, ok := n.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return true
-	}
-	var end bool
-	err = raw.Read(func(fd uintptr) bool {
-		end = atEnd(fd)
-		return true
-	})
-	return err != nil || end
 }
 
 // send makes one attempt to send a packet; see [sinkqueue.Config].

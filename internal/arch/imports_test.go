@@ -38,7 +38,7 @@ func importTable() []importRow {
 		{"flush/totals", []string{"flush/sinkqueue", "store", "histogram"}},
 		{"flush/otlp", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "internal/protobuf"}},
 		{"flush/remotewrite", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
-		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
+		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram", "internal/streamend"}},
 		{"flush/deltastream", []string{"store", "histogram", "render"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
@@ -109,6 +109,7 @@ func importTable() []importRow {
 		{"internal/schedule", nil},
 		{"internal/shrinkmap", nil},
 		{"internal/spelling", nil},
+		{"internal/streamend", nil},
 		{"internal/unixsock", nil},
 		{"internal/wire", nil},
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package statsdsink
+package streamend
 
 import (
 	"errors"

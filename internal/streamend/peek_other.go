@@ -1,6 +1,6 @@
 //go:build !unix
 
-package statsdsink
+package streamend
 
 // atEnd returns false: this system offers no way to peek. A closed connection is found
 // by the next write.
