@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/graphite"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -29,6 +30,7 @@ type Sink struct {
 	StatsD      *statsdsink.Config
 	RemoteWrite *remotewrite.Config
 	OTLP        *otlp.Config
+	Graphite    *graphite.Config
 
 	tls      sinkTLS    // of sinks over HTTP and gRPC
 	interval *yaml.Node // of Options.Interval
@@ -36,7 +38,7 @@ type Sink struct {
 }
 
 // sinkKinds are the keys of which a sink has one.
-var sinkKinds = []string{"statsd", "remote_write", "otlp"}
+var sinkKinds = []string{"statsd", "remote_write", "otlp", "graphite"}
 
 // kind returns the kind of s.
 func (s *Sink) kind() string {
@@ -47,6 +49,8 @@ func (s *Sink) kind() string {
 		return "remote_write"
 	case s.OTLP != nil:
 		return "otlp"
+	case s.Graphite != nil:
+		return "graphite"
 	}
 	return ""
 }
@@ -74,6 +78,10 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 			return nil, err
 		}
 		return created(otlp.New(c))
+	case "graphite":
+		c := *s.Graphite
+		c.Options = o
+		return created(graphite.New(c))
 	}
 	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
 }
@@ -105,6 +113,7 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		{"statsd", s.setStatsD},
 		{"remote_write", s.setRemoteWrite},
 		{"otlp", s.setOTLP},
+		{"graphite", s.setGraphite},
 	}
 	seen := d.message(n, path, fields)
 	kind := d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
@@ -113,6 +122,9 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 	}
 	if at, ok := seen["tags"]; ok && kind == "statsd" && s.StatsD.Format == statsdsink.Plain && len(o.Tags) > 0 {
 		d.errorf(at, join(path, "tags"), "the format plain has no tags; use the format dogstatsd or graphite")
+	}
+	if at, ok := seen["tags"]; ok && kind == "graphite" && !s.Graphite.Tagged && len(o.Tags) > 0 {
+		d.errorf(at, join(path, "tags"), "lines have no tags; set graphite.tagged to true")
 	}
 }
 
@@ -180,6 +192,25 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 		return
 	}
 	checkHostPort(d, at, join(path, "address"), c.Address, "127.0.0.1:8125")
+}
+
+func (s *Sink) setGraphite(d *decoder, n *yaml.Node, path string) {
+	c := &graphite.Config{Layout: graphite.Plain}
+	s.Graphite = c
+	seen := d.message(n, path, []field{
+		{"address", text(&c.Address)},
+		{"layout", choice(&c.Layout, graphite.Plain, graphite.Modern, graphite.Legacy)},
+		{"tagged", boolean(&c.Tagged)},
+		{"percentiles", list(&c.Percentiles, func(to *float64) setter { return number(to, 0.01, 99.99) })},
+		{"timeout", period(&c.Timeout, time.Millisecond, time.Hour)},
+	})
+	d.require(n, path, seen, "address")
+	if at, ok := seen["address"]; ok {
+		checkHostPort(d, at, join(path, "address"), c.Address, "127.0.0.1:2003")
+	}
+	if at, ok := seen["percentiles"]; ok && len(c.Percentiles) > graphite.MaxPercentiles {
+		d.errorf(at, join(path, "percentiles"), "%d percentiles; at most %d are allowed", len(c.Percentiles), graphite.MaxPercentiles)
+	}
 }
 
 // checkHostPort reports an address that is not host:port.

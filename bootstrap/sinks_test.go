@@ -2,9 +2,11 @@ package bootstrap
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush/graphite"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -90,5 +92,51 @@ stats_sinks:
 	}
 	if len(c.Warnings) != 1 {
 		t.Errorf("warnings %q, want one about tcp_cluster_name", c.Warnings)
+	}
+}
+
+func TestGraphiteSinks(t *testing.T) {
+	c, err := Parse("a.yaml", []byte(`
+sinks:
+- graphite: {address: "a:2003"}
+- {tags: {dc: x}, graphite: {address: "[::1]:2003", layout: legacy, tagged: true, percentiles: [50, 99.9], timeout: 3s}}
+- graphite: {address: "a:2003", layout: modern, percentiles: []}
+`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Sink{
+		{Options: sinkqueue.Options{Name: "graphite"}, Graphite: &graphite.Config{Address: "a:2003", Layout: graphite.Plain}},
+		{Options: sinkqueue.Options{Name: "graphite_2", Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, Graphite: &graphite.Config{
+			Address: "[::1]:2003", Layout: graphite.Legacy, Tagged: true, Percentiles: []float64{50, 99.9}, Timeout: 3 * time.Second,
+		}},
+		{Options: sinkqueue.Options{Name: "graphite_3"}, Graphite: &graphite.Config{Address: "a:2003", Layout: graphite.Modern, Percentiles: []float64{}}},
+	}
+	got := sinksOf(c)
+	if len(got) != len(want) {
+		t.Fatalf("%d sinks", len(got))
+	}
+	for i := range want {
+		if g := *got[i]; !reflect.DeepEqual(g.Options, want[i].Options) || !reflect.DeepEqual(g.Graphite, want[i].Graphite) {
+			t.Errorf("sink %d: got %+v %+v\nwant %+v %+v", i, g.Options, g.Graphite, want[i].Options, want[i].Graphite)
+		}
+		o := got[i].Options
+		o.Store = store.New(store.Options{})
+		if sink, err := got[i].create(o); err != nil || sink.Name() != o.Name {
+			t.Errorf("sink %d: %v", i, err)
+		}
+	}
+	for _, tt := range []struct{ text, want string }{
+		{`graphite: {}`, "address"},
+		{`graphite: {address: "a"}`, "a.yaml:2:23: sinks[0].graphite.address: \"a\" is not host:port, such as 127.0.0.1:2003"},
+		{`graphite: {address: "a:1", layout: x}`, `"x" is not one of plain, modern, legacy`},
+		{`graphite: {address: "a:1", percentiles: [100]}`, "sinks[0].graphite.percentiles[0]: \"100\" is not a number in [0.01, 99.99]"},
+		{`graphite: {address: "a:1", percentiles: [` + strings.Repeat("1, ", 33) + `]}`, "33 percentiles; at most 32 are allowed"},
+		{`{tags: {a: b}, graphite: {address: "a:1"}}`, "sinks[0].tags: lines have no tags; set graphite.tagged to true"},
+		{`{otlp: {url: "http://a"}, graphite: {address: "a:1"}}`, "graphite"},
+	} {
+		if _, err := Parse("a.yaml", []byte("sinks:\n- "+tt.text), Options{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v\nwant %s", tt.text, err, tt.want)
+		}
 	}
 }

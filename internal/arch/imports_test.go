@@ -39,6 +39,7 @@ func importTable() []importRow {
 		{"flush/otlp", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "internal/protobuf"}},
 		{"flush/remotewrite", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram", "internal/streamend"}},
+		{"flush/graphite", []string{"flush", "flush/sinkqueue", "store", "histogram", "internal/streamend"}},
 		{"flush/deltastream", []string{"store", "histogram", "render"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},

@@ -1,0 +1,258 @@
+// Package graphite sends stats to Graphite in its plaintext protocol over TCP.
+//
+// Counters are sent as increments, gauges as values, and histograms as the fields of
+// StatsD's timers. Each line has the time of its flush. Text readouts are not sent.
+// Package sinkqueue describes what happens to increments while the receiver is down.
+package graphite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// Layout is where stats are in the tree of paths.
+type Layout string
+
+// The layouts. Fields of histograms follow the name in all of them.
+const (
+	Plain  Layout = "plain"  // the name
+	Modern Layout = "modern" // stats.counters.NAME.count and .rate, stats.gauges.NAME, stats.timers.NAME
+	Legacy Layout = "legacy" // stats_counts.NAME and the rate in stats.NAME, stats.gauges.NAME, stats.timers.NAME
+)
+
+// packetBytes limits the size of a packet.
+const packetBytes = 64 << 10
+
+// The percentile and the limit of the number of percentiles of a [Config].
+const (
+	DefaultPercentile = 90
+	MaxPercentiles    = 32
+)
+
+// Config are the settings of a [Sink].
+type Config struct {
+	// Options are the settings that all sinks share. The default name is
+	// "graphite". Tags need Tagged.
+	sinkqueue.Options
+	// Address is host:port of the receiver of lines, usually of port 2003.
+	// Required.
+	Address string
+	// Layout is where stats are in the tree. Default Plain.
+	Layout Layout
+	// Tagged sends tags after the path, as ;name=value. Default: names contain
+	// them.
+	Tagged bool
+	// Percentiles of histograms, above 0 and below 100: for each, count, mean,
+	// upper, sum and sum_squares of the smallest values of that share are sent.
+	// Nil means 90, as in StatsD's daemon; empty means none.
+	Percentiles []float64
+	// Timeout limits an attempt to connect or send. Default 2 s.
+	Timeout time.Duration
+}
+
+// Sink is a [flush.Sink] that sends lines to Graphite. Create it with [New].
+type Sink struct {
+	cfg         Config
+	queue       *sinkqueue.Queue
+	skipped     *store.Counter
+	conn        *conn
+	prefix      string // cleaned, with a dot at its end
+	percentiles []percentile
+
+	// Of Flush.
+	counts, timers, values batch
+	name, tags, path       []byte
+}
+
+// batch is a packet that grows.
+type batch struct {
+	data  []byte // from the mark on, empty without lines
+	lines int
+}
+
+var (
+	_ flush.Runner   = (*Sink)(nil)
+	_ flush.Paced    = (*Sink)(nil)
+	_ flush.Reporter = (*Sink)(nil)
+)
+
+// New checks cfg and returns a sink. Nothing is sent before Run.
+func New(cfg Config) (*Sink, error) {
+	if err := cfg.Check("graphite", "graphite"); err != nil {
+		return nil, err
+	}
+	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
+		return nil, fmt.Errorf("graphite: address %q is not host:port", cfg.Address)
+	}
+	if cfg.Layout == "" {
+		cfg.Layout = Plain
+	}
+	if _, ok := layouts[cfg.Layout]; !ok {
+		return nil, fmt.Errorf("graphite: layout %q is not one of plain, modern, legacy", cfg.Layout)
+	}
+	if len(cfg.Tags) > 0 && !cfg.Tagged {
+		return nil, errors.New("graphite: constant tags need Tagged")
+	}
+	if cfg.Percentiles == nil {
+		cfg.Percentiles = []float64{DefaultPercentile}
+	}
+	if len(cfg.Percentiles) > MaxPercentiles {
+		return nil, fmt.Errorf("graphite: %d percentiles, at most %d are allowed", len(cfg.Percentiles), MaxPercentiles)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 2 * time.Second
+	}
+	s := &Sink{cfg: cfg, conn: &conn{
+		address: cfg.Address, timeout: cfg.Timeout, dial: (&net.Dialer{Timeout: cfg.Timeout}).DialContext,
+	}}
+	for _, p := range cfg.Percentiles {
+		if !(p > 0 && p < 100) {
+			return nil, fmt.Errorf("graphite: percentile %v is not above 0 and below 100", p)
+		}
+		s.percentiles = append(s.percentiles, newPercentile(p))
+	}
+	if cfg.Prefix != "" {
+		s.prefix = string(clean([]byte(cfg.Prefix), 0)) + "."
+	}
+	s.queue = sinkqueue.New(sinkqueue.Config{
+		Options: cfg.Options, Kind: "graphite", Target: "tcp://" + cfg.Address,
+		Send: s.conn.send, Increments: increments, Observations: observations,
+	})
+	s.skipped = cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name})
+	return s, nil
+}
+
+// Name is the name of the sink.
+func (s *Sink) Name() string { return s.cfg.Name }
+
+// Interval is how often the sink sends; 0 means every flush.
+func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
+
+// Delivery returns the state of the queue.
+func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
+
+// Run sends queued packets until ctx ends, or until the queue is empty after Close.
+func (s *Sink) Run(ctx context.Context) {
+	defer s.conn.close()
+	s.queue.Run(ctx)
+}
+
+// Close makes Run send the rest and return.
+func (s *Sink) Close() { s.queue.Close() }
+
+// Flush queues the lines of a flush. It does not wait for the network.
+func (s *Sink) Flush(snap *store.Snapshot) error {
+	at, l := snap.Time.Unix(), layouts[s.cfg.Layout]
+	s.sendCounters(snap, l, at)
+	s.sendGauges(l, at)
+	s.sendTimers(snap, l, at)
+	s.end(&s.counts)
+	s.end(&s.values)
+	s.end(&s.timers)
+	return nil
+}
+
+// allowed reports whether the stat under c is to be sent, and describes it.
+func (s *Sink) allowed(kind store.Kind, c *store.Cursor) bool {
+	if !s.cfg.Filter.AllowsStat(kind, c) {
+		return false
+	}
+	ok := s.describe(c)
+	if !ok {
+		s.skipped.Inc()
+	}
+	return ok
+}
+
+// sendCounters adds increments, including the owed ones. Rates are of the interval
+// only.
+func (s *Sink) sendCounters(snap *store.Snapshot, l paths, at int64) {
+	owed, seconds := s.queue.Owed(), snap.Interval.Seconds()
+	snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
+		if !s.allowed(store.KindCounter, c) {
+			return true
+		}
+		if l.rate != "" && seconds > 0 {
+			s.path = s.appendPath(s.path[:0], l.rate, l.rateEnd)
+			s.put(&s.values, markValues, appendEnd(appendValue(s.path, float64(delta)/seconds), at))
+		}
+		s.path = s.appendPath(s.path[:0], l.count, l.countEnd)
+		if n, ok := owed[string(s.path)]; ok {
+			delta += n
+			delete(owed, string(s.path))
+		}
+		s.count(delta, at)
+		return true
+	})
+	for path, n := range owed {
+		s.path = append(s.path[:0], path...)
+		s.count(n, at)
+	}
+}
+
+// count adds the increment n of s.path.
+func (s *Sink) count(n uint64, at int64) {
+	s.path = strconv.AppendUint(append(s.path, ' '), n, 10)
+	s.put(&s.counts, markCounts, appendEnd(s.path, at))
+}
+
+// sendGauges adds all gauges that were ever set. Graphite has no value that is not
+// finite.
+func (s *Sink) sendGauges(l paths, at int64) {
+	v := s.cfg.Store.View()
+	defer v.Close()
+	c := v.ByFamily(store.KindGauge)
+	for c.Next() {
+		if x := c.Float(); !c.Used() || c.Hidden() || math.IsNaN(x) || math.IsInf(x, 0) || !s.allowed(store.KindGauge, &c) {
+			continue
+		}
+		s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
+		s.put(&s.values, markValues, appendEnd(c.AppendValue(s.path), at))
+	}
+}
+
+func (s *Sink) sendTimers(snap *store.Snapshot, l paths, at int64) {
+	seconds := snap.Interval.Seconds()
+	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
+		if s.allowed(store.KindHistogram, c) {
+			s.fields(h.Interval, seconds, func(field string, x float64) {
+				s.path = s.appendPath(s.path[:0], l.timer, field)
+				s.put(&s.timers, markTimers, appendEnd(appendValue(s.path, x), at))
+			})
+		}
+		return true
+	})
+}
+
+// put adds a line to a packet, which is queued first if the line does not fit. It
+// keeps the memory of the line for the next path.
+func (s *Sink) put(b *batch, mark byte, line []byte) {
+	s.path = line
+	if len(b.data)+len(line) > packetBytes {
+		s.end(b)
+	}
+	if len(b.data) == 0 {
+		b.data = append(b.data, mark)
+	}
+	b.data = append(b.data, line...)
+	b.lines++
+}
+
+// end queues the packet.
+func (s *Sink) end(b *batch) {
+	if b.lines > 0 {
+		s.queue.Add(append([]byte(nil), b.data...), b.lines)
+		b.data, b.lines = b.data[:0], 0
+	}
+}

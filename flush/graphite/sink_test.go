@@ -1,0 +1,387 @@
+package graphite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/streamend"
+	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
+
+// carbon is a receiver of lines that can be down. Its port is held all the time.
+type carbon struct {
+	t *testing.T
+	l net.Listener
+
+	mu    sync.Mutex
+	conns []net.Conn
+	got   bytes.Buffer
+	down  bool
+	dials int      // refused
+	ours  net.Conn // the last one that was dialed
+}
+
+func listen(t *testing.T) *carbon {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &carbon{t: t, l: l}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r.mu.Lock()
+			r.conns = append(r.conns, c)
+			r.mu.Unlock()
+			all.Go(func() { r.read(c) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); r.kill(); all.Wait() })
+	return r
+}
+
+func (r *carbon) read(c net.Conn) {
+	defer c.Close()
+	buf := make([]byte, 4096)
+	for {
+		n, err := c.Read(buf)
+		r.mu.Lock()
+		r.got.Write(buf[:n])
+		r.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// kill ends the connections, and dial fails from then on.
+func (r *carbon) kill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = true
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
+	r.conns = nil
+}
+
+func (r *carbon) restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = false
+}
+
+func (r *carbon) refused() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dials
+}
+
+func (r *carbon) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	r.mu.Lock()
+	down := r.down
+	if down {
+		r.dials++
+	}
+	r.mu.Unlock()
+	if down {
+		return nil, errors.New("connection refused")
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ours = c
+	return c, err
+}
+
+func (r *carbon) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.got.String()
+}
+
+// sum adds the values of a path.
+func (r *carbon) sum(path string) (n uint64) {
+	for line := range strings.Lines(r.text()) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == path {
+			v, err := strconv.ParseUint(f[1], 10, 64)
+			if err != nil {
+				r.t.Errorf("%q: %v", line, err)
+			}
+			n += v
+		}
+	}
+	return n
+}
+
+// await waits until ok, which network input makes true.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func own(st *store.Store, name string) uint64 {
+	return st.Own().Scope("sink").Counter(name, tags.Tag{Name: "sink", Value: "graphite"}).Total()
+}
+
+// output returns the lines of one flush, 10 s after the one before.
+func output(t *testing.T, cfg Config, st *store.Store) []byte {
+	t.Helper()
+	cfg.Store, cfg.Address = st, "127.0.0.1:1"
+	cfg.Filter.Exclude = noOwn.Exclude
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	s.queue = sinkqueue.New(sinkqueue.Config{Options: s.cfg.Options, Send: func(_ context.Context, packet []byte) (int, error) {
+		got = append(got, packet[1:]...)
+		return len(packet), nil
+	}})
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	snap.Time, snap.Interval = time.Unix(1700000000, 999), 10*time.Second
+	if err := s.Flush(snap); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s.Run(t.Context())
+	return got
+}
+
+func fill(st *store.Store) {
+	region := tags.Tag{Name: "region", Value: "eu/west 1"}
+	root := st.Root()
+	root.Counter("shop.orders", region).Add(30)
+	root.Counter("a b/c;d=e\nf~g").Inc()
+	root.Counter("plain", tags.Tag{Name: "name", Value: ""}).Add(2)
+	root.Counter("idle")
+	root.Gauge("shop.carts").Set(7)
+	root.FloatGauge("shop.balance").Set(-1.5)
+	root.FloatGauge("shop.infinite").Set(math.Inf(1))
+	h := root.Histogram("shop.rt", store.Milliseconds)
+	for i := range uint64(10) {
+		h.Record(i + 1)
+	}
+	root.Histogram("shop.share", store.Percent).Record(500000)
+	root.Histogram("shop.slow", store.Milliseconds).RecordN(123456, 100)
+	root.Text("shop.text").Set("x")
+}
+
+func TestLines(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"plain", Config{}},
+		{"modern", Config{Layout: Modern, Percentiles: []float64{50, 99.9}}},
+		{"legacy", Config{Layout: Legacy, Percentiles: []float64{}, Options: sinkqueue.Options{Prefix: "edge 1"}}},
+		{"tagged", Config{Tagged: true, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "d c", Value: "x;y"}}}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := store.New(store.Options{})
+			fill(st)
+			golden.Check(t, tt.name, output(t, tt.cfg, st))
+		})
+	}
+}
+
+// TestPercentileOfFewValues: a share that rounds to no value has no fields, and a
+// single value has all of them.
+func TestPercentileOfFewValues(t *testing.T) {
+	for n, want := range map[uint64]string{1: "h.count_10 1 1700000000\n", 2: ""} {
+		st := store.New(store.Options{})
+		st.Root().Histogram("h", store.Milliseconds).RecordN(5, n)
+		got := string(output(t, Config{Percentiles: []float64{10}}, st))
+		if _, rest, _ := strings.Cut(got, "h.sum_squares "); !strings.HasPrefix(strings.SplitN(rest, "\n", 2)[1], want) || want == "" && strings.Contains(got, "_10") {
+			t.Errorf("%d values:\n%s", n, got)
+		}
+	}
+}
+
+// TestLongFlushesAreSplit: no packet is too long, none has a part of a line.
+func TestLongFlushesAreSplit(t *testing.T) {
+	st := store.New(store.Options{})
+	const series = 5000
+	for i := range series {
+		st.Root().Counter(fmt.Sprint("a.counter.with.a.long.name.", i)).Inc()
+	}
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: noOwn}, Address: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packets, lines int
+	s.queue = sinkqueue.New(sinkqueue.Config{Options: s.cfg.Options, Send: func(_ context.Context, packet []byte) (int, error) {
+		packets++
+		lines += bytes.Count(packet, []byte("\n"))
+		if len(packet) > packetBytes || packet[0] != markCounts || packet[len(packet)-1] != '\n' {
+			t.Errorf("a packet of %d bytes begins with %q", len(packet), packet[0])
+		}
+		return len(packet), nil
+	}})
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	_ = s.Flush(snap)
+	s.Close()
+	s.Run(t.Context())
+	if lines != series || packets < 3 {
+		t.Errorf("%d lines in %d packets", lines, packets)
+	}
+}
+
+// TestNothingIsLostWhileTheReceiverIsDown ends the receiver twice while counters grow
+// and flushes go on. The queue holds one flush, so that increments are owed as well.
+func TestNothingIsLostWhileTheReceiverIsDown(t *testing.T) {
+	for _, layout := range []Layout{Plain, Modern} {
+		t.Run(string(layout), func(t *testing.T) {
+			r := listen(t)
+			st := store.New(store.Options{})
+			s, err := New(Config{
+				Options: sinkqueue.Options{Store: st, Filter: noOwn, QueueBytes: 400}, Address: r.l.Addr().String(), Layout: layout,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.conn.dial = r.dial
+			var done sync.WaitGroup
+			done.Go(func() { s.Run(context.Background()) })
+			tick := func() {
+				snap := st.Flush(store.FlushOptions{})
+				defer snap.Close()
+				if err := s.Flush(snap); err != nil {
+					t.Error(err)
+				}
+			}
+			l := layouts[layout]
+			var want uint64
+			arrived := func() bool {
+				tick() // sends what is owed
+				return r.sum(l.count+"a"+l.countEnd) == want && r.sum(l.count+"b"+l.countEnd) == 3*want
+			}
+			grow := func(times int) {
+				for range times {
+					st.Root().Counter("a").Inc()
+					st.Root().Counter("b").Add(3)
+					st.Root().Gauge("g").Set(want)
+					want++
+					tick()
+				}
+			}
+			for range 2 {
+				grow(5)
+				await(t, "the increments before the outage", arrived)
+				await(t, "an empty queue", func() bool { return s.Delivery().Bytes == 0 })
+				failed := r.refused()
+				r.kill()
+				await(t, "the end of the connection", func() bool { return streamend.Closed(r.ours) })
+				grow(20)
+				await(t, "a failed attempt", func() bool { return r.refused() > failed })
+				r.restart()
+			}
+			await(t, "the increments of the outages", arrived)
+			s.Close()
+			done.Wait()
+			if !arrived() {
+				t.Error("increments arrived twice")
+			}
+			if own(st, "dropped_packets") == 0 || own(st, "lost_increments") != 0 || own(st, "ambiguous_packets") != 0 {
+				t.Errorf("%+v", s.Delivery())
+			}
+		})
+	}
+}
+
+// TestLossIsCounted drops packets on shutdown.
+func TestLossIsCounted(t *testing.T) {
+	st := store.New(store.Options{})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: noOwn}, Address: "127.0.0.1:1", Tagged: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.conn.dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe }
+	st.Root().Histogram("h.count", store.Milliseconds, tags.Tag{Name: "a", Value: "b"}).RecordN(4, 12)
+	st.Root().Histogram("h", store.Milliseconds).RecordN(400, 30)
+	st.Root().Counter("c.count").Add(5)
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	_ = s.Flush(snap)
+	s.Close()
+	s.Run(t.Context())
+	if n := own(st, "lost_values"); n != 42 {
+		t.Errorf("%d values lost, want 42", n)
+	}
+	if owed := s.queue.Owed(); len(owed) != 1 || owed["c.count"] != 5 {
+		t.Errorf("owed %v", owed)
+	}
+}
+
+func TestSinkKeepsTheContract(t *testing.T) {
+	for _, cfg := range []Config{{}, {Layout: Modern, Tagged: true}} {
+		t.Run(string(cfg.Layout), func(t *testing.T) {
+			sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
+				r := listen(t)
+				cfg.Store, cfg.Address = store.New(store.Options{}), r.l.Addr().String()
+				s, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return sinktest.Receiver{Sink: s, Received: func(name string) uint64 {
+					// The mark of a packet is not sent.
+					await(t, "all bytes", func() bool { return uint64(len(r.text())) == own(cfg.Store, "bytes")-own(cfg.Store, "packets") })
+					l := layouts[s.cfg.Layout]
+					return r.sum(l.count + name + l.countEnd)
+				}}
+			})
+		})
+	}
+}
+
+func TestWrongSettings(t *testing.T) {
+	st := store.New(store.Options{})
+	o := sinkqueue.Options{Store: st}
+	for _, cfg := range []Config{
+		{Address: "a:1"},
+		{Options: o},
+		{Options: o, Address: "a"},
+		{Options: o, Address: "a:1", Layout: "x"},
+		{Options: o, Address: "a:1", Percentiles: []float64{0}},
+		{Options: o, Address: "a:1", Percentiles: []float64{100}},
+		{Options: o, Address: "a:1", Percentiles: []float64{math.NaN()}},
+		{Options: o, Address: "a:1", Percentiles: make([]float64, MaxPercentiles+1)},
+		{Options: sinkqueue.Options{Store: st, Tags: []tags.Tag{{Name: "a"}}}, Address: "a:1"},
+	} {
+		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "graphite: ") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
