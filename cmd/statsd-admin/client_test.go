@@ -33,7 +33,13 @@ func invoke(stdin io.Reader, args ...string) (status int, stdout, stderr string)
 // running returns a daemon that serves a configuration until the test ends.
 func running(t *testing.T, config string) instance {
 	t.Helper()
-	d, _ := instanceOf(t, t.TempDir(), []string{"--disable-hot-restart", "--config-yaml", config})
+	return serving(t, "--disable-hot-restart", "--config-yaml", config)
+}
+
+// serving returns a daemon that serves with the options args until the test ends.
+func serving(t *testing.T, args ...string) instance {
+	t.Helper()
+	d, _ := instanceOf(t, t.TempDir(), args)
 	if err := d.Listen(); err != nil {
 		t.Fatal(err)
 	}

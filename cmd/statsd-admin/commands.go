@@ -99,8 +99,9 @@ func helpFlag(fs *pflag.FlagSet) {
 }
 
 const (
-	programSummary = "statistics engine and administration interface of network proxies"
-	programExit    = "The exit status is 0 after a clean stop and 1 after any error. Each subcommand has a\n--help, which lists its own.\n"
+	programSummary  = "statistics engine and administration interface of network proxies"
+	programExit     = "The exit status is 0 after a clean stop and 1 after any error. Each subcommand has a\n--help, which lists its own.\n"
+	exporterSummary = "With flags of statsd_exporter, and none of the above, the server behaves as that\nprogram does, without a configuration file; --no-NAME turns a switch off:\n"
 )
 
 // usage returns the text of the program's --help.
@@ -111,6 +112,7 @@ func (p *program) usage() string {
 		fmt.Fprintf(&b, "       %-50s %s\n", c.synopsis(), c.summary)
 	}
 	b.WriteString("\n" + programExit + "\n" + daemonFlags().FlagUsages())
+	b.WriteString("\n" + exporterSummary + "\n" + exporterFlagSet(new(exporterFlags)).FlagUsages())
 	return b.String()
 }
 

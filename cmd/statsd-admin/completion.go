@@ -90,7 +90,7 @@ func choices(fs *pflag.FlagSet, flag string, values ...string) {
 
 // scopes returns the scopes of the program and of its subcommands.
 func (p *program) scopes() []scope {
-	all := []scope{{flags: completedFlags(daemonFlags())}}
+	all := []scope{{flags: append(completedFlags(daemonFlags()), completedFlags(exporterFlagSet(new(exporterFlags)))...)}}
 	for _, c := range p.commands() {
 		all[0].words = append(all[0].words, c.name)
 		all = append(all, scope{c.name, c.summary, completedFlags(c.flags), c.words, len(c.words) == 0 && c.most != 0})

@@ -62,6 +62,9 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	}
 	cfg, err := c.Server(boot)
 	cfg.ProcessStats = true
+	if o.Exporter != nil {
+		cfg.Extend = append(cfg.Extend, o.Exporter.serve)
+	}
 	return cfg, err
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,6 +155,8 @@ func loadConfig(o *Options) (*bootstrap.Config, error) {
 // configName is what messages call the configuration.
 func configName(o *Options) string {
 	switch {
+	case o.Exporter != nil:
+		return cmp.Or(o.Exporter.MappingConfig, "command line")
 	case o.ConfigPath != "":
 		return o.ConfigPath
 	case o.ConfigYAML != "":

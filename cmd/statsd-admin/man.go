@@ -41,6 +41,8 @@ func (p *program) manual() string {
 	b.WriteString(".SH DESCRIPTION\nWithout a subcommand, statsd\\-admin runs the server: it ingests StatsD and serves the administration interface.\n" +
 		roffLines(programExit) + ".SH OPTIONS\n")
 	manFlags(&b, daemonFlags())
+	b.WriteString(".SS Flags of statsd_exporter\n" + roffLines(exporterSummary))
+	manFlags(&b, exporterFlagSet(new(exporterFlags)))
 	b.WriteString(".SH COMMANDS\n")
 	for _, c := range commands {
 		b.WriteString(".SS " + roff(c.synopsis()) + "\n" + roffLines(c.details))

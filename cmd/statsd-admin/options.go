@@ -73,6 +73,9 @@ type Options struct {
 	DisabledExtensions []string
 	StatsTags          []StatsTag
 
+	// Exporter is set by flags of statsd_exporter, in place of those of this program.
+	Exporter *Exporter
+
 	// Args are the arguments that were parsed, without the program's name.
 	Args []string
 	// Warnings are lines to log once logging works.
@@ -210,6 +213,12 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 // the number of workers when none is asked for. The error may hold several
 // lines, one per mistake.
 func parseOptions(args []string, hardware int) (*Options, request, error) {
+	switch own, exporter := flagFamilies(args); {
+	case exporter != "" && own != "":
+		return nil, runServer, fmt.Errorf("error: %s is a flag of statsd_exporter and %s is not; use flags of one program", exporter, own)
+	case exporter != "":
+		return parseExporterOptions(args, hardware)
+	}
 	o := &Options{Concurrency: uint32(max(1, hardware))}
 	var r rawOptions
 	fs := flagSet(o, &r)
