@@ -296,15 +296,24 @@ func (s *Store) overflowed(k Kind) error {
 	return ErrLimit
 }
 
-// extract returns the tag-extracted name and the tags of a name. The rules do not see
-// the prefix of the engine's own stats.
+// extract returns the tag-extracted name and the tags of a name.
 func (s *Store) extract(full string, network bool) (base string, tgs []tags.Tag) {
-	prefix := s.own.prefix
-	if network || prefix == "" || len(full) <= len(prefix) || full[len(prefix)] != '.' || full[:len(prefix)] != prefix {
-		return s.opts.Tags.Extract(full, nil)
+	prefix, rest := s.ruled(full, network)
+	base, tgs = s.opts.Tags.Extract(rest, nil)
+	if prefix == "" {
+		return base, tgs
 	}
-	base, tgs = s.opts.Tags.Extract(full[len(prefix)+1:], nil)
 	return joinName(prefix, base), tgs
+}
+
+// ruled splits a name into the prefix of the engine's own stats, which the rules do
+// not see, and the rest, to which they apply.
+func (s *Store) ruled(full string, network bool) (prefix, rest string) {
+	prefix = s.own.prefix
+	if network || prefix == "" || len(full) <= len(prefix) || full[len(prefix)] != '.' || full[:len(prefix)] != prefix {
+		return "", full
+	}
+	return prefix, full[len(prefix)+1:]
 }
 
 // create creates a stat that does not exist. Store.mu must be held.

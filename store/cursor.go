@@ -441,3 +441,17 @@ func (c *Cursor) AppendTags(dst []tags.Tag) []tags.Tag {
 	}
 	return dst
 }
+
+// TagSteps returns how the rules split the full name into tags, nil if they did not.
+// given reports whether the tags were given with the name instead. Offsets count from
+// the end of the prefix of the engine's own stats, if the name has it.
+func (c *Cursor) TagSteps() (steps []tags.Step, given bool) {
+	switch flags := c.rest()[0]; {
+	case flags&flagExplicit != 0:
+		return nil, true
+	case flags&flagTagged == 0:
+		return nil, false
+	}
+	_, rest := c.s.ruled(c.Name(), c.Network())
+	return c.s.opts.Tags.Explain(rest), false
+}

@@ -2,6 +2,7 @@ package tags
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -157,6 +158,27 @@ func TestEveryDefaultRuleHasAnExample(t *testing.T) {
 		}
 		if !used {
 			t.Errorf("rule %d (%s) matches no example; add one to defaultExtractions", i+1, r.tag)
+		}
+	}
+}
+
+func TestExplainAgreesWithExtract(t *testing.T) {
+	fixed := "eu"
+	e := mustNew(t, Config{UseDefaults: true, Tags: []Spec{{Name: "region", Fixed: &fixed}, {Name: "any", Regex: `(_\w+)$`}, {Name: "any", Regex: `(\.\w+)`}}})
+	for _, tt := range defaultExtractions {
+		_, want := e.Extract(tt.name, nil)
+		var got []Tag
+		for _, s := range e.Explain(tt.name) {
+			got = append(got, s.Tag)
+			if !strings.HasPrefix(tt.name[s.Offset:], s.Removed) {
+				t.Errorf("%s: %q is not removed at %d", tt.name, s.Removed, s.Offset)
+			}
+			if isFixed := s.Name == "region"; isFixed != (s.Removed == "") || isFixed != (s.Regex+s.Tokens == "") {
+				t.Errorf("%s: step %+v", tt.name, s)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: steps have the tags %v, want %v", tt.name, got, want)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func defaultRules(product string) []rule {
 			continue
 		}
 		rules = append(rules, rule{
-			tag: name, kind: byHand, code: row.code,
+			tag: name, kind: byHand, text: row.regex, code: row.code,
 			first: row.first, firsts: row.firsts, forbidden: row.forbidden,
 		})
 	}

@@ -231,7 +231,7 @@ func programFor(rules []rule, token string) *program {
 // rule removed anything.
 func (e *Extractor) Extract(name string, dst []Tag) (extracted string, tags []Tag) {
 	var cutsArray [cutsOnStack]span
-	cuts, dst := e.run(name, dst, cutsArray[:0])
+	cuts, dst := e.run(name, dst, cutsArray[:0], nil)
 	if len(cuts) == 0 {
 		return name, dst
 	}
@@ -265,7 +265,7 @@ func (e *Extractor) Fixed() (tags []Tag) {
 // have to grow, or for names of more than 47 tokens.
 func (e *Extractor) ExtractInto(name string, buf []byte, dst []Tag) (extracted []byte, tags []Tag) {
 	var cutsArray [cutsOnStack]span
-	cuts, dst := e.run(name, dst, cutsArray[:0])
+	cuts, dst := e.run(name, dst, cutsArray[:0], nil)
 	at := 0
 	for _, c := range cuts {
 		buf = append(buf, name[at:c.start]...)
@@ -278,8 +278,8 @@ func (e *Extractor) ExtractInto(name string, buf []byte, dst []Tag) (extracted [
 const cutsOnStack = 8
 
 // run applies the rules to name. It returns the pieces to remove, ascending
-// and apart from each other.
-func (e *Extractor) run(name string, dst []Tag, cuts []span) ([]span, []Tag) {
+// and apart from each other, and appends the steps unless steps is nil.
+func (e *Extractor) run(name string, dst []Tag, cuts []span, steps *[]Step) ([]span, []Tag) {
 	var bounds [boundsOnStack]int32
 	n := tokenized{text: name, bounds: appendBounds(bounds[:0], name)}
 	p := e.other
@@ -299,6 +299,9 @@ func (e *Extractor) run(name string, dst []Tag, cuts []span) ([]span, []Tag) {
 		}
 		if r.kind == fixed {
 			dst = append(dst, Tag{r.tag, r.value})
+			if steps != nil {
+				*steps = append(*steps, r.step(name, r.value, span{}))
+			}
 			continue
 		}
 		m := r.find(name, n)
@@ -311,6 +314,9 @@ func (e *Extractor) run(name string, dst []Tag, cuts []span) ([]span, []Tag) {
 		}
 		dst = append(dst, Tag{r.tag, value})
 		cuts = addCut(cuts, m.cut)
+		if steps != nil {
+			*steps = append(*steps, r.step(name, value, m.cut))
+		}
 	}
 	return cuts, dst
 }

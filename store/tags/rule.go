@@ -35,6 +35,7 @@ type rule struct {
 	shared    bool // other rules yield the same tag
 	forbidden string
 	value     string // fixed: the tag's value
+	text      string // as configured or in the default table: an expression or tokens
 
 	re      *regexp.Regexp // expression
 	literal string         // expression: occurs in every match, "" if unknown
@@ -87,7 +88,7 @@ func fixedRule(tag, value string) rule {
 }
 
 func tokenRule(tag, pattern string) rule {
-	r := rule{tag: tag, kind: tokenSearch, pattern: parsePattern(pattern)}
+	r := rule{tag: tag, kind: tokenSearch, text: pattern, pattern: parsePattern(pattern)}
 	if first, _, _ := strings.Cut(pattern, "."); !strings.ContainsAny(first, "*$") {
 		r.first = first
 	}
@@ -100,7 +101,7 @@ func regexRule(tag, expr string) (rule, error) {
 		return rule{}, err
 	}
 	return rule{
-		tag: tag, kind: expression, first: firstToken(expr),
+		tag: tag, kind: expression, text: expr, first: firstToken(expr),
 		re: re, literal: match.RequiredLiteral(expr),
 	}, nil
 }
