@@ -127,7 +127,7 @@ func TestMatrix(t *testing.T) {
 		if e.Mutates {
 			method = "POST"
 		}
-		if q := map[string]string{"/runtime_modify": "?a=b", "/ingest/explain": "?line=a", "/ingest/forget": "?name=a", "/stats/histogram": "?filter=a",
+		if q := map[string]string{"/runtime_modify": "?a=b", "/ingest/explain": "?line=a", "/ingest/forget": "?name=a", "/stats/explain": "?name=server.admin_exposed", "/stats/histogram": "?filter=a",
 			"/cpuprofiler": "?enable=n", "/heapprofiler": "?enable=n"}[e.Path]; q != "" {
 			query = q
 		}

@@ -269,7 +269,7 @@ func TestModes(t *testing.T) {
 			if strings.HasSuffix(e.Path, "profiler") {
 				query = "?enable=n"
 			}
-			if q := map[string]string{"/runtime_modify": "?a=b", "/ingest/explain": "?line=a", "/ingest/forget": "?name=a", "/stats/histogram": "?filter=a"}[e.Path]; q != "" {
+			if q := map[string]string{"/runtime_modify": "?a=b", "/ingest/explain": "?line=a", "/ingest/forget": "?name=a", "/stats/explain": "?name=server.admin_exposed", "/stats/histogram": "?filter=a"}[e.Path]; q != "" {
 				query = q
 			}
 			got := s.Request(method, e.Path+query, nil).Status

@@ -229,30 +229,45 @@ func (s *Server) statsHistory(w *Response, r *Request) error {
 	})
 }
 
+// perSecond returns the change per second in a step of the stat under c, of a
+// histogram the number of values.
+func perSecond(c *store.Cursor, p *history.Point) float64 {
+	seconds := max(p.End.Sub(p.Start).Seconds(), 1e-3)
+	switch {
+	case c.Kind() == store.KindHistogram:
+		if p.Stats == nil {
+			return 0
+		}
+		return float64(p.Stats.Count()) / seconds
+	case c.Kind() == store.KindCounter:
+		return float64(p.Delta) / seconds
+	case c.Whole():
+		return float64(int64(p.Delta)) / seconds
+	default:
+		return (math.Float64frombits(p.Raw) - math.Float64frombits(p.Raw-p.Delta)) / seconds
+	}
+}
+
 // appendPoint appends value and change per second of a step.
 func appendPoint(b []byte, c *store.Cursor, p *history.Point) []byte {
-	seconds := max(p.End.Sub(p.Start).Seconds(), 1e-3)
 	if c.Kind() == store.KindHistogram {
 		if p.Stats == nil || p.Stats.Count() == 0 {
 			return append(b, "0,0,null"...)
 		}
 		b = appendExact(b, p.Stats.Count())
 		b = append(b, ',')
-		b = appendRate(b, float64(p.Stats.Count())/seconds)
+		b = appendRate(b, perSecond(c, p))
 		return appendNumbers(append(b, ','), p.Stats.Quantiles(nil, []float64{0.5, 0.9, 0.99}))
 	}
 	c.SetRaw(p.Raw)
-	growth := float64(int64(p.Delta))
 	switch {
 	case c.Kind() == store.KindCounter:
 		// Without the part that a reset hides, the values of a day would have steps.
 		b = appendExact(b, p.Raw)
-		growth = float64(p.Delta)
 	case c.Whole():
 		b = appendExactSigned(b, int64(p.Raw))
 	default:
 		b = c.AppendValue(b)
-		growth = math.Float64frombits(p.Raw) - math.Float64frombits(p.Raw-p.Delta)
 	}
-	return appendRate(append(b, ','), growth/seconds)
+	return appendRate(append(b, ','), perSecond(c, p))
 }

@@ -53,10 +53,7 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 	v := st.View()
 	defer v.Close()
 	o.Type = All
-	e := exposer{out: newOutput(w), st: st, naming: st.Naming(), descriptions: st.Descriptions(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection(), now: st.LastFlush()}
-	for k := range store.KindHistogram + 1 {
-		v.ByFamily(k) // so that all metric names are settled
-	}
+	e := newExposer(w, v, o, d)
 	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindText, store.KindHistogram} {
 		if k == store.KindText && !o.TextReadouts || !o.wants(typeOf(k)) {
 			continue
@@ -75,6 +72,27 @@ func exposition(w io.Writer, st *store.Store, o Options, d dialect) error {
 		e.proto.emit(e.out)
 	}
 	return e.out.flush()
+}
+
+// ExpositionOf writes the lines of [Exposition] for the stat under c, a cursor of v,
+// even if o does not select it. If several stats make up the series, the lines have the
+// value of this stat only.
+func ExpositionOf(w io.Writer, v *store.View, c *store.Cursor, o Options) error {
+	e := newExposer(w, v, o, dialect004)
+	if err := e.stat(c, c.Kind()); err != nil {
+		return err
+	}
+	e.merged.close(&e)
+	return e.out.flush()
+}
+
+// newExposer returns an exposer for the store of v, whose metric names are settled.
+func newExposer(w io.Writer, v *store.View, o Options, d dialect) exposer {
+	st := v.Store()
+	for k := range store.KindHistogram + 1 {
+		v.ByFamily(k) // settles the metric names
+	}
+	return exposer{out: newOutput(w), st: st, naming: st.Naming(), descriptions: st.Descriptions(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection(), now: st.LastFlush()}
 }
 
 func typeOf(k store.Kind) Type {
@@ -136,22 +154,7 @@ func (e *exposer) kind(v *store.View, k store.Kind) error {
 		if !e.sel.shows(&c) {
 			continue
 		}
-		sp := c.Series()
-		if sp != nil || e.merged.open {
-			if err := e.special(&c, sp, k); err != nil {
-				return err
-			}
-			if sp != nil && sp.Merged {
-				continue
-			}
-		} else if !e.enter(&c, k) {
-			continue
-		}
-		if len(e.metric) == 0 {
-			continue
-		}
-		e.member(&c, k)
-		if err := e.out.spill(); err != nil {
+		if err := e.stat(&c, k); err != nil {
 			return err
 		}
 	}
@@ -159,6 +162,26 @@ func (e *exposer) kind(v *store.View, k store.Kind) error {
 		return err
 	}
 	e.merged.close(e)
+	return e.out.spill()
+}
+
+// stat writes the stat under c, and lines about its family if it is the first one.
+func (e *exposer) stat(c *store.Cursor, k store.Kind) error {
+	sp := c.Series()
+	if sp != nil || e.merged.open {
+		if err := e.special(c, sp, k); err != nil {
+			return err
+		}
+		if sp != nil && sp.Merged {
+			return nil
+		}
+	} else if !e.enter(c, k) {
+		return nil
+	}
+	if len(e.metric) == 0 {
+		return nil
+	}
+	e.member(c, k)
 	return e.out.spill()
 }
 

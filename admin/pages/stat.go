@@ -57,7 +57,7 @@ func showStat(v *view) error {
 	} else {
 		v.histogram(name, r.histogram)
 	}
-	v.panel("about", "About", nil, func() {
+	v.panel("about", "About", func() { v.request(url("/stats/explain", "name", name)) }, func() {
 		v.pairs(func(pair func(string, func())) {
 			pair("Type", v.text(r.kind.String()))
 			origin := "the program"

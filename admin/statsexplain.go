@@ -1,0 +1,231 @@
+package admin
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/internal/spelling"
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// explainRow is the row of /stats/explain.
+func (s *Server) explainRow() Endpoint {
+	return Endpoint{Path: "/stats/explain", Group: groupStats, Help: "explain a stat: its tags rule by rule, exposition, origin, last change, sinks",
+		Heavy: true, CPUBound: true, Serve: s.statsExplain, Params: []Param{
+			{Name: "name", Help: "full name of the stat"},
+			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
+		}}
+}
+
+func (s *Server) statsExplain(w *Response, r *Request) error {
+	name := r.query.Value("name")
+	if name == "" {
+		return badRequest("usage: /stats/explain?name=<full name>\n")
+	}
+	p := newFacts(r)
+	found, err := s.explain(p, name)
+	if err != nil {
+		return err
+	}
+	if found {
+		return p.send(w)
+	}
+	text := "there is no such stat\n"
+	if near := s.nearestStat(name); near != "" {
+		text += "did you mean " + quoted(near) + "?\n"
+	}
+	return w.text(404, text)
+}
+
+// explain writes the facts about a stat. It reports whether the stat exists.
+func (s *Server) explain(p *facts, name string) (found bool, err error) {
+	v := s.store.View()
+	defer v.Close()
+	c, found := v.Find(name)
+	if !found {
+		return false, nil
+	}
+	family := name
+	if f := c.Family(); f != nil {
+		family = f.String()
+	}
+	p.string("name", name)
+	p.string("kind", kindWord(c.Kind()))
+	about, origin := s.store.Descriptions()[family], "program"
+	if c.Network() {
+		about, origin = s.store.NetworkDescription(family), "statsd"
+	}
+	unit := about.Unit
+	if c.Kind() == store.KindHistogram && unit == "" {
+		unit = c.Histogram().Layout().Unit().String()
+	}
+	p.optional("unit", unit)
+	p.optional("help", about.Help)
+	p.string("created_by", origin)
+	p.moment("created", c.Created())
+	p.moment("counted_since", c.Since())
+	p.bool("used", c.Used())
+	p.bool("hidden", c.Hidden())
+	p.string("name_without_tags", family)
+	p.tagSteps(&c)
+	if err := p.exposition(v, &c); err != nil {
+		return true, err
+	}
+	if s.src.History != nil && c.Kind() != store.KindText {
+		p.object("history", func() { p.lastChange(s.src.History, &c) })
+	}
+	if s.src.Sinks != nil {
+		var sinks []string
+		for _, x := range s.src.Sinks() {
+			sinks = append(sinks, x.Name)
+		}
+		slices.Sort(sinks)
+		p.strings("sinks", sinks)
+	}
+	if c.Network() && s.src.Ingest != nil {
+		near := slices.DeleteFunc(s.src.Ingest.Report().Limits, func(l report.Limit) bool { return l.Max < 0 || l.Use*5 < l.Max*4 })
+		listOf(p, "limits_nearly_reached", near, func(l report.Limit) {
+			p.string("name", l.Name)
+			p.number("max", uint64(l.Max))
+			p.number("use", uint64(max(l.Use, 0)))
+		})
+	}
+	return true, nil
+}
+
+// moment writes a time unless it is unknown.
+func (p *facts) moment(name string, t time.Time) {
+	if !t.IsZero() {
+		p.time(name, t)
+	}
+}
+
+// tagSteps writes the tags of the stat under c and the rules that yielded them.
+func (p *facts) tagSteps(c *store.Cursor) {
+	steps, given := c.TagSteps()
+	if given {
+		for _, t := range c.AppendTags(nil) {
+			steps = append(steps, tags.Step{Tag: t})
+		}
+	}
+	listOf(p, "tags", steps, func(t tags.Step) {
+		p.string("name", t.Name)
+		p.string("value", t.Value)
+		switch {
+		case given:
+			p.string("rule", "given")
+		case t.Regex != "":
+			p.string("rule", "regex")
+			p.string("regex", t.Regex)
+		case t.Tokens != "":
+			p.string("rule", "tokens")
+			p.string("tokens", t.Tokens)
+		default:
+			p.string("rule", "fixed")
+		}
+		p.optional("removed", t.Removed)
+	})
+}
+
+// exposition writes the lines of the stat under c as a scrape gets them.
+func (p *facts) exposition(v *store.View, c *store.Cursor) error {
+	var text bytes.Buffer
+	if err := render.ExpositionOf(&text, v, c, render.Options{}); err != nil {
+		return err
+	}
+	var samples []string
+	name, kind := "", ""
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		switch comment, isType := strings.CutPrefix(line, "# TYPE "); {
+		case isType:
+			name, kind, _ = strings.Cut(comment, " ")
+		case !strings.HasPrefix(line, "#"):
+			samples = append(samples, line)
+		}
+	}
+	if name == "" {
+		return nil // no format can show the name
+	}
+	p.object("exposition", func() {
+		p.string("name", name)
+		p.string("type", kind)
+		if sp := c.Series(); sp != nil {
+			p.optional("suffix", sp.Suffix)
+			if sp.Merged {
+				p.bool("merged", true)
+			}
+		}
+		p.lines("lines", samples)
+	})
+	return nil
+}
+
+// lines writes a list of lines.
+func (p *facts) lines(name string, list []string) {
+	if p.json {
+		p.w.Key(name).Strings(list)
+		return
+	}
+	p.line(name)
+	p.text = append(p.text, '\n')
+	for _, line := range list {
+		p.text = append(p.text, strings.Repeat(" ", 2*p.depth+2)...)
+		p.text = append(append(append(p.text, "- "...), quoted(line)...), '\n')
+	}
+}
+
+// lastChange writes the last change and the rate of the stat under c.
+func (p *facts) lastChange(h *history.History, c *store.Cursor) {
+	created := c.Created()
+	points, complete := h.Series(c, time.Time{})
+	points = slices.DeleteFunc(points, func(x history.Point) bool { return x.End.Before(created) })
+	p.time("complete_since", complete)
+	for _, x := range slices.Backward(points) {
+		if x.Delta != 0 || x.Stats != nil && x.Stats.Count() > 0 {
+			p.time("last_change", x.End)
+			break
+		}
+	}
+	if n := len(points); n > 0 {
+		p.float("per_second", perSecond(c, &points[n-1]))
+	}
+}
+
+// Bounds of the search for a suggestion.
+const (
+	searchedStats = 100_000 // names
+	searchedBytes = 1 << 24 // pairs of bytes that are compared
+)
+
+// nearestStat returns the existing name that name is probably a misspelling of, or
+// "". It searches a part of the names if there are many.
+func (s *Server) nearestStat(name string) string {
+	v := s.store.View()
+	defer v.Close()
+	limit := min(len(name)/4, 6)
+	if limit == 0 {
+		return ""
+	}
+	return spelling.Nearest(name, func(yield func(string) bool) {
+		left, effort := searchedStats, searchedBytes
+		var buf []byte
+		for _, set := range []store.NameSet{store.Scalars, store.Histograms, store.Texts} {
+			for c := v.ByName(set); c.Next() && left > 0; left-- {
+				buf = c.AppendName(buf[:0])
+				if max(len(buf)-len(name), len(name)-len(buf)) > limit {
+					continue
+				}
+				if effort -= len(buf) * len(name); effort < 0 || !yield(string(buf)) {
+					return
+				}
+			}
+		}
+	}, limit)
+}
