@@ -27,12 +27,15 @@ func (s *Server) cpuProfiler(w *Response, r *Request) error {
 		if p == nil {
 			return &Error{Status: 500, Msg: "failure to start the profiler"}
 		}
-		_, err := p.Start()
+		started, err := p.Start()
 		if errors.Is(err, profiler.ErrBusy) {
 			return badRequest("the heap profiler is running, and both write to the same file\n")
 		}
 		if err != nil {
 			return &Error{Status: 500, Msg: "failure to start the profiler", Err: err}
+		}
+		if !started {
+			return w.text(200, "OK\nthe CPU profiler was already running\n")
 		}
 		return w.text(200, "OK\n")
 	}

@@ -47,7 +47,7 @@ func TestProfilesCanBeRead(t *testing.T) {
 		{"/heapprofiler?enable=y", "Starting heap profiler", ""},
 		{"/heapprofiler?enable=n", "Heap profiler stopped and data written to " + path + ".", "inuse_space"},
 		{"/cpuprofiler?enable=y", "OK\n", "inuse_space"},
-		{"/cpuprofiler?enable=y", "OK\n", "inuse_space"},
+		{"/cpuprofiler?enable=y", "OK\nthe CPU profiler was already running\n", "inuse_space"},
 		{"/cpuprofiler?enable=n", "OK\n", "cpu/nanoseconds"},
 		{"/cpuprofiler?enable=n", "OK\n", "cpu/nanoseconds"},
 	} {
@@ -94,7 +94,7 @@ func TestConcurrentEnable(t *testing.T) {
 		{"/heapprofiler?enable=y", map[string]int{"200 Starting heap profiler": 1, "400 Fail to start heap profiler: already started": many - 1}},
 		{"/heapprofiler?enable=n", map[string]int{"200 Heap profiler stopped and data written to " + path + ".": 1,
 			"400 Fail to stop heap profiler: not started": many - 1}},
-		{"/cpuprofiler?enable=y", map[string]int{"200 OK\n": many}},
+		{"/cpuprofiler?enable=y", map[string]int{"200 OK\n": 1, "200 OK\nthe CPU profiler was already running\n": many - 1}},
 		{"/cpuprofiler?enable=n", map[string]int{"200 OK\n": many}},
 	} {
 		if got := all(step.target); !maps.Equal(got, step.want) {
