@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"runtime/pprof"
 	"runtime/trace"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,9 +31,13 @@ func (s *Server) debugRows() []Endpoint {
 			Serve: func(w *Response, r *Request) error { return s.record(w, r, trace.Start, trace.Stop) }},
 	}
 	for _, name := range debugProfiles {
+		var recording atomic.Bool
 		rows = append(rows, Endpoint{Path: "/debug/pprof/" + name, Group: groupDebug, Help: "download the " + name + " profile of the runtime",
-			Params: []Param{{Name: "debug", Help: "1 or 2: as text"}, {Name: "gc", Help: "with heap: collect garbage first", Kind: ParamFlag}},
-			Serve:  func(w *Response, r *Request) error { return lookup(w, r, name) }})
+			Params: []Param{
+				{Name: "debug", Help: "1 or 2: as text"}, {Name: "gc", Help: "with heap: collect garbage first", Kind: ParamFlag},
+				{Name: "seconds", Help: "difference over this time, at most 600; not as text"},
+			},
+			Serve: func(w *Response, r *Request) error { return lookup(w, r, name, &recording) }})
 	}
 	for i := range rows {
 		rows[i].Role, rows[i].Fixed = RoleAdmin, true
@@ -39,11 +45,9 @@ func (s *Server) debugRows() []Endpoint {
 	return rows
 }
 
-// lookup serves a runtime profile, as net/http/pprof does.
-func lookup(w *Response, r *Request, name string) error {
-	if r.query.Has("seconds") {
-		return badRequest("seconds is not supported: take two profiles and compare them with go tool pprof -diff_base\n")
-	}
+// lookup serves a runtime profile, as net/http/pprof does. The flag is set while a
+// client waits for a difference.
+func lookup(w *Response, r *Request, name string, recording *atomic.Bool) error {
 	debug := 0
 	if text := r.query.Value("debug"); text != "" {
 		var err error
@@ -51,14 +55,47 @@ func lookup(w *Response, r *Request, name string) error {
 			return badRequest("debug is not a number\n")
 		}
 	}
-	if name == "heap" && r.query.Has("gc") {
-		runtime.GC()
+	take := func(to io.Writer) error {
+		if name == "heap" && r.query.Has("gc") {
+			runtime.GC()
+		}
+		return pprof.Lookup(name).WriteTo(to, debug)
 	}
 	if debug == 0 {
 		w.SetType(typeBinary)
 		w.encodings = nil // the profile is compressed
 	}
-	return pprof.Lookup(name).WriteTo(w, debug)
+	if r.query.Value("seconds") == "" {
+		return take(w)
+	}
+	duration, err := recordingTime(r)
+	if err != nil {
+		return err
+	}
+	if debug != 0 {
+		return badRequest("seconds is only for profiles without debug\n")
+	}
+	if !recording.CompareAndSwap(false, true) {
+		return errRecording(nil)
+	}
+	defer recording.Store(false)
+	var before, after bytes.Buffer
+	ended := w.Endless() // it may take longer than other answers
+	if err := take(&before); err != nil {
+		return err
+	}
+	if err := waitRecording(r, duration, ended); err != nil {
+		return err
+	}
+	if err := take(&after); err != nil {
+		return err
+	}
+	delta, err := deltaProfile(before.Bytes(), after.Bytes())
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(delta)
+	return err
 }
 
 // Durations of a recording.
@@ -67,33 +104,52 @@ const (
 	maxRecording     = 10 * time.Minute
 )
 
-// record streams a recording of the requested length.
-func (s *Server) record(w *Response, r *Request, start func(io.Writer) error, stop func()) error {
-	duration := defaultRecording
-	if text := r.query.Value("seconds"); text != "" {
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(n > 0) || n > maxRecording.Seconds() {
-			return badRequest(fmt.Sprintf("seconds is not a number in (0, %v]\n", maxRecording.Seconds()))
-		}
-		duration = time.Duration(n * float64(time.Second))
+// recordingTime returns the requested length of a recording.
+func recordingTime(r *Request) (time.Duration, error) {
+	text := r.query.Value("seconds")
+	if text == "" {
+		return defaultRecording, nil
 	}
-	w.SetType(typeBinary)
-	w.encodings = nil
-	ended := w.Endless() // it may take longer than other answers
-	if err := start(w); err != nil {
-		return &Error{Status: 500, Msg: "another recording is running\n", Err: err}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0) || n > maxRecording.Seconds() {
+		return 0, badRequest(fmt.Sprintf("seconds is not a number in (0, %v]\n", maxRecording.Seconds()))
 	}
-	timer := time.NewTimer(duration)
+	return time.Duration(n * float64(time.Second)), nil
+}
+
+// errRecording refuses a second recording.
+func errRecording(err error) error {
+	return &Error{Status: 500, Msg: "another recording is running\n", Err: err}
+}
+
+// waitRecording waits until a recording is complete. It fails if the client or the
+// server ends first.
+func waitRecording(r *Request, d time.Duration, ended <-chan struct{}) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		stop()
 		return nil
 	case <-ended:
-		stop()
 		if isClosed(r.closing) {
 			return errors.New("admin: the server is shutting down")
 		}
 		return ErrGone
 	}
+}
+
+// record streams a recording of the requested length.
+func (s *Server) record(w *Response, r *Request, start func(io.Writer) error, stop func()) error {
+	duration, err := recordingTime(r)
+	if err != nil {
+		return err
+	}
+	w.SetType(typeBinary)
+	w.encodings = nil
+	ended := w.Endless() // it may take longer than other answers
+	if err := start(w); err != nil {
+		return errRecording(err)
+	}
+	defer stop()
+	return waitRecording(r, duration, ended)
 }

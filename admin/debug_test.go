@@ -53,6 +53,11 @@ func TestDebugEndpoints(t *testing.T) {
 		if _, err := io.ReadAll(zip); err != nil {
 			t.Errorf("%s: %v", e.Path, err)
 		}
+		if name := strings.TrimPrefix(e.Path, "/debug/pprof/"); slices.Contains(debugProfiles[:], name) {
+			if r := on.Request("GET", e.Path, nil); r.Status != 200 || r.Get("content-type") != typeBinary || !bytes.HasPrefix(r.Body, []byte("\x1f\x8b")) {
+				t.Errorf("%s: status %d, %s, %.10q", e.Path, r.Status, r.Get("content-type"), r.Body)
+			}
+		}
 	}
 	if n != len(debugProfiles)+2 {
 		t.Errorf("%d endpoints", n)

@@ -186,7 +186,7 @@ func TestProfileParameters(t *testing.T) {
 	if r := s.Request("GET", "/debug/pprof/goroutine?debug=1", nil); r.Status != 200 || r.Get("content-type") != typeText || !strings.HasPrefix(string(r.Body), "goroutine profile: total ") {
 		t.Errorf("%d %v %.40s", r.Status, r.Header, r.Body)
 	}
-	for _, query := range []string{"?seconds=2", "?debug=x", "?debug=-1"} {
+	for _, query := range []string{"?seconds=0", "?seconds=601", "?seconds=x", "?seconds=1&debug=1", "?debug=x", "?debug=-1"} {
 		if r := s.Request("GET", "/debug/pprof/heap"+query, nil); r.Status != 400 {
 			t.Errorf("%s: %d", query, r.Status)
 		}
