@@ -26,8 +26,9 @@ type Admin struct {
 	admin.Config                     // without what is here
 	AllowPaths            match.List // empty: all paths
 	IgnoreGlobalConnLimit bool
-	CircuitStreamAny      bool // the circuit event stream is for all origins, not only allowed ones
-	Tap                   bool // whether /tap exists
+	CircuitStreamAny      bool     // the circuit event stream is for all origins, not only allowed ones
+	Tap                   bool     // tap is set: /tap exists
+	TapIDs                []string // of the tap extensions in static_resources; if there is one, /tap exists
 	Limits                AdminLimits
 
 	Auth *AdminAuth   // nil: every client may do all

@@ -102,6 +102,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		fields = append(fields, field{name, ignored})
 	}
 	seen := d.message(root, "", fields)
+	c.Admin.TapIDs = tapIDs(c.StaticResources.Node)
 	c.Clusters.decode(d, c.StaticResources, c.DynamicResources, c.ClusterManager)
 	c.Stats.check(d, seen)
 	for i := range c.Sinks {

@@ -252,8 +252,11 @@ func addAPI(cfg *server.Config, c *Config, boot Startup) {
 		}
 	}
 	envoyapi.Add(cfg, api)
-	if c.Admin.Tap {
-		envoyapi.AddTap(cfg)
+	if c.Admin.Tap || len(c.Admin.TapIDs) > 0 {
+		t := envoyapi.AddTap(cfg)
+		for _, id := range c.Admin.TapIDs {
+			t.Register(id)
+		}
 	}
 }
 
