@@ -35,7 +35,7 @@ func dirty(text string) int {
 		if r >= ' ' && r < 0x7f {
 			continue
 		}
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+		if Breaks(r) {
 			return i
 		}
 		if r == utf8.RuneError {
@@ -46,3 +46,7 @@ func dirty(text string) int {
 	}
 	return -1
 }
+
+// Breaks reports whether r is a control character, or a line or paragraph
+// separator: one that can end the line or change how a terminal shows it.
+func Breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
