@@ -55,7 +55,7 @@ func (l *eventLog) check(c line.ServiceCheck, now time.Time) {
 }
 
 func checkKey(c *line.ServiceCheck) string {
-	// The parts hold no control bytes.
+	// The parts hold no control characters.
 	return c.Name + "\x00" + c.Host + "\x00" + strings.Join(c.Tags, "\x00")
 }
 

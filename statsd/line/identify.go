@@ -3,6 +3,9 @@ package line
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
+
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // Identify checks and cleans the name and the tags of l. Split must have
@@ -69,8 +72,7 @@ func sortTags(tags []Tag) {
 	slices.SortFunc(tags, func(a, b Tag) int { return bytes.Compare(a.Key, b.Key) })
 }
 
-// nameTags extracts the tags from the name section and returns the name with
-// its control bytes replaced.
+// nameTags extracts the tags from the name section and returns the clean name.
 func (p *Parser) nameTags(l *Line, tags *tagSet) []byte {
 	s := l.Section
 	if p.on(SignalFX) {
@@ -194,9 +196,10 @@ func (t *tagSet) put(key, value []byte) {
 	t.l.Tags = append(t.l.Tags, Tag{key, value})
 }
 
-// clean returns b with control bytes replaced, or b itself if it has none.
+// clean returns b with its control characters and line separators replaced, or b
+// itself if it has none.
 func (l *Line) clean(b []byte) []byte {
-	if !slices.ContainsFunc(b, control) {
+	if fit(b) {
 		return b
 	}
 	from := len(l.buf)
@@ -204,14 +207,34 @@ func (l *Line) clean(b []byte) []byte {
 	return clean(l.buf[from:len(l.buf):len(l.buf)])
 }
 
-// clean replaces the control bytes of b in place.
+// clean puts "_" in place of each control character and line separator of b, in
+// the memory of b.
 func clean(b []byte) []byte {
-	for i, c := range b {
-		if control(c) {
-			b[i] = '_'
+	to := 0
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if oneline.Breaks(r) {
+			b[to] = '_'
+			to++
+		} else {
+			to += copy(b[to:], b[i:i+n])
 		}
+		i += n
 	}
-	return b
+	return b[:to]
 }
 
-func control(c byte) bool { return c < 0x20 || c == 0x7f }
+// fit reports whether clean would leave b as it is.
+func fit(b []byte) bool {
+	for i := 0; i < len(b); i++ {
+		if b[i]-' ' < 0x7f-' ' {
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if oneline.Breaks(r) {
+			return false
+		}
+		i += n - 1
+	}
+	return true
+}

@@ -89,7 +89,7 @@ type Line struct {
 	Fields    Reason   // reason of invalid fields; see Identify
 
 	// Set by Identify.
-	Name      []byte // without tags, control bytes and trailing dots; not empty
+	Name      []byte // without tags, control characters, line separators and trailing dots; not empty
 	Tags      []Tag  // in byte order of their different keys
 	TagErrors int    // malformed tags, which are ignored
 

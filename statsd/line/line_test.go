@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -277,16 +278,33 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestNoControlByteIsLeft: none of the control bytes gets into a name or a tag.
-func TestNoControlByteIsLeft(t *testing.T) {
+// TestNoLineBreakIsLeft: no control character and no line separator gets into a
+// name or a tag, and their neighbours stay.
+func TestNoLineBreakIsLeft(t *testing.T) {
 	p := New(Config{})
-	for c := range byte(0x80) {
-		if c >= 0x20 && c != 0x7f {
-			continue
+	for c := range rune(0x202b) {
+		shown := string(c)
+		switch {
+		case c == '\n', c >= ' ' && c < 0x7f, c > 0xa0 && c < 0x2027:
+			continue // ends the line, means something else, or is like any other letter
+		case c != 0xa0 && c != 0x2027 && c != 0x202a:
+			shown = "_"
 		}
-		text := strings.ReplaceAll("a?b:1|c|#k?l:v?w", "?", string(rune(c)))
-		if got, want := show(p, text), `"a_b" "k_l"="v_w" c 1`; got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
+		for form, want := range map[string]string{
+			"a?b:1|c|#k?l:v?w":    `"a?b" "k?l"="v?w" c 1`,
+			"a?b[k?l=v?w]:1|c":    `"a?b" "k?l"="v?w" c 1`,
+			"a?b,k?l=v?w:1|c":     `"a?b" "k?l"="v?w" c 1`,
+			"é?b:1|c|#k?l:v?é":    `"é?b" "k?l"="v?é" c 1`,
+			"_sc|a?b|0|h:?é?|#?k": "check {Name:a?b Status:0 Time:0 Host:?é? Message: Tags:[?k] Unknown:0}",
+		} {
+			text := strings.ReplaceAll(form, "?", string(c))
+			quoted := shown
+			if want[0] == '"' {
+				quoted = strings.Trim(strconv.Quote(shown), `"`)
+			}
+			if got, want := show(p, text), strings.ReplaceAll(want, "?", quoted); got != want {
+				t.Errorf("%q: got %s, want %s", text, got, want)
+			}
 		}
 	}
 }

@@ -238,7 +238,7 @@ func refNameSection(on func(Styles) bool, section string) (name string, pairs []
 
 func refClean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 {
 			return '_'
 		}
 		return r
