@@ -306,14 +306,14 @@ type tagged struct {
 
 // is reports whether a record's end, after its name, is the cached one.
 func (t *tagged) is(rest []byte) bool {
-	return len(rest) >= 8 && t.mask != 0 && binary.LittleEndian.Uint64(rest)&t.mask == t.bytes
+	return overread && len(rest) >= 8 && t.mask != 0 && binary.LittleEndian.Uint64(rest)&t.mask == t.bytes
 }
 
 // noteTagged caches rest in c.tagged if it has that form.
 func (c *Cursor) noteTagged(rest []byte, family *Name) {
 	c.tagged.mask = 0
 	list, n := c.tags()
-	if n != 1 || len(rest) < 8 {
+	if !overread || n != 1 || len(rest) < 8 {
 		return
 	}
 	num, w := uvarint(list)
