@@ -1,10 +1,9 @@
-//go:build schedule && gc && go1.26 && !go1.27 && amd64 && !race && !msan && !asan && !purego
+//go:build schedule && seeded && gc && go1.26 && !go1.27 && amd64 && !race && !msan && !asan && !purego
 
 package histogram
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,14 +11,9 @@ import (
 	"testing"
 )
 
-var seeded = flag.Bool("seeded", false, "check that TestSchedules finds seeded bugs: compiles the package for each of them")
-
 // TestSeededBugs puts bugs into the package, one by one, and checks that
-// TestSchedules fails.
+// TestSchedules fails. It compiles the package for each of them.
 func TestSeededBugs(t *testing.T) {
-	if !*seeded {
-		t.Skip("without -seeded")
-	}
 	bugs := []struct{ name, file, old, new string }{
 		{"touch-first", "histogram.go", "	s.sums[side].add(magnitude, n)\n	schedule.Point()\n	epoch := h.epoch.Load() & 1\n	schedule.Point()\n	s.ends[epoch].include(endKey(v))\n	schedule.Point()\n	s.touch()\n", "	s.touch()\n	schedule.Point()\n	s.sums[side].add(magnitude, n)\n	schedule.Point()\n	epoch := h.epoch.Load() & 1\n	schedule.Point()\n	s.ends[epoch].include(endKey(v))\n"},
 		{"no-touch", "histogram.go", "	s.touch()\n", ""},
@@ -37,7 +31,7 @@ func TestSeededBugs(t *testing.T) {
 		{"owned-split-lost", "record_fast.go", "			*plain(&s.splits[slot])++\n", ""},
 		{"slot-shard-replaced", "record_fast.go", "atomic.LoadPointer(at) == nil", "true"},
 		{"mark-taken-late", "merge.go", "s.touched.Load() != 0 && s.touched.Swap(0) != 0 {", "s.touched.Load() != 0 {\n			defer s.touched.Store(0)"},
-		{"quiet-merge-ignored", "merge.go", "		m.owed = wide128{}\n		*cumulative = *prev.Cumulative", "		return &Snapshot{prev.Used, l.empty, prev.Cumulative}"},
+		{"quiet-merge-ignored", "merge.go", "		m.owed = wide128{}\n		*cumulative = *prev.Cumulative", "		return &Snapshot{Used: prev.Used, Interval: l.empty, Cumulative: prev.Cumulative}"},
 		{"owed-kept", "merge.go", "		m.owed = wide128{}\n		*cumulative", "		*cumulative"},
 		{"impossible-sum", "merge.go", "	case v.less(low):\n		v = low\n", "	case false:\n"},
 		{"late-extremes-lost", "merge.go", "	take(e + 1) // from recorders that were late for the interval before\n", ""},
