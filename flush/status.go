@@ -22,19 +22,21 @@ type SinkDelivery struct {
 
 	Packets, Bytes int           // queued
 	LimitBytes     int           // of the queue
+	Metrics        int           // queued or being sent
 	Age            time.Duration // of the oldest packet in the queue
 	Owed           int           // series with undelivered increments outside the queue
 
-	Sent        uint64 // packets
-	SentMetrics uint64
-	SentBytes   uint64
-	Failed      uint64 // attempts
-	Retries     uint64
-	Dropped     uint64 // packets that exceeded a limit of the queue
-	Ambiguous   uint64 // packets whose delivery is unknown
-	Lost        uint64 // packets that cannot be delivered
-	Rejected    uint64 // metrics that the receiver did not accept
-	LostCounts  uint64 // counter increments that cannot be delivered
+	Sent                             uint64 // packets
+	SentMetrics                      uint64
+	SentBytes                        uint64
+	Failed                           uint64 // attempts
+	Retries                          uint64
+	Dropped                          uint64 // packets that exceeded a limit of the queue
+	Ambiguous                        uint64 // packets whose delivery is unknown
+	DroppedMetrics, AmbiguousMetrics uint64
+	Lost                             uint64 // packets that cannot be delivered
+	Rejected                         uint64 // metrics that the receiver did not accept
+	LostCounts                       uint64 // counter increments that cannot be delivered
 
 	LastSent    time.Time // zero if nothing was sent
 	LastError   error     // nil if no attempt failed

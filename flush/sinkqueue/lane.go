@@ -20,6 +20,7 @@ type packet struct {
 type lane struct {
 	q    *Queue
 	more chan struct{} // has an element if packets may be queued
+	now  chan struct{} // has an element if the next attempt must not wait
 
 	queue   []packet
 	sending time.Time // when the packet that is being sent was queued; zero: none is
@@ -55,17 +56,19 @@ func (l *lane) take() (p packet, ok bool) {
 	return p, true
 }
 
-// settle ends the attempt to send p, which had a number of bytes at its begin. If
-// back is set it queues the rest again, as the oldest packet.
-func (l *lane) settle(p packet, size int, back bool, err error, retry time.Time) {
+// settle ends the attempt to send p, which was before at its begin. If back is set it
+// queues the rest again, as the oldest packet.
+func (l *lane) settle(p, before packet, back bool, err error, retry time.Time) {
 	q := l.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l.sending, l.retry = time.Time{}, retry
-	q.size -= size
+	q.size -= len(before.data)
+	q.waiting -= before.metrics
 	if back {
 		l.queue = append([]packet{p}, l.queue...)
 		q.size += len(p.data)
+		q.waiting += p.metrics
 	}
 	if err != nil {
 		q.lastErr, q.errAt = err, time.Now()
@@ -96,14 +99,14 @@ func (l *lane) run(ctx context.Context) {
 		if !failing.IsZero() {
 			q.retries.Inc()
 		}
-		size := len(p.data)
+		before := p
 		err := l.send(ctx, &p)
 		again := err != nil && !errors.Is(err, ErrRefused) && (q.cfg.Resend || !errors.Is(err, ErrAmbiguous))
 		if err == nil || !again {
-			l.settle(p, size, false, err, time.Time{})
+			l.settle(p, before, false, err, time.Time{})
 			if err == nil {
 				if !failing.IsZero() {
-					q.log(slog.LevelInfo, "sink sends again", "after", time.Since(failing))
+					q.log(slog.LevelInfo, q.cfg.Words.Tag+" sends again", "after", time.Since(failing))
 				}
 				failing, pause = time.Time{}, MinRetry
 			}
@@ -114,13 +117,13 @@ func (l *lane) run(ctx context.Context) {
 		}
 		if failing.IsZero() {
 			failing = time.Now()
-			q.log(slog.LevelWarn, "sink cannot send", "error", err)
+			q.log(slog.LevelWarn, q.cfg.Words.Tag+" cannot send", "error", err)
 		}
 		wait := time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))
 		if asked := (*Wait)(nil); errors.As(err, &asked) {
 			wait = max(wait, min(asked.After, q.cfg.QueueAge))
 		}
-		l.settle(p, size, true, err, time.Now().Add(wait))
+		l.settle(p, before, true, err, time.Now().Add(wait))
 		if closing || ctx.Err() != nil {
 			return
 		}
@@ -128,6 +131,8 @@ func (l *lane) run(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+		case <-l.now:
+			pause = MinRetry
 		case <-q.closed:
 		case <-timer.C:
 		}
@@ -151,11 +156,17 @@ func (l *lane) send(ctx context.Context, p *packet) error {
 		q.lastSent.Set(uint64(time.Now().Unix()))
 		return nil
 	}
+	if q.cfg.Count != nil && sent > 0 {
+		n := q.cfg.Count(p.data[:sent])
+		q.metrics.Add(uint64(n))
+		p.metrics -= n
+	}
 	p.data = p.data[sent:]
 	q.errs.Inc()
 	switch {
 	case errors.Is(err, ErrAmbiguous):
 		q.ambiguous.Inc()
+		q.ambiguousMetrics.Add(uint64(p.metrics))
 		q.increments(p.data, func(_ []byte, n uint64) { q.ambiguousIn.Add(n) })
 		q.ambiguousValues.Add(q.observations(p.data))
 	case errors.Is(err, ErrRefused):

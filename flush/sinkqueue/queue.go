@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ type Config struct {
 	// Kind and Target are shown by [Queue.Delivery]. Target must not contain
 	// secrets.
 	Kind, Target string
+	// Words name the metrics of a queue that does not belong to a sink. Such a
+	// queue has no metrics about increments and values.
+	Words Words
 	// Lanes is the number of lanes. Default 1.
 	Lanes int
 	// Series limits the series that keep undelivered increments outside the
@@ -72,10 +76,18 @@ type Config struct {
 	// Increments calls yield for each counter increment in a packet, with a key
 	// of the series. Nil means that packets have none.
 	Increments func(data []byte, yield func(key []byte, n uint64))
+	// Count returns the number of metrics in whole lines of a packet. Nil means
+	// that all metrics of a packet count once the last of them is sent.
+	Count func(data []byte) int
 	// Observations returns how many values of histograms a packet reports. Nil
 	// means none.
 	Observations func(data []byte) uint64
 }
+
+// Words are the words in the names of metrics: the metric "relay.lines" with the tag
+// "target" has the words Words{"relay", "target", "lines"}. Default: sink, sink,
+// metrics.
+type Words struct{ Scope, Tag, Unit string }
 
 // Queue sends packets in order, from one goroutine per lane. Create it with [New];
 // its methods are safe for concurrent use.
@@ -87,6 +99,7 @@ type Queue struct {
 	dropped, ambiguous, lostPackets, lostIn   *store.Counter
 	ambiguousIn, ambiguousValues, lostValues  *store.Counter
 	rejected, droppedMetrics                  *store.Counter
+	ambiguousMetrics                          *store.Counter
 	queueBytes, queueAge, lastSent, owedGauge *store.Gauge
 
 	closed chan struct{}
@@ -94,6 +107,7 @@ type Queue struct {
 
 	mu      sync.Mutex // guards the rest and the queues of lanes
 	size    int        // bytes queued or being sent
+	waiting int        // metrics queued or being sent
 	owed    map[string]uint64
 	lastErr error
 	errAt   time.Time
@@ -110,33 +124,40 @@ func New(cfg Config) *Queue {
 	if cfg.Series <= 0 {
 		cfg.Series = DefaultSeries
 	}
-	tag := tags.Tag{Name: "sink", Value: cfg.Name}
-	sc := cfg.Store.Own().Scope("sink")
+	sink := cfg.Words == Words{}
+	if sink {
+		cfg.Words = Words{"sink", "sink", "metrics"}
+	}
+	unit, tag := cfg.Words.Unit, tags.Tag{Name: cfg.Words.Tag, Value: cfg.Name}
+	sc := cfg.Store.Own().Scope(cfg.Words.Scope)
 	q := &Queue{
-		cfg:             cfg,
-		packets:         sc.Counter("packets", tag),
-		metrics:         sc.Counter("metrics", tag),
-		bytes:           sc.Counter("bytes", tag),
-		errs:            sc.Counter("send_errors", tag),
-		retries:         sc.Counter("retries", tag),
-		dropped:         sc.Counter("dropped_packets", tag),
-		ambiguous:       sc.Counter("ambiguous_packets", tag),
-		ambiguousIn:     sc.Counter("ambiguous_increments", tag),
-		ambiguousValues: sc.Counter("ambiguous_values", tag),
-		lostPackets:     sc.Counter("lost_packets", tag),
-		droppedMetrics:  sc.Counter("dropped_metrics", tag),
-		rejected:        sc.Counter("rejected_metrics", tag),
-		lostIn:          sc.Counter("lost_increments", tag),
-		lostValues:      sc.Counter("lost_values", tag),
-		queueBytes:      sc.GaugeWithMode("queue_bytes", store.NeverImport, tag),
-		queueAge:        sc.GaugeWithMode("queue_age_seconds", store.NeverImport, tag),
-		lastSent:        sc.GaugeWithMode("last_sent_seconds", store.NeverImport, tag),
-		owedGauge:       sc.GaugeWithMode("owed_series", store.NeverImport, tag),
-		closed:          make(chan struct{}),
-		owed:            map[string]uint64{},
+		cfg:              cfg,
+		packets:          sc.Counter("packets", tag),
+		metrics:          sc.Counter(unit, tag),
+		bytes:            sc.Counter("bytes", tag),
+		errs:             sc.Counter("send_errors", tag),
+		retries:          sc.Counter("retries", tag),
+		dropped:          sc.Counter("dropped_packets", tag),
+		ambiguous:        sc.Counter("ambiguous_packets", tag),
+		ambiguousMetrics: sc.Counter("ambiguous_"+unit, tag),
+		lostPackets:      sc.Counter("lost_packets", tag),
+		droppedMetrics:   sc.Counter("dropped_"+unit, tag),
+		rejected:         sc.Counter("rejected_"+unit, tag),
+		queueBytes:       sc.GaugeWithMode("queue_bytes", store.NeverImport, tag),
+		queueAge:         sc.GaugeWithMode("queue_age_seconds", store.NeverImport, tag),
+		lastSent:         sc.GaugeWithMode("last_sent_seconds", store.NeverImport, tag),
+		closed:           make(chan struct{}),
+		owed:             map[string]uint64{},
+	}
+	if sink {
+		q.ambiguousIn = sc.Counter("ambiguous_increments", tag)
+		q.ambiguousValues = sc.Counter("ambiguous_values", tag)
+		q.lostIn = sc.Counter("lost_increments", tag)
+		q.lostValues = sc.Counter("lost_values", tag)
+		q.owedGauge = sc.GaugeWithMode("owed_series", store.NeverImport, tag)
 	}
 	for range max(cfg.Lanes, 1) {
-		q.lanes = append(q.lanes, &lane{q: q, more: make(chan struct{}, 1)})
+		q.lanes = append(q.lanes, &lane{q: q, more: make(chan struct{}, 1), now: make(chan struct{}, 1)})
 	}
 	return q
 }
@@ -152,10 +173,42 @@ func (q *Queue) AddTo(n int, data []byte, metrics int) {
 	l := q.lanes[n]
 	l.queue = append(l.queue, packet{data, metrics, time.Now()})
 	q.size += len(data)
+	q.waiting += metrics
 	q.trim()
 	select {
 	case l.more <- struct{}{}:
 	default:
+	}
+}
+
+// Take removes the packets that wait, oldest first, and calls yield for each. They
+// belong to the caller from then on. Packets that are being sent stay.
+func (q *Queue) Take(yield func(data []byte, metrics int)) {
+	var all []packet
+	q.mu.Lock()
+	for _, l := range q.lanes {
+		for len(l.queue) > 0 {
+			p := l.pop()
+			q.size -= len(p.data)
+			q.waiting -= p.metrics
+			all = append(all, p)
+		}
+	}
+	q.trim()
+	q.mu.Unlock()
+	slices.SortStableFunc(all, func(a, b packet) int { return a.queued.Compare(b.queued) })
+	for _, p := range all {
+		yield(p.data, p.metrics)
+	}
+}
+
+// Retry ends the pauses after errors: the next attempts are made at once.
+func (q *Queue) Retry() {
+	for _, l := range q.lanes {
+		select {
+		case l.now <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -193,13 +246,14 @@ func (q *Queue) Delivery() flush.SinkDelivery {
 		Sent: q.packets.Total(), SentMetrics: q.metrics.Total(), SentBytes: q.bytes.Total(),
 		Failed: q.errs.Total(), Retries: q.retries.Total(), Dropped: q.dropped.Total(),
 		Ambiguous: q.ambiguous.Total(), Lost: q.lostPackets.Total(), Rejected: q.rejected.Total(), LostCounts: q.lostIn.Total(),
+		DroppedMetrics: q.droppedMetrics.Total(), AmbiguousMetrics: q.ambiguousMetrics.Total(),
 	}
 	if s := q.lastSent.Value(); s != 0 {
 		d.LastSent = time.Unix(int64(s), 0)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	d.Bytes, d.Owed, d.LastError, d.LastErrorAt = q.size, len(q.owed), q.lastErr, q.errAt
+	d.Bytes, d.Metrics, d.Owed, d.LastError, d.LastErrorAt = q.size, q.waiting, len(q.owed), q.lastErr, q.errAt
 	now := time.Now()
 	for _, l := range q.lanes {
 		d.Packets += len(l.queue)
@@ -241,6 +295,7 @@ func (q *Queue) trim() {
 // drop drops a packet and keeps its increments. The caller holds q.mu.
 func (q *Queue) drop(p packet) {
 	q.size -= len(p.data)
+	q.waiting -= p.metrics
 	q.dropped.Inc()
 	q.droppedMetrics.Add(uint64(p.metrics))
 	q.lostValues.Add(q.observations(p.data))
@@ -305,6 +360,6 @@ func (q *Queue) abandon() {
 
 func (q *Queue) log(level slog.Level, msg string, args ...any) {
 	if q.cfg.Logger != nil {
-		q.cfg.Logger.Log(context.Background(), level, msg, append([]any{"sink", q.cfg.Name}, args...)...)
+		q.cfg.Logger.Log(context.Background(), level, msg, append([]any{q.cfg.Words.Tag, q.cfg.Name}, args...)...)
 	}
 }

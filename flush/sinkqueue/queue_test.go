@@ -322,3 +322,44 @@ func ExampleQueue() {
 	q.Run(context.Background())
 	// Output: orders:3|c
 }
+
+// TestWordsCountAndTake uses a queue that does not belong to a sink: part of a packet
+// is sent, and what waits is taken away while an attempt is made.
+func TestWordsCountAndTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &target{err: errDown, sent: 4}
+		var st *store.Store
+		q, _, stop := queue(t, r, func(c *sinkqueue.Config) {
+			c.Words = sinkqueue.Words{Scope: "relay", Tag: "target", Unit: "lines"}
+			c.Count, c.Increments, st = func(data []byte) int { return bytes.Count(data, []byte("\n")) }, nil, c.Store
+		})
+		q.Add([]byte("a:1\nb:2\n"), 2)
+		synctest.Wait()
+		q.Add([]byte("c:3\n"), 1)
+		d := q.Delivery()
+		if d.SentMetrics != 1 || d.Metrics != 2 || d.Bytes != 8 {
+			t.Errorf("%d sent, %d lines and %d bytes wait; want 1, 2, 8", d.SentMetrics, d.Metrics, d.Bytes)
+		}
+		var taken []string
+		q.Take(func(data []byte, lines int) { taken = append(taken, fmt.Sprint(string(data), lines)) })
+		if got := strings.Join(taken, "|"); got != "b:2\n1|c:3\n1" || q.Delivery().Metrics != 0 || q.Delivery().Bytes != 0 {
+			t.Errorf("took %q and left %+v", got, q.Delivery())
+		}
+		r.fail(nil)
+		q.Add([]byte("d:4\n"), 1)
+		attempts := len(r.at)
+		q.Retry()
+		synctest.Wait()
+		if len(r.at) != attempts+1 || q.Delivery().SentMetrics != 2 {
+			t.Errorf("%d attempts after Retry, %d lines sent", len(r.at)-attempts, q.Delivery().SentMetrics)
+		}
+		stop()
+		v := st.View()
+		defer v.Close()
+		for c := v.ByName(store.Scalars); c.Next(); {
+			if !strings.HasPrefix(c.Name(), "relay.") || !strings.HasSuffix(c.Name(), ".target.out") || strings.Contains(c.Name(), "increments") {
+				t.Errorf("metric %s", c.Name())
+			}
+		}
+	})
+}

@@ -141,37 +141,18 @@ func TestPacking(t *testing.T) {
 			packet := string(s.packet)
 			s.put()
 			if s.Delivery().Packets > before {
-				if tt.newline || tt.network.stream() {
+				if tt.newline || tt.network.Stream() {
 					packet += "\n"
 				}
 				packets = append(packets, packet)
 			}
 		}
 		last := string(s.packet)
-		if tt.newline || tt.network.stream() {
+		if tt.newline || tt.network.Stream() {
 			last += "\n"
 		}
 		if got := strings.Join(append(packets, last), "|"); got != strings.Join(tt.want, "|") {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestCutKeepsLinesAndPairsWhole(t *testing.T) {
-	for _, tt := range []struct {
-		data  string
-		limit int
-		want  int
-	}{
-		{"a:1|c\nb:1|c\nc:1|c", 11, 11},
-		{"a:1|c\nb:1|c\nc:1|c", 5, 5},
-		{"a:1|c\nb:1|c\nc:1|c", 3, 5},
-		{"\na:1|c\nb:1|c", 6, 6},
-		{"a:0|g\na:-3|g\nb:1|c", 6, 12},
-		{"a:1|c", 3, 5},
-	} {
-		if got := cut([]byte(tt.data), tt.limit); got != tt.want {
-			t.Errorf("%q cut at %d, want %d", tt.data, got, tt.want)
 		}
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -22,18 +20,16 @@ import (
 )
 
 // Network is how packets travel.
-type Network string
+type Network = sinkqueue.Network
 
 // The networks.
 const (
-	UDP        Network = "udp"
-	TCP        Network = "tcp"
-	Unixgram   Network = "unixgram"
-	Unixstream Network = "unixstream" // packets with a length of 4 bytes before each
-	Unixlines  Network = "unixlines"  // lines
+	UDP        = sinkqueue.UDP
+	TCP        = sinkqueue.TCP
+	Unixgram   = sinkqueue.Unixgram
+	Unixstream = sinkqueue.Unixstream // packets with a length of 4 bytes before each
+	Unixlines  = sinkqueue.Unixlines  // lines
 )
-
-func (n Network) stream() bool { return n == TCP || n == Unixstream || n == Unixlines }
 
 // Format is the form of tags in lines.
 type Format string
@@ -43,13 +39,6 @@ const (
 	Plain     Format = "plain"     // no tags; names contain them
 	DogStatsD Format = "dogstatsd" // |#name:value after the type
 	Graphite  Format = "graphite"  // ;name=value after the name
-)
-
-// Default sizes of packets.
-const (
-	DefaultUDPBytes  = 1432
-	DefaultUnixBytes = 8192
-	DefaultTCPBytes  = 64 << 10
 )
 
 // Config are the settings of a [Sink].
@@ -89,7 +78,7 @@ type Sink struct {
 	cfg     Config
 	queue   *sinkqueue.Queue
 	skipped *store.Counter
-	conn    *conn
+	conn    *sinkqueue.Conn
 
 	// Of Flush.
 	packet           []byte
@@ -121,33 +110,22 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Format == Plain && len(cfg.Tags) > 0 {
 		return nil, errors.New("statsdsink: lines of the plain format have no tags")
 	}
-	size := DefaultUnixBytes
-	switch cfg.Network {
-	case UDP, TCP:
-		if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
-			return nil, fmt.Errorf("statsdsink: address %q is not host:port", cfg.Address)
-		}
-		size = DefaultUDPBytes
-		if cfg.Network == TCP {
-			size = DefaultTCPBytes
-		}
-	case Unixgram, Unixstream, Unixlines:
-		if !strings.HasPrefix(cfg.Address, "/") && !strings.HasPrefix(cfg.Address, "@") {
-			return nil, fmt.Errorf("statsdsink: address %q is neither an absolute path nor an abstract socket", cfg.Address)
-		}
-	default:
-		return nil, fmt.Errorf("statsdsink: network %q is not one of udp, tcp, unixgram, unixstream, unixlines", cfg.Network)
+	size, err := cfg.Network.CheckAddress(cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("statsdsink: %w", err)
 	}
 	if cfg.PacketBytes <= 0 {
 		cfg.PacketBytes = size
 	}
 	s := &Sink{cfg: cfg}
-	s.conn = &conn{network: cfg.Network, address: cfg.Address, timeout: cfg.Timeout, limit: cfg.PacketBytes}
+	s.conn = sinkqueue.NewConn(sinkqueue.ConnConfig{
+		Network: cfg.Network, Address: cfg.Address, Timeout: cfg.Timeout, PacketBytes: cfg.PacketBytes,
+		Lost: func(packets int) { s.queue.Lost(packets) },
+	})
 	s.queue = sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "statsd", Target: string(cfg.Network) + "://" + cfg.Address,
-		Send: s.conn.send, Increments: increments, Observations: observations,
+		Send: s.conn.Send, Increments: increments, Observations: observations,
 	})
-	s.conn.lost = s.queue.Lost
 	s.skipped = cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name})
 	return s, nil
 }
@@ -164,7 +142,7 @@ func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
 // Run sends queued packets until ctx ends, or until the queue is empty after
 // Close.
 func (s *Sink) Run(ctx context.Context) {
-	defer s.conn.close()
+	defer s.conn.Close()
 	s.queue.Run(ctx)
 }
 
@@ -291,7 +269,7 @@ func (s *Sink) put() {
 	if len(s.packet) > 0 {
 		extra++ // the line feed between
 	}
-	if s.cfg.FinalNewline || s.cfg.Network.stream() {
+	if s.cfg.FinalNewline || s.cfg.Network.Stream() {
 		extra++
 	}
 	if len(s.packet) > 0 && len(s.packet)+extra > s.cfg.PacketBytes {
@@ -309,7 +287,7 @@ func (s *Sink) end() {
 	if len(s.packet) == 0 {
 		return
 	}
-	if s.cfg.FinalNewline || s.cfg.Network.stream() {
+	if s.cfg.FinalNewline || s.cfg.Network.Stream() {
 		s.packet = append(s.packet, '\n')
 	}
 	s.queue.Add(append([]byte(nil), s.packet...), s.lines)

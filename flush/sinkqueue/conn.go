@@ -1,0 +1,232 @@
+package sinkqueue
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/streamend"
+)
+
+// Network is how packets of lines travel.
+type Network string
+
+// The networks.
+const (
+	UDP        Network = "udp"
+	TCP        Network = "tcp"
+	Unixgram   Network = "unixgram"
+	Unixstream Network = "unixstream" // packets with a length of 4 bytes before each
+	Unixlines  Network = "unixlines"  // lines
+)
+
+// Networks returns all networks.
+func Networks() []Network { return []Network{UDP, TCP, Unixgram, Unixstream, Unixlines} }
+
+// Stream reports whether packets are parts of a stream.
+func (n Network) Stream() bool { return n == TCP || n == Unixstream || n == Unixlines }
+
+// Default sizes of packets.
+const (
+	DefaultUDPBytes  = 1432
+	DefaultUnixBytes = 8192
+	DefaultTCPBytes  = 64 << 10
+)
+
+// CheckAddress checks an address on the network: host:port, or the path of a unix
+// socket, where a leading @ means an abstract one. It returns the default size of
+// packets.
+func (n Network) CheckAddress(address string) (packetBytes int, err error) {
+	switch n {
+	case UDP, TCP:
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return 0, fmt.Errorf("address %q is not host:port", address)
+		}
+		if n == TCP {
+			return DefaultTCPBytes, nil
+		}
+		return DefaultUDPBytes, nil
+	case Unixgram, Unixstream, Unixlines:
+		if !strings.HasPrefix(address, "/") && !strings.HasPrefix(address, "@") {
+			return 0, fmt.Errorf("address %q is neither an absolute path nor an abstract socket", address)
+		}
+		return DefaultUnixBytes, nil
+	}
+	return 0, fmt.Errorf("network %q is not one of %v", n, Networks())
+}
+
+// ConnConfig are the settings of a [Conn].
+type ConnConfig struct {
+	Network Network
+	Address string // see [Network.CheckAddress]
+	// Timeout limits an attempt to connect or send. Required.
+	Timeout time.Duration
+	// PacketBytes is the size of the longest datagram. Larger packets are split
+	// between lines. Required.
+	PacketBytes int
+	// Opened is called with a new connection. An error closes it and fails the
+	// attempt. Optional.
+	Opened func(net.Conn) error
+	// Lost is called for datagrams that did not arrive, as an error shows after
+	// they were sent. Optional.
+	Lost func(packets int)
+}
+
+// Conn is a connection over which a queue sends packets of lines. It is opened again
+// after errors. One goroutine uses it.
+type Conn struct {
+	cfg   ConnConfig
+	limit int // longest datagram, halved when the system refuses one
+	open  net.Conn
+}
+
+// NewConn returns a connection, which Send opens.
+func NewConn(cfg ConnConfig) *Conn { return &Conn{cfg: cfg, limit: cfg.PacketBytes} }
+
+// Close closes the connection.
+func (c *Conn) Close() {
+	if c.open != nil {
+		_ = c.open.Close()
+		c.open = nil
+	}
+}
+
+// dial opens the connection unless it is open. It opens a stream again whose other
+// end was closed, since the system would accept data for it.
+func (c *Conn) dial(ctx context.Context) error {
+	if c.open != nil && c.cfg.Network.Stream() && streamend.Closed(c.open) {
+		c.Close()
+	}
+	if c.open != nil {
+		return nil
+	}
+	opened, err := c.cfg.Network.Dial(ctx, c.cfg.Address, c.cfg.Timeout)
+	if err != nil {
+		return err
+	}
+	if c.cfg.Opened != nil {
+		if err := c.cfg.Opened(opened); err != nil {
+			_ = opened.Close()
+			return err
+		}
+	}
+	c.open = opened
+	return nil
+}
+
+// Dial connects to an address.
+func (n Network) Dial(ctx context.Context, address string, timeout time.Duration) (net.Conn, error) {
+	network := string(n)
+	if n == Unixstream || n == Unixlines {
+		network = "unix"
+	}
+	d := net.Dialer{Timeout: timeout}
+	return d.DialContext(ctx, network, address)
+}
+
+// Send makes one attempt to send a packet, as [Config.Send] requires.
+func (c *Conn) Send(ctx context.Context, data []byte) (sent int, err error) {
+	if err := c.dial(ctx); err != nil {
+		return 0, err
+	}
+	if err := c.open.SetWriteDeadline(time.Now().Add(c.cfg.Timeout)); err != nil {
+		c.Close()
+		return 0, err
+	}
+	if c.cfg.Network.Stream() {
+		return c.sendStream(data)
+	}
+	for sent < len(data) {
+		n := len(data) - sent
+		if n > c.limit {
+			n = cut(data[sent:], c.limit)
+		}
+		err := c.sendDatagram(data[sent : sent+n])
+		switch {
+		case err == nil:
+			sent += n
+		case errors.Is(err, syscall.EMSGSIZE) && n > 1 && cut(data[sent:], n/2) < n:
+			c.limit = max(n/2, 1)
+		case errors.Is(err, syscall.EMSGSIZE):
+			return sent, fmt.Errorf("a line of %d bytes: %w: %w", n, err, ErrRefused)
+		default:
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+func (c *Conn) sendStream(data []byte) (int, error) {
+	whole := data
+	if c.cfg.Network == Unixstream {
+		whole = binary.LittleEndian.AppendUint32(make([]byte, 0, len(data)+4), uint32(len(data)))
+		whole = append(whole, data...)
+	}
+	n, err := c.open.Write(whole)
+	if err == nil {
+		return len(data), nil
+	}
+	c.Close()
+	if n > 0 {
+		return 0, fmt.Errorf("%w: %w", err, ErrAmbiguous)
+	}
+	return 0, err
+}
+
+// sendDatagram sends one datagram. A refused connection is about a datagram before
+// it, which is lost, and this one was not sent yet.
+func (c *Conn) sendDatagram(b []byte) error {
+	b = bytes.TrimPrefix(b, []byte("\n"))
+	_, err := c.open.Write(b)
+	if c.cfg.Network == UDP && errors.Is(err, syscall.ECONNREFUSED) {
+		c.lost()
+		_, err = c.open.Write(b)
+	}
+	if err == nil || errors.Is(err, syscall.EMSGSIZE) {
+		return err
+	}
+	c.Close() // the name may have another address by now
+	if errors.Is(err, io.ErrShortWrite) {
+		return fmt.Errorf("%w: %w", err, ErrAmbiguous)
+	}
+	return err
+}
+
+func (c *Conn) lost() {
+	if c.cfg.Lost != nil {
+		c.cfg.Lost(1)
+	}
+}
+
+// cut returns the length of the longest run of whole lines in data that fits into
+// limit bytes, or of the first line. It does not separate a negative gauge from the
+// line before it. The line feed at a cut belongs to the lines after it.
+func cut(data []byte, limit int) int {
+	best := 0
+	for at := 1; at < len(data); {
+		i := bytes.IndexByte(data[at:], '\n')
+		if i < 0 {
+			break
+		}
+		end := at + i
+		next, _, _ := bytes.Cut(data[end+1:], []byte("\n"))
+		if len(next) > 0 && !bytes.Contains(next, []byte(":-")) {
+			if best > 0 && end > limit {
+				return best
+			}
+			best = end
+		}
+		at = end + 1
+	}
+	if best == 0 || len(data) <= limit {
+		return len(data)
+	}
+	return best
+}
