@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
@@ -323,5 +324,28 @@ func TestNetworkCannotTakeAName(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestReceivedUnderOwnName marks received stats that follow a stat of the program
+// under the same name, across the buffer's ends too, and no others.
+func TestReceivedUnderOwnName(t *testing.T) {
+	st := store.New(store.Options{})
+	own, network := st.Scope(""), st.ScopeWith("", store.ScopeOptions{Network: true})
+	own.Gauge("server.live").Set(1)
+	network.Gauge("server.live").Set(0)
+	network.Gauge("server.life").Set(2)
+	own.Histogram("took", histogram.Unspecified)
+	network.Histogram("took", histogram.Unspecified)
+	own.Text("aaaaaa").Set(strings.Repeat("v", 2*bufferSize))
+	network.Counter("aaaaab").Add(4)
+	var b strings.Builder
+	if err := Text(&b, st, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(b.String(), "\n")
+	want := "aaaaab: 4\nserver.life: 2\nserver.live: 1\nserver.live (received): 0\ntook: No recorded values\ntook (received): No recorded values\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

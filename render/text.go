@@ -25,7 +25,8 @@ func Text(w io.Writer, st *store.Store, o Options) error {
 // textLines writes the lines of plain text, also for the HTML form.
 type textLines struct {
 	out       *output
-	html      bool // escape names and the values of text readouts
+	html      bool   // escape names and the values of text readouts
+	own       []byte // name of the last stat that was not received
 	quantiles [2][len(textQuantiles)]float64
 	counts    [2][]uint64
 }
@@ -134,12 +135,20 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 	return n, c.Err()
 }
 
-// name appends the name of the stat under c.
+// name appends the name of the stat under c. A received stat that follows one of
+// the program under the same name is marked.
 func (t *textLines) name(c *store.Cursor) {
 	at := len(t.out.buf)
 	t.out.buf = c.AppendName(t.out.buf)
 	if t.html {
 		t.out.buf = escapeHTML(t.out.buf, at)
+	}
+	name := t.out.buf[at:]
+	switch {
+	case !c.Network():
+		t.own = append(t.own[:0], name...)
+	case string(name) == string(t.own):
+		t.out.buf = append(t.out.buf, " (received)"...)
 	}
 }
 
