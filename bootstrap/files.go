@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/internal/logfile"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -75,13 +75,8 @@ func (c *Config) FilePosition(path string) string {
 
 func (f *fileField) check() error {
 	if f.output {
-		dir := filepath.Dir(f.path)
-		info, err := os.Stat(dir)
-		if err != nil {
-			return fmt.Errorf("%q: its directory: %w", f.path, cause(err))
-		}
-		if !info.IsDir() {
-			return fmt.Errorf("%q: %q is not a directory", f.path, dir)
+		if err := logfile.Check(f.path); err != nil {
+			return fmt.Errorf("%q: %w", f.path, err)
 		}
 		return nil
 	}

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/logfile"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -75,8 +73,10 @@ func check(o *Options, c *bootstrap.Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := checkLogPath(o.LogPath); err != nil {
-		return err
+	if o.LogPath != "" {
+		if err := logfile.Check(o.LogPath); err != nil {
+			return fmt.Errorf("error: log path %q: %w", o.LogPath, err)
+		}
 	}
 	toStderr := *o
 	toStderr.LogPath = ""
@@ -87,31 +87,6 @@ func check(o *Options, c *bootstrap.Config, stderr io.Writer) error {
 		return err
 	}
 	return server.Check(cfg)
-}
-
-// checkLogPath reports a log file that cannot be written. It creates nothing.
-func checkLogPath(path string) error {
-	if path == "" {
-		return nil
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.IsDir():
-		err = errors.New("it is a directory")
-	case err == nil && info.Mode().IsRegular():
-		var f *os.File
-		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
-			err = f.Close()
-		}
-	case errors.Is(err, fs.ErrNotExist):
-		if info, err = os.Stat(filepath.Dir(path)); err == nil && !info.IsDir() {
-			err = errors.New("its parent is not a directory")
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("error: log path %q: %w", path, err)
-	}
-	return nil
 }
 
 // newLoggers returns the loggers that the options and the file ask for.

@@ -154,27 +154,3 @@ func TestDrainOptions(t *testing.T) {
 		}
 	}
 }
-
-func TestValidateChecksTheLogPath(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		"":                                 "",
-		file:                               "",
-		filepath.Join(dir, "new"):          "",
-		dir:                                "is a directory",
-		filepath.Join(dir, "none", "log"):  "no such file or directory",
-		filepath.Join(file, "below", "it"): "not a directory",
-	} {
-		err := checkLogPath(path)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", path, err, want)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
-		t.Error("the check created the file")
-	}
-}

@@ -70,6 +70,7 @@ func TestExitStatus(t *testing.T) {
 			1, "", "…admin.access_log[0].typed_config: accesslog: format: operator \"NOPE\""},
 		{"validate-tokens", []string{"--mode", "validate", "--config-yaml", "admin: {address: {pipe: {path: /nowhere/s}}, auth: {tokens_file: /nowhere/tokens}}"}, 1, "", "…admin.auth.tokens_file: \"/nowhere/tokens\": no such file"},
 		{"validate-logs", []string{"--mode", "validate", "-c", logs, "--log-path", inDir("d"), "--skip-deprecated-logs"}, 0, "configuration '" + logs + "' OK\n", ""},
+		{"validate-log-path", []string{"--mode", "validate", "--log-path", inDir("none/log")}, 1, "", "error: log path \"" + inDir("none/log") + "\": its directory: no such file or directory\n"},
 		{"validate-deprecated", []string{"--mode", "validate", "--config-yaml", "static_resources: {clusters: [{name: c, dns_refresh_rate: 1s, load_assignment: {cluster_name: c, endpoints: [{}]}}]}"}, 0,
 			"configuration '--config-yaml' OK\n", "…option=envoy.config.cluster.v3.Cluster.dns_refresh_rate cluster=c"},
 		{"no-file", []string{"--mode", "validate", "-c", "/nowhere.yaml"}, 1, "", "bootstrap: open /nowhere.yaml: no such file or directory\n"},

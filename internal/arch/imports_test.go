@@ -76,11 +76,11 @@ func importTable() []importRow {
 			"upstream", "upstream/...", "server/...", "admin", "admin/...", "internal/wire",
 		}},
 		{"bootstrap", []string{
-			"internal/conftree",
+			"internal/conftree", "internal/logfile",
 			"symtab", "store", "store/tags", "store/process", "flush", "flush/...", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
 			"internal/wire",
 		}},
-		{"cmd/...", []string{"bootstrap", "server", "store/tags", "statsd/report", "cmd/..."}},
+		{"cmd/...", []string{"bootstrap", "internal/logfile", "server", "store/tags", "statsd/report", "cmd/..."}},
 		{"examples/...", public()},
 		{"bench", public()},
 		{"bench/...", public()},
