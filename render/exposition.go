@@ -92,7 +92,7 @@ func newExposer(w io.Writer, v *store.View, o Options, d dialect) exposer {
 	for k := range store.KindHistogram + 1 {
 		v.ByFamily(k) // settles the metric names
 	}
-	return exposer{out: newOutput(w), st: st, naming: st.Naming(), descriptions: st.Descriptions(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection(), now: st.LastFlush()}
+	return exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection(), now: st.LastFlush()}
 }
 
 func typeOf(k store.Kind) Type {
@@ -121,8 +121,7 @@ type exposer struct {
 	label   *store.Name // of the stat before, if it had just one
 	opening []byte      // what its label begins with
 
-	descriptions map[string]store.Description
-	description  store.Description // of the stat that is written
+	description store.Description // of the stat that is written
 
 	network   bool      // the stat that is written, or merged, came from network input
 	summaries bool      // histograms of the family are shown as summaries
@@ -193,7 +192,7 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 		return len(e.metric) > 0
 	}
 	e.family, e.network = f, c.Network()
-	e.describe(c)
+	e.description = e.st.DescriptionOf(c)
 	e.shape(c, k)
 	e.name = e.name[:0]
 	if f != nil {
@@ -243,25 +242,6 @@ func (e *exposer) underscored() []byte {
 // of a family are shown alike, as the first one asks for.
 func (e *exposer) shape(c *store.Cursor, k store.Kind) {
 	e.summaries = e.form == Summary || e.form == Default && k == store.KindHistogram && len(c.Histogram().Layout().Quantiles()) > 0
-}
-
-// describe sets the description to that of the stat under c.
-func (e *exposer) describe(c *store.Cursor) {
-	if len(e.descriptions) == 0 && !c.Network() {
-		e.description = store.Description{}
-		return
-	}
-	family := ""
-	if f := c.Family(); f != nil {
-		family = f.String()
-	} else {
-		family = c.Name()
-	}
-	if c.Network() {
-		e.description = e.st.NetworkDescription(family)
-	} else {
-		e.description = e.descriptions[family]
-	}
 }
 
 // comment writes a comment line about a family.
@@ -379,7 +359,7 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 		}
 	}
 	e.network = c.Network()
-	e.describe(c)
+	e.description = e.st.DescriptionOf(c)
 	if sp == nil || !sp.Merged {
 		e.shape(c, k)
 		e.begin(e.name, e.underscored(), k)

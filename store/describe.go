@@ -50,3 +50,21 @@ func (s *Store) NetworkDescription(family string) Description {
 	}
 	return Description{}
 }
+
+// DescriptionOf returns the description of the stat under c.
+func (s *Store) DescriptionOf(c *Cursor) Description {
+	all := s.Descriptions()
+	if len(all) == 0 && !c.Network() {
+		return Description{}
+	}
+	family := ""
+	if f := c.Family(); f != nil {
+		family = f.String()
+	} else {
+		family = c.Name()
+	}
+	if c.Network() {
+		return s.NetworkDescription(family)
+	}
+	return all[family]
+}

@@ -31,8 +31,8 @@ var layouts = map[Layout]paths{
 	Legacy: {count: "stats_counts.", rate: "stats.", gauge: "stats.gauges.", timer: "stats.timers."},
 }
 
-// describe reads the name and the tags of the stat under c into s. It returns false if
-// the stat has no name.
+// describe reads the name and the tags of the stat under c into s. It returns false,
+// and counts, if the stat has no name.
 func (s *Sink) describe(c *store.Cursor) bool {
 	s.name, s.tags = s.name[:0], s.tags[:0]
 	family := c.Family()
@@ -49,7 +49,11 @@ func (s *Sink) describe(c *store.Cursor) bool {
 			s.tags = appendTag(s.tags, l.Name.String(), string(l.Value))
 		}
 	}
-	return len(s.name) > 0
+	if len(s.name) == 0 {
+		s.queue.Skipped()
+		return false
+	}
+	return true
 }
 
 // appendTag appends a tag. Graphite has no tags without a value, and it overwrites

@@ -18,7 +18,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
-	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // Layout is where stats are in the tree of paths.
@@ -59,14 +58,16 @@ type Config struct {
 	Percentiles []float64
 	// Timeout limits an attempt to connect or send. Default 2 s.
 	Timeout time.Duration
+
+	dial func(context.Context) (net.Conn, error) // of tests
 }
 
 // Sink is a [flush.Sink] that sends lines to Graphite. Create it with [New].
 type Sink struct {
+	sinkqueue.Sender
 	cfg         Config
 	queue       *sinkqueue.Queue
-	skipped     *store.Counter
-	conn        *conn
+	conn        *sinkqueue.Conn
 	prefix      string // cleaned, with a dot at its end
 	percentiles []percentile
 
@@ -81,11 +82,7 @@ type batch struct {
 	lines int
 }
 
-var (
-	_ flush.Runner   = (*Sink)(nil)
-	_ flush.Paced    = (*Sink)(nil)
-	_ flush.Reporter = (*Sink)(nil)
-)
+var _ flush.Runner = (*Sink)(nil)
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
 func New(cfg Config) (*Sink, error) {
@@ -113,9 +110,9 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Second
 	}
-	s := &Sink{cfg: cfg, conn: &conn{
-		address: cfg.Address, timeout: cfg.Timeout, dial: (&net.Dialer{Timeout: cfg.Timeout}).DialContext,
-	}}
+	s := &Sink{cfg: cfg, conn: sinkqueue.NewConn(sinkqueue.ConnConfig{
+		Network: sinkqueue.TCP, Address: cfg.Address, Timeout: cfg.Timeout, PacketBytes: packetBytes, Dial: cfg.dial,
+	})}
 	for _, p := range cfg.Percentiles {
 		if !(p > 0 && p < 100) {
 			return nil, fmt.Errorf("graphite: percentile %v is not above 0 and below 100", p)
@@ -127,29 +124,19 @@ func New(cfg Config) (*Sink, error) {
 	}
 	s.queue = sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "graphite", Target: "tcp://" + cfg.Address,
-		Send: s.conn.send, Increments: increments, Observations: observations,
+		Send: s.send, Ended: s.conn.Close, Increments: increments, Observations: observations,
 	})
-	s.skipped = cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name})
+	s.Sender = s.queue.Sender()
 	return s, nil
 }
 
-// Name is the name of the sink.
-func (s *Sink) Name() string { return s.cfg.Name }
-
-// Interval is how often the sink sends; 0 means every flush.
-func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
-
-// Delivery returns the state of the queue.
-func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
-
-// Run sends queued packets until ctx ends, or until the queue is empty after Close.
-func (s *Sink) Run(ctx context.Context) {
-	defer s.conn.close()
-	s.queue.Run(ctx)
+// send makes one attempt to send a packet without its mark; see [sinkqueue.Config].
+func (s *Sink) send(ctx context.Context, data []byte) (int, error) {
+	if n, err := s.conn.Send(ctx, data[1:]); err != nil {
+		return n, err
+	}
+	return len(data), nil
 }
-
-// Close makes Run send the rest and return.
-func (s *Sink) Close() { s.queue.Close() }
 
 // Flush queues the lines of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
@@ -163,37 +150,20 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	return nil
 }
 
-// allowed reports whether the stat under c is to be sent, and describes it.
-func (s *Sink) allowed(kind store.Kind, c *store.Cursor) bool {
-	if !s.cfg.Filter.AllowsStat(kind, c) {
-		return false
-	}
-	ok := s.describe(c)
-	if !ok {
-		s.skipped.Inc()
-	}
-	return ok
-}
-
 // sendCounters adds increments, including the owed ones. Rates are of the interval
 // only.
 func (s *Sink) sendCounters(snap *store.Snapshot, l paths, at int64) {
 	owed, seconds := s.queue.Owed(), snap.Interval.Seconds()
-	snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
-		if !s.allowed(store.KindCounter, c) {
-			return true
+	s.cfg.Filter.Counters(snap, func(c *store.Cursor, delta uint64) {
+		if !s.describe(c) {
+			return
 		}
 		if l.rate != "" && seconds > 0 {
 			s.path = s.appendPath(s.path[:0], l.rate, l.rateEnd)
 			s.put(&s.values, markValues, appendEnd(appendValue(s.path, float64(delta)/seconds), at))
 		}
 		s.path = s.appendPath(s.path[:0], l.count, l.countEnd)
-		if n, ok := owed[string(s.path)]; ok {
-			delta += n
-			delete(owed, string(s.path))
-		}
-		s.count(delta, at)
-		return true
+		s.count(delta+owed.Take(s.path), at)
 	})
 	for path, n := range owed {
 		s.path = append(s.path[:0], path...)
@@ -212,26 +182,23 @@ func (s *Sink) count(n uint64, at int64) {
 func (s *Sink) sendGauges(l paths, at int64) {
 	v := s.cfg.Store.View()
 	defer v.Close()
-	c := v.ByFamily(store.KindGauge)
-	for c.Next() {
-		if x := c.Float(); !c.Used() || c.Hidden() || math.IsNaN(x) || math.IsInf(x, 0) || !s.allowed(store.KindGauge, &c) {
-			continue
+	s.cfg.Filter.Used(v, store.KindGauge, func(c *store.Cursor) {
+		if x := c.Float(); !math.IsNaN(x) && !math.IsInf(x, 0) && s.describe(c) {
+			s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
+			s.put(&s.values, markValues, appendEnd(c.AppendValue(s.path), at))
 		}
-		s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
-		s.put(&s.values, markValues, appendEnd(c.AppendValue(s.path), at))
-	}
+	})
 }
 
 func (s *Sink) sendTimers(snap *store.Snapshot, l paths, at int64) {
 	seconds := snap.Interval.Seconds()
-	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
-		if s.allowed(store.KindHistogram, c) {
+	s.cfg.Filter.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) {
+		if s.describe(c) {
 			s.fields(h.Interval, seconds, func(field string, x float64) {
 				s.path = s.appendPath(s.path[:0], l.timer, field)
 				s.put(&s.timers, markTimers, appendEnd(appendValue(s.path, x), at))
 			})
 		}
-		return true
 	})
 }
 

@@ -103,7 +103,7 @@ func (r *carbon) refused() int {
 	return r.dials
 }
 
-func (r *carbon) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (r *carbon) dial(ctx context.Context) (net.Conn, error) {
 	r.mu.Lock()
 	down := r.down
 	if down {
@@ -113,7 +113,7 @@ func (r *carbon) dial(ctx context.Context, network, address string) (net.Conn, e
 	if down {
 		return nil, errors.New("connection refused")
 	}
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.l.Addr().String())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ours = c
@@ -168,6 +168,7 @@ func output(t *testing.T, cfg Config, st *store.Store) []byte {
 		got = append(got, packet[1:]...)
 		return len(packet), nil
 	}})
+	s.Sender = s.queue.Sender()
 	snap := st.Flush(store.FlushOptions{})
 	defer snap.Close()
 	snap.Time, snap.Interval = time.Unix(1700000000, 999), 10*time.Second
@@ -249,6 +250,7 @@ func TestLongFlushesAreSplit(t *testing.T) {
 		}
 		return len(packet), nil
 	}})
+	s.Sender = s.queue.Sender()
 	snap := st.Flush(store.FlushOptions{})
 	defer snap.Close()
 	_ = s.Flush(snap)
@@ -267,12 +269,11 @@ func TestNothingIsLostWhileTheReceiverIsDown(t *testing.T) {
 			r := listen(t)
 			st := store.New(store.Options{})
 			s, err := New(Config{
-				Options: sinkqueue.Options{Store: st, Filter: noOwn, QueueBytes: 400}, Address: r.l.Addr().String(), Layout: layout,
+				Options: sinkqueue.Options{Store: st, Filter: noOwn, QueueBytes: 400}, Address: r.l.Addr().String(), Layout: layout, dial: r.dial,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.conn.dial = r.dial
 			var done sync.WaitGroup
 			done.Go(func() { s.Run(context.Background()) })
 			tick := func() {
@@ -321,14 +322,15 @@ func TestNothingIsLostWhileTheReceiverIsDown(t *testing.T) {
 	}
 }
 
+func refuse(context.Context) (net.Conn, error) { return nil, io.ErrClosedPipe }
+
 // TestLossIsCounted drops packets on shutdown.
 func TestLossIsCounted(t *testing.T) {
 	st := store.New(store.Options{})
-	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: noOwn}, Address: "127.0.0.1:1", Tagged: true})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: noOwn}, Address: "127.0.0.1:1", Tagged: true, dial: refuse})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.conn.dial = func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe }
 	st.Root().Histogram("h.count", store.Milliseconds, tags.Tag{Name: "a", Value: "b"}).RecordN(4, 12)
 	st.Root().Histogram("h", store.Milliseconds).RecordN(400, 30)
 	st.Root().Counter("c.count").Add(5)

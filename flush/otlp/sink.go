@@ -71,10 +71,10 @@ type Config struct {
 
 // Sink is a [flush.Sink] that exports metrics. Create it with [New].
 type Sink struct {
+	sinkqueue.Sender
 	cfg       Config
 	queue     *sinkqueue.Queue
 	transport Transport
-	skipped   *store.Counter
 
 	// Of Flush.
 	walk   totals.Walk
@@ -83,16 +83,13 @@ type Sink struct {
 	name   []byte
 	attrs  []byte // encoded, in a field that depends on the type of the point
 	key    []byte
-	owed   map[string]uint64
 	labels [][]byte // names of the attributes of the stat
 }
 
 var (
-	_ flush.Runner   = (*Sink)(nil)
-	_ flush.Paced    = (*Sink)(nil)
-	_ flush.Totaler  = (*Sink)(nil)
-	_ flush.Mourner  = (*Sink)(nil)
-	_ flush.Reporter = (*Sink)(nil)
+	_ flush.Runner  = (*Sink)(nil)
+	_ flush.Totaler = (*Sink)(nil)
+	_ flush.Mourner = (*Sink)(nil)
 )
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
@@ -119,41 +116,23 @@ func New(cfg Config) (*Sink, error) {
 	cfg.Resend = cfg.Resend || !cfg.Delta // totals can be sent twice
 	s := &Sink{
 		cfg: cfg, transport: cfg.Transport, walk: totals.Walk{Filter: cfg.Filter, Refresh: cfg.Refresh},
-		skipped: cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name}),
-		began:   cfg.Store.LastFlush().UnixMilli(),
+		began: cfg.Store.LastFlush().UnixMilli(),
 	}
 	s.batch = batch{head: resource(cfg.Resource), scope: protobuf.AppendBytes(nil, 1, "statsd-admin"), delta: cfg.Delta}
-	q := sinkqueue.Config{Options: cfg.Options, Kind: "otlp", Target: s.transport.Target(), Send: s.send}
+	q := sinkqueue.Config{Options: cfg.Options, Kind: "otlp", Target: s.transport.Target(), Send: s.send, Ended: s.transport.Close}
 	if cfg.Delta {
 		q.Increments, q.Observations = increments, observations
 	}
 	s.queue = sinkqueue.New(q)
+	s.Sender = s.queue.Sender()
 	return s, nil
 }
-
-// Name is the name of the sink.
-func (s *Sink) Name() string { return s.cfg.Name }
-
-// Interval is how often the sink sends; 0 means every flush.
-func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
 
 // NeedsTotals reports whether the sink sends totals.
 func (s *Sink) NeedsTotals() bool { return !s.cfg.Delta }
 
 // NeedsEnded reports whether the sink marks series that end.
 func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
-
-// Delivery returns the state of the queue.
-func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
-
-// Run sends queued requests until ctx ends, or until the queue is empty after Close.
-func (s *Sink) Run(ctx context.Context) {
-	defer s.transport.Close()
-	s.queue.Run(ctx)
-}
-
-// Close makes Run send the rest and return.
-func (s *Sink) Close() { s.queue.Close() }
 
 // Flush queues the points of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
@@ -169,41 +148,30 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 // deltas adds what happened since the last report.
 func (s *Sink) deltas(snap *store.Snapshot) {
 	at := max(snap.Time.UnixMilli(), s.began+1)
-	f := &s.cfg.Filter
-	s.owed = s.queue.Owed()
-	snap.CounterChanges(func(c *store.Cursor, n uint64) bool {
-		if f.AllowsStat(store.KindCounter, c) && s.read(c, 7) {
-			if s.owed != nil {
-				s.key = append(append(append(s.key[:0], s.name...), 0), s.attrs...)
-				n += s.owed[string(s.key)]
-				delete(s.owed, string(s.key))
-			}
-			d := s.description(c)
-			s.batch.open(s.name, d.Help, d.Unit, fieldSum)
-			s.batch.number(s.attrs, s.began, at, func(b []byte) []byte { return whole(b, n) })
-			s.full()
-		}
-		return true
-	})
-	for key, n := range s.owed {
-		name, attrs, _ := bytes.Cut([]byte(key), []byte{0})
-		s.batch.open(name, "", "", fieldSum)
+	owed, f := s.queue.Owed(), &s.cfg.Filter
+	sum := func(name, attrs []byte, d store.Description, n uint64) {
+		s.batch.open(name, d.Help, d.Unit, fieldSum)
 		s.batch.number(attrs, s.began, at, func(b []byte) []byte { return whole(b, n) })
 		s.full()
 	}
-	s.owed = nil
-	snap.GaugeChanges(func(c *store.Cursor) bool {
-		if f.AllowsStat(store.KindGauge, c) {
-			s.gauge(c, at, func(b []byte) []byte { return double(b, c.Float()) })
+	f.Counters(snap, func(c *store.Cursor, n uint64) {
+		if !s.read(c, 7) {
+			return
 		}
-		return true
-	})
-	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
-		if f.AllowsStat(store.KindHistogram, c) {
-			s.histogram(c, h.Interval, s.began, at)
+		if owed != nil {
+			s.key = append(append(append(s.key[:0], s.name...), 0), s.attrs...)
+			n += owed.Take(s.key)
 		}
-		return true
+		sum(s.name, s.attrs, s.cfg.Store.DescriptionOf(c), n)
 	})
+	for key, n := range owed {
+		name, attrs, _ := bytes.Cut([]byte(key), []byte{0})
+		sum(name, attrs, store.Description{}, n)
+	}
+	f.ChangedGauges(snap, func(c *store.Cursor) {
+		s.gauge(c, at, func(b []byte) []byte { return double(b, c.Float()) })
+	})
+	f.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) { s.histogram(c, h.Interval, s.began, at) })
 	s.began = at
 }
 
@@ -245,7 +213,7 @@ func (s *Sink) sum(c *store.Cursor, start, at int64, value func([]byte) []byte) 
 	if !s.read(c, 7) {
 		return
 	}
-	d := s.description(c)
+	d := s.cfg.Store.DescriptionOf(c)
 	s.batch.open(s.name, d.Help, d.Unit, fieldSum)
 	s.batch.number(s.attrs, start, at, value)
 	s.full()
@@ -255,7 +223,7 @@ func (s *Sink) gauge(c *store.Cursor, at int64, value func([]byte) []byte) {
 	if !s.read(c, 7) {
 		return
 	}
-	d := s.description(c)
+	d := s.cfg.Store.DescriptionOf(c)
 	s.batch.open(s.name, d.Help, d.Unit, fieldGauge)
 	s.batch.number(s.attrs, 0, at, value)
 	s.full()
@@ -270,7 +238,7 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, start, at int64) 
 	if !s.read(c, attributes) {
 		return
 	}
-	d := s.description(c)
+	d := s.cfg.Store.DescriptionOf(c)
 	if d.Unit == "" {
 		d.Unit = units[c.Histogram().Layout().Unit()]
 	}
@@ -302,7 +270,7 @@ func (s *Sink) read(c *store.Cursor, field int) bool {
 		s.name = c.AppendName(s.name)
 	}
 	if len(s.name) == at {
-		s.skipped.Inc()
+		s.queue.Skipped()
 		return false
 	}
 	s.name = bytes.ReplaceAll(valid(s.name), []byte{0}, []byte("_"))
@@ -321,18 +289,6 @@ func (s *Sink) read(c *store.Cursor, field int) bool {
 		}
 	}
 	return true
-}
-
-// description returns the description of the stat under c.
-func (s *Sink) description(c *store.Cursor) store.Description {
-	all := s.cfg.Store.Descriptions()
-	if len(all) == 0 || c.Network() {
-		return store.Description{}
-	}
-	if f := c.Family(); f != nil {
-		return all[f.String()]
-	}
-	return all[c.Name()]
 }
 
 // full queues the batch if it is complete.

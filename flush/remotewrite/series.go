@@ -22,8 +22,6 @@ type namer struct {
 	external []label // of every series that has no label of the name itself
 	seed     maphash.Seed
 
-	descriptions map[string]store.Description // by family
-
 	metric []byte // of the series, without a suffix
 	labels []label
 	taken  [][]byte // label names
@@ -104,17 +102,6 @@ func (n *namer) read(c *store.Cursor, k store.Kind) bool {
 		}
 	}
 	return true
-}
-
-// description returns the description of the stat under c.
-func (n *namer) description(c *store.Cursor) store.Description {
-	if len(n.descriptions) == 0 || c.Network() {
-		return store.Description{}
-	}
-	if f := c.Family(); f != nil {
-		return n.descriptions[f.String()]
-	}
-	return n.descriptions[c.Name()]
 }
 
 // nameLabel is the label that holds the metric name.

@@ -26,7 +26,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/totals"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
-	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // Version is a version of the protocol.
@@ -85,10 +84,10 @@ type Config struct {
 
 // Sink is a [flush.Sink] that writes remotely. Create it with [New].
 type Sink struct {
+	sinkqueue.Sender
 	cfg     Config
 	queue   *sinkqueue.Queue
 	client  *sinkhttp.Client
-	skipped *store.Counter
 	version atomic.Uint32 // that is in use
 	again   atomic.Bool   // histograms were left out, so the next report has all series
 
@@ -100,11 +99,9 @@ type Sink struct {
 }
 
 var (
-	_ flush.Runner   = (*Sink)(nil)
-	_ flush.Paced    = (*Sink)(nil)
-	_ flush.Totaler  = (*Sink)(nil)
-	_ flush.Mourner  = (*Sink)(nil)
-	_ flush.Reporter = (*Sink)(nil)
+	_ flush.Runner  = (*Sink)(nil)
+	_ flush.Totaler = (*Sink)(nil)
+	_ flush.Mourner = (*Sink)(nil)
 )
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
@@ -135,23 +132,17 @@ func New(cfg Config) (*Sink, error) {
 	cfg.Resend = true // totals can be written twice
 	s := &Sink{
 		cfg: cfg, client: client, walk: totals.Walk{Filter: cfg.Filter, Refresh: cfg.Refresh}, names: newNamer(cfg.Store, cfg.Prefix, cfg.Tags), batches: make([]batch, cfg.Shards),
-		skipped: cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name}),
 	}
 	s.version.Store(uint32(cfg.Version))
 	if cfg.Version == Newest {
 		s.version.Store(uint32(Version2))
 	}
 	s.queue = sinkqueue.New(sinkqueue.Config{
-		Options: cfg.Options, Kind: "remote_write", Target: client.Target(), Lanes: cfg.Shards, Send: s.send,
+		Options: cfg.Options, Kind: "remote_write", Target: client.Target(), Lanes: cfg.Shards, Send: s.send, Ended: client.Close,
 	})
+	s.Sender = s.queue.Sender()
 	return s, nil
 }
-
-// Name is the name of the sink.
-func (s *Sink) Name() string { return s.cfg.Name }
-
-// Interval is how often the sink sends; 0 means every flush.
-func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
 
 // NeedsTotals reports that the sink sends totals.
 func (s *Sink) NeedsTotals() bool { return true }
@@ -159,27 +150,14 @@ func (s *Sink) NeedsTotals() bool { return true }
 // NeedsEnded reports that the sink marks series that end.
 func (s *Sink) NeedsEnded() bool { return true }
 
-// Delivery returns the state of the queue.
-func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
-
 // Version returns the version of the protocol that is in use.
 func (s *Sink) Version() Version { return Version(s.version.Load()) }
-
-// Run sends queued requests until ctx ends, or until the queue is empty after Close.
-func (s *Sink) Run(ctx context.Context) {
-	defer s.client.Close()
-	s.queue.Run(ctx)
-}
-
-// Close makes Run send the rest and return.
-func (s *Sink) Close() { s.queue.Close() }
 
 // Flush queues the samples of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
 	for i := range s.batches {
 		s.batches[i].reset(s.Version(), s.walk.Before())
 	}
-	s.names.descriptions = snap.View().Store().Descriptions()
 	if s.again.Swap(false) {
 		s.walk.Again()
 	}
@@ -227,7 +205,7 @@ func (s *Sink) scalar(c *store.Cursor, k store.Kind, out sample) {
 	if !s.read(c, k) {
 		return
 	}
-	d := s.names.description(c)
+	d := s.cfg.Store.DescriptionOf(c)
 	lane := s.names.lane(len(s.batches))
 	s.batches[lane].add(s.names.all("", ""), metadata{kindType(k, d), d.Help, d.Unit}, out)
 	s.full(lane)
@@ -238,7 +216,7 @@ func (s *Sink) read(c *store.Cursor, k store.Kind) bool {
 	if s.names.read(c, k) {
 		return true
 	}
-	s.skipped.Inc()
+	s.queue.Skipped()
 	return false
 }
 
@@ -269,7 +247,7 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, at int64) {
 	if !s.read(c, store.KindHistogram) {
 		return
 	}
-	d := s.names.description(c)
+	d := s.cfg.Store.DescriptionOf(c)
 	m := metadata{typeHistogram, d.Help, d.Unit}
 	var start int64
 	if st != nil {

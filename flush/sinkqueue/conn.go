@@ -71,6 +71,8 @@ type ConnConfig struct {
 	// PacketBytes is the size of the longest datagram. Larger packets are split
 	// between lines. Required.
 	PacketBytes int
+	// Dial opens the connection. Default: [Network.Dial] with Address and Timeout.
+	Dial func(ctx context.Context) (net.Conn, error)
 	// Opened is called with a new connection. An error closes it and fails the
 	// attempt. Optional.
 	Opened func(net.Conn) error
@@ -88,7 +90,12 @@ type Conn struct {
 }
 
 // NewConn returns a connection, which Send opens.
-func NewConn(cfg ConnConfig) *Conn { return &Conn{cfg: cfg, limit: cfg.PacketBytes} }
+func NewConn(cfg ConnConfig) *Conn {
+	if cfg.Dial == nil {
+		cfg.Dial = func(ctx context.Context) (net.Conn, error) { return cfg.Network.Dial(ctx, cfg.Address, cfg.Timeout) }
+	}
+	return &Conn{cfg: cfg, limit: cfg.PacketBytes}
+}
 
 // Close closes the connection.
 func (c *Conn) Close() {
@@ -107,7 +114,7 @@ func (c *Conn) dial(ctx context.Context) error {
 	if c.open != nil {
 		return nil
 	}
-	opened, err := c.cfg.Network.Dial(ctx, c.cfg.Address, c.cfg.Timeout)
+	opened, err := c.cfg.Dial(ctx)
 	if err != nil {
 		return err
 	}

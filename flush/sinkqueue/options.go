@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -51,36 +50,3 @@ func (o *Options) Check(pkg, kind string) error {
 	}
 	return nil
 }
-
-// Filter selects the stats that a sink sends. The zero value selects all.
-type Filter struct {
-	Include match.List   // full names; empty means all
-	Exclude match.List   // full names, takes precedence
-	Kinds   []store.Kind // empty means all
-}
-
-// Allows reports whether the sink sends a stat.
-func (f *Filter) Allows(kind store.Kind, name string) bool {
-	return f.AllowsKind(kind) && (len(f.Include) == 0 || f.Include.Match(name)) && !f.Exclude.Match(name)
-}
-
-// AllowsKind reports whether the sink sends stats of a kind at all.
-func (f *Filter) AllowsKind(kind store.Kind) bool {
-	allowed := len(f.Kinds) == 0
-	for _, k := range f.Kinds {
-		allowed = allowed || k == kind
-	}
-	return allowed
-}
-
-// AllowsStat is Allows for the stat under c.
-func (f *Filter) AllowsStat(kind store.Kind, c *store.Cursor) bool {
-	name := ""
-	if f.NeedsName() {
-		name = c.Name()
-	}
-	return f.Allows(kind, name)
-}
-
-// NeedsName reports whether Allows looks at names.
-func (f *Filter) NeedsName() bool { return len(f.Include)+len(f.Exclude) > 0 }

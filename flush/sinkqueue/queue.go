@@ -82,6 +82,9 @@ type Config struct {
 	// Observations returns how many values of histograms a packet reports. Nil
 	// means none.
 	Observations func(data []byte) uint64
+	// Ended is called at the end of Run, when Send is not called any more. It may
+	// be nil.
+	Ended func()
 }
 
 // Words are the words in the names of metrics: the metric "relay.lines" with the tag
@@ -99,7 +102,7 @@ type Queue struct {
 	dropped, ambiguous, lostPackets, lostIn   *store.Counter
 	ambiguousIn, ambiguousValues, lostValues  *store.Counter
 	rejected, droppedMetrics                  *store.Counter
-	ambiguousMetrics                          *store.Counter
+	ambiguousMetrics, skipped                 *store.Counter
 	queueBytes, queueAge, lastSent, owedGauge *store.Gauge
 
 	closed chan struct{}
@@ -108,7 +111,7 @@ type Queue struct {
 	mu      sync.Mutex // guards the rest and the queues of lanes
 	size    int        // bytes queued or being sent
 	waiting int        // metrics queued or being sent
-	owed    map[string]uint64
+	owed    Owed
 	lastErr error
 	errAt   time.Time
 }
@@ -147,7 +150,7 @@ func New(cfg Config) *Queue {
 		queueAge:         sc.GaugeWithMode("queue_age_seconds", store.NeverImport, tag),
 		lastSent:         sc.GaugeWithMode("last_sent_seconds", store.NeverImport, tag),
 		closed:           make(chan struct{}),
-		owed:             map[string]uint64{},
+		owed:             Owed{},
 	}
 	if sink {
 		q.ambiguousIn = sc.Counter("ambiguous_increments", tag)
@@ -155,6 +158,7 @@ func New(cfg Config) *Queue {
 		q.lostIn = sc.Counter("lost_increments", tag)
 		q.lostValues = sc.Counter("lost_values", tag)
 		q.owedGauge = sc.GaugeWithMode("owed_series", store.NeverImport, tag)
+		q.skipped = sc.Counter("skipped_names", tag)
 	}
 	for range max(cfg.Lanes, 1) {
 		q.lanes = append(q.lanes, &lane{q: q, more: make(chan struct{}, 1), now: make(chan struct{}, 1)})
@@ -215,9 +219,21 @@ func (q *Queue) Retry() {
 // Lanes returns the number of lanes.
 func (q *Queue) Lanes() int { return len(q.lanes) }
 
-// Owed returns the increments of undelivered packets that were dropped, by the key
-// of the series. They belong to the caller from then on.
-func (q *Queue) Owed() map[string]uint64 {
+// Owed are increments that wait for a later packet, by the key of their series.
+type Owed map[string]uint64
+
+// Take removes the increments of a series and returns them.
+func (o Owed) Take(key []byte) uint64 {
+	n, ok := o[string(key)]
+	if ok {
+		delete(o, string(key))
+	}
+	return n
+}
+
+// Owed returns the increments of undelivered packets that were dropped. They belong
+// to the caller from then on.
+func (q *Queue) Owed() Owed {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.trim()
@@ -225,7 +241,7 @@ func (q *Queue) Owed() map[string]uint64 {
 		return nil
 	}
 	owed := q.owed
-	q.owed = map[string]uint64{}
+	q.owed = Owed{}
 	q.owedGauge.Set(0)
 	return owed
 }
@@ -235,6 +251,9 @@ func (q *Queue) Lost(packets int) { q.lostPackets.Add(uint64(packets)) }
 
 // Rejected counts metrics of sent packets that the receiver did not accept.
 func (q *Queue) Rejected(metrics int) { q.rejected.Add(uint64(metrics)) }
+
+// Skipped counts a stat that is not sent since nothing is left of its name.
+func (q *Queue) Skipped() { q.skipped.Inc() }
 
 // LostValues counts values of histograms that cannot be delivered.
 func (q *Queue) LostValues(n uint64) { q.lostValues.Add(n) }
@@ -338,6 +357,9 @@ func (q *Queue) closing() bool {
 // Run sends packets until ctx ends or the queue is closed and empty. Call it once.
 func (q *Queue) Run(ctx context.Context) {
 	defer q.abandon()
+	if q.cfg.Ended != nil {
+		defer q.cfg.Ended()
+	}
 	var all sync.WaitGroup
 	for _, l := range q.lanes[1:] {
 		all.Go(func() { guard.New(q.cfg.Logger).Run("lane of a sink", func() { l.run(ctx) }) })

@@ -13,8 +13,8 @@ import (
 // series is how the lines of a stat begin and end, around ":value|type".
 type series struct{ head, tail []byte }
 
-// describe returns the series of the stat under c. It returns false if nothing is
-// left of its name.
+// describe returns the series of the stat under c. It returns false, and counts, if
+// nothing is left of its name.
 func (s *Sink) describe(c *store.Cursor) (series, bool) {
 	name := s.name[:0]
 	family := c.Family()
@@ -25,6 +25,7 @@ func (s *Sink) describe(c *store.Cursor) (series, bool) {
 	}
 	s.name = name
 	if len(name) == 0 {
+		s.queue.Skipped()
 		return series{}, false
 	}
 	head, tail := s.head[:0], s.tail[:0]

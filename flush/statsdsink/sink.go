@@ -7,7 +7,6 @@
 package statsdsink
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
-	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // Network is how packets travel.
@@ -75,10 +73,10 @@ type Config struct {
 
 // Sink is a [flush.Sink] that sends StatsD lines. Create it with [New].
 type Sink struct {
-	cfg     Config
-	queue   *sinkqueue.Queue
-	skipped *store.Counter
-	conn    *sinkqueue.Conn
+	sinkqueue.Sender
+	cfg   Config
+	queue *sinkqueue.Queue
+	conn  *sinkqueue.Conn
 
 	// Of Flush.
 	packet           []byte
@@ -87,11 +85,7 @@ type Sink struct {
 	line, key        []byte
 }
 
-var (
-	_ flush.Runner   = (*Sink)(nil)
-	_ flush.Paced    = (*Sink)(nil)
-	_ flush.Reporter = (*Sink)(nil)
-)
+var _ flush.Runner = (*Sink)(nil)
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
 func New(cfg Config) (*Sink, error) {
@@ -124,30 +118,11 @@ func New(cfg Config) (*Sink, error) {
 	})
 	s.queue = sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "statsd", Target: string(cfg.Network) + "://" + cfg.Address,
-		Send: s.conn.Send, Increments: increments, Observations: observations,
+		Send: s.conn.Send, Ended: s.conn.Close, Increments: increments, Observations: observations,
 	})
-	s.skipped = cfg.Store.Own().Scope("sink").Counter("skipped_names", tags.Tag{Name: "sink", Value: cfg.Name})
+	s.Sender = s.queue.Sender()
 	return s, nil
 }
-
-// Name is the name of the sink.
-func (s *Sink) Name() string { return s.cfg.Name }
-
-// Interval is how often the sink sends; 0 means every flush.
-func (s *Sink) Interval() time.Duration { return s.cfg.Interval }
-
-// Delivery returns the state of the queue.
-func (s *Sink) Delivery() flush.SinkDelivery { return s.queue.Delivery() }
-
-// Run sends queued packets until ctx ends, or until the queue is empty after
-// Close.
-func (s *Sink) Run(ctx context.Context) {
-	defer s.conn.Close()
-	s.queue.Run(ctx)
-}
-
-// Close makes Run send the rest and return.
-func (s *Sink) Close() { s.queue.Close() }
 
 // Flush queues the lines of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
@@ -160,42 +135,26 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	return nil
 }
 
-// allowed returns the series of the stat under c, if it is to be sent.
-func (s *Sink) allowed(kind store.Kind, c *store.Cursor) (series, bool) {
-	if !s.cfg.Filter.AllowsStat(kind, c) {
-		return series{}, false
-	}
-	sr, ok := s.describe(c)
-	if !ok {
-		s.skipped.Inc()
-	}
-	return sr, ok
-}
-
 func (s *Sink) counters(snap *store.Snapshot) {
 	owed := s.queue.Owed()
 	var sent map[string]struct{}
 	if s.cfg.ZeroDeltas {
 		sent = map[string]struct{}{}
 	}
-	snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
-		sr, ok := s.allowed(store.KindCounter, c)
+	s.cfg.Filter.Counters(snap, func(c *store.Cursor, delta uint64) {
+		sr, ok := s.describe(c)
 		if !ok {
-			return true
+			return
 		}
 		if owed != nil || sent != nil {
 			s.key = keyOf(s.key[:0], sr)
-			if n, ok := owed[string(s.key)]; ok {
-				delta += n
-				delete(owed, string(s.key))
-			}
-			if sent != nil {
-				sent[string(s.key)] = struct{}{}
-			}
+			delta += owed.Take(s.key)
+		}
+		if sent != nil {
+			sent[string(s.key)] = struct{}{}
 		}
 		s.line = appendCounter(s.line[:0], sr, delta)
 		s.put()
-		return true
 	})
 	for key, n := range owed {
 		s.line = appendCounter(s.line[:0], seriesOf(key), n)
@@ -206,14 +165,10 @@ func (s *Sink) counters(snap *store.Snapshot) {
 	}
 	v := s.cfg.Store.View()
 	defer v.Close()
-	c := v.ByFamily(store.KindCounter)
-	for c.Next() {
-		if !c.Used() {
-			continue
-		}
-		sr, ok := s.allowed(store.KindCounter, &c)
+	s.cfg.Filter.Used(v, store.KindCounter, func(c *store.Cursor) {
+		sr, ok := s.describe(c)
 		if !ok {
-			continue
+			return
 		}
 		s.key = keyOf(s.key[:0], sr)
 		_, sentNow := sent[string(s.key)]
@@ -222,44 +177,37 @@ func (s *Sink) counters(snap *store.Snapshot) {
 			s.line = appendCounter(s.line[:0], sr, 0)
 			s.put()
 		}
-	}
+	})
 }
 
 func (s *Sink) gauges(snap *store.Snapshot) {
-	gauge := func(c *store.Cursor) bool {
-		if sr, ok := s.allowed(store.KindGauge, c); ok {
+	gauge := func(c *store.Cursor) {
+		if sr, ok := s.describe(c); ok {
 			s.name = c.AppendValue(s.name[:0])
 			s.line = s.appendGauge(s.line[:0], sr, s.name)
 			s.put()
 		}
-		return true
 	}
 	if s.cfg.ChangedGauges {
-		snap.GaugeChanges(gauge)
+		s.cfg.Filter.ChangedGauges(snap, gauge)
 		return
 	}
 	v := s.cfg.Store.View()
 	defer v.Close()
-	c := v.ByFamily(store.KindGauge)
-	for c.Next() {
-		if c.Used() && !c.Hidden() {
-			gauge(&c)
-		}
-	}
+	s.cfg.Filter.Used(v, store.KindGauge, gauge)
 }
 
 func (s *Sink) timers(snap *store.Snapshot) {
-	snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
-		sr, ok := s.allowed(store.KindHistogram, c)
+	s.cfg.Filter.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) {
+		sr, ok := s.describe(c)
 		if !ok {
-			return true
+			return
 		}
 		unit := h.Interval.Layout().Unit()
 		bins(h.Interval, func(value float64, count uint64) {
 			s.line = appendTimer(s.line[:0], sr, value, unit, count)
 			s.put()
 		})
-		return true
 	})
 }
 

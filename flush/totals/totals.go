@@ -118,28 +118,13 @@ func (w *Walk) replacements(snap *store.Snapshot, v *store.View, to Visitor) map
 // all calls f for each used stat that the sink sends.
 func (w *Walk) all(v *store.View, f func(*store.Cursor, store.Kind)) {
 	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram} {
-		if !w.Filter.AllowsKind(k) {
-			continue
-		}
-		c := v.ByFamily(k)
-		c.UsedOnly()
-		for c.Next() {
-			if !c.Hidden() && w.Filter.AllowsStat(k, &c) {
-				f(&c, k)
-			}
-		}
+		w.Filter.Used(v, k, func(c *store.Cursor) { f(c, k) })
 	}
 }
 
 // changes calls f for each stat that changed and that the sink sends.
 func (w *Walk) changes(snap *store.Snapshot, f func(*store.Cursor, store.Kind)) {
-	visit := func(c *store.Cursor, k store.Kind) bool {
-		if w.Filter.AllowsStat(k, c) {
-			f(c, k)
-		}
-		return true
-	}
-	snap.CounterChanges(func(c *store.Cursor, _ uint64) bool { return visit(c, store.KindCounter) })
-	snap.GaugeChanges(func(c *store.Cursor) bool { return visit(c, store.KindGauge) })
-	snap.HistogramChanges(func(c *store.Cursor, _ *histogram.Snapshot) bool { return visit(c, store.KindHistogram) })
+	w.Filter.Counters(snap, func(c *store.Cursor, _ uint64) { f(c, store.KindCounter) })
+	w.Filter.ChangedGauges(snap, func(c *store.Cursor) { f(c, store.KindGauge) })
+	w.Filter.Histograms(snap, func(c *store.Cursor, _ *histogram.Snapshot) { f(c, store.KindHistogram) })
 }
