@@ -690,7 +690,7 @@ func (f *followed) Figures() hotrestart.Figures {
 
 func (f *followed) Drain() {
 	f.drained.Store(true)
-	f.s.life.StartDrain(false, nil)
+	f.s.life.StartHandoff()
 	if f.s.statsd != nil {
 		f.s.statsd.Pause()
 	}
@@ -728,7 +728,7 @@ func (f *followed) Lost(replaced bool) {
 		return
 	}
 	if f.drained.Swap(false) {
-		f.s.life.EndDrain()
+		f.s.life.EndHandoff()
 		if f.s.statsd != nil {
 			f.s.statsd.Resume()
 		}

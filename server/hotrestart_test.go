@@ -262,6 +262,37 @@ func TestLostSuccessor(t *testing.T) {
 	}
 }
 
+// TestLostSuccessorOfADrainingServer: a drain that an operator asked for before or during
+// the take-over goes on when the successor is gone, and no other does.
+func TestLostSuccessorOfADrainingServer(t *testing.T) {
+	l := newLine(t)
+	first := start(t, l.config(0, time.Minute))
+	for _, before := range []bool{false, true} {
+		child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1},
+			hotrestart.Successor{Stat: func(*store.ExportedStat) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []func() error{child.Commit, child.Drain} {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !first.Lifecycle().Draining(true) || !first.Lifecycle().Draining(false) {
+			t.Error("the server does not drain for its successor")
+		}
+		child.Close()
+		eventually(t, "the drain for the successor ends", func() bool { return !first.Lifecycle().Draining(false) })
+		if got := first.Lifecycle().Draining(true); got != before {
+			t.Errorf("inbound drain: %t, want %t", got, before)
+		}
+		first.post(t, "/drain_listeners?graceful&inboundonly")
+	}
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTimersOfADrainingServer: the samples of histograms are not handed over, so they
 // reach the sinks of the server that received them, until its end.
 func TestTimersOfADrainingServer(t *testing.T) {

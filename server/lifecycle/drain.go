@@ -1,6 +1,15 @@
 package lifecycle
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
+
+// The directions of traffic, as indices.
+const (
+	inbound = iota
+	outbound
+)
 
 // Strategy determines when connections are closed during a drain.
 type Strategy uint8
@@ -28,39 +37,56 @@ func (s Strategy) String() string {
 func (s *Server) StartDrain(inboundOnly bool, done func()) bool {
 	s.drainMu.Lock()
 	defer s.drainMu.Unlock()
-	if s.closed || s.inbound.Load() != 0 && (inboundOnly || s.outbound.Load() != 0) {
+	if s.closed || s.drains[inbound] != 0 && (inboundOnly || s.drains[outbound] != 0) {
 		return false
 	}
 	now := s.clock.Now().UnixNano()
-	s.inbound.CompareAndSwap(0, now)
+	s.drains[inbound] = cmp.Or(s.drains[inbound], now)
 	if !inboundOnly {
-		s.outbound.CompareAndSwap(0, now)
+		s.drains[outbound] = cmp.Or(s.drains[outbound], now)
 	}
+	s.publishDrainsLocked()
 	if done != nil {
 		s.timers = append(s.timers, s.clock.AfterFunc(s.drainTime, func() { s.guard.Run("end of a drain", done) }))
 	}
 	return true
 }
 
-// EndDrain cancels all drains: connections are kept open again, and no function of a
-// running drain is called.
-func (s *Server) EndDrain() {
+// StartHandoff drains all traffic until [Server.EndHandoff], beside the drains of
+// [Server.StartDrain]: neither of the two starts or ends the other.
+func (s *Server) StartHandoff() { s.setHandoff(s.clock.Now().UnixNano()) }
+
+// EndHandoff ends the drain of [Server.StartHandoff]. Connections are kept open again
+// unless another drain is running.
+func (s *Server) EndHandoff() { s.setHandoff(0) }
+
+func (s *Server) setHandoff(start int64) {
 	s.drainMu.Lock()
 	defer s.drainMu.Unlock()
-	s.stopTimersLocked()
-	s.inbound.Store(0)
-	s.outbound.Store(0)
+	s.handoff = start
+	s.publishDrainsLocked()
+}
+
+// publishDrainsLocked stores the start of each direction's first drain. s.drainMu must
+// be held.
+func (s *Server) publishDrainsLocked() {
+	for i, start := range s.drains {
+		if start == 0 || s.handoff != 0 && s.handoff < start {
+			start = s.handoff
+		}
+		s.draining[i].Store(start)
+	}
 }
 
 // Draining reports whether a drain of that direction has started. It stays true after
-// the drain time, until [Server.EndDrain].
+// the drain time.
 func (s *Server) Draining(inbound bool) bool { return s.drainStart(inbound) != 0 }
 
-func (s *Server) drainStart(inbound bool) int64 {
-	if inbound {
-		return s.inbound.Load()
+func (s *Server) drainStart(in bool) int64 {
+	if in {
+		return s.draining[inbound].Load()
 	}
-	return s.outbound.Load()
+	return s.draining[outbound].Load()
 }
 
 // ShouldClose reports whether a connection of that direction should close after the
@@ -91,11 +117,6 @@ func (s *Server) Close() {
 	s.drainMu.Lock()
 	defer s.drainMu.Unlock()
 	s.closed = true
-	s.stopTimersLocked()
-}
-
-// stopTimersLocked cancels running drains. s.drainMu must be held.
-func (s *Server) stopTimersLocked() {
 	for _, stop := range s.timers {
 		stop()
 	}

@@ -398,21 +398,39 @@ func TestCommitComesBeforeLive(t *testing.T) {
 	}
 }
 
-// TestEndDrain: a canceled drain closes no connections, calls nothing, and can start
-// again.
-func TestEndDrain(t *testing.T) {
-	stopped := 0
-	s := New(Config{Strategy: Immediate, Clock: Clock{AfterFunc: func(time.Duration, func()) func() bool {
-		return func() bool { stopped++; return true }
-	}}})
-	if !s.StartDrain(false, func() {}) || !s.ShouldClose(true) {
-		t.Fatal("no drain")
+// TestHandoff: a handoff that ends without a successor closes no connections any more,
+// and leaves the drains that were asked for, before it or meanwhile, as they are.
+func TestHandoff(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := New(Config{DrainTime: time.Minute, Random: func() uint64 { return uint64(30 * time.Second) }, Clock: Clock{
+		Now:       func() time.Time { return now },
+		AfterFunc: func(time.Duration, func()) func() bool { return func() bool { t.Error("canceled"); return true } },
+	}})
+	check := func(when string, in, out, close bool) {
+		t.Helper()
+		if s.Draining(true) != in || s.Draining(false) != out || s.ShouldClose(true) != close {
+			t.Errorf("%s: draining %t and %t, connections close %t", when, s.Draining(true), s.Draining(false), s.ShouldClose(true))
+		}
 	}
-	s.EndDrain()
-	if stopped != 1 || s.Draining(true) || s.Draining(false) || s.ShouldClose(true) {
-		t.Errorf("%d timers stopped, draining %t and %t", stopped, s.Draining(true), s.Draining(false))
+	s.StartHandoff()
+	check("handoff", true, true, false)
+	now = now.Add(40 * time.Second)
+	check("40 s of it", true, true, true)
+	s.EndHandoff()
+	check("after it", false, false, false)
+	s.StartHandoff()
+	if !s.StartDrain(true, func() {}) {
+		t.Error("no drain during a handoff")
 	}
-	if !s.StartDrain(true, nil) || !s.Draining(true) || s.Draining(false) {
-		t.Error("a new drain does not begin")
+	now = now.Add(20 * time.Second)
+	s.EndHandoff()
+	check("drain since a handoff", true, false, false)
+	now = now.Add(20 * time.Second)
+	s.StartHandoff()
+	check("handoff during a drain", true, true, true)
+	s.EndHandoff()
+	check("drain since 40 s", true, false, true)
+	if s.StartDrain(true, nil) || !s.StartDrain(false, nil) {
+		t.Error("the drain is not what it was")
 	}
 }

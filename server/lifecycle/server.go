@@ -73,13 +73,15 @@ type Server struct {
 	phase  atomic.Uint32
 	failed atomic.Bool
 
-	// inbound and outbound hold the start of the drain of that direction in
-	// nanoseconds of Unix time, 0 without a drain. Written under drainMu.
-	inbound, outbound atomic.Int64
+	// draining holds the start of the drain of each direction in nanoseconds of Unix
+	// time, 0 without a drain. Written under drainMu.
+	draining [2]atomic.Int64
 
 	healthMu sync.Mutex // makes the state and its gauges change together
 
 	drainMu sync.Mutex
+	drains  [2]int64      // draining, as far as StartDrain caused it
+	handoff int64         // likewise StartHandoff
 	timers  []func() bool // stop functions of running drains
 	closed  bool
 
