@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -229,6 +230,9 @@ func TestExplainOfTheBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	caught := make(chan os.Signal, 1) // a signal that this process ignored would be ignored by the child, too
+	signal.Notify(caught, syscall.SIGINT)
+	defer signal.Stop(caught)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
