@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
 // socket is a datagram socket with the state of its reader.
@@ -35,9 +36,9 @@ type listener struct {
 	local   string // the address with the real port
 	sockets []*socket
 	accept  net.Listener
-	plain   net.Listener             // accept without TLS
-	gate    *accept.Gate             // between the two
-	path    atomic.Pointer[unixPath] // removed when the listener closes
+	plain   net.Listener                  // accept without TLS
+	gate    *accept.Gate                  // between the two
+	path    atomic.Pointer[unixsock.Path] // removed when the listener closes
 	metrics *listenerMetrics
 	conns   connSet
 
@@ -227,7 +228,7 @@ func (l *listener) bindStream() (err error) {
 		if err != nil {
 			return err
 		}
-		u.SetUnlinkOnClose(false) // see unixPath.remove
+		u.SetUnlinkOnClose(false) // see path
 		l.accept = u
 		if err := l.claim(); err != nil {
 			return err
@@ -251,7 +252,7 @@ func (l *listener) claim() error {
 	if l.addr.abstract() {
 		return nil
 	}
-	p, err := claimPath(l.addr.location)
+	p, err := unixsock.Claim(l.addr.location)
 	if err != nil {
 		return err
 	}
@@ -265,7 +266,7 @@ func (l *listener) takePath() {
 	if !l.addr.unix() || l.addr.abstract() || !l.cfg.TakePath || len(l.cfg.Sockets) == 0 {
 		return
 	}
-	if p, err := claimPath(l.addr.location); err == nil { // otherwise there is nothing to remove
+	if p, err := unixsock.Claim(l.addr.location); err == nil { // otherwise there is nothing to remove
 		l.path.Store(p)
 	}
 }
@@ -283,5 +284,5 @@ func (l *listener) closeAll() {
 	for _, f := range l.cfg.Sockets {
 		_ = f.Close()
 	}
-	_ = l.path.Load().remove() // the next start clears a path that remains
+	l.path.Load().Remove()
 }

@@ -82,36 +82,3 @@ func groupID(name string) (int, error) {
 	}
 	return strconv.Atoi(g.Gid)
 }
-
-// unixPath is the path of a socket, removed at the end if it still is that
-// socket.
-type unixPath struct {
-	path string
-	file fs.FileInfo
-}
-
-func claimPath(path string) (*unixPath, error) {
-	fi, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	return &unixPath{path, fi}, nil
-}
-
-// remove unlinks the socket unless another file took its path.
-func (u *unixPath) remove() error {
-	if u == nil {
-		return nil
-	}
-	fi, err := os.Lstat(u.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !os.SameFile(fi, u.file) {
-		return nil
-	}
-	return os.Remove(u.path)
-}

@@ -44,7 +44,7 @@ func importTable() []importRow {
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"render/naming", nil},
-		{"statsd", []string{"store", "statsd/...", "render/naming"}},
+		{"statsd", []string{"store", "statsd/...", "render/naming", "internal/unixsock"}},
 		{"statsd/...", []string{"store", "statsd/..."}},
 		{"upstream", []string{"store", "upstream/..."}},
 		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
@@ -73,7 +73,7 @@ func importTable() []importRow {
 		{"admin/pages", []string{"admin", "admin/ui", "certinfo", "histogram", "internal/markup", "internal/wire", "render", "server/layers", "server/listeners", "server/logctl", "statsd/report", "store", "upstream/config", "upstream/status"}},
 		{"server", []string{
 			"certinfo", "symtab", "histogram", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
-			"upstream", "upstream/...", "server/...", "admin", "admin/...", "internal/wire",
+			"upstream", "upstream/...", "server/...", "admin", "admin/...", "internal/wire", "internal/unixsock",
 		}},
 		{"bootstrap", []string{
 			"internal/conftree", "internal/logfile",

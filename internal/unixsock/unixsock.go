@@ -20,12 +20,37 @@ import (
 // ErrInUse is wrapped by the error of [Listen] when another program serves the path.
 var ErrInUse = errors.New("address already in use")
 
+// Path is the path of a socket of this user, for as long as no other file takes it.
+type Path struct {
+	name string
+	file fs.FileInfo
+}
+
+// Claim returns the path of the socket that is there now.
+func Claim(name string) (*Path, error) {
+	file, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Path{name, file}, nil
+}
+
+// Remove removes the socket unless another file has replaced it. A socket that cannot
+// be removed is replaced by the next [Listen]. Remove of a nil Path does nothing.
+func (p *Path) Remove() {
+	if p == nil {
+		return
+	}
+	if now, err := os.Lstat(p.name); err == nil && os.SameFile(now, p.file) {
+		_ = os.Remove(p.name)
+	}
+}
+
 // Listener listens on a unix socket with a path. Closing it removes the socket unless
 // another one has replaced it.
 type Listener struct {
 	*net.UnixListener
-	addr *net.UnixAddr
-	file fs.FileInfo
+	path *Path
 	kept atomic.Bool
 }
 
@@ -83,11 +108,11 @@ func bind(path string) (*net.UnixListener, error) {
 
 // Adopt returns a listener for a socket that was bound by another process.
 func Adopt(ln *net.UnixListener, path string) (*Listener, error) {
-	info, err := os.Lstat(path)
+	p, err := Claim(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{UnixListener: ln, addr: &net.UnixAddr{Name: path, Net: "unix"}, file: info}, nil
+	return &Listener{UnixListener: ln, path: p}, nil
 }
 
 func prepare(path string, mode fs.FileMode, group string) error {
@@ -141,7 +166,7 @@ func checkStale(path string) error {
 }
 
 // Addr returns the path.
-func (l *Listener) Addr() net.Addr { return l.addr }
+func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path.name, Net: "unix"} }
 
 // Keep sets whether Close leaves the path to another process that has the socket
 // too.
@@ -151,9 +176,7 @@ func (l *Listener) Keep(keep bool) { l.kept.Store(keep) }
 func (l *Listener) Close() error {
 	err := l.UnixListener.Close()
 	if err == nil && !l.kept.Load() {
-		if now, err := os.Lstat(l.addr.Name); err == nil && os.SameFile(now, l.file) {
-			_ = os.Remove(l.addr.Name) // a socket that stays is replaced by the next one
-		}
+		l.path.Remove()
 	}
 	return err
 }
