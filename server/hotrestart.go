@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -64,6 +66,7 @@ type hotRestart struct {
 	parent  sync.Once           // shuts down the predecessor
 	ready   chan func()         // receives the function that makes the server live
 	imports *store.Import       // imports the predecessor's stats
+	dropped []*unixsock.Path    // of the predecessor's sockets that are no longer configured
 
 	// State of the successor. Its requests arrive one at a time, so no lock is
 	// needed.
@@ -179,7 +182,7 @@ func parentEnded(err error) bool {
 }
 
 // distribute gives each listener its inherited sockets, and closes those of listeners
-// that are no longer configured.
+// that are no longer configured. Their paths stay until the predecessor has ended.
 func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 	var lines []statsd.ListenerSockets
 	h.ports = make(map[string]*os.File)
@@ -189,11 +192,14 @@ func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 			h.ports[s.Address] = s.Files[0]
 		case len(s.Files) == 1 && h.s.admin != nil && s.Address == adminPrefix+h.s.cfg.Admin.Address:
 			h.s.admin.Inherit(s.Files[0])
-		case h.s.statsd != nil:
+		case h.s.statsd != nil && slices.ContainsFunc(h.s.cfg.StatsD.Listeners, func(l statsd.ListenerConfig) bool { return l.Address == s.Address }):
 			lines = append(lines, statsd.ListenerSockets(s))
 		default:
 			for _, f := range s.Files {
 				_ = f.Close()
+			}
+			if p, err := unixsock.Claim(socketPath(s.Address)); err == nil {
+				h.dropped = append(h.dropped, p)
 			}
 		}
 	}
@@ -202,6 +208,16 @@ func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 		n = h.s.statsd.Inherit(lines)
 	}
 	h.s.log.Info("hot restart: sockets taken over", "statsd listeners", n, "other listeners", len(h.ports))
+}
+
+// socketPath returns the path of a unix socket with that key, "" for other sockets.
+func socketPath(key string) string {
+	for _, prefix := range []string{"health unix:", adminPrefix + "unix:", "unixgram://", "unixstream://", "unixlines://"} {
+		if path, ok := strings.CutPrefix(key, prefix); ok && !strings.HasPrefix(path, "@") {
+			return path
+		}
+	}
+	return ""
 }
 
 // adminPrefix precedes the configured address in the key of the admin port's socket.
@@ -394,6 +410,9 @@ func (h *hotRestart) endParent() {
 		h.before.Close()
 		if h.imports != nil {
 			h.imports.Close()
+		}
+		for _, p := range h.dropped {
+			p.Remove()
 		}
 		h.s.log.Info("hot restart: the previous server has shut down", "epoch", h.cfg.RestartEpoch-1)
 		if err != nil && !errors.Is(err, hotrestart.ErrGone) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -526,5 +527,59 @@ func TestInheritedSocketsOfMissingListeners(t *testing.T) {
 	}
 	if err := second.stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDroppedSockets: the paths of unix sockets that a successor has no listeners for are
+// gone when the predecessor has ended. If the successor does not get so far, they stay.
+func TestDroppedSockets(t *testing.T) {
+	for _, withStatsD := range []bool{true, false} {
+		l := newLine(t)
+		cfg := l.config(0, 0)
+		cfg.Admin.Address = "unix:" + filepath.Join(l.dir, "a")
+		cfg.HealthListeners = []server.HealthListener{{Address: "unix:" + filepath.Join(l.dir, "h")}}
+		cfg.StatsD = statsdOn("unixgram://"+filepath.Join(l.dir, "g"), "unixlines://"+filepath.Join(l.dir, "s"))
+		first := start(t, cfg)
+		sockets := func() (names string) {
+			for _, name := range []string{"a", "g", "h", "s"} {
+				if _, err := os.Lstat(filepath.Join(l.dir, name)); err == nil {
+					names += name
+				}
+			}
+			return names
+		}
+		next := func() server.Config {
+			cfg := l.config(1, 0)
+			if withStatsD {
+				cfg.StatsD = statsdOn("unixlines://" + filepath.Join(l.dir, "s"))
+			} else {
+				cfg.StatsD = nil
+			}
+			return cfg
+		}
+		failing := next()
+		failing.HealthListeners = []server.HealthListener{{Address: closedport.TCP(t).String()}} // which is taken
+		lost, err := server.New(withLoggers(t, failing))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lost.Listen(); err == nil {
+			t.Fatal("a taken address can be bound")
+		}
+		if got := sockets(); got != "aghs" {
+			t.Errorf("after a lost successor the sockets %q are left", got)
+		}
+		second := start(t, next())
+		if err := first.stop(); err != nil {
+			t.Error(err)
+		}
+		want := map[bool]string{true: "s"}[withStatsD]
+		eventually(t, "only the successor's sockets are left", func() bool { return sockets() == want })
+		if err := second.stop(); err != nil {
+			t.Error(err)
+		}
+		if left, _ := os.ReadDir(l.dir); len(left) != 0 {
+			t.Errorf("files stay: %v", left)
+		}
 	}
 }
