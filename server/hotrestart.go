@@ -346,7 +346,7 @@ func (h *hotRestart) begin() bool {
 	}
 	h.serving = true
 	h.s.keepPaths(false)
-	close(h.s.serving)
+	h.s.serve()
 	for _, c := range h.early {
 		h.adoptNow(c)
 	}
@@ -380,7 +380,6 @@ func (s *Server) runAdmin(ctx context.Context) error {
 		<-ctx.Done()
 		return s.admin.Close()
 	}
-	s.writeAddress()
 	err := s.admin.Run(ctx)
 	if err != nil && s.hot != nil && s.hot.drained.Load() {
 		s.log.Warn("hot restart: admin port", "error", err)

@@ -64,7 +64,7 @@ type Config struct {
 	// IgnoreGlobalLimit exempts the admin port from the runtime value
 	// overload.global_downstream_max_connections.
 	IgnoreGlobalLimit bool
-	// AdminAddressPath is a file to write the bound address to.
+	// AdminAddressPath is a file to write the bound address to, before the server serves.
 	AdminAddressPath string
 	// Flush is the schedule of flushes. The server sets its Store and Logger, and
 	// extends Before and Initialized.
@@ -544,11 +544,20 @@ func (s *Server) listen() (err error) {
 		}
 	}
 	if s.hot == nil {
-		close(s.serving)
+		s.serve()
 	} else if s.hot.before == nil {
 		s.hot.begin()
 	}
 	return nil
+}
+
+// serve lets the parts of the server begin that wait for a predecessor. The address
+// file is complete by then.
+func (s *Server) serve() {
+	if s.hasAdminPort() {
+		s.writeAddress()
+	}
+	close(s.serving)
 }
 
 // writeAddress writes the bound admin address to AdminAddressPath.

@@ -264,6 +264,26 @@ func TestFlushOnAdmin(t *testing.T) {
 	}
 }
 
+// TestAddressFileComesFirst: whoever sees that a server serves can read its address.
+func TestAddressFileComesFirst(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "address")
+	s, err := server.New(withLoggers(t, server.Config{Admin: anyPort(), AdminAddressPath: file}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != s.Admin().Addr().String() {
+		t.Errorf("before the server runs the file has %q, %v", b, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestListenersAndAddressFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "address")
