@@ -10,7 +10,7 @@ import (
 )
 
 func TestDescriptionsAreShown(t *testing.T) {
-	st := store.New(store.Options{Product: "p"})
+	st := newStore(store.Options{Product: "p"})
 	st.Describe("cluster.rx_bytes", store.Description{Help: "Bytes \\ \"read\"\nfrom hosts.", Unit: "bytes"})
 	st.Describe("cpu_seconds_total", store.Description{Help: "CPU.", Unit: "seconds", Counter: true})
 	st.Describe("time", store.Description{Help: "Time.", Unit: "ms"})

@@ -198,7 +198,7 @@ func (e *exposer) beginEndpoints(name string, k store.Kind, taken map[string]boo
 // number writes the line of a counter or gauge from outside the store.
 func (e *exposer) number(labels []byte, n uint64) {
 	if e.dialect == dialectProtobuf {
-		e.proto.scalar(e.out, labels, float64(n))
+		e.proto.scalar(e.out, labels, float64(n), 0)
 		return
 	}
 	e.sample("", labels, "")

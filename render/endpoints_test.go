@@ -37,7 +37,7 @@ func endpointStore(t *testing.T) *store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := store.New(store.Options{Tags: e})
+	st := newStore(store.Options{Tags: e})
 	st.Root().Text("edge.release").Set("r42")
 	st.Root().Counter("cluster.checkout.upstream_cx_total").Add(14)
 	st.Root().Gauge("edge.light").Set(1)
@@ -69,7 +69,7 @@ func TestEndpoints(t *testing.T) {
 // TestEndpointsThatMeetStats has received stats with the metric names of host
 // statistics: both are shown.
 func TestEndpointsThatMeetStats(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("proxy.cluster.endpoint.cx_total").Add(1)
 	network.Gauge("proxy_cluster_endpoint_cx_total_counter").Set(2)
@@ -96,7 +96,7 @@ func TestEndpointsEndWithTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := 0
-		err = write(&bytes.Buffer{}, store.New(store.Options{}), Options{Filter: filter, Endpoints: func(yield func(*Endpoint) bool) {
+		err = write(&bytes.Buffer{}, newStore(store.Options{}), Options{Filter: filter, Endpoints: func(yield func(*Endpoint) bool) {
 			for n = 0; n < 1000; n++ {
 				if !yield(&Endpoint{"c", strings.Repeat("1", n), []EndpointStat{{"cx_total", false, 1}}}) {
 					return

@@ -15,7 +15,7 @@ import (
 // are one series in it.
 func namesStore(t *testing.T) *store.Store {
 	t.Helper()
-	st := store.New(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{5}}}})
+	st := newStore(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{5}}}})
 	st.Root().Counter("cluster.checkout.upstream_rq-total").Add(3)
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("cart.items").Add(1)
@@ -62,7 +62,7 @@ func TestEscapings(t *testing.T) {
 // TestEscapingIsOfNetworkNames checks that the names of the program's own stats
 // are the same with and without UTF-8: they are what others rely on.
 func TestEscapingIsOfNetworkNames(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	st.Root().Counter("edge.cache-hits", tags.Tag{Name: "proxy.zone", Value: "eu"}).Inc()
 	st.Root().Gauge("größe").Set(1)
 	var plain, utf8 bytes.Buffer

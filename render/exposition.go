@@ -92,7 +92,7 @@ func newExposer(w io.Writer, v *store.View, o Options, d dialect) exposer {
 	for k := range store.KindHistogram + 1 {
 		v.ByFamily(k) // settles the metric names
 	}
-	return exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, escaping: o.Escaping, form: o.Buckets, sel: o.selection(), now: st.LastFlush()}
+	return exposer{out: newOutput(w), st: st, naming: st.Naming(), dialect: d, escaping: o.Escaping, omitCreated: o.OmitCreated, form: o.Buckets, sel: o.selection(), now: st.LastFlush()}
 }
 
 func typeOf(k store.Kind) Type {
@@ -109,14 +109,15 @@ func typeOf(k store.Kind) Type {
 }
 
 type exposer struct {
-	out      *output
-	st       *store.Store
-	naming   *naming.Rules
-	dialect  dialect
-	escaping Escaping
-	proto    protoFamily
-	form     Buckets
-	sel      selection
+	out         *output
+	st          *store.Store
+	naming      *naming.Rules
+	dialect     dialect
+	escaping    Escaping
+	proto       protoFamily
+	form        Buckets
+	omitCreated bool
+	sel         selection
 
 	label   *store.Name // of the stat before, if it had just one
 	opening []byte      // what its label begins with
@@ -128,21 +129,23 @@ type exposer struct {
 	now       time.Time // the end of windows
 	seconds   bool      // the histogram that is written is shown in seconds
 
-	family *store.Name // of the stat before, if it has a shared name
-	metric []byte      // its metric name; empty: it is not shown
-	quoted bool        // metric has to stand between quotes
-	name   []byte      // scratch: a metric name
-	under  []byte      // scratch: name with underscores for what it has not, unless it is that
-	raw    []byte      // scratch: name before it is escaped
-	full   []byte      // scratch: the name of a stat
-	last   []byte      // scratch: the label behind those of the stat
-	total  bool        // OpenMetrics: it is a counter's and ends in _total
-	labels []byte      // of the stat under the cursor, with commas between
-	seen   [][]byte    // label names of the stat, where one must be told from another
-	spans  []labelSpan // where they are in labels
-	counts []uint64
-	values []float64 // scratch: quantiles of a summary
-	merged merged
+	family  *store.Name // of the stat before, if it has a shared name
+	metric  []byte      // its metric name; empty: it is not shown
+	quoted  bool        // metric has to stand between quotes
+	name    []byte      // scratch: a metric name
+	under   []byte      // scratch: name with underscores for what it has not, unless it is that
+	raw     []byte      // scratch: name before it is escaped
+	full    []byte      // scratch: the name of a stat
+	last    []byte      // scratch: the label behind those of the stat
+	total   bool        // OpenMetrics: it is a counter's and ends in _total
+	created bool        // its series say when they were created
+	since   int64       // when the value that is written was 0, Unix time in milliseconds; 0: not shown
+	labels  []byte      // of the stat under the cursor, with commas between
+	seen    [][]byte    // label names of the stat, where one must be told from another
+	spans   []labelSpan // where they are in labels
+	counts  []uint64
+	values  []float64 // scratch: quantiles of a summary
+	merged  merged
 }
 
 // kind writes all families of a kind.
@@ -281,10 +284,13 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 		return len(name) > 0
 	}
 	e.metric = append(e.metric[:0], name...)
+	e.total = false
+	stats := k
 	if k == store.KindGauge && e.description.Counter {
 		k = store.KindCounter
 	}
 	if e.dialect == dialectProtobuf {
+		e.created = e.showsCreated(stats, under)
 		unit := e.unit(bytes.TrimSuffix(e.metric, []byte(totalSuffix)))
 		e.proto.begin(e.out, e.metric, e.protoType(k), strings.ToValidUTF8(e.description.Help, "\ufffd"), unit)
 		return true
@@ -299,6 +305,7 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 			family = base
 		}
 	}
+	e.created = e.showsCreated(stats, under)
 	if e.description.Help != "" {
 		e.comment("HELP", family, e.helpText())
 	}
@@ -373,7 +380,7 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 // simple is a fast path for counters and gauges of the program with one plain
 // label, the most frequent case. It reports whether the stat was one.
 func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
-	if k != store.KindCounter && k != store.KindGauge || e.dialect == dialectProtobuf || c.Network() || !c.Plain() {
+	if k != store.KindCounter && k != store.KindGauge || e.dialect == dialectProtobuf || e.created || c.Network() || !c.Plain() {
 		return false
 	}
 	l, ok := c.OnlyLabel()
@@ -410,17 +417,19 @@ func (e *exposer) member(c *store.Cursor, k store.Kind) {
 		return
 	}
 	e.appendLabels(c, k)
+	e.since = e.sinceOf(c)
 	switch {
 	case k == store.KindHistogram:
 		e.histogram(e.labels, c.Histogram().Layout(), c.Histogram().Snapshot())
 	case k == store.KindText:
 		e.text(e.labels, c.Text())
 	case e.dialect == dialectProtobuf:
-		e.proto.scalar(e.out, e.labels, c.Float())
+		e.proto.scalar(e.out, e.labels, c.Float(), e.since)
 	default:
 		e.sample("", e.labels, "")
 		e.out.buf = c.AppendValue(e.out.buf)
 		e.out.buf = append(e.out.buf, '\n')
+		e.createdSample(e.labels)
 	}
 }
 
@@ -556,7 +565,7 @@ func appendLabelValue[T string | []byte](dst []byte, v T) []byte {
 func (e *exposer) text(labels []byte, value string) {
 	if e.dialect == dialectProtobuf {
 		e.last = appendProtoLabel(append(e.last[:0], labels...), naming.TextLabel, value)
-		e.proto.scalar(e.out, e.last, 0)
+		e.proto.scalar(e.out, e.last, 0, 0)
 		return
 	}
 	e.last = append(append(e.last[:0], naming.TextLabel...), '=', '"')
@@ -582,10 +591,10 @@ func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Sna
 	}
 	switch {
 	case e.dialect == dialectProtobuf && e.summaries:
-		e.proto.summary(e.out, labels, quantiles, window, totals)
+		e.proto.summary(e.out, labels, quantiles, window, totals, e.since)
 		return
 	case e.dialect == dialectProtobuf:
-		e.proto.histogram(e.out, labels, l, s.Cumulative, e.form)
+		e.proto.histogram(e.out, labels, l, s.Cumulative, e.form, e.since)
 		return
 	case e.summaries:
 		e.summary(labels, quantiles, window, totals)
@@ -640,6 +649,7 @@ func (e *exposer) sumAndCount(labels []byte, st *histogram.Stats) {
 	e.sample("_count", labels, "")
 	e.out.buf = strconv.AppendUint(e.out.buf, st.Count(), 10)
 	e.out.buf = append(e.out.buf, '\n')
+	e.createdSample(labels)
 }
 
 // shown turns a value of the histogram that is being written into its unit in

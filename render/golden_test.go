@@ -7,12 +7,19 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
+
+// newStore returns a store whose clock stands at 0, so that no series has a start time.
+func newStore(o store.Options) *store.Store {
+	o.Now = func() time.Time { return time.Unix(0, 0) }
+	return store.New(o)
+}
 
 // forms are all forms of output by the name of their golden files.
 func forms() map[string]func(io.Writer, *store.Store, Options) error {
@@ -40,7 +47,7 @@ func TestUnusedHistogram(t *testing.T) {
 		"default": Default, "cumulative": Cumulative, "disjoint": Disjoint, "detailed": Detailed, "summary": Summary, "native": Native,
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := store.New(store.Options{Histograms: []store.HistogramSetting{
+			st := newStore(store.Options{Histograms: []store.HistogramSetting{
 				{Match: func(string) bool { return true }, Buckets: []float64{0.5, 1e6}},
 			}})
 			st.Root().Histogram("edge.idle_ms", store.Milliseconds)
@@ -62,7 +69,7 @@ func TestUnusedHistogram(t *testing.T) {
 
 // TestPercent records 12.5 %, 50 % and 99 %: all output is in fractions.
 func TestPercent(t *testing.T) {
-	st := store.New(store.Options{Histograms: []store.HistogramSetting{
+	st := newStore(store.Options{Histograms: []store.HistogramSetting{
 		{Match: func(string) bool { return true }, Buckets: []float64{0.25, 0.29, 0.5, 1}},
 	}})
 	h := st.Root().Histogram("edge.budget_used", store.Percent)
@@ -77,7 +84,7 @@ func TestPercent(t *testing.T) {
 
 // TestHDR shows the form with an encoder that writes counts.
 func TestHDR(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	h := st.Root().Histogram("edge.rq_ms", store.Milliseconds)
 	st.Root().Histogram("edge.unused_ms", store.Milliseconds)
 	h.RecordN(12, 5)
@@ -110,7 +117,7 @@ func TestHDR(t *testing.T) {
 }
 
 func TestGaugesBelowZeroAndBetween(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for name, v := range map[string]float64{
 		"minus": -3, "half": 0.5, "minus.small": -1e-7, "tenth": 0.1, "large": 1 << 60, "huge": 1e300, "zero": 0, "whole": 12345678,
@@ -128,7 +135,7 @@ func TestGaugesBelowZeroAndBetween(t *testing.T) {
 }
 
 func TestEscaping(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	r := st.Root()
 	r.Text("edge.motto").Set("\"q\" \\ \n\t\r\x01\x7f <b>&'</b> é \u2028\u2029 \xff")
 	r.Counter(`edge."quoted"\back<tag>`).Inc()
@@ -145,7 +152,7 @@ func TestFixedTagsAreEscaped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := store.New(store.Options{Tags: e})
+	st := newStore(store.Options{Tags: e})
 	st.Root().Counter("edge.rq").Add(1)
 	st.Root().Counter("cluster.a.upstream_rq_200").Add(2)
 	st.Root().Text("edge.motto").Set("m")
@@ -155,7 +162,7 @@ func TestFixedTagsAreEscaped(t *testing.T) {
 // TestLabels shows tags whose names are reserved, come twice, need cleaning or
 // have no value.
 func TestLabels(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("rq", tags.Tag{Name: "zone", Value: "eu"}, tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "le", Value: "5"}).Add(1)
 	network.Counter("rq", tags.Tag{Name: "a-b", Value: "1"}, tags.Tag{Name: "a_b", Value: "2"}, tags.Tag{Name: "__name__", Value: "x"}).Add(2)
@@ -169,7 +176,7 @@ func TestLabels(t *testing.T) {
 
 // TestNamesThatMeet shows stats that would have one metric name.
 func TestNamesThatMeet(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	network.Counter("a.b").Add(1)
 	network.Counter("a-b").Add(2)
@@ -188,7 +195,7 @@ func TestNamesThatMeet(t *testing.T) {
 }
 
 func TestHidden(t *testing.T) {
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	st.Root().GaugeWithMode("edge.shadow", store.HiddenAccumulate).Set(1)
 	st.Root().Gauge("edge.light").Set(2)
 	st.Root().Counter("edge.count").Add(3)
@@ -200,7 +207,7 @@ func TestHidden(t *testing.T) {
 func TestNothingToShow(t *testing.T) {
 	for name, typ := range map[string]Type{"all": All, "counters": Counters, "gauges": Gauges, "histograms": Histograms, "readouts": TextReadouts} {
 		t.Run(name, func(t *testing.T) {
-			checkForms(t, "nothing/"+name, store.New(store.Options{}), Options{Type: typ})
+			checkForms(t, "nothing/"+name, newStore(store.Options{}), Options{Type: typ})
 		})
 	}
 }
@@ -296,7 +303,7 @@ func TestNetworkCannotTakeAName(t *testing.T) {
 	for theirs, claim := range makers {
 		for ours, makeOwn := range makers {
 			for _, names := range [][]string{{"proxy.x"}, {"proxy.x", "proxy_x"}, {"proxy.x", "proxy-x", "proxy.x_counter", "proxy.x.gauge"}} {
-				st := store.New(store.Options{})
+				st := newStore(store.Options{})
 				for _, n := range names {
 					claim(st.ScopeWith("", store.ScopeOptions{Network: true}), n)
 				}

@@ -36,6 +36,7 @@ type mergedSeries struct {
 	text     string
 	layout   *histogram.Layout
 	snapshot *histogram.Snapshot
+	since    int64 // when the oldest of the stats was created, Unix time in milliseconds; 0: unknown
 }
 
 // add adds the stat under c, whose names are in e.
@@ -62,6 +63,11 @@ func (m *merged) add(e *exposer, c *store.Cursor, k store.Kind) {
 	first := !again || c.ID() < s.first
 	if first {
 		s.first = c.ID()
+	}
+	if since := c.Since(); since.IsZero() {
+		s.since = 0
+	} else if ms := since.UnixMilli(); !again || ms < s.since {
+		s.since = ms
 	}
 	switch k {
 	case store.KindCounter:
@@ -101,16 +107,21 @@ func (m *merged) close(e *exposer) {
 		s := &m.series[i]
 		e.begin([]byte(s.name), []byte(m.metric), m.kind)
 		labels := []byte(s.labels)
+		e.since = 0
+		if e.created {
+			e.since = max(s.since, 0)
+		}
 		switch {
 		case m.kind == store.KindHistogram:
 			e.histogram(labels, s.layout, s.snapshot)
 		case m.kind == store.KindText:
 			e.text(labels, s.text)
 		case e.dialect == dialectProtobuf:
-			e.proto.scalar(e.out, labels, s.float)
+			e.proto.scalar(e.out, labels, s.float, e.since)
 		default:
 			e.sample("", labels, "")
 			e.out.buf = append(append(e.out.buf, s.value...), '\n')
+			e.createdSample(labels)
 		}
 	}
 	*m = merged{}

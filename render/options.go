@@ -65,6 +65,8 @@ type Options struct {
 	Escaping Escaping
 	// PreferOpenMetrics makes Negotiate prefer OpenMetrics to the text format.
 	PreferOpenMetrics bool
+	// OmitCreated omits the samples _created in OpenMetrics.
+	OmitCreated bool
 	// TextReadouts adds the text readouts to the exposition formats.
 	TextReadouts bool
 

@@ -100,18 +100,19 @@ func (p *protoFamily) metric(out *output, labels []byte, field int) {
 	}
 }
 
-// scalar adds a counter or a gauge.
-func (p *protoFamily) scalar(out *output, labels []byte, x float64) {
+// scalar adds a counter, with the time since when it counts, or a gauge.
+func (p *protoFamily) scalar(out *output, labels []byte, x float64, since int64) {
 	p.value = protobuf.AppendDouble(p.value[:0], 1, x)
 	field := 2
 	if p.typ == protoCounter {
 		field = 3
+		p.created(3, since)
 	}
 	p.metric(out, labels, field)
 }
 
 // summary adds a summary with quantiles of st, and the sum and count of totals.
-func (p *protoFamily) summary(out *output, labels []byte, quantiles []float64, st, totals *histogram.Stats) {
+func (p *protoFamily) summary(out *output, labels []byte, quantiles []float64, st, totals *histogram.Stats, since int64) {
 	p.countAndSum(totals)
 	var room [len(summaryQuantiles)]float64
 	for i, x := range st.Quantiles(room[:0], quantiles) {
@@ -119,6 +120,7 @@ func (p *protoFamily) summary(out *output, labels []byte, quantiles []float64, s
 		p.part = protobuf.AppendDouble(p.part, 2, x/p.unit)
 		p.value = protobuf.AppendBytes(p.value, 3, p.part)
 	}
+	p.created(4, since)
 	p.metric(out, labels, 4)
 }
 
@@ -128,7 +130,7 @@ func (p *protoFamily) countAndSum(st *histogram.Stats) {
 }
 
 // histogram adds a histogram.
-func (p *protoFamily) histogram(out *output, labels []byte, l *histogram.Layout, st *histogram.Stats, form Buckets) {
+func (p *protoFamily) histogram(out *output, labels []byte, l *histogram.Layout, st *histogram.Stats, form Buckets, since int64) {
 	p.countAndSum(st)
 	if form != Native {
 		p.counts = st.AppendCumulative(p.counts[:0])
@@ -140,6 +142,7 @@ func (p *protoFamily) histogram(out *output, labels []byte, l *histogram.Layout,
 	if form != Cumulative {
 		p.native(st)
 	}
+	p.created(15, since)
 	p.metric(out, labels, 7)
 }
 

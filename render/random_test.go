@@ -24,7 +24,7 @@ func randomStore(tb testing.TB, seed uint64) *store.Store {
 	r := rand.New(rand.NewPCG(seed, 0))
 	pieces := nasty()
 	pick := func() string { return pieces[r.IntN(len(pieces))] }
-	st := store.New(store.Options{})
+	st := newStore(store.Options{})
 	scopes := []*store.Scope{st.Root(), st.Scope("in"), st.ScopeWith("", store.ScopeOptions{Network: true})}
 	for range 5 + r.IntN(60) {
 		sc := scopes[r.IntN(len(scopes))]

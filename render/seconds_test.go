@@ -13,7 +13,7 @@ import (
 // TestTimersInSeconds shows timers of network input in seconds, and nothing
 // else.
 func TestTimersInSeconds(t *testing.T) {
-	st := store.New(store.Options{
+	st := newStore(store.Options{
 		Naming: naming.Rules{NetworkSeconds: true, NetworkRunes: true},
 		Histograms: []store.HistogramSetting{{
 			Match: func(string) bool { return true }, Buckets: []float64{5, 500, 2500},
@@ -43,7 +43,7 @@ func TestTimersInSeconds(t *testing.T) {
 // TestNetworkSummaries shows the histograms of network input, and no others, as
 // summaries, unless a form is asked for.
 func TestNetworkSummaries(t *testing.T) {
-	st := store.New(store.Options{
+	st := newStore(store.Options{
 		Naming: naming.Rules{NetworkSeconds: true},
 		Histograms: []store.HistogramSetting{{
 			Match: func(string) bool { return true }, Buckets: []float64{5, 500},

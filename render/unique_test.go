@@ -17,7 +17,7 @@ func TestUniqueSeries(t *testing.T) {
 		true: "# TYPE proxy_a_b counter\nproxy_a_b{} 1\nproxy_a_b{t=\"x\"} 1000\n" +
 			"# TYPE proxy_a_b_counter counter\nproxy_a_b_counter{} 10\n# TYPE proxy_a_b_counter_6783a31eabf68ccc counter\nproxy_a_b_counter_6783a31eabf68ccc{} 100\n",
 	} {
-		st := store.New(store.Options{Product: "proxy", Naming: naming.Rules{Unique: unique}})
+		st := newStore(store.Options{Product: "proxy", Naming: naming.Rules{Unique: unique}})
 		exposition := func() string {
 			t.Helper()
 			var b bytes.Buffer
@@ -44,7 +44,7 @@ func TestUniqueSeries(t *testing.T) {
 // only, each has a metric name of its own that is little longer than the name.
 func TestUniqueSeriesStayShort(t *testing.T) {
 	const names = 1 << 12
-	st := store.New(store.Options{Product: "proxy", Naming: naming.Rules{Unique: true}})
+	st := newStore(store.Options{Product: "proxy", Naming: naming.Rules{Unique: true}})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for i := range names {
 		var name []byte

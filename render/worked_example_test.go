@@ -13,7 +13,7 @@ import (
 // workedExample is a small server with one stat of every sort.
 func workedExample(t testing.TB) *store.Store {
 	t.Helper()
-	st := store.New(store.Options{Histograms: []store.HistogramSetting{
+	st := newStore(store.Options{Histograms: []store.HistogramSetting{
 		{Match: func(n string) bool { return strings.HasPrefix(n, "cluster.checkout.") }, Buckets: []float64{5, 50, 500, 5000}},
 		{Match: func(n string) bool { return strings.HasPrefix(n, "listener.") }, Buckets: []float64{1, 1000}},
 	}})
