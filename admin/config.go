@@ -31,6 +31,9 @@ type Config struct {
 	// and the text format. By default only clients that do not accept the text format
 	// get OpenMetrics.
 	PreferOpenMetrics bool
+	// OmitCreated omits the samples _created, which say when a series was created,
+	// in OpenMetrics.
+	OmitCreated bool
 
 	// Mode selects the available part of the interface. Default [ModeFull].
 	Mode Mode

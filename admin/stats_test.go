@@ -268,6 +268,13 @@ func TestExpositionNegotiation(t *testing.T) {
 	if a := get(t, preferring, "/metrics", "Accept: text/plain, application/openmetrics-text;q=0.1"); a.header.Get("content-type") != render.FormatOpenMetrics.ContentType() {
 		t.Errorf("OpenMetrics is not preferred: %v", a.header)
 	}
+	const created = "_created{"
+	if a := get(t, preferring, "/metrics", "Accept: application/openmetrics-text"); !strings.Contains(a.body, created) {
+		t.Errorf("no start times in\n%s", a.body)
+	}
+	if a := get(t, start(t, Config{Store: fixture(), OmitCreated: true}), "/metrics", "Accept: application/openmetrics-text"); strings.Contains(a.body, created) {
+		t.Errorf("start times in\n%s", a.body)
+	}
 	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 	if a := get(t, s, "/stats/metrics", "Accept: "+protobuf+";q=0.6,text/plain;q=0.3"); a.header.Get("content-type") != render.FormatProtobuf.ContentType() {
 		t.Errorf("protobuf is not negotiated: %v", a.header)

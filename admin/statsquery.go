@@ -35,7 +35,7 @@ type statsQuery struct {
 func (s *Server) parseStats(q Query, metricsOnly bool) (*statsQuery, error) {
 	out := &statsQuery{pattern: q.Value("filter")}
 	o := &out.options
-	o.PreferOpenMetrics = s.cfg.PreferOpenMetrics
+	o.PreferOpenMetrics, o.OmitCreated = s.cfg.PreferOpenMetrics, s.cfg.OmitCreated
 	o.UsedOnly, o.TextReadouts, out.protobuf = q.Has("usedonly"), q.Has("text_readouts"), q.Has("prom_protobuf")
 	if q.Has("invert_filter") && out.pattern == "" {
 		return nil, badRequest("invert_filter requires filter\n")

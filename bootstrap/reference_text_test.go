@@ -296,6 +296,7 @@ var reference = []section{
 		{"exposition.timer_unit", "(`ms`; `s` with mapping rules)", "Unit of timers."},
 		{"exposition.observer", "", "Metric type of timers and histograms."},
 		{"exposition.openmetrics", "", "Use OpenMetrics when the client prefers it, or only when it accepts no other format (`fallback`)."},
+		{"exposition.openmetrics_created", "", "Samples `_created` in OpenMetrics; see [exposition.md](exposition.md)."},
 		{"exposition.type_conflict", "", "If a name already has another type: add a suffix, or reject the line."},
 		{"exposition.compat", "", "Clean names as this program does."},
 		{"events", "", "Events (`_e{`)."},

@@ -70,7 +70,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	node.UserAgentName = opts.Tags.Product()
 	node.MajorNumber, node.MinorNumber, node.Fix = buildNumbers(o.Version)
 	cfg.Node = &node
-	cfg.Admin.PreferOpenMetrics = c.StatsD.PreferOpenMetrics
+	cfg.Admin.PreferOpenMetrics, cfg.Admin.OmitCreated = c.StatsD.PreferOpenMetrics, c.StatsD.OmitCreated
 	for _, p := range c.Clusters.Static {
 		cfg.Clusters.Static = append(cfg.Clusters.Static, p)
 	}

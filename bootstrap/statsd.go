@@ -32,6 +32,7 @@ type StatsD struct {
 
 	Naming            naming.Rules // metric names of received stats
 	PreferOpenMetrics bool         // also for clients that accept a text format
+	OmitCreated       bool         // no samples _created in OpenMetrics
 }
 
 // StatsDNetwork is the transport of a listener.
@@ -312,6 +313,7 @@ func (s *StatsD) setExposition(d *decoder, n *yaml.Node, path string) {
 		{"timer_unit", enum(&s.Naming.NetworkSeconds, "ms, s", false, true)},
 		{"observer", enum(&s.Histograms, "histogram, summary", nil, summaries)},
 		{"openmetrics", enum(&s.PreferOpenMetrics, "fallback, prefer", false, true)},
+		{"openmetrics_created", enum(&s.OmitCreated, "include, omit", false, true)},
 		{"type_conflict", enum(&s.RejectConflicts, "suffix, reject", false, true)},
 		{"compat", enum(&s.Naming.NetworkRunes, "none, statsd_exporter", false, true)},
 	})
