@@ -27,6 +27,7 @@ type scrape struct {
 	values map[string]float64 // by name and labels
 	native map[string]*histogram.Histogram
 	sets   map[string]labels.Labels
+	since  map[string]int64 // start times, Unix milliseconds; nil: the format has none
 }
 
 var (
@@ -40,12 +41,15 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 // if a metric has two TYPE lines or a series occurs twice.
 func parse(t *testing.T, body []byte, contentType string) *scrape {
 	t.Helper()
-	p, err := textparse.New(body, contentType, nil, textparse.ParserOptions{KeepClassicOnClassicAndNativeHistograms: true})
+	p, err := textparse.New(body, contentType, nil, textparse.ParserOptions{KeepClassicOnClassicAndNativeHistograms: true, OpenMetricsSkipSTSeries: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	any := strings.Contains(contentType, "escaping=allow-utf-8")
-	s := &scrape{map[string]model.MetricType{}, map[string]float64{}, map[string]*histogram.Histogram{}, map[string]labels.Labels{}}
+	s := &scrape{map[string]model.MetricType{}, map[string]float64{}, map[string]*histogram.Histogram{}, map[string]labels.Labels{}, nil}
+	if !strings.HasPrefix(contentType, "text/plain") {
+		s.since = map[string]int64{}
+	}
 	for {
 		e, err := p.Next()
 		if errors.Is(err, io.EOF) {
@@ -99,6 +103,9 @@ func parse(t *testing.T, body []byte, contentType string) *scrape {
 				_, _, s.values[id] = p.Series()
 			}
 			s.sets[id] = ls
+			if at := p.StartTimestamp(); at != 0 {
+				s.since[id] = at
+			}
 		}
 	}
 }
@@ -114,6 +121,7 @@ type group struct {
 	counts uint64    // of histograms
 	hists  []*store.Histogram
 	stats  []string
+	since  int64 // when the oldest was created, Unix milliseconds
 }
 
 func alphabet(s string) string {
@@ -226,6 +234,9 @@ func groups(st *store.Store, any bool) []*group {
 				g = &group{kind: c.Kind(), base: b, labels: ls}
 				byKey[key] = g
 			}
+			if at := c.Since().UnixMilli(); len(g.stats) == 0 || at < g.since {
+				g.since = at
+			}
 			g.stats = append(g.stats, c.Name())
 			switch c.Kind() {
 			case store.KindCounter:
@@ -263,6 +274,7 @@ func check(t *testing.T, s *scrape, want []*group, body []byte, openMetrics, sum
 	type series struct {
 		metric, labels string
 		value          float64
+		since          int64
 	}
 	byKind := map[string][]series{}
 	for id, ls := range s.sets {
@@ -271,7 +283,7 @@ func check(t *testing.T, s *scrape, want []*group, body []byte, openMetrics, sum
 		if s.native[id] != nil {
 			continue
 		}
-		x := series{metric, rest.String(), s.values[id]}
+		x := series{metric, rest.String(), s.values[id], s.since[id]}
 		kind := s.kindOf(t, metric, openMetrics)
 		if kind == "histogram" || kind == "summary" {
 			var ok bool
@@ -306,6 +318,9 @@ func check(t *testing.T, s *scrape, want []*group, body []byte, openMetrics, sum
 			default:
 				ok = slices.Contains(g.values, x.value)
 			}
+			if ok && !s.startsWith(g, x.metric, x.since, openMetrics, summary) {
+				t.Fatalf("%s %q counts since %d, want %d\n%s", g.kind, g.stats, x.since, g.since, body)
+			}
 			if ok {
 				found = append(found, x)
 			}
@@ -325,6 +340,31 @@ func check(t *testing.T, s *scrape, want []*group, body []byte, openMetrics, sum
 			t.Fatalf("series %s is not a number\n%s", id, body)
 		}
 	}
+}
+
+// startsWith reports whether a series of g can have a start time, in Unix milliseconds,
+// which OpenMetrics leaves out if a metric has the name of its sample, and of counters
+// without a suffix. Prometheus' parser truncates it.
+func (s *scrape) startsWith(g *group, metric string, since int64, openMetrics, summary bool) bool {
+	if s.since == nil || g.kind != store.KindCounter && g.kind != store.KindHistogram || summary && g.kind == store.KindHistogram {
+		return since == 0
+	}
+	if openMetrics && since == 0 {
+		family, _ := strings.CutSuffix(metric, "_total")
+		_, taken := s.types[family+"_created"]
+		return s.types[metric] == model.MetricTypeUnknown || taken || s.meets(family+"_created")
+	}
+	return since == g.since || openMetrics && since == g.since-1
+}
+
+// meets reports whether the scrape has a metric whose name is name with underscores.
+func (s *scrape) meets(name string) bool {
+	for other := range s.types {
+		if alphabet(other) == alphabet(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkSums compares the sum of all counters.

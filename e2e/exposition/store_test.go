@@ -3,6 +3,7 @@ package exposition
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -13,7 +14,7 @@ import (
 // reserved names, and bytes that need escaping.
 func pieces() []string {
 	return []string{
-		"a", "b", "a.b", "a_b", "a-b", "stat", "stat_count", "stat.sum", "stat_bucket", "x_total", "x", "x.total", "9lives",
+		"a", "b", "a.b", "a_b", "a-b", "stat", "stat_count", "stat.sum", "stat_bucket", "x_total", "x", "x.total", "x_created", "stat.created", "9lives",
 		"le", "quantile", "__name__", "-_name__", "text_value", "text.value", "exported_le", "exported_a_b", "true", "\"", "\\", "\n", "<i>",
 		"\x00", "\xff\xfe", "\xfe", "\ufffd", "é", "\u2028", "cluster.one.upstream_rq_200", "cluster.one.upstream_rq_total",
 		"cluster.two.upstream_rq", "x_counter", "x_gauge", "proxy.a", "proxy_x", " ", "{", "}", "=", ",", "#", "", "_total", "total", "plug.x", "plug.9",
@@ -45,7 +46,12 @@ func randomStore(tb testing.TB, seed uint64, more ...string) (st *store.Store, s
 	if err != nil {
 		tb.Fatal(err)
 	}
+	now := time.UnixMilli(1_700_000_000_001)
 	st = store.New(store.Options{
+		Now: func() time.Time {
+			now = now.Add(37 * time.Millisecond)
+			return now
+		},
 		Tags:   extractor,
 		Naming: naming.Rules{Namespaces: []string{"plug"}, NetworkTotal: r.IntN(3) == 0, NetworkPrefix: []string{"", "", "net_"}[r.IntN(3)]},
 		Histograms: []store.HistogramSetting{
