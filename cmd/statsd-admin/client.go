@@ -27,6 +27,7 @@ const (
 type client struct {
 	address, ca, cert, key, tokenFile string
 	timeout                           time.Duration
+	accept                            string // media ranges; "" leaves the choice to the server
 }
 
 // newFlagSet returns an empty set of flags for a subcommand, or the program if name is "".
@@ -41,13 +42,18 @@ func newFlagSet(name string) *pflag.FlagSet {
 func (c *client) flags(name string, timeout time.Duration) *pflag.FlagSet {
 	fs := newFlagSet(name)
 	fs.StringVarP(&c.address, "address", "a", defaultAdmin, "`URL` of the server: http://host:port, https://host:port, unix:PATH or unix:@NAME")
+	c.accessFlags(fs, timeout)
+	return fs
+}
+
+// accessFlags adds the flags of requests to any address, and --help.
+func (c *client) accessFlags(fs *pflag.FlagSet, timeout time.Duration) {
 	fs.StringVar(&c.tokenFile, "token-file", "", "`file` with the bearer token to send")
 	fs.StringVar(&c.ca, "ca", "", "`file` of certificates that can sign the server's, in PEM form; default: those of the system")
 	fs.StringVar(&c.cert, "cert", "", "`file` of the client certificate, in PEM form; needs --key")
 	fs.StringVar(&c.key, "key", "", "`file` of its private key, in PEM form")
 	fs.DurationVar(&c.timeout, "timeout", timeout, "`time` limit of the request; 0s means none")
 	helpFlag(fs)
-	return fs
 }
 
 // healthcheckCommand reports by its exit status whether a server is ready.
@@ -132,6 +138,9 @@ func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
 			return nil, fmt.Errorf("error: %s does not have exactly one token", c.tokenFile)
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if c.accept != "" {
+		req.Header.Set("Accept", c.accept)
 	}
 	h := http.Client{Transport: transport, Timeout: c.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := h.Do(req)

@@ -100,7 +100,7 @@ func selfSigned(t *testing.T, dir string) (cert, key string) {
 const onLoopback = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
 
 func TestHelpOfSubcommands(t *testing.T) {
-	for _, name := range []string{"completion", "get", "healthcheck", "man", "send"} {
+	for _, name := range []string{"completion", "get", "healthcheck", "lint", "man", "send"} {
 		status, stdout, stderr := invoke(nil, name, "--help")
 		if status != 0 || stderr != "" {
 			t.Errorf("%s: status %d, %q", name, status, stderr)
@@ -123,6 +123,12 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"get stats":                         "error: path 'stats' does not begin with /\n",
 		"get /a /b":                         "error: Couldn't find match for argument: /b\n",
 		"get /%zz":                          "error: parse ",
+		"lint":                              "error: lint needs a URL, a file or -\n",
+		"lint a b":                          "error: Couldn't find match for argument: b\n",
+		"lint - --format 2":                 "error: unknown format '2': want 0.0.4, 1.0.0 or openmetrics\n",
+		"lint http:///x":                    "error: address 'http://' is not http://host:port\n",
+		"lint unix:":                        "error: address 'unix:' has no path\n",
+		"lint /nowhere":                     "error: open /nowhere: ",
 		"send --address 127.0.0.1:8125":     "error: address '127.0.0.1:8125' is not udp://host:port",
 		"send --address udp:127.0.0.1:8125": "error: address 'udp:127.0.0.1:8125' has no location\n",
 		"send --address unixgram:":          "error: address 'unixgram:' has no location\n",

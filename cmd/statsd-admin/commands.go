@@ -31,6 +31,7 @@ func (p *program) commands() []*command {
 		p.explainCommand(),
 		p.getCommand(),
 		p.healthcheckCommand(),
+		p.lintCommand(),
 		p.manCommand(),
 		p.sendCommand(),
 	}

@@ -27,6 +27,8 @@ var completions = []struct {
 	{"statsd-admin completion f", []string{"fish"}},
 	{"statsd-admin --config-path conf", []string{"config.yaml"}},
 	{"statsd-admin explain conf", []string{"config.yaml"}},
+	{"statsd-admin lint conf", []string{"config.yaml"}},
+	{"statsd-admin lint --format ", []string{"0.0.4", "1.0.0", "openmetrics"}},
 }
 
 // runShell runs a script of a shell, which Debian's package of the same name has, in

@@ -27,6 +27,7 @@ func write(t *testing.T, f render.Format, st *store.Store, o render.Options) []b
 	if err := w(&b, st, o); err != nil {
 		t.Fatal(err)
 	}
+	checkLint(t, b.String(), f, o.Escaping)
 	return b.Bytes()
 }
 
