@@ -23,6 +23,13 @@ type Config struct {
 	// create new series.
 	TagContainer bool
 
+	// Exporter reads lines as statsd_exporter does: dots at the end of a name
+	// stay, tags without a value are errors, and timers can be negative.
+	Exporter bool
+	// AppendKey appends what a tag key is changed to. Of tags whose keys are
+	// then equal, the last one wins. Default: keys stay as received.
+	AppendKey func(dst, key []byte) []byte
+
 	LineBytes     int // longest line; default 8192
 	NameBytes     int // longest name; default 1024
 	Segments      int // most dot-separated parts of a name; default 32

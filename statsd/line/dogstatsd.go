@@ -139,7 +139,7 @@ func (p *Parser) eventTags(l *Line) *tagSet {
 	l.buf = l.buf[:0]
 	l.Tags = l.Tags[:0]
 	l.TagErrors = 0
-	return &tagSet{l: l, max: p.cfg.Tags}
+	return &tagSet{l: l, cfg: &p.cfg}
 }
 
 func (l *Line) tagStrings() []string {

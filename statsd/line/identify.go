@@ -15,7 +15,7 @@ func (p *Parser) Identify(l *Line) Reason {
 	l.buf = l.buf[:0]
 	l.Tags = l.Tags[:0]
 	l.TagErrors = 0
-	tags := tagSet{l: l, max: p.cfg.Tags}
+	tags := tagSet{l: l, cfg: &p.cfg}
 	name := p.nameTags(l, &tags)
 	nameTags := tags.valid
 	if r := p.checkName(l, name); r != OK {
@@ -31,7 +31,7 @@ func (p *Parser) Identify(l *Line) Reason {
 		return l.stop(len(l.Section), MixedTagStyles)
 	}
 	if l.Container != nil {
-		tags.add(containerKey, containerID(l.Container))
+		tags.add(containerKey, p.containerID(l.Container))
 	}
 	if tags.overflow {
 		return l.stop(len(l.Section), TooManyTags)
@@ -42,8 +42,8 @@ func (p *Parser) Identify(l *Line) Reason {
 
 // checkName sets the name of l to name, which is clean.
 func (p *Parser) checkName(l *Line, name []byte) Reason {
-	for n := len(name); n > 0 && name[n-1] == '.'; n-- {
-		name = name[:n-1]
+	if !p.cfg.Exporter {
+		name = bytes.TrimRight(name, ".")
 	}
 	l.Name = name
 	if len(name) == 0 {
@@ -104,7 +104,10 @@ func (p *Parser) nameTags(l *Line, tags *tagSet) []byte {
 var containerKey = []byte("container_id")
 
 // containerID returns the id in a container option.
-func containerID(b []byte) []byte {
+func (p *Parser) containerID(b []byte) []byte {
+	if p.cfg.Exporter {
+		return b
+	}
 	for _, prefix := range []string{"ci-", "cid-"} {
 		if bytes.HasPrefix(b, []byte(prefix)) {
 			return b[len(prefix):]
@@ -116,7 +119,7 @@ func containerID(b []byte) []byte {
 // tagSet collects the tags of a line. The last of equal keys wins.
 type tagSet struct {
 	l        *Line
-	max      int
+	cfg      *Config
 	valid    int // well-formed tags so far, duplicates included
 	overflow bool
 }
@@ -156,11 +159,11 @@ func (t *tagSet) addField(b []byte) {
 		if len(tag) > 0 && tag[0] == '#' {
 			tag = tag[1:]
 		}
-		if len(tag) == 0 {
+		if len(tag) == 0 && !t.cfg.Exporter {
 			continue
 		}
 		key, value, _ := bytes.Cut(tag, []byte{':'})
-		if len(key) == 0 {
+		if len(key) == 0 || len(value) == 0 && t.cfg.Exporter {
 			t.l.TagErrors++
 			continue
 		}
@@ -183,13 +186,18 @@ func (t *tagSet) put(key, value []byte) {
 		return // the line is rejected anyway
 	}
 	key, value = t.l.clean(key), t.l.clean(value)
+	if t.cfg.AppendKey != nil {
+		from := len(t.l.buf)
+		t.l.buf = t.cfg.AppendKey(t.l.buf, key)
+		key = t.l.buf[from:len(t.l.buf):len(t.l.buf)]
+	}
 	for i := range t.l.Tags {
 		if bytes.Equal(t.l.Tags[i].Key, key) {
 			t.l.Tags[i].Value = value
 			return
 		}
 	}
-	if len(t.l.Tags) >= t.max {
+	if len(t.l.Tags) >= t.cfg.Tags {
 		t.overflow = true
 		return
 	}

@@ -33,7 +33,7 @@ func (p *Parser) Numbers(l *Line) Reason {
 			} else {
 				rest = nil
 			}
-			v, r := s.value(part, l.SignedCounters)
+			v, r := s.value(part, l.SignedCounters, p.cfg.Exporter)
 			if r != OK {
 				return l.stop(l.offset(part), r)
 			}
@@ -51,8 +51,8 @@ func (p *Parser) Numbers(l *Line) Reason {
 func (l *Line) offset(part []byte) int { return cap(l.Text) - cap(part) }
 
 // value parses one number and checks it against its type; signed allows
-// negative counters.
-func (s *Sample) value(part []byte, signed bool) (float64, Reason) {
+// negative counters, and anyTimer negative timers.
+func (s *Sample) value(part []byte, signed, anyTimer bool) (float64, Reason) {
 	v, r := parseNumber(part)
 	if r != OK {
 		return 0, r
@@ -66,7 +66,7 @@ func (s *Sample) value(part []byte, signed bool) (float64, Reason) {
 			return 0, OutOfRange
 		}
 	case Timer:
-		if v < 0 {
+		if v < 0 && !anyTimer {
 			return 0, NegativeTimer
 		}
 	}
