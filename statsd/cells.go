@@ -86,7 +86,7 @@ func (ce *cell) handle() store.Handle {
 	return nil
 }
 
-// role is the purpose of a series, and bare.
+// role is the purpose of a series, and flags.
 type role uint8
 
 const (
@@ -96,6 +96,10 @@ const (
 
 	// bare marks the series without labels of its family in the exposition.
 	bare role = 0x80
+	// timer marks a histogram of milliseconds.
+	timer role = 0x40
+
+	flags = bare | timer
 )
 
 const cellsPerChunk = 1024
@@ -270,6 +274,21 @@ func (ce *cell) count(x float64) {
 	}
 	if whole != 0 {
 		c.Add(whole)
+	}
+}
+
+// convert changes the values of a sample to the unit of a histogram: a timer to
+// seconds if the histogram is of those, others to milliseconds if it is of timers.
+func (ce *cell) convert(typ line.Type, values []line.Value) {
+	factor := 1000.0
+	switch isTimer := typ == line.Timer; {
+	case isTimer == (ce.role&timer != 0):
+		return
+	case isTimer:
+		factor = 1e-3
+	}
+	for i := range values {
+		values[i].Number *= factor
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -135,6 +136,12 @@ type ParseConfig struct {
 	Off            line.Styles // disabled tag styles
 	AbsoluteGauges bool        // a signed gauge value is absolute, not relative
 	TagContainer   bool        // the container option becomes a tag
+	// Exporter reads lines as statsd_exporter does: dots at the end of a name
+	// become underscores, tags without a value are ignored and counted, tag
+	// keys become label names, and timers can be negative. Metrics without a
+	// help text get that of statsd_exporter. The naming rules of the store
+	// should have NetworkRunes.
+	Exporter bool
 }
 
 // Limits bound what senders can cause. See also [line.Config].
@@ -302,7 +309,7 @@ func (l *ListenerConfig) setDefaults() error {
 
 // lineConfig returns the settings of the line parser.
 func (c *Config) lineConfig() line.Config {
-	return line.Config{
+	l := line.Config{
 		Off:           c.Parse.Off,
 		TagContainer:  c.Parse.TagContainer,
 		LineBytes:     c.Limits.LineBytes,
@@ -312,4 +319,12 @@ func (c *Config) lineConfig() line.Config {
 		TagKeyBytes:   c.Limits.TagKeyBytes,
 		TagValueBytes: c.Limits.TagValueBytes,
 	}
+	if l.Exporter = c.Parse.Exporter; l.Exporter {
+		rules := naming.Rules{NetworkRunes: true}
+		l.AppendKey = func(dst, key []byte) []byte {
+			dst, _ = rules.AppendMetricBytes(dst, key, true, false)
+			return dst
+		}
+	}
+	return l
 }

@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("listener\n got %+v\nwant %+v", cfg.Listeners[0], listener)
 	}
 	parser := line.Config{LineBytes: 8192, NameBytes: 1024, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512}
-	if got := cfg.lineConfig(); got != parser {
+	if got := cfg.lineConfig(); !reflect.DeepEqual(got, parser) {
 		t.Errorf("parser\n got %+v\nwant %+v", got, parser)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -78,5 +79,46 @@ func TestExporterConflictsAreBounded(t *testing.T) {
 	}
 	if want := "events_conflict_total.type.observer.metric_name.other 10\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q:\n%s", want, got)
+	}
+}
+
+// TestExporterLines has the lines that statsd_exporter reads in another way.
+func TestExporterLines(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"w.:1|c\na.b..:1|c\n.:1|c", "_ 1, a.b__ 1, w_ 1"},
+		{"x:1|c|#bare,k:,#a:b,,:v", "x.a.b 1"},
+		{"x:1|c|#a-b:1,a.b:2,ü:3,9:4", "x._.3._9.4.a_b.2 1"},
+		{"x,a--b=1:1|c", "x.a_b.1 1"},
+		{"x:1|c|#k:v|c:ci-7", "x.container_id.ci-7.k.v 1"},
+		{"t:-1|ms", "t count=1 sum=-1"},
+		{"x:1|c\nx:1|g", "x 1"},
+	} {
+		r := newRig(t, Config{Parse: ParseConfig{Exporter: true, TagContainer: true}, RejectConflicts: true})
+		r.send(tt.in)
+		if got := strings.Join(r.stats(), ", "); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.in, got, tt.want)
+		}
+	}
+	r := newRig(t, Config{Parse: ParseConfig{Exporter: true}, RejectConflicts: true, ExporterMetrics: true})
+	r.send("x:1|c|#bare,k:,,a:b\nx:1|g\nx:1|g")
+	r.flush()
+	got := exporterStats(r)
+	for _, want := range []string{"tag_errors_total 3\n", "events_conflict_total.type.gauge.metric_name.x 2\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q:\n%s", want, got)
+		}
+	}
+}
+
+// TestUnitsOfOneHistogram: a histogram that gets timers and other observations shows
+// all of them in seconds.
+func TestUnitsOfOneHistogram(t *testing.T) {
+	for in, want := range map[string]string{
+		"a:1500|ms\na:2|h": "a count=2 sum=3500", // milliseconds, which the exposition divides
+		"a:2|h\na:1500|ms": "a count=2 sum=3.5",
+	} {
+		r := newNamedRig(t, Config{}, naming.Rules{NetworkSeconds: true})
+		r.send(in)
+		r.want(want)
 	}
 }

@@ -123,6 +123,9 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 		r.conflicted = make(map[conflictedMetric]uint64)
 	}
 	r.unruled = keeping{form: cfg.Histograms, timers: cfg.Histograms, summary: summarizes(cfg.Histograms)}
+	if cfg.Parse.Exporter {
+		r.help.other = exporterHelp
+	}
 	cfg.Store.DescribeNetwork(r.help.describe)
 	r.exposed = newCellIndex(&r.cells)
 	r.families.owners = naming.NewOwners(r.ownsMetric)
@@ -177,6 +180,15 @@ func (r *registry) want(rules *ruleset, name []byte, lineTags []line.Tag, typ li
 		w.tags = append(w.tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
 	}
 	r.mapName(&w, rules)
+	if bare := strings.TrimRight(w.name, "."); len(bare) != len(w.name) {
+		if r.cfg.Parse.Exporter {
+			bare += strings.Repeat("_", len(w.name)-len(bare))
+		}
+		w.name = bare
+	}
+	if w.name == "" && w.reason == line.OK && !w.dropped {
+		w.reason = line.EmptyName
+	}
 	return w
 }
 
@@ -204,6 +216,9 @@ func (r *registry) resolveWanted(w *wanted) (f found) {
 	defer r.mu.Unlock()
 	x, known, reason := r.place(w, r.addConflict)
 	if reason != line.OK {
+		if r.conflicted != nil {
+			r.noteConflict(w.name, w.group.String())
+		}
 		return found{reason: reason}
 	}
 	r.checkForm(w, x, known)
@@ -316,7 +331,7 @@ func (r *registry) known(name string) bool {
 func (r *registry) addConflict(c *store.Counter, cl report.Conflict) {
 	c.Inc()
 	if r.conflicted != nil && c == r.metrics.conflicts {
-		r.noteConflict(cl)
+		r.noteConflict(cl.Name, cl.Group)
 	}
 	cl.Time = r.cfg.Now()
 	r.conflicts.add(cl)
@@ -436,6 +451,9 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 		return found{}, fmt.Errorf("statsd: %q ended while it was created", w.name)
 	}
 	c.group, c.role, c.stat = w.group, as, stat
+	if w.typ == line.Timer {
+		c.role |= timer
+	}
 	c.cost = uint16(r.cost(w) / costUnit)
 	r.memory.charge(int(c.cost) * costUnit)
 	c.family = r.join(w, x)
@@ -582,7 +600,7 @@ func (r *registry) dropEndedLocked() {
 		r.metrics.expired[c.group].Inc()
 		r.grow(&r.segments.list[c.first].series, -1, limitFirstSegment, r.cfg.Limits.FirstSegment)
 		r.segments.leave(c.first, &r.memory)
-		switch c.role &^ bare {
+		switch c.role &^ flags {
 		case ordinary:
 			r.live--
 		case overflowNamed:

@@ -76,6 +76,7 @@ type scopeKey struct {
 // helpTexts are the help texts of families, by full name.
 type helpTexts struct {
 	stale atomic.Bool // families ended
+	other string      // text of families without one
 
 	mu     sync.RWMutex // taken after registry.mu
 	byName map[string]string
@@ -85,7 +86,7 @@ type helpTexts struct {
 func (h *helpTexts) describe(family string) store.Description {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return store.Description{Help: h.byName[family]}
+	return store.Description{Help: cmp.Or(h.byName[family], h.other)}
 }
 
 // set sets the help text of a family.
@@ -208,10 +209,7 @@ func (r *registry) mapName(w *wanted, s *ruleset) {
 		return
 	}
 	l := &r.cfg.Limits
-	switch w.name = strings.TrimRight(m.Name(), "."); {
-	case w.name == "":
-		w.reason = line.EmptyName
-	case len(w.name) > l.NameBytes:
+	if w.name = m.Name(); len(w.name) > l.NameBytes {
 		w.reason = line.NameTooLong
 	}
 	for i, label := range rule.Labels {

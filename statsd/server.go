@@ -28,6 +28,7 @@ type Server struct {
 	rejects  *rejects
 	events   *eventLog
 	setSeed  maphash.Seed
+	seconds  bool // timers are shown in seconds
 
 	lastReload atomic.Pointer[reload]
 
@@ -80,6 +81,7 @@ func New(cfg Config) (*Server, error) {
 		rejects: newRejects(&cfg),
 		events:  newEventLog(cfg.Events, cfg.Checks),
 		setSeed: maphash.MakeSeed(),
+		seconds: cfg.Store.Naming().NetworkSeconds,
 		stop:    make(chan struct{}),
 		flushed: cfg.Now(),
 	}

@@ -553,6 +553,9 @@ func (w *worker) applySample(c *cell, s *line.Sample) {
 		}
 	case histograms:
 		stat := c.histogram()
+		if w.server.seconds {
+			c.convert(s.Type, values)
+		}
 		for _, v := range values {
 			if math.Abs(v.Number) > store.NetworkMax {
 				w.tally.beyond++

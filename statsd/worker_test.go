@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -23,8 +24,14 @@ type rig struct {
 // newRig returns a rig whose clock stands still.
 func newRig(t testing.TB, cfg Config) *rig {
 	t.Helper()
+	return newNamedRig(t, cfg, naming.Rules{})
+}
+
+// newNamedRig is newRig with other names in expositions.
+func newNamedRig(t testing.TB, cfg Config, names naming.Rules) *rig {
+	t.Helper()
 	r := &rig{t: t, now: time.Unix(1_700_000_000, 0)}
-	r.store = store.New(store.Options{Now: func() time.Time { return r.now }})
+	r.store = store.New(store.Options{Now: func() time.Time { return r.now }, Naming: names})
 	cfg.Store = r.store
 	if cfg.Now == nil {
 		cfg.Now = func() time.Time { return r.now }
