@@ -307,7 +307,7 @@ func statsdLimits(l *statsd.Limits) setter {
 func (s *StatsD) setExposition(d *decoder, n *yaml.Node, path string) {
 	// Quantiles with a sliding window, as the exposition shows summaries.
 	summaries := &store.HistogramForm{Quantiles: []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}, Window: 10 * time.Minute}
-	d.message(n, path, []field{
+	seen := d.message(n, path, []field{
 		{"prefix", text(&s.Naming.NetworkPrefix)},
 		{"counter_suffix", enum(&s.Naming.NetworkTotal, "none, total", false, true)},
 		{"timer_unit", enum(&s.Naming.NetworkSeconds, "ms, s", false, true)},
@@ -315,6 +315,13 @@ func (s *StatsD) setExposition(d *decoder, n *yaml.Node, path string) {
 		{"openmetrics", enum(&s.PreferOpenMetrics, "fallback, prefer", false, true)},
 		{"openmetrics_created", enum(&s.OmitCreated, "include, omit", false, true)},
 		{"type_conflict", enum(&s.RejectConflicts, "suffix, reject", false, true)},
-		{"compat", enum(&s.Naming.NetworkRunes, "none, statsd_exporter", false, true)},
+		{"compat", enum(&s.Parse.Exporter, "none, statsd_exporter", false, true)},
 	})
+	if s.Parse.Exporter {
+		s.Naming.NetworkRunes = true
+		summaries.Quantiles = []float64{0.5, 0.9, 0.99}
+		if _, given := seen["type_conflict"]; !given {
+			s.RejectConflicts = true
+		}
+	}
 }

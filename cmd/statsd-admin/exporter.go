@@ -231,7 +231,7 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 	if r.relay != "" {
 		errs = append(errs, errors.New("error: --statsd.relay.address: lines are not relayed; a sink can send metrics on"))
 	}
-	parse := object{"graphite": false} // no tags there
+	parse := object{"graphite": false, "container": "tag"} // as there
 	for _, d := range exporterDialects {
 		on, err := fs.GetBool("statsd.parse-" + d.flag + "-tags")
 		errs = append(errs, err)
