@@ -24,8 +24,8 @@ func (b *block) noteBirth(i int, now, flushed int64) {
 		runs = *p
 	}
 	if n := len(runs); n == 0 || now-runs[n-1].at >= birthRun || now < runs[n-1].at || runs[n-1].at < flushed {
-		runs = append(runs, birth{uint32(i), now}) // readers of the shorter slice do not see it
-		b.born.Store(&runs)
+		longer := append(runs, birth{uint32(i), now}) // readers of runs do not see it
+		b.born.Store(&longer)
 	}
 }
 

@@ -122,7 +122,7 @@ func (l *lookup) remove(h uint64, x id) {
 func (sh *lookupShard) grow() *lookupTable {
 	size := len(sh.table.Load().entries)
 	if sh.live*2 >= size {
-		size += size / 4
+		size += size / 2
 	}
 	return sh.resize(size)
 }

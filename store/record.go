@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
@@ -65,12 +66,30 @@ func literalBody(body []byte, text string) []byte {
 // plainName reports whether neither JSON nor a label value must escape any
 // byte of s.
 func plainName(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' {
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	for ; len(b) >= 8; b = b[8:] {
+		if !plainWord(binary.LittleEndian.Uint64(b)) {
+			return false
+		}
+	}
+	for _, c := range b {
+		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' {
 			return false
 		}
 	}
 	return true
+}
+
+// plainWord is plainName for eight bytes at once. Each sum sets the top bits of the
+// bytes below 0x80 that a condition holds for, and carries into no other byte.
+func plainWord(x uint64) bool {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	low := x &^ top
+	control, del := ^(low + (0x80-0x20)*each), low+each
+	quote, backslash := ^((low ^ '"'*each) + 0x7f*each), ^((low ^ '\\'*each) + 0x7f*each)
+	angle := ^((low&^(2*each) ^ '<'*each) + 0x7f*each) // '<' and '>' differ in one bit
+	odd := x | control | del | quote | backslash | angle
+	return odd&top == 0
 }
 
 // appendRecord appends the record of the stat called full. If explicit is set,
@@ -92,10 +111,11 @@ func (s *Store) appendRecord(dst []byte, network bool, full, base string, tgs []
 	dst = append(dst, body...)
 
 	var flags byte
-	if !plainName(full) || slices.ContainsFunc(tgs, func(t tags.Tag) bool { return !plainName(t.Value) }) {
+	plain := plainName(full)
+	if !plain || slices.ContainsFunc(tgs, func(t tags.Tag) bool { return !plainName(t.Value) }) {
 		flags |= flagEscaped
 	}
-	if !utf8.ValidString(full) || slices.ContainsFunc(tgs, func(t tags.Tag) bool { return t.Value == "" }) {
+	if !plain && !utf8.ValidString(full) || slices.ContainsFunc(tgs, func(t tags.Tag) bool { return t.Value == "" }) {
 		flags |= flagOdd
 	}
 	if explicit {
