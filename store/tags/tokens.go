@@ -21,10 +21,13 @@ type tokenized struct {
 
 func appendBounds(dst []int32, name string) []int32 {
 	dst = append(dst, -1)
-	for i := 0; i < len(name); i++ {
-		if name[i] == '.' {
-			dst = append(dst, int32(i))
+	for at := 0; ; {
+		dot := strings.IndexByte(name[at:], '.')
+		if dot < 0 {
+			break
 		}
+		dst = append(dst, int32(at+dot))
+		at += dot + 1
 	}
 	return append(dst, int32(len(name)))
 }
