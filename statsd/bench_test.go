@@ -56,15 +56,29 @@ func BenchmarkKnownLine(b *testing.B) {
 
 // BenchmarkNewLine is a line whose series is made by it.
 func BenchmarkNewLine(b *testing.B) {
-	r := newRig(b, Config{Limits: Limits{NewPerSecond: -1, Series: -1, FirstSegment: -1, SeriesPerName: -1}})
-	w := r.streamWorkers[0]
-	b.ReportAllocs()
-	var buf []byte
-	for i := range b.N {
-		buf = fmt.Appendf(buf[:0], "app.requests.total:1|c|#region:eu-west-1,service:s%d,status:%d", i/7, i%7)
-		w.enter()
-		w.packet(r.l, buf, false, source{})
-		w.leave(r.l)
+	for _, bb := range []struct {
+		name string
+		line func(dst []byte, i int) []byte
+	}{
+		{"counter", func(dst []byte, i int) []byte {
+			return fmt.Appendf(dst, "service.backend.requests.total.endpoint%07d:1|c", i)
+		}},
+		{"counter-3-tags", func(dst []byte, i int) []byte {
+			return fmt.Appendf(dst, "app.requests.total:1|c|#region:eu-west-1,service:s%d,status:%d", i/7, i%7)
+		}},
+	} {
+		b.Run("line="+bb.name, func(b *testing.B) {
+			r := newRig(b, Config{Limits: Limits{NewPerSecond: -1, Series: -1, FirstSegment: -1, SeriesPerName: -1}})
+			w := r.streamWorkers[0]
+			b.ReportAllocs()
+			var buf []byte
+			for i := range b.N {
+				buf = bb.line(buf[:0], i)
+				w.enter()
+				w.packet(r.l, buf, false, source{})
+				w.leave(r.l)
+			}
+		})
 	}
 }
 
