@@ -3,13 +3,11 @@ package pages
 import (
 	"fmt"
 	"strings"
-
-	"github.com/statsd-admin/statsd-admin/histogram"
 )
 
 // cdf appends the share of the values up to each value, of the interval and since the
 // start.
-func (v *view) cdf(s *histogram.Snapshot, a axis, list []bin) {
+func (v *view) cdf(s *both, a axis, list []bin) {
 	unit := s.Cumulative.Layout().Unit()
 	line := func(total uint64, n func(*bin) uint64) string {
 		var b strings.Builder
@@ -35,5 +33,5 @@ func (v *view) cdf(s *histogram.Snapshot, a axis, list []bin) {
 		v.Put(h("<text x='"), min(max(at, 3), 97), h("%' y='"), plotFloor+17, h("'>"), measuredText(x, unit), h("</text>"))
 	}
 	v.marks(s.Cumulative.Quantiles(nil, quantiles[:]), a, func(x float64) string { return measuredText(x, unit) })
-	v.Put(h("</svg></div>\n<p class='legend'><span>Blue: interval</span><span>Outline: since the start</span></p>\n"))
+	v.Put(h("</svg></div>\n<p class='legend'><span>Blue: "), s.bars, h("</span><span>Outline: "), s.outline, h("</span></p>\n"))
 }

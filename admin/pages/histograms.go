@@ -17,6 +17,7 @@ func showHistograms(v *view) error {
 	pattern, name := v.query.Value("filter"), v.query.Value("name")
 	var page selected
 	var chosen *store.Histogram
+	var before past
 	offset := atoi(v.query.Value("offset"), 1<<30)
 	err := v.site.srv.Filtered(pattern, func(f *render.Filter) (err error) {
 		v.stats(func(list *store.View) {
@@ -28,7 +29,7 @@ func showHistograms(v *view) error {
 				name = firstUsed(page.rows)
 			}
 			if c, ok := list.Find(name); ok && c.Kind() == store.KindHistogram {
-				chosen = c.Histogram()
+				chosen, before = c.Histogram(), v.past(&c)
 			}
 		})
 		return err
@@ -49,7 +50,7 @@ func showHistograms(v *view) error {
 	v.Put(h("</div></section>\n<div class='stack'>\n"))
 	switch {
 	case chosen != nil:
-		v.histogram(name, chosen)
+		v.histogram(name, chosen, &before)
 	case name == "":
 		v.panel("none", "Histograms", nil, func() { v.empty("No histogram has values. Timings such as ", h("<code>a:12|ms</code>"), " make one.") })
 	default:
@@ -110,7 +111,7 @@ func (v *view) pickList(page *selected, chosen string) {
 }
 
 // histogram appends everything about one histogram.
-func (v *view) histogram(name string, hist *store.Histogram) {
+func (v *view) histogram(name string, hist *store.Histogram, p *past) {
 	s := hist.Snapshot()
 	unit := hist.Layout().Unit()
 	v.Put(h("<section class='panel' aria-labelledby='histogram'><div class='head'><h2 id='histogram' class='mono wrap'>"), name, h("</h2><div class='row end'>"))
@@ -122,25 +123,65 @@ func (v *view) histogram(name string, hist *store.Histogram) {
 		return
 	}
 	v.histogramFacts(s, unit)
-	log, shares, cdf := v.choice("x", "log", "linear") == "log", v.choice("y", "share", "count") == "share", v.choice("view", "bars", "cdf") == "cdf"
-	a := newAxis(s.Cumulative, log)
-	list := bins(s, a, binCount(s.Cumulative, a, 60))
+	log, shares, picture := v.choice("x", "log", "linear") == "log", v.choice("y", "share", "count") == "share", v.choice("view", "bars", "cdf", "time")
 	v.Put(h("<div class='pad row'>"))
-	v.segments("Picture", "view", "bars", "Bars", "cdf", "CDF")
+	v.segments("Picture", "view", "bars", "Bars", "cdf", "CDF", "time", "Over time")
 	v.segments("Axis of values", "x", "log", "Log", "linear", "Linear")
-	if !cdf {
+	switch picture {
+	case "bars":
 		v.segments("Height", "y", "share", "Share", "count", "Count")
+	case "time":
+		v.segments("Time", "over", "", "5 min", "1h", "1 h", "1d", "1 d")
 	}
-	v.Put(h("</div>\n<div class='pad'>"))
-	if cdf {
-		v.cdf(s, a, list)
-	} else {
-		v.plot(s, a, list, shares)
-	}
-	v.Put(h("<p id='bin' class='quiet' aria-live='polite'></p></div></section>\n<div class='cols'>\n"))
-	v.panel("quantiles-head", "Quantiles", func() { v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", "quantiles"), h("'>TSV</a>")) }, func() { v.quantileTable(s, unit) })
-	v.panel("bins-head", "Buckets", func() { v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", "bins"), h("'>TSV</a>")) }, func() { v.binTable(s, unit, list) })
 	v.Put(h("</div>\n"))
+	if picture == "time" {
+		v.overTime(hist.Layout(), p, log)
+		return
+	}
+	shown := v.chosen(s, p)
+	all := histogram.MergeStats(shown.Cumulative, shown.Interval)
+	if !shown.compared {
+		all = s.Cumulative
+	}
+	if all.Count() == 0 {
+		v.empty("No values in these times.")
+		v.compareForm(p)
+		v.Put(h("</section>\n"))
+		return
+	}
+	a := newAxis(all, log)
+	list := bins(shown.Snapshot, a, binCount(all, a, 60))
+	v.Put(h("<div class='pad'>"))
+	if picture == "cdf" {
+		v.cdf(&shown, a, list)
+	} else {
+		v.plot(&shown, a, list, shares)
+	}
+	v.Put(h("<p id='bin' class='quiet' aria-live='polite'></p></div>\n"))
+	v.compareForm(p)
+	v.Put(h("</section>\n<div class='cols'>\n"))
+	v.tablePanel("quantiles", "Quantiles", func() { v.quantileTable(&shown, unit) })
+	v.tablePanel("bins", "Buckets", func() { v.binTable(&shown, unit, list) })
+	v.Put(h("</div>\n"))
+}
+
+// tablePanel appends a panel with one table.
+func (v *view) tablePanel(id, title string, body func()) {
+	v.panel(id+"-head", title, func() { v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", id), h("'>TSV</a>")) }, body)
+}
+
+// overTime appends the strip of distributions and its table, and ends the panel.
+func (v *view) overTime(l *histogram.Layout, p *past, log bool) {
+	if !p.kept {
+		v.empty("There is no history; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
+		v.Put(h("</section>\n"))
+		return
+	}
+	columns := p.columns(l, v.now.Add(-v.duration("over", ranges[:]).length), heatColumns)
+	v.Put(h("<div class='pad'>"))
+	v.heat(columns, l, log)
+	v.Put(h("</div></section>\n"))
+	v.tablePanel("steps", "Steps", func() { v.stepTable(columns, l) })
 }
 
 // histogramFacts appends the numbers above the picture.
@@ -164,7 +205,7 @@ func (v *view) histogramFacts(s *histogram.Snapshot, unit store.Unit) {
 	amount("Min", all.Min())
 	amount("Max", all.Max())
 	amount("Sum", all.Sum())
-	fact("Error bound", trimmed(100*math.Pow(10, -float64(all.Layout().SignificantDigits()-0)), 4), "%", "")
+	fact("Error bound", trimmed(100*math.Pow(10, -float64(all.Layout().SignificantDigits())), 4), "%", "")
 	fact("Unit", unit.String(), "", unit.String())
 	v.Put(h("</dl>\n"))
 }
@@ -193,15 +234,28 @@ func (v *view) segments(label, name string, values ...string) {
 	v.Put(h("</span>"))
 }
 
-// quantileTable appends the quantiles of both views, and the quantile q.
-func (v *view) quantileTable(s *histogram.Snapshot, unit store.Unit) {
+// exactValue returns x with all its digits, and nothing for no value.
+func exactValue(x float64) string {
+	if math.IsNaN(x) {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+// quantileTable appends the quantiles of both distributions, and the quantile q. Of
+// two windows it shows the difference too.
+func (v *view) quantileTable(s *both, unit store.Unit) {
 	list := append([]float64(nil), quantiles[:]...)
 	any, err := strconv.ParseFloat(v.query.Value("q"), 64)
 	valid := err == nil && any >= 0 && any <= 100
 	if valid {
 		list = append(list, any/100)
 	}
-	g := v.grid("quantiles", "Quantiles", "", order{}, column{head: "Quantile"}, column{head: "interval", class: "num"}, column{head: "since the start", class: "num"})
+	columns := []column{{head: "Quantile"}, {head: s.bars, class: "num"}, {head: s.outline, class: "num"}}
+	if s.compared {
+		columns = append(columns, column{head: "B − A", class: "num"}, column{head: "%", class: "num"})
+	}
+	g := v.grid("quantiles", "Quantiles", "", order{}, columns...)
 	for i, q := range list {
 		class := ""
 		if i == len(quantiles) {
@@ -209,17 +263,22 @@ func (v *view) quantileTable(s *histogram.Snapshot, unit store.Unit) {
 		}
 		g.row(class)
 		g.head(quantileName(q), nil)
-		for _, x := range [...]float64{s.Interval.Quantile(q), s.Cumulative.Quantile(q)} {
-			exact := ""
-			if !math.IsNaN(x) {
-				exact = strconv.FormatFloat(x, 'g', -1, 64)
+		b, a := s.Interval.Quantile(q), s.Cumulative.Quantile(q)
+		for _, x := range [...]float64{b, a} {
+			g.shown(exactValue(x), measuredText(x, unit))
+		}
+		if s.compared {
+			g.shown(exactValue(b-a), measuredText(b-a, unit))
+			change := math.NaN()
+			if a != 0 {
+				change = 100 * (b - a) / math.Abs(a)
 			}
-			g.shown(exact, measuredText(x, unit))
+			g.shown(exactValue(change), figures(change))
 		}
 	}
 	g.end()
 	v.Put(h("<form class='pad row line' method='get' action='"), v.page.path, h("'>"))
-	v.keep("name", "filter", "x", "y", "view", "offset")
+	v.keep("name", "filter", "x", "y", "view", "offset", "compare", "a", "b", "span")
 	v.Put(h("<label>Any quantile, in percent <input type='text' class='short' name='q' inputmode='decimal' value='"), v.query.Value("q"), h("'"))
 	if v.query.Value("q") != "" && !valid {
 		v.Put(h(" aria-invalid='true' aria-describedby='q-error'"))
@@ -232,9 +291,9 @@ func (v *view) quantileTable(s *histogram.Snapshot, unit store.Unit) {
 }
 
 // binTable appends the bins of the picture as numbers.
-func (v *view) binTable(s *histogram.Snapshot, unit store.Unit, list []bin) {
-	g := v.grid("bins", "Buckets", "", order{}, column{head: "from", class: "num"}, column{head: "to", class: "num"}, column{head: "interval", class: "num"},
-		column{head: "%", class: "num"}, column{head: "since the start", class: "num"}, column{head: "% up to", class: "num"})
+func (v *view) binTable(s *both, unit store.Unit, list []bin) {
+	g := v.grid("bins", "Buckets", "", order{}, column{head: "from", class: "num"}, column{head: "to", class: "num"}, column{head: s.bars, class: "num"},
+		column{head: "%", class: "num"}, column{head: s.outline, class: "num"}, column{head: "% up to", class: "num"})
 	var sum uint64
 	exact := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 	for _, b := range list {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -27,6 +28,7 @@ var testNow = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 func world(t testing.TB, text string, change func(*admin.Config)) *admin.Server {
 	t.Helper()
 	st := store.New(store.Options{Now: func() time.Time { return testNow }})
+	past := history.New(history.Config{Store: st})
 	sc := st.Scope("x")
 	sc.Counter(text).Add(7)
 	sc.Counter("unused")
@@ -39,7 +41,9 @@ func world(t testing.TB, text string, change func(*admin.Config)) *admin.Server 
 	sc.Histogram("idle", store.Milliseconds)
 	st.Scope("cluster." + text).Counter("upstream_rq_total").Add(100)
 	st.Scope("cluster." + text).Counter("upstream_rq_5xx").Add(10)
-	st.Flush(store.FlushOptions{}).Close()
+	snap := st.Flush(store.FlushOptions{})
+	past.Add(snap)
+	snap.Close()
 	st.Symbols().EnableRecent()
 	loggers, err := logctl.New(logctl.Config{Names: []string{"main"}})
 	if err != nil {
@@ -53,6 +57,7 @@ func world(t testing.TB, text string, change func(*admin.Config)) *admin.Server 
 		Info: func() admin.ServerInfo {
 			return admin.ServerInfo{Version: text, UptimeCurrentEpoch: 90 * time.Second, Node: &admin.Node{ID: text, Cluster: text}, CommandLine: admin.CommandLine{LogPath: text}}
 		},
+		History:      past,
 		Clusters:     fakeClusters{text},
 		Loggers:      loggers,
 		Runtime:      runtime,
@@ -141,7 +146,7 @@ func (f fakeIngest) Mapping() report.Mapping      { return report.Mapping{} }
 
 // targets are views of all pages; %s is a name of the world.
 var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "stats?type=histogram", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s",
-	"histograms", "histograms?name=x.time&q=99.95", "histograms?name=x.time&x=linear&y=count", "histograms?name=x.time&view=cdf", "histograms?name=x.idle", "histograms?filter=%s",
+	"histograms", "histograms?name=x.time&q=99.95", "histograms?name=x.time&x=linear&y=count", "histograms?name=x.time&view=cdf", "histograms?name=x.time&view=time", "histograms?name=x.time&compare=1", "histograms?name=x.time&compare=1&a=5m&q=42&view=cdf", "histograms?name=x.time&compare=1&a=5m&b=1h", "histograms?name=x.idle", "histograms?filter=%s",
 	"clusters", "clusters?cluster=%s", "clusters?cluster=gone%s", "clusters?unhealthy=1", "clusters?filter=^%s", "listeners", "ingest", "ingest?line=bad%s", "ingest?line=%s",
 	"runtime", "runtime?key=key", "runtime?key=new%s", "runtime?filter=%s", "logging", "logging?filter=%s", "config", "certs", "circuits", "circuits?sort=name", "audit", "audit?filter=%s", "server"}
 

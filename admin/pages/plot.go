@@ -3,8 +3,6 @@ package pages
 import (
 	"fmt"
 	"strings"
-
-	"github.com/statsd-admin/statsd-admin/histogram"
 )
 
 // quantiles are the quantiles of the JSON form of stats.
@@ -77,14 +75,14 @@ func placeLabels(list []label) {
 
 // plot appends the picture of a histogram: bars of the interval, the outline of all
 // values since the start, marks of the quantiles.
-func (v *view) plot(s *histogram.Snapshot, a axis, list []bin, shares bool) {
+func (v *view) plot(s *both, a axis, list []bin, shares bool) {
 	unit := s.Cumulative.Layout().Unit()
-	marked, whole := s.Cumulative, "since the start"
+	marked, whole := s.Cumulative, s.outline
 	if s.Interval.Count() > 0 {
-		marked, whole = s.Interval, "in the last interval"
+		marked, whole = s.Interval, s.bars
 	}
 	values := marked.Quantiles(nil, quantiles[:])
-	summary := fmt.Sprintf("%s values %s, median %s, 90th percentile %s, 99th percentile %s, greatest %s.", count(marked.Count()), whole,
+	summary := fmt.Sprintf("%s values (%s), median %s, 90th percentile %s, 99th percentile %s, greatest %s.", count(marked.Count()), whole,
 		measuredText(values[2], unit), measuredText(values[4], unit), measuredText(values[6], unit), measuredText(values[8], unit))
 	height := func(n, total uint64) float64 {
 		if total == 0 {
@@ -138,9 +136,9 @@ func (v *view) plot(s *histogram.Snapshot, a axis, list []bin, shares bool) {
 		v.Put(h("' x='"), at, h("%' y='"), plotFloor+17, h("'>"), measuredText(x, unit), h("</text>"))
 	}
 	v.marks(values, a, func(x float64) string { return measuredText(x, unit) })
-	v.Put(h("</svg></div>\n<p class='legend'><span><svg class='key' aria-hidden='true'><rect class='f' width='14' height='10'/></svg> interval</span>"+
-		"<span><svg class='key' aria-hidden='true'><rect class='step' x='.5' y='.5' width='13' height='9'/></svg> since the start</span><span>Marks: quantiles "),
-		whole, h("</span></p>\n"))
+	v.Put(h("</svg></div>\n<p class='legend'><span><svg class='key' aria-hidden='true'><rect class='f' width='14' height='10'/></svg> "), s.bars,
+		h("</span><span><svg class='key' aria-hidden='true'><rect class='step' x='.5' y='.5' width='13' height='9'/></svg> "), s.outline,
+		h("</span><span>Marks: quantiles ("), whole, h(")</span></p>\n"))
 }
 
 // scale starts a plot with the labels of n+1 heights, which stand in a column of their

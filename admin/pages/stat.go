@@ -17,13 +17,16 @@ func showStat(v *view) error {
 	var r statRow
 	var labels []tags.Tag
 	family, network, hidden := "", false, false
+	var before past
 	v.stats(func(list *store.View) {
 		c, ok := list.Find(name)
 		if !ok {
 			return
 		}
 		found = true
-		r = readStat(&c)
+		if r = readStat(&c); r.histogram != nil {
+			before = v.past(&c)
+		}
 		labels = c.AppendTags(nil)
 		network, hidden = c.Network(), c.Hidden()
 		if f := c.Family(); f != nil {
@@ -55,7 +58,7 @@ func showStat(v *view) error {
 			v.Put(h("</p>\n"))
 		})
 	} else {
-		v.histogram(name, r.histogram)
+		v.histogram(name, r.histogram, &before)
 	}
 	v.panel("about", "About", func() { v.request(url("/stats/explain", "name", name)) }, func() {
 		v.pairs(func(pair func(string, func())) {

@@ -1,0 +1,171 @@
+package pages
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// timeline is a server with a histogram "took", and the values that each flush found
+// in it.
+type timeline struct {
+	srv    *admin.Server
+	now    time.Time
+	layout *histogram.Layout
+	values [][]uint64
+	ends   []time.Time
+}
+
+// newTimeline returns a timeline with a flush every 5 s.
+func newTimeline(t testing.TB, flushes int) *timeline {
+	t.Helper()
+	l := &timeline{now: testNow}
+	st := store.New(store.Options{Now: func() time.Time { return l.now }})
+	hist := st.Root().Histogram("took", store.Milliseconds)
+	l.layout = hist.Layout()
+	st.Flush(store.FlushOptions{}).Close()
+	past := history.New(history.Config{Store: st})
+	random := rand.New(rand.NewPCG(1, 2))
+	for range flushes {
+		l.now = l.now.Add(5 * time.Second)
+		var list []uint64
+		for range random.IntN(20) {
+			list = append(list, 1+uint64(random.ExpFloat64()*100))
+		}
+		for _, x := range list {
+			hist.Record(x)
+		}
+		l.values, l.ends = append(l.values, list), append(l.ends, l.now)
+		snap := st.Flush(store.FlushOptions{})
+		past.Add(snap)
+		snap.Close()
+	}
+	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return l.now }, Sources: admin.Sources{History: past}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	l.srv = srv
+	return l
+}
+
+// between returns a summary of the values of the flushes after from and not after to.
+func (l *timeline) between(from, to time.Time) *histogram.Stats {
+	h := histogram.New(l.layout)
+	for i, end := range l.ends {
+		if end.After(from) && !end.After(to) {
+			for _, x := range l.values[i] {
+				h.Record(x)
+			}
+		}
+	}
+	return h.Merge().Cumulative
+}
+
+// table returns a table of a page.
+func (l *timeline) table(t testing.TB, target, id string) string {
+	t.Helper()
+	r := l.srv.Request("GET", Prefix+target+"&tsv="+id, nil)
+	if r.Status != 200 {
+		t.Fatalf("%s: %d %s", target, r.Status, r.Body)
+	}
+	return string(r.Body)
+}
+
+// TestCompareWindows computes the quantiles of two windows again from the values, and
+// the differences between them.
+func TestCompareWindows(t *testing.T) {
+	l := newTimeline(t, 50)
+	ago := func(d time.Duration) time.Time { return l.now.Add(-d) }
+	for query, want := range map[string][2]*histogram.Stats{
+		"a=1m":               {l.between(ago(time.Minute), l.now), l.between(ago(2*time.Minute), ago(time.Minute))},
+		"a=30s&span=10s":     {l.between(ago(10*time.Second), l.now), l.between(ago(40*time.Second), ago(30*time.Second))},
+		"b=1m&span=10s":      {l.between(ago(70*time.Second), ago(time.Minute)), l.between(ago(10*time.Second), l.now)},
+		"a=30s&b=1m&span=5m": {l.between(ago(6*time.Minute), ago(time.Minute)), l.between(ago(330*time.Second), ago(30*time.Second))},
+	} {
+		var b strings.Builder
+		for _, q := range append(quantiles[:], 0.9995) {
+			x, y := want[0].Quantile(q), want[1].Quantile(q)
+			fmt.Fprintf(&b, "%s\t%v\t%v\t%v\t%v\n", quantileName(q), x, y, exactValue(x-y), exactValue(100*(x-y)/y))
+		}
+		target := "histograms?name=took&q=99.95&compare=1&" + query
+		_, got, _ := strings.Cut(l.table(t, target, "quantiles"), "\n")
+		if got != b.String() {
+			t.Errorf("%s:\n%s\nwant\n%s", query, got, b.String())
+		}
+		var counts [2]uint64
+		for _, line := range strings.Split(strings.TrimSpace(l.table(t, target, "bins")), "\n")[1:] {
+			var low, high, share, upTo float64
+			var n [2]uint64
+			if _, err := fmt.Sscan(line, &low, &high, &n[0], &share, &n[1], &upTo); err != nil {
+				t.Fatal(err)
+			}
+			counts[0], counts[1] = counts[0]+n[0], counts[1]+n[1]
+		}
+		if counts != [2]uint64{want[0].Count(), want[1].Count()} {
+			t.Errorf("%s: the buckets hold %d, want %d and %d", query, counts, want[0].Count(), want[1].Count())
+		}
+	}
+}
+
+// TestCompareOutsideOfHistory says from when on the history is complete.
+func TestCompareOutsideOfHistory(t *testing.T) {
+	l := newTimeline(t, 50)
+	if body := string(l.srv.Request("GET", Prefix+"histograms?name=took&compare=1&a=1h", nil).Body); !strings.Contains(body, "The history begins 4 min 10 s ago; values before are missing.") {
+		t.Error(body)
+	}
+	if body := string(l.srv.Request("GET", Prefix+"histograms?name=took&compare=1&a=1m", nil).Body); strings.Contains(body, "are missing") {
+		t.Error(body)
+	}
+	if body := string(l.srv.Request("GET", Prefix+"histograms?name=took&compare=1&a=1h&b=6h", nil).Body); !strings.Contains(body, "No values in these times.") {
+		t.Error(body)
+	}
+}
+
+// TestOverTime expects each value once in the steps of the strip.
+func TestOverTime(t *testing.T) {
+	for _, flushes := range []int{1, 7, 59, 60, 61, 200} {
+		l := newTimeline(t, flushes)
+		for query, length := range map[string]time.Duration{"": 5 * time.Minute, "&over=1h": time.Hour, "&over=1d": 24 * time.Hour} {
+			lines := strings.Split(strings.TrimSpace(l.table(t, "histograms?name=took&view=time"+query, "steps")), "\n")[1:]
+			from, err := time.Parse(time.RFC3339, strings.Split(lines[len(lines)-1], "\t")[1])
+			if step := time.Minute; err != nil || from.After(l.now.Add(-length)) && from.After(testNow) || from.Before(l.now.Add(-length-step)) {
+				t.Fatalf("%d flushes%s: begins at %v, %v", flushes, query, from, err)
+			}
+			want := l.between(from, l.now)
+			var sum uint64
+			greatest := 0.0
+			for _, line := range lines {
+				f := strings.Split(line, "\t")
+				var n uint64
+				var most float64
+				_, _ = fmt.Sscan(f[2], &n)
+				_, _ = fmt.Sscan(f[6], &most)
+				sum, greatest = sum+n, max(greatest, most)
+			}
+			if sum != want.Count() || greatest != want.Max() || len(lines) > heatColumns || flushes >= heatColumns && len(lines) < heatColumns/2 {
+				t.Errorf("%d flushes%s: %d values up to %v in %d steps, want %d up to %v", flushes, query, sum, greatest, len(lines), want.Count(), want.Max())
+			}
+		}
+	}
+}
+
+func TestHeatLevels(t *testing.T) {
+	for _, tt := range []struct {
+		n, most uint64
+		want    int
+	}{{0, 9, 0}, {1, 1, 5}, {1, 1 << 60, 1}, {1, 25, 1}, {2, 25, 2}, {24, 25, 5}, {25, 25, 5}} {
+		if got := heatLevel(tt.n, tt.most); got != tt.want {
+			t.Errorf("%d of %d: %d, want %d", tt.n, tt.most, got, tt.want)
+		}
+	}
+}
