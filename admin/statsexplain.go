@@ -194,7 +194,7 @@ func (p *facts) lastChange(h *history.History, c *store.Cursor) {
 		}
 	}
 	if n := len(points); n > 0 {
-		p.float("per_second", perSecond(c, &points[n-1]))
+		p.float("per_second", points[n-1].PerSecond(c))
 	}
 }
 

@@ -229,25 +229,6 @@ func (s *Server) statsHistory(w *Response, r *Request) error {
 	})
 }
 
-// perSecond returns the change per second in a step of the stat under c, of a
-// histogram the number of values.
-func perSecond(c *store.Cursor, p *history.Point) float64 {
-	seconds := max(p.End.Sub(p.Start).Seconds(), 1e-3)
-	switch {
-	case c.Kind() == store.KindHistogram:
-		if p.Stats == nil {
-			return 0
-		}
-		return float64(p.Stats.Count()) / seconds
-	case c.Kind() == store.KindCounter:
-		return float64(p.Delta) / seconds
-	case c.Whole():
-		return float64(int64(p.Delta)) / seconds
-	default:
-		return (math.Float64frombits(p.Raw) - math.Float64frombits(p.Raw-p.Delta)) / seconds
-	}
-}
-
 // appendPoint appends value and change per second of a step.
 func appendPoint(b []byte, c *store.Cursor, p *history.Point) []byte {
 	if c.Kind() == store.KindHistogram {
@@ -256,7 +237,7 @@ func appendPoint(b []byte, c *store.Cursor, p *history.Point) []byte {
 		}
 		b = appendExact(b, p.Stats.Count())
 		b = append(b, ',')
-		b = appendRate(b, perSecond(c, p))
+		b = appendRate(b, p.PerSecond(c))
 		return appendNumbers(append(b, ','), p.Stats.Quantiles(nil, []float64{0.5, 0.9, 0.99}))
 	}
 	c.SetRaw(p.Raw)
@@ -269,5 +250,5 @@ func appendPoint(b []byte, c *store.Cursor, p *history.Point) []byte {
 	default:
 		b = c.AppendValue(b)
 	}
-	return appendRate(append(b, ','), perSecond(c, p))
+	return appendRate(append(b, ','), p.PerSecond(c))
 }

@@ -26,6 +26,6 @@ func ExampleAdd() {
 	fmt.Printf("%s", table.Body)
 	// Output:
 	// 200 true
-	// Name	Type	Value	Distribution
+	// Name	Type	Value	Trend
 	// shop.orders	counter	1234
 }

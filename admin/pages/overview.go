@@ -154,7 +154,12 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 		}
 		v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd>"))
 		if live && sum != "" {
-			v.Put(h("<dd class='sub persecond scripted'></dd><dd class='spark scripted'></dd>"))
+			past := v.sumOf(list, sum)
+			v.Put(h("<dd class='sub persecond scripted'></dd><dd class='spark'"))
+			v.sparkData(&past)
+			v.Put(h(">"))
+			v.sparkLine(&past)
+			v.Put(h("</dd>"))
 		}
 		v.Put(h("</div>\n"))
 	}
@@ -186,6 +191,18 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 	value, unit := size(float64(memory.TotalPhysicalBytes))
 	figure("Memory", value, unit, sizeText(float64(memory.Allocated))+" in use", "")
 	v.Put(h("</dl>\n"))
+}
+
+// sumOf returns the sum of the counters whose names begin with prefix.
+func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
+	_ = v.site.srv.Filtered("^"+quoteMeta(prefix), func(f *render.Filter) error { // without the past the line begins now
+		w := render.NewWalk(list, render.Options{Type: render.Counters, Filter: f})
+		for w.Next() {
+			sum.add(v.spark(w.Stat()))
+		}
+		return w.Err()
+	})
+	return sum
 }
 
 // topNames appends the received names with the most samples.

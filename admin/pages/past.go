@@ -138,7 +138,11 @@ func (v *view) chosen(s *histogram.Snapshot, p *past) both {
 		if end.IsZero() {
 			return sum, "no history"
 		}
-		return sum, span(length) + " until " + span(v.now.Sub(end)) + " ago"
+		ago := "now"
+		if d := v.now.Sub(end).Round(time.Second); d > 0 {
+			ago = span(d) + " ago"
+		}
+		return sum, span(length.Round(time.Second)) + " until " + ago
 	}
 	b, bText := window("b")
 	a, aText := window("a")

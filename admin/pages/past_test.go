@@ -169,3 +169,51 @@ func TestHeatLevels(t *testing.T) {
 		}
 	}
 }
+
+// TestSparks expects the lines of counters and gauges to hold the last steps of the
+// history, in the form that the script reads.
+func TestSparks(t *testing.T) {
+	now := testNow
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	a, b, idle, gauge := st.Root().Counter("a.x"), st.Root().Counter("a.y"), st.Root().Counter("idle"), st.Root().Gauge("g")
+	past := history.New(history.Config{Store: st})
+	for i := range 70 {
+		now = now.Add(5 * time.Second)
+		a.Add(10)
+		if i >= 67 {
+			b.Add(5)
+		}
+		gauge.Set(uint64(i / 66))
+		snap := st.Flush(store.FlushOptions{})
+		past.Add(snap)
+		snap.Close()
+	}
+	idle.Add(0)
+	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{History: past}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	body := string(srv.Request("GET", Prefix+"stats", nil).Body)
+	for _, want := range []string{
+		"<span data-spark='a.x' data-step='5000' data-points='2*59'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='1.6,1.5 96.0,1.5 '/></svg></span>",
+		"<span data-spark='a.y' data-step='5000' data-points='0*56 1*3'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='1.6,18.5 91.1,18.5 92.7,1.5 96.0,1.5 '/></svg></span>",
+		"<span data-spark='idle' data-step='5000' data-points='0*59'></span>",
+		"<span data-spark='g' data-step='5000' data-points='0*55 1*4'><svg",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+	if body := string(srv.Request("GET", Prefix+"stat?name=a.y", nil).Body); !strings.Contains(body, "data-points='0*56 1*3'") {
+		t.Error(body)
+	}
+	var sum spark
+	sum.add(spark{points: []float64{1, 2}})
+	sum.add(spark{points: []float64{1, 2, 3}})
+	if fmt.Sprint(sum.points) != "[1 3 5]" {
+		t.Errorf("the sum is %v", sum.points)
+	}
+}

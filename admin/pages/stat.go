@@ -24,7 +24,9 @@ func showStat(v *view) error {
 			return
 		}
 		found = true
-		if r = readStat(&c); r.histogram != nil {
+		r = readStat(&c)
+		r.past = v.spark(&c)
+		if r.histogram != nil {
 			before = v.past(&c)
 		}
 		labels = c.AppendTags(nil)
@@ -53,7 +55,9 @@ func showStat(v *view) error {
 			if r.kind == store.KindText {
 				v.Put(h("<span class='big wrap'>"), r.text, h("</span>"))
 			} else {
-				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span> <span class='scripted quiet'><span data-rate='"), name, h("'></span> <span class='spark' data-spark='"), name, h("'></span></span>"))
+				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span> <span class='quiet'><span class='scripted' data-rate='"), name, h("'></span> "))
+				v.sparkOf(&r)
+				v.Put(h("</span>"))
 			}
 			v.Put(h("</p>\n"))
 		})

@@ -36,6 +36,7 @@ type statRow struct {
 	key       float64
 	used      bool
 	histogram *store.Histogram
+	past      spark
 }
 
 // readStat returns the row of the stat under c.
@@ -160,7 +161,14 @@ func showStats(v *view) error {
 	var page selected
 	err := v.site.srv.Filtered(pattern, func(f *render.Filter) (err error) {
 		o.Filter = f
-		v.stats(func(list *store.View) { page, err = selectStats(list, o, by, nonzero, offset, limit) })
+		v.stats(func(list *store.View) {
+			page, err = selectStats(list, o, by, nonzero, offset, limit)
+			for i := range page.rows {
+				if c, ok := list.Find(page.rows[i].name); ok {
+					page.rows[i].past = v.spark(&c)
+				}
+			}
+		})
 		return err
 	})
 	if err != nil {
@@ -234,7 +242,7 @@ func (v *view) statTable(page *selected, by order, mark *regexp.Regexp, live boo
 	if live {
 		columns = append(columns, column{head: "per second", class: "num scripted", unlisted: true})
 	}
-	g := v.grid("stats", "Stats", "cards stats", by, append(columns, column{head: "Distribution", class: "trend"})...)
+	g := v.grid("stats", "Stats", "cards stats", by, append(columns, column{head: "Trend", class: "trend"})...)
 	above := ""
 	for i := range page.rows {
 		r := &page.rows[i]
@@ -252,7 +260,7 @@ func (v *view) statTable(page *selected, by order, mark *regexp.Regexp, live boo
 			g.cell(r.value, func() { v.statValue(r) })
 		}
 		if live {
-			g.cell("", v.text(h("<span class='quiet' data-rate='"), r.name, h("'>"), none, h("</span>")))
+			g.cell("", v.text(h("<span class='quiet' data-rate='"), r.name, h("'>"), r.past.rate(), h("</span>")))
 		}
 		v.trend(g, r)
 	}
@@ -319,10 +327,19 @@ func highlighter(pattern string) *regexp.Regexp {
 	return mark
 }
 
+// sparkOf appends the line of a counter or gauge.
+func (v *view) sparkOf(r *statRow) {
+	v.Put(h("<span data-spark='"), r.name, h("'"))
+	v.sparkData(&r.past)
+	v.Put(h(">"))
+	v.sparkLine(&r.past)
+	v.Put(h("</span>"))
+}
+
 // trend appends the cell that shows the distribution of a histogram.
 func (v *view) trend(g *grid, r *statRow) {
 	if r.histogram == nil {
-		g.cell("", v.text(h("<span data-spark='"), r.name, h("'></span>")))
+		g.cell("", func() { v.sparkOf(r) })
 		return
 	}
 	s := r.histogram.Snapshot()

@@ -17,7 +17,8 @@ import (
 )
 
 // livePages are the pages below /ui/, each once.
-var livePages = []string{"/ui/", "/ui/stats", "/ui/stat?name=server.live", "/ui/histograms", "/ui/clusters", "/ui/clusters?cluster=backend", "/ui/listeners", "/ui/ingest", "/ui/ingest?line=a:x|c",
+var livePages = []string{"/ui/", "/ui/stats", "/ui/stat?name=server.live", "/ui/histograms",
+	"/ui/histograms?name=server.initialization_time_ms&view=time", "/ui/histograms?name=server.initialization_time_ms&compare=1&a=1m&span=5m", "/ui/clusters", "/ui/clusters?cluster=backend", "/ui/listeners", "/ui/ingest", "/ui/ingest?line=a:x|c",
 	"/ui/runtime?key=planted", "/ui/logging", "/ui/config", "/ui/certs", "/ui/circuits", "/ui/audit", "/ui/server"}
 
 // size sets the size of the window and the color scheme.
@@ -113,6 +114,7 @@ func TestStatsMove(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
 	more()
 	p.until(shown + " === '2,000' && window.same")
+	p.until(`document.querySelector('[data-spark="hits"] polyline')`)
 	p.press("#pause")
 	more()
 	d.Wait("hits: 2766", func(s daemon.Stats) bool { return s["hits"] == "2766" })

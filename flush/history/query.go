@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -16,6 +17,25 @@ type Point struct {
 	Raw, Delta uint64
 	// Stats are the values recorded to a histogram, nil if there are none.
 	Stats *histogram.Stats
+}
+
+// PerSecond returns the change per second of the stat at c in the step, and the number
+// of values per second of a histogram.
+func (p *Point) PerSecond(c *store.Cursor) float64 {
+	seconds := max(p.End.Sub(p.Start).Seconds(), 1e-3)
+	switch {
+	case c.Kind() == store.KindHistogram:
+		if p.Stats == nil {
+			return 0
+		}
+		return float64(p.Stats.Count()) / seconds
+	case c.Kind() == store.KindCounter:
+		return float64(p.Delta) / seconds
+	case c.Whole():
+		return float64(int64(p.Delta)) / seconds
+	default:
+		return (math.Float64frombits(p.Raw) - math.Float64frombits(p.Raw-p.Delta)) / seconds
+	}
 }
 
 // Series returns the steps of the stat at c that end after since, oldest first, and

@@ -315,12 +315,46 @@ function sparkline(values, fromZero) {
   return svg('svg', { class: 's', viewBox: '0 0 96 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('polyline', { class: 'ln', points: values.map(at).join(' ') }));
 }
 
+// Line is the past of a value in steps of one length; the last one grows. It begins
+// with the points that the server has put into the element, as values and counts.
+class Line {
+  constructor(e) {
+    this.past = (e?.dataset.points ?? '').split(' ').filter(Boolean).flatMap((run) => {
+      const [value, count] = run.split('*');
+      return Array(Number(count ?? 1)).fill(Number(value));
+    });
+    this.step = Number(e?.dataset.step ?? 1000);
+    this.elapsed = 0;
+    this.sum = 0;
+  }
+
+  add(value, ms, last) {
+    this.elapsed += ms;
+    this.sum += value * ms;
+    this.now = last ? value : this.sum / this.elapsed;
+    if (this.elapsed + ms / 2 >= this.step) {
+      this.past.push(this.now);
+      this.past.splice(0, this.past.length - points);
+      this.elapsed = 0;
+      this.sum = 0;
+    }
+  }
+
+  draw(e, fromZero) {
+    const list = this.elapsed > 0 ? [...this.past, this.now].slice(-points) : this.past;
+    if (list.length > 1) {
+      e.replaceChildren(sparkline(list, fromZero));
+    }
+  }
+}
+
 class Live {
   constructor(main) {
     this.main = main;
     this.button = document.getElementById('pause');
     this.bar = document.getElementById('connection');
-    this.series = new Map(); // by name: kind, value, rate, history
+    this.series = new Map(); // by name: kind, value, rate, line
+    this.sums = new Map(); // lines by the prefix of the names
     this.names = new Map(); // by id
     this.source = null;
     this.paused = false;
@@ -329,7 +363,7 @@ class Live {
     this.button.hidden = false;
     this.button.addEventListener('click', () => this.pause(!this.paused));
     document.addEventListener('visibilitychange', () => this.toggle());
-    document.addEventListener('replaced', () => { this.series.clear(); this.names.clear(); this.close(); this.toggle(); });
+    document.addEventListener('replaced', () => { this.series.clear(); this.sums.clear(); this.names.clear(); this.close(); this.toggle(); });
     setInterval(() => this.check(), 1000);
     this.toggle();
   }
@@ -392,10 +426,11 @@ class Live {
 
   delta(data) {
     this.heard();
+    const sparks = new Map(data.new ? all('[data-spark]', this.main).map((e) => [e.dataset.spark, e]) : []);
     for (const [id, kind, name] of data.new ?? []) {
       this.names.set(id, name);
       if (!this.series.has(name)) {
-        this.series.set(name, { kind, value: 0, rate: 0, history: [], seq: 0 });
+        this.series.set(name, { kind, value: 0, rate: 0, line: new Line(sparks.get(name)), seq: 0 });
       }
     }
     for (const [id, value, rate, quantiles] of data.rows ?? []) {
@@ -412,16 +447,13 @@ class Live {
         s.rate = 0;
       }
       if (data.interval_ms > 0 && s.kind !== 'text') {
-        s.history.push(s.kind === 'gauge' ? Number(s.value) : s.rate);
-        if (s.history.length > points) {
-          s.history.shift();
-        }
+        s.line.add(s.kind === 'gauge' ? Number(s.value) : s.rate, data.interval_ms, s.kind === 'gauge');
       }
     }
-    this.paint(data.seq);
+    this.paint(data.seq, data.interval_ms);
   }
 
-  paint(seq) {
+  paint(seq, ms) {
     for (const e of all('[data-stat]', this.main)) {
       const s = this.series.get(e.dataset.stat);
       if (s && s.seq === seq) {
@@ -441,8 +473,8 @@ class Live {
     }
     for (const e of all('[data-spark]', this.main)) {
       const s = this.series.get(e.dataset.spark);
-      if (s && s.kind !== 'histogram' && s.history.length > 1) {
-        e.replaceChildren(sparkline(s.history, s.kind === 'counter'));
+      if (s && s.kind !== 'histogram') {
+        s.line.draw(e, s.kind === 'counter');
       }
     }
     // Sums over all stats whose names begin alike: the value, the rate, a line.
@@ -454,12 +486,14 @@ class Live {
       e.textContent = grouped(list.reduce((sum, s) => sum + Number(s.value), 0));
       const rate = list.reduce((sum, s) => sum + s.rate, 0);
       const box = e.closest('div');
-      const length = Math.max(...list.map((s) => s.history.length));
-      const history = Array.from({ length }, (_, i) => list.reduce((sum, s) => sum + (s.history[s.history.length - length + i] ?? 0), 0));
       box.querySelector('.persecond').textContent = `${perSecond(rate)} /s`;
-      if (history.length > 1) {
-        box.querySelector('.spark').replaceChildren(sparkline(history, true));
+      const spark = box.querySelector('.spark');
+      const line = this.sums.get(e.dataset.sum) ?? new Line(spark);
+      this.sums.set(e.dataset.sum, line);
+      if (ms > 0) {
+        line.add(rate, ms, false);
       }
+      line.draw(spark, true);
     }
   }
 }
