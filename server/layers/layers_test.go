@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,6 +140,39 @@ func TestSnapshotsDoNotChange(t *testing.T) {
 	}
 	if before.Uint("k", 9) != 9 || l.Snapshot().Uint("k", 9) != 1 {
 		t.Error("a snapshot changed, or the new one did not")
+	}
+}
+
+// TestPreview checks that a preview equals what Modify makes of the same values, and
+// changes nothing.
+func TestPreview(t *testing.T) {
+	stats, s := newStats()
+	l := mustNew(t, Config{Stats: s, MaxOverrides: 2, Layers: []Layer{
+		{Name: "base", Kind: Static, Values: map[string]any{"k": "base", "f": map[string]any{"numerator": 3, "denominator": "HUNDRED"}}},
+		{Name: "admin", Kind: Admin}, {Name: "last", Kind: Static, Values: map[string]any{"high": "fixed"}},
+	}})
+	before, line := l.Snapshot(), stats.line()
+	values := map[string]string{"k": "over", "high": "7"}
+	preview, err := l.Preview(values)
+	if err != nil || l.Snapshot() != before || stats.line() != line || len(l.Overrides()) != 0 {
+		t.Fatalf("a preview changed something: %v", err)
+	}
+	if err := l.Modify(values); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(preview, l.Snapshot()) {
+		t.Errorf("preview %+v, want %+v", preview, l.Snapshot())
+	}
+	if got := l.Overrides(); !maps.Equal(got, values) {
+		t.Errorf("overrides %v, want %v", got, values)
+	}
+	var limit *LimitError
+	if _, err := l.Preview(map[string]string{"third": "x"}); !errors.As(err, &limit) {
+		t.Errorf("a preview over the limit: %v", err)
+	}
+	fixed := mustNew(t, Config{Layers: []Layer{{Name: "base", Kind: Static}}})
+	if _, err := fixed.Preview(values); !errors.Is(err, ErrNoAdminLayer) || len(fixed.Overrides()) != 0 {
+		t.Errorf("without an admin layer: %v", err)
 	}
 }
 

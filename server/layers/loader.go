@@ -153,6 +153,52 @@ func (l *Loader) Modify(values map[string]string) error {
 	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	next, err := l.modifiedLocked(values)
+	var limit *LimitError
+	if errors.As(err, &limit) && l.cfg.Stats.OverridesRefused != nil {
+		l.cfg.Stats.OverridesRefused.Inc()
+	}
+	if err != nil {
+		return err
+	}
+	l.fixed[l.admin] = next
+	changed = true
+	l.buildLocked()
+	return nil
+}
+
+// Preview returns the snapshot that [Loader.Modify] would build, or its error, and
+// changes nothing.
+func (l *Loader) Preview(values map[string]string) (*Snapshot, error) {
+	if l.admin < 0 {
+		return nil, ErrNoAdminLayer
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next, err := l.modifiedLocked(values)
+	if err != nil {
+		return nil, err
+	}
+	stack, _, _ := l.stackLocked(next)
+	return newSnapshot(stack), nil
+}
+
+// Overrides returns a copy of the values of the admin layer.
+func (l *Loader) Overrides() map[string]string {
+	out := make(map[string]string)
+	if l.admin < 0 {
+		return out
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, c := range l.fixed[l.admin] {
+		out[key] = c.raw
+	}
+	return out
+}
+
+// modifiedLocked returns the admin layer with values set. l.mu must be held.
+func (l *Loader) modifiedLocked(values map[string]string) (map[string]cell, error) {
 	next := maps.Clone(l.fixed[l.admin])
 	if next == nil {
 		next = make(map[string]cell)
@@ -164,13 +210,7 @@ func (l *Loader) Modify(values map[string]string) error {
 			next[key] = cell{raw, parseText(raw)}
 		}
 	}
-	if err := l.checkOverrides(next, l.fixed[l.admin]); err != nil {
-		return err
-	}
-	l.fixed[l.admin] = next
-	changed = true
-	l.buildLocked()
-	return nil
+	return next, l.checkOverrides(next, l.fixed[l.admin])
 }
 
 // checkOverrides compares the overrides with the limits. Overrides that do not
@@ -185,9 +225,6 @@ func (l *Loader) checkOverrides(next, before map[string]cell) error {
 		err.What, err.Limit = "bytes", l.cfg.MaxOverrideBytes
 	default:
 		return nil
-	}
-	if c := l.cfg.Stats.OverridesRefused; c != nil {
-		c.Inc()
 	}
 	return err
 }
@@ -255,28 +292,44 @@ func (l *Loader) directory(layer Layer) string {
 // buildLocked builds and publishes a snapshot. l.mu must be held.
 func (l *Loader) buildLocked() {
 	l.target = make(map[string]string)
-	var stack []layerCells
-	disks, failed := 0, false
-	for i, layer := range l.cfg.Layers {
-		if layer.Kind != Disk {
-			stack = append(stack, layerCells{layer.Name, l.fixed[i]})
-			continue
-		}
-		l.target[layer.SymlinkRoot] = linkTarget(layer.SymlinkRoot)
-		dir := l.directory(layer)
-		cells, exists, err := readTree(dir)
-		switch {
-		case err != nil:
-			failed = true
-			l.cfg.Logger.Error("error loading runtime values from disk", "layer", layer.Name, "directory", dir, "error", err.Error())
-		case exists:
-			disks++
-			stack = append(stack, layerCells{layer.Name, cells})
+	for _, layer := range l.cfg.Layers {
+		if layer.Kind == Disk { // before its tree is read, so that no change is missed
+			l.target[layer.SymlinkRoot] = linkTarget(layer.SymlinkRoot)
 		}
 	}
+	var overrides map[string]cell
+	if l.admin >= 0 {
+		overrides = l.fixed[l.admin]
+	}
+	stack, disks, failed := l.stackLocked(overrides)
 	s := newSnapshot(stack)
 	l.snapshot.Store(s)
-	l.cfg.Stats.built(s, disks, failed, l.admin >= 0 && len(l.fixed[l.admin]) > 0)
+	l.cfg.Stats.built(s, disks, failed, len(overrides) > 0)
+}
+
+// stackLocked returns the layers with the given overrides, the number of disk layers,
+// and whether a disk layer could not be read. l.mu must be held.
+func (l *Loader) stackLocked(overrides map[string]cell) (stack []layerCells, disks int, failed bool) {
+	for i, layer := range l.cfg.Layers {
+		switch layer.Kind {
+		case Disk:
+			dir := l.directory(layer)
+			cells, exists, err := readTree(dir)
+			switch {
+			case err != nil:
+				failed = true
+				l.cfg.Logger.Error("error loading runtime values from disk", "layer", layer.Name, "directory", dir, "error", err.Error())
+			case exists:
+				disks++
+				stack = append(stack, layerCells{layer.Name, cells})
+			}
+		case Admin:
+			stack = append(stack, layerCells{layer.Name, overrides})
+		default:
+			stack = append(stack, layerCells{layer.Name, l.fixed[i]})
+		}
+	}
+	return stack, disks, failed
 }
 
 // linkTarget returns the target of a link, or "".
