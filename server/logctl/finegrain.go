@@ -52,10 +52,8 @@ func glob(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// applyRules replaces all rules.
-func (r *Registry) applyRules(rules []rule) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// rulesLocked replaces all rules. r.mu must be held.
+func (r *Registry) rulesLocked(rules []rule) {
 	r.rules = rules
 	lowest := r.standard
 	for _, rule := range rules {

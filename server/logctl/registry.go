@@ -239,7 +239,15 @@ func (r *Registry) Set(name, level string) error {
 // name=level; blank elements are skipped. In fine-grained mode the list replaces all
 // rules, names can be globs, and unknown names are not an error.
 func (r *Registry) SetPaths(paths string) error {
-	var rules []rule
+	rules, err := parsePaths(paths)
+	if err != nil {
+		return err
+	}
+	return r.apply(rules)
+}
+
+// parsePaths parses the list of [Registry.SetPaths].
+func parsePaths(paths string) (rules []rule, err error) {
 	for piece := range strings.SplitSeq(paths, ",") {
 		if piece = strings.TrimSpace(piece); piece == "" {
 			continue
@@ -249,25 +257,31 @@ func (r *Registry) SetPaths(paths string) error {
 			name, level, ok = strings.Cut(piece, "=")
 		}
 		if !ok || name == "" || level == "" {
-			return ErrEmptyName
+			return nil, ErrEmptyName
 		}
 		l, ok := ParseLevel(level)
 		if !ok {
-			return ErrUnknownLevel
+			return nil, ErrUnknownLevel
 		}
 		rules = append(rules, rule{name, l})
 	}
-	return r.apply(rules)
+	return rules, nil
 }
 
 // apply changes several levels, or none of them.
 func (r *Registry) apply(rules []rule) error {
-	if r.fineGrain {
-		r.applyRules(rules)
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.fineGrain {
+		r.rulesLocked(rules)
+		return nil
+	}
+	return r.setLocked(rules)
+}
+
+// setLocked sets the levels of loggers, or none if one does not exist. r.mu must be
+// held.
+func (r *Registry) setLocked(rules []rule) error {
 	for _, rule := range rules {
 		if r.byName[rule.pattern] == nil {
 			return ErrUnknownLogger
@@ -276,6 +290,97 @@ func (r *Registry) apply(rules []rule) error {
 	for _, rule := range rules {
 		r.byName[rule.pattern].level.Store(int32(rule.level))
 	}
+	return nil
+}
+
+// Clone returns a registry with the same loggers and levels, whose changes have no
+// effect on r. Its loggers discard their lines.
+func (r *Registry) Clone() *Registry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &Registry{format: r.format, fineGrain: r.fineGrain, out: io.Discard, byName: make(map[string]*logger, len(r.order)),
+		standard: r.standard, rules: slices.Clone(r.rules)}
+	c.lines.New = r.lines.New
+	c.lowest.Store(r.lowest.Load())
+	for _, l := range r.order {
+		c.addLocked(l.name).level.Store(l.level.Load())
+	}
+	return c
+}
+
+// The names in [Registry.Settings] that are not loggers.
+const (
+	settingAll   = "level" // of loggers to come
+	settingPaths = "paths" // rules of source files, in fine-grained mode
+)
+
+// Settings returns all that changes of levels can change, by name: the level of each
+// logger, and as "level" the level of loggers to come. In fine-grained mode there is
+// "paths", the rules as SetPaths takes them, in place of the loggers.
+func (r *Registry) Settings() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]string{settingAll: r.standard.String()}
+	if r.fineGrain {
+		var rules []string
+		for _, rule := range r.rules {
+			rules = append(rules, rule.pattern+":"+rule.level.String())
+		}
+		out[settingPaths] = strings.Join(rules, ",")
+		return out
+	}
+	for _, l := range r.order {
+		if l.name != settingAll {
+			out[l.name] = Level(l.level.Load()).String()
+		}
+	}
+	return out
+}
+
+// Restore sets values of [Registry.Settings], or none if it returns an error. Other
+// loggers keep their levels.
+func (r *Registry) Restore(settings map[string]string) error {
+	var rules []rule
+	standard := ""
+	for name, value := range settings {
+		switch {
+		case name == settingAll:
+			standard = value
+		case r.fineGrain && name == settingPaths:
+			parsed, err := parsePaths(value)
+			if err != nil {
+				return err
+			}
+			rules = parsed
+		default:
+			level, ok := ParseLevel(value)
+			if !ok {
+				return ErrUnknownLevel
+			}
+			rules = append(rules, rule{name, level})
+		}
+	}
+	level, ok := ParseLevel(standard)
+	if !ok && standard != "" {
+		return ErrUnknownLevel
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.standard
+	if standard != "" {
+		r.standard = level
+	}
+	if !r.fineGrain {
+		if err := r.setLocked(rules); err != nil {
+			r.standard = was
+			return err
+		}
+		return nil
+	}
+	if _, ok := settings[settingPaths]; !ok {
+		rules = r.rules
+	}
+	r.rulesLocked(rules)
 	return nil
 }
 
