@@ -118,12 +118,8 @@ func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) 
 		s.mutating.Lock()
 		defer s.mutating.Unlock()
 	}
-	var err error
-	if len(unknown) > 0 {
-		err = e.refuseUnknown(unknown[0])
-	} else {
-		err = s.call(e, w, r)
-	}
+	keys := r.query.Keys()
+	err := s.attempt(e, w, r, unknown)
 	status, reason := w.status, ""
 	if err != nil {
 		status, reason = 500, "failed"
@@ -132,12 +128,40 @@ func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) 
 			status = max(e.Status, 400)
 		}
 	}
-	seq := s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Keys: r.query.Keys(),
-		Changes: r.changes, Peer: r.peer, Principal: r.principal, Status: status, Reason: reason})
+	seq := s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: e.Path, Keys: keys,
+		Changes: r.changes, Peer: r.peer, Principal: r.principal, Status: status, Reason: reason,
+		DryRun: r.dryRun, Undoes: r.undoes, Until: r.until(s.now()), edit: r.edit})
+	if r.edit != nil {
+		s.note(r.edit, seq, r.ttl)
+		s.renew(r.edit.of, r.again)
+	}
 	if err == nil {
 		w.backToPage(r, seq)
 	}
 	return err
+}
+
+// attempt runs the handler of a mutation, and notes which settings it changes.
+func (s *Server) attempt(e *Endpoint, w *Response, r *Request, unknown []string) error {
+	if len(unknown) > 0 {
+		return e.refuseUnknown(unknown[0])
+	}
+	if err := e.manners(r); err != nil {
+		return err
+	}
+	if r.dryRun {
+		if err := s.call(e, w, r); err != nil {
+			return err
+		}
+		return w.wouldChange(r)
+	}
+	if e.Settings == nil {
+		return s.call(e, w, r)
+	}
+	if r.ttl > 0 && s.temporaries.full() {
+		return &Error{Status: 503, Msg: "too many temporary settings\n"}
+	}
+	return r.tracked(e.Settings, func() error { return s.call(e, w, r) })
 }
 
 // Access is the record of a request for the access log.

@@ -146,6 +146,7 @@ type Limits struct {
 	StatsStreams int // concurrent streams of stats; default 64
 
 	AuditEntries int // kept in memory; default 1000
+	AuditBytes   int // of these; default 1 MiB
 }
 
 // reservedConnections is the number of connections reserved for /ready, /live and
@@ -165,7 +166,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.Connections, 1024}, {&l.ConnectionsPerPeer, 256},
 		{&l.HeavyRunning, 4}, {&l.HeavyWaiting, 16}, {&l.Compressors, 4},
 		{&l.RegexBytes, 1024}, {&l.RegexProgram, 10_000}, {&l.RegexParallel, 4},
-		{&l.StatsStreams, deltastream.DefaultClients}, {&l.AuditEntries, 1000},
+		{&l.StatsStreams, deltastream.DefaultClients}, {&l.AuditEntries, 1000}, {&l.AuditBytes, 1 << 20},
 	}
 	for _, i := range ints {
 		if *i.field == 0 {

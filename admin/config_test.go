@@ -16,7 +16,7 @@ func TestDefaultLimits(t *testing.T) {
 		ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, StreamStall: 10 * time.Second, ResponseTime: 2 * time.Minute, ShutdownTime: 5 * time.Second,
 		HeavyRunning: 4, HeavyWaiting: 16, HeavyWait: 2 * time.Second, Compressors: 4,
 		RegexBytes: 1024, RegexProgram: 10_000, RegexBudget: 2 * time.Second, RegexParallel: 4,
-		StatsStreams: 64, AuditEntries: 1000,
+		StatsStreams: 64, AuditEntries: 1000, AuditBytes: 1 << 20,
 	}
 	if got := (Limits{}).withDefaults(); got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -182,7 +182,7 @@ func TestAuditIsComplete(t *testing.T) {
 	world, log := newWorld(), new(logBuffer)
 	sources := world.sources()
 	sources.Runtime = yieldingRuntime{sources.Runtime}
-	s := newServer(t, Config{Sources: sources, Logger: log.logger(), Limits: Limits{AuditEntries: workers*each + 10}})
+	s := newServer(t, Config{Sources: sources, Logger: log.logger(), Limits: Limits{AuditEntries: workers*each + 10, AuditBytes: -1}})
 	last := map[string]string{}
 	for _, l := range world.levels {
 		last[l.Name] = l.Level.String()

@@ -42,6 +42,11 @@ type Endpoint struct {
 	// Serial runs the handler while no other serial endpoint runs, so that the
 	// audit log has their changes in order.
 	Serial bool
+	// DryRun adds the parameter dry_run: the handler obeys [Request.DryRun].
+	DryRun bool
+	// Settings are the values that the handler changes, if they can be restored. It
+	// adds the parameter ttl and implies Serial.
+	Settings *Settings
 	// Role is the role that a caller needs. Default: RoleAdmin for mutations,
 	// RoleRead for everything else.
 	Role Role
@@ -98,6 +103,13 @@ func (e *endpoints) with(row Endpoint) (*endpoints, error) {
 	}
 	if row.Serve == nil {
 		return nil, fmt.Errorf("admin: path %q has no handler", row.Path)
+	}
+	if row.Settings != nil {
+		row.Serial = true
+		row.Params = append(slices.Clip(row.Params), ttlParam)
+	}
+	if row.DryRun {
+		row.Params = append(slices.Clip(row.Params), dryRunParam)
 	}
 	return newEndpoints(append(slices.Clone(e.rows), &row)), nil
 }

@@ -260,6 +260,7 @@ func TestModes(t *testing.T) {
 	} {
 		full := newServer(t, Config{Sources: world.sources()})
 		s := newServer(t, Config{Mode: mode, Sources: world.sources()})
+		s.Request("POST", "/runtime_modify?undone=1", nil) // entry 1
 		before := world.String()
 		for _, e := range full.Endpoints() {
 			method, query := "GET", ""
@@ -269,7 +270,7 @@ func TestModes(t *testing.T) {
 			if strings.HasSuffix(e.Path, "profiler") {
 				query = "?enable=n"
 			}
-			if q := map[string]string{"/runtime_modify": "?a=b", "/ingest/explain": "?line=a", "/ingest/forget": "?name=a", "/stats/explain": "?name=server.admin_exposed", "/stats/histogram": "?filter=a"}[e.Path]; q != "" {
+			if q := map[string]string{"/runtime_modify": "?a=b", "/audit/undo": "?id=1", "/ingest/explain": "?line=a", "/ingest/forget": "?name=a", "/stats/explain": "?name=server.admin_exposed", "/stats/histogram": "?filter=a"}[e.Path]; q != "" {
 				query = q
 			}
 			got := s.Request(method, e.Path+query, nil).Status

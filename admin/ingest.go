@@ -40,7 +40,7 @@ func (s *Server) ingestRows() []Endpoint {
 		{Path: "/ingest/events", Group: groupStatsD, Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{format, limit}},
 		{Path: "/ingest/explain", Group: groupStatsD, Help: "explain how a StatsD line is interpreted", Serve: s.ingestExplain, maxValue: maxExplained,
 			Params: []Param{{Name: "line", Help: "the line"}, format}},
-		{Path: "/ingest/forget", Group: groupStatsD, Help: "remove received stats by name or prefix", Mutates: true, Serial: true, Serve: s.ingestForget, Params: []Param{
+		{Path: "/ingest/forget", Group: groupStatsD, Help: "remove received stats by name or prefix", Mutates: true, Serial: true, DryRun: true, Serve: s.ingestForget, Params: []Param{
 			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "prefix of the names of stats"},
 		}},
 		{Path: "/ingest/mapping", Group: groupStatsD, Help: "show the mapping rules and their matches", Serve: s.ingestMapping, Params: []Param{
@@ -419,6 +419,17 @@ func (s *Server) ingestForget(w *Response, r *Request) error {
 	match := func(n string) bool { return n == name }
 	if prefix != "" {
 		match = func(n string) bool { return strings.HasPrefix(n, prefix) }
+	}
+	if r.DryRun() {
+		n := 0
+		s.src.Ingest.Forget(func(name string) bool {
+			if match(name) {
+				n++
+			}
+			return false
+		})
+		r.Changed("received stats "+quoted(name+prefix), strconv.Itoa(n), "0")
+		return nil
 	}
 	n := s.src.Ingest.Forget(match)
 	r.Changed("received stats "+quoted(name+prefix), strconv.Itoa(n), "0")

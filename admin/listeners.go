@@ -90,12 +90,31 @@ func (s *Server) drainListeners(w *Response, r *Request) error {
 	if s.src.Drains == nil {
 		return missing("this server has no listeners to drain: the program has set none")
 	}
+	if r.DryRun() {
+		for _, l := range s.listenerList() {
+			if !inboundOnly || l.Direction == listeners.Inbound {
+				r.Changed("listener "+l.Name, "open", drained(graceful, skipExit))
+			}
+		}
+		return nil
+	}
 	if graceful {
 		s.src.Drains.DrainGracefully(inboundOnly, skipExit)
 	} else {
 		s.src.Drains.Drain(inboundOnly)
 	}
 	return w.text(200, "OK\n")
+}
+
+// drained is what a drain does with a listener, in words.
+func drained(graceful, skipExit bool) string {
+	switch {
+	case skipExit:
+		return "draining, then open"
+	case graceful:
+		return "draining, then stopped"
+	}
+	return "stopped"
 }
 
 func (s *Server) initDump(w *Response, r *Request) error {

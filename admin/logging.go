@@ -18,6 +18,9 @@ func (s *Server) logging(w *Response, r *Request) error {
 		return missing("this server's log levels cannot be changed: the program has set no loggers")
 	}
 	before := loggers.List()
+	if r.DryRun() {
+		loggers = loggers.Clone()
+	}
 	var out []byte
 	if reason := changeLevels(loggers, r.query); reason != "" {
 		w.SetStatus(400)
@@ -29,6 +32,11 @@ func (s *Server) logging(w *Response, r *Request) error {
 	}
 	after := loggers.List()
 	s.noteLevels(r, before, after)
+	if len(r.query) > 0 && r.query.Value("level") != "" {
+		for name := range loggers.Settings() {
+			r.Sets(name)
+		}
+	}
 	out = append(out, "active loggers:\n"...)
 	for _, l := range after {
 		out = append(out, "  "+l.Name+": "+l.Level.String()+"\n"...)
@@ -76,6 +84,9 @@ func (s *Server) noteLevels(r *Request, before, after []logctl.LoggerLevel) {
 	for _, l := range after {
 		if was, ok := old[l.Name]; ok && was != l.Level {
 			r.Changed(l.Name, was.String(), l.Level.String())
+			if r.dryRun {
+				continue
+			}
 			s.logger.Info("change log level: name='" + l.Name + "' level='" + l.Level.String() + "'")
 		}
 	}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -22,34 +23,62 @@ func (s *Server) lookups(w *Response, _ *Request) error {
 	return err
 }
 
-func (s *Server) lookupsEnable(w *Response, _ *Request) error {
-	s.store.Symbols().EnableRecent()
+func (s *Server) lookupsEnable(w *Response, r *Request) error {
+	return s.switchLookups(w, r, "on", s.store.Symbols().EnableRecent)
+}
+
+func (s *Server) lookupsDisable(w *Response, r *Request) error {
+	return s.switchLookups(w, r, "off", s.store.Symbols().DisableRecent)
+}
+
+// switchLookups switches the recording of lookups on or off.
+func (s *Server) switchLookups(w *Response, r *Request, to string, set func()) error {
+	from := "off"
+	if s.store.Symbols().RecentEnabled() {
+		from = "on"
+	}
+	r.Sets(lookupSwitch)
+	r.Changed(lookupSwitch, from, to)
+	if !r.DryRun() {
+		set()
+	}
 	return w.text(200, "OK\n")
 }
 
-func (s *Server) lookupsDisable(w *Response, _ *Request) error {
-	s.store.Symbols().DisableRecent()
-	return w.text(200, "OK\n")
-}
-
-func (s *Server) lookupsClear(w *Response, _ *Request) error {
-	s.store.Symbols().ClearRecent()
+func (s *Server) lookupsClear(w *Response, r *Request) error {
+	symbols := s.store.Symbols()
+	if r.DryRun() {
+		r.Changed("recorded lookups", strconv.FormatUint(symbols.RecentTotal(), 10), "0")
+		return nil
+	}
+	symbols.ClearRecent()
 	return w.text(200, "OK\n")
 }
 
 // resetCounters resets all counters, or those that a filter selects.
 func (s *Server) resetCounters(w *Response, r *Request) error {
 	return s.withFilter(w, r, func(f *partFilter) error {
-		if f.filter == nil {
+		if f.filter == nil && !r.DryRun() {
 			s.store.ResetCounters()
 			return w.text(200, "OK\n")
 		}
 		v := s.store.View()
 		defer v.Close()
+		reset := 0
 		for c := v.ByName(store.Scalars); f.err == nil && c.Next(); {
-			if c.Kind() == store.KindCounter && f.match(c.Name()) {
-				c.ResetCounter()
+			if c.Kind() != store.KindCounter || !f.match(c.Name()) {
+				continue
 			}
+			if r.DryRun() {
+				if c.Float() != 0 {
+					reset++
+				}
+				continue
+			}
+			c.ResetCounter()
+		}
+		if r.DryRun() {
+			r.Changed("counters that are not zero", strconv.Itoa(reset), "0")
 		}
 		return w.text(200, "OK\n")
 	})

@@ -79,7 +79,8 @@ func TestUnknownParameters(t *testing.T) {
 	for target, want := range map[string]string{
 		"/reset_counters?filtr=x":       "unknown parameter filtr, did you mean filter?\n",
 		"/drain_listeners?inboundOnly":  "unknown parameter inboundOnly, did you mean inboundonly?\n",
-		"/healthcheck/fail?x=1":         "unknown parameter x: this path has no parameters\n",
+		"/quitquitquit?x=1":             "unknown parameter x: this path has no parameters\n",
+		"/healthcheck/fail?x=1":         "unknown parameter x: this path has ttl, dry_run\n",
 		"/reopen_logs?a%0Ab=1":          "unknown parameter \"a\\nb\": this path has no parameters\n",
 		"/ingest/forget?nam=a&prefix=b": "unknown parameter nam, did you mean name?\n",
 	} {

@@ -3,6 +3,9 @@ package admin
 import (
 	"net/netip"
 	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
 // Request is a request to a known path whose framing, host and origin have been
@@ -27,6 +30,13 @@ type Request struct {
 	closing  <-chan struct{}
 	changes  []Change
 	after    []func()
+
+	dryRun bool
+	ttl    time.Duration // of the settings that the request changes
+	sets   []string      // names of settings
+	edit   *edit         // nil: no settings
+	undoes uint64        // entry of the audit log
+	again  []setting     // values that are temporary again
 }
 
 // Method returns the method, such as "GET".
@@ -73,9 +83,10 @@ func (r *Request) Closing() <-chan struct{} { return r.closing }
 // After registers f to run once the response was sent or has failed.
 func (r *Request) After(f func()) { r.after = append(r.after, f) }
 
-// Changed records a change for the audit log.
+// Changed records a change for the audit log, and for the answer to a dry run. Values
+// that look secret are masked.
 func (r *Request) Changed(what, before, after string) {
-	r.changes = append(r.changes, Change{what, before, after})
+	r.changes = append(r.changes, Change{what, wire.Masked(what, before), wire.Masked(what, after)})
 }
 
 // withoutHost reports whether r uses HTTP/1.0 and names no host. Browsers never send

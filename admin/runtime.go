@@ -21,10 +21,10 @@ func (s *Server) runtime(w *Response, _ *Request) error {
 			j.Key(key).BeginObject()
 			j.Key("layer_values").BeginList()
 			for _, value := range v.PerLayer {
-				j.String(masked(key, value))
+				j.String(wire.Masked(key, value))
 			}
 			j.EndList()
-			j.Key("final_value").String(masked(key, v.Final))
+			j.Key("final_value").String(wire.Masked(key, v.Final))
 			j.EndObject()
 		}
 	}
@@ -46,30 +46,28 @@ func (s *Server) runtimeModify(w *Response, r *Request) error {
 	if rt == nil {
 		return &Error{Status: 503, Msg: "No admin layer specified"}
 	}
-	values := make(map[string]string, len(pairs))
+	values, names := make(map[string]string, len(pairs)), pairs.Keys()
 	for _, p := range pairs {
 		values[p.Name] = p.Value
 	}
 	before := rt.Snapshot()
+	after, err := before, error(nil)
+	if r.DryRun() {
+		after, err = rt.Preview(values)
+	} else if err = rt.Modify(values); err == nil {
+		after = rt.Snapshot()
+	}
 	var limit *layers.LimitError
-	if err := rt.Modify(values); errors.As(err, &limit) {
+	if errors.As(err, &limit) {
 		return &Error{Status: 400, Msg: err.Error()}
 	} else if err != nil {
 		return &Error{Status: 503, Msg: err.Error()}
 	}
-	after := rt.Snapshot()
-	for _, p := range pairs {
-		was, _ := before.Get(p.Name)
-		is, _ := after.Get(p.Name)
-		r.Changed(p.Name, masked(p.Name, was), masked(p.Name, is))
+	r.Sets(names...)
+	for _, name := range names {
+		was, _ := before.Get(name)
+		is, _ := after.Get(name)
+		r.Changed(name, was, is)
 	}
 	return w.text(200, "OK\n")
-}
-
-// masked returns a runtime value for display, hidden if the key looks secret.
-func masked(key, value string) string {
-	if value != "" && wire.SecretKey(key) {
-		return wire.Redacted
-	}
-	return value
 }

@@ -60,7 +60,8 @@ type Server struct {
 	tableMu sync.Mutex // held while a new table is made
 	table   atomic.Pointer[endpoints]
 
-	mutating sync.Mutex // held by mutations that record changes
+	mutating    sync.Mutex // held by mutations that record changes
+	temporaries temporaries
 
 	ctx     context.Context // canceled when the server shuts down
 	cancel  context.CancelFunc
@@ -124,7 +125,7 @@ func New(cfg Config) (*Server, error) {
 			Budget:  bound(limits.RegexBudget, 365*24*time.Hour)}},
 		compressors: newCompressors(limits.Compressors),
 		metrics:     newMetrics(cfg.Store),
-		audit:       newAuditLog(limits.AuditEntries, cfg.Logger),
+		audit:       newAuditLog(limits.AuditEntries, limits.AuditBytes, cfg.Logger),
 		listeners:   make(map[net.Listener]struct{}),
 	}
 	s.newSession()
@@ -286,6 +287,7 @@ func (s *Server) stopListening() {
 	if !s.closed {
 		s.closed = true
 		s.cancel()
+		s.temporaries.stop()
 		s.endSessionLocked()
 	}
 	if s.listener != nil {

@@ -106,6 +106,7 @@ type ConfigSection struct {
 type Health interface {
 	FailHealth()
 	RestoreHealth()
+	HealthFailed() bool
 }
 
 // Drains stops listeners.
@@ -133,6 +134,10 @@ type Runtime interface {
 	// Modify atomically sets values of the admin layer. An empty value removes an
 	// earlier override. The error text is sent to the client.
 	Modify(values map[string]string) error
+	// Preview returns the snapshot that Modify would make, or its error.
+	Preview(values map[string]string) (*layers.Snapshot, error)
+	// Overrides returns the values of the admin layer. The caller owns the map.
+	Overrides() map[string]string
 }
 
 // Loggers holds the loggers of the server. Error texts are sent to clients; after an
@@ -144,6 +149,12 @@ type Loggers interface {
 	// SetPaths sets several levels from a comma-separated list of name:level or
 	// name=level.
 	SetPaths(paths string) error
+	// Clone returns a copy whose changes have no effect.
+	Clone() *logctl.Registry
+	// Settings returns all levels by name, and Restore sets some of these. See
+	// [logctl.Registry.Settings].
+	Settings() map[string]string
+	Restore(map[string]string) error
 }
 
 // Contention describes how often and how long goroutines waited for mutexes.

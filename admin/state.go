@@ -25,18 +25,25 @@ func (s *Server) live(w *Response, _ *Request) error { return w.text(200, "OK\n"
 func missing(what string) error { return &Error{Status: 501, Msg: what + "\n"} }
 
 func (s *Server) healthcheckFail(w *Response, r *Request) error {
-	return s.setHealth(w, r, Health.FailHealth)
+	return s.setHealth(w, r, Health.FailHealth, "DRAINING")
 }
 
 func (s *Server) healthcheckOK(w *Response, r *Request) error {
-	return s.setHealth(w, r, Health.RestoreHealth)
+	return s.setHealth(w, r, Health.RestoreHealth, stateLive)
 }
 
-func (s *Server) setHealth(w *Response, r *Request, set func(Health)) error {
+func (s *Server) setHealth(w *Response, r *Request, set func(Health), to string) error {
 	if s.src.Health == nil {
 		return missing("this server has no health check that could fail: the program has set no health switch")
 	}
 	before := s.state()
+	r.Sets(healthSwitch)
+	if r.DryRun() {
+		if before == stateLive || before == "DRAINING" { // an initializing server stays so
+			r.Changed("state", before, to)
+		}
+		return nil
+	}
 	set(s.src.Health)
 	r.Changed("state", before, s.state())
 	return w.text(200, "OK\n")

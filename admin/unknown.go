@@ -44,6 +44,12 @@ func (e *Endpoint) refuseUnknown(name string) error {
 		text += ", did you mean " + near + "?"
 	} else if len(e.Params) == 0 {
 		text += ": this path has no parameters"
+	} else {
+		names := make([]string, len(e.Params))
+		for i, p := range e.Params {
+			names[i] = p.Name
+		}
+		text += ": this path has " + strings.Join(names, ", ")
 	}
 	return badRequest(text + "\n")
 }

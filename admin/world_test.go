@@ -115,6 +115,12 @@ type worldHealth world
 func (h *worldHealth) FailHealth()    { h.mu.Lock(); defer h.mu.Unlock(); h.state = "DRAINING" }
 func (h *worldHealth) RestoreHealth() { h.mu.Lock(); defer h.mu.Unlock(); h.state = "LIVE" }
 
+func (h *worldHealth) HealthFailed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state == "DRAINING"
+}
+
 type worldDrains world
 
 func (d *worldDrains) Drain(inboundOnly bool) { (*world)(d).note("drain inbound=%t", inboundOnly) }
@@ -193,6 +199,30 @@ func (l *worldLoggers) SetPaths(paths string) error {
 	(*world)(l).note("paths %s", paths)
 	if paths == "bad" {
 		return logctl.ErrEmptyName
+	}
+	return nil
+}
+
+func (l *worldLoggers) Clone() *logctl.Registry {
+	cfg := logctl.Config{Levels: map[string]logctl.Level{}}
+	for _, l := range l.List() {
+		cfg.Names, cfg.Levels[l.Name] = append(cfg.Names, l.Name), l.Level
+	}
+	return must(logctl.New(cfg))
+}
+
+func (l *worldLoggers) Settings() map[string]string { return l.Clone().Settings() }
+
+func (l *worldLoggers) Restore(levels map[string]string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, level := range levels {
+		if name == "level" {
+			continue
+		}
+		if err := l.set(name, level); err != nil {
+			return err
+		}
 	}
 	return nil
 }

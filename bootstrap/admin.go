@@ -349,5 +349,6 @@ func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"circuit_streams", limit(&l.CircuitStreams)},
 		{"stats_streams", limit(&l.StatsStreams)},
 		{"audit_entries", limit(&l.AuditEntries)},
+		{"audit_bytes", limit(&l.AuditBytes)},
 	})
 }

@@ -179,6 +179,7 @@ var reference = []section{
 		{"circuit_streams", "16", "Clients of the circuit event stream."},
 		{"stats_streams", "64", "Clients of `/stats/stream`."},
 		{"audit_entries", "1000", "Mutations kept in memory for the audit log."},
+		{"audit_bytes", "1048576", "Memory of the audit log; the oldest entries go first."},
 	}},
 	{"Admin authentication", "admin.auth", "At least one of `tokens_file`, `tokens`, `client_certificates` and `unix_peers` is required.", []row{
 		{"tokens_file", "", "File with lines `role:sha256:name`; reloaded when it changes."},

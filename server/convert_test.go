@@ -33,12 +33,12 @@ admin:
 	cfg := load("header_bytes: 1, target_bytes: 2, body_bytes: 3, headers: 4, query_parameters: 5, query_value_bytes: 6, connections: 7, " +
 		"connections_per_address: 8, read_timeout: 9s, idle_timeout: 10s, stream_stall: 11s, response_time: 12s, shutdown_time: 13s, heavy_running: 14, " +
 		"heavy_waiting: 15, heavy_wait: 16s, compressors: 17, regex_bytes: 18, regex_program: 20, regex_budget: 21s, regex_parallel: 22, " +
-		"circuit_streams: 23, stats_streams: 25, audit_entries: 24")
+		"circuit_streams: 23, stats_streams: 25, audit_entries: 24, audit_bytes: 26")
 	want := admin.Limits{
 		HeaderBytes: 1, TargetBytes: 2, BodyBytes: 3, Headers: 4, QueryParams: 5, QueryValue: 6, Connections: 7, ConnectionsPerPeer: 8,
 		ReadTimeout: 9 * time.Second, IdleTimeout: 10 * time.Second, StreamStall: 11 * time.Second, ResponseTime: 12 * time.Second, ShutdownTime: 13 * time.Second,
 		HeavyRunning: 14, HeavyWaiting: 15, HeavyWait: 16 * time.Second, Compressors: 17, RegexBytes: 18, RegexProgram: 20, RegexBudget: 21 * time.Second,
-		RegexParallel: 22, StatsStreams: 25, AuditEntries: 24,
+		RegexParallel: 22, StatsStreams: 25, AuditEntries: 24, AuditBytes: 26,
 	}
 	if diff := cmp.Diff(want, cfg.Admin.Limits); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

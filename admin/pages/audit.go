@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -25,7 +26,10 @@ func showAudit(v *view) error {
 	if len(entries) != 1 {
 		v.summary = count(len(entries)) + " entries"
 	}
-	v.panel("log", "Changes, newest first", func() { v.actions("audit-log", "/server_info") }, func() { v.auditTable("audit-log", entries) })
+	if list := v.site.srv.Temporary(); len(list) > 0 {
+		v.panel("temporary-head", "Temporary settings", func() { v.actions("temporary", "/audit") }, func() { v.temporaryTable(list) })
+	}
+	v.panel("log", "Changes, newest first", func() { v.actions("audit-log", "/audit?limit=1000") }, func() { v.auditTable("audit-log", entries) })
 	return nil
 }
 
@@ -49,10 +53,11 @@ func (v *view) auditTable(id string, entries []admin.AuditEntry) {
 		v.empty("No changes since the start.")
 		return
 	}
-	g := v.grid(id, "Audit log", "cards", order{}, column{head: "Time"}, column{head: "Who"}, column{head: "Request"}, column{head: "Change"}, column{head: "Result", class: "num"})
+	g := v.grid(id, "Audit log", "cards", order{}, column{head: "Entry", class: "num"}, column{head: "Time"}, column{head: "Who"}, column{head: "Request"}, column{head: "Change"}, column{head: "Result", class: "num"}, column{head: "Undo", unlisted: true})
 	for i := range entries {
 		e := &entries[i]
 		g.row("")
+		g.num(strconv.FormatUint(e.Seq, 10))
 		g.cell(isoTime(e.Time), func() { v.when(e.Time) })
 		who := e.Principal.Name
 		if who == "" {
@@ -62,7 +67,7 @@ func (v *view) auditTable(id string, entries []admin.AuditEntry) {
 			who = "the program"
 		}
 		g.cell(who, nil)
-		g.cell(e.Method+" "+e.Path, v.text(h("<code class='wrap'>"), e.Path, h("</code>")))
+		g.cell(strings.TrimSpace(e.Method+" "+e.Path), v.text(h("<code class='wrap'>"), e.Path, h("</code>")))
 		var changes []string
 		for _, c := range e.Changes {
 			changes = append(changes, c.What+" "+c.Before+" > "+c.After)
@@ -74,7 +79,14 @@ func (v *view) auditTable(id string, entries []admin.AuditEntry) {
 				class = "bad"
 			}
 			v.Put(h("<span class='"), class, h("'>"), e.Status, " ", e.Reason, h("</span>"))
+			switch {
+			case e.DryRun:
+				v.Put(" dry run")
+			case e.UndoneBy != 0:
+				v.Put(" undone by ", e.UndoneBy)
+			}
 		})
+		g.cell("", func() { v.undo(e) })
 	}
 	g.end()
 }

@@ -22,7 +22,10 @@ func showLogging(v *view) error {
 			for _, level := range logctl.Levels() {
 				v.Put(h("<option>"), level, h("</option>"))
 			}
-			v.Put(h("</select></label><button type='submit'>Set all</button></form>"))
+			v.Put(h("</select></label>"))
+			v.ttl("all loggers")
+			v.dryRun()
+			v.Put(h("<button type='submit'>Set all</button></form>"))
 		}
 		if v.src.ReopenLogs != nil && v.permits("/reopen_logs") {
 			v.button("../reopen_logs", "Reopen log files", "All log files are closed and opened again, as after a rotation.")
@@ -53,6 +56,7 @@ func (v *view) level(l *logctl.LoggerLevel, edit bool) {
 	current := l.Level.String()
 	if !edit {
 		v.Put(current)
+		v.left("log levels", l.Name)
 		return
 	}
 	v.Put(h("<form class='row' method='post' action='../logging' data-effect='The level takes effect at once.' data-submit='change'><label><span class='vh'>Level of "), l.Name,
@@ -64,5 +68,8 @@ func (v *view) level(l *logctl.LoggerLevel, edit bool) {
 		}
 		v.Put(h(">"), level, h("</option>"))
 	}
-	v.Put(h("</select></label><button type='submit'>Set</button></form>"))
+	v.Put(h("</select></label>"))
+	v.ttl(l.Name)
+	v.left("log levels", l.Name)
+	v.Put(h("<button type='submit'>Set</button></form>"))
 }

@@ -60,7 +60,7 @@ func table() []row {
 		{path: "config", nav: "Config", key: "d", needs: "/config_dump", help: "loaded configuration", show: showConfig},
 		{path: "certs", nav: "Certs", key: "t", needs: "/certs", help: "loaded certificates and their expiry", show: showCerts},
 		{path: "circuits", nav: "Circuits", key: "u", needs: "/clusters", help: "requests and errors by cluster", heavy: true, show: showCircuits},
-		{path: "audit", nav: "Audit", key: "a", needs: "/server_info", help: "latest changes and refused changes", show: showAudit},
+		{path: "audit", nav: "Audit", key: "a", needs: "/audit", help: "latest changes and refused changes", show: showAudit},
 		{path: "server", nav: "Server", key: "p", needs: "/server_info", help: "version, options, memory, diagnostics", show: showServer},
 	}
 }

@@ -89,6 +89,7 @@ func (fakeDrains) Drain(bool)                 {}
 func (fakeDrains) DrainGracefully(bool, bool) {}
 func (fakeDrains) FailHealth()                {}
 func (fakeDrains) RestoreHealth()             {}
+func (fakeDrains) HealthFailed() bool         { return false }
 
 func testCertificates(text string) []certinfo.Context {
 	at := func(days int) time.Time { return testNow.Add(time.Duration(days) * 24 * time.Hour) }

@@ -7,14 +7,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/layers"
 )
 
-// masked hides a value whose key looks secret, as /runtime does.
-func masked(key, value string) string {
-	if value != "" && wire.SecretKey(key) {
-		return wire.Redacted
-	}
-	return value
-}
-
 func showRuntime(v *view) error {
 	if v.src.Runtime == nil {
 		v.panel("none", "Runtime", nil, func() { v.empty("The server has no runtime values.") })
@@ -55,15 +47,18 @@ func (v *view) editForm(values *layers.Snapshot) {
 		value, known := values.Get(key)
 		v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-keep data-effect='The value takes effect at once.'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
 		if known {
-			v.Put(h(" <span class='quiet'>now "), shown(masked(key, value)), h("</span>"))
+			v.Put(h(" <span class='quiet'>now "), shown(wire.Masked(key, value)), h("</span>"))
 		} else {
 			v.Put(h(" <span class='quiet'>new</span>"))
 		}
 		v.Put(h("</p><div class='row'><input type='text' class='find grow' id='value' name='"), key, h("' autocomplete='off' value='"))
-		if masked(key, value) == value {
+		if wire.Masked(key, value) == value {
 			v.Put(value)
 		}
-		v.Put(h("'><button type='submit' class='primary'>Set value</button><a class='btn' href='"), v.here("key", ""), h("'>Cancel</a></div></form>\n"))
+		v.Put(h("'>"))
+		v.ttl(key)
+		v.dryRun()
+		v.Put(h("<button type='submit' class='primary'>Set value</button><a class='btn' href='"), v.here("key", ""), h("'>Cancel</a></div></form>\n"))
 		if v.overridden(values, key) {
 			v.Put(h("<form class='pad row line' method='post' action='../runtime_modify' data-keep data-effect='The value of the lower layers applies again.'><input type='hidden' name='"), key,
 				h("' value=''><button type='submit'>Remove override</button><span class='quiet'>The value of the lower layers applies again.</span></form>\n"))
@@ -116,10 +111,13 @@ func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted stri
 		rows++
 		g.row("")
 		g.head(key, v.text(h("<code class='wrap'>"), key, h("</code>")))
-		final := masked(key, x.Final)
-		g.cell(final, v.text(h("<b class='wrap'>"), final, h("</b>")))
+		final := wire.Masked(key, x.Final)
+		g.cell(final, func() {
+			v.Put(h("<b class='wrap'>"), final, h("</b>"))
+			v.left("runtime", key)
+		})
 		for _, value := range x.PerLayer {
-			value = masked(key, value)
+			value = wire.Masked(key, value)
 			g.cell(value, func() { v.orNone(value) })
 		}
 		if edit {

@@ -174,8 +174,12 @@ func (v *view) done() {
 		if e.Seq != seq {
 			continue
 		}
-		v.note("ok", "done", func() {
-			v.Put("Done: ", h("<code>"), e.Path, h("</code>"))
+		meaning, what := "ok", "Done: "
+		if e.DryRun {
+			meaning, what = "info", "Nothing was changed. It would be: "
+		}
+		v.note(meaning, "done", func() {
+			v.Put(what, h("<code>"), e.Path, h("</code>"))
 			for i, c := range e.Changes {
 				if i == 3 {
 					v.Put(fmt.Sprintf(", and %d more", len(e.Changes)-i))

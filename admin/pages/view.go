@@ -26,6 +26,8 @@ type view struct {
 	title   string // heading
 	summary string // beside the heading, and in front of the title of the window
 	tsv     export
+
+	temporary map[[2]string]admin.Temporary // by settings and name; nil: not asked for yet
 }
 
 // permits reports whether the client may use an endpoint.

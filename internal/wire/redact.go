@@ -239,3 +239,12 @@ func isSecretHeader(m protoreflect.Message) bool {
 	key := m.Descriptor().Fields().ByName("key")
 	return key != nil && key.Kind() == protoreflect.StringKind && secretHeader.MatchString(m.Get(key).String())
 }
+
+// Masked returns a setting for display: [Redacted] if its name or its value looks
+// secret, and otherwise the value.
+func Masked(name, value string) string {
+	if value != "" && (SecretKey(name) || redact.LooksSecret(value)) {
+		return Redacted
+	}
+	return value
+}

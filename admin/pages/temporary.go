@@ -1,0 +1,69 @@
+package pages
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+)
+
+// ttl appends the field that makes a change temporary.
+func (v *view) ttl(what string) {
+	v.Put(h("<label><span class='vh'>How long, "), what, h("</span><select name='ttl'><option value=''>until changed</option>"))
+	for _, x := range [...]struct{ value, text string }{{"10m", "for 10 minutes"}, {"1h", "for an hour"}, {"24h", "for a day"}} {
+		v.Put(h("<option value='"), x.value, h("'>"), x.text, h("</option>"))
+	}
+	v.Put(h("</select></label>"))
+}
+
+// dryRun appends the box that makes a form change nothing.
+func (v *view) dryRun() {
+	v.Put(h("<label><input type='checkbox' name='dry_run' value='1'> try <span class='quiet'>only show what would change</span></label>"))
+}
+
+// left appends how long a setting stays temporary.
+func (v *view) left(settings, name string) {
+	if v.temporary == nil {
+		v.temporary = make(map[[2]string]admin.Temporary)
+		for _, t := range v.site.srv.Temporary() {
+			v.temporary[[2]string{t.Settings, t.Name}] = t
+		}
+	}
+	if t, ok := v.temporary[[2]string{settings, name}]; ok {
+		v.Put(h(" <span class='badge info'>"))
+		v.icon("info")
+		v.Put(span(v.remaining(&t)), " left, then ", shown(t.BackTo), h("</span>"))
+	}
+}
+
+// remaining returns the rest of the time of a temporary setting in whole seconds.
+func (v *view) remaining(t *admin.Temporary) time.Duration {
+	return (max(t.Until.Sub(v.now), 0) + time.Second - 1).Truncate(time.Second)
+}
+
+// temporaryTable appends the settings whose previous values return.
+func (v *view) temporaryTable(list []admin.Temporary) {
+	g := v.grid("temporary", "Temporary settings", "cards", order{}, column{head: "Setting"}, column{head: "Value"}, column{head: "Then"},
+		column{head: "Time left", class: "num"}, column{head: "Entry", class: "num"})
+	for i := range list {
+		t := &list[i]
+		g.row("")
+		g.head(t.Name, v.text(h("<code class='wrap'>"), t.Name, h("</code> <span class='quiet'>"), t.Settings, h("</span>")))
+		g.cell(t.Value, nil)
+		g.cell(t.BackTo, func() { v.orNone(t.BackTo) })
+		left := v.remaining(t)
+		g.cell(strconv.FormatFloat(left.Seconds(), 'f', 0, 64), func() { v.Put(span(left)) })
+		g.num(strconv.FormatUint(t.Seq, 10))
+	}
+	g.end()
+}
+
+// undo appends the button that restores the values before an entry of the audit log.
+func (v *view) undo(e *admin.AuditEntry) {
+	if !e.Undoable() || !v.permits("/audit/undo") || !v.permits(e.Path) {
+		return
+	}
+	seq := strconv.FormatUint(e.Seq, 10)
+	v.Put(h("<form method='post' action='../audit/undo' data-effect='The values before the change apply again.'><input type='hidden' name='id' value='"), seq,
+		h("'><button type='submit'>Undo<span class='vh'> change "), seq, h("</span></button></form>"))
+}

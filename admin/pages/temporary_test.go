@@ -1,0 +1,46 @@
+package pages
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+)
+
+// TestTemporarySettings checks that the pages show temporary settings with the time
+// left, offer to undo a change, and say what a dry run would change.
+func TestTemporarySettings(t *testing.T) {
+	srv := world(t, "plain", nil)
+	defer srv.Close()
+	back := []admin.Field{{Name: "referer", Value: "http://localhost/ui/runtime"}, {Name: "accept", Value: "text/html"}}
+	for _, target := range []string{"/runtime_modify?key=other&ttl=90s", "/logging?main=off&ttl=2h", "/healthcheck/fail"} {
+		if r := srv.Request("POST", target, nil); r.Status != 200 {
+			t.Fatalf("%s: %d %s", target, r.Status, r.Body)
+		}
+	}
+	dry := srv.Request("POST", "/runtime_modify?key=third&dry_run=1", nil, back...)
+	_, done, _ := strings.Cut(dry.Get("location"), "?")
+	for target, wants := range map[string][]string{
+		"runtime":         {" left, then "},
+		"runtime?key=k":   {"<select name='ttl'>", "name='dry_run'"},
+		"runtime?" + done: {"Nothing was changed. It would be: <code>/runtime_modify</code>: ", "third"},
+		"logging":         {" left, then "},
+		"audit":           {"Temporary settings", "action='../audit/undo'", "<input type='hidden' name='id' value='2'>", " dry run"},
+	} {
+		r := request(srv, target, "plain")
+		checkPage(t, srv, r.Body)
+		for _, want := range wants {
+			if r.Status != 200 || !strings.Contains(string(r.Body), want) {
+				t.Errorf("%s: %d without %q", target, r.Status, want)
+			}
+		}
+	}
+	srv.Request("POST", "/audit/undo?id=2", nil)
+	if r := request(srv, "audit", "plain"); !strings.Contains(string(r.Body), "undone by 5") || strings.Contains(string(r.Body), "name='id' value='2'") {
+		t.Error("the page does not show that the change was undone")
+	}
+	list := request(srv, "audit?tsv=temporary", "plain")
+	if got := string(list.Body); !strings.HasPrefix(got, "Setting\tValue\tThen\tTime left\tEntry\nkey\tother\t") || !strings.HasSuffix(got, "\t90\t1\n") {
+		t.Errorf("as TSV: %q", got)
+	}
+}

@@ -1,0 +1,211 @@
+package admin
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+)
+
+// Settings are named values that mutations change. With them, the server knows what a
+// request changed: its endpoint has the parameter ttl, after which the previous values
+// return, and /audit/undo. Endpoints that change the same values share one Settings.
+// The functions must be safe for concurrent use.
+type Settings struct {
+	// Name is a word for the values as a whole, such as "runtime".
+	Name string
+	// Values returns the present values. A name without a value is absent. The caller
+	// owns the map.
+	Values func() map[string]string
+	// Restore sets values, and removes values that are empty. After an error, whose
+	// text is sent to the client, nothing has changed.
+	Restore func(values map[string]string) error
+}
+
+// The parameters of endpoints that can be tried or that have settings.
+var (
+	dryRunParam = Param{Name: "dry_run", Help: "show what would change, and change nothing", Kind: ParamFlag}
+	ttlParam    = Param{Name: "ttl", Help: "time after which the previous value returns, such as 90s or 2h"}
+)
+
+// The bounds of ttl.
+const (
+	minTTL = time.Second
+	maxTTL = 30 * 24 * time.Hour
+)
+
+// manners reads the parameters that the server handles itself and removes them from
+// the query of r.
+func (e *Endpoint) manners(r *Request) error {
+	drop := func(name string) {
+		r.query = slices.DeleteFunc(slices.Clone(r.query), func(p Pair) bool { return p.Name == name })
+	}
+	if e.DryRun {
+		r.dryRun = r.query.Has(dryRunParam.Name)
+		drop(dryRunParam.Name)
+	}
+	if e.Settings == nil {
+		return nil
+	}
+	text := r.query.Value(ttlParam.Name)
+	drop(ttlParam.Name)
+	if text == "" {
+		return nil
+	}
+	ttl, err := time.ParseDuration(text)
+	if err != nil || ttl < minTTL || ttl > maxTTL {
+		return badRequest("ttl " + quoted(text[:min(len(text), unknownBytes)]) + " is not a duration from 1s to 720h, such as 90s or 2h\n")
+	}
+	r.ttl = ttl
+	return nil
+}
+
+// setting is a value that a request changed or set again. The values are not masked.
+type setting struct {
+	name, before, after string
+	earlier             *temporary // what the value was until then, if it was temporary
+}
+
+// edit are the settings that a request set.
+type edit struct {
+	of     *Settings
+	values []setting // by name
+}
+
+// changed reports whether a value is another one than before.
+func (e *edit) changed() bool {
+	return e != nil && slices.ContainsFunc(e.values, func(v setting) bool { return v.before != v.after })
+}
+
+// tracked calls f and notes on r which settings have changed.
+func (r *Request) tracked(of *Settings, f func() error) error {
+	before := of.Values()
+	err := f()
+	after := of.Values()
+	names := make(map[string]bool)
+	for _, values := range []map[string]string{before, after} {
+		for name := range values {
+			if before[name] != after[name] {
+				names[name] = true
+			}
+		}
+	}
+	if err == nil {
+		for _, name := range r.sets {
+			names[name] = true
+		}
+	}
+	r.edit = &edit{of: of}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r.edit.values = append(r.edit.values, setting{name: name, before: before[name], after: after[name]})
+	}
+	return err
+}
+
+// until returns the end of the settings that r made temporary, or the zero time.
+func (r *Request) until(now time.Time) time.Time {
+	if r.ttl <= 0 || !r.edit.changed() {
+		return time.Time{}
+	}
+	return now.Add(r.ttl)
+}
+
+// Sets names settings that the request sets, so that a setting that has the value
+// already becomes temporary, or permanent, with the others.
+func (r *Request) Sets(names ...string) { r.sets = append(r.sets, names...) }
+
+// DryRun reports whether the handler must change nothing, and instead call Changed for
+// each change that it would make. The server then answers with these. It is false
+// unless the endpoint has DryRun.
+func (r *Request) DryRun() bool { return r.dryRun }
+
+// wouldChange replaces the response by the changes that the request would make.
+func (w *Response) wouldChange(r *Request) error {
+	if w.stage != stageBuffer || w.status != 200 {
+		return nil
+	}
+	w.buf, w.contentType = w.buf[:0], typeText
+	var out strings.Builder
+	for _, c := range r.changes {
+		if c.Before != c.After || c.After == wire.Redacted {
+			out.WriteString(quoted(c.What) + ": " + quoted(c.Before) + " -> " + quoted(c.After) + "\n")
+		}
+	}
+	if out.Len() == 0 {
+		return w.text(200, "dry run: nothing would change\n")
+	}
+	return w.text(200, "dry run: nothing was changed\n"+out.String())
+}
+
+// The names of the settings that are switches.
+const (
+	healthSwitch = "health"
+	lookupSwitch = "recent lookups"
+)
+
+// healthSettings is the switch of the inbound health checks.
+func (s *Server) healthSettings() *Settings {
+	const failing = "failing"
+	health := s.src.Health
+	if health == nil {
+		return nil
+	}
+	return &Settings{
+		Name: healthSwitch,
+		Values: func() map[string]string {
+			if health.HealthFailed() {
+				return map[string]string{healthSwitch: failing}
+			}
+			return nil
+		},
+		Restore: func(values map[string]string) error {
+			if values[healthSwitch] == failing {
+				health.FailHealth()
+			} else {
+				health.RestoreHealth()
+			}
+			return nil
+		},
+	}
+}
+
+// lookupSettings is the switch of the recent lookups.
+func (s *Server) lookupSettings() *Settings {
+	const on = "on"
+	symbols := s.store.Symbols()
+	return &Settings{
+		Name: lookupSwitch,
+		Values: func() map[string]string {
+			if symbols.RecentEnabled() {
+				return map[string]string{lookupSwitch: on}
+			}
+			return nil
+		},
+		Restore: func(values map[string]string) error {
+			if values[lookupSwitch] == on {
+				symbols.EnableRecent()
+			} else {
+				symbols.DisableRecent()
+			}
+			return nil
+		},
+	}
+}
+
+// runtimeSettings are the values of the admin layer.
+func (s *Server) runtimeSettings() *Settings {
+	if s.src.Runtime == nil {
+		return nil
+	}
+	return &Settings{Name: "runtime", Values: s.src.Runtime.Overrides, Restore: s.src.Runtime.Modify}
+}
+
+// loggerSettings are the log levels.
+func (s *Server) loggerSettings() *Settings {
+	if s.src.Loggers == nil {
+		return nil
+	}
+	return &Settings{Name: "log levels", Values: s.src.Loggers.Settings, Restore: s.src.Loggers.Restore}
+}

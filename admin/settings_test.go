@@ -1,0 +1,377 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
+)
+
+// TestDryRunsChangeNothing checks that dry_run says what a mutation would change, and
+// that nothing but the audit log notices it.
+func TestDryRunsChangeNothing(t *testing.T) {
+	for target, want := range map[string]string{
+		"/runtime_modify?dry_run&limits.max_sessions=350&gone=": "limits.max_sessions: 200 -> 350\n",
+		"/runtime_modify?api_key=hush&dry_run":                  "api_key: \"\" -> [redacted]\n",
+		"/logging?main=off&dry_run":                             "main: debug -> off\n",
+		"/logging?level=info&dry_run=1":                         "main: debug -> info\n",
+		"/logging?paths=main:off,stats:error&dry_run":           "main: debug -> off\nstats: info -> error\n",
+		"/logging?main=debug&dry_run":                           "",
+		"/healthcheck/fail?dry_run":                             "state: LIVE -> DRAINING\n",
+		"/healthcheck/ok?dry_run":                               "",
+		"/reset_counters?dry_run&filter=^x":                     "counters that are not zero: 2 -> 0\n",
+		"/ingest/forget?prefix=web.&dry_run":                    "received stats web.: 2 -> 0\n",
+		"/drain_listeners?dry_run&inboundonly":                  "",
+		"/drain_listeners?dry_run&graceful": "listener ingress: open -> draining, then stopped\n" +
+			"\"listener local\\n\": open -> draining, then stopped\nlistener metrics_in: open -> draining, then stopped\n",
+		"/stats/recentlookups/enable?dry_run&ttl=5m": "recent lookups: off -> on\n",
+	} {
+		world := newWorld()
+		s := newServer(t, Config{Sources: world.sources()})
+		for _, name := range []string{"x.a", "x.b", "y"} {
+			s.store.Root().Counter(name).Inc()
+		}
+		before := world.String()
+		r := s.Request("POST", target, nil)
+		head := "dry run: nothing was changed\n"
+		if want == "" {
+			head = "dry run: nothing would change\n"
+		}
+		_, rest, _ := strings.Cut(string(r.Body), "\n")
+		lines := slices.Sorted(strings.Lines(rest))
+		if got := strings.Join(lines, ""); r.Status != 200 || !strings.HasPrefix(string(r.Body), head) || !sameLines(got, want) {
+			t.Errorf("POST %s: %d %q, want %q", target, r.Status, r.Body, head+want)
+		}
+		if after := world.String(); after != before {
+			t.Errorf("POST %s changed\n%s\nto\n%s", target, before, after)
+		}
+		if s.store.Root().Counter("x.a").Value() != 1 || s.store.Symbols().RecentEnabled() || len(s.Temporary()) > 0 {
+			t.Errorf("POST %s changed the store", target)
+		}
+		if e := s.Audit(1)[0]; !e.DryRun || e.Undoable() || e.Status != 200 {
+			t.Errorf("POST %s: audit %+v", target, e)
+		}
+	}
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	s.store.Symbols().EnableRecent()
+	s.store.Root().Counter("x.a").Inc()
+	if r := s.Request("POST", "/stats/recentlookups/clear?dry_run", nil); !strings.Contains(string(r.Body), "\nrecorded lookups: ") || s.store.Symbols().RecentTotal() == 0 {
+		t.Errorf("clear: %q", r.Body)
+	}
+	for _, target := range []string{"/logging?nobody=off&dry_run", "/logging?main=loud&dry_run", "/reopen_logs?dry_run", "/quitquitquit?dry_run", "/cpuprofiler?enable=y&dry_run", "/ingest/forget?dry_run"} {
+		if r := s.Request("POST", target, nil); r.Status != 400 {
+			t.Errorf("POST %s: %d %q, want 400", target, r.Status, r.Body)
+		}
+	}
+}
+
+// sameLines reports whether two texts have the same lines in any order.
+func sameLines(a, b string) bool {
+	return slices.Equal(slices.Sorted(strings.Lines(a)), slices.Sorted(strings.Lines(b)))
+}
+
+// TestTemporarySettings follows settings with a ttl through changes, extensions and
+// their end.
+func TestTemporarySettings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := newWorld()
+		s := newServer(t, Config{Sources: world.sources(), Now: time.Now})
+		defer s.Close()
+		value := func(key string) string { return world.overrides()[key] }
+		check := func(when, want string) {
+			t.Helper()
+			synctest.Wait()
+			var left []string
+			for _, v := range s.Temporary() {
+				left = append(left, fmt.Sprintf("%s=%s for %s, then %s", v.Name, v.Value, time.Until(v.Until), v.BackTo))
+			}
+			got := fmt.Sprintf("k=%s other=%s main=%s; %s", value("k"), value("other"), world.levels[1].Level, strings.Join(left, "; "))
+			if got != want {
+				t.Errorf("%s: %s\nwant %s", when, got, want)
+			}
+		}
+		post(t, s, "/runtime_modify?k=1")
+		post(t, s, "/runtime_modify?k=2&other=x&ttl=10m")
+		post(t, s, "/logging?main=trace&ttl=1m")
+		check("at first", "k=2 other=x main=trace; main=trace for 1m0s, then debug; k=2 for 10m0s, then 1; other=x for 10m0s, then ")
+		time.Sleep(time.Minute)
+		check("after a minute", "k=2 other=x main=debug; k=2 for 9m0s, then 1; other=x for 9m0s, then ")
+		if e := s.Audit(1)[0]; e.Reason != "ttl ended" || e.Undoes != 3 || e.Path != "/logging" || !slices.Equal(e.Changes, []Change{{"main", "trace", "debug"}}) {
+			t.Errorf("the audit log has %+v", e)
+		}
+		post(t, s, "/runtime_modify?k=2&ttl=20m") // longer, with the same value
+		check("longer", "k=2 other=x main=debug; other=x for 9m0s, then ; k=2 for 20m0s, then 1")
+		post(t, s, "/runtime_modify?k=3&ttl=5m") // another value: back to the first
+		check("another", "k=3 other=x main=debug; k=3 for 5m0s, then 1; other=x for 9m0s, then ")
+		world.runtime.Reload()
+		time.Sleep(5 * time.Minute)
+		check("its end", "k=1 other=x main=debug; other=x for 4m0s, then ")
+		post(t, s, "/runtime_modify?other=x") // the same value, but permanent
+		check("permanent", "k=1 other=x main=debug; ")
+		time.Sleep(time.Hour)
+		check("later", "k=1 other=x main=debug; ")
+
+		post(t, s, "/runtime_modify?k=9&ttl=1m")
+		_ = world.runtime.Modify(map[string]string{"k": "of the program"})
+		time.Sleep(time.Minute)
+		check("changed by the program", "k=of the program other=x main=debug; ")
+
+		post(t, s, "/healthcheck/fail?ttl=30s")
+		post(t, s, "/stats/recentlookups/enable?ttl=40s")
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if world.state != "LIVE" || !s.store.Symbols().RecentEnabled() {
+			t.Errorf("after 30 s the state is %s", world.state)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if s.store.Symbols().RecentEnabled() {
+			t.Error("lookups are still recorded")
+		}
+	})
+}
+
+func TestTTLIsChecked(t *testing.T) {
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources()})
+	defer s.Close()
+	before := world.String()
+	for _, ttl := range []string{"10", "0s", "-5m", "999ms", "721h", "soon", "1h%0A"} {
+		r := s.Request("POST", "/runtime_modify?k=1&ttl="+ttl, nil)
+		if r.Status != 400 || !strings.Contains(string(r.Body), "from 1s to 720h") || world.String() != before {
+			t.Errorf("ttl=%s: %d %q", ttl, r.Status, r.Body)
+		}
+	}
+	post(t, s, "/runtime_modify?k=1&ttl=")
+	if len(s.Temporary()) != 0 || world.overrides()["k"] != "1" {
+		t.Error("an empty ttl is not like none")
+	}
+	// Ends of settings that cannot be restored are tried again; the space is bounded.
+	long := strings.Repeat("v", 4000)
+	status := 0
+	for i := 0; i < 2000 && status != 503; i++ {
+		status = s.Request("POST", fmt.Sprintf("/runtime_modify?t=%d%s&k%d=x&ttl=1h", i, long, i%900), nil).Status
+		world.runtime.Modify(map[string]string{fmt.Sprintf("k%d", i%900): ""})
+		s.Request("POST", fmt.Sprintf("/runtime_modify?z%d=%s&ttl=2h", i%300, long), nil)
+	}
+	if status != 503 || s.temporaries.bytes > 2*temporaryBytes {
+		t.Errorf("status %d with %d bytes of temporary settings", status, s.temporaries.bytes)
+	}
+}
+
+// failingRuntime refuses changes while fail is set.
+type failingRuntime struct {
+	Runtime
+	fail bool
+	wild guardtest.Fuse
+}
+
+func (r *failingRuntime) Modify(values map[string]string) error {
+	r.wild.Burn()
+	if r.fail {
+		return errors.New("refused")
+	}
+	return r.Runtime.Modify(values)
+}
+
+func TestRestoreIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := newWorld()
+		sources := world.sources()
+		rt := &failingRuntime{Runtime: sources.Runtime}
+		sources.Runtime = rt
+		panics := guardtest.New(t)
+		s := newServer(t, Config{Sources: sources, Now: time.Now, Logger: panics.Logger()})
+		defer s.Close()
+		post(t, s, "/runtime_modify?k=1&ttl=1m")
+		rt.wild.Light(1)
+		time.Sleep(time.Minute)
+		panics.Caught("end of a temporary setting")
+		rt.fail = true
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		if len(s.Temporary()) != 1 {
+			t.Fatal("the setting was given up")
+		}
+		rt.fail = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(s.Temporary()) != 0 || world.overrides()["k"] != "" {
+			t.Errorf("%v %v", s.Temporary(), world.overrides())
+		}
+	})
+}
+
+// TestUndo undoes changes of all kinds, and what cannot be undone is refused.
+func TestUndo(t *testing.T) {
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources()})
+	defer s.Close()
+	undo := func(seq uint64, status int, want string) {
+		t.Helper()
+		before := world.String()
+		r := s.Request("POST", fmt.Sprintf("/audit/undo?id=%d", seq), nil)
+		if r.Status != status || !strings.Contains(string(r.Body), want) {
+			t.Errorf("undo of %d: %d %q, want %d %q", seq, r.Status, r.Body, status, want)
+		}
+		if status != 200 && world.String() != before {
+			t.Errorf("undo of %d changed\n%s\nto\n%s", seq, before, world)
+		}
+	}
+	last := func() AuditEntry { return s.Audit(1)[0] }
+
+	post(t, s, "/runtime_modify?k=1&api_key=hush")
+	post(t, s, "/runtime_modify?k=2&limits.max_sessions=350&api_key=hidden")
+	if r := s.Request("POST", "/audit/undo?id=2&dry_run", nil); string(r.Body) != "dry run: nothing was changed\n"+
+		"api_key: [redacted] -> [redacted]\nk: 2 -> 1\nlimits.max_sessions: 350 -> \"\"\n" || world.overrides()["k"] != "2" {
+		t.Errorf("dry run: %d %q", r.Status, r.Body)
+	}
+	undo(1, 409, "api_key has changed since entry 1: it is [redacted], not [redacted]")
+	undo(2, 200, "OK")
+	if got := fmt.Sprint(world.overrides()); got != "map[api_key:hush k:1]" {
+		t.Errorf("after the undo: %s", got)
+	}
+	if e := last(); e.Undoes != 2 || !e.Undoable() || strings.Contains(fmt.Sprint(e.Changes), "hush") {
+		t.Errorf("audit %+v", e)
+	}
+	undo(2, 409, "was undone by entry 5")
+	undo(5, 200, "OK") // entry 2 is in effect again
+	undo(2, 200, "OK")
+	undo(1, 200, "OK")
+	if got := fmt.Sprint(world.overrides()); got != "map[]" {
+		t.Errorf("in the end: %s", got)
+	}
+
+	levels := slices.Clone(world.levels)
+	post(t, s, "/logging?level=off")
+	undo(last().Seq, 200, "OK")
+	if !slices.Equal(world.levels, levels) {
+		t.Errorf("levels %v, want %v", world.levels, levels)
+	}
+	post(t, s, "/healthcheck/fail")
+	undo(last().Seq, 200, "OK")
+	if world.state != "LIVE" {
+		t.Errorf("the state is %s", world.state)
+	}
+	post(t, s, "/stats/recentlookups/enable")
+	undo(last().Seq, 200, "OK")
+	if s.store.Symbols().RecentEnabled() {
+		t.Error("lookups are recorded")
+	}
+	post(t, s, "/reset_counters")
+	undo(last().Seq, 400, "has no values to restore")
+	s.Request("POST", "/runtime_modify", nil)
+	undo(last().Seq, 400, "has no values to restore")
+	undo(9999, 404, "no entry 9999")
+	for _, id := range []string{"", "0", "-1", "x", "1x"} {
+		if r := s.Request("POST", "/audit/undo?id="+id, nil); r.Status != 400 || !strings.HasPrefix(string(r.Body), "usage: ") {
+			t.Errorf("id=%s: %d %q", id, r.Status, r.Body)
+		}
+	}
+}
+
+// TestUndoOfTemporarySettings checks that an undo makes a value temporary again.
+func TestUndoOfTemporarySettings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := newWorld()
+		s := newServer(t, Config{Sources: world.sources(), Now: time.Now})
+		defer s.Close()
+		post(t, s, "/runtime_modify?k=2&ttl=10m")
+		post(t, s, "/runtime_modify?k=3")
+		time.Sleep(time.Minute)
+		post(t, s, "/audit/undo?id=2")
+		if v := s.Temporary(); len(v) != 1 || v[0].Value != "2" || time.Until(v[0].Until) != 9*time.Minute {
+			t.Errorf("temporary: %+v", v)
+		}
+		post(t, s, "/runtime_modify?k=4")
+		time.Sleep(time.Hour)
+		post(t, s, "/audit/undo?id=4") // k=2 would have ended
+		if v := world.overrides()["k"]; v != "" || len(s.Temporary()) > 0 {
+			t.Errorf("k is %q, temporary: %+v", v, s.Temporary())
+		}
+		post(t, s, "/runtime_modify?k=5&ttl=10m")
+		post(t, s, "/audit/undo?id=6")
+		time.Sleep(time.Hour)
+		if v := world.overrides()["k"]; v != "" || len(s.Temporary()) > 0 {
+			t.Errorf("k is %q, temporary: %+v", v, s.Temporary())
+		}
+	})
+}
+
+// TestUndoNeedsTheRole checks that an undo needs the role of the change.
+func TestUndoNeedsTheRole(t *testing.T) {
+	port := impatient(start(t, Config{Sources: newWorld().sources(), Auth: &Auth{Tokens: testTokens(t)}, Now: later()}))
+	value := "1"
+	if err := port.Handle(Endpoint{Path: "/strict", Mutates: true, DryRun: true, Params: []Param{{Name: "to"}}, Settings: &Settings{
+		Name:    "strict",
+		Values:  func() map[string]string { return map[string]string{"value": value} },
+		Restore: func(values map[string]string) error { value = values["value"]; return nil },
+	}, Serve: func(_ *Response, r *Request) error {
+		r.Changed("value", value, r.Query().Value("to"))
+		if !r.DryRun() {
+			value = r.Query().Value("to")
+		}
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(role Role, target string) string {
+		return talk(t, port, request("POST "+target+" HTTP/1.1", "Connection: close", "Authorization: Bearer "+secret(role)))
+	}
+	ask(RoleAdmin, "/strict?to=0&dry_run")
+	if value != "1" {
+		t.Errorf("a dry run set the value to %s", value)
+	}
+	ask(RoleAdmin, "/strict?to=2")
+	if a := ask(RoleOperate, "/audit/undo?id=2"); !strings.HasPrefix(a, "HTTP/1.1 403 ") || value != "2" {
+		t.Errorf("operate: %s, value %s", a, value)
+	}
+	if a := ask(RoleAdmin, "/audit/undo?id=2"); !strings.HasPrefix(a, "HTTP/1.1 200 ") || value != "1" {
+		t.Errorf("admin: %s, value %s", a, value)
+	}
+}
+
+// TestAuditIsBounded checks that large entries evict old ones.
+func TestAuditIsBounded(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources(), Limits: Limits{AuditBytes: 100_000}})
+	for i := range 200 {
+		post(t, s, fmt.Sprintf("/runtime_modify?k=%d%s", i, strings.Repeat("x", 4000)))
+	}
+	list := s.Audit(1000)
+	if len(list) < 3 || len(list) > 20 || list[0].Seq != 200 || s.audit.bytes > 100_000 {
+		t.Errorf("%d entries in %d bytes, the newest is %d", len(list), s.audit.bytes, list[0].Seq)
+	}
+	if _, ok := s.audit.find(list[len(list)-1].Seq - 1); ok {
+		t.Error("an evicted entry was found")
+	}
+}
+
+// TestShowAudit compares /audit with golden files and with its schema.
+func TestShowAudit(t *testing.T) {
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources()})
+	defer s.Close()
+	post(t, s, "/runtime_modify?limits.max_sessions=350&password=hush&ttl=90s")
+	s.Request("POST", "/logging?main=loud", nil)
+	post(t, s, "/logging?main=trace")
+	post(t, s, "/audit/undo?id=3")
+	post(t, s, "/healthcheck/fail?dry_run")
+	for name, target := range map[string]string{"audit-text": "/audit", "audit-json": "/audit?format=json&limit=100"} {
+		r := s.Request("GET", target, nil)
+		if name == "audit-json" {
+			jsonschema.Check(t, "../docs/schema/audit.schema.json", r.Body)
+		}
+		if strings.Contains(string(r.Body), "hush") {
+			t.Errorf("%s shows a secret", name)
+		}
+		golden.Check(t, name, r.Body)
+	}
+	jsonschema.Check(t, "../docs/schema/audit.schema.json", newServer(t, Config{}).Request("GET", "/audit?format=json", nil).Body)
+}
