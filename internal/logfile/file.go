@@ -50,6 +50,7 @@ type File struct {
 	ioMu   sync.Mutex
 	out    *os.File // nil after Close
 	fixed  bool     // standard output or error: never reopened or closed
+	torn   bool     // the file ends with a part of a line
 	spare  []byte   // the buffer that is not being filled
 	mu     sync.Mutex
 	buffer []byte // lines that wait; guarded by mu
@@ -103,13 +104,14 @@ func openFile(path string) (*os.File, error) {
 // Path returns the name of the file.
 func (f *File) Path() string { return f.path }
 
-// Write appends one or more complete lines. With a buffer it never waits for the
-// disk: lines that do not fit are dropped, and the result is still len(p), nil.
+// Write appends one or more complete lines and returns how many bytes of them, in whole
+// lines, are in the file. With a buffer it never waits for the disk: lines that do not
+// fit are dropped, and the result is still len(p), nil.
 func (f *File) Write(p []byte) (int, error) {
 	if f.opts.FlushBytes <= 0 {
 		f.ioMu.Lock()
 		defer f.ioMu.Unlock()
-		return len(p), f.writeLocked(p)
+		return f.writeLocked(p)
 	}
 	f.mu.Lock()
 	if len(f.buffer)+len(p) > f.opts.MaxBytes {
@@ -132,19 +134,37 @@ func (f *File) Write(p []byte) (int, error) {
 // lines returns the number of lines in p.
 func lines(p []byte) uint64 { return uint64(bytes.Count(p, []byte("\n"))) }
 
-// writeLocked writes to the file and counts the lines that it lost. f.ioMu must be held.
-func (f *File) writeLocked(p []byte) error {
+// writeLocked writes to the file, returns the bytes of whole lines that it wrote, and
+// counts the lines that it lost. A line that was cut, as by a full disk, gets an end
+// before the next one. f.ioMu must be held.
+func (f *File) writeLocked(p []byte) (int, error) {
 	if len(p) == 0 {
-		return nil
+		return 0, nil
 	}
 	if f.out == nil {
-		return ErrClosed
+		return 0, ErrClosed
 	}
-	if n, err := f.out.Write(p); err != nil {
-		f.failed.Add(lines(p[n:]))
-		return fmt.Errorf("logfile: %w", err)
+	var n int
+	var err error
+	if f.torn {
+		_, err = f.out.Write([]byte("\n"))
+		f.torn = err != nil
 	}
-	return nil
+	if err == nil {
+		n, err = f.out.Write(p)
+	}
+	if err == nil {
+		return n, nil
+	}
+	whole := bytes.LastIndexByte(p[:n], '\n') + 1
+	if whole < n {
+		f.torn = true
+		if n < len(p) && p[n] == '\n' { // only the end is missing
+			whole = n + 1
+		}
+	}
+	f.failed.Add(lines(p[whole:]))
+	return whole, fmt.Errorf("logfile: %w", err)
 }
 
 // Flush writes the buffer.
@@ -161,7 +181,8 @@ func (f *File) flushLocked() error {
 	f.buffer = f.spare[:0]
 	f.mu.Unlock()
 	f.spare = full
-	return f.writeLocked(full)
+	_, err := f.writeLocked(full)
+	return err
 }
 
 // Run writes the buffer when it is full enough and at each interval. It returns nil
@@ -197,7 +218,7 @@ func (f *File) Reopen() error {
 		return err
 	}
 	old := f.out
-	f.out = out
+	f.out, f.torn = out, false
 	return errors.Join(flushErr, old.Close())
 }
 

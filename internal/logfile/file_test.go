@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -328,4 +329,73 @@ func FuzzEscape(f *testing.F) {
 			}
 		}
 	})
+}
+
+// fill writes data to a pipe in place of the file of f until the pipe is full. It
+// returns the result of Write and a function that reads the pipe after another line.
+func fill(t *testing.T, f *File, data []byte) (n int, got func() string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	for wait := 10 * time.Millisecond; ; wait *= 2 { // one that is over before the write lets nothing through
+		if err := w.SetWriteDeadline(time.Now().Add(wait)); err != nil {
+			t.Fatal(err)
+		}
+		*f = File{out: w}
+		if n, err = f.Write(data); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		if n > 0 || f.torn {
+			break
+		}
+	}
+	return n, func() string {
+		text := make([]byte, 2<<20)
+		n, err := r.Read(text)
+		if err == nil {
+			err = w.SetWriteDeadline(time.Time{})
+		}
+		if err == nil {
+			_, err = f.Write([]byte("next\n"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		rest, err := io.ReadAll(r)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text[:n]) + string(rest)
+	}
+}
+
+// TestTornLineGetsAnEnd ends writes in the middle of a line, just before its end, and
+// between lines.
+func TestTornLineGetsAnEnd(t *testing.T) {
+	_, got := fill(t, &File{}, bytes.Repeat([]byte("x"), 1<<20))
+	capacity := len(got()) - len("\nnext\n")
+	line := strings.Repeat("x", capacity-len("first\n"))
+	for _, tt := range []struct {
+		data   string
+		want   int // bytes of whole lines
+		failed uint64
+		text   string
+	}{
+		{"first\n" + line + "yy\n", len("first\n"), 1, "first\n" + line + "\nnext\n"},
+		{"first\n" + line + "\n", capacity + 1, 0, "first\n" + line + "\nnext\n"},
+		{"first\n" + line[1:] + "\nlast\n", capacity, 1, "first\n" + line[1:] + "\nnext\n"},
+	} {
+		f := &File{}
+		n, got := fill(t, f, []byte(tt.data))
+		if n != tt.want || f.Failed() != tt.failed {
+			t.Errorf("%d bytes, want %d; %d lines failed, want %d", n, tt.want, f.Failed(), tt.failed)
+		}
+		if text := got(); text != tt.text {
+			t.Errorf("a file of %d bytes, want %d, ends with %q", len(text), len(tt.text), text[max(0, len(text)-20):])
+		}
+	}
 }
