@@ -12,9 +12,9 @@ import (
 
 // The first byte of a packet is the kind of its lines. It is not sent.
 const (
-	markCounts byte = 'c' // increments of counters
-	markTimers byte = 't' // fields of histograms
-	markValues byte = 'v' // gauges and rates
+	markCounts = "c" // increments of counters
+	markTimers = "t" // fields of histograms
+	markValues = "v" // gauges and rates
 )
 
 // paths are the paths of a layout, around the name of a stat.
@@ -181,7 +181,7 @@ func bins(h *histogram.Stats, yield func(value float64, count uint64)) {
 
 // increments calls yield for each increment in a packet, with the path as the key.
 func increments(packet []byte, yield func(key []byte, n uint64)) {
-	if len(packet) == 0 || packet[0] != markCounts {
+	if !bytes.HasPrefix(packet, []byte(markCounts)) {
 		return
 	}
 	for line := range bytes.Lines(packet[1:]) {
@@ -195,7 +195,7 @@ func increments(packet []byte, yield func(key []byte, n uint64)) {
 
 // observations returns the number of values of the histograms in a packet.
 func observations(packet []byte) (n uint64) {
-	if len(packet) == 0 || packet[0] != markTimers {
+	if !bytes.HasPrefix(packet, []byte(markTimers)) {
 		return 0
 	}
 	for line := range bytes.Lines(packet[1:]) {

@@ -72,14 +72,8 @@ type Sink struct {
 	percentiles []percentile
 
 	// Of Flush.
-	counts, timers, values batch
+	counts, timers, values sinkqueue.Batch
 	name, tags, path       []byte
-}
-
-// batch is a packet that grows.
-type batch struct {
-	data  []byte // from the mark on, empty without lines
-	lines int
 }
 
 var _ flush.Runner = (*Sink)(nil)
@@ -122,12 +116,19 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Prefix != "" {
 		s.prefix = string(clean([]byte(cfg.Prefix), 0)) + "."
 	}
-	s.queue = sinkqueue.New(sinkqueue.Config{
+	s.use(sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "graphite", Target: "tcp://" + cfg.Address,
 		Send: s.send, Ended: s.conn.Close, Increments: increments, Observations: observations,
-	})
-	s.Sender = s.queue.Sender()
+	}))
 	return s, nil
+}
+
+// use makes q the queue of s.
+func (s *Sink) use(q *sinkqueue.Queue) {
+	s.queue, s.Sender = q, q.Sender()
+	s.counts = sinkqueue.Batch{Queue: q, Limit: packetBytes, Head: markCounts}
+	s.timers = sinkqueue.Batch{Queue: q, Limit: packetBytes, Head: markTimers}
+	s.values = sinkqueue.Batch{Queue: q, Limit: packetBytes, Head: markValues}
 }
 
 // send makes one attempt to send a packet without its mark; see [sinkqueue.Config].
@@ -144,9 +145,9 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	s.sendCounters(snap, l, at)
 	s.sendGauges(l, at)
 	s.sendTimers(snap, l, at)
-	s.end(&s.counts)
-	s.end(&s.values)
-	s.end(&s.timers)
+	s.counts.End()
+	s.values.End()
+	s.timers.End()
 	return nil
 }
 
@@ -160,7 +161,7 @@ func (s *Sink) sendCounters(snap *store.Snapshot, l paths, at int64) {
 		}
 		if l.rate != "" && seconds > 0 {
 			s.path = s.appendPath(s.path[:0], l.rate, l.rateEnd)
-			s.put(&s.values, markValues, appendEnd(appendValue(s.path, float64(delta)/seconds), at))
+			s.put(&s.values, appendEnd(appendValue(s.path, float64(delta)/seconds), at))
 		}
 		s.path = s.appendPath(s.path[:0], l.count, l.countEnd)
 		s.count(delta+owed.Take(s.path), at)
@@ -174,7 +175,7 @@ func (s *Sink) sendCounters(snap *store.Snapshot, l paths, at int64) {
 // count adds the increment n of s.path.
 func (s *Sink) count(n uint64, at int64) {
 	s.path = strconv.AppendUint(append(s.path, ' '), n, 10)
-	s.put(&s.counts, markCounts, appendEnd(s.path, at))
+	s.put(&s.counts, appendEnd(s.path, at))
 }
 
 // sendGauges adds all gauges that were ever set. Graphite has no value that is not
@@ -185,7 +186,7 @@ func (s *Sink) sendGauges(l paths, at int64) {
 	s.cfg.Filter.Used(v, store.KindGauge, func(c *store.Cursor) {
 		if x := c.Float(); !math.IsNaN(x) && !math.IsInf(x, 0) && s.describe(c) {
 			s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
-			s.put(&s.values, markValues, appendEnd(c.AppendValue(s.path), at))
+			s.put(&s.values, appendEnd(c.AppendValue(s.path), at))
 		}
 	})
 }
@@ -196,30 +197,14 @@ func (s *Sink) sendTimers(snap *store.Snapshot, l paths, at int64) {
 		if s.describe(c) {
 			s.fields(h.Interval, seconds, func(field string, x float64) {
 				s.path = s.appendPath(s.path[:0], l.timer, field)
-				s.put(&s.timers, markTimers, appendEnd(appendValue(s.path, x), at))
+				s.put(&s.timers, appendEnd(appendValue(s.path, x), at))
 			})
 		}
 	})
 }
 
-// put adds a line to a packet, which is queued first if the line does not fit. It
-// keeps the memory of the line for the next path.
-func (s *Sink) put(b *batch, mark byte, line []byte) {
+// put adds a line and keeps its memory for the next path.
+func (s *Sink) put(b *sinkqueue.Batch, line []byte) {
+	b.Add(line)
 	s.path = line
-	if len(b.data)+len(line) > packetBytes {
-		s.end(b)
-	}
-	if len(b.data) == 0 {
-		b.data = append(b.data, mark)
-	}
-	b.data = append(b.data, line...)
-	b.lines++
-}
-
-// end queues the packet.
-func (s *Sink) end(b *batch) {
-	if b.lines > 0 {
-		s.queue.Add(append([]byte(nil), b.data...), b.lines)
-		b.data, b.lines = b.data[:0], 0
-	}
 }

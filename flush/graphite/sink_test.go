@@ -164,11 +164,10 @@ func output(t *testing.T, cfg Config, st *store.Store) []byte {
 		t.Fatal(err)
 	}
 	var got []byte
-	s.queue = sinkqueue.New(sinkqueue.Config{Options: s.cfg.Options, Send: func(_ context.Context, packet []byte) (int, error) {
+	s.use(sinkqueue.New(sinkqueue.Config{Options: s.cfg.Options, Send: func(_ context.Context, packet []byte) (int, error) {
 		got = append(got, packet[1:]...)
 		return len(packet), nil
-	}})
-	s.Sender = s.queue.Sender()
+	}}))
 	snap := st.Flush(store.FlushOptions{})
 	defer snap.Close()
 	snap.Time, snap.Interval = time.Unix(1700000000, 999), 10*time.Second
@@ -242,15 +241,14 @@ func TestLongFlushesAreSplit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var packets, lines int
-	s.queue = sinkqueue.New(sinkqueue.Config{Options: s.cfg.Options, Send: func(_ context.Context, packet []byte) (int, error) {
+	s.use(sinkqueue.New(sinkqueue.Config{Options: s.cfg.Options, Send: func(_ context.Context, packet []byte) (int, error) {
 		packets++
 		lines += bytes.Count(packet, []byte("\n"))
-		if len(packet) > packetBytes || packet[0] != markCounts || packet[len(packet)-1] != '\n' {
+		if len(packet) > packetBytes || string(packet[:1]) != markCounts || packet[len(packet)-1] != '\n' {
 			t.Errorf("a packet of %d bytes begins with %q", len(packet), packet[0])
 		}
 		return len(packet), nil
-	}})
-	s.Sender = s.queue.Sender()
+	}}))
 	snap := st.Flush(store.FlushOptions{})
 	defer snap.Close()
 	_ = s.Flush(snap)

@@ -77,13 +77,12 @@ type Sink struct {
 	transport Transport
 
 	// Of Flush.
-	walk   totals.Walk
-	batch  batch
-	began  int64 // of the interval, Unix time in milliseconds
-	name   []byte
-	attrs  []byte // encoded, in a field that depends on the type of the point
-	key    []byte
-	labels [][]byte // names of the attributes of the stat
+	walk  totals.Walk
+	batch batch
+	began int64 // of the interval, Unix time in milliseconds
+	name  []byte
+	attrs []byte // encoded, in a field that depends on the type of the point
+	key   []byte
 }
 
 var (
@@ -259,35 +258,21 @@ var units = map[histogram.Unit]string{
 // read encodes the name and the attributes of the stat under c, the latter in a field.
 // It returns false if nothing is left of the name.
 func (s *Sink) read(c *store.Cursor, field int) bool {
-	s.name = s.name[:0]
-	if p := s.cfg.Prefix; p != "" {
-		s.name = append(append(s.name, p...), '.')
-	}
-	at := len(s.name)
-	if f := c.Family(); f != nil {
-		s.name = append(s.name, f.String()...)
-	} else {
-		s.name = c.AppendName(s.name)
-	}
-	if len(s.name) == at {
+	s.name = s.cfg.AppendName(s.name[:0], c)
+	if len(s.name) == 0 {
 		s.queue.Skipped()
 		return false
 	}
-	s.name = bytes.ReplaceAll(valid(s.name), []byte{0}, []byte("_"))
-	s.attrs, s.labels = s.attrs[:0], s.labels[:0]
-	for _, l := range c.Labels() {
-		name := []byte(l.Name.String())
-		if slices.ContainsFunc(s.labels, func(b []byte) bool { return bytes.Equal(b, name) }) {
-			continue
-		}
-		s.labels = append(s.labels, name)
-		s.attrs = attribute(s.attrs, field, valid(name), valid(l.Value))
-	}
-	for _, t := range s.cfg.Tags {
-		if !slices.ContainsFunc(s.labels, func(b []byte) bool { return string(b) == t.Name }) {
-			s.attrs = attribute(s.attrs, field, []byte(t.Name), []byte(t.Value))
+	s.name = valid(s.name)
+	for i, b := range s.name {
+		if b == 0 { // separates the name in keys
+			s.name[i] = '_'
 		}
 	}
+	s.attrs = s.attrs[:0]
+	s.cfg.EachTag(c, func(name string, value []byte) {
+		s.attrs = attribute(s.attrs, field, valid([]byte(name)), valid(value))
+	})
 	return true
 }
 

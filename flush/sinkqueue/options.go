@@ -3,6 +3,7 @@ package sinkqueue
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -34,6 +35,8 @@ type Options struct {
 	Resend bool
 	// Logger logs outages and panics. If nil, nothing is logged.
 	Logger *slog.Logger
+
+	values [][]byte // of Tags, set by Check
 }
 
 // Check sets the default name, kind. If a setting is wrong it returns an error that
@@ -48,5 +51,48 @@ func (o *Options) Check(pkg, kind string) error {
 	if o.Interval < 0 {
 		return errors.New(pkg + ": the interval is negative")
 	}
+	o.values = nil
+	for _, t := range o.Tags {
+		o.values = append(o.values, []byte(t.Value))
+	}
 	return nil
+}
+
+// AppendName appends the prefix and the name of the stat under c without its tags. It
+// appends nothing if the stat has no name.
+func (o *Options) AppendName(dst []byte, c *store.Cursor) []byte {
+	start := len(dst)
+	if o.Prefix != "" {
+		dst = append(append(dst, o.Prefix...), '.')
+	}
+	at := len(dst)
+	if f := c.Family(); f != nil {
+		dst = append(dst, f.String()...)
+	} else {
+		dst = c.AppendName(dst)
+	}
+	if len(dst) == at {
+		return dst[:start]
+	}
+	return dst
+}
+
+// EachTag calls yield with the tags of the stat under c, and then with the Tags that the
+// stat has not got. Names are unique. Check must have been called.
+func (o *Options) EachTag(c *store.Cursor, yield func(name string, value []byte)) {
+	labels := c.Labels()
+	for i, l := range labels {
+		if !has(labels[:i], l.Name.String()) {
+			yield(l.Name.String(), l.Value)
+		}
+	}
+	for i, t := range o.Tags {
+		if !has(labels, t.Name) {
+			yield(t.Name, o.values[i])
+		}
+	}
+}
+
+func has(labels []store.Label, name string) bool {
+	return slices.ContainsFunc(labels, func(l store.Label) bool { return l.Name.String() == name })
 }
