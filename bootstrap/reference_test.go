@@ -54,6 +54,7 @@ var siblings = map[string]string{
 	"sinks[].remote_write":                     "url: 'http://127.0.0.1:1'",
 	"sinks[].otlp":                             "url: 'http://127.0.0.1:1'",
 	"sinks[].graphite":                         "address: '127.0.0.1:1'",
+	"sinks[].json_lines":                       "path: /dev/stdout",
 	"sinks[].otlp.tls":                         "certificate_chain: c, private_key: k",
 	"sinks[].remote_write.tls":                 "certificate_chain: c, private_key: k",
 	"stats_sinks[]":                            "name: circuit_stream",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/graphite"
+	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -31,6 +32,7 @@ type Sink struct {
 	RemoteWrite *remotewrite.Config
 	OTLP        *otlp.Config
 	Graphite    *graphite.Config
+	JSONLines   *jsonlines.Config
 
 	tls      sinkTLS    // of sinks over HTTP and gRPC
 	interval *yaml.Node // of Options.Interval
@@ -38,7 +40,7 @@ type Sink struct {
 }
 
 // sinkKinds are the keys of which a sink has one.
-var sinkKinds = []string{"statsd", "remote_write", "otlp", "graphite"}
+var sinkKinds = []string{"statsd", "remote_write", "otlp", "graphite", "json_lines"}
 
 // kind returns the kind of s.
 func (s *Sink) kind() string {
@@ -51,6 +53,8 @@ func (s *Sink) kind() string {
 		return "otlp"
 	case s.Graphite != nil:
 		return "graphite"
+	case s.JSONLines != nil:
+		return "json_lines"
 	}
 	return ""
 }
@@ -82,6 +86,10 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 		c := *s.Graphite
 		c.Options = o
 		return created(graphite.New(c))
+	case "json_lines":
+		c := *s.JSONLines
+		c.Options = o
+		return created(jsonlines.New(c))
 	}
 	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
 }
@@ -114,6 +122,7 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		{"remote_write", s.setRemoteWrite},
 		{"otlp", s.setOTLP},
 		{"graphite", s.setGraphite},
+		{"json_lines", s.setJSONLines},
 	}
 	seen := d.message(n, path, fields)
 	kind := d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
@@ -201,15 +210,35 @@ func (s *Sink) setGraphite(d *decoder, n *yaml.Node, path string) {
 		{"address", text(&c.Address)},
 		{"layout", choice(&c.Layout, graphite.Plain, graphite.Modern, graphite.Legacy)},
 		{"tagged", boolean(&c.Tagged)},
-		{"percentiles", list(&c.Percentiles, func(to *float64) setter { return number(to, 0.01, 99.99) })},
+		{"percentiles", percentiles(&c.Percentiles, 0.01, 99.99, graphite.MaxPercentiles)},
 		{"timeout", period(&c.Timeout, time.Millisecond, time.Hour)},
 	})
 	d.require(n, path, seen, "address")
 	if at, ok := seen["address"]; ok {
 		checkHostPort(d, at, join(path, "address"), c.Address, "127.0.0.1:2003")
 	}
-	if at, ok := seen["percentiles"]; ok && len(c.Percentiles) > graphite.MaxPercentiles {
-		d.errorf(at, join(path, "percentiles"), "%d percentiles; at most %d are allowed", len(c.Percentiles), graphite.MaxPercentiles)
+}
+
+func (s *Sink) setJSONLines(d *decoder, n *yaml.Node, path string) {
+	c := &jsonlines.Config{}
+	s.JSONLines = c
+	seen := d.message(n, path, []field{
+		{"path", outputFile(&c.Path)},
+		{"percentiles", percentiles(&c.Percentiles, 0, 100, jsonlines.MaxPercentiles)},
+	})
+	d.require(n, path, seen, "path")
+	if at, ok := seen["path"]; ok && c.Path == "" {
+		d.errorf(at, join(path, "path"), "must not be empty")
+	}
+}
+
+// percentiles decodes a list of percentages.
+func percentiles(to *[]float64, least, most float64, limit int) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		list(to, func(to *float64) setter { return number(to, least, most) })(d, n, path)
+		if len(*to) > limit {
+			d.errorf(n, path, "%d percentiles; at most %d are allowed", len(*to), limit)
+		}
 	}
 }
 

@@ -1,12 +1,15 @@
 package bootstrap
 
 import (
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/graphite"
+	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -127,6 +130,9 @@ sinks:
 		}
 	}
 	for _, tt := range []struct{ text, want string }{
+		{`json_lines: {}`, "path"},
+		{`json_lines: {path: ""}`, "sinks[0].json_lines.path: must not be empty"},
+		{`json_lines: {path: a, percentiles: [-1]}`, "sinks[0].json_lines.percentiles[0]: \"-1\" is not a number in [0, 100]"},
 		{`graphite: {}`, "address"},
 		{`graphite: {address: "a"}`, "a.yaml:2:23: sinks[0].graphite.address: \"a\" is not host:port, such as 127.0.0.1:2003"},
 		{`graphite: {address: "a:1", layout: x}`, `"x" is not one of plain, modern, legacy`},
@@ -139,4 +145,25 @@ sinks:
 			t.Errorf("%s: %v\nwant %s", tt.text, err, tt.want)
 		}
 	}
+}
+
+func TestJSONLinesSink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stats.jsonl")
+	c, err := Parse("a.yaml", []byte("sinks: [{json_lines: {path: '"+path+"', percentiles: [0, 100]}}]\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sinksOf(c)[0]
+	if want := (jsonlines.Config{Path: path, Percentiles: []float64{0, 100}}); !reflect.DeepEqual(*got.JSONLines, want) {
+		t.Errorf("got %+v, want %+v", *got.JSONLines, want)
+	}
+	o := got.Options
+	o.Store = store.New(store.Options{})
+	sink, err := got.create(o)
+	if err != nil || sink.Name() != "json_lines" {
+		t.Fatal(sink, err)
+	}
+	r := sink.(flush.Runner)
+	r.Close()
+	r.Run(t.Context())
 }

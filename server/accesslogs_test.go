@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,9 +15,13 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // TestLostLinesAreShown checks that lines lost by an unwritable access log are
@@ -170,5 +175,37 @@ func TestWrongAccessLogsAreNamed(t *testing.T) {
 		if got := all.List[i].Error(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+}
+
+// TestReopenLogsReopensFilesOfSinks rotates the file of a sink while counters grow.
+func TestReopenLogsReopensFilesOfSinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stats.jsonl")
+	newSink := func(st *store.Store, _ *slog.Logger) (flush.Sink, error) {
+		return jsonlines.New(jsonlines.Config{Options: sinkqueue.Options{Store: st}, Path: path})
+	}
+	r := start(t, server.Config{Admin: anyPort(), Flush: flush.Config{Interval: time.Minute}, Sinks: []server.NewSink{newSink}})
+	line := func(path, want string) func() bool {
+		return func() bool {
+			data, err := os.ReadFile(path)
+			return err == nil && strings.Contains(string(data), want)
+		}
+	}
+	c := r.Store().Root().Counter("orders")
+	c.Add(3)
+	r.Flusher().FlushNow()
+	eventually(t, "the first increment", line(path, `"name":"orders","increment":3}`))
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ReopenLogs(); err != nil {
+		t.Fatal(err)
+	}
+	c.Add(4)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if !line(path, `"name":"orders","increment":4}`)() || line(path+".1", `"increment":4}`)() {
+		t.Error("the line of the last flush is not in the new file")
 	}
 }

@@ -172,6 +172,7 @@ type Server struct {
 	circuit   *eventstream.Stream // optional
 	deltas    *deltastream.Stream
 	history   *history.History // nil: off
+	sinkFiles []interface{ Reopen() error }
 	gauges    selfStats
 	collision collisionLog
 	guard     guard.Guard // reports panics to onPanic
@@ -370,6 +371,11 @@ func (s *Server) makeFlusher() (err error) {
 		}
 		cfg.Sinks = append(slices.Clip(cfg.Sinks), sink)
 	}
+	for _, sink := range cfg.Sinks {
+		if f, ok := sink.(interface{ Reopen() error }); ok {
+			s.sinkFiles = append(s.sinkFiles, f)
+		}
+	}
 	initialized := cfg.Initialized
 	cfg.Initialized = func() bool { return s.life.Initialized() && (initialized == nil || initialized()) }
 	if cfg.OnError == nil {
@@ -466,8 +472,8 @@ func (s *Server) Flusher() *flush.Scheduler { return s.flusher }
 // Quit starts a clean shutdown, after which Run returns. It does not wait.
 func (s *Server) Quit() { s.quitOnce.Do(func() { close(s.quit) }) }
 
-// ReopenLogs reopens the log, the access logs and the host event logs after a
-// rotation.
+// ReopenLogs reopens the log, the access logs, the host event logs and the files of
+// sinks after a rotation.
 func (s *Server) ReopenLogs() error {
 	var errs []error
 	if s.cfg.LogFile != nil {
@@ -475,6 +481,9 @@ func (s *Server) ReopenLogs() error {
 	}
 	for _, l := range s.access {
 		errs = append(errs, l.Reopen())
+	}
+	for _, f := range s.sinkFiles {
+		errs = append(errs, f.Reopen())
 	}
 	return errors.Join(append(errs, s.events.Reopen())...)
 }

@@ -40,6 +40,7 @@ func importTable() []importRow {
 		{"flush/remotewrite", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
 		{"flush/graphite", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
+		{"flush/jsonlines", []string{"flush", "flush/sinkqueue", "store", "histogram", "render", "internal/logfile"}},
 		{"flush/deltastream", []string{"store", "histogram", "render"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
 		{"render", []string{"store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},

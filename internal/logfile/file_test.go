@@ -340,7 +340,7 @@ func fill(t *testing.T, f *File, data []byte) (n int, got func() string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
-	for wait := 10 * time.Millisecond; ; wait *= 2 { // one that is over before the write lets nothing through
+	for wait := 10 * time.Millisecond; ; wait *= 2 { // nothing passes if it is over before the write
 		if err := w.SetWriteDeadline(time.Now().Add(wait)); err != nil {
 			t.Fatal(err)
 		}
