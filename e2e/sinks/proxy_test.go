@@ -13,10 +13,31 @@ import (
 // gate is an HTTP proxy in front of a receiver, whose port outlives the receiver.
 type gate struct {
 	url    string
-	target atomic.Pointer[httputil.ReverseProxy] // nil: the receiver is down
-	failed atomic.Int64                          // requests that it refused
-	twice  atomic.Bool                           // the receiver gets each request twice, and the sender an error in between
+	target atomic.Pointer[httputil.ReverseProxy]
+	fault  atomic.Pointer[fault] // nil: all requests are passed on
+	failed atomic.Int64          // requests with a fault
 }
+
+// fault is what happens to requests.
+type fault struct {
+	name    string
+	deliver bool   // the receiver gets the request
+	answer  int    // the status for the sender; 0: the connection breaks; -1: none until the sender gives up
+	after   string // Retry-After
+}
+
+var (
+	down   = &fault{"down", false, http.StatusServiceUnavailable, ""}
+	faults = []*fault{
+		down,
+		{"error", false, http.StatusInternalServerError, ""},
+		{"busy", false, http.StatusTooManyRequests, "1"},
+		{"broken", false, 0, ""},
+		{"doubtful", true, 0, ""},
+		{"duplicate", true, http.StatusBadGateway, ""},
+		{"slow", true, -1, ""},
+	}
+)
 
 func open(t *testing.T, path string) *gate {
 	g := &gate{}
@@ -26,30 +47,36 @@ func open(t *testing.T, path string) *gate {
 	return g
 }
 
+// to passes requests on from now on.
 func (g *gate) to(t *testing.T, target string) {
-	if target == "" {
-		g.target.Store(nil)
-		return
-	}
 	u, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.target.Store(httputil.NewSingleHostReverseProxy(u))
+	g.fault.Store(nil)
 }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p := g.target.Load()
-	if p == nil {
-		_, _ = io.Copy(io.Discard, r.Body)
-		g.failed.Add(1)
-		w.WriteHeader(http.StatusServiceUnavailable)
+	f := g.fault.Load()
+	if f == nil {
+		g.target.Load().ServeHTTP(w, r)
 		return
 	}
-	if g.twice.CompareAndSwap(true, false) {
-		p.ServeHTTP(httptest.NewRecorder(), r)
-		g.failed.Add(1)
-		panic(http.ErrAbortHandler)
+	if f.deliver {
+		g.target.Load().ServeHTTP(httptest.NewRecorder(), r)
 	}
-	p.ServeHTTP(w, r)
+	_, _ = io.Copy(io.Discard, r.Body)
+	g.failed.Add(1)
+	switch f.answer {
+	case 0:
+		panic(http.ErrAbortHandler)
+	case -1:
+		<-r.Context().Done()
+	default:
+		if f.after != "" {
+			w.Header().Set("Retry-After", f.after)
+		}
+		w.WriteHeader(f.answer)
+	}
 }

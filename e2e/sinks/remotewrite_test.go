@@ -58,7 +58,7 @@ func TestPrometheusReceiver(t *testing.T) {
 - name: prom
   tags: {instance: "edge:1", job: statsd}
   filters: {include: [{prefix: shop}]}
-  remote_write: {url: "%s", refresh: 1s}
+  remote_write: {url: "%s", refresh: 1s, timeout: 1s}
 `, g.url))
 	var lines []string
 	for i := range 100 {
@@ -83,17 +83,17 @@ func TestPrometheusReceiver(t *testing.T) {
 		}
 	}
 
-	g.to(t, "")
-	failed := g.failed.Load()
-	send(t, d, "shop.orders:7|c|#host:h1")
-	d.Until("a refused request", func() bool { return g.failed.Load() > failed })
-	g.to(t, p.URL)
-	p.Expect(`shop_orders{host="h1"}`, is(107))
-	g.twice.Store(true)
-	send(t, d, "shop.orders:3|c|#host:h1")
-	d.Until("a doubtful request", func() bool { return !g.twice.Load() })
-	p.Expect(`shop_orders{host="h1"}`, is(110))
-	p.Expect(`max_over_time(shop_orders[5m]) - min_over_time(shop_orders[5m])`, is(110)) // from the 0 at its start
+	want := 100.0
+	for _, f := range faults {
+		failed := g.failed.Load()
+		g.fault.Store(f)
+		send(t, d, "shop.orders:7|c|#host:h1")
+		d.Until(f.name, func() bool { return g.failed.Load() > failed })
+		g.to(t, p.URL)
+		want += 7
+		p.Expect(`shop_orders{host="h1"}`, is(want))
+	}
+	p.Expect(`max_over_time(shop_orders[5m]) - min_over_time(shop_orders[5m])`, is(want)) // from the 0 at its start
 
 	d.Signal(syscall.SIGTERM)
 	if status := d.Exit(); status != 0 {
