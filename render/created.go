@@ -34,8 +34,8 @@ func (e *exposer) showsCreated(k store.Kind, under []byte) bool {
 	return false
 }
 
-// ofInterval reports whether histograms are summaries whose sum and count are those of
-// the last interval.
+// ofInterval reports whether histograms are summaries whose sum and count cover the last
+// interval.
 func (e *exposer) ofInterval() bool { return e.summaries && e.form != Default }
 
 // sinceOf returns when the value of the stat under c was 0, in Unix milliseconds, or 0

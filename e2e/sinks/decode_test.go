@@ -216,7 +216,7 @@ func TestOTLPDecodes(t *testing.T) {
 	}
 }
 
-// checkMetric compares the points of m, except those that only end a series.
+// checkMetric compares the points of m. A point may only end a series.
 func checkMetric(t *testing.T, m *metrics.Metric, want state) {
 	t.Helper()
 	const ended = uint32(metrics.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK)

@@ -214,8 +214,9 @@ func (m *merged) quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// TestQuantilesOfAFleet: quantiles that Prometheus computes from native histograms of
-// three daemons are those of their merged bins, up to the bound in docs/sinks.md.
+// TestQuantilesOfAFleet: a quantile that Prometheus computes from native histograms of
+// three daemons equals the quantile of their merged bins, up to the bound in
+// docs/sinks.md.
 func TestQuantilesOfAFleet(t *testing.T) {
 	const values, bound = 2000, 0.016
 	byWrite, byOTLP := newEngine(t), newEngine(t)
