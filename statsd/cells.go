@@ -48,7 +48,7 @@ func groupOf(t line.Type) group {
 // together with the generation of the cell. The generation changes when the
 // series ends.
 //
-// All fields but gen and carry are written under registry.mu while no worker
+// All fields but gen, family and carry are written under registry.mu while no worker
 // knows the number. Workers read them after they got the number under that
 // lock.
 type cell struct {
@@ -56,7 +56,7 @@ type cell struct {
 	group  group
 	role   role
 	cost   uint16        // charged for it, in units of costUnit
-	family uint32        // number
+	family atomic.Uint32 // number, or solo and a hash; see cells.family
 	first  uint32        // number of the segment
 	carry  atomic.Uint64 // of a counter: fractions; of a gauge: the newest timestamp, in unix seconds
 

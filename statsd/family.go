@@ -10,6 +10,9 @@ import (
 
 // families holds the families of received series: the series of one metric name.
 // Their names are not kept, but read from a stat. registry.mu guards it.
+//
+// Most families without tags have one series. Such a family is its cell, and is
+// identified by solo and the number of the cell; others have a number in list.
 type families struct {
 	list   []family
 	free   []uint32
@@ -18,6 +21,13 @@ type families struct {
 	// stats have no name.
 	named shrinkmap.Map[uint32, familyName]
 }
+
+// solo marks a family of one series: in place of a family's number above the number
+// of its cell, and in the cell above the upper 31 bits of the metric name's hash.
+const solo = 1 << 31
+
+// noFamily is in place of a family's number in cells of series that have ended.
+const noFamily = solo - 1
 
 // family is the common part of all series of one metric name.
 type family struct {
@@ -53,20 +63,75 @@ func (fs *families) printOf(metric string) uint64 {
 	return (fs.owners.Hash(metric) | inUse) & printBits
 }
 
+// soloPrint returns what the cell of a solo family keeps.
+func (fs *families) soloPrint(metric string) uint32 {
+	return solo | uint32(fs.owners.Hash(metric)>>33)
+}
+
+// family returns the family of cell x: its number, or solo and x.
+func (c *cells) family(x uint32) uint32 {
+	if f := c.at(x).family.Load(); f&solo == 0 {
+		return f
+	}
+	return solo | x
+}
+
+// family returns family x without its print.
+func (r *registry) family(x uint32) family {
+	if x&solo == 0 {
+		f := r.families.list[x]
+		f.print &^= printBits
+		return f
+	}
+	return family{print: uint64(r.cells.at(x &^ solo).group), series: 1, cell: x &^ solo}
+}
+
+// eachFamily calls f with all families.
+func (r *registry) eachFamily(f func(x uint32, fam family)) {
+	for x := range r.families.list {
+		if fam := r.family(uint32(x)); fam.series > 0 {
+			f(uint32(x), fam)
+		}
+	}
+	r.cells.each(func(x uint32, _ *cell) {
+		if x = r.cells.family(x); x&solo != 0 {
+			f(x, r.family(x))
+		}
+	})
+}
+
 // ownsMetric reports whether a metric name is that of a family or, if it is a
 // histogram, of its samples.
 func (r *registry) ownsMetric(o naming.Owner, metric string) bool {
-	if n, ok := r.families.named.Get(uint32(o)); ok {
+	fs, x := &r.families, uint32(o)
+	if n, ok := fs.named.Get(x); ok {
 		return naming.Owns(n.metric, true, metric)
 	}
-	return r.families.list[o].print&printBits == r.families.printOf(metric)
+	if x&solo == 0 {
+		return fs.list[x].print&printBits == fs.printOf(metric)
+	}
+	if r.cells.at(x&^solo).family.Load() != fs.soloPrint(metric) {
+		return false
+	}
+	name := r.nameOf(x)
+	if name == "" {
+		return true // it has just ended: nearly all names have another hash
+	}
+	own, _ := r.shown(name, nil)
+	return own == metric
 }
 
 // familyNamed returns the family with a metric name.
 func (r *registry) familyNamed(metric string) (x uint32, ok bool) {
 	fs := &r.families
 	o, ok := fs.owners.Find(metric, false)
-	return uint32(o), ok && fs.list[o].print&printBits == fs.printOf(metric)
+	return uint32(o), ok && fs.isNamed(uint32(o), metric)
+}
+
+// isNamed reports whether family x, which owns a metric name, has it: it can be that
+// of a histogram's samples.
+func (fs *families) isNamed(x uint32, metric string) bool {
+	return x&solo != 0 || fs.list[x].print&printBits == fs.printOf(metric)
 }
 
 // conflict reports whether another family owns the metric name of w or a name
@@ -77,53 +142,84 @@ func (r *registry) conflict(w *wanted) (other uint32, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	f := &fs.list[o]
+	f := r.family(uint32(o))
 	// Histograms in the form of older rules are about to be replaced.
 	n := fs.named.At(uint32(o))
 	otherForm := w.group == histograms && n.summary != w.kept.summary && n.era == w.era
-	return uint32(o), f.group() != w.group || f.print&printBits != fs.printOf(w.metric) || otherForm
+	return uint32(o), f.group() != w.group || !fs.isNamed(uint32(o), w.metric) || otherForm
 }
 
-// join adds the series in cell c to the family of w and returns the number of the
-// family.
-func (r *registry) join(w *wanted, c uint32) uint32 {
+// join adds the series in cell c to the family of w.
+func (r *registry) join(w *wanted, c uint32) {
 	fs := &r.families
 	x, ok := r.familyNamed(w.metric)
 	if !ok {
-		x = uint32(len(fs.list))
-		if n := len(fs.free); n > 0 {
-			x, fs.free = fs.free[n-1], fs.free[:n-1]
-		} else {
-			fs.list = append(fs.list, family{})
-		}
-		fs.list[x] = family{print: fs.printOf(w.metric) | uint64(w.group), cell: c}
 		r.memory.charge(familyCost)
+		if w.group != histograms && len(w.tags) == 0 {
+			r.grow(new(int32), 1, limitPerName, r.cfg.Limits.SeriesPerName)
+			r.cells.at(c).family.Store(fs.soloPrint(w.metric))
+			fs.owners.Set(w.metric, false, solo|naming.Owner(c))
+			return
+		}
+		x = fs.add(family{print: fs.printOf(w.metric) | uint64(w.group), cell: c})
 		if w.group == histograms {
 			n := familyName{w.name, w.metric, w.kept.summary, w.era}
 			fs.named.Set(x, n)
 			r.memory.charge(n.cost())
 		}
 		fs.owners.Set(w.metric, w.group == histograms, naming.Owner(x))
+	} else if x&solo != 0 {
+		first := r.cells.at(x &^ solo)
+		f := family{fs.printOf(w.metric) | uint64(w.group), 1, x &^ solo}
+		if first.role&bare != 0 {
+			f.print |= hasPlain
+		}
+		x = fs.add(f)
+		fs.owners.Set(w.metric, false, naming.Owner(x))
+		first.family.Store(x)
 	}
 	f := &fs.list[x]
 	if f.cell == noCell {
 		f.cell = c
 	}
 	r.grow(&f.series, 1, limitPerName, r.cfg.Limits.SeriesPerName)
-	return x
+	r.cells.at(c).family.Store(x)
+}
+
+// add returns the number of a new family.
+func (fs *families) add(f family) uint32 {
+	if n := len(fs.free); n > 0 {
+		x := fs.free[n-1]
+		fs.list[x], fs.free = f, fs.free[:n-1]
+		return x
+	}
+	fs.list = append(fs.list, f)
+	return uint32(len(fs.list) - 1)
 }
 
 // leave removes the series in cell c from its family.
 func (r *registry) leave(c uint32) {
-	fs, x := &r.families, r.cells.at(c).family
-	f := &fs.list[x]
-	if r.cells.at(c).role&bare != 0 {
+	fs, ce := &r.families, r.cells.at(c)
+	x := ce.family.Swap(noFamily)
+	f := family{print: uint64(x) << 33, series: 1}
+	if x&solo == 0 {
+		f = fs.list[x]
+	}
+	if ce.role&bare != 0 {
 		f.print &^= hasPlain
 	}
 	if f.cell == c {
 		f.cell = noCell
 	}
-	if r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName); f.series > 0 {
+	r.grow(&f.series, -1, limitPerName, r.cfg.Limits.SeriesPerName)
+	if x&solo == 0 && f.series > 0 {
+		fs.list[x] = f
+		return
+	}
+	r.memory.charge(-familyCost)
+	r.help.stale.Store(true)
+	if x&solo != 0 {
+		fs.owners.DeleteHash(f.print, solo|naming.Owner(c))
 		return
 	}
 	if n, ok := fs.named.Get(x); ok {
@@ -133,27 +229,34 @@ func (r *registry) leave(c uint32) {
 	} else {
 		fs.owners.DeleteHash(f.print, naming.Owner(x))
 	}
-	r.memory.charge(-familyCost)
-	r.help.stale.Store(true)
 	delete(r.ruled.reshaped, x)
-	*f = family{}
+	fs.list[x] = family{}
 	fs.free = append(fs.free, x)
 }
 
 // nameOf returns the name of a family as received, "" if its series have just
-// ended.
+// ended or there is no such family.
 func (r *registry) nameOf(x uint32) string {
 	if n, ok := r.families.named.Get(x); ok {
 		return n.received
 	}
-	f := &r.families.list[x]
-	if f.cell == noCell {
-		r.adopt()
+	c := x &^ solo
+	if x&solo == 0 {
+		if int(x) >= len(r.families.list) || r.families.list[x].series == 0 {
+			return ""
+		}
+		if r.families.list[x].cell == noCell {
+			r.adopt()
+		}
+		if c = r.families.list[x].cell; c == noCell {
+			return ""
+		}
 	}
-	if f.cell == noCell {
+	ce := r.cells.at(c)
+	if ce.stat == nil || ce.group == histograms {
 		return ""
 	}
-	name := r.cfg.Store.NameOf(r.cells.at(f.cell).handle())
+	name := r.cfg.Store.NameOf(ce.handle())
 	if p := r.scope.Prefix(); p != "" {
 		name = strings.TrimPrefix(name, p+".")
 	}
@@ -163,10 +266,11 @@ func (r *registry) nameOf(x uint32) string {
 // adopt names families after another series if theirs has ended.
 func (r *registry) adopt() {
 	r.cells.each(func(x uint32, c *cell) {
-		if int(c.family) >= len(r.families.list) || c.group == histograms {
+		family := c.family.Load()
+		if int(family) >= len(r.families.list) || c.group == histograms {
 			return
 		}
-		f := &r.families.list[c.family]
+		f := &r.families.list[family]
 		if f.cell == noCell && r.cfg.Store.NameOf(c.handle()) != "" { // not ended
 			f.cell = x
 		}

@@ -271,7 +271,7 @@ func (r *registry) place(w *wanted, note func(*store.Counter, report.Conflict)) 
 		other, conflict := r.conflict(w)
 		if mark != 0 {
 			c := r.cells.at(x)
-			other, conflict = c.family, true
+			other, conflict = r.cells.family(x), true
 			if c.group == w.group {
 				// Dots inside tags: another name and other tags read the same.
 				note(r.metrics.collisions, report.Conflict{Name: w.name, Other: r.nameOf(other), What: "full name", Group: w.group.String()})
@@ -348,7 +348,7 @@ func (r *registry) exceeded(w *wanted, now time.Time) limit {
 	case w.group == sets && r.perGroup[sets] >= l.Sets:
 		return limitSets
 	}
-	if x, ok := r.familyNamed(w.metric); ok && int(r.families.list[x].series) >= l.SeriesPerName {
+	if x, ok := r.familyNamed(w.metric); ok && int(r.family(x).series) >= l.SeriesPerName {
 		return limitPerName
 	}
 	if !r.memory.fits(r.cost(w)) {
@@ -456,7 +456,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 	}
 	c.cost = uint16(r.cost(w) / costUnit)
 	r.memory.charge(int(c.cost) * costUnit)
-	c.family = r.join(w, x)
+	r.join(w, x)
 	if other, taken := r.expose(w, x); taken {
 		// They differ only in bytes that the exposition cannot show.
 		r.addConflict(r.metrics.collisions, report.Conflict{Name: w.name, Other: r.nameOf(other), What: "exposition", Group: w.group.String()})
@@ -525,11 +525,14 @@ func (r *registry) grow(series *int32, by int32, lim limit, most int) {
 func (r *registry) expose(w *wanted, x uint32) (other uint32, taken bool) {
 	c := r.cells.at(x)
 	if len(w.labels) == 0 {
-		f := &r.families.list[c.family]
-		if f.print&hasPlain != 0 {
-			return c.family, true
+		family := r.cells.family(x)
+		if family&solo == 0 {
+			f := &r.families.list[family]
+			if f.print&hasPlain != 0 {
+				return family, true
+			}
+			f.print |= hasPlain
 		}
-		f.print |= hasPlain
 		c.role |= bare
 		return 0, false
 	}
@@ -542,7 +545,7 @@ func (r *registry) expose(w *wanted, x uint32) (other uint32, taken bool) {
 	}
 	hash := max(h.Sum64(), 1)
 	if x, taken := r.exposed.find(hash); taken {
-		return r.cells.at(x).family, true
+		return r.cells.family(x), true
 	}
 	r.cells.setHash(x, hash)
 	r.exposed.insert(x)

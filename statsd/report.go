@@ -81,8 +81,8 @@ func (r *registry) named(counts map[uint32]uint64) map[string]uint64 {
 	out := make(map[string]uint64, len(counts))
 	for x, n := range counts {
 		// It can have ended meanwhile.
-		if int(x) < len(r.families.list) && r.families.list[x].print != 0 {
-			out[r.nameOf(x)] += n
+		if name := r.nameOf(x); name != "" {
+			out[name] += n
 		}
 	}
 	return out
@@ -193,22 +193,19 @@ func (r *registry) report(out *report.Report) {
 	defer r.mu.Unlock()
 	f := r.metrics
 	ties := topTies
-	for x, fam := range r.families.list {
+	r.eachFamily(func(x uint32, fam family) {
 		n := uint64(fam.series)
-		if fam.print == 0 {
-			continue
-		}
 		if len(out.TopSeries) == topKept {
 			last := out.TopSeries[topKept-1].Count
 			if n < last || n == last && ties == 0 {
-				continue
+				return
 			}
 			if n == last {
 				ties--
 			}
 		}
-		out.TopSeries = insertTop(out.TopSeries, report.NameCount{Name: r.nameOf(uint32(x)), Count: n})
-	}
+		out.TopSeries = insertTop(out.TopSeries, report.NameCount{Name: r.nameOf(x), Count: n})
+	})
 	for key, k := range r.tagKeys {
 		out.TopTags = insertTop(out.TopTags, report.NameCount{Name: key, Count: k.count()})
 	}
@@ -237,6 +234,7 @@ func (r *registry) use(lim limit) (most, use int) {
 		}
 	case limitPerName:
 		most = l.SeriesPerName
+		use = min(r.families.owners.Len(), 1)
 		for _, f := range r.families.list {
 			use = max(use, int(f.series))
 		}

@@ -331,7 +331,7 @@ func (r *registry) takeReshaped() map[uint32]bool {
 	}
 	cells := make(map[uint32]bool)
 	for x := range r.histogramBytes.All() {
-		if r.ruled.reshaped[r.cells.at(x).family] {
+		if r.ruled.reshaped[r.cells.family(x)] {
 			cells[x] = true
 		}
 	}

@@ -44,6 +44,8 @@ type target struct {
 	limit limit // that it exceeds
 	drops bool  // rule drops it
 	rule  ruleNumber
+
+	number uint32 // of cell
 }
 
 // enter locks w.
@@ -317,7 +319,7 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 		}
 		t.limit, t.rule = limit, s.rule
 		if s.cell != noCell {
-			t.cell = w.registry.cells.at(s.cell)
+			t.cell, t.number = w.registry.cells.at(s.cell), s.cell
 		}
 		return t, s.tags, line.OK, true
 	}
@@ -326,7 +328,7 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 		t.drops = true
 		return t, s.tags, line.OK, true
 	}
-	t.cell = w.registry.cells.at(s.cell)
+	t.cell, t.number = w.registry.cells.at(s.cell), s.cell
 	if t.cell.gen.Load() != s.gen {
 		w.cache.forget(s)
 		return target{}, tagCount{}, line.OK, false
@@ -377,7 +379,7 @@ func (w *worker) learn(key *lineKey) line.Reason {
 		if f.reason != line.OK {
 			return f.reason
 		}
-		w.targets = append(w.targets, target{f.cell, f.limit, f.drops, f.rule})
+		w.targets = append(w.targets, target{f.cell, f.limit, f.drops, f.rule, f.number})
 		if tags, ok := tagsOf(li); ok && !f.brief {
 			w.remember(key, typ, cacheEntry{cell: f.number, gen: f.gen, state: uint8(f.limit), rule: f.rule, tags: tags})
 		}
@@ -515,7 +517,7 @@ func (w *worker) apply() {
 	}
 	w.tally.samples += samples
 	if w.top.wait--; w.top.wait < 1 && w.targets[0].cell != nil {
-		w.top.look(w.targets[0].cell.family, samples)
+		w.top.look(w.registry.cells.family(w.targets[0].number), samples)
 	}
 	if limited != noLimit {
 		w.tally.limited++
