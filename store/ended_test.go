@@ -115,7 +115,7 @@ func TestSnapshotDoesNotChange(t *testing.T) {
 }
 
 // TestRandomEndsLoseNothing runs random operations on stats that end in all
-// ways, and compares the sums of all snapshots with those of the writes.
+// ways, and compares the sums of all snapshots with the sums of the writes.
 func TestRandomEndsLoseNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
