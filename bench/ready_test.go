@@ -11,10 +11,13 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // clientEnv turns the test binary into a client of the administration port, since
@@ -33,22 +36,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client scrapes forever over that many connections, or requests /ready that many
-// times and prints the 50th and 99th percentile in nanoseconds.
+// client scrapes forever over that many connections, keeps that many pages with all
+// stats open, or requests /ready that many times and prints the 50th and 99th
+// percentile in nanoseconds.
 func client(base string, args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
-	if args[0] == "scrape" {
+	if args[0] != "probe" {
 		begun, ends := make(chan error, n), make(chan error)
 		for range n {
 			go func() {
 				c := &http.Client{Transport: &http.Transport{DisableCompression: true}}
-				err := get(c, base+"/stats/prometheus")
+				first, path := "/stats/prometheus", "/stats/prometheus"
+				if args[0] == "live" {
+					first, path = "/live", "/stats/stream?initial=0"
+				}
+				err := get(c, base+first)
 				begun <- err
 				for err == nil {
-					err = get(c, base+"/stats/prometheus")
+					err = get(c, base+path)
 				}
 				ends <- err
 			}()
@@ -100,23 +108,27 @@ func resident() float64 {
 	return float64(pages*os.Getpagesize()) / (1 << 20)
 }
 
-// BenchmarkReady requests /ready in sequence while 0 or 8 clients, in separate
-// processes, scrape a million series as fast as they can. RSS-MiB is the resident
-// memory meanwhile.
+// BenchmarkReady requests /ready in sequence while clients in other processes do
+// nothing, scrape a million series as fast as they can, or keep 50 live pages open that
+// show all of them; 1 % of the series change each second. RSS-MiB is the resident
+// memory meanwhile, writer-p99-ns the time of an increment and a record.
 func BenchmarkReady(b *testing.B) {
-	st, _ := clusters(loadNames())
+	st, cs := clusters(loadNames())
+	h := st.Root().Histogram("latency", store.Milliseconds)
 	runtime.GC()
 	for _, c := range []struct {
-		name    string
-		clients int
-	}{{"idle", 0}, {"8-scrapes", 8}} {
+		name, mode string
+		clients    int
+	}{{"idle", "", 0}, {"8-scrapes", "scrape", 8}, {"50-live-pages", "live", 50}} {
 		b.Run("during="+c.name, func(b *testing.B) {
-			srv, err := admin.New(admin.Config{Address: "127.0.0.1:0", Store: st})
+			stream := deltastream.New(deltastream.Config{Store: st})
+			srv, err := admin.New(admin.Config{Address: "127.0.0.1:0", Store: st, Sources: admin.Sources{StatsStream: stream}})
 			must(b, err)
 			must(b, srv.Listen())
 			ctx, cancel := context.WithCancel(context.Background())
-			ended := make(chan error)
+			ended, streamed := make(chan error), make(chan error)
 			go func() { ended <- srv.Run(ctx) }()
+			go func() { streamed <- stream.Run(ctx) }()
 			start := func(args ...string) (*exec.Cmd, *bufio.Reader) {
 				cmd := exec.CommandContext(ctx, os.Args[0], args...)
 				cmd.Env = append(os.Environ(), clientEnv+"=http://"+srv.Addr().String())
@@ -127,11 +139,15 @@ func BenchmarkReady(b *testing.B) {
 				return cmd, bufio.NewReader(out)
 			}
 			if c.clients > 0 {
-				scraper, out := start("scrape", strconv.Itoa(c.clients))
+				busy, out := start(c.mode, strconv.Itoa(c.clients))
 				_, err := out.ReadString('\n')
 				must(b, err)
-				defer func() { _ = scraper.Wait() }() // it is killed
+				defer func() { _ = busy.Wait() }() // it is killed
 			}
+			var stop atomic.Bool
+			wrote := make(chan []time.Duration)
+			go func() { wrote <- writer(cs[:1000], h, &stop, time.Millisecond) }()
+			go change(ctx, cs)
 			b.ResetTimer()
 			probe, out := start("probe", strconv.Itoa(b.N))
 			var p50, p99 float64
@@ -139,11 +155,33 @@ func BenchmarkReady(b *testing.B) {
 			must(b, err)
 			must(b, probe.Wait())
 			b.StopTimer()
+			stop.Store(true)
+			took := <-wrote
+			slices.Sort(took)
 			b.ReportMetric(p50, "p50-ns")
 			b.ReportMetric(p99, "p99-ns")
+			b.ReportMetric(percentile(took, 0.99), "writer-p99-ns")
 			b.ReportMetric(resident(), "RSS-MiB")
 			cancel()
 			must(b, <-ended)
+			must(b, <-streamed)
 		})
+	}
+}
+
+// change increments another 1 % of the counters each second until ctx ends.
+func change(ctx context.Context, cs []*store.Counter) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for range len(cs) / 1000 {
+			i = (i + 7919) % len(cs) // spread
+			cs[i].Inc()
+		}
 	}
 }

@@ -17,8 +17,9 @@ import (
 )
 
 // writer increments counters and records into a histogram until stop, and returns the
-// duration of each pair of calls, the last ones if there are many.
-func writer(cs []*store.Counter, h *store.Histogram, stop *atomic.Bool) []time.Duration {
+// duration of each pair of calls, the last ones if there are many. It rests after each
+// thousand pairs.
+func writer(cs []*store.Counter, h *store.Histogram, stop *atomic.Bool, rest time.Duration) []time.Duration {
 	const most = 1 << 20
 	took := make([]time.Duration, most)
 	for n := 0; ; n++ {
@@ -28,6 +29,9 @@ func writer(cs []*store.Counter, h *store.Histogram, stop *atomic.Bool) []time.D
 		took[n%most] = time.Since(start)
 		if stop.Load() {
 			return took[:min(n+1, most)]
+		}
+		if n%1000 == 999 {
+			time.Sleep(rest)
 		}
 	}
 }
@@ -83,7 +87,7 @@ func BenchmarkWriters(b *testing.B) {
 		b.Run("during="+c.name, func(b *testing.B) {
 			var stop atomic.Bool
 			done := make(chan []time.Duration)
-			go func() { done <- writer(hot, h, &stop) }()
+			go func() { done <- writer(hot, h, &stop, 0) }()
 			for b.Loop() {
 				must(b, c.work())
 			}
