@@ -161,12 +161,17 @@ func TestClosingWaitsForNoClient(t *testing.T) {
 }
 
 func TestHalfOpenConnectionsEnd(t *testing.T) {
-	s := start(t, Config{Limits: Limits{ReadTimeout: 500 * time.Millisecond, Connections: 50, ConnectionsPerPeer: 50}})
+	s := newServer(t, Config{Address: "127.0.0.1:0", Limits: Limits{ReadTimeout: 500 * time.Millisecond, Connections: 50, ConnectionsPerPeer: 50}})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
 	silent := dial(t, s)
 	half := dial(t, s)
 	io.WriteString(half, "GET /ready HTTP/1.1\r\nHost: localh")
 	body := dial(t, s)
 	io.WriteString(body, request("POST /ready HTTP/1.1", "Content-Length: 10")+"a=b")
+	ended := make(chan error)
+	go func() { ended <- s.Run(t.Context()) }() // only now, so that all is there when the time begins
 	for name, c := range map[string]net.Conn{"silent": silent, "half": half, "body": body} {
 		got, err := io.ReadAll(c)
 		if err != nil {
@@ -177,6 +182,12 @@ func TestHalfOpenConnectionsEnd(t *testing.T) {
 		}
 	}
 	waitFor(t, "all connections to be closed", func() bool { return s.connections.count() == 0 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestIdleConnectionsEnd(t *testing.T) {
@@ -543,6 +554,7 @@ func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	}
 	close(goOn)
 	<-back
+	waitFor(t, "the end of the request", func() bool { return s.connections.count() == 0 })
 	if err := s.Close(); err != nil {
 		t.Errorf("Close when all is quiet: %v", err)
 	}
