@@ -47,7 +47,7 @@ func (s notifySocket) next(limit time.Duration) string {
 func (s notifySocket) expect(want ...string) {
 	s.Helper()
 	for _, w := range want {
-		if got := s.next(10 * time.Second); got != w {
+		if got := s.next(time.Minute); got != w {
 			s.Fatalf("the service manager got %q, want %q", got, w)
 		}
 	}
@@ -129,13 +129,19 @@ func TestWatchdogFollowsFlushes(t *testing.T) {
 	go func() { done <- d.Run(ctx) }()
 	s.expect("STATUS=initializing", fmt.Sprintf("READY=1\nSTATUS=live\nMAINPID=%d", os.Getpid()), "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
 	stuck.Store(true)
-	for end := time.Now().Add(10 * time.Second); s.next(500*time.Millisecond) != ""; {
+	for end := time.Now().Add(time.Minute); s.next(500*time.Millisecond) != ""; {
 		if time.Now().After(end) {
 			t.Fatal("the watchdog still gets signs when no flush ends")
 		}
 	}
 	stop()
-	s.expect("STOPPING=1\nSTATUS=stopping")
+	last := s.next(time.Minute)
+	for last == "WATCHDOG=1" { // it was late
+		last = s.next(time.Minute)
+	}
+	if want := "STOPPING=1\nSTATUS=stopping"; last != want {
+		t.Errorf("the service manager got %q, want %q", last, want)
+	}
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
