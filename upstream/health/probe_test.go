@@ -58,7 +58,7 @@ func proberFor(t *testing.T, c Config, h *host.Host) Prober {
 
 func probe(t *testing.T, p Prober) Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return p.Probe(ctx)
 }
@@ -364,9 +364,10 @@ func TestTCP(t *testing.T) {
 			if tt.timeout {
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 				defer cancel()
-				if o := p.Probe(ctx); o.Kind != Network || ctx.Err() == nil {
-					t.Errorf("outcome %+v, ctx %v", o, ctx.Err())
+				if o := p.Probe(ctx); o.Kind != Network {
+					t.Errorf("outcome %+v", o)
 				}
+				<-ctx.Done() // the deadline of the connection may pass first
 				return
 			}
 			for i := range 3 {
