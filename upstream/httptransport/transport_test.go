@@ -435,7 +435,7 @@ func TestStalledBodyDelaysNoAnswer(t *testing.T) {
 				if status != tt.status {
 					t.Errorf("status %d, want %d", status, tt.status)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("the stalled body holds up RoundTrip")
 			}
 		})
@@ -551,7 +551,7 @@ func TestWaitersGetSlotsOfDrainedPools(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the second request waits for ever")
 	}
 }
