@@ -548,13 +548,20 @@ func TestSilentPeers(t *testing.T) {
 	if _, err := Dial(cfg, Successor{}); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a parent that does not greet: %v", err)
 	}
-	greeting := Origin{time.Unix(0, 0), 1}.append(nil)
-	talk <- append(head{answerHello, uint32(len(greeting)), 0, 1}.append(nil), greeting...)
-	c, err := Dial(cfg, Successor{})
-	if err != nil {
-		t.Fatal(err)
+	greeted := func(answer []byte, to Successor) *Child {
+		t.Helper()
+		greeting := Origin{time.Unix(0, 0), 1}.append(nil)
+		talk <- append(append(head{answerHello, uint32(len(greeting)), 0, 1}.append(nil), greeting...), answer...)
+		patient := cfg
+		patient.Timeout = time.Minute
+		c, err := Dial(patient, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.link.timeout = cfg.Timeout
+		return c
 	}
-	if err := c.Stats(); !errors.Is(err, ErrGone) || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := greeted(nil, Successor{}).Stats(); !errors.Is(err, ErrGone) || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a parent that does not answer: %v", err)
 	}
 	for _, answer := range [][]byte{
@@ -567,11 +574,7 @@ func TestSilentPeers(t *testing.T) {
 		head{777, 0, 0, 2}.append(nil),
 		{1, 2, 3},
 	} {
-		talk <- append(append(head{answerHello, uint32(len(greeting)), 0, 1}.append(nil), greeting...), answer...)
-		c, err := Dial(cfg, Successor{Stat: func(*store.ExportedStat) { t.Error("a stat out of nothing") }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := greeted(answer, Successor{Stat: func(*store.ExportedStat) { t.Error("a stat out of nothing") }})
 		if err := c.Stats(); !errors.Is(err, ErrGone) {
 			t.Errorf("answer %q: %v", answer, err)
 		}
