@@ -52,7 +52,7 @@ func TestValuesAreThoseOfTheProcess(t *testing.T) {
 	}
 	cpu := value(t, st, "process.cpu_seconds_total")
 	for start := time.Now(); value(t, st, "process.cpu_seconds_total") == cpu; {
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > time.Minute {
 			t.Fatal("the CPU time does not grow")
 		}
 	}
