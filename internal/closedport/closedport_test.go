@@ -39,3 +39,23 @@ func TestPortsRefuse(t *testing.T) {
 		t.Errorf("receive on %s: %v, %v; want address in use", udp, c, err)
 	}
 }
+
+// TestReservedPorts listens on a port again and again.
+func TestReservedPorts(t *testing.T) {
+	at := Reserve(t)
+	for range 3 {
+		if c, err := net.DialTCP("tcp", nil, at); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("connect: %v, %v; want connection refused", c, err)
+		}
+		ln, err := net.Listen("tcp", at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.DialTCP("tcp", nil, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		ln.Close()
+	}
+}
