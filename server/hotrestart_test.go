@@ -32,13 +32,9 @@ type line struct {
 	port string
 }
 
+// All of them have the same port.
 func newLine(t *testing.T) *line {
-	probe, err := net.Listen("tcp", "127.0.0.1:0") // all need the same port
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer probe.Close()
-	return &line{t, t.TempDir(), &counting{}, probe.Addr().String()}
+	return &line{t, t.TempDir(), &counting{}, closedport.Reserve(t).String()}
 }
 
 // config returns the configuration of an epoch.

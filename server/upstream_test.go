@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -414,12 +415,7 @@ func TestListenersThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := probe.Addr().String()
-	_ = probe.Close()
+	free := closedport.Reserve(t).String()
 	serve := func(context.Context, net.Listener) error { return nil }
 	for name, second := range map[string]server.Listener{
 		"taken": {Name: "b", Address: taken.Addr().String(), Serve: serve},
