@@ -67,8 +67,8 @@ func (m *takeOver) start(epoch int, failpoint string, args ...string) *life {
 	m.Helper()
 	config := fmt.Sprintf(`{admin: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}}, stats_flush_interval: 0.05s, `+
 		`sinks: [{statsd: {protocol: unixlines, address: %[1]s/sink}}], `+
-		`statsd: {listeners: [{name: u, address: "udp://127.0.0.1:%[2]d"}, {name: t, address: "tcp://127.0.0.1:%[3]d"}, {name: l, address: "unixlines://%[1]s/l"}]}}`,
-		m.dir, m.ports[0], m.ports[1])
+		`statsd: {listeners: [{name: u, address: "udp://%[4]s:%[2]d"}, {name: t, address: "tcp://127.0.0.1:%[3]d"}, {name: l, address: "unixlines://%[1]s/l"}]}}`,
+		m.dir, m.ports[0], m.ports[1], m.host)
 	log, err := os.Create(filepath.Join(m.dir, fmt.Sprint("log-", len(m.processes))))
 	if err != nil {
 		m.Fatal(err)
