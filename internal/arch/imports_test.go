@@ -35,6 +35,7 @@ func importTable() []importRow {
 		{"flush/sinktest", []string{"flush", "store"}},
 		{"flush/sinkqueue", []string{"flush", "store", "histogram", "internal/streamend"}},
 		{"flush/sinkhttp", []string{"flush/sinkqueue"}},
+		{"flush/sinkgrpc", []string{"flush/sinkqueue", "internal/protobuf"}},
 		{"flush/totals", []string{"flush/sinkqueue", "store", "histogram"}},
 		{"flush/otlp", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "internal/protobuf"}},
 		{"flush/remotewrite", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
