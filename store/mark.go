@@ -27,6 +27,27 @@ func (sc *Scope) Mark(mark uint32, name string, tgs ...tags.Tag) bool {
 	return true
 }
 
+// OnNetworkInterval registers f, which returns the count of the last interval of the
+// gauge of network input with that mark, if it shows something else, such as the
+// count of a longer time; see [Cursor.AppendInterval]. f must be safe for
+// concurrent use and must not call the store.
+func (s *Store) OnNetworkInterval(f func(mark uint32) (count float64, ok bool)) {
+	s.intervals.Store(&f)
+}
+
+// AppendInterval is [Cursor.AppendValue] for a gauge in a sink whose receiver
+// expects counts of intervals; see [Store.OnNetworkInterval].
+func (c *Cursor) AppendInterval(dst []byte) []byte {
+	if f := c.s.intervals.Load(); f != nil && c.b.variant == variantFloat && c.b.marks != nil {
+		if mark := c.b.marks[c.i].Load(); mark != 0 {
+			if x, ok := (*f)(mark); ok {
+				return AppendFloat(dst, x)
+			}
+		}
+	}
+	return c.AppendValue(dst)
+}
+
 // Marked returns the mark of the stat whose full name is that of name and tgs in
 // sc, or 0 if there is no such stat or it has no mark. same reports whether the
 // stat was created with the same name and tags: with dots inside of tags, others

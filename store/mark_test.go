@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -106,5 +107,29 @@ func TestRemoveMarked(t *testing.T) {
 		if got := st.Has(true, name); got != want {
 			t.Errorf("%s exists: %t, want %t", name, got, want)
 		}
+	}
+}
+
+// TestOnNetworkInterval: only a marked gauge of network input can have another value
+// for the interval.
+func TestOnNetworkInterval(t *testing.T) {
+	st := store.New(store.Options{})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	for i, name := range []string{"a", "b"} {
+		if err := net.FloatGauge(name).Set(5); err != nil || !net.Mark(uint32(i+1), name) {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	net.FloatGauge("unmarked")
+	st.Scope("own").Gauge("c").Set(7)
+	st.OnNetworkInterval(func(mark uint32) (float64, bool) { return 1.5, mark == 2 })
+	v := st.View()
+	defer v.Close()
+	got := ""
+	for c := v.ByName(store.Scalars); c.Next(); {
+		got += fmt.Sprintf("%s %s %s\n", c.Name(), c.AppendValue(nil), c.AppendInterval(nil))
+	}
+	if want := "a 5 5\nb 5 1.5\nown.c 7 7\nunmarked 0 0\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

@@ -75,6 +75,7 @@ type Store struct {
 	described atomic.Pointer[map[string]Description] // see Describe; immutable
 
 	networkDescribed atomic.Pointer[func(family string) Description]
+	intervals        atomic.Pointer[func(mark uint32) (float64, bool)] // see OnNetworkInterval
 
 	refreshers refreshers
 	conflict   atomic.Pointer[Collision] // the last one in collided
