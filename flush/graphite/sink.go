@@ -186,7 +186,7 @@ func (s *Sink) sendGauges(l paths, at int64) {
 	s.cfg.Filter.Used(v, store.KindGauge, func(c *store.Cursor) {
 		if x := c.Float(); !math.IsNaN(x) && !math.IsInf(x, 0) && s.describe(c) {
 			s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
-			s.put(&s.values, appendEnd(c.AppendValue(s.path), at))
+			s.put(&s.values, appendEnd(c.AppendInterval(s.path), at))
 		}
 	})
 }

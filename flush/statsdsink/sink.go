@@ -183,7 +183,7 @@ func (s *Sink) counters(snap *store.Snapshot) {
 func (s *Sink) gauges(snap *store.Snapshot) {
 	gauge := func(c *store.Cursor) {
 		if sr, ok := s.describe(c); ok {
-			s.name = c.AppendValue(s.name[:0])
+			s.name = c.AppendInterval(s.name[:0])
 			s.line = s.appendGauge(s.line[:0], sr, s.name)
 			s.put()
 		}
