@@ -277,8 +277,8 @@ func (ce *cell) count(x float64) {
 	}
 }
 
-// convert changes the values of a sample to the unit of a histogram: a timer to
-// seconds if the histogram is of those, others to milliseconds if it is of timers.
+// convert changes the values of a sample to the unit of its histogram, which is
+// milliseconds if a timer created it, and seconds otherwise.
 func (ce *cell) convert(typ line.Type, values []line.Value) {
 	factor := 1000.0
 	switch isTimer := typ == line.Timer; {

@@ -45,6 +45,9 @@ type Config struct {
 	GaugeBacked func(name string) bool
 	// Histograms is the form of timers and histograms. Default: buckets.
 	Histograms *store.HistogramForm
+	// SetWindow is the time that the shown count of a set covers, in five steps;
+	// a rule can have its own. Default 10 minutes; negative: the last interval.
+	SetWindow time.Duration
 	// RejectConflicts rejects samples for a name that belongs to a stat of
 	// another kind. Default: the later kind gets a suffix, such as
 	// "_histogram".

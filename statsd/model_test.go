@@ -179,7 +179,7 @@ func (m *model) compare(t *testing.T, r *rig) {
 			continue
 		case sets:
 			stat := f.cell.set()
-			if n := stat.flush(); n != float64(len(s.members)) {
+			if n := count(stat); n != float64(len(s.members)) {
 				t.Errorf("%q has %v members, the model says %d", id, n, len(s.members))
 			}
 			continue

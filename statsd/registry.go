@@ -122,11 +122,12 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	if cfg.ExporterMetrics {
 		r.conflicted = make(map[conflictedMetric]uint64)
 	}
-	r.unruled = keeping{form: cfg.Histograms, timers: cfg.Histograms, summary: summarizes(cfg.Histograms)}
+	r.unruled = keeping{form: cfg.Histograms, timers: cfg.Histograms, summary: summarizes(cfg.Histograms), sets: newSetWindow(cfg.SetWindow, 0)}
 	if cfg.Parse.Exporter {
 		r.help.other = exporterHelp
 	}
 	cfg.Store.DescribeNetwork(r.help.describe)
+	cfg.Store.OnNetworkInterval(r.interval)
 	r.exposed = newCellIndex(&r.cells)
 	r.families.owners = naming.NewOwners(r.ownsMetric)
 	cfg.Store.OnNetworkEnd(func(mark uint32) {
@@ -496,7 +497,7 @@ func (r *registry) stat(w *wanted) (unsafe.Pointer, error) {
 		if err := g.Set(0); err != nil { // nothing was flushed yet
 			return nil, err
 		}
-		return unsafe.Pointer(&set{gauge: g, memory: &r.memory}), nil
+		return unsafe.Pointer(&set{gauge: g, memory: &r.memory, window: w.kept.sets}), nil
 	}
 	unit := store.Unspecified
 	if w.typ == line.Timer {

@@ -278,7 +278,7 @@ func TestLimitNear(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
-	r := newRig(t, Config{TTL: TTL{Counter: 10 * time.Second, Gauge: 20 * time.Second, Set: 30 * time.Second}})
+	r := newRig(t, Config{SetWindow: -1, TTL: TTL{Counter: 10 * time.Second, Gauge: 20 * time.Second, Set: 30 * time.Second}})
 	r.send("c:1|c\ng:1|g\nh:1|ms\ns:x|s")
 	step := func(d time.Duration) {
 		r.now = r.now.Add(d)
@@ -314,7 +314,7 @@ func TestExpiry(t *testing.T) {
 // TestHistogramsExpire checks that a sample between a flush and the following
 // sweep keeps a histogram alive.
 func TestHistogramsExpire(t *testing.T) {
-	r := newRig(t, Config{TTL: TTL{Histogram: 10 * time.Second}})
+	r := newRig(t, Config{SetWindow: -1, TTL: TTL{Histogram: 10 * time.Second}})
 	r.send("h:1|ms\nc:1|c\ng:1|g\ns:x|s")
 	r.now = r.now.Add(5 * time.Second)
 	r.flush()

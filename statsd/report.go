@@ -2,7 +2,9 @@ package statsd
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -30,14 +32,16 @@ const (
 )
 
 // flush updates the gauges about series and ends the interval of sets.
-func (r *registry) flush() {
+func (r *registry) flush(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.era.Add(1)
 	for _, s := range r.setCells.All() {
-		// A set that stays at 0 is not written, so that it can expire.
-		if n := s.flush(); n != 0 || s.gauge.Value() != 0 {
-			_ = s.gauge.Set(n) // finite
+		n, shown := s.flush(now)
+		last := s.last.Swap(math.Float64bits(n))
+		// A set without members is not written again, so that it can expire.
+		if n != 0 || last != 0 || s.gauge.Value() != shown {
+			_ = s.gauge.Set(shown) // finite
 		}
 	}
 	for x, charged := range r.histogramBytes.All() {
@@ -59,6 +63,18 @@ func (r *registry) flush() {
 			near.Set(1)
 		}
 	}
+}
+
+// interval returns the count of the last interval of the set in the cell with that
+// mark.
+func (r *registry) interval(mark uint32) (count float64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.setCells.Get(mark - 1)
+	if !ok {
+		return 0, false
+	}
+	return math.Float64frombits(s.last.Load()), true
 }
 
 // near reports whether a limit is nearly reached. r.mu must be held.

@@ -38,6 +38,7 @@ type keeping struct {
 	form    *store.HistogramForm // nil: the default
 	timers  *store.HistogramForm // form in milliseconds
 	summary bool                 // form has quantiles
+	sets    setWindow
 }
 
 // ruleNumber is the number of a rule in caches and targets: its index plus 1.
@@ -152,7 +153,7 @@ func (r *registry) newRuleset(rules *mapping.Rules, before *ruleset) *ruleset {
 // keeping returns how series with these settings are kept. r.mu must be held.
 func (r *registry) keeping(ttl time.Duration, o *mapping.Observe) keeping {
 	if o == nil {
-		return keeping{ttl, r.cfg.Histograms, r.cfg.Histograms, summarizes(r.cfg.Histograms)}
+		return keeping{ttl, r.cfg.Histograms, r.cfg.Histograms, summarizes(r.cfg.Histograms), r.unruled.sets}
 	}
 	form := store.HistogramForm{
 		Buckets: o.Buckets, Quantiles: o.Quantiles, Window: o.MaxAge, Steps: o.Steps,
@@ -168,11 +169,18 @@ func (r *registry) keeping(ttl time.Duration, o *mapping.Observe) keeping {
 			timers.Buckets = append(timers.Buckets, b*1000)
 		}
 	}
-	return keeping{ttl, r.sharedForm(form), r.sharedForm(timers), summarizes(&form)}
+	window := r.unruled.sets
+	if o.MaxAge != 0 || o.Steps != 0 {
+		window = newSetWindow(cmp.Or(o.MaxAge, r.cfg.SetWindow), o.Steps)
+	}
+	return keeping{ttl, r.sharedForm(form), r.sharedForm(timers), summarizes(&form), window}
 }
 
-// defaultWindow is what summaries cover by default.
-const defaultWindow = 10 * time.Minute
+// What summaries and sets cover by default.
+const (
+	defaultWindow = 10 * time.Minute
+	defaultSteps  = 5
+)
 
 func summarizes(f *store.HistogramForm) bool { return f != nil && len(f.Quantiles) > 0 }
 

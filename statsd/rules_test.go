@@ -231,7 +231,7 @@ func TestReloadReplacesForms(t *testing.T) {
 }
 
 func TestRulesHaveTimesToLive(t *testing.T) {
-	r := newRig(t, Config{TTL: TTL{Gauge: time.Hour}, Rules: rulesOf(t, mapping.Config{TTL: 30 * time.Second, Rules: []mapping.Rule{
+	r := newRig(t, Config{SetWindow: -1, TTL: TTL{Gauge: time.Hour}, Rules: rulesOf(t, mapping.Config{TTL: 30 * time.Second, Rules: []mapping.Rule{
 		{Match: "short.*", Name: "short_$1", TTL: 10 * time.Second}, {Match: "long.*", Name: "long_$1", TTL: time.Minute},
 	}})})
 	r.send("short.c:1|c\nshort.s:m|s\nshort.t:1|ms\nlong.g:1|g\nlong.c:1|c\nother:1|c")

@@ -361,7 +361,7 @@ func (s *Server) Flush(now time.Time) {
 	s.metrics.cacheEntries.Set(uint64(entries))
 	s.recent.add(s.registry.named(counts), now.Sub(s.flushed))
 	s.flushed = now
-	s.registry.flush()
+	s.registry.flush(now)
 	if s.peer != nil {
 		s.peer.update(s)
 	}

@@ -1,28 +1,55 @@
 package statsd
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// set counts the different members of the current interval: exactly up to
-// setExact of them, then with HyperLogLog (Flajolet, Fusy, Gandouet, Meunier
-// 2007, with linear counting for small numbers) in 2^14 registers, whose
-// standard error is 0.8 %. It takes at most 64 KiB, or 16 KiB once it
-// estimates. Members are kept as 64-bit seeded hashes.
+// set counts the different members of the current interval and of a window:
+// exactly while the window has up to setExact of them, then with HyperLogLog
+// (Flajolet, Fusy, Gandouet, Meunier 2007, with linear counting for small numbers)
+// in 2^14 registers, whose standard error is 0.8 %. It takes at most 80 KiB, or
+// 16 KiB for the interval and for each step of the window once it estimates.
+// Members are kept as 64-bit seeded hashes.
 type set struct {
-	gauge  *store.FloatGauge // the count of the last finished interval
+	gauge  *store.FloatGauge // the count of the window, as of the last flush
+	last   atomic.Uint64     // bits of the count of the last finished interval
 	memory *memory
+	window setWindow
 
-	mu        sync.Mutex // guards the rest
-	charged   int        // bytes, beyond setReserve
-	hashes    []uint64   // open addressing table; 0 is empty
-	n         int        // of hashes in use
-	registers []uint8    // nil while counting exactly
+	mu      sync.Mutex // guards the rest
+	charged int        // bytes, beyond setReserve
+	step    int64      // number of the newest step
+	hashes  []uint64   // open addressing table; 0 is empty
+	seen    []uint16   // by hash: when it was added last, as stepMask bits of the step, or inInterval
+	n       int        // of hashes in use
+	fresh   int        // of hashes that are inInterval
+
+	registers []uint8   // of the interval; nil while counting exactly
+	dirty     bool      // registers are not all 0
+	steps     []setStep // of the window while estimating, the oldest first
+	estimated float64   // the members of steps
+}
+
+// setWindow is the time that the shown count of a set covers, in steps. Without
+// steps it is the last interval.
+type setWindow struct {
+	step  time.Duration
+	steps int
+}
+
+// setStep estimates the members of a step of a window.
+type setStep struct {
+	number    int64 // of the step, counted from the Unix epoch
+	registers []uint8
 }
 
 const (
@@ -30,7 +57,22 @@ const (
 	setBits     = 14
 	setFirst    = 16
 	setMaxSlots = 2 * setExact
+	slotBytes   = 10 // of hashes and seen
+
+	stepMask   = 1<<15 - 1
+	inInterval = 1 << 15
 )
+
+// newSetWindow returns the window for a time in a number of steps, which are
+// whole seconds. Zeros stand for the default, and a negative time for no window.
+func newSetWindow(all time.Duration, steps int) setWindow {
+	if all < 0 {
+		return setWindow{}
+	}
+	w := setWindow{steps: cmp.Or(steps, defaultSteps)}
+	w.step = max(cmp.Or(all, defaultWindow)/time.Duration(w.steps), time.Second)
+	return w
+}
 
 // add adds a member to s.
 func (s *set) add(seed maphash.Seed, member []byte) {
@@ -40,36 +82,26 @@ func (s *set) add(seed maphash.Seed, member []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.registers != nil {
-		s.estimate(h)
-		return
+	if s.registers == nil && s.full() && !s.has(h) {
+		s.startEstimating()
 	}
-	if s.full() {
-		if s.has(h) {
-			return
-		}
-		s.registers = make([]uint8, 1<<setBits)
-		for _, old := range s.hashes {
-			if old != 0 {
-				s.estimate(old)
-			}
-		}
-		s.hashes = nil
-		s.charge(0)
-		s.estimate(h)
+	if s.registers != nil {
+		estimate(s.registers, h)
+		s.dirty = true
 		return
 	}
 	if 2*s.n >= len(s.hashes) && len(s.hashes) < setMaxSlots {
-		old := s.hashes
-		s.hashes = make([]uint64, max(setFirst, 2*len(old)))
-		s.n = 0
-		for _, o := range old {
-			if o != 0 {
-				s.insert(o)
-			}
-		}
+		s.rebuild(max(setFirst, 2*len(s.hashes)), func(uint16) bool { return true })
 	}
-	s.insert(h)
+	i, known := s.slot(h)
+	if !known {
+		s.hashes[i] = h
+		s.n++
+	} else if s.seen[i] == inInterval {
+		return
+	}
+	s.seen[i] = inInterval
+	s.fresh++
 }
 
 // full reports whether s must estimate to count one more member: it holds
@@ -81,11 +113,11 @@ func (s *set) full() bool {
 	if 2*s.n < len(s.hashes) || len(s.hashes) == setMaxSlots {
 		return false
 	}
-	return !s.charge(8 * max(setFirst, 2*len(s.hashes)))
+	return !s.charge(slotBytes * max(setFirst, 2*len(s.hashes)))
 }
 
-// charge sets the size of the table that s is charged for. It reports false if
-// the budget does not allow it.
+// charge sets the bytes that s is charged for. It reports false if the budget
+// does not allow it.
 func (s *set) charge(bytes int) bool {
 	more := max(bytes-setReserve, 0) - s.charged
 	if more > 0 && !s.memory.reserve(more) {
@@ -106,52 +138,183 @@ func (s *set) release() {
 }
 
 func (s *set) has(h uint64) bool {
-	mask := uint64(len(s.hashes) - 1)
-	for i := h & mask; s.hashes[i] != 0; i = (i + 1) & mask {
-		if s.hashes[i] == h {
-			return true
-		}
+	if len(s.hashes) == 0 {
+		return false
 	}
-	return false
+	_, known := s.slot(h)
+	return known
 }
 
-func (s *set) insert(h uint64) {
+// slot returns where h is, or belongs.
+func (s *set) slot(h uint64) (i int, known bool) {
 	mask := uint64(len(s.hashes) - 1)
-	i := h & mask
-	for ; s.hashes[i] != 0; i = (i + 1) & mask {
-		if s.hashes[i] == h {
-			return
+	x := h & mask
+	for ; s.hashes[x] != 0; x = (x + 1) & mask {
+		if s.hashes[x] == h {
+			return int(x), true
 		}
 	}
-	s.hashes[i] = h
-	s.n++
+	return int(x), false
 }
 
-func (s *set) estimate(h uint64) {
-	r := &s.registers[h>>(64-setBits)]
+// rebuild gives s a table with that many slots and the members that keep wants.
+func (s *set) rebuild(slots int, keep func(seen uint16) bool) {
+	hashes, seen := s.hashes, s.seen
+	s.hashes, s.seen, s.n = make([]uint64, slots), make([]uint16, slots), 0
+	for i, h := range hashes {
+		if h != 0 && keep(seen[i]) {
+			at, _ := s.slot(h)
+			s.hashes[at], s.seen[at] = h, seen[i]
+			s.n++
+		}
+	}
+}
+
+// startEstimating puts registers in place of the table.
+func (s *set) startEstimating() {
+	hashes, seen := s.hashes, s.seen
+	s.registers, s.dirty = make([]uint8, 1<<setBits), s.fresh > 0
+	s.hashes, s.seen, s.n, s.fresh = nil, nil, 0, 0
+	s.charge(len(s.registers))
+	var older []int64 // steps that have members
+	for i, h := range hashes {
+		if h == 0 {
+			continue
+		}
+		if seen[i] == inInterval {
+			estimate(s.registers, h)
+		} else if n := s.step - s.age(seen[i]); !slices.Contains(older, n) {
+			older = append(older, n)
+		}
+	}
+	slices.Sort(older)
+	for _, n := range older {
+		registers := s.stepRegisters(n)
+		for i, h := range hashes {
+			if h != 0 && seen[i] != inInterval && s.step-s.age(seen[i]) == n && registers != nil {
+				estimate(registers, h)
+			}
+		}
+	}
+}
+
+// age returns how many steps ago a member was added last.
+func (s *set) age(seen uint16) int64 { return (s.step - int64(seen)) & stepMask }
+
+// stepRegisters returns the registers of the newest step, number n. Without memory
+// for more it is also the step before, or nil if there is none.
+func (s *set) stepRegisters(n int64) []uint8 {
+	last := len(s.steps) - 1
+	switch {
+	case last >= 0 && s.steps[last].number == n:
+	case s.charge((len(s.steps) + 2) << setBits):
+		s.steps = append(s.steps, setStep{n, make([]uint8, 1<<setBits)})
+		last++
+	case last < 0:
+		return nil
+	default:
+		s.steps[last].number = n
+	}
+	return s.steps[last].registers
+}
+
+func estimate(registers []uint8, h uint64) {
+	r := &registers[h>>(64-setBits)]
 	*r = max(*r, rank(h<<setBits))
 }
 
 // rank returns the position of the highest bit of h, counted from 1 at the top.
 func rank(h uint64) uint8 { return uint8(min(bits.LeadingZeros64(h)+1, 50)) }
 
-// flush ends the interval: it returns the number of members and empties s.
-func (s *set) flush() float64 {
+// flush ends the interval at the time now. It returns its number of members, and the
+// number of members of the window.
+func (s *set) flush(now time.Time) (interval, window float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.registers == nil {
-		n := s.n
-		if len(s.hashes) > 4*max(setFirst, n) {
-			s.hashes = nil // it was larger in an earlier interval
-			s.charge(0)
+	moved := false
+	if s.window.steps > 0 {
+		// A clock that was set back adds to the newest step.
+		n := max(s.step, now.Unix()/int64(s.window.step/time.Second))
+		moved, s.step = n != s.step, n
+	}
+	if s.registers != nil {
+		return s.flushEstimate(moved)
+	}
+	interval, window = float64(s.fresh), float64(s.n)
+	if s.fresh == 0 && !moved && s.window.steps > 0 {
+		return interval, window
+	}
+	s.fresh = 0
+	left := 0
+	for i, seen := range s.seen {
+		if seen == inInterval {
+			s.seen[i] = uint16(s.step & stepMask)
 		}
+		if s.hashes[i] != 0 && s.age(s.seen[i]) < int64(s.window.steps) {
+			left++
+		}
+	}
+	if s.window.steps > 0 {
+		window = float64(left)
+	} else {
+		window = interval
+	}
+	switch large := len(s.hashes) > 4*max(setFirst, s.n); {
+	case left == 0 && large: // it had more members before
+		s.hashes, s.seen, s.n = nil, nil, 0
+		s.charge(0)
+	case left == 0:
 		clear(s.hashes)
 		s.n = 0
-		return float64(n)
+	case left < s.n || large:
+		slots := setFirst
+		for slots < 2*left {
+			slots *= 2
+		}
+		s.rebuild(min(slots, setMaxSlots), func(seen uint16) bool { return s.age(seen) < int64(s.window.steps) })
+		s.charge(slotBytes * len(s.hashes))
 	}
-	n := cardinality(s.registers)
-	s.registers, s.n = nil, 0
-	return math.Round(n)
+	return interval, window
+}
+
+// flushEstimate is flush for a set that estimates.
+func (s *set) flushEstimate(moved bool) (interval, window float64) {
+	if s.dirty {
+		interval = math.Round(cardinality(s.registers))
+	}
+	first := 0
+	for first < len(s.steps) && s.steps[first].number <= s.step-int64(s.window.steps) {
+		first++
+	}
+	s.steps = slices.Delete(s.steps, 0, first)
+	var newest []uint8
+	if s.window.steps > 0 && s.dirty {
+		newest = s.stepRegisters(s.step)
+	}
+	if len(s.steps) == 0 { // nothing to keep, or no memory for it
+		s.registers, s.dirty, s.estimated = nil, false, 0
+		s.charge(0)
+		return interval, interval
+	}
+	if !s.dirty && !moved {
+		return 0, s.estimated
+	}
+	for i, r := range s.registers {
+		if r != 0 && newest != nil {
+			newest[i] = max(newest[i], r)
+		}
+	}
+	clear(s.registers)
+	s.dirty = false
+	s.charge((len(s.steps) + 1) << setBits)
+	all := slices.Clone(s.steps[0].registers)
+	for _, step := range s.steps[1:] {
+		for i, r := range step.registers {
+			all[i] = max(all[i], r)
+		}
+	}
+	s.estimated = math.Round(cardinality(all))
+	return interval, s.estimated
 }
 
 // cardinality returns the HyperLogLog estimate.

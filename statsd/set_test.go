@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -15,6 +16,12 @@ import (
 func newTestSet() *set {
 	m := newMemory(1 << 40)
 	return &set{memory: &m, gauge: store.New(store.Options{}).Root().FloatGauge("s")}
+}
+
+// count ends the interval of a set and returns its count.
+func count(s *set) float64 {
+	n, _ := s.flush(time.Unix(1_700_000_000, 0))
+	return n
 }
 
 func TestSetCountsExactly(t *testing.T) {
@@ -25,11 +32,11 @@ func TestSetCountsExactly(t *testing.T) {
 				s.add(seed, fmt.Append(nil, "member", i, round*0))
 			}
 		}
-		if got := s.flush(); got != float64(n) {
+		if got := count(s); got != float64(n) {
 			t.Errorf("%d members: counted %v", n, got)
 		}
 	}
-	if got := s.flush(); got != 0 {
+	if got := count(s); got != 0 {
 		t.Errorf("after a flush: %v", got)
 	}
 }
@@ -46,18 +53,18 @@ func TestSetEstimates(t *testing.T) {
 		if s.hashes != nil || len(s.registers) != 1<<14 {
 			t.Errorf("%d members: %d hashes, %d registers", n, len(s.hashes), len(s.registers))
 		}
-		if got := s.flush(); math.Abs(got/float64(n)-1) > 5*0.0081 {
+		if got := count(s); math.Abs(got/float64(n)-1) > 5*0.0081 {
 			t.Errorf("%d members: estimated %v", n, got)
 		}
 		s.add(seed, []byte("x"))
-		if got := s.flush(); got != 1 {
+		if got := count(s); got != 1 {
 			t.Errorf("the interval after %d members: %v", n, got)
 		}
 	}
 }
 
 func TestSetShowsLastInterval(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newRig(t, Config{SetWindow: -1})
 	r.send("u:anna:x|s\nu:bert|s\nu:anna:x|s|@0.5")
 	r.want("u 0")
 	v := r.store.View()
@@ -75,6 +82,90 @@ func TestSetShowsLastInterval(t *testing.T) {
 	r.want("u 1")
 	r.flush()
 	r.want("u 0")
+}
+
+// TestSetShowsWindow: the shown count is that of ten minutes, in steps of two, and
+// sinks for intervals get that of the interval.
+func TestSetShowsWindow(t *testing.T) {
+	r := newRig(t, Config{})
+	at := func(minutes float64, lines string, want ...string) {
+		t.Helper()
+		r.now = time.Unix(1_700_000_040, 0).Add(time.Duration(minutes * float64(time.Minute))) // a step begins
+		if lines != "" {
+			r.send(lines)
+		}
+		r.flush()
+		r.want(want[:1]...)
+		v := r.store.View()
+		defer v.Close()
+		for c := v.ByName(store.Scalars); c.Next(); {
+			if got := string(c.AppendInterval(nil)); c.Network() && got != want[1] {
+				t.Errorf("after %v minutes: %s in the interval, want %s", minutes, got, want[1])
+			}
+		}
+	}
+	at(0, "u:a|s\nu:b|s", "u 2", "2")
+	at(0.5, "u:b|s\nu:c|s", "u 3", "2")
+	at(1, "", "u 3", "0")
+	at(2, "u:a|s", "u 3", "1")
+	at(9.9, "u:a|s", "u 3", "1")
+	at(10, "", "u 1", "0")
+	at(10.1, "u:d|s", "u 2", "1")
+	at(5, "u:e|s", "u 3", "1") // the clock was set back
+	at(17.9, "", "u 3", "0")
+	at(18, "", "u 2", "0")
+	at(100, "", "u 0", "0")
+}
+
+// TestSetWindowEstimates: a window with many members is estimated, and the set
+// counts exactly again when it is empty. It returns its memory.
+func TestSetWindowEstimates(t *testing.T) {
+	s, seed, start := newTestSet(), maphash.MakeSeed(), time.Unix(1_700_000_040, 0)
+	s.window = newSetWindow(0, 0)
+	next, charged := 0, 0
+	for step := range 30 {
+		fresh := []int{3000, 20_000, 0, 500}[step%4]
+		if step >= 20 {
+			fresh = 0
+		}
+		for range fresh {
+			s.add(seed, fmt.Append(nil, next))
+			s.add(seed, fmt.Append(nil, next))
+			next++
+		}
+		want := 0
+		for i := max(step-4, 0); i <= min(step, 19); i++ {
+			want += []int{3000, 20_000, 0, 500}[i%4]
+		}
+		interval, window := s.flush(start.Add(time.Duration(step) * 2 * time.Minute))
+		if math.Abs(window-float64(want)) > 0.04*float64(want) || math.Abs(interval-float64(fresh)) > 0.04*float64(fresh) {
+			t.Errorf("step %d: %v in the window and %v in the interval, want %d and %d", step, window, interval, want, fresh)
+		}
+		charged = max(charged, s.charged)
+	}
+	if s.registers != nil || s.charged != 0 || charged < 4<<setBits || charged > 6<<setBits {
+		t.Errorf("estimates still: %t; %d bytes charged at most, now %d", s.registers != nil, charged, s.charged)
+	}
+}
+
+// TestSetWindowOfRules: rules and their defaults can have a time of their own.
+func TestSetWindowOfRules(t *testing.T) {
+	rules, err := mapping.New(mapping.Config{
+		Rules:   []mapping.Rule{{Match: "short.*", Name: "short", Observe: &mapping.Observe{MaxAge: time.Minute, Quantiles: []float64{0.5}}}},
+		Observe: &mapping.Observe{Quantiles: []float64{0.5}, MaxAge: time.Hour, Steps: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Config{Rules: rules})
+	r.send("short.x:a|s\nother:a|s")
+	r.flush()
+	r.now = r.now.Add(time.Minute)
+	r.flush()
+	r.want("other 1", "short 0")
+	r.now = r.now.Add(time.Hour)
+	r.flush()
+	r.want("other 0", "short 0")
 }
 
 func TestTopSketch(t *testing.T) {
