@@ -303,6 +303,7 @@ var reference = []section{
 		{"exposition.openmetrics", "", "Use OpenMetrics when the client prefers it, or only when it accepts no other format (`fallback`)."},
 		{"exposition.openmetrics_created", "", "Samples `_created` in OpenMetrics; see [exposition.md](exposition.md)."},
 		{"exposition.type_conflict", "", "If a name already has another type: add a suffix, or reject the line."},
+		{"exposition.max_age", "10m", "Time that sets and quantiles of summaries cover, in five steps. 0: the last flush interval."},
 		{"exposition.compat", "", "Read names, tags and second types as this program does."},
 		{"events", "", "Events (`_e{`)."},
 		{"events.keep", "100", "Number of events kept for `/ingest/events`."},

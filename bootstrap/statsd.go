@@ -59,7 +59,7 @@ type StatsDListener struct {
 }
 
 func defaultStatsD() StatsD {
-	return StatsD{Config: statsd.Config{Limits: statsd.DefaultLimits(), Events: 100, Checks: 1000}}
+	return StatsD{Config: statsd.Config{Limits: statsd.DefaultLimits(), SetWindow: 10 * time.Minute, Events: 100, Checks: 1000}}
 }
 
 func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
@@ -306,17 +306,26 @@ func statsdLimits(l *statsd.Limits) setter {
 
 func (s *StatsD) setExposition(d *decoder, n *yaml.Node, path string) {
 	// Quantiles with a sliding window, as the exposition shows summaries.
-	summaries := &store.HistogramForm{Quantiles: []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}, Window: 10 * time.Minute}
+	summaries := &store.HistogramForm{Quantiles: []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}}
+	age := s.SetWindow
 	seen := d.message(n, path, []field{
 		{"prefix", text(&s.Naming.NetworkPrefix)},
 		{"counter_suffix", enum(&s.Naming.NetworkTotal, "none, total", false, true)},
 		{"timer_unit", enum(&s.Naming.NetworkSeconds, "ms, s", false, true)},
 		{"observer", enum(&s.Histograms, "histogram, summary", nil, summaries)},
+		{"max_age", period(&age, 0, 24*time.Hour)},
 		{"openmetrics", enum(&s.PreferOpenMetrics, "fallback, prefer", false, true)},
 		{"openmetrics_created", enum(&s.OmitCreated, "include, omit", false, true)},
 		{"type_conflict", enum(&s.RejectConflicts, "suffix, reject", false, true)},
 		{"compat", enum(&s.Parse.Exporter, "none, statsd_exporter", false, true)},
 	})
+	if at, ok := seen["max_age"]; ok && age != 0 && age < 5*time.Second {
+		d.errorf(at, join(path, "max_age"), "%v is neither 0 nor 5 seconds or more", age)
+	}
+	summaries.Window = age
+	if s.SetWindow = age; age == 0 {
+		s.SetWindow = -1 // 0 would be the default
+	}
 	if s.Parse.Exporter {
 		s.Naming.NetworkRunes = true
 		summaries.Quantiles = []float64{0.5, 0.9, 0.99}
