@@ -134,8 +134,12 @@ func TestSelectStats(t *testing.T) {
 	list := st.View()
 	defer list.Close()
 	for _, by := range []order{{"name", false}, {"value", true}, {"value", false}} {
+		key := valueKey
+		if by.by == "name" {
+			key = nil
+		}
 		for _, nonzero := range []bool{false, true} {
-			all, err := selectStats(list, render.Options{}, by, nonzero, 0, 1000)
+			all, err := selectStats(list, render.Options{}, key, by.desc, nonzero, 0, 1000)
 			if err != nil || all.total != len(all.rows) {
 				t.Fatalf("%d of %d, %v", len(all.rows), all.total, err)
 			}
@@ -148,7 +152,7 @@ func TestSelectStats(t *testing.T) {
 				}
 			}
 			for offset := 0; offset < all.total+20; offset += 37 {
-				page, err := selectStats(list, render.Options{}, by, nonzero, offset, 20)
+				page, err := selectStats(list, render.Options{}, key, by.desc, nonzero, offset, 20)
 				want := all.rows[min(offset, all.total):min(offset+20, all.total)]
 				if err != nil || page.total != all.total || len(page.rows) != len(want) {
 					t.Fatalf("from %d: %d rows of %d, %v", offset, len(page.rows), page.total, err)

@@ -207,6 +207,10 @@ func TestSparks(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
+	if got, want := string(srv.Request("GET", Prefix+"stats?filter=^(a[.]|g$|idle)&sort=rate&tsv=stats", nil).Body), "Name\tType\tValue\tper second\tTrend\n"+
+		"a.x\tcounter\t700\t2\t\na.y\tcounter\t15\t1\t\ng\tgauge\t1\t\t\nidle\tcounter\t0\t0\t\n"; got != want {
+		t.Errorf("by rate:\n%s\nwant\n%s", got, want)
+	}
 	if body := string(srv.Request("GET", Prefix+"stat?name=a.y", nil).Body); !strings.Contains(body, "data-points='0*56 1*3'") {
 		t.Error(body)
 	}

@@ -53,14 +53,6 @@ func (v *view) spark(c *store.Cursor) (s spark) {
 	return s
 }
 
-// rate returns the change per second of a counter in the last step.
-func (s *spark) rate() string {
-	if len(s.points) == 0 || !s.fromZero {
-		return none
-	}
-	return rate(s.points[len(s.points)-1])
-}
-
 // add adds another series, step by step from the end.
 func (s *spark) add(other spark) {
 	s.step, s.fromZero = max(s.step, other.step), true

@@ -37,11 +37,12 @@ type statRow struct {
 	used      bool
 	histogram *store.Histogram
 	past      spark
+	rate      float64 // in the last interval, of counters and histograms
 }
 
 // readStat returns the row of the stat under c.
 func readStat(c *store.Cursor) statRow {
-	r := statRow{name: c.Name(), kind: c.Kind(), used: c.Used(), key: sortKey(c)}
+	r := statRow{name: c.Name(), kind: c.Kind(), used: c.Used(), key: valueKey(c)}
 	switch c.Kind() {
 	case store.KindHistogram:
 		r.histogram = c.Histogram()
@@ -54,8 +55,8 @@ func readStat(c *store.Cursor) statRow {
 	return r
 }
 
-// sortKey is the value of a stat by which it is sorted: of a histogram its count.
-func sortKey(c *store.Cursor) float64 {
+// valueKey is the value of a stat by which it is sorted: of a histogram its count.
+func valueKey(c *store.Cursor) float64 {
 	switch c.Kind() {
 	case store.KindHistogram:
 		return float64(c.Histogram().Snapshot().Cumulative.Count())
@@ -76,13 +77,13 @@ type selected struct {
 // to be held in memory for each request.
 const deepest = 100_000
 
-// selectStats returns the rows from offset on, in an order, and how many there are in
-// all.
-func selectStats(list *store.View, o render.Options, by order, nonzero bool, offset, limit int) (out selected, err error) {
+// selectStats returns the rows from offset on, in the order of the names, or of key if
+// it is not nil, and how many there are in all.
+func selectStats(list *store.View, o render.Options, key func(*store.Cursor) float64, desc, nonzero bool, offset, limit int) (out selected, err error) {
 	w := render.NewWalk(list, o)
-	skip := func() bool { return nonzero && sortKey(w.Stat()) == 0 }
-	if by.by == "value" {
-		return topStats(w, skip, by.desc, min(offset, deepest), limit)
+	skip := func() bool { return nonzero && valueKey(w.Stat()) == 0 }
+	if key != nil {
+		return topStats(w, skip, key, desc, min(offset, deepest), limit)
 	}
 	out.offset = offset
 	for len(out.rows) < limit && w.Next() {
@@ -108,7 +109,7 @@ func selectStats(list *store.View, o render.Options, by order, nonzero bool, off
 
 // topStats keeps the rows that can still be on the page, and drops the others whenever
 // there are twice as many.
-func topStats(w *render.Walk, skip func() bool, desc bool, offset, limit int) (out selected, err error) {
+func topStats(w *render.Walk, skip func() bool, sortKey func(*store.Cursor) float64, desc bool, offset, limit int) (out selected, err error) {
 	out.offset = offset
 	keep := offset + limit
 	compare := func(a, b statRow) int {
@@ -127,10 +128,13 @@ func topStats(w *render.Walk, skip func() bool, desc bool, offset, limit int) (o
 			continue
 		}
 		out.total++
-		if key := sortKey(w.Stat()); bounded && (key < bound) == desc && key != bound {
+		key := sortKey(w.Stat())
+		if bounded && (key < bound) == desc && key != bound {
 			continue
 		}
-		rows = append(rows, readStat(w.Stat()))
+		r := readStat(w.Stat())
+		r.key = key
+		rows = append(rows, r)
 		if len(rows) >= 2*keep {
 			slices.SortFunc(rows, compare)
 			rows = rows[:keep]
@@ -156,16 +160,21 @@ func showStats(v *view) error {
 			o.Type, endpointType = t.kind, t.endpoint
 		}
 	}
-	by := v.sorted("name", "-value")
+	columns, keys := []string{"name", "-value"}, map[string]func(*store.Cursor) float64{"value": valueKey}
+	if v.src.History != nil {
+		columns, keys["rate"] = append(columns, "-rate"), v.src.History.Latest().PerSecond
+	}
+	by := v.sorted(columns...)
+	key := keys[by.by]
 	offset, limit := v.window("100", "250", "500", "1000")
 	var page selected
 	err := v.site.srv.Filtered(pattern, func(f *render.Filter) (err error) {
 		o.Filter = f
 		v.stats(func(list *store.View) {
-			page, err = selectStats(list, o, by, nonzero, offset, limit)
+			page, err = selectStats(list, o, key, by.desc, nonzero, offset, limit)
 			for i := range page.rows {
-				if c, ok := list.Find(page.rows[i].name); ok {
-					page.rows[i].past = v.spark(&c)
+				if c, ok := list.Find(page.rows[i].name); ok && keys["rate"] != nil {
+					page.rows[i].past, page.rows[i].rate = v.spark(&c), keys["rate"](&c)
 				}
 			}
 		})
@@ -239,7 +248,11 @@ func (v *view) noStats(pattern string, narrowed bool) {
 // statTable appends the rows of a page.
 func (v *view) statTable(page *selected, by order, mark *regexp.Regexp, live bool) {
 	columns := []column{{head: "Name", class: "name", sort: "name"}, {head: "Type", class: "type"}, {head: "Value", class: "num", sort: "value"}}
-	if live {
+	past := v.src.History != nil
+	switch {
+	case past:
+		columns = append(columns, column{head: "per second", class: "num", sort: "rate"})
+	case live:
 		columns = append(columns, column{head: "per second", class: "num scripted", unlisted: true})
 	}
 	g := v.grid("stats", "Stats", "cards stats", by, append(columns, column{head: "Trend", class: "trend"})...)
@@ -259,8 +272,12 @@ func (v *view) statTable(page *selected, by order, mark *regexp.Regexp, live boo
 		} else {
 			g.cell(r.value, func() { v.statValue(r) })
 		}
-		if live {
-			g.cell("", v.text(h("<span class='quiet' data-rate='"), r.name, h("'>"), r.past.rate(), h("</span>")))
+		if past || live {
+			exact, shown := "", none
+			if past && (r.kind == store.KindCounter || r.kind == store.KindHistogram) {
+				exact, shown = exactValue(r.rate), rate(r.rate)
+			}
+			g.cell(exact, v.text(h("<span class='quiet' data-rate='"), r.name, h("'>"), shown, h("</span>")))
 		}
 		v.trend(g, r)
 	}

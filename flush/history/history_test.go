@@ -411,3 +411,44 @@ func TestConcurrentUse(t *testing.T) {
 	close(done)
 	wg.Wait()
 }
+
+// TestLatest compares the last step of every stat with its series.
+func TestLatest(t *testing.T) {
+	now := time.Unix(1000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	h := history.New(history.Config{Store: st})
+	check := func() {
+		t.Helper()
+		latest := h.Latest()
+		v := st.View()
+		defer v.Close()
+		for _, kinds := range []store.NameSet{store.Scalars, store.Histograms} {
+			for c := v.ByName(kinds); c.Next(); {
+				want := 0.0
+				if points, _ := h.Series(&c, time.Time{}); len(points) > 0 && c.Kind() != store.KindGauge {
+					want = points[len(points)-1].PerSecond(&c)
+				}
+				if got := latest.PerSecond(&c); got != want {
+					t.Errorf("%s: %v, want %v", c.Name(), got, want)
+				}
+			}
+		}
+	}
+	var counters []*store.Counter
+	for i := range 3000 { // blocks with and without changes
+		counters = append(counters, st.Root().Counter(fmt.Sprint("c", i)))
+	}
+	hist, gauge := st.Root().Histogram("h", store.Milliseconds), st.Root().Gauge("g")
+	check()
+	for i := range 5 {
+		counters[i].Add(uint64(i))
+		counters[2500-i].Add(7)
+		hist.Record(3)
+		gauge.Set(uint64(i))
+		now = now.Add(2 * time.Second)
+		snap := st.Flush(store.FlushOptions{})
+		h.Add(snap)
+		snap.Close()
+		check()
+	}
+}

@@ -103,6 +103,48 @@ func (f *frame) histogram(ref uint64) *histogram.Stats {
 	return f.hists[n].stats
 }
 
+// Latest is the last step of all counters and histograms. It is immutable.
+type Latest struct {
+	step     *frame
+	counters map[blockOf]*sums
+}
+
+// Latest returns the last step, which is empty before the first flush. Unlike
+// [History.Series] it is made for the stats of a whole store: the cost is that of what
+// changed.
+func (h *History) Latest() *Latest {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	l := &Latest{step: new(frame), counters: make(map[blockOf]*sums)}
+	if n := len(h.levels[0]); n > 0 {
+		l.step = h.levels[0][n-1]
+	}
+	for r := l.step.counters.reader(); r.next(); {
+		s := new(sums)
+		s.add(&r)
+		l.counters[r.block] = s
+	}
+	return l
+}
+
+// PerSecond returns the increments per second of the counter at c, or the values per
+// second of the histogram, and 0 for other kinds.
+func (l *Latest) PerSecond(c *store.Cursor) float64 {
+	p := Point{Start: l.step.start, End: l.step.end}
+	switch c.Kind() {
+	case store.KindCounter:
+		block, slot := split(c.Ref())
+		if s := l.counters[block]; s != nil {
+			p.Delta = s.diff[slot]
+		}
+	case store.KindHistogram:
+		p.Stats = l.step.histogram(c.Ref())
+	default:
+		return 0
+	}
+	return p.PerSecond(c)
+}
+
 // Moment is the state of a store at a flush in the past. It is immutable.
 type Moment struct {
 	h       *History
