@@ -1,5 +1,5 @@
 // Package otlp exports stats as OpenTelemetry metrics over HTTP, or over any other
-// [Transport].
+// [Transport]; package otlpgrpc has one for gRPC.
 //
 // Counters are monotonic sums, gauges are gauges, histograms are exponential histograms
 // made of the bins, or histograms with explicit bounds. Values are cumulative, or
@@ -8,6 +8,7 @@ package otlp
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,8 @@ type Config struct {
 	// HTTP is the receiver and how to reach it, if Transport is nil. A URL without
 	// a path gets /v1/metrics.
 	HTTP sinkhttp.Config
+	// Gzip compresses requests over HTTP.
+	Gzip bool
 	// Transport carries the requests. Default: HTTP.
 	Transport Transport
 	// Delta sends increments since the last report. Default: cumulative values.
@@ -103,7 +106,7 @@ func New(cfg Config) (*Sink, error) {
 		cfg.Refresh = DefaultRefresh
 	}
 	if cfg.Transport == nil {
-		t, err := newHTTP(cfg.HTTP)
+		t, err := newHTTP(cfg.HTTP, cfg.Gzip)
 		if err != nil {
 			return nil, fmt.Errorf("otlp: %w", err)
 		}
@@ -333,9 +336,12 @@ func observations(request []byte) (n uint64) {
 }
 
 // overHTTP carries requests over HTTP.
-type overHTTP struct{ *sinkhttp.Client }
+type overHTTP struct {
+	*sinkhttp.Client
+	gzip bool
+}
 
-func newHTTP(cfg sinkhttp.Config) (Transport, error) {
+func newHTTP(cfg sinkhttp.Config, compress bool) (Transport, error) {
 	u, err := sinkhttp.CheckURL(cfg.URL)
 	if err != nil {
 		return nil, err
@@ -345,12 +351,24 @@ func newHTTP(cfg sinkhttp.Config) (Transport, error) {
 		cfg.URL = u.String()
 	}
 	c, err := sinkhttp.New(cfg)
-	return overHTTP{c}, err
+	return overHTTP{c, compress}, err
 }
 
 // Export posts a request.
 func (h overHTTP) Export(ctx context.Context, request []byte) ([]byte, error) {
-	answer, err := h.Post(ctx, http.Header{"Content-Type": {"application/x-protobuf"}}, request)
+	header := http.Header{"Content-Type": {"application/x-protobuf"}}
+	if h.gzip {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write(request); err != nil {
+			return nil, err
+		}
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+		header["Content-Encoding"], request = []string{"gzip"}, b.Bytes()
+	}
+	answer, err := h.Post(ctx, header, request)
 	if err != nil {
 		return nil, err
 	}

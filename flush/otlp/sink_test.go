@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -195,6 +196,30 @@ func TestPartialSuccess(t *testing.T) {
 	stop()
 	if own(st, "rejected_metrics") != 3 || own(st, "packets") != 1 || r.n != 1 {
 		t.Errorf("%d rejected, %d packets in %d requests", own(st, "rejected_metrics"), own(st, "packets"), r.n)
+	}
+}
+
+// TestGzip compresses requests over HTTP.
+func TestGzip(t *testing.T) {
+	size := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := gzip.NewReader(r.Body)
+		if err != nil || r.Header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("%v, %v", err, r.Header)
+			return
+		}
+		b, err := io.ReadAll(body)
+		if size = len(b); err != nil || !strings.Contains(string(b), "service.name") {
+			t.Errorf("%v: %q", err, b)
+		}
+	}))
+	defer srv.Close()
+	st, s, stop := exporting(t, Config{HTTP: sinkhttp.Config{URL: srv.URL}, Gzip: true})
+	st.Root().Counter("c").Inc()
+	tick(t, st, s)
+	stop()
+	if size == 0 || own(st, "packets") != 1 {
+		t.Errorf("%d bytes in %d packets", size, own(st, "packets"))
 	}
 }
 

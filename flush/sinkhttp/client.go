@@ -41,6 +41,22 @@ type Config struct {
 	Connections int
 }
 
+// Fields returns the headers of a request, with the token that the file has now.
+func (c *Config) Fields() (map[string]string, error) {
+	fields := map[string]string{}
+	for name, value := range c.Headers {
+		fields[http.CanonicalHeaderKey(name)] = value
+	}
+	if path := c.BearerTokenFile; path != "" {
+		token, err := boundedfile.Read(path, 64<<10)
+		if err != nil {
+			return nil, err
+		}
+		fields["Authorization"] = "Bearer " + string(bytes.TrimSpace(token))
+	}
+	return fields, nil
+}
+
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 64 << 10
 
@@ -120,16 +136,13 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	req.Header.Set("User-Agent", c.cfg.UserAgent)
-	for name, value := range c.cfg.Headers {
-		req.Header.Set(name, value)
+	fields, err := c.cfg.Fields()
+	if err != nil {
+		return nil, err
 	}
-	if path := c.cfg.BearerTokenFile; path != "" {
-		token, err := boundedfile.Read(path, 64<<10)
-		if err != nil {
-			return nil, err
-		}
-		req.Header.Set("Authorization", "Bearer "+string(bytes.TrimSpace(token)))
+	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	for name, value := range fields {
+		req.Header.Set(name, value)
 	}
 	resp, err := c.client.Do(req)
 	if err != nil {
