@@ -1,0 +1,285 @@
+// Package otlpgrpc carries the requests of an OpenTelemetry sink over gRPC. Programs that
+// do not import it do not link gRPC.
+package otlpgrpc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/statsd-admin/statsd-admin/flush/otlp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+)
+
+// method is the method of the collector's service that takes metrics.
+const method = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+
+const (
+	defaultPort    = "4317"
+	defaultTimeout = 10 * time.Second
+	maxAnswer      = 64 << 10
+	maxShown       = 512 // of the text of an error
+)
+
+// Config are the settings of a [Transport].
+type Config struct {
+	// Config is the receiver, http://host:port or https://host:port, and how to
+	// reach it. The default port is 4317. Connections has no effect: there is one.
+	sinkhttp.Config
+	// Gzip compresses requests.
+	Gzip bool
+}
+
+// Transport is an [otlp.Transport] with one connection, which is opened when it is
+// needed. Create it with [New]. Its methods are safe for concurrent use.
+type Transport struct {
+	cfg  Config
+	url  *url.URL
+	conn *grpc.ClientConn
+}
+
+var _ otlp.Transport = (*Transport)(nil)
+
+// New checks cfg and returns a transport. It opens no connection.
+func New(cfg Config) (*Transport, error) {
+	if err := Check(cfg.Config); err != nil {
+		return nil, fmt.Errorf("otlpgrpc: %w", err)
+	}
+	u, err := url.Parse(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("otlpgrpc: %w", err)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "statsd-admin"
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), defaultPort)
+	}
+	secure := insecure.NewCredentials()
+	if u.Scheme == "https" {
+		c := cfg.TLS
+		if c == nil {
+			c = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		secure = credentials.NewTLS(c)
+	}
+	call := []grpc.CallOption{grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxAnswer)}
+	if cfg.Gzip {
+		call = append(call, grpc.UseCompressor(gzip.Name))
+	}
+	conn, err := grpc.NewClient("dns:///"+host,
+		grpc.WithTransportCredentials(secure), grpc.WithUserAgent(cfg.UserAgent), grpc.WithDefaultCallOptions(call...),
+		grpc.WithStatsHandler(watcher{}), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithMaxHeaderListSize(maxAnswer),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: sinkqueue.MinRetry, Multiplier: 2, Jitter: 0.2, MaxDelay: sinkqueue.MaxRetry},
+			MinConnectTimeout: cfg.Timeout,
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("otlpgrpc: %w", err)
+	}
+	return &Transport{cfg, u, conn}, nil
+}
+
+// Check checks the URL and the names of the headers. The error does not contain secrets.
+func Check(cfg sinkhttp.Config) error {
+	u, err := sinkhttp.CheckURL(cfg.URL)
+	if err != nil {
+		return err
+	}
+	if u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+		return errors.New("the URL of a receiver over gRPC has no path and no query")
+	}
+	for name := range cfg.Headers {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "grpc-") || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
+			return fmt.Errorf("header %q is not allowed in gRPC", name)
+		}
+	}
+	return nil
+}
+
+// Target returns the URL.
+func (t *Transport) Target() string { return t.url.Scheme + "://" + t.url.Host }
+
+// Close closes the connection.
+func (t *Transport) Close() { _ = t.conn.Close() }
+
+// Export sends an encoded request and returns the encoded response. An error wraps
+// [sinkqueue.ErrAmbiguous] if the receiver may have got the request, and
+// [sinkqueue.ErrRefused] if the status does not allow another attempt.
+func (t *Transport) Export(ctx context.Context, request []byte) ([]byte, error) {
+	fields, err := t.cfg.Fields()
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, attemptKey{}, a), t.cfg.Timeout)
+	defer cancel()
+	var response []byte
+	var trailer metadata.MD
+	if err := t.conn.Invoke(metadata.NewOutgoingContext(ctx, metadata.New(fields)), method, request, &response, grpc.Trailer(&trailer)); err != nil {
+		return nil, a.failure(err, trailer)
+	}
+	return response, nil
+}
+
+// attempt is how far a call has come.
+type attempt struct {
+	sent     atomic.Bool // the request left completely
+	answered atomic.Bool // the status is the receiver's
+}
+
+type attemptKey struct{}
+
+// watcher notes events of calls in their attempts.
+type watcher struct{}
+
+func (watcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (watcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (watcher) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (watcher) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	a, ok := ctx.Value(attemptKey{}).(*attempt)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.Begin:
+		a.sent.Store(false)
+		a.answered.Store(false)
+	case *stats.OutPayload:
+		a.sent.Store(true)
+	case *stats.InTrailer:
+		a.answered.Store(true)
+	}
+}
+
+// failure returns the error of the queue for an error of a call. A receiver that
+// answers UNAVAILABLE or RESOURCE_EXHAUSTED has not taken the request.
+func (a *attempt) failure(err error, trailer metadata.MD) error {
+	st := status.Convert(err)
+	text := st.Message()
+	err = fmt.Errorf("%s: %s", st.Code(), strings.ToValidUTF8(text[:min(len(text), maxShown)], "\ufffd"))
+	after, asked := pushback(trailer)
+	if !asked {
+		after, asked = retryInfo(st)
+	}
+	retry, taken := false, true
+	switch st.Code() {
+	case codes.Unavailable:
+		retry, taken = true, !a.answered.Load()
+	case codes.ResourceExhausted:
+		retry, taken = asked, !a.answered.Load()
+	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.DataLoss:
+		retry = true
+	}
+	if !retry || after < 0 {
+		return fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused)
+	}
+	if taken && a.sent.Load() {
+		err = fmt.Errorf("%w: %w", err, sinkqueue.ErrAmbiguous)
+	}
+	if after > 0 {
+		return &sinkqueue.Wait{After: after, Err: err}
+	}
+	return err
+}
+
+// pushback returns the delay before another attempt that a trailer asks for, negative
+// if there must be none, and whether it asks at all.
+func pushback(trailer metadata.MD) (after time.Duration, asked bool) {
+	all := trailer.Get("grpc-retry-pushback-ms")
+	if len(all) == 0 {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(all[0], 10, 32)
+	if err != nil || ms < 0 {
+		return -1, true
+	}
+	return time.Duration(ms) * time.Millisecond, true
+}
+
+// retryInfo returns the delay of the google.rpc.RetryInfo in a status.
+func retryInfo(st *status.Status) (after time.Duration, asked bool) {
+	for _, detail := range st.Proto().GetDetails() {
+		if !strings.HasSuffix(detail.GetTypeUrl(), "/google.rpc.RetryInfo") {
+			continue
+		}
+		each(detail.GetValue(), func(f protobuf.Field) {
+			if f.Number != 1 {
+				return
+			}
+			each(f.Bytes, func(f protobuf.Field) {
+				switch f.Number {
+				case 1:
+					after += time.Duration(min(f.Value, 1<<31)) * time.Second
+				case 2:
+					after += time.Duration(min(f.Value, 1e9))
+				}
+			})
+		})
+		return after, true
+	}
+	return 0, false
+}
+
+// each calls f for each field of a message, up to the first that is malformed.
+func each(msg []byte, f func(protobuf.Field)) {
+	for len(msg) > 0 {
+		field, rest, err := protobuf.Next(msg)
+		if err != nil {
+			return
+		}
+		f(field)
+		msg = rest
+	}
+}
+
+// codec passes encoded messages through.
+type codec struct{}
+
+// Name returns the content subtype of protobuf.
+func (codec) Name() string { return "proto" }
+
+// Marshal returns the bytes of a request.
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	b, ok := v.([]byte)
+	if !ok {
+		return nil, fmt.Errorf("otlpgrpc: %T is not an encoded message", v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+}
+
+// Unmarshal copies the bytes of a response.
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("otlpgrpc: %T takes no encoded message", v)
+	}
+	*b = data.Materialize()
+	return nil
+}

@@ -1,0 +1,299 @@
+package otlpgrpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/internal/closedport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve starts a server that answers all calls with answer and returns its address.
+func serve(t *testing.T, answer func(ctx context.Context, method string, request []byte) ([]byte, error), options ...grpc.ServerOption) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := func(_ any, stream grpc.ServerStream) error {
+		var request []byte
+		if err := stream.RecvMsg(&request); err != nil {
+			return err
+		}
+		method, _ := grpc.MethodFromServerStream(stream)
+		response, err := answer(stream.Context(), method, request)
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(response)
+	}
+	srv := grpc.NewServer(append(options, grpc.ForceServerCodecV2(codec{}), grpc.UnknownServiceHandler(handler))...)
+	var done sync.WaitGroup
+	done.Go(func() { _ = srv.Serve(l) })
+	t.Cleanup(func() { srv.Stop(); done.Wait() })
+	return l.Addr().String()
+}
+
+func connect(t *testing.T, cfg Config) *Transport {
+	t.Helper()
+	tr, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tr.Close)
+	return tr
+}
+
+func to(address string) Config {
+	return Config{Config: sinkhttp.Config{URL: "http://" + address, Timeout: time.Minute}}
+}
+
+// compression keeps the encoding of the last request.
+type compression struct {
+	watcher
+	last atomic.Value
+}
+
+func (c *compression) HandleRPC(_ context.Context, event stats.RPCStats) {
+	if h, ok := event.(*stats.InHeader); ok {
+		c.last.Store(h.Compression)
+	}
+}
+
+// TestExport sends headers, a token that is replaced and compressed requests.
+func TestExport(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	var got []string
+	var encoding compression
+	address := serve(t, func(ctx context.Context, method string, request []byte) ([]byte, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		_, limited := ctx.Deadline()
+		got = append(got, fmt.Sprint(method, md["x-scope-orgid"], md["authorization"], encoding.last.Load(), " ", strings.HasPrefix(strings.Join(md["user-agent"], ""), "statsd-admin "), limited, len(request)))
+		return []byte("answer"), nil
+	}, grpc.StatsHandler(&encoding))
+	cfg := to(address)
+	cfg.Headers, cfg.BearerTokenFile, cfg.Gzip = map[string]string{"X-Scope-OrgID": "shop"}, token, true
+	tr := connect(t, cfg)
+	if _, err := tr.Export(t.Context(), nil); err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) || errors.Is(err, sinkqueue.ErrRefused) {
+		t.Errorf("without a token: %v", err)
+	}
+	for i := range 2 {
+		if err := os.WriteFile(token, fmt.Appendf(nil, "t%d\n", i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := tr.Export(t.Context(), make([]byte, 100_000)); err != nil || string(b) != "answer" {
+			t.Errorf("%q, %v", b, err)
+		}
+		want := fmt.Sprintf("%s[shop] [Bearer t%d]gzip true true 100000", method, i)
+		if len(got) != i+1 || got[i] != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := tr.Target(); got != "http://"+address {
+		t.Errorf("target %s", got)
+	}
+}
+
+// TestAnswers checks what each status means for a request.
+func TestAnswers(t *testing.T) {
+	info := func(c codes.Code, after time.Duration) error {
+		st, err := status.New(c, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Err()
+	}
+	for _, tt := range []struct {
+		name     string
+		err      error
+		pushback string
+		class    error // nil: surely not delivered
+		after    time.Duration
+	}{
+		{"unavailable", status.Error(codes.Unavailable, "x"), "", nil, 0},
+		{"unavailable-info", info(codes.Unavailable, 2500*time.Millisecond), "", nil, 2500 * time.Millisecond},
+		{"exhausted", status.Error(codes.ResourceExhausted, "x"), "", sinkqueue.ErrRefused, 0},
+		{"exhausted-info", info(codes.ResourceExhausted, 3*time.Second), "", nil, 3 * time.Second},
+		{"pushback", status.Error(codes.ResourceExhausted, "x"), "1500", nil, 1500 * time.Millisecond},
+		{"pushback-never", status.Error(codes.Unavailable, "x"), "-1", sinkqueue.ErrRefused, 0},
+		{"canceled", status.Error(codes.Canceled, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"deadline", status.Error(codes.DeadlineExceeded, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"aborted", status.Error(codes.Aborted, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"out-of-range", status.Error(codes.OutOfRange, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"data-loss", status.Error(codes.DataLoss, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"invalid", status.Error(codes.InvalidArgument, strings.Repeat("\xff", 600)), "", sinkqueue.ErrRefused, 0},
+		{"unauthenticated", status.Error(codes.Unauthenticated, "x"), "", sinkqueue.ErrRefused, 0},
+		{"unimplemented", status.Error(codes.Unimplemented, "x"), "", sinkqueue.ErrRefused, 0},
+		{"internal", status.Error(codes.Internal, "x"), "", sinkqueue.ErrRefused, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tr := connect(t, to(serve(t, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+				if tt.pushback != "" {
+					if err := grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", tt.pushback)); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil, tt.err
+			})))
+			_, err := tr.Export(t.Context(), []byte("x"))
+			checkClass(t, err, tt.class)
+			var wait *sinkqueue.Wait
+			if errors.As(err, &wait) != (tt.after > 0) || wait != nil && wait.After != tt.after {
+				t.Errorf("%v: wait %+v, want %v", err, wait, tt.after)
+			}
+			if len(err.Error()) > 3*maxShown+100 || !strings.Contains(err.Error(), status.Code(tt.err).String()) {
+				t.Errorf("error of %d bytes: %v", len(err.Error()), err)
+			}
+		})
+	}
+}
+
+func checkClass(t *testing.T, err, class error) {
+	t.Helper()
+	for _, c := range []error{sinkqueue.ErrAmbiguous, sinkqueue.ErrRefused} {
+		if err == nil || errors.Is(err, c) != (c == class) {
+			t.Errorf("%v, want class %v", err, class)
+		}
+	}
+}
+
+// TestBrokenCalls: a call that ends after the request left is doubtful, one without a
+// receiver is not.
+func TestBrokenCalls(t *testing.T) {
+	t.Run("nobody", func(t *testing.T) {
+		_, err := connect(t, to(closedport.TCP(t).String())).Export(t.Context(), []byte("x"))
+		checkClass(t, err, nil)
+	})
+	t.Run("canceled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		tr := connect(t, to(serve(t, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			cancel()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})))
+		_, err := tr.Export(ctx, []byte("x"))
+		checkClass(t, err, sinkqueue.ErrAmbiguous)
+	})
+	t.Run("broken", func(t *testing.T) {
+		front, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan struct{})
+		back := serve(t, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			close(got)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		var done sync.WaitGroup
+		done.Go(func() { breakAfter(front, back, got) })
+		defer done.Wait()
+		defer front.Close()
+		_, err = connect(t, to(front.Addr().String())).Export(t.Context(), []byte("x"))
+		checkClass(t, err, sinkqueue.ErrAmbiguous)
+	})
+}
+
+// breakAfter forwards one connection of l to an address until got is closed.
+func breakAfter(l net.Listener, address string, got <-chan struct{}) {
+	client, err := l.Accept()
+	if err != nil {
+		return
+	}
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	var done sync.WaitGroup
+	forward := func(dst, src net.Conn) {
+		buf := make([]byte, 4096)
+		for {
+			n, err := src.Read(buf)
+			if n > 0 {
+				_, _ = dst.Write(buf[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	done.Go(func() { forward(server, client) })
+	done.Go(func() { forward(client, server) })
+	<-got
+	_ = client.Close()
+	_ = server.Close()
+	done.Wait()
+}
+
+// TestTLS trusts only the authority in the settings.
+func TestTLS(t *testing.T) {
+	certs := httptest.NewTLSServer(nil)
+	defer certs.Close()
+	address := serve(t, func(context.Context, string, []byte) ([]byte, error) { return []byte("answer"), nil },
+		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: certs.TLS.Certificates})))
+	cfg := to(address)
+	cfg.URL = "https://" + address
+	_, err := connect(t, cfg).Export(t.Context(), []byte("x"))
+	checkClass(t, err, nil)
+	cfg.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	cfg.TLS.RootCAs.AddCert(certs.Certificate())
+	if b, err := connect(t, cfg).Export(t.Context(), []byte("x")); err != nil || string(b) != "answer" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, cfg := range []sinkhttp.Config{
+		{}, {URL: "http://a:1/v1/metrics"}, {URL: "http://a:1?x=y"}, {URL: "http://u:p@a:1"}, {URL: "grpc://a:1"},
+		{URL: "http://a:1", Headers: map[string]string{"grpc-timeout": "1S"}}, {URL: "http://a:1", Headers: map[string]string{"a b": "c"}},
+	} {
+		if tr, err := New(Config{Config: cfg}); err == nil || !strings.HasPrefix(err.Error(), "otlpgrpc: ") {
+			t.Errorf("%+v: %v, %v", cfg, tr, err)
+		}
+	}
+	tr, err := New(Config{Config: sinkhttp.Config{URL: "http://[::1]/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if got := tr.conn.Target(); got != "dns:///[::1]:4317" {
+		t.Errorf("target %s", got)
+	}
+}
+
+func Example() {
+	transport, err := New(Config{Config: sinkhttp.Config{URL: "http://127.0.0.1:4317"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer transport.Close()
+	fmt.Println(transport.Target()) // it is the Transport of an otlp.Config
+	// Output: http://127.0.0.1:4317
+}
