@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
+	"github.com/statsd-admin/statsd-admin/flush/otlp/otlpgrpc"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -135,6 +136,8 @@ func (s *Sink) setOTLP(d *decoder, n *yaml.Node, path string) {
 	c := &otlp.Config{Batch: otlp.DefaultBatch, Refresh: otlp.DefaultRefresh}
 	s.OTLP = c
 	seen := d.message(n, path, append(s.httpFields(&c.HTTP),
+		field{"protocol", enum(&s.grpc, "http, grpc", false, true)},
+		field{"compression", enum(&c.Gzip, "none, gzip", false, true)},
 		field{"temporality", enum(&c.Delta, "cumulative, delta", false, true)},
 		field{"histograms", enum(&c.Explicit, "exponential, explicit", false, true)},
 		field{"resource", tagMap(&c.Resource)},
@@ -142,6 +145,11 @@ func (s *Sink) setOTLP(d *decoder, n *yaml.Node, path string) {
 		field{"refresh", period(&c.Refresh, time.Millisecond, time.Hour)},
 	))
 	d.require(n, path, seen, "url")
+	if s.grpc && c.HTTP.URL != "" {
+		if err := otlpgrpc.Check(c.HTTP); err != nil {
+			d.errorf(seen["url"], join(path, "url"), "%v", err)
+		}
+	}
 }
 
 // setOpenTelemetry reads the typed_config of Envoy's sink. Without http_service, Out

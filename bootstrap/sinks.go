@@ -13,6 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/graphite"
 	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
+	"github.com/statsd-admin/statsd-admin/flush/otlp/otlpgrpc"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
@@ -34,6 +35,7 @@ type Sink struct {
 	Graphite    *graphite.Config
 	JSONLines   *jsonlines.Config
 
+	grpc     bool       // of OTLP
 	tls      sinkTLS    // of sinks over HTTP and gRPC
 	interval *yaml.Node // of Options.Interval
 	path     string     // of interval
@@ -80,6 +82,11 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 		var err error
 		if c.HTTP.TLS, err = s.tls.config(); err != nil {
 			return nil, err
+		}
+		if s.grpc {
+			if c.Transport, err = otlpgrpc.New(otlpgrpc.Config{Config: c.HTTP, Gzip: c.Gzip}); err != nil {
+				return nil, err
+			}
 		}
 		return created(otlp.New(c))
 	case "graphite":

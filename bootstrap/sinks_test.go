@@ -52,6 +52,27 @@ stats_sinks:
 	}
 }
 
+func TestOpenTelemetryOverGRPC(t *testing.T) {
+	c, err := Parse("a.yaml", []byte("sinks: [{otlp: {url: 'http://a', protocol: grpc, compression: gzip}}]\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sinksOf(c)[0]
+	o := got.Options
+	o.Store = store.New(store.Options{})
+	sink, err := got.create(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := sink.(flush.Reporter).Delivery()
+	if !got.OTLP.Gzip || d.Target != "http://a" || d.Kind != "otlp" {
+		t.Errorf("%+v, %+v", got.OTLP, d)
+	}
+	r := sink.(flush.Runner)
+	r.Close()
+	r.Run(t.Context())
+}
+
 func TestStatsDSinks(t *testing.T) {
 	c, err := Parse("a.yaml", []byte(`
 sinks:
@@ -130,6 +151,9 @@ sinks:
 		}
 	}
 	for _, tt := range []struct{ text, want string }{
+		{`otlp: {url: "http://a:1/v1/metrics", protocol: grpc}`, "a.yaml:2:15: sinks[0].otlp.url: the URL of a receiver over gRPC has no path"},
+		{`otlp: {url: "http://a:1", protocol: grpc, headers: {Grpc-Timeout: 1S}}`, `header "Grpc-Timeout" is not allowed in gRPC`},
+		{`otlp: {url: "http://a:1", protocol: udp}`, `"udp" is not one of http, grpc`},
 		{`json_lines: {}`, "path"},
 		{`json_lines: {path: ""}`, "sinks[0].json_lines.path: must not be empty"},
 		{`json_lines: {path: a, percentiles: [-1]}`, "sinks[0].json_lines.percentiles[0]: \"-1\" is not a number in [0, 100]"},
