@@ -55,18 +55,6 @@ func (o *opened) start(bin, config string) (cmd *exec.Cmd, log *strings.Builder)
 	return cmd, log
 }
 
-func programFor(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
-	bin := filepath.Join(t.TempDir(), "statsd-admin")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
-
 // TestSocketActivation starts a real process with sockets that are open
 // already, twice: what arrives while none runs waits for the next one.
 func TestSocketActivation(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -204,13 +203,7 @@ func FuzzExplain(f *testing.F) {
 // TestExplainOfTheBinary runs the real program as a shell does: on a file, and
 // on a pipe that stays open until a signal ends it.
 func TestExplainOfTheBinary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
-	bin := filepath.Join(t.TempDir(), "statsd-admin")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := programFor(t)
 	cmd := exec.Command(bin, "explain")
 	cmd.Stdin = strings.NewReader(capture)
 	out, err := cmd.Output()

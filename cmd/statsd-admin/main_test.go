@@ -182,13 +182,7 @@ func TestDaemonErrorsEndWithStatusOne(t *testing.T) {
 // TestBuiltBinary runs the real program: streams and exit statuses as a shell
 // sees them.
 func TestBuiltBinary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
-	bin := filepath.Join(t.TempDir(), "statsd-admin")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := programFor(t)
 	bad := write(t, "bad.yaml", "statsd:\n  relay: [a]\n")
 	tests := []struct {
 		args           []string

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -21,10 +22,39 @@ const childVariable = "STATSD_ADMIN_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) == "" {
-		os.Exit(m.Run())
+		dir, err := os.MkdirTemp("", "")
+		if err != nil {
+			panic(err)
+		}
+		builtProgram = filepath.Join(dir, "statsd-admin")
+		status := m.Run()
+		_ = os.RemoveAll(dir)
+		os.Exit(status)
 	}
 	p := program{stdout: os.Stdout, stderr: os.Stderr, hardware: 2, signals: notify(), newDaemon: newLoggingDaemon}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
+}
+
+// builtProgram is the path of the program that tests share.
+var builtProgram string
+
+var buildProgram = sync.OnceValue(func() error {
+	if out, err := exec.Command("go", "build", "-o", builtProgram, ".").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+})
+
+// programFor returns the path of the real program.
+func programFor(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	if err := buildProgram(); err != nil {
+		t.Fatal(err)
+	}
+	return builtProgram
 }
 
 // loggingDaemon logs each call and reports on standard output when it is done.
