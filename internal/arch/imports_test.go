@@ -83,7 +83,7 @@ func importTable() []importRow {
 			"symtab", "store", "store/tags", "store/process", "flush", "flush/...", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
 			"internal/wire",
 		}},
-		{"cmd/...", []string{"bootstrap", "internal/expolint", "internal/logfile", "server", "store/tags", "statsd/report", "cmd/..."}},
+		{"cmd/...", []string{"bootstrap", "internal/expolint", "internal/top", "internal/logfile", "server", "store/tags", "statsd/report", "cmd/..."}},
 		{"examples/...", public()},
 		{"bench", public()},
 		{"bench/...", public()},
@@ -115,6 +115,7 @@ func importTable() []importRow {
 		{"internal/shrinkmap", nil},
 		{"internal/spelling", nil},
 		{"internal/streamend", nil},
+		{"internal/top", nil},
 		{"internal/unixsock", nil},
 		{"internal/wire", nil},
 	}

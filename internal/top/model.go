@@ -1,0 +1,198 @@
+package top
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	maxRows  = 200_000 // stats that are kept
+	trendLen = 24      // looks that the trend of a stat goes back
+)
+
+// row is a stat.
+type row struct {
+	id         uint64
+	name, kind string // as the server has them: untrusted
+	text       string // the value as it was sent
+	value      float64
+	base       float64 // the value at the zero point
+	rate       float64
+	quantiles  [3]float64
+	recorded   bool // the quantiles are there
+	look       int  // the last one with a change
+	trend      [trendLen]float64
+}
+
+func (r *row) change() float64 {
+	if r.kind == "text" {
+		return 0
+	}
+	return r.value - r.base
+}
+
+// trendAt returns the rates of the last n looks, or the values of a gauge.
+func (r *row) trendAt(look, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		at := look - (n - 1 - i)
+		switch age := r.look - at; {
+		case age < 0 && r.kind == "gauge":
+			out[i] = r.value // no change since
+		case age >= 0 && age < trendLen:
+			out[i] = r.trend[trendLen-1-age]
+		}
+	}
+	return out
+}
+
+// model has the stats of a stream.
+type model struct {
+	rows    map[uint64]*row
+	bases   map[string]float64 // zero points from before a reset of the stream
+	look    int                // of the stats, counted from 1
+	part    bool               // the next event belongs to the same look
+	initial bool               // the values of this look are those at the beginning
+	hot     []*row             // those with a rate
+	millis  int64              // the server's time of the look
+	left    int                // stats that were left out
+}
+
+func newModel() *model { return &model{rows: make(map[uint64]*row), bases: make(map[string]float64)} }
+
+// apply applies an event and reports whether the rows are complete.
+func (m *model) apply(e *event) bool {
+	if e.kind == "reset" {
+		m.reset(e.Reason)
+		return false
+	}
+	if !m.part {
+		m.begin(e)
+	}
+	m.part, m.millis = e.More, e.Millis
+	for _, n := range e.New {
+		m.create(n)
+	}
+	for _, v := range e.Rows {
+		if r := m.rows[v.id()]; r != nil {
+			m.set(r, v)
+		}
+	}
+	for _, id := range e.Gone {
+		delete(m.rows, entry{id}.id())
+	}
+	return !e.More
+}
+
+// reset forgets the rows but for their zero points.
+func (m *model) reset(reason string) {
+	for _, r := range m.rows {
+		m.bases[r.name] = r.base
+		if reason == "counters" && r.kind == "counter" {
+			m.bases[r.name] = 0
+		}
+	}
+	clear(m.rows)
+	m.hot, m.part, m.left = nil, false, 0
+}
+
+// begin starts a look: stats without a row in it have not changed.
+func (m *model) begin(e *event) {
+	m.look++
+	m.initial = e.Interval == 0
+	m.cool()
+}
+
+// cool sets all rates to 0, except of histograms, which change with flushes.
+func (m *model) cool() {
+	for _, r := range m.hot {
+		r.rate = 0
+	}
+	m.hot = m.hot[:0]
+}
+
+func (m *model) create(n entry) {
+	if len(m.rows) >= maxRows {
+		m.left++
+		return
+	}
+	r := &row{id: n.id(), kind: n.text(1), name: n.text(2), look: m.look, base: math.NaN()}
+	if base, ok := m.bases[r.name]; ok {
+		r.base = base
+	} else if !m.initial && r.kind != "gauge" {
+		r.base = 0
+	}
+	m.rows[r.id] = r
+}
+
+func (m *model) set(r *row, v entry) {
+	first := r.text == ""
+	r.text, r.value, r.rate = v.text(1), v.number(1), v.number(2)
+	if r.kind == "text" {
+		r.value, r.rate = 0, 0
+	}
+	if math.IsNaN(r.base) {
+		r.base = r.value
+	}
+	if r.kind == "histogram" {
+		if q, ok := v.quantiles(); ok {
+			r.quantiles, r.recorded = q, true
+		}
+	} else if r.rate != 0 {
+		m.hot = append(m.hot, r)
+	}
+	moved := min(m.look-r.look, trendLen)
+	copy(r.trend[:], r.trend[moved:])
+	now, before := r.rate, 0.0
+	if r.kind == "gauge" {
+		now, before = r.value, r.trend[trendLen-1]
+		if first { // what it was before is unknown
+			moved, before = trendLen, r.value
+		}
+	}
+	for i := range moved {
+		r.trend[trendLen-1-i] = before
+	}
+	r.trend[trendLen-1], r.look = now, m.look
+}
+
+// zero makes the present values the zero point of changes.
+func (m *model) zero() {
+	clear(m.bases)
+	for _, r := range m.rows {
+		r.base = r.value
+	}
+}
+
+// Columns by which rows are sorted, in the order of the screen.
+var columns = [...]string{"name", "type", "value", "rate", "change"}
+
+// sorted returns the rows in the order of a column.
+func (m *model) sorted(column string, descending bool) []*row {
+	list := make([]*row, 0, len(m.rows))
+	for _, r := range m.rows {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b *row) int {
+		c := 0
+		switch column {
+		case "type":
+			c = strings.Compare(a.kind, b.kind)
+		case "value":
+			c = cmp.Compare(a.value, b.value)
+		case "rate":
+			c = cmp.Compare(a.rate, b.rate)
+		case "change":
+			c = cmp.Compare(math.Abs(a.change()), math.Abs(b.change()))
+		case "name":
+			c = strings.Compare(a.name, b.name)
+		}
+		if descending {
+			c = -c
+		}
+		return cmp.Or(c, strings.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
+	})
+	return list
+}

@@ -1,0 +1,484 @@
+package top
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Style is how a terminal can be written to.
+type Style struct {
+	Color bool
+	ASCII bool // no characters for bars
+}
+
+// view selects the contents of the screen.
+type view int
+
+const (
+	viewStats view = iota
+	viewClusters
+	viewHistogram
+	viewHelp
+)
+
+// screen has the state of the screen. It is used by one goroutine.
+type screen struct {
+	style  Style
+	server string // its address
+	model  *model
+	list   []*row
+	stale  bool // list is older than model
+
+	view     view
+	column   string
+	reverse  bool
+	filter   string
+	editing  bool
+	input    string
+	paused   bool
+	selected int
+	offset   int
+	message  string // an error, until the next event
+	quit     bool
+	stream   bool // the filter changed: the stream has to begin again
+	ask      bool // the view needs an answer at once
+
+	board     *board
+	histogram string // the name of the shown one
+	dist      *distribution
+}
+
+func newScreen(st Style, server, filter, column string) *screen {
+	return &screen{style: st, server: server, model: newModel(), filter: filter, column: column, stale: true}
+}
+
+func escapeQuery(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// descending reports whether the present order begins with the greatest.
+func (s *screen) descending() bool {
+	return (s.column != "name" && s.column != "type") != s.reverse
+}
+
+// apply applies an event and reports whether there is something new to draw.
+func (s *screen) apply(e *event) bool {
+	if e.kind == "error" {
+		s.message = visible(e.Reason)
+		return true
+	}
+	if !s.model.apply(e) {
+		return false
+	}
+	s.message = ""
+	s.stale = s.stale || !s.paused
+	return !s.paused
+}
+
+// refresh sorts the rows and keeps the selection on its row.
+func (s *screen) refresh() {
+	if !s.stale {
+		return
+	}
+	s.stale = false
+	var id uint64
+	if s.selected > 0 && s.selected < len(s.list) {
+		id = s.list[s.selected].id
+	}
+	s.list = s.model.sorted(s.column, s.descending())
+	if id != 0 {
+		s.selected = max(0, slices.IndexFunc(s.list, func(r *row) bool { return r.id == id }))
+	}
+}
+
+// rows returns how many rows the present view has.
+func (s *screen) rows() int {
+	switch {
+	case s.view == viewClusters && s.board != nil:
+		return len(s.board.rows)
+	case s.view == viewStats:
+		return len(s.list)
+	}
+	return 0
+}
+
+// key handles a key. page is the number of rows on the screen.
+func (s *screen) key(k string, page int) {
+	switch {
+	case k == keyQuit:
+		s.quit = true
+	case s.editing:
+		s.edit(k)
+	case s.view == viewHelp:
+		s.view = viewStats
+	default:
+		s.command(k, page)
+	}
+	s.selected = min(max(s.selected, 0), max(s.rows()-1, 0))
+}
+
+// edit handles a key while the filter is edited.
+func (s *screen) edit(k string) {
+	switch k {
+	case keyEnter:
+		s.editing = false
+		if s.input != s.filter {
+			s.filter, s.stream, s.message = s.input, true, ""
+		}
+	case keyEscape:
+		s.editing = false
+	case keyClear:
+		s.input = ""
+	case keyBack:
+		if r := []rune(s.input); len(r) > 0 {
+			s.input = string(r[:len(r)-1])
+		}
+	default:
+		if len([]rune(k)) == 1 && len(s.input) < 1000 {
+			s.input += k
+		}
+	}
+}
+
+func (s *screen) command(k string, page int) {
+	switch k {
+	case "q":
+		s.quit = true
+	case keyEscape:
+		s.show(viewStats)
+	case "?":
+		s.view = viewHelp
+	case "c":
+		if s.view == viewClusters {
+			s.show(viewStats)
+		} else {
+			s.show(viewClusters)
+		}
+	case "/":
+		s.show(viewStats)
+		s.editing, s.input = true, s.filter
+	case "p", " ":
+		s.paused = !s.paused
+		s.stale = true
+	case "z":
+		s.model.zero()
+		s.stale = true
+	case "s":
+		i := slices.Index(columns[:], s.column)
+		s.sort(columns[(i+1)%len(columns)])
+	case "1", "2", "3", "4", "5":
+		s.sort(columns[k[0]-'1'])
+	case keyUp, "k":
+		s.selected--
+	case keyDown, "j":
+		s.selected++
+	case keyPageUp, "[":
+		s.selected -= page
+	case keyPageDn, "]":
+		s.selected += page
+	case keyHome:
+		s.selected = 0
+	case keyEnd:
+		s.selected = s.rows() - 1
+	case keyEnter:
+		s.open()
+	}
+}
+
+func (s *screen) show(v view) {
+	if s.view != v {
+		s.view, s.selected, s.offset, s.ask = v, 0, 0, v == viewClusters
+	}
+}
+
+// sort sorts by a column, in the other direction if it is the present one.
+func (s *screen) sort(column string) {
+	s.reverse = s.column == column && !s.reverse
+	s.column, s.stale = column, true
+}
+
+// open shows the selected histogram.
+func (s *screen) open() {
+	if s.view != viewStats || s.selected >= len(s.list) {
+		return
+	}
+	r := s.list[s.selected]
+	if r.kind != "histogram" {
+		s.message = "only histograms have a distribution"
+		return
+	}
+	s.view, s.histogram, s.dist, s.ask = viewHistogram, r.name, nil, true
+}
+
+// path returns what the view needs besides the stream, "" for nothing.
+func (s *screen) path() string {
+	switch s.view {
+	case viewClusters:
+		return "/clusters?format=json"
+	case viewHistogram:
+		return histogramPath(s.histogram)
+	}
+	return ""
+}
+
+const (
+	frame        = 3  // lines around the rows: the head, the names of the columns, the foot
+	leastColumns = 40 // of a screen
+)
+
+// draw returns the lines of a screen, each of the width of the screen.
+func (s *screen) draw(columns, lines int) []string {
+	if columns < leastColumns || lines < frame+1 {
+		return []string{s.style.fit("too small", max(columns, 0))}
+	}
+	s.refresh()
+	out := []string{s.bold(s.style.fit(s.head(), columns))}
+	var body []string
+	page := lines - frame
+	switch s.view {
+	case viewHelp:
+		body = help()
+	case viewClusters:
+		body = s.clusters(columns, page)
+	case viewHistogram:
+		body = []string{visible(s.histogram)}
+		if s.dist != nil {
+			body = append(body, s.dist.lines(s.style, columns, page)...)
+		}
+	case viewStats:
+		body = s.stats(columns, page)
+	}
+	for i := range lines - 2 {
+		line := strings.Repeat(" ", columns)
+		if i < len(body) {
+			line = body[i]
+			if !strings.Contains(line, "\x1b") {
+				line = s.style.fit(line, columns)
+			}
+		}
+		out = append(out, line)
+	}
+	return append(out, s.bold(s.style.fit(s.foot(), columns)))
+}
+
+func (s *screen) head() string {
+	state := "live"
+	if s.paused {
+		state = "paused"
+	}
+	parts := []string{"top", visible(s.server), state}
+	if s.model.millis > 0 {
+		parts = append(parts, time.UnixMilli(s.model.millis).UTC().Format("15:04:05Z"))
+	}
+	if s.view == viewClusters && s.board != nil {
+		down := 0
+		for _, c := range s.board.rows {
+			if c.healthy < c.hosts {
+				down++
+			}
+		}
+		return strings.Join(append(parts, fmt.Sprintf("%d clusters", len(s.board.rows)), fmt.Sprintf("%d with unhealthy hosts", down)), "  ")
+	}
+	parts = append(parts, strconv.Itoa(len(s.list))+" stats")
+	if s.model.left > 0 {
+		parts = append(parts, fmt.Sprintf("(%d left out: use a filter)", s.model.left))
+	}
+	if s.filter != "" {
+		parts = append(parts, "filter "+visible(s.filter))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (s *screen) foot() string {
+	switch {
+	case s.editing:
+		return "filter: " + visible(s.input) + "_"
+	case s.message != "":
+		return s.message
+	case s.view == viewHelp:
+		return "any key goes back"
+	}
+	return "q quit  / filter  s sort  p pause  z zero  enter histogram  c clusters  ? help"
+}
+
+func (s *screen) bold(text string) string {
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+// colored returns a text in a color, if there are colors.
+func (s *screen) colored(code, text string) string {
+	if !s.style.Color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Widths of the columns of stats. Narrow screens leave the last ones out.
+const (
+	valueWidth  = 12
+	rateWidth   = 9
+	changeWidth = 9
+	trendWidth  = 12
+)
+
+// heads are the names of the columns with their widths; that of the name is left over.
+func heads(columns int) (name int, trend, change bool) {
+	name = columns - (2 + 2 + valueWidth + 1 + rateWidth)
+	if change = columns >= 60; change {
+		name -= 1 + changeWidth
+	}
+	if trend = columns >= 72; trend {
+		name -= 1 + trendWidth
+	}
+	return name, trend, change
+}
+
+// window moves the rows on the screen so that the selected one is there.
+func (s *screen) window(page int) (from, to int) {
+	s.selected = min(max(s.selected, 0), max(s.rows()-1, 0))
+	s.offset = min(max(s.offset, s.selected-page+1), s.selected)
+	return s.offset, min(s.offset+page, s.rows())
+}
+
+func (s *screen) stats(columns, page int) []string {
+	st := s.style
+	name, trend, change := heads(columns)
+	mark := func(column, title string) string {
+		if s.column != column {
+			return title
+		}
+		if s.descending() {
+			return title + "v"
+		}
+		return title + "^"
+	}
+	line := "  " + st.fit(mark("name", "NAME"), name) + " " + st.fit(mark("type", "T"), 2) + st.right(mark("value", "VALUE"), valueWidth-1) + " " + st.right(mark("rate", "PER SEC"), rateWidth)
+	if change {
+		line += " " + st.right(mark("change", "CHANGE"), changeWidth)
+	}
+	if trend {
+		line += " " + st.fit("TREND", trendWidth)
+	}
+	out := []string{s.bold(st.fit(line, columns))}
+	from, to := s.window(page)
+	for i := from; i < to; i++ {
+		r := s.list[i]
+		line := "  "
+		if i == s.selected {
+			line = "> "
+		}
+		line += st.fit(visible(r.name), name) + " " + visible(r.kind)[:min(1, len(r.kind))]
+		if r.kind == "text" {
+			out = append(out, st.fit(line+"  "+visible(r.text), columns))
+			continue
+		}
+		line += " " + st.right(short(r.value, valueWidth-1), valueWidth-1) + " " + st.right(positive(r.rate, rateWidth), rateWidth)
+		if change {
+			line += " " + st.right(signed(r.change(), changeWidth), changeWidth)
+		}
+		if trend {
+			line += " " + st.fit(r.drawTrend(st, s.model.look), trendWidth)
+		}
+		if line = st.fit(line, columns); i == s.selected {
+			line = "\x1b[7m" + line + "\x1b[0m"
+		} else if r.rate != 0 {
+			line = s.colored("32", line)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// drawTrend draws the last looks, or the quantiles of a histogram.
+func (r *row) drawTrend(st Style, look int) string {
+	if r.kind != "histogram" {
+		values := r.trendAt(look, trendWidth)
+		if r.kind == "gauge" { // from the least to the greatest
+			least := slices.Min(values)
+			for i := range values {
+				values[i] -= least
+			}
+		}
+		return st.levels(values)
+	}
+	if !r.recorded {
+		return ""
+	}
+	return st.levels(r.quantiles[:]) + " " + short(r.quantiles[2], trendWidth-4)
+}
+
+// positive returns a number, or nothing for 0.
+func positive(x float64, n int) string {
+	if x == 0 {
+		return ""
+	}
+	return short(x, n)
+}
+
+// signed returns a number with its sign, or nothing for 0.
+func signed(x float64, n int) string {
+	if x <= 0 {
+		return positive(x, n)
+	}
+	return "+" + short(x, n-1)
+}
+
+func (s *screen) clusters(columns, page int) []string {
+	if s.board == nil {
+		return []string{"reading the clusters"}
+	}
+	if len(s.board.rows) == 0 {
+		return []string{"No clusters are configured"}
+	}
+	st := s.style
+	const hosts, number = 9, 8
+	cells := 5
+	if columns >= 100 {
+		cells = 10
+	}
+	left := columns - (2 + 1 + hosts + 1 + cells + 3*number + 1)
+	name := max(12, left*2/5)
+	why := max(0, left-name)
+	out := []string{s.bold(st.fit("  "+st.fit("CLUSTER", name)+" "+st.right("HEALTHY", hosts)+" "+strings.Repeat(" ", cells)+st.right("CX", number)+st.right("RQ", number)+st.right("RQ/S", number)+" WHY", columns))}
+	from, to := s.window(page)
+	for i := from; i < to; i++ {
+		c := &s.board.rows[i]
+		line := "  "
+		if i == s.selected {
+			line = "> "
+		}
+		line += st.fit(visible(c.name), name) + " " + st.right(fmt.Sprintf("%d/%d", c.healthy, c.hosts), hosts) + " " +
+			st.bar(float64(c.healthy)/float64(max(c.hosts, 1)), cells) +
+			st.right(short(c.active, number-1), number) + st.right(short(c.requests, number-1), number) + st.right(positive(c.rate, number-1), number) + " " + st.fit(visible(c.why), why)
+		line = st.fit(line, columns)
+		switch {
+		case i == s.selected:
+			line = "\x1b[7m" + line + "\x1b[0m"
+		case c.healthy < c.hosts:
+			line = s.colored("31", line)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func help() []string {
+	return []string{
+		"q, Ctrl-C        quit",
+		"/                edit the filter, a regular expression; Enter applies it, Esc does not",
+		"1 2 3 4 5        sort by name, type, value, rate, change; again: the other way",
+		"s                sort by the next column",
+		"p, Space         pause, go on",
+		"z                changes count from now on",
+		"j k, arrows      next, previous row; [ ] and PgUp, PgDn: a page; Home, End",
+		"Enter            the distribution of a histogram",
+		"c                clusters and back",
+		"Esc              back to the stats",
+		"",
+		"Counters and gauges change within a second, histograms when the server flushes.",
+		"The trend of a histogram has its quantiles 0.5, 0.9 and 0.99 of the last interval",
+		"as bars, and the last of them as a number.",
+	}
+}

@@ -1,0 +1,231 @@
+package top
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+)
+
+// feed applies events as they come from a server.
+func feed(t testing.TB, s *screen, events string) {
+	t.Helper()
+	r := newReader(strings.NewReader(events))
+	for {
+		e, err := r.next()
+		if err != nil {
+			return
+		}
+		s.apply(e)
+	}
+}
+
+// start is a stream's beginning: a reset, and the values in two parts.
+const start = `event: reset
+id: 1.1
+data: {"v":1,"seq":1,"t":1763829137123,"reason":"start"}
+
+: a comment
+event: delta
+data: {"v":1,"seq":1,"t":1763829137123,"interval_ms":0,"more":true,"new":[[1,"counter","cart.items"],[2,"gauge","cart.open"],[3,"text","build.label"]],"rows":[[1,12,0],[2,-2.5,0],[3,"r42 \u001b[31m\u009b2J"]]}
+
+event: delta
+id: 1.1
+data: {"v":1,"seq":1,"t":1763829137123,"interval_ms":0,"new":[[4,"histogram","cart.time"],[5,"counter","a.very.long.name.of.a.counter.that.does.not.fit.on.a.narrow.screen.at.all"],[6,"counter","evil\u001b]0;x\u0007\u001b[2J\nname\u202e"]],"rows":[[4,100,0,null],[5,"18446744073709551615",0],[6,1,0]]}
+
+`
+
+// second is the next second.
+const second = `event: delta
+id: 1.2
+data: {"v":1,"seq":2,"t":1763829138123,"interval_ms":1000,"new":[[7,"counter","new.商品.one"]],"rows":[[1,15,3],[2,4,0],[4,160,60,[3,8,85.25]],[7,2,2]]}
+
+`
+
+// third has changes of one stat only, and the end of another.
+const third = `event: delta
+id: 1.3
+data: {"v":1,"seq":3,"t":1763829139123,"interval_ms":1000,"rows":[[7,12,10]],"gone":[5]}
+
+`
+
+const clustersAnswer = `{"cluster_statuses":[
+{"name":"pay","host_statuses":[{"stats":[{"name":"rq_total","value":"100"},{"name":"cx_active","value":"2","type":"GAUGE"}],"health_status":{"eds_health_status":"HEALTHY"}}]},
+{"name":"checkout\u001b[2J","host_statuses":[
+ {"stats":[{"name":"rq_total","value":"10"},{"name":"rq_active","value":"1"}],"health_status":{"failed_active_health_check":true,"eds_health_status":"HEALTHY"}},
+ {"stats":[{"name":"rq_total"}],"health_status":{"failed_active_health_check":true,"failed_outlier_check":true,"eds_health_status":"UNHEALTHY"}},
+ {"health_status":{"eds_health_status":"DEGRADED","failed_outlier_check":false}}]},
+{"name":"empty"}]}`
+
+const histogramAnswer = `{"v":1,"histograms":1,"unit":"milliseconds","error_bound":0.01,"count":7,"sum":60,"min":3,"max":30.25,"quantiles":[[50,8],[99.9,30.25]],"bins":[[3,0.01,2],[8,0.1,3],[9,0.1,1],[30,0.5,1]]}`
+
+// sequence matches the escape sequences that the screen uses.
+var sequence = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// checkSafe checks that a screen has only our escape sequences, and lines of its width.
+func checkSafe(t *testing.T, lines []string, columns int) {
+	t.Helper()
+	for _, line := range lines {
+		plain := sequence.ReplaceAllString(line, "")
+		if strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e' }) {
+			t.Errorf("control characters in %q", line)
+		}
+		if w := width(plain); w != columns {
+			t.Errorf("%d columns, want %d: %q", w, columns, plain)
+		}
+	}
+}
+
+// press presses keys, which are separated by blanks.
+func press(s *screen, keys string) {
+	for k := range strings.FieldsSeq(keys) {
+		s.key(k, 10)
+	}
+}
+
+func TestScreens(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		columns, lines int
+		style          Style
+		events         string
+		keys           string
+	}{
+		{name: "start", events: start},
+		{name: "second", events: start + second},
+		{name: "third", events: start + second + third},
+		{name: "color", style: Style{Color: true}, events: start + second},
+		{name: "ascii", style: Style{ASCII: true}, events: start + second},
+		{name: "wide", columns: 130, events: start + second},
+		{name: "narrow", columns: 50, lines: 8, events: start + second},
+		{name: "too-small", columns: 10, lines: 8, events: start},
+		{name: "by-name", events: start + second, keys: "1"},
+		{name: "by-name-reversed", events: start + second, keys: "1 1"},
+		{name: "by-value", events: start + second, keys: "3"},
+		{name: "by-change", events: start + second, keys: "s"},
+		{name: "selected", lines: 6, events: start + second, keys: "1 j j j j"},
+		{name: "end", lines: 6, events: start + second, keys: "1 end"},
+		{name: "paged", lines: 6, events: start + second, keys: "1 pgdn up"},
+		{name: "zero", events: start + second, keys: "z"},
+		{name: "paused", events: start, keys: "p"},
+		{name: "help", events: start, keys: "?"},
+		{name: "editing", events: start, keys: "/ ^ c a x backspace"},
+		{name: "applied", events: start, keys: "/ c enter"},
+		{name: "clusters", events: start, keys: "c"},
+		{name: "clusters-wide", columns: 130, style: Style{Color: true}, events: start, keys: "c j"},
+		{name: "no-histogram", events: start + second, keys: "3 enter"},
+		{name: "histogram", events: start + second, keys: "4 home enter"},
+		{name: "histogram-narrow", columns: 60, lines: 8, style: Style{ASCII: true}, events: start + second, keys: "4 enter"},
+		{name: "expensive", events: start + "event: error\ndata: {\"v\":1,\"seq\":1,\"t\":1,\"reason\":\"filter too expensive\"}\n"},
+		{name: "counters-reset", events: start + second + "event: reset\ndata: {\"v\":1,\"seq\":3,\"t\":1763829139123,\"reason\":\"counters\"}\n\nevent: delta\ndata: {\"v\":1,\"seq\":3,\"t\":1763829139123,\"interval_ms\":0,\"new\":[[1,\"counter\",\"cart.items\"],[2,\"gauge\",\"cart.open\"]],\"rows\":[[1,4,0],[2,5,0]]}\n\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.columns == 0 {
+				tt.columns = 80
+			}
+			if tt.lines == 0 {
+				tt.lines = 12
+			}
+			s := newScreen(tt.style, "http://127.0.0.1:9901", "", "rate")
+			feed(t, s, tt.events)
+			s.draw(tt.columns, tt.lines)
+			press(s, tt.keys)
+			if tt.name == "paused" {
+				feed(t, s, second)
+			}
+			switch path := s.path(); {
+			case s.view == viewHistogram:
+				s.answer(answer{path: path, body: []byte(histogramAnswer)})
+			case path != "":
+				s.answer(answer{path: path, body: []byte(clustersAnswer)})
+				s.model.millis += 2000
+				s.answer(answer{path: path, body: []byte(strings.Replace(clustersAnswer, `"100"`, `"124"`, 1))})
+			}
+			lines := s.draw(tt.columns, tt.lines)
+			checkSafe(t, lines, tt.columns)
+			golden.Check(t, tt.name, []byte(strings.ReplaceAll(strings.Join(lines, "$\n"), "\x1b", "^")+"$\n"))
+		})
+	}
+}
+
+// TestSelectionStaysOnItsRow: rows that move take the selection with them.
+func TestSelectionStaysOnItsRow(t *testing.T) {
+	s := newScreen(Style{}, "", "", "rate")
+	feed(t, s, start+second)
+	s.draw(80, 12)
+	press(s, "j j")
+	want := s.list[s.selected].name
+	feed(t, s, third)
+	s.draw(80, 12)
+	if got := s.list[s.selected].name; got != want {
+		t.Errorf("selected %s, want %s", got, want)
+	}
+	if s.filter != "" || s.quit {
+		t.Errorf("filter %q, quit %t", s.filter, s.quit)
+	}
+}
+
+func TestManyStatsAreLeftOut(t *testing.T) {
+	s := newScreen(Style{}, "x", "", "rate")
+	for id := range uint64(maxRows) {
+		s.model.rows[id] = &row{}
+	}
+	s.model.create(entry{"999999", "counter", "one.more"})
+	if !strings.Contains(s.head(), "1 left out") || len(s.model.rows) != maxRows {
+		t.Errorf("%d rows: %s", len(s.model.rows), s.head())
+	}
+}
+
+func TestShortNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		x    float64
+		n    int
+		want string
+	}{
+		{0, 5, "0"}, {12, 5, "12"}, {-2.5, 5, "-2.5"}, {0.0001, 5, "0"}, {1234.5678, 7, "1234.57"}, {123456, 5, "123k"}, {1234567, 5, "1.23M"}, {999999, 5, "1000k"},
+		{-123456, 5, "-123k"}, {18446744073709551615, 8, "18.45E"}, {1e30, 6, "1e+30"}, {1.0 / 3, 9, "0.333"},
+	} {
+		if got := short(tt.x, tt.n); got != tt.want {
+			t.Errorf("short(%v, %d) = %q, want %q", tt.x, tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for in, want := range map[string]string{
+		"q": "q", "/ab\r": "/ a b enter", "\x1b[A\x1bOB\x1b[6~": "up down pgdn", "\x1b": "esc", "\x1b[1;5C\x1b[200~j": "j", "\x1b[": "",
+		"é\xff\x7f\x03": "é backspace quit", "\x15\x0c": "clear redraw", "\x01": "",
+	} {
+		if got := strings.Join(decodeKeys(in), " "); got != want {
+			t.Errorf("decodeKeys(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzScreen checks that neither a server nor a user can write to the terminal, and
+// that all lines have the width of the screen.
+func FuzzScreen(f *testing.F) {
+	f.Add(start+second+third, "j/abc\r", "a\x1b[2Jb", 80, 24)
+	f.Add(start, "c", clustersAnswer, 60, 10)
+	f.Add(start+second, "4\r", histogramAnswer, 100, 20)
+	f.Add("event: delta\ndata: {\"new\":[[1,\"\",\"漢\"],[2]],\"rows\":[[1],[2,1,2,[1]]],\"gone\":[1]}\n", "\x1b[Bp?z", "{}", 1, 4)
+	f.Fuzz(func(t *testing.T, events, keys, body string, columns, lines int) {
+		columns, lines = leastColumns+columns&0xff, frame+1+lines&0x3f
+		s := newScreen(Style{Color: true}, body, "", "rate")
+		feed(t, s, events)
+		for _, k := range decodeKeys(keys) {
+			s.key(k, lines-frame)
+			s.answer(answer{path: s.path(), body: []byte(body)})
+			checkSafe(t, s.draw(columns, lines), columns)
+		}
+		checkSafe(t, s.draw(columns, lines), columns)
+		var table strings.Builder
+		if err := s.table(&table); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(table.String(), "\n"); n != len(s.list)+1 || strings.ContainsRune(table.String(), 0x1b) {
+			t.Errorf("%d lines for %d stats: %q", n, len(s.list), table.String())
+		}
+	})
+}

@@ -1,0 +1,360 @@
+// Package top is the screen of statsd-admin top: the live stats of a server in a
+// terminal, or as tables in a pipe.
+//
+// Names and values are untrusted. They are escaped before they are written, so that
+// they cannot control the terminal.
+package top
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/guard"
+)
+
+// Config is the outside of a screen.
+type Config struct {
+	// Get requests a path of the server. The context ends the answer too. A
+	// request that cannot succeed when it is repeated fails with [Refused].
+	Get    func(ctx context.Context, path string) (io.ReadCloser, error)
+	Server string // its address, to be shown
+	Output io.Writer
+
+	Filter   string        // a regular expression; "" selects everything
+	Sort     string        // one of [Columns]; "" is rate
+	Interval time.Duration // between two looks, at least a second
+	Once     bool          // [Print] ends after one table
+
+	// These are for [Run] alone.
+	Input   io.Reader
+	Size    func() (columns, lines int)
+	Resized <-chan os.Signal // may be nil
+	Style   Style
+
+	After  func(time.Duration) <-chan time.Time // nil is [time.After]
+	Logger *slog.Logger                         // gets panics; may be nil
+}
+
+// Refused is the error of a request that the server understood and did not accept.
+type Refused struct{ Text string }
+
+func (e *Refused) Error() string { return e.Text }
+
+// Columns returns what stats can be sorted by.
+func Columns() []string { return slices.Clone(columns[:]) }
+
+// delays between attempts to reach the server.
+const (
+	firstDelay = time.Second
+	lastDelay  = 10 * time.Second
+)
+
+// news is what the goroutine that reads a stream reports.
+type news struct {
+	stream int // its number
+	event  *event
+	err    error // it ended
+}
+
+// answer is an answer to a request for a view.
+type answer struct {
+	path string
+	body []byte
+	err  error
+}
+
+// loop has the channels of a screen.
+type loop struct {
+	Config
+	guard   guard.Guard
+	news    chan news
+	keys    chan string
+	answers chan answer
+
+	stream int                // number of the present one
+	stop   context.CancelFunc // ends it
+	delay  time.Duration      // before the next attempt
+	retry  <-chan time.Time
+	asking bool
+}
+
+func newLoop(c Config) *loop {
+	if c.After == nil {
+		c.After = time.After
+	}
+	return &loop{Config: c, guard: guard.New(c.Logger), news: make(chan news), keys: make(chan string), answers: make(chan answer), stop: func() {}, delay: firstDelay}
+}
+
+// open begins to read the stream, in place of one before.
+func (l *loop) open(ctx context.Context, filter string) {
+	l.stop()
+	var own context.Context
+	own, l.stop = context.WithCancel(ctx)
+	l.stream++
+	number := l.stream
+	path := fmt.Sprintf("/stats/stream?interval_ms=%d", max(l.Interval, time.Second).Milliseconds())
+	if filter != "" {
+		path += "&filter=" + escapeQuery(filter)
+	}
+	go func() { l.guard.Run("stream of stats", func() { l.follow(own, number, path) }) }()
+}
+
+// errPanic is the error of what a panic has ended.
+var errPanic = errors.New("stopped by a panic")
+
+// follow reports the events of a stream, and its end.
+func (l *loop) follow(ctx context.Context, number int, path string) {
+	err := errPanic
+	defer func() {
+		select {
+		case l.news <- news{stream: number, err: err}:
+		case <-ctx.Done():
+		}
+	}()
+	err = l.read(ctx, number, path)
+}
+
+// read reports the events of a stream until it ends.
+func (l *loop) read(ctx context.Context, number int, path string) error {
+	body, err := l.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r := newReader(body)
+	for {
+		e, err := r.next()
+		if err != nil {
+			return err
+		}
+		select {
+		case l.news <- news{stream: number, event: e}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Run shows the stats until the user quits, the context ends, or the first request
+// fails. The terminal has to be in raw mode.
+func Run(ctx context.Context, c Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := newLoop(c)
+	s := newScreen(c.Style, c.Server, c.Filter, column(c.Sort))
+	l.open(ctx, c.Filter)
+	first := <-l.news
+	if first.err != nil {
+		return first.err
+	}
+	s.apply(first.event)
+	out := bufio.NewWriter(c.Output)
+	// The other screen, without a cursor.
+	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l")
+	defer func() {
+		fmt.Fprint(out, "\x1b[0m\x1b[?25h\x1b[?1049l")
+		_ = out.Flush() // nothing can be done about it
+	}()
+	go func() { l.guard.Run("keys of a terminal", func() { l.readKeys(ctx) }) }()
+	tick := l.After(c.Interval)
+	for !s.quit {
+		if err := l.draw(s, out); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case n := <-l.news:
+			l.take(s, n)
+		case k, ok := <-l.keys:
+			if !ok {
+				return nil
+			}
+			_, lines := c.Size()
+			s.key(k, max(1, lines-frame))
+		case <-c.Resized:
+		case a := <-l.answers:
+			l.asking = false
+			s.answer(a)
+		case <-l.retry:
+			l.retry = nil
+			l.open(ctx, s.filter)
+		case <-tick:
+			tick = l.After(c.Interval)
+			s.ask = s.path() != "" && !s.paused
+		}
+		if s.stream {
+			s.stream, l.retry, l.delay = false, nil, firstDelay
+			l.open(ctx, s.filter)
+		}
+		if path := s.path(); s.ask && path != "" && !l.asking {
+			s.ask, l.asking = false, true
+			go func() { l.guard.Run("request of a view", func() { l.fetch(ctx, path) }) }()
+		}
+	}
+	return nil
+}
+
+// column returns the column to sort by.
+func column(name string) string {
+	if name == "" {
+		return "rate"
+	}
+	return name
+}
+
+// take applies what the stream reports.
+func (l *loop) take(s *screen, n news) {
+	switch {
+	case n.stream != l.stream:
+	case n.event != nil:
+		l.delay = firstDelay
+		s.apply(n.event)
+	default:
+		s.message = visible(n.err.Error())
+		s.model.cool()
+		s.stale = !s.paused
+		if refused := new(Refused); !errors.As(n.err, &refused) {
+			l.retry = l.After(l.delay)
+			l.delay = min(2*l.delay, lastDelay)
+		}
+	}
+}
+
+func (l *loop) readKeys(ctx context.Context) {
+	defer close(l.keys)
+	var b [256]byte
+	for {
+		n, err := l.Input.Read(b[:])
+		for _, k := range decodeKeys(string(b[:n])) {
+			select {
+			case l.keys <- k:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// fetch requests the data of a view.
+func (l *loop) fetch(ctx context.Context, path string) {
+	a := answer{path: path, err: errPanic}
+	defer func() {
+		select {
+		case l.answers <- a:
+		case <-ctx.Done():
+		}
+	}()
+	body, err := l.Get(ctx, path)
+	if err == nil {
+		a.body, err = io.ReadAll(io.LimitReader(body, maxAnswer))
+		err = errors.Join(err, body.Close())
+	}
+	a.err = err
+}
+
+// answer takes an answer for the present view.
+func (s *screen) answer(a answer) {
+	if a.path != s.path() {
+		s.ask = s.path() != ""
+		return
+	}
+	err := a.err
+	switch {
+	case err != nil:
+	case s.view == viewClusters:
+		var b *board
+		if b, err = readBoard(strings.NewReader(string(a.body)), s.model.millis, s.board); err == nil {
+			s.board = b
+		}
+	case s.view == viewHistogram:
+		var d *distribution
+		if d, err = readDistribution(strings.NewReader(string(a.body))); err == nil {
+			s.dist = d
+		}
+	}
+	if err != nil {
+		s.message = visible(err.Error())
+	}
+}
+
+// draw writes the screen.
+func (l *loop) draw(s *screen, out *bufio.Writer) error {
+	columns, lines := l.Size()
+	fmt.Fprint(out, "\x1b[H")
+	for i, line := range s.draw(columns, lines) {
+		if i > 0 {
+			fmt.Fprint(out, "\r\n")
+		}
+		fmt.Fprint(out, line, "\x1b[K")
+	}
+	fmt.Fprint(out, "\x1b[J")
+	return out.Flush()
+}
+
+// Print writes a table of the stats after each interval, or one after the first. The
+// columns are separated by tabs.
+func Print(ctx context.Context, c Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := newLoop(c)
+	s := newScreen(Style{}, "", c.Filter, column(c.Sort))
+	l.open(ctx, c.Filter)
+	var tick <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case n := <-l.news:
+			if n.err != nil {
+				return n.err
+			}
+			if n.event.kind == "error" {
+				return errors.New(visible(n.event.Reason))
+			}
+			if s.apply(n.event) && tick == nil {
+				tick = l.After(max(c.Interval, time.Second) + slack)
+			}
+		case <-tick:
+			tick = l.After(c.Interval)
+			if err := s.table(c.Output); err != nil || c.Once {
+				return err
+			}
+		}
+	}
+}
+
+// slack is the time that the first event with changes may take after an interval.
+const slack = 500 * time.Millisecond
+
+// table writes the stats as a table.
+func (s *screen) table(w io.Writer) error {
+	s.refresh()
+	out := bufio.NewWriter(w)
+	fmt.Fprint(out, "name\ttype\tvalue\tper_sec\tchange\tp50\tp90\tp99\n")
+	for _, r := range s.list {
+		fmt.Fprintf(out, "%s\t%s\t%s\t", visible(r.name), visible(r.kind), visible(r.text))
+		if r.kind == "text" {
+			fmt.Fprint(out, "\t\t\t\t\n")
+			continue
+		}
+		fmt.Fprintf(out, "%v\t%v\t", r.rate, r.change())
+		if r.recorded {
+			fmt.Fprintf(out, "%v\t%v\t%v\n", r.quantiles[0], r.quantiles[1], r.quantiles[2])
+		} else {
+			fmt.Fprint(out, "\t\t\n")
+		}
+	}
+	return out.Flush()
+}
