@@ -100,7 +100,7 @@ func selfSigned(t *testing.T, dir string) (cert, key string) {
 const onLoopback = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
 
 func TestHelpOfSubcommands(t *testing.T) {
-	for _, name := range []string{"completion", "get", "healthcheck", "lint", "man", "send"} {
+	for _, name := range []string{"completion", "get", "healthcheck", "lint", "man", "send", "top"} {
 		status, stdout, stderr := invoke(nil, name, "--help")
 		if status != 0 || stderr != "" {
 			t.Errorf("%s: status %d, %q", name, status, stderr)
@@ -129,6 +129,10 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"lint http:///x":                    "error: address 'http://' is not http://host:port\n",
 		"lint unix:":                        "error: address 'unix:' has no path\n",
 		"lint /nowhere":                     "error: open /nowhere: ",
+		"top x":                             "error: Couldn't find match for argument: x\n",
+		"top --sort size":                   "error: unknown column 'size': want one of name, type, value, rate, change\n",
+		"top --interval 10ms":               "error: interval 10ms is not between 1s and 30s\n",
+		"top --address x":                   "error: address 'x' is not http://host:port",
 		"send --address 127.0.0.1:8125":     "error: address '127.0.0.1:8125' is not udp://host:port",
 		"send --address udp:127.0.0.1:8125": "error: address 'udp:127.0.0.1:8125' has no location\n",
 		"send --address unixgram:":          "error: address 'unixgram:' has no location\n",
@@ -159,25 +163,28 @@ func TestClientOfAServer(t *testing.T) {
 		status         int
 		stdout, stderr string // the latter: a part
 	}{
-		"healthcheck --address " + tcp:                                                        {},
-		"healthcheck --address unix:" + dir + "/s":                                            {},
-		"healthcheck --address unix://" + dir + "/s":                                          {},
-		"healthcheck --address " + secured:                                                    {},
-		"healthcheck --address unix:" + dir + "/no":                                           {1, "", "no such file or directory"},
-		"healthcheck --address " + strings.Replace(tls, "https", "http", 1):                   {1, "", "error: not ready: 400 "},
-		"get /ready --address " + tcp:                                                         {0, live, ""},
-		"get /ready --address unix:" + dir + "/s":                                             {0, live, ""},
-		"get --address " + tcp + " /stats?filter=^server.live$":                               {0, "server.live: 1\n", ""},
-		"get /nowhere --address " + tcp:                                                       {1, "", "error: GET /nowhere: 404 Not Found: invalid path."},
-		"get /stats --address " + secured:                                                     {1, "", "error: GET /stats: 401 "},
-		"get /stats --address " + secured + " --token-file " + wrongToken:                     {1, "", "error: GET /stats: 401 "},
-		"get /stats --address " + secured + " --token-file " + twoTokens:                      {1, "", "does not have exactly one token"},
-		"get /stats --address " + secured + " --token-file /nowhere":                          {1, "", "no such file or directory"},
-		"get /stats?filter=^server.live$ --address " + secured + " --token-file " + tokenFile: {0, "server.live: 1\n", ""},
-		"get /ready --address " + tls + " --ca " + cert + " --cert " + cert + " --key " + key: {0, live, ""},
-		"get /ready --address " + tls + " --ca " + cert:                                       {1, "", "certificate required"},
-		"get /ready --address " + tls:                                                         {1, "", "x509: "},
-		"get /ready --address " + tls + " --ca " + key:                                        {1, "", "has no certificate in PEM form"},
+		"healthcheck --address " + tcp:                                                          {},
+		"healthcheck --address unix:" + dir + "/s":                                              {},
+		"healthcheck --address unix://" + dir + "/s":                                            {},
+		"healthcheck --address " + secured:                                                      {},
+		"healthcheck --address unix:" + dir + "/no":                                             {1, "", "no such file or directory"},
+		"healthcheck --address " + strings.Replace(tls, "https", "http", 1):                     {1, "", "error: not ready: 400 "},
+		"get /ready --address " + tcp:                                                           {0, live, ""},
+		"get /ready --address unix:" + dir + "/s":                                               {0, live, ""},
+		"get --address " + tcp + " /stats?filter=^server.live$":                                 {0, "server.live: 1\n", ""},
+		"get /nowhere --address " + tcp:                                                         {1, "", "error: GET /nowhere: 404 Not Found: invalid path."},
+		"get /stats --address " + secured:                                                       {1, "", "error: GET /stats: 401 "},
+		"get /stats --address " + secured + " --token-file " + wrongToken:                       {1, "", "error: GET /stats: 401 "},
+		"get /stats --address " + secured + " --token-file " + twoTokens:                        {1, "", "does not have exactly one token"},
+		"get /stats --address " + secured + " --token-file /nowhere":                            {1, "", "no such file or directory"},
+		"get /stats?filter=^server.live$ --address " + secured + " --token-file " + tokenFile:   {0, "server.live: 1\n", ""},
+		"get /ready --address " + tls + " --ca " + cert + " --cert " + cert + " --key " + key:   {0, live, ""},
+		"top --once --address " + secured:                                                       {1, "", "error: 401 "},
+		"top --once --address " + secured + " --filter ^server.live$ --token-file " + tokenFile: {0, "name\ttype\tvalue\tper_sec\tchange\tp50\tp90\tp99\nserver.live\tgauge\t1\t0\t0\t\t\t\n", ""},
+		"top --once --address unix:" + dir + "/s --filter (":                                    {1, "", "error: 400 "},
+		"get /ready --address " + tls + " --ca " + cert:                                         {1, "", "certificate required"},
+		"get /ready --address " + tls:                                                           {1, "", "x509: "},
+		"get /ready --address " + tls + " --ca " + key:                                          {1, "", "has no certificate in PEM form"},
 	} {
 		status, stdout, stderr := invoke(nil, strings.Fields(args)...)
 		if status != want.status || stdout != want.stdout || !strings.Contains(stderr, want.stderr) || (stderr == "") != (status == 0) {

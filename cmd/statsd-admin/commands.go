@@ -34,6 +34,7 @@ func (p *program) commands() []*command {
 		p.lintCommand(),
 		p.manCommand(),
 		p.sendCommand(),
+		p.topCommand(),
 	}
 }
 

@@ -27,6 +27,7 @@ var completions = []struct {
 	{"statsd-admin completion f", []string{"fish"}},
 	{"statsd-admin --config-path conf", []string{"config.yaml"}},
 	{"statsd-admin explain conf", []string{"config.yaml"}},
+	{"statsd-admin top --sort v", []string{"value"}},
 	{"statsd-admin lint conf", []string{"config.yaml"}},
 	{"statsd-admin lint --format ", []string{"0.0.4", "1.0.0", "openmetrics"}},
 }

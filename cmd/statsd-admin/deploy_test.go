@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// directives are those that the units of deploy/systemd can use.
+// directives lists the settings that the units of deploy/systemd can use.
 var directives = map[string]string{
 	"Unit": "Description Documentation After Wants",
 	"Service": "Type NotifyAccess ExecStart ExecReload Restart RestartSec TimeoutStartSec TimeoutStopSec WatchdogSec User Group " +

@@ -4,6 +4,7 @@ package main
 
 import (
 	"log/slog"
+	"os"
 	"syscall"
 )
 
@@ -19,3 +20,6 @@ type upgrader struct{}
 func newUpgrader(*Options, *slog.Logger) *upgrader { return nil }
 
 func (*upgrader) upgrade() {}
+
+// resizes returns nil: the size is asked for when the screen is drawn.
+func resizes() <-chan os.Signal { return nil }
