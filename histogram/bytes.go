@@ -5,6 +5,8 @@ const (
 	headBytes  = 128 // Histogram, Snapshot and what Merge remembers
 	shardBytes = 128
 	statsBytes = 112
+
+	pointerBytes = 8
 )
 
 // Bytes estimates the memory that h holds, summaries included. It is safe for
@@ -14,7 +16,7 @@ func (h *Histogram) Bytes() int {
 	var room [8]*shard
 	for _, s := range h.owned.appendTo(append(room[:0], h.shared.Load())) {
 		if s != nil {
-			n += shardBytes + 8*len(s.splits) + s.narrow.bytes(8*pageBins/4) + s.wide.bytes(8*pageBins)
+			n += s.bytes() + s.narrow.bytes(8*pageBins/4) + s.wide.bytes(8*pageBins)
 		}
 	}
 	snap := h.Snapshot()
@@ -22,6 +24,36 @@ func (h *Histogram) Bytes() int {
 		n += w.stats.bytes()
 	}
 	return n + snap.Interval.bytes() + snap.Cumulative.bytes()
+}
+
+// bytes returns the memory of s without its pages.
+func (s *shard) bytes() int { return shardBytes + 8*len(s.splits) }
+
+// Made returns how many bytes the histograms of the layout have allocated so far to
+// count values. It never falls. It is safe for concurrent use.
+func (l *Layout) Made() int64 { return l.made.Load() }
+
+// HasRoom reports whether h can count v with a weight in memory that it has; see
+// [Histogram.RecordFloat]. Even so, a bin that is filled up takes more. It is safe for
+// concurrent use.
+func (h *Histogram) HasRoom(v, weight float64) bool {
+	s := h.shared.Load()
+	switch {
+	case v != v:
+		return true
+	case s == nil:
+		return false
+	}
+	x, i := fixedPoint(v, h.layout), 0
+	if x < 0 {
+		i = -h.layout.bin(uint64(-x))
+	} else if i = h.layout.bin(uint64(x)); h.layout.slot(i, uint64(x)) >= 0 {
+		return true
+	}
+	if weight >= laneLimit {
+		return s.wide.page(pageOf(i)) != nil
+	}
+	return s.narrow.page(pageOf(i)) != nil
 }
 
 func (s *Stats) bytes() int { return statsBytes + 8*cap(s.packed.words) }
@@ -32,7 +64,7 @@ func (s *sparse[P]) bytes(page int) (n int) {
 	if w == nil {
 		return 0
 	}
-	n = 8 * len(w.pages)
+	n = pointerBytes * len(w.pages)
 	for i := range w.pages {
 		if w.pages[i].Load() != nil {
 			n += page

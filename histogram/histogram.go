@@ -233,6 +233,7 @@ func (h *Histogram) makeShared() *shard {
 	s := h.shared.Load()
 	if s == nil {
 		s = newShard(h.layout)
+		h.layout.made.Add(int64(s.bytes()))
 		h.shared.Store(s)
 	}
 	return s
@@ -242,9 +243,11 @@ func (h *Histogram) makeShared() *shard {
 func (h *Histogram) makePage(s *shard, i int, what need) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	grown := 0
 	if what == narrowNeeded {
-		s.narrow.need(pageOf(i))
+		grown = s.narrow.need(pageOf(i))
 	} else {
-		s.wide.need(pageOf(i))
+		grown = s.wide.need(pageOf(i))
 	}
+	h.layout.made.Add(int64(grown))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -59,7 +60,7 @@ func DefaultBounds() []float64 {
 	}
 }
 
-// Layout is a checked Config, immutable and shared by many histograms.
+// Layout is a checked Config, shared by many histograms.
 type Layout struct {
 	geometry
 
@@ -89,6 +90,7 @@ type Layout struct {
 	unused *Snapshot
 
 	scratch sync.Pool // of *scratch, for Merge
+	made    atomic.Int64
 }
 
 // split is the part of a straddling bin that holds the values up to limit and

@@ -241,6 +241,7 @@ func (h *Histogram) ownSlot(slot int) {
 		if n := len(h.layout.splits); n > 0 {
 			s.splits = make([]atomic.Uint64, (n+7)&^7)[:n] // whole cache lines
 		}
+		h.layout.made.Add(int64(s.bytes()))
 		atomic.StorePointer(at, unsafe.Pointer(&s.shard))
 	}
 }

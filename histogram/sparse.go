@@ -2,6 +2,7 @@ package histogram
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
@@ -55,18 +56,27 @@ func (w *window[P]) page(n int) *P {
 	return nil
 }
 
-// need creates page n if it does not exist. Calls must not overlap.
-func (s *sparse[P]) need(n int) {
+// need creates page n if it does not exist, and returns by how many bytes s grew.
+// Calls must not overlap.
+func (s *sparse[P]) need(n int) (grown int) {
 	w := s.window.Load()
 	if w == nil || n < w.base || n >= w.base+len(w.pages) {
+		had := 0
+		if w != nil {
+			had = len(w.pages)
+		}
 		w = w.including(n)
+		grown = pointerBytes * (len(w.pages) - had)
 		schedule.Point()
 		s.window.Store(w)
 	}
 	if at := &w.pages[n-w.base]; at.Load() == nil {
+		p := new(P)
+		grown += int(unsafe.Sizeof(*p))
 		schedule.Point()
-		at.Store(new(P))
+		at.Store(p)
 	}
+	return grown
 }
 
 // including returns a window with the pages of w, which may be nil, and room
