@@ -2,17 +2,24 @@ package statsd
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
 )
 
 // memory accounts for the bytes that received series hold. A series is charged
 // when it is created and returns the same amount when it ends; sets and
-// histograms are charged again as they grow. The charges are estimates that
+// histograms are charged again as they grow. At the budget they grow no more. The charges are estimates that
 // follow the heap of the worst known inputs.
 type memory struct {
-	max    int64 // of used
+	max    int64 // of used and grown
 	used   atomic.Int64
 	caches cacheBudget
+
+	// Histograms grow between flushes, at which they are charged.
+	layouts atomic.Pointer[[]*histogram.Layout] // of all histograms; changed under registry.mu
+	charged atomic.Int64                        // what they had made at the last flush
 }
 
 const (
@@ -34,16 +41,43 @@ func newMemory(limit int64) memory {
 func (m *memory) charge(n int) { m.used.Add(int64(n)) }
 
 // fits reports whether n more bytes are within the budget.
-func (m *memory) fits(n int) bool { return m.used.Load()+int64(n) <= m.max }
+func (m *memory) fits(n int) bool { return m.series()+int64(n) <= m.max }
 
 // reserve charges n bytes if they are within the budget.
 func (m *memory) reserve(n int) bool {
-	if m.used.Add(int64(n)) > m.max {
-		m.used.Add(-int64(n))
-		return false
+	m.charge(n)
+	if m.fits(0) {
+		return true
 	}
-	return true
+	m.charge(-n)
+	return false
 }
+
+// made returns how many bytes histograms have allocated so far.
+func (m *memory) made() (n int64) {
+	if list := m.layouts.Load(); list != nil {
+		for _, l := range *list {
+			n += l.Made()
+		}
+	}
+	return n
+}
+
+// watch accounts for the histograms of a layout. registry.mu must be held.
+func (m *memory) watch(l *histogram.Layout) {
+	var list []*histogram.Layout
+	if p := m.layouts.Load(); p != nil {
+		list = *p
+	}
+	if !slices.Contains(list, l) {
+		m.charged.Add(l.Made())
+		list = append(slices.Clip(list), l)
+		m.layouts.Store(&list)
+	}
+}
+
+// series returns the bytes in use without caches.
+func (m *memory) series() int64 { return m.used.Load() + m.made() - m.charged.Load() }
 
 // limit returns the configured budget, or -1 if there is none.
 func (m *memory) limit() int64 {
@@ -54,7 +88,7 @@ func (m *memory) limit() int64 {
 }
 
 // total returns the bytes in use, caches included.
-func (m *memory) total() int64 { return m.used.Load() + m.caches.used.Load() }
+func (m *memory) total() int64 { return m.series() + m.caches.used.Load() }
 
 // The parts of what a series is charged.
 const (

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // TestMemoryIsReturnedExactly creates, grows, expires and forgets random series
@@ -102,6 +104,51 @@ func TestMemoryBudget(t *testing.T) {
 	r.send("new:1|c")
 	if got := r.Scope().Counter("new").Total(); got != 1 {
 		t.Errorf("new is %d although there is memory again", got)
+	}
+	r.conserved()
+}
+
+// TestHistogramsStopGrowingAtTheBudget sends values of all magnitudes between two
+// flushes. What takes no further memory stays exact, the rest goes to the overflow
+// histogram, and nothing is lost.
+func TestHistogramsStopGrowingAtTheBudget(t *testing.T) {
+	const budget = 1 << 20
+	r := newRig(t, Config{Limits: Limits{MemoryBytes: budget}})
+	r.send("steady:5|h")
+	sent := 1
+	for e := range 53 {
+		for i := range 200 {
+			for _, rate := range []string{"", "|@0.00001"} {
+				r.send(fmt.Sprintf("n%d:%d|h%s\nn%d:-%d|h%s", i, uint64(1)<<e, rate, i, uint64(1)<<e, rate))
+				sent += 2
+				if rate != "" {
+					sent += 2 * 99_999
+				}
+			}
+		}
+		r.send("steady:5|h")
+		sent++
+		if got := r.registry.memory.total(); got > budget*21/20 {
+			t.Fatalf("%d bytes in use at 2^%d, the budget is %d", got, e, budget)
+		}
+	}
+	r.flush()
+	count := func(name string) int {
+		return int(r.Scope().Histogram(name, store.Unspecified).Snapshot().Cumulative.Count())
+	}
+	if got := count("steady"); got != 54 {
+		t.Errorf("steady counts %d values, want 54", got)
+	}
+	all, over := count("steady"), count("overflow.histogram")
+	for i := range 200 {
+		all += count(fmt.Sprint("n", i))
+	}
+	if all+over != sent || over == 0 {
+		t.Errorf("%d values are counted and %d overflowed of %d", all, over, sent)
+	}
+	lines := r.metrics.limited[limitMemory].Total()
+	if lines == 0 || lines != r.l.metrics.limited.Load() {
+		t.Errorf("%d lines count as limited", lines)
 	}
 	r.conserved()
 }

@@ -439,6 +439,18 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 	return f
 }
 
+// overflowHistogram returns the target of observations that histograms cannot keep
+// at the memory budget, or nil.
+func (r *registry) overflowHistogram(typ line.Type) *store.Histogram {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.overflow(&wanted{group: histograms, typ: typ}, limitMemory)
+	if f.cell == nil {
+		return nil
+	}
+	return f.cell.histogram()
+}
+
 // make creates the stat and the cell of w.
 func (r *registry) make(w *wanted, as role) (found, error) {
 	stat, err := r.stat(w)
@@ -474,6 +486,7 @@ func (r *registry) make(w *wanted, as role) (found, error) {
 		r.setCells.Set(x, c.set())
 	case histograms:
 		r.histogramBytes.Set(x, 0)
+		r.memory.watch(c.histogram().Layout())
 		r.ruled.note(x, w.form(), r.cfg.Histograms)
 	}
 	return found{cell: c, number: x, gen: c.gen.Load()}, nil

@@ -44,11 +44,13 @@ func (r *registry) flush(now time.Time) {
 			_ = s.gauge.Set(shown) // finite
 		}
 	}
+	made := r.memory.made()
 	for x, charged := range r.histogramBytes.All() {
 		n := max(r.cells.at(x).histogram().Bytes()-histogramMin, 0)
 		r.memory.charge(n - charged)
 		r.histogramBytes.Set(x, n)
 	}
+	r.memory.charged.Store(made)
 	for g, n := range r.perGroup {
 		r.metrics.series[g].Set(uint64(n))
 	}
@@ -84,7 +86,7 @@ func (r *registry) near(lim limit) bool {
 		return r.crowded[lim] > 0
 	}
 	if lim == limitMemory {
-		return r.memory.used.Load() >= r.memory.max/5*4
+		return r.memory.series() >= r.memory.max/5*4
 	}
 	most, use := r.use(lim)
 	return most >= 0 && nearly(use, most)

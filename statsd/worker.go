@@ -511,8 +511,8 @@ func (w *worker) apply() {
 		if t.drops {
 			dropped++
 		}
-		if t.cell != nil {
-			w.applySample(t.cell, s)
+		if t.cell != nil && !w.applySample(t.cell, s) && limited == noLimit {
+			limited = limitMemory
 		}
 	}
 	w.tally.samples += samples
@@ -531,7 +531,10 @@ func (w *worker) apply() {
 	w.tally.applied++
 }
 
-func (w *worker) applySample(c *cell, s *line.Sample) {
+// applySample applies a sample to the series in c. It reports false if the memory
+// budget kept some values out of it; they went to the overflow series.
+func (w *worker) applySample(c *cell, s *line.Sample) (whole bool) {
+	whole = true
 	values := w.line.Values[s.From:s.To]
 	switch c.group {
 	case counters:
@@ -539,7 +542,7 @@ func (w *worker) applySample(c *cell, s *line.Sample) {
 			for _, v := range values {
 				c.count(v.Number)
 			}
-			return
+			return whole
 		}
 		for _, v := range values {
 			c.count(v.Number / s.Rate)
@@ -554,19 +557,27 @@ func (w *worker) applySample(c *cell, s *line.Sample) {
 			}
 		}
 	case histograms:
-		stat := c.histogram()
 		if w.server.seconds {
 			c.convert(s.Type, values)
 		}
+		full := c.role&^bare == ordinary && !w.registry.memory.fits(0)
 		for _, v := range values {
 			if math.Abs(v.Number) > store.NetworkMax {
 				w.tally.beyond++
+			}
+			stat := c.histogram()
+			if full && !stat.HasRoom(v.Number, 1/s.Rate) {
+				whole = false
+				if stat = w.registry.overflowHistogram(s.Type); stat == nil {
+					continue
+				}
 			}
 			stat.RecordFloat(v.Number, 1/s.Rate)
 		}
 	case sets:
 		c.set().add(w.server.setSeed, s.Text)
 	}
+	return whole
 }
 
 // event records the event in w.line.
