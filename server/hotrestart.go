@@ -346,7 +346,7 @@ func (h *hotRestart) begin() bool {
 	}
 	h.serving = true
 	h.s.keepPaths(false)
-	h.s.serve()
+	h.s.startServing()
 	for _, c := range h.early {
 		h.adoptNow(c)
 	}

@@ -553,16 +553,16 @@ func (s *Server) listen() (err error) {
 		}
 	}
 	if s.hot == nil {
-		s.serve()
+		s.startServing()
 	} else if s.hot.before == nil {
 		s.hot.begin()
 	}
 	return nil
 }
 
-// serve lets the parts of the server begin that wait for a predecessor. The address
+// startServing lets the parts of the server begin that wait for a predecessor. The address
 // file is complete by then.
-func (s *Server) serve() {
+func (s *Server) startServing() {
 	if s.hasAdminPort() {
 		s.writeAddress()
 	}

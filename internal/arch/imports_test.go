@@ -73,7 +73,7 @@ func importTable() []importRow {
 			"upstream/config", "server/layers", "server/lifecycle", "server/listeners", "server/logctl", "server/profiler"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/wire"}},
 		{"admin/ui", nil},
-		{"admin/pages", []string{"admin", "admin/ui", "certinfo", "histogram", "internal/markup", "internal/wire", "render", "server/layers", "server/listeners", "server/logctl", "statsd/report", "store", "upstream/config", "upstream/status"}},
+		{"admin/pages", []string{"admin", "admin/ui", "certinfo", "flush/history", "histogram", "internal/markup", "internal/wire", "render", "server/layers", "server/listeners", "server/logctl", "statsd/report", "store", "upstream/config", "upstream/status"}},
 		{"server", []string{
 			"certinfo", "symtab", "histogram", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 			"upstream", "upstream/...", "server/...", "admin", "admin/...", "internal/wire", "internal/unixsock",
