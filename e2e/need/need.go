@@ -8,8 +8,12 @@ import (
 	"testing"
 )
 
-// binaryVariable holds the path of the daemon to test; scripts/e2e sets it.
-const binaryVariable = "STATSD_ADMIN_BINARY"
+// The variables hold the paths of the daemon to test and of the program in e2e/collector;
+// scripts/e2e sets them.
+const (
+	binaryVariable    = "STATSD_ADMIN_BINARY"
+	collectorVariable = "STATSD_ADMIN_COLLECTOR"
+)
 
 // Missing skips the test because something is missing, or fails it if CI=true.
 func Missing(t testing.TB, why string) {
@@ -33,9 +37,20 @@ func Program(t testing.TB, name string) string {
 // Binary returns the path of the daemon.
 func Binary(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv(binaryVariable)
+	return built(t, binaryVariable)
+}
+
+// Collector returns the path of the OpenTelemetry receiver.
+func Collector(t testing.TB) string {
+	t.Helper()
+	return built(t, collectorVariable)
+}
+
+func built(t testing.TB, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
 	if path == "" {
-		Missing(t, binaryVariable+" is not set: run the tests with scripts/e2e")
+		Missing(t, variable+" is not set: run the tests with scripts/e2e")
 	}
 	return path
 }
