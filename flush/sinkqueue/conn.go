@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -179,6 +180,9 @@ func (c *Conn) sendStream(data []byte) (int, error) {
 	n, err := c.open.Write(whole)
 	if err == nil {
 		return len(data), nil
+	}
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		return 0, err // a receiver that reads nothing would lose what another connection buffers
 	}
 	c.Close()
 	if n > 0 {
