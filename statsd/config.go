@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -63,6 +64,12 @@ type Config struct {
 	// ForgetRejected disables keeping rejected lines. Default: the last 20 of
 	// each reason are kept.
 	ForgetRejected bool
+
+	// Relay forwards accepted lines to other servers. Default: none.
+	Relay []relay.Route
+	// RelayOnly makes no stats of received lines, which are only checked and
+	// relayed.
+	RelayOnly bool
 
 	// ExporterMetrics also publishes the self-metrics under the names that
 	// statsd_exporter uses, below [ExporterNamespace], as of the last flush.
@@ -228,6 +235,9 @@ func orDefault(v *int, def int) {
 func (c Config) withDefaults() (Config, error) {
 	if c.Store == nil {
 		return c, errors.New("statsd: no store")
+	}
+	if c.RelayOnly && len(c.Relay) == 0 {
+		return c, errors.New("statsd: relay only, but there is no relay")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

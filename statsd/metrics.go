@@ -27,6 +27,7 @@ type listenerMetrics struct {
 	applied, limited, events atomic.Uint64 // lines; events are events and checks, part of applied
 	tags                     atomic.Uint64
 	dropped                  *store.Counter // by mapping rules
+	relayOnly                *store.Counter // nil unless all lines are relayed only
 
 	mu       sync.Mutex // guards the making of counters that only rarely exist
 	rejected [line.Reasons]atomic.Pointer[store.Counter]
@@ -66,6 +67,9 @@ func newListenerMetrics(root *store.Scope, listener string, a address) *listener
 	}
 	return f
 }
+
+// countRelayOnly adds the metric of a server that only relays.
+func (f *listenerMetrics) countRelayOnly() { f.relayOnly = f.root.Counter("ingest.relay_only", f.tag) }
 
 // reject counts a rejected line.
 func (f *listenerMetrics) reject(r line.Reason) {
@@ -123,6 +127,7 @@ type tally struct {
 	packets, bytes, lines, samples uint64
 	applied, limited, events       uint64
 	dropped                        uint64 // lines, by mapping rules
+	relayOnly                      uint64 // lines
 	tags, tagErrors, unknown       uint64
 	beyond                         uint64 // observations that histograms cannot hold
 	truncated, refused             uint64
@@ -147,6 +152,7 @@ func (t *tally) publish(f *listenerMetrics, s *serverMetrics) {
 	add(f.truncated, t.truncated)
 	add(f.refused, t.refused)
 	add(f.dropped, t.dropped)
+	add(f.relayOnly, t.relayOnly)
 	for i, n := range t.byType {
 		add(s.byType[i], n)
 	}

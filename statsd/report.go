@@ -124,6 +124,9 @@ func (s *Server) Report() report.Report {
 		Checks:        s.events.listChecks(),
 		UnixQueue:     unixQueue(),
 	}
+	if s.relay != nil {
+		r.Relay = s.relay.Report()
+	}
 	var rejected [line.Reasons]uint64
 	for _, l := range s.snapshotListeners() {
 		lr := s.reportListener(l)
@@ -159,6 +162,7 @@ func (s *Server) reportListener(l *listener) report.Listener {
 		Events:        f.events.Load(),
 		Limited:       f.limited.Load(),
 		Dropped:       f.dropped.Total(),
+		RelayOnly:     f.relayOnly.Total(),
 		Rejected:      make(map[string]uint64),
 		TagErrors:     f.tagErrors.Total(),
 		UnknownFields: f.unknown.Total(),

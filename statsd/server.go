@@ -14,6 +14,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -26,6 +27,7 @@ type Server struct {
 	guard    guard.Guard // counts and logs panics
 	registry *registry
 	rejects  *rejects
+	relay    *relay.Relay // nil if there is none
 	events   *eventLog
 	setSeed  maphash.Seed
 	seconds  bool // timers are shown in seconds
@@ -87,6 +89,11 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
 	s.registry = newRegistry(&s.cfg, s.metrics)
+	if len(cfg.Relay) > 0 {
+		if s.relay, err = relay.New(relay.Config{Store: cfg.Store, Parser: s.parser, Routes: cfg.Relay, Logger: cfg.Logger}); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Rules != nil {
 		s.SetRules(cfg.Rules)
 	}
@@ -110,6 +117,9 @@ func (s *Server) newWorker(reader string) *worker {
 		busy:     newBusyTime(s.cfg.Store.Own(), reader),
 	}
 	w.gauge = w.targetGauge
+	if s.relay != nil {
+		w.relay = s.relay.NewWriter(&w.mu)
+	}
 	s.workers = append(s.workers, w)
 	return w
 }
@@ -144,6 +154,18 @@ func (s *Server) listen(logs *[]message) error {
 		}
 		bound = append(bound, l)
 	}
+	if s.relay != nil {
+		var addresses []string
+		for _, l := range bound {
+			addresses = append(addresses, l.local)
+		}
+		if err := s.relay.SetListeners(addresses); err != nil {
+			for _, b := range bound {
+				b.close()
+			}
+			return err
+		}
+	}
 	names := make(map[string]bool)
 	for _, l := range bound {
 		for base, n := l.name, 2; names[l.name]; n++ {
@@ -151,6 +173,9 @@ func (s *Server) listen(logs *[]message) error {
 		}
 		names[l.name] = true
 		l.metrics = newListenerMetrics(s.cfg.Store.Own(), l.name, l.addr)
+		if s.cfg.RelayOnly {
+			l.metrics.countRelayOnly()
+		}
 		l.conns.total, l.conns.perAddr = l.cfg.Connections, l.cfg.PerAddress
 		l.conns.init()
 		granted := 0
@@ -170,8 +195,8 @@ func (s *Server) listen(logs *[]message) error {
 }
 
 // Run receives lines until ctx ends. Then it stops accepting connections, reads
-// pending input for up to 250 ms, closes the sockets, and returns. Run can be
-// called once, after Listen.
+// pending input for up to 250 ms, closes the sockets, sends what waits to be
+// relayed for up to 5 s, and returns. Run can be called once, after Listen.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state != listening {
@@ -182,6 +207,10 @@ func (s *Server) Run(ctx context.Context) error {
 	all := s.listeners
 	s.mu.Unlock()
 
+	stopRelay := func() {}
+	if s.relay != nil {
+		stopRelay = s.relay.Start()
+	}
 	for _, l := range all {
 		l.takePath()
 		for _, so := range l.sockets {
@@ -198,6 +227,7 @@ func (s *Server) Run(ctx context.Context) error {
 		ending.Go(func() { s.guard.Run("end of a listener", l.end) })
 	}
 	ending.Wait()
+	stopRelay() // no worker has input any more
 	s.Close()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -32,10 +33,11 @@ type worker struct {
 	tap   func(Tapped) // receives accepted lines; may be nil
 	gauge func() *cell // targetGauge, bound once
 
-	rules   *ruleset     // of cache; nil before the first
-	matches []uint32     // of the batch, by rule
-	matched []ruleNumber // rules with matches
-	wants   []wanted     // of the samples of a line that is not cached
+	rules   *ruleset      // of cache; nil before the first
+	matches []uint32      // of the batch, by rule
+	matched []ruleNumber  // rules with matches
+	wants   []wanted      // of the samples of a line that is not cached
+	relay   *relay.Writer // nil if there is none
 }
 
 // target is the destination of a sample.
@@ -214,24 +216,73 @@ func (w *worker) refuse(l *listener, r line.Reason, text []byte, from source) {
 func (w *worker) take(l *listener, text []byte, from source) bool {
 	r := w.parser.Split(&w.line, text)
 	if r == line.OK {
-		switch w.line.Kind {
-		case line.KindBlank:
+		switch kind := w.line.Kind; {
+		case kind == line.KindBlank:
 			return false
-		case line.KindMetric:
+		case w.server.cfg.RelayOnly:
+			r = w.relayOnly()
+		case kind == line.KindMetric:
 			r = w.metric()
-		case line.KindEvent:
+		case kind == line.KindEvent:
 			r = w.event()
-		case line.KindServiceCheck:
+		case kind == line.KindServiceCheck:
 			r = w.check()
 		}
 	}
 	w.tally.lines++
 	if r != line.OK {
 		w.refuse(l, r, w.line.Text, from)
-	} else if w.tap != nil {
+		if w.relay != nil && w.server.relay.TakesInvalid() {
+			w.relay.AddInvalid(w.line.Text)
+		}
+		return true
+	}
+	if w.relay != nil {
+		w.forward()
+	}
+	if w.tap != nil {
 		w.tap(Tapped{l.name, l.local, from.String(), w.line.Text})
 	}
 	return true
+}
+
+// forward relays the line, which is valid.
+func (w *worker) forward() {
+	if li := &w.line; li.Kind == line.KindMetric && li.Name == nil && w.server.relay.NeedsName() {
+		_ = w.parser.Identify(li) // valid, since its key is cached
+	}
+	w.relay.Add(&w.line)
+}
+
+// relayOnly checks and counts a line that makes no stats here.
+func (w *worker) relayOnly() (r line.Reason) {
+	li := &w.line
+	switch li.Kind {
+	case line.KindMetric:
+		if r = w.parser.Identify(li); r != line.OK {
+			return r
+		}
+		li.SignedCounters = w.registry.gaugeBacked(li.Name)
+		r = w.parser.Numbers(li)
+	case line.KindEvent:
+		_, r = w.parser.ParseEvent(li)
+	case line.KindServiceCheck:
+		_, r = w.parser.ParseServiceCheck(li)
+	}
+	if r != line.OK {
+		return r
+	}
+	for i := range li.Samples {
+		s := &li.Samples[i]
+		n := uint64(max(s.To-s.From, 1))
+		w.tally.samples += n
+		w.tally.byType[s.Type] += n
+	}
+	w.tally.relayOnly++
+	w.tally.tags += uint64(len(li.Tags))
+	w.tally.tagErrors += uint64(li.TagErrors)
+	w.tally.unknown += uint64(li.Unknown)
+	return line.OK
 }
 
 // metric applies the metric in w.line completely or not at all.

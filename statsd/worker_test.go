@@ -43,6 +43,9 @@ func newNamedRig(t testing.TB, cfg Config, names naming.Rules) *rig {
 	t.Cleanup(r.Close)
 	r.l = &listener{name: "test", addr: address{scheme: "udp", framing: datagrams}, cfg: ListenerConfig{PacketBytes: defaultPacketBytes}}
 	r.l.metrics = newListenerMetrics(r.store.Root(), "test", r.l.addr)
+	if cfg.RelayOnly {
+		r.l.metrics.countRelayOnly()
+	}
 	r.listeners = append(r.listeners, r.l)
 	return r
 }
@@ -102,7 +105,7 @@ func (r *rig) rejected() map[string]uint64 {
 func (r *rig) conserved() {
 	r.t.Helper()
 	for _, l := range r.Report().Listeners {
-		sum := l.Applied + l.Dropped + l.Limited
+		sum := l.Applied + l.Dropped + l.Limited + l.RelayOnly
 		for _, n := range l.Rejected {
 			sum += n
 		}

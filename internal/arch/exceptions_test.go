@@ -43,6 +43,7 @@ func exceptions() []exception {
 		{"panics", "server/hotrestart", "parent.go Run 2", "ends reading from a socket"},
 		{"panics", "server/lifecycle", "server.go withDefaults", "is the clock, which who calls it gives guarded functions"},
 		{"panics", "statsd", "conns.go enter", "what is called in the end is guarded by Server.admit"},
+		{"panics", "statsd/relay", "relay.go Start", "cancels a context"},
 		{"panics", "upstream/discovery", "client.go send", "closes a connection"},
 		{"panics", "upstream/health", "tcp.go exchange", "sets the deadline of a connection"},
 		{"panics", "upstream/httptransport", "replay.go Close", "closes the body of a request"},

@@ -49,6 +49,7 @@ func importTable() []importRow {
 		{"render/naming", nil},
 		{"statsd", []string{"store", "statsd/...", "render/naming", "internal/unixsock"}},
 		{"statsd/...", []string{"store", "statsd/..."}},
+		{"statsd/relay", []string{"store", "statsd/line", "statsd/report", "flush/sinkqueue"}},
 		{"upstream", []string{"store", "upstream/..."}},
 		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
 		{"upstream/discovery", []string{"upstream", "upstream/..."}},

@@ -32,6 +32,8 @@ type Report struct {
 	Newest     []NewSeries // oldest first
 	TopTags    []NameCount // tag keys with the most different values, estimated from 16 on
 
+	Relay []RelayTarget // in the order of the configuration
+
 	Events []Event        // oldest first
 	Checks []ServiceCheck // least recently updated first
 
@@ -55,7 +57,7 @@ type ListenerInfo struct {
 
 // Listener counts the input of one listener since its start.
 //
-// Lines = Applied + Dropped + Limited + the sum of Rejected. On loopback, Packets +
+// Lines = Applied + Dropped + Limited + RelayOnly + the sum of Rejected. On loopback, Packets +
 // KernelDrops is the number of datagrams sent.
 type Listener struct {
 	ListenerInfo
@@ -64,6 +66,7 @@ type Listener struct {
 	Events                         uint64 // events and service checks
 	Dropped                        uint64 // lines whose samples mapping rules drop
 	Limited                        uint64 // lines that a limit kept from a series of their own
+	RelayOnly                      uint64 // lines that make no stats here
 	Rejected                       map[string]uint64
 	TagErrors, UnknownFields       uint64
 	ValuesOutOfRange               uint64 // observations beyond store.NetworkMax, recorded as that
@@ -76,6 +79,38 @@ type Listener struct {
 	Ended                          map[string]uint64 // connections by how and why: "closed eof", "refused per_address"
 	LinesPerPacket                 *Quantiles        // nil for streams of lines
 	BusySeconds                    float64           // estimated time that a datagram listener spent on parsing and applying lines
+}
+
+// RelayTarget describes a server to which lines are relayed. Counts are of lines
+// unless they say otherwise.
+//
+// Accepted + MovedIn = Sent + Dropped + Ambiguous + Rejected + Long + MovedOut + Queued.
+type RelayTarget struct {
+	Name, Address string
+	Mode          string // such as "copy"
+	Up            bool
+
+	Accepted  uint64 // that belong to the target
+	MovedIn   uint64 // of targets that were down
+	MovedOut  uint64 // to other targets, because this one was down
+	Sent      uint64
+	Dropped   uint64 // because the queue was full, or at the end
+	Ambiguous uint64 // in packets that were sent in part
+	Rejected  uint64 // that the system refuses to send
+	Long      uint64 // that fit into no datagram
+
+	Packets, Bytes uint64 // sent
+	LostPackets    uint64 // datagrams that were refused after they were sent
+	Failed         uint64 // attempts to send
+	Connections    uint64 // opened
+
+	Queued     int // waiting or being sent
+	QueueBytes int
+	QueueLimit int // bytes
+	QueueAge   time.Duration
+
+	LastError   string    // "" if there is none
+	LastErrorAt time.Time // zero for a health check
 }
 
 // Quantiles summarizes a histogram.

@@ -1,0 +1,106 @@
+package statsd
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
+)
+
+// relayed sends packets to a server with a relay and returns the sorted lines that
+// its target got by the time it stopped.
+func relayed(t *testing.T, cfg Config, packets ...string) (*rig, []string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "relay") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", dir+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got := make(chan string)
+	go func() {
+		var all []byte
+		if c, err := l.Accept(); err == nil {
+			all, _ = io.ReadAll(c)
+			_ = c.Close()
+		}
+		got <- string(all)
+	}()
+	for i := range cfg.Relay {
+		cfg.Relay[i].Targets = []relay.Target{{Address: "unixlines://" + dir + "/s"}}
+	}
+	r := newRig(t, cfg)
+	ctx, stop := context.WithCancel(t.Context())
+	for _, p := range packets {
+		r.send(p)
+	}
+	r.listeners = nil // the rig's cannot run
+	if err := r.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := r.Run(ctx); err != nil { // it sends what is queued
+		t.Fatal(err)
+	}
+	r.listeners = append(r.listeners, r.l)
+	text := <-got
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	slices.Sort(lines)
+	return r, lines
+}
+
+var relayPackets = []string{
+	"a:1|c\nb,x=1:2|ms|@0.5\r\nbad\n  c:3|g  \n_e{1,1}:t|u\n_sc|disk|0",
+	"a:1|c\na:x|c\nb,x=1:4|ms\n",
+}
+
+// TestRelayGetsAcceptedLines relays new and known lines by a hash, and applies them.
+func TestRelayGetsAcceptedLines(t *testing.T) {
+	r, got := relayed(t, Config{Relay: []relay.Route{{Hash: relay.Series}}}, relayPackets...)
+	want := []string{"_e{1,1}:t|u", "_sc|disk|0", "a:1|c", "a:1|c", "b,x=1:2|ms|@0.5", "b,x=1:4|ms", "c:3|g"}
+	if !slices.Equal(got, want) {
+		t.Errorf("relayed %q, want %q", got, want)
+	}
+	r.want("a 2", "b.x.1 count=3 sum=8", "c 3")
+	r.conserved()
+	if x := r.Report().Relay; len(x) != 1 || x[0].Sent != 7 || x[0].Accepted != 7 {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestRelayOnly makes no stats of the lines.
+func TestRelayOnly(t *testing.T) {
+	r, got := relayed(t, Config{RelayOnly: true, Relay: []relay.Route{{Invalid: true}}}, relayPackets...)
+	want := []string{"_e{1,1}:t|u", "_sc|disk|0", "a:1|c", "a:1|c", "a:x|c", "b,x=1:2|ms|@0.5", "b,x=1:4|ms", "bad", "c:3|g"}
+	if !slices.Equal(got, want) {
+		t.Errorf("relayed %q, want %q", got, want)
+	}
+	r.want()
+	r.conserved()
+	rep := r.Report()
+	if l := rep.Listeners[0]; l.RelayOnly != 7 || l.Applied != 0 || l.Samples != 5 || len(rep.Events)+len(rep.Checks) != 0 || l.Rejected["bad_value"] != 1 {
+		t.Errorf("%+v", l)
+	}
+	if _, err := New(Config{Store: r.store, RelayOnly: true}); err == nil {
+		t.Error("all lines would be dropped")
+	}
+}
+
+// TestOwnListenerAsTarget starts a server that would send to itself.
+func TestOwnListenerAsTarget(t *testing.T) {
+	path := "unixgram://@" + t.Name() + t.TempDir()
+	r := newRig(t, Config{Listeners: []ListenerConfig{{Address: path}}, Relay: []relay.Route{{Targets: []relay.Target{{Address: path}}}}})
+	r.listeners = nil
+	if err := r.Listen(); err == nil || !strings.Contains(err.Error(), "would circle") {
+		t.Errorf("%v", err)
+	}
+}
