@@ -94,6 +94,9 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	}
 	p := newFacts(r)
 	listOf(p, "listeners", rep.Listeners, p.listener)
+	if len(rep.Relay) > 0 {
+		listOf(p, "relay", rep.Relay, p.relayTarget)
+	}
 	listOf(p, "rejected", rep.Rejected, func(x report.Rejected) { p.rejected(x, name, limit) })
 	listOf(p, "limits", rep.Limits, func(x report.Limit) {
 		p.string("name", x.Name)
@@ -180,6 +183,9 @@ func (p *facts) listener(l report.Listener) {
 	p.number("events_and_checks", l.Events)
 	p.number("limited", l.Limited)
 	p.number("dropped_by_rule", l.Dropped)
+	if l.RelayOnly > 0 {
+		p.number("relay_only", l.RelayOnly)
+	}
 	p.counts("rejected", l.Rejected)
 	p.number("tag_errors", l.TagErrors)
 	p.number("unknown_fields", l.UnknownFields)
@@ -210,6 +216,38 @@ func (p *facts) listener(l report.Listener) {
 	if datagrams {
 		p.float("busy_seconds", l.BusySeconds)
 	}
+}
+
+func (p *facts) relayTarget(x report.RelayTarget) {
+	p.string("target", x.Name)
+	if x.Address != x.Name {
+		p.string("address", x.Address)
+	}
+	p.string("mode", x.Mode)
+	p.bool("up", x.Up)
+	p.object("lines", func() {
+		p.number("accepted", x.Accepted)
+		p.number("moved_in", x.MovedIn)
+		p.number("moved_out", x.MovedOut)
+		p.number("sent", x.Sent)
+		p.number("dropped", x.Dropped)
+		p.number("ambiguous", x.Ambiguous)
+		p.number("rejected", x.Rejected)
+		p.number("too_long", x.Long)
+		p.number("queued", uint64(max(x.Queued, 0)))
+	})
+	p.number("packets_sent", x.Packets)
+	p.number("bytes_sent", x.Bytes)
+	p.number("packets_lost", x.LostPackets)
+	p.number("failed_attempts", x.Failed)
+	p.number("connections", x.Connections)
+	p.number("queue_bytes", uint64(max(x.QueueBytes, 0)))
+	p.number("queue_limit_bytes", uint64(max(x.QueueLimit, 0)))
+	p.float("queue_age_seconds", x.QueueAge.Seconds())
+	if x.LastError == "" {
+		return
+	}
+	p.lastError(x.LastError, x.LastErrorAt)
 }
 
 // counts writes named numbers sorted by name.

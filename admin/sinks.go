@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
@@ -76,15 +77,22 @@ func (p *facts) sink(x flush.SinkStatus) {
 	if d.LastError == nil {
 		return
 	}
+	p.lastError(d.LastError.Error(), d.LastErrorAt)
+	if !d.NextRetry.IsZero() {
+		p.time("next_retry", d.NextRetry)
+	}
+}
+
+// lastError writes an error and its time, which can be zero.
+func (p *facts) lastError(text string, at time.Time) {
 	p.object("last_error", func() {
-		p.time("time", d.LastErrorAt)
-		text := strings.ToValidUTF8(d.LastError.Error(), "\ufffd")
+		if !at.IsZero() {
+			p.time("time", at)
+		}
+		text = strings.ToValidUTF8(text, "\ufffd")
 		if redact.LooksSecret(text) {
 			text = redact.Mark
 		}
 		p.string("text", text)
 	})
-	if !d.NextRetry.IsZero() {
-		p.time("next_retry", d.NextRetry)
-	}
 }

@@ -287,6 +287,10 @@ func (g *worldIngest) Report() report.Report {
 			{ListenerInfo: report.ListenerInfo{Name: "tcp", Protocol: "tcp", Address: "tcp://[::1]:8125", TLS: true}, Connections: 1, ConnectionsTotal: 1 << 60,
 				Ended: map[string]uint64{"closed eof": 2}},
 		},
+		Relay: []report.RelayTarget{
+			{Name: "a", Address: "tcp://10.0.0.1:8125", Mode: "hash of names", Up: true, Accepted: 20, MovedIn: 1, Sent: 20, Packets: 2, Bytes: 300, Connections: 1, Queued: 1, QueueBytes: 14, QueueLimit: 4 << 20},
+			{Name: "udp://b:8125", Address: "udp://b:8125", Mode: "copy", Accepted: 9, MovedOut: 1, Dropped: 2, Ambiguous: 3, Rejected: 2, Long: 1, Failed: 4, QueueLimit: 4 << 20, LastError: "no <route>", LastErrorAt: at},
+		},
 		Rejected: []report.Rejected{{Reason: "bad_value", Count: 2, Last: []report.RejectedLine{
 			{Time: at, Listener: "tcp", Source: "10.0.0.1:5", Line: "old:x|c"},
 			{Time: at, Listener: "udp://127.0.0.1:8125", Line: "a\x00b:<x>\u202e|c "}}}},

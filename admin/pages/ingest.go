@@ -28,6 +28,9 @@ func showIngest(v *view) error {
 	}
 	v.explainForm()
 	v.panel("in-head", "Listeners", func() { v.actions("ingest-listeners", "/ingest?format=json") }, func() { v.ingestListeners(rep.Listeners) })
+	if len(rep.Relay) > 0 {
+		v.panel("relay-head", "Relay", func() { v.actions("relay-targets", "/ingest?format=json") }, func() { v.relayTargets(rep.Relay) })
+	}
 	v.panel("rejects-head", "Rejected lines", func() { v.actions("rejects", "/ingest?format=json") }, func() { v.rejects(rep.Rejected) })
 	v.Put(h("<div class='cols'>\n"))
 	v.panel("limits-head", "Limits", nil, func() {
@@ -142,12 +145,51 @@ func (v *view) ingestListeners(list []report.Listener) {
 				v.orNone("")
 				return
 			}
-			share := float64(l.QueueBytes) / float64(l.QueueLimit)
-			v.bar(share, nearLimit(share))
-			v.Put(h("<span class='sub'>"), sizeText(float64(l.QueueBytes)), " of ", sizeText(float64(l.QueueLimit)), h("</span>"))
+			v.queue(l.QueueBytes, l.QueueLimit)
 		})
 	}
 	g.end()
+}
+
+func (v *view) relayTargets(list []report.RelayTarget) {
+	g := v.grid("relay-targets", "Targets of the relay", "cards", order{}, column{head: "Target"}, column{head: "State"}, column{head: "Accepted", class: "num"}, column{head: "Sent", class: "num"},
+		column{head: "Moved away", class: "num"}, column{head: "Moved here", class: "num"}, column{head: "Lost", class: "num"}, column{head: "Queue"})
+	for i := range list {
+		x := &list[i]
+		g.row("")
+		g.head(x.Name, func() {
+			v.Put(h("<span class='wrap'>"), x.Name, h("</span>"))
+			if x.Address != x.Name {
+				v.Put(h("<code class='sub wrap'>"), x.Address, h("</code>"))
+			}
+			v.Put(h("<span class='sub'>"), x.Mode, h("</span>"))
+		})
+		state, meaning := "up", "ok"
+		if !x.Up {
+			state, meaning = "down", "bad"
+		}
+		g.cell(state, func() {
+			v.word(meaning, state)
+			if x.LastError != "" {
+				v.Put(h("<span class='sub wrap'>"), x.LastError, h("</span>"))
+			}
+		})
+		g.num(fmt.Sprint(x.Accepted))
+		g.num(fmt.Sprint(x.Sent))
+		g.cell(fmt.Sprint(x.MovedOut), func() { v.counted(x.MovedOut, "warn") })
+		g.num(fmt.Sprint(x.MovedIn))
+		lost := x.Dropped + x.Ambiguous + x.Rejected + x.Long
+		g.cell(fmt.Sprint(lost), func() { v.counted(lost, "bad") })
+		g.cell(fmt.Sprint(x.QueueBytes), func() { v.queue(uint64(x.QueueBytes), uint64(x.QueueLimit)) })
+	}
+	g.end()
+}
+
+// queue appends the use of a queue in bytes.
+func (v *view) queue(used, limit uint64) {
+	share := float64(used) / float64(limit)
+	v.bar(share, nearLimit(share))
+	v.Put(h("<span class='sub'>"), sizeText(float64(used)), " of ", sizeText(float64(limit)), h("</span>"))
 }
 
 // counted appends a number that has a meaning unless it is zero.
