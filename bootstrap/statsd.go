@@ -84,7 +84,8 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 		)},
 		{"keep_rejected", not(&s.ForgetRejected)},
 		{"mapping", s.Mapping.set},
-		{"relay", absent},
+		{"relay", s.setRelay},
+		{"relay_only", boolean(&s.RelayOnly)},
 		{"self_metrics", enum(&s.ExporterMetrics, "none, statsd_exporter", false, true)},
 	})
 	s.Prefix = oneline.Clean(s.Prefix)
@@ -95,6 +96,9 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	}
 	if s.Mapping.Given() && !hasField(seen["exposition"], "timer_unit") {
 		s.Naming.NetworkSeconds = true // as users of mapping files expect
+	}
+	if at, ok := seen["relay_only"]; ok && s.RelayOnly && len(s.Relay) == 0 {
+		d.errorf(at, join(path, "relay_only"), "every line would be dropped: relay is not set")
 	}
 	if s.ExporterMetrics {
 		s.Naming.Namespaces = append(s.Naming.Namespaces, statsd.ExporterNamespace)

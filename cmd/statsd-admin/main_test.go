@@ -183,14 +183,14 @@ func TestDaemonErrorsEndWithStatusOne(t *testing.T) {
 // sees them.
 func TestBuiltBinary(t *testing.T) {
 	bin := programFor(t)
-	bad := write(t, "bad.yaml", "statsd:\n  relay: [a]\n")
+	bad := write(t, "bad.yaml", "statsd:\n  relay: [{targets: []}]\n")
 	tests := []struct {
 		args           []string
 		status         int
 		stdout, stderr string
 	}{
 		{[]string{"--mode", "validate"}, 0, "configuration 'embedded default' OK\n", ""},
-		{[]string{"--mode", "validate", "-c", bad}, 1, "", "bootstrap: 1 error in the configuration:\n  " + bad + ":2:10: statsd.relay: known, but not available in this build; remove it\n"},
+		{[]string{"--mode", "validate", "-c", bad}, 1, "", "bootstrap: 1 error in the configuration:\n  " + bad + ":2:21: statsd.relay[0].targets: 0 targets; 1 to 256 are allowed\n"},
 		{[]string{"--hot-restart-version"}, 0, "", server.HotRestartVersion() + "\n"},
 		{[]string{"--mode", "x"}, 1, "", "error: unknown mode 'x'\n"},
 	}

@@ -1,0 +1,104 @@
+package bootstrap
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
+	"go.yaml.in/yaml/v4"
+)
+
+// setRelay reads the routes of the relay.
+func (s *StatsD) setRelay(d *decoder, n *yaml.Node, path string) {
+	var targets []*yaml.Node
+	list(&s.Relay, func(rt *relay.Route) setter {
+		return func(d *decoder, n *yaml.Node, path string) {
+			targets = append(targets, setRoute(rt, d, n, path))
+		}
+	})(d, n, path)
+	names := map[string]bool{}
+	for i, rt := range s.Relay {
+		for j, t := range rt.Targets {
+			name := t.Name
+			if name == "" {
+				name = t.Address
+			}
+			if name != "" && names[name] {
+				d.errorf(targets[i].Content[j], join(path+"["+strconv.Itoa(i)+"]", "targets["+strconv.Itoa(j)+"]"), "second target named %q; set different names", name)
+			}
+			names[name] = true
+		}
+	}
+}
+
+// setRoute reads a route and returns the list of its targets, or nil.
+func setRoute(rt *relay.Route, d *decoder, n *yaml.Node, path string) *yaml.Node {
+	hashed := false
+	key := relay.Name
+	seen := d.message(n, path, []field{
+		{"mode", enum(&hashed, "copy, hash", false, true)},
+		{"hash_on", enum(&key, "name, series", relay.Name, relay.Series)},
+		{"match", list(&rt.Prefixes, nonEmpty)},
+		{"invalid", boolean(&rt.Invalid)},
+		{"targets", list(&rt.Targets, func(t *relay.Target) setter {
+			return func(d *decoder, n *yaml.Node, path string) { setTarget(t, d, n, path) }
+		})},
+	})
+	d.require(n, path, seen, "targets")
+	if hashed {
+		rt.Hash = key
+	} else if at, ok := seen["hash_on"]; ok {
+		d.errorf(at, join(path, "hash_on"), "has no effect unless mode is hash")
+	}
+	at, ok := seen["targets"]
+	if ok && at.Kind == yaml.SequenceNode && (len(rt.Targets) == 0 || len(rt.Targets) > relay.MaxTargets) {
+		d.errorf(at, join(path, "targets"), "%d targets; 1 to %d are allowed", len(rt.Targets), relay.MaxTargets)
+	}
+	return at
+}
+
+func setTarget(t *relay.Target, d *decoder, n *yaml.Node, path string) {
+	h := &t.Health
+	seen := d.message(n, path, []field{
+		{"address", targetAddress(&t.Address)},
+		{"name", nonEmpty(&t.Name)},
+		{"max_packet_bytes", size(&t.PacketBytes, 64, 16<<20)},
+		{"queue_bytes", size(&t.QueueBytes, 64<<10, 64<<30)},
+		{"health_check", func(d *decoder, n *yaml.Node, path string) {
+			seen := d.message(n, path, []field{
+				{"address", text(&h.Address)},
+				{"expect", text(&h.Expect)},
+				{"interval", period(&h.Interval, 100*time.Millisecond, time.Hour)},
+			})
+			d.require(n, path, seen, "address")
+			if at, ok := seen["address"]; ok {
+				checkHostPort(d, at, join(path, "address"), h.Address, "127.0.0.1:8126")
+			}
+		}},
+	})
+	d.require(n, path, seen, "address")
+	if at, ok := seen["name"]; ok {
+		checkName(d, at, join(path, "name"), t.Name)
+	}
+}
+
+// targetAddress reads protocol://host:port or protocol:///path.
+func targetAddress(to *string) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		before := len(d.errs)
+		text(to)(d, n, path)
+		if len(d.errs) > before {
+			return
+		}
+		network, location, _, err := relay.SplitAddress(*to)
+		switch {
+		case err != nil:
+			d.errorf(n, path, "%s", err)
+		case network == sinkqueue.UDP || network == sinkqueue.TCP:
+			checkHostPort(d, n, path, location, "127.0.0.1:8125")
+		default:
+			checkSocketPath(d, n, path, location)
+		}
+	}
+}
