@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -178,8 +179,11 @@ type filterEntry struct {
 	filter *render.Filter
 }
 
-// cachedFilters is how many filters are kept.
-const cachedFilters = 64
+// At most so many filters are kept, of so many bytes. The one in use always is.
+const (
+	cachedFilters     = 64
+	cachedFilterBytes = 32 << 20
+)
 
 func (c *filterCache) get(key filterKey) (*render.Filter, error) {
 	if f := c.take(key, nil); f != nil {
@@ -212,9 +216,14 @@ func (c *filterCache) take(key filterKey, made *render.Filter) *render.Filter {
 	if e.filter == nil {
 		return nil
 	}
-	if len(c.entries) == cachedFilters {
-		c.entries = append(c.entries[:0], c.entries[1:]...)
-	}
 	c.entries = append(c.entries, e)
+	first, size := len(c.entries)-1, e.filter.Bytes() // filters grow while they are used
+	for first > 0 && len(c.entries)-first < cachedFilters {
+		if size += c.entries[first-1].filter.Bytes(); size > cachedFilterBytes {
+			break
+		}
+		first--
+	}
+	c.entries = slices.Delete(c.entries, 0, first)
 	return e.filter
 }

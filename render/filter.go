@@ -76,6 +76,7 @@ type Filter struct {
 	match   func(name []byte) (bool, error)
 	perLook int          // names between two looks at the clock, at most
 	prog    *syntax.Prog // of an RE2 pattern that an automaton can decide, else nil
+	size    int          // estimated bytes of all but found
 	found   store.Selection
 }
 
@@ -95,6 +96,18 @@ func NewFilter(e Engine, pattern string, l FilterLimits) (*Filter, error) {
 	return f, nil
 }
 
+// Bytes estimates the memory that f keeps, cached results included.
+func (f *Filter) Bytes() int { return f.size + f.found.Bytes() }
+
+// Estimated sizes of compiled patterns, in bytes: an instruction takes about 50 in
+// each of the two programs of an RE2 pattern, and a bound of a class 4.
+const (
+	filterBytes      = 4 << 10
+	instructionBytes = 100
+	classBytes       = 8
+	backtrackBytes   = 400 // of ECMAScript, for each byte of the pattern
+)
+
 func (f *Filter) compileRE2(pattern string) error {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -107,6 +120,7 @@ func (f *Filter) compileRE2(pattern string) error {
 	if n := classRunes(tree); n > maxClassRunes {
 		return fmt.Errorf("%w: character classes with %d bounds, %d are allowed", ErrTooComplex, n, maxClassRunes)
 	}
+	f.size = filterBytes + instructionBytes*match.ProgramLength(tree) + classBytes*classRunes(tree)
 	text := tree.String()
 	if len(text) > maxPrinted {
 		text = pattern
@@ -187,6 +201,7 @@ func (f *Filter) compileECMAScript(pattern string) error {
 	if n := nested(pattern); n > maxNested {
 		return fmt.Errorf("%w: groups nested %d deep, %d are allowed", ErrTooComplex, n, maxNested)
 	}
+	f.size = filterBytes + backtrackBytes*len(pattern)
 	re, err := regexp2.Compile(pattern, regexp2.ECMAScript, regexp2.OptionMaxBacktrackingStackSize(f.limits.Stack))
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSyntax, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/symtab"
 )
@@ -27,6 +28,7 @@ type selected struct {
 	recycled uint64 // Store.recycled before the walk
 	chunks   []selectedChunk
 	index    map[*id]int // of a chunk by its first id
+	bytes    int
 }
 
 type selectedChunk struct {
@@ -36,6 +38,24 @@ type selectedChunk struct {
 
 func (sc *selectedChunk) has(i int) bool { return sc.bits[i/64]>>(i%64)&1 != 0 }
 func (sc *selectedChunk) set(i int)      { sc.bits[i/64] |= 1 << (i % 64) }
+
+// Bytes estimates the memory of the selection. Ids count as its own, since they can
+// be of an order that has changed since.
+func (sel *Selection) Bytes() (n int) {
+	for i := range sel.byName {
+		if s := sel.byName[i].Load(); s != nil {
+			n += s.bytes
+		}
+	}
+	for i := range sel.byFamily {
+		if s := sel.byFamily[i].Load(); s != nil {
+			n += s.bytes
+		}
+	}
+	return n
+}
+
+const selectedBytes = int(unsafe.Sizeof(selectedChunk{})) + 40 // with its place in an index
 
 // ByNameIn is [View.ByName] for the stats whose names judge selects. If judge
 // returns an error the walk ends there; see [Cursor.Err].
@@ -306,9 +326,11 @@ func (p *picker) finish() {
 		return
 	}
 	p.diverge()
-	p.now.index = make(map[*id]int, len(p.now.chunks))
+	p.now.index, p.now.bytes = make(map[*id]int, len(p.now.chunks)), 0
 	for i := range p.now.chunks {
-		p.now.index[&p.now.chunks[i].ids[0]] = i
+		ids := p.now.chunks[i].ids
+		p.now.index[&ids[0]] = i
+		p.now.bytes += selectedBytes + 4*cap(ids)
 	}
 	now := p.now
 	p.home.Store(&now)
