@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
-
-	"github.com/statsd-admin/statsd-admin/histogram"
 )
 
 // memory accounts for the bytes that received series hold. A series is charged
@@ -18,9 +16,12 @@ type memory struct {
 	caches cacheBudget
 
 	// Histograms grow between flushes, at which they are charged.
-	layouts atomic.Pointer[[]*histogram.Layout] // of all histograms; changed under registry.mu
-	charged atomic.Int64                        // what they had made at the last flush
+	layouts atomic.Pointer[[]layout] // of all histograms; changed under registry.mu
+	charged atomic.Int64             // what they had made at the last flush
 }
+
+// layout is a layout of histograms, which counts what they allocate.
+type layout interface{ Made() int64 }
 
 const (
 	minMemory  = 64 << 20 // the smallest default
@@ -64,8 +65,8 @@ func (m *memory) made() (n int64) {
 }
 
 // watch accounts for the histograms of a layout. registry.mu must be held.
-func (m *memory) watch(l *histogram.Layout) {
-	var list []*histogram.Layout
+func (m *memory) watch(l layout) {
+	var list []layout
 	if p := m.layouts.Load(); p != nil {
 		list = *p
 	}
