@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,7 +93,7 @@ func TestTemporarySettings(t *testing.T) {
 			for _, v := range s.Temporary() {
 				left = append(left, fmt.Sprintf("%s=%s for %s, then %s", v.Name, v.Value, time.Until(v.Until), v.BackTo))
 			}
-			got := fmt.Sprintf("k=%s other=%s main=%s; %s", value("k"), value("other"), world.levels[1].Level, strings.Join(left, "; "))
+			got := fmt.Sprintf("k=%s other=%s main=%s; %s", value("k"), value("other"), (*worldLoggers)(world).List()[1].Level, strings.Join(left, "; "))
 			if got != want {
 				t.Errorf("%s: %s\nwant %s", when, got, want)
 			}
@@ -169,13 +170,13 @@ func TestTTLIsChecked(t *testing.T) {
 // failingRuntime refuses changes while fail is set.
 type failingRuntime struct {
 	Runtime
-	fail bool
+	fail atomic.Bool
 	wild guardtest.Fuse
 }
 
 func (r *failingRuntime) Modify(values map[string]string) error {
 	r.wild.Burn()
-	if r.fail {
+	if r.fail.Load() {
 		return errors.New("refused")
 	}
 	return r.Runtime.Modify(values)
@@ -194,13 +195,13 @@ func TestRestoreIsTriedAgain(t *testing.T) {
 		rt.wild.Light(1)
 		time.Sleep(time.Minute)
 		panics.Caught("end of a temporary setting")
-		rt.fail = true
+		rt.fail.Store(true)
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
 		if len(s.Temporary()) != 1 {
 			t.Fatal("the setting was given up")
 		}
-		rt.fail = false
+		rt.fail.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(s.Temporary()) != 0 || world.overrides()["k"] != "" {
