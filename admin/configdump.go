@@ -27,10 +27,12 @@ func (w *Response) plain(status int, body string) error {
 }
 
 // redactor removes secrets from responses.
-func (s *Server) redactor() wire.Redactor { return wire.Redactor{Untyped: !s.cfg.ShowUntyped} }
+func (s *Server) redactor(r *Request) wire.Redactor {
+	return wire.Redactor{Untyped: !s.cfg.ShowUntyped || r.bundled}
+}
 
 func (s *Server) configDump(w *Response, r *Request) error {
-	d := configDump{server: s, redactor: s.redactor()}
+	d := configDump{server: s, redactor: s.redactor(r)}
 	if expr := r.query.Value("name_regex"); expr != "" {
 		if !s.regexes.enter(s.session()) {
 			return s.noFilter(w)

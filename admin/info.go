@@ -51,7 +51,7 @@ func (s *Server) memory(w *Response, _ *Request) error {
 	return w.json(j.Bytes())
 }
 
-func (s *Server) serverInfo(w *Response, _ *Request) error {
+func (s *Server) serverInfo(w *Response, r *Request) error {
 	var info ServerInfo
 	if s.src.Info != nil {
 		info = s.src.Info()
@@ -67,7 +67,7 @@ func (s *Server) serverInfo(w *Response, _ *Request) error {
 	info.CommandLine.write(&j)
 	if info.Node != nil {
 		j.Key("node")
-		info.Node.write(&j, s.redactor())
+		info.Node.write(&j, s.redactor(r))
 	}
 	j.Key("hot_restart_initializing").Bool(info.HotRestartInitializing)
 	if info.PortableCounters {

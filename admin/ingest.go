@@ -92,6 +92,11 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	if name != "" {
 		rep.Listeners = slices.DeleteFunc(rep.Listeners, func(l report.Listener) bool { return l.Name != name })
 	}
+	if r.bundled { // without the texts of clients
+		for i := range rep.Rejected {
+			rep.Rejected[i].Last = nil
+		}
+	}
 	p := newFacts(r)
 	listOf(p, "listeners", rep.Listeners, p.listener)
 	if len(rep.Relay) > 0 {

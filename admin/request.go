@@ -31,6 +31,8 @@ type Request struct {
 	changes  []Change
 	after    []func()
 
+	bundled bool // the answer is part of a bundle
+
 	dryRun bool
 	ttl    time.Duration // of the settings that the request changes
 	sets   []string      // names of settings

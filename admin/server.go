@@ -62,6 +62,7 @@ type Server struct {
 
 	mutating    sync.Mutex // held by mutations that record changes
 	temporaries temporaries
+	bundling    atomic.Bool // a bundle is being made
 
 	ctx     context.Context // canceled when the server shuts down
 	cancel  context.CancelFunc

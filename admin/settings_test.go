@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -309,17 +310,20 @@ func TestUndoOfTemporarySettings(t *testing.T) {
 // TestUndoNeedsTheRole checks that an undo needs the role of the change.
 func TestUndoNeedsTheRole(t *testing.T) {
 	port := impatient(start(t, Config{Sources: newWorld().sources(), Auth: &Auth{Tokens: testTokens(t)}, Now: later()}))
-	value := "1"
+	var value atomic.Int64
+	value.Store(1)
+	text := func() string { return strconv.FormatInt(value.Load(), 10) }
+	set := func(to string) error { n, err := strconv.ParseInt(to, 10, 64); value.Store(n); return err }
 	if err := port.Handle(Endpoint{Path: "/strict", Mutates: true, DryRun: true, Params: []Param{{Name: "to"}}, Settings: &Settings{
 		Name:    "strict",
-		Values:  func() map[string]string { return map[string]string{"value": value} },
-		Restore: func(values map[string]string) error { value = values["value"]; return nil },
+		Values:  func() map[string]string { return map[string]string{"value": text()} },
+		Restore: func(values map[string]string) error { return set(values["value"]) },
 	}, Serve: func(_ *Response, r *Request) error {
-		r.Changed("value", value, r.Query().Value("to"))
-		if !r.DryRun() {
-			value = r.Query().Value("to")
+		r.Changed("value", text(), r.Query().Value("to"))
+		if r.DryRun() {
+			return nil
 		}
-		return nil
+		return set(r.Query().Value("to"))
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -327,15 +331,15 @@ func TestUndoNeedsTheRole(t *testing.T) {
 		return talk(t, port, request("POST "+target+" HTTP/1.1", "Connection: close", "Authorization: Bearer "+secret(role)))
 	}
 	ask(RoleAdmin, "/strict?to=0&dry_run")
-	if value != "1" {
-		t.Errorf("a dry run set the value to %s", value)
+	if value.Load() != 1 {
+		t.Errorf("a dry run set the value to %s", text())
 	}
 	ask(RoleAdmin, "/strict?to=2")
-	if a := ask(RoleOperate, "/audit/undo?id=2"); !strings.HasPrefix(a, "HTTP/1.1 403 ") || value != "2" {
-		t.Errorf("operate: %s, value %s", a, value)
+	if a := ask(RoleOperate, "/audit/undo?id=2"); !strings.HasPrefix(a, "HTTP/1.1 403 ") || value.Load() != 2 {
+		t.Errorf("operate: %s, value %s", a, text())
 	}
-	if a := ask(RoleAdmin, "/audit/undo?id=2"); !strings.HasPrefix(a, "HTTP/1.1 200 ") || value != "1" {
-		t.Errorf("admin: %s, value %s", a, value)
+	if a := ask(RoleAdmin, "/audit/undo?id=2"); !strings.HasPrefix(a, "HTTP/1.1 200 ") || value.Load() != 1 {
+		t.Errorf("admin: %s, value %s", a, text())
 	}
 }
 

@@ -119,7 +119,7 @@ func (v *view) options() {
 
 // diagnostics appends the profilers, and what else changes the server as a whole.
 func (v *view) diagnostics() {
-	if !v.permits("/cpuprofiler") && !v.permits("/reset_counters") {
+	if !v.permits("/bundle") && !v.permits("/reset_counters") {
 		return
 	}
 	v.panel("diagnostics", "Diagnostics", func() { v.request("/contention") }, func() {
@@ -135,6 +135,10 @@ func (v *view) diagnostics() {
 		profiler(v.src.HeapProfiler, "/heapprofiler", "Heap profiler")
 		if v.permits("/heap_dump") {
 			v.Put(h("<a class='btn' href='../heap_dump'>Download heap profile</a>"))
+		}
+		if v.permits("/bundle") {
+			v.Put(h("<form class='row' method='post' action='../bundle' data-effect='An archive without secrets is downloaded.'><label>CPU profile <select name='cpu'>" +
+				"<option value=''>none</option><option value='5s'>5 s</option><option value='30s'>30 s</option></select></label><button type='submit'>Download support bundle</button></form>"))
 		}
 		if v.permits("/reset_counters") {
 			v.button("../reset_counters", "Reset counters", "All counters become zero here. Stats sinks are not affected.")
