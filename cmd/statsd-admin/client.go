@@ -117,6 +117,11 @@ func (p *program) get(ctx context.Context, c *client, args []string) int {
 
 // get requests a path. The caller closes the body.
 func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
+	return c.request(ctx, http.MethodGet, path)
+}
+
+// request sends a request without a body. The caller closes the body of the response.
+func (c *client) request(ctx context.Context, method, path string) (*http.Response, error) {
 	base, transport, err := c.transport()
 	if err != nil {
 		return nil, err
@@ -124,7 +129,7 @@ func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, usageError{fmt.Errorf("error: path '%s' does not begin with /", path)}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, base+path, nil)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("error: %w", err)}
 	}

@@ -100,7 +100,7 @@ func selfSigned(t *testing.T, dir string) (cert, key string) {
 const onLoopback = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
 
 func TestHelpOfSubcommands(t *testing.T) {
-	for _, name := range []string{"completion", "get", "healthcheck", "lint", "man", "send", "top"} {
+	for _, name := range []string{"bundle", "completion", "get", "healthcheck", "lint", "man", "send", "top"} {
 		status, stdout, stderr := invoke(nil, name, "--help")
 		if status != 0 || stderr != "" {
 			t.Errorf("%s: status %d, %q", name, status, stderr)
@@ -119,25 +119,27 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"healthcheck --address unix:":                       "error: address 'unix:' has no path\n",
 		"healthcheck --ca x":                                "error: --ca, --cert and --key need an address that begins with https://\n",
 		"healthcheck --address https://127.0.0.1:1 --key x": "error: --cert and --key need each other\n",
-		"get":                               "error: get needs a path, such as /stats\n",
-		"get stats":                         "error: path 'stats' does not begin with /\n",
-		"get /a /b":                         "error: Couldn't find match for argument: /b\n",
-		"get /%zz":                          "error: parse ",
-		"lint":                              "error: lint needs a URL, a file or -\n",
-		"lint a b":                          "error: Couldn't find match for argument: b\n",
-		"lint - --format 2":                 "error: unknown format '2': want 0.0.4, 1.0.0 or openmetrics\n",
-		"lint http:///x":                    "error: address 'http://' is not http://host:port\n",
-		"lint unix:":                        "error: address 'unix:' has no path\n",
-		"lint /nowhere":                     "error: open /nowhere: ",
-		"top x":                             "error: Couldn't find match for argument: x\n",
-		"top --sort size":                   "error: unknown column 'size': want one of name, type, value, rate, change\n",
-		"top --interval 10ms":               "error: interval 10ms is not between 1s and 30s\n",
-		"top --address x":                   "error: address 'x' is not http://host:port",
-		"send --address 127.0.0.1:8125":     "error: address '127.0.0.1:8125' is not udp://host:port",
-		"send --address udp:127.0.0.1:8125": "error: address 'udp:127.0.0.1:8125' has no location\n",
-		"send --address unixgram:":          "error: address 'unixgram:' has no location\n",
-		"send --ca x":                       "error: --ca needs an address that begins with tls://\n",
-		"send --packet-bytes -1":            "error: Couldn't read argument value: --packet-bytes: ",
+		"bundle a b":                                        "error: Couldn't find match for argument: b\n",
+		"bundle --cpu 31s":                                  "error: --cpu 31s is not from 0s to 30s\n",
+		"get":                                               "error: get needs a path, such as /stats\n",
+		"get stats":                                         "error: path 'stats' does not begin with /\n",
+		"get /a /b":                                         "error: Couldn't find match for argument: /b\n",
+		"get /%zz":                                          "error: parse ",
+		"lint":                                              "error: lint needs a URL, a file or -\n",
+		"lint a b":                                          "error: Couldn't find match for argument: b\n",
+		"lint - --format 2":                                 "error: unknown format '2': want 0.0.4, 1.0.0 or openmetrics\n",
+		"lint http:///x":                                    "error: address 'http://' is not http://host:port\n",
+		"lint unix:":                                        "error: address 'unix:' has no path\n",
+		"lint /nowhere":                                     "error: open /nowhere: ",
+		"top x":                                             "error: Couldn't find match for argument: x\n",
+		"top --sort size":                                   "error: unknown column 'size': want one of name, type, value, rate, change\n",
+		"top --interval 10ms":                               "error: interval 10ms is not between 1s and 30s\n",
+		"top --address x":                                   "error: address 'x' is not http://host:port",
+		"send --address 127.0.0.1:8125":                     "error: address '127.0.0.1:8125' is not udp://host:port",
+		"send --address udp:127.0.0.1:8125":                 "error: address 'udp:127.0.0.1:8125' has no location\n",
+		"send --address unixgram:":                          "error: address 'unixgram:' has no location\n",
+		"send --ca x":                                       "error: --ca needs an address that begins with tls://\n",
+		"send --packet-bytes -1":                            "error: Couldn't read argument value: --packet-bytes: ",
 	} {
 		status, stdout, stderr := invoke(strings.NewReader(""), strings.Fields(args)...)
 		if status != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {

@@ -27,6 +27,7 @@ type command struct {
 // commands returns the subcommands in the order in which they are listed.
 func (p *program) commands() []*command {
 	return []*command{
+		p.bundleCommand(),
 		p.completionCommand(),
 		p.explainCommand(),
 		p.getCommand(),
