@@ -376,6 +376,7 @@ func (p *facts) sample(x report.Sample) {
 	if x.Rule != nil {
 		p.object("rule", func() { p.rule(x.Rule) })
 	}
+	p.optional("filter", x.Filter)
 	if x.Dropped {
 		p.bool("dropped", true)
 	}

@@ -33,6 +33,8 @@ type Config struct {
 	Limits    Limits
 	TTL       TTL
 
+	// Filters drop samples and tags. Default: none.
+	Filters Filters
 	// Rules map received names; see [Server.SetRules]. Default none.
 	Rules *mapping.Rules
 	// Prefix and a dot are prepended to every received name. Default none.

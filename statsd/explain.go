@@ -91,9 +91,9 @@ func number(v line.Value, relative bool) string {
 // before.
 func (r *registry) explain(l *line.Line, typ line.Type, x *report.Sample, before []report.Sample) line.Reason {
 	rules := r.rules.Load()
-	w := r.want(rules, l.Name, l.Tags, typ)
+	w := r.want(rules, l.Name, l.Tags, typ, false)
 	x.Kind = w.group.String()
-	x.Rule, x.Dropped = rules.describe(w.rule), w.dropped
+	x.Rule, x.Filter, x.Dropped = rules.describe(w.rule), w.rule.filter(), w.dropped
 	if w.dropped || w.reason != line.OK {
 		return w.reason
 	}

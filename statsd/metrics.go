@@ -190,6 +190,8 @@ type serverMetrics struct {
 	checks                [4]*store.Counter         // by status
 	panics                *store.Counter
 	actions               [2]*store.Counter // samples that rules map, and that they drop
+	filtered              map[string]*store.Counter
+	tagValuesReplaced     *store.Counter
 	rules                 *store.Gauge
 	reloads               [2]*store.Counter // of rules: successful, failed
 }
@@ -207,6 +209,11 @@ func newServerMetrics(root *store.Scope) *serverMetrics {
 		events:       make(map[string]*store.Counter),
 		panics:       root.Counter("server.recovered_panics"),
 	}
+	s.filtered = make(map[string]*store.Counter)
+	for _, filter := range []string{"allow", "deny"} {
+		s.filtered[filter] = root.Counter("ingest.filtered", tags.Tag{Name: "filter", Value: filter})
+	}
+	s.tagValuesReplaced = root.Counter("ingest.tag_values_replaced")
 	for i, action := range []string{"map", "drop"} {
 		s.actions[i] = root.Counter("ingest.mapping.samples", tags.Tag{Name: "action", Value: action})
 	}

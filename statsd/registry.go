@@ -41,8 +41,10 @@ type registry struct {
 
 	rulesMu sync.Mutex // serializes changes of rules
 	rules   atomic.Pointer[ruleset]
-	unruled keeping // of series that no rule is for
-	help    helpTexts
+
+	tagLimits *valueFilter
+	unruled   keeping // of series that no rule is for
+	help      helpTexts
 
 	mu       sync.Mutex // guards the rest
 	ruled    ruled
@@ -128,6 +130,7 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	}
 	cfg.Store.DescribeNetwork(r.help.describe)
 	cfg.Store.OnNetworkInterval(r.interval)
+	r.tagLimits = newValueFilter(cfg.Filters.Values, &r.memory)
 	r.exposed = newCellIndex(&r.cells)
 	r.families.owners = naming.NewOwners(r.ownsMetric)
 	cfg.Store.OnNetworkEnd(func(mark uint32) {
@@ -170,15 +173,19 @@ type wanted struct {
 	labels []tags.Tag // what the exposition makes labels of
 }
 
-// want returns the series of a sample under rules. It does not keep name and
-// lineTags.
-func (r *registry) want(rules *ruleset, name []byte, lineTags []line.Tag, typ line.Type) wanted {
+// want returns the series of a sample under filters and rules. It does not keep
+// name and lineTags. Unless learn is set, the sample only is explained.
+func (r *registry) want(rules *ruleset, name []byte, lineTags []line.Tag, typ line.Type, learn bool) wanted {
 	w := wanted{group: groupOf(typ), typ: typ, name: string(name)}
 	if typ == line.Counter && r.gaugeBacked(name) {
 		w.group = gauges
 	}
 	for _, t := range lineTags {
 		w.tags = append(w.tags, tags.Tag{Name: string(t.Key), Value: string(t.Value)})
+	}
+	w.kept = r.unruled
+	if r.filter(&w, learn); w.dropped {
+		return w
 	}
 	r.mapName(&w, rules)
 	if bare := strings.TrimRight(w.name, "."); len(bare) != len(w.name) {
@@ -201,7 +208,7 @@ func (r *registry) gaugeBacked(name []byte) bool {
 // resolve returns the series of a sample and creates it if it is new. It does
 // not keep the arguments.
 func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) found {
-	w := r.want(r.rules.Load(), name, lineTags, typ)
+	w := r.want(r.rules.Load(), name, lineTags, typ, true)
 	return r.resolveWanted(&w)
 }
 
@@ -238,7 +245,7 @@ func (r *registry) resolveWanted(w *wanted) (f found) {
 
 // lookup returns the cell of an existing series, or nil.
 func (r *registry) lookup(rules *ruleset, name []byte, lineTags []line.Tag, typ line.Type) *cell {
-	w := r.want(rules, name, lineTags, typ)
+	w := r.want(rules, name, lineTags, typ, false)
 	if w.dropped {
 		return nil
 	}

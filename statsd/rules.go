@@ -45,9 +45,28 @@ type keeping struct {
 type ruleNumber uint16
 
 const (
-	noRule        ruleNumber = 0
-	dropUnmatched ruleNumber = 1<<16 - 1
+	noRule ruleNumber = 0
+
+	// Numbers above those of rules say why samples are dropped.
+
+	dropNotAllowed ruleNumber = 1<<16 - 3 // Filters.Allow
+	dropDenied     ruleNumber = 1<<16 - 2 // Filters.Deny
+	dropUnmatched  ruleNumber = 1<<16 - 1
 )
+
+// isRule reports whether n is the number of a rule.
+func (n ruleNumber) isRule() bool { return n != noRule && n <= mapping.MaxRules }
+
+// filter returns the filter that drops the samples, or "".
+func (n ruleNumber) filter() string {
+	switch n {
+	case dropNotAllowed:
+		return "allow"
+	case dropDenied:
+		return "deny"
+	}
+	return ""
+}
 
 // ruled is what a registry remembers of rules. registry.mu guards it.
 type ruled struct {
@@ -197,7 +216,6 @@ func (r *registry) sharedForm(f store.HistogramForm) *store.HistogramForm {
 
 // mapName applies rules to w.
 func (r *registry) mapName(w *wanted, s *ruleset) {
-	w.kept = r.unruled
 	if s == nil {
 		return
 	}
@@ -424,7 +442,10 @@ func (w *worker) useRules(s *ruleset) {
 
 // match counts a sample that a rule applied to.
 func (w *worker) match(rule ruleNumber, samples uint64) {
-	if rule == dropUnmatched {
+	if !rule.isRule() {
+		if by := rule.filter(); by != "" {
+			w.server.metrics.filtered[by].Add(samples)
+		}
 		return
 	}
 	if w.matches[rule-1] == 0 {
@@ -454,7 +475,7 @@ func (w *worker) publishMatches() {
 
 // scale multiplies the values of a sample as its rule says.
 func (w *worker) scale(rule ruleNumber, s *line.Sample) line.Reason {
-	if rule == noRule || rule == dropUnmatched || s.Type == line.Set {
+	if !rule.isRule() || s.Type == line.Set {
 		return line.OK
 	}
 	r := w.rules.rules.Rule(int(rule - 1))
@@ -481,7 +502,7 @@ const maxCount = 1 << 53
 
 // describe returns the rule with a number, or nil.
 func (s *ruleset) describe(n ruleNumber) *report.Rule {
-	if n == noRule || n == dropUnmatched {
+	if !n.isRule() {
 		return nil
 	}
 	rule := s.rules.Rule(int(n - 1))

@@ -415,7 +415,7 @@ func (w *worker) learn(key *lineKey) line.Reason {
 	w.wants = w.wants[:0]
 	for i := range li.Samples {
 		s := &li.Samples[i]
-		w.wants = append(w.wants, w.registry.want(w.rules, li.Name, li.Tags, s.Type))
+		w.wants = append(w.wants, w.registry.want(w.rules, li.Name, li.Tags, s.Type, true))
 		if r := w.scale(w.wants[i].rule, s); r != line.OK {
 			return r
 		}
@@ -653,7 +653,7 @@ func (w *worker) check() line.Reason {
 	w.server.events.check(c, w.server.cfg.Now())
 	w.server.metrics.checks[c.Status].Inc()
 	if w.server.cfg.CheckGauges && w.parser.IdentifyCheck(&w.line, &c) == line.OK {
-		wanted := w.registry.want(w.rules, w.line.Name, w.line.Tags, line.Gauge)
+		wanted := w.registry.want(w.rules, w.line.Name, w.line.Tags, line.Gauge, true)
 		f := w.resolve(&wanted)
 		if f.limit != noLimit {
 			w.server.metrics.limited[f.limit].Inc()

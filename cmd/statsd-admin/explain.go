@@ -232,7 +232,11 @@ func (e *explainer) sample(s *report.Sample) {
 		e.fact("  rule", strings.TrimSuffix(fmt.Sprintf("%d (%s) at %s", s.Rule.Number, s.Rule.Match, s.Rule.Position), " at "))
 	}
 	if s.Dropped {
-		e.fact("  dropped", "by the mapping rules")
+		by := "the mapping rules"
+		if s.Filter != "" {
+			by = "filters." + s.Filter
+		}
+		e.fact("  dropped", "by "+by)
 		return
 	}
 	e.fact("  stat", s.Stat)

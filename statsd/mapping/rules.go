@@ -112,7 +112,7 @@ type Config struct {
 }
 
 // MaxRules is the largest number of rules.
-const MaxRules = 1<<16 - 2
+const MaxRules = 1<<16 - 4
 
 // Rules are compiled rules.
 type Rules struct {

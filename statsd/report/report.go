@@ -64,7 +64,7 @@ type Listener struct {
 	Packets, Bytes, Lines, Samples uint64
 	Applied                        uint64 // lines, events and service checks included
 	Events                         uint64 // events and service checks
-	Dropped                        uint64 // lines whose samples mapping rules drop
+	Dropped                        uint64 // lines whose samples filters or mapping rules drop
 	Limited                        uint64 // lines that a limit kept from a series of their own
 	RelayOnly                      uint64 // lines that make no stats here
 	Rejected                       map[string]uint64
@@ -219,8 +219,9 @@ type Sample struct {
 	Known  bool     // the stat exists
 	Limit  string   // that would prevent a new stat, or ""
 
-	Rule    *Rule // mapping rule that applies, or nil
-	Dropped bool  // by Rule, or because no rule applies
+	Rule    *Rule  // mapping rule that applies, or nil
+	Filter  string // that drops it: allow, deny or ""
+	Dropped bool   // by Filter or Rule, or because no rule applies
 }
 
 // Rule identifies a mapping rule.
