@@ -258,6 +258,8 @@ func TestSingleErrors(t *testing.T) {
 		{"num-buckets", "a.yaml", "stats_sinks: [{name: hystrix, typed_config: {num_buckets: -4}}]\n", "a.yaml:1:59: stats_sinks[0].typed_config.num_buckets: "},
 		{"circuit-stream", "a.yaml", "stats_sinks: [{name: circuit_stream, typed_config: {buckets: 4}}]\n", "stats_sinks[0].typed_config.buckets: unknown field; allowed: @type, num_buckets"},
 		{"negative-counters", "a.yaml", "statsd: {parse: {negative_counters: gauge}}\n", "a.yaml:1:37: statsd.parse.negative_counters: gauge is only for the counters that gauge_counters names, and it names none"},
+		{"filter-of-no-tags", "a.yaml", "statsd: {filters: {tags: [{names: [{prefix: a}]}]}}\n", "a.yaml:1:27: statsd.filters.tags[0]: needs drop or keep: keys of tags"},
+		{"filter-without-limit", "a.yaml", "statsd: {filters: {tag_values: [{key: a}]}}\n", "a.yaml:1:33: statsd.filters.tag_values[0].max: required field is not set"},
 		{"gauge-counters", "a.yaml", "statsd: {parse: {gauge_counters: [{prefix: a}]}}\n", "a.yaml:1:34: statsd.parse.gauge_counters: has no effect unless negative_counters is gauge"},
 		{"listener-no-scheme", "a.yaml", "statsd: {listeners: [{address: '127.0.0.1:8125'}]}\n", "is not a listener address: no ://"},
 		{"listener-no-port", "a.yaml", "statsd: {listeners: [{address: 'udp://127.0.0.1'}]}\n", "is not a listener address: no host:port"},

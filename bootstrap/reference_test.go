@@ -183,6 +183,9 @@ var shared = map[string]string{
 	"sinks[].filters.include[]":                                   "Matchers",
 	"sinks[].filters.exclude[]":                                   "Matchers",
 	"statsd.parse.gauge_counters[]":                               "Matchers",
+	"statsd.filters.allow[]":                                      "Matchers",
+	"statsd.filters.deny[]":                                       "Matchers",
+	"statsd.filters.tags[].names[]":                               "Matchers",
 
 	"admin.access_log[].filter":                      "Access log filters",
 	"admin.access_log[].filter.and_filter.filters[]": "Access log filters",

@@ -83,6 +83,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 			field{"gauge", boolean(&s.CheckGauges)},
 		)},
 		{"keep_rejected", not(&s.ForgetRejected)},
+		{"filters", s.setFilters},
 		{"mapping", s.Mapping.set},
 		{"relay", s.setRelay},
 		{"relay_only", boolean(&s.RelayOnly)},
