@@ -19,22 +19,26 @@ func (r *release) packages(t target, all []file) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var contents files.Contents
 	for i, f := range all {
-		source := filepath.Join(dir, fmt.Sprint(i))
-		if err := os.WriteFile(source, f.data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), f.data, 0o600); err != nil {
 			return err
 		}
-		contents = append(contents, &files.Content{
-			Source: source, Destination: f.path, Type: f.kind,
-			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: os.FileMode(f.mode), MTime: r.time},
-		})
 	}
 	script := func(name string) string { return filepath.Join(r.root, "deploy", "packages", "scripts", name) }
 	for _, format := range []string{"deb", "rpm"} {
 		packager, err := nfpm.Get(format)
 		if err != nil {
 			return err
+		}
+		var contents files.Contents
+		for i, f := range all {
+			if format == "rpm" { // where zsh looks on systems with RPM
+				f.path = strings.Replace(f.path, "/zsh/vendor-completions/", "/zsh/site-functions/", 1)
+			}
+			contents = append(contents, &files.Content{
+				Source: filepath.Join(dir, fmt.Sprint(i)), Destination: f.path, Type: f.kind,
+				FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: os.FileMode(f.mode), MTime: r.time},
+			})
 		}
 		info := nfpm.WithDefaults(&nfpm.Info{
 			Name: "statsd-admin", Arch: t.arch, Platform: t.os, Version: packageVersion(r.version), VersionSchema: "none", Release: "1",
