@@ -30,15 +30,47 @@ type httpRoute struct {
 	proxy   *proxy
 	forward httputil.ReverseProxy
 
-	total   *store.Counter
-	classes [5]*store.Counter // 1xx to 5xx
-	active  *store.Gauge
-	took    *store.Histogram
+	total, routed, completed *store.Counter
+	classes                  [5]*store.Counter // 1xx to 5xx
+	active                   *store.Gauge
+	took                     *store.Histogram
+	connections              connectionStats
+}
+
+// connectionStats counts the connections of clients.
+type connectionStats struct {
+	total, ended *store.Counter
+	active       *store.Gauge
+	length       *store.Histogram
+	opened       sync.Map // when, by connection
+}
+
+func (s *connectionStats) init(sc *store.Scope) {
+	s.total, s.ended, s.active = sc.Counter("downstream_cx_total"), sc.Counter("downstream_cx_destroy"), sc.Gauge("downstream_cx_active")
+	s.length = sc.Histogram("downstream_cx_length_ms", histogram.Milliseconds)
+}
+
+// change notes the state of a connection.
+func (s *connectionStats) change(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.opened.Store(c, time.Now())
+		s.total.Inc()
+		s.active.Inc()
+	case http.StateHijacked, http.StateClosed: // net/http does not report the end of a hijacked one
+		if since, ok := s.opened.LoadAndDelete(c); ok {
+			s.length.Record(uint64(time.Since(since.(time.Time)).Milliseconds()))
+			s.ended.Inc()
+			s.active.Dec()
+		}
+	}
 }
 
 // init creates the stats and the transport.
 func (r *httpRoute) init(sc *store.Scope) {
 	r.total, r.active = sc.Counter("downstream_rq_total"), sc.Gauge("downstream_rq_active")
+	r.routed, r.completed = sc.Counter("rq_total"), sc.Counter("downstream_rq_completed")
+	r.connections.init(sc)
 	r.took = sc.Histogram("downstream_rq_time", histogram.Milliseconds)
 	for i, class := range []string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
 		r.classes[i] = sc.Counter("downstream_rq_" + class)
@@ -87,6 +119,7 @@ func (r *httpRoute) serve(ctx context.Context, l net.Listener) error {
 	s.ErrorLog = r.forward.ErrorLog
 	var fresh sync.Map // connections that have not sent anything, for which Shutdown would wait
 	s.ConnState = func(c net.Conn, state http.ConnState) {
+		r.connections.change(c, state)
 		if state == http.StateNew {
 			fresh.Store(c, nil)
 		} else {
@@ -130,6 +163,7 @@ func (r *httpRoute) handle(w http.ResponseWriter, req *http.Request) {
 		if class := a.status/100 - 1; class >= 0 && class < len(r.classes) {
 			r.classes[class].Inc()
 		}
+		r.completed.Inc()
 		r.took.Record(uint64(time.Since(start).Milliseconds()))
 		r.active.Dec()
 	}()
@@ -137,6 +171,7 @@ func (r *httpRoute) handle(w http.ResponseWriter, req *http.Request) {
 		httptransport.HandleError(a, req, err)
 		return
 	}
+	r.routed.Inc()
 	r.forward.ServeHTTP(a, req)
 }
 

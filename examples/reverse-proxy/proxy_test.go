@@ -96,7 +96,13 @@ type running struct {
 // start runs a proxy of a bootstrap text with an administration port.
 func start(t *testing.T, clusters string, routes ...Route) *running {
 	t.Helper()
-	boot, err := bootstrap.Parse("boot.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+clusters), bootstrap.Options{})
+	return startAs(t, "", clusters, routes...)
+}
+
+// startAs runs a proxy with a product name.
+func startAs(t *testing.T, product, clusters string, routes ...Route) *running {
+	t.Helper()
+	boot, err := bootstrap.Parse("boot.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+clusters), bootstrap.Options{Product: product})
 	if err != nil {
 		t.Fatal(err)
 	}
