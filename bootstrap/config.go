@@ -105,6 +105,9 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 	c.Admin.TapIDs = tapIDs(c.StaticResources.Node)
 	c.Clusters.decode(d, c.StaticResources, c.DynamicResources, c.ClusterManager)
 	c.Stats.check(d, seen)
+	for i := range c.Stats.Sinks {
+		c.Stats.Sinks[i].resolve(d, c.Clusters.Static)
+	}
 	for i := range c.Sinks {
 		c.Sinks[i].check(d, c.Stats.FlushInterval)
 	}

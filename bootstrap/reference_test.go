@@ -59,6 +59,8 @@ var siblings = map[string]string{
 	"sinks[].otlp":                             "url: 'http://127.0.0.1:1'",
 	"sinks[].graphite":                         "address: '127.0.0.1:1'",
 	"sinks[].json_lines":                       "path: /dev/stdout",
+	"sinks[].metrics_service":                  "url: 'http://127.0.0.1:1'",
+	"sinks[].metrics_service.tls":              "certificate_chain: c, private_key: k",
 	"sinks[].otlp.tls":                         "certificate_chain: c, private_key: k",
 	"sinks[].remote_write.tls":                 "certificate_chain: c, private_key: k",
 	"stats_sinks[]":                            "name: circuit_stream",

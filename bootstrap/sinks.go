@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/graphite"
 	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
+	"github.com/statsd-admin/statsd-admin/flush/metricsservice"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/otlp/otlpgrpc"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
@@ -34,6 +35,7 @@ type Sink struct {
 	OTLP        *otlp.Config
 	Graphite    *graphite.Config
 	JSONLines   *jsonlines.Config
+	Metrics     *metricsservice.Config
 
 	grpc     bool       // of OTLP
 	tls      sinkTLS    // of sinks over HTTP and gRPC
@@ -42,7 +44,7 @@ type Sink struct {
 }
 
 // sinkKinds are the keys of which a sink has one.
-var sinkKinds = []string{"statsd", "remote_write", "otlp", "graphite", "json_lines"}
+var sinkKinds = []string{"statsd", "remote_write", "otlp", "graphite", "json_lines", "metrics_service"}
 
 // kind returns the kind of s.
 func (s *Sink) kind() string {
@@ -57,6 +59,8 @@ func (s *Sink) kind() string {
 		return "graphite"
 	case s.JSONLines != nil:
 		return "json_lines"
+	case s.Metrics != nil:
+		return "metrics_service"
 	}
 	return ""
 }
@@ -97,6 +101,14 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 		c := *s.JSONLines
 		c.Options = o
 		return created(jsonlines.New(c))
+	case "metrics_service":
+		c := *s.Metrics
+		c.Options = o
+		var err error
+		if c.Receiver.TLS, err = s.tls.config(); err != nil {
+			return nil, err
+		}
+		return created(metricsservice.New(c))
 	}
 	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
 }
@@ -130,6 +142,7 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		{"otlp", s.setOTLP},
 		{"graphite", s.setGraphite},
 		{"json_lines", s.setJSONLines},
+		{"metrics_service", s.setMetricsService},
 	}
 	seen := d.message(n, path, fields)
 	kind := d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
@@ -317,6 +330,11 @@ func sinksOf(c *Config) (all []*Sink) {
 		used[name]++
 		if n := used[name]; n > 1 {
 			named.Options.Name = fmt.Sprintf("%s_%d", name, n)
+		}
+		if named.Metrics != nil {
+			m := *named.Metrics
+			m.NodeID, m.NodeCluster = c.Node.ID, c.Node.Cluster
+			named.Metrics = &m
 		}
 		all[i] = &named
 	}

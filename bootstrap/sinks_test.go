@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/graphite"
 	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
+	"github.com/statsd-admin/statsd-admin/flush/metricsservice"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -155,6 +157,8 @@ sinks:
 		{`otlp: {url: "http://a:1", protocol: grpc, headers: {Grpc-Timeout: 1S}}`, `header "Grpc-Timeout" is not allowed in gRPC`},
 		{`otlp: {url: "http://a:1", protocol: udp}`, `"udp" is not one of http, grpc`},
 		{`json_lines: {}`, "path"},
+		{`metrics_service: {}`, "url"},
+		{`metrics_service: {url: "http://a:1/x"}`, "a.yaml:2:26: sinks[0].metrics_service.url: the URL of a receiver over gRPC is not http://host:port"},
 		{`json_lines: {path: ""}`, "sinks[0].json_lines.path: must not be empty"},
 		{`json_lines: {path: a, percentiles: [-1]}`, "sinks[0].json_lines.percentiles[0]: \"-1\" is not a number in [0, 100]"},
 		{`graphite: {}`, "address"},
@@ -190,4 +194,56 @@ func TestJSONLinesSink(t *testing.T) {
 	r := sink.(flush.Runner)
 	r.Close()
 	r.Run(t.Context())
+}
+
+func TestMetricsServiceSinks(t *testing.T) {
+	c, err := Parse("a.yaml", []byte(`
+node: {id: n, cluster: shop}
+sinks:
+- metrics_service: {url: "https://a:9500", temporality: delta, histograms: summary, timeout: 2s}
+stats_sinks:
+- name: envoy.stat_sinks.metrics_service
+  typed_config: {grpc_service: {envoy_grpc: {cluster_name: metrics}, timeout: 3s}, transport_api_version: V3, report_counters_as_deltas: true, histogram_emit_mode: HISTOGRAM}
+- name: envoy.stat_sinks.metrics_service
+  typed_config: {grpc_service: {google_grpc: {target_uri: "b:1", stat_prefix: x}}, emit_tags_as_labels: true}
+- name: envoy.stat_sinks.metrics_service
+  typed_config: {grpc_service: {envoy_grpc: {cluster_name: secure}}}
+static_resources:
+  clusters:
+  - name: metrics
+    connect_timeout: 1s
+    type: STRICT_DNS
+    typed_extension_protocol_options: {}
+    load_assignment: {cluster_name: metrics, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: collector, port_value: 9500}}}}]}]}
+`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []metricsservice.Config{
+		{Receiver: sinkhttp.Config{URL: "https://a:9500", Timeout: 2 * time.Second}, Delta: true, Histograms: metricsservice.Summaries},
+		{Receiver: sinkhttp.Config{URL: "http://collector:9500", Timeout: 3 * time.Second}, Delta: true, Histograms: metricsservice.Buckets, FullNames: true},
+		{Receiver: sinkhttp.Config{URL: "http://b:1"}},
+	}
+	got := sinksOf(c)
+	if len(got) != len(want) {
+		t.Fatalf("%d sinks", len(got))
+	}
+	for i, name := range []string{"metrics_service", "metrics_service_2", "metrics_service_3"} {
+		want[i].NodeID, want[i].NodeCluster = "n", "shop"
+		if !reflect.DeepEqual(*got[i].Metrics, want[i]) {
+			t.Errorf("sink %d: got %+v\nwant %+v", i, *got[i].Metrics, want[i])
+		}
+		o := got[i].Options
+		o.Store = store.New(store.Options{})
+		sink, err := got[i].create(o)
+		if err != nil || sink.Name() != name {
+			t.Fatal(sink, err)
+		}
+		r := sink.(flush.Runner)
+		r.Close()
+		r.Run(t.Context())
+	}
+	if w := fmt.Sprint(c.Warnings); !strings.Contains(w, `nothing is sent: "secure" is not a static cluster`) {
+		t.Errorf("warnings %s", w)
+	}
 }

@@ -40,6 +40,8 @@ type StatsSink struct {
 
 	Buckets int   // of the circuit event stream; 0: the default
 	Out     *Sink // a sink that sends, else nil
+
+	cluster string // of Out's receiver, until it is resolved
 }
 
 // statsSinkKinds are the sinks that exist by name.
@@ -238,8 +240,11 @@ func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
 	if format, ok := statsdFormats[s.Kind]; ok {
 		s.setStatsD(d, format)
 	}
-	if s.Kind == "open_telemetry" {
+	switch s.Kind {
+	case "open_telemetry":
 		s.setOpenTelemetry(d)
+	case "metrics_service":
+		s.setMetricsService(d)
 	}
 	if slices.Contains(statsSinkKinds, s.Kind) && !s.CircuitStream() && s.Out == nil {
 		d.warnf(at, join(path, "name"), "accepted, but nothing is sent: there is no such sink in this build")

@@ -3,7 +3,6 @@ package otlp
 import (
 	"encoding/binary"
 	"math"
-	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/histogram/exponential"
@@ -53,21 +52,9 @@ func attribute(dst []byte, field int, key, value []byte) []byte {
 // resource returns the encoded Resource.
 func resource(attributes []tags.Tag) (dst []byte) {
 	for _, t := range attributes {
-		dst = attribute(dst, 1, valid([]byte(t.Name)), valid([]byte(t.Value)))
+		dst = attribute(dst, 1, protobuf.Text([]byte(t.Name)), protobuf.Text([]byte(t.Value)))
 	}
 	return dst
-}
-
-// valid returns s with each byte that is not UTF-8 replaced.
-func valid(s []byte) []byte {
-	if utf8.Valid(s) {
-		return s
-	}
-	out := make([]byte, 0, len(s)+8)
-	for _, r := range string(s) {
-		out = utf8.AppendRune(out, r)
-	}
-	return out
 }
 
 // open makes a metric of a type the open one.
@@ -262,7 +249,7 @@ func visit(request []byte, number func(name, attrs []byte, n uint64), values fun
 				for _, field := range []int{fieldHistogram, fieldExponential} {
 					each(m, field, func(h []byte) {
 						each(h, 1, func(p []byte) {
-							fields(p, func(f protobuf.Field) {
+							protobuf.Fields(p, func(f protobuf.Field) {
 								if f.Number == 4 {
 									values(f.Value)
 								}
@@ -278,7 +265,7 @@ func visit(request []byte, number func(name, attrs []byte, n uint64), values fun
 func numberPoint(name, point []byte, number func(name, attrs []byte, n uint64)) {
 	var attrs []byte
 	var n uint64
-	fields(point, func(f protobuf.Field) {
+	protobuf.Fields(point, func(f protobuf.Field) {
 		switch f.Number {
 		case 4:
 			n = uint64(math.Float64frombits(f.Value))
@@ -291,21 +278,9 @@ func numberPoint(name, point []byte, number func(name, attrs []byte, n uint64)) 
 	number(name, attrs, n)
 }
 
-// fields calls f for each field of a message that this package has encoded.
-func fields(msg []byte, f func(protobuf.Field)) {
-	for len(msg) > 0 {
-		field, rest, err := protobuf.Next(msg)
-		if err != nil {
-			return
-		}
-		f(field)
-		msg = rest
-	}
-}
-
 // each calls f for each field of a message with a number.
 func each(msg []byte, number int, f func([]byte)) {
-	fields(msg, func(x protobuf.Field) {
+	protobuf.Fields(msg, func(x protobuf.Field) {
 		if x.Number == number {
 			f(x.Bytes)
 		}

@@ -266,7 +266,7 @@ func (s *Sink) read(c *store.Cursor, field int) bool {
 		s.queue.Skipped()
 		return false
 	}
-	s.name = valid(s.name)
+	s.name = protobuf.Text(s.name)
 	for i, b := range s.name {
 		if b == 0 { // separates the name in keys
 			s.name[i] = '_'
@@ -274,7 +274,7 @@ func (s *Sink) read(c *store.Cursor, field int) bool {
 	}
 	s.attrs = s.attrs[:0]
 	s.cfg.EachTag(c, func(name string, value []byte) {
-		s.attrs = attribute(s.attrs, field, valid([]byte(name)), valid(value))
+		s.attrs = attribute(s.attrs, field, protobuf.Text([]byte(name)), protobuf.Text(value))
 	})
 	return true
 }
@@ -301,7 +301,7 @@ func (s *Sink) send(ctx context.Context, request []byte) (int, error) {
 	each(response, 1, func(partial []byte) { // partial_success
 		var rejected uint64
 		var text []byte
-		fields(partial, func(f protobuf.Field) {
+		protobuf.Fields(partial, func(f protobuf.Field) {
 			switch f.Number {
 			case 1:
 				rejected = f.Value
@@ -312,7 +312,7 @@ func (s *Sink) send(ctx context.Context, request []byte) (int, error) {
 		s.queue.Rejected(int(min(rejected, 1<<31)))
 		if s.cfg.Logger != nil {
 			s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "sink: the receiver accepted a part", slog.String("sink", s.cfg.Name),
-				slog.Uint64("rejected", rejected), slog.String("message", string(valid(text[:min(len(text), 512)]))))
+				slog.Uint64("rejected", rejected), slog.String("message", string(protobuf.Text(text[:min(len(text), 512)]))))
 		}
 	})
 	return len(request), nil

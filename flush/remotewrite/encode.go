@@ -98,10 +98,7 @@ func (b *batch) begin(labels []label) {
 		return
 	}
 	for _, l := range labels {
-		n := 2 + protobuf.UvarintLen(len(l.name)) + len(l.name) + protobuf.UvarintLen(len(l.value)) + len(l.value)
-		b.msg = binary.AppendUvarint(protobuf.AppendTag(b.msg, 1, protobuf.Bytes), uint64(n))
-		b.msg = protobuf.AppendBytes(b.msg, 1, l.name)
-		b.msg = protobuf.AppendBytes(b.msg, 2, l.value)
+		b.msg = protobuf.AppendPair(b.msg, 1, l.name, l.value)
 	}
 }
 

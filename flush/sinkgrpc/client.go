@@ -8,11 +8,11 @@ package sinkgrpc
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/url"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
@@ -31,19 +32,9 @@ import (
 
 // Config are the settings of a [Client].
 type Config struct {
-	// Address is host:port of the receiver. Required.
-	Address string
-	// TLS are the settings of an encrypted connection. Nil means plain text.
-	TLS *tls.Config
-	// Headers are added to each call, with names in lower case.
-	Headers map[string]string
-	// BearerTokenFile holds a token for the authorization header. It is read for
-	// each call, so that a token can be replaced. Default: none.
-	BearerTokenFile string
-	// Timeout limits an attempt. Default 10 s.
-	Timeout time.Duration
-	// UserAgent begins the header of that name. Default "statsd-admin".
-	UserAgent string
+	// Config is the receiver, http://host:port or https://host:port, and how to
+	// reach it. Connections has no effect: there is one.
+	sinkhttp.Config
 }
 
 // maxAnswer is the size of the longest answer.
@@ -52,14 +43,19 @@ const maxAnswer = 64 << 10
 // Client calls methods of a receiver over one connection, which is opened by the first
 // call and again after errors. Its methods are safe for concurrent use.
 type Client struct {
-	cfg  Config
-	conn *grpc.ClientConn
+	cfg    Config
+	target string
+	conn   *grpc.ClientConn
 }
 
 // New checks cfg and returns a client. It opens no connection.
 func New(cfg Config) (*Client, error) {
-	if host, port, err := net.SplitHostPort(cfg.Address); err != nil || host == "" || port == "" {
-		return nil, fmt.Errorf("address %q is not host:port", cfg.Address)
+	if err := Check(cfg.Config); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(cfg.URL)
+	if err != nil {
+		return nil, err
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
@@ -68,10 +64,10 @@ func New(cfg Config) (*Client, error) {
 		cfg.UserAgent = "statsd-admin"
 	}
 	creds := insecure.NewCredentials()
-	if cfg.TLS != nil {
+	if u.Scheme == "https" {
 		creds = credentials.NewTLS(cfg.TLS)
 	}
-	conn, err := grpc.NewClient("dns:///"+cfg.Address,
+	conn, err := grpc.NewClient("dns:///"+u.Host,
 		grpc.WithTransportCredentials(creds), grpc.WithUserAgent(cfg.UserAgent), grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodecV2(codec{})),
@@ -82,16 +78,20 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg, conn}, nil
+	return &Client{cfg, u.Scheme + "://" + u.Host, conn}, nil
 }
 
-// Target returns the address, with the scheme http or https.
-func (c *Client) Target() string {
-	if c.cfg.TLS != nil {
-		return "https://" + c.cfg.Address
+// Check checks the URL. The error does not contain secrets.
+func Check(cfg sinkhttp.Config) error {
+	u, err := sinkhttp.CheckURL(cfg.URL)
+	if err == nil && (u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Port() == "") {
+		err = errors.New("the URL of a receiver over gRPC is not http://host:port or https://host:port")
 	}
-	return "http://" + c.cfg.Address
+	return err
 }
+
+// Target returns the URL.
+func (c *Client) Target() string { return c.target }
 
 // Close closes the connection.
 func (c *Client) Close() { _ = c.conn.Close() }
@@ -106,7 +106,7 @@ func (c *Client) Call(ctx context.Context, method string, message []byte) (answe
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	for name, value := range c.cfg.Headers {
-		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+		ctx = metadata.AppendToOutgoingContext(ctx, strings.ToLower(name), value)
 	}
 	if path := c.cfg.BearerTokenFile; path != "" {
 		token, err := boundedfile.Read(path, 64<<10)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
@@ -49,13 +50,13 @@ func serve(t *testing.T, handle func(header metadata.MD, message []byte) ([]byte
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Stop(); <-done })
-	return l.Addr().String()
+	return "http://" + l.Addr().String()
 }
 
-func client(t *testing.T, cfg Config) *Client {
+func client(t *testing.T, cfg sinkhttp.Config) *Client {
 	t.Helper()
 	cfg.Timeout = time.Minute
-	c, err := New(cfg)
+	c, err := New(Config{cfg})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestCall(t *testing.T) {
 		header = h
 		return append([]byte("re: "), message...), nil
 	})
-	c := client(t, Config{Address: address, Headers: map[string]string{"x-scope": "a"}, BearerTokenFile: token, UserAgent: "edge"})
+	c := client(t, sinkhttp.Config{URL: address, Headers: map[string]string{"x-scope": "a"}, BearerTokenFile: token, UserAgent: "edge"})
 	for range 2 {
 		answer, err := c.Call(t.Context(), method, []byte("hello"))
 		if err != nil || string(answer) != "re: hello" {
@@ -83,7 +84,7 @@ func TestCall(t *testing.T) {
 	if header.Get("x-scope")[0] != "a" || header.Get("authorization")[0] != "Bearer secret" || !strings.HasPrefix(header.Get("user-agent")[0], "edge ") {
 		t.Errorf("%v", header)
 	}
-	if got, want := c.Target(), "http://"+address; got != want {
+	if got, want := c.Target(), address; got != want {
 		t.Errorf("target %q, want %q", got, want)
 	}
 }
@@ -115,7 +116,7 @@ func TestMeaningOfErrors(t *testing.T) {
 		{status.Error(codes.PermissionDenied, ""), false, true, 0},
 		{asks(codes.Internal), false, true, 0},
 	} {
-		c := client(t, Config{Address: serve(t, func(metadata.MD, []byte) ([]byte, error) { return nil, tt.err })})
+		c := client(t, sinkhttp.Config{URL: serve(t, func(metadata.MD, []byte) ([]byte, error) { return nil, tt.err })})
 		_, err := c.Call(t.Context(), method, nil)
 		var wait *sinkqueue.Wait
 		if errors.As(err, &wait) != (tt.wait > 0) || wait != nil && wait.After != tt.wait {
@@ -130,12 +131,12 @@ func TestMeaningOfErrors(t *testing.T) {
 // TestUnsentMessages checks that errors before the message leaves are neither ambiguous
 // nor refusals.
 func TestUnsentMessages(t *testing.T) {
-	c := client(t, Config{Address: closedport.TCP(t).String()})
+	c := client(t, sinkhttp.Config{URL: "http://" + closedport.TCP(t).String()})
 	if _, err := c.Call(t.Context(), method, nil); err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) || errors.Is(err, sinkqueue.ErrRefused) {
 		t.Errorf("a refused connection: %v", err)
 	}
 	address := serve(t, func(metadata.MD, []byte) ([]byte, error) { return nil, nil })
-	c = client(t, Config{Address: address, BearerTokenFile: filepath.Join(t.TempDir(), "missing")})
+	c = client(t, sinkhttp.Config{URL: address, BearerTokenFile: filepath.Join(t.TempDir(), "missing")})
 	if _, err := c.Call(t.Context(), method, nil); !errors.Is(err, os.ErrNotExist) || errors.Is(err, sinkqueue.ErrRefused) {
 		t.Errorf("a missing token: %v", err)
 	}
@@ -148,14 +149,14 @@ func TestBrokenCallsAreAmbiguous(t *testing.T) {
 	defer close(end)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-got; cancel() }()
-	if _, err := client(t, Config{Address: address}).Call(ctx, method, []byte("x")); !errors.Is(err, sinkqueue.ErrAmbiguous) {
+	if _, err := client(t, sinkhttp.Config{URL: address}).Call(ctx, method, []byte("x")); !errors.Is(err, sinkqueue.ErrAmbiguous) {
 		t.Error(err)
 	}
 }
 
 func TestWrongAddresses(t *testing.T) {
-	for _, address := range []string{"", "a", ":1", "a:", "http://a:1"} {
-		if _, err := New(Config{Address: address}); err == nil {
+	for _, address := range []string{"", "a:1", "http://a", "http://a:1/path", "ftp://a:1"} {
+		if _, err := New(Config{sinkhttp.Config{URL: address}}); err == nil {
 			t.Errorf("%q is accepted", address)
 		}
 	}
@@ -170,7 +171,7 @@ func ExampleClient_Call() {
 	server := grpc.NewServer() // knows no methods
 	go func() { _ = server.Serve(l) }()
 	defer server.Stop()
-	c, err := New(Config{Address: l.Addr().String()})
+	c, err := New(Config{sinkhttp.Config{URL: "http://" + l.Addr().String()}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"unicode/utf8"
 )
 
 // The wire types of fields.
@@ -103,4 +104,37 @@ func Next(msg []byte) (f Field, rest []byte, err error) {
 		return f, nil, errMalformed
 	}
 	return f, rest[n:], nil
+}
+
+// Fields calls f for each field of a message that this module has encoded. It ends at
+// a malformed one.
+func Fields(msg []byte, f func(Field)) {
+	for len(msg) > 0 {
+		field, rest, err := Next(msg)
+		if err != nil {
+			return
+		}
+		f(field)
+		msg = rest
+	}
+}
+
+// AppendPair appends a message with a name as field 1 and a value as field 2.
+func AppendPair[T string | []byte](dst []byte, field int, name T, value []byte) []byte {
+	n := 2 + UvarintLen(len(name)) + len(name) + UvarintLen(len(value)) + len(value)
+	dst = binary.AppendUvarint(AppendTag(dst, field, Bytes), uint64(n))
+	return AppendBytes(AppendBytes(dst, 1, name), 2, value)
+}
+
+// Text returns b with each byte that is not UTF-8 replaced, which fields of type string
+// do not allow. It returns b itself if it is valid.
+func Text(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	out := make([]byte, 0, len(b)+8)
+	for _, r := range string(b) {
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
