@@ -24,13 +24,13 @@ func (s *Sink) setMetricsService(d *decoder, n *yaml.Node, path string) {
 	))
 	d.require(n, path, seen, "url")
 	if at, ok := seen["url"]; ok && c.Receiver.URL != "" {
-		checkGRPC(d, at, join(path, "url"), c.Receiver)
+		checkGRPC(d, at, join(path, "url"), c.Receiver, "")
 	}
 }
 
 // checkGRPC reports a receiver that cannot be reached over gRPC.
-func checkGRPC(d *decoder, n *yaml.Node, path string, c sinkhttp.Config) {
-	if err := sinkgrpc.Check(c); err != nil {
+func checkGRPC(d *decoder, n *yaml.Node, path string, c sinkhttp.Config, port string) {
+	if err := sinkgrpc.Check(c, port); err != nil {
 		d.errorf(n, path, "%v", err)
 	}
 }
@@ -42,12 +42,12 @@ func (s *StatsSink) setMetricsService(d *decoder) {
 		return
 	}
 	c := &metricsservice.Config{FullNames: true}
-	var target string
+	var target, cluster string
 	var labels bool
 	seen := d.message(s.Config.Node, s.Config.Path, []field{
 		{"@type", accepted},
 		{"grpc_service", nested(
-			field{"envoy_grpc", nested(field{"cluster_name", text(&s.cluster)}, field{"authority", accepted})},
+			field{"envoy_grpc", nested(field{"cluster_name", text(&cluster)}, field{"authority", accepted})},
 			field{"google_grpc", nested(field{"target_uri", text(&target)}, field{"stat_prefix", accepted})},
 			field{"timeout", duration(&c.Receiver.Timeout, time.Millisecond, time.Hour)},
 		)},
@@ -63,23 +63,23 @@ func (s *StatsSink) setMetricsService(d *decoder) {
 		return
 	case target != "":
 		c.Receiver.URL = "http://" + target
-		checkGRPC(d, at, join(s.Config.Path, "grpc_service.google_grpc.target_uri"), c.Receiver)
-	case s.cluster == "":
+		checkGRPC(d, at, join(s.Config.Path, "grpc_service.google_grpc.target_uri"), c.Receiver, "")
+	case cluster == "":
 		return
 	}
-	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind}, Metrics: c}
+	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind}, Metrics: c, cluster: cluster}
 }
 
 // resolve sets the address of a receiver that is a static cluster: the first endpoint
 // with a host and a port. Without one, or if the cluster has a transport socket other
 // than plain text, nothing is sent.
 func (s *StatsSink) resolve(d *decoder, clusters []*decode.ParsedCluster) {
-	if s.Out == nil || s.cluster == "" {
+	if s.Out == nil || s.Out.cluster == "" {
 		return
 	}
 	for _, p := range clusters {
 		c := p.Cluster
-		if c.Name != s.cluster || c.Assignment == nil || c.Sockets.Default.Kind != config.RawBuffer {
+		if c.Name != s.Out.cluster || c.Assignment == nil || c.Sockets.Default.Kind != config.RawBuffer {
 			continue
 		}
 		for _, l := range c.Assignment.Localities {
@@ -91,6 +91,6 @@ func (s *StatsSink) resolve(d *decoder, clusters []*decode.ParsedCluster) {
 			}
 		}
 	}
+	d.warnf(s.Config.Node, s.Config.Path, "nothing is sent: %q is not a static cluster with an address and without TLS", s.Out.cluster)
 	s.Out = nil
-	d.warnf(s.Config.Node, s.Config.Path, "nothing is sent: %q is not a static cluster with an address and without TLS", s.cluster)
 }

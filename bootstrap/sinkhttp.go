@@ -11,7 +11,6 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
-	"github.com/statsd-admin/statsd-admin/flush/otlp/otlpgrpc"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -146,9 +145,7 @@ func (s *Sink) setOTLP(d *decoder, n *yaml.Node, path string) {
 	))
 	d.require(n, path, seen, "url")
 	if s.grpc && c.HTTP.URL != "" {
-		if err := otlpgrpc.Check(c.HTTP); err != nil {
-			d.errorf(seen["url"], join(path, "url"), "%v", err)
-		}
+		checkGRPC(d, seen["url"], join(path, "url"), c.HTTP, otlp.GRPCPort)
 	}
 }
 

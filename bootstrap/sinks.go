@@ -14,8 +14,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
 	"github.com/statsd-admin/statsd-admin/flush/metricsservice"
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
-	"github.com/statsd-admin/statsd-admin/flush/otlp/otlpgrpc"
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
+	"github.com/statsd-admin/statsd-admin/flush/sinkgrpc"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
@@ -39,6 +39,7 @@ type Sink struct {
 
 	grpc     bool       // of OTLP
 	tls      sinkTLS    // of sinks over HTTP and gRPC
+	cluster  string     // of the receiver, if it is one
 	interval *yaml.Node // of Options.Interval
 	path     string     // of interval
 }
@@ -88,7 +89,7 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 			return nil, err
 		}
 		if s.grpc {
-			if c.Transport, err = otlpgrpc.New(otlpgrpc.Config{Config: c.HTTP, Gzip: c.Gzip}); err != nil {
+			if c.Transport, err = sinkgrpc.New(sinkgrpc.Config{Config: c.HTTP, Gzip: c.Gzip, Method: otlp.GRPCMethod, Port: otlp.GRPCPort}); err != nil {
 				return nil, err
 			}
 		}

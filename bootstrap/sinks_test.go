@@ -158,7 +158,7 @@ sinks:
 		{`otlp: {url: "http://a:1", protocol: udp}`, `"udp" is not one of http, grpc`},
 		{`json_lines: {}`, "path"},
 		{`metrics_service: {}`, "url"},
-		{`metrics_service: {url: "http://a:1/x"}`, "a.yaml:2:26: sinks[0].metrics_service.url: the URL of a receiver over gRPC is not http://host:port"},
+		{`metrics_service: {url: "http://a:1/x"}`, "a.yaml:2:26: sinks[0].metrics_service.url: the URL of a receiver over gRPC has no path"},
 		{`json_lines: {path: ""}`, "sinks[0].json_lines.path: must not be empty"},
 		{`json_lines: {path: a, percentiles: [-1]}`, "sinks[0].json_lines.percentiles[0]: \"-1\" is not a number in [0, 100]"},
 		{`graphite: {}`, "address"},

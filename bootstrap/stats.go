@@ -40,8 +40,6 @@ type StatsSink struct {
 
 	Buckets int   // of the circuit event stream; 0: the default
 	Out     *Sink // a sink that sends, else nil
-
-	cluster string // of Out's receiver, until it is resolved
 }
 
 // statsSinkKinds are the sinks that exist by name.

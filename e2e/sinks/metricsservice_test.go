@@ -154,7 +154,9 @@ stats_sinks:
 		refused := g.refused()
 		g.shut()
 		burst()
-		d.Wait("failed attempts", func(s daemon.Stats) bool { return g.refused() > refused && s.Number("sink.send_errors.sink.increments") > 0 })
+		d.Wait("failed attempts", func(s daemon.Stats) bool {
+			return g.refused() > refused && s.Number("sink.send_errors.sink.increments") > 0
+		})
 		burst()
 		g.to(increments.address)
 		d.Wait("the reports of the outage", settled)

@@ -1,6 +1,7 @@
 package metricsservice_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/statsd-admin/statsd-admin/flush/metricsservice"
@@ -20,5 +21,7 @@ func Example() {
 		return
 	}
 	fmt.Println(sink.Name(), sink.Delivery().Target) // pass it to flush.New
+	sink.Close()
+	sink.Run(context.Background())
 	// Output: metrics_service http://127.0.0.1:9500
 }

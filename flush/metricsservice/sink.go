@@ -85,7 +85,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, err
 	}
 	cfg.Receiver.UserAgent = cfg.Store.Product()
-	client, err := sinkgrpc.New(sinkgrpc.Config{Config: cfg.Receiver})
+	client, err := sinkgrpc.New(sinkgrpc.Config{Config: cfg.Receiver, Method: method})
 	if err != nil {
 		return nil, fmt.Errorf("metricsservice: %w", err)
 	}
@@ -114,7 +114,7 @@ func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
 // send makes one attempt to send a packet; see [sinkqueue.Config].
 func (s *Sink) send(ctx context.Context, packet []byte) (int, error) {
 	message := append(append(make([]byte, 0, len(s.identifier)+len(packet)), s.identifier...), packet...)
-	if _, err := s.client.Call(ctx, method, message); err != nil {
+	if _, err := s.client.Export(ctx, message); err != nil {
 		return 0, err
 	}
 	return len(packet), nil

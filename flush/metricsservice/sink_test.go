@@ -202,9 +202,9 @@ func TestEveryIncrementOnceOrCounted(t *testing.T) {
 				switch {
 				case n > failing:
 				case n%5 == 1:
-					return status.Error(codes.Unavailable, "lost before it was applied"), false
+					return status.Error(codes.Aborted, "lost before it was applied"), false
 				case n%5 == 3:
-					return status.Error(codes.Unavailable, "lost after it was applied"), true
+					return status.Error(codes.Aborted, "lost after it was applied"), true
 				case n%5 == 4:
 					return status.Error(codes.InvalidArgument, "refused"), false
 				}

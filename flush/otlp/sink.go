@@ -1,5 +1,5 @@
 // Package otlp exports stats as OpenTelemetry metrics over HTTP, or over any other
-// [Transport]; package otlpgrpc has one for gRPC.
+// [Transport]; a Client of package sinkgrpc is one for gRPC.
 //
 // Counters are monotonic sums, gauges are gauges, histograms are exponential histograms
 // made of the bins, or histograms with explicit bounds. Values are cumulative, or
@@ -34,6 +34,12 @@ const (
 
 // maxBody is the size from which a request is complete.
 const maxBody = 1 << 20
+
+// The method of a collector that takes requests over gRPC, and its usual port.
+const (
+	GRPCMethod = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+	GRPCPort   = "4317"
+)
 
 // Transport carries requests to a receiver.
 type Transport interface {

@@ -1,18 +1,18 @@
 // Package sinkgrpc sends the packets of sinks over gRPC and says what an error means for
-// a packet: surely not delivered, perhaps delivered, or refused for good.
-//
-// It is apart from package sinkhttp so that programs without sinks over gRPC do not
-// contain the gRPC library.
+// a packet: surely not delivered, perhaps delivered, or refused for good. Programs that
+// do not import it do not link gRPC.
 package sinkgrpc
 
 import (
-	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,14 +20,21 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
-	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+)
+
+const (
+	defaultTimeout = 10 * time.Second
+	maxAnswer      = 64 << 10
+	maxShown       = 512 // of the text of an error
 )
 
 // Config are the settings of a [Client].
@@ -35,22 +42,26 @@ type Config struct {
 	// Config is the receiver, http://host:port or https://host:port, and how to
 	// reach it. Connections has no effect: there is one.
 	sinkhttp.Config
+	// Method takes the packets, such as "/package.Service/Method". It is unary or a
+	// stream of the client, which ends after one message. Required.
+	Method string
+	// Port is the default port. If it is empty, the URL must have one.
+	Port string
+	// Gzip compresses requests.
+	Gzip bool
 }
 
-// maxAnswer is the size of the longest answer.
-const maxAnswer = 64 << 10
-
-// Client calls methods of a receiver over one connection, which is opened by the first
-// call and again after errors. Its methods are safe for concurrent use.
+// Client sends packets over one connection, which is opened when it is needed. Create it
+// with [New]. Its methods are safe for concurrent use.
 type Client struct {
-	cfg    Config
-	target string
-	conn   *grpc.ClientConn
+	cfg  Config
+	url  *url.URL
+	conn *grpc.ClientConn
 }
 
 // New checks cfg and returns a client. It opens no connection.
 func New(cfg Config) (*Client, error) {
-	if err := Check(cfg.Config); err != nil {
+	if err := Check(cfg.Config, cfg.Port); err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(cfg.URL)
@@ -58,139 +69,185 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	if cfg.Timeout <= 0 {
-		cfg.Timeout = 10 * time.Second
+		cfg.Timeout = defaultTimeout
 	}
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "statsd-admin"
 	}
-	creds := insecure.NewCredentials()
-	if u.Scheme == "https" {
-		creds = credentials.NewTLS(cfg.TLS)
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), cfg.Port)
 	}
-	conn, err := grpc.NewClient("dns:///"+u.Host,
-		grpc.WithTransportCredentials(creds), grpc.WithUserAgent(cfg.UserAgent), grpc.WithNoProxy(),
-		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer), grpc.ForceCodecV2(codec{})),
+	secure := insecure.NewCredentials()
+	if u.Scheme == "https" {
+		c := cfg.TLS
+		if c == nil {
+			c = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		secure = credentials.NewTLS(c)
+	}
+	call := []grpc.CallOption{grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxAnswer)}
+	if cfg.Gzip {
+		call = append(call, grpc.UseCompressor(gzip.Name))
+	}
+	conn, err := grpc.NewClient("dns:///"+host,
+		grpc.WithTransportCredentials(secure), grpc.WithUserAgent(cfg.UserAgent), grpc.WithDefaultCallOptions(call...),
+		grpc.WithStatsHandler(watcher{}), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithMaxHeaderListSize(maxAnswer),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: sinkqueue.MinRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			Backoff:           backoff.Config{BaseDelay: sinkqueue.MinRetry, Multiplier: 2, Jitter: 0.2, MaxDelay: sinkqueue.MaxRetry},
 			MinConnectTimeout: cfg.Timeout,
 		}))
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg, u.Scheme + "://" + u.Host, conn}, nil
+	return &Client{cfg, u, conn}, nil
 }
 
-// Check checks the URL. The error does not contain secrets.
-func Check(cfg sinkhttp.Config) error {
+// Check checks the URL, which must have a port unless there is a default, and the names
+// of the headers. The error does not contain secrets.
+func Check(cfg sinkhttp.Config, port string) error {
 	u, err := sinkhttp.CheckURL(cfg.URL)
-	if err == nil && (u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Port() == "") {
-		err = errors.New("the URL of a receiver over gRPC is not http://host:port or https://host:port")
+	switch {
+	case err != nil:
+		return err
+	case u.Port() == "" && port == "":
+		return errors.New("the URL of the receiver has no port")
 	}
-	return err
+	if u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+		return errors.New("the URL of a receiver over gRPC has no path and no query")
+	}
+	for name := range cfg.Headers {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "grpc-") || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
+			return fmt.Errorf("header %q is not allowed in gRPC", name)
+		}
+	}
+	return nil
 }
 
 // Target returns the URL.
-func (c *Client) Target() string { return c.target }
+func (c *Client) Target() string { return c.url.Scheme + "://" + c.url.Host }
 
 // Close closes the connection.
 func (c *Client) Close() { _ = c.conn.Close() }
 
-// Call sends an encoded message to a method, such as "/package.Service/Method", and
-// returns the encoded answer. The method can be unary or a stream of the client, which
-// ends after the message.
-//
-// An error wraps [sinkqueue.ErrRefused] if another attempt cannot change it. It wraps
-// [sinkqueue.ErrAmbiguous] if the receiver may have taken the message.
-func (c *Client) Call(ctx context.Context, method string, message []byte) (answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	for name, value := range c.cfg.Headers {
-		ctx = metadata.AppendToOutgoingContext(ctx, strings.ToLower(name), value)
-	}
-	if path := c.cfg.BearerTokenFile; path != "" {
-		token, err := boundedfile.Read(path, 64<<10)
-		if err != nil {
-			return nil, err
-		}
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+string(bytes.TrimSpace(token)))
-	}
-	s, err := c.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, method)
+// Export sends an encoded message and returns the encoded answer. An error wraps
+// [sinkqueue.ErrAmbiguous] if the receiver may have got the request, and
+// [sinkqueue.ErrRefused] if the status does not allow another attempt.
+func (c *Client) Export(ctx context.Context, request []byte) ([]byte, error) {
+	fields, err := c.cfg.Fields()
 	if err != nil {
-		if code := status.Code(err); code == codes.Internal || code == codes.Unauthenticated {
-			return nil, fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused) // about the call, not the connection
-		}
 		return nil, err
 	}
-	if err = s.SendMsg(message); err == nil {
-		err = s.CloseSend()
+	a := &attempt{}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, attemptKey{}, a), c.cfg.Timeout)
+	defer cancel()
+	var response []byte
+	var trailer metadata.MD
+	if err := c.conn.Invoke(metadata.NewOutgoingContext(ctx, metadata.New(fields)), c.cfg.Method, request, &response, grpc.Trailer(&trailer)); err != nil {
+		return nil, a.failure(err, trailer)
 	}
-	if err == nil || errors.Is(err, io.EOF) { // the answer says why
-		err = s.RecvMsg(&answer)
-	}
-	if err != nil {
-		return nil, meaning(err)
-	}
-	return answer, nil
+	return response, nil
 }
 
-// meaning adds to the error of a call what it means for the message. The codes that
-// another attempt can change are those of OTLP.
-func meaning(err error) error {
-	st, _ := status.FromError(err)
-	after, asked := retryInfo(st)
+// attempt is how far a call has come.
+type attempt struct {
+	sent     atomic.Bool // the request left completely
+	answered atomic.Bool // the status is the receiver's
+}
+
+type attemptKey struct{}
+
+// watcher notes events of calls in their attempts.
+type watcher struct{}
+
+func (watcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (watcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (watcher) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (watcher) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	a, ok := ctx.Value(attemptKey{}).(*attempt)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.Begin:
+		a.sent.Store(false)
+		a.answered.Store(false)
+	case *stats.OutPayload:
+		a.sent.Store(true)
+	case *stats.InTrailer:
+		a.answered.Store(true)
+	}
+}
+
+// failure returns the error of the queue for an error of a call. A receiver that
+// answers UNAVAILABLE or RESOURCE_EXHAUSTED has not taken the request.
+func (a *attempt) failure(err error, trailer metadata.MD) error {
+	st := status.Convert(err)
+	text := st.Message()
+	err = fmt.Errorf("%s: %s", st.Code(), strings.ToValidUTF8(text[:min(len(text), maxShown)], "\ufffd"))
+	after, asked := pushback(trailer)
+	if !asked {
+		after, asked = retryInfo(st)
+	}
+	retry, taken := false, true
 	switch st.Code() {
-	case codes.ResourceExhausted, codes.Unavailable:
-		if asked { // so the receiver has not taken it
-			return &sinkqueue.Wait{After: after, Err: err}
-		}
-		if st.Code() == codes.ResourceExhausted {
-			break
-		}
-		return fmt.Errorf("%w: %w", err, sinkqueue.ErrAmbiguous)
+	case codes.Unavailable:
+		retry, taken = true, !a.answered.Load()
+	case codes.ResourceExhausted:
+		retry, taken = asked, !a.answered.Load()
 	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.DataLoss:
-		return fmt.Errorf("%w: %w", err, sinkqueue.ErrAmbiguous)
+		retry = true
 	}
-	return fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused)
+	if !retry || after < 0 {
+		return fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused)
+	}
+	if taken && a.sent.Load() {
+		err = fmt.Errorf("%w: %w", err, sinkqueue.ErrAmbiguous)
+	}
+	if after > 0 {
+		return &sinkqueue.Wait{After: after, Err: err}
+	}
+	return err
 }
 
-// retryInfo returns the pause that a status asks for in google.rpc.RetryInfo.
-func retryInfo(st *status.Status) (after time.Duration, ok bool) {
-	for _, d := range st.Proto().GetDetails() {
-		if d.GetTypeUrl() != "type.googleapis.com/google.rpc.RetryInfo" {
+// pushback returns the delay before another attempt that a trailer asks for, negative
+// if there must be none, and whether it asks at all.
+func pushback(trailer metadata.MD) (after time.Duration, asked bool) {
+	all := trailer.Get("grpc-retry-pushback-ms")
+	if len(all) == 0 {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(all[0], 10, 32)
+	if err != nil || ms < 0 {
+		return -1, true
+	}
+	return time.Duration(ms) * time.Millisecond, true
+}
+
+// retryInfo returns the delay of the google.rpc.RetryInfo in a status.
+func retryInfo(st *status.Status) (after time.Duration, asked bool) {
+	for _, detail := range st.Proto().GetDetails() {
+		if !strings.HasSuffix(detail.GetTypeUrl(), "/google.rpc.RetryInfo") {
 			continue
 		}
-		ok = true
-		for msg := d.GetValue(); len(msg) > 0; {
-			f, rest, err := protobuf.Next(msg)
-			if err != nil {
-				break
+		protobuf.Fields(detail.GetValue(), func(f protobuf.Field) {
+			if f.Number != 1 {
+				return
 			}
-			msg = rest
-			if f.Number == 1 {
-				after = duration(f.Bytes)
-			}
-		}
+			protobuf.Fields(f.Bytes, func(f protobuf.Field) {
+				switch f.Number {
+				case 1:
+					after += time.Duration(min(f.Value, 1<<31)) * time.Second
+				case 2:
+					after += time.Duration(min(f.Value, 1e9))
+				}
+			})
+		})
+		return after, true
 	}
-	return after, ok
-}
-
-// duration decodes a google.protobuf.Duration, at most a day.
-func duration(msg []byte) (d time.Duration) {
-	for len(msg) > 0 {
-		f, rest, err := protobuf.Next(msg)
-		if err != nil {
-			break
-		}
-		msg = rest
-		switch f.Number {
-		case 1:
-			d += time.Duration(min(f.Value, 24*60*60)) * time.Second
-		case 2:
-			d += time.Duration(min(f.Value, 999_999_999))
-		}
-	}
-	return d
+	return 0, false
 }
 
 // codec passes encoded messages through.
@@ -199,13 +256,21 @@ type codec struct{}
 // Name returns the content subtype of protobuf.
 func (codec) Name() string { return "proto" }
 
-// Marshal returns v, a []byte.
+// Marshal returns the bytes of a request.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+	b, ok := v.([]byte)
+	if !ok {
+		return nil, fmt.Errorf("sinkgrpc: %T is not an encoded message", v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(b)}, nil
 }
 
-// Unmarshal copies the bytes to v, a *[]byte.
+// Unmarshal copies the bytes of a response.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
+	b, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("sinkgrpc: %T takes no encoded message", v)
+	}
+	*b = data.Materialize()
 	return nil
 }

@@ -2,182 +2,310 @@ package sinkgrpc
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
-	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/store"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const method = "/test.Service/Send"
 
-// serve starts a server whose only method is handle, and returns its address.
-func serve(t *testing.T, handle func(header metadata.MD, message []byte) ([]byte, error)) string {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve starts a server that answers all calls with answer and returns its address.
+func serve(t *testing.T, answer func(ctx context.Context, method string, request []byte) ([]byte, error), options ...grpc.ServerOption) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		header, _ := metadata.FromIncomingContext(stream.Context())
-		var message []byte
-		if err := stream.RecvMsg(&message); err != nil {
+	handler := func(_ any, stream grpc.ServerStream) error {
+		var request []byte
+		if err := stream.RecvMsg(&request); err != nil {
 			return err
 		}
-		answer, err := handle(header, message)
+		method, _ := grpc.MethodFromServerStream(stream)
+		response, err := answer(stream.Context(), method, request)
 		if err != nil {
 			return err
 		}
-		return stream.SendMsg(answer)
-	}))
-	done := make(chan struct{})
-	go func() { defer close(done); _ = s.Serve(l) }()
-	t.Cleanup(func() { s.Stop(); <-done })
-	return "http://" + l.Addr().String()
+		return stream.SendMsg(response)
+	}
+	srv := grpc.NewServer(append(options, grpc.ForceServerCodecV2(codec{}), grpc.UnknownServiceHandler(handler))...)
+	var done sync.WaitGroup
+	done.Go(func() { _ = srv.Serve(l) })
+	t.Cleanup(func() { srv.Stop(); done.Wait() })
+	return l.Addr().String()
 }
 
-func client(t *testing.T, cfg sinkhttp.Config) *Client {
+func connect(t *testing.T, cfg Config) *Client {
 	t.Helper()
-	cfg.Timeout = time.Minute
-	c, err := New(Config{cfg})
+	tr, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	return c
+	t.Cleanup(tr.Close)
+	return tr
 }
 
-func TestCall(t *testing.T) {
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
+func to(address string) Config {
+	return Config{Config: sinkhttp.Config{URL: "http://" + address, Timeout: time.Minute}, Method: method}
+}
+
+// compression keeps the encoding of the last request.
+type compression struct {
+	watcher
+	last atomic.Value
+}
+
+func (c *compression) HandleRPC(_ context.Context, event stats.RPCStats) {
+	if h, ok := event.(*stats.InHeader); ok {
+		c.last.Store(h.Compression)
 	}
-	var header metadata.MD
-	address := serve(t, func(h metadata.MD, message []byte) ([]byte, error) {
-		header = h
-		return append([]byte("re: "), message...), nil
-	})
-	c := client(t, sinkhttp.Config{URL: address, Headers: map[string]string{"x-scope": "a"}, BearerTokenFile: token, UserAgent: "edge"})
-	for range 2 {
-		answer, err := c.Call(t.Context(), method, []byte("hello"))
-		if err != nil || string(answer) != "re: hello" {
-			t.Errorf("%q, %v", answer, err)
+}
+
+// TestExport sends headers, a token that is replaced and compressed requests.
+func TestExport(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	var got []string
+	var encoding compression
+	address := serve(t, func(ctx context.Context, method string, request []byte) ([]byte, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		_, limited := ctx.Deadline()
+		got = append(got, fmt.Sprint(method, md["x-scope-orgid"], md["authorization"], encoding.last.Load(), " ", strings.HasPrefix(strings.Join(md["user-agent"], ""), "statsd-admin "), limited, len(request)))
+		return []byte("answer"), nil
+	}, grpc.StatsHandler(&encoding))
+	cfg := to(address)
+	cfg.Headers, cfg.BearerTokenFile, cfg.Gzip = map[string]string{"X-Scope-OrgID": "shop"}, token, true
+	tr := connect(t, cfg)
+	if _, err := tr.Export(t.Context(), nil); err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) || errors.Is(err, sinkqueue.ErrRefused) {
+		t.Errorf("without a token: %v", err)
+	}
+	for i := range 2 {
+		if err := os.WriteFile(token, fmt.Appendf(nil, "t%d\n", i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := tr.Export(t.Context(), make([]byte, 100_000)); err != nil || string(b) != "answer" {
+			t.Errorf("%q, %v", b, err)
+		}
+		want := fmt.Sprintf("%s[shop] [Bearer t%d]gzip true true 100000", method, i)
+		if len(got) != i+1 || got[i] != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if header.Get("x-scope")[0] != "a" || header.Get("authorization")[0] != "Bearer secret" || !strings.HasPrefix(header.Get("user-agent")[0], "edge ") {
-		t.Errorf("%v", header)
-	}
-	if got, want := c.Target(), address; got != want {
-		t.Errorf("target %q, want %q", got, want)
+	if got := tr.Target(); got != "http://"+address {
+		t.Errorf("target %s", got)
 	}
 }
 
-// TestMeaningOfErrors checks what is said of a message after each status.
-func TestMeaningOfErrors(t *testing.T) {
-	retry := protobuf.AppendBytes(nil, 1, protobuf.AppendUint(protobuf.AppendUint(nil, 1, 7), 2, 5e8))
-	asks := func(code codes.Code) error {
-		p := status.New(code, "busy").Proto()
-		p.Details = []*anypb.Any{{TypeUrl: "type.googleapis.com/google.rpc.RetryInfo", Value: retry}}
-		return status.FromProto(p).Err()
+// TestAnswers checks what each status means for a request.
+func TestAnswers(t *testing.T) {
+	info := func(c codes.Code, after time.Duration) error {
+		st, err := status.New(c, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Err()
 	}
 	for _, tt := range []struct {
-		err                error
-		ambiguous, refused bool
-		wait               time.Duration
+		name     string
+		err      error
+		pushback string
+		class    error // nil: surely not delivered
+		after    time.Duration
 	}{
-		{status.Error(codes.Unavailable, ""), true, false, 0},
-		{asks(codes.Unavailable), false, false, 7500 * time.Millisecond},
-		{asks(codes.ResourceExhausted), false, false, 7500 * time.Millisecond},
-		{status.Error(codes.ResourceExhausted, ""), false, true, 0},
-		{status.Error(codes.Aborted, ""), true, false, 0},
-		{status.Error(codes.OutOfRange, ""), true, false, 0},
-		{status.Error(codes.DataLoss, ""), true, false, 0},
-		{status.Error(codes.Canceled, ""), true, false, 0},
-		{status.Error(codes.DeadlineExceeded, ""), true, false, 0},
-		{status.Error(codes.InvalidArgument, ""), false, true, 0},
-		{status.Error(codes.Unimplemented, ""), false, true, 0},
-		{status.Error(codes.PermissionDenied, ""), false, true, 0},
-		{asks(codes.Internal), false, true, 0},
+		{"unavailable", status.Error(codes.Unavailable, "x"), "", nil, 0},
+		{"unavailable-info", info(codes.Unavailable, 2500*time.Millisecond), "", nil, 2500 * time.Millisecond},
+		{"exhausted", status.Error(codes.ResourceExhausted, "x"), "", sinkqueue.ErrRefused, 0},
+		{"exhausted-info", info(codes.ResourceExhausted, 3*time.Second), "", nil, 3 * time.Second},
+		{"pushback", status.Error(codes.ResourceExhausted, "x"), "1500", nil, 1500 * time.Millisecond},
+		{"pushback-never", status.Error(codes.Unavailable, "x"), "-1", sinkqueue.ErrRefused, 0},
+		{"canceled", status.Error(codes.Canceled, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"deadline", status.Error(codes.DeadlineExceeded, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"aborted", status.Error(codes.Aborted, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"out-of-range", status.Error(codes.OutOfRange, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"data-loss", status.Error(codes.DataLoss, "x"), "", sinkqueue.ErrAmbiguous, 0},
+		{"invalid", status.Error(codes.InvalidArgument, strings.Repeat("\xff", 600)), "", sinkqueue.ErrRefused, 0},
+		{"unauthenticated", status.Error(codes.Unauthenticated, "x"), "", sinkqueue.ErrRefused, 0},
+		{"unimplemented", status.Error(codes.Unimplemented, "x"), "", sinkqueue.ErrRefused, 0},
+		{"internal", status.Error(codes.Internal, "x"), "", sinkqueue.ErrRefused, 0},
 	} {
-		c := client(t, sinkhttp.Config{URL: serve(t, func(metadata.MD, []byte) ([]byte, error) { return nil, tt.err })})
-		_, err := c.Call(t.Context(), method, nil)
-		var wait *sinkqueue.Wait
-		if errors.As(err, &wait) != (tt.wait > 0) || wait != nil && wait.After != tt.wait {
-			t.Errorf("%v: pause %+v, want %v", tt.err, wait, tt.wait)
-		}
-		if errors.Is(err, sinkqueue.ErrAmbiguous) != tt.ambiguous || errors.Is(err, sinkqueue.ErrRefused) != tt.refused || status.Code(err) != status.Code(tt.err) {
-			t.Errorf("%v: %v", tt.err, err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			tr := connect(t, to(serve(t, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+				if tt.pushback != "" {
+					if err := grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", tt.pushback)); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil, tt.err
+			})))
+			_, err := tr.Export(t.Context(), []byte("x"))
+			checkClass(t, err, tt.class)
+			var wait *sinkqueue.Wait
+			if errors.As(err, &wait) != (tt.after > 0) || wait != nil && wait.After != tt.after {
+				t.Errorf("%v: wait %+v, want %v", err, wait, tt.after)
+			}
+			if len(err.Error()) > 3*maxShown+100 || !strings.Contains(err.Error(), status.Code(tt.err).String()) {
+				t.Errorf("error of %d bytes: %v", len(err.Error()), err)
+			}
+		})
 	}
 }
 
-// TestUnsentMessages checks that errors before the message leaves are neither ambiguous
-// nor refusals.
-func TestUnsentMessages(t *testing.T) {
-	c := client(t, sinkhttp.Config{URL: "http://" + closedport.TCP(t).String()})
-	if _, err := c.Call(t.Context(), method, nil); err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) || errors.Is(err, sinkqueue.ErrRefused) {
-		t.Errorf("a refused connection: %v", err)
-	}
-	address := serve(t, func(metadata.MD, []byte) ([]byte, error) { return nil, nil })
-	c = client(t, sinkhttp.Config{URL: address, BearerTokenFile: filepath.Join(t.TempDir(), "missing")})
-	if _, err := c.Call(t.Context(), method, nil); !errors.Is(err, os.ErrNotExist) || errors.Is(err, sinkqueue.ErrRefused) {
-		t.Errorf("a missing token: %v", err)
-	}
-}
-
-// TestBrokenCallsAreAmbiguous ends the call while the receiver has the message.
-func TestBrokenCallsAreAmbiguous(t *testing.T) {
-	got, end := make(chan struct{}), make(chan struct{})
-	address := serve(t, func(metadata.MD, []byte) ([]byte, error) { close(got); <-end; return nil, nil })
-	defer close(end)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-got; cancel() }()
-	if _, err := client(t, sinkhttp.Config{URL: address}).Call(ctx, method, []byte("x")); !errors.Is(err, sinkqueue.ErrAmbiguous) {
-		t.Error(err)
-	}
-}
-
-func TestWrongAddresses(t *testing.T) {
-	for _, address := range []string{"", "a:1", "http://a", "http://a:1/path", "ftp://a:1"} {
-		if _, err := New(Config{sinkhttp.Config{URL: address}}); err == nil {
-			t.Errorf("%q is accepted", address)
+func checkClass(t *testing.T, err, class error) {
+	t.Helper()
+	for _, c := range []error{sinkqueue.ErrAmbiguous, sinkqueue.ErrRefused} {
+		if err == nil || errors.Is(err, c) != (c == class) {
+			t.Errorf("%v, want class %v", err, class)
 		}
 	}
 }
 
-func ExampleClient_Call() {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// TestBrokenCalls: a call that ends after the request left is doubtful, one without a
+// receiver is not.
+func TestBrokenCalls(t *testing.T) {
+	t.Run("nobody", func(t *testing.T) {
+		_, err := connect(t, to(closedport.TCP(t).String())).Export(t.Context(), []byte("x"))
+		checkClass(t, err, nil)
+	})
+	t.Run("canceled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		tr := connect(t, to(serve(t, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			cancel()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})))
+		_, err := tr.Export(ctx, []byte("x"))
+		checkClass(t, err, sinkqueue.ErrAmbiguous)
+	})
+	t.Run("broken", func(t *testing.T) {
+		front, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan struct{})
+		back := serve(t, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			close(got)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		var done sync.WaitGroup
+		done.Go(func() { breakAfter(front, back, got) })
+		defer done.Wait()
+		defer front.Close()
+		_, err = connect(t, to(front.Addr().String())).Export(t.Context(), []byte("x"))
+		checkClass(t, err, sinkqueue.ErrAmbiguous)
+	})
+}
+
+// breakAfter forwards one connection of l to an address until got is closed.
+func breakAfter(l net.Listener, address string, got <-chan struct{}) {
+	client, err := l.Accept()
+	if err != nil {
+		return
+	}
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	var done sync.WaitGroup
+	forward := func(dst, src net.Conn) {
+		buf := make([]byte, 4096)
+		for {
+			n, err := src.Read(buf)
+			if n > 0 {
+				_, _ = dst.Write(buf[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	done.Go(func() { forward(server, client) })
+	done.Go(func() { forward(client, server) })
+	<-got
+	_ = client.Close()
+	_ = server.Close()
+	done.Wait()
+}
+
+// TestTLS trusts only the authority in the settings.
+func TestTLS(t *testing.T) {
+	certs := httptest.NewTLSServer(nil)
+	defer certs.Close()
+	address := serve(t, func(context.Context, string, []byte) ([]byte, error) { return []byte("answer"), nil },
+		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: certs.TLS.Certificates})))
+	cfg := to(address)
+	cfg.URL = "https://" + address
+	_, err := connect(t, cfg).Export(t.Context(), []byte("x"))
+	checkClass(t, err, nil)
+	cfg.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	cfg.TLS.RootCAs.AddCert(certs.Certificate())
+	if b, err := connect(t, cfg).Export(t.Context(), []byte("x")); err != nil || string(b) != "answer" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, cfg := range []sinkhttp.Config{
+		{}, {URL: "http://a:1/v1/metrics"}, {URL: "http://a:1?x=y"}, {URL: "http://u:p@a:1"}, {URL: "grpc://a:1"},
+		{URL: "http://a:1", Headers: map[string]string{"grpc-timeout": "1S"}}, {URL: "http://a:1", Headers: map[string]string{"a b": "c"}},
+	} {
+		if tr, err := New(Config{Config: cfg, Method: method, Port: "4317"}); err == nil {
+			t.Errorf("%+v: %v, %v", cfg, tr, err)
+		}
+	}
+	if tr, err := New(Config{Config: sinkhttp.Config{URL: "http://a"}, Method: method}); err == nil {
+		t.Errorf("no port: %v", tr)
+	}
+	tr, err := New(Config{Config: sinkhttp.Config{URL: "http://[::1]/"}, Method: method, Port: "4317"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if got := tr.conn.Target(); got != "dns:///[::1]:4317" {
+		t.Errorf("target %s", got)
+	}
+}
+
+func Example() {
+	client, err := New(Config{Config: sinkhttp.Config{URL: "http://127.0.0.1:4317"}, Method: otlp.GRPCMethod})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	server := grpc.NewServer() // knows no methods
-	go func() { _ = server.Serve(l) }()
-	defer server.Stop()
-	c, err := New(Config{sinkhttp.Config{URL: "http://" + l.Addr().String()}})
+	defer client.Close()
+	sink, err := otlp.New(otlp.Config{Options: sinkqueue.Options{Store: store.New(store.Options{})}, Transport: client})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer c.Close()
-	_, err = c.Call(context.Background(), "/example.Service/Send", []byte("message"))
-	fmt.Println(errors.Is(err, sinkqueue.ErrRefused), status.Code(err))
-	// Output: true Unimplemented
+	fmt.Println(sink.Delivery().Target) // pass the sink to flush.New
+	// Output: http://127.0.0.1:4317
 }

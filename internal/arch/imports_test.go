@@ -39,7 +39,6 @@ func importTable() []importRow {
 		{"flush/metricsservice", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/sinkgrpc", "flush/totals", "store", "histogram", "internal/protobuf"}},
 		{"flush/totals", []string{"flush/sinkqueue", "store", "histogram"}},
 		{"flush/otlp", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "internal/protobuf"}},
-		{"flush/otlp/otlpgrpc", []string{"flush/otlp", "flush/sinkhttp", "flush/sinkqueue", "internal/protobuf"}},
 		{"flush/remotewrite", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
 		{"flush/graphite", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
