@@ -244,37 +244,6 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-func BenchmarkFlush(b *testing.B) {
-	const series = 100_000
-	st := store.New(store.Options{})
-	counters := make([]*store.Counter, series)
-	sc := st.ScopeWith("", store.ScopeOptions{Network: true})
-	for i := range counters {
-		counters[i] = sc.Counter(fmt.Sprint("shop.requests.", i%100), tags.Tag{Name: "host", Value: fmt.Sprint("h", i/100)}, tags.Tag{Name: "route", Value: fmt.Sprint("/r", i%7)})
-		counters[i].Inc()
-	}
-	s, err := New(Config{Options: sinkqueue.Options{Store: st, QueueBytes: 1}, Transport: &receiver{}, Refresh: 1000 * time.Hour})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for i := range b.N + 1 {
-		for j := i % 100; j < series; j += 100 {
-			counters[j].Inc()
-		}
-		snap := st.Flush(store.FlushOptions{Totals: true})
-		b.StartTimer()
-		if err := s.Flush(snap); err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		snap.Close()
-		if i == 0 {
-			b.ResetTimer() // it had all series
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*series/100), "ns/point")
-}
-
 func Example() {
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fmt.Println(r.Method, r.URL.Path) }))
 	defer collector.Close()
