@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"regexp"
@@ -278,5 +279,34 @@ func BenchmarkFilter(b *testing.B) {
 				})
 			}
 		}
+	})
+}
+
+// BenchmarkFilterDistinct is BenchmarkFilter for names whose last segments are all
+// different.
+func BenchmarkFilterDistinct(b *testing.B) {
+	n := loadNames()
+	st := store.New(store.Options{})
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("svc%d.handler%d.requests.total.%d", i%97, i%1009, i)
+		st.Root().Counter(names[i])
+	}
+	must(b, render.Text(io.Discard, st, render.Options{}))
+	for _, pattern := range []string{"total.77", `_[7][7]$`} {
+		b.Run("pattern="+pattern, func(b *testing.B) {
+			for b.Loop() {
+				f, err := render.NewFilter(render.RE2, pattern, render.FilterLimits{Budget: 1 << 40})
+				must(b, err)
+				must(b, render.Text(io.Discard, st, render.Options{Filter: f}))
+			}
+			perName(b, n)
+		})
+	}
+	b.Run("pattern=none", func(b *testing.B) {
+		for b.Loop() {
+			must(b, render.Text(io.Discard, st, render.Options{}))
+		}
+		perName(b, n)
 	})
 }

@@ -122,6 +122,9 @@ func (c *Cursor) locate() {
 		n, w := uvarint(st.rec)
 		st.cut = uint32(w) + uint32(n)
 	}
+	if c.names != nil {
+		c.names.Prefetch(c.n, func(j int) []byte { return c.next[j].enc() })
+	}
 	c.lookAhead()
 }
 

@@ -1,5 +1,11 @@
 package symtab
 
+import (
+	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/internal/prefetch"
+)
+
 // Reader decodes many encodings on one goroutine. It is efficient for names in
 // order, because it reuses the text of all but the last segment of the previous
 // name and caches the texts of some last segments. Create it with
@@ -18,7 +24,14 @@ type Reader struct {
 		symbol Symbol
 		text   []byte
 	}
+	missed int // last segments that were not in last, since Prefetch
+
+	ahead [readAhead]Symbol
+	hints prefetch.Batch
 }
+
+// readAhead is the maximum number of names per call of [Reader.Prefetch].
+const readAhead = 32
 
 const lastSymbols = 256
 
@@ -44,6 +57,7 @@ func (r *Reader) AppendText(dst, enc []byte) []byte {
 func (r *Reader) token(symbol Symbol) []byte {
 	l := &r.last[symbol%lastSymbols]
 	if l.symbol != symbol {
+		r.missed++
 		l.symbol, l.text = symbol, r.table.tokens.get(symbol)
 	}
 	return l.text
@@ -67,4 +81,47 @@ func (r *Reader) read(dst, p []byte) []byte {
 	r.before = append(r.before[:0], p[:last]...)
 	r.text = append(r.text[:0], dst[start:lastText]...)
 	return dst
+}
+
+// Prefetch hints that the next n names, at most 32, are those that enc returns. The
+// texts of their last segments are then read in parallel, which pays if they are
+// different and scattered in memory. It has no effect unless a part of the names since
+// the last call was so.
+func (r *Reader) Prefetch(n int, enc func(int) []byte) {
+	missed := r.missed
+	r.missed, n = 0, min(n, readAhead)
+	if !prefetch.Enabled || missed < n/4 {
+		return
+	}
+	pages, found := 0, 0
+	for i := range n {
+		symbol := lastSymbol(enc(i))
+		p := r.table.tokens.page(symbol)
+		if p == nil || r.last[symbol%lastSymbols].symbol == symbol {
+			continue
+		}
+		r.ahead[pages] = symbol
+		r.hints[pages] = uintptr(unsafe.Pointer(&p.where[symbol%pageSize]))
+		pages++
+	}
+	prefetch.Lines(&r.hints, pages)
+	for _, symbol := range r.ahead[:pages] {
+		if text := r.table.tokens.get(symbol); len(text) > 0 {
+			r.hints[found] = uintptr(unsafe.Pointer(&text[0]))
+			found++
+		}
+	}
+	prefetch.Lines(&r.hints, found)
+}
+
+// lastSymbol returns the last symbol of an encoding without literal segments, and any
+// value otherwise.
+func lastSymbol(enc []byte) (symbol Symbol) {
+	for i := len(enc) - 1; i >= 0; i-- {
+		if i < len(enc)-1 && enc[i] < 0x80 {
+			break
+		}
+		symbol = symbol<<7 | Symbol(enc[i]&0x7f)
+	}
+	return symbol
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/internal/prefetch"
 )
 
 func TestReaderReadsWhatAppendTextDoes(t *testing.T) {
@@ -36,10 +39,44 @@ func TestReaderReadsWhatAppendTextDoes(t *testing.T) {
 	}
 	r := tab.NewReader()
 	for i, enc := range names {
+		r.missed = readAhead
+		r.Prefetch(len(names)-i, func(j int) []byte { return names[i+j] })
 		got, want := string(r.AppendText([]byte("> "), enc)), string(tab.AppendText([]byte("> "), enc))
 		if got != want {
 			t.Fatalf("name %d: %q, want %q", i, got, want)
 		}
+	}
+}
+
+// TestReaderPrefetches expects hints for the texts that are read next, but only if those
+// before were different.
+func TestReaderPrefetches(t *testing.T) {
+	if !prefetch.Enabled {
+		return // no hints there
+	}
+	tab := New(Options{})
+	var names [][]byte
+	for i := range 1000 {
+		names = append(names, tab.AppendEncode(nil, fmt.Sprintf("a.b.last%d", i*i)))
+	}
+	r := tab.NewReader()
+	next := func(j int) []byte { return names[j] }
+	r.Prefetch(20, next)
+	if r.hints != (prefetch.Batch{}) {
+		t.Error("hints without misses")
+	}
+	for _, enc := range names[500:520] {
+		r.AppendText(nil, enc)
+	}
+	r.Prefetch(20, next)
+	for j := range 20 {
+		text := tab.Token(lastSymbol(names[j]))
+		if want := fmt.Sprintf("last%d", j*j); string(text) != want || r.hints[j] != uintptr(unsafe.Pointer(&text[0])) {
+			t.Errorf("name %d: %q, %x", j, text, r.hints[j])
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { r.missed = 20; r.Prefetch(20, next) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 
