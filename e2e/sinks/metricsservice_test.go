@@ -98,7 +98,7 @@ func (m *metricsServer) take(message *metricsv3.StreamMetricsMessage, first bool
 	}
 }
 
-// value returns an entry of one of the maps of m.
+// value returns an entry of a map of m.
 func value[V float64 | uint64](m *metricsServer, of map[string]V, key string) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
