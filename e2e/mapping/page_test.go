@@ -27,8 +27,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
-// lastLine is behind the lines of a test: when both programs show it, they have
-// applied all others.
+// lastLine is behind the lines of a test, twice: a daemon that shows the first one
+// has applied all lines before it, and when it shows the second one, which comes
+// after that, the flush that made them visible has ended.
 const lastLine = "the.last:1|ms\n"
 
 // TestSamePage sends random lines to statsd_exporter and to the daemon with its
@@ -220,7 +221,7 @@ func theirPage(t *testing.T, rules, lines string) page {
 	}
 	defer l.Close()
 	sent := make(chan error, 1)
-	go func() { sent <- send(l.Addr().String(), lines+lastLine) }()
+	go func() { sent <- send(l.Addr().String(), lines+lastLine+lastLine) }()
 	conn, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +277,8 @@ func ourPage(t *testing.T, rules, lines string) page {
 		t.Fatal(err)
 	}
 	var p page
-	d.Until("the last line", func() bool {
+	shown := 0.0
+	last := func() bool {
 		parser := expfmt.NewTextParser(model.LegacyValidation)
 		families, err := parser.TextToMetricFamilies(strings.NewReader(d.Get("/metrics")))
 		if err != nil {
@@ -287,8 +289,14 @@ func ourPage(t *testing.T, rules, lines string) page {
 			list = append(list, f)
 		}
 		p = pageOf(list)
-		return p["the_last"] != nil && p["the_last"].series[""]["count"] == 1
-	})
+		return p["the_last"] != nil && p["the_last"].series[""]["count"] > shown
+	}
+	d.Until("the last line", last)
+	shown = 1
+	if err := send(addresses[1], lastLine); err != nil {
+		t.Fatal(err)
+	}
+	d.Until("the last line again", last)
 	return p
 }
 
