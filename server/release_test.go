@@ -82,7 +82,7 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 // over from them with servers that have other listeners, and counts descriptors,
 // goroutines and views.
 func TestRunLeavesNothingOpen(t *testing.T) {
-	round := func() {
+	round := func(t *testing.T) { // whose ports are given back at its end
 		l := newLine(t)
 		config := func(epoch uint32) server.Config {
 			cfg := fromYAML(t, l.dir, `
@@ -133,10 +133,10 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 			}
 		}
 	}
-	round()
+	t.Run("first", round)
 	before := open(t)
 	for range 3 {
-		round()
+		t.Run("more", round)
 	}
 	noMoreOpen(t, before)
 }

@@ -84,7 +84,7 @@ func TestExplainedSeriesAreScraped(t *testing.T) {
 		"extract":   "extract_tags: true",
 		"prefix":    "prefix: in, extract_tags: true",
 		"prefixes":  "prefix: in, exposition: {prefix: my_, counter_suffix: total}",
-		"extracted": "extract_tags: true, exposition: {prefix: my_, counter_suffix: total, compat: statsd_exporter}",
+		"extracted": "extract_tags: true, exposition: {prefix: my_, counter_suffix: total, compat: statsd_exporter, type_conflict: suffix}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, conn := startUDP(t, "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\nstats_flush_on_admin: true\n"+
