@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHasRoom records random values: those that a histogram has room for make it
+// TestHasRoom records random values: values that a histogram has room for make it
 // allocate nothing, and what it allocates is what Bytes estimates.
 func TestHasRoom(t *testing.T) {
 	l, err := NewLayout(Config{Signed: true, Scale: 1000})

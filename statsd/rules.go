@@ -47,7 +47,7 @@ type ruleNumber uint16
 const (
 	noRule ruleNumber = 0
 
-	// Numbers above those of rules say why samples are dropped.
+	// Numbers above the rules say why samples are dropped.
 
 	dropNotAllowed ruleNumber = 1<<16 - 3 // Filters.Allow
 	dropDenied     ruleNumber = 1<<16 - 2 // Filters.Deny

@@ -73,7 +73,7 @@ type Options struct {
 	DisabledExtensions []string
 	StatsTags          []StatsTag
 
-	// Exporter is set by flags of statsd_exporter, in place of those of this program.
+	// Exporter is set by flags of statsd_exporter, in place of its own flags.
 	Exporter *Exporter
 
 	// Args are the arguments that were parsed, without the program's name.
