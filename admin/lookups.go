@@ -55,7 +55,7 @@ func (s *Server) lookupsClear(w *Response, r *Request) error {
 	return w.text(200, "OK\n")
 }
 
-// resetCounters resets all counters, or those that a filter selects.
+// resetCounters resets all counters, or the ones a filter selects.
 func (s *Server) resetCounters(w *Response, r *Request) error {
 	return s.withFilter(w, r, func(f *partFilter) error {
 		if f.filter == nil && !r.DryRun() {

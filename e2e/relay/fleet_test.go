@@ -19,7 +19,7 @@ statsd: {listeners: [{name: in, address: "%s"}]}
 `
 
 // fleet is a relay that spreads lines over three daemons, and copies all of them to
-// one that stands for a fleet of one.
+// another daemon that got everything.
 type fleet struct {
 	t     *testing.T
 	all   *daemon.Daemon
