@@ -569,7 +569,14 @@ func TestDroppedSockets(t *testing.T) {
 		if got := sockets(); got != "aghs" {
 			t.Errorf("after a lost successor the sockets %q are left", got)
 		}
-		second := start(t, next())
+		var second *running
+		eventually(t, "the old server takes another successor", func() bool {
+			second, err = tryStart(t, next())
+			if err != nil && !strings.Contains(err.Error(), "has a successor already") {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		if err := first.stop(); err != nil {
 			t.Error(err)
 		}

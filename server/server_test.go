@@ -53,6 +53,16 @@ func quiet(t *testing.T) *logctl.Registry {
 
 func start(t *testing.T, cfg server.Config) *running {
 	t.Helper()
+	r, err := tryStart(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tryStart is start for a server that may fail to listen.
+func tryStart(t *testing.T, cfg server.Config) (*running, error) {
+	t.Helper()
 	if cfg.Loggers == nil {
 		cfg.Loggers = quiet(t)
 	}
@@ -61,7 +71,7 @@ func start(t *testing.T, cfg server.Config) *running {
 		t.Fatal(err)
 	}
 	if err := s.Listen(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -86,7 +96,7 @@ func start(t *testing.T, cfg server.Config) *running {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
-	return r
+	return r, nil
 }
 
 func (r *running) get(t *testing.T, path string) string {
