@@ -93,6 +93,10 @@ func (d *supervised) report(ctx context.Context, stopped <-chan struct{}) {
 		defer t.Stop()
 		signs = t.C
 	}
+	stop := func() {
+		d.manager.notify("STOPPING=1", "STATUS=stopping")
+		live, stopping = nil, nil
+	}
 	d.manager.notify("STATUS=initializing")
 	flushes, moved := uint64(0), time.Now()
 	for {
@@ -103,9 +107,11 @@ func (d *supervised) report(ctx context.Context, stopped <-chan struct{}) {
 			d.ready.Store(true)
 			live = nil
 		case <-stopping:
-			d.manager.notify("STOPPING=1", "STATUS=stopping")
-			live, stopping = nil, nil
+			stop()
 		case <-stopped:
+			if stopping != nil && ctx.Err() != nil { // both came at once
+				stop()
+			}
 			return
 		case <-signs:
 			if d.flushes != nil {

@@ -147,6 +147,25 @@ func TestWatchdogFollowsFlushes(t *testing.T) {
 	}
 }
 
+// TestQuickStop: a stop is reported also if the daemon ends at the same moment.
+func TestQuickStop(t *testing.T) {
+	s := newNotifySocket(t)
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	for range 20 {
+		m, err := newServiceManager(s.env(nil), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &fakeDaemon{calls: make(chan string, 1), hang: make(chan struct{})}
+		close(f.hang)
+		if err := (&supervised{daemon: f, manager: m}).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.expect("STATUS=initializing", "STOPPING=1\nSTATUS=stopping")
+	}
+}
+
 func TestServiceManagerOfTheEnvironment(t *testing.T) {
 	s := newNotifySocket(t)
 	if m, err := newServiceManager(func(string) string { return "" }, 1); m != nil || err != nil {
