@@ -124,7 +124,7 @@ func (r *release) build(t target) error {
 	if t.os == "windows" {
 		binary += ".exe"
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-buildvcs=false",
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-buildvcs=auto",
 		"-ldflags", fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.revision=%s", r.version, r.revision), "-o", binary, "./cmd/statsd-admin")
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
