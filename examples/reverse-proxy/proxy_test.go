@@ -209,17 +209,28 @@ func (r *running) stat(name string) int {
 	return n
 }
 
-// want compares stats below "cluster.backend." with the given values and ignores the
-// others.
+// want waits until stats below "cluster.backend." have the given values, since a client
+// has its answer before the proxy has counted it. It ignores other stats.
 func (r *running) want(stats map[string]int) {
 	r.t.Helper()
-	for name, want := range stats {
-		full := name
-		if !strings.HasPrefix(name, "http.") && !strings.HasPrefix(name, "listener") {
-			full = "cluster.backend." + name
+	var wrong []string
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		wrong = nil
+		for name, want := range stats {
+			full := name
+			if !strings.HasPrefix(name, "http.") && !strings.HasPrefix(name, "listener") {
+				full = "cluster.backend." + name
+			}
+			if got := r.stat(full); got != want {
+				wrong = append(wrong, fmt.Sprintf("%s is %d, want %d", full, got, want))
+			}
 		}
-		if got := r.stat(full); got != want {
-			r.t.Errorf("%s is %d, want %d", full, got, want)
+		if len(wrong) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			r.t.Error(strings.Join(wrong, "\n"))
+			return
 		}
 	}
 }
