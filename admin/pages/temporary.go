@@ -18,7 +18,7 @@ func (v *view) ttl(what string) {
 
 // dryRun appends the box that makes a form change nothing.
 func (v *view) dryRun() {
-	v.Put(h("<label><input type='checkbox' name='dry_run' value='1'> try <span class='quiet'>only show what would change</span></label>"))
+	v.Put(h("<label class='check'><input type='checkbox' name='dry_run' value='1'> <span>try</span> <span class='quiet'>only show what would change</span></label>"))
 }
 
 // left appends how long a setting stays temporary.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -114,7 +115,6 @@ func TestStatsMove(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
 	more()
 	p.until(shown + " === '2,000' && window.same")
-	p.until(`document.querySelector('[data-spark="hits"] polyline')`)
 	p.press("#pause")
 	more()
 	d.Wait("hits: 2766", func(s daemon.Stats) bool { return s["hits"] == "2766" })
@@ -123,6 +123,36 @@ func TestStatsMove(t *testing.T) {
 	}
 	p.press("#pause")
 	p.until(shown + " === '2,766'")
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestLinesGrow sends samples until the line of a counter has grown in the open page.
+func TestLinesGrow(t *testing.T) {
+	d := start(t)
+	hits(t, d, "1")
+	p := open(t)
+	p.ready(base(d) + "/ui/stats?filter=^hits$")
+	c, err := net.Dial("tcp", d.Address("tcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ended, sent := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sent)
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(200 * time.Millisecond):
+				fmt.Fprint(c, "hits:3|c\n")
+			}
+		}
+	}()
+	p.until(`(document.querySelector('[data-spark="hits"] polyline')?.getAttribute('points') ?? '').split(' ').length > 2`)
+	close(ended)
+	<-sent
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(d.Admin)
 }
