@@ -137,6 +137,7 @@ func TestMetricsOfEnvoyDashboards(t *testing.T) {
 	if code, _, _ := r.get(); code != 200 {
 		t.Fatalf("status %d", code)
 	}
+	r.want(map[string]int{"http.web.downstream_rq_2xx": 1})
 	have := make(map[string]bool)
 	text := string(r.server.Admin().Request("GET", "/stats/prometheus", nil).Body)
 	for line := range strings.Lines(text) {
