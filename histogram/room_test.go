@@ -6,7 +6,7 @@ import (
 )
 
 // TestHasRoom records random values: values that a histogram has room for make it
-// allocate nothing, and what it allocates is what Bytes estimates.
+// allocate nothing, and Bytes estimates its allocations.
 func TestHasRoom(t *testing.T) {
 	l, err := NewLayout(Config{Signed: true, Scale: 1000})
 	if err != nil {

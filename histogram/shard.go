@@ -34,7 +34,7 @@ type shard struct {
 // it in between sees a total that shrank and knows that a carry is under way.
 type sum struct{ low, high atomic.Uint64 }
 
-// extremes are keys of which the maximum counts; 0 means none.
+// extremes are the extreme values as keys that only grow; 0 means none.
 type extremes struct{ least, greatest atomic.Uint64 }
 
 // endKey maps values above -2^63 to keys above 0 in the same order. Negating a

@@ -2,10 +2,10 @@ package statsd
 
 import (
 	"math"
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/statsd-admin/statsd-admin/internal/directory"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -106,13 +106,13 @@ const cellsPerChunk = 1024
 
 type cellChunk [cellsPerChunk]cell
 
-// cells holds all cells by number. The list of chunks is replaced when it
-// changes, so that workers need no lock.
+// cells holds all cells by number.
 type cells struct {
-	chunks atomic.Pointer[[]*cellChunk]
+	chunks directory.Directory[cellChunk] // changed under registry.mu
 
 	// registry.mu guards the rest.
 
+	known   int // chunks so far, gone ones included
 	free    []uint32
 	retired []uint32
 	gone    []goneChunk
@@ -148,16 +148,13 @@ type goneChunk struct{ index, gen uint32 }
 
 // at returns cell number x.
 func (c *cells) at(x uint32) *cell {
-	return &(*c.chunks.Load())[x/cellsPerChunk][x%cellsPerChunk]
+	return &c.chunks.At(int(x / cellsPerChunk))[x%cellsPerChunk]
 }
 
 // each calls f with the cells that are not free.
 func (c *cells) each(f func(x uint32, ce *cell)) {
-	p := c.chunks.Load()
-	if p == nil {
-		return
-	}
-	for i, chunk := range *p {
+	for i := range c.known {
+		chunk := c.chunks.At(i)
 		for j := 0; chunk != nil && j < cellsPerChunk; j++ {
 			if ce := &chunk[j]; ce.stat != nil {
 				f(uint32(i*cellsPerChunk+j), ce)
@@ -167,12 +164,7 @@ func (c *cells) each(f func(x uint32, ce *cell)) {
 }
 
 // count returns the number of cells that there is memory for.
-func (c *cells) count() int {
-	if p := c.chunks.Load(); p != nil {
-		return (len(*p) - len(c.gone)) * cellsPerChunk
-	}
-	return 0
-}
+func (c *cells) count() int { return (c.known - len(c.gone)) * cellsPerChunk }
 
 // take returns a free cell. registry.mu must be held.
 func (c *cells) take() (uint32, *cell) {
@@ -186,21 +178,16 @@ func (c *cells) take() (uint32, *cell) {
 
 // grow adds a chunk of free cells.
 func (c *cells) grow() {
-	var list []*cellChunk
-	if p := c.chunks.Load(); p != nil {
-		list = slices.Clone(*p)
-	}
-	chunk, index := new(cellChunk), len(list)
+	chunk, index := new(cellChunk), c.known
 	if n := len(c.gone); n > 0 {
 		for i := range chunk {
 			chunk[i].gen.Store(c.gone[n-1].gen)
 		}
 		index, c.gone = int(c.gone[n-1].index), c.gone[:n-1]
-		list[index] = chunk
 	} else {
-		list = append(list, chunk)
+		c.known++
 	}
-	c.chunks.Store(&list)
+	c.chunks.Put(index, chunk)
 	for i := cellsPerChunk - 1; i >= 0; i-- {
 		c.free = append(c.free, uint32(index*cellsPerChunk+i))
 	}
@@ -209,12 +196,7 @@ func (c *cells) grow() {
 // shrink frees the chunks in which all cells are free. registry.mu and the mu
 // of all workers must be held, and no cache may refer to a free cell.
 func (c *cells) shrink() {
-	p := c.chunks.Load()
-	if p == nil {
-		return
-	}
-	list := slices.Clone(*p)
-	free := make([]int, len(list))
+	free := make([]int, c.known)
 	for _, x := range c.free {
 		free[x/cellsPerChunk]++
 	}
@@ -225,21 +207,21 @@ func (c *cells) shrink() {
 		}
 	}
 	for i, n := range free {
-		if n < cellsPerChunk || list[i] == nil {
+		chunk := c.chunks.At(i)
+		if n < cellsPerChunk || chunk == nil {
 			continue
 		}
 		gen := uint32(0)
-		for j := range list[i] {
-			gen = max(gen, list[i][j].gen.Load())
+		for j := range chunk {
+			gen = max(gen, chunk[j].gen.Load())
 		}
-		list[i] = nil
+		c.chunks.Put(i, nil)
 		if i < len(c.exposed) {
 			c.exposed[i] = nil
 		}
 		c.gone = append(c.gone, goneChunk{uint32(i), gen + 1})
 	}
 	c.free = kept
-	c.chunks.Store(&list)
 }
 
 // retire ends the use of cell x. Cached numbers no longer lead to it, but a

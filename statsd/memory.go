@@ -20,7 +20,7 @@ type memory struct {
 	charged atomic.Int64             // what they had made at the last flush
 }
 
-// layout is a layout of histograms, which counts what they allocate.
+// layout is a layout of histograms, which counts their allocated bytes.
 type layout interface{ Made() int64 }
 
 const (

@@ -185,14 +185,14 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
-// TestCacheOfOneSeriesComesBack writes one series in many ways.
+// TestCacheOfOneSeriesComesBack sends many lines that a filter maps to one series.
 func TestCacheOfOneSeriesComesBack(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newRig(t, Config{Filters: Filters{Tags: []TagFilter{{Drop: []string{"k"}}}}})
 	for i := range 20_000 {
-		r.send(fmt.Sprintf("a:1|c|#k:%d,k:v", i))
+		r.send(fmt.Sprintf("a:1|c|#k:%d", i))
 	}
 	cache := r.streamWorkers[0].cache
-	if r.registry.live != 1 || cache.used != 20_000 {
+	if r.registry.live != 1 || cache.used < 20_000 {
 		t.Fatalf("%d series, %d keys", r.registry.live, cache.used)
 	}
 	r.Forget(func(string) bool { return true })

@@ -116,7 +116,8 @@ func (c *class) expires(k Kind) bool { return c.evict || c.ttl[k] != 0 }
 //
 // Records and values are written once, under Store.mu, before the slot's bit in
 // alive is set; from then on readers need no lock. A slot is used only once.
-// When all stats of a full block have ended, the whole block is dropped. Handles
+// When all stats of a full block have ended, the whole block is dropped, and one
+// with room as well if its records are large. Handles
 // that are still held keep its memory and write to it without effect.
 type block struct {
 	pg    *page // counters and gauges
@@ -195,6 +196,9 @@ func (b *block) setOwner(i int, scope uint32) {
 	each[i].Store(scope)
 }
 
+// largeArena is more than the records of a block take unless tags are long.
+const largeArena = 128 << 10
+
 // arena is a block's memory for records. Written bytes never change; growing
 // makes a new arena that begins with the same bytes.
 type arena struct{ b []byte }
@@ -232,8 +236,15 @@ func (b *block) trim() {
 	}
 }
 
-// record returns the bytes of slot i's record and what follows it.
-func (b *block) record(i int) []byte { return b.arena.Load().b[b.offset[i]:] }
+// record returns the bytes of slot i's record and what follows it. Readers that race
+// with the end of all stats of the block get that of a stat without a name.
+func (b *block) record(i int) []byte {
+	a := b.arena.Load()
+	if a == nil {
+		return []byte{0, 0}
+	}
+	return a.b[b.offset[i]:]
+}
 
 // full reports whether no further slot can be handed out. Store.mu must be held.
 func (b *block) full() bool { return b.n == slotsPerBlock }

@@ -40,12 +40,29 @@ func (b *block) inherit(i int) {
 // Created returns when the stat was created, up to a tenth of a second too early, but
 // not before a flush that preceded it. It returns the zero time for a counter that continues that of a parent process.
 func (c *Cursor) Created() time.Time {
-	if older := c.b.older.Load(); older != nil && older.has(c.i) {
+	return moment(c.b.birth(c.i))
+}
+
+// birth returns when stat i was created, in Unix milliseconds, and 0 if that is
+// unknown; see [Cursor.Created].
+func (b *block) birth(i int) int64 {
+	if older := b.older.Load(); older != nil && older.has(i) {
+		return 0
+	}
+	runs := *b.born.Load()
+	n := len(runs)
+	if n > 1 {
+		n = sort.Search(n, func(n int) bool { return int(runs[n].slot) > i })
+	}
+	return runs[n-1].at
+}
+
+// moment returns the time of a birth.
+func moment(at int64) time.Time {
+	if at == 0 {
 		return time.Time{}
 	}
-	runs := *c.b.born.Load()
-	n := sort.Search(len(runs), func(n int) bool { return int(runs[n].slot) > c.i })
-	return time.UnixMilli(runs[n-1].at)
+	return time.UnixMilli(at)
 }
 
 // Since returns when the stat was created or, if that is later and it is a counter,

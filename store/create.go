@@ -362,6 +362,9 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 			o.pending = append(o.pending, x)
 		}
 	}
+	for _, o := range s.byTag {
+		o.pending = append(o.pending, x)
+	}
 	return b, i
 }
 
@@ -416,16 +419,7 @@ func (s *Store) openBlock(c *class, v variant) *block {
 		b.index = s.blockCount
 		s.blockCount++
 	}
-	blocks := s.blocks.Load()
-	if int(b.index) >= len(*blocks) {
-		grown := make([]atomic.Pointer[block], max(16, 2*int(b.index)))
-		for i := range *blocks {
-			grown[i].Store((*blocks)[i].Load())
-		}
-		s.blocks.Store(&grown)
-		blocks = &grown
-	}
-	(*blocks)[b.index].Store(b)
+	s.blocks.Put(int(b.index), b)
 	c.open[v] = b
 	return b
 }

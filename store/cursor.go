@@ -39,6 +39,7 @@ type Cursor struct {
 	next  [batchSteps]step
 
 	scattered bool // neighbours are far apart in memory
+	flushed   bool // values are those of the flush
 	hints     prefetch.Batch
 	names     *symtab.Reader // from the first whole batch on
 
@@ -169,7 +170,7 @@ func (c *Cursor) stand(x id) bool {
 func (c *Cursor) block(x id) *block {
 	n := int(x >> slotBits)
 	if n >= len(c.blocks) {
-		c.blocks = *c.s.blocks.Load()
+		c.blocks = c.s.blocks.All()
 	}
 	return c.blocks[n].Load()
 }

@@ -71,7 +71,7 @@ func checkHolders(t *testing.T, st *Store) {
 		t.Fatalf("%d stats in blocks, the store counts %d", live, st.stats)
 	}
 	for b := range st.hot.table.Load().where {
-		if (*st.blocks.Load())[b.index].Load() != b {
+		if st.blocks.At(int(b.index)) != b {
 			t.Fatal("remembered names keep a block that was dropped")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/statsd-admin/statsd-admin/internal/directory"
 	"github.com/statsd-admin/statsd-admin/internal/fingerprint"
 )
 
@@ -37,7 +38,7 @@ type hotNames struct {
 // position of its block in blocks.
 type hotTable struct {
 	stats  *fingerprint.Map
-	blocks atomic.Pointer[[]atomic.Pointer[block]]
+	blocks directory.Directory[block]
 
 	// Guarded by hotNames.mu.
 	used   int               // calls of stats.Put
@@ -51,12 +52,10 @@ const (
 )
 
 func newHotTable(entries int) *hotTable {
-	t := &hotTable{
+	return &hotTable{
 		stats: fingerprint.NewMap(entries),
 		where: make(map[*block]uint32),
 	}
-	t.blocks.Store(new([]atomic.Pointer[block]))
-	return t
 }
 
 func (h *hotNames) init() {
@@ -73,7 +72,7 @@ func (h *hotNames) salt(scope uint32) fingerprint.Salt {
 
 // at returns the block and slot of a stat.
 func (t *hotTable) at(stat uint32) (*block, int) {
-	return (*t.blocks.Load())[stat>>slotBits].Load(), int(stat & (1<<slotBits - 1))
+	return t.blocks.At(int(stat >> slotBits)), int(stat & (1<<slotBits - 1))
 }
 
 // keep adds a stat under the name text in sc.
@@ -105,7 +104,7 @@ func (h *hotNames) forget(b *block) {
 	t := h.table.Load()
 	if at, ok := t.where[b]; ok {
 		delete(t.where, b)
-		(*t.blocks.Load())[at].Store(&h.gone)
+		t.blocks.Put(int(at), &h.gone)
 	}
 }
 
@@ -125,19 +124,10 @@ func (t *hotTable) place(b *block) uint32 {
 	if ok {
 		return at
 	}
-	blocks := t.blocks.Load()
-	if t.placed == len(*blocks) {
-		grown := make([]atomic.Pointer[block], max(4, 2*t.placed))
-		for i := range *blocks {
-			grown[i].Store((*blocks)[i].Load())
-		}
-		t.blocks.Store(&grown)
-		blocks = &grown
-	}
 	at = uint32(t.placed)
 	t.placed++
 	t.where[b] = at
-	(*blocks)[at].Store(b)
+	t.blocks.Put(int(at), b)
 	return at
 }
 

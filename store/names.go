@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/statsd-admin/statsd-admin/internal/directory"
 	"github.com/statsd-admin/statsd-admin/internal/shrinkmap"
 )
 
@@ -52,7 +53,7 @@ type nameTable struct {
 	free  []uint32
 	n     uint32 // numbers handed out so far, free ones included
 
-	list atomic.Pointer[[]atomic.Pointer[Name]]
+	list directory.Directory[Name] // by number
 }
 
 // hold returns the number of the name and adds a holder.
@@ -70,11 +71,7 @@ func (t *nameTable) hold(k nameKey) uint32 {
 		n.num = t.n
 		t.n++
 	}
-	list := t.list.Load()
-	if list == nil || int(n.num) >= len(*list) {
-		list = t.resize(max(64, 2*int(n.num)))
-	}
-	(*list)[n.num].Store(n)
+	t.list.Put(int(n.num), n)
 	t.byKey.Set(k, n)
 	return n.num
 }
@@ -96,7 +93,7 @@ func (t *nameTable) forget(n *Name) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byKey.Delete(n.key)
-	(*t.list.Load())[n.num].Store(nil)
+	t.list.Put(int(n.num), nil)
 	t.free = append(t.free, n.num)
 }
 
@@ -107,7 +104,7 @@ func (t *nameTable) trim() {
 	if t.n < 1024 || t.byKey.Len() > int(t.n)/8 {
 		return
 	}
-	list := *t.list.Load()
+	list := t.list.All()
 	end := t.n
 	for end > 0 && list[end-1].Load() == nil {
 		end--
@@ -123,19 +120,7 @@ func (t *nameTable) trim() {
 		}
 	}
 	t.free = kept
-	t.resize(int(end) + 64)
-}
-
-// resize replaces the list by one of n elements.
-func (t *nameTable) resize(n int) *[]atomic.Pointer[Name] {
-	next := make([]atomic.Pointer[Name], n)
-	if list := t.list.Load(); list != nil {
-		for i := range min(n, len(*list)) {
-			next[i].Store((*list)[i].Load())
-		}
-	}
-	t.list.Store(&next)
-	return &next
+	t.list.Resize(int(end) + 64)
 }
 
 // byText returns the name k, nil if it has no holders.
@@ -146,10 +131,4 @@ func (t *nameTable) byText(k nameKey) *Name {
 }
 
 // at returns the name with the number num, nil if there has been none.
-func (t *nameTable) at(num uint32) *Name {
-	list := t.list.Load()
-	if list == nil || int(num) >= len(*list) {
-		return nil
-	}
-	return (*list)[num].Load()
-}
+func (t *nameTable) at(num uint32) *Name { return t.list.Find(int(num)) }

@@ -120,10 +120,6 @@ func (s *Store) purge() {
 		s.named = append(s.named, dead...)
 	}
 	gone := s.keepUnsent(dead)
-	isDead := func(x id) bool {
-		b, i := s.at(x)
-		return !b.alive.has(i)
-	}
 	holders := make(map[*Scope]bool)
 	note := func(holder uint32, k Kind) {
 		if sc := s.scopes[holder]; sc != nil {
@@ -144,21 +140,27 @@ func (s *Store) purge() {
 	}
 	for sc, listed := range holders {
 		if listed {
-			sc.held = slices.DeleteFunc(sc.held, isDead)
+			sc.held = slices.DeleteFunc(sc.held, s.isDead)
 		}
 	}
 	for k := range Kind(kinds) {
 		if touched[k] {
-			s.byName[SetOf(k)].dropPending(isDead)
-			s.byFamily[k].dropPending(isDead)
+			s.byName[SetOf(k)].dropPending(s.isDead)
+			s.byFamily[k].dropPending(s.isDead)
 		}
+	}
+	for _, o := range s.byTag {
+		o.dropPending(s.isDead)
 	}
 	s.mu.Unlock()
 	for k := range Kind(kinds) {
 		if touched[k] {
-			s.byName[SetOf(k)].drop(isDead)
-			s.byFamily[k].drop(isDead)
+			s.byName[SetOf(k)].drop(s.isDead)
+			s.byFamily[k].drop(s.isDead)
 		}
+	}
+	for _, o := range s.byTag {
+		o.drop(s.isDead)
 	}
 	s.settleLocked(gone)
 	for _, w := range s.enders {
@@ -320,8 +322,12 @@ func (s *Store) release(ids []id) {
 			s.releaseTags(rest[1:])
 		}
 		b.released++
-		if b.full() && b.released == b.n {
-			(*s.blocks.Load())[b.index].Store(nil)
+		if b.released == b.n && (b.full() || b.end > largeArena) {
+			if b.cls.open[b.variant] == b {
+				b.cls.open[b.variant] = nil
+			}
+			s.blocks.Put(int(b.index), nil)
+			b.arena.Store(nil) // other pages of its group keep the block
 			s.hot.forget(b)
 			s.recycled.Add(1)
 			s.freeBlocks = append(s.freeBlocks, freeBlock{b.index, b.reuse + 1})
@@ -352,4 +358,10 @@ func (s *Store) releaseTags(rest []byte) {
 			rest = rest[n:]
 		}
 	}
+}
+
+// isDead reports whether the stat x has ended. It must not be released yet.
+func (s *Store) isDead(x id) bool {
+	b, i := s.at(x)
+	return !b.alive.has(i)
 }

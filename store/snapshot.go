@@ -59,6 +59,7 @@ type keptBlock struct {
 // flush.
 func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 	c := snap.cursor()
+	c.flushed = true
 	for n, ch := range snap.counters {
 		if n%batchSteps == 0 {
 			snap.lookAhead(c, n, len(snap.counters), func(n int) id { return snap.counters[n].x })
@@ -83,6 +84,7 @@ func (snap *Snapshot) HiddenGaugeChanges(yield func(c *Cursor) bool) {
 
 func (snap *Snapshot) changedGauges(hidden bool, yield func(c *Cursor) bool) {
 	c := snap.cursor()
+	c.flushed = true
 	for n, ch := range snap.gauges {
 		if n%batchSteps == 0 {
 			snap.lookAhead(c, n, len(snap.gauges), func(n int) id { return snap.gauges[n].x })
@@ -148,9 +150,9 @@ func (c *Cursor) read(x id, raw uint64) *Cursor {
 	return c
 }
 
-// lookAhead prefetches what [Cursor.read] and [Snapshot.Total] need: of the batch behind
-// change n the records, whose offsets the last call prefetched, and of the one after it
-// the offsets and values. changed returns the stats of the list, which has length.
+// lookAhead prefetches what [Cursor.read] needs: of the batch behind change n the
+// records, whose offsets the last call prefetched, and of the one after it the offsets.
+// changed returns the stats of the list, which has length.
 func (snap *Snapshot) lookAhead(c *Cursor, n, length int, changed func(n int) id) {
 	if !prefetch.Enabled {
 		return
@@ -171,10 +173,6 @@ func (snap *Snapshot) lookAhead(c *Cursor, n, length int, changed func(n int) id
 		b, i := c.block(x), int(x&(1<<slotBits-1))
 		c.hints[hints] = uintptr(unsafe.Pointer(&b.offset[i]))
 		hints++
-		if k := snap.keptOf(b); k != nil && i < len(k.words) {
-			c.hints[hints] = uintptr(unsafe.Pointer(&k.words[i]))
-			hints++
-		}
 	}
 	prefetch.Lines(&c.hints, hints)
 }
@@ -222,6 +220,9 @@ func (snap *Snapshot) keptOf(b *block) *keptBlock {
 // counter it is the sum of all increments. ok is false if the stat is younger
 // than the snapshot or FlushOptions.Totals was not set.
 func (snap *Snapshot) Total(c *Cursor) (word uint64, ok bool) {
+	if c.flushed {
+		return c.raw, snap.totals
+	}
 	if k := snap.keptOf(c.b); k != nil && c.i < len(k.words) {
 		return k.words[c.i], true
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/directory"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
@@ -67,9 +68,9 @@ type Store struct {
 
 	lookup    lookup
 	hot       hotNames
-	names     nameTable                               // tag-extracted names and names of tags
-	blocks    atomic.Pointer[[]atomic.Pointer[block]] // by block index
-	null      *block                                  // holds the null stats
+	names     nameTable                  // tag-extracted names and names of tags
+	blocks    directory.Directory[block] // by block index
+	null      *block                     // holds the null stats
 	series    seriesIndex
 	collided  atomic.Uint64
 	described atomic.Pointer[map[string]Description] // see Describe; immutable
@@ -94,6 +95,7 @@ type Store struct {
 	orderMu  sync.Mutex
 	byName   [nameSets]order
 	byFamily [kinds]order
+	byTag    []*order // of explorers; changed under both orderMu and mu
 	epoch    uint64
 	views    map[uint64]int // open views by the epoch they began in
 	removed  []removed      // dead stats that views can still have
@@ -144,7 +146,6 @@ func New(opts Options) *Store {
 	s.lookup.init()
 	s.hot.init()
 	s.series.owners, s.series.seed = naming.NewOwners(s.ownsMetric), maphash.MakeSeed()
-	s.blocks.Store(new([]atomic.Pointer[block]))
 	for i := range s.byName {
 		s.byName[i].key = textKey
 	}
@@ -197,11 +198,7 @@ func (s *Store) Len(k Kind) int {
 
 // at returns the block and slot of the stat x. The block is nil if x was released.
 func (s *Store) at(x id) (*block, int) {
-	blocks := *s.blocks.Load()
-	if i := int(x >> slotBits); i < len(blocks) {
-		return blocks[i].Load(), int(x & (1<<slotBits - 1))
-	}
-	return nil, 0
+	return s.blocks.Find(int(x >> slotBits)), int(x & (1<<slotBits - 1))
 }
 
 // newNull returns a block of null stats, with that of a variant in the slot of

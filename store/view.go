@@ -108,7 +108,7 @@ func (v *View) ByFamily(k Kind) Cursor {
 }
 
 func (v *View) cursor(chunks [][]id) Cursor {
-	return Cursor{s: v.s, blocks: *v.s.blocks.Load(), chunks: chunks}
+	return Cursor{s: v.s, blocks: v.s.blocks.All(), chunks: chunks}
 }
 
 // Find returns a cursor at the stat called name. The program's own stat takes
@@ -186,7 +186,7 @@ func (s *Store) idsOf(wanted func(Kind) bool) []id {
 
 // eachBlock returns the blocks in use.
 func (s *Store) eachBlock() []*block {
-	list := *s.blocks.Load()
+	list := s.blocks.All()
 	blocks := make([]*block, 0, len(list))
 	for i := range list {
 		if b := list[i].Load(); b != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/directory"
 )
 
 const (
@@ -37,7 +39,7 @@ func (p place) length() int   { return int(p & math.MaxUint16) }
 // In a block, each token follows its symbol and its length as varints, so the
 // live tokens of a block can be found and moved.
 type arena struct {
-	groups directory[chunkGroup] // changed under tokens.mu
+	groups directory.Directory[chunkGroup] // changed under tokens.mu
 
 	// Guarded by tokens.mu.
 	last    uint32 // number of the newest chunk; 0 is no chunk
@@ -81,20 +83,20 @@ func (a *arena) bytes(at place) (b []byte, ok bool) {
 }
 
 func (a *arena) group(chunk uint32) *chunkGroup {
-	return a.groups.at(int(chunk / chunksPerGroup))
+	return a.groups.Find(int(chunk / chunksPerGroup))
 }
 
 // newChunk takes the next chunk number. tokens.mu must be held.
 func (a *arena) newChunk() (chunk uint32, g *chunkGroup) {
 	a.last++
 	i := int(a.last / chunksPerGroup)
-	g = a.groups.at(i)
+	g = a.groups.Find(i)
 	if g == nil {
 		if i > 0 {
 			a.dropGroupIfEmpty(i - 1)
 		}
 		g = new(chunkGroup)
-		a.groups.put(i, g)
+		a.groups.Put(i, g)
 	}
 	g.chunks++
 	return a.last, g
@@ -114,8 +116,8 @@ func (a *arena) dropChunk(chunk uint32) {
 // dropGroupIfEmpty releases an empty group that gets no more chunks. tokens.mu
 // must be held.
 func (a *arena) dropGroupIfEmpty(i int) {
-	if g := a.groups.at(i); g != nil && g.chunks == 0 {
-		a.groups.put(i, nil)
+	if g := a.groups.Find(i); g != nil && g.chunks == 0 {
+		a.groups.Put(i, nil)
 	}
 }
 

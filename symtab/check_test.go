@@ -47,7 +47,7 @@ func checkTable(t *testing.T, tab *Table) {
 	live := map[uint32]int32{} // bytes per chunk
 	chunks := map[uint32]bool{k.arena.current: true}
 	for i := range k.begun {
-		p := k.pages.at(i)
+		p := k.pages.Find(i)
 		room := k.room[i/64]>>(i%64)&1 != 0
 		if p == nil {
 			if !room {
@@ -121,7 +121,7 @@ func slotCount(tab *Table) (n int) {
 // chunkCount is the number of blocks and big tokens kept.
 func chunkCount(tab *Table) (n, groups int) {
 	for i := range int(tab.tokens.arena.last)/chunksPerGroup + 1 {
-		if g := tab.tokens.arena.groups.at(i); g != nil {
+		if g := tab.tokens.arena.groups.Find(i); g != nil {
 			n += g.chunks
 			groups++
 		}

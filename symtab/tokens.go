@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/directory"
 )
 
 const (
@@ -40,7 +42,7 @@ type tokens struct {
 	live atomic.Int64 // symbols in use
 
 	// pages is changed under mu. A page without symbols in use may be nil.
-	pages directory[page]
+	pages directory.Directory[page]
 
 	mu       sync.Mutex // taken after a shard's lock; guards all below
 	begun    int        // pages that ever had symbols
@@ -57,7 +59,7 @@ func (k *tokens) init() {
 
 // page returns the page of a symbol, or nil.
 func (k *tokens) page(sym Symbol) *page {
-	return k.pages.at(int(sym >> pageBits))
+	return k.pages.Find(int(sym >> pageBits))
 }
 
 // get returns the bytes of a symbol, or nil if it is not in use. They never
@@ -211,14 +213,14 @@ func (k *tokens) takeNumber() (Symbol, *page) {
 
 // makePage returns page i, creating it if necessary. k.mu must be held.
 func (k *tokens) makePage(i int) *page {
-	p := k.pages.at(i)
+	p := k.pages.Find(i)
 	if p == nil {
 		p = &page{free: noSlot}
 		if i == 0 {
 			p.fresh = 1 // symbol 0 is not for tokens
 		}
 		k.resident++
-		k.pages.put(i, p)
+		k.pages.Put(i, p)
 	}
 	return p
 }
@@ -227,13 +229,13 @@ func (k *tokens) makePage(i int) *page {
 // page's worth of numbers is free. k.mu must be held.
 func (k *tokens) giveNumber(sym Symbol) {
 	i, slot := int(sym>>pageBits), uint32(sym%pageSize)
-	p := k.pages.at(i)
+	p := k.pages.Find(i)
 	p.where[slot].Store(uint64(p.free))
 	p.free = slot
 	p.live--
 	k.room[i/64] |= 1 << (i % 64)
 	if p.live == 0 && k.resident*pageSize-int(k.live.Load()) > 2*pageSize {
-		k.pages.put(i, nil)
+		k.pages.Put(i, nil)
 		k.resident--
 	}
 }

@@ -1,0 +1,481 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"hash/maphash"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Explorer counts the stats under a prefix, or with a tag, by the segment or value
+// that follows, without visiting each of them: the cost of an answer grows with its
+// groups and with what changed since the last one, not with the number of stats.
+//
+// Counts are differences of positions in the sorted index. What cannot be computed
+// from positions is summed for runs of the index, about eight bytes for each stat in
+// all, from the first question on.
+//
+// All methods are safe for concurrent use; answers are made one after the other.
+type Explorer struct {
+	s    *Store
+	seed maphash.Seed // of tag values
+
+	mu    sync.Mutex // guards the rest; taken before the locks of the store
+	names [nameSets]ranking
+	tags  []*tagOrder // latest use last
+	sizes []*sizes    // by block
+}
+
+// sizes are the sizes of the stats of a block.
+type sizes struct {
+	reuse uint32
+	bytes [slotsPerBlock]uint32 // 0: not measured
+}
+
+// NewExplorer returns an explorer of s.
+func (s *Store) NewExplorer() *Explorer {
+	x := &Explorer{s: s, seed: maphash.MakeSeed()}
+	for set := range x.names {
+		x.names[set].key = func(dst []byte, one id) []byte { return textKey(s, dst, one) }
+	}
+	return x
+}
+
+// By is an order of groups. All but ByName are descending.
+type By uint8
+
+// The orders of [Explore].
+const (
+	BySeries  By = iota // number of stats
+	ByNew               // number of new stats
+	ByRate              // changes per second
+	BySamples           // received samples per second
+	ByBytes             // memory
+	ByName              // ascending
+)
+
+// Explore is a question to an [Explorer].
+type Explore struct {
+	// Prefix is the beginning of the names. It can end in the middle of a segment.
+	Prefix string
+	// Tag is the name of a tag, whose values make the groups instead of segments.
+	Tag string
+	// Tags asks for the tags of the stats with the prefix.
+	Tags bool
+
+	By    By
+	Limit int // of groups; at most 1000
+	// Since is when the oldest stat was created that counts as new.
+	Since time.Time
+	// Rates yields the stats that changed last, by [Cursor.Ref], and their changes per
+	// second. Nil: there are no rates.
+	Rates iter.Seq2[uint64, float64]
+	// Samples are the names with the most samples per second. Stats that the name is
+	// a prefix of, by whole segments, share them.
+	Samples []Sampled
+}
+
+// Sampled is a name and the samples per second that it received.
+type Sampled struct {
+	Name      string
+	PerSecond float64
+}
+
+// Explored is the answer of an [Explorer].
+type Explored struct {
+	Total  Group   // all stats with the prefix, and with the tag
+	Groups []Group // in the order that was asked for
+	Others Group   // the stats in Total that are in none of Groups
+
+	// Complete is set if all groups were compared. If there are too many, Found groups
+	// were, each with more than Bound stats among them.
+	Complete bool
+	Bound    int
+	Found    int
+
+	Tags []TagCount // most stats first; with Explore.Tags
+}
+
+// Group is a set of stats.
+type Group struct {
+	// Name is the prefix of the names, with a dot at its end, or the full name of
+	// stats, or the value of the tag.
+	Name string
+	Leaf bool // Name is a full name
+
+	Series int
+	New    int // created since Explore.Since
+	// Bytes estimates the memory of the stats without the texts of their segments,
+	// which stats share. Histograms are measured again now and then.
+	Bytes uint64
+	// First and Last are when the oldest and the newest stat were created; zero if the
+	// stat is older than the process.
+	First, Last time.Time
+	PerSecond   float64 // changes
+	Samples     float64 // samples per second of the names in Explore.Samples
+}
+
+// TagCount is a tag and how many stats have it.
+type TagCount struct {
+	Name   string
+	Series int
+	Values int  // different values
+	Exact  bool // Values is not an estimate
+}
+
+// ErrTooManySeries is returned for a tag with a prefix that too many stats have.
+var ErrTooManySeries = errors.New("store: too many stats have the prefix")
+
+// Bounds of the work for an answer.
+const (
+	comparedGroups = 1024   // groups that are all compared
+	sampledGroups  = 512    // positions at which groups are looked for otherwise
+	heavyGroups    = 64     // runs in which groups with a high rate or size are looked for
+	walkedSeries   = 50_000 // stats whose tags are read one by one
+	maxGroups      = 1000   // in an answer
+)
+
+// Explore answers a question. It returns [ErrTooManySeries] for a tag and a prefix that
+// more than 50,000 stats have. The first question needs about a second for a million
+// stats, as does the first one about a tag; the last four tags are kept.
+func (x *Explorer) Explore(q Explore) (Explored, error) {
+	v := x.s.View()
+	defer v.Close()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a := answer{x: x, q: &q, since: math.MaxInt64, prefix: []byte(q.Prefix), found: make(map[string]*places)}
+	if !q.Since.IsZero() {
+		a.since = q.Since.UnixMilli()
+	}
+	if q.Tag != "" && q.Prefix == "" {
+		a.rankings = append(a.rankings, x.tagRanking(v, q.Tag))
+	} else {
+		for set := range NameSet(nameSets) {
+			v.ByName(set)
+			r := &x.names[set]
+			r.update(x, v.byName[set])
+			if set == Histograms && len(r.sums) > 0 {
+				r.refreshSizes(x)
+			}
+			a.rankings = append(a.rankings, r)
+		}
+	}
+	a.setRates()
+	for _, r := range a.rankings {
+		a.within = append(a.within, r.find(a.prefix, span{0, r.size()}))
+	}
+	if q.Tag != "" && q.Prefix != "" {
+		return a.walkTag(v)
+	}
+	out := a.groups()
+	if q.Tags {
+		out.Tags = a.tags(v)
+	}
+	return out, nil
+}
+
+// Bytes estimates the memory of the explorer, without the index of names, which it
+// shares with other readers.
+func (x *Explorer) Bytes() (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range x.names {
+		n += x.names[i].bytes()
+	}
+	for _, o := range x.tags {
+		n += o.bytes() + 4*o.size()
+	}
+	for _, b := range x.sizes {
+		if b != nil {
+			n += 4 * slotsPerBlock
+		}
+	}
+	return n
+}
+
+// size returns the size of a stat as it was measured last.
+func (x *Explorer) size(b *block, slot int) uint32 {
+	for int(b.index) >= len(x.sizes) {
+		x.sizes = append(x.sizes, make([]*sizes, len(x.sizes)/4+16)...)
+	}
+	known := x.sizes[b.index]
+	if known == nil || known.reuse != b.reuse {
+		known = &sizes{reuse: b.reuse}
+		x.sizes[b.index] = known
+	}
+	if known.bytes[slot] == 0 {
+		known.bytes[slot] = b.sizeOf(slot)
+	}
+	return known.bytes[slot]
+}
+
+// measure makes the next call of size measure a stat again.
+func (x *Explorer) measure(b *block, slot int) {
+	if int(b.index) < len(x.sizes) && x.sizes[b.index] != nil {
+		x.sizes[b.index].bytes[slot] = 0
+	}
+}
+
+// statBytes is what a stat takes besides its record: its value, its value as of the
+// last flush, its entries in the index by name and in two orders.
+const statBytes = 48
+
+// sizeOf estimates the memory of a stat.
+func (b *block) sizeOf(slot int) uint32 {
+	enc, rest := splitRecord(b.record(slot))
+	n := statBytes + len(enc) + tagBytes(rest)
+	if b.variant == variantHistogram {
+		n += (*b.hists.Load())[slot].Bytes()
+	}
+	return uint32(min(n, math.MaxUint32))
+}
+
+// answer is the state of an [Explorer] for a question.
+type answer struct {
+	x        *Explorer
+	q        *Explore
+	since    int64
+	prefix   []byte
+	rankings []*ranking
+	within   []span // of the prefix in each ranking
+
+	found map[string]*places // the groups by the prefix of their keys
+}
+
+// places are the positions of a group in each ranking.
+type places [nameSets]span
+
+// setRates sets the rates of the rankings.
+func (a *answer) setRates() {
+	for _, r := range a.rankings {
+		r.clearRates()
+	}
+	if a.q.Rates == nil {
+		return
+	}
+	for ref, rate := range a.q.Rates {
+		b, slot := a.x.s.at(id(ref))
+		if b == nil || slot >= slotsPerBlock || b.ref(slot) != ref {
+			continue
+		}
+		r := a.rankings[0]
+		if len(a.rankings) > 1 {
+			r = a.rankings[SetOf(b.variant.kind())]
+		}
+		r.setRate(id(ref), rate)
+	}
+}
+
+// group returns the part of a key that is common to its group.
+func (a *answer) group(key []byte) []byte {
+	if a.q.Tag != "" {
+		return key
+	}
+	text, from := key[:len(key)-2], len(a.prefix) // see originKey
+	if from < len(text) {
+		if n := bytes.IndexByte(text[from:], '.'); n >= 0 {
+			return text[:from+n+1]
+		}
+	}
+	return key[:len(key)-1] // stats that have exactly this name
+}
+
+// note notes the group of a position and returns the position behind the group.
+func (a *answer) note(i, pos, from int) (end int) {
+	r := a.rankings[i]
+	key := string(a.group(r.keyAt(pos)))
+	p := a.found[key]
+	if p == nil {
+		p = new(places)
+		a.found[key] = p
+	}
+	if p[i].len() == 0 {
+		start := pos
+		if from < pos {
+			start = r.startOf([]byte(key), from, pos)
+		}
+		p[i] = span{start, max(pos+1, r.endOf([]byte(key), pos, a.within[i].to))}
+	}
+	return p[i].to
+}
+
+// find finds the groups of a ranking. It reports whether it found all.
+func (a *answer) find(i int) bool {
+	w := a.within[i]
+	pos := w.from
+	for n := 0; pos < w.to; n++ {
+		if n == comparedGroups {
+			break
+		}
+		pos = a.note(i, pos, pos)
+	}
+	if pos >= w.to {
+		return true
+	}
+	for k := range sampledGroups {
+		a.note(i, w.from+k*w.len()/sampledGroups, w.from)
+	}
+	switch a.q.By {
+	case ByBytes, ByRate, ByNew:
+		for _, s := range a.rankings[i].heavyRuns(w, heavyGroups, a.q.By, a.since) {
+			for pos := s.from; pos < s.to; {
+				pos = max(pos+1, a.note(i, pos, w.from))
+			}
+		}
+	}
+	return false
+}
+
+// candidate is a group that may be part of the answer.
+type candidate struct {
+	key    string
+	places *places
+	tally  tally
+	sort   float64
+}
+
+// groups returns the groups and their sums.
+func (a *answer) groups() (out Explored) {
+	out.Complete = true
+	var partial []int
+	for i := range a.rankings {
+		if !a.find(i) {
+			partial, out.Complete = append(partial, i), false
+			out.Bound += (a.within[i].len() + sampledGroups - 1) / sampledGroups
+		}
+	}
+	samples := a.samples()
+	list := make([]candidate, 0, len(a.found))
+	for key, p := range a.found {
+		for _, i := range partial {
+			if p[i].len() == 0 {
+				p[i] = a.rankings[i].find([]byte(key), a.within[i])
+			}
+		}
+		list = append(list, candidate{key: key, places: p})
+	}
+	out.Found = len(list)
+	var total tally
+	for i, r := range a.rankings {
+		r.addTo(a.x, a.within[i], a.since, &total)
+	}
+	return a.answer(list, total, out, samples)
+}
+
+// answer completes out: it sorts the list and takes the first groups.
+func (a *answer) answer(list []candidate, total tally, out Explored, samples map[string]float64) Explored {
+	for i := range list {
+		c := &list[i]
+		switch a.q.By {
+		case BySeries:
+			c.sort = float64(c.series())
+		case BySamples:
+			c.sort = samples[c.key]
+		case ByNew:
+			c.sort = float64(a.measure(c).fresh)
+		case ByRate:
+			c.sort = a.measure(c).rate
+		case ByBytes:
+			c.sort = float64(a.measure(c).bytes)
+		}
+	}
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.sort, a.sort), strings.Compare(a.key, b.key))
+	})
+	out.Total, out.Others = total.group(a.q.Prefix), total.group("")
+	for _, rate := range samples {
+		out.Total.Samples += rate
+	}
+	out.Others.Samples = out.Total.Samples
+	for i := range list[:min(len(list), max(a.q.Limit, 0), maxGroups)] {
+		c := &list[i]
+		g := a.measure(c).group(strings.TrimSuffix(c.key, "\x00"))
+		g.Leaf = a.q.Tag == "" && len(g.Name) < len(c.key)
+		g.Samples = samples[c.key]
+		out.Groups = append(out.Groups, g)
+		out.Others.subtract(&g)
+	}
+	return out
+}
+
+// series returns the number of stats of a group.
+func (c *candidate) series() int {
+	if c.places == nil {
+		return c.tally.series
+	}
+	n := 0
+	for _, s := range c.places {
+		n += s.len()
+	}
+	return n
+}
+
+// measure sums up the stats of a group, once.
+func (a *answer) measure(c *candidate) *tally {
+	if c.tally.series == 0 {
+		for i, r := range a.rankings {
+			r.addTo(a.x, c.places[i], a.since, &c.tally)
+		}
+	}
+	return &c.tally
+}
+
+// group returns the sums as a group.
+func (t *tally) group(name string) Group {
+	return Group{Name: name, Series: t.series, New: t.fresh, Bytes: t.bytes, First: moment(t.oldest), Last: moment(t.newest), PerSecond: t.rate}
+}
+
+// subtract removes the stats of o from g, whose times become unknown.
+func (g *Group) subtract(o *Group) {
+	g.Series -= o.Series
+	g.New -= o.New
+	g.Bytes -= min(g.Bytes, o.Bytes)
+	g.PerSecond = max(0, g.PerSecond-o.PerSecond)
+	g.Samples = max(0, g.Samples-o.Samples)
+	g.First, g.Last = time.Time{}, time.Time{}
+	if g.Series == 0 {
+		g.PerSecond, g.Samples = 0, 0 // not the error of the sums
+	}
+}
+
+// samples returns the samples per second of groups, and adds the groups to found.
+func (a *answer) samples() map[string]float64 {
+	if a.q.Tag != "" {
+		return nil
+	}
+	sums := make(map[string]float64)
+	for _, sampled := range a.q.Samples {
+		rest, ok := strings.CutPrefix(sampled.Name, a.q.Prefix)
+		if !ok {
+			continue
+		}
+		segment, _, deeper := strings.Cut(rest, ".")
+		keys := []string{a.q.Prefix + segment + "."}
+		if !deeper { // a stat, or stats with tags
+			keys = []string{a.q.Prefix + segment + "\x00", a.q.Prefix + segment + "."}
+		}
+		for _, key := range keys {
+			if a.found[key] == nil {
+				p := new(places)
+				n := 0
+				for i, r := range a.rankings {
+					p[i] = r.find([]byte(key), a.within[i])
+					n += p[i].len()
+				}
+				if n == 0 {
+					continue
+				}
+				a.found[key] = p
+			}
+			sums[key] += sampled.PerSecond
+			break
+		}
+	}
+	return sums
+}

@@ -1,0 +1,361 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// walked is a stat as a walk over all stats finds it.
+type walked struct {
+	name    string
+	created time.Time
+	ref     uint64
+	tags    []tags.Tag
+}
+
+func walkAll(st *store.Store) (all []walked) {
+	v := st.View()
+	defer v.Close()
+	for _, set := range []store.NameSet{store.Texts, store.Scalars, store.Histograms} {
+		for c := v.ByName(set); c.Next(); {
+			all = append(all, walked{c.Name(), c.Created(), c.Ref(), c.AppendTags(nil)})
+		}
+	}
+	return all
+}
+
+// groupOf returns the group of a name under a prefix.
+func groupOf(name, prefix string) (group string, leaf bool) {
+	if n := strings.IndexByte(name[len(prefix):], '.'); n >= 0 {
+		return name[:len(prefix)+n+1], false
+	}
+	return name, true
+}
+
+// explored is what a walk over all stats finds for a question.
+func explored(all []walked, q store.Explore, rates map[uint64]float64) map[string]store.Group {
+	groups := make(map[string]store.Group)
+	for _, w := range all {
+		if !strings.HasPrefix(w.name, q.Prefix) {
+			continue
+		}
+		name, leaf := groupOf(w.name, q.Prefix)
+		if q.Tag != "" {
+			n := slices.IndexFunc(w.tags, func(t tags.Tag) bool { return t.Name == q.Tag })
+			if n < 0 {
+				continue
+			}
+			name, leaf = w.tags[n].Value, false
+		}
+		key := name
+		if leaf {
+			key += "\x00"
+		}
+		g, had := groups[key]
+		g.Name, g.Leaf = name, leaf
+		g.Series++
+		if !w.created.Before(q.Since) {
+			g.New++
+		}
+		if !had || w.created.Before(g.First) {
+			g.First = w.created
+		}
+		if !had || w.created.After(g.Last) {
+			g.Last = w.created
+		}
+		g.PerSecond += rates[w.ref]
+		groups[key] = g
+	}
+	return groups
+}
+
+// checkExplored compares an answer with a walk over all stats.
+func checkExplored(t *testing.T, got store.Explored, want map[string]store.Group) {
+	t.Helper()
+	var total, listed store.Group
+	for _, g := range want {
+		total.Series += g.Series
+		total.New += g.New
+		total.PerSecond += g.PerSecond
+	}
+	if got.Total.Series != total.Series || got.Total.New != total.New || got.Total.PerSecond != total.PerSecond {
+		t.Fatalf("the total is %+v, want %d series, %d new, %v per second", got.Total, total.Series, total.New, total.PerSecond)
+	}
+	for _, g := range got.Groups {
+		key := g.Name
+		if g.Leaf {
+			key += "\x00"
+		}
+		w := want[key]
+		bytes := g.Bytes
+		g.Bytes, g.Samples = 0, 0
+		if g != w {
+			t.Fatalf("group %q is\n%+v, want\n%+v", key, g, w)
+		}
+		if bytes < 40*uint64(g.Series) {
+			t.Fatalf("group %q of %d stats has %d bytes", key, g.Series, bytes)
+		}
+		listed.Series += g.Series
+		listed.New += g.New
+		delete(want, key)
+	}
+	if got.Others.Series != total.Series-listed.Series || got.Others.New != total.New-listed.New {
+		t.Fatalf("the others are %+v, want %d series, %d new", got.Others, total.Series-listed.Series, total.New-listed.New)
+	}
+	for key, g := range want {
+		if got.Complete && len(got.Groups) < 1000 || g.Series > got.Bound && len(got.Groups) < 1000 && !got.Complete {
+			t.Fatalf("group %q of %d is missing (complete %v, bound %d, %d groups)", key, g.Series, got.Complete, got.Bound, len(got.Groups))
+		}
+	}
+}
+
+// TestExplorerEqualsWalk compares answers with a walk over all stats, while stats are
+// created and removed.
+func TestExplorerEqualsWalk(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	now := time.Unix(1_700_000_000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	x := st.NewExplorer()
+	own, net := st.Root(), st.ScopeWith("in", store.ScopeOptions{Network: true})
+	word := func(n int) string { return string("abcdefghij-_~"[random.IntN(13)]) + fmt.Sprint(random.IntN(n)) }
+	create := func() {
+		parts := []string{word(3)}
+		for range random.IntN(4) {
+			parts = append(parts, word([]int{1, 3, 40, 3000}[random.IntN(4)]))
+		}
+		name := strings.Join(parts, ".")
+		var tgs []tags.Tag
+		if random.IntN(3) == 0 {
+			tgs = []tags.Tag{{Name: "site", Value: word(5)}, {Name: "user", Value: word(1000)}}[:1+random.IntN(2)]
+		}
+		switch random.IntN(8) {
+		case 0:
+			own.Histogram(name, store.Unspecified, tgs...)
+		case 1:
+			own.Text(name)
+		case 2:
+			own.Gauge(name, tgs...)
+		case 3:
+			own.Counter(name, tgs...)
+		default:
+			net.Counter(name, tgs...)
+		}
+	}
+	for round := range 60 {
+		for range random.IntN(400) {
+			create()
+			if random.IntN(100) == 0 {
+				now = now.Add(time.Duration(random.IntN(5000)) * time.Millisecond)
+			}
+		}
+		now = now.Add(time.Duration(random.IntN(30)) * time.Second)
+		if round%3 == 2 {
+			end := fmt.Sprint(random.IntN(10))
+			st.RemoveNetwork(func(name string) bool { return strings.HasSuffix(name, end) })
+		}
+		if round%20 == 19 {
+			st.RemoveNetwork(func(string) bool { return random.IntN(10) > 0 })
+		}
+		all := walkAll(st)
+		if n := st.Len(store.KindCounter) + st.Len(store.KindGauge) + st.Len(store.KindHistogram) + st.Len(store.KindText); n != len(all) {
+			t.Fatalf("the store has %d stats, a walk finds %d", n, len(all))
+		}
+		rates := make(map[uint64]float64)
+		for _, w := range all {
+			if random.IntN(4) == 0 {
+				rates[w.ref] = float64(random.IntN(100))
+			}
+		}
+		for range 12 {
+			q := store.Explore{By: store.By(random.IntN(6)), Limit: 1000, Since: now.Add(-time.Minute), Rates: maps.All(rates)}
+			if n := random.IntN(4); n > 0 && len(all) > 0 {
+				name := all[random.IntN(len(all))].name
+				q.Prefix = name[:random.IntN(len(name)+1)]
+			}
+			if random.IntN(3) == 0 {
+				q.Tag = []string{"site", "user", "none"}[random.IntN(3)]
+			}
+			got, err := x.Explore(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkExplored(t, got, explored(all, q, rates))
+		}
+	}
+}
+
+// TestExplorerOrders checks each order of groups.
+func TestExplorerOrders(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	x := st.NewExplorer()
+	rates := make(map[uint64]float64)
+	for i, group := range []string{"many", "fast", "large", "new"} {
+		if group == "new" {
+			now = now.Add(time.Hour)
+		}
+		for k := range 8 - i {
+			name := fmt.Sprintf("%s.%d", group, k)
+			switch group {
+			case "large":
+				st.Root().Histogram(name, store.Unspecified)
+			default:
+				st.Root().Counter(name)
+			}
+		}
+	}
+	for _, w := range walkAll(st) {
+		if strings.HasPrefix(w.name, "fast.") {
+			rates[w.ref] = 2
+		}
+	}
+	samples := []store.Sampled{{Name: "large.1", PerSecond: 7}, {Name: "fast.0", PerSecond: 1}}
+	for by, first := range map[store.By]string{store.BySeries: "many.", store.ByRate: "fast.", store.ByBytes: "large.", store.ByNew: "new.", store.BySamples: "large.", store.ByName: "fast."} {
+		got, err := x.Explore(store.Explore{By: by, Limit: 1, Since: now, Rates: maps.All(rates), Samples: samples})
+		if err != nil || len(got.Groups) != 1 || got.Groups[0].Name != first || got.Total.Series != 26 || got.Total.Samples != 8 || got.Others.Series != 26-got.Groups[0].Series {
+			t.Errorf("order %d: %+v, %v", by, got, err)
+		}
+	}
+}
+
+// TestExplorerFindsLargeGroups checks that the groups that matter are found among too
+// many to compare.
+func TestExplorerFindsLargeGroups(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	x := st.NewExplorer()
+	for i := range 30_000 {
+		st.Root().Counter(fmt.Sprintf("user.%05d.logins", i))
+	}
+	for i := range 400 {
+		st.Root().Counter(fmt.Sprintf("user.23456.page%d", i))
+	}
+	now = now.Add(time.Hour)
+	rates := make(map[uint64]float64)
+	for i := range 20 {
+		st.Root().Counter(fmt.Sprintf("user.12345.new%d", i))
+	}
+	for _, w := range walkAll(st) {
+		if strings.HasPrefix(w.name, "user.27777.") {
+			rates[w.ref] = 1000
+		}
+	}
+	for by, first := range map[store.By]string{store.BySeries: "user.23456.", store.ByNew: "user.12345.", store.ByRate: "user.27777.", store.ByBytes: "user.23456."} {
+		got, err := x.Explore(store.Explore{Prefix: "user.", By: by, Limit: 10, Since: now, Rates: maps.All(rates)})
+		if err != nil || got.Complete || got.Groups[0].Name != first || got.Total.Series != 30_420 || got.Bound != 60 {
+			t.Errorf("order %d: %+v, %v", by, got, err)
+		}
+	}
+}
+
+// TestExplorerTags checks the counts of tags and of their values.
+func TestExplorerTags(t *testing.T) {
+	st := store.New(store.Options{})
+	x := st.NewExplorer()
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	check := func(prefix string, want ...store.TagCount) {
+		t.Helper()
+		got, err := x.Explore(store.Explore{Prefix: prefix, Tags: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got.Tags {
+			if g := &got.Tags[i]; !g.Exact && i < len(want) && g.Values > want[i].Values*3/4 && g.Values < want[i].Values*4/3 {
+				g.Values = want[i].Values
+			}
+		}
+		if !slices.Equal(got.Tags, want) {
+			t.Errorf("the tags under %q are %+v, want %+v", prefix, got.Tags, want)
+		}
+	}
+	for i := range 20_000 {
+		tgs := []tags.Tag{{Name: "site", Value: fmt.Sprint(i % 7)}}
+		if i%2 == 0 {
+			tgs = append(tgs, tags.Tag{Name: "user", Value: fmt.Sprint(i)})
+		}
+		net.Counter(fmt.Sprintf("page%d", i%1000), tgs...)
+		if i == 10_000 {
+			check("", store.TagCount{Name: "site", Series: 5001 + 3500, Values: 7, Exact: true}, store.TagCount{Name: "user", Series: 5001, Values: 5001})
+		}
+	}
+	seven := 0
+	for _, w := range walkAll(st) {
+		if len(w.tags) > 0 {
+			seven++
+		}
+	}
+	check("", store.TagCount{Name: "site", Series: seven, Values: 7, Exact: true}, store.TagCount{Name: "user", Series: 10_000, Values: 10_000})
+	check("page16.", store.TagCount{Name: "site", Series: 20, Values: 7, Exact: true}, store.TagCount{Name: "user", Series: 20, Values: 20, Exact: true})
+	got, err := x.Explore(store.Explore{Tag: "user", Limit: 5})
+	if err != nil || got.Total.Series != 10_000 || got.Complete || len(got.Groups) != 5 || got.Groups[0].Series != 1 {
+		t.Errorf("the values are %+v, %v", got, err)
+	}
+	for i := range 50_000 {
+		net.Counter(fmt.Sprintf("page.%d", i))
+	}
+	if _, err := x.Explore(store.Explore{Tag: "user", Prefix: "page"}); !errors.Is(err, store.ErrTooManySeries) {
+		t.Errorf("a prefix with many stats: %v", err)
+	}
+}
+
+// TestExplorerConcurrently explores while stats are created, removed and flushed.
+func TestExplorerConcurrently(t *testing.T) {
+	st := store.New(store.Options{})
+	st.KeepEnded()
+	x := st.NewExplorer()
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	var wg sync.WaitGroup
+	for g := range 2 {
+		wg.Go(func() {
+			for i := range 3000 {
+				net.Counter(fmt.Sprintf("g%d.%d.total", g, i%1500), tags.Tag{Name: "site", Value: fmt.Sprint(i % 30)}).Inc()
+				if i%500 == 499 {
+					st.RemoveNetwork(func(name string) bool { return strings.Contains(name, ".1") })
+					st.Flush(store.FlushOptions{})
+				}
+			}
+		})
+	}
+	for g := range 2 {
+		wg.Go(func() {
+			for i := range 100 {
+				q := store.Explore{By: store.By(i % 6), Limit: 20, Tags: g == 0}
+				if i%4 == 3 {
+					q.Tag = "site"
+				}
+				got, err := x.Explore(q)
+				sum := got.Others.Series
+				for _, group := range got.Groups {
+					sum += group.Series
+				}
+				if err != nil || sum != got.Total.Series {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all := walkAll(st)
+	q := store.Explore{Limit: 1000}
+	got, err := x.Explore(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Total.New = 0
+	q.Since = time.Now().Add(time.Hour)
+	want := explored(all, q, nil)
+	for i := range got.Groups {
+		got.Groups[i].New = 0
+	}
+	checkExplored(t, got, want)
+}
