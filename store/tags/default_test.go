@@ -29,6 +29,8 @@ var defaultExtractions = []extraction{
 	{"listener.pub.ssl.sigalgs.rsa_pss_rsae_sha256", "listener.ssl.sigalgs", "ssl_sigalg=rsa_pss_rsae_sha256 listener_address=pub"},
 	{"listener.pub.ssl.versions.TLSv1.3", "listener.ssl.versions", "ssl_version=TLSv1.3 listener_address=pub"},
 	{"cluster.checkout.ssl.ciphers.TLS_AES_128_GCM_SHA256", "cluster.ssl.ciphers", "cipher_suite=TLS_AES_128_GCM_SHA256 cluster_name=checkout"},
+	{"listener.0.0.0.0_8443.ssl.certificate.edge.expiration_unix_time_seconds", "listener.ssl.certificate.expiration_unix_time_seconds", "tls_certificate=edge listener_address=0.0.0.0_8443"},
+	{"cluster.checkout.ssl.certificate.edge.expiration_unix_time_seconds", "cluster.ssl.certificate.expiration_unix_time_seconds", "tls_certificate=edge cluster_name=checkout"},
 	{"listener.pub.http.edge_in.downstream_rq_3xx", "listener.http.downstream_rq_xx",
 		"response_code_class=3 http_conn_manager_prefix=edge_in listener_address=pub"},
 	{"server.worker_3.watchdog_miss", "server.worker_watchdog_miss", "worker_id=3"},

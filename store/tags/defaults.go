@@ -42,6 +42,8 @@ func defaultTable() []defaultRow {
 		{tag: "ssl_version", regex: reEither + `versions(\.(TLSv\d\.\d))$`, code: sslVersion, firsts: sslFirsts},
 		{tag: cipherSuite, code: clusterCipher, first: "cluster",
 			regex: `^cluster\.` + reToken + `\.ssl\.ciphers(\.([\w-]+))$`},
+		{tag: "tls_certificate", code: tlsCertificate, firsts: sslFirsts,
+			regex: reEither + `certificate\.((` + reToken + `)\.)\w+$`},
 		{tag: "http_conn_manager_prefix", code: listenerHTTP, first: "listener",
 			regex: `^listener\..*?\.http\.((` + reToken + `)\.)`},
 		{tag: "worker_id", code: workerID, firsts: []string{"listener", "server", "listener_manager"},

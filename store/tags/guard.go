@@ -89,6 +89,8 @@ func (c handCode) guard() guard {
 		return guard{lengthFromEnd, 6, 3, uint8(len("versions"))}
 	case clusterCipher:
 		return guard{tokenLength, 5, 2, uint8(len("ssl"))}
+	case tlsCertificate:
+		return guard{lengthFromEnd, 6, 3, uint8(len("certificate"))}
 	case listenerHTTP:
 		return guard{min: 5}
 	case workerID, listenerAddress, proxyProtocolPrefix:

@@ -20,6 +20,7 @@ const (
 	sslSigalg
 	sslVersion
 	clusterCipher
+	tlsCertificate
 	listenerHTTP
 	workerID
 	listenerAddress
@@ -54,6 +55,8 @@ func (c handCode) find(n tokenized) found {
 		return n.sslVersion()
 	case clusterCipher:
 		return n.clusterCipher()
+	case tlsCertificate:
+		return n.tlsCertificate()
 	case listenerHTTP:
 		return n.listenerHTTP()
 	case workerID:
@@ -215,6 +218,19 @@ func (n tokenized) clusterCipher() found {
 		return found{}
 	}
 	return n.withDotBefore(4)
+}
+
+// tlsCertificate: listener.….ssl.certificate.($.)stat or the same with cluster.
+func (n tokenized) tlsCertificate() found {
+	last := n.len() - 1
+	if last < 5 || !n.is(last-2, "certificate") || !n.is(last-3, "ssl") ||
+		!n.is(0, "listener") && !n.is(0, "cluster") || !n.oneLine(last-3) {
+		return found{}
+	}
+	if n.empty(last-1) || n.empty(last) || !allWord(n.token(last)) {
+		return found{}
+	}
+	return n.withDotAfter(last - 1)
 }
 
 // listenerHTTP: listener.….http.($.), the first http that fits.
