@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -17,7 +18,7 @@ import (
 func TestEventsAsJSON(t *testing.T) {
 	var got []byte
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	placed := testHost(func(s *host.Spec) { s.Locality = config.Locality{Region: "r", Zone: "z"} })
+	placed := upstreamtest.Host(1, func(s *host.Spec) { s.Locality = config.Locality{Region: "r", Zone: "z"} })
 	for k := Ejected; k <= NoLongerDegraded; k++ {
 		e := Event{Kind: k, Time: at, Host: placed, Failure: Timeout, First: k == Added}
 		got = e.AppendJSON(got, "c", config.HealthCheckKind(k)%4)
@@ -88,7 +89,7 @@ func TestEvents(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				h := testHost()
+				h := upstreamtest.Host(1)
 				h.SetFlags(tt.flags)
 				k.Add(h)
 				for done := 0; done < len(tt.steps); {

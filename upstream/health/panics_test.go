@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -40,7 +41,7 @@ func TestChecksPanic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := testHost()
+		h := upstreamtest.Host(1)
 		k.Add(h)
 		time.Sleep(2*set.Interval + set.Interval/2)
 		synctest.Wait()
@@ -50,8 +51,8 @@ func TestChecksPanic(t *testing.T) {
 			panics.Caught("what follows a health check")
 		}
 		panics.Caught("end of health checks")
-		if reports.Load() != 3 || h.Flags() != 0 || c.attempt.get() != 3 {
-			t.Errorf("%d reports, %d attempts, flags %s", reports.Load(), c.attempt.get(), h.Flags())
+		if reports.Load() != 3 || h.Flags() != 0 || c.attempt.Value() != 3 {
+			t.Errorf("%d reports, %d attempts, flags %s", reports.Load(), c.attempt.Value(), h.Flags())
 		}
 	})
 }
@@ -112,12 +113,12 @@ func TestDelayPanics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.Add(testHost())
+		k.Add(upstreamtest.Host(1))
 		time.Sleep(2*set.Interval + set.Interval/2)
 		synctest.Wait()
 		panics.Caught("round of health checks")
-		if c.attempt.get() != 3 {
-			t.Errorf("%d attempts", c.attempt.get())
+		if c.attempt.Value() != 3 {
+			t.Errorf("%d attempts", c.attempt.Value())
 		}
 		k.Close()
 		if closed.Load() != 1 {

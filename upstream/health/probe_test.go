@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -113,8 +114,8 @@ func TestHTTPAnswers(t *testing.T) {
 				if got := probe(t, p); got != tt.want {
 					t.Errorf("outcome %+v, want %+v", got, tt.want)
 				}
-				if want := tt.check.ServiceName != nil; (n.verify.get() == 1) != want {
-					t.Errorf("verify_cluster = %d", n.verify.get())
+				if want := tt.check.ServiceName != nil; (n.verify.Value() == 1) != want {
+					t.Errorf("verify_cluster = %d", n.verify.Value())
 				}
 				p.Close()
 			})
@@ -185,7 +186,7 @@ func TestVerifyClusterIsDrawn(t *testing.T) {
 	defer srv.Close()
 	c := Config{
 		Check:   config.HealthCheck{ReuseConnection: true, HTTP: config.HTTPHealthCheck{Path: "/", ServiceName: &config.StringMatcher{Pattern: "x"}}},
-		Runtime: runtimeValues{"health_check.verify_cluster": 30},
+		Runtime: upstreamtest.Runtime{"health_check.verify_cluster": 30},
 	}
 	for x, want := range map[uint64]Kind{29: Active, 30: Passed} {
 		c.Rand = func() uint64 { return x }
@@ -306,8 +307,8 @@ func TestHTTPServerFails(t *testing.T) {
 	srv.CloseClientConnections()
 	srv.Close()
 	await("killed", status.FailedActiveHC)
-	if c.network.get() < 2 || c.success.get() == 0 {
-		t.Errorf("network_failure %d, success %d", c.network.get(), c.success.get())
+	if c.network.Value() < 2 || c.success.Value() == 0 {
+		t.Errorf("network_failure %d, success %d", c.network.Value(), c.success.Value())
 	}
 }
 

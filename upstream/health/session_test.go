@@ -3,7 +3,6 @@ package health
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -21,32 +20,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// count is a counter or a gauge in a store of its own.
-type count struct {
-	counter *store.Counter
-	gauge   *store.Gauge
-}
-
-func (c *count) asCounter() *store.Counter {
-	c.counter = store.New(store.Options{}).Root().Counter("n")
-	return c.counter
-}
-
-func (c *count) asGauge() *store.Gauge {
-	c.gauge = store.New(store.Options{}).Root().GaugeWithMode("n", store.NeverImport)
-	return c.gauge
-}
-
-func (c *count) get() int64 { return int64(c.counter.Value() + c.gauge.Value()) }
-
 type counts struct {
-	attempt, success, failure, network, passive, verify, healthy, degraded count
+	attempt, success, failure, network, passive, verify, healthy, degraded upstreamtest.Count
 }
 
 func (c *counts) stats() Stats {
 	return Stats{
-		c.attempt.asCounter(), c.success.asCounter(), c.failure.asCounter(), c.network.asCounter(),
-		c.passive.asCounter(), c.verify.asCounter(), c.healthy.asGauge(), c.degraded.asGauge(),
+		c.attempt.Counter(), c.success.Counter(), c.failure.Counter(), c.network.Counter(),
+		c.passive.Counter(), c.verify.Counter(), c.healthy.Gauge(), c.degraded.Gauge(),
 	}
 }
 
@@ -86,14 +67,6 @@ func settings() config.HealthCheck {
 		NoTrafficInterval: 60 * time.Second, NoTrafficHealthyInterval: 50 * time.Second,
 		UnhealthyInterval: 20 * time.Second, UnhealthyEdgeInterval: 5 * time.Second, HealthyEdgeInterval: 3 * time.Second,
 	}
-}
-
-func testHost(change ...func(*host.Spec)) *host.Host {
-	s := host.Spec{Address: config.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}}
-	for _, c := range change {
-		c(&s)
-	}
-	return host.New(s)
 }
 
 var (
@@ -212,7 +185,7 @@ func TestResults(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				h := testHost()
+				h := upstreamtest.Host(1)
 				h.SetFlags(tt.flags)
 				k.Add(h)
 				<-done
@@ -220,19 +193,19 @@ func TestResults(t *testing.T) {
 				if got.String() != tt.want {
 					t.Errorf("got%s\nwant%s", got.String(), tt.want)
 				}
-				healthy := int64(1)
+				healthy := uint64(1)
 				if h.Flags()&status.FailedActiveHC != 0 {
 					healthy = 0
 				}
-				if c.healthy.get() != healthy {
-					t.Errorf("health_check.healthy = %d with %s", c.healthy.get(), h.Flags())
+				if c.healthy.Value() != healthy {
+					t.Errorf("health_check.healthy = %d with %s", c.healthy.Value(), h.Flags())
 				}
-				if c.attempt.get() != c.success.get()+c.failure.get() {
-					t.Errorf("attempt %d, success %d, failure %d", c.attempt.get(), c.success.get(), c.failure.get())
+				if c.attempt.Value() != c.success.Value()+c.failure.Value() {
+					t.Errorf("attempt %d, success %d, failure %d", c.attempt.Value(), c.success.Value(), c.failure.Value())
 				}
 				k.Close()
-				if c.healthy.get() != 0 || c.degraded.get() != 0 {
-					t.Errorf("gauges %d, %d after the end", c.healthy.get(), c.degraded.get())
+				if c.healthy.Value() != 0 || c.degraded.Value() != 0 {
+					t.Errorf("gauges %d, %d after the end", c.healthy.Value(), c.degraded.Value())
 				}
 				if p.closed == 0 {
 					t.Error("the prober was not closed")
@@ -247,11 +220,11 @@ func TestCounters(t *testing.T) {
 		var c counts
 		p := &script{steps: []*Outcome{ok, bad, broken, nil, ok, lacking}}
 		k, _ := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { return p }})
-		k.Add(testHost())
+		k.Add(upstreamtest.Host(1))
 		time.Sleep(75 * time.Second) // checks at 0, 10, 30, 50, 71, 74
 		k.Close()
-		got := []int64{c.attempt.get(), c.success.get(), c.failure.get(), c.network.get(), c.passive.get()}
-		if want := []int64{6, 2, 4, 3, 0}; !slices.Equal(got, want) {
+		got := []uint64{c.attempt.Value(), c.success.Value(), c.failure.Value(), c.network.Value(), c.passive.Value()}
+		if want := []uint64{6, 2, 4, 3, 0}; !slices.Equal(got, want) {
 			t.Errorf("attempt, success, failure, network, passive = %v, want %v", got, want)
 		}
 	})
@@ -264,7 +237,7 @@ func TestACheckIsAwaitedOnce(t *testing.T) {
 			s := settings()
 			s.InitialJitter = 2 * time.Second
 			k, _ := New(Config{Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return &script{steps: []*Outcome{o}} }, Rand: func() uint64 { return uint64(time.Second) }})
-			h := testHost()
+			h := upstreamtest.Host(1)
 			k.Add(h)
 			if !k.Awaited(h) {
 				t.Errorf("%+v: not awaited before the first check", o)
@@ -292,11 +265,11 @@ func TestImmediateFailure(t *testing.T) {
 				defer mu.Unlock()
 				reports = append(reports, r)
 			}})
-		h := testHost()
+		h := upstreamtest.Host(1)
 		k.Add(h)
 		k.ReportImmediateFailure(h)
-		if h.Flags() != status.FailedActiveHC|status.ExcludedViaImmediateHCFail || c.passive.get() != 1 || c.failure.get() != 1 || c.attempt.get() != 0 {
-			t.Errorf("flags %s, passive %d, failure %d, attempt %d", h.Flags(), c.passive.get(), c.failure.get(), c.attempt.get())
+		if h.Flags() != status.FailedActiveHC|status.ExcludedViaImmediateHCFail || c.passive.Value() != 1 || c.failure.Value() != 1 || c.attempt.Value() != 0 {
+			t.Errorf("flags %s, passive %d, failure %d, attempt %d", h.Flags(), c.passive.Value(), c.failure.Value(), c.attempt.Value())
 		}
 		// The first-check rule is used up: it takes two good checks, at 2s and 5s.
 		time.Sleep(3 * time.Second)
@@ -319,11 +292,11 @@ func TestDelay(t *testing.T) {
 	run := map[string]uint64{}
 	s := settings()
 	k, err := New(Config{Check: s, Custom: func(*host.Host) Prober { return nil }, Traffic: func() bool { return traffic },
-		Runtime: runtimeValues(run), Rand: func() uint64 { return uint64(700*time.Millisecond) + uint64(time.Hour) }})
+		Runtime: upstreamtest.Runtime(run), Rand: func() uint64 { return uint64(700*time.Millisecond) + uint64(time.Hour) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	healthy, failed := testHost(), testHost()
+	healthy, failed := upstreamtest.Host(1), upstreamtest.Host(1)
 	failed.SetFlags(status.FailedActiveHC)
 	tests := []struct {
 		name    string
@@ -390,10 +363,10 @@ func TestFirstCheckAfterItsJitter(t *testing.T) {
 			p := &script{steps: []*Outcome{ok}}
 			k, _ := New(Config{
 				Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Rand: func() uint64 { return uint64(3 * time.Second) },
-				Runtime: runtimeValues(tt.runtime),
+				Runtime: upstreamtest.Runtime(tt.runtime),
 			})
 			start := time.Now()
-			k.Add(testHost())
+			k.Add(upstreamtest.Host(1))
 			time.Sleep(8 * time.Second)
 			k.Close()
 			if got := p.at[0].Sub(start); got != tt.want {
@@ -408,18 +381,18 @@ func TestRemovedDuringACheck(t *testing.T) {
 		var c counts
 		p := &script{steps: []*Outcome{nil}}
 		k, _ := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Done: func(Report) { t.Error("a removed host was reported") }})
-		h := testHost()
+		h := upstreamtest.Host(1)
 		k.Add(h)
 		time.Sleep(500 * time.Millisecond)
 		k.Remove(h)
 		k.Remove(h)
 		synctest.Wait()
-		if p.closed != 1 || c.healthy.get() != 0 {
-			t.Errorf("closed %d times, healthy = %d", p.closed, c.healthy.get())
+		if p.closed != 1 || c.healthy.Value() != 0 {
+			t.Errorf("closed %d times, healthy = %d", p.closed, c.healthy.Value())
 		}
 		time.Sleep(time.Hour)
-		if c.attempt.get() != 1 {
-			t.Errorf("%d attempts", c.attempt.get())
+		if c.attempt.Value() != 1 {
+			t.Errorf("%d attempts", c.attempt.Value())
 		}
 		k.Close()
 		if k.Add(h) {
@@ -431,7 +404,7 @@ func TestRemovedDuringACheck(t *testing.T) {
 func TestHostsThatAreNotChecked(t *testing.T) {
 	var c counts
 	k, _ := New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { panic("no prober wanted") }})
-	if k.Add(testHost(func(s *host.Spec) { s.DisableActiveHC = true })) || c.healthy.get() != 0 {
+	if k.Add(upstreamtest.Host(1, func(s *host.Spec) { s.DisableActiveHC = true })) || c.healthy.Value() != 0 {
 		t.Error("a host with checks disabled is checked")
 	}
 }
@@ -443,15 +416,3 @@ func TestUnknownCustomCheck(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
-
-// runtimeValues is a runtime for tests.
-type runtimeValues map[string]uint64
-
-func (r runtimeValues) Uint(key string, otherwise uint64) uint64 {
-	if n, ok := r[key]; ok {
-		return n
-	}
-	return otherwise
-}
-
-func (r runtimeValues) Float(_ string, otherwise float64) float64 { return otherwise }

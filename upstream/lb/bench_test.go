@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -19,10 +20,10 @@ type benchCase struct {
 }
 
 func benchCases() []benchCase {
-	plain := func(i int) *host.Host { return newHost(i) }
-	weighted := func(i int) *host.Host { return newHost(i, weight(uint32(i%7+1))) }
+	plain := func(i int) *host.Host { return upstreamtest.Host(i) }
+	weighted := func(i int) *host.Host { return upstreamtest.Host(i, weight(uint32(i%7+1))) }
 	busy := func(i int) *host.Host { // all but one have too much
-		h := newHost(i)
+		h := upstreamtest.Host(i)
 		for range min(i%5*100, 100) {
 			h.Stats.RqActive.Inc()
 		}
@@ -42,7 +43,7 @@ func benchCases() []benchCase {
 		{"subset", Config{
 			MetadataNamespace: "proxy.lb",
 			Subset:            &config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}},
-		}, &Context{Criteria: NewCriteria(map[string]any{"v": "0"})}, func(i int) *host.Host { return newHost(i, values("v", fmt.Sprint(i%10))) }},
+		}, &Context{Criteria: NewCriteria(map[string]any{"v": "0"})}, func(i int) *host.Host { return upstreamtest.Host(i, values("v", fmt.Sprint(i%10))) }},
 	}
 }
 

@@ -2,42 +2,13 @@ package lb
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 
-	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
-
-// count is a counter or a gauge in a store of its own.
-type count struct {
-	counter *store.Counter
-	gauge   *store.Gauge
-}
-
-func (c *count) asCounter() *store.Counter {
-	c.counter = store.New(store.Options{}).Root().Counter("n")
-	return c.counter
-}
-
-func (c *count) asGauge() *store.Gauge {
-	c.gauge = store.New(store.Options{}).Root().GaugeWithMode("n", store.NeverImport)
-	return c.gauge
-}
-
-func (c *count) get() uint64 { return c.counter.Value() + c.gauge.Value() }
-
-// newHost returns host number i.
-func newHost(i int, change ...func(*host.Spec)) *host.Host {
-	a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-	s := host.Spec{Address: config.Address{IP: netip.AddrPortFrom(a, 8080)}}
-	for _, c := range change {
-		c(&s)
-	}
-	return host.New(s)
-}
 
 func weight(w uint32) func(*host.Spec) { return func(s *host.Spec) { s.Weight = w } }
 func zone(z string) func(*host.Spec)   { return func(s *host.Spec) { s.Locality.Zone = z } }
@@ -60,11 +31,11 @@ func mixed(n, healthy, degraded int) []*host.Host {
 	for i := range out {
 		switch {
 		case i < healthy:
-			out[i] = newHost(i)
+			out[i] = upstreamtest.Host(i)
 		case i < healthy+degraded:
-			out[i] = newHost(i, flags(status.DegradedEDSHealth))
+			out[i] = upstreamtest.Host(i, flags(status.DegradedEDSHealth))
 		default:
-			out[i] = newHost(i, flags(status.FailedEDSHealth))
+			out[i] = upstreamtest.Host(i, flags(status.FailedEDSHealth))
 		}
 	}
 	return out
@@ -83,7 +54,7 @@ func priorities(lists ...[]*host.Host) []*host.Set {
 func weightedHosts(weights ...uint32) []*host.Host {
 	out := make([]*host.Host, len(weights))
 	for i, w := range weights {
-		out[i] = newHost(i, weight(w))
+		out[i] = upstreamtest.Host(i, weight(w))
 	}
 	return out
 }

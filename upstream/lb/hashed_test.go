@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -73,14 +74,14 @@ func TestRing(t *testing.T) {
 		{[]uint32{1, 1, 1}, 0, 0, 1026, 342, 342},
 	}
 	for _, tt := range tests {
-		var size, few, lot count
+		var size, few, lot upstreamtest.Count
 		updated(Config{
 			Policy: config.RingHashPolicy, Ring: config.RingHash{MinimumSize: tt.min, MaximumSize: tt.max},
-			Stats: Stats{RingSize: size.asGauge(), RingMinHashes: few.asGauge(), RingMaxHashes: lot.asGauge()},
+			Stats: Stats{RingSize: size.Gauge(), RingMinHashes: few.Gauge(), RingMaxHashes: lot.Gauge()},
 		}, abc(tt.weights...))
-		if size.get() != tt.size || few.get() != tt.few || lot.get() != tt.lot {
+		if size.Value() != tt.size || few.Value() != tt.few || lot.Value() != tt.lot {
 			t.Errorf("weights %v, min %d, max %d: size %d, %d to %d; want %d, %d to %d",
-				tt.weights, tt.min, tt.max, size.get(), few.get(), lot.get(), tt.size, tt.few, tt.lot)
+				tt.weights, tt.min, tt.max, size.Value(), few.Value(), lot.Value(), tt.size, tt.few, tt.lot)
 		}
 	}
 }
@@ -142,15 +143,15 @@ func TestMaglevTables(t *testing.T) {
 		{[]uint32{1, 1, 2}, 0, nil, 16385, 32767},
 	}
 	for _, tt := range tests {
-		var few, lot count
+		var few, lot upstreamtest.Count
 		hosts := abc(tt.weights...)
-		b := updated(Config{Policy: config.MaglevPolicy, MaglevTableSize: tt.size, Stats: Stats{MaglevMinEntries: few.asGauge(), MaglevMaxEntries: lot.asGauge()}}, hosts)
+		b := updated(Config{Policy: config.MaglevPolicy, MaglevTableSize: tt.size, Stats: Stats{MaglevMinEntries: few.Gauge(), MaglevMaxEntries: lot.Gauge()}}, hosts)
 		m := b.table.Load().priorities[0].placer.(*maglev)
 		if tt.want != nil && !slices.Equal(m.table, tt.want) {
 			t.Errorf("weights %v, size %d: %v, want %v", tt.weights, tt.size, m.table, tt.want)
 		}
-		if few.get() != tt.few || lot.get() != tt.lot {
-			t.Errorf("weights %v, size %d: %d to %d, want %d to %d", tt.weights, tt.size, few.get(), lot.get(), tt.few, tt.lot)
+		if few.Value() != tt.few || lot.Value() != tt.lot {
+			t.Errorf("weights %v, size %d: %d to %d, want %d to %d", tt.weights, tt.size, few.Value(), lot.Value(), tt.few, tt.lot)
 		}
 	}
 }
@@ -176,11 +177,11 @@ func TestHashKeys(t *testing.T) {
 		h    *host.Host
 		want string
 	}{
-		{c, newHost(1, named), "10.0.0.1:8080"},
-		{use, newHost(1, named), "a.example"},
-		{use, newHost(1), "10.0.0.1:8080"},
-		{use, newHost(1, named, values("hash_key", "k")), "k"},
-		{c, newHost(1, values("hash_key", 3.0)), "10.0.0.1:8080"},
+		{c, upstreamtest.Host(1, named), "10.0.0.1:80"},
+		{use, upstreamtest.Host(1, named), "a.example"},
+		{use, upstreamtest.Host(1), "10.0.0.1:80"},
+		{use, upstreamtest.Host(1, named, values("hash_key", "k")), "k"},
+		{c, upstreamtest.Host(1, values("hash_key", 3.0)), "10.0.0.1:80"},
 	}
 	for _, tt := range tests {
 		if got := newHashed(tt.c, nil).key(tt.h); got != tt.want {
@@ -190,7 +191,7 @@ func TestHashKeys(t *testing.T) {
 }
 
 func TestHashedLocalityWeights(t *testing.T) {
-	hosts := []*host.Host{newHost(0, zone("a")), newHost(1, zone("a")), newHost(2, zone("b"), weight(9)), newHost(3, zone("c"))}
+	hosts := []*host.Host{upstreamtest.Host(0, zone("a")), upstreamtest.Host(1, zone("a")), upstreamtest.Host(2, zone("b"), weight(9)), upstreamtest.Host(3, zone("c"))}
 	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 3, {Zone: "b"}: 1}})
 	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
 		b := New(Config{Policy: p, LocalityWeighted: true}).(*hashed)
@@ -212,16 +213,16 @@ func TestHashedLocalityWeights(t *testing.T) {
 
 func TestHashedPanicAndDegraded(t *testing.T) {
 	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
-		var panics count
+		var panics upstreamtest.Count
 		hosts := mixed(10, 2, 0)
-		b := New(Config{Policy: p, Stats: Stats{HealthyPanic: panics.asCounter()}, FailOnPanic: true})
+		b := New(Config{Policy: p, Stats: Stats{HealthyPanic: panics.Counter()}, FailOnPanic: true})
 		b.Update(priorities(hosts), nil)
 		seen := map[*host.Host]bool{}
 		for x := range uint64(1000) {
 			seen[b.Pick(&Context{Hash: x * 0x9E3779B97F4A7C15, HasHash: true})] = true
 		}
-		if len(seen) != 10 || seen[nil] || panics.get() != 1000 {
-			t.Errorf("policy %d in panic: %d hosts seen, counted %d, want 10 and 1000", p, len(seen), panics.get())
+		if len(seen) != 10 || seen[nil] || panics.Value() != 1000 {
+			t.Errorf("policy %d in panic: %d hosts seen, counted %d, want 10 and 1000", p, len(seen), panics.Value())
 		}
 		// Degraded hosts are in no table, the load on them leads to the healthy ones.
 		hosts = mixed(4, 1, 1)
@@ -294,7 +295,7 @@ func TestMaglevBalanceAndDisruption(t *testing.T) {
 		for i := range n {
 			w := rapid.IntRange(1, 5).Draw(t, "weight")
 			weights = append(weights, w)
-			hosts = append(hosts, newHost(i, weight(uint32(w))))
+			hosts = append(hosts, upstreamtest.Host(i, weight(uint32(w))))
 			sum += w
 		}
 		const size = 5003
@@ -333,7 +334,7 @@ func TestMaglevBalanceAndDisruption(t *testing.T) {
 }
 
 func TestHashedPanicWithLocalityWeights(t *testing.T) {
-	hosts := []*host.Host{newHost(0, zone("a")), newHost(1, zone("a"), flags(status.FailedEDSHealth)), newHost(2, zone("b"), flags(status.FailedEDSHealth)), newHost(3, zone("c"))}
+	hosts := []*host.Host{upstreamtest.Host(0, zone("a")), upstreamtest.Host(1, zone("a"), flags(status.FailedEDSHealth)), upstreamtest.Host(2, zone("b"), flags(status.FailedEDSHealth)), upstreamtest.Host(3, zone("c"))}
 	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 1, {Zone: "b"}: 1}})
 	b := New(Config{Policy: config.MaglevPolicy, LocalityWeighted: true, PanicThreshold: func() uint32 { return 90 }}).(*hashed)
 	b.Update([]*host.Set{s}, nil)
@@ -357,7 +358,7 @@ func TestNoHashIsARandomOne(t *testing.T) {
 
 // TestHashChoosesThePriorityToo has loads of 98 and 2 percent.
 func TestHashChoosesThePriorityToo(t *testing.T) {
-	first, second := mixed(10, 7, 0), []*host.Host{newHost(100)}
+	first, second := mixed(10, 7, 0), []*host.Host{upstreamtest.Host(100)}
 	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
 		b := New(Config{Policy: p})
 		b.Update(priorities(first, second), nil)
@@ -372,15 +373,15 @@ func TestHashChoosesThePriorityToo(t *testing.T) {
 
 // TestGaugesAreOfTheTableBuiltLast builds one for each priority, then one for none.
 func TestGaugesAreOfTheTableBuiltLast(t *testing.T) {
-	var size, few, lot, least, most count
-	stats := Stats{RingSize: size.asGauge(), RingMinHashes: few.asGauge(), RingMaxHashes: lot.asGauge(), MaglevMinEntries: least.asGauge(), MaglevMaxEntries: most.asGauge()}
+	var size, few, lot, least, most upstreamtest.Count
+	stats := Stats{RingSize: size.Gauge(), RingMinHashes: few.Gauge(), RingMaxHashes: lot.Gauge(), MaglevMinEntries: least.Gauge(), MaglevMaxEntries: most.Gauge()}
 	for _, p := range []config.Policy{config.RingHashPolicy, config.MaglevPolicy} {
 		b := New(Config{Policy: p, Ring: config.RingHash{MinimumSize: 8}, MaglevTableSize: 11, Stats: stats})
 		b.Update(priorities(mixed(5, 5, 0), abc(1, 1, 2)), nil)
 		b.Update(priorities(nil, nil), nil)
 	}
-	if size.get() != 8 || few.get() != 2 || lot.get() != 4 || least.get() != 3 || most.get() != 5 {
-		t.Errorf("ring %d, %d to %d; maglev %d to %d; want 8, 2 to 4; 3 to 5", size.get(), few.get(), lot.get(), least.get(), most.get())
+	if size.Value() != 8 || few.Value() != 2 || lot.Value() != 4 || least.Value() != 3 || most.Value() != 5 {
+		t.Errorf("ring %d, %d to %d; maglev %d to %d; want 8, 2 to 4; 3 to 5", size.Value(), few.Value(), lot.Value(), least.Value(), most.Value())
 	}
 }
 

@@ -6,14 +6,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 func TestOriginalDst(t *testing.T) {
-	var invalid count
+	var invalid upstreamtest.Count
 	var added atomic.Uint64
-	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, ClusterName: "od", Invalid: invalid.asCounter(), Added: func(*host.Host) { added.Add(1) }})
+	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, ClusterName: "od", Invalid: invalid.Counter(), Added: func(*host.Host) { added.Add(1) }})
 	to := config.Address{IP: netip.MustParseAddrPort("10.0.0.1:80")}
 	h := b.Pick(&Context{Destination: to})
 	if h == nil || h.AddressText() != "10.0.0.1:80" || h.Hostname() != "od10.0.0.1:80" {
@@ -25,11 +26,11 @@ func TestOriginalDst(t *testing.T) {
 	if o := b.Pick(&Context{Destination: to, DestinationHeader: "[::1]:9"}); o.AddressText() != "[::1]:9" {
 		t.Errorf("by header: %s", o.AddressText())
 	}
-	if o := b.Pick(&Context{Destination: to, DestinationHeader: "nowhere"}); o != h || invalid.get() != 1 {
-		t.Errorf("bad header: %v, counted %d", o, invalid.get())
+	if o := b.Pick(&Context{Destination: to, DestinationHeader: "nowhere"}); o != h || invalid.Value() != 1 {
+		t.Errorf("bad header: %v, counted %d", o, invalid.Value())
 	}
-	if o := b.Pick(&Context{Destination: to, HasDestinationHeader: true}); o != h || invalid.get() != 2 {
-		t.Errorf("empty header: %v, counted %d", o, invalid.get())
+	if o := b.Pick(&Context{Destination: to, HasDestinationHeader: true}); o != h || invalid.Value() != 2 {
+		t.Errorf("empty header: %v, counted %d", o, invalid.Value())
 	}
 	if o := b.Pick(&Context{}); o != nil {
 		t.Errorf("no destination: %v", o)
@@ -50,8 +51,8 @@ func TestOriginalDst(t *testing.T) {
 }
 
 func TestOriginalDstOrder(t *testing.T) {
-	var invalid count
-	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, Invalid: invalid.asCounter()})
+	var invalid upstreamtest.Count
+	b := NewOriginalDst(OriginalDstConfig{UseHeader: true, Invalid: invalid.Counter()})
 	at := func(text string) config.Address { return config.Address{IP: netip.MustParseAddrPort(text)} }
 	ctx := Context{Destination: at("10.0.0.1:1"), DestinationMetadata: "10.0.0.2:2", DestinationHeader: "10.0.0.3:3", DestinationOverride: at("10.0.0.4:4")}
 	for _, tt := range []struct {
@@ -65,8 +66,8 @@ func TestOriginalDstOrder(t *testing.T) {
 		{"10.0.0.1:1", 2, func() { ctx.DestinationMetadata = "" }},
 		{"10.0.0.1:1", 2, func() {}},
 	} {
-		if h := b.Pick(&ctx); h.AddressText() != tt.want || invalid.get() != tt.invalid {
-			t.Errorf("picked %s, want %s; %d invalid, want %d", h.AddressText(), tt.want, invalid.get(), tt.invalid)
+		if h := b.Pick(&ctx); h.AddressText() != tt.want || invalid.Value() != tt.invalid {
+			t.Errorf("picked %s, want %s; %d invalid, want %d", h.AddressText(), tt.want, invalid.Value(), tt.invalid)
 		}
 		tt.next()
 	}
@@ -80,7 +81,7 @@ func TestOriginalDstKeepsHostsThatAreBeingAdded(t *testing.T) {
 			during += len(b.Sweep())
 		}
 	}})
-	h := b.Pick(&Context{Destination: newHost(1).Address()})
+	h := b.Pick(&Context{Destination: upstreamtest.Host(1).Address()})
 	if during != 0 {
 		t.Errorf("%d hosts went before they were added, and so would stay for ever", during)
 	}
@@ -91,26 +92,26 @@ func TestOriginalDstKeepsHostsThatAreBeingAdded(t *testing.T) {
 }
 
 func TestOriginalDstLimit(t *testing.T) {
-	var overflow count
+	var overflow upstreamtest.Count
 	var added atomic.Uint64
-	b := NewOriginalDst(OriginalDstConfig{Limit: 100, Overflow: overflow.asCounter(), Added: func(*host.Host) { added.Add(1) }})
+	b := NewOriginalDst(OriginalDstConfig{Limit: 100, Overflow: overflow.Counter(), Added: func(*host.Host) { added.Add(1) }})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for i := range 200 {
-				b.Pick(&Context{Destination: newHost(i).Address()})
+				b.Pick(&Context{Destination: upstreamtest.Host(i).Address()})
 			}
 		})
 	}
 	wg.Wait()
-	if added.Load() != 100 || overflow.get() != 800 {
-		t.Errorf("%d hosts and %d refused picks, want 100 and 800", added.Load(), overflow.get())
+	if added.Load() != 100 || overflow.Value() != 800 {
+		t.Errorf("%d hosts and %d refused picks, want 100 and 800", added.Load(), overflow.Value())
 	}
 	b.Sweep()
 	if gone := len(b.Sweep()); gone != 100 {
 		t.Errorf("%d hosts went, want 100", gone)
 	}
-	if h := b.Pick(&Context{Destination: newHost(200).Address()}); h == nil {
+	if h := b.Pick(&Context{Destination: upstreamtest.Host(200).Address()}); h == nil {
 		t.Error("no host though there is room again")
 	}
 }
@@ -129,7 +130,7 @@ func TestOriginalDstMakesOneHostForAll(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range 200 {
-				b.Pick(&Context{Destination: newHost(i).Address()})
+				b.Pick(&Context{Destination: upstreamtest.Host(i).Address()})
 				if i%50 == 0 {
 					b.Sweep()
 				}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -68,10 +69,10 @@ func TestLoadsExcludedHostsLeaveTheDenominator(t *testing.T) {
 }
 
 func TestLoadsWeightedHealth(t *testing.T) {
-	hosts := []*host.Host{newHost(0, weight(1)), newHost(1, weight(3), flags(status.FailedEDSHealth))}
+	hosts := []*host.Host{upstreamtest.Host(0, weight(1)), upstreamtest.Host(1, weight(3), flags(status.FailedEDSHealth))}
 	sets := []*host.Set{
 		host.NewSet(0, hosts, host.SetOptions{WeightedHealth: true, Overprovisioning: 100}),
-		plainSet(newHost(2)),
+		plainSet(upstreamtest.Host(2)),
 	}
 	if l := ComputeLoads(sets, 0); l.Healthy[0] != 25 || l.Healthy[1] != 75 {
 		t.Errorf("loads = %v, want [25 75]", l.Healthy)
@@ -123,13 +124,13 @@ func TestLoadsProperties(t *testing.T) {
 
 func TestPanicUsesAllHostsAndIsCounted(t *testing.T) {
 	for _, fail := range []bool{false, true} {
-		var panics count
+		var panics upstreamtest.Count
 		hosts := mixed(4, 1, 0)
-		b := New(Config{Stats: Stats{HealthyPanic: panics.asCounter()}, FailOnPanic: fail, Rand: numbers(0)})
+		b := New(Config{Stats: Stats{HealthyPanic: panics.Counter()}, FailOnPanic: fail, Rand: numbers(0)})
 		b.Update(priorities(hosts), nil)
 		got := split(b, nil, 8)
-		if panics.get() != 8 {
-			t.Errorf("fail=%t: lb_healthy_panic = %d, want 8", fail, panics.get())
+		if panics.Value() != 8 {
+			t.Errorf("fail=%t: lb_healthy_panic = %d, want 8", fail, panics.Value())
 		}
 		if fail {
 			if got[nil] != 8 {
@@ -151,7 +152,7 @@ func TestDegradedLoadGoesToDegradedHosts(t *testing.T) {
 }
 
 func TestContextLoadsReplaceThoseOfTheSets(t *testing.T) {
-	first, second := mixed(2, 2, 0), []*host.Host{newHost(9)}
+	first, second := mixed(2, 2, 0), []*host.Host{upstreamtest.Host(9)}
 	b := New(Config{})
 	b.Update(priorities(first, second), nil)
 	ctx := &Context{Loads: &Loads{Healthy: []uint32{0, 100}, Degraded: []uint32{0, 0}}}

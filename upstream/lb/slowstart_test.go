@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -49,7 +50,7 @@ func near(t *testing.T, what string, got, want int) {
 func TestNewHostsStartSlowly(t *testing.T) {
 	for _, policy := range []config.Policy{config.RoundRobinPolicy, config.LeastRequestPolicy} {
 		synctest.Test(t, func(t *testing.T) {
-			hosts := []*host.Host{newHost(0), newHost(1)}
+			hosts := []*host.Host{upstreamtest.Host(0), upstreamtest.Host(1)}
 			b := New(Config{Policy: policy, Slots: -1, SlowStart: SlowStart{Window: 10 * time.Second, MinWeight: 0.1}})
 			b.Update(priorities(hosts[:1]), nil)
 			b.Pick(nil)
@@ -95,7 +96,7 @@ func TestSlowStartKeepsWeights(t *testing.T) {
 
 func TestSlowStartWhereItIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hosts := []*host.Host{newHost(0), newHost(1)}
+		hosts := []*host.Host{upstreamtest.Host(0), upstreamtest.Host(1)}
 		b := New(Config{Slots: -1, SlowStart: SlowStart{Window: 10 * time.Second, MinWeight: 0.1}})
 		b.Update(priorities(hosts), nil)
 		near(t, "both are new", shareOfLast(b, hosts, 1000), 500)

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -136,14 +137,14 @@ func TestSubsetsFollowTheModel(t *testing.T) {
 				for k, v := range object(fmt.Sprint("host", i)) {
 					kv = append(kv, k, v)
 				}
-				m.hosts = append(m.hosts, newHost(i, values(kv...)))
+				m.hosts = append(m.hosts, upstreamtest.Host(i, values(kv...)))
 			}
 			b.Update(priorities(m.hosts), nil)
 			for range 5 {
 				criteria := object("criteria")
 				want := m.pick(criteria)
 				n := uint64(max(len(want), 1) * 2)
-				selected, fallback, panics := counted.selected.get(), counted.fallback.get(), counted.panics.get()
+				selected, fallback, panics := counted.selected.Value(), counted.fallback.Value(), counted.panics.Value()
 				got := split(b, &Context{Criteria: NewCriteria(criteria)}, int(n))
 				if len(want) == 0 {
 					want = []*host.Host{nil}
@@ -156,15 +157,15 @@ func TestSubsetsFollowTheModel(t *testing.T) {
 				if len(got) != len(want) || (want[0] == nil) != (got[nil] > 0) {
 					t.Fatalf("update %d, criteria %v: picked %s and none %d times, want %d hosts", update, criteria, showSplit(got, m.hosts), got[nil], len(want))
 				}
-				selected, fallback, panics = counted.selected.get()-selected, counted.fallback.get()-fallback, counted.panics.get()-panics
+				selected, fallback, panics = counted.selected.Value()-selected, counted.fallback.Value()-fallback, counted.panics.Value()-panics
 				if selected != m.selected*n || fallback != m.fallback*n || panics != m.panics*n {
 					t.Fatalf("update %d, criteria %v: selected %d, fallback %d, panic %d in %d picks, want %d, %d, %d each",
 						update, criteria, selected, fallback, panics, n, m.selected, m.fallback, m.panics)
 				}
 				m.selected, m.fallback, m.panics = 0, 0, 0
 			}
-			if want := countSubsets(m.hosts, &s); counted.active.get() != want || counted.created.get()-counted.removed.get() != want {
-				t.Fatalf("active %d, created %d, removed %d, want %d active", counted.active.get(), counted.created.get(), counted.removed.get(), want)
+			if want := countSubsets(m.hosts, &s); counted.active.Value() != want || counted.created.Value()-counted.removed.Value() != want {
+				t.Fatalf("active %d, created %d, removed %d, want %d active", counted.active.Value(), counted.created.Value(), counted.removed.Value(), want)
 			}
 		}
 	})

@@ -3,30 +3,31 @@ package lb
 import (
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-type subsetStats struct{ active, created, removed, selected, fallback, panics count }
+type subsetStats struct{ active, created, removed, selected, fallback, panics upstreamtest.Count }
 
 func subsetConfig(s *subsetStats, c config.Subset) Config {
 	return Config{
 		Subset: &c, MetadataNamespace: "proxy.lb", AltNamespace: "envoy.lb", Slots: -1,
 		Stats: Stats{
-			SubsetsActive: s.active.asGauge(), SubsetsCreated: s.created.asCounter(), SubsetsRemoved: s.removed.asCounter(),
-			SubsetsSelected: s.selected.asCounter(), SubsetsFallback: s.fallback.asCounter(), SubsetsFallbackPanic: s.panics.asCounter(),
+			SubsetsActive: s.active.Gauge(), SubsetsCreated: s.created.Counter(), SubsetsRemoved: s.removed.Counter(),
+			SubsetsSelected: s.selected.Counter(), SubsetsFallback: s.fallback.Counter(), SubsetsFallbackPanic: s.panics.Counter(),
 		},
 	}
 }
 
 func TestSubsetFallbacks(t *testing.T) {
 	hosts := []*host.Host{
-		newHost(0, values("version", "1", "stage", "prod")),
-		newHost(1, values("version", "1", "stage", "dev")),
-		newHost(2, values("version", "2", "stage", "prod")),
-		newHost(3, values("stage", "prod")),
-		newHost(4),
+		upstreamtest.Host(0, values("version", "1", "stage", "prod")),
+		upstreamtest.Host(1, values("version", "1", "stage", "dev")),
+		upstreamtest.Host(2, values("version", "2", "stage", "prod")),
+		upstreamtest.Host(3, values("stage", "prod")),
+		upstreamtest.Host(4),
 	}
 	sel := func(f config.Fallback, cut []string, keys ...string) config.SubsetSelector {
 		return config.SubsetSelector{Keys: keys, Fallback: f, FallbackKeys: cut}
@@ -89,9 +90,9 @@ func TestSubsetFallbacks(t *testing.T) {
 			b.Update(priorities(hosts), nil)
 			ctx := &Context{Criteria: NewCriteria(tt.criteria)}
 			h := b.Pick(ctx)
-			if s.selected.get() != tt.selected || s.fallback.get() != tt.fallback || s.panics.get() != tt.panics {
+			if s.selected.Value() != tt.selected || s.fallback.Value() != tt.fallback || s.panics.Value() != tt.panics {
 				t.Errorf("selected %d, fallback %d, panic %d; want %d, %d, %d",
-					s.selected.get(), s.fallback.get(), s.panics.get(), tt.selected, tt.fallback, tt.panics)
+					s.selected.Value(), s.fallback.Value(), s.panics.Value(), tt.selected, tt.fallback, tt.panics)
 			}
 			if tt.want == nil {
 				if h != nil {
@@ -117,30 +118,30 @@ func TestSubsetFallbacks(t *testing.T) {
 }
 
 func TestSubsetsAreFinalEvenWithoutAHealthyHost(t *testing.T) {
-	hosts := []*host.Host{newHost(0, values("v", "1"), flags(status.FailedEDSHealth)), newHost(1, values("v", "2"))}
+	hosts := []*host.Host{upstreamtest.Host(0, values("v", "1"), flags(status.FailedEDSHealth)), upstreamtest.Host(1, values("v", "2"))}
 	var s subsetStats
 	c := subsetConfig(&s, config.Subset{Fallback: config.FallbackAnyEndpoint, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}})
 	c.PanicThreshold = func() uint32 { return 0 }
 	b := New(c)
 	b.Update(priorities(hosts), nil)
-	if h := b.Pick(&Context{Criteria: NewCriteria(map[string]any{"v": "1"})}); h != nil || s.selected.get() != 1 {
-		t.Errorf("picked %v, selected = %d; want none and 1", h, s.selected.get())
+	if h := b.Pick(&Context{Criteria: NewCriteria(map[string]any{"v": "1"})}); h != nil || s.selected.Value() != 1 {
+		t.Errorf("picked %v, selected = %d; want none and 1", h, s.selected.Value())
 	}
 }
 
 func TestSubsetLifecycle(t *testing.T) {
-	hosts := []*host.Host{newHost(0, values("v", "1")), newHost(1, values("v", "2")), newHost(2)}
+	hosts := []*host.Host{upstreamtest.Host(0, values("v", "1")), upstreamtest.Host(1, values("v", "2")), upstreamtest.Host(2)}
 	var s subsetStats
 	b := New(subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}}))
 	b.Update(priorities(hosts), nil)
 	check := func(active, created, removed uint64) {
 		t.Helper()
-		if s.active.get() != active || s.created.get() != created || s.removed.get() != removed {
-			t.Errorf("active %d, created %d, removed %d; want %d, %d, %d", s.active.get(), s.created.get(), s.removed.get(), active, created, removed)
+		if s.active.Value() != active || s.created.Value() != created || s.removed.Value() != removed {
+			t.Errorf("active %d, created %d, removed %d; want %d, %d, %d", s.active.Value(), s.created.Value(), s.removed.Value(), active, created, removed)
 		}
 	}
 	check(2, 2, 0)
-	b.Update(priorities(hosts[:1], []*host.Host{newHost(5, values("v", "3"))}), nil)
+	b.Update(priorities(hosts[:1], []*host.Host{upstreamtest.Host(5, values("v", "3"))}), nil)
 	check(2, 3, 1)
 	b.Update(priorities(nil), nil)
 	check(0, 3, 3)
@@ -148,12 +149,12 @@ func TestSubsetLifecycle(t *testing.T) {
 
 func TestSubsetValues(t *testing.T) {
 	hosts := []*host.Host{
-		newHost(0, values("v", []any{"a", "b"})),
-		newHost(1, values("v", "a")),
-		newHost(2, values("v", 1.0)),
-		newHost(3, values("v", true)),
-		newHost(4, values("v", map[string]any{"x": 1.0})),
-		newHost(5, values("v", "1")),
+		upstreamtest.Host(0, values("v", []any{"a", "b"})),
+		upstreamtest.Host(1, values("v", "a")),
+		upstreamtest.Host(2, values("v", 1.0)),
+		upstreamtest.Host(3, values("v", true)),
+		upstreamtest.Host(4, values("v", map[string]any{"x": 1.0})),
+		upstreamtest.Host(5, values("v", "1")),
 	}
 	tests := []struct {
 		any   bool
@@ -185,8 +186,8 @@ func TestSubsetValues(t *testing.T) {
 		if tt.want == nil && got[nil] != 12 || tt.want != nil && (len(got) != len(tt.want) || got[nil] > 0) {
 			t.Errorf("any=%t %v: %s", tt.any, tt.value, showSplit(got, hosts))
 		}
-		if want := map[bool]uint64{false: 6, true: 6}[tt.any]; s.active.get() != want {
-			t.Errorf("any=%t: %d subsets, want %d", tt.any, s.active.get(), want)
+		if want := map[bool]uint64{false: 6, true: 6}[tt.any]; s.active.Value() != want {
+			t.Errorf("any=%t: %d subsets, want %d", tt.any, s.active.Value(), want)
 		}
 	}
 }
@@ -195,7 +196,7 @@ func TestSubsetValues(t *testing.T) {
 // no subset of its own, unless it is an element of another list.
 func TestListsAsAWholeAreNotCounted(t *testing.T) {
 	list := []any{"a", "b"}
-	outer, inner := newHost(1, values("v", []any{list})), newHost(0, values("v", list))
+	outer, inner := upstreamtest.Host(1, values("v", []any{list})), upstreamtest.Host(0, values("v", list))
 	for _, tt := range []struct {
 		hosts []*host.Host
 		want  uint64
@@ -208,14 +209,14 @@ func TestListsAsAWholeAreNotCounted(t *testing.T) {
 		var s subsetStats
 		b := New(subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, ListAsAny: true, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}}))
 		b.Update(priorities(tt.hosts), nil)
-		if s.active.get() != tt.want || s.created.get() != tt.want {
-			t.Errorf("%d hosts: active %d, created %d, want %d", len(tt.hosts), s.active.get(), s.created.get(), tt.want)
+		if s.active.Value() != tt.want || s.created.Value() != tt.want {
+			t.Errorf("%d hosts: active %d, created %d, want %d", len(tt.hosts), s.active.Value(), s.created.Value(), tt.want)
 		}
 	}
 }
 
 func TestSubsetLocalityWeights(t *testing.T) {
-	in := func(i int, z, v string) *host.Host { return newHost(i, zone(z), values("v", v)) }
+	in := func(i int, z, v string) *host.Host { return upstreamtest.Host(i, zone(z), values("v", v)) }
 	hosts := []*host.Host{in(0, "a", "1"), in(1, "a", "2"), in(2, "a", "2"), in(3, "a", "2"), in(4, "b", "1")}
 	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 8, {Zone: "b"}: 8}})
 	for _, tt := range []struct {
@@ -259,26 +260,26 @@ func FuzzCriteria(f *testing.F) {
 func TestSubsetsPanicAndSpillByThemselves(t *testing.T) {
 	down := flags(status.FailedEDSHealth)
 	first := []*host.Host{
-		newHost(0, values("v", "sick")), newHost(1, values("v", "sick"), down), newHost(2, values("v", "sick"), down),
-		newHost(3, values("v", "spills"), down), newHost(4, values("v", "spills")),
-		newHost(5), newHost(6), newHost(7), newHost(8), newHost(9), newHost(10), newHost(11), newHost(12), newHost(13),
+		upstreamtest.Host(0, values("v", "sick")), upstreamtest.Host(1, values("v", "sick"), down), upstreamtest.Host(2, values("v", "sick"), down),
+		upstreamtest.Host(3, values("v", "spills"), down), upstreamtest.Host(4, values("v", "spills")),
+		upstreamtest.Host(5), upstreamtest.Host(6), upstreamtest.Host(7), upstreamtest.Host(8), upstreamtest.Host(9), upstreamtest.Host(10), upstreamtest.Host(11), upstreamtest.Host(12), upstreamtest.Host(13),
 	}
-	second := []*host.Host{newHost(20, values("v", "spills")), newHost(21)}
+	second := []*host.Host{upstreamtest.Host(20, values("v", "spills")), upstreamtest.Host(21)}
 	var s subsetStats
-	var panics count
+	var panics upstreamtest.Count
 	c := subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}})
 	x := uint64(0)
-	c.Stats.HealthyPanic, c.Rand = panics.asCounter(), func() uint64 { x++; return x - 1 }
+	c.Stats.HealthyPanic, c.Rand = panics.Counter(), func() uint64 { x++; return x - 1 }
 	b := New(c)
 	b.Update(priorities(first, second), nil)
 	of := func(v string) *Context { return &Context{Criteria: NewCriteria(map[string]any{"v": v})} }
 	checkSplit(t, split(b, of("sick"), 30), first[:3], 10, 10, 10)
-	if panics.get() != 30 {
-		t.Errorf("lb_healthy_panic = %d, want 30", panics.get())
+	if panics.Value() != 30 {
+		t.Errorf("lb_healthy_panic = %d, want 30", panics.Value())
 	}
 	x = 0
 	checkSplit(t, split(b, of("spills"), 100), append(first[3:5:5], second[0]), 0, 70, 30)
-	if panics.get() != 30 {
-		t.Errorf("lb_healthy_panic = %d after picks without panic, want 30", panics.get())
+	if panics.Value() != 30 {
+		t.Errorf("lb_healthy_panic = %d after picks without panic, want 30", panics.Value())
 	}
 }

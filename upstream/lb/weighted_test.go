@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -225,9 +226,9 @@ func TestNoHosts(t *testing.T) {
 func TestLocalityWeights(t *testing.T) {
 	down := flags(status.FailedEDSHealth)
 	hosts := []*host.Host{
-		newHost(0, zone("a")), newHost(1, zone("a"), down), // 50 % of a: 70 % by the factor
-		newHost(2, zone("b")),
-		newHost(3, zone("c")), // no weight
+		upstreamtest.Host(0, zone("a")), upstreamtest.Host(1, zone("a"), down), // 50 % of a: 70 % by the factor
+		upstreamtest.Host(2, zone("b")),
+		upstreamtest.Host(3, zone("c")), // no weight
 	}
 	s := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 10, {Zone: "b"}: 7}})
 	got := LocalityWeights(s, func(l *host.LocalitySet) []*host.Host { return l.Healthy })
@@ -248,17 +249,17 @@ func TestZoneRouting(t *testing.T) {
 	in := func(zones ...string) *host.Set {
 		var hosts []*host.Host
 		for i, z := range zones {
-			hosts = append(hosts, newHost(i, zone(z)))
+			hosts = append(hosts, upstreamtest.Host(i, zone(z)))
 		}
 		return host.NewSet(0, hosts, host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true})
 	}
 	up := in("a", "b", "b", "b", "c", "c")
 	local := in("a", "a", "b", "c")
 
-	var calc, sampled, cross, direct, small, notOK, none count
+	var calc, sampled, cross, direct, small, notOK, none upstreamtest.Count
 	c := Config{Stats: Stats{
-		RecalculateZoneStructures: calc.asCounter(), ZoneRoutingSampled: sampled.asCounter(), ZoneRoutingCrossZone: cross.asCounter(),
-		ZoneRoutingAllDirectly: direct.asCounter(), ZoneClusterTooSmall: small.asCounter(), LocalClusterNotOK: notOK.asCounter(), ZoneNoCapacityLeft: none.asCounter(),
+		RecalculateZoneStructures: calc.Counter(), ZoneRoutingSampled: sampled.Counter(), ZoneRoutingCrossZone: cross.Counter(),
+		ZoneRoutingAllDirectly: direct.Counter(), ZoneClusterTooSmall: small.Counter(), LocalClusterNotOK: notOK.Counter(), ZoneNoCapacityLeft: none.Counter(),
 	}}
 	c.complete()
 	z := c.routeZones(up, local)
@@ -281,31 +282,31 @@ func TestZoneRouting(t *testing.T) {
 	if r := float64(byZone["b"]) / float64(byZone["b"]+byZone["c"]); r < 0.70 || r > 0.80 {
 		t.Errorf("zone b gets %.2f of the rest, want 0.75", r)
 	}
-	if int(sampled.get()) != byZone["a"] || int(cross.get()) != byZone["b"]+byZone["c"] {
-		t.Errorf("sampled %d, cross %d; by zone %v", sampled.get(), cross.get(), byZone)
+	if int(sampled.Value()) != byZone["a"] || int(cross.Value()) != byZone["b"]+byZone["c"] {
+		t.Errorf("sampled %d, cross %d; by zone %v", sampled.Value(), cross.Value(), byZone)
 	}
 
 	b.Update([]*host.Set{in("a", "a", "a", "b", "b", "c")}, local)
 	split(b, nil, 10)
-	if direct.get() != 10 {
-		t.Errorf("all_directly = %d, want 10", direct.get())
+	if direct.Value() != 10 {
+		t.Errorf("all_directly = %d, want 10", direct.Value())
 	}
-	if z = c.routeZones(in("a", "b", "c"), local); z != nil || small.get() != 1 {
-		t.Errorf("small cluster: %v, too_small = %d", z, small.get())
+	if z = c.routeZones(in("a", "b", "c"), local); z != nil || small.Value() != 1 {
+		t.Errorf("small cluster: %v, too_small = %d", z, small.Value())
 	}
-	if z = c.routeZones(up, in("b", "c")); z != nil || notOK.get() != 1 {
-		t.Errorf("no local host: %v, not_ok = %d", z, notOK.get())
+	if z = c.routeZones(up, in("b", "c")); z != nil || notOK.Value() != 1 {
+		t.Errorf("no local host: %v, not_ok = %d", z, notOK.Value())
 	}
 	if z = c.routeZones(in("b", "b", "b", "b", "b", "b"), local); z != nil {
 		t.Errorf("one locality: %+v", z)
 	}
 	// No other locality has spare capacity.
 	z = &zoneRouting{residual: []uint64{0, 0}}
-	if z.choose(&c); none.get() != 1 {
-		t.Errorf("no_capacity_left = %d, want 1", none.get())
+	if z.choose(&c); none.Value() != 1 {
+		t.Errorf("no_capacity_left = %d, want 1", none.Value())
 	}
-	if calc.get() < 4 {
-		t.Errorf("recalculated %d times", calc.get())
+	if calc.Value() < 4 {
+		t.Errorf("recalculated %d times", calc.Value())
 	}
 }
 
@@ -313,11 +314,11 @@ func TestZoneRouting(t *testing.T) {
 // which half of the load is for.
 func TestZoneRoutingLosesNoPick(t *testing.T) {
 	o := host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true}
-	local := host.NewSet(0, []*host.Host{newHost(20, zone("a")), newHost(21, zone("b"))}, o)
+	local := host.NewSet(0, []*host.Host{upstreamtest.Host(20, zone("a")), upstreamtest.Host(21, zone("b"))}, o)
 	degraded, down := flags(status.DegradedEDSHealth), flags(status.FailedEDSHealth)
 	hosts := []*host.Host{
-		newHost(0, zone("a")), newHost(1, zone("a")), newHost(2, zone("b"), degraded), newHost(3, zone("b"), degraded),
-		newHost(4, zone("b"), down), newHost(5, zone("b"), down),
+		upstreamtest.Host(0, zone("a")), upstreamtest.Host(1, zone("a")), upstreamtest.Host(2, zone("b"), degraded), upstreamtest.Host(3, zone("b"), degraded),
+		upstreamtest.Host(4, zone("b"), down), upstreamtest.Host(5, zone("b"), down),
 	}
 	x := uint64(0)
 	b := New(Config{Zone: ZoneConfig{MinClusterSize: func() uint64 { return 0 }}, Rand: func() uint64 { x++; return x - 1 }})
@@ -329,7 +330,7 @@ func TestZoneRoutingForcedToStay(t *testing.T) {
 	in := func(zones string) *host.Set {
 		var hosts []*host.Host
 		for i, z := range zones {
-			hosts = append(hosts, newHost(i, zone(string(z))))
+			hosts = append(hosts, upstreamtest.Host(i, zone(string(z))))
 		}
 		return host.NewSet(0, hosts, host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true})
 	}
@@ -355,7 +356,7 @@ func TestZoneRoutingForcedToStay(t *testing.T) {
 func TestZoneRoutingOffByPercentage(t *testing.T) {
 	var hosts []*host.Host
 	for i := range 6 {
-		hosts = append(hosts, newHost(i, zone(string(rune('a'+i%2)))))
+		hosts = append(hosts, upstreamtest.Host(i, zone(string(rune('a'+i%2)))))
 	}
 	o := host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true}
 	up, local := host.NewSet(0, hosts, o), host.NewSet(0, hosts, o)
@@ -413,21 +414,21 @@ func TestZoneRoutingWhileTheLocalClusterPanics(t *testing.T) {
 	o := host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true}
 	var hosts, own []*host.Host
 	for i := range 6 {
-		hosts = append(hosts, newHost(i, zone(string(rune('a'+i%2)))))
+		hosts = append(hosts, upstreamtest.Host(i, zone(string(rune('a'+i%2)))))
 	}
 	for i := range 6 {
-		own = append(own, newHost(20+i, zone(string(rune('a'+i%2)))))
+		own = append(own, upstreamtest.Host(20+i, zone(string(rune('a'+i%2)))))
 		if i > 1 {
 			own[i].SetFlags(status.FailedActiveHC)
 		}
 	}
 	for _, fail := range []bool{false, true} {
-		var notOK count
-		b := New(Config{FailOnPanic: fail, Stats: Stats{LocalClusterNotOK: notOK.asCounter()}})
+		var notOK upstreamtest.Count
+		b := New(Config{FailOnPanic: fail, Stats: Stats{LocalClusterNotOK: notOK.Counter()}})
 		b.Update([]*host.Set{host.NewSet(0, hosts, o)}, host.NewSet(0, own, o))
 		got := split(b, nil, 12)
-		if notOK.get() != 12 {
-			t.Errorf("fail=%t: lb_local_cluster_not_ok = %d, want 12", fail, notOK.get())
+		if notOK.Value() != 12 {
+			t.Errorf("fail=%t: lb_local_cluster_not_ok = %d, want 12", fail, notOK.Value())
 		}
 		if fail {
 			if got[nil] != 12 {

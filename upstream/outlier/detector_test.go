@@ -3,42 +3,23 @@ package outlier
 import (
 	"context"
 	"math"
-	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// count is a counter or a gauge in a store of its own.
-type count struct {
-	counter *store.Counter
-	gauge   *store.Gauge
-}
-
-func (c *count) asCounter() *store.Counter {
-	c.counter = store.New(store.Options{}).Root().Counter("n")
-	return c.counter
-}
-
-func (c *count) asGauge() *store.Gauge {
-	c.gauge = store.New(store.Options{}).Root().GaugeWithMode("n", store.NeverImport)
-	return c.gauge
-}
-
-func (c *count) get() int64 { return int64(c.counter.Value() + c.gauge.Value()) }
-
 // rig is a detector with everything it counts.
 type rig struct {
 	d                                                     *Detector
 	hosts                                                 []*host.Host
-	active, enforcedTotal, overflow, total, old5, oldRate count
-	detected, enforced                                    [7]count
+	active, enforcedTotal, overflow, total, old5, oldRate upstreamtest.Count
+	detected, enforced                                    [7]upstreamtest.Count
 	runtime                                               map[string]uint64
 
 	mu      sync.Mutex // guards what follows
@@ -65,15 +46,15 @@ func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
 	}
 	r := &rig{runtime: map[string]uint64{}}
 	st := Stats{
-		EjectionsActive: r.active.asGauge(), EjectionsEnforcedTotal: r.enforcedTotal.asCounter(), EjectionsOverflow: r.overflow.asCounter(),
-		EjectionsTotal: r.total.asCounter(), EjectionsConsecutive5xx: r.old5.asCounter(), EjectionsSuccessRateSeen: r.oldRate.asCounter(),
+		EjectionsActive: r.active.Gauge(), EjectionsEnforcedTotal: r.enforcedTotal.Counter(), EjectionsOverflow: r.overflow.Counter(),
+		EjectionsTotal: r.total.Counter(), EjectionsConsecutive5xx: r.old5.Counter(), EjectionsSuccessRateSeen: r.oldRate.Counter(),
 	}
 	for k := range r.detected {
-		st.EjectionsDetected[k], st.EjectionsEnforced[k] = r.detected[k].asCounter(), r.enforced[k].asCounter()
+		st.EjectionsDetected[k], st.EjectionsEnforced[k] = r.detected[k].Counter(), r.enforced[k].Counter()
 	}
 	r.d = New(Config{
 		Settings: &s, Stats: st, Rand: rnd,
-		Runtime: runtimeValues(r.runtime),
+		Runtime: upstreamtest.Runtime(r.runtime),
 		Changed: func(h *host.Host) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -86,7 +67,7 @@ func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
 		},
 	})
 	for i := range n {
-		h := host.New(host.Spec{Address: config.Address{IP: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)}})
+		h := upstreamtest.Host(i)
 		r.hosts = append(r.hosts, h)
 		r.d.Add(h)
 	}
@@ -123,23 +104,23 @@ func TestRunsOfErrors(t *testing.T) {
 		change  func(*config.Outlier)
 		codes   []int
 		results []res
-		found   map[Kind]int64
+		found   map[Kind]uint64
 		ejected bool
 	}{
 		{"four", oneHost, []int{500, 500, 500, 500}, nil, nil, false},
-		{"five", oneHost, []int{500, 500, 500, 500, 500}, nil, map[Kind]int64{Consecutive5xx: 1}, true},
+		{"five", oneHost, []int{500, 500, 500, 500, 500}, nil, map[Kind]uint64{Consecutive5xx: 1}, true},
 		{"broken by success", oneHost, []int{500, 500, 500, 500, 404, 500, 500, 500, 500}, nil, nil, false},
-		{"gateway not enforced", oneHost, []int{503, 503, 502, 504, 503}, nil, map[Kind]int64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
-		{"gateway broken by 500", both, []int{503, 503, 500, 503, 503}, nil, map[Kind]int64{Consecutive5xx: 1}, true},
+		{"gateway not enforced", oneHost, []int{503, 503, 502, 504, 503}, nil, map[Kind]uint64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
+		{"gateway broken by 500", both, []int{503, 503, 500, 503, 503}, nil, map[Kind]uint64{Consecutive5xx: 1}, true},
 		{"gateway broken by 500 again", func(s *config.Outlier) { both(s); s.Consecutive5xx = 0 }, []int{503, 503, 503, 500, 503, 503, 503, 503}, nil, nil, false},
-		{"gateway enforced first", both, []int{503, 503, 503, 503, 503}, nil, map[Kind]int64{ConsecutiveGatewayFailure: 1}, true},
-		{"results become codes", oneHost, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.RequestTimeout, 0}, {host.ConnectSuccess, 0}, {host.ConnectFailed, 0}}, map[Kind]int64{Consecutive5xx: 1}, true},
+		{"gateway enforced first", both, []int{503, 503, 503, 503, 503}, nil, map[Kind]uint64{ConsecutiveGatewayFailure: 1}, true},
+		{"results become codes", oneHost, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.RequestTimeout, 0}, {host.ConnectSuccess, 0}, {host.ConnectFailed, 0}}, map[Kind]uint64{Consecutive5xx: 1}, true},
 		{"a code decides", oneHost, nil, []res{{host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}}, nil, false},
-		{"split: local failures", split, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.ConnectFailed, 0}}, map[Kind]int64{ConsecutiveLocalOriginFailure: 1}, true},
+		{"split: local failures", split, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.ConnectFailed, 0}}, map[Kind]uint64{ConsecutiveLocalOriginFailure: 1}, true},
 		{"split: connected", split, nil, []res{{host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectFailed, 0}, {host.ConnectSuccess, 0}, {host.ConnectFailed, 0}}, nil, false},
-		{"split: answers", split, nil, []res{{host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}}, map[Kind]int64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
+		{"split: answers", split, nil, []res{{host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}, {host.RequestFailed, 0}}, map[Kind]uint64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
 		{"limit 0 never fires", func(s *config.Outlier) { oneHost(s); s.Consecutive5xx, s.ConsecutiveGatewayFailure = 0, 0 }, []int{503, 503, 503, 503, 503, 503, 503}, nil, nil, false},
-		{"not enforced", func(s *config.Outlier) { oneHost(s); s.EnforcingConsecutive5xx = 0 }, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 500}, nil, map[Kind]int64{Consecutive5xx: 2}, false},
+		{"not enforced", func(s *config.Outlier) { oneHost(s); s.EnforcingConsecutive5xx = 0 }, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 500}, nil, map[Kind]uint64{Consecutive5xx: 2}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,12 +130,12 @@ func TestRunsOfErrors(t *testing.T) {
 				r.hosts[0].ReportResult(x.r, x.n)
 			}
 			for k := range r.detected {
-				if got, want := r.detected[k].get(), tt.found[Kind(k)]; got != want {
+				if got, want := r.detected[k].Value(), tt.found[Kind(k)]; got != want {
 					t.Errorf("detected_%s = %d, want %d", Kind(k), got, want)
 				}
 			}
-			if ejected(r.hosts[0]) != tt.ejected || (r.active.get() == 1) != tt.ejected || (r.enforcedTotal.get() == 1) != tt.ejected {
-				t.Errorf("flags %s, active %d, enforced %d; want ejected=%t", r.hosts[0].Flags(), r.active.get(), r.enforcedTotal.get(), tt.ejected)
+			if ejected(r.hosts[0]) != tt.ejected || (r.active.Value() == 1) != tt.ejected || (r.enforcedTotal.Value() == 1) != tt.ejected {
+				t.Errorf("flags %s, active %d, enforced %d; want ejected=%t", r.hosts[0].Flags(), r.active.Value(), r.enforcedTotal.Value(), tt.ejected)
 			}
 			if (len(r.changed) == 1) != tt.ejected {
 				t.Errorf("told of %d changes", len(r.changed))
@@ -170,8 +151,8 @@ func TestMaxEjectionPercent(t *testing.T) {
 		percent  uint32
 		one      bool
 		bad      int
-		want     int64
-		overflow int64
+		want     uint64
+		overflow uint64
 	}{
 		{10, 10, false, 3, 1, 2},
 		{9, 10, false, 2, 0, 2},
@@ -186,14 +167,14 @@ func TestMaxEjectionPercent(t *testing.T) {
 		for _, h := range r.hosts[:tt.bad] {
 			codes(h, bad...)
 		}
-		if r.active.get() != tt.want || r.overflow.get() != tt.overflow {
-			t.Errorf("%+v: active %d, overflow %d", tt, r.active.get(), r.overflow.get())
+		if r.active.Value() != tt.want || r.overflow.Value() != tt.overflow {
+			t.Errorf("%+v: active %d, overflow %d", tt, r.active.Value(), r.overflow.Value())
 		}
-		if got := r.detected[Consecutive5xx].get(); got != int64(tt.bad) || r.old5.get() != got {
-			t.Errorf("%+v: detected %d, %d", tt, got, r.old5.get())
+		if got := r.detected[Consecutive5xx].Value(); got != uint64(tt.bad) || r.old5.Value() != got {
+			t.Errorf("%+v: detected %d, %d", tt, got, r.old5.Value())
 		}
-		if r.total.get() != tt.want {
-			t.Errorf("%+v: ejections_total %d", tt, r.total.get())
+		if r.total.Value() != tt.want {
+			t.Errorf("%+v: ejections_total %d", tt, r.total.Value())
 		}
 	}
 }
@@ -219,8 +200,8 @@ func TestSuccessRate(t *testing.T) {
 	if r.hosts[4].SuccessRate() != 60 || r.hosts[4].LocalOriginSuccessRate() != -1 {
 		t.Errorf("rates %v, %v", r.hosts[4].SuccessRate(), r.hosts[4].LocalOriginSuccessRate())
 	}
-	if r.enforced[SuccessRate].get() != 1 || r.oldRate.get() != 1 || r.total.get() != 1 {
-		t.Errorf("enforced %d, old %d, total %d", r.enforced[SuccessRate].get(), r.oldRate.get(), r.total.get())
+	if r.enforced[SuccessRate].Value() != 1 || r.oldRate.Value() != 1 || r.total.Value() != 1 {
+		t.Errorf("enforced %d, old %d, total %d", r.enforced[SuccessRate].Value(), r.oldRate.Value(), r.total.Value())
 	}
 	// Nothing in the next interval: no figures.
 	r.d.Tick(time.Now())
@@ -272,10 +253,10 @@ func TestFailurePercentage(t *testing.T) {
 	if !ejected(r.hosts[0]) || r.hosts[1].Flags() != r.hosts[0].Flags() {
 		t.Fatalf("flags %s and %s", r.hosts[0].Flags(), r.hosts[1].Flags())
 	}
-	if n := r.active.get(); n != 2 {
+	if n := r.active.Value(); n != 2 {
 		t.Errorf("active = %d, want 2", n)
 	}
-	if n := r.detected[FailurePercentage].get(); n != 0 {
+	if n := r.detected[FailurePercentage].Value(); n != 0 {
 		t.Errorf("%d hosts were ejected twice", n)
 	}
 
@@ -308,8 +289,8 @@ func TestLocalOriginRates(t *testing.T) {
 		}
 	}
 	r.d.Tick(time.Now())
-	if !ejected(r.hosts[4]) || r.enforced[LocalOriginSuccessRate].get() != 1 || r.hosts[4].LocalOriginSuccessRate() != 60 {
-		t.Errorf("flags %s, enforced %d, rate %v", r.hosts[4].Flags(), r.enforced[LocalOriginSuccessRate].get(), r.hosts[4].LocalOriginSuccessRate())
+	if !ejected(r.hosts[4]) || r.enforced[LocalOriginSuccessRate].Value() != 1 || r.hosts[4].LocalOriginSuccessRate() != 60 {
+		t.Errorf("flags %s, enforced %d, rate %v", r.hosts[4].Flags(), r.enforced[LocalOriginSuccessRate].Value(), r.hosts[4].LocalOriginSuccessRate())
 	}
 	if g := r.d.Rates(); math.Abs(g.LocalAverage-92) > 1e-9 || g.Average != -1 {
 		t.Errorf("figures %+v", g)
@@ -353,8 +334,8 @@ func TestEjectionTimes(t *testing.T) {
 		if got := eject(); got < 30*time.Second || got > 41*time.Second {
 			t.Errorf("after a good time: %v, want 30s rounded up", got)
 		}
-		if r.active.get() != 0 {
-			t.Errorf("active = %d", r.active.get())
+		if r.active.Value() != 0 {
+			t.Errorf("active = %d", r.active.Value())
 		}
 		cancel()
 		if err := <-done; err != context.Canceled {
@@ -391,7 +372,7 @@ func TestReturnResetsRuns(t *testing.T) {
 		t.Fatal("still ejected")
 	}
 	codes(h, 503)
-	if ejected(h) || r.detected[ConsecutiveGatewayFailure].get() != 0 {
+	if ejected(h) || r.detected[ConsecutiveGatewayFailure].Value() != 0 {
 		t.Error("errors from before the return counted")
 	}
 	if len(r.events) != 2 || !r.events[0].Eject || r.events[1].Eject || r.events[1].Ejections != 1 {
@@ -425,20 +406,20 @@ func TestRuntimeOverrides(t *testing.T) {
 	r.runtime["outlier_detection.interval_ms"] = 250
 	codes(r.hosts[0], 500, 500)
 	codes(r.hosts[1], 500, 500)
-	if r.active.get() != 2 {
-		t.Fatalf("active = %d, want 2", r.active.get())
+	if r.active.Value() != 2 {
+		t.Fatalf("active = %d, want 2", r.active.Value())
 	}
 	if r.d.Interval() != 250*time.Millisecond {
 		t.Errorf("interval %v", r.d.Interval())
 	}
 	r.d.Tick(time.Now().Add(5 * time.Millisecond))
-	if r.active.get() != 0 {
-		t.Errorf("active = %d after the shorter time", r.active.get())
+	if r.active.Value() != 0 {
+		t.Errorf("active = %d after the shorter time", r.active.Value())
 	}
 	r.runtime["outlier_detection.enforcing_consecutive_5xx"] = 0
 	codes(r.hosts[0], 500, 500)
-	if r.active.get() != 0 || r.detected[Consecutive5xx].get() != 3 {
-		t.Errorf("active %d, detected %d", r.active.get(), r.detected[Consecutive5xx].get())
+	if r.active.Value() != 0 || r.detected[Consecutive5xx].Value() != 3 {
+		t.Errorf("active %d, detected %d", r.active.Value(), r.detected[Consecutive5xx].Value())
 	}
 }
 
@@ -472,7 +453,7 @@ func TestEverySettingIsByRuntimeToo(t *testing.T) {
 		{"failure_percentage_threshold", failPercent}, {"failure_percentage_minimum_hosts", failureHosts}, {"failure_percentage_request_volume", failVolume},
 	}
 	runtime := map[string]uint64{}
-	d := New(Config{Settings: &c, Runtime: runtimeValues(runtime)})
+	d := New(Config{Settings: &c, Runtime: upstreamtest.Runtime(runtime)})
 	for i, tt := range settings {
 		if got, want := d.number(tt.s), uint64(i+1); got != want {
 			t.Errorf("%s: %d by the configuration, want %d", tt.key, got, want)
@@ -489,11 +470,11 @@ func TestRemovedHosts(t *testing.T) {
 	codes(r.hosts[0], 500, 500, 500, 500, 500)
 	r.d.Remove(r.hosts[0])
 	r.d.Remove(r.hosts[0])
-	if r.active.get() != 0 {
-		t.Errorf("active = %d after the ejected host went", r.active.get())
+	if r.active.Value() != 0 {
+		t.Errorf("active = %d after the ejected host went", r.active.Value())
 	}
 	codes(r.hosts[0], 500, 500, 500, 500, 500)
-	if r.detected[Consecutive5xx].get() != 1 {
+	if r.detected[Consecutive5xx].Value() != 1 {
 		t.Error("a removed host is still watched")
 	}
 	// It does not count among the hosts that can be ejected.
@@ -501,12 +482,12 @@ func TestRemovedHosts(t *testing.T) {
 	codes(r2.hosts[0], 500, 500, 500, 500, 500)
 	r2.d.Remove(r2.hosts[0])
 	codes(r2.hosts[1], 500, 500, 500, 500, 500)
-	if r2.active.get() != 1 || !ejected(r2.hosts[1]) {
-		t.Errorf("active %d, %s; want one of two ejected", r2.active.get(), r2.hosts[1].Flags())
+	if r2.active.Value() != 1 || !ejected(r2.hosts[1]) {
+		t.Errorf("active %d, %s; want one of two ejected", r2.active.Value(), r2.hosts[1].Flags())
 	}
 	r.d.Close()
 	codes(r.hosts[1], 500, 500, 500, 500, 500)
-	if r.detected[Consecutive5xx].get() != 1 {
+	if r.detected[Consecutive5xx].Value() != 1 {
 		t.Error("a closed detector still watches")
 	}
 }
@@ -529,7 +510,7 @@ func TestConcurrentReports(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if n := r.detected[Consecutive5xx].get(); n < 1 || n > 400 {
+	if n := r.detected[Consecutive5xx].Value(); n < 1 || n > 400 {
 		t.Errorf("detected %d runs of 5 in 2000 errors", n)
 	}
 }
@@ -562,10 +543,10 @@ func TestLocalFailurePercentage(t *testing.T) {
 			t.Errorf("host %d: %s; 85 percent is the limit", i, h.Flags())
 		}
 	}
-	if d, e := r.detected[LocalOriginFailurePercentage].get(), r.enforced[LocalOriginFailurePercentage].get(); d != 1 || e != 1 {
+	if d, e := r.detected[LocalOriginFailurePercentage].Value(), r.enforced[LocalOriginFailurePercentage].Value(); d != 1 || e != 1 {
 		t.Errorf("detected %d, enforced %d", d, e)
 	}
-	if d, e := r.detected[FailurePercentage].get(), r.detected[SuccessRate].get(); d != 0 || e != 0 {
+	if d, e := r.detected[FailurePercentage].Value(), r.detected[SuccessRate].Value(); d != 0 || e != 0 {
 		t.Errorf("what connections did is held against answers: %d, %d", d, e)
 	}
 }
@@ -589,11 +570,11 @@ func TestDeprecatedCounters(t *testing.T) {
 				}
 			}
 		}
-		if r.total.get() != 2 || r.old5.get() != 2 || r.oldRate.get() != 0 {
-			t.Errorf("enforcing %d: ejections_total %d, ejections_consecutive_5xx %d, ejections_success_rate %d, want 2, 2, 0", enforcing, r.total.get(), r.old5.get(), r.oldRate.get())
+		if r.total.Value() != 2 || r.old5.Value() != 2 || r.oldRate.Value() != 0 {
+			t.Errorf("enforcing %d: ejections_total %d, ejections_consecutive_5xx %d, ejections_success_rate %d, want 2, 2, 0", enforcing, r.total.Value(), r.old5.Value(), r.oldRate.Value())
 		}
-		if want := int64(enforcing / 50); r.enforced[Consecutive5xx].get() != want || r.enforcedTotal.get() != want || r.active.get() != want {
-			t.Errorf("enforcing %d: enforced %d, in all %d, active %d, want %d", enforcing, r.enforced[Consecutive5xx].get(), r.enforcedTotal.get(), r.active.get(), want)
+		if want := uint64(enforcing / 50); r.enforced[Consecutive5xx].Value() != want || r.enforcedTotal.Value() != want || r.active.Value() != want {
+			t.Errorf("enforcing %d: enforced %d, in all %d, active %d, want %d", enforcing, r.enforced[Consecutive5xx].Value(), r.enforcedTotal.Value(), r.active.Value(), want)
 		}
 	}
 }
@@ -663,20 +644,8 @@ func TestLateResultsEjectNoRemovedHost(t *testing.T) {
 		late.PutCode(500)
 		late.PutResult(host.ConnectFailed, 0)
 	}
-	if ejected(h) || r.active.get() != 0 || r.detected[Consecutive5xx].get() != 0 || r.enforcedTotal.get() != 0 {
+	if ejected(h) || r.active.Value() != 0 || r.detected[Consecutive5xx].Value() != 0 || r.enforcedTotal.Value() != 0 {
 		t.Errorf("flags %s, active %d, detected %d, enforced %d; want no ejection",
-			h.Flags(), r.active.get(), r.detected[Consecutive5xx].get(), r.enforcedTotal.get())
+			h.Flags(), r.active.Value(), r.detected[Consecutive5xx].Value(), r.enforcedTotal.Value())
 	}
 }
-
-// runtimeValues is a runtime for tests.
-type runtimeValues map[string]uint64
-
-func (r runtimeValues) Uint(key string, otherwise uint64) uint64 {
-	if n, ok := r[key]; ok {
-		return n
-	}
-	return otherwise
-}
-
-func (r runtimeValues) Float(_ string, otherwise float64) float64 { return otherwise }
