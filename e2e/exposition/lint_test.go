@@ -3,9 +3,7 @@ package exposition
 import (
 	"errors"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 	"github.com/statsd-admin/statsd-admin/internal/expolint"
+	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/render"
 )
 
@@ -45,25 +44,7 @@ func checkLint(t *testing.T, body string, f render.Format, e render.Escaping) {
 var createdFamily = regexp.MustCompile(`(?m)^# TYPE \S*_created"? `)
 
 // corpus is the directory with expositions of the tests of lint.
-const corpus = "../../internal/expolint/testdata"
-
-// expositions returns the files of a directory of the corpus by name.
-func expositions(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(corpus, dir, "*"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no files in %s: %v", dir, err)
-	}
-	texts := make(map[string]string)
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[filepath.Base(path)] = string(b)
-	}
-	return texts
-}
+const corpus = "../../internal/expolint/testdata/"
 
 // TestLintFindsWhatPromtoolFinds runs promtool over the defects that lint is known to
 // find, and over expositions without any. The list has what only lint finds.
@@ -80,7 +61,7 @@ func TestLintFindsWhatPromtoolFinds(t *testing.T) {
 		return err != nil && exit.ExitCode() != 3 // 3: opinions on names
 	}
 	var missed []string
-	for name, text := range expositions(t, "defects") {
+	for name, text := range golden.Files(t, corpus+"defects") {
 		if strings.HasSuffix(name, ".prom") && !refused(text) {
 			missed = append(missed, strings.TrimSuffix(name, ".prom"))
 		}
@@ -94,7 +75,7 @@ func TestLintFindsWhatPromtoolFinds(t *testing.T) {
 	}; !slices.Equal(missed, want) {
 		t.Errorf("promtool accepts %q, want %q", missed, want)
 	}
-	for name, text := range expositions(t, "clean") {
+	for name, text := range golden.Files(t, corpus+"clean") {
 		// Promtool of Prometheus 2 knows no names between quotes.
 		if strings.HasSuffix(name, ".prom") && name != "quoted.prom" && refused(text) {
 			t.Errorf("promtool does not accept %s", name)
@@ -105,7 +86,7 @@ func TestLintFindsWhatPromtoolFinds(t *testing.T) {
 // FuzzLint checks that the parser of the Prometheus server accepts what lint accepts.
 func FuzzLint(f *testing.F) {
 	for _, dir := range []string{"clean", "defects"} {
-		for _, text := range expositions(f, dir) {
+		for _, text := range golden.Files(f, corpus+dir) {
 			f.Add(text, false)
 			f.Add(text, true)
 		}

@@ -2,31 +2,11 @@ package expolint
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 )
-
-// read returns the files of a directory of testdata by name.
-func read(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", dir, "*"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no files in %s: %v", dir, err)
-	}
-	texts := make(map[string]string)
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[filepath.Base(path)] = string(b)
-	}
-	return texts
-}
 
 // formatOf returns the format of a file by its name.
 func formatOf(name string) Format {
@@ -40,7 +20,7 @@ func formatOf(name string) Format {
 }
 
 func TestSeededDefectsAreFound(t *testing.T) {
-	for name, text := range read(t, "defects") {
+	for name, text := range golden.Files(t, "testdata/defects") {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			for _, f := range Check(text, formatOf(name)).Findings {
@@ -55,7 +35,7 @@ func TestSeededDefectsAreFound(t *testing.T) {
 }
 
 func TestCleanExpositions(t *testing.T) {
-	for name, text := range read(t, "clean") {
+	for name, text := range golden.Files(t, "testdata/clean") {
 		r := Check(text, formatOf(name))
 		for _, f := range r.Findings {
 			t.Errorf("%s:%d: %s", name, f.Line, f.Text)
@@ -99,7 +79,7 @@ func TestFindingsAreBounded(t *testing.T) {
 // sample that comes twice is found.
 func FuzzCheck(f *testing.F) {
 	for _, dir := range []string{"defects", "clean"} {
-		for name, text := range read(f, dir) {
+		for name, text := range golden.Files(f, "testdata/"+dir) {
 			f.Add(text, byte(formatOf(name)))
 		}
 	}
