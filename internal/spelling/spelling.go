@@ -3,8 +3,8 @@ package spelling
 
 import "iter"
 
-// Nearest returns the name that needs the fewest changed bytes, at most limit, to become
-// word. It returns "" if there is none.
+// Nearest returns the name that needs the fewest changes, at most limit, to become word.
+// A change is a byte more, less or other, or two neighbors exchanged. It returns "" if there is none.
 func Nearest(word string, names iter.Seq[string], limit int) (nearest string) {
 	for name := range names {
 		if d := distance(word, name); d <= limit {
@@ -14,23 +14,26 @@ func Nearest(word string, names iter.Seq[string], limit int) (nearest string) {
 	return nearest
 }
 
-// distance returns the number of bytes to insert, delete or replace to turn a into b
-// (Levenshtein 1966).
+// distance returns the number of bytes to insert, delete or replace, and of neighbors to
+// exchange, to turn a into b. No byte is changed twice (optimal string alignment).
 func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			cost := last[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
+			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

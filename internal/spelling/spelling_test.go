@@ -12,7 +12,7 @@ func TestNearest(t *testing.T) {
 		limit int
 		want  string
 	}{
-		{"format", 0, "format"}, {"formt", 1, "format"}, {"fromat", 2, "format"}, {"fromat", 1, ""},
+		{"format", 0, "format"}, {"formt", 1, "format"}, {"fromat", 1, "format"}, {"fromat", 0, ""}, {"rfomat", 1, ""}, {"lfie", 1, ""}, {"lfie", 2, "file"},
 		{"fiter", 2, "filter"}, {"", 3, ""}, {"", 4, "file"}, {"fil", 1, "file"},
 	} {
 		if got := Nearest(tt.word, names, tt.limit); got != tt.want {
