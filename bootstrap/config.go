@@ -106,7 +106,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 	c.Clusters.decode(d, c.StaticResources, c.DynamicResources, c.ClusterManager)
 	c.Stats.check(d, seen)
 	for i := range c.Stats.Sinks {
-		c.Stats.Sinks[i].resolve(d, c.Clusters.Static)
+		c.Stats.Sinks[i].check(d, c.Clusters.Static)
 	}
 	for i := range c.Sinks {
 		c.Sinks[i].check(d, c.Stats.FlushInterval)

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// setFilters reads what is kept of received samples.
+// setFilters reads the filters of received samples.
 func (s *StatsD) setFilters(d *decoder, n *yaml.Node, path string) {
 	f := &s.Filters
 	d.message(n, path, []field{

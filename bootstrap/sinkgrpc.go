@@ -1,8 +1,8 @@
 package bootstrap
 
 import (
-	"net"
-	"strconv"
+	"cmp"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -11,7 +11,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkgrpc"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
@@ -35,22 +34,49 @@ func checkGRPC(d *decoder, n *yaml.Node, path string, c sinkhttp.Config, port st
 	}
 }
 
-// setMetricsService reads the typed_config of Envoy's sink. Out has no URL before
-// resolve if the receiver is a cluster.
+// grpcService is a receiver in Envoy's form.
+type grpcService struct{ target, cluster, authority string }
+
+// field returns the field of the receiver.
+func (g *grpcService) field(timeout *time.Duration) field {
+	return field{"grpc_service", nested(
+		field{"envoy_grpc", nested(field{"cluster_name", text(&g.cluster)}, field{"authority", text(&g.authority)})},
+		field{"google_grpc", nested(field{"target_uri", text(&g.target)}, field{"stat_prefix", accepted})},
+		field{"timeout", duration(timeout, time.Millisecond, time.Hour)},
+	)}
+}
+
+// set sets the URL and, in s, the cluster. It returns false if there is neither.
+func (g *grpcService) set(d *decoder, n *yaml.Node, path string, c *sinkhttp.Config, s *Sink) bool {
+	switch {
+	case n == nil:
+		return false
+	case g.target != "":
+		c.URL = "http://" + g.target
+		checkGRPC(d, n, join(path, "grpc_service.google_grpc.target_uri"), *c, "")
+	case g.cluster != "":
+		s.cluster, c.URL = g.cluster, "http://"+cmp.Or(g.authority, g.cluster)
+		if _, err := sinkhttp.CheckURL(c.URL); err != nil {
+			d.errorf(n, join(path, "grpc_service.envoy_grpc"), "%q is not an authority; set authority", cmp.Or(g.authority, g.cluster))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// setMetricsService reads the typed_config of Envoy's sink.
 func (s *StatsSink) setMetricsService(d *decoder) {
 	if s.Config.Node == nil {
 		return
 	}
 	c := &metricsservice.Config{FullNames: true}
-	var target, cluster string
+	out := &Sink{Options: sinkqueue.Options{Name: s.Kind}, Metrics: c}
+	var to grpcService
 	var labels bool
 	seen := d.message(s.Config.Node, s.Config.Path, []field{
 		{"@type", accepted},
-		{"grpc_service", nested(
-			field{"envoy_grpc", nested(field{"cluster_name", text(&cluster)}, field{"authority", accepted})},
-			field{"google_grpc", nested(field{"target_uri", text(&target)}, field{"stat_prefix", accepted})},
-			field{"timeout", duration(&c.Receiver.Timeout, time.Millisecond, time.Hour)},
-		)},
+		to.field(&c.Receiver.Timeout),
 		{"transport_api_version", accepted},
 		{"report_counters_as_deltas", boolean(&c.Delta)},
 		{"emit_tags_as_labels", boolean(&labels)},
@@ -58,39 +84,16 @@ func (s *StatsSink) setMetricsService(d *decoder) {
 		{"batch_size", accepted},
 	})
 	c.FullNames = !labels
-	switch at := seen["grpc_service"]; {
-	case at == nil:
-		return
-	case target != "":
-		c.Receiver.URL = "http://" + target
-		checkGRPC(d, at, join(s.Config.Path, "grpc_service.google_grpc.target_uri"), c.Receiver, "")
-	case cluster == "":
-		return
+	if to.set(d, seen["grpc_service"], s.Config.Path, &c.Receiver, out) {
+		s.Out = out
 	}
-	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind}, Metrics: c, cluster: cluster}
 }
 
-// resolve sets the address of a receiver that is a static cluster: the first endpoint
-// with a host and a port. Without one, or if the cluster has a transport socket other
-// than plain text, nothing is sent.
-func (s *StatsSink) resolve(d *decoder, clusters []*decode.ParsedCluster) {
-	if s.Out == nil || s.Out.cluster == "" {
+// check reports a receiver that is not a static cluster. Then nothing is sent.
+func (s *StatsSink) check(d *decoder, clusters []*decode.ParsedCluster) {
+	if s.Out == nil || s.Out.cluster == "" || slices.ContainsFunc(clusters, func(p *decode.ParsedCluster) bool { return p.Cluster.Name == s.Out.cluster }) {
 		return
 	}
-	for _, p := range clusters {
-		c := p.Cluster
-		if c.Name != s.Out.cluster || c.Assignment == nil || c.Sockets.Default.Kind != config.RawBuffer {
-			continue
-		}
-		for _, l := range c.Assignment.Localities {
-			for _, e := range l.Endpoints {
-				if e.Address.Host != "" && e.Address.Port != 0 {
-					s.Out.Metrics.Receiver.URL = "http://" + net.JoinHostPort(e.Address.Host, strconv.Itoa(int(e.Address.Port)))
-					return
-				}
-			}
-		}
-	}
-	d.warnf(s.Config.Node, s.Config.Path, "nothing is sent: %q is not a static cluster with an address and without TLS", s.Out.cluster)
+	d.warnf(s.Config.Node, s.Config.Path, "nothing is sent: %q is not a static cluster", s.Out.cluster)
 	s.Out = nil
 }

@@ -149,18 +149,19 @@ func (s *Sink) setOTLP(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
-// setOpenTelemetry reads the typed_config of Envoy's sink. Without http_service, Out
-// stays nil.
+// setOpenTelemetry reads the typed_config of Envoy's sink. Without a receiver, Out stays
+// nil.
 func (s *StatsSink) setOpenTelemetry(d *decoder) {
 	if s.Config.Node == nil {
 		return
 	}
 	c := otlp.Config{Explicit: true, Batch: otlp.DefaultBatch, Refresh: -1}
 	out := &Sink{Options: sinkqueue.Options{Name: s.Kind}, OTLP: &c}
+	var to grpcService
 	var histograms bool
 	seen := d.message(s.Config.Node, s.Config.Path, []field{
 		{"@type", accepted},
-		{"grpc_service", accepted},
+		to.field(&c.HTTP.Timeout),
 		{"http_service", nested(field{"http_uri", nested(
 			field{"uri", func(d *decoder, n *yaml.Node, path string) {
 				text(&c.HTTP.URL)(d, n, path)
@@ -180,7 +181,10 @@ func (s *StatsSink) setOpenTelemetry(d *decoder) {
 	if histograms != c.Delta {
 		d.warnf(s.Config.Node, s.Config.Path, "report_histograms_as_deltas is that of counters")
 	}
-	if _, ok := seen["http_service"]; ok && c.HTTP.URL != "" {
+	if seen["http_service"] == nil {
+		out.grpc = to.set(d, seen["grpc_service"], s.Config.Path, &c.HTTP, out)
+	}
+	if c.HTTP.URL != "" {
 		s.Out = out
 	}
 }

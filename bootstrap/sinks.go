@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -67,7 +68,7 @@ func (s *Sink) kind() string {
 }
 
 // create makes the sink with the options o.
-func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
+func (s *Sink) create(o sinkqueue.Options, dial server.ClusterDialer) (flush.Sink, error) {
 	switch s.kind() {
 	case "statsd":
 		c := *s.StatsD
@@ -89,7 +90,7 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 			return nil, err
 		}
 		if s.grpc {
-			if c.Transport, err = sinkgrpc.New(sinkgrpc.Config{Config: c.HTTP, Gzip: c.Gzip, Method: otlp.GRPCMethod, Port: otlp.GRPCPort}); err != nil {
+			if c.Transport, err = sinkgrpc.New(sinkgrpc.Config{Config: c.HTTP, Gzip: c.Gzip, Method: otlp.GRPCMethod, Port: otlp.GRPCPort, Dial: s.dialer(dial)}); err != nil {
 				return nil, err
 			}
 		}
@@ -109,9 +110,19 @@ func (s *Sink) create(o sinkqueue.Options) (flush.Sink, error) {
 		if c.Receiver.TLS, err = s.tls.config(); err != nil {
 			return nil, err
 		}
+		c.Dial = s.dialer(dial)
 		return created(metricsservice.New(c))
 	}
 	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
+}
+
+// dialer returns a function that connects to the cluster of the receiver, nil if it is
+// none.
+func (s *Sink) dialer(dial server.ClusterDialer) func(context.Context) (net.Conn, error) {
+	if s.cluster == "" {
+		return nil
+	}
+	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, s.cluster) }
 }
 
 // created returns a sink as the interface, nil if there is an error.
@@ -345,10 +356,10 @@ func sinksOf(c *Config) (all []*Sink) {
 // newSinks returns the functions that make the sinks of the file.
 func newSinks(c *Config) (all []server.NewSink) {
 	for _, s := range sinksOf(c) {
-		all = append(all, func(st *store.Store, log *slog.Logger) (flush.Sink, error) {
+		all = append(all, func(st *store.Store, log *slog.Logger, dial server.ClusterDialer) (flush.Sink, error) {
 			o := s.Options
 			o.Store, o.Logger = st, log
-			return s.create(o)
+			return s.create(o, dial)
 		})
 	}
 	return all

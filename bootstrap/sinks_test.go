@@ -30,12 +30,15 @@ stats_sinks:
   typed_config: {http_service: {http_uri: {uri: "http://b:4318/v1/metrics", cluster: c, timeout: 3s}}, report_counters_as_deltas: true, report_histograms_as_deltas: true, prefix: p}
 - name: envoy.stat_sinks.open_telemetry
   typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}
+- name: envoy.stat_sinks.open_telemetry
+  typed_config: {grpc_service: {envoy_grpc: {cluster_name: "d e", authority: d}, timeout: 4s}}
+static_resources: {clusters: [{name: "d e", connect_timeout: 1s, type: STATIC, load_assignment: {cluster_name: d, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}}]}]}}]}
 `), Options{Product: "edge"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := sinksOf(c)
-	if len(got) != 2 || len(c.Warnings) != 1 {
+	if len(got) != 3 || len(c.Warnings) != 1 || !got[2].grpc || got[2].cluster != "d e" {
 		t.Fatalf("%d sinks, warnings %q", len(got), c.Warnings)
 	}
 	want := []Sink{
@@ -45,6 +48,9 @@ stats_sinks:
 		}},
 		{Options: sinkqueue.Options{Name: "open_telemetry", Prefix: "p"}, OTLP: &otlp.Config{
 			HTTP: sinkhttp.Config{URL: "http://b:4318/v1/metrics", Timeout: 3 * time.Second}, Delta: true, Explicit: true, Batch: otlp.DefaultBatch, Refresh: -1,
+		}},
+		{Options: sinkqueue.Options{Name: "open_telemetry_2"}, OTLP: &otlp.Config{
+			HTTP: sinkhttp.Config{URL: "http://d", Timeout: 4 * time.Second}, Explicit: true, Batch: otlp.DefaultBatch, Refresh: -1,
 		}},
 	}
 	for i := range want {
@@ -62,7 +68,7 @@ func TestOpenTelemetryOverGRPC(t *testing.T) {
 	got := sinksOf(c)[0]
 	o := got.Options
 	o.Store = store.New(store.Options{})
-	sink, err := got.create(o)
+	sink, err := got.create(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +154,7 @@ sinks:
 		}
 		o := got[i].Options
 		o.Store = store.New(store.Options{})
-		if sink, err := got[i].create(o); err != nil || sink.Name() != o.Name {
+		if sink, err := got[i].create(o, nil); err != nil || sink.Name() != o.Name {
 			t.Errorf("sink %d: %v", i, err)
 		}
 	}
@@ -187,7 +193,7 @@ func TestJSONLinesSink(t *testing.T) {
 	}
 	o := got.Options
 	o.Store = store.New(store.Options{})
-	sink, err := got.create(o)
+	sink, err := got.create(o, nil)
 	if err != nil || sink.Name() != "json_lines" {
 		t.Fatal(sink, err)
 	}
@@ -221,7 +227,7 @@ static_resources:
 	}
 	want := []metricsservice.Config{
 		{Receiver: sinkhttp.Config{URL: "https://a:9500", Timeout: 2 * time.Second}, Delta: true, Histograms: metricsservice.Summaries},
-		{Receiver: sinkhttp.Config{URL: "http://collector:9500", Timeout: 3 * time.Second}, Delta: true, Histograms: metricsservice.Buckets, FullNames: true},
+		{Receiver: sinkhttp.Config{URL: "http://metrics", Timeout: 3 * time.Second}, Delta: true, Histograms: metricsservice.Buckets, FullNames: true},
 		{Receiver: sinkhttp.Config{URL: "http://b:1"}},
 	}
 	got := sinksOf(c)
@@ -235,7 +241,7 @@ static_resources:
 		}
 		o := got[i].Options
 		o.Store = store.New(store.Options{})
-		sink, err := got[i].create(o)
+		sink, err := got[i].create(o, nil)
 		if err != nil || sink.Name() != name {
 			t.Fatal(sink, err)
 		}

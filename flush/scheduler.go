@@ -27,6 +27,7 @@ const (
 	MaxInterval     = 5 * time.Minute  // not allowed: it must be less
 	defaultQueue    = 16               // snapshots
 	defaultLinger   = 5 * time.Second  // for all sinks together, at the end
+	abandon         = time.Second      // afterwards, to count what is left
 )
 
 // Config are the settings of a [Scheduler].
@@ -139,13 +140,13 @@ func (s *Scheduler) OnAdmin() bool { return s.cfg.OnAdmin }
 // Run flushes until ctx ends, then flushes a last time and waits for the sinks,
 // up to Config.Linger. It returns an error if they do not finish. Call it once.
 func (s *Scheduler) Run(ctx context.Context) error {
-	var sinks sync.WaitGroup
+	var sinks, senders sync.WaitGroup
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	for _, w := range s.workers {
 		sinks.Go(w.run)
 		if r, ok := w.sink.(Runner); ok {
-			sinks.Go(func() { w.send(sending, r) })
+			senders.Go(func() { w.send(sending, r) })
 		}
 	}
 	s.tick(ctx)
@@ -153,16 +154,22 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	for _, w := range s.workers {
 		w.close()
 	}
-	idle := make(chan struct{})
-	go func() { sinks.Wait(); close(idle) }()
+	sent, idle := make(chan struct{}), make(chan struct{})
+	go func() { senders.Wait(); close(sent); sinks.Wait(); close(idle) }()
 	linger := time.NewTimer(s.cfg.Linger)
 	defer linger.Stop()
 	select {
 	case <-idle:
 		return nil
 	case <-linger.C:
-		return fmt.Errorf("flush: sinks did not take the last snapshots within %v", s.cfg.Linger)
 	}
+	stop()
+	linger.Reset(abandon) // senders count what is left
+	select {
+	case <-sent:
+	case <-linger.C:
+	}
+	return fmt.Errorf("flush: sinks did not take the last snapshots within %v", s.cfg.Linger)
 }
 
 // tick flushes at a fixed rate until ctx ends.

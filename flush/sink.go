@@ -48,7 +48,7 @@ type Mourner interface {
 // Runner is a [Sink] that sends from a goroutine of its own.
 //
 // [Scheduler.Run] calls Run once, in a new goroutine. After the last snapshot it
-// calls Close: Run then sends what is queued and returns, and returns at once
+// calls Close: Run then sends the queue and returns, and returns at once
 // when ctx ends.
 type Runner interface {
 	Sink
@@ -85,7 +85,8 @@ type worker struct {
 	mu     sync.Mutex
 	queue  []*shared
 	closed bool
-	more   sync.Cond // signaled when a snapshot is queued or closed is set
+	asked  []chan struct{} // by idle; closed when all snapshots have been passed on
+	more   sync.Cond       // signaled when there is something new above
 }
 
 func newWorker(sink Sink, c *Config) (*worker, error) {
@@ -140,12 +141,20 @@ func (w *worker) put(s *shared) {
 func (w *worker) run() {
 	for {
 		w.mu.Lock()
-		for len(w.queue) == 0 && !w.closed {
+		for len(w.queue) == 0 && len(w.asked) == 0 && !w.closed {
 			w.more.Wait()
 		}
 		if len(w.queue) == 0 {
+			closed, asked := w.closed, w.asked
+			w.asked = nil
 			w.mu.Unlock()
 			w.takeHeld()
+			for _, done := range asked {
+				close(done)
+			}
+			if !closed {
+				continue
+			}
 			if r, ok := w.sink.(Runner); ok {
 				w.guard.Run("close of a sink", r.Close)
 			}
@@ -161,6 +170,16 @@ func (w *worker) run() {
 			w.takeHeld()
 		}
 	}
+}
+
+// idle returns a channel that is closed when the sink has got all snapshots.
+func (w *worker) idle() <-chan struct{} {
+	done := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, done)
+	w.more.Signal()
+	return done
 }
 
 // takeHeld passes the held snapshots to the sink, if there are any.

@@ -181,7 +181,7 @@ func TestWrongAccessLogsAreNamed(t *testing.T) {
 // TestReopenLogsReopensFilesOfSinks rotates the file of a sink while counters grow.
 func TestReopenLogsReopensFilesOfSinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats.jsonl")
-	newSink := func(st *store.Store, _ *slog.Logger) (flush.Sink, error) {
+	newSink := func(st *store.Store, _ *slog.Logger, _ server.ClusterDialer) (flush.Sink, error) {
 		return jsonlines.New(jsonlines.Config{Options: sinkqueue.Options{Store: st}, Path: path})
 	}
 	r := start(t, server.Config{Admin: anyPort(), Flush: flush.Config{Interval: time.Minute}, Sinks: []server.NewSink{newSink}})

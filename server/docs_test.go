@@ -24,7 +24,7 @@ func TestDocs(t *testing.T) {
 	cfg := server.Config{Admin: anyPort(), CircuitStream: &server.CircuitStream{}, StatsD: statsdOn("udp://127.0.0.1:0"), Loggers: quiet(t)}
 	cfg.Admin.DebugEndpoints = true
 	cfg = withTap(cfg)
-	cfg.Sinks = []server.NewSink{func(*store.Store, *slog.Logger) (flush.Sink, error) { return idleSink{}, nil }}
+	cfg.Sinks = []server.NewSink{func(*store.Store, *slog.Logger, server.ClusterDialer) (flush.Sink, error) { return idleSink{}, nil }}
 	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -67,6 +69,7 @@ type hotRestart struct {
 	ready   chan func()         // receives the function that makes the server live
 	imports *store.Import       // imports the predecessor's stats
 	dropped []*unixsock.Path    // of the predecessor's sockets that are no longer configured
+	refused map[string]int      // parcels of the predecessor's sinks that no sink takes, by sink
 
 	// State of the successor. Its requests arrive one at a time, so no lock is
 	// needed.
@@ -137,6 +140,8 @@ func (h *hotRestart) join() (err error) {
 				h.s.log.Debug("hot restart: cannot import stat", "error", err)
 			}
 		}
+		h.refused = map[string]int{}
+		to.Parcel = h.inherit
 	}
 	before, err := hotrestart.Dial(h.at(), to)
 	if errors.Is(err, hotrestart.ErrNoParent) && h.cfg.SkipOnNoParent {
@@ -167,6 +172,22 @@ func (h *hotRestart) join() (err error) {
 	h.before = before
 	h.distribute(sockets)
 	return nil
+}
+
+// relay returns the relay of received lines, nil if there is none.
+func (s *Server) relay() *relay.Relay {
+	if s.statsd == nil {
+		return nil
+	}
+	return s.statsd.Relay()
+}
+
+// inherit passes what a sink or relay of the predecessor has not delivered to the sink or
+// target of the same name. The predecessor hands it over in its last batch.
+func (h *hotRestart) inherit(p hotrestart.Parcel) {
+	if r := h.s.relay(); !h.s.flusher.Inherit(flush.Parcel(p)) && (r == nil || !r.Inherit(flush.Parcel(p))) {
+		h.refused[p.Sink]++
+	}
 }
 
 // goOnAlone waits until the addresses of a predecessor that is ending are free.
@@ -410,6 +431,9 @@ func (h *hotRestart) endParent() {
 		if h.imports != nil {
 			h.imports.Close()
 		}
+		for sink, n := range h.refused {
+			h.s.log.Warn("hot restart: nothing here can send what the previous server has not delivered", "to", sink, "packets", n)
+		}
 		for _, p := range h.dropped {
 			p.Remove()
 		}
@@ -557,11 +581,20 @@ func (h *hotRestart) part() (finish func() error) {
 	if handoff == nil {
 		return nothing
 	}
+	lines := h.s.relay()
+	if lines != nil {
+		lines.HandOver()
+	}
 	if st != nil {
 		st.TakeConnections(func(c statsd.Connection) bool { return handoff.Connection(hotrestart.Connection(c)) })
 	}
 	return func() error {
-		if err := handoff.Finish((*followed)(h)); err != nil {
+		err := handoff.Finish((*followed)(h))
+		h.s.flusher.Release(err == nil)
+		if lines != nil {
+			lines.Release(err == nil)
+		}
+		if err != nil {
 			h.s.log.Warn("hot restart: incomplete handoff", "error", err)
 			h.s.flusher.Resume() // flushes what was not handed over
 		}
@@ -700,6 +733,26 @@ func (f *followed) Acknowledged() {
 	if f.committed {
 		f.export.Ack()
 	}
+}
+
+// holdTime limits how long attempts of sinks that are under way delay the end. It is
+// more than the timeout of sinks that send lines.
+const holdTime = 3 * time.Second
+
+func (f *followed) Parcels() (all []hotrestart.Parcel) {
+	ctx, cancel := context.WithTimeout(context.Background(), holdTime)
+	defer cancel()
+	parcels := f.s.flusher.Hold(ctx)
+	if r := f.s.relay(); r != nil {
+		parcels = append(parcels, r.Hold()...)
+	}
+	for _, p := range parcels {
+		all = append(all, hotrestart.Parcel(p))
+	}
+	if len(all) > 0 {
+		f.s.log.Info("hot restart: handing over what sinks and the relay have not delivered", "packets", len(all))
+	}
+	return all
 }
 
 func (f *followed) Figures() hotrestart.Figures {

@@ -31,6 +31,17 @@ func TestHotRestartPanics(t *testing.T) {
 	})
 }
 
+// TestClusterDialPanics checks that a panic on the way to the receiver of a sink is an
+// error. Here the panic is a nil cluster manager.
+func TestClusterDialPanics(t *testing.T) {
+	panics := guardtest.New(t)
+	s := &Server{guard: panics.Guard()}
+	if conn, err := s.dialCluster(t.Context(), "c"); conn != nil || err == nil {
+		t.Errorf("%v, %v", conn, err)
+	}
+	panics.Caught("connection to a cluster")
+}
+
 // TestTokensPanic checks that tokens are reloaded when their file changes, even if
 // the previous reload panicked. Here the panic is a nil admin server.
 func TestTokensPanic(t *testing.T) {

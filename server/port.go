@@ -1,12 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -28,6 +32,13 @@ type Listener struct {
 	// Address is the address to listen on, such as "127.0.0.1:8080" or ":0".
 	Address   string
 	Direction listeners.Direction
+	// TLS holds certificate files. If set, accepted connections are of type
+	// [*tls.Conn], and make their handshake at the first Read or Write. The files are
+	// shown by /certs, and reloaded by Reload and when they change. A gauge
+	// listener.<address>.ssl.certificate.<file>.expiration_unix_time_seconds shows
+	// when the certificate expires; <file> is the name of Chain without directory and
+	// extension.
+	TLS *certs.Files
 	// Serve accepts connections once the server is initialized, until l is closed. It
 	// serves open connections until ctx is done, then closes them within a reasonable
 	// time and returns. Everything it counts before it returns is part of the last
@@ -55,6 +66,9 @@ type port struct {
 	open   atomic.Int64 // connections
 	total  *store.Counter
 	active *store.Gauge
+
+	tls     *certs.Server // nil without TLS
+	expires *store.Gauge  // of the certificate of tls, in seconds of Unix time
 }
 
 var _ net.Listener = (*port)(nil)
@@ -67,14 +81,14 @@ func (s *Server) bindPorts() error {
 			_ = f.Close()
 		}
 	}()
-	for _, l := range s.cfg.Listeners {
+	for i, l := range s.cfg.Listeners {
 		if slices.ContainsFunc(s.ports, func(p *port) bool { return p.cfg.Name == l.Name }) {
 			return fmt.Errorf("server: duplicate listener name %q", l.Name)
 		}
 		if (l.Serve == nil) == (l.Handle == nil) {
 			return fmt.Errorf("server: listener %q needs either Serve or Handle", l.Name)
 		}
-		p := &port{cfg: l}
+		p := &port{cfg: l, tls: s.portTLS[i]}
 		if f := inherited[p.key()]; f != nil {
 			delete(inherited, p.key())
 			if err := p.adopt(f); err != nil {
@@ -92,6 +106,12 @@ func (s *Server) bindPorts() error {
 		at := listeners.FromNet(p.Addr())
 		sc := s.store.Own().Scope("listener." + statPart(at.String()))
 		p.total, p.active = sc.Counter("downstream_cx_total"), sc.Gauge("downstream_cx_active")
+		if l.TLS != nil {
+			file := filepath.Base(l.TLS.Chain)
+			name := tokenPart(strings.TrimSuffix(file, filepath.Ext(file)))
+			p.expires = sc.GaugeWithMode("ssl.certificate."+name+".expiration_unix_time_seconds", store.NeverImport)
+			p.refresh()
+		}
 		err := s.listeners.Add(listeners.Listener{
 			Name: l.Name, Direction: l.Direction, Addresses: []config.Address{at}, Stop: func() { _ = p.Close() },
 		})
@@ -106,6 +126,33 @@ func (s *Server) bindPorts() error {
 // statPart returns an address in the form used in stat names.
 func statPart(address string) string {
 	return strings.ReplaceAll(oneline.Clean(address), ":", "_")
+}
+
+// tokenPart returns text as one token of a stat name.
+func tokenPart(text string) string {
+	return cmp.Or(strings.ReplaceAll(statPart(text), ".", "_"), "_")
+}
+
+// securePorts loads the certificates of the listeners of the embedding program.
+func (s *Server) securePorts() error {
+	s.portTLS = make([]*certs.Server, len(s.cfg.Listeners))
+	for i, l := range s.cfg.Listeners {
+		if l.TLS == nil {
+			continue
+		}
+		var err error
+		if s.portTLS[i], err = s.loadTLS(*l.TLS); err != nil {
+			return fmt.Errorf("server: listener %q: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// refresh publishes when the certificate in use expires.
+func (p *port) refresh() {
+	if p.tls != nil {
+		p.expires.Set(uint64(max(p.tls.Expires().Unix(), 0)))
+	}
 }
 
 // closePorts closes all listeners after a failed start.
@@ -203,7 +250,10 @@ func (p *port) Accept() (net.Conn, error) {
 	p.open.Add(1)
 	p.total.Inc()
 	p.active.Inc()
-	return &portConn{Conn: c, port: p}, nil
+	if c = (&portConn{Conn: c, port: p}); p.tls != nil {
+		c = tls.Server(c, p.tls.Config())
+	}
+	return c, nil
 }
 
 // Addr implements [net.Listener].

@@ -2,13 +2,19 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 )
 
 // TestListenerHandle checks that a panic of Handle ends its own connection only, and
@@ -66,4 +72,58 @@ func TestListenersNeedOneFunction(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
+}
+
+// TestListenerWithTLS checks that a listener serves the certificate of its files, also
+// a later one, and shows when it expires.
+func TestListenerWithTLS(t *testing.T) {
+	dir := t.TempDir()
+	files := &certs.Files{Chain: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	echo := func(_ context.Context, c net.Conn) {
+		if _, err := io.Copy(c, c); err != nil {
+			t.Error(err)
+		}
+		if err := c.(*tls.Conn).CloseWrite(); err != nil {
+			t.Error(err)
+		}
+	}
+	cfg := server.Config{Admin: anyPort(), Loggers: quiet(t), Listeners: []server.Listener{{Name: "tls", Address: "127.0.0.1:0", TLS: files, Handle: echo}}}
+	if _, err := server.New(cfg); err == nil || !strings.HasPrefix(err.Error(), `server: listener "tls": certs: `) {
+		t.Errorf("without files: %v", err)
+	}
+	until := time.Now().Add(24 * time.Hour).Truncate(time.Second)
+	first := pair(t, dir, 0xa1, until)
+	r := start(t, cfg)
+	at := r.Listeners().List()[0].Addresses[0].String()
+	check := func(want *x509.Certificate) {
+		t.Helper()
+		pool := x509.NewCertPool()
+		pool.AddCert(want)
+		c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(c); string(b) != "hello" || err != nil {
+			t.Errorf("got %q, %v", b, err)
+		}
+		name := "listener." + strings.ReplaceAll(at, ":", "_") + ".ssl.certificate.cert.expiration_unix_time_seconds"
+		if got, line := r.get(t, "/stats?filter=ssl.certificate"), fmt.Sprintf("%s: %d\n", name, want.NotAfter.Unix()); got != line {
+			t.Errorf("got %q, want %q", got, line)
+		}
+		if got := r.get(t, "/certs"); !strings.Contains(got, `"serial_number": "`+want.SerialNumber.Text(16)+`"`) {
+			t.Errorf("/certs: %s", got)
+		}
+	}
+	check(first)
+	second := pair(t, dir, 0xa2, until.Add(time.Hour))
+	r.Reload()
+	r.Flusher().FlushNow()
+	check(second)
 }

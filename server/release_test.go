@@ -21,7 +21,7 @@ import (
 )
 
 // TestFailedNewLeavesNothingOpen makes each step of New and Check fail, and counts
-// descriptors and goroutines.
+// descriptors, goroutines and timers.
 func TestFailedNewLeavesNothingOpen(t *testing.T) {
 	const calls = 5
 	steps := map[string]func(*server.Config){
@@ -46,6 +46,7 @@ func TestFailedNewLeavesNothingOpen(t *testing.T) {
 		"listen":        func(c *server.Config) { c.Admin.Address = "192.0.2.1:1" },
 		"health listen": func(c *server.Config) { c.HealthListeners = []server.HealthListener{{Address: "192.0.2.1:1"}} },
 	}
+	recordTimers(t)
 	for name, breakIt := range steps {
 		t.Run(name, func(t *testing.T) {
 			attempt := func() {
@@ -80,7 +81,7 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 
 // TestRunLeavesNothingOpen runs servers with everything that they can open, and takes
 // over from them with servers that have other listeners, and counts descriptors,
-// goroutines and views.
+// goroutines, timers and views.
 func TestRunLeavesNothingOpen(t *testing.T) {
 	round := func(t *testing.T) { // whose ports are given back at its end
 		l := newLine(t)
@@ -133,6 +134,7 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 			}
 		}
 	}
+	recordTimers(t)
 	t.Run("first", round)
 	before := open(t)
 	for range 3 {
@@ -141,26 +143,80 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 	noMoreOpen(t, before)
 }
 
-// noMoreOpen waits until no more descriptors and goroutines are open than before.
-func noMoreOpen(t *testing.T, before [2]int) {
+// TestTimersAreCounted checks that open sees timers that nothing stops, and no
+// others.
+func TestTimersAreCounted(t *testing.T) {
+	recordTimers(t)
+	before := open(t)
+	var held []*time.Ticker
+	after := time.AfterFunc(time.Hour, func() {})
+	_, cancel := context.WithTimeout(context.Background(), time.Hour)
+	held = append(held, time.NewTicker(time.Hour))
+	if got := open(t); got[2] != before[2]+3 {
+		t.Errorf("%d timers, %d before three were made", got[2], before[2])
+	}
+	held[0].Stop()
+	cancel()
+	after.Stop()
+	held, after = nil, nil
+	noMoreOpen(t, before)
+}
+
+// noMoreOpen waits until no more descriptors, goroutines and timers are open than
+// before.
+func noMoreOpen(t *testing.T, before [3]int) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		now := open(t)
-		if now[0] <= before[0] && now[1] <= before[1] {
+		if now[0] <= before[0] && now[1] <= before[1] && now[2] <= before[2] {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%v descriptors and goroutines, %v before", now, before)
+			t.Fatalf("%v descriptors, goroutines and timers, %v before", now, before)
 		}
 	}
 }
 
-// open counts open descriptors and goroutines.
-func open(t *testing.T) [2]int {
+// open counts open descriptors, goroutines and timers.
+func open(t *testing.T) [3]int {
 	t.Helper()
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", os.Getpid()))
 	if err != nil {
 		t.Skip(err)
 	}
-	return [2]int{len(fds), runtime.NumGoroutine()}
+	return [3]int{len(fds), runtime.NumGoroutine(), timers()}
+}
+
+// recordTimers lets timers see those that are made until the test ends.
+func recordTimers(t *testing.T) {
+	rate := runtime.MemProfileRate
+	runtime.MemProfileRate = 1
+	t.Cleanup(func() { runtime.MemProfileRate = rate })
+}
+
+// timers counts the timers and tickers in memory according to the heap profile. The
+// runtime keeps those that can still fire a function, and the program those that it
+// refers to.
+func timers() (n int) {
+	for range 3 { // the profile is that of an earlier collection
+		runtime.GC()
+	}
+	var records []runtime.MemProfileRecord
+	for size, ok := runtime.MemProfile(nil, false); !ok; {
+		records = make([]runtime.MemProfileRecord, size+100)
+		size, ok = runtime.MemProfile(records, false)
+		records = records[:min(size, len(records))]
+	}
+	for _, r := range records {
+		for frames := runtime.CallersFrames(r.Stack()); ; {
+			f, more := frames.Next()
+			if f.Function == "time.newTimer" {
+				n += int(r.InUseObjects())
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	return n
 }

@@ -71,6 +71,9 @@ func (s *Server) refresh(now time.Time) {
 	if seconds, known := s.certs.SecondsUntilFirstOCSPExpiring(); known {
 		g.secondsUntilOCSPExpires.Set(seconds)
 	}
+	for _, p := range s.ports {
+		p.refresh()
+	}
 }
 
 // notePortable logs that increments are slower than they can be.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -139,8 +140,12 @@ type Config struct {
 	Node        *admin.Node
 }
 
-// NewSink makes a sink of the stats in a store.
-type NewSink func(*store.Store, *slog.Logger) (flush.Sink, error)
+// NewSink makes a sink of the stats in a store. dial connects to a host of a cluster for
+// calls over gRPC; it can be used once sinks are flushed.
+type NewSink func(st *store.Store, log *slog.Logger, dial ClusterDialer) (flush.Sink, error)
+
+// ClusterDialer connects to a host of a cluster.
+type ClusterDialer func(ctx context.Context, cluster string) (net.Conn, error)
 
 // Server is a server. Use [New]. Its methods are safe for concurrent use.
 type Server struct {
@@ -160,6 +165,7 @@ type Server struct {
 	dump      ConfigDump
 	listeners *listeners.Registry
 	ports     []*port
+	portTLS   []*certs.Server // by index of cfg.Listeners; nil without TLS
 	certs     *certinfo.Registry
 	statsd    *statsd.Server // nil without StatsD input
 	admin     *admin.Server  // nil without an admin port
@@ -267,7 +273,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.guard = guard.New(s.log)
 	s.store.SetLogger(s.log)
 	notePortable(s.log, percpu.Enabled)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeStatsStream, s.makeAdmin, s.addCircuitStream, s.extend} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.securePorts, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeStatsStream, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
 			_ = s.release() // err is the original cause
 			return nil, err
@@ -365,7 +371,7 @@ func (s *Server) makeFlusher() (err error) {
 		cfg.Sweep = s.statsd.Sweep
 	}
 	for _, newSink := range s.cfg.Sinks {
-		sink, err := newSink(s.store, s.logger("stats"))
+		sink, err := newSink(s.store, s.logger("stats"), s.dialCluster)
 		if err != nil {
 			return err
 		}

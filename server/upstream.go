@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
@@ -203,6 +204,13 @@ func (s *Server) clusterHooks() upstream.Hooks {
 		}
 	}
 	return h
+}
+
+// dialCluster connects to a host of a cluster, from a goroutine of the gRPC library.
+func (s *Server) dialCluster(ctx context.Context, cluster string) (conn net.Conn, err error) {
+	err = errors.New("server: the connection to a cluster panicked")
+	s.guard.Run("connection to a cluster", func() { conn, err = s.clusters.DialGRPC(ctx, cluster) })
+	return conn, err
 }
 
 // Clusters returns the cluster manager. A proxy can add its own clusters to it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -138,6 +139,9 @@ func (l *listener) wait() bool {
 	}
 	return true
 }
+
+// Relay returns the relay, nil if there is none.
+func (s *Server) Relay() *relay.Relay { return s.relay }
 
 // HandOver closes the listeners for a successor that has their sockets, and
 // returns when nothing is accepted or read any more. The paths of unix sockets

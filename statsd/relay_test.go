@@ -77,6 +77,21 @@ func TestRelayGetsAcceptedLines(t *testing.T) {
 	}
 }
 
+// TestRelayExporterMetrics has the counts of the relay under the names of statsd_exporter.
+func TestRelayExporterMetrics(t *testing.T) {
+	r, got := relayed(t, Config{ExporterMetrics: true, Relay: []relay.Route{{Invalid: true}}}, relayPackets...)
+	if len(got) != 9 {
+		t.Errorf("relayed %q", got)
+	}
+	r.flush()
+	page, target := exporterStats(r), ".target."+r.Report().Relay[0].Name+" "
+	for _, want := range []string{"relay_lines_relayed_total" + target + "9\n", "relay_packets_total" + target + "1\n", "relay_long_lines_total" + target + "0\n"} {
+		if !strings.Contains(page, "statsd_exporter_"+want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+}
+
 // TestRelayOnly makes no stats of the lines.
 func TestRelayOnly(t *testing.T) {
 	r, got := relayed(t, Config{RelayOnly: true, Relay: []relay.Route{{Invalid: true}}}, relayPackets...)

@@ -32,6 +32,30 @@ func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o trans
 	return c.connect(ctx, h, p, &h.InPool[p&1], o)
 }
 
+// ErrNoCluster is wrapped by the error of [Manager.DialGRPC] if there is no such cluster.
+var ErrNoCluster = errors.New("there is no such cluster")
+
+// DialGRPC connects to a host that the load balancer of a cluster picks, for calls over
+// gRPC: HTTP/2 is offered unless the transport socket names protocols.
+func (m *Manager) DialGRPC(ctx context.Context, cluster string) (net.Conn, error) {
+	var c *Cluster
+	if h := m.Cluster(cluster); h != nil {
+		c = h.Current()
+	}
+	if c == nil {
+		return nil, fmt.Errorf("upstream: cluster %q: %w", cluster, ErrNoCluster)
+	}
+	to, err := c.Pick(nil)
+	if err != nil {
+		return nil, fmt.Errorf("upstream: cluster %q: %w", cluster, err)
+	}
+	conn, err := c.Connect(ctx, to, DefaultPriority, transport.Options{DefaultALPN: []string{"h2"}})
+	if err != nil {
+		return nil, err // without an interface that holds a nil pointer
+	}
+	return conn, nil
+}
+
 // ConnectTunnel is like [Cluster.Connect] for a connection that serves one client
 // only, such as that of a TCP proxy. Tunnels to a host are a separate pool.
 func (c *Cluster) ConnectTunnel(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {

@@ -40,7 +40,8 @@ func (e *event) begin(id eventID, at time.Time, interval time.Duration) {
 
 func (e *event) empty() bool { return len(e.names)+len(e.rows)+len(e.ends) == 0 }
 
-// name adds the name of the stat under c.
+// name adds the name of the stat under c and when it was created, 0 if that was before
+// this process.
 func (e *event) name(c *store.Cursor) {
 	e.names = open(e.names, c.Ref())
 	e.names = append(e.names, `,"`...)
@@ -48,7 +49,13 @@ func (e *event) name(c *store.Cursor) {
 	e.names = append(e.names, `","`...)
 	e.text = c.AppendName(e.text[:0])
 	e.names = render.AppendJSONText(e.names, e.text)
-	e.names = append(e.names, `"]`...)
+	created := c.Created()
+	e.names = append(e.names, `",`...)
+	if created.IsZero() {
+		created = time.UnixMilli(0)
+	}
+	e.names = strconv.AppendInt(e.names, created.UnixMilli(), 10)
+	e.names = append(e.names, ']')
 }
 
 // kindWord returns the word for a kind in events.

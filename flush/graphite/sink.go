@@ -72,6 +72,7 @@ type Sink struct {
 	percentiles []percentile
 
 	// Of Flush.
+	last                   int64 // time of the flush before, in seconds
 	counts, timers, values sinkqueue.Batch
 	name, tags, path       []byte
 }
@@ -142,6 +143,10 @@ func (s *Sink) send(ctx context.Context, data []byte) (int, error) {
 // Flush queues the lines of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
 	at, l := snap.Time.Unix(), layouts[s.cfg.Layout]
+	if at == s.last { // its points would replace those of the flush before
+		at++
+	}
+	s.last = at
 	s.sendCounters(snap, l, at)
 	s.sendGauges(l, at)
 	s.sendTimers(snap, l, at)

@@ -20,14 +20,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/streamend"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
 
 // carbon is a receiver of lines that can be down. Its port is held all the time.
 type carbon struct {
@@ -140,25 +137,11 @@ func (r *carbon) sum(path string) (n uint64) {
 	return n
 }
 
-// await waits until ok, which network input makes true.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-func own(st *store.Store, name string) uint64 {
-	return st.Own().Scope("sink").Counter(name, tags.Tag{Name: "sink", Value: "graphite"}).Total()
-}
-
 // output returns the lines of one flush, 10 s after the one before.
 func output(t *testing.T, cfg Config, st *store.Store) []byte {
 	t.Helper()
 	cfg.Store, cfg.Address = st, "127.0.0.1:1"
-	cfg.Filter.Exclude = noOwn.Exclude
+	cfg.Filter.Exclude = sinktest.NoOwn().Exclude
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -229,6 +212,33 @@ func TestPercentileOfFewValues(t *testing.T) {
 	}
 }
 
+// TestFlushesHaveTheirOwnSecond: Graphite keeps one point a second, so a flush soon after
+// another one, as at the end, must not replace its points.
+func TestFlushesHaveTheirOwnSecond(t *testing.T) {
+	st := store.New(store.Options{})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()}, Address: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	s.use(sinkqueue.New(sinkqueue.Config{Options: s.cfg.Options, Send: func(_ context.Context, packet []byte) (int, error) {
+		got = append(got, packet[1:]...)
+		return len(packet), nil
+	}}))
+	for _, at := range []int64{100, 101, 101, 102, 104, 104} {
+		st.Root().Counter("c").Inc()
+		snap := st.Flush(store.FlushOptions{})
+		snap.Time = time.Unix(at, 0)
+		_ = s.Flush(snap)
+		snap.Close()
+	}
+	s.Close()
+	s.Run(t.Context())
+	if want := "c 1 100\nc 1 101\nc 1 102\nc 1 103\nc 1 104\nc 1 105\n"; string(got) != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // TestLongFlushesAreSplit: no packet is too long, none has a part of a line.
 func TestLongFlushesAreSplit(t *testing.T) {
 	st := store.New(store.Options{})
@@ -236,7 +246,7 @@ func TestLongFlushesAreSplit(t *testing.T) {
 	for i := range series {
 		st.Root().Counter(fmt.Sprint("a.counter.with.a.long.name.", i)).Inc()
 	}
-	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: noOwn}, Address: "127.0.0.1:1"})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()}, Address: "127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +277,7 @@ func TestNothingIsLostWhileTheReceiverIsDown(t *testing.T) {
 			r := listen(t)
 			st := store.New(store.Options{})
 			s, err := New(Config{
-				Options: sinkqueue.Options{Store: st, Filter: noOwn, QueueBytes: 400}, Address: r.l.Addr().String(), Layout: layout, dial: r.dial,
+				Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn(), QueueBytes: 400}, Address: r.l.Addr().String(), Layout: layout, dial: r.dial,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -298,22 +308,22 @@ func TestNothingIsLostWhileTheReceiverIsDown(t *testing.T) {
 			}
 			for range 2 {
 				grow(5)
-				await(t, "the increments before the outage", arrived)
-				await(t, "an empty queue", func() bool { return s.Delivery().Bytes == 0 })
+				sinktest.Await(t, "the increments before the outage", arrived)
+				sinktest.Await(t, "an empty queue", func() bool { return s.Delivery().Bytes == 0 })
 				failed := r.refused()
 				r.kill()
-				await(t, "the end of the connection", func() bool { return streamend.Closed(r.ours) })
+				sinktest.Await(t, "the end of the connection", func() bool { return streamend.Closed(r.ours) })
 				grow(20)
-				await(t, "a failed attempt", func() bool { return r.refused() > failed })
+				sinktest.Await(t, "a failed attempt", func() bool { return r.refused() > failed })
 				r.restart()
 			}
-			await(t, "the increments of the outages", arrived)
+			sinktest.Await(t, "the increments of the outages", arrived)
 			s.Close()
 			done.Wait()
 			if !arrived() {
 				t.Error("increments arrived twice")
 			}
-			if own(st, "dropped_packets") == 0 || own(st, "lost_increments") != 0 || own(st, "ambiguous_packets") != 0 {
+			if sinktest.Own(st, "graphite", "dropped_packets") == 0 || sinktest.Own(st, "graphite", "lost_increments") != 0 || sinktest.Own(st, "graphite", "ambiguous_packets") != 0 {
 				t.Errorf("%+v", s.Delivery())
 			}
 		})
@@ -325,7 +335,7 @@ func refuse(context.Context) (net.Conn, error) { return nil, io.ErrClosedPipe }
 // TestLossIsCounted drops packets on shutdown.
 func TestLossIsCounted(t *testing.T) {
 	st := store.New(store.Options{})
-	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: noOwn}, Address: "127.0.0.1:1", Tagged: true, dial: refuse})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()}, Address: "127.0.0.1:1", Tagged: true, dial: refuse})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,11 +347,11 @@ func TestLossIsCounted(t *testing.T) {
 	_ = s.Flush(snap)
 	s.Close()
 	s.Run(t.Context())
-	if n := own(st, "lost_values"); n != 42 {
+	if n := sinktest.Own(st, "graphite", "lost_values"); n != 42 {
 		t.Errorf("%d values lost, want 42", n)
 	}
-	if owed := s.queue.Owed(); len(owed) != 1 || owed["c.count"] != 5 {
-		t.Errorf("owed %v", owed)
+	if n := sinktest.Own(st, "graphite", "lost_increments"); n != 5 {
+		t.Errorf("%d increments lost, want 5", n)
 	}
 }
 
@@ -357,7 +367,9 @@ func TestSinkKeepsTheContract(t *testing.T) {
 				}
 				return sinktest.Receiver{Sink: s, Received: func(name string) uint64 {
 					// The mark of a packet is not sent.
-					await(t, "all bytes", func() bool { return uint64(len(r.text())) == own(cfg.Store, "bytes")-own(cfg.Store, "packets") })
+					sinktest.Await(t, "all bytes", func() bool {
+						return uint64(len(r.text())) == sinktest.Own(cfg.Store, "graphite", "bytes")-sinktest.Own(cfg.Store, "graphite", "packets")
+					})
 					l := layouts[s.cfg.Layout]
 					return r.sum(l.count + name + l.countEnd)
 				}}

@@ -3,6 +3,7 @@ package history_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -419,7 +420,7 @@ func TestLatest(t *testing.T) {
 	h := history.New(history.Config{Store: st})
 	check := func() {
 		t.Helper()
-		latest := h.Latest()
+		latest, rates := h.Latest(), maps.Collect(h.LastRates)
 		v := st.View()
 		defer v.Close()
 		for _, kinds := range []store.NameSet{store.Scalars, store.Histograms} {
@@ -430,6 +431,9 @@ func TestLatest(t *testing.T) {
 				}
 				if got := latest.PerSecond(&c); got != want {
 					t.Errorf("%s: %v, want %v", c.Name(), got, want)
+				}
+				if got := rates[c.Ref()]; got != want {
+					t.Errorf("%s: a rate of %v, want %v", c.Name(), got, want)
 				}
 			}
 		}

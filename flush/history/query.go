@@ -145,6 +145,31 @@ func (l *Latest) PerSecond(c *store.Cursor) float64 {
 	return p.PerSecond(c)
 }
 
+// LastRates yields the stats that changed in the last step, by [store.Cursor.Ref]:
+// counters with their increments per second and histograms with their values per
+// second.
+func (h *History) LastRates(yield func(ref uint64, perSecond float64) bool) {
+	h.mu.RLock()
+	step := new(frame)
+	if n := len(h.levels[0]); n > 0 {
+		step = h.levels[0][n-1]
+	}
+	h.mu.RUnlock()
+	seconds, more := max(step.end.Sub(step.start).Seconds(), 1e-3), true
+	for r := step.counters.reader(); more && r.next(); {
+		r.each(func(slot int, diff uint64) bool {
+			more = yield(r.block.ref(slot), float64(diff)/seconds)
+			return more
+		})
+	}
+	for _, x := range step.hists {
+		if !more {
+			return
+		}
+		more = yield(x.ref, float64(x.stats.Count())/seconds)
+	}
+}
+
 // Moment is the state of a store at a flush in the past. It is immutable.
 type Moment struct {
 	h       *History

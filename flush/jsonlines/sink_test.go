@@ -19,14 +19,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
 
 // record is a line as a reader sees it.
 type record struct {
@@ -85,7 +82,7 @@ func started(t *testing.T, cfg Config) (s *Sink, dir string, stop func()) {
 	if cfg.Path == "" {
 		cfg.Path = filepath.Join(dir, "stats.jsonl")
 	}
-	cfg.Filter = noOwn
+	cfg.Filter = sinktest.NoOwn()
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -103,20 +100,6 @@ func tick(t *testing.T, s *Sink) {
 	if err := s.Flush(snap); err != nil {
 		t.Error(err)
 	}
-}
-
-// await waits until ok.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-func own(s *Sink, name string) uint64 {
-	return s.cfg.Store.Own().Scope("sink").Counter(name, tags.Tag{Name: "sink", Value: s.Name()}).Total()
 }
 
 func fill(st *store.Store) {
@@ -251,22 +234,22 @@ func TestNothingIsLostWhileTheDiskIsFull(t *testing.T) {
 	}
 	for range 2 {
 		grow(5)
-		await(t, "the increments before the outage", arrived)
+		sinktest.Await(t, "the increments before the outage", arrived)
 		failed := d.failures()
 		d.turn(true)
 		grow(20)
-		await(t, "failed attempts", func() bool { return d.failures() > failed+1 })
+		sinktest.Await(t, "failed attempts", func() bool { return d.failures() > failed+1 })
 		d.turn(false)
 	}
-	await(t, "the increments of the outages", arrived)
+	sinktest.Await(t, "the increments of the outages", arrived)
 	stop()
 	if !arrived() {
 		t.Error("increments arrived twice")
 	}
-	if own(s, "dropped_packets") == 0 || own(s, "lost_increments") != 0 || own(s, "ambiguous_packets") != 0 || own(s, "send_errors") < 4 {
+	if sinktest.Own(s.cfg.Store, s.Name(), "dropped_packets") == 0 || sinktest.Own(s.cfg.Store, s.Name(), "lost_increments") != 0 || sinktest.Own(s.cfg.Store, s.Name(), "ambiguous_packets") != 0 || sinktest.Own(s.cfg.Store, s.Name(), "send_errors") < 4 {
 		t.Errorf("%+v", s.Delivery())
 	}
-	values := own(s, "lost_values")
+	values := sinktest.Own(s.cfg.Store, s.Name(), "lost_values")
 	for _, r := range parse(t, d.file) {
 		values += r.Count
 	}

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkgrpc"
@@ -46,6 +47,8 @@ type Config struct {
 	sinkqueue.Options
 	// Receiver is the service and how to reach it: http://host:port, or https.
 	Receiver sinkhttp.Config
+	// Dial opens connections; see [sinkgrpc.Config].
+	Dial func(ctx context.Context) (net.Conn, error)
 	// NodeID and NodeCluster identify this process in each report.
 	NodeID, NodeCluster string
 	// Delta sends increments of counters since the last report. Default: totals,
@@ -85,7 +88,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, err
 	}
 	cfg.Receiver.UserAgent = cfg.Store.Product()
-	client, err := sinkgrpc.New(sinkgrpc.Config{Config: cfg.Receiver, Method: method})
+	client, err := sinkgrpc.New(sinkgrpc.Config{Config: cfg.Receiver, Method: method, Dial: cfg.Dial})
 	if err != nil {
 		return nil, fmt.Errorf("metricsservice: %w", err)
 	}

@@ -20,14 +20,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
 
 // rawCodec passes encoded messages through.
 type rawCodec struct{}
@@ -120,7 +117,7 @@ func started(t *testing.T, r *receiver, cfg Config) (*Sink, func()) {
 	t.Helper()
 	cfg.Store = store.New(store.Options{})
 	cfg.Store.KeepNames()
-	cfg.Filter, cfg.Receiver = noOwn, sinkhttp.Config{URL: r.url, Timeout: time.Minute}
+	cfg.Filter, cfg.Receiver = sinktest.NoOwn(), sinkhttp.Config{URL: r.url, Timeout: time.Minute}
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -139,19 +136,6 @@ func tick(t *testing.T, s *Sink) {
 	if err := s.Flush(snap); err != nil {
 		t.Error(err)
 	}
-}
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-func own(s *Sink, name string) uint64 {
-	return s.cfg.Store.Own().Scope("sink").Counter(name, tags.Tag{Name: "sink", Value: s.Name()}).Total()
 }
 
 func TestReports(t *testing.T) {
@@ -218,7 +202,7 @@ func TestEveryIncrementOnceOrCounted(t *testing.T) {
 				h.Record(1)
 				written += uint64(i)
 				tick(t, s)
-				await(t, "an empty queue", func() bool { return s.Delivery().Bytes == 0 })
+				sinktest.Await(t, "an empty queue", func() bool { return s.Delivery().Bytes == 0 })
 			}
 			stop()
 			got := uint64(r.value("a"))
@@ -227,19 +211,19 @@ func TestEveryIncrementOnceOrCounted(t *testing.T) {
 			}
 			if delta {
 				// Half of the ambiguous reports were applied.
-				before := got + own(s, "ambiguous_increments") + own(s, "lost_increments")
+				before := got + sinktest.Own(s.cfg.Store, s.Name(), "ambiguous_increments") + sinktest.Own(s.cfg.Store, s.Name(), "lost_increments")
 				applied := uint64(2 + 7 + 12 + 17)
 				if before != written+applied {
-					t.Errorf("arrived %d, ambiguous %d, lost %d; %d written", got, own(s, "ambiguous_increments"), own(s, "lost_increments"), written)
+					t.Errorf("arrived %d, ambiguous %d, lost %d; %d written", got, sinktest.Own(s.cfg.Store, s.Name(), "ambiguous_increments"), sinktest.Own(s.cfg.Store, s.Name(), "lost_increments"), written)
 				}
 			}
-			if n := own(s, "ambiguous_packets"); n != 8 {
+			if n := sinktest.Own(s.cfg.Store, s.Name(), "ambiguous_packets"); n != 8 {
 				t.Errorf("%d packets are ambiguous, want 8", n)
 			}
-			if n := own(s, "ambiguous_values"); n != 8 {
+			if n := sinktest.Own(s.cfg.Store, s.Name(), "ambiguous_values"); n != 8 {
 				t.Errorf("%d values are ambiguous, want 8", n)
 			}
-			if n := own(s, "lost_packets"); n != 4 {
+			if n := sinktest.Own(s.cfg.Store, s.Name(), "lost_packets"); n != 4 {
 				t.Errorf("%d packets are lost, want 4", n)
 			}
 		})

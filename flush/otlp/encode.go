@@ -7,6 +7,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/histogram/exponential"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
@@ -21,52 +22,74 @@ const (
 // batch collects the points of a request. Points of the same metric that follow each
 // other share a Metric message.
 type batch struct {
-	head    []byte // of ResourceMetrics: its resource
-	scope   []byte // of ScopeMetrics: its scope
+	head    []byte // encoded field of ResourceMetrics: its resource
+	scope   []byte // encoded field of ScopeMetrics: its scope
 	delta   bool   // temporality of sums and histograms
 	metrics []byte // encoded Metric messages
 	points  int
 
-	name, help, unit string // of the open metric
-	field            int    // its type; 0: none is open
-	data             []byte // its points
-
-	point, part, room []byte
-	counts            []uint64
-	sparse            exponential.Histogram
+	family     *store.Name // of the open metric, nil if it has none
+	name       []byte      // of the open metric
+	field      int         // its type; 0: none is open
+	start      int         // of the message of the open metric in metrics
+	data       int         // of the message with its points
+	point      int         // of the message of the last point
+	part, room []byte
+	counts     []uint64
+	sparse     exponential.Histogram
 }
 
-// attribute appends a KeyValue as a field.
+// attributeKey returns the encoded key of an attribute.
+func attributeKey(n *store.Name) []byte {
+	return protobuf.AppendBytes(nil, 1, protobuf.Text([]byte(n.String())))
+}
+
+// attribute appends a KeyValue, whose key is encoded, as a field.
 func attribute(dst []byte, field int, key, value []byte) []byte {
 	if len(value) == 0 {
 		value = []byte("true")
 	}
-	inner := 1 + protobuf.UvarintLen(len(value)) + len(value)
-	n := 1 + protobuf.UvarintLen(len(key)) + len(key) + 1 + protobuf.UvarintLen(inner) + inner
-	dst = binary.AppendUvarint(protobuf.AppendTag(dst, field, protobuf.Bytes), uint64(n))
-	dst = protobuf.AppendBytes(dst, 1, key)
-	dst = binary.AppendUvarint(protobuf.AppendTag(dst, 2, protobuf.Bytes), uint64(inner))
+	inner := protobuf.BytesLen(len(value))
+	dst = protobuf.AppendTag(dst, field, protobuf.Bytes)
+	dst = binary.AppendUvarint(dst, uint64(len(key)+protobuf.BytesLen(inner)))
+	dst = binary.AppendUvarint(append(append(dst, key...), 2<<3|protobuf.Bytes), uint64(inner))
 	return protobuf.AppendBytes(dst, 1, value)
+}
+
+// fixed returns a tag that all points have as an encoded attribute.
+func fixed(field int, t tags.Tag) []byte {
+	key := protobuf.AppendBytes(nil, 1, protobuf.Text([]byte(t.Name)))
+	return attribute(nil, field, key, protobuf.Text([]byte(t.Value)))
 }
 
 // resource returns the encoded Resource.
 func resource(attributes []tags.Tag) (dst []byte) {
 	for _, t := range attributes {
-		dst = attribute(dst, 1, protobuf.Text([]byte(t.Name)), protobuf.Text([]byte(t.Value)))
+		dst = append(dst, fixed(1, t)...)
 	}
 	return dst
 }
 
 // open makes a metric of a type the open one.
-func (b *batch) open(name []byte, help, unit string, field int) {
-	if b.field == field && b.name == string(name) {
+func (b *batch) open(family *store.Name, name []byte, d store.Description, field int) {
+	if b.field == field && string(b.name) == string(name) {
+		b.family = family
 		return
 	}
 	b.close()
-	b.name, b.help, b.unit, b.field = string(name), help, unit, field
+	b.family, b.name, b.field = family, append(b.name[:0], name...), field
+	b.metrics, b.start = protobuf.Open(b.metrics, 2)
+	b.metrics = protobuf.AppendBytes(b.metrics, 1, name)
+	if d.Help != "" {
+		b.metrics = protobuf.AppendBytes(b.metrics, 2, d.Help)
+	}
+	if d.Unit != "" {
+		b.metrics = protobuf.AppendBytes(b.metrics, 3, d.Unit)
+	}
+	b.metrics, b.data = protobuf.Open(b.metrics, field)
 }
 
-// close adds the open metric.
+// close completes the open metric.
 func (b *batch) close() {
 	if b.field == 0 {
 		return
@@ -76,33 +99,38 @@ func (b *batch) close() {
 		if b.delta {
 			temporality = 1
 		}
-		b.data = protobuf.AppendUint(b.data, 2, temporality)
+		b.metrics = protobuf.AppendUint(b.metrics, 2, temporality)
 	}
 	if b.field == fieldSum {
-		b.data = protobuf.AppendUint(b.data, 3, 1) // is_monotonic
+		b.metrics = protobuf.AppendUint(b.metrics, 3, 1) // is_monotonic
 	}
-	m := protobuf.AppendBytes(b.room[:0], 1, b.name)
-	if b.help != "" {
-		m = protobuf.AppendBytes(m, 2, b.help)
-	}
-	if b.unit != "" {
-		m = protobuf.AppendBytes(m, 3, b.unit)
-	}
-	m = protobuf.AppendBytes(m, b.field, b.data)
-	b.metrics = protobuf.AppendBytes(b.metrics, 2, m)
-	b.room, b.data, b.field = m, b.data[:0], 0
+	b.metrics = protobuf.Close(protobuf.Close(b.metrics, b.data), b.start)
+	b.field, b.family = 0, nil
 }
-
-// size returns the bytes of the request so far.
-func (b *batch) size() int { return len(b.metrics) + len(b.data) }
 
 // request returns the request and empties the batch.
 func (b *batch) request() []byte {
 	b.close()
-	scope := append(protobuf.AppendBytes(nil, 1, b.scope), b.metrics...)
-	rm := protobuf.AppendBytes(protobuf.AppendBytes(nil, 1, b.head), 2, scope)
+	scope := len(b.scope) + len(b.metrics)
+	resource := len(b.head) + protobuf.BytesLen(scope)
+	dst := make([]byte, 0, protobuf.BytesLen(resource))
+	dst = binary.AppendUvarint(append(dst, 1<<3|protobuf.Bytes), uint64(resource))
+	dst = binary.AppendUvarint(append(append(dst, b.head...), 2<<3|protobuf.Bytes), uint64(scope))
+	dst = append(append(dst, b.scope...), b.metrics...)
 	b.metrics, b.points = b.metrics[:0], 0
-	return protobuf.AppendBytes(nil, 1, rm)
+	return dst
+}
+
+// begin starts a point of the open metric; its attributes come first.
+func (b *batch) begin() { b.metrics, b.point = protobuf.Open(b.metrics, 1) }
+
+// attributes returns the attributes of the point, before anything else is added.
+func (b *batch) attributes() []byte { return b.metrics[b.point:] }
+
+// end completes the point.
+func (b *batch) end(p []byte) {
+	b.metrics = protobuf.Close(p, b.point)
+	b.points++
 }
 
 // times appends the start, if known, and the time of a point in Unix milliseconds.
@@ -116,33 +144,29 @@ func times(dst []byte, start, at int64) []byte {
 // noValue is the flag of a point that ends a series.
 const noValue = 1
 
-// number adds a point of a sum or gauge. attrs are encoded attributes in field 7.
-func (b *batch) number(attrs []byte, start, at int64, appendValue func([]byte) []byte) {
-	p := append(b.point[:0], attrs...)
-	p = times(p, start, at)
-	p = appendValue(p)
-	b.point = p
-	b.data = protobuf.AppendBytes(b.data, 1, p)
-	b.points++
-}
-
-// whole appends a value as an integer if it fits.
-func whole(dst []byte, n uint64) []byte {
+// whole completes a point with a value, as an integer if it fits.
+func (b *batch) whole(start, at int64, n uint64) {
 	if n > math.MaxInt64 {
-		return protobuf.AppendDouble(dst, 4, float64(n))
+		b.double(start, at, float64(n))
+		return
 	}
-	return protobuf.AppendFixed64(dst, 6, n)
+	b.end(protobuf.AppendFixed64(times(b.metrics, start, at), 6, n))
 }
 
-func double(dst []byte, x float64) []byte { return protobuf.AppendDouble(dst, 4, x) }
+// double completes a point with a value.
+func (b *batch) double(start, at int64, x float64) {
+	b.end(protobuf.AppendDouble(times(b.metrics, start, at), 4, x))
+}
 
-func nothing(dst []byte) []byte { return protobuf.AppendUint(dst, 8, noValue) }
+// nothing completes a point that ends a series.
+func (b *batch) nothing(at int64) {
+	b.end(protobuf.AppendUint(times(b.metrics, 0, at), 8, noValue))
+}
 
-// exponential adds a point of an exponential histogram, which ends the series if st is
-// nil. attrs are encoded attributes in field 1.
-func (b *batch) exponential(attrs []byte, st *histogram.Stats, start, at int64) {
-	p := append(b.point[:0], attrs...)
-	p = times(p, start, at)
+// exponential completes a point of an exponential histogram, which ends the series if st
+// is nil.
+func (b *batch) exponential(st *histogram.Stats, start, at int64) {
+	p := times(b.metrics, start, at)
 	if st == nil {
 		p = protobuf.AppendUint(p, 10, noValue)
 	} else {
@@ -162,9 +186,7 @@ func (b *batch) exponential(attrs []byte, st *histogram.Stats, start, at int64) 
 		p = protobuf.AppendDouble(p, 13, st.Max())
 		p = protobuf.AppendDouble(p, 14, exponential.ZeroThreshold)
 	}
-	b.point = p
-	b.data = protobuf.AppendBytes(b.data, 1, p)
-	b.points++
+	b.end(p)
 }
 
 // maxBuckets limits the buckets of one sign, empty ones included.
@@ -201,11 +223,10 @@ func (b *batch) buckets(dst []byte, field int, list []exponential.Bucket) []byte
 	return protobuf.AppendBytes(dst, field, b.part)
 }
 
-// explicit adds a point of a histogram with the bounds of its layout; see exponential.
-// attrs are encoded attributes in field 9.
-func (b *batch) explicit(attrs []byte, st *histogram.Stats, start, at int64) {
-	p := append(b.point[:0], attrs...)
-	p = times(p, start, at)
+// explicit completes a point of a histogram with the bounds of its layout; see
+// exponential.
+func (b *batch) explicit(st *histogram.Stats, start, at int64) {
+	p := times(b.metrics, start, at)
 	if st == nil {
 		p = protobuf.AppendUint(p, 10, noValue)
 	} else {
@@ -229,9 +250,7 @@ func (b *batch) explicit(attrs []byte, st *histogram.Stats, start, at int64) {
 		p = protobuf.AppendDouble(p, 11, st.Min())
 		p = protobuf.AppendDouble(p, 12, st.Max())
 	}
-	b.point = p
-	b.data = protobuf.AppendBytes(b.data, 1, p)
-	b.points++
+	b.end(p)
 }
 
 // visit calls number for each point of the sums of a request, with the name of the

@@ -22,6 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/totals"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -90,9 +91,16 @@ type Sink struct {
 	batch batch
 	began int64 // of the interval, Unix time in milliseconds
 	name  []byte
-	attrs []byte // encoded, in a field that depends on the type of the point
+	own   [10][][]byte // the tags of the sink as attributes, by their field
 	key   []byte
 }
+
+// The fields of the attributes of points.
+const (
+	attributesNumber      = 7
+	attributesExponential = 1
+	attributesExplicit    = 9
+)
 
 var (
 	_ flush.Runner  = (*Sink)(nil)
@@ -126,7 +134,15 @@ func New(cfg Config) (*Sink, error) {
 		cfg: cfg, transport: cfg.Transport, walk: totals.Walk{Filter: cfg.Filter, Refresh: cfg.Refresh},
 		began: cfg.Store.LastFlush().UnixMilli(),
 	}
-	s.batch = batch{head: resource(cfg.Resource), scope: protobuf.AppendBytes(nil, 1, "statsd-admin"), delta: cfg.Delta}
+	s.batch = batch{
+		head:  protobuf.AppendBytes(nil, 1, resource(cfg.Resource)),
+		scope: protobuf.AppendBytes(nil, 1, protobuf.AppendBytes(nil, 1, "statsd-admin")), delta: cfg.Delta,
+	}
+	for _, field := range []int{attributesNumber, attributesExponential, attributesExplicit} {
+		for _, t := range cfg.Tags {
+			s.own[field] = append(s.own[field], fixed(field, t))
+		}
+	}
 	q := sinkqueue.Config{Options: cfg.Options, Kind: "otlp", Target: s.transport.Target(), Send: s.send, Ended: s.transport.Close}
 	if cfg.Delta {
 		q.Increments, q.Observations = increments, observations
@@ -157,28 +173,26 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 func (s *Sink) deltas(snap *store.Snapshot) {
 	at := max(snap.Time.UnixMilli(), s.began+1)
 	owed, f := s.queue.Owed(), &s.cfg.Filter
-	sum := func(name, attrs []byte, d store.Description, n uint64) {
-		s.batch.open(name, d.Help, d.Unit, fieldSum)
-		s.batch.number(attrs, s.began, at, func(b []byte) []byte { return whole(b, n) })
-		s.full()
-	}
 	f.Counters(snap, func(c *store.Cursor, n uint64) {
-		if !s.read(c, 7) {
+		if !s.begin(c, fieldSum, attributesNumber) {
 			return
 		}
 		if owed != nil {
-			s.key = append(append(append(s.key[:0], s.name...), 0), s.attrs...)
+			s.key = append(append(append(s.key[:0], s.batch.name...), 0), s.batch.attributes()...)
 			n += owed.Take(s.key)
 		}
-		sum(s.name, s.attrs, s.cfg.Store.DescriptionOf(c), n)
+		s.batch.whole(s.began, at, n)
+		s.full()
 	})
 	for key, n := range owed {
 		name, attrs, _ := bytes.Cut([]byte(key), []byte{0})
-		sum(name, attrs, store.Description{}, n)
+		s.batch.open(nil, name, store.Description{}, fieldSum)
+		s.batch.begin()
+		s.batch.metrics = append(s.batch.metrics, attrs...)
+		s.batch.whole(s.began, at, n)
+		s.full()
 	}
-	f.ChangedGauges(snap, func(c *store.Cursor) {
-		s.gauge(c, at, func(b []byte) []byte { return double(b, c.Float()) })
-	})
+	f.ChangedGauges(snap, func(c *store.Cursor) { s.gauge(c, c.Float(), at) })
 	f.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) { s.histogram(c, h.Interval, s.began, at) })
 	s.began = at
 }
@@ -195,68 +209,53 @@ func (s visitor) Write(snap *store.Snapshot, c *store.Cursor, k store.Kind, at i
 			s.histogram(c, h.Cumulative, totals.Start(c, at), at)
 		}
 	case store.KindCounter:
-		if n, ok := snap.Total(c); ok {
-			s.sum(c, totals.Start(c, at), at, func(b []byte) []byte { return whole(b, n) })
+		if n, ok := snap.Total(c); ok && s.begin(c, fieldSum, attributesNumber) {
+			s.batch.whole(totals.Start(c, at), at, n)
+			s.full()
 		}
 	default:
 		if x, ok := snap.Value(c); ok {
-			s.gauge(c, at, func(b []byte) []byte { return double(b, x) })
+			s.gauge(c, x, at)
 		}
 	}
 }
 
 // End adds a point without a value.
 func (s visitor) End(c *store.Cursor, k store.Kind, at int64) {
+	field := fieldGauge
 	switch k {
 	case store.KindHistogram:
 		s.histogram(c, nil, 0, at)
+		return
 	case store.KindCounter:
-		s.sum(c, 0, at, nothing)
-	default:
-		s.gauge(c, at, nothing)
+		field = fieldSum
+	}
+	if s.begin(c, field, attributesNumber) {
+		s.batch.nothing(at)
+		s.full()
 	}
 }
 
-func (s *Sink) sum(c *store.Cursor, start, at int64, value func([]byte) []byte) {
-	if !s.read(c, 7) {
-		return
+func (s *Sink) gauge(c *store.Cursor, x float64, at int64) {
+	if s.begin(c, fieldGauge, attributesNumber) {
+		s.batch.double(0, at, x)
+		s.full()
 	}
-	d := s.cfg.Store.DescriptionOf(c)
-	s.batch.open(s.name, d.Help, d.Unit, fieldSum)
-	s.batch.number(s.attrs, start, at, value)
-	s.full()
-}
-
-func (s *Sink) gauge(c *store.Cursor, at int64, value func([]byte) []byte) {
-	if !s.read(c, 7) {
-		return
-	}
-	d := s.cfg.Store.DescriptionOf(c)
-	s.batch.open(s.name, d.Help, d.Unit, fieldGauge)
-	s.batch.number(s.attrs, 0, at, value)
-	s.full()
 }
 
 // histogram adds a point of the histogram under c, without a value if st is nil.
 func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, start, at int64) {
-	attributes, field := 1, fieldExponential
 	if s.cfg.Explicit {
-		attributes, field = 9, fieldHistogram
-	}
-	if !s.read(c, attributes) {
+		if s.begin(c, fieldHistogram, attributesExplicit) {
+			s.batch.explicit(st, start, at)
+			s.full()
+		}
 		return
 	}
-	d := s.cfg.Store.DescriptionOf(c)
-	if d.Unit == "" {
-		d.Unit = units[c.Histogram().Layout().Unit()]
+	if s.begin(c, fieldExponential, attributesExponential) {
+		s.batch.exponential(st, start, at)
+		s.full()
 	}
-	s.batch.open(s.name, d.Help, d.Unit, field)
-	if s.cfg.Explicit {
-		s.batch.explicit(s.attrs, st, start, at)
-	} else {
-		s.batch.exponential(s.attrs, st, start, at)
-	}
-	s.full()
 }
 
 // units are the codes of UCUM for the units of histograms.
@@ -264,9 +263,38 @@ var units = map[histogram.Unit]string{
 	histogram.Bytes: "By", histogram.Microseconds: "us", histogram.Milliseconds: "ms", histogram.Percent: "1",
 }
 
-// read encodes the name and the attributes of the stat under c, the latter in a field.
-// It returns false if nothing is left of the name.
-func (s *Sink) read(c *store.Cursor, field int) bool {
+// begin starts a point of the stat under c, with its attributes in a field, in a metric
+// of a type. It returns false if nothing is left of the name.
+func (s *Sink) begin(c *store.Cursor, field, attributes int) bool {
+	b, family := &s.batch, c.Family()
+	if family == nil || family != b.family || field != b.field {
+		if !s.open(c, family, field) {
+			return false
+		}
+	}
+	b.begin()
+	labels, plain := c.Labels(), c.Plain()
+	for i, l := range labels {
+		if slices.ContainsFunc(labels[:i], func(x store.Label) bool { return x.Name == l.Name }) {
+			continue
+		}
+		if !plain {
+			l.Value = protobuf.Text(l.Value)
+		}
+		b.metrics = attribute(b.metrics, attributes, l.Name.Derived(naming.SlotAttribute, attributeKey), l.Value)
+	}
+	for i, own := range s.own[attributes] {
+		name := s.cfg.Tags[i].Name
+		if !slices.ContainsFunc(labels, func(l store.Label) bool { return l.Name.String() == name }) {
+			b.metrics = append(b.metrics, own...)
+		}
+	}
+	return true
+}
+
+// open makes the metric of the stat under c the open one. It returns false if nothing is
+// left of its name.
+func (s *Sink) open(c *store.Cursor, family *store.Name, field int) bool {
 	s.name = s.cfg.AppendName(s.name[:0], c)
 	if len(s.name) == 0 {
 		s.queue.Skipped()
@@ -278,16 +306,17 @@ func (s *Sink) read(c *store.Cursor, field int) bool {
 			s.name[i] = '_'
 		}
 	}
-	s.attrs = s.attrs[:0]
-	s.cfg.EachTag(c, func(name string, value []byte) {
-		s.attrs = attribute(s.attrs, field, protobuf.Text([]byte(name)), protobuf.Text(value))
-	})
+	d := s.cfg.Store.DescriptionOf(c)
+	if d.Unit == "" && c.Kind() == store.KindHistogram {
+		d.Unit = units[c.Histogram().Layout().Unit()]
+	}
+	s.batch.open(family, s.name, d, field)
 	return true
 }
 
 // full queues the batch if it is complete.
 func (s *Sink) full() {
-	if s.batch.points >= s.cfg.Batch || s.batch.size() >= maxBody {
+	if s.batch.points >= s.cfg.Batch || len(s.batch.metrics) >= maxBody {
 		s.queueBatch()
 	}
 }

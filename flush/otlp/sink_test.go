@@ -19,7 +19,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -66,14 +65,12 @@ func (r *receiver) sum(name string) uint64 {
 	return r.sums[name]
 }
 
-var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
-
 // exporting returns a store, its running sink, and a function that stops it.
 func exporting(t *testing.T, cfg Config) (*store.Store, *Sink, func()) {
 	t.Helper()
 	cfg.Store = store.New(store.Options{})
 	cfg.Store.KeepNames()
-	cfg.Filter = noOwn
+	cfg.Filter = sinktest.NoOwn()
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -99,10 +96,6 @@ func drain(t *testing.T, s *Sink) {
 			t.Fatalf("the queue is not empty: %+v", s.Delivery())
 		}
 	}
-}
-
-func own(st *store.Store, name string) uint64 {
-	return st.Own().Scope("sink").Counter(name, tags.Tag{Name: "sink", Value: "otlp"}).Value()
 }
 
 func TestSinkKeepsTheContract(t *testing.T) {
@@ -174,10 +167,10 @@ func TestFaults(t *testing.T) {
 			for _, n := range r.sums {
 				sum += n
 			}
-			other := own(st, "lost_increments") + own(st, "ambiguous_increments")
-			otherValues := own(st, "lost_values") + own(st, "ambiguous_values")
+			other := sinktest.Own(st, "otlp", "lost_increments") + sinktest.Own(st, "otlp", "ambiguous_increments")
+			otherValues := sinktest.Own(st, "otlp", "lost_values") + sinktest.Own(st, "otlp", "ambiguous_values")
 			if tt.applied { // what was doubtful arrived
-				other, otherValues = own(st, "lost_increments"), own(st, "lost_values")
+				other, otherValues = sinktest.Own(st, "otlp", "lost_increments"), sinktest.Own(st, "otlp", "lost_values")
 			}
 			if d := s.Delivery(); sum+other != added || r.values+otherValues != values || d.Owed != 0 {
 				t.Errorf("%d increments and %d values arrived, %d and %d are counted as lost or doubtful; want %d and %d; %d series owed",
@@ -194,8 +187,29 @@ func TestPartialSuccess(t *testing.T) {
 	st.Root().Counter("c").Inc()
 	tick(t, st, s)
 	stop()
-	if own(st, "rejected_metrics") != 3 || own(st, "packets") != 1 || r.n != 1 {
-		t.Errorf("%d rejected, %d packets in %d requests", own(st, "rejected_metrics"), own(st, "packets"), r.n)
+	if sinktest.Own(st, "otlp", "rejected_metrics") != 3 || sinktest.Own(st, "otlp", "packets") != 1 || r.n != 1 {
+		t.Errorf("%d rejected, %d packets in %d requests", sinktest.Own(st, "otlp", "rejected_metrics"), sinktest.Own(st, "otlp", "packets"), r.n)
+	}
+}
+
+// TestPartialSuccessOverHTTP: an answer counts only if its content type says that it is
+// one, and not the page of a proxy.
+func TestPartialSuccessOverHTTP(t *testing.T) {
+	partial := protobuf.AppendBytes(protobuf.AppendUint(nil, 1, 3), 2, "too old")
+	for kind, want := range map[string]uint64{"application/x-protobuf": 3, "text/html": 0} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(protobuf.AppendBytes(nil, 1, partial))
+		}))
+		st, s, stop := exporting(t, Config{HTTP: sinkhttp.Config{URL: srv.URL}})
+		st.Root().Counter("c").Inc()
+		tick(t, st, s)
+		stop()
+		srv.Close()
+		if sinktest.Own(st, "otlp", "rejected_metrics") != want || sinktest.Own(st, "otlp", "packets") != 1 {
+			t.Errorf("%s: %d rejected, want %d, %d packets", kind, sinktest.Own(st, "otlp", "rejected_metrics"), want, sinktest.Own(st, "otlp", "packets"))
+		}
 	}
 }
 
@@ -218,8 +232,8 @@ func TestGzip(t *testing.T) {
 	st.Root().Counter("c").Inc()
 	tick(t, st, s)
 	stop()
-	if size == 0 || own(st, "packets") != 1 {
-		t.Errorf("%d bytes in %d packets", size, own(st, "packets"))
+	if size == 0 || sinktest.Own(st, "otlp", "packets") != 1 {
+		t.Errorf("%d bytes in %d packets", size, sinktest.Own(st, "otlp", "packets"))
 	}
 }
 
@@ -265,4 +279,40 @@ func Example() {
 	sink.Close()
 	sink.Run(context.Background())
 	// Output: POST /v1/metrics
+}
+
+// TestOutageIsBounded flushes each second of ten minutes while every request fails: the
+// queue stays within its limit, and no increment is lost.
+func TestOutageIsBounded(t *testing.T) {
+	const seconds, series, limit = 600, 100, 64 << 10
+	r := &receiver{sums: map[string]uint64{}, delta: true, fail: func(int) (error, bool) { return errDown, false }}
+	st, s, stop := exporting(t, Config{Options: sinkqueue.Options{QueueBytes: limit}, Transport: r, Delta: true})
+	counters := make([]*store.Counter, series)
+	for i := range counters {
+		counters[i] = st.Root().Counter(fmt.Sprint("c", i), tags.Tag{Name: "zone", Value: fmt.Sprint(i % 7)})
+	}
+	for range seconds {
+		for i, c := range counters {
+			c.Add(uint64(i))
+		}
+		tick(t, st, s)
+		if d := s.Delivery(); d.Bytes > limit || d.Owed > series {
+			t.Fatalf("%d bytes are queued, %d series are owed", d.Bytes, d.Owed)
+		}
+	}
+	if s.Delivery().Dropped == 0 {
+		t.Error("nothing was dropped, so the limit was not reached")
+	}
+	r.mu.Lock()
+	r.fail = nil
+	r.mu.Unlock()
+	s.queue.Retry()
+	drain(t, s)
+	tick(t, st, s) // the increments of dropped packets
+	stop()
+	for i := range counters {
+		if got := r.sum(fmt.Sprint("c", i)); got != seconds*uint64(i) {
+			t.Fatalf("counter %d: %d arrived, want %d", i, got, seconds*i)
+		}
+	}
 }

@@ -3,7 +3,9 @@ package remotewrite
 import (
 	"encoding/binary"
 	"errors"
+	"hash/maphash"
 	"math"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 
@@ -40,83 +42,71 @@ type batch struct {
 	since   int64 // when the report before was; see add
 	samples int   // histograms included
 
-	symbols map[string]uint64
-	table   []byte // encoded symbols
-	series  []byte // encoded series
+	symbols symbols // version 2.0
+	series  []byte  // encoded series
+	start   int     // of the last one
 
-	msg, part []byte
-	packed    []byte
-	sparse    exponential.Histogram
+	packed []byte
+	room   []byte
+	sparse exponential.Histogram
 }
 
-func (b *batch) reset(v Version, since int64) {
+// reset empties the batch. seed is that of the hashes of labels.
+func (b *batch) reset(v Version, since int64, seed maphash.Seed) {
 	b.version, b.since, b.samples = v, since, 0
-	b.table, b.series = b.table[:0], b.series[:0]
+	b.series = b.series[:0]
 	if v == Version2 {
-		if b.symbols == nil {
-			b.symbols = map[string]uint64{}
-		}
-		clear(b.symbols)
-		b.symbol("")
+		b.symbols.reset(seed)
 	}
 }
 
 // size returns the bytes of the request so far.
-func (b *batch) size() int { return len(b.table) + len(b.series) }
+func (b *batch) size() int { return len(b.symbols.table) + len(b.series) }
 
-func (b *batch) symbol(s string) uint64 {
-	if ref, ok := b.symbols[s]; ok {
-		return ref
-	}
-	return b.newSymbol(s)
-}
+// The places of texts in a series for [symbols.lasting].
+const (
+	placeHelp = iota
+	placeUnit
+	placeLabels // two for each label
+)
 
-func (b *batch) symbolBytes(s []byte) uint64 {
-	if ref, ok := b.symbols[string(s)]; ok {
-		return ref
-	}
-	return b.newSymbol(string(s))
-}
-
-func (b *batch) newSymbol(s string) uint64 {
-	ref := uint64(len(b.symbols))
-	b.symbols[s] = ref
-	b.table = protobuf.AppendBytes(b.table, 4, s)
-	return ref
-}
-
-// begin starts a series with its labels in b.msg.
+// begin starts a series with its labels.
 func (b *batch) begin(labels []label) {
-	b.msg = b.msg[:0]
-	if b.version == Version2 {
-		b.part = b.part[:0]
-		for _, l := range labels {
-			b.part = binary.AppendUvarint(b.part, b.symbolBytes(l.name))
-			b.part = binary.AppendUvarint(b.part, b.symbolBytes(l.value))
+	if b.version != Version2 {
+		b.series, b.start = protobuf.Open(b.series, 1)
+		for i := range labels {
+			b.series = protobuf.AppendPair(b.series, 1, labels[i].name, labels[i].value)
 		}
-		b.msg = protobuf.AppendBytes(b.msg, 1, b.part)
 		return
 	}
-	for _, l := range labels {
-		b.msg = protobuf.AppendPair(b.msg, 1, l.name, l.value)
+	b.series, b.start = protobuf.Open(b.series, 5)
+	dst, refs := protobuf.Open(b.series, 1)
+	for i := range labels {
+		l, place := &labels[i], placeLabels+2*i
+		dst = binary.AppendUvarint(dst, b.symbols.lasting(place, l.name))
+		if l.lasting {
+			dst = binary.AppendUvarint(dst, b.symbols.lasting(place+1, l.value))
+		} else {
+			dst = binary.AppendUvarint(dst, b.symbols.ref(l.value, l.hash))
+		}
 	}
+	b.series = protobuf.Close(dst, refs)
 }
 
-// end adds the series in b.msg.
+// end completes the series.
 func (b *batch) end(m metadata) {
 	if b.version == Version2 {
-		b.part = protobuf.AppendUint(b.part[:0], 1, m.typ)
+		dst, start := protobuf.Open(b.series, 5)
+		dst = protobuf.AppendUint(dst, 1, m.typ)
 		if m.help != "" {
-			b.part = protobuf.AppendUint(b.part, 3, b.symbol(m.help))
+			dst = protobuf.AppendUint(dst, 3, b.symbols.lastingString(placeHelp, m.help))
 		}
 		if m.unit != "" {
-			b.part = protobuf.AppendUint(b.part, 4, b.symbol(m.unit))
+			dst = protobuf.AppendUint(dst, 4, b.symbols.lastingString(placeUnit, m.unit))
 		}
-		b.msg = protobuf.AppendBytes(b.msg, 5, b.part)
-		b.series = protobuf.AppendBytes(b.series, 5, b.msg)
-		return
+		b.series = protobuf.Close(dst, start)
 	}
-	b.series = protobuf.AppendBytes(b.series, 1, b.msg)
+	b.series = protobuf.Close(b.series, b.start)
 }
 
 // add adds a series with one sample.
@@ -126,7 +116,7 @@ func (b *batch) add(labels []label, m metadata, s sample) {
 	b.end(m)
 }
 
-// sample adds a sample to the series in b.msg. A request of version 1.0 has no start
+// sample adds a sample to the series. A request of version 1.0 has no start
 // times, so there a 0 precedes the first sample of a series that began after the
 // report before.
 func (b *batch) sample(s sample) {
@@ -136,12 +126,12 @@ func (b *batch) sample(s sample) {
 		}
 		s.start = 0
 	}
-	b.part = protobuf.AppendDouble(b.part[:0], 1, s.value)
-	b.part = protobuf.AppendInt(b.part, 2, s.at)
+	dst, start := protobuf.Open(b.series, 2)
+	dst = protobuf.AppendInt(protobuf.AppendDouble(dst, 1, s.value), 2, s.at)
 	if s.start != 0 {
-		b.part = protobuf.AppendInt(b.part, 3, s.start)
+		dst = protobuf.AppendInt(dst, 3, s.start)
 	}
-	b.msg = protobuf.AppendBytes(b.msg, 2, b.part)
+	b.series = protobuf.Close(dst, start)
 	b.samples++
 }
 
@@ -149,7 +139,11 @@ func (b *batch) sample(s sample) {
 // unit, or a stale marker if st is nil.
 func (b *batch) addNative(labels []label, m metadata, st *histogram.Stats, unit float64, at, start int64) {
 	b.begin(labels)
-	h := b.part[:0]
+	field := 4
+	if b.version == Version2 {
+		field = 3
+	}
+	h, msg := protobuf.Open(b.series, field)
 	if st == nil {
 		h = protobuf.AppendUint(h, 1, 0)
 		h = protobuf.AppendDouble(h, 3, staleMarker())
@@ -164,15 +158,10 @@ func (b *batch) addNative(labels []label, m metadata, st *histogram.Stats, unit 
 		h = b.side(h, 11, b.sparse.Positive)
 	}
 	h = protobuf.AppendInt(h, 15, at)
-	field := 4
-	if b.version == Version2 {
-		field = 3
-		if start != 0 && st != nil {
-			h = protobuf.AppendInt(h, 17, start)
-		}
+	if b.version == Version2 && start != 0 && st != nil {
+		h = protobuf.AppendInt(h, 17, start)
 	}
-	b.part = h
-	b.msg = protobuf.AppendBytes(b.msg, field, h)
+	b.series = protobuf.Close(h, msg)
 	b.samples++
 	b.end(m)
 }
@@ -195,14 +184,17 @@ func (b *batch) side(dst []byte, field int, buckets []exponential.Bucket) []byte
 // packet returns the batch as a packet of the queue: the version, the number of samples
 // and the time of the report before, as varints, and the compressed request.
 func (b *batch) packet() []byte {
-	body := append(b.table, b.series...)
-	b.table = body[:0]
-	head := append(make([]byte, 0, 32), byte(b.version))
-	head = binary.AppendVarint(binary.AppendUvarint(head, uint64(b.samples)), b.since)
-	data := make([]byte, len(head)+s2.MaxEncodedLen(len(body)))
-	copy(data, head)
-	n := len(s2.EncodeSnappy(data[len(head):], body))
-	return append([]byte(nil), data[:len(head)+n]...) // the queue counts what it holds
+	body := b.series
+	if b.version == Version2 {
+		body = append(b.symbols.table, b.series...) // behind the symbols, which reset shortens
+		b.symbols.table = body
+	}
+	data := append(b.room[:0], byte(b.version))
+	data = binary.AppendVarint(binary.AppendUvarint(data, uint64(b.samples)), b.since)
+	data = slices.Grow(data, s2.MaxEncodedLen(len(body)))
+	n := len(s2.EncodeSnappy(data[len(data):cap(data)], body))
+	b.room = data
+	return append([]byte(nil), data[:len(data)+n]...) // the queue counts what it holds
 }
 
 var errPacket = errors.New("remotewrite: malformed packet")
@@ -239,7 +231,7 @@ func downgrade(p packet, native bool) (packet, error) {
 	}
 	var symbols [][]byte
 	var b batch
-	b.reset(Version1, p.since)
+	b.reset(Version1, p.since, maphash.Seed{})
 	for len(body) > 0 {
 		f, rest, err := protobuf.Next(body)
 		if err != nil {
@@ -259,7 +251,7 @@ func downgrade(p packet, native bool) (packet, error) {
 }
 
 func (b *batch) downgradeSeries(msg []byte, symbols [][]byte, native bool) error {
-	before := b.samples
+	before, at := b.samples, len(b.series)
 	for len(msg) > 0 {
 		f, rest, err := protobuf.Next(msg)
 		if err != nil {
@@ -272,7 +264,12 @@ func (b *batch) downgradeSeries(msg []byte, symbols [][]byte, native bool) error
 			if err != nil {
 				return err
 			}
+			if len(b.series) != at {
+				return errPacket
+			}
 			b.begin(labels)
+		case len(b.series) == at:
+			return errPacket // the labels come first
 		case f.Number == 2:
 			s, err := parseSample(f.Bytes)
 			if err != nil {
@@ -280,12 +277,14 @@ func (b *batch) downgradeSeries(msg []byte, symbols [][]byte, native bool) error
 			}
 			b.sample(s)
 		case f.Number == 3 && native: // the start time is a field that version 1.0 skips
-			b.msg = protobuf.AppendBytes(b.msg, 4, f.Bytes)
+			b.series = protobuf.AppendBytes(b.series, 4, f.Bytes)
 			b.samples++
 		}
 	}
 	if b.samples > before {
 		b.end(metadata{})
+	} else {
+		b.series = b.series[:at]
 	}
 	return nil
 }
@@ -302,7 +301,7 @@ func resolve(refs []byte, symbols [][]byte) (labels []label, err error) {
 			return nil, errPacket
 		}
 		refs = refs[n+w:]
-		labels = append(labels, label{symbols[name], symbols[value]})
+		labels = append(labels, label{name: symbols[name], value: symbols[value]})
 	}
 	return labels, nil
 }

@@ -19,9 +19,8 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
-	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -249,9 +248,6 @@ func (r *receiver) names() (all []string) {
 	return all
 }
 
-// noOwn keeps the metrics of sinks and the server out of what a test sends.
-var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
-
 // writing is a store with a sink, whose flushes the test controls.
 type writing struct {
 	t     *testing.T
@@ -270,7 +266,7 @@ func write(t *testing.T, cfg Config, o store.Options) *writing {
 	w.st.KeepNames()
 	cfg.Store = w.st
 	if cfg.Filter.Exclude == nil {
-		cfg.Filter = noOwn
+		cfg.Filter = sinktest.NoOwn()
 	}
 	var err error
 	if w.sink, err = New(cfg); err != nil {
@@ -302,24 +298,11 @@ func (w *writing) sent() {
 
 func (w *writing) await(what string, ok func(flush.SinkDelivery) bool) {
 	w.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(w.sink.Delivery()); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("waited in vain for %s: %+v", what, w.sink.Delivery())
-		}
-	}
+	sinktest.Await(w.t, what, func() bool { return ok(w.sink.Delivery()) })
 }
 
 // own returns a metric of the sink.
-func (w *writing) own(name string) uint64 {
-	v := w.st.View()
-	defer v.Close()
-	c, ok := v.Find("sink." + name + ".sink.remote_write")
-	if !ok {
-		w.t.Errorf("no metric %s", name)
-		return 0
-	}
-	return c.Uint()
-}
+func (w *writing) own(name string) uint64 { return sinktest.Own(w.st, "remote_write", name) }
 
 func to(url string) sinkhttp.Config { return sinkhttp.Config{URL: url} }
 

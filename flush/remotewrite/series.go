@@ -11,8 +11,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// label is a label of a series. It shares memory with the names of the store.
-type label struct{ name, value []byte }
+// label is a label of a series. It shares memory with the names of the store. The name
+// never changes.
+type label struct {
+	name, value []byte
+	hash        uint64 // of the value
+	lasting     bool   // the value never changes
+}
 
 // namer makes the names and labels of series as in the exposition formats. One
 // goroutine uses it.
@@ -22,13 +27,16 @@ type namer struct {
 	external []label // of every series that has no label of the name itself
 	seed     maphash.Seed
 
-	metric []byte // of the series, without a suffix
+	metric label // of the series, without a suffix
+	room   []byte
 	labels []label
 	taken  [][]byte // label names
 	full   []byte
 	le     []byte
 	named  []byte // the metric name with a suffix
 	text   []byte // value of the label with the name of the stat
+	order  []int  // of the labels of the series before by name, and those names
+	names  [][]byte
 	sorted []label
 }
 
@@ -42,7 +50,7 @@ func newNamer(st *store.Store, prefix string, external []tags.Tag) *namer {
 		if value == "" {
 			value = "true"
 		}
-		n.external = append(n.external, label{n.rules.AppendLabel(nil, t.Name), bytes.ToValidUTF8([]byte(value), []byte("\ufffd"))})
+		n.external = append(n.external, n.label(n.rules.AppendLabel(nil, t.Name), bytes.ToValidUTF8([]byte(value), []byte("\ufffd")), true))
 	}
 	return n
 }
@@ -51,23 +59,18 @@ func newNamer(st *store.Store, prefix string, external []tags.Tag) *namer {
 // left of its name.
 func (n *namer) read(c *store.Cursor, k store.Kind) bool {
 	f, network, sp := c.Family(), c.Network(), c.Series()
-	n.metric = n.metric[:0]
-	if n.prefix != "" {
-		n.metric = append(append(n.metric, n.prefix...), '_')
-	}
-	at := len(n.metric)
+	var lasting []byte
 	if f != nil {
-		n.metric = append(n.metric, f.Derived(naming.SlotMetric+int(k), func(f *store.Name) []byte {
+		lasting = f.Derived(naming.SlotMetric+int(k), func(f *store.Name) []byte {
 			m, _ := n.rules.AppendMetric(nil, f.String(), f.Network(), k == store.KindCounter)
 			return m
-		})...)
-	} else {
-		n.full = c.AppendName(n.full[:0])
-		if m, ok := n.rules.AppendMetricBytes(n.metric, n.full, network, k == store.KindCounter); ok {
-			n.metric = m
-		}
+		})
 	}
-	if len(n.metric) == at {
+	if len(lasting) > 0 && n.prefix == "" && sp == nil {
+		if m := &n.metric; !m.lasting || &m.value[0] != &lasting[0] {
+			*m = n.label(nameLabel, lasting, true)
+		}
+	} else if !n.compose(c, k, lasting, sp) {
 		return false
 	}
 	n.labels, n.taken = n.labels[:0], n.taken[:0]
@@ -87,14 +90,11 @@ func (n *namer) read(c *store.Cursor, k store.Kind) bool {
 			return n.rules.AppendLabel(nil, l.String())
 		}), n.taken)
 		n.taken = append(n.taken, name)
-		n.labels = append(n.labels, label{name, value})
+		n.labels = append(n.labels, n.label(name, value, false))
 	}
-	if sp != nil {
-		n.metric = append(n.metric, sp.Suffix...)
-		if sp.Merged {
-			n.text = bytes.ToValidUTF8(c.AppendName(n.text[:0]), []byte("\ufffd"))
-			n.labels = append(n.labels, label{naming.DistinctLabel([]byte(statLabel), n.taken), n.text})
-		}
+	if sp != nil && sp.Merged {
+		n.text = bytes.ToValidUTF8(c.AppendName(n.text[:0]), []byte("\ufffd"))
+		n.labels = append(n.labels, n.label(naming.DistinctLabel([]byte(statLabel), n.taken), n.text, false))
 	}
 	for _, x := range n.external {
 		if !slices.ContainsFunc(n.taken, func(t []byte) bool { return bytes.Equal(t, x.name) }) {
@@ -104,26 +104,86 @@ func (n *namer) read(c *store.Cursor, k store.Kind) bool {
 	return true
 }
 
-// nameLabel is the label that holds the metric name.
-var nameLabel = []byte("__name__")
+// compose makes the metric name of the stat under c: the prefix, the name of its family
+// or that for its full name, and its suffix. It returns false if nothing is left of it.
+func (n *namer) compose(c *store.Cursor, k store.Kind, family []byte, sp *store.Series) bool {
+	name := n.room[:0]
+	if n.prefix != "" {
+		name = append(append(name, n.prefix...), '_')
+	}
+	at := len(name)
+	if c.Family() != nil {
+		name = append(name, family...)
+	} else {
+		n.full = c.AppendName(n.full[:0])
+		if m, ok := n.rules.AppendMetricBytes(name, n.full, c.Network(), k == store.KindCounter); ok {
+			name = m
+		}
+	}
+	if len(name) == at {
+		return false
+	}
+	if sp != nil {
+		name = append(name, sp.Suffix...)
+	}
+	n.room = name
+	n.metric = n.label(nameLabel, name, false)
+	return true
+}
+
+func (n *namer) label(name, value []byte, lasting bool) label {
+	return label{name, value, maphash.Bytes(n.seed, value), lasting}
+}
+
+// nameLabel is the label that holds the metric name, boundLabel the bound of a bucket.
+var (
+	nameLabel  = []byte("__name__")
+	boundLabel = []byte("le")
+)
 
 // all returns the labels of the current series in the order of their names, with a
 // suffix of the metric name and, unless le is empty, the bound of a bucket. The result
 // is valid until the next call.
 func (n *namer) all(suffix, le string) []label {
-	n.named = append(append(n.named[:0], n.metric...), suffix...)
-	n.sorted = append(append(n.sorted[:0], label{nameLabel, n.named}), n.labels...)
+	metric := n.metric
+	if suffix != "" {
+		n.named = append(append(n.named[:0], metric.value...), suffix...)
+		metric = n.label(nameLabel, n.named, false)
+	}
+	labels := append(n.labels, metric)
 	if le != "" {
 		n.le = append(n.le[:0], le...)
-		n.sorted = append(n.sorted, label{[]byte("le"), n.le})
+		labels = append(labels, n.label(boundLabel, n.le, false))
 	}
-	// There are a few, and most are in order.
-	for i := 1; i < len(n.sorted); i++ {
-		for j := i; j > 0 && bytes.Compare(n.sorted[j].name, n.sorted[j-1].name) < 0; j-- {
-			n.sorted[j], n.sorted[j-1] = n.sorted[j-1], n.sorted[j]
-		}
+	if !n.sameNames(labels) {
+		n.sort(labels)
+	}
+	n.sorted = n.sorted[:0]
+	for _, i := range n.order {
+		n.sorted = append(n.sorted, labels[i])
 	}
 	return n.sorted
+}
+
+// sameNames reports whether the series before has the same label names.
+func (n *namer) sameNames(labels []label) bool {
+	return slices.EqualFunc(labels, n.names, func(l label, name []byte) bool {
+		return &l.name[0] == &name[0] && len(l.name) == len(name)
+	})
+}
+
+// sort sets the order of label names.
+func (n *namer) sort(labels []label) {
+	n.order, n.names = n.order[:0], n.names[:0]
+	for i, l := range labels {
+		n.order, n.names = append(n.order, i), append(n.names, l.name)
+	}
+	// There are a few, and most are in order.
+	for i := 1; i < len(n.order); i++ {
+		for j := i; j > 0 && bytes.Compare(n.names[n.order[j]], n.names[n.order[j-1]]) < 0; j-- {
+			n.order[j], n.order[j-1] = n.order[j-1], n.order[j]
+		}
+	}
 }
 
 // lane returns which of a number of lanes the current series belongs to, with all
@@ -132,9 +192,9 @@ func (n *namer) lane(lanes int) int {
 	if lanes == 1 {
 		return 0
 	}
-	n.named = append(n.named[:0], n.metric...)
-	for _, l := range n.labels {
-		n.named = append(append(n.named, 0), l.value...)
+	h := n.metric.hash
+	for i := range n.labels {
+		h = h*31 + n.labels[i].hash
 	}
-	return int(maphash.Bytes(n.seed, n.named) % uint64(lanes))
+	return int(h >> 32 % uint64(lanes))
 }

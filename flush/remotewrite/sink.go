@@ -156,7 +156,7 @@ func (s *Sink) Version() Version { return Version(s.version.Load()) }
 // Flush queues the samples of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
 	for i := range s.batches {
-		s.batches[i].reset(s.Version(), s.walk.Before())
+		s.batches[i].reset(s.Version(), s.walk.Before(), s.names.seed)
 	}
 	if s.again.Swap(false) {
 		s.walk.Again()
@@ -304,7 +304,7 @@ func (s *Sink) queueBatch(lane int) {
 		return
 	}
 	s.queue.AddTo(lane, b.packet(), b.samples)
-	b.reset(b.version, b.since)
+	b.reset(b.version, b.since, s.names.seed)
 }
 
 // send makes one attempt to send a packet; see [sinkqueue.Config].

@@ -49,6 +49,9 @@ type Config struct {
 	Port string
 	// Gzip compresses requests.
 	Gzip bool
+	// Dial opens connections, which need no TLS here; the URL, http://name, is then
+	// only the authority of calls. Default: connections to the URL.
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
 // Client sends packets over one connection, which is opened when it is needed. Create it
@@ -61,6 +64,9 @@ type Client struct {
 
 // New checks cfg and returns a client. It opens no connection.
 func New(cfg Config) (*Client, error) {
+	if cfg.Dial != nil && cfg.Port == "" {
+		cfg.Port = "80" // is not used
+	}
 	if err := Check(cfg.Config, cfg.Port); err != nil {
 		return nil, err
 	}
@@ -90,14 +96,21 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Gzip {
 		call = append(call, grpc.UseCompressor(gzip.Name))
 	}
-	conn, err := grpc.NewClient("dns:///"+host,
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(secure), grpc.WithUserAgent(cfg.UserAgent), grpc.WithDefaultCallOptions(call...),
 		grpc.WithStatsHandler(watcher{}), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithMaxHeaderListSize(maxAnswer),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: sinkqueue.MinRetry, Multiplier: 2, Jitter: 0.2, MaxDelay: sinkqueue.MaxRetry},
 			MinConnectTimeout: cfg.Timeout,
-		}))
+		}),
+	}
+	uri := "dns:///" + host
+	if cfg.Dial != nil {
+		uri = "passthrough:///" + u.Host
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return cfg.Dial(ctx) }))
+	}
+	conn, err := grpc.NewClient(uri, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -173,9 +174,11 @@ func (c *Conn) Send(ctx context.Context, data []byte) (sent int, err error) {
 
 func (c *Conn) sendStream(data []byte) (int, error) {
 	whole := data
+	if !bytes.HasSuffix(data, []byte("\n")) { // made for datagrams, by the process before this one
+		whole = append(slices.Clip(data), '\n')
+	}
 	if c.cfg.Network == Unixstream {
-		whole = binary.LittleEndian.AppendUint32(make([]byte, 0, len(data)+4), uint32(len(data)))
-		whole = append(whole, data...)
+		whole = append(binary.LittleEndian.AppendUint32(make([]byte, 0, len(whole)+4), uint32(len(whole))), whole...)
 	}
 	n, err := c.open.Write(whole)
 	if err == nil {

@@ -27,6 +27,14 @@ type lane struct {
 	retry   time.Time // of the next attempt after an error, or zero
 }
 
+// signal makes the lane look for packets.
+func (l *lane) signal() {
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+}
+
 // oldest returns when the oldest packet was queued, zero if there is none.
 func (l *lane) oldest() time.Time {
 	if l.sending.IsZero() && len(l.queue) > 0 {
@@ -48,7 +56,7 @@ func (l *lane) take() (p packet, ok bool) {
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
 	l.q.trim()
-	if len(l.queue) == 0 {
+	if len(l.queue) == 0 || l.q.held {
 		return packet{}, false
 	}
 	p = l.pop()
@@ -63,6 +71,7 @@ func (l *lane) settle(p, before packet, back bool, err error, retry time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l.sending, l.retry = time.Time{}, retry
+	q.settled.Broadcast()
 	q.size -= len(before.data)
 	q.waiting -= before.metrics
 	if back {

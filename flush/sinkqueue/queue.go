@@ -85,6 +85,9 @@ type Config struct {
 	// Ended is called at the end of Run, when Send is not called any more. It may
 	// be nil.
 	Ended func()
+	// Keeps reports whether packets that are left at the end of Run are kept for
+	// Hold. Nil means that they are lost.
+	Keeps func() bool
 }
 
 // Words are the words in the names of metrics: the metric "relay.lines" with the tag
@@ -114,6 +117,10 @@ type Queue struct {
 	owed    Owed
 	lastErr error
 	errAt   time.Time
+	held    bool           // by Hold: lanes take no packets
+	removed []flush.Parcel // by Hold
+	settled sync.Cond      // signaled when an attempt ends
+	ended   bool           // Run has returned
 }
 
 // New returns an empty queue. Nothing is sent before Run.
@@ -160,6 +167,7 @@ func New(cfg Config) *Queue {
 		q.owedGauge = sc.GaugeWithMode("owed_series", store.NeverImport, tag)
 		q.skipped = sc.Counter("skipped_names", tag)
 	}
+	q.settled.L = &q.mu
 	for range max(cfg.Lanes, 1) {
 		q.lanes = append(q.lanes, &lane{q: q, more: make(chan struct{}, 1), now: make(chan struct{}, 1)})
 	}
@@ -179,10 +187,10 @@ func (q *Queue) AddTo(n int, data []byte, metrics int) {
 	q.size += len(data)
 	q.waiting += metrics
 	q.trim()
-	select {
-	case l.more <- struct{}{}:
-	default:
+	if q.ended {
+		q.lose()
 	}
+	l.signal()
 }
 
 // Take removes the packets that wait, oldest first, and calls yield for each. They
@@ -318,14 +326,17 @@ func (q *Queue) drop(p packet) {
 	q.dropped.Inc()
 	q.droppedMetrics.Add(uint64(p.metrics))
 	q.lostValues.Add(q.observations(p.data))
-	q.increments(p.data, func(key []byte, n uint64) {
-		if _, ok := q.owed[string(key)]; !ok && len(q.owed) >= q.cfg.Series {
-			q.lostIn.Add(n)
-			return
-		}
-		q.owed[string(key)] += n
-	})
+	q.increments(p.data, q.owe)
 	q.owedGauge.Set(uint64(len(q.owed)))
+}
+
+// owe keeps increments of a series outside the queue. The caller holds q.mu.
+func (q *Queue) owe(key []byte, n uint64) {
+	if _, ok := q.owed[string(key)]; !ok && len(q.owed) >= q.cfg.Series {
+		q.lostIn.Add(n)
+		return
+	}
+	q.owed[string(key)] += n
 }
 
 func (q *Queue) increments(data []byte, yield func(key []byte, n uint64)) {
@@ -342,7 +353,8 @@ func (q *Queue) observations(data []byte) uint64 {
 }
 
 // Close makes Run return once everything is sent, or at the next error. Packets
-// that are left then are counted as dropped.
+// that are left then are counted as dropped, their increments and values as lost, and
+// logged.
 func (q *Queue) Close() { q.once.Do(func() { close(q.closed) }) }
 
 func (q *Queue) closing() bool {
@@ -356,7 +368,7 @@ func (q *Queue) closing() bool {
 
 // Run sends packets until ctx ends or the queue is closed and empty. Call it once.
 func (q *Queue) Run(ctx context.Context) {
-	defer q.abandon()
+	defer q.end()
 	if q.cfg.Ended != nil {
 		defer q.cfg.Ended()
 	}
@@ -368,16 +380,39 @@ func (q *Queue) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// abandon drops what is left when Run returns.
-func (q *Queue) abandon() {
+// end drops the packets that are left when Run returns.
+func (q *Queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.ended = true
+	if q.cfg.Keeps == nil || !q.cfg.Keeps() {
+		q.lose()
+	}
+}
+
+// lose drops all packets, and the increments that wait for another one, since there
+// will be none. The caller holds q.mu.
+func (q *Queue) lose() {
+	metrics, increments, values := q.waiting, q.lostIn.Total(), q.lostValues.Total()
 	for _, l := range q.lanes {
 		for len(l.queue) > 0 {
 			q.drop(l.pop())
 		}
 	}
+	for key, n := range q.owed {
+		q.lostIn.Add(n)
+		delete(q.owed, key)
+	}
+	q.owedGauge.Set(0)
 	q.trim()
+	increments, values = q.lostIn.Total()-increments, q.lostValues.Total()-values
+	switch {
+	case metrics == 0 && increments == 0:
+	case q.lostIn == nil:
+		q.log(slog.LevelWarn, q.cfg.Words.Tag+" ends: not everything was sent", q.cfg.Words.Unit, metrics)
+	default:
+		q.log(slog.LevelWarn, q.cfg.Words.Tag+" ends: not everything was sent", q.cfg.Words.Unit, metrics, "increments", increments, "values", values)
+	}
 }
 
 func (q *Queue) log(level slog.Level, msg string, args ...any) {

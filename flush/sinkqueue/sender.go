@@ -28,3 +28,12 @@ func (s Sender) Run(ctx context.Context) { s.q.Run(ctx) }
 
 // Close makes Run send the rest and return.
 func (s Sender) Close() { s.q.Close() }
+
+// Hold stops sending and removes all undelivered packets.
+func (s Sender) Hold(ctx context.Context) []flush.Parcel { return s.q.Hold(ctx) }
+
+// Release ends Hold.
+func (s Sender) Release(moved bool) { s.q.Release(moved) }
+
+// Inherit queues what the sink of another process has not delivered.
+func (s Sender) Inherit(p flush.Parcel) bool { return s.q.Inherit(p) }

@@ -12,7 +12,7 @@ type sink struct{ sinkqueue.Sender }
 func (sink) Flush(*store.Snapshot) error { return nil }
 
 var _ interface {
-	flush.Runner
+	flush.Movable
 	flush.Paced
 	flush.Reporter
 } = sink{}

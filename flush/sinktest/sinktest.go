@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -32,6 +34,7 @@ type Receiver struct {
 //   - The sink accepts all kinds of names, tags and values.
 //   - The increments of a counter that ends before the flush arrive.
 //   - Stats that end between flush and delivery cause no error.
+//   - A reset of the counters neither repeats nor takes back increments.
 func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 	start := func(t *testing.T, st *store.Store) (Receiver, *flush.Scheduler, func()) {
 		r := newReceiver(t)
@@ -132,4 +135,47 @@ func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 			t.Errorf("%d arrived, want 1", got)
 		}
 	})
+	t.Run("reset", func(t *testing.T) {
+		st := store.New(store.Options{})
+		r, s, stop := start(t, st)
+		c := st.Root().Counter(r.Counter)
+		for range 3 {
+			c.Add(2)
+			s.FlushForAdmin()
+			c.Inc() // before the flush that follows
+			st.ResetCounters()
+		}
+		s.FlushForAdmin()
+		c.Add(4)
+		stop()
+		if got := r.Received(r.Counter); got != 13 {
+			t.Errorf("%d arrived, want 13", got)
+		}
+	})
+}
+
+// NoOwn keeps the metrics of sinks and the server out of what a test sends.
+func NoOwn() sinkqueue.Filter {
+	return sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
+}
+
+// Own returns the value of a metric of a sink, 0 if there is none.
+func Own(st *store.Store, sink, metric string) uint64 {
+	v := st.View()
+	defer v.Close()
+	if c, ok := v.Find("sink." + metric + ".sink." + sink); ok {
+		return c.Uint()
+	}
+	return 0
+}
+
+// Await waits until ok. It does not ask often, since the answer of a receiver can lock
+// what the sink waits for.
+func Await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
 }

@@ -82,7 +82,7 @@ func (s *Sink) clean(b []byte, from int) []byte {
 		c := b[i]
 		switch {
 		case s.cfg.Format != Graphite:
-			if c < ' ' || c == 0x7f || strings.IndexByte(":|@#,", c) >= 0 {
+			if c < ' ' || c == ':' || c == '|' || c == '@' || c == '#' || c == ',' || c == 0x7f {
 				b[i] = '_'
 			}
 		case c == '/':

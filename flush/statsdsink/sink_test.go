@@ -73,35 +73,10 @@ func value(st *store.Store, name string) float64 {
 	return 0
 }
 
-func own(st *store.Store, name string) uint64 {
-	v := st.View()
-	defer v.Close()
-	for c := v.ByName(store.Scalars); c.Next(); {
-		if strings.HasPrefix(c.Name(), "sink."+name) {
-			return c.Uint()
-		}
-	}
-	return 0
-}
-
-// await waits until ok, which network input makes true. It does not ask often, since a
-// report locks the registry of a receiver.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-// noOwn keeps the metrics of sinks and the server out of what a test sends.
-var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
-
 // flushing starts a scheduler with the sink. flush flushes now, stop ends both.
 func flushing(t *testing.T, st *store.Store, cfg statsdsink.Config) (sink *statsdsink.Sink, flushNow, stop func()) {
 	t.Helper()
-	cfg.Store, cfg.Filter = st, noOwn
+	cfg.Store, cfg.Filter = st, sinktest.NoOwn()
 	sink, err := statsdsink.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +126,7 @@ func TestReceiverGetsExactValues(t *testing.T) {
 				if s := sink.Delivery(); s.LastError != nil || s.Packets != 0 {
 					t.Errorf("%+v", s)
 				}
-				await(t, "the last lines", func() bool { return r.srv.Report().Listeners[0].Applied >= own(st, "metrics") })
+				sinktest.Await(t, "the last lines", func() bool { return r.srv.Report().Listeners[0].Applied >= sinktest.Own(st, "statsd", "metrics") })
 				r.end()
 				for i := range series {
 					if c, g := value(r.st, fmt.Sprint("p.c", i)), value(r.st, fmt.Sprint("p.g", i)); c != float64(i)+1 || g != float64(i)/4-10 {
@@ -193,27 +168,27 @@ func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
 	}
 	for range 2 {
 		grow(5)
-		await(t, "what was sent before the outage", func() bool {
+		sinktest.Await(t, "what was sent before the outage", func() bool {
 			flushNow() // sends what is owed
 			r.srv.Flush(time.Now())
-			return own(st, "queue_bytes") == 0 && value(got, "a") == want
+			return sinktest.Own(st, "statsd", "queue_bytes") == 0 && value(got, "a") == want
 		})
 		r.end()
-		failed := own(st, "send_errors")
+		failed := sinktest.Own(st, "statsd", "send_errors")
 		grow(20)
-		await(t, "a failed attempt", func() bool { return own(st, "send_errors") > failed })
+		sinktest.Await(t, "a failed attempt", func() bool { return sinktest.Own(st, "statsd", "send_errors") > failed })
 		r = receive(t, got, "tcp://"+address)
-		await(t, "the end of the outage", func() bool { return own(st, "queue_bytes") == 0 })
+		sinktest.Await(t, "the end of the outage", func() bool { return sinktest.Own(st, "statsd", "queue_bytes") == 0 })
 	}
 	stop()
-	await(t, "the rest", func() bool {
+	sinktest.Await(t, "the rest", func() bool {
 		r.srv.Flush(time.Now())
 		return value(got, "a") == want && value(got, "b") == want/3
 	})
 	r.end()
-	if own(st, "dropped_packets") == 0 || own(st, "lost_increments") != 0 || own(st, "ambiguous_packets") != 0 {
+	if sinktest.Own(st, "statsd", "dropped_packets") == 0 || sinktest.Own(st, "statsd", "lost_increments") != 0 || sinktest.Own(st, "statsd", "ambiguous_packets") != 0 {
 		t.Errorf("%d packets dropped, %d increments lost, %d packets ambiguous",
-			own(st, "dropped_packets"), own(st, "lost_increments"), own(st, "ambiguous_packets"))
+			sinktest.Own(st, "statsd", "dropped_packets"), sinktest.Own(st, "statsd", "lost_increments"), sinktest.Own(st, "statsd", "ambiguous_packets"))
 	}
 }
 
@@ -240,7 +215,7 @@ func TestUDPCountsPacketsLostInAnOutage(t *testing.T) {
 			st.Root().Counter("a").Inc()
 			flushNow()
 			sent++
-			await(t, "a packet to leave", func() bool { return own(st, "packets") == uint64(sent) })
+			sinktest.Await(t, "a packet to leave", func() bool { return sinktest.Own(st, "statsd", "packets") == uint64(sent) })
 		}
 	}
 	received := 0
@@ -267,7 +242,7 @@ func TestUDPCountsPacketsLostInAnOutage(t *testing.T) {
 	count(l, 4)
 	stop()
 	_ = l.Close()
-	if lost := int(own(st, "lost_packets")); received+lost != sent || lost != 10 {
+	if lost := int(sinktest.Own(st, "statsd", "lost_packets")); received+lost != sent || lost != 10 {
 		t.Errorf("%d packets sent, %d received, %d counted as lost", sent, received, lost)
 	}
 }
@@ -282,7 +257,7 @@ func TestLongPacketsAreSplit(t *testing.T) {
 		st.Root().Counter(fmt.Sprint("counter.with.a.long.name.", i)).Inc()
 	}
 	stop()
-	await(t, "all lines", func() bool { return r.srv.Report().Listeners[0].Applied == lines })
+	sinktest.Await(t, "all lines", func() bool { return r.srv.Report().Listeners[0].Applied == lines })
 	r.end()
 }
 
@@ -331,10 +306,10 @@ func collect(t *testing.T, network statsdsink.Network) sinktest.Receiver {
 		t.Fatal(err)
 	}
 	return sinktest.Receiver{Sink: s, Received: func(name string) (sum uint64) {
-		await(t, "all bytes", func() bool {
+		sinktest.Await(t, "all bytes", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return uint64(got.Len()) == own(st, "bytes")
+			return uint64(got.Len()) == sinktest.Own(st, "statsd", "bytes")
 		})
 		mu.Lock()
 		defer mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// printer prints what it is told to send.
+// printer prints the stats to send.
 type printer struct{}
 
 func (printer) Write(snap *store.Snapshot, c *store.Cursor, k store.Kind, _ int64) {

@@ -40,8 +40,10 @@ func (w *Walk) Again() { w.refreshed = time.Time{} }
 
 // Start returns when the stat at c was 0, or 0 if that is unknown or not before at.
 func Start(c *store.Cursor, at int64) int64 {
-	if t := c.Created(); !t.IsZero() && t.UnixMilli() < at {
-		return t.UnixMilli()
+	if t := c.Created(); !t.IsZero() {
+		if start := t.UnixMilli(); start < at {
+			return start
+		}
 	}
 	return 0
 }

@@ -51,6 +51,30 @@ func AppendBytes[T string | []byte](dst []byte, field int, b T) []byte {
 	return append(dst, b...)
 }
 
+// Open appends the start of a field that holds a message, and returns where the message
+// starts. [Close] completes the field once the message follows.
+func Open(dst []byte, field int) (b []byte, start int) {
+	dst = append(AppendTag(dst, field, Bytes), 0)
+	return dst, len(dst)
+}
+
+// Close completes a field of [Open]: the message is dst from start on. The message
+// moves if it is longer than 127 bytes.
+func Close(dst []byte, start int) []byte {
+	n := len(dst) - start
+	if n < 0x80 {
+		dst[start-1] = byte(n)
+		return dst
+	}
+	w := UvarintLen(n)
+	for range w - 1 {
+		dst = append(dst, 0)
+	}
+	copy(dst[start+w-1:], dst[start:start+n])
+	binary.PutUvarint(dst[start-1:], uint64(n))
+	return dst
+}
+
 // UvarintLen returns how many bytes n takes as a varint.
 func UvarintLen(n int) int {
 	w := 1
@@ -59,6 +83,10 @@ func UvarintLen(n int) int {
 	}
 	return w
 }
+
+// BytesLen returns how many bytes a string, bytes or message of n bytes takes in a field
+// with a number below 16.
+func BytesLen(n int) int { return 1 + UvarintLen(n) + n }
 
 // Field is a field of an encoded message.
 type Field struct {

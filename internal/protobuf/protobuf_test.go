@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TestFields compares with the reference implementation and reads what was written.
+// TestFields compares with the reference implementation and reads its own output.
 func TestFields(t *testing.T) {
 	got := AppendUint(nil, 1, 300)
 	got = AppendInt(got, 2, -7)
@@ -63,4 +63,25 @@ func FuzzNext(f *testing.F) {
 			msg = rest
 		}
 	})
+}
+
+// TestOpenClose nests messages whose lengths take one to three bytes.
+func TestOpenClose(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 127, 128, 129, 16383, 16384, 1 << 20} {
+		text := bytes.Repeat([]byte{'x'}, n)
+		got, outer := Open([]byte("before"), 1)
+		got = AppendUint(got, 3, 7)
+		got, inner := Open(got, 300)
+		got = Close(AppendBytes(got, 2, text), inner)
+		got = Close(AppendUint(got, 4, 8), outer)
+
+		msg := AppendBytes(AppendUint(nil, 3, 7), 300, AppendBytes(nil, 2, text))
+		want := AppendBytes([]byte("before"), 1, AppendUint(msg, 4, 8))
+		if !bytes.Equal(got, want) {
+			t.Errorf("%d bytes: a message of %d bytes, want %d, or other ones", n, len(got), len(want))
+		}
+		if field := AppendBytes(nil, 15, text); len(field) != BytesLen(n) {
+			t.Errorf("BytesLen(%d) = %d, want %d", n, BytesLen(n), len(field))
+		}
+	}
 }

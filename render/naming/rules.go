@@ -115,6 +115,7 @@ const (
 	SlotMetric    = 0 // metric name of a family; one slot for each kind of stat
 	SlotLabel     = 4 // label name
 	SlotLabelUTF8 = 5 // label name in a format that allows any UTF-8
+	SlotAttribute = 6 // encoded key of an OpenTelemetry attribute
 )
 
 // TextLabel is the label that holds the value of a text readout.

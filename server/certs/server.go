@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
@@ -67,6 +68,9 @@ func (s *Server) Reload() error {
 	s.handle.Update(context)
 	return nil
 }
+
+// Expires returns when the current certificate expires.
+func (s *Server) Expires() time.Time { return s.current.Load().Certificates[0].Leaf.NotAfter }
 
 // Files returns the names of the files.
 func (s *Server) Files() Files { return s.files }

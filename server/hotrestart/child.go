@@ -33,6 +33,9 @@ type Successor struct {
 	// Stat takes a stat. The argument is valid during the call. If nil, stats
 	// stay with the parent.
 	Stat func(*store.ExportedStat)
+	// Parcel takes what a sink of the parent has not delivered. If nil, parcels are
+	// dropped.
+	Parcel func(Parcel)
 	// Connection takes a connection and owns its file. If nil, connections are
 	// closed.
 	Connection func(Connection)
@@ -50,7 +53,7 @@ type Child struct {
 	gone    error      // why there is no parent any more
 	applied uint64     // the last batch of stats that was taken
 	whole   bool       // batches are applied as a whole: Commit was asked for
-	parts   [][]byte   // of a batch that is not complete
+	parts   []message  // of a batch that is not complete
 	figures Figures
 }
 
@@ -238,10 +241,17 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 	return nil
 }
 
-// apply takes the stats of a complete batch.
+// apply takes the stats and parcels of a complete batch.
 func (c *Child) apply() error {
 	for _, part := range c.parts {
-		if err := parseStats(part, c.to.Stat); err != nil {
+		var err error
+		switch {
+		case part.kind == answerStats:
+			err = parseStats(part.payload, c.to.Stat)
+		case c.to.Parcel != nil:
+			err = parseParcels(part.payload, c.to.Parcel)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -272,10 +282,10 @@ func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 		return true, nil
 	case m.kind == answerRefused:
 		return true, refusal(m.payload)
-	case m.kind == answerStats && c.to.Stat != nil:
+	case (m.kind == answerStats || m.kind == answerParcels) && c.to.Stat != nil:
 		m.close()
-		if c.whole {
-			c.parts = append(c.parts, m.payload)
+		if c.whole || m.kind == answerParcels {
+			c.parts = append(c.parts, *m)
 			return false, nil
 		}
 		return false, parseStats(m.payload, c.to.Stat)

@@ -26,7 +26,7 @@ func name(k kind) string {
 		askHello: "hello", askSockets: "sockets", askStats: "stats", askCommit: "commit", askDrain: "drain",
 		askTerminate: "terminate", askFigures: "figures", askAlive: "alive", tellAck: "ack",
 		answerRefused: "refused", answerHello: "welcome", answerSocket: "socket", answerConnection: "connection",
-		answerStats: "stat", answerDone: "done", answerBye: "bye",
+		answerStats: "stat", answerDone: "done", answerBye: "bye", answerParcels: "parcel",
 	}[k]
 }
 

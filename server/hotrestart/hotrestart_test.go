@@ -33,6 +33,7 @@ type fake struct {
 	mu      sync.Mutex
 	asked   []string
 	stats   []store.ExportedStat
+	parcels []Parcel
 	sockets []Socket
 	refuse  error
 	quit    chan struct{}
@@ -82,6 +83,7 @@ func (f *fake) Figures() Figures   { return Figures{Memory: 1 << 40, Connections
 func (f *fake) Drain()             { f.note("drain") }
 func (f *fake) Terminate()         { f.note("terminate"); f.quit <- struct{}{} }
 func (f *fake) Lost(replaced bool) { f.lost <- replaced }
+func (f *fake) Parcels() []Parcel  { return f.parcels }
 func (f *fake) Stats(yield func(*store.ExportedStat) bool) {
 	f.note("stats")
 	for _, h := range f.has() {
@@ -159,6 +161,17 @@ func samples() []store.ExportedStat {
 	}
 }
 
+// parcels are more than fit into one message.
+func parcels() []Parcel {
+	at := time.Unix(1_700_000_000, 7)
+	return []Parcel{
+		{Sink: "a", Form: "statsd", Lane: 3, Queued: at, Metrics: 9, Data: bytes.Repeat([]byte("hits:1|c\n"), batchPart/9)},
+		{Sink: "", Form: "", Queued: at, Data: []byte{0}},
+		{Sink: "b", Form: "otlp increments", Queued: at, Increments: 1 << 63, Data: bytes.Repeat([]byte("k"), batchPart-5)},
+		{Sink: "c", Queued: at, Metrics: 1, Data: []byte("last")},
+	}
+}
+
 // TestWholeLife goes through all that a successor asks for.
 func TestWholeLife(t *testing.T) {
 	w := newWorld(t)
@@ -176,9 +189,12 @@ func TestWholeLife(t *testing.T) {
 	w.process.sockets = []Socket{{Address: "tcp://x", Files: []*os.File{file}}, {Address: "udp://empty"}}
 	w.process.mu.Unlock()
 
+	w.process.parcels = parcels()
 	var got []store.ExportedStat
 	var conns []Connection
+	var undelivered []Parcel
 	c := w.dial(Successor{
+		Parcel: func(p Parcel) { undelivered = append(undelivered, p) },
 		Stat: func(h *store.ExportedStat) {
 			k := *h
 			k.Tags = append([]tags.Tag(nil), h.Tags...)
@@ -237,6 +253,9 @@ func TestWholeLife(t *testing.T) {
 	conns[0].File.Close()
 	if d := cmp.Diff(samples()[:1], got); d != "" {
 		t.Errorf("last stats (-want +got)\n%s", d)
+	}
+	if d := cmp.Diff(parcels(), undelivered); d != "" {
+		t.Errorf("parcels (-want +got)\n%s", d)
 	}
 	if err := c.Stats(); !errors.Is(err, ErrGone) {
 		t.Errorf("afterwards: %v", err)
@@ -703,7 +722,7 @@ func TestUnwantedFiles(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if v := Version(); available && v != "2.20" {
+	if v := Version(); available && v != "3.20" {
 		t.Errorf("version %q: processes with another version cannot follow each other; say so in the release", v)
 	}
 }
@@ -732,6 +751,24 @@ func FuzzStats(f *testing.F) {
 		// Stats that were read and written again read the same.
 		var third []byte
 		if err := parseStats(again, func(h *store.ExportedStat) { third = appendStat(third, h) }); err != nil || !bytes.Equal(again, third) {
+			t.Errorf("%x\nreads as\n%x\nthen as\n%x, %v", b, again, third, err)
+		}
+	})
+}
+
+func FuzzParcels(f *testing.F) {
+	for _, p := range parcels()[1:2] {
+		f.Add(appendParcel(nil, &p))
+	}
+	f.Add([]byte{1, 'a', 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var again []byte
+		n := 0
+		if err := parseParcels(b, func(p Parcel) { n++; again = appendParcel(again, &p) }); n > len(b) || err != nil {
+			return
+		}
+		var third []byte
+		if err := parseParcels(again, func(p Parcel) { third = appendParcel(third, &p) }); err != nil || !bytes.Equal(again, third) {
 			t.Errorf("%x\nreads as\n%x\nthen as\n%x, %v", b, again, third, err)
 		}
 	})

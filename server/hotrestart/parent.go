@@ -33,6 +33,9 @@ type Process interface {
 	Commit()
 	// Acknowledged reports that the successor has all that Stats has yielded.
 	Acknowledged()
+	// Parcels returns what sinks have not delivered, after Commit. It belongs to the
+	// successor once Acknowledged is called.
+	Parcels() []Parcel
 	Figures() Figures
 	// Drain stops accepting and reading datagrams, so that both can resume.
 	Drain()
@@ -307,7 +310,7 @@ func (p *Parent) sendStats(l *link, process Process) (err error) {
 	var part []byte
 	process.Stats(func(h *store.ExportedStat) bool {
 		part = appendStat(part, h)
-		if len(part) >= statsPart {
+		if len(part) >= batchPart {
 			err, part = l.send(answerStats, part), part[:0]
 			l.point(answerStats, "part")
 		}
@@ -317,6 +320,23 @@ func (p *Parent) sendStats(l *link, process Process) (err error) {
 		err = l.send(answerStats, part)
 	}
 	return err
+}
+
+// sendParcels sends what sinks have not delivered as a part of the batch that sendStats
+// has begun. p.mu must be held.
+func (p *Parent) sendParcels(l *link, all []Parcel) error {
+	var part []byte
+	for i := range all {
+		part = appendParcel(part, &all[i])
+		if len(part) < batchPart && i < len(all)-1 {
+			continue
+		}
+		if err := l.send(answerParcels, part); err != nil {
+			return err
+		}
+		part = part[:0]
+	}
+	return nil
 }
 
 // Handoff is the end of a process that has a successor.
@@ -352,9 +372,9 @@ func (t *Handoff) Connection(c Connection) bool {
 	return t.err == nil
 }
 
-// Finish sends the last stats, if the successor wants them, and ends the
-// connection when the successor has acknowledged them. If it returns an error
-// they are still to be flushed. A successor that keeps the connection open and
+// Finish sends the last stats and what sinks have not delivered, if the successor wants
+// stats, and ends the connection when the successor has acknowledged them. If it returns
+// an error they are still to be flushed and delivered. A successor that keeps the connection open and
 // says nothing still has them to read: it may be suspended.
 func (t *Handoff) Finish(process Process) error {
 	t.mu.Lock()
@@ -364,6 +384,9 @@ func (t *Handoff) Finish(process Process) error {
 	if t.err == nil {
 		p.commit(process)
 		t.err = p.sendStats(t.link, process)
+	}
+	if t.err == nil && p.with.stats {
+		t.err = p.sendParcels(t.link, process.Parcels())
 	}
 	if t.err == nil {
 		t.link.point(answerBye, "asked")

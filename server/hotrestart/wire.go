@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -12,7 +13,7 @@ import (
 
 // The version of the protocol, and the length of a message's head in bytes. Processes with different versions cannot follow each other.
 const (
-	protocol  = 2
+	protocol  = 3
 	headBytes = 20
 
 	magic = 0x68727374 // hrst
@@ -50,13 +51,14 @@ const (
 	answerStats                        // some stats
 	answerDone                         // batch and figures: the answer is complete
 	answerBye                          // batch and figures: the process ends
+	answerParcels                      // some parcels
 )
 
 // Limits of a message. A connection comes with the part of a frame that was read.
 const (
 	maxPayload = 17 << 20
 	maxFiles   = 128
-	statsPart  = 256 << 10 // from how many bytes on stats are sent
+	batchPart  = 256 << 10 // from how many bytes on stats and parcels are sent
 	maxTags    = 1 << 10
 )
 
@@ -238,4 +240,43 @@ func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 		visit(&h)
 	}
 	return r.done()
+}
+
+// Parcel is something that a sink of this process has not delivered.
+type Parcel struct {
+	Sink, Form string
+	Lane       int
+	Queued     time.Time
+	Metrics    int
+	Increments uint64
+	Data       []byte
+}
+
+func appendParcel(dst []byte, p *Parcel) []byte {
+	dst = appendText(appendText(dst, p.Sink), p.Form)
+	for _, n := range []uint64{uint64(p.Lane), uint64(p.Queued.UnixNano()), uint64(p.Metrics), p.Increments, uint64(len(p.Data))} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	return append(dst, p.Data...)
+}
+
+// parseParcels visits the parcels of a payload, whose memory they keep. Parcels before
+// an error are visited.
+func parseParcels(b []byte, visit func(Parcel)) error {
+	r := reader{b: b}
+	for len(r.b) > 0 {
+		p := Parcel{Sink: r.text(), Form: r.text()}
+		lane, queued, metrics := r.number(), r.number(), r.number()
+		if p.Increments = r.number(); lane > math.MaxInt32 || metrics > math.MaxInt32 {
+			return errMalformed
+		}
+		p.Lane, p.Queued, p.Metrics = int(lane), time.Unix(0, int64(queued)), int(metrics)
+		n := r.number()
+		if r.bad || n > uint64(len(r.b)) {
+			return errMalformed
+		}
+		p.Data, r.b = r.b[:n:n], r.b[n:]
+		visit(p)
+	}
+	return nil
 }

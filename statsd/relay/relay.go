@@ -3,8 +3,10 @@ package relay
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -22,6 +24,8 @@ type Relay struct {
 	moving sync.Mutex // guards the next two
 	mover  *Writer    // of lines that move
 	line   line.Line
+
+	handing atomic.Bool // what is left at the end is kept for Hold
 
 	mu      sync.Mutex // guards the rest
 	writers []*Writer
@@ -58,8 +62,8 @@ func (r *Relay) NeedsName() bool { return r.named }
 func (r *Relay) TakesInvalid() bool { return r.invalid }
 
 // Start starts sending. The function it returns sends the queued lines, for up to 5
-// seconds and as long as targets accept it, counts the rest as dropped, and returns
-// when all is quiet. No writer may be used from its call on. Call Start once.
+// seconds and as long as targets accept it, counts the rest as dropped, unless HandOver
+// was called, and returns when all is quiet. No writer may be used from its call on. Call Start once.
 func (r *Relay) Start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	sending, abort := context.WithCancel(context.Background())
@@ -160,6 +164,35 @@ func (r *Relay) keyOf(rt *route, text []byte) uint64 {
 		return invalidKey(text)
 	}
 	return rt.key(l, &r.mover.scratch)
+}
+
+// HandOver keeps queued packets at the end, for Hold.
+func (r *Relay) HandOver() { r.handing.Store(true) }
+
+// Hold returns the packets that were left at the end, for another process.
+func (r *Relay) Hold() (all []flush.Parcel) {
+	for _, t := range r.targets {
+		all = append(all, t.queue.Hold(context.Background())...)
+	}
+	return all
+}
+
+// Release ends Hold. If moved is false, the packets are lost.
+func (r *Relay) Release(moved bool) {
+	for _, t := range r.targets {
+		t.queue.Release(moved)
+	}
+}
+
+// Inherit queues a packet of another process for the target of the same name. It
+// returns false if there is none.
+func (r *Relay) Inherit(p flush.Parcel) bool {
+	for _, t := range r.targets {
+		if t.queue.Inherit(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // Report describes the targets.

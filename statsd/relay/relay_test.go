@@ -101,6 +101,7 @@ func until(t testing.TB, what string, ok func() bool) {
 type sink struct {
 	t    testing.TB
 	path string
+	next func(line string) // called with each line; may be nil
 
 	mu    sync.Mutex
 	lines map[string]int
@@ -163,6 +164,9 @@ func (s *sink) read(c net.Conn) {
 			s.total++
 		})
 		s.mu.Unlock()
+		if s.next != nil {
+			eachLine(rest[:i+1], func(text []byte) { s.next(string(text)) })
+		}
 		rest = rest[i+1:]
 		if err != nil {
 			return
@@ -584,6 +588,79 @@ func TestLoopsAreRefused(t *testing.T) {
 	if r := w.Report()[0]; r.Sent != 0 || r.Connections != 0 || !strings.Contains(r.LastError, "would circle") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// TestQueuesMove hands what waits for a dead target over to another relay, whose target
+// of the same name is elsewhere.
+func TestQueuesMove(t *testing.T) {
+	dead := Target{Name: "x", Address: "unixlines:///nothing/here"}
+	old := newWorld(t, Route{Targets: []Target{dead}})
+	stop := old.run()
+	for i := range 100 {
+		old.add(fmt.Sprintf("n%d:1|c", i))
+	}
+	old.HandOver()
+	stop()
+	parcels := old.Hold()
+	old.Release(true)
+	if r := old.Report()[0]; len(parcels) == 0 || r.Dropped != 0 || r.Queued != 0 {
+		t.Errorf("%d packets: %+v", len(parcels), r)
+	}
+	s := newSink(t)
+	other := targets(s)
+	other[0].Name = "x"
+	next, strange := newWorld(t, Route{Hash: None, Targets: other}), newWorld(t, Route{Targets: targets(s)})
+	for _, p := range parcels {
+		if !next.Inherit(p) || strange.Inherit(p) {
+			t.Errorf("%+v is refused, or taken for another target", p)
+		}
+	}
+	stop = next.run()
+	until(t, "all lines", func() bool { return s.count() >= 100 })
+	stop()
+	s.kill()
+	if s.count() != 100 || len(s.lines) != 100 {
+		t.Errorf("%d lines arrived, %d different ones", s.count(), len(s.lines))
+	}
+}
+
+// TestCircleIsBounded has two relays that send to each other, the second everything
+// twice. Lines multiply until queues drop them, and queues stay within their limits.
+func TestCircleIsBounded(t *testing.T) {
+	const limit = 8 << 10
+	a, b := newSink(t), newSink(t)
+	to := func(s *sink, name string) Route {
+		return Route{Targets: []Target{{Name: name, Address: "unixlines://" + s.path, PacketBytes: 1 << 10, QueueBytes: limit}}}
+	}
+	first, second := newWorld(t, to(b, "there")), newWorld(t, to(a, "back"), to(a, "again"))
+	a.mu.Lock() // happens before a connection
+	a.next = first.add
+	a.mu.Unlock()
+	b.mu.Lock()
+	b.next = second.add
+	b.mu.Unlock()
+	stops := []func(){first.run(), second.run()}
+	for i := range 10 {
+		first.add(fmt.Sprintf("a:%d|c", i))
+	}
+	var all []report.RelayTarget
+	until(t, "a full queue", func() bool {
+		all = append(first.Report(), second.Report()...)
+		dropped := uint64(0)
+		for _, r := range all {
+			dropped += r.Dropped
+			if r.QueueBytes > limit+1<<10 { // and a packet that is being sent
+				t.Fatalf("%d bytes wait for %s", r.QueueBytes, r.Name)
+			}
+		}
+		return dropped > 1000
+	})
+	a.kill()
+	b.kill()
+	for _, stop := range stops {
+		stop()
+	}
+	checkLaw(t, append(first.Report(), second.Report()...))
 }
 
 // panicking is a lock that panics when its fuse is lit.

@@ -71,7 +71,7 @@ func (r *Relay) newTarget(rt *route, cfg Target) *target {
 	t.queue = sinkqueue.New(sinkqueue.Config{
 		Options: sinkqueue.Options{Name: name, Store: r.cfg.Store, QueueBytes: cfg.QueueBytes, Logger: r.cfg.Logger},
 		Words:   sinkqueue.Words{Scope: "relay", Tag: "target", Unit: "lines"},
-		Kind:    t.mode, Target: cfg.Address, Send: t.send, Count: countLines,
+		Kind:    t.mode, Target: cfg.Address, Send: t.send, Count: countLines, Keeps: r.handing.Load,
 	})
 	sc, tag := r.cfg.Store.Own().Scope("relay"), tags.Tag{Name: "target", Value: name}
 	t.accepted = sc.Counter("accepted_lines", tag)

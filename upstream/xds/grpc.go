@@ -16,7 +16,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
-	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // codec sends messages and returns received bytes, which are checked before they are
@@ -95,7 +94,7 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 		}
 		o = append(o, grpc.WithAuthority(authority),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (conn net.Conn, err error) { // runs in a goroutine of the gRPC library
-				if !guard.New(c.o.Logger).Run("connection to a control plane", func() { conn, err = c.dial(ctx, target.ClusterName) }) {
+				if !guard.New(c.o.Logger).Run("connection to a control plane", func() { conn, err = c.manager.DialGRPC(ctx, target.ClusterName) }) {
 					return nil, errPanic
 				}
 				return conn, err
@@ -136,21 +135,4 @@ func (c *Client) control(name string) (*upstream.Cluster, error) {
 		}
 	}
 	return nil, fmt.Errorf("xds: there is no cluster %q for the control plane", name)
-}
-
-// dial connects to a host of a cluster through its transport socket.
-func (c *Client) dial(ctx context.Context, name string) (net.Conn, error) {
-	cl, err := c.control(name)
-	if err != nil {
-		return nil, err
-	}
-	to, err := cl.Pick(nil)
-	if err != nil {
-		return nil, fmt.Errorf("xds: cluster %q of the control plane: %w", name, err)
-	}
-	conn, err := cl.Connect(ctx, to, upstream.DefaultPriority, transport.Options{DefaultALPN: []string{"h2"}})
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
 }

@@ -299,7 +299,10 @@ xds: runtime layer "bad": there is no static cluster "egg"`
 	if err := c.Check(); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if _, err := c.dial(context.Background(), "nobody"); err == nil || err.Error() != `xds: there is no cluster "nobody" for the control plane` {
+	if _, err := c.control("nobody"); err == nil || err.Error() != `xds: there is no cluster "nobody" for the control plane` {
+		t.Errorf("error %v", err)
+	}
+	if _, err := m.DialGRPC(t.Context(), "nobody"); !errors.Is(err, upstream.ErrNoCluster) {
 		t.Errorf("error %v", err)
 	}
 }

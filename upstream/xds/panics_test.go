@@ -470,7 +470,7 @@ func TestConnectingPanics(t *testing.T) {
 	panics := guardtest.New(t)
 	var first sync.Once
 	r := overWildGRPC(t, address, "lb_policy: RANDOM", func(c *Config) { c.Logger = panics.Logger() }, func() uint64 {
-		if bytes.Contains(debug.Stack(), []byte("xds.(*Client).dial(")) { // the call that picks the host of the control plane
+		if bytes.Contains(debug.Stack(), []byte("upstream.(*Manager).DialGRPC(")) { // the call that picks the host of the control plane
 			first.Do(func() { panic(guardtest.Canary) })
 		}
 		return 0

@@ -1,0 +1,89 @@
+package flush
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Parcel is something that a sink has not delivered, for the sink of the same name in
+// the process that follows this one.
+type Parcel struct {
+	// Sink is the name of the sink, and Form identifies the encoding of Data.
+	Sink, Form string
+	// Lane is the part of the sink that keeps the order of its packets.
+	Lane int
+	// Queued is when the packet was queued.
+	Queued time.Time
+	// Metrics is the number of metrics in the packet.
+	Metrics int
+	// Increments wait for a packet; Data is the key of their series. 0 means that Data
+	// is a packet.
+	Increments uint64
+	Data       []byte
+}
+
+// Movable is a [Runner] whose undelivered packets can move to another process.
+type Movable interface {
+	Runner
+	// Hold stops sending, waits for attempts that are under way, at most until ctx
+	// ends, and removes everything that is not delivered. Attempts that go on after
+	// ctx keep their packets.
+	Hold(ctx context.Context) []Parcel
+	// Release ends Hold. If moved is false, the sink gets everything back.
+	Release(moved bool)
+	// Inherit takes a parcel of another process. It returns false if the sink cannot
+	// send it.
+	Inherit(Parcel) bool
+}
+
+// Hold reports the histograms that are not handed over, waits until the sinks have
+// encoded all snapshots, at most until ctx ends, and removes what the sinks have not
+// delivered. [Scheduler.Release] must follow. Flushes must be suspended.
+func (s *Scheduler) Hold(ctx context.Context) (all []Parcel) {
+	s.flushing.Lock()
+	s.report(store.FlushOptions{HistogramsOnly: true, Totals: s.totals})
+	s.flushing.Unlock()
+	var mu sync.Mutex // guards all
+	s.eachMovable(func(w *worker, m Movable) {
+		select {
+		case <-w.idle():
+		case <-ctx.Done():
+		}
+		parcels := m.Hold(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, parcels...)
+	})
+	return all
+}
+
+// Release ends a Hold. If moved is false, the sinks get everything back.
+func (s *Scheduler) Release(moved bool) {
+	s.eachMovable(func(_ *worker, m Movable) { m.Release(moved) })
+}
+
+// Inherit passes a parcel to its sink. It returns false if there is no such sink, or
+// it cannot send the parcel.
+func (s *Scheduler) Inherit(p Parcel) (taken bool) {
+	for _, w := range s.workers {
+		if m, ok := w.sink.(Movable); ok && w.sink.Name() == p.Sink {
+			w.guard.Run("inheritance of a sink", func() { taken = m.Inherit(p) })
+			return taken
+		}
+	}
+	return false
+}
+
+// eachMovable calls f for all sinks that can move, at the same time.
+func (s *Scheduler) eachMovable(f func(*worker, Movable)) {
+	var all sync.WaitGroup
+	for _, w := range s.workers {
+		if m, ok := w.sink.(Movable); ok {
+			all.Go(func() { w.guard.Run("move of a sink", func() { f(w, m) }) })
+		}
+	}
+	all.Wait()
+}

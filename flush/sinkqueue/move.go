@@ -1,0 +1,110 @@
+package sinkqueue
+
+import (
+	"context"
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+)
+
+// form identifies the encoding of packets: sinks of a kind can send each other's packets,
+// unless only one of the two sends increments.
+func (q *Queue) form() string {
+	if q.cfg.Increments != nil {
+		return q.cfg.Kind + " increments"
+	}
+	return q.cfg.Kind
+}
+
+// Hold removes everything that is not delivered, and lanes send nothing until
+// [Queue.Release]. It waits for attempts that are under way, at most until ctx ends. An
+// attempt that goes on keeps its packet.
+func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer context.AfterFunc(ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.settled.Broadcast()
+	})()
+	q.held = true
+	for ctx.Err() == nil && slices.ContainsFunc(q.lanes, func(l *lane) bool { return !l.sending.IsZero() }) {
+		q.settled.Wait()
+	}
+	p := flush.Parcel{Sink: q.cfg.Name, Form: q.form()}
+	for i, l := range q.lanes {
+		p.Lane = i
+		for len(l.queue) > 0 {
+			next := l.pop()
+			q.size -= len(next.data)
+			q.waiting -= next.metrics
+			p.Data, p.Metrics, p.Queued = next.data, next.metrics, next.queued
+			q.removed = append(q.removed, p)
+		}
+	}
+	p.Lane, p.Metrics = 0, 0
+	for key, n := range q.owed {
+		p.Data, p.Increments = []byte(key), n
+		q.removed = append(q.removed, p)
+	}
+	clear(q.owed)
+	q.owedGauge.Set(0)
+	q.trim()
+	return q.removed
+}
+
+// Release ends Hold. If moved is false, everything returns; after the end of Run it is
+// lost.
+func (q *Queue) Release(moved bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !moved {
+		for _, p := range q.removed {
+			q.put(p)
+		}
+	}
+	q.held, q.removed = false, nil
+	if q.ended {
+		q.lose()
+	}
+	for _, l := range q.lanes {
+		l.signal()
+	}
+	q.trim()
+}
+
+// Inherit queues a parcel of the same sink in another process, by the time at which
+// it was queued there. It returns false if its name or form is another one.
+func (q *Queue) Inherit(p flush.Parcel) bool {
+	if p.Sink != q.cfg.Name || p.Form != q.form() {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.put(p)
+	q.trim()
+	return true
+}
+
+// put queues a parcel. The caller holds q.mu.
+func (q *Queue) put(p flush.Parcel) {
+	if p.Increments > 0 {
+		q.owe(p.Data, p.Increments)
+		q.owedGauge.Set(uint64(len(q.owed)))
+		return
+	}
+	l := q.lanes[0]
+	if p.Lane < len(q.lanes) {
+		l = q.lanes[p.Lane]
+	}
+	at, _ := slices.BinarySearchFunc(l.queue, p, func(have packet, p flush.Parcel) int {
+		if have.queued.After(p.Queued) {
+			return 1
+		}
+		return -1 // equal ones keep their order
+	})
+	l.queue = slices.Insert(l.queue, at, packet{p.Data, p.Metrics, p.Queued})
+	q.size += len(p.Data)
+	q.waiting += p.Metrics
+	l.signal()
+}

@@ -1,0 +1,159 @@
+package sinkqueue_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+)
+
+// hold calls Hold with a limit of a second.
+func hold(t *testing.T, q *sinkqueue.Queue) []flush.Parcel {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	return q.Hold(ctx)
+}
+
+// TestUndeliveredPacketsMove moves packets and owed increments to the queue of another
+// process, or back if that fails. Each increment arrives once.
+func TestUndeliveredPacketsMove(t *testing.T) {
+	for _, moved := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			from, to := &target{err: errDown}, &target{}
+			q, metric, stop := queue(t, from, func(c *sinkqueue.Config) { c.Lanes, c.QueueBytes = 2, 12 })
+			for _, p := range []string{"a:1\n", "b:2\n", "c:4\n", "d:8\n"} { // a becomes owed
+				q.AddTo(1, []byte(p), 1)
+				time.Sleep(time.Second)
+			}
+			next, received, end := queue(t, to, func(c *sinkqueue.Config) { c.Lanes = 2 })
+			parcels := hold(t, q)
+			if len(parcels) != 4 || metric("queue_bytes") != 0 || metric("owed_series") != 0 {
+				t.Errorf("%d parcels, %d bytes and %d series stay", len(parcels), metric("queue_bytes"), metric("owed_series"))
+			}
+			attempts := len(from.at)
+			q.AddTo(1, []byte("e:16\n"), 1) // belongs to this process
+			time.Sleep(time.Minute)
+			if len(from.at) != attempts {
+				t.Error("something was sent meanwhile")
+			}
+			q.Release(moved)
+			for _, p := range parcels {
+				if moved && !next.Inherit(p) {
+					t.Errorf("%+v is refused", p)
+				}
+			}
+			from.fail(nil)
+			for _, x := range []*sinkqueue.Queue{q, next, q, next} {
+				for key, n := range x.Owed() {
+					x.Add(fmt.Appendf(nil, "%s:%d\n", key, n), 1)
+				}
+				time.Sleep(time.Minute)
+			}
+			stop()
+			end()
+			if moved {
+				if got := strings.Trim(from.text(), "|"); got != "e:16\n" {
+					t.Errorf("the old one sent %q", got)
+				}
+				if got := to.text(); got != "b:2\n|c:4\n|d:8\n|a:1\n" && got != "a:1\n|b:2\n|c:4\n|d:8\n" {
+					t.Errorf("the new one sent %q", got)
+				}
+			} else {
+				var sum uint64
+				increments([]byte(strings.ReplaceAll(from.text(), "|", "")), func(_ []byte, n uint64) { sum += n })
+				if sum != 31 || to.text() != "" || received("packets") != 0 {
+					t.Errorf("the old one sent %q, the new one %q", from.text(), to.text())
+				}
+			}
+			if metric("lost_increments") != 0 || received("lost_increments") != 0 {
+				t.Error("increments were lost")
+			}
+		})
+	}
+}
+
+// TestHoldWaitsForAttempts holds a queue while a packet is under way: in the end it has
+// arrived, or waits, or stays with the attempt, which goes on.
+func TestHoldWaitsForAttempts(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		takes   time.Duration
+		err     error
+		parcels int
+	}{{"arrives", time.Millisecond, nil, 0}, {"fails", time.Millisecond, errDown, 1}, {"hangs", time.Minute, nil, 0}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &target{err: tt.err}
+				q, metric, stop := queue(t, r, func(c *sinkqueue.Config) {
+					c.Send = func(ctx context.Context, data []byte) (int, error) {
+						time.Sleep(tt.takes)
+						return r.send(ctx, data)
+					}
+				})
+				q.Add([]byte("a:1\n"), 1)
+				synctest.Wait()
+				if got := len(hold(t, q)); got != tt.parcels {
+					t.Errorf("%d parcels, want %d", got, tt.parcels)
+				}
+				q.Release(true)
+				stop()
+				if sent := metric("packets"); sent != uint64(1-tt.parcels) || metric("lost_increments") != 0 {
+					t.Errorf("%d packets sent, %d increments lost", sent, metric("lost_increments"))
+				}
+			})
+		})
+	}
+}
+
+// TestKeptPackets: packets that are left in the end move, too, or are lost.
+func TestKeptPackets(t *testing.T) {
+	for _, moved := range []bool{true, false} {
+		q, metric, stop := queue(t, &target{err: errDown}, func(c *sinkqueue.Config) { c.Keeps = func() bool { return true } })
+		q.Add([]byte("a:3\n"), 1)
+		stop()
+		if parcels := hold(t, q); len(parcels) != 1 || metric("dropped_packets") != 0 {
+			t.Errorf("%d parcels, %d packets dropped", len(parcels), metric("dropped_packets"))
+		}
+		want := uint64(3)
+		if moved {
+			want = 0
+		}
+		if q.Release(moved); metric("lost_increments") != want {
+			t.Errorf("moved %t: %d increments lost", moved, metric("lost_increments"))
+		}
+	}
+}
+
+// TestOtherParcels: a queue takes neither packets of another kind of sink, nor totals
+// for increments.
+func TestOtherParcels(t *testing.T) {
+	q, _, stop := queue(t, &target{}, nil)
+	defer stop()
+	q.Add([]byte("a:1\n"), 1)
+	for _, p := range []flush.Parcel{{Sink: "out", Form: "otlp"}, {Sink: "out"}, {Sink: "in", Form: " increments"}} {
+		if q.Inherit(p) {
+			t.Errorf("takes %+v", p)
+		}
+	}
+}
+
+// TestEndIsLogged: what a queue could not send is in the log.
+func TestEndIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	q, _, stop := queue(t, &target{err: errDown}, func(c *sinkqueue.Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	q.Add([]byte("a:3\nb:4\n"), 2)
+	stop()
+	if text := log.String(); !strings.Contains(text, "not everything was sent\" sink=out metrics=2 increments=7 values=0") {
+		t.Errorf("logged %q", text)
+	}
+}

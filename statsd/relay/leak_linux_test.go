@@ -1,0 +1,46 @@
+package relay
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// descriptors returns how many descriptors the process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// TestNoDescriptorLeaks starts and stops relays whose targets die and come back, with
+// health checks and probes under way.
+func TestNoDescriptorLeaks(t *testing.T) {
+	s, dead := newSink(t), "unixlines:///nothing/here"
+	cycle := func() {
+		w := newWorld(t, Route{Hash: Name, Targets: append(targets(s), Target{Name: "dead", Address: dead})},
+			Route{Targets: []Target{{Name: "udp", Address: "udp://127.0.0.1:9", Health: HealthCheck{Address: "127.0.0.1:1"}}}})
+		stop := w.run()
+		for i := range 10 {
+			w.add(fmt.Sprintf("n%d:1|c", i))
+		}
+		until(t, "a line", func() bool { return w.targets[0].queue.Delivery().Sent > 0 })
+		s.kill()
+		w.add("again:1|c")
+		until(t, "a dead target", func() bool { return !w.targets[1].up.Load() })
+		s.start()
+		stop()
+	}
+	cycle()
+	s.kill() // keeps its connections until then
+	before := descriptors(t)
+	s.start()
+	for range 8 {
+		cycle()
+	}
+	s.kill()
+	until(t, "no more descriptors than before", func() bool { return descriptors(t) <= before })
+}
