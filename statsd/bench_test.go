@@ -2,6 +2,7 @@ package statsd
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -51,6 +52,27 @@ func BenchmarkKnownLine(b *testing.B) {
 				run(packets[i/25%len(packets)])
 			}
 		})
+	}
+}
+
+// BenchmarkRespelledLine is a line of a known series with its tags in a random
+// order, of which most are not cached.
+func BenchmarkRespelledLine(b *testing.B) {
+	r := newRig(b, Config{})
+	w := r.streamWorkers[0]
+	tags := []string{"a:1", "b:2", "c:3", "d:4", "e:5", "f:6", "g:7", "h:8"}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var lines [][]byte
+	for range 10_000 {
+		rnd.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
+		lines = append(lines, []byte("app.requests:1|c|#"+strings.Join(tags, ",")))
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		w.enter()
+		w.packet(r.l, lines[i%len(lines)], false, source{})
+		w.leave(r.l)
 	}
 }
 

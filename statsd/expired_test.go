@@ -5,6 +5,7 @@ package statsd
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func TestHeapAfterExpiry(t *testing.T) {
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
+		runtime.GC() // the first lets pools keep what they have
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
@@ -29,13 +31,16 @@ func TestHeapAfterExpiry(t *testing.T) {
 		n    int
 		line func(int) string
 	}{
-		"counters":   {n, func(i int) string { return fmt.Sprintf("app.%d.requests:1|c", i) }},
-		"segments":   {n, func(i int) string { return fmt.Sprintf("n%d:1|c", i) }},
-		"tags":       {n, func(i int) string { return fmt.Sprintf("app.requests:1|c|#host:web%d,zone:%d", i, i%7) }},
-		"tagged":     {n, func(i int) string { return fmt.Sprintf("app.requests%d:1|c|#host:web%d", i, i) }},
-		"tag-keys":   {n / 4, func(i int) string { return fmt.Sprintf("app:1|c|#k%d:v", i) }},
+		"counters": {n, func(i int) string { return fmt.Sprintf("app.%d.requests:1|c", i) }},
+		"segments": {n, func(i int) string { return fmt.Sprintf("n%d:1|c", i) }},
+		"tags":     {n, func(i int) string { return fmt.Sprintf("app.requests:1|c|#host:web%d,zone:%d", i, i%7) }},
+		"tagged":   {n, func(i int) string { return fmt.Sprintf("app.requests%d:1|c|#host:web%d", i, i) }},
+		"tag-keys": {n / 4, func(i int) string { return fmt.Sprintf("app:1|c|#k%d:v", i) }},
+		"long-tags": {2_000, func(i int) string {
+			return fmt.Sprintf("app:1|c|#host:web%d,note:%s", i, strings.Repeat("x", 900))
+		}},
 		"gauges":     {n, func(i int) string { return fmt.Sprintf("app.%d.level:1|g", i) }},
-		"histograms": {n / 10, func(i int) string { return fmt.Sprintf("app.%d.time:1|ms", i) }},
+		"histograms": {2_000, func(i int) string { return fmt.Sprintf("app.%d.time:1|ms", i) }},
 		"sets":       {n / 20, func(i int) string { return fmt.Sprintf("app.%d.users:%d|s", i, i) }},
 		"orders": {n, func(i int) string {
 			return fmt.Sprintf("app:1|c|#a%d:v,b%d:v,c%d:v", i%40, i/40%40, i/1600)
@@ -43,7 +48,7 @@ func TestHeapAfterExpiry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{
-				Limits: Limits{FirstSegment: -1, SeriesPerName: -1, NewPerSecond: -1},
+				Limits: Limits{TagValueBytes: 4_000, FirstSegment: -1, SeriesPerName: -1, NewPerSecond: -1},
 				TTL:    TTL{Counter: ttl, Gauge: ttl, Histogram: ttl, Set: ttl},
 			})
 			read := func() {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -131,6 +132,9 @@ func (e *exporterMetrics) update(s *Server) {
 	e.total(mapped, "statsd_exporter_events_actions_total", "action", "map")
 	e.total(dropped, "statsd_exporter_events_actions_total", "action", "drop")
 	e.updateSeries(s.registry)
+	if s.relay != nil {
+		e.updateRelay(s.relay.Report())
+	}
 	e.gauge(int(f.cacheEntries.Value()), "statsd_metric_mapper_cache_length")
 	e.total(f.hits.Total()+f.misses.Total(), "statsd_metric_mapper_cache_gets_total")
 	e.total(f.hits.Total(), "statsd_metric_mapper_cache_hits_total")
@@ -150,6 +154,15 @@ func (e *exporterMetrics) updateSeries(r *registry) {
 	e.gauge(0, "statsd_exporter_metrics_total", "type", others)
 	for c, n := range r.conflicted {
 		e.total(n, "statsd_exporter_events_conflict_total", "type", c.typ, "metric_name", c.metric)
+	}
+}
+
+// updateRelay copies the counts of the targets of the relay.
+func (e *exporterMetrics) updateRelay(targets []report.RelayTarget) {
+	for _, t := range targets {
+		e.total(t.Packets, "statsd_exporter_relay_packets_total", "target", t.Name)
+		e.total(t.Accepted-min(t.Accepted, t.Long), "statsd_exporter_relay_lines_relayed_total", "target", t.Name)
+		e.total(t.Long, "statsd_exporter_relay_long_lines_total", "target", t.Name)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// Filters select what is kept of received samples, before mapping rules. Names are
+// Filters select the received samples to keep, before mapping rules. Names are
 // matched as received, without tags. The zero value keeps everything.
 type Filters struct {
 	// Allow reports whether samples with a name are kept, unless Deny drops them.

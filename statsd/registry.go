@@ -59,7 +59,7 @@ type registry struct {
 	perGroup       [groups]int
 	crowded        [limits]int // first segments and names that have reached four fifths of their limit
 	rate           perSecond
-	overflowed     int // names with an overflow stat of their own
+	overflowed     map[uint32]string // names with an overflow stat of their own, by its cell
 	tagKeys        map[string]*tagKey
 	values         tagValues // empty if unlimited
 	newest         ring[report.NewSeries]
@@ -109,15 +109,18 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 		return store.ScopeOptions{Network: true, ExtractTags: cfg.ExtractTags, TTL: store.TTL{Counter: t.Counter, Gauge: gauge, Histogram: t.Histogram}, Histograms: cfg.Histograms}
 	}
 	r := &registry{
-		cfg:       cfg,
-		metrics:   f,
-		memory:    newMemory(int64(cfg.Limits.MemoryBytes)),
-		scope:     cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
-		setScope:  cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
-		naming:    cfg.Store.Naming(),
-		idSeed:    maphash.MakeSeed(),
-		rate:      perSecond{max: cfg.Limits.NewPerSecond},
-		tagKeys:   make(map[string]*tagKey),
+		cfg:      cfg,
+		metrics:  f,
+		memory:   newMemory(int64(cfg.Limits.MemoryBytes)),
+		scope:    cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
+		setScope: cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
+		naming:   cfg.Store.Naming(),
+		idSeed:   maphash.MakeSeed(),
+		rate:     perSecond{max: cfg.Limits.NewPerSecond},
+		tagKeys:  make(map[string]*tagKey),
+
+		overflowed: make(map[uint32]string),
+
 		newest:    newRing[report.NewSeries](newestKept),
 		conflicts: newRing[report.Conflict](conflictsKept),
 	}
@@ -152,6 +155,7 @@ type found struct {
 	drops  bool        // rule drops the sample
 	reason line.Reason // why the line is rejected, or OK
 	brief  bool        // the answer must not be cached
+	made   bool        // the series is new; the caller passes it to noteNew
 	logs   *message    // to log
 }
 
@@ -392,8 +396,15 @@ func (r *registry) create(w *wanted) found {
 	if r.cfg.Limits.ValuesPerTagKey != unlimited {
 		r.values.hold(f.number, w.tags)
 	}
-	r.newest.add(report.NewSeries{Time: now, Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags)})
+	f.made = true
 	return f
+}
+
+// noteNew notes that a sender made the series w.
+func (r *registry) noteNew(w *wanted, sender string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest.add(report.NewSeries{Time: r.cfg.Now(), Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags), Sender: sender})
 }
 
 // limitMessage returns a message about a limit, at most one per minute and
@@ -417,7 +428,7 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 	o := wanted{group: w.group, typ: w.typ, name: "overflow." + w.group.String(), kept: r.unruled, era: w.era}
 	if r.known(w.name) {
 		o.tags = []tags.Tag{{Name: "metric", Value: w.name}}
-		if mark, _ := r.scope.Marked(o.name, o.tags...); mark == 0 && r.overflowed >= r.cfg.Limits.OverflowedNames {
+		if mark, _ := r.scope.Marked(o.name, o.tags...); mark == 0 && len(r.overflowed) >= r.cfg.Limits.OverflowedNames {
 			o.tags = nil
 		}
 	}
@@ -440,7 +451,7 @@ func (r *registry) overflow(w *wanted, lim limit) found {
 		return f
 	}
 	if role == overflowNamed {
-		r.overflowed++
+		r.overflowed[made.number] = w.name
 	}
 	f.cell, f.number = made.cell, made.number
 	return f
@@ -628,7 +639,7 @@ func (r *registry) dropEndedLocked() {
 		case ordinary:
 			r.live--
 		case overflowNamed:
-			r.overflowed--
+			delete(r.overflowed, x)
 		}
 		r.leave(x)
 		r.cells.retire(x)

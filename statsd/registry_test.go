@@ -3,6 +3,7 @@ package statsd
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -358,7 +359,7 @@ func TestFamiliesEnd(t *testing.T) {
 		r.send("a.b:1|c|#x:1\na.b:1|c|#x:2\na.b:1|c|#x:3\na-b:1|c|#x:1\nc:1|ms\nc:x|s")
 		r.Forget(func(string) bool { return true })
 		g := r.registry
-		if g.exposed.used+g.setCells.Len()+g.families.owners.Len()+g.families.named.Len()+g.segments.numbers.Len()+g.live+g.overflowed+g.perGroup[counters]+int(g.memory.used.Load()) != 0 {
+		if g.exposed.used+g.setCells.Len()+g.families.owners.Len()+g.families.named.Len()+g.segments.numbers.Len()+g.live+len(g.overflowed)+g.perGroup[counters]+int(g.memory.used.Load()) != 0 {
 			t.Fatalf("left: %+v", g)
 		}
 	}
@@ -419,6 +420,38 @@ func TestReportLists(t *testing.T) {
 	}
 	if n := len(rep.Newest); n != 61 || rep.Newest[0].Tags != "region:eu,user:0" || rep.Newest[60].Name != "hot" {
 		t.Errorf("%d newest, %v", n, rep.Newest)
+	}
+}
+
+// TestRecent checks what an explorer shows of the input.
+func TestRecent(t *testing.T) {
+	r := newRig(t, Config{Prefix: "in", Limits: Limits{SeriesPerName: 4}})
+	r.send("few:1|c")
+	if got := r.Recent(); len(got.Limits)+len(got.Overflowed)+len(got.Samples) != 0 || len(got.Newest) != 1 {
+		t.Errorf("%+v", got)
+	}
+	for i := range 6 {
+		r.send(fmt.Sprintf("many:1|c|#user:%d", i))
+	}
+	r.now = r.now.Add(10 * time.Second)
+	r.flush()
+	got := r.Recent()
+	if want := (report.Limit{Name: "series_per_name", Max: 4, Use: 4, Limited: 2}); len(got.Limits) != 1 || got.Limits[0] != want {
+		t.Errorf("limits %+v, want %+v", got.Limits, want)
+	}
+	if len(got.Samples) == 0 || got.Samples[0].Name != "in.many" {
+		t.Errorf("samples %+v", got.Samples)
+	}
+	if n := got.Newest; len(n) != 5 || n[4].Name != "in.many" || n[4].Sender != "tester" {
+		t.Errorf("newest %+v", n)
+	}
+	if !slices.Equal(got.Overflowed, []string{"in.many"}) {
+		t.Errorf("overflowed %q", got.Overflowed)
+	}
+	r.Forget(func(string) bool { return true })
+	r.flush()
+	if got := r.Recent(); len(got.Overflowed) != 0 {
+		t.Errorf("%q overflowed after all stats ended", got.Overflowed)
 	}
 }
 

@@ -150,6 +150,34 @@ func (s *Server) Report() report.Report {
 	return r
 }
 
+// Recent returns the part of a [Server.Report] that is at hand.
+func (s *Server) Recent() (out report.Recent) {
+	s.flushMu.Lock()
+	out.Samples = s.recent.rates(topKept)
+	s.flushMu.Unlock()
+	r := s.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range out.Samples {
+		out.Samples[i].Name = r.full(out.Samples[i].Name)
+	}
+	for lim := noLimit + 1; lim < limits; lim++ {
+		if r.near(lim) {
+			most, use := r.use(lim)
+			out.Limits = append(out.Limits, report.Limit{Name: lim.String(), Max: most, Use: use, Limited: r.metrics.limited[lim].Total()})
+		}
+	}
+	out.Newest = r.newest.list()
+	for i := range out.Newest {
+		out.Newest[i].Name = r.full(out.Newest[i].Name)
+	}
+	for _, name := range r.overflowed {
+		out.Overflowed = append(out.Overflowed, r.full(name))
+	}
+	slices.Sort(out.Overflowed)
+	return out
+}
+
 func (s *Server) reportListener(l *listener) report.Listener {
 	f := l.metrics
 	r := report.Listener{

@@ -15,11 +15,19 @@ import (
 // the gap, so a probe ends at the first empty slot. A full cache evicts by the
 // clock algorithm. Rejected keys are cached too, in up to a quarter of the
 // entries.
+//
+// A client that writes the tags of a series in another order each time would
+// fill it. The first line of a series is cached as written, which is all that
+// most clients need. A line that differs from it also caches the normal form of
+// its name and tags, and that entry counts how many further spellings were
+// cached. Lines beyond maxSpellings are found by their normal form each time.
 type seriesCache struct {
 	budget *cacheBudget
 	seeds  [2]maphash.Seed
 	slots  []cacheEntry
 	max    int // entries
+
+	spelled []uint64 // bits by cell: a spelling of its series was cached since the last prune
 
 	used     int
 	negative int // of used
@@ -35,14 +43,32 @@ type cacheEntry struct {
 	gen    uint32     // of the cell, or the era of a limit, when the entry was made
 	tags   tagCount
 	reason line.Reason // not OK: such lines are rejected
-	state  uint8       // a limit that such lines exceed, or noLimit, and visited
+	state  uint8       // a limit that such lines exceed, or noLimit, spellings and visited
 }
 
-// visited is set in the state of an entry that was used since the clock hand
-// passed it.
-const visited = 0x80
+const (
+	// visited is set in the state of an entry that was used since the clock hand
+	// passed it.
+	visited = 0x80
 
-func (s *cacheEntry) limit() limit { return limit(s.state &^ visited) }
+	// The entry of a normal form counts in its state the spellings that were cached.
+	oneSpelling  = 0x10
+	maxSpellings = 7
+
+	limitBits = oneSpelling - 1
+)
+
+func (s *cacheEntry) limit() limit { return limit(s.state & limitBits) }
+
+// spell counts a spelling of the normal form s. It reports false if there are
+// too many of them to cache another.
+func (s *cacheEntry) spell() bool {
+	if s.state&^visited/oneSpelling == maxSpellings {
+		return false
+	}
+	s.state += oneSpelling
+	return true
+}
 
 const (
 	cacheFirst = 256 // slots of a new cache
@@ -85,6 +111,23 @@ func (t *seriesCache) clear() {
 	t.budget.resize(len(t.slots), cacheFirst)
 	t.slots = make([]cacheEntry, cacheFirst)
 	t.used, t.negative, t.hand = 0, 0, 0
+	t.spelled = nil
+}
+
+// firstSpelling reports whether no spelling of the series of a cell was cached
+// before, and notes that one is now. An overflow series takes lines of many
+// names, so that the answer is true at most for the first.
+func (t *seriesCache) firstSpelling(cell uint32) bool {
+	if cell == noCell {
+		return false
+	}
+	i, bit := int(cell/64), uint64(1)<<(cell%64)
+	for len(t.spelled) <= i {
+		t.spelled = append(t.spelled, 0)
+	}
+	first := t.spelled[i]&bit == 0
+	t.spelled[i] |= bit
+	return first
 }
 
 // lineKey is the fingerprint of a line's key without the type.
@@ -103,6 +146,24 @@ func (t *seriesCache) keyOf(l *line.Line) (k lineKey) {
 		k[i] = h
 	}
 	return k
+}
+
+// normalKey returns the key of the normal form of l, which is identified: its
+// name and sorted tags. Only a line that is its name and nothing else has one
+// spelling; then ok is false.
+func (t *seriesCache) normalKey(l *line.Line) (k lineKey, ok bool) {
+	if len(l.TagFields) == 0 && l.Container == nil && len(l.Name) == len(l.Section) {
+		return k, false
+	}
+	for i, seed := range t.seeds {
+		h := mix(maphash.Bytes(seed, l.Name) + 2) // unlike any key of keyOf
+		for _, tag := range l.Tags {
+			h = mix(h) ^ maphash.Bytes(seed, tag.Key)
+			h = mix(h) ^ maphash.Bytes(seed, tag.Value)
+		}
+		k[i] = h
+	}
+	return k, true
 }
 
 // print returns the fingerprint of k with a type.
@@ -208,6 +269,7 @@ func (t *seriesCache) stale(valid func(*cacheEntry) bool) bool {
 func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
 	old := t.slots
 	t.used, t.negative = 0, 0
+	t.spelled = nil
 	for i := range old {
 		switch s := &old[i]; {
 		case s.print[0] == 0:
@@ -217,6 +279,8 @@ func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
 			t.used++
 			if s.reason != line.OK {
 				t.negative++
+			} else {
+				t.firstSpelling(s.cell)
 			}
 		}
 	}

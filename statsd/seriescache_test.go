@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 )
@@ -157,5 +158,72 @@ func TestManyTagsAreNotCached(t *testing.T) {
 		if cached := r.streamWorkers[0].cache.used > used; cached != (n == 255) {
 			t.Errorf("a line with %d tags is cached: %t", n, cached)
 		}
+	}
+}
+
+// TestSpellingsOfASeriesAreBounded sends one series with its tags in random orders,
+// and in other forms that mean the same. Few entries are kept of them, every line
+// is counted, and the entries go when the series expires.
+func TestSpellingsOfASeriesAreBounded(t *testing.T) {
+	n := 100_000
+	if testing.Short() {
+		n = 10_000
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	tags := []string{"a:1", "b:2", "c:3", "d:4", "e:5", "f", "g:7", "h:8"}
+	shuffled := func() string {
+		rnd.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
+		return strings.Join(tags, ",")
+	}
+	over := Limits{SeriesPerName: 1}
+	for name, tt := range map[string]struct {
+		cfg   Config
+		first string // sent once
+		line  func() string
+	}{
+		"orders":      {Config{}, "app:0|c", func() string { return "app:1|c|#" + shuffled() }},
+		"empty-tags":  {Config{}, "app:0|c", func() string { return "app:1|c|#a:1" + strings.Repeat(",", rnd.IntN(1000)) }},
+		"last-values": {Config{}, "app:0|c", func() string { return fmt.Sprintf("app:1|c|#a:%d,a:1", rnd.IntN(n)) }},
+		"dots":        {Config{}, "app:0|c", func() string { return "app" + strings.Repeat(".", rnd.IntN(500)) + ":1|c" }},
+		"several":     {Config{}, "app:0|c", func() string { return "app:1|c:1|c|#" + shuffled() }},
+		"timers":      {Config{}, "app:0|ms", func() string { return "app:1|" + []string{"ms", "h", "d"}[rnd.IntN(3)] + "|#" + shuffled() }},
+		"over-limit":  {Config{Limits: over}, "app:0|c", func() string { return "app:1|c|#" + shuffled() }},
+		"sets":        {Config{Limits: over}, "app:0|s", func() string { return "app:1|s|#" + shuffled() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.cfg.TTL = TTL{Counter: time.Minute, Histogram: time.Minute, Set: time.Minute}
+			r := newRig(t, tt.cfg)
+			cache := r.streamWorkers[0].cache
+			r.send(tt.first)
+			for range n {
+				r.send(tt.line())
+			}
+			types := 1
+			if name == "timers" {
+				types = 3
+			}
+			if most := 1 + types*(3+maxSpellings); cache.used > most || len(cache.slots) != cacheFirst {
+				t.Errorf("%d entries in %d slots are kept of %d lines, at most %d are allowed", cache.used, len(cache.slots), n, most)
+			}
+			r.conserved()
+			r.flush()
+			r.now = r.now.Add(3 * time.Minute)
+			r.flush()
+			r.Sweep(false)
+			r.now = r.now.Add(3 * time.Minute)
+			r.flush()
+			r.Sweep(false)
+			if r.registry.live != 0 {
+				t.Errorf("%d series did not expire", r.registry.live)
+			}
+			cache.prune(r.streamWorkers[0].valid)
+			if used := r.registry.memory.caches.used.Load(); used != 0 || cache.used > 0 || cache.spelled != nil {
+				t.Errorf("after expiry %d bytes of caches are charged, %d entries and %d words of bits are left", used, cache.used, len(cache.spelled))
+			}
+			// Another series takes the cell: its lines are not counted for the old one.
+			r.send("other:1|c")
+			r.send(tt.line())
+			r.conserved()
+		})
 	}
 }

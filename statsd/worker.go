@@ -222,11 +222,11 @@ func (w *worker) take(l *listener, text []byte, from source) bool {
 		case w.server.cfg.RelayOnly:
 			r = w.relayOnly()
 		case kind == line.KindMetric:
-			r = w.metric()
+			r = w.metric(&from)
 		case kind == line.KindEvent:
 			r = w.event()
 		case kind == line.KindServiceCheck:
-			r = w.check()
+			r = w.check(&from)
 		}
 	}
 	w.tally.lines++
@@ -286,7 +286,7 @@ func (w *worker) relayOnly() (r line.Reason) {
 }
 
 // metric applies the metric in w.line completely or not at all.
-func (w *worker) metric() line.Reason {
+func (w *worker) metric(from *source) line.Reason {
 	li := &w.line
 	if li.Fields != line.OK {
 		return w.parser.Identify(li) // errors of the name come first
@@ -315,19 +315,12 @@ func (w *worker) metric() line.Reason {
 		if r := w.parser.Numbers(li); r != line.OK {
 			return r
 		}
-		if w.rules != nil {
-			for i, t := range w.targets {
-				if r := w.scale(t.rule, &li.Samples[i]); r != line.OK {
-					return r
-				}
-			}
-		}
-		if r := w.checkGauges(w.gauge); r != line.OK {
+		if r := w.checkKnown(); r != line.OK {
 			return r
 		}
 	} else {
 		w.tally.misses++
-		if r := w.learn(&key); r != line.OK {
+		if r := w.learn(&key, from); r != line.OK {
 			return r
 		}
 	}
@@ -340,6 +333,19 @@ func (w *worker) metric() line.Reason {
 	w.tally.unknown += uint64(li.Unknown)
 	w.apply()
 	return line.OK
+}
+
+// checkKnown scales the samples of w.line by the rules of its targets, and
+// checks those of gauges.
+func (w *worker) checkKnown() line.Reason {
+	if w.rules != nil {
+		for i, t := range w.targets {
+			if r := w.scale(t.rule, &w.line.Samples[i]); r != line.OK {
+				return r
+			}
+		}
+	}
+	return w.checkGauges(w.gauge)
 }
 
 // tagCount counts the tags of a line: the valid ones, and the malformed ones
@@ -402,7 +408,7 @@ func (w *worker) valid(s *cacheEntry) bool {
 
 // learn finds or creates the series of a line that is not cached, unless the
 // line is invalid.
-func (w *worker) learn(key *lineKey) line.Reason {
+func (w *worker) learn(key *lineKey, from *source) line.Reason {
 	li := &w.line
 	if r := w.parser.Identify(li); r != line.OK {
 		w.remember(key, li.Samples[0].Type, cacheEntry{reason: r})
@@ -411,6 +417,14 @@ func (w *worker) learn(key *lineKey) line.Reason {
 	li.SignedCounters = w.registry.gaugeBacked(li.Name)
 	if r := w.parser.Numbers(li); r != line.OK {
 		return r
+	}
+	normal, respelled := w.cache.normalKey(li)
+	if respelled && w.recallNormal(&normal) {
+		if r := w.checkKnown(); r != line.OK {
+			return r
+		}
+		w.rememberSpelling(key, &normal)
+		return line.OK
 	}
 	w.wants = w.wants[:0]
 	for i := range li.Samples {
@@ -426,21 +440,56 @@ func (w *worker) learn(key *lineKey) line.Reason {
 	w.targets = w.targets[:0]
 	for i := range w.wants {
 		typ := li.Samples[i].Type
-		f := w.resolve(&w.wants[i])
+		f := w.resolve(&w.wants[i], from)
 		if f.reason != line.OK {
 			return f.reason
 		}
 		w.targets = append(w.targets, target{f.cell, f.limit, f.drops, f.rule, f.number})
 		if tags, ok := tagsOf(li); ok && !f.brief {
-			w.remember(key, typ, cacheEntry{cell: f.number, gen: f.gen, state: uint8(f.limit), rule: f.rule, tags: tags})
+			e := cacheEntry{cell: f.number, gen: f.gen, state: uint8(f.limit), rule: f.rule, tags: tags}
+			if !w.cache.firstSpelling(f.number) && respelled {
+				w.remember(&normal, typ, e)
+			}
+			w.remember(key, typ, e)
 		}
 	}
 	return line.OK
 }
 
+// recallNormal sets w.targets to the targets that are cached under the normal form
+// of w.line. It reports whether all are.
+func (w *worker) recallNormal(key *lineKey) bool {
+	w.targets = w.targets[:0]
+	for i := range w.line.Samples {
+		t, _, _, ok := w.recall(key, w.line.Samples[i].Type)
+		if !ok {
+			return false
+		}
+		w.targets = append(w.targets, t)
+	}
+	return true
+}
+
+// rememberSpelling caches key for the samples of w.line, whose targets are cached
+// under normal, unless enough spellings of them are.
+func (w *worker) rememberSpelling(key, normal *lineKey) {
+	tags, ok := tagsOf(&w.line)
+	for i := range w.line.Samples {
+		typ := w.line.Samples[i].Type
+		if s := w.cache.find(normal, typ); ok && s != nil && s.spell() {
+			e := *s
+			e.tags, e.state = tags, uint8(s.limit())
+			w.remember(key, typ, e)
+		}
+	}
+}
+
 // resolve returns the series of a sample.
-func (w *worker) resolve(wanted *wanted) found {
+func (w *worker) resolve(wanted *wanted, from *source) found {
 	f := w.registry.resolveWanted(wanted)
+	if f.made {
+		w.registry.noteNew(wanted, from.String())
+	}
 	if f.logs != nil {
 		w.logs = append(w.logs, *f.logs)
 	}
@@ -644,7 +693,7 @@ func (w *worker) event() line.Reason {
 }
 
 // check records the state of the service check in w.line.
-func (w *worker) check() line.Reason {
+func (w *worker) check(from *source) line.Reason {
 	c, r := w.parser.ParseServiceCheck(&w.line)
 	if r != line.OK {
 		return r
@@ -654,7 +703,7 @@ func (w *worker) check() line.Reason {
 	w.server.metrics.checks[c.Status].Inc()
 	if w.server.cfg.CheckGauges && w.parser.IdentifyCheck(&w.line, &c) == line.OK {
 		wanted := w.registry.want(w.rules, w.line.Name, w.line.Tags, line.Gauge, true)
-		f := w.resolve(&wanted)
+		f := w.resolve(&wanted, from)
 		if f.limit != noLimit {
 			w.server.metrics.limited[f.limit].Inc()
 		} else if f.cell != nil {

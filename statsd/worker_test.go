@@ -286,7 +286,7 @@ func TestContainerOptionIsNotPartOfTheKey(t *testing.T) {
 func TestEvictedKeysAreCounted(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{CacheEntries: 4}})
 	for i := range 100 {
-		r.send(fmt.Sprintf("a:1|c|#x:%d", i%10))
+		r.send(fmt.Sprintf("a.%d:1|c", i%10))
 	}
 	rep := r.Report()
 	entries := uint64(r.streamWorkers[0].cache.used)

@@ -168,6 +168,16 @@ type NameRate struct {
 type NewSeries struct {
 	Time             time.Time
 	Name, Kind, Tags string
+	Sender           string // address whose line made it, "" if it has none
+}
+
+// Recent is the part of a [Report] that is at hand without a visit to each name. Names
+// are as in the store, without tags.
+type Recent struct {
+	Limits     []Limit     // nearly reached
+	Samples    []NameRate  // as Report.TopSamples
+	Newest     []NewSeries // as Report.Newest
+	Overflowed []string    // names whose samples a limit sent to a stat overflow.*
 }
 
 // Conflict is a series that could not have its name, or that shares a series
