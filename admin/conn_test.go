@@ -208,6 +208,32 @@ func TestUnixConnectionsHaveNoPeer(t *testing.T) {
 	}
 }
 
+// TestPeersHaveTheirOwnLimit fills the places of one address. Another address still
+// gets in.
+func TestPeersHaveTheirOwnLimit(t *testing.T) {
+	s := start(t, Config{Limits: Limits{ConnectionsPerPeer: 2}})
+	for range 2 {
+		dial(t, s)
+	}
+	waitFor(t, "the connections", func() bool { return s.connections.count() == 2 })
+	if a := get(t, s, "/help"); a.status != 503 {
+		t.Errorf("the same address: %+v", a)
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	c, err := d.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Skip("no second loopback address: ", err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, request("GET /help HTTP/1.1", "Connection: close")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(c)
+	if a := parseAnswers(t, string(out)); err != nil || len(a) != 1 || a[0].status != 200 {
+		t.Errorf("another address: %+v, %v", a, err)
+	}
+}
+
 // TestRefusedBodiesAreTaken sends a large body that is refused before it is read. The
 // connection is closed cleanly, so that the response is not lost.
 func TestRefusedBodiesAreTaken(t *testing.T) {

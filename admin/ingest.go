@@ -16,6 +16,8 @@ import (
 // Ingest receives StatsD lines; *statsd.Server implements it.
 type Ingest interface {
 	Report() report.Report
+	// Recent returns the part of a report that is at hand. Report visits each name.
+	Recent() report.Recent
 	// Explain describes what would happen to a line, without applying it.
 	Explain(line []byte) report.Explanation
 	// Forget removes the received stats whose full name satisfies match and
@@ -159,6 +161,7 @@ func (p *facts) top(rep *report.Report, which string, limit int) {
 			p.string("name", x.Name)
 			p.string("kind", x.Kind)
 			p.optional("tags", x.Tags)
+			p.optional("sender", x.Sender)
 		})
 	}
 }

@@ -46,6 +46,7 @@ type Server struct {
 	slots       slots
 	regexes     *gate // for requests with a filter
 	filters     filterCache
+	explorer    *store.Explorer
 	compressors *compressors
 	connections *connections
 	metrics     *selfMetrics
@@ -105,21 +106,22 @@ func New(cfg Config) (*Server, error) {
 	}
 	limits := cfg.Limits.withDefaults()
 	s := &Server{
-		cfg:     cfg,
-		product: product,
-		limits:  limits,
-		src:     cfg.Sources,
-		store:   cfg.Store,
-		logger:  cfg.Logger,
-		now:     cfg.Now,
-		hosts:   newHostCheck(cfg.HostCheck, cfg.AllowedHosts),
-		origins: newOriginCheck(cfg.AllowedOrigins),
-		readers: newOriginCheck(cfg.ReadOrigins),
-		auth:    auth,
-		tls:     secured(cfg.TLS),
-		slots:   newSlots(runtime.GOMAXPROCS(0)),
-		heavy:   newGate(limits.HeavyRunning, limits.HeavyWaiting, limits.HeavyWait),
-		regexes: newGate(limits.RegexParallel, -1, time.Second),
+		cfg:      cfg,
+		product:  product,
+		limits:   limits,
+		src:      cfg.Sources,
+		store:    cfg.Store,
+		logger:   cfg.Logger,
+		now:      cfg.Now,
+		hosts:    newHostCheck(cfg.HostCheck, cfg.AllowedHosts),
+		origins:  newOriginCheck(cfg.AllowedOrigins),
+		readers:  newOriginCheck(cfg.ReadOrigins),
+		auth:     auth,
+		tls:      secured(cfg.TLS),
+		slots:    newSlots(runtime.GOMAXPROCS(0)),
+		heavy:    newGate(limits.HeavyRunning, limits.HeavyWaiting, limits.HeavyWait),
+		regexes:  newGate(limits.RegexParallel, -1, time.Second),
+		explorer: cfg.Store.NewExplorer(),
 		filters: filterCache{limits: render.FilterLimits{
 			Length:  bound(limits.RegexBytes, math.MaxInt32),
 			Program: bound(limits.RegexProgram, math.MaxInt32),

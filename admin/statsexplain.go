@@ -9,7 +9,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/internal/spelling"
 	"github.com/statsd-admin/statsd-admin/render"
-	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -89,12 +88,7 @@ func (s *Server) explain(p *facts, name string) (found bool, err error) {
 		p.strings("sinks", sinks)
 	}
 	if c.Network() && s.src.Ingest != nil {
-		near := slices.DeleteFunc(s.src.Ingest.Report().Limits, func(l report.Limit) bool { return l.Max < 0 || l.Use*5 < l.Max*4 })
-		listOf(p, "limits_nearly_reached", near, func(l report.Limit) {
-			p.string("name", l.Name)
-			p.number("max", uint64(l.Max))
-			p.number("use", uint64(max(l.Use, 0)))
-		})
+		p.nearLimits(s.src.Ingest.Recent().Limits)
 	}
 	return true, nil
 }

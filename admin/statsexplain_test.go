@@ -19,8 +19,8 @@ import (
 // crowdedIngest is an input whose limit of series is nearly reached.
 type crowdedIngest struct{ Ingest }
 
-func (crowdedIngest) Report() report.Report {
-	return report.Report{Limits: []report.Limit{{Name: "series", Max: 100, Use: 80}, {Name: "names", Max: 100, Use: 79}, {Name: "memory", Max: -1, Use: 5}}}
+func (crowdedIngest) Recent() report.Recent {
+	return report.Recent{Limits: []report.Limit{{Name: "series", Max: 100, Use: 80}}}
 }
 
 // explained is a server with stats of all kinds and origins after two flushes.

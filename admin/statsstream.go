@@ -18,7 +18,7 @@ func (s *Server) liveRows() (rows []Endpoint) {
 	if s.src.History != nil {
 		rows = append(rows, s.historyRow())
 	}
-	return append(rows, s.explainRow(), s.histogramRow())
+	return append(rows, s.explainRow(), s.exploreRow(), s.histogramRow())
 }
 
 // streamRow is the row of /stats/stream.

@@ -326,6 +326,11 @@ func (g *worldIngest) Explain(text []byte) report.Explanation {
 	return report.Explanation{Kind: "metric", Reason: "bad_value", Offset: 2}
 }
 
+func (g *worldIngest) Recent() report.Recent {
+	rep := g.Report()
+	return report.Recent{Samples: rep.TopSamples, Newest: rep.Newest}
+}
+
 func (g *worldIngest) Mapping() report.Mapping {
 	return report.Mapping{Rules: []report.RuleUse{{Rule: report.Rule{Number: 1, Match: "a.*"}, Name: "a"}}}
 }

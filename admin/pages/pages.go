@@ -52,6 +52,7 @@ func table() []row {
 		{path: "stats", nav: "Stats", key: "s", needs: "/stats", help: "stats: filter, sort, export", heavy: true, show: showStats},
 		{path: "stat", needs: "/stats", help: "one stat", show: showStat},
 		{path: "histograms", nav: "Histograms", key: "h", needs: "/stats", help: "histograms as pictures and tables", heavy: true, show: showHistograms},
+		{path: "explorer", nav: "Explorer", key: "e", needs: "/stats/explore", help: "names by segment and tag: how many, how new, how large", heavy: true, show: showExplorer},
 		{path: "clusters", nav: "Clusters", key: "c", needs: "/clusters", help: "clusters and their hosts", heavy: true, show: showClusters},
 		{path: "listeners", nav: "Listeners", key: "l", needs: "/listeners", help: "listeners, and how to drain them", show: showListeners},
 		{path: "ingest", nav: "Ingest", key: "i", needs: "/ingest", help: "StatsD input: listeners, rejected lines, limits", show: showIngest},

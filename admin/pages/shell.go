@@ -130,7 +130,7 @@ func shortVersion(id string) string {
 
 // navigation appends the links to the pages that the client may open.
 func (v *view) navigation() {
-	v.Put(h("<nav aria-label='Pages'><ul><li><a href='../' data-key='e'>Home</a></li>"))
+	v.Put(h("<nav aria-label='Pages'><ul><li><a href='../' data-key='m'>Home</a></li>"))
 	for i := range v.site.rows {
 		page := &v.site.rows[i]
 		if page.nav == "" || !v.permits(page.needs) {

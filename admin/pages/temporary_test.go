@@ -43,4 +43,9 @@ func TestTemporarySettings(t *testing.T) {
 	if got := string(list.Body); !strings.HasPrefix(got, "Setting\tValue\tThen\tTime left\tEntry\nkey\tother\t") || !strings.HasSuffix(got, "\t90\t1\n") {
 		t.Errorf("as TSV: %q", got)
 	}
+	long := srv.Request("POST", "/runtime_modify?a=1&b=2&c=3&d=4&e=5&dry_run=1", nil, back...)
+	_, five, _ := strings.Cut(long.Get("location"), "?")
+	if r := request(srv, "runtime?"+five, "plain"); !strings.Contains(string(r.Body), ", and 2 more <a ") {
+		t.Errorf("five changes: %s", r.Body)
+	}
 }
