@@ -1,11 +1,21 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // envoyMetrics returns the metrics that public dashboards and alerts for Envoy query, of
@@ -117,24 +127,28 @@ func envoyMetrics() []string {
 }
 
 // absent are the metrics that do not exist here.
-const absent = `envoy_cluster_external_upstream_rq_time_bucket envoy_cluster_external_upstream_rq_xx envoy_cluster_version
-	envoy_http_downstream_cx_destroy_remote_active_rq envoy_http_downstream_cx_idle_timeout envoy_http_downstream_cx_rx_bytes_total
-	envoy_http_downstream_cx_tx_bytes_total envoy_http_downstream_rq_rx_reset envoy_http_downstream_rq_timeout
-	envoy_http_downstream_rq_tx_reset envoy_listener_http_downstream_rq_xx envoy_listener_manager_lds_update_rejected
-	envoy_listener_manager_lds_update_success envoy_listener_ssl_certificate_expiration_unix_time_seconds`
+const absent = `envoy_listener_manager_lds_update_rejected envoy_listener_manager_lds_update_success`
 
 // TestMetricsOfEnvoyDashboards: under the product name envoy, the metrics of public
 // dashboards exist. docs/migration.md says why the others do not.
 func TestMetricsOfEnvoyDashboards(t *testing.T) {
 	b := newBackend(t, "127.0.0.1:0")
-	cds := filepath.Join(t.TempDir(), "cds.json")
-	if err := os.WriteFile(cds, []byte(`{"version_info": "1", "resources": []}`), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
+	cds := write("cds.json", `{"version_info": "1", "resources": []}`)
+	eds := write("eds.json", `{"version_info": "1", "resources": [{"@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "found"}]}`)
+	secure := Route{Name: "secure", Cluster: "backend", TLS: certificate(t, dir)}
 	r := startAs(t, "envoy", "dynamic_resources: {cds_config: {path_config_source: {path: "+cds+"}}}\n"+static("outlier_detection: {}\n"+
 		"health_checks: [{timeout: 20s, interval: 20s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"+
-		"circuit_breakers: {thresholds: [{track_remaining: true}]}", b), web(Route{}))
-	if code, _, _ := r.get(); code != 200 {
+		"circuit_breakers: {thresholds: [{track_remaining: true}]}", b)+
+		"  - {name: found, type: EDS, eds_cluster_config: {eds_config: {path_config_source: {path: "+eds+"}}}}\n", web(Route{}), secure)
+	if code, _, _ := r.get("X-Forwarded-For", "203.0.113.7"); code != 200 {
 		t.Fatalf("status %d", code)
 	}
 	r.want(map[string]int{"http.web.downstream_rq_2xx": 1})
@@ -162,12 +176,70 @@ func TestMetricsOfEnvoyDashboards(t *testing.T) {
 			t.Errorf("docs/migration.md does not say why there is no %s", name)
 		}
 	}
+	at := func(name string) string { return strings.ReplaceAll(r.address(name), ":", "_") }
 	for _, label := range []string{
 		`envoy_cluster_upstream_rq_xx{envoy_response_code_class="2",envoy_cluster_name="backend"} 1`, `envoy_cluster_upstream_rq{envoy_response_code="200",envoy_cluster_name="backend"} 1`,
 		`envoy_http_downstream_rq_xx{envoy_response_code_class="2",envoy_http_conn_manager_prefix="web"} 1`,
+		`envoy_cluster_external_upstream_rq_xx{envoy_response_code_class="2",envoy_cluster_name="backend"} 1`,
+		`envoy_listener_http_downstream_rq_xx{envoy_response_code_class="2",envoy_http_conn_manager_prefix="web",envoy_listener_address="` + at("web") + `"} 1`,
+		`envoy_listener_ssl_certificate_expiration_unix_time_seconds{envoy_tls_certificate="secure",envoy_listener_address="` + at("secure") + `"} 4102444800`,
 	} {
 		if !strings.Contains(text, label+"\n") {
 			t.Errorf("no line %s", label)
 		}
+	}
+}
+
+// certificate writes a certificate for 127.0.0.1 that expires in the year 2100.
+func certificate(t *testing.T, dir string) *TLS {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := &TLS{Chain: filepath.Join(dir, "secure.pem"), Key: filepath.Join(dir, "key.pem")}
+	for path, block := range map[string]*pem.Block{files.Chain: {Type: "CERTIFICATE", Bytes: der}, files.Key: {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// TestClientsByTLS serves a client by TLS.
+func TestClientsByTLS(t *testing.T) {
+	route := web(Route{TLS: certificate(t, t.TempDir())})
+	r := start(t, static("", newBackend(t, "127.0.0.1:0")), route)
+	chain, err := os.ReadFile(route.TLS.Chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(chain)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Get("https://" + r.address("web") + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(string(b), "hello from ") {
+		t.Errorf("got %q, %v", b, err)
+	}
+	r.want(map[string]int{"http.web.downstream_rq_2xx": 1, "http.web.downstream_cx_active": 1})
+	if sent := r.stat("http.web.downstream_cx_tx_bytes_total"); sent == 0 {
+		t.Error("no bytes are counted")
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/httptransport"
@@ -30,54 +32,23 @@ type httpRoute struct {
 	proxy   *proxy
 	forward httputil.ReverseProxy
 
-	total, routed, completed *store.Counter
-	classes                  [5]*store.Counter // 1xx to 5xx
-	active                   *store.Gauge
-	took                     *store.Histogram
-	connections              connectionStats
-}
-
-// connectionStats counts the connections of clients.
-type connectionStats struct {
-	total, ended *store.Counter
-	active       *store.Gauge
-	length       *store.Histogram
-	opened       sync.Map // when, by connection
-}
-
-func (s *connectionStats) init(sc *store.Scope) {
-	s.total, s.ended, s.active = sc.Counter("downstream_cx_total"), sc.Counter("downstream_cx_destroy"), sc.Gauge("downstream_cx_active")
-	s.length = sc.Histogram("downstream_cx_length_ms", histogram.Milliseconds)
-}
-
-// change notes the state of a connection.
-func (s *connectionStats) change(c net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.opened.Store(c, time.Now())
-		s.total.Inc()
-		s.active.Inc()
-	case http.StateHijacked, http.StateClosed: // net/http does not report the end of a hijacked one
-		if since, ok := s.opened.LoadAndDelete(c); ok {
-			s.length.Record(uint64(time.Since(since.(time.Time)).Milliseconds()))
-			s.ended.Inc()
-			s.active.Dec()
-		}
-	}
+	total, routed *store.Counter
+	active        *store.Gauge
+	took          *store.Histogram
+	answers       answerStats
+	ofListener    answerStats // the same, with the address of the listener
+	clients       clientStats
 }
 
 // init creates the stats and the transport.
 func (r *httpRoute) init(sc *store.Scope) {
 	r.total, r.active = sc.Counter("downstream_rq_total"), sc.Gauge("downstream_rq_active")
-	r.routed, r.completed = sc.Counter("rq_total"), sc.Counter("downstream_rq_completed")
-	r.connections.init(sc)
+	r.routed, r.answers, r.clients = sc.Counter("rq_total"), newAnswerStats(sc), newClientStats(sc)
 	r.took = sc.Histogram("downstream_rq_time", histogram.Milliseconds)
-	for i, class := range []string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
-		r.classes[i] = sc.Counter("downstream_rq_" + class)
-	}
 	t := &httptransport.Transport{
 		Pools: r.proxy.pools, Cluster: func() *upstream.Handle { return r.proxy.server.Clusters().Cluster(r.Cluster) },
 		Priority: r.priority(), Timeout: time.Duration(r.Timeout), PerTryTimeout: time.Duration(r.PerTryTimeout), Retries: r.Retries,
+		Origin: origin,
 	}
 	if r.HashHeader != "" {
 		t.Hash = func(req *http.Request) (uint64, bool) {
@@ -86,7 +57,7 @@ func (r *httpRoute) init(sc *store.Scope) {
 		}
 	}
 	r.forward = httputil.ReverseProxy{
-		Transport: t, Rewrite: rewrite, FlushInterval: -1, ErrorHandler: httptransport.HandleError,
+		Transport: t, Rewrite: rewrite, FlushInterval: -1, ErrorHandler: handleError,
 		ErrorLog: slog.NewLogLogger(r.proxy.server.Logger("http").Handler(), slog.LevelDebug),
 	}
 }
@@ -113,20 +84,34 @@ func rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
+// handleError answers a request that has no answer of a host.
+func handleError(w http.ResponseWriter, req *http.Request, err error) {
+	a := w.(*answer)
+	a.failed = true
+	if a.conn.timedOut.Load() {
+		err = &httptransport.Error{Status: http.StatusRequestTimeout, Err: err}
+	}
+	httptransport.HandleError(w, req, err)
+}
+
 // serve implements the Serve of a listener.
 func (r *httpRoute) serve(ctx context.Context, l net.Listener) error {
+	at := strings.ReplaceAll(listeners.FromNet(l.Addr()).String(), ":", "_")
+	r.ofListener = newAnswerStats(r.proxy.server.Store().Scope("listener." + at + ".http." + r.Name))
 	s := r.newServer(http.HandlerFunc(r.handle))
-	s.ErrorLog = r.forward.ErrorLog
+	s.ErrorLog, s.ConnContext = r.forward.ErrorLog, withConn
 	var fresh sync.Map // connections that have not sent anything, for which Shutdown would wait
 	s.ConnState = func(c net.Conn, state http.ConnState) {
-		r.connections.change(c, state)
-		if state == http.StateNew {
+		switch state {
+		case http.StateNew:
 			fresh.Store(c, nil)
-		} else {
-			fresh.Delete(c)
+			return
+		case http.StateIdle:
+			c.(*clientConn).idle()
 		}
+		fresh.Delete(c)
 	}
-	err := s.Serve(l)
+	err := s.Serve(clientListener{l, &r.clients})
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 		<-ctx.Done() // connections go on
@@ -158,21 +143,23 @@ func (r *httpRoute) handle(w http.ResponseWriter, req *http.Request) {
 	start := time.Now()
 	r.total.Inc()
 	r.active.Inc()
-	a := &answer{ResponseWriter: w, route: r}
+	a := &answer{ResponseWriter: w, route: r, conn: req.Context().Value(connKey{}).(*clientConn)}
+	a.conn.serving.Store(true)
+	whole := false
 	defer func() { // also if the answer is broken off by a panic
-		if class := a.status/100 - 1; class >= 0 && class < len(r.classes) {
-			r.classes[class].Inc()
-		}
-		r.completed.Inc()
+		r.answers.count(a.status)
+		r.ofListener.count(a.status)
 		r.took.Record(uint64(time.Since(start).Milliseconds()))
+		a.conn.served(!whole || a.failed && a.conn.gone.Load())
 		r.active.Dec()
 	}()
 	if err := httptransport.Check(req); err != nil {
 		httptransport.HandleError(a, req, err)
-		return
+	} else {
+		r.routed.Inc()
+		r.forward.ServeHTTP(a, req)
 	}
-	r.routed.Inc()
-	r.forward.ServeHTTP(a, req)
+	whole = true
 }
 
 // answer is an answer to a client. Each write of it has a time of its own, so that
@@ -180,7 +167,9 @@ func (r *httpRoute) handle(w http.ResponseWriter, req *http.Request) {
 type answer struct {
 	http.ResponseWriter
 	route  *httpRoute
+	conn   *clientConn
 	status int
+	failed bool // no host answered
 }
 
 // Unwrap serves [http.ResponseController].

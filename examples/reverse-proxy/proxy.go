@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -18,6 +19,7 @@ type Route struct {
 	Protocol string `json:"protocol"` // http (default) or tcp
 	Cluster  string `json:"cluster"`
 	High     bool   `json:"high_priority"` // takes the circuit breakers of high priority
+	TLS      *TLS   `json:"tls"`           // of clients; null: plain text
 
 	// HTTP.
 	Timeout       Duration `json:"timeout"`         // of a request with its retries; default 15 s
@@ -33,6 +35,12 @@ type Route struct {
 	// IdleTimeout bounds the idle time of a client connection: between requests,
 	// default 1 min; for TCP in both directions, default 1 h.
 	IdleTimeout Duration `json:"idle_timeout"`
+}
+
+// TLS names the files of a certificate, in PEM form.
+type TLS struct {
+	Chain string `json:"certificate_chain"`
+	Key   string `json:"private_key"`
 }
 
 // Duration is a time in JSON, such as "1.5s".
@@ -69,6 +77,9 @@ func newProxy(cfg server.Config, routes []Route) (*proxy, error) {
 	p := &proxy{pools: new(httptransport.Pools)}
 	for _, r := range routes {
 		l := server.Listener{Name: r.Name, Address: r.Address, Direction: listeners.Inbound}
+		if r.TLS != nil {
+			l.TLS = &certs.Files{Chain: r.TLS.Chain, Key: r.TLS.Key}
+		}
 		switch r.Protocol {
 		case "", "http":
 			h := &httpRoute{Route: r, proxy: p}

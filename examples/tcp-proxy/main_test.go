@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// echo starts a host that sends back what it receives, up to its end.
+// echo starts a host that sends everything back, up to the end.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -52,6 +52,10 @@ type Transport struct {
 	// Hash returns the hash of a request for the policies RING_HASH and MAGLEV.
 	// Nil hashes nothing.
 	Hash func(*http.Request) (hash uint64, ok bool)
+	// Origin returns the kind of client that sent a request, by which
+	// cluster.<name>.internal.upstream_rq_* and external.upstream_rq_* count it. Nil
+	// counts in neither.
+	Origin func(*http.Request) upstream.Origin
 }
 
 // Error is the error of a request without an answer.
@@ -106,8 +110,11 @@ func Check(r *http.Request) error {
 // of type [*Error]. The body of the answer must be closed.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := &exchange{t: t, r: r, start: time.Now(), body: newReplay(r, t.Retries > 0)}
-	if t.Hash != nil { // it can panic: nothing is acquired yet
+	if t.Hash != nil { // it and Origin can panic: nothing is acquired yet
 		x.pick.Hash, x.pick.HasHash = t.Hash(r)
+	}
+	if t.Origin != nil {
+		x.origin = t.Origin(r)
 	}
 	if err := Check(r); err != nil {
 		x.body.Close()
@@ -142,6 +149,7 @@ type exchange struct {
 	pick     lb.Context
 	tried    []*host.Host
 	attached bool // a try got a connection
+	origin   upstream.Origin
 }
 
 // try is one attempt to get an answer.
@@ -169,7 +177,7 @@ type try struct {
 func (x *exchange) run() (*http.Response, error) {
 	t, cl := x.t, x.cluster
 	if cl.MaintenanceMode() || cl.DropRequest() {
-		cl.RequestRefused(nil, upstream.RequestEnd{Status: http.StatusServiceUnavailable})
+		cl.RequestRefused(nil, upstream.RequestEnd{Status: http.StatusServiceUnavailable, Origin: x.origin})
 		cl.Release()
 		return nil, &Error{http.StatusServiceUnavailable, errRefused}
 	}
@@ -247,7 +255,7 @@ func (x *exchange) mayRetry(a *try, n int, retries *upstream.Resource) bool {
 // try sends the request to a host and awaits the headers of the answer.
 func (x *exchange) try() *try {
 	a := &try{x: x, begin: time.Now(), until: x.deadline, last: true}
-	a.end.Status = http.StatusServiceUnavailable
+	a.end.Status, a.end.Origin = http.StatusServiceUnavailable, x.origin
 	if a.host, a.err = x.cluster.Pick(&x.pick); a.err != nil {
 		return a
 	}

@@ -53,6 +53,36 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
+// TestOriginsAreCounted counts answers by the kind of client, also answers of the
+// cluster itself.
+func TestOriginsAreCounted(t *testing.T) {
+	r := newRig(t, "", serve(t, func(http.ResponseWriter, *http.Request) {}))
+	r.Origin = func(r *http.Request) upstream.Origin {
+		switch r.Method {
+		case "GET":
+			return upstream.InternalOrigin
+		case "DELETE":
+			return upstream.ExternalOrigin
+		}
+		return upstream.UnknownOrigin
+	}
+	send := func() {
+		for _, method := range []string{"GET", "GET", "DELETE", "PUT"} {
+			resp, err := r.RoundTrip(request(t, method, ""))
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+	}
+	send()
+	r.put(clusterText("")) // without hosts
+	send()
+	r.check(map[string]int{
+		"upstream_rq_2xx": 4, "internal.upstream_rq_2xx": 2, "external.upstream_rq_2xx": 1, "external.upstream_rq_200": 1,
+		"upstream_rq_5xx": 4, "internal.upstream_rq_503": 2, "external.upstream_rq_503": 1, "external.upstream_rq_completed": 2,
+	})
+}
+
 // TestInvalidRequestsPickNoHost: a client must not be able to charge a host.
 func TestInvalidRequestsPickNoHost(t *testing.T) {
 	r := newRig(t, "outlier_detection: {consecutive_5xx: 1}", scripted(t, "HTTP/1.1 400 Bad\r\n\r\n"))
