@@ -14,6 +14,7 @@ require (
 	github.com/grafana/regexp v0.0.0-20250905101755-5eb4f3acbf71
 	github.com/klauspost/compress v1.20.3
 	github.com/miekg/dns v1.1.73
+	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/spf13/pflag v1.0.10
 	github.com/valyala/fasthttp v1.74.0
 	go.uber.org/goleak v1.3.0

@@ -1,0 +1,127 @@
+package convert
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+)
+
+// inputs returns the files of testdata with the program of each.
+func inputs(t testing.TB) map[string]Program {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]Program{}
+	for _, f := range files {
+		if filepath.Ext(f) == ".golden" || filepath.Base(f) == "fuzz" {
+			continue
+		}
+		program, _, _ := strings.Cut(strings.ReplaceAll(filepath.Base(f), "-", "."), ".")
+		all[f] = Program(program)
+	}
+	return all
+}
+
+// TestConvert has a configuration and the notes about it for each file.
+func TestConvert(t *testing.T) {
+	for file, from := range inputs(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Convert(from, filepath.Base(file), text)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		var b bytes.Buffer
+		b.Write(r.YAML)
+		b.WriteString("--- notes\n")
+		for _, n := range r.Notes {
+			fmt.Fprintln(&b, n)
+		}
+		golden.Check(t, filepath.Base(file), b.Bytes())
+		if n := bytes.Count(r.YAML, []byte("(line ")); n != len(r.Notes) {
+			t.Errorf("%s: %d comments for %d notes", file, n, len(r.Notes))
+		}
+	}
+}
+
+// TestErrors has the position of each error.
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		from       Program
+		file, text string
+		want       []string
+	}{
+		{Statsd, "c.js", "", []string{"c.js:1:1: want an object in braces"}},
+		{Statsd, "c.js", "{port: 8125", []string{"c.js:1:12: want , or }"}},
+		{Statsd, "c.js", "{\n port: 8125,\n graphite: { globalSuffix: require('os').hostname() }\n}", []string{`c.js:3:28: "require('os').hostname()" is an expression, which is not evaluated: write its value`}},
+		{Statsd, "c.js", "{port: +process.env.PORT}", []string{`c.js:1:8: "+process.env.PORT" is an expression`}},
+		{Statsd, "c.js", `{a: "x" + "y"}`, []string{`c.js:1:5: "\"x\" + \"y\"" is an expression`}},
+		{Statsd, "c.js", "{a: `x${y}`}", []string{"c.js:1:5: \"`x${y\" is an expression"}},
+		{Statsd, "c.js", `{a: "\12"}`, []string{"c.js:1:6: an octal escape"}},
+		{Statsd, "c.js", "{a: 'x\n'}", []string{"c.js:1:5: the string does not end"}},
+		{Statsd, "c.js", "{a: 010}", []string{`c.js:1:5: "010" is an expression`}},
+		{Statsd, "c.js", "{a: 1} x", []string{"c.js:1:8: want nothing behind the object"}},
+		{Statsd, "c.js", "{/* a: 1}", []string{"c.js:1:2: the comment does not end"}},
+		{Statsd, "c.js", "{a: 1, a: 2}", []string{"c.js:1:8: a is set twice"}},
+		{Statsd, "c.js", "{a: [1 2]}", []string{`c.js:1:6: "1 2]" is an expression`}},
+		{Statsd, "c.js", "{flushInterval: 'soon', port: 0, address: 'host', backends: []}", []string{
+			`c.js:1:17: flushInterval: "soon" is not a duration, such as 10s`, `c.js:1:43: address: "host" is not an IP address to listen on`, `c.js:1:31: port: "0" is not a port in [1, 65535]`,
+		}},
+		{Statsd, "c.js", "{repeater: [{port: 1}], backends: ['repeater']}", []string{"c.js:1:13: repeater[0]: has no host"}},
+		{Statsd, "c.js", "{nodes: []}", []string{"c.js:1:9: nodes: there are none"}},
+		{Statsd, "c.js", "{servers: [5]}", []string{"c.js:1:12: servers[0]: "}},
+		{Telegraf, "t.conf", "[[inputs.statsd]\n", []string{"t.conf:1:16: not valid TOML: "}},
+		{Telegraf, "t.conf", "[agent]\ninterval = \"1s\"\n[agent]\n", []string{"t.conf:3:2: not valid TOML: agent is defined twice"}},
+		{Telegraf, "t.conf", "a = 1\na = 2\n", []string{"t.conf:2:1: not valid TOML: a is defined twice"}},
+		{Telegraf, "t.conf", "a = {b = 1}\n[a.c]\n", []string{"t.conf:2:2: not valid TOML: a cannot be extended"}},
+		{Telegraf, "t.conf", "a = 1\n[a.b]\n", []string{"t.conf:2:2: not valid TOML: a is not a table"}},
+		{Telegraf, "t.conf", "[[inputs.statsd]]\nprotocol = 'sctp'\n", []string{`t.conf:2:12: inputs.statsd[0].protocol: "sctp" is not udp, udp4, udp6 or tcp`}},
+		{Telegraf, "t.conf", "[agent]\n", []string{"t.conf:1:2: inputs.statsd: there is none"}},
+		{Telegraf, "t.conf", "[[inputs.statsd]]\n[[outputs.http]]\ndata_format='prometheusremotewrite'\nurl='ftp://x'\n", []string{"t.conf:4:5: outputs.http[0].url: not http://host or https://host without user information"}},
+		{Gostatsd, "g.toml", "backends = 'statsdaemon'\n", []string{"g.toml:1:1: statsdaemon.address: is required"}},
+		{Gostatsd, "g.toml", "metrics-addr = 'x'\nFlush-Interval = 1\nflush-interval = 2\n", []string{"g.toml:3:1: flush-interval: is set twice, in another case", `g.toml:1:16: metrics-addr: "x" is not host:port`}},
+		{Gostatsd, "g.yaml", "backends: [\n", []string{"g.yaml:2:1: "}},
+		{Gostatsd, "g.yaml", "- a\n", []string{"g.yaml:1:1: "}},
+		{Brubeck, "b.json", "{\"samplers\": [{\"type\": \"statsd\", \"port\": \"x\"}]\n", []string{"b.json:"}},
+		{Brubeck, "b.json", `{"samplers": [{"type": "statsd", "port": "x"}]}`, []string{`b.json:1:42: samplers[0].port: "x" is not a port in [1, 65535]`}},
+		{Brubeck, "b.json", strings.Repeat(" ", MaxBytes+1), []string{"b.json: 1048577 bytes are more than the limit of 1048576"}},
+		{"carbon", "c", "", []string{`convert: unknown program "carbon"`}},
+	} {
+		r, err := Convert(tt.from, tt.file, []byte(tt.text))
+		if err == nil {
+			t.Errorf("%s: no error, but\n%s", tt.text, r.YAML)
+			continue
+		}
+		for _, want := range tt.want {
+			if !strings.Contains("\n"+err.Error(), "\n"+want) {
+				t.Errorf("%.80q: %v, want %q", tt.text, err, want)
+			}
+		}
+	}
+}
+
+// TestLiteral has the values of JavaScript.
+func TestLiteral(t *testing.T) {
+	for text, want := range map[string]string{
+		`0x1F`: "31", `1e3`: "1000", `.5`: "0.5", `-2`: "-2", `0`: "0", `1_000`: "1000", `0b101`: "5", `0o17`: "15", `5.`: "5",
+		`"a\x41\u00e9\u{1F600}\ud83d\ude00\n\'"`: "aAé😀😀\n'", `'a\
+b'`: "ab", "`a\nb`": "a\nb", `undefined`: "null", `true`: "true", `"\ud83d"`: "\uFFFD", `'\é'`: "é",
+	} {
+		for _, form := range []string{"{a:%s}", "module.exports = { 'a' : %s , } ;", "// x\n({a:%s})"} {
+			root, errs := parseLiteral(fmt.Appendf(nil, form, text))
+			if errs != nil || len(root.Content) != 2 || root.Content[1].Value != want {
+				t.Errorf(form+": %v, want %q", text, errs, want)
+			}
+		}
+	}
+}
