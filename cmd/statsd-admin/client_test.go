@@ -100,7 +100,7 @@ func selfSigned(t *testing.T, dir string) (cert, key string) {
 const onLoopback = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
 
 func TestHelpOfSubcommands(t *testing.T) {
-	for _, name := range []string{"bundle", "completion", "get", "healthcheck", "lint", "man", "send", "top"} {
+	for _, name := range []string{"bundle", "completion", "convert", "get", "healthcheck", "lint", "man", "send", "top"} {
 		status, stdout, stderr := invoke(nil, name, "--help")
 		if status != 0 || stderr != "" {
 			t.Errorf("%s: status %d, %q", name, status, stderr)
@@ -109,9 +109,28 @@ func TestHelpOfSubcommands(t *testing.T) {
 	}
 }
 
+// TestExitStatusOfSubcommandsIsDocumented checks that no subcommand is missing from the
+// table of docs/deployment.md, and that each help says it too.
+func TestExitStatusOfSubcommandsIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/deployment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Exit status\n")
+	for _, c := range new(program).commands() {
+		if !strings.Contains(table, "`"+c.name+"`") {
+			t.Errorf("docs/deployment.md does not list the exit status of %s", c.name)
+		}
+		if !strings.Contains(c.details, "exit status is ") {
+			t.Errorf("the help of %s does not state its exit status", c.name)
+		}
+	}
+}
+
 func TestUsageErrorsOfSubcommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"healthcheck now":                                   "error: Couldn't find match for argument: now\n",
+		"get --token x /":                                   "error: Couldn't find match for argument: --token; did you mean --token-file?\n",
 		"healthcheck --adress x":                            "error: Couldn't find match for argument: --adress; did you mean --address?\n",
 		"healthcheck --timeout x":                           "error: Couldn't read argument value: --timeout: ",
 		"healthcheck --address 127.0.0.1:1":                 "error: address '127.0.0.1:1' is not http://host:port, https://host:port or unix:PATH\n",
@@ -125,6 +144,12 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"get stats":                                         "error: path 'stats' does not begin with /\n",
 		"get /a /b":                                         "error: Couldn't find match for argument: /b\n",
 		"get /%zz":                                          "error: parse ",
+		"convert":                                           "error: convert needs --from\n",
+		"convert --from statsd":                             "error: convert needs a file or -\n",
+		"convert --from graphite x":                         "error: unknown program 'graphite': want gostatsd, statsd, telegraf or brubeck\n",
+		"convert --from statsd /nowhere":                    "error: stat /nowhere: ",
+		"convert --from statsd -":                           "stdin:1:1: want an object in braces\n",
+		"convert --from statsd a b":                         "error: Couldn't find match for argument: b\n",
 		"lint":                                              "error: lint needs a URL, a file or -\n",
 		"lint a b":                                          "error: Couldn't find match for argument: b\n",
 		"lint - --format 2":                                 "error: unknown format '2': want 0.0.4, 1.0.0 or openmetrics\n",

@@ -29,6 +29,7 @@ func (p *program) commands() []*command {
 	return []*command{
 		p.bundleCommand(),
 		p.completionCommand(),
+		p.convertCommand(),
 		p.explainCommand(),
 		p.getCommand(),
 		p.healthcheckCommand(),

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// shells are the shells that completion knows, with what writes their scripts.
+// shells are the supported shells, with the writers of their scripts.
 var shells = [...]struct {
 	name  string
 	write func(io.Writer, []scope)

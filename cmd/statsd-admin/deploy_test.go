@@ -97,7 +97,12 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	out, err := exec.Command(analyze, "verify", filepath.Join(to, "statsd-admin.service"), filepath.Join(to, "statsd-admin.socket")).CombinedOutput()
-	if err != nil || len(out) > 0 {
-		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	for text := range strings.Lines(string(out)) {
+		if !strings.HasPrefix(text, "/lib/systemd/") && !strings.HasPrefix(text, "/usr/lib/systemd/") { // units of other programs
+			t.Error("systemd-analyze verify: ", text)
+		}
+	}
+	if err != nil {
+		t.Errorf("systemd-analyze verify: %v", err)
 	}
 }

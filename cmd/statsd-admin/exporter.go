@@ -27,9 +27,18 @@ type exporterFlags struct {
 	Exporter
 	web, udp, tcp, unixgram, unixMode string
 	logLevel, logFormat, relay        string
+	relayBytes                        uint
 	readBuffer                        int
 	checkConfig                       bool
 }
+
+// The limits of --statsd.relay.packet-length, of which the upper one is the payload of
+// UDP over IPv4, and of the host.
+const (
+	minRelayBytes = 64
+	maxRelayBytes = 65507
+	maxHostBytes  = 253 // of a name in DNS
+)
 
 // The patterns of log lines that --log.format names.
 const (
@@ -53,7 +62,8 @@ func exporterFlagSet(r *exporterFlags) *pflag.FlagSet {
 	for _, dialect := range exporterDialects {
 		fs.Bool("statsd.parse-"+dialect.flag+"-tags", true, "parse tags of "+dialect.title)
 	}
-	fs.StringVar(&r.relay, "statsd.relay.address", "", "refused: lines are not relayed; `host:port`")
+	fs.StringVar(&r.relay, "statsd.relay.address", "", "`host:port` that gets a copy of every received line over UDP; empty for none")
+	fs.UintVar(&r.relayBytes, "statsd.relay.packet-length", 1400, "`bytes` of a relayed packet; a longer line is sent alone")
 	fs.BoolVar(&r.checkConfig, "check-config", false, "check the mapping rules and exit")
 	fs.StringVar(&r.logLevel, "log.level", "info", "least `level` of log lines")
 	fs.StringVar(&r.logFormat, "log.format", "logfmt", "`format` of log lines")
@@ -68,7 +78,6 @@ func exporterFlagSet(r *exporterFlags) *pflag.FlagSet {
 	ineffective.Int("statsd.event-flush-threshold", 1000, none+"`number` of events of a batch")
 	ineffective.Duration("statsd.event-flush-interval", 200e6, none+"`time` between batches")
 	ineffective.Int("statsd.udp-packet-queue-size", 10000, none+"`number` of queued packets")
-	ineffective.Uint("statsd.relay.packet-length", 1400, none+"`bytes` of a relayed packet")
 	ineffective.String("debug.dump-fsm", "", none+"`file` for the state machine of the rules")
 	choices(ineffective, "statsd.cache-type", "lru", "random")
 	ineffective.VisitAll(func(f *pflag.Flag) {
@@ -228,9 +237,6 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 	if r.readBuffer != 0 && (r.readBuffer < 1024 || r.readBuffer > 1<<30) {
 		errs = append(errs, fmt.Errorf("error: --statsd.read-buffer: %d is neither 0 nor in [1024, %d]", r.readBuffer, 1<<30))
 	}
-	if r.relay != "" {
-		errs = append(errs, errors.New("error: --statsd.relay.address: lines are not relayed; a sink can send metrics on"))
-	}
 	parse := object{"graphite": false, "container": "tag"} // as there
 	for _, d := range exporterDialects {
 		on, err := fs.GetBool("statsd.parse-" + d.flag + "-tags")
@@ -246,6 +252,11 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 	if r.MappingConfig != "" {
 		statsd["mapping"] = object{"file": r.MappingConfig}
 	}
+	if r.relay != "" {
+		target, err := r.relayTarget()
+		errs = append(errs, err)
+		statsd["relay"] = []object{{"invalid": true, "targets": []object{target}}} // lines that it rejects too, as there
+	}
 	text, err := json.MarshalIndent(object{
 		"admin":  object{"address": object{"socket_address": object{"address": host, "port_value": port}}, "mode": mode},
 		"statsd": statsd,
@@ -253,6 +264,26 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 		"stats_flush_interval": "1s",
 	}, "", " ")
 	return string(text) + "\n", errors.Join(append(errs, err)...)
+}
+
+// relayTarget returns the server that gets a copy of the lines. Its host is resolved
+// when it is connected to.
+func (r *exporterFlags) relayTarget() (map[string]any, error) {
+	host, port, err := splitHostPort(r.relay)
+	switch {
+	case err != nil:
+	case len(host) > maxHostBytes:
+		err = fmt.Errorf("a host of %d bytes is longer than %d", len(host), maxHostBytes)
+	case port == 0:
+		err = fmt.Errorf("%q: port 0 is not in [1, 65535]", r.relay)
+	case r.relayBytes < minRelayBytes || r.relayBytes > maxRelayBytes:
+		return nil, fmt.Errorf("error: --statsd.relay.packet-length: %d is not in [%d, %d]", r.relayBytes, minRelayBytes, maxRelayBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("error: --statsd.relay.address: %w", err)
+	}
+	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.FormatUint(port, 10))
+	return map[string]any{"address": "udp://" + address, "name": r.relay, "max_packet_bytes": r.relayBytes}, nil
 }
 
 // withBuffer sets the receive buffer of a listener.
@@ -266,12 +297,9 @@ func (r *exporterFlags) withBuffer(listener map[string]any) map[string]any {
 // hostPort splits an address. Names are resolved; without a host it is that of all
 // interfaces.
 func hostPort(text string) (host string, port uint64, err error) {
-	host, number, err := net.SplitHostPort(text)
+	host, port, err = splitHostPort(text)
 	if err != nil {
-		return "", 0, fmt.Errorf("%q is not host:port", text)
-	}
-	if port, err = strconv.ParseUint(number, 10, 16); err != nil {
-		return "", 0, fmt.Errorf("%q: port %q is not in [0, 65535]", text, number)
+		return "", 0, err
 	}
 	if host == "" {
 		return "0.0.0.0", port, nil
@@ -281,4 +309,16 @@ func hostPort(text string) (host string, port uint64, err error) {
 		return "", 0, fmt.Errorf("%q: %w", text, err)
 	}
 	return ip.String(), port, nil
+}
+
+// splitHostPort splits an address. The host may be empty.
+func splitHostPort(text string) (host string, port uint64, err error) {
+	host, number, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, fmt.Errorf("%q is not host:port", text)
+	}
+	if port, err = strconv.ParseUint(number, 10, 16); err != nil {
+		return "", 0, fmt.Errorf("%q: port %q is not in [0, 65535]", text, number)
+	}
+	return host, port, nil
 }

@@ -23,9 +23,10 @@ func TestExporterFlags(t *testing.T) {
 		"defaults": "--check-config",
 		"listen": "--web.listen-address=127.0.0.1:1 --web.telemetry-path /m --web.enable-lifecycle --statsd.listen-udp 127.0.0.1:2 --statsd.listen-tcp [::1]:3 " +
 			"--statsd.listen-unixgram /run/s --statsd.unixsocket-mode 700 --statsd.read-buffer 65536 --statsd.mapping-config /etc/m.yml",
+		"relay":     "--statsd.relay.address relay.example:8125 --statsd.relay.packet-length 512",
 		"one":       "--statsd.listen-udp= --statsd.listen-unixgram=@s --no-web.enable-lifecycle --log.level=debug --log.format=json --no-check-config",
 		"dialects":  "--no-statsd.parse-dogstatsd-tags --statsd.parse-influxdb-tags=false --no-statsd.parse-librato-tags --statsd.parse-signalfx-tags",
-		"no-effect": "--statsd.cache-size 1 --statsd.cache-type random --statsd.event-queue-size=2 --statsd.event-flush-threshold 3 --statsd.event-flush-interval 4s --statsd.udp-packet-queue-size 5 --statsd.relay.packet-length 6 --debug.dump-fsm /f",
+		"no-effect": "--statsd.cache-size 1 --statsd.cache-type random --statsd.event-queue-size=2 --statsd.event-flush-threshold 3 --statsd.event-flush-interval 4s --statsd.udp-packet-queue-size 5 --statsd.relay.packet-length 512 --debug.dump-fsm /f",
 	} {
 		o, request, err := parseOptions(strings.Fields(args), 4)
 		if err != nil || request != runServer {
@@ -52,23 +53,26 @@ func TestExporterFlags(t *testing.T) {
 
 func TestExporterFlagErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"--statsd.listen-udp :1 -c f":                              "--statsd.listen-udp is a flag of statsd_exporter and -c is not; use flags of one program",
-		"--mode=validate --no-check-config":                        "--no-check-config is a flag of statsd_exporter and --mode is not",
-		"--log.level info --log-level info":                        "--log.level is a flag of statsd_exporter and --log-level is not",
-		"--statsd.listen-upd :1":                                   "Couldn't find match for argument: --statsd.listen-upd; did you mean --statsd.listen-udp?",
-		"--check-config more":                                      "Couldn't find match for argument: more",
-		"--statsd.mapping-config":                                  "Missing a value for this argument: --statsd.mapping-config",
-		"--statsd.cache-size x":                                    "Couldn't read argument value: --statsd.cache-size: ",
-		"--statsd.cache-type fifo":                                 `--statsd.cache-type: "fifo" is not one of lru, random`,
-		"--log.level trace":                                        `--log.level: "trace" is not one of debug, info, warn, error`,
-		"--log.format text":                                        `--log.format: "text" is not one of logfmt, json`,
-		"--web.listen-address 9102":                                `--web.listen-address: "9102" is not host:port`,
-		"--web.listen-address :http":                               `--web.listen-address: ":http": port "http" is not in [0, 65535]`,
-		"--statsd.listen-tcp :65536":                               `--statsd.listen-tcp: ":65536": port "65536" is not in [0, 65535]`,
-		"--statsd.listen-tcp= --statsd.listen-udp=":                "at least one of --statsd.listen-udp, --statsd.listen-tcp and --statsd.listen-unixgram must not be empty",
-		"--statsd.listen-unixgram /s --statsd.unixsocket-mode 778": `--statsd.unixsocket-mode: "778" is not an octal mode in [0, 777]`,
-		"--statsd.read-buffer 1":                                   "--statsd.read-buffer: 1 is neither 0 nor in [1024, 1073741824]",
-		"--statsd.relay.address h:1":                               "--statsd.relay.address: lines are not relayed",
+		"--statsd.listen-udp :1 -c f":                                   "--statsd.listen-udp is a flag of statsd_exporter and -c is not; use flags of one program",
+		"--mode=validate --no-check-config":                             "--no-check-config is a flag of statsd_exporter and --mode is not",
+		"--log.level info --log-level info":                             "--log.level is a flag of statsd_exporter and --log-level is not",
+		"--statsd.listen-upd :1":                                        "Couldn't find match for argument: --statsd.listen-upd; did you mean --statsd.listen-udp?",
+		"--check-config more":                                           "Couldn't find match for argument: more",
+		"--statsd.mapping-config":                                       "Missing a value for this argument: --statsd.mapping-config",
+		"--statsd.cache-size x":                                         "Couldn't read argument value: --statsd.cache-size: ",
+		"--statsd.cache-type fifo":                                      `--statsd.cache-type: "fifo" is not one of lru, random`,
+		"--log.level trace":                                             `--log.level: "trace" is not one of debug, info, warn, error`,
+		"--log.format text":                                             `--log.format: "text" is not one of logfmt, json`,
+		"--web.listen-address 9102":                                     `--web.listen-address: "9102" is not host:port`,
+		"--web.listen-address :http":                                    `--web.listen-address: ":http": port "http" is not in [0, 65535]`,
+		"--statsd.listen-tcp :65536":                                    `--statsd.listen-tcp: ":65536": port "65536" is not in [0, 65535]`,
+		"--statsd.listen-tcp= --statsd.listen-udp=":                     "at least one of --statsd.listen-udp, --statsd.listen-tcp and --statsd.listen-unixgram must not be empty",
+		"--statsd.listen-unixgram /s --statsd.unixsocket-mode 778":      `--statsd.unixsocket-mode: "778" is not an octal mode in [0, 777]`,
+		"--statsd.read-buffer 1":                                        "--statsd.read-buffer: 1 is neither 0 nor in [1024, 1073741824]",
+		"--statsd.relay.address h":                                      `--statsd.relay.address: "h" is not host:port`,
+		"--statsd.relay.address h:0":                                    `--statsd.relay.address: "h:0": port 0 is not in [1, 65535]`,
+		"--statsd.relay.address h:1 --statsd.relay.packet-length 63":    "--statsd.relay.packet-length: 63 is not in [64, 65507]",
+		"--statsd.relay.address h:1 --statsd.relay.packet-length 65508": "--statsd.relay.packet-length: 65508 is not in [64, 65507]",
 	} {
 		_, _, err := parseOptions(strings.Fields(args), 4)
 		if err == nil || !strings.HasPrefix(err.Error(), "error: "+want) {
@@ -99,6 +103,7 @@ func TestFlagFamilies(t *testing.T) {
 func FuzzExporterFlags(f *testing.F) {
 	f.Add("--statsd.listen-udp\n:1\n--log.level\ndebug")
 	f.Add("--no-check-config\n--statsd.listen-unixgram=\"\\\xff\n-c")
+	f.Add("--statsd.relay.address\nh\xff:8125\n--statsd.relay.packet-length=64")
 	f.Add("--web.telemetry-path=\x00\n--\n--mode")
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, "\n")

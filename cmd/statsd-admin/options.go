@@ -261,9 +261,32 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 		rest = rest[:dash]
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("error: Couldn't find match for argument: %s", rest[0])
+		return fmt.Errorf("error: Couldn't find match for argument: %s%s", rest[0], suggestion(nearestArgument(fs, rest[0])))
 	}
 	return nil
+}
+
+// nearestArgument returns the subcommand that a misspelled one was probably meant to be,
+// or the flag for which someone forgot the dashes.
+func nearestArgument(fs *pflag.FlagSet, word string) string {
+	if fs.Lookup(word) != nil {
+		return "--" + word
+	}
+	return spelling.Nearest(word, func(yield func(string) bool) {
+		for _, c := range new(program).commands() {
+			if !yield(c.name) {
+				return
+			}
+		}
+	}, len(word)/3)
+}
+
+// suggestion returns the end of an error that names the probable argument.
+func suggestion(near string) string {
+	if near == "" {
+		return ""
+	}
+	return "; did you mean " + near + "?"
 }
 
 // flagError returns an error of the parser with the text that users expect.
@@ -279,10 +302,7 @@ func flagError(fs *pflag.FlagSet, err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			return fmt.Errorf("error: Couldn't find match for argument: -%s", short)
 		}
-		if near := nearestFlag(fs, name); near != "" {
-			return fmt.Errorf("error: Couldn't find match for argument: --%s; did you mean --%s?", name, near)
-		}
-		return fmt.Errorf("error: Couldn't find match for argument: --%s", name)
+		return fmt.Errorf("error: Couldn't find match for argument: --%s%s", name, suggestion(nearestFlag(fs, name)))
 	case errors.As(err, &noValue):
 		return fmt.Errorf("error: Missing a value for this argument: --%s", noValue.GetFlag().Name)
 	case errors.As(err, &badValue):
@@ -293,12 +313,25 @@ func flagError(fs *pflag.FlagSet, err error) error {
 	return nil
 }
 
-// nearestFlag returns the flag with the fewest changed letters, "" if more than a
+// nearestFlag returns the flag with the fewest changed letters, or the only one that
+// begins with the name, such as --token-file for --token. It returns "" if more than a
 // third of the name would have to change.
 func nearestFlag(fs *pflag.FlagSet, name string) string {
-	var names []string
-	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return spelling.Nearest(name, slices.Values(names), len(name)/3)
+	var names, longer []string
+	fs.VisitAll(func(f *pflag.Flag) {
+		names = append(names, f.Name)
+		if strings.HasPrefix(f.Name, name) {
+			longer = append(longer, f.Name)
+		}
+	})
+	near := spelling.Nearest(name, slices.Values(names), len(name)/3)
+	if near == "" && len(longer) == 1 {
+		near = longer[0]
+	}
+	if near == "" {
+		return ""
+	}
+	return "--" + near
 }
 
 func (o *Options) setMode(r rawOptions) error {

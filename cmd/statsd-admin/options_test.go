@@ -142,6 +142,10 @@ func TestFlagErrors(t *testing.T) {
 		{"--nonsense", "error: Couldn't find match for argument: --nonsense"},
 		{"-x", "error: Couldn't find match for argument: -x"},
 		{"file.yaml", "error: Couldn't find match for argument: file.yaml"},
+		{"bundel", "error: Couldn't find match for argument: bundel; did you mean bundle?"},
+		{"version", "error: Couldn't find match for argument: version; did you mean --version?"},
+		{"--hlep", "error: Couldn't find match for argument: --hlep; did you mean --help?"},
+		{"--config", "error: Couldn't find match for argument: --config"}, // two begin with it
 		{"--config-path", "error: Missing a value for this argument: --config-path"},
 		{"--mode test", "error: unknown mode 'test'"},
 		{"--local-address-ip-version v5", "error: unknown IP address version 'v5'"},

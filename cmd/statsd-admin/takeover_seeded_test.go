@@ -45,6 +45,9 @@ func faults() []fault {
 		{"repeated-message-read-twice", link, "case number == l.received+1:", "case number == l.received+1 || number == l.received:", "old.stat.sending/repeat"},
 		{"path-removed", "statsd/handoff.go", "		l.path.Store(nil)\n", "", "none/none"},
 		{"settled-part-lost", "store/import.go", "		im.s.settle(c, h.Settled)\n", "", "none/none"},
+		{"parcels-not-returned", hot, "h.s.flusher.Release(err == nil)", "h.s.flusher.Release(true)", "old.parcel.sending/hang/dead-sink"},
+		{"parcels-sent-twice", hot, "h.s.flusher.Release(err == nil)", "h.s.flusher.Release(false)", "old.bye.sending/pause/dead-sink"},
+		{"parcels-not-sent", parent, "t.err = p.sendParcels(t.link, process.Parcels())", "t.err = p.sendParcels(t.link, process.Parcels()[:0])", "none/none/dead-sink"},
 		{"samples-lost", "flush/scheduler.go", "		s.report(store.FlushOptions{HistogramsOnly: true, Totals: s.totals})\n", "", "none/none"},
 	}
 }

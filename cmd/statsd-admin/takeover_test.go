@@ -31,16 +31,22 @@ var (
 type cell struct {
 	point  string // of package server/hotrestart, with the failpoint tag
 	action string
+	dead   bool // the receiver of the sinks is down until the point, or until the old server has ended
 }
 
-func (c cell) String() string { return c.point + "/" + c.action }
+func (c cell) String() string {
+	if c.dead {
+		return c.point + "/" + c.action + "/dead-sink"
+	}
+	return c.point + "/" + c.action
+}
 
 // old reports whether the failpoint is in the old server.
 func (c cell) old() bool { return strings.HasPrefix(c.point, "old.") }
 
 // served reports whether the new server is live at the point.
 func (c cell) served() bool {
-	return strings.Contains(c.point, ".drain.") || strings.Contains(c.point, ".terminate.")
+	return strings.Contains(c.point, ".drain.") || strings.Contains(c.point, ".terminate.") || strings.Contains(c.point, ".parcel.")
 }
 
 // exact reports whether the survivor must show every line: no process that has
@@ -48,7 +54,7 @@ func (c cell) served() bool {
 func (c cell) exact() bool {
 	late := c.served() || c.point == "new.commit.answered"
 	switch c.action {
-	case "kill-old":
+	case "kill-old", "pause": // a pause can be too long for the new server
 		return false
 	case "kill-new":
 		return !late
@@ -74,17 +80,25 @@ func cells() (all []cell) {
 				continue // they are not reached
 			}
 			for _, action := range []string{"kill-new", "kill-old", "term-new", "term-old", "hang"} {
-				all = append(all, cell{p, action})
+				all = append(all, cell{point: p, action: action})
 			}
 			if i == 2 {
-				all = append(all, cell{p, "truncate"}, cell{p, "repeat"})
+				all = append(all, cell{point: p, action: "truncate"}, cell{point: p, action: "repeat"})
 			}
 		}
 	}
 	for _, kind := range []string{"welcome", "socket", "stat", "done", "bye", "connection"} {
-		all = append(all, cell{"old." + kind + ".sending", "truncate"}, cell{"old." + kind + ".sending", "repeat"})
+		all = append(all, cell{point: "old." + kind + ".sending", action: "truncate"}, cell{point: "old." + kind + ".sending", action: "repeat"})
 	}
-	return append(all, cell{"full", "base-id"}, cell{"full", "address"}, cell{"descriptors", "none"}, cell{"none", "none"}, cell{"third", "hang-first"})
+	for _, action := range []string{"repeat", "kill-new", "term-new", "hang"} {
+		all = append(all, cell{"old.parcel.sending", action, true})
+	}
+	all = append(all, cell{"none", "none", true}, cell{"old.bye.sending", "pause", true}, cell{"old.commit.answered", "kill-new", true}, cell{"old.terminate.asked", "hang", true})
+	for _, c := range []string{"full/base-id", "full/address", "descriptors/none", "none/none", "third/hang-first"} {
+		point, action, _ := strings.Cut(c, "/")
+		all = append(all, cell{point: point, action: action})
+	}
+	return all
 }
 
 // sample has the cells that run in each test of the package.
@@ -92,6 +106,7 @@ var sample = map[string]bool{
 	"new.hello.sending/kill-new": true, "new.stats.answered/kill-new": true, "old.commit.answered/kill-new": true,
 	"new.commit.sending/term-new": true, "old.drain.answered/kill-new": true, "old.commit.asked/hang": true,
 	"new.commit.answered/term-old": true, "old.stats.answered/kill-old": true, "old.done.sending/repeat": true, "descriptors/none": true,
+	"none/none/dead-sink": true, "old.parcel.sending/hang/dead-sink": true,
 }
 
 // TestTakeOverMatrix breaks take-overs in all ways under load. It checks that one
@@ -163,7 +178,7 @@ func newTakeOver(t *testing.T, bin string, c cell) *takeOver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	m := &takeOver{T: t, cell: c, bin: bin, dir: dir, host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)), sink: newLineSink(t, dir+"/sink")}
+	m := &takeOver{T: t, cell: c, bin: bin, dir: dir, host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)), sink: newLineSink(t, dir+"/sink", !c.dead)}
 	m.phases[0].name, m.phases[1].name = "hits", "more"
 	for i := range m.ports {
 		m.ports[i] = closedport.Reserve(t).Port
@@ -223,6 +238,7 @@ func (m *takeOver) run() {
 	m.disturb(first, second, failpoint(m.old()))
 	begin := time.Now()
 	live := m.settle(first, second)
+	m.sink.listen()
 	if d := time.Since(begin); d > *matrixPatience/2 {
 		m.Errorf("one server is live only after %v", d)
 	}
@@ -267,6 +283,7 @@ func (m *takeOver) disturb(first, second *life, failpoint string) {
 	case "hang":
 		time.Sleep(2500 * time.Millisecond) // longer than the processes wait for each other
 	}
+	m.sink.listen()
 	stopped.signal(syscall.SIGCONT)
 }
 
@@ -275,7 +292,7 @@ func (m *takeOver) disturb(first, second *life, failpoint string) {
 // old one was ending when the new one died.
 func (m *takeOver) settle(first, second *life) bool {
 	m.Helper()
-	if m.action == "kill-new" && strings.HasPrefix(m.point, "old.terminate.") {
+	if m.action == "kill-new" && (strings.HasPrefix(m.point, "old.terminate.") || strings.HasPrefix(m.point, "old.parcel.")) {
 		m.until("both servers have ended", func() bool { return first.ended() && second.ended() })
 		return false
 	}

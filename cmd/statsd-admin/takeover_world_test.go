@@ -213,19 +213,34 @@ func (p *phase) total() (n uint64) {
 
 // lineSink collects what the sinks of all servers send.
 type lineSink struct {
-	ln      net.Listener
+	t       *testing.T
+	path    string
+	ln      net.Listener // nil: it is down
 	readers sync.WaitGroup
 
 	mu   sync.Mutex
 	sums map[string]float64 // of counters, and the samples of histograms
 }
 
-func newLineSink(t *testing.T, path string) *lineSink {
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
+func newLineSink(t *testing.T, path string, up bool) *lineSink {
+	s := &lineSink{t: t, path: path, sums: make(map[string]float64)}
+	if up {
+		s.listen()
 	}
-	s := &lineSink{ln: ln, sums: make(map[string]float64)}
+	return s
+}
+
+// listen makes the receiver accept connections.
+func (s *lineSink) listen() {
+	s.t.Helper()
+	if s.ln != nil {
+		return
+	}
+	ln, err := net.Listen("unix", s.path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.ln = ln
 	s.readers.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -235,8 +250,7 @@ func newLineSink(t *testing.T, path string) *lineSink {
 			s.readers.Go(func() { s.read(c) })
 		}
 	})
-	t.Cleanup(func() { ln.Close() }) // connections end with their servers
-	return s
+	s.t.Cleanup(func() { ln.Close() }) // connections end with their servers
 }
 
 func (s *lineSink) read(c net.Conn) {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
+	"github.com/statsd-admin/statsd-admin/internal/convert"
+)
+
+// convertCommand converts the configuration of another StatsD server.
+func (p *program) convertCommand() *command {
+	var from string
+	fs := newFlagSet("convert")
+	fs.StringVar(&from, "from", "", "`program` whose configuration is read: gostatsd, statsd, telegraf or brubeck; required")
+	for _, x := range convert.Programs() {
+		choices(fs, "from", append(fs.Lookup("from").Annotations[choicesOf], string(x))...)
+	}
+	helpFlag(fs)
+	return &command{
+		name:      "convert",
+		arguments: "file",
+		most:      1,
+		summary:   "convert the configuration of another StatsD server",
+		details: "Reads the configuration of gostatsd (TOML; YAML and JSON by the ending of the file),\n" +
+			"StatsD for Node.js or its proxy (the literal of a JavaScript object, which is not\n" +
+			"evaluated), Telegraf (TOML) or brubeck (JSON), from a file or standard input (-), and\n" +
+			"prints a configuration of this server, which is valid:\n\n" +
+			"    statsd-admin convert --from statsd /etc/statsd/config.js > statsd-admin.yaml\n\n" +
+			"Settings without an equal are comments in it, and are listed on standard error with\n" +
+			"their file, line and column. The exit status is 0 if there are none, 1 if there are\n" +
+			"any, and 2 if nothing could be converted, and for a wrong command line.\n",
+		flags: fs,
+		run: func(context.Context) int {
+			r, err := p.convert(convert.Program(from), fs.Arg(0))
+			if err == nil {
+				_, err = p.stdout.Write(r.YAML)
+			}
+			if err != nil {
+				return p.failCommand(usageError{err}) // 1 says that something has no equal
+			}
+			for _, n := range r.Notes {
+				fmt.Fprintln(p.stderr, escaped(n.String()))
+			}
+			if len(r.Notes) > 0 {
+				return exitFailed
+			}
+			return 0
+		},
+	}
+}
+
+// convert converts a file, and checks the result.
+func (p *program) convert(from convert.Program, file string) (*convert.Result, error) {
+	switch {
+	case from == "":
+		return nil, errors.New("error: convert needs --from")
+	case !slices.Contains(convert.Programs(), from):
+		return nil, fmt.Errorf("error: unknown program '%s': want gostatsd, statsd, telegraf or brubeck", from)
+	case file == "":
+		return nil, errors.New("error: convert needs a file or -")
+	}
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(io.LimitReader(p.stdin, convert.MaxBytes+1))
+		file = "stdin"
+	} else {
+		text, err = boundedfile.Read(file, convert.MaxBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("error: %w", err)
+	}
+	r, err := convert.Convert(from, file, text)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := bootstrap.Load(bootstrap.Source{YAML: string(r.YAML)}, bootstrap.Options{}); err != nil {
+		return nil, fmt.Errorf("error: a setting of %s cannot be converted: %s", escaped(file), strings.ReplaceAll(err.Error(), "--config-yaml", "result"))
+	}
+	return r, nil
+}
