@@ -215,13 +215,24 @@ func newPeer(t *testing.T, rules string) *peer {
 func theirPage(t *testing.T, rules, lines string) page {
 	t.Helper()
 	p := newPeer(t, rules)
+	p.serve(t, lines+lastLine+lastLine)
+	families, err := p.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pageOf(families)
+}
+
+// serve receives lines over TCP, and ends.
+func (p *peer) serve(t *testing.T, lines string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	sent := make(chan error, 1)
-	go func() { sent <- send(l.Addr().String(), lines+lastLine+lastLine) }()
+	go func() { sent <- send(l.Addr().String(), lines) }()
 	conn, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -232,11 +243,6 @@ func theirPage(t *testing.T, rules, lines string) page {
 	}
 	close(p.events)
 	<-p.done
-	families, err := p.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pageOf(families)
 }
 
 func send(address, lines string) error {
@@ -252,18 +258,10 @@ func send(address, lines string) error {
 
 var logged = regexp.MustCompile(`(?s)statsd listener \S+ on tcp://([0-9.:]+).*admin address: ([0-9.:]+)`)
 
-// ourPage returns what the daemon shows after lines.
-func ourPage(t *testing.T, rules, lines string) page {
+// startOurs starts the daemon with flags of statsd_exporter, and returns its TCP address.
+func startOurs(t *testing.T, flags ...string) (d *daemon.Daemon, tcp string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "mapping.yml")
-	args := []string{"--web.listen-address=127.0.0.1:0", "--statsd.listen-udp=", "--statsd.listen-tcp=127.0.0.1:0"}
-	if rules != "" {
-		if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, "--statsd.mapping-config="+file)
-	}
-	d := daemon.Start(t, daemon.Config{Bare: true, Args: args})
+	d = daemon.Start(t, daemon.Config{Bare: true, Args: append([]string{"--web.listen-address=127.0.0.1:0", "--statsd.listen-udp=", "--statsd.listen-tcp=127.0.0.1:0"}, flags...)})
 	var addresses []string
 	d.Until("the addresses", func() bool {
 		if d.Ended() {
@@ -273,7 +271,22 @@ func ourPage(t *testing.T, rules, lines string) page {
 		return addresses != nil
 	})
 	d.Admin = addresses[2]
-	if err := send(addresses[1], lines+lastLine); err != nil {
+	return d, addresses[1]
+}
+
+// ourPage returns what the daemon shows after lines.
+func ourPage(t *testing.T, rules, lines string) page {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "mapping.yml")
+	var flags []string
+	if rules != "" {
+		if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = []string{"--statsd.mapping-config=" + file}
+	}
+	d, tcp := startOurs(t, flags...)
+	if err := send(tcp, lines+lastLine); err != nil {
 		t.Fatal(err)
 	}
 	var p page
@@ -293,7 +306,7 @@ func ourPage(t *testing.T, rules, lines string) page {
 	}
 	d.Until("the last line", last)
 	shown = 1
-	if err := send(addresses[1], lastLine); err != nil {
+	if err := send(tcp, lastLine); err != nil {
 		t.Fatal(err)
 	}
 	d.Until("the last line again", last)

@@ -294,7 +294,7 @@ func own(t *testing.T, page, name, sink string) float64 {
 // TestCollector sends totals and increments over HTTP and gRPC to the Collector's
 // receiver, which is busy, refuses, is killed and dies between taking a request and
 // answering. Totals are exact in the end. Of increments nothing counts twice, and
-// what is missing is counted as lost or doubtful.
+// missing points are counted as lost or doubtful.
 func TestCollector(t *testing.T) {
 	c := newCollector(t)
 	sinks := []string{"http-total", "grpc-total", "http-delta", "grpc-delta"}

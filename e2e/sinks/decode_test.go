@@ -24,12 +24,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
-	"github.com/statsd-admin/statsd-admin/match"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
-
-var noOwn = sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
 
 // ticking returns a store whose clock goes on with each use.
 func ticking() *store.Store {
@@ -123,7 +121,7 @@ func TestRemoteWriteDecodes(t *testing.T) {
 		want := fill(st, rand.New(rand.NewPCG(seed, 1)))
 		for _, body := range bodies(t, st, func(url string) (flush.Sink, error) {
 			return remotewrite.New(remotewrite.Config{
-				Options: sinkqueue.Options{Store: st, Filter: noOwn}, HTTP: sinkhttp.Config{URL: url}, Version: remotewrite.Version2, Shards: 1, Batch: 20,
+				Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()}, HTTP: sinkhttp.Config{URL: url}, Version: remotewrite.Version2, Shards: 1, Batch: 20,
 			})
 		}) {
 			raw, err := snappy.Decode(nil, body)
@@ -191,7 +189,7 @@ func TestOTLPDecodes(t *testing.T) {
 		explicit := seed%2 == 1
 		for _, body := range bodies(t, st, func(url string) (flush.Sink, error) {
 			return otlp.New(otlp.Config{
-				Options: sinkqueue.Options{Store: st, Filter: noOwn, Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, HTTP: sinkhttp.Config{URL: url},
+				Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn(), Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, HTTP: sinkhttp.Config{URL: url},
 				Explicit: explicit, Delta: seed%4 >= 2, Batch: 20,
 			})
 		}) {

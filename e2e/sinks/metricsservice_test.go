@@ -1,10 +1,14 @@
 package sinks
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +16,7 @@ import (
 	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/service/metrics/v3"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
@@ -30,7 +35,7 @@ type metricsServer struct {
 	wrong   []string
 }
 
-func serveMetrics(t *testing.T) *metricsServer {
+func serveMetrics(t *testing.T, options ...grpc.ServerOption) *metricsServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +45,7 @@ func serveMetrics(t *testing.T) *metricsServer {
 		address: l.Addr().String(), nodes: map[string]bool{}, sums: map[string]float64{}, last: map[string]float64{},
 		samples: map[string]uint64{}, above: map[string]uint64{},
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(options...)
 	metricsv3.RegisterMetricsServiceServer(server, m)
 	var done sync.WaitGroup
 	done.Go(func() { _ = server.Serve(l) })
@@ -106,10 +111,16 @@ func value[V float64 | uint64](m *metricsServer, of map[string]V, key string) V 
 }
 
 // TestMetricsService sends to a server that go-control-plane generates the messages
-// of, once with increments and labels and once as Envoy's bootstrap says. The connection
-// breaks twice while counters grow.
+// of, once with increments and labels and once as Envoy's bootstrap says, to a cluster
+// with TLS. The first connection breaks twice while counters grow.
 func TestMetricsService(t *testing.T) {
-	increments, totals := serveMetrics(t), serveMetrics(t)
+	secure := httptest.NewTLSServer(nil) // has a certificate for example.com
+	secure.Close()
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	increments, totals := serveMetrics(t), serveMetrics(t, grpc.Creds(credentials.NewServerTLSFromCert(&secure.TLS.Certificates[0])))
 	g := openTCP(t)
 	g.to(increments.address)
 	host, port, _ := net.SplitHostPort(totals.address)
@@ -120,11 +131,17 @@ static_resources:
   - name: metrics
     type: STATIC
     connect_timeout: 5s
+    transport_socket:
+      name: envoy.transport_sockets.tls
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+        sni: example.com
+        common_tls_context: {validation_context: {trusted_ca: {filename: %s}, match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: example.com}}]}}
     load_assignment: {cluster_name: metrics, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: %s, port_value: %s}}}}]}]}
 stats_sinks:
 - name: envoy.stat_sinks.metrics_service
   typed_config: {"@type": type.googleapis.com/envoy.config.metrics.v3.MetricsServiceConfig, grpc_service: {envoy_grpc: {cluster_name: metrics}}, transport_api_version: V3}
-`, host, port) + fmt.Sprintf(settings, "0s", fmt.Sprintf(`
+`, authority, host, port) + fmt.Sprintf(settings, "0s", fmt.Sprintf(`
 - name: increments
   filters: {include: [{prefix: shop}]}
   tags: {zone: b}
