@@ -32,13 +32,13 @@ func importTable() []importRow {
 		{"store/tags", nil},
 		{"store/process", []string{"store"}},
 		{"flush", []string{"store", "histogram"}},
-		{"flush/sinktest", []string{"flush", "store"}},
+		{"flush/sinktest", []string{"flush", "flush/sinkqueue", "store"}},
 		{"flush/sinkqueue", []string{"flush", "store", "histogram", "internal/streamend"}},
 		{"flush/sinkhttp", []string{"flush/sinkqueue"}},
 		{"flush/sinkgrpc", []string{"flush/sinkhttp", "flush/sinkqueue", "internal/protobuf"}},
 		{"flush/metricsservice", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/sinkgrpc", "flush/totals", "store", "histogram", "internal/protobuf"}},
 		{"flush/totals", []string{"flush/sinkqueue", "store", "histogram"}},
-		{"flush/otlp", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "internal/protobuf"}},
+		{"flush/otlp", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"flush/remotewrite", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/totals", "store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
 		{"flush/statsdsink", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
 		{"flush/graphite", []string{"flush", "flush/sinkqueue", "store", "histogram"}},
@@ -49,7 +49,7 @@ func importTable() []importRow {
 		{"render/naming", nil},
 		{"statsd", []string{"store", "statsd/...", "render/naming", "internal/unixsock"}},
 		{"statsd/...", []string{"store", "statsd/..."}},
-		{"statsd/relay", []string{"store", "statsd/line", "statsd/report", "flush/sinkqueue"}},
+		{"statsd/relay", []string{"store", "statsd/line", "statsd/report", "flush", "flush/sinkqueue"}},
 		{"upstream", []string{"store", "upstream/..."}},
 		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
 		{"upstream/discovery", []string{"upstream", "upstream/..."}},
@@ -84,7 +84,7 @@ func importTable() []importRow {
 			"symtab", "store", "store/tags", "store/process", "flush", "flush/...", "render/naming", "statsd", "statsd/...", "upstream/...", "server", "server/...", "admin",
 			"internal/wire",
 		}},
-		{"cmd/...", []string{"bootstrap", "internal/expolint", "internal/top", "internal/logfile", "server", "store/tags", "statsd/report", "cmd/..."}},
+		{"cmd/...", []string{"bootstrap", "internal/convert", "internal/expolint", "internal/top", "internal/logfile", "server", "store/tags", "statsd/report", "cmd/..."}},
 		{"examples/...", public()},
 		{"bench", public()},
 		{"bench/...", public()},
@@ -95,6 +95,8 @@ func importTable() []importRow {
 		{"internal/cacheline", nil},
 		{"internal/closedport", nil},
 		{"internal/conftree", nil},
+		{"internal/convert", []string{"internal/conftree"}},
+		{"internal/directory", nil},
 		{"internal/dirwatch", nil},
 		{"internal/epochtest", nil},
 		{"internal/expolint", nil},
@@ -118,18 +120,19 @@ func importTable() []importRow {
 		{"internal/streamend", nil},
 		{"internal/top", nil},
 		{"internal/unixsock", nil},
+		{"internal/upstreamtest", []string{"store", "upstream/config", "upstream/host"}},
 		{"internal/wire", nil},
 	}
 }
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
 }
 
 // testOnly lists the packages that only test files import.
 func testOnly() []string {
-	return []string{"internal/closedport", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "flush/sinktest"}
+	return []string{"internal/closedport", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
 }
 
 // public lists the packages that users of the module can import.

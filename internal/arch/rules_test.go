@@ -100,7 +100,7 @@ func confinement() []confined {
 	return []confined{
 		{
 			[]string{"go.yaml.in/", "gopkg.in/yaml", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml"},
-			[]string{"bootstrap", "upstream/config/decode", "internal/conftree"},
+			[]string{"bootstrap", "upstream/config/decode", "internal/conftree", "internal/convert"},
 			"YAML is read in bootstrap and upstream/config/decode only: take plain values from them",
 		},
 		{
