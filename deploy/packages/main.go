@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// release is what is built.
+// release is a release to build.
 type release struct {
 	root, out string // of the repository; where the files go
 	version   string // such as v0.1.0
