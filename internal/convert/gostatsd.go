@@ -262,7 +262,7 @@ func (c *conversion) gostatsdStatsdaemon(group *object, tagged func(*section)) {
 func (c *conversion) gostatsdOTLP(group *object, tagged func(*section)) {
 	endpoint := group.take("metrics_endpoint")
 	address, ok := endpoint.url()
-	if endpoint == nil || !ok {
+	if !ok {
 		if endpoint == nil {
 			c.errs = append(c.errs, &Error{Position: c.at(c.where(group)), Field: "otlp.metrics_endpoint", Text: "is required"})
 		}

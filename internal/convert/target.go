@@ -197,6 +197,9 @@ func (v *value) socketPath() (string, bool) {
 
 // url returns a URL of HTTP as text.
 func (v *value) url() (string, bool) {
+	if v == nil {
+		return "", false
+	}
 	text := v.text("")
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || !validHost(u.Host) {
