@@ -47,7 +47,8 @@ func (b *logBuffer) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// newServer returns a server without a socket.
+// newServer returns a server without a socket. At the end of the test, the views of its
+// store must be closed.
 func newServer(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	if cfg.Now == nil {
@@ -57,6 +58,11 @@ func newServer(t testing.TB, cfg Config) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if n := s.store.OpenViews(); n != 0 {
+			t.Errorf("%d views are open", n)
+		}
+	})
 	return s
 }
 

@@ -38,6 +38,9 @@ func checkForms(t *testing.T, name string, st *store.Store, o Options) {
 				t.Fatal(err)
 			}
 			golden.Check(t, name+"/"+form, b.Bytes())
+			if n := st.OpenViews(); n != 0 {
+				t.Errorf("%d views are open", n)
+			}
 		})
 	}
 }

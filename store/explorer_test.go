@@ -190,6 +190,9 @@ func TestExplorerEqualsWalk(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkExplored(t, got, explored(all, q, rates))
+			if n := st.OpenViews(); n != 0 {
+				t.Fatalf("%d views are open", n)
+			}
 		}
 	}
 }

@@ -23,6 +23,9 @@ func handOver(t *testing.T, e *Export, im *Import) (n int) {
 		}
 		return true
 	})
+	if open := e.s.OpenViews(); open != 0 {
+		t.Errorf("%d views are open", open)
+	}
 	return n
 }
 

@@ -79,6 +79,11 @@ func world(t testing.TB, text string, change func(*admin.Config)) *admin.Server 
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if n := st.OpenViews(); n != 0 {
+			t.Errorf("%d views are open", n)
+		}
+	})
 	if err := Add(srv); err != nil {
 		t.Fatal(err)
 	}

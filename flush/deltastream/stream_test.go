@@ -77,6 +77,15 @@ func (w *world) tick() {
 	time.Sleep(time.Second)
 	w.stream.Tick()
 	synctest.Wait()
+	w.checkViews()
+}
+
+// checkViews checks that all views are closed.
+func (w *world) checkViews() {
+	w.t.Helper()
+	if n := w.store.OpenViews(); n != 0 {
+		w.t.Errorf("%d views are open", n)
+	}
 }
 
 // listen connects a client; end disconnects it and returns what Serve did.

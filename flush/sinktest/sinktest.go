@@ -35,6 +35,7 @@ type Receiver struct {
 //   - The increments of a counter that ends before the flush arrive.
 //   - Stats that end between flush and delivery cause no error.
 //   - A reset of the counters neither repeats nor takes back increments.
+//   - All views of the store are closed in the end.
 func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 	start := func(t *testing.T, st *store.Store) (Receiver, *flush.Scheduler, func()) {
 		r := newReceiver(t)
@@ -55,6 +56,9 @@ func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 			cancel()
 			if err := <-done; err != nil {
 				t.Error(err)
+			}
+			if n := st.OpenViews(); n != 0 {
+				t.Errorf("%d views are open", n)
 			}
 		}
 	}
