@@ -77,7 +77,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 			p.Put(h(" <a href='#group-"), fmt.Sprint(i), h("'>"), group, h("</a>"))
 		}
 	}
-	p.Put(h("</p>\n<table>\n<thead><tr><th scope='col'>Command</th><th scope='col'>Description</th></tr></thead>\n"))
+	p.Put(h("</p>\n<table aria-label='Commands'>\n<thead><tr><th scope='col'>Command</th><th scope='col'>Description</th></tr></thead>\n"))
 	for i, group := range order {
 		if len(byGroup[group]) == 0 {
 			continue

@@ -86,7 +86,7 @@ func (v *view) auditTable(id string, entries []admin.AuditEntry) {
 				v.Put(" undone by ", e.UndoneBy)
 			}
 		})
-		g.cell("", func() { v.undo(e) })
+		g.cell("", func() { v.undo(e, "Undo") })
 	}
 	g.end()
 }

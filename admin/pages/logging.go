@@ -1,8 +1,11 @@
 package pages
 
 import (
+	"path"
+	"slices"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
@@ -19,9 +22,7 @@ func showLogging(v *view) error {
 		v.Put(h("<div class='pad row'>"))
 		if edit {
 			v.Put(h("<form class='row' method='post' action='../logging' data-effect='All loggers change their level.'><label>Level <select name='level'>"))
-			for _, level := range logctl.Levels() {
-				v.Put(h("<option>"), level, h("</option>"))
-			}
+			v.levels("")
 			v.Put(h("</select></label>"))
 			v.ttl("all loggers")
 			v.dryRun()
@@ -33,22 +34,121 @@ func showLogging(v *view) error {
 		v.Put(h("<form class='row end' method='get' action='logging'><label><span class='vh'>Filter by name</span><input type='search' name='filter' placeholder='Filter by name' value='"),
 			v.query.Value("filter"), h("'></label><button type='submit'>Filter</button></form></div>\n"))
 	})
+	list = slices.DeleteFunc(list, func(l logctl.LoggerLevel) bool { return !strings.Contains(strings.ToLower(l.Name), wanted) })
+	if edit {
+		v.several(list)
+		v.restore()
+	}
 	v.panel("loggers-head", "Levels", func() {
 		v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", "loggers"), h("'>TSV</a>"))
 		v.request("/logging", "-X POST")
-	}, func() {
-		g := v.grid("loggers", "Loggers and their levels", "cards levels", order{}, column{head: "Logger"}, column{head: "Level"})
-		for _, l := range list {
-			if wanted != "" && !strings.Contains(strings.ToLower(l.Name), wanted) {
-				continue
-			}
-			g.row("")
-			g.head(l.Name, v.text(h("<code class='wrap'>"), l.Name, h("</code>")))
-			g.cell(l.Level.String(), func() { v.level(&l, edit) })
-		}
-		g.end()
-	})
+	}, func() { v.loggers(list, edit) })
 	return nil
+}
+
+// loggers appends the table of loggers. Source files are grouped by their directory.
+func (v *view) loggers(list []logctl.LoggerLevel, edit bool) {
+	picked := v.picked()
+	columns := []column{{head: "Logger"}, {head: "Level"}}
+	if edit {
+		columns = append(columns, column{head: "Pick", unlisted: true})
+	}
+	g := v.grid("loggers", "Loggers and their levels", "cards levels", order{}, columns...)
+	above := ""
+	for i := range list {
+		l := &list[i]
+		dir, file := path.Split(l.Name)
+		if dir != above {
+			g.wide("group", v.text(h("<code class='wrap'>"), dir, h("</code>")))
+			above = dir
+		}
+		g.row("")
+		g.head(l.Name, v.text(h("<code class='wrap'>"), file, h("</code>")))
+		g.cell(l.Level.String(), func() { v.level(l, edit) })
+		if edit {
+			g.cell("", func() {
+				v.Put(h("<label class='check'><input type='checkbox' form='several' name='pick' value='"), l.Name, h("'"))
+				if slices.Contains(picked, l.Name) {
+					v.Put(h(" checked"))
+				}
+				v.Put(h("><span class='vh'>pick "), l.Name, h("</span></label>"))
+			})
+		}
+	}
+	g.end()
+}
+
+// several appends the form that picks loggers, and for picked ones the form that sets
+// their levels in one request.
+func (v *view) several(list []logctl.LoggerLevel) {
+	var paths []string
+	to := v.choice("to", logctl.Levels()...)
+	for _, name := range v.picked() {
+		if slices.ContainsFunc(list, func(l logctl.LoggerLevel) bool { return l.Name == name }) && !strings.ContainsAny(name, ",:=") {
+			paths = append(paths, name+":"+to)
+		}
+	}
+	v.panel("several-head", "Several loggers", nil, func() {
+		v.Put(h("<form class='pad row' id='several' method='get' action='logging'>"))
+		v.keep("filter")
+		v.Put(h("<label>Set the picked loggers to <select name='to'>"))
+		v.levels(to)
+		v.Put(h("</select></label><button type='submit'>Continue</button></form>\n"))
+		if len(paths) == 0 {
+			return
+		}
+		v.Put(h("<form class='pad row line' method='post' action='../logging' data-effect='The picked loggers change their level in one step.'><input type='hidden' name='paths' value='"),
+			strings.Join(paths, ","), h("'><code class='wrap'>"), strings.Join(paths, ", "), h("</code>"))
+		v.ttl("picked loggers")
+		v.dryRun()
+		v.Put(h("<button type='submit' class='primary'>Set "), plural(len(paths), "logger"), h("</button><a class='btn' href='"), v.here("pick", "", "to", ""), h("'>Cancel</a></form>\n"))
+	})
+}
+
+// restore appends the latest changes of levels that can be undone.
+func (v *view) restore() {
+	const most = 10
+	var changed []admin.AuditEntry
+	for _, e := range v.site.srv.Audit(1000) {
+		if e.Path == "/logging" && e.Undoable() && len(changed) < most {
+			changed = append(changed, e)
+		}
+	}
+	if len(changed) == 0 || !v.permits("/audit/undo") {
+		return
+	}
+	v.panel("restore", "Changed since the start", nil, func() {
+		v.Put(h("<ul class='list'>"))
+		for i := range changed {
+			v.Put(h("<li><span class='grow'>"))
+			v.changes(&changed[i])
+			v.Put(h("</span>"))
+			v.undo(&changed[i], "Restore")
+			v.Put(h("</li>\n"))
+		}
+		v.Put(h("</ul>\n"))
+	})
+}
+
+// picked returns the names of the picked loggers.
+func (v *view) picked() (names []string) {
+	for _, p := range v.query {
+		if p.Name == "pick" {
+			names = append(names, p.Value)
+		}
+	}
+	return names
+}
+
+// levels appends the options of a field for a level.
+func (v *view) levels(current string) {
+	for _, level := range logctl.Levels() {
+		v.Put(h("<option"))
+		if level == current {
+			v.Put(h(" selected"))
+		}
+		v.Put(h(">"), level, h("</option>"))
+	}
 }
 
 // level appends the level of a logger, with a form if it can be changed.
@@ -61,13 +161,7 @@ func (v *view) level(l *logctl.LoggerLevel, edit bool) {
 	}
 	v.Put(h("<form class='row' method='post' action='../logging' data-effect='The level takes effect at once.' data-submit='change'><label><span class='vh'>Level of "), l.Name,
 		h("</span><select name='"), l.Name, h("'>"))
-	for _, level := range logctl.Levels() {
-		v.Put(h("<option"))
-		if level == current {
-			v.Put(h(" selected"))
-		}
-		v.Put(h(">"), level, h("</option>"))
-	}
+	v.levels(current)
 	v.Put(h("</select></label>"))
 	v.ttl(l.Name)
 	v.left("log levels", l.Name)

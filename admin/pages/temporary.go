@@ -59,11 +59,11 @@ func (v *view) temporaryTable(list []admin.Temporary) {
 }
 
 // undo appends the button that restores the values before an entry of the audit log.
-func (v *view) undo(e *admin.AuditEntry) {
+func (v *view) undo(e *admin.AuditEntry, label string) {
 	if !e.Undoable() || !v.permits("/audit/undo") || !v.permits(e.Path) {
 		return
 	}
 	seq := strconv.FormatUint(e.Seq, 10)
 	v.Put(h("<form method='post' action='../audit/undo' data-effect='The values before the change apply again.'><input type='hidden' name='id' value='"), seq,
-		h("'><button type='submit'>Undo<span class='vh'> change "), seq, h("</span></button></form>"))
+		h("'><button type='submit'>"), label, h("<span class='vh'> change "), seq, h("</span></button></form>"))
 }

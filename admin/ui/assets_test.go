@@ -2,6 +2,9 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"io/fs"
 	"regexp"
@@ -50,6 +53,37 @@ func TestAssets(t *testing.T) {
 	}
 	if a.Path("none.css") != "" {
 		t.Error("an asset that does not exist has a path")
+	}
+}
+
+// budget bounds the assets in bytes, by name; the rest are modules of single pages.
+var budget = map[string]int{"admin.css": 20 << 10, "admin.js": 24 << 10, "theme.js": 1 << 10, "icon.svg": 1 << 10}
+
+const (
+	pageBudget = 16 << 10 // of a module for a single page
+	loadBudget = 40 << 10 // of all assets, compressed
+)
+
+// TestManifest expects every asset to have the SHA-256 of its content in the path, as
+// browsers keep it forever, and the sizes to stay within the budget.
+func TestManifest(t *testing.T) {
+	a, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := 0
+	for name, asset := range a.byName {
+		sum := sha256.Sum256(asset.Raw)
+		if !strings.HasPrefix(asset.Path, Prefix+hex.EncodeToString(sum[:8])+"/") {
+			t.Errorf("%s has the path %s", name, asset.Path)
+		}
+		if most := cmp.Or(budget[name], pageBudget); len(asset.Raw) > most {
+			t.Errorf("%s has %d bytes, at most %d are allowed", name, len(asset.Raw), most)
+		}
+		load += min(len(asset.Raw), len(asset.Gzip()))
+	}
+	if load > loadBudget {
+		t.Errorf("all assets have %d bytes compressed, at most %d are allowed", load, loadBudget)
 	}
 }
 

@@ -3,8 +3,6 @@ package browser
 import (
 	"fmt"
 	"net"
-	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
-	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
 
 // livePages are the pages below /ui/, each once.
@@ -36,63 +33,6 @@ func (p *tab) ready(url string) {
 	p.t.Helper()
 	p.visit(url)
 	p.until("document.documentElement.dataset.ready")
-}
-
-// flaws returns the errors in the layout of a page: content wider than the
-// window, controls that are too small to hit.
-const flaws = `(() => {
-  const found = [];
-  if (document.documentElement.scrollWidth > innerWidth) {
-    const wide = [...document.querySelectorAll('body *')].find((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, nav ul, .chips, .pick ul'));
-    found.push('the page is ' + document.documentElement.scrollWidth + ' wide in ' + innerWidth + ': ' + (wide ? wide.outerHTML.slice(0, 120) : 'unknown'));
-  }
-  for (const e of document.querySelectorAll('button, select, input, .btn, .chip, .seg a, summary.btn')) {
-    const box = (e.closest('label') ?? e).getBoundingClientRect();
-    if (box.width > 0 && (box.width < 24 || box.height < 23.5)) {
-      found.push(Math.round(box.width) + ' x ' + Math.round(box.height) + ': ' + e.outerHTML.slice(0, 120));
-    }
-  }
-  return found;
-})()`
-
-// axe returns the violations of some rules that axe finds with impact serious or
-// critical.
-const axe = `axe.run(document, {resultTypes: ['violations'], runOnly: [%s]}).then((r) =>
-  r.violations.filter((v) => v.impact === 'serious' || v.impact === 'critical').map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 150) + ' ' + n.failureSummary).slice(0, 3).join(' | ')))`
-
-// TestLivePages opens every page with hostile names on it, at all widths and in both
-// themes.
-func TestLivePages(t *testing.T) {
-	script, err := os.ReadFile("../npm/node_modules/axe-core/axe.min.js")
-	if err != nil {
-		need.Missing(t, "axe-core is not installed: "+err.Error())
-	}
-	d := start(t)
-	plant(t, d)
-	d.Post("/runtime_modify?planted=" + url.QueryEscape(`<img src=x onerror=canary()>`))
-	p := open(t)
-	for _, path := range append([]string{"/", "/stats?format=html"}, livePages...) {
-		p.size(1280, "light")
-		p.visit(base(d) + path)
-		p.do(chromedp.Evaluate[chromedp.Void](string(script)))
-		for scheme, rules := range map[string]string{"light": "'wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'", "dark": "'color-contrast'"} {
-			p.size(1280, scheme)
-			for _, flaw := range eval[[]string](p, fmt.Sprintf(axe, rules)) {
-				t.Errorf("%s, %s: %s", path, scheme, flaw)
-			}
-		}
-		for _, width := range []int64{1280, 390, 320} {
-			p.size(width, "light")
-			for _, flaw := range eval[[]string](p, flaws) {
-				t.Errorf("%s at %d: %s", path, width, flaw)
-			}
-		}
-		if got := eval[float64](p, "document.querySelectorAll('img, iframe, base, body style').length"); got != 0 {
-			t.Errorf("%s: %v planted elements", path, got)
-		}
-	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestStatsMove sends samples while the page is open, and expects the number to move
