@@ -2,6 +2,9 @@ module github.com/statsd-admin/statsd-admin/e2e
 
 go 1.26.0
 
+// Packages of npm carry programs in Go.
+ignore ./npm/node_modules
+
 require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1

@@ -1,2 +1,3 @@
-// Package relay runs fleets: daemons that relay lines to others by a hash.
+// Package relay runs fleets: daemons that relay lines to others, and to StatsD for
+// Node.js.
 package relay
