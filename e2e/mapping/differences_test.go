@@ -3,9 +3,13 @@ package mapping
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/statsd_exporter/pkg/listener"
 )
 
 // differenceRules are the rules of TestDifferences.
@@ -51,6 +55,15 @@ func TestDifferences(t *testing.T) {
 		{"low:0.5|h", "low", "{} le -1 0", "{} le 1 1"},
 		// The same.
 		{"late:-1|ms", "late", "{} sum -0.001", "{} sum -0.001"},
+		{"w.:1|c", "w_", "{} 1", "{} 1"},
+		{"w.:1|c", "w", "", ""},
+		{"dots.x.:1|c\ndots.x_:2|c\ndots.x:4|c", "dots_x_", "{} 3", "{} 3"},
+		{"dots.x.:1|c\ndots.x_:2|c\ndots.x:4|c", "dots_x", "{} 4", "{} 4"},
+		{"bare:1|c|#sometag", "bare", "{} 1", "{} 1"},
+		{"blank:1|c|#a:\nblank:1|c|#a:,kk:1", "blank", "{} 1", "{} 1"},
+		{"blank:1|c|#a:\nblank:1|c|#a:,kk:1", "blank", `{kk="1"} 1`, `{kk="1"} 1`},
+		{"second:1|c\nsecond:2|ms\nsecond:3|g\nsecond:4|c|#kk:1\nsecond:5|g|#kk:2", "second", "{} 1", "{} 1"},
+		{"second:1|c\nsecond:2|ms\nsecond:3|g\nsecond:4|c|#kk:1\nsecond:5|g|#kk:2", "second", `{kk="1"} 4`, `{kk="1"} 4`},
 	}
 	var lines strings.Builder
 	sent := make(map[string]bool)
@@ -68,6 +81,86 @@ func TestDifferences(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSelfMetrics compares what the programs count of the same datagrams, of which one
+// has a line feed at its end and two have lines of a second type.
+func TestSelfMetrics(t *testing.T) {
+	packets := []string{"a:1|c|#kk:1,zz:2\nnonsense\nb:1:2|ms|@0.5|#kk:1\n", "a:1|g\nb:1|c|#bare,kk:1\na:x|c", "d:1|c|#bare\ng:1|g"}
+	p := newPeer(t, "")
+	l := listener.StatsDUnixgramListener{
+		EventHandler: p.listener.EventHandler, Logger: p.listener.Logger, LineParser: p.listener.LineParser,
+		UnixgramPackets: p.listener.TCPConnections, LinesReceived: p.listener.LinesReceived, SampleErrors: p.listener.SampleErrors,
+		SamplesReceived: p.listener.SamplesReceived, TagErrors: p.listener.TagErrors, TagsReceived: p.listener.TagsReceived,
+	}
+	for _, packet := range packets {
+		l.HandlePacket([]byte(packet))
+	}
+	close(p.events)
+	<-p.done
+	families, err := p.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := selfCounters(families)
+
+	d, _ := startOurs(t, "--statsd.listen-unixgram=$DIR/in.sock")
+	conn, err := net.Dial("unixgram", d.Dir+"/in.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, packet := range packets {
+		if _, err := conn.Write([]byte(packet)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var here map[string]float64
+	d.Until("all lines", func() bool {
+		here = selfCounters(familiesOf(t, d))
+		return here["lines_total"] >= 8
+	})
+	for _, row := range []struct {
+		name        string
+		there, here float64
+	}{
+		{"lines_total", 9, 8},   // the end of a datagram is not a line
+		{"samples_total", 8, 5}, // those that were accepted
+		{"tags_total", 4, 3},    // tags, there samples that have some
+		{"tag_errors_total", 2, 1},
+		{"events_total observer", 4, 2}, // a sampled value is one event
+		{"events_unmapped_total", 9, 5},
+		// The same.
+		{"events_total counter", 2, 2},
+		{"events_total gauge", 1, 1},
+		{"events_conflict_total a gauge", 1, 1},
+		{"events_conflict_total b counter", 1, 1},
+		{"sample_errors_total malformed_line", 1, 1},
+		{"sample_errors_total malformed_value", 1, 1},
+	} {
+		if there[row.name] != row.there || here[row.name] != row.here {
+			t.Errorf("%s: there %v, here %v; want %v and %v", row.name, there[row.name], here[row.name], row.there, row.here)
+		}
+	}
+}
+
+// selfCounters returns the counters that statsd_exporter has of itself, by name and
+// values of labels.
+func selfCounters(families []*dto.MetricFamily) map[string]float64 {
+	all := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			words := []string{strings.TrimPrefix(f.GetName(), "statsd_exporter_")}
+			for _, l := range m.GetLabel() {
+				words = append(words, l.GetValue())
+			}
+			slices.Sort(words[1:])
+			if words[0] != f.GetName() && m.Counter != nil {
+				all[strings.Join(words, " ")] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return all
 }
 
 // samplesOf returns the samples of a family as text.

@@ -292,16 +292,7 @@ func ourPage(t *testing.T, rules, lines string) page {
 	var p page
 	shown := 0.0
 	last := func() bool {
-		parser := expfmt.NewTextParser(model.LegacyValidation)
-		families, err := parser.TextToMetricFamilies(strings.NewReader(d.Get("/metrics")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var list []*dto.MetricFamily
-		for _, f := range families {
-			list = append(list, f)
-		}
-		p = pageOf(list)
+		p = pageOf(familiesOf(t, d))
 		return p["the_last"] != nil && p["the_last"].series[""]["count"] > shown
 	}
 	d.Until("the last line", last)
@@ -311,6 +302,17 @@ func ourPage(t *testing.T, rules, lines string) page {
 	}
 	d.Until("the last line again", last)
 	return p
+}
+
+// familiesOf scrapes a daemon.
+func familiesOf(t *testing.T, d *daemon.Daemon) []*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(d.Get("/metrics")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(maps.Values(families))
 }
 
 // randomRules returns a mapping file.
