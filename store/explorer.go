@@ -233,7 +233,7 @@ func (b *block) sizeOf(slot int) uint32 {
 	if b.variant == variantHistogram {
 		n += (*b.hists.Load())[slot].Bytes()
 	}
-	return uint32(min(n, math.MaxUint32))
+	return uint32(min(uint64(n), math.MaxUint32))
 }
 
 // answer is the state of an [Explorer] for a question.
