@@ -16,7 +16,9 @@
 // of the cluster bound connections, pools, waiting requests, requests and retries.
 // The transport updates upstream_cx_*, upstream_rq_*, retry.* and the statistics of
 // the host, and reports results to the outlier detector. Bodies are
-// streamed in both directions.
+// streamed in both directions. An HTTP/1 server takes the rest of a request when it
+// begins to answer: a handler that forwards requests should call
+// [http.ResponseController.EnableFullDuplex] first.
 //
 // Hosts are charged for their failures: refused and lost connections, timeouts,
 // errors by status, and answers that are not HTTP or exceed the cluster's limits

@@ -2,6 +2,7 @@ package httptransport
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -44,6 +45,7 @@ func (b *replay) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		b.ended.Store(true)
+	case errors.Is(err, http.ErrBodyReadAfterClose): // by the server, once its client needs no more of it
 	case err != nil && !b.closed.Load():
 		b.broken.Store(true)
 	}

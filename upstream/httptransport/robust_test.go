@@ -1,11 +1,14 @@
 package httptransport
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -102,4 +105,20 @@ func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
 	send(http.MethodConnect)
 	r.m.Remove("c")
 	send(http.MethodPost)
+}
+
+// TestServerClosesTheBody: a server closes the body of a request when its client needs
+// no more of it. That breaks no answer.
+func TestServerClosesTheBody(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		failed bool
+	}{{http.ErrBodyReadAfterClose, false}, {io.EOF, false}, {io.ErrUnexpectedEOF, true}, {os.ErrDeadlineExceeded, true}} {
+		req := request(t, "POST", "")
+		req.Body = io.NopCloser(iotest.ErrReader(tt.err))
+		b := newReplay(req, false)
+		if _, err := b.Read(make([]byte, 1)); !errors.Is(err, tt.err) || b.failed() != tt.failed {
+			t.Errorf("%v: failed %v, %v; want %v", tt.err, b.failed(), err, tt.failed)
+		}
+	}
 }
