@@ -18,6 +18,7 @@ require (
 	github.com/prometheus/prometheus v0.315.0
 	github.com/prometheus/statsd_exporter v0.31.0
 	github.com/statsd-admin/statsd-admin v0.0.0
+	go.opentelemetry.io/collector/pdata v1.66.0
 	go.opentelemetry.io/proto/otlp v1.11.1
 	go.yaml.in/yaml/v4 v4.0.0
 	google.golang.org/grpc v1.85.0
@@ -109,7 +110,6 @@ require (
 	go.opentelemetry.io/collector/consumer/xconsumer v0.160.0 // indirect
 	go.opentelemetry.io/collector/featuregate v1.66.0 // indirect
 	go.opentelemetry.io/collector/internal/componentalias v0.160.0 // indirect
-	go.opentelemetry.io/collector/pdata v1.66.0 // indirect
 	go.opentelemetry.io/collector/pdata/pprofile v0.160.0 // indirect
 	go.opentelemetry.io/collector/pipeline v1.66.0 // indirect
 	go.opentelemetry.io/collector/processor v1.66.0 // indirect

@@ -8,14 +8,21 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -25,6 +32,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -37,32 +45,53 @@ func ticking() *store.Store {
 	}})
 }
 
-// state is what a store has: counters, gauges and values of histograms by name.
-type state struct {
-	counters map[string]uint64
-	gauges   map[string]float64
-	values   map[string][]float64
+// stat is a stat of a store with its value.
+type stat struct {
+	name    string
+	kind    byte // of counters, gauges and histograms: c, g, h
+	counter uint64
+	gauge   float64
+	values  []float64
 }
 
-// fill writes random stats of the program.
-func fill(st *store.Store, r *rand.Rand) state {
-	s := state{map[string]uint64{}, map[string]float64{}, map[string][]float64{}}
-	for i := range r.IntN(30) + 3 {
-		name := fmt.Sprint("n", i)
-		n := r.Uint64N(1<<40) + 1
-		st.Root().Counter("c"+name, tags.Tag{Name: "zone", Value: fmt.Sprint("zöne\"", i)}).Add(n)
-		s.counters["c"+name] = n
-		x := r.NormFloat64() * 1e6
-		_ = st.Root().FloatGauge("g" + name).Set(x)
-		s.gauges["g"+name] = x
-		h := st.Root().Histogram("h"+name, store.Milliseconds)
-		for range r.IntN(200) + 1 {
-			v := uint64(math.Exp(r.Float64() * 14))
-			h.Record(v)
-			s.values["h"+name] = append(s.values["h"+name], float64(v))
+// fill creates random stats with a name and a tag in them. The tag "id" tells them apart.
+func fill(st *store.Store, r *rand.Rand, name, key, value string) map[string]stat {
+	all := map[string]stat{}
+	for i := range r.IntN(90) + 9 {
+		s := stat{kind: "cgh"[i%3]}
+		s.name = fmt.Sprint(string(s.kind), name, r.IntN(9))
+		id := fmt.Sprint("i", i)
+		tgs := []tags.Tag{{Name: "id", Value: id}, {Name: "k" + key, Value: value}}
+		switch s.kind {
+		case 'c':
+			s.counter = r.Uint64N(1<<40) + 1
+			st.Root().Counter(s.name, tgs...).Add(s.counter)
+		case 'g':
+			s.gauge = r.NormFloat64() * 1e6
+			_ = st.Root().FloatGauge(s.name, tgs...).Set(s.gauge)
+		default:
+			h := st.Root().Histogram(s.name, store.Milliseconds, tgs...)
+			for range r.IntN(200) + 1 {
+				v := uint64(math.Exp(r.Float64() * 14))
+				h.Record(v)
+				s.values = append(s.values, float64(v))
+			}
 		}
+		all[id] = s
 	}
-	return s
+	return all
+}
+
+// texts are names, and names and values of tags, that a format may not be able to hold.
+var texts = [][3]string{
+	{"n", "zone", "zöne\""}, {"a.b", "", ""}, {"9 é~", "__name__", "x\ny"}, {".", "le", "\x00"}, {"\xff", "\xff", "\xff"}, {"_total", ";=", "a|b"}, {"", "Ω", "\\"},
+}
+
+func addSeeds(f *testing.F) {
+	for seed := range uint64(20) {
+		text := texts[seed%uint64(len(texts))]
+		f.Add(seed, text[0], text[1], text[2])
+	}
 }
 
 // bodies runs a sink that create returns for the URL of a receiver, and returns what
@@ -114,125 +143,186 @@ func checkBuckets(t *testing.T, name string, values []float64, buckets map[float
 	}
 }
 
-// TestRemoteWriteDecodes reads requests of version 2.0 with Prometheus' own messages.
-func TestRemoteWriteDecodes(t *testing.T) {
-	for seed := range uint64(20) {
+// FuzzRemoteWrite reads requests with Prometheus' own messages: version 2.0, and with odd
+// seeds 1.0.
+func FuzzRemoteWrite(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, seed uint64, name, key, value string) {
 		st := ticking()
-		want := fill(st, rand.New(rand.NewPCG(seed, 1)))
+		want := fill(st, rand.New(rand.NewPCG(seed, 1)), name, key, value)
+		version := remotewrite.Version2
+		if seed%2 == 1 {
+			version = remotewrite.Version1
+		}
 		for _, body := range bodies(t, st, func(url string) (flush.Sink, error) {
 			return remotewrite.New(remotewrite.Config{
-				Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()}, HTTP: sinkhttp.Config{URL: url}, Version: remotewrite.Version2, Shards: 1, Batch: 20,
+				Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()}, HTTP: sinkhttp.Config{URL: url}, Version: version, Shards: 1, Batch: 20,
 			})
 		}) {
 			raw, err := snappy.Decode(nil, body)
 			if err != nil {
 				t.Fatal(err)
 			}
+			var b labels.ScratchBuilder
+			if version == remotewrite.Version1 {
+				var req prompb.WriteRequest
+				if err := req.Unmarshal(raw); err != nil {
+					t.Fatal(err)
+				}
+				for _, ts := range req.Timeseries {
+					checkSeries(t, ts.ToLabels(&b, nil), value, want, func(s stat, name string) bool {
+						return slices.ContainsFunc(ts.Samples, func(x prompb.Sample) bool {
+							return s.kind == 'h' && strings.HasSuffix(name, "_count") && x.Value == float64(len(s.values)) ||
+								s.kind == 'c' && x.Value == float64(s.counter) || s.kind == 'g' && x.Value == s.gauge
+						})
+					})
+				}
+				continue
+			}
 			var req writev2.Request
 			if err := req.Unmarshal(raw); err != nil {
 				t.Fatal(err)
 			}
 			for _, ts := range req.Timeseries {
-				var b labels.ScratchBuilder
 				ls, err := ts.ToLabels(&b, req.Symbols)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if dup, has := ls.HasDuplicateLabelNames(); has {
-					t.Errorf("label %s comes twice in %s", dup, ls)
-				}
-				name := ls.Get("__name__")[len("proxy_"):]
-				for _, s := range ts.Samples {
-					if math.IsNaN(s.Value) {
-						continue // the end
+				checkSeries(t, ls, value, want, func(s stat, _ string) bool {
+					types := map[byte]writev2.Metadata_MetricType{'c': writev2.Metadata_METRIC_TYPE_COUNTER, 'g': writev2.Metadata_METRIC_TYPE_GAUGE, 'h': writev2.Metadata_METRIC_TYPE_HISTOGRAM}
+					if ts.Metadata.Type != types[s.kind] {
+						t.Errorf("%s is a %s", ls, ts.Metadata.Type)
 					}
-					if n, ok := want.counters[name]; ok {
-						if s.Value != float64(n) || ts.Metadata.Type != writev2.Metadata_METRIC_TYPE_COUNTER {
-							t.Errorf("%s is %v (%s), want %d", ls, s.Value, ts.Metadata.Type, n)
-						}
-						delete(want.counters, name)
-					} else if x := want.gauges[name]; s.Value != x {
-						t.Errorf("%s is %v, want %v", ls, s.Value, x)
-					} else {
-						delete(want.gauges, name)
-					}
-				}
-				for _, h := range ts.Histograms {
-					if math.IsNaN(h.Sum) {
-						continue
-					}
-					ih := h.ToIntHistogram()
-					if err := ih.Validate(); err != nil {
-						t.Errorf("%s: %v", ls, err)
-					}
-					buckets := map[float64]uint64{}
-					for it := ih.ToFloat(nil).PositiveBucketIterator(); it.Next(); {
-						bucket := it.At()
-						buckets[math.Sqrt(bucket.Lower*bucket.Upper)] += uint64(bucket.Count)
-					}
-					checkBuckets(t, ls.String(), want.values[name], buckets, ih.ZeroCount)
-					delete(want.values, name)
-				}
+					return slices.ContainsFunc(ts.Histograms, func(h writev2.Histogram) bool { return s.kind == 'h' && checkNative(t, ls.String(), h, s.values) }) ||
+						slices.ContainsFunc(ts.Samples, func(x writev2.Sample) bool {
+							return s.kind == 'c' && x.Value == float64(s.counter) || s.kind == 'g' && x.Value == s.gauge
+						})
+				})
 			}
 		}
-		if len(want.counters)+len(want.gauges)+len(want.values) != 0 {
-			t.Errorf("seed %d: missing %v", seed, want)
+		if len(want) != 0 {
+			t.Errorf("missing %v", want)
 		}
+	})
+}
+
+// checkSeries checks the labels of a series, and removes the stat that has found its value
+// in it.
+func checkSeries(t *testing.T, ls labels.Labels, value string, want map[string]stat, has func(s stat, name string) bool) {
+	t.Helper()
+	if dup, twice := ls.HasDuplicateLabelNames(); twice || !ls.IsValid(model.LegacyValidation) {
+		t.Errorf("the labels %s are not valid, %q comes twice", ls, dup)
+	}
+	id, found := ls.Get("id"), value == "" || !utf8.ValidString(value)
+	ls.Range(func(l labels.Label) { found = found || l.Value == value })
+	if !found {
+		t.Errorf("no %q in %s", value, ls)
+	}
+	if s, ok := want[id]; ok && has(s, ls.Get("__name__")) {
+		delete(want, id)
 	}
 }
 
-// TestOTLPDecodes reads requests with the messages of OpenTelemetry.
-func TestOTLPDecodes(t *testing.T) {
-	for seed := range uint64(20) {
+// checkNative compares a native histogram with values and reports whether it is one, not
+// the end of its series.
+func checkNative(t *testing.T, name string, h writev2.Histogram, values []float64) bool {
+	t.Helper()
+	if math.IsNaN(h.Sum) {
+		return false
+	}
+	ih := h.ToIntHistogram()
+	if err := ih.Validate(); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	buckets := map[float64]uint64{}
+	for it := ih.ToFloat(nil).PositiveBucketIterator(); it.Next(); {
+		bucket := it.At()
+		buckets[math.Sqrt(bucket.Lower*bucket.Upper)] += uint64(bucket.Count)
+	}
+	checkBuckets(t, name, values, buckets, ih.ZeroCount)
+	return true
+}
+
+// FuzzOTLP reads requests with the Collector's decoder, and looks for unknown fields with
+// the messages of OpenTelemetry.
+func FuzzOTLP(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(func(t *testing.T, seed uint64, name, key, value string) {
 		st := ticking()
-		want := fill(st, rand.New(rand.NewPCG(seed, 2)))
-		explicit := seed%2 == 1
+		want := fill(st, rand.New(rand.NewPCG(seed, 2)), name, key, value)
 		for _, body := range bodies(t, st, func(url string) (flush.Sink, error) {
 			return otlp.New(otlp.Config{
 				Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn(), Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, HTTP: sinkhttp.Config{URL: url},
-				Explicit: explicit, Delta: seed%4 >= 2, Batch: 20,
+				Explicit: seed%2 == 1, Delta: seed%4 >= 2, Batch: 20,
 			})
 		}) {
-			var req collector.ExportMetricsServiceRequest
-			if err := (proto.UnmarshalOptions{DiscardUnknown: false}).Unmarshal(body, &req); err != nil {
+			var direct, req collector.ExportMetricsServiceRequest
+			if err := proto.Unmarshal(body, &direct); err != nil {
 				t.Fatal(err)
 			}
-			if len(req.ProtoReflect().GetUnknown()) > 0 {
-				t.Error("unknown fields")
+			for _, m := range direct.ResourceMetrics[0].ScopeMetrics[0].Metrics {
+				if len(m.ProtoReflect().GetUnknown()) > 0 {
+					t.Errorf("unknown fields in %v", m)
+				}
+			}
+			points := pmetricotlp.NewExportRequest()
+			if err := points.UnmarshalProto(body); err != nil {
+				t.Fatal(err)
+			}
+			decoded, err := points.MarshalProto()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := proto.Unmarshal(decoded, &req); err != nil {
+				t.Fatal(err)
 			}
 			rm := req.ResourceMetrics[0]
 			if a := rm.Resource.Attributes[0]; a.Key != "service.name" || a.Value.GetStringValue() != "proxy" {
 				t.Errorf("resource %v", rm.Resource)
 			}
 			for _, m := range rm.ScopeMetrics[0].Metrics {
-				checkMetric(t, m, want)
+				checkMetric(t, m, func(attributes []*common.KeyValue) (id string, s stat) {
+					found := value == "" || !utf8.ValidString(value)
+					for _, a := range attributes {
+						if a.Key == "id" {
+							id = a.Value.GetStringValue()
+						}
+						found = found || a.Key == "k"+key && a.Value.GetStringValue() == value || !utf8.ValidString(key)
+					}
+					s = want[id]
+					if !found || m.Name != s.name && oneline.Clean(s.name) == s.name {
+						t.Errorf("%q%v is not %q with %q %q", m.Name, attributes, s.name, key, value)
+					}
+					delete(want, id)
+					return id, s
+				})
 			}
 		}
-		if len(want.counters)+len(want.gauges)+len(want.values) != 0 {
-			t.Errorf("seed %d: missing %v", seed, want)
+		if len(want) != 0 {
+			t.Errorf("missing %v", want)
 		}
-	}
+	})
 }
 
-// checkMetric compares the points of m. A point may only end a series.
-func checkMetric(t *testing.T, m *metrics.Metric, want state) {
+// checkMetric compares the points of m with the stats that take returns for their
+// attributes. A point may only end a series.
+func checkMetric(t *testing.T, m *metrics.Metric, take func([]*common.KeyValue) (string, stat)) {
 	t.Helper()
 	const ended = uint32(metrics.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK)
 	for _, p := range m.GetSum().GetDataPoints() {
 		if p.Flags&ended != 0 {
 			continue
 		}
-		if !m.GetSum().IsMonotonic || p.GetAsInt() != int64(want.counters[m.Name]) || p.StartTimeUnixNano == 0 || p.StartTimeUnixNano > p.TimeUnixNano || len(p.Attributes) != 2 {
-			t.Errorf("%s: %v, want %d", m.Name, p, want.counters[m.Name])
+		if id, s := take(p.Attributes); s.kind != 'c' || !m.GetSum().IsMonotonic || p.GetAsInt() != int64(s.counter) || p.StartTimeUnixNano == 0 || p.StartTimeUnixNano > p.TimeUnixNano {
+			t.Errorf("%s: %v, want %v", id, p, s)
 		}
-		delete(want.counters, m.Name)
 	}
 	for _, p := range m.GetGauge().GetDataPoints() {
-		if p.Flags&ended == 0 {
-			if p.GetAsDouble() != want.gauges[m.Name] {
-				t.Errorf("%s: %v, want %v", m.Name, p, want.gauges[m.Name])
-			}
-			delete(want.gauges, m.Name)
+		if p.Flags&ended != 0 {
+			continue
+		}
+		if id, s := take(p.Attributes); s.kind != 'g' || p.GetAsDouble() != s.gauge {
+			t.Errorf("%s: %v, want %v", id, p, s)
 		}
 	}
 	for _, p := range m.GetHistogram().GetDataPoints() {
@@ -243,10 +333,9 @@ func checkMetric(t *testing.T, m *metrics.Metric, want state) {
 		for _, n := range p.BucketCounts {
 			total += n
 		}
-		if len(p.BucketCounts) != len(p.ExplicitBounds)+1 || total != p.Count || int(p.Count) != len(want.values[m.Name]) || m.Unit != "ms" {
-			t.Errorf("%s: %v", m.Name, p)
+		if id, s := take(p.Attributes); s.kind != 'h' || len(p.BucketCounts) != len(p.ExplicitBounds)+1 || total != p.Count || int(p.Count) != len(s.values) || m.Unit != "ms" {
+			t.Errorf("%s: %v, want %v", id, p, s)
 		}
-		delete(want.values, m.Name)
 	}
 	for _, p := range m.GetExponentialHistogram().GetDataPoints() {
 		if p.Flags&ended != 0 {
@@ -259,7 +348,7 @@ func checkMetric(t *testing.T, m *metrics.Metric, want state) {
 				buckets[math.Pow(base, float64(int(p.Positive.Offset)+i)+0.5)] += n
 			}
 		}
-		checkBuckets(t, m.Name, want.values[m.Name], buckets, p.ZeroCount)
-		delete(want.values, m.Name)
+		id, s := take(p.Attributes)
+		checkBuckets(t, id, s.values, buckets, p.ZeroCount)
 	}
 }
