@@ -209,9 +209,6 @@ func (s *Stream) sample(cur store.Cursor) {
 	for cur.Next() {
 		s.room = cur.AppendName(s.room[:0])
 		name, f := parseName(s.room)
-		if f == noFeed {
-			continue
-		}
 		c := s.clusters[string(name)]
 		if c == nil {
 			c = &cluster{name: string(name), quoted: quote(string(name))}

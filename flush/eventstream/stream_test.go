@@ -18,11 +18,11 @@ import (
 
 // page is the client side of a stream, which reads or stalls.
 type page struct {
-	mu    sync.Mutex
-	buf   bytes.Buffer
-	sends int
-	stuck chan struct{} // nil: takes everything at once
-	err   error
+	mu     sync.Mutex
+	unsent []byte // written, but not flushed
+	buf    bytes.Buffer
+	stuck  chan struct{} // nil: takes everything at once
+	err    error
 }
 
 func (p *page) Write(b []byte) (int, error) {
@@ -34,13 +34,15 @@ func (p *page) Write(b []byte) (int, error) {
 	if p.err != nil {
 		return 0, p.err
 	}
-	return p.buf.Write(b)
+	p.unsent = append(p.unsent, b...)
+	return len(b), nil
 }
 
 func (p *page) Flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sends++
+	p.buf.Write(p.unsent)
+	p.unsent = nil
 	return p.err
 }
 
@@ -237,6 +239,49 @@ func TestDefaultWindow(t *testing.T) {
 	})
 }
 
+// TestDefaults shows an event of a stream without settings, at the time of the bubble.
+func TestDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t, store.New(store.Options{}), eventstream.New(eventstream.Config{})}
+		w.add("a", "upstream_rq_2xx", 1)
+		p := &page{}
+		defer w.listen(p)()
+		w.flush()
+		got := command(t, p.take(), "a")
+		if got["currentTime"] != float64(time.Now().Unix()) || got["propertyValue_metricsRollingStatisticalWindowInMilliseconds"] != 5000. ||
+			got["propertyValue_executionIsolationSemaphoreMaxConcurrentRequests"] != 1024. {
+			t.Errorf("event %v", got)
+		}
+	})
+}
+
+// TestEndedStats ends a stat of a cluster and creates it again: it counts from 0.
+func TestEndedStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, eventstream.Config{Buckets: 2})
+		w.add("a", "upstream_rq_2xx", 1)
+		failures := func(n uint64) *store.Scope {
+			sc := w.store.Scope("cluster.a")
+			sc.Counter("upstream_rq_5xx").Add(n)
+			return sc
+		}
+		p := &page{}
+		defer w.listen(p)()
+		sc := failures(5)
+		w.flush()
+		sc.Close()
+		for range 3 {
+			w.flush()
+		}
+		p.take()
+		failures(3)
+		w.flush()
+		if got := counts(command(t, p.take(), "a")); got != "3 3 0 0 0 100" {
+			t.Errorf("counts %s", got)
+		}
+	})
+}
+
 // TestNewSession lets the last client leave and another one come between two
 // flushes.
 func TestNewSession(t *testing.T) {
@@ -325,7 +370,7 @@ func TestLimitOfClients(t *testing.T) {
 		all = append(all, c)
 	}
 	var full *eventstream.FullError
-	if _, err := s.Subscribe(); !errors.As(err, &full) || full.Clients != 16 {
+	if _, err := s.Subscribe(); !errors.As(err, &full) || full.Clients != 16 || err.Error() != "eventstream: 16 clients listen, which is the limit" {
 		t.Errorf("one more client: %v", err)
 	}
 	all[3].Close()
@@ -376,6 +421,43 @@ func TestSlowClient(t *testing.T) {
 			t.Errorf("the slow client got %d events, want the one that was under way", n)
 		}
 	})
+}
+
+// TestLateClient falls behind by some flushes and gets them all without another one.
+func TestLateClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, eventstream.Config{})
+		w.add("a", "upstream_rq_2xx", 1)
+		p := &page{stuck: make(chan struct{})}
+		defer w.listen(p)()
+		for range 4 {
+			w.flush()
+		}
+		close(p.stuck)
+		synctest.Wait()
+		if n := strings.Count(p.text(), "HystrixCommand"); n != 4 {
+			t.Errorf("%d events of 4", n)
+		}
+	})
+}
+
+// TestFullQueue fills the queue of a client to its last byte, and then exceeds it.
+func TestFullQueue(t *testing.T) {
+	for _, spare := range []int{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			const bytes = len(":\n\n") // of a flush without clusters
+			w := newWorld(t, eventstream.Config{QueueBytes: 2*bytes + spare})
+			p := &page{stuck: make(chan struct{})}
+			defer w.listen(p)()
+			w.flush()
+			w.flush()
+			close(p.stuck)
+			synctest.Wait()
+			if dropped := strings.Contains(p.text(), "dropped"); dropped != (spare < 0) {
+				t.Errorf("%d bytes of room: dropped %t", spare, dropped)
+			}
+		})
+	}
 }
 
 // TestLargePayload has more clusters than fit in the queue: who keeps up gets
@@ -460,6 +542,20 @@ func TestEnds(t *testing.T) {
 			p.err = errors.New("gone")
 			p.mu.Unlock()
 			w.flush()
+			if err := end(); err == nil {
+				t.Error("no error although the client is gone")
+			}
+		})
+	})
+	t.Run("heartbeat", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, eventstream.Config{})
+			p := &page{}
+			end := w.listen(p)
+			p.mu.Lock()
+			p.err = errors.New("gone")
+			p.mu.Unlock()
+			time.Sleep(time.Minute)
 			if err := end(); err == nil {
 				t.Error("no error although the client is gone")
 			}

@@ -77,6 +77,14 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestUpstream has values that only requests to other hosts have.
+func TestUpstream(t *testing.T) {
+	e := &Entry{Flags: "UF", UpstreamHost: "10.0.0.3:80"}
+	if got := logged(t, "%RESPONSE_FLAGS% %UPSTREAM_HOST%", e); got != "UF 10.0.0.3:80\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestFormatErrors(t *testing.T) {
 	tests := []struct{ format, want string }{
 		{"%START", `accesslog: format: missing closing % in "%START"`},
@@ -195,6 +203,64 @@ func TestFullBufferDrops(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Size() > 1<<20 || uint64(info.Size()/8001)+l.Dropped() != 200 {
 		t.Errorf("size %d, dropped %d, %v", info.Size(), l.Dropped(), err)
 	}
+}
+
+// TestFailedLines counts lines that the disk does not take.
+func TestFailedLines(t *testing.T) {
+	l, err := New(Config{Path: "/dev/full"})
+	if err != nil {
+		t.Skip(err)
+	}
+	l.Log(&Entry{})
+	l.Log(&Entry{})
+	if err := l.Flush(); err == nil || l.Failed() != 2 || l.Dropped() != 0 {
+		t.Errorf("%d failed, %d dropped, %v", l.Failed(), l.Dropped(), err)
+	}
+	_ = l.Close()
+}
+
+// TestFlushByDefault writes lines once 64 KiB are buffered, and after 10 s.
+func TestFlushByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "a.log")
+		l, err := New(Config{Path: path, Format: "%REQ(:PATH)%"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- l.Run(ctx) }()
+		size := func() int64 {
+			t.Helper()
+			synctest.Wait()
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.Size()
+		}
+		for range 63 {
+			l.Log(&Entry{Target: strings.Repeat("x", 1023)})
+		}
+		l.Log(&Entry{Target: strings.Repeat("x", 1022)})
+		if n := size(); n != 0 {
+			t.Errorf("%d bytes are written before 64 KiB are buffered", n)
+		}
+		l.Log(&Entry{})
+		if n := size(); n < 64<<10 {
+			t.Errorf("%d bytes are written at 64 KiB", n)
+		}
+		before := size()
+		l.Log(&Entry{})
+		time.Sleep(10 * time.Second)
+		if n := size(); n <= before {
+			t.Errorf("nothing is written after 10 s")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // FuzzFormat checks that compiling a format never panics, and that a format of one

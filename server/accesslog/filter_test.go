@@ -1,12 +1,13 @@
 package accesslog
 
 import (
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // there is a runtime with one value.
@@ -97,19 +98,29 @@ func TestFilterDoesNotLookAtSecrets(t *testing.T) {
 }
 
 func TestFilteredLog(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	l, err := New(Config{Path: path, Format: "%RESPONSE_CODE%", Filter: Filter{Status: &Comparison{Op: GreaterOrEqual, Value: 400}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, status := range []int{200, 404, 399, 400, 503} {
-		l.Log(&Entry{Status: status})
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(path)
-	if err != nil || string(got) != "404\n400\n503\n" {
-		t.Errorf("%q, %v", got, err)
+	for _, tt := range []struct {
+		key     string
+		runtime config.Runtime
+		want    string
+	}{
+		{"", nil, "404\n400\n503\n"},
+		{"there", nil, "404\n400\n503\n"},
+		{"there", there{}, "404\n503\n"},
+	} {
+		path := filepath.Join(t.TempDir(), "log")
+		l, err := New(Config{Path: path, Format: "%RESPONSE_CODE%", Runtime: tt.runtime, Filter: Filter{Status: &Comparison{Op: GreaterOrEqual, Value: 400, RuntimeKey: tt.key}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, status := range []int{200, 404, 399, 400, 503} {
+			l.Log(&Entry{Status: status})
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%+v: %q, %v", tt, got, err)
+		}
 	}
 }

@@ -43,7 +43,7 @@ func TestJSONLine(t *testing.T) {
 	e.Remote, e.Principal = "10.0.0.9:5", `ops "x"`
 	members := map[string]any{
 		"when": "%START_TIME%", "code": "%RESPONSE_CODE%", "ms": "%DURATION%", "line": "%REQ(:METHOD)% %RESPONSE_CODE% 100%%",
-		"none": "%REQ(X-NONE)%", "part": "<%REQ(X-NONE)%>", "odd": "%REQ(X-ODD)%", "who": "%PRINCIPAL%@%DOWNSTREAM_REMOTE_ADDRESS%",
+		"none": "%REQ(X-NONE)%", "empty": "", "two": "%REQ(X-NONE)%%PROTOCOL%", "part": "<%REQ(X-NONE)%>", "odd": "%REQ(X-ODD)%", "who": "%PRINCIPAL%@%DOWNSTREAM_REMOTE_ADDRESS%",
 		"fixed": "text", "n": 1.5, "ok": true, "nil": nil, "sub": map[string]any{"flags": "%RESPONSE_FLAGS%", "list": []any{"%PROTOCOL%", 2.0}},
 	}
 	for _, tt := range []struct {
@@ -51,12 +51,12 @@ func TestJSONLine(t *testing.T) {
 		typed, omitEmpty bool
 		want             string
 	}{
-		{"text", false, false, `{"code":"200","fixed":"text","line":"GET 200 100%","ms":"1234","n":1.5,"nil":null,"none":"-","odd":"a\"b\\","ok":true,"part":"<->",` +
-			`"sub":{"flags":"-","list":["HTTP/1.1",2]},"when":"2026-03-04T04:06:07.089Z","who":"ops \"x\"@10.0.0.9:5"}`},
-		{"typed", true, false, `{"code":200,"fixed":"text","line":"GET 200 100%","ms":1234,"n":1.5,"nil":null,"none":null,"odd":"a\"b\\","ok":true,"part":"<->",` +
-			`"sub":{"flags":null,"list":["HTTP/1.1",2]},"when":"2026-03-04T04:06:07.089Z","who":"ops \"x\"@10.0.0.9:5"}`},
-		{"omit", true, true, `{"code":200,"fixed":"text","line":"GET 200 100%","ms":1234,"n":1.5,"nil":null,"odd":"a\"b\\","ok":true,"part":"<->",` +
-			`"sub":{"list":["HTTP/1.1",2]},"when":"2026-03-04T04:06:07.089Z","who":"ops \"x\"@10.0.0.9:5"}`},
+		{"text", false, false, `{"code":"200","empty":"","fixed":"text","line":"GET 200 100%","ms":"1234","n":1.5,"nil":null,"none":"-","odd":"a\"b\\","ok":true,"part":"<->",` +
+			`"sub":{"flags":"-","list":["HTTP/1.1",2]},"two":"-HTTP/1.1","when":"2026-03-04T04:06:07.089Z","who":"ops \"x\"@10.0.0.9:5"}`},
+		{"typed", true, false, `{"code":200,"empty":"","fixed":"text","line":"GET 200 100%","ms":1234,"n":1.5,"nil":null,"none":null,"odd":"a\"b\\","ok":true,"part":"<->",` +
+			`"sub":{"flags":null,"list":["HTTP/1.1",2]},"two":"-HTTP/1.1","when":"2026-03-04T04:06:07.089Z","who":"ops \"x\"@10.0.0.9:5"}`},
+		{"omit", true, true, `{"code":200,"empty":"","fixed":"text","line":"GET 200 100%","ms":1234,"n":1.5,"nil":null,"odd":"a\"b\\","ok":true,"part":"<->",` +
+			`"sub":{"list":["HTTP/1.1",2]},"two":"-HTTP/1.1","when":"2026-03-04T04:06:07.089Z","who":"ops \"x\"@10.0.0.9:5"}`},
 	} {
 		got := loggedJSON(t, Config{JSON: members, Typed: tt.typed, OmitEmpty: tt.omitEmpty}, e, e)
 		if d := cmp.Diff(tt.want+"\n"+tt.want+"\n", got); d != "" {
@@ -78,11 +78,26 @@ func TestJSONErrors(t *testing.T) {
 		`header "cookie" is secret and cannot be logged`: {"a": map[string]any{"b": []any{"%REQ(cookie)%"}}},
 		"int is not a valid JSON value":                  {"a": 1},
 		"NaN is not a valid JSON number":                 {"a": math.NaN()},
-		"a line without values has 5008 bytes,":          {"a": strings.Repeat("x", 5000)},
+		"a line without values has 4097 bytes,":          {"a": strings.Repeat("x", 4089)},
 	} {
 		_, err := New(Config{Path: "/dev/stdout", JSON: members})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", members, err)
+		}
+	}
+}
+
+// TestLongestJSONLine has the longest line without values, and the longest of all.
+func TestLongestJSONLine(t *testing.T) {
+	fixed := map[string]any{"a": strings.Repeat("x", logfile.MaxLineBytes/2-len(`{"a":""}`))}
+	if got := loggedJSON(t, Config{JSON: fixed}, &Entry{}); len(got) != logfile.MaxLineBytes/2+1 {
+		t.Errorf("%d bytes without values", len(got))
+	}
+	target := strings.Repeat("x", logfile.MaxLineBytes-len(`{"a":""}`))
+	for extra, want := range []int{logfile.MaxLineBytes, logfile.MaxLineBytes/4 + len(`{"a":""}`)} {
+		e := &Entry{Target: target + strings.Repeat("y", extra)}
+		if got := loggedJSON(t, Config{JSON: map[string]any{"a": "%REQ(:PATH)%"}}, e); len(got) != want+1 {
+			t.Errorf("%d bytes of a path of %d, want %d", len(got), len(e.Target), want+1)
 		}
 	}
 }
