@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 )
 
@@ -430,6 +431,7 @@ func TestReadTokens(t *testing.T) {
 	if _, err := ReadTokens(big); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("a file that is too large: %v", err)
 	}
+	descriptors.Check(t, "tokens", func() { _, _ = ReadTokens(wrong) })
 }
 
 func TestWrongAuthIsRefused(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/match"
@@ -498,6 +499,7 @@ func TestFileErrors(t *testing.T) {
 	if err := os.Truncate(big, conftree.MaxBytes+1); err != nil {
 		t.Fatal(err)
 	}
+	descriptors.Check(t, "configuration file", func() { _, _ = Load(Source{Path: "testdata/wrong.yaml"}, Options{}) })
 	if _, err := Load(Source{Path: big}, Options{}); err == nil || !strings.Contains(err.Error(), "more than the limit") {
 		t.Errorf("err = %v", err)
 	}

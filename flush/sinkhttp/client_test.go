@@ -159,6 +159,22 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestLongAnswer reads a part of an answer, and ends the connection.
+func TestLongAnswer(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+		}
+	}))
+	a, err := post(t, Config{URL: srv.URL}, "body")
+	if err != nil || a.Status != 200 || len(a.Body) != maxAnswer {
+		t.Errorf("%v, %+v", err, a)
+	}
+	srv.Close() // waits until the connection is closed
+}
+
 func TestURLs(t *testing.T) {
 	for _, bad := range []string{"", "::", "host:9090", "ftp://a", "http://", "http://u:s3cret@a/"} {
 		if _, err := New(Config{URL: bad}); err == nil || strings.Contains(err.Error(), "s3cret") {

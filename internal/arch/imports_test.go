@@ -96,6 +96,7 @@ func importTable() []importRow {
 		{"internal/closedport", nil},
 		{"internal/conftree", nil},
 		{"internal/convert", []string{"internal/conftree"}},
+		{"internal/descriptors", nil},
 		{"internal/directory", nil},
 		{"internal/dirwatch", nil},
 		{"internal/epochtest", nil},
@@ -132,7 +133,7 @@ func foundation() []string {
 
 // testOnly lists the packages that only test files import.
 func testOnly() []string {
-	return []string{"internal/closedport", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
+	return []string{"internal/closedport", "internal/descriptors", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
 }
 
 // public lists the packages that users of the module can import.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 )
 
 func TestRead(t *testing.T) {
@@ -29,6 +31,7 @@ func TestRead(t *testing.T) {
 		{dir, 5, "", "not a regular file"},
 		{os.DevNull, 5, "", "not a regular file"},
 	} {
+		descriptors.Check(t, tt.name, func() { _, _ = Read(tt.name, tt.most) })
 		got, err := Read(tt.name, tt.most)
 		text := ""
 		var p *fs.PathError

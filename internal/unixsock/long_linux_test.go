@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 )
 
 // TestLongPaths binds to the longest path that clients can connect to.
@@ -43,6 +45,11 @@ func TestLongPaths(t *testing.T) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
 	}
+	descriptors.Check(t, "listen", func() {
+		if l, err := Listen(path, 0o600, ""); err == nil {
+			l.Close()
+		}
+	})
 	if left, _ := os.ReadDir(deep); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}

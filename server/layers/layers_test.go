@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
@@ -534,6 +535,7 @@ func TestSymlinkSwap(t *testing.T) {
 	if got, _ := l.Snapshot().Get("k"); got != "edited" {
 		t.Errorf("k = %q after Reload", got)
 	}
+	descriptors.Check(t, "reload", l.Reload)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
