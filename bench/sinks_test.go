@@ -1,9 +1,16 @@
 package bench
 
 import (
-	"context"
+	"bufio"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,110 +27,206 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// nowhere is a receiver of OpenTelemetry metrics that forgets them.
-type nowhere struct{}
-
-func (nowhere) Export(context.Context, []byte) ([]byte, error) { return nil, nil }
-func (nowhere) Target() string                                 { return "nowhere" }
-func (nowhere) Close()                                         {}
-
-// sinkKinds are the sinks that [BenchmarkSinks] compares. Nothing goes over the network:
-// remote write has a queue without room, and the packets of StatsD and Graphite, which
-// would come back as increments that are owed, stay in the queue.
+// sinkKinds are the sinks that [BenchmarkSinks] compares, by the network of their
+// receiver.
 var sinkKinds = []struct {
-	name   string
-	queue  int // bytes
-	sends  bool
-	create func(sinkqueue.Options) (flush.Sink, error)
+	name, network string
+	create        func(address string, o sinkqueue.Options) (flush.Sink, error)
 }{
-	{"remote_write-2.0", 1, true, func(o sinkqueue.Options) (flush.Sink, error) {
-		return remotewrite.New(remotewrite.Config{Options: o, HTTP: sinkhttp.Config{URL: "http://127.0.0.1:1"}, Version: remotewrite.Version2, Refresh: time.Hour})
+	{"remote_write-2.0", "http", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return remotewrite.New(remotewrite.Config{Options: o, HTTP: sinkhttp.Config{URL: "http://" + a}, Version: remotewrite.Version2, Refresh: time.Hour})
 	}},
-	{"remote_write-1.0", 1, true, func(o sinkqueue.Options) (flush.Sink, error) {
-		return remotewrite.New(remotewrite.Config{Options: o, HTTP: sinkhttp.Config{URL: "http://127.0.0.1:1"}, Version: remotewrite.Version1, Refresh: time.Hour})
+	{"remote_write-1.0", "http", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return remotewrite.New(remotewrite.Config{Options: o, HTTP: sinkhttp.Config{URL: "http://" + a}, Version: remotewrite.Version1, Refresh: time.Hour})
 	}},
-	{"otlp-cumulative", 1 << 30, true, func(o sinkqueue.Options) (flush.Sink, error) {
-		return otlp.New(otlp.Config{Options: o, Transport: nowhere{}, Refresh: time.Hour})
+	{"otlp-cumulative", "http", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return otlp.New(otlp.Config{Options: o, HTTP: sinkhttp.Config{URL: "http://" + a}, Refresh: time.Hour})
 	}},
-	{"otlp-delta", 1 << 30, true, func(o sinkqueue.Options) (flush.Sink, error) {
-		return otlp.New(otlp.Config{Options: o, Transport: nowhere{}, Delta: true})
+	{"otlp-delta", "http", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return otlp.New(otlp.Config{Options: o, HTTP: sinkhttp.Config{URL: "http://" + a}, Delta: true})
 	}},
-	{"dogstatsd", 1 << 30, false, func(o sinkqueue.Options) (flush.Sink, error) {
-		return statsdsink.New(statsdsink.Config{Options: o, Address: "127.0.0.1:1", Format: statsdsink.DogStatsD})
+	{"dogstatsd", "udp", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return statsdsink.New(statsdsink.Config{Options: o, Address: a, Format: statsdsink.DogStatsD})
 	}},
-	{"graphite", 1 << 30, false, func(o sinkqueue.Options) (flush.Sink, error) {
-		return graphite.New(graphite.Config{Options: o, Address: "127.0.0.1:1", Tagged: true})
+	{"dogstatsd-tcp", "tcp", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return statsdsink.New(statsdsink.Config{Options: o, Network: statsdsink.TCP, Address: a, Format: statsdsink.DogStatsD})
+	}},
+	{"graphite", "tcp", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return graphite.New(graphite.Config{Options: o, Address: a, Tagged: true})
 	}},
 }
 
-// BenchmarkSinks encodes, and for remote write compresses, the 1 % of received counters
-// with two tags that changed since the flush before. The collections that the flush of
-// the store causes are not measured. B/series is what the sink keeps after it has sent
-// all counters, its queue excluded.
+// BenchmarkSinks sends the 1 % of received counters with two tags that changed since the
+// flush before to a receiver in another process, which reads and forgets. Neighbors among
+// them differ in the metric and in both tags. Queues are held while a sink encodes, so
+// that encoding and sending are measured apart. The collections that the flush of the
+// store causes are not measured. B/series is what the sink keeps after it has sent all
+// counters.
 func BenchmarkSinks(b *testing.B) {
+	addresses := forgetful(b)
 	sizes(b, func(b *testing.B, n int) {
 		st := store.New(store.Options{})
 		sc := st.ScopeWith("", store.ScopeOptions{Network: true})
 		counters := make([]*store.Counter, n)
 		for i := range counters {
-			counters[i] = sc.Counter(fmt.Sprint("shop.requests.", i%100), tags.Tag{Name: "host", Value: fmt.Sprint("h", i/100)}, tags.Tag{Name: "route", Value: fmt.Sprint("/r", i%7)})
+			counters[i] = sc.Counter(fmt.Sprint("shop.requests.", (i+i/100)%100), tags.Tag{Name: "host", Value: fmt.Sprint("h", i/100)}, tags.Tag{Name: "route", Value: fmt.Sprint("/r", i/100%7)})
 		}
 		v := st.View()
 		v.ByFamily(store.KindCounter) // the order belongs to the store
 		v.Close()
+		change := func(every, from int, totals bool) *store.Snapshot {
+			for j := from; j < n; j += every {
+				counters[j].Inc()
+			}
+			return st.Flush(store.FlushOptions{Totals: totals})
+		}
+		b.Run("sink=lines", func(b *testing.B) { held(b, n) })
 		for _, kind := range sinkKinds {
 			b.Run("sink="+kind.name, func(b *testing.B) {
-				totals := false
-				snap := func(every, from int) *store.Snapshot {
-					for j := from; j < n; j += every {
-						counters[j].Inc()
-					}
-					return st.Flush(store.FlushOptions{Totals: totals})
-				}
-				snap(1, 0).Close()
+				change(1, 0, false).Close()
 				before, _ := heap()
-				sink, err := kind.create(sinkqueue.Options{Store: st, QueueBytes: kind.queue, Tags: []tags.Tag{{Name: "instance", Value: "a"}}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if kind.sends {
-					var done sync.WaitGroup
-					done.Go(func() { sink.(flush.Runner).Run(context.Background()) })
-					defer done.Wait()
-				}
-				defer sink.(flush.Runner).Close()
-				if t, ok := sink.(flush.Totaler); ok {
-					totals = t.NeedsTotals()
-				}
-				first := snap(1, 0)
-				if err := sink.Flush(first); err != nil { // all series
-					b.Fatal(err)
-				}
-				first.Close()
-				first = nil
-				after, _ := heap()
-				kept := int64(after-before) - int64(sink.(flush.Reporter).Delivery().Bytes)
-				b.ReportAllocs()
-				m := budget.StartMeter(b)
-				for i := 0; b.Loop(); i++ {
-					m.Stop()
-					b.StopTimer()
-					s := snap(100, i%100)
-					runtime.GC()
-					b.StartTimer()
-					m.Start()
-					if err := sink.Flush(s); err != nil {
-						b.Fatal(err)
+				s, err := kind.create(addresses[kind.network], sinkqueue.Options{Store: st, QueueBytes: 1 << 30, Tags: []tags.Tag{{Name: "instance", Value: "a"}}})
+				must(b, err)
+				sink := s.(interface {
+					flush.Sink
+					flush.Reporter
+					flush.Movable
+				})
+				var done sync.WaitGroup
+				done.Go(func() { sink.Run(b.Context()) })
+				defer done.Wait()
+				defer sink.Close()
+				t, ok := s.(flush.Totaler)
+				totals := ok && t.NeedsTotals()
+				encode, send := budget.StartMeter(b), budget.StartMeter(b)
+				encode.Stop()
+				send.Stop()
+				round := func(every, from int) {
+					snap := change(every, from, totals)
+					defer snap.Close()
+					if left := sink.Hold(b.Context()); len(left) > 0 {
+						b.Fatalf("%d packets are left", len(left))
 					}
-					m.Stop()
-					b.StopTimer()
-					s.Close()
-					b.StartTimer()
-					m.Start()
+					runtime.GC()
+					encode.Start()
+					must(b, sink.Flush(snap))
+					encode.Stop()
+					send.Start()
+					sink.Release(false)
+					for sink.Delivery().Bytes > 0 {
+						time.Sleep(5 * time.Millisecond) // waking up is not free
+					}
+					send.Stop()
 				}
-				m.Report("cpu-ns/point", n/100)
-				b.ReportMetric(float64(kept)/float64(n), "B/series")
+				round(1, 0) // all series
+				after, _ := heap()
+				encode, send = budget.StartMeter(b), budget.StartMeter(b)
+				encode.Stop()
+				send.Stop()
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					round(100, i%100)
+					i++
+				}
+				if d := sink.Delivery(); d.Failed > 0 || d.Dropped > 0 {
+					b.Fatalf("%+v", d)
+				}
+				encode.Report("encode-ns/point", n/100)
+				send.Report("send-ns/point", n/100)
+				b.ReportMetric(float64(int64(after-before))/float64(n), "B/series")
 			})
 		}
 	})
+}
+
+// held appends a line for each changed counter, whose name and tags are held as text: the
+// least that a sink of lines could do.
+func held(b *testing.B, n int) {
+	heads := make([]string, n)
+	for i := range heads {
+		heads[i] = fmt.Sprint("shop.requests.", (i+i/100)%100, ";instance=a;host=h", i/100, ";route=/r", i/100%7)
+	}
+	var dst []byte
+	m := budget.StartMeter(b)
+	for i := 0; b.Loop(); i++ {
+		m.Stop()
+		runtime.GC()
+		m.Start()
+		dst = dst[:0]
+		for j := i % 100; j < n; j += 100 {
+			dst = append(dst, heads[j]...)
+			dst = strconv.AppendUint(append(dst, ' '), uint64(j), 10)
+			dst = append(dst, " 1700000000\n"...)
+		}
+	}
+	m.Report("encode-ns/point", n/100)
+	keepAlive(heads, dst)
+}
+
+const forgetfulEnv = "BENCH_FORGETFUL_RECEIVER"
+
+// TestForgetfulReceiver is the other process of [forgetful]. It ends with its input.
+func TestForgetfulReceiver(t *testing.T) {
+	if os.Getenv(forgetfulEnv) == "" {
+		t.Skip("runs in benchmarks")
+	}
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	must(t, err)
+	must(t, packets.(*net.UDPConn).SetReadBuffer(4<<20))
+	go forget(packets.(*net.UDPConn))
+	streams, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	go func() {
+		for {
+			if c, err := streams.Accept(); err == nil {
+				go forget(c)
+			}
+		}
+	}()
+	requests, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	go func() {
+		t.Error(http.Serve(requests, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "1000000")
+			w.WriteHeader(http.StatusNoContent)
+		})))
+	}()
+	fmt.Println("\nreceiver", packets.LocalAddr(), streams.Addr(), requests.Addr())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// forget reads until an error.
+func forget(r io.Reader) {
+	buf := make([]byte, 256<<10)
+	for {
+		if _, err := r.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+// forgetful starts a process that reads what it is sent and forgets it, and returns its
+// addresses by network.
+func forgetful(b *testing.B) map[string]string {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestForgetfulReceiver$", "-test.v")
+	cmd.Env = append(os.Environ(), forgetfulEnv+"=1")
+	in, err := cmd.StdinPipe()
+	must(b, err)
+	out, err := cmd.StdoutPipe()
+	must(b, err)
+	must(b, cmd.Start())
+	b.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if f := strings.Fields(lines.Text()); len(f) == 4 && f[0] == "receiver" {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return map[string]string{"udp": f[1], "tcp": f[2], "http": f[3]}
+		}
+	}
+	b.Fatal("the receiver did not start")
+	return nil
 }

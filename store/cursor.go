@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"unsafe"
@@ -292,9 +293,11 @@ func (c *Cursor) Family() *Name {
 	if rest[0]&flagTagged == 0 {
 		return nil
 	}
-	num, _ := uvarint(rest[1:])
+	num, w := uvarint(rest[1:])
 	f := c.family.of(&c.s.names, uint32(num))
-	c.noteTagged(rest, f)
+	if list := rest[1+w:]; list[0] == 1 { // one tag
+		c.noteTagged(rest, list[1:], f)
+	}
 	return f
 }
 
@@ -313,11 +316,10 @@ func (t *tagged) is(rest []byte) bool {
 	return overread && len(rest) >= 8 && t.mask != 0 && binary.LittleEndian.Uint64(rest)&t.mask == t.bytes
 }
 
-// noteTagged caches rest in c.tagged if it has that form.
-func (c *Cursor) noteTagged(rest []byte, family *Name) {
+// noteTagged caches rest, in which list has the only tag, in c.tagged if it has that form.
+func (c *Cursor) noteTagged(rest, list []byte, family *Name) {
 	c.tagged.mask = 0
-	list, n := c.tags()
-	if !overread || n != 1 || len(rest) < 8 {
+	if !overread || len(rest) < 8 {
 		return
 	}
 	num, w := uvarint(list)
@@ -361,12 +363,11 @@ func (l *lastName) of(t *nameTable, num uint32) *Name {
 // Labels returns the tags of the stat in order. The slice is valid until the
 // cursor moves.
 func (c *Cursor) Labels() []Label {
-	c.labels = c.labels[:0]
 	rest, n := c.tags()
-	for range n {
-		var l Label
-		l, rest = c.tag(rest)
-		c.labels = append(c.labels, l)
+	c.labels = slices.Grow(c.labels[:0], n)[:n]
+	of := segmentsOf(c.enc())
+	for i := range c.labels {
+		rest = c.tag(&c.labels[i], rest, &of)
 	}
 	return c.labels
 }
@@ -381,7 +382,8 @@ func (c *Cursor) OnlyLabel() (l Label, ok bool) {
 	if n != 1 {
 		return l, false
 	}
-	l, _ = c.tag(rest)
+	of := segmentsOf(c.enc())
+	c.tag(&l, rest, &of)
 	return l, true
 }
 
@@ -397,45 +399,77 @@ func (c *Cursor) tags() (rest []byte, n int) {
 	return rest[w:], int(count)
 }
 
-// tag decodes the tag at the start of rest.
-func (c *Cursor) tag(rest []byte) (l Label, after []byte) {
-	num, w := uvarint(rest)
-	rest = rest[w:]
-	seg, w := uvarint(rest)
-	rest = rest[w:]
+// tag decodes the tag at the start of rest into l and returns what follows. of has the
+// segments of the name.
+func (c *Cursor) tag(l *Label, rest []byte, of *segments) (after []byte) {
+	var num, seg uint64
+	if len(rest) > 1 && rest[0]|rest[1] < 0x80 {
+		num, seg, rest = uint64(rest[0]), uint64(rest[1]), rest[2:]
+	} else {
+		var w int
+		num, w = uvarint(rest)
+		rest = rest[w:]
+		seg, w = uvarint(rest)
+		rest = rest[w:]
+	}
 	l.Name = c.label.of(&c.s.names, uint32(num))
 	if seg > 0 {
-		l.Value = c.s.segment(c.enc(), int(seg)-1)
-		return l, rest
+		l.Value = of.text(c.s.symbols, int(seg)-1)
+		return rest
 	}
 	n, w := uvarint(rest)
 	l.Value = rest[w : w+int(n) : w+int(n)]
-	return l, rest[w+int(n):]
+	return rest[w+int(n):]
+}
+
+// segments finds segments of a name, in one pass if they are in ascending order.
+type segments struct {
+	name []byte // encoded, without its length
+	next int    // index of the segment at from
+	from int
+}
+
+func segmentsOf(enc []byte) segments {
+	_, w := uvarint(enc)
+	return segments{name: enc[w:]}
+}
+
+// text returns segment n, nil if there is none.
+func (g *segments) text(symbols *symtab.Table, n int) []byte {
+	name, i, skip := g.name, g.from, n-g.next
+	if skip < 0 {
+		i, skip = 0, n
+	}
+	for ; skip > 0 && i < len(name); skip-- {
+		c := name[i]
+		if i++; c == 0 { // a literal
+			size, w := uvarint(name[i:])
+			i += w + int(size)
+		}
+		for c >= 0x80 && i < len(name) {
+			c = name[i]
+			i++
+		}
+	}
+	if g.next = n + 1; i >= len(name) {
+		g.from = i
+		return nil
+	}
+	symbol, w := uvarint(name[i:])
+	if i += w; symbol != 0 {
+		g.from = i
+		return symbols.Token(symtab.Symbol(symbol))
+	}
+	size, w := uvarint(name[i:])
+	i += w
+	g.from = i + int(size)
+	return name[i:g.from:g.from]
 }
 
 // segment returns segment n of an encoded name.
 func (s *Store) segment(enc []byte, n int) []byte {
-	_, w := uvarint(enc)
-	enc = enc[w:]
-	for len(enc) > 0 {
-		sym, w := uvarint(enc)
-		enc = enc[w:]
-		var lit []byte
-		if sym == 0 {
-			size, w := uvarint(enc)
-			lit = enc[w : w+int(size) : w+int(size)]
-			enc = enc[w+int(size):]
-		}
-		if n > 0 {
-			n--
-			continue
-		}
-		if sym == 0 {
-			return lit
-		}
-		return s.symbols.Token(symtab.Symbol(sym))
-	}
-	return nil
+	of := segmentsOf(enc)
+	return of.text(s.symbols, n)
 }
 
 // AppendTags appends the tags of the stat to dst, as copies.

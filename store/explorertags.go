@@ -51,9 +51,10 @@ func (x *Explorer) eachTag(c *Cursor, one id, f func(l Label)) {
 	n, w := uvarint(c.rec)
 	c.cut = uint32(w) + uint32(n)
 	rest, tags := c.tags()
+	of := segmentsOf(c.enc())
 	for range tags {
 		var l Label
-		if l, rest = c.tag(rest); l.Name != nil {
+		if rest = c.tag(&l, rest, &of); l.Name != nil {
 			f(l)
 		}
 	}

@@ -86,13 +86,14 @@ func (s *Store) hasTags(b *block, i int, base string, tgs []tags.Tag) bool {
 	if uvarint() != uint64(len(tgs)) {
 		return false
 	}
+	of := segmentsOf(enc)
 	for _, t := range tgs {
 		if n := s.names.at(uint32(uvarint())); n == nil || n.key.text != t.Name {
 			return false
 		}
 		var value []byte
 		if seg := uvarint(); seg > 0 {
-			value = s.segment(enc, int(seg)-1)
+			value = of.text(s.symbols, int(seg)-1)
 		} else {
 			n := uvarint()
 			value, rest = rest[:n], rest[n:]

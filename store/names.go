@@ -6,6 +6,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/directory"
 	"github.com/statsd-admin/statsd-admin/internal/shrinkmap"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 )
 
 // Name is a name that stats share: a tag-extracted name, whose stats form a
@@ -19,7 +20,7 @@ type Name struct {
 
 	special atomic.Uint32 // bit set of the kinds that can have a Series
 
-	derived [8]atomic.Pointer[[]byte]
+	derived [naming.Slots]atomic.Pointer[[]byte]
 }
 
 type nameKey struct {
@@ -33,7 +34,7 @@ func (n *Name) String() string { return n.key.text }
 // Network reports whether the name is from network input.
 func (n *Name) Network() bool { return n.key.network }
 
-// Derived returns the bytes that make returned for n and slot (0 to 7) when it
+// Derived returns the bytes that make returned for n and a slot of package naming when it
 // was first called. Renderers keep sanitized forms of a name with it and agree
 // on the use of slots. The bytes must not be modified.
 func (n *Name) Derived(slot int, make func(*Name) []byte) []byte {

@@ -40,13 +40,16 @@ func splitRecord(rec []byte) (name, rest []byte) {
 	return rec[:w+int(n)], rec[w+int(n):]
 }
 
-// uvarint is binary.Uvarint with a fast path for numbers below 128.
+// uvarint is binary.Uvarint with an inlined path for numbers below 128.
 func uvarint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1
 	}
-	return binary.Uvarint(b)
+	return longUvarint(b)
 }
+
+//go:noinline
+func longUvarint(b []byte) (v uint64, n int) { return binary.Uvarint(b) }
 
 // nameBody appends the symbols of text to body, without a length.
 func nameBody(tab *symtab.Table, body []byte, text string) []byte {

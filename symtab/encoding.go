@@ -110,6 +110,8 @@ func payload(enc []byte) []byte {
 func segment(payload []byte) (sym Symbol, literal, rest []byte) {
 	if b := payload[0]; b != 0 && b < 0x80 {
 		return Symbol(b), nil, payload[1:]
+	} else if b >= 0x80 && len(payload) > 1 && payload[1]-1 < 0x7f {
+		return Symbol(b&0x7f) | Symbol(payload[1])<<7, nil, payload[2:]
 	}
 	n, w := uvarint(payload)
 	rest = payload[w:]

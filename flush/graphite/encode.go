@@ -34,54 +34,37 @@ var layouts = map[Layout]paths{
 // describe reads the name and the tags of the stat under c into s. It returns false,
 // and counts, if the stat has no name.
 func (s *Sink) describe(c *store.Cursor) bool {
-	s.name, s.tags = s.name[:0], s.tags[:0]
-	family := c.Family()
-	if !s.cfg.Tagged || family == nil {
-		s.name = clean(c.AppendName(s.name), 0)
+	s.tags = append(s.tags[:0], s.fixed...)
+	if family := c.Family(); family != nil && s.cfg.Tagged {
+		s.name = s.paths.Name(family)
 	} else {
-		s.name = clean(append(s.name, family.String()...), 0)
-	}
-	if s.cfg.Tagged {
-		for _, t := range s.cfg.Tags {
-			s.tags = appendTag(s.tags, t.Name, t.Value)
-		}
-		for _, l := range c.Labels() {
-			s.tags = appendTag(s.tags, l.Name.String(), string(l.Value))
-		}
+		s.full = c.AppendName(s.full[:0])
+		s.paths.Clean(s.full)
+		s.name = s.full
 	}
 	if len(s.name) == 0 {
 		s.queue.Skipped()
 		return false
 	}
+	if s.cfg.Tagged {
+		for _, l := range c.Labels() {
+			s.tags = s.appendTag(s.tags, s.paths.Name(l.Name), l.Value)
+		}
+	}
 	return true
 }
 
-// appendTag appends a tag. Graphite has no tags without a value, and it overwrites
-// the tag name.
-func appendTag(dst []byte, name, value string) []byte {
-	if value == "" {
-		value = "true"
+// appendTag appends a tag, whose name is cleaned. Graphite has no tags without a value,
+// and it overwrites the tag name.
+func (s *Sink) appendTag(dst, name, value []byte) []byte {
+	if len(value) == 0 {
+		value = []byte("true")
 	}
 	dst = append(dst, ';')
-	if name == "name" {
+	if string(name) == "name" {
 		dst = append(dst, '_')
 	}
-	dst = clean(append(dst, name...), len(dst))
-	dst = append(dst, '=')
-	return clean(append(dst, value...), len(dst))
-}
-
-// clean replaces the bytes of b from index from on that a path cannot have.
-func clean(b []byte, from int) []byte {
-	for i := from; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '/':
-			b[i] = '-'
-		case (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("_-.", c) < 0:
-			b[i] = '_'
-		}
-	}
-	return b
+	return s.paths.Append(append(append(dst, name...), '='), value)
 }
 
 // appendPath appends the path of the described stat with the parts of its layout.
@@ -95,9 +78,9 @@ func appendValue(dst []byte, x float64) []byte {
 	return strconv.AppendFloat(append(dst, ' '), x, 'f', -1, 64)
 }
 
-// appendEnd appends the time and the end of a line.
-func appendEnd(dst []byte, at int64) []byte {
-	return append(strconv.AppendInt(append(dst, ' '), at, 10), '\n')
+// setEnd sets the end of lines, which has the time.
+func (s *Sink) setEnd(at int64) {
+	s.end = append(strconv.AppendInt(append(s.end[:0], ' '), at, 10), '\n')
 }
 
 // fields calls yield with the fields of a histogram, as StatsD's daemon names them.

@@ -68,13 +68,16 @@ type Sink struct {
 	cfg         Config
 	queue       *sinkqueue.Queue
 	conn        *sinkqueue.Conn
+	paths       *sinkqueue.Alphabet
 	prefix      string // cleaned, with a dot at its end
+	fixed       []byte // Tags
 	percentiles []percentile
 
 	// Of Flush.
 	last                   int64 // time of the flush before, in seconds
 	counts, timers, values sinkqueue.Batch
 	name, tags, path       []byte
+	full, end              []byte
 }
 
 var _ flush.Runner = (*Sink)(nil)
@@ -105,7 +108,7 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Second
 	}
-	s := &Sink{cfg: cfg, conn: sinkqueue.NewConn(sinkqueue.ConnConfig{
+	s := &Sink{cfg: cfg, paths: sinkqueue.GraphiteAlphabet(), conn: sinkqueue.NewConn(sinkqueue.ConnConfig{
 		Network: sinkqueue.TCP, Address: cfg.Address, Timeout: cfg.Timeout, PacketBytes: packetBytes, Dial: cfg.dial,
 	})}
 	for _, p := range cfg.Percentiles {
@@ -115,7 +118,10 @@ func New(cfg Config) (*Sink, error) {
 		s.percentiles = append(s.percentiles, newPercentile(p))
 	}
 	if cfg.Prefix != "" {
-		s.prefix = string(clean([]byte(cfg.Prefix), 0)) + "."
+		s.prefix = string(s.paths.Append(nil, []byte(cfg.Prefix))) + "."
+	}
+	for _, t := range cfg.Tags {
+		s.fixed = s.appendTag(s.fixed, s.paths.Append(nil, []byte(t.Name)), []byte(t.Value))
 	}
 	s.use(sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "graphite", Target: "tcp://" + cfg.Address,
@@ -147,9 +153,10 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 		at++
 	}
 	s.last = at
-	s.sendCounters(snap, l, at)
-	s.sendGauges(l, at)
-	s.sendTimers(snap, l, at)
+	s.setEnd(at)
+	s.sendCounters(snap, l)
+	s.sendGauges(l)
+	s.sendTimers(snap, l)
 	s.counts.End()
 	s.values.End()
 	s.timers.End()
@@ -158,7 +165,7 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 
 // sendCounters adds increments, including the owed ones. Rates are of the interval
 // only.
-func (s *Sink) sendCounters(snap *store.Snapshot, l paths, at int64) {
+func (s *Sink) sendCounters(snap *store.Snapshot, l paths) {
 	owed, seconds := s.queue.Owed(), snap.Interval.Seconds()
 	s.cfg.Filter.Counters(snap, func(c *store.Cursor, delta uint64) {
 		if !s.describe(c) {
@@ -166,50 +173,50 @@ func (s *Sink) sendCounters(snap *store.Snapshot, l paths, at int64) {
 		}
 		if l.rate != "" && seconds > 0 {
 			s.path = s.appendPath(s.path[:0], l.rate, l.rateEnd)
-			s.put(&s.values, appendEnd(appendValue(s.path, float64(delta)/seconds), at))
+			s.put(&s.values, appendValue(s.path, float64(delta)/seconds))
 		}
 		s.path = s.appendPath(s.path[:0], l.count, l.countEnd)
-		s.count(delta+owed.Take(s.path), at)
+		s.count(delta + owed.Take(s.path))
 	})
 	for path, n := range owed {
 		s.path = append(s.path[:0], path...)
-		s.count(n, at)
+		s.count(n)
 	}
 }
 
 // count adds the increment n of s.path.
-func (s *Sink) count(n uint64, at int64) {
-	s.path = strconv.AppendUint(append(s.path, ' '), n, 10)
-	s.put(&s.counts, appendEnd(s.path, at))
+func (s *Sink) count(n uint64) {
+	s.put(&s.counts, strconv.AppendUint(append(s.path, ' '), n, 10))
 }
 
 // sendGauges adds all gauges that were ever set. Graphite has no value that is not
 // finite.
-func (s *Sink) sendGauges(l paths, at int64) {
+func (s *Sink) sendGauges(l paths) {
 	v := s.cfg.Store.View()
 	defer v.Close()
 	s.cfg.Filter.Used(v, store.KindGauge, func(c *store.Cursor) {
 		if x := c.Float(); !math.IsNaN(x) && !math.IsInf(x, 0) && s.describe(c) {
 			s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
-			s.put(&s.values, appendEnd(c.AppendInterval(s.path), at))
+			s.put(&s.values, c.AppendInterval(s.path))
 		}
 	})
 }
 
-func (s *Sink) sendTimers(snap *store.Snapshot, l paths, at int64) {
+func (s *Sink) sendTimers(snap *store.Snapshot, l paths) {
 	seconds := snap.Interval.Seconds()
 	s.cfg.Filter.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) {
 		if s.describe(c) {
 			s.fields(h.Interval, seconds, func(field string, x float64) {
 				s.path = s.appendPath(s.path[:0], l.timer, field)
-				s.put(&s.timers, appendEnd(appendValue(s.path, x), at))
+				s.put(&s.timers, appendValue(s.path, x))
 			})
 		}
 	})
 }
 
-// put adds a line and keeps its memory for the next path.
+// put adds a line without its end and keeps its memory for the next path.
 func (s *Sink) put(b *sinkqueue.Batch, line []byte) {
+	line = append(line, s.end...)
 	b.Add(line)
 	s.path = line
 }

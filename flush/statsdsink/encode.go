@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -16,82 +17,61 @@ type series struct{ head, tail []byte }
 // describe returns the series of the stat under c. It returns false, and counts, if
 // nothing is left of its name.
 func (s *Sink) describe(c *store.Cursor) (series, bool) {
-	name := s.name[:0]
-	family := c.Family()
-	if s.cfg.Format == Plain || family == nil {
-		name = c.AppendName(name)
+	head, tail := append(s.head[:0], s.prefix...), append(s.tail[:0], s.fixed.tail...)
+	if family := c.Family(); family != nil && s.cfg.Format != Plain {
+		head = append(head, s.names.Name(family)...)
 	} else {
-		name = append(name, family.String()...)
+		head = c.AppendName(head)
+		s.names.Clean(head[len(s.prefix):])
 	}
-	s.name = name
-	if len(name) == 0 {
+	if len(head) == len(s.prefix) {
 		s.queue.Skipped()
 		return series{}, false
 	}
-	head, tail := s.head[:0], s.tail[:0]
-	if s.cfg.Prefix != "" {
-		head = append(append(head, s.cfg.Prefix...), '.')
-	}
-	head = s.clean(append(head, name...), 0)
+	head = append(head, s.fixed.head...)
 	if s.cfg.Format != Plain {
-		for i, t := range s.cfg.Tags {
-			head, tail = s.appendTag(head, tail, i == 0, t.Name, t.Value)
-		}
 		for i, l := range c.Labels() {
-			head, tail = s.appendTag(head, tail, i+len(s.cfg.Tags) == 0, l.Name.String(), string(l.Value))
+			head, tail = s.appendTag(head, tail, i+len(s.cfg.Tags) == 0, s.names.Name(l.Name), l.Value)
 		}
 	}
 	s.head, s.tail = head, tail
 	return series{head, tail}, true
 }
 
-func (s *Sink) appendTag(head, tail []byte, first bool, name, value string) ([]byte, []byte) {
+// fix sets the parts that all series have.
+func (s *Sink) fix() {
+	s.names, s.values = sinkqueue.StatsDAlphabet(), sinkqueue.ValueAlphabet()
 	if s.cfg.Format == Graphite {
-		if value == "" {
-			value = "true" // Graphite has no tags without value
+		s.names = sinkqueue.GraphiteAlphabet()
+		s.values = s.names
+	}
+	if s.cfg.Prefix != "" {
+		s.prefix = append(s.names.Append(nil, []byte(s.cfg.Prefix)), '.')
+	}
+	for i, t := range s.cfg.Tags {
+		s.fixed.head, s.fixed.tail = s.appendTag(s.fixed.head, s.fixed.tail, i == 0, s.names.Append(nil, []byte(t.Name)), []byte(t.Value))
+	}
+}
+
+// appendTag appends a tag, whose name is cleaned.
+func (s *Sink) appendTag(head, tail []byte, first bool, name, value []byte) ([]byte, []byte) {
+	if s.cfg.Format == Graphite {
+		if len(value) == 0 {
+			value = []byte("true") // Graphite has no tags without value
 		}
-		head = append(head, ';')
-		head = s.clean(append(head, name...), len(head))
-		head = append(head, '=')
-		return s.clean(append(head, value...), len(head)), tail
+		head = append(append(append(head, ';'), name...), '=')
+		return s.values.Append(head, value), tail
 	}
 	if first {
 		tail = append(tail, "|#"...)
 	} else {
 		tail = append(tail, ',')
 	}
-	tail = s.clean(append(tail, name...), len(tail))
-	if value == "" {
-		return head, tail
-	}
-	tail = append(tail, ':')
-	from := len(tail)
-	tail = append(tail, value...)
-	for i := from; i < len(tail); i++ {
-		if b := tail[i]; b < ' ' || b == 0x7f || b == '|' || b == ',' {
-			tail[i] = '_'
-		}
+	tail = append(tail, name...)
+	if len(value) > 0 {
+		tail = s.values.Append(append(tail, ':'), value)
 	}
 	return head, tail
-}
-
-// clean replaces the bytes of b from index from on that the format does not allow
-// in names.
-func (s *Sink) clean(b []byte, from int) []byte {
-	for i := from; i < len(b); i++ {
-		c := b[i]
-		switch {
-		case s.cfg.Format != Graphite:
-			if c < ' ' || c == ':' || c == '|' || c == '@' || c == '#' || c == ',' || c == 0x7f {
-				b[i] = '_'
-			}
-		case c == '/':
-			b[i] = '-'
-		case (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("_-.", c) < 0:
-			b[i] = '_'
-		}
-	}
-	return b
 }
 
 // appendCounter appends the line of an increment.

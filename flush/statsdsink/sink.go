@@ -78,11 +78,15 @@ type Sink struct {
 	queue *sinkqueue.Queue
 	conn  *sinkqueue.Conn
 
+	names, values *sinkqueue.Alphabet
+	prefix        []byte // of names, with a dot at its end
+	fixed         series // Tags
+
 	// Of Flush.
-	packet           []byte
-	lines            int
-	name, head, tail []byte
-	line, key        []byte
+	packet             []byte
+	lines              int
+	head, tail         []byte
+	line, key, decimal []byte
 }
 
 var _ flush.Runner = (*Sink)(nil)
@@ -112,6 +116,7 @@ func New(cfg Config) (*Sink, error) {
 		cfg.PacketBytes = size
 	}
 	s := &Sink{cfg: cfg}
+	s.fix()
 	s.conn = sinkqueue.NewConn(sinkqueue.ConnConfig{
 		Network: cfg.Network, Address: cfg.Address, Timeout: cfg.Timeout, PacketBytes: cfg.PacketBytes,
 		Lost: func(packets int) { s.queue.Lost(packets) },
@@ -183,8 +188,8 @@ func (s *Sink) counters(snap *store.Snapshot) {
 func (s *Sink) gauges(snap *store.Snapshot) {
 	gauge := func(c *store.Cursor) {
 		if sr, ok := s.describe(c); ok {
-			s.name = c.AppendInterval(s.name[:0])
-			s.line = s.appendGauge(s.line[:0], sr, s.name)
+			s.decimal = c.AppendInterval(s.decimal[:0])
+			s.line = s.appendGauge(s.line[:0], sr, s.decimal)
 			s.put()
 		}
 	}

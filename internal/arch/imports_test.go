@@ -33,7 +33,7 @@ func importTable() []importRow {
 		{"store/process", []string{"store"}},
 		{"flush", []string{"store", "histogram"}},
 		{"flush/sinktest", []string{"flush", "flush/sinkqueue", "store"}},
-		{"flush/sinkqueue", []string{"flush", "store", "histogram", "internal/streamend"}},
+		{"flush/sinkqueue", []string{"flush", "store", "histogram", "render/naming", "internal/streamend"}},
 		{"flush/sinkhttp", []string{"flush/sinkqueue"}},
 		{"flush/sinkgrpc", []string{"flush/sinkhttp", "flush/sinkqueue", "internal/protobuf"}},
 		{"flush/metricsservice", []string{"flush", "flush/sinkqueue", "flush/sinkhttp", "flush/sinkgrpc", "flush/totals", "store", "histogram", "internal/protobuf"}},

@@ -116,6 +116,9 @@ const (
 	SlotLabel     = 4 // label name
 	SlotLabelUTF8 = 5 // label name in a format that allows any UTF-8
 	SlotAttribute = 6 // encoded key of an OpenTelemetry attribute
+	SlotStatsD    = 7 // name in lines of StatsD
+	SlotGraphite  = 8 // name in lines of Graphite
+	Slots         = 9
 )
 
 // TextLabel is the label that holds the value of a text readout.

@@ -1,0 +1,76 @@
+package sinkqueue
+
+import (
+	"strings"
+
+	"github.com/statsd-admin/statsd-admin/render/naming"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// Alphabet has a replacement for each byte that a format of lines does not allow in
+// some place. Other bytes replace themselves.
+type Alphabet struct {
+	slot  int // of cleaned names
+	bytes [256]byte
+}
+
+func newAlphabet(slot int, replacement func(c byte) byte) *Alphabet {
+	a := &Alphabet{slot: slot}
+	for i := range a.bytes {
+		a.bytes[i] = replacement(byte(i))
+	}
+	return a
+}
+
+// GraphiteAlphabet returns the alphabet of paths, tags and values of tags in Graphite.
+func GraphiteAlphabet() *Alphabet {
+	return newAlphabet(naming.SlotGraphite, func(c byte) byte {
+		switch {
+		case c == '/':
+			return '-'
+		case c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("_-.", c) >= 0:
+			return c
+		}
+		return '_'
+	})
+}
+
+// StatsDAlphabet returns the alphabet of names and tags in lines of StatsD.
+func StatsDAlphabet() *Alphabet {
+	return newAlphabet(naming.SlotStatsD, func(c byte) byte {
+		if c < ' ' || c == 0x7f || strings.IndexByte(":|@#,", c) >= 0 {
+			return '_'
+		}
+		return c
+	})
+}
+
+// ValueAlphabet returns the alphabet of the values of tags in lines of DogStatsD.
+func ValueAlphabet() *Alphabet {
+	return newAlphabet(-1, func(c byte) byte {
+		if c < ' ' || c == 0x7f || c == '|' || c == ',' {
+			return '_'
+		}
+		return c
+	})
+}
+
+// Append appends text in the alphabet.
+func (a *Alphabet) Append(dst, text []byte) []byte {
+	at := len(dst)
+	dst = append(dst, text...)
+	a.Clean(dst[at:])
+	return dst
+}
+
+// Clean replaces bytes of text.
+func (a *Alphabet) Clean(text []byte) {
+	for i, c := range text {
+		text[i] = a.bytes[c]
+	}
+}
+
+// Name returns a name of the store in the alphabet. It must not be modified.
+func (a *Alphabet) Name(n *store.Name) []byte {
+	return n.Derived(a.slot, func(n *store.Name) []byte { return a.Append(nil, []byte(n.String())) })
+}
