@@ -168,9 +168,9 @@ func (c *client) checkDaemon(d *daemon.Daemon) {
 	})
 }
 
-// TestNodeBehindARelay relays random lines to three servers with StatsD for Node.js, of
-// which two share a hash and one gets copies: their stats, ours and those of the client
-// are the same, and no series is on two of the first.
+// TestNodeBehindARelay relays random lines to three servers of StatsD for Node.js: two
+// share a hash, the third gets copies. Daemon, servers and client agree on all stats, and
+// no series is on both servers of the hash.
 func TestNodeBehindARelay(t *testing.T) {
 	for _, transport := range []string{"udp", "tcp"} {
 		t.Run(transport, func(t *testing.T) {

@@ -129,8 +129,7 @@ func (r *lineReceiver) received() uint64 {
 }
 
 // TestIncrementsOverStreams: a receiver of lines is dead, half closed and slow while
-// counters grow. Every increment arrives once; of those that a timeout cut, it arrives or
-// is counted as doubtful.
+// counters grow. Every increment arrives once, or counts as doubtful after a timeout.
 func TestIncrementsOverStreams(t *testing.T) {
 	receivers := map[string]*lineReceiver{"statsd": receiveLines(t), "graphite": receiveLines(t)}
 	const common = `filters: {include: [{prefix: shop.}], kinds: [counter]}, queue: {max_bytes: 1000000}`
@@ -221,8 +220,8 @@ func TestIncrementsOverStreams(t *testing.T) {
 	}
 }
 
-// TestNodeBehindASink sends to StatsD for Node.js: its counters and gauges are those of the
-// daemon, and its timers have as many values.
+// TestNodeBehindASink compares counters, gauges and the number of timings in StatsD for
+// Node.js with the sent lines.
 func TestNodeBehindASink(t *testing.T) {
 	nodes := map[string]*nodestatsd.Server{}
 	for _, transport := range []string{"udp", "tcp"} {

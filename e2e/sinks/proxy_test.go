@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -22,7 +23,7 @@ type gate struct {
 type fault struct {
 	name    string
 	deliver bool   // the receiver gets the request
-	answer  int    // the status for the sender; 0: the connection breaks; -1: none until the sender gives up
+	answer  int    // the status for the sender; 0: the connection breaks; -1: none until the sender gives up; -2: it ends without one
 	after   string // Retry-After
 }
 
@@ -36,6 +37,7 @@ var (
 		{"doubtful", true, 0, ""},
 		{"duplicate", true, http.StatusBadGateway, ""},
 		{"slow", true, -1, ""},
+		{"half closed", false, -2, ""},
 	}
 )
 
@@ -73,6 +75,14 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case -1:
 		<-r.Context().Done()
+	case -2:
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer c.Close()
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, c) // until the sender closes its side
 	default:
 		if f.after != "" {
 			w.Header().Set("Retry-After", f.after)
