@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -61,7 +62,7 @@ func showCircuits(v *view) error {
 	v.Put(h("<div class='row'>"))
 	v.segments("Order", "sort", "errors", "Errors first", "name", "By name")
 	v.Put(h("</div>\n<ul class='tiles' id='tiles'"))
-	if v.permits("/circuit_event_stream") {
+	if v.circuitStream() {
 		v.Put(h(" data-stream='../circuit_event_stream'"))
 	}
 	v.Put(h(">"))
@@ -77,14 +78,24 @@ func showCircuits(v *view) error {
 	return nil
 }
 
-// streamNote says where the event stream is, or how to get one.
+// circuitPath is the endpoint that streams the numbers of the tiles.
+const circuitPath = "/circuit_event_stream"
+
+// circuitStream reports whether the stream is on and the client may read it. The
+// endpoint of a stream that is off is hidden.
+func (v *view) circuitStream() bool {
+	return v.permits(circuitPath) && slices.ContainsFunc(v.site.srv.Endpoints(), func(e admin.Endpoint) bool { return e.Path == circuitPath })
+}
+
+// streamNote shows the address of the event stream, or how to get one.
 func (v *view) streamNote() {
-	if v.permits("/circuit_event_stream") {
-		v.Put(h("<div class='row'><span>Event stream for a Hystrix dashboard:</span> <code class='wrap'>http://"), v.r.Header("host"), h("/circuit_event_stream</code></div>\n"))
+	if v.circuitStream() {
+		v.Put(h("<div class='row'><span>Event stream for a Hystrix dashboard:</span> <code class='wrap'>http://"), v.r.Header("host"), circuitPath,
+			h("</code> <span class='quiet'>A dashboard that reads it in the browser needs <code>admin.circuit_stream_cors: any</code>.</span></div>\n"))
 		return
 	}
 	v.note("info", "no-stream", func() {
-		v.Put("The event stream is off. The stats sink ", h("<code>"), v.site.srv.Product(), h(".stat_sinks.hystrix</code>"), " turns it on and makes this page live.")
+		v.Put("The event stream is off. An entry ", h("<code>{name: circuit_stream}</code>"), " in ", h("<code>stats_sinks</code>"), " turns it on and makes this page live.")
 	})
 }
 

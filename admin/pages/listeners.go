@@ -78,7 +78,7 @@ func (v *view) drainForm() {
 		v.Put(h("<form class='pad stack' method='post' action='../drain_listeners' data-effect='Listeners stop accepting.' data-word='drain_listeners' data-node='"), node, h("'>"+
 			"<p>Draining stops listeners. It <b>cannot be undone</b>: stopped listeners start again only with the server.</p><div class='checks'>"))
 		for _, o := range [...][3]string{
-			{"graceful", "Gracefully", "wait for the drain time first; the state is DRAINING meanwhile"},
+			{"graceful", "Gracefully", "wait for the drain time first, in which connections are closed one by one"},
 			{"inboundonly", "Inbound only", "outbound listeners go on"},
 			{"skip_exit", "Keep listeners", "with “gracefully”: keep listeners open after the drain time"},
 		} {

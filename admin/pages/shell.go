@@ -59,19 +59,25 @@ func (v *view) top() {
 	}
 	v.Put(v.title, " · ", product, h("</title>\n<link rel='stylesheet' href='"), v.asset("admin.css"),
 		h("'>\n<link rel='icon' href='"), v.asset("icon.svg"), h("' type='image/svg+xml'>\n<script src='"), v.asset("theme.js"),
-		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n</head>\n<body>\n"+
+		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n<script type='module' src='"), v.asset("watch.js"), h("'></script>\n</head>\n<body>\n"+
 			"<a class='skip' href='#main'>Skip to content</a>\n"))
 	v.symbols()
 	v.header(product)
 	v.navigation()
 	v.Put(h("<main id='main' tabindex='-1'>\n<div class='head title'><h1>"), v.title, h("</h1><span class='quiet'>"), v.summary, h("</span></div>\n"))
-	v.Put(h("<div class='note warn' id='connection' role='status' hidden>"))
+	v.Put(h("<div class='note warn' id='watch' role='status' hidden>"))
+	v.icon("warn")
+	v.Put(h("<p> <span aria-hidden='true'></span></p><button type='button' class='end'></button></div>\n<div class='note warn' id='connection' role='status' hidden>"))
 	v.icon("warn")
 	v.Put(h("<p></p></div>\n"))
 	v.done()
-	if state := v.site.srv.State(); state == "DRAINING" {
-		v.note("warn", "draining", func() { v.Put("The server is draining: it accepts no new traffic.") })
+	v.Put(h("<div class='note warn' id='draining' role='status'"))
+	if v.site.srv.State() != "DRAINING" {
+		v.Put(h(" hidden"))
 	}
+	v.Put(h(">"))
+	v.icon("warn")
+	v.Put(h("<p>The server is draining: it fails its health checks, so that load balancers send it no new traffic.</p></div>\n"))
 }
 
 // stateMeaning is the meaning of the state of the server.

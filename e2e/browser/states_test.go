@@ -1,0 +1,144 @@
+package browser
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/internal/golden"
+)
+
+// faults is a proxy in front of a daemon that answers as the daemon until it gets a
+// fault.
+type faults struct {
+	*httptest.Server
+	fault atomic.Value // string: "", "hang", "drop", or a status with its reason
+}
+
+func newFaults(t *testing.T, d *daemon.Daemon) *faults {
+	t.Helper()
+	to, err := url.Parse(base(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // pages that are left cancel requests
+	f := &faults{}
+	f.fault.Store("")
+	ended := make(chan struct{})
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch fault := f.fault.Load().(string); fault {
+		case "":
+			defer func() { _ = recover() }() // the proxy panics when the client is gone
+			proxy.ServeHTTP(w, r)
+		case "hang":
+			select {
+			case <-ended:
+			case <-r.Context().Done():
+			}
+		case "drop":
+			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				c.Close()
+			}
+		default:
+			var status int
+			var reason string
+			_, _ = fmt.Sscanf(fault, "%d", &status) // the tests give one
+			_, reason, _ = strings.Cut(fault, " ")
+			w.Header().Set("retry-after", "7")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, reason+"\n")
+		}
+	}))
+	t.Cleanup(func() { close(ended); f.CloseClientConnections(); f.Close() })
+	return f
+}
+
+// set sets the fault and cuts the connections.
+func (f *faults) set(fault string) {
+	f.fault.Store(fault)
+	f.CloseClientConnections()
+}
+
+// shown is the markup of the bars of the page, with every number as N.
+const shown = `[...document.querySelectorAll('#watch, #draining, #state')].map((e) => {
+  const copy = e.cloneNode(true);
+  if (copy.id !== 'state' && copy.hidden) copy.replaceChildren();
+  return copy.outerHTML.replace(/\s+hidden=""/, ' hidden').replace(/\b\d+ s\b/g, 'N s');
+}).join('\n') + '\nstale: ' + document.getElementById('main').classList.contains('stale')`
+
+// TestStates puts a proxy with faults between the page and the daemon, and compares
+// the bar of every state with a golden file. The values stay, the page recovers by
+// itself or at a press of the button, and moves again.
+func TestStates(t *testing.T) {
+	d := start(t)
+	hits(t, d, "1234")
+	f := newFaults(t, d)
+	p := open(t)
+	p.ready(f.URL + "/ui/stats?filter=^hits$")
+	const value = `document.querySelector('[data-stat="hits"]').textContent`
+	p.until(value + " === '1,234'")
+	var out bytes.Buffer
+	note := func(what string) { fmt.Fprintf(&out, "%s\n%s\n\n", what, eval[string](p, shown)) }
+	p.until("document.querySelector('#watch').hidden")
+	note("live")
+	for _, x := range []struct{ fault, problem string }{
+		{"hang", "stale"}, {"drop", "lost"}, {"401 credentials are needed", "login"}, {"403 this needs the role read, yours is metrics", "refused"}, {"503 too many large answers are being made", "busy"},
+	} {
+		f.set(x.fault)
+		p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('online'))"))
+		p.until("document.querySelector('#watch').dataset.problem === " + quoted(x.problem) + " && !document.querySelector('#watch').hidden")
+		note(x.fault)
+		if got := eval[string](p, value); got != "1,234" {
+			t.Errorf("%s: the page shows %s", x.fault, got)
+		}
+		f.set("")
+		if x.problem == "login" { // the button would reload the page
+			p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('focus'))"))
+		} else {
+			p.press("#watch button")
+		}
+		p.until("document.querySelector('#watch').hidden && !document.querySelector('#main').classList.contains('stale')")
+	}
+	note("recovered")
+	d.Until("the page to move again", func() bool {
+		send(t, d, func(lines *strings.Builder) { lines.WriteString("hits:1|c\n") })
+		return eval[string](p, value) != "1,234"
+	})
+
+	// A change of the state shows without a reload.
+	d.Post("/healthcheck/fail")
+	p.until("document.querySelector('#state').textContent.trim() === 'DRAINING'")
+	note("draining")
+	if resp, err := http.Get(base(d) + "/ready"); err != nil || resp.StatusCode != 503 {
+		t.Errorf("/ready while draining: %v, %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	d.Post("/healthcheck/ok")
+	p.until("document.querySelector('#state').textContent.trim() === 'LIVE' && document.querySelector('#draining').hidden")
+	d.Post("/healthcheck/fail")
+	p.ready(base(d) + "/ui/listeners")
+	if text := p.text(); !strings.Contains(text, "DRAINING") || !strings.Contains(text, "The server is draining") {
+		t.Errorf("the page of the listeners does not say that they drain: %.300s", text)
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	golden.Check(t, "states", out.Bytes())
+	for _, c := range p.complaints() {
+		if !strings.Contains(c, "status 40") && !strings.Contains(c, "status 503") {
+			t.Errorf("the page complained of %s", c)
+		}
+	}
+}
